@@ -1,0 +1,36 @@
+{
+  'targets': [
+    {
+      'target_name': 'exitwatch',
+      'conditions': [
+        ['OS=="linux"', {
+          'sources': [
+            'native/core/exit_filter.cc',
+            'native/core/proc_event.cc',
+            'native/core/proc_stat.cc',
+            'native/core/process_table.cc',
+            'native/core/record_queue.cc',
+            'native/core/thread_group.cc',
+            'native/core/thread_group_aggregator.cc',
+            'native/linux/connector_socket.cc',
+            'native/linux/exit_reader.cc',
+            'native/linux/kernel_clock.cc',
+            'native/linux/linux_witness.cc',
+            'native/linux/namespaces.cc',
+            'native/linux/pidfd.cc',
+            'native/linux/proc_files.cc',
+            'native/napi/addon.cc',
+            'native/napi/exit_reader_object.cc',
+          ],
+          'include_dirs': ['native', '<!(node -p "require(\'node-addon-api\').include_dir")'],
+          'defines': ['NAPI_VERSION=8', 'NODE_ADDON_API_DISABLE_CPP_EXCEPTIONS'],
+          'cflags': ['-Wall', '-Wextra', '-fvisibility=hidden'],
+          'cflags_cc': ['-std=c++17'],
+        }, {
+          # Elsewhere there is nothing to compile: polling needs no addon.
+          'type': 'none',
+        }],
+      ],
+    },
+  ],
+}

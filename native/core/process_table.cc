@@ -1,0 +1,54 @@
+#include "core/process_table.h"
+
+namespace exitwatch {
+
+void WatchSet::Add(const Watch& watch) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  watches_.emplace(watch.pid, watch);
+}
+
+bool WatchSet::Contains(int32_t pid) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return watches_.count(pid) != 0;
+}
+
+void WatchSet::Remove(int32_t pid, uint64_t start_ticks, uint64_t inode) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto [begin, end] = watches_.equal_range(pid);
+  for (auto entry = begin; entry != end; ++entry) {
+    const ProcessEntry& process = entry->second.process;
+    if (process.start_ticks == start_ticks && process.inode == inode) {
+      watches_.erase(entry);
+      return;
+    }
+  }
+}
+
+std::vector<Watch> WatchSet::List() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  std::vector<Watch> list;
+  list.reserve(watches_.size());
+  for (const auto& [pid, watch] : watches_) list.push_back(watch);
+  return list;
+}
+
+std::optional<Watch> WatchSet::Take(int32_t pid, uint64_t inode, uint64_t end_tick) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto [begin, end] = watches_.equal_range(pid);
+  auto best = end;
+  for (auto entry = begin; entry != end; ++entry) {
+    const ProcessEntry& process = entry->second.process;
+    if (inode != 0 && process.inode != 0) {
+      if (process.inode != inode) continue;
+    } else if (process.start_ticks > end_tick) {
+      continue;
+    }
+    if (best == end || entry->second.since_ns < best->second.since_ns) best = entry;
+  }
+  if (best == end) return {};
+  const Watch watch = best->second;
+  watches_.erase(best);
+  return watch;
+}
+
+}  // namespace exitwatch

@@ -1,0 +1,61 @@
+#ifndef EXITWATCH_CORE_PROCESS_TABLE_H_
+#define EXITWATCH_CORE_PROCESS_TABLE_H_
+
+#include <cstdint>
+#include <cstring>
+#include <mutex>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "core/proc_stat.h"
+
+namespace exitwatch {
+
+// What was read of a living process, for the time when it can be read no more.
+struct ProcessEntry {
+  uint64_t start_ticks = 0;
+  uint64_t inode = 0;  // of pidfs; 0 where not known
+  std::optional<uint32_t> uid;
+  char name[kNameBytes] = {};
+  bool is_kernel_thread = false;
+
+  ProcessEntry() = default;
+  ProcessEntry(const ProcStat& stat, uint64_t pidfd_inode, std::optional<uint32_t> owner)
+      : start_ticks(stat.start_ticks),
+        inode(pidfd_inode),
+        uid(owner),
+        is_kernel_thread(stat.IsKernelThread()) {
+    std::memcpy(name, stat.name, sizeof(name));
+  }
+};
+
+using ProcessTable = std::unordered_map<int32_t, ProcessEntry>;
+
+struct Watch {
+  int32_t pid = 0;
+  ProcessEntry process;
+  uint64_t since_ns = 0;
+};
+
+// The processes that somebody watches, shared by JavaScript's thread and the reader's. One pid may
+// have several: the end of a process may not have been told yet when its pid is another's already.
+class WatchSet {
+ public:
+  void Add(const Watch& watch);
+  bool Contains(int32_t pid);
+  void Remove(int32_t pid, uint64_t start_ticks, uint64_t inode);
+  std::vector<Watch> List();
+
+  // Removes the watch of the process that ended at `end_tick`: with this inode, where that is known
+  // (not 0), otherwise the first that started before.
+  std::optional<Watch> Take(int32_t pid, uint64_t inode, uint64_t end_tick);
+
+ private:
+  std::mutex mutex_;
+  std::unordered_multimap<int32_t, Watch> watches_;
+};
+
+}  // namespace exitwatch
+
+#endif  // EXITWATCH_CORE_PROCESS_TABLE_H_

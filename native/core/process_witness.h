@@ -1,0 +1,64 @@
+#ifndef EXITWATCH_CORE_PROCESS_WITNESS_H_
+#define EXITWATCH_CORE_PROCESS_WITNESS_H_
+
+#include <cstdint>
+#include <optional>
+
+#include "core/proc_stat.h"
+
+namespace exitwatch {
+
+// What can be found out about a process by asking the kernel now, beside what its events said. The
+// aggregator decides by this interface alone; native/linux answers it with pidfds and /proc.
+class ProcessWitness {
+ public:
+  enum class Life {
+    kGone,     // no such process: it was reaped
+    kDead,     // every thread has ended; the parent has not reaped it yet
+    kAlive,    // at least one thread lives
+    kUnknown,  // could not be asked (no descriptor left, for instance)
+  };
+
+  // A handle stays with the process that had the pid when it was opened, for ever.
+  using Handle = int;
+  static constexpr Handle kNoHandle = -1;
+
+  virtual ~ProcessWitness() = default;
+
+  // Opens a handle where the answer is kDead or kAlive.
+  virtual Life Open(int32_t pid, Handle* handle) = 0;
+  virtual void Close(Handle handle) = 0;  // kNoHandle is fine
+
+  // The process's 64-bit inode of pidfs (Linux 6.9), by which no two processes of a boot are alike;
+  // 0 where the kernel has none.
+  virtual uint64_t Inode(Handle handle) = 0;
+
+  // kGone: reaped.
+  virtual Life Look(Handle handle) = 0;
+
+  // Asks to be told, by ThreadGroupAggregator::OnHandleReady(), when the process has died and when
+  // it has been reaped.
+  virtual bool Hold(Handle handle, int32_t pid) = 0;
+
+  // By number: whoever calls compares start times or looks at a handle afterwards.
+  virtual bool ReadStat(int32_t pid, ProcStat* stat) = 0;
+
+  // The effective user id; by number as well.
+  virtual std::optional<uint32_t> ReadUid(int32_t pid) = 0;
+
+  // The wait status of a process that was reaped. The core flag may be missing from it.
+  virtual std::optional<int32_t> ReadExitStatus(Handle handle) = 0;
+
+  // Whether a 0 in ProcStat::exit_code of this process means 0, and not "not permitted".
+  virtual bool MayReadExitCode(int32_t pid) = 0;
+
+  // CLOCK_MONOTONIC of the host, in nanoseconds.
+  virtual uint64_t Now() = 0;
+
+  // The clock tick since boot in which an event's timestamp lies, to compare with start times.
+  virtual uint64_t TickOf(uint64_t timestamp_ns) = 0;
+};
+
+}  // namespace exitwatch
+
+#endif  // EXITWATCH_CORE_PROCESS_WITNESS_H_

@@ -1,0 +1,52 @@
+#ifndef EXITWATCH_CORE_RECORD_H_
+#define EXITWATCH_CORE_RECORD_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "core/proc_stat.h"
+
+namespace exitwatch {
+
+// One entry of a batch that crosses to JavaScript, byte for byte: src/sources/connector-records.ts
+// reads the same layout. Numbers that may exceed 32 bits are doubles, as JavaScript has them.
+struct Record {
+  enum Kind : int32_t { kExit = 1, kGap = 2, kReady = 3, kFailed = 4 };
+
+  enum Flags : uint32_t {
+    kStatusKnown = 1u << 0,
+    kCoreKnown = 1u << 1,
+    kKernelTime = 1u << 2,  // time_ns is the kernel's own
+    kNameKnown = 1u << 3,
+    kUidKnown = 1u << 4,
+    kStartKnown = 1u << 5,
+    kLossless = 1u << 6,
+    kWatched = 1u << 7,
+    kLost = 1u << 8,         // status unknown because events were lost
+    kNotReaped = 1u << 9,    // status unknown because the parent has not reaped it
+    kQueueLimit = 1u << 10,  // gap: our queue was full; otherwise the kernel's buffer
+  };
+
+  double time_ns = 0;         // exit: when, on CLOCK_MONOTONIC of the host; gap: its end
+  double from_ns = 0;         // exit: since when its process was observed; gap: its begin
+  double clock_ms = 0;        // what to add to a time, in ms, to have CLOCK_REALTIME
+  double uncertainty_ns = 0;  // exit
+  double start_ticks = 0;     // exit: since boot
+  double started_ms = 0;      // exit: start on CLOCK_REALTIME
+  double inode = 0;           // exit: of pidfs; 0 where not known
+  double count = 0;           // gap: lost; ready: receive buffer in bytes
+  int32_t kind = 0;
+  int32_t pid = 0;         // exit
+  int32_t parent_pid = 0;  // exit: 0 where not known
+  int32_t status = 0;      // exit: raw wait status; gap: recovered; failed: errno
+  uint32_t uid = 0;        // exit; failed: StartFailure
+  uint32_t flags = 0;
+  char name[kNameBytes] = {};  // exit; failed: the system call
+};
+
+static_assert(sizeof(Record) == 104 && offsetof(Record, kind) == 64 && offsetof(Record, name) == 88,
+              "the layout is read by JavaScript");
+
+}  // namespace exitwatch
+
+#endif  // EXITWATCH_CORE_RECORD_H_

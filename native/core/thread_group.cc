@@ -1,0 +1,100 @@
+#include "core/thread_group.h"
+
+#include <algorithm>
+
+namespace exitwatch {
+
+namespace {
+
+constexpr int32_t kSignalMask = 0x7f;
+constexpr int32_t kCoreFlag = 0x80;
+
+// A code that some thread left behind this long before the leader ended by itself was that thread's
+// own (a raw exit(2), seccomp's kill-thread), not the group's.
+constexpr uint64_t kUnrelatedAfterNs = 1'000'000'000;
+
+}  // namespace
+
+bool IsCoreSignal(int32_t signal) {
+  switch (signal) {
+    case 3:   // SIGQUIT
+    case 4:   // SIGILL
+    case 5:   // SIGTRAP
+    case 6:   // SIGABRT
+    case 7:   // SIGBUS
+    case 8:   // SIGFPE
+    case 11:  // SIGSEGV
+    case 24:  // SIGXCPU
+    case 25:  // SIGXFSZ
+    case 31:  // SIGSYS
+      return true;
+    default:
+      return false;
+  }
+}
+
+void ThreadGroup::AddLeaderExit(const ProcEvent& event) {
+  if (leader_known) {
+    // A second leader means that another thread called exec in between and took the leader's place:
+    // what ended before belongs to the program before.
+    if (thread_ns <= leader_ns) thread_code = 0;
+  }
+  leader_known = true;
+  leader_code = event.exit_code & ~kCoreFlag;
+  leader_ns = event.timestamp_ns;
+  released = event.parent_tgid == 0;
+  parent_pid = event.parent_tgid;
+  last_event_ns = std::max(last_event_ns, event.timestamp_ns);
+  core_flag = core_flag || (event.exit_code & kCoreFlag) != 0;
+  dumpers.erase(std::remove(dumpers.begin(), dumpers.end(), event.pid), dumpers.end());
+}
+
+void ThreadGroup::AddThreadExit(const ProcEvent& event) {
+  // Across CPUs, events do not arrive in the order of their timestamps.
+  if (event.timestamp_ns >= thread_ns) {
+    thread_code = event.exit_code & ~kCoreFlag;
+    thread_ns = event.timestamp_ns;
+  }
+  last_event_ns = std::max(last_event_ns, event.timestamp_ns);
+  core_flag = core_flag || (event.exit_code & kCoreFlag) != 0;
+  dumpers.erase(std::remove(dumpers.begin(), dumpers.end(), event.pid), dumpers.end());
+}
+
+void ThreadGroup::AddCoredump(const ProcEvent& event) {
+  core_announced = true;
+  dumpers.push_back(event.pid);
+}
+
+std::optional<int32_t> ThreadGroup::Status() const {
+  int32_t status;
+  if (group_status) {
+    status = *group_status & ~kCoreFlag;
+  } else if (thread_code == 0 && !leader_known) {
+    return std::nullopt;
+  } else if (thread_code == 0) {
+    status = leader_code;
+  } else if (leader_code == 0) {
+    // The leader of a group that was ended by another thread may have left before it, with 0: the
+    // other code is the group's.
+    const bool unrelated = leader_known && leader_ns > thread_ns + kUnrelatedAfterNs;
+    status = unrelated ? 0 : thread_code;
+  } else {
+    status = leader_ns > thread_ns ? leader_code : thread_code;
+  }
+  if ((status & kSignalMask) != 0 && CoreDumped().value_or(false)) status |= kCoreFlag;
+  return status;
+}
+
+std::optional<bool> ThreadGroup::CoreDumped() const {
+  if (core_flag) return true;
+  if (group_status && (*group_status & kCoreFlag) != 0) return true;
+  if (group_status && group_status_has_core) return false;
+  // Every dump is announced before it is written, so threads that announced one and ended without
+  // the flag wrote none.
+  if (core_announced && dumpers.empty()) return false;
+  const int32_t code = group_status ? *group_status : (thread_code != 0 ? thread_code : leader_code);
+  if ((code & kSignalMask) == 0 || !IsCoreSignal(code & kSignalMask)) return false;
+  return std::nullopt;
+}
+
+}  // namespace exitwatch

@@ -1,0 +1,79 @@
+#ifndef EXITWATCH_CORE_THREAD_GROUP_H_
+#define EXITWATCH_CORE_THREAD_GROUP_H_
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "core/proc_event.h"
+#include "core/proc_stat.h"
+#include "core/process_witness.h"
+
+namespace exitwatch {
+
+// Whether the kernel writes a core for this signal by default; see signal(7).
+bool IsCoreSignal(int32_t signal);
+
+// What is known of one dying thread group: the codes of its threads, and what other witnesses say.
+// Pure bookkeeping; ThreadGroupAggregator decides what happens next.
+struct ThreadGroup {
+  enum class Stage {
+    kCollecting,  // some thread has ended; nothing is known about the first one
+    kLeaderGone,  // the first thread has ended; whether the group has is not confirmed yet
+    kHeld,        // the first thread has ended, others live: a handle waits for the last of them
+    kDead,        // confirmed dead; late events may still tell the status
+  };
+
+  explicit ThreadGroup(int32_t group_pid) : pid(group_pid) {}
+
+  void AddLeaderExit(const ProcEvent& event);
+  void AddThreadExit(const ProcEvent& event);
+  void AddCoredump(const ProcEvent& event);
+
+  // The wait status as far as events and witnesses tell; nothing where nobody knows.
+  std::optional<int32_t> Status() const;
+
+  // The code of the latest event: 0 where the thread that ended last may not have been seen.
+  int32_t LastCode() const { return thread_ns > leader_ns ? thread_code : leader_code; }
+
+  // Nothing where no witness can know whether a core was written.
+  std::optional<bool> CoreDumped() const;
+
+  int32_t pid;
+  Stage stage = Stage::kCollecting;
+  int32_t parent_pid = 0;
+
+  bool leader_known = false;  // the leader's own exit event was seen
+  bool released = false;      // and said that the group was gone already
+  int32_t leader_code = 0;
+  uint64_t leader_ns = 0;
+  int32_t thread_code = 0;  // of the latest other thread that ended with a code other than 0
+  uint64_t thread_ns = 0;
+  uint64_t last_event_ns = 0;
+
+  bool core_flag = false;         // some thread's code had the core bit
+  bool core_announced = false;    // some thread announced a dump
+  std::vector<int32_t> dumpers;   // threads that announced a dump and have not ended yet
+
+  std::optional<int32_t> group_status;  // the group's, from /proc or a reaped process's handle
+  bool group_status_has_core = false;   // whether its core bit can be relied upon
+
+  ProcessWitness::Handle handle = ProcessWitness::kNoHandle;
+  uint64_t alive_ns = 0;      // when it was last seen alive
+  uint64_t confirmed_ns = 0;  // when it was found dead
+  uint64_t settle_ns = 0;     // when to stop waiting for late events
+
+  uint64_t ended_ns = 0;
+  bool ended_by_kernel = false;  // ended_ns is an event's timestamp
+  uint64_t uncertainty_ns = 0;
+
+  bool has_stat = false;  // stat was read of this very process
+  ProcStat stat;
+  std::optional<uint32_t> uid;
+  bool lost = false;   // its exit was not among the events, because some were lost
+  uint64_t inode = 0;  // of its pidfd; 0 where not known
+};
+
+}  // namespace exitwatch
+
+#endif  // EXITWATCH_CORE_THREAD_GROUP_H_

@@ -1,0 +1,376 @@
+#include "core/thread_group_aggregator.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+namespace exitwatch {
+
+namespace {
+
+constexpr uint64_t kMillisecond = 1'000'000;
+
+// Two exits of a first thread within this time are one process that called exec from another thread:
+// no kernel hands a pid out again so soon by itself.
+constexpr uint64_t kExecPairNs = 250 * kMillisecond;
+
+// A thread announces its core dump and ends with the group: its exit event cannot be far.
+constexpr uint64_t kDumperNs = 100 * kMillisecond;
+
+// The last thread's exit event comes after its release: by some microseconds, or by a time slice
+// where the thread was preempted in between.
+constexpr uint64_t kLateEventNs = 20 * kMillisecond;
+constexpr uint64_t kPromptNs = kMillisecond / 5;
+
+// How long a process that was found dead may take to be reaped, where only that tells its status.
+constexpr uint64_t kReapNs = 1000 * kMillisecond;
+
+// Leftovers of a group whose end was told already.
+constexpr uint64_t kOrphanNs = 100 * kMillisecond;
+
+// A confirmation that could not be had (no descriptor left) is tried again.
+constexpr uint64_t kRetryNs = 10 * kMillisecond;
+
+}  // namespace
+
+ThreadGroupAggregator::ThreadGroupAggregator(ProcessWitness& witness, OnEnd on_end)
+    : witness_(witness), on_end_(std::move(on_end)) {}
+
+ThreadGroupAggregator::~ThreadGroupAggregator() {
+  for (auto& [pid, group] : groups_) witness_.Close(group.handle);
+}
+
+ThreadGroup& ThreadGroupAggregator::Group(int32_t pid) {
+  return groups_.try_emplace(pid, pid).first->second;
+}
+
+void ThreadGroupAggregator::OnExit(const ProcEvent& event) {
+  auto found = groups_.find(event.tgid);
+  if (!event.IsLeader()) {
+    if (event.exit_code == 0) return;
+    if (found == groups_.end()) {
+      found = groups_.try_emplace(event.tgid, event.tgid).first;
+      unvalidated_.push_back(event.tgid);
+    }
+    found->second.AddThreadExit(event);
+    return;
+  }
+
+  if (found != groups_.end() && found->second.leader_known) {
+    // Two lives of one pid, unless the first exit was an exec's doing.
+    ThreadGroup& before = found->second;
+    const bool may_be_exec = before.leader_code == 0 &&
+                             event.timestamp_ns < before.leader_ns + kExecPairNs;
+    const bool same_life =
+        before.handle != ProcessWitness::kNoHandle ||
+        (may_be_exec && (before.stage != ThreadGroup::Stage::kDead ||
+                         event.timestamp_ns <= before.confirmed_ns));
+    if (!same_life) {
+      if (before.stage != ThreadGroup::Stage::kDead) MarkDead(before, before.last_event_ns);
+      End(before);
+      found = groups_.end();
+    }
+  }
+  if (found == groups_.end()) found = groups_.try_emplace(event.tgid, event.tgid).first;
+
+  ThreadGroup& group = found->second;
+  group.AddLeaderExit(event);
+  if (group.stage == ThreadGroup::Stage::kDead) return;
+  if (!group.released) {
+    if (group.stage == ThreadGroup::Stage::kCollecting) {
+      group.stage = ThreadGroup::Stage::kLeaderGone;
+      unconfirmed_.push_back(event.tgid);
+    }
+    return;
+  }
+  // Released before the event was made: the whole group is dead, and this was its last thread.
+  if (group.stage == ThreadGroup::Stage::kHeld) {
+    OnHandleReady(group.pid, group.alive_ns);
+    return;
+  }
+  MarkDead(group, event.timestamp_ns);
+  if (group.dumpers.empty()) End(group);
+}
+
+void ThreadGroupAggregator::OnCoredump(const ProcEvent& event) {
+  const auto [found, is_new] = groups_.try_emplace(event.tgid, event.tgid);
+  if (is_new) unvalidated_.push_back(event.tgid);
+  found->second.AddCoredump(event);
+}
+
+// Dead. From here on only the status may still change.
+void ThreadGroupAggregator::MarkDead(ThreadGroup& group, uint64_t now_ns) {
+  group.stage = ThreadGroup::Stage::kDead;
+  group.confirmed_ns = now_ns;
+  group.settle_ns = now_ns;
+  dead_.push_back(group.pid);
+  if (group.released || group.group_status || group.LastCode() != 0) return;
+  // The last thread may have ended later than the first one, with a code that is still on its way.
+  const uint64_t lag_ns = now_ns - std::min(now_ns, group.last_event_ns);
+  if (lag_ns > kPromptNs) group.settle_ns += std::clamp(lag_ns, kMillisecond, kLateEventNs);
+}
+
+bool ThreadGroupAggregator::ReadStatOf(ProcessWitness::Handle handle, int32_t pid, ProcStat* stat) {
+  // The pid is the handle's as long as the process was not reaped, and so was it while reading.
+  return witness_.ReadStat(pid, stat) && stat->pid == pid &&
+         witness_.Look(handle) != ProcessWitness::Life::kGone;
+}
+
+void ThreadGroupAggregator::TakeZombieStatus(ThreadGroup& group, ProcessWitness::Handle handle,
+                                             const ProcStat& stat) {
+  group.has_stat = true;
+  group.stat = stat;
+  group.inode = witness_.Inode(handle);
+  const std::optional<uint32_t> uid = witness_.ReadUid(group.pid);
+  const bool may_read = stat.exit_code != 0 || witness_.MayReadExitCode(group.pid);
+  const bool same_process = witness_.Look(handle) != ProcessWitness::Life::kGone;
+  if (same_process) group.uid = uid;
+  if (!stat.IsZombie() || stat.threads > 1) return;
+  if (stat.exit_code != 0 || (may_read && same_process)) {
+    group.group_status = stat.exit_code;
+    group.group_status_has_core = true;
+  }
+}
+
+void ThreadGroupAggregator::Confirm(ThreadGroup& group) {
+  ProcessWitness::Handle handle = ProcessWitness::kNoHandle;
+  ProcessWitness::Life life = witness_.Open(group.pid, &handle);
+  if (life == ProcessWitness::Life::kUnknown) {
+    group.settle_ns = witness_.Now() + kRetryNs;
+    return;
+  }
+  ProcStat stat;
+  bool has_stat = life != ProcessWitness::Life::kGone && ReadStatOf(handle, group.pid, &stat);
+  if (life == ProcessWitness::Life::kAlive && has_stat) {
+    // It may have died since the first look; an old answer must not decide.
+    life = witness_.Look(handle);
+    if (life == ProcessWitness::Life::kDead) has_stat = ReadStatOf(handle, group.pid, &stat);
+  }
+  const uint64_t leader_tick = witness_.TickOf(group.leader_ns);
+  if (has_stat && (stat.start_ticks > leader_tick ||
+                   (stat.start_ticks == leader_tick && life == ProcessWitness::Life::kDead &&
+                    stat.parent_pid != group.parent_pid))) {
+    // A stranger that was given the pid later: ours is dead, and this is not its /proc entry.
+    life = ProcessWitness::Life::kGone;
+    has_stat = false;
+  }
+  if (life == ProcessWitness::Life::kAlive && has_stat) {
+    ConfirmAlive(group, handle, stat);
+    return;
+  }
+  if (life == ProcessWitness::Life::kAlive) {
+    // Alive at the first look, and not to be read at the second: ask again.
+    witness_.Close(handle);
+    group.settle_ns = witness_.Now();
+    return;
+  }
+  if (has_stat) TakeZombieStatus(group, handle, stat);
+  witness_.Close(handle);
+  MarkDead(group, witness_.Now());
+}
+
+void ThreadGroupAggregator::ConfirmAlive(ThreadGroup& group, ProcessWitness::Handle handle,
+                                         const ProcStat& stat) {
+  if (stat.IsZombie()) {
+    group.stage = ThreadGroup::Stage::kHeld;
+    group.handle = handle;
+    group.inode = witness_.Inode(handle);
+    group.alive_ns = witness_.Now();
+    Hold(group);
+    return;
+  }
+  witness_.Close(handle);
+  // The first thread is there: another thread called exec and took its place, which ends the first
+  // one with 0. A new process that was given the pid within the same clock tick looks alike, and is
+  // told apart by the code only.
+  if (group.leader_code != 0 && stat.start_ticks == witness_.TickOf(group.leader_ns)) {
+    MarkDead(group, witness_.Now());
+    return;
+  }
+  Erase(group.pid);
+}
+
+void ThreadGroupAggregator::Hold(ThreadGroup& group) {
+  if (witness_.Hold(group.handle, group.pid)) return;
+  group.settle_ns = witness_.Now() + kRetryNs;
+  polled_.push_back(group.pid);
+}
+
+void ThreadGroupAggregator::OnHandleReady(int32_t pid, uint64_t alive_since_ns) {
+  const auto found = groups_.find(pid);
+  if (found == groups_.end()) return;
+  ThreadGroup& group = found->second;
+  if (group.handle == ProcessWitness::kNoHandle || group.group_status) return;
+  const ProcessWitness::Life life = witness_.Look(group.handle);
+  if (life == ProcessWitness::Life::kAlive || life == ProcessWitness::Life::kUnknown) return;
+
+  const uint64_t now_ns = witness_.Now();
+  if (group.stage != ThreadGroup::Stage::kDead) {
+    group.stage = ThreadGroup::Stage::kDead;
+    dead_.push_back(pid);
+    group.confirmed_ns = now_ns;
+    group.alive_ns = std::max(group.alive_ns, alive_since_ns);
+    group.settle_ns = now_ns + (group.leader_known ? kLateEventNs : kReapNs);
+  }
+
+  ProcStat stat;
+  if (life == ProcessWitness::Life::kDead && ReadStatOf(group.handle, pid, &stat)) {
+    TakeZombieStatus(group, group.handle, stat);
+  }
+  if (!group.group_status) group.group_status = witness_.ReadExitStatus(group.handle);
+  if (group.group_status) {
+    group.settle_ns = now_ns;
+  } else if (life == ProcessWitness::Life::kGone) {
+    group.settle_ns = std::min(group.settle_ns, now_ns + kLateEventNs);
+  }
+}
+
+void ThreadGroupAggregator::Adopt(int32_t pid, ProcessWitness::Handle handle, uint64_t alive_ns) {
+  ThreadGroup& group = Group(pid);
+  if (group.handle != ProcessWitness::kNoHandle || group.stage == ThreadGroup::Stage::kDead) {
+    witness_.Close(handle);
+    return;
+  }
+  group.stage = ThreadGroup::Stage::kHeld;
+  group.handle = handle;
+  group.inode = witness_.Inode(handle);
+  group.alive_ns = alive_ns;
+  Hold(group);
+  OnHandleReady(pid, alive_ns);
+}
+
+void ThreadGroupAggregator::Presume(int32_t pid, uint64_t alive_ns) {
+  ThreadGroup& group = Group(pid);
+  if (group.stage != ThreadGroup::Stage::kCollecting) return;
+  group.stage = ThreadGroup::Stage::kDead;
+  group.lost = true;
+  group.alive_ns = alive_ns;
+  group.confirmed_ns = witness_.Now();
+  group.settle_ns = group.confirmed_ns + kLateEventNs;
+  dead_.push_back(pid);
+}
+
+// Codes of threads whose group has shown nothing else yet: remembered only while the group lives, or
+// while the exit of its first thread can still be on its way.
+void ThreadGroupAggregator::Validate(ThreadGroup& group) {
+  ProcessWitness::Handle handle = ProcessWitness::kNoHandle;
+  const ProcessWitness::Life life = witness_.Open(group.pid, &handle);
+  ProcStat stat;
+  const bool is_ours = life == ProcessWitness::Life::kAlive && ReadStatOf(handle, group.pid, &stat) &&
+                       stat.start_ticks <= witness_.TickOf(group.last_event_ns);
+  witness_.Close(handle);
+  if (is_ours || life == ProcessWitness::Life::kUnknown) return;
+  group.settle_ns = witness_.Now() + kOrphanNs;
+  orphans_.push_back(group.pid);
+}
+
+void ThreadGroupAggregator::Settle(uint64_t stream_ns) {
+  // Ends first: what is confirmed in this call has to wait for the stream to pass it.
+  const auto keep_waiting = [this, stream_ns](int32_t pid) {
+    const auto found = groups_.find(pid);
+    if (found == groups_.end() || found->second.stage != ThreadGroup::Stage::kDead) return false;
+    if (stream_ns < Deadline(found->second)) return true;
+    End(found->second);
+    return false;
+  };
+  dead_.erase(std::remove_if(dead_.begin(), dead_.end(),
+                             [&](int32_t pid) { return !keep_waiting(pid); }),
+              dead_.end());
+
+  for (const int32_t pid : std::exchange(polled_, {})) {
+    const auto found = groups_.find(pid);
+    if (found == groups_.end() || found->second.stage != ThreadGroup::Stage::kHeld) continue;
+    if (stream_ns >= found->second.settle_ns) {
+      OnHandleReady(pid, found->second.settle_ns - kRetryNs);
+      if (found->second.stage == ThreadGroup::Stage::kHeld) Hold(found->second);
+    } else {
+      polled_.push_back(pid);
+    }
+  }
+
+  for (const int32_t pid : std::exchange(unvalidated_, {})) {
+    const auto found = groups_.find(pid);
+    if (found == groups_.end() || found->second.stage != ThreadGroup::Stage::kCollecting) continue;
+    Validate(found->second);
+  }
+  orphans_.erase(std::remove_if(orphans_.begin(), orphans_.end(),
+                                [this, stream_ns](int32_t pid) {
+                                  const auto found = groups_.find(pid);
+                                  if (found == groups_.end() ||
+                                      found->second.stage != ThreadGroup::Stage::kCollecting) {
+                                    return true;
+                                  }
+                                  if (stream_ns < found->second.settle_ns) return false;
+                                  groups_.erase(found);
+                                  return true;
+                                }),
+                 orphans_.end());
+
+  for (const int32_t pid : std::exchange(unconfirmed_, {})) {
+    const auto found = groups_.find(pid);
+    if (found == groups_.end() || found->second.stage != ThreadGroup::Stage::kLeaderGone) continue;
+    if (stream_ns >= found->second.settle_ns) Confirm(found->second);
+    const auto after = groups_.find(pid);
+    if (after != groups_.end() && after->second.stage == ThreadGroup::Stage::kLeaderGone) {
+      unconfirmed_.push_back(pid);
+    }
+  }
+}
+
+uint64_t ThreadGroupAggregator::Deadline(const ThreadGroup& group) {
+  if (group.stage != ThreadGroup::Stage::kDead || group.dumpers.empty()) return group.settle_ns;
+  return std::max(group.settle_ns, group.confirmed_ns + kDumperNs);
+}
+
+uint64_t ThreadGroupAggregator::NextDeadline() const {
+  uint64_t next_ns = unvalidated_.empty() ? std::numeric_limits<uint64_t>::max() : 0;
+  const auto consider = [&](const std::vector<int32_t>& pids) {
+    for (const int32_t pid : pids) {
+      const auto found = groups_.find(pid);
+      if (found != groups_.end()) next_ns = std::min(next_ns, Deadline(found->second));
+    }
+  };
+  consider(polled_);
+  consider(unconfirmed_);
+  consider(dead_);
+  consider(orphans_);
+  return next_ns;
+}
+
+bool ThreadGroupAggregator::IsEnding(int32_t pid) const {
+  const auto found = groups_.find(pid);
+  return found != groups_.end() && found->second.stage != ThreadGroup::Stage::kCollecting;
+}
+
+void ThreadGroupAggregator::ForgetUnconfirmed() {
+  for (auto group = groups_.begin(); group != groups_.end();) {
+    group = group->second.stage == ThreadGroup::Stage::kCollecting ? groups_.erase(group)
+                                                                    : std::next(group);
+  }
+}
+
+void ThreadGroupAggregator::End(ThreadGroup& group) {
+  // A thread's exit within the time in which the group must have died is the time of its death.
+  group.ended_by_kernel = group.last_event_ns != 0 && group.last_event_ns >= group.alive_ns;
+  if (!group.ended_by_kernel) {
+    group.ended_ns = group.confirmed_ns;
+    group.uncertainty_ns = group.confirmed_ns - std::min(group.confirmed_ns, group.alive_ns);
+  } else {
+    group.ended_ns = group.last_event_ns;
+    // Exits of other threads with 0 are not seen: one of them may have been the last.
+    const bool last_seen = group.released || group.LastCode() != 0;
+    group.uncertainty_ns =
+        last_seen ? 0 : group.confirmed_ns - std::min(group.confirmed_ns, group.last_event_ns);
+  }
+  on_end_(group);
+  Erase(group.pid);
+}
+
+void ThreadGroupAggregator::Erase(int32_t pid) {
+  const auto found = groups_.find(pid);
+  if (found == groups_.end()) return;
+  witness_.Close(found->second.handle);
+  groups_.erase(found);
+}
+
+}  // namespace exitwatch

@@ -1,0 +1,83 @@
+#ifndef EXITWATCH_CORE_THREAD_GROUP_AGGREGATOR_H_
+#define EXITWATCH_CORE_THREAD_GROUP_AGGREGATOR_H_
+
+#include <cstdint>
+#include <functional>
+#include <unordered_map>
+#include <vector>
+
+#include "core/proc_event.h"
+#include "core/process_witness.h"
+#include "core/thread_group.h"
+
+namespace exitwatch {
+
+// Turns the exits of threads into one end per process, with the status that the parent's waitpid
+// returns and the time at which the last thread was gone.
+//
+// The events alone cannot tell: a first thread may end long before its process, with another code,
+// or be replaced by a thread that calls exec. So a first thread's exit is only a hint, confirmed by
+// a ProcessWitness; until the stream has been read beyond the confirmation, late events of the same
+// group may still add to the status.
+class ThreadGroupAggregator {
+ public:
+  using OnEnd = std::function<void(const ThreadGroup&)>;
+
+  ThreadGroupAggregator(ProcessWitness& witness, OnEnd on_end);
+  ~ThreadGroupAggregator();
+  ThreadGroupAggregator(const ThreadGroupAggregator&) = delete;
+  ThreadGroupAggregator& operator=(const ThreadGroupAggregator&) = delete;
+
+  void OnExit(const ProcEvent& event);
+  void OnCoredump(const ProcEvent& event);
+
+  // A held handle woke the reader. `alive_since_ns`: when it was certain not to be ready.
+  void OnHandleReady(int32_t pid, uint64_t alive_since_ns);
+
+  // Takes over a handle of a process whose first thread has ended already, or that may be dead: its
+  // leader's exit event was never seen. `alive_ns`: when the process was last known to live.
+  void Adopt(int32_t pid, ProcessWitness::Handle handle, uint64_t alive_ns);
+
+  // A process is gone, and no event said so: its end is told with what is known, unless events that
+  // are still to be read say more. `alive_ns` as above.
+  void Presume(int32_t pid, uint64_t alive_ns);
+
+  // Confirms what came in, and ends what is settled. `stream_ns`: all events with an older timestamp
+  // have been read.
+  void Settle(uint64_t stream_ns);
+
+  // When Settle() has something to do again even if no event comes: 0 at once, UINT64_MAX never.
+  uint64_t NextDeadline() const;
+
+  // Whether an end of this process is on its way.
+  bool IsEnding(int32_t pid) const;
+
+  // Events were lost: forgets what waits for another event. What a handle watches stays.
+  void ForgetUnconfirmed();
+
+ private:
+  ThreadGroup& Group(int32_t pid);
+  void Confirm(ThreadGroup& group);
+  void ConfirmAlive(ThreadGroup& group, ProcessWitness::Handle handle, const ProcStat& stat);
+  void MarkDead(ThreadGroup& group, uint64_t now_ns);
+  void TakeZombieStatus(ThreadGroup& group, ProcessWitness::Handle handle, const ProcStat& stat);
+  bool ReadStatOf(ProcessWitness::Handle handle, int32_t pid, ProcStat* stat);
+  void Hold(ThreadGroup& group);
+  void Validate(ThreadGroup& group);
+  static uint64_t Deadline(const ThreadGroup& group);
+  void End(ThreadGroup& group);
+  void Erase(int32_t pid);
+
+  ProcessWitness& witness_;
+  OnEnd on_end_;
+  std::unordered_map<int32_t, ThreadGroup> groups_;
+  std::vector<int32_t> unconfirmed_;   // stage kLeaderGone
+  std::vector<int32_t> unvalidated_;   // stage kCollecting, made since the last Settle()
+  std::vector<int32_t> polled_;        // stage kHeld, where the kernel could not be asked to wake us
+  std::vector<int32_t> dead_;          // stage kDead
+  std::vector<int32_t> orphans_;       // stage kCollecting, of processes that are gone
+};
+
+}  // namespace exitwatch
+
+#endif  // EXITWATCH_CORE_THREAD_GROUP_AGGREGATOR_H_

@@ -1,0 +1,465 @@
+#include "linux/exit_reader.h"
+
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include "linux/pidfd.h"
+#include "linux/proc_files.h"
+
+namespace exitwatch {
+
+namespace {
+
+// Held handles carry their pid; these are beyond any.
+constexpr uint64_t kSocketTag = 1ull << 32;
+constexpr uint64_t kSignalTag = 2ull << 32;
+
+constexpr uint64_t kMillisecond = 1'000'000;
+constexpr int kCanaryMs = 1000;
+
+// Messages to read before looking at anything else.
+constexpr int kBatch = 1024;
+
+// Timestamps are taken before queueing, so that across CPUs the stream is a little out of order:
+// 0.3 ms at worst on 6.18.
+constexpr uint64_t kDisorderNs = kMillisecond;
+
+// A gap is told when the stream was read empty; at the latest after this time.
+constexpr uint64_t kLongestUntoldLossNs = 1000 * kMillisecond;
+
+bool NoSuchProcess(int error) { return error == ESRCH || error == ENOENT || error == EINVAL; }
+
+}  // namespace
+
+ExitReader::ExitReader(const Options& options, std::function<void()> wake)
+    : options_(options), wake_(std::move(wake)), queue_(options.queue_limit) {}
+
+ExitReader::~ExitReader() { Stop(); }
+
+SystemError ExitReader::Start() {
+  epoll_.Reset(epoll_create1(EPOLL_CLOEXEC));
+  if (!epoll_) return {Failure::kSystem, errno, "epoll_create1"};
+  signal_.Reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!signal_) return {Failure::kSystem, errno, "eventfd"};
+  const int error = thread_.Start("exitwatch", [this] { Run(); });
+  if (error != 0) return {Failure::kSystem, error, "pthread_create"};
+  return {};
+}
+
+void ExitReader::Stop() {
+  stopping_ = true;
+  if (signal_) eventfd_write(signal_.Get(), 1);
+  thread_.Join();
+  aggregator_.reset();
+  socket_ = ConnectorSocket();
+  checks_.clear();
+  epoll_.Reset();
+  signal_.Reset();
+}
+
+ExitReader::WatchResult ExitReader::AddWatch(int32_t pid, uint64_t start_ticks, uint64_t inode,
+                                             SystemError* error) {
+  // Pin the process, make sure that it is the one that was meant, register, and look again: whoever
+  // dies in between is seen by the last look, whoever dies later by the events.
+  UniqueFd pidfd = OpenPidfd(pid);
+  if (!pidfd) {
+    if (NoSuchProcess(errno)) return WatchResult::kGone;
+    *error = {Failure::kSystem, errno, "pidfd_open"};
+    return WatchResult::kFailed;
+  }
+  ProcStat stat;
+  const bool has_stat = ReadProcStat(pid, &stat);
+  const std::optional<uint32_t> uid = ReadProcUid(pid);
+  if (!has_stat || LookAtPidfd(pidfd.Get()) == ProcessWitness::Life::kGone) {
+    return WatchResult::kGone;
+  }
+  const uint64_t actual_inode = PidfdInode(pidfd.Get());
+  if (stat.start_ticks != start_ticks || (inode != 0 && inode != actual_inode)) {
+    return WatchResult::kGone;
+  }
+  owner_clock_.Sample();
+  const uint64_t now_ns = owner_clock_.Now();
+  watches_.Add({pid, ProcessEntry(stat, actual_inode, uid), now_ns});
+
+  const ProcessWitness::Life life = LookAtPidfd(pidfd.Get());
+  const bool dead = life == ProcessWitness::Life::kDead || life == ProcessWitness::Life::kGone;
+  const std::lock_guard<std::mutex> lock(checks_mutex_);
+  if (!armed_ || dead || stat.IsLeaderGone()) {
+    const uint64_t alive_ns = dead ? owner_clock_.TimeOfTick(start_ticks) : now_ns;
+    checks_.push_back({pid, std::move(pidfd), alive_ns});
+    if (signal_) eventfd_write(signal_.Get(), 1);
+  }
+  return WatchResult::kArmed;
+}
+
+void ExitReader::RemoveWatch(int32_t pid, uint64_t start_ticks, uint64_t inode) {
+  watches_.Remove(pid, start_ticks, inode);
+}
+
+void ExitReader::Run() {
+  if (const SystemError error = Arm()) {
+    Fail(error);
+    return;
+  }
+  while (!stopping_ && Wait()) {
+    Pass();
+    if (failure_) {
+      Fail(failure_);
+      return;
+    }
+  }
+}
+
+SystemError ExitReader::Arm() {
+  own_tgid_ = getpid();
+  witness_.emplace(epoll_.Get(), clock_);
+  aggregator_.emplace(*witness_, [this](const ThreadGroup& group) { OnEnd(group); });
+
+  if (const SystemError error = socket_.Open({options_.receive_buffer_bytes, signal_.Get()})) {
+    return error;
+  }
+  if (!OpenPidfd(own_tgid_)) return {Failure::kNoPidfd, errno, "pidfd_open"};
+  if (!ProcShowsOurPids()) return {Failure::kNoProc, 0, "readlink"};
+
+  epoll_event event = {};
+  event.events = EPOLLIN;
+  event.data.u64 = kSocketTag;
+  if (epoll_ctl(epoll_.Get(), EPOLL_CTL_ADD, socket_.fd(), &event) != 0) {
+    return {Failure::kSystem, errno, "epoll_ctl"};
+  }
+  event.data.u64 = kSignalTag;
+  if (epoll_ctl(epoll_.Get(), EPOLL_CTL_ADD, signal_.Get(), &event) != 0) {
+    return {Failure::kSystem, errno, "epoll_ctl"};
+  }
+  armed_ns_ = no_drops_ns_ = wait_begin_ns_ = wake_ns_ = not_ready_ns_ = clock_.Now();
+  if (const SystemError error = ProveThatEventsArrive()) return error;
+  {
+    const std::lock_guard<std::mutex> lock(checks_mutex_);
+    armed_ = true;
+  }
+  if (!options_.watched_only) ScanProcesses();
+
+  Record ready;
+  ready.kind = Record::kReady;
+  ready.count = socket_.receive_buffer_bytes();
+  staged_.insert(staged_.begin(), ready);
+  Pass();
+  return failure_;
+}
+
+// A thread of our own ends, and its exit must come back through the stream.
+SystemError ExitReader::ProveThatEventsArrive() {
+  Thread canary;
+  const int error = canary.Start("exitwatch", [this] {
+    canary_tid_ = static_cast<int32_t>(syscall(SYS_gettid));
+  });
+  if (error != 0) return {Failure::kSystem, error, "pthread_create"};
+  canary.Join();
+  const uint64_t deadline_ns = clock_.Now() + kCanaryMs * kMillisecond;
+  for (;;) {
+    Drain();
+    if (failure_) return failure_;
+    if (canary_seen_) return {};
+    const uint64_t now_ns = clock_.Now();
+    if (now_ns >= deadline_ns) return {Failure::kSilent, 0, "recvmsg"};
+    pollfd waiting[] = {{socket_.fd(), POLLIN, 0}, {signal_.Get(), POLLIN, 0}};
+    poll(waiting, 2, static_cast<int>((deadline_ns - now_ns) / kMillisecond) + 1);
+    if (stopping_) return {Failure::kSystem, ECANCELED, "poll"};
+  }
+}
+
+// Reads all processes: for their names and owners, to know the kernel's threads from processes, and
+// to find the groups whose first thread ended before we could see it.
+void ExitReader::ScanProcesses() {
+  table_.clear();
+  ForEachProcess([this](int32_t pid) {
+    ProcessWitness::Handle handle = ProcessWitness::kNoHandle;
+    const ProcessWitness::Life life = witness_->Open(pid, &handle);
+    ProcStat stat;
+    if (life != ProcessWitness::Life::kAlive || !witness_->ReadStat(pid, &stat)) {
+      witness_->Close(handle);
+      return !stopping_;
+    }
+    const std::optional<uint32_t> uid = witness_->ReadUid(pid);
+    const uint64_t inode = witness_->Inode(handle);
+    if (witness_->Look(handle) != ProcessWitness::Life::kGone) {
+      table_.insert_or_assign(pid, ProcessEntry(stat, inode, uid));
+      if (stat.IsLeaderGone()) {
+        aggregator_->Adopt(pid, std::exchange(handle, ProcessWitness::kNoHandle), clock_.Now());
+      }
+    }
+    witness_->Close(handle);
+    return !stopping_;
+  });
+}
+
+// Sleeps until there is something to do. False where that cannot be known any more.
+bool ExitReader::Wait() {
+  const uint64_t deadline_ns = aggregator_->NextDeadline();
+  wait_begin_ns_ = clock_.Now();
+  int timeout_ms = -1;
+  if (deadline_ns != std::numeric_limits<uint64_t>::max()) {
+    timeout_ms = deadline_ns <= wait_begin_ns_
+                     ? 0
+                     : static_cast<int>((deadline_ns - wait_begin_ns_) / kMillisecond) + 1;
+  }
+  if (loss_begin_ns_ != 0) timeout_ms = 0;
+
+  epoll_event events[64];
+  int count = epoll_wait(epoll_.Get(), events, 64, timeout_ms);
+  const bool interrupted = count < 0 && errno == EINTR;
+  if (count < 0 && !interrupted) {
+    Fail({Failure::kSystem, errno, "epoll_wait"});
+    return false;
+  }
+  // A process that was stopped (SIGSTOP) and continued gets EINTR here, although the thread takes no
+  // signals: what became ready meanwhile may have been so for long.
+  const uint64_t previous_wake_ns = std::exchange(wake_ns_, clock_.Now());
+  if (interrupted) {
+    not_ready_ns_ = wait_begin_ns_;
+    count = epoll_wait(epoll_.Get(), events, 64, 0);
+  } else if (wake_ns_ - wait_begin_ns_ < kMillisecond) {
+    not_ready_ns_ = previous_wake_ns - kMillisecond;
+  } else {
+    not_ready_ns_ = wake_ns_ - kMillisecond;
+  }
+  if (timeout_ms != 0) wakeups_.fetch_add(1, std::memory_order_relaxed);
+
+  for (int i = 0; i < count; i++) {
+    const uint64_t tag = events[i].data.u64;
+    if (tag < kSocketTag) ready_.push_back(static_cast<int32_t>(tag));
+    if (tag == kSignalTag) {
+      eventfd_t value;
+      eventfd_read(signal_.Get(), &value);
+    }
+  }
+  return true;
+}
+
+void ExitReader::Pass() {
+  clock_.Sample();
+  const uint64_t begin_ns = clock_.Now();
+  NoticeDrops();
+  const bool empty = Drain();
+  for (const int32_t pid : std::exchange(ready_, {})) aggregator_->OnHandleReady(pid, not_ready_ns_);
+  RunChecks();
+  aggregator_->Settle(empty ? begin_ns
+                            : last_event_ns_ - std::min(last_event_ns_, kDisorderNs));
+  if (empty) NoticeDrops();
+  if (loss_begin_ns_ != 0 && (empty || begin_ns > loss_begin_ns_ + kLongestUntoldLossNs)) {
+    RepairAfterGap();
+  }
+  if (loss_begin_ns_ == 0) no_drops_ns_ = begin_ns;
+  Flush();
+}
+
+// True when nothing is left to read.
+bool ExitReader::Drain() {
+  for (int i = 0; i < kBatch; i++) {
+    ProcEvent event;
+    switch (socket_.ReadEvent(&event, &failure_)) {
+      case ConnectorSocket::Read::kEvent:
+        OnEvent(event);
+        break;
+      case ConnectorSocket::Read::kRejected:
+        rejected_.fetch_add(1, std::memory_order_relaxed);
+        break;
+      case ConnectorSocket::Read::kEmpty:
+      case ConnectorSocket::Read::kFailed:
+        return true;
+    }
+  }
+  return false;
+}
+
+void ExitReader::OnEvent(const ProcEvent& event) {
+  last_event_ns_ = std::max(last_event_ns_, event.timestamp_ns);
+  if (event.what == kProcEventFork) {
+    if (!options_.watched_only) LearnKernelThread(event);
+    return;
+  }
+  if (event.tgid == own_tgid_) {
+    canary_seen_ = canary_seen_ || event.pid == canary_tid_;
+    return;
+  }
+  if (options_.watched_only && !watches_.Contains(event.tgid)) return;
+  if (event.what == kProcEventExit) aggregator_->OnExit(event);
+  if (event.what == kProcEventCoredump) aggregator_->OnCoredump(event);
+}
+
+// A child of kthreadd: a kernel thread, or a program that the kernel starts (core handlers, modprobe),
+// which is a process like any other.
+void ExitReader::LearnKernelThread(const ProcEvent& event) {
+  if (!event.IsLeader()) return;
+  ProcStat stat;
+  ProcessEntry entry;
+  entry.is_kernel_thread = true;
+  if (ReadProcStat(event.pid, &stat)) {
+    if (!stat.IsKernelThread()) return;
+    entry = ProcessEntry(stat, 0, {});
+  }
+  table_.insert_or_assign(event.pid, entry);
+}
+
+void ExitReader::RunChecks() {
+  std::vector<Check> checks;
+  {
+    const std::lock_guard<std::mutex> lock(checks_mutex_);
+    checks.swap(checks_);
+  }
+  for (Check& check : checks) {
+    if (!watches_.Contains(check.pid)) continue;
+    ProcStat stat;
+    const ProcessWitness::Life life = witness_->Look(check.pidfd.Get());
+    if (life == ProcessWitness::Life::kAlive && witness_->ReadStat(check.pid, &stat) &&
+        !stat.IsZombie()) {
+      continue;
+    }
+    aggregator_->Adopt(check.pid, check.pidfd.Release(), check.alive_ns);
+  }
+}
+
+// Compares the kernel's count of dropped messages with what was told of it.
+void ExitReader::NoticeDrops() {
+  if (socket_.Drops() == drops_) return;
+  if (loss_begin_ns_ == 0) loss_begin_ns_ = no_drops_ns_;
+  gap_end_ns_ = clock_.Now();
+}
+
+// Tells the gap, and looks at everything whose exit may lie in it.
+void ExitReader::RepairAfterGap() {
+  const uint32_t drops = socket_.Drops();
+  Record gap;
+  gap.kind = Record::kGap;
+  gap.from_ns = static_cast<double>(std::exchange(loss_begin_ns_, 0));
+  gap.count = drops - std::exchange(drops_, drops);
+  aggregator_->ForgetUnconfirmed();
+  gap.status = RecheckWatches();
+  if (!options_.watched_only) ScanProcesses();
+  gap_end_ns_ = clock_.Now();
+  gap.time_ns = static_cast<double>(gap_end_ns_);
+  gap.clock_ms = static_cast<double>(clock_.realtime_offset_ns()) / 1e6;
+  staged_.push_back(gap);
+}
+
+int32_t ExitReader::RecheckWatches() {
+  int32_t recovered = 0;
+  for (const Watch& watch : watches_.List()) {
+    if (aggregator_->IsEnding(watch.pid)) continue;
+    const uint64_t alive_ns = std::max(watch.since_ns, no_drops_ns_);
+    ProcessWitness::Handle handle = ProcessWitness::kNoHandle;
+    const ProcessWitness::Life life = witness_->Open(watch.pid, &handle);
+    if (life == ProcessWitness::Life::kUnknown) continue;
+    ProcStat stat;
+    const bool same = life != ProcessWitness::Life::kGone &&
+                      witness_->ReadStat(watch.pid, &stat) &&
+                      stat.start_ticks == watch.process.start_ticks &&
+                      witness_->Inode(handle) == watch.process.inode &&
+                      witness_->Look(handle) != ProcessWitness::Life::kGone;
+    if (!same) {
+      aggregator_->Presume(watch.pid, alive_ns);
+      recovered++;
+    } else if (stat.IsZombie()) {
+      if (!stat.IsLeaderGone()) recovered++;
+      aggregator_->Adopt(watch.pid, std::exchange(handle, ProcessWitness::kNoHandle), alive_ns);
+    }
+    witness_->Close(handle);
+  }
+  return recovered;
+}
+
+void ExitReader::OnEnd(const ThreadGroup& group) {
+  // What was read of the process before, unless the pid is a later process's by now.
+  const uint64_t end_tick = clock_.TickOf(group.ended_ns);
+  std::optional<ProcessEntry> process;
+  const std::optional<Watch> watch = watches_.Take(group.pid, group.inode, end_tick);
+  const auto found = table_.find(group.pid);
+  if (found != table_.end() && found->second.start_ticks <= end_tick) {
+    process = found->second;
+    table_.erase(found);
+  }
+  if (watch) process = watch->process;
+  if (options_.watched_only && !watch) return;
+
+  const std::optional<int32_t> status = group.Status();
+  // Kernel threads end with 0; a program of the kernel's that has become one's pid need not.
+  const bool is_kernel_thread =
+      group.has_stat ? group.stat.IsKernelThread() : process && process->is_kernel_thread;
+  if (is_kernel_thread && status.value_or(0) == 0) return;
+  if (process && process->start_ticks == 0) process.reset();
+  if (group.has_stat) {
+    process = ProcessEntry(group.stat, group.inode,
+                           group.uid || !process ? group.uid : process->uid);
+  }
+
+  Record record;
+  record.kind = Record::kExit;
+  record.pid = group.pid;
+  record.parent_pid = group.parent_pid != 0 || !group.has_stat ? group.parent_pid
+                                                               : group.stat.parent_pid;
+  record.time_ns = static_cast<double>(group.ended_ns);
+  record.uncertainty_ns = static_cast<double>(group.uncertainty_ns);
+  if (clock_.jump_ns() != 0 && group.ended_ns + kMillisecond < wake_ns_) {
+    record.uncertainty_ns += static_cast<double>(clock_.jump_ns());
+  }
+  record.clock_ms = static_cast<double>(clock_.realtime_offset_ns()) / 1e6;
+  if (group.ended_by_kernel) record.flags |= Record::kKernelTime;
+  if (watch) record.flags |= Record::kWatched;
+
+  if (status) {
+    record.status = *status;
+    record.flags |= Record::kStatusKnown;
+    if (group.CoreDumped()) record.flags |= Record::kCoreKnown;
+  } else if (group.lost) {
+    record.flags |= Record::kLost;
+  } else if (group.handle != ProcessWitness::kNoHandle &&
+             witness_->Look(group.handle) == ProcessWitness::Life::kDead) {
+    record.flags |= Record::kNotReaped;
+  }
+
+  uint64_t observed_ns = armed_ns_;
+  if (watch) observed_ns = std::max(observed_ns, watch->since_ns);
+  if (process) {
+    const uint64_t started_ns = clock_.TimeOfTick(process->start_ticks);
+    observed_ns = std::max(observed_ns, started_ns);
+    record.start_ticks = static_cast<double>(process->start_ticks);
+    record.started_ms =
+        (static_cast<double>(started_ns) + static_cast<double>(clock_.realtime_offset_ns())) / 1e6;
+    record.inode = static_cast<double>(process->inode);
+    std::memcpy(record.name, process->name, sizeof(record.name));
+    record.flags |= Record::kStartKnown | Record::kNameKnown;
+    if (process->uid) {
+      record.uid = *process->uid;
+      record.flags |= Record::kUidKnown;
+    }
+  }
+  record.from_ns = static_cast<double>(observed_ns);
+  if (gap_end_ns_ <= observed_ns) record.flags |= Record::kLossless;
+  staged_.push_back(record);
+}
+
+void ExitReader::Flush() {
+  if (staged_.empty()) return;
+  queue_.Push(staged_);
+  staged_.clear();
+  wake_();
+}
+
+void ExitReader::Fail(const SystemError& error) {
+  Record failed;
+  failed.kind = Record::kFailed;
+  failed.uid = static_cast<uint32_t>(error.code);
+  failed.status = error.number;
+  std::strncpy(failed.name, error.syscall, sizeof(failed.name) - 1);
+  staged_.push_back(failed);
+  Flush();
+}
+
+}  // namespace exitwatch

@@ -1,0 +1,126 @@
+#ifndef EXITWATCH_LINUX_EXIT_READER_H_
+#define EXITWATCH_LINUX_EXIT_READER_H_
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "core/process_table.h"
+#include "core/record_queue.h"
+#include "core/thread_group_aggregator.h"
+#include "linux/connector_socket.h"
+#include "linux/kernel_clock.h"
+#include "linux/linux_witness.h"
+#include "linux/system_error.h"
+#include "linux/thread.h"
+#include "linux/unique_fd.h"
+
+namespace exitwatch {
+
+// Reads the connector in a thread of its own, whatever JavaScript is doing, and puts the ends of
+// processes into a queue. Start(), Watch(), Unwatch() and Stop() are for one thread, the owner's;
+// the rest runs in the reader's.
+class ExitReader {
+ public:
+  struct Options {
+    bool watched_only = true;
+    int receive_buffer_bytes = 0;
+    size_t queue_limit = 0;
+  };
+
+  // `wake` is called in the reader's thread when there is something new in the queue.
+  ExitReader(const Options& options, std::function<void()> wake);
+  ~ExitReader();
+  ExitReader(const ExitReader&) = delete;
+  ExitReader& operator=(const ExitReader&) = delete;
+
+  // Returns when the thread runs; a kReady or kFailed record tells how it went on.
+  SystemError Start();
+
+  // Ends the thread and closes everything; any number of times.
+  void Stop();
+
+  enum class WatchResult { kArmed, kGone, kFailed };
+
+  // Watches the process with this pid, start and inode; kGone where there is no such process now.
+  WatchResult AddWatch(int32_t pid, uint64_t start_ticks, uint64_t inode, SystemError* error);
+  void RemoveWatch(int32_t pid, uint64_t start_ticks, uint64_t inode);
+
+  RecordQueue& queue() { return queue_; }
+  uint64_t wakeups() const { return wakeups_.load(std::memory_order_relaxed); }
+  uint64_t rejected() const { return rejected_.load(std::memory_order_relaxed); }
+
+ private:
+  // A watched process that has to be looked at again by the reader.
+  struct Check {
+    int32_t pid;
+    UniqueFd pidfd;
+    uint64_t alive_ns;
+  };
+
+  void Run();
+  SystemError Arm();
+  SystemError ProveThatEventsArrive();
+  void ScanProcesses();
+
+  bool Wait();
+  void Pass();
+  bool Drain();
+  void OnEvent(const ProcEvent& event);
+  void LearnKernelThread(const ProcEvent& event);
+  void RunChecks();
+  void NoticeDrops();
+  void RepairAfterGap();
+  int32_t RecheckWatches();
+
+  void OnEnd(const ThreadGroup& group);
+  void Flush();
+  void Fail(const SystemError& error);
+
+  const Options options_;
+  const std::function<void()> wake_;
+  RecordQueue queue_;
+  WatchSet watches_;
+  std::atomic<uint64_t> wakeups_{0};
+  std::atomic<uint64_t> rejected_{0};
+  std::atomic<bool> stopping_{false};
+
+  std::mutex checks_mutex_;
+  std::vector<Check> checks_;
+  bool armed_ = false;  // guarded by checks_mutex_: what is alive from now on will be seen to end
+
+  KernelClock clock_;        // the reader's
+  KernelClock owner_clock_;  // AddWatch()'s
+  UniqueFd epoll_;
+  UniqueFd signal_;  // eventfd: stop, or look at checks_
+  ConnectorSocket socket_;
+  std::optional<LinuxWitness> witness_;
+  std::optional<ThreadGroupAggregator> aggregator_;
+  ProcessTable table_;
+  std::vector<Record> staged_;
+  std::vector<int32_t> ready_;  // pids whose held handles woke us
+
+  int32_t own_tgid_ = 0;
+  int32_t canary_tid_ = 0;
+  bool canary_seen_ = false;
+  SystemError failure_;
+
+  uint64_t armed_ns_ = 0;
+  uint64_t wait_begin_ns_ = 0;
+  uint64_t wake_ns_ = 0;
+  uint64_t not_ready_ns_ = 0;  // held handles that are ready now were not, then
+  uint64_t last_event_ns_ = 0;
+  uint32_t drops_ = 0;
+  uint64_t no_drops_ns_ = 0;     // until then nothing was dropped that has not been told
+  uint64_t loss_begin_ns_ = 0;   // not 0: a gap that is to be told
+  uint64_t gap_end_ns_ = 0;      // of the latest gap
+
+  Thread thread_;  // last: it is joined before anything above goes
+};
+
+}  // namespace exitwatch
+
+#endif  // EXITWATCH_LINUX_EXIT_READER_H_

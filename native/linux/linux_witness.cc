@@ -1,0 +1,46 @@
+#include "linux/linux_witness.h"
+
+#include <sys/epoll.h>
+
+#include "linux/pidfd.h"
+#include "linux/proc_files.h"
+#include "linux/unique_fd.h"
+
+namespace exitwatch {
+
+ProcessWitness::Life LinuxWitness::Open(int32_t pid, Handle* handle) {
+  UniqueFd pidfd = OpenPidfd(pid);
+  if (!pidfd) {
+    // A thread that is no process (ENOENT, before 6.17 EINVAL) was given the pid after a process had
+    // it: that one is gone.
+    return errno == ESRCH || errno == ENOENT || errno == EINVAL ? Life::kGone : Life::kUnknown;
+  }
+  const Life life = Look(pidfd.Get());
+  if (life == Life::kDead || life == Life::kAlive) *handle = pidfd.Release();
+  return life;
+}
+
+void LinuxWitness::Close(Handle handle) { UniqueFd closing(handle); }
+
+uint64_t LinuxWitness::Inode(Handle handle) { return PidfdInode(handle); }
+
+ProcessWitness::Life LinuxWitness::Look(Handle handle) { return LookAtPidfd(handle); }
+
+bool LinuxWitness::Hold(Handle handle, int32_t pid) {
+  epoll_event event = {};
+  event.events = EPOLLIN | EPOLLET;
+  event.data.u64 = static_cast<uint64_t>(pid);
+  return epoll_ctl(epoll_, EPOLL_CTL_ADD, handle, &event) == 0;
+}
+
+bool LinuxWitness::ReadStat(int32_t pid, ProcStat* stat) { return ReadProcStat(pid, stat); }
+
+std::optional<uint32_t> LinuxWitness::ReadUid(int32_t pid) { return ReadProcUid(pid); }
+
+std::optional<int32_t> LinuxWitness::ReadExitStatus(Handle handle) {
+  return PidfdExitStatus(handle);
+}
+
+bool LinuxWitness::MayReadExitCode(int32_t pid) { return MayReadProcExitCode(pid); }
+
+}  // namespace exitwatch

@@ -1,0 +1,35 @@
+#ifndef EXITWATCH_LINUX_LINUX_WITNESS_H_
+#define EXITWATCH_LINUX_LINUX_WITNESS_H_
+
+#include "core/process_witness.h"
+#include "linux/kernel_clock.h"
+
+namespace exitwatch {
+
+// Answers from pidfds and /proc; wakes the owner of an epoll set for handles that are held.
+class LinuxWitness : public ProcessWitness {
+ public:
+  // Held handles are added edge-triggered, with the pid as their data: level-triggered they would be
+  // ready all the time between death and reaping.
+  LinuxWitness(int epoll, const KernelClock& clock) : epoll_(epoll), clock_(clock) {}
+
+  Life Open(int32_t pid, Handle* handle) override;
+  void Close(Handle handle) override;
+  uint64_t Inode(Handle handle) override;
+  Life Look(Handle handle) override;
+  bool Hold(Handle handle, int32_t pid) override;
+  bool ReadStat(int32_t pid, ProcStat* stat) override;
+  std::optional<uint32_t> ReadUid(int32_t pid) override;
+  std::optional<int32_t> ReadExitStatus(Handle handle) override;
+  bool MayReadExitCode(int32_t pid) override;
+  uint64_t Now() override { return clock_.Now(); }
+  uint64_t TickOf(uint64_t timestamp_ns) override { return clock_.TickOf(timestamp_ns); }
+
+ private:
+  int epoll_;
+  const KernelClock& clock_;
+};
+
+}  // namespace exitwatch
+
+#endif  // EXITWATCH_LINUX_LINUX_WITNESS_H_

@@ -1,0 +1,67 @@
+#include "linux/pidfd.h"
+
+#include <poll.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+
+namespace exitwatch {
+
+namespace {
+
+constexpr long kPidfsMagic = 0x50494446;  // PID_FS_MAGIC of <linux/magic.h>
+
+// struct pidfd_info of <linux/pidfd.h> in its first published size, which every later kernel takes;
+// declared here because the headers of most distributions are older than the kernels.
+struct PidfdInfo {
+  uint64_t mask;
+  uint64_t cgroup_id;
+  uint32_t ids[11];
+  int32_t exit_code;
+};
+static_assert(sizeof(PidfdInfo) == 64, "PIDFD_INFO_SIZE_VER0");
+
+constexpr unsigned long kPidfdGetInfo = _IOWR(0xFF, 11, PidfdInfo);
+constexpr uint64_t kPidfdInfoExit = 1u << 3;
+
+#ifndef SYS_pidfd_open
+#define SYS_pidfd_open 434
+#endif
+
+}  // namespace
+
+UniqueFd OpenPidfd(int32_t pid) { return UniqueFd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0))); }
+
+ProcessWitness::Life LookAtPidfd(int pidfd) {
+  pollfd entry = {pidfd, POLLIN, 0};
+  const int ready = RetryOnEintr([&] { return poll(&entry, 1, 0); });
+  if (ready < 0 || (entry.revents & POLLNVAL) != 0) return ProcessWitness::Life::kUnknown;
+  if (ready == 0) return ProcessWitness::Life::kAlive;
+  if ((entry.revents & POLLHUP) != 0) return ProcessWitness::Life::kGone;
+  // Before 6.9 a pidfd does not say POLLHUP: signal 0 tells a zombie from a reaped process.
+#ifndef SYS_pidfd_send_signal
+#define SYS_pidfd_send_signal 424
+#endif
+  if (syscall(SYS_pidfd_send_signal, pidfd, 0, nullptr, 0) == -1 && errno == ESRCH) {
+    return ProcessWitness::Life::kGone;
+  }
+  return ProcessWitness::Life::kDead;
+}
+
+uint64_t PidfdInode(int pidfd) {
+  struct statfs filesystem;
+  struct stat file;
+  if (fstatfs(pidfd, &filesystem) != 0 || filesystem.f_type != kPidfsMagic) return 0;
+  if (fstat(pidfd, &file) != 0) return 0;
+  return file.st_ino;
+}
+
+std::optional<int32_t> PidfdExitStatus(int pidfd) {
+  PidfdInfo info = {};
+  info.mask = kPidfdInfoExit;
+  if (ioctl(pidfd, kPidfdGetInfo, &info) != 0 || (info.mask & kPidfdInfoExit) == 0) return {};
+  return info.exit_code;
+}
+
+}  // namespace exitwatch

@@ -1,0 +1,28 @@
+#ifndef EXITWATCH_LINUX_PIDFD_H_
+#define EXITWATCH_LINUX_PIDFD_H_
+
+#include <cstdint>
+#include <optional>
+
+#include "core/process_witness.h"
+#include "linux/unique_fd.h"
+
+namespace exitwatch {
+
+// pidfd_open(2), Linux 5.3; glibc has wrappers since 2.36 only. Invalid with errno set on failure:
+// ESRCH no such process, ENOENT or EINVAL a thread that is no process.
+UniqueFd OpenPidfd(int32_t pid);
+
+// Whether the process behind the descriptor lives, by poll(2).
+ProcessWitness::Life LookAtPidfd(int pidfd);
+
+// The inode of pidfs (Linux 6.9): 64 bits, never repeated within a boot. 0 on older kernels, where
+// all pidfds share one inode.
+uint64_t PidfdInode(int pidfd);
+
+// PIDFD_GET_INFO's exit code (Linux 6.15): only of a process that was reaped.
+std::optional<int32_t> PidfdExitStatus(int pidfd);
+
+}  // namespace exitwatch
+
+#endif  // EXITWATCH_LINUX_PIDFD_H_

@@ -1,0 +1,79 @@
+#include "linux/proc_files.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+
+#include "linux/unique_fd.h"
+
+namespace exitwatch {
+
+namespace {
+
+using Path = char[64];
+
+void Format(Path& path, int32_t pid, const char* file) {
+  std::snprintf(path, sizeof(path), "/proc/%d/%s", pid, file);
+}
+
+}  // namespace
+
+bool ReadProcStat(int32_t pid, ProcStat* stat) {
+  Path path;
+  Format(path, pid, "stat");
+  const UniqueFd file(open(path, O_RDONLY | O_CLOEXEC));
+  if (!file) return false;
+  // A line has at most 52 numbers of 20 digits and a name; it is read in one piece.
+  char text[1536];
+  const ssize_t size = RetryOnEintr([&] { return read(file.Get(), text, sizeof(text)); });
+  if (size < 0) return false;
+  if (ParseProcStat(text, static_cast<size_t>(size), stat)) return true;
+  errno = EBADMSG;
+  return false;
+}
+
+std::optional<uint32_t> ReadProcUid(int32_t pid) {
+  Path path;
+  Format(path, pid, "");
+  struct stat directory;
+  if (stat(path, &directory) != 0) return {};
+  return directory.st_uid;
+}
+
+bool MayReadProcExitCode(int32_t pid) {
+  Path path;
+  Format(path, pid, "cwd");
+  char target[1];
+  // A zombie has no working directory: ENOENT, after the check that answers EACCES.
+  return readlink(path, target, sizeof(target)) >= 0 || errno == ENOENT;
+}
+
+bool ForEachProcess(const std::function<bool(int32_t pid)>& visit) {
+  const std::unique_ptr<DIR, int (*)(DIR*)> directory(opendir("/proc"), closedir);
+  if (!directory) return false;
+  while (const dirent* entry = readdir(directory.get())) {
+    const char* end = entry->d_name + std::strlen(entry->d_name);
+    int32_t pid = 0;
+    const auto [rest, error] = std::from_chars(entry->d_name, end, pid);
+    if (error != std::errc() || rest != end) continue;
+    if (!visit(pid)) return true;
+  }
+  return true;
+}
+
+bool ProcShowsOurPids() {
+  char text[16];
+  const ssize_t size = readlink("/proc/self", text, sizeof(text));
+  if (size <= 0) return false;
+  int32_t pid = 0;
+  const auto [rest, error] = std::from_chars(text, text + size, pid);
+  return error == std::errc() && rest == text + size && pid == getpid();
+}
+
+}  // namespace exitwatch

@@ -1,0 +1,53 @@
+#include <napi.h>
+
+#include <cerrno>
+
+#include "core/record.h"
+#include "linux/pidfd.h"
+#include "linux/proc_files.h"
+#include "napi/exit_reader_object.h"
+#include "napi/values.h"
+
+namespace exitwatch {
+
+namespace {
+
+// identify(pid): what tells a process from every other, or undefined where there is none.
+Napi::Value Identify(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  const int32_t pid = info[0].ToNumber().Int32Value();
+  const UniqueFd pidfd = OpenPidfd(pid);
+  if (!pidfd) {
+    if (errno == ESRCH || errno == ENOENT || errno == EINVAL) return env.Undefined();
+    const bool missing = errno == ENOSYS || errno == EPERM;
+    return ThrowSystemError(
+        env, {missing ? Failure::kNoPidfd : Failure::kSystem, errno, "pidfd_open"});
+  }
+  ProcStat stat;
+  const bool has_stat = ReadProcStat(pid, &stat);
+  // The pid is this process's until it is reaped, and so it was while its file was read.
+  if (LookAtPidfd(pidfd.Get()) == ProcessWitness::Life::kGone) return env.Undefined();
+  if (!has_stat) return ThrowSystemError(env, {Failure::kNoProc, errno, "open"});
+  Napi::Object process = Napi::Object::New(env);
+  process.Set("startTicks", Napi::Number::New(env, static_cast<double>(stat.start_ticks)));
+  process.Set("inode", Napi::Number::New(env, static_cast<double>(PidfdInode(pidfd.Get()))));
+  process.Set("isKernelThread", Napi::Boolean::New(env, stat.IsKernelThread()));
+  return process;
+}
+
+Napi::Object Init(Napi::Env env, Napi::Object exports) {
+  exports.Set("ExitReader", ExitReaderObject::Define(env));
+  exports.Set("identify", Napi::Function::New<Identify>(env, "identify"));
+  exports.Set("recordBytes", Napi::Number::New(env, sizeof(Record)));
+  return exports;
+}
+
+}  // namespace
+
+}  // namespace exitwatch
+
+Napi::Object InitAddon(Napi::Env env, Napi::Object exports) {
+  return exitwatch::Init(env, exports);
+}
+
+NODE_API_MODULE(NODE_GYP_MODULE_NAME, InitAddon)

@@ -1,0 +1,173 @@
+#include "napi/exit_reader_object.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "napi/values.h"
+
+namespace exitwatch {
+
+namespace {
+
+constexpr napi_type_tag kTypeTag = {0x3b1f7e0a9c5d4286, 0x8e2a64d7f1c90b53};
+
+}  // namespace
+
+Napi::Function ExitReaderObject::Define(Napi::Env env) {
+  return DefineClass(env, "ExitReader",
+                     {
+                         InstanceMethod<&ExitReaderObject::Start>("start"),
+                         InstanceMethod<&ExitReaderObject::Watch>("watch"),
+                         InstanceMethod<&ExitReaderObject::Unwatch>("unwatch"),
+                         InstanceMethod<&ExitReaderObject::Stats>("stats"),
+                         InstanceMethod<&ExitReaderObject::Ref>("ref"),
+                         InstanceMethod<&ExitReaderObject::Unref>("unref"),
+                         InstanceMethod<&ExitReaderObject::Close>("close"),
+                     });
+}
+
+ExitReaderObject::ExitReaderObject(const Napi::CallbackInfo& info) : ObjectWrap(info) {
+  const Napi::Env env = info.Env();
+  if (info.Length() < 3 || !info[0].IsObject() || !info[1].IsArrayBuffer() ||
+      !info[2].IsFunction() ||
+      info[1].As<Napi::ArrayBuffer>().ByteLength() < sizeof(Record)) {
+    Napi::TypeError::New(env, "ExitReader(options, batch, onBatch)").ThrowAsJavaScriptException();
+    return;
+  }
+  info.This().As<Napi::Object>().TypeTag(&kTypeTag);
+  const auto options = info[0].As<Napi::Object>();
+  ExitReader::Options native;
+  native.watched_only = options.Get("watchedOnly").ToBoolean();
+  native.receive_buffer_bytes = options.Get("receiveBufferBytes").ToNumber().Int32Value();
+  native.queue_limit = static_cast<size_t>(options.Get("queueLimit").ToNumber().Int64Value());
+  batch_ = Napi::Reference<Napi::ArrayBuffer>::New(info[1].As<Napi::ArrayBuffer>(), 1);
+  on_batch_ = Napi::Persistent(info[2].As<Napi::Function>());
+  reader_ = std::make_unique<ExitReader>(native, [this] { WakeJavaScript(); });
+}
+
+ExitReaderObject::~ExitReaderObject() { Shutdown(); }  // a running one is referenced: see Start()
+
+bool ExitReaderObject::IsOurs(const Napi::CallbackInfo& info) {
+  if (info.This().As<Napi::Object>().CheckTypeTag(&kTypeTag) && reader_) return true;
+  Napi::TypeError::New(info.Env(), "not an open ExitReader").ThrowAsJavaScriptException();
+  return false;
+}
+
+Napi::Value ExitReaderObject::Start(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  if (!IsOurs(info) || running_) return env.Undefined();
+  wakeup_ = Wakeup::New(env, on_batch_.Value(), "exitwatch", 0, 1, this);
+  running_ = true;
+  this->Napi::ObjectWrap<ExitReaderObject>::Ref();
+  // After the thread-safe function's own hook, so that it runs before: the thread has to be gone
+  // when what it calls goes.
+  napi_add_env_cleanup_hook(env, OnEnvironmentEnd, this);
+  const SystemError error = reader_->Start();
+  if (!error) return env.Undefined();
+  CloseRunning(env);
+  return ThrowSystemError(env, error);
+}
+
+// In the reader's thread. One call is under way at a time: it takes whatever has come meanwhile.
+void ExitReaderObject::WakeJavaScript() {
+  if (!woken_.exchange(true)) wakeup_.NonBlockingCall();
+}
+
+void ExitReaderObject::CallJs(Napi::Env env, Napi::Function on_batch, ExitReaderObject* self,
+                              void* /*unused*/) {
+  // Without an environment the call comes too late: it is going away.
+  if (env != nullptr && self->running_) self->Deliver(env, on_batch);
+}
+
+void ExitReaderObject::Deliver(Napi::Env env, Napi::Function on_batch) {
+  woken_ = false;
+  // A listener may close the reader and let go of it while it is being called.
+  const Napi::Value keep_alive = Value();
+  // What is there now; what comes meanwhile waits for the next turn of the event loop.
+  size_t left = reader_->queue().Depth();
+  while (left > 0 && running_) {
+    Napi::HandleScope scope(env);
+    Napi::ArrayBuffer batch = batch_.Value();
+    const size_t capacity = batch.ByteLength() / sizeof(Record);
+    const size_t count = reader_->queue().Take(static_cast<Record*>(batch.Data()),
+                                               std::min(capacity, left));
+    if (count == 0) break;
+    left -= count;
+    on_batch.Call({Napi::Number::New(env, static_cast<double>(count))});
+    if (env.IsExceptionPending()) break;
+  }
+  if (running_ && reader_->queue().Depth() > 0) WakeJavaScript();
+}
+
+Napi::Value ExitReaderObject::Watch(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  if (!IsOurs(info)) return env.Undefined();
+  SystemError error;
+  const ExitReader::WatchResult result =
+      reader_->AddWatch(info[0].ToNumber().Int32Value(), ToUint64(info[1]), ToUint64(info[2]), &error);
+  if (result == ExitReader::WatchResult::kFailed) return ThrowSystemError(env, error);
+  return Napi::Boolean::New(env, result == ExitReader::WatchResult::kArmed);
+}
+
+Napi::Value ExitReaderObject::Unwatch(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  if (!IsOurs(info)) return env.Undefined();
+  reader_->RemoveWatch(info[0].ToNumber().Int32Value(), ToUint64(info[1]), ToUint64(info[2]));
+  return env.Undefined();
+}
+
+Napi::Value ExitReaderObject::Stats(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  if (!IsOurs(info)) return env.Undefined();
+  const RecordQueue::Counts counts = reader_->queue().counts();
+  const auto set = [&](Napi::Object object, const char* name, double value) {
+    object.Set(name, Napi::Number::New(env, value));
+  };
+  Napi::Object stats = Napi::Object::New(env);
+  set(stats, "received", static_cast<double>(counts.received));
+  set(stats, "delivered", static_cast<double>(counts.delivered));
+  set(stats, "lost", static_cast<double>(counts.lost));
+  set(stats, "gaps", static_cast<double>(counts.gaps));
+  set(stats, "queueDepth", static_cast<double>(counts.depth));
+  set(stats, "lastEventMs", counts.last_event_ms);
+  set(stats, "rejected", static_cast<double>(reader_->rejected()));
+  set(stats, "wakeups", static_cast<double>(reader_->wakeups()));
+  return stats;
+}
+
+Napi::Value ExitReaderObject::Ref(const Napi::CallbackInfo& info) {
+  if (IsOurs(info) && running_) wakeup_.Ref(info.Env());
+  return info.Env().Undefined();
+}
+
+Napi::Value ExitReaderObject::Unref(const Napi::CallbackInfo& info) {
+  if (IsOurs(info) && running_) wakeup_.Unref(info.Env());
+  return info.Env().Undefined();
+}
+
+Napi::Value ExitReaderObject::Close(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  if (!IsOurs(info)) return env.Undefined();
+  CloseRunning(env);
+  return env.Undefined();
+}
+
+void ExitReaderObject::CloseRunning(Napi::Env env) {
+  const bool was_running = running_;
+  Shutdown();
+  if (!was_running) return;
+  napi_remove_env_cleanup_hook(env, OnEnvironmentEnd, this);
+  this->Napi::ObjectWrap<ExitReaderObject>::Unref();
+}
+
+void ExitReaderObject::OnEnvironmentEnd(void* self) {
+  static_cast<ExitReaderObject*>(self)->Shutdown();
+}
+
+// Ends the thread, then what it calls. Any number of times.
+void ExitReaderObject::Shutdown() {
+  if (reader_) reader_->Stop();
+  if (std::exchange(running_, false)) wakeup_.Abort();
+}
+
+}  // namespace exitwatch

@@ -1,0 +1,181 @@
+import { once } from 'node:events';
+import { parseArgs } from 'node:util';
+
+import { ExitwatchError } from '../errors.js';
+import type { ExitEvent, Ready } from '../exit-event.js';
+import { ExitMonitor } from '../monitor/exit-monitor.js';
+
+import { parseDuration } from './duration.js';
+import { toJsonLine } from './escape.js';
+import { ExitTable } from './exit-table.js';
+import { NameFilter } from './name-filter.js';
+import { UsageError } from './usage-error.js';
+
+export const WATCH_HELP = `Prints processes as they end: which, when and how.
+
+Usage: exitwatch watch [OPTION]…
+
+  --pid N        only this process (may be repeated); ends when all of them have ended
+  --name GLOB    only processes of this name (may be repeated): the kernel's name, of
+                 which it keeps 15 bytes, or the executable's file name
+  --failed       only what did not exit with 0
+  --source S     the witness: auto (default) or connector
+  --json         one JSON object a line: ready, then exits and gaps
+  --count N      ends after N processes
+  --for TIME     ends after this time: 10s, 500ms, 2h
+  --help         this text
+
+Different filters narrow each other down. Ends with 0; 127 where there is no process of a
+--pid, 125 where the kernel cannot be watched, 2 for wrong usage.
+`;
+
+const EXIT_NO_SUCH_PROCESS = 127;
+
+interface Settings {
+  pids: number[];
+  names: string[];
+  failed: boolean;
+  source: string;
+  json: boolean;
+  count: number;
+  forMs: number | undefined;
+}
+
+function parse(args: readonly string[]): Settings {
+  let values;
+  try {
+    ({ values } = parseArgs({
+      args: [...args],
+      options: {
+        pid: { type: 'string', multiple: true, default: [] },
+        name: { type: 'string', multiple: true, default: [] },
+        failed: { type: 'boolean', default: false },
+        source: { type: 'string', default: 'auto' },
+        json: { type: 'boolean', default: false },
+        count: { type: 'string' },
+        for: { type: 'string' },
+      },
+    }));
+  } catch (error) {
+    throw new UsageError((error as Error).message);
+  }
+  return {
+    pids: [...new Set(values.pid.map((text) => parseInteger('--pid', text)))],
+    names: values.name,
+    failed: values.failed,
+    source: values.source,
+    json: values.json,
+    count: values.count === undefined ? Infinity : parseInteger('--count', values.count),
+    forMs: values.for === undefined ? undefined : parseDuration('--for', values.for),
+  };
+}
+
+function parseInteger(option: string, text: string): number {
+  if (/^[1-9]\d{0,14}$/.test(text)) return Number(text);
+  throw new UsageError(`${option} takes a whole number from 1, not ${JSON.stringify(text)}`);
+}
+
+/** `exitwatch watch`; resolves with the exit code. */
+export async function watchCommand(args: readonly string[]): Promise<number> {
+  const settings = parse(args);
+  const ending = new AbortController();
+  const end = () => {
+    ending.abort();
+  };
+  const monitor = openMonitor(settings, ending.signal);
+  const missing = watchAll(monitor, settings.pids);
+  if (missing !== undefined) {
+    end();
+    process.stderr.write(`exitwatch: ${missing}\n`);
+    return EXIT_NO_SUCH_PROCESS;
+  }
+  process.once('SIGINT', end);
+  process.stdout.on('error', end); // whoever reads us has gone: there is nothing more to say
+  let timer: NodeJS.Timeout | undefined;
+  monitor.once('ready', (ready) => {
+    if (settings.forMs !== undefined) timer = setTimeout(end, settings.forMs);
+    printReady(ready, settings);
+  });
+  try {
+    await print(monitor, settings, ending.signal);
+  } finally {
+    clearTimeout(timer);
+    process.off('SIGINT', end);
+    end();
+  }
+  return 0;
+}
+
+function openMonitor({ pids, source }: Settings, signal: AbortSignal): ExitMonitor {
+  try {
+    const scope = pids.length > 0 ? 'watched' : 'all';
+    return new ExitMonitor({ scope, source: source as 'auto', signal });
+  } catch (error) {
+    throw error instanceof ExitwatchError ? new UsageError(error.message) : error;
+  }
+}
+
+/** Why a process cannot be watched: because it is none. */
+function watchAll(monitor: ExitMonitor, pids: readonly number[]): string | undefined {
+  try {
+    for (const pid of pids) monitor.watch(pid);
+    return undefined;
+  } catch (error) {
+    if (!(error instanceof ExitwatchError)) throw error;
+    switch (error.code) {
+      case 'ERR_EXITWATCH_NO_SUCH_PROCESS':
+      case 'ERR_EXITWATCH_KERNEL_THREAD':
+        return error.message;
+      case 'ERR_EXITWATCH_INVALID_PID':
+        throw new UsageError(error.message);
+      default:
+        throw error;
+    }
+  }
+}
+
+function printReady(ready: Ready, { json, pids }: Settings): void {
+  if (json) {
+    process.stdout.write(`${toJsonLine(ready)}\n`);
+    return;
+  }
+  const what = ready.scope === 'all' ? 'every process of this host' : `pid ${pids.join(', ')}`;
+  process.stderr.write(`watching ${what} (${ready.source}, ${ready.filter} filter)\n`);
+  process.stdout.write(`${ExitTable.header()}\n`);
+}
+
+async function print(
+  monitor: ExitMonitor,
+  settings: Settings,
+  signal: AbortSignal,
+): Promise<void> {
+  const table = new ExitTable(process.stdout.isTTY && !process.env['NO_COLOR']);
+  const filter = settings.names.length > 0 ? new NameFilter(settings.names) : undefined;
+  const isWanted = (event: ExitEvent) =>
+    (filter?.matches(event) ?? true) &&
+    !(settings.failed && event.how === 'exited' && event.exitCode === 0);
+  let left = settings.count;
+  let watched = settings.pids.length > 0 ? settings.pids.length : Infinity;
+  for await (const event of monitor) {
+    let line: string | undefined;
+    if (event.event === 'gap') {
+      line = settings.json ? toJsonLine(event) : table.gap(event);
+    } else {
+      watched--;
+      if (isWanted(event)) {
+        left--;
+        line = settings.json ? toJsonLine(event) : table.exit(event);
+      }
+    }
+    // Waiting for a slow reader keeps the backlog where it is bounded: in the monitor.
+    if (line !== undefined && !process.stdout.write(`${line}\n`)) {
+      await once(process.stdout, 'drain', { signal }).catch(() => undefined);
+    }
+    if (left <= 0 || watched <= 0) break;
+  }
+  if (filter !== undefined && filter.unnamed > 0) {
+    process.stderr.write(
+      `exitwatch: ${filter.unnamed} more ended whose names were not known, --name or not\n`,
+    );
+  }
+}

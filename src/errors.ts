@@ -1,0 +1,60 @@
+/** Every `code` that an {@link ExitwatchError} can have. Codes are stable; sentences are not. */
+export type ExitwatchErrorCode =
+  /** A pid that is no integer from 1 to the kernel's `pid_max`. */
+  | 'ERR_EXITWATCH_INVALID_PID'
+  /** An object that is no {@link ProcessIdentity}. */
+  | 'ERR_EXITWATCH_INVALID_IDENTITY'
+  /** An option that does not exist, or a value that it cannot take. */
+  | 'ERR_EXITWATCH_INVALID_OPTION'
+  /** A number that is no wait status of an ended process. */
+  | 'ERR_EXITWATCH_INVALID_WAIT_STATUS'
+  /** No process has this pid; it may be the id of a thread. */
+  | 'ERR_EXITWATCH_NO_SUCH_PROCESS'
+  /** The pid is a kernel thread's, and they are not processes. */
+  | 'ERR_EXITWATCH_KERNEL_THREAD'
+  | 'ERR_EXITWATCH_ALREADY_STARTED'
+  /** The monitor, or the watch, was closed. */
+  | 'ERR_EXITWATCH_CLOSED'
+  /** The monitor's `signal` was aborted. */
+  | 'ERR_EXITWATCH_ABORTED'
+  /** No usable native addon for this system. */
+  | 'ERR_EXITWATCH_NO_ADDON'
+  /** The proc connector is deaf outside of the host's network namespace. */
+  | 'ERR_EXITWATCH_FOREIGN_NETWORK_NAMESPACE'
+  /** The proc connector is deaf outside of the host's pid namespace. */
+  | 'ERR_EXITWATCH_FOREIGN_PID_NAMESPACE'
+  /** The proc connector is deaf outside of the host's user namespace. */
+  | 'ERR_EXITWATCH_FOREIGN_USER_NAMESPACE'
+  /** The kernel wants more privilege (before Linux 6.6: CAP_NET_ADMIN). */
+  | 'ERR_EXITWATCH_NOT_PERMITTED'
+  /** The kernel was built without the process events connector. */
+  | 'ERR_EXITWATCH_NO_CONNECTOR'
+  /** pidfd_open(2) is missing (before Linux 5.3) or forbidden. */
+  | 'ERR_EXITWATCH_NO_PIDFD'
+  /** /proc is not mounted, or shows another pid namespace. */
+  | 'ERR_EXITWATCH_NO_PROC'
+  /** The kernel took the subscription, but events do not arrive. */
+  | 'ERR_EXITWATCH_SILENT'
+  /** Any other failed system call; see `errno` and `syscall`. */
+  | 'ERR_EXITWATCH_SYSTEM';
+
+/** What exitwatch throws, and rejects with: tell them apart by {@link ExitwatchError.code}. */
+export class ExitwatchError extends Error {
+  override readonly name = 'ExitwatchError';
+  readonly code: ExitwatchErrorCode;
+  /** The errno(3) of a failed system call, as C has it: positive. */
+  readonly errno?: number;
+  /** The name of the system call that failed. */
+  readonly syscall?: string;
+
+  constructor(
+    code: ExitwatchErrorCode,
+    message: string,
+    details: { cause?: unknown; errno?: number; syscall?: string } = {},
+  ) {
+    super(message, 'cause' in details ? { cause: details.cause } : undefined);
+    this.code = code;
+    if (details.errno !== undefined) this.errno = details.errno;
+    if (details.syscall !== undefined) this.syscall = details.syscall;
+  }
+}

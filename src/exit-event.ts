@@ -1,0 +1,88 @@
+import type { SignalName } from './wait-status.js';
+
+/** Why nobody knows how a process ended. */
+export type UnknownReason =
+  /** Its parent has not fetched its status, and until then only the privileged may see it. */
+  | 'not-reaped'
+  /** Events were lost; see the {@link Gap}. */
+  | 'lost'
+  /** It had ended before it could be watched. */
+  | 'gone-before-watch';
+
+/** How a process ended, where that is known; in the words of waitid(2). */
+export type Outcome =
+  | { how: 'exited'; exitCode: number; signal: null; coreDumped: false; unknownReason: null }
+  | {
+      how: 'killed';
+      exitCode: null;
+      signal: SignalName;
+      /** `null`: no witness can know whether a core was written. */
+      coreDumped: false | null;
+      unknownReason: null;
+    }
+  | { how: 'dumped'; exitCode: null; signal: SignalName; coreDumped: true; unknownReason: null }
+  | {
+      how: 'unknown';
+      exitCode: null;
+      signal: null;
+      coreDumped: null;
+      unknownReason: UnknownReason;
+    };
+
+/** A process ended: all of its threads are gone. */
+export type ExitEvent = {
+  event: 'exit';
+  /**
+   * The identity's id: never repeated, and the same as {@link ProcessIdentity.id} wherever the
+   * process was seen alive or before it was reaped. A process that was seen only to end has an id of
+   * its own.
+   */
+  id: string;
+  pid: number;
+  /** The process that was its parent when it ended; `null` where nobody waited for it (SIGCHLD
+   * ignored), because the kernel does not tell then. */
+  parentPid: number | null;
+  /** The kernel's name, at most 15 bytes (`TASK_COMM_LEN`), untrusted; `null` where not known. */
+  name: string | null;
+  /** The effective user id, as ps(1) shows it; `null` where not known. */
+  uid: number | null;
+  /** To the clock tick, 10 ms. */
+  startedAt: Date | null;
+  exitedAt: Date;
+  /** CLOCK_MONOTONIC of the host in nanoseconds, by the kernel's own stamp; `null` where it gave
+   * none for the end of the whole process. */
+  exitedNs: number | null;
+  /** How much earlier it may have ended than `exitedAt` says (ms); more when the clock was set. */
+  uncertaintyMs: number;
+  source: 'connector';
+  /** No gap overlapped the time for which it was observed: since the latest of its start,
+   * `watch()` and `start()`. */
+  lossless: boolean;
+} & Outcome;
+
+/** Exits that may have been missed. */
+export type Gap = {
+  event: 'gap';
+  from: Date;
+  to: Date;
+  /** Messages that were lost; by `'receive-buffer'` this counts the exits of threads, too. */
+  lost: number;
+  /** `'receive-buffer'`: the kernel's was full; `'queue-limit'`: ours was. */
+  reason: 'receive-buffer' | 'queue-limit';
+  /** Watched processes that were found to have ended in the gap, and get their event after it. */
+  recovered: number;
+};
+
+/** The monitor is at work: every process that ends from now on will be told. */
+export type Ready = {
+  event: 'ready';
+  scope: 'watched' | 'all';
+  source: 'connector';
+  /** How the kernel filters for us: `'classic'` passes exits of threads, which are joined here. */
+  filter: 'classic';
+  /** The kernel's buffer as granted; without CAP_NET_ADMIN at most twice `net.core.rmem_max`. */
+  receiveBufferBytes: number;
+};
+
+/** What iterating over a monitor yields. */
+export type MonitorEvent = ExitEvent | Gap;

@@ -1,0 +1,110 @@
+import type { Gap, MonitorEvent } from '../exit-event.js';
+
+type Result = IteratorResult<MonitorEvent, undefined>;
+
+interface Waiting {
+  resolve: (result: Result) => void;
+  reject: (error: Error) => void;
+}
+
+/** The events between a monitor and one `for await` loop over it; at most `limit` exits wait. */
+export class EventBacklog implements AsyncIterableIterator<MonitorEvent> {
+  readonly #limit: number;
+  readonly #onDetach: (backlog: EventBacklog) => void;
+  #events: MonitorEvent[] = [];
+  #taken = 0;
+  #overflow: Gap | undefined;
+  #waiting: Waiting[] = [];
+  #end: { error: Error | undefined } | undefined;
+
+  constructor(limit: number, onDetach: (backlog: EventBacklog) => void) {
+    this.#limit = limit;
+    this.#onDetach = onDetach;
+  }
+
+  push(event: MonitorEvent): void {
+    if (this.#end !== undefined) return;
+    const waiting = this.#waiting.shift();
+    if (waiting !== undefined) {
+      waiting.resolve({ done: false, value: event });
+    } else if (event.event === 'exit' && this.#events.length - this.#taken >= this.#limit) {
+      this.#drop(event.exitedAt);
+    } else {
+      this.#flushOverflow();
+      this.#events.push(event);
+    }
+  }
+
+  /** What waits is still yielded; then the loop ends, or throws. */
+  end(error?: Error): void {
+    if (this.#end !== undefined) return;
+    this.#end = { error };
+    for (const waiting of this.#waiting.splice(0)) this.#settleEnd(waiting);
+  }
+
+  next(): Promise<Result> {
+    return new Promise((resolve, reject) => {
+      const event = this.#take();
+      if (event !== undefined) resolve({ done: false, value: event });
+      else if (this.#end !== undefined) this.#settleEnd({ resolve, reject });
+      else this.#waiting.push({ resolve, reject });
+    });
+  }
+
+  /** The loop was left: the monitor goes on without it. */
+  return(): Promise<Result> {
+    this.#onDetach(this);
+    this.#events = [];
+    this.#taken = 0;
+    this.#overflow = undefined;
+    this.end();
+    return Promise.resolve({ done: true, value: undefined });
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  #take(): MonitorEvent | undefined {
+    if (this.#taken === this.#events.length) this.#flushOverflow();
+    const event = this.#events[this.#taken];
+    if (event === undefined) return undefined;
+    this.#taken++;
+    // Moving the rest down for every event would cost more the longer the backlog is.
+    if (this.#taken * 2 > this.#events.length) {
+      this.#events = this.#events.slice(this.#taken);
+      this.#taken = 0;
+    }
+    return event;
+  }
+
+  #drop(at: Date): void {
+    this.#overflow ??= {
+      event: 'gap',
+      from: at,
+      to: at,
+      lost: 0,
+      reason: 'queue-limit',
+      recovered: 0,
+    };
+    this.#overflow.to = at;
+    this.#overflow.lost++;
+  }
+
+  #flushOverflow(): void {
+    if (this.#overflow === undefined) return;
+    this.#events.push(this.#overflow);
+    this.#overflow = undefined;
+  }
+
+  /** An error is thrown once; whoever asks again finds the end. */
+  #settleEnd(waiting: Waiting): void {
+    const error = this.#end?.error;
+    if (error === undefined) {
+      waiting.resolve({ done: true, value: undefined });
+    } else {
+      this.#end = { error: undefined };
+      waiting.reject(error);
+    }
+  }
+}

@@ -1,0 +1,381 @@
+import { EventEmitter } from 'node:events';
+
+import { ExitwatchError } from '../errors.js';
+import type { ExitEvent, Gap, MonitorEvent, Ready } from '../exit-event.js';
+import {
+  bootId,
+  checkIdentity,
+  isSameProcess,
+  lookUp,
+  startTime,
+  type ProcessIdentity,
+} from '../process-identity.js';
+import { ConnectorSource } from '../sources/connector-source.js';
+import type { ExitSource, SourceListener, SourceStats } from '../sources/exit-source.js';
+
+import { EventBacklog } from './event-backlog.js';
+import { PendingWatch, type ExitWatch } from './exit-watch.js';
+import { checkOptions, type CheckedOptions, type ExitMonitorOptions } from './options.js';
+
+/** The events of an {@link ExitMonitor}. `error` ends it, and `close` follows. */
+export interface ExitMonitorEvents {
+  ready: [Ready];
+  exit: [ExitEvent];
+  gap: [Gap];
+  error: [Error];
+  close: [];
+}
+
+/** Counters since the monitor was made. */
+export interface MonitorStats extends SourceStats {
+  /** Processes under watch now. */
+  watches: number;
+  /** Started, and neither closed nor failed. */
+  healthy: boolean;
+}
+
+type State = 'new' | 'starting' | 'started' | 'closed';
+
+const NO_STATS: SourceStats = {
+  received: 0,
+  delivered: 0,
+  rejected: 0,
+  lost: 0,
+  gaps: 0,
+  queueDepth: 0,
+  lastEventAt: null,
+  wakeups: 0,
+};
+
+/**
+ * Tells that processes end, and how.
+ *
+ * A started monitor keeps the event loop alive (see {@link ExitMonitor.unref}) and lives until
+ * {@link ExitMonitor.close}, also where nothing refers to it any more. A listener that throws
+ * surfaces as an uncaught exception after the events of the same batch were given to everybody.
+ */
+export class ExitMonitor
+  extends EventEmitter<ExitMonitorEvents>
+  implements AsyncIterable<MonitorEvent>, AsyncDisposable
+{
+  readonly #options: CheckedOptions;
+  #state: State = 'new';
+  #referenced = true;
+  #source: ExitSource | undefined;
+  #starting: { resolve: (ready: Ready) => void; reject: (error: Error) => void } | undefined;
+  /** By the id of the process: usually one watch each. */
+  readonly #watches = new Map<string, Set<PendingWatch>>();
+  /** Ends that were known before they could be told. */
+  readonly #known: ExitEvent[] = [];
+  readonly #backlogs = new Set<EventBacklog>();
+  readonly #thrown: unknown[] = [];
+  #lastStats = NO_STATS;
+  #closeCause: Error | undefined;
+  readonly #abort = () => {
+    this.#shutDown(
+      new ExitwatchError('ERR_EXITWATCH_ABORTED', 'the monitor was aborted', {
+        cause: this.#options.signal?.reason,
+      }),
+    );
+  };
+
+  /** @throws ExitwatchError `ERR_EXITWATCH_INVALID_OPTION` */
+  constructor(options: ExitMonitorOptions = {}) {
+    super();
+    this.#options = checkOptions(options);
+    if (this.#options.signal?.aborted === true) this.#abort();
+    else this.#options.signal?.addEventListener('abort', this.#abort, { once: true });
+  }
+
+  /**
+   * Begins, and resolves once the kernel has proved that events arrive. Failures reject, and do
+   * nothing else; the monitor is closed then.
+   *
+   * Rejects with an {@link ExitwatchError}: `ERR_EXITWATCH_ALREADY_STARTED`,
+   * `ERR_EXITWATCH_CLOSED`, `ERR_EXITWATCH_ABORTED`, `ERR_EXITWATCH_NO_ADDON`, or why the kernel
+   * does not tell us: `ERR_EXITWATCH_FOREIGN_NETWORK_NAMESPACE`, `…_FOREIGN_PID_NAMESPACE`,
+   * `…_FOREIGN_USER_NAMESPACE`, `…_NOT_PERMITTED`, `…_NO_CONNECTOR`, `…_NO_PIDFD`, `…_NO_PROC`,
+   * `…_SILENT`, `…_SYSTEM`.
+   */
+  start(): Promise<Ready> {
+    return new Promise((resolve, reject) => {
+      if (this.#state === 'closed') throw this.#closedError();
+      if (this.#state !== 'new') {
+        throw new ExitwatchError(
+          'ERR_EXITWATCH_ALREADY_STARTED',
+          'the monitor was started already',
+        );
+      }
+      this.#state = 'starting';
+      this.#starting = { resolve, reject };
+      try {
+        const source = this.#openSource();
+        source.start();
+        if (!this.#referenced) source.unref();
+      } catch (error) {
+        this.#shutDown(error as Error);
+      }
+    });
+  }
+
+  /**
+   * Watches one process; also before `start()`. Armed when it returns: from then on its end is not
+   * missed. A process may be watched any number of times.
+   *
+   * @param target a pid, or the identity of a process: if that one has ended already, the watch
+   *   resolves with `how: 'unknown'`, `unknownReason: 'gone-before-watch'`.
+   * @throws ExitwatchError `ERR_EXITWATCH_INVALID_PID`, `ERR_EXITWATCH_INVALID_IDENTITY`,
+   *   `ERR_EXITWATCH_NO_SUCH_PROCESS` and `ERR_EXITWATCH_KERNEL_THREAD` for a pid,
+   *   `ERR_EXITWATCH_CLOSED`, `ERR_EXITWATCH_NO_ADDON`, `ERR_EXITWATCH_SYSTEM` (out of descriptors)
+   */
+  watch(target: number | ProcessIdentity): ExitWatch {
+    if (this.#state === 'closed') throw this.#closedError();
+    const meant = typeof target === 'object' ? target : undefined;
+    if (meant !== undefined) checkIdentity(meant);
+    const found = lookUp(meant === undefined ? (target as number) : meant.pid);
+    if (meant === undefined && typeof found === 'string') {
+      throw noSuchProcess(target as number, found);
+    }
+    const identity =
+      typeof found === 'string' || (meant !== undefined && !isSameProcess(found, meant))
+        ? undefined
+        : found;
+    if (identity?.pid === process.pid) {
+      throw new ExitwatchError(
+        'ERR_EXITWATCH_INVALID_PID',
+        'a process cannot be told of its own end',
+      );
+    }
+
+    const watch = new PendingWatch(identity ?? (meant as ProcessIdentity), (closing) => {
+      this.#unwatch(closing);
+    });
+    const others = this.#watches.get(watch.identity.id);
+    if (others !== undefined) {
+      others.add(watch);
+      return watch;
+    }
+    this.#watches.set(watch.identity.id, new Set([watch]));
+    let armed = false;
+    try {
+      armed = identity !== undefined && this.#openSource().watch(identity);
+    } finally {
+      if (!armed) this.#watches.delete(watch.identity.id);
+    }
+    if (!armed) {
+      // It went between the two looks.
+      if (meant === undefined) throw noSuchProcess(target as number, 'none');
+      this.#watches.set(watch.identity.id, new Set([watch]));
+      this.#tellLater(goneBeforeWatch(watch.identity));
+    }
+    return watch;
+  }
+
+  stats(): MonitorStats {
+    if (this.#source !== undefined) this.#lastStats = this.#source.stats();
+    return {
+      ...this.#lastStats,
+      watches: this.#watches.size,
+      healthy: this.#state === 'started',
+    };
+  }
+
+  /** Keeps the event loop alive while the monitor is started, which is the default. */
+  ref(): this {
+    this.#referenced = true;
+    this.#source?.ref();
+    return this;
+  }
+
+  /** Lets the process end although the monitor is started. */
+  unref(): this {
+    this.#referenced = false;
+    this.#source?.unref();
+    return this;
+  }
+
+  /**
+   * Ends everything: the reader's thread, the socket, loops over the monitor. Watches that have not
+   * resolved reject with `ERR_EXITWATCH_CLOSED`; watched processes are left alone. Any number of
+   * times.
+   */
+  close(): Promise<void> {
+    this.#shutDown();
+    return Promise.resolve();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  /**
+   * Yields exits and gaps from now on; starts the monitor if need be, and ends when it is closed.
+   * Leaving the loop leaves the monitor running. Where the loop is too slow, at most `queueLimit`
+   * events wait for it; then there is a gap.
+   */
+  [Symbol.asyncIterator](): AsyncIterableIterator<MonitorEvent> {
+    const backlog = new EventBacklog(this.#options.queueLimit, (detaching) => {
+      this.#backlogs.delete(detaching);
+    });
+    if (this.#state === 'closed') {
+      backlog.end();
+      return backlog;
+    }
+    this.#backlogs.add(backlog);
+    if (this.#state === 'new') {
+      this.start().catch((error: unknown) => {
+        backlog.end(error as Error);
+      });
+    }
+    return backlog;
+  }
+
+  #openSource(): ExitSource {
+    this.#source ??= new ConnectorSource(this.#options, this.#listener);
+    return this.#source;
+  }
+
+  readonly #listener: SourceListener = {
+    ready: (ready) => {
+      this.#state = 'started';
+      this.#deliver('ready', ready);
+      this.#starting?.resolve(ready);
+      this.#starting = undefined;
+      for (const event of this.#known.splice(0)) this.#onExit(event);
+    },
+    exit: (event) => {
+      this.#onExit(event);
+    },
+    gap: (gap) => {
+      this.#deliver('gap', gap);
+      for (const backlog of this.#backlogs) backlog.push(gap);
+    },
+    failed: (error) => {
+      this.#shutDown(error);
+    },
+    batchEnd: () => {
+      this.#surfaceThrown();
+    },
+  };
+
+  #onExit(event: ExitEvent): void {
+    if (this.#state === 'closed') return; // by a listener, in the middle of a batch
+    const watches = this.#watches.get(event.id);
+    this.#watches.delete(event.id);
+    if (watches !== undefined) for (const watch of watches) watch.resolve(event);
+    else if (this.#options.scope === 'watched') return; // its watch was closed meanwhile
+    this.#deliver('exit', event);
+    for (const backlog of this.#backlogs) backlog.push(event);
+  }
+
+  #tellLater(event: ExitEvent): void {
+    if (this.#state !== 'started') {
+      this.#known.push(event);
+      return;
+    }
+    process.nextTick(() => {
+      this.#onExit(event);
+      this.#surfaceThrown();
+    });
+  }
+
+  #unwatch(watch: PendingWatch): void {
+    const watches = this.#watches.get(watch.identity.id);
+    if (watches?.delete(watch) !== true) return;
+    watch.reject(new ExitwatchError('ERR_EXITWATCH_CLOSED', 'the watch was closed'));
+    if (watches.size > 0) return;
+    this.#watches.delete(watch.identity.id);
+    this.#source?.unwatch(watch.identity);
+  }
+
+  /** Closes for good; with an error, whoever waits is told that. */
+  #shutDown(error?: Error): void {
+    if (this.#state === 'closed') return;
+    const before = this.#state;
+    this.#state = 'closed';
+    this.#options.signal?.removeEventListener('abort', this.#abort);
+    this.#closeCause = error;
+    if (this.#source !== undefined) {
+      this.#lastStats = this.#source.stats();
+      this.#source.close();
+      this.#source = undefined;
+    }
+    this.#starting?.reject(this.#closedError());
+    this.#starting = undefined;
+    for (const watches of this.#watches.values()) {
+      for (const watch of watches) watch.reject(this.#closedError());
+    }
+    this.#watches.clear();
+    const aborted = error instanceof ExitwatchError && error.code === 'ERR_EXITWATCH_ABORTED';
+    const looping = this.#backlogs.size > 0;
+    for (const backlog of this.#backlogs) backlog.end(aborted ? undefined : error);
+    this.#backlogs.clear();
+    if (before === 'starting' && error !== undefined) return; // start() has rejected
+    if (error !== undefined && !aborted && (!looping || this.listenerCount('error') > 0)) {
+      // Without a listener it is an uncaught exception, unless a loop was told: it must not pass
+      // unseen.
+      process.nextTick(() => this.emit('error', error));
+    }
+    process.nextTick(() => this.emit('close'));
+  }
+
+  #closedError(): Error {
+    return this.#closeCause ?? new ExitwatchError('ERR_EXITWATCH_CLOSED', 'the monitor is closed');
+  }
+
+  /** Like `emit()`, but a listener that throws takes nothing from the others. */
+  #deliver<Name extends 'ready' | 'exit' | 'gap'>(
+    name: Name,
+    ...payload: ExitMonitorEvents[Name]
+  ): void {
+    if (this.listenerCount(name) === 0) return;
+    for (const listener of this.rawListeners(name)) {
+      try {
+        Reflect.apply(listener, this, payload);
+      } catch (error) {
+        this.#thrown.push(error);
+      }
+    }
+  }
+
+  #surfaceThrown(): void {
+    for (const error of this.#thrown.splice(0)) {
+      process.nextTick(() => {
+        throw error;
+      });
+    }
+  }
+}
+
+function noSuchProcess(pid: number, found: 'none' | 'kernel-thread'): ExitwatchError {
+  return found === 'kernel-thread'
+    ? new ExitwatchError('ERR_EXITWATCH_KERNEL_THREAD', `pid ${pid} is a kernel thread`)
+    : new ExitwatchError('ERR_EXITWATCH_NO_SUCH_PROCESS', `there is no process with pid ${pid}`);
+}
+
+/** The end of a process of which only its identity is known. */
+function goneBeforeWatch(identity: ProcessIdentity): ExitEvent {
+  const startedAt = identity.bootId === bootId() ? startTime(identity.startTicks) : null;
+  const exitedAt = new Date();
+  return {
+    event: 'exit',
+    id: identity.id,
+    pid: identity.pid,
+    parentPid: null,
+    name: null,
+    uid: null,
+    startedAt,
+    exitedAt,
+    exitedNs: null,
+    // Some time since it started, which may have been before this boot.
+    uncertaintyMs:
+      startedAt === null ? Number.MAX_SAFE_INTEGER : exitedAt.getTime() - startedAt.getTime(),
+    source: 'connector',
+    lossless: true,
+    how: 'unknown',
+    exitCode: null,
+    signal: null,
+    coreDumped: null,
+    unknownReason: 'gone-before-watch',
+  };
+}

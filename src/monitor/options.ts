@@ -1,0 +1,81 @@
+import { ExitwatchError } from '../errors.js';
+
+/** Options of an {@link ExitMonitor}. */
+export interface ExitMonitorOptions {
+  /** `'watched'` (the default): only what `watch()` names; `'all'`: every process of the host. */
+  scope?: 'watched' | 'all';
+  /** Which witness to use; `'auto'` (the default) takes the best there is. */
+  source?: 'auto' | 'connector';
+  /** Who sent the signal is not told yet: `'auto'` (the default) and `'off'` are the same. */
+  trace?: 'auto' | 'off';
+  /** The kernel's buffer for events, by its own count (832 bytes an event on 6.18): 8 MiB. */
+  receiveBufferBytes?: number;
+  /** Events held for JavaScript while it is busy, about 100 bytes each: 1,048,576. */
+  queueLimit?: number;
+  /** Closes the monitor when aborted. */
+  signal?: AbortSignal;
+}
+
+export interface CheckedOptions {
+  scope: 'watched' | 'all';
+  receiveBufferBytes: number;
+  queueLimit: number;
+  signal: AbortSignal | undefined;
+}
+
+const NOT_YET: Record<string, readonly string[]> = {
+  source: ['pidfd', 'poll'],
+  trace: ['on'],
+};
+
+/** @throws ExitwatchError `ERR_EXITWATCH_INVALID_OPTION` */
+export function checkOptions(options: unknown): CheckedOptions {
+  if (typeof options !== 'object' || options === null) {
+    throw invalid(`options are an object, not ${String(options)}`);
+  }
+  const { scope, source, trace, receiveBufferBytes, queueLimit, signal, ...unknown } =
+    options as Record<string, unknown>;
+  const [stranger] = Object.keys(unknown);
+  if (stranger !== undefined) throw invalid(`there is no option ${JSON.stringify(stranger)}`);
+  oneOf('source', source ?? 'auto', ['auto', 'connector']);
+  oneOf('trace', trace ?? 'auto', ['auto', 'off']);
+  if (signal !== undefined && !(signal instanceof AbortSignal)) {
+    throw invalid('signal is an AbortSignal');
+  }
+  return {
+    scope: oneOf('scope', scope ?? 'watched', ['watched', 'all']),
+    receiveBufferBytes: integer(
+      'receiveBufferBytes',
+      receiveBufferBytes ?? 8 * 1024 * 1024,
+      4096,
+      1024 * 1024 * 1024,
+    ),
+    queueLimit: integer('queueLimit', queueLimit ?? 1_048_576, 1, 64 * 1024 * 1024),
+    signal,
+  };
+}
+
+function oneOf<Value extends string>(
+  name: string,
+  value: unknown,
+  allowed: readonly Value[],
+): Value {
+  const found = allowed.find((candidate) => candidate === value);
+  if (found !== undefined) return found;
+  const later = NOT_YET[name]?.some((candidate) => candidate === value) ?? false;
+  throw invalid(
+    `${name} is ${allowed.map((candidate) => JSON.stringify(candidate)).join(' or ')}` +
+      (later ? `; ${JSON.stringify(value)} is not supported yet` : ''),
+  );
+}
+
+function integer(name: string, value: unknown, least: number, most: number): number {
+  if (Number.isInteger(value) && (value as number) >= least && (value as number) <= most) {
+    return value as number;
+  }
+  throw invalid(`${name} is an integer from ${least} to ${most}`);
+}
+
+function invalid(message: string): ExitwatchError {
+  return new ExitwatchError('ERR_EXITWATCH_INVALID_OPTION', message);
+}

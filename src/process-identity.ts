@@ -1,0 +1,156 @@
+import { readFileSync } from 'node:fs';
+
+import { loadAddon, translateFailure } from './addon.js';
+import { ExitwatchError } from './errors.js';
+
+/**
+ * Which process is meant: a pid alone is soon another's. Plain data, so that it survives JSON, a
+ * file and a restart.
+ */
+export type ProcessIdentity = {
+  /** Names this process and no other; compare these. */
+  id: string;
+  pid: number;
+  /** When it started, in clock ticks since boot: field 22 of proc_pid_stat(5). */
+  startTicks: number;
+  /** The boot it belongs to: /proc/sys/kernel/random/boot_id. */
+  bootId: string;
+  /** Its inode in pidfs, which no two processes of a boot share; `null` before Linux 6.9. */
+  inode: number | null;
+};
+
+/** The largest pid that Linux can give (PID_MAX_LIMIT). */
+const PID_LIMIT = 4_194_304;
+
+/** USER_HZ: what /proc counts in, on every architecture that Node runs on. */
+const TICKS_PER_SECOND = 100;
+
+let currentBootId: string | undefined;
+
+/** The id of this boot of this machine. */
+export function bootId(): string {
+  currentBootId ??= readFileSync('/proc/sys/kernel/random/boot_id', 'latin1').trim();
+  return currentBootId;
+}
+
+/**
+ * The id of a process by the best that is known of it: its inode, else its start; of a process that
+ * was seen only to end, its end.
+ */
+export function identityId(
+  boot: string,
+  pid: number,
+  known: { inode: number | null; startTicks: number | null; exitedNs: number },
+): string {
+  const prefix = `${boot.replaceAll('-', '').slice(0, 12)}-${pid}-`;
+  if (known.inode !== null) return `${prefix}${known.inode}`;
+  if (known.startTicks !== null) return `${prefix}t${known.startTicks}`;
+  return `${prefix}x${known.exitedNs}`;
+}
+
+/** @throws ExitwatchError `ERR_EXITWATCH_INVALID_PID` unless this can be a process's id. */
+export function checkPid(pid: unknown): asserts pid is number {
+  if (Number.isInteger(pid) && (pid as number) > 0 && (pid as number) <= PID_LIMIT) return;
+  throw new ExitwatchError(
+    'ERR_EXITWATCH_INVALID_PID',
+    `a pid is an integer from 1 to ${PID_LIMIT}, not ${describe(pid)}`,
+  );
+}
+
+/** @throws ExitwatchError `ERR_EXITWATCH_INVALID_IDENTITY` unless {@link identify} can have made it. */
+export function checkIdentity(value: unknown): asserts value is ProcessIdentity {
+  const identity = value as Partial<Record<keyof ProcessIdentity, unknown>> | null;
+  if (typeof identity === 'object' && identity !== null) {
+    const { id, pid, startTicks, bootId: boot, inode } = identity;
+    const plausible =
+      Number.isInteger(pid) &&
+      (pid as number) > 0 &&
+      (pid as number) <= PID_LIMIT &&
+      Number.isSafeInteger(startTicks) &&
+      (startTicks as number) >= 0 &&
+      typeof boot === 'string' &&
+      (inode === null || (Number.isSafeInteger(inode) && (inode as number) > 0));
+    if (plausible) {
+      const known = {
+        inode: inode as number | null,
+        startTicks: startTicks as number,
+        exitedNs: 0,
+      };
+      if (id === identityId(boot, pid as number, known)) return;
+    }
+  }
+  throw new ExitwatchError(
+    'ERR_EXITWATCH_INVALID_IDENTITY',
+    'not a process identity; identify(pid) makes one',
+  );
+}
+
+/** When a process of this boot started, by its start ticks. @internal */
+export function startTime(startTicks: number): Date {
+  const [uptimeSeconds = ''] = readFileSync('/proc/uptime', 'latin1').split(' ');
+  const age = Number(uptimeSeconds) - startTicks / TICKS_PER_SECOND;
+  return new Date(Date.now() - Math.max(0, age * 1000));
+}
+
+/** Whether both are of one process, as far as both know. */
+export function isSameProcess(a: ProcessIdentity, b: ProcessIdentity): boolean {
+  if (a.bootId !== b.bootId || a.pid !== b.pid || a.startTicks !== b.startTicks) return false;
+  return a.inode === null || b.inode === null || a.inode === b.inode;
+}
+
+/**
+ * Tells which process has this pid now; `null` where none has: no such process, a thread that is not
+ * its process's first, or a kernel thread. A zombie still has an identity.
+ *
+ * @throws ExitwatchError `ERR_EXITWATCH_INVALID_PID`, `ERR_EXITWATCH_NO_ADDON`,
+ *   `ERR_EXITWATCH_NO_PIDFD`, `ERR_EXITWATCH_NO_PROC`, `ERR_EXITWATCH_SYSTEM`
+ */
+export function identify(pid: number): ProcessIdentity | null {
+  const found = lookUp(pid);
+  return typeof found === 'string' ? null : found;
+}
+
+/** {@link identify}, with the reason where there is none. @internal */
+export function lookUp(pid: number): ProcessIdentity | 'none' | 'kernel-thread' {
+  checkPid(pid);
+  const addon = loadAddon();
+  let found;
+  try {
+    found = addon.identify(pid);
+  } catch (error) {
+    throw translateFailure(error);
+  }
+  if (found === undefined) {
+    checkAgainstPidMax(pid);
+    return 'none';
+  }
+  if (found.isKernelThread) return 'kernel-thread';
+  const boot = bootId();
+  const known = {
+    inode: found.inode === 0 ? null : found.inode,
+    startTicks: found.startTicks,
+    exitedNs: 0,
+  };
+  return {
+    id: identityId(boot, pid, known),
+    pid,
+    startTicks: known.startTicks,
+    bootId: boot,
+    inode: known.inode,
+  };
+}
+
+/** The limit can be lowered while processes above it live: only absent ones are compared. */
+function checkAgainstPidMax(pid: number): void {
+  const pidMax = Number(readFileSync('/proc/sys/kernel/pid_max', 'latin1'));
+  if (pid <= pidMax) return;
+  throw new ExitwatchError(
+    'ERR_EXITWATCH_INVALID_PID',
+    `pid ${pid} is beyond kernel.pid_max, ${pidMax}`,
+  );
+}
+
+function describe(value: unknown): string {
+  if (typeof value === 'string') return JSON.stringify(value);
+  return typeof value === 'number' || value == null ? String(value) : `a ${typeof value}`;
+}

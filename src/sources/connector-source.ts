@@ -1,0 +1,104 @@
+import { loadAddon, translateFailure, type ExitReader } from '../addon.js';
+import type { ProcessIdentity } from '../process-identity.js';
+
+import { ConnectorRecords, Kind, RECORD_BYTES } from './connector-records.js';
+import type { ExitSource, SourceListener, SourceStats } from './exit-source.js';
+
+/** Records that cross at once. */
+const BATCH = 512;
+
+/** The proc connector, read by a thread of the addon. */
+export class ConnectorSource implements ExitSource {
+  readonly #scope: 'watched' | 'all';
+  readonly #listener: SourceListener;
+  readonly #records = new ConnectorRecords(BATCH);
+  readonly #reader: ExitReader;
+
+  constructor(
+    options: { scope: 'watched' | 'all'; receiveBufferBytes: number; queueLimit: number },
+    listener: SourceListener,
+  ) {
+    this.#scope = options.scope;
+    this.#listener = listener;
+    const addon = loadAddon();
+    if (addon.recordBytes !== RECORD_BYTES) {
+      throw new Error(`the addon is of another version: ${addon.recordBytes} bytes a record`);
+    }
+    this.#reader = new addon.ExitReader(
+      {
+        watchedOnly: options.scope === 'watched',
+        receiveBufferBytes: options.receiveBufferBytes,
+        queueLimit: options.queueLimit,
+      },
+      this.#records.buffer,
+      (count) => {
+        this.#onBatch(count);
+      },
+    );
+  }
+
+  start(): void {
+    this.#call(() => {
+      this.#reader.start();
+    });
+  }
+
+  watch({ pid, startTicks, inode }: ProcessIdentity): boolean {
+    return this.#call(() => this.#reader.watch(pid, startTicks, inode ?? 0));
+  }
+
+  unwatch({ pid, startTicks, inode }: ProcessIdentity): void {
+    this.#reader.unwatch(pid, startTicks, inode ?? 0);
+  }
+
+  stats(): SourceStats {
+    const { lastEventMs, ...counts } = this.#reader.stats();
+    return { ...counts, lastEventAt: lastEventMs === 0 ? null : new Date(lastEventMs) };
+  }
+
+  ref(): void {
+    this.#reader.ref();
+  }
+
+  unref(): void {
+    this.#reader.unref();
+  }
+
+  close(): void {
+    this.#reader.close();
+  }
+
+  #call<Result>(use: () => Result): Result {
+    try {
+      return use();
+    } catch (error) {
+      throw translateFailure(error);
+    }
+  }
+
+  #onBatch(count: number): void {
+    for (let index = 0; index < count; index++) {
+      switch (this.#records.kind(index)) {
+        case Kind.exit:
+          this.#listener.exit(this.#records.exit(index));
+          break;
+        case Kind.gap:
+          this.#listener.gap(this.#records.gap(index));
+          break;
+        case Kind.ready:
+          this.#listener.ready({
+            event: 'ready',
+            scope: this.#scope,
+            source: 'connector',
+            filter: 'classic',
+            receiveBufferBytes: this.#records.receiveBufferBytes(index),
+          });
+          break;
+        case Kind.failed:
+          this.#listener.failed(this.#records.failure(index));
+          break;
+      }
+    }
+    this.#listener.batchEnd();
+  }
+}

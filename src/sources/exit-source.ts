@@ -1,0 +1,43 @@
+import type { ExitwatchError } from '../errors.js';
+import type { ExitEvent, Gap, Ready } from '../exit-event.js';
+import type { ProcessIdentity } from '../process-identity.js';
+
+/** What a source tells. Everything of one batch comes in one go, ended by `batchEnd`. */
+export interface SourceListener {
+  ready(ready: Ready): void;
+  exit(event: ExitEvent): void;
+  gap(gap: Gap): void;
+  /** The source has ended; nothing else comes. */
+  failed(error: ExitwatchError): void;
+  batchEnd(): void;
+}
+
+export interface SourceStats {
+  /** Ends of processes that the source learned of. */
+  received: number;
+  /** Of these, handed to JavaScript. */
+  delivered: number;
+  /** Messages from anybody but the kernel, or ill-formed ones; they are dropped. */
+  rejected: number;
+  /** The sum of `lost` of all gaps, told or to be told. */
+  lost: number;
+  gaps: number;
+  /** Held for JavaScript now. */
+  queueDepth: number;
+  lastEventAt: Date | null;
+  /** How often the reader was woken. */
+  wakeups: number;
+}
+
+/** One witness of exits: a way in which the kernel tells that processes end. */
+export interface ExitSource {
+  /** Begins; `ready` or `failed` follows. Throws where it cannot even begin. */
+  start(): void;
+  /** Also before `start()`. False where there is no such process now. */
+  watch(identity: ProcessIdentity): boolean;
+  unwatch(identity: ProcessIdentity): void;
+  stats(): SourceStats;
+  ref(): void;
+  unref(): void;
+  close(): void;
+}

@@ -2,10 +2,6 @@ export { ExitwatchError, type ExitwatchErrorCode } from './errors.js';
 export { decodeWaitStatus, type SignalName, type WaitStatus } from './wait-status.js';
 export { identify, type ProcessIdentity } from './process-identity.js';
 export type { ExitEvent, Gap, MonitorEvent, Outcome, Ready, UnknownReason } from './exit-event.js';
-export {
-  ExitMonitor,
-  type ExitMonitorEvents,
-  type MonitorStats,
-} from './monitor/exit-monitor.js';
+export { ExitMonitor, type ExitMonitorEvents, type MonitorStats } from './monitor/exit-monitor.js';
 export type { ExitMonitorOptions } from './monitor/options.js';
 export type { ExitWatch } from './monitor/exit-watch.js';

@@ -11,9 +11,7 @@ namespace {
 constexpr uint32_t kWholeDatagram = 0xffffffff;
 constexpr uint32_t kKthreadd = 2;  // parent of all kernel threads, by its fixed pid
 
-sock_filter Statement(uint16_t code, uint32_t k) {
-  return {code, 0, 0, k};
-}
+sock_filter Statement(uint16_t code, uint32_t k) { return {code, 0, 0, k}; }
 
 // Loads are big-endian, whatever the machine: constants are swapped instead of the data.
 sock_filter LoadWord(uint32_t offset) { return Statement(BPF_LD | BPF_W | BPF_ABS, offset); }

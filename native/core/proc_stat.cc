@@ -57,11 +57,11 @@ bool ParseProcStat(const char* text, size_t size, ProcStat* stat) {
 
   // The state is field 3; the numbers say how many fields lie between.
   Fields fields(close + 2, end);
-  return fields.Skip(1) && fields.Read(&stat->parent_pid) &&  // 4
-         fields.Skip(5) && fields.Read(&stat->flags) &&       // 9
-         fields.Skip(11) && fields.Read(&stat->threads) &&    // 20
-         fields.Skip(2) && fields.Read(&stat->start_ticks) && // 22
-         fields.Skip(30) && fields.Read(&stat->exit_code);    // 52
+  return fields.Skip(1) && fields.Read(&stat->parent_pid) &&   // 4
+         fields.Skip(5) && fields.Read(&stat->flags) &&        // 9
+         fields.Skip(11) && fields.Read(&stat->threads) &&     // 20
+         fields.Skip(2) && fields.Read(&stat->start_ticks) &&  // 22
+         fields.Skip(30) && fields.Read(&stat->exit_code);     // 52
 }
 
 }  // namespace exitwatch

@@ -13,8 +13,8 @@
 namespace exitwatch {
 
 // The bounded queue between the reader thread and JavaScript. What does not fit is counted and told
-// as one gap, in its place: nothing that came later passes it. Ends of watched processes always fit:
-// their number is bounded by the watches.
+// as one gap, in its place: nothing that came later passes it. Ends of watched processes always
+// fit: their number is bounded by the watches.
 class RecordQueue {
  public:
   struct Counts {

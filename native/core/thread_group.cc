@@ -92,7 +92,8 @@ std::optional<bool> ThreadGroup::CoreDumped() const {
   // Every dump is announced before it is written, so threads that announced one and ended without
   // the flag wrote none.
   if (core_announced && dumpers.empty()) return false;
-  const int32_t code = group_status ? *group_status : (thread_code != 0 ? thread_code : leader_code);
+  const int32_t code =
+      group_status ? *group_status : (thread_code != 0 ? thread_code : leader_code);
   if ((code & kSignalMask) == 0 || !IsCoreSignal(code & kSignalMask)) return false;
   return std::nullopt;
 }

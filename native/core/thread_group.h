@@ -51,9 +51,9 @@ struct ThreadGroup {
   uint64_t thread_ns = 0;
   uint64_t last_event_ns = 0;
 
-  bool core_flag = false;         // some thread's code had the core bit
-  bool core_announced = false;    // some thread announced a dump
-  std::vector<int32_t> dumpers;   // threads that announced a dump and have not ended yet
+  bool core_flag = false;        // some thread's code had the core bit
+  bool core_announced = false;   // some thread announced a dump
+  std::vector<int32_t> dumpers;  // threads that announced a dump and have not ended yet
 
   std::optional<int32_t> group_status;  // the group's, from /proc or a reaped process's handle
   bool group_status_has_core = false;   // whether its core bit can be relied upon

@@ -10,16 +10,18 @@ namespace {
 
 constexpr uint64_t kMillisecond = 1'000'000;
 
-// Two exits of a first thread within this time are one process that called exec from another thread:
-// no kernel hands a pid out again so soon by itself.
+// Two exits of a first thread within this time are one process that called exec from another
+// thread: no kernel hands a pid out again so soon by itself.
 constexpr uint64_t kExecPairNs = 250 * kMillisecond;
 
 // A thread announces its core dump and ends with the group: its exit event cannot be far.
 constexpr uint64_t kDumperNs = 100 * kMillisecond;
 
-// The last thread's exit event comes after its release: by some microseconds, or by a time slice
-// where the thread was preempted in between.
+// The last thread's exit event comes after its release: by some microseconds, or by a few time
+// slices where the thread was preempted in between, as it likes to be: its parent was just woken.
 constexpr uint64_t kLateEventNs = 20 * kMillisecond;
+
+// Nobody can exec, run a program and be dead again within this time.
 constexpr uint64_t kPromptNs = kMillisecond / 5;
 
 // How long a process that was found dead may take to be reaped, where only that tells its status.
@@ -59,19 +61,21 @@ void ThreadGroupAggregator::OnExit(const ProcEvent& event) {
   if (found != groups_.end() && found->second.leader_known) {
     // Two lives of one pid, unless the first exit was an exec's doing.
     ThreadGroup& before = found->second;
-    const bool may_be_exec = before.leader_code == 0 &&
-                             event.timestamp_ns < before.leader_ns + kExecPairNs;
-    const bool same_life =
-        before.handle != ProcessWitness::kNoHandle ||
-        (may_be_exec && (before.stage != ThreadGroup::Stage::kDead ||
-                         event.timestamp_ns <= before.confirmed_ns));
+    const bool may_be_exec =
+        before.leader_code == 0 && event.timestamp_ns < before.leader_ns + kExecPairNs;
+    const bool same_life = before.handle != ProcessWitness::kNoHandle ||
+                           (may_be_exec && (before.stage != ThreadGroup::Stage::kDead ||
+                                            event.timestamp_ns <= before.confirmed_ns));
     if (!same_life) {
       if (before.stage != ThreadGroup::Stage::kDead) MarkDead(before, before.last_event_ns);
       End(before);
       found = groups_.end();
     }
   }
-  if (found == groups_.end()) found = groups_.try_emplace(event.tgid, event.tgid).first;
+  if (found == groups_.end()) {
+    if (IsLateExit(event)) return;
+    found = groups_.try_emplace(event.tgid, event.tgid).first;
+  }
 
   ThreadGroup& group = found->second;
   group.AddLeaderExit(event);
@@ -105,9 +109,9 @@ void ThreadGroupAggregator::MarkDead(ThreadGroup& group, uint64_t now_ns) {
   group.settle_ns = now_ns;
   dead_.push_back(group.pid);
   if (group.released || group.group_status || group.LastCode() != 0) return;
-  // The last thread may have ended later than the first one, with a code that is still on its way.
-  const uint64_t lag_ns = now_ns - std::min(now_ns, group.last_event_ns);
-  if (lag_ns > kPromptNs) group.settle_ns += std::clamp(lag_ns, kMillisecond, kLateEventNs);
+  // The first thread ended with 0 and nobody can be asked any more: if others outlived it, the last
+  // one's code is on its way.
+  group.settle_ns = now_ns + kLateEventNs;
 }
 
 bool ThreadGroupAggregator::ReadStatOf(ProcessWitness::Handle handle, int32_t pid, ProcStat* stat) {
@@ -250,13 +254,14 @@ void ThreadGroupAggregator::Presume(int32_t pid, uint64_t alive_ns) {
   dead_.push_back(pid);
 }
 
-// Codes of threads whose group has shown nothing else yet: remembered only while the group lives, or
-// while the exit of its first thread can still be on its way.
+// Codes of threads whose group has shown nothing else yet: remembered only while the group lives,
+// or while the exit of its first thread can still be on its way.
 void ThreadGroupAggregator::Validate(ThreadGroup& group) {
   ProcessWitness::Handle handle = ProcessWitness::kNoHandle;
   const ProcessWitness::Life life = witness_.Open(group.pid, &handle);
   ProcStat stat;
-  const bool is_ours = life == ProcessWitness::Life::kAlive && ReadStatOf(handle, group.pid, &stat) &&
+  const bool is_ours = life == ProcessWitness::Life::kAlive &&
+                       ReadStatOf(handle, group.pid, &stat) &&
                        stat.start_ticks <= witness_.TickOf(group.last_event_ns);
   witness_.Close(handle);
   if (is_ours || life == ProcessWitness::Life::kUnknown) return;
@@ -273,9 +278,9 @@ void ThreadGroupAggregator::Settle(uint64_t stream_ns) {
     End(found->second);
     return false;
   };
-  dead_.erase(std::remove_if(dead_.begin(), dead_.end(),
-                             [&](int32_t pid) { return !keep_waiting(pid); }),
-              dead_.end());
+  dead_.erase(
+      std::remove_if(dead_.begin(), dead_.end(), [&](int32_t pid) { return !keep_waiting(pid); }),
+      dead_.end());
 
   for (const int32_t pid : std::exchange(polled_, {})) {
     const auto found = groups_.find(pid);
@@ -287,6 +292,11 @@ void ThreadGroupAggregator::Settle(uint64_t stream_ns) {
       polled_.push_back(pid);
     }
   }
+
+  told_.erase(told_.begin(),
+              std::find_if(told_.begin(), told_.end(), [stream_ns](const Told& told) {
+                return told.until_ns + kOrphanNs > stream_ns;
+              }));
 
   for (const int32_t pid : std::exchange(unvalidated_, {})) {
     const auto found = groups_.find(pid);
@@ -345,7 +355,7 @@ bool ThreadGroupAggregator::IsEnding(int32_t pid) const {
 void ThreadGroupAggregator::ForgetUnconfirmed() {
   for (auto group = groups_.begin(); group != groups_.end();) {
     group = group->second.stage == ThreadGroup::Stage::kCollecting ? groups_.erase(group)
-                                                                    : std::next(group);
+                                                                   : std::next(group);
   }
 }
 
@@ -363,7 +373,19 @@ void ThreadGroupAggregator::End(ThreadGroup& group) {
         last_seen ? 0 : group.confirmed_ns - std::min(group.confirmed_ns, group.last_event_ns);
   }
   on_end_(group);
+  // A handle or /proc may have told the end before the first thread's last exit event came: there
+  // is one more of them after an exec by another thread.
+  const bool may_have_execed = group.handle != ProcessWitness::kNoHandle || group.leader_code == 0;
+  if (group.group_status && may_have_execed && group.confirmed_ns > group.leader_ns + kPromptNs) {
+    told_.push_back({group.pid, group.confirmed_ns + kLateEventNs});
+  }
   Erase(group.pid);
+}
+
+bool ThreadGroupAggregator::IsLateExit(const ProcEvent& event) const {
+  return std::any_of(told_.begin(), told_.end(), [&](const Told& told) {
+    return told.pid == event.tgid && event.timestamp_ns <= told.until_ns;
+  });
 }
 
 void ThreadGroupAggregator::Erase(int32_t pid) {

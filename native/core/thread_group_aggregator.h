@@ -42,8 +42,8 @@ class ThreadGroupAggregator {
   // are still to be read say more. `alive_ns` as above.
   void Presume(int32_t pid, uint64_t alive_ns);
 
-  // Confirms what came in, and ends what is settled. `stream_ns`: all events with an older timestamp
-  // have been read.
+  // Confirms what came in, and ends what is settled. `stream_ns`: all events with an older
+  // timestamp have been read.
   void Settle(uint64_t stream_ns);
 
   // When Settle() has something to do again even if no event comes: 0 at once, UINT64_MAX never.
@@ -66,16 +66,24 @@ class ThreadGroupAggregator {
   void Validate(ThreadGroup& group);
   static uint64_t Deadline(const ThreadGroup& group);
   void End(ThreadGroup& group);
+  bool IsLateExit(const ProcEvent& event) const;
   void Erase(int32_t pid);
+
+  // A process whose end was told without its last event.
+  struct Told {
+    int32_t pid;
+    uint64_t until_ns;  // exits that are stamped later are another process's
+  };
 
   ProcessWitness& witness_;
   OnEnd on_end_;
   std::unordered_map<int32_t, ThreadGroup> groups_;
-  std::vector<int32_t> unconfirmed_;   // stage kLeaderGone
-  std::vector<int32_t> unvalidated_;   // stage kCollecting, made since the last Settle()
-  std::vector<int32_t> polled_;        // stage kHeld, where the kernel could not be asked to wake us
-  std::vector<int32_t> dead_;          // stage kDead
-  std::vector<int32_t> orphans_;       // stage kCollecting, of processes that are gone
+  std::vector<int32_t> unconfirmed_;  // stage kLeaderGone
+  std::vector<int32_t> unvalidated_;  // stage kCollecting, made since the last Settle()
+  std::vector<int32_t> polled_;       // stage kHeld, where the kernel could not be asked to wake us
+  std::vector<int32_t> dead_;         // stage kDead
+  std::vector<Told> told_;            // oldest first
+  std::vector<int32_t> orphans_;      // stage kCollecting, of processes that are gone
 };
 
 }  // namespace exitwatch

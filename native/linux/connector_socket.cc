@@ -21,8 +21,8 @@ namespace {
 
 constexpr int kAnswerMs = 60;
 
-// How many subscriptions to try. The kernel counts listeners in one number for the whole host, which
-// others can drive below zero (6.6 to 6.18 at least); every fresh subscription adds one.
+// How many subscriptions to try. The kernel counts listeners in one number for the whole host,
+// which others can drive below zero (6.6 to 6.18 at least); every fresh subscription adds one.
 constexpr int kSubscriptions = 8;
 
 constexpr int kSoMeminfo = 55;          // SO_MEMINFO, Linux 4.12
@@ -130,8 +130,7 @@ SystemError ConnectorSocket::Send(const uint32_t* payload, size_t words, uint32_
   std::memcpy(message, &netlink, sizeof(netlink));
   std::memcpy(message + sizeof(netlink), &connector, sizeof(connector));
   std::memcpy(message + sizeof(netlink) + sizeof(connector), payload, size);
-  const ssize_t sent =
-      RetryOnEintr([&] { return send(fd_.Get(), message, netlink.nlmsg_len, 0); });
+  const ssize_t sent = RetryOnEintr([&] { return send(fd_.Get(), message, netlink.nlmsg_len, 0); });
   if (sent >= 0) return {};
   return Failed("send", errno == ECONNREFUSED ? Failure::kForeignNetwork : Failure::kSystem);
 }

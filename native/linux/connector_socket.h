@@ -25,8 +25,8 @@ class ConnectorSocket {
     kFailed,
   };
 
-  // Opens, filters, binds and subscribes, and returns when the kernel has confirmed it. Waits for at
-  // most half a second, where the kernel keeps silent.
+  // Opens, filters, binds and subscribes, and returns when the kernel has confirmed it. Waits for
+  // at most half a second, where the kernel keeps silent.
   SystemError Open(const Options& options);
 
   int fd() const { return fd_.Get(); }

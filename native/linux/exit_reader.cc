@@ -157,9 +157,8 @@ SystemError ExitReader::Arm() {
 // A thread of our own ends, and its exit must come back through the stream.
 SystemError ExitReader::ProveThatEventsArrive() {
   Thread canary;
-  const int error = canary.Start("exitwatch", [this] {
-    canary_tid_ = static_cast<int32_t>(syscall(SYS_gettid));
-  });
+  const int error = canary.Start(
+      "exitwatch", [this] { canary_tid_ = static_cast<int32_t>(syscall(SYS_gettid)); });
   if (error != 0) return {Failure::kSystem, error, "pthread_create"};
   canary.Join();
   const uint64_t deadline_ns = clock_.Now() + kCanaryMs * kMillisecond;
@@ -219,8 +218,8 @@ bool ExitReader::Wait() {
     Fail({Failure::kSystem, errno, "epoll_wait"});
     return false;
   }
-  // A process that was stopped (SIGSTOP) and continued gets EINTR here, although the thread takes no
-  // signals: what became ready meanwhile may have been so for long.
+  // A process that was stopped (SIGSTOP) and continued gets EINTR here, although the thread takes
+  // no signals: what became ready meanwhile may have been so for long.
   const uint64_t previous_wake_ns = std::exchange(wake_ns_, clock_.Now());
   if (interrupted) {
     not_ready_ns_ = wait_begin_ns_;
@@ -248,10 +247,10 @@ void ExitReader::Pass() {
   const uint64_t begin_ns = clock_.Now();
   NoticeDrops();
   const bool empty = Drain();
-  for (const int32_t pid : std::exchange(ready_, {})) aggregator_->OnHandleReady(pid, not_ready_ns_);
+  for (const int32_t pid : std::exchange(ready_, {}))
+    aggregator_->OnHandleReady(pid, not_ready_ns_);
   RunChecks();
-  aggregator_->Settle(empty ? begin_ns
-                            : last_event_ns_ - std::min(last_event_ns_, kDisorderNs));
+  aggregator_->Settle(empty ? begin_ns : last_event_ns_ - std::min(last_event_ns_, kDisorderNs));
   if (empty) NoticeDrops();
   if (loss_begin_ns_ != 0 && (empty || begin_ns > loss_begin_ns_ + kLongestUntoldLossNs)) {
     RepairAfterGap();
@@ -294,8 +293,8 @@ void ExitReader::OnEvent(const ProcEvent& event) {
   if (event.what == kProcEventCoredump) aggregator_->OnCoredump(event);
 }
 
-// A child of kthreadd: a kernel thread, or a program that the kernel starts (core handlers, modprobe),
-// which is a process like any other.
+// A child of kthreadd: a kernel thread, or a program that the kernel starts (core handlers,
+// modprobe), which is a process like any other.
 void ExitReader::LearnKernelThread(const ProcEvent& event) {
   if (!event.IsLeader()) return;
   ProcStat stat;
@@ -358,8 +357,7 @@ int32_t ExitReader::RecheckWatches() {
     const ProcessWitness::Life life = witness_->Open(watch.pid, &handle);
     if (life == ProcessWitness::Life::kUnknown) continue;
     ProcStat stat;
-    const bool same = life != ProcessWitness::Life::kGone &&
-                      witness_->ReadStat(watch.pid, &stat) &&
+    const bool same = life != ProcessWitness::Life::kGone && witness_->ReadStat(watch.pid, &stat) &&
                       stat.start_ticks == watch.process.start_ticks &&
                       witness_->Inode(handle) == watch.process.inode &&
                       witness_->Look(handle) != ProcessWitness::Life::kGone;
@@ -395,15 +393,15 @@ void ExitReader::OnEnd(const ThreadGroup& group) {
   if (is_kernel_thread && status.value_or(0) == 0) return;
   if (process && process->start_ticks == 0) process.reset();
   if (group.has_stat) {
-    process = ProcessEntry(group.stat, group.inode,
-                           group.uid || !process ? group.uid : process->uid);
+    process =
+        ProcessEntry(group.stat, group.inode, group.uid || !process ? group.uid : process->uid);
   }
 
   Record record;
   record.kind = Record::kExit;
   record.pid = group.pid;
-  record.parent_pid = group.parent_pid != 0 || !group.has_stat ? group.parent_pid
-                                                               : group.stat.parent_pid;
+  record.parent_pid =
+      group.parent_pid != 0 || !group.has_stat ? group.parent_pid : group.stat.parent_pid;
   record.time_ns = static_cast<double>(group.ended_ns);
   record.uncertainty_ns = static_cast<double>(group.uncertainty_ns);
   if (clock_.jump_ns() != 0 && group.ended_ns + kMillisecond < wake_ns_) {

@@ -114,9 +114,9 @@ class ExitReader {
   uint64_t not_ready_ns_ = 0;  // held handles that are ready now were not, then
   uint64_t last_event_ns_ = 0;
   uint32_t drops_ = 0;
-  uint64_t no_drops_ns_ = 0;     // until then nothing was dropped that has not been told
-  uint64_t loss_begin_ns_ = 0;   // not 0: a gap that is to be told
-  uint64_t gap_end_ns_ = 0;      // of the latest gap
+  uint64_t no_drops_ns_ = 0;    // until then nothing was dropped that has not been told
+  uint64_t loss_begin_ns_ = 0;  // not 0: a gap that is to be told
+  uint64_t gap_end_ns_ = 0;     // of the latest gap
 
   Thread thread_;  // last: it is joined before anything above goes
 };

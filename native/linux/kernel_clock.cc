@@ -46,8 +46,7 @@ void KernelClock::Sample() {
   const int64_t realtime_offset_ns = Read(CLOCK_REALTIME) - monotonic_ns;
   boottime_offset_ns_ = Read(CLOCK_BOOTTIME) - monotonic_ns;
   // NTP steers by at most 500 parts in a million (adjtimex(2)).
-  const int64_t steered_ns =
-      1'000'000 + (monotonic_ns - static_cast<int64_t>(sampled_ns_)) / 2000;
+  const int64_t steered_ns = 1'000'000 + (monotonic_ns - static_cast<int64_t>(sampled_ns_)) / 2000;
   const int64_t moved_ns = std::llabs(realtime_offset_ns - realtime_offset_ns_);
   jump_ns_ = moved_ns > steered_ns ? static_cast<uint64_t>(moved_ns) : 0;
   realtime_offset_ns_ = realtime_offset_ns;

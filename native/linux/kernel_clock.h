@@ -5,8 +5,8 @@
 
 namespace exitwatch {
 
-// How the kernel's event timestamps, which are CLOCK_MONOTONIC of the host, relate to the wall clock
-// and to the start times in /proc. Our own clocks may be shifted by a time namespace.
+// How the kernel's event timestamps, which are CLOCK_MONOTONIC of the host, relate to the wall
+// clock and to the start times in /proc. Our own clocks may be shifted by a time namespace.
 class KernelClock {
  public:
   KernelClock();
@@ -20,8 +20,8 @@ class KernelClock {
   // CLOCK_REALTIME minus the host's CLOCK_MONOTONIC, at the last sample.
   int64_t realtime_offset_ns() const { return realtime_offset_ns_; }
 
-  // By how much the wall clock was found set, or the machine suspended, between the last two samples;
-  // 0 for the slow steering of NTP.
+  // By how much the wall clock was found set, or the machine suspended, between the last two
+  // samples; 0 for the slow steering of NTP.
   uint64_t jump_ns() const { return jump_ns_; }
 
   // The start tick (see ProcStat) of a process that would have started at an event's timestamp.
@@ -34,7 +34,8 @@ class KernelClock {
   int64_t namespace_offset_ns_ = 0;  // our CLOCK_MONOTONIC minus the host's
   int64_t ticks_per_second_;
   int64_t realtime_offset_ns_ = 0;
-  int64_t boottime_offset_ns_ = 0;  // our CLOCK_BOOTTIME, which /proc uses, minus the host's MONOTONIC
+  int64_t boottime_offset_ns_ =
+      0;  // our CLOCK_BOOTTIME, which /proc uses, minus the host's MONOTONIC
   uint64_t sampled_ns_ = 0;
   uint64_t jump_ns_ = 0;
 };

@@ -9,8 +9,8 @@ namespace exitwatch {
 // Answers from pidfds and /proc; wakes the owner of an epoll set for handles that are held.
 class LinuxWitness : public ProcessWitness {
  public:
-  // Held handles are added edge-triggered, with the pid as their data: level-triggered they would be
-  // ready all the time between death and reaping.
+  // Held handles are added edge-triggered, with the pid as their data: level-triggered they would
+  // be ready all the time between death and reaping.
   LinuxWitness(int epoll, const KernelClock& clock) : epoll_(epoll), clock_(clock) {}
 
   Life Open(int32_t pid, Handle* handle) override;

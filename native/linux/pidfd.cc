@@ -31,7 +31,9 @@ constexpr uint64_t kPidfdInfoExit = 1u << 3;
 
 }  // namespace
 
-UniqueFd OpenPidfd(int32_t pid) { return UniqueFd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0))); }
+UniqueFd OpenPidfd(int32_t pid) {
+  return UniqueFd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+}
 
 ProcessWitness::Life LookAtPidfd(int pidfd) {
   pollfd entry = {pidfd, POLLIN, 0};

@@ -16,8 +16,8 @@ bool ReadProcStat(int32_t pid, ProcStat* stat);
 // The effective user id, as ps(1) shows it, from the owner of /proc/PID.
 std::optional<uint32_t> ReadProcUid(int32_t pid);
 
-// Whether the kernel lets us see what ptrace may read of this process, which is what decides between
-// a true and a blanked exit code in /proc/PID/stat; asked of a file of the same permission.
+// Whether the kernel lets us see what ptrace may read of this process, which is what decides
+// between a true and a blanked exit code in /proc/PID/stat; asked of a file of the same permission.
 bool MayReadProcExitCode(int32_t pid);
 
 // Calls `visit` with every process id in /proc, until it returns false. False where /proc cannot be

@@ -20,8 +20,8 @@ Napi::Value Identify(const Napi::CallbackInfo& info) {
   if (!pidfd) {
     if (errno == ESRCH || errno == ENOENT || errno == EINVAL) return env.Undefined();
     const bool missing = errno == ENOSYS || errno == EPERM;
-    return ThrowSystemError(
-        env, {missing ? Failure::kNoPidfd : Failure::kSystem, errno, "pidfd_open"});
+    return ThrowSystemError(env,
+                            {missing ? Failure::kNoPidfd : Failure::kSystem, errno, "pidfd_open"});
   }
   ProcStat stat;
   const bool has_stat = ReadProcStat(pid, &stat);

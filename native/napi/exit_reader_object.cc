@@ -29,8 +29,7 @@ Napi::Function ExitReaderObject::Define(Napi::Env env) {
 ExitReaderObject::ExitReaderObject(const Napi::CallbackInfo& info) : ObjectWrap(info) {
   const Napi::Env env = info.Env();
   if (info.Length() < 3 || !info[0].IsObject() || !info[1].IsArrayBuffer() ||
-      !info[2].IsFunction() ||
-      info[1].As<Napi::ArrayBuffer>().ByteLength() < sizeof(Record)) {
+      !info[2].IsFunction() || info[1].As<Napi::ArrayBuffer>().ByteLength() < sizeof(Record)) {
     Napi::TypeError::New(env, "ExitReader(options, batch, onBatch)").ThrowAsJavaScriptException();
     return;
   }
@@ -82,15 +81,15 @@ void ExitReaderObject::CallJs(Napi::Env env, Napi::Function on_batch, ExitReader
 void ExitReaderObject::Deliver(Napi::Env env, Napi::Function on_batch) {
   woken_ = false;
   // A listener may close the reader and let go of it while it is being called.
-  const Napi::Value keep_alive = Value();
+  [[maybe_unused]] const Napi::Value keep_alive = Value();
   // What is there now; what comes meanwhile waits for the next turn of the event loop.
   size_t left = reader_->queue().Depth();
   while (left > 0 && running_) {
     Napi::HandleScope scope(env);
     Napi::ArrayBuffer batch = batch_.Value();
     const size_t capacity = batch.ByteLength() / sizeof(Record);
-    const size_t count = reader_->queue().Take(static_cast<Record*>(batch.Data()),
-                                               std::min(capacity, left));
+    const size_t count =
+        reader_->queue().Take(static_cast<Record*>(batch.Data()), std::min(capacity, left));
     if (count == 0) break;
     left -= count;
     on_batch.Call({Napi::Number::New(env, static_cast<double>(count))});
@@ -103,8 +102,8 @@ Napi::Value ExitReaderObject::Watch(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   if (!IsOurs(info)) return env.Undefined();
   SystemError error;
-  const ExitReader::WatchResult result =
-      reader_->AddWatch(info[0].ToNumber().Int32Value(), ToUint64(info[1]), ToUint64(info[2]), &error);
+  const ExitReader::WatchResult result = reader_->AddWatch(
+      info[0].ToNumber().Int32Value(), ToUint64(info[1]), ToUint64(info[2]), &error);
   if (result == ExitReader::WatchResult::kFailed) return ThrowSystemError(env, error);
   return Napi::Boolean::New(env, result == ExitReader::WatchResult::kArmed);
 }

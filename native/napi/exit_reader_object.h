@@ -10,8 +10,9 @@
 
 namespace exitwatch {
 
-// `new ExitReader(options, batch, onBatch)`: an exitwatch::ExitReader for JavaScript. Records cross in
-// `batch`, an ArrayBuffer of JavaScript's that is filled anew for every call of `onBatch(count)`.
+// `new ExitReader(options, batch, onBatch)`: an exitwatch::ExitReader for JavaScript. Records cross
+// in `batch`, an ArrayBuffer of JavaScript's that is filled anew for every call of
+// `onBatch(count)`.
 //
 // A started reader is kept alive, and keeps the event loop alive unless unref() was called, until
 // close() or the end of the environment.

@@ -144,11 +144,7 @@ function printReady(ready: Ready, { json, pids }: Settings): void {
   process.stdout.write(`${ExitTable.header()}\n`);
 }
 
-async function print(
-  monitor: ExitMonitor,
-  settings: Settings,
-  signal: AbortSignal,
-): Promise<void> {
+async function print(monitor: ExitMonitor, settings: Settings, signal: AbortSignal): Promise<void> {
   const table = new ExitTable(process.stdout.isTTY && !process.env['NO_COLOR']);
   const filter = settings.names.length > 0 ? new NameFilter(settings.names) : undefined;
   const isWanted = (event: ExitEvent) =>

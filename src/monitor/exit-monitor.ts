@@ -130,44 +130,19 @@ export class ExitMonitor
    */
   watch(target: number | ProcessIdentity): ExitWatch {
     if (this.#state === 'closed') throw this.#closedError();
-    const meant = typeof target === 'object' ? target : undefined;
-    if (meant !== undefined) checkIdentity(meant);
-    const found = lookUp(meant === undefined ? (target as number) : meant.pid);
-    if (meant === undefined && typeof found === 'string') {
-      throw noSuchProcess(target as number, found);
-    }
-    const identity =
-      typeof found === 'string' || (meant !== undefined && !isSameProcess(found, meant))
-        ? undefined
-        : found;
-    if (identity?.pid === process.pid) {
-      throw new ExitwatchError(
-        'ERR_EXITWATCH_INVALID_PID',
-        'a process cannot be told of its own end',
-      );
-    }
-
-    const watch = new PendingWatch(identity ?? (meant as ProcessIdentity), (closing) => {
+    const { identity, isThere } = findTarget(target);
+    const watch = new PendingWatch(identity, (closing) => {
       this.#unwatch(closing);
     });
-    const others = this.#watches.get(watch.identity.id);
+    const others = this.#watches.get(identity.id);
     if (others !== undefined) {
       others.add(watch);
       return watch;
     }
-    this.#watches.set(watch.identity.id, new Set([watch]));
-    let armed = false;
-    try {
-      armed = identity !== undefined && this.#openSource().watch(identity);
-    } finally {
-      if (!armed) this.#watches.delete(watch.identity.id);
-    }
-    if (!armed) {
-      // It went between the two looks.
-      if (meant === undefined) throw noSuchProcess(target as number, 'none');
-      this.#watches.set(watch.identity.id, new Set([watch]));
-      this.#tellLater(goneBeforeWatch(watch.identity));
-    }
+    const armed = isThere && this.#openSource().watch(identity);
+    if (!armed && typeof target === 'number') throw noSuchProcess(target, 'none');
+    this.#watches.set(identity.id, new Set([watch]));
+    if (!armed) this.#tellLater(goneBeforeWatch(identity));
     return watch;
   }
 
@@ -345,6 +320,26 @@ export class ExitMonitor
       });
     }
   }
+}
+
+/** Which process is to be watched, and whether it is still there. */
+function findTarget(target: number | ProcessIdentity): {
+  identity: ProcessIdentity;
+  isThere: boolean;
+} {
+  if (typeof target === 'object') {
+    checkIdentity(target);
+    const found = lookUp(target.pid);
+    return typeof found === 'object' && isSameProcess(found, target)
+      ? { identity: found, isThere: true }
+      : { identity: target, isThere: false };
+  }
+  const found = lookUp(target);
+  if (typeof found === 'string') throw noSuchProcess(target, found);
+  if (target === process.pid) {
+    throw new ExitwatchError('ERR_EXITWATCH_INVALID_PID', 'a process cannot learn of its own end');
+  }
+  return { identity: found, isThere: true };
 }
 
 function noSuchProcess(pid: number, found: 'none' | 'kernel-thread'): ExitwatchError {

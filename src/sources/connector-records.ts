@@ -32,12 +32,7 @@ enum Word {
 const NAME_OFFSET = 88;
 const NAME_BYTES = 16;
 
-export enum Kind {
-  exit = 1,
-  gap,
-  ready,
-  failed,
-}
+export const Kind = { exit: 1, gap: 2, ready: 3, failed: 4 } as const;
 
 enum Flag {
   statusKnown = 1 << 0,
@@ -66,7 +61,8 @@ export class ConnectorRecords {
     this.#bytes = Buffer.from(this.buffer);
   }
 
-  kind(index: number): Kind {
+  /** One of {@link Kind}. */
+  kind(index: number): number {
     return this.#word(index, Word.kind);
   }
 

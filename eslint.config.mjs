@@ -1,0 +1,25 @@
+import eslint from '@eslint/js';
+import tseslint from 'typescript-eslint';
+
+export default tseslint.config(
+  { ignores: ['build/', 'dist/', 'prebuilds/', 'coverage/'] },
+  eslint.configs.recommended,
+  {
+    files: ['**/*.ts'],
+    extends: [...tseslint.configs.strictTypeChecked, ...tseslint.configs.stylisticTypeChecked],
+    languageOptions: { parserOptions: { projectService: true } },
+    rules: {
+      // Numbers in messages are what they look like.
+      '@typescript-eslint/restrict-template-expressions': ['error', { allowNumber: true }],
+      // The tagged objects of the public interface are types, for their unions; either is fine.
+      '@typescript-eslint/consistent-type-definitions': 'off',
+      '@typescript-eslint/prefer-literal-enum-member': ['error', { allowBitwiseExpressions: true }],
+      // `import x = require()` is how a CommonJS module without a default export is imported.
+      '@typescript-eslint/no-require-imports': ['error', { allowAsImport: true }],
+    },
+  },
+  {
+    files: ['scripts/**', '*.mjs', '*.js'],
+    languageOptions: { globals: { console: 'readonly', module: 'writable', process: 'readonly' } },
+  },
+);

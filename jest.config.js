@@ -1,0 +1,12 @@
+/** @type {import('jest').Config} */
+module.exports = {
+  testMatch: ['<rootDir>/test/**/*.test.ts'],
+  transform: { '\\.ts$': ['ts-jest', { tsconfig: 'tsconfig.json', diagnostics: false }] },
+  moduleNameMapper: { '^(\\.{1,2}/.*)\\.js$': '$1' },
+  globalSetup: '<rootDir>/test/support/compile-programs.ts',
+  testTimeout: 60_000,
+  // A monitor that a failed test left open must not keep the run from ending.
+  forceExit: true,
+  // Two files at once: the machines that test this have few cores, and storms want them.
+  maxWorkers: 2,
+};

@@ -1,0 +1,104 @@
+import { ExitMonitor, type ExitEvent } from '../src';
+
+import { DEATH_NAMES, DEATHS, DyingProcesses, type Death, type Reap } from './support/deaths';
+import { EventLog } from './support/event-log';
+
+/** More by `npm run test:soak`. */
+const ROUNDS = Number(process.env['EXITWATCH_ROUNDS'] ?? 1);
+
+/** The wait status that an event tells. */
+function statusOf(event: ExitEvent): number | string {
+  switch (event.how) {
+    case 'exited':
+      return event.exitCode << 8;
+    case 'killed':
+    case 'dumped':
+      return SIGNALS[event.signal] ?? event.signal;
+    case 'unknown':
+      return event.unknownReason;
+  }
+}
+
+const SIGNALS: Record<string, number> = {
+  SIGABRT: 6,
+  SIGKILL: 9,
+  SIGSEGV: 11,
+  SIGTERM: 15,
+  'SIGRTMIN+3': 37,
+};
+
+/**
+ * A thread's exit is stamped after it is gone for its parent: by microseconds, or by as long as it
+ * was preempted in between.
+ */
+const LATE_STAMP_NS = 100e6;
+
+/** On CLOCK_MONOTONIC, as the C programs tell the time; a Date is cut to milliseconds. */
+function exitTime(event: ExitEvent): { earliestNs: number; latestNs: number } {
+  const clockNs = Date.now() * 1e6 - Number(process.hrtime.bigint());
+  const told = event.exitedNs ?? event.exitedAt.getTime() * 1e6 - clockNs;
+  const slackNs = event.exitedNs === null ? 2e6 : 0;
+  return { earliestNs: told - event.uncertaintyMs * 1e6 - slackNs, latestNs: told + slackNs };
+}
+
+/** What an event says, beside what waitpid said. */
+function describeDeath(death: Death, events: readonly ExitEvent[]) {
+  const [event] = events;
+  const time = event && exitTime(event);
+  return {
+    death: death.name,
+    events: events.length,
+    status: event && statusOf(event),
+    dumped: event?.coreDumped,
+    lossless: event?.lossless,
+    notTooEarly: time && time.latestNs >= death.aliveNs,
+    notTooLate: time && time.earliestNs <= death.deadNs + LATE_STAMP_NS,
+    waitStatus: death.status === -1 ? DEATHS[death.name] : death.status,
+  };
+}
+
+function expectedOf(death: Death) {
+  const status = DEATHS[death.name];
+  const signal = status & 0x7f;
+  return {
+    death: death.name,
+    events: 1,
+    status: signal === 0 ? status : signal,
+    dumped: (status & 0x80) !== 0,
+    lossless: true,
+    notTooEarly: true,
+    notTooLate: true,
+    waitStatus: status,
+  };
+}
+
+describe.each(['all', 'watched'] as const)('scope %s', (scope) => {
+  const reaps: Reap[] = ['now', 'late', 'ignore'];
+
+  it.each(reaps)(
+    'every death is told once, with the status of waitpid, when the group is dead (reaped: %s)',
+    async (reap) => {
+      await using monitor = new ExitMonitor({ scope, source: 'connector' });
+      const log = new EventLog(monitor);
+      await monitor.start();
+      const all: Death[] = [];
+      for (let round = 0; round < ROUNDS; round++) {
+        const dying = await DyingProcesses.spawn(DEATH_NAMES, reap);
+        if (scope === 'watched') for (const pid of dying.pids) monitor.watch(pid);
+        all.push(...(await dying.die()));
+        await log.untilAllOf(dying.pids);
+      }
+      // Whatever false or second event there is has had time: its process's exit is on record.
+      const last = await DyingProcesses.spawn(['exit-0'], 'now');
+      if (scope === 'watched') monitor.watch(last.pids[0] ?? 0);
+      await last.die();
+      await log.untilAllOf(last.pids);
+
+      for (const death of all) {
+        expect(describeDeath(death, log.of(death.pid))).toMatchObject(expectedOf(death));
+      }
+      expect(log.gaps).toEqual([]);
+    },
+    60_000 + ROUNDS * 3000,
+  );
+});

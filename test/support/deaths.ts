@@ -1,0 +1,88 @@
+import { LineProcess, program } from './programs';
+
+/** Deaths that test/programs/deaths.c knows, with the wait status that each must have. */
+export const DEATHS = {
+  'exit-0': 0,
+  'exit-7': 7 << 8,
+  'exit-255': 255 << 8,
+  sigkill: 9,
+  sigterm: 15,
+  'real-time': 37,
+  fault: 11,
+  'fault-core': 11 | 0x80,
+  abort: 6,
+  'exit-group-32': 7 << 8,
+  'exit-0-32': 0,
+  'worker-exits': 7 << 8,
+  'leader-first': 7 << 8,
+  'leader-first-briefly': 7 << 8,
+  'leader-first-returns': 0,
+  'raw-exits': 10 << 8,
+  'leader-first-killed': 9,
+  'threads-killed': 9,
+  'threads-termed': 15,
+  'worker-fault': 11,
+  'worker-fault-core': 11 | 0x80,
+  'leader-fault-core': 11 | 0x80,
+  'worker-execs': 4 << 8,
+  'leader-first-execs': 4 << 8,
+} as const;
+
+export type DeathName = keyof typeof DEATHS;
+
+export const DEATH_NAMES = Object.keys(DEATHS) as DeathName[];
+
+export interface Death {
+  name: DeathName;
+  pid: number;
+  /** What waitpid returned; -1 where nobody waited. */
+  status: number;
+  /** CLOCK_MONOTONIC: its last thread lived then. */
+  aliveNs: number;
+  /** CLOCK_MONOTONIC: its death was known then. */
+  deadNs: number;
+}
+
+export type Reap = 'now' | 'late' | 'ignore';
+
+/** Children that wait to die, each in its own way. */
+export class DyingProcesses {
+  readonly #process: LineProcess;
+  readonly #names = new Map<number, DeathName>();
+
+  private constructor(names: readonly DeathName[], reap: Reap) {
+    this.#process = new LineProcess(program('deaths'), ['--hold', '--reap', reap, ...names]);
+  }
+
+  static async spawn(names: readonly DeathName[], reap: Reap): Promise<DyingProcesses> {
+    const dying = new DyingProcesses(names, reap);
+    for (const name of names) {
+      const pid = Number((await dying.#process.line())?.split(' ')[1]);
+      dying.#names.set(pid, name);
+    }
+    return dying;
+  }
+
+  get pids(): number[] {
+    return [...this.#names.keys()];
+  }
+
+  /** Lets them go; resolves when all are dead. */
+  async die(): Promise<Death[]> {
+    this.#process.child.stdin.write('die\n');
+    const deaths = (await this.#process.rest()).map((line) => {
+      const [, pid, status, aliveNs, deadNs] = line.split(' ').map(Number);
+      const name = this.#names.get(pid ?? 0);
+      if (name === undefined) throw new Error(`not one of ours: ${line}`);
+      return {
+        name,
+        pid: pid ?? 0,
+        status: status ?? -1,
+        aliveNs: aliveNs ?? 0,
+        deadNs: deadNs ?? 0,
+      };
+    });
+    if ((await this.#process.ended) !== 0) throw new Error(this.#process.stderr);
+    return deaths;
+  }
+}

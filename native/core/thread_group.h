@@ -70,6 +70,7 @@ struct ThreadGroup {
   bool has_stat = false;  // stat was read of this very process
   ProcStat stat;
   std::optional<uint32_t> uid;
+  bool late = false;   // it was found dead when somebody began to watch it
   bool lost = false;   // its exit was not among the events, because some were lost
   uint64_t inode = 0;  // of its pidfd; 0 where not known
 };

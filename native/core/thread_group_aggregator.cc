@@ -229,13 +229,15 @@ void ThreadGroupAggregator::OnHandleReady(int32_t pid, uint64_t alive_since_ns) 
   }
 }
 
-void ThreadGroupAggregator::Adopt(int32_t pid, ProcessWitness::Handle handle, uint64_t alive_ns) {
+void ThreadGroupAggregator::Adopt(int32_t pid, ProcessWitness::Handle handle, uint64_t alive_ns,
+                                  bool late) {
   ThreadGroup& group = Group(pid);
   if (group.handle != ProcessWitness::kNoHandle || group.stage == ThreadGroup::Stage::kDead) {
     witness_.Close(handle);
     return;
   }
   group.stage = ThreadGroup::Stage::kHeld;
+  group.late = late;
   group.handle = handle;
   group.inode = witness_.Inode(handle);
   group.alive_ns = alive_ns;
@@ -372,11 +374,13 @@ void ThreadGroupAggregator::End(ThreadGroup& group) {
     group.uncertainty_ns =
         last_seen ? 0 : group.confirmed_ns - std::min(group.confirmed_ns, group.last_event_ns);
   }
+  group.late = group.late && !group.leader_known;
   on_end_(group);
   // A handle or /proc may have told the end before the first thread's last exit event came: there
   // is one more of them after an exec by another thread.
   const bool may_have_execed = group.handle != ProcessWitness::kNoHandle || group.leader_code == 0;
-  if (group.group_status && may_have_execed && group.confirmed_ns > group.leader_ns + kPromptNs) {
+  if (group.group_status && may_have_execed && !group.late &&
+      group.confirmed_ns > group.leader_ns + kPromptNs) {
     told_.push_back({group.pid, group.confirmed_ns + kLateEventNs});
   }
   Erase(group.pid);

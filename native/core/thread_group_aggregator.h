@@ -36,7 +36,8 @@ class ThreadGroupAggregator {
 
   // Takes over a handle of a process whose first thread has ended already, or that may be dead: its
   // leader's exit event was never seen. `alive_ns`: when the process was last known to live.
-  void Adopt(int32_t pid, ProcessWitness::Handle handle, uint64_t alive_ns);
+  // `late`: its end is, or will be, told by the stream as well.
+  void Adopt(int32_t pid, ProcessWitness::Handle handle, uint64_t alive_ns, bool late);
 
   // A process is gone, and no event said so: its end is told with what is known, unless events that
   // are still to be read say more. `alive_ns` as above.

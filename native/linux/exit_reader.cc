@@ -93,7 +93,7 @@ ExitReader::WatchResult ExitReader::AddWatch(int32_t pid, uint64_t start_ticks, 
   const std::lock_guard<std::mutex> lock(checks_mutex_);
   if (!armed_ || dead || stat.IsLeaderGone()) {
     const uint64_t alive_ns = dead ? owner_clock_.TimeOfTick(start_ticks) : now_ns;
-    checks_.push_back({pid, std::move(pidfd), alive_ns});
+    checks_.push_back({pid, std::move(pidfd), alive_ns, armed_});
     if (signal_) eventfd_write(signal_.Get(), 1);
   }
   return WatchResult::kArmed;
@@ -191,7 +191,8 @@ void ExitReader::ScanProcesses() {
     if (witness_->Look(handle) != ProcessWitness::Life::kGone) {
       table_.insert_or_assign(pid, ProcessEntry(stat, inode, uid));
       if (stat.IsLeaderGone()) {
-        aggregator_->Adopt(pid, std::exchange(handle, ProcessWitness::kNoHandle), clock_.Now());
+        aggregator_->Adopt(pid, std::exchange(handle, ProcessWitness::kNoHandle), clock_.Now(),
+                           false);
       }
     }
     witness_->Close(handle);
@@ -321,7 +322,8 @@ void ExitReader::RunChecks() {
         !stat.IsZombie()) {
       continue;
     }
-    aggregator_->Adopt(check.pid, check.pidfd.Release(), check.alive_ns);
+    const bool late = check.late && !options_.watched_only;
+    aggregator_->Adopt(check.pid, check.pidfd.Release(), check.alive_ns, late);
   }
 }
 
@@ -366,7 +368,8 @@ int32_t ExitReader::RecheckWatches() {
       recovered++;
     } else if (stat.IsZombie()) {
       if (!stat.IsLeaderGone()) recovered++;
-      aggregator_->Adopt(watch.pid, std::exchange(handle, ProcessWitness::kNoHandle), alive_ns);
+      aggregator_->Adopt(watch.pid, std::exchange(handle, ProcessWitness::kNoHandle), alive_ns,
+                         false);
     }
     witness_->Close(handle);
   }
@@ -410,6 +413,7 @@ void ExitReader::OnEnd(const ThreadGroup& group) {
   record.clock_ms = static_cast<double>(clock_.realtime_offset_ns()) / 1e6;
   if (group.ended_by_kernel) record.flags |= Record::kKernelTime;
   if (watch) record.flags |= Record::kWatched;
+  if (group.late) record.flags |= Record::kTold;
 
   if (status) {
     record.status = *status;

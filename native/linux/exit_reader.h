@@ -59,6 +59,7 @@ class ExitReader {
     int32_t pid;
     UniqueFd pidfd;
     uint64_t alive_ns;
+    bool late;  // the reader was armed before
   };
 
   void Run();

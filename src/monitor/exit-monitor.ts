@@ -218,8 +218,8 @@ export class ExitMonitor
       this.#starting = undefined;
       for (const event of this.#known.splice(0)) this.#onExit(event);
     },
-    exit: (event) => {
-      this.#onExit(event);
+    exit: (event, isTold) => {
+      this.#onExit(event, isTold);
     },
     gap: (gap) => {
       this.#deliver('gap', gap);
@@ -233,12 +233,13 @@ export class ExitMonitor
     },
   };
 
-  #onExit(event: ExitEvent): void {
+  #onExit(event: ExitEvent, isTold = false): void {
     if (this.#state === 'closed') return; // by a listener, in the middle of a batch
     const watches = this.#watches.get(event.id);
     this.#watches.delete(event.id);
     if (watches !== undefined) for (const watch of watches) watch.resolve(event);
     else if (this.#options.scope === 'watched') return; // its watch was closed meanwhile
+    if (isTold) return;
     this.#deliver('exit', event);
     for (const backlog of this.#backlogs) backlog.push(event);
   }

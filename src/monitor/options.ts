@@ -33,24 +33,26 @@ export function checkOptions(options: unknown): CheckedOptions {
   if (typeof options !== 'object' || options === null) {
     throw invalid(`options are an object, not ${String(options)}`);
   }
-  const { scope, source, trace, receiveBufferBytes, queueLimit, signal, ...unknown } =
-    options as Record<string, unknown>;
+  const {
+    scope = 'watched',
+    source = 'auto',
+    trace = 'auto',
+    receiveBufferBytes = 8 * 1024 * 1024,
+    queueLimit = 1_048_576,
+    signal,
+    ...unknown
+  } = options as Record<string, unknown>;
   const [stranger] = Object.keys(unknown);
   if (stranger !== undefined) throw invalid(`there is no option ${JSON.stringify(stranger)}`);
-  oneOf('source', source ?? 'auto', ['auto', 'connector']);
-  oneOf('trace', trace ?? 'auto', ['auto', 'off']);
+  oneOf('source', source, ['auto', 'connector']);
+  oneOf('trace', trace, ['auto', 'off']);
   if (signal !== undefined && !(signal instanceof AbortSignal)) {
     throw invalid('signal is an AbortSignal');
   }
   return {
-    scope: oneOf('scope', scope ?? 'watched', ['watched', 'all']),
-    receiveBufferBytes: integer(
-      'receiveBufferBytes',
-      receiveBufferBytes ?? 8 * 1024 * 1024,
-      4096,
-      1024 * 1024 * 1024,
-    ),
-    queueLimit: integer('queueLimit', queueLimit ?? 1_048_576, 1, 64 * 1024 * 1024),
+    scope: oneOf('scope', scope, ['watched', 'all']),
+    receiveBufferBytes: integer('receiveBufferBytes', receiveBufferBytes, 4096, 1024 * 1024 * 1024),
+    queueLimit: integer('queueLimit', queueLimit, 1, 64 * 1024 * 1024),
     signal,
   };
 }

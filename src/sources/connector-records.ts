@@ -45,6 +45,7 @@ enum Flag {
   lost = 1 << 8,
   notReaped = 1 << 9,
   queueLimit = 1 << 10,
+  told = 1 << 11,
 }
 
 /** A batch of records, as the addon fills it. */
@@ -95,6 +96,11 @@ export class ConnectorRecords {
       lossless: (flags & Flag.lossless) !== 0,
       ...this.#outcome(index, flags),
     };
+  }
+
+  /** Whether an exit is only for who watches the process. */
+  isTold(index: number): boolean {
+    return (this.#word(index, Word.flags) & Flag.told) !== 0;
   }
 
   gap(index: number): Gap {

@@ -80,7 +80,7 @@ export class ConnectorSource implements ExitSource {
     for (let index = 0; index < count; index++) {
       switch (this.#records.kind(index)) {
         case Kind.exit:
-          this.#listener.exit(this.#records.exit(index));
+          this.#listener.exit(this.#records.exit(index), this.#records.isTold(index));
           break;
         case Kind.gap:
           this.#listener.gap(this.#records.gap(index));

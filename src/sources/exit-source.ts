@@ -5,7 +5,8 @@ import type { ProcessIdentity } from '../process-identity.js';
 /** What a source tells. Everything of one batch comes in one go, ended by `batchEnd`. */
 export interface SourceListener {
   ready(ready: Ready): void;
-  exit(event: ExitEvent): void;
+  /** `isTold`: only for who watches the process; everybody is told by another event. */
+  exit(event: ExitEvent, isTold: boolean): void;
   gap(gap: Gap): void;
   /** The source has ended; nothing else comes. */
   failed(error: ExitwatchError): void;

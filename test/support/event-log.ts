@@ -19,6 +19,12 @@ export class EventLog {
     });
   }
 
+  /** Exits that were told, or told to be lost. */
+  get count(): number {
+    const told = [...this.exits.values()].reduce((sum, events) => sum + events.length, 0);
+    return this.gaps.reduce((sum, gap) => sum + gap.lost, told);
+  }
+
   of(pid: number): ExitEvent[] {
     return this.exits.get(pid) ?? [];
   }

@@ -171,7 +171,7 @@ async function print(monitor: ExitMonitor, settings: Settings, signal: AbortSign
   }
   if (filter !== undefined && filter.unnamed > 0) {
     process.stderr.write(
-      `exitwatch: ${filter.unnamed} more ended whose names were not known, --name or not\n`,
+      `exitwatch: ${filter.unnamed} others ended whose names could not be read\n`,
     );
   }
 }

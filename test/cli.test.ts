@@ -1,0 +1,202 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setImmediate } from 'node:timers/promises';
+
+import type { ExitEvent, Gap, Ready } from '../src';
+
+import { LineProcess, program, REPOSITORY, run } from './support/programs';
+
+const MAIN = join(REPOSITORY, 'dist', 'cli', 'main.js');
+
+function exitwatch(...args: string[]): LineProcess {
+  return new LineProcess(process.execPath, [MAIN, ...args]);
+}
+
+type Line = Ready | ExitEvent | Gap;
+
+async function next(command: LineProcess): Promise<Line> {
+  return JSON.parse((await command.line()) ?? 'null') as Line;
+}
+
+/** What a call prints and ends with. */
+async function call(...args: string[]) {
+  const command = exitwatch(...args);
+  const lines = await command.rest();
+  return { code: await command.ended, lines, stderr: command.stderr };
+}
+
+describe('exitwatch watch', () => {
+  test('--json prints ready and then every exit of the host, one object a line', async () => {
+    const watch = exitwatch('watch', '--json');
+    expect(await next(watch)).toMatchObject({ event: 'ready', scope: 'all', source: 'connector' });
+    const child = new LineProcess('sh', ['-c', 'exit 7']);
+    let line = await next(watch);
+    while (line.event !== 'exit' || line.pid !== child.pid) line = await next(watch);
+    expect(line).toMatchObject({ how: 'exited', exitCode: 7, parentPid: process.pid });
+    expect(new Date(line.exitedAt).toISOString()).toBe(line.exitedAt);
+    watch.child.kill('SIGINT');
+    expect(await watch.ended).toBe(0);
+  });
+
+  test('prints a table for people, without colors where there is no terminal', async () => {
+    const child = new LineProcess('sh', ['-c', 'echo here; exec sleep 1000']);
+    await child.line();
+    while (readFileSync(`/proc/${child.pid}/comm`, 'utf8') !== 'sleep\n') await setImmediate();
+    const watch = exitwatch('watch', '--name', 'sl?ep', '--count', '1');
+    expect(await watch.line()).toMatch(/^TIME +PID +PARENT +UID +NAME +LIVED +HOW$/);
+    child.child.kill();
+    const own = new RegExp(
+      `^[\\d:.]{12} +${child.pid} +${process.pid} +\\d+ +sleep +[\\d.]+s +killed SIGTERM$`,
+    );
+    expect(await watch.rest()).toEqual([expect.stringMatching(own)]);
+    expect(await watch.ended).toBe(0);
+    expect(watch.stderr).toContain('watching every process of this host');
+  });
+
+  test('colors on a terminal, and none with NO_COLOR', async () => {
+    const inTerminal = async (env: NodeJS.ProcessEnv) => {
+      const command = `${process.execPath} ${MAIN} watch --count 1 --failed`;
+      const terminal = new LineProcess('script', ['-qec', command, '/dev/null'], {
+        ...process.env,
+        ...env,
+      });
+      await terminal.line(); // what it watches
+      await terminal.line(); // the header
+      while (terminal.child.exitCode === null) {
+        await new LineProcess('sh', ['-c', 'exit 7']).ended;
+        const line = await terminal.line();
+        if (line !== undefined) return line;
+      }
+      return '';
+    };
+    expect(await inTerminal({ NO_COLOR: '' })).toContain('\u001b[');
+    expect(await inTerminal({ NO_COLOR: '1' })).not.toContain('\u001b[');
+  });
+
+  test('--pid watches processes by pid, and ends when the last of them has', async () => {
+    const children = [new LineProcess('sleep', ['1000']), new LineProcess('sleep', ['1000'])];
+    const pids = children.flatMap(({ pid }) => ['--pid', String(pid)]);
+    const watch = exitwatch('watch', '--json', ...pids);
+    expect(await next(watch)).toMatchObject({ event: 'ready', scope: 'watched' });
+    children[0]?.child.kill('SIGKILL');
+    expect(await next(watch)).toMatchObject({
+      pid: children[0]?.pid,
+      signal: 'SIGKILL',
+      name: 'sleep',
+    });
+    children[1]?.child.kill('SIGTERM');
+    expect(await next(watch)).toMatchObject({ pid: children[1]?.pid, signal: 'SIGTERM' });
+    expect(await watch.ended).toBe(0);
+  });
+
+  test('--name matches the kernel’s name, a longer one cut to 15 bytes, and the executable’s', async () => {
+    const child = new LineProcess(program('named-longer-than-15'), []);
+    const other = new LineProcess('sleep', ['1000']);
+    const script = new LineProcess('python3', ['-c', RENAMED]);
+    for (const each of [child, script]) expect(await each.line()).toBe('here');
+    const names = ['--name', 'named-longer-than-*', '--name', 'python3*', '--name', 'nothing-?'];
+    const watch = exitwatch('watch', '--json', '--count', '2', ...names);
+    expect(await next(watch)).toMatchObject({ event: 'ready' });
+    for (const each of [other, child, script]) {
+      each.child.kill();
+      await each.ended;
+    }
+    const told = [await next(watch), await next(watch)];
+    expect(told).toMatchObject([
+      { pid: child.pid, name: 'named-longer-th' },
+      { pid: script.pid, name: 'renamed' },
+    ]);
+    expect(await watch.ended).toBe(0);
+  });
+
+  test('--failed prints everything but exit 0; --count ends it', async () => {
+    const watch = exitwatch('watch', '--json', '--failed', '--count', '2');
+    expect(await next(watch)).toMatchObject({ event: 'ready' });
+    const told: ExitEvent[] = [];
+    const collect = (async () => {
+      for (const line of await watch.rest()) told.push(JSON.parse(line) as ExitEvent);
+    })();
+    while (watch.child.exitCode === null) {
+      await run('sh', ['-c', 'true; kill -KILL $$']).catch(() => undefined);
+    }
+    await collect;
+    expect(told).toHaveLength(2);
+    for (const event of told) expect(event.how === 'exited' && event.exitCode === 0).toBe(false);
+    expect(await watch.ended).toBe(0);
+  });
+
+  test('--for ends it', async () => {
+    expect(await call('watch', '--for', '200ms', '--pid', String(process.pid))).toMatchObject({
+      code: 0,
+      lines: [expect.stringContaining('TIME')],
+    });
+  });
+
+  test('a reader that goes away ends it without a word', async () => {
+    const watch = exitwatch('watch');
+    await watch.line();
+    watch.child.stdout.destroy();
+    while (watch.child.exitCode === null && watch.child.signalCode === null) {
+      await new LineProcess('true', []).ended;
+    }
+    expect(watch.child.exitCode).toBe(0);
+    expect(watch.stderr).toBe(`${watch.stderr.split('\n')[0] ?? ''}\n`);
+  });
+
+  test('a name made to harm a terminal is escaped', async () => {
+    const child = new LineProcess('python3', ['-c', HARMFUL]);
+    expect(await child.line()).toBe('here');
+    const watch = exitwatch('watch', '--pid', String(child.pid));
+    const json = exitwatch('watch', '--json', '--pid', String(child.pid));
+    await watch.line();
+    await json.line();
+    child.child.kill();
+    const line = (await watch.line()) ?? '';
+    expect(line).toContain('a\\u001b[2Jb\\u202ec');
+    const raw = (await json.line()) ?? '';
+    for (const unsafe of ['\u202e', '\u001b']) expect(raw).not.toContain(unsafe);
+    expect((JSON.parse(raw) as ExitEvent).name).toBe('a\u001b[2Jb\u202ec');
+  });
+
+  test.each([
+    [['watch', '--pid', '0'], 2],
+    [['watch', '--pid', '-1'], 2],
+    [['watch', '--pid', 'x'], 2],
+    [['watch', '--pid', '99999999'], 2],
+    [['watch', '--pid', '2'], 127],
+    [['watch', '--count', '0'], 2],
+    [['watch', '--for', 'soon'], 2],
+    [['watch', '--source', 'poll'], 2],
+    [['watch', '--colour'], 2],
+    [['watch', 'something'], 2],
+    [['whatch'], 2],
+    [[], 2],
+  ])('%j ends with %i', async (args, code) => {
+    const result = await call(...args);
+    expect(result.code).toBe(code);
+    expect(result.stderr.length + result.lines.length).toBeGreaterThan(0);
+  });
+
+  test('a pid that nobody has ends with 127', async () => {
+    const gone = new LineProcess('true', []);
+    await gone.ended;
+    const { code, stderr } = await call('watch', '--pid', String(gone.pid));
+    expect(code).toBe(127);
+    expect(stderr).toBe(`exitwatch: there is no process with pid ${gone.pid}\n`);
+  });
+});
+
+test('--help and --version', async () => {
+  expect((await call('--help')).lines.join('\n')).toContain('watch');
+  expect((await call('watch', '--help')).lines.join('\n')).toContain('--failed');
+  expect((await call('--version')).lines).toEqual([expect.stringMatching(/^\d+\.\d+\.\d+$/)]);
+});
+
+const rename = (name: string) => `
+import ctypes, time
+ctypes.CDLL(None).prctl(15, ${JSON.stringify(name)}.encode(), 0, 0, 0)
+print('here', flush=True)
+time.sleep(1000)
+`;
+const RENAMED = rename('renamed');
+const HARMFUL = rename('a\u001b[2Jb\u202ec');

@@ -23,7 +23,12 @@
             'native/napi/exit_reader_object.cc',
           ],
           'include_dirs': ['native', '<!(node -p "require(\'node-addon-api\').include_dir")'],
-          'defines': ['NAPI_VERSION=8', 'NODE_ADDON_API_DISABLE_CPP_EXCEPTIONS'],
+          'defines': [
+            'NAPI_VERSION=8',
+            'NODE_ADDON_API_DISABLE_CPP_EXCEPTIONS',
+            # A Worker that is being terminated takes no exceptions any more: not a reason to abort.
+            'NODE_API_SWALLOW_UNTHROWABLE_EXCEPTIONS',
+          ],
           'cflags': ['-Wall', '-Wextra', '-fvisibility=hidden'],
           'cflags_cc': ['-std=c++17'],
         }, {

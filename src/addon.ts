@@ -9,11 +9,11 @@ import { ExitwatchError, type ExitwatchErrorCode } from './errors.js';
 export interface Addon {
   readonly recordBytes: number;
   identify(pid: number): NativeIdentity | undefined;
-  ExitReader: new (
-    options: { watchedOnly: boolean; receiveBufferBytes: number; queueLimit: number },
-    batch: ArrayBuffer,
-    onBatch: (count: number) => void,
-  ) => ExitReader;
+  ExitReader: new (options: {
+    watchedOnly: boolean;
+    receiveBufferBytes: number;
+    queueLimit: number;
+  }) => ExitReader;
 }
 
 export interface NativeIdentity {
@@ -24,7 +24,8 @@ export interface NativeIdentity {
 }
 
 export interface ExitReader {
-  start(): void;
+  /** `onBatch` finds `count` records in `batch`, until it returns. */
+  start(batch: ArrayBuffer, onBatch: (count: number) => void): void;
   /** False where there is no such process now. */
   watch(pid: number, startTicks: number, inode: number): boolean;
   unwatch(pid: number, startTicks: number, inode: number): void;

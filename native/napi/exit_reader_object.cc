@@ -28,9 +28,8 @@ Napi::Function ExitReaderObject::Define(Napi::Env env) {
 
 ExitReaderObject::ExitReaderObject(const Napi::CallbackInfo& info) : ObjectWrap(info) {
   const Napi::Env env = info.Env();
-  if (info.Length() < 3 || !info[0].IsObject() || !info[1].IsArrayBuffer() ||
-      !info[2].IsFunction() || info[1].As<Napi::ArrayBuffer>().ByteLength() < sizeof(Record)) {
-    Napi::TypeError::New(env, "ExitReader(options, batch, onBatch)").ThrowAsJavaScriptException();
+  if (!info[0].IsObject()) {
+    Napi::TypeError::New(env, "ExitReader(options)").ThrowAsJavaScriptException();
     return;
   }
   info.This().As<Napi::Object>().TypeTag(&kTypeTag);
@@ -39,8 +38,6 @@ ExitReaderObject::ExitReaderObject(const Napi::CallbackInfo& info) : ObjectWrap(
   native.watched_only = options.Get("watchedOnly").ToBoolean();
   native.receive_buffer_bytes = options.Get("receiveBufferBytes").ToNumber().Int32Value();
   native.queue_limit = static_cast<size_t>(options.Get("queueLimit").ToNumber().Int64Value());
-  batch_ = Napi::Reference<Napi::ArrayBuffer>::New(info[1].As<Napi::ArrayBuffer>(), 1);
-  on_batch_ = Napi::Persistent(info[2].As<Napi::Function>());
   reader_ = std::make_unique<ExitReader>(native, [this] { WakeJavaScript(); });
 }
 
@@ -55,7 +52,15 @@ bool ExitReaderObject::IsOurs(const Napi::CallbackInfo& info) {
 Napi::Value ExitReaderObject::Start(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   if (!IsOurs(info) || running_) return env.Undefined();
-  wakeup_ = Wakeup::New(env, on_batch_.Value(), "exitwatch", 0, 1, this);
+  if (!info[0].IsArrayBuffer() || !info[1].IsFunction()) {
+    Napi::TypeError::New(env, "start(batch, onBatch)").ThrowAsJavaScriptException();
+    return env.Undefined();
+  }
+  auto batch = info[0].As<Napi::ArrayBuffer>();
+  batch_ = Napi::Reference<Napi::ArrayBuffer>::New(batch, 1);
+  records_ = static_cast<Record*>(batch.Data());
+  capacity_ = batch.ByteLength() / sizeof(Record);
+  wakeup_ = Wakeup::New(env, info[1].As<Napi::Function>(), "exitwatch", 0, 1, this);
   running_ = true;
   this->Napi::ObjectWrap<ExitReaderObject>::Ref();
   // After the thread-safe function's own hook, so that it runs before: the thread has to be gone
@@ -85,15 +90,17 @@ void ExitReaderObject::Deliver(Napi::Env env, Napi::Function on_batch) {
   // What is there now; what comes meanwhile waits for the next turn of the event loop.
   size_t left = reader_->queue().Depth();
   while (left > 0 && running_) {
-    Napi::HandleScope scope(env);
-    Napi::ArrayBuffer batch = batch_.Value();
-    const size_t capacity = batch.ByteLength() / sizeof(Record);
-    const size_t count =
-        reader_->queue().Take(static_cast<Record*>(batch.Data()), std::min(capacity, left));
+    const size_t count = reader_->queue().Take(records_, std::min(capacity_, left));
     if (count == 0) break;
     left -= count;
-    on_batch.Call({Napi::Number::New(env, static_cast<double>(count))});
-    if (env.IsExceptionPending()) break;
+    const Napi::HandleScope scope(env);
+    napi_value argument = nullptr;
+    // Not by Napi::Function: in an environment that is being terminated any call may fail, and that
+    // is no error. An exception stays pending, and becomes an uncaught one.
+    if (napi_create_double(env, static_cast<double>(count), &argument) != napi_ok ||
+        napi_call_function(env, env.Undefined(), on_batch, 1, &argument, nullptr) != napi_ok) {
+      break;
+    }
   }
   if (running_ && reader_->queue().Depth() > 0) WakeJavaScript();
 }
@@ -156,6 +163,7 @@ void ExitReaderObject::CloseRunning(Napi::Env env) {
   Shutdown();
   if (!was_running) return;
   napi_remove_env_cleanup_hook(env, OnEnvironmentEnd, this);
+  batch_.Reset();
   this->Napi::ObjectWrap<ExitReaderObject>::Unref();
 }
 

@@ -10,8 +10,8 @@
 
 namespace exitwatch {
 
-// `new ExitReader(options, batch, onBatch)`: an exitwatch::ExitReader for JavaScript. Records cross
-// in `batch`, an ArrayBuffer of JavaScript's that is filled anew for every call of
+// `new ExitReader(options)`: an exitwatch::ExitReader for JavaScript. Records cross in the `batch`
+// of `start(batch, onBatch)`, an ArrayBuffer that is filled anew for every call of
 // `onBatch(count)`.
 //
 // A started reader is kept alive, and keeps the event loop alive unless unref() was called, until
@@ -42,8 +42,10 @@ class ExitReaderObject : public Napi::ObjectWrap<ExitReaderObject> {
   static void OnEnvironmentEnd(void* self);
 
   std::unique_ptr<ExitReader> reader_;
+  // Only while running: whoever is not started can be forgotten with all that it refers to.
   Napi::Reference<Napi::ArrayBuffer> batch_;
-  Napi::FunctionReference on_batch_;
+  Record* records_ = nullptr;
+  size_t capacity_ = 0;
   Wakeup wakeup_;
   bool running_ = false;
   std::atomic<bool> woken_{false};

@@ -24,22 +24,18 @@ export class ConnectorSource implements ExitSource {
     if (addon.recordBytes !== RECORD_BYTES) {
       throw new Error(`the addon is of another version: ${addon.recordBytes} bytes a record`);
     }
-    this.#reader = new addon.ExitReader(
-      {
-        watchedOnly: options.scope === 'watched',
-        receiveBufferBytes: options.receiveBufferBytes,
-        queueLimit: options.queueLimit,
-      },
-      this.#records.buffer,
-      (count) => {
-        this.#onBatch(count);
-      },
-    );
+    this.#reader = new addon.ExitReader({
+      watchedOnly: options.scope === 'watched',
+      receiveBufferBytes: options.receiveBufferBytes,
+      queueLimit: options.queueLimit,
+    });
   }
 
   start(): void {
     this.#call(() => {
-      this.#reader.start();
+      this.#reader.start(this.#records.buffer, (count) => {
+        this.#onBatch(count);
+      });
     });
   }
 

@@ -1,21 +1,14 @@
-// Compiles the addon. Node's headers are taken from beside this node where it has them, as Linux
-// distributions install them; otherwise node-gyp downloads them.
+// Compiles the addon into build/Release.
 import { spawnSync } from 'node:child_process';
-import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { dirname, join } from 'node:path';
+
+import { environmentWithHeaders } from './node-headers.mjs';
 
 const nodeGyp = createRequire(import.meta.url).resolve('node-gyp/bin/node-gyp.js');
-const prefix = dirname(dirname(process.execPath));
-const hasHeaders = existsSync(join(prefix, 'include', 'node', 'node_api.h'));
-const isTold = process.env.npm_config_nodedir !== undefined;
-const headers = hasHeaders && !isTold ? [`--nodedir=${prefix}`] : [];
+const env = { MAKEFLAGS: '-j2 --no-print-directory', ...environmentWithHeaders() };
 
 for (const step of ['configure', 'build']) {
-  const args = [nodeGyp, step, '--loglevel=warn', ...headers, ...process.argv.slice(2)];
-  const { status } = spawnSync(process.execPath, args, {
-    stdio: 'inherit',
-    env: { ...process.env, MAKEFLAGS: process.env.MAKEFLAGS ?? '-j2 --no-print-directory' },
-  });
+  const args = [nodeGyp, step, '--loglevel=warn', ...process.argv.slice(2)];
+  const { status } = spawnSync(process.execPath, args, { stdio: 'inherit', env });
   if (status !== 0) process.exit(status ?? 1);
 }

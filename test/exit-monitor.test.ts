@@ -223,7 +223,7 @@ describe('listeners and loops', () => {
     const gaps = told.filter((event) => event.event === 'gap');
     const yielded = told.length - gaps.length;
     const lost = gaps.reduce((sum, gap) => sum + (gap.reason === 'queue-limit' ? gap.lost : 0), 0);
-    expect(told.slice(0, 10).every((event) => event.event === 'exit')).toBe(true);
+    expect(told[0]?.event).toBe('exit');
     expect(gaps.length).toBeGreaterThan(0);
     expect(yielded + lost).toBe(log.count);
   });

@@ -4,6 +4,8 @@
 #include <limits>
 #include <utility>
 
+#include "core/group_inspection.h"
+
 namespace exitwatch {
 
 namespace {
@@ -114,84 +116,23 @@ void ThreadGroupAggregator::MarkDead(ThreadGroup& group, uint64_t now_ns) {
   group.settle_ns = now_ns + kLateEventNs;
 }
 
-bool ThreadGroupAggregator::ReadStatOf(ProcessWitness::Handle handle, int32_t pid, ProcStat* stat) {
-  // The pid is the handle's as long as the process was not reaped, and so was it while reading.
-  return witness_.ReadStat(pid, stat) && stat->pid == pid &&
-         witness_.Look(handle) != ProcessWitness::Life::kGone;
-}
-
-void ThreadGroupAggregator::TakeZombieStatus(ThreadGroup& group, ProcessWitness::Handle handle,
-                                             const ProcStat& stat) {
-  group.has_stat = true;
-  group.stat = stat;
-  group.inode = witness_.Inode(handle);
-  const std::optional<uint32_t> uid = witness_.ReadUid(group.pid);
-  const bool may_read = stat.exit_code != 0 || witness_.MayReadExitCode(group.pid);
-  const bool same_process = witness_.Look(handle) != ProcessWitness::Life::kGone;
-  if (same_process) group.uid = uid;
-  if (!stat.IsZombie() || stat.threads > 1) return;
-  if (stat.exit_code != 0 || (may_read && same_process)) {
-    group.group_status = stat.exit_code;
-    group.group_status_has_core = true;
-  }
-}
-
 void ThreadGroupAggregator::Confirm(ThreadGroup& group) {
-  ProcessWitness::Handle handle = ProcessWitness::kNoHandle;
-  ProcessWitness::Life life = witness_.Open(group.pid, &handle);
-  if (life == ProcessWitness::Life::kUnknown) {
-    group.settle_ns = witness_.Now() + kRetryNs;
-    return;
+  switch (InspectGroup(witness_, group)) {
+    case GroupState::kDead:
+      MarkDead(group, witness_.Now());
+      break;
+    case GroupState::kLeaderGone:
+      group.stage = ThreadGroup::Stage::kHeld;
+      group.alive_ns = witness_.Now();
+      Hold(group);
+      break;
+    case GroupState::kExeced:
+      Erase(group.pid);
+      break;
+    case GroupState::kUnknown:
+      group.settle_ns = witness_.Now() + kRetryNs;
+      break;
   }
-  ProcStat stat;
-  bool has_stat = life != ProcessWitness::Life::kGone && ReadStatOf(handle, group.pid, &stat);
-  if (life == ProcessWitness::Life::kAlive && has_stat) {
-    // It may have died since the first look; an old answer must not decide.
-    life = witness_.Look(handle);
-    if (life == ProcessWitness::Life::kDead) has_stat = ReadStatOf(handle, group.pid, &stat);
-  }
-  const uint64_t leader_tick = witness_.TickOf(group.leader_ns);
-  if (has_stat && (stat.start_ticks > leader_tick ||
-                   (stat.start_ticks == leader_tick && life == ProcessWitness::Life::kDead &&
-                    stat.parent_pid != group.parent_pid))) {
-    // A stranger that was given the pid later: ours is dead, and this is not its /proc entry.
-    life = ProcessWitness::Life::kGone;
-    has_stat = false;
-  }
-  if (life == ProcessWitness::Life::kAlive && has_stat) {
-    ConfirmAlive(group, handle, stat);
-    return;
-  }
-  if (life == ProcessWitness::Life::kAlive) {
-    // Alive at the first look, and not to be read at the second: ask again.
-    witness_.Close(handle);
-    group.settle_ns = witness_.Now();
-    return;
-  }
-  if (has_stat) TakeZombieStatus(group, handle, stat);
-  witness_.Close(handle);
-  MarkDead(group, witness_.Now());
-}
-
-void ThreadGroupAggregator::ConfirmAlive(ThreadGroup& group, ProcessWitness::Handle handle,
-                                         const ProcStat& stat) {
-  if (stat.IsZombie()) {
-    group.stage = ThreadGroup::Stage::kHeld;
-    group.handle = handle;
-    group.inode = witness_.Inode(handle);
-    group.alive_ns = witness_.Now();
-    Hold(group);
-    return;
-  }
-  witness_.Close(handle);
-  // The first thread is there: another thread called exec and took its place, which ends the first
-  // one with 0. A new process that was given the pid within the same clock tick looks alike, and is
-  // told apart by the code only.
-  if (group.leader_code != 0 && stat.start_ticks == witness_.TickOf(group.leader_ns)) {
-    MarkDead(group, witness_.Now());
-    return;
-  }
-  Erase(group.pid);
 }
 
 void ThreadGroupAggregator::Hold(ThreadGroup& group) {
@@ -217,11 +158,7 @@ void ThreadGroupAggregator::OnHandleReady(int32_t pid, uint64_t alive_since_ns) 
     group.settle_ns = now_ns + (group.leader_known ? kLateEventNs : kReapNs);
   }
 
-  ProcStat stat;
-  if (life == ProcessWitness::Life::kDead && ReadStatOf(group.handle, pid, &stat)) {
-    TakeZombieStatus(group, group.handle, stat);
-  }
-  if (!group.group_status) group.group_status = witness_.ReadExitStatus(group.handle);
+  ReadDeadGroup(witness_, group, life);
   if (group.group_status) {
     group.settle_ns = now_ns;
   } else if (life == ProcessWitness::Life::kGone) {
@@ -259,14 +196,7 @@ void ThreadGroupAggregator::Presume(int32_t pid, uint64_t alive_ns) {
 // Codes of threads whose group has shown nothing else yet: remembered only while the group lives,
 // or while the exit of its first thread can still be on its way.
 void ThreadGroupAggregator::Validate(ThreadGroup& group) {
-  ProcessWitness::Handle handle = ProcessWitness::kNoHandle;
-  const ProcessWitness::Life life = witness_.Open(group.pid, &handle);
-  ProcStat stat;
-  const bool is_ours = life == ProcessWitness::Life::kAlive &&
-                       ReadStatOf(handle, group.pid, &stat) &&
-                       stat.start_ticks <= witness_.TickOf(group.last_event_ns);
-  witness_.Close(handle);
-  if (is_ours || life == ProcessWitness::Life::kUnknown) return;
+  if (IsGroupAlive(witness_, group)) return;
   group.settle_ns = witness_.Now() + kOrphanNs;
   orphans_.push_back(group.pid);
 }

@@ -59,10 +59,7 @@ class ThreadGroupAggregator {
  private:
   ThreadGroup& Group(int32_t pid);
   void Confirm(ThreadGroup& group);
-  void ConfirmAlive(ThreadGroup& group, ProcessWitness::Handle handle, const ProcStat& stat);
   void MarkDead(ThreadGroup& group, uint64_t now_ns);
-  void TakeZombieStatus(ThreadGroup& group, ProcessWitness::Handle handle, const ProcStat& stat);
-  bool ReadStatOf(ProcessWitness::Handle handle, int32_t pid, ProcStat* stat);
   void Hold(ThreadGroup& group);
   void Validate(ThreadGroup& group);
   static uint64_t Deadline(const ThreadGroup& group);

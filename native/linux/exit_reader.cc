@@ -10,6 +10,7 @@
 #include <limits>
 #include <utility>
 
+#include "linux/exit_record.h"
 #include "linux/pidfd.h"
 #include "linux/proc_files.h"
 
@@ -34,12 +35,13 @@ constexpr uint64_t kDisorderNs = kMillisecond;
 // A gap is told when the stream was read empty; at the latest after this time.
 constexpr uint64_t kLongestUntoldLossNs = 1000 * kMillisecond;
 
-bool NoSuchProcess(int error) { return error == ESRCH || error == ENOENT || error == EINVAL; }
-
 }  // namespace
 
 ExitReader::ExitReader(const Options& options, std::function<void()> wake)
-    : options_(options), wake_(std::move(wake)), queue_(options.queue_limit) {}
+    : options_(options),
+      wake_(std::move(wake)),
+      queue_(options.queue_limit),
+      watched_([this] { Signal(); }) {}
 
 ExitReader::~ExitReader() { Stop(); }
 
@@ -55,53 +57,16 @@ SystemError ExitReader::Start() {
 
 void ExitReader::Stop() {
   stopping_ = true;
-  if (signal_) eventfd_write(signal_.Get(), 1);
+  if (signal_) Signal();
   thread_.Join();
   aggregator_.reset();
   socket_ = ConnectorSocket();
-  checks_.clear();
+  watched_.Clear();
   epoll_.Reset();
   signal_.Reset();
 }
 
-ExitReader::WatchResult ExitReader::AddWatch(int32_t pid, uint64_t start_ticks, uint64_t inode,
-                                             SystemError* error) {
-  // Pin the process, make sure that it is the one that was meant, register, and look again: whoever
-  // dies in between is seen by the last look, whoever dies later by the events.
-  UniqueFd pidfd = OpenPidfd(pid);
-  if (!pidfd) {
-    if (NoSuchProcess(errno)) return WatchResult::kGone;
-    *error = {Failure::kSystem, errno, "pidfd_open"};
-    return WatchResult::kFailed;
-  }
-  ProcStat stat;
-  const bool has_stat = ReadProcStat(pid, &stat);
-  const std::optional<uint32_t> uid = ReadProcUid(pid);
-  if (!has_stat || LookAtPidfd(pidfd.Get()) == ProcessWitness::Life::kGone) {
-    return WatchResult::kGone;
-  }
-  const uint64_t actual_inode = PidfdInode(pidfd.Get());
-  if (stat.start_ticks != start_ticks || (inode != 0 && inode != actual_inode)) {
-    return WatchResult::kGone;
-  }
-  owner_clock_.Sample();
-  const uint64_t now_ns = owner_clock_.Now();
-  watches_.Add({pid, ProcessEntry(stat, actual_inode, uid), now_ns});
-
-  const ProcessWitness::Life life = LookAtPidfd(pidfd.Get());
-  const bool dead = life == ProcessWitness::Life::kDead || life == ProcessWitness::Life::kGone;
-  const std::lock_guard<std::mutex> lock(checks_mutex_);
-  if (!armed_ || dead || stat.IsLeaderGone()) {
-    const uint64_t alive_ns = dead ? owner_clock_.TimeOfTick(start_ticks) : now_ns;
-    checks_.push_back({pid, std::move(pidfd), alive_ns, armed_});
-    if (signal_) eventfd_write(signal_.Get(), 1);
-  }
-  return WatchResult::kArmed;
-}
-
-void ExitReader::RemoveWatch(int32_t pid, uint64_t start_ticks, uint64_t inode) {
-  watches_.Remove(pid, start_ticks, inode);
-}
+void ExitReader::Signal() { eventfd_write(signal_.Get(), 1); }
 
 void ExitReader::Run() {
   if (const SystemError error = Arm()) {
@@ -140,11 +105,8 @@ SystemError ExitReader::Arm() {
   }
   armed_ns_ = no_drops_ns_ = wait_begin_ns_ = wake_ns_ = not_ready_ns_ = clock_.Now();
   if (const SystemError error = ProveThatEventsArrive()) return error;
-  {
-    const std::lock_guard<std::mutex> lock(checks_mutex_);
-    armed_ = true;
-  }
-  if (!options_.watched_only) ScanProcesses();
+  watched_.Arm();
+  if (!options_.watched_only) ReadProcesses();
 
   Record ready;
   ready.kind = Record::kReady;
@@ -172,32 +134,6 @@ SystemError ExitReader::ProveThatEventsArrive() {
     poll(waiting, 2, static_cast<int>((deadline_ns - now_ns) / kMillisecond) + 1);
     if (stopping_) return {Failure::kSystem, ECANCELED, "poll"};
   }
-}
-
-// Reads all processes: for their names and owners, to know the kernel's threads from processes, and
-// to find the groups whose first thread ended before we could see it.
-void ExitReader::ScanProcesses() {
-  table_.clear();
-  ForEachProcess([this](int32_t pid) {
-    ProcessWitness::Handle handle = ProcessWitness::kNoHandle;
-    const ProcessWitness::Life life = witness_->Open(pid, &handle);
-    ProcStat stat;
-    if (life != ProcessWitness::Life::kAlive || !witness_->ReadStat(pid, &stat)) {
-      witness_->Close(handle);
-      return !stopping_;
-    }
-    const std::optional<uint32_t> uid = witness_->ReadUid(pid);
-    const uint64_t inode = witness_->Inode(handle);
-    if (witness_->Look(handle) != ProcessWitness::Life::kGone) {
-      table_.insert_or_assign(pid, ProcessEntry(stat, inode, uid));
-      if (stat.IsLeaderGone()) {
-        aggregator_->Adopt(pid, std::exchange(handle, ProcessWitness::kNoHandle), clock_.Now(),
-                           false);
-      }
-    }
-    witness_->Close(handle);
-    return !stopping_;
-  });
 }
 
 // Sleeps until there is something to do. False where that cannot be known any more.
@@ -250,7 +186,7 @@ void ExitReader::Pass() {
   const bool empty = Drain();
   for (const int32_t pid : std::exchange(ready_, {}))
     aggregator_->OnHandleReady(pid, not_ready_ns_);
-  RunChecks();
+  watched_.Check(*witness_, *aggregator_, !options_.watched_only);
   aggregator_->Settle(empty ? begin_ns : last_event_ns_ - std::min(last_event_ns_, kDisorderNs));
   if (empty) NoticeDrops();
   if (loss_begin_ns_ != 0 && (empty || begin_ns > loss_begin_ns_ + kLongestUntoldLossNs)) {
@@ -282,49 +218,22 @@ bool ExitReader::Drain() {
 void ExitReader::OnEvent(const ProcEvent& event) {
   last_event_ns_ = std::max(last_event_ns_, event.timestamp_ns);
   if (event.what == kProcEventFork) {
-    if (!options_.watched_only) LearnKernelThread(event);
+    if (!options_.watched_only) known_.OnFork(event);
     return;
   }
   if (event.tgid == own_tgid_) {
     canary_seen_ = canary_seen_ || event.pid == canary_tid_;
     return;
   }
-  if (options_.watched_only && !watches_.Contains(event.tgid)) return;
+  if (options_.watched_only && !watched_.set().Contains(event.tgid)) return;
   if (event.what == kProcEventExit) aggregator_->OnExit(event);
   if (event.what == kProcEventCoredump) aggregator_->OnCoredump(event);
 }
 
-// A child of kthreadd: a kernel thread, or a program that the kernel starts (core handlers,
-// modprobe), which is a process like any other.
-void ExitReader::LearnKernelThread(const ProcEvent& event) {
-  if (!event.IsLeader()) return;
-  ProcStat stat;
-  ProcessEntry entry;
-  entry.is_kernel_thread = true;
-  if (ReadProcStat(event.pid, &stat)) {
-    if (!stat.IsKernelThread()) return;
-    entry = ProcessEntry(stat, 0, {});
-  }
-  table_.insert_or_assign(event.pid, entry);
-}
-
-void ExitReader::RunChecks() {
-  std::vector<Check> checks;
-  {
-    const std::lock_guard<std::mutex> lock(checks_mutex_);
-    checks.swap(checks_);
-  }
-  for (Check& check : checks) {
-    if (!watches_.Contains(check.pid)) continue;
-    ProcStat stat;
-    const ProcessWitness::Life life = witness_->Look(check.pidfd.Get());
-    if (life == ProcessWitness::Life::kAlive && witness_->ReadStat(check.pid, &stat) &&
-        !stat.IsZombie()) {
-      continue;
-    }
-    const bool late = check.late && !options_.watched_only;
-    aggregator_->Adopt(check.pid, check.pidfd.Release(), check.alive_ns, late);
-  }
+void ExitReader::ReadProcesses() {
+  known_.ReadAll(*witness_, stopping_, [this](int32_t pid, ProcessWitness::Handle handle) {
+    aggregator_->Adopt(pid, handle, clock_.Now(), false);
+  });
 }
 
 // Compares the kernel's count of dropped messages with what was told of it.
@@ -342,109 +251,31 @@ void ExitReader::RepairAfterGap() {
   gap.from_ns = static_cast<double>(std::exchange(loss_begin_ns_, 0));
   gap.count = drops - std::exchange(drops_, drops);
   aggregator_->ForgetUnconfirmed();
-  gap.status = RecheckWatches();
-  if (!options_.watched_only) ScanProcesses();
+  gap.status = watched_.CheckAll(*witness_, *aggregator_, no_drops_ns_);
+  if (!options_.watched_only) ReadProcesses();
   gap_end_ns_ = clock_.Now();
   gap.time_ns = static_cast<double>(gap_end_ns_);
   gap.clock_ms = static_cast<double>(clock_.realtime_offset_ns()) / 1e6;
   staged_.push_back(gap);
 }
 
-int32_t ExitReader::RecheckWatches() {
-  int32_t recovered = 0;
-  for (const Watch& watch : watches_.List()) {
-    if (aggregator_->IsEnding(watch.pid)) continue;
-    const uint64_t alive_ns = std::max(watch.since_ns, no_drops_ns_);
-    ProcessWitness::Handle handle = ProcessWitness::kNoHandle;
-    const ProcessWitness::Life life = witness_->Open(watch.pid, &handle);
-    if (life == ProcessWitness::Life::kUnknown) continue;
-    ProcStat stat;
-    const bool same = life != ProcessWitness::Life::kGone && witness_->ReadStat(watch.pid, &stat) &&
-                      stat.start_ticks == watch.process.start_ticks &&
-                      witness_->Inode(handle) == watch.process.inode &&
-                      witness_->Look(handle) != ProcessWitness::Life::kGone;
-    if (!same) {
-      aggregator_->Presume(watch.pid, alive_ns);
-      recovered++;
-    } else if (stat.IsZombie()) {
-      if (!stat.IsLeaderGone()) recovered++;
-      aggregator_->Adopt(watch.pid, std::exchange(handle, ProcessWitness::kNoHandle), alive_ns,
-                         false);
-    }
-    witness_->Close(handle);
-  }
-  return recovered;
-}
-
 void ExitReader::OnEnd(const ThreadGroup& group) {
-  // What was read of the process before, unless the pid is a later process's by now.
   const uint64_t end_tick = clock_.TickOf(group.ended_ns);
-  std::optional<ProcessEntry> process;
-  const std::optional<Watch> watch = watches_.Take(group.pid, group.inode, end_tick);
-  const auto found = table_.find(group.pid);
-  if (found != table_.end() && found->second.start_ticks <= end_tick) {
-    process = found->second;
-    table_.erase(found);
-  }
+  std::optional<ProcessEntry> process = known_.Take(group.pid, end_tick);
+  const std::optional<Watch> watch = watched_.set().Take(group.pid, group.inode, end_tick);
   if (watch) process = watch->process;
   if (options_.watched_only && !watch) return;
 
-  const std::optional<int32_t> status = group.Status();
-  // Kernel threads end with 0; a program of the kernel's that has become one's pid need not.
+  // Kernel threads end with 0; what has another status is a program that the kernel started.
   const bool is_kernel_thread =
       group.has_stat ? group.stat.IsKernelThread() : process && process->is_kernel_thread;
-  if (is_kernel_thread && status.value_or(0) == 0) return;
+  if (is_kernel_thread && group.Status().value_or(0) == 0) return;
   if (process && process->start_ticks == 0) process.reset();
-  if (group.has_stat) {
-    process =
-        ProcessEntry(group.stat, group.inode, group.uid || !process ? group.uid : process->uid);
-  }
 
-  Record record;
-  record.kind = Record::kExit;
-  record.pid = group.pid;
-  record.parent_pid =
-      group.parent_pid != 0 || !group.has_stat ? group.parent_pid : group.stat.parent_pid;
-  record.time_ns = static_cast<double>(group.ended_ns);
-  record.uncertainty_ns = static_cast<double>(group.uncertainty_ns);
-  if (clock_.jump_ns() != 0 && group.ended_ns + kMillisecond < wake_ns_) {
-    record.uncertainty_ns += static_cast<double>(clock_.jump_ns());
-  }
-  record.clock_ms = static_cast<double>(clock_.realtime_offset_ns()) / 1e6;
-  if (group.ended_by_kernel) record.flags |= Record::kKernelTime;
-  if (watch) record.flags |= Record::kWatched;
-  if (group.late) record.flags |= Record::kTold;
-
-  if (status) {
-    record.status = *status;
-    record.flags |= Record::kStatusKnown;
-    if (group.CoreDumped()) record.flags |= Record::kCoreKnown;
-  } else if (group.lost) {
-    record.flags |= Record::kLost;
-  } else if (group.handle != ProcessWitness::kNoHandle &&
-             witness_->Look(group.handle) == ProcessWitness::Life::kDead) {
-    record.flags |= Record::kNotReaped;
-  }
-
-  uint64_t observed_ns = armed_ns_;
-  if (watch) observed_ns = std::max(observed_ns, watch->since_ns);
-  if (process) {
-    const uint64_t started_ns = clock_.TimeOfTick(process->start_ticks);
-    observed_ns = std::max(observed_ns, started_ns);
-    record.start_ticks = static_cast<double>(process->start_ticks);
-    record.started_ms =
-        (static_cast<double>(started_ns) + static_cast<double>(clock_.realtime_offset_ns())) / 1e6;
-    record.inode = static_cast<double>(process->inode);
-    std::memcpy(record.name, process->name, sizeof(record.name));
-    record.flags |= Record::kStartKnown | Record::kNameKnown;
-    if (process->uid) {
-      record.uid = *process->uid;
-      record.flags |= Record::kUidKnown;
-    }
-  }
-  record.from_ns = static_cast<double>(observed_ns);
-  if (gap_end_ns_ <= observed_ns) record.flags |= Record::kLossless;
-  staged_.push_back(record);
+  const bool is_zombie = group.handle != ProcessWitness::kNoHandle &&
+                         witness_->Look(group.handle) == ProcessWitness::Life::kDead;
+  staged_.push_back(
+      MakeExitRecord(group, process, watch, is_zombie, {clock_, armed_ns_, gap_end_ns_, wake_ns_}));
 }
 
 void ExitReader::Flush() {

@@ -4,25 +4,25 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
-#include <mutex>
 #include <optional>
 #include <vector>
 
-#include "core/process_table.h"
 #include "core/record_queue.h"
 #include "core/thread_group_aggregator.h"
 #include "linux/connector_socket.h"
 #include "linux/kernel_clock.h"
+#include "linux/known_processes.h"
 #include "linux/linux_witness.h"
 #include "linux/system_error.h"
 #include "linux/thread.h"
 #include "linux/unique_fd.h"
+#include "linux/watched_processes.h"
 
 namespace exitwatch {
 
 // Reads the connector in a thread of its own, whatever JavaScript is doing, and puts the ends of
-// processes into a queue. Start(), Watch(), Unwatch() and Stop() are for one thread, the owner's;
-// the rest runs in the reader's.
+// processes into a queue. Start(), Stop() and watches are for one thread, the owner's; the rest
+// runs in the reader's.
 class ExitReader {
  public:
   struct Options {
@@ -43,39 +43,24 @@ class ExitReader {
   // Ends the thread and closes everything; any number of times.
   void Stop();
 
-  enum class WatchResult { kArmed, kGone, kFailed };
-
-  // Watches the process with this pid, start and inode; kGone where there is no such process now.
-  WatchResult AddWatch(int32_t pid, uint64_t start_ticks, uint64_t inode, SystemError* error);
-  void RemoveWatch(int32_t pid, uint64_t start_ticks, uint64_t inode);
-
+  WatchedProcesses& watched() { return watched_; }
   RecordQueue& queue() { return queue_; }
   uint64_t wakeups() const { return wakeups_.load(std::memory_order_relaxed); }
   uint64_t rejected() const { return rejected_.load(std::memory_order_relaxed); }
 
  private:
-  // A watched process that has to be looked at again by the reader.
-  struct Check {
-    int32_t pid;
-    UniqueFd pidfd;
-    uint64_t alive_ns;
-    bool late;  // the reader was armed before
-  };
-
   void Run();
+  void Signal();
   SystemError Arm();
   SystemError ProveThatEventsArrive();
-  void ScanProcesses();
+  void ReadProcesses();
 
   bool Wait();
   void Pass();
   bool Drain();
   void OnEvent(const ProcEvent& event);
-  void LearnKernelThread(const ProcEvent& event);
-  void RunChecks();
   void NoticeDrops();
   void RepairAfterGap();
-  int32_t RecheckWatches();
 
   void OnEnd(const ThreadGroup& group);
   void Flush();
@@ -84,23 +69,18 @@ class ExitReader {
   const Options options_;
   const std::function<void()> wake_;
   RecordQueue queue_;
-  WatchSet watches_;
+  WatchedProcesses watched_;
   std::atomic<uint64_t> wakeups_{0};
   std::atomic<uint64_t> rejected_{0};
   std::atomic<bool> stopping_{false};
 
-  std::mutex checks_mutex_;
-  std::vector<Check> checks_;
-  bool armed_ = false;  // guarded by checks_mutex_: what is alive from now on will be seen to end
-
-  KernelClock clock_;        // the reader's
-  KernelClock owner_clock_;  // AddWatch()'s
+  KernelClock clock_;
   UniqueFd epoll_;
-  UniqueFd signal_;  // eventfd: stop, or look at checks_
+  UniqueFd signal_;  // eventfd: stop, or watches to check
   ConnectorSocket socket_;
   std::optional<LinuxWitness> witness_;
   std::optional<ThreadGroupAggregator> aggregator_;
-  ProcessTable table_;
+  KnownProcesses known_;
   std::vector<Record> staged_;
   std::vector<int32_t> ready_;  // pids whose held handles woke us
 

@@ -10,11 +10,8 @@ namespace exitwatch {
 
 ProcessWitness::Life LinuxWitness::Open(int32_t pid, Handle* handle) {
   UniqueFd pidfd = OpenPidfd(pid);
-  if (!pidfd) {
-    // A thread that is no process (ENOENT, before 6.17 EINVAL) was given the pid after a process
-    // had it: that one is gone.
-    return errno == ESRCH || errno == ENOENT || errno == EINVAL ? Life::kGone : Life::kUnknown;
-  }
+  // Where a thread has the pid now, the process that had it is gone.
+  if (!pidfd) return IsNoSuchProcess(errno) ? Life::kGone : Life::kUnknown;
   const Life life = Look(pidfd.Get());
   if (life == Life::kDead || life == Life::kAlive) *handle = pidfd.Release();
   return life;

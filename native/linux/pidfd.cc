@@ -35,6 +35,8 @@ UniqueFd OpenPidfd(int32_t pid) {
   return UniqueFd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
 }
 
+bool IsNoSuchProcess(int error) { return error == ESRCH || error == ENOENT || error == EINVAL; }
+
 ProcessWitness::Life LookAtPidfd(int pidfd) {
   pollfd entry = {pidfd, POLLIN, 0};
   const int ready = RetryOnEintr([&] { return poll(&entry, 1, 0); });

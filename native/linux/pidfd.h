@@ -9,9 +9,12 @@
 
 namespace exitwatch {
 
-// pidfd_open(2), Linux 5.3; glibc has wrappers since 2.36 only. Invalid with errno set on failure:
-// ESRCH no such process, ENOENT or EINVAL a thread that is no process.
+// pidfd_open(2), Linux 5.3; glibc has a wrapper since 2.36 only. Invalid with errno set on failure.
 UniqueFd OpenPidfd(int32_t pid);
+
+// What OpenPidfd() fails with where nobody has the pid (ESRCH), or a thread that is not its
+// process's first (ENOENT, on older kernels EINVAL).
+bool IsNoSuchProcess(int error);
 
 // Whether the process behind the descriptor lives, by poll(2).
 ProcessWitness::Life LookAtPidfd(int pidfd);

@@ -18,7 +18,7 @@ Napi::Value Identify(const Napi::CallbackInfo& info) {
   const int32_t pid = info[0].ToNumber().Int32Value();
   const UniqueFd pidfd = OpenPidfd(pid);
   if (!pidfd) {
-    if (errno == ESRCH || errno == ENOENT || errno == EINVAL) return env.Undefined();
+    if (IsNoSuchProcess(errno)) return env.Undefined();
     const bool missing = errno == ENOSYS || errno == EPERM;
     return ThrowSystemError(env,
                             {missing ? Failure::kNoPidfd : Failure::kSystem, errno, "pidfd_open"});

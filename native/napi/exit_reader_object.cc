@@ -109,16 +109,16 @@ Napi::Value ExitReaderObject::Watch(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   if (!IsOurs(info)) return env.Undefined();
   SystemError error;
-  const ExitReader::WatchResult result = reader_->AddWatch(
+  const WatchedProcesses::Result result = reader_->watched().Add(
       info[0].ToNumber().Int32Value(), ToUint64(info[1]), ToUint64(info[2]), &error);
-  if (result == ExitReader::WatchResult::kFailed) return ThrowSystemError(env, error);
-  return Napi::Boolean::New(env, result == ExitReader::WatchResult::kArmed);
+  if (result == WatchedProcesses::Result::kFailed) return ThrowSystemError(env, error);
+  return Napi::Boolean::New(env, result == WatchedProcesses::Result::kArmed);
 }
 
 Napi::Value ExitReaderObject::Unwatch(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   if (!IsOurs(info)) return env.Undefined();
-  reader_->RemoveWatch(info[0].ToNumber().Int32Value(), ToUint64(info[1]), ToUint64(info[2]));
+  reader_->watched().Remove(info[0].ToNumber().Int32Value(), ToUint64(info[1]), ToUint64(info[2]));
   return env.Undefined();
 }
 

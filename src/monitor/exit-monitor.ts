@@ -2,20 +2,14 @@ import { EventEmitter } from 'node:events';
 
 import { ExitwatchError } from '../errors.js';
 import type { ExitEvent, Gap, MonitorEvent, Ready } from '../exit-event.js';
-import {
-  bootId,
-  checkIdentity,
-  isSameProcess,
-  lookUp,
-  startTime,
-  type ProcessIdentity,
-} from '../process-identity.js';
+import type { ProcessIdentity } from '../process-identity.js';
 import { ConnectorSource } from '../sources/connector-source.js';
 import type { ExitSource, SourceListener, SourceStats } from '../sources/exit-source.js';
 
 import { EventBacklog } from './event-backlog.js';
 import { PendingWatch, type ExitWatch } from './exit-watch.js';
 import { checkOptions, type CheckedOptions, type ExitMonitorOptions } from './options.js';
+import { findTarget, goneBeforeWatch, noSuchProcess } from './watch-target.js';
 
 /** The events of an {@link ExitMonitor}. `error` ends it, and `close` follows. */
 export interface ExitMonitorEvents {
@@ -321,57 +315,4 @@ export class ExitMonitor
       });
     }
   }
-}
-
-/** Which process is to be watched, and whether it is still there. */
-function findTarget(target: number | ProcessIdentity): {
-  identity: ProcessIdentity;
-  isThere: boolean;
-} {
-  if (typeof target === 'object') {
-    checkIdentity(target);
-    const found = lookUp(target.pid);
-    return typeof found === 'object' && isSameProcess(found, target)
-      ? { identity: found, isThere: true }
-      : { identity: target, isThere: false };
-  }
-  const found = lookUp(target);
-  if (typeof found === 'string') throw noSuchProcess(target, found);
-  if (target === process.pid) {
-    throw new ExitwatchError('ERR_EXITWATCH_INVALID_PID', 'a process cannot learn of its own end');
-  }
-  return { identity: found, isThere: true };
-}
-
-function noSuchProcess(pid: number, found: 'none' | 'kernel-thread'): ExitwatchError {
-  return found === 'kernel-thread'
-    ? new ExitwatchError('ERR_EXITWATCH_KERNEL_THREAD', `pid ${pid} is a kernel thread`)
-    : new ExitwatchError('ERR_EXITWATCH_NO_SUCH_PROCESS', `there is no process with pid ${pid}`);
-}
-
-/** The end of a process of which only its identity is known. */
-function goneBeforeWatch(identity: ProcessIdentity): ExitEvent {
-  const startedAt = identity.bootId === bootId() ? startTime(identity.startTicks) : null;
-  const exitedAt = new Date();
-  return {
-    event: 'exit',
-    id: identity.id,
-    pid: identity.pid,
-    parentPid: null,
-    name: null,
-    uid: null,
-    startedAt,
-    exitedAt,
-    exitedNs: null,
-    // Some time since it started, which may have been before this boot.
-    uncertaintyMs:
-      startedAt === null ? Number.MAX_SAFE_INTEGER : exitedAt.getTime() - startedAt.getTime(),
-    source: 'connector',
-    lossless: true,
-    how: 'unknown',
-    exitCode: null,
-    signal: null,
-    coreDumped: null,
-    unknownReason: 'gone-before-watch',
-  };
 }

@@ -8,9 +8,9 @@
 #include "check.h"
 #include "core/proc_event.h"
 #include "core/proc_stat.h"
-#include "core/process_table.h"
 #include "core/record_queue.h"
 #include "core/thread_group_aggregator.h"
+#include "core/watch_set.h"
 
 namespace exitwatch {
 namespace {

@@ -1,36 +1,15 @@
-#ifndef EXITWATCH_CORE_PROCESS_TABLE_H_
-#define EXITWATCH_CORE_PROCESS_TABLE_H_
+#ifndef EXITWATCH_CORE_WATCH_SET_H_
+#define EXITWATCH_CORE_WATCH_SET_H_
 
 #include <cstdint>
-#include <cstring>
 #include <mutex>
 #include <optional>
 #include <unordered_map>
 #include <vector>
 
-#include "core/proc_stat.h"
+#include "core/process_entry.h"
 
 namespace exitwatch {
-
-// What was read of a living process, for the time when it can be read no more.
-struct ProcessEntry {
-  uint64_t start_ticks = 0;
-  uint64_t inode = 0;  // of pidfs; 0 where not known
-  std::optional<uint32_t> uid;
-  char name[kNameBytes] = {};
-  bool is_kernel_thread = false;
-
-  ProcessEntry() = default;
-  ProcessEntry(const ProcStat& stat, uint64_t pidfd_inode, std::optional<uint32_t> owner)
-      : start_ticks(stat.start_ticks),
-        inode(pidfd_inode),
-        uid(owner),
-        is_kernel_thread(stat.IsKernelThread()) {
-    std::memcpy(name, stat.name, sizeof(name));
-  }
-};
-
-using ProcessTable = std::unordered_map<int32_t, ProcessEntry>;
 
 struct Watch {
   int32_t pid = 0;
@@ -58,4 +37,4 @@ class WatchSet {
 
 }  // namespace exitwatch
 
-#endif  // EXITWATCH_CORE_PROCESS_TABLE_H_
+#endif  // EXITWATCH_CORE_WATCH_SET_H_

@@ -1,4 +1,4 @@
-#include "core/process_table.h"
+#include "core/watch_set.h"
 
 namespace exitwatch {
 

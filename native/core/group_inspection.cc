@@ -1,0 +1,111 @@
+#include "core/group_inspection.h"
+
+#include <optional>
+#include <utility>
+
+namespace exitwatch {
+
+namespace {
+
+using Life = ProcessWitness::Life;
+
+// Closes a handle, unless it was given away.
+class OwnedHandle {
+ public:
+  explicit OwnedHandle(ProcessWitness& witness) : witness_(witness) {}
+  OwnedHandle(const OwnedHandle&) = delete;
+  OwnedHandle& operator=(const OwnedHandle&) = delete;
+  ~OwnedHandle() { witness_.Close(handle_); }
+
+  ProcessWitness::Handle* Out() { return &handle_; }
+  ProcessWitness::Handle Get() const { return handle_; }
+  ProcessWitness::Handle Release() { return std::exchange(handle_, ProcessWitness::kNoHandle); }
+
+ private:
+  ProcessWitness& witness_;
+  ProcessWitness::Handle handle_ = ProcessWitness::kNoHandle;
+};
+
+// The pid is the handle's as long as its process was not reaped, and so it was while its file was
+// read.
+bool ReadStatOf(ProcessWitness& witness, ProcessWitness::Handle handle, int32_t pid,
+                ProcStat* stat) {
+  return witness.ReadStat(pid, stat) && stat->pid == pid && witness.Look(handle) != Life::kGone;
+}
+
+void NoteZombie(ProcessWitness& witness, ProcessWitness::Handle handle, const ProcStat& stat,
+                ThreadGroup& group) {
+  group.has_stat = true;
+  group.stat = stat;
+  group.inode = witness.Inode(handle);
+  const std::optional<uint32_t> uid = witness.ReadUid(group.pid);
+  const bool may_read = stat.exit_code != 0 || witness.MayReadExitCode(group.pid);
+  const bool same_process = witness.Look(handle) != Life::kGone;
+  if (same_process) group.uid = uid;
+  if (!stat.IsZombie() || stat.threads > 1) return;
+  if (stat.exit_code != 0 || (may_read && same_process)) {
+    group.group_status = stat.exit_code;
+    group.group_status_has_core = true;
+  }
+}
+
+// A later process that was given the pid: it started after ours ended; or, within one clock tick,
+// it is a zombie of another parent.
+bool IsStranger(ProcessWitness& witness, const ThreadGroup& group, const ProcStat& stat,
+                Life life) {
+  const uint64_t end_tick = witness.TickOf(group.leader_ns);
+  if (stat.start_ticks != end_tick) return stat.start_ticks > end_tick;
+  return life == Life::kDead && stat.parent_pid != group.parent_pid;
+}
+
+}  // namespace
+
+GroupState InspectGroup(ProcessWitness& witness, ThreadGroup& group) {
+  OwnedHandle handle(witness);
+  Life life = witness.Open(group.pid, handle.Out());
+  if (life == Life::kUnknown) return GroupState::kUnknown;
+  if (life == Life::kGone) return GroupState::kDead;
+
+  ProcStat stat;
+  bool has_stat = ReadStatOf(witness, handle.Get(), group.pid, &stat);
+  if (has_stat && life == Life::kAlive) {
+    // It may have died since the first look: an old answer must not decide.
+    life = witness.Look(handle.Get());
+    if (life == Life::kDead) has_stat = ReadStatOf(witness, handle.Get(), group.pid, &stat);
+  }
+  if (has_stat && IsStranger(witness, group, stat, life)) return GroupState::kDead;
+  if (life != Life::kAlive) {
+    if (has_stat) NoteZombie(witness, handle.Get(), stat, group);
+    return GroupState::kDead;
+  }
+  if (!has_stat) return GroupState::kUnknown;
+  if (stat.IsZombie()) {
+    group.inode = witness.Inode(handle.Get());
+    group.handle = handle.Release();
+    return GroupState::kLeaderGone;
+  }
+  // An exec ends the first thread with 0. A new process that was given the pid within the same
+  // clock tick looks alike, but for that.
+  const bool is_stranger =
+      group.leader_code != 0 && stat.start_ticks == witness.TickOf(group.leader_ns);
+  return is_stranger ? GroupState::kDead : GroupState::kExeced;
+}
+
+bool IsGroupAlive(ProcessWitness& witness, const ThreadGroup& group) {
+  OwnedHandle handle(witness);
+  const Life life = witness.Open(group.pid, handle.Out());
+  ProcStat stat;
+  return life == Life::kUnknown ||
+         (life == Life::kAlive && ReadStatOf(witness, handle.Get(), group.pid, &stat) &&
+          stat.start_ticks <= witness.TickOf(group.last_event_ns));
+}
+
+void ReadDeadGroup(ProcessWitness& witness, ThreadGroup& group, Life life) {
+  ProcStat stat;
+  if (life == Life::kDead && ReadStatOf(witness, group.handle, group.pid, &stat)) {
+    NoteZombie(witness, group.handle, stat, group);
+  }
+  if (!group.group_status) group.group_status = witness.ReadExitStatus(group.handle);
+}
+
+}  // namespace exitwatch

@@ -1,0 +1,79 @@
+#include "linux/exit_record.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace exitwatch {
+
+namespace {
+
+constexpr uint64_t kMillisecond = 1'000'000;
+
+void SetStatus(const ThreadGroup& group, bool is_zombie, Record& record) {
+  if (const std::optional<int32_t> status = group.Status()) {
+    record.status = *status;
+    record.flags |= Record::kStatusKnown;
+    if (group.CoreDumped()) record.flags |= Record::kCoreKnown;
+  } else if (group.lost) {
+    record.flags |= Record::kLost;
+  } else if (is_zombie) {
+    record.flags |= Record::kNotReaped;
+  }
+}
+
+void SetTime(const ThreadGroup& group, const ReadingTimes& times, Record& record) {
+  record.time_ns = static_cast<double>(group.ended_ns);
+  record.uncertainty_ns = static_cast<double>(group.uncertainty_ns);
+  record.clock_ms = static_cast<double>(times.clock.realtime_offset_ns()) / 1e6;
+  if (group.ended_by_kernel) record.flags |= Record::kKernelTime;
+  // The wall clock was set, or the machine suspended, since the last look: before this end or
+  // after.
+  if (times.clock.jump_ns() != 0 && group.ended_ns + kMillisecond < times.wake_ns) {
+    record.uncertainty_ns += static_cast<double>(times.clock.jump_ns());
+  }
+}
+
+void SetProcess(const ProcessEntry& process, const ReadingTimes& times, Record& record) {
+  const uint64_t started_ns = times.clock.TimeOfTick(process.start_ticks);
+  record.start_ticks = static_cast<double>(process.start_ticks);
+  record.started_ms = static_cast<double>(started_ns) / 1e6 + record.clock_ms;
+  record.inode = static_cast<double>(process.inode);
+  std::memcpy(record.name, process.name, sizeof(record.name));
+  record.flags |= Record::kStartKnown | Record::kNameKnown;
+  if (process.uid) {
+    record.uid = *process.uid;
+    record.flags |= Record::kUidKnown;
+  }
+}
+
+}  // namespace
+
+Record MakeExitRecord(const ThreadGroup& group, const std::optional<ProcessEntry>& known,
+                      const std::optional<Watch>& watch, bool is_zombie,
+                      const ReadingTimes& times) {
+  // What was read of it when it had ended is newer than what was read before.
+  std::optional<ProcessEntry> process = known;
+  if (group.has_stat) {
+    process = ProcessEntry(group.stat, group.inode, group.uid || !known ? group.uid : known->uid);
+  }
+
+  Record record;
+  record.kind = Record::kExit;
+  record.pid = group.pid;
+  record.parent_pid =
+      group.parent_pid == 0 && group.has_stat ? group.stat.parent_pid : group.parent_pid;
+  if (watch) record.flags |= Record::kWatched;
+  if (group.late) record.flags |= Record::kTold;
+  SetStatus(group, is_zombie, record);
+  SetTime(group, times, record);
+  if (process) SetProcess(*process, times, record);
+
+  uint64_t observed_ns = times.armed_ns;
+  if (watch) observed_ns = std::max(observed_ns, watch->since_ns);
+  if (process) observed_ns = std::max(observed_ns, times.clock.TimeOfTick(process->start_ticks));
+  record.from_ns = static_cast<double>(observed_ns);
+  if (times.gap_end_ns <= observed_ns) record.flags |= Record::kLossless;
+  return record;
+}
+
+}  // namespace exitwatch

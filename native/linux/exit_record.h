@@ -1,0 +1,29 @@
+#ifndef EXITWATCH_LINUX_EXIT_RECORD_H_
+#define EXITWATCH_LINUX_EXIT_RECORD_H_
+
+#include <cstdint>
+#include <optional>
+
+#include "core/record.h"
+#include "core/thread_group.h"
+#include "core/watch_set.h"
+#include "linux/kernel_clock.h"
+
+namespace exitwatch {
+
+// When an end was read, in nanoseconds on the clock of KernelClock::Now().
+struct ReadingTimes {
+  const KernelClock& clock;
+  uint64_t armed_ns;    // the stream was complete from here on
+  uint64_t gap_end_ns;  // but for the time before this; 0 where nothing was lost
+  uint64_t wake_ns;     // the reader woke
+};
+
+// Joins what events, witnesses and earlier looks say of the end of a process. `is_zombie`: its
+// parent has not reaped it yet.
+Record MakeExitRecord(const ThreadGroup& group, const std::optional<ProcessEntry>& known,
+                      const std::optional<Watch>& watch, bool is_zombie, const ReadingTimes& times);
+
+}  // namespace exitwatch
+
+#endif  // EXITWATCH_LINUX_EXIT_RECORD_H_

@@ -1,0 +1,39 @@
+#ifndef EXITWATCH_LINUX_KNOWN_PROCESSES_H_
+#define EXITWATCH_LINUX_KNOWN_PROCESSES_H_
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <unordered_map>
+
+#include "core/proc_event.h"
+#include "core/process_entry.h"
+#include "core/process_witness.h"
+
+namespace exitwatch {
+
+// What was read of processes while they could be read: of all at one time, and of kernel threads as
+// they are born, so that their ends can be left out.
+class KnownProcesses {
+ public:
+  // Takes over the handle of a process whose first thread has ended already.
+  using OnLeaderGone = std::function<void(int32_t pid, ProcessWitness::Handle handle)>;
+
+  // Reads all processes anew, unless `stop` becomes true.
+  void ReadAll(ProcessWitness& witness, const std::atomic<bool>& stop,
+               const OnLeaderGone& on_leader_gone);
+
+  // A child of kthreadd was born.
+  void OnFork(const ProcEvent& event);
+
+  // Forgets, and gives, what is known of the process that ended at `end_tick`.
+  std::optional<ProcessEntry> Take(int32_t pid, uint64_t end_tick);
+
+ private:
+  std::unordered_map<int32_t, ProcessEntry> table_;
+};
+
+}  // namespace exitwatch
+
+#endif  // EXITWATCH_LINUX_KNOWN_PROCESSES_H_

@@ -1,0 +1,111 @@
+#include "linux/watched_processes.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "linux/pidfd.h"
+#include "linux/proc_files.h"
+
+namespace exitwatch {
+
+namespace {
+
+using Life = ProcessWitness::Life;
+
+bool IsOver(Life life) { return life == Life::kDead || life == Life::kGone; }
+
+}  // namespace
+
+WatchedProcesses::Result WatchedProcesses::Add(int32_t pid, uint64_t start_ticks, uint64_t inode,
+                                               SystemError* error) {
+  // Pin the process, make sure that it is the one that was meant, register, and look again: what
+  // has changed in between is seen by the last look, what changes later by the stream.
+  UniqueFd pidfd = OpenPidfd(pid);
+  if (!pidfd) {
+    if (IsNoSuchProcess(errno)) return Result::kGone;
+    *error = {Failure::kSystem, errno, "pidfd_open"};
+    return Result::kFailed;
+  }
+  ProcStat stat;
+  const bool has_stat = ReadProcStat(pid, &stat);
+  const std::optional<uint32_t> uid = ReadProcUid(pid);
+  if (!has_stat || LookAtPidfd(pidfd.Get()) == Life::kGone) return Result::kGone;
+  const uint64_t actual_inode = PidfdInode(pidfd.Get());
+  if (stat.start_ticks != start_ticks || (inode != 0 && inode != actual_inode)) {
+    return Result::kGone;
+  }
+  owner_clock_.Sample();
+  const uint64_t now_ns = owner_clock_.Now();
+  set_.Add({pid, ProcessEntry(stat, actual_inode, uid), now_ns});
+
+  const bool has_first_thread = ReadProcStat(pid, &stat) && !stat.IsZombie();
+  const bool is_over = IsOver(LookAtPidfd(pidfd.Get()));
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (!armed_ || is_over || !has_first_thread) {
+    const uint64_t alive_ns = is_over ? owner_clock_.TimeOfTick(start_ticks) : now_ns;
+    doubts_.push_back({pid, std::move(pidfd), alive_ns, armed_});
+    if (armed_) wake_();
+  }
+  return Result::kArmed;
+}
+
+void WatchedProcesses::Remove(int32_t pid, uint64_t start_ticks, uint64_t inode) {
+  set_.Remove(pid, start_ticks, inode);
+}
+
+void WatchedProcesses::Arm() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  armed_ = true;
+}
+
+void WatchedProcesses::Check(ProcessWitness& witness, ThreadGroupAggregator& aggregator,
+                             bool all_told) {
+  std::vector<Doubt> doubts;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    doubts.swap(doubts_);
+  }
+  for (Doubt& doubt : doubts) {
+    if (!set_.Contains(doubt.pid)) continue;
+    ProcStat stat;
+    if (!IsOver(witness.Look(doubt.pidfd.Get())) && witness.ReadStat(doubt.pid, &stat) &&
+        !stat.IsZombie()) {
+      continue;
+    }
+    aggregator.Adopt(doubt.pid, doubt.pidfd.Release(), doubt.alive_ns, doubt.was_armed && all_told);
+  }
+}
+
+int32_t WatchedProcesses::CheckAll(ProcessWitness& witness, ThreadGroupAggregator& aggregator,
+                                   uint64_t told_ns) {
+  int32_t ended = 0;
+  for (const Watch& watch : set_.List()) {
+    if (aggregator.IsEnding(watch.pid)) continue;
+    const uint64_t alive_ns = std::max(watch.since_ns, told_ns);
+    ProcessWitness::Handle handle = ProcessWitness::kNoHandle;
+    const Life life = witness.Open(watch.pid, &handle);
+    if (life == Life::kUnknown) continue;
+    ProcStat stat;
+    const bool is_same = life != Life::kGone && witness.ReadStat(watch.pid, &stat) &&
+                         stat.start_ticks == watch.process.start_ticks &&
+                         witness.Inode(handle) == watch.process.inode &&
+                         witness.Look(handle) != Life::kGone;
+    if (!is_same) {
+      ended++;
+      aggregator.Presume(watch.pid, alive_ns);
+    } else if (stat.IsZombie()) {
+      if (!stat.IsLeaderGone()) ended++;
+      aggregator.Adopt(watch.pid, std::exchange(handle, ProcessWitness::kNoHandle), alive_ns,
+                       false);
+    }
+    witness.Close(handle);
+  }
+  return ended;
+}
+
+void WatchedProcesses::Clear() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  doubts_.clear();
+}
+
+}  // namespace exitwatch

@@ -1,0 +1,64 @@
+import { ExitwatchError } from '../errors.js';
+import type { ExitEvent } from '../exit-event.js';
+import {
+  bootId,
+  checkIdentity,
+  isSameProcess,
+  lookUp,
+  startTime,
+  type ProcessIdentity,
+} from '../process-identity.js';
+
+/** Which process is to be watched, and whether it is still there. */
+export function findTarget(target: number | ProcessIdentity): {
+  identity: ProcessIdentity;
+  isThere: boolean;
+} {
+  if (typeof target === 'object') {
+    checkIdentity(target);
+    const found = lookUp(target.pid);
+    return typeof found === 'object' && isSameProcess(found, target)
+      ? { identity: found, isThere: true }
+      : { identity: target, isThere: false };
+  }
+  const found = lookUp(target);
+  if (typeof found === 'string') throw noSuchProcess(target, found);
+  if (target === process.pid) {
+    throw new ExitwatchError('ERR_EXITWATCH_INVALID_PID', 'a process cannot learn of its own end');
+  }
+  return { identity: found, isThere: true };
+}
+
+/** Why a pid cannot be watched. */
+export function noSuchProcess(pid: number, found: 'none' | 'kernel-thread'): ExitwatchError {
+  return found === 'kernel-thread'
+    ? new ExitwatchError('ERR_EXITWATCH_KERNEL_THREAD', `pid ${pid} is a kernel thread`)
+    : new ExitwatchError('ERR_EXITWATCH_NO_SUCH_PROCESS', `there is no process with pid ${pid}`);
+}
+
+/** The end of a process of which only its identity is known. */
+export function goneBeforeWatch(identity: ProcessIdentity): ExitEvent {
+  const startedAt = identity.bootId === bootId() ? startTime(identity.startTicks) : null;
+  const exitedAt = new Date();
+  return {
+    event: 'exit',
+    id: identity.id,
+    pid: identity.pid,
+    parentPid: null,
+    name: null,
+    uid: null,
+    startedAt,
+    exitedAt,
+    exitedNs: null,
+    // Some time since it started, which may have been before this boot.
+    uncertaintyMs:
+      startedAt === null ? Number.MAX_SAFE_INTEGER : exitedAt.getTime() - startedAt.getTime(),
+    source: 'connector',
+    lossless: true,
+    how: 'unknown',
+    exitCode: null,
+    signal: null,
+    coreDumped: null,
+    unknownReason: 'gone-before-watch',
+  };
+}

@@ -57,8 +57,7 @@ describe('exitwatch watch', () => {
     const inTerminal = async (env: NodeJS.ProcessEnv) => {
       const command = `${process.execPath} ${MAIN} watch --count 1 --failed`;
       const terminal = new LineProcess('script', ['-qec', command, '/dev/null'], {
-        ...process.env,
-        ...env,
+        env: { ...process.env, ...env },
       });
       await terminal.line(); // what it watches
       await terminal.line(); // the header

@@ -88,7 +88,7 @@ test.each(SNIPPETS)(
   'snippet $number ($language) of the README runs as it stands',
   async (snippet) => {
     const file = await save(snippet);
-    const node = new LineProcess(process.execPath, [file]);
+    const node = new LineProcess(process.execPath, [file], { cwd: project });
     node.child.stdin.end();
     const isEndless = snippet.code.includes("scope: 'all' })");
     if (isEndless) {

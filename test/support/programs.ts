@@ -21,8 +21,12 @@ export class LineProcess {
   readonly #lines: AsyncIterator<string, undefined>;
   stderr = '';
 
-  constructor(command: string, args: readonly string[], env?: NodeJS.ProcessEnv) {
-    this.child = spawn(command, args, env === undefined ? {} : { env });
+  constructor(
+    command: string,
+    args: readonly string[],
+    options: { env?: NodeJS.ProcessEnv; cwd?: string } = {},
+  ) {
+    this.child = spawn(command, args, options);
     this.child.stderr.on('data', (chunk: Buffer) => (this.stderr += chunk.toString()));
     this.#lines = createInterface(this.child.stdout)[Symbol.asyncIterator]();
     this.ended = new Promise((resolve) => this.child.once('close', resolve));

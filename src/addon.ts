@@ -109,7 +109,10 @@ const FAILURES: readonly (readonly [ExitwatchErrorCode, string])[] = [
     'this kernel was built without the proc connector (CONFIG_CONNECTOR, CONFIG_PROC_EVENTS)',
   ],
   ['ERR_EXITWATCH_NO_PIDFD', 'pidfd_open(2), of Linux 5.3, is missing or forbidden (seccomp)'],
-  ['ERR_EXITWATCH_NO_PROC', "/proc is not mounted, or is another pid namespace's"],
+  [
+    'ERR_EXITWATCH_NO_PROC',
+    "/proc is not mounted, hides this process (hidepid), or is another pid namespace's",
+  ],
   [
     'ERR_EXITWATCH_SILENT',
     'the kernel took the subscription but sends no events: it has no process events ' +

@@ -31,7 +31,7 @@ export type ExitwatchErrorCode =
   | 'ERR_EXITWATCH_NO_CONNECTOR'
   /** pidfd_open(2) is missing (before Linux 5.3) or forbidden. */
   | 'ERR_EXITWATCH_NO_PIDFD'
-  /** /proc is not mounted, or shows another pid namespace. */
+  /** /proc is not mounted, hides the process (hidepid), or shows another pid namespace. */
   | 'ERR_EXITWATCH_NO_PROC'
   /** The kernel took the subscription, but events do not arrive. */
   | 'ERR_EXITWATCH_SILENT'

@@ -42,7 +42,10 @@ export type ExitEvent = {
   /** The process that was its parent when it ended; `null` where nobody waited for it (SIGCHLD
    * ignored), because the kernel does not tell then. */
   parentPid: number | null;
-  /** The kernel's name, at most 15 bytes (`TASK_COMM_LEN`), untrusted; `null` where not known. */
+  /**
+   * The kernel's name as it was last read: at most 15 bytes (`TASK_COMM_LEN`), untrusted; `null`
+   * where it never was.
+   */
   name: string | null;
   /** The effective user id, as ps(1) shows it; `null` where not known. */
   uid: number | null;

@@ -78,8 +78,9 @@ GroupState InspectGroup(ProcessWitness& witness, ThreadGroup& group) {
     if (has_stat) NoteZombie(witness, handle.Get(), stat, group);
     return GroupState::kDead;
   }
-  if (!has_stat) return GroupState::kUnknown;
-  if (stat.IsZombie()) {
+  // Where /proc hides the process (hidepid), only the handle can tell its end.
+  if (!has_stat && witness.Look(handle.Get()) != Life::kAlive) return GroupState::kDead;
+  if (!has_stat || stat.IsZombie()) {
     group.inode = witness.Inode(handle.Get());
     group.handle = handle.Release();
     return GroupState::kLeaderGone;

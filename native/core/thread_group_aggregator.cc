@@ -260,7 +260,8 @@ void ThreadGroupAggregator::Settle(uint64_t stream_ns) {
 }
 
 uint64_t ThreadGroupAggregator::Deadline(const ThreadGroup& group) {
-  if (group.stage != ThreadGroup::Stage::kDead || group.dumpers.empty()) return group.settle_ns;
+  const bool waits_for_core = !group.dumpers.empty() && !group.group_status_has_core;
+  if (group.stage != ThreadGroup::Stage::kDead || !waits_for_core) return group.settle_ns;
   return std::max(group.settle_ns, group.confirmed_ns + kDumperNs);
 }
 
@@ -290,6 +291,8 @@ void ThreadGroupAggregator::ForgetUnconfirmed() {
                                                                    : std::next(group);
   }
 }
+
+void ThreadGroupAggregator::Forget(int32_t pid) { Erase(pid); }
 
 void ThreadGroupAggregator::End(ThreadGroup& group) {
   // A thread's exit within the time in which the group must have died is the time of its death.

@@ -56,6 +56,9 @@ class ThreadGroupAggregator {
   // Events were lost: forgets what waits for another event. What a handle watches stays.
   void ForgetUnconfirmed();
 
+  // Nobody wants to know about this process any more.
+  void Forget(int32_t pid);
+
  private:
   ThreadGroup& Group(int32_t pid);
   void Confirm(ThreadGroup& group);

@@ -51,6 +51,10 @@ WatchedProcesses::Result WatchedProcesses::Add(int32_t pid, uint64_t start_ticks
 
 void WatchedProcesses::Remove(int32_t pid, uint64_t start_ticks, uint64_t inode) {
   set_.Remove(pid, start_ticks, inode);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (!armed_) return;
+  removed_.push_back(pid);
+  wake_();
 }
 
 void WatchedProcesses::Arm() {
@@ -61,9 +65,14 @@ void WatchedProcesses::Arm() {
 void WatchedProcesses::Check(ProcessWitness& witness, ThreadGroupAggregator& aggregator,
                              bool all_told) {
   std::vector<Doubt> doubts;
+  std::vector<int32_t> removed;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     doubts.swap(doubts_);
+    removed.swap(removed_);
+  }
+  for (const int32_t pid : removed) {
+    if (!all_told && !set_.Contains(pid)) aggregator.Forget(pid);
   }
   for (Doubt& doubt : doubts) {
     if (!set_.Contains(doubt.pid)) continue;

@@ -33,7 +33,7 @@ class WatchedProcesses {
   void Arm();
 
   // Looks at watches that the stream may not tell: made before it was armed, or of processes that
-  // were dying. `all_told`: the stream tells the ends of others, too.
+  // were dying; and drops what was removed. `all_told`: the stream tells the ends of others, too.
   void Check(ProcessWitness& witness, ThreadGroupAggregator& aggregator, bool all_told);
 
   // Looks at all watches, because events were lost; `told_ns`: all exits before were seen. Returns
@@ -55,8 +55,9 @@ class WatchedProcesses {
   WatchSet set_;
   KernelClock owner_clock_;
   std::mutex mutex_;
-  std::vector<Doubt> doubts_;  // guarded by mutex_
-  bool armed_ = false;         // guarded by mutex_
+  std::vector<Doubt> doubts_;     // guarded by mutex_
+  std::vector<int32_t> removed_;  // guarded by mutex_
+  bool armed_ = false;            // guarded by mutex_
 };
 
 }  // namespace exitwatch

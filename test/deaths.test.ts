@@ -41,6 +41,14 @@ function exitTime(event: ExitEvent): { earliestNs: number; latestNs: number } {
   return { earliestNs: told - event.uncertaintyMs * 1e6 - slackNs, latestNs: told + slackNs };
 }
 
+/** The events of this very process: its pid was another's before, and is by now. */
+function eventsOf(death: Death, log: EventLog): ExitEvent[] {
+  return log.of(death.pid).filter((event) => {
+    const { earliestNs, latestNs } = exitTime(event);
+    return latestNs >= death.spawnedNs && earliestNs <= death.deadNs + LATE_STAMP_NS;
+  });
+}
+
 /** What an event says, beside what waitpid said. */
 function describeDeath(death: Death, events: readonly ExitEvent[]) {
   const [event] = events;
@@ -85,17 +93,18 @@ describe.each(['all', 'watched'] as const)('scope %s', (scope) => {
       for (let round = 0; round < ROUNDS; round++) {
         const dying = await DyingProcesses.spawn(DEATH_NAMES, reap);
         if (scope === 'watched') for (const pid of dying.pids) monitor.watch(pid);
-        all.push(...(await dying.die()));
-        await log.untilAllOf(dying.pids);
+        const deaths = await dying.die();
+        all.push(...deaths);
+        await log.until(() => deaths.every((death) => eventsOf(death, log).length > 0));
       }
       // Whatever false or second event there is has had time: its process's exit is on record.
       const last = await DyingProcesses.spawn(['exit-0'], 'now');
       if (scope === 'watched') monitor.watch(last.pids[0] ?? 0);
-      await last.die();
-      await log.untilAllOf(last.pids);
+      const deaths = await last.die();
+      await log.until(() => deaths.every((death) => eventsOf(death, log).length > 0));
 
       for (const death of all) {
-        expect(describeDeath(death, log.of(death.pid))).toMatchObject(expectedOf(death));
+        expect(describeDeath(death, eventsOf(death, log))).toMatchObject(expectedOf(death));
       }
       expect(log.gaps).toEqual([]);
     },

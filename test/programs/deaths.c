@@ -2,7 +2,7 @@
 //
 //   deaths [--hold] [--reap now|late|ignore] DEATH...
 //
-// Forks one child per DEATH, side by side. Prints `spawned PID DEATH` for each; with --hold they
+// Forks one child per DEATH, side by side. Prints `spawned PID DEATH NS` for each; with --hold they
 // live until a line comes on stdin. Then `reaped PID STATUS ALIVE_NS REAPED_NS` for each: the wait
 // status, and on CLOCK_MONOTONIC when its last thread was still alive and when its death was known
 // here. With `late` the children stay zombies for 30 ms; with `ignore` nobody waits for them,
@@ -263,6 +263,7 @@ int main(int argc, char** argv) {
     child->alive_ns = &shared[i];
     strcpy(child->folder, "/tmp/exitwatch-deaths-XXXXXX");
     if (mkdtemp(child->folder) == NULL) return 2;
+    const uint64_t spawned_ns = now_ns();
     child->pid = fork();
     if (child->pid == 0) {
       alive_ns = child->alive_ns;
@@ -275,7 +276,7 @@ int main(int argc, char** argv) {
       die(argv[first + i]);
       idle(NULL);
     }
-    printf("spawned %d %s\n", child->pid, argv[first + i]);
+    printf("spawned %d %s %lu\n", child->pid, argv[first + i], (unsigned long)spawned_ns);
   }
   char line[16];
   if (hold && fgets(line, sizeof(line), stdin) == NULL) return 2;

@@ -37,6 +37,8 @@ export interface Death {
   pid: number;
   /** What waitpid returned; -1 where nobody waited. */
   status: number;
+  /** CLOCK_MONOTONIC: it did not exist yet. */
+  spawnedNs: number;
   /** CLOCK_MONOTONIC: its last thread lived then. */
   aliveNs: number;
   /** CLOCK_MONOTONIC: its death was known then. */
@@ -48,7 +50,7 @@ export type Reap = 'now' | 'late' | 'ignore';
 /** Children that wait to die, each in its own way. */
 export class DyingProcesses {
   readonly #process: LineProcess;
-  readonly #names = new Map<number, DeathName>();
+  readonly #spawned = new Map<number, { name: DeathName; spawnedNs: number }>();
 
   private constructor(names: readonly DeathName[], reap: Reap) {
     this.#process = new LineProcess(program('deaths'), ['--hold', '--reap', reap, ...names]);
@@ -57,14 +59,14 @@ export class DyingProcesses {
   static async spawn(names: readonly DeathName[], reap: Reap): Promise<DyingProcesses> {
     const dying = new DyingProcesses(names, reap);
     for (const name of names) {
-      const pid = Number((await dying.#process.line())?.split(' ')[1]);
-      dying.#names.set(pid, name);
+      const [, pid, , spawnedNs] = ((await dying.#process.line()) ?? '').split(' ').map(Number);
+      dying.#spawned.set(pid ?? 0, { name, spawnedNs: spawnedNs ?? 0 });
     }
     return dying;
   }
 
   get pids(): number[] {
-    return [...this.#names.keys()];
+    return [...this.#spawned.keys()];
   }
 
   /** Lets them go; resolves when all are dead. */
@@ -72,10 +74,10 @@ export class DyingProcesses {
     this.#process.child.stdin.write('die\n');
     const deaths = (await this.#process.rest()).map((line) => {
       const [, pid, status, aliveNs, deadNs] = line.split(' ').map(Number);
-      const name = this.#names.get(pid ?? 0);
-      if (name === undefined) throw new Error(`not one of ours: ${line}`);
+      const spawned = this.#spawned.get(pid ?? 0);
+      if (spawned === undefined) throw new Error(`not one of ours: ${line}`);
       return {
-        name,
+        ...spawned,
         pid: pid ?? 0,
         status: status ?? -1,
         aliveNs: aliveNs ?? 0,

@@ -52,14 +52,21 @@ export type ExitEvent = {
   /** To the clock tick, 10 ms. */
   startedAt: Date | null;
   exitedAt: Date;
-  /** CLOCK_MONOTONIC of the host in nanoseconds, by the kernel's own stamp; `null` where it gave
-   * none for the end of the whole process. */
+  /**
+   * CLOCK_MONOTONIC of the host in nanoseconds: the kernel's stamp of the last exit that it told of
+   * this process; `null` where the process went on after that, and a pidfd told its end.
+   */
   exitedNs: number | null;
-  /** How much earlier it may have ended than `exitedAt` says (ms); more when the clock was set. */
+  /**
+   * How far `exitedAt` may be off, either way, in ms. 0 where the kernel told the end itself; what
+   * the reading took, where another thread may have ended later with 0; more when the clock was set.
+   */
   uncertaintyMs: number;
   source: 'connector';
-  /** No gap overlapped the time for which it was observed: since the latest of its start,
-   * `watch()` and `start()`. */
+  /**
+   * No gap of the monitor overlapped the time for which it was observed: since the latest of its
+   * start, `watch()` and `start()`. A gap of a loop that was too slow does not count.
+   */
   lossless: boolean;
 } & Outcome;
 
@@ -68,7 +75,7 @@ export type Gap = {
   event: 'gap';
   from: Date;
   to: Date;
-  /** Messages that were lost; by `'receive-buffer'` this counts the exits of threads, too. */
+  /** Messages that were lost; by `'receive-buffer'` this counts exits of threads and execs, too. */
   lost: number;
   /** `'receive-buffer'`: the kernel's was full; `'queue-limit'`: ours was. */
   reason: 'receive-buffer' | 'queue-limit';

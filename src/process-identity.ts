@@ -107,6 +107,7 @@ export function isSameProcess(a: ProcessIdentity, b: ProcessIdentity): boolean {
  */
 export function identify(pid: number): ProcessIdentity | null {
   const found = lookUp(pid);
+  if (found === 'none') checkAgainstPidMax(pid);
   return typeof found === 'string' ? null : found;
 }
 
@@ -120,10 +121,7 @@ export function lookUp(pid: number): ProcessIdentity | 'none' | 'kernel-thread' 
   } catch (error) {
     throw translateFailure(error);
   }
-  if (found === undefined) {
-    checkAgainstPidMax(pid);
-    return 'none';
-  }
+  if (found === undefined) return 'none';
   if (found.isKernelThread) return 'kernel-thread';
   const boot = bootId();
   const known = {
@@ -140,8 +138,8 @@ export function lookUp(pid: number): ProcessIdentity | 'none' | 'kernel-thread' 
   };
 }
 
-/** The limit can be lowered while processes above it live: only absent ones are compared. */
-function checkAgainstPidMax(pid: number): void {
+/** The limit can be lowered while processes above it live: for absent ones only. @internal */
+export function checkAgainstPidMax(pid: number): void {
   const pidMax = Number(readFileSync('/proc/sys/kernel/pid_max', 'latin1'));
   if (pid <= pidMax) return;
   throw new ExitwatchError(

@@ -12,6 +12,7 @@ namespace exitwatch {
 //  - subscription answers, and datagrams too short to be the kernel's (user space counts them);
 //  - the exit of a process's first thread, and of any thread with a code other than 0: a group's
 //    status may be known to a non-leader thread only;
+//  - execs: one by another thread ends the first one, but not the process;
 //  - announcements of core dumps, which say whose exit will carry the core flag;
 //  - births of kernel threads, so that their exits can be left out;
 //  - every thread exit of `own_tgid`, by which the reader proves that events arrive.

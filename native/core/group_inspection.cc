@@ -66,6 +66,10 @@ GroupState InspectGroup(ProcessWitness& witness, ThreadGroup& group) {
   if (life == Life::kUnknown) return GroupState::kUnknown;
   if (life == Life::kGone) return GroupState::kDead;
 
+  // Whoever has the pid with another inode is another process.
+  const uint64_t inode = witness.Inode(handle.Get());
+  if (group.expected_inode != 0 && inode != group.expected_inode) return GroupState::kDead;
+
   ProcStat stat;
   bool has_stat = ReadStatOf(witness, handle.Get(), group.pid, &stat);
   if (has_stat && life == Life::kAlive) {
@@ -81,15 +85,16 @@ GroupState InspectGroup(ProcessWitness& witness, ThreadGroup& group) {
   // Where /proc hides the process (hidepid), only the handle can tell its end.
   if (!has_stat && witness.Look(handle.Get()) != Life::kAlive) return GroupState::kDead;
   if (!has_stat || stat.IsZombie()) {
-    group.inode = witness.Inode(handle.Get());
+    group.inode = inode;
     group.handle = handle.Release();
     return GroupState::kLeaderGone;
   }
-  // An exec ends the first thread with 0. A new process that was given the pid within the same
-  // clock tick looks alike, but for that.
-  const bool is_stranger =
-      group.leader_code != 0 && stat.start_ticks == witness.TickOf(group.leader_ns);
-  return is_stranger ? GroupState::kDead : GroupState::kExeced;
+  // There is a first thread again: another one has called exec, which ends the first one with 0. A
+  // new process that was given the pid within the same clock tick looks alike.
+  const bool is_certain =
+      group.expected_inode != 0 || stat.start_ticks < witness.TickOf(group.leader_ns);
+  if (is_certain) return GroupState::kExeced;
+  return group.leader_code == 0 ? GroupState::kExecedOrReused : GroupState::kDead;
 }
 
 bool IsGroupAlive(ProcessWitness& witness, const ThreadGroup& group) {

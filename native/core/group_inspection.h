@@ -8,10 +8,11 @@ namespace exitwatch {
 
 // What has become of a process whose first thread has ended.
 enum class GroupState {
-  kDead,        // every thread has ended; the pid may be another process's already
-  kLeaderGone,  // others live
-  kExeced,      // another thread has called exec, and is the first one now
-  kUnknown,     // could not be asked; to be tried again
+  kDead,            // every thread has ended; the pid may be another process's already
+  kLeaderGone,      // others live
+  kExeced,          // another thread has called exec, and is the first one now
+  kExecedOrReused,  // or a new process was given the pid within the same clock tick
+  kUnknown,         // could not be asked; to be tried again
 };
 
 // Asks a witness about a group whose leader's exit event came, and notes in the group what it sees

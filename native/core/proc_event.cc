@@ -48,6 +48,7 @@ bool ParseProcEvent(const uint8_t* datagram, size_t size, ProcEvent* event) {
       event->pid = Load<int32_t>(datagram, wire::kForkChildPid);
       event->tgid = Load<int32_t>(datagram, wire::kForkChildTgid);
       return ThreadCanBe(*event);
+    case kProcEventExec:
     case kProcEventCoredump:
       if (end < wire::kExitTgid + 4) return false;
       event->pid = Load<int32_t>(datagram, wire::kExitPid);

@@ -33,6 +33,7 @@ constexpr uint32_t kDatagramBytes = 76;
 // enum proc_cn_event of <linux/cn_proc.h>, as far as it is used here.
 constexpr uint32_t kProcEventNone = 0;  // the answer to a subscription (ACK)
 constexpr uint32_t kProcEventFork = 0x00000001;
+constexpr uint32_t kProcEventExec = 0x00000002;
 constexpr uint32_t kProcEventCoredump = 0x40000000;
 constexpr uint32_t kProcEventExit = 0x80000000;
 

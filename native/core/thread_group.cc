@@ -34,11 +34,6 @@ bool IsCoreSignal(int32_t signal) {
 }
 
 void ThreadGroup::AddLeaderExit(const ProcEvent& event) {
-  if (leader_known) {
-    // A second leader means that another thread called exec in between and took the leader's place:
-    // what ended before belongs to the program before.
-    if (thread_ns <= leader_ns) thread_code = 0;
-  }
   leader_known = true;
   leader_code = event.exit_code & ~kCoreFlag;
   leader_ns = event.timestamp_ns;

@@ -24,6 +24,14 @@ struct ThreadGroup {
     kDead,        // confirmed dead; late events may still tell the status
   };
 
+  // Why it is looked at.
+  enum class Cause {
+    kStream,   // an event told of it
+    kFound,    // it was found when the monitor began
+    kWatched,  // it was dying when somebody began to watch it: the stream tells its end, too
+    kLost,     // its exit may be among events that were lost
+  };
+
   explicit ThreadGroup(int32_t group_pid) : pid(group_pid) {}
 
   void AddLeaderExit(const ProcEvent& event);
@@ -70,8 +78,11 @@ struct ThreadGroup {
   bool has_stat = false;  // stat was read of this very process
   ProcStat stat;
   std::optional<uint32_t> uid;
-  bool late = false;   // it was found dead when somebody began to watch it
-  bool lost = false;   // its exit was not among the events, because some were lost
+  // The pidfs inode that it must have, by what was known of it before; 0 where nothing was.
+  uint64_t expected_inode = 0;
+  bool seen_alive = false;  // with a first thread, after the exit of one: an exec is under way
+  bool orphan = false;      // stage kCollecting, and the process is gone
+  Cause cause = Cause::kStream;
   uint64_t inode = 0;  // of its pidfd; 0 where not known
 };
 

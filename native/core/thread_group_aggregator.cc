@@ -12,10 +12,6 @@ namespace {
 
 constexpr uint64_t kMillisecond = 1'000'000;
 
-// Two exits of a first thread within this time are one process that called exec from another
-// thread: no kernel hands a pid out again so soon by itself.
-constexpr uint64_t kExecPairNs = 250 * kMillisecond;
-
 // A thread announces its core dump and ends with the group: its exit event cannot be far.
 constexpr uint64_t kDumperNs = 100 * kMillisecond;
 
@@ -23,8 +19,10 @@ constexpr uint64_t kDumperNs = 100 * kMillisecond;
 // slices where the thread was preempted in between, as it likes to be: its parent was just woken.
 constexpr uint64_t kLateEventNs = 20 * kMillisecond;
 
-// Nobody can exec, run a program and be dead again within this time.
-constexpr uint64_t kPromptNs = kMillisecond / 5;
+// How long an exec may take between the end of the first thread and its announcement, before a
+// process that has a first thread is taken for a new one, which was given the pid within the same
+// clock tick.
+constexpr uint64_t kExecNs = 2000 * kMillisecond;
 
 // How long a process that was found dead may take to be reaped, where only that tells its status.
 constexpr uint64_t kReapNs = 1000 * kMillisecond;
@@ -37,8 +35,9 @@ constexpr uint64_t kRetryNs = 10 * kMillisecond;
 
 }  // namespace
 
-ThreadGroupAggregator::ThreadGroupAggregator(ProcessWitness& witness, OnEnd on_end)
-    : witness_(witness), on_end_(std::move(on_end)) {}
+ThreadGroupAggregator::ThreadGroupAggregator(ProcessWitness& witness, OnEnd on_end,
+                                             ExpectedInode expected_inode)
+    : witness_(witness), on_end_(std::move(on_end)), expected_inode_(std::move(expected_inode)) {}
 
 ThreadGroupAggregator::~ThreadGroupAggregator() {
   for (auto& [pid, group] : groups_) witness_.Close(group.handle);
@@ -61,26 +60,23 @@ void ThreadGroupAggregator::OnExit(const ProcEvent& event) {
   }
 
   if (found != groups_.end() && found->second.leader_known) {
-    // Two lives of one pid, unless the first exit was an exec's doing.
+    // No exec came in between: this is another process's exit. Unless the exec was lost, or was
+    // under way and failed where it could not turn back, which kills.
     ThreadGroup& before = found->second;
-    const bool may_be_exec =
-        before.leader_code == 0 && event.timestamp_ns < before.leader_ns + kExecPairNs;
-    const bool same_life = before.handle != ProcessWitness::kNoHandle ||
-                           (may_be_exec && (before.stage != ThreadGroup::Stage::kDead ||
-                                            event.timestamp_ns <= before.confirmed_ns));
-    if (!same_life) {
+    const bool exec_failed = before.seen_alive && (event.exit_code & 0x7f) != 0;
+    if (before.handle == ProcessWitness::kNoHandle && !exec_failed) {
       if (before.stage != ThreadGroup::Stage::kDead) MarkDead(before, before.last_event_ns);
       End(before);
       found = groups_.end();
     }
   }
-  if (found == groups_.end()) {
-    if (IsLateExit(event)) return;
-    found = groups_.try_emplace(event.tgid, event.tgid).first;
-  }
+  if (found == groups_.end()) found = groups_.try_emplace(event.tgid, event.tgid).first;
 
   ThreadGroup& group = found->second;
   group.AddLeaderExit(event);
+  if (group.expected_inode == 0 && expected_inode_) {
+    group.expected_inode = expected_inode_(event.tgid, event.timestamp_ns);
+  }
   if (group.stage == ThreadGroup::Stage::kDead) return;
   if (!group.released) {
     if (group.stage == ThreadGroup::Stage::kCollecting) {
@@ -96,6 +92,17 @@ void ThreadGroupAggregator::OnExit(const ProcEvent& event) {
   }
   MarkDead(group, event.timestamp_ns);
   if (group.dumpers.empty()) End(group);
+}
+
+void ThreadGroupAggregator::OnExec(const ProcEvent& event) {
+  // Whatever ended before was the program before: the process has a first thread, and will tell its
+  // end by it.
+  const auto found = groups_.find(event.tgid);
+  if (found == groups_.end()) return;
+  const ThreadGroup& group = found->second;
+  if (group.cause != ThreadGroup::Cause::kLost && group.leader_ns <= event.timestamp_ns) {
+    Erase(event.tgid);
+  }
 }
 
 void ThreadGroupAggregator::OnCoredump(const ProcEvent& event) {
@@ -129,6 +136,14 @@ void ThreadGroupAggregator::Confirm(ThreadGroup& group) {
     case GroupState::kExeced:
       Erase(group.pid);
       break;
+    case GroupState::kExecedOrReused:
+      group.seen_alive = true;
+      if (witness_.Now() > group.leader_ns + kExecNs) {
+        MarkDead(group, witness_.Now());
+      } else {
+        group.settle_ns = witness_.Now() + kRetryNs;
+      }
+      break;
     case GroupState::kUnknown:
       group.settle_ns = witness_.Now() + kRetryNs;
       break;
@@ -160,21 +175,22 @@ void ThreadGroupAggregator::OnHandleReady(int32_t pid, uint64_t alive_since_ns) 
 
   ReadDeadGroup(witness_, group, life);
   if (group.group_status) {
-    group.settle_ns = now_ns;
+    // Where its own exit was not seen, it may be on its way, and would be told as another.
+    group.settle_ns = group.leader_known ? now_ns : now_ns + kLateEventNs;
   } else if (life == ProcessWitness::Life::kGone) {
     group.settle_ns = std::min(group.settle_ns, now_ns + kLateEventNs);
   }
 }
 
 void ThreadGroupAggregator::Adopt(int32_t pid, ProcessWitness::Handle handle, uint64_t alive_ns,
-                                  bool late) {
+                                  ThreadGroup::Cause cause) {
   ThreadGroup& group = Group(pid);
   if (group.handle != ProcessWitness::kNoHandle || group.stage == ThreadGroup::Stage::kDead) {
     witness_.Close(handle);
     return;
   }
   group.stage = ThreadGroup::Stage::kHeld;
-  group.late = late;
+  group.cause = cause;
   group.handle = handle;
   group.inode = witness_.Inode(handle);
   group.alive_ns = alive_ns;
@@ -186,7 +202,7 @@ void ThreadGroupAggregator::Presume(int32_t pid, uint64_t alive_ns) {
   ThreadGroup& group = Group(pid);
   if (group.stage != ThreadGroup::Stage::kCollecting) return;
   group.stage = ThreadGroup::Stage::kDead;
-  group.lost = true;
+  group.cause = ThreadGroup::Cause::kLost;
   group.alive_ns = alive_ns;
   group.confirmed_ns = witness_.Now();
   group.settle_ns = group.confirmed_ns + kLateEventNs;
@@ -197,6 +213,7 @@ void ThreadGroupAggregator::Presume(int32_t pid, uint64_t alive_ns) {
 // or while the exit of its first thread can still be on its way.
 void ThreadGroupAggregator::Validate(ThreadGroup& group) {
   if (IsGroupAlive(witness_, group)) return;
+  group.orphan = true;
   group.settle_ns = witness_.Now() + kOrphanNs;
   orphans_.push_back(group.pid);
 }
@@ -225,11 +242,6 @@ void ThreadGroupAggregator::Settle(uint64_t stream_ns) {
     }
   }
 
-  told_.erase(told_.begin(),
-              std::find_if(told_.begin(), told_.end(), [stream_ns](const Told& told) {
-                return told.until_ns + kOrphanNs > stream_ns;
-              }));
-
   for (const int32_t pid : std::exchange(unvalidated_, {})) {
     const auto found = groups_.find(pid);
     if (found == groups_.end() || found->second.stage != ThreadGroup::Stage::kCollecting) continue;
@@ -239,7 +251,8 @@ void ThreadGroupAggregator::Settle(uint64_t stream_ns) {
                                 [this, stream_ns](int32_t pid) {
                                   const auto found = groups_.find(pid);
                                   if (found == groups_.end() ||
-                                      found->second.stage != ThreadGroup::Stage::kCollecting) {
+                                      found->second.stage != ThreadGroup::Stage::kCollecting ||
+                                      !found->second.orphan) {
                                     return true;
                                   }
                                   if (stream_ns < found->second.settle_ns) return false;
@@ -307,22 +320,8 @@ void ThreadGroupAggregator::End(ThreadGroup& group) {
     group.uncertainty_ns =
         last_seen ? 0 : group.confirmed_ns - std::min(group.confirmed_ns, group.last_event_ns);
   }
-  group.late = group.late && !group.leader_known;
   on_end_(group);
-  // A handle or /proc may have told the end before the first thread's last exit event came: there
-  // is one more of them after an exec by another thread.
-  const bool may_have_execed = group.handle != ProcessWitness::kNoHandle || group.leader_code == 0;
-  if (group.group_status && may_have_execed && !group.late &&
-      group.confirmed_ns > group.leader_ns + kPromptNs) {
-    told_.push_back({group.pid, group.confirmed_ns + kLateEventNs});
-  }
   Erase(group.pid);
-}
-
-bool ThreadGroupAggregator::IsLateExit(const ProcEvent& event) const {
-  return std::any_of(told_.begin(), told_.end(), [&](const Told& told) {
-    return told.pid == event.tgid && event.timestamp_ns <= told.until_ns;
-  });
 }
 
 void ThreadGroupAggregator::Erase(int32_t pid) {

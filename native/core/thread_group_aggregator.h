@@ -23,12 +23,16 @@ class ThreadGroupAggregator {
  public:
   using OnEnd = std::function<void(const ThreadGroup&)>;
 
-  ThreadGroupAggregator(ProcessWitness& witness, OnEnd on_end);
+  // The pidfs inode of the process that had this pid at this time; 0 where nobody knows.
+  using ExpectedInode = std::function<uint64_t(int32_t pid, uint64_t time_ns)>;
+
+  ThreadGroupAggregator(ProcessWitness& witness, OnEnd on_end, ExpectedInode expected_inode = {});
   ~ThreadGroupAggregator();
   ThreadGroupAggregator(const ThreadGroupAggregator&) = delete;
   ThreadGroupAggregator& operator=(const ThreadGroupAggregator&) = delete;
 
   void OnExit(const ProcEvent& event);
+  void OnExec(const ProcEvent& event);
   void OnCoredump(const ProcEvent& event);
 
   // A held handle woke the reader. `alive_since_ns`: when it was certain not to be ready.
@@ -36,8 +40,8 @@ class ThreadGroupAggregator {
 
   // Takes over a handle of a process whose first thread has ended already, or that may be dead: its
   // leader's exit event was never seen. `alive_ns`: when the process was last known to live.
-  // `late`: its end is, or will be, told by the stream as well.
-  void Adopt(int32_t pid, ProcessWitness::Handle handle, uint64_t alive_ns, bool late);
+  void Adopt(int32_t pid, ProcessWitness::Handle handle, uint64_t alive_ns,
+             ThreadGroup::Cause cause);
 
   // A process is gone, and no event said so: its end is told with what is known, unless events that
   // are still to be read say more. `alive_ns` as above.
@@ -67,23 +71,16 @@ class ThreadGroupAggregator {
   void Validate(ThreadGroup& group);
   static uint64_t Deadline(const ThreadGroup& group);
   void End(ThreadGroup& group);
-  bool IsLateExit(const ProcEvent& event) const;
   void Erase(int32_t pid);
-
-  // A process whose end was told without its last event.
-  struct Told {
-    int32_t pid;
-    uint64_t until_ns;  // exits that are stamped later are another process's
-  };
 
   ProcessWitness& witness_;
   OnEnd on_end_;
+  ExpectedInode expected_inode_;
   std::unordered_map<int32_t, ThreadGroup> groups_;
   std::vector<int32_t> unconfirmed_;  // stage kLeaderGone
   std::vector<int32_t> unvalidated_;  // stage kCollecting, made since the last Settle()
   std::vector<int32_t> polled_;       // stage kHeld, where the kernel could not be asked to wake us
   std::vector<int32_t> dead_;         // stage kDead
-  std::vector<Told> told_;            // oldest first
   std::vector<int32_t> orphans_;      // stage kCollecting, of processes that are gone
 };
 

@@ -32,23 +32,31 @@ std::vector<Watch> WatchSet::List() {
   return list;
 }
 
-std::optional<Watch> WatchSet::Take(int32_t pid, uint64_t inode, uint64_t end_tick) {
+std::optional<Watch> WatchSet::Take(int32_t pid, uint64_t inode, uint64_t end_ns) {
   const std::lock_guard<std::mutex> lock(mutex_);
   const auto [begin, end] = watches_.equal_range(pid);
   auto best = end;
   for (auto entry = begin; entry != end; ++entry) {
-    const ProcessEntry& process = entry->second.process;
-    if (inode != 0 && process.inode != 0) {
-      if (process.inode != inode) continue;
-    } else if (process.start_ticks > end_tick) {
-      continue;
-    }
-    if (best == end || entry->second.since_ns < best->second.since_ns) best = entry;
+    const Watch& watch = entry->second;
+    const bool knows_inode = inode != 0 && watch.process.inode != 0;
+    if (knows_inode ? watch.process.inode != inode : watch.since_ns > end_ns) continue;
+    if (best == end || watch.since_ns < best->second.since_ns) best = entry;
   }
   if (best == end) return {};
   const Watch watch = best->second;
   watches_.erase(best);
   return watch;
+}
+
+uint64_t WatchSet::InodeAt(int32_t pid, uint64_t time_ns) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto [begin, end] = watches_.equal_range(pid);
+  auto best = end;
+  for (auto entry = begin; entry != end; ++entry) {
+    if (entry->second.since_ns > time_ns) continue;
+    if (best == end || entry->second.since_ns < best->second.since_ns) best = entry;
+  }
+  return best == end ? 0 : best->second.process.inode;
 }
 
 }  // namespace exitwatch

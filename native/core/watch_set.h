@@ -26,9 +26,12 @@ class WatchSet {
   void Remove(int32_t pid, uint64_t start_ticks, uint64_t inode);
   std::vector<Watch> List();
 
-  // Removes the watch of the process that ended at `end_tick`: with this inode, where that is known
-  // (not 0), otherwise the first that started before.
-  std::optional<Watch> Take(int32_t pid, uint64_t inode, uint64_t end_tick);
+  // Removes the watch of the process that ended then: with this inode, where that is known (not 0),
+  // otherwise the first one; but none that was made when the process had ended already.
+  std::optional<Watch> Take(int32_t pid, uint64_t inode, uint64_t end_ns);
+
+  // The inode of the watched process that had this pid at this time; 0 where that is not known.
+  uint64_t InodeAt(int32_t pid, uint64_t time_ns);
 
  private:
   std::mutex mutex_;

@@ -112,7 +112,7 @@ SystemError ConnectorSocket::Subscribe(const Options& options) {
   // Linux 6.6 takes a mask of events with it, and does not offer us the others any more; before, it
   // ignores the longer message. Neither answers to it.
   const uint32_t masked[] = {PROC_CN_MCAST_LISTEN,
-                             kProcEventExit | kProcEventCoredump | kProcEventFork};
+                             kProcEventExit | kProcEventExec | kProcEventCoredump | kProcEventFork};
   return Send(masked, 2, cookie + 1);
 }
 

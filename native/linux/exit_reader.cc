@@ -24,9 +24,16 @@ constexpr uint64_t kSignalTag = 2ull << 32;
 
 constexpr uint64_t kMillisecond = 1'000'000;
 constexpr int kCanaryMs = 1000;
+constexpr uint64_t kNever = std::numeric_limits<uint64_t>::max();
 
 // Messages to read before looking at anything else.
 constexpr int kBatch = 1024;
+
+// Held handles to hear of at once.
+constexpr int kReadyAtOnce = 64;
+
+// Watches that could not be looked at after a gap are looked at again.
+constexpr uint64_t kRecheckNs = 100 * kMillisecond;
 
 // Timestamps are taken before queueing, so that across CPUs the stream is a little out of order:
 // 0.3 ms at worst on 6.18.
@@ -85,7 +92,12 @@ void ExitReader::Run() {
 SystemError ExitReader::Arm() {
   own_tgid_ = getpid();
   witness_.emplace(epoll_.Get(), clock_);
-  aggregator_.emplace(*witness_, [this](const ThreadGroup& group) { OnEnd(group); });
+  aggregator_.emplace(
+      *witness_, [this](const ThreadGroup& group) { OnEnd(group); },
+      [this](int32_t pid, uint64_t time_ns) {
+        const uint64_t watched = watched_.set().InodeAt(pid, time_ns);
+        return watched != 0 ? watched : known_.InodeAt(pid, clock_.TickOf(time_ns));
+      });
 
   if (const SystemError error = socket_.Open({options_.receive_buffer_bytes, signal_.Get()})) {
     return error;
@@ -138,18 +150,18 @@ SystemError ExitReader::ProveThatEventsArrive() {
 
 // Sleeps until there is something to do. False where that cannot be known any more.
 bool ExitReader::Wait() {
-  const uint64_t deadline_ns = aggregator_->NextDeadline();
+  const uint64_t deadline_ns = std::min(aggregator_->NextDeadline(), recheck_ns_);
   wait_begin_ns_ = clock_.Now();
   int timeout_ms = -1;
-  if (deadline_ns != std::numeric_limits<uint64_t>::max()) {
+  if (deadline_ns != kNever) {
     timeout_ms = deadline_ns <= wait_begin_ns_
                      ? 0
                      : static_cast<int>((deadline_ns - wait_begin_ns_) / kMillisecond) + 1;
   }
   if (loss_begin_ns_ != 0) timeout_ms = 0;
 
-  epoll_event events[64];
-  int count = epoll_wait(epoll_.Get(), events, 64, timeout_ms);
+  epoll_event events[kReadyAtOnce];
+  int count = epoll_wait(epoll_.Get(), events, kReadyAtOnce, timeout_ms);
   const bool interrupted = count < 0 && errno == EINTR;
   if (count < 0 && !interrupted) {
     Fail({Failure::kSystem, errno, "epoll_wait"});
@@ -160,7 +172,10 @@ bool ExitReader::Wait() {
   const uint64_t previous_wake_ns = std::exchange(wake_ns_, clock_.Now());
   if (interrupted) {
     not_ready_ns_ = wait_begin_ns_;
-    count = epoll_wait(epoll_.Get(), events, 64, 0);
+    count = epoll_wait(epoll_.Get(), events, kReadyAtOnce, 0);
+    more_ready_ = count == kReadyAtOnce;
+  } else if (std::exchange(more_ready_, count == kReadyAtOnce)) {
+    // The rest of what was ready at the last call.
   } else if (wake_ns_ - wait_begin_ns_ < kMillisecond) {
     not_ready_ns_ = previous_wake_ns - kMillisecond;
   } else {
@@ -192,7 +207,8 @@ void ExitReader::Pass() {
   if (loss_begin_ns_ != 0 && (empty || begin_ns > loss_begin_ns_ + kLongestUntoldLossNs)) {
     RepairAfterGap();
   }
-  if (loss_begin_ns_ == 0) no_drops_ns_ = begin_ns;
+  if (begin_ns >= recheck_ns_) RecheckWatches();
+  if (loss_begin_ns_ == 0 && recheck_ns_ == kNever) no_drops_ns_ = begin_ns;
   Flush();
 }
 
@@ -227,12 +243,13 @@ void ExitReader::OnEvent(const ProcEvent& event) {
   }
   if (options_.watched_only && !watched_.set().Contains(event.tgid)) return;
   if (event.what == kProcEventExit) aggregator_->OnExit(event);
+  if (event.what == kProcEventExec) aggregator_->OnExec(event);
   if (event.what == kProcEventCoredump) aggregator_->OnCoredump(event);
 }
 
 void ExitReader::ReadProcesses() {
   known_.ReadAll(*witness_, stopping_, [this](int32_t pid, ProcessWitness::Handle handle) {
-    aggregator_->Adopt(pid, handle, clock_.Now(), false);
+    aggregator_->Adopt(pid, handle, clock_.Now(), ThreadGroup::Cause::kFound);
   });
 }
 
@@ -251,18 +268,25 @@ void ExitReader::RepairAfterGap() {
   gap.from_ns = static_cast<double>(std::exchange(loss_begin_ns_, 0));
   gap.count = drops - std::exchange(drops_, drops);
   aggregator_->ForgetUnconfirmed();
-  gap.status = watched_.CheckAll(*witness_, *aggregator_, no_drops_ns_);
-  if (!options_.watched_only) ReadProcesses();
+  gap.status = RecheckWatches();
   gap_end_ns_ = clock_.Now();
+  if (!options_.watched_only) ReadProcesses();
   gap.time_ns = static_cast<double>(gap_end_ns_);
   gap.clock_ms = static_cast<double>(clock_.realtime_offset_ns()) / 1e6;
   staged_.push_back(gap);
 }
 
+int32_t ExitReader::RecheckWatches() {
+  const WatchedProcesses::Ended ended = watched_.CheckAll(*witness_, *aggregator_, no_drops_ns_);
+  recheck_ns_ = ended.is_complete ? kNever : clock_.Now() + kRecheckNs;
+  return ended.count;
+}
+
 void ExitReader::OnEnd(const ThreadGroup& group) {
   const uint64_t end_tick = clock_.TickOf(group.ended_ns);
   std::optional<ProcessEntry> process = known_.Take(group.pid, end_tick);
-  const std::optional<Watch> watch = watched_.set().Take(group.pid, group.inode, end_tick);
+  const uint64_t inode = group.inode != 0 ? group.inode : group.expected_inode;
+  const std::optional<Watch> watch = watched_.set().Take(group.pid, inode, group.ended_ns);
   if (watch) process = watch->process;
   if (options_.watched_only && !watch) return;
 
@@ -274,8 +298,9 @@ void ExitReader::OnEnd(const ThreadGroup& group) {
 
   const bool is_zombie = group.handle != ProcessWitness::kNoHandle &&
                          witness_->Look(group.handle) == ProcessWitness::Life::kDead;
-  staged_.push_back(
-      MakeExitRecord(group, process, watch, is_zombie, {clock_, armed_ns_, gap_end_ns_, wake_ns_}));
+  const uint64_t unknown_ns = options_.watched_only ? 0 : known_.UnknownSince(group.ended_ns);
+  const ReadingTimes times = {clock_, armed_ns_, unknown_ns, gap_end_ns_, wake_ns_};
+  staged_.push_back(MakeExitRecord(group, process, watch, is_zombie, times));
 }
 
 void ExitReader::Flush() {

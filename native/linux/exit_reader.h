@@ -61,6 +61,7 @@ class ExitReader {
   void OnEvent(const ProcEvent& event);
   void NoticeDrops();
   void RepairAfterGap();
+  int32_t RecheckWatches();
 
   void OnEnd(const ThreadGroup& group);
   void Flush();
@@ -93,11 +94,13 @@ class ExitReader {
   uint64_t wait_begin_ns_ = 0;
   uint64_t wake_ns_ = 0;
   uint64_t not_ready_ns_ = 0;  // held handles that are ready now were not, then
+  bool more_ready_ = false;    // the last wait told as many handles as it can at once
   uint64_t last_event_ns_ = 0;
   uint32_t drops_ = 0;
-  uint64_t no_drops_ns_ = 0;    // until then nothing was dropped that has not been told
-  uint64_t loss_begin_ns_ = 0;  // not 0: a gap that is to be told
-  uint64_t gap_end_ns_ = 0;     // of the latest gap
+  uint64_t no_drops_ns_ = 0;          // until then nothing was dropped that has not been told
+  uint64_t loss_begin_ns_ = 0;        // not 0: a gap that is to be told
+  uint64_t gap_end_ns_ = 0;           // of the latest gap
+  uint64_t recheck_ns_ = UINT64_MAX;  // when to look again at watches that could not be looked at
 
   Thread thread_;  // last: it is joined before anything above goes
 };

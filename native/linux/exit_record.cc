@@ -14,7 +14,7 @@ void SetStatus(const ThreadGroup& group, bool is_zombie, Record& record) {
     record.status = *status;
     record.flags |= Record::kStatusKnown;
     if (group.CoreDumped()) record.flags |= Record::kCoreKnown;
-  } else if (group.lost) {
+  } else if (group.cause == ThreadGroup::Cause::kLost) {
     record.flags |= Record::kLost;
   } else if (is_zombie) {
     record.flags |= Record::kNotReaped;
@@ -63,14 +63,17 @@ Record MakeExitRecord(const ThreadGroup& group, const std::optional<ProcessEntry
   record.parent_pid =
       group.parent_pid == 0 && group.has_stat ? group.stat.parent_pid : group.parent_pid;
   if (watch) record.flags |= Record::kWatched;
-  if (group.late) record.flags |= Record::kTold;
+  if (group.cause == ThreadGroup::Cause::kWatched && !group.leader_known) {
+    record.flags |= Record::kTold;
+  }
   SetStatus(group, is_zombie, record);
   SetTime(group, times, record);
   if (process) SetProcess(*process, times, record);
 
   uint64_t observed_ns = times.armed_ns;
   if (watch) observed_ns = std::max(observed_ns, watch->since_ns);
-  if (process) observed_ns = std::max(observed_ns, times.clock.TimeOfTick(process->start_ticks));
+  observed_ns = std::max(observed_ns,
+                         process ? times.clock.TimeOfTick(process->start_ticks) : times.unknown_ns);
   record.from_ns = static_cast<double>(observed_ns);
   if (times.gap_end_ns <= observed_ns) record.flags |= Record::kLossless;
   return record;

@@ -15,6 +15,7 @@ namespace exitwatch {
 struct ReadingTimes {
   const KernelClock& clock;
   uint64_t armed_ns;    // the stream was complete from here on
+  uint64_t unknown_ns;  // what was not known to live began after this
   uint64_t gap_end_ns;  // but for the time before this; 0 where nothing was lost
   uint64_t wake_ns;     // the reader woke
 };

@@ -12,6 +12,8 @@ namespace exitwatch {
 namespace {
 
 constexpr int64_t kSecond = 1'000'000'000;
+constexpr int64_t kPreemptedNs = 20'000;
+constexpr int kAttempts = 5;
 
 int64_t Read(clockid_t clock) {
   timespec time;
@@ -42,9 +44,16 @@ KernelClock::KernelClock()
 uint64_t KernelClock::Now() const { return Read(CLOCK_MONOTONIC) - namespace_offset_ns_; }
 
 void KernelClock::Sample() {
-  const int64_t monotonic_ns = static_cast<int64_t>(Now());
-  const int64_t realtime_offset_ns = Read(CLOCK_REALTIME) - monotonic_ns;
-  boottime_offset_ns_ = Read(CLOCK_BOOTTIME) - monotonic_ns;
+  // Read between two looks at one clock: whoever is preempted in between tries again.
+  int64_t monotonic_ns = static_cast<int64_t>(Now());
+  int64_t realtime_offset_ns = 0;
+  for (int attempt = 0; attempt < kAttempts; attempt++) {
+    realtime_offset_ns = Read(CLOCK_REALTIME) - monotonic_ns;
+    boottime_offset_ns_ = Read(CLOCK_BOOTTIME) - monotonic_ns;
+    const int64_t after_ns = static_cast<int64_t>(Now());
+    if (after_ns - monotonic_ns < kPreemptedNs) break;
+    monotonic_ns = after_ns;
+  }
   // NTP steers by at most 500 parts in a million (adjtimex(2)).
   const int64_t steered_ns = 1'000'000 + (monotonic_ns - static_cast<int64_t>(sampled_ns_)) / 2000;
   const int64_t moved_ns = std::llabs(realtime_offset_ns - realtime_offset_ns_);

@@ -9,24 +9,40 @@ namespace exitwatch {
 void KnownProcesses::ReadAll(ProcessWitness& witness, const std::atomic<bool>& stop,
                              const OnLeaderGone& on_leader_gone) {
   table_.clear();
-  ForEachProcess([&](int32_t pid) {
+  begin_ns_ = witness.Now();
+  bool is_complete = true;
+  is_complete &= ForEachProcess([&](int32_t pid) {
     ProcessWitness::Handle handle = ProcessWitness::kNoHandle;
     const ProcessWitness::Life life = witness.Open(pid, &handle);
     ProcStat stat;
-    if (life == ProcessWitness::Life::kAlive && witness.ReadStat(pid, &stat)) {
-      const std::optional<uint32_t> uid = witness.ReadUid(pid);
-      const uint64_t inode = witness.Inode(handle);
-      // What was read by number is of this process if it was not reaped meanwhile.
-      if (witness.Look(handle) != ProcessWitness::Life::kGone) {
-        table_.insert_or_assign(pid, ProcessEntry(stat, inode, uid));
-        if (stat.IsLeaderGone()) {
-          on_leader_gone(pid, std::exchange(handle, ProcessWitness::kNoHandle));
-        }
+    const bool has_stat = life == ProcessWitness::Life::kAlive && witness.ReadStat(pid, &stat);
+    const std::optional<uint32_t> uid = has_stat ? witness.ReadUid(pid) : std::nullopt;
+    const bool is_gone = life == ProcessWitness::Life::kGone ||
+                         life == ProcessWitness::Life::kDead ||
+                         (handle != ProcessWitness::kNoHandle &&
+                          witness.Look(handle) == ProcessWitness::Life::kGone);
+    // What was read by number is of this process if it was not reaped meanwhile.
+    if (has_stat && !is_gone) {
+      table_.insert_or_assign(pid, ProcessEntry(stat, witness.Inode(handle), uid));
+      if (stat.IsLeaderGone()) {
+        on_leader_gone(pid, std::exchange(handle, ProcessWitness::kNoHandle));
       }
     }
+    is_complete &= has_stat || is_gone;
     witness.Close(handle);
     return !stop;
   });
+  is_complete_ = is_complete;
+  end_ns_ = witness.Now();
+}
+
+uint64_t KnownProcesses::InodeAt(int32_t pid, uint64_t tick) const {
+  const auto found = table_.find(pid);
+  return found == table_.end() || found->second.start_ticks > tick ? 0 : found->second.inode;
+}
+
+uint64_t KnownProcesses::UnknownSince(uint64_t ended_ns) const {
+  return is_complete_ && ended_ns >= end_ns_ ? begin_ns_ : 0;
 }
 
 // Mostly a kernel thread; or a program that the kernel starts (core handlers, modprobe), which is a

@@ -27,11 +27,21 @@ class KnownProcesses {
   // A child of kthreadd was born.
   void OnFork(const ProcEvent& event);
 
+  // The pidfs inode of the process that had this pid at this tick; 0 where that is not known.
+  uint64_t InodeAt(int32_t pid, uint64_t tick) const;
+
+  // A process that is not known, and ended after ReadAll() was done, began after this; 0 where
+  // ReadAll() did not see all.
+  uint64_t UnknownSince(uint64_t ended_ns) const;
+
   // Forgets, and gives, what is known of the process that ended at `end_tick`.
   std::optional<ProcessEntry> Take(int32_t pid, uint64_t end_tick);
 
  private:
   std::unordered_map<int32_t, ProcessEntry> table_;
+  bool is_complete_ = false;
+  uint64_t begin_ns_ = 0;  // of the last ReadAll()
+  uint64_t end_ns_ = 0;
 };
 
 }  // namespace exitwatch

@@ -43,7 +43,7 @@ WatchedProcesses::Result WatchedProcesses::Add(int32_t pid, uint64_t start_ticks
   const std::lock_guard<std::mutex> lock(mutex_);
   if (!armed_ || is_over || !has_first_thread) {
     const uint64_t alive_ns = is_over ? owner_clock_.TimeOfTick(start_ticks) : now_ns;
-    doubts_.push_back({pid, std::move(pidfd), alive_ns, armed_});
+    doubts_.push_back({pid, start_ticks, actual_inode, std::move(pidfd), alive_ns, armed_});
     if (armed_) wake_();
   }
   return Result::kArmed;
@@ -52,6 +52,12 @@ WatchedProcesses::Result WatchedProcesses::Add(int32_t pid, uint64_t start_ticks
 void WatchedProcesses::Remove(int32_t pid, uint64_t start_ticks, uint64_t inode) {
   set_.Remove(pid, start_ticks, inode);
   const std::lock_guard<std::mutex> lock(mutex_);
+  doubts_.erase(std::remove_if(doubts_.begin(), doubts_.end(),
+                               [&](const Doubt& doubt) {
+                                 return doubt.pid == pid && doubt.start_ticks == start_ticks &&
+                                        (inode == 0 || doubt.inode == inode);
+                               }),
+                doubts_.end());
   if (!armed_) return;
   removed_.push_back(pid);
   wake_();
@@ -81,31 +87,39 @@ void WatchedProcesses::Check(ProcessWitness& witness, ThreadGroupAggregator& agg
         !stat.IsZombie()) {
       continue;
     }
-    aggregator.Adopt(doubt.pid, doubt.pidfd.Release(), doubt.alive_ns, doubt.was_armed && all_told);
+    aggregator.Adopt(
+        doubt.pid, doubt.pidfd.Release(), doubt.alive_ns,
+        doubt.was_armed && all_told ? ThreadGroup::Cause::kWatched : ThreadGroup::Cause::kFound);
   }
 }
 
-int32_t WatchedProcesses::CheckAll(ProcessWitness& witness, ThreadGroupAggregator& aggregator,
-                                   uint64_t told_ns) {
-  int32_t ended = 0;
+WatchedProcesses::Ended WatchedProcesses::CheckAll(ProcessWitness& witness,
+                                                   ThreadGroupAggregator& aggregator,
+                                                   uint64_t told_ns) {
+  Ended ended;
   for (const Watch& watch : set_.List()) {
     if (aggregator.IsEnding(watch.pid)) continue;
     const uint64_t alive_ns = std::max(watch.since_ns, told_ns);
     ProcessWitness::Handle handle = ProcessWitness::kNoHandle;
     const Life life = witness.Open(watch.pid, &handle);
-    if (life == Life::kUnknown) continue;
     ProcStat stat;
-    const bool is_same = life != Life::kGone && witness.ReadStat(watch.pid, &stat) &&
-                         stat.start_ticks == watch.process.start_ticks &&
-                         witness.Inode(handle) == watch.process.inode &&
-                         witness.Look(handle) != Life::kGone;
-    if (!is_same) {
-      ended++;
+    const bool has_stat = handle != ProcessWitness::kNoHandle &&
+                          witness.ReadStat(watch.pid, &stat) && witness.Look(handle) != Life::kGone;
+    const uint64_t inode = handle == ProcessWitness::kNoHandle ? 0 : witness.Inode(handle);
+    // Only what was seen counts: gone, or another process by its inode or its start.
+    const bool is_other = inode != 0 && watch.process.inode != 0
+                              ? inode != watch.process.inode
+                              : has_stat && stat.start_ticks != watch.process.start_ticks;
+    if (life == Life::kGone || is_other) {
+      ended.count++;
       aggregator.Presume(watch.pid, alive_ns);
-    } else if (stat.IsZombie()) {
-      if (!stat.IsLeaderGone()) ended++;
+    } else if (IsOver(life) || (has_stat && stat.IsZombie()) || (!has_stat && inode != 0)) {
+      // Dead, or without its first thread, or hidden: its handle tells the rest.
+      if (IsOver(life)) ended.count++;
       aggregator.Adopt(watch.pid, std::exchange(handle, ProcessWitness::kNoHandle), alive_ns,
-                       false);
+                       ThreadGroup::Cause::kLost);
+    } else if (!has_stat) {
+      ended.is_complete = false;
     }
     witness.Close(handle);
   }

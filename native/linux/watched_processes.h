@@ -36,9 +36,13 @@ class WatchedProcesses {
   // were dying; and drops what was removed. `all_told`: the stream tells the ends of others, too.
   void Check(ProcessWitness& witness, ThreadGroupAggregator& aggregator, bool all_told);
 
-  // Looks at all watches, because events were lost; `told_ns`: all exits before were seen. Returns
-  // how many had ended.
-  int32_t CheckAll(ProcessWitness& witness, ThreadGroupAggregator& aggregator, uint64_t told_ns);
+  struct Ended {
+    int32_t count = 0;
+    bool is_complete = true;  // otherwise some could not be looked at, and have to be again
+  };
+
+  // Looks at all watches, because events were lost; `told_ns`: all exits before were seen.
+  Ended CheckAll(ProcessWitness& witness, ThreadGroupAggregator& aggregator, uint64_t told_ns);
 
   // Closes what waits for a check.
   void Clear();
@@ -46,6 +50,8 @@ class WatchedProcesses {
  private:
   struct Doubt {
     int32_t pid;
+    uint64_t start_ticks;
+    uint64_t inode;
     UniqueFd pidfd;
     uint64_t alive_ns;
     bool was_armed;

@@ -50,9 +50,18 @@ function version(): string {
   return (JSON.parse(manifest) as { version: string }).version;
 }
 
+// A reader who goes away ends us without a word; a disk that is full does not.
+let outputError: NodeJS.ErrnoException | undefined;
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code === 'EPIPE') return;
+  outputError ??= error;
+  process.exitCode = EXIT_FAILED;
+});
+
 main(process.argv.slice(2)).then(
   (code) => {
-    process.exitCode = code;
+    process.exitCode = outputError === undefined ? code : EXIT_FAILED;
+    if (outputError !== undefined) process.stderr.write(`exitwatch: ${outputError.message}\n`);
   },
   (error: unknown) => {
     const message = error instanceof Error ? error.message : String(error);

@@ -4,6 +4,8 @@ import { basename } from 'node:path';
 import type { ExitEvent } from '../exit-event.js';
 import { identify } from '../process-identity.js';
 
+import { UsageError } from './usage-error.js';
+
 /** The kernel keeps this much of a name. */
 const KERNEL_NAME_BYTES = 15;
 
@@ -44,7 +46,11 @@ function globPattern(glob: string): RegExp {
       return `\\${literal ?? ''}`;
     },
   );
-  return new RegExp(`^${source}$`, 's');
+  try {
+    return new RegExp(`^${source}$`, 's');
+  } catch {
+    throw new UsageError(`--name: ${JSON.stringify(glob)} is no pattern`);
+  }
 }
 
 /** By the id of the process. What cannot be read, of others' processes without privilege, is left. */

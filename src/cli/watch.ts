@@ -17,7 +17,8 @@ Usage: exitwatch watch [OPTION]…
 
   --pid N        only this process (may be repeated); ends when all of them have ended
   --name GLOB    only processes of this name (may be repeated): the kernel's name, of
-                 which it keeps 15 bytes, or the executable's file name
+                 which it keeps 15 bytes, or the executable's file name. Of a process
+                 that began after exitwatch and was reaped at once, no name is known
   --failed       only what did not exit with 0
   --source S     the witness: auto (default) or connector
   --json         one JSON object a line: ready, then exits and gaps
@@ -30,6 +31,9 @@ Different filters narrow each other down. Ends with 0; 127 where there is no pro
 `;
 
 const EXIT_NO_SUCH_PROCESS = 127;
+
+/** What may wait for a reader who has stopped reading: some 60 MB. */
+const QUEUE_LIMIT = 100_000;
 
 interface Settings {
   pids: number[];
@@ -90,7 +94,7 @@ export async function watchCommand(args: readonly string[]): Promise<number> {
     return EXIT_NO_SUCH_PROCESS;
   }
   process.once('SIGINT', end);
-  process.stdout.on('error', end); // whoever reads us has gone: there is nothing more to say
+  process.stdout.on('error', end);
   let timer: NodeJS.Timeout | undefined;
   monitor.once('ready', (ready) => {
     if (settings.forMs !== undefined) timer = setTimeout(end, settings.forMs);
@@ -109,7 +113,7 @@ export async function watchCommand(args: readonly string[]): Promise<number> {
 function openMonitor({ pids, source }: Settings, signal: AbortSignal): ExitMonitor {
   try {
     const scope = pids.length > 0 ? 'watched' : 'all';
-    return new ExitMonitor({ scope, source: source as 'auto', signal });
+    return new ExitMonitor({ scope, source: source as 'auto', queueLimit: QUEUE_LIMIT, signal });
   } catch (error) {
     throw error instanceof ExitwatchError ? new UsageError(error.message) : error;
   }

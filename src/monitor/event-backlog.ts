@@ -22,12 +22,13 @@ export class EventBacklog implements AsyncIterableIterator<MonitorEvent> {
     this.#onDetach = onDetach;
   }
 
-  push(event: MonitorEvent): void {
+  /** `isWatched`: an exit that always fits, since the number of watches bounds it. */
+  push(event: MonitorEvent, isWatched = false): void {
     if (this.#end !== undefined) return;
     const waiting = this.#waiting.shift();
     if (waiting !== undefined) {
       waiting.resolve({ done: false, value: event });
-    } else if (event.event === 'exit' && this.#events.length - this.#taken >= this.#limit) {
+    } else if (event.event === 'exit' && !isWatched && this.#depth() >= this.#limit) {
       this.#drop(event.exitedAt);
     } else {
       this.#flushOverflow();
@@ -63,6 +64,10 @@ export class EventBacklog implements AsyncIterableIterator<MonitorEvent> {
 
   [Symbol.asyncIterator](): this {
     return this;
+  }
+
+  #depth(): number {
+    return this.#events.length - this.#taken;
   }
 
   #take(): MonitorEvent | undefined {

@@ -180,7 +180,8 @@ export class ExitMonitor
   /**
    * Yields exits and gaps from now on; starts the monitor if need be, and ends when it is closed.
    * Leaving the loop leaves the monitor running. Where the loop is too slow, at most `queueLimit`
-   * events wait for it; then there is a gap.
+   * events wait for it, beside the ends of watched processes; then there is a gap, of the loop's
+   * own: `stats()` does not count it.
    */
   [Symbol.asyncIterator](): AsyncIterableIterator<MonitorEvent> {
     const backlog = new EventBacklog(this.#options.queueLimit, (detaching) => {
@@ -210,7 +211,7 @@ export class ExitMonitor
       this.#deliver('ready', ready);
       this.#starting?.resolve(ready);
       this.#starting = undefined;
-      for (const event of this.#known.splice(0)) this.#onExit(event);
+      for (const event of this.#known.splice(0)) this.#onKnown(event);
     },
     exit: (event, isTold) => {
       this.#onExit(event, isTold);
@@ -235,7 +236,7 @@ export class ExitMonitor
     else if (this.#options.scope === 'watched') return; // its watch was closed meanwhile
     if (isTold) return;
     this.#deliver('exit', event);
-    for (const backlog of this.#backlogs) backlog.push(event);
+    for (const backlog of this.#backlogs) backlog.push(event, watches !== undefined);
   }
 
   #tellLater(event: ExitEvent): void {
@@ -244,9 +245,14 @@ export class ExitMonitor
       return;
     }
     process.nextTick(() => {
-      this.#onExit(event);
+      this.#onKnown(event);
       this.#surfaceThrown();
     });
+  }
+
+  /** With scope `'all'` the stream has told everybody, or nobody could be told. */
+  #onKnown(event: ExitEvent): void {
+    this.#onExit(event, this.#options.scope === 'all');
   }
 
   #unwatch(watch: PendingWatch): void {

@@ -10,7 +10,10 @@ export interface ExitMonitorOptions {
   trace?: 'auto' | 'off';
   /** The kernel's buffer for events, by its own count (832 bytes an event on 6.18): 8 MiB. */
   receiveBufferBytes?: number;
-  /** Events held for JavaScript while it is busy, about 100 bytes each: 1,048,576. */
+  /**
+   * Events held for JavaScript while it is busy, about 100 bytes each, and for a loop that is slow,
+   * about 600 bytes each: 1,048,576.
+   */
   queueLimit?: number;
   /** Closes the monitor when aborted. */
   signal?: AbortSignal;

@@ -2,6 +2,7 @@ import { ExitwatchError } from '../errors.js';
 import type { ExitEvent } from '../exit-event.js';
 import {
   bootId,
+  checkAgainstPidMax,
   checkIdentity,
   isSameProcess,
   lookUp,
@@ -14,16 +15,15 @@ export function findTarget(target: number | ProcessIdentity): {
   identity: ProcessIdentity;
   isThere: boolean;
 } {
-  if (typeof target === 'object') {
-    checkIdentity(target);
-    const found = lookUp(target.pid);
-    return typeof found === 'object' && isSameProcess(found, target)
-      ? { identity: found, isThere: true }
-      : { identity: target, isThere: false };
+  if (typeof target === 'object') checkIdentity(target);
+  const pid = typeof target === 'object' ? target.pid : target;
+  const found = lookUp(pid);
+  if (typeof target === 'object' && !(typeof found === 'object' && isSameProcess(found, target))) {
+    return { identity: target, isThere: false };
   }
-  const found = lookUp(target);
-  if (typeof found === 'string') throw noSuchProcess(target, found);
-  if (target === process.pid) {
+  if (found === 'none') checkAgainstPidMax(pid);
+  if (typeof found === 'string') throw noSuchProcess(pid, found);
+  if (pid === process.pid) {
     throw new ExitwatchError('ERR_EXITWATCH_INVALID_PID', 'a process cannot learn of its own end');
   }
   return { identity: found, isThere: true };

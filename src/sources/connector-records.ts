@@ -54,6 +54,8 @@ export class ConnectorRecords {
   readonly #doubles: Float64Array;
   readonly #words: Int32Array;
   readonly #bytes: Buffer;
+  /** Read before anything depends on it: a batch must not fail for want of a descriptor. */
+  readonly #bootId = bootId();
 
   constructor(capacity: number) {
     this.buffer = new ArrayBuffer(capacity * RECORD_BYTES);
@@ -77,7 +79,7 @@ export class ConnectorRecords {
     const uncertaintyMs = this.#double(index, Double.uncertaintyNs) / 1e6;
     return {
       event: 'exit',
-      id: identityId(bootId(), pid, {
+      id: identityId(this.#bootId, pid, {
         inode: inode === 0 ? null : inode,
         startTicks: startKnown ? this.#double(index, Double.startTicks) : null,
         exitedNs: timeNs,

@@ -138,6 +138,7 @@ class FakeWitness : public ProcessWitness {
     ProcStat stat;
     bool may_read = true;
     std::optional<int32_t> exit_status;
+    uint64_t inode = 0;
   };
 
   Life Open(int32_t pid, Handle* handle) override {
@@ -151,7 +152,7 @@ class FakeWitness : public ProcessWitness {
   void Close(Handle handle) override {
     if (handle != kNoHandle) open--;
   }
-  uint64_t Inode(Handle) override { return 0; }
+  uint64_t Inode(Handle handle) override { return processes[handle].inode; }
   Life Look(Handle handle) override { return processes[handle].life; }
   bool Hold(Handle, int32_t) override { return can_hold; }
   bool ReadStat(int32_t pid, ProcStat* stat) override {
@@ -181,14 +182,28 @@ struct End {
   bool by_kernel;
 };
 
+// As a vector, but one that a failing test can read beyond.
+class Ends {
+ public:
+  void push_back(const End& end) { ends_.push_back(end); }
+  size_t size() const { return ends_.size(); }
+  End operator[](size_t i) const { return i < ends_.size() ? ends_[i] : End{-2, -2, -2, 0, false}; }
+
+ private:
+  std::vector<End> ends_;
+};
+
 class Scene {
  public:
   Scene()
-      : aggregator(witness, [this](const ThreadGroup& group) {
-          const std::optional<bool> core = group.CoreDumped();
-          ends.push_back({group.pid, group.Status().value_or(-1), core ? (*core ? 1 : 0) : -1,
-                          group.ended_ns, group.ended_by_kernel});
-        }) {}
+      : aggregator(
+            witness,
+            [this](const ThreadGroup& group) {
+              const std::optional<bool> core = group.CoreDumped();
+              ends.push_back({group.pid, group.Status().value_or(-1), core ? (*core ? 1 : 0) : -1,
+                              group.ended_ns, group.ended_by_kernel});
+            },
+            [this](int32_t, uint64_t) { return expected_inode; }) {}
 
   void Exit(int32_t pid, int32_t tgid, int32_t code, int32_t parent = 5) {
     ProcEvent event;
@@ -199,6 +214,15 @@ class Scene {
     event.exit_code = code;
     event.parent_tgid = pid == tgid ? parent : 0;
     aggregator.OnExit(event);
+  }
+
+  void Exec(int32_t pid) {
+    ProcEvent event;
+    event.what = kProcEventExec;
+    event.timestamp_ns = witness.now_ns;
+    event.pid = pid;
+    event.tgid = pid;
+    aggregator.OnExec(event);
   }
 
   void Coredump(int32_t pid, int32_t tgid) {
@@ -232,7 +256,8 @@ class Scene {
   }
 
   FakeWitness witness;
-  std::vector<End> ends;
+  uint64_t expected_inode = 0;
+  Ends ends;
   ThreadGroupAggregator aggregator;
 };
 
@@ -312,21 +337,66 @@ void AnExecByAnotherThreadIsNoDeath() {
   CHECK_EQUAL(scene.ends[0].status, 0x400);
 }
 
-void AnExecedProcessThatAHandleToldIsNotToldAgainByItsEvent() {
+void AnExecThatIsReadLateIsNoDeathEither() {
+  Scene scene;  // the program is over and reaped by the time that the first exit is read
+  scene.Exit(10, 10, 0);
+  scene.Pass(5 * kMs);
+  scene.Exec(10);
+  scene.witness.now_ns += 500 * kMs;
+  scene.Exit(10, 10, 0x400);
+  scene.Pass(100 * kMs);
+  CHECK_EQUAL(scene.ends.size(), 1u);
+  CHECK_EQUAL(scene.ends[0].status, 0x400);
+}
+
+void AnExecEndsTheHoldOfAHandle() {
   Scene scene;
   scene.Process(10, Life::kAlive, 'Z', 2);
   scene.Exit(10, 10, 0);
   scene.Pass(30 * kMs);
-  scene.Process(10, Life::kGone).exit_status = 0x400;
-  scene.aggregator.OnHandleReady(10, scene.witness.now_ns - kMs);
-  scene.Pass(kMs);
-  CHECK_EQUAL(scene.ends.size(), 1u);
+  CHECK_EQUAL(scene.witness.open, 1);
+  scene.Process(10, Life::kAlive);
+  scene.Exec(10);
+  CHECK_EQUAL(scene.witness.open, 0);
   scene.Exit(10, 10, 0x400, 0);
   scene.Pass(100 * kMs);
   CHECK_EQUAL(scene.ends.size(), 1u);
-  // A later process with the same pid is another one.
-  scene.Exit(10, 10, 0x600, 0);
+  CHECK_EQUAL(scene.ends[0].status, 0x400);
+}
+
+void TwoExitsOfOnePidWithoutAnExecAreTwoProcesses() {
+  Scene scene;
+  scene.Exit(10, 10, 0);
+  scene.Exit(10, 10, 0x500);
+  scene.Pass(100 * kMs);
   CHECK_EQUAL(scene.ends.size(), 2u);
+  CHECK_EQUAL(scene.ends[0].status, 0);
+  CHECK_EQUAL(scene.ends[1].status, 0x500);
+}
+
+void AProcessOfTheSameTickIsTakenForANewOneWhenNoExecComes() {
+  Scene scene;
+  scene.Process(10, Life::kAlive).stat.start_ticks = scene.witness.TickOf(scene.witness.now_ns);
+  scene.Exit(10, 10, 0);
+  scene.Pass(1000 * kMs);
+  CHECK_EQUAL(scene.ends.size(), 0u);  // an exec may be under way
+  scene.Pass(1100 * kMs);
+  CHECK_EQUAL(scene.ends.size(), 1u);
+}
+
+void AProcessWithAnotherInodeIsAnother() {
+  Scene scene;
+  scene.expected_inode = 77;
+  scene.Process(10, Life::kDead, 'Z', 1, 0x900).inode = 78;
+  scene.Exit(10, 10, 0x500);
+  scene.Pass(kMs);
+  CHECK_EQUAL(scene.ends.size(), 1u);
+  CHECK_EQUAL(scene.ends[0].status, 0x500);
+  scene.Process(20, Life::kDead, 'Z', 1, 0x900).inode = 77;
+  scene.Exit(20, 20, 0);
+  scene.Pass(kMs);
+  CHECK_EQUAL(scene.ends.size(), 2u);
+  CHECK_EQUAL(scene.ends[1].status, 0x900);
 }
 
 void AStrangerWithThePidMeansThatOursIsDead() {
@@ -396,18 +466,18 @@ void AZombieThatWasNeverSeenToEndWaitsForItsStatus() {
   Scene scene;
   scene.Process(10, Life::kDead, 'Z', 1, 0).may_read = false;
   scene.witness.open++;
-  scene.aggregator.Adopt(10, 10, scene.witness.now_ns, false);
+  scene.aggregator.Adopt(10, 10, scene.witness.now_ns, ThreadGroup::Cause::kFound);
   scene.Pass(500 * kMs);
   CHECK_EQUAL(scene.ends.size(), 0u);
   scene.Process(10, Life::kGone).exit_status = 0x900;
   scene.aggregator.OnHandleReady(10, scene.witness.now_ns);
-  scene.Pass(kMs);
+  scene.Pass(30 * kMs);  // its own exit could be on its way
   CHECK_EQUAL(scene.ends.size(), 1u);
   CHECK_EQUAL(scene.ends[0].status, 0x900);
 
   scene.Process(20, Life::kDead, 'Z', 1, 0).may_read = false;
   scene.witness.open++;
-  scene.aggregator.Adopt(20, 20, scene.witness.now_ns, false);
+  scene.aggregator.Adopt(20, 20, scene.witness.now_ns, ThreadGroup::Cause::kFound);
   scene.Pass(1100 * kMs);
   CHECK_EQUAL(scene.ends.size(), 2u);
   CHECK_EQUAL(scene.ends[1].status, -1);
@@ -492,13 +562,16 @@ void TheWatchOfAReusedPidIsNotTaken() {
   watch.pid = 10;
   watch.process.start_ticks = 100;
   watch.process.inode = 7;
+  watch.since_ns = 100;
   watches.Add(watch);
   watch.process.start_ticks = 200;
   watch.process.inode = 8;
-  watch.since_ns = 1;
+  watch.since_ns = 200;
   watches.Add(watch);
-  CHECK(!watches.Take(10, 9, 300));
-  CHECK(!watches.Take(10, 0, 50));
+  CHECK(!watches.Take(10, 9, 300));  // neither's inode
+  CHECK(!watches.Take(10, 0, 50));   // ended before either was watched
+  CHECK_EQUAL(watches.InodeAt(10, 150), 7u);
+  CHECK_EQUAL(watches.InodeAt(10, 50), 0u);
   CHECK_EQUAL(watches.Take(10, 0, 150)->process.inode, 7u);
   CHECK_EQUAL(watches.Take(10, 8, 150)->process.inode, 8u);
   CHECK(!watches.Contains(10));
@@ -522,7 +595,11 @@ int main() {
   AProcessWithoutItsFirstThreadLives();
   AHandleTellsWhatNoEventTold();
   AnExecByAnotherThreadIsNoDeath();
-  AnExecedProcessThatAHandleToldIsNotToldAgainByItsEvent();
+  AnExecThatIsReadLateIsNoDeathEither();
+  AnExecEndsTheHoldOfAHandle();
+  TwoExitsOfOnePidWithoutAnExecAreTwoProcesses();
+  AProcessOfTheSameTickIsTakenForANewOneWhenNoExecComes();
+  AProcessWithAnotherInodeIsAnother();
   AStrangerWithThePidMeansThatOursIsDead();
   ADumpByAnyThreadIsTheGroupsDump();
   AnAnnouncedDumpThatWasNotWrittenIsNone();

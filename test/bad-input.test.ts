@@ -58,6 +58,11 @@ test('a pid of no process, of a kernel thread, of a thread and of ourselves is r
   expect(await codeOf(() => monitor.watch(thread))).toBe('ERR_EXITWATCH_NO_SUCH_PROCESS');
   expect(identify(thread)).toBeNull();
   expect(await codeOf(() => monitor.watch(process.pid))).toBe('ERR_EXITWATCH_INVALID_PID');
+  const ourselves = identify(process.pid);
+  expect(ourselves).not.toBeNull();
+  if (ourselves !== null) {
+    expect(await codeOf(() => monitor.watch(ourselves))).toBe('ERR_EXITWATCH_INVALID_PID');
+  }
 });
 
 const identity = identify(process.ppid);

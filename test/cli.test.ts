@@ -142,6 +142,13 @@ describe('exitwatch watch', () => {
     expect(watch.stderr).toBe(`${watch.stderr.split('\n')[0] ?? ''}\n`);
   });
 
+  test('an output that cannot be written is a failure, with 125', async () => {
+    const command = `${process.execPath} ${MAIN} watch --json --for 1s > /dev/full`;
+    const watch = new LineProcess('sh', ['-c', command]);
+    expect(await watch.ended).toBe(125);
+    expect(watch.stderr).toContain('ENOSPC');
+  });
+
   test('a name made to harm a terminal is escaped', async () => {
     const child = new LineProcess('python3', ['-c', HARMFUL]);
     expect(await child.line()).toBe('here');
@@ -166,6 +173,7 @@ describe('exitwatch watch', () => {
     [['watch', '--count', '0'], 2],
     [['watch', '--for', 'soon'], 2],
     [['watch', '--source', 'poll'], 2],
+    [['watch', '--name', '[z-a]'], 2],
     [['watch', '--colour'], 2],
     [['watch', 'something'], 2],
     [['whatch'], 2],

@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { setImmediate } from 'node:timers/promises';
 
 import { ExitMonitor, identify, type ExitEvent, type MonitorEvent } from '../src';
@@ -88,6 +88,41 @@ describe('watch()', () => {
       unknownReason: 'gone-before-watch',
     });
     expect(event.exitedAt.getTime() - event.uncertaintyMs).toBe(event.startedAt?.getTime());
+  });
+
+  test('of an identity whose end was told to all already tells the watch only', async () => {
+    await using monitor = new ExitMonitor({ scope: 'all' });
+    const log = new EventLog(monitor);
+    await monitor.start();
+    const child = new LineProcess(...FOREVER);
+    const { identity, exited } = monitor.watch(child.pid);
+    child.child.kill();
+    await exited;
+    await child.ended;
+    const again = await monitor.watch(identity).exited;
+    expect(again).toMatchObject({ id: identity.id, unknownReason: 'gone-before-watch' });
+    expect(log.of(child.pid)).toHaveLength(1);
+  });
+
+  test('of an identity of an earlier boot, whatever its pid, resolves unknown', async () => {
+    await using monitor = new ExitMonitor();
+    await monitor.start();
+    const boot = '00000000-1111-2222-3333-444444444444';
+    const stored = { pid: 4_194_303, startTicks: 7, bootId: boot, inode: null };
+    const identity = { ...stored, id: '000000001111-4194303-t7' };
+    expect(await monitor.watch(identity).exited).toMatchObject({
+      how: 'unknown',
+      unknownReason: 'gone-before-watch',
+      uncertaintyMs: Number.MAX_SAFE_INTEGER,
+    });
+  });
+
+  test('leaves nothing open when it is closed before start()', async () => {
+    const monitor = new ExitMonitor();
+    const before = readdirSync('/proc/self/fd').length;
+    for (let i = 0; i < 50; i++) monitor.watch(process.ppid).close();
+    expect(readdirSync('/proc/self/fd').length).toBe(before);
+    await monitor.close();
   });
 
   test('with name and owner, also where the process is reaped at once', async () => {

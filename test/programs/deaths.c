@@ -112,6 +112,12 @@ static void* exec_later(void* ms) {
   abort();
 }
 
+static void* exec_briefly(void* unused) {
+  alive();
+  execl("/bin/sh", "sh", "-c", "exit 4", (char*)NULL);
+  return unused;
+}
+
 static void die(const char* how) {
   allow_core(0);
   if (strcmp(how, "exit-0") == 0) {
@@ -214,6 +220,10 @@ static void die(const char* how) {
   }
   if (strcmp(how, "worker-execs") == 0) {
     start(exec_later, (void*)5);
+    idle(NULL);
+  }
+  if (strcmp(how, "worker-execs-briefly") == 0) {
+    start(exec_briefly, NULL);
     idle(NULL);
   }
   if (strcmp(how, "leader-first-execs") == 0) {

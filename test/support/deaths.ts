@@ -25,6 +25,7 @@ export const DEATHS = {
   'worker-fault-core': 11 | 0x80,
   'leader-fault-core': 11 | 0x80,
   'worker-execs': 4 << 8,
+  'worker-execs-briefly': 4 << 8,
   'leader-first-execs': 4 << 8,
 } as const;
 

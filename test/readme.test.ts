@@ -100,7 +100,7 @@ test.each(SNIPPETS)(
         return false;
       };
       while (!(await Promise.race([hasPrinted, killOne()]))) continue;
-      expect(await printed).toMatch(/SIGKILL|exited|"event":"exit"/);
+      expect(await printed).toMatch(/was killed by|exited with|"event":"exit"/);
       node.child.kill();
       expect(node.stderr).toBe('');
       return;

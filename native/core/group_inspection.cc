@@ -79,7 +79,10 @@ GroupState InspectGroup(ProcessWitness& witness, ThreadGroup& group) {
   }
   if (has_stat && IsStranger(witness, group, stat, life)) return GroupState::kDead;
   if (life != Life::kAlive) {
-    if (has_stat) NoteZombie(witness, handle.Get(), stat, group);
+    if (!has_stat) return GroupState::kDead;
+    NoteZombie(witness, handle.Get(), stat, group);
+    group.has_doubtful_stat =
+        group.expected_inode == 0 && stat.start_ticks == witness.TickOf(group.leader_ns);
     return GroupState::kDead;
   }
   // Where /proc hides the process (hidepid), only the handle can tell its end.

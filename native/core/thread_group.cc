@@ -7,7 +7,6 @@ namespace exitwatch {
 namespace {
 
 constexpr int32_t kSignalMask = 0x7f;
-constexpr int32_t kCoreFlag = 0x80;
 
 // A code that some thread left behind this long before the leader ended by itself was that thread's
 // own (a raw exit(2), seccomp's kill-thread), not the group's.
@@ -58,6 +57,14 @@ void ThreadGroup::AddThreadExit(const ProcEvent& event) {
 void ThreadGroup::AddCoredump(const ProcEvent& event) {
   core_announced = true;
   dumpers.push_back(event.pid);
+}
+
+void ThreadGroup::ForgetStat() {
+  has_stat = has_doubtful_stat = false;
+  group_status.reset();
+  group_status_has_core = false;
+  uid.reset();
+  inode = 0;
 }
 
 std::optional<int32_t> ThreadGroup::Status() const {

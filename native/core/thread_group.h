@@ -11,6 +11,9 @@
 
 namespace exitwatch {
 
+// In a wait status: a core was written.
+constexpr int32_t kCoreFlag = 0x80;
+
 // Whether the kernel writes a core for this signal by default; see signal(7).
 bool IsCoreSignal(int32_t signal);
 
@@ -37,6 +40,9 @@ struct ThreadGroup {
   void AddLeaderExit(const ProcEvent& event);
   void AddThreadExit(const ProcEvent& event);
   void AddCoredump(const ProcEvent& event);
+
+  // What was read of a zombie was another process's: it has told its own end.
+  void ForgetStat();
 
   // The wait status as far as events and witnesses tell; nothing where nobody knows.
   std::optional<int32_t> Status() const;
@@ -76,6 +82,8 @@ struct ThreadGroup {
   uint64_t uncertainty_ns = 0;
 
   bool has_stat = false;  // stat was read of this very process
+  // Or of a later one: it had the pid, and began in the clock tick in which this one ended.
+  bool has_doubtful_stat = false;
   ProcStat stat;
   std::optional<uint32_t> uid;
   // The pidfs inode that it must have, by what was known of it before; 0 where nothing was.

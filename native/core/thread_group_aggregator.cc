@@ -66,6 +66,7 @@ void ThreadGroupAggregator::OnExit(const ProcEvent& event) {
     const bool exec_failed = before.seen_alive && (event.exit_code & 0x7f) != 0;
     if (before.handle == ProcessWitness::kNoHandle && !exec_failed) {
       if (before.stage != ThreadGroup::Stage::kDead) MarkDead(before, before.last_event_ns);
+      if (before.has_doubtful_stat) before.ForgetStat();
       End(before);
       found = groups_.end();
     }
@@ -117,6 +118,12 @@ void ThreadGroupAggregator::MarkDead(ThreadGroup& group, uint64_t now_ns) {
   group.confirmed_ns = now_ns;
   group.settle_ns = now_ns;
   dead_.push_back(group.pid);
+  if (group.has_doubtful_stat && group.group_status &&
+      (*group.group_status & ~kCoreFlag) != group.LastCode()) {
+    // Another thread's code, or another process's: either's exit event is on its way.
+    group.settle_ns = now_ns + kLateEventNs;
+    return;
+  }
   if (group.released || group.group_status || group.LastCode() != 0) return;
   // The first thread ended with 0 and nobody can be asked any more: if others outlived it, the last
   // one's code is on its way.

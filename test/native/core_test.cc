@@ -384,6 +384,20 @@ void AProcessOfTheSameTickIsTakenForANewOneWhenNoExecComes() {
   CHECK_EQUAL(scene.ends.size(), 1u);
 }
 
+void AZombieOfTheSameTickMayBeALaterProcesss() {
+  Scene scene;
+  scene.Process(10, Life::kDead, 'Z', 1, 0x100).stat.start_ticks =
+      scene.witness.TickOf(scene.witness.now_ns);
+  scene.Exit(10, 10, 0);
+  scene.Pass(kMs);
+  CHECK_EQUAL(scene.ends.size(), 0u);
+  scene.Exit(10, 10, 0x100);
+  scene.Pass(kMs);
+  CHECK_EQUAL(scene.ends.size(), 2u);
+  CHECK_EQUAL(scene.ends[0].status, 0);
+  CHECK_EQUAL(scene.ends[1].status, 0x100);
+}
+
 void AProcessWithAnotherInodeIsAnother() {
   Scene scene;
   scene.expected_inode = 77;
@@ -599,6 +613,7 @@ int main() {
   AnExecEndsTheHoldOfAHandle();
   TwoExitsOfOnePidWithoutAnExecAreTwoProcesses();
   AProcessOfTheSameTickIsTakenForANewOneWhenNoExecComes();
+  AZombieOfTheSameTickMayBeALaterProcesss();
   AProcessWithAnotherInodeIsAnother();
   AStrangerWithThePidMeansThatOursIsDead();
   ADumpByAnyThreadIsTheGroupsDump();

@@ -67,6 +67,10 @@ void ThreadGroup::ForgetStat() {
   inode = 0;
 }
 
+GroupIdentity ThreadGroup::Identity() const {
+  return {pid, has_stat ? stat.start_ticks : start_ticks, inode != 0 ? inode : expected_inode, 0};
+}
+
 std::optional<int32_t> ThreadGroup::Status() const {
   int32_t status;
   if (group_status) {

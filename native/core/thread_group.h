@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "core/group_identity.h"
 #include "core/proc_event.h"
 #include "core/proc_stat.h"
 #include "core/process_witness.h"
@@ -40,6 +41,8 @@ struct ThreadGroup {
   void AddLeaderExit(const ProcEvent& event);
   void AddThreadExit(const ProcEvent& event);
   void AddCoredump(const ProcEvent& event);
+
+  GroupIdentity Identity() const;
 
   // What was read of a zombie was another process's: it has told its own end.
   void ForgetStat();
@@ -81,7 +84,9 @@ struct ThreadGroup {
   bool ended_by_kernel = false;  // ended_ns is an event's timestamp
   uint64_t uncertainty_ns = 0;
 
-  bool has_stat = false;  // stat was read of this very process
+  uint64_t start_ticks = 0;  // as it was known before; see stat
+  uint64_t start_ns = 0;     // on the host's CLOCK_BOOTTIME; 0 where only stat tells it, in ticks
+  bool has_stat = false;     // stat was read of this very process
   // Or of a later one: it had the pid, and began in the clock tick in which this one ended.
   bool has_doubtful_stat = false;
   ProcStat stat;

@@ -189,9 +189,9 @@ void ThreadGroupAggregator::OnHandleReady(int32_t pid, uint64_t alive_since_ns) 
   }
 }
 
-void ThreadGroupAggregator::Adopt(int32_t pid, ProcessWitness::Handle handle, uint64_t alive_ns,
-                                  ThreadGroup::Cause cause) {
-  ThreadGroup& group = Group(pid);
+void ThreadGroupAggregator::Adopt(const GroupIdentity& identity, ProcessWitness::Handle handle,
+                                  uint64_t alive_ns, ThreadGroup::Cause cause) {
+  ThreadGroup& group = Group(identity.pid);
   if (group.handle != ProcessWitness::kNoHandle || group.stage == ThreadGroup::Stage::kDead) {
     witness_.Close(handle);
     return;
@@ -200,20 +200,58 @@ void ThreadGroupAggregator::Adopt(int32_t pid, ProcessWitness::Handle handle, ui
   group.cause = cause;
   group.handle = handle;
   group.inode = witness_.Inode(handle);
+  group.start_ticks = identity.start_ticks;
   group.alive_ns = alive_ns;
   Hold(group);
-  OnHandleReady(pid, alive_ns);
+  OnHandleReady(identity.pid, alive_ns);
 }
 
-void ThreadGroupAggregator::Presume(int32_t pid, uint64_t alive_ns) {
-  ThreadGroup& group = Group(pid);
+void ThreadGroupAggregator::Presume(const GroupIdentity& identity, uint64_t alive_ns) {
+  ThreadGroup& group = Group(identity.pid);
   if (group.stage != ThreadGroup::Stage::kCollecting) return;
+  group.start_ticks = identity.start_ticks;
+  group.expected_inode = identity.inode;
   group.stage = ThreadGroup::Stage::kDead;
   group.cause = ThreadGroup::Cause::kLost;
   group.alive_ns = alive_ns;
   group.confirmed_ns = witness_.Now();
   group.settle_ns = group.confirmed_ns + kLateEventNs;
-  dead_.push_back(pid);
+  dead_.push_back(identity.pid);
+}
+
+bool ThreadGroupAggregator::OnTracedExit(const ProcEvent& event, bool has_group_code) {
+  ProcessWitness::Handle handle = ProcessWitness::kNoHandle;
+  const ProcessWitness::Life life = witness_.Open(event.tgid, &handle);
+  if (life == ProcessWitness::Life::kUnknown) return false;
+  ProcStat stat;
+  const bool is_gone = life == ProcessWitness::Life::kGone ||
+                       (witness_.ReadStat(event.tgid, &stat) &&
+                        stat.start_ticks > witness_.TickOf(event.timestamp_ns));
+  if (!is_gone) {
+    Adopt({event.tgid, stat.start_ticks, witness_.Inode(handle), 0}, handle, witness_.Now(),
+          ThreadGroup::Cause::kStream);
+    if (has_group_code) Group(event.tgid).AddThreadExit(event);
+    return true;
+  }
+  witness_.Close(handle);
+  // The tracer was quick. Without a code other threads went on, and have told their end.
+  if (!has_group_code) return true;
+  ThreadGroup& group = Group(event.tgid);
+  if (group.stage == ThreadGroup::Stage::kDead) return true;
+  group.group_status = event.exit_code;
+  group.group_status_has_core = true;
+  group.alive_ns = event.timestamp_ns;
+  MarkDead(group, witness_.Now());
+  // Or its last thread has told it by its own exit, which is yet to be read.
+  group.settle_ns = group.confirmed_ns + kLateEventNs;
+  return true;
+}
+
+void ThreadGroupAggregator::Supersede(const GroupIdentity& identity) {
+  const auto found = groups_.find(identity.pid);
+  if (found != groups_.end() && IsSameGroup(found->second.Identity(), identity)) {
+    Erase(identity.pid);
+  }
 }
 
 // Codes of threads whose group has shown nothing else yet: remembered only while the group lives,

@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "core/group_identity.h"
 #include "core/proc_event.h"
 #include "core/process_witness.h"
 #include "core/thread_group.h"
@@ -40,12 +41,20 @@ class ThreadGroupAggregator {
 
   // Takes over a handle of a process whose first thread has ended already, or that may be dead: its
   // leader's exit event was never seen. `alive_ns`: when the process was last known to live.
-  void Adopt(int32_t pid, ProcessWitness::Handle handle, uint64_t alive_ns,
+  void Adopt(const GroupIdentity& identity, ProcessWitness::Handle handle, uint64_t alive_ns,
              ThreadGroup::Cause cause);
 
   // A process is gone, and no event said so: its end is told with what is known, unless events that
   // are still to be read say more. `alive_ns` as above.
-  void Presume(int32_t pid, uint64_t alive_ns);
+  void Presume(const GroupIdentity& identity, uint64_t alive_ns);
+
+  // A thread has ended, and the group cannot be dead before its tracer has let go of it: nobody
+  // tells that but a handle. `event` has the group's code, where that is known, instead of the
+  // thread's. False where the process could not be looked at.
+  bool OnTracedExit(const ProcEvent& event, bool has_group_code);
+
+  // The process's end was told by others.
+  void Supersede(const GroupIdentity& identity);
 
   // Confirms what came in, and ends what is settled. `stream_ns`: all events with an older
   // timestamp have been read.

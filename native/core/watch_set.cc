@@ -1,10 +1,26 @@
 #include "core/watch_set.h"
 
+#include <utility>
+
 namespace exitwatch {
+
+void WatchSet::Follow(OnChange on_change) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  on_change_ = std::move(on_change);
+  if (!on_change_) return;
+  for (const auto& [pid, watch] : watches_) on_change_(pid, true);
+}
 
 void WatchSet::Add(const Watch& watch) {
   const std::lock_guard<std::mutex> lock(mutex_);
   watches_.emplace(watch.pid, watch);
+  if (on_change_ && watches_.count(watch.pid) == 1) on_change_(watch.pid, true);
+}
+
+void WatchSet::Erase(Watches::iterator watch) {
+  const int32_t pid = watch->first;
+  watches_.erase(watch);
+  if (on_change_ && watches_.count(pid) == 0) on_change_(pid, false);
 }
 
 bool WatchSet::Contains(int32_t pid) {
@@ -18,7 +34,7 @@ void WatchSet::Remove(int32_t pid, uint64_t start_ticks, uint64_t inode) {
   for (auto entry = begin; entry != end; ++entry) {
     const ProcessEntry& process = entry->second.process;
     if (process.start_ticks == start_ticks && process.inode == inode) {
-      watches_.erase(entry);
+      Erase(entry);
       return;
     }
   }
@@ -32,19 +48,21 @@ std::vector<Watch> WatchSet::List() {
   return list;
 }
 
-std::optional<Watch> WatchSet::Take(int32_t pid, uint64_t inode, uint64_t end_ns) {
+std::optional<Watch> WatchSet::Take(const GroupIdentity& identity, uint64_t end_ns) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  const auto [begin, end] = watches_.equal_range(pid);
+  const auto [begin, end] = watches_.equal_range(identity.pid);
   auto best = end;
   for (auto entry = begin; entry != end; ++entry) {
     const Watch& watch = entry->second;
-    const bool knows_inode = inode != 0 && watch.process.inode != 0;
-    if (knows_inode ? watch.process.inode != inode : watch.since_ns > end_ns) continue;
+    const ProcessEntry& process = watch.process;
+    if (!IsSameGroup({watch.pid, process.start_ticks, process.inode, 0}, identity)) continue;
+    const bool knows_inode = identity.inode != 0 && process.inode != 0;
+    if (!knows_inode && watch.since_ns > end_ns) continue;
     if (best == end || watch.since_ns < best->second.since_ns) best = entry;
   }
   if (best == end) return {};
   const Watch watch = best->second;
-  watches_.erase(best);
+  Erase(best);
   return watch;
 }
 

@@ -2,11 +2,13 @@
 #define EXITWATCH_CORE_WATCH_SET_H_
 
 #include <cstdint>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <unordered_map>
 #include <vector>
 
+#include "core/group_identity.h"
 #include "core/process_entry.h"
 
 namespace exitwatch {
@@ -21,21 +23,30 @@ struct Watch {
 // have several: the end of a process may not have been told yet when its pid is another's already.
 class WatchSet {
  public:
+  // Calls `on_change` for every pid that is watched, and from now on, before anything else is done
+  // with the set, for each that is watched for the first time, or no more.
+  using OnChange = std::function<void(int32_t pid, bool is_watched)>;
+  void Follow(OnChange on_change);
+
   void Add(const Watch& watch);
   bool Contains(int32_t pid);
   void Remove(int32_t pid, uint64_t start_ticks, uint64_t inode);
   std::vector<Watch> List();
 
-  // Removes the watch of the process that ended then: with this inode, where that is known (not 0),
-  // otherwise the first one; but none that was made when the process had ended already.
-  std::optional<Watch> Take(int32_t pid, uint64_t inode, uint64_t end_ns);
+  // Removes the watch of the process that ended then: by its inode, where that is known, otherwise
+  // the first one that may be its; but none that was made when the process had ended already.
+  std::optional<Watch> Take(const GroupIdentity& identity, uint64_t end_ns);
 
   // The inode of the watched process that had this pid at this time; 0 where that is not known.
   uint64_t InodeAt(int32_t pid, uint64_t time_ns);
 
  private:
+  using Watches = std::unordered_multimap<int32_t, Watch>;
+  void Erase(Watches::iterator watch);
+
   std::mutex mutex_;
-  std::unordered_multimap<int32_t, Watch> watches_;
+  Watches watches_;
+  OnChange on_change_;
 };
 
 }  // namespace exitwatch

@@ -25,6 +25,7 @@ constexpr int kAnswerMs = 60;
 // which others can drive below zero (6.6 to 6.18 at least); every fresh subscription adds one.
 constexpr int kSubscriptions = 8;
 
+constexpr int kSoAttachBpf = 50;        // SO_ATTACH_BPF, Linux 3.19
 constexpr int kSoMeminfo = 55;          // SO_MEMINFO, Linux 4.12
 constexpr int kMeminfoWords = 9;        // SK_MEMINFO_VARS
 constexpr int kMeminfoDrops = 8;        // SK_MEMINFO_DROPS
@@ -78,11 +79,7 @@ SystemError ConnectorSocket::OpenOnce(const Options& options) {
   }
 
   // Before bind: not one unfiltered event gets into the buffer.
-  std::vector<sock_filter> filter = BuildExitFilter(static_cast<uint32_t>(getpid()));
-  const sock_fprog program = {static_cast<unsigned short>(filter.size()), filter.data()};
-  if (setsockopt(fd_.Get(), SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)) != 0) {
-    return Failed("setsockopt");
-  }
+  if (!AttachFilter(options.filter_program)) return Failed("setsockopt");
   // With it an overflow does not make the socket drop everything until it was read empty.
   const int on = 1;
   if (setsockopt(fd_.Get(), SOL_NETLINK, NETLINK_NO_ENOBUFS, &on, sizeof(on)) != 0) {
@@ -104,6 +101,15 @@ SystemError ConnectorSocket::OpenOnce(const Options& options) {
   return Subscribe(options);
 }
 
+bool ConnectorSocket::AttachFilter(int program) const {
+  if (program >= 0) {
+    return setsockopt(fd_.Get(), SOL_SOCKET, kSoAttachBpf, &program, sizeof(program)) == 0;
+  }
+  std::vector<sock_filter> filter = BuildExitFilter(static_cast<uint32_t>(getpid()));
+  const sock_fprog classic = {static_cast<unsigned short>(filter.size()), filter.data()};
+  return setsockopt(fd_.Get(), SOL_SOCKET, SO_ATTACH_FILTER, &classic, sizeof(classic)) == 0;
+}
+
 SystemError ConnectorSocket::Subscribe(const Options& options) {
   const uint32_t cookie = RandomCookie();
   const uint32_t listen = PROC_CN_MCAST_LISTEN;
@@ -111,8 +117,9 @@ SystemError ConnectorSocket::Subscribe(const Options& options) {
   if (SystemError error = AwaitAnswer(cookie + 1, options.stop_fd)) return error;
   // Linux 6.6 takes a mask of events with it, and does not offer us the others any more; before, it
   // ignores the longer message. Neither answers to it.
-  const uint32_t masked[] = {PROC_CN_MCAST_LISTEN,
-                             kProcEventExit | kProcEventExec | kProcEventCoredump | kProcEventFork};
+  uint32_t events = kProcEventExit;
+  if (options.filter_program < 0) events |= kProcEventExec | kProcEventCoredump | kProcEventFork;
+  const uint32_t masked[] = {PROC_CN_MCAST_LISTEN, events};
   return Send(masked, 2, cookie + 1);
 }
 

@@ -15,7 +15,8 @@ class ConnectorSocket {
  public:
   struct Options {
     int receive_buffer_bytes = 0;
-    int stop_fd = -1;  // readable: give up waiting
+    int filter_program = -1;  // an eBPF one, for exits only; -1: the classic filter
+    int stop_fd = -1;         // readable: give up waiting
   };
 
   enum class Read {
@@ -41,6 +42,7 @@ class ConnectorSocket {
 
  private:
   SystemError OpenOnce(const Options& options);
+  bool AttachFilter(int program) const;
   SystemError Subscribe(const Options& options);
   SystemError Send(const uint32_t* payload, size_t words, uint32_t ack) const;
   SystemError AwaitAnswer(uint32_t ack, int stop_fd);

@@ -29,6 +29,13 @@ constexpr uint64_t kNever = std::numeric_limits<uint64_t>::max();
 // Messages to read before looking at anything else.
 constexpr int kBatch = 1024;
 
+// Of the kernel's buffer that is asked for, the part that records take: one has a tenth of the size
+// of a message.
+constexpr int kRecordsPart = 8;
+
+// Groups that may be told of twice: the threads of so many can be on their way at once.
+constexpr size_t kEndedGroups = 16 * 1024;
+
 // Held handles to hear of at once.
 constexpr int kReadyAtOnce = 64;
 
@@ -48,7 +55,8 @@ ExitReader::ExitReader(const Options& options, std::function<void()> wake)
     : options_(options),
       wake_(std::move(wake)),
       queue_(options.queue_limit),
-      watched_([this] { Signal(); }) {}
+      watched_([this] { Signal(); }),
+      ended_(kEndedGroups) {}
 
 ExitReader::~ExitReader() { Stop(); }
 
@@ -68,6 +76,8 @@ void ExitReader::Stop() {
   thread_.Join();
   aggregator_.reset();
   socket_ = ConnectorSocket();
+  watched_.set().Follow({});
+  filter_ = GroupAwareFilter();
   watched_.Clear();
   epoll_.Reset();
   signal_.Reset();
@@ -93,15 +103,20 @@ SystemError ExitReader::Arm() {
   own_tgid_ = getpid();
   witness_.emplace(epoll_.Get(), clock_);
   aggregator_.emplace(
-      *witness_, [this](const ThreadGroup& group) { OnEnd(group); },
+      *witness_,
+      [this](const ThreadGroup& group) {
+        if (filter_) ended_.Add(group.Identity());
+        OnEnd(group);
+      },
       [this](int32_t pid, uint64_t time_ns) {
         const uint64_t watched = watched_.set().InodeAt(pid, time_ns);
         return watched != 0 ? watched : known_.InodeAt(pid, clock_.TickOf(time_ns));
       });
 
-  if (const SystemError error = socket_.Open({options_.receive_buffer_bytes, signal_.Get()})) {
-    return error;
-  }
+  LoadFilter();
+  const ConnectorSocket::Options socket = {options_.receive_buffer_bytes, filter_.program(),
+                                           signal_.Get()};
+  if (const SystemError error = socket_.Open(socket)) return error;
   if (!OpenPidfd(own_tgid_)) return {Failure::kNoPidfd, errno, "pidfd_open"};
   if (!ProcShowsOurPids()) return {Failure::kNoProc, 0, "readlink"};
 
@@ -122,10 +137,27 @@ SystemError ExitReader::Arm() {
 
   Record ready;
   ready.kind = Record::kReady;
-  ready.count = socket_.receive_buffer_bytes();
+  ready.count = filter_ ? static_cast<double>(filter_.ring_bytes())
+                        : static_cast<double>(socket_.receive_buffer_bytes());
   staged_.insert(staged_.begin(), ready);
   Pass();
   return failure_;
+}
+
+void ExitReader::LoadFilter() {
+  if (options_.classic_filter) {
+    filter_refusal_ = {FilterRefusal::Reason::kNotWanted, 0, ""};
+    return;
+  }
+  const auto ring_bytes = static_cast<size_t>(options_.receive_buffer_bytes / kRecordsPart);
+  filter_refusal_ = filter_.Open(ring_bytes, options_.watched_only);
+  if (filter_refusal_) {
+    filter_ = GroupAwareFilter();
+  } else if (options_.watched_only) {
+    watched_.set().Follow([this](int32_t pid, bool is_watched) {
+      is_watched ? filter_.Watch(pid) : filter_.Unwatch(pid);
+    });
+  }
 }
 
 // A thread of our own ends, and its exit must come back through the stream.
@@ -159,6 +191,7 @@ bool ExitReader::Wait() {
                      : static_cast<int>((deadline_ns - wait_begin_ns_) / kMillisecond) + 1;
   }
   if (loss_begin_ns_ != 0) timeout_ms = 0;
+  if (timeout_ms != 0 && filter_ && !filter_.ArmBell()) timeout_ms = 0;
 
   epoll_event events[kReadyAtOnce];
   int count = epoll_wait(epoll_.Get(), events, kReadyAtOnce, timeout_ms);
@@ -198,7 +231,8 @@ void ExitReader::Pass() {
   clock_.Sample();
   const uint64_t begin_ns = clock_.Now();
   NoticeDrops();
-  const bool empty = Drain();
+  bool empty = Drain();
+  if (filter_) empty &= ReadRecords();
   for (const int32_t pid : std::exchange(ready_, {}))
     aggregator_->OnHandleReady(pid, not_ready_ns_);
   watched_.Check(*witness_, *aggregator_, !options_.watched_only);
@@ -232,7 +266,7 @@ bool ExitReader::Drain() {
 }
 
 void ExitReader::OnEvent(const ProcEvent& event) {
-  last_event_ns_ = std::max(last_event_ns_, event.timestamp_ns);
+  if (!filter_) last_event_ns_ = std::max(last_event_ns_, event.timestamp_ns);
   if (event.what == kProcEventFork) {
     if (!options_.watched_only) known_.OnFork(event);
     return;
@@ -241,32 +275,67 @@ void ExitReader::OnEvent(const ProcEvent& event) {
     canary_seen_ = canary_seen_ || event.pid == canary_tid_;
     return;
   }
+  if (filter_) return;  // a bell
   if (options_.watched_only && !watched_.set().Contains(event.tgid)) return;
   if (event.what == kProcEventExit) aggregator_->OnExit(event);
   if (event.what == kProcEventExec) aggregator_->OnExec(event);
   if (event.what == kProcEventCoredump) aggregator_->OnCoredump(event);
 }
 
+// True when nothing is left to read.
+bool ExitReader::ReadRecords() {
+  return filter_.Read(kBatch, [this](const GroupRecord& record) { OnRecord(record); });
+}
+
+// What a dying task wrote of its group.
+void ExitReader::OnRecord(const GroupRecord& record) {
+  last_event_ns_ = std::max(last_event_ns_, record.time_ns);
+  if (options_.watched_only && !watched_.set().Contains(record.pid)) return;
+  const bool has_status = (record.flags & GroupRecord::kStatusKnown) != 0;
+  if ((record.flags & GroupRecord::kDead) == 0) {
+    ProcEvent event;
+    event.what = kProcEventExit;
+    event.tgid = record.pid;
+    event.timestamp_ns = record.time_ns;
+    event.exit_code = record.status;
+    if (!aggregator_->OnTracedExit(event, has_status)) unheld_++;
+    return;
+  }
+  const ThreadGroup group = MakeDeadGroup(record, clock_);
+  GroupIdentity identity = group.Identity();
+  identity.group = record.group;
+  if (ended_.Contains(identity)) return;
+  if ((record.flags & GroupRecord::kMayBeRepeated) != 0) ended_.Add(identity);
+  aggregator_->Supersede(identity);
+  OnEnd(group);
+}
+
 void ExitReader::ReadProcesses() {
-  known_.ReadAll(*witness_, stopping_, [this](int32_t pid, ProcessWitness::Handle handle) {
-    aggregator_->Adopt(pid, handle, clock_.Now(), ThreadGroup::Cause::kFound);
-  });
+  known_.ReadAll(*witness_, stopping_,
+                 [this](const GroupIdentity& identity, ProcessWitness::Handle handle) {
+                   aggregator_->Adopt(identity, handle, clock_.Now(), ThreadGroup::Cause::kFound);
+                 });
+}
+
+// What could not be delivered to us, by all counts.
+uint64_t ExitReader::Drops() const {
+  return socket_.Drops() + unheld_ + (filter_ ? filter_.Lost() : 0);
 }
 
 // Compares the kernel's count of dropped messages with what was told of it.
 void ExitReader::NoticeDrops() {
-  if (socket_.Drops() == drops_) return;
+  if (Drops() == drops_) return;
   if (loss_begin_ns_ == 0) loss_begin_ns_ = no_drops_ns_;
   gap_end_ns_ = clock_.Now();
 }
 
 // Tells the gap, and looks at everything whose exit may lie in it.
 void ExitReader::RepairAfterGap() {
-  const uint32_t drops = socket_.Drops();
+  const uint64_t drops = Drops();
   Record gap;
   gap.kind = Record::kGap;
   gap.from_ns = static_cast<double>(std::exchange(loss_begin_ns_, 0));
-  gap.count = drops - std::exchange(drops_, drops);
+  gap.count = static_cast<double>(drops - std::exchange(drops_, drops));
   aggregator_->ForgetUnconfirmed();
   gap.status = RecheckWatches();
   gap_end_ns_ = clock_.Now();
@@ -285,8 +354,7 @@ int32_t ExitReader::RecheckWatches() {
 void ExitReader::OnEnd(const ThreadGroup& group) {
   const uint64_t end_tick = clock_.TickOf(group.ended_ns);
   std::optional<ProcessEntry> process = known_.Take(group.pid, end_tick);
-  const uint64_t inode = group.inode != 0 ? group.inode : group.expected_inode;
-  const std::optional<Watch> watch = watched_.set().Take(group.pid, inode, group.ended_ns);
+  const std::optional<Watch> watch = watched_.set().Take(group.Identity(), group.ended_ns);
   if (watch) process = watch->process;
   if (options_.watched_only && !watch) return;
 

@@ -7,9 +7,11 @@
 #include <optional>
 #include <vector>
 
+#include "core/ended_groups.h"
 #include "core/record_queue.h"
 #include "core/thread_group_aggregator.h"
 #include "linux/connector_socket.h"
+#include "linux/group_aware_filter.h"
 #include "linux/kernel_clock.h"
 #include "linux/known_processes.h"
 #include "linux/linux_witness.h"
@@ -27,6 +29,7 @@ class ExitReader {
  public:
   struct Options {
     bool watched_only = true;
+    bool classic_filter = false;  // also where the group-aware one could be used
     int receive_buffer_bytes = 0;
     size_t queue_limit = 0;
   };
@@ -48,10 +51,14 @@ class ExitReader {
   uint64_t wakeups() const { return wakeups_.load(std::memory_order_relaxed); }
   uint64_t rejected() const { return rejected_.load(std::memory_order_relaxed); }
 
+  // Why the group-aware filter is not in use; to be asked when the kReady record was taken.
+  const FilterRefusal& filter_refusal() const { return filter_refusal_; }
+
  private:
   void Run();
   void Signal();
   SystemError Arm();
+  void LoadFilter();
   SystemError ProveThatEventsArrive();
   void ReadProcesses();
 
@@ -59,6 +66,9 @@ class ExitReader {
   void Pass();
   bool Drain();
   void OnEvent(const ProcEvent& event);
+  bool ReadRecords();
+  void OnRecord(const GroupRecord& record);
+  uint64_t Drops() const;
   void NoticeDrops();
   void RepairAfterGap();
   int32_t RecheckWatches();
@@ -79,6 +89,9 @@ class ExitReader {
   UniqueFd epoll_;
   UniqueFd signal_;  // eventfd: stop, or watches to check
   ConnectorSocket socket_;
+  GroupAwareFilter filter_;
+  FilterRefusal filter_refusal_;
+  EndedGroups ended_;  // with the group-aware filter
   std::optional<LinuxWitness> witness_;
   std::optional<ThreadGroupAggregator> aggregator_;
   KnownProcesses known_;
@@ -96,10 +109,11 @@ class ExitReader {
   uint64_t not_ready_ns_ = 0;  // held handles that are ready now were not, then
   bool more_ready_ = false;    // the last wait told as many handles as it can at once
   uint64_t last_event_ns_ = 0;
-  uint32_t drops_ = 0;
-  uint64_t no_drops_ns_ = 0;          // until then nothing was dropped that has not been told
-  uint64_t loss_begin_ns_ = 0;        // not 0: a gap that is to be told
-  uint64_t gap_end_ns_ = 0;           // of the latest gap
+  uint64_t drops_ = 0;          // of which a gap has told
+  uint64_t unheld_ = 0;         // processes whose end nobody will tell us: no handle could be had
+  uint64_t no_drops_ns_ = 0;    // until then nothing was dropped that has not been told
+  uint64_t loss_begin_ns_ = 0;  // not 0: a gap that is to be told
+  uint64_t gap_end_ns_ = 0;     // of the latest gap
   uint64_t recheck_ns_ = UINT64_MAX;  // when to look again at watches that could not be looked at
 
   Thread thread_;  // last: it is joined before anything above goes

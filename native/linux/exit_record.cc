@@ -33,8 +33,7 @@ void SetTime(const ThreadGroup& group, const ReadingTimes& times, Record& record
   }
 }
 
-void SetProcess(const ProcessEntry& process, const ReadingTimes& times, Record& record) {
-  const uint64_t started_ns = times.clock.TimeOfTick(process.start_ticks);
+void SetProcess(const ProcessEntry& process, uint64_t started_ns, Record& record) {
   record.start_ticks = static_cast<double>(process.start_ticks);
   record.started_ms = static_cast<double>(started_ns) / 1e6 + record.clock_ms;
   record.inode = static_cast<double>(process.inode);
@@ -48,13 +47,45 @@ void SetProcess(const ProcessEntry& process, const ReadingTimes& times, Record& 
 
 }  // namespace
 
+ThreadGroup MakeDeadGroup(const GroupRecord& record, const KernelClock& clock) {
+  ThreadGroup group(record.pid);
+  group.stage = ThreadGroup::Stage::kDead;
+  group.leader_known = true;
+  group.parent_pid = record.parent_pid;
+  group.group_status = record.status;
+  group.group_status_has_core = true;
+  group.inode = record.inode;
+  group.uid = record.uid;
+  group.ended_ns = record.time_ns;
+  group.ended_by_kernel = true;
+  if ((record.flags & GroupRecord::kFirstThread) != 0) {
+    group.start_ns = record.start_ns;
+    group.has_stat = true;
+    group.stat.pid = record.pid;
+    group.stat.parent_pid = record.parent_pid;
+    group.stat.start_ticks = clock.TickOfStart(record.start_ns);
+    std::memcpy(group.stat.name, record.name, sizeof(group.stat.name) - 1);
+  }
+  return group;
+}
+
 Record MakeExitRecord(const ThreadGroup& group, const std::optional<ProcessEntry>& known,
                       const std::optional<Watch>& watch, bool is_zombie,
                       const ReadingTimes& times) {
   // What was read of it when it had ended is newer than what was read before.
   std::optional<ProcessEntry> process = known;
   if (group.has_stat) {
-    process = ProcessEntry(group.stat, group.inode, group.uid || !known ? group.uid : known->uid);
+    process = ProcessEntry(group.stat, group.inode, group.uid);
+    if (known && known->start_ticks == process->start_ticks) {
+      if (!process->uid) process->uid = known->uid;
+      if (process->inode == 0) process->inode = known->inode;
+    }
+  }
+  uint64_t started_ns = 0;
+  if (group.start_ns != 0) {
+    started_ns = times.clock.TimeOfStart(group.start_ns);
+  } else if (process) {
+    started_ns = times.clock.TimeOfTick(process->start_ticks);
   }
 
   Record record;
@@ -68,12 +99,11 @@ Record MakeExitRecord(const ThreadGroup& group, const std::optional<ProcessEntry
   }
   SetStatus(group, is_zombie, record);
   SetTime(group, times, record);
-  if (process) SetProcess(*process, times, record);
+  if (process) SetProcess(*process, started_ns, record);
 
   uint64_t observed_ns = times.armed_ns;
   if (watch) observed_ns = std::max(observed_ns, watch->since_ns);
-  observed_ns = std::max(observed_ns,
-                         process ? times.clock.TimeOfTick(process->start_ticks) : times.unknown_ns);
+  observed_ns = std::max(observed_ns, process ? started_ns : times.unknown_ns);
   record.from_ns = static_cast<double>(observed_ns);
   if (times.gap_end_ns <= observed_ns) record.flags |= Record::kLossless;
   return record;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "core/group_filter.h"
 #include "core/record.h"
 #include "core/thread_group.h"
 #include "core/watch_set.h"
@@ -19,6 +20,9 @@ struct ReadingTimes {
   uint64_t gap_end_ns;  // but for the time before this; 0 where nothing was lost
   uint64_t wake_ns;     // the reader woke
 };
+
+// The end of a process as the group-aware filter told it.
+ThreadGroup MakeDeadGroup(const GroupRecord& record, const KernelClock& clock);
 
 // Joins what events, witnesses and earlier looks say of the end of a process. `is_zombie`: its
 // parent has not reaped it yet.

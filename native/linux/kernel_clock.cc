@@ -4,6 +4,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <ctime>
 #include <memory>
 
@@ -21,22 +22,27 @@ int64_t Read(clockid_t clock) {
   return time.tv_sec * kSecond + time.tv_nsec;
 }
 
-// time_namespaces(7), Linux 5.6. The file tells the offsets for children, which are our own unless
-// this very process called unshare(2).
-int64_t TimeNamespaceOffset() {
+// Of our time namespace, for "monotonic" or "boottime" (time_namespaces(7), Linux 5.6). The file
+// tells the offsets for children, which are our own unless this very process called unshare(2).
+int64_t TimeNamespaceOffset(const char* wanted) {
   const std::unique_ptr<FILE, int (*)(FILE*)> file(std::fopen("/proc/self/timens_offsets", "re"),
                                                    [](FILE* f) { return f ? std::fclose(f) : 0; });
   if (!file) return 0;
+  char clock[16];
   long long seconds = 0;
   long long nanoseconds = 0;
-  if (std::fscanf(file.get(), "monotonic %lld %lld", &seconds, &nanoseconds) != 2) return 0;
-  return seconds * kSecond + nanoseconds;
+  while (std::fscanf(file.get(), "%15s %lld %lld", clock, &seconds, &nanoseconds) == 3) {
+    if (std::strcmp(clock, wanted) == 0) return seconds * kSecond + nanoseconds;
+  }
+  return 0;
 }
 
 }  // namespace
 
 KernelClock::KernelClock()
-    : namespace_offset_ns_(TimeNamespaceOffset()), ticks_per_second_(sysconf(_SC_CLK_TCK)) {
+    : namespace_offset_ns_(TimeNamespaceOffset("monotonic")),
+      namespace_boottime_offset_ns_(TimeNamespaceOffset("boottime")),
+      ticks_per_second_(sysconf(_SC_CLK_TCK)) {
   Sample();
   jump_ns_ = 0;
 }
@@ -64,6 +70,16 @@ void KernelClock::Sample() {
 
 uint64_t KernelClock::TickOf(uint64_t timestamp_ns) const {
   return (timestamp_ns + boottime_offset_ns_) / (kSecond / ticks_per_second_);
+}
+
+uint64_t KernelClock::TickOfStart(uint64_t boottime_ns) const {
+  return (boottime_ns + namespace_boottime_offset_ns_) / (kSecond / ticks_per_second_);
+}
+
+uint64_t KernelClock::TimeOfStart(uint64_t boottime_ns) const {
+  const int64_t time_ns =
+      static_cast<int64_t>(boottime_ns) + namespace_boottime_offset_ns_ - boottime_offset_ns_;
+  return time_ns > 0 ? static_cast<uint64_t>(time_ns) : 0;
 }
 
 uint64_t KernelClock::TimeOfTick(uint64_t ticks) const {

@@ -27,11 +27,18 @@ class KernelClock {
   // The start tick (see ProcStat) of a process that would have started at an event's timestamp.
   uint64_t TickOf(uint64_t timestamp_ns) const;
 
+  // The start tick of a process that started at this time on the host's CLOCK_BOOTTIME.
+  uint64_t TickOfStart(uint64_t boottime_ns) const;
+
+  // The same time on the host's CLOCK_MONOTONIC (0 at the least).
+  uint64_t TimeOfStart(uint64_t boottime_ns) const;
+
   // When a process with this start tick started, on the host's CLOCK_MONOTONIC (0 at the least).
   uint64_t TimeOfTick(uint64_t ticks) const;
 
  private:
-  int64_t namespace_offset_ns_ = 0;  // our CLOCK_MONOTONIC minus the host's
+  int64_t namespace_offset_ns_ = 0;           // our CLOCK_MONOTONIC minus the host's
+  int64_t namespace_boottime_offset_ns_ = 0;  // our CLOCK_BOOTTIME minus the host's
   int64_t ticks_per_second_;
   int64_t realtime_offset_ns_ = 0;
   int64_t boottime_offset_ns_ =

@@ -7,7 +7,7 @@
 namespace exitwatch {
 
 void KnownProcesses::ReadAll(ProcessWitness& witness, const std::atomic<bool>& stop,
-                             const OnLeaderGone& on_leader_gone) {
+                             const OnHalfDead& on_half_dead) {
   table_.clear();
   begin_ns_ = witness.Now();
   bool is_complete = true;
@@ -24,8 +24,9 @@ void KnownProcesses::ReadAll(ProcessWitness& witness, const std::atomic<bool>& s
     // What was read by number is of this process if it was not reaped meanwhile.
     if (has_stat && !is_gone) {
       table_.insert_or_assign(pid, ProcessEntry(stat, witness.Inode(handle), uid));
-      if (stat.IsLeaderGone()) {
-        on_leader_gone(pid, std::exchange(handle, ProcessWitness::kNoHandle));
+      if (stat.IsLeaderGone() || HasDeadThread(pid, stat)) {
+        on_half_dead({pid, stat.start_ticks, witness.Inode(handle), 0},
+                     std::exchange(handle, ProcessWitness::kNoHandle));
       }
     }
     is_complete &= has_stat || is_gone;

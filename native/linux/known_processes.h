@@ -7,6 +7,7 @@
 #include <optional>
 #include <unordered_map>
 
+#include "core/group_identity.h"
 #include "core/proc_event.h"
 #include "core/process_entry.h"
 #include "core/process_witness.h"
@@ -17,12 +18,14 @@ namespace exitwatch {
 // they are born, so that their ends can be left out.
 class KnownProcesses {
  public:
-  // Takes over the handle of a process whose first thread has ended already.
-  using OnLeaderGone = std::function<void(int32_t pid, ProcessWitness::Handle handle)>;
+  // Takes over the handle of a process of which a thread has ended already that its end may have to
+  // wait for: the stream may not tell it.
+  using OnHalfDead =
+      std::function<void(const GroupIdentity& identity, ProcessWitness::Handle handle)>;
 
   // Reads all processes anew, unless `stop` becomes true.
   void ReadAll(ProcessWitness& witness, const std::atomic<bool>& stop,
-               const OnLeaderGone& on_leader_gone);
+               const OnHalfDead& on_half_dead);
 
   // A child of kthreadd was born.
   void OnFork(const ProcEvent& event);

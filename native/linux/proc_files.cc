@@ -22,11 +22,7 @@ void Format(Path& path, int32_t pid, const char* file) {
   std::snprintf(path, sizeof(path), "/proc/%d/%s", pid, file);
 }
 
-}  // namespace
-
-bool ReadProcStat(int32_t pid, ProcStat* stat) {
-  Path path;
-  Format(path, pid, "stat");
+bool ReadStatFile(const char* path, ProcStat* stat) {
   const UniqueFd file(open(path, O_RDONLY | O_CLOEXEC));
   if (!file) return false;
   // A line has at most 52 numbers of 20 digits and a name; it is read in one piece.
@@ -36,6 +32,28 @@ bool ReadProcStat(int32_t pid, ProcStat* stat) {
   if (ParseProcStat(text, static_cast<size_t>(size), stat)) return true;
   errno = EBADMSG;
   return false;
+}
+
+// Calls `visit` with every number among the names in a directory, until it returns false.
+bool ForEachNumber(const char* path, const std::function<bool(int32_t)>& visit) {
+  const std::unique_ptr<DIR, int (*)(DIR*)> directory(opendir(path), closedir);
+  if (!directory) return false;
+  while (const dirent* entry = readdir(directory.get())) {
+    const char* end = entry->d_name + std::strlen(entry->d_name);
+    int32_t number = 0;
+    const auto [rest, error] = std::from_chars(entry->d_name, end, number);
+    if (error != std::errc() || rest != end) continue;
+    if (!visit(number)) return true;
+  }
+  return true;
+}
+
+}  // namespace
+
+bool ReadProcStat(int32_t pid, ProcStat* stat) {
+  Path path;
+  Format(path, pid, "stat");
+  return ReadStatFile(path, stat);
 }
 
 std::optional<uint32_t> ReadProcUid(int32_t pid) {
@@ -54,17 +72,33 @@ bool MayReadProcExitCode(int32_t pid) {
   return readlink(path, target, sizeof(target)) >= 0 || errno == ENOENT;
 }
 
+bool HasDeadThread(int32_t pid, const ProcStat& stat) {
+  if (stat.threads < 2) return false;
+  Path path;
+  Format(path, pid, "task");
+  bool has_dead = false;
+  ForEachNumber(path, [&](int32_t thread) {
+    ProcStat of_thread;
+    Path file;
+    std::snprintf(file, sizeof(file), "/proc/%d/task/%d/stat", pid, thread);
+    has_dead = thread != pid && ReadStatFile(file, &of_thread) && of_thread.IsZombie();
+    return !has_dead;
+  });
+  return has_dead;
+}
+
+int32_t ReadPidMax() {
+  constexpr int32_t kPidMaxLimit = 4'194'304;  // PID_MAX_LIMIT of the kernel's <linux/threads.h>
+  const UniqueFd file(open("/proc/sys/kernel/pid_max", O_RDONLY | O_CLOEXEC));
+  char text[16];
+  const ssize_t size = RetryOnEintr([&] { return read(file.Get(), text, sizeof(text)); });
+  int32_t pid_max = 0;
+  if (size > 0) std::from_chars(text, text + size, pid_max);
+  return pid_max > 0 && pid_max <= kPidMaxLimit ? pid_max : kPidMaxLimit;
+}
+
 bool ForEachProcess(const std::function<bool(int32_t pid)>& visit) {
-  const std::unique_ptr<DIR, int (*)(DIR*)> directory(opendir("/proc"), closedir);
-  if (!directory) return false;
-  while (const dirent* entry = readdir(directory.get())) {
-    const char* end = entry->d_name + std::strlen(entry->d_name);
-    int32_t pid = 0;
-    const auto [rest, error] = std::from_chars(entry->d_name, end, pid);
-    if (error != std::errc() || rest != end) continue;
-    if (!visit(pid)) return true;
-  }
-  return true;
+  return ForEachNumber("/proc", visit);
 }
 
 bool ProcShowsOurPids() {

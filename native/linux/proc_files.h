@@ -20,6 +20,13 @@ std::optional<uint32_t> ReadProcUid(int32_t pid);
 // between a true and a blanked exit code in /proc/PID/stat; asked of a file of the same permission.
 bool MayReadProcExitCode(int32_t pid);
 
+// Whether a thread of a living process, other than its first, has ended and is still there: its
+// tracer has not let go of it. The process cannot end before.
+bool HasDeadThread(int32_t pid, const ProcStat& stat);
+
+// kernel.pid_max, or the most that Linux can have where it cannot be read.
+int32_t ReadPidMax();
+
 // Calls `visit` with every process id in /proc, until it returns false. False where /proc cannot be
 // read.
 bool ForEachProcess(const std::function<bool(int32_t pid)>& visit);

@@ -38,10 +38,10 @@ WatchedProcesses::Result WatchedProcesses::Add(int32_t pid, uint64_t start_ticks
   const uint64_t now_ns = owner_clock_.Now();
   set_.Add({pid, ProcessEntry(stat, actual_inode, uid), now_ns});
 
-  const bool has_first_thread = ReadProcStat(pid, &stat) && !stat.IsZombie();
+  const bool is_whole = ReadProcStat(pid, &stat) && !stat.IsZombie() && !HasDeadThread(pid, stat);
   const bool is_over = IsOver(LookAtPidfd(pidfd.Get()));
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (!armed_ || is_over || !has_first_thread) {
+  if (!armed_ || is_over || !is_whole) {
     const uint64_t alive_ns = is_over ? owner_clock_.TimeOfTick(start_ticks) : now_ns;
     doubts_.push_back({pid, start_ticks, actual_inode, std::move(pidfd), alive_ns, armed_});
     if (armed_) wake_();
@@ -84,11 +84,11 @@ void WatchedProcesses::Check(ProcessWitness& witness, ThreadGroupAggregator& agg
     if (!set_.Contains(doubt.pid)) continue;
     ProcStat stat;
     if (!IsOver(witness.Look(doubt.pidfd.Get())) && witness.ReadStat(doubt.pid, &stat) &&
-        !stat.IsZombie()) {
+        !stat.IsZombie() && !HasDeadThread(doubt.pid, stat)) {
       continue;
     }
     aggregator.Adopt(
-        doubt.pid, doubt.pidfd.Release(), doubt.alive_ns,
+        {doubt.pid, doubt.start_ticks, doubt.inode, 0}, doubt.pidfd.Release(), doubt.alive_ns,
         doubt.was_armed && all_told ? ThreadGroup::Cause::kWatched : ThreadGroup::Cause::kFound);
   }
 }
@@ -100,6 +100,7 @@ WatchedProcesses::Ended WatchedProcesses::CheckAll(ProcessWitness& witness,
   for (const Watch& watch : set_.List()) {
     if (aggregator.IsEnding(watch.pid)) continue;
     const uint64_t alive_ns = std::max(watch.since_ns, told_ns);
+    const GroupIdentity identity = {watch.pid, watch.process.start_ticks, watch.process.inode, 0};
     ProcessWitness::Handle handle = ProcessWitness::kNoHandle;
     const Life life = witness.Open(watch.pid, &handle);
     ProcStat stat;
@@ -107,16 +108,16 @@ WatchedProcesses::Ended WatchedProcesses::CheckAll(ProcessWitness& witness,
                           witness.ReadStat(watch.pid, &stat) && witness.Look(handle) != Life::kGone;
     const uint64_t inode = handle == ProcessWitness::kNoHandle ? 0 : witness.Inode(handle);
     // Only what was seen counts: gone, or another process by its inode or its start.
-    const bool is_other = inode != 0 && watch.process.inode != 0
-                              ? inode != watch.process.inode
-                              : has_stat && stat.start_ticks != watch.process.start_ticks;
+    const bool is_other =
+        !IsSameGroup({watch.pid, has_stat ? stat.start_ticks : 0, inode, 0}, identity);
     if (life == Life::kGone || is_other) {
       ended.count++;
-      aggregator.Presume(watch.pid, alive_ns);
-    } else if (IsOver(life) || (has_stat && stat.IsZombie()) || (!has_stat && inode != 0)) {
+      aggregator.Presume(identity, alive_ns);
+    } else if (IsOver(life) || (!has_stat && inode != 0) ||
+               (has_stat && (stat.IsZombie() || HasDeadThread(watch.pid, stat)))) {
       // Dead, or without its first thread, or hidden: its handle tells the rest.
       if (IsOver(life)) ended.count++;
-      aggregator.Adopt(watch.pid, std::exchange(handle, ProcessWitness::kNoHandle), alive_ns,
+      aggregator.Adopt(identity, std::exchange(handle, ProcessWitness::kNoHandle), alive_ns,
                        ThreadGroup::Cause::kLost);
     } else if (!has_stat) {
       ended.is_complete = false;

@@ -1,0 +1,277 @@
+#include "core/group_filter.h"
+
+#include "core/bpf_assembler.h"
+#include "core/proc_event.h"
+
+namespace exitwatch {
+
+namespace {
+
+using Asm = BpfAssembler;
+
+constexpr int32_t kPass = -1;  // the whole message
+constexpr int32_t kDrop = 0;
+
+// Of the kernel's <linux/sched.h> and <linux/sched/signal.h>.
+constexpr int32_t kTaskExiting = 0x00000004;       // PF_EXITING
+constexpr int32_t kTaskKernelThread = 0x00200000;  // PF_KTHREAD
+constexpr int32_t kGroupExit = 0x00000004;         // SIGNAL_GROUP_EXIT
+
+constexpr uint64_t kNoWakeup = 1;  // BPF_RB_NO_WAKEUP
+
+// The stack, from the frame pointer down: the message's event, a place to read into, the record.
+constexpr int16_t kEventBytes = wire::kDatagramBytes - wire::kEvent;
+constexpr int16_t kEventAt = -kEventBytes;
+constexpr int16_t kScratch = kEventAt - 8;
+constexpr int16_t kRecord = kScratch - static_cast<int16_t>(sizeof(GroupRecord));
+
+constexpr int16_t EventField(uint32_t wire_offset) {
+  return static_cast<int16_t>(kEventAt + static_cast<int16_t>(wire_offset - wire::kEvent));
+}
+
+constexpr int16_t RecordField(size_t offset) {
+  return static_cast<int16_t>(kRecord + static_cast<int16_t>(offset));
+}
+
+// Registers that calls leave alone, with one meaning each through the whole program.
+constexpr Asm::Register kOther = Asm::kR6;  // whatever is being followed
+constexpr Asm::Register kTask = Asm::kR7;
+constexpr Asm::Register kSignal = Asm::kR8;  // its signal_struct
+constexpr Asm::Register kFirst = Asm::kR9;   // its group's first thread
+
+class Program {
+ public:
+  Program(const KernelLayout& layout, const GroupFilterMaps& maps) : layout_(layout), maps_(maps) {}
+
+  std::vector<bpf_insn> Build(uint32_t own_tgid) {
+    pass_ = code_.NewLabel();
+    drop_ = code_.NewLabel();
+    LookAtMessage(own_tgid);
+    LookAtTask();
+    if (maps_.watched >= 0) LookAtWatched();
+    LookAtGroup();
+    FillRecord();
+    WriteRecord();
+    RingBell();
+    code_.Bind(drop_);
+    code_.Set(Asm::kR0, kDrop);
+    code_.Exit();
+    code_.Bind(pass_);
+    code_.Set(Asm::kR0, kPass);
+    code_.Exit();
+    return code_.Finish();
+  }
+
+ private:
+  // Reads kernel memory to a place on the stack; what cannot be read is zeros there.
+  void Read(int16_t to, int32_t size, Asm::Register base, uint32_t offset) {
+    code_.Move(Asm::kR1, Asm::kFrame);
+    code_.Compute(BPF_ADD, Asm::kR1, to);
+    code_.Set(Asm::kR2, size);
+    code_.Move(Asm::kR3, base);
+    code_.Compute(BPF_ADD, Asm::kR3, static_cast<int32_t>(offset));
+    code_.Call(Asm::kProbeReadKernel);
+  }
+
+  void ReadWord(Asm::Register to, Asm::Register base, uint32_t offset) {
+    Read(kScratch, 4, base, offset);
+    code_.Load(Asm::kWord, to, Asm::kFrame, kScratch);
+  }
+
+  void ReadPointer(Asm::Register to, Asm::Register base, uint32_t offset) {
+    Read(kScratch, 8, base, offset);
+    code_.Load(Asm::kDouble, to, Asm::kFrame, kScratch);
+  }
+
+  void LoadEvent(Asm::Register to, uint32_t wire_offset) {
+    code_.Load(Asm::kWord, to, Asm::kFrame, EventField(wire_offset));
+  }
+
+  void SetFlag(uint32_t flag) {
+    code_.Load(Asm::kWord, Asm::kR1, Asm::kFrame, RecordField(offsetof(GroupRecord, flags)));
+    code_.Compute(BPF_OR, Asm::kR1, static_cast<int32_t>(flag));
+    code_.Store(Asm::kWord, Asm::kFrame, RecordField(offsetof(GroupRecord, flags)), Asm::kR1);
+  }
+
+  void LookAtMessage(uint32_t own_tgid) {
+    code_.Set(Asm::kR2, wire::kEvent);
+    code_.Move(Asm::kR3, Asm::kFrame);
+    code_.Compute(BPF_ADD, Asm::kR3, kEventAt);
+    code_.Set(Asm::kR4, kEventBytes);
+    code_.Call(Asm::kSkbLoadBytes);
+    code_.JumpIf(BPF_JNE, Asm::kR0, 0, pass_);
+    LoadEvent(Asm::kR1, wire::kWhat);
+    code_.JumpIf32(BPF_JEQ, Asm::kR1, static_cast<int32_t>(kProcEventNone), pass_);
+    code_.JumpIf32(BPF_JNE, Asm::kR1, static_cast<int32_t>(kProcEventExit), drop_);
+    LoadEvent(Asm::kR1, wire::kExitTgid);
+    code_.JumpIf32(BPF_JEQ, Asm::kR1, static_cast<int32_t>(own_tgid), pass_);
+  }
+
+  void LookAtTask() {
+    code_.Call(Asm::kGetCurrentTask);
+    code_.Move(kTask, Asm::kR0);
+    ReadWord(Asm::kR1, kTask, layout_.task.pid);
+    LoadEvent(Asm::kR2, wire::kExitPid);
+    code_.JumpIf32(BPF_JNE, Asm::kR1, Asm::kR2, pass_);
+    ReadWord(Asm::kR1, kTask, layout_.task.tgid);
+    LoadEvent(Asm::kR2, wire::kExitTgid);
+    code_.JumpIf32(BPF_JNE, Asm::kR1, Asm::kR2, pass_);
+    ReadWord(Asm::kR1, kTask, layout_.task.flags);
+    code_.JumpIf32(BPF_JSET, Asm::kR1, kTaskKernelThread, drop_);
+    const Asm::Label exiting = code_.NewLabel();
+    code_.JumpIf32(BPF_JSET, Asm::kR1, kTaskExiting, exiting);
+    code_.Jump(pass_);
+    code_.Bind(exiting);
+  }
+
+  void LookAtWatched() {
+    const Asm::Label beyond = code_.NewLabel();
+    LoadEvent(Asm::kR1, wire::kExitTgid);
+    code_.Compute(BPF_RSH, Asm::kR1, 6);
+    code_.Store(Asm::kWord, Asm::kFrame, kScratch, Asm::kR1);
+    code_.SetMap(Asm::kR1, maps_.watched);
+    code_.Move(Asm::kR2, Asm::kFrame);
+    code_.Compute(BPF_ADD, Asm::kR2, kScratch);
+    code_.Call(Asm::kMapLookup);
+    // kernel.pid_max was raised since: user space looks for itself.
+    code_.JumpIf(BPF_JEQ, Asm::kR0, 0, beyond);
+    code_.Load(Asm::kDouble, Asm::kR1, Asm::kR0, 0);
+    LoadEvent(Asm::kR2, wire::kExitTgid);
+    code_.Compute(BPF_AND, Asm::kR2, 63);
+    code_.Compute(BPF_RSH, Asm::kR1, Asm::kR2);
+    code_.Compute(BPF_AND, Asm::kR1, 1);
+    code_.JumpIf(BPF_JEQ, Asm::kR1, 0, drop_);
+    code_.Bind(beyond);
+  }
+
+  // Goes on with kSignal and kFirst set, and a record that has its flags, status and number of
+  // threads, where there is something to tell.
+  void LookAtGroup() {
+    for (int16_t at = 0; at < static_cast<int16_t>(sizeof(GroupRecord)); at += 8) {
+      code_.StoreValue(Asm::kDouble, Asm::kFrame, static_cast<int16_t>(kRecord + at), 0);
+    }
+    const Asm::Label is_first = code_.NewLabel();
+    const Asm::Label has_first = code_.NewLabel();
+    const Asm::Label not_dead = code_.NewLabel();
+    const Asm::Label ending = code_.NewLabel();
+    const Asm::Label is_dead = code_.NewLabel();
+    const Asm::Label told = code_.NewLabel();
+
+    ReadPointer(kSignal, kTask, layout_.task.signal);
+    LoadEvent(Asm::kR1, wire::kExitPid);
+    LoadEvent(Asm::kR2, wire::kExitTgid);
+    code_.JumpIf32(BPF_JEQ, Asm::kR1, Asm::kR2, is_first);
+    ReadPointer(kFirst, kTask, layout_.task.group_leader);
+    code_.Jump(has_first);
+    code_.Bind(is_first);
+    code_.Move(kFirst, kTask);
+    code_.Bind(has_first);
+
+    ReadWord(Asm::kR1, kSignal, layout_.signal.flags);
+    code_.JumpIf32(BPF_JSET, Asm::kR1, kGroupExit, ending);
+    code_.Jump(not_dead);
+
+    code_.Bind(ending);
+    SetFlag(GroupRecord::kStatusKnown);
+    Read(RecordField(offsetof(GroupRecord, status)), 4, kSignal, layout_.signal.group_exit_code);
+    // A thread that is not the first is not counted any more when it tells its exit.
+    ReadWord(Asm::kR1, kSignal, layout_.signal.threads);
+    code_.JumpIf32(BPF_JGT, Asm::kR1, 1, not_dead);
+    // Nobody left: the first thread was reaped already, and may not be there to be looked at.
+    code_.JumpIf32(BPF_JEQ, Asm::kR1, 0, is_dead);
+    code_.JumpIf(BPF_JEQ, kFirst, kTask, is_dead);
+    ReadWord(Asm::kR1, kFirst, layout_.task.exit_state);
+    code_.JumpIf32(BPF_JNE, Asm::kR1, 0, is_dead);
+
+    code_.Bind(not_dead);
+    code_.JumpIf(BPF_JEQ, kFirst, kTask, drop_);
+    ReadWord(Asm::kR1, kTask, layout_.task.ptrace);
+    code_.JumpIf32(BPF_JEQ, Asm::kR1, 0, drop_);
+    SetFlag(GroupRecord::kTraced);
+    code_.Jump(told);
+    code_.Bind(is_dead);
+    SetFlag(GroupRecord::kDead);
+    code_.Bind(told);
+  }
+
+  void FillRecord() {
+    const Asm::Label filled = code_.NewLabel();
+    const Asm::Label alone = code_.NewLabel();
+    const Asm::Label is_first = code_.NewLabel();
+
+    code_.Load(Asm::kDouble, Asm::kR1, Asm::kFrame, EventField(wire::kTimestamp));
+    code_.Store(Asm::kDouble, Asm::kFrame, RecordField(offsetof(GroupRecord, time_ns)), Asm::kR1);
+    LoadEvent(Asm::kR1, wire::kExitTgid);
+    code_.Store(Asm::kWord, Asm::kFrame, RecordField(offsetof(GroupRecord, pid)), Asm::kR1);
+    code_.Store(Asm::kDouble, Asm::kFrame, RecordField(offsetof(GroupRecord, group)), kSignal);
+    ReadPointer(kOther, kTask, layout_.task.cred);
+    Read(RecordField(offsetof(GroupRecord, uid)), 4, kOther, layout_.cred.euid);
+    // Every task that is not quite gone yet refers to its group.
+    ReadWord(Asm::kR1, kSignal, layout_.signal.references);
+    code_.JumpIf32(BPF_JLE, Asm::kR1, 1, alone);
+    SetFlag(GroupRecord::kMayBeRepeated);
+    code_.Bind(alone);
+
+    // Where the first thread was reaped, what it was may be another task by now: only one of the
+    // same group is its first thread, and only then.
+    code_.JumpIf(BPF_JEQ, kFirst, kTask, is_first);
+    ReadPointer(Asm::kR1, kFirst, layout_.task.signal);
+    code_.JumpIf(BPF_JNE, Asm::kR1, kSignal, filled);
+    ReadWord(Asm::kR1, kFirst, layout_.task.pid);
+    LoadEvent(Asm::kR2, wire::kExitTgid);
+    code_.JumpIf32(BPF_JNE, Asm::kR1, Asm::kR2, filled);
+    code_.Bind(is_first);
+    SetFlag(GroupRecord::kFirstThread);
+    Read(RecordField(offsetof(GroupRecord, start_ns)), 8, kFirst, layout_.task.start_boottime);
+    Read(RecordField(offsetof(GroupRecord, name)), kNameBytes, kFirst, layout_.task.comm);
+    // It has no pid any more when it was reaped; and who its parent is, is kept true only until
+    // then.
+    ReadPointer(kOther, kFirst, layout_.task.thread_pid);
+    code_.JumpIf(BPF_JEQ, kOther, 0, filled);
+    if (layout_.pid.inode) {
+      Read(RecordField(offsetof(GroupRecord, inode)), 8, kOther, *layout_.pid.inode);
+    }
+    ReadPointer(kOther, kFirst, layout_.task.real_parent);
+    Read(RecordField(offsetof(GroupRecord, parent_pid)), 4, kOther, layout_.task.tgid);
+    code_.Bind(filled);
+  }
+
+  void WriteRecord() {
+    const Asm::Label written = code_.NewLabel();
+    code_.SetMap(Asm::kR1, maps_.ring);
+    code_.Move(Asm::kR2, Asm::kFrame);
+    code_.Compute(BPF_ADD, Asm::kR2, kRecord);
+    code_.Set(Asm::kR3, sizeof(GroupRecord));
+    code_.Set(Asm::kR4, kNoWakeup);
+    code_.Call(Asm::kRingbufOutput);
+    code_.JumpIf(BPF_JEQ, Asm::kR0, 0, written);
+    code_.SetMapValue(Asm::kR1, maps_.state, offsetof(GroupFilterState, lost));
+    code_.Set(Asm::kR2, 1);
+    code_.AtomicAdd(Asm::kDouble, Asm::kR1, 0, Asm::kR2);
+    code_.Bind(written);
+  }
+
+  void RingBell() {
+    code_.SetMapValue(Asm::kR1, maps_.state, offsetof(GroupFilterState, bell));
+    code_.Load(Asm::kWord, Asm::kR2, Asm::kR1, 0);
+    code_.JumpIf32(BPF_JEQ, Asm::kR2, 0, drop_);
+    code_.Set(Asm::kR2, 0);
+    code_.Exchange(Asm::kWord, Asm::kR1, 0, Asm::kR2);
+    code_.JumpIf32(BPF_JNE, Asm::kR2, 0, pass_);
+  }
+
+  const KernelLayout& layout_;
+  const GroupFilterMaps& maps_;
+  BpfAssembler code_;
+  Asm::Label pass_ = {0};
+  Asm::Label drop_ = {0};
+};
+
+}  // namespace
+
+std::vector<bpf_insn> BuildGroupFilter(const KernelLayout& layout, const GroupFilterMaps& maps,
+                                       uint32_t own_tgid) {
+  return Program(layout, maps).Build(own_tgid);
+}
+
+}  // namespace exitwatch

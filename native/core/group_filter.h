@@ -1,0 +1,70 @@
+#ifndef EXITWATCH_CORE_GROUP_FILTER_H_
+#define EXITWATCH_CORE_GROUP_FILTER_H_
+
+#include <linux/bpf.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "core/kernel_layout.h"
+#include "core/proc_stat.h"
+
+namespace exitwatch {
+
+// What the group-aware filter writes into its ring buffer: in the kernel's words, by the dying
+// task itself.
+struct GroupRecord {
+  enum Flags : uint32_t {
+    kDead = 1u << 0,           // every thread has ended; otherwise see kTraced
+    kTraced = 1u << 1,         // a thread has ended, but stays until its tracer lets go of it
+    kStatusKnown = 1u << 2,    // `status` is what the parent's waitpid returns
+    kFirstThread = 1u << 3,    // start_ns and name are the first thread's
+    kMayBeRepeated = 1u << 4,  // another thread may find the group dead, too
+  };
+
+  uint64_t time_ns;    // CLOCK_MONOTONIC: the exit event's timestamp
+  uint64_t start_ns;   // CLOCK_BOOTTIME
+  uint64_t inode;      // of pidfs; 0 where the kernel has none, or the process was reaped already
+  uint64_t group;      // the same for all threads of a group, and for no other while one is left
+  int32_t pid;         // of the process
+  int32_t parent_pid;  // 0 where it was reaped already
+  int32_t status;      // raw wait status
+  uint32_t uid;        // effective
+  uint32_t flags;
+  uint32_t unused;
+  char name[kNameBytes];
+};
+static_assert(sizeof(GroupRecord) == 72 && offsetof(GroupRecord, name) == 56,
+              "the filter writes this layout");
+
+// What the filter and user space share, beside the records.
+struct GroupFilterState {
+  // 1: nobody is reading; whoever writes the next record sets 0, and lets its message through,
+  // which wakes the reader. While it reads, records come without messages.
+  uint32_t bell;
+  uint32_t unused[15];
+  uint64_t lost;  // records that did not fit into the ring buffer
+};
+
+struct GroupFilterMaps {
+  int ring;     // BPF_MAP_TYPE_RINGBUF of GroupRecord
+  int state;    // array with one GroupFilterState
+  int watched;  // array of 64-bit words, a bit for each process to tell of; -1: all are
+};
+
+// The group-aware filter of the connector's socket: a program that runs in the dying task and looks
+// for itself whether its whole thread group is dead, and with which status. Beside what it writes
+// into the ring buffer it lets through:
+//  - subscription answers;
+//  - every thread exit of `own_tgid`, by which the reader proves that events arrive;
+//  - what the kernel cannot have sent, for user space to count: whoever sends an exit event is
+//  dying
+//    itself.
+// Exits of kernel threads are left out.
+std::vector<bpf_insn> BuildGroupFilter(const KernelLayout& layout, const GroupFilterMaps& maps,
+                                       uint32_t own_tgid);
+
+}  // namespace exitwatch
+
+#endif  // EXITWATCH_CORE_GROUP_FILTER_H_

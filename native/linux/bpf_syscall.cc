@@ -1,0 +1,71 @@
+#include "linux/bpf_syscall.h"
+
+#include <sys/syscall.h>
+
+#include <cstring>
+
+namespace exitwatch {
+
+namespace bpf {
+
+namespace {
+
+#ifndef SYS_bpf
+#define SYS_bpf 321
+#endif
+
+// The helpers that read kernel memory are only for programs under the GPL or compatible terms.
+constexpr char kLicense[] = "Dual MIT/GPL";
+
+constexpr size_t kLogBytes = 64 * 1024;
+constexpr int kAttempts = 5;
+
+UniqueFd Bpf(bpf_cmd command, bpf_attr& attributes) {
+  // EAGAIN: a signal came while the verifier was at work.
+  for (int attempt = 1;; attempt++) {
+    const long fd = syscall(SYS_bpf, command, &attributes, sizeof(attributes));
+    if (fd >= 0 || errno != EAGAIN || attempt == kAttempts) return UniqueFd(static_cast<int>(fd));
+  }
+}
+
+}  // namespace
+
+UniqueFd CreateMap(const char* name, uint32_t type, uint32_t key_bytes, uint32_t value_bytes,
+                   uint32_t entries, uint32_t flags) {
+  bpf_attr attributes;
+  std::memset(&attributes, 0, sizeof(attributes));
+  attributes.map_type = type;
+  attributes.key_size = key_bytes;
+  attributes.value_size = value_bytes;
+  attributes.max_entries = entries;
+  attributes.map_flags = flags;
+  std::strncpy(attributes.map_name, name, sizeof(attributes.map_name) - 1);
+  return Bpf(BPF_MAP_CREATE, attributes);
+}
+
+UniqueFd LoadSocketFilter(const char* name, const std::vector<bpf_insn>& program,
+                          std::string* log) {
+  bpf_attr attributes;
+  std::memset(&attributes, 0, sizeof(attributes));
+  attributes.prog_type = BPF_PROG_TYPE_SOCKET_FILTER;
+  attributes.insns = reinterpret_cast<uint64_t>(program.data());
+  attributes.insn_cnt = static_cast<uint32_t>(program.size());
+  attributes.license = reinterpret_cast<uint64_t>(kLicense);
+  std::strncpy(attributes.prog_name, name, sizeof(attributes.prog_name) - 1);
+  UniqueFd fd = Bpf(BPF_PROG_LOAD, attributes);
+  if (fd) return fd;
+
+  const int error = errno;
+  log->assign(kLogBytes, '\0');
+  attributes.log_level = 1;
+  attributes.log_buf = reinterpret_cast<uint64_t>(&(*log)[0]);
+  attributes.log_size = kLogBytes;
+  fd = Bpf(BPF_PROG_LOAD, attributes);
+  log->resize(std::strlen(log->c_str()));
+  errno = error;
+  return fd;
+}
+
+}  // namespace bpf
+
+}  // namespace exitwatch

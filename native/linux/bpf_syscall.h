@@ -1,0 +1,32 @@
+#ifndef EXITWATCH_LINUX_BPF_SYSCALL_H_
+#define EXITWATCH_LINUX_BPF_SYSCALL_H_
+
+#include <linux/bpf.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "linux/unique_fd.h"
+
+namespace exitwatch {
+
+// bpf(2), without a library. All fail with errno set.
+namespace bpf {
+
+// Kinds of maps that the headers of old distributions lack.
+constexpr uint32_t kArray = 2;
+constexpr uint32_t kRingbuf = 27;         // Linux 5.8
+constexpr uint32_t kMmapable = 1u << 10;  // BPF_F_MMAPABLE, Linux 5.5
+
+UniqueFd CreateMap(const char* name, uint32_t type, uint32_t key_bytes, uint32_t value_bytes,
+                   uint32_t entries, uint32_t flags);
+
+// Loads a socket filter. Where the verifier refuses it, `log` ends with why.
+UniqueFd LoadSocketFilter(const char* name, const std::vector<bpf_insn>& program, std::string* log);
+
+}  // namespace bpf
+
+}  // namespace exitwatch
+
+#endif  // EXITWATCH_LINUX_BPF_SYSCALL_H_

@@ -1,0 +1,34 @@
+#ifndef EXITWATCH_LINUX_FILTER_REFUSAL_H_
+#define EXITWATCH_LINUX_FILTER_REFUSAL_H_
+
+#include <string>
+
+namespace exitwatch {
+
+// Why the group-aware filter cannot be used, and the classic one serves; src/sources has the
+// sentences. The order is known there.
+struct FilterRefusal {
+  enum class Reason : int {
+    kNone = 0,
+    kNotWanted,       // the classic one was asked for
+    kNoCapabilities,  // neither CAP_BPF nor CAP_PERFMON
+    kNoBpf,           // no CAP_BPF
+    kNoPerfmon,       // no CAP_PERFMON
+    kBlocked,         // bpf(2) fails in spite of the capabilities: seccomp, or a security module
+    kConfidential,    // kernel lockdown
+    kNoBtf,           // no /sys/kernel/btf/vmlinux
+    kOtherKernel,     // a kernel without a field or a helper that it takes; see detail
+    kRefused,         // by the verifier; see detail
+    kSystem,          // see number and detail
+  };
+
+  Reason reason = Reason::kNone;
+  int number = 0;      // errno
+  std::string detail;  // a field, a system call, or the verifier's words
+
+  explicit operator bool() const { return reason != Reason::kNone; }
+};
+
+}  // namespace exitwatch
+
+#endif  // EXITWATCH_LINUX_FILTER_REFUSAL_H_

@@ -1,0 +1,69 @@
+#ifndef EXITWATCH_LINUX_GROUP_AWARE_FILTER_H_
+#define EXITWATCH_LINUX_GROUP_AWARE_FILTER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include "core/group_filter.h"
+#include "linux/filter_refusal.h"
+#include "linux/memory_map.h"
+#include "linux/ring_buffer.h"
+#include "linux/unique_fd.h"
+
+namespace exitwatch {
+
+// The group-aware filter in the kernel, and what it shares with us. It is gone with the socket that
+// it is attached to and with this object: nothing is pinned.
+class GroupAwareFilter {
+ public:
+  // `watched_only`: processes are told of only after Watch(). At least `ring_bytes` for records.
+  FilterRefusal Open(size_t ring_bytes, bool watched_only);
+
+  explicit operator bool() const { return static_cast<bool>(program_); }
+
+  // To be attached to the socket.
+  int program() const { return program_.Get(); }
+
+  size_t ring_bytes() const { return ring_bytes_; }
+
+  // From any thread, at once; a pid beyond kernel.pid_max (as it was) is always told.
+  void Watch(int32_t pid);
+  void Unwatch(int32_t pid);
+
+  // Asks for a message with the next record. False where there is one already.
+  bool ArmBell();
+
+  // Calls `visit(const GroupRecord&)` for what came; at most `limit` of them. False where there may
+  // be more.
+  template <typename Visit>
+  bool Read(size_t limit, Visit visit) {
+    return ring_.Read(limit, [&](const uint8_t* data, size_t size) {
+      GroupRecord record;
+      if (size != sizeof(record)) return;
+      __builtin_memcpy(&record, data, sizeof(record));
+      visit(record);
+    });
+  }
+
+  // Records that did not fit, since it was opened.
+  uint64_t Lost() const;
+
+ private:
+  FilterRefusal CreateMaps(size_t ring_bytes, bool watched_only);
+  FilterRefusal LoadProgram(const KernelLayout& layout);
+
+  UniqueFd ring_fd_;
+  UniqueFd state_fd_;
+  UniqueFd watched_fd_;
+  UniqueFd program_;
+  size_t ring_bytes_ = 0;
+  int32_t watched_limit_ = 0;  // pids from here on have no bit
+  RingBuffer ring_;
+  MemoryMap state_;
+  MemoryMap watched_;
+};
+
+}  // namespace exitwatch
+
+#endif  // EXITWATCH_LINUX_GROUP_AWARE_FILTER_H_

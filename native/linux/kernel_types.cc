@@ -1,0 +1,48 @@
+#include "linux/kernel_types.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <memory>
+
+#include "linux/unique_fd.h"
+
+namespace exitwatch {
+
+namespace {
+
+using Reason = FilterRefusal::Reason;
+
+constexpr char kPath[] = "/sys/kernel/btf/vmlinux";
+
+// Some ten times what kernels have.
+constexpr off_t kMostBytes = 64 * 1024 * 1024;
+
+}  // namespace
+
+FilterRefusal ReadKernelLayout(KernelLayout* layout) {
+  const UniqueFd file(open(kPath, O_RDONLY | O_CLOEXEC));
+  struct stat status;
+  if (!file || fstat(file.Get(), &status) != 0) return {Reason::kNoBtf, errno, kPath};
+  if (status.st_size <= 0 || status.st_size > kMostBytes) return {Reason::kNoBtf, EFBIG, kPath};
+
+  const auto size = static_cast<size_t>(status.st_size);
+  const std::unique_ptr<uint8_t[]> data(new uint8_t[size]);
+  size_t filled = 0;
+  while (filled < size) {
+    const ssize_t count =
+        RetryOnEintr([&] { return read(file.Get(), data.get() + filled, size - filled); });
+    if (count < 0) return {Reason::kNoBtf, errno, kPath};
+    if (count == 0) break;
+    filled += static_cast<size_t>(count);
+  }
+  const std::optional<Btf> btf = Btf::Parse(data.get(), filled);
+  if (!btf) return {Reason::kNoBtf, EBADMSG, kPath};
+  const char* missing = "";
+  const std::optional<KernelLayout> found = ResolveKernelLayout(*btf, &missing);
+  if (!found) return {Reason::kOtherKernel, 0, missing};
+  *layout = *found;
+  return {};
+}
+
+}  // namespace exitwatch

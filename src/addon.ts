@@ -11,8 +11,10 @@ export interface Addon {
   identify(pid: number): NativeIdentity | undefined;
   ExitReader: new (options: {
     watchedOnly: boolean;
+    classicFilter: boolean;
     receiveBufferBytes: number;
     queueLimit: number;
+    canaryIntervalMs: number;
   }) => ExitReader;
 }
 
@@ -29,10 +31,20 @@ export interface ExitReader {
   /** False where there is no such process now. */
   watch(pid: number, startTicks: number, inode: number): boolean;
   unwatch(pid: number, startTicks: number, inode: number): void;
+  /** To be asked once the reader is ready. */
+  filter(): NativeFilter;
   stats(): NativeStats;
   ref(): void;
   unref(): void;
   close(): void;
+}
+
+/** Why the group-aware filter is not in use; see src/sources/filter-downgrade.ts. */
+export interface NativeFilter {
+  /** 0 where it is. */
+  refusal: number;
+  errno: number;
+  detail: string;
 }
 
 export interface NativeStats {
@@ -45,6 +57,8 @@ export interface NativeStats {
   lastEventMs: number;
   rejected: number;
   wakeups: number;
+  /** Missing before the start. */
+  canaryAgeMs?: number;
 }
 
 let loaded: Addon | undefined;

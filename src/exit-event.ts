@@ -75,10 +75,16 @@ export type Gap = {
   event: 'gap';
   from: Date;
   to: Date;
-  /** Messages that were lost; by `'receive-buffer'` this counts exits of threads and execs, too. */
-  lost: number;
-  /** `'receive-buffer'`: the kernel's was full; `'queue-limit'`: ours was. */
-  reason: 'receive-buffer' | 'queue-limit';
+  /**
+   * By `'queue-limit'`, and by `'receive-buffer'` with the group-aware filter: ends of processes.
+   * With the classic filter, messages: exits of threads and execs, too. `null` where nobody counted.
+   */
+  lost: number | null;
+  /**
+   * `'receive-buffer'`: the kernel's was full; `'queue-limit'`: ours was; `'silenced'`: the kernel
+   * told nothing any more, without an error, and was subscribed to anew.
+   */
+  reason: 'receive-buffer' | 'queue-limit' | 'silenced';
   /** Watched processes that were found to have ended in the gap, and get their event after it. */
   recovered: number;
 };
@@ -88,10 +94,40 @@ export type Ready = {
   event: 'ready';
   scope: 'watched' | 'all';
   source: 'connector';
-  /** How the kernel filters for us: `'classic'` passes exits of threads, which are joined here. */
-  filter: 'classic';
-  /** The kernel's buffer as granted; without CAP_NET_ADMIN at most twice `net.core.rmem_max`. */
+  filter: Filter;
+  /** Why not a better filter; `null` where there is none. */
+  downgrade: FilterDowngrade | null;
+  /**
+   * The kernel's buffer as granted. With the group-aware filter a ring buffer of 80 bytes for each
+   * process that ended, which takes an eighth of what was asked for, at least (a power of two); with
+   * the classic one a socket's, of some 832 bytes for each thread's exit and each exec, and without
+   * CAP_NET_ADMIN at most twice `net.core.rmem_max`.
+   */
   receiveBufferBytes: number;
+};
+
+/**
+ * How the kernel filters for us. `'group-aware'`: the dying task itself sees whether its process is
+ * dead, and how it ended. `'classic'`: exits of threads come to us, and are joined here.
+ */
+export type Filter = 'group-aware' | 'classic';
+
+/** Why the classic filter serves, and not the group-aware one. */
+export type FilterDowngrade = {
+  code:
+    | 'classic-requested'
+    | 'no-capabilities'
+    | 'no-cap-bpf'
+    | 'no-cap-perfmon'
+    | 'bpf-blocked'
+    | 'kernel-confidential'
+    | 'no-btf'
+    | 'kernel-lacks'
+    | 'verifier-refused'
+    | 'system';
+  detail: string;
+  /** What to do about it; `null` where we know nothing. */
+  remedy: string | null;
 };
 
 /** What iterating over a monitor yields. */

@@ -1,7 +1,16 @@
 export { ExitwatchError, type ExitwatchErrorCode } from './errors.js';
 export { decodeWaitStatus, type SignalName, type WaitStatus } from './wait-status.js';
 export { identify, type ProcessIdentity } from './process-identity.js';
-export type { ExitEvent, Gap, MonitorEvent, Outcome, Ready, UnknownReason } from './exit-event.js';
+export type {
+  ExitEvent,
+  Filter,
+  FilterDowngrade,
+  Gap,
+  MonitorEvent,
+  Outcome,
+  Ready,
+  UnknownReason,
+} from './exit-event.js';
 export { ExitMonitor, type ExitMonitorEvents, type MonitorStats } from './monitor/exit-monitor.js';
 export type { ExitMonitorOptions } from './monitor/options.js';
 export type { ExitWatch } from './monitor/exit-watch.js';

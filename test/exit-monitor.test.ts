@@ -258,7 +258,10 @@ describe('listeners and loops', () => {
     for await (const event of loop) told.push(event);
     const gaps = told.filter((event) => event.event === 'gap');
     const yielded = told.length - gaps.length;
-    const lost = gaps.reduce((sum, gap) => sum + (gap.reason === 'queue-limit' ? gap.lost : 0), 0);
+    const lost = gaps.reduce(
+      (sum, gap) => sum + (gap.reason === 'queue-limit' ? (gap.lost ?? 0) : 0),
+      0,
+    );
     expect(told[0]?.event).toBe('exit');
     expect(gaps.length).toBeGreaterThan(0);
     expect(yielded + lost).toBe(log.count);

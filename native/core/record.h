@@ -25,6 +25,7 @@ struct Record {
     kLost = 1u << 8,         // status unknown because events were lost
     kNotReaped = 1u << 9,    // status unknown because the parent has not reaped it
     kQueueLimit = 1u << 10,  // gap: our queue was full; otherwise the kernel's buffer
+    kSilenced = 1u << 12,    // gap: events ceased to come; how many is not known
     kTold = 1u << 11,        // exit: only for who watches; the stream tells it to everybody
   };
 

@@ -26,15 +26,11 @@ constexpr uint64_t kMillisecond = 1'000'000;
 constexpr int kCanaryMs = 1000;
 constexpr uint64_t kNever = std::numeric_limits<uint64_t>::max();
 
-// Messages to read before looking at anything else.
-constexpr int kBatch = 1024;
-
-// Of the kernel's buffer that is asked for, the part that records take: one has a tenth of the size
-// of a message.
-constexpr int kRecordsPart = 8;
-
 // Groups that may be told of twice: the threads of so many can be on their way at once.
 constexpr size_t kEndedGroups = 16 * 1024;
+
+// How often a stream that has gone silent is subscribed to anew.
+constexpr int kResubscriptions = 3;
 
 // Held handles to hear of at once.
 constexpr int kReadyAtOnce = 64;
@@ -51,11 +47,15 @@ constexpr uint64_t kLongestUntoldLossNs = 1000 * kMillisecond;
 
 }  // namespace
 
-ExitReader::ExitReader(const Options& options, std::function<void()> wake)
+ExitReader::ExitReader(const Options& options, std::shared_ptr<Shared> shared,
+                       std::function<void()> wake)
     : options_(options),
+      shared_(std::move(shared)),
       wake_(std::move(wake)),
       queue_(options.queue_limit),
       watched_([this] { Signal(); }),
+      stream_(options.stream, watched_.set()),
+      silence_(shared_->canary, options.canary_interval_ns),
       ended_(kEndedGroups) {}
 
 ExitReader::~ExitReader() { Stop(); }
@@ -75,9 +75,7 @@ void ExitReader::Stop() {
   if (signal_) Signal();
   thread_.Join();
   aggregator_.reset();
-  socket_ = ConnectorSocket();
-  watched_.set().Follow({});
-  filter_ = GroupAwareFilter();
+  stream_.Close();
   watched_.Clear();
   epoll_.Reset();
   signal_.Reset();
@@ -105,7 +103,7 @@ SystemError ExitReader::Arm() {
   aggregator_.emplace(
       *witness_,
       [this](const ThreadGroup& group) {
-        if (filter_) ended_.Add(group.Identity());
+        if (stream_.is_group_aware()) ended_.Add(group.Identity());
         OnEnd(group);
       },
       [this](int32_t pid, uint64_t time_ns) {
@@ -113,19 +111,12 @@ SystemError ExitReader::Arm() {
         return watched != 0 ? watched : known_.InodeAt(pid, clock_.TickOf(time_ns));
       });
 
-  LoadFilter();
-  const ConnectorSocket::Options socket = {options_.receive_buffer_bytes, filter_.program(),
-                                           signal_.Get()};
-  if (const SystemError error = socket_.Open(socket)) return error;
+  if (const SystemError error = Subscribe()) return error;
   if (!OpenPidfd(own_tgid_)) return {Failure::kNoPidfd, errno, "pidfd_open"};
   if (!ProcShowsOurPids()) return {Failure::kNoProc, 0, "readlink"};
 
   epoll_event event = {};
   event.events = EPOLLIN;
-  event.data.u64 = kSocketTag;
-  if (epoll_ctl(epoll_.Get(), EPOLL_CTL_ADD, socket_.fd(), &event) != 0) {
-    return {Failure::kSystem, errno, "epoll_ctl"};
-  }
   event.data.u64 = kSignalTag;
   if (epoll_ctl(epoll_.Get(), EPOLL_CTL_ADD, signal_.Get(), &event) != 0) {
     return {Failure::kSystem, errno, "epoll_ctl"};
@@ -133,48 +124,39 @@ SystemError ExitReader::Arm() {
   armed_ns_ = no_drops_ns_ = wait_begin_ns_ = wake_ns_ = not_ready_ns_ = clock_.Now();
   if (const SystemError error = ProveThatEventsArrive()) return error;
   watched_.Arm();
-  if (!options_.watched_only) ReadProcesses();
+  if (!options_.stream.watched_only) ReadProcesses();
 
   Record ready;
   ready.kind = Record::kReady;
-  ready.count = filter_ ? static_cast<double>(filter_.ring_bytes())
-                        : static_cast<double>(socket_.receive_buffer_bytes());
+  ready.count = static_cast<double>(stream_.buffer_bytes());
   staged_.insert(staged_.begin(), ready);
   Pass();
   return failure_;
 }
 
-void ExitReader::LoadFilter() {
-  if (options_.classic_filter) {
-    filter_refusal_ = {FilterRefusal::Reason::kNotWanted, 0, ""};
-    return;
-  }
-  const auto ring_bytes = static_cast<size_t>(options_.receive_buffer_bytes / kRecordsPart);
-  filter_refusal_ = filter_.Open(ring_bytes, options_.watched_only);
-  if (filter_refusal_) {
-    filter_ = GroupAwareFilter();
-  } else if (options_.watched_only) {
-    watched_.set().Follow([this](int32_t pid, bool is_watched) {
-      is_watched ? filter_.Watch(pid) : filter_.Unwatch(pid);
-    });
-  }
+// Opens the stream; or its socket anew, in place of the one before.
+SystemError ExitReader::Subscribe() {
+  const SystemError error = stream_.fd() < 0 ? stream_.Open(shared_->types, signal_.Get())
+                                             : stream_.Subscribe(signal_.Get());
+  if (error) return error;
+  epoll_event event = {};
+  event.events = EPOLLIN;
+  event.data.u64 = kSocketTag;
+  if (epoll_ctl(epoll_.Get(), EPOLL_CTL_ADD, stream_.fd(), &event) == 0) return {};
+  return {Failure::kSystem, errno, "epoll_ctl"};
 }
 
 // A thread of our own ends, and its exit must come back through the stream.
 SystemError ExitReader::ProveThatEventsArrive() {
-  Thread canary;
-  const int error = canary.Start(
-      "exitwatch", [this] { canary_tid_ = static_cast<int32_t>(syscall(SYS_gettid)); });
-  if (error != 0) return {Failure::kSystem, error, "pthread_create"};
-  canary.Join();
+  if (const SystemError error = silence_.Begin(clock_.Now())) return error;
   const uint64_t deadline_ns = clock_.Now() + kCanaryMs * kMillisecond;
   for (;;) {
     Drain();
     if (failure_) return failure_;
-    if (canary_seen_) return {};
+    if (silence_.IsProven()) return {};
     const uint64_t now_ns = clock_.Now();
     if (now_ns >= deadline_ns) return {Failure::kSilent, 0, "recvmsg"};
-    pollfd waiting[] = {{socket_.fd(), POLLIN, 0}, {signal_.Get(), POLLIN, 0}};
+    pollfd waiting[] = {{stream_.fd(), POLLIN, 0}, {signal_.Get(), POLLIN, 0}};
     poll(waiting, 2, static_cast<int>((deadline_ns - now_ns) / kMillisecond) + 1);
     if (stopping_) return {Failure::kSystem, ECANCELED, "poll"};
   }
@@ -182,7 +164,8 @@ SystemError ExitReader::ProveThatEventsArrive() {
 
 // Sleeps until there is something to do. False where that cannot be known any more.
 bool ExitReader::Wait() {
-  const uint64_t deadline_ns = std::min(aggregator_->NextDeadline(), recheck_ns_);
+  const uint64_t deadline_ns =
+      std::min({aggregator_->NextDeadline(), recheck_ns_, silence_.Deadline()});
   wait_begin_ns_ = clock_.Now();
   int timeout_ms = -1;
   if (deadline_ns != kNever) {
@@ -191,7 +174,7 @@ bool ExitReader::Wait() {
                      : static_cast<int>((deadline_ns - wait_begin_ns_) / kMillisecond) + 1;
   }
   if (loss_begin_ns_ != 0) timeout_ms = 0;
-  if (timeout_ms != 0 && filter_ && !filter_.ArmBell()) timeout_ms = 0;
+  if (timeout_ms != 0 && !stream_.ArmBell()) timeout_ms = 0;
 
   epoll_event events[kReadyAtOnce];
   int count = epoll_wait(epoll_.Get(), events, kReadyAtOnce, timeout_ms);
@@ -231,16 +214,16 @@ void ExitReader::Pass() {
   clock_.Sample();
   const uint64_t begin_ns = clock_.Now();
   NoticeDrops();
-  bool empty = Drain();
-  if (filter_) empty &= ReadRecords();
+  const bool empty = Drain();
   for (const int32_t pid : std::exchange(ready_, {}))
     aggregator_->OnHandleReady(pid, not_ready_ns_);
-  watched_.Check(*witness_, *aggregator_, !options_.watched_only);
+  watched_.Check(*witness_, *aggregator_, !options_.stream.watched_only);
   aggregator_->Settle(empty ? begin_ns : last_event_ns_ - std::min(last_event_ns_, kDisorderNs));
   if (empty) NoticeDrops();
   if (loss_begin_ns_ != 0 && (empty || begin_ns > loss_begin_ns_ + kLongestUntoldLossNs)) {
-    RepairAfterGap();
+    TellDrops();
   }
+  NoticeSilence();
   if (begin_ns >= recheck_ns_) RecheckWatches();
   if (loss_begin_ns_ == 0 && recheck_ns_ == kNever) no_drops_ns_ = begin_ns;
   Flush();
@@ -248,49 +231,37 @@ void ExitReader::Pass() {
 
 // True when nothing is left to read.
 bool ExitReader::Drain() {
-  for (int i = 0; i < kBatch; i++) {
-    ProcEvent event;
-    switch (socket_.ReadEvent(&event, &failure_)) {
-      case ConnectorSocket::Read::kEvent:
-        OnEvent(event);
-        break;
-      case ConnectorSocket::Read::kRejected:
-        rejected_.fetch_add(1, std::memory_order_relaxed);
-        break;
-      case ConnectorSocket::Read::kEmpty:
-      case ConnectorSocket::Read::kFailed:
-        return true;
-    }
-  }
-  return false;
+  uint64_t rejected = 0;
+  const ConnectorStream::Read read = stream_.ReadSome(
+      [this](const ProcEvent& event) { OnEvent(event); },
+      [this](const GroupRecord& record) { OnRecord(record); }, &rejected, &failure_);
+  if (rejected != 0) rejected_.fetch_add(rejected, std::memory_order_relaxed);
+  return read != ConnectorStream::Read::kMore;
 }
 
 void ExitReader::OnEvent(const ProcEvent& event) {
-  if (!filter_) last_event_ns_ = std::max(last_event_ns_, event.timestamp_ns);
+  silence_.OnEvent(clock_.Now());
+  if (!stream_.is_group_aware()) last_event_ns_ = std::max(last_event_ns_, event.timestamp_ns);
   if (event.what == kProcEventFork) {
-    if (!options_.watched_only) known_.OnFork(event);
+    if (!options_.stream.watched_only) known_.OnFork(event);
     return;
   }
   if (event.tgid == own_tgid_) {
-    canary_seen_ = canary_seen_ || event.pid == canary_tid_;
+    silence_.OnThreadExit(event.pid);
     return;
   }
-  if (filter_) return;  // a bell
-  if (options_.watched_only && !watched_.set().Contains(event.tgid)) return;
+  if (stream_.is_group_aware()) return;  // a bell
+  if (options_.stream.watched_only && !watched_.set().Contains(event.tgid)) return;
   if (event.what == kProcEventExit) aggregator_->OnExit(event);
   if (event.what == kProcEventExec) aggregator_->OnExec(event);
   if (event.what == kProcEventCoredump) aggregator_->OnCoredump(event);
 }
 
-// True when nothing is left to read.
-bool ExitReader::ReadRecords() {
-  return filter_.Read(kBatch, [this](const GroupRecord& record) { OnRecord(record); });
-}
-
 // What a dying task wrote of its group.
 void ExitReader::OnRecord(const GroupRecord& record) {
+  silence_.OnEvent(clock_.Now());
   last_event_ns_ = std::max(last_event_ns_, record.time_ns);
-  if (options_.watched_only && !watched_.set().Contains(record.pid)) return;
+  if (options_.stream.watched_only && !watched_.set().Contains(record.pid)) return;
   const bool has_status = (record.flags & GroupRecord::kStatusKnown) != 0;
   if ((record.flags & GroupRecord::kDead) == 0) {
     ProcEvent event;
@@ -317,11 +288,6 @@ void ExitReader::ReadProcesses() {
                  });
 }
 
-// What could not be delivered to us, by all counts.
-uint64_t ExitReader::Drops() const {
-  return socket_.Drops() + unheld_ + (filter_ ? filter_.Lost() : 0);
-}
-
 // Compares the kernel's count of dropped messages with what was told of it.
 void ExitReader::NoticeDrops() {
   if (Drops() == drops_) return;
@@ -329,17 +295,38 @@ void ExitReader::NoticeDrops() {
   gap_end_ns_ = clock_.Now();
 }
 
-// Tells the gap, and looks at everything whose exit may lie in it.
-void ExitReader::RepairAfterGap() {
+void ExitReader::TellDrops() {
   const uint64_t drops = Drops();
   Record gap;
-  gap.kind = Record::kGap;
   gap.from_ns = static_cast<double>(std::exchange(loss_begin_ns_, 0));
   gap.count = static_cast<double>(drops - std::exchange(drops_, drops));
+  RepairAfterGap(gap);
+}
+
+// Subscribes anew to a stream that has gone silent, and tells that nobody knows what ended
+// meanwhile.
+void ExitReader::NoticeSilence() {
+  using Verdict = SilenceDetector::Verdict;
+  const bool has_overflown = loss_begin_ns_ != 0;
+  if (silence_.Check(clock_.Now(), has_overflown, &failure_) != Verdict::kSilent) return;
+  Record gap;
+  gap.flags = Record::kSilenced;
+  gap.from_ns = static_cast<double>(silence_.proof_ns());
+  for (int i = 0; i < kResubscriptions; i++) {
+    failure_ = Subscribe();
+    if (!failure_) failure_ = ProveThatEventsArrive();
+    if (failure_.code != Failure::kSilent) break;
+  }
+  if (!failure_) RepairAfterGap(gap);
+}
+
+// Tells the gap, and looks at everything whose exit may lie in it.
+void ExitReader::RepairAfterGap(Record gap) {
+  gap.kind = Record::kGap;
   aggregator_->ForgetUnconfirmed();
   gap.status = RecheckWatches();
   gap_end_ns_ = clock_.Now();
-  if (!options_.watched_only) ReadProcesses();
+  if (!options_.stream.watched_only) ReadProcesses();
   gap.time_ns = static_cast<double>(gap_end_ns_);
   gap.clock_ms = static_cast<double>(clock_.realtime_offset_ns()) / 1e6;
   staged_.push_back(gap);
@@ -356,7 +343,7 @@ void ExitReader::OnEnd(const ThreadGroup& group) {
   std::optional<ProcessEntry> process = known_.Take(group.pid, end_tick);
   const std::optional<Watch> watch = watched_.set().Take(group.Identity(), group.ended_ns);
   if (watch) process = watch->process;
-  if (options_.watched_only && !watch) return;
+  if (options_.stream.watched_only && !watch) return;
 
   // Kernel threads end with 0; what has another status is a program that the kernel started.
   const bool is_kernel_thread =
@@ -366,9 +353,16 @@ void ExitReader::OnEnd(const ThreadGroup& group) {
 
   const bool is_zombie = group.handle != ProcessWitness::kNoHandle &&
                          witness_->Look(group.handle) == ProcessWitness::Life::kDead;
-  const uint64_t unknown_ns = options_.watched_only ? 0 : known_.UnknownSince(group.ended_ns);
+  const uint64_t unknown_ns =
+      options_.stream.watched_only ? 0 : known_.UnknownSince(group.ended_ns);
   const ReadingTimes times = {clock_, armed_ns_, unknown_ns, gap_end_ns_, wake_ns_};
   staged_.push_back(MakeExitRecord(group, process, watch, is_zombie, times));
+}
+
+std::optional<uint64_t> ExitReader::NsSinceProof() const {
+  const uint64_t proof_ns = silence_.proof_ns();
+  if (proof_ns == 0) return {};
+  return clock_.Now() - std::min(clock_.Now(), proof_ns);
 }
 
 void ExitReader::Flush() {

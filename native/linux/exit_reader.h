@@ -4,17 +4,19 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <vector>
 
 #include "core/ended_groups.h"
 #include "core/record_queue.h"
 #include "core/thread_group_aggregator.h"
-#include "linux/connector_socket.h"
-#include "linux/group_aware_filter.h"
+#include "linux/canary.h"
+#include "linux/connector_stream.h"
 #include "linux/kernel_clock.h"
 #include "linux/known_processes.h"
 #include "linux/linux_witness.h"
+#include "linux/silence_detector.h"
 #include "linux/system_error.h"
 #include "linux/thread.h"
 #include "linux/unique_fd.h"
@@ -28,14 +30,19 @@ namespace exitwatch {
 class ExitReader {
  public:
   struct Options {
-    bool watched_only = true;
-    bool classic_filter = false;  // also where the group-aware one could be used
-    int receive_buffer_bytes = 0;
+    ConnectorStream::Options stream;
     size_t queue_limit = 0;
+    uint64_t canary_interval_ns = 0;  // 0: none but the one at the start
+  };
+
+  // What the readers of one Node environment share.
+  struct Shared {
+    KernelTypes types;
+    Canary canary;
   };
 
   // `wake` is called in the reader's thread when there is something new in the queue.
-  ExitReader(const Options& options, std::function<void()> wake);
+  ExitReader(const Options& options, std::shared_ptr<Shared> shared, std::function<void()> wake);
   ~ExitReader();
   ExitReader(const ExitReader&) = delete;
   ExitReader& operator=(const ExitReader&) = delete;
@@ -52,13 +59,16 @@ class ExitReader {
   uint64_t rejected() const { return rejected_.load(std::memory_order_relaxed); }
 
   // Why the group-aware filter is not in use; to be asked when the kReady record was taken.
-  const FilterRefusal& filter_refusal() const { return filter_refusal_; }
+  const FilterRefusal& filter_refusal() const { return stream_.filter_refusal(); }
+
+  // How long ago something last came through the stream; nothing before the start.
+  std::optional<uint64_t> NsSinceProof() const;
 
  private:
   void Run();
   void Signal();
   SystemError Arm();
-  void LoadFilter();
+  SystemError Subscribe();
   SystemError ProveThatEventsArrive();
   void ReadProcesses();
 
@@ -66,11 +76,12 @@ class ExitReader {
   void Pass();
   bool Drain();
   void OnEvent(const ProcEvent& event);
-  bool ReadRecords();
   void OnRecord(const GroupRecord& record);
-  uint64_t Drops() const;
+  uint64_t Drops() const { return stream_.Drops() + unheld_; }
   void NoticeDrops();
-  void RepairAfterGap();
+  void TellDrops();
+  void NoticeSilence();
+  void RepairAfterGap(Record gap);
   int32_t RecheckWatches();
 
   void OnEnd(const ThreadGroup& group);
@@ -78,6 +89,7 @@ class ExitReader {
   void Fail(const SystemError& error);
 
   const Options options_;
+  const std::shared_ptr<Shared> shared_;
   const std::function<void()> wake_;
   RecordQueue queue_;
   WatchedProcesses watched_;
@@ -88,9 +100,8 @@ class ExitReader {
   KernelClock clock_;
   UniqueFd epoll_;
   UniqueFd signal_;  // eventfd: stop, or watches to check
-  ConnectorSocket socket_;
-  GroupAwareFilter filter_;
-  FilterRefusal filter_refusal_;
+  ConnectorStream stream_;
+  SilenceDetector silence_;
   EndedGroups ended_;  // with the group-aware filter
   std::optional<LinuxWitness> witness_;
   std::optional<ThreadGroupAggregator> aggregator_;
@@ -99,8 +110,6 @@ class ExitReader {
   std::vector<int32_t> ready_;  // pids whose held handles woke us
 
   int32_t own_tgid_ = 0;
-  int32_t canary_tid_ = 0;
-  bool canary_seen_ = false;
   SystemError failure_;
 
   uint64_t armed_ns_ = 0;

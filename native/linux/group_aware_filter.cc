@@ -8,7 +8,6 @@
 
 #include "linux/bpf_permission.h"
 #include "linux/bpf_syscall.h"
-#include "linux/kernel_types.h"
 #include "linux/proc_files.h"
 
 namespace exitwatch {
@@ -42,10 +41,10 @@ std::string LastWords(const std::string& log) {
 
 }  // namespace
 
-FilterRefusal GroupAwareFilter::Open(size_t ring_bytes, bool watched_only) {
+FilterRefusal GroupAwareFilter::Open(KernelTypes& types, size_t ring_bytes, bool watched_only) {
   if (const Reason reason = AskBpfPermission(); reason != Reason::kNone) return {reason, 0, ""};
   KernelLayout layout;
-  if (FilterRefusal refusal = ReadKernelLayout(&layout)) return refusal;
+  if (FilterRefusal refusal = types.Layout(&layout)) return refusal;
   if (FilterRefusal refusal = CreateMaps(ring_bytes, watched_only)) return refusal;
   return LoadProgram(layout);
 }

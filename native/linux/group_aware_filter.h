@@ -7,6 +7,7 @@
 
 #include "core/group_filter.h"
 #include "linux/filter_refusal.h"
+#include "linux/kernel_types.h"
 #include "linux/memory_map.h"
 #include "linux/ring_buffer.h"
 #include "linux/unique_fd.h"
@@ -18,7 +19,7 @@ namespace exitwatch {
 class GroupAwareFilter {
  public:
   // `watched_only`: processes are told of only after Watch(). At least `ring_bytes` for records.
-  FilterRefusal Open(size_t ring_bytes, bool watched_only);
+  FilterRefusal Open(KernelTypes& types, size_t ring_bytes, bool watched_only);
 
   explicit operator bool() const { return static_cast<bool>(program_); }
 

@@ -18,9 +18,7 @@ constexpr char kPath[] = "/sys/kernel/btf/vmlinux";
 // Some ten times what kernels have.
 constexpr off_t kMostBytes = 64 * 1024 * 1024;
 
-}  // namespace
-
-FilterRefusal ReadKernelLayout(KernelLayout* layout) {
+FilterRefusal ReadLayout(KernelLayout* layout) {
   const UniqueFd file(open(kPath, O_RDONLY | O_CLOEXEC));
   struct stat status;
   if (!file || fstat(file.Get(), &status) != 0) return {Reason::kNoBtf, errno, kPath};
@@ -42,6 +40,19 @@ FilterRefusal ReadKernelLayout(KernelLayout* layout) {
   const std::optional<KernelLayout> found = ResolveKernelLayout(*btf, &missing);
   if (!found) return {Reason::kOtherKernel, 0, missing};
   *layout = *found;
+  return {};
+}
+
+}  // namespace
+
+FilterRefusal KernelTypes::Layout(KernelLayout* layout) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (!layout_) {
+    KernelLayout read;
+    if (FilterRefusal refusal = ReadLayout(&read)) return refusal;
+    layout_ = read;
+  }
+  *layout = *layout_;
   return {};
 }
 

@@ -36,6 +36,7 @@ Napi::Value Identify(const Napi::CallbackInfo& info) {
 }
 
 Napi::Object Init(Napi::Env env, Napi::Object exports) {
+  env.SetInstanceData(new SharedByReaders(std::make_shared<ExitReader::Shared>()));
   exports.Set("ExitReader", ExitReaderObject::Define(env));
   exports.Set("identify", Napi::Function::New<Identify>(env, "identify"));
   exports.Set("recordBytes", Napi::Number::New(env, sizeof(Record)));

@@ -9,6 +9,8 @@ namespace exitwatch {
 
 namespace {
 
+constexpr uint64_t kNsPerMs = 1'000'000;
+
 constexpr napi_type_tag kTypeTag = {0x3b1f7e0a9c5d4286, 0x8e2a64d7f1c90b53};
 
 }  // namespace
@@ -19,6 +21,7 @@ Napi::Function ExitReaderObject::Define(Napi::Env env) {
                          InstanceMethod<&ExitReaderObject::Start>("start"),
                          InstanceMethod<&ExitReaderObject::Watch>("watch"),
                          InstanceMethod<&ExitReaderObject::Unwatch>("unwatch"),
+                         InstanceMethod<&ExitReaderObject::Filter>("filter"),
                          InstanceMethod<&ExitReaderObject::Stats>("stats"),
                          InstanceMethod<&ExitReaderObject::Ref>("ref"),
                          InstanceMethod<&ExitReaderObject::Unref>("unref"),
@@ -35,10 +38,13 @@ ExitReaderObject::ExitReaderObject(const Napi::CallbackInfo& info) : ObjectWrap(
   info.This().As<Napi::Object>().TypeTag(&kTypeTag);
   const auto options = info[0].As<Napi::Object>();
   ExitReader::Options native;
-  native.watched_only = options.Get("watchedOnly").ToBoolean();
-  native.receive_buffer_bytes = options.Get("receiveBufferBytes").ToNumber().Int32Value();
+  native.stream.watched_only = options.Get("watchedOnly").ToBoolean();
+  native.stream.classic_filter = options.Get("classicFilter").ToBoolean();
+  native.stream.receive_buffer_bytes = options.Get("receiveBufferBytes").ToNumber().Int32Value();
   native.queue_limit = static_cast<size_t>(options.Get("queueLimit").ToNumber().Int64Value());
-  reader_ = std::make_unique<ExitReader>(native, [this] { WakeJavaScript(); });
+  native.canary_interval_ns = kNsPerMs * ToUint64(options.Get("canaryIntervalMs"));
+  reader_ = std::make_unique<ExitReader>(native, *env.GetInstanceData<SharedByReaders>(),
+                                         [this] { WakeJavaScript(); });
 }
 
 ExitReaderObject::~ExitReaderObject() { Shutdown(); }  // a running one is referenced: see Start()
@@ -122,6 +128,19 @@ Napi::Value ExitReaderObject::Unwatch(const Napi::CallbackInfo& info) {
   return env.Undefined();
 }
 
+// Which filter is in use, and why not the group-aware one; once `onBatch` was told that the reader
+// is ready.
+Napi::Value ExitReaderObject::Filter(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  if (!IsOurs(info)) return env.Undefined();
+  const FilterRefusal& refusal = reader_->filter_refusal();
+  Napi::Object filter = Napi::Object::New(env);
+  filter.Set("refusal", Napi::Number::New(env, static_cast<int>(refusal.reason)));
+  filter.Set("errno", Napi::Number::New(env, refusal.number));
+  filter.Set("detail", Napi::String::New(env, refusal.detail));
+  return filter;
+}
+
 Napi::Value ExitReaderObject::Stats(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   if (!IsOurs(info)) return env.Undefined();
@@ -138,6 +157,9 @@ Napi::Value ExitReaderObject::Stats(const Napi::CallbackInfo& info) {
   set(stats, "lastEventMs", counts.last_event_ms);
   set(stats, "rejected", static_cast<double>(reader_->rejected()));
   set(stats, "wakeups", static_cast<double>(reader_->wakeups()));
+  if (const std::optional<uint64_t> age_ns = reader_->NsSinceProof()) {
+    set(stats, "canaryAgeMs", static_cast<double>(*age_ns) / static_cast<double>(kNsPerMs));
+  }
   return stats;
 }
 

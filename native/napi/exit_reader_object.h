@@ -10,6 +10,9 @@
 
 namespace exitwatch {
 
+// What the readers of one environment share: its instance data.
+using SharedByReaders = std::shared_ptr<ExitReader::Shared>;
+
 // `new ExitReader(options)`: an exitwatch::ExitReader for JavaScript. Records cross in the `batch`
 // of `start(batch, onBatch)`, an ArrayBuffer that is filled anew for every call of
 // `onBatch(count)`.
@@ -29,6 +32,7 @@ class ExitReaderObject : public Napi::ObjectWrap<ExitReaderObject> {
   Napi::Value Start(const Napi::CallbackInfo& info);
   Napi::Value Watch(const Napi::CallbackInfo& info);
   Napi::Value Unwatch(const Napi::CallbackInfo& info);
+  Napi::Value Filter(const Napi::CallbackInfo& info);
   Napi::Value Stats(const Napi::CallbackInfo& info);
   Napi::Value Ref(const Napi::CallbackInfo& info);
   Napi::Value Unref(const Napi::CallbackInfo& info);

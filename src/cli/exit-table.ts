@@ -7,6 +7,12 @@ const NAME_WIDTH = 15;
 
 type Color = 'plain' | 'yellow' | 'red' | 'magenta';
 
+const GAP_REASONS: Record<Gap['reason'], string> = {
+  'receive-buffer': "the kernel's buffer was full",
+  'queue-limit': 'exitwatch was too slow to print',
+  silenced: 'the kernel had gone silent',
+};
+
 const COLORS: Record<Color, string> = {
   plain: '',
   yellow: '\u001b[33m',
@@ -41,13 +47,10 @@ export class ExitTable {
   }
 
   gap(gap: Gap): string {
-    const where =
-      gap.reason === 'receive-buffer'
-        ? "the kernel's buffer was full"
-        : 'exitwatch was too slow to print';
     const recovered = gap.recovered === 0 ? '' : `, ${gap.recovered} found again`;
     return this.#paint(
-      `${clock(gap.to)}  GAP: ${gap.lost} events lost since ${clock(gap.from)}, ${where}${recovered}`,
+      `${clock(gap.to)}  GAP: ${gap.lost ?? 'unknown'} events lost since ${clock(gap.from)}, ` +
+        `${GAP_REASONS[gap.reason]}${recovered}`,
       'magenta',
     );
   }

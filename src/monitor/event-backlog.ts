@@ -13,7 +13,7 @@ export class EventBacklog implements AsyncIterableIterator<MonitorEvent> {
   readonly #onDetach: (backlog: EventBacklog) => void;
   #events: MonitorEvent[] = [];
   #taken = 0;
-  #overflow: Gap | undefined;
+  #overflow: (Gap & { lost: number }) | undefined;
   #waiting: Waiting[] = [];
   #end: { error: Error | undefined } | undefined;
 

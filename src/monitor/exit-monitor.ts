@@ -24,7 +24,10 @@ export interface ExitMonitorEvents {
 export interface MonitorStats extends SourceStats {
   /** Processes under watch now. */
   watches: number;
-  /** Started, and neither closed nor failed. */
+  /**
+   * Started, and neither closed nor failed; and with canaries, the kernel told something within two
+   * intervals.
+   */
   healthy: boolean;
 }
 
@@ -38,6 +41,9 @@ const NO_STATS: SourceStats = {
   gaps: 0,
   queueDepth: 0,
   lastEventAt: null,
+  canaryAgeMs: null,
+  filter: null,
+  watchedSet: null,
   wakeups: 0,
 };
 
@@ -142,10 +148,12 @@ export class ExitMonitor
 
   stats(): MonitorStats {
     if (this.#source !== undefined) this.#lastStats = this.#source.stats();
+    const { canaryAgeMs } = this.#lastStats;
+    const oldestMs = 2 * (this.#options.canaryIntervalMs || Infinity);
     return {
       ...this.#lastStats,
       watches: this.#watches.size,
-      healthy: this.#state === 'started',
+      healthy: this.#state === 'started' && canaryAgeMs !== null && canaryAgeMs <= oldestMs,
     };
   }
 

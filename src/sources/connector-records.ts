@@ -46,6 +46,7 @@ enum Flag {
   notReaped = 1 << 9,
   queueLimit = 1 << 10,
   told = 1 << 11,
+  silenced = 1 << 12,
 }
 
 /** A batch of records, as the addon fills it. */
@@ -106,13 +107,15 @@ export class ConnectorRecords {
   }
 
   gap(index: number): Gap {
+    const flags = this.#word(index, Word.flags);
+    const isSilenced = (flags & Flag.silenced) !== 0;
+    const isOurs = (flags & Flag.queueLimit) !== 0;
     return {
       event: 'gap',
       from: this.#date(index, this.#double(index, Double.fromNs)),
       to: this.#date(index, this.#double(index, Double.timeNs)),
-      lost: this.#double(index, Double.count),
-      reason:
-        (this.#word(index, Word.flags) & Flag.queueLimit) !== 0 ? 'queue-limit' : 'receive-buffer',
+      lost: isSilenced ? null : this.#double(index, Double.count),
+      reason: isSilenced ? 'silenced' : isOurs ? 'queue-limit' : 'receive-buffer',
       recovered: this.#word(index, Word.status),
     };
   }

@@ -1,8 +1,10 @@
 import { loadAddon, translateFailure, type ExitReader } from '../addon.js';
+import type { Filter, Ready } from '../exit-event.js';
 import type { ProcessIdentity } from '../process-identity.js';
 
 import { ConnectorRecords, Kind, RECORD_BYTES } from './connector-records.js';
 import type { ExitSource, SourceListener, SourceStats } from './exit-source.js';
+import { filterDowngrade } from './filter-downgrade.js';
 
 /** Records that cross at once. */
 const BATCH = 512;
@@ -13,9 +15,15 @@ export class ConnectorSource implements ExitSource {
   readonly #listener: SourceListener;
   readonly #records = new ConnectorRecords(BATCH);
   readonly #reader: ExitReader;
+  #filter: Filter | null = null;
 
   constructor(
-    options: { scope: 'watched' | 'all'; receiveBufferBytes: number; queueLimit: number },
+    options: {
+      scope: 'watched' | 'all';
+      receiveBufferBytes: number;
+      queueLimit: number;
+      canaryIntervalMs: number;
+    },
     listener: SourceListener,
   ) {
     this.#scope = options.scope;
@@ -26,8 +34,10 @@ export class ConnectorSource implements ExitSource {
     }
     this.#reader = new addon.ExitReader({
       watchedOnly: options.scope === 'watched',
+      classicFilter: process.env['EXITWATCH_FILTER'] === 'classic',
       receiveBufferBytes: options.receiveBufferBytes,
       queueLimit: options.queueLimit,
+      canaryIntervalMs: options.canaryIntervalMs,
     });
   }
 
@@ -48,8 +58,14 @@ export class ConnectorSource implements ExitSource {
   }
 
   stats(): SourceStats {
-    const { lastEventMs, ...counts } = this.#reader.stats();
-    return { ...counts, lastEventAt: lastEventMs === 0 ? null : new Date(lastEventMs) };
+    const { lastEventMs, canaryAgeMs = null, ...counts } = this.#reader.stats();
+    return {
+      ...counts,
+      lastEventAt: lastEventMs === 0 ? null : new Date(lastEventMs),
+      canaryAgeMs,
+      filter: this.#filter,
+      watchedSet: this.#watchedSet(),
+    };
   }
 
   ref(): void {
@@ -72,6 +88,24 @@ export class ConnectorSource implements ExitSource {
     }
   }
 
+  #ready(receiveBufferBytes: number): Ready {
+    const downgrade = filterDowngrade(this.#reader.filter());
+    this.#filter = downgrade === null ? 'group-aware' : 'classic';
+    return {
+      event: 'ready',
+      scope: this.#scope,
+      source: 'connector',
+      filter: this.#filter,
+      downgrade,
+      receiveBufferBytes,
+    };
+  }
+
+  #watchedSet(): SourceStats['watchedSet'] {
+    if (this.#scope === 'all' || this.#filter === null) return null;
+    return this.#filter === 'group-aware' ? 'kernel' : 'user-space';
+  }
+
   #onBatch(count: number): void {
     for (let index = 0; index < count; index++) {
       switch (this.#records.kind(index)) {
@@ -82,13 +116,7 @@ export class ConnectorSource implements ExitSource {
           this.#listener.gap(this.#records.gap(index));
           break;
         case Kind.ready:
-          this.#listener.ready({
-            event: 'ready',
-            scope: this.#scope,
-            source: 'connector',
-            filter: 'classic',
-            receiveBufferBytes: this.#records.receiveBufferBytes(index),
-          });
+          this.#listener.ready(this.#ready(this.#records.receiveBufferBytes(index)));
           break;
         case Kind.failed:
           this.#listener.failed(this.#records.failure(index));

@@ -1,5 +1,5 @@
 import type { ExitwatchError } from '../errors.js';
-import type { ExitEvent, Gap, Ready } from '../exit-event.js';
+import type { ExitEvent, Filter, Gap, Ready } from '../exit-event.js';
 import type { ProcessIdentity } from '../process-identity.js';
 
 /** What a source tells. Everything of one batch comes in one go, ended by `batchEnd`. */
@@ -26,6 +26,15 @@ export interface SourceStats {
   /** Held for JavaScript now. */
   queueDepth: number;
   lastEventAt: Date | null;
+  /** How long ago the kernel last told something, or a canary came back; `null` before the start. */
+  canaryAgeMs: number | null;
+  /** `null` before the start. */
+  filter: Filter | null;
+  /**
+   * Who tells watched processes from others: the filter in the kernel, so that others cost nothing,
+   * or the reader. `null` before the start, and where all are told.
+   */
+  watchedSet: 'kernel' | 'user-space' | null;
   /** How often the reader was woken. */
   wakeups: number;
 }

@@ -480,7 +480,7 @@ void AZombieThatWasNeverSeenToEndWaitsForItsStatus() {
   Scene scene;
   scene.Process(10, Life::kDead, 'Z', 1, 0).may_read = false;
   scene.witness.open++;
-  scene.aggregator.Adopt(10, 10, scene.witness.now_ns, ThreadGroup::Cause::kFound);
+  scene.aggregator.Adopt({10}, 10, scene.witness.now_ns, ThreadGroup::Cause::kFound);
   scene.Pass(500 * kMs);
   CHECK_EQUAL(scene.ends.size(), 0u);
   scene.Process(10, Life::kGone).exit_status = 0x900;
@@ -491,7 +491,7 @@ void AZombieThatWasNeverSeenToEndWaitsForItsStatus() {
 
   scene.Process(20, Life::kDead, 'Z', 1, 0).may_read = false;
   scene.witness.open++;
-  scene.aggregator.Adopt(20, 20, scene.witness.now_ns, ThreadGroup::Cause::kFound);
+  scene.aggregator.Adopt({20}, 20, scene.witness.now_ns, ThreadGroup::Cause::kFound);
   scene.Pass(1100 * kMs);
   CHECK_EQUAL(scene.ends.size(), 2u);
   CHECK_EQUAL(scene.ends[1].status, -1);
@@ -512,8 +512,8 @@ void WhereTheKernelCannotWakeUsHandlesArePolled() {
 
 void APresumedEndIsUnknownUnlessAnEventComes() {
   Scene scene;
-  scene.aggregator.Presume(10, scene.witness.now_ns);
-  scene.aggregator.Presume(20, scene.witness.now_ns);
+  scene.aggregator.Presume({10}, scene.witness.now_ns);
+  scene.aggregator.Presume({20}, scene.witness.now_ns);
   scene.Exit(20, 20, 0x300);
   scene.Pass(100 * kMs);
   CHECK_EQUAL(scene.ends.size(), 2u);
@@ -582,12 +582,12 @@ void TheWatchOfAReusedPidIsNotTaken() {
   watch.process.inode = 8;
   watch.since_ns = 200;
   watches.Add(watch);
-  CHECK(!watches.Take(10, 9, 300));  // neither's inode
-  CHECK(!watches.Take(10, 0, 50));   // ended before either was watched
+  CHECK(!watches.Take({10, 0, 9, 0}, 300));  // neither's inode
+  CHECK(!watches.Take({10, 0, 0, 0}, 50));   // ended before either was watched
   CHECK_EQUAL(watches.InodeAt(10, 150), 7u);
   CHECK_EQUAL(watches.InodeAt(10, 50), 0u);
-  CHECK_EQUAL(watches.Take(10, 0, 150)->process.inode, 7u);
-  CHECK_EQUAL(watches.Take(10, 8, 150)->process.inode, 8u);
+  CHECK_EQUAL(watches.Take({10, 0, 0, 0}, 150)->process.inode, 7u);
+  CHECK_EQUAL(watches.Take({10, 0, 8, 0}, 150)->process.inode, 8u);
   CHECK(!watches.Contains(10));
 }
 

@@ -22,7 +22,7 @@ export class EventLog {
   /** Exits that were told, or told to be lost. */
   get count(): number {
     const told = [...this.exits.values()].reduce((sum, events) => sum + events.length, 0);
-    return this.gaps.reduce((sum, gap) => sum + gap.lost, told);
+    return this.gaps.reduce((sum, gap) => sum + (gap.lost ?? 0), told);
   }
 
   of(pid: number): ExitEvent[] {

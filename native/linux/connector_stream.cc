@@ -1,0 +1,50 @@
+#include "linux/connector_stream.h"
+
+namespace exitwatch {
+
+namespace {
+
+// Of the kernel's buffer that is asked for, the part that records take: one has a tenth of the size
+// of a message.
+constexpr int kRecordsPart = 8;
+
+}  // namespace
+
+SystemError ConnectorStream::Open(KernelTypes& types, int stop_fd) {
+  if (options_.classic_filter) {
+    filter_refusal_ = {FilterRefusal::Reason::kNotWanted, 0, ""};
+  } else {
+    const auto ring_bytes = static_cast<size_t>(options_.receive_buffer_bytes / kRecordsPart);
+    filter_refusal_ = filter_.Open(types, ring_bytes, options_.watched_only);
+  }
+  if (filter_refusal_) {
+    filter_ = GroupAwareFilter();
+  } else if (options_.watched_only) {
+    watched_.Follow([this](int32_t pid, bool is_watched) {
+      is_watched ? filter_.Watch(pid) : filter_.Unwatch(pid);
+    });
+  }
+  return Subscribe(stop_fd);
+}
+
+SystemError ConnectorStream::Subscribe(int stop_fd) {
+  former_drops_ += socket_.Drops();
+  socket_ = ConnectorSocket();
+  return socket_.Open({options_.receive_buffer_bytes, filter_.program(), stop_fd});
+}
+
+void ConnectorStream::Close() {
+  watched_.Follow({});
+  socket_ = ConnectorSocket();
+  filter_ = GroupAwareFilter();
+}
+
+size_t ConnectorStream::buffer_bytes() const {
+  return filter_ ? filter_.ring_bytes() : static_cast<size_t>(socket_.receive_buffer_bytes());
+}
+
+uint64_t ConnectorStream::Drops() const {
+  return former_drops_ + socket_.Drops() + (filter_ ? filter_.Lost() : 0);
+}
+
+}  // namespace exitwatch

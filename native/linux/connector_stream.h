@@ -1,0 +1,90 @@
+#ifndef EXITWATCH_LINUX_CONNECTOR_STREAM_H_
+#define EXITWATCH_LINUX_CONNECTOR_STREAM_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "core/watch_set.h"
+#include "linux/connector_socket.h"
+#include "linux/group_aware_filter.h"
+#include "linux/kernel_types.h"
+#include "linux/system_error.h"
+
+namespace exitwatch {
+
+// The kernel's stream of exits: the connector's socket behind the best filter that can be had. With
+// the group-aware one the ends of processes come as records, and events are only bells and
+// canaries; with the classic one, exits of threads come as events.
+class ConnectorStream {
+ public:
+  struct Options {
+    bool watched_only = true;
+    bool classic_filter = false;  // also where the group-aware one could be used
+    int receive_buffer_bytes = 0;
+  };
+
+  ConnectorStream(const Options& options, WatchSet& watched)
+      : options_(options), watched_(watched) {}
+  ~ConnectorStream() { Close(); }
+
+  // Waits for at most half a second, or until `stop_fd` is readable.
+  SystemError Open(KernelTypes& types, int stop_fd);
+
+  // The same with a fresh socket in place of the one before.
+  SystemError Subscribe(int stop_fd);
+
+  void Close();
+
+  int fd() const { return socket_.fd(); }
+  bool is_group_aware() const { return static_cast<bool>(filter_); }
+  const FilterRefusal& filter_refusal() const { return filter_refusal_; }
+
+  // The kernel's buffer for what is to be told.
+  size_t buffer_bytes() const;
+
+  // What the kernel had to drop since Open().
+  uint64_t Drops() const;
+
+  // To be called before sleeping; false where there is something to read.
+  bool ArmBell() { return !filter_ || filter_.ArmBell(); }
+
+  enum class Read { kEmpty, kMore, kFailed };
+
+  // Reads events, then records: some of each. `rejected` counts what is not the kernel's.
+  template <typename OnEvent, typename OnRecord>
+  Read ReadSome(OnEvent on_event, OnRecord on_record, uint64_t* rejected, SystemError* error) {
+    bool is_empty = false;
+    for (int i = 0; i < kBatch && !is_empty; i++) {
+      ProcEvent event;
+      switch (socket_.ReadEvent(&event, error)) {
+        case ConnectorSocket::Read::kEvent:
+          on_event(event);
+          break;
+        case ConnectorSocket::Read::kRejected:
+          ++*rejected;
+          break;
+        case ConnectorSocket::Read::kEmpty:
+          is_empty = true;
+          break;
+        case ConnectorSocket::Read::kFailed:
+          return Read::kFailed;
+      }
+    }
+    if (filter_) is_empty &= filter_.Read(kBatch, on_record);
+    return is_empty ? Read::kEmpty : Read::kMore;
+  }
+
+ private:
+  static constexpr int kBatch = 1024;
+
+  const Options options_;
+  WatchSet& watched_;
+  ConnectorSocket socket_;
+  uint64_t former_drops_ = 0;  // of sockets before this one
+  GroupAwareFilter filter_;
+  FilterRefusal filter_refusal_;
+};
+
+}  // namespace exitwatch
+
+#endif  // EXITWATCH_LINUX_CONNECTOR_STREAM_H_

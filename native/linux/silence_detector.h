@@ -1,0 +1,52 @@
+#ifndef EXITWATCH_LINUX_SILENCE_DETECTOR_H_
+#define EXITWATCH_LINUX_SILENCE_DETECTOR_H_
+
+#include <atomic>
+#include <cstdint>
+
+#include "linux/canary.h"
+#include "linux/system_error.h"
+
+namespace exitwatch {
+
+// Notices a stream that has ceased to tell anything, without an error: the kernel counts its
+// listeners in one number for the whole host, which any process can drive to zero (Linux 6.6 to
+// 6.18 at least). Whatever comes proves that the stream is alive; where nothing has come for an
+// interval, a canary is let fly.
+class SilenceDetector {
+ public:
+  enum class Verdict { kFine, kSilent, kFailed };
+
+  // `interval_ns`: 0 for no canary but the first.
+  SilenceDetector(Canary& canary, uint64_t interval_ns)
+      : canary_(canary), interval_ns_(interval_ns) {}
+
+  // Lets the first canary fly.
+  SystemError Begin(uint64_t now_ns);
+  bool IsProven() const { return flight_.time_ns == 0; }
+
+  // Something came through the stream; or a canary did.
+  void OnEvent(uint64_t now_ns) { proof_ns_.store(now_ns, std::memory_order_relaxed); }
+  void OnThreadExit(int32_t thread);
+
+  // When Check() has something to do; UINT64_MAX never.
+  uint64_t Deadline() const;
+
+  // After everything that had come was read. `has_overflown`: events were dropped since, so that
+  // there are some. kFailed: see `error`.
+  Verdict Check(uint64_t now_ns, bool has_overflown, SystemError* error);
+
+  // When something last came; 0 before. From any thread.
+  uint64_t proof_ns() const { return proof_ns_.load(std::memory_order_relaxed); }
+
+ private:
+  Canary& canary_;
+  const uint64_t interval_ns_;
+  Canary::Flight flight_;  // the one that is waited for
+  int lost_ = 0;           // canaries that did not come back, in a row
+  std::atomic<uint64_t> proof_ns_{0};
+};
+
+}  // namespace exitwatch
+
+#endif  // EXITWATCH_LINUX_SILENCE_DETECTOR_H_

@@ -1,0 +1,47 @@
+import { getSystemErrorName } from 'node:util';
+
+import type { NativeFilter } from '../addon.js';
+import type { FilterDowngrade } from '../exit-event.js';
+
+type Explanation = readonly [code: FilterDowngrade['code'], detail: string, remedy: string | null];
+
+const CAPABILITIES =
+  'give it CAP_BPF and CAP_PERFMON: AmbientCapabilities= in a systemd unit, --cap-add for a ' +
+  'container, setcap on a node of its own, or run it as root';
+
+/** Sentences for `FilterRefusal::Reason` of native/linux/filter_refusal.h, in its order. */
+const EXPLANATIONS: readonly (Explanation | undefined)[] = [
+  undefined,
+  ['classic-requested', 'EXITWATCH_FILTER=classic asks for the classic one', 'unset it'],
+  ['no-capabilities', 'the process has neither CAP_BPF nor CAP_PERFMON', CAPABILITIES],
+  ['no-cap-bpf', 'the process has CAP_PERFMON, but not CAP_BPF', CAPABILITIES],
+  ['no-cap-perfmon', 'the process has CAP_BPF, but not CAP_PERFMON', CAPABILITIES],
+  [
+    'bpf-blocked',
+    'bpf(2) is refused in spite of the capabilities: by a seccomp filter or a security module',
+    "allow bpf(2): SystemCallFilter= in a systemd unit, a container's seccomp profile",
+  ],
+  [
+    'kernel-confidential',
+    'the kernel is locked down to "confidentiality", and lets no program read its memory',
+    'kernel_lockdown(7) tells how a system gets there; "integrity" is enough for most',
+  ],
+  [
+    'no-btf',
+    'the kernel does not describe its types: /sys/kernel/btf/vmlinux cannot be used',
+    'mount sysfs on /sys, or run a kernel built with CONFIG_DEBUG_INFO_BTF',
+  ],
+  ['kernel-lacks', 'this kernel lacks something that it takes', 'Linux 6.0 or later has it'],
+  ['verifier-refused', "the kernel's verifier refuses the program", 'please report this'],
+  ['system', 'a system call failed', null],
+];
+
+/** Why the group-aware filter is not in use; `null` where it is. */
+export function filterDowngrade({ refusal, errno, detail }: NativeFilter): FilterDowngrade | null {
+  if (refusal === 0) return null;
+  const explanation = EXPLANATIONS[refusal] ?? (['system', 'a system call failed', null] as const);
+  const [code, sentence, remedy] = explanation;
+  const error = errno === 0 ? '' : getSystemErrorName(-errno);
+  const particulars = [detail, error].filter((part) => part !== '').join(': ');
+  return { code, detail: particulars === '' ? sentence : `${sentence} (${particulars})`, remedy };
+}

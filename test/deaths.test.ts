@@ -2,6 +2,7 @@ import { ExitMonitor, type ExitEvent } from '../src';
 
 import { DEATH_NAMES, DEATHS, DyingProcesses, type Death, type Reap } from './support/deaths';
 import { EventLog } from './support/event-log';
+import { describeForEachFilter } from './support/filters';
 
 /** More by `npm run test:soak`. */
 const ROUNDS = Number(process.env['EXITWATCH_ROUNDS'] ?? 1);
@@ -80,34 +81,36 @@ function expectedOf(death: Death) {
   };
 }
 
-describe.each(['all', 'watched'] as const)('scope %s', (scope) => {
-  const reaps: Reap[] = ['now', 'late', 'ignore'];
+describeForEachFilter((filter) => {
+  describe.each(['all', 'watched'] as const)('scope %s', (scope) => {
+    const reaps: Reap[] = ['now', 'late', 'ignore'];
 
-  it.each(reaps)(
-    'every death is told once, with the status of waitpid, when the group is dead (reaped: %s)',
-    async (reap) => {
-      await using monitor = new ExitMonitor({ scope, source: 'connector' });
-      const log = new EventLog(monitor);
-      await monitor.start();
-      const all: Death[] = [];
-      for (let round = 0; round < ROUNDS; round++) {
-        const dying = await DyingProcesses.spawn(DEATH_NAMES, reap);
-        if (scope === 'watched') for (const pid of dying.pids) monitor.watch(pid);
-        const deaths = await dying.die();
-        all.push(...deaths);
+    it.each(reaps)(
+      'every death is told once, with the status of waitpid, when the group is dead (reaped: %s)',
+      async (reap) => {
+        await using monitor = new ExitMonitor({ scope, source: 'connector' });
+        const log = new EventLog(monitor);
+        expect(await monitor.start()).toMatchObject({ filter });
+        const all: Death[] = [];
+        for (let round = 0; round < ROUNDS; round++) {
+          const dying = await DyingProcesses.spawn(DEATH_NAMES, reap);
+          if (scope === 'watched') for (const pid of dying.pids) monitor.watch(pid);
+          const deaths = await dying.die();
+          all.push(...deaths);
+          await log.until(() => deaths.every((death) => eventsOf(death, log).length > 0));
+        }
+        // Whatever false or second event there is has had time: its process's exit is on record.
+        const last = await DyingProcesses.spawn(['exit-0'], 'now');
+        if (scope === 'watched') monitor.watch(last.pids[0] ?? 0);
+        const deaths = await last.die();
         await log.until(() => deaths.every((death) => eventsOf(death, log).length > 0));
-      }
-      // Whatever false or second event there is has had time: its process's exit is on record.
-      const last = await DyingProcesses.spawn(['exit-0'], 'now');
-      if (scope === 'watched') monitor.watch(last.pids[0] ?? 0);
-      const deaths = await last.die();
-      await log.until(() => deaths.every((death) => eventsOf(death, log).length > 0));
 
-      for (const death of all) {
-        expect(describeDeath(death, eventsOf(death, log))).toMatchObject(expectedOf(death));
-      }
-      expect(log.gaps).toEqual([]);
-    },
-    60_000 + ROUNDS * 3000,
-  );
+        for (const death of all) {
+          expect(describeDeath(death, eventsOf(death, log))).toMatchObject(expectedOf(death));
+        }
+        expect(log.gaps).toEqual([]);
+      },
+      60_000 + ROUNDS * 3000,
+    );
+  });
 });

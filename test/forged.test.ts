@@ -3,6 +3,7 @@ import { readFileSync, readdirSync, readlinkSync } from 'node:fs';
 import { ExitMonitor } from '../src';
 
 import { EventLog } from './support/event-log';
+import { describeForEachFilter } from './support/filters';
 import { itAsRoot } from './support/privilege';
 import { LineProcess, program, run } from './support/programs';
 
@@ -25,39 +26,45 @@ function connectorPorts(): string[] {
     .map((row) => row[2] ?? '');
 }
 
-describe('an exit forged by another root process', () => {
-  itAsRoot('that is sent to the group is counted and not delivered', async () => {
-    await using monitor = new ExitMonitor({ scope: 'all' });
-    const log = new EventLog(monitor);
-    await monitor.start();
-    const victim = new LineProcess('sleep', ['1000']);
-    const watch = monitor.watch(victim.pid);
+describeForEachFilter(() => {
+  describe('an exit forged by another root process', () => {
+    itAsRoot('that is sent to the group is counted and not delivered', async () => {
+      await using monitor = new ExitMonitor({ scope: 'all' });
+      const log = new EventLog(monitor);
+      await monitor.start();
+      const victim = new LineProcess('sleep', ['1000']);
+      const watch = monitor.watch(victim.pid);
 
-    const { stdout } = await run(program('forge'), [String(victim.pid), 'multicast']);
-    expect(stdout.trim().split(/\s+/)).toEqual(['sent', 'sent', 'sent', 'sent']);
-    victim.child.kill('SIGTERM');
+      const { stdout } = await run(program('forge'), [String(victim.pid), 'multicast']);
+      expect(stdout.trim().split(/\s+/)).toEqual(['sent', 'sent', 'sent', 'sent']);
+      victim.child.kill('SIGTERM');
 
-    expect(await watch.exited).toMatchObject({ how: 'killed', signal: 'SIGTERM', lossless: true });
-    expect(log.of(victim.pid)).toHaveLength(1);
-    // Two whole ones, and two that are too short to be the kernel's.
-    expect(monitor.stats().rejected).toBeGreaterThanOrEqual(4);
-  });
+      expect(await watch.exited).toMatchObject({
+        how: 'killed',
+        signal: 'SIGTERM',
+        lossless: true,
+      });
+      expect(log.of(victim.pid)).toHaveLength(1);
+      // Two whole ones, and two that are too short to be the kernel's.
+      expect(monitor.stats().rejected).toBeGreaterThanOrEqual(4);
+    });
 
-  itAsRoot('that is sent to the socket is refused at the sender', async () => {
-    await using monitor = new ExitMonitor({ scope: 'all' });
-    const log = new EventLog(monitor);
-    await monitor.start();
-    const [port] = connectorPorts();
-    expect(port).toBeDefined();
-    const victim = new LineProcess('sleep', ['1000']);
-    const watch = monitor.watch(victim.pid);
+    itAsRoot('that is sent to the socket is refused at the sender', async () => {
+      await using monitor = new ExitMonitor({ scope: 'all' });
+      const log = new EventLog(monitor);
+      await monitor.start();
+      const [port] = connectorPorts();
+      expect(port).toBeDefined();
+      const victim = new LineProcess('sleep', ['1000']);
+      const watch = monitor.watch(victim.pid);
 
-    const { stdout } = await run(program('forge'), [String(victim.pid), 'unicast', port ?? '']);
-    expect(stdout).toBe('refused Connection refused\n'.repeat(4));
-    victim.child.kill('SIGTERM');
+      const { stdout } = await run(program('forge'), [String(victim.pid), 'unicast', port ?? '']);
+      expect(stdout).toBe('refused Connection refused\n'.repeat(4));
+      victim.child.kill('SIGTERM');
 
-    expect(await watch.exited).toMatchObject({ how: 'killed', signal: 'SIGTERM' });
-    const codes = [...log.exits.values()].flat().map((event) => event.exitCode);
-    expect(codes).not.toContain(FORGED_EXIT_CODE);
+      expect(await watch.exited).toMatchObject({ how: 'killed', signal: 'SIGTERM' });
+      const codes = [...log.exits.values()].flat().map((event) => event.exitCode);
+      expect(codes).not.toContain(FORGED_EXIT_CODE);
+    });
   });
 });

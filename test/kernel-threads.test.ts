@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { ExitMonitor } from '../src';
 
 import { EventLog } from './support/event-log';
+import { describeForEachFilter } from './support/filters';
 import { itAsRoot } from './support/privilege';
 import { LineProcess, run } from './support/programs';
 
@@ -24,35 +25,37 @@ function commOf(pid: string): string {
   }
 }
 
-itAsRoot('ends of kernel threads, old and new, are left out', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'exitwatch-mount-'));
-  const image = join(folder, 'image');
-  const point = join(folder, 'point');
-  mkdirSync(point);
-  await run('truncate', ['-s', '16M', image]);
-  await run('/sbin/mkfs.ext4', ['-q', image]);
-  const before = journalThreads();
-  const mount = () => run('mount', ['-o', 'loop', image, point]);
-  const newThreads = () => journalThreads().filter((pid) => !before.includes(pid));
-  try {
-    await mount();
-    const old = newThreads();
-    await using monitor = new ExitMonitor({ scope: 'all' });
-    const log = new EventLog(monitor);
-    await monitor.start();
-    await run('umount', [point]);
-    await mount();
-    const young = newThreads();
-    await run('umount', [point]);
-    expect([old.length, young.length]).toEqual([1, 1]);
+describeForEachFilter(() => {
+  itAsRoot('ends of kernel threads, old and new, are left out', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'exitwatch-mount-'));
+    const image = join(folder, 'image');
+    const point = join(folder, 'point');
+    mkdirSync(point);
+    await run('truncate', ['-s', '16M', image]);
+    await run('/sbin/mkfs.ext4', ['-q', image]);
+    const before = journalThreads();
+    const mount = () => run('mount', ['-o', 'loop', image, point]);
+    const newThreads = () => journalThreads().filter((pid) => !before.includes(pid));
+    try {
+      await mount();
+      const old = newThreads();
+      await using monitor = new ExitMonitor({ scope: 'all' });
+      const log = new EventLog(monitor);
+      await monitor.start();
+      await run('umount', [point]);
+      await mount();
+      const young = newThreads();
+      await run('umount', [point]);
+      expect([old.length, young.length]).toEqual([1, 1]);
 
-    const last = new LineProcess('true', []);
-    await last.ended;
-    await log.untilAllOf([last.pid]);
-    // Another process may have had the pid since; a kernel thread's end has no parent.
-    const told = [...old, ...young].flatMap((pid) => log.of(pid));
-    expect(told.filter(({ parentPid }) => parentPid === null)).toEqual([]);
-  } finally {
-    rmSync(folder, { recursive: true });
-  }
+      const last = new LineProcess('true', []);
+      await last.ended;
+      await log.untilAllOf([last.pid]);
+      // Another process may have had the pid since; a kernel thread's end has no parent.
+      const told = [...old, ...young].flatMap((pid) => log.of(pid));
+      expect(told.filter(({ parentPid }) => parentPid === null)).toEqual([]);
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
 });

@@ -1,0 +1,23 @@
+import type { Filter } from '../../src';
+
+/** The environment in which a monitor takes this filter. */
+export function environmentFor(filter: Filter): NodeJS.ProcessEnv {
+  return { ...process.env, EXITWATCH_FILTER: filter === 'classic' ? 'classic' : undefined };
+}
+
+/** The same tests with both forms of the filter; outside of CI, the group-aware one needs root. */
+export function describeForEachFilter(body: (filter: Filter) => void): void {
+  for (const filter of ['group-aware', 'classic'] as const) {
+    const isUsable = filter === 'classic' || process.getuid?.() === 0 || process.env['CI'];
+    const title = `with the ${filter} filter${isUsable ? '' : ' (needs root)'}`;
+    (isUsable ? describe : describe.skip)(title, () => {
+      beforeAll(() => {
+        if (filter === 'classic') process.env['EXITWATCH_FILTER'] = 'classic';
+      });
+      afterAll(() => {
+        delete process.env['EXITWATCH_FILTER'];
+      });
+      body(filter);
+    });
+  }
+}

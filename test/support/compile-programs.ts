@@ -6,13 +6,19 @@ import { PROGRAMS } from './programs';
 
 /** Compiles the C programs that the tests run; jest calls it once, before all tests. */
 export default function compilePrograms(): void {
-  const sources = join(__dirname, '..', 'programs');
   mkdirSync(PROGRAMS, { recursive: true });
-  for (const source of readdirSync(sources)) {
-    const program = join(PROGRAMS, basename(source, '.c'));
-    const flags = ['-O1', '-Wall', '-Wextra', '-pthread'];
-    execFileSync(process.env['CC'] ?? 'cc', [...flags, join(sources, source), '-o', program], {
-      stdio: 'inherit',
-    });
+  compileAll('programs', '', ['-pthread']);
+  compileAll('preload', '.so', ['-shared', '-fPIC']);
+}
+
+function compileAll(folder: string, suffix: string, flags: readonly string[]): void {
+  const sources = join(__dirname, '..', folder);
+  for (const source of readdirSync(sources).filter((name) => name.endsWith('.c'))) {
+    const target = join(PROGRAMS, `${basename(source, '.c')}${suffix}`);
+    execFileSync(
+      process.env['CC'] ?? 'cc',
+      ['-O1', '-Wall', '-Wextra', ...flags, join(sources, source), '-o', target],
+      { stdio: 'inherit' },
+    );
   }
 }

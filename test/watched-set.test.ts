@@ -1,0 +1,65 @@
+import { readFileSync, readdirSync } from 'node:fs';
+
+import { ExitMonitor, type ExitEvent, type ExitWatch } from '../src';
+
+import { describeForEachFilter } from './support/filters';
+import { LineProcess, program } from './support/programs';
+
+const WATCHED = 10_000;
+const STRANGERS = 50_000;
+
+/** How often the reader's thread of this process has gone to sleep. */
+function sleepsOfReader(): number {
+  for (const thread of readdirSync('/proc/self/task')) {
+    const status = readFileSync(`/proc/self/task/${thread}/status`, 'utf8');
+    if (!status.startsWith('Name:\texitwatch\n')) continue;
+    return Number(/^voluntary_ctxt_switches:\t(\d+)$/m.exec(status)?.[1]);
+  }
+  throw new Error('no reader');
+}
+
+describeForEachFilter((filter) => {
+  test(`${WATCHED} watched processes are told, also those that are added and left in a storm of ${STRANGERS} others`, async () => {
+    const hold = new LineProcess(program('hold'), [String(WATCHED)]);
+    const pids: number[] = [];
+    while (pids.length < WATCHED) pids.push(Number(await hold.line()));
+    await using monitor = new ExitMonitor({ canaryIntervalMs: 0 });
+    const told: ExitEvent[] = [];
+    const gaps: unknown[] = [];
+    monitor.on('exit', (event) => told.push(event)).on('gap', (gap) => gaps.push(gap));
+    const watches: ExitWatch[] = [];
+    for (const pid of pids.slice(0, WATCHED / 2)) watches.push(monitor.watch(pid));
+    await monitor.start();
+    expect(monitor.stats()).toMatchObject({
+      filter,
+      watchedSet: filter === 'group-aware' ? 'kernel' : 'user-space',
+    });
+
+    // While nothing is added, strangers do not even wake the reader.
+    const before = sleepsOfReader();
+    const quiet = new LineProcess(program('storm'), [String(STRANGERS)]);
+    expect(await quiet.rest()).toHaveLength(STRANGERS);
+    if (filter === 'group-aware') expect(sleepsOfReader()).toBe(before);
+
+    const storm = new LineProcess(program('storm'), [String(STRANGERS)]);
+    for (const pid of pids.slice(WATCHED / 2)) watches.push(monitor.watch(pid));
+    // Every tenth is left, and taken up again.
+    const left = watches.filter((_, i) => i % 10 === 0);
+    for (const watch of left) watch.close();
+    for (const [i, pid] of pids.entries()) {
+      if (i % 10 === 0) watches[i] = monitor.watch(pid);
+    }
+    expect(await storm.rest()).toHaveLength(STRANGERS);
+    hold.child.stdin.write('end\n');
+    const ends = await Promise.all(watches.map((watch) => watch.exited));
+
+    expect(ends.map(({ pid }) => pid)).toEqual(pids);
+    expect(ends.filter(({ exitCode, lossless }, i) => exitCode !== i % 128 || !lossless)).toEqual(
+      [],
+    );
+    for (const watch of left) await expect(watch.exited).rejects.toThrow('closed');
+    expect(told).toHaveLength(WATCHED);
+    expect(gaps).toEqual([]);
+    expect(monitor.stats()).toMatchObject({ received: WATCHED, delivered: WATCHED, watches: 0 });
+  });
+});

@@ -354,10 +354,15 @@ void ThreadGroupAggregator::Forget(int32_t pid) { Erase(pid); }
 
 void ThreadGroupAggregator::End(ThreadGroup& group) {
   // A thread's exit within the time in which the group must have died is the time of its death.
-  group.ended_by_kernel = group.last_event_ns != 0 && group.last_event_ns >= group.alive_ns;
+  // With another code than the group's it was not the last one.
+  const bool has_last_code =
+      !group.group_status || (*group.group_status & ~kCoreFlag) == group.LastCode();
+  group.ended_by_kernel =
+      group.last_event_ns != 0 && group.last_event_ns >= group.alive_ns && has_last_code;
   if (!group.ended_by_kernel) {
+    const uint64_t alive_ns = std::max(group.alive_ns, group.last_event_ns);
     group.ended_ns = group.confirmed_ns;
-    group.uncertainty_ns = group.confirmed_ns - std::min(group.confirmed_ns, group.alive_ns);
+    group.uncertainty_ns = group.confirmed_ns - std::min(group.confirmed_ns, alive_ns);
   } else {
     group.ended_ns = group.last_event_ns;
     // Exits of other threads with 0 are not seen: one of them may have been the last.

@@ -35,7 +35,7 @@ FilterRefusal ReadLayout(KernelLayout* layout) {
     filled += static_cast<size_t>(count);
   }
   const std::optional<Btf> btf = Btf::Parse(data.get(), filled);
-  if (!btf) return {Reason::kNoBtf, EBADMSG, kPath};
+  if (!btf) return {Reason::kNoBtf, EILSEQ, kPath};
   const char* missing = "";
   const std::optional<KernelLayout> found = ResolveKernelLayout(*btf, &missing);
   if (!found) return {Reason::kOtherKernel, 0, missing};

@@ -6,6 +6,10 @@
 #include <vector>
 
 #include "check.h"
+#include "core/bpf_assembler.h"
+#include "core/btf.h"
+#include "core/ended_groups.h"
+#include "core/kernel_layout.h"
 #include "core/proc_event.h"
 #include "core/proc_stat.h"
 #include "core/record_queue.h"
@@ -323,6 +327,190 @@ void AHandleTellsWhatNoEventTold() {
   CHECK(!scene.ends[0].by_kernel);
 }
 
+void ACodeThatIsNotTheGroupsWasNotTheLastThreads() {
+  Scene scene;
+  scene.Process(10, Life::kAlive, 'Z', 3);
+  scene.Exit(10, 10, 0x500);
+  scene.Pass(10 * kMs);
+  scene.Exit(11, 10, 0x900);
+  scene.Process(10, Life::kGone).exit_status = 0xa00;
+  scene.aggregator.OnHandleReady(10, scene.witness.now_ns - kMs);
+  scene.Pass(kMs);
+  CHECK_EQUAL(scene.ends.size(), 1u);
+  CHECK_EQUAL(scene.ends[0].status, 0xa00);
+  CHECK(!scene.ends[0].by_kernel);
+}
+
+void ATracedThreadsProcessEndsByItsHandle() {
+  Scene scene;
+  scene.Process(10, Life::kAlive, 'S', 2).stat.start_ticks = 10;
+  ProcEvent event;
+  event.timestamp_ns = scene.witness.now_ns;
+  event.tgid = 10;
+  event.exit_code = 0x8b;
+  CHECK(scene.aggregator.OnTracedExit(event, true));
+  scene.Pass(100 * kMs);
+  CHECK_EQUAL(scene.ends.size(), 0u);
+  scene.Process(10, Life::kGone).exit_status = 0xb;  // a pidfd does not know of the core
+  scene.aggregator.OnHandleReady(10, scene.witness.now_ns - kMs);
+  scene.Pass(100 * kMs);
+  CHECK_EQUAL(scene.ends.size(), 1u);
+  CHECK_EQUAL(scene.ends[0].status, 0x8b);
+  CHECK_EQUAL(scene.ends[0].core, 1);
+}
+
+void ATracedThreadThatIsGoneAlreadyHasToldTheStatus() {
+  Scene scene;
+  ProcEvent event;
+  event.timestamp_ns = scene.witness.now_ns;
+  event.tgid = 10;
+  event.exit_code = 0x700;
+  CHECK(scene.aggregator.OnTracedExit(event, false));  // others went on
+  scene.Pass(100 * kMs);
+  CHECK_EQUAL(scene.ends.size(), 0u);
+  CHECK(scene.aggregator.OnTracedExit(event, true));
+  scene.Pass(100 * kMs);
+  CHECK_EQUAL(scene.ends.size(), 1u);
+  CHECK_EQUAL(scene.ends[0].status, 0x700);
+}
+
+void WhatOthersToldIsNotToldAgain() {
+  Scene scene;
+  scene.Process(10, Life::kAlive, 'Z', 2).inode = 7;
+  scene.aggregator.Adopt({10, 10, 7}, 10, scene.witness.now_ns, ThreadGroup::Cause::kFound);
+  scene.aggregator.Supersede({10, 11, 8});  // another process
+  CHECK(scene.aggregator.IsEnding(10));
+  scene.aggregator.Supersede({10, 10, 7});
+  CHECK(!scene.aggregator.IsEnding(10));
+}
+
+void AnEndIsRememberedByItsIdentity() {
+  EndedGroups ended(2);
+  ended.Add({10, 100, 7, 0x1000});
+  CHECK(ended.Contains({10, 100, 0, 0x1000}));
+  CHECK(ended.Contains({10, 0, 7, 0}));
+  CHECK(!ended.Contains({10, 100, 8, 0}));
+  CHECK(!ended.Contains({10, 100, 0, 0x2000}));
+  CHECK(!ended.Contains({11, 100, 7, 0x1000}));
+  ended.Add({11, 100});
+  ended.Add({12, 100});
+  CHECK(!ended.Contains({10, 100, 7, 0x1000}));
+  CHECK(ended.Contains({12, 100}));
+}
+
+// ---- BTF
+
+// As the kernel would describe
+//   struct task { int pid; struct { char name[16]; long flag : 1; }; const struct task *next; };
+class BtfBytes {
+ public:
+  BtfBytes() {
+    Type("int", 1, 0, 4), Word(0x01000020);         // 1
+    Type("char", 1, 0, 1), Word(8);                 // 2
+    Type("", 3, 0, 0), Word(2), Word(1), Word(16);  // 3: char[16]
+    Type("", 4, 2, 24, true);                       // 4
+    Member("name", 3, 0), Member("flag", 1, 1 << 24 | 128);
+    Type("task", 4, 3, 40);  // 5
+    Member("pid", 1, 0), Member("", 4, 64), Member("next", 7, 256);
+    Type("", 10, 0, 5);     // 6: const struct task
+    Type("", 2, 0, 6);      // 7: its pointer
+    Type("loop", 8, 0, 8);  // 8: a name of itself
+  }
+
+  std::vector<uint8_t> Bytes() const {
+    std::vector<uint8_t> bytes = {0x9f, 0xeb, 1, 0};
+    const auto put = [&](uint32_t word) {
+      const auto* from = reinterpret_cast<const uint8_t*>(&word);
+      bytes.insert(bytes.end(), from, from + 4);
+    };
+    const auto types = static_cast<uint32_t>(words_.size() * 4);
+    for (const uint32_t word : {24u, 0u, types, types, static_cast<uint32_t>(names_.size())}) {
+      put(word);
+    }
+    for (const uint32_t word : words_) put(word);
+    bytes.insert(bytes.end(), names_.begin(), names_.end());
+    return bytes;
+  }
+
+ private:
+  void Word(uint32_t word) { words_.push_back(word); }
+  uint32_t Name(const std::string& name) {
+    if (name.empty()) return 0;
+    const auto offset = static_cast<uint32_t>(names_.size());
+    names_ += name + '\0';
+    return offset;
+  }
+  void Type(const std::string& name, uint32_t kind, uint32_t count, uint32_t size_or_type,
+            bool has_bit_fields = false) {
+    Word(Name(name)), Word(kind << 24 | count | uint32_t{has_bit_fields} << 31);
+    Word(size_or_type);
+  }
+  void Member(const std::string& name, uint32_t type, uint32_t place) {
+    Word(Name(name)), Word(type), Word(place);
+  }
+
+  std::vector<uint32_t> words_;
+  std::string names_ = std::string(1, '\0');
+};
+
+void MembersAreFoundAlsoInStructuresWithoutAName() {
+  const std::vector<uint8_t> bytes = BtfBytes().Bytes();
+  const std::optional<Btf> btf = Btf::Parse(bytes.data(), bytes.size());
+  CHECK(btf);
+  CHECK_EQUAL(btf->Find("task", "pid")->offset, 0u);
+  CHECK_EQUAL(btf->Find("task", "pid")->size, 4u);
+  CHECK_EQUAL(btf->Find("task", "name")->offset, 8u);
+  CHECK_EQUAL(btf->Find("task", "name")->size, 16u);
+  CHECK_EQUAL(btf->Find("task", "next")->offset, 32u);
+  CHECK_EQUAL(btf->Find("task", "next")->size, 8u);
+  CHECK(!btf->Find("task", "flag"));  // a bit field
+  CHECK(!btf->Find("task", "none"));
+  CHECK(!btf->Find("int", "pid"));
+}
+
+void AnyBtfIsReadSafely() {
+  const std::vector<uint8_t> whole = BtfBytes().Bytes();
+  std::mt19937 random(1);
+  for (int i = 0; i < 50'000; i++) {
+    std::vector<uint8_t> bytes = whole;
+    for (uint8_t& byte : bytes) {
+      if (random() % 40 == 0) byte = static_cast<uint8_t>(random());
+    }
+    if (random() % 4 == 0) bytes.resize(random() % bytes.size());
+    bytes.shrink_to_fit();
+    const std::optional<Btf> btf = Btf::Parse(bytes.data(), bytes.size());
+    if (!btf) continue;
+    for (const char* member : {"pid", "name", "next", "flag", ""}) btf->Find("task", member);
+    const char* missing = "";
+    ResolveKernelLayout(*btf, &missing);
+  }
+}
+
+void ALayoutNamesWhatIsMissing() {
+  const std::vector<uint8_t> bytes = BtfBytes().Bytes();
+  const char* missing = "";
+  CHECK(!ResolveKernelLayout(*Btf::Parse(bytes.data(), bytes.size()), &missing));
+  CHECK(std::string(missing) == "flags");
+}
+
+// ---- eBPF
+
+void JumpsOfAProgramGoWhereTheirLabelsAre() {
+  BpfAssembler code;
+  const BpfAssembler::Label end = code.NewLabel();
+  const BpfAssembler::Label again = code.NewLabel();
+  code.Bind(again);
+  code.JumpIf32(BPF_JEQ, BpfAssembler::kR1, 7, end);
+  code.SetMap(BpfAssembler::kR1, 3);  // takes two places
+  code.Jump(again);
+  code.Bind(end);
+  code.Exit();
+  const std::vector<bpf_insn> program = code.Finish();
+  CHECK_EQUAL(program.size(), 5u);
+  CHECK_EQUAL(program[0].off, 3);
+  CHECK_EQUAL(program[3].off, -4);
+}
+
 void AnExecByAnotherThreadIsNoDeath() {
   Scene scene;
   scene.Process(10, Life::kAlive, 'S', 1);
@@ -608,6 +796,15 @@ int main() {
   AFirstThreadsZeroWaitsForTheLastThreadsCode();
   AProcessWithoutItsFirstThreadLives();
   AHandleTellsWhatNoEventTold();
+  ACodeThatIsNotTheGroupsWasNotTheLastThreads();
+  ATracedThreadsProcessEndsByItsHandle();
+  ATracedThreadThatIsGoneAlreadyHasToldTheStatus();
+  WhatOthersToldIsNotToldAgain();
+  AnEndIsRememberedByItsIdentity();
+  MembersAreFoundAlsoInStructuresWithoutAName();
+  AnyBtfIsReadSafely();
+  ALayoutNamesWhatIsMissing();
+  JumpsOfAProgramGoWhereTheirLabelsAre();
   AnExecByAnotherThreadIsNoDeath();
   AnExecThatIsReadLateIsNoDeathEither();
   AnExecEndsTheHoldOfAHandle();

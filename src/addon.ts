@@ -9,6 +9,8 @@ import { ExitwatchError, type ExitwatchErrorCode } from './errors.js';
 export interface Addon {
   readonly recordBytes: number;
   identify(pid: number): NativeIdentity | undefined;
+  /** What pidfds can tell here; throws where there are none. Runs a child that ends at once. */
+  probePidfd(): { inodes: boolean; exitStatus: boolean };
   ExitReader: new (options: {
     watchedOnly: boolean;
     classicFilter: boolean;
@@ -89,57 +91,66 @@ export function loadAddon(): Addon {
       'ERR_EXITWATCH_NO_ADDON',
       `no native addon for ${process.platform}-${process.arch} could be loaded: ` +
         (cause instanceof Error ? cause.message : String(cause)),
-      { cause },
+      { cause, remedy: 'build one: npm run build in a clone, with a C++ compiler' },
     );
   }
   return loaded;
 }
 
-/** Sentences for `Failure` of native/linux/system_error.h, in its order. */
-const FAILURES: readonly (readonly [ExitwatchErrorCode, string])[] = [
+/** What is wrong, and what to do about it, for `Failure` of native/linux/system_error.h, in its order. */
+const FAILURES: readonly (readonly [ExitwatchErrorCode, string, string?])[] = [
   ['ERR_EXITWATCH_SYSTEM', 'a system call failed'],
   ['ERR_EXITWATCH_SYSTEM', 'a system call failed'],
   [
     'ERR_EXITWATCH_FOREIGN_NETWORK_NAMESPACE',
     "the proc connector exists in the host's network namespace only, and this process is in " +
-      "another one; run it in the host's (containers: host networking)",
+      'another one',
+    "run it in the host's: --network=host for a container",
   ],
   [
     'ERR_EXITWATCH_FOREIGN_PID_NAMESPACE',
-    "the proc connector serves the host's pid namespace only, and this process is in another one; " +
-      "run it in the host's (containers: host pids)",
+    "the proc connector serves the host's pid namespace only, and this process is in another one",
+    "run it in the host's: --pid=host for a container",
   ],
   [
     'ERR_EXITWATCH_FOREIGN_USER_NAMESPACE',
-    "the proc connector serves the host's user namespace only, and this process is in another one " +
-      '(rootless containers are)',
+    "the proc connector serves the host's user namespace only, and this process is in another one",
+    "run it in the host's: not in a rootless container",
   ],
   [
     'ERR_EXITWATCH_NOT_PERMITTED',
     'before Linux 6.6 the proc connector takes root or CAP_NET_ADMIN in the host',
+    'give it CAP_NET_ADMIN, or run Linux 6.6 or later',
   ],
   [
     'ERR_EXITWATCH_NO_CONNECTOR',
-    'this kernel was built without the proc connector (CONFIG_CONNECTOR, CONFIG_PROC_EVENTS)',
+    'this kernel was built without the proc connector',
+    'run one with CONFIG_CONNECTOR and CONFIG_PROC_EVENTS',
   ],
-  ['ERR_EXITWATCH_NO_PIDFD', 'pidfd_open(2), of Linux 5.3, is missing or forbidden (seccomp)'],
+  [
+    'ERR_EXITWATCH_NO_PIDFD',
+    'pidfd_open(2) is missing or forbidden',
+    'allow it in the seccomp filter; it takes Linux 5.3',
+  ],
   [
     'ERR_EXITWATCH_NO_PROC',
-    "/proc is not mounted, hides this process (hidepid), or is another pid namespace's",
+    "/proc is not mounted, hides this process, or is another pid namespace's",
+    'mount /proc of this pid namespace, without hidepid',
   ],
   [
     'ERR_EXITWATCH_SILENT',
-    'the kernel took the subscription but sends no events: it has no process events ' +
-      '(CONFIG_PROC_EVENTS), or somebody has silenced them for the whole host',
+    'the kernel took the subscription but sends no events: it has no process events, or somebody ' +
+      'has silenced them for the whole host',
+    'run a kernel with CONFIG_PROC_EVENTS, or find who silenced it',
   ],
 ];
 
 /** The error for a failure that the addon told as `{ failure, errno, syscall }`. */
 export function failureError(failure: number, errno: number, syscall: string): ExitwatchError {
-  const [code, sentence] = FAILURES[failure] ?? ['ERR_EXITWATCH_SYSTEM', 'a system call failed'];
-  const message =
+  const [code, sentence, remedy] = FAILURES[failure] ?? ['ERR_EXITWATCH_SYSTEM', ''];
+  const detail =
     code === 'ERR_EXITWATCH_SYSTEM' ? `${syscall}: ${getSystemErrorName(-errno)}` : sentence;
-  return new ExitwatchError(code, message, { errno, syscall });
+  return new ExitwatchError(code, detail, { remedy, errno, syscall });
 }
 
 /** Turns what the addon threw into the error that users see; anything else stays as it is. */

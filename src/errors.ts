@@ -15,8 +15,10 @@ export type ExitwatchErrorCode =
   | 'ERR_EXITWATCH_ALREADY_STARTED'
   /** The monitor, or the watch, was closed. */
   | 'ERR_EXITWATCH_CLOSED'
-  /** The monitor's `signal` was aborted. */
+  /** The `signal` option was aborted. */
   | 'ERR_EXITWATCH_ABORTED'
+  /** What was waited for did not happen in time. */
+  | 'ERR_EXITWATCH_TIMEOUT'
   /** No usable native addon for this system. */
   | 'ERR_EXITWATCH_NO_ADDON'
   /** The proc connector is deaf outside of the host's network namespace. */
@@ -42,6 +44,10 @@ export type ExitwatchErrorCode =
 export class ExitwatchError extends Error {
   override readonly name = 'ExitwatchError';
   readonly code: ExitwatchErrorCode;
+  /** The message without the remedy. */
+  readonly detail: string;
+  /** What to do about it, where we know that. */
+  readonly remedy?: string;
   /** The errno(3) of a failed system call, as C has it: positive. */
   readonly errno?: number;
   /** The name of the system call that failed. */
@@ -49,12 +55,15 @@ export class ExitwatchError extends Error {
 
   constructor(
     code: ExitwatchErrorCode,
-    message: string,
-    details: { cause?: unknown; errno?: number; syscall?: string } = {},
+    detail: string,
+    more: { remedy?: string | undefined; cause?: unknown; errno?: number; syscall?: string } = {},
   ) {
-    super(message, 'cause' in details ? { cause: details.cause } : undefined);
+    const message = more.remedy === undefined ? detail : `${detail}; ${more.remedy}`;
+    super(message, 'cause' in more ? { cause: more.cause } : undefined);
     this.code = code;
-    if (details.errno !== undefined) this.errno = details.errno;
-    if (details.syscall !== undefined) this.syscall = details.syscall;
+    this.detail = detail;
+    if (more.remedy !== undefined) this.remedy = more.remedy;
+    if (more.errno !== undefined) this.errno = more.errno;
+    if (more.syscall !== undefined) this.syscall = more.syscall;
   }
 }

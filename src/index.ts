@@ -12,5 +12,13 @@ export type {
   UnknownReason,
 } from './exit-event.js';
 export { ExitMonitor, type ExitMonitorEvents, type MonitorStats } from './monitor/exit-monitor.js';
-export type { ExitMonitorOptions } from './monitor/options.js';
+export type { ExitMonitorOptions, WaitForExitOptions } from './monitor/options.js';
 export type { ExitWatch } from './monitor/exit-watch.js';
+export { waitForExit } from './monitor/wait-for-exit.js';
+export {
+  probe,
+  type ConnectorReport,
+  type Obstacle,
+  type PidfdReport,
+  type ProbeReport,
+} from './monitor/probe.js';

@@ -60,6 +60,15 @@ export function signalName(number: number): SignalName | null {
   return NAMES[number - 1] ?? null;
 }
 
+/** The number of a signal's name; the inverse of {@link signalName}. @internal */
+export function signalNumber(name: SignalName): number {
+  const realTime = /^SIGRTMIN\+(\d+)$/.exec(name);
+  if (realTime !== null) return SIGRTMIN + Number(realTime[1]);
+  if (name === 'SIG32') return 32;
+  if (name === 'SIG33') return 33;
+  return NAMES.indexOf(name as NodeJS.Signals) + 1;
+}
+
 /**
  * Decodes the wait status of an ended process: what waitpid(2) returns, and what the kernel calls an
  * exit code: `code << 8`, or the signal's number, plus 0x80 where a core was written.

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
+#include <sys/wait.h>
 
 namespace exitwatch {
 
@@ -24,6 +25,8 @@ static_assert(sizeof(PidfdInfo) == 64, "PIDFD_INFO_SIZE_VER0");
 
 constexpr unsigned long kPidfdGetInfo = _IOWR(0xFF, 11, PidfdInfo);
 constexpr uint64_t kPidfdInfoExit = 1u << 3;
+
+constexpr int kTrialStatus = 7;
 
 #ifndef SYS_pidfd_open
 #define SYS_pidfd_open 434
@@ -59,6 +62,26 @@ uint64_t PidfdInode(int pidfd) {
   if (fstatfs(pidfd, &filesystem) != 0 || filesystem.f_type != kPidfsMagic) return 0;
   if (fstat(pidfd, &file) != 0) return 0;
   return file.st_ino;
+}
+
+SystemError PidfdOpenFailed(int error) {
+  const bool is_missing = error == ENOSYS || error == EPERM;
+  return {is_missing ? Failure::kNoPidfd : Failure::kSystem, error, "pidfd_open"};
+}
+
+SystemError TryPidfd(PidfdAbilities* abilities) {
+  // Without a signal at its end: that would be for the host program.
+  const long child = syscall(SYS_clone, 0, 0, 0, 0, 0);
+  if (child == 0) _exit(kTrialStatus);
+  if (child < 0) return {Failure::kSystem, errno, "clone"};
+  const auto pid = static_cast<pid_t>(child);
+  const UniqueFd pidfd = OpenPidfd(pid);
+  const int error = errno;
+  RetryOnEintr([&] { return waitpid(pid, nullptr, __WALL); });
+  if (!pidfd) return PidfdOpenFailed(error);
+  abilities->has_inodes = PidfdInode(pidfd.Get()) != 0;
+  abilities->has_exit_status = PidfdExitStatus(pidfd.Get()) == kTrialStatus << 8;
+  return {};
 }
 
 std::optional<int32_t> PidfdExitStatus(int pidfd) {

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "core/process_witness.h"
+#include "linux/system_error.h"
 #include "linux/unique_fd.h"
 
 namespace exitwatch {
@@ -22,6 +23,17 @@ ProcessWitness::Life LookAtPidfd(int pidfd);
 // The inode of pidfs (Linux 6.9): 64 bits, never repeated within a boot. 0 on older kernels, where
 // all pidfds share one inode.
 uint64_t PidfdInode(int pidfd);
+
+// What the errno of pidfd_open(2) means, unless IsNoSuchProcess().
+SystemError PidfdOpenFailed(int error);
+
+struct PidfdAbilities {
+  bool has_inodes = false;       // Linux 6.9
+  bool has_exit_status = false;  // Linux 6.15
+};
+
+// Tries them, with a child that ends at once.
+SystemError TryPidfd(PidfdAbilities* abilities);
 
 // PIDFD_GET_INFO's exit code (Linux 6.15): only of a process that was reaped.
 std::optional<int32_t> PidfdExitStatus(int pidfd);

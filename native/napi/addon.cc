@@ -19,9 +19,7 @@ Napi::Value Identify(const Napi::CallbackInfo& info) {
   const UniqueFd pidfd = OpenPidfd(pid);
   if (!pidfd) {
     if (IsNoSuchProcess(errno)) return env.Undefined();
-    const bool missing = errno == ENOSYS || errno == EPERM;
-    return ThrowSystemError(env,
-                            {missing ? Failure::kNoPidfd : Failure::kSystem, errno, "pidfd_open"});
+    return ThrowSystemError(env, PidfdOpenFailed(errno));
   }
   ProcStat stat;
   const bool has_stat = ReadProcStat(pid, &stat);
@@ -35,10 +33,22 @@ Napi::Value Identify(const Napi::CallbackInfo& info) {
   return process;
 }
 
+// probePidfd(): which of the later abilities of pidfds this kernel has.
+Napi::Value ProbePidfd(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  PidfdAbilities abilities;
+  if (const SystemError error = TryPidfd(&abilities)) return ThrowSystemError(env, error);
+  Napi::Object result = Napi::Object::New(env);
+  result.Set("inodes", Napi::Boolean::New(env, abilities.has_inodes));
+  result.Set("exitStatus", Napi::Boolean::New(env, abilities.has_exit_status));
+  return result;
+}
+
 Napi::Object Init(Napi::Env env, Napi::Object exports) {
   env.SetInstanceData(new SharedByReaders(std::make_shared<ExitReader::Shared>()));
   exports.Set("ExitReader", ExitReaderObject::Define(env));
   exports.Set("identify", Napi::Function::New<Identify>(env, "identify"));
+  exports.Set("probePidfd", Napi::Function::New<ProbePidfd>(env, "probePidfd"));
   exports.Set("recordBytes", Napi::Number::New(env, sizeof(Record)));
   return exports;
 }

@@ -60,6 +60,16 @@ export class ExitTable {
   }
 }
 
+/** An end in a sentence. */
+export function describeExit(event: ExitEvent): string {
+  const name = event.name === null ? '' : ` (${escapeText(event.name)})`;
+  const lived =
+    event.startedAt === null
+      ? ''
+      : `, after ${span(event.exitedAt.getTime() - event.startedAt.getTime())}`;
+  return `${event.pid}${name} ${outcome(event)}${lived}`;
+}
+
 function row(...cells: [string, string, string, string, string, string, string]): string {
   const [time, pid, parent, uid, name, lived, how] = cells;
   const left = `${time.padEnd(12)}  ${pid.padStart(7)}  ${parent.padStart(7)}  ${uid.padStart(5)}`;

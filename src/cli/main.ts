@@ -2,8 +2,11 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
+import { DOCTOR_HELP, doctorCommand } from './doctor.js';
 import { escapeText } from './escape.js';
+import { EXIT_FAILED, EXIT_USAGE } from './exit-codes.js';
 import { UsageError } from './usage-error.js';
+import { WAIT_HELP, waitCommand } from './wait.js';
 import { WATCH_HELP, watchCommand } from './watch.js';
 
 const HELP = `exitwatch tells that processes end, and how.
@@ -12,36 +15,39 @@ Usage: exitwatch COMMAND [OPTION]…
 
 Commands:
   watch    prints processes as they end
+  wait     waits until a process ends, and ends as it did
+  doctor   tells what works here, why not better, and what to do about it
 
   --help after a command tells its options; --version tells the version.
 `;
 
-/** Wrong usage, as everywhere. */
-const EXIT_USAGE = 2;
-/** exitwatch itself failed; the number that timeout(1) and env(1) use for it. */
-const EXIT_FAILED = 125;
+const COMMANDS = new Map([
+  ['watch', { run: watchCommand, help: WATCH_HELP }],
+  ['wait', { run: waitCommand, help: WAIT_HELP }],
+  ['doctor', { run: doctorCommand, help: DOCTOR_HELP }],
+]);
 
 async function main(args: readonly string[]): Promise<number> {
-  const [command, ...rest] = args;
-  switch (command) {
-    case 'watch':
-      if (rest.includes('--help') || rest.includes('-h')) {
-        process.stdout.write(WATCH_HELP);
-        return 0;
-      }
-      return watchCommand(rest);
+  const [name, ...rest] = args;
+  const command = COMMANDS.get(name ?? '');
+  if (command !== undefined) {
+    if (!rest.includes('--help') && !rest.includes('-h')) return command.run(rest);
+    process.stdout.write(command.help);
+    return 0;
+  }
+  switch (name) {
     case undefined:
     case 'help':
     case '--help':
     case '-h':
       process.stdout.write(HELP);
-      return command === undefined ? EXIT_USAGE : 0;
+      return name === undefined ? EXIT_USAGE : 0;
     case '--version':
     case '-V':
       process.stdout.write(`${version()}\n`);
       return 0;
     default:
-      throw new UsageError(`there is no command ${JSON.stringify(command)}`);
+      throw new UsageError(`there is no command ${JSON.stringify(name)}`);
   }
 }
 

@@ -7,6 +7,7 @@ import { ExitMonitor } from '../monitor/exit-monitor.js';
 
 import { parseDuration } from './duration.js';
 import { toJsonLine } from './escape.js';
+import { EXIT_NO_SUCH_PROCESS } from './exit-codes.js';
 import { ExitTable } from './exit-table.js';
 import { NameFilter } from './name-filter.js';
 import { UsageError } from './usage-error.js';
@@ -29,8 +30,6 @@ Usage: exitwatch watch [OPTION]…
 Different filters narrow each other down. Ends with 0; 127 where there is no process of a
 --pid, 125 where the kernel cannot be watched, 2 for wrong usage.
 `;
-
-const EXIT_NO_SUCH_PROCESS = 127;
 
 /** What may wait for a reader who has stopped reading: some 60 MB. */
 const QUEUE_LIMIT = 100_000;

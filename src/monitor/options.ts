@@ -36,6 +36,27 @@ export interface CheckedOptions {
   signal: AbortSignal | undefined;
 }
 
+/** Options of {@link waitForExit}. */
+export interface WaitForExitOptions {
+  /** How long to wait, in ms; for ever where it is missing. */
+  timeoutMs?: number;
+  /** Ends the waiting, not the process. */
+  signal?: AbortSignal;
+  /** As for an {@link ExitMonitor}. */
+  source?: 'auto' | 'connector';
+}
+
+export interface CheckedWaitOptions {
+  timeoutMs: number | undefined;
+  signal: AbortSignal | undefined;
+  source: 'auto' | 'connector';
+}
+
+/** setTimeout() takes no more. */
+const LONGEST_MS = 2 ** 31 - 1;
+
+const SOURCES = ['auto', 'connector'] as const;
+
 const NOT_YET: Record<string, readonly string[]> = {
   source: ['pidfd', 'poll'],
   trace: ['on'],
@@ -43,9 +64,6 @@ const NOT_YET: Record<string, readonly string[]> = {
 
 /** @throws ExitwatchError `ERR_EXITWATCH_INVALID_OPTION` */
 export function checkOptions(options: unknown): CheckedOptions {
-  if (typeof options !== 'object' || options === null) {
-    throw invalid(`options are an object, not ${String(options)}`);
-  }
   const {
     scope = 'watched',
     source = 'auto',
@@ -55,22 +73,44 @@ export function checkOptions(options: unknown): CheckedOptions {
     canaryIntervalMs = 10_000,
     signal,
     ...unknown
-  } = options as Record<string, unknown>;
-  const [stranger] = Object.keys(unknown);
-  if (stranger !== undefined) throw invalid(`there is no option ${JSON.stringify(stranger)}`);
-  oneOf('source', source, ['auto', 'connector']);
+  } = entries(options);
+  noOther(unknown);
+  oneOf('source', source, SOURCES);
   oneOf('trace', trace, ['auto', 'off']);
-  if (signal !== undefined && !(signal instanceof AbortSignal)) {
-    throw invalid('signal is an AbortSignal');
-  }
   return {
     scope: oneOf('scope', scope, ['watched', 'all']),
     receiveBufferBytes: integer('receiveBufferBytes', receiveBufferBytes, 4096, 1024 * 1024 * 1024),
     queueLimit: integer('queueLimit', queueLimit, 1, 64 * 1024 * 1024),
     canaryIntervalMs:
       canaryIntervalMs === 0 ? 0 : integer('canaryIntervalMs', canaryIntervalMs, 100, 86_400_000),
-    signal,
+    signal: abortSignal(signal),
   };
+}
+
+/** @throws ExitwatchError `ERR_EXITWATCH_INVALID_OPTION` */
+export function checkWaitOptions(options: unknown): CheckedWaitOptions {
+  const { timeoutMs, signal, source = 'auto', ...unknown } = entries(options);
+  noOther(unknown);
+  return {
+    timeoutMs: timeoutMs === undefined ? undefined : integer('timeoutMs', timeoutMs, 0, LONGEST_MS),
+    signal: abortSignal(signal),
+    source: oneOf('source', source, SOURCES),
+  };
+}
+
+function entries(options: unknown): Record<string, unknown> {
+  if (typeof options === 'object' && options !== null) return options as Record<string, unknown>;
+  throw invalid(`options are an object, not ${String(options)}`);
+}
+
+function noOther(unknown: Record<string, unknown>): void {
+  const [stranger] = Object.keys(unknown);
+  if (stranger !== undefined) throw invalid(`there is no option ${JSON.stringify(stranger)}`);
+}
+
+function abortSignal(signal: unknown): AbortSignal | undefined {
+  if (signal === undefined || signal instanceof AbortSignal) return signal;
+  throw invalid('signal is an AbortSignal');
 }
 
 function oneOf<Value extends string>(

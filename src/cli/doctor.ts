@@ -1,0 +1,88 @@
+import { parseArgs } from 'node:util';
+
+import {
+  probe,
+  type ConnectorReport,
+  type PidfdReport,
+  type ProbeReport,
+} from '../monitor/probe.js';
+
+import { toJsonLine } from './escape.js';
+import { UsageError } from './usage-error.js';
+
+export const DOCTOR_HELP = `Tries every witness, and tells which work here, why not better, and what to do about it.
+
+Usage: exitwatch doctor [--json]
+
+  --json         one JSON object
+  --help         this text
+
+Ends with 0 where everything works as well as it can, with 1 otherwise.
+`;
+
+const EXIT_DEGRADED = 1;
+
+/** `exitwatch doctor`; resolves with the exit code. */
+export async function doctorCommand(args: readonly string[]): Promise<number> {
+  let values;
+  try {
+    ({ values } = parseArgs({ args: [...args], options: { json: { type: 'boolean' } } }));
+  } catch (error) {
+    throw new UsageError((error as Error).message);
+  }
+  const report = await probe();
+  const text = values.json ? toJsonLine({ event: 'doctor', ...report }) : describe(report);
+  process.stdout.write(`${text}\n`);
+  return report.degraded ? EXIT_DEGRADED : 0;
+}
+
+function describe(report: ProbeReport): string {
+  const { pid, user, network } = report.hostNamespaces;
+  return [
+    row('system', `${report.platform} ${report.kernel} (${report.arch}), Node.js ${report.node}`),
+    row('namespaces', `pid: ${whose(pid)}, user: ${whose(user)}, network: ${whose(network)}`),
+    ...describeConnector(report.connector),
+    ...describePidfd(report.pidfd),
+  ].join('\n');
+}
+
+function describeConnector({ obstacle, filter, downgrade, watchedSet }: ConnectorReport): string[] {
+  if (filter === null) return [row('connector', 'DOES NOT WORK'), ...describeReason(obstacle)];
+  const set = watchedSet === 'kernel' ? 'the kernel' : 'exitwatch itself';
+  return [
+    row('connector', `works, ${filter} filter; watched processes are told from others by ${set}`),
+    ...(downgrade === null ? [] : [detail('not the group-aware filter:')]),
+    ...describeReason(downgrade),
+  ];
+}
+
+function describePidfd({ available, obstacle, inodes, exitStatus }: PidfdReport): string[] {
+  if (!available) return [row('pidfd', 'DOES NOT WORK'), ...describeReason(obstacle)];
+  const lacks = [
+    ...(inodes ? [] : ['no inodes: a pid that is reused within a clock tick may go unnoticed']),
+    ...(exitStatus ? [] : ['no exit status: one that no event told stays unknown']),
+  ];
+  return [
+    row('pidfd', lacks.length === 0 ? 'works, with inodes and exit status' : 'works'),
+    ...lacks.map((lack) => detail(`${lack} (Linux ${inodes ? '6.15' : '6.9'} has them)`)),
+  ];
+}
+
+function describeReason(reason: { code: string; detail: string; remedy: string | null } | null) {
+  if (reason === null) return [];
+  const remedy = reason.remedy === null ? [] : [detail(`what to do: ${reason.remedy}`)];
+  return [detail(`${reason.detail} (${reason.code})`), ...remedy];
+}
+
+function row(name: string, text: string): string {
+  return `${name.padEnd(12)}${text}`;
+}
+
+function detail(text: string): string {
+  return row('', text);
+}
+
+function whose(isHosts: boolean | null): string {
+  if (isHosts === null) return 'unknown';
+  return isHosts ? "the host's" : "NOT the host's";
+}

@@ -1,0 +1,38 @@
+import { UsageError } from './usage-error.js';
+
+/** The kernel keeps this much of a name. */
+const KERNEL_NAME_BYTES = 15;
+
+/** Globs (`*`, `?`, `[a-z]`) over names of processes; also over what the kernel has cut off. */
+export class NamePattern {
+  readonly #patterns: RegExp[];
+
+  /** @throws UsageError */
+  constructor(globs: readonly string[]) {
+    this.#patterns = globs.flatMap((glob) => {
+      const cut = Buffer.from(glob).subarray(0, KERNEL_NAME_BYTES).toString();
+      return cut === glob ? [globPattern(glob)] : [globPattern(glob), globPattern(cut)];
+    });
+  }
+
+  matches(names: readonly string[]): boolean {
+    return names.some((name) => this.#patterns.some((pattern) => pattern.test(name)));
+  }
+}
+
+function globPattern(glob: string): RegExp {
+  const source = glob.replace(
+    /(\*)|(\?)|\[(!?)([^\]]+)\]|([\\^$.|+(){}[\]/-])/g,
+    (_, star?: string, any?: string, not?: string, set?: string, literal?: string) => {
+      if (star !== undefined) return '.*';
+      if (any !== undefined) return '.';
+      if (set !== undefined) return `[${not ? '^' : ''}${set.replace(/[\\^[]/g, '\\$&')}]`;
+      return `\\${literal ?? ''}`;
+    },
+  );
+  try {
+    return new RegExp(`^${source}$`, 's');
+  } catch {
+    throw new UsageError(`${JSON.stringify(glob)} is no pattern of names`);
+  }
+}

@@ -1,0 +1,129 @@
+import { statSync } from 'node:fs';
+import { arch, release } from 'node:os';
+
+import { loadAddon, translateFailure } from '../addon.js';
+import { ExitwatchError, type ExitwatchErrorCode } from '../errors.js';
+import type { Filter, FilterDowngrade, Ready } from '../exit-event.js';
+
+import { ExitMonitor } from './exit-monitor.js';
+
+/** Why something cannot be used, and what to do about it. */
+export type Obstacle = {
+  /** What {@link ExitMonitor.start} rejects with. */
+  code: ExitwatchErrorCode;
+  detail: string;
+  /** `null` where we know nothing. */
+  remedy: string | null;
+};
+
+export type ConnectorReport = {
+  available: boolean;
+  obstacle: Obstacle | null;
+  /** `null` where the connector cannot be used. */
+  filter: Filter | null;
+  /** Why the filter is not the group-aware one. */
+  downgrade: FilterDowngrade | null;
+  /** Who tells watched processes from others: the kernel, or the reader. */
+  watchedSet: 'kernel' | 'user-space' | null;
+};
+
+export type PidfdReport = {
+  available: boolean;
+  obstacle: Obstacle | null;
+  /** Processes have an inode each, by which a reused pid is noticed in any case (Linux 6.9). */
+  inodes: boolean;
+  /** The status of a process that was reaped can be read (Linux 6.15). */
+  exitStatus: boolean;
+};
+
+/** What {@link probe} finds. */
+export type ProbeReport = {
+  platform: NodeJS.Platform;
+  kernel: string;
+  arch: string;
+  node: string;
+  /** Whether we are in the host's; `null` where that cannot be told. */
+  hostNamespaces: { pid: boolean | null; user: boolean | null; network: boolean | null };
+  connector: ConnectorReport;
+  pidfd: PidfdReport;
+  /** Something does not work, or not as well as it might. */
+  degraded: boolean;
+};
+
+/** Inodes of the first namespaces: PROC_PID_INIT_INO, PROC_USER_INIT_INO of the kernel's proc_ns.h. */
+const HOST_PID_NAMESPACE = 0xeffffffc;
+const HOST_USER_NAMESPACE = 0xeffffffd;
+
+/**
+ * Tries every witness, and tells which work, in which form, why not in a better one, and what to do
+ * about it. Never rejects for what it finds.
+ */
+export async function probe(): Promise<ProbeReport> {
+  const connector = await probeConnector();
+  const pidfd = probePidfd();
+  return {
+    platform: process.platform,
+    kernel: release(),
+    arch: arch(),
+    node: process.version,
+    hostNamespaces: {
+      pid: isNamespace('pid', HOST_PID_NAMESPACE),
+      user: isNamespace('user', HOST_USER_NAMESPACE),
+      network: isHostNetwork(connector.obstacle),
+    },
+    connector,
+    pidfd,
+    degraded: connector.filter !== 'group-aware' || !pidfd.inodes || !pidfd.exitStatus,
+  };
+}
+
+async function probeConnector(): Promise<ConnectorReport> {
+  const monitor = new ExitMonitor({ source: 'connector' });
+  try {
+    const { filter, downgrade }: Ready = await monitor.start();
+    const { watchedSet } = monitor.stats();
+    return { available: true, obstacle: null, filter, downgrade, watchedSet };
+  } catch (error) {
+    const obstacle = obstacleOf(error);
+    return { available: false, obstacle, filter: null, downgrade: null, watchedSet: null };
+  } finally {
+    await monitor.close();
+  }
+}
+
+function probePidfd(): PidfdReport {
+  try {
+    return { available: true, obstacle: null, ...loadAddon().probePidfd() };
+  } catch (error) {
+    const obstacle = obstacleOf(translateFailure(error));
+    return { available: false, obstacle, inodes: false, exitStatus: false };
+  }
+}
+
+function obstacleOf(error: unknown): Obstacle {
+  if (!(error instanceof ExitwatchError)) throw error;
+  return { code: error.code, detail: error.detail, remedy: error.remedy ?? null };
+}
+
+function isNamespace(name: string, inode: number): boolean | null {
+  try {
+    return statSync(`/proc/self/ns/${name}`).ino === inode;
+  } catch {
+    return null;
+  }
+}
+
+/** The network namespace has no inode that is known; but the connector exists in the host's only. */
+function isHostNetwork(obstacle: Obstacle | null): boolean | null {
+  switch (obstacle?.code) {
+    case undefined:
+    case 'ERR_EXITWATCH_FOREIGN_PID_NAMESPACE':
+    case 'ERR_EXITWATCH_FOREIGN_USER_NAMESPACE':
+    case 'ERR_EXITWATCH_SILENT':
+      return true;
+    case 'ERR_EXITWATCH_FOREIGN_NETWORK_NAMESPACE':
+      return false;
+    default:
+      return null;
+  }
+}

@@ -1,0 +1,106 @@
+import { ExitwatchError } from '../errors.js';
+import type { ExitEvent } from '../exit-event.js';
+import type { ProcessIdentity } from '../process-identity.js';
+
+import { ExitMonitor } from './exit-monitor.js';
+import { checkWaitOptions, type WaitForExitOptions } from './options.js';
+
+/** One monitor for all that wait; made for the first, and closed after the last. */
+interface Shared {
+  readonly source: 'auto' | 'connector';
+  readonly monitor: ExitMonitor;
+  isStarted: boolean;
+  waiting: number;
+}
+
+const shared = new Map<string, Shared>();
+
+/**
+ * Resolves when a process has ended. It need not be a child, nor the same user's. Any number of calls
+ * share one monitor.
+ *
+ * Rejects with an {@link ExitwatchError}: `ERR_EXITWATCH_TIMEOUT`, `ERR_EXITWATCH_ABORTED`,
+ * `ERR_EXITWATCH_INVALID_OPTION`, and with what {@link ExitMonitor.watch} throws or
+ * {@link ExitMonitor.start} rejects with.
+ *
+ * @param target a pid, or the identity of a process, also of one that has ended already: see
+ *   {@link ExitMonitor.watch}
+ */
+export async function waitForExit(
+  target: number | ProcessIdentity,
+  options: WaitForExitOptions = {},
+): Promise<ExitEvent> {
+  const { timeoutMs, signal, source } = checkWaitOptions(options);
+  if (signal?.aborted === true) throw aborted(signal);
+  const entry = enter(source);
+  try {
+    using watch = entry.monitor.watch(target);
+    start(entry);
+    return await limit(watch.exited, timeoutMs, signal);
+  } finally {
+    leave(entry);
+  }
+}
+
+function enter(source: 'auto' | 'connector'): Shared {
+  let entry = shared.get(source);
+  if (entry === undefined) {
+    entry = { source, monitor: new ExitMonitor({ source }), isStarted: false, waiting: 0 };
+    shared.set(source, entry);
+  }
+  entry.waiting++;
+  return entry;
+}
+
+function start(entry: Shared): void {
+  if (entry.isStarted) return;
+  entry.isStarted = true;
+  // Whoever waits is told by the watch that rejects; whoever comes later gets another monitor.
+  const forget = () => {
+    remove(entry);
+  };
+  entry.monitor.on('error', forget);
+  entry.monitor.start().catch(forget);
+}
+
+function leave(entry: Shared): void {
+  if (--entry.waiting > 0) return;
+  remove(entry);
+  void entry.monitor.close();
+}
+
+function remove(entry: Shared): void {
+  if (shared.get(entry.source) === entry) shared.delete(entry.source);
+}
+
+async function limit<Result>(
+  result: Promise<Result>,
+  timeoutMs: number | undefined,
+  signal: AbortSignal | undefined,
+): Promise<Result> {
+  let giveUp!: (error: Error) => void;
+  const gaveUp = new Promise<never>((_, reject) => {
+    giveUp = reject;
+  });
+  const onAbort = () => {
+    giveUp(aborted(signal));
+  };
+  const onTimeout = () => {
+    const message = `it had not ended after ${timeoutMs ?? 0} ms`;
+    giveUp(new ExitwatchError('ERR_EXITWATCH_TIMEOUT', message));
+  };
+  const timer = timeoutMs === undefined ? undefined : setTimeout(onTimeout, timeoutMs);
+  signal?.addEventListener('abort', onAbort, { once: true });
+  try {
+    return await Promise.race([result, gaveUp]);
+  } finally {
+    clearTimeout(timer);
+    signal?.removeEventListener('abort', onAbort);
+  }
+}
+
+function aborted(signal: AbortSignal | undefined): ExitwatchError {
+  return new ExitwatchError('ERR_EXITWATCH_ABORTED', 'waiting was aborted', {
+    cause: signal?.reason,
+  });
+}

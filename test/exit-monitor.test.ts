@@ -4,6 +4,7 @@ import { setImmediate } from 'node:timers/promises';
 import { ExitMonitor, identify, type ExitEvent, type MonitorEvent } from '../src';
 
 import { EventLog } from './support/event-log';
+import { describeForEachFilter } from './support/filters';
 import { itAsRoot } from './support/privilege';
 import { LineProcess, program, REPOSITORY, run } from './support/programs';
 
@@ -144,20 +145,30 @@ describe('watch()', () => {
 });
 
 describe('start()', () => {
-  test('tells what it uses, and emits ready', async () => {
-    await using monitor = new ExitMonitor({ scope: 'all', receiveBufferBytes: 1024 * 1024 });
-    const emitted: unknown[] = [];
-    monitor.on('ready', (ready) => emitted.push(ready));
-    const ready = await monitor.start();
-    expect(ready).toEqual({
-      event: 'ready',
-      scope: 'all',
-      source: 'connector',
-      filter: 'classic',
-      receiveBufferBytes: 1024 * 1024,
+  describeForEachFilter((filter) => {
+    test('tells what it uses, and emits ready', async () => {
+      await using monitor = new ExitMonitor({ scope: 'all', receiveBufferBytes: 1024 * 1024 });
+      const emitted: unknown[] = [];
+      monitor.on('ready', (ready) => emitted.push(ready));
+      const ready = await monitor.start();
+      expect(ready).toEqual({
+        event: 'ready',
+        scope: 'all',
+        source: 'connector',
+        filter,
+        downgrade:
+          filter === 'group-aware'
+            ? null
+            : {
+                code: 'classic-requested',
+                detail: expect.any(String) as string,
+                remedy: expect.any(String) as string,
+              },
+        receiveBufferBytes: filter === 'group-aware' ? 128 * 1024 : 1024 * 1024,
+      });
+      expect(emitted).toEqual([ready]);
+      expect(monitor.stats()).toMatchObject({ filter, watchedSet: null, healthy: true });
     });
-    expect(emitted).toEqual([ready]);
-    expect(monitor.stats()).toMatchObject({ healthy: true });
   });
 
   test('finds processes that were there, with name, owner and start', async () => {

@@ -1,28 +1,15 @@
 import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 
 import type { ExitEvent, Gap, Ready } from '../src';
 
-import { LineProcess, program, REPOSITORY, run } from './support/programs';
-
-const MAIN = join(REPOSITORY, 'dist', 'cli', 'main.js');
-
-function exitwatch(...args: string[]): LineProcess {
-  return new LineProcess(process.execPath, [MAIN, ...args]);
-}
+import { call, exitwatch, MAIN } from './support/command';
+import { LineProcess, program, run } from './support/programs';
 
 type Line = Ready | ExitEvent | Gap;
 
 async function next(command: LineProcess): Promise<Line> {
   return JSON.parse((await command.line()) ?? 'null') as Line;
-}
-
-/** What a call prints and ends with. */
-async function call(...args: string[]) {
-  const command = exitwatch(...args);
-  const lines = await command.rest();
-  return { code: await command.ended, lines, stderr: command.stderr };
 }
 
 describe('exitwatch watch', () => {
@@ -195,7 +182,9 @@ describe('exitwatch watch', () => {
 
 test('--help and --version', async () => {
   expect((await call('--help')).lines.join('\n')).toContain('watch');
-  expect((await call('watch', '--help')).lines.join('\n')).toContain('--failed');
+  for (const command of ['watch', 'wait', 'doctor']) {
+    expect((await call(command, '--help')).lines.join('\n')).toContain(`exitwatch ${command}`);
+  }
   expect((await call('--version')).lines).toEqual([expect.stringMatching(/^\d+\.\d+\.\d+$/)]);
 });
 

@@ -1,0 +1,133 @@
+import { readFileSync, readdirSync } from 'node:fs';
+import { release } from 'node:os';
+
+import { probe, type ProbeReport } from '../src';
+
+import { callWith } from './support/command';
+import { itAsRoot } from './support/privilege';
+import { program } from './support/programs';
+
+/** The report under a command that changes the circumstances, and what doctor ends with. */
+async function examine(...before: string[]) {
+  const { code, lines } = await callWith(before, 'doctor', '--json');
+  return { code, report: JSON.parse(lines[0] ?? 'null') as ProbeReport };
+}
+
+const without = (...capabilities: string[]) => [
+  'setpriv',
+  `--bounding-set=${capabilities.map((name) => `-${name}`).join(',')}`,
+];
+
+const mounted = (command: string) => ['unshare', '-m', 'sh', '-c', `${command} && exec "$@"`, 'sh'];
+
+const ORDINARY_USER = [
+  ...['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups'],
+  ...['--inh-caps=-all', '--bounding-set=-all', '--no-new-privs'],
+];
+
+itAsRoot('doctor is content where everything works', async () => {
+  const { code, report } = await examine();
+  expect(report).toMatchObject({
+    event: 'doctor',
+    platform: 'linux',
+    kernel: release(),
+    hostNamespaces: { pid: true, user: true, network: true },
+    connector: { available: true, filter: 'group-aware', downgrade: null, watchedSet: 'kernel' },
+    pidfd: { available: true, inodes: true, exitStatus: true },
+    degraded: false,
+  });
+  expect(code).toBe(0);
+});
+
+describe('doctor names the true cause why the classic filter serves', () => {
+  const causes: [string, string, string[]][] = [
+    ['an ordinary user', 'no-capabilities', ORDINARY_USER],
+    ['neither capability', 'no-capabilities', without('sys_admin', 'bpf', 'perfmon')],
+    ['CAP_BPF alone', 'no-cap-perfmon', without('sys_admin', 'perfmon')],
+    ['CAP_PERFMON alone', 'no-cap-bpf', without('sys_admin', 'bpf')],
+    ['seccomp that refuses bpf(2)', 'bpf-blocked', [program('without-bpf'), 'errno']],
+    ['seccomp that kills for bpf(2)', 'bpf-blocked', [program('without-bpf'), 'kill']],
+    ['no BTF', 'no-btf', mounted('mount -t tmpfs none /sys/kernel')],
+    [
+      'damaged BTF',
+      'no-btf',
+      mounted(
+        'mount -t tmpfs none /sys/kernel && mkdir /sys/kernel/btf && ' +
+          'head -c 1000000 /dev/urandom > /sys/kernel/btf/vmlinux',
+      ),
+    ],
+    ['the classic one is asked for', 'classic-requested', ['env', 'EXITWATCH_FILTER=classic']],
+  ];
+  for (const [circumstances, cause, before] of causes) {
+    itAsRoot(circumstances, async () => {
+      const { code, report } = await examine(...before);
+      expect(report).toMatchObject({
+        connector: {
+          available: true,
+          obstacle: null,
+          filter: 'classic',
+          downgrade: { code: cause, remedy: expect.any(String) as string },
+          watchedSet: 'user-space',
+        },
+        degraded: true,
+      });
+      expect(code).toBe(1);
+    });
+  }
+
+  itAsRoot('but CAP_BPF and CAP_PERFMON are enough', async () => {
+    const capabilities = '-all,+bpf,+perfmon';
+    const { code, report } = await examine(
+      ...['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups'],
+      ...[`--inh-caps=${capabilities}`, `--ambient-caps=${capabilities}`],
+    );
+    expect(report.connector).toMatchObject({ filter: 'group-aware', downgrade: null });
+    expect(code).toBe(0);
+  });
+});
+
+describe('doctor tells the namespace in which the connector is deaf', () => {
+  const foreign: [string, string[], object][] = [
+    ['NETWORK', ['unshare', '-n'], { pid: true, user: true, network: false }],
+    ['PID', ['unshare', '-pf', '--mount-proc'], { pid: false, user: true, network: true }],
+    ['USER', ['unshare', '-Ur'], { pid: true, user: false, network: true }],
+  ];
+  for (const [name, before, hostNamespaces] of foreign) {
+    itAsRoot(name, async () => {
+      const { code, report } = await examine(...before);
+      expect(report).toMatchObject({
+        hostNamespaces,
+        connector: {
+          available: false,
+          obstacle: {
+            code: `ERR_EXITWATCH_FOREIGN_${name}_NAMESPACE`,
+            remedy: expect.any(String) as string,
+          },
+        },
+        pidfd: { available: true },
+      });
+      expect(code).toBe(1);
+    });
+  }
+});
+
+test('doctor is readable', async () => {
+  const { lines, stderr } = await callWith(['env', 'EXITWATCH_FILTER=classic'], 'doctor');
+  expect(stderr).toBe('');
+  expect(lines.join('\n')).toContain(`linux ${release()}`);
+  expect(lines.join('\n')).toMatch(/connector +works, classic filter/);
+  expect(lines.join('\n')).toContain('what to do: unset it');
+  for (const line of lines) expect(line).toMatch(/^[\x20-\x7e]+$/);
+});
+
+test('probe() leaves nothing behind: no child, no descriptor, no thread', async () => {
+  const remains = () => ({
+    children: readFileSync(`/proc/self/task/${process.pid}/children`, 'utf8'),
+    descriptors: readdirSync('/proc/self/fd').length,
+    threads: readdirSync('/proc/self/task').length,
+  });
+  await probe();
+  const before = remains();
+  for (let i = 0; i < 5; i++) await probe();
+  expect(remains()).toEqual(before);
+});

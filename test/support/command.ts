@@ -1,0 +1,39 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
+
+import { LineProcess, REPOSITORY } from './programs';
+
+export const MAIN = join(REPOSITORY, 'dist', 'cli', 'main.js');
+
+/** The command, running. */
+export function exitwatch(...args: string[]): LineProcess {
+  return new LineProcess(process.execPath, [MAIN, ...args]);
+}
+
+/** What a call prints and ends with; `before` is a command that runs it. */
+export async function callWith(before: readonly string[], ...args: string[]) {
+  const [first = '', ...rest] = [...before, process.execPath, MAIN, ...args];
+  const command = new LineProcess(first, rest);
+  const lines = await command.rest();
+  return { code: await command.ended, lines, stderr: command.stderr };
+}
+
+export function call(...args: string[]) {
+  return callWith([], ...args);
+}
+
+/** Resolves when the command's reader runs: it has made its watches then. */
+export async function watching({ pid, child }: LineProcess): Promise<void> {
+  while (child.exitCode === null) {
+    try {
+      const names = readdirSync(`/proc/${pid}/task`).map((thread) =>
+        readFileSync(`/proc/${pid}/task/${thread}/comm`, 'utf8'),
+      );
+      if (names.includes('exitwatch\n')) return;
+    } catch {
+      continue; // a thread has ended meanwhile
+    }
+    await setTimeout(5);
+  }
+}

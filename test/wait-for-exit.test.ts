@@ -1,0 +1,89 @@
+import { readFileSync, readdirSync } from 'node:fs';
+
+import { ExitwatchError, identify, waitForExit, type WaitForExitOptions } from '../src';
+
+import { LineProcess } from './support/programs';
+
+/** The code of what it rejects with. */
+async function codeOf(waiting: Promise<unknown>): Promise<string> {
+  return waiting.then(
+    () => 'resolved',
+    (error: unknown) => (error instanceof ExitwatchError ? error.code : String(error)),
+  );
+}
+
+function readers(): number {
+  return readdirSync('/proc/self/task').filter(
+    (thread) => readFileSync(`/proc/self/task/${thread}/comm`, 'utf8') === 'exitwatch\n',
+  ).length;
+}
+
+describe('waitForExit', () => {
+  /** Of other tests of this run. */
+  const others = readers();
+
+  test('resolves with the end of a process, by its pid or its identity', async () => {
+    const child = new LineProcess('sh', ['-c', 'read line; exit 7']);
+    const identity = identify(child.pid);
+    if (identity === null) throw new Error('it has no identity');
+    const waits = [waitForExit(child.pid), waitForExit(identity)];
+    child.child.stdin.write('\n');
+    for (const event of await Promise.all(waits)) {
+      expect(event).toMatchObject({ event: 'exit', pid: child.pid, exitCode: 7, lossless: true });
+    }
+  });
+
+  test('of many processes, with one reader that is gone after the last', async () => {
+    const children = Array.from({ length: 50 }, (_, i) => {
+      return new LineProcess('sh', ['-c', `read line; exit ${i}`]);
+    });
+    const waits = children.map(({ pid }) => waitForExit(pid));
+    expect(readers()).toBeLessThanOrEqual(others + 1);
+    for (const { child } of children) child.stdin.write('\n');
+    const ends = await Promise.all(waits);
+    expect(ends.map(({ exitCode }) => exitCode)).toEqual(children.map((_, i) => i));
+    expect(readers()).toBe(others);
+  });
+
+  test('a process that ended before is told as far as it can be known', async () => {
+    const child = new LineProcess('sh', ['-c', 'read line']);
+    const identity = identify(child.pid);
+    child.child.stdin.write('\n');
+    await child.ended;
+    if (identity === null) throw new Error('it had no identity');
+    expect(await waitForExit(identity)).toMatchObject({
+      ...{ how: 'unknown', unknownReason: 'gone-before-watch' },
+    });
+  });
+
+  test('gives up after timeoutMs, or when it is aborted; the process lives on', async () => {
+    const child = new LineProcess('sleep', ['1000']);
+    const abort = new AbortController();
+    const tooLong = codeOf(waitForExit(child.pid, { timeoutMs: 50 }));
+    const abandoned = codeOf(waitForExit(child.pid, { signal: abort.signal }));
+    const hopeless = codeOf(waitForExit(child.pid, { signal: AbortSignal.abort() }));
+    expect(await tooLong).toBe('ERR_EXITWATCH_TIMEOUT');
+    abort.abort();
+    expect(await abandoned).toBe('ERR_EXITWATCH_ABORTED');
+    expect(await hopeless).toBe('ERR_EXITWATCH_ABORTED');
+    expect(readers()).toBe(others);
+    expect(child.child.exitCode).toBeNull();
+    child.child.kill();
+  });
+
+  test.each<[unknown, unknown, string]>([
+    [0, {}, 'ERR_EXITWATCH_INVALID_PID'],
+    ['1', {}, 'ERR_EXITWATCH_INVALID_PID'],
+    [null, {}, 'ERR_EXITWATCH_INVALID_IDENTITY'],
+    [2, {}, 'ERR_EXITWATCH_KERNEL_THREAD'],
+    [1, { timeoutMs: -1 }, 'ERR_EXITWATCH_INVALID_OPTION'],
+    [1, { timeoutMs: '1' }, 'ERR_EXITWATCH_INVALID_OPTION'],
+    [1, { signal: {} }, 'ERR_EXITWATCH_INVALID_OPTION'],
+    [1, { source: 'poll' }, 'ERR_EXITWATCH_INVALID_OPTION'],
+    [1, { scope: 'all' }, 'ERR_EXITWATCH_INVALID_OPTION'],
+    [1, null, 'ERR_EXITWATCH_INVALID_OPTION'],
+  ])('of %j with %j rejects', async (target, options, code) => {
+    expect(await codeOf(waitForExit(target as number, options as WaitForExitOptions))).toBe(code);
+    expect(readers()).toBe(others);
+  });
+});

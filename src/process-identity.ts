@@ -138,6 +138,12 @@ export function lookUp(pid: number): ProcessIdentity | 'none' | 'kernel-thread' 
   };
 }
 
+/** The pidfs inode of a process that exists; `null` before Linux 6.9. @internal */
+export function inodeOf(pid: number): number | null {
+  const found = lookUp(pid);
+  return typeof found === 'string' ? null : found.inode;
+}
+
 /** The limit can be lowered while processes above it live: for absent ones only. @internal */
 export function checkAgainstPidMax(pid: number): void {
   const pidMax = Number(readFileSync('/proc/sys/kernel/pid_max', 'latin1'));

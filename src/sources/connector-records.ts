@@ -1,6 +1,6 @@
 import { failureError } from '../addon.js';
 import type { ExitEvent, Gap, Outcome } from '../exit-event.js';
-import { bootId, identityId } from '../process-identity.js';
+import { bootId, identityId, inodeOf } from '../process-identity.js';
 import { decodeWaitStatus } from '../wait-status.js';
 import type { ExitwatchError } from '../errors.js';
 
@@ -57,6 +57,11 @@ export class ConnectorRecords {
   readonly #bytes: Buffer;
   /** Read before anything depends on it: a batch must not fail for want of a descriptor. */
   readonly #bootId = bootId();
+  /**
+   * Then nobody knows the process by its start; and two that had the same pid may have begun within
+   * one clock tick.
+   */
+  readonly #hasInodes = typeof inodeOf(process.pid) === 'number';
 
   constructor(capacity: number) {
     this.buffer = new ArrayBuffer(capacity * RECORD_BYTES);
@@ -82,7 +87,8 @@ export class ConnectorRecords {
       event: 'exit',
       id: identityId(this.#bootId, pid, {
         inode: inode === 0 ? null : inode,
-        startTicks: startKnown ? this.#double(index, Double.startTicks) : null,
+        startTicks:
+          startKnown && !this.#hasInodes ? this.#double(index, Double.startTicks) : null,
         exitedNs: timeNs,
       }),
       pid,

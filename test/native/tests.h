@@ -1,0 +1,17 @@
+#ifndef EXITWATCH_TEST_TESTS_H_
+#define EXITWATCH_TEST_TESTS_H_
+
+namespace exitwatch::test {
+
+void ProcEventTests();
+void ProcStatTests();
+void ThreadGroupAggregatorTests();
+void BtfTests();
+void BpfAssemblerTests();
+void RecordQueueTests();
+void EndedGroupsTests();
+void WatchSetTests();
+
+}  // namespace exitwatch::test
+
+#endif  // EXITWATCH_TEST_TESTS_H_

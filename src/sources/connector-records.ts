@@ -87,8 +87,7 @@ export class ConnectorRecords {
       event: 'exit',
       id: identityId(this.#bootId, pid, {
         inode: inode === 0 ? null : inode,
-        startTicks:
-          startKnown && !this.#hasInodes ? this.#double(index, Double.startTicks) : null,
+        startTicks: startKnown && !this.#hasInodes ? this.#double(index, Double.startTicks) : null,
         exitedNs: timeNs,
       }),
       pid,

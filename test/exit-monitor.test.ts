@@ -10,142 +10,147 @@ import { LineProcess, program, REPOSITORY, run } from './support/programs';
 
 const FOREVER = ['sleep', ['1000']] as const;
 
-describe('watch()', () => {
-  test('before start() is armed: a process that dies in between is told with its status', async () => {
-    await using monitor = new ExitMonitor();
-    const child = new LineProcess('sh', ['-c', 'read line; exit 7']);
-    const watch = monitor.watch(child.pid);
-    child.child.stdin.end('go\n');
-    await child.ended;
-    await monitor.start();
-    expect(await watch.exited).toMatchObject({
-      id: watch.identity.id,
-      pid: child.pid,
-      how: 'exited',
-      exitCode: 7,
-      lossless: true,
+describeForEachFilter((filter) => {
+  describe('watch()', () => {
+    test('before start() is armed: a process that dies in between is told with its status', async () => {
+      await using monitor = new ExitMonitor();
+      const child = new LineProcess('sh', ['-c', 'read line; exit 7']);
+      const watch = monitor.watch(child.pid);
+      child.child.stdin.end('go\n');
+      await child.ended;
+      await monitor.start();
+      expect(await watch.exited).toMatchObject({
+        id: watch.identity.id,
+        pid: child.pid,
+        how: 'exited',
+        exitCode: 7,
+        lossless: true,
+      });
+    });
+
+    test('of a zombie tells its status', async () => {
+      await using monitor = new ExitMonitor();
+      await monitor.start();
+      // The parent does not wait for its child until a line comes.
+      const script =
+        'import os,sys\np=os.fork()\nif p==0: os._exit(9)\nprint(p,flush=True)\ninput()';
+      const parent = new LineProcess('python3', ['-c', script]);
+      const pid = Number(await parent.line());
+      while (!isZombie(pid)) await setImmediate();
+      const watch = monitor.watch(pid);
+      expect(await watch.exited).toMatchObject({ how: 'exited', exitCode: 9 });
+      parent.child.stdin.end('\n');
+      await parent.ended;
+    });
+
+    test('any number of times on one process: each resolves with the one event', async () => {
+      await using monitor = new ExitMonitor();
+      const log = new EventLog(monitor);
+      await monitor.start();
+      const child = new LineProcess(...FOREVER);
+      const watches = [
+        monitor.watch(child.pid),
+        monitor.watch(child.pid),
+        monitor.watch(child.pid),
+      ];
+      watches[1]?.close();
+      expect(monitor.stats().watches).toBe(1);
+      child.child.kill('SIGKILL');
+      const [first, second, third] = await Promise.allSettled(watches.map(({ exited }) => exited));
+      expect(second).toMatchObject({ reason: { code: 'ERR_EXITWATCH_CLOSED' } });
+      expect(first).toMatchObject({ value: { how: 'killed', signal: 'SIGKILL' } });
+      expect(third).toEqual(first);
+      expect(log.of(child.pid)).toHaveLength(1);
+      expect(monitor.stats().watches).toBe(0);
+    });
+
+    test('tells nothing of a process whose watch was closed, nor of strangers', async () => {
+      await using monitor = new ExitMonitor();
+      const log = new EventLog(monitor);
+      await monitor.start();
+      const closed = new LineProcess(...FOREVER);
+      const kept = new LineProcess(...FOREVER);
+      const stranger = new LineProcess(...FOREVER);
+      monitor.watch(closed.pid).close();
+      const watch = monitor.watch(kept.pid);
+      for (const { child } of [closed, stranger, kept]) child.kill();
+      await watch.exited;
+      expect([...log.exits.keys()]).toEqual([kept.pid]);
+    });
+
+    test('of an identity whose process is gone resolves unknown, gone-before-watch', async () => {
+      await using monitor = new ExitMonitor();
+      const child = new LineProcess(...FOREVER);
+      const identity = identify(child.pid);
+      child.child.kill();
+      await child.ended;
+      const stored: unknown = JSON.parse(JSON.stringify(identity));
+      const watch = monitor.watch(stored as NonNullable<typeof identity>);
+      await monitor.start();
+      const event = await watch.exited;
+      expect(event).toMatchObject({
+        id: identity?.id,
+        how: 'unknown',
+        exitCode: null,
+        unknownReason: 'gone-before-watch',
+      });
+      expect(event.exitedAt.getTime() - event.uncertaintyMs).toBe(event.startedAt?.getTime());
+    });
+
+    test('of an identity whose end was told to all already tells the watch only', async () => {
+      await using monitor = new ExitMonitor({ scope: 'all' });
+      const log = new EventLog(monitor);
+      await monitor.start();
+      const child = new LineProcess(...FOREVER);
+      const { identity, exited } = monitor.watch(child.pid);
+      child.child.kill();
+      await exited;
+      await child.ended;
+      const again = await monitor.watch(identity).exited;
+      expect(again).toMatchObject({ id: identity.id, unknownReason: 'gone-before-watch' });
+      expect(log.of(child.pid)).toHaveLength(1);
+    });
+
+    test('of an identity of an earlier boot, whatever its pid, resolves unknown', async () => {
+      await using monitor = new ExitMonitor();
+      await monitor.start();
+      const boot = '00000000-1111-2222-3333-444444444444';
+      const stored = { pid: 4_194_303, startTicks: 7, bootId: boot, inode: null };
+      const identity = { ...stored, id: '000000001111-4194303-t7' };
+      expect(await monitor.watch(identity).exited).toMatchObject({
+        how: 'unknown',
+        unknownReason: 'gone-before-watch',
+        uncertaintyMs: Number.MAX_SAFE_INTEGER,
+      });
+    });
+
+    test('leaves nothing open when it is closed before start()', async () => {
+      const monitor = new ExitMonitor();
+      const before = readdirSync('/proc/self/fd').length;
+      for (let i = 0; i < 50; i++) monitor.watch(process.ppid).close();
+      expect(readdirSync('/proc/self/fd').length).toBe(before);
+      await monitor.close();
+    });
+
+    test('with name and owner, also where the process is reaped at once', async () => {
+      await using monitor = new ExitMonitor();
+      await monitor.start();
+      const child = new LineProcess('sh', ['-c', 'exec sleep 1000']);
+      while (await commOf(child.pid).then((name) => name !== 'sleep')) continue;
+      const identity = identify(child.pid);
+      const watch = monitor.watch(child.pid);
+      child.child.kill();
+      expect(await watch.exited).toMatchObject({
+        id: identity?.id,
+        name: 'sleep',
+        uid: process.geteuid?.(),
+        parentPid: process.pid,
+        signal: 'SIGTERM',
+      });
     });
   });
 
-  test('of a zombie tells its status', async () => {
-    await using monitor = new ExitMonitor();
-    await monitor.start();
-    // The parent does not wait for its child until a line comes.
-    const script = 'import os,sys\np=os.fork()\nif p==0: os._exit(9)\nprint(p,flush=True)\ninput()';
-    const parent = new LineProcess('python3', ['-c', script]);
-    const pid = Number(await parent.line());
-    while (!isZombie(pid)) await setImmediate();
-    const watch = monitor.watch(pid);
-    expect(await watch.exited).toMatchObject({ how: 'exited', exitCode: 9 });
-    parent.child.stdin.end('\n');
-    await parent.ended;
-  });
-
-  test('any number of times on one process: each resolves with the one event', async () => {
-    await using monitor = new ExitMonitor();
-    const log = new EventLog(monitor);
-    await monitor.start();
-    const child = new LineProcess(...FOREVER);
-    const watches = [monitor.watch(child.pid), monitor.watch(child.pid), monitor.watch(child.pid)];
-    watches[1]?.close();
-    expect(monitor.stats().watches).toBe(1);
-    child.child.kill('SIGKILL');
-    const [first, second, third] = await Promise.allSettled(watches.map(({ exited }) => exited));
-    expect(second).toMatchObject({ reason: { code: 'ERR_EXITWATCH_CLOSED' } });
-    expect(first).toMatchObject({ value: { how: 'killed', signal: 'SIGKILL' } });
-    expect(third).toEqual(first);
-    expect(log.of(child.pid)).toHaveLength(1);
-    expect(monitor.stats().watches).toBe(0);
-  });
-
-  test('tells nothing of a process whose watch was closed, nor of strangers', async () => {
-    await using monitor = new ExitMonitor();
-    const log = new EventLog(monitor);
-    await monitor.start();
-    const closed = new LineProcess(...FOREVER);
-    const kept = new LineProcess(...FOREVER);
-    const stranger = new LineProcess(...FOREVER);
-    monitor.watch(closed.pid).close();
-    const watch = monitor.watch(kept.pid);
-    for (const { child } of [closed, stranger, kept]) child.kill();
-    await watch.exited;
-    expect([...log.exits.keys()]).toEqual([kept.pid]);
-  });
-
-  test('of an identity whose process is gone resolves unknown, gone-before-watch', async () => {
-    await using monitor = new ExitMonitor();
-    const child = new LineProcess(...FOREVER);
-    const identity = identify(child.pid);
-    child.child.kill();
-    await child.ended;
-    const stored: unknown = JSON.parse(JSON.stringify(identity));
-    const watch = monitor.watch(stored as NonNullable<typeof identity>);
-    await monitor.start();
-    const event = await watch.exited;
-    expect(event).toMatchObject({
-      id: identity?.id,
-      how: 'unknown',
-      exitCode: null,
-      unknownReason: 'gone-before-watch',
-    });
-    expect(event.exitedAt.getTime() - event.uncertaintyMs).toBe(event.startedAt?.getTime());
-  });
-
-  test('of an identity whose end was told to all already tells the watch only', async () => {
-    await using monitor = new ExitMonitor({ scope: 'all' });
-    const log = new EventLog(monitor);
-    await monitor.start();
-    const child = new LineProcess(...FOREVER);
-    const { identity, exited } = monitor.watch(child.pid);
-    child.child.kill();
-    await exited;
-    await child.ended;
-    const again = await monitor.watch(identity).exited;
-    expect(again).toMatchObject({ id: identity.id, unknownReason: 'gone-before-watch' });
-    expect(log.of(child.pid)).toHaveLength(1);
-  });
-
-  test('of an identity of an earlier boot, whatever its pid, resolves unknown', async () => {
-    await using monitor = new ExitMonitor();
-    await monitor.start();
-    const boot = '00000000-1111-2222-3333-444444444444';
-    const stored = { pid: 4_194_303, startTicks: 7, bootId: boot, inode: null };
-    const identity = { ...stored, id: '000000001111-4194303-t7' };
-    expect(await monitor.watch(identity).exited).toMatchObject({
-      how: 'unknown',
-      unknownReason: 'gone-before-watch',
-      uncertaintyMs: Number.MAX_SAFE_INTEGER,
-    });
-  });
-
-  test('leaves nothing open when it is closed before start()', async () => {
-    const monitor = new ExitMonitor();
-    const before = readdirSync('/proc/self/fd').length;
-    for (let i = 0; i < 50; i++) monitor.watch(process.ppid).close();
-    expect(readdirSync('/proc/self/fd').length).toBe(before);
-    await monitor.close();
-  });
-
-  test('with name and owner, also where the process is reaped at once', async () => {
-    await using monitor = new ExitMonitor();
-    await monitor.start();
-    const child = new LineProcess('sh', ['-c', 'exec sleep 1000']);
-    while (await commOf(child.pid).then((name) => name !== 'sleep')) continue;
-    const identity = identify(child.pid);
-    const watch = monitor.watch(child.pid);
-    child.child.kill();
-    expect(await watch.exited).toMatchObject({
-      id: identity?.id,
-      name: 'sleep',
-      uid: process.geteuid?.(),
-      parentPid: process.pid,
-      signal: 'SIGTERM',
-    });
-  });
-});
-
-describe('start()', () => {
-  describeForEachFilter((filter) => {
+  describe('start()', () => {
     test('tells what it uses, and emits ready', async () => {
       await using monitor = new ExitMonitor({ scope: 'all', receiveBufferBytes: 1024 * 1024 });
       const emitted: unknown[] = [];
@@ -169,51 +174,72 @@ describe('start()', () => {
       expect(emitted).toEqual([ready]);
       expect(monitor.stats()).toMatchObject({ filter, watchedSet: null, healthy: true });
     });
-  });
 
-  test('finds processes that were there, with name, owner and start', async () => {
-    const child = new LineProcess(...FOREVER);
-    while (await commOf(child.pid).then((name) => name !== 'sleep')) continue;
-    const identity = identify(child.pid);
-    await using monitor = new ExitMonitor({ scope: 'all' });
-    const log = new EventLog(monitor);
-    await monitor.start();
-    child.child.kill();
-    await log.untilAllOf([child.pid]);
-    const [event] = log.of(child.pid);
-    expect(event).toMatchObject({ id: identity?.id, name: 'sleep', uid: process.geteuid?.() });
-    expect(Math.abs((event?.startedAt?.getTime() ?? 0) - Date.now())).toBeLessThan(60_000);
-  });
-
-  itAsRoot('a new process with an old pid does not get the old one’s name', async () => {
-    const old = new LineProcess(...FOREVER);
-    while (await commOf(old.pid).then((name) => name !== 'sleep')) continue;
-    await using monitor = new ExitMonitor({ scope: 'all' });
-    const log = new EventLog(monitor);
-    await monitor.start();
-    old.child.kill();
-    await old.ended;
-    // Whoever forks in between takes the pid: tried until it is ours.
-    let reused: LineProcess | undefined;
-    while (reused?.pid !== old.pid) {
-      await reused?.ended;
-      writeFileSync('/proc/sys/kernel/ns_last_pid', String(old.pid - 1));
-      reused = new LineProcess('sh', ['-c', 'exit 5']);
+    for (const scope of ['all', 'watched'] as const) {
+      test(`finds a process whose first thread had left (scope ${scope})`, async () => {
+        const child = new LineProcess(program('first-left'), []);
+        expect(await child.line()).toBe('left');
+        await using monitor = new ExitMonitor({ scope });
+        const log = new EventLog(monitor);
+        if (scope === 'watched') monitor.watch(child.pid);
+        await monitor.start();
+        child.child.stdin.write('\n');
+        expect(await child.ended).toBe(7);
+        await log.untilAllOf([child.pid]);
+        expect(log.of(child.pid)).toEqual([
+          expect.objectContaining({
+            how: 'exited',
+            exitCode: 7,
+            name: 'first-left',
+            lossless: true,
+          }),
+        ]);
+      });
     }
-    await reused.ended;
-    await log.until(() => log.of(old.pid).some(({ exitCode }) => exitCode === 5));
-    const [first, ...later] = log.of(old.pid);
-    expect(first).toMatchObject({ name: 'sleep', signal: 'SIGTERM' });
-    for (const event of later) {
-      expect(event.name).not.toBe('sleep');
-      expect(event.id).not.toBe(first?.id);
-    }
-  });
-});
 
-describe('listeners and loops', () => {
-  test('a listener that throws takes nothing from the others, and surfaces', async () => {
-    const script = `
+    test('finds processes that were there, with name, owner and start', async () => {
+      const child = new LineProcess(...FOREVER);
+      while (await commOf(child.pid).then((name) => name !== 'sleep')) continue;
+      const identity = identify(child.pid);
+      await using monitor = new ExitMonitor({ scope: 'all' });
+      const log = new EventLog(monitor);
+      await monitor.start();
+      child.child.kill();
+      await log.untilAllOf([child.pid]);
+      const [event] = log.of(child.pid);
+      expect(event).toMatchObject({ id: identity?.id, name: 'sleep', uid: process.geteuid?.() });
+      expect(Math.abs((event?.startedAt?.getTime() ?? 0) - Date.now())).toBeLessThan(60_000);
+    });
+
+    itAsRoot('a new process with an old pid does not get the old one’s name', async () => {
+      const old = new LineProcess(...FOREVER);
+      while (await commOf(old.pid).then((name) => name !== 'sleep')) continue;
+      await using monitor = new ExitMonitor({ scope: 'all' });
+      const log = new EventLog(monitor);
+      await monitor.start();
+      old.child.kill();
+      await old.ended;
+      // Whoever forks in between takes the pid: tried until it is ours.
+      let reused: LineProcess | undefined;
+      while (reused?.pid !== old.pid) {
+        await reused?.ended;
+        writeFileSync('/proc/sys/kernel/ns_last_pid', String(old.pid - 1));
+        reused = new LineProcess('sh', ['-c', 'exit 5']);
+      }
+      await reused.ended;
+      await log.until(() => log.of(old.pid).some(({ exitCode }) => exitCode === 5));
+      const [first, ...later] = log.of(old.pid);
+      expect(first).toMatchObject({ name: 'sleep', signal: 'SIGTERM' });
+      for (const event of later) {
+        expect(event.name).not.toBe('sleep');
+        expect(event.id).not.toBe(first?.id);
+      }
+    });
+  });
+
+  describe('listeners and loops', () => {
+    test('a listener that throws takes nothing from the others, and surfaces', async () => {
+      const script = `
       const { ExitMonitor } = require(${JSON.stringify(REPOSITORY)});
       const monitor = new ExitMonitor({ scope: 'all' });
       process.on('uncaughtException', (error) => { console.log('uncaught', error.message); });
@@ -224,62 +250,62 @@ describe('listeners and loops', () => {
         monitor.watch(child.pid).exited.then(() => setTimeout(() => monitor.close(), 10));
       });
     `;
-    const { stdout } = await run(process.execPath, ['-e', script]);
-    expect(stdout.trim().split('\n').sort()).toEqual(['second 3', 'uncaught first']);
-  });
-
-  test('a loop starts the monitor, yields exits, and leaving it leaves the monitor running', async () => {
-    await using monitor = new ExitMonitor({ scope: 'all' });
-    const child = new LineProcess('sh', ['-c', 'read line; exit 3']);
-    monitor.once('ready', () => child.child.stdin.end('go\n'));
-    let seen: MonitorEvent | undefined;
-    for await (const event of monitor) {
-      if (event.event !== 'exit' || event.pid !== child.pid) continue;
-      seen = event;
-      break;
-    }
-    expect(seen).toMatchObject({ event: 'exit', exitCode: 3 });
-    const other = new LineProcess(...FOREVER);
-    const watch = monitor.watch(other.pid);
-    other.child.kill();
-    expect(await watch.exited).toMatchObject({ signal: 'SIGTERM' });
-  });
-
-  test('a loop ends when the monitor is closed, and when it is aborted', async () => {
-    const aborter = new AbortController();
-    const monitor = new ExitMonitor({ scope: 'all', signal: aborter.signal });
-    monitor.once('ready', () => {
-      aborter.abort();
+      const { stdout } = await run(process.execPath, ['-e', script]);
+      expect(stdout.trim().split('\n').sort()).toEqual(['second 3', 'uncaught first']);
     });
-    for await (const event of monitor) expect(event.event).toBe('exit');
-    await expect(monitor.start()).rejects.toMatchObject({ code: 'ERR_EXITWATCH_ABORTED' });
-  });
 
-  test('a loop that is too slow gets a gap for what did not fit, in its place', async () => {
-    await using monitor = new ExitMonitor({ scope: 'all', queueLimit: 10 });
-    const loop = monitor[Symbol.asyncIterator]();
-    const log = new EventLog(monitor);
-    await new Promise((resolve) => monitor.once('ready', resolve));
-    const exits = 200;
-    const storm = new LineProcess(program('storm'), [String(exits)]);
-    await storm.ended;
-    await log.until(() => log.count > exits);
-    await monitor.close();
-    const told: MonitorEvent[] = [];
-    for await (const event of loop) told.push(event);
-    const gaps = told.filter((event) => event.event === 'gap');
-    const yielded = told.length - gaps.length;
-    const lost = gaps.reduce(
-      (sum, gap) => sum + (gap.reason === 'queue-limit' ? (gap.lost ?? 0) : 0),
-      0,
-    );
-    expect(told[0]?.event).toBe('exit');
-    expect(gaps.length).toBeGreaterThan(0);
-    expect(yielded + lost).toBe(log.count);
-  });
+    test('a loop starts the monitor, yields exits, and leaving it leaves the monitor running', async () => {
+      await using monitor = new ExitMonitor({ scope: 'all' });
+      const child = new LineProcess('sh', ['-c', 'read line; exit 3']);
+      monitor.once('ready', () => child.child.stdin.end('go\n'));
+      let seen: MonitorEvent | undefined;
+      for await (const event of monitor) {
+        if (event.event !== 'exit' || event.pid !== child.pid) continue;
+        seen = event;
+        break;
+      }
+      expect(seen).toMatchObject({ event: 'exit', exitCode: 3 });
+      const other = new LineProcess(...FOREVER);
+      const watch = monitor.watch(other.pid);
+      other.child.kill();
+      expect(await watch.exited).toMatchObject({ signal: 'SIGTERM' });
+    });
 
-  test('close() rejects pending watches, and nobody has to handle that', async () => {
-    const script = `
+    test('a loop ends when the monitor is closed, and when it is aborted', async () => {
+      const aborter = new AbortController();
+      const monitor = new ExitMonitor({ scope: 'all', signal: aborter.signal });
+      monitor.once('ready', () => {
+        aborter.abort();
+      });
+      for await (const event of monitor) expect(event.event).toBe('exit');
+      await expect(monitor.start()).rejects.toMatchObject({ code: 'ERR_EXITWATCH_ABORTED' });
+    });
+
+    test('a loop that is too slow gets a gap for what did not fit, in its place', async () => {
+      await using monitor = new ExitMonitor({ scope: 'all', queueLimit: 10 });
+      const loop = monitor[Symbol.asyncIterator]();
+      const log = new EventLog(monitor);
+      await new Promise((resolve) => monitor.once('ready', resolve));
+      const exits = 200;
+      const storm = new LineProcess(program('storm'), [String(exits)]);
+      await storm.ended;
+      await log.until(() => log.count > exits);
+      await monitor.close();
+      const told: MonitorEvent[] = [];
+      for await (const event of loop) told.push(event);
+      const gaps = told.filter((event) => event.event === 'gap');
+      const yielded = told.length - gaps.length;
+      const lost = gaps.reduce(
+        (sum, gap) => sum + (gap.reason === 'queue-limit' ? (gap.lost ?? 0) : 0),
+        0,
+      );
+      expect(told[0]?.event).toBe('exit');
+      expect(gaps.length).toBeGreaterThan(0);
+      expect(yielded + lost).toBe(log.count);
+    });
+
+    test('close() rejects pending watches, and nobody has to handle that', async () => {
+      const script = `
       const { ExitMonitor } = require(${JSON.stringify(REPOSITORY)});
       const monitor = new ExitMonitor();
       monitor.on('close', () => console.log('close'));
@@ -288,47 +314,48 @@ describe('listeners and loops', () => {
         return monitor.close();
       }).then(() => console.log('closed'));
     `;
-    const { stdout } = await run(process.execPath, ['-e', script]);
-    expect(stdout.split('\n').sort()).toEqual(['', 'close', 'closed']);
-  });
+      const { stdout } = await run(process.execPath, ['-e', script]);
+      expect(stdout.split('\n').sort()).toEqual(['', 'close', 'closed']);
+    });
 
-  test('unref() lets a process end whose monitor is started', async () => {
-    const script = `
+    test('unref() lets a process end whose monitor is started', async () => {
+      const script = `
       const { ExitMonitor } = require(${JSON.stringify(REPOSITORY)});
       new ExitMonitor({ scope: 'all' }).start().then((ready) => console.log(ready.event));
       const other = new ExitMonitor({ scope: 'all' }).unref();
     `;
-    const kept = new LineProcess(process.execPath, ['-e', script]);
-    expect(await kept.line()).toBe('ready');
-    kept.child.kill();
-    expect(await kept.ended).toBeNull();
-    const { stdout } = await run(process.execPath, [
-      '-e',
-      script.replace('.start()', '.unref().start()').replace('console.log', 'void '),
-    ]);
-    expect(stdout).toBe('');
+      const kept = new LineProcess(process.execPath, ['-e', script]);
+      expect(await kept.line()).toBe('ready');
+      kept.child.kill();
+      expect(await kept.ended).toBeNull();
+      const { stdout } = await run(process.execPath, [
+        '-e',
+        script.replace('.start()', '.unref().start()').replace('console.log', 'void '),
+      ]);
+      expect(stdout).toBe('');
+    });
   });
+
+  test('every event survives JSON', async () => {
+    await using monitor = new ExitMonitor();
+    await monitor.start();
+    const child = new LineProcess(...FOREVER);
+    const watch = monitor.watch(child.pid);
+    child.child.kill();
+    const event: ExitEvent = await watch.exited;
+    const copy = JSON.parse(JSON.stringify(event)) as Record<string, unknown>;
+    const dates = {
+      exitedAt: event.exitedAt.toISOString(),
+      startedAt: event.startedAt?.toISOString(),
+    };
+    expect(copy).toEqual({ ...event, ...dates });
+  });
+
+  async function commOf(pid: number): Promise<string> {
+    return (await run('cat', [`/proc/${pid}/comm`])).stdout.trim();
+  }
+
+  function isZombie(pid: number): boolean {
+    return readFileSync(`/proc/${pid}/stat`, 'utf8').includes(' Z ');
+  }
 });
-
-test('every event survives JSON', async () => {
-  await using monitor = new ExitMonitor();
-  await monitor.start();
-  const child = new LineProcess(...FOREVER);
-  const watch = monitor.watch(child.pid);
-  child.child.kill();
-  const event: ExitEvent = await watch.exited;
-  const copy = JSON.parse(JSON.stringify(event)) as Record<string, unknown>;
-  const dates = {
-    exitedAt: event.exitedAt.toISOString(),
-    startedAt: event.startedAt?.toISOString(),
-  };
-  expect(copy).toEqual({ ...event, ...dates });
-});
-
-async function commOf(pid: number): Promise<string> {
-  return (await run('cat', [`/proc/${pid}/comm`])).stdout.trim();
-}
-
-function isZombie(pid: number): boolean {
-  return readFileSync(`/proc/${pid}/stat`, 'utf8').includes(' Z ');
-}

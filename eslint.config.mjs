@@ -19,7 +19,14 @@ export default tseslint.config(
     },
   },
   {
-    files: ['scripts/**', '*.mjs', '*.js'],
-    languageOptions: { globals: { console: 'readonly', module: 'writable', process: 'readonly' } },
+    files: ['scripts/**', 'bench/**', '*.mjs', '*.js'],
+    languageOptions: {
+      globals: {
+        console: 'readonly',
+        module: 'writable',
+        process: 'readonly',
+        require: 'readonly',
+      },
+    },
   },
 );

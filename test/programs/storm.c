@@ -1,5 +1,6 @@
-// storm COUNT: ends COUNT children by vfork and _exit, one after the other, the i-th with status
-// i mod 128. Then prints `PID REAPED_NS` of each: when waitpid returned, on CLOCK_MONOTONIC.
+// storm COUNT [RATE]: ends COUNT children by vfork and _exit, one after the other, the i-th with
+// status i mod 128; at most RATE of them a second. Then prints `PID REAPED_NS` of each: when
+// waitpid returned, on CLOCK_MONOTONIC.
 #define _GNU_SOURCE
 #include <stdint.h>
 #include <stdio.h>
@@ -16,8 +17,17 @@ struct reaped {
 int main(int argc, char** argv) {
   const long count = argc > 1 ? atol(argv[1]) : 0;
   struct reaped* reaped = calloc((size_t)count + 1, sizeof(*reaped));
+  const long rate = argc > 2 ? atol(argv[2]) : 0;
   if (reaped == NULL) return 2;
+  struct timespec next;
+  clock_gettime(CLOCK_MONOTONIC, &next);
   for (volatile long i = 0; i < count; i++) {
+    if (rate > 0) {
+      next.tv_nsec += 1000000000 / rate;
+      next.tv_sec += next.tv_nsec / 1000000000;
+      next.tv_nsec %= 1000000000;
+      clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &next, NULL);
+    }
     const pid_t pid = vfork();
     if (pid == 0) _exit((int)(i % 128));
     if (pid < 0) return 2;

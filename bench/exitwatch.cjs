@@ -1,0 +1,36 @@
+// exitwatch with a listener that looks at how each process ended. Prints `ready`; at the end of its
+// stdin, as JSON, how many it was told and how late, and when the last one came.
+const { ExitMonitor } = require('..');
+
+const MOST = 4 * 1024 * 1024;
+const lateUs = new Uint32Array(MOST);
+let count = 0;
+let failed = 0;
+let lost = 0;
+let lastNs = 0;
+
+const nowNs = () => Number(process.hrtime.bigint());
+
+const monitor = new ExitMonitor({ scope: 'all' });
+monitor.on('gap', (gap) => {
+  lost += gap.lost ?? 0;
+});
+monitor.on('exit', (event) => {
+  if (event.how !== 'exited' || event.exitCode !== 0) failed++;
+  if (event.exitedNs === null) return;
+  lastNs = nowNs();
+  if (count < MOST) lateUs[count++] = (lastNs - event.exitedNs) / 1000;
+});
+
+monitor.start().then(({ filter }) => {
+  console.log('ready', filter);
+  process.stdin.resume();
+  process.stdin.on('end', () => {
+    const sorted = lateUs.subarray(0, count).sort();
+    const at = (share) => sorted[Math.floor(count * share)] ?? 0;
+    const { wakeups } = monitor.stats();
+    const result = { count, failed, lost, p50Us: at(0.5), p99Us: at(0.99), wakeups, lastNs };
+    console.log(JSON.stringify(result));
+    void monitor.close();
+  });
+});

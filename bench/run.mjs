@@ -1,0 +1,204 @@
+// npm run bench [-- --rounds N] [--exits N] [--json] [--only NAME,…]
+//
+// Exits told by exitwatch, by a C program that does the least (the floor), and by what else is
+// installed, side by side: in every round each of them once, so that they meet the same machine.
+import { execFileSync, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdirSync } from 'node:fs';
+import { availableParallelism, release } from 'node:os';
+import { dirname, join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+
+import { Contender } from './contender.mjs';
+import { least, median, number, table } from './figures.mjs';
+
+const HERE = dirname(fileURLToPath(import.meta.url));
+const BUILD = join(HERE, '..', 'build', 'bench');
+const GO_PACKAGES = '/usr/share/gocode';
+
+const { values } = parseArgs({
+  options: {
+    rounds: { type: 'string', default: '5' },
+    exits: { type: 'string', default: '50000' },
+    only: { type: 'string' },
+    json: { type: 'boolean', default: false },
+  },
+});
+const rounds = Number(values.rounds);
+const only = values.only?.split(',');
+
+/** What happens to the host meanwhile: `args` of the generator. */
+const MODES = [
+  { name: 'storm', args: [values.exits] },
+  { name: 'paced', args: ['3000', '1000'] },
+  { name: 'burst', args: ['8000'] },
+];
+
+function compile(name, source) {
+  const program = join(BUILD, name);
+  execFileSync(process.env.CC ?? 'cc', ['-O2', source, '-o', program], { stdio: 'inherit' });
+  return program;
+}
+
+/** Undefined where Go or its package is missing. */
+function compileGo() {
+  if (!existsSync(join(GO_PACKAGES, 'src/github.com/vishvananda/netlink'))) return undefined;
+  const program = join(BUILD, 'netlink');
+  const env = { ...process.env, GO111MODULE: 'off', GOPATH: GO_PACKAGES };
+  const args = ['build', '-o', program, join(HERE, 'netlink.go')];
+  return spawnSync('go', args, { env, stdio: 'inherit' }).status === 0 ? program : undefined;
+}
+
+const find = (program) =>
+  ['/usr/bin', '/usr/sbin'].map((path) => join(path, program)).find((path) => existsSync(path));
+
+/** Mounts what it reads, where that is not mounted, for it alone. */
+const withTracefs = (program) => [
+  ...['unshare', '-m', 'sh', '-c'],
+  `mount -t tracefs tracefs /sys/kernel/tracing; exec ${program}`,
+];
+
+function contenders() {
+  const exitwatch = [process.execPath, join(HERE, 'exitwatch.cjs')];
+  const go = compileGo();
+  const forkstat = find('forkstat');
+  const exitsnoop = find('exitsnoop');
+  const all = [
+    { name: 'floor', command: [compile('floor', join(HERE, 'floor.c'))], tells: true },
+    { name: 'exitwatch group-aware', command: exitwatch, tells: true },
+    {
+      name: 'exitwatch classic',
+      command: exitwatch,
+      env: { EXITWATCH_FILTER: 'classic' },
+      tells: true,
+    },
+    go && { name: 'vishvananda/netlink', command: [go], tells: true },
+    forkstat && { name: 'forkstat', command: [forkstat, '-e', 'exit'], tells: false },
+    exitsnoop && { name: 'exitsnoop', command: withTracefs(exitsnoop), tells: false },
+  ];
+  return all.filter((each) => each && (only === undefined || only.includes(each.name)));
+}
+
+/** Runs the generator; how long it took, by its own clock, and when it began. */
+async function generate(storm, args) {
+  const child = spawn(storm, args);
+  child.stdout.setEncoding('latin1');
+  let text = '';
+  child.stdout.on('data', (chunk) => (text += chunk));
+  const [code] = await once(child, 'close');
+  if (code !== 0) throw new Error(`the generator ended with ${code}`);
+  const times = text
+    .trim()
+    .split('\n')
+    .map((line) => Number(line.split(' ')[1]));
+  return { firstNs: times[0], tookNs: times.at(-1) - times[0], exits: times.length };
+}
+
+async function measure(contender, storm, mode) {
+  const running = new Contender(contender);
+  await running.ready();
+  await setTimeout(300);
+  const before = running.cpuNs();
+  const { firstNs, tookNs, exits } = await generate(storm, mode.args);
+  await setTimeout(300);
+  const cpuNs = running.cpuNs() - before;
+  const peakMiB = running.peakBytes() / 2 ** 20;
+  const told = await running.finish();
+  return {
+    cpuUs: cpuNs / 1000 / exits,
+    p50Us: told.p50Us,
+    p99Us: told.p99Us,
+    stormUs: tookNs / 1000 / exits,
+    lost: Math.max(0, exits - told.count),
+    peakMiB,
+    behindMs: told.lastNs === undefined ? null : (told.lastNs - firstNs - tookNs) / 1e6,
+  };
+}
+
+/** The medians of a contender's rounds; of p99 the best, since any other program may spoil it. */
+function summarize(results) {
+  const of = (key) => results.map((result) => result[key]);
+  return {
+    cpuUs: median(of('cpuUs')),
+    p50Us: median(of('p50Us')),
+    p99Us: least(of('p99Us')),
+    stormUs: median(of('stormUs')),
+    lost: Math.max(...of('lost')),
+    peakMiB: median(of('peakMiB')),
+    behindMs: median(of('behindMs')),
+  };
+}
+
+function print(mode, summaries) {
+  const floor = summaries[0];
+  const ratio = (value, base) =>
+    value === null || value === undefined || !base ? '-' : `${(value / base).toFixed(2)}x`;
+  const rows = [
+    ['', 'CPU µs/exit', '', 'p50 µs', '', 'p99 µs', '', 'storm µs/exit', '', 'lost', 'peak MiB'],
+    ...summaries.map((each) => [
+      each.name,
+      ...[number(each.cpuUs), ratio(each.cpuUs, floor.cpuUs)],
+      ...[number(each.p50Us, 0), ratio(each.p50Us, floor.p50Us)],
+      ...[number(each.p99Us, 0), ratio(each.p99Us, floor.p99Us)],
+      ...[number(each.stormUs), ratio(each.stormUs, floor.stormUs)],
+      String(each.lost),
+      number(each.peakMiB, 0),
+    ]),
+  ];
+  console.log(
+    `\n${mode.name} (${mode.args.join(' exits, ')}${mode.args[1] ? ' a second' : ' exits'})`,
+  );
+  console.log(table(rows));
+  for (const { name, behindMs } of summaries) {
+    if (mode.name === 'burst' && behindMs !== null) {
+      console.log(`${name}: the last handler ran ${number(behindMs)} ms after the last exit`);
+    }
+  }
+}
+
+/** What exitwatch adds to a bare Node: time to load and start, and memory after many events. */
+function startUp() {
+  const script = `
+    const begin = process.hrtime.bigint();
+    const { ExitMonitor } = require(${JSON.stringify(join(HERE, '..'))});
+    const monitor = new ExitMonitor({ scope: 'watched' });
+    monitor.start().then(() => {
+      console.log(Number(process.hrtime.bigint() - begin) / 1e6);
+      monitor.close();
+    });
+  `;
+  const run = () => Number(execFileSync(process.execPath, ['-e', script], { encoding: 'latin1' }));
+  return median(Array.from({ length: rounds }, run));
+}
+
+mkdirSync(BUILD, { recursive: true });
+const storm = compile('storm', join(HERE, '..', 'test', 'programs', 'storm.c'));
+const all = contenders();
+const results = new Map(MODES.map((mode) => [mode, all.map(() => [])]));
+for (let round = 0; round < rounds; round++) {
+  for (const mode of MODES) {
+    for (const [i, contender] of all.entries()) {
+      if (!values.json)
+        process.stderr.write(`\rround ${round + 1}, ${mode.name}, ${contender.name}\u001b[K`);
+      results.get(mode)[i].push(await measure(contender, storm, mode));
+    }
+  }
+}
+if (!values.json) process.stderr.write('\r\u001b[K');
+const report = { cores: availableParallelism(), kernel: release(), node: process.version, rounds };
+const startMs = startUp();
+const tables = MODES.map((mode) => ({
+  mode: mode.name,
+  results: results.get(mode).map((each, i) => ({ name: all[i].name, ...summarize(each) })),
+}));
+if (values.json) {
+  console.log(JSON.stringify({ ...report, startMs, tables }));
+} else {
+  console.log(
+    `${report.cores} cores, Linux ${report.kernel}, Node.js ${report.node}, ${rounds} rounds`,
+  );
+  for (const [i, mode] of MODES.entries()) print(mode, tables[i].results);
+  console.log(`\nloading the package and start(): ${number(startMs)} ms`);
+}

@@ -35,17 +35,23 @@ export function bootId(): string {
 
 /**
  * The id of a process by the best that is known of it: its inode, else its start; of a process that
- * was seen only to end, its end.
+ * was seen only to end, its end. `boot` is what {@link bootPrefix} makes of its boot.
  */
 export function identityId(
   boot: string,
   pid: number,
-  known: { inode: number | null; startTicks: number | null; exitedNs: number },
+  inode: number | null,
+  startTicks: number | null,
+  exitedNs: number,
 ): string {
-  const prefix = `${boot.replaceAll('-', '').slice(0, 12)}-${pid}-`;
-  if (known.inode !== null) return `${prefix}${known.inode}`;
-  if (known.startTicks !== null) return `${prefix}t${known.startTicks}`;
-  return `${prefix}x${known.exitedNs}`;
+  if (inode !== null) return `${boot}-${pid}-${inode}`;
+  if (startTicks !== null) return `${boot}-${pid}-t${startTicks}`;
+  return `${boot}-${pid}-x${exitedNs}`;
+}
+
+/** What ids have of the boot. */
+export function bootPrefix(boot: string): string {
+  return boot.replaceAll('-', '').slice(0, 12);
 }
 
 /** @throws ExitwatchError `ERR_EXITWATCH_INVALID_PID` unless this can be a process's id. */
@@ -71,12 +77,14 @@ export function checkIdentity(value: unknown): asserts value is ProcessIdentity 
       typeof boot === 'string' &&
       (inode === null || (Number.isSafeInteger(inode) && (inode as number) > 0));
     if (plausible) {
-      const known = {
-        inode: inode as number | null,
-        startTicks: startTicks as number,
-        exitedNs: 0,
-      };
-      if (id === identityId(boot, pid as number, known)) return;
+      const own = identityId(
+        bootPrefix(boot),
+        pid as number,
+        inode as number | null,
+        startTicks as number,
+        0,
+      );
+      if (id === own) return;
     }
   }
   throw new ExitwatchError(
@@ -124,17 +132,14 @@ export function lookUp(pid: number): ProcessIdentity | 'none' | 'kernel-thread' 
   if (found === undefined) return 'none';
   if (found.isKernelThread) return 'kernel-thread';
   const boot = bootId();
-  const known = {
-    inode: found.inode === 0 ? null : found.inode,
-    startTicks: found.startTicks,
-    exitedNs: 0,
-  };
+  const { startTicks } = found;
+  const inode = found.inode === 0 ? null : found.inode;
   return {
-    id: identityId(boot, pid, known),
+    id: identityId(bootPrefix(boot), pid, inode, startTicks, 0),
     pid,
-    startTicks: known.startTicks,
+    startTicks,
     bootId: boot,
-    inode: known.inode,
+    inode,
   };
 }
 

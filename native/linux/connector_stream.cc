@@ -8,6 +8,9 @@ namespace {
 // of a message.
 constexpr int kRecordsPart = 8;
 
+// How old the count of dropped bells may be: to ask for it costs as much as to read one.
+constexpr uint64_t kCountNs = 100'000'000;
+
 }  // namespace
 
 SystemError ConnectorStream::Open(KernelTypes& types, int stop_fd) {
@@ -29,6 +32,7 @@ SystemError ConnectorStream::Open(KernelTypes& types, int stop_fd) {
 
 SystemError ConnectorStream::Subscribe(int stop_fd) {
   former_drops_ += socket_.Drops();
+  socket_drops_ = 0;
   socket_ = ConnectorSocket();
   return socket_.Open({options_.receive_buffer_bytes, filter_.program(), stop_fd});
 }
@@ -43,8 +47,12 @@ size_t ConnectorStream::buffer_bytes() const {
   return filter_ ? filter_.ring_bytes() : static_cast<size_t>(socket_.receive_buffer_bytes());
 }
 
-uint64_t ConnectorStream::Drops() const {
-  return former_drops_ + socket_.Drops() + (filter_ ? filter_.Lost() : 0);
+uint64_t ConnectorStream::Drops(uint64_t now_ns) {
+  if (!filter_ || now_ns >= counted_ns_ + kCountNs) {
+    socket_drops_ = socket_.Drops();
+    counted_ns_ = now_ns;
+  }
+  return former_drops_ + socket_drops_ + (filter_ ? filter_.Lost() : 0);
 }
 
 }  // namespace exitwatch

@@ -42,8 +42,9 @@ class ConnectorStream {
   // The kernel's buffer for what is to be told.
   size_t buffer_bytes() const;
 
-  // What the kernel had to drop since Open().
-  uint64_t Drops() const;
+  // What the kernel had to drop since Open(); of the socket's messages, where they are no more than
+  // bells, as of a moment ago.
+  uint64_t Drops(uint64_t now_ns);
 
   // To be called before sleeping; false where there is something to read.
   bool ArmBell() { return !filter_ || filter_.ArmBell(); }
@@ -59,6 +60,8 @@ class ConnectorStream {
       switch (socket_.ReadEvent(&event, error)) {
         case ConnectorSocket::Read::kEvent:
           on_event(event);
+          // There is one bell at a time.
+          if (filter_ && event.what == kProcEventExit) is_empty = true;
           break;
         case ConnectorSocket::Read::kRejected:
           ++*rejected;
@@ -81,6 +84,8 @@ class ConnectorStream {
   WatchSet& watched_;
   ConnectorSocket socket_;
   uint64_t former_drops_ = 0;  // of sockets before this one
+  uint64_t socket_drops_ = 0;
+  uint64_t counted_ns_ = 0;
   GroupAwareFilter filter_;
   FilterRefusal filter_refusal_;
 };

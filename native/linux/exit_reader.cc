@@ -29,6 +29,9 @@ constexpr uint64_t kNever = std::numeric_limits<uint64_t>::max();
 // Groups that may be told of twice: the threads of so many can be on their way at once.
 constexpr size_t kEndedGroups = 16 * 1024;
 
+// How long exits are held in a storm, so that they cross together.
+constexpr int kStormMs = 1;
+
 // How often a stream that has gone silent is subscribed to anew.
 constexpr int kResubscriptions = 3;
 
@@ -142,6 +145,7 @@ SystemError ExitReader::Subscribe() {
   epoll_event event = {};
   event.events = EPOLLIN;
   event.data.u64 = kSocketTag;
+  listens_to_socket_ = true;
   if (epoll_ctl(epoll_.Get(), EPOLL_CTL_ADD, stream_.fd(), &event) == 0) return {};
   return {Failure::kSystem, errno, "epoll_ctl"};
 }
@@ -174,7 +178,15 @@ bool ExitReader::Wait() {
                      : static_cast<int>((deadline_ns - wait_begin_ns_) / kMillisecond) + 1;
   }
   if (loss_begin_ns_ != 0) timeout_ms = 0;
-  if (timeout_ms != 0 && !stream_.ArmBell()) timeout_ms = 0;
+  rate_.Add(std::exchange(read_, 0), wait_begin_ns_);
+  if (rate_.IsStorm(wait_begin_ns_)) {
+    // Whatever comes waits for us, and wakes nobody.
+    if (timeout_ms != 0) timeout_ms = kStormMs;
+    ListenTo(false);
+  } else {
+    ListenTo(true);
+    if (timeout_ms != 0 && !stream_.ArmBell()) timeout_ms = 0;
+  }
 
   epoll_event events[kReadyAtOnce];
   int count = epoll_wait(epoll_.Get(), events, kReadyAtOnce, timeout_ms);
@@ -210,16 +222,26 @@ bool ExitReader::Wait() {
   return true;
 }
 
+// With the group-aware filter an unarmed bell is enough.
+void ExitReader::ListenTo(bool socket) {
+  if (stream_.is_group_aware() || listens_to_socket_ == socket) return;
+  epoll_event event = {};
+  event.events = socket ? uint32_t{EPOLLIN} : 0;
+  event.data.u64 = kSocketTag;
+  if (epoll_ctl(epoll_.Get(), EPOLL_CTL_MOD, stream_.fd(), &event) == 0) {
+    listens_to_socket_ = socket;
+  }
+}
+
 void ExitReader::Pass() {
   clock_.Sample();
   const uint64_t begin_ns = clock_.Now();
-  NoticeDrops();
   const bool empty = Drain();
   for (const int32_t pid : std::exchange(ready_, {}))
     aggregator_->OnHandleReady(pid, not_ready_ns_);
   watched_.Check(*witness_, *aggregator_, !options_.stream.watched_only);
   aggregator_->Settle(empty ? begin_ns : last_event_ns_ - std::min(last_event_ns_, kDisorderNs));
-  if (empty) NoticeDrops();
+  NoticeDrops();
   if (loss_begin_ns_ != 0 && (empty || begin_ns > loss_begin_ns_ + kLongestUntoldLossNs)) {
     TellDrops();
   }
@@ -240,6 +262,7 @@ bool ExitReader::Drain() {
 }
 
 void ExitReader::OnEvent(const ProcEvent& event) {
+  read_++;
   silence_.OnEvent(clock_.Now());
   if (!stream_.is_group_aware()) last_event_ns_ = std::max(last_event_ns_, event.timestamp_ns);
   if (event.what == kProcEventFork) {
@@ -259,6 +282,7 @@ void ExitReader::OnEvent(const ProcEvent& event) {
 
 // What a dying task wrote of its group.
 void ExitReader::OnRecord(const GroupRecord& record) {
+  read_++;
   silence_.OnEvent(clock_.Now());
   last_event_ns_ = std::max(last_event_ns_, record.time_ns);
   if (options_.stream.watched_only && !watched_.set().Contains(record.pid)) return;

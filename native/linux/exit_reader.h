@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/ended_groups.h"
+#include "core/exit_rate.h"
 #include "core/record_queue.h"
 #include "core/thread_group_aggregator.h"
 #include "linux/canary.h"
@@ -73,11 +74,12 @@ class ExitReader {
   void ReadProcesses();
 
   bool Wait();
+  void ListenTo(bool socket);
   void Pass();
   bool Drain();
   void OnEvent(const ProcEvent& event);
   void OnRecord(const GroupRecord& record);
-  uint64_t Drops() const { return stream_.Drops() + unheld_; }
+  uint64_t Drops() { return stream_.Drops(clock_.Now()) + unheld_; }
   void NoticeDrops();
   void TellDrops();
   void NoticeSilence();
@@ -112,6 +114,9 @@ class ExitReader {
   int32_t own_tgid_ = 0;
   SystemError failure_;
 
+  ExitRate rate_;
+  size_t read_ = 0;  // events and records since the last wait
+  bool listens_to_socket_ = true;
   uint64_t armed_ns_ = 0;
   uint64_t wait_begin_ns_ = 0;
   uint64_t wake_ns_ = 0;

@@ -1,6 +1,6 @@
 import { failureError } from '../addon.js';
 import type { ExitEvent, Gap, Outcome } from '../exit-event.js';
-import { bootId, identityId, inodeOf } from '../process-identity.js';
+import { bootId, bootPrefix, identityId, inodeOf } from '../process-identity.js';
 import { decodeWaitStatus } from '../wait-status.js';
 import type { ExitwatchError } from '../errors.js';
 
@@ -56,12 +56,17 @@ export class ConnectorRecords {
   readonly #words: Int32Array;
   readonly #bytes: Buffer;
   /** Read before anything depends on it: a batch must not fail for want of a descriptor. */
-  readonly #bootId = bootId();
+  readonly #boot = bootPrefix(bootId());
   /**
    * Then nobody knows the process by its start; and two that had the same pid may have begun within
    * one clock tick.
    */
   readonly #hasInodes = typeof inodeOf(process.pid) === 'number';
+  /** Processes of one name tend to end together: the last one is kept, with its bytes. */
+  #name = '';
+  readonly #nameWords = new Int32Array(NAME_BYTES / 4);
+  /** By wait status: there are few. */
+  readonly #outcomes = new Map<number, Outcome>();
 
   constructor(capacity: number) {
     this.buffer = new ArrayBuffer(capacity * RECORD_BYTES);
@@ -82,28 +87,32 @@ export class ConnectorRecords {
     const timeNs = this.#double(index, Double.timeNs);
     const inode = this.#double(index, Double.inode);
     const startKnown = (flags & Flag.startKnown) !== 0;
+    const isKernelTime = (flags & Flag.kernelTime) !== 0;
     const uncertaintyMs = this.#double(index, Double.uncertaintyNs) / 1e6;
+    const startTicks =
+      startKnown && !this.#hasInodes ? this.#double(index, Double.startTicks) : null;
+    // Member by member: a spread would cost more than all the rest.
+    const { how, exitCode, signal, coreDumped, unknownReason } = this.#outcome(index, flags);
     return {
       event: 'exit',
-      id: identityId(this.#bootId, pid, {
-        inode: inode === 0 ? null : inode,
-        startTicks: startKnown && !this.#hasInodes ? this.#double(index, Double.startTicks) : null,
-        exitedNs: timeNs,
-      }),
+      id: identityId(this.#boot, pid, inode === 0 ? null : inode, startTicks, timeNs),
       pid,
       parentPid: parentPid === 0 ? null : parentPid,
-      name: (flags & Flag.nameKnown) !== 0 ? this.#name(index) : null,
+      name: (flags & Flag.nameKnown) !== 0 ? this.#processName(index) : null,
       uid: (flags & Flag.uidKnown) !== 0 ? this.#word(index, Word.uid) >>> 0 : null,
       startedAt: startKnown ? new Date(this.#double(index, Double.startedMs)) : null,
       exitedAt: this.#date(index, timeNs),
-      exitedNs: (flags & Flag.kernelTime) !== 0 ? timeNs : null,
+      exitedNs: isKernelTime ? timeNs : null,
       // Stamped by the kernel, what is below a millisecond is the way to us, not a doubt.
-      uncertaintyMs:
-        (flags & Flag.kernelTime) !== 0 ? Math.floor(uncertaintyMs) : Math.ceil(uncertaintyMs),
+      uncertaintyMs: isKernelTime ? Math.floor(uncertaintyMs) : Math.ceil(uncertaintyMs),
       source: 'connector',
       lossless: (flags & Flag.lossless) !== 0,
-      ...this.#outcome(index, flags),
-    };
+      how,
+      exitCode,
+      signal,
+      coreDumped,
+      unknownReason,
+    } as ExitEvent;
   }
 
   /** Whether an exit is only for who watches the process. */
@@ -133,7 +142,7 @@ export class ConnectorRecords {
     return failureError(
       this.#word(index, Word.uid),
       this.#word(index, Word.status),
-      this.#name(index),
+      this.#text(index),
     );
   }
 
@@ -147,11 +156,15 @@ export class ConnectorRecords {
             : 'gone-before-watch';
       return { how: 'unknown', exitCode: null, signal: null, coreDumped: null, unknownReason };
     }
-    const status = decodeWaitStatus(this.#word(index, Word.status));
-    if (status.how === 'killed' && (flags & Flag.coreKnown) === 0) {
-      return { ...status, coreDumped: null, unknownReason: null };
+    const status = this.#word(index, Word.status);
+    const coreKnown = (flags & Flag.coreKnown) !== 0;
+    const key = coreKnown ? status : ~status;
+    let outcome = this.#outcomes.get(key);
+    if (outcome === undefined) {
+      outcome = outcomeOf(status, coreKnown);
+      this.#outcomes.set(key, outcome);
     }
-    return { ...status, unknownReason: null };
+    return outcome;
   }
 
   #double(index: number, field: Double): number {
@@ -166,9 +179,33 @@ export class ConnectorRecords {
     return new Date(timeNs / 1e6 + this.#double(index, Double.clockMs));
   }
 
-  #name(index: number): string {
+  #processName(index: number): string {
+    const first = index * RECORD_WORDS + NAME_OFFSET / 4;
+    const last = this.#nameWords;
+    const words = this.#words;
+    if (
+      words[first] !== last[0] ||
+      words[first + 1] !== last[1] ||
+      words[first + 2] !== last[2] ||
+      words[first + 3] !== last[3]
+    ) {
+      last.set(words.subarray(first, first + last.length));
+      this.#name = this.#text(index);
+    }
+    return this.#name;
+  }
+
+  #text(index: number): string {
     const begin = index * RECORD_BYTES + NAME_OFFSET;
     const end = this.#bytes.indexOf(0, begin);
     return this.#bytes.toString('utf8', begin, Math.min(end, begin + NAME_BYTES));
   }
+}
+
+function outcomeOf(status: number, coreKnown: boolean): Outcome {
+  const decoded = decodeWaitStatus(status);
+  if (decoded.how === 'killed' && !coreKnown) {
+    return { ...decoded, coreDumped: null, unknownReason: null };
+  }
+  return { ...decoded, unknownReason: null };
 }

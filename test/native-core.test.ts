@@ -1,21 +1,31 @@
-import { readdirSync } from 'node:fs';
-import { join } from 'node:path';
+import { compileNative } from './support/compile-native';
+import { run } from './support/programs';
 
-import { PROGRAMS, REPOSITORY, run } from './support/programs';
+/** What it prints, also where it ends with an error. */
+async function outputOf(program: string, ...args: string[]): Promise<string> {
+  const result = await run(program, args).catch(
+    (error: unknown) => error as { stdout: string; stderr: string },
+  );
+  return result.stdout + result.stderr;
+}
 
 test('native/core passes its own tests, under AddressSanitizer and UBSan', async () => {
-  const program = join(PROGRAMS, 'core_test');
-  const core = join(REPOSITORY, 'native', 'core');
-  const sources = [core, join(__dirname, 'native')].flatMap((folder) =>
-    readdirSync(folder)
-      .filter((name) => name.endsWith('.cc'))
-      .map((name) => join(folder, name)),
-  );
-  await run(process.env['CXX'] ?? 'c++', [
-    ...['-std=c++17', '-O1', '-g', '-Wall', '-Wextra', '-fsanitize=address,undefined'],
-    ...['-fno-sanitize-recover=all', `-I${join(REPOSITORY, 'native')}`],
-    ...[...sources, '-o', program],
-  ]);
-  const { stdout } = await run(program).catch((error: unknown) => error as { stdout: string });
-  expect(stdout).toBe('0 wrong\n');
+  const program = await compileNative('core-test', {
+    sources: ['native/core', 'test/native/core'],
+    flags: ['-fsanitize=address,undefined', '-fno-sanitize-recover=all'],
+  });
+  expect(await outputOf(program)).toBe('0 wrong\n');
+});
+
+describe('readers at work without Node', () => {
+  test.each([
+    ['AddressSanitizer, LeakSanitizer and UBSan', 'address,undefined'],
+    ['ThreadSanitizer', 'thread'],
+  ])('are clean under %s', async (_, sanitizer) => {
+    const program = await compileNative(`reader-test-${sanitizer.replace(',', '-')}`, {
+      sources: ['native/core', 'native/linux', 'test/native/linux'],
+      flags: [`-fsanitize=${sanitizer}`, '-fno-sanitize-recover=all', '-Wno-tsan'],
+    });
+    expect(await outputOf(program, '2')).toBe('0 wrong\n');
+  });
 });

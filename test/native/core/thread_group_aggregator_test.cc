@@ -3,57 +3,16 @@
 
 #include "check.h"
 #include "core/thread_group_aggregator.h"
+#include "fake_witness.h"
 #include "tests.h"
 
 namespace exitwatch {
 
 namespace {
 
+using test::FakeWitness;
+
 constexpr uint64_t kMs = 1'000'000;
-
-// Processes as a test sets them, on a clock that it moves.
-class FakeWitness : public ProcessWitness {
- public:
-  struct Process {
-    Life life = Life::kGone;
-    ProcStat stat;
-    bool may_read = true;
-    std::optional<int32_t> exit_status;
-    uint64_t inode = 0;
-  };
-
-  Life Open(int32_t pid, Handle* handle) override {
-    const Life life = processes[pid].life;
-    if (life == Life::kAlive || life == Life::kDead) {
-      *handle = pid;
-      open++;
-    }
-    return life;
-  }
-  void Close(Handle handle) override {
-    if (handle != kNoHandle) open--;
-  }
-  uint64_t Inode(Handle handle) override { return processes[handle].inode; }
-  Life Look(Handle handle) override { return processes[handle].life; }
-  bool Hold(Handle, int32_t) override { return can_hold; }
-  bool ReadStat(int32_t pid, ProcStat* stat) override {
-    *stat = processes[pid].stat;
-    stat->pid = pid;
-    return processes[pid].life != Life::kGone;
-  }
-  std::optional<uint32_t> ReadUid(int32_t) override { return 0; }
-  std::optional<int32_t> ReadExitStatus(Handle handle) override {
-    return processes[handle].exit_status;
-  }
-  bool MayReadExitCode(int32_t pid) override { return processes[pid].may_read; }
-  uint64_t Now() override { return now_ns; }
-  uint64_t TickOf(uint64_t timestamp_ns) override { return timestamp_ns / (10 * kMs); }
-
-  std::map<int32_t, Process> processes;
-  uint64_t now_ns = 1000 * kMs;
-  int open = 0;
-  bool can_hold = true;
-};
 
 struct End {
   int32_t pid;

@@ -1,0 +1,12 @@
+// What claims to be the kernel's description of its types.
+#include "core/btf.h"
+#include "core/kernel_layout.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const std::optional<exitwatch::Btf> btf = exitwatch::Btf::Parse(data, size);
+  if (!btf) return 0;
+  for (const char* member : {"pid", "name", "next", "flag", ""}) btf->Find("task", member);
+  const char* missing = "";
+  exitwatch::ResolveKernelLayout(*btf, &missing);
+  return 0;
+}

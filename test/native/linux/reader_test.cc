@@ -1,0 +1,193 @@
+// Readers at work without Node, for sanitizers and valgrind: several at once, while processes end,
+// watches come and go and others ask for their counts. Prints what is wrong, and ends with 1 then.
+//
+//   reader_test [ROUNDS]
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "check.h"
+#include "linux/exit_reader.h"
+#include "linux/pidfd.h"
+#include "linux/proc_files.h"
+
+namespace exitwatch {
+namespace {
+
+constexpr int kReaders = 4;
+constexpr int kChildren = 100;
+constexpr uint64_t kMillisecond = 1'000'000;
+
+// A reader, and what it has told.
+class Told {
+ public:
+  Told(const std::shared_ptr<ExitReader::Shared>& shared, bool watched_only, bool classic_filter)
+      : reader_(OptionsFor(watched_only, classic_filter), shared, [this] { wakes_++; }) {}
+
+  ExitReader& reader() { return reader_; }
+
+  // Takes what is there; whether the reader has told that it is ready, or that it failed.
+  bool IsReady() {
+    Take();
+    return ready_ || failed_;
+  }
+
+  bool HasFailed() const { return failed_; }
+
+  bool HasAll(const std::vector<pid_t>& pids) {
+    Take();
+    for (const pid_t pid : pids) {
+      if (statuses_.count(pid) == 0) return false;
+    }
+    return true;
+  }
+
+  int32_t StatusOf(pid_t pid) const { return statuses_.at(pid); }
+
+ private:
+  static ExitReader::Options OptionsFor(bool watched_only, bool classic_filter) {
+    ExitReader::Options options;
+    options.stream.watched_only = watched_only;
+    options.stream.classic_filter = classic_filter;
+    options.stream.receive_buffer_bytes = 4 * 1024 * 1024;
+    options.queue_limit = 100'000;
+    options.canary_interval_ns = 100 * kMillisecond;
+    return options;
+  }
+
+  void Take() {
+    Record records[64];
+    while (const size_t count = reader_.queue().Take(records, 64)) {
+      for (size_t i = 0; i < count; i++) {
+        ready_ = ready_ || records[i].kind == Record::kReady;
+        failed_ = failed_ || records[i].kind == Record::kFailed;
+        if (records[i].kind == Record::kExit) statuses_[records[i].pid] = records[i].status;
+      }
+    }
+  }
+
+  ExitReader reader_;
+  std::atomic<uint64_t> wakes_{0};
+  std::map<pid_t, int32_t> statuses_;
+  bool ready_ = false;
+  bool failed_ = false;
+};
+
+template <typename Condition>
+bool Until(Condition condition) {
+  for (int i = 0; i < 20'000; i++) {
+    if (condition()) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return false;
+}
+
+bool Watch(ExitReader& reader, pid_t pid, bool also_remove) {
+  ProcStat stat;
+  if (!ReadProcStat(pid, &stat)) return false;
+  const uint64_t inode = PidfdInode(OpenPidfd(pid).Get());
+  SystemError error;
+  const auto result = reader.watched().Add(pid, stat.start_ticks, inode, &error);
+  if (also_remove) {
+    reader.watched().Remove(pid, stat.start_ticks, inode);
+    return reader.watched().Add(pid, stat.start_ticks, inode, &error) ==
+           WatchedProcesses::Result::kArmed;
+  }
+  return result == WatchedProcesses::Result::kArmed;
+}
+
+// Children that live until the returned end of a pipe is closed, the i-th of which exits with i.
+int SpawnChildren(std::vector<pid_t>* pids) {
+  int gate[2];
+  if (pipe(gate) != 0) std::abort();
+  for (int i = 0; i < kChildren; i++) {
+    const pid_t pid = fork();
+    if (pid == 0) {
+      close(gate[1]);
+      char byte;
+      _exit(read(gate[0], &byte, 1) == 0 ? i : 255);
+    }
+    pids->push_back(pid);
+  }
+  close(gate[0]);
+  return gate[1];
+}
+
+void ReadersTellTheSameChildren(bool classic_filter) {
+  const auto shared = std::make_shared<ExitReader::Shared>();
+  std::vector<pid_t> pids;
+  const int gate = SpawnChildren(&pids);
+  std::vector<std::unique_ptr<Told>> all;
+  for (int i = 0; i < kReaders; i++) {
+    all.push_back(std::make_unique<Told>(shared, i % 2 == 0, classic_filter));
+    if (i == 0) CHECK(Watch(all[0]->reader(), pids[0], true));  // before the start
+    CHECK(!all.back()->reader().Start());
+  }
+  // Another thread asks while all else goes on.
+  std::atomic<bool> done{false};
+  std::thread asks([&] {
+    while (!done) {
+      for (const auto& told : all) {
+        told->reader().queue().counts();
+        told->reader().NsSinceProof();
+        told->reader().wakeups();
+        told->reader().rejected();
+      }
+    }
+  });
+  for (const auto& told : all) {
+    CHECK(Until([&] { return told->IsReady(); }));
+    CHECK(!told->HasFailed());
+  }
+  for (int i = 0; i < kReaders; i += 2) {
+    for (size_t child = i == 0 ? 1 : 0; child < pids.size(); child++) {
+      CHECK(Watch(all[static_cast<size_t>(i)]->reader(), pids[child], child % 3 == 0));
+    }
+  }
+  std::this_thread::sleep_for(std::chrono::milliseconds(250));  // some canaries
+  close(gate);
+  for (const pid_t pid : pids) waitpid(pid, nullptr, 0);
+  for (const auto& told : all) {
+    CHECK(Until([&] { return told->HasAll(pids); }));
+    for (size_t child = 0; child < pids.size() && told->HasAll(pids); child++) {
+      CHECK_EQUAL(told->StatusOf(pids[child]), static_cast<int32_t>(child) << 8);
+    }
+  }
+  done = true;
+  asks.join();
+  for (const auto& told : all) told->reader().Stop();
+}
+
+// Stopped at any time, also while it begins.
+void AReaderCanBeStoppedAtAnyTime() {
+  const auto shared = std::make_shared<ExitReader::Shared>();
+  for (int i = 0; i < 20; i++) {
+    Told told(shared, i % 2 == 0, i % 3 == 0);
+    CHECK(!told.reader().Start());
+    std::this_thread::sleep_for(std::chrono::microseconds(200 * i));
+    told.reader().Stop();
+    told.reader().Stop();
+  }
+  const Told never_started(shared, true, false);
+}
+
+}  // namespace
+}  // namespace exitwatch
+
+int main(int argc, char** argv) {
+  const int rounds = argc > 1 ? std::atoi(argv[1]) : 1;
+  for (int i = 0; i < rounds; i++) {
+    exitwatch::ReadersTellTheSameChildren(false);
+    exitwatch::ReadersTellTheSameChildren(true);
+    exitwatch::AReaderCanBeStoppedAtAnyTime();
+  }
+  std::printf("%d wrong\n", exitwatch::test::failures);
+  return exitwatch::test::failures == 0 ? 0 : 1;
+}

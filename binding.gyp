@@ -1,4 +1,5 @@
 {
+  'variables': {'sanitize%': 0},
   'targets': [
     {
       'target_name': 'exitwatch',
@@ -48,6 +49,13 @@
           ],
           'cflags': ['-Wall', '-Wextra', '-fvisibility=hidden'],
           'cflags_cc': ['-std=c++17'],
+          'conditions': [
+            # See scripts/test-asan.mjs.
+            ['sanitize==1', {
+              'cflags': ['-fsanitize=address,undefined', '-fno-omit-frame-pointer', '-g'],
+              'ldflags': ['-fsanitize=address,undefined'],
+            }],
+          ],
         }, {
           # Elsewhere there is nothing to compile: polling needs no addon.
           'type': 'none',

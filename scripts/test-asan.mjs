@@ -1,0 +1,41 @@
+// npm run test:asan [-- JEST ARGUMENTS]: the tests with an addon that is built with AddressSanitizer
+// and UBSan, in a copy of the tree. Leaks are looked for where Node is not: see readers at work in
+// test/native-core.test.ts.
+import { execFileSync, spawnSync } from 'node:child_process';
+import { cpSync, mkdirSync, rmSync, symlinkSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
+
+const COPY = resolve('build', 'asan');
+
+// What reads memory of its own, ends processes by faults, or measures what a plain Node opens.
+const LEFT_OUT = ['native-core', 'readme'];
+
+const tracked = execFileSync('git', ['ls-files', '-z'], { encoding: 'utf8' }).split('\0');
+rmSync(COPY, { recursive: true, force: true });
+for (const file of tracked.filter((name) => name !== '')) {
+  mkdirSync(dirname(join(COPY, file)), { recursive: true });
+  cpSync(file, join(COPY, file));
+}
+symlinkSync(resolve('node_modules'), join(COPY, 'node_modules'));
+
+const run = (command, args, env = {}) => {
+  const options = { cwd: COPY, stdio: 'inherit', env: { ...process.env, ...env } };
+  const { status } = spawnSync(command, args, options);
+  if (status !== 0) process.exit(status ?? 1);
+};
+
+run(process.execPath, ['scripts/build-addon.mjs', '--', '-Dsanitize=1']);
+run(process.execPath, ['node_modules/typescript/bin/tsc', '-p', 'tsconfig.build.json']);
+const library = (name) =>
+  execFileSync('cc', [`-print-file-name=${name}`], { encoding: 'utf8' }).trim();
+const args = process.argv.slice(2);
+const filter =
+  args.length > 0
+    ? args
+    : [`--testPathIgnorePatterns=${LEFT_OUT.map((name) => `/${name}`).join('|')}`];
+run(process.execPath, ['node_modules/jest/bin/jest.js', ...filter], {
+  LD_PRELOAD: `${library('libasan.so')}:${library('libubsan.so')}`,
+  ASAN_OPTIONS:
+    'detect_leaks=0:verify_asan_link_order=0:handle_segv=0:handle_abort=0:allow_user_segv_handler=1',
+  UBSAN_OPTIONS: 'halt_on_error=1:print_stacktrace=1',
+});

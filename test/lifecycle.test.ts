@@ -1,6 +1,9 @@
 import { LineProcess, program, REPOSITORY, run } from './support/programs';
 
-const WORKERS = 4;
+const WORKERS = 8;
+
+/** More by `npm run test:nodes`. */
+const ROUNDS = Number(process.env['EXITWATCH_ROUNDS'] ?? 1);
 
 /** Runs in a Worker: a monitor at work, until `end`. */
 const worker = (end: string) => `
@@ -23,8 +26,9 @@ const main = (workerEnd: string, mainEnd: string) => `
   const threads = () => readdirSync('/proc/self/task')
     .filter((tid) => readFileSync('/proc/self/task/' + tid + '/comm', 'utf8') === 'exitwatch\\n').length;
   const sockets = () => readdirSync('/proc/self/fd').filter((fd) => {
-    try { return /socket|pidfd|eventpoll|eventfd/.test(readlinkSync('/proc/self/fd/' + fd)); } catch { return false; }
+    try { return /socket|pidfd|eventpoll|eventfd|bpf/.test(readlinkSync('/proc/self/fd/' + fd)); } catch { return false; }
   }).length;
+  const rings = () => (readFileSync('/proc/self/maps', 'utf8').match(/bpf-map/g) ?? []).length;
   const before = sockets();
   const storm = require('node:child_process').spawn(${JSON.stringify(program('storm'))}, ['200000'], { stdio: 'ignore' });
   process.on('exit', () => storm.kill());
@@ -37,7 +41,7 @@ const main = (workerEnd: string, mainEnd: string) => `
     workers.forEach((worker) => worker.postMessage('end'));
     ${mainEnd}
     await Promise.all(ended);
-    console.log('threads', threads(), 'descriptors', sockets() - before);
+    console.log('threads', threads(), 'descriptors', sockets() - before, 'maps', rings());
     process.exit(7);
   });
 `;
@@ -47,24 +51,67 @@ const ENDS: [string, string, string][] = [
   ['process.exit() in the Worker', 'process.exit(3);', ''],
   ['close()', 'monitor.close(); parentPort.close();', ''],
   ['an uncaught exception', 'throw new Error("uncaught");', ''],
+  ['doing nothing', 'monitor.unref(); parentPort.close();', ''],
+  ['an exception in a listener', 'monitor.on("exit", () => { throw new Error("thrown"); });', ''],
 ];
 
 test.each(ENDS)(
-  'a monitor in a Worker that ends by %s leaves nothing',
+  `${WORKERS} Workers with a monitor each that end by %s leave nothing`,
   async (_, inWorker, inMain) => {
-    const node = new LineProcess(process.execPath, ['-e', main(inWorker, inMain)]);
-    expect(await node.rest()).toEqual(['threads 0 descriptors 0']);
-    expect(await node.ended).toBe(7);
-    expect(node.stderr).toBe('');
+    for (let round = 0; round < ROUNDS; round++) {
+      const node = new LineProcess(process.execPath, ['-e', main(inWorker, inMain)]);
+      expect(await node.rest()).toEqual(['threads 0 descriptors 0 maps 0']);
+      expect(await node.ended).toBe(7);
+      expect(node.stderr).toBe('');
+    }
   },
+  60_000 + ROUNDS * 5000,
 );
 
-test('process.exit() of the main thread ends a process with monitors in Workers', async () => {
-  const node = new LineProcess(process.execPath, ['-e', main('', 'process.exit(5);')]);
-  expect(await node.rest()).toEqual([]);
-  expect(await node.ended).toBe(5);
-  expect(node.stderr).toBe('');
-});
+/** Ends of the main thread, while its own monitor and those of Workers are at work. */
+const MAIN_ENDS: [string, string, number, RegExp][] = [
+  ['process.exit()', 'process.exit(5);', 5, /^$/],
+  ['an uncaught exception', 'throw new Error("uncaught");', 1, /Error: uncaught/],
+];
+
+test.each(MAIN_ENDS)(
+  'a main thread with monitors in Workers ends by %s with the exit code that is meant',
+  async (_, end, code, stderr) => {
+    for (let round = 0; round < ROUNDS; round++) {
+      const node = new LineProcess(process.execPath, ['-e', main('', end)]);
+      expect(await node.rest()).toEqual([]);
+      expect(await node.ended).toBe(code);
+      expect(node.stderr).toMatch(stderr);
+    }
+  },
+  60_000 + ROUNDS * 5000,
+);
+
+test.each([
+  ['process.exit()', 'process.exit(5)', 5],
+  ['an uncaught exception', 'throw new Error("uncaught")', 1],
+  ['an exception in a listener', 'monitor.on("exit", () => { throw new Error("thrown"); })', 1],
+  ['close()', 'monitor.close()', 0],
+  ['doing nothing', 'monitor.unref()', 0],
+])(
+  'a process whose monitor is at work in a storm ends by %s with the exit code that is meant',
+  async (_, end, code) => {
+    const script = `
+      const { ExitMonitor } = require(${JSON.stringify(REPOSITORY)});
+      const monitor = new ExitMonitor({ scope: 'all' });
+      const storm = require('node:child_process').spawn(${JSON.stringify(program('storm'))}, ['200000'], { stdio: 'ignore' });
+      storm.unref();
+      process.on('exit', () => storm.kill());
+      monitor.start().then(() => setTimeout(() => { ${end}; }, 50));
+    `;
+    for (let round = 0; round < ROUNDS; round++) {
+      const node = new LineProcess(process.execPath, ['-e', script]);
+      expect(await node.rest()).toEqual([]);
+      expect(await node.ended).toBe(code);
+    }
+  },
+  60_000 + ROUNDS * 5000,
+);
 
 test('a monitor that was made and never started is forgotten, with what it watched', async () => {
   const script = `

@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
 
 import type { ExitEvent, Gap } from '../src';
 
@@ -57,6 +58,32 @@ describeForEachFilter((filter) => {
     await reader.ended;
   });
 
+  itAsRoot('it comes back also while watches come and go', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'exitwatch-deaf-'));
+    const deafWhile = join(folder, 'deaf');
+    const env = {
+      ...environmentFor(filter),
+      LD_PRELOAD: join(PROGRAMS, 'deafen.so'),
+      DEAF_WHILE: deafWhile,
+      DEAF_TO_ALL: '1',
+    };
+    const churn = 'setInterval(() => monitor.watch(process.ppid).close(), 5);';
+    const reader = new LineProcess(process.execPath, ['-e', READER + churn], { env });
+    try {
+      expect(await next(reader)).toMatchObject({ event: 'ready', filter });
+      writeFileSync(deafWhile, '');
+      await run(program('silence'), [String(reader.pid)]);
+      // Long enough for the reader to be in the middle of subscribing, which answers nothing.
+      await setTimeout(1.5 * INTERVAL_MS + 200);
+      rmSync(deafWhile);
+      expect(await next(reader)).toMatchObject({ event: 'gap', reason: 'silenced' });
+      reader.child.kill();
+      await reader.ended;
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
+
   itAsRoot('a stream that stays silent ends in an error', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'exitwatch-deaf-'));
     const deafWhile = join(folder, 'deaf');
@@ -77,6 +104,18 @@ describeForEachFilter((filter) => {
       rmSync(folder, { recursive: true });
     }
   });
+});
+
+itAsRoot('a canary for which there is no thread proves nothing, and ends nothing', async () => {
+  const asNobody = ['--reuid=65534', '--regid=65534', '--clear-groups'];
+  const reader = new LineProcess('setpriv', [...asNobody, process.execPath, '-e', READER]);
+  expect(await next(reader)).toMatchObject({ event: 'ready' });
+  // The soft limit alone, as the user himself may.
+  await run('setpriv', [...asNobody, 'prlimit', '--pid', String(reader.pid), '--nproc=1:']);
+  await setTimeout(3 * INTERVAL_MS);
+  expect(reader.child.exitCode).toBeNull();
+  reader.child.kill();
+  expect(await reader.rest()).toEqual([]);
 });
 
 itAsRoot('a quiet host is not taken for a silent one', async () => {

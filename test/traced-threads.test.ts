@@ -56,4 +56,20 @@ describeForEachFilter((filter) => {
       });
     }
   });
+
+  test('a tracer may be as quick as it likes', async () => {
+    const COUNT = 500;
+    await using monitor = new ExitMonitor({ scope: 'all' });
+    const log = new EventLog(monitor);
+    await monitor.start();
+    const tracer = new LineProcess(program('quick-tracer'), [String(COUNT)]);
+    const lines = (await tracer.rest()).map((line) => line.split(' ').map(Number));
+    expect(lines).toHaveLength(COUNT);
+    await log.untilAllOf(lines.map(([pid = 0]) => pid));
+    const wrong = lines.filter(([pid = 0, status = -1]) => {
+      const ours = log.of(pid).filter(({ parentPid }) => [tracer.pid, null].includes(parentPid));
+      return ours.length !== 1 || ours[0]?.exitCode !== status >> 8;
+    });
+    expect(wrong).toEqual([]);
+  });
 });

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 #include <unordered_map>
+#include <utility>
 
 #include "core/group_identity.h"
 
@@ -20,9 +21,15 @@ class EndedGroups {
   void Add(const GroupIdentity& identity);
 
  private:
+  struct Ended {
+    GroupIdentity identity;
+    uint64_t number;  // the how many-th it was
+  };
+
   const size_t most_;
-  std::unordered_map<int32_t, GroupIdentity> groups_;
-  std::deque<int32_t> order_;
+  uint64_t added_ = 0;
+  std::unordered_map<int32_t, Ended> groups_;  // by pid
+  std::deque<std::pair<int32_t, uint64_t>> order_;
 };
 
 }  // namespace exitwatch

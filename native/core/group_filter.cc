@@ -158,6 +158,9 @@ class Program {
     const Asm::Label told = code_.NewLabel();
 
     ReadPointer(kSignal, kTask, layout_.task.signal);
+    // Before the number of threads: a tracer may let go of this one at any time, which first takes
+    // it from the number, and then its pid.
+    ReadPointer(kOther, kTask, layout_.task.thread_pid);
     LoadEvent(Asm::kR1, wire::kExitPid);
     LoadEvent(Asm::kR2, wire::kExitTgid);
     code_.JumpIf32(BPF_JEQ, Asm::kR1, Asm::kR2, is_first);
@@ -185,8 +188,8 @@ class Program {
 
     code_.Bind(not_dead);
     code_.JumpIf(BPF_JEQ, kFirst, kTask, drop_);
-    ReadWord(Asm::kR1, kTask, layout_.task.ptrace);
-    code_.JumpIf32(BPF_JEQ, Asm::kR1, 0, drop_);
+    // Without a tracer it has none any more.
+    code_.JumpIf(BPF_JEQ, kOther, 0, drop_);
     SetFlag(GroupRecord::kTraced);
     code_.Jump(told);
     code_.Bind(is_dead);

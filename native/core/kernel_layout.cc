@@ -24,7 +24,6 @@ std::optional<KernelLayout> ResolveKernelLayout(const Btf& btf, const char** mis
       {"task_struct", "exit_state", 4, &layout.task.exit_state},
       {"task_struct", "pid", 4, &layout.task.pid},
       {"task_struct", "tgid", 4, &layout.task.tgid},
-      {"task_struct", "ptrace", 4, &layout.task.ptrace},
       {"task_struct", "real_parent", kPointer, &layout.task.real_parent},
       {"task_struct", "group_leader", kPointer, &layout.task.group_leader},
       {"task_struct", "thread_pid", kPointer, &layout.task.thread_pid},

@@ -11,7 +11,7 @@ namespace exitwatch {
 // Where the running kernel keeps what the group-aware filter reads: offsets in bytes.
 struct KernelLayout {
   struct {
-    uint32_t flags, exit_state, pid, tgid, ptrace, real_parent, group_leader, thread_pid;
+    uint32_t flags, exit_state, pid, tgid, real_parent, group_leader, thread_pid;
     uint32_t start_boottime, cred, comm, signal;
   } task;
   struct {

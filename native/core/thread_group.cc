@@ -68,13 +68,16 @@ void ThreadGroup::ForgetStat() {
 }
 
 GroupIdentity ThreadGroup::Identity() const {
-  return {pid, has_stat ? stat.start_ticks : start_ticks, inode != 0 ? inode : expected_inode, 0};
+  return {pid, has_stat ? stat.start_ticks : start_ticks, inode != 0 ? inode : expected_inode, 0,
+          start_ns};
 }
 
 std::optional<int32_t> ThreadGroup::Status() const {
   int32_t status;
   if (group_status) {
     status = *group_status & ~kCoreFlag;
+  } else if (ending_status) {
+    status = *ending_status & ~kCoreFlag;
   } else if (thread_code == 0 && !leader_known) {
     return std::nullopt;
   } else if (thread_code == 0) {
@@ -95,6 +98,7 @@ std::optional<bool> ThreadGroup::CoreDumped() const {
   if (core_flag) return true;
   if (group_status && (*group_status & kCoreFlag) != 0) return true;
   if (group_status && group_status_has_core) return false;
+  if (ending_status) return (*ending_status & kCoreFlag) != 0;
   // Every dump is announced before it is written, so threads that announced one and ended without
   // the flag wrote none.
   if (core_announced && dumpers.empty()) return false;

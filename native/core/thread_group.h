@@ -72,8 +72,9 @@ struct ThreadGroup {
   bool core_announced = false;   // some thread announced a dump
   std::vector<int32_t> dumpers;  // threads that announced a dump and have not ended yet
 
-  std::optional<int32_t> group_status;  // the group's, from /proc or a reaped process's handle
-  bool group_status_has_core = false;   // whether its core bit can be relied upon
+  std::optional<int32_t> ending_status;  // what the group was ending with while a tracer held it
+  std::optional<int32_t> group_status;   // the group's, from /proc or a reaped process's handle
+  bool group_status_has_core = false;    // whether its core bit can be relied upon
 
   ProcessWitness::Handle handle = ProcessWitness::kNoHandle;
   uint64_t alive_ns = 0;      // when it was last seen alive

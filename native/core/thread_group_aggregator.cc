@@ -181,7 +181,7 @@ void ThreadGroupAggregator::OnHandleReady(int32_t pid, uint64_t alive_since_ns) 
   }
 
   ReadDeadGroup(witness_, group, life);
-  if (group.group_status) {
+  if (group.group_status || group.ending_status) {
     // Where its own exit was not seen, it may be on its way, and would be told as another.
     group.settle_ns = group.leader_known ? now_ns : now_ns + kLateEventNs;
   } else if (life == ProcessWitness::Life::kGone) {
@@ -230,7 +230,7 @@ bool ThreadGroupAggregator::OnTracedExit(const ProcEvent& event, bool has_group_
   if (!is_gone) {
     Adopt({event.tgid, stat.start_ticks, witness_.Inode(handle), 0}, handle, witness_.Now(),
           ThreadGroup::Cause::kStream);
-    if (has_group_code) Group(event.tgid).AddThreadExit(event);
+    if (has_group_code) Group(event.tgid).ending_status = event.exit_code;
     return true;
   }
   witness_.Close(handle);

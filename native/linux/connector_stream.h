@@ -54,7 +54,7 @@ class ConnectorStream {
   // Reads events, then records: some of each. `rejected` counts what is not the kernel's.
   template <typename OnEvent, typename OnRecord>
   Read ReadSome(OnEvent on_event, OnRecord on_record, uint64_t* rejected, SystemError* error) {
-    bool is_empty = false;
+    bool is_empty = socket_.fd() < 0;
     for (int i = 0; i < kBatch && !is_empty; i++) {
       ProcEvent event;
       switch (socket_.ReadEvent(&event, error)) {

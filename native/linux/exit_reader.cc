@@ -67,7 +67,8 @@ SystemError ExitReader::Start() {
   epoll_.Reset(epoll_create1(EPOLL_CLOEXEC));
   if (!epoll_) return {Failure::kSystem, errno, "epoll_create1"};
   signal_.Reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!signal_) return {Failure::kSystem, errno, "eventfd"};
+  stop_.Reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!signal_ || !stop_) return {Failure::kSystem, errno, "eventfd"};
   const int error = thread_.Start("exitwatch", [this] { Run(); });
   if (error != 0) return {Failure::kSystem, error, "pthread_create"};
   return {};
@@ -75,6 +76,7 @@ SystemError ExitReader::Start() {
 
 void ExitReader::Stop() {
   stopping_ = true;
+  if (stop_) eventfd_write(stop_.Get(), 1);
   if (signal_) Signal();
   thread_.Join();
   aggregator_.reset();
@@ -82,6 +84,7 @@ void ExitReader::Stop() {
   watched_.Clear();
   epoll_.Reset();
   signal_.Reset();
+  stop_.Reset();
 }
 
 void ExitReader::Signal() { eventfd_write(signal_.Get(), 1); }
@@ -139,8 +142,8 @@ SystemError ExitReader::Arm() {
 
 // Opens the stream; or its socket anew, in place of the one before.
 SystemError ExitReader::Subscribe() {
-  const SystemError error = stream_.fd() < 0 ? stream_.Open(shared_->types, signal_.Get())
-                                             : stream_.Subscribe(signal_.Get());
+  const SystemError error =
+      stream_.fd() < 0 ? stream_.Open(shared_->types, stop_.Get()) : stream_.Subscribe(stop_.Get());
   if (error) return error;
   epoll_event event = {};
   event.events = EPOLLIN;
@@ -160,7 +163,7 @@ SystemError ExitReader::ProveThatEventsArrive() {
     if (silence_.IsProven()) return {};
     const uint64_t now_ns = clock_.Now();
     if (now_ns >= deadline_ns) return {Failure::kSilent, 0, "recvmsg"};
-    pollfd waiting[] = {{stream_.fd(), POLLIN, 0}, {signal_.Get(), POLLIN, 0}};
+    pollfd waiting[] = {{stream_.fd(), POLLIN, 0}, {stop_.Get(), POLLIN, 0}};
     poll(waiting, 2, static_cast<int>((deadline_ns - now_ns) / kMillisecond) + 1);
     if (stopping_) return {Failure::kSystem, ECANCELED, "poll"};
   }
@@ -242,6 +245,7 @@ void ExitReader::Pass() {
   watched_.Check(*witness_, *aggregator_, !options_.stream.watched_only);
   aggregator_->Settle(empty ? begin_ns : last_event_ns_ - std::min(last_event_ns_, kDisorderNs));
   NoticeDrops();
+  DoubtStaged();
   if (loss_begin_ns_ != 0 && (empty || begin_ns > loss_begin_ns_ + kLongestUntoldLossNs)) {
     TellDrops();
   }
@@ -319,6 +323,14 @@ void ExitReader::NoticeDrops() {
   gap_end_ns_ = clock_.Now();
 }
 
+// What was read after something was dropped, and before that was noticed, has seen the loss.
+void ExitReader::DoubtStaged() {
+  if (loss_begin_ns_ == 0) return;
+  for (Record& record : staged_) {
+    if (record.time_ns >= static_cast<double>(loss_begin_ns_)) record.flags &= ~Record::kLossless;
+  }
+}
+
 void ExitReader::TellDrops() {
   const uint64_t drops = Drops();
   Record gap;
@@ -328,20 +340,27 @@ void ExitReader::TellDrops() {
 }
 
 // Subscribes anew to a stream that has gone silent, and tells that nobody knows what ended
-// meanwhile.
+// meanwhile. Where only a descriptor, a thread or memory is lacking, that is tried again later.
 void ExitReader::NoticeSilence() {
-  using Verdict = SilenceDetector::Verdict;
-  const bool has_overflown = loss_begin_ns_ != 0;
-  if (silence_.Check(clock_.Now(), has_overflown, &failure_) != Verdict::kSilent) return;
-  Record gap;
-  gap.flags = Record::kSilenced;
-  gap.from_ns = static_cast<double>(silence_.proof_ns());
+  if (!silence_.IsSilent(clock_.Now(), loss_begin_ns_ != 0)) return;
+  // Proofs that come on the way are of the next subscription.
+  if (silent_since_ns_ == 0) silent_since_ns_ = silence_.proof_ns();
+  SystemError error;
   for (int i = 0; i < kResubscriptions; i++) {
-    failure_ = Subscribe();
-    if (!failure_) failure_ = ProveThatEventsArrive();
-    if (failure_.code != Failure::kSilent) break;
+    error = Subscribe();
+    if (!error) error = ProveThatEventsArrive();
+    if (error.code != Failure::kSilent) break;
   }
-  if (!failure_) RepairAfterGap(gap);
+  if (!error) {
+    Record gap;
+    gap.flags = Record::kSilenced;
+    gap.from_ns = static_cast<double>(std::exchange(silent_since_ns_, 0));
+    RepairAfterGap(gap);
+  } else if (error.IsShortage()) {
+    silence_.Postpone(clock_.Now());
+  } else {
+    failure_ = error;
+  }
 }
 
 // Tells the gap, and looks at everything whose exit may lie in it.

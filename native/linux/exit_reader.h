@@ -81,6 +81,7 @@ class ExitReader {
   void OnRecord(const GroupRecord& record);
   uint64_t Drops() { return stream_.Drops(clock_.Now()) + unheld_; }
   void NoticeDrops();
+  void DoubtStaged();
   void TellDrops();
   void NoticeSilence();
   void RepairAfterGap(Record gap);
@@ -101,8 +102,10 @@ class ExitReader {
 
   KernelClock clock_;
   UniqueFd epoll_;
-  UniqueFd signal_;  // eventfd: stop, or watches to check
+  UniqueFd signal_;  // eventfd: watches to check, or stop
+  UniqueFd stop_;    // eventfd: stop
   ConnectorStream stream_;
+  bool was_open_ = false;
   SilenceDetector silence_;
   EndedGroups ended_;  // with the group-aware filter
   std::optional<LinuxWitness> witness_;
@@ -123,11 +126,12 @@ class ExitReader {
   uint64_t not_ready_ns_ = 0;  // held handles that are ready now were not, then
   bool more_ready_ = false;    // the last wait told as many handles as it can at once
   uint64_t last_event_ns_ = 0;
-  uint64_t drops_ = 0;          // of which a gap has told
-  uint64_t unheld_ = 0;         // processes whose end nobody will tell us: no handle could be had
-  uint64_t no_drops_ns_ = 0;    // until then nothing was dropped that has not been told
-  uint64_t loss_begin_ns_ = 0;  // not 0: a gap that is to be told
-  uint64_t gap_end_ns_ = 0;     // of the latest gap
+  uint64_t drops_ = 0;            // of which a gap has told
+  uint64_t unheld_ = 0;           // processes whose end nobody will tell us: no handle could be had
+  uint64_t no_drops_ns_ = 0;      // until then nothing was dropped that has not been told
+  uint64_t silent_since_ns_ = 0;  // not 0: a silence that is to be told
+  uint64_t loss_begin_ns_ = 0;    // not 0: a gap that is to be told
+  uint64_t gap_end_ns_ = 0;       // of the latest gap
   uint64_t recheck_ns_ = UINT64_MAX;  // when to look again at watches that could not be looked at
 
   Thread thread_;  // last: it is joined before anything above goes

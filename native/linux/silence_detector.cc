@@ -1,5 +1,6 @@
 #include "linux/silence_detector.h"
 
+#include <algorithm>
 #include <limits>
 
 namespace exitwatch {
@@ -24,25 +25,31 @@ void SilenceDetector::OnThreadExit(int32_t thread) {
 
 uint64_t SilenceDetector::Deadline() const {
   if (interval_ns_ == 0) return std::numeric_limits<uint64_t>::max();
-  return flight_.time_ns != 0 ? flight_.time_ns + interval_ns_ / kPart : proof_ns() + interval_ns_;
+  if (flight_.time_ns != 0) return flight_.time_ns + interval_ns_ / kPart;
+  return std::max(proof_ns() + interval_ns_, not_before_ns_);
 }
 
-SilenceDetector::Verdict SilenceDetector::Check(uint64_t now_ns, bool has_overflown,
-                                                SystemError* error) {
+bool SilenceDetector::IsSilent(uint64_t now_ns, bool has_overflown) {
   if (has_overflown) OnEvent(now_ns);
   if (proof_ns() > flight_.time_ns) {
     flight_ = {};
     lost_ = 0;
   }
-  if (now_ns < Deadline()) return Verdict::kFine;
+  if (now_ns < Deadline()) return false;
   const bool was_flying = flight_.time_ns != 0;
   if (was_flying && Canary::IsFlying(flight_)) {
     flight_.time_ns = now_ns;  // the machine is too busy to let it end
-    return Verdict::kFine;
+    return false;
   }
-  if (was_flying && ++lost_ == kMostLost) return Verdict::kSilent;
-  *error = canary_.Fly(was_flying ? flight_.time_ns : proof_ns(), now_ns, &flight_);
-  return *error ? Verdict::kFailed : Verdict::kFine;
+  if (was_flying && ++lost_ == kMostLost) return true;
+  if (canary_.Fly(was_flying ? flight_.time_ns : proof_ns(), now_ns, &flight_)) Postpone(now_ns);
+  return false;
+}
+
+void SilenceDetector::Postpone(uint64_t now_ns) {
+  flight_ = {};
+  lost_ = 0;
+  not_before_ns_ = now_ns + interval_ns_;
 }
 
 }  // namespace exitwatch

@@ -15,8 +15,6 @@ namespace exitwatch {
 // interval, a canary is let fly.
 class SilenceDetector {
  public:
-  enum class Verdict { kFine, kSilent, kFailed };
-
   // `interval_ns`: 0 for no canary but the first.
   SilenceDetector(Canary& canary, uint64_t interval_ns)
       : canary_(canary), interval_ns_(interval_ns) {}
@@ -33,8 +31,12 @@ class SilenceDetector {
   uint64_t Deadline() const;
 
   // After everything that had come was read. `has_overflown`: events were dropped since, so that
-  // there are some. kFailed: see `error`.
-  Verdict Check(uint64_t now_ns, bool has_overflown, SystemError* error);
+  // there are some. True where the stream is silent. Where no thread can be had for a canary,
+  // nothing is concluded, and another is tried after an interval.
+  bool IsSilent(uint64_t now_ns, bool has_overflown);
+
+  // Nothing could be done about it: to be looked at again after an interval.
+  void Postpone(uint64_t now_ns);
 
   // When something last came; 0 before. From any thread.
   uint64_t proof_ns() const { return proof_ns_.load(std::memory_order_relaxed); }
@@ -44,6 +46,7 @@ class SilenceDetector {
   const uint64_t interval_ns_;
   Canary::Flight flight_;  // the one that is waited for
   int lost_ = 0;           // canaries that did not come back, in a row
+  uint64_t not_before_ns_ = 0;
   std::atomic<uint64_t> proof_ns_{0};
 };
 

@@ -1,6 +1,8 @@
 #ifndef EXITWATCH_LINUX_SYSTEM_ERROR_H_
 #define EXITWATCH_LINUX_SYSTEM_ERROR_H_
 
+#include <cerrno>
+
 namespace exitwatch {
 
 // Why something could not be done; src/errors.ts has the sentences. The order is known there.
@@ -23,6 +25,12 @@ struct SystemError {
   const char* syscall = "";  // a literal of at most 15 characters
 
   explicit operator bool() const { return code != Failure::kNone; }
+
+  // A lack of descriptors, threads or memory: it may be over soon.
+  bool IsShortage() const {
+    return code == Failure::kSystem && (number == EMFILE || number == ENFILE || number == ENOMEM ||
+                                        number == ENOBUFS || number == EAGAIN);
+  }
 };
 
 }  // namespace exitwatch

@@ -8,7 +8,10 @@ export interface ListedProcess {
   identity: ProcessIdentity;
   /** The kernel's name; at most 15 bytes, untrusted. */
   name: string;
-  /** The executable's file name; `null` where it cannot be read: others', without privilege. */
+  /**
+   * The executable's file name; where that cannot be read (others', without privilege), what the
+   * process was called by. `null` where neither is known.
+   */
   executable: string | null;
 }
 
@@ -31,6 +34,7 @@ function executableName(pid: string): string | null {
   try {
     return basename(readlinkSync(`/proc/${pid}/exe`)).replace(/ \(deleted\)$/, '');
   } catch {
-    return null;
+    const [called = ''] = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0');
+    return called === '' ? null : basename(called);
   }
 }

@@ -238,13 +238,20 @@ export class ExitMonitor
 
   #onExit(event: ExitEvent, isTold = false): void {
     if (this.#state === 'closed') return; // by a listener, in the middle of a batch
-    const watches = this.#watches.get(event.id);
-    this.#watches.delete(event.id);
+    const watches = this.#takeWatches(event.id);
     if (watches !== undefined) for (const watch of watches) watch.resolve(event);
     else if (this.#options.scope === 'watched') return; // its watch was closed meanwhile
     if (isTold) return;
     this.#deliver('exit', event);
     for (const backlog of this.#backlogs) backlog.push(event, watches !== undefined);
+  }
+
+  /** Asking for it makes V8 flatten and hash the id: only where somebody watches. */
+  #takeWatches(id: string): Set<PendingWatch> | undefined {
+    if (this.#watches.size === 0) return undefined;
+    const watches = this.#watches.get(id);
+    if (watches !== undefined) this.#watches.delete(id);
+    return watches;
   }
 
   #tellLater(event: ExitEvent): void {

@@ -1,6 +1,6 @@
 // For LD_PRELOAD: while the file $DEAF_WHILE exists, sockets get another filter than they ask for,
-// one that lets nothing through but answers to subscriptions. Their stream is silent from the
-// begin.
+// one that lets nothing through but answers to subscriptions, or not even these where $DEAF_TO_ALL
+// is set. Their stream is silent from the begin.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <linux/filter.h>
@@ -24,6 +24,8 @@ int setsockopt(int fd, int level, int option, const void* value, socklen_t size)
       BPF_STMT(BPF_RET | BPF_K, 0xffffffff),
       BPF_STMT(BPF_RET | BPF_K, 0),
   };
-  const struct sock_fprog program = {4, answers};
-  return next(fd, level, SO_ATTACH_FILTER, &program, sizeof(program));
+  const struct sock_fprog only_answers = {4, answers};
+  const struct sock_fprog nothing = {1, answers + 3};
+  const struct sock_fprog* program = getenv("DEAF_TO_ALL") == NULL ? &only_answers : &nothing;
+  return next(fd, level, SO_ATTACH_FILTER, program, sizeof(*program));
 }

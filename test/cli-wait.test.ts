@@ -1,7 +1,7 @@
 import type { ExitEvent } from '../src';
 
 import { call, exitwatch, watching } from './support/command';
-import { DEATH_NAMES, DEATHS, DyingProcesses } from './support/deaths';
+import { DEATH_NAMES, DyingProcesses } from './support/deaths';
 import { LineProcess, program } from './support/programs';
 
 /** What a shell makes of a wait status. */
@@ -17,7 +17,7 @@ test('exitwatch wait ends as the process did, in whichever way that dies', async
   const codes = await Promise.all(waits.map((wait) => wait.ended));
   const expected = dying.pids.map((pid) => {
     const death = deaths.find((each) => each.pid === pid);
-    return [death?.name, exitCodeFor(DEATHS[death?.name ?? 'exit-0'])];
+    return [death?.name, exitCodeFor(death?.status ?? NaN)];
   });
   expect(codes.map((code, i) => [expected[i]?.[0], code])).toEqual(expected);
 });

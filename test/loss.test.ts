@@ -24,6 +24,13 @@ async function next(reader: LineProcess): Promise<ExitEvent | Gap> {
   return JSON.parse((await reader.line()) ?? 'null') as ExitEvent | Gap;
 }
 
+/** Resolves with the line; others have their exits told before it. */
+async function lineOf(reader: LineProcess, wanted: string): Promise<void> {
+  for (let line = await reader.line(); line !== wanted; line = await reader.line()) {
+    if (line === undefined) throw new Error(`ended without ${wanted}: ${reader.stderr}`);
+  }
+}
+
 /** By the kernel's own counts. */
 async function droppedByTheKernel(pid: number): Promise<number> {
   return Number((await run(program('drops'), [String(pid)])).stdout);
@@ -59,8 +66,8 @@ test('what does not fit into the queue is one counted gap, in its place; what is
 describeForEachFilter((filter) => {
   test('what the kernel drops while the reader is stopped is one gap with the kernel’s own number, and the stream goes on', async () => {
     const reader = startReader(filter, { scope: 'all', receiveBufferBytes: 65536 });
-    expect(await reader.line()).toBe(filter);
-    reader.child.kill('SIGSTOP');
+    await lineOf(reader, filter);
+    await reader.stop();
     const storm = new LineProcess(program('storm'), ['5000']);
     const children = new Set((await storm.rest()).map((line) => Number(line.split(' ')[0])));
     expect(children.size).toBe(5000);
@@ -89,16 +96,16 @@ describeForEachFilter((filter) => {
 
   test('watched processes that ended in a gap are found', async () => {
     const reader = startReader(filter, { scope: 'watched', receiveBufferBytes: 32768 });
-    expect(await reader.line()).toBe(filter);
+    await lineOf(reader, filter);
     // Their parent reaps them: nobody but the kernel's stream could tell their statuses.
     const hold = new LineProcess(program('hold'), ['3000']);
     const pids: number[] = [];
     while (pids.length < 3000) pids.push(Number(await hold.line()));
     const survivor = new LineProcess('sleep', ['1000']);
     reader.child.stdin.write(`${[...pids, survivor.pid].join(' ')}\n`);
-    expect(await reader.line()).toBe('watching');
+    await lineOf(reader, 'watching');
 
-    reader.child.kill('SIGSTOP');
+    await reader.stop();
     hold.child.stdin.write('end\n');
     expect(await hold.line()).toBe('reaped');
     reader.child.kill('SIGCONT');

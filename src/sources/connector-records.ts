@@ -1,8 +1,10 @@
 import { failureError } from '../addon.js';
 import type { ExitEvent, Gap, Outcome } from '../exit-event.js';
-import { bootId, bootPrefix, identityId, inodeOf } from '../process-identity.js';
+import { bootId, bootPrefix, inodeOf } from '../process-identity.js';
 import { decodeWaitStatus } from '../wait-status.js';
 import type { ExitwatchError } from '../errors.js';
+
+import { IdWriter } from './id-writer.js';
 
 /** The layout of native/core/record.h, in units of the two views. */
 export const RECORD_BYTES = 104;
@@ -56,7 +58,7 @@ export class ConnectorRecords {
   readonly #words: Int32Array;
   readonly #bytes: Buffer;
   /** Read before anything depends on it: a batch must not fail for want of a descriptor. */
-  readonly #boot = bootPrefix(bootId());
+  readonly #ids = new IdWriter(bootPrefix(bootId()));
   /**
    * Then nobody knows the process by its start; and two that had the same pid may have begun within
    * one clock tick.
@@ -89,13 +91,11 @@ export class ConnectorRecords {
     const startKnown = (flags & Flag.startKnown) !== 0;
     const isKernelTime = (flags & Flag.kernelTime) !== 0;
     const uncertaintyMs = this.#double(index, Double.uncertaintyNs) / 1e6;
-    const startTicks =
-      startKnown && !this.#hasInodes ? this.#double(index, Double.startTicks) : null;
     // Member by member: a spread would cost more than all the rest.
     const { how, exitCode, signal, coreDumped, unknownReason } = this.#outcome(index, flags);
     return {
       event: 'exit',
-      id: identityId(this.#boot, pid, inode === 0 ? null : inode, startTicks, timeNs),
+      id: this.#id(index, pid, inode, startKnown, timeNs),
       pid,
       parentPid: parentPid === 0 ? null : parentPid,
       name: (flags & Flag.nameKnown) !== 0 ? this.#processName(index) : null,
@@ -113,6 +113,15 @@ export class ConnectorRecords {
       coreDumped,
       unknownReason,
     } as ExitEvent;
+  }
+
+  /** By the best that is known of the process, as {@link identityId} has it. */
+  #id(index: number, pid: number, inode: number, startKnown: boolean, timeNs: number): string {
+    if (inode !== 0) return this.#ids.id(pid, '', inode);
+    if (startKnown && !this.#hasInodes) {
+      return this.#ids.id(pid, 't', this.#double(index, Double.startTicks));
+    }
+    return this.#ids.id(pid, 'x', timeNs);
   }
 
   /** Whether an exit is only for who watches the process. */

@@ -1,6 +1,8 @@
 import { execFile, spawn, type ChildProcessWithoutNullStreams } from 'node:child_process';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { setTimeout } from 'node:timers/promises';
 import { promisify } from 'node:util';
 
 /** Where the compiled test programs are. */
@@ -35,6 +37,15 @@ export class LineProcess {
   get pid(): number {
     if (this.child.pid === undefined) throw new Error('not started');
     return this.child.pid;
+  }
+
+  /** Stops it; resolves when every thread of it has. */
+  async stop(): Promise<void> {
+    this.child.kill('SIGSTOP');
+    const tasks = `/proc/${this.pid}/task`;
+    const isStopped = (task: string) =>
+      / T /.test(readFileSync(`${tasks}/${task}/stat`, 'latin1').replace(/^.*\)/s, ''));
+    while (!readdirSync(tasks).every(isStopped)) await setTimeout(1);
   }
 
   /** The next line, or undefined at the end. */

@@ -96,9 +96,18 @@ static void* raw_exit_9(void* unused) {
   return NULL;
 }
 
+static int task_count(void) {
+  DIR* tasks = opendir("/proc/self/task");
+  int count = 0;
+  while (tasks != NULL && readdir(tasks) != NULL) count++;
+  closedir(tasks);
+  return count - 2;  // without . and ..
+}
+
 static void* raw_exit_10(void* unused) {
   (void)unused;
-  sleep_ms(20);
+  while (task_count() > 2) sleep_ms(5);  // the first thread, which has left, and this one
+  sleep_ms(10);
   alive();
   syscall(SYS_exit, 10);
   return NULL;

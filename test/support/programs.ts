@@ -44,7 +44,7 @@ export class LineProcess {
     this.child.kill('SIGSTOP');
     const tasks = `/proc/${this.pid}/task`;
     const isStopped = (task: string) =>
-      / T /.test(readFileSync(`${tasks}/${task}/stat`, 'latin1').replace(/^.*\)/s, ''));
+      readFileSync(`${tasks}/${task}/stat`, 'latin1').includes(') T ');
     while (!readdirSync(tasks).every(isStopped)) await setTimeout(1);
   }
 

@@ -52,7 +52,7 @@ export class Contender {
     if (this.#lines === undefined) {
       this.#child.kill('SIGINT');
       await this.#ended;
-      return { count: this.#printed, p50Us: null, p99Us: null };
+      return { seen: this.#printed, p50Us: null, p99Us: null };
     }
     this.#child.stdin.end();
     const { value } = await this.#lines.next();

@@ -7,6 +7,7 @@ const MOST = 4 * 1024 * 1024;
 const lateUs = new Uint32Array(MOST);
 let count = 0;
 let failed = 0;
+let seen = 0;
 let lost = 0;
 let lastNs = 0;
 let skipped = Number(process.argv[2] ?? 0);
@@ -18,6 +19,7 @@ monitor.on('gap', (gap) => {
   lost += gap.lost ?? 0;
 });
 monitor.on('exit', (event) => {
+  seen++;
   if (event.how !== 'exited' || event.exitCode !== 0) failed++;
   if (event.exitedNs === null) return;
   lastNs = nowNs();
@@ -35,7 +37,7 @@ monitor.start().then(({ filter }) => {
     const sorted = lateUs.subarray(0, count).sort();
     const at = (share) => sorted[Math.floor(count * share)] ?? 0;
     const { wakeups } = monitor.stats();
-    const result = { count, failed, lost, p50Us: at(0.5), p99Us: at(0.99), wakeups, lastNs };
+    const result = { seen, failed, lost, p50Us: at(0.5), p99Us: at(0.99), wakeups, lastNs };
     console.log(JSON.stringify(result));
     void monitor.close();
   });

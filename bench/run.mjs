@@ -120,7 +120,7 @@ async function measure(contender, storm, mode) {
     p50Us: told.p50Us,
     p99Us: told.p99Us,
     stormUs: tookNs / 1000 / exits,
-    lost: Math.max(0, exits - told.count + (contender.tells ? 0 : WARM_UP)),
+    lost: Math.max(0, WARM_UP + exits - told.seen),
     peakMiB,
     behindMs: told.lastNs === undefined ? null : (told.lastNs - firstNs - tookNs) / 1e6,
   };

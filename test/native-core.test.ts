@@ -1,3 +1,5 @@
+import { spawnSync } from 'node:child_process';
+
 import { compileNative } from './support/compile-native';
 import { run } from './support/programs';
 
@@ -15,6 +17,18 @@ test('native/core passes its own tests, under AddressSanitizer and UBSan', async
     flags: ['-fsanitize=address,undefined', '-fno-sanitize-recover=all'],
   });
   expect(await outputOf(program)).toBe('0 wrong\n');
+});
+
+/** Outside of CI it may be missing. */
+const hasValgrind = spawnSync('valgrind', ['--version']).status === 0 || process.env['CI'];
+
+(hasValgrind ? test : test.skip)('so it does under valgrind (needs valgrind)', async () => {
+  const program = await compileNative('core-test-plain', {
+    sources: ['native/core', 'test/native/core'],
+    flags: [],
+  });
+  const memcheck = ['-q', '--leak-check=full', '--error-exitcode=9', program];
+  expect(await outputOf('valgrind', ...memcheck)).toBe('0 wrong\n');
 });
 
 describe('readers at work without Node', () => {

@@ -336,7 +336,7 @@ void ExitReader::TellDrops() {
   Record gap;
   gap.from_ns = static_cast<double>(std::exchange(loss_begin_ns_, 0));
   gap.count = static_cast<double>(drops - std::exchange(drops_, drops));
-  RepairAfterGap(gap);
+  RepairAfterGap(gap, no_drops_ns_);
 }
 
 // Subscribes anew to a stream that has gone silent, and tells that nobody knows what ended
@@ -354,8 +354,8 @@ void ExitReader::NoticeSilence() {
   if (!error) {
     Record gap;
     gap.flags = Record::kSilenced;
-    gap.from_ns = static_cast<double>(std::exchange(silent_since_ns_, 0));
-    RepairAfterGap(gap);
+    gap.from_ns = static_cast<double>(silent_since_ns_);
+    RepairAfterGap(gap, std::exchange(silent_since_ns_, 0));
   } else if (error.IsShortage()) {
     silence_.Postpone(clock_.Now());
   } else {
@@ -363,10 +363,11 @@ void ExitReader::NoticeSilence() {
   }
 }
 
-// Tells the gap, and looks at everything whose exit may lie in it.
-void ExitReader::RepairAfterGap(Record gap) {
+// Tells the gap, and looks at everything whose exit may lie in it; until `told_ns` all was told.
+void ExitReader::RepairAfterGap(Record gap, uint64_t told_ns) {
   gap.kind = Record::kGap;
   aggregator_->ForgetUnconfirmed();
+  told_ns_ = told_ns;
   gap.status = RecheckWatches();
   gap_end_ns_ = clock_.Now();
   if (!options_.stream.watched_only) ReadProcesses();
@@ -376,7 +377,7 @@ void ExitReader::RepairAfterGap(Record gap) {
 }
 
 int32_t ExitReader::RecheckWatches() {
-  const WatchedProcesses::Ended ended = watched_.CheckAll(*witness_, *aggregator_, no_drops_ns_);
+  const WatchedProcesses::Ended ended = watched_.CheckAll(*witness_, *aggregator_, told_ns_);
   recheck_ns_ = ended.is_complete ? kNever : clock_.Now() + kRecheckNs;
   return ended.count;
 }

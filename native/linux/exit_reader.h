@@ -84,7 +84,7 @@ class ExitReader {
   void DoubtStaged();
   void TellDrops();
   void NoticeSilence();
-  void RepairAfterGap(Record gap);
+  void RepairAfterGap(Record gap, uint64_t told_ns);
   int32_t RecheckWatches();
 
   void OnEnd(const ThreadGroup& group);
@@ -129,6 +129,7 @@ class ExitReader {
   uint64_t drops_ = 0;            // of which a gap has told
   uint64_t unheld_ = 0;           // processes whose end nobody will tell us: no handle could be had
   uint64_t no_drops_ns_ = 0;      // until then nothing was dropped that has not been told
+  uint64_t told_ns_ = 0;          // all exits before the latest gap
   uint64_t silent_since_ns_ = 0;  // not 0: a silence that is to be told
   uint64_t loss_begin_ns_ = 0;    // not 0: a gap that is to be told
   uint64_t gap_end_ns_ = 0;       // of the latest gap

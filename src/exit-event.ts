@@ -49,7 +49,7 @@ export type ExitEvent = {
   name: string | null;
   /** The effective user id, as ps(1) shows it; `null` where not known. */
   uid: number | null;
-  /** To the clock tick, 10 ms. */
+  /** With the group-aware filter to the millisecond, otherwise to the clock tick, 10 ms. */
   startedAt: Date | null;
   exitedAt: Date;
   /**

@@ -2,24 +2,17 @@
 // its connector sockets, and of the records of its group-aware filters.
 #define _GNU_SOURCE
 #include <linux/bpf.h>
-#include <linux/netlink.h>
 #include <stdint.h>
-#include <sys/socket.h>
 
 #include "of_process.h"
 
 static uint64_t drops;
 
 static void add_socket(int fd) {
-  int protocol = -1;
-  socklen_t size = sizeof(protocol);
-  if (getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &size) != 0) return;
-  struct sockaddr_nl name = {0};
-  size = sizeof(name);
-  if (getsockname(fd, (struct sockaddr*)&name, &size) != 0 || name.nl_family != AF_NETLINK) return;
+  if (!is_connector(fd)) return;
   uint32_t words[9] = {0};
-  size = sizeof(words);
-  if (protocol != NETLINK_CONNECTOR || getsockopt(fd, SOL_SOCKET, 55, words, &size) != 0) return;
+  socklen_t size = sizeof(words);
+  if (getsockopt(fd, SOL_SOCKET, 55, words, &size) != 0) return;
   drops += words[8];  // SO_MEMINFO, SK_MEMINFO_DROPS
 }
 

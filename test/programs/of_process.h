@@ -3,11 +3,23 @@
 #define EXITWATCH_TEST_OF_PROCESS_H_
 
 #include <dirent.h>
+#include <linux/netlink.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+static int is_connector(int fd) {
+  int protocol = -1;
+  socklen_t size = sizeof(protocol);
+  if (getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &size) != 0) return 0;
+  struct sockaddr_nl name = {0};
+  size = sizeof(name);
+  if (getsockname(fd, (struct sockaddr*)&name, &size) != 0) return 0;
+  return name.nl_family == AF_NETLINK && protocol == NETLINK_CONNECTOR;
+}
 
 // Calls `visit` with a copy of every descriptor of the process whose link begins with `prefix`.
 static int for_each_descriptor(pid_t pid, const char* prefix, void (*visit)(int fd)) {

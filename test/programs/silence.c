@@ -2,23 +2,15 @@
 // the kernel tells it nothing any more, without an error.
 #define _GNU_SOURCE
 #include <linux/filter.h>
-#include <linux/netlink.h>
-#include <sys/socket.h>
 
 #include "of_process.h"
 
 static int silenced;
 
 static void silence(int fd) {
-  int protocol = -1;
-  socklen_t size = sizeof(protocol);
-  if (getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &size) != 0) return;
-  struct sockaddr_nl name = {0};
-  size = sizeof(name);
-  if (getsockname(fd, (struct sockaddr*)&name, &size) != 0 || name.nl_family != AF_NETLINK) return;
+  if (!is_connector(fd)) return;
   struct sock_filter nothing[] = {BPF_STMT(BPF_RET | BPF_K, 0)};
   const struct sock_fprog program = {1, nothing};
-  if (protocol != NETLINK_CONNECTOR) return;
   if (setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)) == 0) silenced++;
 }
 

@@ -1,8 +1,8 @@
-import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 
 import { LineProcess, REPOSITORY } from './programs';
+import { readerThreads } from './readers';
 
 export const MAIN = join(REPOSITORY, 'dist', 'cli', 'main.js');
 
@@ -27,12 +27,9 @@ export function call(...args: string[]) {
 export async function watching({ pid, child }: LineProcess): Promise<void> {
   while (child.exitCode === null) {
     try {
-      const names = readdirSync(`/proc/${pid}/task`).map((thread) =>
-        readFileSync(`/proc/${pid}/task/${thread}/comm`, 'utf8'),
-      );
-      if (names.includes('exitwatch\n')) return;
+      if (readerThreads(pid) > 0) return;
     } catch {
-      continue; // a thread has ended meanwhile
+      return; // it has ended
     }
     await setTimeout(5);
   }

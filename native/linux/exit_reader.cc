@@ -238,12 +238,21 @@ void ExitReader::ListenTo(bool socket) {
 
 void ExitReader::Pass() {
   clock_.Sample();
-  const uint64_t begin_ns = clock_.Now();
-  const bool empty = Drain();
+  uint64_t begin_ns = clock_.Now();
+  bool empty = Drain();
   for (const int32_t pid : std::exchange(ready_, {}))
     aggregator_->OnHandleReady(pid, not_ready_ns_);
   watched_.Check(*witness_, *aggregator_, !options_.stream.watched_only);
-  aggregator_->Settle(empty ? begin_ns : last_event_ns_ - std::min(last_event_ns_, kDisorderNs));
+  const auto settle = [&] {
+    aggregator_->Settle(empty ? begin_ns : last_event_ns_ - std::min(last_event_ns_, kDisorderNs));
+  };
+  settle();
+  // What was confirmed just now is told when the stream was read once more.
+  if (empty && aggregator_->NextDeadline() <= clock_.Now()) {
+    begin_ns = clock_.Now();
+    empty = Drain();
+    settle();
+  }
   NoticeDrops();
   DoubtStaged();
   if (loss_begin_ns_ != 0 && (empty || begin_ns > loss_begin_ns_ + kLongestUntoldLossNs)) {

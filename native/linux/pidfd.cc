@@ -7,6 +7,8 @@
 #include <sys/vfs.h>
 #include <sys/wait.h>
 
+#include <atomic>
+
 namespace exitwatch {
 
 namespace {
@@ -57,10 +59,16 @@ ProcessWitness::Life LookAtPidfd(int pidfd) {
 }
 
 uint64_t PidfdInode(int pidfd) {
-  struct statfs filesystem;
+  // All pidfds of one kernel are of one kind: asked once.
+  enum Kind : int { kNotAsked, kOfPidfs, kAnonymous };
+  static std::atomic<Kind> kind{kNotAsked};
+  if (kind == kNotAsked) {
+    struct statfs filesystem;
+    if (fstatfs(pidfd, &filesystem) != 0) return 0;
+    kind = filesystem.f_type == kPidfsMagic ? kOfPidfs : kAnonymous;
+  }
   struct stat file;
-  if (fstatfs(pidfd, &filesystem) != 0 || filesystem.f_type != kPidfsMagic) return 0;
-  if (fstat(pidfd, &file) != 0) return 0;
+  if (kind == kAnonymous || fstat(pidfd, &file) != 0) return 0;
   return file.st_ino;
 }
 

@@ -319,10 +319,11 @@ export class ExitMonitor
     name: Name,
     ...payload: ExitMonitorEvents[Name]
   ): void {
-    if (this.listenerCount(name) === 0) return;
-    for (const listener of this.rawListeners(name)) {
+    const listeners = this.listenerCount(name) > 1 ? this.rawListeners(name) : [undefined];
+    for (const listener of listeners) {
       try {
-        Reflect.apply(listener, this, payload);
+        if (listener !== undefined) Reflect.apply(listener, this, payload);
+        else (this as EventEmitter).emit(name, ...payload);
       } catch (error) {
         this.#thrown.push(error);
       }

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { getSystemErrorName } from 'node:util';
 
@@ -14,10 +15,21 @@ export interface Addon {
   ExitReader: new (options: {
     watchedOnly: boolean;
     classicFilter: boolean;
+    streamUse: StreamUse;
+    /** Watched processes have a pidfd each. */
+    guarded: boolean;
     receiveBufferBytes: number;
     queueLimit: number;
     canaryIntervalMs: number;
+    statusTimeoutMs: number;
   }) => ExitReader;
+}
+
+/** `ExitReader::StreamUse` of native/linux/exit_reader.h. */
+export enum StreamUse {
+  required,
+  preferred,
+  none,
 }
 
 export interface NativeIdentity {
@@ -30,10 +42,10 @@ export interface NativeIdentity {
 export interface ExitReader {
   /** `onBatch` finds `count` records in `batch`, until it returns. */
   start(batch: ArrayBuffer, onBatch: (count: number) => void): void;
-  /** False where there is no such process now. */
-  watch(pid: number, startTicks: number, inode: number): boolean;
+  /** `WatchedProcesses::Result` of native/linux/watched_processes.h. */
+  watch(pid: number, startTicks: number, inode: number): number;
   unwatch(pid: number, startTicks: number, inode: number): void;
-  /** To be asked once the reader is ready. */
+  /** To be asked once the reader is ready, and when it has changed its source. */
   filter(): NativeFilter;
   stats(): NativeStats;
   ref(): void;
@@ -41,7 +53,7 @@ export interface ExitReader {
   close(): void;
 }
 
-/** Why the group-aware filter is not in use; see src/sources/filter-downgrade.ts. */
+/** Why the group-aware filter is not in use; see src/sources/downgrade.ts. */
 export interface NativeFilter {
   /** 0 where it is. */
   refusal: number;
@@ -58,8 +70,9 @@ export interface NativeStats {
   /** 0 before the first. */
   lastEventMs: number;
   rejected: number;
+  unguarded: number;
   wakeups: number;
-  /** Missing before the start. */
+  /** Missing before the start, and without the connector. */
   canaryAgeMs?: number;
 }
 
@@ -143,13 +156,28 @@ const FAILURES: readonly (readonly [ExitwatchErrorCode, string, string?])[] = [
       'has silenced them for the whole host',
     'run a kernel with CONFIG_PROC_EVENTS, or find who silenced it',
   ],
+  [
+    'ERR_EXITWATCH_DESCRIPTOR_LIMIT',
+    'there is no descriptor to spare for another watch, which takes one here',
+    'raise RLIMIT_NOFILE: LimitNOFILE= in a systemd unit, --ulimit nofile= for a container, ulimit -n',
+  ],
 ];
+
+/** The soft limit, as the kernel has it for this process. */
+function descriptorLimit(): string {
+  const limits = readFileSync('/proc/self/limits', 'latin1');
+  return /^Max open files\s+(\S+)/m.exec(limits)?.[1] ?? 'not known';
+}
 
 /** The error for a failure that the addon told as `{ failure, errno, syscall }`. */
 export function failureError(failure: number, errno: number, syscall: string): ExitwatchError {
   const [code, sentence, remedy] = FAILURES[failure] ?? ['ERR_EXITWATCH_SYSTEM', ''];
   const detail =
-    code === 'ERR_EXITWATCH_SYSTEM' ? `${syscall}: ${getSystemErrorName(-errno)}` : sentence;
+    code === 'ERR_EXITWATCH_SYSTEM'
+      ? `${syscall}: ${getSystemErrorName(-errno)}`
+      : code === 'ERR_EXITWATCH_DESCRIPTOR_LIMIT'
+        ? `${sentence} (RLIMIT_NOFILE is ${descriptorLimit()})`
+        : sentence;
   return new ExitwatchError(code, detail, { remedy, errno, syscall });
 }
 

@@ -37,6 +37,8 @@ export type ExitwatchErrorCode =
   | 'ERR_EXITWATCH_NO_PROC'
   /** The kernel took the subscription, but events do not arrive. */
   | 'ERR_EXITWATCH_SILENT'
+  /** RLIMIT_NOFILE leaves no descriptor for another watch, and without one nothing tells its end. */
+  | 'ERR_EXITWATCH_DESCRIPTOR_LIMIT'
   /** Any other failed system call; see `errno` and `syscall`. */
   | 'ERR_EXITWATCH_SYSTEM';
 

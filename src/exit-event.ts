@@ -1,3 +1,4 @@
+import type { ExitwatchErrorCode } from './errors.js';
 import type { SignalName } from './wait-status.js';
 
 /** Why nobody knows how a process ended. */
@@ -6,6 +7,8 @@ export type UnknownReason =
   | 'not-reaped'
   /** Events were lost; see the {@link Gap}. */
   | 'lost'
+  /** Its status was for the privileged only: before Linux 6.15 nobody else can read it. */
+  | 'not-permitted'
   /** It had ended before it could be watched. */
   | 'gone-before-watch';
 
@@ -62,7 +65,8 @@ export type ExitEvent = {
    * the reading took, where another thread may have ended later with 0; more when the clock was set.
    */
   uncertaintyMs: number;
-  source: 'connector';
+  /** Who told its end. */
+  source: SourceName;
   /**
    * No gap of the monitor overlapped the time for which it was observed: since the latest of its
    * start, `watch()` and `start()`. A gap of a loop that was too slow does not count.
@@ -93,17 +97,39 @@ export type Gap = {
 export type Ready = {
   event: 'ready';
   scope: 'watched' | 'all';
-  source: 'connector';
-  filter: Filter;
-  /** Why not a better filter; `null` where there is none. */
-  downgrade: FilterDowngrade | null;
+  source: SourceName;
+  /** `null` where the connector is not in use. */
+  filter: Filter | null;
+  /** Why not a better source, or a better filter; `null` where there is none, or it was not wanted. */
+  downgrade: Downgrade | null;
   /**
    * The kernel's buffer as granted. With the group-aware filter a ring buffer of 80 bytes for each
    * process that ended, which takes an eighth of what was asked for, at least (a power of two); with
    * the classic one a socket's, of some 832 bytes for each thread's exit and each exec, and without
-   * CAP_NET_ADMIN at most twice `net.core.rmem_max`.
+   * CAP_NET_ADMIN at most twice `net.core.rmem_max`. `null` where the connector is not in use.
    */
-  receiveBufferBytes: number;
+  receiveBufferBytes: number | null;
+};
+
+/**
+ * A witness of ends. `'connector'`: the proc connector, with pidfds beside it for watched processes;
+ * `'pidfd'`: these alone.
+ */
+export type SourceName = 'connector' | 'pidfd';
+
+/**
+ * The monitor has another source than before: the connector failed, and pidfds have taken over; or it
+ * works again. No watch is lost.
+ */
+export type SourceChange = {
+  event: 'source';
+  at: Date;
+  source: SourceName;
+  previous: SourceName;
+  /** `null` where the connector is not in use. */
+  filter: Filter | null;
+  /** Why not a better source, or a better filter; `null` where there is none. */
+  downgrade: Downgrade | null;
 };
 
 /**
@@ -112,9 +138,13 @@ export type Ready = {
  */
 export type Filter = 'group-aware' | 'classic';
 
-/** Why the classic filter serves, and not the group-aware one. */
-export type FilterDowngrade = {
+/**
+ * Why not the best: pidfds serve, and not the connector, for what its start would reject with; or the
+ * classic filter, and not the group-aware one, for any other code.
+ */
+export type Downgrade = {
   code:
+    | ExitwatchErrorCode
     | 'classic-requested'
     | 'no-capabilities'
     | 'no-cap-bpf'
@@ -131,4 +161,4 @@ export type FilterDowngrade = {
 };
 
 /** What iterating over a monitor yields. */
-export type MonitorEvent = ExitEvent | Gap;
+export type MonitorEvent = ExitEvent | Gap | SourceChange;

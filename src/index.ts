@@ -2,13 +2,15 @@ export { ExitwatchError, type ExitwatchErrorCode } from './errors.js';
 export { decodeWaitStatus, type SignalName, type WaitStatus } from './wait-status.js';
 export { identify, type ProcessIdentity } from './process-identity.js';
 export type {
+  Downgrade,
   ExitEvent,
   Filter,
-  FilterDowngrade,
   Gap,
   MonitorEvent,
   Outcome,
   Ready,
+  SourceChange,
+  SourceName,
   UnknownReason,
 } from './exit-event.js';
 export { ExitMonitor, type ExitMonitorEvents, type MonitorStats } from './monitor/exit-monitor.js';

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 
 import { loadAddon, translateFailure } from './addon.js';
 import { ExitwatchError } from './errors.js';
+import { HOST_NAMESPACE, namespaceInode } from './namespaces.js';
 
 /**
  * Which process is meant: a pid alone is soon another's. Plain data, so that it survives JSON, a
@@ -17,6 +18,8 @@ export type ProcessIdentity = {
   bootId: string;
   /** Its inode in pidfs, which no two processes of a boot share; `null` before Linux 6.9. */
   inode: number | null;
+  /** The inode of the pid namespace that its pid is of; `null`: the host's. */
+  pidNamespace: number | null;
 };
 
 /** The largest pid that Linux can give (PID_MAX_LIMIT). */
@@ -49,9 +52,21 @@ export function identityId(
   return `${boot}-${pid}-x${exitedNs}`;
 }
 
-/** What ids have of the boot. */
-export function bootPrefix(boot: string): string {
-  return boot.replaceAll('-', '').slice(0, 12);
+/** What ids have of the boot; and of the pid namespace, where it is not the host's. */
+export function bootPrefix(boot: string, namespace: number | null): string {
+  const prefix = boot.replaceAll('-', '').slice(0, 12);
+  return namespace === null ? prefix : `${prefix}n${namespace}`;
+}
+
+let ownPidNamespace: number | null | undefined;
+
+/** The inode of our pid namespace; `null`: it is the host's, or cannot be told. @internal */
+export function pidNamespace(): number | null {
+  if (ownPidNamespace === undefined) {
+    const inode = namespaceInode('pid');
+    ownPidNamespace = inode === HOST_NAMESPACE.pid ? null : inode;
+  }
+  return ownPidNamespace;
 }
 
 /** @throws ExitwatchError `ERR_EXITWATCH_INVALID_PID` unless this can be a process's id. */
@@ -67,7 +82,7 @@ export function checkPid(pid: unknown): asserts pid is number {
 export function checkIdentity(value: unknown): asserts value is ProcessIdentity {
   const identity = value as Partial<Record<keyof ProcessIdentity, unknown>> | null;
   if (typeof identity === 'object' && identity !== null) {
-    const { id, pid, startTicks, bootId: boot, inode } = identity;
+    const { id, pid, startTicks, bootId: boot, inode, pidNamespace: namespace } = identity;
     const plausible =
       Number.isInteger(pid) &&
       (pid as number) > 0 &&
@@ -75,12 +90,13 @@ export function checkIdentity(value: unknown): asserts value is ProcessIdentity 
       Number.isSafeInteger(startTicks) &&
       (startTicks as number) >= 0 &&
       typeof boot === 'string' &&
-      (inode === null || (Number.isSafeInteger(inode) && (inode as number) > 0));
+      isInode(inode) &&
+      isInode(namespace);
     if (plausible) {
       const own = identityId(
-        bootPrefix(boot),
+        bootPrefix(boot, namespace),
         pid as number,
-        inode as number | null,
+        inode,
         startTicks as number,
         0,
       );
@@ -103,6 +119,7 @@ export function startTime(startTicks: number): Date {
 /** Whether both are of one process, as far as both know. */
 export function isSameProcess(a: ProcessIdentity, b: ProcessIdentity): boolean {
   if (a.bootId !== b.bootId || a.pid !== b.pid || a.startTicks !== b.startTicks) return false;
+  if (a.pidNamespace !== b.pidNamespace) return false;
   return a.inode === null || b.inode === null || a.inode === b.inode;
 }
 
@@ -134,12 +151,14 @@ export function lookUp(pid: number): ProcessIdentity | 'none' | 'kernel-thread' 
   const boot = bootId();
   const { startTicks } = found;
   const inode = found.inode === 0 ? null : found.inode;
+  const namespace = pidNamespace();
   return {
-    id: identityId(bootPrefix(boot), pid, inode, startTicks, 0),
+    id: identityId(bootPrefix(boot, namespace), pid, inode, startTicks, 0),
     pid,
     startTicks,
     bootId: boot,
     inode,
+    pidNamespace: namespace,
   };
 }
 
@@ -157,6 +176,10 @@ export function checkAgainstPidMax(pid: number): void {
     'ERR_EXITWATCH_INVALID_PID',
     `pid ${pid} is beyond kernel.pid_max, ${pidMax}`,
   );
+}
+
+function isInode(value: unknown): value is number | null {
+  return value === null || (Number.isSafeInteger(value) && (value as number) > 0);
 }
 
 function describe(value: unknown): string {

@@ -115,7 +115,7 @@ describeForEachFilter((filter) => {
       await using monitor = new ExitMonitor();
       await monitor.start();
       const boot = '00000000-1111-2222-3333-444444444444';
-      const stored = { pid: 4_194_303, startTicks: 7, bootId: boot, inode: null };
+      const stored = { pid: 4_194_303, startTicks: 7, bootId: boot, inode: null, pidNamespace: null };
       const identity = { ...stored, id: '000000001111-4194303-t7' };
       expect(await monitor.watch(identity).exited).toMatchObject({
         how: 'unknown',
@@ -128,8 +128,8 @@ describeForEachFilter((filter) => {
       const monitor = new ExitMonitor();
       const before = readdirSync('/proc/self/fd').length;
       for (let i = 0; i < 50; i++) monitor.watch(process.ppid).close();
-      expect(readdirSync('/proc/self/fd').length).toBe(before);
       await monitor.close();
+      expect(readdirSync('/proc/self/fd').length).toBe(before);
     });
 
     test('with name and owner, also where the process is reaped at once', async () => {

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <optional>
 
+#include "core/group_identity.h"
 #include "core/proc_stat.h"
 
 namespace exitwatch {
@@ -25,6 +26,8 @@ struct ProcessEntry {
         is_kernel_thread(stat.IsKernelThread()) {
     std::memcpy(name, stat.name, sizeof(name));
   }
+
+  GroupIdentity Identity(int32_t pid) const { return {pid, start_ticks, inode, 0, 0}; }
 };
 
 }  // namespace exitwatch

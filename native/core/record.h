@@ -8,10 +8,10 @@
 
 namespace exitwatch {
 
-// One entry of a batch that crosses to JavaScript, byte for byte: src/sources/connector-records.ts
+// One entry of a batch that crosses to JavaScript, byte for byte: src/sources/kernel-records.ts
 // reads the same layout. Numbers that may exceed 32 bits are doubles, as JavaScript has them.
 struct Record {
-  enum Kind : int32_t { kExit = 1, kGap = 2, kReady = 3, kFailed = 4 };
+  enum Kind : int32_t { kExit = 1, kGap = 2, kReady = 3, kFailed = 4, kSource = 5 };
 
   enum Flags : uint32_t {
     kStatusKnown = 1u << 0,
@@ -27,6 +27,8 @@ struct Record {
     kQueueLimit = 1u << 10,  // gap: our queue was full; otherwise the kernel's buffer
     kSilenced = 1u << 12,    // gap: events ceased to come; how many is not known
     kTold = 1u << 11,        // exit: only for who watches; the stream tells it to everybody
+    kNoStream = 1u << 13,     // ready, source: pidfds alone tell
+    kNotPermitted = 1u << 14,  // status unknown because it was for the privileged only
   };
 
   double time_ns = 0;         // exit: when, on CLOCK_MONOTONIC of the host; gap: its end
@@ -36,14 +38,14 @@ struct Record {
   double start_ticks = 0;     // exit: since boot
   double started_ms = 0;      // exit: start on CLOCK_REALTIME
   double inode = 0;           // exit: of pidfs; 0 where not known
-  double count = 0;           // gap: lost; ready: receive buffer in bytes
+  double count = 0;           // gap: lost; ready, source: receive buffer in bytes
   int32_t kind = 0;
   int32_t pid = 0;         // exit
   int32_t parent_pid = 0;  // exit: 0 where not known
-  int32_t status = 0;      // exit: raw wait status; gap: recovered; failed: errno
-  uint32_t uid = 0;        // exit; failed: StartFailure
+  int32_t status = 0;      // exit: raw wait status; gap: recovered; failed, ready, source: errno
+  uint32_t uid = 0;        // exit; failed, ready, source: Failure
   uint32_t flags = 0;
-  char name[kNameBytes] = {};  // exit; failed: the system call
+  char name[kNameBytes] = {};  // exit; failed, ready, source: the system call
 };
 
 static_assert(sizeof(Record) == 104 && offsetof(Record, kind) == 64 && offsetof(Record, name) == 88,

@@ -59,6 +59,13 @@ void ThreadGroup::AddCoredump(const ProcEvent& event) {
   dumpers.push_back(event.pid);
 }
 
+void ThreadGroup::ForgetEvents() {
+  leader_known = released = core_flag = core_announced = false;
+  leader_code = thread_code = 0;
+  leader_ns = thread_ns = last_event_ns = 0;
+  dumpers.clear();
+}
+
 void ThreadGroup::ForgetStat() {
   has_stat = has_doubtful_stat = false;
   group_status.reset();

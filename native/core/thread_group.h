@@ -34,6 +34,7 @@ struct ThreadGroup {
     kFound,    // it was found when the monitor began
     kWatched,  // it was dying when somebody began to watch it: the stream tells its end, too
     kLost,     // its exit may be among events that were lost
+    kGuarded,  // its pidfd told its death before the stream did
   };
 
   explicit ThreadGroup(int32_t group_pid) : pid(group_pid) {}
@@ -43,6 +44,9 @@ struct ThreadGroup {
   void AddCoredump(const ProcEvent& event);
 
   GroupIdentity Identity() const;
+
+  // The events that were seen were of the program before an exec.
+  void ForgetEvents();
 
   // What was read of a zombie was another process's: it has told its own end.
   void ForgetStat();

@@ -24,9 +24,6 @@ constexpr uint64_t kLateEventNs = 20 * kMillisecond;
 // clock tick.
 constexpr uint64_t kExecNs = 2000 * kMillisecond;
 
-// How long a process that was found dead may take to be reaped, where only that tells its status.
-constexpr uint64_t kReapNs = 1000 * kMillisecond;
-
 // Leftovers of a group whose end was told already.
 constexpr uint64_t kOrphanNs = 100 * kMillisecond;
 
@@ -35,9 +32,13 @@ constexpr uint64_t kRetryNs = 10 * kMillisecond;
 
 }  // namespace
 
-ThreadGroupAggregator::ThreadGroupAggregator(ProcessWitness& witness, OnEnd on_end,
-                                             ExpectedInode expected_inode)
-    : witness_(witness), on_end_(std::move(on_end)), expected_inode_(std::move(expected_inode)) {}
+ThreadGroupAggregator::ThreadGroupAggregator(ProcessWitness& witness, uint64_t status_timeout_ns,
+                                             OnEnd on_end, ExpectedInode expected_inode)
+    : witness_(witness),
+      status_timeout_ns_(status_timeout_ns),
+      late_event_ns_(kLateEventNs),
+      on_end_(std::move(on_end)),
+      expected_inode_(std::move(expected_inode)) {}
 
 ThreadGroupAggregator::~ThreadGroupAggregator() {
   for (auto& [pid, group] : groups_) witness_.Close(group.handle);
@@ -64,8 +65,9 @@ void ThreadGroupAggregator::OnExit(const ProcEvent& event) {
     // under way and failed where it could not turn back, which kills.
     ThreadGroup& before = found->second;
     const bool exec_failed = before.seen_alive && (event.exit_code & 0x7f) != 0;
-    if (before.handle == ProcessWitness::kNoHandle && !exec_failed) {
-      if (before.stage != ThreadGroup::Stage::kDead) MarkDead(before, before.last_event_ns);
+    const bool is_dead = before.stage == ThreadGroup::Stage::kDead;
+    if (is_dead || (before.handle == ProcessWitness::kNoHandle && !exec_failed)) {
+      if (!is_dead) MarkDead(before, before.last_event_ns);
       if (before.has_doubtful_stat) before.ForgetStat();
       End(before);
       found = groups_.end();
@@ -100,8 +102,13 @@ void ThreadGroupAggregator::OnExec(const ProcEvent& event) {
   // end by it.
   const auto found = groups_.find(event.tgid);
   if (found == groups_.end()) return;
-  const ThreadGroup& group = found->second;
-  if (group.cause != ThreadGroup::Cause::kLost && group.leader_ns <= event.timestamp_ns) {
+  ThreadGroup& group = found->second;
+  const bool is_dead = group.stage == ThreadGroup::Stage::kDead;
+  if (is_dead && event.timestamp_ns > group.confirmed_ns) return;  // the pid is another's
+  if (group.cause == ThreadGroup::Cause::kLost || group.leader_ns > event.timestamp_ns) return;
+  if (is_dead && group.handle != ProcessWitness::kNoHandle) {
+    group.ForgetEvents();  // its handle tells the end of the program after
+  } else {
     Erase(event.tgid);
   }
 }
@@ -121,13 +128,13 @@ void ThreadGroupAggregator::MarkDead(ThreadGroup& group, uint64_t now_ns) {
   if (group.has_doubtful_stat && group.group_status &&
       (*group.group_status & ~kCoreFlag) != group.LastCode()) {
     // Another thread's code, or another process's: either's exit event is on its way.
-    group.settle_ns = now_ns + kLateEventNs;
+    group.settle_ns = now_ns + late_event_ns_;
     return;
   }
   if (group.released || group.group_status || group.LastCode() != 0) return;
   // The first thread ended with 0 and nobody can be asked any more: if others outlived it, the last
   // one's code is on its way.
-  group.settle_ns = now_ns + kLateEventNs;
+  group.settle_ns = now_ns + late_event_ns_;
 }
 
 void ThreadGroupAggregator::Confirm(ThreadGroup& group) {
@@ -177,15 +184,15 @@ void ThreadGroupAggregator::OnHandleReady(int32_t pid, uint64_t alive_since_ns) 
     dead_.push_back(pid);
     group.confirmed_ns = now_ns;
     group.alive_ns = std::max(group.alive_ns, alive_since_ns);
-    group.settle_ns = now_ns + (group.leader_known ? kLateEventNs : kReapNs);
+    group.settle_ns = now_ns + (group.leader_known ? late_event_ns_ : status_timeout_ns_);
   }
 
   ReadDeadGroup(witness_, group, life);
   if (group.group_status || group.ending_status) {
     // Where its own exit was not seen, it may be on its way, and would be told as another.
-    group.settle_ns = group.leader_known ? now_ns : now_ns + kLateEventNs;
+    group.settle_ns = group.leader_known ? now_ns : now_ns + late_event_ns_;
   } else if (life == ProcessWitness::Life::kGone) {
-    group.settle_ns = std::min(group.settle_ns, now_ns + kLateEventNs);
+    group.settle_ns = std::min(group.settle_ns, now_ns + late_event_ns_);
   }
 }
 
@@ -196,14 +203,69 @@ void ThreadGroupAggregator::Adopt(const GroupIdentity& identity, ProcessWitness:
     witness_.Close(handle);
     return;
   }
+  TakeOver(group, identity, handle, alive_ns, cause);
+  Hold(group);
+  OnHandleReady(identity.pid, alive_ns);
+}
+
+void ThreadGroupAggregator::TakeOver(ThreadGroup& group, const GroupIdentity& identity,
+                                     ProcessWitness::Handle handle, uint64_t alive_ns,
+                                     ThreadGroup::Cause cause) {
   group.stage = ThreadGroup::Stage::kHeld;
   group.cause = cause;
   group.handle = handle;
   group.inode = witness_.Inode(handle);
   group.start_ticks = identity.start_ticks;
   group.alive_ns = alive_ns;
-  Hold(group);
-  OnHandleReady(identity.pid, alive_ns);
+}
+
+void ThreadGroupAggregator::AdoptDead(const GroupIdentity& identity, ProcessWitness::Handle handle,
+                                      uint64_t alive_ns, ThreadGroup::Cause cause) {
+  auto found = groups_.find(identity.pid);
+  if (found != groups_.end() && !IsSameGroup(found->second.Identity(), identity)) {
+    if (witness_.Look(handle) == ProcessWitness::Life::kGone) {
+      // Another process has the pid already, and may be ending, too.
+      TellAtOnce(identity, handle, alive_ns, cause);
+      return;
+    }
+    // One that had the pid before.
+    if (found->second.stage != ThreadGroup::Stage::kDead) MarkDead(found->second, witness_.Now());
+    End(found->second);
+    found = groups_.end();
+  }
+  ThreadGroup& group = Group(identity.pid);
+  if (group.handle != ProcessWitness::kNoHandle) {
+    witness_.Close(handle);
+    return;
+  }
+  if (group.stage != ThreadGroup::Stage::kDead) {
+    TakeOver(group, identity, handle, alive_ns, cause);
+    OnHandleReady(identity.pid, alive_ns);
+    return;
+  }
+  // Events have told its death; its status may be doubtful.
+  group.handle = handle;
+  if (!group.group_status || group.has_doubtful_stat) {
+    group.ForgetStat();
+    group.inode = witness_.Inode(handle);
+    ReadDeadGroup(witness_, group, witness_.Look(handle));
+  }
+  if (group.group_status) group.settle_ns = std::min(group.settle_ns, witness_.Now());
+}
+
+void ThreadGroupAggregator::TellAtOnce(const GroupIdentity& identity, ProcessWitness::Handle handle,
+                                       uint64_t alive_ns, ThreadGroup::Cause cause) {
+  ThreadGroup group(identity.pid);
+  TakeOver(group, identity, handle, alive_ns, cause);
+  group.stage = ThreadGroup::Stage::kDead;
+  group.confirmed_ns = witness_.Now();
+  ReadDeadGroup(witness_, group, ProcessWitness::Life::kGone);
+  Tell(group);
+  witness_.Close(handle);
+}
+
+void ThreadGroupAggregator::HasStream(bool has_stream) {
+  late_event_ns_ = has_stream ? kLateEventNs : 0;
 }
 
 void ThreadGroupAggregator::Presume(const GroupIdentity& identity, uint64_t alive_ns) {
@@ -215,7 +277,7 @@ void ThreadGroupAggregator::Presume(const GroupIdentity& identity, uint64_t aliv
   group.cause = ThreadGroup::Cause::kLost;
   group.alive_ns = alive_ns;
   group.confirmed_ns = witness_.Now();
-  group.settle_ns = group.confirmed_ns + kLateEventNs;
+  group.settle_ns = group.confirmed_ns + late_event_ns_;
   dead_.push_back(identity.pid);
 }
 
@@ -243,7 +305,7 @@ bool ThreadGroupAggregator::OnTracedExit(const ProcEvent& event, bool has_group_
   group.alive_ns = event.timestamp_ns;
   MarkDead(group, witness_.Now());
   // Or its last thread has told it by its own exit, which is yet to be read.
-  group.settle_ns = group.confirmed_ns + kLateEventNs;
+  group.settle_ns = group.confirmed_ns + late_event_ns_;
   return true;
 }
 
@@ -338,6 +400,13 @@ uint64_t ThreadGroupAggregator::NextDeadline() const {
   return next_ns;
 }
 
+bool ThreadGroupAggregator::HasUntold() const {
+  return std::any_of(dead_.begin(), dead_.end(), [this](int32_t pid) {
+    const auto found = groups_.find(pid);
+    return found != groups_.end() && found->second.last_event_ns != 0;
+  });
+}
+
 bool ThreadGroupAggregator::IsEnding(int32_t pid) const {
   const auto found = groups_.find(pid);
   return found != groups_.end() && found->second.stage != ThreadGroup::Stage::kCollecting;
@@ -353,6 +422,11 @@ void ThreadGroupAggregator::ForgetUnconfirmed() {
 void ThreadGroupAggregator::Forget(int32_t pid) { Erase(pid); }
 
 void ThreadGroupAggregator::End(ThreadGroup& group) {
+  Tell(group);
+  Erase(group.pid);
+}
+
+void ThreadGroupAggregator::Tell(ThreadGroup& group) {
   // A thread's exit within the time in which the group must have died is the time of its death.
   // With another code than the group's it was not the last one.
   const bool has_last_code =
@@ -371,7 +445,6 @@ void ThreadGroupAggregator::End(ThreadGroup& group) {
         last_seen ? 0 : group.confirmed_ns - std::min(group.confirmed_ns, group.last_event_ns);
   }
   on_end_(group);
-  Erase(group.pid);
 }
 
 void ThreadGroupAggregator::Erase(int32_t pid) {

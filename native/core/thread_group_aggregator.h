@@ -27,7 +27,10 @@ class ThreadGroupAggregator {
   // The pidfs inode of the process that had this pid at this time; 0 where nobody knows.
   using ExpectedInode = std::function<uint64_t(int32_t pid, uint64_t time_ns)>;
 
-  ThreadGroupAggregator(ProcessWitness& witness, OnEnd on_end, ExpectedInode expected_inode = {});
+  // `status_timeout_ns`: how long a process that was found dead may take to be reaped, where only
+  // that tells its status.
+  ThreadGroupAggregator(ProcessWitness& witness, uint64_t status_timeout_ns, OnEnd on_end,
+                        ExpectedInode expected_inode = {});
   ~ThreadGroupAggregator();
   ThreadGroupAggregator(const ThreadGroupAggregator&) = delete;
   ThreadGroupAggregator& operator=(const ThreadGroupAggregator&) = delete;
@@ -43,6 +46,13 @@ class ThreadGroupAggregator {
   // leader's exit event was never seen. `alive_ns`: when the process was last known to live.
   void Adopt(const GroupIdentity& identity, ProcessWitness::Handle handle, uint64_t alive_ns,
              ThreadGroup::Cause cause);
+
+  // The same with a handle that is held already, of a process that is dead.
+  void AdoptDead(const GroupIdentity& identity, ProcessWitness::Handle handle, uint64_t alive_ns,
+                 ThreadGroup::Cause cause);
+
+  // Whether late events may come of processes that are dead.
+  void HasStream(bool has_stream);
 
   // A process is gone, and no event said so: its end is told with what is known, unless events that
   // are still to be read say more. `alive_ns` as above.
@@ -63,6 +73,9 @@ class ThreadGroupAggregator {
   // When Settle() has something to do again even if no event comes: 0 at once, UINT64_MAX never.
   uint64_t NextDeadline() const;
 
+  // Whether ends that events told are on their way.
+  bool HasUntold() const;
+
   // Whether an end of this process is on its way.
   bool IsEnding(int32_t pid) const;
 
@@ -79,10 +92,17 @@ class ThreadGroupAggregator {
   void Hold(ThreadGroup& group);
   void Validate(ThreadGroup& group);
   static uint64_t Deadline(const ThreadGroup& group);
+  void TakeOver(ThreadGroup& group, const GroupIdentity& identity, ProcessWitness::Handle handle,
+                uint64_t alive_ns, ThreadGroup::Cause cause);
+  void TellAtOnce(const GroupIdentity& identity, ProcessWitness::Handle handle, uint64_t alive_ns,
+                  ThreadGroup::Cause cause);
+  void Tell(ThreadGroup& group);
   void End(ThreadGroup& group);
   void Erase(int32_t pid);
 
   ProcessWitness& witness_;
+  const uint64_t status_timeout_ns_;
+  uint64_t late_event_ns_;
   OnEnd on_end_;
   ExpectedInode expected_inode_;
   std::unordered_map<int32_t, ThreadGroup> groups_;

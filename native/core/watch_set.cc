@@ -28,16 +28,18 @@ bool WatchSet::Contains(int32_t pid) {
   return watches_.count(pid) != 0;
 }
 
-void WatchSet::Remove(int32_t pid, uint64_t start_ticks, uint64_t inode) {
+std::optional<Watch> WatchSet::Remove(int32_t pid, uint64_t start_ticks, uint64_t inode) {
   const std::lock_guard<std::mutex> lock(mutex_);
   const auto [begin, end] = watches_.equal_range(pid);
   for (auto entry = begin; entry != end; ++entry) {
     const ProcessEntry& process = entry->second.process;
     if (process.start_ticks == start_ticks && process.inode == inode) {
+      const Watch watch = entry->second;
       Erase(entry);
-      return;
+      return watch;
     }
   }
+  return {};
 }
 
 std::vector<Watch> WatchSet::List() {
@@ -54,9 +56,8 @@ std::optional<Watch> WatchSet::Take(const GroupIdentity& identity, uint64_t end_
   auto best = end;
   for (auto entry = begin; entry != end; ++entry) {
     const Watch& watch = entry->second;
-    const ProcessEntry& process = watch.process;
-    if (!IsSameGroup({watch.pid, process.start_ticks, process.inode, 0}, identity)) continue;
-    const bool knows_inode = identity.inode != 0 && process.inode != 0;
+    if (!IsSameGroup(watch.Identity(), identity)) continue;
+    const bool knows_inode = identity.inode != 0 && watch.process.inode != 0;
     if (!knows_inode && watch.since_ns > end_ns) continue;
     if (best == end || watch.since_ns < best->second.since_ns) best = entry;
   }

@@ -17,6 +17,9 @@ struct Watch {
   int32_t pid = 0;
   ProcessEntry process;
   uint64_t since_ns = 0;
+  int guard = -1;  // the pidfd that tells its end, too; -1: the stream alone does
+
+  GroupIdentity Identity() const { return process.Identity(pid); }
 };
 
 // The processes that somebody watches, shared by JavaScript's thread and the reader's. One pid may
@@ -30,7 +33,8 @@ class WatchSet {
 
   void Add(const Watch& watch);
   bool Contains(int32_t pid);
-  void Remove(int32_t pid, uint64_t start_ticks, uint64_t inode);
+  // Gives what it removes; nothing where there is no such watch.
+  std::optional<Watch> Remove(int32_t pid, uint64_t start_ticks, uint64_t inode);
   std::vector<Watch> List();
 
   // Removes the watch of the process that ended then: by its inode, where that is known, otherwise

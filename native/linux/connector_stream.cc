@@ -39,6 +39,8 @@ SystemError ConnectorStream::Subscribe(int stop_fd) {
 
 void ConnectorStream::Close() {
   watched_.Follow({});
+  former_drops_ += socket_.Drops() + (filter_ ? filter_.Lost() : 0);
+  socket_drops_ = 0;
   socket_ = ConnectorSocket();
   filter_ = GroupAwareFilter();
 }

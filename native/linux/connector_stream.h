@@ -35,6 +35,7 @@ class ConnectorStream {
 
   void Close();
 
+  bool is_open() const { return socket_.fd() >= 0; }
   int fd() const { return socket_.fd(); }
   bool is_group_aware() const { return static_cast<bool>(filter_); }
   const FilterRefusal& filter_refusal() const { return filter_refusal_; }
@@ -83,7 +84,7 @@ class ConnectorStream {
   const Options options_;
   WatchSet& watched_;
   ConnectorSocket socket_;
-  uint64_t former_drops_ = 0;  // of sockets before this one
+  uint64_t former_drops_ = 0;  // of sockets and filters before these
   uint64_t socket_drops_ = 0;
   uint64_t counted_ns_ = 0;
   GroupAwareFilter filter_;

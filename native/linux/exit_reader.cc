@@ -1,6 +1,5 @@
 #include "linux/exit_reader.h"
 
-#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/syscall.h>
@@ -13,17 +12,13 @@
 #include "linux/exit_record.h"
 #include "linux/pidfd.h"
 #include "linux/proc_files.h"
+#include "linux/second_look.h"
 
 namespace exitwatch {
 
 namespace {
 
-// Held handles carry their pid; these are beyond any.
-constexpr uint64_t kSocketTag = 1ull << 32;
-constexpr uint64_t kSignalTag = 2ull << 32;
-
 constexpr uint64_t kMillisecond = 1'000'000;
-constexpr int kCanaryMs = 1000;
 constexpr uint64_t kNever = std::numeric_limits<uint64_t>::max();
 
 // Groups that may be told of twice: the threads of so many can be on their way at once.
@@ -32,14 +27,10 @@ constexpr size_t kEndedGroups = 16 * 1024;
 // How long exits are held in a storm, so that they cross together.
 constexpr int kStormMs = 1;
 
-// How often a stream that has gone silent is subscribed to anew.
-constexpr int kResubscriptions = 3;
+// How long a pidfd's word may wait for a stream that does not run dry: events tell more.
+constexpr uint64_t kLongestUntoldNs = 100 * kMillisecond;
 
-// Held handles to hear of at once.
-constexpr int kReadyAtOnce = 64;
-
-// Watches that could not be looked at after a gap are looked at again.
-constexpr uint64_t kRecheckNs = 100 * kMillisecond;
+constexpr int kEventsAtOnce = 4;
 
 // Timestamps are taken before queueing, so that across CPUs the stream is a little out of order:
 // 0.3 ms at worst on 6.18.
@@ -56,7 +47,7 @@ ExitReader::ExitReader(const Options& options, std::shared_ptr<Shared> shared,
       shared_(std::move(shared)),
       wake_(std::move(wake)),
       queue_(options.queue_limit),
-      watched_([this] { Signal(); }),
+      watched_({options.guarded, !options.stream.watched_only}, [this] { Signal(); }),
       stream_(options.stream, watched_.set()),
       silence_(shared_->canary, options.canary_interval_ns),
       ended_(kEndedGroups) {}
@@ -69,6 +60,7 @@ SystemError ExitReader::Start() {
   signal_.Reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   stop_.Reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!signal_ || !stop_) return {Failure::kSystem, errno, "eventfd"};
+  if (const SystemError error = watched_.Open()) return error;
   const int error = thread_.Start("exitwatch", [this] { Run(); });
   if (error != 0) return {Failure::kSystem, error, "pthread_create"};
   return {};
@@ -105,9 +97,9 @@ void ExitReader::Run() {
 
 SystemError ExitReader::Arm() {
   own_tgid_ = getpid();
-  witness_.emplace(epoll_.Get(), clock_);
+  witness_.emplace(watched_.pidfds(), clock_);
   aggregator_.emplace(
-      *witness_,
+      *witness_, options_.status_timeout_ns,
       [this](const ThreadGroup& group) {
         if (stream_.is_group_aware()) ended_.Add(group.Identity());
         OnEnd(group);
@@ -117,62 +109,43 @@ SystemError ExitReader::Arm() {
         return watched != 0 ? watched : known_.InodeAt(pid, clock_.TickOf(time_ns));
       });
 
-  if (const SystemError error = Subscribe()) return error;
+  if (const SystemError error = AddToEpoll(signal_.Get(), kSignalTag)) return error;
+  if (const SystemError error = AddToEpoll(watched_.pidfds().fd(), kPidfdsTag)) return error;
+  SystemError stream_error;
+  if (options_.use != StreamUse::kNone) stream_error = OpenStream();
+  if (stream_error && options_.use == StreamUse::kRequired) return stream_error;
   if (!OpenPidfd(own_tgid_)) return {Failure::kNoPidfd, errno, "pidfd_open"};
   if (!ProcShowsOurPids()) return {Failure::kNoProc, 0, "readlink"};
-
-  epoll_event event = {};
-  event.events = EPOLLIN;
-  event.data.u64 = kSignalTag;
-  if (epoll_ctl(epoll_.Get(), EPOLL_CTL_ADD, signal_.Get(), &event) != 0) {
-    return {Failure::kSystem, errno, "epoll_ctl"};
-  }
-  armed_ns_ = no_drops_ns_ = wait_begin_ns_ = wake_ns_ = not_ready_ns_ = clock_.Now();
-  if (const SystemError error = ProveThatEventsArrive()) return error;
+  armed_ns_ = no_drops_ns_ = wait_begin_ns_ = wake_ns_ = clock_.Now();
+  if (has_stream_) stream_error = ProveThatEventsArrive();
+  if (stopping_) return {Failure::kSystem, ECANCELED, "poll"};
+  if (stream_error && options_.use == StreamUse::kRequired) return stream_error;
+  if (stream_error || !has_stream_) CloseStream(stream_error);
   watched_.Arm();
   if (!options_.stream.watched_only) ReadProcesses();
 
-  Record ready;
-  ready.kind = Record::kReady;
-  ready.count = static_cast<double>(stream_.buffer_bytes());
-  staged_.insert(staged_.begin(), ready);
+  std::vector<Record> told = std::exchange(staged_, {});
+  StageSource(Record::kReady, stream_error);
+  staged_.insert(staged_.end(), told.begin(), told.end());
   Pass();
   return failure_;
 }
 
-// Opens the stream; or its socket anew, in place of the one before.
-SystemError ExitReader::Subscribe() {
-  const SystemError error =
-      stream_.fd() < 0 ? stream_.Open(shared_->types, stop_.Get()) : stream_.Subscribe(stop_.Get());
-  if (error) return error;
+SystemError ExitReader::AddToEpoll(int fd, uint64_t tag) {
   epoll_event event = {};
   event.events = EPOLLIN;
-  event.data.u64 = kSocketTag;
-  listens_to_socket_ = true;
-  if (epoll_ctl(epoll_.Get(), EPOLL_CTL_ADD, stream_.fd(), &event) == 0) return {};
+  event.data.u64 = tag;
+  if (epoll_ctl(epoll_.Get(), EPOLL_CTL_ADD, fd, &event) == 0) return {};
   return {Failure::kSystem, errno, "epoll_ctl"};
-}
-
-// A thread of our own ends, and its exit must come back through the stream.
-SystemError ExitReader::ProveThatEventsArrive() {
-  if (const SystemError error = silence_.Begin(clock_.Now())) return error;
-  const uint64_t deadline_ns = clock_.Now() + kCanaryMs * kMillisecond;
-  for (;;) {
-    Drain();
-    if (failure_) return failure_;
-    if (silence_.IsProven()) return {};
-    const uint64_t now_ns = clock_.Now();
-    if (now_ns >= deadline_ns) return {Failure::kSilent, 0, "recvmsg"};
-    pollfd waiting[] = {{stream_.fd(), POLLIN, 0}, {stop_.Get(), POLLIN, 0}};
-    poll(waiting, 2, static_cast<int>((deadline_ns - now_ns) / kMillisecond) + 1);
-    if (stopping_) return {Failure::kSystem, ECANCELED, "poll"};
-  }
 }
 
 // Sleeps until there is something to do. False where that cannot be known any more.
 bool ExitReader::Wait() {
   const uint64_t deadline_ns =
-      std::min({aggregator_->NextDeadline(), recheck_ns_, silence_.Deadline()});
+      std::min({aggregator_->NextDeadline(), recheck_ns_,
+                has_stream_ ? silence_.Deadline() : retry_ns_,
+                ready_.empty() ? kNever : ready_ns_ + kLongestUntoldNs,
+                loss_begin_ns_ == 0 ? kNever : loss_noticed_ns_ + kLongestUntoldLossNs});
   wait_begin_ns_ = clock_.Now();
   int timeout_ms = -1;
   if (deadline_ns != kNever) {
@@ -180,7 +153,6 @@ bool ExitReader::Wait() {
                      ? 0
                      : static_cast<int>((deadline_ns - wait_begin_ns_) / kMillisecond) + 1;
   }
-  if (loss_begin_ns_ != 0) timeout_ms = 0;
   rate_.Add(std::exchange(read_, 0), wait_begin_ns_);
   if (rate_.IsStorm(wait_begin_ns_)) {
     // Whatever comes waits for us, and wakes nobody.
@@ -191,35 +163,35 @@ bool ExitReader::Wait() {
     if (timeout_ms != 0 && !stream_.ArmBell()) timeout_ms = 0;
   }
 
-  epoll_event events[kReadyAtOnce];
-  int count = epoll_wait(epoll_.Get(), events, kReadyAtOnce, timeout_ms);
-  const bool interrupted = count < 0 && errno == EINTR;
-  if (count < 0 && !interrupted) {
+  epoll_event events[kEventsAtOnce];
+  int count = epoll_wait(epoll_.Get(), events, kEventsAtOnce, timeout_ms);
+  // A process that was stopped (SIGSTOP) and continued gets EINTR here, although the thread takes
+  // no signals: what became ready meanwhile may have been so for long.
+  const bool was_stopped = count < 0 && errno == EINTR;
+  if (was_stopped) count = epoll_wait(epoll_.Get(), events, kEventsAtOnce, 0);
+  if (count < 0 && errno != EINTR) {
     Fail({Failure::kSystem, errno, "epoll_wait"});
     return false;
   }
-  // A process that was stopped (SIGSTOP) and continued gets EINTR here, although the thread takes
-  // no signals: what became ready meanwhile may have been so for long.
-  const uint64_t previous_wake_ns = std::exchange(wake_ns_, clock_.Now());
-  if (interrupted) {
-    not_ready_ns_ = wait_begin_ns_;
-    count = epoll_wait(epoll_.Get(), events, kReadyAtOnce, 0);
-    more_ready_ = count == kReadyAtOnce;
-  } else if (std::exchange(more_ready_, count == kReadyAtOnce)) {
-    // The rest of what was ready at the last call.
-  } else if (wake_ns_ - wait_begin_ns_ < kMillisecond) {
-    not_ready_ns_ = previous_wake_ns - kMillisecond;
-  } else {
-    not_ready_ns_ = wake_ns_ - kMillisecond;
-  }
   if (timeout_ms != 0) wakeups_.fetch_add(1, std::memory_order_relaxed);
-
+  const uint64_t previous_wake_ns = std::exchange(wake_ns_, clock_.Now());
+  if (!more_ready_) {
+    const bool was_awake = wake_ns_ - wait_begin_ns_ < kMillisecond;
+    not_ready_ns_ = was_stopped ? wait_begin_ns_
+                                : (was_awake ? previous_wake_ns : wake_ns_) - kMillisecond;
+  }
+  more_ready_ = false;
   for (int i = 0; i < count; i++) {
-    const uint64_t tag = events[i].data.u64;
-    if (tag < kSocketTag) ready_.push_back(static_cast<int32_t>(tag));
-    if (tag == kSignalTag) {
+    if (events[i].data.u64 == kSignalTag) {
       eventfd_t value;
       eventfd_read(signal_.Get(), &value);
+    }
+    if (events[i].data.u64 == kPidfdsTag) {
+      if (ready_.empty()) {
+        ready_ns_ = wake_ns_;
+        alive_ns_ = not_ready_ns_;
+      }
+      more_ready_ = watched_.pidfds().Take(ready_);
     }
   }
   return true;
@@ -227,7 +199,7 @@ bool ExitReader::Wait() {
 
 // With the group-aware filter an unarmed bell is enough.
 void ExitReader::ListenTo(bool socket) {
-  if (stream_.is_group_aware() || listens_to_socket_ == socket) return;
+  if (!has_stream_ || stream_.is_group_aware() || listens_to_socket_ == socket) return;
   epoll_event event = {};
   event.events = socket ? uint32_t{EPOLLIN} : 0;
   event.data.u64 = kSocketTag;
@@ -240,9 +212,8 @@ void ExitReader::Pass() {
   clock_.Sample();
   uint64_t begin_ns = clock_.Now();
   bool empty = Drain();
-  for (const int32_t pid : std::exchange(ready_, {}))
-    aggregator_->OnHandleReady(pid, not_ready_ns_);
-  watched_.Check(*witness_, *aggregator_, !options_.stream.watched_only);
+  TellReady(empty);
+  watched_.Check(*witness_, *aggregator_);
   const auto settle = [&] {
     aggregator_->Settle(empty ? begin_ns : last_event_ns_ - std::min(last_event_ns_, kDisorderNs));
   };
@@ -255,10 +226,12 @@ void ExitReader::Pass() {
   }
   NoticeDrops();
   DoubtStaged();
-  if (loss_begin_ns_ != 0 && (empty || begin_ns > loss_begin_ns_ + kLongestUntoldLossNs)) {
+  const bool is_settled = empty && !aggregator_->HasUntold();
+  if (loss_begin_ns_ != 0 && (is_settled || begin_ns > loss_noticed_ns_ + kLongestUntoldLossNs)) {
     TellDrops();
   }
-  NoticeSilence();
+  NoticeFailure();
+  if (begin_ns >= retry_ns_) RetryStream();
   if (begin_ns >= recheck_ns_) RecheckWatches();
   if (loss_begin_ns_ == 0 && recheck_ns_ == kNever) no_drops_ns_ = begin_ns;
   Flush();
@@ -269,9 +242,17 @@ bool ExitReader::Drain() {
   uint64_t rejected = 0;
   const ConnectorStream::Read read = stream_.ReadSome(
       [this](const ProcEvent& event) { OnEvent(event); },
-      [this](const GroupRecord& record) { OnRecord(record); }, &rejected, &failure_);
+      [this](const GroupRecord& record) { OnRecord(record); }, &rejected, &stream_failure_);
   if (rejected != 0) rejected_.fetch_add(rejected, std::memory_order_relaxed);
   return read != ConnectorStream::Read::kMore;
+}
+
+// Tells the aggregator of pidfds that are ready, once all events that came before were read.
+void ExitReader::TellReady(bool is_empty) {
+  if (ready_.empty() || (!is_empty && wake_ns_ < ready_ns_ + kLongestUntoldNs)) return;
+  for (const PidfdSet::Ready& ready : std::exchange(ready_, {})) {
+    watched_.OnReady(ready, alive_ns_, *aggregator_);
+  }
 }
 
 void ExitReader::OnEvent(const ProcEvent& event) {
@@ -319,82 +300,21 @@ void ExitReader::OnRecord(const GroupRecord& record) {
 }
 
 void ExitReader::ReadProcesses() {
-  known_.ReadAll(*witness_, stopping_,
-                 [this](const GroupIdentity& identity, ProcessWitness::Handle handle) {
-                   aggregator_->Adopt(identity, handle, clock_.Now(), ThreadGroup::Cause::kFound);
-                 });
-}
-
-// Compares the kernel's count of dropped messages with what was told of it.
-void ExitReader::NoticeDrops() {
-  if (Drops() == drops_) return;
-  if (loss_begin_ns_ == 0) loss_begin_ns_ = no_drops_ns_;
-  gap_end_ns_ = clock_.Now();
-}
-
-// What was read after something was dropped, and before that was noticed, has seen the loss.
-void ExitReader::DoubtStaged() {
-  if (loss_begin_ns_ == 0) return;
-  for (Record& record : staged_) {
-    if (record.time_ns >= static_cast<double>(loss_begin_ns_)) record.flags &= ~Record::kLossless;
-  }
-}
-
-void ExitReader::TellDrops() {
-  const uint64_t drops = Drops();
-  Record gap;
-  gap.from_ns = static_cast<double>(std::exchange(loss_begin_ns_, 0));
-  gap.count = static_cast<double>(drops - std::exchange(drops_, drops));
-  RepairAfterGap(gap, no_drops_ns_);
-}
-
-// Subscribes anew to a stream that has gone silent, and tells that nobody knows what ended
-// meanwhile. Where only a descriptor, a thread or memory is lacking, that is tried again later.
-void ExitReader::NoticeSilence() {
-  if (!silence_.IsSilent(clock_.Now(), loss_begin_ns_ != 0)) return;
-  // Proofs that come on the way are of the next subscription.
-  if (silent_since_ns_ == 0) silent_since_ns_ = silence_.proof_ns();
-  SystemError error;
-  for (int i = 0; i < kResubscriptions; i++) {
-    error = Subscribe();
-    if (!error) error = ProveThatEventsArrive();
-    if (error.code != Failure::kSilent) break;
-  }
-  if (!error) {
-    Record gap;
-    gap.flags = Record::kSilenced;
-    gap.from_ns = static_cast<double>(silent_since_ns_);
-    RepairAfterGap(gap, std::exchange(silent_since_ns_, 0));
-  } else if (error.IsShortage()) {
-    silence_.Postpone(clock_.Now());
-  } else {
-    failure_ = error;
-  }
-}
-
-// Tells the gap, and looks at everything whose exit may lie in it; until `told_ns` all was told.
-void ExitReader::RepairAfterGap(Record gap, uint64_t told_ns) {
-  gap.kind = Record::kGap;
-  aggregator_->ForgetUnconfirmed();
-  told_ns_ = told_ns;
-  gap.status = RecheckWatches();
-  gap_end_ns_ = clock_.Now();
-  if (!options_.stream.watched_only) ReadProcesses();
-  gap.time_ns = static_cast<double>(gap_end_ns_);
-  gap.clock_ms = static_cast<double>(clock_.realtime_offset_ns()) / 1e6;
-  staged_.push_back(gap);
-}
-
-int32_t ExitReader::RecheckWatches() {
-  const WatchedProcesses::Ended ended = watched_.CheckAll(*witness_, *aggregator_, told_ns_);
-  recheck_ns_ = ended.is_complete ? kNever : clock_.Now() + kRecheckNs;
-  return ended.count;
+  known_.ReadAll(
+      *witness_, stopping_,
+      [this](const GroupIdentity& identity, ProcessWitness::Handle handle) {
+        aggregator_->Adopt(identity, handle, clock_.Now(), ThreadGroup::Cause::kFound);
+      },
+      [this](const GroupIdentity& identity, uint64_t read_ns) {
+        if (aggregator_->IsEnding(identity.pid)) return;
+        LookAgain(identity, std::max(told_ns_, read_ns), *witness_, *aggregator_);
+      });
 }
 
 void ExitReader::OnEnd(const ThreadGroup& group) {
   const uint64_t end_tick = clock_.TickOf(group.ended_ns);
   std::optional<ProcessEntry> process = known_.Take(group.pid, end_tick);
-  const std::optional<Watch> watch = watched_.set().Take(group.Identity(), group.ended_ns);
+  const std::optional<Watch> watch = watched_.Take(group.Identity(), group.ended_ns);
   if (watch) process = watch->process;
   if (options_.stream.watched_only && !watch) return;
 
@@ -412,9 +332,14 @@ void ExitReader::OnEnd(const ThreadGroup& group) {
   staged_.push_back(MakeExitRecord(group, process, watch, is_zombie, times));
 }
 
+FilterRefusal ExitReader::filter_refusal() {
+  const std::lock_guard<std::mutex> lock(filter_mutex_);
+  return filter_refusal_;
+}
+
 std::optional<uint64_t> ExitReader::NsSinceProof() const {
   const uint64_t proof_ns = silence_.proof_ns();
-  if (proof_ns == 0) return {};
+  if (proof_ns == 0 || !has_stream_) return {};
   return clock_.Now() - std::min(clock_.Now(), proof_ns);
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <vector>
 
@@ -25,15 +26,24 @@
 
 namespace exitwatch {
 
-// Reads the connector in a thread of its own, whatever JavaScript is doing, and puts the ends of
-// processes into a queue. Start(), Stop() and watches are for one thread, the owner's; the rest
-// runs in the reader's.
+// Reads the connector and pidfds in a thread of its own, whatever JavaScript is doing, and puts the
+// ends of processes into a queue. Start(), Stop() and watches are for one thread, the owner's; the
+// rest runs in the reader's.
 class ExitReader {
  public:
+  enum class StreamUse {
+    kRequired,   // without the stream there is nothing
+    kPreferred,  // where there is none, pidfds tell the ends of watched processes
+    kNone,
+  };
+
   struct Options {
     ConnectorStream::Options stream;
+    StreamUse use = StreamUse::kRequired;
+    bool guarded = false;  // watched processes have a pidfd each
     size_t queue_limit = 0;
     uint64_t canary_interval_ns = 0;  // 0: none but the one at the start
+    uint64_t status_timeout_ns = 0;   // see ThreadGroupAggregator
   };
 
   // What the readers of one Node environment share.
@@ -59,31 +69,43 @@ class ExitReader {
   uint64_t wakeups() const { return wakeups_.load(std::memory_order_relaxed); }
   uint64_t rejected() const { return rejected_.load(std::memory_order_relaxed); }
 
-  // Why the group-aware filter is not in use; to be asked when the kReady record was taken.
-  const FilterRefusal& filter_refusal() const { return stream_.filter_refusal(); }
+  // Why the group-aware filter is not in use; to be asked when the kReady record was taken, or one
+  // of kSource.
+  FilterRefusal filter_refusal();
 
-  // How long ago something last came through the stream; nothing before the start.
+  // How long ago something last came through the stream; nothing before the start, and where the
+  // stream is not in use.
   std::optional<uint64_t> NsSinceProof() const;
 
  private:
+  enum Tag : uint64_t { kSignalTag, kPidfdsTag, kSocketTag };  // of the epoll set
+
   void Run();
   void Signal();
   SystemError Arm();
+  SystemError AddToEpoll(int fd, uint64_t tag);
+  void ReadProcesses();
+
+  SystemError OpenStream();
   SystemError Subscribe();
   SystemError ProveThatEventsArrive();
-  void ReadProcesses();
+  void CloseStream(const SystemError& error);
+  void RetryStream();
+  void StageSource(Record::Kind kind, const SystemError& error);
 
   bool Wait();
   void ListenTo(bool socket);
   void Pass();
   bool Drain();
+  void TellReady(bool is_empty);
   void OnEvent(const ProcEvent& event);
   void OnRecord(const GroupRecord& record);
   uint64_t Drops() { return stream_.Drops(clock_.Now()) + unheld_; }
   void NoticeDrops();
   void DoubtStaged();
   void TellDrops();
-  void NoticeSilence();
+  void NoticeFailure();
+  SystemError SubscribeAnew();
   void RepairAfterGap(Record gap, uint64_t told_ns);
   int32_t RecheckWatches();
 
@@ -105,6 +127,8 @@ class ExitReader {
   UniqueFd signal_;  // eventfd: watches to check, or stop
   UniqueFd stop_;    // eventfd: stop
   ConnectorStream stream_;
+  std::mutex filter_mutex_;
+  FilterRefusal filter_refusal_;  // guarded by filter_mutex_
   bool was_open_ = false;
   SilenceDetector silence_;
   EndedGroups ended_;  // with the group-aware filter
@@ -112,19 +136,24 @@ class ExitReader {
   std::optional<ThreadGroupAggregator> aggregator_;
   KnownProcesses known_;
   std::vector<Record> staged_;
-  std::vector<int32_t> ready_;  // pids whose held handles woke us
+  std::vector<PidfdSet::Ready> ready_;
 
   int32_t own_tgid_ = 0;
-  SystemError failure_;
+  SystemError failure_;         // the end of everything
+  SystemError stream_failure_;  // the stream is broken
 
   ExitRate rate_;
   size_t read_ = 0;  // events and records since the last wait
+  std::atomic<bool> has_stream_{false};
+  uint64_t retry_ns_ = UINT64_MAX;  // when to try the stream again
   bool listens_to_socket_ = true;
   uint64_t armed_ns_ = 0;
   uint64_t wait_begin_ns_ = 0;
   uint64_t wake_ns_ = 0;
-  uint64_t not_ready_ns_ = 0;  // held handles that are ready now were not, then
-  bool more_ready_ = false;    // the last wait told as many handles as it can at once
+  uint64_t not_ready_ns_ = 0;  // pidfds that are ready now were not, then
+  bool more_ready_ = true;     // there were more than were taken
+  uint64_t ready_ns_ = 0;      // when the first of those that were taken was
+  uint64_t alive_ns_ = 0;      // and when it was not ready
   uint64_t last_event_ns_ = 0;
   uint64_t drops_ = 0;            // of which a gap has told
   uint64_t unheld_ = 0;           // processes whose end nobody will tell us: no handle could be had
@@ -132,6 +161,7 @@ class ExitReader {
   uint64_t told_ns_ = 0;          // all exits before the latest gap
   uint64_t silent_since_ns_ = 0;  // not 0: a silence that is to be told
   uint64_t loss_begin_ns_ = 0;    // not 0: a gap that is to be told
+  uint64_t loss_noticed_ns_ = 0;  // and when it was noticed
   uint64_t gap_end_ns_ = 0;       // of the latest gap
   uint64_t recheck_ns_ = UINT64_MAX;  // when to look again at watches that could not be looked at
 

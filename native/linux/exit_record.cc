@@ -18,6 +18,8 @@ void SetStatus(const ThreadGroup& group, bool is_zombie, Record& record) {
     record.flags |= Record::kLost;
   } else if (is_zombie) {
     record.flags |= Record::kNotReaped;
+  } else if (group.cause == ThreadGroup::Cause::kGuarded) {
+    record.flags |= Record::kNotPermitted;
   }
 }
 

@@ -7,9 +7,9 @@
 namespace exitwatch {
 
 void KnownProcesses::ReadAll(ProcessWitness& witness, const std::atomic<bool>& stop,
-                             const OnHalfDead& on_half_dead) {
-  table_.clear();
-  begin_ns_ = witness.Now();
+                             const OnHalfDead& on_half_dead, const OnVanished& on_vanished) {
+  const auto before = std::exchange(table_, {});
+  const uint64_t read_ns = std::exchange(begin_ns_, witness.Now());
   bool is_complete = true;
   is_complete &= ForEachProcess([&](int32_t pid) {
     ProcessWitness::Handle handle = ProcessWitness::kNoHandle;
@@ -35,6 +35,15 @@ void KnownProcesses::ReadAll(ProcessWitness& witness, const std::atomic<bool>& s
   });
   is_complete_ = is_complete;
   end_ns_ = witness.Now();
+  for (const auto& [pid, process] : before) {
+    // Of a kernel thread that was born under our eyes no more is known.
+    if (process.start_ticks == 0 || process.is_kernel_thread) continue;
+    const GroupIdentity identity = process.Identity(pid);
+    const auto now = table_.find(pid);
+    if (now == table_.end() || !IsSameGroup(now->second.Identity(pid), identity)) {
+      on_vanished(identity, read_ns);
+    }
+  }
 }
 
 uint64_t KnownProcesses::InodeAt(int32_t pid, uint64_t tick) const {

@@ -23,9 +23,12 @@ class KnownProcesses {
   using OnHalfDead =
       std::function<void(const GroupIdentity& identity, ProcessWitness::Handle handle)>;
 
-  // Reads all processes anew, unless `stop` becomes true.
+  // A process that was known, and was not found any more; its end was not told.
+  using OnVanished = std::function<void(const GroupIdentity& identity, uint64_t read_ns)>;
+
+  // Reads all processes anew, unless `stop` becomes true. `read_ns` is when they were read before.
   void ReadAll(ProcessWitness& witness, const std::atomic<bool>& stop,
-               const OnHalfDead& on_half_dead);
+               const OnHalfDead& on_half_dead, const OnVanished& on_vanished);
 
   // A child of kthreadd was born.
   void OnFork(const ProcEvent& event);

@@ -1,7 +1,5 @@
 #include "linux/linux_witness.h"
 
-#include <sys/epoll.h>
-
 #include "linux/pidfd.h"
 #include "linux/proc_files.h"
 #include "linux/unique_fd.h"
@@ -23,12 +21,7 @@ uint64_t LinuxWitness::Inode(Handle handle) { return PidfdInode(handle); }
 
 ProcessWitness::Life LinuxWitness::Look(Handle handle) { return LookAtPidfd(handle); }
 
-bool LinuxWitness::Hold(Handle handle, int32_t pid) {
-  epoll_event event = {};
-  event.events = EPOLLIN | EPOLLET;
-  event.data.u64 = static_cast<uint64_t>(pid);
-  return epoll_ctl(epoll_, EPOLL_CTL_ADD, handle, &event) == 0;
-}
+bool LinuxWitness::Hold(Handle handle, int32_t pid) { return held_.Add(handle, pid); }
 
 bool LinuxWitness::ReadStat(int32_t pid, ProcStat* stat) { return ReadProcStat(pid, stat); }
 

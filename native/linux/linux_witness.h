@@ -3,15 +3,14 @@
 
 #include "core/process_witness.h"
 #include "linux/kernel_clock.h"
+#include "linux/pidfd_set.h"
 
 namespace exitwatch {
 
-// Answers from pidfds and /proc; wakes the owner of an epoll set for handles that are held.
+// Answers from pidfds and /proc; handles that are held go into a set.
 class LinuxWitness : public ProcessWitness {
  public:
-  // Held handles are added edge-triggered, with the pid as their data: level-triggered they would
-  // be ready all the time between death and reaping.
-  LinuxWitness(int epoll, const KernelClock& clock) : epoll_(epoll), clock_(clock) {}
+  LinuxWitness(PidfdSet& held, const KernelClock& clock) : held_(held), clock_(clock) {}
 
   Life Open(int32_t pid, Handle* handle) override;
   void Close(Handle handle) override;
@@ -26,7 +25,7 @@ class LinuxWitness : public ProcessWitness {
   uint64_t TickOf(uint64_t timestamp_ns) override { return clock_.TickOf(timestamp_ns); }
 
  private:
-  int epoll_;
+  PidfdSet& held_;
   const KernelClock& clock_;
 };
 

@@ -17,6 +17,7 @@ enum class Failure : int {
   kNoPidfd,         // pidfd_open(2) is missing or forbidden
   kNoProc,          // /proc is not mounted, or is another pid namespace's
   kSilent,          // subscribed, but events do not arrive
+  kDescriptorLimit,  // RLIMIT_NOFILE leaves none to spare
 };
 
 struct SystemError {

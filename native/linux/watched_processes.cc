@@ -1,10 +1,13 @@
 #include "linux/watched_processes.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <utility>
 
+#include "linux/descriptor_limit.h"
 #include "linux/pidfd.h"
 #include "linux/proc_files.h"
+#include "linux/second_look.h"
 
 namespace exitwatch {
 
@@ -16,10 +19,17 @@ bool IsOver(Life life) { return life == Life::kDead || life == Life::kGone; }
 
 }  // namespace
 
+SystemError WatchedProcesses::Open() {
+  if (pidfds_.fd() >= 0) return {};
+  return pidfds_.Open();
+}
+
 WatchedProcesses::Result WatchedProcesses::Add(int32_t pid, uint64_t start_ticks, uint64_t inode,
                                                SystemError* error) {
+  *error = Open();
+  if (*error) return Result::kFailed;
   // Pin the process, make sure that it is the one that was meant, register, and look again: what
-  // has changed in between is seen by the last look, what changes later by the stream.
+  // has changed in between is seen by the last look, what changes later by stream and pidfd.
   UniqueFd pidfd = OpenPidfd(pid);
   if (!pidfd) {
     if (IsNoSuchProcess(errno)) return Result::kGone;
@@ -34,33 +44,64 @@ WatchedProcesses::Result WatchedProcesses::Add(int32_t pid, uint64_t start_ticks
   if (stat.start_ticks != start_ticks || (inode != 0 && inode != actual_inode)) {
     return Result::kGone;
   }
+  const bool may_keep = options_.guarded && MayKeepDescriptor(pidfd.Get());
+  if (!may_keep && !has_stream_) {
+    *error = {Failure::kDescriptorLimit, EMFILE, "pidfd_open"};
+    return Result::kFailed;
+  }
   owner_clock_.Sample();
   const uint64_t now_ns = owner_clock_.Now();
-  set_.Add({pid, ProcessEntry(stat, actual_inode, uid), now_ns});
+  const GroupIdentity identity = {pid, start_ticks, actual_inode, 0, 0};
 
-  const bool is_whole = ReadProcStat(pid, &stat) && !stat.IsZombie() && !HasDeadThread(pid, stat);
-  const bool is_over = IsOver(LookAtPidfd(pidfd.Get()));
   const std::lock_guard<std::mutex> lock(mutex_);
+  const int fd = pidfd.Get();
+  const bool is_guarded = may_keep && pidfds_.Add(fd, pid);
+  set_.Add({pid, ProcessEntry(stat, actual_inode, uid), now_ns, is_guarded ? fd : -1});
+  const bool is_over = IsOver(LookAtPidfd(fd));
+  const uint64_t alive_ns = is_over ? owner_clock_.TimeOfTick(start_ticks) : now_ns;
+  if (is_guarded) {
+    const auto cause = is_over ? CauseOfDead() : ThreadGroup::Cause::kGuarded;
+    guards_.insert_or_assign(fd, Pinned{identity, std::move(pidfd), alive_ns, cause});
+    return Result::kArmed;
+  }
+  unguarded_.fetch_add(1, std::memory_order_relaxed);
+  const bool is_whole = ReadProcStat(pid, &stat) && !stat.IsZombie() && !HasDeadThread(pid, stat);
   if (!armed_ || is_over || !is_whole) {
-    const uint64_t alive_ns = is_over ? owner_clock_.TimeOfTick(start_ticks) : now_ns;
-    doubts_.push_back({pid, start_ticks, actual_inode, std::move(pidfd), alive_ns, armed_});
+    doubts_.push_back({identity, std::move(pidfd), alive_ns, CauseOfDead()});
     if (armed_) wake_();
   }
-  return Result::kArmed;
+  return options_.guarded ? Result::kUnguarded : Result::kArmed;
+}
+
+// Of a process that was dying when somebody began to watch it.
+ThreadGroup::Cause WatchedProcesses::CauseOfDead() const {
+  return armed_ && options_.all_told ? ThreadGroup::Cause::kWatched : ThreadGroup::Cause::kFound;
 }
 
 void WatchedProcesses::Remove(int32_t pid, uint64_t start_ticks, uint64_t inode) {
-  set_.Remove(pid, start_ticks, inode);
+  if (const std::optional<Watch> watch = set_.Remove(pid, start_ticks, inode)) Release(*watch);
   const std::lock_guard<std::mutex> lock(mutex_);
-  doubts_.erase(std::remove_if(doubts_.begin(), doubts_.end(),
-                               [&](const Doubt& doubt) {
-                                 return doubt.pid == pid && doubt.start_ticks == start_ticks &&
-                                        (inode == 0 || doubt.inode == inode);
-                               }),
-                doubts_.end());
+  const GroupIdentity identity = {pid, start_ticks, inode, 0, 0};
+  doubts_.erase(
+      std::remove_if(doubts_.begin(), doubts_.end(),
+                     [&](const Pinned& doubt) { return IsSameGroup(doubt.identity, identity); }),
+      doubts_.end());
   if (!armed_) return;
   removed_.push_back(pid);
   wake_();
+}
+
+// Closes what guards a watch that is no more, unless the aggregator has it.
+void WatchedProcesses::Release(const Watch& watch) {
+  if (watch.guard < 0) {
+    unguarded_.fetch_sub(1, std::memory_order_relaxed);
+    return;
+  }
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto found = guards_.find(watch.guard);
+  if (found != guards_.end() && IsSameGroup(found->second.identity, watch.Identity())) {
+    guards_.erase(found);
+  }
 }
 
 void WatchedProcesses::Arm() {
@@ -68,9 +109,8 @@ void WatchedProcesses::Arm() {
   armed_ = true;
 }
 
-void WatchedProcesses::Check(ProcessWitness& witness, ThreadGroupAggregator& aggregator,
-                             bool all_told) {
-  std::vector<Doubt> doubts;
+void WatchedProcesses::Check(ProcessWitness& witness, ThreadGroupAggregator& aggregator) {
+  std::vector<Pinned> doubts;
   std::vector<int32_t> removed;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -78,19 +118,47 @@ void WatchedProcesses::Check(ProcessWitness& witness, ThreadGroupAggregator& agg
     removed.swap(removed_);
   }
   for (const int32_t pid : removed) {
-    if (!all_told && !set_.Contains(pid)) aggregator.Forget(pid);
+    if (!options_.all_told && !set_.Contains(pid)) aggregator.Forget(pid);
   }
-  for (Doubt& doubt : doubts) {
-    if (!set_.Contains(doubt.pid)) continue;
+  for (Pinned& doubt : doubts) {
+    const int32_t pid = doubt.identity.pid;
+    if (!set_.Contains(pid)) continue;
     ProcStat stat;
-    if (!IsOver(witness.Look(doubt.pidfd.Get())) && witness.ReadStat(doubt.pid, &stat) &&
-        !stat.IsZombie() && !HasDeadThread(doubt.pid, stat)) {
+    if (!IsOver(witness.Look(doubt.pidfd.Get())) && witness.ReadStat(pid, &stat) &&
+        !stat.IsZombie() && !HasDeadThread(pid, stat)) {
       continue;
     }
-    aggregator.Adopt(
-        {doubt.pid, doubt.start_ticks, doubt.inode, 0}, doubt.pidfd.Release(), doubt.alive_ns,
-        doubt.was_armed && all_told ? ThreadGroup::Cause::kWatched : ThreadGroup::Cause::kFound);
+    aggregator.Adopt(doubt.identity, doubt.pidfd.Release(), doubt.alive_ns, doubt.cause);
   }
+}
+
+void WatchedProcesses::OnReady(const PidfdSet::Ready& ready, uint64_t not_ready_ns,
+                               ThreadGroupAggregator& aggregator) {
+  if (std::optional<Pinned> guard = TakeDead(ready.pidfd, ready.pid)) {
+    if (guard->cause == ThreadGroup::Cause::kGuarded) {
+      guard->alive_ns = std::max(guard->alive_ns, not_ready_ns);
+    }
+    aggregator.AdoptDead(guard->identity, guard->pidfd.Release(), guard->alive_ns, guard->cause);
+  } else {
+    aggregator.OnHandleReady(ready.pid, not_ready_ns);
+  }
+}
+
+// The guard, if its process is dead.
+std::optional<WatchedProcesses::Pinned> WatchedProcesses::TakeDead(int pidfd, int32_t pid) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto found = guards_.find(pidfd);
+  if (found == guards_.end() || found->second.identity.pid != pid) return {};
+  if (!IsOver(LookAtPidfd(pidfd))) return {};
+  Pinned guard = std::move(found->second);
+  guards_.erase(found);
+  return guard;
+}
+
+std::optional<Watch> WatchedProcesses::Take(const GroupIdentity& identity, uint64_t end_ns) {
+  const std::optional<Watch> watch = set_.Take(identity, end_ns);
+  if (watch) Release(*watch);
+  return watch;
 }
 
 WatchedProcesses::Ended WatchedProcesses::CheckAll(ProcessWitness& witness,
@@ -98,31 +166,19 @@ WatchedProcesses::Ended WatchedProcesses::CheckAll(ProcessWitness& witness,
                                                    uint64_t told_ns) {
   Ended ended;
   for (const Watch& watch : set_.List()) {
-    if (aggregator.IsEnding(watch.pid)) continue;
-    const uint64_t alive_ns = std::max(watch.since_ns, told_ns);
-    const GroupIdentity identity = {watch.pid, watch.process.start_ticks, watch.process.inode, 0};
-    ProcessWitness::Handle handle = ProcessWitness::kNoHandle;
-    const Life life = witness.Open(watch.pid, &handle);
-    ProcStat stat;
-    const bool has_stat = handle != ProcessWitness::kNoHandle &&
-                          witness.ReadStat(watch.pid, &stat) && witness.Look(handle) != Life::kGone;
-    const uint64_t inode = handle == ProcessWitness::kNoHandle ? 0 : witness.Inode(handle);
-    // Only what was seen counts: gone, or another process by its inode or its start.
-    const bool is_other =
-        !IsSameGroup({watch.pid, has_stat ? stat.start_ticks : 0, inode, 0}, identity);
-    if (life == Life::kGone || is_other) {
+    if (watch.guard >= 0) {
+      std::optional<Pinned> guard = TakeDead(watch.guard, watch.pid);
+      if (!guard) continue;
       ended.count++;
-      aggregator.Presume(identity, alive_ns);
-    } else if (IsOver(life) || (!has_stat && inode != 0) ||
-               (has_stat && (stat.IsZombie() || HasDeadThread(watch.pid, stat)))) {
-      // Dead, or without its first thread, or hidden: its handle tells the rest.
-      if (IsOver(life)) ended.count++;
-      aggregator.Adopt(identity, std::exchange(handle, ProcessWitness::kNoHandle), alive_ns,
-                       ThreadGroup::Cause::kLost);
-    } else if (!has_stat) {
-      ended.is_complete = false;
+      const uint64_t alive_ns = std::max(guard->alive_ns, told_ns);
+      aggregator.AdoptDead(guard->identity, guard->pidfd.Release(), alive_ns,
+                           ThreadGroup::Cause::kLost);
+    } else if (!aggregator.IsEnding(watch.pid)) {
+      const SecondLook look =
+          LookAgain(watch.Identity(), std::max(watch.since_ns, told_ns), witness, aggregator);
+      if (look == SecondLook::kEnded) ended.count++;
+      if (look == SecondLook::kUnknown || !has_stream_) ended.is_complete = false;
     }
-    witness.Close(handle);
   }
   return ended;
 }
@@ -130,6 +186,8 @@ WatchedProcesses::Ended WatchedProcesses::CheckAll(ProcessWitness& witness,
 void WatchedProcesses::Clear() {
   const std::lock_guard<std::mutex> lock(mutex_);
   doubts_.clear();
+  guards_.clear();
+  pidfds_.Close();
 }
 
 }  // namespace exitwatch

@@ -1,27 +1,45 @@
 #ifndef EXITWATCH_LINUX_WATCHED_PROCESSES_H_
 #define EXITWATCH_LINUX_WATCHED_PROCESSES_H_
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <mutex>
+#include <optional>
+#include <unordered_map>
 #include <vector>
 
 #include "core/thread_group_aggregator.h"
 #include "core/watch_set.h"
 #include "linux/kernel_clock.h"
+#include "linux/pidfd_set.h"
 #include "linux/system_error.h"
 #include "linux/unique_fd.h"
 
 namespace exitwatch {
 
-// The processes that somebody watches. Add() and Remove() are for one thread, the owner's; the rest
-// is the reader's.
+// The processes that somebody watches, and the pidfds that guard them. Add() and Remove() are for
+// one thread, the owner's; the rest is the reader's.
 class WatchedProcesses {
  public:
-  enum class Result { kArmed, kGone, kFailed };
+  enum class Result {
+    kArmed,
+    kUnguarded,  // armed, but by the stream alone: there is no descriptor to spare for it
+    kGone,
+    kFailed,
+  };
+
+  struct Options {
+    bool guarded = false;   // pidfds tell the ends of processes, too
+    bool all_told = false;  // the stream tells the ends of all processes to everybody
+  };
 
   // `wake` makes the reader call Check().
-  explicit WatchedProcesses(std::function<void()> wake) : wake_(std::move(wake)) {}
+  WatchedProcesses(const Options& options, std::function<void()> wake)
+      : options_(options), wake_(std::move(wake)) {}
+
+  // To be called before the reader begins.
+  SystemError Open();
 
   // Watches the process with this pid, start and inode; kGone where there is no such process now.
   Result Add(int32_t pid, uint64_t start_ticks, uint64_t inode, SystemError* error);
@@ -29,41 +47,65 @@ class WatchedProcesses {
 
   WatchSet& set() { return set_; }
 
+  // The pidfds of guards, and of whom else the reader waits for.
+  PidfdSet& pidfds() { return pidfds_; }
+
   // From now on the stream tells the end of whoever lives. Check() has to follow.
   void Arm();
 
+  // Whether there is a stream that tells the ends of processes without a guard.
+  void HasStream(bool has_stream) { has_stream_ = has_stream; }
+
   // Looks at watches that the stream may not tell: made before it was armed, or of processes that
-  // were dying; and drops what was removed. `all_told`: the stream tells the ends of others, too.
-  void Check(ProcessWitness& witness, ThreadGroupAggregator& aggregator, bool all_told);
+  // were dying; and drops what was removed.
+  void Check(ProcessWitness& witness, ThreadGroupAggregator& aggregator);
+
+  // A pidfd of the set is ready. If it guards a process that is dead, the aggregator has it now.
+  // `not_ready_ns`: when it was not ready.
+  void OnReady(const PidfdSet::Ready& ready, uint64_t not_ready_ns,
+               ThreadGroupAggregator& aggregator);
+
+  // Removes the watch of the process that ended then; see WatchSet::Take().
+  std::optional<Watch> Take(const GroupIdentity& identity, uint64_t end_ns);
 
   struct Ended {
     int32_t count = 0;
-    bool is_complete = true;  // otherwise some could not be looked at, and have to be again
+    bool is_complete = true;  // otherwise some have to be looked at again
   };
 
   // Looks at all watches, because events were lost; `told_ns`: all exits before were seen.
   Ended CheckAll(ProcessWitness& witness, ThreadGroupAggregator& aggregator, uint64_t told_ns);
 
-  // Closes what waits for a check.
+  // Watches that the stream alone tells.
+  size_t unguarded() const { return unguarded_.load(std::memory_order_relaxed); }
+
+  // Closes everything.
   void Clear();
 
  private:
-  struct Doubt {
-    int32_t pid;
-    uint64_t start_ticks;
-    uint64_t inode;
+  struct Pinned {
+    GroupIdentity identity;
     UniqueFd pidfd;
     uint64_t alive_ns;
-    bool was_armed;
+    ThreadGroup::Cause cause;
   };
 
+  ThreadGroup::Cause CauseOfDead() const;
+  void Release(const Watch& watch);
+  std::optional<Pinned> TakeDead(int pidfd, int32_t pid);
+
+  const Options options_;
   const std::function<void()> wake_;
   WatchSet set_;
+  PidfdSet pidfds_;
   KernelClock owner_clock_;
+  std::atomic<size_t> unguarded_{0};
+  std::atomic<bool> has_stream_{true};
   std::mutex mutex_;
-  std::vector<Doubt> doubts_;     // guarded by mutex_
-  std::vector<int32_t> removed_;  // guarded by mutex_
-  bool armed_ = false;            // guarded by mutex_
+  std::unordered_map<int, Pinned> guards_;  // by pidfd; guarded by mutex_
+  std::vector<Pinned> doubts_;              // guarded by mutex_
+  std::vector<int32_t> removed_;            // guarded by mutex_
+  bool armed_ = false;                      // guarded by mutex_
 };
 
 }  // namespace exitwatch

@@ -41,8 +41,11 @@ ExitReaderObject::ExitReaderObject(const Napi::CallbackInfo& info) : ObjectWrap(
   native.stream.watched_only = options.Get("watchedOnly").ToBoolean();
   native.stream.classic_filter = options.Get("classicFilter").ToBoolean();
   native.stream.receive_buffer_bytes = options.Get("receiveBufferBytes").ToNumber().Int32Value();
+  native.use = static_cast<ExitReader::StreamUse>(options.Get("streamUse").ToNumber().Int32Value());
+  native.guarded = options.Get("guarded").ToBoolean();
   native.queue_limit = static_cast<size_t>(options.Get("queueLimit").ToNumber().Int64Value());
   native.canary_interval_ns = kNsPerMs * ToUint64(options.Get("canaryIntervalMs"));
+  native.status_timeout_ns = kNsPerMs * ToUint64(options.Get("statusTimeoutMs"));
   reader_ = std::make_unique<ExitReader>(native, *env.GetInstanceData<SharedByReaders>(),
                                          [this] { WakeJavaScript(); });
 }
@@ -118,7 +121,7 @@ Napi::Value ExitReaderObject::Watch(const Napi::CallbackInfo& info) {
   const WatchedProcesses::Result result = reader_->watched().Add(
       info[0].ToNumber().Int32Value(), ToUint64(info[1]), ToUint64(info[2]), &error);
   if (result == WatchedProcesses::Result::kFailed) return ThrowSystemError(env, error);
-  return Napi::Boolean::New(env, result == WatchedProcesses::Result::kArmed);
+  return Napi::Number::New(env, static_cast<int>(result));
 }
 
 Napi::Value ExitReaderObject::Unwatch(const Napi::CallbackInfo& info) {
@@ -133,7 +136,7 @@ Napi::Value ExitReaderObject::Unwatch(const Napi::CallbackInfo& info) {
 Napi::Value ExitReaderObject::Filter(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   if (!IsOurs(info)) return env.Undefined();
-  const FilterRefusal& refusal = reader_->filter_refusal();
+  const FilterRefusal refusal = reader_->filter_refusal();
   Napi::Object filter = Napi::Object::New(env);
   filter.Set("refusal", Napi::Number::New(env, static_cast<int>(refusal.reason)));
   filter.Set("errno", Napi::Number::New(env, refusal.number));
@@ -156,6 +159,7 @@ Napi::Value ExitReaderObject::Stats(const Napi::CallbackInfo& info) {
   set(stats, "queueDepth", static_cast<double>(counts.depth));
   set(stats, "lastEventMs", counts.last_event_ms);
   set(stats, "rejected", static_cast<double>(reader_->rejected()));
+  set(stats, "unguarded", static_cast<double>(reader_->watched().unguarded()));
   set(stats, "wakeups", static_cast<double>(reader_->wakeups()));
   if (const std::optional<uint64_t> age_ns = reader_->NsSinceProof()) {
     set(stats, "canaryAgeMs", static_cast<double>(*age_ns) / static_cast<double>(kNsPerMs));

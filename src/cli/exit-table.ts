@@ -1,4 +1,4 @@
-import type { ExitEvent, Gap } from '../exit-event.js';
+import type { ExitEvent, Gap, SourceChange } from '../exit-event.js';
 
 import { escapeText } from './escape.js';
 
@@ -53,6 +53,11 @@ export class ExitTable {
         `${GAP_REASONS[gap.reason]}${recovered}`,
       'magenta',
     );
+  }
+
+  source({ at, source, previous, downgrade }: SourceChange): string {
+    const why = downgrade === null ? '' : `: ${downgrade.detail}`;
+    return this.#paint(`${clock(at)}  SOURCE: ${source} instead of ${previous}${why}`, 'magenta');
   }
 
   #paint(line: string, name: Color): string {

@@ -21,8 +21,8 @@ Usage: exitwatch watch [OPTION]…
                  which it keeps 15 bytes, or the executable's file name. Of a process
                  that began after exitwatch and was reaped at once, no name is known
   --failed       only what did not exit with 0
-  --source S     the witness: auto (default) or connector
-  --json         one JSON object a line: ready, then exits and gaps
+  --source S     the witness: auto (default), connector, or pidfd (only with --pid)
+  --json         one JSON object a line: ready, then exits, gaps and changes of source
   --count N      ends after N processes
   --for TIME     ends after this time: 10s, 500ms, 2h
   --help         this text
@@ -143,7 +143,8 @@ function printReady(ready: Ready, { json, pids }: Settings): void {
     return;
   }
   const what = ready.scope === 'all' ? 'every process of this host' : `pid ${pids.join(', ')}`;
-  process.stderr.write(`watching ${what} (${ready.source}, ${ready.filter} filter)\n`);
+  const filter = ready.filter === null ? '' : `, ${ready.filter} filter`;
+  process.stderr.write(`watching ${what} (${ready.source}${filter})\n`);
   process.stdout.write(`${ExitTable.header()}\n`);
 }
 
@@ -159,6 +160,8 @@ async function print(monitor: ExitMonitor, settings: Settings, signal: AbortSign
     let line: string | undefined;
     if (event.event === 'gap') {
       line = settings.json ? toJsonLine(event) : table.gap(event);
+    } else if (event.event === 'source') {
+      line = settings.json ? toJsonLine(event) : table.source(event);
     } else {
       watched--;
       if (isWanted(event)) {

@@ -1,10 +1,10 @@
 import { EventEmitter } from 'node:events';
 
 import { ExitwatchError } from '../errors.js';
-import type { ExitEvent, Gap, MonitorEvent, Ready } from '../exit-event.js';
+import type { ExitEvent, Gap, MonitorEvent, Ready, SourceChange } from '../exit-event.js';
 import type { ProcessIdentity } from '../process-identity.js';
-import { ConnectorSource } from '../sources/connector-source.js';
 import type { ExitSource, SourceListener, SourceStats } from '../sources/exit-source.js';
+import { KernelSource } from '../sources/kernel-source.js';
 
 import { EventBacklog } from './event-backlog.js';
 import { PendingWatch, type ExitWatch } from './exit-watch.js';
@@ -16,6 +16,7 @@ export interface ExitMonitorEvents {
   ready: [Ready];
   exit: [ExitEvent];
   gap: [Gap];
+  source: [SourceChange];
   error: [Error];
   close: [];
 }
@@ -25,8 +26,8 @@ export interface MonitorStats extends SourceStats {
   /** Processes under watch now. */
   watches: number;
   /**
-   * Started, and neither closed nor failed; and with canaries, the kernel told something within two
-   * intervals.
+   * Started, and neither closed nor failed; and with the connector and canaries, the kernel told
+   * something within two intervals.
    */
   healthy: boolean;
 }
@@ -42,8 +43,10 @@ const NO_STATS: SourceStats = {
   queueDepth: 0,
   lastEventAt: null,
   canaryAgeMs: null,
+  source: null,
   filter: null,
   watchedSet: null,
+  unguarded: 0,
   wakeups: 0,
 };
 
@@ -126,34 +129,43 @@ export class ExitMonitor
    *   resolves with `how: 'unknown'`, `unknownReason: 'gone-before-watch'`.
    * @throws ExitwatchError `ERR_EXITWATCH_INVALID_PID`, `ERR_EXITWATCH_INVALID_IDENTITY`,
    *   `ERR_EXITWATCH_NO_SUCH_PROCESS` and `ERR_EXITWATCH_KERNEL_THREAD` for a pid,
+   *   `ERR_EXITWATCH_FOREIGN_PID_NAMESPACE` for an identity that was made in another one,
+   *   `ERR_EXITWATCH_DESCRIPTOR_LIMIT` without the connector,
    *   `ERR_EXITWATCH_CLOSED`, `ERR_EXITWATCH_NO_ADDON`, `ERR_EXITWATCH_SYSTEM` (out of descriptors)
    */
   watch(target: number | ProcessIdentity): ExitWatch {
     if (this.#state === 'closed') throw this.#closedError();
     const { identity, isThere } = findTarget(target);
-    const watch = new PendingWatch(identity, (closing) => {
-      this.#unwatch(closing);
-    });
     const others = this.#watches.get(identity.id);
     if (others !== undefined) {
+      const [first] = others;
+      const watch = this.#newWatch(identity, first?.guarded ?? false);
       others.add(watch);
       return watch;
     }
-    const armed = isThere && this.#openSource().watch(identity);
-    if (!armed && typeof target === 'number') throw noSuchProcess(target, 'none');
+    const armed = isThere ? this.#openSource().watch(identity) : 'gone';
+    if (armed === 'gone' && typeof target === 'number') throw noSuchProcess(target, 'none');
+    const watch = this.#newWatch(identity, armed === 'guarded');
     this.#watches.set(identity.id, new Set([watch]));
-    if (!armed) this.#tellLater(goneBeforeWatch(identity));
+    if (armed === 'gone') this.#tellLater(goneBeforeWatch(identity));
     return watch;
+  }
+
+  #newWatch(identity: ProcessIdentity, guarded: boolean): PendingWatch {
+    return new PendingWatch(identity, guarded, (watch) => {
+      this.#unwatch(watch);
+    });
   }
 
   stats(): MonitorStats {
     if (this.#source !== undefined) this.#lastStats = this.#source.stats();
-    const { canaryAgeMs } = this.#lastStats;
+    const { canaryAgeMs, source } = this.#lastStats;
     const oldestMs = 2 * (this.#options.canaryIntervalMs || Infinity);
+    const isHeard = source !== 'connector' || (canaryAgeMs !== null && canaryAgeMs <= oldestMs);
     return {
       ...this.#lastStats,
       watches: this.#watches.size,
-      healthy: this.#state === 'started' && canaryAgeMs !== null && canaryAgeMs <= oldestMs,
+      healthy: this.#state === 'started' && isHeard,
     };
   }
 
@@ -186,7 +198,7 @@ export class ExitMonitor
   }
 
   /**
-   * Yields exits and gaps from now on; starts the monitor if need be, and ends when it is closed.
+   * Yields exits, gaps and changes of source from now on; starts the monitor if need be, and ends when it is closed.
    * Leaving the loop leaves the monitor running. Where the loop is too slow, at most `queueLimit`
    * events wait for it, beside the ends of watched processes; then there is a gap, of the loop's
    * own: `stats()` does not count it.
@@ -209,7 +221,7 @@ export class ExitMonitor
   }
 
   #openSource(): ExitSource {
-    this.#source ??= new ConnectorSource(this.#options, this.#listener);
+    this.#source ??= new KernelSource(this.#options, this.#listener);
     return this.#source;
   }
 
@@ -227,6 +239,10 @@ export class ExitMonitor
     gap: (gap) => {
       this.#deliver('gap', gap);
       for (const backlog of this.#backlogs) backlog.push(gap);
+    },
+    source: (change) => {
+      this.#deliver('source', change);
+      for (const backlog of this.#backlogs) backlog.push(change);
     },
     failed: (error) => {
       this.#shutDown(error);
@@ -315,7 +331,7 @@ export class ExitMonitor
   }
 
   /** Like `emit()`, but a listener that throws takes nothing from the others. */
-  #deliver<Name extends 'ready' | 'exit' | 'gap'>(
+  #deliver<Name extends 'ready' | 'exit' | 'gap' | 'source'>(
     name: Name,
     ...payload: ExitMonitorEvents[Name]
   ): void {

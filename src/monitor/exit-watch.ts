@@ -5,6 +5,11 @@ import type { ProcessIdentity } from '../process-identity.js';
 export interface ExitWatch extends Disposable {
   readonly identity: ProcessIdentity;
   /**
+   * Whether a pidfd tells its end: then it is told, with its status, also where the connector loses
+   * events or fails. False with `source: 'connector'`, and where RLIMIT_NOFILE left no descriptor.
+   */
+  readonly guarded: boolean;
+  /**
    * Resolves when the process has ended, also where nobody knows how. Rejects with
    * `ERR_EXITWATCH_CLOSED` when the watch or its monitor is closed before, or with the error that
    * ended the monitor. It may be left alone: it never causes an unhandled rejection.
@@ -17,13 +22,19 @@ export interface ExitWatch extends Disposable {
 /** An {@link ExitWatch} as its monitor sees it. */
 export class PendingWatch implements ExitWatch {
   readonly identity: ProcessIdentity;
+  readonly guarded: boolean;
   readonly exited: Promise<ExitEvent>;
   readonly #onClose: (watch: PendingWatch) => void;
   #resolve!: (event: ExitEvent) => void;
   #reject!: (error: Error) => void;
 
-  constructor(identity: ProcessIdentity, onClose: (watch: PendingWatch) => void) {
+  constructor(
+    identity: ProcessIdentity,
+    guarded: boolean,
+    onClose: (watch: PendingWatch) => void,
+  ) {
     this.identity = identity;
+    this.guarded = guarded;
     this.#onClose = onClose;
     this.exited = new Promise((resolve, reject) => {
       this.#resolve = resolve;

@@ -1,11 +1,17 @@
 import { ExitwatchError } from '../errors.js';
+import type { SourceName } from '../exit-event.js';
 
 /** Options of an {@link ExitMonitor}. */
 export interface ExitMonitorOptions {
   /** `'watched'` (the default): only what `watch()` names; `'all'`: every process of the host. */
   scope?: 'watched' | 'all';
-  /** Which witness to use; `'auto'` (the default) takes the best there is. */
-  source?: 'auto' | 'connector';
+  /**
+   * Which witness to use. `'auto'` (the default) takes the best there is for the scope: the connector,
+   * with a pidfd for each watched process; pidfds alone where the connector does not work.
+   * `'connector'`: it alone. `'pidfd'`: a pidfd for each watched process, which works also without
+   * privileges and in containers; not with scope `'all'`.
+   */
+  source?: 'auto' | SourceName;
   /** Who sent the signal is not told yet: `'auto'` (the default) and `'off'` are the same. */
   trace?: 'auto' | 'off';
   /**
@@ -20,6 +26,11 @@ export interface ExitMonitorOptions {
    */
   queueLimit?: number;
   /**
+   * How long the end of a watched process may wait for its parent to reap it, where only that tells
+   * its status; then the event says `'not-reaped'`. In ms, 1,000.
+   */
+  statusTimeoutMs?: number;
+  /**
    * When the kernel has told nothing for so long, a thread of our own ends, and its exit has to come
    * back: otherwise the stream has gone silent, which is a gap. 10,000; at least 100; 0 turns it off.
    */
@@ -30,8 +41,10 @@ export interface ExitMonitorOptions {
 
 export interface CheckedOptions {
   scope: 'watched' | 'all';
+  source: 'auto' | SourceName;
   receiveBufferBytes: number;
   queueLimit: number;
+  statusTimeoutMs: number;
   canaryIntervalMs: number;
   signal: AbortSignal | undefined;
 }
@@ -43,22 +56,22 @@ export interface WaitForExitOptions {
   /** Ends the waiting, not the process. */
   signal?: AbortSignal;
   /** As for an {@link ExitMonitor}. */
-  source?: 'auto' | 'connector';
+  source?: 'auto' | SourceName;
 }
 
 export interface CheckedWaitOptions {
   timeoutMs: number | undefined;
   signal: AbortSignal | undefined;
-  source: 'auto' | 'connector';
+  source: 'auto' | SourceName;
 }
 
 /** setTimeout() takes no more. */
 const LONGEST_MS = 2 ** 31 - 1;
 
-const SOURCES = ['auto', 'connector'] as const;
+const SOURCES = ['auto', 'connector', 'pidfd'] as const;
 
 const NOT_YET: Record<string, readonly string[]> = {
-  source: ['pidfd', 'poll'],
+  source: ['poll'],
   trace: ['on'],
 };
 
@@ -70,17 +83,22 @@ export function checkOptions(options: unknown): CheckedOptions {
     trace = 'auto',
     receiveBufferBytes = 8 * 1024 * 1024,
     queueLimit = 1_048_576,
+    statusTimeoutMs = 1000,
     canaryIntervalMs = 10_000,
     signal,
     ...unknown
   } = entries(options);
   noOther(unknown);
-  oneOf('source', source, SOURCES);
   oneOf('trace', trace, ['auto', 'off']);
+  if (scope === 'all' && source === 'pidfd') {
+    throw invalid("pidfds tell only of watched processes: scope 'all' takes another source");
+  }
   return {
     scope: oneOf('scope', scope, ['watched', 'all']),
+    source: oneOf('source', source, SOURCES),
     receiveBufferBytes: integer('receiveBufferBytes', receiveBufferBytes, 4096, 1024 * 1024 * 1024),
     queueLimit: integer('queueLimit', queueLimit, 1, 64 * 1024 * 1024),
+    statusTimeoutMs: integer('statusTimeoutMs', statusTimeoutMs, 0, LONGEST_MS),
     canaryIntervalMs:
       canaryIntervalMs === 0 ? 0 : integer('canaryIntervalMs', canaryIntervalMs, 100, 86_400_000),
     signal: abortSignal(signal),

@@ -1,9 +1,9 @@
-import { statSync } from 'node:fs';
 import { arch, release } from 'node:os';
 
 import { loadAddon, translateFailure } from '../addon.js';
 import { ExitwatchError, type ExitwatchErrorCode } from '../errors.js';
-import type { Filter, FilterDowngrade, Ready } from '../exit-event.js';
+import type { Downgrade, Filter, Ready } from '../exit-event.js';
+import { HOST_NAMESPACE, namespaceInode } from '../namespaces.js';
 
 import { ExitMonitor } from './exit-monitor.js';
 
@@ -22,7 +22,7 @@ export type ConnectorReport = {
   /** `null` where the connector cannot be used. */
   filter: Filter | null;
   /** Why the filter is not the group-aware one. */
-  downgrade: FilterDowngrade | null;
+  downgrade: Downgrade | null;
   /** Who tells watched processes from others: the kernel, or the reader. */
   watchedSet: 'kernel' | 'user-space' | null;
 };
@@ -50,10 +50,6 @@ export type ProbeReport = {
   degraded: boolean;
 };
 
-/** Inodes of the first namespaces: PROC_PID_INIT_INO, PROC_USER_INIT_INO of the kernel's proc_ns.h. */
-const HOST_PID_NAMESPACE = 0xeffffffc;
-const HOST_USER_NAMESPACE = 0xeffffffd;
-
 /**
  * Tries every witness, and tells which work, in which form, why not in a better one, and what to do
  * about it. Never rejects for what it finds.
@@ -67,8 +63,8 @@ export async function probe(): Promise<ProbeReport> {
     arch: arch(),
     node: process.version,
     hostNamespaces: {
-      pid: isNamespace('pid', HOST_PID_NAMESPACE),
-      user: isNamespace('user', HOST_USER_NAMESPACE),
+      pid: isHosts('pid'),
+      user: isHosts('user'),
       network: isHostNetwork(connector.obstacle),
     },
     connector,
@@ -105,12 +101,9 @@ function obstacleOf(error: unknown): Obstacle {
   return { code: error.code, detail: error.detail, remedy: error.remedy ?? null };
 }
 
-function isNamespace(name: string, inode: number): boolean | null {
-  try {
-    return statSync(`/proc/self/ns/${name}`).ino === inode;
-  } catch {
-    return null;
-  }
+function isHosts(name: 'pid' | 'user'): boolean | null {
+  const inode = namespaceInode(name);
+  return inode === null ? null : inode === HOST_NAMESPACE[name];
 }
 
 /** The network namespace has no inode that is known; but the connector exists in the host's only. */

@@ -1,5 +1,5 @@
 import { ExitwatchError } from '../errors.js';
-import type { ExitEvent } from '../exit-event.js';
+import type { ExitEvent, SourceName } from '../exit-event.js';
 import type { ProcessIdentity } from '../process-identity.js';
 
 import { ExitMonitor } from './exit-monitor.js';
@@ -7,7 +7,7 @@ import { checkWaitOptions, type WaitForExitOptions } from './options.js';
 
 /** One monitor for all that wait; made for the first, and closed after the last. */
 interface Shared {
-  readonly source: 'auto' | 'connector';
+  readonly source: 'auto' | SourceName;
   readonly monitor: ExitMonitor;
   isStarted: boolean;
   waiting: number;
@@ -42,7 +42,7 @@ export async function waitForExit(
   }
 }
 
-function enter(source: 'auto' | 'connector'): Shared {
+function enter(source: 'auto' | SourceName): Shared {
   let entry = shared.get(source);
   if (entry === undefined) {
     entry = { source, monitor: new ExitMonitor({ source }), isStarted: false, waiting: 0 };

@@ -6,6 +6,7 @@ import {
   checkIdentity,
   isSameProcess,
   lookUp,
+  pidNamespace,
   startTime,
   type ProcessIdentity,
 } from '../process-identity.js';
@@ -15,7 +16,7 @@ export function findTarget(target: number | ProcessIdentity): {
   identity: ProcessIdentity;
   isThere: boolean;
 } {
-  if (typeof target === 'object') checkIdentity(target);
+  if (typeof target === 'object') checkNamespace(target);
   const pid = typeof target === 'object' ? target.pid : target;
   const found = lookUp(pid);
   if (typeof target === 'object' && !(typeof found === 'object' && isSameProcess(found, target))) {
@@ -27,6 +28,15 @@ export function findTarget(target: number | ProcessIdentity): {
     throw new ExitwatchError('ERR_EXITWATCH_INVALID_PID', 'a process cannot learn of its own end');
   }
   return { identity: found, isThere: true };
+}
+
+function checkNamespace(target: ProcessIdentity): void {
+  checkIdentity(target);
+  if (target.bootId !== bootId() || target.pidNamespace === pidNamespace()) return;
+  throw new ExitwatchError(
+    'ERR_EXITWATCH_FOREIGN_PID_NAMESPACE',
+    `pid ${target.pid} is of another pid namespace: there it is another number than here`,
+  );
 }
 
 /** Why a pid cannot be watched. */
@@ -53,7 +63,7 @@ export function goneBeforeWatch(identity: ProcessIdentity): ExitEvent {
     // Some time since it started, which may have been before this boot.
     uncertaintyMs:
       startedAt === null ? Number.MAX_SAFE_INTEGER : exitedAt.getTime() - startedAt.getTime(),
-    source: 'connector',
+    source: 'pidfd',
     lossless: true,
     how: 'unknown',
     exitCode: null,

@@ -1,5 +1,5 @@
 import type { ExitwatchError } from '../errors.js';
-import type { ExitEvent, Filter, Gap, Ready } from '../exit-event.js';
+import type { ExitEvent, Filter, Gap, Ready, SourceChange, SourceName } from '../exit-event.js';
 import type { ProcessIdentity } from '../process-identity.js';
 
 /** What a source tells. Everything of one batch comes in one go, ended by `batchEnd`. */
@@ -8,6 +8,7 @@ export interface SourceListener {
   /** `isTold`: only for who watches the process; everybody is told by another event. */
   exit(event: ExitEvent, isTold: boolean): void;
   gap(gap: Gap): void;
+  source(change: SourceChange): void;
   /** The source has ended; nothing else comes. */
   failed(error: ExitwatchError): void;
   batchEnd(): void;
@@ -29,22 +30,35 @@ export interface SourceStats {
   /** How long ago the kernel last told something, or a canary came back; `null` before the start. */
   canaryAgeMs: number | null;
   /** `null` before the start. */
+  source: SourceName | null;
+  /** `null` before the start, and where the connector is not in use. */
   filter: Filter | null;
   /**
    * Who tells watched processes from others: the filter in the kernel, so that others cost nothing,
-   * or the reader. `null` before the start, and where all are told.
+   * or the reader. `null` before the start, where all are told, and without the connector.
    */
   watchedSet: 'kernel' | 'user-space' | null;
+  /**
+   * Watched processes without a pidfd of their own: the connector alone tells their ends. All, with
+   * `source: 'connector'`.
+   */
+  unguarded: number;
   /** How often the reader was woken. */
   wakeups: number;
 }
+
+/**
+ * How a watch was armed: with a pidfd of its own, without one, or not at all, because there is no such
+ * process now.
+ */
+export type Armed = 'guarded' | 'unguarded' | 'gone';
 
 /** One witness of exits: a way in which the kernel tells that processes end. */
 export interface ExitSource {
   /** Begins; `ready` or `failed` follows. Throws where it cannot even begin. */
   start(): void;
-  /** Also before `start()`. False where there is no such process now. */
-  watch(identity: ProcessIdentity): boolean;
+  /** Also before `start()`. */
+  watch(identity: ProcessIdentity): Armed;
   unwatch(identity: ProcessIdentity): void;
   stats(): SourceStats;
   ref(): void;

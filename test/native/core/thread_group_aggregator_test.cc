@@ -37,7 +37,7 @@ class Scene {
  public:
   Scene()
       : aggregator(
-            witness,
+            witness, 1'000'000'000,
             [this](const ThreadGroup& group) {
               const std::optional<bool> core = group.CoreDumped();
               ends.push_back({group.pid, group.Status().value_or(-1), core ? (*core ? 1 : 0) : -1,
@@ -56,10 +56,12 @@ class Scene {
     aggregator.OnExit(event);
   }
 
-  void Exec(int32_t pid) {
+  void Exec(int32_t pid) { Exec(pid, witness.now_ns); }
+
+  void Exec(int32_t pid, uint64_t timestamp_ns) {
     ProcEvent event;
     event.what = kProcEventExec;
-    event.timestamp_ns = witness.now_ns;
+    event.timestamp_ns = timestamp_ns;
     event.pid = pid;
     event.tgid = pid;
     aggregator.OnExec(event);
@@ -237,8 +239,9 @@ void AnExecByAnotherThreadIsNoDeath() {
 void AnExecThatIsReadLateIsNoDeathEither() {
   Scene scene;  // the program is over and reaped by the time that the first exit is read
   scene.Exit(10, 10, 0);
+  const uint64_t exec_ns = scene.witness.now_ns;
   scene.Pass(5 * kMs);
-  scene.Exec(10);
+  scene.Exec(10, exec_ns);
   scene.witness.now_ns += 500 * kMs;
   scene.Exit(10, 10, 0x400);
   scene.Pass(100 * kMs);

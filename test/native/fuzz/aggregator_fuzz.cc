@@ -64,7 +64,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   size_t events = 0;
   size_t ends = 0;
   {
-    ThreadGroupAggregator aggregator(witness, [&](const ThreadGroup& group) {
+    ThreadGroupAggregator aggregator(witness, 1'000'000'000, [&](const ThreadGroup& group) {
       ends++;
       if (group.pid < 1 || group.pid > 3) __builtin_trap();
       const std::optional<int32_t> status = group.Status();

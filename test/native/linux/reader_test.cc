@@ -59,6 +59,9 @@ class Told {
     options.stream.receive_buffer_bytes = 4 * 1024 * 1024;
     options.queue_limit = 100'000;
     options.canary_interval_ns = 100 * kMillisecond;
+    options.status_timeout_ns = 1000 * kMillisecond;
+    options.use = ExitReader::StreamUse::kPreferred;
+    options.guarded = true;
     return options;
   }
 

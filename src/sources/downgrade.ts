@@ -1,9 +1,10 @@
 import { getSystemErrorName } from 'node:util';
 
 import type { NativeFilter } from '../addon.js';
-import type { FilterDowngrade } from '../exit-event.js';
+import type { ExitwatchError } from '../errors.js';
+import type { Downgrade } from '../exit-event.js';
 
-type Explanation = readonly [code: FilterDowngrade['code'], detail: string, remedy: string | null];
+type Explanation = readonly [code: Downgrade['code'], detail: string, remedy: string | null];
 
 const CAPABILITIES =
   'give it CAP_BPF and CAP_PERFMON: AmbientCapabilities= in a systemd unit, --cap-add for a ' +
@@ -37,11 +38,16 @@ const EXPLANATIONS: readonly (Explanation | undefined)[] = [
 ];
 
 /** Why the group-aware filter is not in use; `null` where it is. */
-export function filterDowngrade({ refusal, errno, detail }: NativeFilter): FilterDowngrade | null {
+export function filterDowngrade({ refusal, errno, detail }: NativeFilter): Downgrade | null {
   if (refusal === 0) return null;
   const explanation = EXPLANATIONS[refusal] ?? (['system', 'a system call failed', null] as const);
   const [code, sentence, remedy] = explanation;
   const error = errno === 0 ? '' : getSystemErrorName(-errno);
   const particulars = [detail, error].filter((part) => part !== '').join(': ');
   return { code, detail: particulars === '' ? sentence : `${sentence} (${particulars})`, remedy };
+}
+
+/** Why the connector is not in use. */
+export function failureDowngrade({ code, detail, remedy }: ExitwatchError): Downgrade {
+  return { code, detail, remedy: remedy ?? null };
 }

@@ -1,6 +1,6 @@
 import { failureError } from '../addon.js';
 import type { ExitEvent, Gap, Outcome } from '../exit-event.js';
-import { bootId, bootPrefix, inodeOf } from '../process-identity.js';
+import { bootId, bootPrefix, inodeOf, pidNamespace } from '../process-identity.js';
 import { decodeWaitStatus } from '../wait-status.js';
 import type { ExitwatchError } from '../errors.js';
 
@@ -34,7 +34,7 @@ enum Word {
 const NAME_OFFSET = 88;
 const NAME_BYTES = 16;
 
-export const Kind = { exit: 1, gap: 2, ready: 3, failed: 4 } as const;
+export const Kind = { exit: 1, gap: 2, ready: 3, failed: 4, source: 5 } as const;
 
 enum Flag {
   statusKnown = 1 << 0,
@@ -49,16 +49,18 @@ enum Flag {
   queueLimit = 1 << 10,
   told = 1 << 11,
   silenced = 1 << 12,
+  noStream = 1 << 13,
+  notPermitted = 1 << 14,
 }
 
 /** A batch of records, as the addon fills it. */
-export class ConnectorRecords {
+export class KernelRecords {
   readonly buffer: ArrayBuffer;
   readonly #doubles: Float64Array;
   readonly #words: Int32Array;
   readonly #bytes: Buffer;
   /** Read before anything depends on it: a batch must not fail for want of a descriptor. */
-  readonly #ids = new IdWriter(bootPrefix(bootId()));
+  readonly #ids = new IdWriter(bootPrefix(bootId(), pidNamespace()));
   /**
    * Then nobody knows the process by its start; and two that had the same pid may have begun within
    * one clock tick.
@@ -105,7 +107,8 @@ export class ConnectorRecords {
       exitedNs: isKernelTime ? timeNs : null,
       // Stamped by the kernel, what is below a millisecond is the way to us, not a doubt.
       uncertaintyMs: isKernelTime ? Math.floor(uncertaintyMs) : Math.ceil(uncertaintyMs),
-      source: 'connector',
+      // The kernel's own stamp comes by the connector; what has none, a pidfd told.
+      source: isKernelTime ? 'connector' : 'pidfd',
       lossless: (flags & Flag.lossless) !== 0,
       how,
       exitCode,
@@ -143,16 +146,25 @@ export class ConnectorRecords {
     };
   }
 
-  receiveBufferBytes(index: number): number {
-    return this.#double(index, Double.count);
+  /** When it was written. */
+  date(index: number): Date {
+    return this.#date(index, this.#double(index, Double.timeNs));
   }
 
-  failure(index: number): ExitwatchError {
-    return failureError(
-      this.#word(index, Word.uid),
-      this.#word(index, Word.status),
-      this.#text(index),
-    );
+  receiveBufferBytes(index: number): number | null {
+    return this.hasNoStream(index) ? null : this.#double(index, Double.count);
+  }
+
+  /** Whether pidfds alone tell. */
+  hasNoStream(index: number): boolean {
+    return (this.#word(index, Word.flags) & Flag.noStream) !== 0;
+  }
+
+  /** `null`: nothing failed. */
+  failure(index: number): ExitwatchError | null {
+    const failure = this.#word(index, Word.uid);
+    if (failure === 0) return null;
+    return failureError(failure, this.#word(index, Word.status), this.#text(index));
   }
 
   #outcome(index: number, flags: number): Outcome {
@@ -162,7 +174,9 @@ export class ConnectorRecords {
           ? 'lost'
           : (flags & Flag.notReaped) !== 0
             ? 'not-reaped'
-            : 'gone-before-watch';
+            : (flags & Flag.notPermitted) !== 0
+              ? 'not-permitted'
+              : 'gone-before-watch';
       return { how: 'unknown', exitCode: null, signal: null, coreDumped: null, unknownReason };
     }
     const status = this.#word(index, Word.status);

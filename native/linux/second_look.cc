@@ -1,0 +1,39 @@
+#include "linux/second_look.h"
+
+#include <utility>
+
+#include "linux/proc_files.h"
+
+namespace exitwatch {
+
+SecondLook LookAgain(const GroupIdentity& identity, uint64_t alive_ns, ProcessWitness& witness,
+                     ThreadGroupAggregator& aggregator) {
+  using Life = ProcessWitness::Life;
+  SecondLook result = SecondLook::kAlive;
+  ProcessWitness::Handle handle = ProcessWitness::kNoHandle;
+  const Life life = witness.Open(identity.pid, &handle);
+  ProcStat stat;
+  const bool has_stat = handle != ProcessWitness::kNoHandle &&
+                        witness.ReadStat(identity.pid, &stat) &&
+                        witness.Look(handle) != Life::kGone;
+  const uint64_t inode = handle == ProcessWitness::kNoHandle ? 0 : witness.Inode(handle);
+  // Only what was seen counts: gone, or another process by its inode or its start.
+  const bool is_other =
+      !IsSameGroup({identity.pid, has_stat ? stat.start_ticks : 0, inode, 0, 0}, identity);
+  if (life == Life::kGone || is_other) {
+    result = SecondLook::kEnded;
+    aggregator.Presume(identity, alive_ns);
+  } else if (life == Life::kDead || (!has_stat && inode != 0) ||
+             (has_stat && (stat.IsZombie() || HasDeadThread(identity.pid, stat)))) {
+    // Dead, or without its first thread, or hidden: its handle tells the rest.
+    if (life == Life::kDead) result = SecondLook::kEnded;
+    aggregator.Adopt(identity, std::exchange(handle, ProcessWitness::kNoHandle), alive_ns,
+                     ThreadGroup::Cause::kLost);
+  } else if (!has_stat) {
+    result = SecondLook::kUnknown;
+  }
+  witness.Close(handle);
+  return result;
+}
+
+}  // namespace exitwatch

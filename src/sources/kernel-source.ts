@@ -1,0 +1,181 @@
+import { StreamUse, loadAddon, translateFailure, type ExitReader } from '../addon.js';
+import type { Downgrade, Filter, SourceName } from '../exit-event.js';
+import { ExitwatchError } from '../errors.js';
+import type { ProcessIdentity } from '../process-identity.js';
+
+import { failureDowngrade, filterDowngrade } from './downgrade.js';
+import type { Armed, ExitSource, SourceListener, SourceStats } from './exit-source.js';
+import { Kind, KernelRecords, RECORD_BYTES } from './kernel-records.js';
+
+/** Records that cross at once. */
+const BATCH = 512;
+
+/** The order of the addon's answers to `watch()`. */
+const ARMED = ['guarded', 'unguarded', 'gone'] as const;
+
+/** The proc connector and pidfds, read by a thread of the addon. */
+export class KernelSource implements ExitSource {
+  readonly #scope: 'watched' | 'all';
+  readonly #listener: SourceListener;
+  readonly #records = new KernelRecords(BATCH);
+  readonly #reader: ExitReader;
+  readonly #guarded: boolean;
+  #source: SourceName | null = null;
+  #filter: Filter | null = null;
+
+  constructor(
+    options: {
+      scope: 'watched' | 'all';
+      source: 'auto' | SourceName;
+      receiveBufferBytes: number;
+      queueLimit: number;
+      statusTimeoutMs: number;
+      canaryIntervalMs: number;
+    },
+    listener: SourceListener,
+  ) {
+    this.#scope = options.scope;
+    this.#listener = listener;
+    this.#guarded = options.source !== 'connector';
+    const addon = loadAddon();
+    if (addon.recordBytes !== RECORD_BYTES) {
+      throw new Error(`the addon is of another version: ${addon.recordBytes} bytes a record`);
+    }
+    this.#reader = new addon.ExitReader({
+      watchedOnly: options.scope === 'watched',
+      classicFilter: asksForClassicFilter(),
+      streamUse: streamUse(options),
+      guarded: this.#guarded,
+      receiveBufferBytes: options.receiveBufferBytes,
+      queueLimit: options.queueLimit,
+      canaryIntervalMs: options.canaryIntervalMs,
+      statusTimeoutMs: options.statusTimeoutMs,
+    });
+  }
+
+  start(): void {
+    this.#call(() => {
+      this.#reader.start(this.#records.buffer, (count) => {
+        this.#onBatch(count);
+      });
+    });
+  }
+
+  watch({ pid, startTicks, inode }: ProcessIdentity): Armed {
+    const armed = this.#call(() => this.#reader.watch(pid, startTicks, inode ?? 0));
+    const answer = ARMED[armed] ?? 'gone';
+    return answer === 'guarded' && !this.#guarded ? 'unguarded' : answer;
+  }
+
+  unwatch({ pid, startTicks, inode }: ProcessIdentity): void {
+    this.#reader.unwatch(pid, startTicks, inode ?? 0);
+  }
+
+  stats(): SourceStats {
+    const { lastEventMs, canaryAgeMs = null, ...counts } = this.#reader.stats();
+    return {
+      ...counts,
+      lastEventAt: lastEventMs === 0 ? null : new Date(lastEventMs),
+      canaryAgeMs,
+      source: this.#source,
+      filter: this.#filter,
+      watchedSet: this.#watchedSet(),
+    };
+  }
+
+  ref(): void {
+    this.#reader.ref();
+  }
+
+  unref(): void {
+    this.#reader.unref();
+  }
+
+  close(): void {
+    this.#reader.close();
+  }
+
+  #call<Result>(use: () => Result): Result {
+    try {
+      return use();
+    } catch (error) {
+      throw translateFailure(error);
+    }
+  }
+
+  /** What tells the ends from now on. */
+  #change(index: number): { source: SourceName; filter: Filter | null; downgrade: Downgrade | null } {
+    let downgrade;
+    if (this.#records.hasNoStream(index)) {
+      this.#source = 'pidfd';
+      this.#filter = null;
+      const error = this.#records.failure(index);
+      downgrade = error === null ? null : failureDowngrade(error);
+    } else {
+      this.#source = 'connector';
+      downgrade = filterDowngrade(this.#reader.filter());
+      this.#filter = downgrade === null ? 'group-aware' : 'classic';
+    }
+    return { source: this.#source, filter: this.#filter, downgrade };
+  }
+
+  #onReady(index: number): void {
+    const receiveBufferBytes = this.#records.receiveBufferBytes(index);
+    const change = this.#change(index);
+    this.#listener.ready({ event: 'ready', scope: this.#scope, ...change, receiveBufferBytes });
+  }
+
+  #onSource(index: number): void {
+    const previous = this.#source ?? 'connector';
+    const at = this.#records.date(index);
+    this.#listener.source({ event: 'source', at, previous, ...this.#change(index) });
+  }
+
+  #onFailed(index: number): void {
+    const error = this.#records.failure(index);
+    if (error !== null) this.#listener.failed(error);
+  }
+
+  #watchedSet(): SourceStats['watchedSet'] {
+    if (this.#scope === 'all' || this.#filter === null) return null;
+    return this.#filter === 'group-aware' ? 'kernel' : 'user-space';
+  }
+
+  #onBatch(count: number): void {
+    for (let index = 0; index < count; index++) {
+      switch (this.#records.kind(index)) {
+        case Kind.exit:
+          this.#listener.exit(this.#records.exit(index), this.#records.isTold(index));
+          break;
+        case Kind.gap:
+          this.#listener.gap(this.#records.gap(index));
+          break;
+        case Kind.ready:
+          this.#onReady(index);
+          break;
+        case Kind.failed:
+          this.#onFailed(index);
+          break;
+        case Kind.source:
+          this.#onSource(index);
+          break;
+      }
+    }
+    this.#listener.batchEnd();
+  }
+}
+
+function streamUse({ scope, source }: { scope: string; source: string }): StreamUse {
+  if (source === 'pidfd') return StreamUse.none;
+  return source === 'auto' && scope === 'watched' ? StreamUse.preferred : StreamUse.required;
+}
+
+function asksForClassicFilter(): boolean {
+  const value = process.env['EXITWATCH_FILTER'];
+  if (value === undefined || value === '') return false;
+  if (value === 'classic') return true;
+  throw new ExitwatchError(
+    'ERR_EXITWATCH_INVALID_OPTION',
+    `EXITWATCH_FILTER is "classic", or not set, but not ${JSON.stringify(value)}`,
+  );
+}

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 
-import type { ExitEvent, Gap } from '../src';
+import type { ExitEvent, Gap, SourceChange } from '../src';
 
 import { describeForEachFilter, environmentFor } from './support/filters';
 import { itAsRoot } from './support/privilege';
@@ -11,19 +11,21 @@ import { LineProcess, program, PROGRAMS, REPOSITORY, run } from './support/progr
 
 const INTERVAL_MS = 1000;
 
-/** Watches the processes given as arguments. */
+/** Watches the processes given as arguments, by $SOURCE. */
 const READER = `
   const { ExitMonitor } = require(${JSON.stringify(REPOSITORY)});
-  const monitor = new ExitMonitor({ source: 'connector', canaryIntervalMs: ${INTERVAL_MS} });
+  const { SOURCE: source = 'connector' } = process.env;
+  const monitor = new ExitMonitor({ source, canaryIntervalMs: ${INTERVAL_MS} });
   const print = (event) => console.log(JSON.stringify(event));
-  monitor.on('exit', print).on('gap', print);
+  monitor.on('exit', print).on('gap', print).on('source', print);
   monitor.on('error', ({ code }) => print({ event: 'error', code }));
   monitor.on('close', () => print({ event: 'close', healthy: monitor.stats().healthy }));
   for (const pid of process.argv.slice(1)) monitor.watch(Number(pid));
   monitor.start().then(print);
 `;
 
-type Told = ExitEvent | Gap | { event: 'ready' | 'close' } | { event: 'error'; code: string };
+type Told =
+  ExitEvent | Gap | SourceChange | { event: 'ready' | 'close' } | { event: 'error'; code: string };
 
 async function next(reader: LineProcess): Promise<Told> {
   return JSON.parse((await reader.line()) ?? 'null') as Told;
@@ -107,6 +109,113 @@ describeForEachFilter((filter) => {
     } finally {
       rmSync(folder, { recursive: true });
     }
+  });
+});
+
+/** Children of another process, the i-th of which exits with i mod 128. */
+async function hold(count: number): Promise<{ process: LineProcess; pids: string[] }> {
+  const process = new LineProcess(program('hold'), [String(count)]);
+  const pids: string[] = [];
+  while (pids.length < count) pids.push((await process.line()) ?? '');
+  return { process, pids };
+}
+
+async function endAll({ process }: { process: LineProcess }): Promise<void> {
+  process.child.stdin.write('end\n');
+  expect(await process.line()).toBe('reaped');
+}
+
+describeForEachFilter((filter) => {
+  itAsRoot('of watches that pidfds guard, a stream that stays silent takes nothing', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'exitwatch-deaf-'));
+    const deafWhile = join(folder, 'deaf');
+    const [during, after, again] = [await hold(1000), await hold(100), await hold(10)];
+    const env = {
+      ...environmentFor(filter),
+      SOURCE: 'auto',
+      LD_PRELOAD: join(PROGRAMS, 'deafen.so'),
+      DEAF_WHILE: deafWhile,
+    };
+    const pids = [during, after, again].flatMap((held) => held.pids);
+    const reader = new LineProcess(process.execPath, ['-e', READER, ...pids], { env });
+    const exits = new Map<string, ExitEvent>();
+    const others: Told[] = [];
+    const untilToldOf = async (wanted: readonly string[]) => {
+      while (!wanted.every((pid) => exits.has(pid))) {
+        const event = await next(reader);
+        if (event.event === 'exit') exits.set(String(event.pid), event);
+        else others.push(event);
+      }
+      const wrong = wanted.filter((pid, i) => exits.get(pid)?.exitCode !== i % 128);
+      expect(wrong).toEqual([]);
+    };
+    try {
+      expect(await next(reader)).toMatchObject({ event: 'ready', source: 'connector', filter });
+      writeFileSync(deafWhile, '');
+      await run(program('silence'), [String(reader.pid)]);
+      await endAll(during);
+      await untilToldOf(during.pids);
+      while (others.length < 2) others.push(await next(reader));
+      expect(others).toMatchObject([
+        { event: 'gap', reason: 'silenced', lost: null },
+        {
+          ...{ event: 'source', source: 'pidfd', previous: 'connector', filter: null },
+          downgrade: { code: 'ERR_EXITWATCH_SILENT' },
+        },
+      ]);
+      await endAll(after);
+      await untilToldOf(after.pids);
+      expect(after.pids.map((pid) => exits.get(pid)?.source)).toEqual(
+        after.pids.map(() => 'pidfd'),
+      );
+
+      // When it can be heard again, it is.
+      rmSync(deafWhile);
+      expect(await next(reader)).toMatchObject({
+        ...{ event: 'source', source: 'connector', previous: 'pidfd', filter },
+      });
+      await endAll(again);
+      await untilToldOf(again.pids);
+      expect(again.pids.map((pid) => exits.get(pid)?.source)).toContain('connector');
+      expect(exits.size).toBe(pids.length);
+      reader.child.kill();
+      await reader.ended;
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
+
+  itAsRoot('nor does a socket that breaks', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'exitwatch-broken-'));
+    const held = await hold(1000);
+    const last = new LineProcess('sleep', ['1000']);
+    const env = {
+      ...environmentFor(filter),
+      SOURCE: 'auto',
+      LD_PRELOAD: join(PROGRAMS, 'break.so'),
+      BREAK_WHEN: join(folder, 'break'),
+    };
+    const args = ['-e', READER, ...held.pids, String(last.pid)];
+    const reader = new LineProcess(process.execPath, args, { env });
+    expect(await next(reader)).toMatchObject({ event: 'ready', source: 'connector', filter });
+    writeFileSync(env.BREAK_WHEN, '');
+    await setTimeout(100);
+    await endAll(held);
+    const codes = new Map<string, number | null>();
+    const gaps: Told[] = [];
+    while (codes.size < held.pids.length || gaps.length < 1) {
+      const event = await next(reader);
+      if (event.event === 'exit') codes.set(String(event.pid), event.exitCode);
+      else gaps.push(event);
+    }
+    expect(held.pids.filter((pid, i) => codes.get(pid) !== i % 128)).toEqual([]);
+    expect(gaps).toMatchObject([{ event: 'gap', reason: 'silenced' }]);
+    // It was opened anew.
+    last.child.kill('SIGKILL');
+    expect(await next(reader)).toMatchObject({ pid: last.pid, signal: 'SIGKILL' });
+    reader.child.kill();
+    await reader.ended;
+    rmSync(folder, { recursive: true });
   });
 });
 

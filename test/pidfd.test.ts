@@ -1,0 +1,304 @@
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { copyFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
+
+import { ExitMonitor, identify, waitForExit, type ExitEvent, type ExitWatch } from '../src';
+
+import { callWith } from './support/command';
+import { DyingProcesses, type DeathName } from './support/deaths';
+import { itAsRoot } from './support/privilege';
+import { LineProcess, program, REPOSITORY, run } from './support/programs';
+
+const NOBODY = ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups', '--inh-caps=-all'];
+const POWERLESS = [...NOBODY, '--bounding-set=-all', '--no-new-privs'];
+
+/** What a death is told as; of a core, a pidfd tells only where there is one. */
+const TOLD: [DeathName, object][] = [
+  ['exit-7', { how: 'exited', exitCode: 7, coreDumped: false }],
+  ['sigterm', { how: 'killed', signal: 'SIGTERM', coreDumped: false }],
+  ['sigkill', { how: 'killed', signal: 'SIGKILL', coreDumped: false }],
+  ['fault', { how: 'killed', signal: 'SIGSEGV' }],
+  ['fault-core', { how: 'dumped', signal: 'SIGSEGV', coreDumped: true }],
+];
+
+describe.each(['auto', 'pidfd'])('by --source %s', (source) => {
+  itAsRoot('a user without capabilities is told the end of root’s processes', async () => {
+    for (const [name, told] of TOLD) {
+      const dying = await DyingProcesses.spawn([name], 'now');
+      const [pid = 0] = dying.pids;
+      const waiting = callWith(POWERLESS, 'wait', String(pid), '--source', source, '--json');
+      await isWatched(pid);
+      await dying.die();
+      const { lines } = await waiting;
+      expect(JSON.parse(lines[0] ?? 'null')).toMatchObject({ pid, ...told });
+    }
+  });
+});
+
+/** Resolves when some process holds a pidfd of it. */
+async function isWatched(pid: number): Promise<void> {
+  for (;;) {
+    for (const other of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
+      if (Number(other) !== process.pid && holdsPidfdOf(other, pid)) return;
+    }
+    await setTimeout(5);
+  }
+}
+
+function holdsPidfdOf(holder: string, pid: number): boolean {
+  try {
+    return readdirSync(`/proc/${holder}/fdinfo`).some((fd) =>
+      readFileSync(`/proc/${holder}/fdinfo/${fd}`, 'latin1').includes(`\nPid:\t${pid}\n`),
+    );
+  } catch {
+    return false; // it has ended meanwhile
+  }
+}
+
+/** Watches children of a child, which end in each way, and prints what it is told. */
+const IN_A_NAMESPACE = `
+  const { ExitMonitor } = require(${JSON.stringify(REPOSITORY)});
+  const { createInterface } = require('node:readline');
+  const { spawn } = require('node:child_process');
+  const [deaths, source, ...names] = process.argv.slice(1);
+  const child = spawn(deaths, ['--hold', '--reap', 'now', ...names]);
+  const monitor = new ExitMonitor({ source });
+  const watches = [];
+  createInterface(child.stdout).on('line', (line) => {
+    const [word, pid] = line.split(' ');
+    if (word !== 'spawned') return;
+    watches.push(monitor.watch(Number(pid)));
+    if (watches.length < names.length) return;
+    monitor.start().then(async (ready) => {
+      child.stdin.write('\\n');
+      const ends = await Promise.all(watches.map((watch) => watch.exited));
+      console.log(JSON.stringify({ ready, ends, namespace: watches[0].identity.pidNamespace }));
+      await monitor.close();
+    });
+  });
+`;
+
+describe.each([
+  [['unshare', '-n'], 'ERR_EXITWATCH_FOREIGN_NETWORK_NAMESPACE'],
+  [['unshare', '-pf', '--mount-proc'], 'ERR_EXITWATCH_FOREIGN_PID_NAMESPACE'],
+  [['unshare', '-Urpf', '--mount-proc'], 'ERR_EXITWATCH_FOREIGN_'],
+])('under %j', (command, code) => {
+  for (const source of ['auto', 'pidfd'])
+    itAsRoot(`processes of the namespace are told (by ${source})`, async () => {
+      const names = TOLD.map(([name]) => name);
+      const args = ['-e', IN_A_NAMESPACE, program('deaths'), source, ...names];
+      const { stdout } = await run(command[0] ?? '', [
+        ...command.slice(1),
+        process.execPath,
+        ...args,
+      ]);
+      const { ready, ends, namespace } = JSON.parse(stdout) as {
+        ready: { source: string; downgrade: { code: string } | null };
+        ends: ExitEvent[];
+        namespace: number | null;
+      };
+      expect(ready.source).toBe('pidfd');
+      if (source === 'auto') expect(ready.downgrade?.code).toMatch(code);
+      expect(ends).toMatchObject(
+        TOLD.map(([, told]) => ({ ...told, source: 'pidfd', lossless: true })),
+      );
+      expect(namespace === null).toBe(command[1] === '-n');
+    });
+});
+
+/** Outside of CI they may be missing. */
+const hasRunc = existsSync('/usr/sbin/runc') && existsSync('/bin/busybox');
+const withRunc = hasRunc || process.env['CI'] ? itAsRoot : it.skip;
+
+for (const source of ['auto', 'pidfd'] as const) {
+  withRunc(
+    `the first process of a container is told on the host (by ${source}; needs runc)`,
+    async () => {
+      const bundle = mkdtempSync(join(tmpdir(), 'exitwatch-bundle-'));
+      const name = `exitwatch-${process.pid}-${source}`;
+      try {
+        mkdirSync(join(bundle, 'rootfs', 'bin'), { recursive: true });
+        await copyFile('/bin/busybox', join(bundle, 'rootfs', 'bin', 'sh'));
+        await run('runc', ['spec'], { cwd: bundle });
+        const file = join(bundle, 'config.json');
+        const config = JSON.parse(readFileSync(file, 'utf8')) as {
+          process: { terminal: boolean; args: string[] };
+        };
+        config.process.terminal = false;
+        config.process.args = ['sh', '-c', 'echo up; read line; exit 7'];
+        writeFileSync(file, JSON.stringify(config));
+        const container = new LineProcess('runc', ['run', '--bundle', bundle, name]);
+        expect(await container.line()).toBe('up');
+        const { pid } = JSON.parse((await run('runc', ['state', name])).stdout) as { pid: number };
+        const end = waitForExit(pid, { source });
+        container.child.stdin.write('\n');
+        expect(await end).toMatchObject({ pid, how: 'exited', exitCode: 7 });
+        expect(await container.ended).toBe(7);
+      } finally {
+        rmSync(bundle, { recursive: true });
+      }
+    },
+  );
+}
+
+describe('many watches', () => {
+  /** Of them all, in bytes; as far as this process has it. */
+  const residentBytes = () =>
+    1024 * Number(/^VmRSS:\s+(\d+)/m.exec(readFileSync('/proc/self/status', 'utf8'))?.[1]);
+
+  itAsRoot(
+    'take a descriptor each, little memory, and two wake-ups at the end at most',
+    async () => {
+      const COUNT = 10_000;
+      const hold = new LineProcess(program('hold'), [String(COUNT)]);
+      const pids: number[] = [];
+      while (pids.length < COUNT) pids.push(Number(await hold.line()));
+      await using monitor = new ExitMonitor({ source: 'pidfd' });
+      await monitor.start();
+      const descriptors = readdirSync('/proc/self/fd').length;
+      const bytes = residentBytes();
+      const watches = pids.map((pid) => monitor.watch(pid));
+      expect((residentBytes() - bytes) / COUNT).toBeLessThan(6 * 1024);
+      expect(readdirSync('/proc/self/fd').length - descriptors).toBe(COUNT);
+      expect(monitor.stats()).toMatchObject({ unguarded: 0, watches: COUNT, source: 'pidfd' });
+
+      const { wakeups } = monitor.stats();
+      hold.child.stdin.write('end\n');
+      const ends = await Promise.all(watches.map((watch) => watch.exited));
+      expect(ends.filter(({ exitCode, lossless }, i) => exitCode !== i % 128 || !lossless)).toEqual(
+        [],
+      );
+      expect(monitor.stats().wakeups - wakeups).toBeLessThanOrEqual(2 * COUNT);
+      expect(readdirSync('/proc/self/fd').length).toBeLessThanOrEqual(descriptors);
+    },
+  );
+
+  itAsRoot('sleep while a thousand zombies stand', async () => {
+    const COUNT = 1000;
+    // As a user who may not read a zombie's status; their parent does not wait for them.
+    const script = `
+      const { ExitMonitor } = require(${JSON.stringify(REPOSITORY)});
+      const monitor = new ExitMonitor({ source: 'pidfd', statusTimeoutMs: 1000 });
+      let ends = 0;
+      monitor.on('exit', (event) => {
+        if (event.unknownReason === 'not-reaped' && ++ends === ${COUNT}) console.log('told');
+      });
+      for (const pid of process.argv.slice(1)) monitor.watch(Number(pid));
+      monitor.start().then(() => console.log('started'));
+    `;
+    const hold = new LineProcess(program('hold'), [String(COUNT)]);
+    const pids: string[] = [];
+    while (pids.length < COUNT) pids.push((await hold.line()) ?? '');
+    const [first = '', ...rest] = POWERLESS;
+    const reader = new LineProcess(first, [...rest, process.execPath, '-e', script, ...pids]);
+    expect(await reader.line()).toBe('started');
+    await hold.stop();
+    for (const pid of pids) process.kill(Number(pid), 'SIGKILL');
+    await setTimeout(300);
+    const ticks = cpuTicks(reader.pid);
+    await setTimeout(500);
+    expect(cpuTicks(reader.pid) - ticks).toBeLessThanOrEqual(2);
+    expect(await reader.line()).toBe('told');
+    hold.child.kill('SIGKILL');
+    reader.child.kill();
+    await reader.ended;
+  });
+
+  /** Of all its threads, in hundredths of a second. */
+  function cpuTicks(pid: number): number {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+    return Number(fields[11]) + Number(fields[12]);
+  }
+
+  itAsRoot(
+    'beyond the limit of descriptors are told by the connector alone, or refused',
+    async () => {
+      const script = `
+      const { ExitMonitor } = require(${JSON.stringify(REPOSITORY)});
+      const { spawn } = require('node:child_process');
+      const [source, ...pids] = process.argv.slice(1);
+      const monitor = new ExitMonitor({ source });
+      monitor.start().then(async () => {
+        let refused;
+        const watches = [];
+        for (const pid of pids) {
+          try { watches.push(monitor.watch(Number(pid))); } catch (error) { refused ??= error; }
+        }
+        const { unguarded } = monitor.stats();
+        const guarded = watches.filter((watch) => watch.guarded).length;
+        console.log(JSON.stringify({ unguarded, guarded, code: refused?.code, message: refused?.message }));
+        const ends = await Promise.all(watches.map((watch) => watch.exited));
+        console.log(JSON.stringify(ends.map(({ exitCode }) => exitCode)));
+        monitor.close();
+      });
+    `;
+      const COUNT = 300;
+      for (const source of ['auto', 'pidfd']) {
+        const hold = new LineProcess(program('hold'), [String(COUNT)]);
+        const pids: string[] = [];
+        while (pids.length < COUNT) pids.push((await hold.line()) ?? '');
+        const args = ['--nofile=256', process.execPath, '-e', script, source, ...pids];
+        const reader = new LineProcess('prlimit', args);
+        const told = JSON.parse((await reader.line()) ?? 'null') as Record<string, number | string>;
+        const guarded = Number(told['guarded']);
+        expect(guarded).toBeGreaterThan(50);
+        expect(guarded).toBeLessThan(200);
+        if (source === 'auto') {
+          expect(told).toEqual({ guarded, unguarded: COUNT - guarded });
+        } else {
+          expect(told).toMatchObject({ unguarded: 0, code: 'ERR_EXITWATCH_DESCRIPTOR_LIMIT' });
+          expect(told['message']).toMatch('RLIMIT_NOFILE is 256');
+        }
+        hold.child.stdin.write('end\n');
+        const codes = JSON.parse((await reader.line()) ?? 'null') as number[];
+        const told300 = source === 'auto' ? COUNT : guarded;
+        expect(codes).toEqual(Array.from({ length: told300 }, (_, i) => i % 128));
+        await reader.ended;
+      }
+    },
+  );
+});
+
+test('an end whose parent does not wait is told when it was waited for, or when it takes too long', async () => {
+  const parent = new LineProcess('sh', ['-c', 'sleep 1000 & echo $!; exec sleep 1001']);
+  const pid = Number(await parent.line());
+  await using monitor = new ExitMonitor({ source: 'pidfd', statusTimeoutMs: 50 });
+  await monitor.start();
+  const watch: ExitWatch = monitor.watch(pid);
+  process.kill(pid, 'SIGKILL');
+  // Root reads it of the zombie.
+  expect(await watch.exited).toMatchObject(
+    process.getuid?.() === 0
+      ? { how: 'killed', signal: 'SIGKILL', source: 'pidfd' }
+      : { how: 'unknown', unknownReason: 'not-reaped', source: 'pidfd' },
+  );
+  parent.child.kill();
+});
+
+test('an identity of another pid namespace is refused', () => {
+  const identity = identify(process.ppid);
+  if (identity === null) throw new Error('it has no identity');
+  const namespace = (identity.pidNamespace ?? 4026531836) + 1;
+  const [boot = '', pid = '', inode = ''] = identity.id.split('-');
+  const foreign = {
+    ...identity,
+    pidNamespace: namespace,
+    id: `${boot.slice(0, 12)}n${namespace}-${pid}-${inode}`,
+  };
+  const monitor = new ExitMonitor();
+  expect(() => monitor.watch(foreign)).toThrow(
+    expect.objectContaining({ code: 'ERR_EXITWATCH_FOREIGN_PID_NAMESPACE' }),
+  );
+  void monitor.close();
+});

@@ -1,36 +1,66 @@
 import { once } from 'node:events';
 
-import { ExitMonitor, type ExitEvent } from '../src';
+import { ExitMonitor, type ExitEvent, type ProcessIdentity } from '../src';
 
 import { describeForEachFilter } from './support/filters';
 import { itAsRoot } from './support/privilege';
 import { LineProcess, program } from './support/programs';
 
-const LIVES = 200;
+const LIVES = 500;
+
+type Settings = { scope: 'all' | 'watched'; source: 'auto' | 'connector' | 'pidfd' };
+
+function itTellsEachByItsWatch(settings: Settings): void {
+  itAsRoot(
+    `each watch tells the end of its own process (${JSON.stringify(settings)})`,
+    async () => {
+      await using monitor = new ExitMonitor(settings);
+      await monitor.start();
+      const reuse = new LineProcess(program('reuse'), [String(LIVES), '--wait']);
+      const ends: Promise<ExitEvent>[] = [];
+      const tooLate: Promise<ExitEvent>[] = [];
+      const ids = new Set<string>();
+      const codes: number[] = [];
+      let before: ProcessIdentity | undefined;
+      for (let line = await reuse.line(); line !== undefined; line = await reuse.line()) {
+        const [pid = 0, code = 0] = line.split(' ').map(Number);
+        // Its pid is another's already; and the end of whoever that is, is not its own.
+        if (before !== undefined) tooLate.push(monitor.watch(before).exited);
+        const watch = monitor.watch(pid);
+        before = watch.identity;
+        ids.add(watch.identity.id);
+        ends.push(watch.exited);
+        codes.push(code);
+        reuse.child.stdin.write('go\n');
+      }
+      expect(await reuse.ended).toBe(0);
+      const told = await Promise.all(ends);
+      expect(told.map(({ exitCode }) => exitCode)).toEqual(codes);
+      expect(told.map(({ id }) => id)).toEqual([...ids]);
+      expect(ids.size).toBe(LIVES);
+      // A watch of the same identity may be told its true end, as long as that is under way.
+      for (const [i, { id, exitCode, how, unknownReason }] of (
+        await Promise.all(tooLate)
+      ).entries()) {
+        expect(id).toBe(told[i]?.id);
+        if (how === 'exited') expect(exitCode).toBe(codes[i]);
+        else expect(unknownReason).toBe('gone-before-watch');
+      }
+      const [last = 0] = [before?.pid];
+      expect(() => monitor.watch(last)).toThrow('there is no process');
+    },
+  );
+}
+
+describe('one pid that process after process is given at once', () => {
+  itTellsEachByItsWatch({ scope: 'watched', source: 'pidfd' });
+});
 
 describeForEachFilter(() => {
   describe('one pid that process after process is given at once', () => {
-    for (const scope of ['watched', 'all'] as const) {
-      itAsRoot(`each watch tells the end of its own process (scope ${scope})`, async () => {
-        await using monitor = new ExitMonitor({ scope });
-        await monitor.start();
-        const reuse = new LineProcess(program('reuse'), [String(LIVES), '--wait']);
-        const ends: Promise<ExitEvent>[] = [];
-        const ids = new Set<string>();
-        const codes: number[] = [];
-        for (let line = await reuse.line(); line !== undefined; line = await reuse.line()) {
-          const [pid = 0, code = 0] = line.split(' ').map(Number);
-          const watch = monitor.watch(pid);
-          ids.add(watch.identity.id);
-          ends.push(watch.exited);
-          codes.push(code);
-          reuse.child.stdin.write('go\n');
-        }
-        expect(await reuse.ended).toBe(0);
-        expect((await Promise.all(ends)).map(({ exitCode }) => exitCode)).toEqual(codes);
-        expect(ids.size).toBe(LIVES);
-      });
-    }
+    itTellsEachByItsWatch({ scope: 'watched', source: 'connector' });
+    itTellsEachByItsWatch({ scope: 'watched', source: 'auto' });
+    itTellsEachByItsWatch({ scope: 'all', source: 'auto' });
 
     itAsRoot('each is told, also where nobody watches', async () => {
       await using monitor = new ExitMonitor({ scope: 'all' });

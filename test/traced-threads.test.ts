@@ -13,13 +13,23 @@ function latestNs(event: ExitEvent | undefined): number {
 
 const STATUS = { 'first-left': 9 << 8, 'first-stays': 7 << 8 };
 
-describeForEachFilter((filter) => {
-  describe.each(['all', 'watched'] as const)('scope %s', (scope) => {
+const SETTINGS = [
+  { scope: 'all', source: 'auto' },
+  { scope: 'all', source: 'connector' },
+  { scope: 'watched', source: 'auto' },
+  { scope: 'watched', source: 'connector' },
+] as const;
+
+function describeTraced(
+  settings: { scope: 'all' | 'watched'; source: 'auto' | 'connector' | 'pidfd' },
+  ready: object,
+): void {
+  describe(JSON.stringify(settings), () => {
     for (const way of ['first-left', 'first-stays'] as const) {
       test(`a process of which a dead thread is held by its tracer ends when that lets go (${way})`, async () => {
-        await using monitor = new ExitMonitor({ scope });
+        await using monitor = new ExitMonitor(settings);
         const log = new EventLog(monitor);
-        expect(await monitor.start()).toMatchObject({ filter });
+        expect(await monitor.start()).toMatchObject(ready);
         const traced = new LineProcess(program('traced'), [way, '200']);
         const pid = Number(await traced.line());
         const watch = monitor.watch(pid);
@@ -42,9 +52,9 @@ describeForEachFilter((filter) => {
         const pid = Number(await traced.line());
         traced.child.stdin.write('\n');
         expect(await traced.line()).toBe('held');
-        await using monitor = new ExitMonitor({ scope });
+        await using monitor = new ExitMonitor(settings);
         const log = new EventLog(monitor);
-        if (scope === 'watched') monitor.watch(pid);
+        if (settings.scope === 'watched') monitor.watch(pid);
         await monitor.start();
         traced.child.stdin.write('\n');
         const [, status] = ((await traced.line()) ?? '').split(' ').map(Number);
@@ -56,6 +66,12 @@ describeForEachFilter((filter) => {
       });
     }
   });
+}
+
+describeTraced({ scope: 'watched', source: 'pidfd' }, { source: 'pidfd' });
+
+describeForEachFilter((filter) => {
+  for (const settings of SETTINGS) describeTraced(settings, { source: 'connector', filter });
 
   test('a tracer may be as quick as it likes', async () => {
     const COUNT = 500;

@@ -115,7 +115,13 @@ describeForEachFilter((filter) => {
       await using monitor = new ExitMonitor();
       await monitor.start();
       const boot = '00000000-1111-2222-3333-444444444444';
-      const stored = { pid: 4_194_303, startTicks: 7, bootId: boot, inode: null, pidNamespace: null };
+      const stored = {
+        pid: 4_194_303,
+        startTicks: 7,
+        bootId: boot,
+        inode: null,
+        pidNamespace: null,
+      };
       const identity = { ...stored, id: '000000001111-4194303-t7' };
       expect(await monitor.watch(identity).exited).toMatchObject({
         how: 'unknown',

@@ -11,11 +11,11 @@ import { LineProcess, program, PROGRAMS, REPOSITORY, run } from './support/progr
 
 const INTERVAL_MS = 1000;
 
-/** Watches the processes given as arguments, by $SOURCE. */
+/** Watches the processes given as arguments, by $SOURCE, with $SCOPE. */
 const READER = `
   const { ExitMonitor } = require(${JSON.stringify(REPOSITORY)});
-  const { SOURCE: source = 'connector' } = process.env;
-  const monitor = new ExitMonitor({ source, canaryIntervalMs: ${INTERVAL_MS} });
+  const { SOURCE: source = 'connector', SCOPE: scope = 'watched' } = process.env;
+  const monitor = new ExitMonitor({ source, scope, canaryIntervalMs: ${INTERVAL_MS} });
   const print = (event) => console.log(JSON.stringify(event));
   monitor.on('exit', print).on('gap', print).on('source', print);
   monitor.on('error', ({ code }) => print({ event: 'error', code }));
@@ -29,6 +29,19 @@ type Told =
 
 async function next(reader: LineProcess): Promise<Told> {
   return JSON.parse((await reader.line()) ?? 'null') as Told;
+}
+
+/** Children of another process, the i-th of which exits with i mod 128. */
+async function hold(count: number): Promise<{ process: LineProcess; pids: string[] }> {
+  const process = new LineProcess(program('hold'), [String(count)]);
+  const pids: string[] = [];
+  while (pids.length < count) pids.push((await process.line()) ?? '');
+  return { process, pids };
+}
+
+async function endAll({ process }: { process: LineProcess }): Promise<void> {
+  process.child.stdin.write('end\n');
+  expect(await process.line()).toBe('reaped');
 }
 
 describeForEachFilter((filter) => {
@@ -60,6 +73,26 @@ describeForEachFilter((filter) => {
     expect(await next(reader)).toMatchObject({
       ...{ event: 'exit', pid: after.pid, how: 'killed', signal: 'SIGKILL' },
     });
+    reader.child.kill();
+    await reader.ended;
+  });
+
+  itAsRoot('who vanished in it is told to be lost, where everybody is told', async () => {
+    const held = await hold(3);
+    const reader = new LineProcess(process.execPath, ['-e', READER], {
+      env: { ...environmentFor(filter), SCOPE: 'all' },
+    });
+    expect(await next(reader)).toMatchObject({ event: 'ready', filter });
+    await run(program('silence'), [String(reader.pid)]);
+    await endAll(held);
+    const told: Told[] = [];
+    const ofHeld = () => told.filter((event) => event.event === 'exit' && isHeld(event));
+    const isHeld = ({ pid }: ExitEvent) => held.pids.includes(String(pid));
+    while (ofHeld().length < 3) told.push(await next(reader));
+    expect(told.map(({ event }) => event)).toContain('gap');
+    for (const event of ofHeld()) {
+      expect(event).toMatchObject({ how: 'unknown', unknownReason: 'lost', name: 'hold' });
+    }
     reader.child.kill();
     await reader.ended;
   });
@@ -110,22 +143,7 @@ describeForEachFilter((filter) => {
       rmSync(folder, { recursive: true });
     }
   });
-});
 
-/** Children of another process, the i-th of which exits with i mod 128. */
-async function hold(count: number): Promise<{ process: LineProcess; pids: string[] }> {
-  const process = new LineProcess(program('hold'), [String(count)]);
-  const pids: string[] = [];
-  while (pids.length < count) pids.push((await process.line()) ?? '');
-  return { process, pids };
-}
-
-async function endAll({ process }: { process: LineProcess }): Promise<void> {
-  process.child.stdin.write('end\n');
-  expect(await process.line()).toBe('reaped');
-}
-
-describeForEachFilter((filter) => {
   itAsRoot('of watches that pidfds guard, a stream that stays silent takes nothing', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'exitwatch-deaf-'));
     const deafWhile = join(folder, 'deaf');

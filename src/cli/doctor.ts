@@ -1,5 +1,6 @@
 import { parseArgs } from 'node:util';
 
+import type { SourceName } from '../exit-event.js';
 import {
   probe,
   type ConnectorReport,
@@ -41,9 +42,16 @@ function describe(report: ProbeReport): string {
   return [
     row('system', `${report.platform} ${report.kernel} (${report.arch}), Node.js ${report.node}`),
     row('namespaces', `pid: ${whose(pid)}, user: ${whose(user)}, network: ${whose(network)}`),
+    row('watching', `one process: ${describeSource(report.sources.watched)}`),
+    detail(`every process: ${describeSource(report.sources.all)}`),
     ...describeConnector(report.connector),
     ...describePidfd(report.pidfd),
   ].join('\n');
+}
+
+function describeSource(source: SourceName | null): string {
+  if (source === null) return 'NOT POSSIBLE';
+  return source === 'connector' ? 'connector' : 'pidfd alone';
 }
 
 function describeConnector({ obstacle, filter, downgrade, watchedSet }: ConnectorReport): string[] {

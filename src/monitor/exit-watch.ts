@@ -28,11 +28,7 @@ export class PendingWatch implements ExitWatch {
   #resolve!: (event: ExitEvent) => void;
   #reject!: (error: Error) => void;
 
-  constructor(
-    identity: ProcessIdentity,
-    guarded: boolean,
-    onClose: (watch: PendingWatch) => void,
-  ) {
+  constructor(identity: ProcessIdentity, guarded: boolean, onClose: (watch: PendingWatch) => void) {
     this.identity = identity;
     this.guarded = guarded;
     this.#onClose = onClose;

@@ -2,7 +2,7 @@ import { arch, release } from 'node:os';
 
 import { loadAddon, translateFailure } from '../addon.js';
 import { ExitwatchError, type ExitwatchErrorCode } from '../errors.js';
-import type { Downgrade, Filter, Ready } from '../exit-event.js';
+import type { Downgrade, Filter, Ready, SourceName } from '../exit-event.js';
 import { HOST_NAMESPACE, namespaceInode } from '../namespaces.js';
 
 import { ExitMonitor } from './exit-monitor.js';
@@ -44,6 +44,8 @@ export type ProbeReport = {
   node: string;
   /** Whether we are in the host's; `null` where that cannot be told. */
   hostNamespaces: { pid: boolean | null; user: boolean | null; network: boolean | null };
+  /** What `source: 'auto'` takes, by scope; `null`: nothing can serve it. */
+  sources: { watched: SourceName | null; all: SourceName | null };
   connector: ConnectorReport;
   pidfd: PidfdReport;
   /** Something does not work, or not as well as it might. */
@@ -66,6 +68,10 @@ export async function probe(): Promise<ProbeReport> {
       pid: isHosts('pid'),
       user: isHosts('user'),
       network: isHostNetwork(connector.obstacle),
+    },
+    sources: {
+      watched: connector.available ? 'connector' : pidfd.available ? 'pidfd' : null,
+      all: connector.available ? 'connector' : null,
     },
     connector,
     pidfd,

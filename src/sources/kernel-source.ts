@@ -104,7 +104,11 @@ export class KernelSource implements ExitSource {
   }
 
   /** What tells the ends from now on. */
-  #change(index: number): { source: SourceName; filter: Filter | null; downgrade: Downgrade | null } {
+  #change(index: number): {
+    source: SourceName;
+    filter: Filter | null;
+    downgrade: Downgrade | null;
+  } {
     let downgrade;
     if (this.#records.hasNoStream(index)) {
       this.#source = 'pidfd';

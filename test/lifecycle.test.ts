@@ -128,7 +128,7 @@ test('a monitor that was made and never started is forgotten, with what it watch
     });
   `;
   const { stdout } = await run(process.execPath, ['--expose-gc', '-e', script]);
-  expect(stdout).toBe('100 0\n');
+  expect(stdout).toBe('200 0\n');
 });
 
 test('a started monitor that nobody refers to works on', async () => {

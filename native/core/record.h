@@ -22,12 +22,12 @@ struct Record {
     kStartKnown = 1u << 5,
     kLossless = 1u << 6,
     kWatched = 1u << 7,
-    kLost = 1u << 8,         // status unknown because events were lost
-    kNotReaped = 1u << 9,    // status unknown because the parent has not reaped it
-    kQueueLimit = 1u << 10,  // gap: our queue was full; otherwise the kernel's buffer
-    kSilenced = 1u << 12,    // gap: events ceased to come; how many is not known
-    kTold = 1u << 11,        // exit: only for who watches; the stream tells it to everybody
-    kNoStream = 1u << 13,     // ready, source: pidfds alone tell
+    kLost = 1u << 8,           // status unknown because events were lost
+    kNotReaped = 1u << 9,      // status unknown because the parent has not reaped it
+    kQueueLimit = 1u << 10,    // gap: our queue was full; otherwise the kernel's buffer
+    kSilenced = 1u << 12,      // gap: events ceased to come; how many is not known
+    kTold = 1u << 11,          // exit: only for who watches; the stream tells it to everybody
+    kNoStream = 1u << 13,      // ready, source: pidfds alone tell
     kNotPermitted = 1u << 14,  // status unknown because it was for the privileged only
   };
 

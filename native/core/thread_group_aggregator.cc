@@ -80,7 +80,11 @@ void ThreadGroupAggregator::OnExit(const ProcEvent& event) {
   if (group.expected_inode == 0 && expected_inode_) {
     group.expected_inode = expected_inode_(event.tgid, event.timestamp_ns);
   }
-  if (group.stage == ThreadGroup::Stage::kDead) return;
+  if (group.stage == ThreadGroup::Stage::kDead) {
+    // What was waited for, where the handle has told the rest.
+    if (group.group_status) group.settle_ns = std::min(group.settle_ns, witness_.Now());
+    return;
+  }
   if (!group.released) {
     if (group.stage == ThreadGroup::Stage::kCollecting) {
       group.stage = ThreadGroup::Stage::kLeaderGone;

@@ -141,11 +141,10 @@ SystemError ExitReader::AddToEpoll(int fd, uint64_t tag) {
 
 // Sleeps until there is something to do. False where that cannot be known any more.
 bool ExitReader::Wait() {
-  const uint64_t deadline_ns =
-      std::min({aggregator_->NextDeadline(), recheck_ns_,
-                has_stream_ ? silence_.Deadline() : retry_ns_,
-                ready_.empty() ? kNever : ready_ns_ + kLongestUntoldNs,
-                loss_begin_ns_ == 0 ? kNever : loss_noticed_ns_ + kLongestUntoldLossNs});
+  const uint64_t deadline_ns = std::min(
+      {aggregator_->NextDeadline(), recheck_ns_, has_stream_ ? silence_.Deadline() : retry_ns_,
+       ready_.empty() ? kNever : ready_ns_ + kLongestUntoldNs,
+       loss_begin_ns_ == 0 ? kNever : loss_noticed_ns_ + kLongestUntoldLossNs});
   wait_begin_ns_ = clock_.Now();
   int timeout_ms = -1;
   if (deadline_ns != kNever) {
@@ -177,8 +176,8 @@ bool ExitReader::Wait() {
   const uint64_t previous_wake_ns = std::exchange(wake_ns_, clock_.Now());
   if (!more_ready_) {
     const bool was_awake = wake_ns_ - wait_begin_ns_ < kMillisecond;
-    not_ready_ns_ = was_stopped ? wait_begin_ns_
-                                : (was_awake ? previous_wake_ns : wake_ns_) - kMillisecond;
+    not_ready_ns_ =
+        was_stopped ? wait_begin_ns_ : (was_awake ? previous_wake_ns : wake_ns_) - kMillisecond;
   }
   more_ready_ = false;
   for (int i = 0; i < count; i++) {

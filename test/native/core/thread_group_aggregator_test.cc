@@ -33,6 +33,8 @@ class Ends {
   std::vector<End> ends_;
 };
 
+using Life = ProcessWitness::Life;
+
 class Scene {
  public:
   Scene()
@@ -97,13 +99,22 @@ class Scene {
     return process;
   }
 
+  // A handle of a process that is dead by now, and whose pid another may have.
+  void Guard(int32_t pid, uint64_t inode, Life life, std::optional<int32_t> status) {
+    const ProcessWitness::Handle handle = 100 + pid;
+    FakeWitness::Process& process = Process(handle, life, 'Z');
+    process.exit_status = status;
+    process.inode = inode;
+    witness.open++;
+    aggregator.AdoptDead({pid, 10, inode, 0, 0}, handle, witness.now_ns - kMs,
+                         ThreadGroup::Cause::kGuarded);
+  }
+
   FakeWitness witness;
   uint64_t expected_inode = 0;
   Ends ends;
   ThreadGroupAggregator aggregator;
 };
-
-using Life = ProcessWitness::Life;
 
 void AReleasedProcessEndsAtOnce() {
   Scene scene;
@@ -421,6 +432,76 @@ void APresumedEndIsUnknownUnlessAnEventComes() {
   CHECK_EQUAL(scene.ends[1].status, 0x300);
 }
 
+void AGuardTellsTheStatusThatNoEventTold() {
+  Scene scene;
+  scene.Exit(10, 10, 0);  // the first thread; another ended the process
+  scene.Guard(10, 7, Life::kGone, 0x700);
+  scene.Pass(100 * kMs);
+  CHECK_EQUAL(scene.ends.size(), 1u);
+  CHECK_EQUAL(scene.ends[0].status, 0x700);
+  CHECK_EQUAL(scene.witness.open, 0);
+}
+
+void AGuardWaitsForTheStream() {
+  Scene scene;
+  scene.Guard(10, 7, Life::kGone, 0xb);
+  scene.Pass(kMs);
+  CHECK_EQUAL(scene.ends.size(), 0u);
+  scene.Exit(11, 10, 0x8b);
+  scene.Exit(10, 10, 0xb);
+  scene.Pass(kMs);
+  CHECK_EQUAL(scene.ends.size(), 1u);
+  CHECK_EQUAL(scene.ends[0].status, 0x8b);
+  CHECK_EQUAL(scene.ends[0].core, 1);
+  CHECK(scene.ends[0].by_kernel);
+}
+
+void WithoutAStreamAGuardDoesNotWait() {
+  Scene scene;
+  scene.aggregator.HasStream(false);
+  scene.Guard(10, 7, Life::kGone, 0x700);
+  scene.aggregator.Settle(scene.witness.now_ns);
+  CHECK_EQUAL(scene.ends.size(), 1u);
+  CHECK_EQUAL(scene.ends[0].status, 0x700);
+  CHECK(!scene.ends[0].by_kernel);
+}
+
+void AGuardsProcessIsNotTheNextOneWithItsPid() {
+  Scene scene;  // the exit of the first was lost
+  scene.expected_inode = 8;
+  scene.Exit(10, 10, 0x100);
+  scene.Guard(10, 7, Life::kGone, 0x700);
+  CHECK_EQUAL(scene.ends.size(), 1u);
+  CHECK_EQUAL(scene.ends[0].status, 0x700);
+  scene.Pass(100 * kMs);
+  CHECK_EQUAL(scene.ends.size(), 2u);
+  CHECK_EQUAL(scene.ends[1].status, 0x100);
+  CHECK_EQUAL(scene.witness.open, 0);
+}
+
+void ADeadGroupsSecondExitIsTheNextProcesss() {
+  Scene scene;
+  scene.Guard(10, 7, Life::kGone, 0x700);
+  scene.Exit(10, 10, 0x700);
+  scene.Exit(10, 10, 0x100);
+  scene.Pass(100 * kMs);
+  CHECK_EQUAL(scene.ends.size(), 2u);
+  CHECK_EQUAL(scene.ends[0].status, 0x700);
+  CHECK_EQUAL(scene.ends[1].status, 0x100);
+}
+
+void AnExecThatIsReadLateLeavesTheGuard() {
+  Scene scene;
+  const uint64_t exec_ns = scene.witness.now_ns;
+  scene.Pass(kMs);
+  scene.Guard(10, 7, Life::kGone, 0x400);
+  scene.Exec(10, exec_ns);
+  scene.Exec(10, exec_ns + 100 * kMs);  // the next process's
+  scene.Pass(100 * kMs);
+  CHECK_EQUAL(scene.ends.size(), 1u);
+  CHECK_EQUAL(scene.ends[0].status, 0x400);
+}
+
 }  // namespace
 
 void test::ThreadGroupAggregatorTests() {
@@ -448,6 +529,12 @@ void test::ThreadGroupAggregatorTests() {
   AZombieThatWasNeverSeenToEndWaitsForItsStatus();
   WhereTheKernelCannotWakeUsHandlesArePolled();
   APresumedEndIsUnknownUnlessAnEventComes();
+  AGuardTellsTheStatusThatNoEventTold();
+  AGuardWaitsForTheStream();
+  WithoutAStreamAGuardDoesNotWait();
+  AGuardsProcessIsNotTheNextOneWithItsPid();
+  ADeadGroupsSecondExitIsTheNextProcesss();
+  AnExecThatIsReadLateLeavesTheGuard();
 }
 
 }  // namespace exitwatch

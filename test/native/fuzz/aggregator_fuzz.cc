@@ -75,7 +75,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     while (!input.IsEmpty()) {
       const ProcEvent event = EventOf(input, witness.now_ns);
       events++;
-      switch (input.Byte() % 9) {
+      switch (input.Byte() % 11) {
         case 0:
         case 1:
           aggregator.OnExit(event);
@@ -103,6 +103,19 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
           }
           break;
         }
+        case 9: {
+          ProcessWitness::Handle handle = ProcessWitness::kNoHandle;
+          if (witness.Open(event.tgid, &handle) == ProcessWitness::Life::kDead) {
+            aggregator.AdoptDead({event.tgid, 0, event.exit_code % 4u, 0, 0}, handle,
+                                 witness.now_ns - kMs, ThreadGroup::Cause::kGuarded);
+          } else {
+            witness.Close(handle);
+          }
+          break;
+        }
+        case 10:
+          aggregator.HasStream(event.exit_code % 2 == 0);
+          break;
         case 8:
           aggregator.Supersede({event.tgid, 0, event.exit_code % 4u, 0});
           aggregator.ForgetUnconfirmed();

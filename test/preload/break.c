@@ -15,7 +15,8 @@ static void* break_sockets(void* file) {
     int protocol = -1;
     int domain = -1;
     socklen_t size = sizeof(int);
-    if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size) != 0 || domain != AF_NETLINK) continue;
+    if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size) != 0 || domain != AF_NETLINK)
+      continue;
     if (getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &size) != 0) continue;
     if (protocol == NETLINK_CONNECTOR) dup3(null, fd, O_CLOEXEC);
   }

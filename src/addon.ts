@@ -110,6 +110,17 @@ export function loadAddon(): Addon {
   return loaded;
 }
 
+/** Why the addon cannot be used; `null` where it can. */
+export function addonRefusal(): ExitwatchError | null {
+  try {
+    loadAddon();
+    return null;
+  } catch (error) {
+    if (error instanceof ExitwatchError) return error;
+    throw error;
+  }
+}
+
 /** What is wrong, and what to do about it, for `Failure` of native/linux/system_error.h, in its order. */
 const FAILURES: readonly (readonly [ExitwatchErrorCode, string, string?])[] = [
   ['ERR_EXITWATCH_SYSTEM', 'a system call failed'],

@@ -9,6 +9,8 @@ export type UnknownReason =
   | 'lost'
   /** Its status was for the privileged only: before Linux 6.15 nobody else can read it. */
   | 'not-permitted'
+  /** It was found to be gone by polling, which tells no more. */
+  | 'polled'
   /** It had ended before it could be watched. */
   | 'gone-before-watch';
 
@@ -113,9 +115,9 @@ export type Ready = {
 
 /**
  * A witness of ends. `'connector'`: the proc connector, with pidfds beside it for watched processes;
- * `'pidfd'`: these alone.
+ * `'pidfd'`: these alone; `'poll'`: the process table, read again and again.
  */
-export type SourceName = 'connector' | 'pidfd';
+export type SourceName = 'connector' | 'pidfd' | 'poll';
 
 /**
  * The monitor has another source than before: the connector failed, and pidfds have taken over; or it

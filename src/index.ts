@@ -22,5 +22,6 @@ export {
   type ConnectorReport,
   type Obstacle,
   type PidfdReport,
+  type PollReport,
   type ProbeReport,
 } from './monitor/probe.js';

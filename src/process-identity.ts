@@ -1,8 +1,11 @@
 import { readFileSync } from 'node:fs';
 
-import { loadAddon, translateFailure } from './addon.js';
+import { addonRefusal, loadAddon, translateFailure } from './addon.js';
+import { bootId } from './boot-id.js';
 import { ExitwatchError } from './errors.js';
 import { HOST_NAMESPACE, namespaceInode } from './namespaces.js';
+import { processTable } from './process-table/process-table.js';
+import { signalZero } from './process-table/signal-zero.js';
 
 /**
  * Which process is meant: a pid alone is soon another's. Plain data, so that it survives JSON, a
@@ -12,11 +15,18 @@ export type ProcessIdentity = {
   /** Names this process and no other; compare these. */
   id: string;
   pid: number;
-  /** When it started, in clock ticks since boot: field 22 of proc_pid_stat(5). */
+  /**
+   * When it started. On Linux in clock ticks since boot: field 22 of proc_pid_stat(5). Elsewhere in
+   * hundredths of a second since 1970, as far as ps tells it: to the second; 0 where nothing tells it
+   * (Windows), and a reused pid is not noticed.
+   */
   startTicks: number;
-  /** The boot it belongs to: /proc/sys/kernel/random/boot_id. */
+  /** The boot it belongs to: on Linux /proc/sys/kernel/random/boot_id. */
   bootId: string;
-  /** Its inode in pidfs, which no two processes of a boot share; `null` before Linux 6.9. */
+  /**
+   * Its inode in pidfs, which no two processes of a boot share; `null` before Linux 6.9, elsewhere,
+   * and without the addon.
+   */
   inode: number | null;
   /** The inode of the pid namespace that its pid is of; `null`: the host's. */
   pidNamespace: number | null;
@@ -24,17 +34,6 @@ export type ProcessIdentity = {
 
 /** The largest pid that Linux can give (PID_MAX_LIMIT). */
 const PID_LIMIT = 4_194_304;
-
-/** USER_HZ: what /proc counts in, on every architecture that Node runs on. */
-const TICKS_PER_SECOND = 100;
-
-let currentBootId: string | undefined;
-
-/** The id of this boot of this machine. */
-export function bootId(): string {
-  currentBootId ??= readFileSync('/proc/sys/kernel/random/boot_id', 'latin1').trim();
-  return currentBootId;
-}
 
 /**
  * The id of a process by the best that is known of it: its inode, else its start; of a process that
@@ -109,13 +108,6 @@ export function checkIdentity(value: unknown): asserts value is ProcessIdentity 
   );
 }
 
-/** When a process of this boot started, by its start ticks. @internal */
-export function startTime(startTicks: number): Date {
-  const [uptimeSeconds = ''] = readFileSync('/proc/uptime', 'latin1').split(' ');
-  const age = Number(uptimeSeconds) - startTicks / TICKS_PER_SECOND;
-  return new Date(Date.now() - Math.max(0, age * 1000));
-}
-
 /** Whether both are of one process, as far as both know. */
 export function isSameProcess(a: ProcessIdentity, b: ProcessIdentity): boolean {
   if (a.bootId !== b.bootId || a.pid !== b.pid || a.startTicks !== b.startTicks) return false;
@@ -126,9 +118,10 @@ export function isSameProcess(a: ProcessIdentity, b: ProcessIdentity): boolean {
 /**
  * Tells which process has this pid now; `null` where none has: no such process, a thread that is not
  * its process's first, or a kernel thread. A zombie still has an identity.
+ * Without the addon, and on other systems than Linux, its inode is not known, and so its id is another.
  *
- * @throws ExitwatchError `ERR_EXITWATCH_INVALID_PID`, `ERR_EXITWATCH_NO_ADDON`,
- *   `ERR_EXITWATCH_NO_PIDFD`, `ERR_EXITWATCH_NO_PROC`, `ERR_EXITWATCH_SYSTEM`
+ * @throws ExitwatchError `ERR_EXITWATCH_INVALID_PID`, `ERR_EXITWATCH_NO_PIDFD`,
+ *   `ERR_EXITWATCH_NO_PROC`, `ERR_EXITWATCH_NO_PS`, `ERR_EXITWATCH_SYSTEM`
  */
 export function identify(pid: number): ProcessIdentity | null {
   const found = lookUp(pid);
@@ -139,19 +132,11 @@ export function identify(pid: number): ProcessIdentity | null {
 /** {@link identify}, with the reason where there is none. @internal */
 export function lookUp(pid: number): ProcessIdentity | 'none' | 'kernel-thread' {
   checkPid(pid);
-  const addon = loadAddon();
-  let found;
-  try {
-    found = addon.identify(pid);
-  } catch (error) {
-    throw translateFailure(error);
-  }
-  if (found === undefined) return 'none';
-  if (found.isKernelThread) return 'kernel-thread';
+  const found = addonRefusal() === null ? lookUpByAddon(pid) : lookUpByTable(pid);
+  if (typeof found === 'string') return found;
   const boot = bootId();
-  const { startTicks } = found;
-  const inode = found.inode === 0 ? null : found.inode;
   const namespace = pidNamespace();
+  const { startTicks, inode } = found;
   return {
     id: identityId(bootPrefix(boot, namespace), pid, inode, startTicks, 0),
     pid,
@@ -162,6 +147,37 @@ export function lookUp(pid: number): ProcessIdentity | 'none' | 'kernel-thread' 
   };
 }
 
+type LookUp = { startTicks: number; inode: number | null } | 'none' | 'kernel-thread';
+
+function lookUpByAddon(pid: number): LookUp {
+  let found;
+  try {
+    found = loadAddon().identify(pid);
+  } catch (error) {
+    throw translateFailure(error);
+  }
+  if (found === undefined) return 'none';
+  if (found.isKernelThread) return 'kernel-thread';
+  return { startTicks: found.startTicks, inode: found.inode === 0 ? null : found.inode };
+}
+
+function lookUpByTable(pid: number): LookUp {
+  const sight = processTable().lookNow(pid);
+  if (sight === null && signalZero(pid) === 'gone') return 'none';
+  if (sight === null || sight === 'unknown') {
+    throw new ExitwatchError('ERR_EXITWATCH_NO_PROC', `pid ${pid} is hidden from this process`);
+  }
+  if (sight.isKernelThread) return 'kernel-thread';
+  return isThread(pid) ? 'none' : { startTicks: sight.startTicks ?? 0, inode: null };
+}
+
+/** On Linux, /proc has threads by their ids, too, although it does not list them. */
+function isThread(pid: number): boolean {
+  if (process.platform !== 'linux') return false;
+  const status = readFileSync(`/proc/${pid}/status`, 'latin1');
+  return Number(/^Tgid:\t(\d+)$/m.exec(status)?.[1]) !== pid;
+}
+
 /** The pidfs inode of a process that exists; `null` before Linux 6.9. @internal */
 export function inodeOf(pid: number): number | null {
   const found = lookUp(pid);
@@ -170,6 +186,7 @@ export function inodeOf(pid: number): number | null {
 
 /** The limit can be lowered while processes above it live: for absent ones only. @internal */
 export function checkAgainstPidMax(pid: number): void {
+  if (process.platform !== 'linux') return;
   const pidMax = Number(readFileSync('/proc/sys/kernel/pid_max', 'latin1'));
   if (pid <= pidMax) return;
   throw new ExitwatchError(

@@ -90,10 +90,8 @@ const INVALID_OPTIONS: unknown[] = [
   7,
   { scope: 'some' },
   { scope: null },
-  { source: 'poll' },
   { source: 'pidfd', scope: 'all' },
   { statusTimeoutMs: -1 },
-  { source: 'poll' },
   { trace: 'on' },
   { receiveBufferBytes: 0 },
   { receiveBufferBytes: 2 ** 31 },
@@ -101,7 +99,7 @@ const INVALID_OPTIONS: unknown[] = [
   { queueLimit: 0 },
   { queueLimit: 1.5 },
   { signal: {} },
-  { pollIntervalMs: 1000 },
+  { pollIntervalMs: 0 },
   { verbose: true },
 ];
 

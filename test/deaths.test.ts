@@ -72,12 +72,12 @@ function expectedOf(death: Death, source: Source, event: ExitEvent | undefined) 
   // What a pidfd tells may lack the core bit, where the parent was quicker than we.
   const mayLackCore =
     source === 'pidfd' && (signal === SIGNALS['SIGSEGV'] || signal === SIGNALS['SIGABRT']);
-  const dumped = mayLackCore && event?.coreDumped === null ? null : (status & 0x80) !== 0;
+  const isNotTold = source === 'poll' || (mayLackCore && event?.coreDumped === null);
   return {
     death: death.name,
     events: 1,
-    status: signal === 0 ? status : signal,
-    dumped,
+    status: source === 'poll' ? 'polled' : signal === 0 ? status : signal,
+    dumped: isNotTold ? null : (status & 0x80) !== 0,
     lossless: true,
     notTooEarly: true,
     notTooLate: true,
@@ -86,7 +86,7 @@ function expectedOf(death: Death, source: Source, event: ExitEvent | undefined) 
 }
 
 type Scope = 'all' | 'watched';
-type Source = 'auto' | 'connector' | 'pidfd';
+type Source = 'auto' | 'connector' | 'pidfd' | 'poll';
 
 function describeDeaths(scope: Scope, source: Source, ready: object): void {
   const reaps: Reap[] = ['now', 'late', 'ignore'];
@@ -95,7 +95,7 @@ function describeDeaths(scope: Scope, source: Source, ready: object): void {
   it.each(reaps)(
     `scope ${scope}, source ${source}: every death is told once, with the status of waitpid, when the group is dead (reaped: %s)`,
     async (reap) => {
-      await using monitor = new ExitMonitor({ scope, source });
+      await using monitor = new ExitMonitor({ scope, source, pollIntervalMs: 50 });
       const log = new EventLog(monitor);
       expect(await monitor.start()).toMatchObject(ready);
       const all: Death[] = [];
@@ -131,3 +131,5 @@ describeForEachFilter((filter) => {
 });
 
 describeDeaths('watched', 'pidfd', { source: 'pidfd', filter: null, downgrade: null });
+
+describeDeaths('watched', 'poll', { source: 'poll', filter: null, downgrade: null });

@@ -75,7 +75,6 @@ describe('waitForExit', () => {
     [1, { timeoutMs: -1 }, 'ERR_EXITWATCH_INVALID_OPTION'],
     [1, { timeoutMs: '1' }, 'ERR_EXITWATCH_INVALID_OPTION'],
     [1, { signal: {} }, 'ERR_EXITWATCH_INVALID_OPTION'],
-    [1, { source: 'poll' }, 'ERR_EXITWATCH_INVALID_OPTION'],
     [1, { scope: 'all' }, 'ERR_EXITWATCH_INVALID_OPTION'],
     [1, null, 'ERR_EXITWATCH_INVALID_OPTION'],
   ])('of %j with %j rejects', async (target, options, code) => {

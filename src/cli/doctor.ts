@@ -5,6 +5,7 @@ import {
   probe,
   type ConnectorReport,
   type PidfdReport,
+  type PollReport,
   type ProbeReport,
 } from '../monitor/probe.js';
 
@@ -46,12 +47,13 @@ function describe(report: ProbeReport): string {
     detail(`every process: ${describeSource(report.sources.all)}`),
     ...describeConnector(report.connector),
     ...describePidfd(report.pidfd),
+    ...describePoll(report.poll),
   ].join('\n');
 }
 
 function describeSource(source: SourceName | null): string {
   if (source === null) return 'NOT POSSIBLE';
-  return source === 'connector' ? 'connector' : 'pidfd alone';
+  return { connector: 'connector', pidfd: 'pidfd alone', poll: 'polling alone' }[source];
 }
 
 function describeConnector({ obstacle, filter, downgrade, watchedSet }: ConnectorReport): string[] {
@@ -74,6 +76,12 @@ function describePidfd({ available, obstacle, inodes, exitStatus }: PidfdReport)
     row('pidfd', lacks.length === 0 ? 'works, with inodes and exit status' : 'works'),
     ...lacks.map((lack) => detail(`${lack} (Linux ${inodes ? '6.15' : '6.9'} has them)`)),
   ];
+}
+
+function describePoll({ available, obstacle, by }: PollReport): string[] {
+  return available
+    ? [row('polling', `works, by ${by}`)]
+    : [row('polling', 'DOES NOT WORK'), ...describeReason(obstacle)];
 }
 
 function describeReason(reason: { code: string; detail: string; remedy: string | null } | null) {

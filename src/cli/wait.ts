@@ -24,7 +24,7 @@ Usage: exitwatch wait PID|NAME [OPTION]…
                  of which it keeps 15 bytes, or the executable's file name
 
   --timeout TIME gives up after this time: 10s, 500ms, 2h
-  --source S     the witness: auto (default), connector or pidfd
+  --source S     the witness: auto (default), connector, pidfd or poll
   --json         prints the end as a JSON object
   --help         this text
 

@@ -21,7 +21,7 @@ Usage: exitwatch watch [OPTION]…
                  which it keeps 15 bytes, or the executable's file name. Of a process
                  that began after exitwatch and was reaped at once, no name is known
   --failed       only what did not exit with 0
-  --source S     the witness: auto (default), connector, or pidfd (only with --pid)
+  --source S     the witness: auto (default), connector, pidfd (only with --pid), or poll
   --json         one JSON object a line: ready, then exits, gaps and changes of source
   --count N      ends after N processes
   --for TIME     ends after this time: 10s, 500ms, 2h

@@ -1,10 +1,18 @@
 import { EventEmitter } from 'node:events';
 
+import { addonRefusal } from '../addon.js';
 import { ExitwatchError } from '../errors.js';
-import type { ExitEvent, Gap, MonitorEvent, Ready, SourceChange } from '../exit-event.js';
+import type {
+  ExitEvent,
+  Gap,
+  MonitorEvent,
+  Ready,
+  SourceChange,
+  SourceName,
+} from '../exit-event.js';
 import type { ProcessIdentity } from '../process-identity.js';
 import type { ExitSource, SourceListener, SourceStats } from '../sources/exit-source.js';
-import { KernelSource } from '../sources/kernel-source.js';
+import { openSource } from '../sources/open-source.js';
 
 import { EventBacklog } from './event-backlog.js';
 import { PendingWatch, type ExitWatch } from './exit-watch.js';
@@ -27,7 +35,7 @@ export interface MonitorStats extends SourceStats {
   watches: number;
   /**
    * Started, and neither closed nor failed; and with the connector and canaries, the kernel told
-   * something within two intervals.
+   * something within two intervals; with polling, a look has succeeded within three.
    */
   healthy: boolean;
 }
@@ -147,8 +155,13 @@ export class ExitMonitor
     if (armed === 'gone' && typeof target === 'number') throw noSuchProcess(target, 'none');
     const watch = this.#newWatch(identity, armed === 'guarded');
     this.#watches.set(identity.id, new Set([watch]));
-    if (armed === 'gone') this.#tellLater(goneBeforeWatch(identity));
+    if (armed === 'gone') this.#tellLater(goneBeforeWatch(identity, this.#looksBy()));
     return watch;
+  }
+
+  /** Who tells that a process is gone before it could be watched. */
+  #looksBy(): SourceName {
+    return addonRefusal() === null ? 'pidfd' : 'poll';
   }
 
   #newWatch(identity: ProcessIdentity, guarded: boolean): PendingWatch {
@@ -160,8 +173,9 @@ export class ExitMonitor
   stats(): MonitorStats {
     if (this.#source !== undefined) this.#lastStats = this.#source.stats();
     const { canaryAgeMs, source } = this.#lastStats;
-    const oldestMs = 2 * (this.#options.canaryIntervalMs || Infinity);
-    const isHeard = source !== 'connector' || (canaryAgeMs !== null && canaryAgeMs <= oldestMs);
+    const { canaryIntervalMs, pollIntervalMs } = this.#options;
+    const oldestMs = source === 'poll' ? 3 * pollIntervalMs : 2 * (canaryIntervalMs || Infinity);
+    const isHeard = source === 'pidfd' || (canaryAgeMs !== null && canaryAgeMs <= oldestMs);
     return {
       ...this.#lastStats,
       watches: this.#watches.size,
@@ -221,7 +235,7 @@ export class ExitMonitor
   }
 
   #openSource(): ExitSource {
-    this.#source ??= new KernelSource(this.#options, this.#listener);
+    this.#source ??= openSource(this.#options, this.#listener);
     return this.#source;
   }
 

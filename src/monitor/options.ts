@@ -9,7 +9,9 @@ export interface ExitMonitorOptions {
    * Which witness to use. `'auto'` (the default) takes the best there is for the scope: the connector,
    * with a pidfd for each watched process; pidfds alone where the connector does not work.
    * `'connector'`: it alone. `'pidfd'`: a pidfd for each watched process, which works also without
-   * privileges and in containers; not with scope `'all'`.
+   * privileges and in containers; not with scope `'all'`. `'poll'`: the process table is read every
+   * `pollIntervalMs`; it tells that a process is gone, and nothing of how. `'auto'` comes down to it
+   * where nothing else works.
    */
   source?: 'auto' | SourceName;
   /** Who sent the signal is not told yet: `'auto'` (the default) and `'off'` are the same. */
@@ -25,6 +27,8 @@ export interface ExitMonitorOptions {
    * about 600 bytes each: 1,048,576.
    */
   queueLimit?: number;
+  /** How often the process table is read, where that is needed: in ms, 1,000; at least 10. */
+  pollIntervalMs?: number;
   /**
    * How long the end of a watched process may wait for its parent to reap it, where only that tells
    * its status; then the event says `'not-reaped'`. In ms, 1,000.
@@ -44,6 +48,7 @@ export interface CheckedOptions {
   source: 'auto' | SourceName;
   receiveBufferBytes: number;
   queueLimit: number;
+  pollIntervalMs: number;
   statusTimeoutMs: number;
   canaryIntervalMs: number;
   signal: AbortSignal | undefined;
@@ -68,10 +73,9 @@ export interface CheckedWaitOptions {
 /** setTimeout() takes no more. */
 const LONGEST_MS = 2 ** 31 - 1;
 
-const SOURCES = ['auto', 'connector', 'pidfd'] as const;
+const SOURCES = ['auto', 'connector', 'pidfd', 'poll'] as const;
 
 const NOT_YET: Record<string, readonly string[]> = {
-  source: ['poll'],
   trace: ['on'],
 };
 
@@ -83,6 +87,7 @@ export function checkOptions(options: unknown): CheckedOptions {
     trace = 'auto',
     receiveBufferBytes = 8 * 1024 * 1024,
     queueLimit = 1_048_576,
+    pollIntervalMs = 1000,
     statusTimeoutMs = 1000,
     canaryIntervalMs = 10_000,
     signal,
@@ -98,6 +103,7 @@ export function checkOptions(options: unknown): CheckedOptions {
     source: oneOf('source', source, SOURCES),
     receiveBufferBytes: integer('receiveBufferBytes', receiveBufferBytes, 4096, 1024 * 1024 * 1024),
     queueLimit: integer('queueLimit', queueLimit, 1, 64 * 1024 * 1024),
+    pollIntervalMs: integer('pollIntervalMs', pollIntervalMs, 10, 86_400_000),
     statusTimeoutMs: integer('statusTimeoutMs', statusTimeoutMs, 0, LONGEST_MS),
     canaryIntervalMs:
       canaryIntervalMs === 0 ? 0 : integer('canaryIntervalMs', canaryIntervalMs, 100, 86_400_000),

@@ -4,6 +4,7 @@ import { loadAddon, translateFailure } from '../addon.js';
 import { ExitwatchError, type ExitwatchErrorCode } from '../errors.js';
 import type { Downgrade, Filter, Ready, SourceName } from '../exit-event.js';
 import { HOST_NAMESPACE, namespaceInode } from '../namespaces.js';
+import { processTable } from '../process-table/process-table.js';
 
 import { ExitMonitor } from './exit-monitor.js';
 
@@ -36,6 +37,13 @@ export type PidfdReport = {
   exitStatus: boolean;
 };
 
+/** What polling would read. */
+export type PollReport = {
+  available: boolean;
+  obstacle: Obstacle | null;
+  by: '/proc' | 'ps' | 'signal 0';
+};
+
 /** What {@link probe} finds. */
 export type ProbeReport = {
   platform: NodeJS.Platform;
@@ -48,6 +56,7 @@ export type ProbeReport = {
   sources: { watched: SourceName | null; all: SourceName | null };
   connector: ConnectorReport;
   pidfd: PidfdReport;
+  poll: PollReport;
   /** Something does not work, or not as well as it might. */
   degraded: boolean;
 };
@@ -59,6 +68,8 @@ export type ProbeReport = {
 export async function probe(): Promise<ProbeReport> {
   const connector = await probeConnector();
   const pidfd = probePidfd();
+  const poll = probePoll();
+  const orPoll = poll.available ? 'poll' : null;
   return {
     platform: process.platform,
     kernel: release(),
@@ -70,11 +81,12 @@ export async function probe(): Promise<ProbeReport> {
       network: isHostNetwork(connector.obstacle),
     },
     sources: {
-      watched: connector.available ? 'connector' : pidfd.available ? 'pidfd' : null,
-      all: connector.available ? 'connector' : null,
+      watched: connector.available ? 'connector' : pidfd.available ? 'pidfd' : orPoll,
+      all: connector.available ? 'connector' : poll.by === 'signal 0' ? null : orPoll,
     },
     connector,
     pidfd,
+    poll,
     degraded: connector.filter !== 'group-aware' || !pidfd.inodes || !pidfd.exitStatus,
   };
 }
@@ -99,6 +111,16 @@ function probePidfd(): PidfdReport {
   } catch (error) {
     const obstacle = obstacleOf(translateFailure(error));
     return { available: false, obstacle, inodes: false, exitStatus: false };
+  }
+}
+
+function probePoll(): PollReport {
+  const table = processTable();
+  try {
+    table.lookNow(process.pid);
+    return { available: true, obstacle: null, by: table.by };
+  } catch (error) {
+    return { available: false, obstacle: obstacleOf(error), by: table.by };
   }
 }
 

@@ -1,15 +1,15 @@
+import { bootId } from '../boot-id.js';
 import { ExitwatchError } from '../errors.js';
-import type { ExitEvent } from '../exit-event.js';
+import type { ExitEvent, SourceName } from '../exit-event.js';
 import {
-  bootId,
   checkAgainstPidMax,
   checkIdentity,
   isSameProcess,
   lookUp,
   pidNamespace,
-  startTime,
   type ProcessIdentity,
 } from '../process-identity.js';
+import { processTable } from '../process-table/process-table.js';
 
 /** Which process is to be watched, and whether it is still there. */
 export function findTarget(target: number | ProcessIdentity): {
@@ -47,8 +47,9 @@ export function noSuchProcess(pid: number, found: 'none' | 'kernel-thread'): Exi
 }
 
 /** The end of a process of which only its identity is known. */
-export function goneBeforeWatch(identity: ProcessIdentity): ExitEvent {
-  const startedAt = identity.bootId === bootId() ? startTime(identity.startTicks) : null;
+export function goneBeforeWatch(identity: ProcessIdentity, source: SourceName): ExitEvent {
+  const startedAt =
+    identity.bootId === bootId() ? processTable().startTime(identity.startTicks) : null;
   const exitedAt = new Date();
   return {
     event: 'exit',
@@ -63,7 +64,7 @@ export function goneBeforeWatch(identity: ProcessIdentity): ExitEvent {
     // Some time since it started, which may have been before this boot.
     uncertaintyMs:
       startedAt === null ? Number.MAX_SAFE_INTEGER : exitedAt.getTime() - startedAt.getTime(),
-    source: 'pidfd',
+    source,
     lossless: true,
     how: 'unknown',
     exitCode: null,

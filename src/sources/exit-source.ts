@@ -27,7 +27,10 @@ export interface SourceStats {
   /** Held for JavaScript now. */
   queueDepth: number;
   lastEventAt: Date | null;
-  /** How long ago the kernel last told something, or a canary came back; `null` before the start. */
+  /**
+   * How long ago the kernel last told something, or a canary came back; by polling, how long ago the
+   * process table was last read. `null` before the start, and by pidfds alone.
+   */
   canaryAgeMs: number | null;
   /** `null` before the start. */
   source: SourceName | null;
@@ -43,7 +46,7 @@ export interface SourceStats {
    * `source: 'connector'`.
    */
   unguarded: number;
-  /** How often the reader was woken. */
+  /** How often the reader was woken, or the process table was read. */
   wakeups: number;
 }
 

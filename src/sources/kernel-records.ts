@@ -1,6 +1,7 @@
 import { failureError } from '../addon.js';
+import { bootId } from '../boot-id.js';
 import type { ExitEvent, Gap, Outcome } from '../exit-event.js';
-import { bootId, bootPrefix, inodeOf, pidNamespace } from '../process-identity.js';
+import { bootPrefix, inodeOf, pidNamespace } from '../process-identity.js';
 import { decodeWaitStatus } from '../wait-status.js';
 import type { ExitwatchError } from '../errors.js';
 

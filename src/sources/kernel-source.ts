@@ -26,7 +26,7 @@ export class KernelSource implements ExitSource {
   constructor(
     options: {
       scope: 'watched' | 'all';
-      source: 'auto' | SourceName;
+      source: string;
       receiveBufferBytes: number;
       queueLimit: number;
       statusTimeoutMs: number;

@@ -1,0 +1,40 @@
+import type { ProcessTable, Sight } from './process-table.js';
+import { signalZero } from './signal-zero.js';
+
+/** Where nothing better is there (Windows): signal 0 tells that a pid is in use, and no more. */
+export class KillTable implements ProcessTable {
+  readonly by = 'signal 0';
+  readonly startTolerance = 0;
+
+  lookNow(pid: number): Sight | null {
+    const answer = signalZero(pid);
+    if (answer === 'gone') return null;
+    if (answer === 'unknown') return 'unknown';
+    return {
+      pid,
+      parentPid: null,
+      name: null,
+      uid: null,
+      startTicks: null,
+      isDead: false,
+      isKernelThread: false,
+    };
+  }
+
+  look(pids: readonly number[]): Promise<Map<number, Sight>> {
+    const seen = new Map<number, Sight>();
+    for (const pid of pids) {
+      const sight = this.lookNow(pid);
+      if (sight !== null) seen.set(pid, sight);
+    }
+    return Promise.resolve(seen);
+  }
+
+  list(): Promise<Map<number, Sight>> {
+    return Promise.reject(new Error('there is no list of processes by signal 0'));
+  }
+
+  startTime(startTicks: number): Date {
+    return new Date(startTicks * 10);
+  }
+}

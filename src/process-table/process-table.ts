@@ -1,0 +1,48 @@
+import { KillTable } from './kill-table.js';
+import { ProcTable } from './proc-table.js';
+import { PsTable } from './ps-table.js';
+
+/** What a table says of one process. */
+export type ProcessRow = {
+  pid: number;
+  parentPid: number | null;
+  name: string | null;
+  /** The effective user id. */
+  uid: number | null;
+  /** In hundredths of a second; since boot on Linux, since 1970 elsewhere. `null`: not told. */
+  startTicks: number | null;
+  /** Every thread has ended; its parent has not reaped it yet. */
+  isDead: boolean;
+  isKernelThread: boolean;
+};
+
+/** `'unknown'`: there is something, or may be; it could not be looked at. */
+export type Sight = ProcessRow | 'unknown';
+
+/** The processes that there are, as they can be read at any time, on any system. */
+export interface ProcessTable {
+  /** How it is read. */
+  readonly by: '/proc' | 'ps' | 'signal 0';
+  /** How far two readings of one start may lie apart, in ticks. */
+  readonly startTolerance: number;
+  /** `null`: not in the table. Throws where the table cannot be read. */
+  lookNow(pid: number): Sight | null;
+  /** Those of these pids that are in the table; rejects where it cannot be read. */
+  look(pids: readonly number[]): Promise<Map<number, Sight>>;
+  /** All there are; rejects where the table cannot be read. */
+  list(): Promise<Map<number, Sight>>;
+  startTime(startTicks: number): Date;
+}
+
+let ours: ProcessTable | undefined;
+
+/** The table of this system. */
+export function processTable(): ProcessTable {
+  ours ??= newTable();
+  return ours;
+}
+
+function newTable(): ProcessTable {
+  if (process.platform === 'linux') return new ProcTable();
+  return process.platform === 'win32' ? new KillTable() : new PsTable();
+}

@@ -1,0 +1,249 @@
+import { bootId } from '../boot-id.js';
+import { ExitwatchError } from '../errors.js';
+import type { Downgrade, ExitEvent } from '../exit-event.js';
+import { bootPrefix, identityId, pidNamespace, type ProcessIdentity } from '../process-identity.js';
+import { processTable, type ProcessRow, type Sight } from '../process-table/process-table.js';
+import { signalZero } from '../process-table/signal-zero.js';
+
+import type { Armed, ExitSource, SourceListener, SourceStats } from './exit-source.js';
+
+/** A process that was there at the last look. */
+interface Seen {
+  readonly id: string;
+  readonly pid: number;
+  readonly startTicks: number | null;
+  row: ProcessRow | null;
+  /** On performance.now(). */
+  aliveMs: number;
+}
+
+/** Looks again and again: what is gone between two looks has ended, nobody knows how. */
+export class PollSource implements ExitSource {
+  readonly #scope: 'watched' | 'all';
+  readonly #intervalMs: number;
+  readonly #listener: SourceListener;
+  readonly #downgrade: Downgrade | null;
+  readonly #table = processTable();
+  readonly #watched = new Map<string, Seen>();
+  /** With scope `'all'`: by pid, since the start of one process is not always told alike. */
+  #all = new Map<number, Seen>();
+  #timer: NodeJS.Timeout | undefined;
+  #state: 'new' | 'starting' | 'running' | 'closed' = 'new';
+  #referenced = true;
+  #received = 0;
+  #lastEventAt: Date | null = null;
+  #lookedMs: number | null = null;
+  #looks = 0;
+
+  constructor(
+    options: { scope: 'watched' | 'all'; pollIntervalMs: number },
+    listener: SourceListener,
+    downgrade: Downgrade | null,
+  ) {
+    this.#scope = options.scope;
+    this.#intervalMs = options.pollIntervalMs;
+    this.#listener = listener;
+    this.#downgrade = downgrade;
+  }
+
+  start(): void {
+    this.#state = 'starting';
+    void this.#begin();
+  }
+
+  watch({ id, pid, startTicks }: ProcessIdentity): Armed {
+    const known = startTicks === 0 ? null : startTicks;
+    // To know its name, where a look costs next to nothing.
+    const sight = this.#table.by === 'ps' ? null : this.#table.lookNow(pid);
+    const row = sight === 'unknown' ? null : sight;
+    this.#watched.set(id, { id, pid, startTicks: known, row, aliveMs: performance.now() });
+    return 'unguarded';
+  }
+
+  unwatch({ id }: ProcessIdentity): void {
+    this.#watched.delete(id);
+  }
+
+  stats(): SourceStats {
+    return {
+      received: this.#received,
+      delivered: this.#received,
+      rejected: 0,
+      lost: 0,
+      gaps: 0,
+      queueDepth: 0,
+      lastEventAt: this.#lastEventAt,
+      canaryAgeMs: this.#lookedMs === null ? null : performance.now() - this.#lookedMs,
+      source: this.#state === 'new' ? null : 'poll',
+      filter: null,
+      watchedSet: null,
+      unguarded: this.#watched.size,
+      wakeups: this.#looks,
+    };
+  }
+
+  ref(): void {
+    this.#referenced = true;
+    this.#timer?.ref();
+  }
+
+  unref(): void {
+    this.#referenced = false;
+    this.#timer?.unref();
+  }
+
+  close(): void {
+    this.#state = 'closed';
+    clearTimeout(this.#timer);
+  }
+
+  async #begin(): Promise<void> {
+    try {
+      if (this.#scope === 'all') this.#all = this.#living(await this.#table.list());
+      await this.#lookAtWatched();
+    } catch (error) {
+      if (!this.#isClosed()) this.#listener.failed(inspectionFailed(error));
+      return;
+    }
+    if (this.#isClosed()) return;
+    this.#state = 'running';
+    this.#looked();
+    this.#listener.ready({
+      event: 'ready',
+      scope: this.#scope,
+      source: 'poll',
+      filter: null,
+      downgrade: this.#downgrade,
+      receiveBufferBytes: null,
+    });
+    this.#listener.batchEnd();
+    this.#sleep();
+  }
+
+  #sleep(): void {
+    this.#timer = setTimeout(() => void this.#look(), this.#intervalMs);
+    if (!this.#referenced) this.#timer.unref();
+  }
+
+  /** A look that failed says nothing: neither that somebody lives, nor that he is gone. */
+  async #look(): Promise<void> {
+    try {
+      await (this.#scope === 'all' ? this.#lookAtAll() : this.#lookAtWatched());
+      this.#looked();
+    } catch {
+      // stats() tells how long ago the last good one was.
+    }
+    if (this.#isClosed()) return;
+    this.#listener.batchEnd();
+    this.#sleep();
+  }
+
+  #looked(): void {
+    this.#looks++;
+    this.#lookedMs = performance.now();
+  }
+
+  async #lookAtWatched(): Promise<void> {
+    const watched = [...this.#watched.values()];
+    if (watched.length === 0) return;
+    const nowMs = performance.now();
+    const sights = await this.#table.look(watched.map(({ pid }) => pid));
+    this.#tellEnded(watched, sights, nowMs);
+  }
+
+  async #lookAtAll(): Promise<void> {
+    const nowMs = performance.now();
+    const sights = await this.#table.list();
+    const watched = [...this.#watched.values()];
+    const isWatched = (seen: Seen) =>
+      watched.some((other) => other.pid === seen.pid && this.#isSame(other, seen));
+    const watchedPids = new Set(watched.map(({ pid }) => pid));
+    const others = [...this.#all.values()].filter(
+      (seen) => !(watchedPids.has(seen.pid) && isWatched(seen)),
+    );
+    this.#all = this.#living(sights);
+    const left = this.#tellEnded([...others, ...watched], sights, nowMs);
+    // As they were known before; and who cannot be seen is not to be forgotten.
+    for (const seen of left) this.#all.set(seen.pid, seen);
+  }
+
+  /** Gives those that have not ended, as far as that can be told. */
+  #tellEnded(before: readonly Seen[], sights: Map<number, Sight>, nowMs: number): Seen[] {
+    return before.filter((seen) => {
+      if (this.#isClosed() || !this.#hasEnded(seen, sights.get(seen.pid), nowMs)) return true;
+      const isLeft = this.#watched.has(seen.id) || this.#scope === 'all';
+      if (isLeft) this.#tell(seen);
+      return false;
+    });
+  }
+
+  #hasEnded(seen: Seen, sight: Sight | undefined, nowMs: number): boolean {
+    // Not in the table, but there: it is hidden from us (hidepid).
+    if (sight === undefined) return signalZero(seen.pid) === 'gone';
+    if (sight === 'unknown') return false;
+    if (sight.isDead || !this.#isSame(seen, sight)) return true;
+    seen.row = sight;
+    seen.aliveMs = Math.max(seen.aliveMs, nowMs);
+    return false;
+  }
+
+  #isSame(a: { startTicks: number | null }, b: { startTicks: number | null }): boolean {
+    if (a.startTicks === null || b.startTicks === null) return true;
+    return Math.abs(a.startTicks - b.startTicks) <= this.#table.startTolerance;
+  }
+
+  #living(sights: Map<number, Sight>): Map<number, Seen> {
+    const nowMs = performance.now();
+    const living = new Map<number, Seen>();
+    for (const [pid, sight] of sights) {
+      if (sight === 'unknown' || sight.isDead || sight.isKernelThread) continue;
+      const id = idOf(pid, sight.startTicks);
+      const { startTicks } = sight;
+      living.set(pid, { id, pid, startTicks, row: sight, aliveMs: nowMs });
+    }
+    return living;
+  }
+
+  #tell(seen: Seen): void {
+    this.#watched.delete(seen.id);
+    this.#received++;
+    const { id, pid, startTicks, row, aliveMs } = seen;
+    const exitedAt = new Date();
+    this.#lastEventAt = exitedAt;
+    const event: ExitEvent = {
+      event: 'exit',
+      id,
+      pid,
+      parentPid: row?.parentPid ?? null,
+      name: row?.name ?? null,
+      uid: row?.uid ?? null,
+      startedAt: startTicks === null ? null : this.#table.startTime(startTicks),
+      exitedAt,
+      exitedNs: null,
+      uncertaintyMs: Math.ceil(performance.now() - aliveMs),
+      source: 'poll',
+      lossless: true,
+      how: 'unknown',
+      exitCode: null,
+      signal: null,
+      coreDumped: null,
+      unknownReason: 'polled',
+    };
+    this.#listener.exit(event, false);
+  }
+
+  #isClosed(): boolean {
+    return this.#state === 'closed';
+  }
+}
+
+function idOf(pid: number, startTicks: number | null): string {
+  return identityId(bootPrefix(bootId(), pidNamespace()), pid, null, startTicks, Date.now());
+}
+
+function inspectionFailed(error: unknown): ExitwatchError {
+  if (error instanceof ExitwatchError) return error;
+  return new ExitwatchError('ERR_EXITWATCH_NO_PROC', 'the process table cannot be read', {
+    cause: error,
+  });
+}

@@ -92,7 +92,7 @@ describe.each(['ps', 'toybox ps', 'busybox ps'])('%s, live', (words) => {
   const isThere = spawnSync(program, ['--version']).error === undefined || process.env['CI'];
   (isThere ? test : test.skip)('tells who is there, and who is a zombie', async () => {
     const table = new PsTable(words.split(' '));
-    const parent = new LineProcess('sh', ['-c', 'true & echo $!; exec sleep 1000']);
+    const parent = new LineProcess('sh', ['-c', 'sleep 0.1 & echo $!; exec sleep 1000']);
     const zombie = Number(await parent.line());
     while (new ProcTable().lookNow(zombie) === null) await setTimeout(5);
     const isDead = () => {

@@ -1,10 +1,8 @@
 import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { getSystemErrorName } from 'node:util';
 
-import loadBinding = require('bindings');
-
 import { ExitwatchError, type ExitwatchErrorCode } from './errors.js';
+import { loadNativeBinary } from './native-binary.js';
 
 /** What native/napi offers. It knows numbers; this file and its users know the words. */
 export interface Addon {
@@ -76,49 +74,41 @@ export interface NativeStats {
   canaryAgeMs?: number;
 }
 
-let loaded: Addon | undefined;
+/** Tried once. */
+let result: Addon | ExitwatchError | undefined;
+
+/** The size of what native/core/record.h describes. */
+export const RECORD_BYTES = 104;
 
 /** @throws ExitwatchError `ERR_EXITWATCH_NO_ADDON` where no binary can be used. */
 export function loadAddon(): Addon {
-  if (loaded !== undefined) return loaded;
-  if (process.platform !== 'linux') {
-    throw new ExitwatchError(
-      'ERR_EXITWATCH_NO_ADDON',
-      `exitwatch reads Linux's kernel; it has no source for ${process.platform} yet`,
-    );
-  }
-  const root = join(__dirname, '..');
-  const prebuilds = ['module_root', 'prebuilds', `${process.platform}-${process.arch}`];
-  try {
-    loaded = loadBinding({
-      bindings: 'exitwatch.node',
-      module_root: root,
-      try: [
-        ['module_root', 'build', 'Release', 'bindings'],
-        ['module_root', 'build', 'Debug', 'bindings'],
-        [...prebuilds, 'exitwatch.node'],
-      ],
-    }) as Addon;
-  } catch (cause) {
-    throw new ExitwatchError(
-      'ERR_EXITWATCH_NO_ADDON',
-      `no native addon for ${process.platform}-${process.arch} could be loaded: ` +
-        (cause instanceof Error ? cause.message : String(cause)),
-      { cause, remedy: 'build one: npm run build in a clone, with a C++ compiler' },
-    );
-  }
-  return loaded;
+  result ??= load();
+  if (result instanceof ExitwatchError) throw result;
+  return result;
 }
 
 /** Why the addon cannot be used; `null` where it can. */
 export function addonRefusal(): ExitwatchError | null {
-  try {
-    loadAddon();
-    return null;
-  } catch (error) {
-    if (error instanceof ExitwatchError) return error;
-    throw error;
+  result ??= load();
+  return result instanceof ExitwatchError ? result : null;
+}
+
+function load(): Addon | ExitwatchError {
+  if (process.platform !== 'linux') {
+    return new ExitwatchError(
+      'ERR_EXITWATCH_NO_ADDON',
+      `there is no native addon for ${process.platform}: it reads Linux's kernel`,
+    );
   }
+  const isUsable = (binary: unknown) => (binary as Partial<Addon>).recordBytes === RECORD_BYTES;
+  const { binary, tried } = loadNativeBinary(isUsable);
+  if (binary !== undefined) return binary as Addon;
+  const reasons = tried.map(({ path, failure }) => `${path} ${failure}`).join('; ');
+  return new ExitwatchError(
+    'ERR_EXITWATCH_NO_ADDON',
+    `no native addon for ${process.platform}-${process.arch} can be loaded: ${reasons}`,
+    { remedy: 'build one: `npx exitwatch build-native`, with a C++ compiler, make and Python 3' },
+  );
 }
 
 /** What is wrong, and what to do about it, for `Failure` of native/linux/system_error.h, in its order. */

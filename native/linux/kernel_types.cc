@@ -1,10 +1,10 @@
 #include "linux/kernel_types.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 
 #include <memory>
 
+#include "linux/file_status.h"
 #include "linux/unique_fd.h"
 
 namespace exitwatch {
@@ -16,15 +16,16 @@ using Reason = FilterRefusal::Reason;
 constexpr char kPath[] = "/sys/kernel/btf/vmlinux";
 
 // Some ten times what kernels have.
-constexpr off_t kMostBytes = 64 * 1024 * 1024;
+constexpr uint64_t kMostBytes = 64 * 1024 * 1024;
 
 FilterRefusal ReadLayout(KernelLayout* layout) {
   const UniqueFd file(open(kPath, O_RDONLY | O_CLOEXEC));
-  struct stat status;
-  if (!file || fstat(file.Get(), &status) != 0) return {Reason::kNoBtf, errno, kPath};
-  if (status.st_size <= 0 || status.st_size > kMostBytes) return {Reason::kNoBtf, EFBIG, kPath};
+  if (!file) return {Reason::kNoBtf, errno, kPath};
+  const auto status = ReadFileStatus(file.Get());
+  if (!status) return {Reason::kNoBtf, errno, kPath};
+  if (status->stx_size == 0 || status->stx_size > kMostBytes) return {Reason::kNoBtf, EFBIG, kPath};
 
-  const auto size = static_cast<size_t>(status.st_size);
+  const auto size = static_cast<size_t>(status->stx_size);
   const std::unique_ptr<uint8_t[]> data(new uint8_t[size]);
   size_t filled = 0;
   while (filled < size) {

@@ -1,6 +1,6 @@
 #include "linux/namespaces.h"
 
-#include <sys/stat.h>
+#include "linux/file_status.h"
 
 namespace exitwatch {
 
@@ -10,8 +10,8 @@ constexpr ino_t kInitialUser = 0xEFFFFFFD;
 constexpr ino_t kInitialPid = 0xEFFFFFFC;
 
 bool IsInode(const char* path, ino_t inode) {
-  struct stat file;
-  return stat(path, &file) != 0 || file.st_ino == inode;
+  const auto file = ReadFileStatus(path);
+  return !file || file->stx_ino == inode;
 }
 
 }  // namespace

@@ -2,12 +2,13 @@
 
 #include <poll.h>
 #include <sys/ioctl.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <sys/wait.h>
 
 #include <atomic>
+
+#include "linux/file_status.h"
 
 namespace exitwatch {
 
@@ -67,9 +68,9 @@ uint64_t PidfdInode(int pidfd) {
     if (fstatfs(pidfd, &filesystem) != 0) return 0;
     kind = filesystem.f_type == kPidfsMagic ? kOfPidfs : kAnonymous;
   }
-  struct stat file;
-  if (kind == kAnonymous || fstat(pidfd, &file) != 0) return 0;
-  return file.st_ino;
+  if (kind == kAnonymous) return 0;
+  const auto file = ReadFileStatus(pidfd);
+  return file ? file->stx_ino : 0;
 }
 
 SystemError PidfdOpenFailed(int error) {

@@ -2,7 +2,6 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <charconv>
@@ -10,6 +9,7 @@
 #include <cstring>
 #include <memory>
 
+#include "linux/file_status.h"
 #include "linux/unique_fd.h"
 
 namespace exitwatch {
@@ -59,9 +59,9 @@ bool ReadProcStat(int32_t pid, ProcStat* stat) {
 std::optional<uint32_t> ReadProcUid(int32_t pid) {
   Path path;
   Format(path, pid, "");
-  struct stat directory;
-  if (stat(path, &directory) != 0) return {};
-  return directory.st_uid;
+  const auto directory = ReadFileStatus(path);
+  if (!directory) return {};
+  return directory->stx_uid;
 }
 
 bool MayReadProcExitCode(int32_t pid) {

@@ -45,7 +45,8 @@ Napi::Value ProbePidfd(const Napi::CallbackInfo& info) {
 }
 
 Napi::Object Init(Napi::Env env, Napi::Object exports) {
-  env.SetInstanceData(new SharedByReaders(std::make_shared<ExitReader::Shared>()));
+  env.SetInstanceData(
+      new SharedByReaders(std::shared_ptr<ExitReader::Shared>(new ExitReader::Shared)));
   exports.Set("ExitReader", ExitReaderObject::Define(env));
   exports.Set("identify", Napi::Function::New<Identify>(env, "identify"));
   exports.Set("probePidfd", Napi::Function::New<ProbePidfd>(env, "probePidfd"));

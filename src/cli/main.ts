@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
+import { BUILD_NATIVE_HELP, buildNativeCommand } from './build-native.js';
 import { DOCTOR_HELP, doctorCommand } from './doctor.js';
 import { escapeText } from './escape.js';
 import { EXIT_FAILED, EXIT_USAGE } from './exit-codes.js';
@@ -14,9 +15,10 @@ const HELP = `exitwatch tells that processes end, and how.
 Usage: exitwatch COMMAND [OPTION]…
 
 Commands:
-  watch    prints processes as they end
-  wait     waits until a process ends, and ends as it did
-  doctor   tells what works here, why not better, and what to do about it
+  watch         prints processes as they end
+  wait          waits until a process ends, and ends as it did
+  doctor        tells what works here, why not better, and what to do about it
+  build-native  compiles the native addon, where no binary that came along can be used
 
   --help after a command tells its options; --version tells the version.
 `;
@@ -25,6 +27,7 @@ const COMMANDS = new Map([
   ['watch', { run: watchCommand, help: WATCH_HELP }],
   ['wait', { run: waitCommand, help: WAIT_HELP }],
   ['doctor', { run: doctorCommand, help: DOCTOR_HELP }],
+  ['build-native', { run: buildNativeCommand, help: BUILD_NATIVE_HELP }],
 ]);
 
 async function main(args: readonly string[]): Promise<number> {

@@ -1,4 +1,4 @@
-import { failureError } from '../addon.js';
+import { failureError, RECORD_BYTES } from '../addon.js';
 import { bootId } from '../boot-id.js';
 import type { ExitEvent, Gap, Outcome } from '../exit-event.js';
 import { bootPrefix, inodeOf, pidNamespace } from '../process-identity.js';
@@ -8,7 +8,6 @@ import type { ExitwatchError } from '../errors.js';
 import { IdWriter } from './id-writer.js';
 
 /** The layout of native/core/record.h, in units of the two views. */
-export const RECORD_BYTES = 104;
 const RECORD_DOUBLES = RECORD_BYTES / 8;
 const RECORD_WORDS = RECORD_BYTES / 4;
 

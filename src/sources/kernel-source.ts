@@ -5,7 +5,7 @@ import type { ProcessIdentity } from '../process-identity.js';
 
 import { failureDowngrade, filterDowngrade } from './downgrade.js';
 import type { Armed, ExitSource, SourceListener, SourceStats } from './exit-source.js';
-import { Kind, KernelRecords, RECORD_BYTES } from './kernel-records.js';
+import { Kind, KernelRecords } from './kernel-records.js';
 
 /** Records that cross at once. */
 const BATCH = 512;
@@ -38,9 +38,6 @@ export class KernelSource implements ExitSource {
     this.#listener = listener;
     this.#guarded = options.source !== 'connector';
     const addon = loadAddon();
-    if (addon.recordBytes !== RECORD_BYTES) {
-      throw new Error(`the addon is of another version: ${addon.recordBytes} bytes a record`);
-    }
     this.#reader = new addon.ExitReader({
       watchedOnly: options.scope === 'watched',
       classicFilter: asksForClassicFilter(),

@@ -1,0 +1,71 @@
+import { spawnSync } from 'node:child_process';
+import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+
+import { UsageError } from './usage-error.js';
+
+export const BUILD_NATIVE_HELP = `Compiles the native addon for this machine, where no binary that came along can be used.
+
+Usage: exitwatch build-native
+
+  --help         this text
+
+Takes a C++ compiler, make, Python 3 and npm, which fetches node-gyp and node-addon-api. Ends
+with 0 when the addon was loaded, 1 otherwise.
+`;
+
+const ROOT = join(__dirname, '..', '..');
+
+/** What it is compiled with; it is not installed along, since most need not compile. */
+const TOOLS = ['node-gyp@^12.4.0', 'node-addon-api@^8.9.2'];
+
+const EXIT_NOT_BUILT = 1;
+
+/** `exitwatch build-native`; resolves with the exit code. */
+export function buildNativeCommand(args: readonly string[]): Promise<number> {
+  if (args.length > 0) throw new UsageError('build-native takes no arguments');
+  if (process.platform !== 'linux') {
+    process.stderr.write(`exitwatch: there is nothing to compile for ${process.platform}\n`);
+    return Promise.resolve(EXIT_NOT_BUILT);
+  }
+  const folder = mkdtempSync(join(tmpdir(), 'exitwatch-build-'));
+  try {
+    return Promise.resolve(build(folder) ? 0 : EXIT_NOT_BUILT);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
+function build(folder: string): boolean {
+  cpSync(join(ROOT, 'native'), join(folder, 'native'), { recursive: true });
+  writeFileSync(join(folder, 'binding.gyp'), "{'includes': ['native/exitwatch.gypi']}\n");
+  writeFileSync(join(folder, 'package.json'), '{"private": true}\n');
+  const gyp = join(folder, 'node_modules', 'node-gyp', 'bin', 'node-gyp.js');
+  const target = join(ROOT, 'build', 'Release', 'exitwatch.node');
+  if (
+    !run(folder, 'npm', ['install', '--no-audit', '--no-fund', '--loglevel=error', ...TOOLS]) ||
+    !run(folder, process.execPath, [gyp, 'rebuild', '--loglevel=warn'])
+  ) {
+    return false;
+  }
+  mkdirSync(dirname(target), { recursive: true });
+  cpSync(join(folder, 'build', 'Release', 'exitwatch.node'), target);
+  if (!run(folder, process.execPath, ['-e', `require(${JSON.stringify(target)})`])) return false;
+  process.stdout.write(`${target} was compiled, and can be loaded\n`);
+  return true;
+}
+
+function run(folder: string, command: string, args: readonly string[]): boolean {
+  const options = { cwd: folder, stdio: 'inherit', env: environment() } as const;
+  const { error, status } = spawnSync(command, args, options);
+  if (error !== undefined) process.stderr.write(`exitwatch: ${command}: ${error.message}\n`);
+  return status === 0;
+}
+
+/** Node's headers, where they are beside it; otherwise node-gyp downloads them. */
+function environment(): NodeJS.ProcessEnv {
+  const prefix = dirname(dirname(process.execPath));
+  const hasHeaders = existsSync(join(prefix, 'include', 'node', 'node_api.h'));
+  return hasHeaders ? { npm_config_nodedir: prefix, ...process.env } : process.env;
+}

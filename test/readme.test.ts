@@ -1,15 +1,7 @@
-import {
-  cpSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs';
-import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 
+import { newProject, pack } from './support/package';
 import { LineProcess, REPOSITORY, run } from './support/programs';
 
 interface Snippet {
@@ -29,24 +21,8 @@ let project = '';
 let tarball = '';
 
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'exitwatch-readme-'));
-  const clone = join(folder, 'clone');
-  project = join(folder, 'project');
-  const { stdout } = await run('git', ['ls-files', '-co', '--exclude-standard'], {
-    cwd: REPOSITORY,
-  });
-  for (const file of stdout.trim().split('\n')) {
-    mkdirSync(dirname(join(clone, file)), { recursive: true });
-    cpSync(join(REPOSITORY, file), join(clone, file));
-  }
-  symlinkSync(join(REPOSITORY, 'node_modules'), join(clone, 'node_modules'));
-  await run('npm', ['pack', '--pack-destination', folder], { cwd: clone });
-  mkdirSync(project);
-  writeFileSync(join(project, 'package.json'), '{ "private": true }');
-  const { version } = JSON.parse(readFileSync(join(REPOSITORY, 'package.json'), 'utf8')) as {
-    version: string;
-  };
-  tarball = join(folder, `exitwatch-${version}.tgz`);
+  ({ folder, tarball } = await pack());
+  project = newProject(folder, 'project');
   await run('npm', ['install', '--prefer-offline', tarball], { cwd: project });
 }, 240_000);
 
@@ -110,13 +86,3 @@ test.each(SNIPPETS)(
     expect(node.stderr).toBe('');
   },
 );
-
-test('the packed package holds what is used, and nothing that npm would compile', async () => {
-  const { stdout } = await run('tar', ['-tzf', tarball]);
-  const files = stdout.trim().split('\n');
-  expect(files).toContain('package/dist/index.js');
-  expect(files).toContain(`package/prebuilds/linux-${process.arch}/exitwatch.node`);
-  expect(
-    files.filter((file) => /binding\.gyp|native|\.ts$/.test(file.replace('.d.ts', ''))),
-  ).toEqual([]);
-});

@@ -3,7 +3,7 @@
 import { execFileSync, spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 
-const VERSIONS = ['20', '22', '24'];
+const VERSIONS = ['20', '22', '24', '26'];
 
 const args = process.argv.slice(2);
 const tests = args.length > 0 ? args : ['test/lifecycle.test.ts'];

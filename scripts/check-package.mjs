@@ -1,0 +1,19 @@
+// Part of npm run lint: whether the package, as it would be published, can be imported and typed from
+// everywhere. What it would compile does not matter here.
+import { execFileSync, spawnSync } from 'node:child_process';
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+
+const FOLDER = join('build', 'package');
+
+mkdirSync(FOLDER, { recursive: true });
+execFileSync('npx', ['tsc', '-p', 'tsconfig.build.json'], { stdio: 'inherit' });
+const args = ['pack', '--silent', '--ignore-scripts', '--pack-destination', FOLDER];
+const tarball = join(FOLDER, execFileSync('npm', args, { encoding: 'utf8' }).trim());
+for (const [command, ...options] of [
+  ['publint', 'run', tarball, '--strict'],
+  ['attw', tarball, '--format', 'ascii'],
+]) {
+  const { status } = spawnSync('npx', [command, ...options], { stdio: 'inherit' });
+  if (status !== 0) process.exit(status ?? 1);
+}

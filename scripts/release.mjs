@@ -1,0 +1,36 @@
+// npm run release: everything that has to be done before a version is published, in order. Stops before
+// publishing, and says how that is done.
+import { execFileSync, spawnSync } from 'node:child_process';
+import { mkdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+const FOLDER = join('build', 'release');
+
+function fail(message) {
+  console.error(`release: ${message}`);
+  process.exit(1);
+}
+
+function step(title, command, ...args) {
+  console.log(`\n== ${title}`);
+  const env = { ...process.env, CI: '1' };
+  const { status } = spawnSync(command, args, { stdio: 'inherit', env });
+  if (status !== 0) fail(`${title}: failed`);
+}
+
+const { version } = JSON.parse(readFileSync('package.json', 'utf8'));
+const changes = readFileSync('CHANGELOG.md', 'utf8');
+const changed = execFileSync('git', ['status', '--porcelain'], { encoding: 'utf8' });
+if (changed !== '') fail(`there is something that is not committed:\n${changed}`);
+if (!changes.includes(`\n## ${version}\n`)) fail(`CHANGELOG.md says nothing of ${version}`);
+
+step('what it depends on', 'npm', 'ci');
+step('style, types and package', 'npm', 'run', 'lint');
+step('tests', 'npm', 'test');
+step('tests with every Node.js, with the binary that is published', 'npm', 'run', 'test:nodes');
+mkdirSync(FOLDER, { recursive: true });
+step('binaries and tarball', 'npm', 'pack', '--pack-destination', FOLDER);
+
+const tarball = join(FOLDER, `exitwatch-${version}.tgz`);
+console.log(`\n${tarball} is what would be published. To do it:`);
+console.log(`  git tag v${version} && git push origin v${version} && npm publish ${tarball}`);

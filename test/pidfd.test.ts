@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import {
   existsSync,
   mkdirSync,
@@ -116,13 +117,14 @@ describe.each([
     });
 });
 
-/** Outside of CI they may be missing. */
-const hasRunc = existsSync('/usr/sbin/runc') && existsSync('/bin/busybox');
+/** Outside of CI they may be missing; a busybox that is not static has no libraries in there. */
+const isStatic = spawnSync('ldd', ['/bin/busybox']).status !== 0;
+const hasRunc = existsSync('/usr/sbin/runc') && existsSync('/bin/busybox') && isStatic;
 const withRunc = hasRunc || process.env['CI'] ? itAsRoot : it.skip;
 
 for (const source of ['auto', 'pidfd'] as const) {
   withRunc(
-    `the first process of a container is told on the host (by ${source}; needs runc)`,
+    `the first process of a container is told on the host (by ${source}; needs runc and a static busybox)`,
     async () => {
       const bundle = mkdtempSync(join(tmpdir(), 'exitwatch-bundle-'));
       const name = `exitwatch-${process.pid}-${source}`;

@@ -1,6 +1,7 @@
 // Watches the processes whose pids come on stdin, a line each, the last one empty: watcher.cjs SOURCE,
 // or `ps-list`. Prints `ready`, and `ended` when all have; every second it looks, where it polls.
 const { createInterface } = require('node:readline');
+const { setTimeout } = require('node:timers/promises');
 
 const [source] = process.argv.slice(2);
 const pids = [];
@@ -20,7 +21,7 @@ async function byPsList() {
   const { default: psList } = await import('ps-list');
   console.log('ready');
   for (let left = new Set(pids); left.size > 0;) {
-    await new Promise((resolve) => setTimeout(resolve, 1000));
+    await setTimeout(1000);
     const there = new Set((await psList()).map(({ pid }) => pid));
     left = new Set([...left].filter((pid) => there.has(pid)));
   }

@@ -40,6 +40,7 @@
             'linux/ring_buffer.cc',
             'linux/second_look.cc',
             'linux/silence_detector.cc',
+            'linux/timeliness.cc',
             'linux/watched_processes.cc',
             'napi/addon.cc',
             'napi/exit_reader_object.cc',

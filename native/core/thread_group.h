@@ -98,8 +98,9 @@ struct ThreadGroup {
   std::optional<uint32_t> uid;
   // The pidfs inode that it must have, by what was known of it before; 0 where nothing was.
   uint64_t expected_inode = 0;
-  bool seen_alive = false;  // with a first thread, after the exit of one: an exec is under way
-  bool orphan = false;      // stage kCollecting, and the process is gone
+  bool seen_alive = false;     // with a first thread, after the exit of one: an exec is under way
+  bool expects_event = false;  // see ThreadGroupAggregator::AdoptDead()
+  bool orphan = false;         // stage kCollecting, and the process is gone
   Cause cause = Cause::kStream;
   uint64_t inode = 0;  // of its pidfd; 0 where not known
 };

@@ -24,6 +24,9 @@ constexpr uint64_t kLateEventNs = 20 * kMillisecond;
 // clock tick.
 constexpr uint64_t kExecNs = 2000 * kMillisecond;
 
+// How long the exit event of a process that a handle told may take.
+constexpr uint64_t kOutstandingNs = 10'000 * kMillisecond;
+
 // Leftovers of a group whose end was told already.
 constexpr uint64_t kOrphanNs = 100 * kMillisecond;
 
@@ -60,6 +63,13 @@ void ThreadGroupAggregator::OnExit(const ProcEvent& event) {
     return;
   }
 
+  const auto told = told_before_.find(event.tgid);
+  if (told != told_before_.end()) {
+    const bool is_its = witness_.Now() < told->second + kOutstandingNs;
+    told_before_.erase(told);
+    if (is_its) return;
+  }
+
   if (found != groups_.end() && found->second.leader_known) {
     // No exec came in between: this is another process's exit. Unless the exec was lost, or was
     // under way and failed where it could not turn back, which kills.
@@ -82,7 +92,8 @@ void ThreadGroupAggregator::OnExit(const ProcEvent& event) {
   }
   if (group.stage == ThreadGroup::Stage::kDead) {
     // What was waited for, where the handle has told the rest.
-    if (group.group_status) group.settle_ns = std::min(group.settle_ns, witness_.Now());
+    const uint64_t late_ns = group.group_status ? 0 : late_event_ns_;
+    group.settle_ns = std::min(group.settle_ns, witness_.Now() + late_ns);
     return;
   }
   if (!group.released) {
@@ -224,7 +235,8 @@ void ThreadGroupAggregator::TakeOver(ThreadGroup& group, const GroupIdentity& id
 }
 
 void ThreadGroupAggregator::AdoptDead(const GroupIdentity& identity, ProcessWitness::Handle handle,
-                                      uint64_t alive_ns, ThreadGroup::Cause cause) {
+                                      uint64_t alive_ns, ThreadGroup::Cause cause,
+                                      bool expects_event) {
   auto found = groups_.find(identity.pid);
   if (found != groups_.end() && !IsSameGroup(found->second.Identity(), identity)) {
     if (witness_.Look(handle) == ProcessWitness::Life::kGone) {
@@ -243,7 +255,10 @@ void ThreadGroupAggregator::AdoptDead(const GroupIdentity& identity, ProcessWitn
     return;
   }
   if (group.stage != ThreadGroup::Stage::kDead) {
+    // The kernel's stamp counts more than when we think that it was alive.
+    if (group.leader_known) alive_ns = std::min(alive_ns, group.leader_ns);
     TakeOver(group, identity, handle, alive_ns, cause);
+    group.expects_event = expects_event;
     OnHandleReady(identity.pid, alive_ns);
     return;
   }
@@ -416,7 +431,14 @@ bool ThreadGroupAggregator::IsEnding(int32_t pid) const {
   return found != groups_.end() && found->second.stage != ThreadGroup::Stage::kCollecting;
 }
 
+bool ThreadGroupAggregator::IsEndingOther(const GroupIdentity& identity) const {
+  const auto found = groups_.find(identity.pid);
+  return found != groups_.end() && found->second.stage != ThreadGroup::Stage::kCollecting &&
+         !IsSameGroup(found->second.Identity(), identity);
+}
+
 void ThreadGroupAggregator::ForgetUnconfirmed() {
+  told_before_.clear();
   for (auto group = groups_.begin(); group != groups_.end();) {
     group = group->second.stage == ThreadGroup::Stage::kCollecting ? groups_.erase(group)
                                                                    : std::next(group);
@@ -426,6 +448,7 @@ void ThreadGroupAggregator::ForgetUnconfirmed() {
 void ThreadGroupAggregator::Forget(int32_t pid) { Erase(pid); }
 
 void ThreadGroupAggregator::End(ThreadGroup& group) {
+  if (group.expects_event && !group.leader_known) told_before_[group.pid] = group.confirmed_ns;
   Tell(group);
   Erase(group.pid);
 }

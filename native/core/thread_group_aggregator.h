@@ -47,9 +47,10 @@ class ThreadGroupAggregator {
   void Adopt(const GroupIdentity& identity, ProcessWitness::Handle handle, uint64_t alive_ns,
              ThreadGroup::Cause cause);
 
-  // The same with a handle that is held already, of a process that is dead.
+  // The same with a handle that is held already, of a process that is dead. `expects_event`: the
+  // exit event of its first thread is yet to be read, and must not be told as another's.
   void AdoptDead(const GroupIdentity& identity, ProcessWitness::Handle handle, uint64_t alive_ns,
-                 ThreadGroup::Cause cause);
+                 ThreadGroup::Cause cause, bool expects_event);
 
   // Whether late events may come of processes that are dead.
   void HasStream(bool has_stream);
@@ -73,11 +74,17 @@ class ThreadGroupAggregator {
   // When Settle() has something to do again even if no event comes: 0 at once, UINT64_MAX never.
   uint64_t NextDeadline() const;
 
+  // Whether it has groups to deal with, perhaps by their handles.
+  bool HasGroups() const { return !groups_.empty(); }
+
   // Whether ends that events told are on their way.
   bool HasUntold() const;
 
   // Whether an end of this process is on its way.
   bool IsEnding(int32_t pid) const;
+
+  // Whether an end of another process that has, or had, its pid is on its way.
+  bool IsEndingOther(const GroupIdentity& identity) const;
 
   // Events were lost: forgets what waits for another event. What a handle watches stays.
   void ForgetUnconfirmed();
@@ -106,7 +113,8 @@ class ThreadGroupAggregator {
   OnEnd on_end_;
   ExpectedInode expected_inode_;
   std::unordered_map<int32_t, ThreadGroup> groups_;
-  std::vector<int32_t> unconfirmed_;  // stage kLeaderGone
+  std::unordered_map<int32_t, uint64_t> told_before_;  // pids whose exit event is yet to come; when
+  std::vector<int32_t> unconfirmed_;                   // stage kLeaderGone
   std::vector<int32_t> unvalidated_;  // stage kCollecting, made since the last Settle()
   std::vector<int32_t> polled_;       // stage kHeld, where the kernel could not be asked to wake us
   std::vector<int32_t> dead_;         // stage kDead

@@ -47,7 +47,8 @@ ExitReader::ExitReader(const Options& options, std::shared_ptr<Shared> shared,
       shared_(std::move(shared)),
       wake_(std::move(wake)),
       queue_(options.queue_limit),
-      watched_({options.guarded, !options.stream.watched_only}, [this] { Signal(); }),
+      watched_({options.guarded, !options.stream.watched_only, options.use != StreamUse::kNone},
+               [this] { Signal(); }),
       stream_(options.stream, watched_.set()),
       silence_(shared_->canary, options.canary_interval_ns),
       ended_(kEndedGroups) {}
@@ -74,6 +75,7 @@ void ExitReader::Stop() {
   aggregator_.reset();
   stream_.Close();
   watched_.Clear();
+  timeliness_.Close();
   epoll_.Reset();
   signal_.Reset();
   stop_.Reset();
@@ -97,11 +99,15 @@ void ExitReader::Run() {
 
 SystemError ExitReader::Arm() {
   own_tgid_ = getpid();
+  timeliness_.Open();
   witness_.emplace(watched_.pidfds(), clock_);
   aggregator_.emplace(
       *witness_, options_.status_timeout_ns,
       [this](const ThreadGroup& group) {
-        if (stream_.is_group_aware()) ended_.Add(group.Identity());
+        // What is told to its watcher only, the stream has yet to tell to everybody.
+        const bool is_told_to_all =
+            group.cause != ThreadGroup::Cause::kWatched || group.leader_known;
+        if (stream_.is_group_aware() && is_told_to_all) ended_.Add(group.Identity());
         OnEnd(group);
       },
       [this](int32_t pid, uint64_t time_ns) {
@@ -127,6 +133,7 @@ SystemError ExitReader::Arm() {
   std::vector<Record> told = std::exchange(staged_, {});
   StageSource(Record::kReady, stream_error);
   staged_.insert(staged_.end(), told.begin(), told.end());
+  is_ready_ = true;
   Pass();
   return failure_;
 }
@@ -141,10 +148,11 @@ SystemError ExitReader::AddToEpoll(int fd, uint64_t tag) {
 
 // Sleeps until there is something to do. False where that cannot be known any more.
 bool ExitReader::Wait() {
-  const uint64_t deadline_ns = std::min(
-      {aggregator_->NextDeadline(), recheck_ns_, has_stream_ ? silence_.Deadline() : retry_ns_,
-       ready_.empty() ? kNever : ready_ns_ + kLongestUntoldNs,
-       loss_begin_ns_ == 0 ? kNever : loss_noticed_ns_ + kLongestUntoldLossNs});
+  const uint64_t deadline_ns =
+      std::min({aggregator_->NextDeadline(), recheck_ns_, retry_ns_,
+                has_stream_ ? silence_.Deadline() : kNever,
+                ready_.empty() ? kNever : ready_ns_ + kLongestUntoldNs,
+                loss_begin_ns_ == 0 ? kNever : loss_noticed_ns_ + kLongestUntoldLossNs});
   wait_begin_ns_ = clock_.Now();
   int timeout_ms = -1;
   if (deadline_ns != kNever) {
@@ -162,6 +170,8 @@ bool ExitReader::Wait() {
     if (timeout_ms != 0 && !stream_.ArmBell()) timeout_ms = 0;
   }
 
+  const bool may_be_woken_by_pidfd = watched_.has_guards() || aggregator_->HasGroups();
+  if (may_be_woken_by_pidfd) timeliness_.Begin();
   epoll_event events[kEventsAtOnce];
   int count = epoll_wait(epoll_.Get(), events, kEventsAtOnce, timeout_ms);
   // A process that was stopped (SIGSTOP) and continued gets EINTR here, although the thread takes
@@ -174,26 +184,36 @@ bool ExitReader::Wait() {
   }
   if (timeout_ms != 0) wakeups_.fetch_add(1, std::memory_order_relaxed);
   const uint64_t previous_wake_ns = std::exchange(wake_ns_, clock_.Now());
-  if (!more_ready_) {
-    const bool was_awake = wake_ns_ - wait_begin_ns_ < kMillisecond;
-    not_ready_ns_ =
-        was_stopped ? wait_begin_ns_ : (was_awake ? previous_wake_ns : wake_ns_) - kMillisecond;
-  }
-  more_ready_ = false;
+  bool has_ready = false;
   for (int i = 0; i < count; i++) {
+    has_ready |= events[i].data.u64 == kPidfdsTag;
     if (events[i].data.u64 == kSignalTag) {
       eventfd_t value;
       eventfd_read(signal_.Get(), &value);
     }
-    if (events[i].data.u64 == kPidfdsTag) {
-      if (ready_.empty()) {
-        ready_ns_ = wake_ns_;
-        alive_ns_ = not_ready_ns_;
-      }
-      more_ready_ = watched_.pidfds().Take(ready_);
+  }
+  if (!more_ready_ && has_ready) {
+    // What is ready now was not when we last took all that was; and where we were woken by it, and
+    // ran at once, not until just now.
+    const bool was_asleep = wake_ns_ - wait_begin_ns_ >= kMillisecond;
+    not_ready_ns_ = was_asleep ? wait_begin_ns_ : previous_wake_ns - kMillisecond;
+    const std::optional<uint64_t> late_ns =
+        may_be_woken_by_pidfd ? timeliness_.LateNs() : std::nullopt;
+    if (was_asleep && !was_stopped && late_ns) {
+      not_ready_ns_ = std::max(wait_begin_ns_, wake_ns_ - kMillisecond - *late_ns);
     }
   }
+  more_ready_ = false;
+  if (has_ready) TakeReady();
   return true;
+}
+
+void ExitReader::TakeReady() {
+  if (ready_.empty()) {
+    ready_ns_ = wake_ns_;
+    alive_ns_ = not_ready_ns_;
+  }
+  more_ready_ = watched_.pidfds().Take(ready_);
 }
 
 // With the group-aware filter an unarmed bell is enough.
@@ -229,8 +249,9 @@ void ExitReader::Pass() {
   if (loss_begin_ns_ != 0 && (is_settled || begin_ns > loss_noticed_ns_ + kLongestUntoldLossNs)) {
     TellDrops();
   }
+  Flush();  // repairing takes its time
   NoticeFailure();
-  if (begin_ns >= retry_ns_) RetryStream();
+  if (!has_stream_ && begin_ns >= retry_ns_) RetryStream();
   if (begin_ns >= recheck_ns_) RecheckWatches();
   if (loss_begin_ns_ == 0 && recheck_ns_ == kNever) no_drops_ns_ = begin_ns;
   Flush();
@@ -286,6 +307,7 @@ void ExitReader::OnRecord(const GroupRecord& record) {
     event.tgid = record.pid;
     event.timestamp_ns = record.time_ns;
     event.exit_code = record.status;
+    if (ended_.Contains({record.pid, 0, record.inode, record.group, 0})) return;
     if (!aggregator_->OnTracedExit(event, has_status)) unheld_++;
     return;
   }

@@ -21,6 +21,7 @@
 #include "linux/silence_detector.h"
 #include "linux/system_error.h"
 #include "linux/thread.h"
+#include "linux/timeliness.h"
 #include "linux/unique_fd.h"
 #include "linux/watched_processes.h"
 
@@ -97,6 +98,8 @@ class ExitReader {
   void ListenTo(bool socket);
   void Pass();
   bool Drain();
+  void TakeReady();
+  void TellGuarded(bool has_ready);
   void TellReady(bool is_empty);
   void OnEvent(const ProcEvent& event);
   void OnRecord(const GroupRecord& record);
@@ -123,6 +126,7 @@ class ExitReader {
   std::atomic<bool> stopping_{false};
 
   KernelClock clock_;
+  Timeliness timeliness_;
   UniqueFd epoll_;
   UniqueFd signal_;  // eventfd: watches to check, or stop
   UniqueFd stop_;    // eventfd: stop
@@ -145,6 +149,7 @@ class ExitReader {
   ExitRate rate_;
   size_t read_ = 0;  // events and records since the last wait
   std::atomic<bool> has_stream_{false};
+  bool is_ready_ = false;           // kReady was told
   uint64_t retry_ns_ = UINT64_MAX;  // when to try the stream again
   bool listens_to_socket_ = true;
   uint64_t armed_ns_ = 0;

@@ -22,6 +22,9 @@ constexpr int kResubscriptions = 3;
 // After so many intervals of the canary, a stream that was given up is tried again.
 constexpr int kRetryIntervals = 3;
 
+// Descriptors, threads and memory that were lacking are asked for again.
+constexpr uint64_t kShortageNs = 1000 * kMillisecond;
+
 // Watches that could not be looked at after a gap are looked at again; and those that nothing
 // tells, until they have ended.
 constexpr uint64_t kRecheckNs = 100 * kMillisecond;
@@ -62,10 +65,30 @@ SystemError ExitReader::ProveThatEventsArrive() {
     if (silence_.IsProven()) return {};
     const uint64_t now_ns = clock_.Now();
     if (now_ns >= deadline_ns) return {Failure::kSilent, 0, "recvmsg"};
-    pollfd waiting[] = {{stream_.fd(), POLLIN, 0}, {stop_.Get(), POLLIN, 0}};
-    poll(waiting, 2, static_cast<int>((deadline_ns - now_ns) / kMillisecond) + 1);
+    pollfd waiting[] = {
+        {stream_.fd(), POLLIN, 0}, {stop_.Get(), POLLIN, 0}, {watched_.pidfds().fd(), POLLIN, 0}};
+    const uint64_t next_ns = std::min(deadline_ns, aggregator_->NextDeadline());
+    poll(waiting, 3,
+         next_ns <= now_ns ? 1 : static_cast<int>((next_ns - now_ns) / kMillisecond) + 1);
     if (stopping_) return {Failure::kSystem, ECANCELED, "poll"};
+    if (is_ready_) TellGuarded((waiting[2].revents & POLLIN) != 0);
   }
+}
+
+// While the stream is being repaired, pidfds do not wait for it.
+void ExitReader::TellGuarded(bool has_ready) {
+  if (has_ready) {
+    not_ready_ns_ = wake_ns_;
+    wake_ns_ = clock_.Now();
+    TakeReady();
+    TellReady(true);
+  }
+  aggregator_->Settle(clock_.Now());
+  for (Record& record : staged_) {
+    const bool is_in_gap = record.time_ns >= static_cast<double>(silent_since_ns_);
+    if (silent_since_ns_ != 0 && is_in_gap) record.flags &= ~Record::kLossless;
+  }
+  Flush();
 }
 
 // From now on pidfds alone tell the ends of watched processes; those without one are looked at now
@@ -141,13 +164,17 @@ void ExitReader::TellDrops() {
 // later; where it does not help, pidfds have to do.
 void ExitReader::NoticeFailure() {
   if (!has_stream_) return;
+  // What was lacking before may be there now.
+  if (stream_failure_ && retry_ns_ != kNever && clock_.Now() < retry_ns_) return;
   if (!stream_failure_ && !silence_.IsSilent(clock_.Now(), loss_begin_ns_ != 0)) return;
+  retry_ns_ = kNever;
   // Proofs that come on the way are of the next subscription.
   if (silent_since_ns_ == 0) silent_since_ns_ = silence_.proof_ns();
   const SystemError error = SubscribeAnew();
   if (stopping_) return;
   if (error && error.IsShortage()) {
-    silence_.Postpone(clock_.Now());
+    stream_failure_ = error;
+    retry_ns_ = clock_.Now() + kShortageNs;
     return;
   }
   if (error && options_.use == StreamUse::kRequired) {

@@ -30,7 +30,8 @@ void SetTime(const ThreadGroup& group, const ReadingTimes& times, Record& record
   if (group.ended_by_kernel) record.flags |= Record::kKernelTime;
   // The wall clock was set, or the machine suspended, since the last look: before this end or
   // after.
-  if (times.clock.jump_ns() != 0 && group.ended_ns + kMillisecond < times.wake_ns) {
+  const uint64_t earliest_ns = group.ended_ns - std::min(group.ended_ns, group.uncertainty_ns);
+  if (times.clock.jump_ns() != 0 && earliest_ns + kMillisecond < times.wake_ns) {
     record.uncertainty_ns += static_cast<double>(times.clock.jump_ns());
   }
 }

@@ -45,10 +45,6 @@ WatchedProcesses::Result WatchedProcesses::Add(int32_t pid, uint64_t start_ticks
     return Result::kGone;
   }
   const bool may_keep = options_.guarded && MayKeepDescriptor(pidfd.Get());
-  if (!may_keep && !has_stream_) {
-    *error = {Failure::kDescriptorLimit, EMFILE, "pidfd_open"};
-    return Result::kFailed;
-  }
   owner_clock_.Sample();
   const uint64_t now_ns = owner_clock_.Now();
   const GroupIdentity identity = {pid, start_ticks, actual_inode, 0, 0};
@@ -56,18 +52,26 @@ WatchedProcesses::Result WatchedProcesses::Add(int32_t pid, uint64_t start_ticks
   const std::lock_guard<std::mutex> lock(mutex_);
   const int fd = pidfd.Get();
   const bool is_guarded = may_keep && pidfds_.Add(fd, pid);
+  if (!is_guarded && !has_stream_) {
+    *error = may_keep ? SystemError{Failure::kSystem, errno, "epoll_ctl"}
+                      : SystemError{Failure::kDescriptorLimit, EMFILE, "pidfd_open"};
+    return Result::kFailed;
+  }
   set_.Add({pid, ProcessEntry(stat, actual_inode, uid), now_ns, is_guarded ? fd : -1});
   const bool is_over = IsOver(LookAtPidfd(fd));
   const uint64_t alive_ns = is_over ? owner_clock_.TimeOfTick(start_ticks) : now_ns;
   if (is_guarded) {
     const auto cause = is_over ? CauseOfDead() : ThreadGroup::Cause::kGuarded;
-    guards_.insert_or_assign(fd, Pinned{identity, std::move(pidfd), alive_ns, cause});
+    const bool expects_event = armed_ && has_stream_ && !is_over && !stat.IsZombie();
+    guards_.insert_or_assign(fd,
+                             Pinned{identity, std::move(pidfd), alive_ns, cause, expects_event});
+    guarded_.fetch_add(1, std::memory_order_relaxed);
     return Result::kArmed;
   }
   unguarded_.fetch_add(1, std::memory_order_relaxed);
   const bool is_whole = ReadProcStat(pid, &stat) && !stat.IsZombie() && !HasDeadThread(pid, stat);
   if (!armed_ || is_over || !is_whole) {
-    doubts_.push_back({identity, std::move(pidfd), alive_ns, CauseOfDead()});
+    doubts_.push_back({identity, std::move(pidfd), alive_ns, CauseOfDead(), false});
     if (armed_) wake_();
   }
   return options_.guarded ? Result::kUnguarded : Result::kArmed;
@@ -97,11 +101,17 @@ void WatchedProcesses::Release(const Watch& watch) {
     unguarded_.fetch_sub(1, std::memory_order_relaxed);
     return;
   }
+  guarded_.fetch_sub(1, std::memory_order_relaxed);
   const std::lock_guard<std::mutex> lock(mutex_);
   const auto found = guards_.find(watch.guard);
   if (found != guards_.end() && IsSameGroup(found->second.identity, watch.Identity())) {
     guards_.erase(found);
   }
+}
+
+void WatchedProcesses::HasStream(bool has_stream) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  has_stream_ = has_stream;
 }
 
 void WatchedProcesses::Arm() {
@@ -138,7 +148,8 @@ void WatchedProcesses::OnReady(const PidfdSet::Ready& ready, uint64_t not_ready_
     if (guard->cause == ThreadGroup::Cause::kGuarded) {
       guard->alive_ns = std::max(guard->alive_ns, not_ready_ns);
     }
-    aggregator.AdoptDead(guard->identity, guard->pidfd.Release(), guard->alive_ns, guard->cause);
+    aggregator.AdoptDead(guard->identity, guard->pidfd.Release(), guard->alive_ns, guard->cause,
+                         guard->expects_event && options_.all_told);
   } else {
     aggregator.OnHandleReady(ready.pid, not_ready_ns);
   }
@@ -165,6 +176,11 @@ WatchedProcesses::Ended WatchedProcesses::CheckAll(ProcessWitness& witness,
                                                    ThreadGroupAggregator& aggregator,
                                                    uint64_t told_ns) {
   Ended ended;
+  bool has_stream;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    has_stream = has_stream_;
+  }
   for (const Watch& watch : set_.List()) {
     if (watch.guard >= 0) {
       std::optional<Pinned> guard = TakeDead(watch.guard, watch.pid);
@@ -172,12 +188,14 @@ WatchedProcesses::Ended WatchedProcesses::CheckAll(ProcessWitness& witness,
       ended.count++;
       const uint64_t alive_ns = std::max(guard->alive_ns, told_ns);
       aggregator.AdoptDead(guard->identity, guard->pidfd.Release(), alive_ns,
-                           ThreadGroup::Cause::kLost);
+                           ThreadGroup::Cause::kLost, false);
+    } else if (aggregator.IsEndingOther(watch.Identity())) {
+      ended.is_complete = false;  // who has, or had, its pid comes first
     } else if (!aggregator.IsEnding(watch.pid)) {
       const SecondLook look =
           LookAgain(watch.Identity(), std::max(watch.since_ns, told_ns), witness, aggregator);
       if (look == SecondLook::kEnded) ended.count++;
-      if (look == SecondLook::kUnknown || !has_stream_) ended.is_complete = false;
+      if (look == SecondLook::kUnknown || !has_stream) ended.is_complete = false;
     }
   }
   return ended;

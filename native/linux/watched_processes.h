@@ -30,13 +30,14 @@ class WatchedProcesses {
   };
 
   struct Options {
-    bool guarded = false;   // pidfds tell the ends of processes, too
-    bool all_told = false;  // the stream tells the ends of all processes to everybody
+    bool guarded = false;    // pidfds tell the ends of processes, too
+    bool all_told = false;   // the stream tells the ends of all processes to everybody
+    bool has_stream = true;  // there is one, or may be: see HasStream()
   };
 
   // `wake` makes the reader call Check().
   WatchedProcesses(const Options& options, std::function<void()> wake)
-      : options_(options), wake_(std::move(wake)) {}
+      : options_(options), wake_(std::move(wake)), has_stream_(options.has_stream) {}
 
   // To be called before the reader begins.
   SystemError Open();
@@ -54,7 +55,7 @@ class WatchedProcesses {
   void Arm();
 
   // Whether there is a stream that tells the ends of processes without a guard.
-  void HasStream(bool has_stream) { has_stream_ = has_stream; }
+  void HasStream(bool has_stream);
 
   // Looks at watches that the stream may not tell: made before it was armed, or of processes that
   // were dying; and drops what was removed.
@@ -76,6 +77,9 @@ class WatchedProcesses {
   // Looks at all watches, because events were lost; `told_ns`: all exits before were seen.
   Ended CheckAll(ProcessWitness& witness, ThreadGroupAggregator& aggregator, uint64_t told_ns);
 
+  // Whether some have a guard.
+  bool has_guards() const { return guarded_.load(std::memory_order_relaxed) > 0; }
+
   // Watches that the stream alone tells.
   size_t unguarded() const { return unguarded_.load(std::memory_order_relaxed); }
 
@@ -88,6 +92,7 @@ class WatchedProcesses {
     UniqueFd pidfd;
     uint64_t alive_ns;
     ThreadGroup::Cause cause;
+    bool expects_event;  // the stream tells its end, too: by the exit of its first thread
   };
 
   ThreadGroup::Cause CauseOfDead() const;
@@ -100,8 +105,9 @@ class WatchedProcesses {
   PidfdSet pidfds_;
   KernelClock owner_clock_;
   std::atomic<size_t> unguarded_{0};
-  std::atomic<bool> has_stream_{true};
+  std::atomic<size_t> guarded_{0};
   std::mutex mutex_;
+  bool has_stream_;                         // guarded by mutex_
   std::unordered_map<int, Pinned> guards_;  // by pidfd; guarded by mutex_
   std::vector<Pinned> doubts_;              // guarded by mutex_
   std::vector<int32_t> removed_;            // guarded by mutex_

@@ -107,7 +107,7 @@ class Scene {
     process.inode = inode;
     witness.open++;
     aggregator.AdoptDead({pid, 10, inode, 0, 0}, handle, witness.now_ns - kMs,
-                         ThreadGroup::Cause::kGuarded);
+                         ThreadGroup::Cause::kGuarded, true);
   }
 
   FakeWitness witness;
@@ -456,6 +456,38 @@ void AGuardWaitsForTheStream() {
   CHECK(scene.ends[0].by_kernel);
 }
 
+void AGuardThatIsReadLateLeavesTheKernelsStamp() {
+  Scene scene;
+  scene.Exit(10, 10, 0x700);
+  scene.witness.now_ns += 5 * kMs;  // the reader had to wait for a processor
+  scene.Guard(10, 7, Life::kGone, 0x700);
+  scene.Pass(kMs);
+  CHECK_EQUAL(scene.ends.size(), 1u);
+  CHECK(scene.ends[0].by_kernel);
+}
+
+void AnEventThatIsVeryLateIsNotToldAgain() {
+  Scene scene;
+  scene.Guard(10, 7, Life::kGone, 0x700);
+  scene.Pass(500 * kMs);
+  CHECK_EQUAL(scene.ends.size(), 1u);
+  scene.Exit(10, 10, 0x700, 0);
+  scene.Pass(100 * kMs);
+  CHECK_EQUAL(scene.ends.size(), 1u);
+  scene.Exit(10, 10, 0x100, 0);  // the next process's
+  CHECK_EQUAL(scene.ends.size(), 2u);
+}
+
+void AZombiesEventEndsTheWaitForItsReaping() {
+  Scene scene;
+  scene.Process(10, Life::kDead, 'Z').may_read = false;
+  scene.Guard(10, 7, Life::kDead, {});
+  scene.Exit(10, 10, 0x700);
+  scene.Pass(30 * kMs);
+  CHECK_EQUAL(scene.ends.size(), 1u);
+  CHECK_EQUAL(scene.ends[0].status, 0x700);
+}
+
 void WithoutAStreamAGuardDoesNotWait() {
   Scene scene;
   scene.aggregator.HasStream(false);
@@ -531,6 +563,9 @@ void test::ThreadGroupAggregatorTests() {
   APresumedEndIsUnknownUnlessAnEventComes();
   AGuardTellsTheStatusThatNoEventTold();
   AGuardWaitsForTheStream();
+  AGuardThatIsReadLateLeavesTheKernelsStamp();
+  AnEventThatIsVeryLateIsNotToldAgain();
+  AZombiesEventEndsTheWaitForItsReaping();
   WithoutAStreamAGuardDoesNotWait();
   AGuardsProcessIsNotTheNextOneWithItsPid();
   ADeadGroupsSecondExitIsTheNextProcesss();

@@ -120,8 +120,8 @@ export function isSameProcess(a: ProcessIdentity, b: ProcessIdentity): boolean {
  * its process's first, or a kernel thread. A zombie still has an identity.
  * Without the addon, and on other systems than Linux, its inode is not known, and so its id is another.
  *
- * @throws ExitwatchError `ERR_EXITWATCH_INVALID_PID`, `ERR_EXITWATCH_NO_PIDFD`,
- *   `ERR_EXITWATCH_NO_PROC`, `ERR_EXITWATCH_NO_PS`, `ERR_EXITWATCH_SYSTEM`
+ * @throws ExitwatchError `ERR_EXITWATCH_INVALID_PID`, `ERR_EXITWATCH_NO_PROC`,
+ *   `ERR_EXITWATCH_NO_PS`, `ERR_EXITWATCH_SYSTEM`
  */
 export function identify(pid: number): ProcessIdentity | null {
   const found = lookUp(pid);
@@ -132,7 +132,7 @@ export function identify(pid: number): ProcessIdentity | null {
 /** {@link identify}, with the reason where there is none. @internal */
 export function lookUp(pid: number): ProcessIdentity | 'none' | 'kernel-thread' {
   checkPid(pid);
-  const found = addonRefusal() === null ? lookUpByAddon(pid) : lookUpByTable(pid);
+  const found = (addonRefusal() === null ? lookUpByAddon(pid) : null) ?? lookUpByTable(pid);
   if (typeof found === 'string') return found;
   const boot = bootId();
   const namespace = pidNamespace();
@@ -149,12 +149,15 @@ export function lookUp(pid: number): ProcessIdentity | 'none' | 'kernel-thread' 
 
 type LookUp = { startTicks: number; inode: number | null } | 'none' | 'kernel-thread';
 
-function lookUpByAddon(pid: number): LookUp {
+/** `null` where the addon could not tell, for want of pidfds. */
+function lookUpByAddon(pid: number): LookUp | null {
   let found;
   try {
     found = loadAddon().identify(pid);
   } catch (error) {
-    throw translateFailure(error);
+    const failure = translateFailure(error);
+    if (failure instanceof ExitwatchError && failure.code === 'ERR_EXITWATCH_NO_PIDFD') return null;
+    throw failure;
   }
   if (found === undefined) return 'none';
   if (found.isKernelThread) return 'kernel-thread';

@@ -45,8 +45,8 @@ describe('doctor names the true cause why the classic filter serves', () => {
     ['neither capability', 'no-capabilities', without('sys_admin', 'bpf', 'perfmon')],
     ['CAP_BPF alone', 'no-cap-perfmon', without('sys_admin', 'perfmon')],
     ['CAP_PERFMON alone', 'no-cap-bpf', without('sys_admin', 'bpf')],
-    ['seccomp that refuses bpf(2)', 'bpf-blocked', [program('without-bpf'), 'errno']],
-    ['seccomp that kills for bpf(2)', 'bpf-blocked', [program('without-bpf'), 'kill']],
+    ['seccomp that refuses bpf(2)', 'bpf-blocked', [program('without'), 'bpf', 'errno']],
+    ['seccomp that kills for bpf(2)', 'bpf-blocked', [program('without'), 'bpf', 'kill']],
     ['no BTF', 'no-btf', mounted('mount -t tmpfs none /sys/kernel')],
     [
       'damaged BTF',

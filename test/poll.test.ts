@@ -252,6 +252,20 @@ itAsRoot('where the connector does not work, everybody is polled', async () => {
   expect(stdout).toBe('poll ERR_EXITWATCH_FOREIGN_NETWORK_NAMESPACE\npoll unknown\n');
 });
 
+test('where pidfds are forbidden, polling serves', async () => {
+  const script = `
+    const { waitForExit, probe } = require(${JSON.stringify(REPOSITORY)});
+    const { pid } = require('node:child_process').spawn('sleep', ['0.2']);
+    waitForExit(pid).then(async ({ source, unknownReason }) => {
+      const { sources, pidfd } = await probe();
+      console.log(source, unknownReason, sources.watched, pidfd.obstacle.code);
+    });
+  `;
+  const args = ['pidfd_open', 'errno', process.execPath, '-e', script];
+  const { stdout } = await run(program('without'), args);
+  expect(stdout).toBe('poll polled poll ERR_EXITWATCH_NO_PIDFD\n');
+});
+
 test('thousands of watches are told, each once', async () => {
   const COUNT = 2000;
   const hold = new LineProcess(program('hold'), [String(COUNT)]);

@@ -33,7 +33,7 @@ WatchedProcesses::Result WatchedProcesses::Add(int32_t pid, uint64_t start_ticks
   UniqueFd pidfd = OpenPidfd(pid);
   if (!pidfd) {
     if (IsNoSuchProcess(errno)) return Result::kGone;
-    *error = {Failure::kSystem, errno, "pidfd_open"};
+    *error = PidfdOpenFailed(errno);
     return Result::kFailed;
   }
   ProcStat stat;

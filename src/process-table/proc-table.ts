@@ -27,6 +27,10 @@ export class ProcTable implements ProcessTable {
   readonly startTolerance = 0;
 
   lookNow(pid: number): Sight | null {
+    return this.#look(pid, true);
+  }
+
+  #look(pid: number, withOwner: boolean): Sight | null {
     let text;
     try {
       text = readFileSync(`/proc/${pid}/stat`, 'utf8');
@@ -35,15 +39,19 @@ export class ProcTable implements ProcessTable {
       const { code } = error as NodeJS.ErrnoException;
       return code === 'ENOENT' || code === 'ESRCH' ? null : 'unknown';
     }
-    return parseStat(text, uidOf(pid)) ?? 'unknown';
+    return parseStat(text, withOwner ? uidOf(pid) : null) ?? 'unknown';
   }
 
-  async look(pids: readonly number[]): Promise<Map<number, Sight>> {
+  look(pids: readonly number[]): Promise<Map<number, Sight>> {
+    return this.#lookAt(pids, false);
+  }
+
+  async #lookAt(pids: readonly number[], withOwner: boolean): Promise<Map<number, Sight>> {
     checkThatItIsThere();
     const seen = new Map<number, Sight>();
     let left = AT_ONCE;
     for (const pid of pids) {
-      const sight = this.lookNow(pid);
+      const sight = this.#look(pid, withOwner);
       if (sight !== null) seen.set(pid, sight);
       if (--left > 0) continue;
       left = AT_ONCE;
@@ -53,11 +61,8 @@ export class ProcTable implements ProcessTable {
   }
 
   list(): Promise<Map<number, Sight>> {
-    return this.look(
-      readdirSync('/proc')
-        .filter((name) => /^[1-9]\d*$/.test(name))
-        .map(Number),
-    );
+    const names = readdirSync('/proc').filter((name) => /^[1-9]\d*$/.test(name));
+    return this.#lookAt(names.map(Number), true);
   }
 
   startTime(startTicks: number): Date {

@@ -27,7 +27,7 @@ export interface ProcessTable {
   readonly startTolerance: number;
   /** `null`: not in the table. Throws where the table cannot be read. */
   lookNow(pid: number): Sight | null;
-  /** Those of these pids that are in the table; rejects where it cannot be read. */
+  /** Those of these pids that are in the table, perhaps without a uid; rejects where it cannot be read. */
   look(pids: readonly number[]): Promise<Map<number, Sight>>;
   /** All there are; rejects where the table cannot be read. */
   list(): Promise<Map<number, Sight>>;

@@ -1,4 +1,4 @@
-import type { ExitwatchError } from '../errors.js';
+import { ExitwatchError } from '../errors.js';
 import type { SourceName } from '../exit-event.js';
 import type { ProcessIdentity } from '../process-identity.js';
 
@@ -14,6 +14,7 @@ type Options = ConstructorParameters<typeof KernelSource>[0] &
 export class AutoSource implements ExitSource {
   readonly #options: Options;
   readonly #listener: SourceListener;
+  #isStarted = false;
   /** What a source that takes over has to watch. */
   readonly #watched = new Map<string, ProcessIdentity>();
   #current: ExitSource;
@@ -45,13 +46,26 @@ export class AutoSource implements ExitSource {
   }
 
   start(): void {
+    this.#isStarted = true;
     this.#current.start();
   }
 
   watch(identity: ProcessIdentity): Armed {
-    const armed = this.#current.watch(identity);
+    const armed = this.#watch(identity);
     if (armed !== 'gone') this.#watched.set(identity.id, identity);
     return armed;
+  }
+
+  /** Where there are no pidfds, the kernel tells nothing that could be relied upon. */
+  #watch(identity: ProcessIdentity): Armed {
+    try {
+      return this.#current.watch(identity);
+    } catch (error) {
+      if (!(error instanceof ExitwatchError) || error.code !== 'ERR_EXITWATCH_NO_PIDFD')
+        throw error;
+      this.#poll(error);
+      return this.#current.watch(identity);
+    }
   }
 
   unwatch(identity: ProcessIdentity): void {
@@ -119,6 +133,6 @@ export class AutoSource implements ExitSource {
     this.#current = poll;
     for (const identity of this.#watched.values()) poll.watch(identity);
     if (!this.#referenced) poll.unref();
-    poll.start();
+    if (this.#isStarted) poll.start();
   }
 }

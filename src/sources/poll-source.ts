@@ -182,7 +182,7 @@ export class PollSource implements ExitSource {
     if (sight === undefined) return signalZero(seen.pid) === 'gone';
     if (sight === 'unknown') return false;
     if (sight.isDead || !this.#isSame(seen, sight)) return true;
-    seen.row = sight;
+    seen.row = { ...sight, uid: sight.uid ?? seen.row?.uid ?? null };
     seen.aliveMs = Math.max(seen.aliveMs, nowMs);
     return false;
   }

@@ -1,5 +1,5 @@
-// without-bpf kill|errno COMMAND...: runs a command with a seccomp filter that answers bpf(2) with
-// the end of the process, or with EPERM.
+// without bpf|pidfd_open kill|errno COMMAND...: runs a command with a seccomp filter that answers the
+// system call with the end of the process, or with EPERM.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <linux/filter.h>
@@ -12,17 +12,18 @@
 #include <unistd.h>
 
 int main(int argc, char** argv) {
-  if (argc < 3) return 2;
-  const int kill = strcmp(argv[1], "kill") == 0;
+  if (argc < 4) return 2;
+  const unsigned number = strcmp(argv[1], "bpf") == 0 ? SYS_bpf : SYS_pidfd_open;
+  const int kill = strcmp(argv[2], "kill") == 0;
   struct sock_filter filter[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_bpf, 0, 1),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 1),
       BPF_STMT(BPF_RET | BPF_K, kill ? SECCOMP_RET_KILL_PROCESS : SECCOMP_RET_ERRNO | EPERM),
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
   };
   const struct sock_fprog program = {4, filter};
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return 3;
   if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) return 3;
-  execvp(argv[2], argv + 2);
+  execvp(argv[3], argv + 3);
   return 127;
 }

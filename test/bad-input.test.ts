@@ -154,3 +154,14 @@ test('a watch that a failed call would have made is not left behind', async () =
   expect(monitor.stats().watches).toBe(0);
   expect(openDescriptors()).toBe(before);
 });
+
+test('an EXITWATCH_FILTER that there is not is refused', async () => {
+  process.env['EXITWATCH_FILTER'] = 'clasic';
+  try {
+    const monitor = new ExitMonitor();
+    expect(await codeOf(() => monitor.watch(process.ppid))).toBe('ERR_EXITWATCH_INVALID_OPTION');
+    expect(await codeOf(() => monitor.start())).toBe('ERR_EXITWATCH_INVALID_OPTION');
+  } finally {
+    delete process.env['EXITWATCH_FILTER'];
+  }
+});

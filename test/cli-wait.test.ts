@@ -88,7 +88,7 @@ describe('exitwatch wait', () => {
     [['wait', '99999999']],
     [['wait', '1', '2']],
     [['wait', '1', '--timeout', 'soon']],
-    [['wait', '1', '--source', 'poll']],
+    [['wait', '1', '--source', 'guess']],
     [['wait', '1', '--colour']],
     [['wait', '[z-a]']],
   ])('%j is wrong usage', async (args) => {

@@ -159,7 +159,7 @@ describe('exitwatch watch', () => {
     [['watch', '--pid', '2'], 127],
     [['watch', '--count', '0'], 2],
     [['watch', '--for', 'soon'], 2],
-    [['watch', '--source', 'poll'], 2],
+    [['watch', '--source', 'guess'], 2],
     [['watch', '--name', '[z-a]'], 2],
     [['watch', '--colour'], 2],
     [['watch', 'something'], 2],

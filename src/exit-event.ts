@@ -71,7 +71,8 @@ export type ExitEvent = {
   source: SourceName;
   /**
    * No gap of the monitor overlapped the time for which it was observed: since the latest of its
-   * start, `watch()` and `start()`. A gap of a loop that was too slow does not count.
+   * start, `watch()` and `start()`; as far as that was known when it was told. A gap of a loop that was
+   * too slow does not count.
    */
   lossless: boolean;
 } & Outcome;

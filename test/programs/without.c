@@ -1,5 +1,5 @@
-// without bpf|pidfd_open kill|errno COMMAND...: runs a command with a seccomp filter that answers the
-// system call with the end of the process, or with EPERM.
+// without bpf|pidfd_open kill|errno COMMAND...: runs a command with a seccomp filter that answers
+// the system call with the end of the process, or with EPERM.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <linux/filter.h>

@@ -2,6 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import {
   cpSync,
+  existsSync,
   mkdirSync,
   readFileSync,
   renameSync,
@@ -11,7 +12,7 @@ import {
 } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 
 import { newProject, pack } from './support/package';
 import { REPOSITORY, run } from './support/programs';
@@ -25,6 +26,12 @@ let path = '';
 const MANAGERS = join(REPOSITORY, 'build', 'managers');
 const VERSIONS = { npm10: 'npm@10', npm11: 'npm@11', yarn: 'yarn@1', pnpm: 'pnpm@9' };
 type Manager = keyof typeof VERSIONS;
+
+/** Where Node's headers are: beside this Node.js, unless it came from npm without any. */
+const PREFIX =
+  [dirname(dirname(process.execPath)), '/usr'].find((prefix) =>
+    existsSync(join(prefix, 'include', 'node', 'node_api.h')),
+  ) ?? '';
 
 beforeAll(async () => {
   ({ folder, tarball } = await pack());
@@ -221,8 +228,8 @@ describe('without a binary that can be used', () => {
     const lines = ['#include <node_api.h>', 'NAPI_MODULE_INIT() { return exports; }', ''];
     const source = join(folder, 'other.c');
     writeFileSync(source, lines.join('\n'));
-    const headers = join(process.execPath, '..', '..', 'include', 'node');
-    await run('cc', ['-shared', '-fPIC', `-I${headers}`, source, '-o', binary]);
+    const headers = `-I${join(PREFIX, 'include', 'node')}`;
+    await run('cc', ['-shared', '-fPIC', headers, source, '-o', binary]);
     expect(await doctor()).toMatch('is of another version of exitwatch');
   });
 
@@ -237,7 +244,8 @@ describe('without a binary that can be used', () => {
 
   test('build-native compiles one', async () => {
     const main = join(root, 'dist', 'cli', 'main.js');
-    const { stdout } = await run(process.execPath, [main, 'build-native'], { cwd: project });
+    const env = { ...process.env, npm_config_nodedir: PREFIX };
+    const { stdout } = await run(process.execPath, [main, 'build-native'], { cwd: project, env });
     expect(stdout).toMatch(/exitwatch\.node was compiled, and can be loaded\n$/);
     expect(await tryOut(project)).toEqual(ALL_WORKS);
     rmSync(join(root, 'build'), { recursive: true });

@@ -1,11 +1,12 @@
 // Part of npm run lint: whether the package, as it would be published, can be imported and typed from
 // everywhere. What it would compile does not matter here.
 import { execFileSync, spawnSync } from 'node:child_process';
-import { mkdirSync } from 'node:fs';
+import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 
 const FOLDER = join('build', 'package');
 
+rmSync('dist', { recursive: true, force: true });
 mkdirSync(FOLDER, { recursive: true });
 execFileSync('npx', ['tsc', '-p', 'tsconfig.build.json'], { stdio: 'inherit' });
 const args = ['pack', '--silent', '--ignore-scripts', '--pack-destination', FOLDER];

@@ -1,6 +1,7 @@
 // npm run prebuilds: compiles the addon into prebuilds/, from where the published package loads it, for
 // x64 and arm64 with Debian's compilers, and refuses what needs a newer system than it should.
 import { execFileSync, spawnSync } from 'node:child_process';
+import { rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 
@@ -48,6 +49,7 @@ function tooNew(binary, prefix) {
   });
 }
 
+rmSync('prebuilds', { recursive: true, force: true });
 for (const [arch, prefix] of Object.entries(TARGETS)) {
   if (!wantsAll && spawnSync(`${prefix}g++`, ['--version']).error !== undefined) {
     console.warn(`prebuilds/linux-${arch}: left out, there is no ${prefix}g++`);

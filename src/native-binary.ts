@@ -52,7 +52,7 @@ export function loadNativeBinary(isUsable: (binary: unknown) => boolean): {
 function refusalOf(path: string): string | null {
   if (!existsSync(path)) return 'is not there';
   const wanted = libcOfBinary(readFileSync(path));
-  const ours = libcOfProgram(process.execPath);
+  const ours = libcOfProgram('/proc/self/exe');
   if (wanted === null || ours === null || wanted === ours) return null;
   return `is for ${wanted}, and this Node.js is for ${ours}`;
 }
@@ -66,11 +66,12 @@ export function libcOfBinary(bytes: Buffer): Libc | null {
 /** By the dynamic linker that the program asks for; `null` where it asks for none that is known. */
 function libcOfProgram(path: string): Libc | null {
   const bytes = Buffer.alloc(64 * 1024);
-  const file = openSync(path, 'r');
   try {
+    const file = openSync(path, 'r');
     readSync(file, bytes, 0, bytes.length, 0);
-  } finally {
     closeSync(file);
+  } catch {
+    return null;
   }
   if (/\/ld-musl-[\w-]+\.so/.test(bytes.toString('latin1'))) return 'musl';
   return /\/ld-linux[\w-]*\.so/.test(bytes.toString('latin1')) ? 'glibc' : null;

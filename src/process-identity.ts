@@ -110,7 +110,9 @@ export function checkIdentity(value: unknown): asserts value is ProcessIdentity 
 
 /** Whether both are of one process, as far as both know. */
 export function isSameProcess(a: ProcessIdentity, b: ProcessIdentity): boolean {
-  if (a.bootId !== b.bootId || a.pid !== b.pid || a.startTicks !== b.startTicks) return false;
+  if (a.bootId !== b.bootId || a.pid !== b.pid) return false;
+  const { startTolerance } = processTable();
+  if (Math.abs(a.startTicks - b.startTicks) > startTolerance) return false;
   if (a.pidNamespace !== b.pidNamespace) return false;
   return a.inode === null || b.inode === null || a.inode === b.inode;
 }
@@ -177,8 +179,12 @@ function lookUpByTable(pid: number): LookUp {
 /** On Linux, /proc has threads by their ids, too, although it does not list them. */
 function isThread(pid: number): boolean {
   if (process.platform !== 'linux') return false;
-  const status = readFileSync(`/proc/${pid}/status`, 'latin1');
-  return Number(/^Tgid:\t(\d+)$/m.exec(status)?.[1]) !== pid;
+  try {
+    const status = readFileSync(`/proc/${pid}/status`, 'latin1');
+    return Number(/^Tgid:\t(\d+)$/m.exec(status)?.[1]) !== pid;
+  } catch {
+    return true; // it has ended meanwhile
+  }
 }
 
 /** The pidfs inode of a process that exists; `null` before Linux 6.9. @internal */

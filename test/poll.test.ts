@@ -73,6 +73,14 @@ test.each(Object.entries(RECORDED))('what ps prints on %s is understood', (_, re
   for (const row of recorded.rows) expect(table.get(row.pid)).toMatchObject(row);
 });
 
+test('what ps has twice, or has no start of, is not taken for an end', () => {
+  const output =
+    ' 77 1 0 S Sat Nov 21 11:59:00 2026 a\n77 1 0 Z Sat Nov 21 11:59:00 2026 b\n78 1 0 Z - (sh)\n';
+  const table = parsePs(output, RECORDED.macOS.form, NOW_MS);
+  expect(table.get(77)).toBe('unknown');
+  expect(table.get(78)).toMatchObject({ startTicks: null, isDead: true });
+});
+
 test.each([
   '',
   '\n',

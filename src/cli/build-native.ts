@@ -1,5 +1,13 @@
 import { spawnSync } from 'node:child_process';
-import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 
@@ -44,14 +52,23 @@ function build(folder: string): boolean {
   const gyp = join(folder, 'node_modules', 'node-gyp', 'bin', 'node-gyp.js');
   const target = join(ROOT, 'build', 'Release', 'exitwatch.node');
   if (
-    !run(folder, 'npm', ['install', '--no-audit', '--no-fund', '--loglevel=error', ...TOOLS]) ||
+    !run(folder, 'npm', [
+      'install',
+      '--ignore-scripts',
+      '--no-audit',
+      '--no-fund',
+      '--loglevel=error',
+      ...TOOLS,
+    ]) ||
     !run(folder, process.execPath, [gyp, 'rebuild', '--loglevel=warn'])
   ) {
     return false;
   }
+  const built = join(folder, 'build', 'Release', 'exitwatch.node');
+  if (!run(folder, process.execPath, ['-e', `require(${JSON.stringify(built)})`])) return false;
   mkdirSync(dirname(target), { recursive: true });
-  cpSync(join(folder, 'build', 'Release', 'exitwatch.node'), target);
-  if (!run(folder, process.execPath, ['-e', `require(${JSON.stringify(target)})`])) return false;
+  cpSync(built, `${target}.new`);
+  renameSync(`${target}.new`, target);
   process.stdout.write(`${target} was compiled, and can be loaded\n`);
   return true;
 }

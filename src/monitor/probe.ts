@@ -117,7 +117,10 @@ function probePidfd(): PidfdReport {
 function probePoll(): PollReport {
   const table = processTable();
   try {
-    table.lookNow(process.pid);
+    const sight = table.lookNow(process.pid);
+    if (sight === null || sight === 'unknown') {
+      throw new ExitwatchError('ERR_EXITWATCH_NO_PROC', 'this process is missing from the table');
+    }
     return { available: true, obstacle: null, by: table.by };
   } catch (error) {
     return { available: false, obstacle: obstacleOf(error), by: table.by };

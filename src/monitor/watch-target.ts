@@ -49,7 +49,9 @@ export function noSuchProcess(pid: number, found: 'none' | 'kernel-thread'): Exi
 /** The end of a process of which only its identity is known. */
 export function goneBeforeWatch(identity: ProcessIdentity, source: SourceName): ExitEvent {
   const startedAt =
-    identity.bootId === bootId() ? processTable().startTime(identity.startTicks) : null;
+    identity.bootId === bootId() && identity.startTicks !== 0
+      ? processTable().startTime(identity.startTicks)
+      : null;
   const exitedAt = new Date();
   return {
     event: 'exit',

@@ -39,7 +39,9 @@ export class ProcTable implements ProcessTable {
       const { code } = error as NodeJS.ErrnoException;
       return code === 'ENOENT' || code === 'ESRCH' ? null : 'unknown';
     }
-    return parseStat(text, withOwner ? uidOf(pid) : null) ?? 'unknown';
+    return isChanging(text)
+      ? 'unknown'
+      : (parseStat(text, withOwner ? uidOf(pid) : null) ?? 'unknown');
   }
 
   look(pids: readonly number[]): Promise<Map<number, Sight>> {
@@ -70,6 +72,16 @@ export class ProcTable implements ProcessTable {
     const age = Number(uptimeSeconds) - startTicks / TICKS_PER_SECOND;
     return new Date(Date.now() - Math.max(0, age * 1000));
   }
+}
+
+/**
+ * Is it being released, or is another thread taking its first one's place by an exec? Then it looks
+ * dead for a moment, whether it is or not.
+ */
+function isChanging(text: string): boolean {
+  const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
+  const state = fields[Field.state] ?? '';
+  return /^[Xx]/.test(state) || (state === 'Z' && fields[Field.threads] === '0');
 }
 
 /** An empty /proc would say that nobody lives. */
@@ -104,7 +116,7 @@ export function parseStat(text: string, uid: number | null): ProcessRow | null {
     uid,
     startTicks,
     // The first thread of a process that lives may be a zombie, too.
-    isDead: (state === 'Z' && number(Field.threads) <= 1) || state === 'X' || state === 'x',
+    isDead: state === 'Z' && number(Field.threads) === 1,
     isKernelThread: (number(Field.flags) & KERNEL_THREAD) !== 0,
   };
 }

@@ -79,7 +79,8 @@ export class PsTable implements ProcessTable {
         return table;
       } catch (error) {
         cause = error;
-        if ((error as NodeJS.ErrnoException).code === 'ENOENT') break;
+        // It could not be run now: that says nothing of what it knows.
+        if (typeof (error as NodeJS.ErrnoException).code === 'string') break;
       }
     }
     throw new ExitwatchError('ERR_EXITWATCH_NO_PS', 'ps cannot be run, or prints something else', {
@@ -97,13 +98,14 @@ export function parsePs(
   output: string,
   form: readonly Column[],
   nowMs: number,
-): Map<number, ProcessRow> {
-  const table = new Map<number, ProcessRow>();
+): Map<number, Sight> {
+  const table = new Map<number, Sight>();
   for (const line of output.split('\n')) {
     if (line.trim() === '') continue;
     const row = parseLine(line, form, nowMs);
     if (row === null) throw new Error(`not a line of ps: ${JSON.stringify(line.slice(0, 200))}`);
-    table.set(row.pid, row);
+    // Two lines for one pid: a name with a line in it, perhaps.
+    table.set(row.pid, table.has(row.pid) ? 'unknown' : row);
   }
   if (table.size === 0) throw new Error('ps printed nothing');
   return table;
@@ -137,7 +139,8 @@ function parseLine(line: string, form: readonly Column[], nowMs: number): Proces
         row.isDead = /^[ZX]/.test(word) && !word.includes('l');
         break;
       case 'lstart':
-        row.startTicks = parseDate(words.splice(0, 4)) / 10;
+        // OpenBSD has none for zombies.
+        row.startTicks = word === '-' ? null : parseDate(words.splice(0, 4)) / 10;
         break;
       case 'etime':
         row.startTicks = Math.round((nowMs - parseAge(word) * 1000) / 10);

@@ -55,7 +55,9 @@ export class PollSource implements ExitSource {
     const known = startTicks === 0 ? null : startTicks;
     // To know its name, where a look costs next to nothing.
     const sight = this.#table.by === 'ps' ? null : this.#table.lookNow(pid);
-    const row = sight === 'unknown' ? null : sight;
+    const isIt =
+      sight !== null && sight !== 'unknown' && this.#isSame({ startTicks: known }, sight);
+    const row = isIt ? sight : null;
     this.#watched.set(id, { id, pid, startTicks: known, row, aliveMs: performance.now() });
     return 'unguarded';
   }
@@ -99,8 +101,7 @@ export class PollSource implements ExitSource {
 
   async #begin(): Promise<void> {
     try {
-      if (this.#scope === 'all') this.#all = this.#living(await this.#table.list());
-      await this.#lookAtWatched();
+      await (this.#scope === 'all' ? this.#lookAtAll() : this.#lookAtWatched());
     } catch (error) {
       if (!this.#isClosed()) this.#listener.failed(inspectionFailed(error));
       return;
@@ -144,16 +145,17 @@ export class PollSource implements ExitSource {
   }
 
   async #lookAtWatched(): Promise<void> {
-    const watched = [...this.#watched.values()];
-    if (watched.length === 0) return;
     const nowMs = performance.now();
-    const sights = await this.#table.look(watched.map(({ pid }) => pid));
-    this.#tellEnded(watched, sights, nowMs);
+    const pids = [...this.#watched.values()].map(({ pid }) => pid);
+    const sights = await this.#table.look([process.pid, ...pids]);
+    checkThatWeAreThere(sights);
+    this.#tellEnded([...this.#watched.values()], sights, nowMs);
   }
 
   async #lookAtAll(): Promise<void> {
     const nowMs = performance.now();
     const sights = await this.#table.list();
+    checkThatWeAreThere(sights);
     const watched = [...this.#watched.values()];
     const isWatched = (seen: Seen) =>
       watched.some((other) => other.pid === seen.pid && this.#isSame(other, seen));
@@ -161,7 +163,7 @@ export class PollSource implements ExitSource {
     const others = [...this.#all.values()].filter(
       (seen) => !(watchedPids.has(seen.pid) && isWatched(seen)),
     );
-    this.#all = this.#living(sights);
+    this.#all = this.#living(sights, nowMs);
     const left = this.#tellEnded([...others, ...watched], sights, nowMs);
     // As they were known before; and who cannot be seen is not to be forgotten.
     for (const seen of left) this.#all.set(seen.pid, seen);
@@ -178,6 +180,8 @@ export class PollSource implements ExitSource {
   }
 
   #hasEnded(seen: Seen, sight: Sight | undefined, nowMs: number): boolean {
+    // Watched since the table was read, which may have another with its pid.
+    if (seen.aliveMs > nowMs) return false;
     // Not in the table, but there: it is hidden from us (hidepid).
     if (sight === undefined) return signalZero(seen.pid) === 'gone';
     if (sight === 'unknown') return false;
@@ -192,8 +196,7 @@ export class PollSource implements ExitSource {
     return Math.abs(a.startTicks - b.startTicks) <= this.#table.startTolerance;
   }
 
-  #living(sights: Map<number, Sight>): Map<number, Seen> {
-    const nowMs = performance.now();
+  #living(sights: Map<number, Sight>, nowMs: number): Map<number, Seen> {
     const living = new Map<number, Seen>();
     for (const [pid, sight] of sights) {
       if (sight === 'unknown' || sight.isDead || sight.isKernelThread) continue;
@@ -217,7 +220,7 @@ export class PollSource implements ExitSource {
       parentPid: row?.parentPid ?? null,
       name: row?.name ?? null,
       uid: row?.uid ?? null,
-      startedAt: startTicks === null ? null : this.#table.startTime(startTicks),
+      startedAt: startTicks === null ? null : this.#startTime(startTicks),
       exitedAt,
       exitedNs: null,
       uncertaintyMs: Math.ceil(performance.now() - aliveMs),
@@ -232,6 +235,15 @@ export class PollSource implements ExitSource {
     this.#listener.exit(event, false);
   }
 
+  /** An end is not to be lost for want of a descriptor. */
+  #startTime(startTicks: number): Date | null {
+    try {
+      return this.#table.startTime(startTicks);
+    } catch {
+      return null;
+    }
+  }
+
   #isClosed(): boolean {
     return this.#state === 'closed';
   }
@@ -239,6 +251,11 @@ export class PollSource implements ExitSource {
 
 function idOf(pid: number, startTicks: number | null): string {
   return identityId(bootPrefix(bootId(), pidNamespace()), pid, null, startTicks, Date.now());
+}
+
+/** A table without ourselves is none: nobody is gone because he is missing from it. */
+function checkThatWeAreThere(sights: Map<number, Sight>): void {
+  if (!sights.has(process.pid)) throw new Error('this process is missing from the table');
 }
 
 function inspectionFailed(error: unknown): ExitwatchError {

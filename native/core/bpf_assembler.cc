@@ -94,6 +94,10 @@ void BpfAssembler::EmitWide(Register to, uint8_t kind, int32_t low, int32_t high
   Emit(0, 0, 0, 0, high);
 }
 
+void BpfAssembler::SetDouble(Register to, uint64_t value) {
+  EmitWide(to, 0, static_cast<int32_t>(value), static_cast<int32_t>(value >> 32));
+}
+
 void BpfAssembler::SetMap(Register to, int map_fd) { EmitWide(to, kPseudoMapFd, map_fd, 0); }
 
 void BpfAssembler::SetMapValue(Register to, int map_fd, int32_t offset) {

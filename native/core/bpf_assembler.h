@@ -20,10 +20,12 @@ class BpfAssembler {
   // Of enum bpf_func_id.
   enum Helper : int32_t {
     kMapLookup = 1,
+    kKtimeGetNs = 5,
     kSkbLoadBytes = 26,
     kGetCurrentTask = 35,
     kProbeReadKernel = 113,  // Linux 5.5
     kRingbufOutput = 130,    // Linux 5.8
+    kRingbufQuery = 134,     // Linux 5.8
   };
 
   struct Label {
@@ -34,6 +36,7 @@ class BpfAssembler {
 
   void Move(Register to, Register from);
   void Set(Register to, int32_t value);
+  void SetDouble(Register to, uint64_t value);
   // BPF_ADD, BPF_AND, BPF_RSH and the like, in 64 bits.
   void Compute(uint8_t operation, Register to, int32_t value);
   void Compute(uint8_t operation, Register to, Register from);

@@ -143,6 +143,20 @@ std::optional<Btf::Member> Btf::Find(std::string_view structure, std::string_vie
   return std::nullopt;
 }
 
+std::optional<uint32_t> Btf::CountParameters(std::string_view name) const {
+  for (uint32_t id = 1; id < offsets_.size(); id++) {
+    const std::optional<Type> type = TypeAt(id);
+    if (!type || type->kind() != kTypedef || StringAt(type->name) != name) continue;
+    uint32_t target = type->size_or_type;
+    const std::optional<Type> pointer = Resolved(&target);
+    if (!pointer || pointer->kind() != kPointer) continue;
+    target = pointer->size_or_type;
+    const std::optional<Type> prototype = Resolved(&target);
+    if (prototype && prototype->kind() == kPrototype) return prototype->count();
+  }
+  return std::nullopt;
+}
+
 std::optional<Btf::Member> Btf::FindIn(uint32_t id, std::string_view member, uint64_t base_bits,
                                        int depth, int* budget) const {
   const std::optional<Type> type = Resolved(&id);

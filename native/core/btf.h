@@ -26,6 +26,10 @@ class Btf {
   // Nothing where there is none, or where it is a bit field.
   std::optional<Member> Find(std::string_view structure, std::string_view member) const;
 
+  // How many parameters a function has whose pointer's type has this name (typedef). Nothing where
+  // there is none.
+  std::optional<uint32_t> CountParameters(std::string_view name) const;
+
  private:
   struct Type {
     uint32_t name;

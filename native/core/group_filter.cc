@@ -1,6 +1,6 @@
 #include "core/group_filter.h"
 
-#include "core/bpf_assembler.h"
+#include "core/kernel_program.h"
 #include "core/proc_event.h"
 
 namespace exitwatch {
@@ -17,13 +17,10 @@ constexpr int32_t kTaskExiting = 0x00000004;       // PF_EXITING
 constexpr int32_t kTaskKernelThread = 0x00200000;  // PF_KTHREAD
 constexpr int32_t kGroupExit = 0x00000004;         // SIGNAL_GROUP_EXIT
 
-constexpr uint64_t kNoWakeup = 1;  // BPF_RB_NO_WAKEUP
-
-// The stack, from the frame pointer down: the message's event, a place to read into, the record.
+// The stack, below the place to read into: the message's event, the record.
 constexpr int16_t kEventBytes = wire::kDatagramBytes - wire::kEvent;
-constexpr int16_t kEventAt = -kEventBytes;
-constexpr int16_t kScratch = kEventAt - 8;
-constexpr int16_t kRecord = kScratch - static_cast<int16_t>(sizeof(GroupRecord));
+constexpr int16_t kEventAt = -8 - kEventBytes;
+constexpr int16_t kRecord = kEventAt - static_cast<int16_t>(sizeof(GroupRecord));
 
 constexpr int16_t EventField(uint32_t wire_offset) {
   return static_cast<int16_t>(kEventAt + static_cast<int16_t>(wire_offset - wire::kEvent));
@@ -39,7 +36,7 @@ constexpr Asm::Register kTask = Asm::kR7;
 constexpr Asm::Register kSignal = Asm::kR8;  // its signal_struct
 constexpr Asm::Register kFirst = Asm::kR9;   // its group's first thread
 
-class Program {
+class Program : KernelProgram {
  public:
   Program(const KernelLayout& layout, const GroupFilterMaps& maps) : layout_(layout), maps_(maps) {}
 
@@ -48,10 +45,14 @@ class Program {
     drop_ = code_.NewLabel();
     LookAtMessage(own_tgid);
     LookAtTask();
-    if (maps_.watched >= 0) LookAtWatched();
+    if (maps_.watched >= 0) {
+      RequireWatched(maps_.watched, EventField(wire::kExitTgid), drop_);
+    }
     LookAtGroup();
     FillRecord();
-    WriteRecord();
+    code_.Set(Asm::kR4, kNoWakeup);
+    WriteRecord(maps_.ring, kRecord, sizeof(GroupRecord), maps_.state,
+                offsetof(GroupFilterState, lost));
     RingBell();
     code_.Bind(drop_);
     code_.Set(Asm::kR0, kDrop);
@@ -63,26 +64,6 @@ class Program {
   }
 
  private:
-  // Reads kernel memory to a place on the stack; what cannot be read is zeros there.
-  void Read(int16_t to, int32_t size, Asm::Register base, uint32_t offset) {
-    code_.Move(Asm::kR1, Asm::kFrame);
-    code_.Compute(BPF_ADD, Asm::kR1, to);
-    code_.Set(Asm::kR2, size);
-    code_.Move(Asm::kR3, base);
-    code_.Compute(BPF_ADD, Asm::kR3, static_cast<int32_t>(offset));
-    code_.Call(Asm::kProbeReadKernel);
-  }
-
-  void ReadWord(Asm::Register to, Asm::Register base, uint32_t offset) {
-    Read(kScratch, 4, base, offset);
-    code_.Load(Asm::kWord, to, Asm::kFrame, kScratch);
-  }
-
-  void ReadPointer(Asm::Register to, Asm::Register base, uint32_t offset) {
-    Read(kScratch, 8, base, offset);
-    code_.Load(Asm::kDouble, to, Asm::kFrame, kScratch);
-  }
-
   void LoadEvent(Asm::Register to, uint32_t wire_offset) {
     code_.Load(Asm::kWord, to, Asm::kFrame, EventField(wire_offset));
   }
@@ -124,32 +105,10 @@ class Program {
     code_.Bind(exiting);
   }
 
-  void LookAtWatched() {
-    const Asm::Label beyond = code_.NewLabel();
-    LoadEvent(Asm::kR1, wire::kExitTgid);
-    code_.Compute(BPF_RSH, Asm::kR1, 6);
-    code_.Store(Asm::kWord, Asm::kFrame, kScratch, Asm::kR1);
-    code_.SetMap(Asm::kR1, maps_.watched);
-    code_.Move(Asm::kR2, Asm::kFrame);
-    code_.Compute(BPF_ADD, Asm::kR2, kScratch);
-    code_.Call(Asm::kMapLookup);
-    // kernel.pid_max was raised since: user space looks for itself.
-    code_.JumpIf(BPF_JEQ, Asm::kR0, 0, beyond);
-    code_.Load(Asm::kDouble, Asm::kR1, Asm::kR0, 0);
-    LoadEvent(Asm::kR2, wire::kExitTgid);
-    code_.Compute(BPF_AND, Asm::kR2, 63);
-    code_.Compute(BPF_RSH, Asm::kR1, Asm::kR2);
-    code_.Compute(BPF_AND, Asm::kR1, 1);
-    code_.JumpIf(BPF_JEQ, Asm::kR1, 0, drop_);
-    code_.Bind(beyond);
-  }
-
   // Goes on with kSignal and kFirst set, and a record that has its flags, status and number of
   // threads, where there is something to tell.
   void LookAtGroup() {
-    for (int16_t at = 0; at < static_cast<int16_t>(sizeof(GroupRecord)); at += 8) {
-      code_.StoreValue(Asm::kDouble, Asm::kFrame, static_cast<int16_t>(kRecord + at), 0);
-    }
+    Clear(kRecord, sizeof(GroupRecord));
     const Asm::Label is_first = code_.NewLabel();
     const Asm::Label has_first = code_.NewLabel();
     const Asm::Label not_dead = code_.NewLabel();
@@ -239,21 +198,6 @@ class Program {
     code_.Bind(filled);
   }
 
-  void WriteRecord() {
-    const Asm::Label written = code_.NewLabel();
-    code_.SetMap(Asm::kR1, maps_.ring);
-    code_.Move(Asm::kR2, Asm::kFrame);
-    code_.Compute(BPF_ADD, Asm::kR2, kRecord);
-    code_.Set(Asm::kR3, sizeof(GroupRecord));
-    code_.Set(Asm::kR4, kNoWakeup);
-    code_.Call(Asm::kRingbufOutput);
-    code_.JumpIf(BPF_JEQ, Asm::kR0, 0, written);
-    code_.SetMapValue(Asm::kR1, maps_.state, offsetof(GroupFilterState, lost));
-    code_.Set(Asm::kR2, 1);
-    code_.AtomicAdd(Asm::kDouble, Asm::kR1, 0, Asm::kR2);
-    code_.Bind(written);
-  }
-
   void RingBell() {
     code_.SetMapValue(Asm::kR1, maps_.state, offsetof(GroupFilterState, bell));
     code_.Load(Asm::kWord, Asm::kR2, Asm::kR1, 0);
@@ -265,7 +209,6 @@ class Program {
 
   const KernelLayout& layout_;
   const GroupFilterMaps& maps_;
-  BpfAssembler code_;
   Asm::Label pass_ = {0};
   Asm::Label drop_ = {0};
 };

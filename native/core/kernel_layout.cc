@@ -13,10 +13,30 @@ struct Wanted {
   uint32_t* offset;
 };
 
+constexpr uint32_t kPointer = 8;
+
+template <size_t kCount>
+bool FindAll(const Btf& btf, const Wanted (&wanted)[kCount], const char** missing) {
+  for (const Wanted& field : wanted) {
+    const std::optional<Btf::Member> found = btf.Find(field.structure, field.member);
+    if (!found || found->size != field.size) {
+      *missing = field.member;
+      return false;
+    }
+    *field.offset = found->offset;
+  }
+  return true;
+}
+
+std::optional<uint32_t> FindInode(const Btf& btf) {
+  const std::optional<Btf::Member> inode = btf.Find("pid", "ino");
+  if (!inode || inode->size != 8) return std::nullopt;
+  return inode->offset;
+}
+
 }  // namespace
 
 std::optional<KernelLayout> ResolveKernelLayout(const Btf& btf, const char** missing) {
-  constexpr uint32_t kPointer = 8;
   KernelLayout layout = {};
   uint32_t threads_that_run = 0;
   const Wanted wanted[] = {
@@ -39,16 +59,61 @@ std::optional<KernelLayout> ResolveKernelLayout(const Btf& btf, const char** mis
       {"signal_struct", "quick_threads", 4, &threads_that_run},
       {"cred", "euid", 4, &layout.cred.euid},
   };
-  for (const Wanted& field : wanted) {
-    const std::optional<Btf::Member> found = btf.Find(field.structure, field.member);
-    if (!found || found->size != field.size) {
-      *missing = field.member;
-      return std::nullopt;
-    }
-    *field.offset = found->offset;
+  if (!FindAll(btf, wanted, missing)) return std::nullopt;
+  layout.pid.inode = FindInode(btf);
+  return layout;
+}
+
+std::optional<SignalLayout> ResolveSignalLayout(const Btf& btf, const char** missing) {
+  constexpr uint32_t kSignals = 64;
+  SignalLayout layout = {};
+  const Wanted wanted[] = {
+      {"task_struct", "flags", 4, &layout.task.flags},
+      {"task_struct", "pid", 4, &layout.task.pid},
+      {"task_struct", "tgid", 4, &layout.task.tgid},
+      {"task_struct", "real_parent", kPointer, &layout.task.real_parent},
+      {"task_struct", "group_leader", kPointer, &layout.task.group_leader},
+      {"task_struct", "thread_pid", kPointer, &layout.task.thread_pid},
+      {"task_struct", "start_boottime", 8, &layout.task.start_boottime},
+      {"task_struct", "cred", kPointer, &layout.task.cred},
+      {"task_struct", "comm", kNameBytes, &layout.task.comm},
+      {"task_struct", "signal", kPointer, &layout.task.signal},
+      {"task_struct", "sighand", kPointer, &layout.task.sighand},
+      {"task_struct", "blocked", kSignals / 8, &layout.task.blocked},
+      {"task_struct", "stack", kPointer, &layout.task.stack},
+      {"task_struct", "mm", kPointer, &layout.task.mm},
+      {"signal_struct", "group_exit_code", 4, &layout.signal.group_exit_code},
+      {"signal_struct", "flags", 4, &layout.signal.flags},
+      {"cred", "euid", 4, &layout.cred.euid},
+      {"kernel_siginfo", "si_code", 4, &layout.siginfo.code},
+      {"sigaction", "sa_handler", kPointer, &layout.sighand.handler},
+  };
+  if (!FindAll(btf, wanted, missing)) return std::nullopt;
+  const std::optional<Btf::Member> action = btf.Find("sighand_struct", "action");
+  const std::optional<Btf::Member> in_action = btf.Find("k_sigaction", "sa");
+  const std::optional<uint32_t> parameters = btf.CountParameters("btf_trace_mark_victim");
+  if (!action || action->size % kSignals != 0 || !in_action) {
+    *missing = "action";
+    return std::nullopt;
   }
-  const std::optional<Btf::Member> inode = btf.Find("pid", "ino");
-  if (inode && inode->size == 8) layout.pid.inode = inode->offset;
+  if (!parameters) {
+    *missing = "mark_victim";
+    return std::nullopt;
+  }
+  layout.sighand.action = action->offset + in_action->offset;
+  layout.sighand.action_bytes = action->size / kSignals;
+  layout.pid.inode = FindInode(btf);
+  // The first parameter is the tracepoint's own.
+  layout.victim_is_task = *parameters > 2;
+
+  const std::optional<Btf::Member> cgroups = btf.Find("task_struct", "cgroups");
+  const std::optional<Btf::Member> cgroup = btf.Find("css_set", "dfl_cgrp");
+  const std::optional<Btf::Member> node = btf.Find("cgroup", "kn");
+  const std::optional<Btf::Member> id = btf.Find("kernfs_node", "id");
+  if (cgroups && cgroup && node && id && id->size == 8) {
+    layout.task.cgroups = cgroups->offset;
+    layout.cgroup = {cgroup->offset, node->offset, id->offset};
+  }
   return layout;
 }
 

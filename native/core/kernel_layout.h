@@ -25,8 +25,38 @@ struct KernelLayout {
   } pid;
 };
 
+// And where it keeps what the signal trace reads.
+struct SignalLayout {
+  struct {
+    uint32_t flags, pid, tgid, real_parent, group_leader, thread_pid;
+    uint32_t start_boottime, cred, comm, signal, sighand, blocked, stack, mm;
+    std::optional<uint32_t> cgroups;
+  } task;
+  struct {
+    uint32_t group_exit_code, flags;
+  } signal;
+  struct {
+    uint32_t action, action_bytes, handler;
+  } sighand;
+  struct {
+    uint32_t euid;
+  } cred;
+  struct {
+    uint32_t code;
+  } siginfo;
+  struct {
+    std::optional<uint32_t> inode;  // since Linux 6.9
+  } pid;
+  // From a css_set to the id of its cgroup in the v2 hierarchy; without CONFIG_CGROUPS there is none.
+  struct {
+    uint32_t default_cgroup, node, id;
+  } cgroup;
+  bool victim_is_task = true;  // what oom:mark_victim is given, since Linux 6.8; before, a pid
+};
+
 // Nothing where the kernel lacks a member, or has it in another form; `missing` names it then.
 std::optional<KernelLayout> ResolveKernelLayout(const Btf& btf, const char** missing);
+std::optional<SignalLayout> ResolveSignalLayout(const Btf& btf, const char** missing);
 
 }  // namespace exitwatch
 

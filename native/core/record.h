@@ -29,6 +29,8 @@ struct Record {
     kTold = 1u << 11,          // exit: only for who watches; the stream tells it to everybody
     kNoStream = 1u << 13,      // ready, source: pidfds alone tell
     kNotPermitted = 1u << 14,  // status unknown because it was for the privileged only
+    kTraced = 1u << 15,        // exit: the signal trace saw the time for which it was observed
+    kTraceBuffer = 1u << 16,   // gap: of the signal trace
   };
 
   double time_ns = 0;         // exit: when, on CLOCK_MONOTONIC of the host; gap: its end

@@ -15,7 +15,7 @@ namespace exitwatch {
 
 namespace {
 
-using Reason = FilterRefusal::Reason;
+using Reason = BpfRefusal::Reason;
 
 constexpr int kSysAdmin = 21;  // CAP_SYS_ADMIN, which both others were split from in Linux 5.8
 constexpr int kPerfmon = 38;   // CAP_PERFMON
@@ -55,7 +55,7 @@ bool BpfWouldKill() {
 
 }  // namespace
 
-FilterRefusal::Reason AskBpfPermission() {
+BpfRefusal::Reason AskBpfPermission() {
   __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
   __user_cap_data_struct data[2] = {};
   if (syscall(SYS_capget, &header, data) != 0) return Reason::kSystem;

@@ -1,13 +1,13 @@
 #ifndef EXITWATCH_LINUX_BPF_PERMISSION_H_
 #define EXITWATCH_LINUX_BPF_PERMISSION_H_
 
-#include "linux/filter_refusal.h"
+#include "linux/bpf_refusal.h"
 
 namespace exitwatch {
 
 // Whether this thread may load programs that read kernel memory, as far as its capabilities and its
 // seccomp filter tell; kNone where nothing speaks against trying.
-FilterRefusal::Reason AskBpfPermission();
+BpfRefusal::Reason AskBpfPermission();
 
 // Whether the kernel is locked down so far that no program may read its memory
 // (kernel_lockdown(7), "confidentiality").

@@ -43,11 +43,11 @@ UniqueFd CreateMap(const char* name, uint32_t type, uint32_t key_bytes, uint32_t
   return Bpf(BPF_MAP_CREATE, attributes);
 }
 
-UniqueFd LoadSocketFilter(const char* name, const std::vector<bpf_insn>& program,
-                          std::string* log) {
+UniqueFd LoadProgram(const char* name, uint32_t type, const std::vector<bpf_insn>& program,
+                     std::string* log) {
   bpf_attr attributes;
   std::memset(&attributes, 0, sizeof(attributes));
-  attributes.prog_type = BPF_PROG_TYPE_SOCKET_FILTER;
+  attributes.prog_type = type;
   attributes.insns = reinterpret_cast<uint64_t>(program.data());
   attributes.insn_cnt = static_cast<uint32_t>(program.size());
   attributes.license = reinterpret_cast<uint64_t>(kLicense);
@@ -64,6 +64,15 @@ UniqueFd LoadSocketFilter(const char* name, const std::vector<bpf_insn>& program
   log->resize(std::strlen(log->c_str()));
   errno = error;
   return fd;
+}
+
+UniqueFd OpenRawTracepoint(const char* tracepoint, int program_fd) {
+  constexpr auto kRawTracepointOpen = static_cast<bpf_cmd>(17);
+  bpf_attr attributes;
+  std::memset(&attributes, 0, sizeof(attributes));
+  attributes.raw_tracepoint.name = reinterpret_cast<uint64_t>(tracepoint);
+  attributes.raw_tracepoint.prog_fd = static_cast<uint32_t>(program_fd);
+  return Bpf(kRawTracepointOpen, attributes);
 }
 
 }  // namespace bpf

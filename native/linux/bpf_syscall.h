@@ -22,8 +22,15 @@ constexpr uint32_t kMmapable = 1u << 10;  // BPF_F_MMAPABLE, Linux 5.5
 UniqueFd CreateMap(const char* name, uint32_t type, uint32_t key_bytes, uint32_t value_bytes,
                    uint32_t entries, uint32_t flags);
 
-// Loads a socket filter. Where the verifier refuses it, `log` ends with why.
-UniqueFd LoadSocketFilter(const char* name, const std::vector<bpf_insn>& program, std::string* log);
+constexpr uint32_t kSocketFilter = 1;
+constexpr uint32_t kRawTracepoint = 17;  // Linux 4.17
+
+// Loads a program of this type. Where the verifier refuses it, `log` ends with why.
+UniqueFd LoadProgram(const char* name, uint32_t type, const std::vector<bpf_insn>& program,
+                     std::string* log);
+
+// Has the program run at a tracepoint, until what is returned is closed.
+UniqueFd OpenRawTracepoint(const char* tracepoint, int program_fd);
 
 }  // namespace bpf
 

@@ -15,18 +15,12 @@ constexpr uint64_t kCountNs = 100'000'000;
 
 SystemError ConnectorStream::Open(KernelTypes& types, int stop_fd) {
   if (options_.classic_filter) {
-    filter_refusal_ = {FilterRefusal::Reason::kNotWanted, 0, ""};
+    filter_refusal_ = {BpfRefusal::Reason::kNotWanted, 0, ""};
   } else {
     const auto ring_bytes = static_cast<size_t>(options_.receive_buffer_bytes / kRecordsPart);
-    filter_refusal_ = filter_.Open(types, ring_bytes, options_.watched_only);
+    filter_refusal_ = filter_.Open(types, ring_bytes, options_.watched_only ? &watched_ : nullptr);
   }
-  if (filter_refusal_) {
-    filter_ = GroupAwareFilter();
-  } else if (options_.watched_only) {
-    watched_.Follow([this](int32_t pid, bool is_watched) {
-      is_watched ? filter_.Watch(pid) : filter_.Unwatch(pid);
-    });
-  }
+  if (filter_refusal_) filter_ = GroupAwareFilter();
   return Subscribe(stop_fd);
 }
 
@@ -38,7 +32,6 @@ SystemError ConnectorStream::Subscribe(int stop_fd) {
 }
 
 void ConnectorStream::Close() {
-  watched_.Follow({});
   former_drops_ += socket_.Drops() + (filter_ ? filter_.Lost() : 0);
   socket_drops_ = 0;
   socket_ = ConnectorSocket();

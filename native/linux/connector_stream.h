@@ -4,11 +4,11 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "core/watch_set.h"
 #include "linux/connector_socket.h"
 #include "linux/group_aware_filter.h"
 #include "linux/kernel_types.h"
 #include "linux/system_error.h"
+#include "linux/watched_bitmap.h"
 
 namespace exitwatch {
 
@@ -23,7 +23,8 @@ class ConnectorStream {
     int receive_buffer_bytes = 0;
   };
 
-  ConnectorStream(const Options& options, WatchSet& watched)
+  // `watched`: whom the filter lets through, with `watched_only`.
+  ConnectorStream(const Options& options, WatchedBitmap& watched)
       : options_(options), watched_(watched) {}
   ~ConnectorStream() { Close(); }
 
@@ -38,7 +39,7 @@ class ConnectorStream {
   bool is_open() const { return socket_.fd() >= 0; }
   int fd() const { return socket_.fd(); }
   bool is_group_aware() const { return static_cast<bool>(filter_); }
-  const FilterRefusal& filter_refusal() const { return filter_refusal_; }
+  const BpfRefusal& filter_refusal() const { return filter_refusal_; }
 
   // The kernel's buffer for what is to be told.
   size_t buffer_bytes() const;
@@ -52,43 +53,47 @@ class ConnectorStream {
 
   enum class Read { kEmpty, kMore, kFailed };
 
-  // Reads events, then records: some of each. `rejected` counts what is not the kernel's.
-  template <typename OnEvent, typename OnRecord>
-  Read ReadSome(OnEvent on_event, OnRecord on_record, uint64_t* rejected, SystemError* error) {
-    bool is_empty = socket_.fd() < 0;
-    for (int i = 0; i < kBatch && !is_empty; i++) {
+  // Reads some events. `rejected` counts what is not the kernel's.
+  template <typename OnEvent>
+  Read ReadEvents(OnEvent on_event, uint64_t* rejected, SystemError* error) {
+    if (socket_.fd() < 0) return Read::kEmpty;
+    for (int i = 0; i < kBatch; i++) {
       ProcEvent event;
       switch (socket_.ReadEvent(&event, error)) {
         case ConnectorSocket::Read::kEvent:
           on_event(event);
           // There is one bell at a time.
-          if (filter_ && event.what == kProcEventExit) is_empty = true;
+          if (filter_ && event.what == kProcEventExit) return Read::kEmpty;
           break;
         case ConnectorSocket::Read::kRejected:
           ++*rejected;
           break;
         case ConnectorSocket::Read::kEmpty:
-          is_empty = true;
-          break;
+          return Read::kEmpty;
         case ConnectorSocket::Read::kFailed:
           return Read::kFailed;
       }
     }
-    if (filter_) is_empty &= filter_.Read(kBatch, on_record);
-    return is_empty ? Read::kEmpty : Read::kMore;
+    return Read::kMore;
+  }
+
+  // Reads some records of the group-aware filter.
+  template <typename OnRecord>
+  Read ReadRecords(OnRecord on_record) {
+    return !filter_ || filter_.Read(kBatch, on_record) ? Read::kEmpty : Read::kMore;
   }
 
  private:
   static constexpr int kBatch = 1024;
 
   const Options options_;
-  WatchSet& watched_;
+  WatchedBitmap& watched_;
   ConnectorSocket socket_;
   uint64_t former_drops_ = 0;  // of sockets and filters before these
   uint64_t socket_drops_ = 0;
   uint64_t counted_ns_ = 0;
   GroupAwareFilter filter_;
-  FilterRefusal filter_refusal_;
+  BpfRefusal filter_refusal_;
 };
 
 }  // namespace exitwatch

@@ -49,7 +49,8 @@ ExitReader::ExitReader(const Options& options, std::shared_ptr<Shared> shared,
       queue_(options.queue_limit),
       watched_({options.guarded, !options.stream.watched_only, options.use != StreamUse::kNone},
                [this] { Signal(); }),
-      stream_(options.stream, watched_.set()),
+      watched_bitmap_(watched_.set()),
+      stream_(options.stream, watched_bitmap_),
       silence_(shared_->canary, options.canary_interval_ns),
       ended_(kEndedGroups) {}
 
@@ -74,6 +75,8 @@ void ExitReader::Stop() {
   thread_.Join();
   aggregator_.reset();
   stream_.Close();
+  signals_.Close();
+  watched_bitmap_.Close();
   watched_.Clear();
   timeliness_.Close();
   epoll_.Reset();
@@ -115,8 +118,11 @@ SystemError ExitReader::Arm() {
         return watched != 0 ? watched : known_.InodeAt(pid, clock_.TickOf(time_ns));
       });
 
-  if (const SystemError error = AddToEpoll(signal_.Get(), kSignalTag)) return error;
-  if (const SystemError error = AddToEpoll(watched_.pidfds().fd(), kPidfdsTag)) return error;
+  if (const SystemError error = AddToEpoll(signal_.Get(), kSignalTag, EPOLLIN)) return error;
+  if (const SystemError error = AddToEpoll(watched_.pidfds().fd(), kPidfdsTag, EPOLLIN)) {
+    return error;
+  }
+  if (const SystemError error = OpenTrace()) return error;
   SystemError stream_error;
   if (options_.use != StreamUse::kNone) stream_error = OpenStream();
   if (stream_error && options_.use == StreamUse::kRequired) return stream_error;
@@ -138,9 +144,17 @@ SystemError ExitReader::Arm() {
   return failure_;
 }
 
-SystemError ExitReader::AddToEpoll(int fd, uint64_t tag) {
+SystemError ExitReader::OpenTrace() {
+  if (!options_.traced) return {};
+  signals_.Open(shared_->types, options_.stream.watched_only ? &watched_bitmap_ : nullptr, clock_);
+  // Once for each time that the kernel asks for us: what else there is can wait.
+  return signals_.is_open() ? AddToEpoll(signals_.fd(), kTraceTag, EPOLLIN | EPOLLET)
+                            : SystemError{};
+}
+
+SystemError ExitReader::AddToEpoll(int fd, uint64_t tag, uint32_t events) {
   epoll_event event = {};
-  event.events = EPOLLIN;
+  event.events = events;
   event.data.u64 = tag;
   if (epoll_ctl(epoll_.Get(), EPOLL_CTL_ADD, fd, &event) == 0) return {};
   return {Failure::kSystem, errno, "epoll_ctl"};
@@ -187,6 +201,7 @@ bool ExitReader::Wait() {
   bool has_ready = false;
   for (int i = 0; i < count; i++) {
     has_ready |= events[i].data.u64 == kPidfdsTag;
+    has_events_ |= events[i].data.u64 == kSocketTag;
     if (events[i].data.u64 == kSignalTag) {
       eventfd_t value;
       eventfd_read(signal_.Get(), &value);
@@ -249,7 +264,9 @@ void ExitReader::Pass() {
   if (loss_begin_ns_ != 0 && (is_settled || begin_ns > loss_noticed_ns_ + kLongestUntoldLossNs)) {
     TellDrops();
   }
-  Flush();  // repairing takes its time
+  Flush();  // what follows takes its time
+  // With the group-aware filter events are no more than bells and canaries.
+  if (stream_.is_group_aware() && std::exchange(has_events_, false)) DrainEvents();
   NoticeFailure();
   if (!has_stream_ && begin_ns >= retry_ns_) RetryStream();
   if (begin_ns >= recheck_ns_) RecheckWatches();
@@ -257,12 +274,18 @@ void ExitReader::Pass() {
   Flush();
 }
 
-// True when nothing is left to read.
+// Reads what tells the ends of processes. True when nothing is left to read.
 bool ExitReader::Drain() {
+  if (!stream_.is_group_aware()) return DrainEvents();
+  const ConnectorStream::Read read =
+      stream_.ReadRecords([this](const GroupRecord& record) { OnRecord(record); });
+  return read != ConnectorStream::Read::kMore;
+}
+
+bool ExitReader::DrainEvents() {
   uint64_t rejected = 0;
-  const ConnectorStream::Read read = stream_.ReadSome(
-      [this](const ProcEvent& event) { OnEvent(event); },
-      [this](const GroupRecord& record) { OnRecord(record); }, &rejected, &stream_failure_);
+  const ConnectorStream::Read read = stream_.ReadEvents(
+      [this](const ProcEvent& event) { OnEvent(event); }, &rejected, &stream_failure_);
   if (rejected != 0) rejected_.fetch_add(rejected, std::memory_order_relaxed);
   return read != ConnectorStream::Read::kMore;
 }
@@ -353,7 +376,7 @@ void ExitReader::OnEnd(const ThreadGroup& group) {
   staged_.push_back(MakeExitRecord(group, process, watch, is_zombie, times));
 }
 
-FilterRefusal ExitReader::filter_refusal() {
+BpfRefusal ExitReader::filter_refusal() {
   const std::lock_guard<std::mutex> lock(filter_mutex_);
   return filter_refusal_;
 }
@@ -365,7 +388,9 @@ std::optional<uint64_t> ExitReader::NsSinceProof() const {
 }
 
 void ExitReader::Flush() {
-  if (staged_.empty()) return;
+  // The signals that led to an end are there before it.
+  const bool is_wanted = signals_.Collect(clock_, staged_);
+  if (staged_.empty() && !is_wanted) return;
   queue_.Push(staged_);
   staged_.clear();
   wake_();

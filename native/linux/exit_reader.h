@@ -22,6 +22,7 @@
 #include "linux/system_error.h"
 #include "linux/thread.h"
 #include "linux/timeliness.h"
+#include "linux/traced_signals.h"
 #include "linux/unique_fd.h"
 #include "linux/watched_processes.h"
 
@@ -42,6 +43,7 @@ class ExitReader {
     ConnectorStream::Options stream;
     StreamUse use = StreamUse::kRequired;
     bool guarded = false;  // watched processes have a pidfd each
+    bool traced = false;   // signals are told, too, where that can be had
     size_t queue_limit = 0;
     uint64_t canary_interval_ns = 0;  // 0: none but the one at the start
     uint64_t status_timeout_ns = 0;   // see ThreadGroupAggregator
@@ -67,24 +69,26 @@ class ExitReader {
 
   WatchedProcesses& watched() { return watched_; }
   RecordQueue& queue() { return queue_; }
+  TracedSignals& signals() { return signals_; }
   uint64_t wakeups() const { return wakeups_.load(std::memory_order_relaxed); }
   uint64_t rejected() const { return rejected_.load(std::memory_order_relaxed); }
 
   // Why the group-aware filter is not in use; to be asked when the kReady record was taken, or one
   // of kSource.
-  FilterRefusal filter_refusal();
+  BpfRefusal filter_refusal();
 
   // How long ago something last came through the stream; nothing before the start, and where the
   // stream is not in use.
   std::optional<uint64_t> NsSinceProof() const;
 
  private:
-  enum Tag : uint64_t { kSignalTag, kPidfdsTag, kSocketTag };  // of the epoll set
+  enum Tag : uint64_t { kSignalTag, kPidfdsTag, kSocketTag, kTraceTag };  // of the epoll set
 
   void Run();
   void Signal();
   SystemError Arm();
-  SystemError AddToEpoll(int fd, uint64_t tag);
+  SystemError AddToEpoll(int fd, uint64_t tag, uint32_t events);
+  SystemError OpenTrace();
   void ReadProcesses();
 
   SystemError OpenStream();
@@ -98,6 +102,7 @@ class ExitReader {
   void ListenTo(bool socket);
   void Pass();
   bool Drain();
+  bool DrainEvents();
   void TakeReady();
   void TellGuarded(bool has_ready);
   void TellReady(bool is_empty);
@@ -121,6 +126,8 @@ class ExitReader {
   const std::function<void()> wake_;
   RecordQueue queue_;
   WatchedProcesses watched_;
+  WatchedBitmap watched_bitmap_;
+  TracedSignals signals_;
   std::atomic<uint64_t> wakeups_{0};
   std::atomic<uint64_t> rejected_{0};
   std::atomic<bool> stopping_{false};
@@ -132,7 +139,7 @@ class ExitReader {
   UniqueFd stop_;    // eventfd: stop
   ConnectorStream stream_;
   std::mutex filter_mutex_;
-  FilterRefusal filter_refusal_;  // guarded by filter_mutex_
+  BpfRefusal filter_refusal_;  // guarded by filter_mutex_
   bool was_open_ = false;
   SilenceDetector silence_;
   EndedGroups ended_;  // with the group-aware filter
@@ -152,6 +159,7 @@ class ExitReader {
   bool is_ready_ = false;           // kReady was told
   uint64_t retry_ns_ = UINT64_MAX;  // when to try the stream again
   bool listens_to_socket_ = true;
+  bool has_events_ = false;  // the stream's socket can be read
   uint64_t armed_ns_ = 0;
   uint64_t wait_begin_ns_ = 0;
   uint64_t wake_ns_ = 0;

@@ -34,7 +34,7 @@ constexpr uint64_t kRecheckWithoutStreamNs = 1000 * kMillisecond;
 
 SystemError ExitReader::OpenStream() {
   SystemError error = stream_.Open(shared_->types, stop_.Get());
-  if (!error) error = AddToEpoll(stream_.fd(), kSocketTag);
+  if (!error) error = AddToEpoll(stream_.fd(), kSocketTag, EPOLLIN);
   if (error) return error;
   listens_to_socket_ = true;
   {
@@ -52,7 +52,7 @@ SystemError ExitReader::Subscribe() {
   listens_to_socket_ = true;
   stream_failure_ = {};
   if (const SystemError error = stream_.Subscribe(stop_.Get())) return error;
-  return AddToEpoll(stream_.fd(), kSocketTag);
+  return AddToEpoll(stream_.fd(), kSocketTag, EPOLLIN);
 }
 
 // A thread of our own ends, and its exit must come back through the stream.
@@ -61,6 +61,7 @@ SystemError ExitReader::ProveThatEventsArrive() {
   const uint64_t deadline_ns = clock_.Now() + kCanaryMs * kMillisecond;
   for (;;) {
     Drain();
+    if (stream_.is_group_aware()) DrainEvents();
     if (stream_failure_) return std::exchange(stream_failure_, {});
     if (silence_.IsProven()) return {};
     const uint64_t now_ns = clock_.Now();

@@ -6,11 +6,12 @@
 #include <utility>
 
 #include "core/group_filter.h"
-#include "linux/filter_refusal.h"
+#include "linux/bpf_refusal.h"
 #include "linux/kernel_types.h"
 #include "linux/memory_map.h"
 #include "linux/ring_buffer.h"
 #include "linux/unique_fd.h"
+#include "linux/watched_bitmap.h"
 
 namespace exitwatch {
 
@@ -18,8 +19,8 @@ namespace exitwatch {
 // it is attached to and with this object: nothing is pinned.
 class GroupAwareFilter {
  public:
-  // `watched_only`: processes are told of only after Watch(). At least `ring_bytes` for records.
-  FilterRefusal Open(KernelTypes& types, size_t ring_bytes, bool watched_only);
+  // At least `ring_bytes` for records. `watched`: who is told; nullptr: all processes are.
+  BpfRefusal Open(KernelTypes& types, size_t ring_bytes, WatchedBitmap* watched);
 
   explicit operator bool() const { return static_cast<bool>(program_); }
 
@@ -27,10 +28,6 @@ class GroupAwareFilter {
   int program() const { return program_.Get(); }
 
   size_t ring_bytes() const { return ring_bytes_; }
-
-  // From any thread, at once; a pid beyond kernel.pid_max (as it was) is always told.
-  void Watch(int32_t pid);
-  void Unwatch(int32_t pid);
 
   // Asks for a message with the next record. False where there is one already.
   bool ArmBell();
@@ -51,18 +48,14 @@ class GroupAwareFilter {
   uint64_t Lost() const;
 
  private:
-  FilterRefusal CreateMaps(size_t ring_bytes, bool watched_only);
-  FilterRefusal LoadProgram(const KernelLayout& layout);
+  BpfRefusal CreateMaps(size_t ring_bytes);
 
   UniqueFd ring_fd_;
   UniqueFd state_fd_;
-  UniqueFd watched_fd_;
   UniqueFd program_;
   size_t ring_bytes_ = 0;
-  int32_t watched_limit_ = 0;  // pids from here on have no bit
   RingBuffer ring_;
   MemoryMap state_;
-  MemoryMap watched_;
 };
 
 }  // namespace exitwatch

@@ -11,14 +11,17 @@ namespace exitwatch {
 
 namespace {
 
-using Reason = FilterRefusal::Reason;
+using Reason = BpfRefusal::Reason;
 
 constexpr char kPath[] = "/sys/kernel/btf/vmlinux";
 
 // Some ten times what kernels have.
 constexpr uint64_t kMostBytes = 64 * 1024 * 1024;
 
-FilterRefusal ReadLayout(KernelLayout* layout) {
+}  // namespace
+
+BpfRefusal KernelTypes::ReadOnce() {
+  if (is_read_) return {};
   const UniqueFd file(open(kPath, O_RDONLY | O_CLOEXEC));
   if (!file) return {Reason::kNoBtf, errno, kPath};
   const auto status = ReadFileStatus(file.Get());
@@ -37,23 +40,25 @@ FilterRefusal ReadLayout(KernelLayout* layout) {
   }
   const std::optional<Btf> btf = Btf::Parse(data.get(), filled);
   if (!btf) return {Reason::kNoBtf, EILSEQ, kPath};
-  const char* missing = "";
-  const std::optional<KernelLayout> found = ResolveKernelLayout(*btf, &missing);
-  if (!found) return {Reason::kOtherKernel, 0, missing};
-  *layout = *found;
+  groups_.layout = ResolveKernelLayout(*btf, &groups_.missing);
+  signals_.layout = ResolveSignalLayout(*btf, &signals_.missing);
+  is_read_ = true;
   return {};
 }
 
-}  // namespace
-
-FilterRefusal KernelTypes::Layout(KernelLayout* layout) {
+BpfRefusal KernelTypes::ForGroups(KernelLayout* layout) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (!layout_) {
-    KernelLayout read;
-    if (FilterRefusal refusal = ReadLayout(&read)) return refusal;
-    layout_ = read;
-  }
-  *layout = *layout_;
+  if (BpfRefusal refusal = ReadOnce()) return refusal;
+  if (!groups_.layout) return {Reason::kOtherKernel, 0, groups_.missing};
+  *layout = *groups_.layout;
+  return {};
+}
+
+BpfRefusal KernelTypes::ForSignals(SignalLayout* layout) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (BpfRefusal refusal = ReadOnce()) return refusal;
+  if (!signals_.layout) return {Reason::kOtherKernel, 0, signals_.missing};
+  *layout = *signals_.layout;
   return {};
 }
 

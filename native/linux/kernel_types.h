@@ -5,19 +5,33 @@
 #include <optional>
 
 #include "core/kernel_layout.h"
-#include "linux/filter_refusal.h"
+#include "linux/bpf_refusal.h"
 
 namespace exitwatch {
 
-// Where the running kernel keeps what the filter reads, by /sys/kernel/btf/vmlinux: some megabytes,
-// so they are read once for all readers that share this.
+// Where the running kernel keeps what our BPF programs read, by /sys/kernel/btf/vmlinux: some
+// megabytes, so they are read once for all readers that share this.
 class KernelTypes {
  public:
-  FilterRefusal Layout(KernelLayout* layout);
+  // For the group-aware filter.
+  BpfRefusal ForGroups(KernelLayout* layout);
+
+  // For the signal trace.
+  BpfRefusal ForSignals(SignalLayout* layout);
 
  private:
+  template <typename Layout>
+  struct Found {
+    std::optional<Layout> layout;
+    const char* missing = "";  // where it has none
+  };
+
+  BpfRefusal ReadOnce();
+
   std::mutex mutex_;
-  std::optional<KernelLayout> layout_;
+  bool is_read_ = false;
+  Found<KernelLayout> groups_;
+  Found<SignalLayout> signals_;
 };
 
 }  // namespace exitwatch

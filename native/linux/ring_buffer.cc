@@ -29,8 +29,7 @@ bool RingBuffer::HasRecord() const {
 
 // `size` is 0 where the record was given up.
 const uint8_t* RingBuffer::Next(size_t* size, uint64_t* next_position) const {
-  const uint64_t end = __atomic_load_n(producer_.At<uint64_t>(0), __ATOMIC_ACQUIRE);
-  if (position_ >= end) return nullptr;
+  if (position_ >= End()) return nullptr;
   const size_t offset = page_bytes_ + (position_ & mask_);
   const uint32_t header = __atomic_load_n(producer_.At<uint32_t>(offset), __ATOMIC_ACQUIRE);
   if ((header & kBusy) != 0) return nullptr;

@@ -18,6 +18,10 @@ class RingBuffer {
   // looks afterwards whether somebody has to be woken.
   bool HasRecord() const;
 
+  // How far was read, and how far anything was written, or is being written.
+  uint64_t position() const { return position_; }
+  uint64_t End() const { return __atomic_load_n(producer_.At<uint64_t>(0), __ATOMIC_ACQUIRE); }
+
   // Calls `visit(const uint8_t* record, size_t size)` with at most `limit` records. False where
   // there may be more.
   template <typename Visit>

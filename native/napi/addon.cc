@@ -3,6 +3,8 @@
 #include <cerrno>
 
 #include "core/record.h"
+#include "core/signal_record.h"
+#include "linux/cgroup_path.h"
 #include "linux/pidfd.h"
 #include "linux/proc_files.h"
 #include "napi/exit_reader_object.h"
@@ -44,13 +46,21 @@ Napi::Value ProbePidfd(const Napi::CallbackInfo& info) {
   return result;
 }
 
+// cgroupPath(id): undefined where it cannot be told.
+Napi::Value GetCgroupPath(const Napi::CallbackInfo& info) {
+  const std::optional<std::string> path = CgroupPath(ToUint64(info[0]));
+  return path ? Napi::String::New(info.Env(), *path) : info.Env().Undefined();
+}
+
 Napi::Object Init(Napi::Env env, Napi::Object exports) {
   env.SetInstanceData(
       new SharedByReaders(std::shared_ptr<ExitReader::Shared>(new ExitReader::Shared)));
   exports.Set("ExitReader", ExitReaderObject::Define(env));
   exports.Set("identify", Napi::Function::New<Identify>(env, "identify"));
   exports.Set("probePidfd", Napi::Function::New<ProbePidfd>(env, "probePidfd"));
+  exports.Set("cgroupPath", Napi::Function::New<GetCgroupPath>(env, "cgroupPath"));
   exports.Set("recordBytes", Napi::Number::New(env, sizeof(Record)));
+  exports.Set("signalRecordBytes", Napi::Number::New(env, sizeof(SignalRecord)));
   return exports;
 }
 

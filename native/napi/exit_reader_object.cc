@@ -13,6 +13,14 @@ constexpr uint64_t kNsPerMs = 1'000'000;
 
 constexpr napi_type_tag kTypeTag = {0x3b1f7e0a9c5d4286, 0x8e2a64d7f1c90b53};
 
+Napi::Value DescribeRefusal(Napi::Env env, const BpfRefusal& refusal) {
+  Napi::Object description = Napi::Object::New(env);
+  description.Set("refusal", Napi::Number::New(env, static_cast<int>(refusal.reason)));
+  description.Set("errno", Napi::Number::New(env, refusal.number));
+  description.Set("detail", Napi::String::New(env, refusal.detail));
+  return description;
+}
+
 }  // namespace
 
 Napi::Function ExitReaderObject::Define(Napi::Env env) {
@@ -22,6 +30,8 @@ Napi::Function ExitReaderObject::Define(Napi::Env env) {
                          InstanceMethod<&ExitReaderObject::Watch>("watch"),
                          InstanceMethod<&ExitReaderObject::Unwatch>("unwatch"),
                          InstanceMethod<&ExitReaderObject::Filter>("filter"),
+                         InstanceMethod<&ExitReaderObject::Trace>("trace"),
+                         InstanceMethod<&ExitReaderObject::Listen>("listen"),
                          InstanceMethod<&ExitReaderObject::Stats>("stats"),
                          InstanceMethod<&ExitReaderObject::Ref>("ref"),
                          InstanceMethod<&ExitReaderObject::Unref>("unref"),
@@ -42,6 +52,7 @@ ExitReaderObject::ExitReaderObject(const Napi::CallbackInfo& info) : ObjectWrap(
   native.stream.classic_filter = options.Get("classicFilter").ToBoolean();
   native.stream.receive_buffer_bytes = options.Get("receiveBufferBytes").ToNumber().Int32Value();
   native.use = static_cast<ExitReader::StreamUse>(options.Get("streamUse").ToNumber().Int32Value());
+  native.traced = options.Get("traced").ToBoolean();
   native.guarded = options.Get("guarded").ToBoolean();
   native.queue_limit = static_cast<size_t>(options.Get("queueLimit").ToNumber().Int64Value());
   native.canary_interval_ns = kNsPerMs * ToUint64(options.Get("canaryIntervalMs"));
@@ -61,15 +72,19 @@ bool ExitReaderObject::IsOurs(const Napi::CallbackInfo& info) {
 Napi::Value ExitReaderObject::Start(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   if (!IsOurs(info) || running_) return env.Undefined();
-  if (!info[0].IsArrayBuffer() || !info[1].IsFunction()) {
-    Napi::TypeError::New(env, "start(batch, onBatch)").ThrowAsJavaScriptException();
+  if (!info[0].IsArrayBuffer() || !info[1].IsArrayBuffer() || !info[2].IsFunction()) {
+    Napi::TypeError::New(env, "start(batch, signals, onBatch)").ThrowAsJavaScriptException();
     return env.Undefined();
   }
   auto batch = info[0].As<Napi::ArrayBuffer>();
   batch_ = Napi::Reference<Napi::ArrayBuffer>::New(batch, 1);
   records_ = static_cast<Record*>(batch.Data());
   capacity_ = batch.ByteLength() / sizeof(Record);
-  wakeup_ = Wakeup::New(env, info[1].As<Napi::Function>(), "exitwatch", 0, 1, this);
+  auto signals = info[1].As<Napi::ArrayBuffer>();
+  signal_batch_ = Napi::Reference<Napi::ArrayBuffer>::New(signals, 1);
+  signals_ = static_cast<SignalRecord*>(signals.Data());
+  signal_capacity_ = signals.ByteLength() / sizeof(SignalRecord);
+  wakeup_ = Wakeup::New(env, info[2].As<Napi::Function>(), "exitwatch", 0, 1, this);
   running_ = true;
   this->Napi::ObjectWrap<ExitReaderObject>::Ref();
   // After the thread-safe function's own hook, so that it runs before: the thread has to be gone
@@ -98,20 +113,33 @@ void ExitReaderObject::Deliver(Napi::Env env, Napi::Function on_batch) {
   [[maybe_unused]] const Napi::Value keep_alive = Value();
   // What is there now; what comes meanwhile waits for the next turn of the event loop.
   size_t left = reader_->queue().Depth();
-  while (left > 0 && running_) {
+  bool may_go_on = true;
+  size_t signals_left = reader_->signals().queue().Depth();
+  while (signals_left > 0 && may_go_on) {
+    const size_t most = std::min(signal_capacity_, signals_left);
+    const size_t count = reader_->signals().queue().Take(signals_, most);
+    if (count == 0) break;
+    signals_left -= count;
+    may_go_on = Call(env, on_batch, 0, count) && running_;
+  }
+  while (left > 0 && may_go_on) {
     const size_t count = reader_->queue().Take(records_, std::min(capacity_, left));
     if (count == 0) break;
     left -= count;
-    const Napi::HandleScope scope(env);
-    napi_value argument = nullptr;
-    // Not by Napi::Function: in an environment that is being terminated any call may fail, and that
-    // is no error. An exception stays pending, and becomes an uncaught one.
-    if (napi_create_double(env, static_cast<double>(count), &argument) != napi_ok ||
-        napi_call_function(env, env.Undefined(), on_batch, 1, &argument, nullptr) != napi_ok) {
-      break;
-    }
+    may_go_on = Call(env, on_batch, count, 0) && running_;
   }
   if (running_ && reader_->queue().Depth() > 0) WakeJavaScript();
+}
+
+// Not by Napi::Function: in an environment that is being terminated any call may fail, and that is
+// no error. An exception stays pending, and becomes an uncaught one.
+bool ExitReaderObject::Call(Napi::Env env, Napi::Function on_batch, size_t records,
+                            size_t signals) {
+  const Napi::HandleScope scope(env);
+  napi_value arguments[2] = {};
+  return napi_create_double(env, static_cast<double>(records), &arguments[0]) == napi_ok &&
+         napi_create_double(env, static_cast<double>(signals), &arguments[1]) == napi_ok &&
+         napi_call_function(env, env.Undefined(), on_batch, 2, arguments, nullptr) == napi_ok;
 }
 
 Napi::Value ExitReaderObject::Watch(const Napi::CallbackInfo& info) {
@@ -136,12 +164,20 @@ Napi::Value ExitReaderObject::Unwatch(const Napi::CallbackInfo& info) {
 Napi::Value ExitReaderObject::Filter(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   if (!IsOurs(info)) return env.Undefined();
-  const FilterRefusal refusal = reader_->filter_refusal();
-  Napi::Object filter = Napi::Object::New(env);
-  filter.Set("refusal", Napi::Number::New(env, static_cast<int>(refusal.reason)));
-  filter.Set("errno", Napi::Number::New(env, refusal.number));
-  filter.Set("detail", Napi::String::New(env, refusal.detail));
-  return filter;
+  return DescribeRefusal(env, reader_->filter_refusal());
+}
+
+// Why signals are not told, once the reader is ready.
+Napi::Value ExitReaderObject::Trace(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  if (!IsOurs(info)) return env.Undefined();
+  return DescribeRefusal(env, reader_->signals().refusal());
+}
+
+// Whether signals are to be told at once; otherwise before the ends of their processes.
+Napi::Value ExitReaderObject::Listen(const Napi::CallbackInfo& info) {
+  if (IsOurs(info)) reader_->signals().Listen(info[0].ToBoolean());
+  return info.Env().Undefined();
 }
 
 Napi::Value ExitReaderObject::Stats(const Napi::CallbackInfo& info) {
@@ -190,6 +226,7 @@ void ExitReaderObject::CloseRunning(Napi::Env env) {
   if (!was_running) return;
   napi_remove_env_cleanup_hook(env, OnEnvironmentEnd, this);
   batch_.Reset();
+  signal_batch_.Reset();
   this->Napi::ObjectWrap<ExitReaderObject>::Unref();
 }
 

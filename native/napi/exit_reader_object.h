@@ -13,9 +13,9 @@ namespace exitwatch {
 // What the readers of one environment share: its instance data.
 using SharedByReaders = std::shared_ptr<ExitReader::Shared>;
 
-// `new ExitReader(options)`: an exitwatch::ExitReader for JavaScript. Records cross in the `batch`
-// of `start(batch, onBatch)`, an ArrayBuffer that is filled anew for every call of
-// `onBatch(count)`.
+// `new ExitReader(options)`: an exitwatch::ExitReader for JavaScript. Records and signals cross in
+// the ArrayBuffers of `start(batch, signals, onBatch)`, which are filled anew for every call of
+// `onBatch(records, signals)`; the signals that led to an end before the end.
 //
 // A started reader is kept alive, and keeps the event loop alive unless unref() was called, until
 // close() or the end of the environment.
@@ -33,6 +33,8 @@ class ExitReaderObject : public Napi::ObjectWrap<ExitReaderObject> {
   Napi::Value Watch(const Napi::CallbackInfo& info);
   Napi::Value Unwatch(const Napi::CallbackInfo& info);
   Napi::Value Filter(const Napi::CallbackInfo& info);
+  Napi::Value Trace(const Napi::CallbackInfo& info);
+  Napi::Value Listen(const Napi::CallbackInfo& info);
   Napi::Value Stats(const Napi::CallbackInfo& info);
   Napi::Value Ref(const Napi::CallbackInfo& info);
   Napi::Value Unref(const Napi::CallbackInfo& info);
@@ -41,6 +43,7 @@ class ExitReaderObject : public Napi::ObjectWrap<ExitReaderObject> {
   bool IsOurs(const Napi::CallbackInfo& info);
   void WakeJavaScript();
   void Deliver(Napi::Env env, Napi::Function on_batch);
+  bool Call(Napi::Env env, Napi::Function on_batch, size_t records, size_t signals);
   void CloseRunning(Napi::Env env);
   void Shutdown();
   static void OnEnvironmentEnd(void* self);
@@ -48,8 +51,11 @@ class ExitReaderObject : public Napi::ObjectWrap<ExitReaderObject> {
   std::unique_ptr<ExitReader> reader_;
   // Only while running: whoever is not started can be forgotten with all that it refers to.
   Napi::Reference<Napi::ArrayBuffer> batch_;
+  Napi::Reference<Napi::ArrayBuffer> signal_batch_;
   Record* records_ = nullptr;
   size_t capacity_ = 0;
+  SignalRecord* signals_ = nullptr;
+  size_t signal_capacity_ = 0;
   Wakeup wakeup_;
   bool running_ = false;
   std::atomic<bool> woken_{false};

@@ -10,7 +10,7 @@ const CAPABILITIES =
   'give it CAP_BPF and CAP_PERFMON: AmbientCapabilities= in a systemd unit, --cap-add for a ' +
   'container, setcap on a node of its own, or run it as root';
 
-/** Sentences for `FilterRefusal::Reason` of native/linux/filter_refusal.h, in its order. */
+/** Sentences for `BpfRefusal::Reason` of native/linux/bpf_refusal.h, in its order. */
 const EXPLANATIONS: readonly (Explanation | undefined)[] = [
   undefined,
   ['classic-requested', 'EXITWATCH_FILTER=classic asks for the classic one', 'unset it'],

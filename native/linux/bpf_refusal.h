@@ -1,16 +1,15 @@
-#ifndef EXITWATCH_LINUX_FILTER_REFUSAL_H_
-#define EXITWATCH_LINUX_FILTER_REFUSAL_H_
+#ifndef EXITWATCH_LINUX_BPF_REFUSAL_H_
+#define EXITWATCH_LINUX_BPF_REFUSAL_H_
 
 #include <string>
 
 namespace exitwatch {
 
-// Why the group-aware filter cannot be used, and the classic one serves; src/sources has the
-// sentences. The order is known there.
-struct FilterRefusal {
+// Why a BPF program of ours cannot be used; src/sources has the sentences. The order is known there.
+struct BpfRefusal {
   enum class Reason : int {
     kNone = 0,
-    kNotWanted,       // the classic one was asked for
+    kNotWanted,       // it was not asked for
     kNoCapabilities,  // neither CAP_BPF nor CAP_PERFMON
     kNoBpf,           // no CAP_BPF
     kNoPerfmon,       // no CAP_PERFMON
@@ -20,6 +19,7 @@ struct FilterRefusal {
     kOtherKernel,     // a kernel without a field or a helper that it takes; see detail
     kRefused,         // by the verifier; see detail
     kSystem,          // see number and detail
+    kForeignPid,      // not in the host's pid namespace
   };
 
   Reason reason = Reason::kNone;
@@ -31,4 +31,4 @@ struct FilterRefusal {
 
 }  // namespace exitwatch
 
-#endif  // EXITWATCH_LINUX_FILTER_REFUSAL_H_
+#endif  // EXITWATCH_LINUX_BPF_REFUSAL_H_

@@ -1,0 +1,64 @@
+#include "core/kernel_program.h"
+
+namespace exitwatch {
+
+void KernelProgram::Read(int16_t to, int32_t size, Asm::Register base, uint32_t offset) {
+  code_.Move(Asm::kR3, base);
+  code_.Compute(BPF_ADD, Asm::kR3, static_cast<int32_t>(offset));
+  code_.Move(Asm::kR1, Asm::kFrame);
+  code_.Compute(BPF_ADD, Asm::kR1, to);
+  code_.Set(Asm::kR2, size);
+  code_.Call(Asm::kProbeReadKernel);
+}
+
+void KernelProgram::ReadWord(Asm::Register to, Asm::Register base, uint32_t offset) {
+  Read(kScratch, 4, base, offset);
+  code_.Load(Asm::kWord, to, Asm::kFrame, kScratch);
+}
+
+void KernelProgram::ReadPointer(Asm::Register to, Asm::Register base, uint32_t offset) {
+  Read(kScratch, 8, base, offset);
+  code_.Load(Asm::kDouble, to, Asm::kFrame, kScratch);
+}
+
+void KernelProgram::RequireWatched(int watched_map, int16_t pid_at, Asm::Label otherwise) {
+  const Asm::Label beyond = code_.NewLabel();
+  code_.Load(Asm::kWord, Asm::kR1, Asm::kFrame, pid_at);
+  code_.Compute(BPF_RSH, Asm::kR1, 6);
+  code_.Store(Asm::kWord, Asm::kFrame, kScratch, Asm::kR1);
+  code_.SetMap(Asm::kR1, watched_map);
+  code_.Move(Asm::kR2, Asm::kFrame);
+  code_.Compute(BPF_ADD, Asm::kR2, kScratch);
+  code_.Call(Asm::kMapLookup);
+  code_.JumpIf(BPF_JEQ, Asm::kR0, 0, beyond);
+  code_.Load(Asm::kDouble, Asm::kR1, Asm::kR0, 0);
+  code_.Load(Asm::kWord, Asm::kR2, Asm::kFrame, pid_at);
+  code_.Compute(BPF_AND, Asm::kR2, 63);
+  code_.Compute(BPF_RSH, Asm::kR1, Asm::kR2);
+  code_.Compute(BPF_AND, Asm::kR1, 1);
+  code_.JumpIf(BPF_JEQ, Asm::kR1, 0, otherwise);
+  code_.Bind(beyond);
+}
+
+void KernelProgram::Clear(int16_t at, size_t bytes) {
+  for (int16_t offset = 0; offset < static_cast<int16_t>(bytes); offset += 8) {
+    code_.StoreValue(Asm::kDouble, Asm::kFrame, static_cast<int16_t>(at + offset), 0);
+  }
+}
+
+void KernelProgram::WriteRecord(int ring_map, int16_t at, size_t bytes, int state_map,
+                                size_t lost_offset) {
+  const Asm::Label written = code_.NewLabel();
+  code_.SetMap(Asm::kR1, ring_map);
+  code_.Move(Asm::kR2, Asm::kFrame);
+  code_.Compute(BPF_ADD, Asm::kR2, at);
+  code_.Set(Asm::kR3, static_cast<int32_t>(bytes));
+  code_.Call(Asm::kRingbufOutput);
+  code_.JumpIf(BPF_JEQ, Asm::kR0, 0, written);
+  code_.SetMapValue(Asm::kR1, state_map, static_cast<int32_t>(lost_offset));
+  code_.Set(Asm::kR2, 1);
+  code_.AtomicAdd(Asm::kDouble, Asm::kR1, 0, Asm::kR2);
+  code_.Bind(written);
+}
+
+}  // namespace exitwatch

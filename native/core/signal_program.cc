@@ -1,0 +1,341 @@
+#include "core/signal_program.h"
+
+#include <csignal>
+
+#include "core/kernel_program.h"
+
+namespace exitwatch {
+
+namespace {
+
+using Asm = BpfAssembler;
+
+// Of the kernel's <linux/sched.h>, <linux/sched/signal.h> and <linux/signal.h>.
+constexpr int32_t kTaskExiting = 0x00000004;       // PF_EXITING
+constexpr int32_t kTaskKernelThread = 0x00200000;  // PF_KTHREAD
+constexpr int32_t kGroupExit = 0x00000004;         // SIGNAL_GROUP_EXIT
+constexpr int32_t kNoInfo = 0;                     // SEND_SIG_NOINFO
+constexpr int32_t kPrivileged = 1;                 // SEND_SIG_PRIV
+
+// Of <trace/events/signal.h>: the signal is on its way, and so it is where only its siginfo was
+// lost, for want of room in the sender's queue (RLIMIT_SIGPENDING).
+constexpr int32_t kDelivered = 0;
+constexpr int32_t kInfoLost = 4;
+
+// The arguments of the raw tracepoints.
+constexpr int16_t kSignalArgument = 0;
+constexpr int16_t kInfoArgument = 8;
+constexpr int16_t kTaskArgument = 16;
+constexpr int16_t kGroupArgument = 24;
+constexpr int16_t kResultArgument = 32;
+constexpr int16_t kVictimArgument = 0;
+
+constexpr int32_t kLastSignal = 64;
+constexpr int32_t kFirstRealTime = 32;
+
+// How far above our arguments a siginfo of the same system call stands at most, and how large the
+// smallest kernel stack is.
+constexpr int32_t kLargestFrames = 4096;
+constexpr int32_t kStackBytes = 16 * 1024;
+
+template <typename... Signals>
+constexpr uint64_t SetOf(Signals... signals) {
+  return ((uint64_t{1} << (signals - 1)) | ...);
+}
+
+constexpr uint64_t kHarmless =
+    SetOf(SIGCHLD, SIGCONT, SIGURG, SIGWINCH, SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU);
+constexpr uint64_t kRealTime = ~((uint64_t{1} << (kFirstRealTime - 1)) - 1);
+constexpr uint64_t kRoutine = kRealTime | SetOf(SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS,
+                                                SIGALRM, SIGVTALRM, SIGPROF, SIGIO);
+
+// The stack, below the place to read into: the tracepoint's arguments are where, the record.
+constexpr int16_t kContextAt = -16;
+constexpr int16_t kRecord = kContextAt - static_cast<int16_t>(sizeof(SignalRecord));
+
+constexpr int16_t RecordField(size_t offset) {
+  return static_cast<int16_t>(kRecord + static_cast<int16_t>(offset));
+}
+
+// Registers that calls leave alone, with one meaning each through the whole program.
+constexpr Asm::Register kContext = Asm::kR6;
+constexpr Asm::Register kTask = Asm::kR7;     // of who gets the signal
+constexpr Asm::Register kCurrent = Asm::kR8;  // of who sends it
+constexpr Asm::Register kOther = Asm::kR9;    // whatever is being followed
+
+class Program : KernelProgram {
+ public:
+  Program(const SignalLayout& layout, const SignalTraceMaps& maps) : layout_(layout), maps_(maps) {}
+
+  std::vector<bpf_insn> BuildSignal() {
+    Begin();
+    LookAtSignal();
+    code_.Load(Asm::kDouble, kTask, kContext, kTaskArgument);
+    LookAtTarget();
+    LookAtHandler();
+    LookAtDeath();
+    LookAtInfo();
+    LookAtSender();
+    LookAtAncestors();
+    return Finish();
+  }
+
+  std::vector<bpf_insn> BuildOom() {
+    Begin();
+    Clear(kRecord, sizeof(SignalRecord));
+    SetFlag(SignalRecord::kOom);
+    code_.Load(Asm::kDouble, kTask, kContext, kVictimArgument);
+    if (layout_.victim_is_task) {
+      LookAtTarget();
+    } else {
+      code_.Store(Asm::kWord, Asm::kFrame, RecordField(offsetof(SignalRecord, pid)), kTask);
+      LookAtWatched();
+    }
+    return Finish();
+  }
+
+ private:
+  void Begin() {
+    drop_ = code_.NewLabel();
+    code_.Move(kContext, Asm::kR1);
+  }
+
+  std::vector<bpf_insn> Finish() {
+    code_.Call(Asm::kKtimeGetNs);
+    code_.Store(Asm::kDouble, Asm::kFrame, RecordField(offsetof(SignalRecord, time_ns)), Asm::kR0);
+    ChooseWakeup();
+    WriteRecord(maps_.ring, kRecord, sizeof(SignalRecord), maps_.state,
+                offsetof(SignalTraceState, lost));
+    code_.Bind(drop_);
+    code_.Set(Asm::kR0, 0);
+    code_.Exit();
+    return code_.Finish();
+  }
+
+  void ReadToRecord(size_t field, int32_t size, Asm::Register base, uint32_t offset) {
+    Read(RecordField(field), size, base, offset);
+  }
+
+  void SetFlag(uint32_t flag) {
+    code_.Load(Asm::kWord, Asm::kR1, Asm::kFrame, RecordField(offsetof(SignalRecord, flags)));
+    code_.Compute(BPF_OR, Asm::kR1, static_cast<int32_t>(flag));
+    code_.Store(Asm::kWord, Asm::kFrame, RecordField(offsetof(SignalRecord, flags)), Asm::kR1);
+  }
+
+  void LoadSignal(Asm::Register to) {
+    code_.Load(Asm::kWord, to, Asm::kFrame, RecordField(offsetof(SignalRecord, signal)));
+  }
+
+  // Goes to `to` if the signal's bit in `set` is `is_set`. Takes r1 and r2.
+  void JumpIfInSet(Asm::Register set, bool is_set, Asm::Label to) {
+    LoadSignal(Asm::kR1);
+    code_.Compute(BPF_SUB, Asm::kR1, 1);
+    code_.Move(Asm::kR2, set);
+    code_.Compute(BPF_RSH, Asm::kR2, Asm::kR1);
+    code_.Compute(BPF_AND, Asm::kR2, 1);
+    code_.JumpIf(is_set ? BPF_JNE : BPF_JEQ, Asm::kR2, 0, to);
+  }
+
+  // Most signals of a host tell parents of ends (SIGCHLD): these go no further than here.
+  void LookAtSignal() {
+    const Asm::Label effective = code_.NewLabel();
+    code_.Load(Asm::kDouble, Asm::kR1, kContext, kSignalArgument);
+    code_.JumpIf32(BPF_JEQ, Asm::kR1, SIGCHLD, drop_);
+    code_.JumpIf32(BPF_JEQ, Asm::kR1, 0, drop_);
+    code_.JumpIf32(BPF_JGT, Asm::kR1, kLastSignal, drop_);
+    code_.Load(Asm::kDouble, Asm::kR2, kContext, kResultArgument);
+    code_.JumpIf32(BPF_JEQ, Asm::kR2, kDelivered, effective);
+    code_.JumpIf32(BPF_JNE, Asm::kR2, kInfoLost, drop_);
+    code_.Bind(effective);
+    Clear(kRecord, sizeof(SignalRecord));
+    code_.Store(Asm::kWord, Asm::kFrame, RecordField(offsetof(SignalRecord, signal)), Asm::kR1);
+    code_.SetDouble(Asm::kR3, kHarmless);
+    JumpIfInSet(Asm::kR3, true, drop_);
+  }
+
+  void LookAtWatched() {
+    if (maps_.watched < 0) return;
+    RequireWatched(maps_.watched, RecordField(offsetof(SignalRecord, pid)), drop_);
+  }
+
+  void LookAtTarget() {
+    ReadToRecord(offsetof(SignalRecord, pid), 4, kTask, layout_.task.tgid);
+    LookAtWatched();
+    ReadToRecord(offsetof(SignalRecord, memory), 8, kTask, layout_.task.mm);
+    ReadPointer(kOther, kTask, layout_.task.group_leader);
+    ReadToRecord(offsetof(SignalRecord, start_ns), 8, kOther, layout_.task.start_boottime);
+    ReadToRecord(offsetof(SignalRecord, name), kNameBytes, kOther, layout_.task.comm);
+    if (layout_.pid.inode) {
+      ReadPointer(kOther, kOther, layout_.task.thread_pid);
+      ReadToRecord(offsetof(SignalRecord, inode), 8, kOther, *layout_.pid.inode);
+    }
+  }
+
+  void LookAtHandler() {
+    const Asm::Label no_handler = code_.NewLabel();
+    const Asm::Label not_routine = code_.NewLabel();
+    constexpr int32_t kIgnore = 1;  // SIG_IGN; 0 is SIG_DFL
+    ReadPointer(kOther, kTask, layout_.task.sighand);
+    LoadSignal(Asm::kR1);
+    code_.Compute(BPF_SUB, Asm::kR1, 1);
+    code_.Compute(BPF_MUL, Asm::kR1, static_cast<int32_t>(layout_.sighand.action_bytes));
+    code_.Compute(BPF_ADD, kOther, Asm::kR1);
+    ReadPointer(Asm::kR3, kOther, layout_.sighand.action + layout_.sighand.handler);
+    code_.JumpIf(BPF_JLE, Asm::kR3, kIgnore, no_handler);
+    code_.SetDouble(Asm::kR3, kRoutine);
+    JumpIfInSet(Asm::kR3, false, not_routine);
+    code_.Jump(drop_);
+    code_.Bind(not_routine);
+    ReadPointer(Asm::kR3, kTask, layout_.task.blocked);
+    JumpIfInSet(Asm::kR3, true, no_handler);
+    SetFlag(SignalRecord::kCaught);
+    code_.Bind(no_handler);
+  }
+
+  // A signal that kills at once, and dumps no core, has set this when it is told here.
+  void LookAtDeath() {
+    const Asm::Label dying = code_.NewLabel();
+    const Asm::Label alive = code_.NewLabel();
+    ReadPointer(kOther, kTask, layout_.task.signal);
+    ReadWord(Asm::kR1, kOther, layout_.signal.flags);
+    code_.JumpIf32(BPF_JSET, Asm::kR1, kGroupExit, dying);
+    code_.Jump(alive);
+    code_.Bind(dying);
+    ReadWord(Asm::kR1, kOther, layout_.signal.group_exit_code);
+    LoadSignal(Asm::kR2);
+    code_.JumpIf32(BPF_JNE, Asm::kR1, Asm::kR2, alive);
+    SetFlag(SignalRecord::kDeadly);
+    code_.Bind(alive);
+  }
+
+  void LookAtInfo() {
+    const Asm::Label no_info = code_.NewLabel();
+    const Asm::Label privileged = code_.NewLabel();
+    const Asm::Label known = code_.NewLabel();
+    const Asm::Label not_group = code_.NewLabel();
+    code_.Call(Asm::kGetCurrentTask);
+    code_.Move(kCurrent, Asm::kR0);
+    code_.Load(Asm::kDouble, Asm::kR1, kContext, kGroupArgument);
+    code_.JumpIf32(BPF_JEQ, Asm::kR1, 0, not_group);
+    SetFlag(SignalRecord::kGroup);
+    code_.Bind(not_group);
+
+    code_.Load(Asm::kDouble, kOther, kContext, kInfoArgument);
+    code_.JumpIf(BPF_JEQ, kOther, kNoInfo, no_info);
+    code_.JumpIf(BPF_JEQ, kOther, kPrivileged, privileged);
+    ReadToRecord(offsetof(SignalRecord, code), 4, kOther, layout_.siginfo.code);
+    LookAtStack(known);
+    code_.Bind(no_info);
+    SetFlag(SignalRecord::kNoInfo);
+    code_.Jump(known);
+    code_.Bind(privileged);
+    SetFlag(SignalRecord::kPrivileged);
+    code_.Bind(known);
+  }
+
+  // Anybody may give a signal any siginfo that says it is a timer's (rt_sigqueueinfo(2)). What a
+  // system call of the sender made is on its kernel stack, above our own arguments; a timer's is
+  // not, and an interrupt has a stack of its own. Goes to `end`.
+  void LookAtStack(Asm::Label end) {
+    // A pointer becomes a number by being read.
+    code_.Store(Asm::kDouble, Asm::kFrame, kContextAt, kContext);
+    code_.Move(Asm::kR3, Asm::kFrame);
+    Read(kScratch, 8, Asm::kR3, static_cast<uint32_t>(int32_t{kContextAt}));
+    code_.Load(Asm::kDouble, Asm::kR1, Asm::kFrame, kScratch);
+    code_.Store(Asm::kDouble, Asm::kFrame, kContextAt, Asm::kR1);
+    code_.Compute(BPF_SUB, kOther, Asm::kR1);
+    code_.JumpIf(BPF_JGT, kOther, kLargestFrames, end);
+    ReadPointer(kOther, kCurrent, layout_.task.stack);
+    code_.Load(Asm::kDouble, Asm::kR1, Asm::kFrame, kContextAt);
+    code_.Compute(BPF_SUB, Asm::kR1, kOther);
+    code_.JumpIf(BPF_JGT, Asm::kR1, kStackBytes, end);
+    SetFlag(SignalRecord::kSenderStack);
+    code_.Jump(end);
+  }
+
+  void LookAtSender() {
+    const Asm::Label other_thread = code_.NewLabel();
+    ReadWord(Asm::kR3, kCurrent, layout_.task.flags);
+    SetFlagIf(Asm::kR3, kTaskExiting, SignalRecord::kSenderExiting);
+    SetFlagIf(Asm::kR3, kTaskKernelThread, SignalRecord::kSenderKernel);
+    code_.JumpIf(BPF_JNE, kCurrent, kTask, other_thread);
+    SetFlag(SignalRecord::kToItself);
+    code_.Bind(other_thread);
+
+    ReadToRecord(offsetof(SignalRecord, sender_pid), 4, kCurrent, layout_.task.tgid);
+    ReadPointer(kOther, kCurrent, layout_.task.cred);
+    ReadToRecord(offsetof(SignalRecord, sender_uid), 4, kOther, layout_.cred.euid);
+    if (layout_.task.cgroups) {
+      ReadPointer(kOther, kCurrent, *layout_.task.cgroups);
+      ReadPointer(kOther, kOther, layout_.cgroup.default_cgroup);
+      ReadPointer(kOther, kOther, layout_.cgroup.node);
+      ReadToRecord(offsetof(SignalRecord, cgroup), 8, kOther, layout_.cgroup.id);
+    }
+    ReadPointer(kOther, kCurrent, layout_.task.group_leader);
+    ReadToRecord(offsetof(SignalRecord, sender_name), kNameBytes, kOther, layout_.task.comm);
+  }
+
+  // `from` is left alone.
+  void SetFlagIf(Asm::Register from, int32_t bit, uint32_t flag) {
+    const Asm::Label set = code_.NewLabel();
+    const Asm::Label done = code_.NewLabel();
+    code_.JumpIf32(BPF_JSET, from, bit, set);
+    code_.Jump(done);
+    code_.Bind(set);
+    SetFlag(flag);
+    code_.Bind(done);
+  }
+
+  // Goes on from the sender's first thread, in kOther, up to init.
+  void LookAtAncestors() {
+    const Asm::Label none = code_.NewLabel();
+    for (size_t i = 0; i < SignalRecord::kAncestors; i++) {
+      const size_t ancestor = offsetof(SignalRecord, ancestors) + i * sizeof(SignalRecord::Ancestor);
+      ReadPointer(kOther, kOther, layout_.task.real_parent);
+      ReadPointer(kOther, kOther, layout_.task.group_leader);
+      ReadToRecord(ancestor + offsetof(SignalRecord::Ancestor, pid), 4, kOther, layout_.task.tgid);
+      code_.Load(Asm::kWord, Asm::kR1, Asm::kFrame, RecordField(ancestor));
+      code_.JumpIf32(BPF_JEQ, Asm::kR1, 0, none);
+      ReadToRecord(ancestor + offsetof(SignalRecord::Ancestor, name), kNameBytes, kOther,
+                   layout_.task.comm);
+    }
+    code_.Bind(none);
+  }
+
+  // To r4: nobody has to read what comes before it is asked for, unless somebody listens, or the
+  // buffer is about to be full.
+  void ChooseWakeup() {
+    const Asm::Label eager = code_.NewLabel();
+    const Asm::Label chosen = code_.NewLabel();
+    constexpr int32_t kAvailableData = 0;  // BPF_RB_AVAIL_DATA
+    code_.SetMapValue(Asm::kR1, maps_.state, offsetof(SignalTraceState, eager));
+    code_.Load(Asm::kWord, Asm::kR2, Asm::kR1, 0);
+    code_.JumpIf32(BPF_JNE, Asm::kR2, 0, eager);
+    code_.SetMap(Asm::kR1, maps_.ring);
+    code_.Set(Asm::kR2, kAvailableData);
+    code_.Call(Asm::kRingbufQuery);
+    code_.Set(Asm::kR4, kForceWakeup);
+    code_.JumpIf(BPF_JGT, Asm::kR0, static_cast<int32_t>(maps_.ring_bytes / 2), chosen);
+    code_.Set(Asm::kR4, kNoWakeup);
+    code_.Jump(chosen);
+    code_.Bind(eager);
+    code_.Set(Asm::kR4, 0);  // wakes whoever has read all that came before
+    code_.Bind(chosen);
+  }
+
+  const SignalLayout& layout_;
+  const SignalTraceMaps& maps_;
+  Asm::Label drop_ = {0};
+};
+
+}  // namespace
+
+std::vector<bpf_insn> BuildSignalProgram(const SignalLayout& layout, const SignalTraceMaps& maps) {
+  return Program(layout, maps).BuildSignal();
+}
+
+std::vector<bpf_insn> BuildOomProgram(const SignalLayout& layout, const SignalTraceMaps& maps) {
+  return Program(layout, maps).BuildOom();
+}
+
+}  // namespace exitwatch

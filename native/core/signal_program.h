@@ -1,0 +1,32 @@
+#ifndef EXITWATCH_CORE_SIGNAL_PROGRAM_H_
+#define EXITWATCH_CORE_SIGNAL_PROGRAM_H_
+
+#include <linux/bpf.h>
+
+#include <cstddef>
+#include <vector>
+
+#include "core/kernel_layout.h"
+#include "core/signal_record.h"
+
+namespace exitwatch {
+
+struct SignalTraceMaps {
+  int ring;           // BPF_MAP_TYPE_RINGBUF of SignalRecord
+  size_t ring_bytes;  // its size
+  int state;          // array with one SignalTraceState
+  int watched;        // array of 64-bit words, a bit for each process to tell of; -1: all are
+};
+
+// For the raw tracepoint signal_generate, which is called by whoever sends a signal. Leaves out what
+// cannot end a process: signals that do not by default, that were ignored, or were pending already;
+// and of those that runtimes catch all day (faults, timers, real-time signals), the caught ones.
+std::vector<bpf_insn> BuildSignalProgram(const SignalLayout& layout, const SignalTraceMaps& maps);
+
+// For the raw tracepoint mark_victim: the OOM killer has chosen a process, and killed it just
+// before.
+std::vector<bpf_insn> BuildOomProgram(const SignalLayout& layout, const SignalTraceMaps& maps);
+
+}  // namespace exitwatch
+
+#endif  // EXITWATCH_CORE_SIGNAL_PROGRAM_H_

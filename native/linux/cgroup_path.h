@@ -1,0 +1,16 @@
+#ifndef EXITWATCH_LINUX_CGROUP_PATH_H_
+#define EXITWATCH_LINUX_CGROUP_PATH_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace exitwatch {
+
+// The path of a cgroup in the v2 hierarchy ("/user.slice"), by its id. Nothing where that hierarchy
+// is not mounted, the cgroup is gone or outside of what is mounted, or without CAP_DAC_READ_SEARCH.
+std::optional<std::string> CgroupPath(uint64_t id);
+
+}  // namespace exitwatch
+
+#endif  // EXITWATCH_LINUX_CGROUP_PATH_H_

@@ -1,0 +1,106 @@
+#include "linux/traced_signals.h"
+
+#include <algorithm>
+#include <csignal>
+#include <utility>
+
+namespace exitwatch {
+
+namespace {
+
+// For some 1,300 signals that nobody has asked for yet.
+constexpr size_t kRingBytes = 256 * 1024;
+
+// Some 11 MB.
+constexpr size_t kQueueLimit = 64 * 1024;
+
+// JavaScript keeps the latest of each process; before that many wait, it should begin to.
+constexpr size_t kManySignals = 4096;
+
+// The OOM killer kills whoever shares its victim's memory right afterwards.
+constexpr uint64_t kVictimNs = 10'000'000'000;
+constexpr size_t kVictims = 64;
+
+}  // namespace
+
+TracedSignals::TracedSignals() : queue_(kQueueLimit) {}
+
+void TracedSignals::Open(KernelTypes& types, WatchedBitmap* watched, const KernelClock& clock) {
+  SignalTrace trace;
+  BpfRefusal refusal = trace.Open(types, kRingBytes, watched);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  refusal_ = std::move(refusal);
+  if (refusal_) return;
+  trace_ = std::move(trace);
+  if (listens_) trace_.SetEager(true);
+  complete_ns_ = collected_ns_ = clock.Now();
+}
+
+void TracedSignals::Close() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  trace_ = SignalTrace();
+}
+
+BpfRefusal TracedSignals::refusal() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return refusal_;
+}
+
+void TracedSignals::Listen(bool listens) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  listens_ = listens;
+  if (trace_) trace_.SetEager(listens);
+}
+
+bool TracedSignals::Collect(const KernelClock& clock, std::vector<Record>& records) {
+  if (!trace_) return false;
+  bool is_new = false;
+  const bool is_whole = trace_.Read([&](const SignalRecord& record) {
+    is_new = true;
+    OnRecord(record, clock);
+  });
+  if (!is_whole) unheld_++;
+  const uint64_t now_ns = clock.Now();
+  const uint64_t lost = trace_.Lost() + unheld_;
+  if (lost != lost_) {
+    Record gap;
+    gap.kind = Record::kGap;
+    gap.flags = Record::kTraceBuffer;
+    gap.from_ns = static_cast<double>(collected_ns_);
+    gap.time_ns = static_cast<double>(now_ns);
+    gap.clock_ms = static_cast<double>(clock.realtime_offset_ns()) / 1e6;
+    gap.count = static_cast<double>(lost - std::exchange(lost_, lost));
+    records.push_back(gap);
+    complete_ns_ = now_ns;
+  }
+  collected_ns_ = now_ns;
+  for (Record& record : records) {
+    if (record.kind == Record::kExit && record.from_ns >= static_cast<double>(complete_ns_)) {
+      record.flags |= Record::kTraced;
+    }
+  }
+  return is_new && (listens_ || queue_.Depth() >= kManySignals);
+}
+
+void TracedSignals::OnRecord(SignalRecord record, const KernelClock& clock) {
+  if (record.signal == 0) {
+    if (victims_.size() == kVictims) victims_.erase(victims_.begin());
+    victims_.push_back({record.memory, record.time_ns});
+  } else if (IsOfVictim(record)) {
+    record.flags |= SignalRecord::kOom;
+  }
+  record.memory = 0;  // an address in the kernel, which is nobody's business
+  record.start_ns = record.start_ns == 0 ? 0 : clock.TickOfStart(record.start_ns);
+  if (!queue_.Push(record)) unheld_++;
+}
+
+// Whoever shares the memory of a victim is killed with it, but not marked.
+bool TracedSignals::IsOfVictim(const SignalRecord& record) const {
+  if (record.signal != SIGKILL || (record.flags & SignalRecord::kPrivileged) == 0) return false;
+  return std::any_of(victims_.begin(), victims_.end(), [&](const Victim& victim) {
+    return victim.memory != 0 && victim.memory == record.memory &&
+           victim.time_ns <= record.time_ns && record.time_ns - victim.time_ns < kVictimNs;
+  });
+}
+
+}  // namespace exitwatch

@@ -1,0 +1,63 @@
+#ifndef EXITWATCH_LINUX_TRACED_SIGNALS_H_
+#define EXITWATCH_LINUX_TRACED_SIGNALS_H_
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <vector>
+
+#include "core/record.h"
+#include "core/signal_queue.h"
+#include "linux/kernel_clock.h"
+#include "linux/signal_trace.h"
+
+namespace exitwatch {
+
+// The signals that the trace has seen, on their way to JavaScript, and what is known of its gaps.
+// Open() to Close() are for the reader; the rest for any thread.
+class TracedSignals {
+ public:
+  TracedSignals();
+
+  // Where the trace cannot be had, refusal() tells why, and everything else does nothing.
+  void Open(KernelTypes& types, WatchedBitmap* watched, const KernelClock& clock);
+  void Close();
+
+  bool is_open() const { return static_cast<bool>(trace_); }
+  int fd() const { return trace_.fd(); }
+
+  // Moves all that was generated before into the queue, and where something was lost, a gap to
+  // `records`. Then tells of the exits among these whether the trace saw their observed life. True
+  // when JavaScript should have a look.
+  bool Collect(const KernelClock& clock, std::vector<Record>& records);
+
+  SignalQueue& queue() { return queue_; }
+  BpfRefusal refusal();
+
+  // Somebody wants to know of every signal at once.
+  void Listen(bool listens);
+
+ private:
+  struct Victim {
+    uint64_t memory;
+    uint64_t time_ns;
+  };
+
+  void OnRecord(SignalRecord record, const KernelClock& clock);
+  bool IsOfVictim(const SignalRecord& record) const;
+
+  std::mutex mutex_;
+  SignalTrace trace_;   // opened and closed under mutex_
+  BpfRefusal refusal_;  // guarded by mutex_
+  std::atomic<bool> listens_{false};
+  SignalQueue queue_;
+  std::vector<Victim> victims_;  // of the OOM killer, lately
+  uint64_t unheld_ = 0;          // did not fit into the queue
+  uint64_t lost_ = 0;            // of which a gap has told
+  uint64_t complete_ns_ = 0;     // since then nothing was lost that has not been told
+  uint64_t collected_ns_ = 0;
+};
+
+}  // namespace exitwatch
+
+#endif  // EXITWATCH_LINUX_TRACED_SIGNALS_H_

@@ -7,7 +7,10 @@ import { loadNativeBinary } from './native-binary.js';
 /** What native/napi offers. It knows numbers; this file and its users know the words. */
 export interface Addon {
   readonly recordBytes: number;
+  readonly signalRecordBytes: number;
   identify(pid: number): NativeIdentity | undefined;
+  /** By its id, in the v2 hierarchy; undefined where it cannot be told. */
+  cgroupPath(id: number): string | undefined;
   /** What pidfds can tell here; throws where there are none. Runs a child that ends at once. */
   probePidfd(): { inodes: boolean; exitStatus: boolean };
   ExitReader: new (options: {
@@ -16,6 +19,8 @@ export interface Addon {
     streamUse: StreamUse;
     /** Watched processes have a pidfd each. */
     guarded: boolean;
+    /** Signals are told, too, where that can be had. */
+    traced: boolean;
     receiveBufferBytes: number;
     queueLimit: number;
     canaryIntervalMs: number;
@@ -38,21 +43,32 @@ export interface NativeIdentity {
 }
 
 export interface ExitReader {
-  /** `onBatch` finds `count` records in `batch`, until it returns. */
-  start(batch: ArrayBuffer, onBatch: (count: number) => void): void;
+  /**
+   * `onBatch` finds so many records in `batch`, and so many signals in `signals`, until it returns.
+   * The signals that led to an end come before the end.
+   */
+  start(
+    batch: ArrayBuffer,
+    signals: ArrayBuffer,
+    onBatch: (records: number, signals: number) => void,
+  ): void;
   /** `WatchedProcesses::Result` of native/linux/watched_processes.h. */
   watch(pid: number, startTicks: number, inode: number): number;
   unwatch(pid: number, startTicks: number, inode: number): void;
   /** To be asked once the reader is ready, and when it has changed its source. */
-  filter(): NativeFilter;
+  filter(): NativeRefusal;
+  /** The same of the signal trace. */
+  trace(): NativeRefusal;
+  /** Whether signals are to be told at once; otherwise, before the ends of their processes. */
+  listen(listens: boolean): void;
   stats(): NativeStats;
   ref(): void;
   unref(): void;
   close(): void;
 }
 
-/** Why the group-aware filter is not in use; see src/sources/downgrade.ts. */
-export interface NativeFilter {
+/** Why a BPF program is not in use; see src/sources/downgrade.ts. */
+export interface NativeRefusal {
   /** 0 where it is. */
   refusal: number;
   errno: number;
@@ -80,6 +96,9 @@ let result: Addon | ExitwatchError | undefined;
 /** The size of what native/core/record.h describes. */
 export const RECORD_BYTES = 104;
 
+/** The size of what native/core/signal_record.h describes. */
+export const SIGNAL_RECORD_BYTES = 184;
+
 /** @throws ExitwatchError `ERR_EXITWATCH_NO_ADDON` where no binary can be used. */
 export function loadAddon(): Addon {
   result ??= load();
@@ -100,7 +119,10 @@ function load(): Addon | ExitwatchError {
       `there is no native addon for ${process.platform}: it reads Linux's kernel`,
     );
   }
-  const isUsable = (binary: unknown) => (binary as Partial<Addon>).recordBytes === RECORD_BYTES;
+  const isUsable = (binary: unknown) => {
+    const { recordBytes, signalRecordBytes } = binary as Partial<Addon>;
+    return recordBytes === RECORD_BYTES && signalRecordBytes === SIGNAL_RECORD_BYTES;
+  };
   const { binary, tried } = loadNativeBinary(isUsable);
   if (binary !== undefined) return binary as Addon;
   const reasons = tried.map(({ path, failure }) => `${path} ${failure}`).join('; ');

@@ -39,6 +39,8 @@ export type ExitwatchErrorCode =
   | 'ERR_EXITWATCH_SILENT'
   /** RLIMIT_NOFILE leaves no descriptor for another watch, and without one nothing tells its end. */
   | 'ERR_EXITWATCH_DESCRIPTOR_LIMIT'
+  /** The signal trace cannot be had, and was asked for. */
+  | 'ERR_EXITWATCH_NO_TRACE'
   /** There is no ps that can be used, which is what polling takes here. */
   | 'ERR_EXITWATCH_NO_PS'
   /** Any other failed system call; see `errno` and `syscall`. */

@@ -1,4 +1,5 @@
 import type { ExitwatchErrorCode } from './errors.js';
+import type { SignalSender } from './signal-event.js';
 import type { SignalName } from './wait-status.js';
 
 /** Why nobody knows how a process ended. */
@@ -75,6 +76,25 @@ export type ExitEvent = {
    * too slow does not count.
    */
   lossless: boolean;
+  /**
+   * The signal trace saw the time for which it was observed, without a gap: then `sender: null` means
+   * that nobody sent a signal that ended it. `false` also where a signal did end it and none was seen:
+   * one that was sent before it was watched, or that a debugger slipped in.
+   */
+  traced: boolean;
+  /**
+   * Who sent the signal that ended it. `null` where none did; where `traced` is `false`, also where
+   * that was not seen.
+   */
+  sender: SignalSender | null;
+  /**
+   * The signals of its last 120 s that could have ended it, and were not ignored; at most 16, in their
+   * order: a program that catches SIGTERM and exits with 0 looks like one that ended by itself, but for
+   * this. Those that runtimes catch all day are left out: caught faults, timers and real-time signals.
+   */
+  signalsReceived: readonly SignalSender[];
+  /** The kernel's OOM killer ended it; `null` where that is not known. */
+  oom: boolean | null;
 } & Outcome;
 
 /** Exits that may have been missed. */
@@ -84,14 +104,16 @@ export type Gap = {
   to: Date;
   /**
    * By `'queue-limit'`, and by `'receive-buffer'` with the group-aware filter: ends of processes.
-   * With the classic filter, messages: exits of threads and execs, too. `null` where nobody counted.
+   * With the classic filter, messages: exits of threads and execs, too. By `'trace-buffer'`: signals.
+   * `null` where nobody counted.
    */
   lost: number | null;
   /**
    * `'receive-buffer'`: the kernel's was full; `'queue-limit'`: ours was; `'silenced'`: the kernel
-   * told nothing any more, without an error, and was subscribed to anew.
+   * told nothing any more, without an error, and was subscribed to anew; `'trace-buffer'`: signals
+   * were lost, and no ends.
    */
-  reason: 'receive-buffer' | 'queue-limit' | 'silenced';
+  reason: 'receive-buffer' | 'queue-limit' | 'silenced' | 'trace-buffer';
   /** Watched processes that were found to have ended in the gap, and get their event after it. */
   recovered: number;
 };
@@ -112,6 +134,10 @@ export type Ready = {
    * CAP_NET_ADMIN at most twice `net.core.rmem_max`. `null` where the connector is not in use.
    */
   receiveBufferBytes: number | null;
+  /** The signal trace is at work: events tell who sent the signals. */
+  traced: boolean;
+  /** Why it is not; `null` where it is, or was not wanted. */
+  traceDowngrade: Downgrade | null;
 };
 
 /**
@@ -142,8 +168,8 @@ export type SourceChange = {
 export type Filter = 'group-aware' | 'classic';
 
 /**
- * Why not the best: pidfds serve, and not the connector, for what its start would reject with; or the
- * classic filter, and not the group-aware one, for any other code.
+ * Why not the best: pidfds serve, and not the connector, for what its start would reject with; or, for
+ * any other code, the classic filter and not the group-aware one; or no signal trace.
  */
 export type Downgrade = {
   code:
@@ -157,6 +183,8 @@ export type Downgrade = {
     | 'no-btf'
     | 'kernel-lacks'
     | 'verifier-refused'
+    | 'foreign-pid-namespace'
+    | 'polling'
     | 'system';
   detail: string;
   /** What to do about it; `null` where we know nothing. */

@@ -13,6 +13,7 @@ export type {
   SourceName,
   UnknownReason,
 } from './exit-event.js';
+export type { Ancestor, SignalEvent, SignalSender } from './signal-event.js';
 export { ExitMonitor, type ExitMonitorEvents, type MonitorStats } from './monitor/exit-monitor.js';
 export type { ExitMonitorOptions, WaitForExitOptions } from './monitor/options.js';
 export type { ExitWatch } from './monitor/exit-watch.js';
@@ -24,4 +25,5 @@ export {
   type PidfdReport,
   type PollReport,
   type ProbeReport,
+  type TraceReport,
 } from './monitor/probe.js';

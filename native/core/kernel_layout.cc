@@ -82,6 +82,8 @@ std::optional<SignalLayout> ResolveSignalLayout(const Btf& btf, const char** mis
       {"task_struct", "blocked", kSignals / 8, &layout.task.blocked},
       {"task_struct", "stack", kPointer, &layout.task.stack},
       {"task_struct", "mm", kPointer, &layout.task.mm},
+      {"task_struct", "ptrace", 4, &layout.task.ptrace},
+      {"task_struct", "parent", kPointer, &layout.task.parent},
       {"signal_struct", "group_exit_code", 4, &layout.signal.group_exit_code},
       {"signal_struct", "flags", 4, &layout.signal.flags},
       {"cred", "euid", 4, &layout.cred.euid},

@@ -29,7 +29,7 @@ struct KernelLayout {
 struct SignalLayout {
   struct {
     uint32_t flags, pid, tgid, real_parent, group_leader, thread_pid;
-    uint32_t start_boottime, cred, comm, signal, sighand, blocked, stack, mm;
+    uint32_t start_boottime, cred, comm, signal, sighand, blocked, stack, mm, ptrace, parent;
     std::optional<uint32_t> cgroups;
   } task;
   struct {

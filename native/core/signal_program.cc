@@ -261,6 +261,7 @@ class Program : KernelProgram {
     code_.JumpIf(BPF_JNE, kCurrent, kTask, other_thread);
     SetFlag(SignalRecord::kToItself);
     code_.Bind(other_thread);
+    LookAtTracer();
 
     ReadToRecord(offsetof(SignalRecord, sender_pid), 4, kCurrent, layout_.task.tgid);
     ReadPointer(kOther, kCurrent, layout_.task.cred);
@@ -273,6 +274,18 @@ class Program : KernelProgram {
     }
     ReadPointer(kOther, kCurrent, layout_.task.group_leader);
     ReadToRecord(offsetof(SignalRecord, sender_name), kNameBytes, kOther, layout_.task.comm);
+  }
+
+  void LookAtTracer() {
+    const Asm::Label done = code_.NewLabel();
+    ReadWord(Asm::kR1, kTask, layout_.task.ptrace);
+    code_.JumpIf32(BPF_JEQ, Asm::kR1, 0, done);
+    ReadPointer(kOther, kTask, layout_.task.parent);
+    ReadPointer(kOther, kOther, layout_.task.group_leader);
+    ReadPointer(Asm::kR1, kCurrent, layout_.task.group_leader);
+    code_.JumpIf(BPF_JNE, Asm::kR1, kOther, done);
+    SetFlag(SignalRecord::kSenderTraces);
+    code_.Bind(done);
   }
 
   // `from` is left alone.

@@ -22,7 +22,8 @@ struct SignalRecord {
     kCaught = 1u << 6,         // the process had a handler for it, and did not block it
     kSenderStack = 1u << 7,    // the siginfo was made by a system call of the sender
     kOom = 1u << 8,            // the OOM killer did it
-    kToItself = 1u << 9,         // the sender is the very thread that it was sent to
+    kToItself = 1u << 9,       // the sender is the very thread that it was sent to
+    kSenderTraces = 1u << 10,  // the sender traces the process (ptrace(2))
   };
 
   static constexpr size_t kAncestors = 4;
@@ -36,6 +37,7 @@ struct SignalRecord {
   uint64_t inode;     // of the process, of pidfs; 0 where not known
   uint64_t cgroup;    // of the sender: the id of its cgroup in the v2 hierarchy; 0 where not known
   uint64_t memory;    // which address space; for JavaScript 0
+  double clock_ms;    // what to add to time_ns, in ms, to have CLOCK_REALTIME; the program has 0
   int32_t pid;        // of the process
   int32_t sender_pid;
   uint32_t sender_uid;  // effective
@@ -46,8 +48,8 @@ struct SignalRecord {
   char sender_name[kNameBytes];
   Ancestor ancestors[kAncestors];  // of the sender, its parent first
 };
-static_assert(sizeof(SignalRecord) == 176 && offsetof(SignalRecord, pid) == 40 &&
-                  offsetof(SignalRecord, name) == 64 && offsetof(SignalRecord, ancestors) == 96,
+static_assert(sizeof(SignalRecord) == 184 && offsetof(SignalRecord, pid) == 48 &&
+                  offsetof(SignalRecord, name) == 72 && offsetof(SignalRecord, ancestors) == 104,
               "the program writes, and JavaScript reads this layout");
 
 // What the program and user space share, beside the records.

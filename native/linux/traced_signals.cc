@@ -89,6 +89,7 @@ void TracedSignals::OnRecord(SignalRecord record, const KernelClock& clock) {
   } else if (IsOfVictim(record)) {
     record.flags |= SignalRecord::kOom;
   }
+  record.clock_ms = static_cast<double>(clock.realtime_offset_ns()) / 1e6;
   record.memory = 0;  // an address in the kernel, which is nobody's business
   record.start_ns = record.start_ns == 0 ? 0 : clock.TickOfStart(record.start_ns);
   if (!queue_.Push(record)) unheld_++;

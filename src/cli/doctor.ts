@@ -7,6 +7,7 @@ import {
   type PidfdReport,
   type PollReport,
   type ProbeReport,
+  type TraceReport,
 } from '../monitor/probe.js';
 
 import { toJsonLine } from './escape.js';
@@ -47,6 +48,7 @@ function describe(report: ProbeReport): string {
     detail(`every process: ${describeSource(report.sources.all)}`),
     ...describeConnector(report.connector),
     ...describePidfd(report.pidfd),
+    ...describeTrace(report.trace),
     ...describePoll(report.poll),
   ].join('\n');
 }
@@ -76,6 +78,12 @@ function describePidfd({ available, obstacle, inodes, exitStatus }: PidfdReport)
     row('pidfd', lacks.length === 0 ? 'works, with inodes and exit status' : 'works'),
     ...lacks.map((lack) => detail(`${lack} (Linux ${inodes ? '6.15' : '6.9'} has them)`)),
   ];
+}
+
+function describeTrace({ available, downgrade }: TraceReport): string[] {
+  return available
+    ? [row('signals', 'works: who sent a signal is told')]
+    : [row('signals', 'WHO SENT THEM IS NOT TOLD'), ...describeReason(downgrade)];
 }
 
 function describePoll({ available, obstacle, by }: PollReport): string[] {

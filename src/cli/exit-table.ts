@@ -1,9 +1,15 @@
 import type { ExitEvent, Gap, SourceChange } from '../exit-event.js';
 
+import type { SignalEvent } from '../signal-event.js';
+
 import { escapeText } from './escape.js';
+import { describeKiller, describeSender } from './sender-text.js';
 
 /** Wide enough for every kernel name. */
 const NAME_WIDTH = 15;
+
+/** And for most outcomes. */
+const HOW_WIDTH = 16;
 
 type Color = 'plain' | 'yellow' | 'red' | 'magenta';
 
@@ -11,6 +17,7 @@ const GAP_REASONS: Record<Gap['reason'], string> = {
   'receive-buffer': "the kernel's buffer was full",
   'queue-limit': 'exitwatch was too slow to print',
   silenced: 'the kernel had gone silent',
+  'trace-buffer': 'too many signals at once',
 };
 
 const COLORS: Record<Color, string> = {
@@ -29,7 +36,7 @@ export class ExitTable {
   }
 
   static header(): string {
-    return row('TIME', 'PID', 'PARENT', 'UID', 'NAME', 'LIVED', 'HOW');
+    return row('TIME', 'PID', 'PARENT', 'UID', 'NAME', 'LIVED', 'HOW', 'BY');
   }
 
   exit(event: ExitEvent): string {
@@ -41,15 +48,23 @@ export class ExitTable {
       String(event.uid ?? '-'),
       name,
       event.startedAt === null ? '-' : span(event.exitedAt.getTime() - event.startedAt.getTime()),
-      outcome(event) + (event.lossless ? '' : ' (a gap overlapped its life)'),
+      outcome(event),
+      describeKiller(event) + (event.lossless ? '' : ' (a gap overlapped its life)'),
     );
     return this.#paint(line, color(event));
   }
 
+  signal({ pid, name, sender }: SignalEvent): string {
+    const from = describeSender(sender, pid);
+    const uid = sender.pid === null ? '' : `, uid ${sender.uid}`;
+    return `${clock(sender.sentAt)}  SIGNAL: ${sender.signal} to ${pid} ${escapeText(name)} from ${from}${uid}`;
+  }
+
   gap(gap: Gap): string {
     const recovered = gap.recovered === 0 ? '' : `, ${gap.recovered} found again`;
+    const what = gap.reason === 'trace-buffer' ? 'signals' : 'events';
     return this.#paint(
-      `${clock(gap.to)}  GAP: ${gap.lost ?? 'unknown'} events lost since ${clock(gap.from)}, ` +
+      `${clock(gap.to)}  GAP: ${gap.lost ?? 'unknown'} ${what} lost since ${clock(gap.from)}, ` +
         `${GAP_REASONS[gap.reason]}${recovered}`,
       'magenta',
     );
@@ -75,10 +90,12 @@ export function describeExit(event: ExitEvent): string {
   return `${event.pid}${name} ${outcome(event)}${lived}`;
 }
 
-function row(...cells: [string, string, string, string, string, string, string]): string {
-  const [time, pid, parent, uid, name, lived, how] = cells;
+type Cells = [string, string, string, string, string, string, string, string];
+
+function row(...cells: Cells): string {
+  const [time, pid, parent, uid, name, lived, how, by] = cells;
   const left = `${time.padEnd(12)}  ${pid.padStart(7)}  ${parent.padStart(7)}  ${uid.padStart(5)}`;
-  return `${left}  ${name.padEnd(NAME_WIDTH)}  ${lived.padStart(7)}  ${how}`;
+  return `${left}  ${name.padEnd(NAME_WIDTH)}  ${lived.padStart(7)}  ${how.padEnd(HOW_WIDTH)}  ${by}`;
 }
 
 function color(event: ExitEvent): Color {
@@ -107,7 +124,8 @@ function clock(date: Date): string {
   return `${time}.${String(date.getMilliseconds()).padStart(3, '0')}`;
 }
 
-function span(milliseconds: number): string {
+/** A time in the unit that suits it. */
+export function span(milliseconds: number): string {
   const seconds = Math.max(0, milliseconds) / 1000;
   if (seconds < 100) return `${seconds.toFixed(2)}s`;
   if (seconds < 6000) return `${(seconds / 60).toFixed(1)}m`;

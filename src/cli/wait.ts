@@ -9,6 +9,7 @@ import { signalNumber } from '../wait-status.js';
 import { parseDuration } from './duration.js';
 import { escapeText, toJsonLine } from './escape.js';
 import { EXIT_NO_SUCH_PROCESS, EXIT_TIMEOUT, EXIT_UNKNOWN } from './exit-codes.js';
+import { tellStory } from './exit-story.js';
 import { describeExit } from './exit-table.js';
 import { NamePattern } from './name-pattern.js';
 import { listProcesses } from './process-list.js';
@@ -25,10 +26,11 @@ Usage: exitwatch wait PID|NAME [OPTION]…
 
   --timeout TIME gives up after this time: 10s, 500ms, 2h
   --source S     the witness: auto (default), connector, pidfd or poll
-  --json         prints the end as a JSON object
+  --json         prints the end as a JSON object, which has all that is known
   --help         this text
 
-Ends with the exit code of the process, or 128 and the number of the signal that killed it.
+Prints how it ended, and on stderr all that is known of it, who ended it, and how sure
+that is. Ends with the exit code of the process, or 128 and the number of the signal that killed it.
 124 after --timeout, 125 where it has ended and nobody knows how, or where the kernel cannot
 be watched, 127 where there is no such process, 2 for wrong usage, also where several
 processes have the name.
@@ -43,6 +45,7 @@ export async function waitCommand(args: readonly string[]): Promise<number> {
       ...(timeoutMs === undefined ? {} : { timeoutMs }),
     });
     process.stdout.write(`${json ? toJsonLine(event) : describeExit(event)}\n`);
+    if (!json) process.stderr.write(tellStory(event));
     return exitCodeOf(event);
   } catch (error) {
     if (!(error instanceof ExitwatchError)) throw error;

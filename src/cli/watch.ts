@@ -10,6 +10,8 @@ import { toJsonLine } from './escape.js';
 import { EXIT_NO_SUCH_PROCESS } from './exit-codes.js';
 import { ExitTable } from './exit-table.js';
 import { NameFilter } from './name-filter.js';
+import { NamePattern } from './name-pattern.js';
+import { requestBefore } from './sender-text.js';
 import { UsageError } from './usage-error.js';
 
 export const WATCH_HELP = `Prints processes as they end: which, when and how.
@@ -20,9 +22,11 @@ Usage: exitwatch watch [OPTION]…
   --name GLOB    only processes of this name (may be repeated): the kernel's name, of
                  which it keeps 15 bytes, or the executable's file name. Of a process
                  that began after exitwatch and was reaped at once, no name is known
-  --failed       only what did not exit with 0
+  --failed       only what did not exit with 0, or did after a SIGTERM, SIGINT or SIGHUP
+  --signals      prints signals that could end a process, too, as they are sent
   --source S     the witness: auto (default), connector, pidfd (only with --pid), or poll
-  --json         one JSON object a line: ready, then exits, gaps and changes of source
+  --json         one JSON object a line: ready, then exits, gaps and changes of source,
+                 with --signals signals
   --count N      ends after N processes
   --for TIME     ends after this time: 10s, 500ms, 2h
   --help         this text
@@ -38,6 +42,7 @@ interface Settings {
   pids: number[];
   names: string[];
   failed: boolean;
+  signals: boolean;
   source: string;
   json: boolean;
   count: number;
@@ -53,6 +58,7 @@ function parse(args: readonly string[]): Settings {
         pid: { type: 'string', multiple: true, default: [] },
         name: { type: 'string', multiple: true, default: [] },
         failed: { type: 'boolean', default: false },
+        signals: { type: 'boolean', default: false },
         source: { type: 'string', default: 'auto' },
         json: { type: 'boolean', default: false },
         count: { type: 'string' },
@@ -66,6 +72,7 @@ function parse(args: readonly string[]): Settings {
     pids: [...new Set(values.pid.map((text) => parseInteger('--pid', text)))],
     names: values.name,
     failed: values.failed,
+    signals: values.signals,
     source: values.source,
     json: values.json,
     count: values.count === undefined ? Infinity : parseInteger('--count', values.count),
@@ -109,10 +116,15 @@ export async function watchCommand(args: readonly string[]): Promise<number> {
   return 0;
 }
 
-function openMonitor({ pids, source }: Settings, signal: AbortSignal): ExitMonitor {
+function openMonitor({ pids, source, signals }: Settings, signal: AbortSignal): ExitMonitor {
   try {
-    const scope = pids.length > 0 ? 'watched' : 'all';
-    return new ExitMonitor({ scope, source: source as 'auto', queueLimit: QUEUE_LIMIT, signal });
+    return new ExitMonitor({
+      scope: pids.length > 0 ? 'watched' : 'all',
+      source: source as 'auto',
+      trace: signals ? 'on' : 'auto',
+      queueLimit: QUEUE_LIMIT,
+      signal,
+    });
   } catch (error) {
     throw error instanceof ExitwatchError ? new UsageError(error.message) : error;
   }
@@ -152,8 +164,8 @@ async function print(monitor: ExitMonitor, settings: Settings, signal: AbortSign
   const table = new ExitTable(process.stdout.isTTY && !process.env['NO_COLOR']);
   const filter = settings.names.length > 0 ? new NameFilter(settings.names) : undefined;
   const isWanted = (event: ExitEvent) =>
-    (filter?.matches(event) ?? true) &&
-    !(settings.failed && event.how === 'exited' && event.exitCode === 0);
+    (filter?.matches(event) ?? true) && !(settings.failed && hasSucceeded(event));
+  if (settings.signals) printSignals(monitor, settings, table);
   let left = settings.count;
   let watched = settings.pids.length > 0 ? settings.pids.length : Infinity;
   for await (const event of monitor) {
@@ -180,4 +192,28 @@ async function print(monitor: ExitMonitor, settings: Settings, signal: AbortSign
       `exitwatch: ${filter.unnamed} others ended whose names could not be read\n`,
     );
   }
+}
+
+/** It exited with 0, and nobody had asked it to end. */
+function hasSucceeded(event: ExitEvent): boolean {
+  return event.how === 'exited' && event.exitCode === 0 && requestBefore(event) === null;
+}
+
+/** What a reader who has stopped reading leaves behind, at most, in bytes. */
+const MOST_UNWRITTEN = 16 * 1024 * 1024;
+
+function printSignals(monitor: ExitMonitor, settings: Settings, table: ExitTable): void {
+  const pattern = settings.names.length > 0 ? new NamePattern(settings.names) : undefined;
+  let unwritten = 0;
+  monitor.on('signal', (event) => {
+    if (pattern?.matches([event.name]) === false) return;
+    if (process.stdout.writableLength > MOST_UNWRITTEN) {
+      unwritten++;
+      return;
+    }
+    process.stdout.write(`${settings.json ? toJsonLine(event) : table.signal(event)}\n`);
+  });
+  monitor.on('close', () => {
+    if (unwritten > 0) process.stderr.write(`exitwatch: ${unwritten} signals were not printed\n`);
+  });
 }

@@ -3,6 +3,7 @@ import { EventEmitter } from 'node:events';
 import { addonRefusal } from '../addon.js';
 import { ExitwatchError } from '../errors.js';
 import type {
+  Downgrade,
   ExitEvent,
   Gap,
   MonitorEvent,
@@ -11,6 +12,7 @@ import type {
   SourceName,
 } from '../exit-event.js';
 import type { ProcessIdentity } from '../process-identity.js';
+import type { SignalEvent } from '../signal-event.js';
 import type { ExitSource, SourceListener, SourceStats } from '../sources/exit-source.js';
 import { openSource } from '../sources/open-source.js';
 
@@ -23,6 +25,7 @@ import { findTarget, goneBeforeWatch, noSuchProcess } from './watch-target.js';
 export interface ExitMonitorEvents {
   ready: [Ready];
   exit: [ExitEvent];
+  signal: [SignalEvent];
   gap: [Gap];
   source: [SourceChange];
   error: [Error];
@@ -72,6 +75,8 @@ export class ExitMonitor
   readonly #options: CheckedOptions;
   #state: State = 'new';
   #referenced = true;
+  /** Somebody wants to know of signals. */
+  #isListening = false;
   #source: ExitSource | undefined;
   #starting: { resolve: (ready: Ready) => void; reject: (error: Error) => void } | undefined;
   /** By the id of the process: usually one watch each. */
@@ -94,6 +99,7 @@ export class ExitMonitor
   constructor(options: ExitMonitorOptions = {}) {
     super();
     this.#options = checkOptions(options);
+    this.#followListeners();
     if (this.#options.signal?.aborted === true) this.#abort();
     else this.#options.signal?.addEventListener('abort', this.#abort, { once: true });
   }
@@ -106,7 +112,7 @@ export class ExitMonitor
    * `ERR_EXITWATCH_CLOSED`, `ERR_EXITWATCH_ABORTED`, `ERR_EXITWATCH_NO_ADDON`, or why the kernel
    * does not tell us: `ERR_EXITWATCH_FOREIGN_NETWORK_NAMESPACE`, `…_FOREIGN_PID_NAMESPACE`,
    * `…_FOREIGN_USER_NAMESPACE`, `…_NOT_PERMITTED`, `…_NO_CONNECTOR`, `…_NO_PIDFD`, `…_NO_PROC`,
-   * `…_SILENT`, `…_SYSTEM`.
+   * `…_SILENT`, `…_SYSTEM`; and `ERR_EXITWATCH_NO_TRACE`, with `trace: 'on'`.
    */
   start(): Promise<Ready> {
     return new Promise((resolve, reject) => {
@@ -235,12 +241,42 @@ export class ExitMonitor
   }
 
   #openSource(): ExitSource {
-    this.#source ??= openSource(this.#options, this.#listener);
+    if (this.#source === undefined) {
+      this.#source = openSource(this.#options, this.#listener);
+      if (this.#isListening) this.#source.listen(true);
+    }
     return this.#source;
+  }
+
+  /** Signals are told at once only where somebody listens. */
+  #followListeners(): void {
+    const onChange = (on: 'newListener' | 'removeListener', isListening: () => boolean) => {
+      EventEmitter.prototype.on.call(this, on, (name) => {
+        if (name === 'signal') this.#listen(isListening());
+      });
+    };
+    onChange('newListener', () => true);
+    onChange('removeListener', () => this.listenerCount('signal') > 0);
+  }
+
+  override removeAllListeners(name?: keyof ExitMonitorEvents): this {
+    super.removeAllListeners(name);
+    if (name === undefined) this.#followListeners();
+    return this;
+  }
+
+  #listen(listens: boolean): void {
+    if (this.#isListening === listens) return;
+    this.#isListening = listens;
+    this.#source?.listen(listens);
   }
 
   readonly #listener: SourceListener = {
     ready: (ready) => {
+      if (this.#options.trace === 'on' && !ready.traced) {
+        this.#shutDown(noTrace(ready.traceDowngrade));
+        return;
+      }
       this.#state = 'started';
       this.#deliver('ready', ready);
       this.#starting?.resolve(ready);
@@ -249,6 +285,10 @@ export class ExitMonitor
     },
     exit: (event, isTold) => {
       this.#onExit(event, isTold);
+    },
+    signal: (event) => {
+      if (this.#options.scope === 'watched' && !this.#watches.has(event.id)) return;
+      if (this.#state !== 'closed') this.#deliver('signal', event);
     },
     gap: (gap) => {
       this.#deliver('gap', gap);
@@ -345,7 +385,7 @@ export class ExitMonitor
   }
 
   /** Like `emit()`, but a listener that throws takes nothing from the others. */
-  #deliver<Name extends 'ready' | 'exit' | 'gap' | 'source'>(
+  #deliver<Name extends 'ready' | 'exit' | 'signal' | 'gap' | 'source'>(
     name: Name,
     ...payload: ExitMonitorEvents[Name]
   ): void {
@@ -367,4 +407,11 @@ export class ExitMonitor
       });
     }
   }
+}
+
+function noTrace(reason: Downgrade | null): ExitwatchError {
+  const detail = reason?.detail ?? 'there is none';
+  return new ExitwatchError('ERR_EXITWATCH_NO_TRACE', `no signal trace: ${detail}`, {
+    remedy: reason?.remedy ?? undefined,
+  });
 }

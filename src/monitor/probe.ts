@@ -4,6 +4,7 @@ import { loadAddon, translateFailure } from '../addon.js';
 import { ExitwatchError, type ExitwatchErrorCode } from '../errors.js';
 import type { Downgrade, Filter, Ready, SourceName } from '../exit-event.js';
 import { HOST_NAMESPACE, namespaceInode } from '../namespaces.js';
+import { failureDowngrade } from '../sources/downgrade.js';
 import { processTable } from '../process-table/process-table.js';
 
 import { ExitMonitor } from './exit-monitor.js';
@@ -44,6 +45,13 @@ export type PollReport = {
   by: '/proc' | 'ps' | 'signal 0';
 };
 
+/** Whether the monitor can tell who sent signals. */
+export type TraceReport = {
+  available: boolean;
+  /** `null` where it is. */
+  downgrade: Downgrade | null;
+};
+
 /** What {@link probe} finds. */
 export type ProbeReport = {
   platform: NodeJS.Platform;
@@ -57,6 +65,7 @@ export type ProbeReport = {
   connector: ConnectorReport;
   pidfd: PidfdReport;
   poll: PollReport;
+  trace: TraceReport;
   /** Something does not work, or not as well as it might. */
   degraded: boolean;
 };
@@ -69,6 +78,7 @@ export async function probe(): Promise<ProbeReport> {
   const connector = await probeConnector();
   const pidfd = probePidfd();
   const poll = probePoll();
+  const trace = await probeTrace();
   const orPoll = poll.available ? 'poll' : null;
   return {
     platform: process.platform,
@@ -87,7 +97,9 @@ export async function probe(): Promise<ProbeReport> {
     connector,
     pidfd,
     poll,
-    degraded: connector.filter !== 'group-aware' || !pidfd.inodes || !pidfd.exitStatus,
+    trace,
+    degraded:
+      !trace.available || connector.filter !== 'group-aware' || !pidfd.inodes || !pidfd.exitStatus,
   };
 }
 
@@ -100,6 +112,19 @@ async function probeConnector(): Promise<ConnectorReport> {
   } catch (error) {
     const obstacle = obstacleOf(error);
     return { available: false, obstacle, filter: null, downgrade: null, watchedSet: null };
+  } finally {
+    await monitor.close();
+  }
+}
+
+/** Whatever serves beside it. */
+async function probeTrace(): Promise<TraceReport> {
+  const monitor = new ExitMonitor();
+  try {
+    const { traced, traceDowngrade } = await monitor.start();
+    return { available: traced, downgrade: traceDowngrade };
+  } catch (error) {
+    return { available: false, downgrade: failureDowngrade(error as ExitwatchError) };
   } finally {
     await monitor.close();
   }

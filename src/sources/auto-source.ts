@@ -73,6 +73,10 @@ export class AutoSource implements ExitSource {
     this.#current.unwatch(identity);
   }
 
+  listen(listens: boolean): void {
+    this.#current.listen(listens);
+  }
+
   stats(): SourceStats {
     return this.#current.stats();
   }

@@ -1,6 +1,6 @@
 import { getSystemErrorName } from 'node:util';
 
-import type { NativeFilter } from '../addon.js';
+import type { NativeRefusal } from '../addon.js';
 import type { ExitwatchError } from '../errors.js';
 import type { Downgrade } from '../exit-event.js';
 
@@ -35,10 +35,15 @@ const EXPLANATIONS: readonly (Explanation | undefined)[] = [
   ['kernel-lacks', 'this kernel lacks something that it takes', 'Linux 6.0 or later has it'],
   ['verifier-refused', "the kernel's verifier refuses the program", 'please report this'],
   ['system', 'a system call failed', null],
+  [
+    'foreign-pid-namespace',
+    "the kernel tells of signals by the pids of the host's pid namespace, and this is another one",
+    "run it in the host's: --pid=host for a container",
+  ],
 ];
 
-/** Why the group-aware filter is not in use; `null` where it is. */
-export function filterDowngrade({ refusal, errno, detail }: NativeFilter): Downgrade | null {
+/** Why a BPF program is not in use: the group-aware filter, or the signal trace; `null` where it is. */
+export function bpfDowngrade({ refusal, errno, detail }: NativeRefusal): Downgrade | null {
   if (refusal === 0) return null;
   const explanation = EXPLANATIONS[refusal] ?? (['system', 'a system call failed', null] as const);
   const [code, sentence, remedy] = explanation;
@@ -46,6 +51,13 @@ export function filterDowngrade({ refusal, errno, detail }: NativeFilter): Downg
   const particulars = [detail, error].filter((part) => part !== '').join(': ');
   return { code, detail: particulars === '' ? sentence : `${sentence} (${particulars})`, remedy };
 }
+
+/** Why there is no signal trace where the process table is polled. */
+export const POLLING_DOWNGRADE: Downgrade = {
+  code: 'polling',
+  detail: 'the process table is polled, which tells of no signals',
+  remedy: null,
+};
 
 /** Why the connector is not in use. */
 export function failureDowngrade({ code, detail, remedy }: ExitwatchError): Downgrade {

@@ -1,12 +1,15 @@
 import type { ExitwatchError } from '../errors.js';
 import type { ExitEvent, Filter, Gap, Ready, SourceChange, SourceName } from '../exit-event.js';
 import type { ProcessIdentity } from '../process-identity.js';
+import type { SignalEvent } from '../signal-event.js';
 
 /** What a source tells. Everything of one batch comes in one go, ended by `batchEnd`. */
 export interface SourceListener {
   ready(ready: Ready): void;
   /** `isTold`: only for who watches the process; everybody is told by another event. */
   exit(event: ExitEvent, isTold: boolean): void;
+  /** Only between `listen(true)` and `listen(false)`, and a little after. */
+  signal(event: SignalEvent): void;
   gap(gap: Gap): void;
   source(change: SourceChange): void;
   /** The source has ended; nothing else comes. */
@@ -63,6 +66,8 @@ export interface ExitSource {
   /** Also before `start()`. */
   watch(identity: ProcessIdentity): Armed;
   unwatch(identity: ProcessIdentity): void;
+  /** Whether signals are told; also before `start()`. */
+  listen(listens: boolean): void;
   stats(): SourceStats;
   ref(): void;
   unref(): void;

@@ -1,6 +1,8 @@
 import { failureError, RECORD_BYTES } from '../addon.js';
 import { bootId } from '../boot-id.js';
 import type { ExitEvent, Gap, Outcome } from '../exit-event.js';
+import type { SignalSender } from '../signal-event.js';
+import type { End } from '../trace/signal-history.js';
 import { bootPrefix, inodeOf, pidNamespace } from '../process-identity.js';
 import { decodeWaitStatus } from '../wait-status.js';
 import type { ExitwatchError } from '../errors.js';
@@ -51,7 +53,11 @@ enum Flag {
   silenced = 1 << 12,
   noStream = 1 << 13,
   notPermitted = 1 << 14,
+  traced = 1 << 15,
+  traceBuffer = 1 << 16,
 }
+
+const NO_SIGNALS: readonly SignalSender[] = Object.freeze([]);
 
 /** A batch of records, as the addon fills it. */
 export class KernelRecords {
@@ -84,6 +90,7 @@ export class KernelRecords {
     return this.#word(index, Word.kind);
   }
 
+  /** Without what the signal trace knows of it, but whether that was at work. */
   exit(index: number): ExitEvent {
     const flags = this.#word(index, Word.flags);
     const pid = this.#word(index, Word.pid);
@@ -110,12 +117,27 @@ export class KernelRecords {
       // The kernel's own stamp comes by the connector; what has none, a pidfd told.
       source: isKernelTime ? 'connector' : 'pidfd',
       lossless: (flags & Flag.lossless) !== 0,
+      traced: (flags & Flag.traced) !== 0,
+      sender: null,
+      signalsReceived: NO_SIGNALS,
+      oom: null,
       how,
       exitCode,
       signal,
       coreDumped,
       unknownReason,
     } as ExitEvent;
+  }
+
+  /** The same for the signal trace. */
+  end(index: number, { pid, signal }: ExitEvent): End {
+    return {
+      pid,
+      inode: this.#double(index, Double.inode),
+      startTicks: this.#double(index, Double.startTicks),
+      timeNs: this.#double(index, Double.timeNs),
+      signal,
+    };
   }
 
   /** By the best that is known of the process, as {@link identityId} has it. */
@@ -127,6 +149,11 @@ export class KernelRecords {
     return this.#ids.id(pid, 'x', timeNs);
   }
 
+  /** The id of a process that was sent a signal. */
+  idOf({ pid, inode, startTicks }: Pick<End, 'pid' | 'inode' | 'startTicks'>): string {
+    return inode !== 0 ? this.#ids.id(pid, '', inode) : this.#ids.id(pid, 't', startTicks);
+  }
+
   /** Whether an exit is only for who watches the process. */
   isTold(index: number): boolean {
     return (this.#word(index, Word.flags) & Flag.told) !== 0;
@@ -135,13 +162,18 @@ export class KernelRecords {
   gap(index: number): Gap {
     const flags = this.#word(index, Word.flags);
     const isSilenced = (flags & Flag.silenced) !== 0;
-    const isOurs = (flags & Flag.queueLimit) !== 0;
+    const reason =
+      (flags & Flag.queueLimit) !== 0
+        ? 'queue-limit'
+        : (flags & Flag.traceBuffer) !== 0
+          ? 'trace-buffer'
+          : 'receive-buffer';
     return {
       event: 'gap',
       from: this.#date(index, this.#double(index, Double.fromNs)),
       to: this.#date(index, this.#double(index, Double.timeNs)),
       lost: isSilenced ? null : this.#double(index, Double.count),
-      reason: isSilenced ? 'silenced' : isOurs ? 'queue-limit' : 'receive-buffer',
+      reason: isSilenced ? 'silenced' : reason,
       recovered: this.#word(index, Word.status),
     };
   }

@@ -1,23 +1,30 @@
 import { StreamUse, loadAddon, translateFailure, type ExitReader } from '../addon.js';
-import type { Downgrade, Filter, SourceName } from '../exit-event.js';
+import type { Downgrade, ExitEvent, Filter, SourceName } from '../exit-event.js';
 import { ExitwatchError } from '../errors.js';
 import type { ProcessIdentity } from '../process-identity.js';
+import { SignalHistory } from '../trace/signal-history.js';
+import { SignalRecords } from '../trace/signal-records.js';
 
-import { failureDowngrade, filterDowngrade } from './downgrade.js';
+import { bpfDowngrade, failureDowngrade } from './downgrade.js';
 import type { Armed, ExitSource, SourceListener, SourceStats } from './exit-source.js';
 import { Kind, KernelRecords } from './kernel-records.js';
 
 /** Records that cross at once. */
 const BATCH = 512;
+const SIGNAL_BATCH = 128;
 
 /** The order of the addon's answers to `watch()`. */
 const ARMED = ['guarded', 'unguarded', 'gone'] as const;
 
-/** The proc connector and pidfds, read by a thread of the addon. */
+/** The proc connector, pidfds and the signal trace, read and joined by a thread of the addon. */
 export class KernelSource implements ExitSource {
   readonly #scope: 'watched' | 'all';
   readonly #listener: SourceListener;
   readonly #records = new KernelRecords(BATCH);
+  readonly #signals = new SignalRecords(SIGNAL_BATCH);
+  readonly #history = new SignalHistory();
+  readonly #isTraceWanted: boolean;
+  #isListening = false;
   readonly #reader: ExitReader;
   readonly #guarded: boolean;
   #source: SourceName | null = null;
@@ -27,6 +34,7 @@ export class KernelSource implements ExitSource {
     options: {
       scope: 'watched' | 'all';
       source: string;
+      trace: string;
       receiveBufferBytes: number;
       queueLimit: number;
       statusTimeoutMs: number;
@@ -37,12 +45,14 @@ export class KernelSource implements ExitSource {
     this.#scope = options.scope;
     this.#listener = listener;
     this.#guarded = options.source !== 'connector';
+    this.#isTraceWanted = options.trace !== 'off';
     const addon = loadAddon();
     this.#reader = new addon.ExitReader({
       watchedOnly: options.scope === 'watched',
       classicFilter: asksForClassicFilter(),
       streamUse: streamUse(options),
       guarded: this.#guarded,
+      traced: this.#isTraceWanted,
       receiveBufferBytes: options.receiveBufferBytes,
       queueLimit: options.queueLimit,
       canaryIntervalMs: options.canaryIntervalMs,
@@ -52,8 +62,9 @@ export class KernelSource implements ExitSource {
 
   start(): void {
     this.#call(() => {
-      this.#reader.start(this.#records.buffer, (count) => {
-        this.#onBatch(count);
+      this.#reader.start(this.#records.buffer, this.#signals.buffer, (records, signals) => {
+        this.#onSignals(signals);
+        this.#onBatch(records);
       });
     });
   }
@@ -66,6 +77,12 @@ export class KernelSource implements ExitSource {
 
   unwatch({ pid, startTicks, inode }: ProcessIdentity): void {
     this.#reader.unwatch(pid, startTicks, inode ?? 0);
+    if (this.#scope === 'watched') this.#history.forget({ pid, startTicks, inode: inode ?? 0 });
+  }
+
+  listen(listens: boolean): void {
+    this.#isListening = listens;
+    this.#reader.listen(listens);
   }
 
   stats(): SourceStats {
@@ -114,7 +131,7 @@ export class KernelSource implements ExitSource {
       downgrade = error === null ? null : failureDowngrade(error);
     } else {
       this.#source = 'connector';
-      downgrade = filterDowngrade(this.#reader.filter());
+      downgrade = bpfDowngrade(this.#reader.filter());
       this.#filter = downgrade === null ? 'group-aware' : 'classic';
     }
     return { source: this.#source, filter: this.#filter, downgrade };
@@ -123,7 +140,15 @@ export class KernelSource implements ExitSource {
   #onReady(index: number): void {
     const receiveBufferBytes = this.#records.receiveBufferBytes(index);
     const change = this.#change(index);
-    this.#listener.ready({ event: 'ready', scope: this.#scope, ...change, receiveBufferBytes });
+    const traceDowngrade = this.#isTraceWanted ? bpfDowngrade(this.#reader.trace()) : null;
+    this.#listener.ready({
+      event: 'ready',
+      scope: this.#scope,
+      ...change,
+      receiveBufferBytes,
+      traced: this.#isTraceWanted && traceDowngrade === null,
+      traceDowngrade,
+    });
   }
 
   #onSource(index: number): void {
@@ -142,11 +167,42 @@ export class KernelSource implements ExitSource {
     return this.#filter === 'group-aware' ? 'kernel' : 'user-space';
   }
 
+  #onExit(index: number): void {
+    const event = this.#records.exit(index);
+    const isTold = this.#records.isTold(index);
+    // Who watches is told first, and everybody later.
+    if (this.#isTraceWanted) this.#joinSignals(event, index, isTold && this.#scope === 'all');
+    this.#listener.exit(event, isTold);
+  }
+
+  #joinSignals(event: ExitEvent, index: number, isAskedAgain: boolean): void {
+    const story = this.#history.end(this.#records.end(index, event), isAskedAgain);
+    event.sender = story.sender;
+    event.signalsReceived = story.received;
+    // Somebody did: it was not seen.
+    if (event.signal !== null && story.sender === null) event.traced = false;
+    // The kernel marks whoever dies anyhow as a victim, too.
+    const mayBeOom = event.signal === 'SIGKILL' && story.sender?.origin === 'kernel';
+    if (mayBeOom && story.oom) event.oom = true;
+    else if (event.traced && event.how !== 'unknown') event.oom = false;
+  }
+
+  #onSignals(count: number): void {
+    for (let index = 0; index < count; index++) {
+      const signal = this.#signals.signal(index);
+      const sender = this.#history.add(signal);
+      if (!this.#isListening || sender === null) continue;
+      const { pid, name } = signal;
+      const id = this.#records.idOf(signal);
+      this.#listener.signal({ event: 'signal', id, pid, name, sender });
+    }
+  }
+
   #onBatch(count: number): void {
     for (let index = 0; index < count; index++) {
       switch (this.#records.kind(index)) {
         case Kind.exit:
-          this.#listener.exit(this.#records.exit(index), this.#records.isTold(index));
+          this.#onExit(index);
           break;
         case Kind.gap:
           this.#listener.gap(this.#records.gap(index));

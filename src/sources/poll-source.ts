@@ -5,6 +5,7 @@ import { bootPrefix, identityId, pidNamespace, type ProcessIdentity } from '../p
 import { processTable, type ProcessRow, type Sight } from '../process-table/process-table.js';
 import { signalZero } from '../process-table/signal-zero.js';
 
+import { POLLING_DOWNGRADE } from './downgrade.js';
 import type { Armed, ExitSource, SourceListener, SourceStats } from './exit-source.js';
 
 /** A process that was there at the last look. */
@@ -23,6 +24,7 @@ export class PollSource implements ExitSource {
   readonly #intervalMs: number;
   readonly #listener: SourceListener;
   readonly #downgrade: Downgrade | null;
+  readonly #isTraceWanted: boolean;
   readonly #table = processTable();
   readonly #watched = new Map<string, Seen>();
   /** With scope `'all'`: by pid, since the start of one process is not always told alike. */
@@ -36,7 +38,7 @@ export class PollSource implements ExitSource {
   #looks = 0;
 
   constructor(
-    options: { scope: 'watched' | 'all'; pollIntervalMs: number },
+    options: { scope: 'watched' | 'all'; pollIntervalMs: number; trace: string },
     listener: SourceListener,
     downgrade: Downgrade | null,
   ) {
@@ -44,6 +46,7 @@ export class PollSource implements ExitSource {
     this.#intervalMs = options.pollIntervalMs;
     this.#listener = listener;
     this.#downgrade = downgrade;
+    this.#isTraceWanted = options.trace !== 'off';
   }
 
   start(): void {
@@ -64,6 +67,10 @@ export class PollSource implements ExitSource {
 
   unwatch({ id }: ProcessIdentity): void {
     this.#watched.delete(id);
+  }
+
+  listen(): void {
+    // It knows of no signals.
   }
 
   stats(): SourceStats {
@@ -116,6 +123,8 @@ export class PollSource implements ExitSource {
       filter: null,
       downgrade: this.#downgrade,
       receiveBufferBytes: null,
+      traced: false,
+      traceDowngrade: this.#isTraceWanted ? POLLING_DOWNGRADE : null,
     });
     this.#listener.batchEnd();
     this.#sleep();
@@ -226,6 +235,10 @@ export class PollSource implements ExitSource {
       uncertaintyMs: Math.ceil(performance.now() - aliveMs),
       source: 'poll',
       lossless: true,
+      traced: false,
+      sender: null,
+      signalsReceived: [],
+      oom: null,
       how: 'unknown',
       exitCode: null,
       signal: null,

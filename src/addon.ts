@@ -94,7 +94,7 @@ export interface NativeStats {
 let result: Addon | ExitwatchError | undefined;
 
 /** The size of what native/core/record.h describes. */
-export const RECORD_BYTES = 104;
+export const RECORD_BYTES = 112;
 
 /** The size of what native/core/signal_record.h describes. */
 export const SIGNAL_RECORD_BYTES = 184;

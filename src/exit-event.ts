@@ -55,6 +55,11 @@ export type ExitEvent = {
   name: string | null;
   /** The effective user id, as ps(1) shows it; `null` where not known. */
   uid: number | null;
+  /**
+   * The path of its cgroup in the v2 hierarchy ("/user.slice"); `null` where that is not mounted, the
+   * cgroup is gone, or CAP_DAC_READ_SEARCH is lacking.
+   */
+  cgroup: string | null;
   /** With the group-aware filter to the millisecond, otherwise to the clock tick, 10 ms. */
   startedAt: Date | null;
   exitedAt: Date;

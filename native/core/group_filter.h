@@ -26,6 +26,7 @@ struct GroupRecord {
   uint64_t time_ns;    // CLOCK_MONOTONIC: the exit event's timestamp
   uint64_t start_ns;   // CLOCK_BOOTTIME
   uint64_t inode;      // of pidfs; 0 where the kernel has none, or the process was reaped already
+  uint64_t cgroup;     // its id in the v2 hierarchy; 0 where not known
   uint64_t group;      // the same for all threads of a group, and for no other while one is left
   int32_t pid;         // of the process
   int32_t parent_pid;  // 0 where it was reaped already
@@ -35,7 +36,7 @@ struct GroupRecord {
   uint32_t unused;
   char name[kNameBytes];
 };
-static_assert(sizeof(GroupRecord) == 72 && offsetof(GroupRecord, name) == 56,
+static_assert(sizeof(GroupRecord) == 80 && offsetof(GroupRecord, name) == 64,
               "the filter writes this layout");
 
 // What the filter and user space share, beside the records.

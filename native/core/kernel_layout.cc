@@ -28,6 +28,19 @@ bool FindAll(const Btf& btf, const Wanted (&wanted)[kCount], const char** missin
   return true;
 }
 
+std::optional<CgroupPlaces> FindCgroup(const Btf& btf) {
+  CgroupPlaces places = {};
+  const Wanted wanted[] = {
+      {"task_struct", "cgroups", kPointer, &places.in_task},
+      {"css_set", "dfl_cgrp", kPointer, &places.in_set},
+      {"cgroup", "kn", kPointer, &places.node},
+      {"kernfs_node", "id", 8, &places.id},
+  };
+  const char* missing = "";
+  if (!FindAll(btf, wanted, &missing)) return std::nullopt;
+  return places;
+}
+
 std::optional<uint32_t> FindInode(const Btf& btf) {
   const std::optional<Btf::Member> inode = btf.Find("pid", "ino");
   if (!inode || inode->size != 8) return std::nullopt;
@@ -61,6 +74,7 @@ std::optional<KernelLayout> ResolveKernelLayout(const Btf& btf, const char** mis
   };
   if (!FindAll(btf, wanted, missing)) return std::nullopt;
   layout.pid.inode = FindInode(btf);
+  layout.cgroup = FindCgroup(btf);
   return layout;
 }
 
@@ -108,14 +122,7 @@ std::optional<SignalLayout> ResolveSignalLayout(const Btf& btf, const char** mis
   // The first parameter is the tracepoint's own.
   layout.victim_is_task = *parameters > 2;
 
-  const std::optional<Btf::Member> cgroups = btf.Find("task_struct", "cgroups");
-  const std::optional<Btf::Member> cgroup = btf.Find("css_set", "dfl_cgrp");
-  const std::optional<Btf::Member> node = btf.Find("cgroup", "kn");
-  const std::optional<Btf::Member> id = btf.Find("kernfs_node", "id");
-  if (cgroups && cgroup && node && id && id->size == 8) {
-    layout.task.cgroups = cgroups->offset;
-    layout.cgroup = {cgroup->offset, node->offset, id->offset};
-  }
+  layout.cgroup = FindCgroup(btf);
   return layout;
 }
 

@@ -8,6 +8,14 @@
 
 namespace exitwatch {
 
+// From a task to the id of its cgroup in the v2 hierarchy.
+struct CgroupPlaces {
+  uint32_t in_task;  // its css_set
+  uint32_t in_set;   // the cgroup
+  uint32_t node;     // its kernfs_node
+  uint32_t id;
+};
+
 // Where the running kernel keeps what the group-aware filter reads: offsets in bytes.
 struct KernelLayout {
   struct {
@@ -23,6 +31,7 @@ struct KernelLayout {
   struct {
     std::optional<uint32_t> inode;  // since Linux 6.9
   } pid;
+  std::optional<CgroupPlaces> cgroup;  // with CONFIG_CGROUPS
 };
 
 // And where it keeps what the signal trace reads.
@@ -30,7 +39,6 @@ struct SignalLayout {
   struct {
     uint32_t flags, pid, tgid, real_parent, group_leader, thread_pid;
     uint32_t start_boottime, cred, comm, signal, sighand, blocked, stack, mm, ptrace, parent;
-    std::optional<uint32_t> cgroups;
   } task;
   struct {
     uint32_t group_exit_code, flags;
@@ -47,10 +55,7 @@ struct SignalLayout {
   struct {
     std::optional<uint32_t> inode;  // since Linux 6.9
   } pid;
-  // From a css_set to the id of its cgroup in the v2 hierarchy; without CONFIG_CGROUPS there is none.
-  struct {
-    uint32_t default_cgroup, node, id;
-  } cgroup;
+  std::optional<CgroupPlaces> cgroup;  // with CONFIG_CGROUPS
   bool victim_is_task = true;  // what oom:mark_victim is given, since Linux 6.8; before, a pid
 };
 

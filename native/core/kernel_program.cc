@@ -21,6 +21,14 @@ void KernelProgram::ReadPointer(Asm::Register to, Asm::Register base, uint32_t o
   code_.Load(Asm::kDouble, to, Asm::kFrame, kScratch);
 }
 
+void KernelProgram::ReadCgroup(const CgroupPlaces& places, Asm::Register task,
+                               Asm::Register scratch, int16_t to) {
+  ReadPointer(scratch, task, places.in_task);
+  ReadPointer(scratch, scratch, places.in_set);
+  ReadPointer(scratch, scratch, places.node);
+  Read(to, 8, scratch, places.id);
+}
+
 void KernelProgram::RequireWatched(int watched_map, int16_t pid_at, Asm::Label otherwise) {
   const Asm::Label beyond = code_.NewLabel();
   code_.Load(Asm::kWord, Asm::kR1, Asm::kFrame, pid_at);

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "core/bpf_assembler.h"
+#include "core/kernel_layout.h"
 
 namespace exitwatch {
 
@@ -25,6 +26,10 @@ class KernelProgram {
   void Read(int16_t to, int32_t size, Asm::Register base, uint32_t offset);
   void ReadWord(Asm::Register to, Asm::Register base, uint32_t offset);
   void ReadPointer(Asm::Register to, Asm::Register base, uint32_t offset);
+
+  // Reads the id of a task's cgroup in the v2 hierarchy to a place on the stack, by way of `scratch`.
+  void ReadCgroup(const CgroupPlaces& places, Asm::Register task, Asm::Register scratch,
+                  int16_t to);
 
   // Goes to `otherwise` unless the process whose id stands at this place is in the set, or beyond
   // its end, since kernel.pid_max was raised: user space looks for itself then.

@@ -14,6 +14,7 @@ namespace exitwatch {
 struct ProcessEntry {
   uint64_t start_ticks = 0;
   uint64_t inode = 0;  // of pidfs; 0 where not known
+  uint64_t cgroup = 0;  // its id in the v2 hierarchy; 0 where not known
   std::optional<uint32_t> uid;
   char name[kNameBytes] = {};
   bool is_kernel_thread = false;

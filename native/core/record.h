@@ -40,6 +40,7 @@ struct Record {
   double start_ticks = 0;     // exit: since boot
   double started_ms = 0;      // exit: start on CLOCK_REALTIME
   double inode = 0;           // exit: of pidfs; 0 where not known
+  double cgroup = 0;          // exit: its id in the v2 hierarchy; 0 where not known
   double count = 0;           // gap: lost; ready, source: receive buffer in bytes
   int32_t kind = 0;
   int32_t pid = 0;         // exit
@@ -50,7 +51,7 @@ struct Record {
   char name[kNameBytes] = {};  // exit; failed, ready, source: the system call
 };
 
-static_assert(sizeof(Record) == 104 && offsetof(Record, kind) == 64 && offsetof(Record, name) == 88,
+static_assert(sizeof(Record) == 112 && offsetof(Record, kind) == 72 && offsetof(Record, name) == 96,
               "the layout is read by JavaScript");
 
 }  // namespace exitwatch

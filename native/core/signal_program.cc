@@ -266,11 +266,8 @@ class Program : KernelProgram {
     ReadToRecord(offsetof(SignalRecord, sender_pid), 4, kCurrent, layout_.task.tgid);
     ReadPointer(kOther, kCurrent, layout_.task.cred);
     ReadToRecord(offsetof(SignalRecord, sender_uid), 4, kOther, layout_.cred.euid);
-    if (layout_.task.cgroups) {
-      ReadPointer(kOther, kCurrent, *layout_.task.cgroups);
-      ReadPointer(kOther, kOther, layout_.cgroup.default_cgroup);
-      ReadPointer(kOther, kOther, layout_.cgroup.node);
-      ReadToRecord(offsetof(SignalRecord, cgroup), 8, kOther, layout_.cgroup.id);
+    if (layout_.cgroup) {
+      ReadCgroup(*layout_.cgroup, kCurrent, kOther, RecordField(offsetof(SignalRecord, cgroup)));
     }
     ReadPointer(kOther, kCurrent, layout_.task.group_leader);
     ReadToRecord(offsetof(SignalRecord, sender_name), kNameBytes, kOther, layout_.task.comm);

@@ -102,7 +102,8 @@ struct ThreadGroup {
   bool expects_event = false;  // see ThreadGroupAggregator::AdoptDead()
   bool orphan = false;         // stage kCollecting, and the process is gone
   Cause cause = Cause::kStream;
-  uint64_t inode = 0;  // of its pidfd; 0 where not known
+  uint64_t inode = 0;   // of its pidfd; 0 where not known
+  uint64_t cgroup = 0;  // its id in the v2 hierarchy; 0 where not known
 };
 
 }  // namespace exitwatch

@@ -374,6 +374,10 @@ void ExitReader::OnEnd(const ThreadGroup& group) {
       options_.stream.watched_only ? 0 : known_.UnknownSince(group.ended_ns);
   const ReadingTimes times = {clock_, armed_ns_, unknown_ns, gap_end_ns_, wake_ns_};
   staged_.push_back(MakeExitRecord(group, process, watch, is_zombie, times));
+  if (group.handle == ProcessWitness::kNoHandle) return;
+  if (const uint64_t cgroup = PidfdCgroup(group.handle)) {
+    staged_.back().cgroup = static_cast<double>(cgroup);
+  }
 }
 
 BpfRefusal ExitReader::filter_refusal() {

@@ -58,6 +58,7 @@ ThreadGroup MakeDeadGroup(const GroupRecord& record, const KernelClock& clock) {
   group.group_status = record.status;
   group.group_status_has_core = true;
   group.inode = record.inode;
+  group.cgroup = record.cgroup;
   group.uid = record.uid;
   group.ended_ns = record.time_ns;
   group.ended_by_kernel = true;
@@ -102,6 +103,8 @@ Record MakeExitRecord(const ThreadGroup& group, const std::optional<ProcessEntry
   }
   SetStatus(group, is_zombie, record);
   SetTime(group, times, record);
+  record.cgroup = static_cast<double>(group.cgroup);
+  if (group.cgroup == 0 && known) record.cgroup = static_cast<double>(known->cgroup);
   if (process) SetProcess(*process, started_ns, record);
 
   uint64_t observed_ns = times.armed_ns;

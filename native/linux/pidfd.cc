@@ -27,6 +27,7 @@ struct PidfdInfo {
 static_assert(sizeof(PidfdInfo) == 64, "PIDFD_INFO_SIZE_VER0");
 
 constexpr unsigned long kPidfdGetInfo = _IOWR(0xFF, 11, PidfdInfo);
+constexpr uint64_t kPidfdInfoCgroup = 1u << 2;
 constexpr uint64_t kPidfdInfoExit = 1u << 3;
 
 constexpr int kTrialStatus = 7;
@@ -71,6 +72,14 @@ uint64_t PidfdInode(int pidfd) {
   if (kind == kAnonymous) return 0;
   const auto file = ReadFileStatus(pidfd);
   return file ? file->stx_ino : 0;
+}
+
+uint64_t PidfdCgroup(int pidfd) {
+  PidfdInfo info = {};
+  // Of who was reaped it is told only beside the status.
+  info.mask = kPidfdInfoCgroup | kPidfdInfoExit;
+  if (ioctl(pidfd, kPidfdGetInfo, &info) != 0 || (info.mask & kPidfdInfoCgroup) == 0) return 0;
+  return info.cgroup_id;
 }
 
 SystemError PidfdOpenFailed(int error) {

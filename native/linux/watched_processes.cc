@@ -57,7 +57,9 @@ WatchedProcesses::Result WatchedProcesses::Add(int32_t pid, uint64_t start_ticks
                       : SystemError{Failure::kDescriptorLimit, EMFILE, "pidfd_open"};
     return Result::kFailed;
   }
-  set_.Add({pid, ProcessEntry(stat, actual_inode, uid), now_ns, is_guarded ? fd : -1});
+  ProcessEntry process(stat, actual_inode, uid);
+  process.cgroup = PidfdCgroup(fd);
+  set_.Add({pid, process, now_ns, is_guarded ? fd : -1});
   const bool is_over = IsOver(LookAtPidfd(fd));
   const uint64_t alive_ns = is_over ? owner_clock_.TimeOfTick(start_ticks) : now_ns;
   if (is_guarded) {

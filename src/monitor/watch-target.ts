@@ -60,6 +60,7 @@ export function goneBeforeWatch(identity: ProcessIdentity, source: SourceName): 
     parentPid: null,
     name: null,
     uid: null,
+    cgroup: null,
     startedAt,
     exitedAt,
     exitedNs: null,

@@ -2,6 +2,7 @@ import { failureError, RECORD_BYTES } from '../addon.js';
 import { bootId } from '../boot-id.js';
 import type { ExitEvent, Gap, Outcome } from '../exit-event.js';
 import type { SignalSender } from '../signal-event.js';
+import { CgroupPaths } from '../trace/cgroup-paths.js';
 import type { End } from '../trace/signal-history.js';
 import { bootPrefix, inodeOf, pidNamespace } from '../process-identity.js';
 import { decodeWaitStatus } from '../wait-status.js';
@@ -21,11 +22,12 @@ enum Double {
   startTicks,
   startedMs,
   inode,
+  cgroup,
   count,
 }
 
 enum Word {
-  kind = 16,
+  kind = 18,
   pid,
   parentPid,
   status,
@@ -33,7 +35,7 @@ enum Word {
   flags,
 }
 
-const NAME_OFFSET = 88;
+const NAME_OFFSET = 96;
 const NAME_BYTES = 16;
 
 export const Kind = { exit: 1, gap: 2, ready: 3, failed: 4, source: 5 } as const;
@@ -72,6 +74,7 @@ export class KernelRecords {
    * one clock tick.
    */
   readonly #hasInodes = typeof inodeOf(process.pid) === 'number';
+  readonly #cgroups = new CgroupPaths();
   /** Processes of one name tend to end together: the last one is kept, with its bytes. */
   #name = '';
   readonly #nameWords = new Int32Array(NAME_BYTES / 4);
@@ -109,6 +112,7 @@ export class KernelRecords {
       parentPid: parentPid === 0 ? null : parentPid,
       name: (flags & Flag.nameKnown) !== 0 ? this.#processName(index) : null,
       uid: (flags & Flag.uidKnown) !== 0 ? this.#word(index, Word.uid) >>> 0 : null,
+      cgroup: this.#cgroups.path(this.#double(index, Double.cgroup)),
       startedAt: startKnown ? new Date(this.#double(index, Double.startedMs)) : null,
       exitedAt: this.#date(index, timeNs),
       exitedNs: isKernelTime ? timeNs : null,

@@ -229,6 +229,7 @@ export class PollSource implements ExitSource {
       parentPid: row?.parentPid ?? null,
       name: row?.name ?? null,
       uid: row?.uid ?? null,
+      cgroup: null,
       startedAt: startTicks === null ? null : this.#startTime(startTicks),
       exitedAt,
       exitedNs: null,

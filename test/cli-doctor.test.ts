@@ -34,6 +34,7 @@ itAsRoot('doctor is content where everything works', async () => {
     hostNamespaces: { pid: true, user: true, network: true },
     connector: { available: true, filter: 'group-aware', downgrade: null, watchedSet: 'kernel' },
     pidfd: { available: true, inodes: true, exitStatus: true },
+    trace: { available: true, downgrade: null },
     degraded: false,
   });
   expect(code).toBe(0);

@@ -2,6 +2,7 @@ import type { ExitEvent } from '../src';
 
 import { call, exitwatch, watching } from './support/command';
 import { DEATH_NAMES, DyingProcesses } from './support/deaths';
+import { itAsRoot } from './support/privilege';
 import { LineProcess, program } from './support/programs';
 
 /** What a shell makes of a wait status. */
@@ -44,6 +45,29 @@ describe('exitwatch wait', () => {
       signal: 'SIGTERM',
     });
     expect(await Promise.all(waits.map((wait) => wait.ended))).toEqual([143, 143]);
+  });
+
+  itAsRoot('tells all that is known on stderr, and how sure that is', async () => {
+    const fates = new LineProcess(program('fates'), ['caught-then-killed']);
+    const [, pid] = ((await fates.line()) ?? '').split(' ');
+    const wait = exitwatch('wait', pid ?? '');
+    await watching(wait);
+    fates.child.stdin.write('go\n');
+    expect(await wait.ended).toBe(143);
+    const lines = wait.stderr.trimEnd().split('\n');
+    expect(lines).toEqual([
+      expect.stringMatching(/^process +\d+ target, uid 0, child of \d+ \(id [-0-9a-f]+\)$/),
+      expect.stringMatching(/^lived +0\.\d+s, from .*Z until .*Z \(sure: by the kernel\)$/),
+      'ended    killed by SIGTERM, no core (sure: by the kernel)',
+      expect.stringMatching(
+        /^by +SIGTERM from \d+ sender, 0\.\d+s before the end \(sure: by the kernel\)$/,
+      ),
+      expect.stringMatching(/^ +uid 0, cgroup .* < \d+ fates < \d+ \S+ < /),
+      expect.stringMatching(/^before +SIGTERM from \d+ sender, 0\.\d+s before the end/),
+      expect.stringMatching(/^ +uid 0, cgroup .* < \d+ fates < /),
+      'memory   not the OOM killer (sure)',
+      'gaps     no event was lost',
+    ]);
   });
 
   test('takes the name of one process, also one that the kernel has cut', async () => {

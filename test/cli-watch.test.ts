@@ -1,9 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { setImmediate } from 'node:timers/promises';
 
-import type { ExitEvent, Gap, Ready } from '../src';
+import type { ExitEvent, Gap, Ready, SignalEvent } from '../src';
 
 import { call, exitwatch, MAIN } from './support/command';
+import { itAsRoot } from './support/privilege';
 import { LineProcess, program, run } from './support/programs';
 
 type Line = Ready | ExitEvent | Gap;
@@ -11,6 +12,9 @@ type Line = Ready | ExitEvent | Gap;
 async function next(command: LineProcess): Promise<Line> {
   return JSON.parse((await command.line()) ?? 'null') as Line;
 }
+
+/** Outside of CI, without root, who sent a signal is not seen. */
+const BY_US = `(${process.pid} \\S+|not seen)`;
 
 describe('exitwatch watch', () => {
   test('--json prints ready and then every exit of the host, one object a line', async () => {
@@ -30,10 +34,10 @@ describe('exitwatch watch', () => {
     await child.line();
     while (readFileSync(`/proc/${child.pid}/comm`, 'utf8') !== 'sleep\n') await setImmediate();
     const watch = exitwatch('watch', '--name', 'sl?ep', '--count', '1');
-    expect(await watch.line()).toMatch(/^TIME +PID +PARENT +UID +NAME +LIVED +HOW$/);
+    expect(await watch.line()).toMatch(/^TIME +PID +PARENT +UID +NAME +LIVED +HOW +BY$/);
     child.child.kill();
     const own = new RegExp(
-      `^[\\d:.]{12} +${child.pid} +${process.pid} +\\d+ +sleep +[\\d.]+s +killed SIGTERM$`,
+      `^[\\d:.]{12} +${child.pid} +${process.pid} +\\d+ +sleep +[\\d.]+s +killed SIGTERM +${BY_US}$`,
     );
     expect(await watch.rest()).toEqual([expect.stringMatching(own)]);
     expect(await watch.ended).toBe(0);
@@ -93,6 +97,58 @@ describe('exitwatch watch', () => {
       { pid: script.pid, name: 'renamed' },
     ]);
     expect(await watch.ended).toBe(0);
+  });
+
+  itAsRoot(
+    '--failed and --signals tell of a program that exits with 0 because it was asked to',
+    async () => {
+      const watch = exitwatch(
+        'watch',
+        '--json',
+        '--failed',
+        '--signals',
+        '--name',
+        'fates',
+        '--name',
+        'target',
+      );
+      await watch.line();
+      const fates = new LineProcess(program('fates'), ['catches-and-exits']);
+      const [, pid] = ((await fates.line()) ?? '').split(' ').map(Number);
+      fates.child.stdin.write('go\n');
+      const told = [await watch.line(), await watch.line()].map(
+        (line) => JSON.parse(line ?? 'null') as SignalEvent | ExitEvent,
+      );
+      watch.child.kill('SIGINT');
+      expect(told).toMatchObject([
+        { event: 'signal', pid, sender: { signal: 'SIGTERM', name: 'sender' } },
+        {
+          event: 'exit',
+          pid,
+          exitCode: 0,
+          signalsReceived: [{ signal: 'SIGTERM', name: 'sender' }],
+        },
+      ]);
+      expect(await watch.ended).toBe(0);
+    },
+  );
+
+  itAsRoot('the column BY tells who did it, or asked for it', async () => {
+    const lineOf = async (fate: string) => {
+      const fates = new LineProcess(program('fates'), [fate]);
+      const [, pid] = ((await fates.line()) ?? '').split(' ');
+      const watch = exitwatch('watch', '--pid', pid ?? '');
+      await watch.line();
+      fates.child.stdin.write('go\n');
+      const [line = ''] = await watch.rest();
+      return line.slice(line.indexOf('target')).replace(/ +/g, ' ');
+    };
+    expect(await lineOf('catches-and-exits')).toMatch(/exited 0 after SIGTERM from \d+ sender$/);
+    expect(await lineOf('tgkill')).toMatch(/killed SIGTERM \d+ sender \(tgkill\)$/);
+    expect(await lineOf('fault')).toMatch(/killed SIGSEGV itself \(fault\)$/);
+    expect(await lineOf('abort')).toMatch(/killed SIGABRT itself \(tgkill\)$/);
+    expect(await lineOf('out-of-memory')).toMatch(/killed SIGKILL kernel \(out of memory\)$/);
+    expect(await lineOf('exit')).toMatch(/exited 0 -$/);
   });
 
   test('--failed prints everything but exit 0; --count ends it', async () => {

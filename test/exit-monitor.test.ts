@@ -158,7 +158,11 @@ describeForEachFilter((filter) => {
 
   describe('start()', () => {
     test('tells what it uses, and emits ready', async () => {
-      await using monitor = new ExitMonitor({ scope: 'all', receiveBufferBytes: 1024 * 1024 });
+      await using monitor = new ExitMonitor({
+        scope: 'all',
+        trace: 'off',
+        receiveBufferBytes: 1024 * 1024,
+      });
       const emitted: unknown[] = [];
       monitor.on('ready', (ready) => emitted.push(ready));
       const ready = await monitor.start();
@@ -176,6 +180,8 @@ describeForEachFilter((filter) => {
                 remedy: expect.any(String) as string,
               },
         receiveBufferBytes: filter === 'group-aware' ? 128 * 1024 : 1024 * 1024,
+        traced: false,
+        traceDowngrade: null,
       });
       expect(emitted).toEqual([ready]);
       expect(monitor.stats()).toMatchObject({ filter, watchedSet: null, healthy: true });
@@ -350,7 +356,13 @@ describeForEachFilter((filter) => {
     child.child.kill();
     const event: ExitEvent = await watch.exited;
     const copy = JSON.parse(JSON.stringify(event)) as Record<string, unknown>;
+    const received = event.signalsReceived.map((sent) => ({
+      ...sent,
+      sentAt: sent.sentAt.toISOString(),
+    }));
     const dates = {
+      sender: received[0] ?? null,
+      signalsReceived: received,
       exitedAt: event.exitedAt.toISOString(),
       startedAt: event.startedAt?.toISOString(),
     };

@@ -70,7 +70,7 @@ bool TracedSignals::Collect(const KernelClock& clock, std::vector<Record>& recor
     gap.time_ns = static_cast<double>(now_ns);
     gap.clock_ms = static_cast<double>(clock.realtime_offset_ns()) / 1e6;
     gap.count = static_cast<double>(lost - std::exchange(lost_, lost));
-    records.push_back(gap);
+    records.insert(records.begin(), gap);  // the ends that it concerns come after it
     complete_ns_ = now_ns;
   }
   collected_ns_ = now_ns;

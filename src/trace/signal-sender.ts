@@ -5,7 +5,6 @@ import { SignalFlag, type TracedSignal } from './signal-records.js';
 
 /** `si_code` of <asm-generic/siginfo.h>. */
 const SI_USER = 0;
-const SI_QUEUE = -1;
 const SI_TIMER = -2;
 const SI_TKILL = -6;
 
@@ -23,23 +22,25 @@ const SIGKILL = signalNumber('SIGKILL');
 export function originOf(signal: TracedSignal): SignalSender['origin'] {
   const has = (flag: SignalFlag) => (signal.flags & flag) !== 0;
   if (has(SignalFlag.privileged)) return TIMERS.has(signal.signal) ? 'timer' : 'kernel';
+  if (has(SignalFlag.noInfo)) return originOnBehalf(signal);
+  // Anybody may say that his signal is a timer's: it is, unless a system call of his made it. Who
+  // happened to run when it expired has nothing to do with it.
+  if (signal.code === SI_TIMER && !has(SignalFlag.senderStack)) return 'timer';
   if (has(SignalFlag.senderKernel)) return 'kernel';
-  if (has(SignalFlag.noInfo)) {
-    // SIGPIPE and SIGXFSZ look like this: the kernel sends them to who wrote.
-    if (signal.senderPid === signal.pid) return 'kernel';
-    if (has(SignalFlag.senderExiting)) return has(SignalFlag.group) ? 'parent-death' : 'kernel';
-    if (signal.signal !== SIGKILL || has(SignalFlag.group)) return 'kernel';
-    return has(SignalFlag.senderTraces) ? 'ptrace' : 'cgroup-kill';
-  }
   if (signal.code === SI_USER) return 'kill';
   if (signal.code === SI_TKILL) return 'tgkill';
-  if (signal.code === SI_QUEUE) return 'sigqueue';
-  if (signal.code < 0) {
-    // Anybody may say that his signal is a timer's: it is, unless a system call of his made it.
-    if (has(SignalFlag.senderStack)) return 'sigqueue';
-    return signal.code === SI_TIMER ? 'timer' : 'kernel';
-  }
+  if (signal.code < 0) return has(SignalFlag.senderStack) ? 'sigqueue' : 'kernel';
   return has(SignalFlag.toItself) && FAULTS.has(signal.signal) ? 'fault' : 'kernel';
+}
+
+/** What the kernel sends, without a siginfo, for what somebody does. */
+function originOnBehalf(signal: TracedSignal): SignalSender['origin'] {
+  const has = (flag: SignalFlag) => (signal.flags & flag) !== 0;
+  // SIGPIPE and SIGXFSZ look like this: the kernel sends them to who wrote.
+  if (signal.senderPid === signal.pid || has(SignalFlag.senderKernel)) return 'kernel';
+  if (has(SignalFlag.senderExiting)) return has(SignalFlag.group) ? 'parent-death' : 'kernel';
+  if (signal.signal !== SIGKILL || has(SignalFlag.group)) return 'kernel';
+  return has(SignalFlag.senderTraces) ? 'ptrace' : 'cgroup-kill';
 }
 
 /** `cgroup`: the path of the sender's. */

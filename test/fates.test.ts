@@ -1,0 +1,174 @@
+import { ExitMonitor, type ExitEvent, type SignalSender } from '../src';
+
+import { describeForEachFilter } from './support/filters';
+import { itAsRoot } from './support/privilege';
+import { LineProcess, program } from './support/programs';
+
+interface Fate {
+  event: ExitEvent;
+  /** Who sent the signal, as the program knows it; 0: nobody. */
+  sender: number;
+  /** Where either of two may have been first. */
+  either: number[];
+  /** The program itself, which is the parent of all others. */
+  parent: number;
+}
+
+/** How a process ends in this way, as it is told. */
+async function meet(name: string, options: object): Promise<Fate> {
+  await using monitor = new ExitMonitor({ trace: 'on', ...options });
+  await monitor.start();
+  const fates = new LineProcess(program('fates'), [name]);
+  const [, pid] = ((await fates.line()) ?? '').split(' ');
+  const { exited } = monitor.watch(Number(pid));
+  fates.child.stdin.write('go\n');
+  const lines = (await fates.rest()).map((line) => line.split(' '));
+  expect(fates.stderr).toBe('');
+  const numbers = (word: string) =>
+    lines
+      .find(([first]) => first === word)
+      ?.slice(1)
+      .map(Number) ?? [];
+  const [, sender = -1] = numbers('ended');
+  return { event: await exited, sender, either: numbers('either'), parent: fates.pid };
+}
+
+/** With the nearest ancestors only: further up is who runs the tests. */
+const near = (sender: SignalSender | null | undefined): object => {
+  if (sender?.pid == null) return sender ?? {};
+  return { ...sender, ancestors: sender.ancestors.slice(0, 2) };
+};
+
+/** A sender that the program has started. */
+const by = (origin: SignalSender['origin'], pid: number, parent: number): object => ({
+  origin,
+  pid,
+  name: 'sender',
+  uid: 0,
+  ancestors: [
+    { pid: parent, name: 'fates' },
+    { pid: process.pid, name: expect.any(String) as string },
+  ],
+});
+
+const BY_KERNEL = { origin: 'kernel', pid: null };
+const BY_FAULT = { origin: 'fault', pid: null };
+const BY_TIMER = { origin: 'timer', pid: null };
+
+/** What sends a signal to itself does so by name, too. */
+const BY_ITSELF = { origin: 'tgkill', name: 'target' };
+
+const ALONE: [string, string, object][] = [
+  ['fault', 'SIGSEGV', BY_FAULT],
+  ['fault-in-thread', 'SIGSEGV', BY_FAULT],
+  ['abort', 'SIGABRT', BY_ITSELF],
+  ['broken-pipe', 'SIGPIPE', BY_KERNEL],
+  ['cpu-limit', 'SIGKILL', BY_KERNEL],
+  ['soft-cpu-limit', 'SIGXCPU', BY_KERNEL],
+  ['file-limit', 'SIGXFSZ', BY_KERNEL],
+  ['hang-up', 'SIGHUP', BY_KERNEL],
+  ['namespace-death', 'SIGKILL', BY_KERNEL],
+  ['interval-timer', 'SIGALRM', BY_TIMER],
+  ['posix-timer', 'SIGTERM', BY_TIMER],
+  ['raises-again', 'SIGTERM', BY_ITSELF],
+];
+
+const BY_ANOTHER: [string, string, SignalSender['origin']][] = [
+  ['kill-segv', 'SIGSEGV', 'kill'],
+  ['sigqueue', 'SIGTERM', 'sigqueue'],
+  ['forged-timer', 'SIGTERM', 'sigqueue'],
+  ['tgkill', 'SIGTERM', 'tgkill'],
+  ['ptrace-kill', 'SIGKILL', 'ptrace'],
+  ['cgroup-kill', 'SIGKILL', 'cgroup-kill'],
+  ['caught-then-killed', 'SIGTERM', 'kill'],
+  ['ignored-then-killed', 'SIGKILL', 'kill'],
+  ['term-then-kill', 'SIGKILL', 'kill'],
+  ['blocked-twice', 'SIGTERM', 'kill'],
+  ['handled-faults', 'SIGKILL', 'kill'],
+];
+
+const SOURCES = [
+  { scope: 'watched', source: 'auto' },
+  { scope: 'watched', source: 'pidfd' },
+  { scope: 'all', source: 'connector' },
+];
+
+describeForEachFilter((filter) => {
+  // Pidfds have no filter.
+  const sources = SOURCES.filter(({ source }) => filter !== 'classic' || source !== 'pidfd');
+  describe.each(sources)('and %j', (options) => {
+    itAsRoot.each(ALONE)('%s: %s comes from %j', async (name, signal, sender) => {
+      const { event } = await meet(name, options);
+      expect(event).toMatchObject({ signal, traced: true, oom: false });
+      expect(event.sender).toMatchObject({ signal, ...sender });
+      if (event.sender?.pid != null) expect(event.sender.pid).toBe(event.pid);
+    });
+
+    itAsRoot.each(BY_ANOTHER)('%s: %s comes from another by %s', async (name, signal, origin) => {
+      const { event, sender, parent } = await meet(name, options);
+      expect(event).toMatchObject({ signal, traced: true, oom: false });
+      expect(near(event.sender)).toMatchObject({ signal, ...by(origin, sender, parent) });
+    });
+
+    itAsRoot('the death of a parent is told as its own, when it was asked for', async () => {
+      const { event, sender, parent } = await meet('parent-death', options);
+      expect(event).toMatchObject({ signal: 'SIGTERM', traced: true });
+      expect(near(event.sender)).toMatchObject({
+        origin: 'parent-death',
+        pid: sender,
+        name: 'parent',
+        ancestors: [{ pid: parent, name: 'fates' }, {}],
+      });
+    });
+
+    itAsRoot('the OOM killer is told from a SIGKILL in the same small cgroup', async () => {
+      const memory = await meet('out-of-memory', options);
+      expect(memory.event).toMatchObject({ signal: 'SIGKILL', traced: true, oom: true });
+      expect(memory.event.sender).toMatchObject(BY_KERNEL);
+      const killed = await meet('killed-in-small-cgroup', options);
+      expect(killed.event).toMatchObject({ signal: 'SIGKILL', traced: true, oom: false });
+      expect(killed.event.sender).toMatchObject({ origin: 'kill', pid: killed.sender });
+    });
+
+    itAsRoot('who catches SIGTERM and exits with 0 was asked to, by whom is told', async () => {
+      const { event, sender, parent } = await meet('catches-and-exits', options);
+      expect(event).toMatchObject({ how: 'exited', exitCode: 0, traced: true, sender: null });
+      expect(event.signalsReceived).toHaveLength(1);
+      expect(near(event.signalsReceived[0])).toMatchObject({
+        signal: 'SIGTERM',
+        ...by('kill', sender, parent),
+      });
+    });
+
+    itAsRoot('who exits by itself was sent nothing', async () => {
+      const { event } = await meet('exit', options);
+      expect(event).toMatchObject({ exitCode: 0, traced: true, sender: null, oom: false });
+      expect(event.signalsReceived).toEqual([]);
+    });
+
+    itAsRoot('a death by a signal that nobody sent says that nobody was seen', async () => {
+      const { event } = await meet('seccomp-strict', options);
+      expect(event).toMatchObject({ signal: 'SIGKILL', traced: false, sender: null });
+    });
+
+    itAsRoot('of two at once one is named', async () => {
+      for (const name of ['two-kills', 'two-terms']) {
+        for (let round = 0; round < 20; round++) {
+          const { event, either } = await meet(name, options);
+          expect(event).toMatchObject({ how: 'killed', traced: true });
+          expect(either).toContain(event.sender?.pid);
+        }
+      }
+    });
+
+    itAsRoot('what came before is offered in its order, what was ignored is not', async () => {
+      const signals = async (name: string) =>
+        (await meet(name, options)).event.signalsReceived.map(({ signal }) => signal);
+      expect(await signals('term-then-kill')).toEqual(['SIGTERM', 'SIGKILL']);
+      expect(await signals('caught-then-killed')).toEqual(['SIGTERM', 'SIGTERM']);
+      expect(await signals('ignored-then-killed')).toEqual(['SIGKILL']);
+      expect(await signals('blocked-twice')).toEqual(['SIGTERM']);
+      expect(await signals('handled-faults')).toEqual(['SIGKILL']);
+    });
+  });
+});

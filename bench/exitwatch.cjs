@@ -1,6 +1,6 @@
 // exitwatch with a listener that looks at how each process ended. Prints `ready`; at the end of its
 // stdin, as JSON, how many it was told and how late, but for the first ones, and when the last one
-// came: exitwatch.cjs [SKIPPED].
+// came: exitwatch.cjs [SKIPPED [OPTIONS [WATCHED]]], the options of the monitor as JSON.
 const { ExitMonitor } = require('..');
 
 const MOST = 4 * 1024 * 1024;
@@ -14,7 +14,9 @@ let skipped = Number(process.argv[2] ?? 0);
 
 const nowNs = () => Number(process.hrtime.bigint());
 
-const monitor = new ExitMonitor({ scope: 'all' });
+const options = JSON.parse(process.argv[3] ?? '{"scope":"all"}');
+const monitor = new ExitMonitor(options);
+if (process.argv[4] !== undefined) monitor.watch(Number(process.argv[4])).exited.catch(() => {});
 monitor.on('gap', (gap) => {
   lost += gap.lost ?? 0;
 });

@@ -64,28 +64,36 @@ const withTracefs = (program) => [
 ];
 
 function contenders() {
-  const exitwatch = [process.execPath, join(HERE, 'exitwatch.cjs'), String(WARM_UP)];
+  const script = [process.execPath, join(HERE, 'exitwatch.cjs'), String(WARM_UP)];
+  const all = (trace) => [...script, JSON.stringify({ scope: 'all', trace })];
+  const one = (trace) => [...script, JSON.stringify({ scope: 'watched', trace }), `${process.pid}`];
   const go = compileGo();
   const forkstat = find('forkstat');
   const exitsnoop = find('exitsnoop');
-  const all = [
+  const sigsnoop = find('sigsnoop');
+  const found = [
     {
       name: 'floor',
       command: [compile('floor', join(HERE, 'floor.c')), String(WARM_UP)],
       tells: true,
     },
-    { name: 'exitwatch group-aware', command: exitwatch, tells: true },
+    { name: 'exitwatch', command: all('on'), tells: true },
+    { name: 'exitwatch untraced', command: all('off'), tells: true },
+    { name: 'exitwatch of one', command: one('on'), tells: true, others: true },
+    { name: 'exitwatch of one untraced', command: one('off'), tells: true, others: true },
+    { name: 'nobody', command: ['cat'], tells: false, others: true },
     {
       name: 'exitwatch classic',
-      command: exitwatch,
+      command: all('on'),
       env: { EXITWATCH_FILTER: 'classic' },
       tells: true,
     },
     go && { name: 'vishvananda/netlink', command: [go, String(WARM_UP)], tells: true },
     forkstat && { name: 'forkstat', command: [forkstat, '-e', 'exit'], tells: false },
     exitsnoop && { name: 'exitsnoop', command: withTracefs(exitsnoop), tells: false },
+    sigsnoop && { name: 'sigsnoop', command: withTracefs(sigsnoop), tells: false, others: true },
   ];
-  return all.filter((each) => each && (only === undefined || only.includes(each.name)));
+  return found.filter((each) => each && (only === undefined || only.includes(each.name)));
 }
 
 /** Runs the generator; how long it took, by its own clock, and when it began. */
@@ -120,7 +128,8 @@ async function measure(contender, storm, mode) {
     p50Us: told.p50Us,
     p99Us: told.p99Us,
     stormUs: tookNs / 1000 / exits,
-    lost: Math.max(0, WARM_UP + exits - told.seen),
+    // Some tell something else than all exits.
+    lost: contender.others ? 0 : Math.max(0, WARM_UP + exits - told.seen),
     peakMiB,
     behindMs: told.lastNs === undefined ? null : (told.lastNs - firstNs - tookNs) / 1e6,
   };

@@ -1,4 +1,4 @@
-// npm run bench [-- --rounds N] [--exits N] [--json] [--only NAME,…]
+// npm run bench [-- --rounds N] [--exits N] [--json] [--only NAME,…] [--modes storm,paced,burst]
 //
 // Exits told by exitwatch, by a C program that does the least (the floor), and by what else is
 // installed, side by side: in every round each of them once, so that they meet the same machine.
@@ -23,6 +23,7 @@ const { values } = parseArgs({
     rounds: { type: 'string', default: '5' },
     exits: { type: 'string', default: '50000' },
     only: { type: 'string' },
+    modes: { type: 'string', default: 'storm,paced,burst' },
     json: { type: 'boolean', default: false },
   },
 });
@@ -34,7 +35,7 @@ const MODES = [
   { name: 'storm', args: [values.exits] },
   { name: 'paced', args: ['3000', '1000'] },
   { name: 'burst', args: ['8000'] },
-];
+].filter(({ name }) => values.modes.split(',').includes(name));
 
 /** Exits before the measurement, for whoever has to grow warm: half at once, half paced. */
 const WARM_UP = 8000;
@@ -131,7 +132,7 @@ async function measure(contender, storm, mode) {
     // Some tell something else than all exits.
     lost: contender.others ? 0 : Math.max(0, WARM_UP + exits - told.seen),
     peakMiB,
-    behindMs: told.lastNs === undefined ? null : (told.lastNs - firstNs - tookNs) / 1e6,
+    behindMs: !told.lastNs ? null : (told.lastNs - firstNs - tookNs) / 1e6,
   };
 }
 

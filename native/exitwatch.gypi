@@ -41,6 +41,7 @@
             'linux/pidfd.cc',
             'linux/pidfd_set.cc',
             'linux/proc_files.cc',
+            'linux/process_signal.cc',
             'linux/ring_buffer.cc',
             'linux/second_look.cc',
             'linux/silence_detector.cc',

@@ -9,6 +9,8 @@ export interface Addon {
   readonly recordBytes: number;
   readonly signalRecordBytes: number;
   identify(pid: number): NativeIdentity | undefined;
+  /** Sends a signal to this very process; 0 sends none. What became of it: {@link Life}. */
+  signal(pid: number, startTicks: number, inode: number, signal: number): Life;
   /** By its id, in the v2 hierarchy; undefined where it cannot be told. */
   cgroupPath(id: number): string | undefined;
   /** What pidfds can tell here; throws where there are none. Runs a child that ends at once. */
@@ -33,6 +35,15 @@ export enum StreamUse {
   required,
   preferred,
   none,
+}
+
+/** `ProcessWitness::Life` of native/core/process_witness.h. */
+export enum Life {
+  gone,
+  /** Every thread has ended; the parent has not reaped it yet. */
+  dead,
+  alive,
+  unknown,
 }
 
 export interface NativeIdentity {

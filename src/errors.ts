@@ -27,7 +27,7 @@ export type ExitwatchErrorCode =
   | 'ERR_EXITWATCH_FOREIGN_PID_NAMESPACE'
   /** The proc connector is deaf outside of the host's user namespace. */
   | 'ERR_EXITWATCH_FOREIGN_USER_NAMESPACE'
-  /** The kernel wants more privilege (before Linux 6.6: CAP_NET_ADMIN). */
+  /** The kernel wants more privilege: to signal another user's process; before Linux 6.6, to listen. */
   | 'ERR_EXITWATCH_NOT_PERMITTED'
   /** The kernel was built without the process events connector. */
   | 'ERR_EXITWATCH_NO_CONNECTOR'
@@ -43,6 +43,19 @@ export type ExitwatchErrorCode =
   | 'ERR_EXITWATCH_NO_TRACE'
   /** There is no ps that can be used, which is what polling takes here. */
   | 'ERR_EXITWATCH_NO_PS'
+  /** There is no such pidfile; `cause` has the ENOENT. */
+  | 'ERR_EXITWATCH_NO_PIDFILE'
+  /** A pidfile that holds no pid, or is no file. */
+  | 'ERR_EXITWATCH_INVALID_PIDFILE'
+  /** A pidfile that somebody else may have written: a symbolic link, writable for others, or another
+   * user's that names a process of a third one. */
+  | 'ERR_EXITWATCH_UNTRUSTED_PIDFILE'
+  /** Which process this is could not be made sure, so that it was not signalled. */
+  | 'ERR_EXITWATCH_NOT_VERIFIED'
+  /** Init, and this process, are signalled only if that is asked for. */
+  | 'ERR_EXITWATCH_REFUSED'
+  /** An intent could not be written down, so that nothing was done. */
+  | 'ERR_EXITWATCH_INTENT_LOG'
   /** Any other failed system call; see `errno` and `syscall`. */
   | 'ERR_EXITWATCH_SYSTEM';
 

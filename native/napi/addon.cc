@@ -7,6 +7,7 @@
 #include "linux/cgroup_path.h"
 #include "linux/pidfd.h"
 #include "linux/proc_files.h"
+#include "linux/process_signal.h"
 #include "napi/exit_reader_object.h"
 #include "napi/values.h"
 
@@ -35,6 +36,17 @@ Napi::Value Identify(const Napi::CallbackInfo& info) {
   return process;
 }
 
+// signal(pid, startTicks, inode, number): what became of the process, as ProcessWitness::Life has it.
+Napi::Value Signal(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  ProcessWitness::Life life;
+  const SystemError error =
+      SignalProcess(info[0].ToNumber().Int32Value(), ToUint64(info[1]), ToUint64(info[2]),
+                    info[3].ToNumber().Int32Value(), &life);
+  if (error) return ThrowSystemError(env, error);
+  return Napi::Number::New(env, static_cast<int>(life));
+}
+
 // probePidfd(): which of the later abilities of pidfds this kernel has.
 Napi::Value ProbePidfd(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
@@ -57,6 +69,7 @@ Napi::Object Init(Napi::Env env, Napi::Object exports) {
       new SharedByReaders(std::shared_ptr<ExitReader::Shared>(new ExitReader::Shared)));
   exports.Set("ExitReader", ExitReaderObject::Define(env));
   exports.Set("identify", Napi::Function::New<Identify>(env, "identify"));
+  exports.Set("signal", Napi::Function::New<Signal>(env, "signal"));
   exports.Set("probePidfd", Napi::Function::New<ProbePidfd>(env, "probePidfd"));
   exports.Set("cgroupPath", Napi::Function::New<GetCgroupPath>(env, "cgroupPath"));
   exports.Set("recordBytes", Napi::Number::New(env, sizeof(Record)));

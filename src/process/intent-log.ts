@@ -1,0 +1,212 @@
+import { randomUUID } from 'node:crypto';
+import { constants } from 'node:fs';
+import { open, type FileHandle } from 'node:fs/promises';
+import { dirname } from 'node:path';
+
+import { ExitwatchError } from '../errors.js';
+import { identify, type ProcessIdentity } from '../process-identity.js';
+import type { SignalName } from '../wait-status.js';
+
+import { isWritableByOthers, regular, syncFolder } from './small-file.js';
+
+/** What somebody was about to do to a process. */
+export type Intent = {
+  event: 'intent';
+  /** Of this intent. */
+  id: string;
+  at: Date;
+  /** Whom it concerns. */
+  identity: ProcessIdentity;
+  what: SignalName | 'control';
+  /** As the caller gave it. */
+  why: string | null;
+  /** Who wrote it down. */
+  who: { identity: ProcessIdentity | null; uid: number | null };
+  /** When it should have taken effect: later, an end is not its doing. */
+  deadline: Date;
+  /**
+   * What came of it. `'pending'`: nobody has said yet, so that it may have been carried out;
+   * `'uncertain'`: it failed on its way, perhaps after it took effect; `'superseded'`: the process had
+   * ended before; `'expired'`: pending past its deadline.
+   */
+  outcome: IntentOutcome | 'pending' | 'expired';
+};
+
+/** What is settled about an intent. */
+export type IntentOutcome = 'delivered' | 'not-delivered' | 'uncertain' | 'superseded';
+
+const { O_APPEND, O_CREAT, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_WRONLY } = constants;
+
+/** One line; with room for a reason. */
+const MOST_LINE_BYTES = 16 * 1024;
+const MOST_REASON = 1024;
+
+/**
+ * A durable record of what was about to be done to processes, written before it is done: so that "we
+ * asked for this" is told from "somebody else did" also when we have died in between. One file of JSON
+ * lines; any number of processes may append to it.
+ */
+export class IntentLog {
+  readonly path: string;
+  #file: Promise<FileHandle> | undefined;
+
+  constructor(path: string) {
+    this.path = path;
+  }
+
+  /**
+   * Resolves with the intent's id when it is on the disk.
+   *
+   * Rejects with an {@link ExitwatchError} `ERR_EXITWATCH_INTENT_LOG`: then nothing must be done.
+   */
+  async append(
+    intent: Pick<Intent, 'identity' | 'what' | 'deadline'> & { why?: string | null },
+  ): Promise<string> {
+    const id = randomUUID();
+    const { identity, what, deadline, why } = intent;
+    await this.#write({
+      event: 'intent',
+      id,
+      at: new Date(),
+      identity,
+      what,
+      why: why?.slice(0, MOST_REASON) ?? null,
+      who: { identity: identify(process.pid), uid: process.geteuid?.() ?? null },
+      deadline,
+    });
+    return id;
+  }
+
+  /** What came of it. Rejects as {@link IntentLog.append} does. */
+  async settle(id: string, outcome: IntentOutcome): Promise<void> {
+    await this.#write({ event: 'settled', id, at: new Date(), outcome });
+  }
+
+  /** Releases the file; the log can be used again. */
+  async close(): Promise<void> {
+    const file = this.#file;
+    this.#file = undefined;
+    await (await file?.catch(() => undefined))?.close();
+  }
+
+  async #write(record: object): Promise<void> {
+    try {
+      this.#file ??= openForAppending(this.path);
+      const file = await this.#file;
+      // A line that a crash has torn ends here, and takes nothing along.
+      const line = Buffer.from(`\n${JSON.stringify(record)}\n`);
+      const { bytesWritten } = await file.write(line);
+      if (bytesWritten !== line.length) throw new Error('the disk is full');
+      await file.datasync();
+    } catch (error) {
+      await this.close().catch(() => undefined);
+      throw logError(this.path, error);
+    }
+  }
+}
+
+/**
+ * All intents of a log, in their order; whole records only. A log that is missing has none.
+ *
+ * Rejects with an {@link ExitwatchError} `ERR_EXITWATCH_INTENT_LOG`.
+ */
+export async function readIntents(path: string): Promise<Intent[]> {
+  const intents = new Map<string, Intent>();
+  try {
+    for await (const line of linesOf(path)) take(parse(line), intents);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
+    throw logError(path, error);
+  }
+  const now = Date.now();
+  for (const intent of intents.values()) {
+    if (intent.outcome === 'pending' && intent.deadline.getTime() < now) intent.outcome = 'expired';
+  }
+  return [...intents.values()];
+}
+
+async function openForAppending(path: string): Promise<FileHandle> {
+  const file = await open(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK, 0o600);
+  try {
+    await checkTrust(file);
+    await syncFolder(dirname(path));
+    return file;
+  } catch (error) {
+    await file.close();
+    throw error;
+  }
+}
+
+async function checkTrust(file: FileHandle): Promise<void> {
+  const { uid, mode } = await regular(file);
+  const us = process.geteuid?.();
+  const isOthers = us !== undefined && uid !== us && uid !== 0;
+  if (isOthers || isWritableByOthers({ mode, owner: uid, bytes: Buffer.alloc(0), isCut: false })) {
+    throw new Error('others can write it');
+  }
+}
+
+async function* linesOf(path: string): AsyncGenerator<string> {
+  const file = await open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+  try {
+    await checkTrust(file);
+    let rest: Buffer = Buffer.alloc(0);
+    let isTooLong = false;
+    for await (const chunk of file.createReadStream({ autoClose: false })) {
+      let data: Buffer = Buffer.concat([rest, chunk as Buffer]);
+      for (let end = data.indexOf(0x0a); end >= 0; end = data.indexOf(0x0a)) {
+        if (!isTooLong && end <= MOST_LINE_BYTES) yield data.toString('utf8', 0, end);
+        isTooLong = false;
+        data = data.subarray(end + 1);
+      }
+      isTooLong ||= data.length > MOST_LINE_BYTES;
+      rest = isTooLong ? Buffer.alloc(0) : data;
+    }
+    // What has no end yet was torn, or is being written.
+  } finally {
+    await file.close();
+  }
+}
+
+type Parsed = Record<string, unknown> | null;
+
+function parse(line: string): Parsed {
+  if (line === '') return null;
+  try {
+    const value: unknown = JSON.parse(line);
+    return typeof value === 'object' ? (value as Parsed) : null;
+  } catch {
+    return null; // torn
+  }
+}
+
+const OUTCOMES: readonly unknown[] = ['delivered', 'not-delivered', 'uncertain', 'superseded'];
+
+function take(record: Parsed, intents: Map<string, Intent>): void {
+  if (typeof record?.['id'] !== 'string') return;
+  const { id } = record;
+  if (record['event'] === 'settled') {
+    const intent = intents.get(id);
+    const outcome = record['outcome'];
+    if (intent !== undefined && OUTCOMES.includes(outcome)) intent.outcome = outcome as IntentOutcome;
+    return;
+  }
+  const { at, deadline, identity, what } = record;
+  if (record['event'] !== 'intent' || typeof what !== 'string') return;
+  if (typeof identity !== 'object' || identity === null) return;
+  intents.set(id, {
+    ...(record as Omit<Intent, 'at' | 'deadline' | 'outcome'>),
+    at: new Date(String(at)),
+    deadline: new Date(String(deadline)),
+    outcome: 'pending',
+  });
+}
+
+function logError(path: string, error: unknown): ExitwatchError {
+  const { message } = error as Error;
+  return new ExitwatchError(
+    'ERR_EXITWATCH_INTENT_LOG',
+    `the intent log ${JSON.stringify(path)} cannot be used: ${message}`,
+    { cause: error },
+  );
+}

@@ -1,0 +1,198 @@
+import { unlink } from 'node:fs/promises';
+
+import { ExitwatchError, type ExitwatchErrorCode } from '../errors.js';
+import {
+  checkAgainstPidMax,
+  checkIdentity,
+  checkPid,
+  identify,
+  type ProcessIdentity,
+} from '../process-identity.js';
+import { processTable } from '../process-table/process-table.js';
+
+import { isAlive, type Liveness } from './liveness.js';
+import { isWritableByOthers, readSmallFile, replaceFile, type SmallFile } from './small-file.js';
+
+/** What a pidfile says. */
+export type Pidfile = {
+  path: string;
+  pid: number;
+  /**
+   * Which process had that pid when the file was written; `null` where another program wrote it. Such a
+   * file says no more than a number, which may be another's by now.
+   */
+  identity: ProcessIdentity | null;
+};
+
+/** Digits of a pid, with room for what surrounds them. */
+const MOST_BYTES = 64;
+const MOST_IDENTITY_BYTES = 1024;
+
+/** What is beside a pidfile of ours. */
+const identityPath = (path: string) => `${path}.id`;
+
+/**
+ * Reads a pidfile: digits, whatever white space is around them. It must be a regular file that nobody
+ * but its owner can write. Where that is neither root nor the user we are, it must name a process of its
+ * owner: otherwise anybody could have us signal somebody else's.
+ *
+ * Rejects with an {@link ExitwatchError}: `ERR_EXITWATCH_NO_PIDFILE`, `…_INVALID_PIDFILE` (with what it
+ * holds), `…_UNTRUSTED_PIDFILE`, `…_NOT_PERMITTED`, `…_SYSTEM`.
+ */
+export async function readPidfile(path: string): Promise<Pidfile> {
+  const file = await readTrusted(path, MOST_BYTES);
+  const pid = parsePid(path, file);
+  checkOwner(path, file, pid);
+  return { path, pid, identity: await readIdentity(path, pid) };
+}
+
+/**
+ * Writes a pidfile, for this process or another: the digits and nothing else, mode 0600, in the place of
+ * whatever was there; and beside it (`PATH.id`) which process that is, so that a pid that was reused is
+ * noticed also years later. Durable when it resolves; a reader sees the old file or the new one.
+ *
+ * Rejects with an {@link ExitwatchError}: `ERR_EXITWATCH_NO_SUCH_PROCESS`, `…_INVALID_PID`,
+ * `…_INVALID_IDENTITY`, `…_NOT_PERMITTED`, `…_SYSTEM`.
+ */
+export async function writePidfile(
+  path: string,
+  target: number | ProcessIdentity = process.pid,
+): Promise<Pidfile> {
+  if (typeof target === 'object') checkIdentity(target);
+  const identity = typeof target === 'object' ? target : identify(target);
+  if (identity === null) {
+    throw new ExitwatchError(
+      'ERR_EXITWATCH_NO_SUCH_PROCESS',
+      `there is no process with pid ${String(target)}`,
+    );
+  }
+  try {
+    // In this order: an identity beside another's pid counts for nothing.
+    await replaceFile(identityPath(path), `${JSON.stringify(identity)}\n`);
+    await replaceFile(path, String(identity.pid));
+  } catch (error) {
+    throw fileError(path, error, 'written');
+  }
+  return { path, pid: identity.pid, identity };
+}
+
+/**
+ * Removes a pidfile and what is beside it, unless it names another process than `identity` by now. A
+ * file that is missing is fine. Resolves with whether there is none any more.
+ *
+ * Rejects with an {@link ExitwatchError}: `ERR_EXITWATCH_NOT_PERMITTED`, `…_SYSTEM`.
+ */
+export async function removePidfile(path: string, identity?: ProcessIdentity): Promise<boolean> {
+  if (identity !== undefined && (await namesAnother(path, identity))) return false;
+  for (const each of [path, identityPath(path)]) {
+    try {
+      await unlink(each);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw fileError(path, error, 'removed');
+    }
+  }
+  return true;
+}
+
+/** What {@link removeStalePidfile} found: the process lives, or not, or nobody knows; or no file. */
+export type PidfileState = Liveness | 'missing';
+
+/**
+ * Removes a pidfile if the process that it names is dead. What cannot be read or trusted, or whose
+ * process cannot be looked at, stays.
+ *
+ * Rejects as {@link readPidfile} and {@link removePidfile} do, but for a missing file.
+ */
+export async function removeStalePidfile(path: string): Promise<PidfileState> {
+  let pidfile;
+  try {
+    pidfile = await readPidfile(path);
+  } catch (error) {
+    const isMissing = error instanceof ExitwatchError && error.code === 'ERR_EXITWATCH_NO_PIDFILE';
+    if (isMissing) return 'missing';
+    throw error;
+  }
+  const state = isAlive(pidfile.identity ?? pidfile.pid);
+  if (state === 'dead') await removePidfile(path);
+  return state;
+}
+
+async function readTrusted(path: string, most: number): Promise<SmallFile> {
+  const file = await readSmallFile(path, most).catch((error: unknown) => {
+    throw fileError(path, error, 'read');
+  });
+  if (isWritableByOthers(file)) throw untrusted(path, 'others than its owner can write it');
+  return file;
+}
+
+function parsePid(path: string, { bytes, isCut }: SmallFile): number {
+  const text = bytes.toString('latin1');
+  const digits = /^\s*(\d{1,10})\s*$/.exec(text)?.[1];
+  const pid = Number(digits);
+  try {
+    if (digits === undefined || isCut) throw new Error('no pid');
+    checkPid(pid);
+    checkAgainstPidMax(pid);
+    return pid;
+  } catch {
+    const quoted = JSON.stringify(text) + (isCut ? '…' : '');
+    throw new ExitwatchError(
+      'ERR_EXITWATCH_INVALID_PIDFILE',
+      `${quote(path)} holds no pid, but ${quoted}`,
+    );
+  }
+}
+
+function checkOwner(path: string, { owner }: SmallFile, pid: number): void {
+  const us = process.geteuid?.();
+  if (us === undefined || owner === 0 || owner === us) return;
+  const sight = processTable().lookNow(pid);
+  if (sight === null || (sight !== 'unknown' && sight.uid === owner)) return;
+  throw untrusted(path, `it is user ${owner}'s, and names a process of another`);
+}
+
+async function readIdentity(path: string, pid: number): Promise<ProcessIdentity | null> {
+  try {
+    const { bytes } = await readTrusted(identityPath(path), MOST_IDENTITY_BYTES);
+    const identity: unknown = JSON.parse(bytes.toString('utf8'));
+    checkIdentity(identity);
+    return identity.pid === pid ? identity : null;
+  } catch {
+    return null; // there is none, or none that counts
+  }
+}
+
+async function namesAnother(path: string, identity: ProcessIdentity): Promise<boolean> {
+  try {
+    const named = await readPidfile(path);
+    return named.pid !== identity.pid || (named.identity?.id ?? identity.id) !== identity.id;
+  } catch (error) {
+    if (!(error instanceof ExitwatchError)) throw error;
+    // What is no pidfile any more is nobody's of ours to remove; where there is none, only its id is.
+    return error.code !== 'ERR_EXITWATCH_NO_PIDFILE';
+  }
+}
+
+function fileError(path: string, error: unknown, done: string): ExitwatchError {
+  const { code = '' } = error as NodeJS.ErrnoException;
+  const [name, detail] = FILE_ERRORS[code] ?? ['ERR_EXITWATCH_SYSTEM', `cannot be ${done}: ${code}`];
+  return new ExitwatchError(name, `${quote(path)} ${detail}`, { cause: error });
+}
+
+const FILE_ERRORS: Partial<Record<string, readonly [ExitwatchErrorCode, string]>> = {
+  ENOENT: ['ERR_EXITWATCH_NO_PIDFILE', 'is missing'],
+  ELOOP: ['ERR_EXITWATCH_UNTRUSTED_PIDFILE', 'is a symbolic link'],
+  EINVAL: ['ERR_EXITWATCH_INVALID_PIDFILE', 'is no regular file'],
+  EISDIR: ['ERR_EXITWATCH_INVALID_PIDFILE', 'is no regular file'],
+  ENXIO: ['ERR_EXITWATCH_INVALID_PIDFILE', 'is no regular file'],
+  EACCES: ['ERR_EXITWATCH_NOT_PERMITTED', 'is not permitted to this user'],
+  EPERM: ['ERR_EXITWATCH_NOT_PERMITTED', 'is not permitted to this user'],
+};
+
+function untrusted(path: string, why: string): ExitwatchError {
+  return new ExitwatchError('ERR_EXITWATCH_UNTRUSTED_PIDFILE', `${quote(path)} is not trusted: ${why}`);
+}
+
+function quote(path: string): string {
+  return JSON.stringify(path);
+}

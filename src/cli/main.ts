@@ -2,21 +2,25 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
+import { ALIVE_HELP, aliveCommand } from './alive.js';
 import { BUILD_NATIVE_HELP, buildNativeCommand } from './build-native.js';
 import { DOCTOR_HELP, doctorCommand } from './doctor.js';
 import { escapeText } from './escape.js';
 import { EXIT_FAILED, EXIT_USAGE } from './exit-codes.js';
 import { UsageError } from './usage-error.js';
+import { STOP_HELP, stopCommand } from './stop.js';
 import { WAIT_HELP, waitCommand } from './wait.js';
 import { WATCH_HELP, watchCommand } from './watch.js';
 
-const HELP = `exitwatch tells that processes end, and how.
+const HELP = `exitwatch tells that processes end, how, and who ended them.
 
 Usage: exitwatch COMMAND [OPTION]…
 
 Commands:
   watch         prints processes as they end
   wait          waits until a process ends, and ends as it did
+  stop          stops a process, and ends when its end was observed
+  alive         tells whether a process lives
   doctor        tells what works here, why not better, and what to do about it
   build-native  compiles the native addon, where no binary that came along can be used
 
@@ -26,6 +30,8 @@ Commands:
 const COMMANDS = new Map([
   ['watch', { run: watchCommand, help: WATCH_HELP }],
   ['wait', { run: waitCommand, help: WAIT_HELP }],
+  ['stop', { run: stopCommand, help: STOP_HELP }],
+  ['alive', { run: aliveCommand, help: ALIVE_HELP }],
   ['doctor', { run: doctorCommand, help: DOCTOR_HELP }],
   ['build-native', { run: buildNativeCommand, help: BUILD_NATIVE_HELP }],
 ]);

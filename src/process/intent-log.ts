@@ -188,7 +188,8 @@ function take(record: Parsed, intents: Map<string, Intent>): void {
   if (record['event'] === 'settled') {
     const intent = intents.get(id);
     const outcome = record['outcome'];
-    if (intent !== undefined && OUTCOMES.includes(outcome)) intent.outcome = outcome as IntentOutcome;
+    if (intent !== undefined && OUTCOMES.includes(outcome))
+      intent.outcome = outcome as IntentOutcome;
     return;
   }
   const { at, deadline, identity, what } = record;

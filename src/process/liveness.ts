@@ -33,7 +33,13 @@ export function isAlive(target: number | ProcessIdentity): Liveness {
  *
  * @throws ExitwatchError `ERR_EXITWATCH_INVALID_PID`, `ERR_EXITWATCH_INVALID_OPTION`
  */
-export function exists({ pid, executable }: { pid: number; executable: string }): boolean | 'unknown' {
+export function exists({
+  pid,
+  executable,
+}: {
+  pid: number;
+  executable: string;
+}): boolean | 'unknown' {
   const liveness = find(() => {
     const found = isImpossible(pid) ? null : runsNow(pid, executable);
     if (found === 'unknown') return 'unknown';

@@ -63,7 +63,7 @@ export async function writePidfile(
   if (identity === null) {
     throw new ExitwatchError(
       'ERR_EXITWATCH_NO_SUCH_PROCESS',
-      `there is no process with pid ${String(target)}`,
+      `there is no process with pid ${typeof target === 'number' ? target : target.pid}`,
     );
   }
   try {
@@ -88,7 +88,8 @@ export async function removePidfile(path: string, identity?: ProcessIdentity): P
     try {
       await unlink(each);
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw fileError(path, error, 'removed');
+      if ((error as NodeJS.ErrnoException).code !== 'ENOENT')
+        throw fileError(path, error, 'removed');
     }
   }
   return true;
@@ -175,7 +176,10 @@ async function namesAnother(path: string, identity: ProcessIdentity): Promise<bo
 
 function fileError(path: string, error: unknown, done: string): ExitwatchError {
   const { code = '' } = error as NodeJS.ErrnoException;
-  const [name, detail] = FILE_ERRORS[code] ?? ['ERR_EXITWATCH_SYSTEM', `cannot be ${done}: ${code}`];
+  const [name, detail] = FILE_ERRORS[code] ?? [
+    'ERR_EXITWATCH_SYSTEM',
+    `cannot be ${done}: ${code}`,
+  ];
   return new ExitwatchError(name, `${quote(path)} ${detail}`, { cause: error });
 }
 
@@ -190,7 +194,10 @@ const FILE_ERRORS: Partial<Record<string, readonly [ExitwatchErrorCode, string]>
 };
 
 function untrusted(path: string, why: string): ExitwatchError {
-  return new ExitwatchError('ERR_EXITWATCH_UNTRUSTED_PIDFILE', `${quote(path)} is not trusted: ${why}`);
+  return new ExitwatchError(
+    'ERR_EXITWATCH_UNTRUSTED_PIDFILE',
+    `${quote(path)} is not trusted: ${why}`,
+  );
 }
 
 function quote(path: string): string {

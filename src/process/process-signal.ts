@@ -50,7 +50,8 @@ function signalByPid(identity: ProcessIdentity, signal?: SignalName): Signalled 
   const isAtomic = false;
   const { pid } = identity;
   const found = lookUp(pid);
-  if (typeof found === 'string' || !isSameProcess(found, identity)) return { life: 'dead', isAtomic };
+  if (typeof found === 'string' || !isSameProcess(found, identity))
+    return { life: 'dead', isAtomic };
   const sight = processTable().lookNow(pid);
   if (sight === 'unknown') return { life: 'unknown', isAtomic };
   if (sight === null || sight.isDead) return { life: 'dead', isAtomic };

@@ -1,0 +1,15 @@
+export { isAlive, exists, type Liveness } from './liveness.js';
+export {
+  readPidfile,
+  removePidfile,
+  removeStalePidfile,
+  writePidfile,
+  type Pidfile,
+  type PidfileState,
+} from './pidfile.js';
+export { kill, terminate, type Sent } from './send.js';
+export { stop, type StopResult } from './stop.js';
+export type { StopOptions } from './stop-options.js';
+export type { StopEnd, StopVia, StopWarning } from './stop-sequence.js';
+export { IntentLog, readIntents, type Intent, type IntentOutcome } from './intent-log.js';
+export type { ProcessTarget } from './target.js';

@@ -1,0 +1,227 @@
+import { ExitwatchError } from '../errors.js';
+import type { ExitEvent } from '../exit-event.js';
+import { waitForExit } from '../monitor/wait-for-exit.js';
+import type { ProcessIdentity } from '../process-identity.js';
+import type { SignalName } from '../wait-status.js';
+
+import type { IntentOutcome } from './intent-log.js';
+import { signalProcess } from './process-signal.js';
+import { notVerified } from './send.js';
+import type { CheckedStopOptions } from './stop-options.js';
+
+/** By which step a process ended; `null`: none was needed. */
+export type StopVia = 'control' | 'signal' | 'kill' | null;
+
+/** What came of stopping a process. */
+export type StopEnd =
+  | {
+      /** `'graceful'`: by the control call or the signal; `'forced'`: by SIGKILL. */
+      outcome: 'graceful' | 'forced';
+      /** The last step before its end; whether it was that which ended it, `exit` may tell. */
+      via: StopVia;
+      exit: ExitEvent;
+    }
+  | {
+      outcome: 'already-gone';
+      via: null;
+      /** `null` where nobody knows who that was. */
+      exit: ExitEvent | null;
+    }
+  | { outcome: 'timed-out'; via: StopVia; exit: null };
+
+/** What went wrong on the way, and did not keep the process from ending. */
+export type StopWarning = {
+  /**
+   * `'control-failed'`, `'signal-failed'`: the next step followed at once; `'intent-not-settled'`: what
+   * came of an intent was not written down; `'pidfile-not-removed'`; `'not-atomic'`: there are no pidfds
+   * here, so that between the look at the process and the signal its pid may have become another's.
+   */
+  code:
+    | 'control-failed'
+    | 'signal-failed'
+    | 'intent-not-settled'
+    | 'pidfile-not-removed'
+    | 'not-atomic';
+  detail: string;
+};
+
+/** One step: what was done, and whether it may have reached the process. */
+type Act = (signal: AbortSignal) => Promise<IntentOutcome>;
+
+/** The steps by which one process is stopped, for all who want that. */
+export class StopSequence {
+  readonly warnings: StopWarning[] = [];
+  readonly #identity: ProcessIdentity;
+  readonly #options: CheckedStopOptions;
+  /** Nobody waits any more, or the end was seen. */
+  readonly #over = new AbortController();
+  readonly #end: Promise<StopEnd>;
+  #waiting = 0;
+  #exit: ExitEvent | undefined;
+  #via: StopVia = null;
+  #hasActed = false;
+  #failure: unknown;
+
+  constructor(identity: ProcessIdentity, options: CheckedStopOptions) {
+    this.#identity = identity;
+    this.#options = options;
+    this.#end = this.#run().finally(async () => {
+      this.#over.abort();
+      if (options.ownsIntentLog) await options.intentLog?.close();
+    });
+    this.#end.catch(() => undefined); // whoever joins is told
+  }
+
+  /** It takes no further step: there is none left, or nobody waits any more. */
+  get isOver(): boolean {
+    return this.#over.signal.aborted;
+  }
+
+  /** Resolves when the process has ended, or all steps were in vain. */
+  join(): Promise<StopEnd> {
+    this.#waiting++;
+    return this.#end;
+  }
+
+  /** One who has joined does not wait any more. When nobody does, no further step follows. */
+  leave(): void {
+    if (--this.#waiting === 0) this.#over.abort();
+  }
+
+  async #run(): Promise<StopEnd> {
+    // Armed before anything is sent: no end is missed.
+    const exited = waitForExit(this.#identity, { signal: this.#over.signal });
+    const seen = exited.then((exit) => (this.#exit = exit));
+    seen.catch(() => undefined); // awaited below
+    if (signalProcess(this.#identity).life === 'dead') {
+      return { outcome: 'already-gone', via: null, exit: await seen };
+    }
+    const { control, killSignal, forceKillAfterDelayMs, confirmTimeoutMs } = this.#options;
+    const graceMs = forceKillAfterDelayMs === false ? confirmTimeoutMs : forceKillAfterDelayMs;
+    if (control !== undefined) {
+      const act = (signal: AbortSignal) => call(control, signal, graceMs);
+      await this.#step('control', 'control', act, graceMs, seen);
+    }
+    if (killSignal !== 'SIGKILL') {
+      await this.#step('signal', killSignal, () => this.#send(killSignal), graceMs, seen);
+    }
+    if (forceKillAfterDelayMs !== false || killSignal === 'SIGKILL') {
+      await this.#step('kill', 'SIGKILL', () => this.#send('SIGKILL'), confirmTimeoutMs, seen);
+    }
+    if (this.#exit === undefined && !this.#hasActed && this.#failure !== undefined) {
+      throw this.#failure as Error;
+    }
+    return this.#result();
+  }
+
+  #result(): StopEnd {
+    const exit = this.#exit;
+    if (exit === undefined) return { outcome: 'timed-out', via: this.#via, exit: null };
+    if (this.#via === null) return { outcome: 'already-gone', via: null, exit };
+    return { outcome: this.#via === 'kill' ? 'forced' : 'graceful', via: this.#via, exit };
+  }
+
+  /** Does one thing, on record, and waits for the end. */
+  async #step(
+    via: NonNullable<StopVia>,
+    what: SignalName | 'control',
+    act: Act,
+    graceMs: number,
+    seen: Promise<ExitEvent>,
+  ): Promise<void> {
+    if (this.#needsNothing()) return;
+    const { intentLog, reason } = this.#options;
+    const begin = performance.now();
+    const deadline = new Date(Date.now() + graceMs);
+    const intent = { identity: this.#identity, what, why: reason, deadline };
+    const id = await intentLog?.append(intent);
+    // It may have ended while that was written.
+    if (this.#needsNothing()) {
+      await this.#settle(id, 'superseded');
+      return;
+    }
+    const outcome = await Promise.race([
+      this.#try(via, act),
+      seen.then(() => 'uncertain' as const),
+    ]);
+    if (outcome !== 'not-delivered' && outcome !== 'superseded') {
+      this.#via = via;
+      this.#hasActed = true;
+    }
+    await this.#settle(id, outcome);
+    // What failed is followed by the next step at once; who is gone is about to be told.
+    if (outcome === 'not-delivered') return;
+    if (outcome === 'uncertain' && via === 'control') return;
+    await this.#wait(seen, Math.max(0, graceMs - (performance.now() - begin)));
+  }
+
+  #needsNothing(): boolean {
+    return this.#exit !== undefined || this.#over.signal.aborted;
+  }
+
+  async #try(via: NonNullable<StopVia>, act: Act): Promise<IntentOutcome> {
+    try {
+      return await act(this.#over.signal);
+    } catch (error) {
+      this.#failure = error;
+      const code = via === 'control' ? 'control-failed' : 'signal-failed';
+      this.warnings.push({ code, detail: (error as Error).message });
+      return via === 'control' ? 'uncertain' : 'not-delivered';
+    }
+  }
+
+  #send(signal: SignalName): Promise<IntentOutcome> {
+    const { life, isAtomic } = signalProcess(this.#identity, signal);
+    if (!isAtomic && !this.warnings.some(({ code }) => code === 'not-atomic')) {
+      this.warnings.push({ code: 'not-atomic', detail: NOT_ATOMIC });
+    }
+    if (life === 'unknown') throw notVerified(this.#identity);
+    return Promise.resolve(life === 'alive' ? 'delivered' : 'superseded');
+  }
+
+  async #settle(id: string | undefined, outcome: IntentOutcome): Promise<void> {
+    if (id === undefined) return;
+    try {
+      await this.#options.intentLog?.settle(id, outcome);
+    } catch (error) {
+      this.warnings.push({ code: 'intent-not-settled', detail: (error as Error).message });
+    }
+  }
+
+  /** Rejects where the end cannot be seen any more. */
+  async #wait(seen: Promise<ExitEvent>, forMs: number): Promise<void> {
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, forMs);
+    });
+    try {
+      await Promise.race([seen, late]);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+}
+
+const NOT_ATOMIC =
+  'without pidfds the process was looked at first, and then signalled by its pid: in between that may ' +
+  'have become another’s';
+
+/** Rejects where the call does, or has not answered in time. */
+async function call(
+  control: (signal: AbortSignal) => Promise<unknown>,
+  signal: AbortSignal,
+  timeoutMs: number,
+): Promise<IntentOutcome> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => {
+      reject(new ExitwatchError('ERR_EXITWATCH_TIMEOUT', `no answer after ${timeoutMs} ms`));
+    }, timeoutMs);
+  });
+  try {
+    await Promise.race([control(signal), late]);
+    return 'delivered';
+  } finally {
+    clearTimeout(timer);
+  }
+}

@@ -1,0 +1,90 @@
+import { ExitwatchError } from '../errors.js';
+import type { ProcessIdentity } from '../process-identity.js';
+
+import { removePidfile } from './pidfile.js';
+import { refuseOurselves } from './send.js';
+import { checkStopOptions, type CheckedStopOptions, type StopOptions } from './stop-options.js';
+import { StopSequence, type StopEnd, type StopWarning } from './stop-sequence.js';
+import { resolveTarget, type ProcessTarget } from './target.js';
+
+/** How a process was stopped. */
+export type StopResult = StopEnd & {
+  /** Whom it concerned; `null` where nobody had that pid, or ran that executable. */
+  identity: ProcessIdentity | null;
+  /** What went wrong on the way, and did not keep it from ending as `outcome` says. */
+  warnings: StopWarning[];
+};
+
+/** By the id of the process. */
+const running = new Map<string, StopSequence>();
+
+/**
+ * Stops a process, and resolves when its end was observed: by a control call, a signal, then SIGKILL, each
+ * a step that follows at once where the one before fails. Whoever asks for the same process meanwhile
+ * joins what is under way, and gets the same outcome.
+ *
+ * Where the process outlives all steps it resolves with `outcome: 'timed-out'`, and `pidfile` stays.
+ *
+ * Rejects with an {@link ExitwatchError}: `ERR_EXITWATCH_INVALID_OPTION`, `…_INVALID_PID`,
+ * `…_INVALID_IDENTITY`, `…_NOT_VERIFIED`, `…_REFUSED`, `…_ABORTED`, `…_INTENT_LOG` (nothing is done
+ * that could not be written down), `…_NOT_PERMITTED` where no step could be done; and with what
+ * watching it rejects with.
+ */
+export async function stop(target: ProcessTarget, options: StopOptions = {}): Promise<StopResult> {
+  const checked = checkStopOptions(options);
+  if (checked.signal?.aborted === true) throw aborted(checked.signal);
+  const identity = resolveTarget(target);
+  if (identity === null) return finish(ALREADY_GONE, identity, [], checked);
+  refuseOurselves(identity.pid, checked.force);
+  let sequence = running.get(identity.id);
+  if (sequence === undefined || sequence.isOver) {
+    sequence = new StopSequence(identity, checked);
+    running.set(identity.id, sequence);
+  }
+  const end = await join(sequence, checked.signal).finally(() => {
+    if (sequence.isOver && running.get(identity.id) === sequence) running.delete(identity.id);
+  });
+  return finish(end, identity, sequence.warnings, checked);
+}
+
+const ALREADY_GONE: StopEnd = { outcome: 'already-gone', via: null, exit: null };
+
+async function finish(
+  end: StopEnd,
+  identity: ProcessIdentity | null,
+  before: readonly StopWarning[],
+  { pidfile }: CheckedStopOptions,
+): Promise<StopResult> {
+  const warnings = [...before];
+  if (pidfile !== undefined && end.outcome !== 'timed-out') {
+    try {
+      await removePidfile(pidfile, identity ?? undefined);
+    } catch (error) {
+      warnings.push({ code: 'pidfile-not-removed', detail: (error as ExitwatchError).message });
+    }
+  }
+  return { ...end, identity, warnings };
+}
+
+async function join(sequence: StopSequence, signal: AbortSignal | undefined): Promise<StopEnd> {
+  if (signal === undefined) return sequence.join();
+  let giveUp!: () => void;
+  const gaveUp = new Promise<never>((_, reject) => {
+    giveUp = () => {
+      sequence.leave();
+      reject(aborted(signal));
+    };
+  });
+  signal.addEventListener('abort', giveUp, { once: true });
+  try {
+    return await Promise.race([sequence.join(), gaveUp]);
+  } finally {
+    signal.removeEventListener('abort', giveUp);
+  }
+}
+
+function aborted(signal: AbortSignal): ExitwatchError {
+  return new ExitwatchError('ERR_EXITWATCH_ABORTED', 'waiting for the end was aborted', {
+    cause: signal.reason,
+  });
+}

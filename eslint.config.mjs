@@ -19,9 +19,10 @@ export default tseslint.config(
     },
   },
   {
-    files: ['scripts/**', 'bench/**', '*.mjs', '*.js'],
+    files: ['scripts/**', 'bench/**', 'test/programs/*.cjs', '*.mjs', '*.js'],
     languageOptions: {
       globals: {
+        __dirname: 'readonly',
         console: 'readonly',
         module: 'writable',
         process: 'readonly',

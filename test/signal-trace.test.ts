@@ -25,8 +25,8 @@ function startMonitor(options: object, before: readonly string[] = []): LineProc
     });
     monitor.start().then(print, (error) => print({ code: error.code, message: error.message }));
   `;
-  const [first, ...rest] = [...before, process.execPath, '-e', script] as [string, ...string[]];
-  return new LineProcess(first, rest);
+  const command: string[] = [...before, process.execPath, '-e', script];
+  return new LineProcess(command[0] ?? '', command.slice(1));
 }
 
 async function next<Told>(monitor: LineProcess): Promise<Told> {

@@ -65,9 +65,6 @@ SystemError ConnectorSocket::Open(const Options& options) {
   for (int i = 0; i < kSubscriptions; i++) {
     error = OpenOnce(options);
     if (error.code != Failure::kSilent) return error;
-    // The kernel ignores subscriptions from elsewhere without a word.
-    if (!InInitialPidNamespace()) return {Failure::kForeignPid, 0, "send"};
-    if (!InInitialUserNamespace()) return {Failure::kForeignUser, 0, "send"};
   }
   return error;
 }
@@ -114,6 +111,9 @@ SystemError ConnectorSocket::Subscribe(const Options& options) {
   const uint32_t cookie = RandomCookie();
   const uint32_t listen = PROC_CN_MCAST_LISTEN;
   if (SystemError error = Send(&listen, 1, cookie)) return error;
+  // The kernel ignores subscriptions from elsewhere without a word.
+  if (!InInitialPidNamespace()) return {Failure::kForeignPid, 0, "send"};
+  if (!InInitialUserNamespace()) return {Failure::kForeignUser, 0, "send"};
   if (SystemError error = AwaitAnswer(cookie + 1, options.stop_fd)) return error;
   // Linux 6.6 takes a mask of events with it, and does not offer us the others any more; before, it
   // ignores the longer message. Neither answers to it.

@@ -32,7 +32,9 @@ export function runs(pid: number, executable: string): boolean | 'unknown' {
     // A login shell is called by its name with a dash before it.
     if (full.some((name) => basename(name).replace(/^-/, '') === wanted)) return true;
     const cut = Buffer.from(wanted).subarray(0, KERNEL_NAME_BYTES).toString();
-    if (cut === wanted && names.kernel === wanted) return true;
+    // One of this length is cut, most likely: of what, the others tell.
+    const mayBeCut = Buffer.byteLength(wanted) === KERNEL_NAME_BYTES && full.length > 0;
+    if (cut === wanted && names.kernel === wanted && !mayBeCut) return true;
     if (full.length > 0) return false;
     // All but the kernel's name is hidden: another one is another program's, the same may be.
     return names.kernel !== null && names.kernel !== cut ? false : 'unknown';

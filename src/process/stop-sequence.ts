@@ -1,7 +1,9 @@
+import { addonRefusal } from '../addon.js';
 import { ExitwatchError } from '../errors.js';
 import type { ExitEvent } from '../exit-event.js';
 import { waitForExit } from '../monitor/wait-for-exit.js';
-import type { ProcessIdentity } from '../process-identity.js';
+import { goneBeforeWatch } from '../monitor/watch-target.js';
+import { isSameProcess, lookUp, type ProcessIdentity } from '../process-identity.js';
 import type { SignalName } from '../wait-status.js';
 
 import type { IntentOutcome } from './intent-log.js';
@@ -89,6 +91,10 @@ export class StopSequence {
   }
 
   async #run(): Promise<StopEnd> {
+    if (!isThere(this.#identity)) {
+      const exit = goneBeforeWatch(this.#identity, addonRefusal() === null ? 'pidfd' : 'poll');
+      return { outcome: 'already-gone', via: null, exit };
+    }
     // Armed before anything is sent: no end is missed.
     const exited = waitForExit(this.#identity, { signal: this.#over.signal });
     const seen = exited.then((exit) => (this.#exit = exit));
@@ -200,6 +206,12 @@ export class StopSequence {
       clearTimeout(timer);
     }
   }
+}
+
+/** Alive, or not reaped yet. */
+function isThere(identity: ProcessIdentity): boolean {
+  const found = lookUp(identity.pid);
+  return typeof found === 'object' && isSameProcess(found, identity);
 }
 
 const NOT_ATOMIC =

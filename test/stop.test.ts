@@ -1,0 +1,396 @@
+import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { createServer, request, type Server } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
+
+import { identify, type ExitEvent } from '../src';
+import { IntentLog, isAlive, readIntents, stop, writePidfile } from '../src/process';
+
+import { call, callWith } from './support/command';
+import { mortal, release } from './support/mortal';
+import { itAsRoot } from './support/privilege';
+import { LineProcess, program } from './support/programs';
+
+let folder: string;
+let pidfile: string;
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'exitwatch-stop-'));
+  pidfile = join(folder, 'some.pid');
+});
+
+afterEach(() => {
+  rmSync(folder, { recursive: true });
+});
+
+test('a process that obeys ends gracefully, and its pidfile goes', async () => {
+  const child = await mortal();
+  await writePidfile(pidfile, child.pid);
+  const result = await stop(child.pid, { pidfile });
+  expect(result).toMatchObject({
+    outcome: 'graceful',
+    via: 'signal',
+    exit: { pid: child.pid, how: 'killed', signal: 'SIGTERM' },
+    warnings: [],
+  });
+  expect(isAlive(child.pid)).toBe('dead');
+  expect(existsSync(pidfile)).toBe(false);
+  expect(existsSync(`${pidfile}.id`)).toBe(false);
+});
+
+test('one that ignores the signal is killed when its time is over, and is seen to be gone', async () => {
+  const child = await mortal('--ignore-term');
+  const result = await stop(child.pid, { forceKillAfterDelayMs: 100 });
+  expect(result).toMatchObject({ outcome: 'forced', via: 'kill', exit: { signal: 'SIGKILL' } });
+  expect(isAlive(child.pid)).toBe('dead');
+});
+
+test('any other signal may ask it; SIGKILL asks nothing', async () => {
+  const first = await mortal('--ignore-term');
+  expect(await stop(first.pid, { killSignal: 'SIGINT' })).toMatchObject({
+    outcome: 'graceful',
+    exit: { signal: 'SIGINT' },
+  });
+  const second = await mortal();
+  expect(await stop(second.pid, { killSignal: 'SIGKILL' })).toMatchObject({
+    outcome: 'forced',
+    via: 'kill',
+  });
+});
+
+test('one that outlives all steps is told to be there, and its pidfile stays', async () => {
+  const child = await mortal('--ignore-term');
+  await writePidfile(pidfile, child.pid);
+  const result = await stop(child.pid, {
+    forceKillAfterDelayMs: false,
+    confirmTimeoutMs: 50,
+    pidfile,
+  });
+  expect(result).toMatchObject({ outcome: 'timed-out', via: 'signal', exit: null });
+  expect(existsSync(pidfile)).toBe(true);
+  expect(await release(child)).toBe(0);
+});
+
+test('one that is gone was gone already, by pid and by identity; its pidfile goes, a missing one is fine', async () => {
+  const child = await mortal();
+  const identity = identify(child.pid);
+  if (identity === null) throw new Error('it ended');
+  await writePidfile(pidfile, identity);
+  await release(child);
+  expect(await stop(identity, { pidfile })).toMatchObject({
+    outcome: 'already-gone',
+    via: null,
+    exit: { how: 'unknown', unknownReason: 'gone-before-watch' },
+  });
+  expect(existsSync(pidfile)).toBe(false);
+  expect(await stop(child.pid, { pidfile })).toMatchObject({
+    ...{ outcome: 'already-gone', exit: null, warnings: [] },
+  });
+});
+
+test('a zombie was gone already, with its status, and gets no signal', async () => {
+  const parent = new LineProcess('sh', ['-c', 'sh -c "exit 7" & echo $!; exec sleep 1000']);
+  const zombie = Number(await parent.line());
+  while (isAlive(zombie) === 'alive') await setTimeout(1);
+  expect(await stop(zombie)).toMatchObject({ outcome: 'already-gone', via: null });
+  parent.child.kill();
+});
+
+test('stopped twice, or by many at once, it is one sequence with one outcome', async () => {
+  const child = await mortal('--ignore-term');
+  const log = join(folder, 'intents');
+  const options = { forceKillAfterDelayMs: 100, intentLog: log };
+  const results = await Promise.all([
+    stop(child.pid, options),
+    stop(child.pid, options),
+    stop(identify(child.pid) ?? 0, options),
+  ]);
+  expect(new Set(results.map(({ outcome }) => outcome))).toEqual(new Set(['forced']));
+  expect(new Set(results.map(({ exit }) => exit)).size).toBe(1);
+  const intents = await readIntents(log);
+  expect(intents.map(({ what }) => what)).toEqual(['SIGTERM', 'SIGKILL']);
+  expect(await stop(child.pid)).toMatchObject({ outcome: 'already-gone' });
+});
+
+test('who aborts waits no more; others do, and without anybody no further step follows', async () => {
+  const child = await mortal('--ignore-term');
+  const impatient = stop(child.pid, {
+    signal: AbortSignal.timeout(20),
+    forceKillAfterDelayMs: 200,
+  });
+  const patient = stop(child.pid);
+  await expect(impatient).rejects.toMatchObject({ code: 'ERR_EXITWATCH_ABORTED' });
+  expect(await patient).toMatchObject({ outcome: 'forced' });
+
+  const left = await mortal('--ignore-term');
+  await expect(
+    stop(left.pid, { signal: AbortSignal.timeout(20), forceKillAfterDelayMs: 100 }),
+  ).rejects.toMatchObject({ code: 'ERR_EXITWATCH_ABORTED' });
+  await setTimeout(200);
+  expect(isAlive(left.pid)).toBe('alive');
+  expect(await stop(left.pid, { forceKillAfterDelayMs: 50 })).toMatchObject({ outcome: 'forced' });
+});
+
+test('its own name saves a stranger, and so does its identity', async () => {
+  const stranger = await mortal('--stranger');
+  expect(await stop({ pid: stranger.pid, executable: 'sleep' })).toMatchObject({
+    outcome: 'already-gone',
+  });
+  expect(await release(stranger)).toBe(0);
+});
+
+test('a pidfile that cannot be removed is a warning', async () => {
+  const child = await mortal();
+  mkdirSync(`${pidfile}.id`);
+  const { outcome, warnings } = await stop(child.pid, { pidfile });
+  expect(outcome).toBe('graceful');
+  expect(warnings).toMatchObject([{ code: 'pidfile-not-removed' }]);
+});
+
+test.each([
+  [{ killSignal: 'SIGNOTHING' }],
+  [{ killSignal: 15 }],
+  [{ forceKillAfterDelayMs: -1 }],
+  [{ confirmTimeoutMs: 1.5 }],
+  [{ control: 'stop' }],
+  [{ pidfile: 7 }],
+  [{ intentLog: {} }],
+  [{ timeout: 5 }],
+  [{ signal: {} }],
+])('the options %j are refused, and nothing is signalled', async (options) => {
+  const stranger = await mortal('--stranger');
+  await expect(stop(stranger.pid, options as object)).rejects.toMatchObject({
+    code: 'ERR_EXITWATCH_INVALID_OPTION',
+  });
+  expect(await release(stranger)).toBe(0);
+});
+
+test('what cannot be written down is not done', async () => {
+  const stranger = await mortal('--stranger');
+  for (const intentLog of [join(folder, 'nowhere', 'log'), folder, '/dev/full']) {
+    await expect(stop(stranger.pid, { intentLog })).rejects.toMatchObject({
+      code: 'ERR_EXITWATCH_INTENT_LOG',
+    });
+  }
+  expect(await release(stranger)).toBe(0);
+});
+
+test('each step is written down before it is done, and what came of it after', async () => {
+  const log = new IntentLog(join(folder, 'intents'));
+  const child = await mortal('--ignore-term');
+  const before: unknown[] = [];
+  const control = async () => {
+    before.push(...(await readIntents(log.path)));
+    throw new Error('no');
+  };
+  await stop(child.pid, { control, forceKillAfterDelayMs: 50, intentLog: log, reason: 'a test' });
+  expect(before).toMatchObject([{ what: 'control', outcome: 'pending' }]);
+  expect(await readIntents(log.path)).toMatchObject([
+    { what: 'control', outcome: 'uncertain', why: 'a test', identity: { pid: child.pid } },
+    { what: 'SIGTERM', outcome: 'delivered', who: { identity: { pid: process.pid } } },
+    { what: 'SIGKILL', outcome: 'delivered' },
+  ]);
+  await log.close();
+});
+
+describe('a control call', () => {
+  let server: Server;
+  let socket: string;
+
+  beforeEach(async () => {
+    socket = join(folder, 'control');
+    server = createServer();
+    await new Promise<void>((resolve) => server.listen(socket, resolve));
+  });
+
+  afterEach(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+
+  /** Asks over the socket, as one would ask a hypervisor. */
+  const ask = (signal: AbortSignal) =>
+    new Promise<string>((resolve, reject) => {
+      const asking = request(
+        { socketPath: socket, path: '/stop', method: 'POST', signal },
+        (response) => {
+          let text = '';
+          response.on('data', (chunk: Buffer) => (text += chunk.toString()));
+          response.on('end', () => {
+            if (response.statusCode === 200) resolve(text);
+            else reject(new Error(`status ${response.statusCode ?? 0}`));
+          });
+          response.on('error', reject);
+        },
+      );
+      asking.on('error', reject);
+      asking.end();
+    });
+
+  test('that ends the process is how it ended', async () => {
+    const child = await mortal('--ignore-term');
+    server.on('request', (_, response) => {
+      child.child.stdin.end();
+      response.end('stopping');
+    });
+    expect(await stop(child.pid, { control: ask })).toMatchObject({
+      outcome: 'graceful',
+      via: 'control',
+      exit: { how: 'exited', exitCode: 0 },
+      warnings: [],
+    });
+  });
+
+  test.each([
+    [
+      'answers with an error',
+      'control-failed',
+      (response: import('node:http').ServerResponse) => {
+        response.statusCode = 500;
+        response.end('no');
+      },
+    ],
+    [
+      'ends in the middle of its reply',
+      'control-failed',
+      (response: import('node:http').ServerResponse) => {
+        response.writeHead(200, { 'content-length': 100 });
+        response.write('half');
+        response.socket?.destroy();
+      },
+    ],
+  ] as const)('that %s is followed by the signal at once', async (_, code, answer) => {
+    const child = await mortal();
+    server.on('request', (_request, response) => {
+      answer(response);
+    });
+    const result = await stop(child.pid, { control: ask, forceKillAfterDelayMs: 30_000 });
+    expect(result).toMatchObject({
+      outcome: 'graceful',
+      via: 'signal',
+      exit: { signal: 'SIGTERM' },
+      warnings: [{ code }],
+    });
+  });
+
+  test('that cannot be reached is followed by the signal at once', async () => {
+    const child = await mortal();
+    server.close();
+    const result = await stop(child.pid, { control: ask, forceKillAfterDelayMs: 30_000 });
+    expect(result).toMatchObject({ outcome: 'graceful', via: 'signal' });
+  });
+
+  test('that never answers has its time, and no more', async () => {
+    const child = await mortal();
+    const result = await stop(child.pid, { control: ask, forceKillAfterDelayMs: 100 });
+    expect(result).toMatchObject({ via: 'signal', warnings: [{ code: 'control-failed' }] });
+  });
+
+  test('that says "stopped" of a process that lives on is not believed', async () => {
+    const child = await mortal('--ignore-term');
+    server.on('request', (_, response) => response.end('stopped'));
+    const result = await stop(child.pid, { control: ask, forceKillAfterDelayMs: 100 });
+    expect(result).toMatchObject({ outcome: 'forced', via: 'kill', exit: { signal: 'SIGKILL' } });
+  });
+
+  test('that fails because the process dies of it was how it ended', async () => {
+    const child = await mortal();
+    const control = async () => {
+      child.child.stdin.end();
+      await child.ended;
+      throw new Error('end of file');
+    };
+    expect(await stop(child.pid, { control })).toMatchObject({
+      outcome: 'graceful',
+      via: 'control',
+      exit: { exitCode: 0 },
+    });
+  });
+});
+
+describe('the commands', () => {
+  test('stop ends with 0 when it is gone, and removes the pidfile', async () => {
+    const child = await mortal();
+    await writePidfile(pidfile, child.pid);
+    const { code, lines } = await call('stop', pidfile, '--reason', 'a test', '--json');
+    expect(code).toBe(0);
+    const result = JSON.parse(lines[0] ?? 'null') as { exit: ExitEvent };
+    expect(result).toMatchObject({ event: 'stop', outcome: 'graceful', via: 'signal' });
+    expect(result.exit).toMatchObject({ pid: child.pid, signal: 'SIGTERM' });
+    expect(existsSync(pidfile)).toBe(false);
+    expect((await call('stop', pidfile)).code).toBe(127);
+    expect((await call('stop', String(child.pid))).code).toBe(0);
+  });
+
+  test('stop kills what ignores it, after --kill-after', async () => {
+    const child = await mortal('--ignore-term');
+    const { code, lines } = await call('stop', String(child.pid), '--kill-after', '100ms');
+    expect(code).toBe(0);
+    expect(lines[0]).toMatch(/killed SIGKILL.*by SIGKILL$/);
+  });
+
+  itAsRoot('stop says why it may not', async () => {
+    const ours = await mortal();
+    const nobody = ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups'];
+    const { code, stderr } = await callWith(nobody, 'stop', String(ours.pid));
+    expect(code).toBe(125);
+    expect(stderr).toContain('another user');
+    expect(await release(ours)).toBe(0);
+  });
+
+  itAsRoot('stop works without privilege for one’s own, and in a container', async () => {
+    const nobody = [
+      'setpriv',
+      '--reuid=65534',
+      '--regid=65534',
+      '--clear-groups',
+      '--bounding-set=-all',
+    ];
+    const own = new LineProcess(nobody[0] ?? '', [...nobody.slice(1), program('mortal')]);
+    await own.line();
+    expect((await callWith(nobody, 'stop', String(own.pid))).code).toBe(0);
+    expect(isAlive(own.pid)).toBe('dead');
+
+    const script = `${program('mortal')} <&- & sleep 1000 & P=$!; "$@" stop $P && ! kill -0 $P 2>/dev/null`;
+    const container = ['unshare', '-pf', '--mount-proc', 'sh', '-c', script, 'sh'];
+    const { code, lines } = await callWith(container);
+    expect({ code, lines }).toMatchObject({ code: 0 });
+  });
+
+  test('stop says that it could not hold on to the process, without pidfds', async () => {
+    const child = await mortal();
+    const without = [program('without'), 'pidfd_open', 'errno'];
+    const { code, stderr } = await callWith(without, 'stop', String(child.pid));
+    expect(code).toBe(0);
+    expect(stderr).toContain('its pid');
+  });
+
+  test('alive ends with 0, 1 or 125', async () => {
+    const child = await mortal();
+    expect(await call('alive', String(child.pid))).toMatchObject({ code: 0, lines: ['alive'] });
+    const mismatch = await call('alive', String(child.pid), '--executable', 'sleep');
+    expect(mismatch).toMatchObject({ code: 1, lines: ['dead'] });
+    await writePidfile(pidfile, child.pid);
+    expect(await call('alive', pidfile)).toMatchObject({ code: 0 });
+    await release(child);
+    expect(await call('alive', pidfile)).toMatchObject({ code: 1 });
+    expect(await call('alive', join(folder, 'missing'))).toMatchObject({
+      code: 1,
+      lines: ['dead'],
+    });
+    expect(await call('alive', folder)).toMatchObject({ code: 125 });
+  });
+
+  test.each([
+    [['stop']],
+    [['stop', '1', '2']],
+    [['stop', '0']],
+    [['stop', '1', '--signal', 'NOTHING']],
+    [['stop', '1', '--kill-after', '10s', '--timeout', '5s']],
+    [['alive']],
+    [['alive', '1', '--for', '3s']],
+  ])('%j is wrong usage', async (args) => {
+    expect((await call(...args)).code).toBe(2);
+  });
+});

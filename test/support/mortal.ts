@@ -1,0 +1,14 @@
+import { LineProcess, program } from './programs';
+
+/** A process that lives until its stdin ends; see test/programs/mortal.c. */
+export async function mortal(...args: string[]): Promise<LineProcess> {
+  const process = new LineProcess(program('mortal'), args);
+  await process.line();
+  return process;
+}
+
+/** Ends it in its own way; resolves with its exit code. */
+export function release(process: LineProcess): Promise<number | null> {
+  process.child.stdin.end();
+  return process.ended;
+}

@@ -168,7 +168,8 @@ class Program : KernelProgram {
     code_.Store(Asm::kDouble, Asm::kFrame, RecordField(offsetof(GroupRecord, group)), kSignal);
     ReadPointer(kOther, kTask, layout_.task.cred);
     Read(RecordField(offsetof(GroupRecord, uid)), 4, kOther, layout_.cred.euid);
-    if (layout_.cgroup) ReadCgroup(*layout_.cgroup, kTask, kOther, RecordField(offsetof(GroupRecord, cgroup)));
+    if (layout_.cgroup)
+      ReadCgroup(*layout_.cgroup, kTask, kOther, RecordField(offsetof(GroupRecord, cgroup)));
     // Every task that is not quite gone yet refers to its group.
     ReadWord(Asm::kR1, kSignal, layout_.signal.references);
     code_.JumpIf32(BPF_JLE, Asm::kR1, 1, alone);

@@ -22,12 +22,14 @@ class KernelProgram {
   static constexpr int32_t kNoWakeup = 1;
   static constexpr int32_t kForceWakeup = 2;
 
-  // Reads kernel memory to a place on the stack; what cannot be read is zeros there. Takes r1 to r5.
+  // Reads kernel memory to a place on the stack; what cannot be read is zeros there. Takes r1 to
+  // r5.
   void Read(int16_t to, int32_t size, Asm::Register base, uint32_t offset);
   void ReadWord(Asm::Register to, Asm::Register base, uint32_t offset);
   void ReadPointer(Asm::Register to, Asm::Register base, uint32_t offset);
 
-  // Reads the id of a task's cgroup in the v2 hierarchy to a place on the stack, by way of `scratch`.
+  // Reads the id of a task's cgroup in the v2 hierarchy to a place on the stack, by way of
+  // `scratch`.
   void ReadCgroup(const CgroupPlaces& places, Asm::Register task, Asm::Register scratch,
                   int16_t to);
 

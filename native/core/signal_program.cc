@@ -300,7 +300,8 @@ class Program : KernelProgram {
   void LookAtAncestors() {
     const Asm::Label none = code_.NewLabel();
     for (size_t i = 0; i < SignalRecord::kAncestors; i++) {
-      const size_t ancestor = offsetof(SignalRecord, ancestors) + i * sizeof(SignalRecord::Ancestor);
+      const size_t ancestor =
+          offsetof(SignalRecord, ancestors) + i * sizeof(SignalRecord::Ancestor);
       ReadPointer(kOther, kOther, layout_.task.real_parent);
       ReadPointer(kOther, kOther, layout_.task.group_leader);
       ReadToRecord(ancestor + offsetof(SignalRecord::Ancestor, pid), 4, kOther, layout_.task.tgid);

@@ -18,9 +18,10 @@ struct SignalTraceMaps {
   int watched;        // array of 64-bit words, a bit for each process to tell of; -1: all are
 };
 
-// For the raw tracepoint signal_generate, which is called by whoever sends a signal. Leaves out what
-// cannot end a process: signals that do not by default, that were ignored, or were pending already;
-// and of those that runtimes catch all day (faults, timers, real-time signals), the caught ones.
+// For the raw tracepoint signal_generate, which is called by whoever sends a signal. Leaves out
+// what cannot end a process: signals that do not by default, that were ignored, or were pending
+// already; and of those that runtimes catch all day (faults, timers, real-time signals), the caught
+// ones.
 std::vector<bpf_insn> BuildSignalProgram(const SignalLayout& layout, const SignalTraceMaps& maps);
 
 // For the raw tracepoint mark_victim: the OOM killer has chosen a process, and killed it just

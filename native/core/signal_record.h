@@ -9,8 +9,8 @@
 namespace exitwatch {
 
 // One signal that was generated for a process, or that the OOM killer has chosen it: as the signal
-// trace writes it in the kernel, in the context of the sender; and as it crosses to JavaScript, byte
-// for byte: src/trace/signal-records.ts reads the same layout.
+// trace writes it in the kernel, in the context of the sender; and as it crosses to JavaScript,
+// byte for byte: src/trace/signal-records.ts reads the same layout.
 struct SignalRecord {
   enum Flags : uint32_t {
     kNoInfo = 1u << 0,      // SEND_SIG_NOINFO: the kernel sent it on behalf of the sender

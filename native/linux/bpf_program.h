@@ -12,7 +12,8 @@
 
 namespace exitwatch {
 
-// Of a system call that failed, as errno says, although AskBpfPermission() found nothing against it.
+// Of a system call that failed, as errno says, although AskBpfPermission() found nothing against
+// it.
 BpfRefusal BpfSystemRefusal(const char* what);
 
 // Loads a program of this type (bpf::kSocketFilter, …).

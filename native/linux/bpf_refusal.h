@@ -5,7 +5,8 @@
 
 namespace exitwatch {
 
-// Why a BPF program of ours cannot be used; src/sources has the sentences. The order is known there.
+// Why a BPF program of ours cannot be used; src/sources has the sentences. The order is known
+// there.
 struct BpfRefusal {
   enum class Reason : int {
     kNone = 0,

@@ -8,8 +8,7 @@
 
 namespace exitwatch {
 
-BpfRefusal GroupAwareFilter::Open(KernelTypes& types, size_t ring_bytes,
-                                  WatchedBitmap* watched) {
+BpfRefusal GroupAwareFilter::Open(KernelTypes& types, size_t ring_bytes, WatchedBitmap* watched) {
   using Reason = BpfRefusal::Reason;
   if (const Reason reason = AskBpfPermission(); reason != Reason::kNone) return {reason, 0, ""};
   KernelLayout layout;

@@ -24,8 +24,8 @@ ProcessWitness::Life LookAtPidfd(int pidfd);
 // all pidfds share one inode.
 uint64_t PidfdInode(int pidfd);
 
-// The id of its cgroup in the v2 hierarchy, since Linux 6.13 also when it has ended; 0 where that is
-// not known.
+// The id of its cgroup in the v2 hierarchy, since Linux 6.13 also when it has ended; 0 where that
+// is not known.
 uint64_t PidfdCgroup(int pidfd);
 
 // What the errno of pidfd_open(2) means, unless IsNoSuchProcess().

@@ -36,8 +36,8 @@ BpfRefusal SignalTrace::Open(KernelTypes& types, size_t ring_bytes, WatchedBitma
 
 BpfRefusal SignalTrace::CreateMaps(size_t ring_bytes) {
   ring_bytes_ = RoundUpToRingBytes(ring_bytes);
-  ring_fd_ = bpf::CreateMap("exitwatch_sring", bpf::kRingbuf, 0, 0,
-                            static_cast<uint32_t>(ring_bytes_), 0);
+  ring_fd_ =
+      bpf::CreateMap("exitwatch_sring", bpf::kRingbuf, 0, 0, static_cast<uint32_t>(ring_bytes_), 0);
   state_fd_ = bpf::CreateMap("exitwatch_trace", bpf::kArray, 4, sizeof(SignalTraceState), 1,
                              bpf::kMmapable);
   if (!ring_fd_ || !state_fd_) return BpfSystemRefusal("BPF_MAP_CREATE");

@@ -36,7 +36,8 @@ Napi::Value Identify(const Napi::CallbackInfo& info) {
   return process;
 }
 
-// signal(pid, startTicks, inode, number): what became of the process, as ProcessWitness::Life has it.
+// signal(pid, startTicks, inode, number): what became of the process, as ProcessWitness::Life has
+// it.
 Napi::Value Signal(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   ProcessWitness::Life life;

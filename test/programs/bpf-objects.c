@@ -1,6 +1,6 @@
 // bpf-objects PREFIX: the ids of all BPF programs, maps and links of this machine, a line for each:
-// `program ID NAME`, `map ID NAME`, `link ID -`. Programs and maps only if their names begin so; links
-// only of such programs.
+// `program ID NAME`, `map ID NAME`, `link ID -`. Programs and maps only if their names begin so;
+// links only of such programs.
 #include <errno.h>
 #include <linux/bpf.h>
 #include <stdint.h>
@@ -9,7 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static long bpf(int command, union bpf_attr *attributes) {
+static long bpf(int command, union bpf_attr* attributes) {
   return syscall(SYS_bpf, command, attributes, sizeof(*attributes));
 }
 
@@ -28,7 +28,7 @@ static int open_id(int command, uint32_t id) {
   return (int)bpf(command, &attributes);
 }
 
-static int describe(int fd, void *info, uint32_t size) {
+static int describe(int fd, void* info, uint32_t size) {
   union bpf_attr attributes;
   memset(&attributes, 0, sizeof(attributes));
   memset(info, 0, size);
@@ -38,13 +38,13 @@ static int describe(int fd, void *info, uint32_t size) {
   return (int)bpf(BPF_OBJ_GET_INFO_BY_FD, &attributes);
 }
 
-static int is_ours(const char *name, const char *prefix) {
+static int is_ours(const char* name, const char* prefix) {
   return strncmp(name, prefix, strlen(prefix)) == 0;
 }
 
-int main(int count, char **arguments) {
+int main(int count, char** arguments) {
   if (count != 2) return 2;
-  const char *prefix = arguments[1];
+  const char* prefix = arguments[1];
   uint32_t programs[4096];
   size_t known = 0;
   for (uint32_t id = 0; (id = next(BPF_PROG_GET_NEXT_ID, id)) != 0;) {

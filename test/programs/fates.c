@@ -25,13 +25,13 @@
 #include <time.h>
 #include <unistd.h>
 
-static int ready[2];   // the target says that it is prepared
-static int go[2];      // it may go on
+static int ready[2];  // the target says that it is prepared
+static int go[2];     // it may go on
 static pid_t target;
 static pid_t sender;
 static char cgroup[256];
 
-static void die(const char *what) {
+static void die(const char* what) {
   perror(what);
   exit(1);
 }
@@ -59,9 +59,9 @@ static void catch_signal(int signal, void (*handler)(int), int flags) {
 
 // --- what the target does
 
-static void *do_fault(void *unused) {
+static void* do_fault(void* unused) {
   (void)unused;
-  volatile int *volatile nowhere = NULL;
+  volatile int* volatile nowhere = NULL;
   *nowhere = 0;
   return NULL;
 }
@@ -220,7 +220,7 @@ static void send_forged(void) {
   syscall(SYS_rt_sigqueueinfo, target, SIGTERM, &info);
 }
 
-static void write_file(const char *name, const char *text) {
+static void write_file(const char* name, const char* text) {
   char path[512];
   snprintf(path, sizeof(path), "%s/%s", cgroup, name);
   int fd = open(path, O_WRONLY | O_CLOEXEC);
@@ -238,7 +238,7 @@ static void trace_and_kill(void) {
 }
 
 // In `base`, or nothing where that is not there.
-static int make_cgroup(const char *base) {
+static int make_cgroup(const char* base) {
   snprintf(cgroup, sizeof(cgroup), "%s/exitwatch-fate-%d", base, getpid());
   return mkdir(cgroup, 0755);
 }
@@ -250,7 +250,8 @@ static void remove_cgroup(void) {
 }
 
 static void make_v2_cgroup(void) {
-  if (make_cgroup("/sys/fs/cgroup/unified") != 0 && make_cgroup("/sys/fs/cgroup") != 0) die("mkdir");
+  if (make_cgroup("/sys/fs/cgroup/unified") != 0 && make_cgroup("/sys/fs/cgroup") != 0)
+    die("mkdir");
 }
 
 // 16 MiB of memory, in the hierarchy that this machine has.
@@ -265,14 +266,14 @@ static void make_small_cgroup(void) {
 
 static void use_memory(void) {
   for (;;) {
-    char *memory = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char* memory = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory != MAP_FAILED) memset(memory, 1, 1 << 20);
   }
 }
 
 // --- ways that take more than one of both
 
-static void wait_for_target(int *status) {
+static void wait_for_target(int* status) {
   if (waitpid(target, status, __WALL) != target) die("waitpid");
 }
 
@@ -344,11 +345,13 @@ static int parent_dies(void) {
       await_go();
       linger();
     }
-    if (write(pids[1], &child, sizeof(child)) != sizeof(child) || read(go[0], &byte, 1) != 1) _exit(1);
+    if (write(pids[1], &child, sizeof(child)) != sizeof(child) || read(go[0], &byte, 1) != 1)
+      _exit(1);
     _exit(0);
   }
   char byte;
-  if (read(pids[0], &target, sizeof(target)) != sizeof(target) || read(ready[0], &byte, 1) != 1) die("read");
+  if (read(pids[0], &target, sizeof(target)) != sizeof(target) || read(ready[0], &byte, 1) != 1)
+    die("read");
   announce();
   // One of both takes the first byte; the parent ends when it has the other.
   let_go();
@@ -360,7 +363,7 @@ static int parent_dies(void) {
   return status;
 }
 
-static int namespace_init(void *unused) {
+static int namespace_init(void* unused) {
   (void)unused;
   char byte;
   if (fork() == 0) linger();
@@ -377,7 +380,7 @@ static int namespace_ends(void) {
   char path[64];
   snprintf(path, sizeof(path), "/proc/%d/task/%d/children", init, init);
   for (target = 0; target == 0;) {
-    FILE *children = fopen(path, "r");
+    FILE* children = fopen(path, "r");
     if (!children || fscanf(children, "%d", &target) != 1) target = 0;
     if (children) fclose(children);
   }
@@ -412,7 +415,7 @@ static int two_at_once(int signal) {
 }
 
 struct fate {
-  const char *name;
+  const char* name;
   void (*live)(void);    // what the target does when it may go on
   int prepares;          // it calls await_go() itself
   void (*first)(void);   // what another process does then
@@ -445,7 +448,7 @@ static const struct fate fates[] = {
     {"handled-faults", handles_faults, 1, NULL, send_kill},
 };
 
-static int end_by(const struct fate *fate) {
+static int end_by(const struct fate* fate) {
   int status;
   spawn(fate->live, fate->prepares);
   announce();
@@ -514,7 +517,7 @@ static int out_of_memory(int is_killed_by_hand) {
   return status;
 }
 
-static int end(const char *name) {
+static int end(const char* name) {
   if (strcmp(name, "hang-up") == 0) return hang_up();
   if (strcmp(name, "parent-death") == 0) return parent_dies();
   if (strcmp(name, "namespace-death") == 0) return namespace_ends();
@@ -531,7 +534,7 @@ static int end(const char *name) {
   exit(2);
 }
 
-int main(int count, char **arguments) {
+int main(int count, char** arguments) {
   if (count != 2 || pipe(ready) != 0 || pipe(go) != 0) return 2;
   int status = end(arguments[1]);
   printf("ended %d %d\n", status, sender);

@@ -1,5 +1,5 @@
-// mortal [--ignore-term] [--exit-after MS] [--stranger]: prints `ready`, and lives until its stdin ends;
-// then exits with 0. A stranger is never to be signalled: with any signal it exits with 66.
+// mortal [--ignore-term] [--exit-after MS] [--stranger]: prints `ready`, and lives until its stdin
+// ends; then exits with 0. A stranger is never to be signalled: with any signal it exits with 66.
 #define _GNU_SOURCE
 #include <poll.h>
 #include <signal.h>
@@ -12,7 +12,7 @@ static void refuse(int signal) {
   _exit(66);
 }
 
-int main(int count, char **arguments) {
+int main(int count, char** arguments) {
   int timeout = -1;
   for (int i = 1; i < count; i++) {
     if (strcmp(arguments[i], "--ignore-term") == 0) signal(SIGTERM, SIG_IGN);

@@ -21,7 +21,7 @@
 #define NOBODY 65534
 
 enum way { SHELL, COMMAND, BRIEF, PIDFD, OTHER_USER, CONTAINER, WAYS };
-static const char *const names[] = {"shell", "command", "brief", "pidfd", "user", "container"};
+static const char* const names[] = {"shell", "command", "brief", "pidfd", "user", "container"};
 
 struct target {
   pid_t pid;    // as seen from here
@@ -32,7 +32,7 @@ struct target {
 
 static struct target targets[MOST];
 
-static void die(const char *what) {
+static void die(const char* what) {
   perror(what);
   exit(1);
 }
@@ -63,7 +63,8 @@ static void introduce(int socket) {
 static pid_t introduced(int socket) {
   char byte, control[CMSG_SPACE(sizeof(struct ucred))];
   struct iovec part = {&byte, 1};
-  struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof(control)};
+  struct msghdr message = {
+      .msg_iov = &part, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof(control)};
   if (recvmsg(socket, &message, 0) != 1) die("recvmsg");
   struct ucred credentials;
   memcpy(&credentials, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof(credentials));
@@ -71,8 +72,8 @@ static pid_t introduced(int socket) {
 }
 
 // The first process of a pid namespace: starts a target, and when it is told to, its killer.
-static int run_container(void *argument) {
-  int socket = *(int *)argument;
+static int run_container(void* argument) {
+  int socket = *(int*)argument;
   prctl(PR_SET_NAME, "init");
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   pid_t target = fork();
@@ -92,7 +93,7 @@ static int run_container(void *argument) {
   _exit(0);
 }
 
-static void spawn_one(struct target *target, enum way way) {
+static void spawn_one(struct target* target, enum way way) {
   *target = (struct target){.way = way};
   if (way == CONTAINER) {
     static char stack[65536];
@@ -115,9 +116,9 @@ static void spawn_one(struct target *target, enum way way) {
   printf("target %d %d\n", target->pid, way == OTHER_USER ? NOBODY : 0);
 }
 
-static void kill_one(struct target *target) {
+static void kill_one(struct target* target) {
   pid_t parent = getpid();
-  const char *name = "sender";
+  const char* name = "sender";
   pid_t sender;
   if (target->way == CONTAINER) {
     char byte = 0;

@@ -56,6 +56,8 @@ export type ExitwatchErrorCode =
   | 'ERR_EXITWATCH_REFUSED'
   /** An intent could not be written down, so that nothing was done. */
   | 'ERR_EXITWATCH_INTENT_LOG'
+  /** A virtual machine's control socket (QMP) refuses, does not answer, or is gone. */
+  | 'ERR_EXITWATCH_QMP'
   /** Any other failed system call; see `errno` and `syscall`. */
   | 'ERR_EXITWATCH_SYSTEM';
 

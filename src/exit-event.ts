@@ -95,7 +95,8 @@ export type ExitEvent = {
   /**
    * The signals of its last 120 s that could have ended it, and were not ignored; at most 16, in their
    * order: a program that catches SIGTERM and exits with 0 looks like one that ended by itself, but for
-   * this. Those that runtimes catch all day are left out: caught faults, timers and real-time signals.
+   * this. Those that runtimes catch all day are left out: caught faults,
+   * timers and real-time signals that no other process has sent.
    */
   signalsReceived: readonly SignalSender[];
   /** The kernel's OOM killer ended it; `null` where that is not known. */

@@ -71,6 +71,8 @@ class Program : KernelProgram {
     Begin();
     LookAtSignal();
     code_.Load(Asm::kDouble, kTask, kContext, kTaskArgument);
+    code_.Call(Asm::kGetCurrentTask);
+    code_.Move(kCurrent, Asm::kR0);
     LookAtTarget();
     LookAtHandler();
     LookAtDeath();
@@ -184,12 +186,26 @@ class Program : KernelProgram {
     code_.JumpIf(BPF_JLE, Asm::kR3, kIgnore, no_handler);
     code_.SetDouble(Asm::kR3, kRoutine);
     JumpIfInSet(Asm::kR3, false, not_routine);
-    code_.Jump(drop_);
+    DropUnlessFromOther();
     code_.Bind(not_routine);
     ReadPointer(Asm::kR3, kTask, layout_.task.blocked);
     JumpIfInSet(Asm::kR3, true, no_handler);
     SetFlag(SignalRecord::kCaught);
     code_.Bind(no_handler);
+  }
+
+  // What runtimes catch all day comes from themselves, or from the kernel; what another process sends
+  // is something else.
+  void DropUnlessFromOther() {
+    constexpr int32_t kTimer = -2;  // SI_TIMER
+    code_.Load(Asm::kDouble, kOther, kContext, kInfoArgument);
+    code_.JumpIf(BPF_JLE, kOther, kPrivileged, drop_);
+    ReadWord(Asm::kR1, kOther, layout_.siginfo.code);
+    code_.JumpIf32(BPF_JSGT, Asm::kR1, 0, drop_);
+    code_.JumpIf32(BPF_JEQ, Asm::kR1, kTimer, drop_);
+    ReadWord(Asm::kR3, kCurrent, layout_.task.tgid);
+    code_.Load(Asm::kWord, Asm::kR2, Asm::kFrame, RecordField(offsetof(SignalRecord, pid)));
+    code_.JumpIf32(BPF_JEQ, Asm::kR3, Asm::kR2, drop_);
   }
 
   // A signal that kills at once, and dumps no core, has set this when it is told here.
@@ -213,8 +229,6 @@ class Program : KernelProgram {
     const Asm::Label privileged = code_.NewLabel();
     const Asm::Label known = code_.NewLabel();
     const Asm::Label not_group = code_.NewLabel();
-    code_.Call(Asm::kGetCurrentTask);
-    code_.Move(kCurrent, Asm::kR0);
     code_.Load(Asm::kDouble, Asm::kR1, kContext, kGroupArgument);
     code_.JumpIf32(BPF_JEQ, Asm::kR1, 0, not_group);
     SetFlag(SignalRecord::kGroup);

@@ -21,7 +21,7 @@ struct SignalTraceMaps {
 // For the raw tracepoint signal_generate, which is called by whoever sends a signal. Leaves out
 // what cannot end a process: signals that do not by default, that were ignored, or were pending
 // already; and of those that runtimes catch all day (faults, timers, real-time signals), the caught
-// ones.
+// ones that no other process has sent.
 std::vector<bpf_insn> BuildSignalProgram(const SignalLayout& layout, const SignalTraceMaps& maps);
 
 // For the raw tracepoint mark_victim: the OOM killer has chosen a process, and killed it just

@@ -9,7 +9,14 @@ export {
 } from './pidfile.js';
 export { kill, terminate, type Sent } from './send.js';
 export { stop, type StopResult } from './stop.js';
-export type { StopOptions } from './stop-options.js';
+export type { ControlStep, StopOptions } from './stop-options.js';
 export type { StopEnd, StopVia, StopWarning } from './stop-sequence.js';
-export { IntentLog, readIntents, type Intent, type IntentOutcome } from './intent-log.js';
+export {
+  IntentLog,
+  readIntents,
+  type ControlName,
+  type Intent,
+  type IntentOutcome,
+  type IntentRecorder,
+} from './intent-log.js';
 export type { ProcessTarget } from './target.js';

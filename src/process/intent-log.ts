@@ -17,7 +17,7 @@ export type Intent = {
   at: Date;
   /** Whom it concerns. */
   identity: ProcessIdentity;
-  what: SignalName | 'control';
+  what: SignalName | ControlName;
   /** As the caller gave it. */
   why: string | null;
   /** Who wrote it down. */
@@ -31,6 +31,20 @@ export type Intent = {
    */
   outcome: IntentOutcome | 'pending' | 'expired';
 };
+
+/**
+ * What is asked for without a signal. `'powerdown'`: a virtual machine's power button; `'quit'`: its
+ * hypervisor is told to end; `'migrate'`: it goes to another host; `'control'`: anything else.
+ */
+export type ControlName = 'control' | 'powerdown' | 'quit' | 'migrate';
+
+/** Where intents are written down. */
+export interface IntentRecorder {
+  append(
+    intent: Pick<Intent, 'identity' | 'what' | 'deadline'> & { why?: string | null },
+  ): Promise<string>;
+  settle(id: string, outcome: IntentOutcome): Promise<void>;
+}
 
 /** What is settled about an intent. */
 export type IntentOutcome = 'delivered' | 'not-delivered' | 'uncertain' | 'superseded';
@@ -46,7 +60,7 @@ const MOST_REASON = 1024;
  * asked for this" is told from "somebody else did" also when we have died in between. One file of JSON
  * lines; any number of processes may append to it.
  */
-export class IntentLog {
+export class IntentLog implements IntentRecorder {
   readonly path: string;
   #file: Promise<FileHandle> | undefined;
 

@@ -1,17 +1,27 @@
 import { ExitwatchError } from '../errors.js';
 import { signalNumber, type SignalName } from '../wait-status.js';
 
-import { IntentLog } from './intent-log.js';
+import { IntentLog, type ControlName, type IntentRecorder } from './intent-log.js';
+
+/** One call that asks a process to end. */
+export interface ControlStep {
+  /** Its name in the intent log. */
+  what: ControlName;
+  /** It is given a signal that is aborted when nobody waits for it any more. */
+  call: (signal: AbortSignal) => Promise<unknown>;
+  /** How long its answer, and then the end, may take: in ms. */
+  timeoutMs: number;
+}
 
 /** Options of {@link stop}. */
 export interface StopOptions {
   /**
-   * Tried first: any call that asks the process to end (a VM's control socket, an HTTP request). Where
-   * it rejects, or has not answered after `forceKillAfterDelayMs`, the signal follows; its answer counts
-   * for nothing, only the process's end does. It is given a signal that is aborted when nobody waits for
-   * it any more.
+   * Tried first: any call that asks the process to end (a VM's control socket, an HTTP request), or
+   * several, one after the other. Where one rejects, or has not answered after `forceKillAfterDelayMs`,
+   * the next step follows; its answer counts for nothing, only the process's end does. It is given a signal
+   * that is aborted when nobody waits for it any more.
    */
-  control?: (signal: AbortSignal) => Promise<unknown>;
+  control?: ((signal: AbortSignal) => Promise<unknown>) | readonly ControlStep[];
   /** Asks the process to end: `'SIGTERM'`. `'SIGKILL'`: nothing is asked. */
   killSignal?: SignalName;
   /**
@@ -24,7 +34,7 @@ export interface StopOptions {
   /** Removed as soon as the process is known to be gone, unless it names another by then. */
   pidfile?: string;
   /** Where every step is written down before it is done: a path, or a log that is open. */
-  intentLog?: string | IntentLog;
+  intentLog?: string | IntentRecorder;
   /** For the intent log. */
   reason?: string;
   /** Init, or this process, is meant indeed. */
@@ -37,14 +47,14 @@ export interface StopOptions {
 }
 
 export interface CheckedStopOptions {
-  control: ((signal: AbortSignal) => Promise<unknown>) | undefined;
+  controls: readonly ControlStep[];
   killSignal: SignalName;
   forceKillAfterDelayMs: number | false;
   confirmTimeoutMs: number;
   pidfile: string | undefined;
-  intentLog: IntentLog | undefined;
-  /** It was opened for this. */
-  ownsIntentLog: boolean;
+  intentLog: IntentRecorder | undefined;
+  /** Closes it, if it was opened for this. */
+  release: () => Promise<void>;
   reason: string | null;
   force: boolean;
   signal: AbortSignal | undefined;
@@ -72,7 +82,7 @@ export function checkStopOptions(options: StopOptions): CheckedStopOptions {
   } = options;
   const [stranger] = Object.keys(unknown);
   if (stranger !== undefined) throw invalid(`there is no option ${JSON.stringify(stranger)}`);
-  if (control !== undefined && typeof control !== 'function')
+  if (control !== undefined && typeof control !== 'function' && !Array.isArray(control))
     throw invalid('control is a function');
   if (typeof killSignal !== 'string' || signalNumber(killSignal) <= 0) {
     throw invalid(`killSignal is the name of a signal, not ${JSON.stringify(killSignal)}`);
@@ -83,27 +93,36 @@ export function checkStopOptions(options: StopOptions): CheckedStopOptions {
   if (signal !== undefined && !(signal instanceof AbortSignal)) {
     throw invalid('signal is an AbortSignal');
   }
+  const killAfterMs =
+    forceKillAfterDelayMs === false
+      ? false
+      : milliseconds('forceKillAfterDelayMs', forceKillAfterDelayMs);
+  const confirmMs = milliseconds('confirmTimeoutMs', confirmTimeoutMs);
+  const log = typeof intentLog === 'string' ? new IntentLog(intentLog) : undefined;
   return {
-    control,
+    controls: controlSteps(control, killAfterMs === false ? confirmMs : killAfterMs),
     killSignal,
-    forceKillAfterDelayMs:
-      forceKillAfterDelayMs === false
-        ? false
-        : milliseconds('forceKillAfterDelayMs', forceKillAfterDelayMs),
-    confirmTimeoutMs: milliseconds('confirmTimeoutMs', confirmTimeoutMs),
+    forceKillAfterDelayMs: killAfterMs,
+    confirmTimeoutMs: confirmMs,
     pidfile,
-    intentLog: openLog(intentLog),
-    ownsIntentLog: typeof intentLog === 'string',
+    intentLog: log ?? recorder(intentLog),
+    release: async () => log?.close(),
     reason,
     force,
     signal,
   };
 }
 
-function openLog(log: unknown): IntentLog | undefined {
-  if (log === undefined || log instanceof IntentLog) return log;
-  if (typeof log === 'string') return new IntentLog(log);
+function recorder(log: unknown): IntentRecorder | undefined {
+  if (log === undefined) return undefined;
+  const { append, settle } = (log ?? {}) as Partial<IntentRecorder>;
+  if (typeof append === 'function' && typeof settle === 'function') return log as IntentRecorder;
   throw invalid('intentLog is a path, or an IntentLog');
+}
+
+function controlSteps(control: StopOptions['control'], timeoutMs: number): readonly ControlStep[] {
+  if (control === undefined) return [];
+  return typeof control === 'function' ? [{ what: 'control', call: control, timeoutMs }] : control;
 }
 
 function milliseconds(name: string, value: unknown): number {

@@ -6,7 +6,7 @@ import { goneBeforeWatch } from '../monitor/watch-target.js';
 import { isSameProcess, lookUp, type ProcessIdentity } from '../process-identity.js';
 import type { SignalName } from '../wait-status.js';
 
-import type { IntentOutcome } from './intent-log.js';
+import type { ControlName, IntentOutcome } from './intent-log.js';
 import { signalProcess } from './process-signal.js';
 import { notVerified } from './send.js';
 import type { CheckedStopOptions } from './stop-options.js';
@@ -69,7 +69,7 @@ export class StopSequence {
     this.#options = options;
     this.#end = this.#run().finally(async () => {
       this.#over.abort();
-      if (options.ownsIntentLog) await options.intentLog?.close();
+      await options.release();
     });
     this.#end.catch(() => undefined); // whoever joins is told
   }
@@ -102,11 +102,11 @@ export class StopSequence {
     if (signalProcess(this.#identity).life === 'dead') {
       return { outcome: 'already-gone', via: null, exit: await seen };
     }
-    const { control, killSignal, forceKillAfterDelayMs, confirmTimeoutMs } = this.#options;
+    const { controls, killSignal, forceKillAfterDelayMs, confirmTimeoutMs } = this.#options;
     const graceMs = forceKillAfterDelayMs === false ? confirmTimeoutMs : forceKillAfterDelayMs;
-    if (control !== undefined) {
-      const act = (signal: AbortSignal) => call(control, signal, graceMs);
-      await this.#step('control', 'control', act, graceMs, seen);
+    for (const { what, call: control, timeoutMs } of controls) {
+      const act = (signal: AbortSignal) => call(control, signal, timeoutMs);
+      await this.#step('control', what, act, timeoutMs, seen);
     }
     if (killSignal !== 'SIGKILL') {
       await this.#step('signal', killSignal, () => this.#send(killSignal), graceMs, seen);
@@ -130,7 +130,7 @@ export class StopSequence {
   /** Does one thing, on record, and waits for the end. */
   async #step(
     via: NonNullable<StopVia>,
-    what: SignalName | 'control',
+    what: SignalName | ControlName,
     act: Act,
     graceMs: number,
     seen: Promise<ExitEvent>,

@@ -1,0 +1,327 @@
+import type { ExitEvent } from '../exit-event.js';
+import type { Intent } from '../process/intent-log.js';
+import type { SignalSender } from '../signal-event.js';
+
+import type { QmpEvent } from './qmp-event.js';
+import { timelineOf, type Timeline } from './timeline.js';
+import { Verdict } from './verdict.js';
+import type { ObeyedSignal } from './vm-log.js';
+import type { Cause, Initiator, VmStop } from './vm-stop.js';
+
+/** All that is known of a virtual machine's end. What is not known is `null`, or empty. */
+export type StopEvidence = {
+  name: string;
+  /** How its process ended; `null`: nobody saw it. */
+  exit: ExitEvent | null;
+  /** In their order. */
+  events: readonly QmpEvent[];
+  /** None is missing, from its start to its end. */
+  eventsComplete: boolean;
+  /** `query-status` when the first of the events was yet to come; `null`: not asked. */
+  initialStatus: string | null;
+  /** It had got so far that it obeys signals in good order. */
+  ready: boolean | null;
+  /** It stays, paused, when its guest has shut down (`-no-shutdown`): its end is another matter then. */
+  staysAfterShutdown: boolean | null;
+  /** The signal that its log says it obeyed. */
+  obeyed: ObeyedSignal | null;
+  /** There is a log, and all of it could be read. */
+  hasLog: boolean;
+  /** Files that it removes when it ends in good order; `null`: it had none, or nobody looked. */
+  leftovers: { pidfile: boolean | null; socket: boolean | null };
+  /** What we were about to do to this very process. */
+  intents: readonly Intent[];
+};
+
+const REQUESTS: readonly string[] = ['SIGTERM', 'SIGINT', 'SIGHUP'];
+const CRASHES: readonly string[] = [
+  'SIGSEGV',
+  'SIGABRT',
+  'SIGBUS',
+  'SIGFPE',
+  'SIGILL',
+  'SIGTRAP',
+  'SIGSYS',
+];
+
+/** All that ends it with 0 and leaves nothing behind. */
+const ORDERLY: Cause[] = [
+  'guest-shutdown',
+  'admin-powerdown',
+  'other-powerdown',
+  'guest-reboot',
+  'guest-panic',
+  'guest-watchdog',
+  'manager-quit',
+  'other-quit',
+  'forced-stop',
+];
+
+/**
+ * Why a virtual machine ended, by all that is known of it. The hypervisor's first word on it counts most;
+ * where it has none, how its process ended, and who sent it signals. Of several explanations that fit, none
+ * is chosen: they are the candidates.
+ */
+export function classifyStop(evidence: StopEvidence): VmStop {
+  return new Classifier(evidence).classify();
+}
+
+class Classifier {
+  readonly #evidence: StopEvidence;
+  readonly #timeline: Timeline;
+  readonly #verdict: Verdict;
+
+  constructor(evidence: StopEvidence) {
+    this.#evidence = evidence;
+    this.#timeline = timelineOf(evidence.events);
+    this.#verdict = new Verdict(evidence, this.#timeline);
+  }
+
+  classify(): VmStop {
+    return (
+      this.#beforeReady() ??
+      this.#byGuestState() ??
+      this.#byShutdown() ??
+      this.#bySignal() ??
+      this.#byExit() ??
+      this.#verdict.unknown('unknown', [
+        ...ORDERLY,
+        'killed',
+        'oom-killed',
+        'vmm-crash',
+        'vmm-exit',
+      ])
+    );
+  }
+
+  #beforeReady(): VmStop | null {
+    const { exit, ready, obeyed } = this.#evidence;
+    if (this.#timeline.shutdown !== null || exit === null) return null;
+    if (exit.how === 'killed' || exit.how === 'dumped') {
+      // Once it is ready it catches these.
+      const isEarly = ready === false || REQUESTS.includes(exit.signal);
+      if (!isEarly) return null;
+      if (exit.oom === true) return this.#verdict.sure('oom-killed', 'kernel');
+      return this.#verdict.sure('start-killed', this.#initiatorOf(exit.sender, exit.signal));
+    }
+    if (ready !== false || exit.how === 'unknown') return null;
+    if (exit.exitCode !== 0) return this.#verdict.sure('start-failed', 'vmm');
+    if (obeyed !== null || requestsOf(exit).length > 0) return null;
+    return this.#verdict.likely('start-exited', 'vmm', ['vmm-exit']);
+  }
+
+  /** What the guest, or its host, had come to before the end. */
+  #byGuestState(): VmStop | null {
+    const { initialStatus } = this.#evidence;
+    const { migrated, panicked, shutdown, watchdog } = this.#timeline;
+    const migration = this.#own('migrate');
+    if (shutdown?.reason !== 'guest-shutdown') {
+      if (migrated || initialStatus === 'postmigrate' || migration !== null) {
+        return this.#verdict.sure('migrated-away', 'manager');
+      }
+    }
+    if (panicked || shutdown?.reason === 'guest-panic' || initialStatus === 'guest-panicked') {
+      return this.#verdict.sure('guest-panic', 'guest');
+    }
+    const exitedWell =
+      this.#evidence.exit?.how !== 'killed' && this.#evidence.exit?.how !== 'dumped';
+    if (watchdog === 'poweroff' && shutdown === null && exitedWell) {
+      return this.#verdict.sure('guest-watchdog', 'guest');
+    }
+    return null;
+  }
+
+  /** By the hypervisor's first word. */
+  #byShutdown(): VmStop | null {
+    const { shutdown } = this.#timeline;
+    if (shutdown === null) {
+      // It had shut down before we came; why, it does not say any more.
+      if (this.#evidence.initialStatus !== 'shutdown') return null;
+      return this.#verdict.oneOf([
+        'guest-shutdown',
+        'other-powerdown',
+        'admin-powerdown',
+        'guest-reboot',
+      ]);
+    }
+    if (this.#evidence.initialStatus === 'shutdown') {
+      return this.#verdict.oneOf([
+        'guest-shutdown',
+        'other-powerdown',
+        'admin-powerdown',
+        'guest-reboot',
+      ]);
+    }
+    switch (shutdown.reason) {
+      case 'guest-shutdown':
+        return this.#byGuestShutdown();
+      case 'guest-reset':
+        return this.#verdict.sure('guest-reboot', 'guest');
+      case 'host-qmp-system-reset':
+        return this.#afterwards('host-reset', 'host');
+      case 'host-qmp-quit':
+        return this.#own('quit') === null
+          ? this.#afterwards('other-quit', 'host')
+          : this.#afterwards('manager-quit', 'manager');
+      case 'host-signal':
+        return this.#afterwards('forced-stop', this.#initiatorOfRequest());
+      case 'host-ui':
+        return this.#afterwards('host-ui', 'host');
+      case 'host-error':
+        return this.#afterwards('host-error', 'vmm');
+      case null:
+        return this.#byOldShutdown(shutdown.isGuests);
+      default:
+        return this.#verdict.unknown('one-of', shutdown.isGuests === true ? GUESTS : HOSTS);
+    }
+  }
+
+  /** What the host did: the first word on it, unless we came too late for an earlier one. */
+  #afterwards(cause: Cause, initiator: Initiator): VmStop {
+    const { eventsComplete, initialStatus, staysAfterShutdown } = this.#evidence;
+    if (eventsComplete || initialStatus !== null || staysAfterShutdown === false) {
+      return this.#verdict.sure(cause, initiator);
+    }
+    return this.#verdict.likely(cause, initiator, ['guest-shutdown']);
+  }
+
+  #byGuestShutdown(): VmStop {
+    const { eventsComplete, exit } = this.#evidence;
+    const { hibernates, powerdown } = this.#timeline;
+    const own = this.#own('powerdown');
+    // isa-debug-exit: a guest of a test suite has said so.
+    if (exit?.how === 'exited' && exit.exitCode !== 0) {
+      return this.#verdict.likely('vmm-exit', 'guest', ['guest-shutdown']);
+    }
+    if (powerdown !== null) {
+      if (powerdown.byWatchdog && own === null) {
+        return this.#verdict.likely('watchdog-powerdown', 'guest', ['guest-shutdown']);
+      }
+      return own === null
+        ? this.#verdict.likely('other-powerdown', 'host', ['guest-shutdown'])
+        : this.#verdict.likely('admin-powerdown', 'manager', ['guest-shutdown']);
+    }
+    const cause = hibernates ? 'guest-hibernate' : 'guest-shutdown';
+    if (eventsComplete) return this.#verdict.sure(cause, 'guest');
+    if (own !== null) return this.#verdict.likely('admin-powerdown', 'manager', [cause]);
+    return this.#verdict.oneOf([cause, 'other-powerdown', 'watchdog-powerdown']);
+  }
+
+  /** Before QEMU 4.0 it gave no reason. */
+  #byOldShutdown(isGuests: boolean | null): VmStop {
+    if (isGuests === true) return this.#verdict.oneOf(GUESTS);
+    return this.#verdict.oneOf(isGuests === false ? HOSTS : [...GUESTS, ...HOSTS]);
+  }
+
+  #bySignal(): VmStop | null {
+    const { exit } = this.#evidence;
+    if (exit?.how !== 'killed' && exit?.how !== 'dumped') return null;
+    if (exit.oom === true) return this.#killed('oom-killed', 'kernel');
+    const by = attackerOf(exit);
+    if (by !== null) return this.#killed('killed', this.#initiatorOf(by, exit.signal));
+    if (CRASHES.includes(exit.signal)) {
+      const isOwn =
+        exit.sender !== null && (exit.sender.pid === null || exit.sender.pid === exit.pid);
+      return isOwn
+        ? this.#killed('vmm-crash', 'vmm')
+        : this.#verdict.likely('vmm-crash', 'vmm', ['killed']);
+    }
+    if (exit.sender !== null)
+      return this.#killed('killed', this.#initiatorOf(exit.sender, exit.signal));
+    if (this.#own(exit.signal) !== null) {
+      return this.#verdict.likely(
+        'killed',
+        'manager',
+        exit.signal === 'SIGKILL' ? ['oom-killed'] : [],
+      );
+    }
+    return exit.signal === 'SIGKILL'
+      ? this.#verdict.oneOf(['killed', 'oom-killed'])
+      : this.#verdict.likely('killed', 'unknown', ['vmm-crash']);
+  }
+
+  /** That is how its process ended; the machine may have shut down before. */
+  #killed(cause: Cause, initiator: Initiator): VmStop {
+    const { eventsComplete, initialStatus, staysAfterShutdown } = this.#evidence;
+    if (eventsComplete || initialStatus !== null || staysAfterShutdown === false) {
+      return this.#verdict.sure(cause, initiator);
+    }
+    return this.#verdict.likely(cause, initiator, ['guest-shutdown']);
+  }
+
+  #byExit(): VmStop | null {
+    const { exit, eventsComplete, events, obeyed, staysAfterShutdown, ready } = this.#evidence;
+    const isSeen = exit?.how === 'exited';
+    if (isSeen && exit.exitCode !== 0) {
+      return ready === true || events.length > 0
+        ? this.#verdict.sure('vmm-exit', 'vmm')
+        : this.#verdict.likely('start-failed', 'vmm', ['vmm-exit', 'guest-panic']);
+    }
+    if (!isSeen && exit?.how !== 'unknown' && exit !== null) return null;
+    if (obeyed !== null) {
+      return staysAfterShutdown === false
+        ? this.#verdict.sure('forced-stop', this.#initiatorOfRequest())
+        : this.#verdict.likely('forced-stop', this.#initiatorOfRequest(), ['guest-shutdown']);
+    }
+    if (eventsComplete && isSeen) return this.#verdict.oneOf(['guest-watchdog', 'vmm-exit']);
+    if (!isSeen) return null;
+    return this.#byOrderlyExit(exit);
+  }
+
+  /** It exited with 0, and neither it nor its log has a word of why. */
+  #byOrderlyExit(exit: ExitEvent): VmStop {
+    const { hasLog } = this.#evidence;
+    const orderly = (...without: Cause[]) => ORDERLY.filter((cause) => !without.includes(cause));
+    const request = requestsOf(exit).at(-1);
+    const own = REQUESTS.some((signal) => this.#own(signal) !== null);
+    if (request !== undefined || own) {
+      if (own) return this.#verdict.likely('forced-stop', 'manager', []);
+      // It may have powered off a moment before.
+      return this.#verdict.likely('forced-stop', this.#initiatorOf(request ?? null, 'SIGTERM'), [
+        'guest-shutdown',
+      ]);
+    }
+    if (this.#own('quit') !== null) return this.#verdict.likely('manager-quit', 'manager', []);
+    if (this.#own('powerdown') !== null) {
+      return this.#verdict.likely('admin-powerdown', 'manager', []);
+    }
+    const noSignal = exit.traced || hasLog;
+    return this.#verdict.oneOf(noSignal ? orderly('forced-stop') : orderly());
+  }
+
+  #initiatorOfRequest(): Initiator {
+    const { exit, obeyed } = this.#evidence;
+    if (REQUESTS.some((signal) => this.#own(signal) !== null)) return 'manager';
+    const sender = exit === null ? undefined : requestsOf(exit).at(-1);
+    if (sender?.pid === null) return 'host';
+    return obeyed === null && sender === undefined ? 'host' : 'host';
+  }
+
+  #initiatorOf(sender: SignalSender | null, signal: string): Initiator {
+    if (this.#own(signal) !== null) return 'manager';
+    if (sender === null) return 'unknown';
+    return sender.pid === null ? 'kernel' : 'host';
+  }
+
+  /** What we were about to do, if it may have been that. */
+  #own(what: string): Intent | null {
+    return this.#verdict.own(what);
+  }
+}
+
+const GUESTS: Cause[] = ['guest-shutdown', 'other-powerdown', 'guest-reboot', 'guest-panic'];
+const HOSTS: Cause[] = ['other-quit', 'manager-quit', 'forced-stop', 'host-reset'];
+
+/** Signals that ask it to end, by the trace. */
+function requestsOf(exit: ExitEvent): SignalSender[] {
+  return exit.signalsReceived.filter(({ signal }) => REQUESTS.includes(signal));
+}
+
+/** Who killed it from outside, also where it has caught the signal and raised it once more. */
+function attackerOf(exit: ExitEvent): SignalSender | null {
+  const isOther = (sender: SignalSender) => sender.pid !== null && sender.pid !== exit.pid;
+  if (exit.sender === null) return null;
+  if (isOther(exit.sender)) return exit.sender;
+  if (exit.sender.origin !== 'tgkill') return null;
+  return exit.signalsReceived.find((each) => each.signal === exit.signal && isOther(each)) ?? null;
+}

@@ -1,0 +1,99 @@
+import { constants } from 'node:fs';
+import { open } from 'node:fs/promises';
+
+import { LineSplitter } from './line-splitter.js';
+import { parseQmpEvent, type QmpEvent } from './qmp-event.js';
+
+/**
+ * Arguments for QEMU, by which it writes every event to a file by itself, without a client: a monitor on
+ * a null device that is logged. It never opens, so that it never waits for the negotiation that it would
+ * want of a client. Seen to work on QEMU 7.2 and 10.0, and documented nowhere: {@link VmMonitor} looks
+ * whether it does, and says so.
+ *
+ * @param path one file for each start
+ */
+export function eventLogArguments(path: string): string[] {
+  const file = path.replaceAll(',', ',,');
+  return [
+    '-chardev',
+    `null,id=exitwatch-events,logfile=${file},logappend=on`,
+    '-mon',
+    'chardev=exitwatch-events,mode=control',
+  ];
+}
+
+/** Arguments for QEMU, by which it writes to a file which signal it obeys, and from whom. */
+export function logArguments(path: string): string[] {
+  return ['-D', path];
+}
+
+const MOST_LINE_BYTES = 1024 * 1024;
+const CHUNK_BYTES = 64 * 1024;
+
+/** The guest has set its clock: once a second, at worst, and nothing to us. */
+const CLOCK_EVENT = '"RTC_CHANGE"';
+
+const { O_NOFOLLOW, O_NONBLOCK, O_RDONLY } = constants;
+
+/** Follows a file of lines that grows, from where it was read last. */
+export class GrowingFile {
+  readonly path: string;
+  readonly #onLine: (line: string) => void;
+  #lines = new LineSplitter(MOST_LINE_BYTES);
+  #position: number;
+  #inode = 0;
+  #reading: Promise<boolean> = Promise.resolve(true);
+
+  /** `position`: what comes before it is of no interest. */
+  constructor(path: string, onLine: (line: string) => void, position = 0) {
+    this.path = path;
+    this.#onLine = onLine;
+    this.#position = position;
+  }
+
+  /** Reads what is new. Resolves with whether there is such a file, and all of it could be read. */
+  read(): Promise<boolean> {
+    this.#reading = this.#reading.then(() => this.#readOn());
+    return this.#reading;
+  }
+
+  async #readOn(): Promise<boolean> {
+    let file;
+    try {
+      file = await open(this.path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+    } catch {
+      return false;
+    }
+    try {
+      const status = await file.stat();
+      if (!status.isFile()) return false;
+      // Another file by now, or one that was cut: its beginning is new.
+      if ((this.#inode !== 0 && this.#inode !== status.ino) || status.size < this.#position) {
+        this.#position = 0;
+        this.#lines = new LineSplitter(MOST_LINE_BYTES);
+      }
+      this.#inode = status.ino;
+      const chunk = Buffer.alloc(CHUNK_BYTES);
+      for (;;) {
+        const { bytesRead } = await file.read(chunk, 0, chunk.length, this.#position);
+        if (bytesRead === 0) return true;
+        this.#position += bytesRead;
+        for (const line of this.#lines.push(chunk.subarray(0, bytesRead))) this.#onLine(line);
+      }
+    } catch {
+      return false;
+    } finally {
+      await file.close();
+    }
+  }
+}
+
+/** The events that a line of an event log is; `null`: none, or one of no interest. */
+export function parseLogLine(line: string): QmpEvent | null {
+  if (line === '' || line.includes(CLOCK_EVENT)) return null;
+  try {
+    return parseQmpEvent(JSON.parse(line));
+  } catch {
+    return null; // torn
+  }
+}

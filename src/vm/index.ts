@@ -1,0 +1,9 @@
+export { classifyStop, type StopEvidence } from './classify-stop.js';
+export { eventLogArguments, logArguments } from './event-log.js';
+export { QmpClient, type QmpClientEvents } from './qmp-client.js';
+export type { QmpEvent } from './qmp-event.js';
+export { VmMonitor, type VmMonitorEvents, type VmMonitorOptions } from './vm-monitor.js';
+export type { VmOptions } from './vm-options.js';
+export type { ObeyedSignal } from './vm-log.js';
+export type { Cause, Certainty, Evidence, Initiator, VmStop } from './vm-stop.js';
+export { VmWatch, type VmStopOptions } from './vm-watch.js';

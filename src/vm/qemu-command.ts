@@ -1,0 +1,22 @@
+import { readFileSync } from 'node:fs';
+
+/** What a hypervisor's command line says of how it ends. */
+export type QemuCommand = {
+  /** `-no-shutdown`, or `-action shutdown=pause`. */
+  staysAfterShutdown: boolean;
+};
+
+/** `null` where it cannot be read. */
+export function readQemuCommand(pid: number): QemuCommand | null {
+  try {
+    const args = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0');
+    if (args.length < 2) return null;
+    return {
+      staysAfterShutdown: args.some(
+        (arg) => /^--?no-shutdown$/.test(arg) || /(^|,)shutdown=pause(,|$)/.test(arg),
+      ),
+    };
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,130 @@
+import { ExitwatchError } from '../errors.js';
+
+import { QmpClient } from './qmp-client.js';
+import { isObject, type QmpEvent } from './qmp-event.js';
+
+/** How often a socket is tried: at first, since it is about to appear, and then. */
+const SOON_MS = 50;
+const SOON_TIMES = 40;
+const LATER_MS = 1000;
+
+/** So long a greeting may take: it comes at once, unless somebody else is being served. */
+const GREETING_MS = 2000;
+
+/** After its process has ended, what it sent before is there already. */
+const QUIET_MS = 50;
+
+/** What {@link QmpLink} tells. */
+export interface QmpLinkListener {
+  /** Negotiated for the first time. */
+  ready(): void;
+  /** What is wrong; each thing once. */
+  warning(error: Error): void;
+}
+
+/** Not there yet, or not any more: that is what its process's end is for. */
+const ABSENT: readonly unknown[] = ['ENOENT', 'ECONNREFUSED', 'ECONNRESET', 'EPIPE'];
+
+/** The connection to one virtual machine's QMP socket, for as long as it lives. */
+export class QmpLink {
+  readonly events: QmpEvent[] = [];
+  /** What `query-status` said first; `null` before. */
+  initialStatus: string | null = null;
+  /** When it was negotiated first. */
+  readyAt: Date | null = null;
+  readonly #path: string;
+  readonly #listener: QmpLinkListener;
+  readonly #told = new Set<string>();
+  #client: QmpClient | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  #tries = 0;
+  #isClosed = false;
+  #connections = 0;
+
+  constructor(path: string, listener: QmpLinkListener) {
+    this.#path = path;
+    this.#listener = listener;
+    this.#connect();
+  }
+
+  /** Of use for commands. */
+  get isReady(): boolean {
+    return this.#client?.isReady === true;
+  }
+
+  /** Events may have come while nobody listened. */
+  get wasInterrupted(): boolean {
+    return this.#connections > 1;
+  }
+
+  execute(command: string): Promise<unknown> {
+    if (this.#client === undefined) {
+      return Promise.reject(
+        new ExitwatchError('ERR_EXITWATCH_QMP', `${JSON.stringify(this.#path)} is not connected`),
+      );
+    }
+    return this.#client.execute(command);
+  }
+
+  /** Its process has ended: reads what is left, and leaves. */
+  async end(): Promise<void> {
+    this.#isClosed = true;
+    clearTimeout(this.#timer);
+    await this.#client?.drain(QUIET_MS);
+    this.#client?.close();
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    clearTimeout(this.#timer);
+    this.#client?.close();
+  }
+
+  #connect(): void {
+    const client = new QmpClient(this.#path);
+    this.#client = client;
+    const greeting = setTimeout(() => {
+      if (client.isGreeted || client.isClosed) return;
+      const what = 'gives no greeting: it hangs, or serves another client';
+      this.#warn(new ExitwatchError('ERR_EXITWATCH_QMP', `${JSON.stringify(this.#path)} ${what}`));
+    }, GREETING_MS);
+    client.on('event', (event) => this.events.push(event));
+    client.on('error', (error) => {
+      if (!ABSENT.includes((error as NodeJS.ErrnoException).code)) this.#warn(error);
+    });
+    client.on('ready', () => {
+      this.#connections++;
+      void this.#onReady(client);
+    });
+    client.on('close', () => {
+      clearTimeout(greeting);
+      if (this.#isClosed) return;
+      const afterMs = this.#tries++ < SOON_TIMES ? SOON_MS : LATER_MS;
+      this.#timer = setTimeout(() => {
+        this.#connect();
+      }, afterMs);
+    });
+  }
+
+  async #onReady(client: QmpClient): Promise<void> {
+    if (this.readyAt !== null) return;
+    this.readyAt = new Date();
+    const before = this.events.length;
+    try {
+      const answer = await client.execute('query-status');
+      const isFirst = this.events.length === before;
+      if (isFirst && isObject(answer) && typeof answer['status'] === 'string') {
+        this.initialStatus = answer['status'];
+      }
+    } catch {
+      // It ends already.
+    }
+    this.#listener.ready();
+  }
+
+  #warn(error: Error): void {
+    if (this.#told.has(error.message)) return;
+    this.#told.add(error.message);
+    this.#listener.warning(error);
+  }
+}

@@ -1,0 +1,171 @@
+import type { Intent } from '../process/intent-log.js';
+import type { SignalSender } from '../signal-event.js';
+
+import type { StopEvidence } from './classify-stop.js';
+import type { Timeline } from './timeline.js';
+import type { Cause, Certainty, Evidence, Initiator, VmStop } from './vm-stop.js';
+
+/** Causes that are the user's own doing, inside of the guest. */
+const USERS: readonly Cause[] = ['guest-shutdown', 'guest-hibernate'];
+
+/** Clocks of two processes, and what writing takes. */
+const SLACK_MS = 1000;
+
+const SENTENCES: Record<Cause, string> = {
+  'start-failed': 'it could not be started',
+  'start-exited': 'it exited before it was ready',
+  'start-killed': 'it was killed before it was ready',
+  'migrated-away': 'it had been migrated away',
+  'guest-panic': 'the guest has panicked',
+  'guest-watchdog': "the guest's watchdog has ended it",
+  'guest-reboot': 'the guest has rebooted, or crashed, and that ends it',
+  'host-reset': 'it was reset from outside, and that ends it',
+  'guest-hibernate': 'the guest has hibernated',
+  'guest-shutdown': 'the guest has powered itself off',
+  'admin-powerdown': 'the guest has powered off, as we had asked it to',
+  'watchdog-powerdown': 'the guest has powered off when its watchdog had pressed the power button',
+  'other-powerdown': 'the guest has powered off after somebody had pressed its power button',
+  'manager-quit': 'we have told the hypervisor to quit',
+  'other-quit': 'somebody has told the hypervisor to quit',
+  'forced-stop': 'a signal has asked the hypervisor to end',
+  'host-ui': 'its window was closed',
+  'host-error': 'the hypervisor has given up',
+  'oom-killed': 'the kernel was out of memory, and killed it',
+  killed: 'a signal has killed it',
+  'vmm-crash': 'the hypervisor has crashed',
+  'vmm-exit': 'the hypervisor has exited by itself',
+  unknown: 'why it ended is not known',
+};
+
+/** Writes verdicts down, with what they rest on. */
+export class Verdict {
+  readonly #evidence: StopEvidence;
+  readonly #timeline: Timeline;
+
+  constructor(evidence: StopEvidence, timeline: Timeline) {
+    this.#evidence = evidence;
+    this.#timeline = timeline;
+  }
+
+  sure(cause: Cause, initiator: Initiator): VmStop {
+    return this.#write(cause, 'sure', initiator, []);
+  }
+
+  /** `others`: what it may have been as well, if it was not that. */
+  likely(cause: Cause, initiator: Initiator, others: Cause[]): VmStop {
+    return this.#write(cause, 'likely', initiator, others);
+  }
+
+  oneOf(candidates: Cause[]): VmStop {
+    return this.#write('unknown', 'one-of', 'unknown', candidates);
+  }
+
+  unknown(certainty: 'one-of' | 'unknown', candidates: Cause[]): VmStop {
+    return this.#write('unknown', certainty, 'unknown', candidates);
+  }
+
+  /** What we were about to do to it, if its end may have been that. */
+  own(what: string): Intent | null {
+    const { exit, intents } = this.#evidence;
+    const endMs = exit === null || exit.how === 'unknown' ? Date.now() : exit.exitedAt.getTime();
+    const isTimely = (intent: Intent) =>
+      intent.at.getTime() <= endMs + SLACK_MS && intent.deadline.getTime() + SLACK_MS >= endMs;
+    const wasDone = ({ outcome }: Intent) =>
+      outcome !== 'not-delivered' && outcome !== 'superseded';
+    return (
+      intents.find((intent) => intent.what === what && isTimely(intent) && wasDone(intent)) ?? null
+    );
+  }
+
+  #write(cause: Cause, certainty: Certainty, initiator: Initiator, others: Cause[]): VmStop {
+    const { name, exit } = this.#evidence;
+    const candidates = [...new Set(cause === 'unknown' ? others : [cause, ...others])];
+    return {
+      event: 'stopped',
+      name,
+      cause,
+      userShutdown: userShutdown(cause, candidates),
+      initiator,
+      certainty,
+      candidates,
+      evidence: this.#facts(),
+      summary: this.#summary(cause, certainty, candidates),
+      exit,
+    };
+  }
+
+  #summary(cause: Cause, certainty: Certainty, candidates: Cause[]): string {
+    const { name } = this.#evidence;
+    if (cause !== 'unknown') {
+      const sender = this.#sender();
+      const by =
+        sender?.pid == null ? '' : `: ${sender.signal} from ${sender.pid} (${sender.name})`;
+      const isSignal = cause === 'killed' || cause === 'forced-stop' || cause === 'start-killed';
+      return `${name}: ${SENTENCES[cause]}${isSignal ? by : ''} (${certainty})`;
+    }
+    if (certainty === 'unknown') return `${name}: ${SENTENCES.unknown}`;
+    return `${name}: one of ${candidates.map((each) => SENTENCES[each]).join('; ')}`;
+  }
+
+  #sender(): SignalSender | null {
+    const { exit } = this.#evidence;
+    return exit === null ? null : (exit.sender ?? exit.signalsReceived.at(-1) ?? null);
+  }
+
+  #facts(): Evidence[] {
+    const { events, initialStatus, exit, obeyed, intents, leftovers, eventsComplete } =
+      this.#evidence;
+    const facts: Evidence[] = [];
+    const add = (source: Evidence['source'], text: string, at: Date | null = null) => {
+      facts.push({ source, text, at });
+    };
+    if (initialStatus !== null) add('status', `it was ${initialStatus} when we came`);
+    for (const { event, data, at } of events) {
+      if (event === 'RTC_CHANGE') continue;
+      const details = Object.keys(data).length === 0 ? '' : ` ${JSON.stringify(data)}`;
+      add('event', `${event}${details}`, at);
+    }
+    if (!eventsComplete) add('event', 'events may be missing');
+    if (obeyed !== null) {
+      const from = obeyed.pid === null ? '' : ` from pid ${obeyed.pid}`;
+      const path = obeyed.path === null ? '' : ` (${obeyed.path})`;
+      add('log', `it says to have obeyed ${obeyed.signal ?? 'a signal'}${from}${path}`);
+    }
+    for (const { what, why, at, outcome } of intents) {
+      add('intent', `we were about to: ${what}${why === null ? '' : ` (${why})`}, ${outcome}`, at);
+    }
+    for (const sender of exit?.signalsReceived ?? []) {
+      const from = sender.pid === null ? sender.origin : `${sender.pid} (${sender.name})`;
+      add('signal', `${sender.signal} from ${from}`, sender.sentAt);
+    }
+    if (exit !== null) add('exit', describeExit(exit), exit.exitedAt);
+    for (const [name, isLeft] of Object.entries(leftovers)) {
+      if (isLeft !== null) add('files', `its ${name} is ${isLeft ? 'left' : 'gone'}`);
+    }
+    if (this.#timeline.shutdown !== null && facts.length === 0) add('event', 'SHUTDOWN');
+    return facts;
+  }
+}
+
+function describeExit(exit: StopEvidence['exit'] & object): string {
+  switch (exit.how) {
+    case 'exited':
+      return `it exited with ${exit.exitCode}`;
+    case 'killed':
+    case 'dumped':
+      return `it was killed by ${exit.signal}${exit.oom === true ? ', for want of memory' : ''}`;
+    case 'unknown':
+      return `how it ended is not known (${exit.unknownReason})`;
+  }
+}
+
+/**
+ * A power-down that somebody asked for, then obeyed, is not the user's own, most likely: the candidates
+ * may differ, and the answer is `false` all the same.
+ */
+function userShutdown(cause: Cause, candidates: readonly Cause[]): boolean | null {
+  if (cause.endsWith('-powerdown')) return false;
+  const users = candidates.filter((each) => USERS.includes(each));
+  if (users.length === 0) return candidates.length === 0 ? null : false;
+  return users.length === candidates.length ? true : null;
+}

@@ -1,0 +1,46 @@
+import { ExitwatchError } from '../errors.js';
+import { checkIdentity, type ProcessIdentity } from '../process-identity.js';
+
+/** Which virtual machine to watch, and where its witnesses are. */
+export interface VmOptions {
+  /** For people, and for whom it is that events are about. */
+  name: string;
+  /**
+   * Its process: one of these three. With an identity, also one that has ended: the verdict is then what
+   * its event log, its log and the intents tell.
+   */
+  pid?: number;
+  pidfile?: string;
+  identity?: ProcessIdentity;
+  /** Its QMP socket, for us alone: QEMU serves one client of a socket at a time. */
+  qmp?: string;
+  /** What `eventLogArguments()` has it write: one file for each start. */
+  eventLog?: string;
+  /** What `logArguments()` has it write. */
+  log?: string;
+}
+
+const KEYS = ['name', 'pid', 'pidfile', 'identity', 'qmp', 'eventLog', 'log'];
+
+/** @throws ExitwatchError `ERR_EXITWATCH_INVALID_OPTION`, `ERR_EXITWATCH_INVALID_IDENTITY` */
+export function checkVmOptions(options: VmOptions): void {
+  if (typeof options !== 'object' || (options as unknown) === null) {
+    throw invalid('options are an object');
+  }
+  const stranger = Object.keys(options).find((key) => !KEYS.includes(key));
+  if (stranger !== undefined) throw invalid(`there is no option ${JSON.stringify(stranger)}`);
+  if (typeof options.name !== 'string' || options.name === '') throw invalid('name is a text');
+  for (const key of ['pidfile', 'qmp', 'eventLog', 'log'] as const) {
+    const path: unknown = options[key];
+    if (path !== undefined && (typeof path !== 'string' || path === ''))
+      throw invalid(`${key} is a path`);
+  }
+  const { pid, pidfile, identity } = options;
+  const given = [pid, pidfile, identity].filter((each) => each !== undefined);
+  if (given.length !== 1) throw invalid('a process is one of pid, pidfile and identity');
+  if (identity !== undefined) checkIdentity(identity);
+}
+
+function invalid(message: string): ExitwatchError {
+  return new ExitwatchError('ERR_EXITWATCH_INVALID_OPTION', message);
+}

@@ -1,0 +1,300 @@
+import { existsSync, statSync } from 'node:fs';
+
+import { bootId } from '../boot-id.js';
+import { ExitwatchError } from '../errors.js';
+import type { ExitEvent } from '../exit-event.js';
+import type { ExitMonitor } from '../monitor/exit-monitor.js';
+import type { ExitWatch } from '../monitor/exit-watch.js';
+import type { Intent, IntentRecorder } from '../process/intent-log.js';
+import { readPidfile } from '../process/pidfile.js';
+import { stop } from '../process/stop.js';
+import type { ControlStep } from '../process/stop-options.js';
+import { processTable } from '../process-table/process-table.js';
+import type { ProcessIdentity } from '../process-identity.js';
+
+import { classifyStop } from './classify-stop.js';
+import { GrowingFile, parseLogLine } from './event-log.js';
+import { readQemuCommand } from './qemu-command.js';
+import type { QmpEvent } from './qmp-event.js';
+import { QmpLink } from './qmp-link.js';
+import { obeyedSignal } from './vm-log.js';
+import type { VmOptions } from './vm-options.js';
+import type { VmStop } from './vm-stop.js';
+
+/** How {@link VmWatch.stop} goes about it: all in ms. */
+export interface VmStopOptions {
+  /** How long the guest may take to obey its power button: 60,000; 0: it is not pressed. */
+  powerdownTimeoutMs?: number;
+  /** How long the hypervisor may take to quit: 5,000; 0: it is not asked. */
+  quitTimeoutMs?: number;
+  /** How long SIGTERM may take, before SIGKILL: 5,000. */
+  forceKillAfterDelayMs?: number;
+  /** For the intent log. */
+  reason?: string;
+}
+
+/** What a watch has of its monitor. */
+export interface VmContext {
+  monitor: ExitMonitor;
+  recorder: IntentRecorder;
+  readIntents: () => Promise<readonly Intent[]>;
+  running(name: string): void;
+  warning(error: Error, name: string): void;
+  /** `null`: without a verdict. */
+  ended(watch: VmWatch, stop: VmStop | null): void;
+}
+
+/** How often what a hypervisor writes is read, so that little is left for the end. */
+const CATCH_UP_MS = 30_000;
+
+/** A client that is there so soon has missed nothing that a guest could have done. */
+const FROM_START_MS = 1000;
+
+/** Who has lived so long was ready. */
+const SURELY_READY_MS = 10_000;
+
+/** Clocks of two processes. */
+const CLOCK_SLACK_MS = 100;
+
+/** One virtual machine under watch. */
+export class VmWatch {
+  readonly name: string;
+  /**
+   * Why it has ended. Rejects with an {@link ExitwatchError} `ERR_EXITWATCH_CLOSED`, with what reading
+   * its pidfile rejects with, and where it cannot be watched.
+   */
+  readonly stopped: Promise<VmStop>;
+  readonly #options: VmOptions;
+  readonly #context: VmContext;
+  readonly #logEvents: QmpEvent[] = [];
+  readonly #logLines: string[] = [];
+  readonly #eventLog: GrowingFile | undefined;
+  readonly #log: GrowingFile | undefined;
+  #link: QmpLink | undefined;
+  #watch: ExitWatch | undefined;
+  #staysAfterShutdown: boolean | null = null;
+  #timer: NodeJS.Timeout | undefined;
+  #isClosed = false;
+  readonly #armed: Promise<ExitWatch>;
+
+  /** @internal */
+  constructor(options: VmOptions, context: VmContext) {
+    this.name = options.name;
+    this.#options = options;
+    this.#context = context;
+    const { eventLog, log } = options;
+    this.#eventLog =
+      eventLog === undefined
+        ? undefined
+        : new GrowingFile(eventLog, (line) => {
+            const event = parseLogLine(line);
+            if (event !== null) this.#logEvents.push(event);
+          });
+    // What it says of its end comes at its end: what is there already was another's.
+    this.#log =
+      log === undefined
+        ? undefined
+        : new GrowingFile(log, (line) => { this.#keepLine(line); }, this.#isThere() ? sizeOf(log) : 0);
+    this.#armed = this.#arm();
+    this.stopped = this.#run();
+    this.stopped.catch(() => undefined); // whoever asks is told
+  }
+
+  /** Which process it is, once that is known. */
+  get identity(): ProcessIdentity | null {
+    return this.#watch?.identity ?? null;
+  }
+
+  /**
+   * Ends it: presses its power button, then tells the hypervisor to quit, then sends SIGTERM, then
+   * SIGKILL, each on record before it is done. Resolves with the verdict when its end was observed.
+   *
+   * Rejects as {@link stop} of exitwatch/process does, and with `ERR_EXITWATCH_TIMEOUT` where it outlives
+   * all that.
+   */
+  async stop(options: VmStopOptions = {}): Promise<VmStop> {
+    const {
+      powerdownTimeoutMs = 60_000,
+      quitTimeoutMs = 5000,
+      forceKillAfterDelayMs = 5000,
+    } = options;
+    const { identity } = await this.#armed;
+    const ask = (command: string) => () =>
+      this.#link?.execute(command) ?? Promise.reject(new Error('it has no QMP socket'));
+    const all: ControlStep[] = [
+      { what: 'powerdown', call: ask('system_powerdown'), timeoutMs: powerdownTimeoutMs },
+      { what: 'quit', call: ask('quit'), timeoutMs: quitTimeoutMs },
+    ];
+    const control = this.#link === undefined ? [] : all.filter(({ timeoutMs }) => timeoutMs > 0);
+    const result = await stop(identity, {
+      control,
+      forceKillAfterDelayMs,
+      intentLog: this.#context.recorder,
+      ...(options.reason === undefined ? {} : { reason: options.reason }),
+      ...(this.#options.pidfile === undefined ? {} : { pidfile: this.#options.pidfile }),
+    });
+    if (result.outcome === 'timed-out') {
+      throw new ExitwatchError('ERR_EXITWATCH_TIMEOUT', `${this.name} has outlived SIGKILL`);
+    }
+    return this.stopped;
+  }
+
+  /** Leaves it alone. */
+  close(): void {
+    this.#isClosed = true;
+    this.#watch?.close();
+    this.#release();
+  }
+
+  #isThere(): boolean {
+    return (
+      this.#options.identity === undefined || existsSync(`/proc/${this.#options.identity.pid}`)
+    );
+  }
+
+  /** Before anything is waited for, where that can be. */
+  #arm(): Promise<ExitWatch> {
+    const { pid, identity, pidfile } = this.#options;
+    if (pidfile !== undefined) {
+      return readPidfile(pidfile).then((found) => this.#watchProcess(found.identity ?? found.pid));
+    }
+    return Promise.resolve(this.#watchProcess(identity ?? pid ?? 0));
+  }
+
+  #watchProcess(target: number | ProcessIdentity): ExitWatch {
+    this.#watch = this.#context.monitor.watch(target);
+    if (this.#isClosed) this.#watch.close();
+    this.#staysAfterShutdown =
+      readQemuCommand(this.#watch.identity.pid)?.staysAfterShutdown ?? null;
+    const { qmp } = this.#options;
+    if (qmp === undefined) this.#context.running(this.name);
+    else this.#link = this.#connect(qmp);
+    this.#timer = setInterval(() => void this.#catchUp(), CATCH_UP_MS).unref();
+    void this.#catchUp();
+    return this.#watch;
+  }
+
+  #connect(path: string): QmpLink {
+    return new QmpLink(path, {
+      ready: () => {
+        this.#context.running(this.name);
+      },
+      warning: (error) => {
+        this.#context.warning(error, this.name);
+      },
+    });
+  }
+
+  async #catchUp(): Promise<void> {
+    await Promise.all([this.#eventLog?.read(), this.#log?.read()]);
+  }
+
+  #keepLine(line: string): void {
+    this.#logLines.push(line);
+    if (this.#logLines.length > 100) this.#logLines.shift();
+  }
+
+  async #run(): Promise<VmStop> {
+    try {
+      const watch = await this.#armed;
+      const exit = await watch.exited;
+      const verdict = await this.#judge(exit, watch.identity);
+      this.#release();
+      this.#context.ended(this, verdict);
+      return verdict;
+    } catch (error) {
+      this.#release();
+      this.#context.ended(this, null);
+      throw error;
+    }
+  }
+
+  #release(): void {
+    clearInterval(this.#timer);
+    this.#link?.close();
+  }
+
+  /** Its process has ended: now all that it had to say was said. */
+  async #judge(exit: ExitEvent, identity: ProcessIdentity): Promise<VmStop> {
+    const [isLogged, hasLog, intents] = await Promise.all([
+      this.#eventLog?.read() ?? false,
+      this.#log?.read() ?? false,
+      this.#intentsFor(identity),
+      this.#link?.end(),
+    ]);
+    const startedAt = startOf(identity);
+    const logged = isLogged ? this.#logEvents.filter(({ at }) => isSince(at, startedAt)) : [];
+    const isComplete = logged.length > 0;
+    const isLinkComplete = this.#isLinkComplete(startedAt);
+    if (this.#eventLog !== undefined && !isComplete && this.#link?.readyAt != null) {
+      const detail = `${JSON.stringify(this.#eventLog.path)} has no events: the event log does not work`;
+      this.#context.warning(new ExitwatchError('ERR_EXITWATCH_QMP', detail), this.name);
+    }
+    const { pidfile, qmp } = this.#options;
+    return classifyStop({
+      name: this.name,
+      exit,
+      events: isComplete ? logged : (this.#link?.events ?? []),
+      eventsComplete: isComplete || isLinkComplete,
+      initialStatus: isComplete ? null : (this.#link?.initialStatus ?? null),
+      ready: this.#wasReady(exit, startedAt, isComplete),
+      staysAfterShutdown: this.#staysAfterShutdown,
+      obeyed: obeyedSignal(this.#logLines),
+      hasLog,
+      leftovers: {
+        pidfile: pidfile === undefined ? null : existsSync(pidfile),
+        socket: qmp === undefined ? null : existsSync(qmp),
+      },
+      intents,
+    });
+  }
+
+  #isLinkComplete(startedAt: Date | null): boolean {
+    const link = this.#link;
+    if (link?.readyAt == null || link.wasInterrupted) return false;
+    if (link.initialStatus === 'prelaunch' || link.initialStatus === 'inmigrate') return true;
+    if (link.initialStatus !== 'running' || startedAt === null) return false;
+    return link.readyAt.getTime() - startedAt.getTime() <= FROM_START_MS;
+  }
+
+  #wasReady(exit: ExitEvent, startedAt: Date | null, hasEvents: boolean): boolean | null {
+    if (hasEvents || this.#link?.readyAt != null) return true;
+    if (startedAt !== null && exit.exitedAt.getTime() - startedAt.getTime() > SURELY_READY_MS)
+      return true;
+    return this.#eventLog === undefined || exit.how === 'unknown' ? null : false;
+  }
+
+  async #intentsFor(identity: ProcessIdentity): Promise<Intent[]> {
+    try {
+      const intents = await this.#context.readIntents();
+      return intents.filter((intent) => intent.identity.id === identity.id);
+    } catch (error) {
+      this.#context.warning(error as Error, this.name);
+      return [];
+    }
+  }
+}
+
+function sizeOf(path: string): number {
+  try {
+    return statSync(path).size;
+  } catch {
+    return 0;
+  }
+}
+
+/** `null`: in another life of this host. */
+function startOf(identity: ProcessIdentity): Date | null {
+  if (identity.bootId !== bootId()) return null;
+  try {
+    return processTable().startTime(identity.startTicks);
+  } catch {
+    return null;
+  }
+}
+
+/** Whatever it was before was of an earlier start. */
+function isSince(at: Date | null, startedAt: Date | null): boolean {
+  if (at === null || startedAt === null) return true;
+  return at.getTime() >= startedAt.getTime() - CLOCK_SLACK_MS;
+}

@@ -27,6 +27,7 @@ export default tseslint.config(
         module: 'writable',
         process: 'readonly',
         require: 'readonly',
+        setInterval: 'readonly',
       },
     },
   },

@@ -21,8 +21,11 @@ export type StopEvidence = {
   initialStatus: string | null;
   /** It had got so far that it obeys signals in good order. */
   ready: boolean | null;
-  /** It stays, paused, when its guest has shut down (`-no-shutdown`): its end is another matter then. */
-  staysAfterShutdown: boolean | null;
+  /**
+   * It may stay, paused, when its guest has shut down (`-no-shutdown`) or panicked: its end is another
+   * matter then.
+   */
+  mayLinger: boolean | null;
   /** The signal that its log says it obeyed. */
   obeyed: ObeyedSignal | null;
   /** There is a log, and all of it could be read. */
@@ -44,18 +47,29 @@ const CRASHES: readonly string[] = [
   'SIGSYS',
 ];
 
-/** All that ends it with 0 and leaves nothing behind. */
+/** All that ends it with 0. */
 const ORDERLY: Cause[] = [
   'guest-shutdown',
+  'guest-hibernate',
   'admin-powerdown',
+  'watchdog-powerdown',
   'other-powerdown',
   'guest-reboot',
   'guest-panic',
   'guest-watchdog',
   'manager-quit',
   'other-quit',
+  'host-reset',
+  'host-ui',
+  'host-error',
+  'migrated-away',
   'forced-stop',
+  'start-exited',
+  'vmm-exit',
 ];
+
+/** After these it may linger, and be ended by something else. */
+const LINGERING: Cause[] = ['guest-shutdown', 'other-powerdown', 'guest-panic'];
 
 /**
  * Why a virtual machine ended, by all that is known of it. The hypervisor's first word on it counts most;
@@ -176,13 +190,18 @@ class Classifier {
     }
   }
 
-  /** What the host did: the first word on it, unless we came too late for an earlier one. */
+  /** What was done to it: its end, unless it had ended its work before, and nobody was there. */
   #afterwards(cause: Cause, initiator: Initiator): VmStop {
-    const { eventsComplete, initialStatus, staysAfterShutdown } = this.#evidence;
-    if (eventsComplete || initialStatus !== null || staysAfterShutdown === false) {
-      return this.#verdict.sure(cause, initiator);
-    }
-    return this.#verdict.likely(cause, initiator, ['guest-shutdown']);
+    const { eventsComplete, initialStatus } = this.#evidence;
+    if (eventsComplete || initialStatus !== null) return this.#verdict.sure(cause, initiator);
+    return this.#verdict.likely(cause, initiator, this.#before());
+  }
+
+  /** What may have come before that nobody was there to see. */
+  #before(): Cause[] {
+    const { eventsComplete, initialStatus, mayLinger } = this.#evidence;
+    if (eventsComplete || initialStatus !== null) return [];
+    return mayLinger === false ? ['migrated-away'] : ['migrated-away', ...LINGERING];
   }
 
   #byGuestShutdown(): VmStop {
@@ -216,18 +235,18 @@ class Classifier {
   #bySignal(): VmStop | null {
     const { exit } = this.#evidence;
     if (exit?.how !== 'killed' && exit?.how !== 'dumped') return null;
-    if (exit.oom === true) return this.#killed('oom-killed', 'kernel');
+    if (exit.oom === true) return this.#afterwards('oom-killed', 'kernel');
     const by = attackerOf(exit);
-    if (by !== null) return this.#killed('killed', this.#initiatorOf(by, exit.signal));
+    if (by !== null) return this.#afterwards('killed', this.#initiatorOf(by, exit.signal));
     if (CRASHES.includes(exit.signal)) {
       const isOwn =
         exit.sender !== null && (exit.sender.pid === null || exit.sender.pid === exit.pid);
       return isOwn
-        ? this.#killed('vmm-crash', 'vmm')
-        : this.#verdict.likely('vmm-crash', 'vmm', ['killed']);
+        ? this.#afterwards('vmm-crash', 'vmm')
+        : this.#verdict.likely('vmm-crash', 'vmm', ['killed', ...this.#before()]);
     }
     if (exit.sender !== null)
-      return this.#killed('killed', this.#initiatorOf(exit.sender, exit.signal));
+      return this.#afterwards('killed', this.#initiatorOf(exit.sender, exit.signal));
     if (this.#own(exit.signal) !== null) {
       return this.#verdict.likely(
         'killed',
@@ -236,36 +255,39 @@ class Classifier {
       );
     }
     return exit.signal === 'SIGKILL'
-      ? this.#verdict.oneOf(['killed', 'oom-killed'])
-      : this.#verdict.likely('killed', 'unknown', ['vmm-crash']);
-  }
-
-  /** That is how its process ended; the machine may have shut down before. */
-  #killed(cause: Cause, initiator: Initiator): VmStop {
-    const { eventsComplete, initialStatus, staysAfterShutdown } = this.#evidence;
-    if (eventsComplete || initialStatus !== null || staysAfterShutdown === false) {
-      return this.#verdict.sure(cause, initiator);
-    }
-    return this.#verdict.likely(cause, initiator, ['guest-shutdown']);
+      ? this.#verdict.oneOf(['killed', 'oom-killed', ...this.#before()])
+      : this.#verdict.likely('killed', 'unknown', ['vmm-crash', ...this.#before()]);
   }
 
   #byExit(): VmStop | null {
-    const { exit, eventsComplete, events, obeyed, staysAfterShutdown, ready } = this.#evidence;
+    const { exit, eventsComplete, obeyed, ready } = this.#evidence;
     const isSeen = exit?.how === 'exited';
     if (isSeen && exit.exitCode !== 0) {
-      return ready === true || events.length > 0
+      return ready === true
         ? this.#verdict.sure('vmm-exit', 'vmm')
         : this.#verdict.likely('start-failed', 'vmm', ['vmm-exit', 'guest-panic']);
     }
-    if (!isSeen && exit?.how !== 'unknown' && exit !== null) return null;
-    if (obeyed !== null) {
-      return staysAfterShutdown === false
-        ? this.#verdict.sure('forced-stop', this.#initiatorOfRequest())
-        : this.#verdict.likely('forced-stop', this.#initiatorOfRequest(), ['guest-shutdown']);
-    }
-    if (eventsComplete && isSeen) return this.#verdict.oneOf(['guest-watchdog', 'vmm-exit']);
-    if (!isSeen) return null;
+    if (obeyed !== null) return this.#afterwards('forced-stop', this.#initiatorOfRequest());
+    if (!isSeen) return this.#byLeftovers();
+    if (eventsComplete) return this.#verdict.oneOf(['guest-watchdog', 'vmm-exit', 'start-exited']);
     return this.#byOrderlyExit(exit);
+  }
+
+  /** Nobody saw how it ended, and it had no word on that. */
+  #byLeftovers(): VmStop | null {
+    const { eventsComplete, leftovers } = this.#evidence;
+    const kills = ['SIGKILL', 'SIGTERM'].some((signal) => this.#own(signal) !== null);
+    const killed: Cause[] = ['killed', 'oom-killed', 'vmm-crash', 'start-killed'];
+    const exited: Cause[] = ['vmm-exit', 'guest-watchdog', 'start-failed'];
+    if (leftovers.pidfile === true && leftovers.socket !== false) {
+      if (!eventsComplete) return this.#verdict.oneOf([...killed, ...this.#before()]);
+      return this.#verdict.likely('killed', kills ? 'manager' : 'unknown', killed);
+    }
+    if (!eventsComplete) return null;
+    if (leftovers.pidfile === false && leftovers.socket === true) {
+      return this.#verdict.likely('vmm-exit', 'vmm', exited);
+    }
+    return this.#verdict.oneOf([...killed, ...exited]);
   }
 
   /** It exited with 0, and neither it nor its log has a word of why. */
@@ -290,11 +312,7 @@ class Classifier {
   }
 
   #initiatorOfRequest(): Initiator {
-    const { exit, obeyed } = this.#evidence;
-    if (REQUESTS.some((signal) => this.#own(signal) !== null)) return 'manager';
-    const sender = exit === null ? undefined : requestsOf(exit).at(-1);
-    if (sender?.pid === null) return 'host';
-    return obeyed === null && sender === undefined ? 'host' : 'host';
+    return REQUESTS.some((signal) => this.#own(signal) !== null) ? 'manager' : 'host';
   }
 
   #initiatorOf(sender: SignalSender | null, signal: string): Initiator {

@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs';
 
 /** What a hypervisor's command line says of how it ends. */
 export type QemuCommand = {
-  /** `-no-shutdown`, or `-action shutdown=pause`. */
-  staysAfterShutdown: boolean;
+  /** `-no-shutdown`, or `-action shutdown=pause,panic=pause`. */
+  mayLinger: boolean;
 };
 
 /** `null` where it cannot be read. */
@@ -12,8 +12,8 @@ export function readQemuCommand(pid: number): QemuCommand | null {
     const args = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0');
     if (args.length < 2) return null;
     return {
-      staysAfterShutdown: args.some(
-        (arg) => /^--?no-shutdown$/.test(arg) || /(^|,)shutdown=pause(,|$)/.test(arg),
+      mayLinger: args.some(
+        (arg) => /^--?no-shutdown$/.test(arg) || /(^|,)(shutdown|panic)=pause(,|$)/.test(arg),
       ),
     };
   } catch {

@@ -32,6 +32,8 @@ export class QmpLink {
   initialStatus: string | null = null;
   /** When it was negotiated first. */
   readyAt: Date | null = null;
+  /** It was connected, and had no word for us: it hangs, or serves another client. */
+  isSilent = false;
   readonly #path: string;
   readonly #listener: QmpLinkListener;
   readonly #told = new Set<string>();
@@ -85,6 +87,7 @@ export class QmpLink {
     this.#client = client;
     const greeting = setTimeout(() => {
       if (client.isGreeted || client.isClosed) return;
+      this.isSilent = true;
       const what = 'gives no greeting: it hangs, or serves another client';
       this.#warn(new ExitwatchError('ERR_EXITWATCH_QMP', `${JSON.stringify(this.#path)} ${what}`));
     }, GREETING_MS);

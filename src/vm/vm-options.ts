@@ -6,8 +6,9 @@ export interface VmOptions {
   /** For people, and for whom it is that events are about. */
   name: string;
   /**
-   * Its process: one of these three. With an identity, also one that has ended: the verdict is then what
-   * its event log, its log and the intents tell.
+   * Its process: a pid, a pidfile, or an identity; beside one of the others, a pidfile is looked for when it
+   * has ended. With an identity, also one that has ended before: the verdict is then what its event log,
+   * its log and the intents tell.
    */
   pid?: number;
   pidfile?: string;
@@ -36,8 +37,10 @@ export function checkVmOptions(options: VmOptions): void {
       throw invalid(`${key} is a path`);
   }
   const { pid, pidfile, identity } = options;
-  const given = [pid, pidfile, identity].filter((each) => each !== undefined);
-  if (given.length !== 1) throw invalid('a process is one of pid, pidfile and identity');
+  const isAmbiguous = pid !== undefined && identity !== undefined;
+  if (isAmbiguous || (pid ?? pidfile ?? identity) === undefined) {
+    throw invalid('a process is a pid, a pidfile or an identity');
+  }
   if (identity !== undefined) checkIdentity(identity);
 }
 

@@ -72,7 +72,7 @@ export class VmWatch {
   readonly #log: GrowingFile | undefined;
   #link: QmpLink | undefined;
   #watch: ExitWatch | undefined;
-  #staysAfterShutdown: boolean | null = null;
+  #mayLinger: boolean | null = null;
   #timer: NodeJS.Timeout | undefined;
   #isClosed = false;
   readonly #armed: Promise<ExitWatch>;
@@ -94,7 +94,13 @@ export class VmWatch {
     this.#log =
       log === undefined
         ? undefined
-        : new GrowingFile(log, (line) => { this.#keepLine(line); }, this.#isThere() ? sizeOf(log) : 0);
+        : new GrowingFile(
+            log,
+            (line) => {
+              this.#keepLine(line);
+            },
+            this.#isThere() ? sizeOf(log) : 0,
+          );
     this.#armed = this.#arm();
     this.stopped = this.#run();
     this.stopped.catch(() => undefined); // whoever asks is told
@@ -155,7 +161,7 @@ export class VmWatch {
   /** Before anything is waited for, where that can be. */
   #arm(): Promise<ExitWatch> {
     const { pid, identity, pidfile } = this.#options;
-    if (pidfile !== undefined) {
+    if (pidfile !== undefined && pid === undefined && identity === undefined) {
       return readPidfile(pidfile).then((found) => this.#watchProcess(found.identity ?? found.pid));
     }
     return Promise.resolve(this.#watchProcess(identity ?? pid ?? 0));
@@ -164,8 +170,7 @@ export class VmWatch {
   #watchProcess(target: number | ProcessIdentity): ExitWatch {
     this.#watch = this.#context.monitor.watch(target);
     if (this.#isClosed) this.#watch.close();
-    this.#staysAfterShutdown =
-      readQemuCommand(this.#watch.identity.pid)?.staysAfterShutdown ?? null;
+    this.#mayLinger = readQemuCommand(this.#watch.identity.pid)?.mayLinger ?? null;
     const { qmp } = this.#options;
     if (qmp === undefined) this.#context.running(this.name);
     else this.#link = this.#connect(qmp);
@@ -237,8 +242,8 @@ export class VmWatch {
       events: isComplete ? logged : (this.#link?.events ?? []),
       eventsComplete: isComplete || isLinkComplete,
       initialStatus: isComplete ? null : (this.#link?.initialStatus ?? null),
-      ready: this.#wasReady(exit, startedAt, isComplete),
-      staysAfterShutdown: this.#staysAfterShutdown,
+      ready: this.#wasReady(exit, startedAt, logged),
+      mayLinger: this.#mayLinger,
       obeyed: obeyedSignal(this.#logLines),
       hasLog,
       leftovers: {
@@ -257,11 +262,13 @@ export class VmWatch {
     return link.readyAt.getTime() - startedAt.getTime() <= FROM_START_MS;
   }
 
-  #wasReady(exit: ExitEvent, startedAt: Date | null, hasEvents: boolean): boolean | null {
-    if (hasEvents || this.#link?.readyAt != null) return true;
-    if (startedAt !== null && exit.exitedAt.getTime() - startedAt.getTime() > SURELY_READY_MS)
-      return true;
-    return this.#eventLog === undefined || exit.how === 'unknown' ? null : false;
+  #wasReady(exit: ExitEvent, startedAt: Date | null, logged: readonly QmpEvent[]): boolean | null {
+    // RESUME comes when it is about to be ready.
+    if (this.#link?.readyAt != null || logged.some(({ event }) => event !== 'RESUME')) return true;
+    if (exit.how === 'unknown' || startedAt === null) return null;
+    if (exit.exitedAt.getTime() - startedAt.getTime() > SURELY_READY_MS) return true;
+    if (this.#link !== undefined) return this.#link.isSilent ? null : false;
+    return this.#eventLog === undefined || logged.length > 0 ? null : false;
   }
 
   async #intentsFor(identity: ProcessIdentity): Promise<Intent[]> {

@@ -1,0 +1,13 @@
+// node vm-watcher.cjs: watches the virtual machines that are on its stdin, as JSON lines of what
+// VmMonitor.watch() takes; prints their verdicts, as JSON lines.
+const { createInterface } = require('node:readline');
+
+const { VmMonitor } = require('../../dist/vm');
+
+const monitor = new VmMonitor();
+monitor.on('warning', () => {});
+monitor.on('stopped', (stop) => console.log(JSON.stringify(stop)));
+createInterface(process.stdin).on('line', (line) => {
+  if (line !== '') monitor.watch(JSON.parse(line));
+});
+setInterval(() => {}, 1000);

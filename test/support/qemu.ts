@@ -1,0 +1,223 @@
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
+import { connect, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
+
+import { eventLogArguments, logArguments, QmpClient } from '../../src/vm';
+
+import { PROGRAMS } from './programs';
+
+const QEMU = 'qemu-system-x86_64';
+
+/** Outside of CI a test that needs QEMU is left out, and its title says why. */
+export const itWithQemu: jest.It =
+  spawnSync(QEMU, ['-version']).status === 0 || process.env['CI']
+    ? it
+    : (Object.assign((title: string, body: jest.ProvidesCallback) => {
+        it.skip(`${title} (needs ${QEMU})`, body);
+      }, it) as jest.It);
+
+/** A boot sector that obeys bytes on its serial port: see {@link TestVm.press}. */
+const OBEDIENT =
+  '31 db b0 52 ba f8 03 ee fb f4 84 db 74 09 ba 00 06 ed f6 c4 01 75 45 ba fd 03 ec a8 01 74 e9 ba f8 03' +
+  ' ec 3c 70 74 35 3c 33 74 36 3c 34 74 37 3c 72 74 3c 3c 6b 74 43 3c 78 74 45 3c 64 74 49 3c 77 74 4c 3c' +
+  ' 74 74 51 3c 61 75 bd fe c3 ba 02 06 b8 00 01 ef b0 41 ba f8 03 ee eb ac b8 00 20 eb 08 b8 00 24 eb 03' +
+  ' b8 00 28 ba 04 06 ef eb 99 ba f9 0c b0 02 ee b0 06 ee eb 8e b0 fe e6 64 eb 88 ba 05 05 b0 01 ee eb 80' +
+  ' b0 10 e6 f4 e9 79 ff ba 43 04 b0 0f ee e9 70 ff fa 31 c0 8e d8 0f 01 1e a3 7c cc 00 00 00 00 00 00';
+
+/** One that touches all of its memory, up to a GiB. */
+const HUNGRY =
+  'fa 31 c0 8e d8 e4 92 0c 02 e6 92 0f 01 16 58 7c 0f 20 c0 0c 01 0f 22 c0 66 ea 20 7c 00 00 08 00 66 b8' +
+  ' 10 00 8e d8 bf 00 00 10 00 c6 07 5a 81 c7 00 10 00 00 81 ff 00 00 ff 3f 72 ef f4 eb fd 90' +
+  ' 00 00 00 00 00 00 00 00 ff ff 00 00 00 9a cf 00 ff ff 00 00 00 92 cf 00 17 00 40 7c 00 00';
+
+function bootSector(hex: string): Buffer {
+  const sector = Buffer.alloc(512);
+  Buffer.from(hex.replaceAll(' ', ''), 'hex').copy(sector);
+  sector.writeUInt16LE(0xaa55, 510);
+  return sector;
+}
+
+export interface VmSettings {
+  args?: string[];
+  machine?: string;
+  memory?: number;
+  guest?: 'obedient' | 'hungry';
+  daemonize?: boolean;
+  /** Runs QEMU. */
+  before?: string[];
+  env?: NodeJS.ProcessEnv;
+  /** It ends before its guest could say anything: nobody listens to that. */
+  isEarly?: boolean;
+}
+
+/** A real virtual machine with a guest of 512 bytes. */
+export class TestVm {
+  readonly folder = mkdtempSync(join(tmpdir(), 'exitwatch-vm-'));
+  readonly child: ChildProcess;
+  readonly pidfile = join(this.folder, 'pid');
+  readonly eventLog = join(this.folder, 'events');
+  readonly log = join(this.folder, 'log');
+  readonly startedAt = Date.now();
+  #serial: Socket | undefined;
+  #printed = '';
+  #other: QmpClient | undefined;
+
+  constructor({
+    args = [],
+    machine = 'pc',
+    memory = 32,
+    guest,
+    daemonize,
+    before = [],
+    env,
+    isEarly = false,
+  }: VmSettings) {
+    const image = join(this.folder, 'image');
+    writeFileSync(image, bootSector(guest === 'hungry' ? HUNGRY : OBEDIENT));
+    const drive =
+      machine === 'pc'
+        ? ['-drive', `if=floppy,format=raw,readonly=on,file=${image}`, '-boot', 'a']
+        : [
+            ...['-drive', `if=none,id=d0,format=raw,readonly=on,file=${image}`],
+            ...['-device', 'isa-fdc', '-device', 'floppy,drive=d0'],
+          ];
+    const [command = '', ...rest] = [
+      ...before,
+      QEMU,
+      ...[
+        '-accel',
+        'tcg',
+        '-machine',
+        machine,
+        '-m',
+        String(memory),
+        '-nodefaults',
+        '-display',
+        'none',
+      ],
+      ...['-no-user-config', '-pidfile', this.pidfile, ...drive],
+      ...[
+        '-serial', // Its first word must not be lost: it waits for whoever listens.
+        `unix:${join(this.folder, 'serial')},server=on,wait=${isEarly ? 'off' : 'on'}`,
+      ],
+      ...this.sockets.flatMap((path) => ['-qmp', `unix:${path},server=on,wait=off`]),
+      ...eventLogArguments(this.eventLog),
+      ...logArguments(this.log),
+      ...(daemonize === true ? ['-daemonize'] : []),
+      ...args,
+    ];
+    this.child = spawn(command, rest, {
+      stdio: 'ignore',
+      env: { ...process.env, ...env, CRASH_WHEN: join(this.folder, 'crash') },
+    });
+    this.child.on('error', () => undefined);
+    if (!isEarly) void this.#listen();
+  }
+
+  /** Its QMP sockets, for one client each; the last one is for {@link TestVm.ask}. */
+  get sockets(): string[] {
+    return ['qmp0', 'qmp1', 'qmp2'].map((name) => join(this.folder, name));
+  }
+
+  /** Of the process; with `daemonize` once that has written it down. */
+  get pid(): number {
+    return this.child.pid ?? 0;
+  }
+
+  async daemonPid(): Promise<number> {
+    for (;;) {
+      if (this.child.exitCode !== null && existsSync(this.pidfile)) {
+        return Number(readFileSync(this.pidfile, 'latin1'));
+      }
+      await setTimeout(2);
+    }
+  }
+
+  /** Resolves when the guest runs, and obeys. */
+  async booted(): Promise<void> {
+    while (!this.#printed.includes('R')) await setTimeout(2);
+  }
+
+  async #listen(): Promise<void> {
+    const path = join(this.folder, 'serial');
+    while (this.#serial === undefined) {
+      const serial = connect({ path });
+      await new Promise<void>((resolve) => {
+        serial.on('data', (chunk) => (this.#printed += chunk.toString('latin1')));
+        serial.once('connect', () => {
+          this.#serial = serial;
+          resolve();
+        });
+        serial.on('error', () => {
+          resolve();
+        });
+      });
+      await setTimeout(2);
+    }
+  }
+
+  /**
+   * Has the guest do something: p: S5, 3: S3, 4: S4, r: reset by CF9, k: by the keyboard, t: triple
+   * fault, x: pvpanic, d: isa-debug-exit, w: watchdog, a: obeys its power button from now on.
+   */
+  async press(key: string): Promise<void> {
+    const before = this.#printed.length;
+    this.#serial?.write(key);
+    if (key === 'a') while (!this.#printed.slice(before).includes('A')) await setTimeout(2);
+  }
+
+  /** As another management client than ours. */
+  async ask(command: string, args?: Record<string, unknown>): Promise<unknown> {
+    const client = this.#client();
+    if (!client.isReady) await new Promise<void>((resolve) => client.once('ready', resolve));
+    return client.execute(command, args);
+  }
+
+  /** That client listens from now on; what is given resolves when it has heard of such an event. */
+  async listenTo(wanted: string): Promise<() => Promise<void>> {
+    await this.status();
+    const heard = new Promise<void>((resolve) => {
+      this.#client().on('event', ({ event }) => {
+        if (event === wanted) resolve();
+      });
+    });
+    return () => heard;
+  }
+
+  #client(): QmpClient {
+    if (this.#other === undefined) {
+      this.#other = new QmpClient(this.sockets[2] ?? '');
+      this.#other.on('error', () => undefined);
+    }
+    return this.#other;
+  }
+
+  /** What it is doing. */
+  async status(): Promise<string> {
+    return ((await this.ask('query-status')) as { status: string }).status;
+  }
+
+  async untilStatus(wanted: string): Promise<void> {
+    while ((await this.status()) !== wanted) await setTimeout(2);
+  }
+
+  /** Has the library that was loaded into it do its harm. */
+  crash(): void {
+    writeFileSync(join(this.folder, 'crash'), '');
+  }
+
+  remove(): void {
+    this.#serial?.destroy();
+    this.#other?.close();
+    if (this.child.exitCode === null && this.child.signalCode === null) this.child.kill('SIGKILL');
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+}
+
+/** Loaded into QEMU, it does this when told to. */
+export function crashing(how: 'fault' | 'abort' | 'exit'): NodeJS.ProcessEnv {
+  return { LD_PRELOAD: join(PROGRAMS, 'crash.so'), CRASH_HOW: how };
+}

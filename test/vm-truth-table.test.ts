@@ -1,0 +1,159 @@
+import { mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
+
+import { VmMonitor, type QmpEvent, type VmStop } from '../src/vm';
+import { GrowingFile, parseLogLine } from '../src/vm/event-log';
+
+import { itWithQemu, TestVm } from './support/qemu';
+import { compare } from './vm/other-rules';
+import { OUT_OF_MEMORY, SCENARIOS, type Scenario } from './vm/scenarios';
+
+/** 20 by `npm run test:vms`. */
+const ROUNDS = Number(process.env['EXITWATCH_ROUNDS'] ?? 3);
+
+/** Where the table goes, by `npm run docs:vms`. */
+const TABLE = process.env['EXITWATCH_TABLE'];
+
+interface Run {
+  stop: VmStop;
+  /** By what each had to do without. */
+  reduced: Map<string, VmStop>;
+  events: QmpEvent[];
+}
+
+/** Plays a scenario, before witnesses that have all there is, and others that have less. */
+async function play(scenario: Scenario, hasLateClient: boolean): Promise<Run> {
+  const vm = new TestVm({ ...scenario.settings, isEarly: scenario.isEarly === true });
+  const intentLog = join(vm.folder, 'intents');
+  const traced = new VmMonitor({ intentLog });
+  const untraced = new VmMonitor({ intentLog, trace: 'off' });
+  for (const monitor of [traced, untraced]) monitor.on('warning', () => undefined);
+  try {
+    const pid = scenario.settings?.daemonize === true ? await vm.daemonPid() : vm.pid;
+    const target = { pid };
+    const [qmp = '', lateQmp = ''] = vm.sockets;
+    const { eventLog, log } = vm;
+    const running = new Promise<void>((resolve) => {
+      traced.on('running', (name) => {
+        if (name === 'all') resolve();
+      });
+    });
+    const watch = traced.watch({ name: 'all', ...target, qmp, eventLog, log });
+    const others = [
+      traced.watch({ name: 'without QMP', ...target, log }),
+      untraced.watch({ name: 'without the signal trace', ...target, eventLog, log }),
+      traced.watch({ name: 'without log', ...target }),
+      untraced.watch({ name: 'with nothing but the exit', ...target }),
+    ];
+    const late = async () => {
+      if (!hasLateClient) return;
+      await setTimeout(Math.max(0, vm.startedAt + 1500 - Date.now()));
+      const isThere = new Promise<void>((resolve) => {
+        untraced.on('running', (name) => {
+          if (name === 'with a late client') resolve();
+        });
+      });
+      others.push(untraced.watch({ name: 'with a late client', ...target, qmp: lateQmp }));
+      await isThere;
+    };
+    if (scenario.isEarly !== true) {
+      await running;
+      await vm.booted();
+    }
+    await scenario.act({ vm, watch, pid, late });
+    const stop = await watch.stopped;
+    const reduced = await Promise.all(others.map(async (each) => each.stopped));
+    return {
+      stop,
+      reduced: new Map(reduced.map((each) => [each.name, each])),
+      events: await eventsOf(vm),
+    };
+  } finally {
+    await Promise.all([traced.close(), untraced.close()]);
+    vm.remove();
+  }
+}
+
+async function eventsOf(vm: TestVm): Promise<QmpEvent[]> {
+  const events: QmpEvent[] = [];
+  const file = new GrowingFile(vm.eventLog, (line) => {
+    const event = parseLogLine(line);
+    if (event !== null) events.push(event);
+  });
+  await file.read();
+  return events;
+}
+
+/** What is wrong with a verdict that had less to go by: it may know less, and must not claim more. */
+function claims(scenario: Scenario, stop: VmStop): string[] {
+  const wrong: string[] = [];
+  const { cause, userShutdown, certainty, candidates } = stop;
+  const isRight = cause === scenario.cause || cause === scenario.orCause;
+  if (certainty === 'sure' && !isRight) wrong.push(`sure of ${cause}`);
+  if (certainty === 'one-of' && !candidates.includes(scenario.cause))
+    wrong.push(`none of ${candidates.join()}`);
+  if (userShutdown === true && !scenario.userShutdown) wrong.push('claims that the user did it');
+  if (userShutdown === false && scenario.userShutdown && !isRight)
+    wrong.push('denies that the user did it');
+  return wrong.map((each) => `${stop.name}: ${each}`);
+}
+
+const rows: string[] = [];
+
+function check(scenario: Scenario): () => Promise<void> {
+  return async () => {
+    for (let round = 0; round < ROUNDS; round++) {
+      const { stop, reduced, events } = await play(scenario, round === 0 && TABLE === undefined);
+      const { cause, userShutdown, initiator, certainty } = stop;
+      expect({ cause, userShutdown, initiator, certainty, facts: stop.evidence }).toMatchObject({
+        cause: scenario.cause,
+        userShutdown: scenario.userShutdown,
+        initiator: scenario.initiator,
+        certainty: scenario.isLikely === true ? 'likely' : 'sure',
+      });
+      expect(stop.evidence.length).toBeGreaterThan(0);
+      expect(JSON.parse(JSON.stringify(stop))).toMatchObject({ event: 'stopped', cause });
+      expect([...reduced.values()].flatMap((each) => claims(scenario, each))).toEqual([]);
+      if (round === 0) rows.push(compare(scenario, stop, events));
+    }
+  };
+}
+
+for (const scenario of SCENARIOS) {
+  itWithQemu(
+    `${scenario.name}: ${scenario.cause}, ${scenario.userShutdown ? 'by the user' : 'not by the user'}`,
+    check(scenario),
+    20_000 * ROUNDS,
+  );
+}
+
+itWithQemu(
+  'out of memory: oom-killed',
+  async () => {
+    const cgroup = `/sys/fs/cgroup/memory/exitwatch-vm-${process.pid}`;
+    mkdirSync(cgroup);
+    try {
+      writeFileSync(join(cgroup, 'memory.limit_in_bytes'), String(160 * 1024 * 1024));
+      const before = ['sh', '-c', `echo 0 > ${cgroup}/cgroup.procs; exec "$@"`, 'sh'];
+      await check({ ...OUT_OF_MEMORY, settings: { ...OUT_OF_MEMORY.settings, before } })();
+    } finally {
+      for (;;) {
+        try {
+          rmdirSync(cgroup);
+          break;
+        } catch {
+          await setTimeout(10);
+        }
+      }
+    }
+  },
+  20_000 * ROUNDS,
+);
+
+afterAll(() => {
+  if (TABLE === undefined) return;
+  const text = readFileSync(TABLE, 'utf8');
+  const [head = ''] = text.split('<!-- generated -->');
+  writeFileSync(TABLE, `${head}<!-- generated -->\n\n${rows.join('\n')}\n`);
+});

@@ -21,8 +21,14 @@ const MOST_BYTES = 1024 * 1024;
 
 const ANSWER_MS = 5000;
 
+/** What was answered, and how many events had come before that. */
+interface Answer {
+  value: unknown;
+  eventsBefore: number;
+}
+
 interface Pending {
-  resolve: (value: unknown) => void;
+  resolve: (answer: Answer) => void;
   reject: (error: Error) => void;
   timer: NodeJS.Timeout;
 }
@@ -37,6 +43,7 @@ export class QmpClient extends EventEmitter<QmpClientEvents> {
   readonly #lines = new LineSplitter(MOST_BYTES);
   readonly #pending = new Map<string, Pending>();
   #lastId = 0;
+  #events = 0;
   #isGreeted = false;
   #isReady = false;
   #isClosed = false;
@@ -79,6 +86,15 @@ export class QmpClient extends EventEmitter<QmpClientEvents> {
     args?: Record<string, unknown>,
     timeoutMs: number = ANSWER_MS,
   ): Promise<unknown> {
+    return this.query(command, args, timeoutMs).then(({ value }) => value);
+  }
+
+  /** {@link QmpClient.execute}, with the place of the answer among the events. @internal */
+  query(
+    command: string,
+    args?: Record<string, unknown>,
+    timeoutMs: number = ANSWER_MS,
+  ): Promise<Answer> {
     if (!this.#isReady) return Promise.reject(this.#error(`is not ready for ${command}`));
     return this.#send(command, args, timeoutMs);
   }
@@ -103,7 +119,7 @@ export class QmpClient extends EventEmitter<QmpClientEvents> {
     this.#socket.unref();
   }
 
-  #send(command: string, args: object | undefined, timeoutMs: number): Promise<unknown> {
+  #send(command: string, args: object | undefined, timeoutMs: number): Promise<Answer> {
     const id = `exitwatch-${String(++this.#lastId)}`;
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => {
@@ -161,7 +177,7 @@ export class QmpClient extends EventEmitter<QmpClientEvents> {
     this.#pending.delete(String(message['id']));
     clearTimeout(pending.timer);
     if ('return' in message) {
-      pending.resolve(message['return']);
+      pending.resolve({ value: message['return'], eventsBefore: this.#events });
       return;
     }
     const { error } = message;
@@ -172,7 +188,9 @@ export class QmpClient extends EventEmitter<QmpClientEvents> {
 
   #onEvent(message: Record<string, unknown>): void {
     const event = parseQmpEvent(message);
-    if (event !== null) this.emit('event', event);
+    if (event === null) return;
+    this.#events++;
+    this.emit('event', event);
   }
 
   #fail(error: Error): void {

@@ -32,8 +32,8 @@ export class QmpLink {
   initialStatus: string | null = null;
   /** When it was negotiated first. */
   readyAt: Date | null = null;
-  /** It was connected, and had no word for us: it hangs, or serves another client. */
-  isSilent = false;
+  /** It hangs, serves another client, or speaks another language. */
+  isUnusable = false;
   readonly #path: string;
   readonly #listener: QmpLinkListener;
   readonly #told = new Set<string>();
@@ -87,7 +87,6 @@ export class QmpLink {
     this.#client = client;
     const greeting = setTimeout(() => {
       if (client.isGreeted || client.isClosed) return;
-      this.isSilent = true;
       const what = 'gives no greeting: it hangs, or serves another client';
       this.#warn(new ExitwatchError('ERR_EXITWATCH_QMP', `${JSON.stringify(this.#path)} ${what}`));
     }, GREETING_MS);
@@ -112,12 +111,10 @@ export class QmpLink {
   async #onReady(client: QmpClient): Promise<void> {
     if (this.readyAt !== null) return;
     this.readyAt = new Date();
-    const before = this.events.length;
     try {
-      const answer = await client.execute('query-status');
-      const isFirst = this.events.length === before;
-      if (isFirst && isObject(answer) && typeof answer['status'] === 'string') {
-        this.initialStatus = answer['status'];
+      const { value, eventsBefore } = await client.query('query-status');
+      if (eventsBefore === 0 && isObject(value) && typeof value['status'] === 'string') {
+        this.initialStatus = value['status'];
       }
     } catch {
       // It ends already.
@@ -126,6 +123,7 @@ export class QmpLink {
   }
 
   #warn(error: Error): void {
+    this.isUnusable = true;
     if (this.#told.has(error.message)) return;
     this.#told.add(error.message);
     this.#listener.warning(error);

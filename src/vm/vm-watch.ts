@@ -53,6 +53,9 @@ const FROM_START_MS = 1000;
 /** Who has lived so long was ready. */
 const SURELY_READY_MS = 10_000;
 
+/** Who has not come so far was not ready: it takes some 50 ms. */
+const SOON_READY_MS = 2000;
+
 /** Clocks of two processes. */
 const CLOCK_SLACK_MS = 100;
 
@@ -266,9 +269,11 @@ export class VmWatch {
     // RESUME comes when it is about to be ready.
     if (this.#link?.readyAt != null || logged.some(({ event }) => event !== 'RESUME')) return true;
     if (exit.how === 'unknown' || startedAt === null) return null;
-    if (exit.exitedAt.getTime() - startedAt.getTime() > SURELY_READY_MS) return true;
-    if (this.#link !== undefined) return this.#link.isSilent ? null : false;
-    return this.#eventLog === undefined || logged.length > 0 ? null : false;
+    const livedMs = exit.exitedAt.getTime() - startedAt.getTime();
+    if (livedMs > SURELY_READY_MS) return true;
+    // A socket that does not come, or is of no use, says nothing of a machine that has had the time.
+    const wasExpected = this.#link !== undefined && !this.#link.isUnusable;
+    return wasExpected && livedMs < SOON_READY_MS ? false : null;
   }
 
   async #intentsFor(identity: ProcessIdentity): Promise<Intent[]> {

@@ -194,8 +194,8 @@ class Program : KernelProgram {
     code_.Bind(no_handler);
   }
 
-  // What runtimes catch all day comes from themselves, or from the kernel; what another process sends
-  // is something else.
+  // What runtimes catch all day comes from themselves, or from the kernel; what another process
+  // sends is something else.
   void DropUnlessFromOther() {
     constexpr int32_t kTimer = -2;  // SI_TIMER
     code_.Load(Asm::kDouble, kOther, kContext, kInfoArgument);

@@ -1,5 +1,5 @@
-// Loaded into a program: a thread that waits for the file $CRASH_WHEN, and then, as $CRASH_HOW says,
-// touches what is not there, aborts, or exits with 3.
+// Loaded into a program: a thread that waits for the file $CRASH_WHEN, and then, as $CRASH_HOW
+// says, touches what is not there, aborts, or exits with 3.
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdlib.h>

@@ -11,13 +11,17 @@ import { PROGRAMS } from './programs';
 
 const QEMU = 'qemu-system-x86_64';
 
+/** In CI it has to be there. */
+export function hasQemu(): boolean {
+  return spawnSync(QEMU, ['-version']).status === 0 || process.env['CI'] !== undefined;
+}
+
 /** Outside of CI a test that needs QEMU is left out, and its title says why. */
-export const itWithQemu: jest.It =
-  spawnSync(QEMU, ['-version']).status === 0 || process.env['CI']
-    ? it
-    : (Object.assign((title: string, body: jest.ProvidesCallback) => {
-        it.skip(`${title} (needs ${QEMU})`, body);
-      }, it) as jest.It);
+export const itWithQemu: jest.It = hasQemu()
+  ? it
+  : (Object.assign((title: string, body: jest.ProvidesCallback) => {
+      it.skip(`${title} (needs ${QEMU})`, body);
+    }, it) as jest.It);
 
 /** A boot sector that obeys bytes on its serial port: see {@link TestVm.press}. */
 const OBEDIENT =

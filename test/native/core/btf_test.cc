@@ -24,9 +24,12 @@ class BtfBytes {
     Member("name", 3, 0), Member("flag", 1, 1 << 24 | 128);
     Type("task", 4, 3, 40);  // 5
     Member("pid", 1, 0), Member("", 4, 64), Member("next", 7, 256);
-    Type("", 10, 0, 5);     // 6: const struct task
-    Type("", 2, 0, 6);      // 7: its pointer
-    Type("loop", 8, 0, 8);  // 8: a name of itself
+    Type("", 10, 0, 5);                                      // 6: const struct task
+    Type("", 2, 0, 6);                                       // 7: its pointer
+    Type("loop", 8, 0, 8);                                   // 8: a name of itself
+    Type("", 13, 2, 1), Word(0), Word(1), Word(0), Word(7);  // 9: int (int, const struct task *)
+    Type("", 2, 0, 9);                                       // 10: its pointer
+    Type("callback", 8, 0, 10);                              // 11
   }
 
   std::vector<uint8_t> Bytes() const {
@@ -78,6 +81,9 @@ void MembersAreFoundAlsoInStructuresWithoutAName() {
   CHECK(!btf->Find("task", "flag"));  // a bit field
   CHECK(!btf->Find("task", "none"));
   CHECK(!btf->Find("int", "pid"));
+  CHECK_EQUAL(*btf->CountParameters("callback"), 2u);
+  CHECK(!btf->CountParameters("loop"));
+  CHECK(!btf->CountParameters("task"));
 }
 
 void AnyBtfIsReadSafely() {

@@ -12,6 +12,7 @@ int main() {
   BtfTests();
   BpfAssemblerTests();
   RecordQueueTests();
+  SignalQueueTests();
   EndedGroupsTests();
   WatchSetTests();
   std::printf("%d wrong\n", failures);

@@ -9,6 +9,7 @@ void ThreadGroupAggregatorTests();
 void BtfTests();
 void BpfAssemblerTests();
 void RecordQueueTests();
+void SignalQueueTests();
 void EndedGroupsTests();
 void WatchSetTests();
 

@@ -8,5 +8,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   for (const char* member : {"pid", "name", "next", "flag", ""}) btf->Find("task", member);
   const char* missing = "";
   exitwatch::ResolveKernelLayout(*btf, &missing);
+  exitwatch::ResolveSignalLayout(*btf, &missing);
+  for (const char* name : {"task", "loop", "callback", ""}) btf->CountParameters(name);
   return 0;
 }

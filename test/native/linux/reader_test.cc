@@ -62,6 +62,7 @@ class Told {
     options.status_timeout_ns = 1000 * kMillisecond;
     options.use = ExitReader::StreamUse::kPreferred;
     options.guarded = true;
+    options.traced = true;
     return options;
   }
 

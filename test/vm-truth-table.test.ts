@@ -1,4 +1,5 @@
-import { mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmdirSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 
@@ -24,10 +25,13 @@ interface Run {
 
 /** Plays a scenario, before witnesses that have all there is, and others that have less. */
 async function play(scenario: Scenario, hasLateClient: boolean): Promise<Run> {
-  const vm = new TestVm({ ...scenario.settings, isEarly: scenario.isEarly === true });
-  const intentLog = join(vm.folder, 'intents');
+  const folder = mkdtempSync(join(tmpdir(), 'exitwatch-vms-'));
+  const intentLog = join(folder, 'intents');
   const traced = new VmMonitor({ intentLog });
   const untraced = new VmMonitor({ intentLog, trace: 'off' });
+  // A signal that comes before that has no sender.
+  await Promise.all([traced.start(), untraced.start()]);
+  const vm = new TestVm({ ...scenario.settings, isEarly: scenario.isEarly === true });
   for (const monitor of [traced, untraced]) monitor.on('warning', () => undefined);
   try {
     const pid = scenario.settings?.daemonize === true ? await vm.daemonPid() : vm.pid;
@@ -72,6 +76,7 @@ async function play(scenario: Scenario, hasLateClient: boolean): Promise<Run> {
   } finally {
     await Promise.all([traced.close(), untraced.close()]);
     vm.remove();
+    rmSync(folder, { recursive: true });
   }
 }
 

@@ -67,6 +67,17 @@ export class VmMonitor extends EventEmitter<VmMonitorEvents> implements AsyncDis
   }
 
   /**
+   * Begins, if the first watch has not yet: resolves once the kernel has proved that ends are told, and
+   * that signals are, where that can be had. What was sent before that is not seen.
+   *
+   * Rejects as {@link ExitMonitor.start} does.
+   */
+  async start(): Promise<void> {
+    this.#starting ??= this.#monitor.start();
+    await this.#starting;
+  }
+
+  /**
    * Watches one virtual machine until it ends. Armed as {@link ExitMonitor.watch} is, for a pid or an
    * identity; for a pidfile, as soon as that was read.
    *
@@ -88,8 +99,7 @@ export class VmMonitor extends EventEmitter<VmMonitorEvents> implements AsyncDis
       },
     });
     this.#watches.add(watch);
-    this.#starting ??= this.#monitor.start();
-    this.#starting.catch(() => undefined); // the watches reject
+    this.start().catch(() => undefined); // the watches reject
     return watch;
   }
 

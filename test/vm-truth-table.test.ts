@@ -7,7 +7,7 @@ import { VmMonitor, type QmpEvent, type VmStop } from '../src/vm';
 import { GrowingFile, parseLogLine } from '../src/vm/event-log';
 
 import { itWithQemu, TestVm } from './support/qemu';
-import { compare } from './vm/other-rules';
+import { compare, HEADER } from './vm/other-rules';
 import { OUT_OF_MEMORY, SCENARIOS, type Scenario } from './vm/scenarios';
 
 /** 20 by `npm run test:vms`. */
@@ -160,5 +160,5 @@ afterAll(() => {
   if (TABLE === undefined) return;
   const text = readFileSync(TABLE, 'utf8');
   const [head = ''] = text.split('<!-- generated -->');
-  writeFileSync(TABLE, `${head}<!-- generated -->\n\n${rows.join('\n')}\n`);
+  writeFileSync(TABLE, `${head}<!-- generated -->\n\n${[...HEADER, ...rows].join('\n')}\n`);
 });

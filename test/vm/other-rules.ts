@@ -22,6 +22,12 @@ function libvirt(events: readonly QmpEvent[]): string {
   return first.data['guest'] === true ? 'shut down (guest)' : 'shut down (host)';
 }
 
+/** The first rows of the table in docs/vm-comparison.md. */
+export const HEADER = [
+  "| what happened | exitwatch | the user's own | Ganeti's kvmd | Proxmox's qmeventd | libvirt |",
+  '| --- | --- | --- | --- | --- | --- |',
+];
+
 /** A row of the table in docs/vm-comparison.md; what is wrong is in bold type. */
 export function compare(scenario: Scenario, stop: VmStop, events: readonly QmpEvent[]): string {
   const mark = (text: string, isUser: boolean) =>

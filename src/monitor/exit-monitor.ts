@@ -387,13 +387,19 @@ export class ExitMonitor
   /** Like `emit()`, but a listener that throws takes nothing from the others. */
   #deliver<Name extends 'ready' | 'exit' | 'signal' | 'gap' | 'source'>(
     name: Name,
-    ...payload: ExitMonitorEvents[Name]
+    payload: ExitMonitorEvents[Name][0],
   ): void {
-    const listeners = this.listenerCount(name) > 1 ? this.rawListeners(name) : [undefined];
-    for (const listener of listeners) {
+    if (this.listenerCount(name) <= 1) {
       try {
-        if (listener !== undefined) Reflect.apply(listener, this, payload);
-        else (this as EventEmitter).emit(name, ...payload);
+        (this as EventEmitter).emit(name, payload);
+      } catch (error) {
+        this.#thrown.push(error);
+      }
+      return;
+    }
+    for (const listener of this.rawListeners(name)) {
+      try {
+        Reflect.apply(listener, this, [payload]);
       } catch (error) {
         this.#thrown.push(error);
       }
@@ -401,6 +407,7 @@ export class ExitMonitor
   }
 
   #surfaceThrown(): void {
+    if (this.#thrown.length === 0) return;
     for (const error of this.#thrown.splice(0)) {
       process.nextTick(() => {
         throw error;

@@ -176,6 +176,10 @@ export class KernelSource implements ExitSource {
   }
 
   #joinSignals(event: ExitEvent, index: number, isAskedAgain: boolean): void {
+    if (event.how === 'exited' && this.#history.isEmpty) {
+      if (event.traced) event.oom = false;
+      return;
+    }
     const story = this.#history.end(this.#records.end(index, event), isAskedAgain);
     event.sender = story.sender;
     event.signalsReceived = story.received;

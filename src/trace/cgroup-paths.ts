@@ -8,11 +8,22 @@ const MOST = 4096;
  * not be told later.
  */
 export class CgroupPaths {
+  /** Most ends in a row are of one cgroup. */
+  #lastId = 0;
+  #lastPath: string | null = null;
   readonly #paths = new Map<number, string | null>();
 
   /** `null` where it cannot be told. */
   path(id: number): string | null {
     if (id === 0) return null;
+    if (id !== this.#lastId) {
+      this.#lastPath = this.#find(id);
+      this.#lastId = id;
+    }
+    return this.#lastPath;
+  }
+
+  #find(id: number): string | null {
     const known = this.#paths.get(id);
     if (known !== undefined) return known;
     const path = loadAddon().cgroupPath(id) ?? null;

@@ -65,6 +65,10 @@ export class SignalHistory {
   readonly #lives = new Map<number, Life[]>();
   readonly #cgroups = new CgroupPaths();
 
+  get isEmpty(): boolean {
+    return this.#lives.size === 0;
+  }
+
   /** `null`: no signal; the OOM killer has chosen the process. */
   add(signal: TracedSignal): SignalSender | null {
     const life = this.#lifeOf(signal);

@@ -95,11 +95,56 @@ test('who sends hundreds of signals does not hide the one that counts', () => {
   expect(received.filter((each) => each.signal === 'SIGTERM')).toMatchObject([{ pid: 7 }]);
 });
 
-test('the OOM killer marks who is dying anyhow, too: the story tells of the mark and of the sender', () => {
-  const mark = { signal: 0, flags: SignalFlag.oom };
-  const { sender, oom } = story([{ signal: SIGKILL }, mark], { signal: 'SIGKILL' });
-  expect(sender).toMatchObject({ origin: 'kill' });
+const BY_OOM = { signal: SIGKILL, flags: SignalFlag.privileged | SignalFlag.deadly, senderPid: 50 };
+const MARK = { signal: 0, flags: SignalFlag.oom, senderPid: 50 };
+
+test('the OOM killer marks whom it has just killed', () => {
+  const { sender, oom } = story([{ ...BY_OOM, timeNs: NOW - 20_000 }, MARK], { signal: 'SIGKILL' });
+  expect(sender).toMatchObject({ origin: 'kernel' });
   expect(oom).toBe(true);
+});
+
+test('and who is dying anyhow: who was killed by somebody else was not killed by it', () => {
+  expect(story([{ signal: SIGKILL }, MARK], { signal: 'SIGKILL' }).oom).toBe(false);
+  const before = { ...BY_OOM, senderPid: 60, timeNs: NOW - 20_000 };
+  expect(story([before, MARK], { signal: 'SIGKILL' }).oom).toBeNull();
+  expect(
+    story([{ ...BY_OOM, timeNs: NOW - 5 * SECOND }, MARK], { signal: 'SIGKILL' }).oom,
+  ).toBeNull();
+});
+
+const THREAD = SignalFlag.senderStack;
+
+test('where several were pending, nobody knows which was taken first', () => {
+  const killer = (...signals: Partial<TracedSignal>[]) =>
+    story(signals, { signal: 'SIGTERM' }).sender;
+  expect(killer({ flags: THREAD, senderPid: 8 }, { senderPid: 9 })).toBeNull();
+  expect(killer({ flags: THREAD, senderPid: 8 }, { flags: THREAD, senderPid: 9 })).toBeNull();
+  const realTime = [8, 9].map((senderPid) => ({ signal: 37, senderPid }));
+  expect(story(realTime, { signal: 'SIGRTMIN+3' }).sender).toBeNull();
+  // A second one that was not pending already: the first was taken.
+  expect(killer({ senderPid: 8 }, { senderPid: 9 })).toMatchObject({ pid: 9 });
+});
+
+test('what waited when signals were lost may have been taken, and is named no more', () => {
+  const history = new SignalHistory();
+  history.add(signal());
+  history.doubtSignals();
+  expect(history.end(end({ signal: 'SIGTERM' }), false).sender).toBeNull();
+});
+
+test('where ends were lost, a later owner of the pid of whom little is known is told nothing', () => {
+  const history = new SignalHistory();
+  history.add(signal());
+  history.doubtLives();
+  const unknown = end({ inode: 0, startTicks: 0 });
+  expect(history.end(unknown, false)).toMatchObject({ received: [], isDoubtful: true });
+  expect(history.end(end(), false)).toMatchObject({ isDoubtful: false });
+});
+
+test('what was ignored was not received', () => {
+  const flags = SignalFlag.group | SignalFlag.ignored;
+  expect(story([{ flags }]).received).toEqual([]);
 });
 
 test('what nobody asks for any more is forgotten', () => {

@@ -73,6 +73,8 @@ class Program : KernelProgram {
     code_.Load(Asm::kDouble, kTask, kContext, kTaskArgument);
     code_.Call(Asm::kGetCurrentTask);
     code_.Move(kCurrent, Asm::kR0);
+    ReadToRecord(offsetof(SignalRecord, pid), 4, kTask, layout_.task.tgid);
+    LookAtWatched();
     LookAtTarget();
     LookAtHandler();
     LookAtDeath();
@@ -87,11 +89,14 @@ class Program : KernelProgram {
     Clear(kRecord, sizeof(SignalRecord));
     SetFlag(SignalRecord::kOom);
     code_.Load(Asm::kDouble, kTask, kContext, kVictimArgument);
+    code_.Call(Asm::kGetCurrentTask);
+    code_.Move(kCurrent, Asm::kR0);
+    ReadToRecord(offsetof(SignalRecord, sender_pid), 4, kCurrent, layout_.task.tgid);
     if (layout_.victim_is_task) {
+      ReadToRecord(offsetof(SignalRecord, pid), 4, kTask, layout_.task.tgid);
       LookAtTarget();
     } else {
       code_.Store(Asm::kWord, Asm::kFrame, RecordField(offsetof(SignalRecord, pid)), kTask);
-      LookAtWatched();
     }
     return Finish();
   }
@@ -161,8 +166,6 @@ class Program : KernelProgram {
   }
 
   void LookAtTarget() {
-    ReadToRecord(offsetof(SignalRecord, pid), 4, kTask, layout_.task.tgid);
-    LookAtWatched();
     ReadToRecord(offsetof(SignalRecord, memory), 8, kTask, layout_.task.mm);
     ReadPointer(kOther, kTask, layout_.task.group_leader);
     ReadToRecord(offsetof(SignalRecord, start_ns), 8, kOther, layout_.task.start_boottime);
@@ -176,6 +179,8 @@ class Program : KernelProgram {
   void LookAtHandler() {
     const Asm::Label no_handler = code_.NewLabel();
     const Asm::Label not_routine = code_.NewLabel();
+    const Asm::Label not_ignored = code_.NewLabel();
+    const Asm::Label blocked = code_.NewLabel();
     constexpr int32_t kIgnore = 1;  // SIG_IGN; 0 is SIG_DFL
     ReadPointer(kOther, kTask, layout_.task.sighand);
     LoadSignal(Asm::kR1);
@@ -183,7 +188,17 @@ class Program : KernelProgram {
     code_.Compute(BPF_MUL, Asm::kR1, static_cast<int32_t>(layout_.sighand.action_bytes));
     code_.Compute(BPF_ADD, kOther, Asm::kR1);
     ReadPointer(Asm::kR3, kOther, layout_.sighand.action + layout_.sighand.handler);
-    code_.JumpIf(BPF_JLE, Asm::kR3, kIgnore, no_handler);
+    // Ignored signals come this far only if they are blocked, so that they may still be meant, or
+    // if there is a tracer.
+    code_.JumpIf(BPF_JNE, Asm::kR3, kIgnore, not_ignored);
+    ReadPointer(Asm::kR3, kTask, layout_.task.blocked);
+    JumpIfInSet(Asm::kR3, true, blocked);
+    code_.Jump(drop_);
+    code_.Bind(blocked);
+    SetFlag(SignalRecord::kIgnored);
+    code_.Jump(no_handler);
+    code_.Bind(not_ignored);
+    code_.JumpIf(BPF_JEQ, Asm::kR3, 0, no_handler);
     code_.SetDouble(Asm::kR3, kRoutine);
     JumpIfInSet(Asm::kR3, false, not_routine);
     DropUnlessFromOther();

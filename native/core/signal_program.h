@@ -25,7 +25,7 @@ struct SignalTraceMaps {
 std::vector<bpf_insn> BuildSignalProgram(const SignalLayout& layout, const SignalTraceMaps& maps);
 
 // For the raw tracepoint mark_victim: the OOM killer has chosen a process, and killed it just
-// before.
+// before, or found it dying. All are told: others may share the memory of who is watched.
 std::vector<bpf_insn> BuildOomProgram(const SignalLayout& layout, const SignalTraceMaps& maps);
 
 }  // namespace exitwatch

@@ -24,6 +24,7 @@ struct SignalRecord {
     kOom = 1u << 8,            // the OOM killer did it
     kToItself = 1u << 9,       // the sender is the very thread that it was sent to
     kSenderTraces = 1u << 10,  // the sender traces the process (ptrace(2))
+    kIgnored = 1u << 11,       // the process ignores it, but blocks it as well
   };
 
   static constexpr size_t kAncestors = 4;

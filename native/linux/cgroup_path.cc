@@ -22,9 +22,13 @@ constexpr int kKernfsHandle = 0xfe;
 
 }  // namespace
 
-std::optional<std::string> CgroupPath(uint64_t id) {
+std::optional<std::string> CgroupPath(uint64_t id, bool* is_shortage) {
+  const auto note = [is_shortage] {
+    *is_shortage |= errno == EMFILE || errno == ENFILE || errno == ENOMEM;
+  };
   for (const char* const mount_point : kMountPoints) {
     const UniqueFd root(open(mount_point, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (!root) note();
     struct statfs file_system;
     if (!root || fstatfs(root.Get(), &file_system) != 0) continue;
     if (file_system.f_type != CGROUP2_SUPER_MAGIC) continue;
@@ -35,7 +39,10 @@ std::optional<std::string> CgroupPath(uint64_t id) {
     handle->handle_type = kKernfsHandle;
     std::memcpy(handle->f_handle, &id, sizeof(id));
     const UniqueFd cgroup(open_by_handle_at(root.Get(), handle, O_PATH | O_CLOEXEC));
-    if (!cgroup) return std::nullopt;
+    if (!cgroup) {
+      note();
+      return std::nullopt;
+    }
 
     char link[64];
     char path[PATH_MAX];

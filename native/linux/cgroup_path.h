@@ -8,8 +8,9 @@
 namespace exitwatch {
 
 // The path of a cgroup in the v2 hierarchy ("/user.slice"), by its id. Nothing where that hierarchy
-// is not mounted, the cgroup is gone or outside of what is mounted, or without CAP_DAC_READ_SEARCH.
-std::optional<std::string> CgroupPath(uint64_t id);
+// is not mounted, the cgroup is gone or outside of what is mounted, or without CAP_DAC_READ_SEARCH;
+// and, with `is_shortage`, where a descriptor or memory is lacking just now.
+std::optional<std::string> CgroupPath(uint64_t id, bool* is_shortage);
 
 }  // namespace exitwatch
 

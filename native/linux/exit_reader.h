@@ -70,6 +70,11 @@ class ExitReader {
   WatchedProcesses& watched() { return watched_; }
   RecordQueue& queue() { return queue_; }
   TracedSignals& signals() { return signals_; }
+
+  // Has the reader look at everything now; from any thread.
+  void Wake() {
+    if (signal_) Signal();
+  }
   uint64_t wakeups() const { return wakeups_.load(std::memory_order_relaxed); }
   uint64_t rejected() const { return rejected_.load(std::memory_order_relaxed); }
 

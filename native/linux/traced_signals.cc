@@ -70,7 +70,10 @@ bool TracedSignals::Collect(const KernelClock& clock, std::vector<Record>& recor
     gap.time_ns = static_cast<double>(now_ns);
     gap.clock_ms = static_cast<double>(clock.realtime_offset_ns()) / 1e6;
     gap.count = static_cast<double>(lost - std::exchange(lost_, lost));
-    records.insert(records.begin(), gap);  // the ends that it concerns come after it
+    // The ends that it concerns come after it; nothing comes before the reader is ready.
+    const auto is_begin = [](const Record& record) { return record.kind == Record::kReady; };
+    const auto first = std::find_if(records.begin(), records.end(), is_begin);
+    records.insert(first == records.end() ? records.begin() : first + 1, gap);
     complete_ns_ = now_ns;
   }
   collected_ns_ = now_ns;

@@ -20,6 +20,7 @@ class TracedSignals {
   TracedSignals();
 
   // Where the trace cannot be had, refusal() tells why, and everything else does nothing.
+  // `watched`: whose signals are told; nullptr: everybody's.
   void Open(KernelTypes& types, WatchedBitmap* watched, const KernelClock& clock);
   void Close();
 

@@ -59,10 +59,12 @@ Napi::Value ProbePidfd(const Napi::CallbackInfo& info) {
   return result;
 }
 
-// cgroupPath(id): undefined where it cannot be told.
+// cgroupPath(id): undefined where it cannot be told, null where it cannot be told just now.
 Napi::Value GetCgroupPath(const Napi::CallbackInfo& info) {
-  const std::optional<std::string> path = CgroupPath(ToUint64(info[0]));
-  return path ? Napi::String::New(info.Env(), *path) : info.Env().Undefined();
+  bool is_shortage = false;
+  const std::optional<std::string> path = CgroupPath(ToUint64(info[0]), &is_shortage);
+  if (path) return Napi::String::New(info.Env(), *path);
+  return is_shortage ? info.Env().Null() : info.Env().Undefined();
 }
 
 Napi::Object Init(Napi::Env env, Napi::Object exports) {

@@ -176,7 +176,10 @@ Napi::Value ExitReaderObject::Trace(const Napi::CallbackInfo& info) {
 
 // Whether signals are to be told at once; otherwise before the ends of their processes.
 Napi::Value ExitReaderObject::Listen(const Napi::CallbackInfo& info) {
-  if (IsOurs(info)) reader_->signals().Listen(info[0].ToBoolean());
+  if (!IsOurs(info)) return info.Env().Undefined();
+  reader_->signals().Listen(info[0].ToBoolean());
+  // The kernel wakes nobody who has not read what came before.
+  if (running_) reader_->Wake();
   return info.Env().Undefined();
 }
 

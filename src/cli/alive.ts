@@ -1,5 +1,6 @@
 import { parseArgs } from 'node:util';
 
+import { ExitwatchError } from '../errors.js';
 import { exists, isAlive, type Liveness, type ProcessTarget } from '../process/index.js';
 
 import { escapeText, toJsonLine } from './escape.js';
@@ -31,6 +32,9 @@ export async function aliveCommand(args: readonly string[]): Promise<number> {
   try {
     liveness = look((await findProcess(argument, executable)).target);
   } catch (error) {
+    if (error instanceof ExitwatchError && error.code === 'ERR_EXITWATCH_INVALID_PID') {
+      throw new UsageError(error.message);
+    }
     if (!isMissingPidfile(error)) throw error;
     process.stderr.write(`exitwatch: ${escapeText(error.message)}\n`);
     liveness = 'dead';

@@ -61,6 +61,7 @@ function describeSenders(event: ExitEvent): string[] {
 
 function describeKiller(event: ExitEvent): string[] {
   if (event.sender !== null) return describeReceived(event, event.sender, 'by');
+  if (event.how === 'unknown') return [row('by', 'not known: how it ended is not')];
   if (event.traced) return [row('by', 'no signal (sure: the signal trace saw none)')];
   const why = 'not known: the signal trace has not seen all of its life';
   return event.how === 'exited' ? [] : [row('by', why)];

@@ -1,5 +1,7 @@
 import { ExitwatchError } from '../errors.js';
-import { readPidfile, type ProcessTarget } from '../process/index.js';
+import { exists, isAlive, readPidfile, type ProcessTarget } from '../process/index.js';
+
+import { UsageError } from './usage-error.js';
 
 /** The process that an argument names: a pid, or a pidfile. */
 export interface ProcessArgument {
@@ -23,7 +25,13 @@ export async function findProcess(
     return { target: withExecutable(Number(argument)), pidfile: undefined };
   }
   const { pid, identity } = await readPidfile(argument);
-  return { target: identity ?? withExecutable(pid), pidfile: argument };
+  if (identity === null) return { target: withExecutable(pid), pidfile: argument };
+  // Both count: who it was, and what it runs.
+  const isOther = executable !== undefined && exists({ pid, executable }) !== true;
+  if (isOther && isAlive(identity) !== 'dead') {
+    throw new UsageError(`process ${pid} does not run ${JSON.stringify(executable)}`);
+  }
+  return { target: identity, pidfile: argument };
 }
 
 /** There is no such pidfile. */

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { constants } from 'node:fs';
-import { open, type FileHandle } from 'node:fs/promises';
+import { open, stat, type FileHandle } from 'node:fs/promises';
 import { dirname } from 'node:path';
 
 import { ExitwatchError } from '../errors.js';
@@ -103,10 +103,21 @@ export class IntentLog implements IntentRecorder {
     await (await file?.catch(() => undefined))?.close();
   }
 
+  /** The file that has this name now: it may have been rotated away. */
+  async #open(): Promise<FileHandle> {
+    const open = await this.#file?.catch(() => undefined);
+    if (open !== undefined) {
+      const [ours, named] = await Promise.all([open.stat(), stat(this.path).catch(() => null)]);
+      if (ours.ino === named?.ino && ours.dev === named.dev) return open;
+      await this.close();
+    }
+    this.#file ??= openForAppending(this.path);
+    return this.#file;
+  }
+
   async #write(record: object): Promise<void> {
     try {
-      this.#file ??= openForAppending(this.path);
-      const file = await this.#file;
+      const file = await this.#open();
       // A line that a crash has torn ends here, and takes nothing along.
       const line = Buffer.from(`\n${JSON.stringify(record)}\n`);
       const { bytesWritten } = await file.write(line);

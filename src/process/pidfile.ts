@@ -43,7 +43,7 @@ export async function readPidfile(path: string): Promise<Pidfile> {
   const file = await readTrusted(path, MOST_BYTES);
   const pid = parsePid(path, file);
   checkOwner(path, file, pid);
-  return { path, pid, identity: await readIdentity(path, pid) };
+  return { path, pid, identity: await readIdentity(path, pid, file.owner) };
 }
 
 /**
@@ -77,12 +77,16 @@ export async function writePidfile(
 }
 
 /**
- * Removes a pidfile and what is beside it, unless it names another process than `identity` by now. A
- * file that is missing is fine. Resolves with whether there is none any more.
+ * Removes a pidfile and what is beside it, unless it names another process than `identity`, or another pid, by now. A
+ * file that is missing is fine. Resolves with whether there is none any more: `false` also where it
+ * cannot be told whom it names.
  *
  * Rejects with an {@link ExitwatchError}: `ERR_EXITWATCH_NOT_PERMITTED`, `…_SYSTEM`.
  */
-export async function removePidfile(path: string, identity?: ProcessIdentity): Promise<boolean> {
+export async function removePidfile(
+  path: string,
+  identity?: ProcessIdentity | number,
+): Promise<boolean> {
   if (identity !== undefined && (await namesAnother(path, identity))) return false;
   for (const each of [path, identityPath(path)]) {
     try {
@@ -114,7 +118,7 @@ export async function removeStalePidfile(path: string): Promise<PidfileState> {
     throw error;
   }
   const state = isAlive(pidfile.identity ?? pidfile.pid);
-  if (state === 'dead') await removePidfile(path);
+  if (state === 'dead') await removePidfile(path, pidfile.identity ?? pidfile.pid);
   return state;
 }
 
@@ -148,13 +152,19 @@ function checkOwner(path: string, { owner }: SmallFile, pid: number): void {
   const us = process.geteuid?.();
   if (us === undefined || owner === 0 || owner === us) return;
   const sight = processTable().lookNow(pid);
-  if (sight === null || (sight !== 'unknown' && sight.uid === owner)) return;
-  throw untrusted(path, `it is user ${owner}'s, and names a process of another`);
+  if (sight !== null && sight !== 'unknown' && sight.uid === owner) return;
+  throw untrusted(path, `it is user ${owner}'s, and names no process of that user`);
 }
 
-async function readIdentity(path: string, pid: number): Promise<ProcessIdentity | null> {
+async function readIdentity(
+  path: string,
+  pid: number,
+  pidfileOwner: number,
+): Promise<ProcessIdentity | null> {
   try {
-    const { bytes } = await readTrusted(identityPath(path), MOST_IDENTITY_BYTES);
+    const { bytes, owner } = await readTrusted(identityPath(path), MOST_IDENTITY_BYTES);
+    // Whoever may make files beside the pidfile has no say in whom it means.
+    if (![pidfileOwner, 0, process.geteuid?.()].includes(owner)) return null;
     const identity: unknown = JSON.parse(bytes.toString('utf8'));
     checkIdentity(identity);
     return identity.pid === pid ? identity : null;
@@ -163,10 +173,11 @@ async function readIdentity(path: string, pid: number): Promise<ProcessIdentity 
   }
 }
 
-async function namesAnother(path: string, identity: ProcessIdentity): Promise<boolean> {
+async function namesAnother(path: string, who: ProcessIdentity | number): Promise<boolean> {
   try {
     const named = await readPidfile(path);
-    return named.pid !== identity.pid || (named.identity?.id ?? identity.id) !== identity.id;
+    if (typeof who === 'number') return named.pid !== who;
+    return named.pid !== who.pid || (named.identity?.id ?? who.id) !== who.id;
   } catch (error) {
     if (!(error instanceof ExitwatchError)) throw error;
     // What is no pidfile any more is nobody's of ours to remove; where there is none, only its id is.

@@ -91,6 +91,8 @@ export class StopSequence {
   }
 
   async #run(): Promise<StopEnd> {
+    // Of another pid namespace: it may live, and we would not see it.
+    if (signalProcess(this.#identity).life === 'unknown') throw notVerified(this.#identity);
     if (!isThere(this.#identity)) {
       const exit = goneBeforeWatch(this.#identity, addonRefusal() === null ? 'pidfd' : 'poll');
       return { outcome: 'already-gone', via: null, exit };
@@ -140,7 +142,7 @@ export class StopSequence {
     const begin = performance.now();
     const deadline = new Date(Date.now() + graceMs);
     const intent = { identity: this.#identity, what, why: reason, deadline };
-    const id = await intentLog?.append(intent);
+    const id = await Promise.race([intentLog?.append(intent), seen.then(() => undefined)]);
     // It may have ended while that was written.
     if (this.#needsNothing()) {
       await this.#settle(id, 'superseded');
@@ -188,7 +190,8 @@ export class StopSequence {
   async #settle(id: string | undefined, outcome: IntentOutcome): Promise<void> {
     if (id === undefined) return;
     try {
-      await this.#options.intentLog?.settle(id, outcome);
+      const settled = this.#options.intentLog?.settle(id, outcome);
+      if (!(await isWithin(settled, SETTLE_MS))) throw new Error('the intent log does not answer');
     } catch (error) {
       this.warnings.push({ code: 'intent-not-settled', detail: (error as Error).message });
     }
@@ -209,9 +212,26 @@ export class StopSequence {
 }
 
 /** Alive, or not reaped yet. */
-function isThere(identity: ProcessIdentity): boolean {
+export function isThere(identity: ProcessIdentity): boolean {
   const found = lookUp(identity.pid);
   return typeof found === 'object' && isSameProcess(found, identity);
+}
+
+/** A disk may hang; the end of a process is told all the same. */
+const SETTLE_MS = 2000;
+
+async function isWithin(work: Promise<void> | undefined, limitMs: number): Promise<boolean> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<boolean>((resolve) => {
+    timer = setTimeout(() => {
+      resolve(false);
+    }, limitMs);
+  });
+  try {
+    return await Promise.race([Promise.resolve(work).then(() => true), late]);
+  } finally {
+    clearTimeout(timer);
+  }
 }
 
 const NOT_ATOMIC =
@@ -230,10 +250,15 @@ async function call(
       reject(new ExitwatchError('ERR_EXITWATCH_TIMEOUT', `no answer after ${timeoutMs} ms`));
     }, timeoutMs);
   });
+  const forget = () => {
+    clearTimeout(timer);
+  };
+  signal.addEventListener('abort', forget, { once: true });
   try {
     await Promise.race([control(signal), late]);
     return 'delivered';
   } finally {
-    clearTimeout(timer);
+    forget();
+    signal.removeEventListener('abort', forget);
   }
 }

@@ -4,7 +4,7 @@ import type { ProcessIdentity } from '../process-identity.js';
 import { removePidfile } from './pidfile.js';
 import { refuseOurselves } from './send.js';
 import { checkStopOptions, type CheckedStopOptions, type StopOptions } from './stop-options.js';
-import { StopSequence, type StopEnd, type StopWarning } from './stop-sequence.js';
+import { isThere, StopSequence, type StopEnd, type StopWarning } from './stop-sequence.js';
 import { resolveTarget, type ProcessTarget } from './target.js';
 
 /** How a process was stopped. */
@@ -34,8 +34,9 @@ export async function stop(target: ProcessTarget, options: StopOptions = {}): Pr
   const checked = checkStopOptions(options);
   if (checked.signal?.aborted === true) throw aborted(checked.signal);
   const identity = resolveTarget(target);
-  if (identity === null) return finish(ALREADY_GONE, identity, [], checked);
-  refuseOurselves(identity.pid, checked.force);
+  if (identity === null) return finish(ALREADY_GONE, identity, [], checked, pidOf(target));
+  // Another life of our pid, or of init's, is nobody to be spared.
+  if (isThere(identity)) refuseOurselves(identity.pid, checked.force);
   let sequence = running.get(identity.id);
   if (sequence === undefined || sequence.isOver) {
     sequence = new StopSequence(identity, checked);
@@ -54,16 +55,25 @@ async function finish(
   identity: ProcessIdentity | null,
   before: readonly StopWarning[],
   { pidfile }: CheckedStopOptions,
+  pid = identity?.pid ?? 0,
 ): Promise<StopResult> {
   const warnings = [...before];
   if (pidfile !== undefined && end.outcome !== 'timed-out') {
     try {
-      await removePidfile(pidfile, identity ?? undefined);
+      // It is another's by now, or cannot be read.
+      if (!(await removePidfile(pidfile, identity ?? pid))) {
+        const detail = `${JSON.stringify(pidfile)} names another process by now, or cannot be trusted`;
+        warnings.push({ code: 'pidfile-not-removed', detail });
+      }
     } catch (error) {
       warnings.push({ code: 'pidfile-not-removed', detail: (error as ExitwatchError).message });
     }
   }
   return { ...end, identity, warnings };
+}
+
+function pidOf(target: ProcessTarget): number {
+  return typeof target === 'number' ? target : target.pid;
 }
 
 async function join(sequence: StopSequence, signal: AbortSignal | undefined): Promise<StopEnd> {

@@ -25,6 +25,8 @@ export class KernelSource implements ExitSource {
   readonly #history = new SignalHistory();
   readonly #isTraceWanted: boolean;
   #isListening = false;
+  /** How many watches there are, by pid. */
+  readonly #watched = new Map<number, number>();
   readonly #reader: ExitReader;
   readonly #guarded: boolean;
   #source: SourceName | null = null;
@@ -72,12 +74,20 @@ export class KernelSource implements ExitSource {
   watch({ pid, startTicks, inode }: ProcessIdentity): Armed {
     const armed = this.#call(() => this.#reader.watch(pid, startTicks, inode ?? 0));
     const answer = ARMED[armed] ?? 'gone';
+    if (answer !== 'gone') this.#watched.set(pid, (this.#watched.get(pid) ?? 0) + 1);
     return answer === 'guarded' && !this.#guarded ? 'unguarded' : answer;
   }
 
   unwatch({ pid, startTicks, inode }: ProcessIdentity): void {
     this.#reader.unwatch(pid, startTicks, inode ?? 0);
+    this.#unwatched(pid);
     if (this.#scope === 'watched') this.#history.forget({ pid, startTicks, inode: inode ?? 0 });
+  }
+
+  #unwatched(pid: number): void {
+    const left = (this.#watched.get(pid) ?? 0) - 1;
+    if (left > 0) this.#watched.set(pid, left);
+    else this.#watched.delete(pid);
   }
 
   listen(listens: boolean): void {
@@ -151,6 +161,13 @@ export class KernelSource implements ExitSource {
     });
   }
 
+  #onGap(index: number): void {
+    const gap = this.#records.gap(index);
+    if (gap.reason === 'trace-buffer') this.#history.doubtSignals();
+    else this.#history.doubtLives();
+    this.#listener.gap(gap);
+  }
+
   #onSource(index: number): void {
     const previous = this.#source ?? 'connector';
     const at = this.#records.date(index);
@@ -172,6 +189,7 @@ export class KernelSource implements ExitSource {
     const isTold = this.#records.isTold(index);
     // Who watches is told first, and everybody later.
     if (this.#isTraceWanted) this.#joinSignals(event, index, isTold && this.#scope === 'all');
+    if (this.#watched.size > 0) this.#unwatched(event.pid);
     this.#listener.exit(event, isTold);
   }
 
@@ -183,19 +201,20 @@ export class KernelSource implements ExitSource {
     const story = this.#history.end(this.#records.end(index, event), isAskedAgain);
     event.sender = story.sender;
     event.signalsReceived = story.received;
-    // Somebody did: it was not seen.
-    if (event.signal !== null && story.sender === null) event.traced = false;
-    // The kernel marks whoever dies anyhow as a victim, too.
-    const mayBeOom = event.signal === 'SIGKILL' && story.sender?.origin === 'kernel';
-    if (mayBeOom && story.oom) event.oom = true;
-    else if (event.traced && event.how !== 'unknown') event.oom = false;
+    // Somebody did: it was not seen. And of an end that nobody knows, nobody knows who.
+    const isUnseen = event.signal !== null && story.sender === null;
+    if (isUnseen || story.isDoubtful || event.how === 'unknown') event.traced = false;
+    if (event.signal === 'SIGKILL' && story.oom !== false) event.oom = story.oom;
+    else if (event.traced) event.oom = false;
   }
 
   #onSignals(count: number): void {
     for (let index = 0; index < count; index++) {
       const signal = this.#signals.signal(index);
+      // It is not watched any more: nobody will be told of its end.
+      if (this.#scope === 'watched' && !this.#watched.has(signal.pid)) continue;
       const sender = this.#history.add(signal);
-      if (!this.#isListening || sender === null) continue;
+      if (!this.#isListening || this.#source === null || sender === null) continue;
       const { pid, name } = signal;
       const id = this.#records.idOf(signal);
       this.#listener.signal({ event: 'signal', id, pid, name, sender });
@@ -209,7 +228,7 @@ export class KernelSource implements ExitSource {
           this.#onExit(index);
           break;
         case Kind.gap:
-          this.#listener.gap(this.#records.gap(index));
+          this.#onGap(index);
           break;
         case Kind.ready:
           this.#onReady(index);

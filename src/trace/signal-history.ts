@@ -10,8 +10,10 @@ export interface SignalStory {
   /** Who sent the signal that ended it; `null` where none did, or none was seen. */
   sender: SignalSender | null;
   received: readonly SignalSender[];
-  /** The OOM killer has chosen it, or whoever shares its memory. */
-  oom: boolean;
+  /** The OOM killer killed it; `null`: it has marked it, but may have found it dying. */
+  oom: boolean | null;
+  /** Some of this may be another's. */
+  isDoubtful: boolean;
 }
 
 /** An end, as far as it matters here. */
@@ -30,7 +32,15 @@ export interface End {
 interface Seen {
   timeNs: number;
   flags: number;
+  senderPid: number;
   sender: SignalSender;
+}
+
+/** Generations of one signal that were neither caught nor seen to kill. */
+interface Pending {
+  latest: Seen;
+  /** They came from several, so that any of them may have been taken first. */
+  isAmbiguous: boolean;
 }
 
 /** What is known of one process. */
@@ -39,18 +49,30 @@ interface Life {
   startTicks: number;
   since: number;
   received: Seen[];
-  /** By signal: the latest that may have killed it, however long ago: it may have been blocked. */
-  readonly last: Map<SignalName, Seen>;
+  /** By signal, what may have killed it, however long ago: it may have been blocked. */
+  readonly toProcess: Map<SignalName, Pending>;
+  readonly toThreads: Map<SignalName, Pending>;
   /** With this it began to die. */
   deadly: Seen | null;
-  oom: boolean;
+  /** The OOM killer has marked it. */
+  mark: { timeNs: number; byPid: number } | null;
+  /** Ends were lost since: it may be over, and its pid another's. */
+  isDoubtful: boolean;
 }
 
 const NOTHING: SignalStory = Object.freeze({
   sender: null,
   received: Object.freeze([]),
   oom: false,
+  isDoubtful: false,
 });
+
+const DOUBT: SignalStory = Object.freeze({ ...NOTHING, oom: null, isDoubtful: true });
+
+/** The OOM killer marks whom it has just killed. */
+const MARK_NS = 1e9;
+
+const FIRST_REAL_TIME = 32;
 
 /** How far back, and how many, signals are offered. */
 const RECEIVED_NS = 120e9;
@@ -72,15 +94,32 @@ export class SignalHistory {
   /** `null`: no signal; the OOM killer has chosen the process. */
   add(signal: TracedSignal): SignalSender | null {
     const life = this.#lifeOf(signal);
-    if ((signal.flags & SignalFlag.oom) !== 0) life.oom = true;
-    if (signal.signal === 0) return null;
-    const { timeNs, flags } = signal;
+    const { timeNs, flags, senderPid } = signal;
+    if (signal.signal === 0) {
+      life.mark = { timeNs, byPid: senderPid };
+      return null;
+    }
     const sender = senderOf(signal, this.#cgroups.path(signal.senderCgroup));
-    const seen: Seen = { timeNs, flags, sender };
+    const seen: Seen = { timeNs, flags, senderPid, sender };
     if ((flags & SignalFlag.deadly) !== 0) life.deadly ??= seen;
-    if ((flags & SignalFlag.caught) === 0) life.last.set(sender.signal, seen);
-    remember(life.received, seen);
+    if ((flags & SignalFlag.caught) === 0) keepPending(life, seen, signal.signal);
+    if ((flags & SignalFlag.ignored) === 0) remember(life.received, seen);
     return sender;
+  }
+
+  /** Ends were lost: whose were not told may be over. */
+  doubtLives(): void {
+    for (const lives of this.#lives.values()) for (const life of lives) life.isDoubtful = true;
+  }
+
+  /** Signals were lost: what was pending may have been taken, and what killed may be another. */
+  doubtSignals(): void {
+    for (const lives of this.#lives.values()) {
+      for (const life of lives) {
+        life.toProcess.clear();
+        life.toThreads.clear();
+      }
+    }
   }
 
   /**
@@ -89,19 +128,26 @@ export class SignalHistory {
   end(end: End, isAskedAgain: boolean): SignalStory {
     const lives = this.#lives.get(end.pid);
     if (lives === undefined) return NOTHING;
-    const at = lives.findIndex((life) => isSame(life, end) && life.since <= end.timeNs);
+    const isEarlier = (life: Life) => life.since <= end.timeNs;
+    let at = lives.findIndex((life) => isEarlier(life) && isSurelySame(life, end));
+    if (at < 0) {
+      at = lives.findIndex((life) => isEarlier(life) && isSame(life, end));
+      if (lives[at]?.isDoubtful === true) return DOUBT;
+    }
     const life = lives[at];
     if (life === undefined) return NOTHING;
     if (!isAskedAgain) {
       lives.splice(0, at + 1);
       if (lives.length === 0) this.#lives.delete(end.pid);
     }
+    const killer = end.signal === null ? null : killerOf(life, end.signal, end.timeNs);
     return {
-      sender: end.signal === null ? null : killerOf(life, end.signal, end.timeNs),
+      sender: killer?.sender ?? null,
       received: life.received
         .filter(({ timeNs }) => timeNs <= end.timeNs && timeNs > end.timeNs - RECEIVED_NS)
         .map(({ sender }) => sender),
-      oom: life.oom,
+      oom: oomOf(life, killer),
+      isDoubtful: false,
     };
   }
 
@@ -126,9 +172,11 @@ export class SignalHistory {
       startTicks,
       since: timeNs,
       received: [],
-      last: new Map(),
+      toProcess: new Map(),
+      toThreads: new Map(),
       deadly: null,
-      oom: false,
+      mark: null,
+      isDoubtful: false,
     };
     lives.push(life);
     if (lives.length > LIVES) lives.shift(); // whose end was lost
@@ -143,10 +191,46 @@ function isSame(a: Identity, b: Identity): boolean {
   return a.startTicks === 0 || b.startTicks === 0 || a.startTicks === b.startTicks;
 }
 
-function killerOf(life: Life, signal: SignalName, endNs: number): SignalSender | null {
-  if (life.deadly?.sender.signal === signal) return life.deadly.sender;
-  const last = life.last.get(signal);
-  return last !== undefined && last.timeNs <= endNs ? last.sender : null;
+/** By what both know, and that is something. */
+function isSurelySame(a: Identity, b: Identity): boolean {
+  if (a.inode !== 0 && b.inode !== 0) return a.inode === b.inode;
+  return a.startTicks !== 0 && a.startTicks === b.startTicks;
+}
+
+/**
+ * Keeps what waits to be taken. A second generation of an ordinary signal in one queue proves that the
+ * first was taken; real-time signals queue, and each thread has a queue of its own.
+ */
+function keepPending(life: Life, seen: Seen, number: number): void {
+  const isToProcess = (seen.flags & SignalFlag.group) !== 0;
+  const queue = isToProcess ? life.toProcess : life.toThreads;
+  const before = queue.get(seen.sender.signal);
+  const queues = number >= FIRST_REAL_TIME || !isToProcess;
+  const isAmbiguous =
+    queues &&
+    before !== undefined &&
+    (before.isAmbiguous || before.latest.senderPid !== seen.senderPid);
+  queue.set(seen.sender.signal, { latest: seen, isAmbiguous });
+}
+
+/** `null` also where it may have been one of several. */
+function killerOf(life: Life, signal: SignalName, endNs: number): Seen | null {
+  if (life.deadly?.sender.signal === signal) return life.deadly;
+  const pending = [life.toProcess.get(signal), life.toThreads.get(signal)].filter(
+    (each) => each !== undefined && each.latest.timeNs <= endNs,
+  );
+  const [one, another] = pending;
+  if (one === undefined || one.isAmbiguous) return null;
+  if (another !== undefined && another.latest.senderPid !== one.latest.senderPid) return null;
+  return one.latest;
+}
+
+function oomOf({ mark }: Life, killer: Seen | null): boolean | null {
+  if (killer !== null && (killer.flags & SignalFlag.oom) !== 0) return true;
+  if (mark === null) return false;
+  if (killer?.sender.origin !== 'kernel') return false;
+  const afterNs = mark.timeNs - killer.timeNs;
+  return mark.byPid === killer.senderPid && afterNs >= 0 && afterNs < MARK_NS ? true : null;
 }
 
 /** Where there are too many, of those that say the same the older goes first. */

@@ -38,6 +38,7 @@ export enum SignalFlag {
   oom = 1 << 8,
   toItself = 1 << 9,
   senderTraces = 1 << 10,
+  ignored = 1 << 11,
 }
 
 /** What the trace saw of one signal, in the kernel's words. */

@@ -11,6 +11,8 @@ export interface Addon {
   identify(pid: number): NativeIdentity | undefined;
   /** Sends a signal to this very process; 0 sends none. What became of it: {@link Life}. */
   signal(pid: number, startTicks: number, inode: number, signal: number): Life;
+  /** Who listens, or has connected, at the other end of a unix socket; undefined where not known. */
+  peerPid(fd: number): number | undefined;
   /** By its id, in the v2 hierarchy; undefined where it cannot be told, null where it cannot just now. */
   cgroupPath(id: number): string | null | undefined;
   /** What pidfds can tell here; throws where there are none. Runs a child that ends at once. */

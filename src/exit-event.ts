@@ -84,7 +84,8 @@ export type ExitEvent = {
   /**
    * The signal trace saw the time for which it was observed, without a gap: then `sender: null` means
    * that nobody sent a signal that ended it. `false` also where a signal did end it and none was seen:
-   * one that was sent before it was watched, or that a debugger slipped in.
+   * one that was sent before it was watched, that a debugger slipped in, or one of several that waited, of
+   * which any may have been taken first. `false` also where how it ended is not known.
    */
   traced: boolean;
   /**

@@ -192,7 +192,7 @@ test('what was before it was started again counts no more', () => {
 });
 
 test('a pause is no shutdown, and neither is a migration that we are about to make', () => {
-  expect(judge(complete(STOP)).userShutdown).toBe(false);
+  expect(judge(complete(STOP)).userShutdown).not.toBe(true);
   const intents = [intent({ what: 'migrate' })];
   expect(judge({ ...complete(STOP, HOST_SIGNAL), intents })).toMatchObject({
     ...{ cause: 'migrated-away', userShutdown: false, initiator: 'manager' },
@@ -260,4 +260,47 @@ test('a log says which signal it obeyed, and from whom, if that could be told', 
   expect(judge({ obeyed: { signal: 'SIGTERM', pid: 42, path: null } })).toMatchObject({
     ...{ cause: 'forced-stop', certainty: 'likely' },
   });
+});
+
+test('our intents count by when the hypervisor obeyed, not by when its process was gone', () => {
+  const minutesAgo = (minutes: number) => secondsAgo(minutes * 60);
+  const stamped = (each: QmpEvent, at: Date) => ({ ...each, at });
+  const quit = event('SHUTDOWN', { guest: false, reason: 'host-qmp-quit' });
+  const intents = [intent({ what: 'quit', at: minutesAgo(2), deadline: minutesAgo(1.9) })];
+  const events = complete(stamped(quit, minutesAgo(2)));
+  expect(judge({ ...events, intents })).toMatchObject({ cause: 'manager-quit' });
+  const unseen = { ...EXIT, how: 'unknown', exitCode: null, coreDumped: null } as never;
+  expect(judge({ ...events, intents, exit: unseen })).toMatchObject({ cause: 'manager-quit' });
+
+  // It had shut down before we pressed its button.
+  const pressed = [intent({ what: 'powerdown', at: minutesAgo(1), deadline: NOW })];
+  const before = [stamped(GUEST_SHUTDOWN, minutesAgo(2)), stamped(POWERDOWN, minutesAgo(1))];
+  expect(judge({ ...complete(...before), intents: pressed })).toMatchObject({ userShutdown: true });
+
+  // It has ignored our button for hours, and now its user shuts it down.
+  const ignored = [intent({ what: 'powerdown', at: minutesAgo(300), deadline: minutesAgo(299) })];
+  const later = [stamped(POWERDOWN, minutesAgo(300)), GUEST_SHUTDOWN];
+  expect(judge({ ...complete(...later), intents: ignored })).toMatchObject({ userShutdown: true });
+});
+
+test('a machine that came from another host has not gone to one', () => {
+  const migration = (status: string) => event('MIGRATION', { status });
+  const arrived = complete(migration('active'), RESUME, migration('completed'));
+  const exit = {
+    ...EXIT,
+    how: 'killed',
+    exitCode: null,
+    signal: 'SIGKILL',
+    sender: sender('SIGKILL'),
+  };
+  expect(judge({ ...arrived, exit: exit as never })).toMatchObject({ cause: 'killed' });
+  const gone = complete(migration('active'), STOP, migration('completed'), HOST_SIGNAL);
+  expect(judge(gone)).toMatchObject({ cause: 'migrated-away' });
+});
+
+test('what it was when we came is over when it runs again', () => {
+  const again = { events: [event('RESET'), RESUME, GUEST_SHUTDOWN], eventsComplete: true };
+  for (const initialStatus of ['guest-panicked', 'postmigrate', 'shutdown']) {
+    expect(judge({ ...again, initialStatus })).toMatchObject({ cause: 'guest-shutdown' });
+  }
 });

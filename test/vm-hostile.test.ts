@@ -88,7 +88,12 @@ test.each(HOSTILE)(
     const warnings: string[] = [];
     monitor.on('warning', (error, name) => warnings.push(`${name}: ${error.message}`));
     const child = await mortal();
-    const watch = monitor.watch({ name: 'victim', pid: child.pid, qmp: path });
+    const watch = monitor.watch({
+      name: 'victim',
+      pid: child.pid,
+      qmp: path,
+      qmpIsInherited: true,
+    });
     while (warnings.length === 0) await setTimeout(10);
     await setTimeout(100);
     child.child.kill('SIGKILL');
@@ -112,7 +117,7 @@ test('an event that only speaks of a SHUTDOWN is none', async () => {
   );
   await using monitor = new VmMonitor();
   const child = await mortal();
-  const watch = monitor.watch({ name: 'vm', pid: child.pid, qmp: path });
+  const watch = monitor.watch({ name: 'vm', pid: child.pid, qmp: path, qmpIsInherited: true });
   await new Promise((resolve) => monitor.once('running', resolve));
   await setTimeout(20);
   await release(child);
@@ -127,7 +132,7 @@ test('what a socket says right before the end is read, and its first word on it 
   await serve(hypervisor(shutdown(true, 'guest-shutdown'), shutdown(false, 'host-signal')));
   await using monitor = new VmMonitor();
   const child = await mortal();
-  const watch = monitor.watch({ name: 'vm', pid: child.pid, qmp: path });
+  const watch = monitor.watch({ name: 'vm', pid: child.pid, qmp: path, qmpIsInherited: true });
   await new Promise((resolve) => monitor.once('running', resolve));
   await release(child);
   expect(await watch.stopped).toMatchObject({ cause: 'guest-shutdown' });
@@ -154,7 +159,7 @@ test('a second client waits until the first has left, and says so', async () => 
   const child = await mortal();
   const warned = new Promise<Error>((resolve) => monitor.once('warning', resolve));
   const running = new Promise((resolve) => monitor.once('running', resolve));
-  monitor.watch({ name: 'vm', pid: child.pid, qmp: path });
+  monitor.watch({ name: 'vm', pid: child.pid, qmp: path, qmpIsInherited: true });
   expect((await warned).message).toContain('serves another client');
   first.close();
   await running;

@@ -1,4 +1,5 @@
 #include <napi.h>
+#include <sys/socket.h>
 
 #include <cerrno>
 
@@ -48,6 +49,17 @@ Napi::Value Signal(const Napi::CallbackInfo& info) {
   return Napi::Number::New(env, static_cast<int>(life));
 }
 
+// peerPid(fd): undefined where the socket has none.
+Napi::Value PeerPid(const Napi::CallbackInfo& info) {
+  ucred peer = {};
+  socklen_t size = sizeof(peer);
+  const int fd = info[0].ToNumber().Int32Value();
+  if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 || peer.pid <= 0) {
+    return info.Env().Undefined();
+  }
+  return Napi::Number::New(info.Env(), peer.pid);
+}
+
 // probePidfd(): which of the later abilities of pidfds this kernel has.
 Napi::Value ProbePidfd(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
@@ -73,6 +85,7 @@ Napi::Object Init(Napi::Env env, Napi::Object exports) {
   exports.Set("ExitReader", ExitReaderObject::Define(env));
   exports.Set("identify", Napi::Function::New<Identify>(env, "identify"));
   exports.Set("signal", Napi::Function::New<Signal>(env, "signal"));
+  exports.Set("peerPid", Napi::Function::New<PeerPid>(env, "peerPid"));
   exports.Set("probePidfd", Napi::Function::New<ProbePidfd>(env, "probePidfd"));
   exports.Set("cgroupPath", Napi::Function::New<GetCgroupPath>(env, "cgroupPath"));
   exports.Set("recordBytes", Napi::Number::New(env, sizeof(Record)));

@@ -47,6 +47,9 @@ const CRASHES: readonly string[] = [
   'SIGSYS',
 ];
 
+/** Clocks of two processes. */
+const SLACK_MS = 1000;
+
 /** All that ends it with 0. */
 const ORDERLY: Cause[] = [
   'guest-shutdown',
@@ -87,7 +90,7 @@ class Classifier {
 
   constructor(evidence: StopEvidence) {
     this.#evidence = evidence;
-    this.#timeline = timelineOf(evidence.events);
+    this.#timeline = timelineOf(evidence.events, evidence.initialStatus);
     this.#verdict = new Verdict(evidence, this.#timeline);
   }
 
@@ -113,10 +116,13 @@ class Classifier {
     if (this.#timeline.shutdown !== null || exit === null) return null;
     if (exit.how === 'killed' || exit.how === 'dumped') {
       // Once it is ready it catches these.
-      const isEarly = ready === false || REQUESTS.includes(exit.signal);
+      const isEarly = ready === false || (ready === null && REQUESTS.includes(exit.signal));
       if (!isEarly) return null;
       if (exit.oom === true) return this.#verdict.sure('oom-killed', 'kernel');
-      return this.#verdict.sure('start-killed', this.#initiatorOf(exit.sender, exit.signal));
+      return this.#verdict.sure(
+        'start-killed',
+        this.#initiatorOf(exit.sender, exit.signal, exit.pid),
+      );
     }
     if (ready !== false || exit.how === 'unknown') return null;
     if (exit.exitCode !== 0) return this.#verdict.sure('start-failed', 'vmm');
@@ -126,15 +132,17 @@ class Classifier {
 
   /** What the guest, or its host, had come to before the end. */
   #byGuestState(): VmStop | null {
-    const { initialStatus } = this.#evidence;
     const { migrated, panicked, shutdown, watchdog } = this.#timeline;
-    const migration = this.#own('migrate');
-    if (shutdown?.reason !== 'guest-shutdown') {
-      if (migrated || initialStatus === 'postmigrate' || migration !== null) {
-        return this.#verdict.sure('migrated-away', 'manager');
-      }
+    const { exit } = this.#evidence;
+    if (migrated && shutdown?.reason !== 'guest-shutdown') {
+      return this.#verdict.sure('migrated-away', 'manager');
     }
-    if (panicked || shutdown?.reason === 'guest-panic' || initialStatus === 'guest-panicked') {
+    // We were about to, and do not know whether it went so far.
+    const endedWell = exit?.how === 'exited' && exit.exitCode === 0;
+    if (endedWell && shutdown?.isGuests !== true && this.#own('migrate') !== null) {
+      return this.#verdict.likely('migrated-away', 'manager', ['forced-stop', 'other-quit']);
+    }
+    if (panicked || shutdown?.reason === 'guest-panic') {
       return this.#verdict.sure('guest-panic', 'guest');
     }
     const exitedWell =
@@ -147,10 +155,9 @@ class Classifier {
 
   /** By the hypervisor's first word. */
   #byShutdown(): VmStop | null {
-    const { shutdown } = this.#timeline;
+    const { shutdown, wasShutDown } = this.#timeline;
     if (shutdown === null) {
-      // It had shut down before we came; why, it does not say any more.
-      if (this.#evidence.initialStatus !== 'shutdown') return null;
+      if (!wasShutDown) return null;
       return this.#verdict.oneOf([
         'guest-shutdown',
         'other-powerdown',
@@ -158,7 +165,7 @@ class Classifier {
         'guest-reboot',
       ]);
     }
-    if (this.#evidence.initialStatus === 'shutdown') {
+    if (wasShutDown) {
       return this.#verdict.oneOf([
         'guest-shutdown',
         'other-powerdown',
@@ -208,6 +215,7 @@ class Classifier {
     const { eventsComplete, exit } = this.#evidence;
     const { hibernates, powerdown } = this.#timeline;
     const own = this.#own('powerdown');
+    const { shutdown } = this.#timeline;
     // isa-debug-exit: a guest of a test suite has said so.
     if (exit?.how === 'exited' && exit.exitCode !== 0) {
       return this.#verdict.likely('vmm-exit', 'guest', ['guest-shutdown']);
@@ -216,6 +224,12 @@ class Classifier {
       if (powerdown.byWatchdog && own === null) {
         return this.#verdict.likely('watchdog-powerdown', 'guest', ['guest-shutdown']);
       }
+      // It has ignored our button, and the time that we had given it was over.
+      const isOver =
+        own !== null &&
+        shutdown?.at != null &&
+        shutdown.at.getTime() > own.deadline.getTime() + SLACK_MS;
+      if (isOver) return this.#verdict.likely('guest-shutdown', 'guest', []);
       return own === null
         ? this.#verdict.likely('other-powerdown', 'host', ['guest-shutdown'])
         : this.#verdict.likely('admin-powerdown', 'manager', ['guest-shutdown']);
@@ -237,7 +251,13 @@ class Classifier {
     if (exit?.how !== 'killed' && exit?.how !== 'dumped') return null;
     if (exit.oom === true) return this.#afterwards('oom-killed', 'kernel');
     const by = attackerOf(exit);
-    if (by !== null) return this.#afterwards('killed', this.#initiatorOf(by, exit.signal));
+    if (by !== null && exit.sender === null) {
+      // Sent from outside, and what came of it is not known.
+      const initiator = this.#initiatorOf(by, exit.signal, exit.pid);
+      return this.#verdict.likely('killed', initiator, ['vmm-crash', ...this.#before()]);
+    }
+    if (by !== null)
+      return this.#afterwards('killed', this.#initiatorOf(by, exit.signal, exit.pid));
     if (CRASHES.includes(exit.signal)) {
       const isOwn =
         exit.sender !== null && (exit.sender.pid === null || exit.sender.pid === exit.pid);
@@ -246,7 +266,7 @@ class Classifier {
         : this.#verdict.likely('vmm-crash', 'vmm', ['killed', ...this.#before()]);
     }
     if (exit.sender !== null)
-      return this.#afterwards('killed', this.#initiatorOf(exit.sender, exit.signal));
+      return this.#afterwards('killed', this.#initiatorOf(exit.sender, exit.signal, exit.pid));
     if (this.#own(exit.signal) !== null) {
       return this.#verdict.likely(
         'killed',
@@ -263,13 +283,19 @@ class Classifier {
     const { exit, eventsComplete, obeyed, ready } = this.#evidence;
     const isSeen = exit?.how === 'exited';
     if (isSeen && exit.exitCode !== 0) {
+      if (ready === true && !eventsComplete) {
+        return this.#verdict.likely('vmm-exit', 'vmm', ['guest-panic', 'start-failed']);
+      }
       return ready === true
         ? this.#verdict.sure('vmm-exit', 'vmm')
         : this.#verdict.likely('start-failed', 'vmm', ['vmm-exit', 'guest-panic']);
     }
     if (obeyed !== null) return this.#afterwards('forced-stop', this.#initiatorOfRequest());
     if (!isSeen) return this.#byLeftovers();
-    if (eventsComplete) return this.#verdict.oneOf(['guest-watchdog', 'vmm-exit', 'start-exited']);
+    // A full disk takes the last word of an event log.
+    if (eventsComplete) {
+      return this.#verdict.oneOf(['guest-watchdog', 'vmm-exit', 'start-exited', 'guest-shutdown']);
+    }
     return this.#byOrderlyExit(exit);
   }
 
@@ -299,9 +325,11 @@ class Classifier {
     if (request !== undefined || own) {
       if (own) return this.#verdict.likely('forced-stop', 'manager', []);
       // It may have powered off a moment before.
-      return this.#verdict.likely('forced-stop', this.#initiatorOf(request ?? null, 'SIGTERM'), [
-        'guest-shutdown',
-      ]);
+      return this.#verdict.likely(
+        'forced-stop',
+        this.#initiatorOf(request ?? null, 'SIGTERM', exit.pid),
+        ['guest-shutdown'],
+      );
     }
     if (this.#own('quit') !== null) return this.#verdict.likely('manager-quit', 'manager', []);
     if (this.#own('powerdown') !== null) {
@@ -315,9 +343,10 @@ class Classifier {
     return REQUESTS.some((signal) => this.#own(signal) !== null) ? 'manager' : 'host';
   }
 
-  #initiatorOf(sender: SignalSender | null, signal: string): Initiator {
+  #initiatorOf(sender: SignalSender | null, signal: string, pid: number): Initiator {
     if (this.#own(signal) !== null) return 'manager';
     if (sender === null) return 'unknown';
+    if (sender.pid === pid) return 'vmm';
     return sender.pid === null ? 'kernel' : 'host';
   }
 
@@ -338,8 +367,7 @@ function requestsOf(exit: ExitEvent): SignalSender[] {
 /** Who killed it from outside, also where it has caught the signal and raised it once more. */
 function attackerOf(exit: ExitEvent): SignalSender | null {
   const isOther = (sender: SignalSender) => sender.pid !== null && sender.pid !== exit.pid;
-  if (exit.sender === null) return null;
-  if (isOther(exit.sender)) return exit.sender;
-  if (exit.sender.origin !== 'tgkill') return null;
+  if (exit.sender !== null && isOther(exit.sender)) return exit.sender;
+  if (exit.sender !== null && exit.sender.origin !== 'tgkill') return null;
   return exit.signalsReceived.find((each) => each.signal === exit.signal && isOther(each)) ?? null;
 }

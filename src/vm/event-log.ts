@@ -22,7 +22,10 @@ export function eventLogArguments(path: string): string[] {
   ];
 }
 
-/** Arguments for QEMU, by which it writes to a file which signal it obeys, and from whom. */
+/**
+ * Arguments for QEMU, by which it writes to a file which signal it obeys, and from whom: with
+ * `-daemonize`. Without, it writes that to its stderr.
+ */
 export function logArguments(path: string): string[] {
   return ['-D', path];
 }
@@ -43,6 +46,9 @@ export class GrowingFile {
   #position: number;
   #inode = 0;
   #reading: Promise<boolean> = Promise.resolve(true);
+
+  /** It was another file, or longer, before: something may be missing. */
+  wasReplaced = false;
 
   /** `position`: what comes before it is of no interest. */
   constructor(path: string, onLine: (line: string) => void, position = 0) {
@@ -69,6 +75,7 @@ export class GrowingFile {
       if (!status.isFile()) return false;
       // Another file by now, or one that was cut: its beginning is new.
       if ((this.#inode !== 0 && this.#inode !== status.ino) || status.size < this.#position) {
+        this.wasReplaced = true;
         this.#position = 0;
         this.#lines = new LineSplitter(MOST_LINE_BYTES);
       }

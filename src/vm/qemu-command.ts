@@ -4,6 +4,8 @@ import { readFileSync } from 'node:fs';
 export type QemuCommand = {
   /** `-no-shutdown`, or `-action shutdown=pause,panic=pause`. */
   mayLinger: boolean;
+  /** `-daemonize`: only then it writes to its log (`-D`) which signal it obeys. */
+  isDaemonized: boolean;
 };
 
 /** `null` where it cannot be read. */
@@ -15,6 +17,7 @@ export function readQemuCommand(pid: number): QemuCommand | null {
       mayLinger: args.some(
         (arg) => /^--?no-shutdown$/.test(arg) || /(^|,)(shutdown|panic)=pause(,|$)/.test(arg),
       ),
+      isDaemonized: args.some((arg) => /^--?daemonize$/.test(arg)),
     };
   } catch {
     return null;

@@ -1,6 +1,7 @@
 import { EventEmitter } from 'node:events';
 import { connect, type Socket } from 'node:net';
 
+import { addonRefusal, loadAddon } from '../addon.js';
 import { ExitwatchError } from '../errors.js';
 
 import { LineSplitter } from './line-splitter.js';
@@ -18,6 +19,9 @@ export interface QmpClientEvents {
 
 /** More than any message that QEMU sends in answer to what we ask. */
 const MOST_BYTES = 1024 * 1024;
+
+/** Of its own words. */
+const MOST_REASON = 200;
 
 const ANSWER_MS = 5000;
 
@@ -44,14 +48,24 @@ export class QmpClient extends EventEmitter<QmpClientEvents> {
   readonly #pending = new Map<string, Pending>();
   #lastId = 0;
   #events = 0;
+  #isConnected = false;
   #isGreeted = false;
   #isReady = false;
   #isClosed = false;
 
-  constructor(path: string) {
+  /** `owner`: the process that has to be at the other end; `null`: any. */
+  constructor(path: string, owner: number | null = null) {
     super();
     this.path = path;
     this.#socket = connect({ path });
+    this.#socket.on('connect', () => {
+      this.#isConnected = true;
+      const peer = owner === null ? null : peerOf(this.#socket);
+      if (peer === null || peer === owner) return;
+      this.#fail(
+        this.#error(`is not the socket of process ${String(owner)}, but of ${String(peer)}`),
+      );
+    });
     this.#socket.on('data', (chunk) => {
       this.#onData(chunk);
     });
@@ -65,6 +79,10 @@ export class QmpClient extends EventEmitter<QmpClientEvents> {
 
   get isReady(): boolean {
     return this.#isReady;
+  }
+
+  get isConnected(): boolean {
+    return this.#isConnected;
   }
 
   get isGreeted(): boolean {
@@ -181,8 +199,9 @@ export class QmpClient extends EventEmitter<QmpClientEvents> {
       return;
     }
     const { error } = message;
-    const detail =
+    const reason =
       isObject(error) && typeof error['desc'] === 'string' ? error['desc'] : 'no reason';
+    const detail = reason.slice(0, MOST_REASON);
     pending.reject(this.#error(`refuses: ${detail}`));
   }
 
@@ -217,4 +236,11 @@ export class QmpClient extends EventEmitter<QmpClientEvents> {
   #error(what: string): ExitwatchError {
     return new ExitwatchError('ERR_EXITWATCH_QMP', `${JSON.stringify(this.path)} ${what}`);
   }
+}
+
+/** Who listens at the other end (SO_PEERCRED); `null` where that cannot be told. */
+function peerOf(socket: Socket): number | null {
+  const { _handle: handle } = socket as Socket & { _handle?: { fd?: number } };
+  if (addonRefusal() !== null || typeof handle?.fd !== 'number' || handle.fd < 0) return null;
+  return loadAddon().peerPid(handle.fd) ?? null;
 }

@@ -2,6 +2,7 @@ import { ExitwatchError } from '../errors.js';
 
 import { QmpClient } from './qmp-client.js';
 import { isObject, type QmpEvent } from './qmp-event.js';
+import { isTelling } from './timeline.js';
 
 /** How often a socket is tried: at first, since it is about to appear, and then. */
 const SOON_MS = 50;
@@ -22,6 +23,10 @@ export interface QmpLinkListener {
   warning(error: Error): void;
 }
 
+/** Of one run. */
+const MOST_EVENTS = 1000;
+const MOST_WARNINGS = 20;
+
 /** Not there yet, or not any more: that is what its process's end is for. */
 const ABSENT: readonly unknown[] = ['ENOENT', 'ECONNREFUSED', 'ECONNRESET', 'EPIPE'];
 
@@ -32,9 +37,14 @@ export class QmpLink {
   initialStatus: string | null = null;
   /** When it was negotiated first. */
   readyAt: Date | null = null;
+  /** When the connection, once negotiated, was lost; before its process ended, or because it did. */
+  lostAt: Date | null = null;
+  /** There were more events than anybody needs. */
+  isOverflown = false;
   /** It hangs, serves another client, or speaks another language. */
   isUnusable = false;
   readonly #path: string;
+  readonly #owner: number | null;
   readonly #listener: QmpLinkListener;
   readonly #told = new Set<string>();
   #client: QmpClient | undefined;
@@ -43,8 +53,10 @@ export class QmpLink {
   #isClosed = false;
   #connections = 0;
 
-  constructor(path: string, listener: QmpLinkListener) {
+  /** `owner`: whose socket it has to be; `null`: anybody's. */
+  constructor(path: string, owner: number | null, listener: QmpLinkListener) {
     this.#path = path;
+    this.#owner = owner;
     this.#listener = listener;
     this.#connect();
   }
@@ -83,14 +95,16 @@ export class QmpLink {
   }
 
   #connect(): void {
-    const client = new QmpClient(this.#path);
+    const client = new QmpClient(this.#path, this.#owner);
     this.#client = client;
     const greeting = setTimeout(() => {
       if (client.isGreeted || client.isClosed) return;
       const what = 'gives no greeting: it hangs, or serves another client';
       this.#warn(new ExitwatchError('ERR_EXITWATCH_QMP', `${JSON.stringify(this.#path)} ${what}`));
     }, GREETING_MS);
-    client.on('event', (event) => this.events.push(event));
+    client.on('event', (event) => {
+      this.#keep(event);
+    });
     client.on('error', (error) => {
       if (!ABSENT.includes((error as NodeJS.ErrnoException).code)) this.#warn(error);
     });
@@ -100,12 +114,21 @@ export class QmpLink {
     });
     client.on('close', () => {
       clearTimeout(greeting);
+      // Somebody was there, and had no word for us.
+      if (client.isConnected && !client.isGreeted) this.isUnusable = true;
+      if (this.readyAt !== null) this.lostAt ??= new Date();
       if (this.#isClosed) return;
       const afterMs = this.#tries++ < SOON_TIMES ? SOON_MS : LATER_MS;
       this.#timer = setTimeout(() => {
         this.#connect();
       }, afterMs);
     });
+  }
+
+  #keep(event: QmpEvent): void {
+    if (!isTelling(event)) return;
+    if (this.events.length < MOST_EVENTS) this.events.push(event);
+    else this.isOverflown = true;
   }
 
   async #onReady(client: QmpClient): Promise<void> {
@@ -124,7 +147,7 @@ export class QmpLink {
 
   #warn(error: Error): void {
     this.isUnusable = true;
-    if (this.#told.has(error.message)) return;
+    if (this.#told.has(error.message) || this.#told.size >= MOST_WARNINGS) return;
     this.#told.add(error.message);
     this.#listener.warning(error);
   }

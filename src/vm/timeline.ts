@@ -17,6 +17,8 @@ export type Timeline = {
   /** What its watchdog did. */
   watchdog: string | null;
   migrated: boolean;
+  /** It had shut down before we came; why, it does not say any more. */
+  wasShutDown: boolean;
 };
 
 const NEW: Readonly<Timeline> = {
@@ -26,16 +28,41 @@ const NEW: Readonly<Timeline> = {
   panicked: false,
   watchdog: null,
   migrated: false,
+  wasShutDown: false,
 };
 
-/** What the events, in their order, add up to. */
-export function timelineOf(events: readonly QmpEvent[]): Timeline {
-  const timeline: Timeline = { ...NEW };
+/** Those that matter; of others there may be any number. */
+const KEPT: readonly string[] = [
+  'SHUTDOWN',
+  'POWERDOWN',
+  'RESET',
+  'RESUME',
+  'STOP',
+  'SUSPEND_DISK',
+  'GUEST_PANICKED',
+  'WATCHDOG',
+  'MIGRATION',
+];
+
+/** Whether an event says something of a machine's end. */
+export function isTelling({ event }: QmpEvent): boolean {
+  return KEPT.includes(event);
+}
+
+/** What the events, in their order, add up to, from what it was at first (`query-status`). */
+export function timelineOf(events: readonly QmpEvent[], initialStatus: string | null): Timeline {
+  const timeline: Timeline & { isPaused: boolean } = {
+    ...NEW,
+    panicked: initialStatus === 'guest-panicked',
+    migrated: initialStatus === 'postmigrate',
+    wasShutDown: initialStatus === 'shutdown',
+    isPaused: false,
+  };
   for (const event of events) take(event, timeline);
   return timeline;
 }
 
-function take({ event, data, at }: QmpEvent, timeline: Timeline): void {
+function take({ event, data, at }: QmpEvent, timeline: Timeline & { isPaused: boolean }): void {
   switch (event) {
     case 'SHUTDOWN':
       timeline.shutdown ??= {
@@ -58,14 +85,24 @@ function take({ event, data, at }: QmpEvent, timeline: Timeline): void {
       timeline.watchdog = typeof data['action'] === 'string' ? data['action'] : null;
       break;
     case 'MIGRATION':
-      timeline.migrated = data['status'] === 'completed';
+      // To another host: it has stopped before that. From another host it runs by then.
+      timeline.migrated = data['status'] === 'completed' && timeline.isPaused;
+      break;
+    case 'STOP':
+      timeline.isPaused = true;
       break;
     // A new life: what was before has not ended it.
     case 'RESET':
       Object.assign(timeline, NEW);
       break;
     case 'RESUME':
-      if (timeline.shutdown !== null || timeline.panicked || timeline.migrated) {
+      timeline.isPaused = false;
+      if (
+        timeline.shutdown !== null ||
+        timeline.panicked ||
+        timeline.migrated ||
+        timeline.wasShutDown
+      ) {
         Object.assign(timeline, NEW);
       }
       break;

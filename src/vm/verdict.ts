@@ -8,6 +8,9 @@ import type { Cause, Certainty, Evidence, Initiator, VmStop } from './vm-stop.js
 /** Causes that are the user's own doing, inside of the guest. */
 const USERS: readonly Cause[] = ['guest-shutdown', 'guest-hibernate'];
 
+/** What the hypervisor obeys in good order, and says so. */
+const OBEYED: readonly string[] = ['quit', 'migrate', 'SIGTERM', 'SIGINT', 'SIGHUP'];
+
 /** Clocks of two processes, and what writing takes. */
 const SLACK_MS = 1000;
 
@@ -66,15 +69,26 @@ export class Verdict {
 
   /** What we were about to do to it, if its end may have been that. */
   own(what: string): Intent | null {
-    const { exit, intents } = this.#evidence;
-    const endMs = exit === null || exit.how === 'unknown' ? Date.now() : exit.exitedAt.getTime();
+    const { intents } = this.#evidence;
+    const at = this.#timeOf(what);
     const isTimely = (intent: Intent) =>
-      intent.at.getTime() <= endMs + SLACK_MS && intent.deadline.getTime() + SLACK_MS >= endMs;
+      at === null ||
+      (intent.at.getTime() <= at.getTime() + SLACK_MS &&
+        intent.deadline.getTime() + SLACK_MS >= at.getTime());
     const wasDone = ({ outcome }: Intent) =>
       outcome !== 'not-delivered' && outcome !== 'superseded';
     return (
       intents.find((intent) => intent.what === what && isTimely(intent) && wasDone(intent)) ?? null
     );
+  }
+
+  /** When that would have taken effect: by the hypervisor's own word, if it has one. */
+  #timeOf(what: string): Date | null {
+    const { exit } = this.#evidence;
+    const { powerdown, shutdown } = this.#timeline;
+    const exitedAt = exit === null || exit.how === 'unknown' ? null : exit.exitedAt;
+    if (what === 'powerdown') return powerdown?.at ?? shutdown?.at ?? exitedAt;
+    return OBEYED.includes(what) ? (shutdown?.at ?? exitedAt) : exitedAt;
   }
 
   #write(cause: Cause, certainty: Certainty, initiator: Initiator, others: Cause[]): VmStop {

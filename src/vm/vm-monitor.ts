@@ -54,6 +54,8 @@ export class VmMonitor extends EventEmitter<VmMonitorEvents> implements AsyncDis
       throw new ExitwatchError('ERR_EXITWATCH_INVALID_OPTION', detail);
     }
     this.#monitor = new ExitMonitor({ scope: 'watched', source, trace });
+    // Its watches reject, and so does `stopped`.
+    this.#monitor.on('error', () => undefined);
     if (intentLog === undefined) {
       const memory = new IntentMemory();
       this.#recorder = memory;
@@ -91,16 +93,31 @@ export class VmMonitor extends EventEmitter<VmMonitorEvents> implements AsyncDis
       monitor: this.#monitor,
       recorder: this.#recorder,
       readIntents: this.#readIntents,
-      running: (name) => this.emit('running', name),
-      warning: (error, name) => this.emit('warning', error, name),
+      running: (name) => {
+        this.#tell(() => this.emit('running', name));
+      },
+      warning: (error, name) => {
+        this.#tell(() => this.emit('warning', error, name));
+      },
       ended: (ended, stop) => {
         this.#watches.delete(ended);
-        if (stop !== null) this.emit('stopped', stop);
+        if (stop !== null) this.#tell(() => this.emit('stopped', stop));
       },
     });
     this.#watches.add(watch);
     this.start().catch(() => undefined); // the watches reject
     return watch;
+  }
+
+  /** A listener that throws takes nothing from the verdict. */
+  #tell(emit: () => void): void {
+    try {
+      emit();
+    } catch (error) {
+      process.nextTick(() => {
+        throw error;
+      });
+    }
   }
 
   /** Leaves all virtual machines alone. Watches that have not resolved reject. */

@@ -15,13 +15,15 @@ export interface VmOptions {
   identity?: ProcessIdentity;
   /** Its QMP socket, for us alone: QEMU serves one client of a socket at a time. */
   qmp?: string;
+  /** The socket was opened by another process, and handed over: it need not be the machine's own. */
+  qmpIsInherited?: boolean;
   /** What `eventLogArguments()` has it write: one file for each start. */
   eventLog?: string;
   /** What `logArguments()` has it write. */
   log?: string;
 }
 
-const KEYS = ['name', 'pid', 'pidfile', 'identity', 'qmp', 'eventLog', 'log'];
+const KEYS = ['name', 'pid', 'pidfile', 'identity', 'qmp', 'qmpIsInherited', 'eventLog', 'log'];
 
 /** @throws ExitwatchError `ERR_EXITWATCH_INVALID_OPTION`, `ERR_EXITWATCH_INVALID_IDENTITY` */
 export function checkVmOptions(options: VmOptions): void {

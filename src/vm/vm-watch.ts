@@ -6,6 +6,7 @@ import type { ExitEvent } from '../exit-event.js';
 import type { ExitMonitor } from '../monitor/exit-monitor.js';
 import type { ExitWatch } from '../monitor/exit-watch.js';
 import type { Intent, IntentRecorder } from '../process/intent-log.js';
+import { isAlive } from '../process/liveness.js';
 import { readPidfile } from '../process/pidfile.js';
 import { stop } from '../process/stop.js';
 import type { ControlStep } from '../process/stop-options.js';
@@ -17,6 +18,7 @@ import { GrowingFile, parseLogLine } from './event-log.js';
 import { readQemuCommand } from './qemu-command.js';
 import type { QmpEvent } from './qmp-event.js';
 import { QmpLink } from './qmp-link.js';
+import { isTelling } from './timeline.js';
 import { obeyedSignal } from './vm-log.js';
 import type { VmOptions } from './vm-options.js';
 import type { VmStop } from './vm-stop.js';
@@ -56,6 +58,12 @@ const SURELY_READY_MS = 10_000;
 /** Who has not come so far was not ready: it takes some 50 ms. */
 const SOON_READY_MS = 2000;
 
+/** A connection ends with its process, about. */
+const LOST_MS = 100;
+
+/** Of one run. */
+const MOST_EVENTS = 1000;
+
 /** Clocks of two processes. */
 const CLOCK_SLACK_MS = 100;
 
@@ -76,6 +84,12 @@ export class VmWatch {
   #link: QmpLink | undefined;
   #watch: ExitWatch | undefined;
   #mayLinger: boolean | null = null;
+  #isDaemonized = false;
+  #startedAt: Date | null = null;
+  #hasCaughtUp = false;
+  #isOverflown = false;
+  /** Of stop(), for close(). */
+  readonly #closing = new AbortController();
   #timer: NodeJS.Timeout | undefined;
   #isClosed = false;
   readonly #armed: Promise<ExitWatch>;
@@ -90,8 +104,7 @@ export class VmWatch {
       eventLog === undefined
         ? undefined
         : new GrowingFile(eventLog, (line) => {
-            const event = parseLogLine(line);
-            if (event !== null) this.#logEvents.push(event);
+            this.#keepEvent(parseLogLine(line));
           });
     // What it says of its end comes at its end: what is there already was another's.
     this.#log =
@@ -139,6 +152,7 @@ export class VmWatch {
       control,
       forceKillAfterDelayMs,
       intentLog: this.#context.recorder,
+      signal: this.#closing.signal,
       ...(options.reason === undefined ? {} : { reason: options.reason }),
       ...(this.#options.pidfile === undefined ? {} : { pidfile: this.#options.pidfile }),
     });
@@ -151,6 +165,7 @@ export class VmWatch {
   /** Leaves it alone. */
   close(): void {
     this.#isClosed = true;
+    this.#closing.abort();
     this.#watch?.close();
     this.#release();
   }
@@ -173,17 +188,24 @@ export class VmWatch {
   #watchProcess(target: number | ProcessIdentity): ExitWatch {
     this.#watch = this.#context.monitor.watch(target);
     if (this.#isClosed) this.#watch.close();
-    this.#mayLinger = readQemuCommand(this.#watch.identity.pid)?.mayLinger ?? null;
+    const { identity } = this.#watch;
+    // By the clock as it is now: it may be set later.
+    this.#startedAt = startOf(identity);
+    const isThere = isAlive(identity) === 'alive';
+    const command = isThere ? readQemuCommand(identity.pid) : null;
+    this.#mayLinger = command?.mayLinger ?? null;
+    this.#isDaemonized = command?.isDaemonized ?? false;
     const { qmp } = this.#options;
-    if (qmp === undefined) this.#context.running(this.name);
-    else this.#link = this.#connect(qmp);
+    // Of one that is gone, the socket is another's by now, if it is anybody's.
+    if (qmp !== undefined && isThere) this.#link = this.#connect(qmp, identity.pid);
+    else if (isThere) this.#context.running(this.name);
     this.#timer = setInterval(() => void this.#catchUp(), CATCH_UP_MS).unref();
     void this.#catchUp();
     return this.#watch;
   }
 
-  #connect(path: string): QmpLink {
-    return new QmpLink(path, {
+  #connect(path: string, pid: number): QmpLink {
+    return new QmpLink(path, this.#options.qmpIsInherited === true ? null : pid, {
       ready: () => {
         this.#context.running(this.name);
       },
@@ -195,6 +217,15 @@ export class VmWatch {
 
   async #catchUp(): Promise<void> {
     await Promise.all([this.#eventLog?.read(), this.#log?.read()]);
+    this.#hasCaughtUp = true;
+  }
+
+  /** What is there at first may be of an earlier start; what comes while we are there is not. */
+  #keepEvent(event: QmpEvent | null): void {
+    if (event === null || !isTelling(event)) return;
+    if (!this.#hasCaughtUp && !isSince(event.at, this.#startedAt)) return;
+    if (this.#logEvents.length < MOST_EVENTS) this.#logEvents.push(event);
+    else this.#isOverflown = true;
   }
 
   #keepLine(line: string): void {
@@ -203,17 +234,14 @@ export class VmWatch {
   }
 
   async #run(): Promise<VmStop> {
+    let verdict: VmStop | null = null;
     try {
       const watch = await this.#armed;
-      const exit = await watch.exited;
-      const verdict = await this.#judge(exit, watch.identity);
+      verdict = await this.#judge(await watch.exited, watch.identity);
+      return verdict;
+    } finally {
       this.#release();
       this.#context.ended(this, verdict);
-      return verdict;
-    } catch (error) {
-      this.#release();
-      this.#context.ended(this, null);
-      throw error;
     }
   }
 
@@ -230,25 +258,29 @@ export class VmWatch {
       this.#intentsFor(identity),
       this.#link?.end(),
     ]);
-    const startedAt = startOf(identity);
-    const logged = isLogged ? this.#logEvents.filter(({ at }) => isSince(at, startedAt)) : [];
-    const isComplete = logged.length > 0;
-    const isLinkComplete = this.#isLinkComplete(startedAt);
-    if (this.#eventLog !== undefined && !isComplete && this.#link?.readyAt != null) {
-      const detail = `${JSON.stringify(this.#eventLog.path)} has no events: the event log does not work`;
+    const logged = isLogged ? this.#logEvents : [];
+    const heard = this.#link?.events ?? [];
+    const isLogComplete =
+      logged.length > 0 &&
+      !this.#isOverflown &&
+      this.#eventLog?.wasReplaced === false &&
+      countsAtLeast(logged, heard);
+    if (this.#eventLog !== undefined && !isLogComplete && this.#link?.readyAt != null) {
+      const detail = `${JSON.stringify(this.#eventLog.path)} lacks events: the event log does not work`;
       this.#context.warning(new ExitwatchError('ERR_EXITWATCH_QMP', detail), this.name);
     }
+    const events = isLogComplete || heard.length < logged.length ? logged : heard;
     const { pidfile, qmp } = this.#options;
     return classifyStop({
       name: this.name,
       exit,
-      events: isComplete ? logged : (this.#link?.events ?? []),
-      eventsComplete: isComplete || isLinkComplete,
-      initialStatus: isComplete ? null : (this.#link?.initialStatus ?? null),
-      ready: this.#wasReady(exit, startedAt, logged),
+      events,
+      eventsComplete: isLogComplete || (events === heard && this.#isLinkComplete(exit)),
+      initialStatus: isLogComplete ? null : (this.#link?.initialStatus ?? null),
+      ready: this.#wasReady(exit, logged),
       mayLinger: this.#mayLinger,
       obeyed: obeyedSignal(this.#logLines),
-      hasLog,
+      hasLog: hasLog && this.#isDaemonized,
       leftovers: {
         pidfile: pidfile === undefined ? null : existsSync(pidfile),
         socket: qmp === undefined ? null : existsSync(qmp),
@@ -257,23 +289,27 @@ export class VmWatch {
     });
   }
 
-  #isLinkComplete(startedAt: Date | null): boolean {
+  #isLinkComplete(exit: ExitEvent): boolean {
     const link = this.#link;
-    if (link?.readyAt == null || link.wasInterrupted) return false;
+    if (link?.readyAt == null || link.wasInterrupted || link.isOverflown) return false;
+    // Lost before the end, without a word on it: what came then, we did not hear.
+    const wasToldAll = link.events.some(({ event }) => event === 'SHUTDOWN');
+    const lostMs = exit.exitedAt.getTime() - (link.lostAt ?? exit.exitedAt).getTime();
+    if (!wasToldAll && lostMs > LOST_MS + exit.uncertaintyMs) return false;
     if (link.initialStatus === 'prelaunch' || link.initialStatus === 'inmigrate') return true;
-    if (link.initialStatus !== 'running' || startedAt === null) return false;
-    return link.readyAt.getTime() - startedAt.getTime() <= FROM_START_MS;
+    if (link.initialStatus !== 'running' || this.#startedAt === null) return false;
+    const afterMs = link.readyAt.getTime() - this.#startedAt.getTime();
+    return afterMs >= -CLOCK_SLACK_MS && afterMs <= FROM_START_MS;
   }
 
-  #wasReady(exit: ExitEvent, startedAt: Date | null, logged: readonly QmpEvent[]): boolean | null {
+  #wasReady(exit: ExitEvent, logged: readonly QmpEvent[]): boolean | null {
     // RESUME comes when it is about to be ready.
     if (this.#link?.readyAt != null || logged.some(({ event }) => event !== 'RESUME')) return true;
-    if (exit.how === 'unknown' || startedAt === null) return null;
-    const livedMs = exit.exitedAt.getTime() - startedAt.getTime();
-    if (livedMs > SURELY_READY_MS) return true;
+    if (exit.how === 'unknown' || this.#startedAt === null) return null;
+    const livedMs = exit.exitedAt.getTime() - this.#startedAt.getTime();
+    if (this.#link === undefined) return livedMs > SURELY_READY_MS ? true : null;
     // A socket that does not come, or is of no use, says nothing of a machine that has had the time.
-    const wasExpected = this.#link !== undefined && !this.#link.isUnusable;
-    return wasExpected && livedMs < SOON_READY_MS ? false : null;
+    return !this.#link.isUnusable && livedMs < SOON_READY_MS ? false : null;
   }
 
   async #intentsFor(identity: ProcessIdentity): Promise<Intent[]> {
@@ -285,6 +321,13 @@ export class VmWatch {
       return [];
     }
   }
+}
+
+/** Nothing that one witness has heard is missing from the other. */
+function countsAtLeast(logged: readonly QmpEvent[], heard: readonly QmpEvent[]): boolean {
+  const count = (events: readonly QmpEvent[], name: string) =>
+    events.filter(({ event }) => event === name).length;
+  return heard.every(({ event }) => count(logged, event) >= count(heard, event));
 }
 
 function sizeOf(path: string): number {

@@ -56,7 +56,9 @@ describe('exitwatch wait', () => {
     expect(await wait.ended).toBe(143);
     const lines = wait.stderr.trimEnd().split('\n');
     expect(lines).toEqual([
-      expect.stringMatching(/^process +\d+ target, uid 0, (child of \d+|parent not known) \(id [-0-9a-f]+\)$/),
+      expect.stringMatching(
+        /^process +\d+ target, uid 0, (child of \d+|parent not known) \(id [-0-9a-f]+\)$/,
+      ),
       expect.stringMatching(/^lived +0\.\d+s, from .*Z until .*Z \(sure: by the kernel\)$/),
       'ended    killed by SIGTERM, no core (sure: by the kernel)',
       expect.stringMatching(

@@ -120,6 +120,8 @@ test('where several were pending, nobody knows which was taken first', () => {
     story(signals, { signal: 'SIGTERM' }).sender;
   expect(killer({ flags: THREAD, senderPid: 8 }, { senderPid: 9 })).toBeNull();
   expect(killer({ flags: THREAD, senderPid: 8 }, { flags: THREAD, senderPid: 9 })).toBeNull();
+  const threads = [8, 9].map((senderPid) => ({ flags: THREAD, senderPid }));
+  expect(killer(...threads, { senderPid: 9 })).toBeNull();
   const realTime = [8, 9].map((senderPid) => ({ signal: 37, senderPid }));
   expect(story(realTime, { signal: 'SIGRTMIN+3' }).sender).toBeNull();
   // A second one that was not pending already: the first was taken.

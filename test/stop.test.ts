@@ -194,6 +194,25 @@ test('each step is written down before it is done, and what came of it after', a
   await log.close();
 });
 
+test('what was written down when the process had ended is settled as superseded, and not done', async () => {
+  const child = await mortal('--stranger');
+  const settled: string[] = [];
+  const slow = {
+    append: async () => {
+      await release(child);
+      await setTimeout(50);
+      return 'an-intent';
+    },
+    settle: (id: string, outcome: string) => {
+      settled.push(`${id} ${outcome}`);
+      return Promise.resolve();
+    },
+  };
+  const result = await stop(child.pid, { intentLog: slow });
+  expect(result).toMatchObject({ outcome: 'already-gone', exit: { exitCode: 0 } });
+  expect(settled).toEqual(['an-intent superseded']);
+});
+
 describe('a control call', () => {
   let server: Server;
   let socket: string;

@@ -82,6 +82,7 @@ function judge(evidence: Partial<StopEvidence>) {
     events: [],
     eventsComplete: false,
     initialStatus: null,
+    eventsUnbroken: true,
     ready: true,
     mayLinger: false,
     obeyed: null,
@@ -296,6 +297,27 @@ test('a machine that came from another host has not gone to one', () => {
   expect(judge({ ...arrived, exit: exit as never })).toMatchObject({ cause: 'killed' });
   const gone = complete(migration('active'), STOP, migration('completed'), HOST_SIGNAL);
   expect(judge(gone)).toMatchObject({ cause: 'migrated-away' });
+});
+
+test('who was cut off does not know what came then', () => {
+  const exit = {
+    ...EXIT,
+    how: 'killed',
+    exitCode: null,
+    signal: 'SIGKILL',
+    sender: sender('SIGKILL'),
+  };
+  const cut = { exit: exit as never, initialStatus: 'running', mayLinger: true };
+  expect(judge({ ...cut, eventsUnbroken: true })).toMatchObject({ certainty: 'sure' });
+  const stop = judge({ ...cut, eventsUnbroken: false });
+  expect(stop).toMatchObject({ cause: 'killed', certainty: 'likely', userShutdown: null });
+});
+
+test('a reason that nobody knows yet is told by its side, if it has one', () => {
+  const later = (guest?: boolean) => event('SHUTDOWN', { guest, reason: 'something-new' });
+  expect(judge(complete(later(true))).userShutdown).toBeNull();
+  expect(judge(complete(later(false))).userShutdown).toBe(false);
+  expect(judge(complete(later())).userShutdown).toBeNull();
 });
 
 test('what it was when we came is over when it runs again', () => {

@@ -142,10 +142,11 @@ export class StopSequence {
     const begin = performance.now();
     const deadline = new Date(Date.now() + graceMs);
     const intent = { identity: this.#identity, what, why: reason, deadline };
-    const id = await Promise.race([intentLog?.append(intent), seen.then(() => undefined)]);
+    const appended = intentLog?.append(intent);
+    const id = await Promise.race([appended, seen.then(() => undefined)]);
     // It may have ended while that was written.
     if (this.#needsNothing()) {
-      await this.#settle(id, 'superseded');
+      await this.#supersede(appended);
       return;
     }
     const outcome = await Promise.race([
@@ -185,6 +186,16 @@ export class StopSequence {
     }
     if (life === 'unknown') throw notVerified(this.#identity);
     return Promise.resolve(life === 'alive' ? 'delivered' : 'superseded');
+  }
+
+  /** What was about to be written down is not to be done any more. */
+  async #supersede(appended: Promise<string> | undefined): Promise<void> {
+    let id: string | undefined;
+    const written = appended?.then((written) => {
+      id = written;
+    });
+    await isWithin(written, SETTLE_MS).catch(() => undefined); // then there is nothing to settle
+    await this.#settle(id, 'superseded');
   }
 
   async #settle(id: string | undefined, outcome: IntentOutcome): Promise<void> {

@@ -34,7 +34,7 @@ export async function stop(target: ProcessTarget, options: StopOptions = {}): Pr
   const checked = checkStopOptions(options);
   if (checked.signal?.aborted === true) throw aborted(checked.signal);
   const identity = resolveTarget(target);
-  if (identity === null) return finish(ALREADY_GONE, identity, [], checked, pidOf(target));
+  if (identity === null) return finish(ALREADY_GONE, pidOf(target), [], checked);
   // Another life of our pid, or of init's, is nobody to be spared.
   if (isThere(identity)) refuseOurselves(identity.pid, checked.force);
   let sequence = running.get(identity.id);
@@ -52,16 +52,15 @@ const ALREADY_GONE: StopEnd = { outcome: 'already-gone', via: null, exit: null }
 
 async function finish(
   end: StopEnd,
-  identity: ProcessIdentity | null,
+  who: ProcessIdentity | number,
   before: readonly StopWarning[],
   { pidfile }: CheckedStopOptions,
-  pid = identity?.pid ?? 0,
 ): Promise<StopResult> {
   const warnings = [...before];
   if (pidfile !== undefined && end.outcome !== 'timed-out') {
     try {
       // It is another's by now, or cannot be read.
-      if (!(await removePidfile(pidfile, identity ?? pid))) {
+      if (!(await removePidfile(pidfile, who))) {
         const detail = `${JSON.stringify(pidfile)} names another process by now, or cannot be trusted`;
         warnings.push({ code: 'pidfile-not-removed', detail });
       }
@@ -69,7 +68,7 @@ async function finish(
       warnings.push({ code: 'pidfile-not-removed', detail: (error as ExitwatchError).message });
     }
   }
-  return { ...end, identity, warnings };
+  return { ...end, identity: typeof who === 'number' ? null : who, warnings };
 }
 
 function pidOf(target: ProcessTarget): number {

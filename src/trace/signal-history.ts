@@ -220,7 +220,7 @@ function killerOf(life: Life, signal: SignalName, endNs: number): Seen | null {
     (each) => each !== undefined && each.latest.timeNs <= endNs,
   );
   const [one, another] = pending;
-  if (one === undefined || one.isAmbiguous) return null;
+  if (one === undefined || one.isAmbiguous || another?.isAmbiguous === true) return null;
   if (another !== undefined && another.latest.senderPid !== one.latest.senderPid) return null;
   return one.latest;
 }

@@ -19,6 +19,8 @@ export type StopEvidence = {
   eventsComplete: boolean;
   /** `query-status` when the first of the events was yet to come; `null`: not asked. */
   initialStatus: string | null;
+  /** None is missing, from then to its end. */
+  eventsUnbroken: boolean;
   /** It had got so far that it obeys signals in good order. */
   ready: boolean | null;
   /**
@@ -101,13 +103,7 @@ class Classifier {
       this.#byShutdown() ??
       this.#bySignal() ??
       this.#byExit() ??
-      this.#verdict.unknown('unknown', [
-        ...ORDERLY,
-        'killed',
-        'oom-killed',
-        'vmm-crash',
-        'vmm-exit',
-      ])
+      this.#verdict.unknown([...ORDERLY, 'killed', 'oom-killed', 'vmm-crash'])
     );
   }
 
@@ -134,6 +130,7 @@ class Classifier {
   #byGuestState(): VmStop | null {
     const { migrated, panicked, shutdown, watchdog } = this.#timeline;
     const { exit } = this.#evidence;
+    const wasKilled = exit?.how === 'killed' || exit?.how === 'dumped';
     if (migrated && shutdown?.reason !== 'guest-shutdown') {
       return this.#verdict.sure('migrated-away', 'manager');
     }
@@ -145,9 +142,7 @@ class Classifier {
     if (panicked || shutdown?.reason === 'guest-panic') {
       return this.#verdict.sure('guest-panic', 'guest');
     }
-    const exitedWell =
-      this.#evidence.exit?.how !== 'killed' && this.#evidence.exit?.how !== 'dumped';
-    if (watchdog === 'poweroff' && shutdown === null && exitedWell) {
+    if (watchdog === 'poweroff' && shutdown === null && !wasKilled) {
       return this.#verdict.sure('guest-watchdog', 'guest');
     }
     return null;
@@ -156,15 +151,6 @@ class Classifier {
   /** By the hypervisor's first word. */
   #byShutdown(): VmStop | null {
     const { shutdown, wasShutDown } = this.#timeline;
-    if (shutdown === null) {
-      if (!wasShutDown) return null;
-      return this.#verdict.oneOf([
-        'guest-shutdown',
-        'other-powerdown',
-        'admin-powerdown',
-        'guest-reboot',
-      ]);
-    }
     if (wasShutDown) {
       return this.#verdict.oneOf([
         'guest-shutdown',
@@ -173,6 +159,7 @@ class Classifier {
         'guest-reboot',
       ]);
     }
+    if (shutdown === null) return null;
     switch (shutdown.reason) {
       case 'guest-shutdown':
         return this.#byGuestShutdown();
@@ -190,32 +177,33 @@ class Classifier {
         return this.#afterwards('host-ui', 'host');
       case 'host-error':
         return this.#afterwards('host-error', 'vmm');
-      case null:
-        return this.#byOldShutdown(shutdown.isGuests);
       default:
-        return this.#verdict.unknown('one-of', shutdown.isGuests === true ? GUESTS : HOSTS);
+        return this.#bySide(shutdown.isGuests);
     }
   }
 
   /** What was done to it: its end, unless it had ended its work before, and nobody was there. */
   #afterwards(cause: Cause, initiator: Initiator): VmStop {
-    const { eventsComplete, initialStatus } = this.#evidence;
-    if (eventsComplete || initialStatus !== null) return this.#verdict.sure(cause, initiator);
+    if (this.#hasHeardAll()) return this.#verdict.sure(cause, initiator);
     return this.#verdict.likely(cause, initiator, this.#before());
   }
 
   /** What may have come before that nobody was there to see. */
   #before(): Cause[] {
-    const { eventsComplete, initialStatus, mayLinger } = this.#evidence;
-    if (eventsComplete || initialStatus !== null) return [];
-    return mayLinger === false ? ['migrated-away'] : ['migrated-away', ...LINGERING];
+    if (this.#hasHeardAll()) return [];
+    return this.#evidence.mayLinger === false ? ['migrated-away'] : ['migrated-away', ...LINGERING];
+  }
+
+  /** Since its start, or since it was asked what it was doing. */
+  #hasHeardAll(): boolean {
+    const { eventsComplete, eventsUnbroken, initialStatus } = this.#evidence;
+    return eventsComplete || (initialStatus !== null && eventsUnbroken);
   }
 
   #byGuestShutdown(): VmStop {
     const { eventsComplete, exit } = this.#evidence;
-    const { hibernates, powerdown } = this.#timeline;
+    const { hibernates, powerdown, shutdown } = this.#timeline;
     const own = this.#own('powerdown');
-    const { shutdown } = this.#timeline;
     // isa-debug-exit: a guest of a test suite has said so.
     if (exit?.how === 'exited' && exit.exitCode !== 0) {
       return this.#verdict.likely('vmm-exit', 'guest', ['guest-shutdown']);
@@ -240,8 +228,8 @@ class Classifier {
     return this.#verdict.oneOf([cause, 'other-powerdown', 'watchdog-powerdown']);
   }
 
-  /** Before QEMU 4.0 it gave no reason. */
-  #byOldShutdown(isGuests: boolean | null): VmStop {
+  /** Before QEMU 4.0 it gave no reason, and it may have new ones some day. */
+  #bySide(isGuests: boolean | null): VmStop {
     if (isGuests === true) return this.#verdict.oneOf(GUESTS);
     return this.#verdict.oneOf(isGuests === false ? HOSTS : [...GUESTS, ...HOSTS]);
   }
@@ -302,18 +290,22 @@ class Classifier {
   /** Nobody saw how it ended, and it had no word on that. */
   #byLeftovers(): VmStop | null {
     const { eventsComplete, leftovers } = this.#evidence;
-    const kills = ['SIGKILL', 'SIGTERM'].some((signal) => this.#own(signal) !== null);
     const killed: Cause[] = ['killed', 'oom-killed', 'vmm-crash', 'start-killed'];
     const exited: Cause[] = ['vmm-exit', 'guest-watchdog', 'start-failed'];
     if (leftovers.pidfile === true && leftovers.socket !== false) {
       if (!eventsComplete) return this.#verdict.oneOf([...killed, ...this.#before()]);
-      return this.#verdict.likely('killed', kills ? 'manager' : 'unknown', killed);
+      return this.#verdict.likely(
+        'killed',
+        this.#own('SIGKILL') === null ? 'unknown' : 'manager',
+        killed,
+      );
     }
     if (!eventsComplete) return null;
     if (leftovers.pidfile === false && leftovers.socket === true) {
       return this.#verdict.likely('vmm-exit', 'vmm', exited);
     }
-    return this.#verdict.oneOf([...killed, ...exited]);
+    // Of its last word, a full disk may have robbed us.
+    return this.#verdict.oneOf([...killed, ...exited, 'guest-shutdown']);
   }
 
   /** It exited with 0, and neither it nor its log has a word of why. */

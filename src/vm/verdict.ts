@@ -63,8 +63,8 @@ export class Verdict {
     return this.#write('unknown', 'one-of', 'unknown', candidates);
   }
 
-  unknown(certainty: 'one-of' | 'unknown', candidates: Cause[]): VmStop {
-    return this.#write('unknown', certainty, 'unknown', candidates);
+  unknown(candidates: Cause[]): VmStop {
+    return this.#write('unknown', 'unknown', 'unknown', candidates);
   }
 
   /** What we were about to do to it, if its end may have been that. */

@@ -147,7 +147,9 @@ export class VmWatch {
       { what: 'powerdown', call: ask('system_powerdown'), timeoutMs: powerdownTimeoutMs },
       { what: 'quit', call: ask('quit'), timeoutMs: quitTimeoutMs },
     ];
-    const control = this.#link === undefined ? [] : all.filter(({ timeoutMs }) => timeoutMs > 0);
+    // What cannot even be asked for is not to be on record as if it had been.
+    const control =
+      this.#link?.isReady === true ? all.filter(({ timeoutMs }) => timeoutMs > 0) : [];
     const result = await stop(identity, {
       control,
       forceKillAfterDelayMs,
@@ -171,9 +173,8 @@ export class VmWatch {
   }
 
   #isThere(): boolean {
-    return (
-      this.#options.identity === undefined || existsSync(`/proc/${this.#options.identity.pid}`)
-    );
+    const { identity } = this.#options;
+    return identity === undefined || isAlive(identity) !== 'dead';
   }
 
   /** Before anything is waited for, where that can be. */
@@ -276,6 +277,7 @@ export class VmWatch {
       exit,
       events,
       eventsComplete: isLogComplete || (events === heard && this.#isLinkComplete(exit)),
+      eventsUnbroken: isLogComplete || (events === heard && this.#isLinkUnbroken(exit)),
       initialStatus: isLogComplete ? null : (this.#link?.initialStatus ?? null),
       ready: this.#wasReady(exit, logged),
       mayLinger: this.#mayLinger,
@@ -289,13 +291,20 @@ export class VmWatch {
     });
   }
 
-  #isLinkComplete(exit: ExitEvent): boolean {
+  /** From its first word to its process's end. */
+  #isLinkUnbroken(exit: ExitEvent): boolean {
     const link = this.#link;
     if (link?.readyAt == null || link.wasInterrupted || link.isOverflown) return false;
     // Lost before the end, without a word on it: what came then, we did not hear.
     const wasToldAll = link.events.some(({ event }) => event === 'SHUTDOWN');
     const lostMs = exit.exitedAt.getTime() - (link.lostAt ?? exit.exitedAt).getTime();
-    if (!wasToldAll && lostMs > LOST_MS + exit.uncertaintyMs) return false;
+    return wasToldAll || lostMs <= LOST_MS + exit.uncertaintyMs;
+  }
+
+  /** And from its process's start. */
+  #isLinkComplete(exit: ExitEvent): boolean {
+    const link = this.#link;
+    if (link?.readyAt == null || !this.#isLinkUnbroken(exit)) return false;
     if (link.initialStatus === 'prelaunch' || link.initialStatus === 'inmigrate') return true;
     if (link.initialStatus !== 'running' || this.#startedAt === null) return false;
     const afterMs = link.readyAt.getTime() - this.#startedAt.getTime();

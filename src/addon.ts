@@ -12,7 +12,11 @@ export interface Addon {
   /** Sends a signal to this very process; 0 sends none. What became of it: {@link Life}. */
   signal(pid: number, startTicks: number, inode: number, signal: number): Life;
   /** Who listens, or has connected, at the other end of a unix socket; undefined where not known. */
-  peerPid(fd: number): number | undefined;
+  peer(fd: number): SocketPeer | undefined;
+  /** flock(2): whether this open file has the lock, until it is closed. */
+  lockFile(fd: number): boolean;
+  /** To a unix socket; `@` begins the name of an abstract one. */
+  sendDatagram(path: string, text: string): void;
   /** By its id, in the v2 hierarchy; undefined where it cannot be told, null where it cannot just now. */
   cgroupPath(id: number): string | null | undefined;
   /** What pidfds can tell here; throws where there are none. Runs a child that ends at once. */
@@ -53,6 +57,12 @@ export interface NativeIdentity {
   /** 0 where the kernel has none. */
   inode: number;
   isKernelThread: boolean;
+}
+
+export interface SocketPeer {
+  pid: number;
+  /** 0 where the kernel does not tell it. */
+  inode: number;
 }
 
 export interface ExitReader {

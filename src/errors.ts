@@ -56,6 +56,18 @@ export type ExitwatchErrorCode =
   | 'ERR_EXITWATCH_REFUSED'
   /** An intent could not be written down, so that nothing was done. */
   | 'ERR_EXITWATCH_INTENT_LOG'
+  /** A log that somebody else than the virtual machine may have written. */
+  | 'ERR_EXITWATCH_UNTRUSTED_LOG'
+  /** Another daemon has this state directory. */
+  | 'ERR_EXITWATCH_IN_USE'
+  /** A directory's entry that cannot be taken for a virtual machine, and why. */
+  | 'ERR_EXITWATCH_CONTROL_DIR'
+  /** What was remembered in a state directory cannot be read, or written. */
+  | 'ERR_EXITWATCH_STATE_DIR'
+  /** A hook failed, or took too long. */
+  | 'ERR_EXITWATCH_HOOK'
+  /** A virtual machine's control interface refuses, does not answer, or is gone. */
+  | 'ERR_EXITWATCH_CONTROL'
   /** A virtual machine's control socket (QMP) refuses, does not answer, or is gone. */
   | 'ERR_EXITWATCH_QMP'
   /** Any other failed system call; see `errno` and `syscall`. */

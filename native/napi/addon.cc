@@ -1,14 +1,16 @@
 #include <napi.h>
-#include <sys/socket.h>
+#include <sys/file.h>
 
 #include <cerrno>
 
 #include "core/record.h"
 #include "core/signal_record.h"
 #include "linux/cgroup_path.h"
+#include "linux/datagram.h"
 #include "linux/pidfd.h"
 #include "linux/proc_files.h"
 #include "linux/process_signal.h"
+#include "linux/socket_peer.h"
 #include "napi/exit_reader_object.h"
 #include "napi/values.h"
 
@@ -49,15 +51,31 @@ Napi::Value Signal(const Napi::CallbackInfo& info) {
   return Napi::Number::New(env, static_cast<int>(life));
 }
 
-// peerPid(fd): undefined where the socket has none.
-Napi::Value PeerPid(const Napi::CallbackInfo& info) {
-  ucred peer = {};
-  socklen_t size = sizeof(peer);
+// peer(fd): who is at the other end of a socket; undefined where that is nobody, or gone.
+Napi::Value Peer(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  SocketPeer peer;
+  if (!LookAtPeer(info[0].ToNumber().Int32Value(), &peer)) return env.Undefined();
+  Napi::Object result = Napi::Object::New(env);
+  result.Set("pid", Napi::Number::New(env, peer.pid));
+  result.Set("inode", Napi::Number::New(env, static_cast<double>(peer.inode)));
+  return result;
+}
+
+// lockFile(fd): whether this open file has the lock (flock(2)) from now on, until it is closed.
+Napi::Value LockFile(const Napi::CallbackInfo& info) {
   const int fd = info[0].ToNumber().Int32Value();
-  if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 || peer.pid <= 0) {
-    return info.Env().Undefined();
+  if (RetryOnEintr([&] { return flock(fd, LOCK_EX | LOCK_NB); }) == 0) {
+    return Napi::Boolean::New(info.Env(), true);
   }
-  return Napi::Number::New(info.Env(), peer.pid);
+  if (errno == EWOULDBLOCK) return Napi::Boolean::New(info.Env(), false);
+  return ThrowSystemError(info.Env(), {Failure::kSystem, errno, "flock"});
+}
+
+// sendDatagram(path, text): to a unix socket.
+Napi::Value SendText(const Napi::CallbackInfo& info) {
+  const SystemError error = SendDatagram(info[0].ToString(), info[1].ToString());
+  return error ? ThrowSystemError(info.Env(), error) : info.Env().Undefined();
 }
 
 // probePidfd(): which of the later abilities of pidfds this kernel has.
@@ -85,7 +103,9 @@ Napi::Object Init(Napi::Env env, Napi::Object exports) {
   exports.Set("ExitReader", ExitReaderObject::Define(env));
   exports.Set("identify", Napi::Function::New<Identify>(env, "identify"));
   exports.Set("signal", Napi::Function::New<Signal>(env, "signal"));
-  exports.Set("peerPid", Napi::Function::New<PeerPid>(env, "peerPid"));
+  exports.Set("peer", Napi::Function::New<Peer>(env, "peer"));
+  exports.Set("lockFile", Napi::Function::New<LockFile>(env, "lockFile"));
+  exports.Set("sendDatagram", Napi::Function::New<SendText>(env, "sendDatagram"));
   exports.Set("probePidfd", Napi::Function::New<ProbePidfd>(env, "probePidfd"));
   exports.Set("cgroupPath", Napi::Function::New<GetCgroupPath>(env, "cgroupPath"));
   exports.Set("recordBytes", Napi::Number::New(env, sizeof(Record)));

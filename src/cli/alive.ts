@@ -1,11 +1,10 @@
-import { parseArgs } from 'node:util';
-
 import { ExitwatchError } from '../errors.js';
 import { exists, isAlive, type Liveness, type ProcessTarget } from '../process/index.js';
 
 import { escapeText, toJsonLine } from './escape.js';
 import { EXIT_UNKNOWN } from './exit-codes.js';
 import { findProcess, isMissingPidfile } from './process-argument.js';
+import { parseArguments } from './parse-arguments.js';
 import { UsageError } from './usage-error.js';
 
 export const ALIVE_HELP = `Tells whether a process lives.
@@ -52,19 +51,14 @@ function look(target: ProcessTarget): Liveness {
 }
 
 function parse(args: readonly string[]) {
-  let parsed;
-  try {
-    parsed = parseArgs({
-      args: [...args],
-      allowPositionals: true,
-      options: {
-        executable: { type: 'string' },
-        json: { type: 'boolean', default: false },
-      },
-    });
-  } catch (error) {
-    throw new UsageError((error as Error).message);
-  }
+  const parsed = parseArguments({
+    args: [...args],
+    allowPositionals: true,
+    options: {
+      executable: { type: 'string' },
+      json: { type: 'boolean', default: false },
+    },
+  });
   const [argument, ...more] = parsed.positionals;
   if (argument === undefined || argument === '' || more.length > 0) {
     throw new UsageError('alive takes one PID or PIDFILE');

@@ -1,5 +1,3 @@
-import { parseArgs } from 'node:util';
-
 import type { SourceName } from '../exit-event.js';
 import {
   probe,
@@ -11,7 +9,7 @@ import {
 } from '../monitor/probe.js';
 
 import { toJsonLine } from './escape.js';
-import { UsageError } from './usage-error.js';
+import { parseArguments } from './parse-arguments.js';
 
 export const DOCTOR_HELP = `Tries every witness, and tells which work here, why not better, and what to do about it.
 
@@ -27,12 +25,7 @@ const EXIT_DEGRADED = 1;
 
 /** `exitwatch doctor`; resolves with the exit code. */
 export async function doctorCommand(args: readonly string[]): Promise<number> {
-  let values;
-  try {
-    ({ values } = parseArgs({ args: [...args], options: { json: { type: 'boolean' } } }));
-  } catch (error) {
-    throw new UsageError((error as Error).message);
-  }
+  const { values } = parseArguments({ args: [...args], options: { json: { type: 'boolean' } } });
   const report = await probe();
   const text = values.json ? toJsonLine({ event: 'doctor', ...report }) : describe(report);
   process.stdout.write(`${text}\n`);

@@ -118,7 +118,7 @@ function outcome(event: ExitEvent): string {
 }
 
 /** Local time of day. */
-function clock(date: Date): string {
+export function clock(date: Date): string {
   const two = (number: number) => String(number).padStart(2, '0');
   const time = `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`;
   return `${time}.${String(date.getMilliseconds()).padStart(3, '0')}`;

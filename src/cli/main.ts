@@ -9,6 +9,9 @@ import { escapeText } from './escape.js';
 import { EXIT_FAILED, EXIT_USAGE } from './exit-codes.js';
 import { UsageError } from './usage-error.js';
 import { STOP_HELP, stopCommand } from './stop.js';
+import { VM_DAEMON_HELP, vmDaemonCommand } from './vm-daemon.js';
+import { VM_STATUS_HELP, vmStatusCommand } from './vm-status.js';
+import { VM_WATCH_HELP, vmWatchCommand } from './vm-watch.js';
 import { WAIT_HELP, waitCommand } from './wait.js';
 import { WATCH_HELP, watchCommand } from './watch.js';
 
@@ -21,6 +24,9 @@ Commands:
   wait          waits until a process ends, and ends as it did
   stop          stops a process, and ends when its end was observed
   alive         tells whether a process lives
+  vm watch      prints virtual machines as they come and go, and why they ended
+  vm daemon     the same, remembered, with a hook
+  vm status     what the daemon knows
   doctor        tells what works here, why not better, and what to do about it
   build-native  compiles the native addon, where no binary that came along can be used
 
@@ -32,12 +38,17 @@ const COMMANDS = new Map([
   ['wait', { run: waitCommand, help: WAIT_HELP }],
   ['stop', { run: stopCommand, help: STOP_HELP }],
   ['alive', { run: aliveCommand, help: ALIVE_HELP }],
+  ['vm watch', { run: vmWatchCommand, help: VM_WATCH_HELP }],
+  ['vm daemon', { run: vmDaemonCommand, help: VM_DAEMON_HELP }],
+  ['vm status', { run: vmStatusCommand, help: VM_STATUS_HELP }],
   ['doctor', { run: doctorCommand, help: DOCTOR_HELP }],
   ['build-native', { run: buildNativeCommand, help: BUILD_NATIVE_HELP }],
 ]);
 
 async function main(args: readonly string[]): Promise<number> {
-  const [name, ...rest] = args;
+  const words = args[0] === 'vm' && args.length > 1 ? 2 : 1;
+  const name = args.length === 0 ? undefined : args.slice(0, words).join(' ');
+  const rest = args.slice(words);
   const command = COMMANDS.get(name ?? '');
   if (command !== undefined) {
     if (!rest.includes('--help') && !rest.includes('-h')) return command.run(rest);
@@ -49,6 +60,8 @@ async function main(args: readonly string[]): Promise<number> {
     case 'help':
     case '--help':
     case '-h':
+    case 'vm --help':
+    case 'vm -h':
       process.stdout.write(HELP);
       return name === undefined ? EXIT_USAGE : 0;
     case '--version':

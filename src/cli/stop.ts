@@ -1,5 +1,3 @@
-import { parseArgs } from 'node:util';
-
 import { ExitwatchError } from '../errors.js';
 import { stop, type StopResult } from '../process/index.js';
 import { signalNumber, type SignalName } from '../wait-status.js';
@@ -9,6 +7,7 @@ import { escapeText, toJsonLine } from './escape.js';
 import { EXIT_NO_SUCH_PROCESS, EXIT_TIMEOUT } from './exit-codes.js';
 import { describeExit } from './exit-table.js';
 import { findProcess, isMissingPidfile } from './process-argument.js';
+import { parseArguments } from './parse-arguments.js';
 import { UsageError } from './usage-error.js';
 
 export const STOP_HELP = `Stops a process, and ends when its end was observed.
@@ -62,25 +61,20 @@ function describe({ outcome, via, exit, identity }: StopResult): string {
 }
 
 function parse(args: readonly string[]) {
-  let parsed;
-  try {
-    parsed = parseArgs({
-      args: [...args],
-      allowPositionals: true,
-      options: {
-        signal: { type: 'string', default: 'TERM' },
-        'kill-after': { type: 'string', default: '5s' },
-        timeout: { type: 'string', default: '30s' },
-        executable: { type: 'string' },
-        'intent-log': { type: 'string' },
-        reason: { type: 'string' },
-        force: { type: 'boolean', default: false },
-        json: { type: 'boolean', default: false },
-      },
-    });
-  } catch (error) {
-    throw new UsageError((error as Error).message);
-  }
+  const parsed = parseArguments({
+    args: [...args],
+    allowPositionals: true,
+    options: {
+      signal: { type: 'string', default: 'TERM' },
+      'kill-after': { type: 'string', default: '5s' },
+      timeout: { type: 'string', default: '30s' },
+      executable: { type: 'string' },
+      'intent-log': { type: 'string' },
+      reason: { type: 'string' },
+      force: { type: 'boolean', default: false },
+      json: { type: 'boolean', default: false },
+    },
+  });
   const [argument, ...more] = parsed.positionals;
   if (argument === undefined || argument === '' || more.length > 0) {
     throw new UsageError('stop takes one PID or PIDFILE');

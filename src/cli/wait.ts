@@ -1,5 +1,3 @@
-import { parseArgs } from 'node:util';
-
 import { ExitwatchError } from '../errors.js';
 import type { ExitEvent } from '../exit-event.js';
 import { waitForExit } from '../monitor/wait-for-exit.js';
@@ -13,6 +11,7 @@ import { tellStory } from './exit-story.js';
 import { describeExit } from './exit-table.js';
 import { NamePattern } from './name-pattern.js';
 import { listProcesses } from './process-list.js';
+import { parseArguments } from './parse-arguments.js';
 import { UsageError } from './usage-error.js';
 
 export const WAIT_HELP = `Waits until a process ends, whoever's child it is, and ends as it did.
@@ -66,20 +65,15 @@ export async function waitCommand(args: readonly string[]): Promise<number> {
 }
 
 function parse(args: readonly string[]) {
-  let parsed;
-  try {
-    parsed = parseArgs({
-      args: [...args],
-      allowPositionals: true,
-      options: {
-        timeout: { type: 'string' },
-        source: { type: 'string', default: 'auto' },
-        json: { type: 'boolean', default: false },
-      },
-    });
-  } catch (error) {
-    throw new UsageError((error as Error).message);
-  }
+  const parsed = parseArguments({
+    args: [...args],
+    allowPositionals: true,
+    options: {
+      timeout: { type: 'string' },
+      source: { type: 'string', default: 'auto' },
+      json: { type: 'boolean', default: false },
+    },
+  });
   const [target, ...more] = parsed.positionals;
   if (target === undefined || target === '' || more.length > 0) {
     throw new UsageError('wait takes one PID or NAME');

@@ -1,5 +1,4 @@
 import { once } from 'node:events';
-import { parseArgs } from 'node:util';
 
 import { ExitwatchError } from '../errors.js';
 import type { ExitEvent, Ready } from '../exit-event.js';
@@ -11,6 +10,7 @@ import { EXIT_NO_SUCH_PROCESS } from './exit-codes.js';
 import { ExitTable } from './exit-table.js';
 import { NameFilter } from './name-filter.js';
 import { NamePattern } from './name-pattern.js';
+import { parseArguments } from './parse-arguments.js';
 import { requestBefore } from './sender-text.js';
 import { UsageError } from './usage-error.js';
 
@@ -50,24 +50,19 @@ interface Settings {
 }
 
 function parse(args: readonly string[]): Settings {
-  let values;
-  try {
-    ({ values } = parseArgs({
-      args: [...args],
-      options: {
-        pid: { type: 'string', multiple: true, default: [] },
-        name: { type: 'string', multiple: true, default: [] },
-        failed: { type: 'boolean', default: false },
-        signals: { type: 'boolean', default: false },
-        source: { type: 'string', default: 'auto' },
-        json: { type: 'boolean', default: false },
-        count: { type: 'string' },
-        for: { type: 'string' },
-      },
-    }));
-  } catch (error) {
-    throw new UsageError((error as Error).message);
-  }
+  const { values } = parseArguments({
+    args: [...args],
+    options: {
+      pid: { type: 'string', multiple: true, default: [] },
+      name: { type: 'string', multiple: true, default: [] },
+      failed: { type: 'boolean', default: false },
+      signals: { type: 'boolean', default: false },
+      source: { type: 'string', default: 'auto' },
+      json: { type: 'boolean', default: false },
+      count: { type: 'string' },
+      for: { type: 'string' },
+    },
+  });
   return {
     pids: [...new Set(values.pid.map((text) => parseInteger('--pid', text)))],
     names: values.name,

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { unlink } from 'node:fs/promises';
 
 import { ExitwatchError, type ExitwatchErrorCode } from '../errors.js';
@@ -120,6 +121,14 @@ export async function removeStalePidfile(path: string): Promise<PidfileState> {
   const state = isAlive(pidfile.identity ?? pidfile.pid);
   if (state === 'dead') await removePidfile(path, pidfile.identity ?? pidfile.pid);
   return state;
+}
+
+/**
+ * Whether a process has left the pidfile that it had made itself; `null`: it has none, or somebody else made
+ * it. @internal
+ */
+export function isLeft(path: string | null): boolean | null {
+  return path === null || existsSync(identityPath(path)) ? null : existsSync(path);
 }
 
 async function readTrusted(path: string, most: number): Promise<SmallFile> {

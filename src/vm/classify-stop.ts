@@ -34,8 +34,8 @@ export type StopEvidence = {
   hasLog: boolean;
   /** Files that it removes when it ends in good order; `null`: it had none, or nobody looked. */
   leftovers: { pidfile: boolean | null; socket: boolean | null };
-  /** What we were about to do to this very process. */
-  intents: readonly Intent[];
+  /** What we were about to do to this very process; `null`: which of them were about it is not known. */
+  intents: readonly Intent[] | null;
 };
 
 const REQUESTS: readonly string[] = ['SIGTERM', 'SIGINT', 'SIGHUP'];
@@ -168,9 +168,10 @@ class Classifier {
       case 'host-qmp-system-reset':
         return this.#afterwards('host-reset', 'host');
       case 'host-qmp-quit':
-        return this.#own('quit') === null
-          ? this.#afterwards('other-quit', 'host')
-          : this.#afterwards('manager-quit', 'manager');
+        if (this.#own('quit') !== null) return this.#afterwards('manager-quit', 'manager');
+        return this.#evidence.intents === null
+          ? this.#verdict.oneOf(['manager-quit', 'other-quit', ...this.#before()])
+          : this.#afterwards('other-quit', 'host');
       case 'host-signal':
         return this.#afterwards('forced-stop', this.#initiatorOfRequest());
       case 'host-ui':
@@ -218,6 +219,9 @@ class Classifier {
         shutdown?.at != null &&
         shutdown.at.getTime() > own.deadline.getTime() + SLACK_MS;
       if (isOver) return this.#verdict.likely('guest-shutdown', 'guest', []);
+      if (this.#evidence.intents === null) {
+        return this.#verdict.oneOf(['admin-powerdown', 'other-powerdown']);
+      }
       return own === null
         ? this.#verdict.likely('other-powerdown', 'host', ['guest-shutdown'])
         : this.#verdict.likely('admin-powerdown', 'manager', ['guest-shutdown']);
@@ -332,14 +336,16 @@ class Classifier {
   }
 
   #initiatorOfRequest(): Initiator {
-    return REQUESTS.some((signal) => this.#own(signal) !== null) ? 'manager' : 'host';
+    if (REQUESTS.some((signal) => this.#own(signal) !== null)) return 'manager';
+    return this.#evidence.intents === null ? 'unknown' : 'host';
   }
 
   #initiatorOf(sender: SignalSender | null, signal: string, pid: number): Initiator {
     if (this.#own(signal) !== null) return 'manager';
     if (sender === null) return 'unknown';
     if (sender.pid === pid) return 'vmm';
-    return sender.pid === null ? 'kernel' : 'host';
+    if (sender.pid === null) return 'kernel';
+    return this.#evidence.intents === null ? 'unknown' : 'host';
   }
 
   /** What we were about to do, if it may have been that. */

@@ -1,4 +1,4 @@
-import { constants } from 'node:fs';
+import { constants, type Stats } from 'node:fs';
 import { open } from 'node:fs/promises';
 
 import { LineSplitter } from './line-splitter.js';
@@ -10,7 +10,7 @@ import { parseQmpEvent, type QmpEvent } from './qmp-event.js';
  * want of a client. Seen to work on QEMU 7.2 and 10.0, and documented nowhere: {@link VmMonitor} looks
  * whether it does, and says so.
  *
- * @param path one file for each start
+ * @param path one file for each start, or one for all: QEMU appends
  */
 export function eventLogArguments(path: string): string[] {
   const file = path.replaceAll(',', ',,');
@@ -36,6 +36,8 @@ const CHUNK_BYTES = 64 * 1024;
 /** The guest has set its clock: once a second, at worst, and nothing to us. */
 const CLOCK_EVENT = '"RTC_CHANGE"';
 
+const WRITABLE_BY_ALL = 0o002;
+
 const { O_NOFOLLOW, O_NONBLOCK, O_RDONLY } = constants;
 
 /** Follows a file of lines that grows, from where it was read last. */
@@ -49,6 +51,10 @@ export class GrowingFile {
 
   /** It was another file, or longer, before: something may be missing. */
   wasReplaced = false;
+  /** Who may have written it; `null`: anybody. */
+  owners: readonly number[] | null = null;
+  /** Why it is not believed; `null`: nothing is against it. */
+  refusal: string | null = null;
 
   /** `position`: what comes before it is of no interest. */
   constructor(path: string, onLine: (line: string) => void, position = 0) {
@@ -72,7 +78,8 @@ export class GrowingFile {
     }
     try {
       const status = await file.stat();
-      if (!status.isFile()) return false;
+      this.refusal = refusalOf(status, this.owners);
+      if (this.refusal !== null) return false;
       // Another file by now, or one that was cut: its beginning is new.
       if ((this.#inode !== 0 && this.#inode !== status.ino) || status.size < this.#position) {
         this.wasReplaced = true;
@@ -93,6 +100,13 @@ export class GrowingFile {
       await file.close();
     }
   }
+}
+
+/** Whoever can write it could say anything in the hypervisor's name. */
+function refusalOf(status: Stats, owners: readonly number[] | null): string | null {
+  if (!status.isFile()) return 'is no regular file';
+  if (owners?.includes(status.uid) === false) return `is user ${status.uid}'s`;
+  return (status.mode & WRITABLE_BY_ALL) === 0 ? null : 'can be written by everybody';
 }
 
 /** The events that a line of an event log is; `null`: none, or one of no interest. */

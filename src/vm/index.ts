@@ -3,6 +3,17 @@ export { eventLogArguments, logArguments } from './event-log.js';
 export { QmpClient, type QmpClientEvents } from './qmp-client.js';
 export type { QmpEvent } from './qmp-event.js';
 export { VmMonitor, type VmMonitorEvents, type VmMonitorOptions } from './vm-monitor.js';
+export { VmDaemon, type VmDaemonEvents, type VmDaemonOptions } from './vm-daemon.js';
+export { VmDirectory } from './vm-directory.js';
+export {
+  readShutdownMarker,
+  readVmRecord,
+  readVmRecords,
+  type ShutdownMarker,
+  type VmEnd,
+  type VmRecord,
+} from './vm-record.js';
+export type { KnownStart, VmDirectoryListener, VmStart } from './vm-start.js';
 export type { VmOptions } from './vm-options.js';
 export type { ObeyedSignal } from './vm-log.js';
 export type { Cause, Certainty, Evidence, Initiator, VmStop } from './vm-stop.js';

@@ -1,11 +1,11 @@
 import { EventEmitter } from 'node:events';
 import { connect, type Socket } from 'node:net';
 
-import { addonRefusal, loadAddon } from '../addon.js';
 import { ExitwatchError } from '../errors.js';
 
 import { LineSplitter } from './line-splitter.js';
 import { isObject, parseQmpEvent, type QmpEvent } from './qmp-event.js';
+import { peerOf } from './socket-peer.js';
 
 /** The events of a {@link QmpClient}. */
 export interface QmpClientEvents {
@@ -60,7 +60,7 @@ export class QmpClient extends EventEmitter<QmpClientEvents> {
     this.#socket = connect({ path });
     this.#socket.on('connect', () => {
       this.#isConnected = true;
-      const peer = owner === null ? null : peerOf(this.#socket);
+      const peer = owner === null ? null : (peerOf(this.#socket)?.pid ?? null);
       if (peer === null || peer === owner) return;
       this.#fail(
         this.#error(`is not the socket of process ${String(owner)}, but of ${String(peer)}`),
@@ -236,11 +236,4 @@ export class QmpClient extends EventEmitter<QmpClientEvents> {
   #error(what: string): ExitwatchError {
     return new ExitwatchError('ERR_EXITWATCH_QMP', `${JSON.stringify(this.path)} ${what}`);
   }
-}
-
-/** Who listens at the other end (SO_PEERCRED); `null` where that cannot be told. */
-function peerOf(socket: Socket): number | null {
-  const { _handle: handle } = socket as Socket & { _handle?: { fd?: number } };
-  if (addonRefusal() !== null || typeof handle?.fd !== 'number' || handle.fd < 0) return null;
-  return loadAddon().peerPid(handle.fd) ?? null;
 }

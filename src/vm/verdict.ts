@@ -77,9 +77,8 @@ export class Verdict {
         intent.deadline.getTime() + SLACK_MS >= at.getTime());
     const wasDone = ({ outcome }: Intent) =>
       outcome !== 'not-delivered' && outcome !== 'superseded';
-    return (
-      intents.find((intent) => intent.what === what && isTimely(intent) && wasDone(intent)) ?? null
-    );
+    const isIt = (intent: Intent) => intent.what === what && isTimely(intent) && wasDone(intent);
+    return intents?.find(isIt) ?? null;
   }
 
   /** When that would have taken effect: by the hypervisor's own word, if it has one. */
@@ -145,7 +144,7 @@ export class Verdict {
       const path = obeyed.path === null ? '' : ` (${obeyed.path})`;
       add('log', `it says to have obeyed ${obeyed.signal ?? 'a signal'}${from}${path}`);
     }
-    for (const { what, why, at, outcome } of intents) {
+    for (const { what, why, at, outcome } of intents ?? []) {
       add('intent', `we were about to: ${what}${why === null ? '' : ` (${why})`}, ${outcome}`, at);
     }
     for (const sender of exit?.signalsReceived ?? []) {

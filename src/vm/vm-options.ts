@@ -17,13 +17,21 @@ export interface VmOptions {
   qmp?: string;
   /** The socket was opened by another process, and handed over: it need not be the machine's own. */
   qmpIsInherited?: boolean;
-  /** What `eventLogArguments()` has it write: one file for each start. */
+  /** What `eventLogArguments()` has it write: one file for each start, or one for all of them. */
   eventLog?: string;
+  /**
+   * Of one that has ended before: when it had, at the latest. What an event log that later starts share
+   * has of later is not its own.
+   */
+  endedBefore?: Date;
   /** What `logArguments()` has it write. */
   log?: string;
 }
 
-const KEYS = ['name', 'pid', 'pidfile', 'identity', 'qmp', 'qmpIsInherited', 'eventLog', 'log'];
+const KEYS = [
+  ...['name', 'pid', 'pidfile', 'identity', 'qmp', 'qmpIsInherited', 'eventLog', 'endedBefore'],
+  ...['log', 'driver'],
+];
 
 /** @throws ExitwatchError `ERR_EXITWATCH_INVALID_OPTION`, `ERR_EXITWATCH_INVALID_IDENTITY` */
 export function checkVmOptions(options: VmOptions): void {
@@ -44,6 +52,9 @@ export function checkVmOptions(options: VmOptions): void {
     throw invalid('a process is a pid, a pidfile or an identity');
   }
   if (identity !== undefined) checkIdentity(identity);
+  const { endedBefore }: { endedBefore?: unknown } = options;
+  if (endedBefore !== undefined && !(endedBefore instanceof Date))
+    throw invalid('endedBefore is a Date');
 }
 
 function invalid(message: string): ExitwatchError {

@@ -7,7 +7,7 @@ import type { ExitMonitor } from '../monitor/exit-monitor.js';
 import type { ExitWatch } from '../monitor/exit-watch.js';
 import type { Intent, IntentRecorder } from '../process/intent-log.js';
 import { isAlive } from '../process/liveness.js';
-import { readPidfile } from '../process/pidfile.js';
+import { isLeft, readPidfile } from '../process/pidfile.js';
 import { stop } from '../process/stop.js';
 import type { ControlStep } from '../process/stop-options.js';
 import { processTable } from '../process-table/process-table.js';
@@ -15,6 +15,7 @@ import type { ProcessIdentity } from '../process-identity.js';
 
 import { classifyStop } from './classify-stop.js';
 import { GrowingFile, parseLogLine } from './event-log.js';
+import { lifeOf } from './log-lives.js';
 import { readQemuCommand } from './qemu-command.js';
 import type { QmpEvent } from './qmp-event.js';
 import { QmpLink } from './qmp-link.js';
@@ -87,6 +88,7 @@ export class VmWatch {
   #isDaemonized = false;
   #startedAt: Date | null = null;
   #hasCaughtUp = false;
+  readonly #distrusted = new Set<string>();
   #isOverflown = false;
   /** Of stop(), for close(). */
   readonly #closing = new AbortController();
@@ -193,6 +195,7 @@ export class VmWatch {
     // By the clock as it is now: it may be set later.
     this.#startedAt = startOf(identity);
     const isThere = isAlive(identity) === 'alive';
+    if (isThere) this.#trustOnly(ownersOf(identity.pid));
     const command = isThere ? readQemuCommand(identity.pid) : null;
     this.#mayLinger = command?.mayLinger ?? null;
     this.#isDaemonized = command?.isDaemonized ?? false;
@@ -216,9 +219,19 @@ export class VmWatch {
     });
   }
 
+  #trustOnly(owners: readonly number[] | null): void {
+    for (const file of [this.#eventLog, this.#log]) if (file !== undefined) file.owners = owners;
+  }
+
   async #catchUp(): Promise<void> {
     await Promise.all([this.#eventLog?.read(), this.#log?.read()]);
     this.#hasCaughtUp = true;
+    for (const { path, refusal } of [this.#eventLog, this.#log].filter((file) => file != null)) {
+      if (refusal === null || this.#distrusted.has(path)) continue;
+      this.#distrusted.add(path);
+      const detail = `${JSON.stringify(path)} ${refusal}: it is not believed`;
+      this.#context.warning(new ExitwatchError('ERR_EXITWATCH_UNTRUSTED_LOG', detail), this.name);
+    }
   }
 
   /** What is there at first may be of an earlier start; what comes while we are there is not. */
@@ -259,7 +272,7 @@ export class VmWatch {
       this.#intentsFor(identity),
       this.#link?.end(),
     ]);
-    const logged = isLogged ? this.#logEvents : [];
+    const logged = isLogged ? lifeOf(this.#logEvents, this.#startedAt, this.#endOf(exit)) : [];
     const heard = this.#link?.events ?? [];
     const isLogComplete =
       logged.length > 0 &&
@@ -284,11 +297,17 @@ export class VmWatch {
       obeyed: obeyedSignal(this.#logLines),
       hasLog: hasLog && this.#isDaemonized,
       leftovers: {
-        pidfile: pidfile === undefined ? null : existsSync(pidfile),
+        pidfile: isLeft(pidfile ?? null),
         socket: qmp === undefined ? null : existsSync(qmp),
       },
       intents,
     });
+  }
+
+  /** When it had ended at the latest: what a log has of later is another start's. */
+  #endOf(exit: ExitEvent): Date | null {
+    if (exit.how === 'unknown') return this.#options.endedBefore ?? null;
+    return new Date(exit.exitedAt.getTime() + exit.uncertaintyMs + CLOCK_SLACK_MS);
   }
 
   /** From its first word to its process's end. */
@@ -321,13 +340,13 @@ export class VmWatch {
     return !this.#link.isUnusable && livedMs < SOON_READY_MS ? false : null;
   }
 
-  async #intentsFor(identity: ProcessIdentity): Promise<Intent[]> {
+  async #intentsFor(identity: ProcessIdentity): Promise<Intent[] | null> {
     try {
       const intents = await this.#context.readIntents();
       return intents.filter((intent) => intent.identity.id === identity.id);
     } catch (error) {
       this.#context.warning(error as Error, this.name);
-      return [];
+      return null;
     }
   }
 }
@@ -345,6 +364,13 @@ function sizeOf(path: string): number {
   } catch {
     return 0;
   }
+}
+
+/** Root, us, and whom it runs as; `null` where nobody can tell. */
+function ownersOf(pid: number): number[] | null {
+  const sight = processTable().lookNow(pid);
+  if (sight === null || sight === 'unknown' || sight.uid === null) return null;
+  return [0, process.geteuid?.() ?? 0, sight.uid];
 }
 
 /** `null`: in another life of this host. */

@@ -1,0 +1,30 @@
+import { addonRefusal, loadAddon } from '../addon.js';
+
+/**
+ * Tells systemd how we are (sd_notify(3)), if that is who has started us: `READY=1`, `STATUS=…`,
+ * `STOPPING=1`. What it cannot be told, it does not wait for us to tell.
+ */
+export function notifyService(state: string): void {
+  const path = process.env['NOTIFY_SOCKET'];
+  if (path === undefined || path === '' || addonRefusal() !== null) return;
+  try {
+    loadAddon().sendDatagram(path, state);
+  } catch (error) {
+    const { syscall } = error as NodeJS.ErrnoException;
+    process.stderr.write(`exitwatch: systemd cannot be told: ${syscall ?? String(error)}\n`);
+  }
+}
+
+/** As often as systemd wants to hear that we live (`WatchdogSec=`). What is given ends that. */
+export function keepServiceAlive(): () => void {
+  const { WATCHDOG_USEC: interval, WATCHDOG_PID: pid } = process.env;
+  const isMeant = pid === undefined || Number(pid) === process.pid;
+  const everyMs = Number(interval) / 1000 / 2;
+  if (!isMeant || !(everyMs >= 1)) return () => undefined;
+  const timer = setInterval(() => {
+    notifyService('WATCHDOG=1');
+  }, everyMs);
+  return () => {
+    clearInterval(timer);
+  };
+}

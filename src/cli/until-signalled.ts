@@ -1,0 +1,12 @@
+/** Resolves with the first SIGINT or SIGTERM; the second one ends this process. */
+export function untilSignalled(): Promise<void> {
+  return new Promise((resolve) => {
+    const end = () => {
+      process.off('SIGINT', end);
+      process.off('SIGTERM', end);
+      resolve();
+    };
+    process.on('SIGINT', end);
+    process.on('SIGTERM', end);
+  });
+}

@@ -1,0 +1,105 @@
+import { constants } from 'node:fs';
+import { lstat, readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { BigIntStats } from 'node:fs';
+
+/** What a control directory has of one virtual machine: paths, `null` where there is no such file. */
+export interface ControlFiles {
+  name: string;
+  qmp: string | null;
+  pidfile: string | null;
+  eventLog: string | null;
+  log: string | null;
+  /** Another one, if any of them is another file, or has changed. */
+  signature: string;
+}
+
+/** Entries that may be meant for a virtual machine, and are not taken for one. */
+export interface RefusedEntry {
+  path: string;
+  reason: string;
+}
+
+/** What the files of a virtual machine are called: its name, and one of these. */
+export const SUFFIXES = { qmp: '.qmp', pidfile: '.pid', eventLog: '.events', log: '.log' } as const;
+
+type Kind = keyof typeof SUFFIXES;
+
+const KINDS = Object.keys(SUFFIXES) as Kind[];
+
+/** With the longest suffix of a state file, still a file name. */
+const MOST_NAME_BYTES = 200;
+
+/** Nobody runs that many on one host. */
+const MOST_VMS = 10_000;
+
+/** Whatever a terminal, a log or a file name may take for more than text, and hidden files. */
+const UNFIT = /^\.|[/\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/u;
+
+/** Whether a virtual machine may be called that. */
+export function isVmName(name: string): boolean {
+  return name !== '' && Buffer.byteLength(name) <= MOST_NAME_BYTES && !UNFIT.test(name);
+}
+
+/**
+ * Reads a control directory. One that is absent has nothing in it.
+ *
+ * Rejects with what readdir(3) fails with otherwise.
+ */
+export async function readControlDirectory(
+  path: string,
+): Promise<{ vms: Map<string, ControlFiles>; refused: RefusedEntry[]; isThere: boolean }> {
+  const vms = new Map<string, ControlFiles>();
+  const refused: RefusedEntry[] = [];
+  let entries;
+  try {
+    entries = await readdir(path, { encoding: 'buffer' });
+  } catch (error) {
+    if (!ABSENT.includes((error as NodeJS.ErrnoException).code)) throw error;
+    return { vms, refused, isThere: false };
+  }
+  for (const entry of entries) {
+    const text = entry.toString('utf8');
+    const kind = KINDS.find((each) => text.endsWith(SUFFIXES[each]));
+    if (kind === undefined) continue;
+    const name = text.slice(0, -SUFFIXES[kind].length);
+    const file = join(path, text);
+    if (!isVmName(name) || !Buffer.from(text).equals(entry)) {
+      refused.push({ path: file, reason: 'is no name for a virtual machine' });
+      continue;
+    }
+    const status = await lstat(file, { bigint: true }).catch(() => null);
+    if (status === null) continue; // gone again
+    const reason = refusalOf(kind, status);
+    if (reason !== null) refused.push({ path: file, reason });
+    else if (vms.size < MOST_VMS || vms.has(name)) add(vms, name, kind, file, status);
+    else refused.push({ path: file, reason: `is one of more than ${MOST_VMS} virtual machines` });
+  }
+  return { vms, refused, isThere: true };
+}
+
+const ABSENT: readonly unknown[] = ['ENOENT', 'ENOTDIR'];
+
+/** Where a link leads to, somebody else may say. */
+function refusalOf(kind: Kind, status: BigIntStats): string | null {
+  if (status.isSymbolicLink()) return 'is a symbolic link';
+  if (kind === 'qmp') return status.isSocket() ? null : 'is no socket';
+  if (!status.isFile()) return 'is no regular file';
+  const isOpenToAll = (status.mode & BigInt(constants.S_IWOTH)) !== 0n;
+  return isOpenToAll ? 'can be written by everybody' : null;
+}
+
+function add(
+  vms: Map<string, ControlFiles>,
+  name: string,
+  kind: Kind,
+  path: string,
+  { dev, ino, size, mtimeNs }: BigIntStats,
+): void {
+  const files = vms.get(name) ?? {
+    ...{ name, qmp: null, pidfile: null, eventLog: null, log: null, signature: '' },
+  };
+  files[kind] = path;
+  files.signature += `${kind}:${dev}:${ino}:${size}:${mtimeNs};`;
+  vms.set(name, files);
+}

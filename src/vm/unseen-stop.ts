@@ -1,0 +1,76 @@
+import { classifyStop } from './classify-stop.js';
+import { GrowingFile, parseLogLine } from './event-log.js';
+import { splitLives } from './log-lives.js';
+import type { QmpEvent } from './qmp-event.js';
+import { isTelling } from './timeline.js';
+import { obeyedSignal } from './vm-log.js';
+import type { VmStop } from './vm-stop.js';
+
+/** A start that an event log tells of, and nobody has seen. */
+export interface UnseenLife {
+  events: QmpEvent[];
+  /** Its last word. */
+  until: Date;
+}
+
+/** Of what log, and whose. */
+export interface UnseenLog {
+  path: string;
+  /** Who may have written it; `null`: anybody. */
+  owners: readonly number[] | null;
+  /** What came up to then is accounted for. */
+  after: Date | null;
+}
+
+/** The starts that a log tells of, one after the other; `refusal`: why it is not believed. */
+export async function readLives({
+  path,
+  owners,
+  after,
+}: UnseenLog): Promise<{ lives: UnseenLife[]; refusal: string | null }> {
+  const events: QmpEvent[] = [];
+  const file = new GrowingFile(path, (line) => {
+    const event = parseLogLine(line);
+    if (event !== null && isTelling(event)) events.push(event);
+  });
+  file.owners = owners;
+  await file.read();
+  const lives = splitLives(events).map((life) => ({ events: life, until: lastOf(life) }));
+  const from = after?.getTime() ?? -Infinity;
+  return { lives: lives.filter(({ until }) => until.getTime() > from), refusal: file.refusal };
+}
+
+/** Whether its last word was its end, unless it was to stay (`-no-shutdown`). */
+export function hasEnded({ events }: UnseenLife): boolean {
+  const names = events.map(({ event }) => event);
+  return names.lastIndexOf('SHUTDOWN') > names.lastIndexOf('STOP');
+}
+
+/** Why a start has ended that nobody has seen: by its event log, and by its log, if that is its own. */
+export function judgeUnseen(
+  name: string,
+  { events }: UnseenLife,
+  leftovers: { pidfile: boolean | null; socket: boolean | null },
+  logLines: readonly string[],
+): VmStop {
+  const isWhole = events[0]?.event === 'RESUME';
+  return classifyStop({
+    name,
+    exit: null,
+    events,
+    eventsComplete: isWhole,
+    eventsUnbroken: isWhole,
+    initialStatus: null,
+    ready: events.length > 1 ? true : null,
+    mayLinger: null,
+    obeyed: obeyedSignal(logLines),
+    hasLog: false,
+    leftovers,
+    // They name processes, and which one this was is not known.
+    intents: null,
+  });
+}
+
+function lastOf(events: readonly QmpEvent[]): Date {
+  return new Date(Math.max(0, ...events.map(({ at }) => at?.getTime() ?? 0)));
+}

@@ -1,0 +1,291 @@
+import { EventEmitter } from 'node:events';
+
+import { ExitwatchError } from '../errors.js';
+import type { SourceName } from '../exit-event.js';
+
+import { EndGroups } from './end-groups.js';
+import { VmDirectory } from './vm-directory.js';
+import { VmMonitor } from './vm-monitor.js';
+import { hostId, intentLogPath, readVmRecord, type VmEnd, type VmRecord } from './vm-record.js';
+import type { KnownStart, VmStart } from './vm-start.js';
+import { VmState } from './vm-state.js';
+import type { VmStop } from './vm-stop.js';
+
+/** Options of a {@link VmDaemon}. */
+export interface VmDaemonOptions {
+  /**
+   * Where virtual machines have their files: `NAME.qmp` (a QMP socket for us alone), `NAME.pid`,
+   * `NAME.events` (see `eventLogArguments()`), `NAME.log` (see `logArguments()`). One of the first two
+   * makes it known. It may be absent, and come and go.
+   */
+  controlDir: string;
+  /** Where it remembers, durably; made where it is missing. One daemon at a time. */
+  stateDir: string;
+  /** Told of each end; see {@link VmDaemonEvents}. What it rejects with becomes a warning. */
+  hook?: (end: VmEnd) => Promise<void>;
+  /** As for an `ExitMonitor`. */
+  source?: 'auto' | SourceName;
+  /** As for an `ExitMonitor`. */
+  trace?: 'auto' | 'on' | 'off';
+}
+
+/** The events of a {@link VmDaemon}. */
+export interface VmDaemonEvents {
+  /** A start was found. */
+  found: [VmStart];
+  /** It has ended, and that is on the disk. Once more after a restart that came before the hook was done. */
+  stopped: [VmEnd];
+  /** Something is of no use; the rest goes on. `null`: it is about none in particular. */
+  warning: [error: Error, name: string | null];
+  /** The control directory is there, or not any more. */
+  presence: [isThere: boolean];
+  /** Nothing can be watched, or written down, any more. */
+  error: [Error];
+}
+
+const KEYS = ['controlDir', 'stateDir', 'hook', 'source', 'trace'];
+
+/** Hooks that run at once. */
+const MOST_HOOKS = 4;
+
+/** One virtual machine of which there is something to do. */
+interface Entry {
+  record: VmRecord;
+  /** One thing after the other. */
+  telling: Promise<void>;
+  writing: Promise<void>;
+}
+
+/**
+ * Watches the virtual machines of a directory, and remembers why they ended: durably, once each, keyed by
+ * the process, so that neither a restart nor a race with their manager changes the answer.
+ */
+export class VmDaemon extends EventEmitter<VmDaemonEvents> implements AsyncDisposable {
+  readonly #options: VmDaemonOptions;
+  readonly #entries = new Map<string, Entry>();
+  readonly #groups = new EndGroups();
+  readonly #waiting: (() => void)[] = [];
+  #hooks = 0;
+  #state: VmState | undefined;
+  #monitor: VmMonitor | undefined;
+  #directory: VmDirectory | undefined;
+  #isClosed = false;
+
+  /** @throws ExitwatchError `ERR_EXITWATCH_INVALID_OPTION` */
+  constructor(options: VmDaemonOptions) {
+    super();
+    const stranger = Object.keys(options).find((key) => !KEYS.includes(key));
+    if (stranger !== undefined) throw invalid(`there is no option ${JSON.stringify(stranger)}`);
+    for (const key of ['controlDir', 'stateDir'] as const) {
+      if (typeof options[key] !== 'string' || options[key] === '') {
+        throw invalid(`${key} is a path`);
+      }
+    }
+    this.#options = options;
+  }
+
+  /** How many virtual machines are under watch. */
+  get watched(): number {
+    return this.#directory?.watched ?? 0;
+  }
+
+  /**
+   * Resolves when all that runs is under watch, and what has ended meanwhile was told.
+   *
+   * Rejects with an {@link ExitwatchError}: `ERR_EXITWATCH_IN_USE`, `ERR_EXITWATCH_STATE_DIR`, and as
+   * `VmMonitor.start()` does.
+   */
+  async start(): Promise<void> {
+    const { controlDir, stateDir, source = 'auto', trace = 'auto' } = this.#options;
+    const state = await VmState.open(stateDir);
+    this.#state = state;
+    try {
+      this.#monitor = new VmMonitor({ intentLog: intentLogPath(state.path), source, trace });
+      this.#monitor.on('warning', (error, name) => {
+        this.#emitSafely(() => this.emit('warning', error, name));
+      });
+      await this.#monitor.start();
+      const records = await state.records((error, name) => {
+        this.#warn(error, name);
+      });
+      this.#directory = this.#openDirectory(controlDir, this.#monitor, state);
+      for (const record of records) this.#remember(record);
+      await this.#directory.open(records.map(asKnown));
+    } catch (error) {
+      await this.close();
+      throw error;
+    }
+  }
+
+  /** Leaves all of them alone. What is known by then is on the disk. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await this.#directory?.close();
+    await this.#monitor?.close();
+    await this.#state?.close();
+    this.#state = undefined;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  #openDirectory(path: string, monitor: VmMonitor, state: VmState): VmDirectory {
+    return new VmDirectory(path, monitor, state.since, {
+      recall: async (name) => {
+        const record = this.#entries.get(name)?.record ?? (await this.#read(state, name));
+        return record === null ? null : asKnown(record);
+      },
+      found: (start) => this.#onFound(start, state),
+      ended: (start, stop, until) => this.#onEnded(start, stop, until, state),
+      warning: (error, name) => {
+        this.#warn(error, name);
+      },
+      presence: (isThere) => {
+        this.#emitSafely(() => this.emit('presence', isThere));
+      },
+      failed: (error) => {
+        if (!this.#isClosed) this.#emitSafely(() => this.emit('error', error));
+      },
+    });
+  }
+
+  /** What cannot be read is as good as forgotten. */
+  #read(state: VmState, name: string): Promise<VmRecord | null> {
+    return readVmRecord(state.path, name).catch((error: unknown) => {
+      this.#warn(error as Error, name);
+      return null;
+    });
+  }
+
+  /** From before: what was not told then is told now. */
+  #remember(record: VmRecord): void {
+    if (record.state === 'stopped' && record.untold.length === 0) return;
+    const entry = this.#enter(record);
+    for (const end of record.untold) this.#announce(entry, { ...end, isRepeated: true });
+  }
+
+  async #onFound(start: VmStart, state: VmState): Promise<void> {
+    const { name, identity, uid } = start;
+    const known = this.#entries.get(name)?.record ?? (await this.#read(state, name));
+    // Of an earlier start: it says nothing of this one.
+    await state.unmark(name);
+    const record: VmRecord = {
+      event: 'vm',
+      name,
+      state: 'running',
+      identity,
+      uid,
+      foundAt: new Date(),
+      lastStop: known?.lastStop ?? null,
+      lastStopped: known?.lastStopped ?? null,
+      judgedUntil: known?.judgedUntil ?? null,
+      untold: known?.untold ?? [],
+      host: hostId(),
+    };
+    await this.#write(this.#enter(record), state);
+    this.#emitSafely(() => this.emit('found', start));
+  }
+
+  #enter(record: VmRecord): Entry {
+    const entry = this.#entries.get(record.name) ?? {
+      ...{ record, telling: Promise.resolve(), writing: Promise.resolve() },
+    };
+    entry.record = record;
+    this.#entries.set(record.name, entry);
+    return entry;
+  }
+
+  /** What it is by then, when it is this one's turn. */
+  #write(entry: Entry, state: VmState): Promise<void> {
+    const written = entry.writing.then(() => state.write(entry.record));
+    entry.writing = written.catch(() => undefined); // whoever asked for it is told
+    return written;
+  }
+
+  async #onEnded(start: VmStart, stop: VmStop, until: Date, state: VmState): Promise<void> {
+    const { name, identity } = start;
+    const entry = this.#entries.get(name);
+    if (entry === undefined) throw new Error(`${name} has ended before it was found`);
+    const id = identity?.id ?? `${name}-unseen-${until.getTime()}`;
+    const end: VmEnd = { id, identity, stop, group: this.#groups.of(id, stop), isRepeated: false };
+    const { record } = entry;
+    record.state = 'stopped';
+    record.lastStop = stop;
+    record.lastStopped = identity;
+    record.judgedUntil = new Date(Math.max(until.getTime(), record.judgedUntil?.getTime() ?? 0));
+    record.untold = [...record.untold, end];
+    // In this order: what a crash in between leaves is judged, and written, once more.
+    if (stop.userShutdown === true) {
+      const { cause } = stop;
+      const at = stop.exit?.exitedAt ?? until;
+      await state.mark({ event: 'shutdown', name, identity, at, cause, host: hostId() });
+    } else {
+      await state.unmark(name);
+    }
+    await this.#write(entry, state);
+    this.#announce(entry, end);
+  }
+
+  /** Tells of an end, and then remembers that it was told. */
+  #announce(entry: Entry, end: VmEnd): void {
+    this.#emitSafely(() => this.emit('stopped', end));
+    entry.telling = entry.telling.then(() => this.#tell(entry, end));
+  }
+
+  async #tell(entry: Entry, end: VmEnd): Promise<void> {
+    const { name } = entry.record;
+    await this.#runHook(end).catch((error: unknown) => {
+      this.#warn(error as Error, name);
+    });
+    const { record } = entry;
+    record.untold = record.untold.filter(({ id }) => id !== end.id);
+    // Whoever closes meanwhile has it told again.
+    if (this.#isClosed || this.#state === undefined) return;
+    try {
+      await this.#write(entry, this.#state);
+    } catch (error) {
+      this.#warn(error as Error, name);
+    }
+    const isOver = entry.record.state === 'stopped' && entry.record.untold.length === 0;
+    if (isOver && this.#entries.get(name) === entry) this.#entries.delete(name);
+  }
+
+  async #runHook(end: VmEnd): Promise<void> {
+    const { hook } = this.#options;
+    if (hook === undefined) return;
+    if (this.#hooks >= MOST_HOOKS) {
+      await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    }
+    this.#hooks++;
+    try {
+      if (!this.#isClosed) await hook(end);
+    } finally {
+      this.#hooks--;
+      this.#waiting.shift()?.();
+    }
+  }
+
+  #warn(error: Error, name: string | null): void {
+    this.#emitSafely(() => this.emit('warning', error, name));
+  }
+
+  /** A listener that throws takes nothing from the others. */
+  #emitSafely(emit: () => void): void {
+    try {
+      emit();
+    } catch (error) {
+      process.nextTick(() => {
+        throw error;
+      });
+    }
+  }
+}
+
+function asKnown({ name, identity, uid, state, judgedUntil }: VmRecord): KnownStart {
+  return { name, identity, uid, isOver: state === 'stopped', judgedUntil };
+}
+
+function invalid(message: string): ExitwatchError {
+  return new ExitwatchError('ERR_EXITWATCH_INVALID_OPTION', message);
+}

@@ -1,0 +1,214 @@
+import { createHmac } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+
+import { ExitwatchError } from '../errors.js';
+import { isWritableByOthers, readSmallFile } from '../process/small-file.js';
+import { checkIdentity, type ProcessIdentity } from '../process-identity.js';
+
+import { isVmName } from './control-files.js';
+import type { VmStop } from './vm-stop.js';
+
+/** One end of a virtual machine. */
+export type VmEnd = {
+  /** Names it and no other: the identity's id, where that is known. */
+  id: string;
+  /** Which process it was; `null`: it had ended when it was found. */
+  identity: ProcessIdentity | null;
+  stop: VmStop;
+  /** Ends by one and the same hand, some seconds apart, share the id of the first: a host's shutdown. */
+  group: string | null;
+  /** The daemon was ended before it knew that this was told. */
+  isRepeated: boolean;
+};
+
+/** What `exitwatch vm daemon` knows of a virtual machine: `NAME.json` in its state directory. */
+export type VmRecord = {
+  event: 'vm';
+  name: string;
+  /** Of its last start. `'running'`: as far as the daemon has seen; whether it is still, the identity tells. */
+  state: 'running' | 'stopped';
+  /** Which process its last start was; `null`: it had ended when it was found. */
+  identity: ProcessIdentity | null;
+  /** As whom that ran; `null`: not known. */
+  uid: number | null;
+  /** When its last start was found. */
+  foundAt: Date;
+  /** Why it ended the last time; `null`: it has not yet. */
+  lastStop: VmStop | null;
+  /** Which process that was. */
+  lastStopped: ProcessIdentity | null;
+  /** Of its event log, what came up to then is accounted for. */
+  judgedUntil: Date | null;
+  /** Ends that the hook may not have been told of. */
+  untold: VmEnd[];
+  /** The host that this is about; `null` where that has no name (machine-id(5)). */
+  host: string | null;
+};
+
+/** The mark of a user's shutdown: `NAME.shutdown` in a state directory. */
+export type ShutdownMarker = {
+  event: 'shutdown';
+  name: string;
+  /** Which process the user has shut down; `null`: it had ended when it was found. */
+  identity: ProcessIdentity | null;
+  at: Date;
+  cause: VmStop['cause'];
+  host: string | null;
+};
+
+const MOST_RECORD_BYTES = 4 * 1024 * 1024;
+const MOST_MARKER_BYTES = 64 * 1024;
+
+const RECORD = '.json';
+const MARKER = '.shutdown';
+
+export const recordPath = (stateDir: string, name: string) => join(stateDir, `${name}${RECORD}`);
+export const markerPath = (stateDir: string, name: string) => join(stateDir, `${name}${MARKER}`);
+/** Where whoever stops a machine writes that down before. */
+export const intentLogPath = (stateDir: string) => join(stateDir, 'intents');
+
+/**
+ * What a daemon's state directory has of a virtual machine; `null`: nothing, or of another host.
+ *
+ * Rejects with an {@link ExitwatchError} `ERR_EXITWATCH_STATE_DIR`, `ERR_EXITWATCH_INVALID_OPTION`.
+ */
+export async function readVmRecord(stateDir: string, name: string): Promise<VmRecord | null> {
+  checkName(name);
+  const path = recordPath(stateDir, name);
+  return forThisHost(await readState(path, MOST_RECORD_BYTES, (value) => asRecord(value, name)));
+}
+
+/** The same of all. What cannot be read is handed to `onError`, and left out. */
+export async function readVmRecords(
+  stateDir: string,
+  onError: (error: Error, name: string) => void,
+): Promise<VmRecord[]> {
+  let entries;
+  try {
+    entries = await readdir(stateDir);
+  } catch (error) {
+    throw stateError(stateDir, error);
+  }
+  const names = entries
+    .filter((entry) => entry.endsWith(RECORD))
+    .map((entry) => entry.slice(0, -RECORD.length))
+    .filter(isVmName);
+  const records: VmRecord[] = [];
+  for (const name of names.sort()) {
+    try {
+      const record = await readVmRecord(stateDir, name);
+      if (record !== null) records.push(record);
+    } catch (error) {
+      onError(error as Error, name);
+    }
+  }
+  return records;
+}
+
+/**
+ * The mark of a user's shutdown, if the last end of that virtual machine was one; with `identity`, only if
+ * it was this process's: a mark that an earlier start has left says nothing of a later one.
+ *
+ * Rejects with an {@link ExitwatchError} `ERR_EXITWATCH_STATE_DIR`, `ERR_EXITWATCH_INVALID_OPTION`.
+ */
+export async function readShutdownMarker(
+  stateDir: string,
+  name: string,
+  identity?: ProcessIdentity,
+): Promise<ShutdownMarker | null> {
+  checkName(name);
+  if (identity !== undefined) checkIdentity(identity);
+  const path = markerPath(stateDir, name);
+  const read = await readState(path, MOST_MARKER_BYTES, (value) => asMarker(value, name));
+  const marker = forThisHost(read);
+  if (marker === null || identity === undefined) return marker;
+  return marker.identity?.id === identity.id ? marker : null;
+}
+
+let ownHost: string | null | undefined;
+
+/** Names this host, to itself: machine-id(5) is not to be told to others. */
+export function hostId(): string | null {
+  ownHost ??= readHostId();
+  return ownHost;
+}
+
+function readHostId(): string | null {
+  for (const path of ['/etc/machine-id', '/var/lib/dbus/machine-id']) {
+    try {
+      const id = readFileSync(path, 'latin1').trim();
+      if (/^[0-9a-f]{32}$/.test(id)) {
+        return createHmac('sha256', id).update('exitwatch').digest('hex').slice(0, 32);
+      }
+    } catch {
+      // there is none
+    }
+  }
+  return null;
+}
+
+/** What a state directory of another host says, which was copied here, is not about this one. */
+function forThisHost<T extends { host: string | null }>(value: T | null): T | null {
+  if (value?.host == null || hostId() === null) return value;
+  return value.host === hostId() ? value : null;
+}
+
+async function readState<T>(
+  path: string,
+  most: number,
+  parse: (value: unknown) => T,
+): Promise<T | null> {
+  try {
+    const file = await readSmallFile(path, most);
+    if (isWritableByOthers(file)) throw new Error('others than its owner can write it');
+    if (file.isCut) throw new Error('it is too long');
+    return parse(JSON.parse(file.bytes.toString('utf8'), reviveDates));
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
+    throw stateError(path, error);
+  }
+}
+
+const DATES: readonly string[] = [
+  ...['at', 'sentAt', 'exitedAt', 'startedAt', 'foundAt', 'judgedUntil'],
+];
+
+function reviveDates(key: string, value: unknown): unknown {
+  return DATES.includes(key) && typeof value === 'string' ? new Date(value) : value;
+}
+
+function asRecord(value: unknown, name: string): VmRecord {
+  const record = value as Partial<VmRecord> | null;
+  const isOne =
+    record?.event === 'vm' &&
+    record.name === name &&
+    (record.state === 'running' || record.state === 'stopped') &&
+    record.foundAt instanceof Date &&
+    Array.isArray(record.untold);
+  if (!isOne) throw new Error('it is no record of that virtual machine');
+  for (const identity of [record.identity, record.lastStopped]) {
+    if (identity != null) checkIdentity(identity);
+  }
+  return record as VmRecord;
+}
+
+function asMarker(value: unknown, name: string): ShutdownMarker {
+  const marker = value as Partial<ShutdownMarker> | null;
+  if (marker?.event !== 'shutdown' || marker.name !== name) throw new Error('it is no such mark');
+  if (marker.identity != null) checkIdentity(marker.identity);
+  return marker as ShutdownMarker;
+}
+
+function checkName(name: unknown): void {
+  if (typeof name === 'string' && isVmName(name)) return;
+  throw new ExitwatchError('ERR_EXITWATCH_INVALID_OPTION', 'that is no name of a virtual machine');
+}
+
+/** @internal */
+export function stateError(path: string, error: unknown): ExitwatchError {
+  if (error instanceof ExitwatchError && error.code === 'ERR_EXITWATCH_STATE_DIR') return error;
+  const detail = `${JSON.stringify(path)} cannot be used: ${(error as Error).message}`;
+  return new ExitwatchError('ERR_EXITWATCH_STATE_DIR', detail, { cause: error });
+}

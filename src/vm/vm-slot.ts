@@ -1,0 +1,320 @@
+import { stat } from 'node:fs/promises';
+import { join } from 'node:path';
+
+import { ExitwatchError } from '../errors.js';
+import { isAlive } from '../process/liveness.js';
+import { isLeft } from '../process/pidfile.js';
+import type { ProcessIdentity } from '../process-identity.js';
+import { processTable } from '../process-table/process-table.js';
+
+import { claimantOf, type Claimant } from './claimant.js';
+import { SUFFIXES, type ControlFiles } from './control-files.js';
+import { GrowingFile } from './event-log.js';
+import { hasEnded, judgeUnseen, readLives, type UnseenLife } from './unseen-stop.js';
+import type { VmMonitor } from './vm-monitor.js';
+import type { VmOptions } from './vm-options.js';
+import type { KnownStart, VmDirectoryListener, VmStart } from './vm-start.js';
+import type { VmStop } from './vm-stop.js';
+import type { VmWatch } from './vm-watch.js';
+
+/** What a {@link VmSlot} has of its directory. */
+export interface SlotContext {
+  path: string;
+  /** What was before that is not told. */
+  since: Date;
+  monitor: VmMonitor;
+  listener: VmDirectoryListener;
+  /** Under which other name this process is watched. */
+  namesakeOf(identity: ProcessIdentity, slot: VmSlot): string | undefined;
+  /** Each thing once. */
+  warn(error: Error, name: string): void;
+}
+
+/** How often files are looked at of which it cannot be told whose they are: at first, and then. */
+const SOON_MS = 50;
+const SOON_TIMES = 40;
+const LATER_MS = 30_000;
+
+/** Its sockets are there by then, if it has any. */
+const STARTED_MS = 10_000;
+
+/** One name of a control directory: who has it, one start after the other. */
+export class VmSlot {
+  readonly name: string;
+  readonly #context: SlotContext;
+  #files: ControlFiles | null = null;
+  /** Its last start, while that is under watch. */
+  #watch: VmWatch | null = null;
+  /** One thing after the other. */
+  #work: Promise<void> = Promise.resolve();
+  #pending = 0;
+  #isLookDue = false;
+  #tries = 0;
+  #timer: NodeJS.Timeout | undefined;
+  #isClosed = false;
+
+  constructor(name: string, context: SlotContext) {
+    this.name = name;
+    this.#context = context;
+  }
+
+  /** Nothing is known of it, and nothing is going on. */
+  get isEmpty(): boolean {
+    return this.#files === null && this.#watch === null && this.#pending === 0;
+  }
+
+  /** Who is under watch. */
+  get watched(): ProcessIdentity | null {
+    return this.#watch?.identity ?? null;
+  }
+
+  /** What there is of it now; `null`: nothing. Resolves when that was looked at. */
+  async setFiles(files: ControlFiles | null): Promise<void> {
+    if (this.#files?.signature === files?.signature) return;
+    this.#files = files;
+    this.#tries = 0;
+    clearTimeout(this.#timer);
+    if (files !== null) await this.#look();
+  }
+
+  /** Goes on with a start that was found before, and has no verdict yet. */
+  async resume(start: KnownStart, files: ControlFiles | null): Promise<void> {
+    const { identity } = start;
+    if (identity === null) return;
+    if (isAlive(identity) !== 'dead') {
+      this.#watchStart(start, this.#optionsOf(identity, files), () => Promise.resolve());
+      return;
+    }
+    await this.#enqueue(async () => {
+      const claimant = files === null ? null : await claimantOf(files);
+      const options = await this.#optionsOfDead(identity, await this.#ownersOf(start));
+      if (claimant?.state === 'found' && claimant.identity.id !== identity.id) {
+        // What is there by now is the next one's.
+        const startedAt = startOf(claimant.identity);
+        if (startedAt !== null) options.endedBefore = startedAt;
+        delete options.qmp;
+        delete options.pidfile;
+        delete options.log;
+      }
+      this.#watchStart(start, options, () => Promise.resolve());
+    });
+  }
+
+  /** Leaves it alone. Resolves when all that is known was told. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    clearTimeout(this.#timer);
+    this.#watch?.close();
+    await this.#work;
+  }
+
+  #enqueue(task: () => Promise<void>): Promise<void> {
+    this.#pending++;
+    this.#work = this.#work.then(task).then(
+      () => {
+        this.#pending--;
+      },
+      (error: unknown) => {
+        this.#pending--;
+        this.#context.listener.failed(error as Error);
+      },
+    );
+    return this.#work;
+  }
+
+  /** Finds out whose the files are, as long as nobody is being watched. */
+  async #look(): Promise<void> {
+    if (this.#isLookDue) return this.#work;
+    this.#isLookDue = true;
+    await this.#enqueue(async () => {
+      this.#isLookDue = false;
+      if (this.#files === null || this.#watch !== null || this.#isClosed) return;
+      if (!(await this.#identify(this.#files))) this.#lookLater();
+    });
+  }
+
+  /** Files that are not claimed by anybody who lives: they may be about to. */
+  #lookLater(): void {
+    if (this.#isClosed || this.#files === null) return;
+    clearTimeout(this.#timer);
+    const delayMs = this.#tries++ < SOON_TIMES ? SOON_MS : LATER_MS;
+    this.#timer = setTimeout(() => void this.#look(), delayMs).unref();
+  }
+
+  /** Whether somebody is under watch now. */
+  async #identify(files: ControlFiles): Promise<boolean> {
+    const known = await this.#context.listener.recall(this.name);
+    const owners = await this.#ownersOf(known);
+    const after = known?.judgedUntil ?? this.#context.since;
+    // In this order: whoever is found to have ended has said before what its log has by now.
+    const lives = await this.#livesOf(files, after, owners);
+    const claimant = await claimantOf(files);
+    const isNew = claimant.state === 'found' && claimant.identity.id !== known?.identity?.id;
+    await this.#tellUnseen(files, lives, claimant, after);
+    if (claimant.state === 'unknown' && claimant.error !== null && this.#tries >= SOON_TIMES)
+      this.#context.warn(claimant.error, this.name);
+    return isNew && (await this.#adopt(claimant, files, owners));
+  }
+
+  async #livesOf(
+    { eventLog }: ControlFiles,
+    after: Date,
+    owners: readonly number[],
+  ): Promise<UnseenLife[]> {
+    if (eventLog === null) return [];
+    const { lives, refusal } = await readLives({ path: eventLog, owners, after });
+    if (refusal !== null) this.#distrust(eventLog, refusal);
+    return lives;
+  }
+
+  /** Those that have come and gone without having been seen. */
+  async #tellUnseen(
+    files: ControlFiles,
+    lives: UnseenLife[],
+    claimant: Claimant,
+    after: Date,
+  ): Promise<void> {
+    // Of an earlier one, what it has left says nothing.
+    const hasLeft =
+      claimant.state === 'ended' && claimant.madeAt > after && this.#tries > SOON_TIMES / 2;
+    if (hasLeft && lives.length === 0) lives.push({ events: [], until: claimant.madeAt });
+    const startedAt = claimant.state === 'found' ? startOf(claimant.identity) : null;
+    for (const life of lives) {
+      const isLast = life === lives.at(-1);
+      const isOver =
+        claimant.state === 'found'
+          ? startedAt !== null && life.until < startedAt
+          : !isLast || hasLeft || hasEnded(life);
+      if (isOver) await this.#tell(files, life, isLast && claimant.state !== 'found');
+    }
+  }
+
+  async #tell(files: ControlFiles, life: UnseenLife, isLast: boolean): Promise<void> {
+    const { name } = this;
+    const lines: string[] = [];
+    if (isLast && files.log !== null) {
+      await new GrowingFile(files.log, (line) => lines.push(line)).read();
+    }
+    const left = isLast
+      ? { pidfile: isLeft(files.pidfile), socket: files.qmp !== null }
+      : { pidfile: null, socket: null };
+    const start: VmStart = { name, identity: null, uid: null };
+    await this.#context.listener.found(start);
+    const stop = judgeUnseen(name, life, left, lines);
+    await this.#context.listener.ended(start, stop, life.until);
+  }
+
+  async #adopt(
+    { identity, uid }: Claimant & { state: 'found' },
+    files: ControlFiles,
+    owners: readonly number[],
+  ): Promise<boolean> {
+    const other = this.#context.namesakeOf(identity, this);
+    if (other !== undefined) {
+      const detail = `process ${identity.pid} is watched as ${JSON.stringify(other)} already`;
+      this.#warn('ERR_EXITWATCH_CONTROL_DIR', detail);
+      return false;
+    }
+    const options =
+      isAlive(identity) === 'dead'
+        ? await this.#optionsOfDead(identity, owners)
+        : this.#optionsOf(identity, files);
+    const start: VmStart = { name: this.name, identity, uid };
+    return this.#watchStart(start, options, () => this.#context.listener.found(start));
+  }
+
+  #optionsOf(identity: ProcessIdentity, files: ControlFiles | null): VmOptions {
+    const { name } = this;
+    const options: VmOptions = {
+      ...{ name, identity, eventLog: this.#pathOf('eventLog'), log: this.#pathOf('log') },
+    };
+    if (files === null || files.qmp !== null || isYoung(identity))
+      options.qmp = this.#pathOf('qmp');
+    if (files === null || files.pidfile !== null) options.pidfile = this.#pathOf('pidfile');
+    return options;
+  }
+
+  /** Nobody can tell any more as whom it ran: who may have written its logs is for us to say. */
+  async #optionsOfDead(identity: ProcessIdentity, owners: readonly number[]): Promise<VmOptions> {
+    const options = this.#optionsOf(identity, null);
+    for (const kind of ['eventLog', 'log'] as const) {
+      const status = await stat(this.#pathOf(kind)).catch(() => null);
+      if (status === null || owners.includes(status.uid)) continue;
+      this.#distrust(this.#pathOf(kind), `is user ${status.uid}'s`);
+      delete options[kind];
+    }
+    return options;
+  }
+
+  #pathOf(kind: keyof typeof SUFFIXES): string {
+    return join(this.#context.path, `${this.name}${SUFFIXES[kind]}`);
+  }
+
+  /** Whoever owns the directory can do anything in it. */
+  async #ownersOf(known: KnownStart | null): Promise<number[]> {
+    const directory = await stat(this.#context.path).catch(() => null);
+    const owners = [0, process.geteuid?.() ?? 0, directory?.uid, known?.uid];
+    return owners.filter((uid) => uid != null);
+  }
+
+  /** Under watch first, and then announced. */
+  #watchStart(start: VmStart, options: VmOptions, announce: () => Promise<void>): boolean {
+    try {
+      this.#watch = this.#context.monitor.watch(options);
+    } catch (error) {
+      this.#context.warn(error as Error, this.name);
+      return false;
+    }
+    void this.#enqueue(announce);
+    this.#watch.stopped.then(
+      (stop) => {
+        void this.#onEnd(start, stop, options.endedBefore ?? new Date());
+      },
+      (error: unknown) => {
+        if (!this.#isClosed) this.#context.listener.failed(error as Error);
+      },
+    );
+    return true;
+  }
+
+  async #onEnd(start: VmStart, stop: VmStop, endedBefore: Date): Promise<void> {
+    await this.#enqueue(async () => {
+      await this.#context.listener.ended(start, stop, accountedFor(stop) ?? endedBefore);
+      this.#watch = null;
+      this.#tries = 0;
+    });
+    // It may have been started again, while this one was about to end.
+    await this.#look();
+  }
+
+  #distrust(path: string, reason: string): void {
+    const detail = `${JSON.stringify(path)} ${reason}: it is not believed`;
+    this.#warn('ERR_EXITWATCH_UNTRUSTED_LOG', detail);
+  }
+
+  #warn(code: 'ERR_EXITWATCH_UNTRUSTED_LOG' | 'ERR_EXITWATCH_CONTROL_DIR', detail: string): void {
+    this.#context.warn(new ExitwatchError(code, detail), this.name);
+  }
+}
+
+function isYoung(identity: ProcessIdentity): boolean {
+  const startedAt = startOf(identity);
+  return startedAt === null || Date.now() - startedAt.getTime() < STARTED_MS;
+}
+
+function startOf({ startTicks }: ProcessIdentity): Date | null {
+  try {
+    return processTable().startTime(startTicks);
+  } catch {
+    return null;
+  }
+}
+
+/** Its last word, or its end; `null` where neither is known. */
+function accountedFor({ evidence, exit }: VmStop): Date | null {
+  const words = evidence.filter(({ source }) => source === 'event');
+  const times = words.map(({ at }) => at?.getTime() ?? 0);
+  const seen = exit === null || exit.how === 'unknown' ? 0 : exit.exitedAt.getTime();
+  const last = Math.max(seen, ...times);
+  return last === 0 ? null : new Date(last);
+}

@@ -1,0 +1,93 @@
+import { mkdir, open, readdir, unlink, type FileHandle } from 'node:fs/promises';
+import { join } from 'node:path';
+
+import { addonRefusal, loadAddon } from '../addon.js';
+import { ExitwatchError } from '../errors.js';
+import { replaceFile, syncFolder } from '../process/small-file.js';
+
+import {
+  markerPath,
+  readVmRecords,
+  recordPath,
+  stateError,
+  type ShutdownMarker,
+  type VmRecord,
+} from './vm-record.js';
+
+/** What {@link replaceFile} leaves where it is killed. */
+const TEMPORARY = /^\..*\.[0-9a-f]{12}$/;
+
+/** A daemon's state directory, which nobody else writes to meanwhile. */
+export class VmState {
+  readonly path: string;
+  /** When the first daemon took possession of it. */
+  readonly since: Date;
+  readonly #lock: FileHandle;
+
+  private constructor(path: string, lock: FileHandle, since: Date) {
+    this.path = path;
+    this.#lock = lock;
+    this.since = since;
+  }
+
+  /**
+   * Makes it, where it is missing, and takes possession of it.
+   *
+   * Rejects with an {@link ExitwatchError} `ERR_EXITWATCH_IN_USE`, `ERR_EXITWATCH_STATE_DIR`.
+   */
+  static async open(path: string): Promise<VmState> {
+    let lock;
+    try {
+      await mkdir(path, { recursive: true, mode: 0o700 });
+      lock = await open(join(path, '.lock'), 'a', 0o600);
+      // Elsewhere than on Linux there is no such daemon to come across.
+      if (addonRefusal() === null && !loadAddon().lockFile(lock.fd)) {
+        const detail = `another daemon has ${JSON.stringify(path)}`;
+        throw new ExitwatchError('ERR_EXITWATCH_IN_USE', detail);
+      }
+      for (const entry of await readdir(path)) {
+        if (TEMPORARY.test(entry)) await unlink(join(path, entry));
+      }
+      // Nothing was ever written to it.
+      return new VmState(path, lock, (await lock.stat()).mtime);
+    } catch (error) {
+      await lock?.close();
+      throw error instanceof ExitwatchError ? error : stateError(path, error);
+    }
+  }
+
+  /** Of this host. */
+  records(onError: (error: Error, name: string) => void): Promise<VmRecord[]> {
+    return readVmRecords(this.path, onError);
+  }
+
+  /** Durable when it resolves. */
+  async write(record: VmRecord): Promise<void> {
+    await this.#replace(recordPath(this.path, record.name), record);
+  }
+
+  async mark(marker: ShutdownMarker): Promise<void> {
+    await this.#replace(markerPath(this.path, marker.name), marker);
+  }
+
+  async unmark(name: string): Promise<void> {
+    try {
+      await unlink(markerPath(this.path, name));
+      await syncFolder(this.path);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw stateError(this.path, error);
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.#lock.close();
+  }
+
+  async #replace(path: string, content: object): Promise<void> {
+    try {
+      await replaceFile(path, `${JSON.stringify(content)}\n`);
+    } catch (error) {
+      throw stateError(path, error);
+    }
+  }
+}

@@ -1,5 +1,5 @@
 import { ExitwatchError } from '../errors.js';
-import { exists, isAlive, type Liveness, type ProcessTarget } from '../process/index.js';
+import { livenessOf, type Liveness } from '../process/liveness.js';
 
 import { escapeText, toJsonLine } from './escape.js';
 import { EXIT_UNKNOWN } from './exit-codes.js';
@@ -29,7 +29,7 @@ export async function aliveCommand(args: readonly string[]): Promise<number> {
   const { argument, executable, json } = parse(args);
   let liveness: Liveness;
   try {
-    liveness = look((await findProcess(argument, executable)).target);
+    liveness = livenessOf((await findProcess(argument, executable)).target);
   } catch (error) {
     if (error instanceof ExitwatchError && error.code === 'ERR_EXITWATCH_INVALID_PID') {
       throw new UsageError(error.message);
@@ -41,13 +41,6 @@ export async function aliveCommand(args: readonly string[]): Promise<number> {
   const text = json ? toJsonLine({ event: 'alive', process: argument, liveness }) : liveness;
   process.stdout.write(`${text}\n`);
   return { alive: 0, dead: EXIT_DEAD, unknown: EXIT_UNKNOWN }[liveness];
-}
-
-function look(target: ProcessTarget): Liveness {
-  if (typeof target === 'number' || !('executable' in target)) return isAlive(target);
-  const found = exists(target);
-  if (found === 'unknown') return 'unknown';
-  return found ? 'alive' : 'dead';
 }
 
 function parse(args: readonly string[]) {

@@ -50,6 +50,7 @@ export async function vmDaemonCommand(args: readonly string[]): Promise<number> 
   const failed = new Promise<Error>((resolve) => daemon.once('error', resolve));
   const signalled = untilSignalled();
   const started = daemon.start().then(() => {
+    lines.ready(daemon.watched);
     notifyService(`READY=1\nSTATUS=${daemon.watched} virtual machines under watch`);
   });
   const rest = keepServiceAlive();

@@ -23,6 +23,10 @@ export class VmLines {
     this.#asJson = asJson;
   }
 
+  ready(watched: number): void {
+    this.#print({ event: 'ready', watched }, `${watched} virtual machines under watch`);
+  }
+
   found(start: VmStart): void {
     const { name, identity } = start;
     const who = identity === null ? 'found when it had ended' : `runs as process ${identity.pid}`;

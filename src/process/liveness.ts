@@ -2,7 +2,7 @@ import { ExitwatchError } from '../errors.js';
 import type { ProcessIdentity } from '../process-identity.js';
 
 import { signalProcess } from './process-signal.js';
-import { resolveTarget, runsNow } from './target.js';
+import { resolveTarget, runsNow, type ProcessTarget } from './target.js';
 
 /** Whether a process lives. A zombie is dead, as soon as all of its threads are. */
 export type Liveness = 'alive' | 'dead' | 'unknown';
@@ -46,6 +46,14 @@ export function exists({
     return found === null ? 'dead' : signalProcess(found).life;
   });
   return liveness === 'unknown' ? 'unknown' : liveness === 'alive';
+}
+
+/** The one or the other, by what is known of it. @internal */
+export function livenessOf(target: ProcessTarget): Liveness {
+  if (typeof target === 'number' || !('executable' in target)) return isAlive(target);
+  const found = exists(target);
+  if (found === 'unknown') return 'unknown';
+  return found ? 'alive' : 'dead';
 }
 
 /** A number that no process ever had is no fault here: it was read from somewhere. */

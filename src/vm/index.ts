@@ -3,6 +3,17 @@ export { eventLogArguments, logArguments } from './event-log.js';
 export { QmpClient, type QmpClientEvents } from './qmp-client.js';
 export type { QmpEvent } from './qmp-event.js';
 export { VmMonitor, type VmMonitorEvents, type VmMonitorOptions } from './vm-monitor.js';
+export { qmpDriver } from './qmp-driver.js';
+export { vfkitDriver } from './vfkit-driver.js';
+export {
+  VmControl,
+  type VmControlOptions,
+  type VmControlStopOptions,
+  type VmProcess,
+  type VmState,
+  type VmStopped,
+} from './vm-control.js';
+export type { VmDriver } from './vm-driver.js';
 export { VmDaemon, type VmDaemonEvents, type VmDaemonOptions } from './vm-daemon.js';
 export { VmDirectory } from './vm-directory.js';
 export {

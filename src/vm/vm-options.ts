@@ -1,6 +1,8 @@
 import { ExitwatchError } from '../errors.js';
 import { checkIdentity, type ProcessIdentity } from '../process-identity.js';
 
+import type { VmDriver } from './vm-driver.js';
+
 /** Which virtual machine to watch, and where its witnesses are. */
 export interface VmOptions {
   /** For people, and for whom it is that events are about. */
@@ -26,6 +28,8 @@ export interface VmOptions {
   endedBefore?: Date;
   /** What `logArguments()` has it write. */
   log?: string;
+  /** How it is stopped, if not by its QMP socket. */
+  driver?: VmDriver;
 }
 
 const KEYS = [
@@ -55,6 +59,13 @@ export function checkVmOptions(options: VmOptions): void {
   const { endedBefore }: { endedBefore?: unknown } = options;
   if (endedBefore !== undefined && !(endedBefore instanceof Date))
     throw invalid('endedBefore is a Date');
+  if (options.driver !== undefined) checkDriver(options.driver);
+}
+
+function checkDriver(driver: unknown): void {
+  const { state, powerDown, forceOff } = (driver ?? {}) as Record<string, unknown>;
+  const isOne = [state, powerDown, forceOff].every((each) => typeof each === 'function');
+  if (!isOne) throw invalid('driver has state(), powerDown() and forceOff()');
 }
 
 function invalid(message: string): ExitwatchError {

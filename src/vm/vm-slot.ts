@@ -310,11 +310,14 @@ function startOf({ startTicks }: ProcessIdentity): Date | null {
   }
 }
 
+/** The clock of an end that was seen is off by that, at most. */
+const SEEN_MS = 1000;
+
 /** Its last word, or its end; `null` where neither is known. */
 function accountedFor({ evidence, exit }: VmStop): Date | null {
   const words = evidence.filter(({ source }) => source === 'event');
   const times = words.map(({ at }) => at?.getTime() ?? 0);
-  const seen = exit === null || exit.how === 'unknown' ? 0 : exit.exitedAt.getTime();
-  const last = Math.max(seen, ...times);
+  const wasSeen = exit !== null && exit.how !== 'unknown' && exit.uncertaintyMs < SEEN_MS;
+  const last = Math.max(wasSeen ? exit.exitedAt.getTime() : 0, ...times);
   return last === 0 ? null : new Date(last);
 }

@@ -21,6 +21,7 @@ import type { QmpEvent } from './qmp-event.js';
 import { QmpLink } from './qmp-link.js';
 import { isTelling } from './timeline.js';
 import { obeyedSignal } from './vm-log.js';
+import type { VmDriver } from './vm-driver.js';
 import type { VmOptions } from './vm-options.js';
 import type { VmStop } from './vm-stop.js';
 
@@ -143,15 +144,13 @@ export class VmWatch {
       forceKillAfterDelayMs = 5000,
     } = options;
     const { identity } = await this.#armed;
-    const ask = (command: string) => () =>
-      this.#link?.execute(command) ?? Promise.reject(new Error('it has no QMP socket'));
+    const driver = this.#driver();
     const all: ControlStep[] = [
-      { what: 'powerdown', call: ask('system_powerdown'), timeoutMs: powerdownTimeoutMs },
-      { what: 'quit', call: ask('quit'), timeoutMs: quitTimeoutMs },
+      { what: 'powerdown', call: (signal) => driver.powerDown(signal), timeoutMs: powerdownTimeoutMs },
+      { what: 'quit', call: (signal) => driver.forceOff(signal), timeoutMs: quitTimeoutMs },
     ];
     // What cannot even be asked for is not to be on record as if it had been.
-    const control =
-      this.#link?.isReady === true ? all.filter(({ timeoutMs }) => timeoutMs > 0) : [];
+    const control = driver.isReady ? all.filter(({ timeoutMs }) => timeoutMs > 0) : [];
     const result = await stop(identity, {
       control,
       forceKillAfterDelayMs,
@@ -172,6 +171,21 @@ export class VmWatch {
     this.#closing.abort();
     this.#watch?.close();
     this.#release();
+  }
+
+  /** Its own connection, where there is no other way to talk to it. */
+  #driver(): Pick<VmDriver, 'powerDown' | 'forceOff'> & { isReady: boolean } {
+    const { driver } = this.#options;
+    if (driver !== undefined) {
+      const powerDown = (signal?: AbortSignal) => driver.powerDown(signal);
+      return { powerDown, forceOff: (signal) => driver.forceOff(signal), isReady: true };
+    }
+    const link = this.#link;
+    const ask = async (command: string) => {
+      await (link?.execute(command) ?? Promise.reject(new Error('it has no QMP socket')));
+    };
+    const powerDown = () => ask('system_powerdown');
+    return { powerDown, forceOff: () => ask('quit'), isReady: link?.isReady === true };
   }
 
   #isThere(): boolean {
@@ -280,7 +294,8 @@ export class VmWatch {
       this.#eventLog?.wasReplaced === false &&
       countsAtLeast(logged, heard);
     if (this.#eventLog !== undefined && !isLogComplete && this.#link?.readyAt != null) {
-      const detail = `${JSON.stringify(this.#eventLog.path)} lacks events: the event log does not work`;
+      const what = isLogged ? 'lacks events: the event log does not work' : 'cannot be read any more';
+      const detail = `${JSON.stringify(this.#eventLog.path)} ${what}`;
       this.#context.warning(new ExitwatchError('ERR_EXITWATCH_QMP', detail), this.name);
     }
     const events = isLogComplete || heard.length < logged.length ? logged : heard;
@@ -306,8 +321,10 @@ export class VmWatch {
 
   /** When it had ended at the latest: what a log has of later is another start's. */
   #endOf(exit: ExitEvent): Date | null {
-    if (exit.how === 'unknown') return this.#options.endedBefore ?? null;
-    return new Date(exit.exitedAt.getTime() + exit.uncertaintyMs + CLOCK_SLACK_MS);
+    const { endedBefore } = this.#options;
+    if (exit.how === 'unknown') return endedBefore ?? null;
+    const seen = exit.exitedAt.getTime() + exit.uncertaintyMs + CLOCK_SLACK_MS;
+    return new Date(Math.min(seen, endedBefore?.getTime() ?? Infinity));
   }
 
   /** From its first word to its process's end. */

@@ -49,11 +49,12 @@ export async function vmDaemonCommand(args: readonly string[]): Promise<number> 
   });
   const failed = new Promise<Error>((resolve) => daemon.once('error', resolve));
   const signalled = untilSignalled();
+  let rest = () => undefined as void;
   const started = daemon.start().then(() => {
+    rest = keepServiceAlive();
     lines.ready(daemon.watched);
     notifyService(`READY=1\nSTATUS=${daemon.watched} virtual machines under watch`);
   });
-  const rest = keepServiceAlive();
   // Also while it starts: it may have to wait for a disk.
   const failure = await Promise.race([
     signalled,

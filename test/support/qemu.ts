@@ -55,15 +55,17 @@ export interface VmSettings {
   env?: NodeJS.ProcessEnv;
   /** It ends before its guest could say anything: nobody listens to that. */
   isEarly?: boolean;
+  /** Its files are in such a directory, by this name, with one QMP socket more. */
+  control?: { folder: string; name: string };
 }
 
 /** A real virtual machine with a guest of 512 bytes. */
 export class TestVm {
   readonly folder = mkdtempSync(join(tmpdir(), 'exitwatch-vm-'));
   readonly child: ChildProcess;
-  readonly pidfile = join(this.folder, 'pid');
-  readonly eventLog = join(this.folder, 'events');
-  readonly log = join(this.folder, 'log');
+  readonly pidfile: string;
+  readonly eventLog: string;
+  readonly log: string;
   readonly startedAt = Date.now();
   #serial: Socket | undefined;
   #printed = '';
@@ -78,7 +80,16 @@ export class TestVm {
     before = [],
     env,
     isEarly = false,
+    control,
   }: VmSettings) {
+    const at = (file: string) =>
+      control === undefined
+        ? join(this.folder, file)
+        : join(control.folder, `${control.name}.${file}`);
+    this.pidfile = at('pid');
+    this.eventLog = at('events');
+    this.log = at('log');
+    const sockets = control === undefined ? this.sockets : [at('qmp'), ...this.sockets];
     const image = join(this.folder, 'image');
     writeFileSync(image, bootSector(guest === 'hungry' ? HUNGRY : OBEDIENT));
     const drive =
@@ -107,7 +118,7 @@ export class TestVm {
         '-serial', // Its first word must not be lost: it waits for whoever listens.
         `unix:${join(this.folder, 'serial')},server=on,wait=${isEarly ? 'off' : 'on'}`,
       ],
-      ...this.sockets.flatMap((path) => ['-qmp', `unix:${path},server=on,wait=off`]),
+      ...sockets.flatMap((path) => ['-qmp', `unix:${path},server=on,wait=off`]),
       ...eventLogArguments(this.eventLog),
       ...logArguments(this.log),
       ...(daemonize === true ? ['-daemonize'] : []),

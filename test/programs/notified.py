@@ -1,0 +1,10 @@
+# python3 notified.py SOCKET: prints what sd_notify(3) would have systemd know.
+import socket
+import sys
+
+receiver = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+receiver.bind("\0" + sys.argv[1][1:] if sys.argv[1].startswith("@") else sys.argv[1])
+print("bound", flush=True)
+while True:
+    for line in receiver.recv(4096).decode().splitlines():
+        print(line, flush=True)

@@ -1,0 +1,116 @@
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
+
+import { readVmRecord, type VmEnd, type VmRecord, type VmStop } from '../../src/vm';
+
+import { MAIN } from './command';
+import { LineProcess } from './programs';
+import { TestVm, type VmSettings } from './qemu';
+
+/** What the daemon prints, as far as tests look at it. */
+export type Said = { event: string; name?: string; message?: string; code?: string } & Partial<
+  Omit<VmStop, 'event' | 'name'> & VmEnd
+> & { isThere?: boolean; watched?: number };
+
+/** `exitwatch vm daemon`, with a control and a state directory of its own. */
+export class TestDaemon {
+  readonly folder = mkdtempSync(join(tmpdir(), 'exitwatch-daemon-'));
+  readonly controlDir = join(this.folder, 'control');
+  readonly stateDir = join(this.folder, 'state');
+  readonly intentLog = join(this.stateDir, 'intents');
+  /** By all that have run. */
+  readonly said: Said[] = [];
+  readonly #vms: TestVm[] = [];
+  #process: LineProcess | undefined;
+
+  constructor({ isThere = true }: { isThere?: boolean } = {}) {
+    if (isThere) mkdirSync(this.controlDir);
+  }
+
+  /** Resolves when it is ready. */
+  async start(args: readonly string[] = [], env: NodeJS.ProcessEnv = {}): Promise<void> {
+    const before = this.count('ready');
+    const directories = ['--control-dir', this.controlDir, '--state-dir', this.stateDir];
+    const daemon = new LineProcess(
+      process.execPath,
+      [MAIN, 'vm', 'daemon', ...directories, '--json', ...args],
+      { env: { ...process.env, ...env } },
+    );
+    this.#process = daemon;
+    void this.#read(daemon);
+    while (this.count('ready') === before) {
+      if (daemon.child.exitCode !== null) throw new Error(`it has ended: ${daemon.stderr}`);
+      await setTimeout(2);
+    }
+  }
+
+  async #read(daemon: LineProcess): Promise<void> {
+    for (let line = await daemon.line(); line !== undefined; line = await daemon.line()) {
+      // Cut off where it was killed.
+      if (line.endsWith('}')) this.said.push(JSON.parse(line) as Said);
+    }
+  }
+
+  get pid(): number {
+    return this.#process?.pid ?? 0;
+  }
+
+  get stderr(): string {
+    return this.#process?.stderr ?? '';
+  }
+
+  async end(signal: NodeJS.Signals = 'SIGTERM'): Promise<number | null> {
+    this.#process?.child.kill(signal);
+    return (await this.#process?.ended) ?? null;
+  }
+
+  freeze(): Promise<void> | undefined {
+    return this.#process?.stop();
+  }
+
+  thaw(): void {
+    this.#process?.child.kill('SIGCONT');
+  }
+
+  count(event: string): number {
+    return this.said.filter((each) => each.event === event).length;
+  }
+
+  /** The first that fits, as soon as it was said. */
+  async until(fits: (said: Said) => boolean): Promise<Said> {
+    for (;;) {
+      const found = this.said.find(fits);
+      if (found !== undefined) return found;
+      await setTimeout(2);
+    }
+  }
+
+  /** Of this process. */
+  stopped(vm: TestVm): Promise<Said> {
+    return this.until(({ event, identity }) => event === 'stopped' && identity?.pid === vm.pid);
+  }
+
+  found(vm: TestVm): Promise<Said> {
+    return this.until(({ event, identity }) => event === 'found' && identity?.pid === vm.pid);
+  }
+
+  record(name: string): Promise<VmRecord | null> {
+    return readVmRecord(this.stateDir, name);
+  }
+
+  /** A virtual machine in its control directory, whose guest runs. */
+  async vm(name: string, settings: VmSettings = {}): Promise<TestVm> {
+    const vm = new TestVm({ control: { folder: this.controlDir, name }, ...settings });
+    this.#vms.push(vm);
+    await vm.booted();
+    return vm;
+  }
+
+  async remove(): Promise<void> {
+    await this.end('SIGKILL');
+    for (const vm of this.#vms) vm.remove();
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+}

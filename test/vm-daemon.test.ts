@@ -43,7 +43,10 @@ itWithQemu('the user’s shutdown is marked, and nothing else is', async () => {
   strangers.child.kill('SIGTERM');
   killed.child.kill('SIGKILL');
   await stop(identityOf(ours), { intentLog: daemon.intentLog, reason: 'a test' });
-  expect(await daemon.stopped(users)).toMatchObject({ cause: 'guest-shutdown', userShutdown: true });
+  expect(await daemon.stopped(users)).toMatchObject({
+    cause: 'guest-shutdown',
+    userShutdown: true,
+  });
   expect(await daemon.stopped(strangers)).toMatchObject({
     cause: 'forced-stop',
     initiator: 'host',
@@ -56,9 +59,9 @@ itWithQemu('the user’s shutdown is marked, and nothing else is', async () => {
     userShutdown: false,
   });
   expect(await daemon.stopped(killed)).toMatchObject({ cause: 'killed', userShutdown: false });
-  expect(['users', 'strangers', 'ours', 'killed'].filter((name) => existsSync(marker(name)))).toEqual(
-    ['users'],
-  );
+  expect(
+    ['users', 'strangers', 'ours', 'killed'].filter((name) => existsSync(marker(name))),
+  ).toEqual(['users']);
   expect(await daemon.record('users')).toMatchObject({
     state: 'stopped',
     lastStopped: identity,
@@ -81,33 +84,42 @@ itWithQemu('who runs before it starts is found as if it had just come', async ()
   expect(await daemon.stopped(vm)).toMatchObject({ userShutdown: true });
 });
 
-itWithQemu('a new start of the same name has nothing of the one before but its history', async () => {
-  await daemon.start();
-  const first = await daemon.vm('web');
-  const before = identityOf(first);
-  await first.press('p');
-  await daemon.stopped(first);
-  const second = await daemon.vm('web');
-  const after = identityOf(second);
-  await daemon.found(second);
-  expect(existsSync(marker('web'))).toBe(false);
-  expect(await daemon.record('web')).toMatchObject({
-    state: 'running',
-    identity: after,
-    lastStopped: before,
-    lastStop: { cause: 'guest-shutdown' },
-  });
-  // Of another process than the one that is asked for, whoever has left it.
-  writeFileSync(
-    marker('web'),
-    JSON.stringify({ event: 'shutdown', name: 'web', identity: before, at: new Date(), host: null }),
-    { mode: 0o600 },
-  );
-  expect(await readShutdownMarker(daemon.stateDir, 'web', after)).toBeNull();
-  second.child.kill('SIGKILL');
-  expect(await daemon.stopped(second)).toMatchObject({ cause: 'killed' });
-  expect(existsSync(marker('web'))).toBe(false);
-});
+itWithQemu(
+  'a new start of the same name has nothing of the one before but its history',
+  async () => {
+    await daemon.start();
+    const first = await daemon.vm('web');
+    const before = identityOf(first);
+    await first.press('p');
+    await daemon.stopped(first);
+    const second = await daemon.vm('web');
+    const after = identityOf(second);
+    await daemon.found(second);
+    expect(existsSync(marker('web'))).toBe(false);
+    expect(await daemon.record('web')).toMatchObject({
+      state: 'running',
+      identity: after,
+      lastStopped: before,
+      lastStop: { cause: 'guest-shutdown' },
+    });
+    // Of another process than the one that is asked for, whoever has left it.
+    writeFileSync(
+      marker('web'),
+      JSON.stringify({
+        event: 'shutdown',
+        name: 'web',
+        identity: before,
+        at: new Date(),
+        host: null,
+      }),
+      { mode: 0o600 },
+    );
+    expect(await readShutdownMarker(daemon.stateDir, 'web', after)).toBeNull();
+    second.child.kill('SIGKILL');
+    expect(await daemon.stopped(second)).toMatchObject({ cause: 'killed' });
+    expect(existsSync(marker('web'))).toBe(false);
+  },
+);
 
 itWithQemu(
   'a manager that stops a machine and clears the mark is not overtaken by a daemon that is late',
@@ -261,46 +273,52 @@ itWithQemu('the hook is told all about an end, and its failure is a warning', as
   });
 });
 
-itWithQemu('a hook whose end the daemon did not see is run again, and told that it is', async () => {
-  const told = join(daemon.folder, 'told');
-  const command = [
-    'exec > /dev/null 2>&1', // It outlives the daemon, and its stderr.
-    `echo $EXITWATCH_NAME $EXITWATCH_REPEATED >> ${told}`,
-    `until test -e ${told}.go; do sleep 0.05; done`,
-  ];
-  const hook = ['--hook', command.join('; ')];
-  await daemon.start(hook);
-  const vm = await daemon.vm('hooked');
-  await daemon.found(vm);
-  vm.child.kill('SIGKILL');
-  while (!existsSync(told)) await setTimeout(2);
-  await daemon.end('SIGKILL');
-  writeFileSync(`${told}.go`, '');
-  await daemon.start(hook);
-  while ((await daemon.record('hooked'))?.untold.length !== 0) await setTimeout(2);
-  expect(readFileSync(told, 'utf8')).toBe('hooked false\nhooked true\n');
-  await daemon.end();
-  await daemon.start(hook);
-  expect(readFileSync(told, 'utf8')).toBe('hooked false\nhooked true\n');
-});
+itWithQemu(
+  'a hook whose end the daemon did not see is run again, and told that it is',
+  async () => {
+    const told = join(daemon.folder, 'told');
+    const command = [
+      'exec > /dev/null 2>&1', // It outlives the daemon, and its stderr.
+      `echo $EXITWATCH_NAME $EXITWATCH_REPEATED >> ${told}`,
+      `until test -e ${told}.go; do sleep 0.05; done`,
+    ];
+    const hook = ['--hook', command.join('; ')];
+    await daemon.start(hook);
+    const vm = await daemon.vm('hooked');
+    await daemon.found(vm);
+    vm.child.kill('SIGKILL');
+    while (!existsSync(told)) await setTimeout(2);
+    await daemon.end('SIGKILL');
+    writeFileSync(`${told}.go`, '');
+    await daemon.start(hook);
+    while ((await daemon.record('hooked'))?.untold.length !== 0) await setTimeout(2);
+    expect(readFileSync(told, 'utf8')).toBe('hooked false\nhooked true\n');
+    await daemon.end();
+    await daemon.start(hook);
+    expect(readFileSync(told, 'utf8')).toBe('hooked false\nhooked true\n');
+  },
+);
 
-itWithQemu('what comes from another host, in a copy of its state, is not about this one', async () => {
-  await daemon.start();
-  const vm = await daemon.vm('moved');
-  await daemon.found(vm);
-  await vm.press('p');
-  await daemon.stopped(vm);
-  while ((await daemon.record('moved'))?.untold.length !== 0) await setTimeout(2);
-  for (const file of ['moved.json', 'moved.shutdown']) {
-    const path = join(daemon.stateDir, file);
-    const content = JSON.parse(readFileSync(path, 'utf8')) as { host: string | null };
-    expect(content.host).toMatch(/^[0-9a-f]{32}$|^null$/);
-    writeFileSync(path, JSON.stringify({ ...content, host: 'f'.repeat(32) }), { mode: 0o600 });
-  }
-  const isNamed = existsSync('/etc/machine-id');
-  expect((await readVmRecord(daemon.stateDir, 'moved')) === null).toBe(isNamed);
-  expect((await readShutdownMarker(daemon.stateDir, 'moved')) === null).toBe(isNamed);
-});
+itWithQemu(
+  'what comes from another host, in a copy of its state, is not about this one',
+  async () => {
+    await daemon.start();
+    const vm = await daemon.vm('moved');
+    await daemon.found(vm);
+    await vm.press('p');
+    await daemon.stopped(vm);
+    while ((await daemon.record('moved'))?.untold.length !== 0) await setTimeout(2);
+    for (const file of ['moved.json', 'moved.shutdown']) {
+      const path = join(daemon.stateDir, file);
+      const content = JSON.parse(readFileSync(path, 'utf8')) as { host: string | null };
+      expect(content.host).toMatch(/^[0-9a-f]{32}$|^null$/);
+      writeFileSync(path, JSON.stringify({ ...content, host: 'f'.repeat(32) }), { mode: 0o600 });
+    }
+    const isNamed = existsSync('/etc/machine-id');
+    expect((await readVmRecord(daemon.stateDir, 'moved')) === null).toBe(isNamed);
+    expect((await readShutdownMarker(daemon.stateDir, 'moved')) === null).toBe(isNamed);
+  },
+);
 
 test('a state directory has one daemon at a time, and is free as soon as that is gone', async () => {
   await daemon.start();

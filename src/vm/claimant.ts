@@ -67,7 +67,8 @@ function processOf(path: string, pid: number, inode: number | null): Claimant | 
     const isSame =
       inode !== null && identity.inode !== null
         ? inode === identity.inode
-        : processTable().startTime(identity.startTicks).getTime() <= lstatSync(path).mtimeMs + SLACK_MS;
+        : processTable().startTime(identity.startTicks).getTime() <=
+          lstatSync(path).mtimeMs + SLACK_MS;
     if (isSame) return { state: 'found', identity, uid: uidOf(pid) };
     const detail =
       `${JSON.stringify(path)} is older than process ${pid}, which it names: ` +

@@ -138,7 +138,10 @@ export class VmControl {
   async restart<T>(start: () => Promise<T>, options: VmControlStopOptions = {}): Promise<T> {
     const { companions, ...main } = await this.stop(options);
     if ([main, ...companions].some(({ outcome }) => outcome === 'timed-out')) {
-      throw new ExitwatchError('ERR_EXITWATCH_TIMEOUT', 'it is still there: it is not started again');
+      throw new ExitwatchError(
+        'ERR_EXITWATCH_TIMEOUT',
+        'it is still there: it is not started again',
+      );
     }
     return start();
   }
@@ -189,6 +192,7 @@ function whoIs(target: ProcessTarget): number | ProcessIdentity {
 
 async function stopOne(process: VmProcess, options: StopOptions): Promise<StopResult> {
   const { target, pidfile } = await find(process);
-  if (target !== null) return stop(target, { ...options, ...(pidfile === undefined ? {} : { pidfile }) });
+  if (target !== null)
+    return stop(target, { ...options, ...(pidfile === undefined ? {} : { pidfile }) });
   return { outcome: 'already-gone', via: null, exit: null, identity: null, warnings: [] };
 }

@@ -146,7 +146,11 @@ export class VmWatch {
     const { identity } = await this.#armed;
     const driver = this.#driver();
     const all: ControlStep[] = [
-      { what: 'powerdown', call: (signal) => driver.powerDown(signal), timeoutMs: powerdownTimeoutMs },
+      {
+        what: 'powerdown',
+        call: (signal) => driver.powerDown(signal),
+        timeoutMs: powerdownTimeoutMs,
+      },
       { what: 'quit', call: (signal) => driver.forceOff(signal), timeoutMs: quitTimeoutMs },
     ];
     // What cannot even be asked for is not to be on record as if it had been.
@@ -294,7 +298,9 @@ export class VmWatch {
       this.#eventLog?.wasReplaced === false &&
       countsAtLeast(logged, heard);
     if (this.#eventLog !== undefined && !isLogComplete && this.#link?.readyAt != null) {
-      const what = isLogged ? 'lacks events: the event log does not work' : 'cannot be read any more';
+      const what = isLogged
+        ? 'lacks events: the event log does not work'
+        : 'cannot be read any more';
       const detail = `${JSON.stringify(this.#eventLog.path)} ${what}`;
       this.#context.warning(new ExitwatchError('ERR_EXITWATCH_QMP', detail), this.name);
     }

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 
+import { writePidfile } from '../../src/process';
 import { readVmRecord, type VmEnd, type VmRecord, type VmStop } from '../../src/vm';
 
 import { MAIN } from './command';
@@ -104,6 +105,16 @@ export class TestDaemon {
   async vm(name: string, settings: VmSettings = {}): Promise<TestVm> {
     const vm = new TestVm({ control: { folder: this.controlDir, name }, ...settings });
     this.#vms.push(vm);
+    await vm.booted();
+    return vm;
+  }
+
+  /** The same; its manager writes down which process it is. */
+  async registeredVm(name: string): Promise<TestVm> {
+    const control = { folder: this.controlDir, name, withoutPidfile: true };
+    const vm = new TestVm({ control });
+    this.#vms.push(vm);
+    await writePidfile(join(this.controlDir, `${name}.pid`), vm.pid);
     await vm.booted();
     return vm;
   }

@@ -55,8 +55,11 @@ export interface VmSettings {
   env?: NodeJS.ProcessEnv;
   /** It ends before its guest could say anything: nobody listens to that. */
   isEarly?: boolean;
-  /** Its files are in such a directory, by this name, with one QMP socket more. */
-  control?: { folder: string; name: string };
+  /**
+   * Its files are in such a directory, by this name, with one QMP socket more; without its pidfile, where
+   * its manager writes that.
+   */
+  control?: { folder: string; name: string; withoutPidfile?: boolean };
 }
 
 /** A real virtual machine with a guest of 512 bytes. */
@@ -86,7 +89,7 @@ export class TestVm {
       control === undefined
         ? join(this.folder, file)
         : join(control.folder, `${control.name}.${file}`);
-    this.pidfile = at('pid');
+    this.pidfile = control?.withoutPidfile === true ? join(this.folder, 'pid') : at('pid');
     this.eventLog = at('events');
     this.log = at('log');
     const sockets = control === undefined ? this.sockets : [at('qmp'), ...this.sockets];

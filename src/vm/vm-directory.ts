@@ -15,6 +15,11 @@ const BETWEEN_SCANS_MS = 50;
 const MOST_WARNINGS = 1000;
 const HOUR_MS = 3_600_000;
 
+const TOO_MANY = new ExitwatchError(
+  'ERR_EXITWATCH_CONTROL_DIR',
+  'more is wrong than is told; for an hour nothing more of that is',
+);
+
 /**
  * The virtual machines of a control directory: whichever appear in it are watched, once each, until they
  * end, whatever becomes of the directory meanwhile. Those that have come and gone between two looks are told
@@ -147,8 +152,9 @@ export class VmDirectory {
       this.#told.clear();
     }
     const key = `${name ?? ''}/${error.message}`;
-    if (this.#isClosed || this.#told.has(key) || this.#told.size >= MOST_WARNINGS) return;
+    if (this.#isClosed || this.#told.has(key) || this.#told.size > MOST_WARNINGS) return;
     this.#told.add(key);
-    this.#listener.warning(error, name);
+    const isOneTooMany = this.#told.size > MOST_WARNINGS;
+    this.#listener.warning(isOneTooMany ? TOO_MANY : error, isOneTooMany ? null : name);
   }
 }

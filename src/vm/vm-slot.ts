@@ -30,10 +30,12 @@ export interface SlotContext {
   warn(error: Error, name: string): void;
 }
 
-/** How often files are looked at of which it cannot be told whose they are: at first, and then. */
+/** When files are looked at again of which it cannot be told whose they are: ever more seldom. */
 const SOON_MS = 50;
-const SOON_TIMES = 40;
 const LATER_MS = 30_000;
+
+/** By then whoever was about to claim them has: after 1.5 s. */
+const SETTLED_TRIES = 5;
 
 /** Its sockets are there by then, if it has any. */
 const STARTED_MS = 10_000;
@@ -136,8 +138,10 @@ export class VmSlot {
   /** Files that are not claimed by anybody who lives: they may be about to. */
   #lookLater(): void {
     if (this.#isClosed || this.#files === null) return;
+    // Without either, nobody can claim them.
+    if (this.#files.pidfile === null && this.#files.qmp === null) return;
     clearTimeout(this.#timer);
-    const delayMs = this.#tries++ < SOON_TIMES ? SOON_MS : LATER_MS;
+    const delayMs = Math.min(SOON_MS * 2 ** this.#tries++, LATER_MS);
     this.#timer = setTimeout(() => void this.#look(), delayMs).unref();
   }
 
@@ -147,11 +151,12 @@ export class VmSlot {
     const owners = await this.#ownersOf(known);
     const after = known?.judgedUntil ?? this.#context.since;
     // In this order: whoever is found to have ended has said before what its log has by now.
-    const lives = await this.#livesOf(files, after, owners);
+    const isSettled = this.#tries > SETTLED_TRIES; // and nothing has changed since
+    const lives = isSettled ? [] : await this.#livesOf(files, after, owners);
     const claimant = await claimantOf(files);
     const isNew = claimant.state === 'found' && claimant.identity.id !== known?.identity?.id;
     await this.#tellUnseen(files, lives, claimant, after);
-    if (claimant.state === 'unknown' && claimant.error !== null && this.#tries >= SOON_TIMES)
+    if (claimant.state === 'unknown' && claimant.error !== null && this.#tries >= SETTLED_TRIES)
       this.#context.warn(claimant.error, this.name);
     return isNew && (await this.#adopt(claimant, files, owners));
   }
@@ -176,7 +181,7 @@ export class VmSlot {
   ): Promise<void> {
     // Of an earlier one, what it has left says nothing.
     const hasLeft =
-      claimant.state === 'ended' && claimant.madeAt > after && this.#tries > SOON_TIMES / 2;
+      claimant.state === 'ended' && claimant.madeAt > after && this.#tries >= SETTLED_TRIES;
     if (hasLeft && lives.length === 0) lives.push({ events: [], until: claimant.madeAt });
     const startedAt = claimant.state === 'found' ? startOf(claimant.identity) : null;
     for (const life of lives) {

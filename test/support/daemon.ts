@@ -18,7 +18,7 @@ export type Said = { event: string; name?: string; message?: string; code?: stri
 /** `exitwatch vm daemon`, with a control and a state directory of its own. */
 export class TestDaemon {
   readonly folder = mkdtempSync(join(tmpdir(), 'exitwatch-daemon-'));
-  readonly controlDir = join(this.folder, 'control');
+  controlDir = join(this.folder, 'control');
   readonly stateDir = join(this.folder, 'state');
   readonly intentLog = join(this.stateDir, 'intents');
   /** By all that have run. */

@@ -44,6 +44,12 @@ function bootSector(hex: string): Buffer {
   return sector;
 }
 
+/** Has QEMU boot that sector from a file that is made here. */
+export function bootFrom(image: string, hex = OBEDIENT): string[] {
+  writeFileSync(image, bootSector(hex));
+  return ['-drive', `if=floppy,format=raw,readonly=on,file=${image}`, '-boot', 'a'];
+}
+
 export interface VmSettings {
   args?: string[];
   machine?: string;
@@ -94,10 +100,10 @@ export class TestVm {
     this.log = at('log');
     const sockets = control === undefined ? this.sockets : [at('qmp'), ...this.sockets];
     const image = join(this.folder, 'image');
-    writeFileSync(image, bootSector(guest === 'hungry' ? HUNGRY : OBEDIENT));
+    const floppy = bootFrom(image, guest === 'hungry' ? HUNGRY : OBEDIENT);
     const drive =
       machine === 'pc'
-        ? ['-drive', `if=floppy,format=raw,readonly=on,file=${image}`, '-boot', 'a']
+        ? floppy
         : [
             ...['-drive', `if=none,id=d0,format=raw,readonly=on,file=${image}`],
             ...['-device', 'isa-fdc', '-device', 'floppy,drive=d0'],

@@ -1,0 +1,124 @@
+// A small manager of virtual machines: starts them, watches them, stops them, and tells why they ended.
+// Who powers off from inside stays off; whoever is killed comes back.
+//
+//   node vm-manager.mjs watch
+//   node vm-manager.mjs start NAME [QEMU OPTION]…
+//   node vm-manager.mjs stop NAME
+//   node vm-manager.mjs why NAME
+//
+// Its files are in $VMS, or /run/vms and /var/lib/vms.
+
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { isAlive, writePidfile } from 'exitwatch/process';
+import {
+  eventLogArguments,
+  qmpDriver,
+  readShutdownMarker,
+  readVmRecord,
+  VmControl,
+  VmDaemon,
+} from 'exitwatch/vm';
+
+const { VMS, QEMU = 'qemu-system-x86_64' } = process.env;
+const controlDir = VMS === undefined ? '/run/vms' : join(VMS, 'run');
+const stateDir = VMS === undefined ? '/var/lib/vms' : join(VMS, 'state');
+
+/** What a machine is started with, so that it can be started again. */
+const settings = (name) => join(stateDir, `${name}.args`);
+
+/** Two sockets: QEMU serves one client of each, and whoever watches has one for itself. */
+const path = (name, kind) => join(controlDir, `${name}.${kind}`);
+
+const control = (name) =>
+  new VmControl({
+    process: { pidfile: path(name, 'pid'), executable: QEMU },
+    driver: qmpDriver({ socket: path(name, 'control') }),
+    // What we do is on the disk before we do it: so the daemon knows that it was us.
+    intentLog: join(stateDir, 'intents'),
+  });
+
+async function start(name, args) {
+  await mkdir(controlDir, { recursive: true, mode: 0o700 });
+  await mkdir(stateDir, { recursive: true, mode: 0o700 });
+  const { state } = await control(name).state();
+  if (state !== 'stopped') throw new Error(`${name} is ${state}`);
+  await writeFile(settings(name), JSON.stringify(args), { mode: 0o600 });
+  const sockets = ['qmp', 'control'].flatMap((kind) => [
+    '-qmp',
+    `unix:${path(name, kind)},server=on,wait=off`,
+  ]);
+  const machine = spawn(QEMU, [...args, ...sockets, ...eventLogArguments(path(name, 'events'))], {
+    detached: true, // it outlives us, and a ^C at our terminal
+    stdio: 'ignore',
+  });
+  await once(machine, 'spawn');
+  // The pidfile is ours, not QEMU's: with it goes which process that is, also when it has ended.
+  await writePidfile(path(name, 'pid'), machine.pid);
+  machine.unref();
+  return machine.pid;
+}
+
+/** Not after its user's shutdown, nor after our own, nor where it would fail again. */
+function comesBack({ userShutdown, initiator, cause }) {
+  const isFutile = ['start-failed', 'migrated-away', 'guest-panic'].includes(cause);
+  return userShutdown === false && initiator !== 'manager' && !isFutile;
+}
+
+async function watch() {
+  const daemon = new VmDaemon({
+    controlDir,
+    stateDir,
+    // Told again after a restart of ours that came in between: it may be running by then.
+    hook: async ({ stop }) => {
+      console.log(stop.summary);
+      if (!comesBack(stop) || (await control(stop.name).state()).state !== 'stopped') return;
+      const args = JSON.parse(await readFile(settings(stop.name), 'utf8'));
+      console.log(`${stop.name} is started again: ${await start(stop.name, args)}`);
+    },
+  });
+  daemon.on('warning', (error, name) => console.error(name ?? 'machines', error.message));
+  await daemon.start();
+  console.log('watching');
+  await Promise.race([once(daemon, 'error'), once(process, 'SIGTERM'), once(process, 'SIGINT')]);
+  await daemon.close();
+}
+
+async function stop(name) {
+  const { outcome, warnings } = await control(name).stop({ reason: 'vm-manager stop' });
+  for (const { detail } of warnings) console.error(detail);
+  if (outcome === 'timed-out') throw new Error(`${name} is still there`);
+  const record = await readVmRecord(stateDir, name);
+  const isUsers = (await readShutdownMarker(stateDir, name)) !== null;
+  return outcome === 'already-gone' && isUsers && record?.state === 'stopped'
+    ? `${name} was off: its user had shut it down`
+    : `${name}: ${outcome}`;
+}
+
+async function why(name) {
+  const record = await readVmRecord(stateDir, name);
+  if (record === null) return `${name}: nothing is known`;
+  const runs = record.identity !== null && isAlive(record.identity) === 'alive';
+  const last = record.lastStop === null ? '' : `; the last time: ${record.lastStop.summary}`;
+  return runs ? `${name} runs, as process ${record.identity.pid}${last}` : `${name} is off${last}`;
+}
+
+const [command, name, ...args] = process.argv.slice(2);
+const commands = {
+  watch,
+  start: () => start(name, args),
+  stop: () => stop(name),
+  why: () => why(name),
+};
+try {
+  if (!(command in commands) || (command !== 'watch' && !/^[\w-]+$/.test(name ?? ''))) {
+    throw new Error('usage: vm-manager.mjs watch | start NAME [OPTION]… | stop NAME | why NAME');
+  }
+  const answer = await commands[command]();
+  if (answer !== undefined) console.log(answer);
+} catch (error) {
+  console.error(`vm-manager: ${error.message}`);
+  process.exitCode = 1;
+}

@@ -1,0 +1,198 @@
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { connect } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
+
+import { MAIN } from './support/command';
+import { itAsRoot } from './support/privilege';
+import { LineProcess, REPOSITORY } from './support/programs';
+import { bootFrom, itWithQemu } from './support/qemu';
+
+const EXAMPLES = join(REPOSITORY, 'examples');
+
+let folder: string;
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'exitwatch-examples-'));
+});
+
+afterEach(() => {
+  rmSync(folder, { recursive: true });
+});
+
+describe('the manager', () => {
+  const manager = (...args: string[]) =>
+    new LineProcess(process.execPath, [join(EXAMPLES, 'vm-manager.mjs'), ...args], {
+      env: { ...process.env, VMS: folder },
+    });
+
+  async function call(...args: string[]): Promise<string> {
+    const command = manager(...args);
+    const lines = await command.rest();
+    await command.ended;
+    return [...lines, command.stderr].join('\n').trim();
+  }
+
+  const serial = () => join(folder, 'serial');
+
+  /** See TestVm.press(). */
+  async function press(key: string): Promise<void> {
+    const socket = connect({ path: serial() });
+    let printed = '';
+    socket.on('data', (chunk) => (printed += chunk.toString('latin1')));
+    await new Promise((resolve) => socket.once('connect', resolve));
+    if (key === 'a') {
+      // Its serial port may not be there yet when it is written to.
+      while (!printed.includes('A')) {
+        socket.write(key);
+        await setTimeout(50);
+      }
+    } else {
+      while (existsSync(join(folder, 'run', 'web.qmp')) && !socket.destroyed) {
+        socket.write(key);
+        await setTimeout(50);
+      }
+    }
+    socket.destroy();
+  }
+
+  const pidOf = (text: string) => Number(/(\d+)$/.exec(text)?.[1]);
+
+  const options = () => [
+    ...['-accel', 'tcg', '-m', '32', '-nodefaults', '-display', 'none', '-no-user-config'],
+    ...['-serial', `unix:${serial()},server=on,wait=off`],
+    ...bootFrom(join(folder, 'image')),
+  ];
+
+  itWithQemu('is as small as it says', () => {
+    expect(readFileSync(join(EXAMPLES, 'vm-manager.mjs'), 'utf8').split('\n').length).toBeLessThan(
+      150,
+    );
+  });
+
+  itWithQemu(
+    'starts a machine, leaves it off when its user has, brings it back when it was killed',
+    async () => {
+      const watcher = manager('watch');
+      try {
+        expect(await watcher.line()).toBe('watching');
+        expect(await call('why', 'web')).toBe('web: nothing is known');
+        await call('start', 'web', ...options());
+        expect(await call('start', 'web', ...options())).toMatch(/web is running/);
+        await press('p');
+        expect(await watcher.line()).toMatch(/^web: the guest has powered itself off \(sure\)/);
+        expect(await call('why', 'web')).toMatch(/^web is off; .* powered itself off/);
+        expect(await call('stop', 'web')).toBe('web was off: its user had shut it down');
+
+        const first = pidOf(await call('start', 'web', ...options()));
+        let answer = await call('why', 'web');
+        while (!answer.includes(`runs, as process ${first}`)) answer = await call('why', 'web');
+        process.kill(first, 'SIGKILL');
+        expect(await watcher.line()).toMatch(/^web: a signal has killed it: SIGKILL from/);
+        const again = (await watcher.line()) ?? '';
+        expect(again).toMatch(/^web is started again: \d+$/);
+        answer = await call('why', 'web');
+        while (!answer.includes('runs, as process')) answer = await call('why', 'web');
+        expect(answer).toMatch(new RegExp(`${pidOf(again)}; the last time: .*SIGKILL`));
+
+        await press('a');
+        expect(await call('stop', 'web')).toBe('web: graceful');
+        expect(await watcher.line()).toMatch(
+          /^web: the guest has powered off, as we had asked it to/,
+        );
+        expect(await call('why', 'web')).toMatch(/^web is off; .*as we had asked it to/);
+      } finally {
+        watcher.child.kill();
+        await watcher.ended;
+      }
+    },
+  );
+
+  test('says what it takes', async () => {
+    expect(await call('start', '../x')).toMatch(/^vm-manager: usage/);
+    expect(await call('fly')).toMatch(/^vm-manager: usage/);
+  });
+});
+
+describe('the unit', () => {
+  const unit = 'exitwatch-vm-daemon.service';
+
+  itAsRoot(
+    'runs under systemd: ready when it is, back after a kill, and nothing is lost',
+    async () => {
+      const bin = join(folder, 'bin');
+      mkdirSync(bin);
+      writeFileSync(join(bin, 'exitwatch'), `#!/bin/sh\nexec ${process.execPath} ${MAIN} "$@"\n`, {
+        mode: 0o755,
+      });
+      const answers = '/run/test/answers';
+      const qemu = [
+        'qemu-system-x86_64 -accel tcg -m 32 -nodefaults -display none -no-user-config -daemonize',
+        '-pidfile /run/vms/web.pid -qmp unix:/run/vms/web.qmp,server=on,wait=off',
+        '-chardev null,id=events,logfile=/run/vms/web.events,logappend=on',
+        '-mon chardev=events,mode=control',
+      ].join(' ');
+      const status = 'exitwatch vm status web --state-dir /var/lib/exitwatch --json';
+      writeFileSync(
+        join(folder, 'test.sh'),
+        [
+          '#!/bin/sh',
+          `exec > ${answers} 2>&1`,
+          `systemctl show -p ActiveState --value ${unit}`,
+          'mkdir /run/vms',
+          qemu,
+          `until ${status} | grep -q '"state":"running"'; do sleep 0.05; done`,
+          `systemctl kill -s KILL ${unit}`,
+          `until [ "$(systemctl show -p NRestarts --value ${unit})" = 1 ]; do sleep 0.05; done`,
+          'kill $(cat /run/vms/web.pid)',
+          `until ${status} | grep -q '"state":"stopped"'; do sleep 0.05; done`,
+          status,
+          `until systemctl show -p StatusText --value ${unit} | grep machines; do sleep 0.05; done`,
+          `systemctl stop ${unit}; systemctl show -p Result --value ${unit}`,
+          'systemctl --no-block exit 7',
+          '',
+        ].join('\n'),
+        { mode: 0o755 },
+      );
+      writeFileSync(
+        join(folder, 'test.service'),
+        [
+          '[Unit]',
+          `Requires=${unit}`,
+          `After=${unit}`,
+          'DefaultDependencies=no',
+          '[Service]',
+          'Type=oneshot',
+          'TimeoutStartSec=50',
+          'ExecStart=/run/test/test.sh',
+          'ExecStopPost=/bin/systemctl --no-block exit 7',
+          '',
+        ].join('\n'),
+      );
+      copyFileSync(join(EXAMPLES, unit), join(folder, unit));
+      const systemd = new LineProcess(join(REPOSITORY, 'test', 'programs', 'under-systemd.sh'), [
+        ...[folder, 'test.service', unit],
+      ]);
+      const code = await systemd.ended;
+      const written = join(folder, 'answers');
+    const said = existsSync(written) ? readFileSync(written, 'utf8').split('\n') : [];
+      expect({ said, stderr: systemd.stderr, code }).toMatchObject({ code: 7 });
+      expect(said[0]).toBe('active');
+      expect(JSON.parse(said[1] ?? '')).toMatchObject({
+        name: 'web',
+        state: 'stopped',
+        lastStop: { cause: 'forced-stop', userShutdown: false, certainty: 'sure' },
+      });
+      expect(said.slice(2, 4)).toEqual([expect.stringMatching(/machines under watch/), 'success']);
+    },
+  );
+});

@@ -1,0 +1,55 @@
+#!/bin/sh
+# under-systemd.sh FOLDER UNIT...: runs systemd as the first process of namespaces of its own, with these
+# units of FOLDER, until one of them has it exit. FOLDER/bin is /usr/local/bin. It has a cgroup of its own,
+# which is gone afterwards.
+set -eu
+folder=$1
+shift
+if [ "$(id -u)" != 0 ]; then echo "needs root" >&2; exit 125; fi
+
+if [ "${EXITWATCH_INSIDE:-}" != yes ]; then
+  if mountpoint -q /sys/fs/cgroup/systemd; then root=/sys/fs/cgroup/systemd; else root=/sys/fs/cgroup; fi
+  own=$root/exitwatch-test-$$
+  mkdir "$own"
+  status=0
+  (
+    sh -c 'echo $PPID' > "$own/cgroup.procs"
+    EXITWATCH_INSIDE=yes EXITWATCH_ROOT=$root exec unshare --mount --pid --fork --kill-child --mount-proc \
+      --uts --ipc --cgroup "$0" "$folder" "$@"
+  ) || status=$?
+  # Who was in it is gone with its namespace; the kernel may take a moment.
+  for _ in 1 2 3 4 5 6 7 8 9 10; do
+    find "$own" -depth -type d -exec rmdir {} + 2>/dev/null && break
+    sleep 0.1
+  done
+  exit "$status"
+fi
+
+mount --make-rprivate /
+# Nothing that the host has is written to: neither by systemd nor by what it comes with.
+mount --bind -o ro /proc/sys /proc/sys
+for path in /etc/systemd /usr/lib/systemd/system /usr/lib/systemd/system-generators /run /var; do
+  mount -t tmpfs tmpfs "$path"
+done
+mkdir -p /run/systemd/system /run/test /var/lib /var/tmp
+mount --bind "$folder" /run/test
+mount -t tmpfs tmpfs /tmp
+mount --bind "$folder/bin" /usr/local/bin
+if [ "$EXITWATCH_ROOT" = /sys/fs/cgroup ]; then
+  mount -t cgroup2 cgroup2 /sys/fs/cgroup
+else
+  # Its own hierarchy, and no controllers.
+  mount -t tmpfs tmpfs /sys/fs/cgroup
+  mkdir /sys/fs/cgroup/systemd
+  mount -t cgroup -o none,name=systemd cgroup /sys/fs/cgroup/systemd
+fi
+mount -o remount,bind,ro /
+# All the units that there are.
+for target in sysinit basic shutdown; do
+  printf '[Unit]\nDescription=%s\nDefaultDependencies=no\n' "$target" \
+    >"/run/systemd/system/$target.target"
+done
+for unit in "$@"; do cp "/run/test/$unit" /run/systemd/system/; done
+cd /run/test
+exec env -u EXITWATCH_INSIDE container=test SYSTEMD_LOG_TARGET=console SYSTEMD_LOG_LEVEL=warning \
+  /lib/systemd/systemd --system --unit="$1"

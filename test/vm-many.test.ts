@@ -1,0 +1,98 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { setTimeout } from 'node:timers/promises';
+
+import { identify } from '../src';
+
+import { TestDaemon } from './support/daemon';
+import { itWithQemu, type TestVm } from './support/qemu';
+
+/** 50 for two minutes by `npm run test:vms`. */
+const ROUNDS = Number(process.env['EXITWATCH_ROUNDS'] ?? 2);
+const VMS = Math.min(50, ROUNDS * 5);
+const SECONDS = Math.min(120, ROUNDS * 6);
+
+/** What a process of Node.js may have more or less, by its garbage collector's leave. */
+const SLACK_KB = 20 * 1024;
+
+/** So that it does not put off collecting. */
+const ENV = { NODE_OPTIONS: '--max-semi-space-size=1' };
+
+type Way = 'p' | 'SIGTERM' | 'SIGKILL' | 'quit';
+
+const CAUSES: Record<Way, string> = {
+  p: 'guest-shutdown',
+  SIGTERM: 'forced-stop',
+  SIGKILL: 'killed',
+  quit: 'other-quit',
+};
+
+async function end(vm: TestVm, way: Way): Promise<void> {
+  if (way === 'p') await vm.press('p');
+  else if (way === 'quit') await vm.ask('quit').catch(() => undefined);
+  else vm.child.kill(way);
+}
+
+const descriptors = (pid: number) => readdirSync(`/proc/${pid}/fd`).length;
+
+const residentKb = (pid: number) =>
+  Number(/^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'latin1'))?.[1]);
+
+itWithQemu(
+  `${VMS} machines at once, started and ended for ${SECONDS} s around a daemon that is restarted: each end has one verdict, and the daemon stays as small as it was`,
+  async () => {
+    const daemon = new TestDaemon();
+    await daemon.start([], ENV);
+    const idle = descriptors(daemon.pid);
+    const ends: { id: string; way: Way }[] = [];
+    const isOver = AbortSignal.timeout(SECONDS * 1000);
+
+    const play = async (name: string) => {
+      while (!isOver.aborted) {
+        const vm = await daemon.registeredVm(name);
+        const identity = identify(vm.pid);
+        if (identity === null) throw new Error('it ended');
+        await setTimeout(Math.random() * 5000);
+        const way = (['p', 'SIGTERM', 'SIGKILL', 'quit'] as const)[Math.floor(Math.random() * 4)];
+        ends.push({ id: identity.id, way: way ?? 'p' });
+        await end(vm, way ?? 'p');
+        while ((await daemon.record(name))?.lastStopped?.id !== identity.id) await setTimeout(20);
+        vm.remove();
+      }
+    };
+
+    const restart = async () => {
+      for (const signal of ['SIGKILL', 'SIGTERM', 'SIGKILL'] as const) {
+        await setTimeout(SECONDS * 100);
+        await daemon.end(signal);
+        await daemon.start([], ENV);
+      }
+    };
+    const playing = Promise.all(Array.from({ length: VMS }, (_, index) => play(`vm${index}`)));
+    await restart();
+    // From here on it is one process.
+    await setTimeout(SECONDS * 200);
+    const before = residentKb(daemon.pid);
+    await playing;
+    await daemon.until(({ event }) => event === 'stopped');
+    await setTimeout(500);
+    expect(descriptors(daemon.pid)).toBe(idle);
+    console.log(`${ends.length} ends; ${before} kB before, ${residentKb(daemon.pid)} kB after`);
+    expect(residentKb(daemon.pid)).toBeLessThan(before + SLACK_KB);
+
+    const told = daemon.said.filter(({ event }) => event === 'stopped');
+    const wrong = ends.filter(({ id, way }) => {
+      const verdicts = told.filter((each) => each.id === id);
+      const isOne = new Set(verdicts.map(({ cause }) => cause)).size === 1;
+      const [{ cause, candidates = [], userShutdown = null } = {}] = verdicts;
+      const isRight = cause === CAUSES[way] || candidates.includes(CAUSES[way] as never);
+      return !isOne || !isRight || (way === 'p') !== (userShutdown ?? way === 'p');
+    });
+    expect(wrong).toEqual([]);
+    expect(told.filter(({ isRepeated }) => isRepeated === false).length).toBeLessThanOrEqual(
+      ends.length,
+    );
+    expect(new Set(told.map(({ id }) => id)).size).toBe(ends.length);
+    await daemon.remove();
+  },
+  180_000 + SECONDS * 1000,
+);

@@ -15,7 +15,7 @@ import { setTimeout } from 'node:timers/promises';
 import { MAIN } from './support/command';
 import { itAsRoot } from './support/privilege';
 import { LineProcess, REPOSITORY } from './support/programs';
-import { bootFrom, itWithQemu } from './support/qemu';
+import { bootFrom, hasQemu, itWithQemu } from './support/qemu';
 
 const EXAMPLES = join(REPOSITORY, 'examples');
 
@@ -123,10 +123,18 @@ describe('the manager', () => {
   });
 });
 
+/** In CI it has to be there. */
+const hasSystemd = existsSync('/lib/systemd/systemd') || process.env['CI'] !== undefined;
+
+const itUnderSystemd = (title: string, body: jest.ProvidesCallback) => {
+  if (hasSystemd && hasQemu()) itAsRoot(title, body);
+  else it.skip(`${title} (needs systemd and QEMU)`, body);
+};
+
 describe('the unit', () => {
   const unit = 'exitwatch-vm-daemon.service';
 
-  itAsRoot(
+  itUnderSystemd(
     'runs under systemd: ready when it is, back after a kill, and nothing is lost',
     async () => {
       const bin = join(folder, 'bin');
@@ -156,9 +164,9 @@ describe('the unit', () => {
           'kill $(cat /run/vms/web.pid)',
           `until ${status} | grep -q '"state":"stopped"'; do sleep 0.05; done`,
           status,
-          `until systemctl show -p StatusText --value ${unit} | grep machines; do sleep 0.05; done`,
+          `until systemctl show -p StatusText --value ${unit} | grep machine; do sleep 0.05; done`,
           `systemctl stop ${unit}; systemctl show -p Result --value ${unit}`,
-          'systemctl --no-block exit 7',
+          'systemctl --force exit 7',
           '',
         ].join('\n'),
         { mode: 0o755 },
@@ -167,14 +175,14 @@ describe('the unit', () => {
         join(folder, 'test.service'),
         [
           '[Unit]',
-          `Requires=${unit}`,
+          `Wants=${unit}`,
           `After=${unit}`,
           'DefaultDependencies=no',
           '[Service]',
           'Type=oneshot',
           'TimeoutStartSec=50',
           'ExecStart=/run/test/test.sh',
-          'ExecStopPost=/bin/systemctl --no-block exit 7',
+          'ExecStopPost=/bin/systemctl --force exit 7',
           '',
         ].join('\n'),
       );
@@ -185,14 +193,14 @@ describe('the unit', () => {
       const code = await systemd.ended;
       const written = join(folder, 'answers');
     const said = existsSync(written) ? readFileSync(written, 'utf8').split('\n') : [];
-      expect({ said, stderr: systemd.stderr, code }).toMatchObject({ code: 7 });
+      expect({ said, stderr: systemd.stderr, code }).toEqual({ said, stderr: '', code: 7 });
       expect(said[0]).toBe('active');
       expect(JSON.parse(said[1] ?? '')).toMatchObject({
         name: 'web',
         state: 'stopped',
         lastStop: { cause: 'forced-stop', userShutdown: false, certainty: 'sure' },
       });
-      expect(said.slice(2, 4)).toEqual([expect.stringMatching(/machines under watch/), 'success']);
+      expect(said.slice(2, 4)).toEqual([expect.stringMatching(/machines? under watch/), 'success']);
     },
   );
 });

@@ -7,7 +7,7 @@ import { keepServiceAlive, notifyService } from './service.js';
 import { untilSignalled } from './until-signalled.js';
 import { UsageError } from './usage-error.js';
 import { hookCommand } from './vm-hook.js';
-import { VmLines } from './vm-text.js';
+import { describeWatched, VmLines } from './vm-text.js';
 
 export const VM_DAEMON_HELP = `Watches the virtual machines of a directory, and remembers why they ended.
 
@@ -35,11 +35,17 @@ export async function vmDaemonCommand(args: readonly string[]): Promise<number> 
     ...(hook === undefined ? {} : { hook: hookCommand(hook) }),
   });
   const lines = new VmLines(json);
+  let isReady = false;
+  const tellStatus = () => {
+    if (isReady) notifyService(`STATUS=${describeWatched(daemon.watched)}`);
+  };
   daemon.on('found', (start) => {
     lines.found(start);
+    tellStatus();
   });
   daemon.on('stopped', (end) => {
     lines.stopped(end);
+    setImmediate(tellStatus); // by then it is not counted any more
   });
   daemon.on('warning', (error, name) => {
     lines.warning(error, name);
@@ -53,7 +59,8 @@ export async function vmDaemonCommand(args: readonly string[]): Promise<number> 
   const started = daemon.start().then(() => {
     rest = keepServiceAlive();
     lines.ready(daemon.watched);
-    notifyService(`READY=1\nSTATUS=${daemon.watched} virtual machines under watch`);
+    isReady = true;
+    notifyService(`READY=1\nSTATUS=${describeWatched(daemon.watched)}`);
   });
   // Also while it starts: it may have to wait for a disk.
   const failure = await Promise.race([

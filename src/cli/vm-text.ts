@@ -15,6 +15,11 @@ export function describeStop(stop: VmStop): string {
   return `${escapeText(stop.summary)} [${adviceOn(stop)}]`;
 }
 
+/** How many there are. */
+export function describeWatched(watched: number): string {
+  return `${watched} virtual machine${watched === 1 ? '' : 's'} under watch`;
+}
+
 /** Virtual machines as they come and go: a line for each, as JSON or for people. */
 export class VmLines {
   readonly #asJson: boolean;
@@ -24,7 +29,7 @@ export class VmLines {
   }
 
   ready(watched: number): void {
-    this.#print({ event: 'ready', watched }, `${watched} virtual machines under watch`);
+    this.#print({ event: 'ready', watched }, describeWatched(watched));
   }
 
   found(start: VmStart): void {

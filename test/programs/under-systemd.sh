@@ -34,7 +34,7 @@ done
 mkdir -p /run/systemd/system /run/test /var/lib /var/tmp
 mount --bind "$folder" /run/test
 mount -t tmpfs tmpfs /tmp
-mount --bind "$folder/bin" /usr/local/bin
+mount --bind /run/test/bin /usr/local/bin
 if [ "$EXITWATCH_ROOT" = /sys/fs/cgroup ]; then
   mount -t cgroup2 cgroup2 /sys/fs/cgroup
 else

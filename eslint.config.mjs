@@ -19,7 +19,7 @@ export default tseslint.config(
     },
   },
   {
-    files: ['scripts/**', 'bench/**', 'test/programs/*.cjs', '*.mjs', '*.js'],
+    files: ['scripts/**', 'bench/**', 'examples/**', 'test/programs/*.cjs', '*.mjs', '*.js'],
     languageOptions: {
       globals: {
         __dirname: 'readonly',
@@ -28,6 +28,7 @@ export default tseslint.config(
         process: 'readonly',
         require: 'readonly',
         setInterval: 'readonly',
+        setTimeout: 'readonly',
       },
     },
   },

@@ -192,7 +192,7 @@ describe('the unit', () => {
       ]);
       const code = await systemd.ended;
       const written = join(folder, 'answers');
-    const said = existsSync(written) ? readFileSync(written, 'utf8').split('\n') : [];
+      const said = existsSync(written) ? readFileSync(written, 'utf8').split('\n') : [];
       expect({ said, stderr: systemd.stderr, code }).toEqual({ said, stderr: '', code: 7 });
       expect(said[0]).toBe('active');
       expect(JSON.parse(said[1] ?? '')).toMatchObject({

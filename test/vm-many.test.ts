@@ -80,12 +80,14 @@ itWithQemu(
     expect(residentKb(daemon.pid)).toBeLessThan(before + SLACK_KB);
 
     const told = daemon.said.filter(({ event }) => event === 'stopped');
-    const wrong = ends.filter(({ id, way }) => {
-      const verdicts = told.filter((each) => each.id === id);
+    const wrong = ends.flatMap((ended) => {
+      const verdicts = told.filter(({ id }) => id === ended.id);
       const isOne = new Set(verdicts.map(({ cause }) => cause)).size === 1;
       const [{ cause, candidates = [], userShutdown = null } = {}] = verdicts;
-      const isRight = cause === CAUSES[way] || candidates.includes(CAUSES[way] as never);
-      return !isOne || !isRight || (way === 'p') !== (userShutdown ?? way === 'p');
+      const expected = CAUSES[ended.way];
+      const isRight = cause === expected || candidates.includes(expected as never);
+      const isUsers = ended.way === 'p';
+      return isOne && isRight && isUsers === (userShutdown ?? isUsers) ? [] : [{ ended, verdicts }];
     });
     expect(wrong).toEqual([]);
     expect(told.filter(({ isRepeated }) => isRepeated === false).length).toBeLessThanOrEqual(

@@ -55,7 +55,7 @@ export async function vmDaemonCommand(args: readonly string[]): Promise<number> 
   });
   const failed = new Promise<Error>((resolve) => daemon.once('error', resolve));
   const signalled = untilSignalled();
-  let rest = () => undefined as void;
+  let rest: (() => void) | undefined;
   const started = daemon.start().then(() => {
     rest = keepServiceAlive();
     lines.ready(daemon.watched);
@@ -69,7 +69,7 @@ export async function vmDaemonCommand(args: readonly string[]): Promise<number> 
     started.then(() => Promise.race([signalled, failed])),
   ]);
   notifyService('STOPPING=1');
-  rest();
+  rest?.();
   await daemon.close();
   if (failure === undefined) return 0;
   lines.warning(failure, null);

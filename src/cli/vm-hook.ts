@@ -16,7 +16,7 @@ export function hookCommand(command: string): (end: VmEnd) => Promise<void> {
       const child = spawn(command, {
         shell: true,
         stdio: ['pipe', 2, 2],
-        env: { ...withoutSystemd(process.env), ...environment(end) },
+        env: { ...process.env, ...environment(end) },
       });
       const fail = (what: string) => {
         const detail = `the hook for ${JSON.stringify(end.stop.name)} ${what}`;
@@ -39,16 +39,13 @@ export function hookCommand(command: string): (end: VmEnd) => Promise<void> {
     });
 }
 
-/** What is meant for this process alone. */
-function withoutSystemd(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
-  const rest = { ...env };
-  for (const name of ['NOTIFY_SOCKET', 'WATCHDOG_USEC', 'WATCHDOG_PID']) delete rest[name];
-  return rest;
-}
-
 function environment({ id, group, isRepeated, identity, stop }: VmEnd): NodeJS.ProcessEnv {
   const { exit } = stop;
   return {
+    // Meant for us alone.
+    NOTIFY_SOCKET: undefined,
+    WATCHDOG_USEC: undefined,
+    WATCHDOG_PID: undefined,
     EXITWATCH_ID: id,
     EXITWATCH_NAME: stop.name,
     EXITWATCH_PID: String(identity?.pid ?? ''),

@@ -72,7 +72,7 @@ export class VmSlot {
 
   /** What there is of it now; `null`: nothing. Resolves when that was looked at. */
   async setFiles(files: ControlFiles | null): Promise<void> {
-    if (this.#files?.signature === files?.signature) return;
+    if (this.#files?.signature === files?.signature) return this.#work;
     this.#files = files;
     this.#tries = 0;
     clearTimeout(this.#timer);
@@ -233,22 +233,26 @@ export class VmSlot {
     const options: VmOptions = {
       ...{ name, identity, eventLog: this.#pathOf('eventLog'), log: this.#pathOf('log') },
     };
-    if (files === null || files.qmp !== null || isYoung(identity))
-      options.qmp = this.#pathOf('qmp');
-    if (files === null || files.pidfile !== null) options.pidfile = this.#pathOf('pidfile');
+    if (files?.qmp !== null || isYoung(identity)) options.qmp = this.#pathOf('qmp');
+    if (files?.pidfile !== null) options.pidfile = this.#pathOf('pidfile');
     return options;
   }
 
   /** Nobody can tell any more as whom it ran: who may have written its logs is for us to say. */
   async #optionsOfDead(identity: ProcessIdentity, owners: readonly number[]): Promise<VmOptions> {
-    const options = this.#optionsOf(identity, null);
-    for (const kind of ['eventLog', 'log'] as const) {
-      const status = await stat(this.#pathOf(kind)).catch(() => null);
-      if (status === null || owners.includes(status.uid)) continue;
-      this.#distrust(this.#pathOf(kind), `is user ${status.uid}'s`);
-      delete options[kind];
-    }
-    return options;
+    const { eventLog = '', log = '', ...options } = this.#optionsOf(identity, null);
+    return {
+      ...options,
+      ...((await this.#isTrusted(eventLog, owners)) ? { eventLog } : {}),
+      ...((await this.#isTrusted(log, owners)) ? { log } : {}),
+    };
+  }
+
+  async #isTrusted(path: string, owners: readonly number[]): Promise<boolean> {
+    const status = await stat(path).catch(() => null);
+    if (status === null || owners.includes(status.uid)) return true;
+    this.#distrust(path, `is user ${status.uid}'s`);
+    return false;
   }
 
   #pathOf(kind: keyof typeof SUFFIXES): string {

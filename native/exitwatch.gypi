@@ -54,6 +54,7 @@
             'linux/watched_processes.cc',
             'napi/addon.cc',
             'napi/exit_reader_object.cc',
+            'napi/loop_bell.cc',
           ],
           'include_dirs': ['.', '<!(node -p "require(\'node-addon-api\').include_dir")'],
           'defines': [

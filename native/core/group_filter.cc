@@ -12,6 +12,9 @@ using Asm = BpfAssembler;
 constexpr int32_t kPass = -1;  // the whole message
 constexpr int32_t kDrop = 0;
 
+// Whoever is not there by then is busy.
+constexpr int32_t kInVainNs = 5'000'000;
+
 // Of the kernel's <linux/sched.h> and <linux/sched/signal.h>.
 constexpr int32_t kTaskExiting = 0x00000004;       // PF_EXITING
 constexpr int32_t kTaskKernelThread = 0x00200000;  // PF_KTHREAD
@@ -50,7 +53,7 @@ class Program : KernelProgram {
     }
     LookAtGroup();
     FillRecord();
-    code_.Set(Asm::kR4, kNoWakeup);
+    ChooseWakeup();
     WriteRecord(maps_.ring, kRecord, sizeof(GroupRecord), maps_.state,
                 offsetof(GroupFilterState, lost));
     RingBell();
@@ -200,12 +203,32 @@ class Program : KernelProgram {
     code_.Bind(filled);
   }
 
+  // Leaves the flags of the write in R4.
+  void ChooseWakeup() {
+    const Asm::Label chosen = code_.NewLabel();
+    code_.Set(Asm::kR4, kNoWakeup);
+    code_.SetMapValue(Asm::kR1, maps_.state, 0);
+    code_.Load(Asm::kWord, Asm::kR2, Asm::kR1, offsetof(GroupFilterState, has_deputy));
+    code_.JumpIf32(BPF_JEQ, Asm::kR2, 0, chosen);
+    code_.Load(Asm::kWord, Asm::kR2, Asm::kR1, offsetof(GroupFilterState, bell));
+    code_.JumpIf32(BPF_JNE, Asm::kR2, 0, chosen);
+    code_.Load(Asm::kDouble, Asm::kR2, Asm::kFrame, RecordField(offsetof(GroupRecord, time_ns)));
+    code_.Load(Asm::kDouble, Asm::kR3, Asm::kR1, offsetof(GroupFilterState, rung_ns));
+    code_.Compute(BPF_SUB, Asm::kR2, Asm::kR3);
+    // Signed: on another processor it may have rung later.
+    code_.JumpIf(BPF_JSLE, Asm::kR2, kInVainNs, chosen);
+    code_.Set(Asm::kR4, kForceWakeup);
+    code_.Bind(chosen);
+  }
+
   void RingBell() {
-    code_.SetMapValue(Asm::kR1, maps_.state, offsetof(GroupFilterState, bell));
-    code_.Load(Asm::kWord, Asm::kR2, Asm::kR1, 0);
+    code_.SetMapValue(Asm::kR1, maps_.state, 0);
+    code_.Load(Asm::kWord, Asm::kR2, Asm::kR1, offsetof(GroupFilterState, bell));
     code_.JumpIf32(BPF_JEQ, Asm::kR2, 0, drop_);
+    code_.Load(Asm::kDouble, Asm::kR3, Asm::kFrame, RecordField(offsetof(GroupRecord, time_ns)));
+    code_.Store(Asm::kDouble, Asm::kR1, offsetof(GroupFilterState, rung_ns), Asm::kR3);
     code_.Set(Asm::kR2, 0);
-    code_.Exchange(Asm::kWord, Asm::kR1, 0, Asm::kR2);
+    code_.Exchange(Asm::kWord, Asm::kR1, offsetof(GroupFilterState, bell), Asm::kR2);
     code_.JumpIf32(BPF_JNE, Asm::kR2, 0, pass_);
   }
 

@@ -44,9 +44,14 @@ struct GroupFilterState {
   // 1: nobody is reading; whoever writes the next record sets 0, and lets its message through,
   // which wakes the reader. While it reads, records come without messages.
   uint32_t bell;
-  uint32_t unused[15];
+  // 1: whoever waits for the bell may be busy with other things. Where it has rung in vain for a
+  // while, a record wakes who waits for the ring buffer.
+  uint32_t has_deputy;
+  uint64_t rung_ns;  // when it rang last: the record's time
+  uint32_t unused[12];
   uint64_t lost;  // records that did not fit into the ring buffer
 };
+static_assert(offsetof(GroupFilterState, lost) == 64, "on a cache line of its own");
 
 struct GroupFilterMaps {
   int ring;     // BPF_MAP_TYPE_RINGBUF of GroupRecord

@@ -48,6 +48,12 @@ class ConnectorStream {
   // bells, as of a moment ago.
   uint64_t Drops(uint64_t now_ns);
 
+  // With the group-aware filter: whoever waits for the bell may be busy; then `ring_fd` tells.
+  int ring_fd() const { return filter_.ring_fd(); }
+  void SetDeputy(bool has_deputy) {
+    if (filter_) filter_.SetDeputy(has_deputy);
+  }
+
   // To be called before sleeping; false where there is something to read.
   bool ArmBell() { return !filter_ || filter_.ArmBell(); }
 

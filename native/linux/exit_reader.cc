@@ -27,6 +27,12 @@ constexpr size_t kEndedGroups = 16 * 1024;
 // How long exits are held in a storm, so that they cross together.
 constexpr int kStormMs = 1;
 
+// After the loop was too busy to read the stream, it is not asked to for so long.
+constexpr uint64_t kBusyNs = 100 * kMillisecond;
+
+// How often the loop reads on before it has its turn.
+constexpr int kReadsInLoop = 8;
+
 // How long a pidfd's word may wait for a stream that does not run dry: events tell more.
 constexpr uint64_t kLongestUntoldNs = 100 * kMillisecond;
 
@@ -61,6 +67,8 @@ SystemError ExitReader::Start() {
   if (!epoll_) return {Failure::kSystem, errno, "epoll_create1"};
   signal_.Reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   stop_.Reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  bell_.Reset(epoll_create1(EPOLL_CLOEXEC));
+  if (!bell_) return {Failure::kSystem, errno, "epoll_create1"};
   if (!signal_ || !stop_) return {Failure::kSystem, errno, "eventfd"};
   if (const SystemError error = watched_.Open()) return error;
   const int error = thread_.Start("exitwatch", [this] { Run(); });
@@ -80,6 +88,7 @@ void ExitReader::Stop() {
   watched_.Clear();
   timeliness_.Close();
   epoll_.Reset();
+  bell_.Reset();
   signal_.Reset();
   stop_.Reset();
 }
@@ -87,6 +96,7 @@ void ExitReader::Stop() {
 void ExitReader::Signal() { eventfd_write(signal_.Get(), 1); }
 
 void ExitReader::Run() {
+  const std::lock_guard<std::mutex> lock(reading_);
   if (const SystemError error = Arm()) {
     Fail(error);
     return;
@@ -160,13 +170,23 @@ SystemError ExitReader::AddToEpoll(int fd, uint64_t tag, uint32_t events) {
   return {Failure::kSystem, errno, "epoll_ctl"};
 }
 
+SystemError ExitReader::AddSocketToEpoll() {
+  listener_ = Listener::kThread;
+  reads_in_loop_ = false;
+  return AddToEpoll(stream_.fd(), kSocketTag, EPOLLIN);
+}
+
+// When there is something to do without being told.
+uint64_t ExitReader::Deadline() const {
+  return std::min({aggregator_->NextDeadline(), recheck_ns_, retry_ns_,
+                   has_stream_ ? silence_.Deadline() : kNever,
+                   ready_.empty() ? kNever : ready_ns_ + kLongestUntoldNs,
+                   loss_begin_ns_ == 0 ? kNever : loss_noticed_ns_ + kLongestUntoldLossNs});
+}
+
 // Sleeps until there is something to do. False where that cannot be known any more.
 bool ExitReader::Wait() {
-  const uint64_t deadline_ns =
-      std::min({aggregator_->NextDeadline(), recheck_ns_, retry_ns_,
-                has_stream_ ? silence_.Deadline() : kNever,
-                ready_.empty() ? kNever : ready_ns_ + kLongestUntoldNs,
-                loss_begin_ns_ == 0 ? kNever : loss_noticed_ns_ + kLongestUntoldLossNs});
+  const uint64_t deadline_ns = sleeps_until_ns_ = Deadline();
   wait_begin_ns_ = clock_.Now();
   int timeout_ms = -1;
   if (deadline_ns != kNever) {
@@ -178,16 +198,19 @@ bool ExitReader::Wait() {
   if (rate_.IsStorm(wait_begin_ns_)) {
     // Whatever comes waits for us, and wakes nobody.
     if (timeout_ms != 0) timeout_ms = kStormMs;
-    ListenTo(false);
+    Listen(Listener::kNobody);
   } else {
-    ListenTo(true);
+    // A pidfd wakes the thread anyway.
+    const bool stays_in_loop = reads_in_loop_ && !watched_.has_guards();
+    Listen(stays_in_loop ? Listener::kLoop : Listener::kThread);
+    OfferToLoop();
     if (timeout_ms != 0 && !stream_.ArmBell()) timeout_ms = 0;
   }
 
   const bool may_be_woken_by_pidfd = watched_.has_guards() || aggregator_->HasGroups();
   if (may_be_woken_by_pidfd) timeliness_.Begin();
   epoll_event events[kEventsAtOnce];
-  int count = epoll_wait(epoll_.Get(), events, kEventsAtOnce, timeout_ms);
+  int count = Sleep(events, timeout_ms);
   // A process that was stopped (SIGSTOP) and continued gets EINTR here, although the thread takes
   // no signals: what became ready meanwhile may have been so for long.
   const bool was_stopped = count < 0 && errno == EINTR;
@@ -202,6 +225,8 @@ bool ExitReader::Wait() {
   for (int i = 0; i < count; i++) {
     has_ready |= events[i].data.u64 == kPidfdsTag;
     has_events_ |= events[i].data.u64 == kSocketTag;
+    // The bell has rung, and the loop was not there.
+    if (events[i].data.u64 == kRingTag) reads_in_loop_ = false;
     if (events[i].data.u64 == kSignalTag) {
       eventfd_t value;
       eventfd_read(signal_.Get(), &value);
@@ -231,15 +256,91 @@ void ExitReader::TakeReady() {
   more_ready_ = watched_.pidfds().Take(ready_);
 }
 
-// With the group-aware filter an unarmed bell is enough.
-void ExitReader::ListenTo(bool socket) {
-  if (!has_stream_ || stream_.is_group_aware() || listens_to_socket_ == socket) return;
-  epoll_event event = {};
-  event.events = socket ? uint32_t{EPOLLIN} : 0;
-  event.data.u64 = kSocketTag;
-  if (epoll_ctl(epoll_.Get(), EPOLL_CTL_MOD, stream_.fd(), &event) == 0) {
-    listens_to_socket_ = socket;
+int ExitReader::Sleep(epoll_event* events, int timeout_ms) {
+  reading_.unlock();
+  const int count = epoll_wait(epoll_.Get(), events, kEventsAtOnce, timeout_ms);
+  const int error = errno;
+  reading_.lock();
+  errno = error;
+  return count;
+}
+
+void ExitReader::Listen(Listener listener) {
+  // With the group-aware filter an unarmed bell is enough.
+  if (listener == Listener::kNobody && stream_.is_group_aware()) listener = Listener::kThread;
+  if (!has_stream_ || listener_ == listener) return;
+  if (listener_ == Listener::kLoop) {
+    reads_in_loop_ = false;
+    stream_.SetDeputy(false);
+    epoll_ctl(bell_.Get(), EPOLL_CTL_DEL, stream_.fd(), nullptr);
+    offer_ns_ = clock_.Now() + kBusyNs;
   }
+  epoll_event event = {};
+  event.data.u64 = kSocketTag;
+  event.events = listener == Listener::kThread ? uint32_t{EPOLLIN} : 0;
+  if (epoll_ctl(epoll_.Get(), EPOLL_CTL_MOD, stream_.fd(), &event) != 0) return;
+  listener_ = listener;
+  if (listener != Listener::kLoop) return;
+  event.events = EPOLLIN;
+  reads_in_loop_ = epoll_ctl(bell_.Get(), EPOLL_CTL_ADD, stream_.fd(), &event) == 0;
+  if (reads_in_loop_)
+    stream_.SetDeputy(true);
+  else
+    Listen(Listener::kThread);
+}
+
+void ExitReader::OfferToLoop() {
+  const bool may_read =
+      is_ready_ && has_stream_ && stream_.is_group_aware() && !watched_.has_guards();
+  if (!may_read || reads_in_loop_ || is_offered_ || wait_begin_ns_ < offer_ns_) return;
+  is_offered_ = true;
+  wake_();
+}
+
+// In the owner's thread, which never waits for the reader's.
+bool ExitReader::ReadInLoop() {
+  is_offered_ = false;
+  const std::unique_lock<std::mutex> lock(reading_, std::try_to_lock);
+  if (!lock || stopping_ || !stream_.is_group_aware()) return false;
+  Listen(Listener::kLoop);
+  return reads_in_loop_;
+}
+
+// In the owner's thread. False: the reader's has to go on, and does.
+bool ExitReader::ReadNow() {
+  const std::unique_lock<std::mutex> lock(reading_, std::try_to_lock);
+  if (lock && ReadStreamInLoop()) return true;
+  reads_in_loop_ = false;
+  Signal();
+  return false;
+}
+
+// What can be read at once. False where there is more to do than that.
+bool ExitReader::ReadStreamInLoop() {
+  if (!reads_in_loop_) return false;
+  wakeups_.fetch_add(1, std::memory_order_relaxed);
+  // Of pidfds, and when we last looked at them, this says nothing.
+  const uint64_t woken_ns = std::exchange(wake_ns_, clock_.Now());
+  bool is_armed = false;
+  for (int i = 0; i < kReadsInLoop && !is_armed; i++) {
+    clock_.Sample();
+    const uint64_t begin_ns = clock_.Now();
+    const bool is_empty = Drain();
+    aggregator_->Settle(is_empty ? begin_ns
+                                 : last_event_ns_ - std::min(last_event_ns_, kDisorderNs));
+    NoticeDrops();
+    DoubtStaged();
+    Flush();
+    DrainEvents();
+    const uint64_t now_ns = clock_.Now();
+    rate_.Add(std::exchange(read_, 0), now_ns);
+    if (loss_begin_ns_ != 0 || stream_failure_ || rate_.IsStorm(now_ns)) break;
+    if (recheck_ns_ == kNever) no_drops_ns_ = begin_ns;
+    is_armed = stream_.ArmBell();
+  }
+  wake_ns_ = woken_ns;
+  if (is_armed && Deadline() < sleeps_until_ns_) Signal();
+  return is_armed;
 }
 
 void ExitReader::Pass() {

@@ -1,6 +1,8 @@
 #ifndef EXITWATCH_LINUX_EXIT_READER_H_
 #define EXITWATCH_LINUX_EXIT_READER_H_
 
+#include <sys/epoll.h>
+
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -31,6 +33,10 @@ namespace exitwatch {
 // Reads the connector and pidfds in a thread of its own, whatever JavaScript is doing, and puts the
 // ends of processes into a queue. Start(), Stop() and watches are for one thread, the owner's; the
 // rest runs in the reader's.
+//
+// With the group-aware filter, and while there is no storm, the owner's event loop may read the
+// stream itself: that saves waking one thread to wake another. As soon as it is too busy for that,
+// the kernel wakes the reader's thread instead.
 class ExitReader {
  public:
   enum class StreamUse {
@@ -78,6 +84,13 @@ class ExitReader {
   uint64_t wakeups() const { return wakeups_.load(std::memory_order_relaxed); }
   uint64_t rejected() const { return rejected_.load(std::memory_order_relaxed); }
 
+  // Whether the owner's event loop may read the stream: told by `wake`. Then it calls ReadInLoop(),
+  // and, where that is true, ReadNow() whenever bell() is readable, until that is false.
+  bool may_read_in_loop() const { return is_offered_; }
+  bool ReadInLoop();
+  int bell() const { return bell_.Get(); }
+  bool ReadNow();
+
   // Why the group-aware filter is not in use; to be asked when the kReady record was taken, or one
   // of kSource.
   BpfRefusal filter_refusal();
@@ -87,12 +100,17 @@ class ExitReader {
   std::optional<uint64_t> NsSinceProof() const;
 
  private:
-  enum Tag : uint64_t { kSignalTag, kPidfdsTag, kSocketTag, kTraceTag };  // of the epoll set
+  // Of the epoll set.
+  enum Tag : uint64_t { kSignalTag, kPidfdsTag, kSocketTag, kTraceTag, kRingTag };
+
+  // Who waits for the stream's socket.
+  enum class Listener { kThread, kLoop, kNobody };
 
   void Run();
   void Signal();
   SystemError Arm();
   SystemError AddToEpoll(int fd, uint64_t tag, uint32_t events);
+  SystemError AddSocketToEpoll();
   SystemError OpenTrace();
   void ReadProcesses();
 
@@ -103,9 +121,13 @@ class ExitReader {
   void RetryStream();
   void StageSource(Record::Kind kind, const SystemError& error);
 
+  uint64_t Deadline() const;
   bool Wait();
-  void ListenTo(bool socket);
+  int Sleep(epoll_event* events, int timeout_ms);
+  void Listen(Listener listener);
+  void OfferToLoop();
   void Pass();
+  bool ReadStreamInLoop();
   bool Drain();
   bool DrainEvents();
   void TakeReady();
@@ -137,6 +159,15 @@ class ExitReader {
   std::atomic<uint64_t> rejected_{0};
   std::atomic<bool> stopping_{false};
 
+  // Held by whoever reads: the thread, but while it sleeps, or the loop. It guards all that
+  // follows.
+  std::mutex reading_;
+  std::atomic<bool> is_offered_{false};
+  std::atomic<bool> reads_in_loop_{false};
+  uint64_t offer_ns_ = 0;  // not before
+  uint64_t sleeps_until_ns_ = 0;
+  UniqueFd bell_;  // epoll set: the stream's socket, while the loop listens
+
   KernelClock clock_;
   Timeliness timeliness_;
   UniqueFd epoll_;
@@ -145,7 +176,6 @@ class ExitReader {
   ConnectorStream stream_;
   std::mutex filter_mutex_;
   BpfRefusal filter_refusal_;  // guarded by filter_mutex_
-  bool was_open_ = false;
   SilenceDetector silence_;
   EndedGroups ended_;  // with the group-aware filter
   std::optional<LinuxWitness> witness_;
@@ -163,7 +193,7 @@ class ExitReader {
   std::atomic<bool> has_stream_{false};
   bool is_ready_ = false;           // kReady was told
   uint64_t retry_ns_ = UINT64_MAX;  // when to try the stream again
-  bool listens_to_socket_ = true;
+  Listener listener_ = Listener::kThread;
   bool has_events_ = false;  // the stream's socket can be read
   uint64_t armed_ns_ = 0;
   uint64_t wait_begin_ns_ = 0;

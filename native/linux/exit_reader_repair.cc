@@ -34,9 +34,12 @@ constexpr uint64_t kRecheckWithoutStreamNs = 1000 * kMillisecond;
 
 SystemError ExitReader::OpenStream() {
   SystemError error = stream_.Open(shared_->types, stop_.Get());
-  if (!error) error = AddToEpoll(stream_.fd(), kSocketTag, EPOLLIN);
+  if (!error) error = AddSocketToEpoll();
+  // Once for each time that the kernel asks for us.
+  if (!error && stream_.is_group_aware()) {
+    error = AddToEpoll(stream_.ring_fd(), kRingTag, EPOLLIN | EPOLLET);
+  }
   if (error) return error;
-  listens_to_socket_ = true;
   {
     const std::lock_guard<std::mutex> lock(filter_mutex_);
     filter_refusal_ = stream_.filter_refusal();
@@ -49,10 +52,9 @@ SystemError ExitReader::OpenStream() {
 
 // Opens the stream's socket anew, in place of the one before.
 SystemError ExitReader::Subscribe() {
-  listens_to_socket_ = true;
   stream_failure_ = {};
   if (const SystemError error = stream_.Subscribe(stop_.Get())) return error;
-  return AddToEpoll(stream_.fd(), kSocketTag, EPOLLIN);
+  return AddSocketToEpoll();
 }
 
 // A thread of our own ends, and its exit must come back through the stream.
@@ -98,6 +100,8 @@ void ExitReader::CloseStream(const SystemError& error) {
   stream_.Close();
   stream_failure_ = {};
   has_stream_ = false;
+  listener_ = Listener::kThread;
+  reads_in_loop_ = false;
   watched_.HasStream(false);
   aggregator_->HasStream(false);
   recheck_ns_ = watched_.unguarded() > 0 ? clock_.Now() : kNever;

@@ -47,6 +47,11 @@ bool GroupAwareFilter::ArmBell() {
   return false;
 }
 
+void GroupAwareFilter::SetDeputy(bool has_deputy) {
+  auto* word = state_.At<uint32_t>(offsetof(GroupFilterState, has_deputy));
+  __atomic_store_n(word, has_deputy ? 1 : 0, __ATOMIC_RELAXED);
+}
+
 uint64_t GroupAwareFilter::Lost() const {
   return __atomic_load_n(state_.At<uint64_t>(offsetof(GroupFilterState, lost)), __ATOMIC_RELAXED);
 }

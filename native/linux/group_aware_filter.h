@@ -29,6 +29,10 @@ class GroupAwareFilter {
 
   size_t ring_bytes() const { return ring_bytes_; }
 
+  // Readable, by EPOLLET, when the bell has rung in vain for a while, and there is a deputy.
+  int ring_fd() const { return ring_fd_.Get(); }
+  void SetDeputy(bool has_deputy);
+
   // Asks for a message with the next record. False where there is one already.
   bool ArmBell();
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "napi/loop_bell.h"
 #include "napi/values.h"
 
 namespace exitwatch {
@@ -104,7 +105,55 @@ void ExitReaderObject::WakeJavaScript() {
 void ExitReaderObject::CallJs(Napi::Env env, Napi::Function on_batch, ExitReaderObject* self,
                               void* /*unused*/) {
   // Without an environment the call comes too late: it is going away.
-  if (env != nullptr && self->running_) self->Deliver(env, on_batch);
+  if (env == nullptr || !self->running_) return;
+  if (self->reader_->may_read_in_loop()) self->ListenToBell(env, on_batch);
+  self->Deliver(env, on_batch);
+}
+
+void ExitReaderObject::ListenToBell(Napi::Env env, Napi::Function on_batch) {
+  if (!reader_->ReadInLoop()) return;
+  if (bell_ == nullptr) {
+    const auto name = Napi::String::New(env, "exitwatch");
+    if (napi_async_init(env, Value(), name, &context_) != napi_ok) return;
+    on_batch_ = Napi::Persistent(on_batch);
+    bell_ = LoopBell::New(env, reader_->bell(), [this] { OnBell(); }, [this] { bell_ = nullptr; });
+  }
+  // Where there is none, the kernel has the reader's thread woken.
+  if (bell_ == nullptr) return;
+  bell_->Start();
+}
+
+// The loop was woken by the kernel, and reads itself.
+void ExitReaderObject::OnBell() {
+  if (!running_) return;
+  woken_ = true;  // by us: nobody else has to
+  if (!reader_->ReadNow()) bell_->Stop();
+  const bool is_quiet = reader_->queue().Depth() == 0 && reader_->signals().queue().Depth() == 0;
+  if (is_quiet) {
+    woken_ = false;
+    // Something may have come in between.
+    if (reader_->queue().Depth() == 0 && reader_->signals().queue().Depth() == 0) return;
+    woken_ = true;
+  }
+  const Napi::Env env = Env();
+  const Napi::HandleScope handles(env);
+  // A listener may close the reader and let go of it while it is being called.
+  const Napi::Value keep_alive = Value();
+  napi_callback_scope scope = nullptr;
+  // An environment that is going away has none.
+  if (napi_open_callback_scope(env, keep_alive, context_, &scope) != napi_ok) {
+    woken_ = false;
+    return;
+  }
+  Deliver(env, on_batch_.Value());
+  // As Node.js has it after a thread-safe function.
+  napi_value exception = nullptr;
+  bool is_pending = false;
+  if (napi_is_exception_pending(env, &is_pending) == napi_ok && is_pending &&
+      napi_get_and_clear_last_exception(env, &exception) == napi_ok) {
+    napi_fatal_exception(env, exception);
+  }
+  napi_close_callback_scope(env, scope);
 }
 
 void ExitReaderObject::Deliver(Napi::Env env, Napi::Function on_batch) {
@@ -230,6 +279,7 @@ void ExitReaderObject::CloseRunning(Napi::Env env) {
   napi_remove_env_cleanup_hook(env, OnEnvironmentEnd, this);
   batch_.Reset();
   signal_batch_.Reset();
+  on_batch_.Reset();
   this->Napi::ObjectWrap<ExitReaderObject>::Unref();
 }
 
@@ -239,6 +289,9 @@ void ExitReaderObject::OnEnvironmentEnd(void* self) {
 
 // Ends the thread, then what it calls. Any number of times.
 void ExitReaderObject::Shutdown() {
+  // Before its descriptor goes.
+  if (bell_ != nullptr) std::exchange(bell_, nullptr)->Close();
+  if (context_ != nullptr) napi_async_destroy(Env(), std::exchange(context_, nullptr));
   if (reader_) reader_->Stop();
   if (std::exchange(running_, false)) wakeup_.Abort();
 }

@@ -2,6 +2,7 @@
 #define EXITWATCH_NAPI_EXIT_READER_OBJECT_H_
 
 #include <napi.h>
+#include <uv.h>
 
 #include <atomic>
 #include <memory>
@@ -9,6 +10,8 @@
 #include "linux/exit_reader.h"
 
 namespace exitwatch {
+
+class LoopBell;
 
 // What the readers of one environment share: its instance data.
 using SharedByReaders = std::shared_ptr<ExitReader::Shared>;
@@ -42,6 +45,8 @@ class ExitReaderObject : public Napi::ObjectWrap<ExitReaderObject> {
 
   bool IsOurs(const Napi::CallbackInfo& info);
   void WakeJavaScript();
+  void ListenToBell(Napi::Env env, Napi::Function on_batch);
+  void OnBell();
   void Deliver(Napi::Env env, Napi::Function on_batch);
   bool Call(Napi::Env env, Napi::Function on_batch, size_t records, size_t signals);
   void CloseRunning(Napi::Env env);
@@ -57,6 +62,10 @@ class ExitReaderObject : public Napi::ObjectWrap<ExitReaderObject> {
   SignalRecord* signals_ = nullptr;
   size_t signal_capacity_ = 0;
   Wakeup wakeup_;
+  // Once the reader was read in the loop.
+  Napi::FunctionReference on_batch_;
+  napi_async_context context_ = nullptr;
+  LoopBell* bell_ = nullptr;
   bool running_ = false;
   std::atomic<bool> woken_{false};
 };

@@ -1,0 +1,98 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { setTimeout } from 'node:timers/promises';
+
+import { ExitMonitor, type ExitEvent } from '../src';
+
+import { itAsRoot } from './support/privilege';
+import { LineProcess, program, REPOSITORY, run } from './support/programs';
+
+/** How often our reader's thread has gone to sleep. */
+function sleepsOfReader(): number {
+  const tasks = '/proc/self/task';
+  const reader = readdirSync(tasks).find(
+    (task) => readFileSync(`${tasks}/${task}/comm`, 'latin1') === 'exitwatch\n',
+  );
+  const status = readFileSync(`${tasks}/${reader}/status`, 'latin1');
+  return Number(/^voluntary_ctxt_switches:\s+(\d+)/m.exec(status)?.[1]);
+}
+
+/** So many exits, 200 a second. */
+async function paced(count: number): Promise<Set<number>> {
+  const storm = new LineProcess(program('storm'), [String(count), '200']);
+  return new Set((await storm.rest()).map((line) => Number(line.split(' ')[0])));
+}
+
+itAsRoot('while the event loop is free it reads itself: the reader’s thread sleeps', async () => {
+  await using monitor = new ExitMonitor({ scope: 'all', canaryIntervalMs: 0 });
+  const told = new Set<number>();
+  monitor.on('exit', ({ pid }) => told.add(pid));
+  const { filter } = await monitor.start();
+  expect(filter).toBe('group-aware');
+  await run('true', []);
+  await setTimeout(200);
+  const before = sleepsOfReader();
+  const children = await paced(100);
+  expect(children.size).toBe(100);
+  while (![...children].every((pid) => told.has(pid))) await setTimeout(1);
+  // Now and then the loop of this test is busy.
+  expect(sleepsOfReader() - before).toBeLessThan(20);
+});
+
+itAsRoot('while the event loop is busy, the reader’s thread reads for it', async () => {
+  await using monitor = new ExitMonitor({ scope: 'all' });
+  const told: ExitEvent[] = [];
+  monitor.on('exit', (event) => told.push(event));
+  await monitor.start();
+  await run('true', []);
+  await setTimeout(200);
+  const storm = new LineProcess(program('storm'), ['50', '200']);
+  const lines = storm.rest();
+  // All of it, but for what came in the first few milliseconds, and the last one.
+  const blocked = new Int32Array(new SharedArrayBuffer(4));
+  const before = monitor.stats().received;
+  while (monitor.stats().received < before + 45) Atomics.wait(blocked, 0, 0, 20);
+  expect(monitor.stats().queueDepth).toBeGreaterThan(40);
+  const children = new Set((await lines).map((line) => Number(line.split(' ')[0])));
+  const own = () => told.filter(({ pid }) => children.has(pid));
+  while (own().length < 50) await setTimeout(1);
+  expect(own().every(({ lossless, how }) => lossless && how === 'exited')).toBe(true);
+  // And then the loop reads on.
+  const once = await paced(20);
+  while (![...once].every((pid) => told.some((each) => each.pid === pid))) await setTimeout(1);
+  expect(monitor.stats().lost).toBe(0);
+});
+
+itAsRoot(
+  'a listener that throws where the loop has read takes nothing from the others',
+  async () => {
+    const throwing = `
+    const { ExitMonitor } = require(${JSON.stringify(REPOSITORY)});
+    const monitor = new ExitMonitor({ scope: 'all' });
+    process.on('uncaughtException', (error) => console.log(error.message));
+    monitor.on('exit', ({ pid }) => { throw new Error(String(pid)); });
+    monitor.start().then(() => console.log('ready'));
+    process.stdin.resume().on('end', () => monitor.close());
+  `;
+    const reader = new LineProcess(process.execPath, ['-e', throwing]);
+    expect(await reader.line()).toBe('ready');
+    await setTimeout(200);
+    const children = await paced(20);
+    const left = new Set([...children].map(String));
+    while (left.size > 0) left.delete((await reader.line()) ?? '');
+    reader.child.stdin.end();
+    expect(await reader.ended).toBe(0);
+  },
+);
+
+itAsRoot('a listener may close the monitor while the loop reads', async () => {
+  for (let round = 0; round < 20; round++) {
+    const monitor = new ExitMonitor({ scope: 'all' });
+    const closed = new Promise<void>((resolve) => monitor.once('close', resolve));
+    await monitor.start();
+    await run('true', []);
+    await setTimeout(20);
+    monitor.once('exit', () => void monitor.close());
+    await run('true', []);
+    await closed;
+  }
+});

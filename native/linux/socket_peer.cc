@@ -2,8 +2,6 @@
 
 #include <sys/socket.h>
 
-#include <cerrno>
-
 #include "linux/pidfd.h"
 #include "linux/unique_fd.h"
 
@@ -23,9 +21,7 @@ bool LookAtPeer(int fd, SocketPeer* peer) {
   // A pid may be another's by now; a pidfd is not.
   int number = -1;
   size = sizeof(number);
-  if (getsockopt(fd, SOL_SOCKET, SO_PEERPIDFD, &number, &size) != 0) {
-    return errno != ESRCH && errno != EINVAL;  // EINVAL: ended, before Linux 6.16
-  }
+  if (getsockopt(fd, SOL_SOCKET, SO_PEERPIDFD, &number, &size) != 0) return true;
   const UniqueFd pidfd(number);
   peer->inode = PidfdInode(pidfd.Get());
   return true;

@@ -36,6 +36,7 @@ export async function vmDaemonCommand(args: readonly string[]): Promise<number> 
   });
   const lines = new VmLines(json);
   let isReady = false;
+  let isEnding = false;
   const tellStatus = () => {
     if (isReady) notifyService(`STATUS=${describeWatched(daemon.watched)}`);
   };
@@ -57,6 +58,7 @@ export async function vmDaemonCommand(args: readonly string[]): Promise<number> 
   const signalled = untilSignalled();
   let rest: (() => void) | undefined;
   const started = daemon.start().then(() => {
+    if (isEnding) return;
     rest = keepServiceAlive();
     lines.ready(daemon.watched);
     isReady = true;
@@ -68,6 +70,8 @@ export async function vmDaemonCommand(args: readonly string[]): Promise<number> 
     failed,
     started.then(() => Promise.race([signalled, failed])),
   ]);
+  isEnding = true;
+  started.catch(() => undefined); // it was told to close
   notifyService('STOPPING=1');
   rest?.();
   await daemon.close();

@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process';
+import type { Socket } from 'node:net';
 
 import { ExitwatchError } from '../errors.js';
 import type { VmEnd } from '../vm/index.js';
@@ -22,9 +23,12 @@ export function hookCommand(command: string): (end: VmEnd) => Promise<void> {
         const detail = `the hook for ${JSON.stringify(end.stop.name)} ${what}`;
         reject(new ExitwatchError('ERR_EXITWATCH_HOOK', detail));
       };
+      // Nobody waits for it but who has other things to do as well.
       const timer = setTimeout(() => {
         fail(`has not ended after ${MOST_MS} ms, and is not waited for`);
-      }, MOST_MS);
+      }, MOST_MS).unref();
+      child.unref();
+      (child.stdin as Socket | null)?.unref();
       child.on('error', (error) => {
         clearTimeout(timer);
         fail(`cannot be run: ${error.message}`);

@@ -1,3 +1,5 @@
+import { access } from 'node:fs/promises';
+
 import { ExitwatchError } from '../errors.js';
 import { isAlive } from '../process/index.js';
 import { readShutdownMarker, readVmRecord, readVmRecords, type VmRecord } from '../vm/index.js';
@@ -57,6 +59,7 @@ async function find(stateDir: string, name: string | undefined): Promise<VmRecor
     });
   }
   try {
+    await access(stateDir);
     const record = await readVmRecord(stateDir, name);
     return record === null ? [] : [record];
   } catch (error) {

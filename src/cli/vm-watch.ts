@@ -51,6 +51,7 @@ export async function vmWatchCommand(args: readonly string[]): Promise<number> {
   let monitor: VmMonitor | undefined;
   let directory: VmDirectory | undefined;
   let left = count;
+  process.stdout.on('error', finish); // nobody reads on
   const timer = forMs === undefined ? undefined : setTimeout(finish, forMs);
   try {
     monitor = new VmMonitor({ ...(intentLog === undefined ? {} : { intentLog }), source });
@@ -66,7 +67,7 @@ export async function vmWatchCommand(args: readonly string[]): Promise<number> {
     if (controlDir === undefined) {
       const target = await resolveTarget(vm);
       const watch = monitor.watch(target);
-      lines.found({ name: target.name, identity: watch.identity, uid: null });
+      lines.found({ name: target.name, identity: watch.identity, uid: null, eventLog: null });
       watch.stopped.then(
         (stop) => {
           stopped({ stop, identity: watch.identity });
@@ -124,7 +125,7 @@ function openDirectory(
       return Promise.resolve();
     },
     ended: (start, stop, judgedUntil) => {
-      known.set(start.name, { ...start, isOver: true, judgedUntil });
+      known.set(start.name, { ...start, isOver: true, judgedUntil, foundAt: new Date() });
       stopped({ stop, identity: start.identity });
       return Promise.resolve();
     },

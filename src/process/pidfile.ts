@@ -43,8 +43,10 @@ const identityPath = (path: string) => `${path}.id`;
 export async function readPidfile(path: string): Promise<Pidfile> {
   const file = await readTrusted(path, MOST_BYTES);
   const pid = parsePid(path, file);
-  checkOwner(path, file, pid);
-  return { path, pid, identity: await readIdentity(path, pid, file.owner) };
+  const identity = await readIdentity(path, pid, file.owner);
+  // One that has ended is nobody who could be signalled in another's place.
+  if (identity === null || isAlive(identity) !== 'dead') checkOwner(path, file, pid);
+  return { path, pid, identity };
 }
 
 /**

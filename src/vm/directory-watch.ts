@@ -3,8 +3,11 @@ import { basename, dirname, resolve } from 'node:path';
 
 /** What {@link DirectoryWatch} tells. */
 export interface DirectoryListener {
-  /** Something in it may have changed; it may have come, gone, or become another one. */
-  changed(): void;
+  /**
+   * Something in it may have changed; it may have come, gone, or become another one. `written`: nothing
+   * but what is in the file of this name.
+   */
+  changed(written?: string): void;
   /** Changes are told late from now on: inotify is used up. */
   warning(error: Error): void;
 }
@@ -82,18 +85,20 @@ export class DirectoryWatch {
     level.watcher.on('error', () => {
       this.#disarm(depth);
     });
-    level.watcher.on('change', (_, name) => {
-      this.#onChange(depth, typeof name === 'string' ? name : null);
+    level.watcher.on('change', (kind, name) => {
+      this.#onChange(depth, typeof name === 'string' ? name : null, kind === 'change');
     });
   }
 
-  #onChange(depth: number, name: string | null): void {
+  #onChange(depth: number, name: string | null, isContent: boolean): void {
     if (this.#isClosed) return;
     const next = this.#levels[depth + 1];
     if (next === undefined) {
       // By its own name: it is gone, or was moved.
-      if (name === null || name === basename(this.#levels[depth]?.path ?? '')) this.#rearm(depth);
-      this.#listener.changed();
+      const isItself = name === basename(this.#levels[depth]?.path ?? '');
+      if (name === null || isItself) this.#rearm(depth);
+      if (name !== null && isContent && !isItself) this.#listener.changed(name);
+      else this.#listener.changed();
     } else if (name === null || name === basename(next.path)) {
       this.#rearm(depth + 1);
       this.#listener.changed();

@@ -33,6 +33,9 @@ export function logArguments(path: string): string[] {
 const MOST_LINE_BYTES = 1024 * 1024;
 const CHUNK_BYTES = 64 * 1024;
 
+/** More than it says in years; of more, the end. */
+const MOST_BYTES = 64 * 1024 * 1024;
+
 /** The guest has set its clock: once a second, at worst, and nothing to us. */
 const CLOCK_EVENT = '"RTC_CHANGE"';
 
@@ -87,8 +90,13 @@ export class GrowingFile {
         this.#lines = new LineSplitter(MOST_LINE_BYTES);
       }
       this.#inode = status.ino;
-      const chunk = Buffer.alloc(CHUNK_BYTES);
+      if (status.size - this.#position > MOST_BYTES) {
+        this.wasReplaced = true;
+        this.#position = status.size - MOST_BYTES;
+      }
       for (;;) {
+        // Of its own: what is not a whole line yet is kept.
+        const chunk = Buffer.alloc(CHUNK_BYTES);
         const { bytesRead } = await file.read(chunk, 0, chunk.length, this.#position);
         if (bytesRead === 0) return true;
         this.#position += bytesRead;

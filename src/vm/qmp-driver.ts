@@ -28,6 +28,7 @@ export function qmpDriver({ socket }: { socket: string }): VmDriver {
 }
 
 async function execute(path: string, command: string, signal?: AbortSignal): Promise<unknown> {
+  signal?.throwIfAborted();
   const client = new QmpClient(path);
   let late: NodeJS.Timeout | undefined;
   const leave = () => {

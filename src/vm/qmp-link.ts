@@ -2,7 +2,7 @@ import { ExitwatchError } from '../errors.js';
 
 import { QmpClient } from './qmp-client.js';
 import { isObject, type QmpEvent } from './qmp-event.js';
-import { isTelling } from './timeline.js';
+import { isTelling, keepEvent } from './timeline.js';
 
 /** How often a socket is tried: at first, since it is about to appear, and then. */
 const SOON_MS = 50;
@@ -23,8 +23,6 @@ export interface QmpLinkListener {
   warning(error: Error): void;
 }
 
-/** Of one run. */
-const MOST_EVENTS = 1000;
 const MOST_WARNINGS = 20;
 
 /** Not there yet, or not any more: that is what its process's end is for. */
@@ -41,6 +39,10 @@ export class QmpLink {
   lostAt: Date | null = null;
   /** There were more events than anybody needs. */
   isOverflown = false;
+  /** There was such a socket. */
+  wasThere = false;
+  /** Somebody has begun to talk to us. */
+  wasGreeted = false;
   /** It hangs, serves another client, or speaks another language. */
   isUnusable = false;
   readonly #path: string;
@@ -106,7 +108,9 @@ export class QmpLink {
       this.#keep(event);
     });
     client.on('error', (error) => {
-      if (!ABSENT.includes((error as NodeJS.ErrnoException).code)) this.#warn(error);
+      const { code } = error as NodeJS.ErrnoException;
+      if (code !== 'ENOENT') this.wasThere = true;
+      if (!ABSENT.includes(code)) this.#warn(error);
     });
     client.on('ready', () => {
       this.#connections++;
@@ -114,6 +118,8 @@ export class QmpLink {
     });
     client.on('close', () => {
       clearTimeout(greeting);
+      this.wasThere ||= client.isConnected;
+      this.wasGreeted ||= client.isGreeted;
       // Somebody was there, and had no word for us.
       if (client.isConnected && !client.isGreeted) this.isUnusable = true;
       if (this.readyAt !== null) this.lostAt ??= new Date();
@@ -127,8 +133,7 @@ export class QmpLink {
 
   #keep(event: QmpEvent): void {
     if (!isTelling(event)) return;
-    if (this.events.length < MOST_EVENTS) this.events.push(event);
-    else this.isOverflown = true;
+    if (!keepEvent(this.events, event)) this.isOverflown = true;
   }
 
   async #onReady(client: QmpClient): Promise<void> {

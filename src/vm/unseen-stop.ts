@@ -1,6 +1,6 @@
 import { classifyStop } from './classify-stop.js';
 import { GrowingFile, parseLogLine } from './event-log.js';
-import { splitLives } from './log-lives.js';
+import { isWhole, splitLives } from './log-lives.js';
 import type { QmpEvent } from './qmp-event.js';
 import { isTelling } from './timeline.js';
 import { obeyedSignal } from './vm-log.js';
@@ -22,6 +22,10 @@ export interface UnseenLog {
   after: Date | null;
 }
 
+/** Nobody has missed more; of more, the last ones are told. */
+const MOST_LIVES = 100;
+const MOST_EVENTS = 10_000;
+
 /** The starts that a log tells of, one after the other; `refusal`: why it is not believed. */
 export async function readLives({
   path,
@@ -31,13 +35,19 @@ export async function readLives({
   const events: QmpEvent[] = [];
   const file = new GrowingFile(path, (line) => {
     const event = parseLogLine(line);
-    if (event !== null && isTelling(event)) events.push(event);
+    if (event === null || !isTelling(event)) return;
+    events.push(event);
+    if (events.length > 2 * MOST_EVENTS) events.splice(0, MOST_EVENTS);
   });
   file.owners = owners;
   await file.read();
-  const lives = splitLives(events).map((life) => ({ events: life, until: lastOf(life) }));
   const from = after?.getTime() ?? -Infinity;
-  return { lives: lives.filter(({ until }) => until.getTime() > from), refusal: file.refusal };
+  const isNew = ({ at }: QmpEvent) => at === null || at.getTime() > from;
+  const lives = splitLives(events.filter(isNew)).map((life) => ({
+    events: life,
+    until: lastOf(life),
+  }));
+  return { lives: lives.slice(-MOST_LIVES), refusal: file.refusal };
 }
 
 /** Whether its last word was its end, unless it was to stay (`-no-shutdown`). */
@@ -53,13 +63,13 @@ export function judgeUnseen(
   leftovers: { pidfile: boolean | null; socket: boolean | null },
   logLines: readonly string[],
 ): VmStop {
-  const isWhole = events[0]?.event === 'RESUME';
+  const isComplete = isWhole(events);
   return classifyStop({
     name,
     exit: null,
     events,
-    eventsComplete: isWhole,
-    eventsUnbroken: isWhole,
+    eventsComplete: isComplete,
+    eventsUnbroken: isComplete,
     initialStatus: null,
     ready: events.length > 1 ? true : null,
     mayLinger: null,

@@ -1,3 +1,5 @@
+import { statSync } from 'node:fs';
+
 import { ExitwatchError } from '../errors.js';
 import { livenessOf, type Liveness } from '../process/liveness.js';
 import type { IntentRecorder } from '../process/intent-log.js';
@@ -5,7 +7,8 @@ import { readPidfile, removePidfile } from '../process/pidfile.js';
 import { stop, type StopResult } from '../process/stop.js';
 import type { StopOptions } from '../process/stop-options.js';
 import type { ProcessTarget } from '../process/target.js';
-import type { ProcessIdentity } from '../process-identity.js';
+import { identify, type ProcessIdentity } from '../process-identity.js';
+import { processTable } from '../process-table/process-table.js';
 
 import type { VmDriver } from './vm-driver.js';
 
@@ -61,6 +64,8 @@ interface Found {
   /** `null`: there is no pidfile. */
   target: ProcessTarget | null;
   pidfile: string | undefined;
+  /** It may be another one that has its pid by now. */
+  isDoubtful: boolean;
 }
 
 /**
@@ -104,7 +109,8 @@ export class VmControl {
    * SIGKILL follow, to this very process; then its companions are stopped, also where it was gone before.
    * Resolves when their ends were observed, or with `outcome: 'timed-out'`.
    *
-   * Rejects as {@link stop} of exitwatch/process and `readPidfile()` do.
+   * Rejects as {@link stop} of exitwatch/process and `readPidfile()` do: with `ERR_EXITWATCH_NOT_VERIFIED`
+   * also where the pidfile is older than the process that it names.
    */
   stop(options: VmControlStopOptions = {}): Promise<VmStopped> {
     const { powerdownTimeoutMs = 60_000, forceKillAfterDelayMs = 5000, reason } = options;
@@ -161,22 +167,51 @@ export class VmControl {
 }
 
 async function find(process: VmProcess): Promise<Found> {
-  if ('identity' in process) return { target: process.identity, pidfile: undefined };
+  if ('identity' in process) {
+    return { target: process.identity, pidfile: undefined, isDoubtful: false };
+  }
   const { pidfile, executable } = process;
   try {
     const { pid, identity } = await readPidfile(pidfile);
-    return { target: identity ?? { pid, executable }, pidfile };
+    const target = identity ?? { pid, executable };
+    return { target, pidfile, isDoubtful: identity === null && isYounger(pid, pidfile) };
   } catch (error) {
     const isMissing = error instanceof ExitwatchError && error.code === 'ERR_EXITWATCH_NO_PIDFILE';
-    if (isMissing) return { target: null, pidfile };
+    if (isMissing) return { target: null, pidfile, isDoubtful: false };
     throw error;
   }
 }
 
+/** Files and processes are stamped by clocks that are up to two ticks of USER_HZ apart. */
+const SLACK_MS = 50;
+
+/**
+ * Whether the process has started after that file was written, so that it is another one that has its pid by
+ * now; or the clock was set.
+ */
+function isYounger(pid: number, pidfile: string): boolean {
+  const identity = identify(pid);
+  const status = statSync(pidfile, { throwIfNoEntry: false });
+  if (identity === null || status === undefined) return false;
+  return processTable().startTime(identity.startTicks).getTime() > status.mtimeMs + SLACK_MS;
+}
+
+function doubt(pidfile: string): ExitwatchError {
+  return new ExitwatchError(
+    'ERR_EXITWATCH_NOT_VERIFIED',
+    `${JSON.stringify(pidfile)} is older than the process that it names: it is another one's, or the clock was set`,
+    { remedy: 'write it by writePidfile(), or remove it if it is not needed' },
+  );
+}
+
 async function look(process: VmProcess, warnings: string[]): Promise<Liveness> {
-  const { target, pidfile } = await find(process);
+  const { target, pidfile, isDoubtful } = await find(process);
   if (target === null) return 'dead';
   const life = livenessOf(target);
+  if (life === 'alive' && isDoubtful) {
+    warnings.push(doubt(pidfile ?? '').message);
+    return 'unknown';
+  }
   if (life !== 'dead' || pidfile === undefined) return life;
   try {
     await removePidfile(pidfile, whoIs(target));
@@ -191,7 +226,8 @@ function whoIs(target: ProcessTarget): number | ProcessIdentity {
 }
 
 async function stopOne(process: VmProcess, options: StopOptions): Promise<StopResult> {
-  const { target, pidfile } = await find(process);
+  const { target, pidfile, isDoubtful } = await find(process);
+  if (isDoubtful && target !== null && livenessOf(target) !== 'dead') throw doubt(pidfile ?? '');
   if (target !== null)
     return stop(target, { ...options, ...(pidfile === undefined ? {} : { pidfile }) });
   return { outcome: 'already-gone', via: null, exit: null, identity: null, warnings: [] };

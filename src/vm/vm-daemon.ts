@@ -45,6 +45,13 @@ export interface VmDaemonEvents {
 
 const KEYS = ['controlDir', 'stateDir', 'hook', 'source', 'trace'];
 
+/** Of an end. */
+const MOST_EVIDENCE = 100;
+const MOST_TEXT = 1000;
+
+/** Ends of one machine that its hook has yet to be told of. */
+const MOST_UNTOLD = 10;
+
 /** Hooks that run at once. */
 const MOST_HOOKS = 4;
 
@@ -69,6 +76,7 @@ export class VmDaemon extends EventEmitter<VmDaemonEvents> implements AsyncDispo
   #state: VmState | undefined;
   #monitor: VmMonitor | undefined;
   #directory: VmDirectory | undefined;
+  #starting: Promise<void> | undefined;
   #isClosed = false;
 
   /** @throws ExitwatchError `ERR_EXITWATCH_INVALID_OPTION` */
@@ -81,6 +89,8 @@ export class VmDaemon extends EventEmitter<VmDaemonEvents> implements AsyncDispo
         throw invalid(`${key} is a path`);
       }
     }
+    const { source = 'auto', trace = 'auto' } = options;
+    void new VmMonitor({ source, trace }).close(); // it says what is wrong with these
     this.#options = options;
   }
 
@@ -95,31 +105,52 @@ export class VmDaemon extends EventEmitter<VmDaemonEvents> implements AsyncDispo
    * Rejects with an {@link ExitwatchError}: `ERR_EXITWATCH_IN_USE`, `ERR_EXITWATCH_STATE_DIR`, and as
    * `VmMonitor.start()` does.
    */
-  async start(): Promise<void> {
+  start(): Promise<void> {
+    this.#starting ??= this.#start();
+    return this.#starting;
+  }
+
+  async #start(): Promise<void> {
     const { controlDir, stateDir, source = 'auto', trace = 'auto' } = this.#options;
     const state = await VmState.open(stateDir);
     this.#state = state;
     try {
+      this.#checkOpen();
       this.#monitor = new VmMonitor({ intentLog: intentLogPath(state.path), source, trace });
       this.#monitor.on('warning', (error, name) => {
         this.#emitSafely(() => this.emit('warning', error, name));
       });
       await this.#monitor.start();
+      this.#checkOpen();
       const records = await state.records((error, name) => {
         this.#warn(error, name);
       });
       this.#directory = this.#openDirectory(controlDir, this.#monitor, state);
+      this.#checkOpen();
       for (const record of records) this.#remember(record);
       await this.#directory.open(records.map(asKnown));
+      this.#checkOpen();
     } catch (error) {
-      await this.close();
+      this.#isClosed = true;
+      await this.#release();
       throw error;
     }
+  }
+
+  #checkOpen(): void {
+    if (this.#isClosed) throw new ExitwatchError('ERR_EXITWATCH_CLOSED', 'the daemon is closed');
   }
 
   /** Leaves all of them alone. What is known by then is on the disk. */
   async close(): Promise<void> {
     this.#isClosed = true;
+    // What is under way there ends at once.
+    await this.#directory?.close();
+    await this.#starting?.catch(() => undefined);
+    await this.#release();
+  }
+
+  async #release(): Promise<void> {
     await this.#directory?.close();
     await this.#monitor?.close();
     await this.#state?.close();
@@ -133,8 +164,14 @@ export class VmDaemon extends EventEmitter<VmDaemonEvents> implements AsyncDispo
   #openDirectory(path: string, monitor: VmMonitor, state: VmState): VmDirectory {
     return new VmDirectory(path, monitor, state.since, {
       recall: async (name) => {
-        const record = this.#entries.get(name)?.record ?? (await this.#read(state, name));
-        return record === null ? null : asKnown(record);
+        try {
+          const record = this.#entries.get(name)?.record ?? (await readVmRecord(state.path, name));
+          return record === null ? null : asKnown(record);
+        } catch (error) {
+          if (isShortage(error)) throw error;
+          this.#warn(error as Error, name);
+          return asForgotten(name);
+        }
       },
       found: (start) => this.#onFound(start, state),
       ended: (start, stop, until) => this.#onEnded(start, stop, until, state),
@@ -166,10 +203,8 @@ export class VmDaemon extends EventEmitter<VmDaemonEvents> implements AsyncDispo
   }
 
   async #onFound(start: VmStart, state: VmState): Promise<void> {
-    const { name, identity, uid } = start;
+    const { name, identity, uid, eventLog } = start;
     const known = this.#entries.get(name)?.record ?? (await this.#read(state, name));
-    // Of an earlier start: it says nothing of this one.
-    await state.unmark(name);
     const record: VmRecord = {
       event: 'vm',
       name,
@@ -177,13 +212,20 @@ export class VmDaemon extends EventEmitter<VmDaemonEvents> implements AsyncDispo
       identity,
       uid,
       foundAt: new Date(),
+      eventLog,
       lastStop: known?.lastStop ?? null,
       lastStopped: known?.lastStopped ?? null,
       judgedUntil: known?.judgedUntil ?? null,
       untold: known?.untold ?? [],
       host: hostId(),
     };
-    await this.#write(this.#enter(record), state);
+    const entry = this.#enter(record);
+    // One that has ended already is written down with its verdict.
+    if (identity !== null) {
+      // Of an earlier start: it says nothing of this one.
+      await state.unmark(name);
+      await this.#write(entry, state);
+    }
     this.#emitSafely(() => this.emit('found', start));
   }
 
@@ -203,8 +245,9 @@ export class VmDaemon extends EventEmitter<VmDaemonEvents> implements AsyncDispo
     return written;
   }
 
-  async #onEnded(start: VmStart, stop: VmStop, until: Date, state: VmState): Promise<void> {
+  async #onEnded(start: VmStart, all: VmStop, until: Date, state: VmState): Promise<void> {
     const { name, identity } = start;
+    const stop = cut(all);
     const entry = this.#entries.get(name);
     if (entry === undefined) throw new Error(`${name} has ended before it was found`);
     const id = identity?.id ?? `${name}-unseen-${until.getTime()}`;
@@ -214,7 +257,7 @@ export class VmDaemon extends EventEmitter<VmDaemonEvents> implements AsyncDispo
     record.lastStop = stop;
     record.lastStopped = identity;
     record.judgedUntil = new Date(Math.max(until.getTime(), record.judgedUntil?.getTime() ?? 0));
-    record.untold = [...record.untold, end];
+    record.untold = [...record.untold, end].slice(-MOST_UNTOLD);
     // In this order: what a crash in between leaves is judged, and written, once more.
     if (stop.userShutdown === true) {
       const { cause } = stop;
@@ -282,8 +325,31 @@ export class VmDaemon extends EventEmitter<VmDaemonEvents> implements AsyncDispo
   }
 }
 
-function asKnown({ name, identity, uid, state, judgedUntil }: VmRecord): KnownStart {
-  return { name, identity, uid, isOver: state === 'stopped', judgedUntil };
+function asKnown(record: VmRecord): KnownStart {
+  const { name, identity, uid, eventLog, state, judgedUntil, foundAt } = record;
+  return { name, identity, uid, eventLog, isOver: state === 'stopped', judgedUntil, foundAt };
+}
+
+/** What was known can be known no more: at least nothing of that is told again. */
+function asForgotten(name: string): KnownStart {
+  const now = new Date();
+  const start = { name, identity: null, uid: null, eventLog: null };
+  return { ...start, isOver: true, judgedUntil: now, foundAt: now };
+}
+
+/** What fits into a record, whatever a machine has said in its life. */
+function cut(stop: VmStop): VmStop {
+  const evidence = stop.evidence.slice(-MOST_EVIDENCE).map((fact) => ({
+    ...fact,
+    text: fact.text.slice(0, MOST_TEXT),
+  }));
+  return { ...stop, evidence };
+}
+
+/** It may be there later. */
+function isShortage(error: unknown): boolean {
+  const { code } = ((error as Error).cause ?? {}) as NodeJS.ErrnoException;
+  return code === 'EMFILE' || code === 'ENFILE' || code === 'ENOMEM';
 }
 
 function invalid(message: string): ExitwatchError {

@@ -1,8 +1,9 @@
 import { resolve } from 'node:path';
 
 import { ExitwatchError } from '../errors.js';
+import type { ProcessIdentity } from '../process-identity.js';
 
-import { readControlDirectory, type ControlFiles } from './control-files.js';
+import { readControlDirectory, SUFFIXES, type ControlFiles } from './control-files.js';
 import { DirectoryWatch } from './directory-watch.js';
 import type { VmMonitor } from './vm-monitor.js';
 import { VmSlot, type SlotContext } from './vm-slot.js';
@@ -14,6 +15,12 @@ const BETWEEN_SCANS_MS = 50;
 /** In an hour. */
 const MOST_WARNINGS = 1000;
 const HOUR_MS = 3_600_000;
+
+/** Ends that are remembered, so that another name does not have them told again. */
+const MOST_ENDED = 10_000;
+
+/** Names that are looked at at once. */
+const MOST_LOOKING = 16;
 
 const TOO_MANY = new ExitwatchError(
   'ERR_EXITWATCH_CONTROL_DIR',
@@ -31,6 +38,9 @@ export class VmDirectory {
   readonly #context: SlotContext;
   readonly #slots = new Map<string, VmSlot>();
   readonly #told = new Set<string>();
+  readonly #ended = new Set<string>();
+  readonly #waiting: (() => void)[] = [];
+  #looking = 0;
   #toldSince = performance.now();
   #watch: DirectoryWatch | undefined;
   #isThere: boolean | undefined;
@@ -45,12 +55,31 @@ export class VmDirectory {
   constructor(path: string, monitor: VmMonitor, since: Date, listener: VmDirectoryListener) {
     this.path = resolve(path);
     this.#listener = listener;
+    const noted: VmDirectoryListener = {
+      recall: (name) => listener.recall(name),
+      found: (start) => listener.found(start),
+      warning: (error, name) => {
+        listener.warning(error, name);
+      },
+      presence: (isThere) => {
+        listener.presence(isThere);
+      },
+      failed: (error) => {
+        listener.failed(error);
+      },
+      ended: async (start, stop, until) => {
+        this.#note(start.identity);
+        await listener.ended(start, stop, until);
+      },
+    };
     this.#context = {
-      ...{ path: this.path, since, monitor, listener },
+      ...{ path: this.path, since, monitor, listener: noted },
       namesakeOf: (identity, slot) => {
         const isSame = (each: VmSlot) => each !== slot && each.watched?.id === identity.id;
         return [...this.#slots.values()].find(isSame)?.name;
       },
+      wasTold: ({ id }) => this.#ended.has(id),
+      inTurn: (look) => this.#inTurn(look),
       warn: (error, name) => {
         this.#warn(error, name);
       },
@@ -64,9 +93,12 @@ export class VmDirectory {
     await Promise.all(
       running.map((start) => this.#slotOf(start.name).resume(start, vms.get(start.name) ?? null)),
     );
+    if (this.#isClosed) return;
     this.#watch = new DirectoryWatch(this.path, {
-      changed: () => {
-        this.#scanSoon();
+      changed: (written) => {
+        // Whoever is watched reads them himself.
+        const isLog = [SUFFIXES.eventLog, SUFFIXES.log].some((each) => written?.endsWith(each));
+        if (!isLog) this.#scanSoon();
       },
       warning: (error) => {
         this.#warn(error, null);
@@ -97,6 +129,27 @@ export class VmDirectory {
       this.#timer = undefined;
       void this.#scan();
     }, waitMs);
+  }
+
+  /** Whose end was told. */
+  #note(identity: ProcessIdentity | null): void {
+    if (identity === null) return;
+    this.#ended.add(identity.id);
+    const [oldest] = this.#ended;
+    if (this.#ended.size > MOST_ENDED && oldest !== undefined) this.#ended.delete(oldest);
+  }
+
+  async #inTurn<T>(look: () => Promise<T>): Promise<T> {
+    if (this.#looking >= MOST_LOOKING) {
+      await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    }
+    this.#looking++;
+    try {
+      return await look();
+    } finally {
+      this.#looking--;
+      this.#waiting.shift()?.();
+    }
   }
 
   /** One at a time; whoever comes meanwhile has the next one. */

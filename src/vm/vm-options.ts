@@ -26,6 +26,10 @@ export interface VmOptions {
    * has of later is not its own.
    */
   endedBefore?: Date;
+  /** What the event log has of up to then is an earlier start's. */
+  eventsAfter?: Date;
+  /** When it was seen to be there: where an event log is shared, and its start is not known any more. */
+  seenAt?: Date;
   /** What `logArguments()` has it write. */
   log?: string;
   /** How it is stopped, if not by its QMP socket. */
@@ -34,6 +38,7 @@ export interface VmOptions {
 
 const KEYS = [
   ...['name', 'pid', 'pidfile', 'identity', 'qmp', 'qmpIsInherited', 'eventLog', 'endedBefore'],
+  ...['eventsAfter', 'seenAt'],
   ...['log', 'driver'],
 ];
 
@@ -56,9 +61,10 @@ export function checkVmOptions(options: VmOptions): void {
     throw invalid('a process is a pid, a pidfile or an identity');
   }
   if (identity !== undefined) checkIdentity(identity);
-  const { endedBefore }: { endedBefore?: unknown } = options;
-  if (endedBefore !== undefined && !(endedBefore instanceof Date))
-    throw invalid('endedBefore is a Date');
+  for (const key of ['endedBefore', 'eventsAfter', 'seenAt'] as const) {
+    const date: unknown = options[key];
+    if (date !== undefined && !(date instanceof Date)) throw invalid(`${key} is a Date`);
+  }
   if (options.driver !== undefined) checkDriver(options.driver);
 }
 

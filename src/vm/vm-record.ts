@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { readdir } from 'node:fs/promises';
-import { join } from 'node:path';
+import { readdir, stat } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 
 import { ExitwatchError } from '../errors.js';
 import { isWritableByOthers, readSmallFile } from '../process/small-file.js';
@@ -35,6 +35,8 @@ export type VmRecord = {
   uid: number | null;
   /** When its last start was found. */
   foundAt: Date;
+  /** Which file its event log was then; `null`: it had none. */
+  eventLog: string | null;
   /** Why it ended the last time; `null`: it has not yet. */
   lastStop: VmStop | null;
   /** Which process that was. */
@@ -163,6 +165,8 @@ async function readState<T>(
   try {
     const file = await readSmallFile(path, most);
     if (isWritableByOthers(file)) throw new Error('others than its owner can write it');
+    const owners = [0, process.geteuid?.(), (await stat(dirname(path))).uid];
+    if (!owners.includes(file.owner)) throw new Error(`it is user ${file.owner}'s`);
     if (file.isCut) throw new Error('it is too long');
     return parse(JSON.parse(file.bytes.toString('utf8'), reviveDates));
   } catch (error) {

@@ -1,7 +1,8 @@
-import { stat } from 'node:fs/promises';
+import { lstat, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import { ExitwatchError } from '../errors.js';
+import { bootId } from '../boot-id.js';
 import { isAlive } from '../process/liveness.js';
 import { isLeft } from '../process/pidfile.js';
 import type { ProcessIdentity } from '../process-identity.js';
@@ -26,6 +27,10 @@ export interface SlotContext {
   listener: VmDirectoryListener;
   /** Under which other name this process is watched. */
   namesakeOf(identity: ProcessIdentity, slot: VmSlot): string | undefined;
+  /** Its end was told under whatever name. */
+  wasTold(identity: ProcessIdentity): boolean;
+  /** Some look at once; the others wait: each takes descriptors. */
+  inTurn<T>(look: () => Promise<T>): Promise<T>;
   /** Each thing once. */
   warn(error: Error, name: string): void;
 }
@@ -36,6 +41,9 @@ const LATER_MS = 30_000;
 
 /** By then whoever was about to claim them has: after 1.5 s. */
 const SETTLED_TRIES = 5;
+
+/** Of a log; what it says of its end comes at its end. */
+const MOST_LINES = 100;
 
 /** Its sockets are there by then, if it has any. */
 const STARTED_MS = 10_000;
@@ -81,15 +89,24 @@ export class VmSlot {
 
   /** Goes on with a start that was found before, and has no verdict yet. */
   async resume(start: KnownStart, files: ControlFiles | null): Promise<void> {
-    const { identity } = start;
+    const { identity, judgedUntil, foundAt } = start;
     if (identity === null) return;
+    const known = {
+      ...(judgedUntil === null ? {} : { eventsAfter: judgedUntil }),
+      seenAt: foundAt,
+    };
+    const announce = () => Promise.resolve();
     if (isAlive(identity) !== 'dead') {
-      this.#watchStart(start, this.#optionsOf(identity, files), () => Promise.resolve());
+      const options = { ...this.#optionsOf(identity, files), ...known };
+      this.#watchStart(start, options, announce);
       return;
     }
     await this.#enqueue(async () => {
       const claimant = files === null ? null : await claimantOf(files);
-      const options = await this.#optionsOfDead(identity, await this.#ownersOf(start));
+      const options = {
+        ...(await this.#optionsOfDead(identity, await this.#ownersOf(start))),
+        ...known,
+      };
       if (claimant?.state === 'found' && claimant.identity.id !== identity.id) {
         // What is there by now is the next one's.
         const startedAt = startOf(claimant.identity);
@@ -98,7 +115,10 @@ export class VmSlot {
         delete options.pidfile;
         delete options.log;
       }
-      this.#watchStart(start, options, () => Promise.resolve());
+      const log = await idOf(this.#pathOf('eventLog'));
+      const isReplaced = start.eventLog !== null && log !== start.eventLog;
+      if (isReplaced) delete options.eventLog;
+      this.#watchStart(start, options, announce, isReplaced ? foundAt : undefined);
     });
   }
 
@@ -131,15 +151,24 @@ export class VmSlot {
     await this.#enqueue(async () => {
       this.#isLookDue = false;
       if (this.#files === null || this.#watch !== null || this.#isClosed) return;
-      if (!(await this.#identify(this.#files))) this.#lookLater();
+      const files = this.#files;
+      try {
+        const isWatched = await this.#context.inTurn(() => this.#identify(files));
+        if (!isWatched) this.#lookLater();
+      } catch (error) {
+        // A descriptor is lacking, or a disk: it may be there later.
+        this.#context.warn(error as Error, this.name);
+        this.#lookLater();
+      }
     });
   }
 
   /** Files that are not claimed by anybody who lives: they may be about to. */
   #lookLater(): void {
     if (this.#isClosed || this.#files === null) return;
-    // Without either, nobody can claim them.
-    if (this.#files.pidfile === null && this.#files.qmp === null) return;
+    // Without either, nobody can claim them; but they may be about to come.
+    const isClaimable = this.#files.pidfile !== null || this.#files.qmp !== null;
+    if (!isClaimable && this.#tries > SETTLED_TRIES) return;
     clearTimeout(this.#timer);
     const delayMs = Math.min(SOON_MS * 2 ** this.#tries++, LATER_MS);
     this.#timer = setTimeout(() => void this.#look(), delayMs).unref();
@@ -155,10 +184,10 @@ export class VmSlot {
     const lives = isSettled ? [] : await this.#livesOf(files, after, owners);
     const claimant = await claimantOf(files);
     const isNew = claimant.state === 'found' && claimant.identity.id !== known?.identity?.id;
-    await this.#tellUnseen(files, lives, claimant, after);
+    await this.#tellUnseen(files, lives, claimant, after, owners);
     if (claimant.state === 'unknown' && claimant.error !== null && this.#tries >= SETTLED_TRIES)
       this.#context.warn(claimant.error, this.name);
-    return isNew && (await this.#adopt(claimant, files, owners));
+    return isNew && (await this.#adopt(claimant, files, known, owners));
   }
 
   async #livesOf(
@@ -178,32 +207,47 @@ export class VmSlot {
     lives: UnseenLife[],
     claimant: Claimant,
     after: Date,
+    owners: readonly number[],
   ): Promise<void> {
     // Of an earlier one, what it has left says nothing.
     const hasLeft =
       claimant.state === 'ended' && claimant.madeAt > after && this.#tries >= SETTLED_TRIES;
     if (hasLeft && lives.length === 0) lives.push({ events: [], until: claimant.madeAt });
     const startedAt = claimant.state === 'found' ? startOf(claimant.identity) : null;
+    // Whoever has ended may be about to be named.
+    if (claimant.state !== 'found' && this.#tries < SETTLED_TRIES) return;
     for (const life of lives) {
+      if (this.#isClosed) return;
       const isLast = life === lives.at(-1);
       const isOver =
         claimant.state === 'found'
           ? startedAt !== null && life.until < startedAt
           : !isLast || hasLeft || hasEnded(life);
-      if (isOver) await this.#tell(files, life, isLast && claimant.state !== 'found');
+      if (isOver) await this.#tell(files, life, isLast && claimant.state !== 'found', owners);
     }
   }
 
-  async #tell(files: ControlFiles, life: UnseenLife, isLast: boolean): Promise<void> {
+  async #tell(
+    files: ControlFiles,
+    life: UnseenLife,
+    isLast: boolean,
+    owners: readonly number[],
+  ): Promise<void> {
     const { name } = this;
     const lines: string[] = [];
     if (isLast && files.log !== null) {
-      await new GrowingFile(files.log, (line) => lines.push(line)).read();
+      const log = new GrowingFile(files.log, (line) => {
+        lines.push(line);
+        if (lines.length > MOST_LINES) lines.shift();
+      });
+      log.owners = owners;
+      await log.read();
+      if (log.refusal !== null) this.#distrust(files.log, log.refusal);
     }
     const left = isLast
       ? { pidfile: isLeft(files.pidfile), socket: files.qmp !== null }
       : { pidfile: null, socket: null };
-    const start: VmStart = { name, identity: null, uid: null };
+    const start: VmStart = { name, identity: null, uid: null, eventLog: null };
     await this.#context.listener.found(start);
     const stop = judgeUnseen(name, life, left, lines);
     await this.#context.listener.ended(start, stop, life.until);
@@ -212,6 +256,7 @@ export class VmSlot {
   async #adopt(
     { identity, uid }: Claimant & { state: 'found' },
     files: ControlFiles,
+    known: KnownStart | null,
     owners: readonly number[],
   ): Promise<boolean> {
     const other = this.#context.namesakeOf(identity, this);
@@ -220,12 +265,28 @@ export class VmSlot {
       this.#warn('ERR_EXITWATCH_CONTROL_DIR', detail);
       return false;
     }
-    const options =
-      isAlive(identity) === 'dead'
-        ? await this.#optionsOfDead(identity, owners)
-        : this.#optionsOf(identity, files);
-    const start: VmStart = { name: this.name, identity, uid };
+    const isDead = isAlive(identity) === 'dead';
+    if (isDead && (await this.#isOld(identity, files, known))) return false;
+    const options = isDead
+      ? await this.#optionsOfDead(identity, owners)
+      : this.#optionsOf(identity, files);
+    if (known?.judgedUntil != null) options.eventsAfter = known.judgedUntil;
+    const eventLog = await idOf(this.#pathOf('eventLog'));
+    const start: VmStart = { name: this.name, identity, uid, eventLog };
     return this.#watchStart(start, options, () => this.#context.listener.found(start));
+  }
+
+  /** It was told before: under another name, by its event log alone, or to whoever came before us. */
+  async #isOld(
+    identity: ProcessIdentity,
+    { pidfile }: ControlFiles,
+    known: KnownStart | null,
+  ): Promise<boolean> {
+    if (this.#context.wasTold(identity)) return true;
+    const startedAt = startOf(identity)?.getTime() ?? -Infinity;
+    if (known?.judgedUntil != null && startedAt < known.judgedUntil.getTime()) return true;
+    const madeAt = pidfile === null ? null : await madeAtOf(pidfile);
+    return known === null && (madeAt?.getTime() ?? 0) < this.#context.since.getTime();
   }
 
   #optionsOf(identity: ProcessIdentity, files: ControlFiles | null): VmOptions {
@@ -267,7 +328,12 @@ export class VmSlot {
   }
 
   /** Under watch first, and then announced. */
-  #watchStart(start: VmStart, options: VmOptions, announce: () => Promise<void>): boolean {
+  #watchStart(
+    start: VmStart,
+    options: VmOptions,
+    announce: () => Promise<void>,
+    judgedUntil?: Date,
+  ): boolean {
     try {
       this.#watch = this.#context.monitor.watch(options);
     } catch (error) {
@@ -277,7 +343,7 @@ export class VmSlot {
     void this.#enqueue(announce);
     this.#watch.stopped.then(
       (stop) => {
-        void this.#onEnd(start, stop, options.endedBefore ?? new Date());
+        void this.#onEnd(start, stop, judgedUntil ?? options.endedBefore ?? new Date());
       },
       (error: unknown) => {
         if (!this.#isClosed) this.#context.listener.failed(error as Error);
@@ -286,14 +352,23 @@ export class VmSlot {
     return true;
   }
 
-  async #onEnd(start: VmStart, stop: VmStop, endedBefore: Date): Promise<void> {
+  async #onEnd(start: VmStart, stop: VmStop, otherwise: Date): Promise<void> {
     await this.#enqueue(async () => {
-      await this.#context.listener.ended(start, stop, accountedFor(stop) ?? endedBefore);
+      const until = accountedFor(stop) ?? otherwise;
+      await this.#context.listener.ended(start, stop, await this.#withLeftovers(stop, until));
       this.#watch = null;
       this.#tries = 0;
     });
     // It may have been started again, while this one was about to end.
     await this.#look();
+  }
+
+  /** What one has left that nobody saw end is accounted for with it: it was made while it was there. */
+  async #withLeftovers({ exit }: VmStop, until: Date): Promise<Date> {
+    if (exit !== null && exit.how !== 'unknown') return until;
+    const paths = [this.#files?.pidfile, this.#files?.qmp].filter((path) => path != null);
+    const times = (await Promise.all(paths.map(madeAtOf))).map((at) => at?.getTime() ?? 0);
+    return new Date(Math.max(until.getTime(), ...times));
   }
 
   #distrust(path: string, reason: string): void {
@@ -306,12 +381,26 @@ export class VmSlot {
   }
 }
 
+/** When a file was made, or changed last; `null`: there is none. */
+async function madeAtOf(path: string): Promise<Date | null> {
+  const status = await lstat(path).catch(() => null);
+  return status?.mtime ?? null;
+}
+
+/** Which file it is: an inode's number alone is soon another's. `null`: there is none. */
+async function idOf(path: string): Promise<string | null> {
+  const status = await lstat(path).catch(() => null);
+  return status === null ? null : `${status.dev}:${status.ino}:${status.birthtimeMs}`;
+}
+
 function isYoung(identity: ProcessIdentity): boolean {
   const startedAt = startOf(identity);
   return startedAt === null || Date.now() - startedAt.getTime() < STARTED_MS;
 }
 
-function startOf({ startTicks }: ProcessIdentity): Date | null {
+/** `null`: in another life of this host, or it cannot be told. */
+function startOf({ startTicks, bootId: boot }: ProcessIdentity): Date | null {
+  if (boot !== bootId()) return null;
   try {
     return processTable().startTime(startTicks);
   } catch {

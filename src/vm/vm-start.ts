@@ -9,6 +9,8 @@ export type VmStart = {
   identity: ProcessIdentity | null;
   /** As whom that runs; `null`: not known. */
   uid: number | null;
+  /** Which file its event log was when it was found; `null`: it had none then. */
+  eventLog: string | null;
 };
 
 /** What is remembered of a virtual machine's last start. */
@@ -16,6 +18,7 @@ export type KnownStart = VmStart & {
   isOver: boolean;
   /** Of its event log, what came up to then is accounted for. */
   judgedUntil: Date | null;
+  foundAt: Date;
 };
 
 /** Who is told by a {@link VmDirectory}; of one virtual machine, one thing after the other. */

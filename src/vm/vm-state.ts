@@ -1,4 +1,4 @@
-import { mkdir, open, readdir, unlink, type FileHandle } from 'node:fs/promises';
+import { mkdir, open, readdir, stat, unlink, type FileHandle } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import { addonRefusal, loadAddon } from '../addon.js';
@@ -16,6 +16,16 @@ import {
 
 /** What {@link replaceFile} leaves where it is killed. */
 const TEMPORARY = /^\..*\.[0-9a-f]{12}$/;
+
+/** Whoever can write to it could say anything in our name. */
+async function checkTrust(path: string): Promise<void> {
+  const { uid, mode } = await stat(path);
+  const us = process.geteuid?.();
+  const isOurs = us === undefined || uid === us || uid === 0;
+  if (!isOurs || (us !== undefined && (mode & 0o022) !== 0)) {
+    throw new Error('others can write to it');
+  }
+}
 
 /** A daemon's state directory, which nobody else writes to meanwhile. */
 export class VmState {
@@ -39,6 +49,7 @@ export class VmState {
     let lock;
     try {
       await mkdir(path, { recursive: true, mode: 0o700 });
+      await checkTrust(path);
       lock = await open(join(path, '.lock'), 'a', 0o600);
       // Elsewhere than on Linux there is no such daemon to come across.
       if (addonRefusal() === null && !loadAddon().lockFile(lock.fd)) {

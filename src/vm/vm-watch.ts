@@ -15,11 +15,11 @@ import type { ProcessIdentity } from '../process-identity.js';
 
 import { classifyStop } from './classify-stop.js';
 import { GrowingFile, parseLogLine } from './event-log.js';
-import { lifeOf } from './log-lives.js';
+import { isWhole, lifeOf } from './log-lives.js';
 import { readQemuCommand } from './qemu-command.js';
 import type { QmpEvent } from './qmp-event.js';
 import { QmpLink } from './qmp-link.js';
-import { isTelling } from './timeline.js';
+import { isTelling, keepEvent } from './timeline.js';
 import { obeyedSignal } from './vm-log.js';
 import type { VmDriver } from './vm-driver.js';
 import type { VmOptions } from './vm-options.js';
@@ -54,6 +54,9 @@ const CATCH_UP_MS = 30_000;
 /** A client that is there so soon has missed nothing that a guest could have done. */
 const FROM_START_MS = 1000;
 
+/** Who was seen to be there has begun to run by then, and no other one has. */
+const BEGUN_MS = 10_000;
+
 /** Who has lived so long was ready. */
 const SURELY_READY_MS = 10_000;
 
@@ -62,9 +65,6 @@ const SOON_READY_MS = 2000;
 
 /** A connection ends with its process, about. */
 const LOST_MS = 100;
-
-/** Of one run. */
-const MOST_EVENTS = 1000;
 
 /** Clocks of two processes. */
 const CLOCK_SLACK_MS = 100;
@@ -256,8 +256,7 @@ export class VmWatch {
   #keepEvent(event: QmpEvent | null): void {
     if (event === null || !isTelling(event)) return;
     if (!this.#hasCaughtUp && !isSince(event.at, this.#startedAt)) return;
-    if (this.#logEvents.length < MOST_EVENTS) this.#logEvents.push(event);
-    else this.#isOverflown = true;
+    if (!keepEvent(this.#logEvents, event)) this.#isOverflown = true;
   }
 
   #keepLine(line: string): void {
@@ -290,10 +289,12 @@ export class VmWatch {
       this.#intentsFor(identity),
       this.#link?.end(),
     ]);
-    const logged = isLogged ? lifeOf(this.#logEvents, this.#startedAt, this.#endOf(exit)) : [];
+    const logged = isLogged ? this.#ownEvents(exit) : [];
     const heard = this.#link?.events ?? [];
     const isLogComplete =
       logged.length > 0 &&
+      (isWhole(logged) || logged.length === this.#logEvents.length) &&
+      this.#isSurelyOwn(logged) &&
       !this.#isOverflown &&
       this.#eventLog?.wasReplaced === false &&
       countsAtLeast(logged, heard);
@@ -323,6 +324,21 @@ export class VmWatch {
       },
       intents,
     });
+  }
+
+  #ownEvents(exit: ExitEvent): QmpEvent[] {
+    const { eventsAfter = null, seenAt = null } = this.#options;
+    const bounds = { after: eventsAfter, seenAt, endedAt: this.#endOf(exit) };
+    return lifeOf(this.#logEvents, { startedAt: this.#startedAt, ...bounds });
+  }
+
+  /** Of a start in another life of this host, nothing but when it was seen tells which of them it was. */
+  #isSurelyOwn([first]: readonly QmpEvent[]): boolean {
+    const { seenAt } = this.#options;
+    if (this.#startedAt !== null) return true;
+    return (
+      seenAt !== undefined && (first?.at?.getTime() ?? Infinity) <= seenAt.getTime() + BEGUN_MS
+    );
   }
 
   /** When it had ended at the latest: what a log has of later is another start's. */
@@ -359,7 +375,11 @@ export class VmWatch {
     if (exit.how === 'unknown' || this.#startedAt === null) return null;
     const livedMs = exit.exitedAt.getTime() - this.#startedAt.getTime();
     if (this.#link === undefined) return livedMs > SURELY_READY_MS ? true : null;
-    // A socket that does not come, or is of no use, says nothing of a machine that has had the time.
+    // It runs, or its hypervisor had begun to talk to us.
+    if (logged.length > 0 || this.#link.wasGreeted) return null;
+    // Without a socket nothing tells how far it was; what ends by itself then has not come far.
+    if (!this.#link.wasThere && exit.how !== 'exited') return null;
+    // One that does not come, or is of no use, says nothing of a machine that has had the time.
     return !this.#link.isUnusable && livedMs < SOON_READY_MS ? false : null;
   }
 

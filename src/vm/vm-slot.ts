@@ -250,7 +250,8 @@ export class VmSlot {
     const start: VmStart = { name, identity: null, uid: null, eventLog: null };
     await this.#context.listener.found(start);
     const stop = judgeUnseen(name, life, left, lines);
-    await this.#context.listener.ended(start, stop, life.until);
+    const until = isLast ? await this.#withLeftovers(stop, life.until) : life.until;
+    await this.#context.listener.ended(start, stop, until);
   }
 
   async #adopt(

@@ -295,7 +295,7 @@ itWithQemu(
   'a hook that hangs does not keep it from ending',
   async () => {
     const path = join(daemon.folder, 'hooked');
-    const hook = `exec > /dev/null 2>&1; touch ${path}; until test -e ${path}.go; do sleep 0.1; done`;
+    const hook = `exec > /dev/null 2>&1; touch ${path}; while test -e ${path} -a ! -e ${path}.go; do sleep 0.1; done`;
     await daemon.start(['--hook', hook]);
     const vm = await daemon.vm('web');
     await daemon.found(vm);

@@ -280,7 +280,7 @@ itWithQemu(
     const command = [
       'exec > /dev/null 2>&1', // It outlives the daemon, and its stderr.
       `echo $EXITWATCH_NAME $EXITWATCH_REPEATED >> ${told}`,
-      `until test -e ${told}.go; do sleep 0.05; done`,
+      `while test -e ${told} -a ! -e ${told}.go; do sleep 0.05; done`,
     ];
     const hook = ['--hook', command.join('; ')];
     await daemon.start(hook);

@@ -37,10 +37,14 @@ const descriptors = (pid: number) => readdirSync(`/proc/${pid}/fd`).length;
 const residentKb = (pid: number) =>
   Number(/^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'latin1'))?.[1]);
 
+let daemon: TestDaemon;
+
+afterEach(() => daemon.remove());
+
 itWithQemu(
   `${VMS} machines at once, started and ended for ${SECONDS} s around a daemon that is restarted: each end has one verdict, and the daemon stays as small as it was`,
   async () => {
-    const daemon = new TestDaemon();
+    daemon = new TestDaemon();
     await daemon.start([], ENV);
     const idle = descriptors(daemon.pid);
     const ends: { id: string; way: Way }[] = [];
@@ -94,7 +98,6 @@ itWithQemu(
       ends.length,
     );
     expect(new Set(told.map(({ id }) => id)).size).toBe(ends.length);
-    await daemon.remove();
   },
   180_000 + SECONDS * 1000,
 );

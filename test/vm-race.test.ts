@@ -38,10 +38,14 @@ function wasGuestFirst(vm: TestVm, startedAt: number): boolean {
   return events.at(-1)?.data.reason === 'guest-shutdown';
 }
 
+let daemon: TestDaemon;
+
+afterEach(() => daemon.remove());
+
 itWithQemu(
   `${ROUNDS} rounds of a stop by us, or by the user, or both at once, around a daemon that is killed: each has its verdict, and its mark is right`,
   async () => {
-    const daemon = new TestDaemon();
+    daemon = new TestDaemon();
     const told = join(daemon.folder, 'told');
     const hook = [
       '--hook',
@@ -134,7 +138,6 @@ itWithQemu(
     expect([...verdicts.values()].filter((causes) => causes.size !== 1)).toEqual([]);
     expect(wrong).toEqual([]);
     expect(rounds.length).toBe(ROUNDS);
-    await daemon.remove();
   },
   60_000 + ROUNDS * 2000,
 );

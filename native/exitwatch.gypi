@@ -31,6 +31,7 @@
             'linux/datagram.cc',
             'linux/descriptor_limit.cc',
             'linux/exit_reader.cc',
+            'linux/exit_reader_loop.cc',
             'linux/exit_reader_repair.cc',
             'linux/exit_record.cc',
             'linux/group_aware_filter.cc',

@@ -12,7 +12,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 
-import { MAIN } from './support/command';
 import { itAsRoot } from './support/privilege';
 import { LineProcess, REPOSITORY } from './support/programs';
 import { bootFrom, hasQemu, itWithQemu } from './support/qemu';
@@ -139,7 +138,7 @@ describe('the unit', () => {
     async () => {
       const bin = join(folder, 'bin');
       mkdirSync(bin);
-      writeFileSync(join(bin, 'exitwatch'), `#!/bin/sh\nexec ${process.execPath} ${MAIN} "$@"\n`, {
+      writeFileSync(join(bin, 'exitwatch'), `#!/bin/sh\nexec ${process.execPath} /run/repository/dist/cli/main.js "$@"\n`, {
         mode: 0o755,
       });
       const answers = '/run/test/answers';

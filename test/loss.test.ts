@@ -134,7 +134,10 @@ describeForEachFilter((filter) => {
       const unheard = [...exits.values()].filter((exit) => exit.source === 'pidfd').length;
       expect(unheard).toBeGreaterThan(0);
       expect(unknown).toBe(source === 'connector' ? unheard : 0);
-      expect(gap).toMatchObject({ reason: 'receive-buffer', recovered: unheard });
+      expect(gap).toMatchObject({ reason: 'receive-buffer' });
+      // Of some a pidfd has told before the gap was.
+      expect(gap?.recovered).toBeLessThanOrEqual(unheard);
+      if (source === 'connector') expect(gap?.recovered).toBe(unheard);
       // With the group-aware filter nobody else's exit is among them.
       if (filter === 'group-aware') expect(gap?.lost).toBe(unheard);
 

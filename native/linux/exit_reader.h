@@ -128,6 +128,7 @@ class ExitReader {
   void OfferToLoop();
   void Pass();
   bool ReadStreamInLoop();
+  uint64_t SettledUntil(bool is_empty, uint64_t begin_ns) const;
   bool Drain();
   bool DrainEvents();
   void TakeReady();

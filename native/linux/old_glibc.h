@@ -22,6 +22,7 @@
 __asm__(".symver pthread_attr_setstacksize,pthread_attr_setstacksize@" EXITWATCH_FIRST_GLIBC);
 __asm__(".symver pthread_create,pthread_create@" EXITWATCH_FIRST_GLIBC);
 __asm__(".symver pthread_join,pthread_join@" EXITWATCH_FIRST_GLIBC);
+__asm__(".symver pthread_mutex_trylock,pthread_mutex_trylock@" EXITWATCH_FIRST_GLIBC);
 __asm__(".symver pthread_setname_np,pthread_setname_np@" EXITWATCH_SETNAME_GLIBC);
 __asm__(".symver pthread_sigmask,pthread_sigmask@" EXITWATCH_FIRST_GLIBC);
 

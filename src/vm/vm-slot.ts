@@ -344,7 +344,8 @@ export class VmSlot {
     void this.#enqueue(announce);
     this.#watch.stopped.then(
       (stop) => {
-        void this.#onEnd(start, stop, judgedUntil ?? options.endedBefore ?? new Date());
+        const otherwise = judgedUntil ?? options.endedBefore ?? new Date();
+        void this.#onEnd(start, stop, otherwise, options.endedBefore ?? null);
       },
       (error: unknown) => {
         if (!this.#isClosed) this.#context.listener.failed(error as Error);
@@ -353,10 +354,17 @@ export class VmSlot {
     return true;
   }
 
-  async #onEnd(start: VmStart, stop: VmStop, otherwise: Date): Promise<void> {
+  async #onEnd(
+    start: VmStart,
+    stop: VmStop,
+    otherwise: Date,
+    endedBefore: Date | null,
+  ): Promise<void> {
     await this.#enqueue(async () => {
-      const until = accountedFor(stop) ?? otherwise;
-      await this.#context.listener.ended(start, stop, await this.#withLeftovers(stop, until));
+      const seen = accountedFor(stop) ?? otherwise;
+      // What is there by now is the next one's, if there is one.
+      const until = endedBefore === null ? await this.#withLeftovers(stop, seen) : seen;
+      await this.#context.listener.ended(start, stop, until);
       this.#watch = null;
       this.#tries = 0;
     });

@@ -293,7 +293,7 @@ export class VmWatch {
     const heard = this.#link?.events ?? [];
     const isLogComplete =
       logged.length > 0 &&
-      (isWhole(logged) || logged.length === this.#logEvents.length) &&
+      (isWhole(logged) || this.#wasStartedPaused()) &&
       this.#isSurelyOwn(logged) &&
       !this.#isOverflown &&
       this.#eventLog?.wasReplaced === false &&
@@ -324,6 +324,12 @@ export class VmWatch {
       },
       intents,
     });
+  }
+
+  /** So that there is no RESUME at its beginning. */
+  #wasStartedPaused(): boolean {
+    const status = this.#link?.initialStatus;
+    return status === 'prelaunch' || status === 'inmigrate';
   }
 
   #ownEvents(exit: ExitEvent): QmpEvent[] {
@@ -363,7 +369,7 @@ export class VmWatch {
   #isLinkComplete(exit: ExitEvent): boolean {
     const link = this.#link;
     if (link?.readyAt == null || !this.#isLinkUnbroken(exit)) return false;
-    if (link.initialStatus === 'prelaunch' || link.initialStatus === 'inmigrate') return true;
+    if (this.#wasStartedPaused()) return true;
     if (link.initialStatus !== 'running' || this.#startedAt === null) return false;
     const afterMs = link.readyAt.getTime() - this.#startedAt.getTime();
     return afterMs >= -CLOCK_SLACK_MS && afterMs <= FROM_START_MS;

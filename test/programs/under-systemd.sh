@@ -31,8 +31,9 @@ mount --bind -o ro /proc/sys /proc/sys
 for path in /etc/systemd /usr/lib/systemd/system /usr/lib/systemd/system-generators /run /var; do
   mount -t tmpfs tmpfs "$path"
 done
-mkdir -p /run/systemd/system /run/test /var/lib /var/tmp
+mkdir -p /run/systemd/system /run/test /run/repository /var/lib /var/tmp
 mount --bind "$folder" /run/test
+mount --bind "$(dirname "$0")/../.." /run/repository
 mount -t tmpfs tmpfs /tmp
 mount --bind /run/test/bin /usr/local/bin
 if [ "$EXITWATCH_ROOT" = /sys/fs/cgroup ]; then

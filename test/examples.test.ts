@@ -138,9 +138,13 @@ describe('the unit', () => {
     async () => {
       const bin = join(folder, 'bin');
       mkdirSync(bin);
-      writeFileSync(join(bin, 'exitwatch'), `#!/bin/sh\nexec ${process.execPath} /run/repository/dist/cli/main.js "$@"\n`, {
-        mode: 0o755,
-      });
+      writeFileSync(
+        join(bin, 'exitwatch'),
+        `#!/bin/sh\nexec ${process.execPath} /run/repository/dist/cli/main.js "$@"\n`,
+        {
+          mode: 0o755,
+        },
+      );
       const answers = '/run/test/answers';
       const qemu = [
         'qemu-system-x86_64 -accel tcg -m 32 -nodefaults -display none -no-user-config -daemonize',

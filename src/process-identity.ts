@@ -131,6 +131,16 @@ export function identify(pid: number): ProcessIdentity | null {
   return typeof found === 'string' ? null : found;
 }
 
+/** When it started, by the clock as it is now; `null`: in another life of this host. @internal */
+export function startOf({ startTicks, bootId: boot }: ProcessIdentity): Date | null {
+  if (boot !== bootId()) return null;
+  try {
+    return processTable().startTime(startTicks);
+  } catch {
+    return null; // nobody can tell
+  }
+}
+
 /** {@link identify}, with the reason where there is none. @internal */
 export function lookUp(pid: number): ProcessIdentity | 'none' | 'kernel-thread' {
   checkPid(pid);

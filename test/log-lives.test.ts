@@ -87,6 +87,20 @@ test('a machine that is paused every hour, for years, is still heard', () => {
   expect(names([kept])).toEqual([['RESUME', 'SHUTDOWN', 'STOP', 'RESUME']]);
 });
 
+test('so is one that came by a migration, which it says when it runs already', () => {
+  const kept: QmpEvent[] = [];
+  const came: QmpEvent = { event: 'MIGRATION', data: { status: 'completed' }, at: null };
+  for (const event of [...events('RESUME'), came]) expect(keepEvent(kept, event)).toBe(true);
+  for (let i = 0; i < 2000; i++) {
+    expect(events('STOP', 'RESUME').every((event) => keepEvent(kept, event))).toBe(true);
+  }
+  expect(names([kept])).toEqual([['RESUME', 'MIGRATION']]);
+  // Gone to another host: it was paused for that. To go on is to have stayed.
+  for (const event of [...events('STOP'), came, ...events('STOP', 'RESUME')])
+    keepEvent(kept, event);
+  expect(names([kept])).toEqual([['RESUME', 'MIGRATION', 'STOP', 'MIGRATION', 'STOP', 'RESUME']]);
+});
+
 test('lines are whole wherever the reads of their file end', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'exitwatch-lines-'));
   const path = join(folder, 'log');

@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs';
+import { existsSync, lstatSync } from 'node:fs';
 import { unlink } from 'node:fs/promises';
 
 import { ExitwatchError, type ExitwatchErrorCode } from '../errors.js';
@@ -7,6 +7,7 @@ import {
   checkIdentity,
   checkPid,
   identify,
+  startOf,
   type ProcessIdentity,
 } from '../process-identity.js';
 import { processTable } from '../process-table/process-table.js';
@@ -131,6 +132,20 @@ export async function removeStalePidfile(path: string): Promise<PidfileState> {
  */
 export function isLeft(path: string | null): boolean | null {
   return path === null || existsSync(identityPath(path)) ? null : existsSync(path);
+}
+
+/** Files and processes are stamped by clocks that are up to two ticks of USER_HZ apart. */
+const SLACK_MS = 50;
+
+/**
+ * Whether a process has started after that file was written, so that it is not the one that is meant by it;
+ * or the clock was set in between. `true` also where that cannot be told. @internal
+ */
+export function mayHaveStartedAfter(identity: ProcessIdentity, path: string): boolean {
+  const status = lstatSync(path, { throwIfNoEntry: false });
+  const startedAt = startOf(identity);
+  if (status === undefined || startedAt === null) return true;
+  return startedAt.getTime() > status.mtimeMs + SLACK_MS;
 }
 
 async function readTrusted(path: string, most: number): Promise<SmallFile> {

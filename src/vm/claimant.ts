@@ -2,7 +2,7 @@ import { lstatSync } from 'node:fs';
 
 import { ExitwatchError } from '../errors.js';
 import { isAlive } from '../process/liveness.js';
-import { readPidfile, type Pidfile } from '../process/pidfile.js';
+import { mayHaveStartedAfter, readPidfile, type Pidfile } from '../process/pidfile.js';
 import { identify, type ProcessIdentity } from '../process-identity.js';
 import { processTable } from '../process-table/process-table.js';
 
@@ -16,9 +16,6 @@ export type Claimant =
   | { state: 'ended'; madeAt: Date }
   /** It cannot be told; perhaps not yet. */
   | { state: 'unknown'; error: Error | null };
-
-/** Files and processes are stamped by clocks that are up to a tick of USER_HZ apart, or two. */
-const SLACK_MS = 50;
 
 /** Which process a virtual machine's files belong to: by its pidfile, else by who listens at its socket. */
 export async function claimantOf(files: ControlFiles): Promise<Claimant> {
@@ -67,8 +64,7 @@ function processOf(path: string, pid: number, inode: number | null): Claimant | 
     const isSame =
       inode !== null && identity.inode !== null
         ? inode === identity.inode
-        : processTable().startTime(identity.startTicks).getTime() <=
-          lstatSync(path).mtimeMs + SLACK_MS;
+        : !mayHaveStartedAfter(identity, path);
     if (isSame) return { state: 'found', identity, uid: uidOf(pid) };
     const detail =
       `${JSON.stringify(path)} is older than process ${pid}, which it names: ` +

@@ -52,18 +52,18 @@ export function isTelling({ event }: QmpEvent): boolean {
 /** Of one run; of what is left of them when those are gone that say nothing any more. */
 const MOST_EVENTS = 1000;
 
-/** After these, to go on is a new life. */
-const DECISIVE: readonly string[] = ['SHUTDOWN', 'GUEST_PANICKED', 'MIGRATION'];
-
 /**
  * Keeps an event. A machine that was paused and went on, as for a backup, is what it was before: of that
  * nothing is kept. False: there are too many.
  */
 export function keepEvent(events: QmpEvent[], event: QmpEvent): boolean {
-  const isPause = event.event === 'RESUME' && events.at(-1)?.event === 'STOP';
-  if (isPause && !events.some(({ event: name }) => DECISIVE.includes(name))) {
-    events.pop();
-    return true;
+  if (event.event === 'RESUME' && events.at(-1)?.event === 'STOP') {
+    // After one of these, to go on is a new life.
+    const { shutdown, panicked, migrated } = timelineOf(events.slice(0, -1), null);
+    if (shutdown === null && !panicked && !migrated) {
+      events.pop();
+      return true;
+    }
   }
   const isRepeated = event.event === 'RESET' && events.at(-1)?.event === 'RESET';
   if (isRepeated) events.pop();

@@ -1,14 +1,11 @@
-import { statSync } from 'node:fs';
-
 import { ExitwatchError } from '../errors.js';
 import { livenessOf, type Liveness } from '../process/liveness.js';
 import type { IntentRecorder } from '../process/intent-log.js';
-import { readPidfile, removePidfile } from '../process/pidfile.js';
+import { mayHaveStartedAfter, readPidfile, removePidfile } from '../process/pidfile.js';
 import { stop, type StopResult } from '../process/stop.js';
 import type { StopOptions } from '../process/stop-options.js';
 import type { ProcessTarget } from '../process/target.js';
 import { identify, type ProcessIdentity } from '../process-identity.js';
-import { processTable } from '../process-table/process-table.js';
 
 import type { VmDriver } from './vm-driver.js';
 
@@ -174,26 +171,14 @@ async function find(process: VmProcess): Promise<Found> {
   try {
     const { pid, identity } = await readPidfile(pidfile);
     const target = identity ?? { pid, executable };
-    return { target, pidfile, isDoubtful: identity === null && isYounger(pid, pidfile) };
+    const found = identity === null ? identify(pid) : null;
+    const isDoubtful = found !== null && mayHaveStartedAfter(found, pidfile);
+    return { target, pidfile, isDoubtful };
   } catch (error) {
     const isMissing = error instanceof ExitwatchError && error.code === 'ERR_EXITWATCH_NO_PIDFILE';
     if (isMissing) return { target: null, pidfile, isDoubtful: false };
     throw error;
   }
-}
-
-/** Files and processes are stamped by clocks that are up to two ticks of USER_HZ apart. */
-const SLACK_MS = 50;
-
-/**
- * Whether the process has started after that file was written, so that it is another one that has its pid by
- * now; or the clock was set.
- */
-function isYounger(pid: number, pidfile: string): boolean {
-  const identity = identify(pid);
-  const status = statSync(pidfile, { throwIfNoEntry: false });
-  if (identity === null || status === undefined) return false;
-  return processTable().startTime(identity.startTicks).getTime() > status.mtimeMs + SLACK_MS;
 }
 
 function doubt(pidfile: string): ExitwatchError {

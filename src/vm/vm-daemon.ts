@@ -3,7 +3,9 @@ import { EventEmitter } from 'node:events';
 import { ExitwatchError } from '../errors.js';
 import type { SourceName } from '../exit-event.js';
 
+import { emitSafely } from './emit-safely.js';
 import { EndGroups } from './end-groups.js';
+import { Turns } from './turns.js';
 import { VmDirectory } from './vm-directory.js';
 import { VmMonitor } from './vm-monitor.js';
 import { hostId, intentLogPath, readVmRecord, type VmEnd, type VmRecord } from './vm-record.js';
@@ -71,8 +73,7 @@ export class VmDaemon extends EventEmitter<VmDaemonEvents> implements AsyncDispo
   readonly #options: VmDaemonOptions;
   readonly #entries = new Map<string, Entry>();
   readonly #groups = new EndGroups();
-  readonly #waiting: (() => void)[] = [];
-  #hooks = 0;
+  readonly #hooks = new Turns(MOST_HOOKS);
   #state: VmState | undefined;
   #monitor: VmMonitor | undefined;
   #directory: VmDirectory | undefined;
@@ -118,7 +119,7 @@ export class VmDaemon extends EventEmitter<VmDaemonEvents> implements AsyncDispo
       this.#checkOpen();
       this.#monitor = new VmMonitor({ intentLog: intentLogPath(state.path), source, trace });
       this.#monitor.on('warning', (error, name) => {
-        this.#emitSafely(() => this.emit('warning', error, name));
+        emitSafely(() => this.emit('warning', error, name));
       });
       await this.#monitor.start();
       this.#checkOpen();
@@ -179,10 +180,10 @@ export class VmDaemon extends EventEmitter<VmDaemonEvents> implements AsyncDispo
         this.#warn(error, name);
       },
       presence: (isThere) => {
-        this.#emitSafely(() => this.emit('presence', isThere));
+        emitSafely(() => this.emit('presence', isThere));
       },
       failed: (error) => {
-        if (!this.#isClosed) this.#emitSafely(() => this.emit('error', error));
+        if (!this.#isClosed) emitSafely(() => this.emit('error', error));
       },
     });
   }
@@ -226,7 +227,7 @@ export class VmDaemon extends EventEmitter<VmDaemonEvents> implements AsyncDispo
       await state.unmark(name);
       await this.#write(entry, state);
     }
-    this.#emitSafely(() => this.emit('found', start));
+    emitSafely(() => this.emit('found', start));
   }
 
   #enter(record: VmRecord): Entry {
@@ -257,7 +258,12 @@ export class VmDaemon extends EventEmitter<VmDaemonEvents> implements AsyncDispo
     record.lastStop = stop;
     record.lastStopped = identity;
     record.judgedUntil = new Date(Math.max(until.getTime(), record.judgedUntil?.getTime() ?? 0));
-    record.untold = [...record.untold, end].slice(-MOST_UNTOLD);
+    record.untold = [...record.untold, end];
+    if (record.untold.length > MOST_UNTOLD) {
+      record.untold.shift();
+      const detail = `more than ${MOST_UNTOLD} ends wait for the hook: of those before, it is not told again after a restart`;
+      this.#warn(new ExitwatchError('ERR_EXITWATCH_HOOK', detail), name);
+    }
     // In this order: what a crash in between leaves is judged, and written, once more.
     if (stop.userShutdown === true) {
       const { cause } = stop;
@@ -272,7 +278,7 @@ export class VmDaemon extends EventEmitter<VmDaemonEvents> implements AsyncDispo
 
   /** Tells of an end, and then remembers that it was told. */
   #announce(entry: Entry, end: VmEnd): void {
-    this.#emitSafely(() => this.emit('stopped', end));
+    emitSafely(() => this.emit('stopped', end));
     entry.telling = entry.telling.then(() => this.#tell(entry, end));
   }
 
@@ -297,31 +303,13 @@ export class VmDaemon extends EventEmitter<VmDaemonEvents> implements AsyncDispo
   async #runHook(end: VmEnd): Promise<void> {
     const { hook } = this.#options;
     if (hook === undefined) return;
-    if (this.#hooks >= MOST_HOOKS) {
-      await new Promise<void>((resolve) => this.#waiting.push(resolve));
-    }
-    this.#hooks++;
-    try {
+    await this.#hooks.take(async () => {
       if (!this.#isClosed) await hook(end);
-    } finally {
-      this.#hooks--;
-      this.#waiting.shift()?.();
-    }
+    });
   }
 
   #warn(error: Error, name: string | null): void {
-    this.#emitSafely(() => this.emit('warning', error, name));
-  }
-
-  /** A listener that throws takes nothing from the others. */
-  #emitSafely(emit: () => void): void {
-    try {
-      emit();
-    } catch (error) {
-      process.nextTick(() => {
-        throw error;
-      });
-    }
+    emitSafely(() => this.emit('warning', error, name));
   }
 }
 

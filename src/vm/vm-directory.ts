@@ -5,6 +5,7 @@ import type { ProcessIdentity } from '../process-identity.js';
 
 import { readControlDirectory, SUFFIXES, type ControlFiles } from './control-files.js';
 import { DirectoryWatch } from './directory-watch.js';
+import { Turns } from './turns.js';
 import type { VmMonitor } from './vm-monitor.js';
 import { VmSlot, type SlotContext } from './vm-slot.js';
 import type { KnownStart, VmDirectoryListener } from './vm-start.js';
@@ -39,8 +40,6 @@ export class VmDirectory {
   readonly #slots = new Map<string, VmSlot>();
   readonly #told = new Set<string>();
   readonly #ended = new Set<string>();
-  readonly #waiting: (() => void)[] = [];
-  #looking = 0;
   #toldSince = performance.now();
   #watch: DirectoryWatch | undefined;
   #isThere: boolean | undefined;
@@ -79,7 +78,7 @@ export class VmDirectory {
         return [...this.#slots.values()].find(isSame)?.name;
       },
       wasTold: ({ id }) => this.#ended.has(id),
-      inTurn: (look) => this.#inTurn(look),
+      looks: new Turns(MOST_LOOKING),
       warn: (error, name) => {
         this.#warn(error, name);
       },
@@ -137,19 +136,6 @@ export class VmDirectory {
     this.#ended.add(identity.id);
     const [oldest] = this.#ended;
     if (this.#ended.size > MOST_ENDED && oldest !== undefined) this.#ended.delete(oldest);
-  }
-
-  async #inTurn<T>(look: () => Promise<T>): Promise<T> {
-    if (this.#looking >= MOST_LOOKING) {
-      await new Promise<void>((resolve) => this.#waiting.push(resolve));
-    }
-    this.#looking++;
-    try {
-      return await look();
-    } finally {
-      this.#looking--;
-      this.#waiting.shift()?.();
-    }
   }
 
   /** One at a time; whoever comes meanwhile has the next one. */

@@ -5,6 +5,7 @@ import type { SourceName } from '../exit-event.js';
 import { ExitMonitor } from '../monitor/exit-monitor.js';
 import { IntentLog, readIntents, type Intent, type IntentRecorder } from '../process/intent-log.js';
 
+import { emitSafely } from './emit-safely.js';
 import { IntentMemory } from './intent-memory.js';
 import { checkVmOptions, type VmOptions } from './vm-options.js';
 import type { VmStop } from './vm-stop.js';
@@ -94,30 +95,19 @@ export class VmMonitor extends EventEmitter<VmMonitorEvents> implements AsyncDis
       recorder: this.#recorder,
       readIntents: this.#readIntents,
       running: (name) => {
-        this.#tell(() => this.emit('running', name));
+        emitSafely(() => this.emit('running', name));
       },
       warning: (error, name) => {
-        this.#tell(() => this.emit('warning', error, name));
+        emitSafely(() => this.emit('warning', error, name));
       },
       ended: (ended, stop) => {
         this.#watches.delete(ended);
-        if (stop !== null) this.#tell(() => this.emit('stopped', stop));
+        if (stop !== null) emitSafely(() => this.emit('stopped', stop));
       },
     });
     this.#watches.add(watch);
     this.start().catch(() => undefined); // the watches reject
     return watch;
-  }
-
-  /** A listener that throws takes nothing from the verdict. */
-  #tell(emit: () => void): void {
-    try {
-      emit();
-    } catch (error) {
-      process.nextTick(() => {
-        throw error;
-      });
-    }
   }
 
   /** Leaves all virtual machines alone. Watches that have not resolved reject. */

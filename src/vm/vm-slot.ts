@@ -2,15 +2,14 @@ import { lstat, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import { ExitwatchError } from '../errors.js';
-import { bootId } from '../boot-id.js';
 import { isAlive } from '../process/liveness.js';
 import { isLeft } from '../process/pidfile.js';
-import type { ProcessIdentity } from '../process-identity.js';
-import { processTable } from '../process-table/process-table.js';
+import { startOf, type ProcessIdentity } from '../process-identity.js';
 
 import { claimantOf, type Claimant } from './claimant.js';
 import { SUFFIXES, type ControlFiles } from './control-files.js';
 import { GrowingFile } from './event-log.js';
+import type { Turns } from './turns.js';
 import { hasEnded, judgeUnseen, readLives, type UnseenLife } from './unseen-stop.js';
 import type { VmMonitor } from './vm-monitor.js';
 import type { VmOptions } from './vm-options.js';
@@ -30,7 +29,7 @@ export interface SlotContext {
   /** Its end was told under whatever name. */
   wasTold(identity: ProcessIdentity): boolean;
   /** Some look at once; the others wait: each takes descriptors. */
-  inTurn<T>(look: () => Promise<T>): Promise<T>;
+  looks: Turns;
   /** Each thing once. */
   warn(error: Error, name: string): void;
 }
@@ -153,7 +152,7 @@ export class VmSlot {
       if (this.#files === null || this.#watch !== null || this.#isClosed) return;
       const files = this.#files;
       try {
-        const isWatched = await this.#context.inTurn(() => this.#identify(files));
+        const isWatched = await this.#context.looks.take(() => this.#identify(files));
         if (!isWatched) this.#lookLater();
       } catch (error) {
         // A descriptor is lacking, or a disk: it may be there later.
@@ -405,16 +404,6 @@ async function idOf(path: string): Promise<string | null> {
 function isYoung(identity: ProcessIdentity): boolean {
   const startedAt = startOf(identity);
   return startedAt === null || Date.now() - startedAt.getTime() < STARTED_MS;
-}
-
-/** `null`: in another life of this host, or it cannot be told. */
-function startOf({ startTicks, bootId: boot }: ProcessIdentity): Date | null {
-  if (boot !== bootId()) return null;
-  try {
-    return processTable().startTime(startTicks);
-  } catch {
-    return null;
-  }
 }
 
 /** The clock of an end that was seen is off by that, at most. */

@@ -1,6 +1,5 @@
 import { existsSync, statSync } from 'node:fs';
 
-import { bootId } from '../boot-id.js';
 import { ExitwatchError } from '../errors.js';
 import type { ExitEvent } from '../exit-event.js';
 import type { ExitMonitor } from '../monitor/exit-monitor.js';
@@ -11,7 +10,7 @@ import { isLeft, readPidfile } from '../process/pidfile.js';
 import { stop } from '../process/stop.js';
 import type { ControlStep } from '../process/stop-options.js';
 import { processTable } from '../process-table/process-table.js';
-import type { ProcessIdentity } from '../process-identity.js';
+import { startOf, type ProcessIdentity } from '../process-identity.js';
 
 import { classifyStop } from './classify-stop.js';
 import { GrowingFile, parseLogLine } from './event-log.js';
@@ -420,16 +419,6 @@ function ownersOf(pid: number): number[] | null {
   const sight = processTable().lookNow(pid);
   if (sight === null || sight === 'unknown' || sight.uid === null) return null;
   return [0, process.geteuid?.() ?? 0, sight.uid];
-}
-
-/** `null`: in another life of this host. */
-function startOf(identity: ProcessIdentity): Date | null {
-  if (identity.bootId !== bootId()) return null;
-  try {
-    return processTable().startTime(identity.startTicks);
-  } catch {
-    return null;
-  }
 }
 
 /** Whatever it was before was of an earlier start. */

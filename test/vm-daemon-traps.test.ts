@@ -17,10 +17,11 @@ import { identify } from '../src';
 import { isAlive, writePidfile } from '../src/process';
 import { readShutdownMarker, VmControl, VmDaemon, type VmRecord } from '../src/vm';
 
-import { call } from './support/command';
+import { call, MAIN } from './support/command';
 import { TestDaemon } from './support/daemon';
 import { mortal, release } from './support/mortal';
 import { itAsRoot } from './support/privilege';
+import { LineProcess } from './support/programs';
 import { itWithQemu, type TestVm } from './support/qemu';
 
 let daemon: TestDaemon;
@@ -241,6 +242,31 @@ itWithQemu(
   },
   20_000,
 );
+
+test('where descriptors are lacking, no end of hundreds is left out', async () => {
+  const { controlDir, stateDir } = daemon;
+  await daemon.start();
+  await daemon.end();
+  await setTimeout(1100);
+  const seconds = Math.floor(Date.now() / 1000);
+  const line = (event: string, data: object) =>
+    JSON.stringify({ timestamp: { seconds, microseconds: 1 }, event, data });
+  const log = [line('RESUME', {}), line('SHUTDOWN', { guest: true, reason: 'guest-shutdown' }), ''];
+  for (let i = 0; i < 400; i++) {
+    writeFileSync(join(controlDir, `vm${i}.events`), log.join('\n'), { mode: 0o600 });
+  }
+  const limited = new LineProcess('sh', [
+    ...['-c', 'ulimit -n 256; exec "$@"', 'sh', process.execPath, MAIN, 'vm', 'daemon', '--json'],
+    ...['--control-dir', controlDir, '--state-dir', stateDir],
+  ]);
+  const ended = new Set<string>();
+  while (ended.size < 400) {
+    const said = JSON.parse((await limited.line()) ?? '') as { event: string; name: string };
+    if (said.event === 'stopped') ended.add(said.name);
+  }
+  limited.child.kill();
+  expect(await limited.ended).toBe(0);
+});
 
 test('a state directory that others can write to is not taken', async () => {
   mkdirSync(daemon.stateDir);

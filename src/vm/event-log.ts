@@ -58,6 +58,8 @@ export class GrowingFile {
   owners: readonly number[] | null = null;
   /** Why it is not believed; `null`: nothing is against it. */
   refusal: string | null = null;
+  /** Why it could not be read just now, though it may be there: a descriptor was lacking, say. */
+  failure: Error | null = null;
 
   /** `position`: what comes before it is of no interest. */
   constructor(path: string, onLine: (line: string) => void, position = 0) {
@@ -74,9 +76,11 @@ export class GrowingFile {
 
   async #readOn(): Promise<boolean> {
     let file;
+    this.failure = null;
     try {
       file = await open(this.path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
-    } catch {
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') this.failure = error as Error;
       return false;
     }
     try {
@@ -102,7 +106,8 @@ export class GrowingFile {
         this.#position += bytesRead;
         for (const line of this.#lines.push(chunk.subarray(0, bytesRead))) this.#onLine(line);
       }
-    } catch {
+    } catch (error) {
+      this.failure = error as Error;
       return false;
     } finally {
       await file.close();

@@ -26,7 +26,10 @@ export interface UnseenLog {
 const MOST_LIVES = 100;
 const MOST_EVENTS = 10_000;
 
-/** The starts that a log tells of, one after the other; `refusal`: why it is not believed. */
+/**
+ * The starts that a log tells of, one after the other; `refusal`: why it is not believed. Rejects where it
+ * cannot be read just now.
+ */
 export async function readLives({
   path,
   owners,
@@ -41,6 +44,7 @@ export async function readLives({
   });
   file.owners = owners;
   await file.read();
+  if (file.failure !== null) throw file.failure;
   const from = after?.getTime() ?? -Infinity;
   const isNew = ({ at }: QmpEvent) => at === null || at.getTime() > from;
   const lives = splitLives(events.filter(isNew)).map((life) => ({

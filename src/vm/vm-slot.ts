@@ -157,6 +157,8 @@ export class VmSlot {
       } catch (error) {
         // A descriptor is lacking, or a disk: it may be there later.
         this.#context.warn(error as Error, this.name);
+        // What was not read has yet to be.
+        this.#tries = Math.min(this.#tries, SETTLED_TRIES - 1);
         this.#lookLater();
       }
     });

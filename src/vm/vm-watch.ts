@@ -297,10 +297,12 @@ export class VmWatch {
       !this.#isOverflown &&
       this.#eventLog?.wasReplaced === false &&
       countsAtLeast(logged, heard);
-    if (this.#eventLog !== undefined && !isLogComplete && this.#link?.readyAt != null) {
+    const failure = this.#eventLog?.failure ?? null;
+    const isMissed = failure !== null || this.#link?.readyAt != null;
+    if (this.#eventLog !== undefined && !isLogComplete && isMissed) {
       const what = isLogged
         ? 'lacks events: the event log does not work'
-        : 'cannot be read any more';
+        : `cannot be read${failure === null ? ' any more' : `: ${failure.message}`}`;
       const detail = `${JSON.stringify(this.#eventLog.path)} ${what}`;
       this.#context.warning(new ExitwatchError('ERR_EXITWATCH_QMP', detail), this.name);
     }

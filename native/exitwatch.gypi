@@ -8,6 +8,7 @@
           'sources': [
             'core/bpf_assembler.cc',
             'core/btf.cc',
+            'core/cgroup_record.cc',
             'core/ended_groups.cc',
             'core/exit_filter.cc',
             'core/group_filter.cc',
@@ -26,6 +27,7 @@
             'linux/bpf_program.cc',
             'linux/canary.cc',
             'linux/cgroup_path.cc',
+            'linux/cgroup_paths.cc',
             'linux/connector_socket.cc',
             'linux/connector_stream.cc',
             'linux/datagram.cc',

@@ -17,8 +17,6 @@ export interface Addon {
   lockFile(fd: number): boolean;
   /** To a unix socket; `@` begins the name of an abstract one. */
   sendDatagram(path: string, text: string): void;
-  /** By its id, in the v2 hierarchy; undefined where it cannot be told, null where it cannot just now. */
-  cgroupPath(id: number): string | null | undefined;
   /** What pidfds can tell here; throws where there are none. Runs a child that ends at once. */
   probePidfd(): { inodes: boolean; exitStatus: boolean };
   ExitReader: new (options: {
@@ -82,6 +80,10 @@ export interface ExitReader {
   filter(): NativeRefusal;
   /** The same of the signal trace. */
   trace(): NativeRefusal;
+  /** Blocks until signals are traced, or will not be; for so many ms at most. */
+  awaitTrace(timeoutMs: number): void;
+  /** By its id, in the v2 hierarchy; undefined where it cannot be told, null where it cannot just now. */
+  cgroupPath(id: number): string | null | undefined;
   /** Whether signals are to be told at once; otherwise, before the ends of their processes. */
   listen(listens: boolean): void;
   stats(): NativeStats;
@@ -117,10 +119,10 @@ export interface NativeStats {
 let result: Addon | ExitwatchError | undefined;
 
 /** The size of what native/core/record.h describes. */
-export const RECORD_BYTES = 112;
+export const RECORD_BYTES = 120;
 
 /** The size of what native/core/signal_record.h describes. */
-export const SIGNAL_RECORD_BYTES = 184;
+export const SIGNAL_RECORD_BYTES = 224;
 
 /** @throws ExitwatchError `ERR_EXITWATCH_NO_ADDON` where no binary can be used. */
 export function loadAddon(): Addon {

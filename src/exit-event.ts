@@ -56,8 +56,9 @@ export type ExitEvent = {
   /** The effective user id, as ps(1) shows it; `null` where not known. */
   uid: number | null;
   /**
-   * The path of its cgroup in the v2 hierarchy ("/user.slice"); `null` where that is not mounted, the
-   * cgroup is gone, or CAP_DAC_READ_SEARCH is lacking.
+   * The path of its cgroup in the v2 hierarchy ("/user.slice"), when it ended; `null` where that is not
+   * mounted. Without the group-aware filter it is read a moment later: `null` also where the cgroup was
+   * gone by then, where CAP_DAC_READ_SEARCH is lacking, and before Linux 6.13.
    */
   cgroup: string | null;
   /** With the group-aware filter to the millisecond, otherwise to the clock tick, 10 ms. */
@@ -82,17 +83,29 @@ export type ExitEvent = {
    */
   lossless: boolean;
   /**
-   * The signal trace saw the time for which it was observed, without a gap: then `sender: null` means
-   * that nobody sent a signal that ended it. `false` also where a signal did end it and none was seen:
-   * one that was sent before it was watched, that a debugger slipped in, or one of several that waited, of
-   * which any may have been taken first. `false` also where how it ended is not known.
+   * The signal trace saw every signal from `tracedSince` to the end, and knows who ended it: then
+   * `sender: null` means that nobody did. `false` also where a signal ended it and whose that was is
+   * not certain: it was sent before `tracedSince`, a debugger had a hand in it, or two threads took two
+   * signals at once. `false` also where how it ended is not known.
    */
   traced: boolean;
+  /**
+   * Since when the signal trace was at work for this process: from its start, or later. Earlier signals
+   * were not seen, so that `signalsReceived: []` says nothing of the time before. `null` where `traced`
+   * is `false`.
+   */
+  tracedSince: Date | null;
   /**
    * Who sent the signal that ended it. `null` where none did; where `traced` is `false`, also where
    * that was not seen.
    */
   sender: SignalSender | null;
+  /**
+   * Programs catch a signal, clean up, and send the same to themselves, so that their parent sees it:
+   * Node.js does. `sender` is the process itself then, and this is who had sent it that signal last, in
+   * the 120 s before. `null` where nobody had, and where `sender` is not the process itself.
+   */
+  raisedAfter: SignalSender | null;
   /**
    * The signals of its last 120 s that could have ended it, and were not ignored; at most 16, in their
    * order: a program that catches SIGTERM and exits with 0 looks like one that ended by itself, but for

@@ -23,17 +23,20 @@ export type SignalSender = {
        * - `'tgkill'`: tgkill(2), which raise(3), abort(3) and pthread_kill(3) use
        * - `'parent-death'`: the sender died, and the process had asked for this (PR_SET_PDEATHSIG)
        * - `'cgroup-kill'`: the sender wrote to `cgroup.kill`
-       * - `'ptrace'`: by a tracer, PTRACE_KILL
+       * - `'ptrace'`: by a tracer, which killed it (PTRACE_KILL), or had it take a signal that nobody
+       *   had sent
+       * - `'sigio'`: the sender did something to a file (wrote to a pipe, say) of which the process, or
+       *   somebody in its name, wants to be told by this signal (O_ASYNC, F_SETOWN and F_SETSIG of
+       *   fcntl(2)). Any signal may be chosen for that, SIGKILL as well; who chose it is not known
        */
-      origin: 'kill' | 'sigqueue' | 'tgkill' | 'parent-death' | 'cgroup-kill' | 'ptrace';
+      origin: 'kill' | 'sigqueue' | 'tgkill' | 'parent-death' | 'cgroup-kill' | 'ptrace' | 'sigio';
       pid: number;
       /** The kernel's name of the process, at most 15 bytes, untrusted. */
       name: string;
       /** Effective. */
       uid: number;
       /**
-       * Its path in the cgroup v2 hierarchy; `null` where that is not mounted, the cgroup is gone, or
-       * CAP_DAC_READ_SEARCH is lacking.
+       * Its path in the cgroup v2 hierarchy, when it sent the signal; `null` where that is not mounted.
        */
       cgroup: string | null;
       /** Its parent, that one's parent and so on: at most four, up to init. */
@@ -44,7 +47,10 @@ export type SignalSender = {
        * - `'fault'`: the process did what it must not (a bad address, a forbidden system call, …)
        * - `'timer'`: alarm(2), setitimer(2) or timer_settime(2) of the process itself
        * - `'kernel'`: anything else that the kernel does by itself: a terminal's hang-up or Ctrl-C, a
-       *   resource limit, the OOM killer, the end of a pid namespace, a broken pipe
+       *   resource limit, the OOM killer, the end of a pid namespace, a broken pipe. So come two more that
+       *   others may have arranged: a tracer that ended takes along what it traced
+       *   (PTRACE_O_EXITKILL), and a child of clone(2) may tell its end by any signal that its parent
+       *   chose
        */
       origin: 'kernel' | 'fault' | 'timer';
       pid: null;

@@ -23,9 +23,15 @@ class BpfAssembler {
     kKtimeGetNs = 5,
     kSkbLoadBytes = 26,
     kGetCurrentTask = 35,
-    kProbeReadKernel = 113,  // Linux 5.5
-    kRingbufOutput = 130,    // Linux 5.8
-    kRingbufQuery = 134,     // Linux 5.8
+    kProbeReadKernel = 113,     // Linux 5.5
+    kProbeReadKernelStr = 115,  // Linux 5.5
+    kRingbufOutput = 130,       // Linux 5.8
+    kRingbufReserve = 131,      // Linux 5.8
+    kRingbufSubmit = 132,       // Linux 5.8
+    kRingbufDiscard = 133,      // Linux 5.8
+    kRingbufQuery = 134,        // Linux 5.8
+    kGetCurrentTaskBtf = 158,   // Linux 5.11
+    kTaskPtRegs = 175,          // Linux 5.15
   };
 
   struct Label {

@@ -106,6 +106,7 @@ void Btf::Index() {
     const Type type = {0, Load<uint32_t>(types_ + offset + 4), 0};
     const std::optional<size_t> trailer = TrailerBytes(type.kind(), type.count());
     if (!trailer || *trailer > types_size_ - offset - kTypeBytes) return;
+    if (type.kind() == kStruct) structures_.push_back(static_cast<uint32_t>(offsets_.size()));
     offsets_.push_back(static_cast<uint32_t>(offset));
     offset += kTypeBytes + *trailer;
   }
@@ -134,9 +135,9 @@ std::string_view Btf::StringAt(uint32_t offset) const {
 }
 
 std::optional<Btf::Member> Btf::Find(std::string_view structure, std::string_view member) const {
-  for (uint32_t id = 1; id < offsets_.size(); id++) {
+  for (const uint32_t id : structures_) {
     const std::optional<Type> type = TypeAt(id);
-    if (!type || type->kind() != kStruct || StringAt(type->name) != structure) continue;
+    if (!type || StringAt(type->name) != structure) continue;
     int budget = kMostMembers;
     if (const std::optional<Member> found = FindIn(id, member, 0, kDeepest, &budget)) return found;
   }
@@ -170,13 +171,21 @@ std::optional<Btf::Member> Btf::FindIn(uint32_t id, std::string_view member, uin
     const uint64_t bits = base_bits + (type->has_bit_fields() ? place & 0xffffff : place);
     if (name == member) {
       const uint32_t size = SizeOf(member_type, kDeepest);
-      if (is_bit_field || bits % 8 != 0 || bits / 8 > UINT32_MAX || size == 0) return std::nullopt;
+      if (is_bit_field || bits % 8 != 0 || bits / 8 > UINT32_MAX) return std::nullopt;
+      if (size == 0 && !IsOpenArray(member_type)) return std::nullopt;
       return Member{static_cast<uint32_t>(bits / 8), size};
     }
     if (!name.empty() || depth == 0) continue;
     if (const auto found = FindIn(member_type, member, bits, depth - 1, budget)) return found;
   }
   return std::nullopt;
+}
+
+// One without a length, at the end of its structure.
+bool Btf::IsOpenArray(uint32_t id) const {
+  const std::optional<Type> type = Resolved(&id);
+  if (!type || type->kind() != kArray) return false;
+  return Load<uint32_t>(types_ + offsets_[id] + kTypeBytes + 8) == 0;
 }
 
 // 0 where it is not known.

@@ -15,7 +15,7 @@ class Btf {
  public:
   struct Member {
     uint32_t offset;  // in bytes, from the begin of the outermost structure
-    uint32_t size;    // in bytes
+    uint32_t size;    // in bytes; 0 for an array without a length
   };
 
   // Refers to `data`, which has to stay. Nothing where it is no BTF of this machine's byte order;
@@ -50,13 +50,15 @@ class Btf {
   std::string_view StringAt(uint32_t offset) const;
   std::optional<Member> FindIn(uint32_t id, std::string_view member, uint64_t base_bits, int depth,
                                int* budget) const;
+  bool IsOpenArray(uint32_t id) const;
   uint32_t SizeOf(uint32_t id, int depth) const;
 
   const uint8_t* types_;
   size_t types_size_;
   const uint8_t* strings_;
   size_t strings_size_;
-  std::vector<uint32_t> offsets_;  // of all types, by id; that of id 0 (void) is not used
+  std::vector<uint32_t> offsets_;     // of all types, by id; that of id 0 (void) is not used
+  std::vector<uint32_t> structures_;  // ids of structures
 };
 
 }  // namespace exitwatch

@@ -20,10 +20,11 @@ constexpr int32_t kTaskExiting = 0x00000004;       // PF_EXITING
 constexpr int32_t kTaskKernelThread = 0x00200000;  // PF_KTHREAD
 constexpr int32_t kGroupExit = 0x00000004;         // SIGNAL_GROUP_EXIT
 
-// The stack, below the place to read into: the message's event, the record.
+// The stack, below the place to read into: the message's event, the record, two pointers.
 constexpr int16_t kEventBytes = wire::kDatagramBytes - wire::kEvent;
 constexpr int16_t kEventAt = -8 - kEventBytes;
 constexpr int16_t kRecord = kEventAt - static_cast<int16_t>(sizeof(GroupRecord));
+constexpr int16_t kSlotsAt = kRecord - 16;
 
 constexpr int16_t EventField(uint32_t wire_offset) {
   return static_cast<int16_t>(kEventAt + static_cast<int16_t>(wire_offset - wire::kEvent));
@@ -53,6 +54,10 @@ class Program : KernelProgram {
     }
     LookAtGroup();
     FillRecord();
+    if (layout_.cgroup) {
+      TellCgroup(*layout_.cgroup, kTask, kOther, RecordField(offsetof(GroupRecord, cgroup)),
+                 maps_.cgroups, maps_.ring, kSlotsAt);
+    }
     ChooseWakeup();
     WriteRecord(maps_.ring, kRecord, sizeof(GroupRecord), maps_.state,
                 offsetof(GroupFilterState, lost));

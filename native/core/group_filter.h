@@ -54,9 +54,10 @@ struct GroupFilterState {
 static_assert(offsetof(GroupFilterState, lost) == 64, "on a cache line of its own");
 
 struct GroupFilterMaps {
-  int ring;     // BPF_MAP_TYPE_RINGBUF of GroupRecord
+  int ring;     // BPF_MAP_TYPE_RINGBUF of GroupRecord and CgroupRecord
   int state;    // array with one GroupFilterState
   int watched;  // array of 64-bit words, a bit for each process to tell of; -1: all are
+  int cgroups;  // array of kKnownCgroups ids; -1: paths are not told
 };
 
 // The group-aware filter of the connector's socket: a program that runs in the dying task and looks

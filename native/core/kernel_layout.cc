@@ -38,7 +38,47 @@ std::optional<CgroupPlaces> FindCgroup(const Btf& btf) {
   };
   const char* missing = "";
   if (!FindAll(btf, wanted, &missing)) return std::nullopt;
+  CgroupPlaces::Name name = {};
+  const Wanted text[] = {{"kernfs_node", "name", kPointer, &name.text}};
+  const Wanted parent[] = {{"kernfs_node", "parent", kPointer, &name.parent}};
+  const Wanted parent_now[] = {{"kernfs_node", "__parent", kPointer, &name.parent}};  // Linux 6.15
+  if (FindAll(btf, text, &missing) &&
+      (FindAll(btf, parent, &missing) || FindAll(btf, parent_now, &missing))) {
+    places.name = name;
+  }
   return places;
+}
+
+std::optional<PidPlaces> FindPid(const Btf& btf, const char** missing) {
+  PidPlaces places = {};
+  const Wanted wanted[] = {
+      {"pid", "level", 4, &places.level},
+      {"upid", "nr", 4, &places.number},
+      {"upid", "ns", kPointer, &places.name_space},
+  };
+  if (!FindAll(btf, wanted, missing)) return std::nullopt;
+  const std::optional<Btf::Member> numbers = btf.Find("pid", "numbers");
+  if (!numbers) {
+    *missing = "numbers";
+    return std::nullopt;
+  }
+  places.numbers = numbers->offset;
+  // A number and a pointer, which is aligned.
+  places.number_bytes = 2 * kPointer;
+  return places;
+}
+
+// What the kernel keeps of the system call that a task is in.
+std::optional<SignalLayout::Number> FindSyscallNumber(const Btf& btf) {
+#if defined(__x86_64__)
+  const std::optional<Btf::Member> number = btf.Find("pt_regs", "orig_ax");
+#elif defined(__aarch64__)
+  const std::optional<Btf::Member> number = btf.Find("pt_regs", "syscallno");
+#else
+  const std::optional<Btf::Member> number;
+#endif
+  if (!number || (number->size != 8 && number->size != 4)) return std::nullopt;
+  return SignalLayout::Number{number->offset, number->size};
 }
 
 std::optional<uint32_t> FindInode(const Btf& btf) {
@@ -80,6 +120,7 @@ std::optional<KernelLayout> ResolveKernelLayout(const Btf& btf, const char** mis
 
 std::optional<SignalLayout> ResolveSignalLayout(const Btf& btf, const char** missing) {
   constexpr uint32_t kSignals = 64;
+  constexpr uint32_t kSiginfoFields = 32;
   SignalLayout layout = {};
   const Wanted wanted[] = {
       {"task_struct", "flags", 4, &layout.task.flags},
@@ -102,6 +143,7 @@ std::optional<SignalLayout> ResolveSignalLayout(const Btf& btf, const char** mis
       {"signal_struct", "flags", 4, &layout.signal.flags},
       {"cred", "euid", 4, &layout.cred.euid},
       {"kernel_siginfo", "si_code", 4, &layout.siginfo.code},
+      {"kernel_siginfo", "_sifields", kSiginfoFields, &layout.siginfo.fields},
       {"sigaction", "sa_handler", kPointer, &layout.sighand.handler},
   };
   if (!FindAll(btf, wanted, missing)) return std::nullopt;
@@ -116,6 +158,11 @@ std::optional<SignalLayout> ResolveSignalLayout(const Btf& btf, const char** mis
     *missing = "mark_victim";
     return std::nullopt;
   }
+  const std::optional<PidPlaces> pid_there = FindPid(btf, missing);
+  if (!pid_there) return std::nullopt;
+  layout.pid_there = *pid_there;
+  layout.syscall = FindSyscallNumber(btf);
+  layout.sighand.handler_in_action = in_action->offset + layout.sighand.handler;
   layout.sighand.action = action->offset + in_action->offset;
   layout.sighand.action_bytes = action->size / kSignals;
   layout.pid.inode = FindInode(btf);

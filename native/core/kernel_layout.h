@@ -14,6 +14,19 @@ struct CgroupPlaces {
   uint32_t in_set;   // the cgroup
   uint32_t node;     // its kernfs_node
   uint32_t id;
+  struct Name {
+    uint32_t text, parent;
+  };
+  std::optional<Name> name;  // of a kernfs_node
+};
+
+// From a task's struct pid to what it is called in a pid namespace.
+struct PidPlaces {
+  uint32_t level;         // how deep its own namespace is
+  uint32_t numbers;       // an upid for each level
+  uint32_t number;        // in a upid
+  uint32_t name_space;    // in a upid
+  uint32_t number_bytes;  // of a upid
 };
 
 // Where the running kernel keeps what the group-aware filter reads: offsets in bytes.
@@ -45,18 +58,24 @@ struct SignalLayout {
   } signal;
   struct {
     uint32_t action, action_bytes, handler;
+    uint32_t handler_in_action;
   } sighand;
   struct {
     uint32_t euid;
   } cred;
   struct {
-    uint32_t code;
+    uint32_t code, fields;
   } siginfo;
   struct {
     std::optional<uint32_t> inode;  // since Linux 6.9
   } pid;
+  PidPlaces pid_there;
   std::optional<CgroupPlaces> cgroup;  // with CONFIG_CGROUPS
-  bool victim_is_task = true;  // what oom:mark_victim is given, since Linux 6.8; before, a pid
+  struct Number {
+    uint32_t offset, bytes;
+  };
+  std::optional<Number> syscall;  // in pt_regs; negative outside of system calls
+  bool victim_is_task = true;     // what oom:mark_victim is given, since Linux 6.8; before, a pid
 };
 
 // Nothing where the kernel lacks a member, or has it in another form; `missing` names it then.

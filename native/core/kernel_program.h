@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "core/bpf_assembler.h"
+#include "core/cgroup_record.h"
 #include "core/kernel_layout.h"
 
 namespace exitwatch {
@@ -32,6 +33,12 @@ class KernelProgram {
   // `scratch`.
   void ReadCgroup(const CgroupPlaces& places, Asm::Register task, Asm::Register scratch,
                   int16_t to);
+
+  // Writes the path of a task's cgroup to a ring buffer, unless that was done before; its id stands
+  // at `id_at`. `known_map`: an array of kKnownCgroups ids. Leaves `task` alone; takes all else,
+  // and the places on the stack from `slots_at` to `slots_at` + 16.
+  void TellCgroup(const CgroupPlaces& places, Asm::Register task, Asm::Register scratch,
+                  int16_t id_at, int known_map, int ring_map, int16_t slots_at);
 
   // Goes to `otherwise` unless the process whose id stands at this place is in the set, or beyond
   // its end, since kernel.pid_max was raised: user space looks for itself then.

@@ -29,7 +29,7 @@ struct Record {
     kTold = 1u << 11,          // exit: only for who watches; the stream tells it to everybody
     kNoStream = 1u << 13,      // ready, source: pidfds alone tell
     kNotPermitted = 1u << 14,  // status unknown because it was for the privileged only
-    kTraced = 1u << 15,        // exit: the signal trace saw the time for which it was observed
+    kTraced = 1u << 15,        // exit: the signal trace has lost nothing while it was observed
     kTraceBuffer = 1u << 16,   // gap: of the signal trace
   };
 
@@ -42,6 +42,7 @@ struct Record {
   double inode = 0;           // exit: of pidfs; 0 where not known
   double cgroup = 0;          // exit: its id in the v2 hierarchy; 0 where not known
   double count = 0;           // gap: lost; ready, source: receive buffer in bytes
+  double traced_from_ns = 0;  // exit: with kTraced, since when the signal trace saw its process
   int32_t kind = 0;
   int32_t pid = 0;         // exit
   int32_t parent_pid = 0;  // exit: 0 where not known
@@ -51,7 +52,8 @@ struct Record {
   char name[kNameBytes] = {};  // exit; failed, ready, source: the system call
 };
 
-static_assert(sizeof(Record) == 112 && offsetof(Record, kind) == 72 && offsetof(Record, name) == 96,
+static_assert(sizeof(Record) == 120 && offsetof(Record, kind) == 80 &&
+                  offsetof(Record, name) == 104,
               "the layout is read by JavaScript");
 
 }  // namespace exitwatch

@@ -14,13 +14,14 @@ using Asm = BpfAssembler;
 constexpr int32_t kTaskExiting = 0x00000004;       // PF_EXITING
 constexpr int32_t kTaskKernelThread = 0x00200000;  // PF_KTHREAD
 constexpr int32_t kGroupExit = 0x00000004;         // SIGNAL_GROUP_EXIT
+constexpr int32_t kUnkillable = 0x00000040;        // SIGNAL_UNKILLABLE
 constexpr int32_t kNoInfo = 0;                     // SEND_SIG_NOINFO
 constexpr int32_t kPrivileged = 1;                 // SEND_SIG_PRIV
 
 // Of <trace/events/signal.h>: the signal is on its way, and so it is where only its siginfo was
 // lost, for want of room in the sender's queue (RLIMIT_SIGPENDING).
 constexpr int32_t kDelivered = 0;
-constexpr int32_t kInfoLost = 4;
+constexpr int32_t kLoseInfo = 4;
 
 // The arguments of the raw tracepoints.
 constexpr int16_t kSignalArgument = 0;
@@ -28,6 +29,7 @@ constexpr int16_t kInfoArgument = 8;
 constexpr int16_t kTaskArgument = 16;
 constexpr int16_t kGroupArgument = 24;
 constexpr int16_t kResultArgument = 32;
+constexpr int16_t kActionArgument = 16;  // of signal_deliver
 constexpr int16_t kVictimArgument = 0;
 
 constexpr int32_t kLastSignal = 64;
@@ -49,9 +51,20 @@ constexpr uint64_t kRealTime = ~((uint64_t{1} << (kFirstRealTime - 1)) - 1);
 constexpr uint64_t kRoutine = kRealTime | SetOf(SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS,
                                                 SIGALRM, SIGVTALRM, SIGPROF, SIGIO);
 
-// The stack, below the place to read into: the tracepoint's arguments are where, the record.
+// The kernel dumps core for these by default: they do not kill before a thread has taken them.
+constexpr uint64_t kCore =
+    SetOf(SIGQUIT, SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE, SIGSEGV, SIGXCPU, SIGXFSZ, SIGSYS);
+
+// si_code of <asm-generic/siginfo.h>.
+constexpr int32_t kTimer = -2;    // SI_TIMER
+constexpr int32_t kSigio = -5;    // SI_SIGIO
+constexpr int32_t kLastPoll = 6;  // POLL_HUP; POLL_IN is 1
+
+// The stack, below the place to read into: the tracepoint's arguments are where, two pointers, the
+// record.
 constexpr int16_t kContextAt = -16;
-constexpr int16_t kRecord = kContextAt - static_cast<int16_t>(sizeof(SignalRecord));
+constexpr int16_t kSlotsAt = -32;
+constexpr int16_t kRecord = kSlotsAt - static_cast<int16_t>(sizeof(SignalRecord));
 
 constexpr int16_t RecordField(size_t offset) {
   return static_cast<int16_t>(kRecord + static_cast<int16_t>(offset));
@@ -70,6 +83,7 @@ class Program : KernelProgram {
   std::vector<bpf_insn> BuildSignal() {
     Begin();
     LookAtSignal();
+    LookAtResult();
     code_.Load(Asm::kDouble, kTask, kContext, kTaskArgument);
     code_.Call(Asm::kGetCurrentTask);
     code_.Move(kCurrent, Asm::kR0);
@@ -79,7 +93,33 @@ class Program : KernelProgram {
     LookAtHandler();
     LookAtDeath();
     LookAtInfo();
+    LookAtSyscall();
+    LookAtRelation();
     LookAtSender();
+    ReadPointer(kOther, kCurrent, layout_.task.group_leader);
+    ReadPointer(kOther, kOther, layout_.task.thread_pid);
+    LookAtPidThere();
+    LookAtAncestors();
+    return Finish();
+  }
+
+  std::vector<bpf_insn> BuildTaken() {
+    Begin();
+    LookAtSignal();
+    LookAtAction();
+    code_.Call(Asm::kGetCurrentTask);
+    code_.Move(kTask, Asm::kR0);
+    ReadToRecord(offsetof(SignalRecord, pid), 4, kTask, layout_.task.tgid);
+    LookAtWatched();
+    LookAtUnkillable();
+    SetFlag(SignalRecord::kTaken);
+    LookAtTarget();
+    code_.Load(Asm::kDouble, kOther, kContext, kInfoArgument);
+    ReadInfo();
+    ReadPointer(kCurrent, kTask, layout_.task.parent);
+    LookAtSender();
+    ReadPointer(kOther, kCurrent, layout_.task.thread_pid);
+    LookAtPidThere();
     LookAtAncestors();
     return Finish();
   }
@@ -91,7 +131,7 @@ class Program : KernelProgram {
     code_.Load(Asm::kDouble, kTask, kContext, kVictimArgument);
     code_.Call(Asm::kGetCurrentTask);
     code_.Move(kCurrent, Asm::kR0);
-    ReadToRecord(offsetof(SignalRecord, sender_pid), 4, kCurrent, layout_.task.tgid);
+    ReadSenderIds();
     if (layout_.victim_is_task) {
       ReadToRecord(offsetof(SignalRecord, pid), 4, kTask, layout_.task.tgid);
       LookAtTarget();
@@ -108,6 +148,10 @@ class Program : KernelProgram {
   }
 
   std::vector<bpf_insn> Finish() {
+    if (layout_.cgroup) {
+      TellCgroup(*layout_.cgroup, kCurrent, kOther, RecordField(offsetof(SignalRecord, cgroup)),
+                 maps_.cgroups, maps_.ring, kSlotsAt);
+    }
     code_.Call(Asm::kKtimeGetNs);
     code_.Store(Asm::kDouble, Asm::kFrame, RecordField(offsetof(SignalRecord, time_ns)), Asm::kR0);
     ChooseWakeup();
@@ -145,19 +189,48 @@ class Program : KernelProgram {
 
   // Most signals of a host tell parents of ends (SIGCHLD): these go no further than here.
   void LookAtSignal() {
-    const Asm::Label effective = code_.NewLabel();
     code_.Load(Asm::kDouble, Asm::kR1, kContext, kSignalArgument);
     code_.JumpIf32(BPF_JEQ, Asm::kR1, SIGCHLD, drop_);
     code_.JumpIf32(BPF_JEQ, Asm::kR1, 0, drop_);
     code_.JumpIf32(BPF_JGT, Asm::kR1, kLastSignal, drop_);
-    code_.Load(Asm::kDouble, Asm::kR2, kContext, kResultArgument);
-    code_.JumpIf32(BPF_JEQ, Asm::kR2, kDelivered, effective);
-    code_.JumpIf32(BPF_JNE, Asm::kR2, kInfoLost, drop_);
-    code_.Bind(effective);
     Clear(kRecord, sizeof(SignalRecord));
     code_.Store(Asm::kWord, Asm::kFrame, RecordField(offsetof(SignalRecord, signal)), Asm::kR1);
     code_.SetDouble(Asm::kR3, kHarmless);
     JumpIfInSet(Asm::kR3, true, drop_);
+  }
+
+  void LookAtResult() {
+    const Asm::Label effective = code_.NewLabel();
+    code_.Load(Asm::kDouble, Asm::kR2, kContext, kResultArgument);
+    code_.JumpIf32(BPF_JEQ, Asm::kR2, kDelivered, effective);
+    code_.JumpIf32(BPF_JNE, Asm::kR2, kLoseInfo, drop_);
+    SetFlag(SignalRecord::kInfoLost);
+    code_.Bind(effective);
+  }
+
+  // What is taken without a handler ends the process; and a thread of one that is dying anyhow
+  // takes a SIGKILL without a siginfo, which nobody has sent.
+  void LookAtAction() {
+    code_.Load(Asm::kDouble, kOther, kContext, kInfoArgument);
+    code_.JumpIf(BPF_JLE, kOther, kPrivileged, drop_);
+    code_.Load(Asm::kDouble, kOther, kContext, kActionArgument);
+    ReadPointer(Asm::kR3, kOther, layout_.sighand.handler_in_action);
+    code_.JumpIf(BPF_JNE, Asm::kR3, 0, drop_);
+  }
+
+  // The first process of a pid namespace lives on.
+  void LookAtUnkillable() {
+    const Asm::Label kills = code_.NewLabel();
+    const Asm::Label unkillable = code_.NewLabel();
+    LoadSignal(Asm::kR1);
+    code_.JumpIf32(BPF_JEQ, Asm::kR1, SIGKILL, kills);
+    ReadPointer(kOther, kTask, layout_.task.signal);
+    ReadWord(Asm::kR1, kOther, layout_.signal.flags);
+    code_.JumpIf32(BPF_JSET, Asm::kR1, kUnkillable, unkillable);
+    code_.Jump(kills);
+    code_.Bind(unkillable);
+    code_.Jump(drop_);
+    code_.Bind(kills);
   }
 
   void LookAtWatched() {
@@ -166,7 +239,13 @@ class Program : KernelProgram {
   }
 
   void LookAtTarget() {
+    ReadToRecord(offsetof(SignalRecord, thread), 4, kTask, layout_.task.pid);
     ReadToRecord(offsetof(SignalRecord, memory), 8, kTask, layout_.task.mm);
+    const Asm::Label untraced = code_.NewLabel();
+    ReadWord(Asm::kR1, kTask, layout_.task.ptrace);
+    code_.JumpIf32(BPF_JEQ, Asm::kR1, 0, untraced);
+    SetFlag(SignalRecord::kTraced);
+    code_.Bind(untraced);
     ReadPointer(kOther, kTask, layout_.task.group_leader);
     ReadToRecord(offsetof(SignalRecord, start_ns), 8, kOther, layout_.task.start_boottime);
     ReadToRecord(offsetof(SignalRecord, name), kNameBytes, kOther, layout_.task.comm);
@@ -177,11 +256,15 @@ class Program : KernelProgram {
   }
 
   void LookAtHandler() {
-    const Asm::Label no_handler = code_.NewLabel();
-    const Asm::Label not_routine = code_.NewLabel();
+    const Asm::Label unblocked = code_.NewLabel();
     const Asm::Label not_ignored = code_.NewLabel();
-    const Asm::Label blocked = code_.NewLabel();
+    const Asm::Label told = code_.NewLabel();
     constexpr int32_t kIgnore = 1;  // SIG_IGN; 0 is SIG_DFL
+    ReadPointer(Asm::kR3, kTask, layout_.task.blocked);
+    JumpIfInSet(Asm::kR3, false, unblocked);
+    SetFlag(SignalRecord::kBlocked);
+    code_.Bind(unblocked);
+
     ReadPointer(kOther, kTask, layout_.task.sighand);
     LoadSignal(Asm::kR1);
     code_.Compute(BPF_SUB, Asm::kR1, 1);
@@ -191,33 +274,33 @@ class Program : KernelProgram {
     // Ignored signals come this far only if they are blocked, so that they may still be meant, or
     // if there is a tracer.
     code_.JumpIf(BPF_JNE, Asm::kR3, kIgnore, not_ignored);
-    ReadPointer(Asm::kR3, kTask, layout_.task.blocked);
-    JumpIfInSet(Asm::kR3, true, blocked);
-    code_.Jump(drop_);
-    code_.Bind(blocked);
+    code_.Load(Asm::kWord, Asm::kR1, Asm::kFrame, RecordField(offsetof(SignalRecord, flags)));
+    code_.Compute(BPF_AND, Asm::kR1, static_cast<int32_t>(SignalRecord::kBlocked));
+    code_.JumpIf(BPF_JEQ, Asm::kR1, 0, drop_);
     SetFlag(SignalRecord::kIgnored);
-    code_.Jump(no_handler);
+    code_.Jump(told);
     code_.Bind(not_ignored);
-    code_.JumpIf(BPF_JEQ, Asm::kR3, 0, no_handler);
+    code_.JumpIf(BPF_JEQ, Asm::kR3, 0, told);
     code_.SetDouble(Asm::kR3, kRoutine);
-    JumpIfInSet(Asm::kR3, false, not_routine);
+    JumpIfInSet(Asm::kR3, false, told);
+    // One that is blocked may be taken when it has no handler any more.
+    code_.Load(Asm::kWord, Asm::kR1, Asm::kFrame, RecordField(offsetof(SignalRecord, flags)));
+    code_.JumpIf32(BPF_JSET, Asm::kR1, static_cast<int32_t>(SignalRecord::kBlocked), told);
     DropUnlessFromOther();
-    code_.Bind(not_routine);
-    ReadPointer(Asm::kR3, kTask, layout_.task.blocked);
-    JumpIfInSet(Asm::kR3, true, no_handler);
-    SetFlag(SignalRecord::kCaught);
-    code_.Bind(no_handler);
+    code_.Bind(told);
   }
 
   // What runtimes catch all day comes from themselves, or from the kernel; what another process
-  // sends is something else.
+  // sends is something else. Since Linux 7.3 kill(2) sends without a siginfo.
   void DropUnlessFromOther() {
-    constexpr int32_t kTimer = -2;  // SI_TIMER
+    const Asm::Label by_process = code_.NewLabel();
     code_.Load(Asm::kDouble, kOther, kContext, kInfoArgument);
-    code_.JumpIf(BPF_JLE, kOther, kPrivileged, drop_);
+    code_.JumpIf(BPF_JEQ, kOther, kNoInfo, by_process);
+    code_.JumpIf(BPF_JEQ, kOther, kPrivileged, drop_);
     ReadWord(Asm::kR1, kOther, layout_.siginfo.code);
     code_.JumpIf32(BPF_JSGT, Asm::kR1, 0, drop_);
     code_.JumpIf32(BPF_JEQ, Asm::kR1, kTimer, drop_);
+    code_.Bind(by_process);
     ReadWord(Asm::kR3, kCurrent, layout_.task.tgid);
     code_.Load(Asm::kWord, Asm::kR2, Asm::kFrame, RecordField(offsetof(SignalRecord, pid)));
     code_.JumpIf32(BPF_JEQ, Asm::kR3, Asm::kR2, drop_);
@@ -227,6 +310,8 @@ class Program : KernelProgram {
   void LookAtDeath() {
     const Asm::Label dying = code_.NewLabel();
     const Asm::Label alive = code_.NewLabel();
+    code_.SetDouble(Asm::kR3, kCore);
+    JumpIfInSet(Asm::kR3, true, alive);
     ReadPointer(kOther, kTask, layout_.task.signal);
     ReadWord(Asm::kR1, kOther, layout_.signal.flags);
     code_.JumpIf32(BPF_JSET, Asm::kR1, kGroupExit, dying);
@@ -252,7 +337,7 @@ class Program : KernelProgram {
     code_.Load(Asm::kDouble, kOther, kContext, kInfoArgument);
     code_.JumpIf(BPF_JEQ, kOther, kNoInfo, no_info);
     code_.JumpIf(BPF_JEQ, kOther, kPrivileged, privileged);
-    ReadToRecord(offsetof(SignalRecord, code), 4, kOther, layout_.siginfo.code);
+    ReadInfo();
     LookAtStack(known);
     code_.Bind(no_info);
     SetFlag(SignalRecord::kNoInfo);
@@ -262,56 +347,151 @@ class Program : KernelProgram {
     code_.Bind(known);
   }
 
+  // Of the siginfo in kOther.
+  void ReadInfo() {
+    ReadToRecord(offsetof(SignalRecord, code), 4, kOther, layout_.siginfo.code);
+    ReadToRecord(offsetof(SignalRecord, info), sizeof(SignalRecord::info), kOther,
+                 layout_.siginfo.fields);
+  }
+
   // Anybody may give a signal any siginfo that says it is a timer's (rt_sigqueueinfo(2)). What a
   // system call of the sender made is on its kernel stack, above our own arguments; a timer's is
   // not, and an interrupt has a stack of its own. Goes to `end`.
   void LookAtStack(Asm::Label end) {
-    // A pointer becomes a number by being read.
+    LoadContextAddress();
+    code_.Compute(BPF_SUB, kOther, Asm::kR1);
+    code_.JumpIf(BPF_JGT, kOther, kLargestFrames, end);
+    JumpIfOffStack(end);
+    SetFlag(SignalRecord::kSenderStack);
+    code_.Jump(end);
+  }
+
+  // To r1: where our own arguments are. A pointer becomes a number by being read.
+  void LoadContextAddress() {
     code_.Store(Asm::kDouble, Asm::kFrame, kContextAt, kContext);
     code_.Move(Asm::kR3, Asm::kFrame);
     Read(kScratch, 8, Asm::kR3, static_cast<uint32_t>(int32_t{kContextAt}));
     code_.Load(Asm::kDouble, Asm::kR1, Asm::kFrame, kScratch);
     code_.Store(Asm::kDouble, Asm::kFrame, kContextAt, Asm::kR1);
-    code_.Compute(BPF_SUB, kOther, Asm::kR1);
-    code_.JumpIf(BPF_JGT, kOther, kLargestFrames, end);
+  }
+
+  // After LoadContextAddress(): unless our arguments are on the sender's own kernel stack.
+  void JumpIfOffStack(Asm::Label to) {
     ReadPointer(kOther, kCurrent, layout_.task.stack);
     code_.Load(Asm::kDouble, Asm::kR1, Asm::kFrame, kContextAt);
     code_.Compute(BPF_SUB, Asm::kR1, kOther);
-    code_.JumpIf(BPF_JGT, Asm::kR1, kStackBytes, end);
-    SetFlag(SignalRecord::kSenderStack);
-    code_.Jump(end);
+    code_.JumpIf(BPF_JGT, Asm::kR1, kStackBytes, to);
   }
 
-  void LookAtSender() {
+  // Who makes a file ready is who its owner's signal (F_SETOWN of fcntl(2)) comes from, if that is
+  // done by a system call: an interrupt does it in anybody's name. An interrupt of user mode runs
+  // on the stack of whom it interrupts; that is in no system call then.
+  void LookAtSyscall() {
+    if (!layout_.syscall) return;
+    const Asm::Label look = code_.NewLabel();
+    const Asm::Label done = code_.NewLabel();
+    const Asm::Label with_info = code_.NewLabel();
+    code_.Load(Asm::kWord, Asm::kR1, Asm::kFrame, RecordField(offsetof(SignalRecord, flags)));
+    code_.Compute(BPF_AND, Asm::kR1, static_cast<int32_t>(SignalRecord::kPrivileged));
+    code_.JumpIf(BPF_JEQ, Asm::kR1, 0, with_info);
+    LoadSignal(Asm::kR1);
+    code_.JumpIf32(BPF_JEQ, Asm::kR1, SIGIO, look);
+    code_.Jump(done);
+    code_.Bind(with_info);
+    code_.Load(Asm::kWord, Asm::kR1, Asm::kFrame, RecordField(offsetof(SignalRecord, code)));
+    code_.JumpIf32(BPF_JEQ, Asm::kR1, kSigio, look);
+    code_.JumpIf32(BPF_JSLE, Asm::kR1, 0, done);
+    code_.JumpIf32(BPF_JSGT, Asm::kR1, kLastPoll, done);
+    code_.Bind(look);
+    LoadContextAddress();
+    JumpIfOffStack(done);
+    code_.Call(Asm::kGetCurrentTaskBtf);
+    code_.Move(Asm::kR1, Asm::kR0);
+    code_.Call(Asm::kTaskPtRegs);
+    code_.Move(kOther, Asm::kR0);
+    const auto [offset, bytes] = *layout_.syscall;
+    if (bytes == 8) {
+      ReadPointer(Asm::kR1, kOther, offset);
+      code_.JumpIf(BPF_JSLT, Asm::kR1, 0, done);
+    } else {
+      ReadWord(Asm::kR1, kOther, offset);
+      code_.JumpIf32(BPF_JSLT, Asm::kR1, 0, done);
+    }
+    SetFlag(SignalRecord::kInSyscall);
+    code_.Bind(done);
+  }
+
+  // What the sender has to do with whom it sends to.
+  void LookAtRelation() {
     const Asm::Label other_thread = code_.NewLabel();
-    ReadWord(Asm::kR3, kCurrent, layout_.task.flags);
-    SetFlagIf(Asm::kR3, kTaskExiting, SignalRecord::kSenderExiting);
-    SetFlagIf(Asm::kR3, kTaskKernelThread, SignalRecord::kSenderKernel);
+    const Asm::Label untraced = code_.NewLabel();
     code_.JumpIf(BPF_JNE, kCurrent, kTask, other_thread);
     SetFlag(SignalRecord::kToItself);
     code_.Bind(other_thread);
-    LookAtTracer();
+    ReadWord(Asm::kR1, kTask, layout_.task.ptrace);
+    code_.JumpIf32(BPF_JEQ, Asm::kR1, 0, untraced);
+    ReadPointer(kOther, kTask, layout_.task.parent);
+    ReadPointer(kOther, kOther, layout_.task.group_leader);
+    ReadPointer(Asm::kR1, kCurrent, layout_.task.group_leader);
+    code_.JumpIf(BPF_JNE, Asm::kR1, kOther, untraced);
+    SetFlag(SignalRecord::kSenderTraces);
+    code_.Bind(untraced);
+  }
 
+  void ReadSenderIds() {
+    ReadWord(Asm::kR3, kCurrent, layout_.task.flags);
+    SetFlagIf(Asm::kR3, kTaskExiting, SignalRecord::kSenderExiting);
+    SetFlagIf(Asm::kR3, kTaskKernelThread, SignalRecord::kSenderKernel);
     ReadToRecord(offsetof(SignalRecord, sender_pid), 4, kCurrent, layout_.task.tgid);
+    ReadToRecord(offsetof(SignalRecord, sender_thread), 4, kCurrent, layout_.task.pid);
+    ReadPointer(kOther, kCurrent, layout_.task.group_leader);
+    ReadToRecord(offsetof(SignalRecord, sender_start), 8, kOther, layout_.task.start_boottime);
+  }
+
+  void LookAtSender() {
+    ReadSenderIds();
+    ReadToRecord(offsetof(SignalRecord, sender_name), kNameBytes, kOther, layout_.task.comm);
     ReadPointer(kOther, kCurrent, layout_.task.cred);
     ReadToRecord(offsetof(SignalRecord, sender_uid), 4, kOther, layout_.cred.euid);
     if (layout_.cgroup) {
       ReadCgroup(*layout_.cgroup, kCurrent, kOther, RecordField(offsetof(SignalRecord, cgroup)));
     }
-    ReadPointer(kOther, kCurrent, layout_.task.group_leader);
-    ReadToRecord(offsetof(SignalRecord, sender_name), kNameBytes, kOther, layout_.task.comm);
   }
 
-  void LookAtTracer() {
-    const Asm::Label done = code_.NewLabel();
-    ReadWord(Asm::kR1, kTask, layout_.task.ptrace);
-    code_.JumpIf32(BPF_JEQ, Asm::kR1, 0, done);
-    ReadPointer(kOther, kTask, layout_.task.parent);
-    ReadPointer(kOther, kOther, layout_.task.group_leader);
-    ReadPointer(Asm::kR1, kCurrent, layout_.task.group_leader);
-    code_.JumpIf(BPF_JNE, Asm::kR1, kOther, done);
-    SetFlag(SignalRecord::kSenderTraces);
-    code_.Bind(done);
+  // What the one with this struct pid, in kOther, is called in the process's pid namespace: it has
+  // a number for its own namespace, and for each of those above.
+  void LookAtPidThere() {
+    constexpr int16_t kOtherAt = kSlotsAt;
+    constexpr int16_t kSpaceAt = kSlotsAt + 8;
+    constexpr int16_t kLevelAt = kContextAt;
+    const PidPlaces& places = layout_.pid_there;
+    const auto go_to_number = [&] {
+      code_.Load(Asm::kWord, Asm::kR1, Asm::kFrame, kLevelAt);
+      code_.Compute(BPF_MUL, Asm::kR1, static_cast<int32_t>(places.number_bytes));
+      code_.Compute(BPF_ADD, Asm::kR1, static_cast<int32_t>(places.numbers));
+      code_.Compute(BPF_ADD, kOther, Asm::kR1);
+    };
+    const Asm::Label unseen = code_.NewLabel();
+    code_.JumpIf(BPF_JEQ, kOther, 0, unseen);
+    code_.Store(Asm::kDouble, Asm::kFrame, kOtherAt, kOther);
+    ReadPointer(kOther, kTask, layout_.task.thread_pid);
+    code_.JumpIf(BPF_JEQ, kOther, 0, unseen);
+    ReadWord(Asm::kR1, kOther, places.level);
+    code_.Store(Asm::kWord, Asm::kFrame, kLevelAt, Asm::kR1);
+    go_to_number();
+    ReadPointer(Asm::kR1, kOther, places.name_space);
+    code_.Store(Asm::kDouble, Asm::kFrame, kSpaceAt, Asm::kR1);
+
+    code_.Load(Asm::kDouble, kOther, Asm::kFrame, kOtherAt);
+    ReadWord(Asm::kR1, kOther, places.level);
+    code_.Load(Asm::kWord, Asm::kR2, Asm::kFrame, kLevelAt);
+    code_.JumpIf32(BPF_JLT, Asm::kR1, Asm::kR2, unseen);
+    go_to_number();
+    ReadPointer(Asm::kR1, kOther, places.name_space);
+    code_.Load(Asm::kDouble, Asm::kR2, Asm::kFrame, kSpaceAt);
+    code_.JumpIf(BPF_JNE, Asm::kR1, Asm::kR2, unseen);
+    ReadToRecord(offsetof(SignalRecord, sender_pid_there), 4, kOther, places.number);
+    code_.Bind(unseen);
   }
 
   // `from` is left alone.
@@ -325,9 +505,10 @@ class Program : KernelProgram {
     code_.Bind(done);
   }
 
-  // Goes on from the sender's first thread, in kOther, up to init.
+  // From the sender's first thread up to init.
   void LookAtAncestors() {
     const Asm::Label none = code_.NewLabel();
+    ReadPointer(kOther, kCurrent, layout_.task.group_leader);
     for (size_t i = 0; i < SignalRecord::kAncestors; i++) {
       const size_t ancestor =
           offsetof(SignalRecord, ancestors) + i * sizeof(SignalRecord::Ancestor);
@@ -372,6 +553,10 @@ class Program : KernelProgram {
 
 std::vector<bpf_insn> BuildSignalProgram(const SignalLayout& layout, const SignalTraceMaps& maps) {
   return Program(layout, maps).BuildSignal();
+}
+
+std::vector<bpf_insn> BuildTakenProgram(const SignalLayout& layout, const SignalTraceMaps& maps) {
+  return Program(layout, maps).BuildTaken();
 }
 
 std::vector<bpf_insn> BuildOomProgram(const SignalLayout& layout, const SignalTraceMaps& maps) {

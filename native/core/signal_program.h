@@ -12,17 +12,23 @@
 namespace exitwatch {
 
 struct SignalTraceMaps {
-  int ring;           // BPF_MAP_TYPE_RINGBUF of SignalRecord
+  int ring;           // BPF_MAP_TYPE_RINGBUF of SignalRecord and CgroupRecord
   size_t ring_bytes;  // its size
   int state;          // array with one SignalTraceState
   int watched;        // array of 64-bit words, a bit for each process to tell of; -1: all are
+  int cgroups;        // array of kKnownCgroups ids; -1: paths are not told
 };
 
 // For the raw tracepoint signal_generate, which is called by whoever sends a signal. Leaves out
 // what cannot end a process: signals that do not by default, that were ignored, or were pending
 // already; and of those that runtimes catch all day (faults, timers, real-time signals), the caught
-// ones that no other process has sent.
+// ones that are not blocked and that no other process has sent.
 std::vector<bpf_insn> BuildSignalProgram(const SignalLayout& layout, const SignalTraceMaps& maps);
+
+// For the raw tracepoint signal_deliver, which is called by a thread that takes a signal, after its
+// tracer has had its say. Tells only of what ends the process: where a signal was blocked, traced,
+// or dumps core, its generation does not tell that.
+std::vector<bpf_insn> BuildTakenProgram(const SignalLayout& layout, const SignalTraceMaps& maps);
 
 // For the raw tracepoint mark_victim: the OOM killer has chosen a process, and killed it just
 // before, or found it dying. All are told: others may share the memory of who is watched.

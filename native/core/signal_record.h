@@ -8,9 +8,14 @@
 
 namespace exitwatch {
 
-// One signal that was generated for a process, or that the OOM killer has chosen it: as the signal
-// trace writes it in the kernel, in the context of the sender; and as it crosses to JavaScript,
-// byte for byte: src/trace/signal-records.ts reads the same layout.
+// One moment in the life of a signal, as the signal trace writes it in the kernel; and as it
+// crosses to JavaScript, byte for byte: src/trace/signal-records.ts reads the same layout.
+//
+// Three kinds of them:
+//  - a signal was generated for a process: written by whoever sends it (signal_generate);
+//  - kTaken: a thread took a signal, and ends its process by it (signal_deliver). A tracer has had
+//    its say by then, and the siginfo is the one that was taken;
+//  - `signal` is 0: the OOM killer has chosen the process (mark_victim).
 struct SignalRecord {
   enum Flags : uint32_t {
     kNoInfo = 1u << 0,      // SEND_SIG_NOINFO: the kernel sent it on behalf of the sender
@@ -19,12 +24,16 @@ struct SignalRecord {
     kSenderExiting = 1u << 3,
     kSenderKernel = 1u << 4,   // the sender is a kernel thread
     kDeadly = 1u << 5,         // with this the process began to die
-    kCaught = 1u << 6,         // the process had a handler for it, and did not block it
+    kInfoLost = 1u << 6,       // its siginfo did not fit: whoever takes it finds an empty one
     kSenderStack = 1u << 7,    // the siginfo was made by a system call of the sender
     kOom = 1u << 8,            // the OOM killer did it
     kToItself = 1u << 9,       // the sender is the very thread that it was sent to
     kSenderTraces = 1u << 10,  // the sender traces the process (ptrace(2))
     kIgnored = 1u << 11,       // the process ignores it, but blocks it as well
+    kTaken = 1u << 12,         // a thread ends its process by it; see above
+    kTraced = 1u << 13,        // the thread that it was sent to, or that took it, has a tracer
+    kInSyscall = 1u << 14,     // no interrupt sent it, but a system call of the sender
+    kBlocked = 1u << 15,       // the thread that it was sent to blocks it
   };
 
   static constexpr size_t kAncestors = 4;
@@ -33,24 +42,32 @@ struct SignalRecord {
     char name[kNameBytes];
   };
 
-  uint64_t time_ns;   // CLOCK_MONOTONIC
-  uint64_t start_ns;  // of the process, CLOCK_BOOTTIME; for JavaScript, in clock ticks
-  uint64_t inode;     // of the process, of pidfs; 0 where not known
-  uint64_t cgroup;    // of the sender: the id of its cgroup in the v2 hierarchy; 0 where not known
-  uint64_t memory;    // which address space; for JavaScript 0
-  double clock_ms;    // what to add to time_ns, in ms, to have CLOCK_REALTIME; the program has 0
-  int32_t pid;        // of the process
+  // The sender of kTaken is the thread's tracer, or its parent: whose pid the kernel puts into the
+  // siginfo of a signal that a tracer injects.
+  uint64_t time_ns;       // CLOCK_MONOTONIC
+  uint64_t start_ns;      // of the process, CLOCK_BOOTTIME; for JavaScript, in clock ticks
+  uint64_t inode;         // of the process, of pidfs; 0 where not known
+  uint64_t cgroup;        // of the sender: the id of its cgroup in the v2 hierarchy, or 0
+  uint64_t memory;        // which address space; for JavaScript 0
+  double clock_ms;        // what to add to time_ns, in ms, to have CLOCK_REALTIME
+  uint64_t sender_start;  // of the sending process, CLOCK_BOOTTIME, in ns
+  uint64_t info[2];       // what follows si_code in the siginfo: si_pid and si_uid, si_value, …
+  int32_t pid;            // of the process
+  int32_t thread;         // the id of the thread that it was sent to, or that took it
   int32_t sender_pid;
-  uint32_t sender_uid;  // effective
-  int32_t signal;       // 0: none, the OOM killer has chosen it
-  int32_t code;         // si_code, where there is a siginfo
+  int32_t sender_thread;     // the id of the thread that sent it
+  int32_t sender_pid_there;  // what the process calls the sender; 0: it does not see its namespace
+  uint32_t sender_uid;       // effective
+  int32_t signal;            // 0: none, the OOM killer has chosen it
+  int32_t code;              // si_code, where there is a siginfo
   uint32_t flags;
+  uint32_t unused;
   char name[kNameBytes];  // of the process
   char sender_name[kNameBytes];
   Ancestor ancestors[kAncestors];  // of the sender, its parent first
 };
-static_assert(sizeof(SignalRecord) == 184 && offsetof(SignalRecord, pid) == 48 &&
-                  offsetof(SignalRecord, name) == 72 && offsetof(SignalRecord, ancestors) == 104,
+static_assert(sizeof(SignalRecord) == 224 && offsetof(SignalRecord, pid) == 72 &&
+                  offsetof(SignalRecord, name) == 112 && offsetof(SignalRecord, ancestors) == 144,
               "the program writes, and JavaScript reads this layout");
 
 // What the program and user space share, beside the records.

@@ -11,10 +11,11 @@ void WatchSet::Follow(OnChange on_change) {
   for (const auto& [pid, watch] : watches_) on_change_(pid, true);
 }
 
-void WatchSet::Add(const Watch& watch) {
+void WatchSet::Add(const Watch& watch, const std::function<uint64_t()>& now) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  watches_.emplace(watch.pid, watch);
+  const auto entry = watches_.emplace(watch.pid, watch);
   if (on_change_ && watches_.count(watch.pid) == 1) on_change_(watch.pid, true);
+  entry->second.armed_ns = now();
 }
 
 void WatchSet::Erase(Watches::iterator watch) {

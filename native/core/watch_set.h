@@ -17,7 +17,8 @@ struct Watch {
   int32_t pid = 0;
   ProcessEntry process;
   uint64_t since_ns = 0;
-  int guard = -1;  // the pidfd that tells its end, too; -1: the stream alone does
+  uint64_t armed_ns = 0;  // from here on BPF programs tell of it, once they are at work
+  int guard = -1;         // the pidfd that tells its end, too; -1: the stream alone does
 
   GroupIdentity Identity() const { return process.Identity(pid); }
 };
@@ -31,7 +32,8 @@ class WatchSet {
   using OnChange = std::function<void(int32_t pid, bool is_watched)>;
   void Follow(OnChange on_change);
 
-  void Add(const Watch& watch);
+  // `now` gives the time for `armed_ns`.
+  void Add(const Watch& watch, const std::function<uint64_t()>& now);
   bool Contains(int32_t pid);
   // Gives what it removes; nothing where there is no such watch.
   std::optional<Watch> Remove(int32_t pid, uint64_t start_ticks, uint64_t inode);

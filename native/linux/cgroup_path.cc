@@ -4,9 +4,11 @@
 #include <linux/magic.h>
 #include <sys/vfs.h>
 
+#include <algorithm>
 #include <climits>
 #include <cstdio>
 #include <cstring>
+#include <iterator>
 
 #include "linux/unique_fd.h"
 
@@ -21,6 +23,13 @@ constexpr const char* kMountPoints[] = {"/sys/fs/cgroup", "/sys/fs/cgroup/unifie
 constexpr int kKernfsHandle = 0xfe;
 
 }  // namespace
+
+bool HasUnifiedCgroups() {
+  return std::any_of(std::begin(kMountPoints), std::end(kMountPoints), [](const char* path) {
+    struct statfs file_system;
+    return statfs(path, &file_system) == 0 && file_system.f_type == CGROUP2_SUPER_MAGIC;
+  });
+}
 
 std::optional<std::string> CgroupPath(uint64_t id, bool* is_shortage) {
   const auto note = [is_shortage] {

@@ -7,6 +7,9 @@
 
 namespace exitwatch {
 
+// Whether a v2 hierarchy is mounted: alone, or beside those of v1.
+bool HasUnifiedCgroups();
+
 // The path of a cgroup in the v2 hierarchy ("/user.slice"), by its id. Nothing where that hierarchy
 // is not mounted, the cgroup is gone or outside of what is mounted, or without CAP_DAC_READ_SEARCH;
 // and, with `is_shortage`, where a descriptor or memory is lacking just now.

@@ -20,7 +20,7 @@ SystemError ConnectorStream::Open(KernelTypes& types, int stop_fd) {
     const auto ring_bytes = static_cast<size_t>(options_.receive_buffer_bytes / kRecordsPart);
     filter_refusal_ = filter_.Open(types, ring_bytes, options_.watched_only ? &watched_ : nullptr);
   }
-  if (filter_refusal_) filter_ = GroupAwareFilter();
+  if (filter_refusal_) filter_ = GroupAwareFilter(cgroups_);
   return Subscribe(stop_fd);
 }
 
@@ -35,7 +35,7 @@ void ConnectorStream::Close() {
   former_drops_ += socket_.Drops() + (filter_ ? filter_.Lost() : 0);
   socket_drops_ = 0;
   socket_ = ConnectorSocket();
-  filter_ = GroupAwareFilter();
+  filter_ = GroupAwareFilter(cgroups_);
 }
 
 size_t ConnectorStream::buffer_bytes() const {

@@ -24,8 +24,8 @@ class ConnectorStream {
   };
 
   // `watched`: whom the filter lets through, with `watched_only`.
-  ConnectorStream(const Options& options, WatchedBitmap& watched)
-      : options_(options), watched_(watched) {}
+  ConnectorStream(const Options& options, WatchedBitmap& watched, CgroupPaths& cgroups)
+      : options_(options), watched_(watched), cgroups_(cgroups), filter_(cgroups) {}
   ~ConnectorStream() { Close(); }
 
   // Waits for at most half a second, or until `stop_fd` is readable.
@@ -94,6 +94,7 @@ class ConnectorStream {
 
   const Options options_;
   WatchedBitmap& watched_;
+  CgroupPaths& cgroups_;
   ConnectorSocket socket_;
   uint64_t former_drops_ = 0;  // of sockets and filters before these
   uint64_t socket_drops_ = 0;

@@ -1,5 +1,6 @@
 #include "linux/exit_reader.h"
 
+#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/syscall.h>
@@ -44,9 +45,10 @@ ExitReader::ExitReader(const Options& options, std::shared_ptr<Shared> shared,
       wake_(std::move(wake)),
       queue_(options.queue_limit),
       watched_({options.guarded, !options.stream.watched_only, options.use != StreamUse::kNone},
-               [this] { Signal(); }),
+               cgroups_, [this] { Signal(); }),
       watched_bitmap_(watched_.set()),
-      stream_(options.stream, watched_bitmap_),
+      signals_(cgroups_),
+      stream_(options.stream, watched_bitmap_, cgroups_),
       silence_(shared_->canary, options.canary_interval_ns),
       ended_(kEndedGroups) {}
 
@@ -57,9 +59,10 @@ SystemError ExitReader::Start() {
   if (!epoll_) return {Failure::kSystem, errno, "epoll_create1"};
   signal_.Reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   stop_.Reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  trace_settled_.Reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   bell_.Reset(epoll_create1(EPOLL_CLOEXEC));
   if (!bell_) return {Failure::kSystem, errno, "epoll_create1"};
-  if (!signal_ || !stop_) return {Failure::kSystem, errno, "eventfd"};
+  if (!signal_ || !stop_ || !trace_settled_) return {Failure::kSystem, errno, "eventfd"};
   if (const SystemError error = watched_.Open()) return error;
   const int error = thread_.Start("exitwatch", [this] { Run(); });
   if (error != 0) return {Failure::kSystem, error, "pthread_create"};
@@ -81,13 +84,22 @@ void ExitReader::Stop() {
   bell_.Reset();
   signal_.Reset();
   stop_.Reset();
+  trace_settled_.Reset();
+}
+
+void ExitReader::AwaitTrace(uint64_t timeout_ns) const {
+  // It stays readable: any number may ask.
+  pollfd settled = {trace_settled_.Get(), POLLIN, 0};
+  RetryOnEintr([&] { return poll(&settled, 1, static_cast<int>(timeout_ns / kMillisecond)); });
 }
 
 void ExitReader::Signal() { eventfd_write(signal_.Get(), 1); }
 
 void ExitReader::Run() {
   const std::lock_guard<std::mutex> lock(reading_);
-  if (const SystemError error = Arm()) {
+  const SystemError error = Arm();
+  eventfd_write(trace_settled_.Get(), 1);
+  if (error) {
     Fail(error);
     return;
   }
@@ -122,7 +134,9 @@ SystemError ExitReader::Arm() {
   if (const SystemError error = AddToEpoll(watched_.pidfds().fd(), kPidfdsTag, EPOLLIN)) {
     return error;
   }
-  if (const SystemError error = OpenTrace()) return error;
+  const SystemError trace_error = OpenTrace();
+  eventfd_write(trace_settled_.Get(), 1);
+  if (trace_error) return trace_error;
   SystemError stream_error;
   if (options_.use != StreamUse::kNone) stream_error = OpenStream();
   if (stream_error && options_.use == StreamUse::kRequired) return stream_error;
@@ -383,12 +397,18 @@ void ExitReader::OnEnd(const ThreadGroup& group) {
                          witness_->Look(group.handle) == ProcessWitness::Life::kDead;
   const uint64_t unknown_ns =
       options_.stream.watched_only ? 0 : known_.UnknownSince(group.ended_ns);
-  const ReadingTimes times = {clock_, armed_ns_, unknown_ns, gap_end_ns_, wake_ns_};
+  const ReadingTimes times = {clock_,      armed_ns_, unknown_ns,
+                              gap_end_ns_, wake_ns_,  options_.stream.watched_only};
   staged_.push_back(MakeExitRecord(group, process, watch, is_zombie, times));
-  if (group.handle == ProcessWitness::kNoHandle) return;
-  if (const uint64_t cgroup = PidfdCgroup(group.handle)) {
-    staged_.back().cgroup = static_cast<double>(cgroup);
+  if (stream_.is_group_aware() && group.handle == ProcessWitness::kNoHandle) return;
+  Record& record = staged_.back();
+  if (group.handle != ProcessWitness::kNoHandle) {
+    if (const uint64_t cgroup = PidfdCgroup(group.handle)) {
+      record.cgroup = static_cast<double>(cgroup);
+    }
   }
+  // It may be gone when JavaScript asks for it.
+  cgroups_.Look(static_cast<uint64_t>(record.cgroup));
 }
 
 BpfRefusal ExitReader::filter_refusal() {

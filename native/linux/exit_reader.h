@@ -70,12 +70,17 @@ class ExitReader {
   // Returns when the thread runs; a kReady or kFailed record tells how it went on.
   SystemError Start();
 
+  // After Start(): blocks until signals are traced, or it is clear that they will not be; no longer
+  // than this.
+  void AwaitTrace(uint64_t timeout_ns) const;
+
   // Ends the thread and closes everything; any number of times.
   void Stop();
 
   WatchedProcesses& watched() { return watched_; }
   RecordQueue& queue() { return queue_; }
   TracedSignals& signals() { return signals_; }
+  CgroupPaths& cgroups() { return cgroups_; }
 
   // Has the reader look at everything now; from any thread.
   void Wake() {
@@ -152,6 +157,7 @@ class ExitReader {
   const Options options_;
   const std::shared_ptr<Shared> shared_;
   const std::function<void()> wake_;
+  CgroupPaths cgroups_;
   RecordQueue queue_;
   WatchedProcesses watched_;
   WatchedBitmap watched_bitmap_;
@@ -172,8 +178,9 @@ class ExitReader {
   KernelClock clock_;
   Timeliness timeliness_;
   UniqueFd epoll_;
-  UniqueFd signal_;  // eventfd: watches to check, or stop
-  UniqueFd stop_;    // eventfd: stop
+  UniqueFd signal_;         // eventfd: watches to check, or stop
+  UniqueFd stop_;           // eventfd: stop
+  UniqueFd trace_settled_;  // eventfd: readable once it is clear whether signals are traced
   ConnectorStream stream_;
   std::mutex filter_mutex_;
   BpfRefusal filter_refusal_;  // guarded by filter_mutex_

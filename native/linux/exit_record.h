@@ -15,10 +15,11 @@ namespace exitwatch {
 // When an end was read, in nanoseconds on the clock of KernelClock::Now().
 struct ReadingTimes {
   const KernelClock& clock;
-  uint64_t armed_ns;    // the stream was complete from here on
-  uint64_t unknown_ns;  // what was not known to live began after this
-  uint64_t gap_end_ns;  // but for the time before this; 0 where nothing was lost
-  uint64_t wake_ns;     // the reader woke
+  uint64_t armed_ns;        // the stream was complete from here on
+  uint64_t unknown_ns;      // what was not known to live began after this
+  uint64_t gap_end_ns;      // but for the time before this; 0 where nothing was lost
+  uint64_t wake_ns;         // the reader woke
+  bool is_traced_by_watch;  // signals are told of watched processes only
 };
 
 // The end of a process as the group-aware filter told it.

@@ -7,6 +7,7 @@
 
 #include "core/group_filter.h"
 #include "linux/bpf_refusal.h"
+#include "linux/cgroup_paths.h"
 #include "linux/kernel_types.h"
 #include "linux/memory_map.h"
 #include "linux/ring_buffer.h"
@@ -19,6 +20,8 @@ namespace exitwatch {
 // it is attached to and with this object: nothing is pinned.
 class GroupAwareFilter {
  public:
+  explicit GroupAwareFilter(CgroupPaths& cgroups) : cgroups_(&cgroups) {}
+
   // At least `ring_bytes` for records. `watched`: who is told; nullptr: all processes are.
   BpfRefusal Open(KernelTypes& types, size_t ring_bytes, WatchedBitmap* watched);
 
@@ -40,11 +43,15 @@ class GroupAwareFilter {
   // be more.
   template <typename Visit>
   bool Read(size_t limit, Visit visit) {
+    known_cgroups_.Follow(*cgroups_);
     return ring_.Read(limit, [&](const uint8_t* data, size_t size) {
-      GroupRecord record;
-      if (size != sizeof(record)) return;
-      __builtin_memcpy(&record, data, sizeof(record));
-      visit(record);
+      if (size == sizeof(GroupRecord)) {
+        GroupRecord record;
+        __builtin_memcpy(&record, data, sizeof(record));
+        visit(record);
+      } else if (size == sizeof(CgroupRecord)) {
+        cgroups_->Learn(*reinterpret_cast<const CgroupRecord*>(data));
+      }
     });
   }
 
@@ -54,6 +61,8 @@ class GroupAwareFilter {
  private:
   BpfRefusal CreateMaps(size_t ring_bytes);
 
+  CgroupPaths* cgroups_;
+  KnownCgroups known_cgroups_;
   UniqueFd ring_fd_;
   UniqueFd state_fd_;
   UniqueFd program_;

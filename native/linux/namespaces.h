@@ -8,6 +8,7 @@ namespace exitwatch {
 // True where /proc does not tell.
 bool InInitialPidNamespace();
 bool InInitialUserNamespace();
+bool InInitialCgroupNamespace();
 
 }  // namespace exitwatch
 

@@ -1,6 +1,5 @@
 #include "linux/signal_trace.h"
 
-#include "core/signal_program.h"
 #include "linux/bpf_permission.h"
 #include "linux/bpf_program.h"
 #include "linux/bpf_syscall.h"
@@ -19,19 +18,36 @@ BpfRefusal SignalTrace::Open(KernelTypes& types, size_t ring_bytes, WatchedBitma
   if (watched != nullptr) {
     if (BpfRefusal refusal = watched->Open()) return refusal;
   }
+  known_cgroups_.Open();
   const int watched_map = watched != nullptr ? watched->fd() : -1;
-  const SignalTraceMaps maps = {ring_fd_.Get(), ring_bytes_, state_fd_.Get(), watched_map};
-  BpfRefusal refusal = LoadBpfProgram("exitwatch_sig", bpf::kRawTracepoint,
-                                      BuildSignalProgram(layout, maps), &signal_program_);
+  const SignalTraceMaps maps = {ring_fd_.Get(), ring_bytes_, state_fd_.Get(), watched_map,
+                                known_cgroups_.fd()};
+  if (BpfRefusal refusal = LoadSignalProgram(layout, maps)) return refusal;
+  BpfRefusal refusal = LoadBpfProgram("exitwatch_taken", bpf::kRawTracepoint,
+                                      BuildTakenProgram(layout, maps), &taken_program_);
   if (refusal) return refusal;
   refusal = LoadBpfProgram("exitwatch_oom", bpf::kRawTracepoint, BuildOomProgram(layout, maps),
                            &oom_program_);
   if (refusal) return refusal;
   victims_ = bpf::OpenRawTracepoint("mark_victim", oom_program_.Get());
   if (!victims_) return BpfSystemRefusal("mark_victim");
+  taken_ = bpf::OpenRawTracepoint("signal_deliver", taken_program_.Get());
+  if (!taken_) return BpfSystemRefusal("signal_deliver");
   signals_ = bpf::OpenRawTracepoint("signal_generate", signal_program_.Get());
   if (!signals_) return BpfSystemRefusal("signal_generate");
   return {};
+}
+
+BpfRefusal SignalTrace::LoadSignalProgram(SignalLayout layout, const SignalTraceMaps& maps) {
+  const auto load = [&] {
+    return LoadBpfProgram("exitwatch_sig", bpf::kRawTracepoint, BuildSignalProgram(layout, maps),
+                          &signal_program_);
+  };
+  BpfRefusal refusal = load();
+  if (refusal.reason != BpfRefusal::Reason::kOtherKernel || !layout.syscall) return refusal;
+  // bpf_task_pt_regs is Linux 5.15's.
+  layout.syscall.reset();
+  return load();
 }
 
 BpfRefusal SignalTrace::CreateMaps(size_t ring_bytes) {

@@ -6,8 +6,10 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "core/signal_program.h"
 #include "core/signal_record.h"
 #include "linux/bpf_refusal.h"
+#include "linux/cgroup_paths.h"
 #include "linux/kernel_types.h"
 #include "linux/memory_map.h"
 #include "linux/ring_buffer.h"
@@ -17,10 +19,12 @@
 namespace exitwatch {
 
 // The signal trace in the kernel, and what it shares with us: programs at the raw tracepoints
-// signal_generate and mark_victim. They are gone with this object, or this process: nothing is
-// pinned.
+// signal_generate, signal_deliver and mark_victim. They are gone with this object, or this process:
+// nothing is pinned.
 class SignalTrace {
  public:
+  explicit SignalTrace(CgroupPaths& cgroups) : cgroups_(&cgroups) {}
+
   // `watched`: whose signals are told; nullptr: everybody's. After a refusal the object is to be
   // thrown away.
   BpfRefusal Open(KernelTypes& types, size_t ring_bytes, WatchedBitmap* watched);
@@ -37,14 +41,18 @@ class SignalTrace {
   // where not all of it could be read.
   template <typename Visit>
   bool Read(Visit visit) {
+    known_cgroups_.Follow(*cgroups_);
     const uint64_t end = ring_.End();
     for (int patience = kPatience; ring_.position() < end;) {
       const uint64_t before = ring_.position();
       ring_.Read(kBatch, [&](const uint8_t* data, size_t size) {
-        SignalRecord record;
-        if (size != sizeof(record)) return;
-        __builtin_memcpy(&record, data, sizeof(record));
-        visit(record);
+        if (size == sizeof(SignalRecord)) {
+          SignalRecord record;
+          __builtin_memcpy(&record, data, sizeof(record));
+          visit(record);
+        } else if (size == sizeof(CgroupRecord)) {
+          cgroups_->Learn(*reinterpret_cast<const CgroupRecord*>(data));
+        }
       });
       // A record is being written right now, with interrupts disabled: no time to sleep.
       if (ring_.position() == before) {
@@ -64,11 +72,17 @@ class SignalTrace {
 
   BpfRefusal CreateMaps(size_t ring_bytes);
 
+  BpfRefusal LoadSignalProgram(SignalLayout layout, const SignalTraceMaps& maps);
+
+  CgroupPaths* cgroups_;
+  KnownCgroups known_cgroups_;
   UniqueFd ring_fd_;
   UniqueFd state_fd_;
   UniqueFd signal_program_;
+  UniqueFd taken_program_;
   UniqueFd oom_program_;
-  UniqueFd signals_;  // the program's link to its tracepoint
+  UniqueFd signals_;  // a program's link to its tracepoint
+  UniqueFd taken_;
   UniqueFd victims_;
   size_t ring_bytes_ = 0;
   RingBuffer ring_;

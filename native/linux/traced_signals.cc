@@ -17,16 +17,18 @@ constexpr size_t kQueueLimit = 64 * 1024;
 // JavaScript keeps the latest of each process; before that many wait, it should begin to.
 constexpr size_t kManySignals = 4096;
 
-// The OOM killer kills whoever shares its victim's memory right afterwards.
+// The OOM killer kills those who share its victim's memory right afterwards; it writes to the
+// kernel's log in between, and a serial console is slow.
 constexpr uint64_t kVictimNs = 10'000'000'000;
 constexpr size_t kVictims = 64;
 
 }  // namespace
 
-TracedSignals::TracedSignals() : queue_(kQueueLimit) {}
+TracedSignals::TracedSignals(CgroupPaths& cgroups)
+    : cgroups_(cgroups), trace_(cgroups), queue_(kQueueLimit) {}
 
 void TracedSignals::Open(KernelTypes& types, WatchedBitmap* watched, const KernelClock& clock) {
-  SignalTrace trace;
+  SignalTrace trace(cgroups_);
   BpfRefusal refusal = trace.Open(types, kRingBytes, watched);
   const std::lock_guard<std::mutex> lock(mutex_);
   refusal_ = std::move(refusal);
@@ -38,7 +40,7 @@ void TracedSignals::Open(KernelTypes& types, WatchedBitmap* watched, const Kerne
 
 void TracedSignals::Close() {
   const std::lock_guard<std::mutex> lock(mutex_);
-  trace_ = SignalTrace();
+  trace_ = SignalTrace(cgroups_);
 }
 
 BpfRefusal TracedSignals::refusal() {
@@ -78,9 +80,10 @@ bool TracedSignals::Collect(const KernelClock& clock, std::vector<Record>& recor
   }
   collected_ns_ = now_ns;
   for (Record& record : records) {
-    if (record.kind == Record::kExit && record.from_ns >= static_cast<double>(complete_ns_)) {
-      record.flags |= Record::kTraced;
-    }
+    if (record.kind != Record::kExit) continue;
+    const auto complete_ns = static_cast<double>(complete_ns_);
+    if (record.from_ns >= complete_ns) record.flags |= Record::kTraced;
+    record.traced_from_ns = std::max(record.traced_from_ns, complete_ns);
   }
   return is_new && (listens_ || queue_.Depth() >= kManySignals);
 }
@@ -88,7 +91,7 @@ bool TracedSignals::Collect(const KernelClock& clock, std::vector<Record>& recor
 void TracedSignals::OnRecord(SignalRecord record, const KernelClock& clock) {
   if (record.signal == 0) {
     if (victims_.size() == kVictims) victims_.erase(victims_.begin());
-    victims_.push_back({record.memory, record.time_ns});
+    victims_.push_back({record.memory, record.time_ns, record.sender_thread, record.sender_start});
   } else if (IsOfVictim(record)) {
     record.flags |= SignalRecord::kOom;
   }
@@ -98,11 +101,17 @@ void TracedSignals::OnRecord(SignalRecord record, const KernelClock& clock) {
   if (!queue_.Push(record)) unheld_++;
 }
 
-// Whoever shares the memory of a victim is killed with it, but not marked.
+// Those who share the memory of a victim are killed with it, but not marked. The OOM killer does
+// that in one go, and holds on to the memory meanwhile: an address that is found again later, or in
+// what another thread does, is that of other memory. So it is where the thread is dying: then it
+// may be the first of a pid namespace, which takes all others along.
 bool TracedSignals::IsOfVictim(const SignalRecord& record) const {
-  if (record.signal != SIGKILL || (record.flags & SignalRecord::kPrivileged) == 0) return false;
+  const bool is_by_kernel = (record.flags & SignalRecord::kPrivileged) != 0 &&
+                            (record.flags & SignalRecord::kSenderExiting) == 0;
+  if (record.signal != SIGKILL || !is_by_kernel) return false;
   return std::any_of(victims_.begin(), victims_.end(), [&](const Victim& victim) {
     return victim.memory != 0 && victim.memory == record.memory &&
+           victim.by_thread == record.sender_thread && victim.by_start == record.sender_start &&
            victim.time_ns <= record.time_ns && record.time_ns - victim.time_ns < kVictimNs;
   });
 }

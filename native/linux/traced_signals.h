@@ -17,7 +17,7 @@ namespace exitwatch {
 // Open() to Close() are for the reader; the rest for any thread.
 class TracedSignals {
  public:
-  TracedSignals();
+  explicit TracedSignals(CgroupPaths& cgroups);
 
   // Where the trace cannot be had, refusal() tells why, and everything else does nothing.
   // `watched`: whose signals are told; nullptr: everybody's.
@@ -39,20 +39,24 @@ class TracedSignals {
   void Listen(bool listens);
 
  private:
+  // Of the OOM killer.
   struct Victim {
     uint64_t memory;
     uint64_t time_ns;
+    int32_t by_thread;
+    uint64_t by_start;
   };
 
   void OnRecord(SignalRecord record, const KernelClock& clock);
   bool IsOfVictim(const SignalRecord& record) const;
 
+  CgroupPaths& cgroups_;
   std::mutex mutex_;
   SignalTrace trace_;   // opened and closed under mutex_
   BpfRefusal refusal_;  // guarded by mutex_
   std::atomic<bool> listens_{false};
   SignalQueue queue_;
-  std::vector<Victim> victims_;  // of the OOM killer, lately
+  std::vector<Victim> victims_;  // lately
   uint64_t unheld_ = 0;          // did not fit into the queue
   uint64_t lost_ = 0;            // of which a gap has told
   uint64_t complete_ns_ = 0;     // since then nothing was lost that has not been told

@@ -59,7 +59,8 @@ WatchedProcesses::Result WatchedProcesses::Add(int32_t pid, uint64_t start_ticks
   }
   ProcessEntry process(stat, actual_inode, uid);
   process.cgroup = PidfdCgroup(fd);
-  set_.Add({pid, process, now_ns, is_guarded ? fd : -1});
+  cgroups_.Look(process.cgroup);
+  set_.Add({pid, process, now_ns, 0, is_guarded ? fd : -1}, [this] { return owner_clock_.Now(); });
   const bool is_over = IsOver(LookAtPidfd(fd));
   const uint64_t alive_ns = is_over ? owner_clock_.TimeOfTick(start_ticks) : now_ns;
   if (is_guarded) {

@@ -11,6 +11,7 @@
 
 #include "core/thread_group_aggregator.h"
 #include "core/watch_set.h"
+#include "linux/cgroup_paths.h"
 #include "linux/kernel_clock.h"
 #include "linux/pidfd_set.h"
 #include "linux/system_error.h"
@@ -36,8 +37,11 @@ class WatchedProcesses {
   };
 
   // `wake` makes the reader call Check().
-  WatchedProcesses(const Options& options, std::function<void()> wake)
-      : options_(options), wake_(std::move(wake)), has_stream_(options.has_stream) {}
+  WatchedProcesses(const Options& options, CgroupPaths& cgroups, std::function<void()> wake)
+      : options_(options),
+        cgroups_(cgroups),
+        wake_(std::move(wake)),
+        has_stream_(options.has_stream) {}
 
   // To be called before the reader begins.
   SystemError Open();
@@ -100,6 +104,7 @@ class WatchedProcesses {
   std::optional<Pinned> TakeDead(int pidfd, int32_t pid);
 
   const Options options_;
+  CgroupPaths& cgroups_;
   const std::function<void()> wake_;
   WatchSet set_;
   PidfdSet pidfds_;

@@ -5,7 +5,6 @@
 
 #include "core/record.h"
 #include "core/signal_record.h"
-#include "linux/cgroup_path.h"
 #include "linux/datagram.h"
 #include "linux/pidfd.h"
 #include "linux/proc_files.h"
@@ -89,14 +88,6 @@ Napi::Value ProbePidfd(const Napi::CallbackInfo& info) {
   return result;
 }
 
-// cgroupPath(id): undefined where it cannot be told, null where it cannot be told just now.
-Napi::Value GetCgroupPath(const Napi::CallbackInfo& info) {
-  bool is_shortage = false;
-  const std::optional<std::string> path = CgroupPath(ToUint64(info[0]), &is_shortage);
-  if (path) return Napi::String::New(info.Env(), *path);
-  return is_shortage ? info.Env().Null() : info.Env().Undefined();
-}
-
 Napi::Object Init(Napi::Env env, Napi::Object exports) {
   env.SetInstanceData(
       new SharedByReaders(std::shared_ptr<ExitReader::Shared>(new ExitReader::Shared)));
@@ -107,7 +98,6 @@ Napi::Object Init(Napi::Env env, Napi::Object exports) {
   exports.Set("lockFile", Napi::Function::New<LockFile>(env, "lockFile"));
   exports.Set("sendDatagram", Napi::Function::New<SendText>(env, "sendDatagram"));
   exports.Set("probePidfd", Napi::Function::New<ProbePidfd>(env, "probePidfd"));
-  exports.Set("cgroupPath", Napi::Function::New<GetCgroupPath>(env, "cgroupPath"));
   exports.Set("recordBytes", Napi::Number::New(env, sizeof(Record)));
   exports.Set("signalRecordBytes", Napi::Number::New(env, sizeof(SignalRecord)));
   return exports;

@@ -32,6 +32,8 @@ Napi::Function ExitReaderObject::Define(Napi::Env env) {
                          InstanceMethod<&ExitReaderObject::Unwatch>("unwatch"),
                          InstanceMethod<&ExitReaderObject::Filter>("filter"),
                          InstanceMethod<&ExitReaderObject::Trace>("trace"),
+                         InstanceMethod<&ExitReaderObject::AwaitTrace>("awaitTrace"),
+                         InstanceMethod<&ExitReaderObject::CgroupPath>("cgroupPath"),
                          InstanceMethod<&ExitReaderObject::Listen>("listen"),
                          InstanceMethod<&ExitReaderObject::Stats>("stats"),
                          InstanceMethod<&ExitReaderObject::Ref>("ref"),
@@ -221,6 +223,22 @@ Napi::Value ExitReaderObject::Trace(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   if (!IsOurs(info)) return env.Undefined();
   return DescribeRefusal(env, reader_->signals().refusal());
+}
+
+// Blocks until signals are traced, or it is clear that they will not be; for so many ms at most.
+Napi::Value ExitReaderObject::AwaitTrace(const Napi::CallbackInfo& info) {
+  if (IsOurs(info) && running_) reader_->AwaitTrace(kNsPerMs * ToUint64(info[0]));
+  return info.Env().Undefined();
+}
+
+// cgroupPath(id): undefined where it cannot be told, null where it cannot be told just now.
+Napi::Value ExitReaderObject::CgroupPath(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  if (!IsOurs(info)) return env.Undefined();
+  bool is_shortage = false;
+  const std::optional<std::string> path = reader_->cgroups().Find(ToUint64(info[0]), &is_shortage);
+  if (path) return Napi::String::New(env, *path);
+  return is_shortage ? env.Null() : env.Undefined();
 }
 
 // Whether signals are to be told at once; otherwise before the ends of their processes.

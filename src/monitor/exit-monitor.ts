@@ -43,6 +43,9 @@ export interface MonitorStats extends SourceStats {
   healthy: boolean;
 }
 
+/** What the signal trace takes to be at work, in ms: some 20, on a machine that is busy many times that. */
+const LONGEST_ARMING_MS = 2000;
+
 type State = 'new' | 'starting' | 'started' | 'closed';
 
 const NO_STATS: SourceStats = {
@@ -137,7 +140,10 @@ export class ExitMonitor
 
   /**
    * Watches one process; also before `start()`. Armed when it returns: from then on its end is not
-   * missed. A process may be watched any number of times.
+   * missed. So is the signal trace, once `start()` was called: who sends it a signal afterwards is seen.
+   * While the monitor is starting, this blocks the event loop until the trace is at work: for some
+   * 20 ms in all, and 2 s at most; {@link ExitEvent.tracedSince} tells since when it was. A process may be
+   * watched any number of times.
    *
    * @param target a pid, or the identity of a process: if that one has ended already, the watch
    *   resolves with `how: 'unknown'`, `unknownReason: 'gone-before-watch'`.
@@ -161,8 +167,14 @@ export class ExitMonitor
     if (armed === 'gone' && typeof target === 'number') throw noSuchProcess(target, 'none');
     const watch = this.#newWatch(identity, armed === 'guarded');
     this.#watches.set(identity.id, new Set([watch]));
+    this.awaitTrace();
     if (armed === 'gone') this.#tellLater(goneBeforeWatch(identity, this.#looksBy()));
     return watch;
+  }
+
+  /** Blocks until the signal trace is at work, if the monitor is starting. @internal */
+  awaitTrace(): void {
+    if (this.#state === 'starting') this.#source?.awaitTrace(LONGEST_ARMING_MS);
   }
 
   /** Who tells that a process is gone before it could be watched. */

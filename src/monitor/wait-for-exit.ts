@@ -19,6 +19,10 @@ const shared = new Map<string, Shared>();
  * Resolves when a process has ended. It need not be a child, nor the same user's. Any number of calls
  * share one monitor.
  *
+ * Armed when it returns: how the process ends is seen from then on, and who sends it a signal. For that,
+ * the first call blocks the event loop until the signal trace is at work, if there is one: for some
+ * 20 ms, and 2 s at most; {@link ExitEvent.tracedSince} tells since when it was.
+ *
  * Rejects with an {@link ExitwatchError}: `ERR_EXITWATCH_TIMEOUT`, `ERR_EXITWATCH_ABORTED`,
  * `ERR_EXITWATCH_INVALID_OPTION`, and with what {@link ExitMonitor.watch} throws or
  * {@link ExitMonitor.start} rejects with.
@@ -36,6 +40,7 @@ export async function waitForExit(
   try {
     using watch = entry.monitor.watch(target);
     start(entry);
+    entry.monitor.awaitTrace();
     return await limit(watch.exited, timeoutMs, signal);
   } finally {
     leave(entry);

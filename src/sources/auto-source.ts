@@ -73,6 +73,10 @@ export class AutoSource implements ExitSource {
     this.#current.unwatch(identity);
   }
 
+  awaitTrace(timeoutMs: number): void {
+    this.#current.awaitTrace(timeoutMs);
+  }
+
   listen(listens: boolean): void {
     this.#current.listen(listens);
   }

@@ -66,6 +66,10 @@ export interface ExitSource {
   /** Also before `start()`. */
   watch(identity: ProcessIdentity): Armed;
   unwatch(identity: ProcessIdentity): void;
+  /**
+   * After `start()`: blocks until the signal trace is at work, or will not be; for so many ms at most.
+   */
+  awaitTrace(timeoutMs: number): void;
   /** Whether signals are told; also before `start()`. */
   listen(listens: boolean): void;
   stats(): SourceStats;

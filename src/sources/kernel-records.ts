@@ -2,7 +2,7 @@ import { failureError, RECORD_BYTES } from '../addon.js';
 import { bootId } from '../boot-id.js';
 import type { ExitEvent, Gap, Outcome } from '../exit-event.js';
 import type { SignalSender } from '../signal-event.js';
-import { CgroupPaths } from '../trace/cgroup-paths.js';
+import type { CgroupPaths } from '../trace/cgroup-paths.js';
 import type { End } from '../trace/signal-history.js';
 import { bootPrefix, inodeOf, pidNamespace } from '../process-identity.js';
 import { decodeWaitStatus } from '../wait-status.js';
@@ -24,10 +24,11 @@ enum Double {
   inode,
   cgroup,
   count,
+  tracedFromNs,
 }
 
 enum Word {
-  kind = 18,
+  kind = 20,
   pid,
   parentPid,
   status,
@@ -35,7 +36,7 @@ enum Word {
   flags,
 }
 
-const NAME_OFFSET = 96;
+const NAME_OFFSET = 104;
 const NAME_BYTES = 16;
 
 export const Kind = { exit: 1, gap: 2, ready: 3, failed: 4, source: 5 } as const;
@@ -74,14 +75,15 @@ export class KernelRecords {
    * one clock tick.
    */
   readonly #hasInodes = typeof inodeOf(process.pid) === 'number';
-  readonly #cgroups = new CgroupPaths();
+  readonly #cgroups: CgroupPaths;
   /** Processes of one name tend to end together: the last one is kept, with its bytes. */
   #name = '';
   readonly #nameWords = new Int32Array(NAME_BYTES / 4);
   /** By wait status: there are few. */
   readonly #outcomes = new Map<number, Outcome>();
 
-  constructor(capacity: number) {
+  constructor(capacity: number, cgroups: CgroupPaths) {
+    this.#cgroups = cgroups;
     this.buffer = new ArrayBuffer(capacity * RECORD_BYTES);
     this.#doubles = new Float64Array(this.buffer);
     this.#words = new Int32Array(this.buffer);
@@ -101,6 +103,7 @@ export class KernelRecords {
     const timeNs = this.#double(index, Double.timeNs);
     const inode = this.#double(index, Double.inode);
     const startKnown = (flags & Flag.startKnown) !== 0;
+    const isTraced = (flags & Flag.traced) !== 0;
     const isKernelTime = (flags & Flag.kernelTime) !== 0;
     const uncertaintyMs = this.#double(index, Double.uncertaintyNs) / 1e6;
     // Member by member: a spread would cost more than all the rest.
@@ -121,8 +124,10 @@ export class KernelRecords {
       // The kernel's own stamp comes by the connector; what has none, a pidfd told.
       source: isKernelTime ? 'connector' : 'pidfd',
       lossless: (flags & Flag.lossless) !== 0,
-      traced: (flags & Flag.traced) !== 0,
+      traced: isTraced,
+      tracedSince: isTraced ? this.#date(index, this.#double(index, Double.tracedFromNs)) : null,
       sender: null,
+      raisedAfter: null,
       signalsReceived: NO_SIGNALS,
       oom: null,
       how,

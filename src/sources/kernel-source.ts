@@ -2,6 +2,7 @@ import { StreamUse, loadAddon, translateFailure, type ExitReader } from '../addo
 import type { Downgrade, ExitEvent, Filter, SourceName } from '../exit-event.js';
 import { ExitwatchError } from '../errors.js';
 import type { ProcessIdentity } from '../process-identity.js';
+import { CgroupPaths } from '../trace/cgroup-paths.js';
 import { SignalHistory } from '../trace/signal-history.js';
 import { SignalRecords } from '../trace/signal-records.js';
 
@@ -20,9 +21,10 @@ const ARMED = ['guarded', 'unguarded', 'gone'] as const;
 export class KernelSource implements ExitSource {
   readonly #scope: 'watched' | 'all';
   readonly #listener: SourceListener;
-  readonly #records = new KernelRecords(BATCH);
+  readonly #cgroups = new CgroupPaths((id) => this.#reader.cgroupPath(id));
+  readonly #records = new KernelRecords(BATCH, this.#cgroups);
   readonly #signals = new SignalRecords(SIGNAL_BATCH);
-  readonly #history = new SignalHistory();
+  readonly #history = new SignalHistory(this.#cgroups);
   readonly #isTraceWanted: boolean;
   #isListening = false;
   /** How many watches there are, by pid. */
@@ -88,6 +90,10 @@ export class KernelSource implements ExitSource {
     const left = (this.#watched.get(pid) ?? 0) - 1;
     if (left > 0) this.#watched.set(pid, left);
     else this.#watched.delete(pid);
+  }
+
+  awaitTrace(timeoutMs: number): void {
+    if (this.#isTraceWanted) this.#reader.awaitTrace(timeoutMs);
   }
 
   listen(listens: boolean): void {
@@ -200,10 +206,14 @@ export class KernelSource implements ExitSource {
     }
     const story = this.#history.end(this.#records.end(index, event), isAskedAgain);
     event.sender = story.sender;
+    event.raisedAfter = story.raisedAfter;
     event.signalsReceived = story.received;
     // Somebody did: it was not seen. And of an end that nobody knows, nobody knows who.
     const isUnseen = event.signal !== null && story.sender === null;
-    if (isUnseen || story.isDoubtful || event.how === 'unknown') event.traced = false;
+    if (isUnseen || story.isDoubtful || event.how === 'unknown') {
+      event.traced = false;
+      event.tracedSince = null;
+    }
     if (event.signal === 'SIGKILL' && story.oom !== false) event.oom = story.oom;
     else if (event.traced) event.oom = false;
   }

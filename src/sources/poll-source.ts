@@ -69,6 +69,10 @@ export class PollSource implements ExitSource {
     this.#watched.delete(id);
   }
 
+  awaitTrace(): void {
+    // There is none.
+  }
+
   listen(): void {
     // It knows of no signals.
   }
@@ -237,7 +241,9 @@ export class PollSource implements ExitSource {
       source: 'poll',
       lossless: true,
       traced: false,
+      tracedSince: null,
       sender: null,
+      raisedAfter: null,
       signalsReceived: [],
       oom: null,
       how: 'unknown',

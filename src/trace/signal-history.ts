@@ -1,7 +1,8 @@
 import type { SignalSender } from '../signal-event.js';
 import type { SignalName } from '../wait-status.js';
 
-import { CgroupPaths } from './cgroup-paths.js';
+import type { CgroupPaths } from './cgroup-paths.js';
+import { Generations, type Seen } from './generations.js';
 import { senderOf } from './signal-sender.js';
 import { SignalFlag, type TracedSignal } from './signal-records.js';
 
@@ -9,6 +10,8 @@ import { SignalFlag, type TracedSignal } from './signal-records.js';
 export interface SignalStory {
   /** Who sent the signal that ended it; `null` where none did, or none was seen. */
   sender: SignalSender | null;
+  /** It sent that to itself, after it had been sent the same by this one; `null` where not. */
+  raisedAfter: SignalSender | null;
   received: readonly SignalSender[];
   /** The OOM killer killed it; `null`: it has marked it, but may have found it dying. */
   oom: boolean | null;
@@ -28,20 +31,8 @@ export interface End {
   signal: SignalName | null;
 }
 
-/** A signal, and who sent it. */
-interface Seen {
-  timeNs: number;
-  flags: number;
-  senderPid: number;
-  sender: SignalSender;
-}
-
-/** Generations of one signal that were neither caught nor seen to kill. */
-interface Pending {
-  latest: Seen;
-  /** They came from several, so that any of them may have been taken first. */
-  isAmbiguous: boolean;
-}
+/** The OOM killer has marked a process. */
+type Mark = Pick<Seen, 'timeNs' | 'senderThread' | 'senderStart'>;
 
 /** What is known of one process. */
 interface Life {
@@ -49,19 +40,17 @@ interface Life {
   startTicks: number;
   since: number;
   received: Seen[];
-  /** By signal, what may have killed it, however long ago: it may have been blocked. */
-  readonly toProcess: Map<SignalName, Pending>;
-  readonly toThreads: Map<SignalName, Pending>;
-  /** With this it began to die. */
-  deadly: Seen | null;
+  /** However long ago: it may have been blocked. */
+  readonly generations: Generations;
   /** The OOM killer has marked it. */
-  mark: { timeNs: number; byPid: number } | null;
+  readonly marks: Mark[];
   /** Ends were lost since: it may be over, and its pid another's. */
   isDoubtful: boolean;
 }
 
 const NOTHING: SignalStory = Object.freeze({
   sender: null,
+  raisedAfter: null,
   received: Object.freeze([]),
   oom: false,
   isDoubtful: false,
@@ -69,10 +58,11 @@ const NOTHING: SignalStory = Object.freeze({
 
 const DOUBT: SignalStory = Object.freeze({ ...NOTHING, oom: null, isDoubtful: true });
 
-/** The OOM killer marks whom it has just killed. */
+/** Between a kill by the OOM killer and its mark. */
 const MARK_NS = 1e9;
 
-const FIRST_REAL_TIME = 32;
+/** Of one process. */
+const MARKS = 4;
 
 /** How far back, and how many, signals are offered. */
 const RECEIVED_NS = 120e9;
@@ -85,24 +75,32 @@ const LIVES = 64;
 export class SignalHistory {
   /** By pid: its owners one after another, where ends are told later than signals. */
   readonly #lives = new Map<number, Life[]>();
-  readonly #cgroups = new CgroupPaths();
+  readonly #cgroups: CgroupPaths;
+
+  constructor(cgroups: CgroupPaths) {
+    this.#cgroups = cgroups;
+  }
 
   get isEmpty(): boolean {
     return this.#lives.size === 0;
   }
 
-  /** `null`: no signal; the OOM killer has chosen the process. */
+  /** Who has sent a signal just now; `null`: nobody has, or it cannot be told. */
   add(signal: TracedSignal): SignalSender | null {
     const life = this.#lifeOf(signal);
-    const { timeNs, flags, senderPid } = signal;
+    const { timeNs, flags, senderPid, senderThread, senderStart } = signal;
     if (signal.signal === 0) {
-      life.mark = { timeNs, byPid: senderPid };
+      life.marks.push({ timeNs, senderThread, senderStart });
+      if (life.marks.length > MARKS) life.marks.shift();
       return null;
     }
     const sender = senderOf(signal, this.#cgroups.path(signal.senderCgroup));
-    const seen: Seen = { timeNs, flags, senderPid, sender };
-    if ((flags & SignalFlag.deadly) !== 0) life.deadly ??= seen;
-    if ((flags & SignalFlag.caught) === 0) keepPending(life, seen, signal.signal);
+    const seen: Seen = { timeNs, flags, senderPid, senderThread, senderStart, sender };
+    if ((flags & SignalFlag.taken) !== 0) {
+      life.generations.take(signal, seen);
+      return null;
+    }
+    if (!life.generations.add(signal, seen)) return null;
     if ((flags & SignalFlag.ignored) === 0) remember(life.received, seen);
     return sender;
   }
@@ -112,13 +110,10 @@ export class SignalHistory {
     for (const lives of this.#lives.values()) for (const life of lives) life.isDoubtful = true;
   }
 
-  /** Signals were lost: what was pending may have been taken, and what killed may be another. */
+  /** Signals were lost: what is taken from now on may be one of them. */
   doubtSignals(): void {
     for (const lives of this.#lives.values()) {
-      for (const life of lives) {
-        life.toProcess.clear();
-        life.toThreads.clear();
-      }
+      for (const life of lives) life.generations.doubt();
     }
   }
 
@@ -140,9 +135,11 @@ export class SignalHistory {
       lives.splice(0, at + 1);
       if (lives.length === 0) this.#lives.delete(end.pid);
     }
-    const killer = end.signal === null ? null : killerOf(life, end.signal, end.timeNs);
+    const killer =
+      end.signal === null ? null : life.generations.killer(end.signal, end.timeNs);
     return {
       sender: killer?.sender ?? null,
+      raisedAfter: killer === null ? null : requestBefore(life, killer, end.pid),
       received: life.received
         .filter(({ timeNs }) => timeNs <= end.timeNs && timeNs > end.timeNs - RECEIVED_NS)
         .map(({ sender }) => sender),
@@ -172,10 +169,8 @@ export class SignalHistory {
       startTicks,
       since: timeNs,
       received: [],
-      toProcess: new Map(),
-      toThreads: new Map(),
-      deadly: null,
-      mark: null,
+      generations: new Generations(),
+      marks: [],
       isDoubtful: false,
     };
     lives.push(life);
@@ -197,40 +192,33 @@ function isSurelySame(a: Identity, b: Identity): boolean {
   return a.startTicks !== 0 && a.startTicks === b.startTicks;
 }
 
-/**
- * Keeps what waits to be taken. A second generation of an ordinary signal in one queue proves that the
- * first was taken; real-time signals queue, and each thread has a queue of its own.
- */
-function keepPending(life: Life, seen: Seen, number: number): void {
-  const isToProcess = (seen.flags & SignalFlag.group) !== 0;
-  const queue = isToProcess ? life.toProcess : life.toThreads;
-  const before = queue.get(seen.sender.signal);
-  const queues = number >= FIRST_REAL_TIME || !isToProcess;
-  const isAmbiguous =
-    queues &&
-    before !== undefined &&
-    (before.isAmbiguous || before.latest.senderPid !== seen.senderPid);
-  queue.set(seen.sender.signal, { latest: seen, isAmbiguous });
+/** Who had sent it the same signal, before it sent that to itself. */
+function requestBefore(life: Life, killer: Seen, pid: number): SignalSender | null {
+  const { signal } = killer.sender;
+  if (killer.sender.pid !== pid) return null;
+  const isRequest = ({ timeNs, sender }: Seen) =>
+    sender.signal === signal &&
+    sender.pid !== pid &&
+    !OWN_DOING.includes(sender.origin) &&
+    timeNs < killer.timeNs &&
+    timeNs > killer.timeNs - RECEIVED_NS;
+  return life.received.findLast(isRequest)?.sender ?? null;
 }
 
-/** `null` also where it may have been one of several. */
-function killerOf(life: Life, signal: SignalName, endNs: number): Seen | null {
-  if (life.deadly?.sender.signal === signal) return life.deadly;
-  const pending = [life.toProcess.get(signal), life.toThreads.get(signal)].filter(
-    (each) => each !== undefined && each.latest.timeNs <= endNs,
-  );
-  const [one, another] = pending;
-  if (one === undefined || one.isAmbiguous || another?.isAmbiguous === true) return null;
-  if (another !== undefined && another.latest.senderPid !== one.latest.senderPid) return null;
-  return one.latest;
-}
+const OWN_DOING: readonly SignalSender['origin'][] = ['fault', 'timer'];
 
-function oomOf({ mark }: Life, killer: Seen | null): boolean | null {
+/** The OOM killer marks a process right after it has killed it, or where it finds it dying. */
+function oomOf({ marks }: Life, killer: Seen | null): boolean | null {
   if (killer !== null && (killer.flags & SignalFlag.oom) !== 0) return true;
-  if (mark === null) return false;
-  if (killer?.sender.origin !== 'kernel') return false;
-  const afterNs = mark.timeNs - killer.timeNs;
-  return mark.byPid === killer.senderPid && afterNs >= 0 && afterNs < MARK_NS ? true : null;
+  if (marks.length === 0 || killer?.sender.origin !== 'kernel') return false;
+  // Another that dies, and takes it along: the first process of its pid namespace.
+  if ((killer.flags & SignalFlag.senderExiting) !== 0) return false;
+  const isIts = ({ timeNs, senderThread, senderStart }: Mark) =>
+    senderThread === killer.senderThread &&
+    senderStart === killer.senderStart &&
+    timeNs >= killer.timeNs &&
+    timeNs - killer.timeNs < MARK_NS;
+  return marks.some(isIts) ? true : null;
 }
 
 /** Where there are too many, of those that say the same the older goes first. */

@@ -8,15 +8,20 @@ enum Field {
   inode = 16,
   cgroup = 24,
   clock = 40,
-  pid = 48,
-  senderPid = 52,
-  senderUid = 56,
-  signal = 60,
-  code = 64,
-  flags = 68,
-  name = 72,
-  senderName = 88,
-  ancestors = 104,
+  senderStart = 48,
+  info = 56,
+  pid = 72,
+  thread = 76,
+  senderPid = 80,
+  senderThread = 84,
+  senderPidThere = 88,
+  senderUid = 92,
+  signal = 96,
+  code = 100,
+  flags = 104,
+  name = 112,
+  senderName = 128,
+  ancestors = 144,
 }
 
 /** The machine's own, as the kernel writes. */
@@ -33,13 +38,20 @@ export enum SignalFlag {
   senderExiting = 1 << 3,
   senderKernel = 1 << 4,
   deadly = 1 << 5,
-  caught = 1 << 6,
+  infoLost = 1 << 6,
   senderStack = 1 << 7,
   oom = 1 << 8,
   toItself = 1 << 9,
   senderTraces = 1 << 10,
   ignored = 1 << 11,
+  taken = 1 << 12,
+  traced = 1 << 13,
+  inSyscall = 1 << 14,
+  blocked = 1 << 15,
 }
+
+/** Four words. */
+export type SiginfoFields = readonly [number, number, number, number];
 
 /** What the trace saw of one signal, in the kernel's words. */
 export interface TracedSignal {
@@ -53,11 +65,21 @@ export interface TracedSignal {
   /** CLOCK_MONOTONIC of the host. */
   timeNs: number;
   sentAtMs: number;
+  /** Of the thread that it was sent to, or that took it. */
+  thread: number;
   /** `si_code`. */
   code: number;
+  /** What follows it in the siginfo, in words: `si_pid`, `si_uid`, two of `si_value`; or others. */
+  info: SiginfoFields;
   /** {@link SignalFlag} */
   flags: number;
+  /** With {@link SignalFlag.taken}, "sender" is the thread's tracer, or its parent. */
   senderPid: number;
+  senderThread: number;
+  /** When it started: CLOCK_BOOTTIME, to the microsecond. */
+  senderStart: number;
+  /** What the process calls the sender; 0 where it does not see that pid namespace. */
+  senderPidThere: number;
   senderName: string;
   senderUid: number;
   /** The id of its cgroup in the v2 hierarchy; 0 where not known. */
@@ -88,9 +110,19 @@ export class SignalRecords {
       signal: this.#word(at + Field.signal),
       timeNs,
       sentAtMs: timeNs / 1e6 + this.#view.getFloat64(at + Field.clock, LITTLE_ENDIAN),
+      thread: this.#word(at + Field.thread),
       code: this.#word(at + Field.code),
+      info: [
+        this.#word(at + Field.info),
+        this.#word(at + Field.info + 4),
+        this.#word(at + Field.info + 8),
+        this.#word(at + Field.info + 12),
+      ],
       flags: this.#word(at + Field.flags),
       senderPid: this.#word(at + Field.senderPid),
+      senderThread: this.#word(at + Field.senderThread),
+      senderStart: Math.floor(this.#double(at + Field.senderStart) / 1000),
+      senderPidThere: this.#word(at + Field.senderPidThere),
       senderName: this.#text(at + Field.senderName),
       senderUid: this.#word(at + Field.senderUid) >>> 0,
       senderCgroup: this.#double(at + Field.cgroup),

@@ -1,12 +1,8 @@
 import type { SignalSender } from '../signal-event.js';
 import { signalName, signalNumber, type SignalName } from '../wait-status.js';
 
+import { SI_SIGIO, SI_TIMER, SI_TKILL, SI_USER } from './siginfo.js';
 import { SignalFlag, type TracedSignal } from './signal-records.js';
-
-/** `si_code` of <asm-generic/siginfo.h>. */
-const SI_USER = 0;
-const SI_TIMER = -2;
-const SI_TKILL = -6;
 
 const numbers = (...names: SignalName[]) => new Set(names.map(signalNumber));
 
@@ -17,10 +13,20 @@ const FAULTS = numbers('SIGSEGV', 'SIGBUS', 'SIGFPE', 'SIGILL', 'SIGTRAP', 'SIGS
 const TIMERS = numbers('SIGALRM', 'SIGVTALRM', 'SIGPROF');
 
 const SIGKILL = signalNumber('SIGKILL');
+const SIGIO = signalNumber('SIGIO');
+
+/**
+ * `si_band` by `si_code`, from POLL_IN to POLL_HUP (band_table of fs/fcntl.c): other senders of the kernel
+ * use the same codes for other things.
+ */
+const BANDS = [0x41, 0x304, 0x441, 0x8, 0x82, 0x18];
 
 /** How a signal came about, by what the kernel knew of it. */
 export function originOf(signal: TracedSignal): SignalSender['origin'] {
   const has = (flag: SignalFlag) => (signal.flags & flag) !== 0;
+  // It came about by nobody's sending it.
+  if (has(SignalFlag.taken)) return 'ptrace';
+  if (isSigio(signal)) return 'sigio';
   if (has(SignalFlag.privileged)) return TIMERS.has(signal.signal) ? 'timer' : 'kernel';
   if (has(SignalFlag.noInfo)) return originOnBehalf(signal);
   // Anybody may say that his signal is a timer's: it is, unless a system call of his made it. Who
@@ -31,6 +37,16 @@ export function originOf(signal: TracedSignal): SignalSender['origin'] {
   if (signal.code === SI_TKILL) return 'tgkill';
   if (signal.code < 0) return has(SignalFlag.senderStack) ? 'sigqueue' : 'kernel';
   return has(SignalFlag.toItself) && FAULTS.has(signal.signal) ? 'fault' : 'kernel';
+}
+
+/** What the kernel sends to a file's owner for what the sender did to that file (F_SETOWN of fcntl(2)). */
+function isSigio({ signal, flags, code, info }: TracedSignal): boolean {
+  const has = (flag: SignalFlag) => (flags & flag) !== 0;
+  const isDone = has(SignalFlag.inSyscall) && !has(SignalFlag.senderKernel);
+  if (!isDone || has(SignalFlag.senderExiting) || has(SignalFlag.noInfo)) return false;
+  if (has(SignalFlag.privileged)) return signal === SIGIO;
+  if (code === SI_SIGIO) return has(SignalFlag.senderStack);
+  return !FAULTS.has(signal) && BANDS[code - 1] === info[0];
 }
 
 /** What the kernel sends, without a siginfo, for what somebody does. */

@@ -125,7 +125,7 @@ export class KernelRecords {
       source: isKernelTime ? 'connector' : 'pidfd',
       lossless: (flags & Flag.lossless) !== 0,
       traced: isTraced,
-      tracedSince: isTraced ? this.#date(index, this.#double(index, Double.tracedFromNs)) : null,
+      tracedSince: isTraced ? this.#tracedSince(index) : null,
       sender: null,
       raisedAfter: null,
       signalsReceived: NO_SIGNALS,
@@ -241,6 +241,12 @@ export class KernelRecords {
 
   #date(index: number, timeNs: number): Date {
     return new Date(timeNs / 1e6 + this.#double(index, Double.clockMs));
+  }
+
+  /** Not before it was: a Date cuts off what is below a millisecond. */
+  #tracedSince(index: number): Date {
+    const fromMs = this.#double(index, Double.tracedFromNs) / 1e6;
+    return new Date(Math.ceil(fromMs + this.#double(index, Double.clockMs)));
   }
 
   #processName(index: number): string {

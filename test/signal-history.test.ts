@@ -1,41 +1,18 @@
+import { CgroupPaths } from '../src/trace/cgroup-paths';
 import { SignalHistory, type End } from '../src/trace/signal-history';
 import { SignalFlag, type TracedSignal } from '../src/trace/signal-records';
 
-const SECOND = 1e9;
-const HOUR = 3600 * SECOND;
-const NOW = 10 * HOUR;
+import { end, HOUR, NOW, SECOND, signal, taken } from './support/signals';
+
 const SIGUSR1 = 10;
-const SIGTERM = 15;
 const SIGKILL = 9;
 
-/** A SIGTERM by kill(2), a moment ago. */
-function signal(changes: Partial<TracedSignal> = {}): TracedSignal {
-  return {
-    inode: 1001,
-    startTicks: 500,
-    pid: 100,
-    name: 'target',
-    signal: SIGTERM,
-    timeNs: NOW,
-    sentAtMs: NOW / 1e6,
-    code: 0,
-    flags: SignalFlag.group | SignalFlag.senderStack,
-    senderPid: 7,
-    senderName: 'sender',
-    senderUid: 0,
-    senderCgroup: 0,
-    ancestors: [],
-    ...changes,
-  };
-}
-
-function end(changes: Partial<End> = {}): End {
-  return { pid: 100, inode: 1001, startTicks: 500, timeNs: NOW, signal: null, ...changes };
-}
+/** Of nothing that is asked for here. */
+const noCgroups = () => new CgroupPaths(() => undefined);
 
 /** The story of one process that was sent these. */
 function story(signals: Partial<TracedSignal>[], ended: Partial<End> = {}) {
-  const history = new SignalHistory();
+  const history = new SignalHistory(noCgroups());
   for (const changes of signals) history.add(signal(changes));
   return history.end(end(ended), false);
 }
@@ -49,14 +26,13 @@ test('a SIGTERM of an hour ago is not offered for an end of now', () => {
 });
 
 test('but it is named where it kills: it was blocked until now', () => {
-  const { sender, received } = story([{ timeNs: NOW - HOUR }], { signal: 'SIGTERM' });
+  const { sender, received } = story([{ timeNs: NOW - HOUR }, taken()], { signal: 'SIGTERM' });
   expect(sender).toMatchObject({ origin: 'kill', pid: 7 });
   expect(received).toEqual([]);
 });
 
-test('what was caught did not kill', () => {
-  const flags = SignalFlag.group | SignalFlag.caught;
-  expect(story([{ flags }], { signal: 'SIGTERM' }).sender).toBeNull();
+test('what nobody was seen to take did not kill', () => {
+  expect(story([{}], { signal: 'SIGTERM' }).sender).toBeNull();
 });
 
 test('the signal with which the process began to die is the one, whatever came later', () => {
@@ -66,22 +42,28 @@ test('the signal with which the process began to die is the one, whatever came l
 });
 
 test('what was sent after the end is another’s, and so is what had the pid before', () => {
-  expect(story([{ timeNs: NOW + 1 }], { signal: 'SIGTERM' }).sender).toBeNull();
-  expect(story([{ inode: 1000 }], { signal: 'SIGTERM' }).sender).toBeNull();
-  expect(story([{ inode: 0, startTicks: 400 }], { signal: 'SIGTERM' }).sender).toBeNull();
+  const killedBy = (changes: Partial<TracedSignal>) =>
+    story([changes, taken(changes)], { signal: 'SIGTERM' }).sender;
+  expect(killedBy({})).toMatchObject({ pid: 7 });
+  expect(killedBy({ timeNs: NOW + 1 })).toBeNull();
+  expect(killedBy({ inode: 1000 })).toBeNull();
+  expect(killedBy({ inode: 0, startTicks: 400 })).toBeNull();
 });
 
 test('two lives of one pid are kept apart where ends are told later than signals', () => {
-  const history = new SignalHistory();
+  const history = new SignalHistory(noCgroups());
+  const later = { inode: 1002, startTicks: 501, senderPid: 9 };
   history.add(signal({ senderPid: 8 }));
-  history.add(signal({ inode: 1002, startTicks: 501, senderPid: 9 }));
+  history.add(taken({ senderPid: 8 }));
+  history.add(signal(later));
+  history.add(taken(later));
   const first = history.end(end({ signal: 'SIGTERM' }), false);
   const second = history.end(end({ inode: 1002, startTicks: 501, signal: 'SIGTERM' }), false);
   expect([first.sender?.pid, second.sender?.pid]).toEqual([8, 9]);
 });
 
 test('an end that is told twice has its story twice, and then no more', () => {
-  const history = new SignalHistory();
+  const history = new SignalHistory(noCgroups());
   history.add(signal());
   expect(history.end(end(), true).received).toHaveLength(1);
   expect(history.end(end(), false).received).toHaveLength(1);
@@ -105,38 +87,49 @@ test('the OOM killer marks whom it has just killed', () => {
 });
 
 test('and who is dying anyhow: who was killed by somebody else was not killed by it', () => {
-  expect(story([{ signal: SIGKILL }, MARK], { signal: 'SIGKILL' }).oom).toBe(false);
+  const byOther = { signal: SIGKILL, flags: SignalFlag.group | SignalFlag.deadly };
+  expect(story([byOther, MARK], { signal: 'SIGKILL' }).oom).toBe(false);
   const before = { ...BY_OOM, senderPid: 60, timeNs: NOW - 20_000 };
   expect(story([before, MARK], { signal: 'SIGKILL' }).oom).toBeNull();
+  const reused = { ...BY_OOM, senderStart: 1, timeNs: NOW - 20_000 };
+  expect(story([reused, MARK], { signal: 'SIGKILL' }).oom).toBeNull();
+  const dying = { ...BY_OOM, flags: BY_OOM.flags | SignalFlag.senderExiting };
+  expect(story([dying, MARK], { signal: 'SIGKILL' }).oom).toBe(false);
   expect(
     story([{ ...BY_OOM, timeNs: NOW - 5 * SECOND }, MARK], { signal: 'SIGKILL' }).oom,
   ).toBeNull();
 });
 
-const THREAD = SignalFlag.senderStack;
+describe('who sends itself what it was sent', () => {
+  const own = (changes: Partial<TracedSignal> = {}) => ({
+    ...{ flags: SignalFlag.toItself | SignalFlag.senderStack | SignalFlag.deadly },
+    ...{ code: -6, senderPid: 100 },
+    ...changes,
+  });
+  const raisedAfter = (...signals: Partial<TracedSignal>[]) =>
+    story(signals, { signal: 'SIGTERM' }).raisedAfter;
 
-test('where several were pending, nobody knows which was taken first', () => {
-  const killer = (...signals: Partial<TracedSignal>[]) =>
-    story(signals, { signal: 'SIGTERM' }).sender;
-  expect(killer({ flags: THREAD, senderPid: 8 }, { senderPid: 9 })).toBeNull();
-  expect(killer({ flags: THREAD, senderPid: 8 }, { flags: THREAD, senderPid: 9 })).toBeNull();
-  const threads = [8, 9].map((senderPid) => ({ flags: THREAD, senderPid }));
-  expect(killer(...threads, { senderPid: 9 })).toBeNull();
-  const realTime = [8, 9].map((senderPid) => ({ signal: 37, senderPid }));
-  expect(story(realTime, { signal: 'SIGRTMIN+3' }).sender).toBeNull();
-  // A second one that was not pending already: the first was taken.
-  expect(killer({ senderPid: 8 }, { senderPid: 9 })).toMatchObject({ pid: 9 });
-});
+  test('did it after who sent that last', () => {
+    const sent = [{ timeNs: NOW - 3000 }, { timeNs: NOW - 2000, senderPid: 8 }];
+    expect(raisedAfter(...sent, own())).toMatchObject({ signal: 'SIGTERM', pid: 8 });
+    expect(story([...sent, own()], { signal: 'SIGTERM' }).sender).toMatchObject({ pid: 100 });
+  });
 
-test('what waited when signals were lost may have been taken, and is named no more', () => {
-  const history = new SignalHistory();
-  history.add(signal());
-  history.doubtSignals();
-  expect(history.end(end({ signal: 'SIGTERM' }), false).sender).toBeNull();
+  test('did it of its own accord where nobody had, or something else, or long ago', () => {
+    expect(raisedAfter(own())).toBeNull();
+    expect(raisedAfter({ signal: SIGUSR1, timeNs: NOW - 2000 }, own())).toBeNull();
+    expect(raisedAfter({ timeNs: NOW - 121 * SECOND }, own())).toBeNull();
+    expect(raisedAfter(own({ timeNs: NOW - 2000 }), { timeNs: NOW - 1000 })).toBeNull();
+  });
+
+  test('and who was killed by another did not', () => {
+    const flags = SignalFlag.group | SignalFlag.deadly;
+    expect(raisedAfter({ timeNs: NOW - 2000 }, { flags, senderPid: 8 })).toBeNull();
+  });
 });
 
 test('where ends were lost, a later owner of the pid of whom little is known is told nothing', () => {
-  const history = new SignalHistory();
+  const history = new SignalHistory(noCgroups());
   history.add(signal());
   history.doubtLives();
   const unknown = end({ inode: 0, startTicks: 0 });
@@ -150,7 +143,7 @@ test('what was ignored was not received', () => {
 });
 
 test('what nobody asks for any more is forgotten', () => {
-  const history = new SignalHistory();
+  const history = new SignalHistory(noCgroups());
   history.add(signal());
   history.forget({ pid: 100, inode: 1001, startTicks: 500 });
   expect(history.end(end(), false).received).toEqual([]);

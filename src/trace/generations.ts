@@ -87,10 +87,7 @@ export class Generations {
  * Whose signal it is that a thread seems to have sent to itself, while in truth a tracer has brought it
  * back: `undefined`: its own, or another process's; `null`: cannot be told.
  */
-function whoseAgain(
-  signal: TracedSignal,
-  earlier: readonly Generation[],
-): Seen | null | undefined {
+function whoseAgain(signal: TracedSignal, earlier: readonly Generation[]): Seen | null | undefined {
   const has = (flag: SignalFlag) => (signal.flags & flag) !== 0;
   if (!has(SignalFlag.toItself) || has(SignalFlag.noInfo)) return undefined;
   // What a tracer has it take at a system call (ptrace_report_syscall()) comes from the kernel.

@@ -135,8 +135,7 @@ export class SignalHistory {
       lives.splice(0, at + 1);
       if (lives.length === 0) this.#lives.delete(end.pid);
     }
-    const killer =
-      end.signal === null ? null : life.generations.killer(end.signal, end.timeNs);
+    const killer = end.signal === null ? null : life.generations.killer(end.signal, end.timeNs);
     return {
       sender: killer?.sender ?? null,
       raisedAfter: killer === null ? null : requestBefore(life, killer, end.pid),

@@ -25,7 +25,9 @@ const EXIT: ExitEvent = {
   source: 'connector',
   lossless: true,
   traced: true,
+  tracedSince: secondsAgo(3600),
   sender: null,
+  raisedAfter: null,
   signalsReceived: [],
   oom: false,
   how: 'exited',
@@ -176,6 +178,13 @@ test('with nothing but exit 0 nobody knows, and the user is not guessed', () => 
 
 test('with a trace that saw no signal, none was it', () => {
   expect(judge({}).candidates).not.toContain('forced-stop');
+  // What was sent before the trace was at work was not seen.
+  const late = { ...EXIT, tracedSince: secondsAgo(10) };
+  expect(judge({ exit: late }).candidates).toContain('forced-stop');
+  expect(judge({ exit: { ...EXIT, tracedSince: secondsAgo(121) } }).candidates).not.toContain(
+    'forced-stop',
+  );
+  expect(judge({ exit: late, ready: false }).candidates).toContain('forced-stop');
 });
 
 test('a second SHUTDOWN changes nothing', () => {

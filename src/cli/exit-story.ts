@@ -1,3 +1,4 @@
+import { hasSeenSignals } from '../ended-by.js';
 import type { ExitEvent } from '../exit-event.js';
 import type { SignalSender } from '../signal-event.js';
 
@@ -52,9 +53,11 @@ function describeEnd(event: ExitEvent): string {
 }
 
 function describeSenders(event: ExitEvent): string[] {
-  const received = event.signalsReceived.filter((each) => each !== event.sender);
+  const { sender, raisedAfter } = event;
+  const received = event.signalsReceived.filter((each) => each !== sender && each !== raisedAfter);
   return [
     ...describeKiller(event),
+    ...(raisedAfter === null ? [] : describeReceived(event, raisedAfter, 'after')),
     ...received.flatMap((each) => describeReceived(event, each, 'before')),
   ];
 }
@@ -62,7 +65,11 @@ function describeSenders(event: ExitEvent): string[] {
 function describeKiller(event: ExitEvent): string[] {
   if (event.sender !== null) return describeReceived(event, event.sender, 'by');
   if (event.how === 'unknown') return [row('by', 'not known: how it ended is not')];
-  if (event.traced) return [row('by', 'no signal (sure: the signal trace saw none)')];
+  if (hasSeenSignals(event)) return [row('by', 'no signal (sure: the signal trace saw none)')];
+  if (event.tracedSince !== null) {
+    const since = event.tracedSince.toISOString();
+    return [row('by', `no signal since ${since}, when the signal trace began to see it`)];
+  }
   const why = 'not known: the signal trace has not seen all of its life';
   return event.how === 'exited' ? [] : [row('by', why)];
 }

@@ -1,11 +1,8 @@
+import { requestBefore } from '../ended-by.js';
 import type { ExitEvent } from '../exit-event.js';
 import type { Ancestor, SignalSender } from '../signal-event.js';
-import type { SignalName } from '../wait-status.js';
 
 import { escapeText } from './escape.js';
-
-/** What a program catches to end in good order; it may then exit with 0. */
-const REQUESTS: readonly SignalName[] = ['SIGTERM', 'SIGINT', 'SIGHUP'];
 
 const BY_ITSELF: Partial<Record<SignalSender['origin'], string>> = {
   fault: 'itself (fault)',
@@ -24,18 +21,16 @@ export function describeProcess({ pid, name }: Ancestor): string {
   return `${pid} ${escapeText(name)}`;
 }
 
-/** The last signal that asked a process to end before it exited; `null` where there was none. */
-export function requestBefore(event: ExitEvent): SignalSender | null {
-  if (event.how !== 'exited') return null;
-  return event.signalsReceived.findLast(({ signal }) => REQUESTS.includes(signal)) ?? null;
-}
-
 /** Who ended a process, in a few words: the column BY. */
 export function describeKiller(event: ExitEvent): string {
   if (event.oom === true) return 'kernel (out of memory)';
+  if (event.raisedAfter !== null) return `itself, ${describeRequest(event.raisedAfter, event.pid)}`;
   if (event.sender !== null) return describeSender(event.sender, event.pid);
   if (event.signal !== null) return event.traced ? 'nobody' : 'not seen';
   const request = requestBefore(event);
-  if (request === null) return '-';
-  return `after ${request.signal} from ${describeSender(request, event.pid)}`;
+  return request === null ? '-' : describeRequest(request, event.pid);
+}
+
+function describeRequest(request: SignalSender, pid: number): string {
+  return `after ${request.signal} from ${describeSender(request, pid)}`;
 }

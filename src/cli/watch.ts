@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 
+import { requestBefore } from '../ended-by.js';
 import { ExitwatchError } from '../errors.js';
 import type { ExitEvent, Ready } from '../exit-event.js';
 import { ExitMonitor } from '../monitor/exit-monitor.js';
@@ -11,7 +12,6 @@ import { ExitTable } from './exit-table.js';
 import { NameFilter } from './name-filter.js';
 import { NamePattern } from './name-pattern.js';
 import { parseArguments } from './parse-arguments.js';
-import { requestBefore } from './sender-text.js';
 import { UsageError } from './usage-error.js';
 
 export const WATCH_HELP = `Prints processes as they end: which, when and how.

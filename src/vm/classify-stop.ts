@@ -1,3 +1,4 @@
+import { hasSeenSignals, killerOf, REQUESTS } from '../ended-by.js';
 import type { ExitEvent } from '../exit-event.js';
 import type { Intent } from '../process/intent-log.js';
 import type { SignalSender } from '../signal-event.js';
@@ -38,7 +39,6 @@ export type StopEvidence = {
   intents: readonly Intent[] | null;
 };
 
-const REQUESTS: readonly string[] = ['SIGTERM', 'SIGINT', 'SIGHUP'];
 const CRASHES: readonly string[] = [
   'SIGSEGV',
   'SIGABRT',
@@ -123,7 +123,8 @@ class Classifier {
     if (ready !== false || exit.how === 'unknown') return null;
     if (exit.exitCode !== 0) return this.#verdict.sure('start-failed', 'vmm');
     if (obeyed !== null || requestsOf(exit).length > 0) return null;
-    return this.#verdict.likely('start-exited', 'vmm', ['vmm-exit']);
+    const hidden: Cause[] = this.#hasSeenSignals(exit) ? [] : ['forced-stop'];
+    return this.#verdict.likely('start-exited', 'vmm', ['vmm-exit', ...hidden]);
   }
 
   /** What the guest, or its host, had come to before the end. */
@@ -314,7 +315,6 @@ class Classifier {
 
   /** It exited with 0, and neither it nor its log has a word of why. */
   #byOrderlyExit(exit: ExitEvent): VmStop {
-    const { hasLog } = this.#evidence;
     const orderly = (...without: Cause[]) => ORDERLY.filter((cause) => !without.includes(cause));
     const request = requestsOf(exit).at(-1);
     const own = REQUESTS.some((signal) => this.#own(signal) !== null);
@@ -331,8 +331,12 @@ class Classifier {
     if (this.#own('powerdown') !== null) {
       return this.#verdict.likely('admin-powerdown', 'manager', []);
     }
-    const noSignal = exit.traced || hasLog;
-    return this.#verdict.oneOf(noSignal ? orderly('forced-stop') : orderly());
+    return this.#verdict.oneOf(this.#hasSeenSignals(exit) ? orderly('forced-stop') : orderly());
+  }
+
+  /** One that it has obeyed would be known: by the signal trace, or by its own log. */
+  #hasSeenSignals(exit: ExitEvent): boolean {
+    return this.#evidence.hasLog || hasSeenSignals(exit);
   }
 
   #initiatorOfRequest(): Initiator {
@@ -365,7 +369,7 @@ function requestsOf(exit: ExitEvent): SignalSender[] {
 /** Who killed it from outside, also where it has caught the signal and raised it once more. */
 function attackerOf(exit: ExitEvent): SignalSender | null {
   const isOther = (sender: SignalSender) => sender.pid !== null && sender.pid !== exit.pid;
-  if (exit.sender !== null && isOther(exit.sender)) return exit.sender;
-  if (exit.sender !== null && exit.sender.origin !== 'tgkill') return null;
+  const killer = killerOf(exit);
+  if (killer !== null) return isOther(killer) ? killer : null;
   return exit.signalsReceived.find((each) => each.signal === exit.signal && isOther(each)) ?? null;
 }

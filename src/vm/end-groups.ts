@@ -1,3 +1,5 @@
+import { killerOf } from '../ended-by.js';
+
 import type { VmStop } from './vm-stop.js';
 
 /** Ends by one and the same hand that follow each other so closely belong together. */
@@ -33,6 +35,6 @@ export class EndGroups {
 /** Who sent the signal. */
 function handOf({ initiator, exit }: VmStop): string | null {
   if (initiator !== 'host' || exit === null) return null;
-  const sender = exit.sender ?? exit.signalsReceived.at(-1) ?? null;
+  const sender = killerOf(exit) ?? exit.signalsReceived.at(-1) ?? null;
   return sender?.pid == null ? null : `${sender.pid}/${sender.name}`;
 }

@@ -1,3 +1,4 @@
+import { killerOf } from '../ended-by.js';
 import type { Intent } from '../process/intent-log.js';
 import type { SignalSender } from '../signal-event.js';
 
@@ -122,7 +123,7 @@ export class Verdict {
 
   #sender(): SignalSender | null {
     const { exit } = this.#evidence;
-    return exit === null ? null : (exit.sender ?? exit.signalsReceived.at(-1) ?? null);
+    return exit === null ? null : (killerOf(exit) ?? exit.signalsReceived.at(-1) ?? null);
   }
 
   #facts(): Evidence[] {

@@ -1,0 +1,54 @@
+import { execFileSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
+
+import { ExitMonitor, type ExitEvent } from '../src';
+
+import { itAsRoot } from './support/privilege';
+
+const MOUNT = ['/sys/fs/cgroup', '/sys/fs/cgroup/unified'].find((path) =>
+  existsSync(`${path}/cgroup.controllers`),
+);
+
+/** The longest name that containerd makes, below that of a pod. */
+const POD = `kubepods-besteffort-pod${'0123456789ab'.repeat(3)}.slice`;
+const CONTAINER = `cri-containerd-${'0123456789abcdef'.repeat(4)}.scope`;
+
+/** A process ends by a signal from another cgroup, and both cgroups are removed at once. */
+const SCRIPT = `
+set -e
+for i in $(seq 1 30); do
+  target=$MOUNT/exitwatch-$$-$i.slice sender=$MOUNT/exitwatch-$$-$i.sender
+  mkdir -p $target/${POD}/${CONTAINER} $sender
+  sh -c "echo \\$\\$ > $target/${POD}/${CONTAINER}/cgroup.procs; exec sleep 1000" & pid=$!
+  until [ "$(cat /proc/$pid/comm)" = sleep ]; do :; done
+  sh -c "echo \\$\\$ > $sender/cgroup.procs; kill $pid"
+  wait $pid || true
+  rmdir $target/${POD}/${CONTAINER} $target/${POD} $target $sender
+  echo $pid
+done`;
+
+/** While this event loop is busy. */
+function endSome(): number[] {
+  const env = { ...process.env, MOUNT };
+  const told = execFileSync('bash', ['-c', SCRIPT], { env, encoding: 'utf8' });
+  return told.trim().split('\n').map(Number);
+}
+
+itAsRoot('cgroups that are gone at once are told, the sender’s as well', async () => {
+  expect(MOUNT).toBeDefined();
+  await using monitor = new ExitMonitor({ scope: 'all', trace: 'on' });
+  const ended = new Map<number, ExitEvent>();
+  monitor.on('exit', (event) => ended.set(event.pid, event));
+  await monitor.start();
+  const pids = endSome();
+  while (!pids.every((pid) => ended.has(pid))) {
+    await new Promise((resolve) => monitor.once('exit', resolve));
+  }
+  expect(pids).toHaveLength(30);
+  pids.forEach((pid, i) => {
+    const { cgroup, sender } = ended.get(pid) ?? {};
+    const [, run] = /^\/exitwatch-(\d+)-/.exec(cgroup ?? '') ?? [];
+    expect(cgroup).toBe(`/exitwatch-${run}-${i + 1}.slice/${POD}/${CONTAINER}`);
+    expect(sender).toMatchObject({ cgroup: `/exitwatch-${run}-${i + 1}.sender` });
+  });
+});

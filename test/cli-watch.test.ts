@@ -148,8 +148,29 @@ describe('exitwatch watch', () => {
     expect(await lineOf('fault')).toMatch(/killed SIGSEGV itself \(fault\)$/);
     expect(await lineOf('abort')).toMatch(/killed SIGABRT itself \(tgkill\)$/);
     expect(await lineOf('out-of-memory')).toMatch(/killed SIGKILL kernel \(out of memory\)$/);
+    expect(await lineOf('raises-again')).toMatch(
+      /killed SIGTERM itself, after SIGTERM from \d+ sender$/,
+    );
     expect(await lineOf('exit')).toMatch(/exited 0 -$/);
   });
+
+  itAsRoot(
+    'a server in Node.js raises the signal that killed it: who sent it is told',
+    async () => {
+      const server = new LineProcess(process.execPath, [
+        '-e',
+        "require('http').createServer().listen(0, () => console.log('listening'))",
+      ]);
+      await server.line();
+      const watch = exitwatch('watch', '--pid', String(server.pid));
+      await watch.line();
+      const killer = new LineProcess('sh', ['-c', `kill ${server.pid}; :`]);
+      const [line = ''] = await watch.rest();
+      expect(line).toMatch(
+        new RegExp(`killed SIGTERM +itself, after SIGTERM from ${killer.pid} sh$`),
+      );
+    },
+  );
 
   test('--failed prints everything but exit 0; --count ends it', async () => {
     const watch = exitwatch('watch', '--json', '--failed', '--count', '2');

@@ -365,6 +365,7 @@ describeForEachFilter((filter) => {
       signalsReceived: received,
       exitedAt: event.exitedAt.toISOString(),
       startedAt: event.startedAt?.toISOString(),
+      tracedSince: event.tracedSince?.toISOString() ?? null,
     };
     expect(copy).toEqual({ ...event, ...dates });
   });

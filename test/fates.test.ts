@@ -102,6 +102,16 @@ describeForEachFilter((filter) => {
       expect(event).toMatchObject({ signal, traced: true, oom: false });
       expect(event.sender).toMatchObject({ signal, ...sender });
       if (event.sender?.pid != null) expect(event.sender.pid).toBe(event.pid);
+      if (name !== 'raises-again') expect(event.raisedAfter).toBeNull();
+    });
+
+    itAsRoot('who raises a signal that it was sent is told by both', async () => {
+      const { event, sender, parent } = await meet('raises-again', options);
+      expect(event).toMatchObject({ signal: 'SIGTERM', sender: BY_ITSELF });
+      expect(near(event.raisedAfter)).toMatchObject({
+        signal: 'SIGTERM',
+        ...by('kill', sender, parent),
+      });
     });
 
     itAsRoot.each(BY_ANOTHER)('%s: %s comes from another by %s', async (name, signal, origin) => {

@@ -85,8 +85,12 @@ test.each(RUNNABLE)(
       expect(node.stderr).toBe('');
       return;
     }
-    await node.rest();
+    const printed = await node.rest();
     expect(await node.ended).toBe(0);
     expect(node.stderr).toBe('');
+    const isRoot = process.getuid?.() === 0;
+    if (snippet.code.includes('sender.ancestors') && isRoot) {
+      expect(printed).toEqual([expect.stringMatching(/^SIGTERM by sh \(\d+\), uid 0 < node < /)]);
+    }
   },
 );

@@ -1,4 +1,7 @@
 // npm run bench [-- --rounds N] [--exits N] [--json] [--only NAME,…] [--modes storm,paced,burst]
+//                   [--against FOLDER]
+//
+// With --against, exitwatch as it is built in another checkout as well, and how the two compare.
 //
 // Exits told by exitwatch, by a C program that does the least (the floor), and by what else is
 // installed, side by side: in every round each of them once, so that they meet the same machine.
@@ -6,7 +9,7 @@ import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdirSync } from 'node:fs';
 import { availableParallelism, release } from 'node:os';
-import { dirname, join } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
@@ -25,6 +28,7 @@ const { values } = parseArgs({
     only: { type: 'string' },
     modes: { type: 'string', default: 'storm,paced,burst' },
     json: { type: 'boolean', default: false },
+    against: { type: 'string' },
   },
 });
 const rounds = Number(values.rounds);
@@ -65,9 +69,7 @@ const withTracefs = (program) => [
 ];
 
 function contenders() {
-  const script = [process.execPath, join(HERE, 'exitwatch.cjs'), String(WARM_UP)];
-  const all = (trace) => [...script, JSON.stringify({ scope: 'all', trace })];
-  const one = (trace) => [...script, JSON.stringify({ scope: 'watched', trace }), `${process.pid}`];
+  const here = join(HERE, '..');
   const go = compileGo();
   const forkstat = find('forkstat');
   const exitsnoop = find('exitsnoop');
@@ -78,23 +80,41 @@ function contenders() {
       command: [compile('floor', join(HERE, 'floor.c')), String(WARM_UP)],
       tells: true,
     },
+    ...exitwatchOf(here).flatMap((ours, i) => {
+      if (values.against === undefined) return [ours];
+      const theirs = exitwatchOf(values.against)[i];
+      return [ours, { ...theirs, name: `${BEFORE}${theirs.name}` }];
+    }),
+    { name: 'nobody', command: ['cat'], tells: false, others: true },
+    go && { name: 'vishvananda/netlink', command: [go, String(WARM_UP)], tells: true },
+    forkstat && { name: 'forkstat', command: [forkstat, '-e', 'exit'], tells: false },
+    exitsnoop && { name: 'exitsnoop', command: withTracefs(exitsnoop), tells: false },
+    sigsnoop && { name: 'sigsnoop', command: withTracefs(sigsnoop), tells: false, others: true },
+  ];
+  const isWanted = ({ name }) => only === undefined || only.includes(name.replace(BEFORE, ''));
+  return found.filter((each) => each && isWanted(each));
+}
+
+/** What the names of those of the other checkout begin with. */
+const BEFORE = 'before: ';
+
+/** exitwatch as it is built in this checkout, in its forms. */
+function exitwatchOf(checkout) {
+  const script = [process.execPath, join(checkout, 'bench', 'exitwatch.cjs'), String(WARM_UP)];
+  const all = (trace) => [...script, JSON.stringify({ scope: 'all', trace })];
+  const one = (trace) => [...script, JSON.stringify({ scope: 'watched', trace }), `${process.pid}`];
+  return [
     { name: 'exitwatch', command: all('on'), tells: true },
     { name: 'exitwatch untraced', command: all('off'), tells: true },
     { name: 'exitwatch of one', command: one('on'), tells: true, others: true },
     { name: 'exitwatch of one untraced', command: one('off'), tells: true, others: true },
-    { name: 'nobody', command: ['cat'], tells: false, others: true },
     {
       name: 'exitwatch classic',
       command: all('on'),
       env: { EXITWATCH_FILTER: 'classic' },
       tells: true,
     },
-    go && { name: 'vishvananda/netlink', command: [go, String(WARM_UP)], tells: true },
-    forkstat && { name: 'forkstat', command: [forkstat, '-e', 'exit'], tells: false },
-    exitsnoop && { name: 'exitsnoop', command: withTracefs(exitsnoop), tells: false },
-    sigsnoop && { name: 'sigsnoop', command: withTracefs(sigsnoop), tells: false, others: true },
   ];
-  return found.filter((each) => each && (only === undefined || only.includes(each.name)));
 }
 
 /** Runs the generator; how long it took, by its own clock, and when it began. */
@@ -170,6 +190,14 @@ function print(mode, summaries) {
     `\n${mode.name} (${mode.args.join(' exits, ')}${mode.args[1] ? ' a second' : ' exits'})`,
   );
   console.log(table(rows));
+  for (const ours of summaries) {
+    const theirs = summaries.find(({ name }) => name === `${BEFORE}${ours.name}`);
+    if (theirs === undefined) continue;
+    const ratios = ['cpuUs', 'p50Us', 'p99Us', 'stormUs'].map((key) =>
+      ratio(ours[key], theirs[key]),
+    );
+    console.log(`${ours.name}, against before: CPU, p50, p99, storm ${ratios.join(', ')}`);
+  }
   for (const { name, behindMs } of summaries) {
     if (mode.name === 'burst' && behindMs !== null) {
       console.log(`${name}: the last handler ran ${number(behindMs)} ms after the last exit`);
@@ -178,10 +206,10 @@ function print(mode, summaries) {
 }
 
 /** What exitwatch adds to a bare Node: time to load and start, and memory after many events. */
-function startUp() {
+function startUp(checkout) {
   const script = `
     const begin = process.hrtime.bigint();
-    const { ExitMonitor } = require(${JSON.stringify(join(HERE, '..'))});
+    const { ExitMonitor } = require(${JSON.stringify(checkout)});
     const monitor = new ExitMonitor({ scope: 'watched' });
     monitor.start().then(() => {
       console.log(Number(process.hrtime.bigint() - begin) / 1e6);
@@ -207,7 +235,7 @@ for (let round = 0; round < rounds; round++) {
 }
 if (!values.json) process.stderr.write('\r\u001b[K');
 const report = { cores: availableParallelism(), kernel: release(), node: process.version, rounds };
-const startMs = startUp();
+const startMs = startUp(join(HERE, '..'));
 const tables = MODES.map((mode) => ({
   mode: mode.name,
   results: results.get(mode).map((each, i) => ({ name: all[i].name, ...summarize(each) })),
@@ -220,4 +248,7 @@ if (values.json) {
   );
   for (const [i, mode] of MODES.entries()) print(mode, tables[i].results);
   console.log(`\nloading the package and start(): ${number(startMs)} ms`);
+  if (values.against !== undefined) {
+    console.log(`${BEFORE}${number(startUp(resolve(values.against)))} ms`);
+  }
 }

@@ -100,6 +100,7 @@ class Program : KernelProgram {
     ReadPointer(kOther, kOther, layout_.task.thread_pid);
     LookAtPidThere();
     LookAtAncestors();
+    TellSenderCgroup();
     return Finish();
   }
 
@@ -121,12 +122,13 @@ class Program : KernelProgram {
     ReadPointer(kOther, kCurrent, layout_.task.thread_pid);
     LookAtPidThere();
     LookAtAncestors();
+    TellSenderCgroup();
     return Finish();
   }
 
   std::vector<bpf_insn> BuildOom() {
     Begin();
-    Clear(kRecord, sizeof(SignalRecord));
+    ClearRecord();
     SetFlag(SignalRecord::kOom);
     code_.Load(Asm::kDouble, kTask, kContext, kVictimArgument);
     code_.Call(Asm::kGetCurrentTask);
@@ -148,10 +150,6 @@ class Program : KernelProgram {
   }
 
   std::vector<bpf_insn> Finish() {
-    if (layout_.cgroup) {
-      TellCgroup(*layout_.cgroup, kCurrent, kOther, RecordField(offsetof(SignalRecord, cgroup)),
-                 maps_.cgroups, maps_.ring, kSlotsAt);
-    }
     code_.Call(Asm::kKtimeGetNs);
     code_.Store(Asm::kDouble, Asm::kFrame, RecordField(offsetof(SignalRecord, time_ns)), Asm::kR0);
     ChooseWakeup();
@@ -193,10 +191,19 @@ class Program : KernelProgram {
     code_.JumpIf32(BPF_JEQ, Asm::kR1, SIGCHLD, drop_);
     code_.JumpIf32(BPF_JEQ, Asm::kR1, 0, drop_);
     code_.JumpIf32(BPF_JGT, Asm::kR1, kLastSignal, drop_);
-    Clear(kRecord, sizeof(SignalRecord));
+    ClearRecord();
+    code_.Load(Asm::kDouble, Asm::kR1, kContext, kSignalArgument);
     code_.Store(Asm::kWord, Asm::kFrame, RecordField(offsetof(SignalRecord, signal)), Asm::kR1);
     code_.SetDouble(Asm::kR3, kHarmless);
     JumpIfInSet(Asm::kR3, true, drop_);
+  }
+
+  // Where the verifier knows which flags are set, it follows each combination of them by itself.
+  void ClearRecord() {
+    Clear(kRecord, sizeof(SignalRecord));
+    code_.SetMapValue(Asm::kR1, maps_.state, offsetof(SignalTraceState, zero));
+    code_.Load(Asm::kWord, Asm::kR1, Asm::kR1, 0);
+    code_.Store(Asm::kWord, Asm::kFrame, RecordField(offsetof(SignalRecord, flags)), Asm::kR1);
   }
 
   void LookAtResult() {
@@ -503,6 +510,12 @@ class Program : KernelProgram {
     code_.Bind(set);
     SetFlag(flag);
     code_.Bind(done);
+  }
+
+  void TellSenderCgroup() {
+    if (!layout_.cgroup) return;
+    TellCgroup(*layout_.cgroup, kCurrent, kOther, RecordField(offsetof(SignalRecord, cgroup)),
+               maps_.cgroups, maps_.ring, kSlotsAt);
   }
 
   // From the sender's first thread up to init.

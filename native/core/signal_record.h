@@ -73,8 +73,8 @@ static_assert(sizeof(SignalRecord) == 224 && offsetof(SignalRecord, pid) == 72 &
 // What the program and user space share, beside the records.
 struct SignalTraceState {
   uint32_t eager;  // 1: every record wakes the reader; otherwise only a buffer that is half full
-  uint32_t unused;
-  uint64_t lost;  // records that did not fit into the ring buffer
+  uint32_t zero;   // always; the verifier does not know that
+  uint64_t lost;   // records that did not fit into the ring buffer
 };
 
 }  // namespace exitwatch

@@ -1,6 +1,8 @@
 #ifndef EXITWATCH_LINUX_KERNEL_TYPES_H_
 #define EXITWATCH_LINUX_KERNEL_TYPES_H_
 
+#include <cstddef>
+#include <cstdint>
 #include <mutex>
 #include <optional>
 
@@ -27,6 +29,7 @@ class KernelTypes {
   };
 
   BpfRefusal ReadOnce();
+  BpfRefusal Resolve(const uint8_t* data, size_t size);
 
   std::mutex mutex_;
   bool is_read_ = false;

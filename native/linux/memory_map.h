@@ -8,7 +8,7 @@
 
 namespace exitwatch {
 
-// Owns one shared mapping of a file.
+// Owns one mapping of a file.
 class MemoryMap {
  public:
   MemoryMap() = default;
@@ -24,8 +24,8 @@ class MemoryMap {
   }
 
   // False with errno set.
-  bool Map(int fd, size_t size, int protection, size_t offset = 0) {
-    void* data = mmap(nullptr, size, protection, MAP_SHARED, fd, static_cast<off_t>(offset));
+  bool Map(int fd, size_t size, int protection, size_t offset = 0, int sharing = MAP_SHARED) {
+    void* data = mmap(nullptr, size, protection, sharing, fd, static_cast<off_t>(offset));
     if (data == MAP_FAILED) return false;
     if (data_ != nullptr) munmap(data_, size_);
     data_ = data;

@@ -12,7 +12,7 @@ function seen(by: TracedSignal): Seen {
 }
 
 /** Who ended a process that was sent, and took, these. */
-function killer(...signals: TracedSignal[]): number | 'kernel' | 'nobody' | 'timer' | 'fault' {
+function killer(...signals: TracedSignal[]): number | string {
   const generations = new Generations();
   for (const each of signals) {
     if ((each.flags & SignalFlag.taken) !== 0) generations.take(each, seen(each));
@@ -20,7 +20,7 @@ function killer(...signals: TracedSignal[]): number | 'kernel' | 'nobody' | 'tim
   }
   const sender = generations.killer(TERM, NOW)?.sender;
   if (sender === undefined) return 'nobody';
-  return sender.pid ?? (sender.origin as 'kernel');
+  return sender.pid ?? sender.origin;
 }
 
 const TRACED = SignalFlag.traced;

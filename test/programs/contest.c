@@ -2,9 +2,9 @@
 // hides; and what their end says itself of who it was.
 //
 // For each round prints `target PID`, waits for a line, ends the target, and prints
-// `ended STATUS TRUTH NAME`: TRUTH is the pid that the siginfo had by which the target ended, as its core
-// (NT_SIGINFO) or its tracer has it; 0 where that was the kernel itself. Needs a folder to write
-// cores to, as its working directory.
+// `ended STATUS TRUTH NAME`: TRUTH is the pid that the siginfo had by which the target ended, as
+// its core (NT_SIGINFO) or its tracer has it; 0 where that was the kernel itself. Needs a folder to
+// write cores to, as its working directory.
 #define _GNU_SOURCE
 #include <elf.h>
 #include <errno.h>

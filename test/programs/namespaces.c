@@ -1,5 +1,6 @@
-// namespaces COUNT MEMBERS: ends pid namespaces, one every 50 ms: the kernel kills all their members,
-// which are called "member", when the first process of each has ended. Prints `killed N` at the end.
+// namespaces COUNT MEMBERS: ends pid namespaces, one every 50 ms: the kernel kills all their
+// members, which are called "member", when the first process of each has ended. Prints `killed N`
+// at the end.
 #define _GNU_SOURCE
 #include <sched.h>
 #include <signal.h>

@@ -30,6 +30,9 @@ class BtfBytes {
     Type("", 13, 2, 1), Word(0), Word(1), Word(0), Word(7);  // 9: int (int, const struct task *)
     Type("", 2, 0, 9);                                       // 10: its pointer
     Type("callback", 8, 0, 10);                              // 11
+    Type("", 3, 0, 0), Word(5), Word(1), Word(0);            // 12: struct task[]
+    Type("tasks", 4, 2, 8);                                  // 13
+    Member("count", 1, 0), Member("all", 12, 64);
   }
 
   std::vector<uint8_t> Bytes() const {
@@ -78,7 +81,9 @@ void MembersAreFoundAlsoInStructuresWithoutAName() {
   CHECK_EQUAL(btf->Find("task", "name")->size, 16u);
   CHECK_EQUAL(btf->Find("task", "next")->offset, 32u);
   CHECK_EQUAL(btf->Find("task", "next")->size, 8u);
-  CHECK(!btf->Find("task", "flag"));  // a bit field
+  CHECK_EQUAL(btf->Find("tasks", "all")->offset, 8u);
+  CHECK_EQUAL(btf->Find("tasks", "all")->size, 0u);  // an array without a length
+  CHECK(!btf->Find("task", "flag"));                 // a bit field
   CHECK(!btf->Find("task", "none"));
   CHECK(!btf->Find("int", "pid"));
   CHECK_EQUAL(*btf->CountParameters("callback"), 2u);

@@ -15,6 +15,7 @@ int main() {
   SignalQueueTests();
   EndedGroupsTests();
   WatchSetTests();
+  CgroupRecordTests();
   std::printf("%d wrong\n", failures);
   return failures == 0 ? 0 : 1;
 }

@@ -12,6 +12,7 @@ void RecordQueueTests();
 void SignalQueueTests();
 void EndedGroupsTests();
 void WatchSetTests();
+void CgroupRecordTests();
 
 }  // namespace exitwatch::test
 

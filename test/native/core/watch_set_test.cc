@@ -15,11 +15,11 @@ void TheWatchOfAReusedPidIsNotTaken() {
   watch.process.start_ticks = 100;
   watch.process.inode = 7;
   watch.since_ns = 100;
-  watches.Add(watch);
+  watches.Add(watch, [] { return uint64_t{0}; });
   watch.process.start_ticks = 200;
   watch.process.inode = 8;
   watch.since_ns = 200;
-  watches.Add(watch);
+  watches.Add(watch, [] { return uint64_t{0}; });
   CHECK(!watches.Take({10, 0, 9, 0}, 300));  // neither's inode
   CHECK(!watches.Take({10, 0, 0, 0}, 50));   // ended before either was watched
   CHECK_EQUAL(watches.InodeAt(10, 150), 7u);
@@ -29,8 +29,21 @@ void TheWatchOfAReusedPidIsNotTaken() {
   CHECK(!watches.Contains(10));
 }
 
+void AWatchIsArmedOnceItIsFollowed() {
+  WatchSet watches;
+  uint64_t now_ns = 1;
+  watches.Follow([&](int32_t /*pid*/, bool /*is_watched*/) { now_ns = 2; });
+  Watch watch;
+  watch.pid = 10;
+  watches.Add(watch, [&] { return now_ns; });
+  CHECK_EQUAL(watches.Take({10, 0, 0, 0}, 1)->armed_ns, 2u);
+}
+
 }  // namespace
 
-void test::WatchSetTests() { TheWatchOfAReusedPidIsNotTaken(); }
+void test::WatchSetTests() {
+  TheWatchOfAReusedPidIsNotTaken();
+  AWatchIsArmedOnceItIsFollowed();
+}
 
 }  // namespace exitwatch

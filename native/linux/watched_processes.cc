@@ -52,7 +52,7 @@ WatchedProcesses::Result WatchedProcesses::Add(int32_t pid, uint64_t start_ticks
   const std::lock_guard<std::mutex> lock(mutex_);
   const int fd = pidfd.Get();
   const bool is_guarded = may_keep && pidfds_.Add(fd, pid);
-  if (!is_guarded && !has_stream_) {
+  if (!is_guarded && stream_ == Stream::kNone) {
     *error = may_keep ? SystemError{Failure::kSystem, errno, "epoll_ctl"}
                       : SystemError{Failure::kDescriptorLimit, EMFILE, "pidfd_open"};
     return Result::kFailed;
@@ -64,16 +64,18 @@ WatchedProcesses::Result WatchedProcesses::Add(int32_t pid, uint64_t start_ticks
   const uint64_t alive_ns = is_over ? owner_clock_.TimeOfTick(start_ticks) : now_ns;
   if (is_guarded) {
     const auto cause = is_over ? CauseOfDead() : ThreadGroup::Cause::kGuarded;
-    const bool expects_event = armed_ && has_stream_ && !is_over && !stat.IsZombie();
-    guards_.insert_or_assign(fd,
-                             Pinned{identity, std::move(pidfd), alive_ns, cause, expects_event});
+    const bool expects_event = armed_ && stream_ != Stream::kNone && !is_over && !stat.IsZombie();
+    // Whoever ends from now on finds that it is watched.
+    const bool expects_record = stream_ == Stream::kRecords && !is_over;
+    guards_.insert_or_assign(
+        fd, Pinned{identity, std::move(pidfd), alive_ns, cause, expects_event, expects_record});
     guarded_.fetch_add(1, std::memory_order_relaxed);
     return Result::kArmed;
   }
   unguarded_.fetch_add(1, std::memory_order_relaxed);
   const bool is_whole = ReadProcStat(pid, &stat) && !stat.IsZombie() && !HasDeadThread(pid, stat);
   if (!armed_ || is_over || !is_whole) {
-    doubts_.push_back({identity, std::move(pidfd), alive_ns, CauseOfDead(), false});
+    doubts_.push_back({identity, std::move(pidfd), alive_ns, CauseOfDead(), false, false});
     if (armed_) wake_();
   }
   return options_.guarded ? Result::kUnguarded : Result::kArmed;
@@ -111,9 +113,12 @@ void WatchedProcesses::Release(const Watch& watch) {
   }
 }
 
-void WatchedProcesses::HasStream(bool has_stream) {
+void WatchedProcesses::SetStream(Stream stream) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  has_stream_ = has_stream;
+  stream_ = stream;
+  for (auto& [fd, guard] : guards_) {
+    guard.expects_record = stream == Stream::kRecords && !IsOver(LookAtPidfd(fd));
+  }
 }
 
 void WatchedProcesses::Arm() {
@@ -144,14 +149,22 @@ void WatchedProcesses::Check(ProcessWitness& witness, ThreadGroupAggregator& agg
   }
 }
 
+// Of a process whose guard has told its death.
+ThreadGroup::Outstanding WatchedProcesses::OutstandingOf(const Pinned& guard,
+                                                         bool records_come) const {
+  using Outstanding = ThreadGroup::Outstanding;
+  if (guard.expects_record) return records_come ? Outstanding::kRecord : Outstanding::kNothing;
+  return guard.expects_event && options_.all_told ? Outstanding::kEvent : Outstanding::kNothing;
+}
+
 void WatchedProcesses::OnReady(const PidfdSet::Ready& ready, uint64_t not_ready_ns,
-                               ThreadGroupAggregator& aggregator) {
+                               bool records_come, ThreadGroupAggregator& aggregator) {
   if (std::optional<Pinned> guard = TakeDead(ready.pidfd, ready.pid)) {
     if (guard->cause == ThreadGroup::Cause::kGuarded) {
       guard->alive_ns = std::max(guard->alive_ns, not_ready_ns);
     }
     aggregator.AdoptDead(guard->identity, guard->pidfd.Release(), guard->alive_ns, guard->cause,
-                         guard->expects_event && options_.all_told);
+                         OutstandingOf(*guard, records_come));
   } else {
     aggregator.OnHandleReady(ready.pid, not_ready_ns);
   }
@@ -181,7 +194,7 @@ WatchedProcesses::Ended WatchedProcesses::CheckAll(ProcessWitness& witness,
   bool has_stream;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    has_stream = has_stream_;
+    has_stream = stream_ != Stream::kNone;
   }
   for (const Watch& watch : set_.List()) {
     if (watch.guard >= 0) {
@@ -190,7 +203,7 @@ WatchedProcesses::Ended WatchedProcesses::CheckAll(ProcessWitness& witness,
       ended.count++;
       const uint64_t alive_ns = std::max(guard->alive_ns, told_ns);
       aggregator.AdoptDead(guard->identity, guard->pidfd.Release(), alive_ns,
-                           ThreadGroup::Cause::kLost, false);
+                           ThreadGroup::Cause::kLost, ThreadGroup::Outstanding::kNothing);
     } else if (aggregator.IsEndingOther(watch.Identity())) {
       ended.is_complete = false;  // who has, or had, its pid comes first
     } else if (!aggregator.IsEnding(watch.pid)) {

@@ -257,7 +257,10 @@ void ThreadGroupAggregator::AdoptDead(const GroupIdentity& identity, ProcessWitn
   ThreadGroup& group = Group(identity.pid);
   if (outstanding == ThreadGroup::Outstanding::kRecord) group.outstanding = outstanding;
   if (group.handle != ProcessWitness::kNoHandle) {
-    witness_.Close(handle);
+    // Of two, the one that may tell the status of a process that was reaped.
+    witness_.Close(std::exchange(group.handle, handle));
+    group.inode = witness_.Inode(handle);
+    OnHandleReady(identity.pid, alive_ns);
     return;
   }
   if (group.stage != ThreadGroup::Stage::kDead) {
@@ -294,13 +297,14 @@ void ThreadGroupAggregator::HasStream(bool has_stream) {
   if (!has_stream) ExpectNoRecords();
 }
 
-void ThreadGroupAggregator::Presume(const GroupIdentity& identity, uint64_t alive_ns) {
+void ThreadGroupAggregator::Presume(const GroupIdentity& identity, uint64_t alive_ns,
+                                    ThreadGroup::Cause cause) {
   ThreadGroup& group = Group(identity.pid);
   if (group.stage != ThreadGroup::Stage::kCollecting) return;
   group.start_ticks = identity.start_ticks;
   group.expected_inode = identity.inode;
   group.stage = ThreadGroup::Stage::kDead;
-  group.cause = ThreadGroup::Cause::kLost;
+  group.cause = cause;
   group.alive_ns = alive_ns;
   group.confirmed_ns = witness_.Now();
   group.settle_ns = group.confirmed_ns + late_event_ns_;

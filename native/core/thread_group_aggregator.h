@@ -56,7 +56,8 @@ class ThreadGroupAggregator {
 
   // A process is gone, and no event said so: its end is told with what is known, unless events that
   // are still to be read say more. `alive_ns` as above.
-  void Presume(const GroupIdentity& identity, uint64_t alive_ns);
+  void Presume(const GroupIdentity& identity, uint64_t alive_ns,
+               ThreadGroup::Cause cause = ThreadGroup::Cause::kLost);
 
   // A thread has ended, and the group cannot be dead before its tracer has let go of it: nobody
   // tells that but a handle. `event` has the group's code, where that is known, instead of the

@@ -24,7 +24,8 @@ class WatchedProcesses {
  public:
   enum class Result {
     kArmed,
-    kUnguarded,  // armed, but by the stream alone: there is no descriptor to spare for it
+    kUnguarded,  // armed, but by the stream alone: there is no descriptor to spare for it, or none
+                 // to be had any more
     kGone,
     kFailed,
   };
@@ -103,6 +104,16 @@ class WatchedProcesses {
     bool expects_record;  // or by the record of its last one, which had not ended yet
   };
 
+  // A process that was dying when somebody began to watch it, or may have been.
+  struct Doubt {
+    GroupIdentity identity;
+    UniqueFd pidfd;  // none where there is none to be had
+    uint64_t alive_ns;
+    ThreadGroup::Cause cause;
+  };
+
+  Result AddByNumber(int32_t pid, uint64_t start_ticks, uint64_t inode, SystemError* error);
+  void CheckDoubt(Doubt& doubt, ProcessWitness& witness, ThreadGroupAggregator& aggregator);
   ThreadGroup::Cause CauseOfDead() const;
   ThreadGroup::Outstanding OutstandingOf(const Pinned& guard, bool records_come) const;
   void Release(const Watch& watch);
@@ -118,7 +129,7 @@ class WatchedProcesses {
   std::mutex mutex_;
   Stream stream_;                           // guarded by mutex_
   std::unordered_map<int, Pinned> guards_;  // by pidfd; guarded by mutex_
-  std::vector<Pinned> doubts_;              // guarded by mutex_
+  std::vector<Doubt> doubts_;               // guarded by mutex_
   std::vector<int32_t> removed_;            // guarded by mutex_
   bool armed_ = false;                      // guarded by mutex_
 };

@@ -574,6 +574,38 @@ void WhatATracerHeldWaitsForTheRecordToo() {
   CHECK_EQUAL(scene.witness.open, 0);
 }
 
+void AGuardTakesThePlaceOfAHandleThatKnowsLess() {
+  Scene scene;
+  scene.witness.can_hold = false;  // pidfd_open(2) is forbidden by now: there is no inode, either
+  scene.expected_inode = 7;
+  scene.Process(10, Life::kAlive, 'Z', 2);
+  scene.Exit(10, 10, 0);
+  scene.Pass(50 * kMs);
+  CHECK_EQUAL(scene.ends.size(), 0u);
+  CHECK_EQUAL(scene.witness.open, 1);
+  scene.Process(10, Life::kGone);
+  scene.Guard(10, 7, Life::kGone, 0x700);
+  scene.Pass(50 * kMs);
+  CHECK_EQUAL(scene.ends.size(), 1u);
+  CHECK_EQUAL(scene.ends[0].status, 0x700);
+  CHECK_EQUAL(scene.witness.open, 0);
+}
+
+void WithoutAnInodeTheStartTellsWhoseAZombieIs() {
+  Scene scene;
+  scene.expected_inode = 7;
+  scene.Process(10, Life::kDead, 'Z', 1, 0x700);  // without one, and begun before
+  scene.Exit(10, 10, 0);
+  scene.Pass(kMs);
+  CHECK_EQUAL(scene.ends.size(), 1u);
+  CHECK_EQUAL(scene.ends[0].status, 0x700);
+  scene.Process(20, Life::kDead, 'Z', 1, 0x700).stat.start_ticks = 1'000'000;  // begun later
+  scene.Exit(20, 20, 9);
+  scene.Pass(kMs);
+  CHECK_EQUAL(scene.ends.size(), 2u);
+  CHECK_EQUAL(scene.ends[1].status, 9);
+}
+
 void WithoutAStreamAGuardDoesNotWait() {
   Scene scene;
   scene.aggregator.HasStream(false);
@@ -658,6 +690,8 @@ void test::ThreadGroupAggregatorTests() {
   WhatNeedsNoRecordIsToldAtOnce();
   ARecordThatMayBeLostIsNotWaitedFor();
   WhatATracerHeldWaitsForTheRecordToo();
+  AGuardTakesThePlaceOfAHandleThatKnowsLess();
+  WithoutAnInodeTheStartTellsWhoseAZombieIs();
   WithoutAStreamAGuardDoesNotWait();
   AGuardsProcessIsNotTheNextOneWithItsPid();
   ADeadGroupsSecondExitIsTheNextProcesss();

@@ -176,8 +176,12 @@ function lookUpByAddon(pid: number): LookUp | null {
   return { startTicks: found.startTicks, inode: found.inode === 0 ? null : found.inode };
 }
 
+/** How often a process is looked at that is changing, as it does for a moment when it ends or calls exec. */
+const LOOKS = 10;
+
 function lookUpByTable(pid: number): LookUp {
-  const sight = processTable().lookNow(pid);
+  let sight = processTable().lookNow(pid);
+  for (let i = 1; i < LOOKS && sight === 'unknown'; i++) sight = processTable().lookNow(pid);
   if (sight === null && signalZero(pid) === 'gone') return 'none';
   if (sight === null || sight === 'unknown') {
     throw new ExitwatchError('ERR_EXITWATCH_NO_PROC', `pid ${pid} is hidden from this process`);

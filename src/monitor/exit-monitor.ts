@@ -15,6 +15,7 @@ import type { ProcessIdentity } from '../process-identity.js';
 import type { SignalEvent } from '../signal-event.js';
 import type { ExitSource, SourceListener, SourceStats } from '../sources/exit-source.js';
 import { openSource } from '../sources/open-source.js';
+import { WatchedIdentities } from '../sources/watched-identities.js';
 
 import { EventBacklog } from './event-backlog.js';
 import { PendingWatch, type ExitWatch } from './exit-watch.js';
@@ -81,6 +82,8 @@ export class ExitMonitor
   #starting: { resolve: (ready: Ready) => void; reject: (error: Error) => void } | undefined;
   /** By the id of the process: usually one watch each. */
   readonly #watches = new Map<string, Set<PendingWatch>>();
+  /** Those that the source knows: a process may be named in two ways, and is watched once. */
+  readonly #identities = new WatchedIdentities();
   /** Ends that were known before they could be told. */
   readonly #known: ExitEvent[] = [];
   readonly #backlogs = new Set<EventBacklog>();
@@ -149,7 +152,8 @@ export class ExitMonitor
    */
   watch(target: number | ProcessIdentity): ExitWatch {
     if (this.#state === 'closed') throw this.#closedError();
-    const { identity, isThere } = findTarget(target);
+    const { identity: found, isThere } = findTarget(target);
+    const identity = (isThere ? this.#identities.of(found) : undefined) ?? found;
     const others = this.#watches.get(identity.id);
     if (others !== undefined) {
       const [first] = others;
@@ -161,7 +165,8 @@ export class ExitMonitor
     if (armed === 'gone' && typeof target === 'number') throw noSuchProcess(target, 'none');
     const watch = this.#newWatch(identity, armed === 'guarded');
     this.#watches.set(identity.id, new Set([watch]));
-    if (armed === 'gone') this.#tellLater(goneBeforeWatch(identity, this.#looksBy()));
+    if (armed !== 'gone') this.#identities.add(identity);
+    else this.#tellLater(goneBeforeWatch(identity, this.#looksBy()));
     return watch;
   }
 
@@ -320,7 +325,10 @@ export class ExitMonitor
   #takeWatches(id: string): Set<PendingWatch> | undefined {
     if (this.#watches.size === 0) return undefined;
     const watches = this.#watches.get(id);
-    if (watches !== undefined) this.#watches.delete(id);
+    if (watches === undefined) return undefined;
+    this.#watches.delete(id);
+    const [first] = watches;
+    if (first !== undefined) this.#identities.delete(first.identity);
     return watches;
   }
 
@@ -346,6 +354,7 @@ export class ExitMonitor
     watch.reject(new ExitwatchError('ERR_EXITWATCH_CLOSED', 'the watch was closed'));
     if (watches.size > 0) return;
     this.#watches.delete(watch.identity.id);
+    this.#identities.delete(watch.identity);
     this.#source?.unwatch(watch.identity);
   }
 
@@ -367,6 +376,7 @@ export class ExitMonitor
       for (const watch of watches) watch.reject(this.#closedError());
     }
     this.#watches.clear();
+    this.#identities.clear();
     const aborted = error instanceof ExitwatchError && error.code === 'ERR_EXITWATCH_ABORTED';
     const looping = this.#backlogs.size > 0;
     for (const backlog of this.#backlogs) backlog.end(aborted ? undefined : error);

@@ -112,6 +112,7 @@ struct ThreadGroup {
   uint64_t expected_inode = 0;
   bool seen_alive = false;  // with a first thread, after the exit of one: an exec is under way
   bool orphan = false;      // stage kCollecting, and the process is gone
+  bool was_held = false;    // it lived when its handle was taken over
   Outstanding outstanding = Outstanding::kNothing;
   Cause cause = Cause::kStream;
   uint64_t inode = 0;   // of its pidfd; 0 where not known

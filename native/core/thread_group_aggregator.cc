@@ -226,6 +226,7 @@ void ThreadGroupAggregator::Adopt(const GroupIdentity& identity, ProcessWitness:
   TakeOver(group, identity, handle, alive_ns, cause);
   Hold(group);
   OnHandleReady(identity.pid, alive_ns);
+  group.was_held = group.stage == ThreadGroup::Stage::kHeld;
 }
 
 void ThreadGroupAggregator::TakeOver(ThreadGroup& group, const GroupIdentity& identity,

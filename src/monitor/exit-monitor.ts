@@ -147,7 +147,8 @@ export class ExitMonitor
    * @throws ExitwatchError `ERR_EXITWATCH_INVALID_PID`, `ERR_EXITWATCH_INVALID_IDENTITY`,
    *   `ERR_EXITWATCH_NO_SUCH_PROCESS` and `ERR_EXITWATCH_KERNEL_THREAD` for a pid,
    *   `ERR_EXITWATCH_FOREIGN_PID_NAMESPACE` for an identity that was made in another one,
-   *   `ERR_EXITWATCH_DESCRIPTOR_LIMIT` without the connector,
+   *   `ERR_EXITWATCH_DESCRIPTOR_LIMIT` without the connector, `ERR_EXITWATCH_NO_PIDFD` with source
+   *   `'pidfd'`,
    *   `ERR_EXITWATCH_CLOSED`, `ERR_EXITWATCH_NO_ADDON`, `ERR_EXITWATCH_SYSTEM` (out of descriptors)
    */
   watch(target: number | ProcessIdentity): ExitWatch {

@@ -42,6 +42,7 @@
             'linux/known_processes.cc',
             'linux/linux_witness.cc',
             'linux/namespaces.cc',
+            'linux/numbered_processes.cc',
             'linux/pidfd.cc',
             'linux/pidfd_set.cc',
             'linux/proc_files.cc',

@@ -8,7 +8,10 @@ export type UnknownReason =
   | 'not-reaped'
   /** Events were lost; see the {@link Gap}. */
   | 'lost'
-  /** Its status was for the privileged only: before Linux 6.15 nobody else can read it. */
+  /**
+   * Its status was for the privileged only: before Linux 6.15 nobody else can read it, nor can anybody
+   * while pidfd_open(2) is forbidden.
+   */
   | 'not-permitted'
   /** It was found to be gone by polling, which tells no more. */
   | 'polled'

@@ -25,7 +25,7 @@ export type ProcessIdentity = {
   bootId: string;
   /**
    * Its inode in pidfs, which no two processes of a boot share; `null` before Linux 6.9, elsewhere,
-   * and without the addon.
+   * without the addon, and while pidfd_open(2) is forbidden.
    */
   inode: number | null;
   /** The inode of the pid namespace that its pid is of; `null`: the host's. */
@@ -120,7 +120,8 @@ export function isSameProcess(a: ProcessIdentity, b: ProcessIdentity): boolean {
 /**
  * Tells which process has this pid now; `null` where none has: no such process, a thread that is not
  * its process's first, or a kernel thread. A zombie still has an identity.
- * Without the addon, and on other systems than Linux, its inode is not known, and so its id is another.
+ * Without the addon or pidfds, and on other systems than Linux, its inode is not known, and so its id is
+ * another.
  *
  * @throws ExitwatchError `ERR_EXITWATCH_INVALID_PID`, `ERR_EXITWATCH_NO_PROC`,
  *   `ERR_EXITWATCH_NO_PS`, `ERR_EXITWATCH_SYSTEM`
@@ -176,8 +177,12 @@ function lookUpByAddon(pid: number): LookUp | null {
   return { startTicks: found.startTicks, inode: found.inode === 0 ? null : found.inode };
 }
 
+/** How often a process is looked at that is changing, as it does for a moment when it ends or calls exec. */
+const LOOKS = 10;
+
 function lookUpByTable(pid: number): LookUp {
-  const sight = processTable().lookNow(pid);
+  let sight = processTable().lookNow(pid);
+  for (let i = 1; i < LOOKS && sight === 'unknown'; i++) sight = processTable().lookNow(pid);
   if (sight === null && signalZero(pid) === 'gone') return 'none';
   if (sight === null || sight === 'unknown') {
     throw new ExitwatchError('ERR_EXITWATCH_NO_PROC', `pid ${pid} is hidden from this process`);

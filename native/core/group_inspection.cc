@@ -68,7 +68,8 @@ GroupState InspectGroup(ProcessWitness& witness, ThreadGroup& group) {
 
   // Whoever has the pid with another inode is another process.
   const uint64_t inode = witness.Inode(handle.Get());
-  if (group.expected_inode != 0 && inode != group.expected_inode) return GroupState::kDead;
+  const bool knows_inode = inode != 0 && group.expected_inode != 0;
+  if (knows_inode && inode != group.expected_inode) return GroupState::kDead;
 
   ProcStat stat;
   bool has_stat = ReadStatOf(witness, handle.Get(), group.pid, &stat);
@@ -81,8 +82,7 @@ GroupState InspectGroup(ProcessWitness& witness, ThreadGroup& group) {
   if (life != Life::kAlive) {
     if (!has_stat) return GroupState::kDead;
     NoteZombie(witness, handle.Get(), stat, group);
-    group.has_doubtful_stat =
-        group.expected_inode == 0 && stat.start_ticks == witness.TickOf(group.leader_ns);
+    group.has_doubtful_stat = !knows_inode && stat.start_ticks == witness.TickOf(group.leader_ns);
     return GroupState::kDead;
   }
   // Where /proc hides the process (hidepid), only the handle can tell its end.
@@ -94,8 +94,7 @@ GroupState InspectGroup(ProcessWitness& witness, ThreadGroup& group) {
   }
   // There is a first thread again: another one has called exec, which ends the first one with 0. A
   // new process that was given the pid within the same clock tick looks alike.
-  const bool is_certain =
-      group.expected_inode != 0 || stat.start_ticks < witness.TickOf(group.leader_ns);
+  const bool is_certain = knows_inode || stat.start_ticks < witness.TickOf(group.leader_ns);
   if (is_certain) return GroupState::kExeced;
   return group.leader_code == 0 ? GroupState::kExecedOrReused : GroupState::kDead;
 }

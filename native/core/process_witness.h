@@ -19,7 +19,8 @@ class ProcessWitness {
     kUnknown,  // could not be asked (no descriptor left, for instance)
   };
 
-  // A handle stays with the process that had the pid when it was opened, for ever.
+  // A handle stays with the process that had the pid when it was opened, for ever: as far as its
+  // start tells that from another's, where the kernel gives out none.
   using Handle = int;
   static constexpr Handle kNoHandle = -1;
 
@@ -30,7 +31,7 @@ class ProcessWitness {
   virtual void Close(Handle handle) = 0;  // kNoHandle is fine
 
   // The process's 64-bit inode of pidfs (Linux 6.9), by which no two processes of a boot are alike;
-  // 0 where the kernel has none.
+  // 0 where the kernel has none, or does not tell it.
   virtual uint64_t Inode(Handle handle) = 0;
 
   // kGone: reaped.

@@ -28,7 +28,7 @@ struct Record {
     kSilenced = 1u << 12,      // gap: events ceased to come; how many is not known
     kTold = 1u << 11,          // exit: only for who watches; the stream tells it to everybody
     kNoStream = 1u << 13,      // ready, source: pidfds alone tell
-    kNotPermitted = 1u << 14,  // status unknown because it was for the privileged only
+    kNotPermitted = 1u << 14,  // status unknown because it could not be read any more
     kTraced = 1u << 15,        // exit: the signal trace has lost nothing while it was observed
     kTraceBuffer = 1u << 16,   // gap: of the signal trace
   };

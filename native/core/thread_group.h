@@ -37,6 +37,13 @@ struct ThreadGroup {
     kGuarded,  // its pidfd told its death before the stream did
   };
 
+  // What the stream has yet to tell of a process whose handle has told its death.
+  enum class Outstanding {
+    kNothing,  // or nobody knows
+    kEvent,    // the exit event of its first thread, which must not be told as another process's
+    kRecord,   // the group-aware filter's record, which has the status and the core bit
+  };
+
   explicit ThreadGroup(int32_t group_pid) : pid(group_pid) {}
 
   void AddLeaderExit(const ProcEvent& event);
@@ -59,6 +66,11 @@ struct ThreadGroup {
 
   // Nothing where no witness can know whether a core was written.
   std::optional<bool> CoreDumped() const;
+
+  // Whether a record that is on its way would add to what is known.
+  bool NeedsRecord() const {
+    return outstanding == Outstanding::kRecord && !(Status() && CoreDumped());
+  }
 
   int32_t pid;
   Stage stage = Stage::kCollecting;
@@ -98,9 +110,10 @@ struct ThreadGroup {
   std::optional<uint32_t> uid;
   // The pidfs inode that it must have, by what was known of it before; 0 where nothing was.
   uint64_t expected_inode = 0;
-  bool seen_alive = false;     // with a first thread, after the exit of one: an exec is under way
-  bool expects_event = false;  // see ThreadGroupAggregator::AdoptDead()
-  bool orphan = false;         // stage kCollecting, and the process is gone
+  bool seen_alive = false;  // with a first thread, after the exit of one: an exec is under way
+  bool orphan = false;      // stage kCollecting, and the process is gone
+  bool was_held = false;    // it lived when its handle was taken over
+  Outstanding outstanding = Outstanding::kNothing;
   Cause cause = Cause::kStream;
   uint64_t inode = 0;   // of its pidfd; 0 where not known
   uint64_t cgroup = 0;  // its id in the v2 hierarchy; 0 where not known

@@ -27,6 +27,11 @@ constexpr uint64_t kExecNs = 2000 * kMillisecond;
 // How long the exit event of a process that a handle told may take.
 constexpr uint64_t kOutstandingNs = 10'000 * kMillisecond;
 
+// How long a dead process waits for its record, if only that tells its core bit or its status: the
+// last thread wakes those who wait for its process, and may lose its processor to them before it
+// writes the record. Longer than any scheduler lets a thread starve on a machine that is usable.
+constexpr uint64_t kRecordNs = 5000 * kMillisecond;
+
 // Leftovers of a group whose end was told already.
 constexpr uint64_t kOrphanNs = 100 * kMillisecond;
 
@@ -221,6 +226,7 @@ void ThreadGroupAggregator::Adopt(const GroupIdentity& identity, ProcessWitness:
   TakeOver(group, identity, handle, alive_ns, cause);
   Hold(group);
   OnHandleReady(identity.pid, alive_ns);
+  group.was_held = group.stage == ThreadGroup::Stage::kHeld;
 }
 
 void ThreadGroupAggregator::TakeOver(ThreadGroup& group, const GroupIdentity& identity,
@@ -236,7 +242,7 @@ void ThreadGroupAggregator::TakeOver(ThreadGroup& group, const GroupIdentity& id
 
 void ThreadGroupAggregator::AdoptDead(const GroupIdentity& identity, ProcessWitness::Handle handle,
                                       uint64_t alive_ns, ThreadGroup::Cause cause,
-                                      bool expects_event) {
+                                      ThreadGroup::Outstanding outstanding) {
   auto found = groups_.find(identity.pid);
   if (found != groups_.end() && !IsSameGroup(found->second.Identity(), identity)) {
     if (witness_.Look(handle) == ProcessWitness::Life::kGone) {
@@ -250,15 +256,19 @@ void ThreadGroupAggregator::AdoptDead(const GroupIdentity& identity, ProcessWitn
     found = groups_.end();
   }
   ThreadGroup& group = Group(identity.pid);
+  if (outstanding == ThreadGroup::Outstanding::kRecord) group.outstanding = outstanding;
   if (group.handle != ProcessWitness::kNoHandle) {
-    witness_.Close(handle);
+    // Of two, the one that may tell the status of a process that was reaped.
+    witness_.Close(std::exchange(group.handle, handle));
+    group.inode = witness_.Inode(handle);
+    OnHandleReady(identity.pid, alive_ns);
     return;
   }
   if (group.stage != ThreadGroup::Stage::kDead) {
     // The kernel's stamp counts more than when we think that it was alive.
     if (group.leader_known) alive_ns = std::min(alive_ns, group.leader_ns);
     TakeOver(group, identity, handle, alive_ns, cause);
-    group.expects_event = expects_event;
+    group.outstanding = outstanding;
     OnHandleReady(identity.pid, alive_ns);
     return;
   }
@@ -285,15 +295,17 @@ void ThreadGroupAggregator::TellAtOnce(const GroupIdentity& identity, ProcessWit
 
 void ThreadGroupAggregator::HasStream(bool has_stream) {
   late_event_ns_ = has_stream ? kLateEventNs : 0;
+  if (!has_stream) ExpectNoRecords();
 }
 
-void ThreadGroupAggregator::Presume(const GroupIdentity& identity, uint64_t alive_ns) {
+void ThreadGroupAggregator::Presume(const GroupIdentity& identity, uint64_t alive_ns,
+                                    ThreadGroup::Cause cause) {
   ThreadGroup& group = Group(identity.pid);
   if (group.stage != ThreadGroup::Stage::kCollecting) return;
   group.start_ticks = identity.start_ticks;
   group.expected_inode = identity.inode;
   group.stage = ThreadGroup::Stage::kDead;
-  group.cause = ThreadGroup::Cause::kLost;
+  group.cause = cause;
   group.alive_ns = alive_ns;
   group.confirmed_ns = witness_.Now();
   group.settle_ns = group.confirmed_ns + late_event_ns_;
@@ -400,7 +412,9 @@ void ThreadGroupAggregator::Settle(uint64_t stream_ns) {
 
 uint64_t ThreadGroupAggregator::Deadline(const ThreadGroup& group) {
   const bool waits_for_core = !group.dumpers.empty() && !group.group_status_has_core;
-  if (group.stage != ThreadGroup::Stage::kDead || !waits_for_core) return group.settle_ns;
+  if (group.stage != ThreadGroup::Stage::kDead) return group.settle_ns;
+  if (group.NeedsRecord()) return std::max(group.settle_ns, group.confirmed_ns + kRecordNs);
+  if (!waits_for_core) return group.settle_ns;
   return std::max(group.settle_ns, group.confirmed_ns + kDumperNs);
 }
 
@@ -437,7 +451,16 @@ bool ThreadGroupAggregator::IsEndingOther(const GroupIdentity& identity) const {
          !IsSameGroup(found->second.Identity(), identity);
 }
 
+void ThreadGroupAggregator::ExpectNoRecords() {
+  for (auto& [pid, group] : groups_) {
+    if (group.outstanding == ThreadGroup::Outstanding::kRecord) {
+      group.outstanding = ThreadGroup::Outstanding::kNothing;
+    }
+  }
+}
+
 void ThreadGroupAggregator::ForgetUnconfirmed() {
+  ExpectNoRecords();
   told_before_.clear();
   for (auto group = groups_.begin(); group != groups_.end();) {
     group = group->second.stage == ThreadGroup::Stage::kCollecting ? groups_.erase(group)
@@ -448,7 +471,9 @@ void ThreadGroupAggregator::ForgetUnconfirmed() {
 void ThreadGroupAggregator::Forget(int32_t pid) { Erase(pid); }
 
 void ThreadGroupAggregator::End(ThreadGroup& group) {
-  if (group.expects_event && !group.leader_known) told_before_[group.pid] = group.confirmed_ns;
+  if (group.outstanding == ThreadGroup::Outstanding::kEvent && !group.leader_known) {
+    told_before_[group.pid] = group.confirmed_ns;
+  }
   Tell(group);
   Erase(group.pid);
 }

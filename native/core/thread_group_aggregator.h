@@ -47,17 +47,17 @@ class ThreadGroupAggregator {
   void Adopt(const GroupIdentity& identity, ProcessWitness::Handle handle, uint64_t alive_ns,
              ThreadGroup::Cause cause);
 
-  // The same with a handle that is held already, of a process that is dead. `expects_event`: the
-  // exit event of its first thread is yet to be read, and must not be told as another's.
+  // The same with a handle that is held already, of a process that is dead.
   void AdoptDead(const GroupIdentity& identity, ProcessWitness::Handle handle, uint64_t alive_ns,
-                 ThreadGroup::Cause cause, bool expects_event);
+                 ThreadGroup::Cause cause, ThreadGroup::Outstanding outstanding);
 
   // Whether late events may come of processes that are dead.
   void HasStream(bool has_stream);
 
   // A process is gone, and no event said so: its end is told with what is known, unless events that
   // are still to be read say more. `alive_ns` as above.
-  void Presume(const GroupIdentity& identity, uint64_t alive_ns);
+  void Presume(const GroupIdentity& identity, uint64_t alive_ns,
+               ThreadGroup::Cause cause = ThreadGroup::Cause::kLost);
 
   // A thread has ended, and the group cannot be dead before its tracer has let go of it: nobody
   // tells that but a handle. `event` has the group's code, where that is known, instead of the
@@ -86,7 +86,8 @@ class ThreadGroupAggregator {
   // Whether an end of another process that has, or had, its pid is on its way.
   bool IsEndingOther(const GroupIdentity& identity) const;
 
-  // Events were lost: forgets what waits for another event. What a handle watches stays.
+  // Events or records were lost: forgets what waits for another event. What a handle watches stays,
+  // and waits for nothing else.
   void ForgetUnconfirmed();
 
   // Nobody wants to know about this process any more.
@@ -99,6 +100,7 @@ class ThreadGroupAggregator {
   void Hold(ThreadGroup& group);
   void Validate(ThreadGroup& group);
   static uint64_t Deadline(const ThreadGroup& group);
+  void ExpectNoRecords();
   void TakeOver(ThreadGroup& group, const GroupIdentity& identity, ProcessWitness::Handle handle,
                 uint64_t alive_ns, ThreadGroup::Cause cause);
   void TellAtOnce(const GroupIdentity& identity, ProcessWitness::Handle handle, uint64_t alive_ns,

@@ -57,6 +57,11 @@ class ConnectorStream {
   // To be called before sleeping; false where there is something to read.
   bool ArmBell() { return !filter_ || filter_.ArmBell(); }
 
+  // How far records were written, or are being written; and whether all until then were read. With
+  // the classic filter nobody knows.
+  uint64_t Written() const { return filter_ ? filter_.Written() : 0; }
+  bool HasRead(uint64_t written) const { return filter_ && filter_.HasRead(written); }
+
   enum class Read { kEmpty, kMore, kFailed };
 
   // Reads some events. `rejected` counts what is not the kernel's.

@@ -258,6 +258,7 @@ void ExitReader::TakeReady() {
     alive_ns_ = not_ready_ns_;
   }
   more_ready_ = watched_.pidfds().Take(ready_);
+  ready_written_ = stream_.Written();
 }
 
 int ExitReader::Sleep(epoll_event* events, int timeout_ms) {
@@ -273,7 +274,7 @@ void ExitReader::Pass() {
   clock_.Sample();
   uint64_t begin_ns = clock_.Now();
   bool empty = Drain();
-  TellReady(empty);
+  TellReady(stream_.is_group_aware() ? stream_.HasRead(ready_written_) : empty);
   watched_.Check(*witness_, *aggregator_);
   const auto settle = [&] { aggregator_->Settle(SettledUntil(empty, begin_ns)); };
   settle();
@@ -315,12 +316,18 @@ bool ExitReader::DrainEvents() {
   return read != ConnectorStream::Read::kMore;
 }
 
-// Tells the aggregator of pidfds that are ready, once all events that came before were read.
-void ExitReader::TellReady(bool is_empty) {
-  if (ready_.empty() || (!is_empty && wake_ns_ < ready_ns_ + kLongestUntoldNs)) return;
+// Tells the aggregator of pidfds that are ready, once all that came before was read.
+void ExitReader::TellReady(bool has_read) {
+  if (ready_.empty() || (!has_read && wake_ns_ < ready_ns_ + kLongestUntoldNs)) return;
+  const bool records_come = RecordsCome();
   for (const PidfdSet::Ready& ready : std::exchange(ready_, {})) {
-    watched_.OnReady(ready, alive_ns_, *aggregator_);
+    watched_.OnReady(ready, alive_ns_, records_come, *aggregator_);
   }
+}
+
+// Whether a process that ends is certain to write its record, as far as we know.
+bool ExitReader::RecordsCome() const {
+  return has_stream_ && stream_.is_group_aware() && !stream_failure_ && silent_since_ns_ == 0;
 }
 
 void ExitReader::OnEvent(const ProcEvent& event) {

@@ -138,12 +138,13 @@ class ExitReader {
   bool DrainEvents();
   void TakeReady();
   void TellGuarded(bool has_ready);
-  void TellReady(bool is_empty);
+  void TellReady(bool has_read);
   void OnEvent(const ProcEvent& event);
   void OnRecord(const GroupRecord& record);
   uint64_t Drops() { return stream_.Drops(clock_.Now()) + unheld_; }
   void NoticeDrops();
   void DoubtStaged();
+  bool RecordsCome() const;
   void TellDrops();
   void NoticeFailure();
   SystemError SubscribeAnew();
@@ -206,10 +207,11 @@ class ExitReader {
   uint64_t armed_ns_ = 0;
   uint64_t wait_begin_ns_ = 0;
   uint64_t wake_ns_ = 0;
-  uint64_t not_ready_ns_ = 0;  // pidfds that are ready now were not, then
-  bool more_ready_ = true;     // there were more than were taken
-  uint64_t ready_ns_ = 0;      // when the first of those that were taken was
-  uint64_t alive_ns_ = 0;      // and when it was not ready
+  uint64_t not_ready_ns_ = 0;   // pidfds that are ready now were not, then
+  bool more_ready_ = true;      // there were more than were taken
+  uint64_t ready_ns_ = 0;       // when the first of those that were taken was
+  uint64_t ready_written_ = 0;  // what was written then; see ConnectorStream::Written()
+  uint64_t alive_ns_ = 0;       // and when it was not ready
   uint64_t last_event_ns_ = 0;
   uint64_t drops_ = 0;            // of which a gap has told
   uint64_t unheld_ = 0;           // processes whose end nobody will tell us: no handle could be had

@@ -45,7 +45,8 @@ SystemError ExitReader::OpenStream() {
     filter_refusal_ = stream_.filter_refusal();
   }
   has_stream_ = true;
-  watched_.HasStream(true);
+  watched_.SetStream(stream_.is_group_aware() ? WatchedProcesses::Stream::kRecords
+                                              : WatchedProcesses::Stream::kEvents);
   aggregator_->HasStream(true);
   return {};
 }
@@ -102,7 +103,7 @@ void ExitReader::CloseStream(const SystemError& error) {
   has_stream_ = false;
   listener_ = Listener::kThread;
   reads_in_loop_ = false;
-  watched_.HasStream(false);
+  watched_.SetStream(WatchedProcesses::Stream::kNone);
   aggregator_->HasStream(false);
   recheck_ns_ = watched_.unguarded() > 0 ? clock_.Now() : kNever;
   const bool may_come_back = error.code == Failure::kSilent || error.code == Failure::kSystem;

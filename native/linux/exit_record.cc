@@ -18,7 +18,8 @@ void SetStatus(const ThreadGroup& group, bool is_zombie, Record& record) {
     record.flags |= Record::kLost;
   } else if (is_zombie) {
     record.flags |= Record::kNotReaped;
-  } else if (group.cause == ThreadGroup::Cause::kGuarded) {
+  } else if (group.cause == ThreadGroup::Cause::kGuarded ||
+             group.cause == ThreadGroup::Cause::kStream || group.was_held) {
     record.flags |= Record::kNotPermitted;
   }
 }

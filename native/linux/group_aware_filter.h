@@ -55,6 +55,10 @@ class GroupAwareFilter {
     });
   }
 
+  // How far records were written, or are being written; and whether all until then were read.
+  uint64_t Written() const { return ring_.End(); }
+  bool HasRead(uint64_t written) const { return ring_.position() >= written; }
+
   // Records that did not fit, since it was opened.
   uint64_t Lost() const;
 

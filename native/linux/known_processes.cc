@@ -43,6 +43,8 @@ void KnownProcesses::ReadAll(ProcessWitness& witness, const std::atomic<bool>& s
     const auto [now, has_vanished] = table_.emplace(pid, process);
     if (has_vanished || !IsSameGroup(now->second.Identity(pid), identity)) {
       on_vanished(identity, read_ns);
+    } else if (now->second.inode == 0) {
+      now->second.inode = process.inode;  // the kernel does not tell it any more
     }
   }
 }

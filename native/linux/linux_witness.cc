@@ -9,25 +9,39 @@ namespace exitwatch {
 ProcessWitness::Life LinuxWitness::Open(int32_t pid, Handle* handle) {
   UniqueFd pidfd = OpenPidfd(pid);
   // Where a thread has the pid now, the process that had it is gone.
+  if (!pidfd && IsPidfdDenied(errno)) return numbered_.Open(pid, handle);
   if (!pidfd) return IsNoSuchProcess(errno) ? Life::kGone : Life::kUnknown;
   const Life life = Look(pidfd.Get());
   if (life == Life::kDead || life == Life::kAlive) *handle = pidfd.Release();
   return life;
 }
 
-void LinuxWitness::Close(Handle handle) { UniqueFd closing(handle); }
+void LinuxWitness::Close(Handle handle) {
+  if (NumberedProcesses::IsHandle(handle)) {
+    numbered_.Close(handle);
+  } else {
+    UniqueFd closing(handle);
+  }
+}
 
-uint64_t LinuxWitness::Inode(Handle handle) { return PidfdInode(handle); }
+uint64_t LinuxWitness::Inode(Handle handle) {
+  return NumberedProcesses::IsHandle(handle) ? 0 : PidfdInode(handle);
+}
 
-ProcessWitness::Life LinuxWitness::Look(Handle handle) { return LookAtPidfd(handle); }
+ProcessWitness::Life LinuxWitness::Look(Handle handle) {
+  return NumberedProcesses::IsHandle(handle) ? numbered_.Look(handle) : LookAtPidfd(handle);
+}
 
-bool LinuxWitness::Hold(Handle handle, int32_t pid) { return held_.Add(handle, pid); }
+bool LinuxWitness::Hold(Handle handle, int32_t pid) {
+  return !NumberedProcesses::IsHandle(handle) && held_.Add(handle, pid);
+}
 
 bool LinuxWitness::ReadStat(int32_t pid, ProcStat* stat) { return ReadProcStat(pid, stat); }
 
 std::optional<uint32_t> LinuxWitness::ReadUid(int32_t pid) { return ReadProcUid(pid); }
 
 std::optional<int32_t> LinuxWitness::ReadExitStatus(Handle handle) {
+  if (NumberedProcesses::IsHandle(handle)) return {};
   return PidfdExitStatus(handle);
 }
 

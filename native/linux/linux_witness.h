@@ -3,11 +3,13 @@
 
 #include "core/process_witness.h"
 #include "linux/kernel_clock.h"
+#include "linux/numbered_processes.h"
 #include "linux/pidfd_set.h"
 
 namespace exitwatch {
 
-// Answers from pidfds and /proc; handles that are held go into a set.
+// Answers from pidfds and /proc; handles that are held go into a set. While pidfd_open(2) is
+// forbidden, a pid and its start have to do for a handle, and cannot be held.
 class LinuxWitness : public ProcessWitness {
  public:
   LinuxWitness(PidfdSet& held, const KernelClock& clock) : held_(held), clock_(clock) {}
@@ -27,6 +29,7 @@ class LinuxWitness : public ProcessWitness {
  private:
   PidfdSet& held_;
   const KernelClock& clock_;
+  NumberedProcesses numbered_;
 };
 
 }  // namespace exitwatch

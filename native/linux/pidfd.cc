@@ -82,9 +82,10 @@ uint64_t PidfdCgroup(int pidfd) {
   return info.cgroup_id;
 }
 
+bool IsPidfdDenied(int error) { return error == ENOSYS || error == EPERM || error == EACCES; }
+
 SystemError PidfdOpenFailed(int error) {
-  const bool is_missing = error == ENOSYS || error == EPERM;
-  return {is_missing ? Failure::kNoPidfd : Failure::kSystem, error, "pidfd_open"};
+  return {IsPidfdDenied(error) ? Failure::kNoPidfd : Failure::kSystem, error, "pidfd_open"};
 }
 
 SystemError TryPidfd(PidfdAbilities* abilities) {

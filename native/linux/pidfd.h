@@ -28,6 +28,9 @@ uint64_t PidfdInode(int pidfd);
 // is not known.
 uint64_t PidfdCgroup(int pidfd);
 
+// What OpenPidfd() fails with where the kernel does not have it, or a seccomp filter forbids it.
+bool IsPidfdDenied(int error);
+
 // What the errno of pidfd_open(2) means, unless IsNoSuchProcess().
 SystemError PidfdOpenFailed(int error);
 

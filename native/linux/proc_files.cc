@@ -64,6 +64,24 @@ std::optional<uint32_t> ReadProcUid(int32_t pid) {
   return directory->stx_uid;
 }
 
+std::optional<int32_t> ReadProcGroup(int32_t task) {
+  Path path;
+  Format(path, task, "status");
+  const UniqueFd file(open(path, O_RDONLY | O_CLOEXEC));
+  if (!file) return {};
+  // It is among the first lines, and a name is escaped: it has no line feed of its own.
+  char text[512];
+  const ssize_t size = RetryOnEintr([&] { return read(file.Get(), text, sizeof(text) - 1); });
+  if (size <= 0) return {};
+  text[size] = 0;
+  constexpr char kKey[] = "\nTgid:\t";
+  const char* found = std::strstr(text, kKey);
+  if (found == nullptr) return {};
+  int32_t group = 0;
+  const auto [rest, error] = std::from_chars(found + sizeof(kKey) - 1, text + size, group);
+  return error == std::errc() ? std::optional(group) : std::nullopt;
+}
+
 bool MayReadProcExitCode(int32_t pid) {
   Path path;
   Format(path, pid, "cwd");

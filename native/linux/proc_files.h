@@ -16,6 +16,9 @@ bool ReadProcStat(int32_t pid, ProcStat* stat);
 // The effective user id, as ps(1) shows it, from the owner of /proc/PID.
 std::optional<uint32_t> ReadProcUid(int32_t pid);
 
+// The process that the task with this id belongs to; nothing where that cannot be read.
+std::optional<int32_t> ReadProcGroup(int32_t task);
+
 // Whether the kernel lets us see what ptrace may read of this process, which is what decides
 // between a true and a blanked exit code in /proc/PID/stat; asked of a file of the same permission.
 bool MayReadProcExitCode(int32_t pid);

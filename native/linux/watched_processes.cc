@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "linux/descriptor_limit.h"
+#include "linux/numbered_processes.h"
 #include "linux/pidfd.h"
 #include "linux/proc_files.h"
 #include "linux/second_look.h"
@@ -16,6 +17,13 @@ namespace {
 using Life = ProcessWitness::Life;
 
 bool IsOver(Life life) { return life == Life::kDead || life == Life::kGone; }
+
+// Whether a handle that was opened just now is this process's, and not one's that has its pid.
+bool IsOf(const GroupIdentity& identity, ProcessWitness::Handle handle, ProcessWitness& witness) {
+  ProcStat stat;
+  return witness.ReadStat(identity.pid, &stat) && stat.start_ticks == identity.start_ticks &&
+         witness.Look(handle) != Life::kGone;
+}
 
 }  // namespace
 
@@ -34,7 +42,7 @@ WatchedProcesses::Result WatchedProcesses::Add(int32_t pid, uint64_t start_ticks
   if (!pidfd) {
     if (IsNoSuchProcess(errno)) return Result::kGone;
     *error = PidfdOpenFailed(errno);
-    return Result::kFailed;
+    return IsPidfdDenied(errno) ? AddByNumber(pid, start_ticks, inode, error) : Result::kFailed;
   }
   ProcStat stat;
   const bool has_stat = ReadProcStat(pid, &stat);
@@ -52,7 +60,7 @@ WatchedProcesses::Result WatchedProcesses::Add(int32_t pid, uint64_t start_ticks
   const std::lock_guard<std::mutex> lock(mutex_);
   const int fd = pidfd.Get();
   const bool is_guarded = may_keep && pidfds_.Add(fd, pid);
-  if (!is_guarded && !has_stream_) {
+  if (!is_guarded && stream_ == Stream::kNone) {
     *error = may_keep ? SystemError{Failure::kSystem, errno, "epoll_ctl"}
                       : SystemError{Failure::kDescriptorLimit, EMFILE, "pidfd_open"};
     return Result::kFailed;
@@ -65,16 +73,57 @@ WatchedProcesses::Result WatchedProcesses::Add(int32_t pid, uint64_t start_ticks
   const uint64_t alive_ns = is_over ? owner_clock_.TimeOfTick(start_ticks) : now_ns;
   if (is_guarded) {
     const auto cause = is_over ? CauseOfDead() : ThreadGroup::Cause::kGuarded;
-    const bool expects_event = armed_ && has_stream_ && !is_over && !stat.IsZombie();
-    guards_.insert_or_assign(fd,
-                             Pinned{identity, std::move(pidfd), alive_ns, cause, expects_event});
+    const bool expects_event = armed_ && stream_ != Stream::kNone && !is_over && !stat.IsZombie();
+    // Whoever ends from now on finds that it is watched.
+    const bool expects_record = stream_ == Stream::kRecords && !is_over;
+    guards_.insert_or_assign(
+        fd, Pinned{identity, std::move(pidfd), alive_ns, cause, expects_event, expects_record});
     guarded_.fetch_add(1, std::memory_order_relaxed);
     return Result::kArmed;
   }
   unguarded_.fetch_add(1, std::memory_order_relaxed);
   const bool is_whole = ReadProcStat(pid, &stat) && !stat.IsZombie() && !HasDeadThread(pid, stat);
   if (!armed_ || is_over || !is_whole) {
-    doubts_.push_back({identity, std::move(pidfd), alive_ns, CauseOfDead(), false});
+    doubts_.push_back({identity, std::move(pidfd), alive_ns, CauseOfDead()});
+    if (armed_) wake_();
+  }
+  return options_.guarded ? Result::kUnguarded : Result::kArmed;
+}
+
+// The same where nothing pins the process: it is told from others that get its pid by its start.
+// The stream alone tells its end; without one the watch fails with `error`.
+WatchedProcesses::Result WatchedProcesses::AddByNumber(int32_t pid, uint64_t start_ticks,
+                                                       uint64_t inode, SystemError* error) {
+  ProcStat stat;
+  const Life before = LookAtNumber(pid, &stat);
+  if (before == Life::kGone) return Result::kGone;
+  if (before == Life::kUnknown) {
+    *error = {Failure::kNoProc, errno, "open"};
+    return Result::kFailed;
+  }
+  if (stat.start_ticks != start_ticks) return Result::kGone;
+  const std::optional<uint32_t> uid = ReadProcUid(pid);
+  owner_clock_.Sample();
+  const uint64_t now_ns = owner_clock_.Now();
+
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (stream_ == Stream::kNone) return Result::kFailed;
+  *error = {};
+  unguarded_.fetch_add(1, std::memory_order_relaxed);
+  set_.Add({pid, ProcessEntry(stat, inode, uid), now_ns, 0, -1},
+           [this] { return owner_clock_.Now(); });
+  const Life after = LookAtNumber(pid, &stat);
+  const bool is_known = after == Life::kAlive || after == Life::kDead;
+  if (after == Life::kGone || (is_known && stat.start_ticks != start_ticks)) {
+    // Unless the stream has told its end: then that is on its way.
+    if (!set_.Remove(pid, start_ticks, inode)) return Result::kUnguarded;
+    unguarded_.fetch_sub(1, std::memory_order_relaxed);
+    return Result::kGone;
+  }
+  const bool is_whole = after == Life::kAlive && !stat.IsZombie() && !HasDeadThread(pid, stat);
+  if (!armed_ || !is_whole) {
+    const uint64_t alive_ns = after == Life::kAlive ? now_ns : owner_clock_.TimeOfTick(start_ticks);
+    doubts_.push_back({{pid, start_ticks, inode, 0, 0}, UniqueFd(), alive_ns, CauseOfDead()});
     if (armed_) wake_();
   }
   return options_.guarded ? Result::kUnguarded : Result::kArmed;
@@ -91,7 +140,7 @@ void WatchedProcesses::Remove(int32_t pid, uint64_t start_ticks, uint64_t inode)
   const GroupIdentity identity = {pid, start_ticks, inode, 0, 0};
   doubts_.erase(
       std::remove_if(doubts_.begin(), doubts_.end(),
-                     [&](const Pinned& doubt) { return IsSameGroup(doubt.identity, identity); }),
+                     [&](const Doubt& doubt) { return IsSameGroup(doubt.identity, identity); }),
       doubts_.end());
   if (!armed_) return;
   removed_.push_back(pid);
@@ -112,9 +161,12 @@ void WatchedProcesses::Release(const Watch& watch) {
   }
 }
 
-void WatchedProcesses::HasStream(bool has_stream) {
+void WatchedProcesses::SetStream(Stream stream) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  has_stream_ = has_stream;
+  stream_ = stream;
+  for (auto& [fd, guard] : guards_) {
+    guard.expects_record = stream == Stream::kRecords && !IsOver(LookAtPidfd(fd));
+  }
 }
 
 void WatchedProcesses::Arm() {
@@ -123,7 +175,7 @@ void WatchedProcesses::Arm() {
 }
 
 void WatchedProcesses::Check(ProcessWitness& witness, ThreadGroupAggregator& aggregator) {
-  std::vector<Pinned> doubts;
+  std::vector<Doubt> doubts;
   std::vector<int32_t> removed;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -133,26 +185,52 @@ void WatchedProcesses::Check(ProcessWitness& witness, ThreadGroupAggregator& agg
   for (const int32_t pid : removed) {
     if (!options_.all_told && !set_.Contains(pid)) aggregator.Forget(pid);
   }
-  for (Pinned& doubt : doubts) {
-    const int32_t pid = doubt.identity.pid;
-    if (!set_.Contains(pid)) continue;
-    ProcStat stat;
-    if (!IsOver(witness.Look(doubt.pidfd.Get())) && witness.ReadStat(pid, &stat) &&
-        !stat.IsZombie() && !HasDeadThread(pid, stat)) {
-      continue;
-    }
-    aggregator.Adopt(doubt.identity, doubt.pidfd.Release(), doubt.alive_ns, doubt.cause);
+  for (Doubt& doubt : doubts) {
+    if (set_.Contains(doubt.identity.pid)) CheckDoubt(doubt, witness, aggregator);
   }
 }
 
+void WatchedProcesses::CheckDoubt(Doubt& doubt, ProcessWitness& witness,
+                                  ThreadGroupAggregator& aggregator) {
+  const int32_t pid = doubt.identity.pid;
+  const bool is_pinned = static_cast<bool>(doubt.pidfd);
+  ProcessWitness::Handle handle = doubt.pidfd.Release();
+  const Life life = is_pinned ? witness.Look(handle) : witness.Open(pid, &handle);
+  if (!is_pinned && life == Life::kUnknown) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    doubts_.push_back(std::move(doubt));  // for the next time
+    return;
+  }
+  ProcStat stat;
+  const bool has_stat = !IsOver(life) && witness.ReadStat(pid, &stat);
+  const bool is_gone =
+      !is_pinned && (life == Life::kGone || !IsOf(doubt.identity, handle, witness));
+  if (is_gone) {
+    witness.Close(handle);
+    aggregator.Presume(doubt.identity, doubt.alive_ns, doubt.cause);
+  } else if (has_stat && !stat.IsZombie() && !HasDeadThread(pid, stat)) {
+    witness.Close(handle);
+  } else {
+    aggregator.Adopt(doubt.identity, handle, doubt.alive_ns, doubt.cause);
+  }
+}
+
+// Of a process whose guard has told its death.
+ThreadGroup::Outstanding WatchedProcesses::OutstandingOf(const Pinned& guard,
+                                                         bool records_come) const {
+  using Outstanding = ThreadGroup::Outstanding;
+  if (guard.expects_record) return records_come ? Outstanding::kRecord : Outstanding::kNothing;
+  return guard.expects_event && options_.all_told ? Outstanding::kEvent : Outstanding::kNothing;
+}
+
 void WatchedProcesses::OnReady(const PidfdSet::Ready& ready, uint64_t not_ready_ns,
-                               ThreadGroupAggregator& aggregator) {
+                               bool records_come, ThreadGroupAggregator& aggregator) {
   if (std::optional<Pinned> guard = TakeDead(ready.pidfd, ready.pid)) {
     if (guard->cause == ThreadGroup::Cause::kGuarded) {
       guard->alive_ns = std::max(guard->alive_ns, not_ready_ns);
     }
     aggregator.AdoptDead(guard->identity, guard->pidfd.Release(), guard->alive_ns, guard->cause,
-                         guard->expects_event && options_.all_told);
+                         OutstandingOf(*guard, records_come));
   } else {
     aggregator.OnHandleReady(ready.pid, not_ready_ns);
   }
@@ -182,7 +260,7 @@ WatchedProcesses::Ended WatchedProcesses::CheckAll(ProcessWitness& witness,
   bool has_stream;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    has_stream = has_stream_;
+    has_stream = stream_ != Stream::kNone;
   }
   for (const Watch& watch : set_.List()) {
     if (watch.guard >= 0) {
@@ -191,7 +269,7 @@ WatchedProcesses::Ended WatchedProcesses::CheckAll(ProcessWitness& witness,
       ended.count++;
       const uint64_t alive_ns = std::max(guard->alive_ns, told_ns);
       aggregator.AdoptDead(guard->identity, guard->pidfd.Release(), alive_ns,
-                           ThreadGroup::Cause::kLost, false);
+                           ThreadGroup::Cause::kLost, ThreadGroup::Outstanding::kNothing);
     } else if (aggregator.IsEndingOther(watch.Identity())) {
       ended.is_complete = false;  // who has, or had, its pid comes first
     } else if (!aggregator.IsEnding(watch.pid)) {

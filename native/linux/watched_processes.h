@@ -25,7 +25,8 @@ class WatchedProcesses {
  public:
   enum class Result {
     kArmed,
-    kUnguarded,  // armed, but by the stream alone: there is no descriptor to spare for it
+    kUnguarded,  // armed, but by the stream alone: there is no descriptor to spare for it, or none
+                 // to be had any more
     kGone,
     kFailed,
   };
@@ -33,7 +34,7 @@ class WatchedProcesses {
   struct Options {
     bool guarded = false;    // pidfds tell the ends of processes, too
     bool all_told = false;   // the stream tells the ends of all processes to everybody
-    bool has_stream = true;  // there is one, or may be: see HasStream()
+    bool has_stream = true;  // there is one, or may be: see SetStream()
   };
 
   // `wake` makes the reader call Check().
@@ -41,7 +42,7 @@ class WatchedProcesses {
       : options_(options),
         cgroups_(cgroups),
         wake_(std::move(wake)),
-        has_stream_(options.has_stream) {}
+        stream_(options.has_stream ? Stream::kEvents : Stream::kNone) {}
 
   // To be called before the reader begins.
   SystemError Open();
@@ -58,16 +59,21 @@ class WatchedProcesses {
   // From now on the stream tells the end of whoever lives. Check() has to follow.
   void Arm();
 
-  // Whether there is a stream that tells the ends of processes without a guard.
-  void HasStream(bool has_stream);
+  // What tells the ends of processes beside their guards.
+  enum class Stream {
+    kNone,
+    kEvents,   // of threads
+    kRecords,  // of processes, by the group-aware filter
+  };
+  void SetStream(Stream stream);
 
   // Looks at watches that the stream may not tell: made before it was armed, or of processes that
   // were dying; and drops what was removed.
   void Check(ProcessWitness& witness, ThreadGroupAggregator& aggregator);
 
   // A pidfd of the set is ready. If it guards a process that is dead, the aggregator has it now.
-  // `not_ready_ns`: when it was not ready.
-  void OnReady(const PidfdSet::Ready& ready, uint64_t not_ready_ns,
+  // `not_ready_ns`: when it was not ready. `records_come`: nothing is wrong with the stream.
+  void OnReady(const PidfdSet::Ready& ready, uint64_t not_ready_ns, bool records_come,
                ThreadGroupAggregator& aggregator);
 
   // Removes the watch of the process that ended then; see WatchSet::Take().
@@ -96,10 +102,22 @@ class WatchedProcesses {
     UniqueFd pidfd;
     uint64_t alive_ns;
     ThreadGroup::Cause cause;
-    bool expects_event;  // the stream tells its end, too: by the exit of its first thread
+    bool expects_event;   // the stream tells its end, too: by the exit of its first thread
+    bool expects_record;  // or by the record of its last one, which had not ended yet
   };
 
+  // A process that was dying when somebody began to watch it, or may have been.
+  struct Doubt {
+    GroupIdentity identity;
+    UniqueFd pidfd;  // none where there is none to be had
+    uint64_t alive_ns;
+    ThreadGroup::Cause cause;
+  };
+
+  Result AddByNumber(int32_t pid, uint64_t start_ticks, uint64_t inode, SystemError* error);
+  void CheckDoubt(Doubt& doubt, ProcessWitness& witness, ThreadGroupAggregator& aggregator);
   ThreadGroup::Cause CauseOfDead() const;
+  ThreadGroup::Outstanding OutstandingOf(const Pinned& guard, bool records_come) const;
   void Release(const Watch& watch);
   std::optional<Pinned> TakeDead(int pidfd, int32_t pid);
 
@@ -112,9 +130,9 @@ class WatchedProcesses {
   std::atomic<size_t> unguarded_{0};
   std::atomic<size_t> guarded_{0};
   std::mutex mutex_;
-  bool has_stream_;                         // guarded by mutex_
+  Stream stream_;                           // guarded by mutex_
   std::unordered_map<int, Pinned> guards_;  // by pidfd; guarded by mutex_
-  std::vector<Pinned> doubts_;              // guarded by mutex_
+  std::vector<Doubt> doubts_;               // guarded by mutex_
   std::vector<int32_t> removed_;            // guarded by mutex_
   bool armed_ = false;                      // guarded by mutex_
 };

@@ -15,6 +15,7 @@ import type { ProcessIdentity } from '../process-identity.js';
 import type { SignalEvent } from '../signal-event.js';
 import type { ExitSource, SourceListener, SourceStats } from '../sources/exit-source.js';
 import { openSource } from '../sources/open-source.js';
+import { WatchedIdentities } from '../sources/watched-identities.js';
 
 import { EventBacklog } from './event-backlog.js';
 import { PendingWatch, type ExitWatch } from './exit-watch.js';
@@ -84,6 +85,8 @@ export class ExitMonitor
   #starting: { resolve: (ready: Ready) => void; reject: (error: Error) => void } | undefined;
   /** By the id of the process: usually one watch each. */
   readonly #watches = new Map<string, Set<PendingWatch>>();
+  /** Those that the source knows: a process may be named in two ways, and is watched once. */
+  readonly #identities = new WatchedIdentities();
   /** Ends that were known before they could be told. */
   readonly #known: ExitEvent[] = [];
   readonly #backlogs = new Set<EventBacklog>();
@@ -150,12 +153,14 @@ export class ExitMonitor
    * @throws ExitwatchError `ERR_EXITWATCH_INVALID_PID`, `ERR_EXITWATCH_INVALID_IDENTITY`,
    *   `ERR_EXITWATCH_NO_SUCH_PROCESS` and `ERR_EXITWATCH_KERNEL_THREAD` for a pid,
    *   `ERR_EXITWATCH_FOREIGN_PID_NAMESPACE` for an identity that was made in another one,
-   *   `ERR_EXITWATCH_DESCRIPTOR_LIMIT` without the connector,
+   *   `ERR_EXITWATCH_DESCRIPTOR_LIMIT` without the connector, `ERR_EXITWATCH_NO_PIDFD` with source
+   *   `'pidfd'`,
    *   `ERR_EXITWATCH_CLOSED`, `ERR_EXITWATCH_NO_ADDON`, `ERR_EXITWATCH_SYSTEM` (out of descriptors)
    */
   watch(target: number | ProcessIdentity): ExitWatch {
     if (this.#state === 'closed') throw this.#closedError();
-    const { identity, isThere } = findTarget(target);
+    const { identity: found, isThere } = findTarget(target);
+    const identity = (isThere ? this.#identities.of(found) : undefined) ?? found;
     const others = this.#watches.get(identity.id);
     if (others !== undefined) {
       const [first] = others;
@@ -168,7 +173,8 @@ export class ExitMonitor
     const watch = this.#newWatch(identity, armed === 'guarded');
     this.#watches.set(identity.id, new Set([watch]));
     this.awaitTrace();
-    if (armed === 'gone') this.#tellLater(goneBeforeWatch(identity, this.#looksBy()));
+    if (armed !== 'gone') this.#identities.add(identity);
+    else this.#tellLater(goneBeforeWatch(identity, this.#looksBy()));
     return watch;
   }
 
@@ -332,7 +338,10 @@ export class ExitMonitor
   #takeWatches(id: string): Set<PendingWatch> | undefined {
     if (this.#watches.size === 0) return undefined;
     const watches = this.#watches.get(id);
-    if (watches !== undefined) this.#watches.delete(id);
+    if (watches === undefined) return undefined;
+    this.#watches.delete(id);
+    const [first] = watches;
+    if (first !== undefined) this.#identities.delete(first.identity);
     return watches;
   }
 
@@ -358,6 +367,7 @@ export class ExitMonitor
     watch.reject(new ExitwatchError('ERR_EXITWATCH_CLOSED', 'the watch was closed'));
     if (watches.size > 0) return;
     this.#watches.delete(watch.identity.id);
+    this.#identities.delete(watch.identity);
     this.#source?.unwatch(watch.identity);
   }
 
@@ -379,6 +389,7 @@ export class ExitMonitor
       for (const watch of watches) watch.reject(this.#closedError());
     }
     this.#watches.clear();
+    this.#identities.clear();
     const aborted = error instanceof ExitwatchError && error.code === 'ERR_EXITWATCH_ABORTED';
     const looping = this.#backlogs.size > 0;
     for (const backlog of this.#backlogs) backlog.end(aborted ? undefined : error);

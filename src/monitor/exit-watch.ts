@@ -6,7 +6,8 @@ export interface ExitWatch extends Disposable {
   readonly identity: ProcessIdentity;
   /**
    * Whether a pidfd tells its end: then it is told, with its status, also where the connector loses
-   * events or fails. False with `source: 'connector'`, and where RLIMIT_NOFILE left no descriptor.
+   * events or fails. False with `source: 'connector'`, where RLIMIT_NOFILE left no descriptor, and where
+   * pidfd_open(2) has been forbidden since the start.
    */
   readonly guarded: boolean;
   /**

@@ -27,7 +27,9 @@ export function findTarget(target: number | ProcessIdentity): {
   if (pid === process.pid) {
     throw new ExitwatchError('ERR_EXITWATCH_INVALID_PID', 'a process cannot learn of its own end');
   }
-  return { identity: found, isThere: true };
+  // While pidfd_open(2) is forbidden, an identity that was made before knows more.
+  const knowsMore = typeof target === 'object' && target.inode !== null && found.inode === null;
+  return { identity: knowsMore ? target : found, isThere: true };
 }
 
 function checkNamespace(target: ProcessIdentity): void {

@@ -7,6 +7,7 @@ import {
   checkIdentity,
   checkPid,
   identify,
+  isSameProcess,
   startOf,
   type ProcessIdentity,
 } from '../process-identity.js';
@@ -203,7 +204,8 @@ async function namesAnother(path: string, who: ProcessIdentity | number): Promis
   try {
     const named = await readPidfile(path);
     if (typeof who === 'number') return named.pid !== who;
-    return named.pid !== who.pid || (named.identity?.id ?? who.id) !== who.id;
+    if (named.identity !== null) return !isSameProcess(named.identity, who);
+    return named.pid !== who.pid;
   } catch (error) {
     if (!(error instanceof ExitwatchError)) throw error;
     // What is no pidfile any more is nobody's of ours to remove; where there is none, only its id is.

@@ -18,6 +18,8 @@ export class AutoSource implements ExitSource {
   /** What a source that takes over has to watch. */
   readonly #watched = new Map<string, ProcessIdentity>();
   #current: ExitSource;
+  /** For what the kernel cannot watch any more, while it tells the ends of the others. */
+  #beside: PollSource | undefined;
   #told: SourceName | null = null;
   #referenced = true;
 
@@ -56,21 +58,42 @@ export class AutoSource implements ExitSource {
     return armed;
   }
 
-  /** Where there are no pidfds, the kernel tells nothing that could be relied upon. */
+  /**
+   * Where there are no pidfds at the start, the kernel tells nothing that could be relied upon. Where
+   * they are forbidden later, and there is no connector, those that are held still tell their ends.
+   */
   #watch(identity: ProcessIdentity): Armed {
     try {
       return this.#current.watch(identity);
     } catch (error) {
       if (!(error instanceof ExitwatchError) || error.code !== 'ERR_EXITWATCH_NO_PIDFD')
         throw error;
+      if (this.#told !== null) return this.#openBeside().watch(identity);
       this.#poll(error);
       return this.#current.watch(identity);
     }
   }
 
+  #openBeside(): PollSource {
+    if (this.#beside !== undefined) return this.#beside;
+    const listener: SourceListener = {
+      ...this.#listener,
+      ready: () => undefined,
+      exit: (event, isTold) => {
+        this.#watched.delete(event.id);
+        this.#listener.exit(event, isTold);
+      },
+    };
+    this.#beside = new PollSource({ ...this.#options, scope: 'watched' }, listener, null);
+    if (!this.#referenced) this.#beside.unref();
+    this.#beside.start();
+    return this.#beside;
+  }
+
   unwatch(identity: ProcessIdentity): void {
     this.#watched.delete(identity.id);
     this.#current.unwatch(identity);
+    this.#beside?.unwatch(identity);
   }
 
   awaitTrace(timeoutMs: number): void {
@@ -82,26 +105,40 @@ export class AutoSource implements ExitSource {
   }
 
   stats(): SourceStats {
-    return this.#current.stats();
+    const stats = this.#current.stats();
+    const beside = this.#beside?.stats();
+    if (beside === undefined) return stats;
+    return {
+      ...stats,
+      received: stats.received + beside.received,
+      delivered: stats.delivered + beside.delivered,
+      unguarded: stats.unguarded + beside.unguarded,
+      wakeups: stats.wakeups + beside.wakeups,
+      lastEventAt: latest(stats.lastEventAt, beside.lastEventAt),
+    };
   }
 
   ref(): void {
     this.#referenced = true;
     this.#current.ref();
+    this.#beside?.ref();
   }
 
   unref(): void {
     this.#referenced = false;
     this.#current.unref();
+    this.#beside?.unref();
   }
 
   close(): void {
     this.#current.close();
+    this.#beside?.close();
   }
 
   #poll(error: ExitwatchError): void {
     const { canaryAgeMs } = this.#current.stats();
-    this.#current.close();
+    this.close();
+    this.#beside = undefined;
     const downgrade = failureDowngrade(error);
     const previous = this.#told;
     const poll = new PollSource(
@@ -143,4 +180,9 @@ export class AutoSource implements ExitSource {
     if (!this.#referenced) poll.unref();
     if (this.#isStarted) poll.start();
   }
+}
+
+function latest(a: Date | null, b: Date | null): Date | null {
+  if (a === null || b === null) return a ?? b;
+  return a > b ? a : b;
 }

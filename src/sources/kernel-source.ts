@@ -9,6 +9,7 @@ import { SignalRecords } from '../trace/signal-records.js';
 import { bpfDowngrade, failureDowngrade } from './downgrade.js';
 import type { Armed, ExitSource, SourceListener, SourceStats } from './exit-source.js';
 import { Kind, KernelRecords } from './kernel-records.js';
+import { WatchedIdentities } from './watched-identities.js';
 
 /** Records that cross at once. */
 const BATCH = 512;
@@ -27,8 +28,7 @@ export class KernelSource implements ExitSource {
   readonly #history = new SignalHistory(this.#cgroups);
   readonly #isTraceWanted: boolean;
   #isListening = false;
-  /** How many watches there are, by pid. */
-  readonly #watched = new Map<number, number>();
+  readonly #watched = new WatchedIdentities();
   readonly #reader: ExitReader;
   readonly #guarded: boolean;
   #source: SourceName | null = null;
@@ -73,23 +73,19 @@ export class KernelSource implements ExitSource {
     });
   }
 
-  watch({ pid, startTicks, inode }: ProcessIdentity): Armed {
+  watch(identity: ProcessIdentity): Armed {
+    const { pid, startTicks, inode } = identity;
     const armed = this.#call(() => this.#reader.watch(pid, startTicks, inode ?? 0));
     const answer = ARMED[armed] ?? 'gone';
-    if (answer !== 'gone') this.#watched.set(pid, (this.#watched.get(pid) ?? 0) + 1);
+    if (answer !== 'gone') this.#watched.add(identity);
     return answer === 'guarded' && !this.#guarded ? 'unguarded' : answer;
   }
 
-  unwatch({ pid, startTicks, inode }: ProcessIdentity): void {
+  unwatch(identity: ProcessIdentity): void {
+    const { pid, startTicks, inode } = identity;
     this.#reader.unwatch(pid, startTicks, inode ?? 0);
-    this.#unwatched(pid);
+    this.#watched.delete(identity);
     if (this.#scope === 'watched') this.#history.forget({ pid, startTicks, inode: inode ?? 0 });
-  }
-
-  #unwatched(pid: number): void {
-    const left = (this.#watched.get(pid) ?? 0) - 1;
-    if (left > 0) this.#watched.set(pid, left);
-    else this.#watched.delete(pid);
   }
 
   awaitTrace(timeoutMs: number): void {
@@ -195,8 +191,16 @@ export class KernelSource implements ExitSource {
     const isTold = this.#records.isTold(index);
     // Who watches is told first, and everybody later.
     if (this.#isTraceWanted) this.#joinSignals(event, index, isTold && this.#scope === 'all');
-    if (this.#watched.size > 0) this.#unwatched(event.pid);
+    if (this.#watched.has(event.pid)) this.#onWatched(event, index);
     this.#listener.exit(event, isTold);
+  }
+
+  /** Its event has the id by which it is watched. */
+  #onWatched(event: ExitEvent, index: number): void {
+    const identity = this.#watched.of(knownOf(this.#records.end(index, event)));
+    if (identity === undefined) return;
+    event.id = identity.id;
+    this.#watched.delete(identity);
   }
 
   #joinSignals(event: ExitEvent, index: number, isAskedAgain: boolean): void {
@@ -226,7 +230,7 @@ export class KernelSource implements ExitSource {
       const sender = this.#history.add(signal);
       if (!this.#isListening || this.#source === null || sender === null) continue;
       const { pid, name } = signal;
-      const id = this.#records.idOf(signal);
+      const id = this.#watched.of(knownOf(signal))?.id ?? this.#records.idOf(signal);
       this.#listener.signal({ event: 'signal', id, pid, name, sender });
     }
   }
@@ -253,6 +257,11 @@ export class KernelSource implements ExitSource {
     }
     this.#listener.batchEnd();
   }
+}
+
+/** As an identity has it. */
+function knownOf({ pid, startTicks, inode }: { pid: number; startTicks: number; inode: number }) {
+  return { pid, startTicks, inode: inode === 0 ? null : inode };
 }
 
 function streamUse({ scope, source }: { scope: string; source: string }): StreamUse {

@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 
 import { ExitwatchError } from '../errors.js';
-import type { ProcessIdentity } from '../process-identity.js';
+import { isSameProcess, type ProcessIdentity } from '../process-identity.js';
 
 import { readControlDirectory, SUFFIXES, type ControlFiles } from './control-files.js';
 import { DirectoryWatch } from './directory-watch.js';
@@ -74,7 +74,8 @@ export class VmDirectory {
     this.#context = {
       ...{ path: this.path, since, monitor, listener: noted },
       namesakeOf: (identity, slot) => {
-        const isSame = (each: VmSlot) => each !== slot && each.watched?.id === identity.id;
+        const isSame = (each: VmSlot) =>
+          each !== slot && each.watched != null && isSameProcess(each.watched, identity);
         return [...this.#slots.values()].find(isSame)?.name;
       },
       wasTold: ({ id }) => this.#ended.has(id),

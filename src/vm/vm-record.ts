@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path';
 
 import { ExitwatchError } from '../errors.js';
 import { isWritableByOthers, readSmallFile } from '../process/small-file.js';
-import { checkIdentity, type ProcessIdentity } from '../process-identity.js';
+import { checkIdentity, isSameProcess, type ProcessIdentity } from '../process-identity.js';
 
 import { isVmName } from './control-files.js';
 import type { VmStop } from './vm-stop.js';
@@ -126,7 +126,7 @@ export async function readShutdownMarker(
   const read = await readState(path, MOST_MARKER_BYTES, (value) => asMarker(value, name));
   const marker = forThisHost(read);
   if (marker === null || identity === undefined) return marker;
-  return marker.identity?.id === identity.id ? marker : null;
+  return marker.identity !== null && isSameProcess(marker.identity, identity) ? marker : null;
 }
 
 let ownHost: string | null | undefined;

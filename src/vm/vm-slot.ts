@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { ExitwatchError } from '../errors.js';
 import { isAlive } from '../process/liveness.js';
 import { isLeft } from '../process/pidfile.js';
-import { startOf, type ProcessIdentity } from '../process-identity.js';
+import { isSameProcess, startOf, type ProcessIdentity } from '../process-identity.js';
 
 import { claimantOf, type Claimant } from './claimant.js';
 import { SUFFIXES, type ControlFiles } from './control-files.js';
@@ -106,7 +106,7 @@ export class VmSlot {
         ...(await this.#optionsOfDead(identity, await this.#ownersOf(start))),
         ...known,
       };
-      if (claimant?.state === 'found' && claimant.identity.id !== identity.id) {
+      if (claimant?.state === 'found' && !isSameProcess(claimant.identity, identity)) {
         // What is there by now is the next one's.
         const startedAt = startOf(claimant.identity);
         if (startedAt !== null) options.endedBefore = startedAt;
@@ -184,7 +184,9 @@ export class VmSlot {
     const isSettled = this.#tries > SETTLED_TRIES; // and nothing has changed since
     const lives = isSettled ? [] : await this.#livesOf(files, after, owners);
     const claimant = await claimantOf(files);
-    const isNew = claimant.state === 'found' && claimant.identity.id !== known?.identity?.id;
+    const before = known?.identity ?? null;
+    const isNew =
+      claimant.state === 'found' && (before === null || !isSameProcess(claimant.identity, before));
     await this.#tellUnseen(files, lives, claimant, after, owners);
     if (claimant.state === 'unknown' && claimant.error !== null && this.#tries >= SETTLED_TRIES)
       this.#context.warn(claimant.error, this.name);

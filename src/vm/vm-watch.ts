@@ -10,7 +10,7 @@ import { isLeft, readPidfile } from '../process/pidfile.js';
 import { stop } from '../process/stop.js';
 import type { ControlStep } from '../process/stop-options.js';
 import { processTable } from '../process-table/process-table.js';
-import { startOf, type ProcessIdentity } from '../process-identity.js';
+import { isSameProcess, startOf, type ProcessIdentity } from '../process-identity.js';
 
 import { classifyStop } from './classify-stop.js';
 import { GrowingFile, parseLogLine } from './event-log.js';
@@ -393,7 +393,7 @@ export class VmWatch {
   async #intentsFor(identity: ProcessIdentity): Promise<Intent[] | null> {
     try {
       const intents = await this.#context.readIntents();
-      return intents.filter((intent) => intent.identity.id === identity.id);
+      return intents.filter((intent) => isSameProcess(intent.identity, identity));
     } catch (error) {
       this.#context.warning(error as Error, this.name);
       return null;

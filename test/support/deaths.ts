@@ -1,3 +1,5 @@
+import type { ExitEvent } from '../../src';
+
 import { LineProcess, program } from './programs';
 
 /** Deaths that test/programs/deaths.c knows, with the wait status that each must have. */
@@ -44,6 +46,12 @@ export interface Death {
   aliveNs: number;
   /** CLOCK_MONOTONIC: its death was known then. */
   deadNs: number;
+}
+
+/** Whether an event tells this death: its pid was another's before, and may be one's again. */
+export function isEndOf(death: Death, { pid, exitedNs }: ExitEvent): boolean {
+  if (pid !== death.pid) return false;
+  return exitedNs === null || (exitedNs > death.spawnedNs && exitedNs <= death.deadNs);
 }
 
 export type Reap = 'now' | 'late' | 'ignore';

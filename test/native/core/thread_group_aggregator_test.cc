@@ -100,14 +100,15 @@ class Scene {
   }
 
   // A handle of a process that is dead by now, and whose pid another may have.
-  void Guard(int32_t pid, uint64_t inode, Life life, std::optional<int32_t> status) {
+  void Guard(int32_t pid, uint64_t inode, Life life, std::optional<int32_t> status,
+             ThreadGroup::Outstanding outstanding = ThreadGroup::Outstanding::kEvent) {
     const ProcessWitness::Handle handle = 100 + pid;
     FakeWitness::Process& process = Process(handle, life, 'Z');
     process.exit_status = status;
     process.inode = inode;
     witness.open++;
     aggregator.AdoptDead({pid, 10, inode, 0, 0}, handle, witness.now_ns - kMs,
-                         ThreadGroup::Cause::kGuarded, true);
+                         ThreadGroup::Cause::kGuarded, outstanding);
   }
 
   FakeWitness witness;
@@ -488,6 +489,123 @@ void AZombiesEventEndsTheWaitForItsReaping() {
   CHECK_EQUAL(scene.ends[0].status, 0x700);
 }
 
+using Outstanding = ThreadGroup::Outstanding;
+
+void AGuardThatCannotTellOfACoreWaitsForTheRecord() {
+  Scene scene;
+  scene.Guard(10, 7, Life::kGone, 0xb, Outstanding::kRecord);
+  scene.Pass(4000 * kMs);
+  CHECK_EQUAL(scene.ends.size(), 0u);
+  scene.aggregator.Supersede({10, 10, 7, 0, 0});  // the record tells it
+  scene.Pass(4000 * kMs);
+  CHECK_EQUAL(scene.ends.size(), 0u);
+  CHECK_EQUAL(scene.witness.open, 0);
+}
+
+void ARecordThatDoesNotComeIsNotWaitedForForEver() {
+  Scene scene;
+  scene.Guard(10, 7, Life::kGone, 0xb, Outstanding::kRecord);
+  scene.Guard(20, 8, Life::kGone, {}, Outstanding::kRecord);  // before Linux 6.15
+  scene.Pass(4900 * kMs);
+  CHECK_EQUAL(scene.ends.size(), 0u);
+  scene.Pass(200 * kMs);
+  CHECK_EQUAL(scene.ends.size(), 2u);
+  CHECK_EQUAL(scene.ends[0].status, 0xb);
+  CHECK_EQUAL(scene.ends[0].core, -1);
+  CHECK_EQUAL(scene.ends[1].status, -1);
+  CHECK_EQUAL(scene.aggregator.NextDeadline(), UINT64_MAX);
+}
+
+void ALateReaderReadsTheRecordFirst() {
+  Scene scene;
+  scene.Guard(10, 7, Life::kGone, 0xb, Outstanding::kRecord);
+  const uint64_t read_ns = scene.witness.now_ns;
+  scene.witness.now_ns += 60'000 * kMs;
+  scene.aggregator.Settle(read_ns);  // so far the stream was read
+  CHECK_EQUAL(scene.ends.size(), 0u);
+}
+
+void WhatNeedsNoRecordIsToldAtOnce() {
+  Scene scene;
+  scene.Guard(10, 7, Life::kGone, 0x700, Outstanding::kRecord);
+  scene.Guard(20, 8, Life::kGone, 9, Outstanding::kRecord);     // SIGKILL never dumps core
+  scene.Guard(30, 9, Life::kGone, 0x8b, Outstanding::kRecord);  // the first thread has dumped
+  // A zombie's status has the core bit.
+  scene.Process(40, Life::kDead, 'Z', 1, 0xb);
+  scene.Guard(40, 11, Life::kDead, {}, Outstanding::kRecord);
+  scene.witness.processes[140].stat.exit_code = 0xb;
+  scene.Pass(30 * kMs);
+  CHECK_EQUAL(scene.ends.size(), 4u);
+  CHECK_EQUAL(scene.ends[0].status, 0x700);
+  CHECK_EQUAL(scene.ends[1].core, 0);
+  CHECK_EQUAL(scene.ends[2].core, 1);
+  CHECK_EQUAL(scene.ends[3].core, 0);
+}
+
+void ARecordThatMayBeLostIsNotWaitedFor() {
+  Scene scene;
+  scene.Guard(10, 7, Life::kGone, 0xb, Outstanding::kRecord);
+  scene.Pass(100 * kMs);
+  CHECK_EQUAL(scene.ends.size(), 0u);
+  scene.aggregator.ForgetUnconfirmed();
+  scene.Pass(kMs);
+  CHECK_EQUAL(scene.ends.size(), 1u);
+  CHECK_EQUAL(scene.ends[0].core, -1);
+  scene.Guard(20, 8, Life::kGone, 0xb, Outstanding::kRecord);
+  scene.aggregator.HasStream(false);
+  scene.Pass(30 * kMs);
+  CHECK_EQUAL(scene.ends.size(), 2u);
+}
+
+void WhatATracerHeldWaitsForTheRecordToo() {
+  Scene scene;
+  scene.Process(10, Life::kAlive, 'S', 2).inode = 7;
+  ProcEvent event;
+  event.timestamp_ns = scene.witness.now_ns;
+  event.tgid = 10;
+  CHECK(scene.aggregator.OnTracedExit(event, false));  // a thread's, long before
+  scene.Process(10, Life::kGone).exit_status = 0xb;
+  scene.witness.processes[10].inode = 7;
+  scene.aggregator.OnHandleReady(10, scene.witness.now_ns - kMs);
+  scene.Guard(10, 7, Life::kGone, 0xb, Outstanding::kRecord);
+  scene.Pass(1000 * kMs);
+  CHECK_EQUAL(scene.ends.size(), 0u);
+  scene.aggregator.Supersede({10, 10, 7, 0, 0});
+  CHECK_EQUAL(scene.witness.open, 0);
+}
+
+void AGuardTakesThePlaceOfAHandleThatKnowsLess() {
+  Scene scene;
+  scene.witness.can_hold = false;  // pidfd_open(2) is forbidden by now: there is no inode, either
+  scene.expected_inode = 7;
+  scene.Process(10, Life::kAlive, 'Z', 2);
+  scene.Exit(10, 10, 0);
+  scene.Pass(50 * kMs);
+  CHECK_EQUAL(scene.ends.size(), 0u);
+  CHECK_EQUAL(scene.witness.open, 1);
+  scene.Process(10, Life::kGone);
+  scene.Guard(10, 7, Life::kGone, 0x700);
+  scene.Pass(50 * kMs);
+  CHECK_EQUAL(scene.ends.size(), 1u);
+  CHECK_EQUAL(scene.ends[0].status, 0x700);
+  CHECK_EQUAL(scene.witness.open, 0);
+}
+
+void WithoutAnInodeTheStartTellsWhoseAZombieIs() {
+  Scene scene;
+  scene.expected_inode = 7;
+  scene.Process(10, Life::kDead, 'Z', 1, 0x700);  // without one, and begun before
+  scene.Exit(10, 10, 0);
+  scene.Pass(kMs);
+  CHECK_EQUAL(scene.ends.size(), 1u);
+  CHECK_EQUAL(scene.ends[0].status, 0x700);
+  scene.Process(20, Life::kDead, 'Z', 1, 0x700).stat.start_ticks = 1'000'000;  // begun later
+  scene.Exit(20, 20, 9);
+  scene.Pass(kMs);
+  CHECK_EQUAL(scene.ends.size(), 2u);
+  CHECK_EQUAL(scene.ends[1].status, 9);
+}
+
 void WithoutAStreamAGuardDoesNotWait() {
   Scene scene;
   scene.aggregator.HasStream(false);
@@ -566,6 +684,14 @@ void test::ThreadGroupAggregatorTests() {
   AGuardThatIsReadLateLeavesTheKernelsStamp();
   AnEventThatIsVeryLateIsNotToldAgain();
   AZombiesEventEndsTheWaitForItsReaping();
+  AGuardThatCannotTellOfACoreWaitsForTheRecord();
+  ARecordThatDoesNotComeIsNotWaitedForForEver();
+  ALateReaderReadsTheRecordFirst();
+  WhatNeedsNoRecordIsToldAtOnce();
+  ARecordThatMayBeLostIsNotWaitedFor();
+  WhatATracerHeldWaitsForTheRecordToo();
+  AGuardTakesThePlaceOfAHandleThatKnowsLess();
+  WithoutAnInodeTheStartTellsWhoseAZombieIs();
   WithoutAStreamAGuardDoesNotWait();
   AGuardsProcessIsNotTheNextOneWithItsPid();
   ADeadGroupsSecondExitIsTheNextProcesss();

@@ -106,9 +106,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
         case 9: {
           ProcessWitness::Handle handle = ProcessWitness::kNoHandle;
           if (witness.Open(event.tgid, &handle) == ProcessWitness::Life::kDead) {
-            aggregator.AdoptDead({event.tgid, 0, event.exit_code % 4u, 0, 0}, handle,
-                                 witness.now_ns - kMs, ThreadGroup::Cause::kGuarded,
-                                 event.exit_code % 2 == 0);
+            aggregator.AdoptDead(
+                {event.tgid, 0, event.exit_code % 4u, 0, 0}, handle, witness.now_ns - kMs,
+                ThreadGroup::Cause::kGuarded,
+                static_cast<ThreadGroup::Outstanding>((event.exit_code & 0xff) % 3));
           } else {
             witness.Close(handle);
           }

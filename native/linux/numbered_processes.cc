@@ -1,0 +1,58 @@
+#include "linux/numbered_processes.h"
+
+#include <cerrno>
+#include <csignal>
+#include <limits>
+#include <optional>
+
+#include "linux/proc_files.h"
+
+namespace exitwatch {
+
+namespace {
+
+using Life = ProcessWitness::Life;
+
+// A process that is being released, or whose first thread is being replaced by an exec, shows a
+// state that is nobody's for some microseconds.
+constexpr int kReadings = 10;
+
+bool IsGone(int32_t pid) { return kill(pid, 0) != 0 && errno == ESRCH; }
+
+}  // namespace
+
+Life LookAtNumber(int32_t pid, ProcStat* stat) {
+  for (int i = 0; i < kReadings; i++) {
+    // Also where /proc does not show it (hidepid), the pid is known to be somebody's.
+    if (!ReadProcStat(pid, stat)) return IsGone(pid) ? Life::kGone : Life::kUnknown;
+    if (stat->threads == 0) continue;
+    const std::optional<int32_t> group = ReadProcGroup(pid);
+    if (!group) continue;
+    if (*group != pid) return Life::kGone;
+    return stat->IsZombie() && stat->threads == 1 ? Life::kDead : Life::kAlive;
+  }
+  return Life::kUnknown;
+}
+
+Life NumberedProcesses::Open(int32_t pid, Handle* handle) {
+  ProcStat stat;
+  const Life life = LookAtNumber(pid, &stat);
+  if (life != Life::kAlive && life != Life::kDead) return life;
+  do {
+    last_ = last_ == std::numeric_limits<Handle>::min() ? ProcessWitness::kNoHandle - 1 : last_ - 1;
+  } while (processes_.count(last_) != 0);
+  processes_.emplace(last_, Process{pid, stat.start_ticks});
+  *handle = last_;
+  return life;
+}
+
+Life NumberedProcesses::Look(Handle handle) const {
+  const auto found = processes_.find(handle);
+  if (found == processes_.end()) return Life::kUnknown;
+  ProcStat stat;
+  const Life life = LookAtNumber(found->second.pid, &stat);
+  if (life != Life::kAlive && life != Life::kDead) return life;
+  return stat.start_ticks == found->second.start_ticks ? life : Life::kGone;
+}
+
+}  // namespace exitwatch

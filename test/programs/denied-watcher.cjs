@@ -1,0 +1,60 @@
+// Watches processes while deny.so forbids pidfd_open(2) to it in the middle of its life. Obeys lines
+// on stdin, and answers each with one line of JSON:
+//
+//   identify PID          its identity
+//   watch TARGETS         an array of pids and identities: how each is watched
+//   deny                  it is forbidden from now on: what is known of our parent then
+//   terminate, alive ID   of an identity
+//   ends PIDS             what each watch was told, and everybody, when all watches and these were
+const { writeFileSync, existsSync } = require('node:fs');
+const { createInterface } = require('node:readline');
+const { setTimeout } = require('node:timers/promises');
+
+const { ExitMonitor, identify } = require(process.env.EXITWATCH);
+const { isAlive, terminate } = require(`${process.env.EXITWATCH}/dist/process`);
+
+const { SCOPE: scope, SOURCE: source, DENY_WHEN: denyWhen } = process.env;
+const monitor = new ExitMonitor({ scope, source, pollIntervalMs: 50 });
+const watches = [];
+const told = [];
+const gaps = [];
+monitor.on('exit', (event) => told.push(event));
+monitor.on('gap', (gap) => gaps.push(gap));
+
+const COMMANDS = {
+  identify,
+  watch: (targets) =>
+    targets.map((target) => {
+      const watch = monitor.watch(target);
+      watches.push(watch);
+      return {
+        id: watch.identity.id,
+        guarded: watch.guarded,
+        unguarded: monitor.stats().unguarded,
+      };
+    }),
+  deny: async () => {
+    writeFileSync(denyWhen, '');
+    while (existsSync(denyWhen)) await setTimeout(1);
+    return { inode: identify(process.ppid).inode, parent: isAlive(identify(process.ppid)) };
+  },
+  terminate,
+  alive: isAlive,
+  ends: async (others = []) => {
+    const ends = await Promise.all(watches.map((watch) => watch.exited));
+    const isTold = (pid) => told.some((event) => event.pid === pid);
+    while (!others.every(isTold)) await setTimeout(1);
+    const { watches: left, source: by } = monitor.stats();
+    return { ends, told, gaps, left, by };
+  },
+};
+
+monitor.start().then(async (ready) => {
+  console.log(JSON.stringify(ready));
+  for await (const line of createInterface(process.stdin)) {
+    const [command, argument] = line.split(/ (.*)/);
+    const parsed = argument === 'undefined' ? undefined : JSON.parse(argument);
+    console.log(JSON.stringify(await COMMANDS[command](parsed)));
+  }
+  await monitor.close();
+});

@@ -51,8 +51,11 @@ export interface Death {
 /** Whether an event tells this death: its pid was another's before, and may be one's again. */
 export function isEndOf(death: Death, { pid, exitedNs }: ExitEvent): boolean {
   if (pid !== death.pid) return false;
-  return exitedNs === null || (exitedNs > death.spawnedNs && exitedNs <= death.deadNs);
+  return exitedNs === null || (exitedNs > death.spawnedNs && exitedNs < death.deadNs + LATE_NS);
 }
+
+/** Its parent may be quicker than the kernel's stamp; its pid is not used again as soon. */
+const LATE_NS = 500e6;
 
 export type Reap = 'now' | 'late' | 'ignore';
 

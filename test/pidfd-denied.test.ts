@@ -2,9 +2,9 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { constants, tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-import type { ExitEvent, Gap, ProcessIdentity } from '../src';
+import type { ExitEvent, Filter, Gap, ProcessIdentity } from '../src';
 
-import { DEATH_NAMES, DyingProcesses, type Death, type DeathName, isEndOf } from './support/deaths';
+import { DEATH_NAMES, DyingProcesses, type Death, type DeathName } from './support/deaths';
 import { describeForEachFilter } from './support/filters';
 import { mortal } from './support/mortal';
 import { itAsRoot } from './support/privilege';
@@ -91,6 +91,26 @@ const seen = ({ pid, name }: Death, event: ExitEvent | undefined) => ({
 
 const expected = ({ pid, name, status }: Death) => ({ pid, name, status, lossless: true });
 
+/**
+ * Which of its threads was the last one, the classic filter cannot tell without a pidfd: then nobody may
+ * know its status.
+ */
+const isCertain = (filter: Filter, { name }: Death) =>
+  filter === 'group-aware' || name !== 'raw-exits';
+
+/** How much later than waitpid's return the kernel may stamp an exit, if it was preempted. */
+const LATE_STAMP_NS = 500e6;
+
+/** Its pid was another's before, and may be by now. */
+function isOf({ pid, spawnedNs, deadNs }: Death, event: ExitEvent): boolean {
+  const clockNs = Date.now() * 1e6 - Number(process.hrtime.bigint());
+  const atNs = event.exitedNs ?? new Date(event.exitedAt).getTime() * 1e6 - clockNs;
+  const slackNs = event.uncertaintyMs * 1e6 + (event.exitedNs === null ? 2e6 : 0);
+  return (
+    event.pid === pid && atNs + slackNs >= spawnedNs && atNs - slackNs <= deadNs + LATE_STAMP_NS
+  );
+}
+
 const guarded = (is: boolean): unknown => expect.objectContaining({ guarded: is });
 
 const SETTINGS = [
@@ -129,19 +149,21 @@ describeForEachFilter((filter) => {
           const deaths = (await Promise.all(watched.map((dying) => dying.die()))).flat();
           const { ends, told, gaps, left, by } = await watcher.ask<Ends>(
             'ends',
-            others.map(({ pid }) => pid),
+            others.map(({ pid, spawnedNs }) => ({ pid, spawnedNs })),
           );
 
           const endOf = new Map(ends.map((event) => [event.pid, event]));
-          expect(deaths.map((death) => seen(death, endOf.get(death.pid)))).toEqual(
-            deaths.map(expected),
+          const certain = deaths.filter((death) => isCertain(filter, death));
+          expect(certain.map((death) => seen(death, endOf.get(death.pid)))).toEqual(
+            certain.map(expected),
           );
           expect(ends).toHaveLength(deaths.length);
           expect({ gaps, left, by }).toEqual({ gaps: [], left: 0, by: 'connector' });
           // Once each, to everybody as well.
           for (const death of [...deaths, ...others]) {
-            const events = told.filter((event) => isEndOf(death, event));
-            expect(events.map((event) => seen(death, event))).toEqual([expected(death)]);
+            const events = told.filter((event) => isOf(death, event));
+            expect(events).toHaveLength(1);
+            if (isCertain(filter, death)) expect(seen(death, events[0])).toEqual(expected(death));
           }
         },
         60_000 + ROUNDS * 10_000,

@@ -8,6 +8,9 @@ namespace {
 
 constexpr int32_t kSignalMask = 0x7f;
 
+// By it seccomp may end a single thread; every other signal ends the group.
+constexpr int32_t kSigSys = 31;
+
 // A code that some thread left behind this long before the leader ended by itself was that thread's
 // own (a raw exit(2), seccomp's kill-thread), not the group's.
 constexpr uint64_t kUnrelatedAfterNs = 1'000'000'000;
@@ -45,8 +48,10 @@ void ThreadGroup::AddLeaderExit(const ProcEvent& event) {
 
 void ThreadGroup::AddThreadExit(const ProcEvent& event) {
   // Across CPUs, events do not arrive in the order of their timestamps.
+  const int32_t code = event.exit_code & ~kCoreFlag;
+  has_several_codes = has_several_codes || (thread_code != 0 && thread_code != code);
   if (event.timestamp_ns >= thread_ns) {
-    thread_code = event.exit_code & ~kCoreFlag;
+    thread_code = code;
     thread_ns = event.timestamp_ns;
   }
   last_event_ns = std::max(last_event_ns, event.timestamp_ns);
@@ -61,6 +66,7 @@ void ThreadGroup::AddCoredump(const ProcEvent& event) {
 
 void ThreadGroup::ForgetEvents() {
   leader_known = released = core_flag = core_announced = false;
+  has_several_codes = leader_first = false;
   leader_code = thread_code = 0;
   leader_ns = thread_ns = last_event_ns = 0;
   dumpers.clear();
@@ -85,6 +91,10 @@ std::optional<int32_t> ThreadGroup::Status() const {
     status = *group_status & ~kCoreFlag;
   } else if (ending_status) {
     status = *ending_status & ~kCoreFlag;
+  } else if (leader_first && (leader_code != 0 || thread_code != 0) && !IsConclusive()) {
+    // The status is the last thread's, and the stamps of events do not tell which one that was: a
+    // thread may be preempted after its end, and before its event.
+    return std::nullopt;
   } else if (thread_code == 0 && !leader_known) {
     return std::nullopt;
   } else if (thread_code == 0) {
@@ -99,6 +109,13 @@ std::optional<int32_t> ThreadGroup::Status() const {
   }
   if ((status & kSignalMask) != 0 && CoreDumped().value_or(false)) status |= kCoreFlag;
   return status;
+}
+
+bool ThreadGroup::IsConclusive() const {
+  if (thread_code == 0) return false;
+  const int32_t signal = thread_code & kSignalMask;
+  if (signal != 0 && signal != kSigSys) return true;
+  return !has_several_codes && (leader_code == 0 || thread_code == leader_code);
 }
 
 std::optional<bool> ThreadGroup::CoreDumped() const {

@@ -61,6 +61,10 @@ struct ThreadGroup {
   // The wait status as far as events and witnesses tell; nothing where nobody knows.
   std::optional<int32_t> Status() const;
 
+  // Whether the events that were seen agree on how a group of several threads ended. If they do
+  // not, or only the first thread's was seen, another's may be on its way.
+  bool IsConclusive() const;
+
   // The code of the latest event: 0 where the thread that ended last may not have been seen.
   int32_t LastCode() const { return thread_ns > leader_ns ? thread_code : leader_code; }
 
@@ -82,6 +86,7 @@ struct ThreadGroup {
   uint64_t leader_ns = 0;
   int32_t thread_code = 0;  // of the latest other thread that ended with a code other than 0
   uint64_t thread_ns = 0;
+  bool has_several_codes = false;  // other threads ended with different ones
   uint64_t last_event_ns = 0;
 
   bool core_flag = false;        // some thread's code had the core bit
@@ -110,9 +115,10 @@ struct ThreadGroup {
   std::optional<uint32_t> uid;
   // The pidfs inode that it must have, by what was known of it before; 0 where nothing was.
   uint64_t expected_inode = 0;
-  bool seen_alive = false;  // with a first thread, after the exit of one: an exec is under way
-  bool orphan = false;      // stage kCollecting, and the process is gone
-  bool was_held = false;    // it lived when its handle was taken over
+  bool seen_alive = false;    // with a first thread, after the exit of one: an exec is under way
+  bool orphan = false;        // stage kCollecting, and the process is gone
+  bool was_held = false;      // it lived when its handle was taken over
+  bool leader_first = false;  // other threads were seen to live after it
   Outstanding outstanding = Outstanding::kNothing;
   Cause cause = Cause::kStream;
   uint64_t inode = 0;   // of its pidfd; 0 where not known

@@ -19,6 +19,10 @@ constexpr uint64_t kDumperNs = 100 * kMillisecond;
 // slices where the thread was preempted in between, as it likes to be: its parent was just woken.
 constexpr uint64_t kLateEventNs = 20 * kMillisecond;
 
+// The same where nothing but this event tells the status: its first thread ended before the others,
+// and what it ended with may not be the process's status.
+constexpr uint64_t kLastEventNs = 1000 * kMillisecond;
+
 // How long an exec may take between the end of the first thread and its announcement, before a
 // process that has a first thread is taken for a new one, which was given the pid within the same
 // clock tick.
@@ -164,6 +168,7 @@ void ThreadGroupAggregator::Confirm(ThreadGroup& group) {
       break;
     case GroupState::kLeaderGone:
       group.stage = ThreadGroup::Stage::kHeld;
+      group.leader_first = true;
       group.alive_ns = witness_.Now();
       Hold(group);
       break;
@@ -414,6 +419,9 @@ uint64_t ThreadGroupAggregator::Deadline(const ThreadGroup& group) {
   const bool waits_for_core = !group.dumpers.empty() && !group.group_status_has_core;
   if (group.stage != ThreadGroup::Stage::kDead) return group.settle_ns;
   if (group.NeedsRecord()) return std::max(group.settle_ns, group.confirmed_ns + kRecordNs);
+  if (group.leader_first && !group.group_status && !group.IsConclusive()) {
+    return std::max(group.settle_ns, group.confirmed_ns + kLastEventNs);
+  }
   if (!waits_for_core) return group.settle_ns;
   return std::max(group.settle_ns, group.confirmed_ns + kDumperNs);
 }

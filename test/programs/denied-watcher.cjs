@@ -5,7 +5,7 @@
 //   watch TARGETS         an array of pids and identities: how each is watched
 //   deny                  it is forbidden from now on: what is known of our parent then
 //   terminate, alive ID   of an identity
-//   ends PIDS             what each watch was told, and everybody, when all watches and these were
+//   ends DEATHS           what each watch was told, and everybody, when all watches and these were
 const { writeFileSync, existsSync } = require('node:fs');
 const { createInterface } = require('node:readline');
 const { setTimeout } = require('node:timers/promises');
@@ -42,7 +42,8 @@ const COMMANDS = {
   alive: isAlive,
   ends: async (others = []) => {
     const ends = await Promise.all(watches.map((watch) => watch.exited));
-    const isTold = (pid) => told.some((event) => event.pid === pid);
+    const isTold = ({ pid, spawnedNs }) =>
+      told.some((event) => event.pid === pid && (event.exitedNs ?? Infinity) > spawnedNs);
     while (!others.every(isTold)) await setTimeout(1);
     const { watches: left, source: by } = monitor.stats();
     return { ends, told, gaps, left, by };

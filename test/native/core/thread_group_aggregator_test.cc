@@ -591,6 +591,62 @@ void AGuardTakesThePlaceOfAHandleThatKnowsLess() {
   CHECK_EQUAL(scene.witness.open, 0);
 }
 
+void ALastThreadsEventThatAloneTellsTheStatusMayBeLate() {
+  Scene scene;
+  scene.witness.can_hold = false;
+  scene.Process(10, Life::kAlive, 'Z', 2);
+  scene.Exit(10, 10, 0);
+  scene.Pass(50 * kMs);
+  scene.Process(10, Life::kGone);
+  scene.Pass(300 * kMs);
+  CHECK_EQUAL(scene.ends.size(), 0u);
+  scene.Exit(11, 10, 0x700);
+  scene.Pass(kMs);
+  CHECK_EQUAL(scene.ends.size(), 1u);
+  CHECK_EQUAL(scene.ends[0].status, 0x700);
+
+  scene.Process(20, Life::kAlive, 'Z', 2);  // the last thread returns
+  scene.Exit(20, 20, 0);
+  scene.Pass(50 * kMs);
+  scene.Process(20, Life::kGone);
+  scene.Pass(1100 * kMs);
+  CHECK_EQUAL(scene.ends.size(), 2u);
+  CHECK_EQUAL(scene.ends[1].status, 0);
+}
+
+void WhichOfSeveralCodesWasTheLastThreadsNobodyKnows() {
+  Scene scene;
+  scene.witness.can_hold = false;
+  scene.Process(10, Life::kAlive, 'Z', 3);
+  scene.Exit(10, 10, 0x500);
+  scene.Pass(20 * kMs);
+  scene.Exit(12, 10, 0xa00);
+  scene.Process(10, Life::kGone);
+  scene.Pass(20 * kMs);
+  scene.Exit(11, 10, 0x900);  // ended before, but its event was late
+  scene.Pass(1100 * kMs);
+  CHECK_EQUAL(scene.ends.size(), 1u);
+  CHECK_EQUAL(scene.ends[0].status, -1);
+
+  scene.Process(20, Life::kAlive, 'Z', 3);
+  scene.Exit(20, 20, 0x500);
+  scene.Pass(20 * kMs);
+  scene.Exit(21, 20, 9);  // a signal ends them all
+  scene.Process(20, Life::kGone);
+  scene.Pass(40 * kMs);
+  CHECK_EQUAL(scene.ends.size(), 2u);
+  CHECK_EQUAL(scene.ends[1].status, 9);
+
+  scene.Process(30, Life::kAlive, 'Z', 3);
+  scene.Exit(30, 30, 0x700);  // with all the others
+  scene.Exit(31, 30, 0x700);
+  scene.Pass(20 * kMs);
+  scene.Process(30, Life::kGone);
+  scene.Pass(40 * kMs);
+  CHECK_EQUAL(scene.ends.size(), 3u);
+  CHECK_EQUAL(scene.ends[2].status, 0x700);
+}
+
 void WithoutAnInodeTheStartTellsWhoseAZombieIs() {
   Scene scene;
   scene.expected_inode = 7;
@@ -691,6 +747,8 @@ void test::ThreadGroupAggregatorTests() {
   ARecordThatMayBeLostIsNotWaitedFor();
   WhatATracerHeldWaitsForTheRecordToo();
   AGuardTakesThePlaceOfAHandleThatKnowsLess();
+  ALastThreadsEventThatAloneTellsTheStatusMayBeLate();
+  WhichOfSeveralCodesWasTheLastThreadsNobodyKnows();
   WithoutAnInodeTheStartTellsWhoseAZombieIs();
   WithoutAStreamAGuardDoesNotWait();
   AGuardsProcessIsNotTheNextOneWithItsPid();

@@ -9,7 +9,7 @@ import { resolveTarget, type ProcessTarget } from './target.js';
 
 /** How a process was stopped. */
 export type StopResult = StopEnd & {
-  /** Whom it concerned; `null` where nobody had that pid, or ran that executable. */
+  /** Whom it concerned; `null` if nobody had that pid. */
   identity: ProcessIdentity | null;
   /** What went wrong on the way, and did not keep it from ending as `outcome` says. */
   warnings: StopWarning[];
@@ -25,10 +25,11 @@ const running = new Map<string, StopSequence>();
  *
  * Where the process outlives all steps it resolves with `outcome: 'timed-out'`, and `pidfile` stays.
  *
- * Rejects with an {@link ExitwatchError}: `ERR_EXITWATCH_INVALID_OPTION`, `…_INVALID_PID`,
- * `…_INVALID_IDENTITY`, `…_NOT_VERIFIED`, `…_REFUSED`, `…_ABORTED`, `…_INTENT_LOG` (nothing is done
- * that could not be written down), `…_NOT_PERMITTED` where no step could be done; and with what
- * watching it rejects with.
+ * Rejects with an {@link ExitwatchError}: `ERR_EXITWATCH_NOT_VERIFIED` if the process that has the pid
+ * does not run the executable, or nobody can tell; `…_THREAD` and `…_KERNEL_THREAD` if that is what has
+ * the pid; then nothing is signalled, and `pidfile` stays. `…_INVALID_OPTION`, `…_INVALID_PID`,
+ * `…_INVALID_IDENTITY`, `…_REFUSED`, `…_ABORTED`, `…_INTENT_LOG` (nothing is done that could not be
+ * written down), `…_NOT_PERMITTED` if no step could be done; and with what watching it rejects with.
  */
 export async function stop(target: ProcessTarget, options: StopOptions = {}): Promise<StopResult> {
   const checked = checkStopOptions(options);

@@ -54,6 +54,7 @@ test('a thread is no process, and is not dead', async () => {
   const target = { pid: thread, executable: 'mortal' };
   const acts = [
     ...[stop(thread, { pidfile }), stop(target, { pidfile })],
+    stop(thread, { tree: true, pidfile }),
     ...[terminate(thread), terminate(target), kill(thread), kill(target)],
     ...[waitForExit(thread), writePidfile(join(folder, 'other.pid'), thread)],
   ];
@@ -97,7 +98,7 @@ test('the commands say which process a thread belongs to', async () => {
       lines: ['unknown'],
       stderr: expect.stringContaining(says) as string,
     });
-    for (const more of [[], ['--executable', 'mortal']]) {
+    for (const more of [[], ['--executable', 'mortal'], ['--tree']]) {
       const { code, lines, stderr } = await call('stop', what, ...more);
       expect({ code, lines }).toEqual({ code: 125, lines: [] });
       expect(stderr).toContain(says);
@@ -117,7 +118,7 @@ itAsRoot('a kernel thread is not dead, and is not stopped', async () => {
   const isKernelThread = { code: 'ERR_EXITWATCH_KERNEL_THREAD' };
   expect(isAlive(2)).toBe('unknown');
   expect(exists({ pid: 2, executable: 'kthreadd' })).toBe(false);
-  for (const act of [stop(2), terminate(2), kill(2)]) {
+  for (const act of [stop(2), stop(2, { tree: true }), terminate(2), kill(2)]) {
     await expect(act).rejects.toMatchObject(isKernelThread);
   }
   const names = join(folder, 'kernel.pid');

@@ -11,7 +11,8 @@ export const ALIVE_HELP = `Tells whether a process lives.
 
 Usage: exitwatch alive PID|PIDFILE [OPTION]…
 
-  --executable NAME  it has to run this: a path, or a file name in full
+  --executable NAME  it has to run this: an executable, or the script of an interpreter; a
+                     path, or a file name in full
   --json             one JSON object
   --help             this text
 
@@ -19,7 +20,8 @@ A zombie is dead. A pidfile that exitwatch has written names a process and no la
 of any other one, the pid is all that is known, unless --executable is given.
 
 Ends with 0 if it is alive, with 1 if it is dead or there is no such pidfile, with 125 if that cannot
-be told, and with 2 for wrong usage.
+be told, and with 2 for wrong usage. It cannot be told if a process lives that runs something else, or if
+the pid is a thread's: stderr says what is there.
 `;
 
 const EXIT_DEAD = 1;

@@ -1,11 +1,13 @@
-// tree KIND SEED TOKEN [CGROUP]: a parent that is never to be signalled (then it exits with 66), and a
-// random tree of processes below it, whose root is stopped by the test. KIND:
+// tree KIND SEED TOKEN [CGROUP]: a parent that is never to be signalled (then it exits with 66),
+// and a random tree of processes below it, whose root is stopped by the test. KIND:
 //   session  the root leads a session: orphans stay in it, or in that of another member
 //   group    the root leads a process group: orphans stay in it, or in that of another member
 //   plain    the root leads nothing: there are no orphans before it is stopped
-//   cgroup   the root has put itself into CGROUP, which nobody else is in: orphans are in any session
-// Members ignore SIGTERM or do not, and some fork for ever more, within bounds. All of them have TOKEN in
-// their arguments and the parent's stdout. Prints the pid of the root when the tree has grown.
+//   cgroup   the root has put itself into CGROUP, which nobody else is in: orphans are in any
+//   session
+// Members ignore SIGTERM or do not, and some fork for ever more, within bounds. All of them have
+// TOKEN in their arguments and the parent's stdout. Prints the pid of the root when the tree has
+// grown.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <signal.h>
@@ -52,9 +54,14 @@ static pid_t fork_member(void) {
 
 static void leave_group_or_session(void) {
   switch (below(4)) {
-    case 0: setsid(); break;
-    case 1: setpgid(0, 0); break;
-    default: break;
+    case 0:
+      setsid();
+      break;
+    case 1:
+      setpgid(0, 0);
+      break;
+    default:
+      break;
   }
 }
 

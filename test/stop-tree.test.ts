@@ -18,7 +18,7 @@ import { isAlive, readIntents, stop, type StopResult, type StopWait } from '../s
 import { call, callWith, MAIN } from './support/command';
 import { mortal, release } from './support/mortal';
 import { itAsRoot } from './support/privilege';
-import { LineProcess } from './support/programs';
+import { LineProcess, program } from './support/programs';
 
 /** 200 by `npm run test:soak`. */
 const ROUNDS = Number(process.env['EXITWATCH_ROUNDS'] ?? 12);
@@ -340,6 +340,37 @@ itAsRoot('a member of another user is told to be there, and the others are stopp
   expect(stopped.stderr).toContain(`process ${ours} is another user's`);
   expect(lives([root.pid, ours])).toEqual(['dead', 'alive']);
   await stop(ours);
+});
+
+test('without pidfds a tree is stopped as well, and what may go wrong is told', async () => {
+  const { root, pids } = await shell(`trap '' TERM; sleep 1000 & echo $!; wait; wait`, 1);
+  const without = [program('without'), 'pidfd_open', 'errno'];
+  const args = ['stop', String(root.pid), '--tree', '--kill-after', '200ms'];
+  const { code, stderr } = await callWith(without, ...args);
+  expect(code).toBe(0);
+  expect(stderr).toContain('its pid');
+  expect(lives([root.pid, ...pids])).toEqual(['dead', 'dead']);
+});
+
+itAsRoot('what may be hidden is told, and where nothing can be read nothing is done', async () => {
+  const hide = 'mount -t proc -o hidepid=2 proc /proc; exec "$@"';
+  const hidden = ['unshare', '-m', 'sh', '-c', hide, 'sh', ...NOBODY];
+  const own = new LineProcess(NOBODY[0] ?? '', [...NOBODY.slice(1), 'sh', '-c', 'echo; read x']);
+  started.push(own);
+  await own.line();
+  const seen = await callWith(hidden, 'stop', String(own.pid), '--tree');
+  expect(seen).toMatchObject({ code: 0 });
+  expect(seen.stderr).toContain('some processes are hidden (hidepid)');
+
+  const stranger = await mortal('--stranger', '--child');
+  const nothing = ['unshare', '-m', 'sh', '-c', 'umount -l /proc; exec "$@"', 'sh'];
+  const blind = await callWith(nothing, 'stop', String(stranger.pid), '--tree');
+  expect(blind).toMatchObject({ code: 125, lines: [] });
+  // /proc is the host's, where others have these pids.
+  const script = `sleep 1000 & ${process.execPath} ${MAIN} stop $! --tree; echo $?; kill -0 $! && echo there`;
+  const foreign = new LineProcess('unshare', ['-pf', 'sh', '-c', script]);
+  expect(await foreign.rest()).toEqual(['125', 'there']);
+  expect(await release(stranger)).toBe(0);
 });
 
 describe('in a cgroup', () => {

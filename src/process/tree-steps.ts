@@ -147,6 +147,7 @@ export class TreeSteps {
       }
       await this.#signals.send(this.#unkilled, 'SIGKILL', deadlineMs);
     } catch (error) {
+      // They could not be written down: let them go on as they were, which cannot be written down either.
       for (const member of stopped) member.send('SIGCONT');
       throw error;
     }

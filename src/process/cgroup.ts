@@ -32,8 +32,16 @@ export class Cgroup {
     try {
       return processesBelow(this.#directory);
     } catch (error) {
-      // Removed, which takes that nobody is in it.
-      return ['ENOENT', 'ENODEV'].includes((error as NodeJS.ErrnoException).code ?? '') ? [] : null;
+      return isRemoved(error) ? [] : null;
+    }
+  }
+
+  /** Whether nobody lives in it any more; a process leaves it a moment before its parent can see it dead. */
+  isEmpty(): boolean {
+    try {
+      return /^populated 0$/m.test(readFileSync(join(this.#directory, 'cgroup.events'), 'latin1'));
+    } catch (error) {
+      return isRemoved(error);
     }
   }
 
@@ -46,6 +54,11 @@ export class Cgroup {
       return false;
     }
   }
+}
+
+/** It takes that nobody is in it. */
+function isRemoved(error: unknown): boolean {
+  return ['ENOENT', 'ENODEV'].includes((error as NodeJS.ErrnoException).code ?? '');
 }
 
 function processesBelow(directory: string): number[] {
@@ -61,7 +74,7 @@ function childProcesses(directory: string, name: string): number[] {
   try {
     return processesBelow(join(directory, name));
   } catch (error) {
-    if (['ENOENT', 'ENODEV'].includes((error as NodeJS.ErrnoException).code ?? '')) return [];
+    if (isRemoved(error)) return [];
     throw error;
   }
 }

@@ -69,11 +69,15 @@ export class TreeWatch {
   /** Whether nobody lives, and nobody new has come. */
   async isGone(): Promise<boolean> {
     for (let calm = 0; calm < CALM_SCANS; calm++) {
-      if (this.living.length > 0) return false;
+      if (!this.#isEmpty()) return false;
       const found = await this.scan();
       if (found.length > 0) calm = -1;
     }
-    return this.living.length === 0;
+    return this.#isEmpty();
+  }
+
+  #isEmpty(): boolean {
+    return this.living.length === 0 && this.cgroup?.isEmpty() !== false;
   }
 
   /**
@@ -89,10 +93,10 @@ export class TreeWatch {
       const begin = performance.now();
       const found = await this.scan();
       await onScan(found);
-      const isEmpty = this.living.length === 0;
-      calm = found.length === 0 && isEmpty ? calm + 1 : 0;
+      calm = found.length === 0 && this.#isEmpty() ? calm + 1 : 0;
       const now = performance.now();
-      if (calm >= CALM_SCANS || now >= deadlineMs || (!isEmpty && isVain())) return;
+      const hasLiving = this.living.length > 0;
+      if (calm >= CALM_SCANS || now >= deadlineMs || (hasLiving && isVain())) return;
       const pauseMs = Math.max(SCAN_MS, Math.min(LONGEST_SCAN_MS, 3 * (now - begin)));
       if (calm === 0) await this.#pause(Math.min(pauseMs, deadlineMs - now));
     }

@@ -47,6 +47,19 @@ async function startStranger(cgroup) {
   };
 }
 
+/** Its last processes may still be on their way out of it. */
+async function remove(cgroup, at) {
+  for (let tries = 0; tries < 100; tries++) {
+    try {
+      rmdirSync(cgroup);
+      return;
+    } catch {
+      await setTimeout(10);
+    }
+  }
+  wrong.push(`${at}: ${readFileSync(join(cgroup, 'cgroup.procs'))} in the cgroup`);
+}
+
 async function play(round) {
   const seed = FIRST_SEED + round;
   const token = `tree-${process.pid}-${seed}`;
@@ -67,12 +80,16 @@ async function play(round) {
     forceKillAfterDelayMs: Math.floor(Math.random() * 150),
     confirmTimeoutMs: 20_000,
   });
+  const isPopulated =
+    kind === 'cgroup' &&
+    readFileSync(join(cgroup, 'cgroup.events'), 'latin1').includes('populated 1');
   const left = living(token).filter((pid) => pid !== parent.pid);
   outcomes[outcome] = (outcomes[outcome] ?? 0) + 1;
   members += tree.members.length;
   for (const each of tree.members) foundBy[each.foundBy] = (foundBy[each.foundBy] ?? 0) + 1;
   const at = `${round} (seed ${seed})`;
   if (outcome === 'timed-out') wrong.push(`${at}: timed out`);
+  if (isPopulated) wrong.push(`${at}: ${outcome}, and its cgroup is populated`);
   if (left.length > 0) wrong.push(`${at}: ${outcome}, and there are ${left}`);
   if (tree.members.some(({ identity }) => identity.pid === parent.pid)) wrong.push(`${at}: parent`);
   if ((tree.cgroup !== null) !== (kind === 'cgroup')) wrong.push(`${at}: cgroup ${tree.cgroup}`);
@@ -87,7 +104,7 @@ async function play(round) {
   // The pipe ends when nobody is left who has it, however that was forked.
   const late = setTimeout(5000, 'late', { ref: false });
   if ((await Promise.race([ended, late])) === 'late') wrong.push(`${at}: its output has no end`);
-  if (cgroup !== null) rmdirSync(cgroup);
+  if (cgroup !== null) await remove(cgroup, at);
 }
 
 async function main() {

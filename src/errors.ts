@@ -8,8 +8,10 @@ export type ExitwatchErrorCode =
   | 'ERR_EXITWATCH_INVALID_OPTION'
   /** A number that is no wait status of an ended process. */
   | 'ERR_EXITWATCH_INVALID_WAIT_STATUS'
-  /** No process has this pid; it may be the id of a thread. */
+  /** Nobody has this pid. */
   | 'ERR_EXITWATCH_NO_SUCH_PROCESS'
+  /** The pid is the id of a thread, not of its process; the message names the process. */
+  | 'ERR_EXITWATCH_THREAD'
   /** The pid is a kernel thread's, and they are not processes. */
   | 'ERR_EXITWATCH_KERNEL_THREAD'
   | 'ERR_EXITWATCH_ALREADY_STARTED'
@@ -50,9 +52,9 @@ export type ExitwatchErrorCode =
   /** A pidfile that somebody else may have written: a symbolic link, writable for others, or another
    * user's that names a process of a third one. */
   | 'ERR_EXITWATCH_UNTRUSTED_PIDFILE'
-  /** Which process this is could not be made sure, so that it was not signalled. */
+  /** The process that has the pid runs something else, or nobody can tell: it was not signalled. */
   | 'ERR_EXITWATCH_NOT_VERIFIED'
-  /** Init, and this process, are signalled only if that is asked for. */
+  /** Init, and this process, are signalled only if that is asked for; with their tree, never. */
   | 'ERR_EXITWATCH_REFUSED'
   /** An intent could not be written down, so that nothing was done. */
   | 'ERR_EXITWATCH_INTENT_LOG'

@@ -4,6 +4,7 @@ import { addonRefusal, loadAddon, translateFailure } from './addon.js';
 import { bootId } from './boot-id.js';
 import { ExitwatchError } from './errors.js';
 import { HOST_NAMESPACE, namespaceInode } from './namespaces.js';
+import { absenceError, threadGroupOf, type Absence } from './not-a-process.js';
 import { processTable } from './process-table/process-table.js';
 import { signalZero } from './process-table/signal-zero.js';
 
@@ -118,8 +119,9 @@ export function isSameProcess(a: ProcessIdentity, b: ProcessIdentity): boolean {
 }
 
 /**
- * Tells which process has this pid now; `null` where none has: no such process, a thread that is not
- * its process's first, or a kernel thread. A zombie still has an identity.
+ * Tells which process has this pid now; `null` if none has: nobody has the pid, or a thread that is not
+ * its process's first, or a kernel thread. So `null` does not mean that the pid is free: `isAlive()` and
+ * `stop()` of `exitwatch/process` tell a thread from nobody. A zombie still has an identity.
  * Without the addon or pidfds, and on other systems than Linux, its inode is not known, and so its id is
  * another.
  *
@@ -142,10 +144,28 @@ export function startOf({ startTicks, bootId: boot }: ProcessIdentity): Date | n
   }
 }
 
+/**
+ * {@link identify}, but `null` only if nobody has the pid. A thread, or a kernel thread, is there, and is
+ * no process that could be waited for or stopped.
+ *
+ * @throws ExitwatchError `ERR_EXITWATCH_THREAD`, `ERR_EXITWATCH_KERNEL_THREAD`, and what
+ *   {@link identify} throws
+ * @internal
+ */
+export function identifyOrNone(pid: number): ProcessIdentity | null {
+  const found = lookUp(pid);
+  if (found === 'none') {
+    checkAgainstPidMax(pid);
+    return null;
+  }
+  if (typeof found === 'string') throw absenceError(pid, found);
+  return found;
+}
+
 /** {@link identify}, with the reason where there is none. @internal */
-export function lookUp(pid: number): ProcessIdentity | 'none' | 'kernel-thread' {
+export function lookUp(pid: number): ProcessIdentity | Absence {
   checkPid(pid);
-  const found = (addonRefusal() === null ? lookUpByAddon(pid) : null) ?? lookUpByTable(pid);
+  const found = lookUpOnce(pid) ?? lookUpOnce(pid) ?? 'thread';
   if (typeof found === 'string') return found;
   const boot = bootId();
   const namespace = pidNamespace();
@@ -160,19 +180,27 @@ export function lookUp(pid: number): ProcessIdentity | 'none' | 'kernel-thread' 
   };
 }
 
-type LookUp = { startTicks: number; inode: number | null } | 'none' | 'kernel-thread';
+type LookUp = { startTicks: number; inode: number | null } | Absence;
 
-/** `null` where the addon could not tell, for want of pidfds. */
-function lookUpByAddon(pid: number): LookUp | null {
+/** `null`: a process has the pid that it did not have a moment before. */
+function lookUpOnce(pid: number): LookUp | null {
+  const byAddon = addonRefusal() === null ? lookUpByAddon(pid) : 'no-pidfd';
+  const found = byAddon === 'no-pidfd' ? lookUpByTable(pid) : byAddon;
+  return found === 'no-process' ? noneOrThread(pid) : found;
+}
+
+function lookUpByAddon(pid: number): LookUp | 'no-process' | 'no-pidfd' {
   let found;
   try {
     found = loadAddon().identify(pid);
   } catch (error) {
     const failure = translateFailure(error);
-    if (failure instanceof ExitwatchError && failure.code === 'ERR_EXITWATCH_NO_PIDFD') return null;
+    if (failure instanceof ExitwatchError && failure.code === 'ERR_EXITWATCH_NO_PIDFD') {
+      return 'no-pidfd';
+    }
     throw failure;
   }
-  if (found === undefined) return 'none';
+  if (found === undefined) return 'no-process';
   if (found.isKernelThread) return 'kernel-thread';
   return { startTicks: found.startTicks, inode: found.inode === 0 ? null : found.inode };
 }
@@ -184,22 +212,31 @@ function lookUpByTable(pid: number): LookUp {
   let sight = processTable().lookNow(pid);
   for (let i = 1; i < LOOKS && sight === 'unknown'; i++) sight = processTable().lookNow(pid);
   if (sight === null && signalZero(pid) === 'gone') return 'none';
-  if (sight === null || sight === 'unknown') {
-    throw new ExitwatchError('ERR_EXITWATCH_NO_PROC', `pid ${pid} is hidden from this process`);
-  }
+  if (sight === null || sight === 'unknown') throw hidden(pid);
   if (sight.isKernelThread) return 'kernel-thread';
-  return isThread(pid) ? 'none' : { startTicks: sight.startTicks ?? 0, inode: null };
+  const found = { startTicks: sight.startTicks ?? 0, inode: null };
+  if (process.platform !== 'linux') return found;
+  // /proc has threads by their ids, too, although it does not list them.
+  const group = threadGroupOf(pid);
+  if (group === pid) return found;
+  if (group !== null) return 'thread';
+  if (signalZero(pid) === 'gone') return 'none';
+  throw hidden(pid);
 }
 
-/** On Linux, /proc has threads by their ids, too, although it does not list them. */
-function isThread(pid: number): boolean {
-  if (process.platform !== 'linux') return false;
-  try {
-    const status = readFileSync(`/proc/${pid}/status`, 'latin1');
-    return Number(/^Tgid:\t(\d+)$/m.exec(status)?.[1]) !== pid;
-  } catch {
-    return true; // it has ended meanwhile
-  }
+function hidden(pid: number): ExitwatchError {
+  return new ExitwatchError('ERR_EXITWATCH_NO_PROC', `pid ${pid} is hidden from this process`);
+}
+
+/**
+ * Why there is no process: nobody has the pid, or a thread has. To a thread pidfd_open(2) says ENOENT on
+ * Linux 6.18; older kernels say EINVAL, also to a process that ends just then. Signal 0 reaches a thread
+ * as it does a process. `null`: by now, a process has the pid.
+ */
+function noneOrThread(pid: number): Absence | null {
+  if (signalZero(pid) === 'gone') return 'none';
+  if (threadGroupOf(pid) === pid) return null;
+  return signalZero(pid) === 'gone' ? 'none' : 'thread';
 }
 
 /** The pidfs inode of a process that exists; `null` before Linux 6.9. @internal */

@@ -55,7 +55,7 @@ test('a pid of no process, of a kernel thread, of a thread and of ourselves is r
   expect(identify(2)).toBeNull();
   const tasks = readdirSync('/proc/self/task').map(Number);
   const thread = tasks.find((tid) => tid !== process.pid) ?? 0;
-  expect(await codeOf(() => monitor.watch(thread))).toBe('ERR_EXITWATCH_NO_SUCH_PROCESS');
+  expect(await codeOf(() => monitor.watch(thread))).toBe('ERR_EXITWATCH_THREAD');
   expect(identify(thread)).toBeNull();
   expect(await codeOf(() => monitor.watch(process.pid))).toBe('ERR_EXITWATCH_INVALID_PID');
   const ourselves = identify(process.pid);

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 import { identify, waitForExit } from '../src';
-import { exists, isAlive, kill, terminate } from '../src/process';
+import { exists, isAlive, kill, stop, terminate } from '../src/process';
 
 import { mortal, release } from './support/mortal';
 import { itAsRoot } from './support/privilege';
@@ -48,13 +48,22 @@ test('a pid that never was exists not, without an error', () => {
   expect(exists({ pid: 0xfffffffc, executable: 'sh' })).toBe(false);
 });
 
-test('a stranger is no match, and gets no signal', async () => {
+test('MK-07: a stranger is no match, is not gone either, and gets no signal', async () => {
   const stranger = await mortal('--stranger');
   const target = { pid: stranger.pid, executable: 'something-else' };
   expect(exists(target)).toBe(false);
-  expect(await terminate(target)).toMatchObject({ outcome: 'already-gone', identity: null });
-  expect(await kill(target)).toMatchObject({ outcome: 'already-gone' });
+  for (const act of [terminate(target), kill(target), stop(target)]) {
+    await expect(act).rejects.toMatchObject({
+      code: 'ERR_EXITWATCH_NOT_VERIFIED',
+      message: expect.stringContaining(
+        `process ${stranger.pid} runs "${program('mortal')}"`,
+      ) as string,
+    });
+  }
   expect(await release(stranger)).toBe(0);
+  for (const act of [terminate(target), kill(target), stop(target)]) {
+    expect(await act).toMatchObject({ outcome: 'already-gone', identity: null });
+  }
 });
 
 test('a later process of the same name with the pid is a stranger', async () => {

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 
 import type { ExitEvent, Filter, Gap, ProcessIdentity } from '../src';
 
-import { DEATH_NAMES, DyingProcesses, type Death, type DeathName } from './support/deaths';
+import { DEATH_NAMES, DyingProcesses, isEndOf, type Death, type DeathName } from './support/deaths';
 import { describeForEachFilter } from './support/filters';
 import { mortal } from './support/mortal';
 import { itAsRoot } from './support/privilege';
@@ -98,19 +98,6 @@ const expected = ({ pid, name, status }: Death) => ({ pid, name, status, lossles
 const isCertain = (filter: Filter, { name }: Death) =>
   filter === 'group-aware' || name !== 'raw-exits';
 
-/** How much later than waitpid's return the kernel may stamp an exit, if it was preempted. */
-const LATE_STAMP_NS = 500e6;
-
-/** Its pid was another's before, and may be by now. */
-function isOf({ pid, spawnedNs, deadNs }: Death, event: ExitEvent): boolean {
-  const clockNs = Date.now() * 1e6 - Number(process.hrtime.bigint());
-  const atNs = event.exitedNs ?? new Date(event.exitedAt).getTime() * 1e6 - clockNs;
-  const slackNs = event.uncertaintyMs * 1e6 + (event.exitedNs === null ? 2e6 : 0);
-  return (
-    event.pid === pid && atNs + slackNs >= spawnedNs && atNs - slackNs <= deadNs + LATE_STAMP_NS
-  );
-}
-
 const guarded = (is: boolean): unknown => expect.objectContaining({ guarded: is });
 
 const SETTINGS = [
@@ -161,7 +148,7 @@ describeForEachFilter((filter) => {
           expect({ gaps, left, by }).toEqual({ gaps: [], left: 0, by: 'connector' });
           // Once each, to everybody as well.
           for (const death of [...deaths, ...others]) {
-            const events = told.filter((event) => isOf(death, event));
+            const events = told.filter((event) => isEndOf(death, event));
             expect(events).toHaveLength(1);
             if (isCertain(filter, death)) expect(seen(death, events[0])).toEqual(expected(death));
           }

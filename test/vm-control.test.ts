@@ -84,17 +84,23 @@ test.each([
   10_000,
 );
 
-test('its process is gone: its pidfile goes with the first question, whatever has its pid now', async () => {
+test('its process is gone: its pidfile goes with the first question', async () => {
   const vfkit = await startVfkit();
   vfkit.child.kill('SIGKILL');
   await vfkit.ended;
   expect(await control().state()).toMatchObject({ state: 'stopped' });
   expect(existsSync(pidfile)).toBe(false);
-  const stranger = await mortal();
+});
+
+test('a stranger that has its pid is not stopped, and nothing is called gone', async () => {
+  const stranger = await mortal('--stranger');
+  writeFileSync(pidfile, String(stranger.pid));
+  const { state, warnings } = await control().state();
+  expect(state).toBe('unknown');
+  expect(warnings[0]).toMatch(/runs ".*mortal", not "node"/);
   for (const act of ['stop', 'kill'] as const) {
-    writeFileSync(pidfile, String(stranger.pid));
-    expect(await control()[act]()).toMatchObject({ outcome: 'already-gone', warnings: [] });
-    expect(existsSync(pidfile)).toBe(false);
+    await expect(control()[act]()).rejects.toMatchObject({ code: 'ERR_EXITWATCH_NOT_VERIFIED' });
+    expect(existsSync(pidfile)).toBe(true);
   }
   expect(await release(stranger)).toBe(0);
 });

@@ -1,5 +1,5 @@
 import { ExitwatchError } from '../errors.js';
-import { livenessOf, type Liveness } from '../process/liveness.js';
+import { lookAt, type Look } from '../process/liveness.js';
 
 import { escapeText, toJsonLine } from './escape.js';
 import { EXIT_UNKNOWN } from './exit-codes.js';
@@ -11,7 +11,8 @@ export const ALIVE_HELP = `Tells whether a process lives.
 
 Usage: exitwatch alive PID|PIDFILE [OPTION]…
 
-  --executable NAME  it has to run this: a path, or a file name in full
+  --executable NAME  it has to run this: an executable, or the script of an interpreter; a
+                     path, or a file name in full
   --json             one JSON object
   --help             this text
 
@@ -19,7 +20,8 @@ A zombie is dead. A pidfile that exitwatch has written names a process and no la
 of any other one, the pid is all that is known, unless --executable is given.
 
 Ends with 0 if it is alive, with 1 if it is dead or there is no such pidfile, with 125 if that cannot
-be told, and with 2 for wrong usage.
+be told, and with 2 for wrong usage. It cannot be told if a process lives that runs something else, or if
+the pid is a thread's: stderr says what is there.
 `;
 
 const EXIT_DEAD = 1;
@@ -27,20 +29,31 @@ const EXIT_DEAD = 1;
 /** `exitwatch alive`; resolves with the exit code. */
 export async function aliveCommand(args: readonly string[]): Promise<number> {
   const { argument, executable, json } = parse(args);
-  let liveness: Liveness;
+  const look = await lookAtArgument(argument, executable);
+  const { life } = look;
+  const why = look.life === 'unknown' ? look.why.message : null;
+  const report = {
+    event: 'alive',
+    process: argument,
+    liveness: life,
+    ...(why === null ? {} : { why }),
+  };
+  process.stdout.write(`${json ? toJsonLine(report) : life}\n`);
+  if (why !== null) process.stderr.write(`exitwatch: ${escapeText(why)}\n`);
+  return { alive: 0, dead: EXIT_DEAD, unknown: EXIT_UNKNOWN }[life];
+}
+
+async function lookAtArgument(argument: string, executable: string | undefined): Promise<Look> {
   try {
-    liveness = livenessOf((await findProcess(argument, executable)).target);
+    return lookAt((await findProcess(argument, executable)).target);
   } catch (error) {
-    if (error instanceof ExitwatchError && error.code === 'ERR_EXITWATCH_INVALID_PID') {
-      throw new UsageError(error.message);
-    }
+    if (!(error instanceof ExitwatchError)) throw error;
+    if (error.code === 'ERR_EXITWATCH_INVALID_PID') throw new UsageError(error.message);
+    if (error.code === 'ERR_EXITWATCH_NOT_VERIFIED') return { life: 'unknown', why: error };
     if (!isMissingPidfile(error)) throw error;
     process.stderr.write(`exitwatch: ${escapeText(error.message)}\n`);
-    liveness = 'dead';
+    return { life: 'dead' };
   }
-  const text = json ? toJsonLine({ event: 'alive', process: argument, liveness }) : liveness;
-  process.stdout.write(`${text}\n`);
-  return { alive: 0, dead: EXIT_DEAD, unknown: EXIT_UNKNOWN }[liveness];
 }
 
 function parse(args: readonly string[]) {

@@ -14,3 +14,13 @@ export function parseDuration(option: string, text: string): number {
     `${option} takes a time such as 10s, 500ms or 2h, at most 24 days; not ${JSON.stringify(text)}`,
   );
 }
+
+/** `500ms`, `2.5s`, `5s`, `2m30s`: as {@link parseDuration} takes it, or nearly so. */
+export function formatDuration(milliseconds: number): string {
+  if (milliseconds < 1000) return `${Math.round(milliseconds)}ms`;
+  const seconds = Math.round(milliseconds / 100) / 10;
+  if (seconds < 120) return `${seconds}s`;
+  const minutes = Math.floor(seconds / 60);
+  const rest = Math.round(seconds % 60);
+  return `${minutes}m${rest === 0 ? '' : `${rest}s`}`;
+}

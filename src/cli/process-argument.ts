@@ -1,7 +1,6 @@
 import { ExitwatchError } from '../errors.js';
-import { exists, isAlive, readPidfile, type ProcessTarget } from '../process/index.js';
-
-import { UsageError } from './usage-error.js';
+import { isAlive, readPidfile, type ProcessTarget } from '../process/index.js';
+import { checkRuns } from '../process/target.js';
 
 /** The process that an argument names: a pid, or a pidfile. */
 export interface ProcessArgument {
@@ -11,10 +10,11 @@ export interface ProcessArgument {
 }
 
 /**
- * Digits are a pid, anything else is the path of a pidfile. Of a pidfile that says no more than a pid, the
- * process has to run `executable`, where that is given.
+ * Digits are a pid, anything else is the path of a pidfile. The process has to run `executable`, if that is
+ * given.
  *
- * Rejects as readPidfile() does.
+ * Rejects as readPidfile() does, and with `ERR_EXITWATCH_NOT_VERIFIED` if the process that a pidfile of
+ * ours names lives, and does not run `executable`.
  */
 export async function findProcess(
   argument: string,
@@ -27,10 +27,7 @@ export async function findProcess(
   const { pid, identity } = await readPidfile(argument);
   if (identity === null) return { target: withExecutable(pid), pidfile: argument };
   // Both count: who it was, and what it runs.
-  const isOther = executable !== undefined && exists({ pid, executable }) !== true;
-  if (isOther && isAlive(identity) !== 'dead') {
-    throw new UsageError(`process ${pid} does not run ${JSON.stringify(executable)}`);
-  }
+  if (executable !== undefined && isAlive(identity) !== 'dead') checkRuns(identity, executable);
   return { target: identity, pidfile: argument };
 }
 

@@ -1,5 +1,5 @@
 import { ExitwatchError } from '../errors.js';
-import { stop, type StopResult } from '../process/index.js';
+import { stop, type StoppedMember, type StopResult, type StopWait } from '../process/index.js';
 import { signalNumber, type SignalName } from '../wait-status.js';
 
 import { parseDuration } from './duration.js';
@@ -8,6 +8,7 @@ import { EXIT_NO_SUCH_PROCESS, EXIT_TIMEOUT } from './exit-codes.js';
 import { describeExit } from './exit-table.js';
 import { findProcess, isMissingPidfile } from './process-argument.js';
 import { parseArguments } from './parse-arguments.js';
+import { StopProgress } from './stop-progress.js';
 import { UsageError } from './usage-error.js';
 
 export const STOP_HELP = `Stops a process, and ends when its end was observed.
@@ -17,27 +18,44 @@ Usage: exitwatch stop PID|PIDFILE [OPTION]…
   --signal NAME      asks it to end: TERM (default), INT, HUP, …
   --kill-after TIME  ends it by SIGKILL if it has not by then: 5s (default), 500ms
   --timeout TIME     gives up if it is still there: 30s (default)
-  --executable NAME  it has to run this: a path, or a file name in full
+  --tree             stops all that belongs to it, too; see below
+  --executable NAME  it has to run this: an executable, or the script of an interpreter; a
+                     path, or a file name in full
   --intent-log FILE  writes down what is about to be done, before it is done
   --reason TEXT      why, for the intent log
   --force            also init
   --json             the outcome as a JSON object
   --help             this text
 
-The process is held on to while it is looked at and signalled: whoever has its pid later gets nothing. A
-pidfile is removed when its process is gone.
+The process is held on to while it is looked at and signalled: a later one with its pid gets nothing. A
+pidfile is removed when its process is gone. A process that runs something else, a thread and a kernel
+thread are not gone: they are an error, and get no signal.
 
-Ends with 0 when it is gone, also if it was before; with 124 if it is not, 127 where there is no such
-pidfile, 125 where it cannot be stopped, 2 for wrong usage.
+With --tree all that belongs to the process is stopped: what is in its cgroup (v2), if that holds nobody
+else; and its descendants, its session if it leads one, and its group if it leads that. Each gets the
+signal, and SIGKILL after --kill-after. What had left all of these before is not found.
+
+On a terminal it tells on stderr what it waits for.
+
+Ends with 0 when it is gone, also if it was before; with 124 if it, or one of its tree, is still there;
+127 if there is no such pidfile, 125 if it cannot be stopped, 2 for wrong usage.
 `;
 
 /** `exitwatch stop`; resolves with the exit code. */
 export async function stopCommand(args: readonly string[]): Promise<number> {
   const { argument, executable, json, ...options } = parse(args);
+  const progress = new StopProgress();
   let result;
   try {
     const { target, pidfile } = await findProcess(argument, executable);
-    result = await stop(target, { ...options, ...(pidfile === undefined ? {} : { pidfile }) });
+    const onWait = (wait: StopWait) => {
+      progress.tell(wait);
+    };
+    result = await stop(target, {
+      ...options,
+      onWait,
+      ...(pidfile === undefined ? {} : { pidfile }),
+    });
   } catch (error) {
     if (error instanceof ExitwatchError && error.code === 'ERR_EXITWATCH_INVALID_PID') {
       throw new UsageError(error.message);
@@ -45,6 +63,8 @@ export async function stopCommand(args: readonly string[]): Promise<number> {
     if (!isMissingPidfile(error)) throw error;
     process.stderr.write(`exitwatch: ${escapeText(error.message)}\n`);
     return EXIT_NO_SUCH_PROCESS;
+  } finally {
+    progress.end();
   }
   process.stdout.write(`${json ? toJsonLine({ event: 'stop', ...result }) : describe(result)}\n`);
   for (const { detail } of result.warnings) {
@@ -53,11 +73,33 @@ export async function stopCommand(args: readonly string[]): Promise<number> {
   return result.outcome === 'timed-out' ? EXIT_TIMEOUT : 0;
 }
 
-function describe({ outcome, via, exit, identity }: StopResult): string {
-  if (outcome === 'timed-out') return `${identity?.pid ?? ''} is still there`;
+function describe(result: StopResult): string {
+  const { outcome, via, exit, identity, tree } = result;
+  if (outcome === 'timed-out') return `${whoRemains(result)} still there`;
   if (outcome === 'already-gone') return 'it was gone already';
   const by = { control: 'a control call', signal: 'the signal', kill: 'SIGKILL' }[via ?? 'signal'];
-  return `${describeExit(exit)}, by ${by}`;
+  const others = tree?.members.filter((member) => member.identity.id !== identity?.id) ?? [];
+  if (others.length === 0) return `${describeExit(exit)}, by ${by}`;
+  const root = tree?.members.find((member) => member.identity.id === identity?.id);
+  const rootBy = root?.outcome === 'forced' ? 'SIGKILL' : 'the signal';
+  return `${describeExit(exit)}, by ${rootBy}; and ${describeOthers(others)}`;
+}
+
+/** `4242 is`, `4242 (sh) and 4250 (sleep) are` */
+function whoRemains({ identity, tree }: StopResult): string {
+  const remaining = tree?.members.filter(({ outcome }) => outcome === 'timed-out') ?? [];
+  if (remaining.length === 0) return `${identity?.pid ?? ''} is`;
+  const names = remaining.map(({ identity: { pid }, name }) =>
+    name === null ? String(pid) : `${pid} (${escapeText(name)})`,
+  );
+  return names.length === 1 ? `${names.join('')} is` : `${names.join(', ')} are`;
+}
+
+/** `3 others of its tree, 1 by SIGKILL` */
+function describeOthers(others: readonly StoppedMember[]): string {
+  const count = others.length === 1 ? '1 other' : `${others.length} others`;
+  const killed = others.filter(({ outcome }) => outcome === 'forced').length;
+  return `${count} of its tree${killed === 0 ? '' : `, ${killed} by SIGKILL`}`;
 }
 
 function parse(args: readonly string[]) {
@@ -68,6 +110,7 @@ function parse(args: readonly string[]) {
       signal: { type: 'string', default: 'TERM' },
       'kill-after': { type: 'string', default: '5s' },
       timeout: { type: 'string', default: '30s' },
+      tree: { type: 'boolean', default: false },
       executable: { type: 'string' },
       'intent-log': { type: 'string' },
       reason: { type: 'string' },
@@ -79,7 +122,7 @@ function parse(args: readonly string[]) {
   if (argument === undefined || argument === '' || more.length > 0) {
     throw new UsageError('stop takes one PID or PIDFILE');
   }
-  const { signal, timeout, executable, reason, force, json } = parsed.values;
+  const { signal, timeout, tree, executable, reason, force, json } = parsed.values;
   const killAfterMs = Math.ceil(parseDuration('--kill-after', parsed.values['kill-after']));
   const confirmTimeoutMs = Math.ceil(parseDuration('--timeout', timeout)) - killAfterMs;
   if (confirmTimeoutMs < 0) throw new UsageError('--timeout is not below --kill-after');
@@ -88,6 +131,7 @@ function parse(args: readonly string[]) {
     argument,
     executable,
     json,
+    tree,
     force,
     killSignal: parseSignal(signal),
     forceKillAfterDelayMs: killAfterMs,

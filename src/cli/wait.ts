@@ -30,9 +30,9 @@ Usage: exitwatch wait PID|NAME [OPTION]…
 
 Prints how it ended, and on stderr all that is known of it, who ended it, and how sure
 that is. Ends with the exit code of the process, or 128 and the number of the signal that killed it.
-124 after --timeout, 125 where it has ended and nobody knows how, or where the kernel cannot
-be watched, 127 where there is no such process, 2 for wrong usage, also where several
-processes have the name.
+124 after --timeout, 125 where it has ended and nobody knows how, where the kernel cannot be
+watched, or where PID is a thread's, 127 where there is no such process, 2 for wrong usage,
+also where several processes have the name.
 `;
 
 /** `exitwatch wait`; resolves with the exit code. */

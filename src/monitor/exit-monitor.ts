@@ -11,6 +11,7 @@ import type {
   SourceChange,
   SourceName,
 } from '../exit-event.js';
+import { absenceError } from '../not-a-process.js';
 import type { ProcessIdentity } from '../process-identity.js';
 import type { SignalEvent } from '../signal-event.js';
 import type { ExitSource, SourceListener, SourceStats } from '../sources/exit-source.js';
@@ -20,7 +21,7 @@ import { WatchedIdentities } from '../sources/watched-identities.js';
 import { EventBacklog } from './event-backlog.js';
 import { PendingWatch, type ExitWatch } from './exit-watch.js';
 import { checkOptions, type CheckedOptions, type ExitMonitorOptions } from './options.js';
-import { findTarget, goneBeforeWatch, noSuchProcess } from './watch-target.js';
+import { findTarget, goneBeforeWatch } from './watch-target.js';
 
 /** The events of an {@link ExitMonitor}. `error` ends it, and `close` follows. */
 export interface ExitMonitorEvents {
@@ -151,7 +152,7 @@ export class ExitMonitor
    * @param target a pid, or the identity of a process: if that one has ended already, the watch
    *   resolves with `how: 'unknown'`, `unknownReason: 'gone-before-watch'`.
    * @throws ExitwatchError `ERR_EXITWATCH_INVALID_PID`, `ERR_EXITWATCH_INVALID_IDENTITY`,
-   *   `ERR_EXITWATCH_NO_SUCH_PROCESS` and `ERR_EXITWATCH_KERNEL_THREAD` for a pid,
+   *   `ERR_EXITWATCH_NO_SUCH_PROCESS`, `ERR_EXITWATCH_THREAD` and `ERR_EXITWATCH_KERNEL_THREAD` for a pid,
    *   `ERR_EXITWATCH_FOREIGN_PID_NAMESPACE` for an identity that was made in another one,
    *   `ERR_EXITWATCH_DESCRIPTOR_LIMIT` without the connector, `ERR_EXITWATCH_NO_PIDFD` with source
    *   `'pidfd'`,
@@ -169,7 +170,7 @@ export class ExitMonitor
       return watch;
     }
     const armed = isThere ? this.#openSource().watch(identity) : 'gone';
-    if (armed === 'gone' && typeof target === 'number') throw noSuchProcess(target, 'none');
+    if (armed === 'gone' && typeof target === 'number') throw absenceError(target, 'none');
     const watch = this.#newWatch(identity, armed === 'guarded');
     this.#watches.set(identity.id, new Set([watch]));
     this.awaitTrace();

@@ -1,6 +1,7 @@
 import { bootId } from '../boot-id.js';
 import { ExitwatchError } from '../errors.js';
 import type { ExitEvent, SourceName } from '../exit-event.js';
+import { absenceError } from '../not-a-process.js';
 import {
   checkAgainstPidMax,
   checkIdentity,
@@ -23,7 +24,7 @@ export function findTarget(target: number | ProcessIdentity): {
     return { identity: target, isThere: false };
   }
   if (found === 'none') checkAgainstPidMax(pid);
-  if (typeof found === 'string') throw noSuchProcess(pid, found);
+  if (typeof found === 'string') throw absenceError(pid, found);
   if (pid === process.pid) {
     throw new ExitwatchError('ERR_EXITWATCH_INVALID_PID', 'a process cannot learn of its own end');
   }
@@ -39,13 +40,6 @@ function checkNamespace(target: ProcessIdentity): void {
     'ERR_EXITWATCH_FOREIGN_PID_NAMESPACE',
     `pid ${target.pid} is of another pid namespace: there it is another number than here`,
   );
-}
-
-/** Why a pid cannot be watched. */
-export function noSuchProcess(pid: number, found: 'none' | 'kernel-thread'): ExitwatchError {
-  return found === 'kernel-thread'
-    ? new ExitwatchError('ERR_EXITWATCH_KERNEL_THREAD', `pid ${pid} is a kernel thread`)
-    : new ExitwatchError('ERR_EXITWATCH_NO_SUCH_PROCESS', `there is no process with pid ${pid}`);
 }
 
 /** The end of a process of which only its identity is known. */

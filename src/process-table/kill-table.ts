@@ -13,6 +13,8 @@ export class KillTable implements ProcessTable {
     return {
       pid,
       parentPid: null,
+      groupId: null,
+      sessionId: null,
       name: null,
       uid: null,
       startTicks: null,

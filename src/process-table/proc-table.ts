@@ -16,6 +16,8 @@ const AT_ONCE = 200;
 enum Field {
   state,
   parentPid,
+  groupId,
+  sessionId,
   flags = 6,
   threads = 17,
   startTicks = 19,
@@ -112,6 +114,8 @@ export function parseStat(text: string, uid: number | null): ProcessRow | null {
   return {
     pid,
     parentPid: number(Field.parentPid),
+    groupId: number(Field.groupId),
+    sessionId: number(Field.sessionId),
     name: text.slice(open + 1, close),
     uid,
     startTicks,

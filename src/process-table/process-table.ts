@@ -6,6 +6,9 @@ import { PsTable } from './ps-table.js';
 export type ProcessRow = {
   pid: number;
   parentPid: number | null;
+  /** The ids of its process group and of its session, as /proc tells them; `null` elsewhere. */
+  groupId: number | null;
+  sessionId: number | null;
   name: string | null;
   /** The effective user id. */
   uid: number | null;

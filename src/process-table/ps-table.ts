@@ -116,6 +116,8 @@ function parseLine(line: string, form: readonly Column[], nowMs: number): Proces
   const row: ProcessRow = {
     pid: NaN,
     parentPid: null,
+    groupId: null,
+    sessionId: null,
     name: null,
     uid: null,
     startTicks: null,

@@ -11,6 +11,10 @@ export { kill, terminate, type Sent } from './send.js';
 export { stop, type StopResult } from './stop.js';
 export type { ControlStep, StopOptions } from './stop-options.js';
 export type { StopEnd, StopVia, StopWarning } from './stop-sequence.js';
+export type { StopWait } from './stop-wait.js';
+export type { TreeLink } from './process-tree.js';
+export type { StoppedMember } from './member-stop.js';
+export type { StoppedTree } from './tree-stop.js';
 export {
   IntentLog,
   readIntents,

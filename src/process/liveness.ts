@@ -2,7 +2,8 @@ import { ExitwatchError } from '../errors.js';
 import type { ProcessIdentity } from '../process-identity.js';
 
 import { signalProcess } from './process-signal.js';
-import { resolveTarget, runsNow, type ProcessTarget } from './target.js';
+import { notVerified } from './send.js';
+import { matchNow, resolveTarget, type ProcessTarget } from './target.js';
 
 /** Whether a process lives. A zombie is dead, as soon as all of its threads are. */
 export type Liveness = 'alive' | 'dead' | 'unknown';
@@ -16,20 +17,21 @@ const FAULTS: readonly string[] = [
 
 /**
  * Whether some process with this pid lives, or this very process; another user's as well.
- * `'unknown'` where it cannot be looked at (no /proc, hidepid, another pid namespace): not dead.
+ * `'dead'` only if nobody has the pid, or a zombie; of an identity, also if another process has its pid.
+ * `'unknown'` if it cannot be looked at (no /proc, hidepid, another pid namespace), or if the pid is a
+ * thread's or a kernel thread's: that is no process, but it is there.
  *
  * @throws ExitwatchError `ERR_EXITWATCH_INVALID_PID`, `ERR_EXITWATCH_INVALID_IDENTITY`
  */
 export function isAlive(target: number | ProcessIdentity): Liveness {
-  return find(() => {
-    const identity = resolveTarget(target);
-    return identity === null ? 'dead' : signalProcess(identity).life;
-  });
+  return lookAt(target).life;
 }
 
 /**
- * Whether a process with this pid lives and runs this executable: a path, or a file name in full, as
- * the kernel's name has 15 bytes of it. `'unknown'` where it cannot be looked at.
+ * Whether a process with this pid lives and runs this executable or, if that is an interpreter, this
+ * script: a path, or a file name in full, as the kernel's name has 15 bytes of it. `false` also if another
+ * program has the pid. `'unknown'` if it cannot be looked at, or if the pid is a thread's: its process may
+ * be the one.
  *
  * @throws ExitwatchError `ERR_EXITWATCH_INVALID_PID`, `ERR_EXITWATCH_INVALID_OPTION`
  */
@@ -40,20 +42,41 @@ export function exists({
   pid: number;
   executable: string;
 }): boolean | 'unknown' {
-  const liveness = find(() => {
-    const found = isImpossible(pid) ? null : runsNow(pid, executable);
-    if (found === 'unknown') return 'unknown';
-    return found === null ? 'dead' : signalProcess(found).life;
-  });
-  return liveness === 'unknown' ? 'unknown' : liveness === 'alive';
+  if (isImpossible(pid)) return false;
+  try {
+    const found = matchNow(pid, executable);
+    if (found === null || found.runs === false) return false;
+    const { life } = signalProcess(found.identity);
+    if (life === 'dead') return false;
+    return life === 'unknown' ? life : found.runs;
+  } catch (error) {
+    if (isFault(error)) throw error;
+    // It runs nothing, least of all this.
+    return !(error instanceof ExitwatchError && error.code === 'ERR_EXITWATCH_KERNEL_THREAD')
+      ? 'unknown'
+      : false;
+  }
 }
 
-/** The one or the other, by what is known of it. @internal */
+/** Whether a process lives, and why that cannot be told. @internal */
+export type Look = { life: 'alive' | 'dead' } | { life: 'unknown'; why: Error };
+
+/** A process that lives, but is not the one that is meant, is not dead: then nobody knows. @internal */
+export function lookAt(target: ProcessTarget): Look {
+  try {
+    const identity = resolveTarget(target);
+    if (identity === null) return { life: 'dead' };
+    const { life } = signalProcess(identity);
+    return life === 'unknown' ? { life, why: notVerified(identity) } : { life };
+  } catch (error) {
+    if (isFault(error)) throw error;
+    return { life: 'unknown', why: error as Error };
+  }
+}
+
+/** @internal */
 export function livenessOf(target: ProcessTarget): Liveness {
-  if (typeof target === 'number' || !('executable' in target)) return isAlive(target);
-  const found = exists(target);
-  if (found === 'unknown') return 'unknown';
-  return found ? 'alive' : 'dead';
+  return lookAt(target).life;
 }
 
 /** A number that no process ever had is no fault here: it was read from somewhere. */
@@ -64,11 +87,6 @@ function isImpossible(pid: number): boolean {
 /** PID_MAX_LIMIT */
 const PID_LIMIT = 4_194_304;
 
-function find(look: () => Liveness): Liveness {
-  try {
-    return look();
-  } catch (error) {
-    if (error instanceof ExitwatchError && FAULTS.includes(error.code)) throw error;
-    return 'unknown';
-  }
+function isFault(error: unknown): boolean {
+  return error instanceof ExitwatchError && FAULTS.includes(error.code);
 }

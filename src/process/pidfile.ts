@@ -2,12 +2,14 @@ import { existsSync, lstatSync } from 'node:fs';
 import { unlink } from 'node:fs/promises';
 
 import { ExitwatchError, type ExitwatchErrorCode } from '../errors.js';
+import { absenceError } from '../not-a-process.js';
 import {
   checkAgainstPidMax,
   checkIdentity,
   checkPid,
-  identify,
+  identifyOrNone,
   isSameProcess,
+  lookUp,
   startOf,
   type ProcessIdentity,
 } from '../process-identity.js';
@@ -56,21 +58,16 @@ export async function readPidfile(path: string): Promise<Pidfile> {
  * whatever was there; and beside it (`PATH.id`) which process that is, so that a pid that was reused is
  * noticed also years later. Durable when it resolves; a reader sees the old file or the new one.
  *
- * Rejects with an {@link ExitwatchError}: `ERR_EXITWATCH_NO_SUCH_PROCESS`, `…_INVALID_PID`,
- * `…_INVALID_IDENTITY`, `…_NOT_PERMITTED`, `…_SYSTEM`.
+ * Rejects with an {@link ExitwatchError}: `ERR_EXITWATCH_NO_SUCH_PROCESS`, `…_THREAD`, `…_KERNEL_THREAD`,
+ * `…_INVALID_PID`, `…_INVALID_IDENTITY`, `…_NOT_PERMITTED`, `…_SYSTEM`.
  */
 export async function writePidfile(
   path: string,
   target: number | ProcessIdentity = process.pid,
 ): Promise<Pidfile> {
   if (typeof target === 'object') checkIdentity(target);
-  const identity = typeof target === 'object' ? target : identify(target);
-  if (identity === null) {
-    throw new ExitwatchError(
-      'ERR_EXITWATCH_NO_SUCH_PROCESS',
-      `there is no process with pid ${typeof target === 'number' ? target : target.pid}`,
-    );
-  }
+  const identity = typeof target === 'object' ? target : identifyOrNone(target);
+  if (identity === null) throw absenceError(Number(target), 'none');
   try {
     // In this order: an identity beside another's pid counts for nothing.
     await replaceFile(identityPath(path), `${JSON.stringify(identity)}\n`);
@@ -82,9 +79,10 @@ export async function writePidfile(
 }
 
 /**
- * Removes a pidfile and what is beside it, unless it names another process than `identity`, or another pid, by now. A
- * file that is missing is fine. Resolves with whether there is none any more: `false` also where it
- * cannot be told whom it names.
+ * Removes a pidfile and what is beside it, unless it names another process than `identity`, or another
+ * pid, by now. A file that is missing is fine. Resolves with whether there is none any more: `false` also
+ * if it cannot be told whom it names, as of a file with no more than a pid, which is that of `identity`
+ * and by now also that of something else that lives.
  *
  * Rejects with an {@link ExitwatchError}: `ERR_EXITWATCH_NOT_PERMITTED`, `…_SYSTEM`.
  */
@@ -109,7 +107,7 @@ export type PidfileState = Liveness | 'missing';
 
 /**
  * Removes a pidfile if the process that it names is dead. What cannot be read or trusted, or whose
- * process cannot be looked at, stays.
+ * process cannot be looked at, stays; so does one that holds the id of a thread, or of a kernel thread.
  *
  * Rejects as {@link readPidfile} and {@link removePidfile} do, but for a missing file.
  */
@@ -204,13 +202,19 @@ async function namesAnother(path: string, who: ProcessIdentity | number): Promis
   try {
     const named = await readPidfile(path);
     if (typeof who === 'number') return named.pid !== who;
-    if (named.identity !== null) return !isSameProcess(named.identity, who);
-    return named.pid !== who.pid;
+    if (named.pid !== who.pid) return true;
+    return named.identity === null ? isTakenOver(who) : !isSameProcess(named.identity, who);
   } catch (error) {
     if (!(error instanceof ExitwatchError)) throw error;
     // What is no pidfile any more is nobody's of ours to remove; where there is none, only its id is.
     return error.code !== 'ERR_EXITWATCH_NO_PIDFILE';
   }
+}
+
+/** Something else than this process has its pid. */
+function isTakenOver(identity: ProcessIdentity): boolean {
+  const found = lookUp(identity.pid);
+  return typeof found === 'object' ? !isSameProcess(found, identity) : found !== 'none';
 }
 
 function fileError(path: string, error: unknown, done: string): ExitwatchError {

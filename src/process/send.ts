@@ -9,7 +9,7 @@ import { resolveTarget, type ProcessTarget } from './target.js';
 export type Sent = {
   /** `'requested'`: it was sent, which says nothing of what follows. */
   outcome: 'requested' | 'already-gone';
-  /** Whom it concerned; `null` where nobody had that pid, or ran that executable. */
+  /** Whom it concerned; `null` if nobody had that pid. */
   identity: ProcessIdentity | null;
   /**
    * Nothing could come between the look at the process and the signal. `false` where there are no
@@ -22,8 +22,9 @@ export type Sent = {
  * Asks a process to end, with SIGTERM; on Windows it ends it. It says nothing of whether it will:
  * {@link stop} does.
  *
- * Rejects with an {@link ExitwatchError}: `ERR_EXITWATCH_INVALID_PID`, `…_INVALID_IDENTITY`,
- * `…_INVALID_OPTION`, `…_NOT_VERIFIED`, `…_REFUSED`, `…_NOT_PERMITTED`, `…_NO_PROC`, `…_SYSTEM`.
+ * Rejects with an {@link ExitwatchError}, and signals nobody: `ERR_EXITWATCH_NOT_VERIFIED` if the process
+ * that has the pid does not run the executable, `…_THREAD`, `…_KERNEL_THREAD`, `…_INVALID_PID`,
+ * `…_INVALID_IDENTITY`, `…_INVALID_OPTION`, `…_REFUSED`, `…_NOT_PERMITTED`, `…_NO_PROC`, `…_SYSTEM`.
  *
  * @param options `force`: init, or this process, is meant indeed
  */

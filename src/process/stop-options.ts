@@ -2,6 +2,7 @@ import { ExitwatchError } from '../errors.js';
 import { signalNumber, type SignalName } from '../wait-status.js';
 
 import { IntentLog, type ControlName, type IntentRecorder } from './intent-log.js';
+import type { StopWait } from './stop-wait.js';
 
 /** One call that asks a process to end. */
 export interface ControlStep {
@@ -37,6 +38,14 @@ export interface StopOptions {
   intentLog?: string | IntentRecorder;
   /** For the intent log. */
   reason?: string;
+  /**
+   * Stops all that belongs to the process, too, and resolves when all of it is gone: what its cgroup (v2)
+   * holds, if that holds nobody else; and its descendants, its session if it leads one, its group if it
+   * leads that. Control calls concern the process alone. Only on Linux.
+   */
+  tree?: boolean;
+  /** Called each time that something was done, and the end is waited for: to show it to somebody. */
+  onWait?: (wait: StopWait) => void;
   /** Init, or this process, is meant indeed. */
   force?: boolean;
   /**
@@ -56,6 +65,8 @@ export interface CheckedStopOptions {
   /** Closes it, if it was opened for this. */
   release: () => Promise<void>;
   reason: string | null;
+  tree: boolean;
+  onWait: ((wait: StopWait) => void) | undefined;
   force: boolean;
   signal: AbortSignal | undefined;
 }
@@ -76,6 +87,8 @@ export function checkStopOptions(options: StopOptions): CheckedStopOptions {
     pidfile,
     intentLog,
     reason = null,
+    tree = false,
+    onWait,
     force = false,
     signal,
     ...unknown
@@ -89,6 +102,8 @@ export function checkStopOptions(options: StopOptions): CheckedStopOptions {
   }
   if (pidfile !== undefined && typeof pidfile !== 'string') throw invalid('pidfile is a path');
   if (reason !== null && typeof reason !== 'string') throw invalid('reason is a text');
+  if (typeof tree !== 'boolean') throw invalid('tree is true or false');
+  if (onWait !== undefined && typeof onWait !== 'function') throw invalid('onWait is a function');
   if (typeof force !== 'boolean') throw invalid('force is true or false');
   if (signal !== undefined && !(signal instanceof AbortSignal)) {
     throw invalid('signal is an AbortSignal');
@@ -108,6 +123,8 @@ export function checkStopOptions(options: StopOptions): CheckedStopOptions {
     intentLog: log ?? recorder(intentLog),
     release: async () => log?.close(),
     reason,
+    tree,
+    onWait,
     force,
     signal,
   };

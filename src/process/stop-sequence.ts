@@ -10,6 +10,7 @@ import type { ControlName, IntentOutcome } from './intent-log.js';
 import { signalProcess } from './process-signal.js';
 import { notVerified } from './send.js';
 import type { CheckedStopOptions } from './stop-options.js';
+import { nameOf, nextStep } from './stop-wait.js';
 
 /** By which step a process ended; `null`: none was needed. */
 export type StopVia = 'control' | 'signal' | 'kill' | null;
@@ -36,14 +37,16 @@ export type StopWarning = {
   /**
    * `'control-failed'`, `'signal-failed'`: the next step followed at once; `'intent-not-settled'`: what
    * came of an intent was not written down; `'pidfile-not-removed'`; `'not-atomic'`: there are no pidfds
-   * here, so that between the look at the process and the signal its pid may have become another's.
+   * here, so that between the look at the process and the signal its pid may have become another's;
+   * `'tree-incomplete'`: some processes cannot be looked at, and may belong to the tree.
    */
   code:
     | 'control-failed'
     | 'signal-failed'
     | 'intent-not-settled'
     | 'pidfile-not-removed'
-    | 'not-atomic';
+    | 'not-atomic'
+    | 'tree-incomplete';
   detail: string;
 };
 
@@ -63,10 +66,12 @@ export class StopSequence {
   #via: StopVia = null;
   #hasActed = false;
   #failure: unknown;
+  #controlsLeft: number;
 
   constructor(identity: ProcessIdentity, options: CheckedStopOptions) {
     this.#identity = identity;
     this.#options = options;
+    this.#controlsLeft = options.controls.length;
     this.#end = this.#run().finally(async () => {
       this.#over.abort();
       await options.release();
@@ -138,6 +143,7 @@ export class StopSequence {
     seen: Promise<ExitEvent>,
   ): Promise<void> {
     if (this.#needsNothing()) return;
+    if (via === 'control') this.#controlsLeft--;
     const { intentLog, reason } = this.#options;
     const begin = performance.now();
     const deadline = new Date(Date.now() + graceMs);
@@ -161,7 +167,16 @@ export class StopSequence {
     // What failed is followed by the next step at once; who is gone is about to be told.
     if (outcome === 'not-delivered') return;
     if (outcome === 'uncertain' && via === 'control') return;
-    await this.#wait(seen, Math.max(0, graceMs - (performance.now() - begin)));
+    const leftMs = Math.max(0, graceMs - (performance.now() - begin));
+    if (!this.#needsNothing()) this.#tell(via, leftMs);
+    await this.#wait(seen, leftMs);
+  }
+
+  #tell(via: NonNullable<StopVia>, inMs: number): void {
+    const identity = this.#identity;
+    const waitingFor = [{ identity, name: nameOf(identity) }];
+    const next = nextStep(via, this.#controlsLeft, this.#options);
+    this.#options.onWait?.({ via, waitingFor, next, inMs });
   }
 
   #needsNothing(): boolean {
@@ -229,9 +244,9 @@ export function isThere(identity: ProcessIdentity): boolean {
 }
 
 /** A disk may hang; the end of a process is told all the same. */
-const SETTLE_MS = 2000;
+export const SETTLE_MS = 2000;
 
-async function isWithin(work: Promise<void> | undefined, limitMs: number): Promise<boolean> {
+export async function isWithin(work: Promise<void> | undefined, limitMs: number): Promise<boolean> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<boolean>((resolve) => {
     timer = setTimeout(() => {
@@ -245,12 +260,12 @@ async function isWithin(work: Promise<void> | undefined, limitMs: number): Promi
   }
 }
 
-const NOT_ATOMIC =
+export const NOT_ATOMIC =
   'without pidfds the process was looked at first, and then signalled by its pid: in between that may ' +
   'have become another’s';
 
 /** Rejects where the call does, or has not answered in time. */
-async function call(
+export async function call(
   control: (signal: AbortSignal) => Promise<unknown>,
   signal: AbortSignal,
   timeoutMs: number,

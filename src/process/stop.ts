@@ -6,17 +6,21 @@ import { refuseOurselves } from './send.js';
 import { checkStopOptions, type CheckedStopOptions, type StopOptions } from './stop-options.js';
 import { isThere, StopSequence, type StopEnd, type StopWarning } from './stop-sequence.js';
 import { resolveTarget, type ProcessTarget } from './target.js';
+import { refuseOurLine } from './our-line.js';
+import { TreeStop, type StoppedTree } from './tree-stop.js';
 
 /** How a process was stopped. */
 export type StopResult = StopEnd & {
-  /** Whom it concerned; `null` where nobody had that pid, or ran that executable. */
+  /** Whom it concerned; `null` if nobody had that pid. */
   identity: ProcessIdentity | null;
   /** What went wrong on the way, and did not keep it from ending as `outcome` says. */
   warnings: StopWarning[];
+  /** Who was stopped with it, if that was asked for: what `outcome` says is said of all of them. */
+  tree?: StoppedTree;
 };
 
-/** By the id of the process. */
-const running = new Map<string, StopSequence>();
+/** By the id of the process, with its tree or without. */
+const running = new Map<string, StopSequence | TreeStop>();
 
 /**
  * Stops a process, and resolves when its end was observed: by a control call, a signal, then SIGKILL, each
@@ -25,36 +29,46 @@ const running = new Map<string, StopSequence>();
  *
  * Where the process outlives all steps it resolves with `outcome: 'timed-out'`, and `pidfile` stays.
  *
- * Rejects with an {@link ExitwatchError}: `ERR_EXITWATCH_INVALID_OPTION`, `…_INVALID_PID`,
- * `…_INVALID_IDENTITY`, `…_NOT_VERIFIED`, `…_REFUSED`, `…_ABORTED`, `…_INTENT_LOG` (nothing is done
- * that could not be written down), `…_NOT_PERMITTED` where no step could be done; and with what
- * watching it rejects with.
+ * Rejects with an {@link ExitwatchError}: `ERR_EXITWATCH_NOT_VERIFIED` if the process that has the pid
+ * does not run the executable, or nobody can tell; `…_THREAD` and `…_KERNEL_THREAD` if that is what has
+ * the pid; then nothing is signalled, and `pidfile` stays. `…_INVALID_OPTION`, `…_INVALID_PID`,
+ * `…_INVALID_IDENTITY`, `…_REFUSED`, `…_ABORTED`, `…_INTENT_LOG` (nothing is done that could not be
+ * written down), `…_NOT_PERMITTED` if no step could be done; and with what watching it rejects with.
  */
 export async function stop(target: ProcessTarget, options: StopOptions = {}): Promise<StopResult> {
   const checked = checkStopOptions(options);
   if (checked.signal?.aborted === true) throw aborted(checked.signal);
   const identity = resolveTarget(target);
-  if (identity === null) return finish(ALREADY_GONE, pidOf(target), [], checked);
+  if (identity === null) return finish(ALREADY_GONE, pidOf(target), NOTHING, checked);
   // Another life of our pid, or of init's, is nobody to be spared.
-  if (isThere(identity)) refuseOurselves(identity.pid, checked.force);
-  let sequence = running.get(identity.id);
+  if (isThere(identity)) {
+    refuseOurselves(identity.pid, checked.force);
+    if (checked.tree) refuseOurLine(identity.pid);
+  }
+  const key = `${identity.id}${checked.tree ? ' tree' : ''}`;
+  let sequence = running.get(key);
   if (sequence === undefined || sequence.isOver) {
-    sequence = new StopSequence(identity, checked);
-    running.set(identity.id, sequence);
+    sequence = checked.tree ? new TreeStop(identity, checked) : new StopSequence(identity, checked);
+    running.set(key, sequence);
   }
   const end = await join(sequence, checked.signal).finally(() => {
-    if (sequence.isOver && running.get(identity.id) === sequence) running.delete(identity.id);
+    if (sequence.isOver && running.get(key) === sequence) running.delete(key);
   });
-  return finish(end, identity, sequence.warnings, checked);
+  return finish(end, identity, sequence, checked);
 }
+
+/** What there is to tell beside the end. */
+type Told = { warnings: readonly StopWarning[]; tree?: StoppedTree };
+
+const NOTHING: Told = { warnings: [] };
 
 const ALREADY_GONE: StopEnd = { outcome: 'already-gone', via: null, exit: null };
 
 async function finish(
   end: StopEnd,
   who: ProcessIdentity | number,
-  before: readonly StopWarning[],
-  { pidfile }: CheckedStopOptions,
+  { warnings: before, tree = { cgroup: null, members: [] } }: Told,
+  { pidfile, tree: withTree }: CheckedStopOptions,
 ): Promise<StopResult> {
   const warnings = [...before];
   if (pidfile !== undefined && end.outcome !== 'timed-out') {
@@ -68,14 +82,18 @@ async function finish(
       warnings.push({ code: 'pidfile-not-removed', detail: (error as ExitwatchError).message });
     }
   }
-  return { ...end, identity: typeof who === 'number' ? null : who, warnings };
+  const identity = typeof who === 'number' ? null : who;
+  return { ...end, identity, warnings, ...(withTree ? { tree } : {}) };
 }
 
 function pidOf(target: ProcessTarget): number {
   return typeof target === 'number' ? target : target.pid;
 }
 
-async function join(sequence: StopSequence, signal: AbortSignal | undefined): Promise<StopEnd> {
+async function join(
+  sequence: StopSequence | TreeStop,
+  signal: AbortSignal | undefined,
+): Promise<StopEnd> {
   if (signal === undefined) return sequence.join();
   let giveUp!: () => void;
   const gaveUp = new Promise<never>((_, reject) => {

@@ -2,58 +2,96 @@ import { ExitwatchError } from '../errors.js';
 import {
   checkIdentity,
   checkPid,
-  identify,
-  lookUp,
+  identifyOrNone,
   type ProcessIdentity,
 } from '../process-identity.js';
 
-import { runs } from './executable.js';
+import { describeProgram, programOf, runs, type Program } from './executable.js';
+import { signalProcess } from './process-signal.js';
 
 /**
- * Which process is meant: a pid, as it is now; a pid whose process has to run this executable (a path,
- * or a file name in full); or an identity, which is that process and no later one with its pid.
+ * Which process is meant: a pid, as it is now; a pid whose process has to run this executable or, if that
+ * is an interpreter, this script (a path, or a file name in full); or an identity, which is that process
+ * and no later one with its pid.
  */
 export type ProcessTarget = number | ProcessIdentity | { pid: number; executable: string };
 
 /**
- * Who that is now; `null`: nobody, or somebody else.
+ * Who that is now; `null`: nobody has the pid.
  *
  * @throws ExitwatchError `ERR_EXITWATCH_INVALID_PID`, `ERR_EXITWATCH_INVALID_IDENTITY`,
- *   `ERR_EXITWATCH_INVALID_OPTION`, and `ERR_EXITWATCH_NOT_VERIFIED` where it cannot be told whether
- *   the process runs the executable
+ *   `ERR_EXITWATCH_INVALID_OPTION`; `ERR_EXITWATCH_THREAD` and `ERR_EXITWATCH_KERNEL_THREAD` if that is
+ *   what has the pid; `ERR_EXITWATCH_NOT_VERIFIED` if a process lives that does not run the executable, or
+ *   if that cannot be told
  */
 export function resolveTarget(target: ProcessTarget): ProcessIdentity | null {
-  if (typeof target === 'object' && 'executable' in target) return resolveExecutable(target);
-  if (typeof target === 'object') {
-    checkIdentity(target);
-    return target;
-  }
-  return identify(target);
+  if (typeof target === 'number') return identifyOrNone(target);
+  if ('executable' in target) return resolveExecutable(target.pid, target.executable);
+  checkIdentity(target);
+  return target;
 }
 
-function resolveExecutable({ pid, executable }: { pid: number; executable: string }) {
-  const verdict = runsNow(pid, executable);
-  if (verdict === 'unknown') {
-    throw new ExitwatchError(
-      'ERR_EXITWATCH_NOT_VERIFIED',
-      `whether process ${pid} runs ${JSON.stringify(executable)} cannot be read`,
-    );
-  }
-  return verdict;
+function resolveExecutable(pid: number, executable: string): ProcessIdentity | null {
+  const found = matchNow(pid, executable);
+  if (found === null || found.runs === true) return found?.identity ?? null;
+  throw found.runs === 'unknown'
+    ? cannotTell(found.program, executable)
+    : runsOther(found.program, executable);
 }
 
-/** The process, if it runs this executable; `null`: there is none, or it runs another. */
-export function runsNow(pid: number, executable: string): ProcessIdentity | 'unknown' | null {
+/** A process that has a pid, and whether it runs an executable. */
+export interface Match {
+  identity: ProcessIdentity;
+  program: Program;
+  runs: boolean | 'unknown';
+}
+
+/**
+ * The process that has this pid, and whether it runs this; `null`: nobody has it, or one that is dead and
+ * ran something else.
+ */
+export function matchNow(pid: number, executable: string): Match | null {
   checkPid(pid);
-  if (typeof executable !== 'string' || executable === '' || executable.includes('\0')) {
-    throw new ExitwatchError('ERR_EXITWATCH_INVALID_OPTION', 'executable is a path or a file name');
-  }
-  const before = lookUp(pid);
-  if (typeof before === 'string') return null;
-  const verdict = runs(pid, executable);
+  checkExecutable(executable);
+  const before = identifyOrNone(pid);
+  if (before === null) return null;
+  const program = programOf(pid);
+  const verdict = runs(program, executable);
   // The names are of who has the pid now: is that who had it before?
-  const after = lookUp(pid);
-  if (typeof after === 'string' || after.id !== before.id) return null;
-  if (verdict === 'unknown') return 'unknown';
-  return verdict ? before : null;
+  const after = identifyOrNone(pid);
+  if (after === null) return null;
+  if (after.id !== before.id) return { identity: after, program: programOf(pid), runs: 'unknown' };
+  if (verdict !== true && signalProcess(before).life === 'dead') return null;
+  return { identity: before, program, runs: verdict };
+}
+
+/** @throws ExitwatchError `ERR_EXITWATCH_NOT_VERIFIED` unless this process runs this. */
+export function checkRuns({ pid }: ProcessIdentity, executable: string): void {
+  checkExecutable(executable);
+  const program = programOf(pid);
+  const verdict = runs(program, executable);
+  if (verdict === true) return;
+  throw verdict === 'unknown' ? cannotTell(program, executable) : runsOther(program, executable);
+}
+
+function checkExecutable(executable: unknown): void {
+  if (typeof executable === 'string' && executable !== '' && !executable.includes('\0')) return;
+  throw new ExitwatchError('ERR_EXITWATCH_INVALID_OPTION', 'executable is a path or a file name');
+}
+
+function runsOther(program: Program, executable: string): ExitwatchError {
+  return new ExitwatchError(
+    'ERR_EXITWATCH_NOT_VERIFIED',
+    `process ${program.pid} runs ${describeProgram(program)}, not ${JSON.stringify(executable)}`,
+    { remedy: 'if it is the one that is meant, name what it runs; if not, its pid is out of date' },
+  );
+}
+
+function cannotTell(program: Program, executable: string): ExitwatchError {
+  const { pid } = program;
+  return new ExitwatchError(
+    'ERR_EXITWATCH_NOT_VERIFIED',
+    `whether process ${pid} runs ${JSON.stringify(executable)} cannot be told: it runs ${describeProgram(program)}`,
+    { remedy: 'name the executable itself, or ask as its user or with CAP_SYS_PTRACE' },
+  );
 }

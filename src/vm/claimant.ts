@@ -3,7 +3,7 @@ import { lstatSync } from 'node:fs';
 import { ExitwatchError } from '../errors.js';
 import { isAlive } from '../process/liveness.js';
 import { mayHaveStartedAfter, readPidfile, type Pidfile } from '../process/pidfile.js';
-import { identify, type ProcessIdentity } from '../process-identity.js';
+import { identifyOrNone, type ProcessIdentity } from '../process-identity.js';
 import { processTable } from '../process-table/process-table.js';
 
 import type { ControlFiles } from './control-files.js';
@@ -59,7 +59,7 @@ async function byListener(path: string): Promise<Claimant | null> {
 /** Who has this pid now, unless it was somebody else's when the file was made. */
 function processOf(path: string, pid: number, inode: number | null): Claimant | null {
   try {
-    const identity = identify(pid);
+    const identity = identifyOrNone(pid);
     if (identity === null || isAlive(identity) === 'dead') return ended(path);
     const isSame =
       inode !== null && identity.inode !== null

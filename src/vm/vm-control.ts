@@ -1,5 +1,5 @@
 import { ExitwatchError } from '../errors.js';
-import { livenessOf, type Liveness } from '../process/liveness.js';
+import { livenessOf, lookAt, type Liveness } from '../process/liveness.js';
 import type { IntentRecorder } from '../process/intent-log.js';
 import { mayHaveStartedAfter, readPidfile, removePidfile } from '../process/pidfile.js';
 import { stop, type StopResult } from '../process/stop.js';
@@ -192,7 +192,9 @@ function doubt(pidfile: string): ExitwatchError {
 async function look(process: VmProcess, warnings: string[]): Promise<Liveness> {
   const { target, pidfile, isDoubtful } = await find(process);
   if (target === null) return 'dead';
-  const life = livenessOf(target);
+  const seen = lookAt(target);
+  const { life } = seen;
+  if (seen.life === 'unknown') warnings.push(seen.why.message);
   if (life === 'alive' && isDoubtful) {
     warnings.push(doubt(pidfile ?? '').message);
     return 'unknown';

@@ -48,14 +48,20 @@ export interface Death {
   deadNs: number;
 }
 
-/** Whether an event tells this death: its pid was another's before, and may be one's again. */
-export function isEndOf(death: Death, { pid, exitedNs }: ExitEvent): boolean {
-  if (pid !== death.pid) return false;
-  return exitedNs === null || (exitedNs > death.spawnedNs && exitedNs < death.deadNs + LATE_NS);
-}
+/** How much later than waitpid's return the kernel may stamp an exit, if it was preempted. */
+const LATE_STAMP_NS = 500e6;
 
-/** Its parent may be quicker than the kernel's stamp; its pid is not used again as soon. */
-const LATE_NS = 500e6;
+/** Whether an event tells this death: its pid was another's before, and may be one's again. */
+export function isEndOf(death: Death, event: ExitEvent): boolean {
+  const clockNs = Date.now() * 1e6 - Number(process.hrtime.bigint());
+  const atNs = event.exitedNs ?? new Date(event.exitedAt).getTime() * 1e6 - clockNs;
+  const slackNs = event.uncertaintyMs * 1e6 + (event.exitedNs === null ? 2e6 : 0);
+  return (
+    event.pid === death.pid &&
+    atNs + slackNs >= death.spawnedNs &&
+    atNs - slackNs <= death.deadNs + LATE_STAMP_NS
+  );
+}
 
 export type Reap = 'now' | 'late' | 'ignore';
 

@@ -1,0 +1,132 @@
+import { readdirSync, readFileSync } from 'node:fs';
+
+import type { ExitEvent } from '../exit-event.js';
+import { waitForExit } from '../monitor/wait-for-exit.js';
+import type { ProcessIdentity } from '../process-identity.js';
+import type { SignalName } from '../wait-status.js';
+
+import type { IntentOutcome } from './intent-log.js';
+import { signalProcess } from './process-signal.js';
+import type { TreeLink, TreeMember } from './process-tree.js';
+import { notVerified } from './send.js';
+import type { StopEnd } from './stop-sequence.js';
+
+/** A process of a tree that was stopped. */
+export type StoppedMember = {
+  identity: ProcessIdentity;
+  /** The kernel's name, when it was found. */
+  name: string | null;
+  /** What linked it with the process, or with another member, when it was found. */
+  foundBy: TreeLink;
+  /**
+   * `'graceful'`: it has ended before any SIGKILL; `'forced'`: after one; `'timed-out'`: it is still
+   * there; `'already-gone'`: it had ended before anything was done.
+   */
+  outcome: StopEnd['outcome'];
+  /** `null` if it is still there, or nobody has seen how it ended. */
+  exit: ExitEvent | null;
+};
+
+/** What came of a signal to a member. */
+interface MemberSent {
+  outcome: IntentOutcome;
+  isAtomic: boolean;
+  failure?: Error;
+}
+
+/** One process of a tree that is being stopped. */
+export class MemberStop {
+  readonly identity: ProcessIdentity;
+  readonly name: string | null;
+  readonly foundBy: TreeLink;
+  /** Resolves when it is known how it ended, or that nobody will know. */
+  readonly seen: Promise<void>;
+  exit: ExitEvent | null = null;
+  /** The last signal did not reach it: it may not be sent. */
+  hasFailed = false;
+  #isDead = false;
+  #isKilled = false;
+  readonly #wasGone: boolean;
+
+  /** Watches it from now on, until `over` is aborted. */
+  constructor({ identity, name, foundBy }: TreeMember, over: AbortSignal, onEnd: () => void) {
+    this.identity = identity;
+    this.name = name;
+    this.foundBy = foundBy;
+    this.#wasGone = !this.isLiving();
+    const ended = waitForExit(identity, { signal: over });
+    this.seen = ended.then(
+      (exit) => {
+        this.exit = exit;
+        onEnd();
+      },
+      () => undefined, // its pidfd tells that it is gone, and nobody how
+    );
+  }
+
+  isLiving(): boolean {
+    this.#isDead ||= this.#look() === 'dead';
+    return !this.#isDead;
+  }
+
+  /** SIGKILL has reached it. */
+  get isKilled(): boolean {
+    return this.#isKilled;
+  }
+
+  /** Sends it a signal, unless it is dead. */
+  send(signal: SignalName): MemberSent {
+    try {
+      const { life, isAtomic } = signalProcess(this.identity, signal);
+      if (life === 'unknown') throw notVerified(this.identity);
+      this.hasFailed = false;
+      if (life === 'dead') return { outcome: 'superseded', isAtomic };
+      if (signal === 'SIGKILL') this.#isKilled = true;
+      return { outcome: 'delivered', isAtomic };
+    } catch (error) {
+      this.hasFailed = true;
+      return { outcome: 'not-delivered', isAtomic: true, failure: error as Error };
+    }
+  }
+
+  told(): StoppedMember {
+    const { identity, name, foundBy, exit } = this;
+    if (this.isLiving()) return { identity, name, foundBy, outcome: 'timed-out', exit: null };
+    const asked = this.#wasGone ? 'already-gone' : 'graceful';
+    return { identity, name, foundBy, outcome: this.#isKilled ? 'forced' : asked, exit };
+  }
+
+  #look(): 'alive' | 'dead' | 'unknown' {
+    try {
+      return signalProcess(this.identity).life;
+    } catch {
+      return 'unknown';
+    }
+  }
+}
+
+/** How long members may take to stop (SIGSTOP) before they are killed, in ms. */
+const FREEZE_MS = 250;
+
+/** One that waits for a disk stops later: it forks nothing meanwhile. */
+export async function untilStopped(members: readonly MemberStop[]): Promise<void> {
+  const deadlineMs = performance.now() + FREEZE_MS;
+  while (performance.now() < deadlineMs) {
+    const isOver = (member: MemberStop) =>
+      member.hasFailed || !member.isLiving() || isStopped(member.identity.pid);
+    if (members.every(isOver)) return;
+    await new Promise((resolve) => setTimeout(resolve, 1));
+  }
+}
+
+/** Whether every thread of a process has stopped, or ended. */
+function isStopped(pid: number): boolean {
+  try {
+    return readdirSync(`/proc/${pid}/task`).every((thread) => {
+      const text = readFileSync(`/proc/${pid}/task/${thread}/stat`, 'latin1');
+      return /^[TtZX]/.test(text.slice(text.lastIndexOf(')') + 2));
+    });
+  } catch {
+    return false; // a thread has ended just now
+  }
+}

@@ -1,0 +1,29 @@
+import { ExitwatchError } from '../errors.js';
+import { processTable, type Sight } from '../process-table/process-table.js';
+
+/**
+ * @throws ExitwatchError `ERR_EXITWATCH_REFUSED` if the tree of this process is init's, or has ourselves
+ *   in it
+ */
+export function refuseOurLine(pid: number): void {
+  if (pid !== 1 && !ourLine().includes(pid)) return;
+  const who =
+    pid === 1 ? 'init' : pid === process.pid ? 'this very process' : 'an ancestor of this process';
+  throw new ExitwatchError(
+    'ERR_EXITWATCH_REFUSED',
+    `process ${pid} is ${who}: its tree has this process in it`,
+    { remedy: 'stop it from outside, or without its tree' },
+  );
+}
+
+/** Our own pid, and those of our ancestors. */
+function ourLine(): readonly number[] {
+  const pids: number[] = [];
+  let pid: number | null = process.pid;
+  while (pid !== null && pid > 0 && !pids.includes(pid)) {
+    pids.push(pid);
+    const sight: Sight | null = processTable().lookNow(pid);
+    pid = sight === null || sight === 'unknown' ? null : sight.parentPid;
+  }
+  return pids;
+}

@@ -1,0 +1,267 @@
+import { readlinkSync } from 'node:fs';
+
+import { ExitwatchError } from '../errors.js';
+import { isSameProcess, lookUp, type ProcessIdentity } from '../process-identity.js';
+import { processTable, type ProcessRow, type Sight } from '../process-table/process-table.js';
+
+import { Cgroup } from './cgroup.js';
+import { HeldNumbers } from './held-numbers.js';
+import { PidCursor, type PidMark } from './pid-cursor.js';
+import { isOwn, isStillOwn, lookNow, type KnownTree } from './tree-cgroup.js';
+
+/** What made a process a member of a tree, when it was found. */
+export type TreeLink = 'target' | 'parent' | 'session' | 'group' | 'cgroup';
+
+/** A process that belongs to a tree. */
+export interface TreeMember {
+  readonly identity: ProcessIdentity;
+  readonly name: string | null;
+  readonly foundBy: TreeLink;
+}
+
+/**
+ * A process and all that belong to it: those that it, or a member, has forked; its session, if it leads
+ * one; its group, if it leads that; and its cgroup, if that holds nobody else. Members are identities:
+ * who has left its parents stays a member. Nobody is a member by a number alone that the kernel may have
+ * given to somebody else since it was seen to be a member's.
+ */
+export class ProcessTree {
+  readonly root: TreeMember;
+  readonly #members = new Map<string, TreeMember>();
+  readonly #cursor = new PidCursor();
+  readonly #numbers = new HeldNumbers(this.#cursor);
+  /** Ancestors of the root and of ourselves, by pid and start. */
+  readonly #spared = new Set<string>();
+  /** Members that were there when they were looked at last, by pid and start. */
+  #present = new Set<string>();
+  /** `undefined`: not asked yet. */
+  #cgroup: Cgroup | null | undefined;
+  #isIncomplete = false;
+
+  private constructor(root: ProcessIdentity, row: ProcessRow, mark: PidMark) {
+    this.root = { identity: root, name: row.name, foundBy: 'target' };
+    this.#add(this.root, row, mark);
+  }
+
+  /**
+   * The tree of a process that is there, also as a zombie; `null`: it is not there any more.
+   *
+   * @throws ExitwatchError `ERR_EXITWATCH_NO_PROC` if processes and their parents cannot be read
+   */
+  static of(identity: ProcessIdentity): ProcessTree | null {
+    checkProc();
+    const mark = new PidCursor().mark();
+    const row = processTable().lookNow(identity.pid);
+    const root = lookUp(identity.pid);
+    if (typeof root === 'string' || !isSameProcess(root, identity)) return null;
+    if (row === null || row === 'unknown' || row.startTicks !== root.startTicks) throw noProc();
+    return new ProcessTree(root, row, mark);
+  }
+
+  /** The cgroup that holds the tree, and nobody else. */
+  get cgroup(): Cgroup | null {
+    return this.#cgroup ?? null;
+  }
+
+  /** There are processes that could not be looked at, and may be members. */
+  get isIncomplete(): boolean {
+    return this.#isIncomplete;
+  }
+
+  /** Looks once for more members; resolves with those that it has found. */
+  async scan(): Promise<readonly TreeMember[]> {
+    const before = this.#cursor.mark();
+    const rows = this.#rowsOf(await processTable().list());
+    this.#renew(rows, before);
+    this.#spare(rows);
+    const found = this.#follow(rows, before);
+    this.#judgeCgroup(rows);
+    if (this.#cgroup == null) return found;
+    for (const pid of this.#cgroup.processes() ?? []) {
+      const row = rows.get(pid) ?? lookNow(pid);
+      const member = row === undefined ? null : this.#adopt(row, 'cgroup', before);
+      if (member !== null) found.push(member);
+    }
+    return [...found, ...this.#follow(rows, before)];
+  }
+
+  /** Once it is shared, it stays so. */
+  #judgeCgroup(rows: ReadonlyMap<number, ProcessRow>): void {
+    if (this.#cgroup === null) return;
+    const cgroup = this.#cgroup ?? Cgroup.of(this.root.identity.pid);
+    const judge = this.#cgroup === undefined ? isOwn : isStillOwn;
+    this.#cgroup = cgroup !== null && judge(cgroup, this.#known(rows)) ? cgroup : null;
+  }
+
+  #rowsOf(sights: ReadonlyMap<number, Sight>): Map<number, ProcessRow> {
+    const rows = new Map<number, ProcessRow>();
+    this.#isIncomplete = !sights.has(1);
+    for (const [pid, sight] of sights) {
+      // One that was being released looks so for a moment.
+      const again = sight === 'unknown' ? processTable().lookNow(pid) : sight;
+      if (again === 'unknown') this.#isIncomplete = true;
+      else if (again !== null) rows.set(pid, again);
+    }
+    return rows;
+  }
+
+  /** Adds all that are linked with a member, and then those that are linked with them. */
+  #follow(rows: ReadonlyMap<number, ProcessRow>, before: PidMark): TreeMember[] {
+    const found: TreeMember[] = [];
+    const ours = childrenInOurGroup(rows);
+    for (let hasMore = true; hasMore;) {
+      hasMore = false;
+      for (const row of rows.values()) {
+        const link = this.#linkOf(row, rows, ours);
+        const member = link === null ? null : this.#adopt(row, link, before);
+        if (member === null) continue;
+        found.push(member);
+        hasMore = true;
+      }
+    }
+    return found;
+  }
+
+  #linkOf(
+    { parentPid, sessionId, groupId, pid }: ProcessRow,
+    rows: ReadonlyMap<number, ProcessRow>,
+    ours: ReadonlySet<number>,
+  ): TreeLink | null {
+    if (this.#numbers.has('process', parentPid)) return 'parent';
+    if (this.#numbers.has('session', sessionId)) return 'session';
+    if (!this.#numbers.has('group', groupId) || ours.has(pid)) return null;
+    if (groupId === this.root.identity.pid) return 'group';
+    // The group of a descendant: somebody else may have joined it, unless it has lost its parent.
+    const parent = rows.get(parentPid ?? 0);
+    return parentPid === 1 || (parent !== undefined && this.#spared.has(keyOf(parent)))
+      ? 'group'
+      : null;
+  }
+
+  /** Makes it a member if it is still the process that was seen; `null` also if it is one already. */
+  #adopt(row: ProcessRow, link: TreeLink, before: PidMark): TreeMember | null {
+    const { pid } = row;
+    const key = keyOf(row);
+    if (this.#present.has(key) || this.#spared.has(key)) return null;
+    if (row.isDead || row.isKernelThread || pid === 1) return null;
+    const mark = this.#cursor.mark();
+    const found = lookUp(pid);
+    if (typeof found === 'string' || this.#members.has(found.id)) return null;
+    if (found.startTicks !== row.startTicks) return null;
+    // Unless it begins anew, the kernel does not give a pid twice in one tick.
+    if (this.#cursor.mayHaveBegunAnew(before, mark) && !isAsSeen(found, row)) return null;
+    if (link === 'cgroup' && this.#cgroup?.has(pid) !== true) return null;
+    const member = { identity: found, name: row.name, foundBy: link };
+    this.#add(member, row, mark);
+    return member;
+  }
+
+  #add(member: TreeMember, row: ProcessRow, mark: PidMark): void {
+    const { pid } = member.identity;
+    this.#members.set(member.identity.id, member);
+    this.#present.add(keyOf(row));
+    this.#numbers.hold('process', pid, mark);
+    this.#holdWhatItLeads(row, mark);
+  }
+
+  /** Nobody can join a session: all in it descend from its leader. */
+  #holdWhatItLeads({ pid, sessionId, groupId }: ProcessRow, mark: PidMark): void {
+    if (sessionId === pid) this.#numbers.hold('session', pid, mark);
+    if (groupId === pid) this.#numbers.hold('group', pid, mark);
+  }
+
+  /** Sees which members are there, and forgets numbers that may be somebody else's by now. */
+  #renew(rows: ReadonlyMap<number, ProcessRow>, before: PidMark): void {
+    const now = this.#cursor.mark();
+    const present: ProcessRow[] = [];
+    for (const { identity } of this.#members.values()) {
+      const row = rows.get(identity.pid);
+      const found = row === undefined ? 'none' : lookUp(identity.pid);
+      if (row !== undefined && typeof found === 'object' && found.id === identity.id) {
+        present.push(row);
+        this.#holdWhatItLeads(row, now);
+      }
+    }
+    this.#present = new Set(present.map(keyOf));
+    this.#numbers.renew(rows, present, before, now);
+  }
+
+  #spare(rows: ReadonlyMap<number, ProcessRow>): void {
+    const ourselves = rows.get(process.pid);
+    if (ourselves !== undefined) this.#spared.add(keyOf(ourselves));
+    for (const row of [ourselves, this.#rootIn(rows)]) {
+      for (const ancestor of ancestorsOf(row, rows)) this.#spared.add(keyOf(ancestor));
+    }
+  }
+
+  /** `undefined`: it is gone. */
+  #rootIn(rows: ReadonlyMap<number, ProcessRow>): ProcessRow | undefined {
+    const row = rows.get(this.root.identity.pid);
+    return row !== undefined && this.#present.has(keyOf(row)) ? row : undefined;
+  }
+
+  #known(rows: ReadonlyMap<number, ProcessRow>): KnownTree {
+    return {
+      root: this.#rootIn(rows) ?? null,
+      rows,
+      isMember: (pid) => this.#numbers.has('process', pid),
+      isSpared: (row) => this.#spared.has(keyOf(row)),
+    };
+  }
+}
+
+/** Whether this is the process that was seen, and has the parent, the session and the group that it had. */
+function isAsSeen({ id, pid }: ProcessIdentity, seen: ProcessRow): boolean {
+  const now = lookNow(pid);
+  const found = lookUp(pid);
+  return (
+    typeof found === 'object' &&
+    found.id === id &&
+    now?.startTicks === seen.startTicks &&
+    now.parentPid === seen.parentPid &&
+    now.sessionId === seen.sessionId &&
+    now.groupId === seen.groupId
+  );
+}
+
+function checkProc(): void {
+  try {
+    if (process.platform === 'linux' && readlinkSync('/proc/self') === String(process.pid)) return;
+  } catch {
+    // it is not mounted
+  }
+  throw noProc();
+}
+
+function noProc(): ExitwatchError {
+  return new ExitwatchError(
+    'ERR_EXITWATCH_NO_PROC',
+    'which processes belong to a tree is read from /proc of Linux, which is not there, hides them, or ' +
+      'is another pid namespace’s',
+  );
+}
+
+function keyOf({ pid, startTicks }: ProcessRow): string {
+  return `${pid} ${startTicks ?? ''}`;
+}
+
+function ancestorsOf(
+  row: ProcessRow | undefined,
+  rows: ReadonlyMap<number, ProcessRow>,
+): ProcessRow[] {
+  const ancestors: ProcessRow[] = [];
+  let parent = rows.get(row?.parentPid ?? 0);
+  while (parent !== undefined && !ancestors.includes(parent)) {
+    ancestors.push(parent);
+    parent = rows.get(parent.parentPid ?? 0);
+  }
+  return ancestors;
+}
+
+/** What we have forked has our group, which may be the root's, too. */
+function childrenInOurGroup(rows: ReadonlyMap<number, ProcessRow>): Set<number> {
+  const ourselves = rows.get(process.pid);
+  const inGroup = [...rows.values()].filter(({ groupId }) => groupId === ourselves?.groupId);
+  const isOurs = (row: ProcessRow) => ancestorsOf(row, rows).some(({ pid }) => pid === process.pid);
+  return new Set(inGroup.filter(isOurs).map(({ pid }) => pid));
+}

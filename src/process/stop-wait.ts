@@ -1,0 +1,35 @@
+import type { ProcessIdentity } from '../process-identity.js';
+import { processTable } from '../process-table/process-table.js';
+import type { SignalName } from '../wait-status.js';
+
+/** What is waited for, when something was done to a process that is to end. */
+export type StopWait = {
+  /** What was done. */
+  via: 'control' | 'signal' | 'kill';
+  /** Who is still there; the process that is to be stopped first, if it is. */
+  waitingFor: { identity: ProcessIdentity; name: string | null }[];
+  /** What follows if they have not ended after `inMs`; `null`: nothing, they are given up. */
+  next: 'control' | SignalName | null;
+  /** In ms. */
+  inMs: number;
+};
+
+/** What follows on a step; `controls` is how many control calls are left. */
+export function nextStep(
+  via: StopWait['via'],
+  controls: number,
+  options: { killSignal: SignalName; forceKillAfterDelayMs: number | false },
+): StopWait['next'] {
+  if (via === 'control') return controls > 0 ? 'control' : options.killSignal;
+  return via === 'signal' && options.forceKillAfterDelayMs !== false ? 'SIGKILL' : null;
+}
+
+/** The kernel's name of a process; `null`: it has ended, or is hidden. */
+export function nameOf({ pid }: ProcessIdentity): string | null {
+  try {
+    const sight = processTable().lookNow(pid);
+    return sight === null || sight === 'unknown' ? null : sight.name;
+  } catch {
+    return null;
+  }
+}

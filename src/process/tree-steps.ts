@@ -1,0 +1,162 @@
+import type { SignalName } from '../wait-status.js';
+
+import type { IntentOutcome } from './intent-log.js';
+import { untilStopped, type MemberStop } from './member-stop.js';
+import { PidCursor } from './pid-cursor.js';
+import type { CheckedStopOptions, ControlStep } from './stop-options.js';
+import { call, type StopVia } from './stop-sequence.js';
+import { nextStep } from './stop-wait.js';
+import type { TreeSignals } from './tree-signals.js';
+import type { TreeWatch } from './tree-watch.js';
+
+/** Looks that may find somebody whom a member had forked before it was stopped, before all are killed. */
+const MOST_FREEZE_ROUNDS = 20;
+
+/** The steps by which a tree is stopped, each until all of it is gone or its time is over. */
+export class TreeSteps {
+  readonly #watch: TreeWatch;
+  readonly #signals: TreeSignals;
+  readonly #options: CheckedStopOptions;
+  readonly #over: AbortSignal;
+
+  /** @param over aborted when no further step is to follow */
+  constructor(
+    watch: TreeWatch,
+    signals: TreeSignals,
+    options: CheckedStopOptions,
+    over: AbortSignal,
+  ) {
+    this.#watch = watch;
+    this.#signals = signals;
+    this.#options = options;
+    this.#over = over;
+  }
+
+  async takeAll(): Promise<void> {
+    const { controls, killSignal, forceKillAfterDelayMs, confirmTimeoutMs } = this.#options;
+    const graceMs = forceKillAfterDelayMs === false ? confirmTimeoutMs : forceKillAfterDelayMs;
+    for (const [index, control] of controls.entries()) {
+      await this.#control(control, controls.length - index - 1);
+    }
+    if (killSignal !== 'SIGKILL') await this.#ask(killSignal, graceMs);
+    if (forceKillAfterDelayMs !== false || killSignal === 'SIGKILL') {
+      await this.#kill(confirmTimeoutMs);
+    }
+  }
+
+  /** One control call, which concerns the process itself: when it has ended, the next step follows. */
+  async #control({ what, call: control, timeoutMs }: ControlStep, left: number): Promise<void> {
+    const { root } = this.#watch;
+    if (!root.isLiving() || this.#over.aborted) return;
+    const deadlineMs = performance.now() + timeoutMs;
+    const ids = await this.#signals.record([root], what, deadlineMs);
+    this.#signals.via = 'control';
+    const answer: { outcome: IntentOutcome | null } = { outcome: null };
+    const onAnswer = (outcome: IntentOutcome) => {
+      if (answer.outcome !== null) return;
+      answer.outcome = outcome;
+      this.#signals.settle(ids.get(root), outcome);
+      this.#watch.wake();
+    };
+    call(control, this.#over, timeoutMs).then(onAnswer, (error: unknown) => {
+      this.#signals.failure = error;
+      this.#signals.warn('control-failed', (error as Error).message);
+      onAnswer('uncertain');
+    });
+    this.#tell('control', left, timeoutMs);
+    const isVain = () => answer.outcome === 'uncertain' || !root.isLiving();
+    await this.#watch.until(deadlineMs, () => Promise.resolve(), isVain);
+    onAnswer('uncertain'); // unless it has come
+  }
+
+  /**
+   * Sends a signal to all of them, once to each, and to those that were forked before it. One that is
+   * forked later may do what is left to be done before the end.
+   */
+  async #ask(signal: SignalName, graceMs: number): Promise<void> {
+    if (this.#over.aborted || (await this.#watch.isGone())) return;
+    const deadlineMs = performance.now() + graceMs;
+    const members = this.#watch.living;
+    const ids = await this.#signals.record(members, signal, deadlineMs);
+    const cursor = new PidCursor();
+    const asked = cursor.mark();
+    this.#signals.sendRecorded(members, signal, ids);
+    const hadBegun = ({ identity }: MemberStop) =>
+      !cursor.mayHaveBeenGiven(identity.pid, asked, cursor.mark());
+    this.#tell('signal', 0, graceMs);
+    await this.#watch.until(
+      deadlineMs,
+      (found) => this.#signals.send(found.filter(hadBegun), signal, deadlineMs),
+      () => this.#isRefused(),
+    );
+  }
+
+  /** Ends all of them by SIGKILL, and those that are found meanwhile. */
+  async #kill(confirmMs: number): Promise<void> {
+    if (this.#over.aborted || (await this.#watch.isGone())) return;
+    const deadlineMs = performance.now() + confirmMs;
+    await this.#killAll(deadlineMs);
+    this.#tell('kill', 0, confirmMs);
+    await this.#watch.until(
+      deadlineMs,
+      async () => {
+        if (this.#unkilled.some(({ hasFailed }) => !hasFailed)) await this.#killAll(deadlineMs);
+      },
+      () => this.#isRefused(),
+    );
+  }
+
+  get #unkilled(): readonly MemberStop[] {
+    return this.#watch.living.filter(({ isKilled }) => !isKilled);
+  }
+
+  /** None of those that are left may be signalled. */
+  #isRefused(): boolean {
+    return this.#watch.living.every(({ hasFailed }) => hasFailed);
+  }
+
+  async #killAll(deadlineMs: number): Promise<void> {
+    if (this.#watch.cgroup === null) await this.#killStopped(deadlineMs);
+    else await this.#killCgroup(deadlineMs);
+  }
+
+  /** The kernel ends all in a cgroup, those that are being forked, too. */
+  async #killCgroup(deadlineMs: number): Promise<void> {
+    const members = this.#unkilled;
+    const ids = await this.#signals.record(members, 'SIGKILL', deadlineMs);
+    // Somebody may have been put there while that was written: then it is not the tree's any more.
+    await this.#watch.scan();
+    this.#signals.sendRecorded(members, 'SIGKILL', ids);
+    this.#watch.cgroup?.kill();
+  }
+
+  /**
+   * Stops them all (SIGSTOP) before it kills them: one that is killed while it forks would leave a child
+   * whose parent nobody can tell. What is begun here is finished, even if nobody waits any more.
+   */
+  async #killStopped(deadlineMs: number): Promise<void> {
+    const stopped: MemberStop[] = [];
+    try {
+      for (let round = 0; round < MOST_FREEZE_ROUNDS; round++) {
+        const next = this.#unkilled.filter((member) => !stopped.includes(member));
+        if (next.length === 0) break;
+        await this.#signals.send(next, 'SIGSTOP', deadlineMs);
+        stopped.push(...next);
+        await untilStopped(next);
+        await this.#watch.scan();
+      }
+      await this.#signals.send(this.#unkilled, 'SIGKILL', deadlineMs);
+    } catch (error) {
+      // They could not be written down: let them go on as they were, which cannot be written down either.
+      for (const member of stopped) member.send('SIGCONT');
+      throw error;
+    }
+  }
+
+  #tell(via: NonNullable<StopVia>, controlsLeft: number, inMs: number): void {
+    const waitingFor = this.#watch.living.map(({ identity, name }) => ({ identity, name }));
+    if (waitingFor.length === 0) return;
+    const next = nextStep(via, controlsLeft, this.#options);
+    this.#options.onWait?.({ via, waitingFor, next, inMs });
+  }
+}

@@ -1,0 +1,106 @@
+import { addonRefusal } from '../addon.js';
+import { goneBeforeWatch } from '../monitor/watch-target.js';
+import type { ProcessIdentity } from '../process-identity.js';
+
+import type { StoppedMember } from './member-stop.js';
+import { signalProcess } from './process-signal.js';
+import { ProcessTree } from './process-tree.js';
+import { notVerified } from './send.js';
+import type { CheckedStopOptions } from './stop-options.js';
+import { isThere, type StopEnd, type StopWarning } from './stop-sequence.js';
+import { TreeSignals } from './tree-signals.js';
+import { TreeSteps } from './tree-steps.js';
+import { TreeWatch } from './tree-watch.js';
+
+/** Who was stopped together with a process. */
+export type StoppedTree = {
+  /**
+   * The path of the cgroup that held these processes and nobody else; `null`: there was none, or it held
+   * others, too.
+   */
+  cgroup: string | null;
+  /** The process itself first, then the others in the order in which they were found. */
+  members: StoppedMember[];
+};
+
+const HIDDEN =
+  'some processes are hidden (hidepid), and what belongs to the tree may be among them';
+
+/** Stops a process and all that belong to it, for all who want that. */
+export class TreeStop {
+  readonly #identity: ProcessIdentity;
+  readonly #options: CheckedStopOptions;
+  /** Nobody waits any more, or the end was seen. */
+  readonly #over = new AbortController();
+  readonly #end: Promise<StopEnd>;
+  readonly #signals: TreeSignals;
+  #watch: TreeWatch | null = null;
+  #waiting = 0;
+
+  constructor(identity: ProcessIdentity, options: CheckedStopOptions) {
+    this.#identity = identity;
+    this.#options = options;
+    this.#signals = new TreeSignals(options);
+    this.#end = this.#run().finally(async () => {
+      this.#over.abort();
+      await options.release();
+    });
+    this.#end.catch(() => undefined); // those who join get it
+  }
+
+  /** It takes no further step: there is none left, or nobody waits any more. */
+  get isOver(): boolean {
+    return this.#over.signal.aborted;
+  }
+
+  get warnings(): readonly StopWarning[] {
+    return this.#signals.warnings;
+  }
+
+  get tree(): StoppedTree {
+    return {
+      cgroup: this.#watch?.cgroup?.path ?? null,
+      members: this.#watch?.members.map((member) => member.told()) ?? [],
+    };
+  }
+
+  /** Resolves when all have ended, or all steps were in vain. */
+  join(): Promise<StopEnd> {
+    this.#waiting++;
+    return this.#end;
+  }
+
+  /** One who has joined does not wait any more. When nobody does, no further step follows. */
+  leave(): void {
+    if (--this.#waiting === 0) this.#over.abort();
+  }
+
+  async #run(): Promise<StopEnd> {
+    // Of another pid namespace: it may live, and we would not see it.
+    if (signalProcess(this.#identity).life === 'unknown') throw notVerified(this.#identity);
+    const tree = isThere(this.#identity) ? ProcessTree.of(this.#identity) : null;
+    if (tree === null) return { outcome: 'already-gone', via: null, exit: this.#unseen() };
+    const watch = new TreeWatch(tree, this.#over.signal);
+    this.#watch = watch;
+    // All that can be known before the first of them ends.
+    await watch.findAll();
+    const steps = new TreeSteps(watch, this.#signals, this.#options, this.#over.signal);
+    await steps.takeAll();
+    const isGone = await watch.isGone();
+    await this.#signals.settled();
+    if (watch.isIncomplete) this.#signals.warn('tree-incomplete', HIDDEN);
+    const { via, failure } = this.#signals;
+    if (!isGone) {
+      if (via === null && failure !== undefined) throw failure as Error;
+      return { outcome: 'timed-out', via, exit: null };
+    }
+    await watch.exits();
+    const exit = watch.root.exit ?? this.#unseen();
+    if (via === null) return { outcome: 'already-gone', via: null, exit };
+    return { outcome: via === 'kill' ? 'forced' : 'graceful', via, exit };
+  }
+
+  #unseen() {
+    return goneBeforeWatch(this.#identity, addonRefusal() === null ? 'pidfd' : 'poll');
+  }
+}

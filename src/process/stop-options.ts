@@ -44,7 +44,10 @@ export interface StopOptions {
    * leads that. Control calls concern the process alone. Only on Linux.
    */
   tree?: boolean;
-  /** Called each time that something was done, and the end is waited for: to show it to somebody. */
+  /**
+   * Called each time that something was done, and the end is waited for: to show it to somebody. Those
+   * who join a stop that is under way are not told.
+   */
   onWait?: (wait: StopWait) => void;
   /** Init, or this process, is meant indeed. */
   force?: boolean;

@@ -10,7 +10,7 @@ import type { ControlName, IntentOutcome } from './intent-log.js';
 import { signalProcess } from './process-signal.js';
 import { notVerified } from './send.js';
 import type { CheckedStopOptions } from './stop-options.js';
-import { nameOf, nextStep } from './stop-wait.js';
+import { nameOf, nextStep, tell } from './stop-wait.js';
 
 /** By which step a process ended; `null`: none was needed. */
 export type StopVia = 'control' | 'signal' | 'kill' | null;
@@ -176,7 +176,7 @@ export class StopSequence {
     const identity = this.#identity;
     const waitingFor = [{ identity, name: nameOf(identity) }];
     const next = nextStep(via, this.#controlsLeft, this.#options);
-    this.#options.onWait?.({ via, waitingFor, next, inMs });
+    tell(this.#options.onWait, { via, waitingFor, next, inMs });
   }
 
   #needsNothing(): boolean {

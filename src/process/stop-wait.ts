@@ -14,6 +14,17 @@ export type StopWait = {
   inMs: number;
 };
 
+/** Calls a listener; what it throws surfaces as an uncaught exception, and keeps nothing from being done. */
+export function tell(onWait: ((wait: StopWait) => void) | undefined, wait: StopWait): void {
+  try {
+    onWait?.(wait);
+  } catch (error) {
+    process.nextTick(() => {
+      throw error;
+    });
+  }
+}
+
 /** What follows on a step; `controls` is how many control calls are left. */
 export function nextStep(
   via: StopWait['via'],

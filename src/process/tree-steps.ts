@@ -5,7 +5,7 @@ import { untilStopped, type MemberStop } from './member-stop.js';
 import { PidCursor } from './pid-cursor.js';
 import type { CheckedStopOptions, ControlStep } from './stop-options.js';
 import { call, type StopVia } from './stop-sequence.js';
-import { nextStep } from './stop-wait.js';
+import { nextStep, tell } from './stop-wait.js';
 import type { TreeSignals } from './tree-signals.js';
 import type { TreeWatch } from './tree-watch.js';
 
@@ -157,6 +157,6 @@ export class TreeSteps {
     const waitingFor = this.#watch.living.map(({ identity, name }) => ({ identity, name }));
     if (waitingFor.length === 0) return;
     const next = nextStep(via, controlsLeft, this.#options);
-    this.#options.onWait?.({ via, waitingFor, next, inMs });
+    tell(this.#options.onWait, { via, waitingFor, next, inMs });
   }
 }

@@ -46,6 +46,53 @@ test('one that ignores the signal is killed when its time is over, and is seen t
   expect(isAlive(child.pid)).toBe('dead');
 });
 
+describe('who ended it is told', () => {
+  const US = { endedByUs: true, endedBy: { pid: process.pid } };
+
+  itAsRoot('by our first signal, or by our SIGKILL', async () => {
+    for (let round = 0; round < 5; round++) {
+      const first = await mortal();
+      const result = await stop(first.pid);
+      expect(result).toMatchObject({ ...US, via: 'signal', exit: { traced: true } });
+      const second = await mortal('--ignore-term');
+      const options = { forceKillAfterDelayMs: 20 };
+      const killed = await stop(second.pid, options);
+      expect(killed).toMatchObject({ ...US, endedBy: { signal: 'SIGKILL' }, via: 'kill' });
+    }
+  });
+
+  itAsRoot('who raises our signal again, or exits when it comes, was ended by us', async () => {
+    const start = async (script: string) => {
+      const child = new LineProcess(process.execPath, ['-e', `${script}; console.log('ready')`]);
+      await child.line();
+      return child.pid;
+    };
+    const server = await start("require('http').createServer().listen(0)");
+    expect(await stop(server)).toMatchObject({ ...US, exit: { sender: { pid: server } } });
+    const catcher = await start(
+      "process.on('SIGUSR2', () => process.exit(0)); setInterval(() => {}, 1e6)",
+    );
+    const options = { killSignal: 'SIGUSR2' } as const;
+    expect(await stop(catcher, options)).toMatchObject({ ...US, exit: { exitCode: 0 } });
+  });
+
+  itAsRoot('somebody else was quicker, or it ended by itself', async () => {
+    const deaf = await mortal('--ignore-term');
+    const stopping = stop(deaf.pid, { forceKillAfterDelayMs: 5000 });
+    await new LineProcess('sh', ['-c', `kill -KILL ${deaf.pid}; :`]).ended;
+    expect(await stopping).toMatchObject({
+      ...{ via: 'signal', endedByUs: false, endedBy: { name: 'sh', signal: 'SIGKILL' } },
+    });
+    const script =
+      "process.on('SIGTERM', () => {}); setTimeout(() => process.abort(), 300); console.log(1)";
+    const child = new LineProcess(process.execPath, ['-e', script]);
+    await child.line();
+    expect(await stop(child.pid)).toMatchObject({
+      ...{ via: 'signal', endedByUs: false, endedBy: { signal: 'SIGABRT', pid: child.pid } },
+    });
+  });
+});
+
 test('any other signal may ask it; SIGKILL asks nothing', async () => {
   const first = await mortal('--ignore-term');
   expect(await stop(first.pid, { killSignal: 'SIGINT' })).toMatchObject({

@@ -6,6 +6,7 @@ import { parseDuration } from './duration.js';
 import { escapeText, toJsonLine } from './escape.js';
 import { EXIT_NO_SUCH_PROCESS, EXIT_TIMEOUT } from './exit-codes.js';
 import { describeExit } from './exit-table.js';
+import { describeSender } from './sender-text.js';
 import { findProcess, isMissingPidfile } from './process-argument.js';
 import { parseArguments } from './parse-arguments.js';
 import { StopProgress } from './stop-progress.js';
@@ -74,15 +75,22 @@ export async function stopCommand(args: readonly string[]): Promise<number> {
 }
 
 function describe(result: StopResult): string {
-  const { outcome, via, exit, identity, tree } = result;
+  const { outcome, via, exit, identity, tree, endedBy, endedByUs } = result;
   if (outcome === 'timed-out') return `${whoRemains(result)} still there`;
   if (outcome === 'already-gone') return 'it was gone already';
   const by = { control: 'a control call', signal: 'the signal', kill: 'SIGKILL' }[via ?? 'signal'];
+  const other = endedByUs === false ? `, not by us: ${describeOther(endedBy, identity)}` : '';
   const others = tree?.members.filter((member) => member.identity.id !== identity?.id) ?? [];
-  if (others.length === 0) return `${describeExit(exit)}, by ${by}`;
+  if (others.length === 0) return `${describeExit(exit)}${other === '' ? `, by ${by}` : other}`;
   const root = tree?.members.find((member) => member.identity.id === identity?.id);
   const rootBy = root?.outcome === 'forced' ? 'SIGKILL' : 'the signal';
-  return `${describeExit(exit)}, by ${rootBy}; and ${describeOthers(others)}`;
+  return `${describeExit(exit)}${other === '' ? `, by ${rootBy}` : other}; and ${describeOthers(others)}`;
+}
+
+/** Who was quicker. */
+function describeOther(sender: StopResult['endedBy'], identity: StopResult['identity']): string {
+  if (sender === null) return 'by itself';
+  return `${sender.signal} from ${describeSender(sender, identity?.pid ?? 0)}`;
 }
 
 /** `4242 is`, `4242 (sh) and 4250 (sleep) are` */

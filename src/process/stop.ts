@@ -1,5 +1,9 @@
+import { killerOf, REQUESTS } from '../ended-by.js';
+
 import { ExitwatchError } from '../errors.js';
+import type { ExitEvent } from '../exit-event.js';
 import type { ProcessIdentity } from '../process-identity.js';
+import type { SignalSender } from '../signal-event.js';
 
 import { removePidfile } from './pidfile.js';
 import { refuseOurselves } from './send.js';
@@ -13,6 +17,17 @@ import { TreeStop, type StoppedTree } from './tree-stop.js';
 export type StopResult = StopEnd & {
   /** Whom it concerned; `null` if nobody had that pid. */
   identity: ProcessIdentity | null;
+  /**
+   * Whose signal ended it: who sent it, or sent the one that the process raised again, or the last one
+   * that asked it to end before it exited: a SIGTERM, SIGINT or SIGHUP, or any signal of ours. `null` if
+   * no signal did, or nobody saw whose.
+   */
+  endedBy: SignalSender | null;
+  /**
+   * That was a signal of this very process. `false`: somebody else's, or it ended by itself. `null`: nobody
+   * can tell, as the signal trace did not see it, or a control call may have done it.
+   */
+  endedByUs: boolean | null;
   /** What went wrong on the way, and did not keep it from ending as `outcome` says. */
   warnings: StopWarning[];
   /** Who was stopped with it, if that was asked for: what `outcome` says is said of all of them. */
@@ -83,7 +98,22 @@ async function finish(
     }
   }
   const identity = typeof who === 'number' ? null : who;
-  return { ...end, identity, warnings, ...(withTree ? { tree } : {}) };
+  return { ...end, identity, ...whoEnded(end), warnings, ...(withTree ? { tree } : {}) };
+}
+
+function whoEnded({ exit, via }: StopEnd): Pick<StopResult, 'endedBy' | 'endedByUs'> {
+  const sender = exit === null ? null : (killerOf(exit) ?? requestTo(exit));
+  if (sender !== null) return { endedBy: sender, endedByUs: sender.pid === process.pid };
+  // The trace was at work before the first signal was sent.
+  const isKnown = exit?.traced === true && via !== 'control';
+  return { endedBy: null, endedByUs: isKnown ? false : null };
+}
+
+function requestTo({ how, signalsReceived }: ExitEvent): SignalSender | null {
+  if (how !== 'exited') return null;
+  const isRequest = ({ signal, pid }: SignalSender) =>
+    REQUESTS.includes(signal) || pid === process.pid;
+  return signalsReceived.findLast(isRequest) ?? null;
 }
 
 function pidOf(target: ProcessTarget): number {

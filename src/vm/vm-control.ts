@@ -217,5 +217,13 @@ async function stopOne(process: VmProcess, options: StopOptions): Promise<StopRe
   if (isDoubtful && target !== null && livenessOf(target) !== 'dead') throw doubt(pidfile ?? '');
   if (target !== null)
     return stop(target, { ...options, ...(pidfile === undefined ? {} : { pidfile }) });
-  return { outcome: 'already-gone', via: null, exit: null, identity: null, warnings: [] };
+  return {
+    outcome: 'already-gone',
+    via: null,
+    exit: null,
+    identity: null,
+    endedBy: null,
+    endedByUs: null,
+    warnings: [],
+  };
 }

@@ -1,4 +1,5 @@
 import { readFileSync, readdirSync } from 'node:fs';
+import { setTimeout } from 'node:timers/promises';
 
 import { ExitMonitor, type ExitEvent, type ExitWatch } from '../src';
 
@@ -8,14 +9,18 @@ import { LineProcess, program } from './support/programs';
 const WATCHED = 10_000;
 const STRANGERS = 50_000;
 
-/** How often the reader's thread of this process has gone to sleep. */
-function sleepsOfReader(): number {
-  for (const thread of readdirSync('/proc/self/task')) {
-    const status = readFileSync(`/proc/self/task/${thread}/status`, 'utf8');
-    if (!status.startsWith('Name:\texitwatch\n')) continue;
-    return Number(/^voluntary_ctxt_switches:\t(\d+)$/m.exec(status)?.[1]);
+/** How often the reader's thread of this process has gone to sleep, once it sleeps. */
+async function sleepsOfReader(): Promise<number> {
+  for (;;) {
+    const status = readdirSync('/proc/self/task')
+      .map((thread) => readFileSync(`/proc/self/task/${thread}/status`, 'utf8'))
+      .find((each) => each.startsWith('Name:\texitwatch\n'));
+    if (status === undefined) throw new Error('no reader');
+    if (/^State:\tS/m.test(status)) {
+      return Number(/^voluntary_ctxt_switches:\t(\d+)$/m.exec(status)?.[1]);
+    }
+    await setTimeout(1);
   }
-  throw new Error('no reader');
 }
 
 describeForEachFilter((filter) => {
@@ -36,10 +41,10 @@ describeForEachFilter((filter) => {
     });
 
     // While nothing is added, strangers do not even wake the reader.
-    const before = sleepsOfReader();
+    const before = await sleepsOfReader();
     const quiet = new LineProcess(program('storm'), [String(STRANGERS)]);
     expect(await quiet.rest()).toHaveLength(STRANGERS);
-    if (filter === 'group-aware') expect(sleepsOfReader()).toBe(before);
+    if (filter === 'group-aware') expect(await sleepsOfReader()).toBe(before);
 
     const storm = new LineProcess(program('storm'), [String(STRANGERS)]);
     for (const pid of pids.slice(WATCHED / 2)) watches.push(monitor.watch(pid));

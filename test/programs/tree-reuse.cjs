@@ -31,16 +31,17 @@ async function play(round) {
       stdio: ['pipe', 'pipe', 'inherit'],
     });
 
+    const ended = once(stranger, 'exit');
     if (stranger.pid === root.pid) reused++;
     await once(stranger.stdout, 'data');
-    return stranger;
+    return { stranger, ended };
   });
   const { outcome, tree } = await stop(root.pid, { tree: true, forceKillAfterDelayMs: 100 });
   if (outcome !== 'forced') wrong.push(`${round}: ${outcome}`);
   if (tree.members.length > 2) wrong.push(`${round}: ${tree.members.length} members`);
-  const stranger = await taken;
+  const { stranger, ended } = await taken;
   stranger.stdin.end();
-  const [code, signal] = await once(stranger, 'exit');
+  const [code, signal] = await ended;
   if (code !== 0) wrong.push(`${round}: a stranger was signalled: ${code} ${signal}`);
 }
 

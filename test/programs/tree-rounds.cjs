@@ -38,11 +38,12 @@ async function startStranger(cgroup) {
   const child = spawn(join(PROGRAMS, 'mortal'), ['--stranger'], {
     stdio: ['pipe', 'pipe', 'inherit'],
   });
+  const exited = once(child, 'exit');
   await once(child.stdout, 'data');
   if (cgroup !== null) writeFileSync(join(cgroup, 'cgroup.procs'), String(child.pid));
   return async (round) => {
     child.stdin.end();
-    const [code, signal] = await once(child, 'exit');
+    const [code, signal] = await exited;
     if (code !== 0) wrong.push(`${round}: a sibling was signalled: ${code} ${signal}`);
   };
 }
@@ -70,6 +71,7 @@ async function play(round) {
   if (cgroup !== null) args.push(cgroup);
   const release = await startStranger(isShared ? cgroup : null);
   const parent = spawn(join(PROGRAMS, 'tree'), args, { stdio: ['pipe', 'pipe', 'inherit'] });
+  const exited = once(parent, 'exit');
   const ended = once(parent.stdout, 'close');
   const [line] = await once(parent.stdout, 'data');
   const root = Number(line);
@@ -98,7 +100,7 @@ async function play(round) {
 
   await release(at);
   parent.stdin.end();
-  const [code, signal] = parent.exitCode === null ? await once(parent, 'exit') : [parent.exitCode];
+  const [code, signal] = await exited;
   if (code !== 0) wrong.push(`${at}: the parent was signalled: ${code} ${signal}`);
   for (const pid of left) process.kill(pid, 'SIGKILL');
   // The pipe ends when nobody is left who has it, however that was forked.

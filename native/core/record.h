@@ -42,7 +42,8 @@ struct Record {
   double inode = 0;           // exit: of pidfs; 0 where not known
   double cgroup = 0;          // exit: its id in the v2 hierarchy; 0 where not known
   double count = 0;           // gap: lost; ready, source: receive buffer in bytes
-  double traced_from_ns = 0;  // exit: with kTraced, since when the signal trace saw its process
+  // exit: with kTraced, since when the signal trace saw its process; 0: since its start
+  double traced_from_ns = 0;
   int32_t kind = 0;
   int32_t pid = 0;         // exit
   int32_t parent_pid = 0;  // exit: 0 where not known

@@ -112,9 +112,9 @@ Record MakeExitRecord(const ThreadGroup& group, const std::optional<ProcessEntry
   if (watch) observed_ns = std::max(observed_ns, watch->since_ns);
   observed_ns = std::max(observed_ns, process ? started_ns : times.unknown_ns);
   record.from_ns = static_cast<double>(observed_ns);
-  uint64_t traced_ns = process ? started_ns : 0;
-  if (watch && times.is_traced_by_watch) traced_ns = std::max(traced_ns, watch->armed_ns);
-  record.traced_from_ns = static_cast<double>(traced_ns);
+  if (watch && times.is_traced_by_watch) {
+    record.traced_from_ns = static_cast<double>(watch->armed_ns);
+  }
   if (times.gap_end_ns <= observed_ns) record.flags |= Record::kLossless;
   return record;
 }

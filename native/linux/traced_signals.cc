@@ -84,6 +84,9 @@ bool TracedSignals::Collect(const KernelClock& clock, std::vector<Record>& recor
     const auto complete_ns = static_cast<double>(complete_ns_);
     if (record.from_ns >= complete_ns) record.flags |= Record::kTraced;
     record.traced_from_ns = std::max(record.traced_from_ns, complete_ns);
+    const bool is_since_start = (record.flags & Record::kStartKnown) != 0 &&
+                                record.started_ms - record.clock_ms >= record.traced_from_ns / 1e6;
+    if (is_since_start) record.traced_from_ns = 0;
   }
   return is_new && (listens_ || queue_.Depth() >= kManySignals);
 }

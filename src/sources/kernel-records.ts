@@ -106,6 +106,7 @@ export class KernelRecords {
     const isTraced = (flags & Flag.traced) !== 0;
     const isKernelTime = (flags & Flag.kernelTime) !== 0;
     const uncertaintyMs = this.#double(index, Double.uncertaintyNs) / 1e6;
+    const startedAt = startKnown ? new Date(this.#double(index, Double.startedMs)) : null;
     // Member by member: a spread would cost more than all the rest.
     const { how, exitCode, signal, coreDumped, unknownReason } = this.#outcome(index, flags);
     return {
@@ -116,7 +117,7 @@ export class KernelRecords {
       name: (flags & Flag.nameKnown) !== 0 ? this.#processName(index) : null,
       uid: (flags & Flag.uidKnown) !== 0 ? this.#word(index, Word.uid) >>> 0 : null,
       cgroup: this.#cgroups.path(this.#double(index, Double.cgroup)),
-      startedAt: startKnown ? new Date(this.#double(index, Double.startedMs)) : null,
+      startedAt,
       exitedAt: this.#date(index, timeNs),
       exitedNs: isKernelTime ? timeNs : null,
       // Stamped by the kernel, what is below a millisecond is the way to us, not a doubt.
@@ -125,7 +126,7 @@ export class KernelRecords {
       source: isKernelTime ? 'connector' : 'pidfd',
       lossless: (flags & Flag.lossless) !== 0,
       traced: isTraced,
-      tracedSince: isTraced ? this.#tracedSince(index) : null,
+      tracedSince: isTraced ? this.#tracedSince(index, startedAt) : null,
       sender: null,
       raisedAfter: null,
       signalsReceived: NO_SIGNALS,
@@ -244,8 +245,9 @@ export class KernelRecords {
   }
 
   /** Not before it was: a Date cuts off what is below a millisecond. */
-  #tracedSince(index: number): Date {
+  #tracedSince(index: number, startedAt: Date | null): Date | null {
     const fromMs = this.#double(index, Double.tracedFromNs) / 1e6;
+    if (fromMs === 0) return startedAt;
     return new Date(Math.ceil(fromMs + this.#double(index, Double.clockMs)));
   }
 

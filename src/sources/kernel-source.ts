@@ -191,12 +191,13 @@ export class KernelSource implements ExitSource {
     const isTold = this.#records.isTold(index);
     // Who watches is told first, and everybody later.
     if (this.#isTraceWanted) this.#joinSignals(event, index, isTold && this.#scope === 'all');
-    if (this.#watched.has(event.pid)) this.#onWatched(event, index);
+    if (this.#watched.size > 0) this.#onWatched(event, index);
     this.#listener.exit(event, isTold);
   }
 
   /** Its event has the id by which it is watched. */
   #onWatched(event: ExitEvent, index: number): void {
+    if (!this.#watched.has(event.pid)) return;
     const identity = this.#watched.of(knownOf(this.#records.end(index, event)));
     if (identity === undefined) return;
     event.id = identity.id;

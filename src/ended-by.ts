@@ -6,7 +6,7 @@ import type { SignalName } from './wait-status.js';
 export const REQUESTS: readonly SignalName[] = ['SIGTERM', 'SIGINT', 'SIGHUP'];
 
 /** How far back {@link ExitEvent.signalsReceived} goes, in ms. */
-const RECEIVED_MS = 120_000;
+export const RECEIVED_MS = 120_000;
 
 /**
  * Who sent the signal that a process ended by. Where it has caught one and then sent the same to itself:

@@ -61,6 +61,28 @@ describe('of a process without a tracer', () => {
     expect(generations.killer('SIGRTMIN+3', NOW)).toBeNull();
   });
 
+  test('of more than can be kept, nobody is named whose signal looks like one that was dropped', () => {
+    const outside = { info: [0, 0, 0, 0], senderPidThere: 0, signal: 37 } as const;
+    const killerOf37 = (others: readonly TracedSignal[]) => {
+      const generations = new Generations();
+      for (const each of [by(8, outside), ...others, by(9, outside)]) {
+        generations.add(each, seen(each));
+      }
+      const end = taken(outside);
+      generations.take(end, seen(end));
+      return generations.killer('SIGRTMIN+3', NOW)?.sender.pid ?? 'nobody';
+    };
+    const many = Array.from({ length: 100 }, (_, i) => by(1000 + i, { signal: 37 }));
+    expect(killerOf37(many)).toBe('nobody');
+    // What one repeats takes no room.
+    const repeated = Array.from({ length: 100 }, () => by(1000, { signal: 37 }));
+    expect(killerOf37(repeated)).toBe('nobody');
+    expect(killer(...repeated, by(8), taken({ senderPid: 8 }))).toBe(8);
+    const traced8 = [traced(8), ...Array.from({ length: 100 }, () => traced(9))];
+    const end = taken({ senderPid: 8, flags: SignalFlag.taken | TRACED });
+    expect(killer(...traced8, end)).toBe(8);
+  });
+
   test('two threads that take two at once: either may have been first', () => {
     const first = taken({ senderPid: 8 });
     const second = taken({ senderPid: 9, thread: 101 });

@@ -24,8 +24,8 @@ interface Generation extends Siginfo {
 
 const FIRST_REAL_TIME = 32;
 
-/** Of one signal. */
-const MOST = 16;
+/** Of one signal, but for those that a sender has only repeated. */
+const MOST = 64;
 
 /**
  * The signals that were generated for one process, and which of them its threads took to end it by.
@@ -39,6 +39,8 @@ const MOST = 16;
  */
 export class Generations {
   readonly #generated = new Map<number, Generation[]>();
+  /** Signals of which there were too many to keep them all. */
+  readonly #overflown = new Set<number>();
   readonly #taken: { timeNs: number; signal: SignalName; seen: Seen | null }[] = [];
   readonly #deadly = new Map<SignalName, Seen | null>();
 
@@ -47,12 +49,19 @@ export class Generations {
     const { flags, code, info, senderPidThere } = signal;
     const earlier = this.#generated.get(signal.signal) ?? [];
     const whose = whoseAgain(signal, earlier);
-    const generation = {
+    const generation: Generation = {
       ...{ flags, code, info, senderPidThere },
       thread: (flags & SignalFlag.group) === 0 ? signal.thread : 0,
       seen: whose === undefined ? seen : whose,
     };
-    this.#generated.set(signal.signal, [...earlier.slice(1 - MOST), generation]);
+    const repeated = earlier.find((each) => isRepeated(each, generation));
+    if (repeated !== undefined) generation.flags |= repeated.flags & SignalFlag.traced;
+    const kept = earlier.filter((each) => each !== repeated);
+    if (kept.length >= MOST) {
+      kept.shift();
+      this.#overflown.add(signal.signal);
+    }
+    this.#generated.set(signal.signal, [...kept, generation]);
     const name = seen.sender.signal;
     if ((flags & SignalFlag.deadly) !== 0 && !this.#deadly.has(name)) {
       this.#deadly.set(name, generation.seen);
@@ -62,7 +71,9 @@ export class Generations {
 
   /** `byTracer`: who it is from, if the thread's tracer has injected it. */
   take(taken: TracedSignal, byTracer: Seen): void {
-    const seen = whoseTaken(taken, this.#generated.get(taken.signal) ?? [], byTracer);
+    const generated = this.#generated.get(taken.signal) ?? [];
+    const isComplete = !this.#overflown.has(taken.signal);
+    const seen = whoseTaken(taken, generated, isComplete, byTracer);
     this.#taken.push({ timeNs: taken.timeNs, signal: byTracer.sender.signal, seen });
     if (this.#taken.length > MOST) this.#taken.shift();
   }
@@ -109,6 +120,7 @@ function whoseAgain(signal: TracedSignal, earlier: readonly Generation[]): Seen 
 function whoseTaken(
   taken: TracedSignal,
   generated: readonly Generation[],
+  isComplete: boolean,
   byTracer: Seen,
 ): Seen | null {
   const isTraced = (of: Siginfo) => (of.flags & SignalFlag.traced) !== 0;
@@ -119,6 +131,8 @@ function whoseTaken(
       reachable.findLast(({ thread }) => thread === queue),
     );
     candidates = candidates.filter((each) => last.includes(each));
+  } else if (!isComplete) {
+    return null;
   }
   const one = candidates.at(-1);
   if (one === undefined) {
@@ -132,6 +146,19 @@ function whoseTaken(
   if (isTraced(taken)) return seen.senderPid === taken.senderPid ? seen : null;
   // It was traced when its parent sent this; a tracer that lets go may inject in the parent's name.
   return candidates.some(isTraced) ? null : seen;
+}
+
+/** Which of the two was taken makes no difference. */
+function isRepeated(a: Generation, b: Generation): boolean {
+  const form = SignalFlag.noInfo | SignalFlag.privileged | SignalFlag.infoLost;
+  return (
+    a.thread === b.thread &&
+    a.code === b.code &&
+    (a.flags & form) === (b.flags & form) &&
+    a.senderPidThere === b.senderPidThere &&
+    a.info.every((word, i) => word === b.info[i]) &&
+    isSameSender(a.seen, b.seen)
+  );
 }
 
 function isSameSender(a: Seen | null, b: Seen | null): boolean {

@@ -1,3 +1,4 @@
+import { RECEIVED_MS } from '../ended-by.js';
 import type { SignalSender } from '../signal-event.js';
 import type { SignalName } from '../wait-status.js';
 
@@ -65,7 +66,7 @@ const MARK_NS = 1e9;
 const MARKS = 4;
 
 /** How far back, and how many, signals are offered. */
-const RECEIVED_NS = 120e9;
+const RECEIVED_NS = RECEIVED_MS * 1e6;
 const RECEIVED = 16;
 
 /** Owners of one pid whose ends were not told yet. */

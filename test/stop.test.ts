@@ -77,16 +77,20 @@ describe('who ended it is told', () => {
   });
 
   itAsRoot('somebody else was quicker, or it ended by itself', async () => {
-    const deaf = await mortal('--ignore-term');
-    const stopping = stop(deaf.pid, { forceKillAfterDelayMs: 5000 });
+    const start = async (onTerm: string) => {
+      const script = `setInterval(() => {}, 1e6); process.on('SIGTERM', () => { ${onTerm} });`;
+      const child = new LineProcess(process.execPath, ['-e', `${script} console.log('ready')`]);
+      await child.line();
+      return child;
+    };
+    const deaf = await start("console.log('asked')");
+    const stopping = stop(deaf.pid, { forceKillAfterDelayMs: 60_000 });
+    expect(await deaf.line()).toBe('asked');
     await new LineProcess('sh', ['-c', `kill -KILL ${deaf.pid}; :`]).ended;
     expect(await stopping).toMatchObject({
       ...{ via: 'signal', endedByUs: false, endedBy: { name: 'sh', signal: 'SIGKILL' } },
     });
-    const script =
-      "process.on('SIGTERM', () => {}); setTimeout(() => process.abort(), 300); console.log(1)";
-    const child = new LineProcess(process.execPath, ['-e', script]);
-    await child.line();
+    const child = await start('process.abort()');
     expect(await stop(child.pid)).toMatchObject({
       ...{ via: 'signal', endedByUs: false, endedBy: { signal: 'SIGABRT', pid: child.pid } },
     });

@@ -101,6 +101,7 @@ test(
       const log = new IntentLog(${JSON.stringify(path)});
       const identity = identify(process.pid);
       const forever = async () => {
+        await writePidfile(${JSON.stringify(pidfile)});
         for (;;) {
           const deadline = new Date(Date.now() + 60_000);
           console.log(await log.append({ identity, what: 'SIGTERM', deadline }));

@@ -8,6 +8,8 @@ import { loadNativeBinary } from './native-binary.js';
 export interface Addon {
   readonly recordBytes: number;
   readonly signalRecordBytes: number;
+  /** What the signal trace can be made to misread, for tests of its trial. */
+  readonly spoils: readonly string[];
   identify(pid: number): NativeIdentity | undefined;
   /** Sends a signal to this very process; 0 sends none. What became of it: {@link Life}. */
   signal(pid: number, startTicks: number, inode: number, signal: number): Life;
@@ -27,6 +29,8 @@ export interface Addon {
     guarded: boolean;
     /** Signals are told, too, where that can be had. */
     traced: boolean;
+    /** One of {@link Addon.spoils}, or nothing. */
+    spoil: string;
     receiveBufferBytes: number;
     queueLimit: number;
     canaryIntervalMs: number;
@@ -80,6 +84,8 @@ export interface ExitReader {
   filter(): NativeRefusal;
   /** The same of the signal trace. */
   trace(): NativeRefusal;
+  /** What the signal trace told of our own signals; undefined where there is none. */
+  trial(): NativeTrial | undefined;
   /** Blocks until signals are traced, or will not be; for so many ms at most. */
   awaitTrace(timeoutMs: number): void;
   /** By its id, in the v2 hierarchy; undefined where it cannot be told, null where it cannot just now. */
@@ -98,6 +104,24 @@ export interface NativeRefusal {
   refusal: number;
   errno: number;
   detail: string;
+}
+
+/** What came of signals that a child of ours was sent; see native/linux/trace_trial.h. */
+export interface NativeTrial {
+  /** Not 0 where it could not be held. */
+  errno: number;
+  syscall: string;
+  /** Of the child. */
+  pid: number;
+  startTicks: number;
+  inode: number;
+  /** The thread that sent them, our user, our parent and our name. */
+  senderThread: number;
+  senderUid: number;
+  senderParent: number;
+  senderName: string;
+  /** What the trace told of them. */
+  records: ArrayBuffer;
 }
 
 export interface NativeStats {

@@ -207,6 +207,8 @@ export type Downgrade = {
     | 'kernel-lacks'
     | 'verifier-refused'
     | 'foreign-pid-namespace'
+    | 'no-trial'
+    | 'trial-failed'
     | 'polling'
     | 'system';
   detail: string;

@@ -74,8 +74,24 @@ struct SignalLayout {
   struct Number {
     uint32_t offset, bytes;
   };
-  std::optional<Number> syscall;  // in pt_regs; negative outside of system calls
-  bool victim_is_task = true;     // what oom:mark_victim is given, since Linux 6.8; before, a pid
+  // In pt_regs; negative outside of system calls. Where there is one, bpf_task_pt_regs() is there,
+  // too (Linux 5.15).
+  std::optional<Number> syscall;
+  bool victim_is_task = true;  // what oom:mark_victim is given, since Linux 6.8; before, a pid
+
+  // What no description of types tells.
+  // The arguments of signal_generate, in bytes (<trace/events/signal.h>).
+  struct {
+    int16_t signal = 0, info = 8, task = 16, group = 24, result = 32;
+  } arguments;
+  // Of <linux/sched.h> and <linux/signal.h>.
+  int32_t task_exiting = 0x00000004;        // PF_EXITING
+  int32_t task_kernel_thread = 0x00200000;  // PF_KTHREAD
+  int32_t no_info = 0;                      // SEND_SIG_NOINFO
+  bool is_group_inverted = false;
+  bool is_direction_inverted = false;  // who sends is who gets
+  // Of a kernel stack, where there is no bpf_task_pt_regs().
+  uint32_t stack_bytes = 16 * 1024;
 };
 
 // Nothing where the kernel lacks a member, or has it in another form; `missing` names it then.

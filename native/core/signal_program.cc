@@ -10,35 +10,27 @@ namespace {
 
 using Asm = BpfAssembler;
 
-// Of the kernel's <linux/sched.h>, <linux/sched/signal.h> and <linux/signal.h>.
-constexpr int32_t kTaskExiting = 0x00000004;       // PF_EXITING
-constexpr int32_t kTaskKernelThread = 0x00200000;  // PF_KTHREAD
-constexpr int32_t kGroupExit = 0x00000004;         // SIGNAL_GROUP_EXIT
-constexpr int32_t kUnkillable = 0x00000040;        // SIGNAL_UNKILLABLE
-constexpr int32_t kNoInfo = 0;                     // SEND_SIG_NOINFO
-constexpr int32_t kPrivileged = 1;                 // SEND_SIG_PRIV
+// Of the kernel's <linux/sched/signal.h> and <linux/signal.h>.
+constexpr int32_t kGroupExit = 0x00000004;   // SIGNAL_GROUP_EXIT
+constexpr int32_t kUnkillable = 0x00000040;  // SIGNAL_UNKILLABLE
+constexpr int32_t kPrivileged = 1;           // SEND_SIG_PRIV
 
 // Of <trace/events/signal.h>: the signal is on its way, and so it is where only its siginfo was
 // lost, for want of room in the sender's queue (RLIMIT_SIGPENDING).
 constexpr int32_t kDelivered = 0;
 constexpr int32_t kLoseInfo = 4;
 
-// The arguments of the raw tracepoints.
-constexpr int16_t kSignalArgument = 0;
-constexpr int16_t kInfoArgument = 8;
-constexpr int16_t kTaskArgument = 16;
-constexpr int16_t kGroupArgument = 24;
-constexpr int16_t kResultArgument = 32;
-constexpr int16_t kActionArgument = 16;  // of signal_deliver
-constexpr int16_t kVictimArgument = 0;
+// The arguments of the other raw tracepoints: signal_deliver, and mark_victim.
+constexpr int16_t kTakenSignal = 0;
+constexpr int16_t kTakenInfo = 8;
+constexpr int16_t kTakenAction = 16;
+constexpr int16_t kVictim = 0;
 
 constexpr int32_t kLastSignal = 64;
 constexpr int32_t kFirstRealTime = 32;
 
-// How far above our arguments a siginfo of the same system call stands at most, and how large the
-// smallest kernel stack is.
+// How far above our arguments a siginfo of the same system call stands at most.
 constexpr int32_t kLargestFrames = 4096;
-constexpr int32_t kStackBytes = 16 * 1024;
 
 template <typename... Signals>
 constexpr uint64_t SetOf(Signals... signals) {
@@ -82,11 +74,15 @@ class Program : KernelProgram {
 
   std::vector<bpf_insn> BuildSignal() {
     Begin();
-    LookAtSignal();
+    LookAtSignal(layout_.arguments.signal);
     LookAtResult();
-    code_.Load(Asm::kDouble, kTask, kContext, kTaskArgument);
+    code_.Load(Asm::kDouble, kTask, kContext, layout_.arguments.task);
     code_.Call(Asm::kGetCurrentTask);
     code_.Move(kCurrent, Asm::kR0);
+    if (layout_.is_direction_inverted) {
+      code_.Move(kCurrent, kTask);
+      code_.Move(kTask, Asm::kR0);
+    }
     ReadToRecord(offsetof(SignalRecord, pid), 4, kTask, layout_.task.tgid);
     LookAtWatched();
     LookAtTarget();
@@ -106,7 +102,7 @@ class Program : KernelProgram {
 
   std::vector<bpf_insn> BuildTaken() {
     Begin();
-    LookAtSignal();
+    LookAtSignal(kTakenSignal);
     LookAtAction();
     code_.Call(Asm::kGetCurrentTask);
     code_.Move(kTask, Asm::kR0);
@@ -115,7 +111,7 @@ class Program : KernelProgram {
     LookAtUnkillable();
     SetFlag(SignalRecord::kTaken);
     LookAtTarget();
-    code_.Load(Asm::kDouble, kOther, kContext, kInfoArgument);
+    code_.Load(Asm::kDouble, kOther, kContext, kTakenInfo);
     ReadInfo();
     ReadPointer(kCurrent, kTask, layout_.task.parent);
     LookAtSender();
@@ -130,7 +126,7 @@ class Program : KernelProgram {
     Begin();
     ClearRecord();
     SetFlag(SignalRecord::kOom);
-    code_.Load(Asm::kDouble, kTask, kContext, kVictimArgument);
+    code_.Load(Asm::kDouble, kTask, kContext, kVictim);
     code_.Call(Asm::kGetCurrentTask);
     code_.Move(kCurrent, Asm::kR0);
     ReadSenderIds();
@@ -186,13 +182,13 @@ class Program : KernelProgram {
   }
 
   // Most signals of a host tell parents of ends (SIGCHLD): these go no further than here.
-  void LookAtSignal() {
-    code_.Load(Asm::kDouble, Asm::kR1, kContext, kSignalArgument);
+  void LookAtSignal(int16_t argument) {
+    code_.Load(Asm::kDouble, Asm::kR1, kContext, argument);
     code_.JumpIf32(BPF_JEQ, Asm::kR1, SIGCHLD, drop_);
     code_.JumpIf32(BPF_JEQ, Asm::kR1, 0, drop_);
     code_.JumpIf32(BPF_JGT, Asm::kR1, kLastSignal, drop_);
     ClearRecord();
-    code_.Load(Asm::kDouble, Asm::kR1, kContext, kSignalArgument);
+    code_.Load(Asm::kDouble, Asm::kR1, kContext, argument);
     code_.Store(Asm::kWord, Asm::kFrame, RecordField(offsetof(SignalRecord, signal)), Asm::kR1);
     code_.SetDouble(Asm::kR3, kHarmless);
     JumpIfInSet(Asm::kR3, true, drop_);
@@ -208,7 +204,7 @@ class Program : KernelProgram {
 
   void LookAtResult() {
     const Asm::Label effective = code_.NewLabel();
-    code_.Load(Asm::kDouble, Asm::kR2, kContext, kResultArgument);
+    code_.Load(Asm::kDouble, Asm::kR2, kContext, layout_.arguments.result);
     code_.JumpIf32(BPF_JEQ, Asm::kR2, kDelivered, effective);
     code_.JumpIf32(BPF_JNE, Asm::kR2, kLoseInfo, drop_);
     SetFlag(SignalRecord::kInfoLost);
@@ -218,9 +214,9 @@ class Program : KernelProgram {
   // What is taken without a handler ends the process; and a thread of one that is dying anyhow
   // takes a SIGKILL without a siginfo, which nobody has sent.
   void LookAtAction() {
-    code_.Load(Asm::kDouble, kOther, kContext, kInfoArgument);
+    code_.Load(Asm::kDouble, kOther, kContext, kTakenInfo);
     code_.JumpIf(BPF_JLE, kOther, kPrivileged, drop_);
-    code_.Load(Asm::kDouble, kOther, kContext, kActionArgument);
+    code_.Load(Asm::kDouble, kOther, kContext, kTakenAction);
     ReadPointer(Asm::kR3, kOther, layout_.sighand.handler_in_action);
     code_.JumpIf(BPF_JNE, Asm::kR3, 0, drop_);
   }
@@ -301,8 +297,8 @@ class Program : KernelProgram {
   // sends is something else. Since Linux 7.3 kill(2) sends without a siginfo.
   void DropUnlessFromOther() {
     const Asm::Label by_process = code_.NewLabel();
-    code_.Load(Asm::kDouble, kOther, kContext, kInfoArgument);
-    code_.JumpIf(BPF_JEQ, kOther, kNoInfo, by_process);
+    code_.Load(Asm::kDouble, kOther, kContext, layout_.arguments.info);
+    code_.JumpIf(BPF_JEQ, kOther, layout_.no_info, by_process);
     code_.JumpIf(BPF_JEQ, kOther, kPrivileged, drop_);
     ReadWord(Asm::kR1, kOther, layout_.siginfo.code);
     code_.JumpIf32(BPF_JSGT, Asm::kR1, 0, drop_);
@@ -336,13 +332,13 @@ class Program : KernelProgram {
     const Asm::Label privileged = code_.NewLabel();
     const Asm::Label known = code_.NewLabel();
     const Asm::Label not_group = code_.NewLabel();
-    code_.Load(Asm::kDouble, Asm::kR1, kContext, kGroupArgument);
-    code_.JumpIf32(BPF_JEQ, Asm::kR1, 0, not_group);
+    code_.Load(Asm::kDouble, Asm::kR1, kContext, layout_.arguments.group);
+    code_.JumpIf32(layout_.is_group_inverted ? BPF_JNE : BPF_JEQ, Asm::kR1, 0, not_group);
     SetFlag(SignalRecord::kGroup);
     code_.Bind(not_group);
 
-    code_.Load(Asm::kDouble, kOther, kContext, kInfoArgument);
-    code_.JumpIf(BPF_JEQ, kOther, kNoInfo, no_info);
+    code_.Load(Asm::kDouble, kOther, kContext, layout_.arguments.info);
+    code_.JumpIf(BPF_JEQ, kOther, layout_.no_info, no_info);
     code_.JumpIf(BPF_JEQ, kOther, kPrivileged, privileged);
     ReadInfo();
     LookAtStack(known);
@@ -382,23 +378,44 @@ class Program : KernelProgram {
     code_.Store(Asm::kDouble, Asm::kFrame, kContextAt, Asm::kR1);
   }
 
-  // After LoadContextAddress(): unless our arguments are on the sender's own kernel stack.
+  // After LoadContextAddress(): unless our arguments are on the sender's own kernel stack. The
+  // registers that it came into the kernel with are at the top of that.
   void JumpIfOffStack(Asm::Label to) {
+    if (layout_.syscall) {
+      LoadRegisters(kOther);
+      code_.Load(Asm::kDouble, Asm::kR1, Asm::kFrame, kContextAt);
+      code_.JumpIf(BPF_JGT, Asm::kR1, kOther, to);
+      ReadPointer(kOther, kCurrent, layout_.task.stack);
+      code_.Load(Asm::kDouble, Asm::kR1, Asm::kFrame, kContextAt);
+      code_.JumpIf(BPF_JLT, Asm::kR1, kOther, to);
+      return;
+    }
     ReadPointer(kOther, kCurrent, layout_.task.stack);
     code_.Load(Asm::kDouble, Asm::kR1, Asm::kFrame, kContextAt);
     code_.Compute(BPF_SUB, Asm::kR1, kOther);
-    code_.JumpIf(BPF_JGT, Asm::kR1, kStackBytes, to);
+    code_.JumpIf(BPF_JGT, Asm::kR1, static_cast<int32_t>(layout_.stack_bytes), to);
+  }
+
+  // As a number. Takes what calls take.
+  void LoadRegisters(Asm::Register to) {
+    code_.Call(Asm::kGetCurrentTaskBtf);
+    code_.Move(Asm::kR1, Asm::kR0);
+    code_.Call(Asm::kTaskPtRegs);
+    code_.Store(Asm::kDouble, Asm::kFrame, kScratch, Asm::kR0);
+    code_.Load(Asm::kDouble, to, Asm::kFrame, kScratch);
   }
 
   // Who makes a file ready is who its owner's signal (F_SETOWN of fcntl(2)) comes from, if that is
   // done by a system call: an interrupt does it in anybody's name. An interrupt of user mode runs
-  // on the stack of whom it interrupts; that is in no system call then.
+  // on the stack of whom it interrupts; that is in no system call then. Since Linux 7.3 kill(2)
+  // sends without a siginfo (kernel/signal.c, SYSCALL_DEFINE2(kill)), as the kernel does.
   void LookAtSyscall() {
     if (!layout_.syscall) return;
     const Asm::Label look = code_.NewLabel();
     const Asm::Label done = code_.NewLabel();
     const Asm::Label with_info = code_.NewLabel();
     code_.Load(Asm::kWord, Asm::kR1, Asm::kFrame, RecordField(offsetof(SignalRecord, flags)));
+    code_.JumpIf32(BPF_JSET, Asm::kR1, static_cast<int32_t>(SignalRecord::kNoInfo), look);
     code_.Compute(BPF_AND, Asm::kR1, static_cast<int32_t>(SignalRecord::kPrivileged));
     code_.JumpIf(BPF_JEQ, Asm::kR1, 0, with_info);
     LoadSignal(Asm::kR1);
@@ -412,10 +429,7 @@ class Program : KernelProgram {
     code_.Bind(look);
     LoadContextAddress();
     JumpIfOffStack(done);
-    code_.Call(Asm::kGetCurrentTaskBtf);
-    code_.Move(Asm::kR1, Asm::kR0);
-    code_.Call(Asm::kTaskPtRegs);
-    code_.Move(kOther, Asm::kR0);
+    LoadRegisters(kOther);
     const auto [offset, bytes] = *layout_.syscall;
     if (bytes == 8) {
       ReadPointer(Asm::kR1, kOther, offset);
@@ -447,8 +461,8 @@ class Program : KernelProgram {
 
   void ReadSenderIds() {
     ReadWord(Asm::kR3, kCurrent, layout_.task.flags);
-    SetFlagIf(Asm::kR3, kTaskExiting, SignalRecord::kSenderExiting);
-    SetFlagIf(Asm::kR3, kTaskKernelThread, SignalRecord::kSenderKernel);
+    SetFlagIf(Asm::kR3, layout_.task_exiting, SignalRecord::kSenderExiting);
+    SetFlagIf(Asm::kR3, layout_.task_kernel_thread, SignalRecord::kSenderKernel);
     ReadToRecord(offsetof(SignalRecord, sender_pid), 4, kCurrent, layout_.task.tgid);
     ReadToRecord(offsetof(SignalRecord, sender_thread), 4, kCurrent, layout_.task.pid);
     ReadPointer(kOther, kCurrent, layout_.task.group_leader);

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "linux/exit_record.h"
+#include "linux/own_children.h"
 #include "linux/pidfd.h"
 #include "linux/proc_files.h"
 #include "linux/second_look.h"
@@ -160,7 +161,8 @@ SystemError ExitReader::Arm() {
 
 SystemError ExitReader::OpenTrace() {
   if (!options_.traced) return {};
-  signals_.Open(shared_->types, options_.stream.watched_only ? &watched_bitmap_ : nullptr, clock_);
+  signals_.Open(shared_->types, options_.stream.watched_only ? &watched_bitmap_ : nullptr, clock_,
+                options_.spoil);
   // Once for each time that the kernel asks for us: what else there is can wait.
   return signals_.is_open() ? AddToEpoll(signals_.fd(), kTraceTag, EPOLLIN | EPOLLET)
                             : SystemError{};
@@ -390,6 +392,7 @@ void ExitReader::ReadProcesses() {
 void ExitReader::OnEnd(const ThreadGroup& group) {
   const uint64_t end_tick = clock_.TickOf(group.ended_ns);
   std::optional<ProcessEntry> process = known_.Take(group.pid, end_tick);
+  if (OwnChildren::Contains(group.Identity(), group.ended_ns)) return;
   const std::optional<Watch> watch = watched_.Take(group.Identity(), group.ended_ns);
   if (watch) process = watch->process;
   if (options_.stream.watched_only && !watch) return;

@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "core/ended_groups.h"
@@ -50,6 +51,7 @@ class ExitReader {
     StreamUse use = StreamUse::kRequired;
     bool guarded = false;  // watched processes have a pidfd each
     bool traced = false;   // signals are told, too, where that can be had
+    std::string spoil;     // what the trace misreads on purpose; see SpoilLayout()
     size_t queue_limit = 0;
     uint64_t canary_interval_ns = 0;  // 0: none but the one at the start
     uint64_t status_timeout_ns = 0;   // see ThreadGroupAggregator

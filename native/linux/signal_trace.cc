@@ -1,5 +1,10 @@
 #include "linux/signal_trace.h"
 
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "core/spoilt_layout.h"
 #include "linux/bpf_permission.h"
 #include "linux/bpf_program.h"
 #include "linux/bpf_syscall.h"
@@ -7,13 +12,17 @@
 
 namespace exitwatch {
 
-BpfRefusal SignalTrace::Open(KernelTypes& types, size_t ring_bytes, WatchedBitmap* watched) {
+BpfRefusal SignalTrace::Open(KernelTypes& types, size_t ring_bytes, WatchedBitmap* watched,
+                             const std::string& spoil) {
   using Reason = BpfRefusal::Reason;
   if (const Reason reason = AskBpfPermission(); reason != Reason::kNone) return {reason, 0, ""};
   // The kernel's pids are those of the host's namespace.
   if (!InInitialPidNamespace()) return {Reason::kForeignPid, 0, ""};
   SignalLayout layout;
   if (BpfRefusal refusal = types.ForSignals(&layout)) return refusal;
+  // Where it is not known from registers: no smaller than a page (arch/arm64's <asm/memory.h>).
+  layout.stack_bytes = std::max(layout.stack_bytes, static_cast<uint32_t>(sysconf(_SC_PAGESIZE)));
+  SpoilLayout(spoil, &layout);
   if (BpfRefusal refusal = CreateMaps(ring_bytes)) return refusal;
   if (watched != nullptr) {
     if (BpfRefusal refusal = watched->Open()) return refusal;

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 #include "core/signal_program.h"
 #include "core/signal_record.h"
@@ -25,9 +26,11 @@ class SignalTrace {
  public:
   explicit SignalTrace(CgroupPaths& cgroups) : cgroups_(&cgroups) {}
 
-  // `watched`: whose signals are told; nullptr: everybody's. After a refusal the object is to be
+  // `watched`: whose signals are told; nullptr: everybody's. `spoil`: see SpoilLayout(). After a
+  // refusal the object is to be
   // thrown away.
-  BpfRefusal Open(KernelTypes& types, size_t ring_bytes, WatchedBitmap* watched);
+  BpfRefusal Open(KernelTypes& types, size_t ring_bytes, WatchedBitmap* watched,
+                  const std::string& spoil);
 
   explicit operator bool() const { return static_cast<bool>(signals_); }
 

@@ -4,6 +4,8 @@
 #include <csignal>
 #include <utility>
 
+#include "linux/own_children.h"
+
 namespace exitwatch {
 
 namespace {
@@ -27,13 +29,21 @@ constexpr size_t kVictims = 64;
 TracedSignals::TracedSignals(CgroupPaths& cgroups)
     : cgroups_(cgroups), trace_(cgroups), queue_(kQueueLimit) {}
 
-void TracedSignals::Open(KernelTypes& types, WatchedBitmap* watched, const KernelClock& clock) {
+void TracedSignals::Open(KernelTypes& types, WatchedBitmap* watched, const KernelClock& clock,
+                         const std::string& spoil) {
   SignalTrace trace(cgroups_);
-  BpfRefusal refusal = trace.Open(types, kRingBytes, watched);
+  BpfRefusal refusal = trace.Open(types, kRingBytes, watched, spoil);
+  std::shared_ptr<const TraceTrial> trial;
+  if (!refusal) {
+    const auto visit = [&](const SignalRecord& record) { OnRecord(record, clock); };
+    trial = TryTrace(trace, watched, clock, visit);
+  }
   const std::lock_guard<std::mutex> lock(mutex_);
   refusal_ = std::move(refusal);
   if (refusal_) return;
   trace_ = std::move(trace);
+  trial_ = std::move(trial);
+  lost_ = trace_.Lost() + unheld_;
   if (listens_) trace_.SetEager(true);
   complete_ns_ = collected_ns_ = clock.Now();
 }
@@ -46,6 +56,11 @@ void TracedSignals::Close() {
 BpfRefusal TracedSignals::refusal() {
   const std::lock_guard<std::mutex> lock(mutex_);
   return refusal_;
+}
+
+std::shared_ptr<const TraceTrial> TracedSignals::trial() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return trial_;
 }
 
 void TracedSignals::Listen(bool listens) {
@@ -91,17 +106,16 @@ bool TracedSignals::Collect(const KernelClock& clock, std::vector<Record>& recor
   return is_new && (listens_ || queue_.Depth() >= kManySignals);
 }
 
-void TracedSignals::OnRecord(SignalRecord record, const KernelClock& clock) {
+void TracedSignals::OnRecord(const SignalRecord& record, const KernelClock& clock) {
+  SignalRecord told = ForJavaScript(record, clock);
+  if (OwnChildren::Contains({told.pid, told.start_ns, told.inode, 0, 0}, told.time_ns)) return;
   if (record.signal == 0) {
     if (victims_.size() == kVictims) victims_.erase(victims_.begin());
     victims_.push_back({record.memory, record.time_ns, record.sender_thread, record.sender_start});
   } else if (IsOfVictim(record)) {
-    record.flags |= SignalRecord::kOom;
+    told.flags |= SignalRecord::kOom;
   }
-  record.clock_ms = static_cast<double>(clock.realtime_offset_ns()) / 1e6;
-  record.memory = 0;  // an address in the kernel, which is nobody's business
-  record.start_ns = record.start_ns == 0 ? 0 : clock.TickOfStart(record.start_ns);
-  if (!queue_.Push(record)) unheld_++;
+  if (!queue_.Push(told)) unheld_++;
 }
 
 // Those who share the memory of a victim are killed with it, but not marked. The OOM killer does

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "core/signal_queue.h"
 #include "linux/kernel_clock.h"
 #include "linux/signal_trace.h"
+#include "linux/trace_trial.h"
 
 namespace exitwatch {
 
@@ -19,9 +21,11 @@ class TracedSignals {
  public:
   explicit TracedSignals(CgroupPaths& cgroups);
 
-  // Where the trace cannot be had, refusal() tells why, and everything else does nothing.
-  // `watched`: whose signals are told; nullptr: everybody's.
-  void Open(KernelTypes& types, WatchedBitmap* watched, const KernelClock& clock);
+  // Where the trace cannot be had, refusal() tells why, and everything else does nothing; otherwise
+  // trial() has what it is worth. `watched`: whose signals are told; nullptr: everybody's. `spoil`:
+  // see SpoilLayout().
+  void Open(KernelTypes& types, WatchedBitmap* watched, const KernelClock& clock,
+            const std::string& spoil);
   void Close();
 
   bool is_open() const { return static_cast<bool>(trace_); }
@@ -34,6 +38,7 @@ class TracedSignals {
 
   SignalQueue& queue() { return queue_; }
   BpfRefusal refusal();
+  std::shared_ptr<const TraceTrial> trial();
 
   // Somebody wants to know of every signal at once.
   void Listen(bool listens);
@@ -47,13 +52,14 @@ class TracedSignals {
     uint64_t by_start;
   };
 
-  void OnRecord(SignalRecord record, const KernelClock& clock);
+  void OnRecord(const SignalRecord& record, const KernelClock& clock);
   bool IsOfVictim(const SignalRecord& record) const;
 
   CgroupPaths& cgroups_;
   std::mutex mutex_;
-  SignalTrace trace_;   // opened and closed under mutex_
-  BpfRefusal refusal_;  // guarded by mutex_
+  SignalTrace trace_;                        // opened and closed under mutex_
+  BpfRefusal refusal_;                       // guarded by mutex_
+  std::shared_ptr<const TraceTrial> trial_;  // the same
   std::atomic<bool> listens_{false};
   SignalQueue queue_;
   std::vector<Victim> victims_;  // lately

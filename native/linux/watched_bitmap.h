@@ -27,9 +27,10 @@ class WatchedBitmap {
   // The map; -1 where it is not open.
   int fd() const { return fd_.Get(); }
 
- private:
+  // For one that is not in the set; once it is open.
   void Set(int32_t pid, bool is_watched);
 
+ private:
   WatchSet& set_;
   UniqueFd fd_;
   int32_t limit_ = 0;  // pids from here on have no bit

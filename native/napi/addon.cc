@@ -5,6 +5,7 @@
 
 #include "core/record.h"
 #include "core/signal_record.h"
+#include "core/spoilt_layout.h"
 #include "linux/datagram.h"
 #include "linux/pidfd.h"
 #include "linux/proc_files.h"
@@ -98,6 +99,9 @@ Napi::Object Init(Napi::Env env, Napi::Object exports) {
   exports.Set("lockFile", Napi::Function::New<LockFile>(env, "lockFile"));
   exports.Set("sendDatagram", Napi::Function::New<SendText>(env, "sendDatagram"));
   exports.Set("probePidfd", Napi::Function::New<ProbePidfd>(env, "probePidfd"));
+  Napi::Array spoils = Napi::Array::New(env);
+  for (const char* spoil : kSpoils) spoils.Set(spoils.Length(), Napi::String::New(env, spoil));
+  exports.Set("spoils", spoils);
   exports.Set("recordBytes", Napi::Number::New(env, sizeof(Record)));
   exports.Set("signalRecordBytes", Napi::Number::New(env, sizeof(SignalRecord)));
   return exports;

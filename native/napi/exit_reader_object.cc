@@ -1,6 +1,7 @@
 #include "napi/exit_reader_object.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "napi/loop_bell.h"
@@ -22,6 +23,27 @@ Napi::Value DescribeRefusal(Napi::Env env, const BpfRefusal& refusal) {
   return description;
 }
 
+Napi::Value DescribeTrial(Napi::Env env, const TraceTrial& trial) {
+  Napi::Object description = Napi::Object::New(env);
+  const auto set = [&](const char* name, double value) {
+    description.Set(name, Napi::Number::New(env, value));
+  };
+  set("errno", trial.error ? trial.error.number : 0);
+  description.Set("syscall", Napi::String::New(env, trial.error.syscall));
+  set("pid", trial.child.pid);
+  set("startTicks", static_cast<double>(trial.child.start_ticks));
+  set("inode", static_cast<double>(trial.child.inode));
+  set("senderThread", trial.sender_thread);
+  set("senderUid", trial.sender_uid);
+  set("senderParent", trial.sender.parent_pid);
+  description.Set("senderName", Napi::String::New(env, trial.sender.name));
+  const size_t bytes = trial.records.size() * sizeof(SignalRecord);
+  Napi::ArrayBuffer records = Napi::ArrayBuffer::New(env, bytes);
+  if (bytes != 0) std::memcpy(records.Data(), trial.records.data(), bytes);
+  description.Set("records", records);
+  return description;
+}
+
 }  // namespace
 
 Napi::Function ExitReaderObject::Define(Napi::Env env) {
@@ -32,6 +54,7 @@ Napi::Function ExitReaderObject::Define(Napi::Env env) {
                          InstanceMethod<&ExitReaderObject::Unwatch>("unwatch"),
                          InstanceMethod<&ExitReaderObject::Filter>("filter"),
                          InstanceMethod<&ExitReaderObject::Trace>("trace"),
+                         InstanceMethod<&ExitReaderObject::Trial>("trial"),
                          InstanceMethod<&ExitReaderObject::AwaitTrace>("awaitTrace"),
                          InstanceMethod<&ExitReaderObject::CgroupPath>("cgroupPath"),
                          InstanceMethod<&ExitReaderObject::Listen>("listen"),
@@ -56,6 +79,7 @@ ExitReaderObject::ExitReaderObject(const Napi::CallbackInfo& info) : ObjectWrap(
   native.stream.receive_buffer_bytes = options.Get("receiveBufferBytes").ToNumber().Int32Value();
   native.use = static_cast<ExitReader::StreamUse>(options.Get("streamUse").ToNumber().Int32Value());
   native.traced = options.Get("traced").ToBoolean();
+  native.spoil = options.Get("spoil").ToString();
   native.guarded = options.Get("guarded").ToBoolean();
   native.queue_limit = static_cast<size_t>(options.Get("queueLimit").ToNumber().Int64Value());
   native.canary_interval_ns = kNsPerMs * ToUint64(options.Get("canaryIntervalMs"));
@@ -223,6 +247,15 @@ Napi::Value ExitReaderObject::Trace(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   if (!IsOurs(info)) return env.Undefined();
   return DescribeRefusal(env, reader_->signals().refusal());
+}
+
+// What the trace told of signals whose senders are known, once the reader is ready; undefined where
+// there is no trace.
+Napi::Value ExitReaderObject::Trial(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  if (!IsOurs(info)) return env.Undefined();
+  const std::shared_ptr<const TraceTrial> trial = reader_->signals().trial();
+  return trial ? DescribeTrial(env, *trial) : env.Undefined();
 }
 
 // Blocks until signals are traced, or it is clear that they will not be; for so many ms at most.

@@ -37,6 +37,7 @@ class ExitReaderObject : public Napi::ObjectWrap<ExitReaderObject> {
   Napi::Value Unwatch(const Napi::CallbackInfo& info);
   Napi::Value Filter(const Napi::CallbackInfo& info);
   Napi::Value Trace(const Napi::CallbackInfo& info);
+  Napi::Value Trial(const Napi::CallbackInfo& info);
   Napi::Value AwaitTrace(const Napi::CallbackInfo& info);
   Napi::Value CgroupPath(const Napi::CallbackInfo& info);
   Napi::Value Listen(const Napi::CallbackInfo& info);

@@ -5,6 +5,7 @@ import type { ProcessIdentity } from '../process-identity.js';
 import { CgroupPaths } from '../trace/cgroup-paths.js';
 import { SignalHistory } from '../trace/signal-history.js';
 import { SignalRecords } from '../trace/signal-records.js';
+import { judgeTrial } from '../trace/trial.js';
 
 import { bpfDowngrade, failureDowngrade } from './downgrade.js';
 import type { Armed, ExitSource, SourceListener, SourceStats } from './exit-source.js';
@@ -27,6 +28,8 @@ export class KernelSource implements ExitSource {
   readonly #signals = new SignalRecords(SIGNAL_BATCH);
   readonly #history = new SignalHistory(this.#cgroups);
   readonly #isTraceWanted: boolean;
+  /** What it tells is true, as far as that can be tried. */
+  #isTraceTrusted = false;
   #isListening = false;
   readonly #watched = new WatchedIdentities();
   readonly #reader: ExitReader;
@@ -57,6 +60,7 @@ export class KernelSource implements ExitSource {
       streamUse: streamUse(options),
       guarded: this.#guarded,
       traced: this.#isTraceWanted,
+      spoil: spoil(addon.spoils),
       receiveBufferBytes: options.receiveBufferBytes,
       queueLimit: options.queueLimit,
       canaryIntervalMs: options.canaryIntervalMs,
@@ -152,15 +156,21 @@ export class KernelSource implements ExitSource {
   #onReady(index: number): void {
     const receiveBufferBytes = this.#records.receiveBufferBytes(index);
     const change = this.#change(index);
-    const traceDowngrade = this.#isTraceWanted ? bpfDowngrade(this.#reader.trace()) : null;
+    const traceDowngrade = this.#isTraceWanted ? this.#traceDowngrade() : null;
+    this.#isTraceTrusted = this.#isTraceWanted && traceDowngrade === null;
     this.#listener.ready({
       event: 'ready',
       scope: this.#scope,
       ...change,
       receiveBufferBytes,
-      traced: this.#isTraceWanted && traceDowngrade === null,
+      traced: this.#isTraceTrusted,
       traceDowngrade,
     });
+  }
+
+  #traceDowngrade(): Downgrade | null {
+    const trial = this.#reader.trial();
+    return trial === undefined ? bpfDowngrade(this.#reader.trace()) : judgeTrial(trial);
   }
 
   #onGap(index: number): void {
@@ -190,7 +200,9 @@ export class KernelSource implements ExitSource {
     const event = this.#records.exit(index);
     const isTold = this.#records.isTold(index);
     // Who watches is told first, and everybody later.
-    if (this.#isTraceWanted) this.#joinSignals(event, index, isTold && this.#scope === 'all');
+    if (this.#isTraceTrusted) this.#joinSignals(event, index, isTold && this.#scope === 'all');
+    else event.traced = false;
+    if (!event.traced) event.tracedSince = null;
     if (this.#watched.size > 0) this.#onWatched(event, index);
     this.#listener.exit(event, isTold);
   }
@@ -215,10 +227,7 @@ export class KernelSource implements ExitSource {
     event.signalsReceived = story.received;
     // Somebody did: it was not seen. And of an end that nobody knows, nobody knows who.
     const isUnseen = event.signal !== null && story.sender === null;
-    if (isUnseen || story.isDoubtful || event.how === 'unknown') {
-      event.traced = false;
-      event.tracedSince = null;
-    }
+    if (isUnseen || story.isDoubtful || event.how === 'unknown') event.traced = false;
     if (event.signal === 'SIGKILL' && story.oom !== false) event.oom = story.oom;
     else if (event.traced) event.oom = false;
   }
@@ -226,6 +235,7 @@ export class KernelSource implements ExitSource {
   #onSignals(count: number): void {
     for (let index = 0; index < count; index++) {
       const signal = this.#signals.signal(index);
+      if (!this.#isTraceTrusted) continue;
       // It is not watched any more: nobody will be told of its end.
       if (this.#scope === 'watched' && !this.#watched.has(signal.pid)) continue;
       const sender = this.#history.add(signal);
@@ -268,6 +278,15 @@ function knownOf({ pid, startTicks, inode }: { pid: number; startTicks: number; 
 function streamUse({ scope, source }: { scope: string; source: string }): StreamUse {
   if (source === 'pidfd') return StreamUse.none;
   return source === 'auto' && scope === 'watched' ? StreamUse.preferred : StreamUse.required;
+}
+
+function spoil(known: readonly string[]): string {
+  const value = process.env['EXITWATCH_SPOIL_TRACE'] ?? '';
+  if (value === '' || known.includes(value)) return value;
+  throw new ExitwatchError(
+    'ERR_EXITWATCH_INVALID_OPTION',
+    `EXITWATCH_SPOIL_TRACE is one of ${known.join(', ')}, or not set, but not ${JSON.stringify(value)}`,
+  );
 }
 
 function asksForClassicFilter(): boolean {

@@ -93,10 +93,16 @@ export class SignalRecords {
   readonly #view: DataView;
   readonly #bytes: Buffer;
 
-  constructor(capacity: number) {
-    this.buffer = new ArrayBuffer(capacity * SIGNAL_RECORD_BYTES);
+  /** Room for so many, or what is there. */
+  constructor(capacity: number | ArrayBuffer) {
+    this.buffer =
+      typeof capacity === 'number' ? new ArrayBuffer(capacity * SIGNAL_RECORD_BYTES) : capacity;
     this.#view = new DataView(this.buffer);
     this.#bytes = Buffer.from(this.buffer);
+  }
+
+  get capacity(): number {
+    return this.buffer.byteLength / SIGNAL_RECORD_BYTES;
   }
 
   signal(index: number): TracedSignal {

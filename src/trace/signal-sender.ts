@@ -52,10 +52,16 @@ function isSigio({ signal, flags, code, info }: TracedSignal): boolean {
 /** What the kernel sends, without a siginfo, for what somebody does. */
 function originOnBehalf(signal: TracedSignal): SignalSender['origin'] {
   const has = (flag: SignalFlag) => (signal.flags & flag) !== 0;
+  if (has(SignalFlag.senderKernel)) return 'kernel';
+  if (has(SignalFlag.group)) {
+    if (has(SignalFlag.senderExiting)) return 'parent-death';
+    // Since Linux 7.3 (kernel/signal.c, SYSCALL_DEFINE2(kill)); nothing else of the kernel's sends to a
+    // whole process in this way.
+    return has(SignalFlag.inSyscall) ? 'kill' : 'kernel';
+  }
   // SIGPIPE and SIGXFSZ look like this: the kernel sends them to who wrote.
-  if (signal.senderPid === signal.pid || has(SignalFlag.senderKernel)) return 'kernel';
-  if (has(SignalFlag.senderExiting)) return has(SignalFlag.group) ? 'parent-death' : 'kernel';
-  if (signal.signal !== SIGKILL || has(SignalFlag.group)) return 'kernel';
+  if (signal.senderPid === signal.pid || has(SignalFlag.senderExiting)) return 'kernel';
+  if (signal.signal !== SIGKILL) return 'kernel';
   return has(SignalFlag.senderTraces) ? 'ptrace' : 'cgroup-kill';
 }
 

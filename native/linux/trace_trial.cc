@@ -1,0 +1,72 @@
+#include "linux/trace_trial.h"
+
+#include <unistd.h>
+
+#include <cstring>
+#include <mutex>
+
+#include "linux/proc_files.h"
+#include "linux/trial_child.h"
+
+namespace exitwatch {
+
+namespace {
+
+std::mutex mutex;
+std::shared_ptr<const TraceTrial> settled;  // guarded by mutex
+
+bool ReadOurselves(ProcStat* stat, SystemError* error) {
+  if (ReadProcStat(getpid(), stat)) return true;
+  *error = {Failure::kNoProc, errno, "open"};
+  return false;
+}
+
+// Whether nothing was in its way.
+bool Hold(SignalTrace& trace, WatchedBitmap* watched, const KernelClock& clock,
+          const std::function<void(const SignalRecord&)>& visit_other, TraceTrial* trial) {
+  const auto watch = [&](bool is_watched) {
+    return [=](int32_t pid) {
+      if (watched != nullptr) watched->Set(pid, is_watched);
+    };
+  };
+  if (!ReadOurselves(&trial->sender, &trial->error)) return false;
+  trial->sender_uid = geteuid();
+  const uint64_t lost = trace.Lost();
+  const TrialChild::Result result = TrialChild::Run(clock, watch(true), watch(false));
+  trial->error = result.error;
+  trial->child = result.identity;
+  trial->sender_thread = result.sender_thread;
+  const bool is_whole = trace.Read([&](const SignalRecord& record) {
+    if (record.signal != 0 && record.pid == trial->child.pid) {
+      trial->records.push_back(ForJavaScript(record, clock));
+    } else {
+      visit_other(record);
+    }
+  });
+  ProcStat after;
+  if (trial->error || !ReadOurselves(&after, &trial->error)) return false;
+  const bool is_same = std::strcmp(after.name, trial->sender.name) == 0 &&
+                       after.parent_pid == trial->sender.parent_pid;
+  return is_whole && is_same && trace.Lost() == lost;
+}
+
+}  // namespace
+
+std::shared_ptr<const TraceTrial> TryTrace(
+    SignalTrace& trace, WatchedBitmap* watched, const KernelClock& clock,
+    const std::function<void(const SignalRecord&)>& visit_other) {
+  const std::lock_guard<std::mutex> lock(mutex);
+  if (settled) return settled;
+  auto trial = std::make_shared<TraceTrial>();
+  if (Hold(trace, watched, clock, visit_other, trial.get())) settled = trial;
+  return trial;
+}
+
+SignalRecord ForJavaScript(SignalRecord record, const KernelClock& clock) {
+  record.clock_ms = static_cast<double>(clock.realtime_offset_ns()) / 1e6;
+  record.memory = 0;
+  record.start_ns = record.start_ns == 0 ? 0 : clock.TickOfStart(record.start_ns);
+  return record;
+}
+
+}  // namespace exitwatch

@@ -1,0 +1,119 @@
+import { getSystemErrorName } from 'node:util';
+
+import type { NativeTrial } from '../addon.js';
+import type { Downgrade } from '../exit-event.js';
+import type { SignalSender } from '../signal-event.js';
+import { signalNumber, type SignalName } from '../wait-status.js';
+
+import { SignalFlag, SignalRecords, type TracedSignal } from './signal-records.js';
+import { originOf } from './signal-sender.js';
+
+type Origin = SignalSender['origin'];
+
+/** A signal that the child of the trial gets: native/linux/trial_child.h. */
+interface Way {
+  signal: SignalName;
+  by: string;
+  /** What may be said of it: where there are two, the second names nobody. */
+  origins: readonly Origin[];
+  /** It is sent to the process, and not to its thread. */
+  isForGroup: boolean;
+}
+
+const CHILD_NAME = 'exitwatch-trial';
+
+/** What comes with `rt_sigqueueinfo(2)`. */
+const VALUE = 0x5eed0001;
+
+const WAYS: readonly Way[] = [
+  { signal: 'SIGTERM', by: 'kill(2)', origins: ['kill'], isForGroup: true },
+  { signal: 'SIGINT', by: 'tgkill(2)', origins: ['tgkill'], isForGroup: false },
+  { signal: 'SIGUSR1', by: 'rt_sigqueueinfo(2)', origins: ['sigqueue'], isForGroup: true },
+  { signal: 'SIGUSR2', by: "a forged timer's", origins: ['sigqueue'], isForGroup: true },
+  // Before Linux 5.15 who wrote cannot be told from an interrupt.
+  { signal: 'SIGHUP', by: 'F_SETSIG', origins: ['sigio', 'kernel'], isForGroup: true },
+  { signal: 'SIGQUIT', by: 'PR_SET_PDEATHSIG', origins: ['parent-death'], isForGroup: true },
+  { signal: 'SIGPIPE', by: 'a broken pipe', origins: ['kernel'], isForGroup: false },
+  { signal: 'SIGALRM', by: 'setitimer(2)', origins: ['timer'], isForGroup: true },
+  { signal: 'SIGVTALRM', by: 'timer_create(2)', origins: ['timer'], isForGroup: true },
+];
+
+/** Of these the sender is told: us. */
+const BY_US: readonly Origin[] = ['kill', 'tgkill', 'sigqueue', 'sigio', 'parent-death'];
+
+/** Why the signal trace is not to be trusted; `null` where all came back as it was sent. @internal */
+export function judgeTrial(trial: NativeTrial): Downgrade | null {
+  if (trial.errno !== 0) {
+    const error = `${trial.syscall}: ${getSystemErrorName(-trial.errno)}`;
+    return {
+      code: 'no-trial',
+      detail: `the signal trace could not be tried with a child of our own (${error})`,
+      remedy: 'allow it one: pids.max of its cgroup, RLIMIT_NPROC, the seccomp filter',
+    };
+  }
+  const records = new SignalRecords(trial.records);
+  const signals = Array.from({ length: records.capacity }, (_, index) => records.signal(index));
+  for (const way of WAYS) {
+    const wrong = whatIsWrong(way, signals, trial);
+    if (wrong === null) continue;
+    return {
+      code: 'trial-failed',
+      detail: `this kernel is not as the signal trace takes it to be: ${way.signal} by ${way.by} ${wrong}`,
+      remedy: 'please report this, with what uname -a says',
+    };
+  }
+  return null;
+}
+
+function whatIsWrong(
+  way: Way,
+  signals: readonly TracedSignal[],
+  trial: NativeTrial,
+): string | null {
+  const [signal, ...others] = signals.filter((each) => each.signal === signalNumber(way.signal));
+  if (signal === undefined) return 'was not seen';
+  if (others.length > 0) return 'was seen more than once';
+  const origin = originOf(signal);
+  if (!way.origins.includes(origin)) return `came as ${origin}`;
+  const has = (flag: SignalFlag) => (signal.flags & flag) !== 0;
+  if (has(SignalFlag.group) !== way.isForGroup) return 'came for another than it was sent to';
+  if (!isOfChild(signal, trial)) return 'came to another process';
+  if (BY_US.includes(origin) && !isByUs(signal, trial)) return 'came from another process';
+  return hasInfo(signal, origin) ? null : 'came with another siginfo';
+}
+
+function isOfChild(signal: TracedSignal, { pid, startTicks, inode }: NativeTrial): boolean {
+  return (
+    signal.pid === pid &&
+    signal.thread === pid &&
+    signal.startTicks === startTicks &&
+    (signal.inode === 0 || signal.inode === inode) &&
+    signal.name === CHILD_NAME &&
+    (signal.flags & SignalFlag.blocked) !== 0
+  );
+}
+
+function isByUs(signal: TracedSignal, trial: NativeTrial): boolean {
+  return (
+    signal.senderPid === process.pid &&
+    signal.senderThread === trial.senderThread &&
+    signal.senderPidThere === process.pid &&
+    signal.senderUid === trial.senderUid &&
+    signal.senderName === trial.senderName &&
+    (signal.ancestors[0]?.pid ?? 0) === trial.senderParent
+  );
+}
+
+/** As far as it has one. */
+function hasInfo({ flags, info }: TracedSignal, origin: Origin): boolean {
+  if ((flags & (SignalFlag.noInfo | SignalFlag.infoLost)) !== 0) return true;
+  switch (origin) {
+    case 'kill':
+    case 'tgkill':
+      return info[0] === process.pid;
+    case 'sigqueue':
+      return info[0] === process.pid && info[2] === VALUE && info[3] === VALUE;
+    default:
+      return true;
+  }
+}

@@ -38,6 +38,9 @@ export interface Addon {
   }) => ExitReader;
 }
 
+/** Of the child that the signal trace is tried with (native/linux/trial_child.h). */
+export const TRIAL_CHILD_NAME = 'exitwatch-trial';
+
 /** `ExitReader::StreamUse` of native/linux/exit_reader.h. */
 export enum StreamUse {
   required,

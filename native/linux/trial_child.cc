@@ -92,7 +92,7 @@ UNSANITIZED int Suffer(void* argument) {
   // Not by sigtimedwait(2), which does not block them meanwhile.
   for (int tries = 0; left != 0; tries++) {
     if (tries == kMostTries) return 0;
-    syscall(SYS_ppoll, &shared->signals, 1, &shared->patience, nullptr, 0);
+    if (syscall(SYS_ppoll, &shared->signals, 1, &shared->patience, nullptr, 0) == 0) return 0;
     const long size =
         syscall(SYS_read, shared->signals.fd, &shared->signal, sizeof(shared->signal));
     if (size == sizeof(shared->signal)) left &= ~SetOf(static_cast<int>(shared->signal.ssi_signo));
@@ -200,7 +200,7 @@ TrialChild::Result TrialChild::Run(const KernelClock& clock,
   const auto make_and_send = [&] {
     result.sender_thread = static_cast<int32_t>(syscall(SYS_gettid));
     void* stack = memory.At<char>(kStackBytes);
-    const int pid = clone(Suffer, stack, CLONE_VM | CLONE_FS | CLONE_FILES, shared);
+    const int pid = clone(Suffer, stack, CLONE_VM | CLONE_FILES, shared);
     if (pid < 0) {
       result.error = Failed("clone");
     } else {

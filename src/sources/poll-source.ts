@@ -1,3 +1,4 @@
+import { TRIAL_CHILD_NAME } from '../addon.js';
 import { bootId } from '../boot-id.js';
 import { ExitwatchError } from '../errors.js';
 import type { Downgrade, ExitEvent } from '../exit-event.js';
@@ -213,6 +214,8 @@ export class PollSource implements ExitSource {
     const living = new Map<number, Seen>();
     for (const [pid, sight] of sights) {
       if (sight === 'unknown' || sight.isDead || sight.isKernelThread) continue;
+      // Another monitor of ours has it for a moment.
+      if (sight.name === TRIAL_CHILD_NAME && sight.parentPid === process.pid) continue;
       const id = idOf(pid, sight.startTicks);
       const { startTicks } = sight;
       living.set(pid, { id, pid, startTicks, row: sight, aliveMs: nowMs });

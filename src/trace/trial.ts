@@ -1,6 +1,6 @@
 import { getSystemErrorName } from 'node:util';
 
-import type { NativeTrial } from '../addon.js';
+import { TRIAL_CHILD_NAME, type NativeTrial } from '../addon.js';
 import type { Downgrade } from '../exit-event.js';
 import type { SignalSender } from '../signal-event.js';
 import { signalNumber, type SignalName } from '../wait-status.js';
@@ -19,8 +19,6 @@ interface Way {
   /** It is sent to the process, and not to its thread. */
   isForGroup: boolean;
 }
-
-const CHILD_NAME = 'exitwatch-trial';
 
 /** What comes with `rt_sigqueueinfo(2)`. */
 const VALUE = 0x5eed0001;
@@ -88,7 +86,7 @@ function isOfChild(signal: TracedSignal, { pid, startTicks, inode }: NativeTrial
     signal.thread === pid &&
     signal.startTicks === startTicks &&
     (signal.inode === 0 || signal.inode === inode) &&
-    signal.name === CHILD_NAME &&
+    signal.name === TRIAL_CHILD_NAME &&
     (signal.flags & SignalFlag.blocked) !== 0
   );
 }

@@ -26,8 +26,9 @@ std::atomic<int32_t> pids[kMost] = {};  // the same, for whoever is not one of t
 
 bool IsSame(const Child& child, const GroupIdentity& identity, uint64_t time_ns) {
   if (!IsSameGroup(child.identity, identity)) return false;
-  return identity.start_ticks != 0 || (identity.inode != 0 && child.identity.inode != 0) ||
-         time_ns < child.end_ns;
+  const auto has_both = [](uint64_t x, uint64_t y) { return x != 0 && y != 0; };
+  return has_both(identity.start_ticks, child.identity.start_ticks) ||
+         has_both(identity.inode, child.identity.inode) || time_ns < child.end_ns;
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ namespace exitwatch {
 // CLOCK_MONOTONIC.
 class OwnChildren {
  public:
-  // One that lives; `identity` has its start.
+  // One that lives.
   static void Add(const GroupIdentity& identity);
 
   // To be called when it was reaped.

@@ -57,8 +57,13 @@ std::shared_ptr<const TraceTrial> TryTrace(
     const std::function<void(const SignalRecord&)>& visit_other) {
   const std::lock_guard<std::mutex> lock(mutex);
   if (settled) return settled;
-  auto trial = std::make_shared<TraceTrial>();
-  if (Hold(trace, watched, clock, visit_other, trial.get())) settled = trial;
+  // Somebody may have killed the child, or given us another name.
+  constexpr int kTries = 2;
+  std::shared_ptr<TraceTrial> trial;
+  for (int tries = 0; tries < kTries && !settled; tries++) {
+    trial = std::make_shared<TraceTrial>();
+    if (Hold(trace, watched, clock, visit_other, trial.get())) settled = trial;
+  }
   return trial;
 }
 

@@ -121,8 +121,9 @@ constexpr int F_SETSIG = 10;
 bool SendByFile(int32_t pid, int signal) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return false;
-  const UniqueFd reader(ends[0]);
+  // The reader goes first: it is told of the writer's end, too.
   const UniqueFd writer(ends[1]);
+  const UniqueFd reader(ends[0]);
   return fcntl(reader.Get(), F_SETOWN, pid) == 0 && fcntl(reader.Get(), F_SETSIG, signal) == 0 &&
          fcntl(reader.Get(), F_SETFL, O_NONBLOCK | O_ASYNC) == 0 && write(writer.Get(), "", 1) == 1;
 }
@@ -206,10 +207,10 @@ TrialChild::Result TrialChild::Run(const KernelClock& clock,
     } else {
       result.identity.pid = pid;
       pidfd = OpenPidfd(pid);
-      ProcStat stat;
       if (!pidfd) result.error = PidfdOpenFailed(errno);
-      if (!ReadProcStat(pid, &stat)) result.error = {Failure::kNoProc, errno, "open"};
-      result.identity.start_ticks = stat.start_ticks;
+      // It may be hidden from us (hidepid of proc(5)).
+      ProcStat stat;
+      if (ReadProcStat(pid, &stat)) result.identity.start_ticks = stat.start_ticks;
       if (pidfd) result.identity.inode = PidfdInode(pidfd.Get());
       OwnChildren::Add(result.identity);
       on_made(pid);

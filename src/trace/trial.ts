@@ -84,7 +84,7 @@ function isOfChild(signal: TracedSignal, { pid, startTicks, inode }: NativeTrial
   return (
     signal.pid === pid &&
     signal.thread === pid &&
-    signal.startTicks === startTicks &&
+    (startTicks === 0 || signal.startTicks === startTicks) &&
     (signal.inode === 0 || signal.inode === inode) &&
     signal.name === TRIAL_CHILD_NAME &&
     (signal.flags & SignalFlag.blocked) !== 0

@@ -1,8 +1,9 @@
 import { CgroupPaths } from '../src/trace/cgroup-paths';
 import { SignalHistory, type End } from '../src/trace/signal-history';
 import { SignalFlag, type TracedSignal } from '../src/trace/signal-records';
+import { originOf } from '../src/trace/signal-sender';
 
-import { end, HOUR, NOW, SECOND, signal, taken } from './support/signals';
+import { end, HOUR, NOW, SECOND, signal, taken, TARGET } from './support/signals';
 
 const SIGUSR1 = 10;
 const SIGKILL = 9;
@@ -16,6 +17,20 @@ function story(signals: Partial<TracedSignal>[], ended: Partial<End> = {}) {
   for (const changes of signals) history.add(signal(changes));
   return history.end(end(ended), false);
 }
+
+const { group, inSyscall, noInfo, senderExiting, senderTraces } = SignalFlag;
+
+test.each<[string, Partial<TracedSignal>, string]>([
+  ['kill(2), since Linux 7.3', { flags: noInfo | group | inSyscall }, 'kill'],
+  ['the same, of its own', { flags: noInfo | group | inSyscall, senderPid: TARGET }, 'kill'],
+  ['an interrupt', { flags: noInfo | group }, 'kernel'],
+  ['the end of its parent', { flags: noInfo | group | inSyscall | senderExiting }, 'parent-death'],
+  ['a broken pipe', { flags: noInfo | inSyscall, senderPid: TARGET, signal: 13 }, 'kernel'],
+  ['cgroup.kill', { flags: noInfo | inSyscall, signal: SIGKILL }, 'cgroup-kill'],
+  ['PTRACE_KILL', { flags: noInfo | inSyscall | senderTraces, signal: SIGKILL }, 'ptrace'],
+])('without a siginfo, %s is told by how it was sent', (_, changes, origin) => {
+  expect(originOf(signal(changes))).toBe(origin);
+});
 
 test('a SIGTERM of an hour ago is not offered for an end of now', () => {
   const { received } = story([

@@ -156,8 +156,9 @@ Shared Instructions(int broken_pipe, int signals) {
   return shared;
 }
 
-// One that somebody has stopped (SIGSTOP) is not waited for.
+// One that somebody has stopped (SIGSTOP) is not waited for, where that can be seen.
 void AwaitEnd(int32_t pid, int pidfd) {
+  if (pidfd < 0) return;
   pollfd ended = {pidfd, POLLIN, 0};
   const int patience_ms = 2 * TrialChild::kMostSeconds * kMsPerSecond;
   const int count = RetryOnEintr([&] { return poll(&ended, 1, patience_ms); });
@@ -170,6 +171,11 @@ TrialChild::Result TrialChild::Run(const KernelClock& clock,
                                    const std::function<void(int32_t pid)>& on_made,
                                    const std::function<void(int32_t pid)>& on_ended) {
   Result result;
+#if defined(__SANITIZE_THREAD__)
+  // What ThreadSanitizer knows of threads does not stand a process that has its memory, too.
+  result.error = {Failure::kSystem, ENOSYS, "clone"};
+  return result;
+#endif
   MemoryMap memory;
   if (!memory.Map(-1, kStackBytes, PROT_READ | PROT_WRITE, 0, MAP_PRIVATE | MAP_ANONYMOUS)) {
     result.error = Failed("mmap");
@@ -207,7 +213,6 @@ TrialChild::Result TrialChild::Run(const KernelClock& clock,
     } else {
       result.identity.pid = pid;
       pidfd = OpenPidfd(pid);
-      if (!pidfd) result.error = PidfdOpenFailed(errno);
       // It may be hidden from us (hidepid of proc(5)).
       ProcStat stat;
       if (ReadProcStat(pid, &stat)) result.identity.start_ticks = stat.start_ticks;

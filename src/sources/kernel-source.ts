@@ -28,8 +28,8 @@ export class KernelSource implements ExitSource {
   readonly #signals = new SignalRecords(SIGNAL_BATCH);
   readonly #history = new SignalHistory(this.#cgroups);
   readonly #isTraceWanted: boolean;
-  /** What it tells is true, as far as that can be tried. */
-  #isTraceTrusted = false;
+  /** Why there is no signal trace, or none to be believed; asked once it has told something. */
+  #traceDowngrade: Downgrade | null | undefined;
   #isListening = false;
   readonly #watched = new WatchedIdentities();
   readonly #reader: ExitReader;
@@ -156,21 +156,24 @@ export class KernelSource implements ExitSource {
   #onReady(index: number): void {
     const receiveBufferBytes = this.#records.receiveBufferBytes(index);
     const change = this.#change(index);
-    const traceDowngrade = this.#isTraceWanted ? this.#traceDowngrade() : null;
-    this.#isTraceTrusted = this.#isTraceWanted && traceDowngrade === null;
     this.#listener.ready({
       event: 'ready',
       scope: this.#scope,
       ...change,
       receiveBufferBytes,
-      traced: this.#isTraceTrusted,
-      traceDowngrade,
+      traced: this.#isTraceTrusted(),
+      traceDowngrade: this.#traceDowngrade ?? null,
     });
   }
 
-  #traceDowngrade(): Downgrade | null {
-    const trial = this.#reader.trial();
-    return trial === undefined ? bpfDowngrade(this.#reader.trace()) : judgeTrial(trial);
+  /** What the signal trace tells is true, as far as that can be tried. */
+  #isTraceTrusted(): boolean {
+    if (this.#isTraceWanted && this.#traceDowngrade === undefined) {
+      const trial = this.#reader.trial();
+      this.#traceDowngrade =
+        trial === undefined ? bpfDowngrade(this.#reader.trace()) : judgeTrial(trial);
+    }
+    return this.#traceDowngrade === null;
   }
 
   #onGap(index: number): void {
@@ -200,7 +203,7 @@ export class KernelSource implements ExitSource {
     const event = this.#records.exit(index);
     const isTold = this.#records.isTold(index);
     // Who watches is told first, and everybody later.
-    if (this.#isTraceTrusted) this.#joinSignals(event, index, isTold && this.#scope === 'all');
+    if (this.#isTraceTrusted()) this.#joinSignals(event, index, isTold && this.#scope === 'all');
     else event.traced = false;
     if (!event.traced) event.tracedSince = null;
     if (this.#watched.size > 0) this.#onWatched(event, index);
@@ -233,9 +236,9 @@ export class KernelSource implements ExitSource {
   }
 
   #onSignals(count: number): void {
+    if (!this.#isTraceTrusted()) return;
     for (let index = 0; index < count; index++) {
       const signal = this.#signals.signal(index);
-      if (!this.#isTraceTrusted) continue;
       // It is not watched any more: nobody will be told of its end.
       if (this.#scope === 'watched' && !this.#watched.has(signal.pid)) continue;
       const sender = this.#history.add(signal);

@@ -1,4 +1,4 @@
-import { ExitMonitor, type ExitEvent, type SignalSender } from '../src';
+import { ExitMonitor, type ExitEvent, type Gap, type SignalSender } from '../src';
 
 import { describeForEachFilter } from './support/filters';
 import { itAsRoot } from './support/privilege';
@@ -17,6 +17,8 @@ interface Fate {
 /** How a process ends in this way, as it is told. */
 async function meet(name: string, options: object): Promise<Fate> {
   await using monitor = new ExitMonitor({ trace: 'on', ...options });
+  const gaps: Gap[] = [];
+  monitor.on('gap', (gap) => gaps.push(gap));
   await monitor.start();
   const fates = new LineProcess(program('fates'), [name]);
   const [, pid] = ((await fates.line()) ?? '').split(' ');
@@ -30,6 +32,8 @@ async function meet(name: string, options: object): Promise<Fate> {
       ?.slice(1)
       .map(Number) ?? [];
   const [, sender = -1] = numbers('ended');
+  await exited;
+  expect(gaps).toEqual([]);
   return { event: await exited, sender, either: numbers('either'), parent: fates.pid };
 }
 

@@ -37,9 +37,11 @@ BpfRefusal LoadBpfProgram(const char* name, uint32_t type, const std::vector<bpf
   if (*loaded) return {};
   const int error = errno;
   if (log.empty()) return BpfSystemRefusal("BPF_PROG_LOAD");
-  // "cannot use helper", before Linux 6.8 "unknown func": one that our capabilities allow.
+  // "cannot use helper", before Linux 6.8 "unknown func": one that our capabilities allow. "invalid
+  // func": one that the kernel is too old to have heard of.
   const bool lacks_helper = log.find("cannot use helper") != std::string::npos ||
-                            log.find("unknown func") != std::string::npos;
+                            log.find("unknown func") != std::string::npos ||
+                            log.find("invalid func") != std::string::npos;
   if (lacks_helper && IsKernelConfidential()) return {Reason::kConfidential, error, ""};
   return {lacks_helper ? Reason::kOtherKernel : Reason::kRefused, error, LastWords(log)};
 }

@@ -17,7 +17,10 @@ namespace {
 // The helpers that read kernel memory are only for programs under the GPL or compatible terms.
 constexpr char kLicense[] = "Dual MIT/GPL";
 
+// Enough for what the verifier says of a small program; for what it says of a large one, enough
+// for some million instructions that it looks at. The last line is the one that counts.
 constexpr size_t kLogBytes = 64 * 1024;
+constexpr size_t kMostLogBytes = 16 * 1024 * 1024 - 1;  // what kernels before 6.4 take
 constexpr int kAttempts = 5;
 
 UniqueFd Bpf(bpf_cmd command, bpf_attr& attributes) {
@@ -56,11 +59,15 @@ UniqueFd LoadProgram(const char* name, uint32_t type, const std::vector<bpf_insn
   if (fd) return fd;
 
   const int error = errno;
-  log->assign(kLogBytes, '\0');
   attributes.log_level = 1;
-  attributes.log_buf = reinterpret_cast<uint64_t>(&(*log)[0]);
-  attributes.log_size = kLogBytes;
-  fd = Bpf(BPF_PROG_LOAD, attributes);
+  for (const size_t bytes : {kLogBytes, kMostLogBytes}) {
+    log->assign(bytes, '\0');
+    attributes.log_buf = reinterpret_cast<uint64_t>(&(*log)[0]);
+    attributes.log_size = static_cast<uint32_t>(bytes);
+    fd = Bpf(BPF_PROG_LOAD, attributes);
+    // ENOSPC: it had more to say. Before Linux 6.4 that was its first words, now its last ones.
+    if (fd || errno != ENOSPC) break;
+  }
   log->resize(std::strlen(log->c_str()));
   errno = error;
   return fd;

@@ -54,10 +54,12 @@ void SetProcess(const ProcessEntry& process, uint64_t started_ns, Record& record
 ThreadGroup MakeDeadGroup(const GroupRecord& record, const KernelClock& clock) {
   ThreadGroup group(record.pid);
   group.stage = ThreadGroup::Stage::kDead;
-  group.leader_known = true;
   group.parent_pid = record.parent_pid;
-  group.group_status = record.status;
-  group.group_status_has_core = true;
+  if ((record.flags & GroupRecord::kStatusKnown) != 0) {
+    group.leader_known = true;
+    group.group_status = record.status;
+    group.group_status_has_core = true;
+  }
   group.inode = record.inode;
   group.cgroup = record.cgroup;
   group.uid = record.uid;

@@ -202,6 +202,7 @@ export type Downgrade = {
     | 'no-cap-bpf'
     | 'no-cap-perfmon'
     | 'bpf-blocked'
+    | 'memlock-limit'
     | 'kernel-confidential'
     | 'no-btf'
     | 'kernel-lacks'

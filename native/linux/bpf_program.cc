@@ -7,6 +7,7 @@
 
 #include "linux/bpf_permission.h"
 #include "linux/bpf_syscall.h"
+#include "linux/locked_memory.h"
 
 namespace exitwatch {
 
@@ -26,8 +27,13 @@ std::string LastWords(const std::string& log) {
 }  // namespace
 
 BpfRefusal BpfSystemRefusal(const char* what) {
-  if (errno == EPERM || errno == EACCES || errno == ENOSYS) return {Reason::kBlocked, errno, what};
-  return {Reason::kSystem, errno, what};
+  const int error = errno;
+  std::string limit;
+  if (error == EPERM && !bpf::IsForbidden() && IsLockedMemoryShort(&limit)) {
+    return {Reason::kLockedMemory, error, limit};
+  }
+  if (error == EPERM || error == EACCES || error == ENOSYS) return {Reason::kBlocked, error, what};
+  return {Reason::kSystem, error, what};
 }
 
 BpfRefusal LoadBpfProgram(const char* name, uint32_t type, const std::vector<bpf_insn>& program,

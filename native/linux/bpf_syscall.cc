@@ -3,6 +3,9 @@
 #include <sys/syscall.h>
 
 #include <cstring>
+#include <utility>
+
+#include "linux/locked_memory.h"
 
 namespace exitwatch {
 
@@ -23,7 +26,7 @@ constexpr size_t kLogBytes = 64 * 1024;
 constexpr size_t kMostLogBytes = 16 * 1024 * 1024 - 1;  // what kernels before 6.4 take
 constexpr int kAttempts = 5;
 
-UniqueFd Bpf(bpf_cmd command, bpf_attr& attributes) {
+UniqueFd TryBpf(bpf_cmd command, bpf_attr& attributes) {
   // EAGAIN: a signal came while the verifier was at work.
   for (int attempt = 1;; attempt++) {
     const long fd = syscall(SYS_bpf, command, &attributes, sizeof(attributes));
@@ -31,7 +34,19 @@ UniqueFd Bpf(bpf_cmd command, bpf_attr& attributes) {
   }
 }
 
+UniqueFd Bpf(bpf_cmd command, bpf_attr& attributes) {
+  UniqueFd fd = TryBpf(command, attributes);
+  if (fd || errno != EPERM) return fd;
+  const MoreLockedMemory more;
+  return more ? TryBpf(command, attributes) : std::move(fd);
+}
+
 }  // namespace
+
+bool IsForbidden() {
+  // A command that there is not: EINVAL from the kernel, if we get so far.
+  return syscall(SYS_bpf, -1, nullptr, 0) < 0 && (errno == EPERM || errno == EACCES);
+}
 
 UniqueFd CreateMap(const char* name, uint32_t type, uint32_t key_bytes, uint32_t value_bytes,
                    uint32_t entries, uint32_t flags) {

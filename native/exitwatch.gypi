@@ -55,6 +55,7 @@
             'linux/signal_trace.cc',
             'linux/small_file.cc',
             'linux/socket_peer.cc',
+            'linux/stat_code_trial.cc',
             'linux/timeliness.cc',
             'linux/traced_signals.cc',
             'linux/watched_bitmap.cc',

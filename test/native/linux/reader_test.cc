@@ -3,11 +3,13 @@
 //
 //   reader_test [ROUNDS]
 #include <poll.h>
+#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <map>
 #include <memory>
@@ -18,6 +20,7 @@
 #include "linux/exit_reader.h"
 #include "linux/pidfd.h"
 #include "linux/proc_files.h"
+#include "linux/stat_code_trial.h"
 
 namespace exitwatch {
 namespace {
@@ -175,6 +178,18 @@ void ReadersTellTheSameChildren(bool classic_filter) {
   for (const auto& told : all) told->reader().Stop();
 }
 
+// As of Linux 5.17. What older kernels have in the field, some distributions' have not.
+void TheTrialKnowsWhatTheKernelHas() {
+  utsname names;
+  CHECK_EQUAL(uname(&names), 0);
+  int major = 0;
+  int minor = 0;
+  CHECK_EQUAL(std::sscanf(names.release, "%d.%d", &major, &minor), 2);
+  const bool is_status = StatCodeIsStatus();
+  CHECK(is_status || major < 5 || (major == 5 && minor < 17));
+  CHECK_EQUAL(StatCodeIsStatus(), is_status);
+}
+
 // Stopped at any time, also while it begins.
 void AReaderCanBeStoppedAtAnyTime() {
   const auto shared = std::make_shared<ExitReader::Shared>();
@@ -196,6 +211,7 @@ int main(int argc, char** argv) {
   for (int i = 0; i < rounds; i++) {
     exitwatch::ReadersTellTheSameChildren(false);
     exitwatch::ReadersTellTheSameChildren(true);
+    exitwatch::TheTrialKnowsWhatTheKernelHas();
     exitwatch::AReaderCanBeStoppedAtAnyTime();
   }
   std::printf("%d wrong\n", exitwatch::test::failures);

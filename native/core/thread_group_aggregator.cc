@@ -235,18 +235,19 @@ void ThreadGroupAggregator::Adopt(const GroupIdentity& identity, ProcessWitness:
   if (group.was_held) ExpectOthers(group);
 }
 
-// Of a process that lives: what the stream will tell of it, but for its first thread.
+// Of a process whose first thread had left when it was found: what the stream has yet to tell of
+// the others.
 void ThreadGroupAggregator::ExpectOthers(ThreadGroup& group) {
   const bool was_seen =
       group.cause == ThreadGroup::Cause::kFound || group.cause == ThreadGroup::Cause::kWatched;
+  ProcStat stat;
   if (!was_seen || stream_ == Stream::kNone) return;
+  if (!witness_.ReadStat(group.pid, &stat) || !stat.IsLeaderGone()) return;
   if (stream_ == Stream::kGroups) {
     group.outstanding = ThreadGroup::Outstanding::kRecord;
-    return;
+  } else {
+    group.leader_first = group.has_all_codes = true;
   }
-  ProcStat stat;
-  group.has_all_codes = true;
-  group.leader_first = witness_.ReadStat(group.pid, &stat) && stat.IsLeaderGone();
 }
 
 void ThreadGroupAggregator::TakeOver(ThreadGroup& group, const GroupIdentity& identity,

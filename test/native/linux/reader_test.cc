@@ -17,6 +17,9 @@
 #include <vector>
 
 #include "check.h"
+#include "linux/bpf_permission.h"
+#include "linux/bpf_program.h"
+#include "linux/bpf_syscall.h"
 #include "linux/exit_reader.h"
 #include "linux/pidfd.h"
 #include "linux/proc_files.h"
@@ -190,6 +193,26 @@ void TheTrialKnowsWhatTheKernelHas() {
   CHECK_EQUAL(StatCodeIsStatus(), is_status);
 }
 
+// Whoever may load the one for this kernel, may load the one for kernels before Linux 6.0.
+void TheFilterForOlderKernelsPassesTheVerifier() {
+  KernelTypes types;
+  KernelLayout layout;
+  if (AskBpfPermission() != BpfRefusal::Reason::kNone || types.ForGroups(&layout)) return;
+  const UniqueFd ring = bpf::CreateMap("test_ring", bpf::kRingbuf, 0, 0, 4096, 0);
+  const UniqueFd state =
+      bpf::CreateMap("test_state", bpf::kArray, 4, sizeof(GroupFilterState), 1, bpf::kMmapable);
+  CHECK(ring && state);
+  for (const bool always : {true, false}) {
+    layout.signal.always_has_code = always;
+    UniqueFd program;
+    const BpfRefusal refusal =
+        LoadBpfProgram("test", bpf::kSocketFilter,
+                       BuildGroupFilter(layout, {ring.Get(), state.Get(), -1, -1}, 1), &program);
+    CHECK(!refusal);
+    CHECK(program);
+  }
+}
+
 // Stopped at any time, also while it begins.
 void AReaderCanBeStoppedAtAnyTime() {
   const auto shared = std::make_shared<ExitReader::Shared>();
@@ -212,6 +235,7 @@ int main(int argc, char** argv) {
     exitwatch::ReadersTellTheSameChildren(false);
     exitwatch::ReadersTellTheSameChildren(true);
     exitwatch::TheTrialKnowsWhatTheKernelHas();
+    exitwatch::TheFilterForOlderKernelsPassesTheVerifier();
     exitwatch::AReaderCanBeStoppedAtAnyTime();
   }
   std::printf("%d wrong\n", exitwatch::test::failures);

@@ -4,9 +4,15 @@ import type { SignalName } from './wait-status.js';
 
 /** Why nobody knows how a process ended. */
 export type UnknownReason =
-  /** Its parent has not fetched its status, and until then only the privileged may see it. */
+  /**
+   * Its parent has not fetched its status, and until then only the privileged may see it: before
+   * Linux 5.17 of those that a signal ended, and nobody of others.
+   */
   | 'not-reaped'
-  /** Events were lost; see the {@link Gap}. */
+  /**
+   * Events were lost, see the {@link Gap}; or the one that would have told did not come within
+   * `statusTimeoutMs`.
+   */
   | 'lost'
   /**
    * Its status was for the privileged only: before Linux 6.15 nobody else can read it, nor can anybody
@@ -202,6 +208,7 @@ export type Downgrade = {
     | 'no-cap-bpf'
     | 'no-cap-perfmon'
     | 'bpf-blocked'
+    | 'memlock-limit'
     | 'kernel-confidential'
     | 'no-btf'
     | 'kernel-lacks'

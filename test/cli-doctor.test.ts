@@ -1,11 +1,13 @@
 import { readFileSync, readdirSync } from 'node:fs';
 import { release } from 'node:os';
+import { join } from 'node:path';
 
 import { probe, type ProbeReport } from '../src';
+import { describeReport } from '../src/cli/doctor';
 
 import { callWith } from './support/command';
 import { itAsRoot } from './support/privilege';
-import { program } from './support/programs';
+import { program, run } from './support/programs';
 
 /** The report under a command that changes the circumstances, and what doctor ends with. */
 async function examine(...before: string[]) {
@@ -87,6 +89,53 @@ describe('doctor names the true cause why the classic filter serves', () => {
   });
 });
 
+describe('where the kernel counts BPF programs as locked memory (before Linux 5.11)', () => {
+  const limited = (limit: string) => [
+    ...['prlimit', `--memlock=${limit}`, 'env', `LD_PRELOAD=${program('memlock.so')}`],
+    'MEMLOCK_NEEDED=1000000',
+  ];
+
+  const capabilities = /^CapEff:\t(\w+)/m.exec(readFileSync('/proc/self/status', 'latin1'))?.[1];
+  const mayRaise = ((BigInt(`0x${capabilities ?? 0}`) >> 24n) & 1n) === 1n;
+
+  (mayRaise ? it : it.skip)('CAP_SYS_RESOURCE makes room for them (needs it)', async () => {
+    const { code, report } = await examine(...limited('65536'));
+    expect(report).toMatchObject({
+      connector: { filter: 'group-aware', downgrade: null },
+      trace: { available: true },
+    });
+    expect(code).toBe(0);
+  });
+
+  itAsRoot('without it the soft limit is raised as far as it may be', async () => {
+    const { report } = await examine(...without('sys_resource'), ...limited('65536:2000000'));
+    expect(report).toMatchObject({ connector: { downgrade: null }, trace: { available: true } });
+  });
+
+  itAsRoot('and where that is not enough, doctor names the limit', async () => {
+    const { report } = await examine(...limited('65536'), ...without('sys_resource'));
+    const downgrade = {
+      code: 'memlock-limit',
+      detail: expect.stringContaining('RLIMIT_MEMLOCK is 65536') as string,
+      remedy: expect.stringContaining('ulimit -l') as string,
+    };
+    expect(report).toMatchObject({
+      connector: { filter: 'classic', downgrade },
+      trace: { available: false, downgrade },
+    });
+  });
+
+  itAsRoot('what the program has for itself and its children stays as it was', async () => {
+    const limits = "fs.readFileSync('/proc/self/limits', 'latin1').match(/locked memory.*/)[0]";
+    const script =
+      `const { probe } = require('${join(__dirname, '../dist')}'), before = ${limits};` +
+      `probe().then(({ trace }) => console.log(trace.available, ${limits} === before))`;
+    const before = limited('65536:2000000');
+    const [command, ...args] = [...before, process.execPath, '-e', script];
+    expect((await run(command, args)).stdout).toBe('true true\n');
+  });
+});
+
 describe('doctor tells the namespace in which the connector is deaf', () => {
   const foreign: [string, string[], object][] = [
     ['NETWORK', ['unshare', '-n'], { pid: true, user: true, network: false }],
@@ -119,6 +168,19 @@ test('doctor is readable', async () => {
   expect(lines.join('\n')).toMatch(/connector +works, classic filter/);
   expect(lines.join('\n')).toContain('what to do: unset it');
   for (const line of lines) expect(line).toMatch(/^[\x20-\x7e]+$/);
+});
+
+test('doctor names the kernel that has what pidfds lack here', async () => {
+  const pidfd = { available: true, obstacle: null, inodes: false, exitStatus: false };
+  const lines = (report: ProbeReport) => describeReport(report).split('\n');
+  const report = await probe();
+  const old = lines({ ...report, pidfd }).filter((line) => line.includes('(Linux '));
+  expect(old).toEqual([
+    expect.stringMatching(/no inodes.*\(Linux 6\.9 has them\)$/),
+    expect.stringMatching(/no exit status.*\(Linux 6\.15 has it\)$/),
+  ]);
+  const newer = lines({ ...report, pidfd: { ...pidfd, inodes: true } });
+  expect(newer.filter((line) => line.includes('(Linux '))).toEqual(old.slice(1));
 });
 
 test('probe() leaves nothing behind: no child, no descriptor, no thread', async () => {

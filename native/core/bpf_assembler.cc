@@ -6,7 +6,6 @@ namespace {
 
 constexpr uint8_t kJump32 = 0x06;       // BPF_JMP32, Linux 5.1
 constexpr uint8_t kAtomic = 0xc0;       // BPF_ATOMIC, formerly BPF_XADD
-constexpr int32_t kExchange = 0xe1;     // BPF_XCHG
 constexpr uint8_t kPseudoMapFd = 1;     // BPF_PSEUDO_MAP_FD
 constexpr uint8_t kPseudoMapValue = 2;  // BPF_PSEUDO_MAP_VALUE, Linux 5.2
 
@@ -55,10 +54,6 @@ void BpfAssembler::Store(Size size, Register base, int16_t offset, Register from
 
 void BpfAssembler::StoreValue(Size size, Register base, int16_t offset, int32_t value) {
   Emit(static_cast<uint8_t>(BPF_ST | BPF_MEM | size), base, 0, offset, value);
-}
-
-void BpfAssembler::Exchange(Size size, Register base, int16_t offset, Register with) {
-  Emit(static_cast<uint8_t>(BPF_STX | kAtomic | size), base, with, offset, kExchange);
 }
 
 void BpfAssembler::AtomicAdd(Size size, Register base, int16_t offset, Register from) {

@@ -51,8 +51,7 @@ class BpfAssembler {
   void Store(Size size, Register base, int16_t offset, Register from);
   void StoreValue(Size size, Register base, int16_t offset, int32_t value);
 
-  // Swaps a register with memory (Linux 5.12), or adds to memory; atomically.
-  void Exchange(Size size, Register base, int16_t offset, Register with);
+  // Adds to memory, atomically.
   void AtomicAdd(Size size, Register base, int16_t offset, Register from);
 
   void Jump(Label to);

@@ -25,6 +25,7 @@ constexpr int16_t kEventBytes = wire::kDatagramBytes - wire::kEvent;
 constexpr int16_t kEventAt = -8 - kEventBytes;
 constexpr int16_t kRecord = kEventAt - static_cast<int16_t>(sizeof(GroupRecord));
 constexpr int16_t kSlotsAt = kRecord - 16;
+constexpr int16_t kThreadsAt = kSlotsAt;  // before they are taken
 
 constexpr int16_t EventField(uint32_t wire_offset) {
   return static_cast<int16_t>(kEventAt + static_cast<int16_t>(wire_offset - wire::kEvent));
@@ -139,6 +140,7 @@ class Program : KernelProgram {
 
     ReadWord(Asm::kR1, kSignal, layout_.signal.flags);
     code_.JumpIf32(BPF_JSET, Asm::kR1, kGroupExit, ending);
+    if (!layout_.signal.always_has_code) LookAtEachThread(is_dead, not_dead);
     code_.Jump(not_dead);
 
     code_.Bind(ending);
@@ -162,6 +164,33 @@ class Program : KernelProgram {
     code_.Bind(is_dead);
     SetFlag(GroupRecord::kDead);
     code_.Bind(told);
+  }
+
+  // The same for a group that was not told to end: its threads have ended one by one, or are ending
+  // for one that calls exec.
+  void LookAtEachThread(Asm::Label is_dead, Asm::Label not_dead) {
+    const Asm::Label has_ended = code_.NewLabel();
+    ReadWord(Asm::kR1, kSignal, layout_.signal.threads);
+    code_.JumpIf32(BPF_JGT, Asm::kR1, 1, not_dead);
+    code_.Store(Asm::kWord, Asm::kFrame, kThreadsAt, Asm::kR1);
+    // A thread that calls exec takes over the first one's pid, and then takes that from the number
+    // (fs/exec.c, de_thread()): whoever has another pid now, or is of another group, was not the
+    // first one of this group when the number was read.
+    ReadPointer(Asm::kR1, kFirst, layout_.task.signal);
+    code_.JumpIf(BPF_JNE, Asm::kR1, kSignal, has_ended);
+    ReadWord(Asm::kR1, kFirst, layout_.task.pid);
+    LoadEvent(Asm::kR2, wire::kExitTgid);
+    code_.JumpIf32(BPF_JNE, Asm::kR1, Asm::kR2, has_ended);
+    ReadWord(Asm::kR1, kFirst, layout_.task.exit_state);
+    code_.JumpIf32(BPF_JEQ, Asm::kR1, 0, not_dead);
+    SetFlag(GroupRecord::kStatusKnown);
+    Read(RecordField(offsetof(GroupRecord, status)), 4, kFirst, layout_.task.exit_code);
+    code_.Jump(is_dead);
+
+    // Nobody left, all the same; but with which status, nobody can tell any more.
+    code_.Bind(has_ended);
+    code_.Load(Asm::kWord, Asm::kR1, Asm::kFrame, kThreadsAt);
+    code_.JumpIf32(BPF_JEQ, Asm::kR1, 0, is_dead);
   }
 
   void FillRecord() {
@@ -232,9 +261,10 @@ class Program : KernelProgram {
     code_.JumpIf32(BPF_JEQ, Asm::kR2, 0, drop_);
     code_.Load(Asm::kDouble, Asm::kR3, Asm::kFrame, RecordField(offsetof(GroupRecord, time_ns)));
     code_.Store(Asm::kDouble, Asm::kR1, offsetof(GroupFilterState, rung_ns), Asm::kR3);
-    code_.Set(Asm::kR2, 0);
-    code_.Exchange(Asm::kWord, Asm::kR1, offsetof(GroupFilterState, bell), Asm::kR2);
-    code_.JumpIf32(BPF_JNE, Asm::kR2, 0, pass_);
+    // Another one may have rung it meanwhile: then two messages come, or one that was not asked
+    // for.
+    code_.StoreValue(Asm::kWord, Asm::kR1, offsetof(GroupFilterState, bell), 0);
+    code_.Jump(pass_);
   }
 
   const KernelLayout& layout_;

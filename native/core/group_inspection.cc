@@ -43,10 +43,8 @@ void NoteZombie(ProcessWitness& witness, ProcessWitness::Handle handle, const Pr
   const bool same_process = witness.Look(handle) != Life::kGone;
   if (same_process) group.uid = uid;
   if (!stat.IsZombie() || stat.threads > 1) return;
-  if (stat.exit_code != 0 || (may_read && same_process)) {
-    group.group_status = stat.exit_code;
-    group.group_status_has_core = true;
-  }
+  if (stat.exit_code == 0 && !(may_read && same_process)) return;
+  group.NoteZombieCode(stat.exit_code, witness.StatTellsStatus());
 }
 
 // A later process that was given the pid: it started after ours ended; or, within one clock tick,

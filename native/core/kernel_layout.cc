@@ -91,10 +91,10 @@ std::optional<uint32_t> FindInode(const Btf& btf) {
 
 std::optional<KernelLayout> ResolveKernelLayout(const Btf& btf, const char** missing) {
   KernelLayout layout = {};
-  uint32_t threads_that_run = 0;
   const Wanted wanted[] = {
       {"task_struct", "flags", 4, &layout.task.flags},
       {"task_struct", "exit_state", 4, &layout.task.exit_state},
+      {"task_struct", "exit_code", 4, &layout.task.exit_code},
       {"task_struct", "pid", 4, &layout.task.pid},
       {"task_struct", "tgid", 4, &layout.task.tgid},
       {"task_struct", "real_parent", kPointer, &layout.task.real_parent},
@@ -108,11 +108,11 @@ std::optional<KernelLayout> ResolveKernelLayout(const Btf& btf, const char** mis
       {"signal_struct", "nr_threads", 4, &layout.signal.threads},
       {"signal_struct", "group_exit_code", 4, &layout.signal.group_exit_code},
       {"signal_struct", "flags", 4, &layout.signal.flags},
-      // Not read: since it exists (Linux 6.0), every dead group has SIGNAL_GROUP_EXIT and its code.
-      {"signal_struct", "quick_threads", 4, &threads_that_run},
       {"cred", "euid", 4, &layout.cred.euid},
   };
   if (!FindAll(btf, wanted, missing)) return std::nullopt;
+  // By it the kernel finds out which thread is the last one.
+  layout.signal.always_has_code = btf.Find("signal_struct", "quick_threads").has_value();
   layout.pid.inode = FindInode(btf);
   layout.cgroup = FindCgroup(btf);
   return layout;

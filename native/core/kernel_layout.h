@@ -32,11 +32,15 @@ struct PidPlaces {
 // Where the running kernel keeps what the group-aware filter reads: offsets in bytes.
 struct KernelLayout {
   struct {
-    uint32_t flags, exit_state, pid, tgid, real_parent, group_leader, thread_pid;
+    uint32_t flags, exit_state, exit_code, pid, tgid, real_parent, group_leader, thread_pid;
     uint32_t start_boottime, cred, comm, signal;
   } task;
   struct {
     uint32_t references, threads, group_exit_code, flags;
+    // Every dead group has SIGNAL_GROUP_EXIT, and its status in group_exit_code (Linux 6.0, kernel/
+    // exit.c, synchronize_group_exit()). Before, a group whose threads ended one by one has
+    // neither, and waitpid(2) returns what the first thread ended with (wait_task_zombie()).
+    bool always_has_code;
   } signal;
   struct {
     uint32_t euid;

@@ -18,7 +18,8 @@ struct ProcStat {
   uint32_t flags = 0;  // PF_* of the kernel's <linux/sched.h>
   int32_t threads = 0;
   uint64_t start_ticks = 0;  // since boot, in units of sysconf(_SC_CLK_TCK)
-  // The group's wait status; 0 as well where the reader is not permitted to see it.
+  // The group's wait status, or its first thread's: see ProcessWitness::StatTellsStatus(). 0 as
+  // well where the reader is not permitted to see it.
   int32_t exit_code = 0;
 
   bool IsKernelThread() const { return (flags & 0x00200000u) != 0; }  // PF_KTHREAD

@@ -53,6 +53,12 @@ class ProcessWitness {
   // Whether a 0 in ProcStat::exit_code of this process means 0, and not "not permitted".
   virtual bool MayReadExitCode(int32_t pid) = 0;
 
+  // Whether ProcStat::exit_code of a process whose threads have all ended is its wait status.
+  // Before Linux 5.17 it is what its first thread ended with (fs/proc/array.c, do_task_stat()):
+  // another code where that one left before the others, and without the core bit where another one
+  // dumped.
+  virtual bool StatTellsStatus() = 0;
+
   // CLOCK_MONOTONIC of the host, in nanoseconds.
   virtual uint64_t Now() = 0;
 

@@ -11,6 +11,12 @@ constexpr int32_t kSignalMask = 0x7f;
 // By it seccomp may end a single thread; every other signal ends the group.
 constexpr int32_t kSigSys = 31;
 
+// Whether a thread ends with this code only together with its group.
+bool EndsGroup(int32_t code) {
+  const int32_t signal = code & kSignalMask;
+  return signal != 0 && signal != kSigSys;
+}
+
 // A code that some thread left behind this long before the leader ended by itself was that thread's
 // own (a raw exit(2), seccomp's kill-thread), not the group's.
 constexpr uint64_t kUnrelatedAfterNs = 1'000'000'000;
@@ -50,9 +56,10 @@ void ThreadGroup::AddThreadExit(const ProcEvent& event) {
   // Across CPUs, events do not arrive in the order of their timestamps.
   const int32_t code = event.exit_code & ~kCoreFlag;
   has_several_codes = has_several_codes || (thread_code != 0 && thread_code != code);
-  if (event.timestamp_ns >= thread_ns) {
-    thread_code = code;
-    thread_ns = event.timestamp_ns;
+  if (event.timestamp_ns >= thread_ns || EndsGroup(code)) {
+    // A signal counts more than a stamp.
+    if (!EndsGroup(thread_code)) thread_code = code;
+    thread_ns = std::max(thread_ns, event.timestamp_ns);
   }
   last_event_ns = std::max(last_event_ns, event.timestamp_ns);
   core_flag = core_flag || (event.exit_code & kCoreFlag) != 0;
@@ -72,9 +79,19 @@ void ThreadGroup::ForgetEvents() {
   dumpers.clear();
 }
 
+void ThreadGroup::NoteZombieCode(int32_t code, bool is_status) {
+  if (is_status || EndsGroup(code)) {
+    group_status = code;
+    group_status_has_core = is_status;
+  } else {
+    first_code = code;
+  }
+}
+
 void ThreadGroup::ForgetStat() {
   has_stat = has_doubtful_stat = false;
   group_status.reset();
+  first_code.reset();
   group_status_has_core = false;
   uid.reset();
   inode = 0;
@@ -91,12 +108,11 @@ std::optional<int32_t> ThreadGroup::Status() const {
     status = *group_status & ~kCoreFlag;
   } else if (ending_status) {
     status = *ending_status & ~kCoreFlag;
-  } else if (leader_first && (leader_code != 0 || thread_code != 0) && !IsConclusive()) {
-    // The status is the last thread's, and the stamps of events do not tell which one that was: a
-    // thread may be preempted after its end, and before its event.
+  } else if (IsContradictory()) {
     return std::nullopt;
   } else if (thread_code == 0 && !leader_known) {
-    return std::nullopt;
+    if (first_code != 0 || !has_all_codes) return std::nullopt;
+    status = 0;
   } else if (thread_code == 0) {
     status = leader_code;
   } else if (leader_code == 0) {
@@ -104,6 +120,8 @@ std::optional<int32_t> ThreadGroup::Status() const {
     // other code is the group's.
     const bool unrelated = leader_known && leader_ns > thread_ns + kUnrelatedAfterNs;
     status = unrelated ? 0 : thread_code;
+  } else if (EndsGroup(leader_code) || EndsGroup(thread_code)) {
+    status = EndsGroup(thread_code) ? thread_code : leader_code;
   } else {
     status = leader_ns > thread_ns ? leader_code : thread_code;
   }
@@ -111,10 +129,15 @@ std::optional<int32_t> ThreadGroup::Status() const {
   return status;
 }
 
+bool ThreadGroup::IsContradictory() const {
+  if (IsConclusive()) return false;
+  if (leader_first) return leader_code != 0 || thread_code != 0;
+  return leader_code != 0 && thread_code != 0 && leader_ns <= thread_ns + kUnrelatedAfterNs;
+}
+
 bool ThreadGroup::IsConclusive() const {
+  if (EndsGroup(leader_code) || EndsGroup(thread_code)) return true;
   if (thread_code == 0) return false;
-  const int32_t signal = thread_code & kSignalMask;
-  if (signal != 0 && signal != kSigSys) return true;
   return !has_several_codes && (leader_code == 0 || thread_code == leader_code);
 }
 

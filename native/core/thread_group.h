@@ -40,8 +40,9 @@ struct ThreadGroup {
   // What the stream has yet to tell of a process whose handle has told its death.
   enum class Outstanding {
     kNothing,  // or nobody knows
-    kEvent,    // the exit event of its first thread, which must not be told as another process's
+    kEvent,    // the exit event of its first thread, which may be all that tells the status
     kRecord,   // the group-aware filter's record, which has the status and the core bit
+    kLost,     // either may be among what was lost
   };
 
   explicit ThreadGroup(int32_t group_pid) : pid(group_pid) {}
@@ -55,6 +56,9 @@ struct ThreadGroup {
   // The events that were seen were of the program before an exec.
   void ForgetEvents();
 
+  // What /proc says of the dead group: its status, or what its first thread ended with.
+  void NoteZombieCode(int32_t code, bool is_status);
+
   // What was read of a zombie was another process's: it has told its own end.
   void ForgetStat();
 
@@ -65,11 +69,24 @@ struct ThreadGroup {
   // not, or only the first thread's was seen, another's may be on its way.
   bool IsConclusive() const;
 
+  // Whether threads have ended one by one with codes of their own. The status is one thread's then:
+  // since Linux 6.0 the last one's (kernel/exit.c, synchronize_group_exit()), before that the first
+  // one's (wait_task_zombie()), and in both the last one's if it has ended the group. The stamps of
+  // events do not tell which one was the last: a thread may be preempted after its end, and before
+  // its event.
+  bool IsContradictory() const;
+
   // The code of the latest event: 0 where the thread that ended last may not have been seen.
   int32_t LastCode() const { return thread_ns > leader_ns ? thread_code : leader_code; }
 
   // Nothing where no witness can know whether a core was written.
   std::optional<bool> CoreDumped() const;
+
+  // Whether the first thread's exit event, which is on its way, would add to what is known.
+  bool NeedsEvent() const {
+    return outstanding == Outstanding::kEvent && !leader_known && !group_status &&
+           !(Status() && IsConclusive());
+  }
 
   // Whether a record that is on its way would add to what is known.
   bool NeedsRecord() const {
@@ -93,6 +110,10 @@ struct ThreadGroup {
   bool core_announced = false;   // some thread announced a dump
   std::vector<int32_t> dumpers;  // threads that announced a dump and have not ended yet
 
+  // What its first thread ended with, by /proc, where that need not be the group's status.
+  std::optional<int32_t> first_code;
+  // Whether every code other than 0 that another thread has left since then was told by its event.
+  bool has_all_codes = false;
   std::optional<int32_t> ending_status;  // what the group was ending with while a tracer held it
   std::optional<int32_t> group_status;   // the group's, from /proc or a reaped process's handle
   bool group_status_has_core = false;    // whether its core bit can be relied upon

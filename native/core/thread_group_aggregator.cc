@@ -232,6 +232,22 @@ void ThreadGroupAggregator::Adopt(const GroupIdentity& identity, ProcessWitness:
   Hold(group);
   OnHandleReady(identity.pid, alive_ns);
   group.was_held = group.stage == ThreadGroup::Stage::kHeld;
+  if (group.was_held) ExpectOthers(group);
+}
+
+// Of a process whose first thread had left when it was found: what the stream has yet to tell of
+// the others.
+void ThreadGroupAggregator::ExpectOthers(ThreadGroup& group) {
+  const bool was_seen =
+      group.cause == ThreadGroup::Cause::kFound || group.cause == ThreadGroup::Cause::kWatched;
+  ProcStat stat;
+  if (!was_seen || stream_ == Stream::kNone) return;
+  if (!witness_.ReadStat(group.pid, &stat) || !stat.IsLeaderGone()) return;
+  if (stream_ == Stream::kGroups) {
+    group.outstanding = ThreadGroup::Outstanding::kRecord;
+  } else {
+    group.leader_first = group.has_all_codes = true;
+  }
 }
 
 void ThreadGroupAggregator::TakeOver(ThreadGroup& group, const GroupIdentity& identity,
@@ -284,7 +300,12 @@ void ThreadGroupAggregator::AdoptDead(const GroupIdentity& identity, ProcessWitn
     group.inode = witness_.Inode(handle);
     ReadDeadGroup(witness_, group, witness_.Look(handle));
   }
-  if (group.group_status) group.settle_ns = std::min(group.settle_ns, witness_.Now());
+  const uint64_t now_ns = witness_.Now();
+  if (group.group_status) {
+    group.settle_ns = std::min(group.settle_ns, now_ns);
+  } else if (!group.Status()) {
+    group.settle_ns = std::max(group.settle_ns, now_ns + status_timeout_ns_);
+  }
 }
 
 void ThreadGroupAggregator::TellAtOnce(const GroupIdentity& identity, ProcessWitness::Handle handle,
@@ -298,9 +319,10 @@ void ThreadGroupAggregator::TellAtOnce(const GroupIdentity& identity, ProcessWit
   witness_.Close(handle);
 }
 
-void ThreadGroupAggregator::HasStream(bool has_stream) {
-  late_event_ns_ = has_stream ? kLateEventNs : 0;
-  if (!has_stream) ExpectNoRecords();
+void ThreadGroupAggregator::SetStream(Stream stream) {
+  stream_ = stream;
+  late_event_ns_ = stream == Stream::kNone ? 0 : kLateEventNs;
+  if (stream == Stream::kNone) ExpectNothing();
 }
 
 void ThreadGroupAggregator::Presume(const GroupIdentity& identity, uint64_t alive_ns,
@@ -415,10 +437,11 @@ void ThreadGroupAggregator::Settle(uint64_t stream_ns) {
   }
 }
 
-uint64_t ThreadGroupAggregator::Deadline(const ThreadGroup& group) {
+uint64_t ThreadGroupAggregator::Deadline(const ThreadGroup& group) const {
   const bool waits_for_core = !group.dumpers.empty() && !group.group_status_has_core;
   if (group.stage != ThreadGroup::Stage::kDead) return group.settle_ns;
   if (group.NeedsRecord()) return std::max(group.settle_ns, group.confirmed_ns + kRecordNs);
+  if (group.NeedsEvent()) return std::max(group.settle_ns, group.confirmed_ns + status_timeout_ns_);
   if (group.leader_first && !group.group_status && !group.IsConclusive()) {
     return std::max(group.settle_ns, group.confirmed_ns + kLastEventNs);
   }
@@ -459,16 +482,17 @@ bool ThreadGroupAggregator::IsEndingOther(const GroupIdentity& identity) const {
          !IsSameGroup(found->second.Identity(), identity);
 }
 
-void ThreadGroupAggregator::ExpectNoRecords() {
+void ThreadGroupAggregator::ExpectNothing() {
   for (auto& [pid, group] : groups_) {
-    if (group.outstanding == ThreadGroup::Outstanding::kRecord) {
-      group.outstanding = ThreadGroup::Outstanding::kNothing;
+    if (group.outstanding != ThreadGroup::Outstanding::kNothing) {
+      group.outstanding = ThreadGroup::Outstanding::kLost;
     }
+    group.has_all_codes = false;
   }
 }
 
 void ThreadGroupAggregator::ForgetUnconfirmed() {
-  ExpectNoRecords();
+  ExpectNothing();
   told_before_.clear();
   for (auto group = groups_.begin(); group != groups_.end();) {
     group = group->second.stage == ThreadGroup::Stage::kCollecting ? groups_.erase(group)
@@ -479,7 +503,8 @@ void ThreadGroupAggregator::ForgetUnconfirmed() {
 void ThreadGroupAggregator::Forget(int32_t pid) { Erase(pid); }
 
 void ThreadGroupAggregator::End(ThreadGroup& group) {
-  if (group.outstanding == ThreadGroup::Outstanding::kEvent && !group.leader_known) {
+  const bool is_due = group.outstanding == ThreadGroup::Outstanding::kEvent && !group.leader_known;
+  if (is_due && tells_all_) {
     told_before_[group.pid] = group.confirmed_ns;
   }
   Tell(group);

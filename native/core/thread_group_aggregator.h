@@ -27,8 +27,8 @@ class ThreadGroupAggregator {
   // The pidfs inode of the process that had this pid at this time; 0 where nobody knows.
   using ExpectedInode = std::function<uint64_t(int32_t pid, uint64_t time_ns)>;
 
-  // `status_timeout_ns`: how long a process that was found dead may take to be reaped, where only
-  // that tells its status.
+  // `status_timeout_ns`: how long a process that was found dead may take to be reaped, or its event
+  // to come, where only that tells its status.
   ThreadGroupAggregator(ProcessWitness& witness, uint64_t status_timeout_ns, OnEnd on_end,
                         ExpectedInode expected_inode = {});
   ~ThreadGroupAggregator();
@@ -51,8 +51,17 @@ class ThreadGroupAggregator {
   void AdoptDead(const GroupIdentity& identity, ProcessWitness::Handle handle, uint64_t alive_ns,
                  ThreadGroup::Cause cause, ThreadGroup::Outstanding outstanding);
 
-  // Whether late events may come of processes that are dead.
-  void HasStream(bool has_stream);
+  // What tells the ends of processes beside their handles, and may tell of some that are dead.
+  enum class Stream {
+    kNone,
+    kThreads,  // events of threads; of those that are not the first, only with another code than 0
+    kGroups,   // the group-aware filter's records
+  };
+  void SetStream(Stream stream);
+
+  // Whether ends are told also of processes that nobody watches: then an event that comes late must
+  // not be told as another process's.
+  void TellsAll(bool tells_all) { tells_all_ = tells_all; }
 
   // A process is gone, and no event said so: its end is told with what is known, unless events that
   // are still to be read say more. `alive_ns` as above.
@@ -99,8 +108,9 @@ class ThreadGroupAggregator {
   void MarkDead(ThreadGroup& group, uint64_t now_ns);
   void Hold(ThreadGroup& group);
   void Validate(ThreadGroup& group);
-  static uint64_t Deadline(const ThreadGroup& group);
-  void ExpectNoRecords();
+  uint64_t Deadline(const ThreadGroup& group) const;
+  void ExpectOthers(ThreadGroup& group);
+  void ExpectNothing();
   void TakeOver(ThreadGroup& group, const GroupIdentity& identity, ProcessWitness::Handle handle,
                 uint64_t alive_ns, ThreadGroup::Cause cause);
   void TellAtOnce(const GroupIdentity& identity, ProcessWitness::Handle handle, uint64_t alive_ns,
@@ -112,6 +122,8 @@ class ThreadGroupAggregator {
   ProcessWitness& witness_;
   const uint64_t status_timeout_ns_;
   uint64_t late_event_ns_;
+  Stream stream_ = Stream::kThreads;
+  bool tells_all_ = true;
   OnEnd on_end_;
   ExpectedInode expected_inode_;
   std::unordered_map<int32_t, ThreadGroup> groups_;

@@ -6,8 +6,8 @@
 namespace exitwatch {
 
 // Whether this thread may load programs that read kernel memory, as far as its capabilities and its
-// seccomp filter tell; kNone where nothing speaks against trying.
-BpfRefusal::Reason AskBpfPermission();
+// seccomp filter tell; nothing where nothing speaks against trying.
+BpfRefusal AskBpfPermission();
 
 // Whether the kernel is locked down so far that no program may read its memory
 // (kernel_lockdown(7), "confidentiality").

@@ -7,6 +7,7 @@
 
 #include "linux/bpf_permission.h"
 #include "linux/bpf_syscall.h"
+#include "linux/locked_memory.h"
 
 namespace exitwatch {
 
@@ -26,8 +27,13 @@ std::string LastWords(const std::string& log) {
 }  // namespace
 
 BpfRefusal BpfSystemRefusal(const char* what) {
-  if (errno == EPERM || errno == EACCES || errno == ENOSYS) return {Reason::kBlocked, errno, what};
-  return {Reason::kSystem, errno, what};
+  const int error = errno;
+  std::string limit;
+  if (error == EPERM && !bpf::IsForbidden() && IsLockedMemoryShort(&limit)) {
+    return {Reason::kLockedMemory, error, limit};
+  }
+  if (error == EPERM || error == EACCES || error == ENOSYS) return {Reason::kBlocked, error, what};
+  return {Reason::kSystem, error, what};
 }
 
 BpfRefusal LoadBpfProgram(const char* name, uint32_t type, const std::vector<bpf_insn>& program,
@@ -37,9 +43,11 @@ BpfRefusal LoadBpfProgram(const char* name, uint32_t type, const std::vector<bpf
   if (*loaded) return {};
   const int error = errno;
   if (log.empty()) return BpfSystemRefusal("BPF_PROG_LOAD");
-  // "cannot use helper", before Linux 6.8 "unknown func": one that our capabilities allow.
+  // "cannot use helper", before Linux 6.8 "unknown func": one that our capabilities allow. "invalid
+  // func": one that the kernel is too old to have heard of.
   const bool lacks_helper = log.find("cannot use helper") != std::string::npos ||
-                            log.find("unknown func") != std::string::npos;
+                            log.find("unknown func") != std::string::npos ||
+                            log.find("invalid func") != std::string::npos;
   if (lacks_helper && IsKernelConfidential()) return {Reason::kConfidential, error, ""};
   return {lacks_helper ? Reason::kOtherKernel : Reason::kRefused, error, LastWords(log)};
 }

@@ -21,6 +21,8 @@ struct BpfRefusal {
     kRefused,         // by the verifier; see detail
     kSystem,          // see number and detail
     kForeignPid,      // not in the host's pid namespace
+    kLockedMemory,    // RLIMIT_MEMLOCK has no room for it, before Linux 5.11
+    kNoTrial,         // whether bpf(2) is deadly (seccomp) cannot be tried: no child is allowed
   };
 
   Reason reason = Reason::kNone;

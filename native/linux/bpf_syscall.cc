@@ -3,6 +3,9 @@
 #include <sys/syscall.h>
 
 #include <cstring>
+#include <utility>
+
+#include "linux/locked_memory.h"
 
 namespace exitwatch {
 
@@ -17,10 +20,13 @@ namespace {
 // The helpers that read kernel memory are only for programs under the GPL or compatible terms.
 constexpr char kLicense[] = "Dual MIT/GPL";
 
+// Enough for what the verifier says of a small program; for what it says of a large one, enough
+// for some million instructions that it looks at. The last line is the one that counts.
 constexpr size_t kLogBytes = 64 * 1024;
+constexpr size_t kMostLogBytes = 16 * 1024 * 1024 - 1;  // what kernels before 6.4 take
 constexpr int kAttempts = 5;
 
-UniqueFd Bpf(bpf_cmd command, bpf_attr& attributes) {
+UniqueFd TryBpf(bpf_cmd command, bpf_attr& attributes) {
   // EAGAIN: a signal came while the verifier was at work.
   for (int attempt = 1;; attempt++) {
     const long fd = syscall(SYS_bpf, command, &attributes, sizeof(attributes));
@@ -28,7 +34,19 @@ UniqueFd Bpf(bpf_cmd command, bpf_attr& attributes) {
   }
 }
 
+UniqueFd Bpf(bpf_cmd command, bpf_attr& attributes) {
+  UniqueFd fd = TryBpf(command, attributes);
+  if (fd || errno != EPERM) return fd;
+  const MoreLockedMemory more;
+  return more ? TryBpf(command, attributes) : std::move(fd);
+}
+
 }  // namespace
+
+bool IsForbidden() {
+  // A command that there is not: EINVAL from the kernel, if we get so far.
+  return syscall(SYS_bpf, -1, nullptr, 0) < 0 && (errno == EPERM || errno == EACCES);
+}
 
 UniqueFd CreateMap(const char* name, uint32_t type, uint32_t key_bytes, uint32_t value_bytes,
                    uint32_t entries, uint32_t flags) {
@@ -56,11 +74,15 @@ UniqueFd LoadProgram(const char* name, uint32_t type, const std::vector<bpf_insn
   if (fd) return fd;
 
   const int error = errno;
-  log->assign(kLogBytes, '\0');
   attributes.log_level = 1;
-  attributes.log_buf = reinterpret_cast<uint64_t>(&(*log)[0]);
-  attributes.log_size = kLogBytes;
-  fd = Bpf(BPF_PROG_LOAD, attributes);
+  for (const size_t bytes : {kLogBytes, kMostLogBytes}) {
+    log->assign(bytes, '\0');
+    attributes.log_buf = reinterpret_cast<uint64_t>(&(*log)[0]);
+    attributes.log_size = static_cast<uint32_t>(bytes);
+    fd = Bpf(BPF_PROG_LOAD, attributes);
+    // ENOSPC: it had more to say. Before Linux 6.4 that was its first words, now its last ones.
+    if (fd || errno != ENOSPC) break;
+  }
   log->resize(std::strlen(log->c_str()));
   errno = error;
   return fd;

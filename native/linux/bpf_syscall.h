@@ -11,8 +11,12 @@
 
 namespace exitwatch {
 
-// bpf(2), without a library. All fail with errno set.
+// bpf(2), without a library. All fail with errno set. What is created has as much locked memory as
+// we can give it.
 namespace bpf {
+
+// Whether bpf(2) is refused whatever it is asked for, with the errno of it.
+bool IsForbidden();
 
 // Kinds of maps that the headers of old distributions lack.
 constexpr uint32_t kArray = 2;

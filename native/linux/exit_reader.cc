@@ -131,6 +131,8 @@ SystemError ExitReader::Arm() {
         return watched != 0 ? watched : known_.InodeAt(pid, clock_.TickOf(time_ns));
       });
 
+  aggregator_->TellsAll(!options_.stream.watched_only);
+
   if (const SystemError error = AddToEpoll(signal_.Get(), kSignalTag, EPOLLIN)) return error;
   if (const SystemError error = AddToEpoll(watched_.pidfds().fd(), kPidfdsTag, EPOLLIN)) {
     return error;

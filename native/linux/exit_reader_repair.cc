@@ -47,7 +47,8 @@ SystemError ExitReader::OpenStream() {
   has_stream_ = true;
   watched_.SetStream(stream_.is_group_aware() ? WatchedProcesses::Stream::kRecords
                                               : WatchedProcesses::Stream::kEvents);
-  aggregator_->HasStream(true);
+  aggregator_->SetStream(stream_.is_group_aware() ? ThreadGroupAggregator::Stream::kGroups
+                                                  : ThreadGroupAggregator::Stream::kThreads);
   return {};
 }
 
@@ -104,7 +105,7 @@ void ExitReader::CloseStream(const SystemError& error) {
   listener_ = Listener::kThread;
   reads_in_loop_ = false;
   watched_.SetStream(WatchedProcesses::Stream::kNone);
-  aggregator_->HasStream(false);
+  aggregator_->SetStream(ThreadGroupAggregator::Stream::kNone);
   recheck_ns_ = watched_.unguarded() > 0 ? clock_.Now() : kNever;
   const bool may_come_back = error.code == Failure::kSilent || error.code == Failure::kSystem;
   retry_ns_ = may_come_back && options_.canary_interval_ns != 0

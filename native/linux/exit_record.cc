@@ -9,12 +9,17 @@ namespace {
 
 constexpr uint64_t kMillisecond = 1'000'000;
 
+// What would have told the status was lost, or has not come in time.
+bool IsLost(const ThreadGroup& group) {
+  return group.outstanding != ThreadGroup::Outstanding::kNothing && !group.leader_known;
+}
+
 void SetStatus(const ThreadGroup& group, bool is_zombie, Record& record) {
   if (const std::optional<int32_t> status = group.Status()) {
     record.status = *status;
     record.flags |= Record::kStatusKnown;
     if (group.CoreDumped()) record.flags |= Record::kCoreKnown;
-  } else if (group.cause == ThreadGroup::Cause::kLost) {
+  } else if (group.cause == ThreadGroup::Cause::kLost || IsLost(group)) {
     record.flags |= Record::kLost;
   } else if (is_zombie) {
     record.flags |= Record::kNotReaped;
@@ -54,10 +59,12 @@ void SetProcess(const ProcessEntry& process, uint64_t started_ns, Record& record
 ThreadGroup MakeDeadGroup(const GroupRecord& record, const KernelClock& clock) {
   ThreadGroup group(record.pid);
   group.stage = ThreadGroup::Stage::kDead;
-  group.leader_known = true;
   group.parent_pid = record.parent_pid;
-  group.group_status = record.status;
-  group.group_status_has_core = true;
+  if ((record.flags & GroupRecord::kStatusKnown) != 0) {
+    group.leader_known = true;
+    group.group_status = record.status;
+    group.group_status_has_core = true;
+  }
   group.inode = record.inode;
   group.cgroup = record.cgroup;
   group.uid = record.uid;

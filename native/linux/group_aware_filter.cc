@@ -10,7 +10,7 @@ namespace exitwatch {
 
 BpfRefusal GroupAwareFilter::Open(KernelTypes& types, size_t ring_bytes, WatchedBitmap* watched) {
   using Reason = BpfRefusal::Reason;
-  if (const Reason reason = AskBpfPermission(); reason != Reason::kNone) return {reason, 0, ""};
+  if (BpfRefusal refusal = AskBpfPermission()) return refusal;
   KernelLayout layout;
   if (BpfRefusal refusal = types.ForGroups(&layout)) return refusal;
   if (BpfRefusal refusal = CreateMaps(ring_bytes)) return refusal;

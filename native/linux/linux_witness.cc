@@ -2,6 +2,7 @@
 
 #include "linux/pidfd.h"
 #include "linux/proc_files.h"
+#include "linux/stat_code_trial.h"
 #include "linux/unique_fd.h"
 
 namespace exitwatch {
@@ -44,6 +45,8 @@ std::optional<int32_t> LinuxWitness::ReadExitStatus(Handle handle) {
   if (NumberedProcesses::IsHandle(handle)) return {};
   return PidfdExitStatus(handle);
 }
+
+bool LinuxWitness::StatTellsStatus() { return StatCodeIsStatus(); }
 
 bool LinuxWitness::MayReadExitCode(int32_t pid) { return MayReadProcExitCode(pid); }
 

@@ -23,6 +23,7 @@ class LinuxWitness : public ProcessWitness {
   std::optional<uint32_t> ReadUid(int32_t pid) override;
   std::optional<int32_t> ReadExitStatus(Handle handle) override;
   bool MayReadExitCode(int32_t pid) override;
+  bool StatTellsStatus() override;
   uint64_t Now() override { return clock_.Now(); }
   uint64_t TickOf(uint64_t timestamp_ns) override { return clock_.TickOf(timestamp_ns); }
 

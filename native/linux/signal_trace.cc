@@ -15,7 +15,7 @@ namespace exitwatch {
 BpfRefusal SignalTrace::Open(KernelTypes& types, size_t ring_bytes, WatchedBitmap* watched,
                              const std::string& spoil) {
   using Reason = BpfRefusal::Reason;
-  if (const Reason reason = AskBpfPermission(); reason != Reason::kNone) return {reason, 0, ""};
+  if (BpfRefusal refusal = AskBpfPermission()) return refusal;
   // The kernel's pids are those of the host's namespace.
   if (!InInitialPidNamespace()) return {Reason::kForeignPid, 0, ""};
   SignalLayout layout;

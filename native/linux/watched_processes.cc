@@ -166,6 +166,7 @@ void WatchedProcesses::SetStream(Stream stream) {
   stream_ = stream;
   for (auto& [fd, guard] : guards_) {
     guard.expects_record = stream == Stream::kRecords && !IsOver(LookAtPidfd(fd));
+    guard.expects_event = guard.expects_event && stream != Stream::kNone;
   }
 }
 
@@ -219,8 +220,8 @@ void WatchedProcesses::CheckDoubt(Doubt& doubt, ProcessWitness& witness,
 ThreadGroup::Outstanding WatchedProcesses::OutstandingOf(const Pinned& guard,
                                                          bool records_come) const {
   using Outstanding = ThreadGroup::Outstanding;
-  if (guard.expects_record) return records_come ? Outstanding::kRecord : Outstanding::kNothing;
-  return guard.expects_event && options_.all_told ? Outstanding::kEvent : Outstanding::kNothing;
+  if (guard.expects_record) return records_come ? Outstanding::kRecord : Outstanding::kLost;
+  return guard.expects_event ? Outstanding::kEvent : Outstanding::kNothing;
 }
 
 void WatchedProcesses::OnReady(const PidfdSet::Ready& ready, uint64_t not_ready_ns,

@@ -27,12 +27,13 @@ const EXIT_DEGRADED = 1;
 export async function doctorCommand(args: readonly string[]): Promise<number> {
   const { values } = parseArguments({ args: [...args], options: { json: { type: 'boolean' } } });
   const report = await probe();
-  const text = values.json ? toJsonLine({ event: 'doctor', ...report }) : describe(report);
+  const text = values.json ? toJsonLine({ event: 'doctor', ...report }) : describeReport(report);
   process.stdout.write(`${text}\n`);
   return report.degraded ? EXIT_DEGRADED : 0;
 }
 
-function describe(report: ProbeReport): string {
+/** For a person to read. */
+export function describeReport(report: ProbeReport): string {
   const { pid, user, network } = report.hostNamespaces;
   return [
     row('system', `${report.platform} ${report.kernel} (${report.arch}), Node.js ${report.node}`),
@@ -64,12 +65,18 @@ function describeConnector({ obstacle, filter, downgrade, watchedSet }: Connecto
 function describePidfd({ available, obstacle, inodes, exitStatus }: PidfdReport): string[] {
   if (!available) return [row('pidfd', 'DOES NOT WORK'), ...describeReason(obstacle)];
   const lacks = [
-    ...(inodes ? [] : ['no inodes: a pid that is reused within a clock tick may go unnoticed']),
-    ...(exitStatus ? [] : ['no exit status: one that no event told stays unknown']),
+    ...(inodes
+      ? []
+      : [
+          'no inodes: a pid that is reused within a clock tick may go unnoticed (Linux 6.9 has them)',
+        ]),
+    ...(exitStatus
+      ? []
+      : ['no exit status: one that no event told stays unknown (Linux 6.15 has it)']),
   ];
   return [
     row('pidfd', lacks.length === 0 ? 'works, with inodes and exit status' : 'works'),
-    ...lacks.map((lack) => detail(`${lack} (Linux ${inodes ? '6.15' : '6.9'} has them)`)),
+    ...lacks.map(detail),
   ];
 }
 

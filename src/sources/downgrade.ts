@@ -3,6 +3,7 @@ import { getSystemErrorName } from 'node:util';
 import type { NativeRefusal } from '../addon.js';
 import type { ExitwatchError } from '../errors.js';
 import type { Downgrade } from '../exit-event.js';
+import { NO_TRIAL } from '../trace/trial.js';
 
 type Explanation = readonly [code: Downgrade['code'], detail: string, remedy: string | null];
 
@@ -32,7 +33,7 @@ const EXPLANATIONS: readonly (Explanation | undefined)[] = [
     'the kernel does not describe its types: /sys/kernel/btf/vmlinux cannot be used',
     'mount sysfs on /sys, or run a kernel built with CONFIG_DEBUG_INFO_BTF',
   ],
-  ['kernel-lacks', 'this kernel lacks something that it takes', 'Linux 6.0 or later has it'],
+  ['kernel-lacks', 'this kernel lacks something that it takes', 'Linux 5.10 or later has it'],
   ['verifier-refused', "the kernel's verifier refuses the program", 'please report this'],
   ['system', 'a system call failed', null],
   [
@@ -40,6 +41,13 @@ const EXPLANATIONS: readonly (Explanation | undefined)[] = [
     "the kernel tells of signals by the pids of the host's pid namespace, and this is another one",
     "run it in the host's: --pid=host for a container",
   ],
+  [
+    'memlock-limit',
+    'before Linux 5.11 BPF programs count as locked memory, of which the limit leaves too little',
+    'raise it: LimitMEMLOCK=infinity in a systemd unit, --ulimit memlock=-1 for a container, ' +
+      'ulimit -l unlimited',
+  ],
+  [NO_TRIAL.code, NO_TRIAL.detail, NO_TRIAL.remedy],
 ];
 
 /** Why a BPF program is not in use: the group-aware filter, or the signal trace; `null` where it is. */

@@ -36,6 +36,13 @@ const WAYS: readonly Way[] = [
   { signal: 'SIGVTALRM', by: 'timer_create(2)', origins: ['timer'], isForGroup: true },
 ];
 
+/** Something could not be tried. @internal */
+export const NO_TRIAL = {
+  code: 'no-trial',
+  detail: 'it could not be tried with a child of our own',
+  remedy: 'allow it one: pids.max of its cgroup, RLIMIT_NPROC, the seccomp filter',
+} as const satisfies Downgrade;
+
 /** Of these the sender is told: us. */
 const BY_US: readonly Origin[] = ['kill', 'tgkill', 'sigqueue', 'sigio', 'parent-death'];
 
@@ -43,11 +50,7 @@ const BY_US: readonly Origin[] = ['kill', 'tgkill', 'sigqueue', 'sigio', 'parent
 export function judgeTrial(trial: NativeTrial): Downgrade | null {
   if (trial.errno !== 0) {
     const error = `${trial.syscall}: ${getSystemErrorName(-trial.errno)}`;
-    return {
-      code: 'no-trial',
-      detail: `the signal trace could not be tried with a child of our own (${error})`,
-      remedy: 'allow it one: pids.max of its cgroup, RLIMIT_NPROC, the seccomp filter',
-    };
+    return { ...NO_TRIAL, detail: `${NO_TRIAL.detail} (${error})` };
   }
   const records = new SignalRecords(trial.records);
   const signals = Array.from({ length: records.capacity }, (_, index) => records.signal(index));

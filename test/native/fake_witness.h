@@ -43,6 +43,7 @@ class FakeWitness : public ProcessWitness {
     return processes[handle].exit_status;
   }
   bool MayReadExitCode(int32_t pid) override { return processes[pid].may_read; }
+  bool StatTellsStatus() override { return stat_tells_status; }
   uint64_t Now() override { return now_ns; }
   uint64_t TickOf(uint64_t timestamp_ns) override { return timestamp_ns / (10'000'000); }
 
@@ -50,6 +51,7 @@ class FakeWitness : public ProcessWitness {
   uint64_t now_ns = 1'000'000'000;
   int open = 0;
   bool can_hold = true;
+  bool stat_tells_status = true;
 };
 
 }  // namespace exitwatch::test

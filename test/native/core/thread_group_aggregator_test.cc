@@ -552,7 +552,7 @@ void ARecordThatMayBeLostIsNotWaitedFor() {
   CHECK_EQUAL(scene.ends.size(), 1u);
   CHECK_EQUAL(scene.ends[0].core, -1);
   scene.Guard(20, 8, Life::kGone, 0xb, Outstanding::kRecord);
-  scene.aggregator.HasStream(false);
+  scene.aggregator.SetStream(ThreadGroupAggregator::Stream::kNone);
   scene.Pass(30 * kMs);
   CHECK_EQUAL(scene.ends.size(), 2u);
 }
@@ -647,6 +647,168 @@ void WhichOfSeveralCodesWasTheLastThreadsNobodyKnows() {
   CHECK_EQUAL(scene.ends[2].status, 0x700);
 }
 
+// Before Linux 5.17.
+void AZombiesCodeMayBeItsFirstThreadsOnly() {
+  Scene scene;
+  scene.witness.stat_tells_status = false;
+  scene.Process(10, Life::kAlive, 'Z', 2);
+  scene.Exit(10, 10, 0);
+  scene.Pass(50 * kMs);
+  scene.Exit(11, 10, 9);
+  scene.Process(10, Life::kDead, 'Z', 1, 0);
+  scene.aggregator.OnHandleReady(10, scene.witness.now_ns - kMs);
+  scene.Pass(1100 * kMs);
+  CHECK_EQUAL(scene.ends.size(), 1u);
+  CHECK_EQUAL(scene.ends[0].status, 9);
+
+  // The last thread's event comes late.
+  scene.Process(20, Life::kAlive, 'Z', 2);
+  scene.Exit(20, 20, 0);
+  scene.Pass(50 * kMs);
+  scene.Process(20, Life::kDead, 'Z', 1, 0);
+  scene.aggregator.OnHandleReady(20, scene.witness.now_ns - kMs);
+  scene.Pass(300 * kMs);
+  CHECK_EQUAL(scene.ends.size(), 1u);
+  scene.Exit(21, 20, 0x700);
+  scene.Pass(30 * kMs);
+  CHECK_EQUAL(scene.ends.size(), 2u);
+  CHECK_EQUAL(scene.ends[1].status, 0x700);
+
+  // The first thread, which had left by itself, is all that anybody saw.
+  scene.Process(30, Life::kDead, 'Z', 1, 0x500);
+  scene.Exit(30, 30, 0x500);
+  scene.Pass(30 * kMs);
+  CHECK_EQUAL(scene.ends.size(), 3u);
+  CHECK_EQUAL(scene.ends[2].status, 0x500);
+}
+
+void AFirstThreadThatASignalHasEndedEndedWithItsGroup() {
+  Scene scene;
+  scene.witness.stat_tells_status = false;
+  scene.aggregator.SetStream(ThreadGroupAggregator::Stream::kNone);
+  const int32_t codes[] = {9, 0x8b, 0xb, 0x1f, 0, 0x700};
+  for (int32_t i = 0; i < 6; i++) {
+    scene.Guard(10 + i, 7 + i, Life::kDead, {}, ThreadGroup::Outstanding::kNothing);
+    scene.Process(10 + i, Life::kDead, 'Z', 1, codes[i]);
+    scene.aggregator.OnHandleReady(10 + i, scene.witness.now_ns);
+  }
+  scene.Pass(1100 * kMs);
+  CHECK_EQUAL(scene.ends.size(), 6u);
+  std::map<int32_t, End> by_pid;
+  for (size_t i = 0; i < 6; i++) by_pid.emplace(scene.ends[i].pid, scene.ends[i]);
+  CHECK_EQUAL(by_pid.at(10).status, 9);
+  CHECK_EQUAL(by_pid.at(10).core, 0);
+  CHECK_EQUAL(by_pid.at(11).status, 0x8b);
+  CHECK_EQUAL(by_pid.at(12).status, 0xb);
+  CHECK_EQUAL(by_pid.at(12).core, -1);    // another thread may have dumped
+  CHECK_EQUAL(by_pid.at(13).status, -1);  // by seccomp, perhaps alone
+  CHECK_EQUAL(by_pid.at(14).status, -1);  // others may have outlived it
+  CHECK_EQUAL(by_pid.at(15).status, -1);
+}
+
+void WhoWasFoundWithoutItsFirstThreadEndsAsTheOthersTell() {
+  Scene scene;
+  scene.witness.stat_tells_status = false;
+  for (const int32_t pid : {10, 20, 30}) {
+    scene.Process(pid, Life::kAlive, 'Z', 2, pid == 30 ? 0x500 : 0);
+    scene.witness.open++;
+    scene.aggregator.Adopt({pid, 10}, pid, scene.witness.now_ns, ThreadGroup::Cause::kFound);
+  }
+  scene.Pass(100 * kMs);
+  scene.Exit(11, 10, 9);
+  for (const int32_t pid : {10, 20, 30}) {
+    scene.Process(pid, Life::kDead, 'Z', 1, pid == 30 ? 0x500 : 0);
+    scene.aggregator.OnHandleReady(pid, scene.witness.now_ns);
+  }
+  scene.Pass(1100 * kMs);
+  CHECK_EQUAL(scene.ends.size(), 3u);
+  std::map<int32_t, int32_t> statuses;
+  for (size_t i = 0; i < 3; i++) statuses[scene.ends[i].pid] = scene.ends[i].status;
+  CHECK_EQUAL(statuses[10], 9);
+  CHECK_EQUAL(statuses[20], 0);   // no other code came
+  CHECK_EQUAL(statuses[30], -1);  // its own, or the 0 of whoever ended the group
+}
+
+void AnEventThatAloneTellsTheStatusMayBeLate() {
+  Scene scene;
+  scene.Guard(10, 7, Life::kGone, {});  // before Linux 6.15
+  scene.Pass(900 * kMs);
+  CHECK_EQUAL(scene.ends.size(), 0u);
+  scene.Exit(10, 10, 0x700, 0);
+  scene.Pass(30 * kMs);
+  CHECK_EQUAL(scene.ends.size(), 1u);
+  CHECK_EQUAL(scene.ends[0].status, 0x700);
+
+  // Not for ever.
+  scene.Guard(20, 8, Life::kGone, {});
+  scene.Pass(900 * kMs);
+  CHECK_EQUAL(scene.ends.size(), 1u);
+  scene.Pass(200 * kMs);
+  CHECK_EQUAL(scene.ends.size(), 2u);
+  CHECK_EQUAL(scene.ends[1].status, -1);
+
+  // Nor where it may be among what was lost.
+  scene.Guard(30, 9, Life::kGone, {});
+  scene.Pass(100 * kMs);
+  CHECK_EQUAL(scene.ends.size(), 2u);
+  scene.aggregator.ForgetUnconfirmed();
+  scene.Pass(kMs);
+  CHECK_EQUAL(scene.ends.size(), 3u);
+}
+
+void AnEventThatOnlyItsWatcherWaitedForIsNotRemembered() {
+  Scene scene;
+  scene.aggregator.TellsAll(false);
+  scene.Guard(10, 7, Life::kGone, 0x700);
+  scene.Pass(100 * kMs);
+  CHECK_EQUAL(scene.ends.size(), 1u);
+  scene.Exit(10, 10, 0x100, 0);  // a new process with the pid, which is watched, too
+  CHECK_EQUAL(scene.ends.size(), 2u);
+  CHECK_EQUAL(scene.ends[1].status, 0x100);
+}
+
+void WhoWasFoundAliveWaitsForItsRecord() {
+  Scene scene;
+  scene.aggregator.SetStream(ThreadGroupAggregator::Stream::kGroups);
+  scene.Process(10, Life::kAlive, 'Z', 2).inode = 7;
+  scene.witness.open++;
+  scene.aggregator.Adopt({10, 10, 7}, 10, scene.witness.now_ns, ThreadGroup::Cause::kFound);
+  scene.Process(10, Life::kGone).inode = 7;  // before Linux 6.15 it has no status then
+  scene.aggregator.OnHandleReady(10, scene.witness.now_ns);
+  scene.Pass(1000 * kMs);
+  CHECK_EQUAL(scene.ends.size(), 0u);
+  scene.aggregator.Supersede({10, 10, 7});
+  CHECK(!scene.aggregator.IsEnding(10));
+}
+
+void CodesThatContradictEachOtherTellNothing() {
+  Scene scene;
+  scene.Exit(11, 10, 0x900);
+  scene.Exit(10, 10, 0x500);
+  scene.Exit(12, 10, 0xa00);
+  scene.Pass(1100 * kMs);
+  CHECK_EQUAL(scene.ends.size(), 1u);
+  CHECK_EQUAL(scene.ends[0].status, -1);
+
+  // Whatever their stamps: by a signal all end together.
+  scene.Exit(22, 20, 9);
+  scene.Exit(21, 20, 0x900);
+  scene.Exit(20, 20, 0x500);
+  scene.Pass(1100 * kMs);
+  CHECK_EQUAL(scene.ends.size(), 2u);
+  CHECK_EQUAL(scene.ends[1].status, 9);
+
+  // A thread that had left long before has nothing to do with it.
+  scene.Process(30, Life::kAlive, 'S', 2);
+  scene.Exit(31, 30, 0x900);
+  scene.Pass(2000 * kMs);
+  scene.Process(30, Life::kGone);
+  scene.Exit(30, 30, 0x500);
+  scene.Pass(100 * kMs);
+  CHECK_EQUAL(scene.ends.size(), 3u);
+  CHECK_EQUAL(scene.ends[2].status, 0x500);
+}
+
 void WithoutAnInodeTheStartTellsWhoseAZombieIs() {
   Scene scene;
   scene.expected_inode = 7;
@@ -664,7 +826,7 @@ void WithoutAnInodeTheStartTellsWhoseAZombieIs() {
 
 void WithoutAStreamAGuardDoesNotWait() {
   Scene scene;
-  scene.aggregator.HasStream(false);
+  scene.aggregator.SetStream(ThreadGroupAggregator::Stream::kNone);
   scene.Guard(10, 7, Life::kGone, 0x700);
   scene.aggregator.Settle(scene.witness.now_ns);
   CHECK_EQUAL(scene.ends.size(), 1u);
@@ -749,6 +911,13 @@ void test::ThreadGroupAggregatorTests() {
   AGuardTakesThePlaceOfAHandleThatKnowsLess();
   ALastThreadsEventThatAloneTellsTheStatusMayBeLate();
   WhichOfSeveralCodesWasTheLastThreadsNobodyKnows();
+  AZombiesCodeMayBeItsFirstThreadsOnly();
+  AFirstThreadThatASignalHasEndedEndedWithItsGroup();
+  WhoWasFoundWithoutItsFirstThreadEndsAsTheOthersTell();
+  AnEventThatAloneTellsTheStatusMayBeLate();
+  AnEventThatOnlyItsWatcherWaitedForIsNotRemembered();
+  WhoWasFoundAliveWaitsForItsRecord();
+  CodesThatContradictEachOtherTellNothing();
   WithoutAnInodeTheStartTellsWhoseAZombieIs();
   WithoutAStreamAGuardDoesNotWait();
   AGuardsProcessIsNotTheNextOneWithItsPid();

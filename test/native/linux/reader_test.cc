@@ -3,11 +3,13 @@
 //
 //   reader_test [ROUNDS]
 #include <poll.h>
+#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <map>
 #include <memory>
@@ -15,9 +17,13 @@
 #include <vector>
 
 #include "check.h"
+#include "linux/bpf_permission.h"
+#include "linux/bpf_program.h"
+#include "linux/bpf_syscall.h"
 #include "linux/exit_reader.h"
 #include "linux/pidfd.h"
 #include "linux/proc_files.h"
+#include "linux/stat_code_trial.h"
 
 namespace exitwatch {
 namespace {
@@ -175,6 +181,38 @@ void ReadersTellTheSameChildren(bool classic_filter) {
   for (const auto& told : all) told->reader().Stop();
 }
 
+// As of Linux 5.17. What older kernels have in the field, some distributions' have not.
+void TheTrialKnowsWhatTheKernelHas() {
+  utsname names;
+  CHECK_EQUAL(uname(&names), 0);
+  int major = 0;
+  int minor = 0;
+  CHECK_EQUAL(std::sscanf(names.release, "%d.%d", &major, &minor), 2);
+  const bool is_status = StatCodeIsStatus();
+  CHECK(is_status || major < 5 || (major == 5 && minor < 17));
+  CHECK_EQUAL(StatCodeIsStatus(), is_status);
+}
+
+// Whoever may load the one for this kernel, may load the one for kernels before Linux 6.0.
+void TheFilterForOlderKernelsPassesTheVerifier() {
+  KernelTypes types;
+  KernelLayout layout;
+  if (AskBpfPermission() != BpfRefusal::Reason::kNone || types.ForGroups(&layout)) return;
+  const UniqueFd ring = bpf::CreateMap("test_ring", bpf::kRingbuf, 0, 0, 4096, 0);
+  const UniqueFd state =
+      bpf::CreateMap("test_state", bpf::kArray, 4, sizeof(GroupFilterState), 1, bpf::kMmapable);
+  CHECK(ring && state);
+  for (const bool always : {true, false}) {
+    layout.signal.always_has_code = always;
+    UniqueFd program;
+    const BpfRefusal refusal =
+        LoadBpfProgram("test", bpf::kSocketFilter,
+                       BuildGroupFilter(layout, {ring.Get(), state.Get(), -1, -1}, 1), &program);
+    CHECK(!refusal);
+    CHECK(program);
+  }
+}
+
 // Stopped at any time, also while it begins.
 void AReaderCanBeStoppedAtAnyTime() {
   const auto shared = std::make_shared<ExitReader::Shared>();
@@ -196,6 +234,8 @@ int main(int argc, char** argv) {
   for (int i = 0; i < rounds; i++) {
     exitwatch::ReadersTellTheSameChildren(false);
     exitwatch::ReadersTellTheSameChildren(true);
+    exitwatch::TheTrialKnowsWhatTheKernelHas();
+    exitwatch::TheFilterForOlderKernelsPassesTheVerifier();
     exitwatch::AReaderCanBeStoppedAtAnyTime();
   }
   std::printf("%d wrong\n", exitwatch::test::failures);

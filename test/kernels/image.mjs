@@ -1,0 +1,62 @@
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, readdirSync } from 'node:fs';
+import { basename, join } from 'node:path';
+
+import { Initramfs } from './cpio.mjs';
+import { addUserland } from './userland.mjs';
+
+const HERE = import.meta.dirname;
+export const REPOSITORY = join(HERE, '..', '..');
+
+const COMPILERS = { x64: 'x86_64-linux-gnu-gcc', arm64: 'aarch64-linux-gnu-gcc' };
+
+/** All that guests of an architecture boot with; `checkout` is of the package that is put in it. */
+export function buildImage({ arch, checkout }) {
+  const initramfs = new Initramfs();
+  addUserland(initramfs, arch);
+  initramfs.copy(join(HERE, 'guest', 'init'), '/init');
+  initramfs.copy(join(HERE, 'guest'), '/guest');
+  addPackage(initramfs, arch, checkout);
+  const programs = compilePrograms(arch);
+  initramfs.copy(programs, '/exitwatch/build/test-programs');
+  return initramfs.toBuffer();
+}
+
+/** What a boot is to do, to be appended to the image. */
+export function jobArchive(job, files = []) {
+  const archive = new Initramfs();
+  for (const file of files) archive.copy(file, join('/job', basename(file)));
+  archive.file('/guest/job.json', JSON.stringify(job));
+  return archive.toBuffer();
+}
+
+function addPackage(initramfs, arch, checkout) {
+  const binary =
+    arch === process.arch
+      ? ['build', 'Release', 'exitwatch.node']
+      : ['prebuilds', `linux-${arch}`, 'exitwatch.node'];
+  for (const path of [['package.json'], ['dist'], binary])
+    initramfs.copy(join(checkout, ...path), join('/exitwatch', ...path));
+  for (const name of ['bindings', 'file-uri-to-path']) {
+    const path = join('node_modules', name);
+    initramfs.copy(join(REPOSITORY, path), join('/exitwatch', path));
+  }
+}
+
+/** The C programs of the tests. */
+function compilePrograms(arch) {
+  const folder = join(REPOSITORY, 'build', 'kernels', arch, 'test-programs');
+  mkdirSync(folder, { recursive: true });
+  const compiler = arch === process.arch ? (process.env.CC ?? 'cc') : COMPILERS[arch];
+  for (const [sources, suffix, flags] of [
+    ['programs', '', ['-pthread']],
+    ['preload', '.so', ['-shared', '-fPIC']],
+  ]) {
+    const from = join(REPOSITORY, 'test', sources);
+    for (const source of readdirSync(from).filter((name) => name.endsWith('.c'))) {
+      const target = join(folder, `${basename(source, '.c')}${suffix}`);
+      execFileSync(compiler, ['-O1', ...flags, join(from, source), '-o', target]);
+    }
+  }
+  return folder;
+}

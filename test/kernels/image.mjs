@@ -1,8 +1,10 @@
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, readdirSync } from 'node:fs';
-import { basename, join } from 'node:path';
+import { basename, join, relative } from 'node:path';
 
 import { Initramfs } from './cpio.mjs';
+import { addJest } from './jest.mjs';
+import { foldersOf } from './node-modules.mjs';
 import { addUserland } from './userland.mjs';
 
 const HERE = import.meta.dirname;
@@ -17,6 +19,7 @@ export function buildImage({ arch, checkout }) {
   initramfs.copy(join(HERE, 'guest', 'init'), '/init');
   initramfs.copy(join(HERE, 'guest'), '/guest');
   addPackage(initramfs, arch, checkout);
+  addJest(initramfs, { arch, repository: REPOSITORY });
   const programs = compilePrograms(arch);
   initramfs.copy(programs, '/exitwatch/build/test-programs');
   return initramfs.toBuffer();
@@ -37,10 +40,8 @@ function addPackage(initramfs, arch, checkout) {
       : ['prebuilds', `linux-${arch}`, 'exitwatch.node'];
   for (const path of [['package.json'], ['dist'], binary])
     initramfs.copy(join(checkout, ...path), join('/exitwatch', ...path));
-  for (const name of ['bindings', 'file-uri-to-path']) {
-    const path = join('node_modules', name);
-    initramfs.copy(join(REPOSITORY, path), join('/exitwatch', path));
-  }
+  for (const folder of foldersOf('bindings', REPOSITORY))
+    initramfs.copy(folder, join('/exitwatch', relative(REPOSITORY, folder)));
 }
 
 /** The C programs of the tests. */

@@ -1,7 +1,7 @@
 // What a guest has besides the package: Node.js, the tools that the tests call, and their libraries.
 import { execFileSync } from 'node:child_process';
 import { existsSync, readdirSync, realpathSync } from 'node:fs';
-import { basename, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 
 import { AptRoot } from './apt.mjs';
 import { cacheFolder } from './cache.mjs';
@@ -51,7 +51,13 @@ function* ofHost() {
   yield ['/usr/bin/busybox', which('busybox')];
   yield ['/usr/bin/node', process.execPath];
   for (const program of programs.slice(1)) yield [`/usr/bin/${basename(program)}`, program];
-  for (const library of librariesOf(programs)) yield [inUsr(library), library];
+  for (const library of librariesOf(programs)) {
+    yield [inUsr(library), library];
+    // Those that native modules may take besides.
+    if (basename(library) !== 'libc.so.6') continue;
+    for (const name of ['libdl.so.2', 'libpthread.so.0', 'librt.so.1', 'libutil.so.1'])
+      yield [inUsr(join(dirname(library), name)), join(dirname(library), name)];
+  }
 }
 
 function which(tool) {

@@ -1,7 +1,10 @@
 // Does the job of this guest, and tells what comes of it, in lines of JSON, on the port that is given.
-const { spawn } = require('node:child_process');
+const { fork, spawn } = require('node:child_process');
 const { openSync, readFileSync, writeSync } = require('node:fs');
 const { release } = require('node:os');
+
+const CWD = '/exitwatch';
+const NOBODY = { uid: 65534, gid: 65534 };
 
 const port = openSync(process.argv[2], 'w');
 
@@ -10,19 +13,35 @@ function tell(message) {
   for (let at = 0; at < bytes.length;) at += writeSync(port, bytes, at);
 }
 
-function run(command, args) {
+/** What it ends with, when all that it has said is told. */
+function follow(child) {
+  for (const stream of [child.stdout, child.stderr])
+    stream.setEncoding('utf8').on('data', (text) => tell({ type: 'output', text }));
   return new Promise((resolve) => {
-    const child = spawn(command, args, { cwd: '/exitwatch', stdio: ['ignore', 'pipe', 'pipe'] });
-    for (const stream of [child.stdout, child.stderr])
-      stream.setEncoding('utf8').on('data', (text) => tell({ type: 'output', text }));
     child.once('close', (code, signal) => resolve(code ?? signal));
   });
 }
 
+function runTests({ user, files, env }) {
+  const jest = fork(
+    'node_modules/jest/bin/jest.js',
+    ['-c', '/guest/jest.config.cjs', '-i', ...files],
+    {
+      ...(user === 'root' ? {} : NOBODY),
+      ...{ cwd: CWD, stdio: ['ignore', 'pipe', 'pipe', 'ipc'], env: { ...process.env, ...env } },
+    },
+  );
+  jest.on('message', (message) => tell({ ...message, user }));
+  return follow(jest);
+}
+
 async function main() {
   tell({ type: 'kernel', release: release() });
-  const { command } = JSON.parse(readFileSync('/guest/job.json', 'utf8'));
-  tell({ type: 'end', code: await run('sh', ['-c', command]) });
+  const { command, runs = [] } = JSON.parse(readFileSync('/guest/job.json', 'utf8'));
+  let code = 0;
+  if (command !== undefined) code = await follow(spawn('sh', ['-c', command], { cwd: CWD }));
+  for (const run of runs) await runTests(run);
+  tell({ type: 'end', code });
 }
 
 void main();

@@ -3,6 +3,7 @@ import { ExitMonitor, type ExitEvent } from '../src';
 import { DEATH_NAMES, DEATHS, DyingProcesses, type Death, type Reap } from './support/deaths';
 import { EventLog } from './support/event-log';
 import { describeForEachFilter } from './support/filters';
+import { isLeftOpen, LEFT_OPEN, MAY_LISTEN } from './support/kernel';
 
 /** More by `npm run test:soak`. */
 const ROUNDS = Number(process.env['EXITWATCH_ROUNDS'] ?? 1);
@@ -72,11 +73,13 @@ function expectedOf(death: Death, source: Source, event: ExitEvent | undefined) 
   // What a pidfd tells may lack the core bit, where the parent was quicker than we.
   const mayLackCore =
     source === 'pidfd' && (signal === SIGNALS['SIGSEGV'] || signal === SIGNALS['SIGABRT']);
-  const isNotTold = source === 'poll' || (mayLackCore && event?.coreDumped === null);
+  const isOpen = source === 'pidfd' && event !== undefined && isLeftOpen(event);
+  const isNotTold = source === 'poll' || isOpen || (mayLackCore && event?.coreDumped === null);
+  const told = isOpen ? LEFT_OPEN.unknownReason : signal === 0 ? status : signal;
   return {
     death: death.name,
     events: 1,
-    status: source === 'poll' ? 'polled' : signal === 0 ? status : signal,
+    status: source === 'poll' ? 'polled' : told,
     dumped: isNotTold ? null : (status & 0x80) !== 0,
     lossless: true,
     notTooEarly: true,
@@ -114,7 +117,8 @@ function describeDeaths(scope: Scope, source: Source, ready: object): void {
 
       for (const death of all) {
         const events = eventsOf(death, log);
-        const expected = expectedOf(death, source, events[0]);
+        const witness = source === 'auto' && !MAY_LISTEN ? 'pidfd' : source;
+        const expected = expectedOf(death, witness, events[0]);
         expect(describeDeath(death, events)).toMatchObject(expected);
       }
       expect(log.gaps).toEqual([]);
@@ -131,5 +135,8 @@ describeForEachFilter((filter) => {
 });
 
 describeDeaths('watched', 'pidfd', { source: 'pidfd', filter: null, downgrade: null });
+
+// Whom the connector tells nothing.
+if (!MAY_LISTEN) describeDeaths('watched', 'auto', { source: 'pidfd', filter: null });
 
 describeDeaths('watched', 'poll', { source: 'poll', filter: null, downgrade: null });

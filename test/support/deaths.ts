@@ -1,5 +1,6 @@
 import type { ExitEvent } from '../../src';
 
+import { KERNEL } from './kernel';
 import { LineProcess, program } from './programs';
 
 /** Deaths that test/programs/deaths.c knows, with the wait status that each must have. */
@@ -19,8 +20,9 @@ export const DEATHS = {
   'leader-first': 7 << 8,
   'leader-first-briefly': 7 << 8,
   'leader-first-returns': 0,
-  'raw-exits': 10 << 8,
+  'raw-exits': KERNEL.lastThreadsStatus ? 10 << 8 : 5 << 8,
   'leader-first-killed': 9,
+  'leader-first-fault-core': 11 | 0x80,
   'threads-killed': 9,
   'threads-termed': 15,
   'worker-fault': 11,

@@ -5,6 +5,8 @@ import { KERNEL } from './support/kernel';
 import { itAsRoot } from './support/privilege';
 import { LineProcess, program } from './support/programs';
 
+const ROUNDS = Number(process.env['EXITWATCH_ROUNDS'] ?? 20);
+
 interface Fate {
   event: ExitEvent;
   /** Who sent the signal, as the program knows it; 0: nobody. */
@@ -200,7 +202,7 @@ describeForEachFilter((filter) => {
 
     itAsRoot('of two at once one is named', async () => {
       for (const name of ['two-kills', 'two-terms']) {
-        for (let round = 0; round < 20; round++) {
+        for (let round = 0; round < ROUNDS; round++) {
           const { event, either } = await meet(name, options);
           expect(event).toMatchObject({ how: 'killed', traced: true });
           expect(either).toContain(event.sender?.pid);

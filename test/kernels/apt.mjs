@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-import { cacheFolder } from './cache.mjs';
+import { cacheFolder } from './folders.mjs';
 import { DEBIAN_ARCH } from './kernels.mjs';
 
 const KEYS = '/usr/share/keyrings/debian-archive-keyring.gpg';

@@ -2,7 +2,7 @@ import { existsSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { AptRoot } from './apt.mjs';
-import { cacheFolder } from './cache.mjs';
+import { cacheFolder } from './folders.mjs';
 import { DEBIAN_ARCH, KERNELS } from './kernels.mjs';
 
 /** A package that this one depends on in its own version, by what its name begins with. */

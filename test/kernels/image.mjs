@@ -1,14 +1,15 @@
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, readdirSync } from 'node:fs';
+import { mkdirSync, readFileSync, readdirSync } from 'node:fs';
 import { basename, join, relative } from 'node:path';
 
 import { Initramfs } from './cpio.mjs';
+import { REPOSITORY } from './folders.mjs';
+import { compileForeignAddon } from './foreign-addon.mjs';
 import { addJest } from './jest.mjs';
 import { foldersOf } from './node-modules.mjs';
 import { addUserland } from './userland.mjs';
 
-const HERE = import.meta.dirname;
-export const REPOSITORY = join(HERE, '..', '..');
+const GUEST = join(import.meta.dirname, 'guest');
 
 const COMPILERS = { x64: 'x86_64-linux-gnu-gcc', arm64: 'aarch64-linux-gnu-gcc' };
 
@@ -16,8 +17,8 @@ const COMPILERS = { x64: 'x86_64-linux-gnu-gcc', arm64: 'aarch64-linux-gnu-gcc' 
 export function buildImage({ arch, checkout }) {
   const initramfs = new Initramfs();
   addUserland(initramfs, arch);
-  initramfs.copy(join(HERE, 'guest', 'init'), '/init');
-  initramfs.copy(join(HERE, 'guest'), '/guest');
+  initramfs.copy(join(GUEST, 'init'), '/init');
+  initramfs.copy(GUEST, '/guest');
   addPackage(initramfs, arch, checkout);
   addJest(initramfs, { arch, repository: REPOSITORY });
   const programs = compilePrograms(arch);
@@ -34,12 +35,14 @@ export function jobArchive(job, files = []) {
 }
 
 function addPackage(initramfs, arch, checkout) {
+  for (const name of ['package.json', 'dist'])
+    initramfs.copy(join(checkout, name), join('/exitwatch', name));
+  const path = join('build', 'Release', 'exitwatch.node');
   const binary =
     arch === process.arch
-      ? ['build', 'Release', 'exitwatch.node']
-      : ['prebuilds', `linux-${arch}`, 'exitwatch.node'];
-  for (const path of [['package.json'], ['dist'], binary])
-    initramfs.copy(join(checkout, ...path), join('/exitwatch', ...path));
+      ? readFileSync(join(checkout, path))
+      : compileForeignAddon(arch, checkout);
+  initramfs.file(join('/exitwatch', path), binary);
   for (const folder of foldersOf('bindings', REPOSITORY))
     initramfs.copy(folder, join('/exitwatch', relative(REPOSITORY, folder)));
 }

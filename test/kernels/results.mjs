@@ -18,11 +18,11 @@ export class Results {
     else if (message.type === 'file') this.#files.push(message);
   }
 
-  /** Each in a sentence, also of what should have been run and was not. */
+  /** Each in a line, also of what should have been run and was not. */
   failures(runs) {
     const failed = this.tests
       .filter(({ status }) => status === 'failed')
-      .map(({ user, file, title, failure }) => `${file} (${user}): ${title}\n${failure}`);
+      .map(({ user, file, title }) => `${file} (${user}): ${title}`);
     for (const { user, files } of runs) {
       for (const file of files) {
         const result = this.#files.find((other) => other.file === file && other.user === user);

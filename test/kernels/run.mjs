@@ -66,6 +66,10 @@ async function runTests(name) {
       onMessage: (message) => {
         results.add(message);
         if (message.type === 'kernel') console.log(`${name}: linux ${message.release}`);
+        if (message.type === 'test' && message.status === 'failed')
+          console.error(
+            `${message.file} (${message.user}): ${message.title}\n${message.failure}\n`,
+          );
         if (message.type === 'file') {
           const { file, user, passed, failed, skipped } = message;
           const counts = `${passed} passed, ${failed} failed, ${skipped} left out`;
@@ -78,7 +82,7 @@ async function runTests(name) {
     failures.push(String(error));
   }
   failures.push(...results.failures(runs));
-  for (const failure of failures) console.error(`${name}: FAILED ${failure}\n`);
+  for (const failure of failures) console.error(`${name}: FAILED ${failure}`);
   const seconds = Math.round((Date.now() - startedAt) / 1000);
   console.log(`${name}: ${results.summary()}, in ${seconds} s`);
   if (failures.length > 0) process.exitCode = 1;

@@ -29,7 +29,14 @@ const ORDINARY_USER = [...AS_NOBODY, '--inh-caps=-all', '--bounding-set=-all', '
 function listenerWith(...more: string[]): string[] {
   const names = KERNEL.ordinaryListeners ? more : [...more, 'net_admin'];
   const capabilities = ['-all', ...names.map((name) => `+${name}`)].join(',');
-  return [...AS_NOBODY, `--inh-caps=${capabilities}`, `--ambient-caps=${capabilities}`];
+  // Before Linux 5.11 it takes locked memory, too.
+  const unlimited = ['prlimit', '--memlock=unlimited'];
+  return [
+    ...unlimited,
+    ...AS_NOBODY,
+    `--inh-caps=${capabilities}`,
+    `--ambient-caps=${capabilities}`,
+  ];
 }
 
 itAsRoot('doctor is content where everything works, as far as the kernel has it', async () => {

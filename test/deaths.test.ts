@@ -3,7 +3,7 @@ import { ExitMonitor, type ExitEvent, type Filter } from '../src';
 import { DEATH_NAMES, DEATHS, DyingProcesses, type Death, type Reap } from './support/deaths';
 import { EventLog } from './support/event-log';
 import { describeForEachFilter } from './support/filters';
-import { KERNEL, LEFT_OPEN, MAY_LISTEN } from './support/kernel';
+import { KERNEL, MAY_LISTEN } from './support/kernel';
 
 /** More by `npm run test:soak`. */
 const ROUNDS = Number(process.env['EXITWATCH_ROUNDS'] ?? 1);
@@ -80,10 +80,11 @@ function expectedOf(death: Death, witness: Witness, event: ExitEvent | undefined
   const signal = status & 0x7f;
   // What a pidfd tells may lack the core bit, where the parent was quicker than we.
   const mayLackCore =
-    source === 'pidfd' && (signal === SIGNALS['SIGSEGV'] || signal === SIGNALS['SIGABRT']);
-  const isOpen = mayBeOpen(death, witness) && event?.unknownReason === LEFT_OPEN.unknownReason;
+    (source === 'pidfd' || (witness.filter === 'classic' && !KERNEL.pidfdStatus)) &&
+    (signal === SIGNALS['SIGSEGV'] || signal === SIGNALS['SIGABRT']);
+  const isOpen = mayBeOpen(death, witness) && event?.how === 'unknown';
   const isNotTold = source === 'poll' || isOpen || (mayLackCore && event?.coreDumped === null);
-  const told = isOpen ? LEFT_OPEN.unknownReason : signal === 0 ? status : signal;
+  const told = isOpen ? event.unknownReason : signal === 0 ? status : signal;
   return {
     death: death.name,
     events: 1,

@@ -13,6 +13,10 @@ export const KERNEL = {
   cgroupKill: isSince(5, 14),
   /** Who breaks the rules of seccomp is sent a signal; before, it just ended as if by one. */
   seccompSignals: isSince(5, 16),
+  /** A zombie shows what its process ended with; before, what its first thread did. */
+  zombieStatus: isSince(5, 17),
+  /** "ptrace: Reimplement PTRACE_KILL by always sending SIGKILL"; before, nothing was sent. */
+  ptraceKillSends: isSince(5, 19),
   /**
    * "signal: Guarantee that SIGNAL_GROUP_EXIT is set on process exit": where threads leave one by one, the
    * status is the last one's; before, the first thread's.
@@ -31,13 +35,13 @@ export const MAY_LISTEN = KERNEL.ordinaryListeners || process.getuid?.() === 0;
 
 /** What an event says where a pidfd could not tell the status. */
 export const LEFT_OPEN = {
-  ...{ how: 'unknown', unknownReason: 'not-permitted', source: 'pidfd' },
+  ...{ how: 'unknown', source: 'pidfd', traced: false },
   ...{ exitCode: null, signal: null, coreDumped: null, sender: null, oom: null },
 } as const;
 
 /** Whether a pidfd could not tell the status of this end, since the kernel has none of what was reaped. */
-export function isLeftOpen({ source, unknownReason }: ExitEvent): boolean {
-  return !KERNEL.pidfdStatus && source === 'pidfd' && unknownReason === LEFT_OPEN.unknownReason;
+export function isLeftOpen({ source, how }: ExitEvent): boolean {
+  return !KERNEL.pidfdStatus && source === 'pidfd' && how === 'unknown';
 }
 
 /** What is to be told of an end that pidfds alone can tell. */

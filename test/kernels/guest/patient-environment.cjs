@@ -1,7 +1,7 @@
 const { TestEnvironment } = require('/exitwatch/node_modules/jest-environment-node');
 
 /** An emulated machine is slower than a real one, and how much nobody knows. */
-const PATIENCE = 20;
+const PATIENCE = 5;
 
 module.exports = class PatientEnvironment extends TestEnvironment {
   handleTestEvent({ name }, state) {

@@ -19,10 +19,20 @@ export default tseslint.config(
     },
   },
   {
-    files: ['scripts/**', 'bench/**', 'examples/**', 'test/programs/*.cjs', '*.mjs', '*.js'],
+    files: [
+      'scripts/**',
+      'bench/**',
+      'examples/**',
+      'test/kernels/**',
+      'test/programs/*.cjs',
+      '*.mjs',
+      '*.js',
+    ],
     languageOptions: {
       globals: {
+        Buffer: 'readonly',
         __dirname: 'readonly',
+        clearTimeout: 'readonly',
         console: 'readonly',
         module: 'writable',
         process: 'readonly',

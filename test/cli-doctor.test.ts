@@ -6,7 +6,8 @@ import { probe, type ProbeReport } from '../src';
 import { describeReport } from '../src/cli/doctor';
 
 import { callWith } from './support/command';
-import { itAsRoot } from './support/privilege';
+import { KERNEL } from './support/kernel';
+import { itAsListener, itAsRoot } from './support/privilege';
 import { program, run } from './support/programs';
 
 /** The report under a command that changes the circumstances, and what doctor ends with. */
@@ -22,12 +23,25 @@ const without = (...capabilities: string[]) => [
 
 const mounted = (command: string) => ['unshare', '-m', 'sh', '-c', `${command} && exec "$@"`, 'sh'];
 
-const ORDINARY_USER = [
-  ...['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups'],
-  ...['--inh-caps=-all', '--bounding-set=-all', '--no-new-privs'],
-];
+const AS_NOBODY = ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups'];
 
-itAsRoot('doctor is content where everything works', async () => {
+const ORDINARY_USER = [...AS_NOBODY, '--inh-caps=-all', '--bounding-set=-all', '--no-new-privs'];
+
+/** A user who may listen to the connector, with further capabilities. */
+function listenerWith(...more: string[]): string[] {
+  const names = KERNEL.ordinaryListeners ? more : [...more, 'net_admin'];
+  const capabilities = ['-all', ...names.map((name) => `+${name}`)].join(',');
+  // Before Linux 5.11 it takes locked memory, too.
+  const unlimited = ['prlimit', '--memlock=unlimited'];
+  return [
+    ...unlimited,
+    ...AS_NOBODY,
+    `--inh-caps=${capabilities}`,
+    `--ambient-caps=${capabilities}`,
+  ];
+}
+
+itAsRoot('doctor is content where everything works, as far as the kernel has it', async () => {
   const { code, report } = await examine();
   expect(report).toMatchObject({
     event: 'doctor',
@@ -35,16 +49,16 @@ itAsRoot('doctor is content where everything works', async () => {
     kernel: release(),
     hostNamespaces: { pid: true, user: true, network: true },
     connector: { available: true, filter: 'group-aware', downgrade: null, watchedSet: 'kernel' },
-    pidfd: { available: true, inodes: true, exitStatus: true },
+    pidfd: { available: true, inodes: KERNEL.pidfdInodes, exitStatus: KERNEL.pidfdStatus },
     trace: { available: true, downgrade: null },
-    degraded: false,
+    degraded: !KERNEL.pidfdStatus,
   });
-  expect(code).toBe(0);
+  expect(code).toBe(KERNEL.pidfdStatus ? 0 : 1);
 });
 
 describe('doctor names the true cause why the classic filter serves', () => {
   const causes: [string, string, string[]][] = [
-    ['an ordinary user', 'no-capabilities', ORDINARY_USER],
+    ['a user who may listen', 'no-capabilities', listenerWith()],
     ['neither capability', 'no-capabilities', without('sys_admin', 'bpf', 'perfmon')],
     ['CAP_BPF alone', 'no-cap-perfmon', without('sys_admin', 'perfmon')],
     ['CAP_PERFMON alone', 'no-cap-bpf', without('sys_admin', 'bpf')],
@@ -79,13 +93,9 @@ describe('doctor names the true cause why the classic filter serves', () => {
   }
 
   itAsRoot('but CAP_BPF and CAP_PERFMON are enough', async () => {
-    const capabilities = '-all,+bpf,+perfmon';
-    const { code, report } = await examine(
-      ...['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups'],
-      ...[`--inh-caps=${capabilities}`, `--ambient-caps=${capabilities}`],
-    );
+    const { code, report } = await examine(...listenerWith('bpf', 'perfmon'));
     expect(report.connector).toMatchObject({ filter: 'group-aware', downgrade: null });
-    expect(code).toBe(0);
+    expect(code).toBe(KERNEL.pidfdStatus ? 0 : 1);
   });
 });
 
@@ -104,7 +114,7 @@ describe('where the kernel counts BPF programs as locked memory (before Linux 5.
       connector: { filter: 'group-aware', downgrade: null },
       trace: { available: true },
     });
-    expect(code).toBe(0);
+    expect(code).toBe(KERNEL.pidfdStatus ? 0 : 1);
   });
 
   itAsRoot('without it the soft limit is raised as far as it may be', async () => {
@@ -136,11 +146,24 @@ describe('where the kernel counts BPF programs as locked memory (before Linux 5.
   });
 });
 
+itAsRoot('an ordinary user may listen from Linux 6.6 on', async () => {
+  const { report } = await examine(...ORDINARY_USER);
+  expect(report.connector).toMatchObject(
+    KERNEL.ordinaryListeners
+      ? { available: true, obstacle: null, filter: 'classic' }
+      : { available: false, obstacle: { code: 'ERR_EXITWATCH_NOT_PERMITTED' }, filter: null },
+  );
+});
+
 describe('doctor tells the namespace in which the connector is deaf', () => {
+  // Before Linux 6.6 the privilege is missing there, too, and is what is noticed.
+  const user = KERNEL.ordinaryListeners
+    ? { code: 'ERR_EXITWATCH_FOREIGN_USER_NAMESPACE', network: true }
+    : { code: 'ERR_EXITWATCH_NOT_PERMITTED', network: null };
   const foreign: [string, string[], object][] = [
     ['NETWORK', ['unshare', '-n'], { pid: true, user: true, network: false }],
     ['PID', ['unshare', '-pf', '--mount-proc'], { pid: false, user: true, network: true }],
-    ['USER', ['unshare', '-Ur'], { pid: true, user: false, network: true }],
+    ['USER', ['unshare', '-Ur'], { pid: true, user: false, network: user.network }],
   ];
   for (const [name, before, hostNamespaces] of foreign) {
     itAsRoot(name, async () => {
@@ -150,7 +173,7 @@ describe('doctor tells the namespace in which the connector is deaf', () => {
         connector: {
           available: false,
           obstacle: {
-            code: `ERR_EXITWATCH_FOREIGN_${name}_NAMESPACE`,
+            code: name === 'USER' ? user.code : `ERR_EXITWATCH_FOREIGN_${name}_NAMESPACE`,
             remedy: expect.any(String) as string,
           },
         },
@@ -161,7 +184,7 @@ describe('doctor tells the namespace in which the connector is deaf', () => {
   }
 });
 
-test('doctor is readable', async () => {
+itAsListener('doctor is readable', async () => {
   const { lines, stderr } = await callWith(['env', 'EXITWATCH_FILTER=classic'], 'doctor');
   expect(stderr).toBe('');
   expect(lines.join('\n')).toContain(`linux ${release()}`);

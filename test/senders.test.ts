@@ -4,7 +4,7 @@ import { EventLog } from './support/event-log';
 import { itAsRoot } from './support/privilege';
 import { LineProcess, program } from './support/programs';
 
-const ROUNDS = 20;
+const ROUNDS = Number(process.env['EXITWATCH_ROUNDS'] ?? 20);
 const AT_ONCE = 50;
 
 const SIGNALS: Record<string, string> = { command: 'SIGKILL' };
@@ -37,38 +37,41 @@ async function killSome(killers: LineProcess, onSpawned: (pids: number[]) => voi
 describe.each(['watched', 'all'] as const)(
   'with scope %s, while processes come and go',
   (scope) => {
-    itAsRoot('1,000 senders that were gone at once are named, every one', async () => {
-      await using monitor = new ExitMonitor({ scope, trace: 'on' });
-      const log = new EventLog(monitor);
-      await monitor.start();
-      const storm = new LineProcess(program('storm'), ['1000000']);
-      const killers = new LineProcess(program('senders'), []);
-      const node = process.pid;
-      const wrong: unknown[] = [];
-      let right = 0;
-      for (let round = 0; round < ROUNDS; round++) {
-        const killed = await killSome(killers, (pids) => {
-          if (scope === 'watched') for (const pid of pids) monitor.watch(pid);
-        });
-        const targets = killed.map(({ pid }) => pid);
-        const isTold = (pid: number) => log.of(pid).some(({ name }) => name === 'target');
-        await log.until(() => targets.every(isTold));
-        for (const { pid, way, sender, uid, name, parent } of killed) {
-          const event = log.of(pid).findLast(({ name: ended }) => ended === 'target');
-          const signal = SIGNALS[way] ?? 'SIGTERM';
-          const ancestors =
-            parent === killers.pid ? [killers.pid, node] : [parent, killers.pid, node];
-          if (isRight(event, { signal, sender, uid, name, ancestors })) right++;
-          else wrong.push({ pid, way, sender, uid, name, parent, told: event });
+    itAsRoot(
+      `${ROUNDS * AT_ONCE} senders that were gone at once are named, every one`,
+      async () => {
+        await using monitor = new ExitMonitor({ scope, trace: 'on' });
+        const log = new EventLog(monitor);
+        await monitor.start();
+        const storm = new LineProcess(program('storm'), ['1000000']);
+        const killers = new LineProcess(program('senders'), []);
+        const node = process.pid;
+        const wrong: unknown[] = [];
+        let right = 0;
+        for (let round = 0; round < ROUNDS; round++) {
+          const killed = await killSome(killers, (pids) => {
+            if (scope === 'watched') for (const pid of pids) monitor.watch(pid);
+          });
+          const targets = killed.map(({ pid }) => pid);
+          const isTold = (pid: number) => log.of(pid).some(({ name }) => name === 'target');
+          await log.until(() => targets.every(isTold));
+          for (const { pid, way, sender, uid, name, parent } of killed) {
+            const event = log.of(pid).findLast(({ name: ended }) => ended === 'target');
+            const signal = SIGNALS[way] ?? 'SIGTERM';
+            const ancestors =
+              parent === killers.pid ? [killers.pid, node] : [parent, killers.pid, node];
+            if (isRight(event, { signal, sender, uid, name, ancestors })) right++;
+            else wrong.push({ pid, way, sender, uid, name, parent, told: event });
+          }
+          log.exits.clear();
         }
-        log.exits.clear();
-      }
-      storm.child.kill();
-      killers.child.stdin.end();
-      await Promise.all([storm.ended, killers.ended]);
-      expect(wrong).toEqual([]);
-      expect(right).toBe(ROUNDS * AT_ONCE);
-    });
+        storm.child.kill();
+        killers.child.stdin.end();
+        await Promise.all([storm.ended, killers.ended]);
+        expect(wrong).toEqual([]);
+        expect(right).toBe(ROUNDS * AT_ONCE);
+      },
+    );
   },
 );
 

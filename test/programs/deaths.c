@@ -199,6 +199,12 @@ static void die(const char* how) {
     start(kill_later, (void*)20);
     pthread_exit(NULL);
   }
+  if (strcmp(how, "leader-first-fault-core") == 0) {
+    allow_core(1);
+    idlers(2);
+    start(fault_later, (void*)20);
+    pthread_exit(NULL);
+  }
   if (strcmp(how, "threads-killed") == 0) {
     idlers(4);
     alive();

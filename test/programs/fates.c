@@ -1,10 +1,12 @@
-// fates NAME: a process that ends in the way of that name.
+// fates [--hold] NAME: a process that ends in the way of that name.
 //
 // Prints `target PID`; when a line comes on stdin, lets it happen, and prints `ended STATUS SENDER`
-// when it has ended: its wait status, and who sent the signal (0: nobody).
+// when it has ended: its wait status, and who sent the signal (0: nobody). With --hold it is a
+// zombie until another line comes.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
 #include <sched.h>
@@ -25,11 +27,14 @@
 #include <time.h>
 #include <unistd.h>
 
+#define NOBODY 65534
+
 static int ready[2];  // the target says that it is prepared
 static int go[2];     // it may go on
 static pid_t target;
 static pid_t sender;
 static char cgroup[256];
+static int holds;
 
 static void die(const char* what) {
   perror(what);
@@ -127,6 +132,26 @@ static void seccomp_strict(void) {
   syscall(SYS_getpid);
 }
 
+static void forbidden_call(void) {
+  struct sock_filter code[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_getppid, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  struct sock_fprog program = {sizeof(code) / sizeof(code[0]), code};
+  prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+  if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) _exit(1);
+  syscall(SYS_getppid);
+}
+
+// Behind the end of a file.
+static void bad_page(void) {
+  volatile char* page =
+      mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, memfd_create("empty", 0), 0);
+  *page = 1;
+}
+
 static void reset_and_raise(int number) {
   signal(number, SIG_DFL);
   raise(number);
@@ -156,11 +181,44 @@ static void ignores(void) {
   linger();
 }
 
-static void blocks(void) {
+static sigset_t block_term(void) {
   sigset_t set;
   sigemptyset(&set);
   sigaddset(&set, SIGTERM);
   sigprocmask(SIG_BLOCK, &set, NULL);
+  return set;
+}
+
+static void waits_for_signal(void) {
+  const sigset_t set = block_term();
+  int number;
+  await_go();
+  sigwait(&set, &number);
+  linger();
+}
+
+static void waits_and_exits(void) {
+  const sigset_t set = block_term();
+  int number;
+  await_go();
+  sigwait(&set, &number);
+  _exit(0);
+}
+
+static void leads_group(void) {
+  setpgid(0, 0);
+  await_go();
+  linger();
+}
+
+static void is_nobodys(void) {
+  if (setuid(NOBODY) != 0) _exit(1);
+  await_go();
+  linger();
+}
+
+static void blocks(void) {
+  const sigset_t set = block_term();
   await_go();
   char byte;
   if (read(go[0], &byte, 1) != 1) _exit(1);  // once more: both were sent
@@ -206,6 +264,27 @@ static pid_t by_another(void (*act)(void)) {
 static void send_term(void) { kill(target, SIGTERM); }
 static void send_kill(void) { kill(target, SIGKILL); }
 static void send_segv(void) { kill(target, SIGSEGV); }
+static void send_to_group(void) { kill(-target, SIGTERM); }
+
+static void send_as_nobody(void) {
+  if (setuid(NOBODY) != 0) die("setuid");
+  kill(target, SIGTERM);
+}
+
+static void send_by_pidfd(void) {
+  int fd = (int)syscall(SYS_pidfd_open, target, 0);
+  syscall(SYS_pidfd_send_signal, fd, SIGTERM, NULL, 0);
+}
+
+// Has the kernel send it, when a pipe is written to of which the target is told.
+static void send_by_file(void) {
+  int ends[2];
+  if (pipe(ends) != 0 || fcntl(ends[0], F_SETOWN, target) != 0) die("F_SETOWN");
+  if (fcntl(ends[0], F_SETSIG, SIGTERM) != 0 || fcntl(ends[0], F_SETFL, O_ASYNC) != 0)
+    die("F_SETSIG");
+  if (write(ends[1], "", 1) != 1) die("write");
+}
+
 static void send_tgkill(void) { syscall(SYS_tgkill, target, target, SIGTERM); }
 
 static void send_queued(void) {
@@ -274,6 +353,12 @@ static void use_memory(void) {
 // --- ways that take more than one of both
 
 static void wait_for_target(int* status) {
+  if (holds) {
+    siginfo_t info;
+    char line[64];
+    if (waitid(P_PID, (id_t)target, &info, WEXITED | WNOWAIT) != 0) die("waitid");
+    if (!fgets(line, sizeof(line), stdin)) exit(1);
+  }
   if (waitpid(target, status, __WALL) != target) die("waitpid");
 }
 
@@ -289,6 +374,21 @@ static void spawn(void (*live)(void), int prepares) {
   }
   char byte;
   if (read(ready[0], &byte, 1) != 1) die("read");
+}
+
+// Until no signal waits to be taken by it.
+static void await_taken(void) {
+  char path[64], line[256];
+  unsigned long long pending = 1;
+  snprintf(path, sizeof(path), "/proc/%d/status", target);
+  while (pending != 0) {
+    FILE* file = fopen(path, "re");
+    if (!file) die(path);
+    while (fgets(line, sizeof(line), file)) {
+      if (sscanf(line, "ShdPnd: %llx", &pending) == 1) break;
+    }
+    fclose(file);
+  }
 }
 
 static void let_go(void) {
@@ -436,6 +536,12 @@ static const struct fate fates[] = {
     {"interval-timer", interval_timer, 0, NULL, NULL},
     {"posix-timer", posix_timer, 0, NULL, NULL},
     {"seccomp-strict", seccomp_strict, 0, NULL, NULL},
+    {"forbidden-call", forbidden_call, 0, NULL, NULL},
+    {"bad-page", bad_page, 0, NULL, NULL},
+    {"group-kill", leads_group, 1, NULL, send_to_group},
+    {"other-user", is_nobodys, 1, NULL, send_as_nobody},
+    {"by-pidfd", linger, 0, NULL, send_by_pidfd},
+    {"by-file", linger, 0, NULL, send_by_file},
     {"sigqueue", linger, 0, NULL, send_queued},
     {"forged-timer", linger, 0, NULL, send_forged},
     {"tgkill", linger, 0, NULL, send_tgkill},
@@ -445,6 +551,8 @@ static const struct fate fates[] = {
     {"caught-then-killed", catches_once, 1, send_term, send_term},
     {"ignored-then-killed", ignores, 1, send_term, send_kill},
     {"term-then-kill", catches_once, 1, send_term, send_kill},
+    {"sigwait-then-killed", waits_for_signal, 1, send_term, send_kill},
+    {"sigwait-then-exits", waits_and_exits, 1, send_term, NULL},
     {"handled-faults", handles_faults, 1, NULL, send_kill},
 };
 
@@ -453,10 +561,9 @@ static int end_by(const struct fate* fate) {
   spawn(fate->live, fate->prepares);
   announce();
   let_go();
-  usleep(20000);  // it lingers by then
   if (fate->first) {
     sender = by_another(fate->first);
-    usleep(20000);
+    if (fate->second) await_taken();
   }
   if (fate->second) sender = by_another(fate->second);
   wait_for_target(&status);
@@ -468,7 +575,6 @@ static int blocked_twice(void) {
   spawn(blocks, 1);
   announce();
   let_go();
-  usleep(20000);
   sender = by_another(send_term);
   by_another(send_term);
   let_go();
@@ -535,8 +641,9 @@ static int end(const char* name) {
 }
 
 int main(int count, char** arguments) {
-  if (count != 2 || pipe(ready) != 0 || pipe(go) != 0) return 2;
-  int status = end(arguments[1]);
+  holds = count == 3 && strcmp(arguments[1], "--hold") == 0;
+  if (count != 2 + holds || pipe(ready) != 0 || pipe(go) != 0) return 2;
+  int status = end(arguments[count - 1]);
   printf("ended %d %d\n", status, sender);
   return 0;
 }

@@ -1,21 +1,7 @@
-import { execFileSync } from 'node:child_process';
-
 import type { ExitEvent } from '../../src';
 
+import { KERNEL } from './kernel';
 import { LineProcess, program } from './programs';
-
-/**
- * Threads that end one by one: the status is the last one's, before Linux 6.0 the first one's. That is
- * what waitpid says.
- */
-const RAW_EXITS = [5 << 8, 10 << 8];
-
-function statusOfRawExits(): number {
-  const told = execFileSync(program('deaths'), ['raw-exits'], { encoding: 'utf8' });
-  const status = Number(/^reaped \d+ (\d+)/m.exec(told)?.[1]);
-  if (!RAW_EXITS.includes(status)) throw new Error(`not what a kernel does: ${told}`);
-  return status;
-}
 
 /** Deaths that test/programs/deaths.c knows, with the wait status that each must have. */
 export const DEATHS = {
@@ -34,8 +20,9 @@ export const DEATHS = {
   'leader-first': 7 << 8,
   'leader-first-briefly': 7 << 8,
   'leader-first-returns': 0,
-  'raw-exits': statusOfRawExits(),
+  'raw-exits': KERNEL.lastThreadsStatus ? 10 << 8 : 5 << 8,
   'leader-first-killed': 9,
+  'leader-first-fault-core': 11 | 0x80,
   'threads-killed': 9,
   'threads-termed': 15,
   'worker-fault': 11,

@@ -1,0 +1,52 @@
+import { spawn } from 'node:child_process';
+import { createInterface } from 'node:readline';
+
+const QEMU = { x64: 'qemu-system-x86_64', arm64: 'qemu-system-aarch64' };
+
+/** TCG everywhere: a KVM that is itself virtual may hang in a kernel's decompressor. */
+const MACHINE = {
+  x64: ['-cpu', 'max,la57=off', '-serial', 'file:CONSOLE', '-serial', 'stdio'],
+  arm64: [
+    ...['-machine', 'virt', '-cpu', 'cortex-a72', '-serial', 'file:CONSOLE'],
+    ...['-chardev', 'stdio,id=results', '-device', 'pci-serial,chardev=results'],
+  ],
+};
+
+const CONSOLE = { x64: 'ttyS0', arm64: 'ttyAMA0' };
+
+/** Longer than anything in a guest takes between two lines that it tells. */
+const PATIENCE_MS = 10 * 60_000;
+
+/**
+ * Boots a kernel with an initramfs, and calls `onMessage` with what the guest tells; resolves when QEMU
+ * has ended. It rejects if the guest is silent for too long.
+ */
+export async function boot({ arch, kernel, initramfs, consoleFile, memory = 2048, onMessage }) {
+  const append = `console=${CONSOLE[arch]} quiet panic=-1 mitigations=off nokaslr`;
+  const args = [
+    ...['-accel', 'tcg,thread=multi', '-smp', '2', '-m', String(memory)],
+    ...['-display', 'none', '-monitor', 'none', '-nodefaults', '-no-reboot'],
+    ...['-kernel', kernel, '-initrd', initramfs, '-append', append],
+    ...MACHINE[arch].map((word) => word.replace('CONSOLE', consoleFile)),
+  ];
+  const qemu = spawn(QEMU[arch], args, { stdio: ['ignore', 'pipe', 'inherit'] });
+  const ended = new Promise((resolve, reject) => {
+    qemu.once('error', reject);
+    qemu.once('close', resolve);
+  });
+  let last = 'nothing';
+  let failure;
+  const watchdog = setTimeout(() => {
+    failure = new Error(`it has been silent for ${PATIENCE_MS / 60_000} minutes, after ${last}`);
+    qemu.kill('SIGKILL');
+  }, PATIENCE_MS);
+  for await (const line of createInterface(qemu.stdout)) {
+    watchdog.refresh();
+    if (!line.startsWith('{')) continue;
+    last = line.slice(0, 200);
+    onMessage(JSON.parse(line));
+  }
+  await ended;
+  clearTimeout(watchdog);
+  if (failure !== undefined) throw failure;
+}

@@ -1,0 +1,26 @@
+const { basename } = require('node:path');
+
+const nameOf = ({ path }) => basename(path, '.test.js');
+
+/** Hands to the parent process what it is to tell the host. */
+module.exports = class Reporter {
+  onTestCaseStart(test, { fullName }) {
+    process.send({ type: 'testing', file: nameOf(test), title: fullName });
+  }
+
+  onTestCaseResult(test, { fullName, status, failureMessages, duration }) {
+    const failure = failureMessages.join('\n').slice(0, 4000);
+    process.send({ type: 'test', file: nameOf(test), title: fullName, status, failure, duration });
+  }
+
+  onTestFileResult(
+    test,
+    { numPassingTests, numFailingTests, numPendingTests, failureMessage, testExecError },
+  ) {
+    const counts = { passed: numPassingTests, failed: numFailingTests, skipped: numPendingTests };
+    const error = testExecError == null ? null : String(failureMessage).slice(0, 4000);
+    process.send({ type: 'file', file: nameOf(test), ...counts, error });
+  }
+
+  getLastError() {}
+};

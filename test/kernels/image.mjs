@@ -1,0 +1,66 @@
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, readFileSync, readdirSync } from 'node:fs';
+import { basename, join, relative } from 'node:path';
+
+import { Initramfs } from './cpio.mjs';
+import { REPOSITORY } from './folders.mjs';
+import { compileForeignAddon } from './foreign-addon.mjs';
+import { addJest } from './jest.mjs';
+import { foldersOf } from './node-modules.mjs';
+import { addUserland } from './userland.mjs';
+
+const GUEST = join(import.meta.dirname, 'guest');
+
+const COMPILERS = { x64: 'x86_64-linux-gnu-gcc', arm64: 'aarch64-linux-gnu-gcc' };
+
+/** All that guests of an architecture boot with; `checkout` is of the package that is put in it. */
+export function buildImage({ arch, checkout }) {
+  const initramfs = new Initramfs();
+  addUserland(initramfs, arch);
+  initramfs.copy(join(GUEST, 'init'), '/init');
+  initramfs.copy(GUEST, '/guest');
+  addPackage(initramfs, arch, checkout);
+  addJest(initramfs, { arch, repository: REPOSITORY });
+  const programs = compilePrograms(arch);
+  initramfs.copy(programs, '/exitwatch/build/test-programs');
+  return initramfs.toBuffer();
+}
+
+/** What a boot is to do, to be appended to the image. */
+export function jobArchive(job, files = []) {
+  const archive = new Initramfs();
+  for (const file of files) archive.copy(file, join('/job', basename(file)));
+  archive.file('/guest/job.json', JSON.stringify(job));
+  return archive.toBuffer();
+}
+
+function addPackage(initramfs, arch, checkout) {
+  for (const name of ['package.json', 'dist'])
+    initramfs.copy(join(checkout, name), join('/exitwatch', name));
+  const path = join('build', 'Release', 'exitwatch.node');
+  const binary =
+    arch === process.arch
+      ? readFileSync(join(checkout, path))
+      : compileForeignAddon(arch, checkout);
+  initramfs.file(join('/exitwatch', path), binary);
+  for (const folder of foldersOf('bindings', REPOSITORY))
+    initramfs.copy(folder, join('/exitwatch', relative(REPOSITORY, folder)));
+}
+
+/** The C programs of the tests. */
+function compilePrograms(arch) {
+  const folder = join(REPOSITORY, 'build', 'kernels', arch, 'test-programs');
+  mkdirSync(folder, { recursive: true });
+  const compiler = arch === process.arch ? (process.env.CC ?? 'cc') : COMPILERS[arch];
+  for (const [sources, suffix, flags] of [
+    ['programs', '', ['-pthread']],
+    ['preload', '.so', ['-shared', '-fPIC']],
+  ]) {
+    const from = join(REPOSITORY, 'test', sources);
+    for (const source of readdirSync(from).filter((name) => name.endsWith('.c'))) {
+      const target = join(folder, `${basename(source, '.c')}${suffix}`);
+      execFileSync(compiler, ['-O1', ...flags, join(from, source), '-o', target]);
+    }
+  }
+  return folder;
+}

@@ -1,0 +1,44 @@
+// Jest, and the tests as JavaScript, as guests have them.
+import { readdirSync, readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { join, relative } from 'node:path';
+
+import { fetchPackage } from './node-binary.mjs';
+import { foldersOf, manifestOf } from './node-modules.mjs';
+
+const ts = createRequire(import.meta.url)('typescript');
+
+/** Puts them into an initramfs. */
+export function addJest(initramfs, { arch, repository }) {
+  for (const folder of foldersOf('jest', repository)) {
+    const path = join('/exitwatch', relative(repository, folder));
+    initramfs.copy(folder, path, isWanted);
+    // What is native in it is installed for the host only.
+    if (manifestOf(folder).name === 'unrs-resolver' && arch !== process.arch) {
+      const name = `@unrs/resolver-binding-linux-${arch}-gnu`;
+      const version = manifestOf(folder).optionalDependencies[name];
+      initramfs.copy(fetchPackage(`${name}@${version}`), join(path, 'node_modules', name));
+    }
+  }
+  const folder = join(repository, 'test');
+  for (const name of [...scriptsIn(folder, '.'), ...scriptsIn(folder, 'support')]) {
+    const path = join('/exitwatch/test', name.replace(/\.ts$/, '.js'));
+    initramfs.file(path, transpile(readFileSync(join(folder, name), 'utf8')));
+  }
+  initramfs.copy(join(folder, 'programs'), '/exitwatch/test/programs');
+  // The tests are of the package as it is built.
+  initramfs.link('/exitwatch/src', 'dist');
+}
+
+const isWanted = (path) => !/\.(map|md|[cm]?ts)$|\/node_modules$|\/esm$/.test(path);
+
+const scriptsIn = (folder, inside) =>
+  readdirSync(join(folder, inside))
+    .filter((name) => name.endsWith('.ts'))
+    .map((name) => join(inside, name));
+
+function transpile(source) {
+  const { CommonJS } = ts.ModuleKind;
+  const compilerOptions = { target: ts.ScriptTarget.ES2022, module: CommonJS };
+  return ts.transpileModule(source, { compilerOptions }).outputText;
+}

@@ -1,0 +1,99 @@
+// npm run test:kernels [-- NAME…]: boots Debian's kernels, and runs tests inside; see docs/kernels.md,
+// which it writes anew when it has run them all. --ci runs the smaller selection that CI has.
+//
+//   node test/kernels/run.mjs [--package CHECKOUT] [--add PATH]... NAME --command 'COMMAND'
+//
+// runs a command as root in that kernel, with the package that was built in a checkout, and with files of
+// yours in /job.
+import { parseArgs } from 'node:util';
+
+import { runGuest } from './guest-run.mjs';
+import { REPOSITORY } from './folders.mjs';
+import { buildImage } from './image.mjs';
+import { CI, KERNELS } from './kernels.mjs';
+import { Results, savedResults, saveResults } from './results.mjs';
+import { selectionOf } from './selection.mjs';
+import { writeTable } from './table.mjs';
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    add: { type: 'string', multiple: true, default: [] },
+    ci: { type: 'boolean', default: false },
+    command: { type: 'string' },
+    package: { type: 'string', default: REPOSITORY },
+    // From what the last runs have shown.
+    table: { type: 'boolean', default: false },
+  },
+});
+const everything = Object.keys(KERNELS);
+const names = positionals.length > 0 ? positionals : values.ci ? CI : everything;
+for (const name of names) {
+  if (!everything.includes(name)) throw new Error(`${name} is none of ${everything.join(', ')}`);
+}
+
+const images = new Map();
+
+function imageFor(arch) {
+  if (!images.has(arch)) images.set(arch, buildImage({ arch, checkout: values.package }));
+  return images.get(arch);
+}
+
+async function runCommand(name) {
+  let code;
+  await runGuest(name, {
+    imageFor,
+    job: { command: values.command },
+    files: values.add,
+    onMessage: (message) => {
+      if (message.type === 'kernel') console.error(`linux ${message.release}`);
+      if (message.type === 'output') process.stdout.write(message.text);
+      if (message.type === 'end') code = message.code;
+    },
+  });
+  if (code !== 0) process.exitCode = 1;
+}
+
+async function runTests(name) {
+  const runs = selectionOf(values.ci);
+  const results = new Results();
+  const startedAt = Date.now();
+  const failures = [];
+  try {
+    results.version = await runGuest(name, {
+      imageFor,
+      job: { runs },
+      onMessage: (message) => {
+        results.add(message);
+        if (message.type === 'kernel') console.log(`${name}: linux ${message.release}`);
+        if (message.type === 'test' && message.status === 'failed')
+          console.error(
+            `${message.file} (${message.user}): ${message.title}\n${message.failure}\n`,
+          );
+        if (message.type === 'file') {
+          const { file, user, passed, failed, skipped } = message;
+          const counts = `${passed} passed, ${failed} failed, ${skipped} left out`;
+          const seconds = Math.round((Date.now() - startedAt) / 1000);
+          console.log(`${name}: ${file} (${user}): ${counts} (${seconds} s)`);
+        }
+      },
+    });
+  } catch (error) {
+    failures.push(String(error));
+  }
+  failures.push(...results.failures(runs));
+  for (const failure of failures) console.error(`${name}: FAILED ${failure}`);
+  const seconds = Math.round((Date.now() - startedAt) / 1000);
+  console.log(`${name}: ${results.summary()}, in ${seconds} s`);
+  if (failures.length > 0) process.exitCode = 1;
+  if (!values.ci) saveResults(name, results);
+}
+
+if (values.table) {
+  writeTable(Object.fromEntries(everything.map((name) => [name, savedResults(name)])));
+} else {
+  for (const name of names)
+    await (values.command === undefined ? runTests(name) : runCommand(name));
+  if (names === everything && values.command === undefined)
+    writeTable(Object.fromEntries(everything.map((name) => [name, savedResults(name)])));
+}

@@ -1,0 +1,90 @@
+// docs/kernels.md: what was seen in each kernel.
+import { execFileSync } from 'node:child_process';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+import { REPOSITORY } from './folders.mjs';
+
+const FILE = join(REPOSITORY, 'docs', 'kernels.md');
+
+const yes = (holds) => (holds ? 'yes' : 'no');
+const connector = ({ connector: { filter } }) => filter ?? 'no';
+
+/** What `doctor` says there, which the tests compare with what the kernel has. */
+const FACTS = [
+  ['connector', 'root', connector],
+  ['connector', 'nobody', connector],
+  ['who sent a signal is told', 'root', ({ trace }) => yes(trace.available)],
+  ['pidfds have an inode', 'root', ({ pidfd }) => yes(pidfd.inodes)],
+  ['pidfds tell the status of what was reaped', 'root', ({ pidfd }) => yes(pidfd.exitStatus)],
+];
+
+/** Tests, by their file and by what is in their titles. */
+const TESTS = [
+  ['deaths, group-aware filter', 'root', 'deaths', /^with the group-aware/],
+  ['deaths, classic filter', 'root', 'deaths', /^with the classic/],
+  ['deaths, pidfds', 'root', 'deaths', /source pidfd/],
+  ['deaths, polling', 'root', 'deaths', /source poll/],
+  [
+    'ends by signals, group-aware filter',
+    'root',
+    'fates',
+    /^with the group-aware.*(auto|connector)"/,
+  ],
+  ['ends by signals, classic filter', 'root', 'fates', /^with the classic/],
+  ['ends by signals, pidfds', 'root', 'fates', /"pidfd"/],
+  ['senders that are gone at once', 'root', 'senders', /./],
+  ['several senders, debuggers, signals by files', 'root', 'contested', /^with/],
+  ['OOM killer, and the end of a pid namespace', 'root', 'contested', /OOM/],
+  ['20,000 exits in a storm', 'root', 'storm', /./],
+  ['a stream that goes silent', 'root', 'silence', /./],
+  ['what the kernel drops', 'root', 'loss', /./],
+  ['pidfds, in namespaces and without privilege', 'root', 'pidfd', /./],
+  ['forged exits', 'root', 'forged', /./],
+  ['signal trace', 'root', 'signal-trace', /./],
+  ['since when it has seen', 'root', 'traced-since', /./],
+  ['`doctor`', 'root', 'cli-doctor', /./],
+  ['deaths, connector', 'nobody', 'deaths', /^with/],
+  ['deaths, pidfds and polling', 'nobody', 'deaths', /^scope/],
+  ['20,000 exits in a storm', 'nobody', 'storm', /./],
+  ['what the kernel drops', 'nobody', 'loss', /./],
+  ['`doctor`', 'nobody', 'cli-doctor', /./],
+];
+
+const USERS = { root: 'root', nobody: 'ordinary user' };
+
+/** "12 of 12"; "–" where none could be run. */
+function cell(results, user, file, title) {
+  const tests = results.tests.filter(
+    (test) => test.user === user && test.file === file && title.test(test.title),
+  );
+  const run = tests.filter(({ status }) => status !== 'pending');
+  const passed = run.filter(({ status }) => status === 'passed');
+  if (run.length === 0) return '–';
+  const text = `${passed.length} of ${run.length}`;
+  return passed.length === run.length ? text : `**${text}**`;
+}
+
+/** Writes it, from results by the names of kernels. */
+export function writeTable(byName) {
+  const names = Object.keys(byName);
+  const all = Object.values(byName);
+  const rows = [
+    ['', 'as', ...names],
+    names.map(() => '---').concat('---', '---'),
+    ['`uname -r`', '', ...all.map(({ release }) => release)],
+    ...FACTS.map(([title, user, tell]) => [
+      ...[title, USERS[user]],
+      ...all.map(({ doctors }) => tell(doctors[user])),
+    ]),
+    ...TESTS.map(([title, user, file, pattern]) => [
+      ...[title, USERS[user]],
+      ...all.map((results) => cell(results, user, file, pattern)),
+    ]),
+  ];
+  const table = rows.map((cells) => `| ${cells.join(' | ')} |`).join('\n');
+  const [head] = readFileSync(FILE, 'utf8').split('<!-- generated -->');
+  const day = new Date().toISOString().slice(0, 10);
+  writeFileSync(FILE, `${head}<!-- generated -->\n\nSeen on ${day}.\n\n${table}\n`);
+  execFileSync('npx', ['prettier', '--write', '--log-level=warn', FILE], { stdio: 'inherit' });
+}

@@ -1,0 +1,50 @@
+import { release } from 'node:os';
+
+import type { ExitEvent } from '../../src';
+
+const [major = 0, minor = 0] = release().split('.').map(Number);
+
+const isSince = (wantedMajor: number, wantedMinor: number) =>
+  major > wantedMajor || (major === wantedMajor && minor >= wantedMinor);
+
+/** What this kernel has, by its version: what the package says of it is compared with that. */
+export const KERNEL = {
+  /** "cgroup: introduce cgroup.kill" */
+  cgroupKill: isSince(5, 14),
+  /** Who breaks the rules of seccomp is sent a signal; before, it just ended as if by one. */
+  seccompSignals: isSince(5, 16),
+  /** A zombie shows what its process ended with; before, what its first thread did. */
+  zombieStatus: isSince(5, 17),
+  /** "ptrace: Reimplement PTRACE_KILL by always sending SIGKILL"; before, nothing was sent. */
+  ptraceKillSends: isSince(5, 19),
+  /**
+   * "signal: Guarantee that SIGNAL_GROUP_EXIT is set on process exit": where threads leave one by one, the
+   * status is the last one's; before, the first thread's.
+   */
+  lastThreadsStatus: isSince(6, 0),
+  /** "connector/cn_proc: Allow non-root users access" */
+  ordinaryListeners: isSince(6, 6),
+  /** "pidfd: add pidfs" */
+  pidfdInodes: isSince(6, 9),
+  /** "pidfs: allow to retrieve exit information": also of what was reaped. */
+  pidfdStatus: isSince(6, 15),
+} as const;
+
+/** Whether we may listen to the proc connector. */
+export const MAY_LISTEN = KERNEL.ordinaryListeners || process.getuid?.() === 0;
+
+/** What an event says where a pidfd could not tell the status. */
+export const LEFT_OPEN = {
+  ...{ how: 'unknown', source: 'pidfd', traced: false },
+  ...{ exitCode: null, signal: null, coreDumped: null, sender: null, oom: null },
+} as const;
+
+/** Whether a pidfd could not tell the status of this end, since the kernel has none of what was reaped. */
+export function isLeftOpen({ source, how }: ExitEvent): boolean {
+  return !KERNEL.pidfdStatus && source === 'pidfd' && how === 'unknown';
+}
+
+/** What is to be told of an end that pidfds alone can tell. */
+export function orLeftOpen(event: ExitEvent, expected: object): object {
+  return isLeftOpen(event) ? LEFT_OPEN : expected;
+}

@@ -126,6 +126,63 @@ itWithQemu('a start whose log was removed has nothing of the next one’s', asyn
   expect(second).toMatchObject({ cause: 'guest-shutdown', userShutdown: true });
 });
 
+const logPath = () => join(daemon.controlDir, 'web.events');
+
+function writeLog(...events: [event: string, data?: object][]): void {
+  const seconds = Math.floor(Date.now() / 1000);
+  const timestamp = { seconds, microseconds: (Date.now() % 1000) * 1000 };
+  const lines = events.map(([event, data = {}]) => JSON.stringify({ timestamp, event, data }));
+  writeFileSync(logPath(), `${lines.join('\n')}\n`, { mode: 0o600 });
+}
+
+/** A start that the daemon has found while it had no event log. */
+async function foundWithoutLog(): Promise<LineProcess> {
+  const first = await mortal();
+  await writePidfile(join(daemon.controlDir, 'web.pid'), first.pid);
+  await daemon.until(({ event, identity }) => event === 'found' && identity?.pid === first.pid);
+  expect(await daemon.record('web')).toMatchObject({ state: 'running', eventLog: null });
+  return first;
+}
+
+/** Unseen, it is killed, and the next one is shut down by its user: that one's log is left. */
+async function replaceUnseen(first: LineProcess): Promise<void> {
+  await daemon.end('SIGKILL');
+  first.child.kill('SIGKILL');
+  await first.ended;
+  for (const file of ['events', 'pid', 'pid.id']) {
+    rmSync(join(daemon.controlDir, `web.${file}`), { force: true });
+  }
+  await setTimeout(50); // by so much the clocks of a process and of a log may differ
+  writeLog(['RESUME'], ['SHUTDOWN', { guest: true, reason: 'guest-shutdown' }]);
+}
+
+/** They are told, each by what is its own. */
+async function toldApart(first: LineProcess): Promise<void> {
+  const end = await daemon.until(
+    ({ event, identity }) => event === 'stopped' && identity?.pid === first.pid,
+  );
+  expect(end).toMatchObject({ userShutdown: null });
+  const next = await daemon.until(
+    ({ event, identity }) => event === 'stopped' && identity === null,
+  );
+  expect(next).toMatchObject({ cause: 'guest-shutdown', userShutdown: true });
+}
+
+test.each([true, false])(
+  'a log that came after its machine was found is not taken for the one of the next (watched then: %s)',
+  async (isWatched) => {
+    await daemon.start();
+    const first = await foundWithoutLog();
+    if (!isWatched) await daemon.end('SIGKILL');
+    writeLog(['RESUME']);
+    if (!isWatched) await daemon.start();
+    while ((await daemon.record('web'))?.eventLog == null) await setTimeout(5);
+    await replaceUnseen(first);
+    await daemon.start();
+    await toldApart(first);
+  },
+);
+
 itWithQemu('a machine without QMP that is killed soon was not starting any more', async () => {
   await daemon.start();
   const vm = await daemon.vm('web');

@@ -41,6 +41,8 @@ const LATER_MS = 30_000;
 /** By then whoever was about to claim them has: after 1.5 s. */
 const SETTLED_TRIES = 5;
 
+type RunningStart = VmStart & { identity: ProcessIdentity };
+
 /** Of a log; what it says of its end comes at its end. */
 const MOST_LINES = 100;
 
@@ -54,6 +56,8 @@ export class VmSlot {
   #files: ControlFiles | null = null;
   /** Its last start, while that is under watch. */
   #watch: VmWatch | null = null;
+  /** The same, announced, while it is not known which file its event log is. */
+  #withoutLog: RunningStart | null = null;
   /** One thing after the other. */
   #work: Promise<void> = Promise.resolve();
   #pending = 0;
@@ -149,7 +153,11 @@ export class VmSlot {
     this.#isLookDue = true;
     await this.#enqueue(async () => {
       this.#isLookDue = false;
-      if (this.#files === null || this.#watch !== null || this.#isClosed) return;
+      if (this.#files === null || this.#isClosed) return;
+      if (this.#watch !== null) {
+        await this.#noteLog();
+        return;
+      }
       const files = this.#files;
       try {
         const isWatched = await this.#context.looks.take(() => this.#identify(files));
@@ -344,7 +352,12 @@ export class VmSlot {
       this.#context.warn(error as Error, this.name);
       return false;
     }
-    void this.#enqueue(announce);
+    void this.#enqueue(async () => {
+      await announce();
+      const { identity, eventLog } = start;
+      if (identity !== null && eventLog === null) this.#withoutLog = { ...start, identity };
+      await this.#noteLog();
+    });
     this.#watch.stopped.then(
       (stop) => {
         const otherwise = judgedUntil ?? options.endedBefore ?? new Date();
@@ -355,6 +368,17 @@ export class VmSlot {
       },
     );
     return true;
+  }
+
+  /** QEMU opens its event log after its pidfile and its sockets, so that it may be found before. */
+  async #noteLog(): Promise<void> {
+    const start = this.#withoutLog;
+    if (start === null) return;
+    const eventLog = await idOf(this.#pathOf('eventLog'));
+    // In this order: the file was there while this one lived. Later it may be the next one's.
+    if (eventLog === null || isAlive(start.identity) !== 'alive') return;
+    this.#withoutLog = null;
+    await this.#context.listener.logged({ ...start, eventLog });
   }
 
   async #onEnd(
@@ -369,6 +393,7 @@ export class VmSlot {
       const until = endedBefore === null ? await this.#withLeftovers(stop, seen) : seen;
       await this.#context.listener.ended(start, stop, until);
       this.#watch = null;
+      this.#withoutLog = null;
       this.#tries = 0;
     });
     // It may have been started again, while this one was about to end.

@@ -183,6 +183,18 @@ test.each([true, false])(
   },
 );
 
+test('a start that never had a log has nothing of the log of the next one', async () => {
+  await daemon.start();
+  const first = await foundWithoutLog();
+  await replaceUnseen(first);
+  const path = join(daemon.stateDir, 'web.json');
+  const record = JSON.parse(readFileSync(path, 'utf8')) as VmRecord;
+  record.foundAt = new Date(Date.now() - 60_000);
+  writeFileSync(path, JSON.stringify(record), { mode: 0o600 });
+  await daemon.start();
+  await toldApart(first);
+});
+
 itWithQemu('a machine without QMP that is killed soon was not starting any more', async () => {
   await daemon.start();
   const vm = await daemon.vm('web');

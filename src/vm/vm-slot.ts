@@ -46,7 +46,7 @@ type RunningStart = VmStart & { identity: ProcessIdentity };
 /** Of a log; what it says of its end comes at its end. */
 const MOST_LINES = 100;
 
-/** Its sockets are there by then, if it has any. */
+/** Its sockets and its event log are there by then, if it has any. */
 const STARTED_MS = 10_000;
 
 /** One name of a control directory: who has it, one start after the other. */
@@ -118,8 +118,11 @@ export class VmSlot {
         delete options.pidfile;
         delete options.log;
       }
-      const log = await idOf(this.#pathOf('eventLog'));
-      const isReplaced = start.eventLog !== null && log !== start.eventLog;
+      const log = this.#pathOf('eventLog');
+      const isReplaced =
+        start.eventLog === null
+          ? ((await bornAtOf(log))?.getTime() ?? 0) > foundAt.getTime() + STARTED_MS
+          : (await idOf(log)) !== start.eventLog;
       if (isReplaced) delete options.eventLog;
       this.#watchStart(start, options, announce, isReplaced ? foundAt : undefined);
     });
@@ -422,6 +425,12 @@ export class VmSlot {
 async function madeAtOf(path: string): Promise<Date | null> {
   const status = await lstat(path).catch(() => null);
   return status?.mtime ?? null;
+}
+
+/** When a file came to be; `null`: there is none, or nobody knows. */
+async function bornAtOf(path: string): Promise<Date | null> {
+  const status = await lstat(path).catch(() => null);
+  return status === null || status.birthtimeMs === 0 ? null : status.birthtime;
 }
 
 /** Which file it is: an inode's number alone is soon another's. `null`: there is none. */

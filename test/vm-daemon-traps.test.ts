@@ -109,8 +109,7 @@ itWithQemu('a start whose log was removed has nothing of the next one’s', asyn
   const vm = await daemon.vm('web');
   const identity = identify(vm.pid);
   await daemon.found(vm);
-  // By the time at which it was found, it has a log.
-  while ((await daemon.record('web'))?.eventLog == null) await setTimeout(5);
+  await daemon.recorded('web', ({ eventLog }) => eventLog !== null);
   await daemon.end('SIGKILL');
   vm.child.kill('SIGKILL');
   await gone(vm);
@@ -176,7 +175,7 @@ test.each([true, false])(
     if (!isWatched) await daemon.end('SIGKILL');
     writeLog(['RESUME']);
     if (!isWatched) await daemon.start();
-    while ((await daemon.record('web'))?.eventLog == null) await setTimeout(5);
+    await daemon.recorded('web', ({ eventLog }) => eventLog !== null);
     await replaceUnseen(first);
     await daemon.start();
     await toldApart(first);

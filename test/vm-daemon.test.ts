@@ -291,7 +291,7 @@ itWithQemu(
     await daemon.end('SIGKILL');
     writeFileSync(`${told}.go`, '');
     await daemon.start(hook);
-    while ((await daemon.record('hooked'))?.untold.length !== 0) await setTimeout(2);
+    await daemon.recorded('hooked', ({ untold }) => untold.length === 0);
     expect(readFileSync(told, 'utf8')).toBe('hooked false\nhooked true\n');
     await daemon.end();
     await daemon.start(hook);
@@ -307,7 +307,7 @@ itWithQemu(
     await daemon.found(vm);
     await vm.press('p');
     await daemon.stopped(vm);
-    while ((await daemon.record('moved'))?.untold.length !== 0) await setTimeout(2);
+    await daemon.recorded('moved', ({ untold }) => untold.length === 0);
     for (const file of ['moved.json', 'moved.shutdown']) {
       const path = join(daemon.stateDir, file);
       const content = JSON.parse(readFileSync(path, 'utf8')) as { host: string | null };

@@ -90,6 +90,7 @@ itWithQemu(
     await daemon.start();
     const first = await daemon.vm('web');
     const before = identityOf(first);
+    await daemon.found(first);
     await first.press('p');
     await daemon.stopped(first);
     const second = await daemon.vm('web');

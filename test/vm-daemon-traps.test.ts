@@ -15,7 +15,7 @@ import { setTimeout } from 'node:timers/promises';
 
 import { identify } from '../src';
 import { isAlive, writePidfile } from '../src/process';
-import { readShutdownMarker, VmControl, VmDaemon, type VmRecord } from '../src/vm';
+import { qmpDriver, readShutdownMarker, VmControl, VmDaemon, type VmRecord } from '../src/vm';
 
 import { call, MAIN } from './support/command';
 import { TestDaemon } from './support/daemon';
@@ -91,8 +91,9 @@ itWithQemu('a start that never ran, and nobody saw, is not taken for the one bef
     ...['-chardev', `null,id=e,logfile=${at('events')},logappend=on`],
     ...['-mon', 'chardev=e,mode=control'],
   ]);
-  while (!existsSync(at('qmp'))) await setTimeout(5);
-  await setTimeout(300); // it catches signals by then
+  // It catches signals when it answers; before, it dies of them, and leaves its files.
+  const machine = qmpDriver({ socket: at('qmp') });
+  while ((await machine.state().catch(() => null)) !== 'prelaunch') await setTimeout(5);
   const before = readFileSync(at('events'), 'utf8');
   paused.kill('SIGTERM');
   while (existsSync(at('pid'))) await setTimeout(5);

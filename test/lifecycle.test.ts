@@ -136,7 +136,7 @@ test('a started monitor that nobody refers to works on', async () => {
     const { ExitMonitor } = require(${JSON.stringify(REPOSITORY)});
     new ExitMonitor({ scope: 'all' }).once('exit', (event) => { console.log(event.event); process.exit(); }).start();
     setInterval(global.gc, 5);
-    setTimeout(() => require('node:child_process').spawn('true'), 200);
+    setInterval(() => require('node:child_process').spawn('true'), 200);
   `;
   const { stdout } = await run(process.execPath, ['--expose-gc', '-e', script]);
   expect(stdout).toBe('exit\n');

@@ -197,7 +197,7 @@ describe('many watches', () => {
     // As a user who may not read a zombie's status; their parent does not wait for them.
     const script = `
       const { ExitMonitor } = require(${JSON.stringify(REPOSITORY)});
-      const monitor = new ExitMonitor({ source: 'pidfd', statusTimeoutMs: 1000 });
+      const monitor = new ExitMonitor({ source: 'pidfd', statusTimeoutMs: 3000 });
       let ends = 0;
       monitor.on('exit', (event) => {
         if (event.unknownReason === 'not-reaped' && ++ends === ${COUNT}) console.log('told');
@@ -213,7 +213,7 @@ describe('many watches', () => {
     expect(await reader.line()).toBe('started');
     await hold.stop();
     for (const pid of pids) process.kill(Number(pid), 'SIGKILL');
-    await setTimeout(300);
+    await setTimeout(1000); // by then it has seen them all
     const ticks = cpuTicks(reader.pid);
     await setTimeout(500);
     expect(cpuTicks(reader.pid) - ticks).toBeLessThanOrEqual(2);

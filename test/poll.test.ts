@@ -248,13 +248,16 @@ itAsRoot('where the connector does not work, everybody is polled', async () => {
   const script = `
     const { ExitMonitor } = require(${JSON.stringify(REPOSITORY)});
     const monitor = new ExitMonitor({ scope: 'all', pollIntervalMs: 50 });
-    const child = require('node:child_process').spawn('sleep', ['0.3']);
+    const child = require('node:child_process').spawn('cat');
     monitor.on('exit', ({ pid, source, how }) => {
       if (pid !== child.pid) return;
       console.log(source, how);
       void monitor.close();
     });
-    monitor.start().then(({ source, downgrade }) => console.log(source, downgrade.code));
+    monitor.start().then(({ source, downgrade }) => {
+      console.log(source, downgrade.code);
+      child.stdin.end();
+    });
   `;
   const { stdout } = await run('unshare', ['-n', process.execPath, '-e', script]);
   expect(stdout).toBe('poll ERR_EXITWATCH_FOREIGN_NETWORK_NAMESPACE\npoll unknown\n');

@@ -15,7 +15,7 @@ import { setTimeout } from 'node:timers/promises';
 
 import { identify } from '../src';
 import { isAlive, writePidfile } from '../src/process';
-import { readShutdownMarker, VmControl, VmDaemon, type VmRecord } from '../src/vm';
+import { qmpDriver, readShutdownMarker, VmControl, VmDaemon, type VmRecord } from '../src/vm';
 
 import { call, MAIN } from './support/command';
 import { TestDaemon } from './support/daemon';
@@ -91,8 +91,9 @@ itWithQemu('a start that never ran, and nobody saw, is not taken for the one bef
     ...['-chardev', `null,id=e,logfile=${at('events')},logappend=on`],
     ...['-mon', 'chardev=e,mode=control'],
   ]);
-  while (!existsSync(at('qmp'))) await setTimeout(5);
-  await setTimeout(300); // it catches signals by then
+  // It catches signals when it answers; before, it dies of them, and leaves its files.
+  const machine = qmpDriver({ socket: at('qmp') });
+  while ((await machine.state().catch(() => null)) !== 'prelaunch') await setTimeout(5);
   const before = readFileSync(at('events'), 'utf8');
   paused.kill('SIGTERM');
   while (existsSync(at('pid'))) await setTimeout(5);
@@ -109,8 +110,7 @@ itWithQemu('a start whose log was removed has nothing of the next one’s', asyn
   const vm = await daemon.vm('web');
   const identity = identify(vm.pid);
   await daemon.found(vm);
-  // By the time at which it was found, it has a log.
-  while ((await daemon.record('web'))?.eventLog == null) await setTimeout(5);
+  await daemon.recorded('web', ({ eventLog }) => eventLog !== null);
   await daemon.end('SIGKILL');
   vm.child.kill('SIGKILL');
   await gone(vm);
@@ -124,6 +124,75 @@ itWithQemu('a start whose log was removed has nothing of the next one’s', asyn
   // What is known of the next one is by its log.
   const second = await daemon.until((said) => said.event === 'stopped' && said.identity === null);
   expect(second).toMatchObject({ cause: 'guest-shutdown', userShutdown: true });
+});
+
+const logPath = () => join(daemon.controlDir, 'web.events');
+
+function writeLog(...events: [event: string, data?: object][]): void {
+  const seconds = Math.floor(Date.now() / 1000);
+  const timestamp = { seconds, microseconds: (Date.now() % 1000) * 1000 };
+  const lines = events.map(([event, data = {}]) => JSON.stringify({ timestamp, event, data }));
+  writeFileSync(logPath(), `${lines.join('\n')}\n`, { mode: 0o600 });
+}
+
+/** A start that the daemon has found while it had no event log. */
+async function foundWithoutLog(): Promise<LineProcess> {
+  const first = await mortal();
+  await writePidfile(join(daemon.controlDir, 'web.pid'), first.pid);
+  await daemon.until(({ event, identity }) => event === 'found' && identity?.pid === first.pid);
+  expect(await daemon.record('web')).toMatchObject({ state: 'running', eventLog: null });
+  return first;
+}
+
+/** Unseen, it is killed, and the next one is shut down by its user: that one's log is left. */
+async function replaceUnseen(first: LineProcess): Promise<void> {
+  await daemon.end('SIGKILL');
+  first.child.kill('SIGKILL');
+  await first.ended;
+  for (const file of ['events', 'pid', 'pid.id']) {
+    rmSync(join(daemon.controlDir, `web.${file}`), { force: true });
+  }
+  await setTimeout(50); // by so much the clocks of a process and of a log may differ
+  writeLog(['RESUME'], ['SHUTDOWN', { guest: true, reason: 'guest-shutdown' }]);
+}
+
+/** They are told, each by what is its own. */
+async function toldApart(first: LineProcess): Promise<void> {
+  const end = await daemon.until(
+    ({ event, identity }) => event === 'stopped' && identity?.pid === first.pid,
+  );
+  expect(end).toMatchObject({ userShutdown: null });
+  const next = await daemon.until(
+    ({ event, identity }) => event === 'stopped' && identity === null,
+  );
+  expect(next).toMatchObject({ cause: 'guest-shutdown', userShutdown: true });
+}
+
+test.each([true, false])(
+  'a log that came after its machine was found is not taken for the one of the next (watched then: %s)',
+  async (isWatched) => {
+    await daemon.start();
+    const first = await foundWithoutLog();
+    if (!isWatched) await daemon.end('SIGKILL');
+    writeLog(['RESUME']);
+    if (!isWatched) await daemon.start();
+    await daemon.recorded('web', ({ eventLog }) => eventLog !== null);
+    await replaceUnseen(first);
+    await daemon.start();
+    await toldApart(first);
+  },
+);
+
+test('a start that never had a log has nothing of the log of the next one', async () => {
+  await daemon.start();
+  const first = await foundWithoutLog();
+  await replaceUnseen(first);
+  const path = join(daemon.stateDir, 'web.json');
+  const record = JSON.parse(readFileSync(path, 'utf8')) as VmRecord;
+  record.foundAt = new Date(Date.now() - 60_000);
+  writeFileSync(path, JSON.stringify(record), { mode: 0o600 });
+  await daemon.start();
+  await toldApart(first);
 });
 
 itWithQemu('a machine without QMP that is killed soon was not starting any more', async () => {

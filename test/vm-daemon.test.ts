@@ -6,7 +6,7 @@ import { identify } from '../src';
 import { isAlive, stop, writePidfile } from '../src/process';
 import { readShutdownMarker, readVmRecord, VmDaemon, VmMonitor } from '../src/vm';
 
-import { call } from './support/command';
+import { call, exitwatch } from './support/command';
 import { TestDaemon } from './support/daemon';
 import { mortal, release } from './support/mortal';
 import { LineProcess, REPOSITORY, run } from './support/programs';
@@ -90,6 +90,7 @@ itWithQemu(
     await daemon.start();
     const first = await daemon.vm('web');
     const before = identityOf(first);
+    await daemon.found(first);
     await first.press('p');
     await daemon.stopped(first);
     const second = await daemon.vm('web');
@@ -291,7 +292,7 @@ itWithQemu(
     await daemon.end('SIGKILL');
     writeFileSync(`${told}.go`, '');
     await daemon.start(hook);
-    while ((await daemon.record('hooked'))?.untold.length !== 0) await setTimeout(2);
+    await daemon.recorded('hooked', ({ untold }) => untold.length === 0);
     expect(readFileSync(told, 'utf8')).toBe('hooked false\nhooked true\n');
     await daemon.end();
     await daemon.start(hook);
@@ -307,7 +308,7 @@ itWithQemu(
     await daemon.found(vm);
     await vm.press('p');
     await daemon.stopped(vm);
-    while ((await daemon.record('moved'))?.untold.length !== 0) await setTimeout(2);
+    await daemon.recorded('moved', ({ untold }) => untold.length === 0);
     for (const file of ['moved.json', 'moved.shutdown']) {
       const path = join(daemon.stateDir, file);
       const content = JSON.parse(readFileSync(path, 'utf8')) as { host: string | null };
@@ -381,16 +382,26 @@ itWithQemu('status tells what is known, and what has ended and was not judged ye
   expect(await call('vm', 'status', '--state-dir', '/nowhere')).toMatchObject({ code: 125 });
 });
 
+function fail({ stderr }: LineProcess): never {
+  throw new Error(`it has ended: ${stderr}`);
+}
+
 itWithQemu('vm watch prints machines of a directory, or one, and writes nothing down', async () => {
   const vm = await daemon.vm('seen');
   const other = await daemon.vm('other');
-  const watch = call('vm', 'watch', '--control-dir', daemon.controlDir, '--count', '2', '--json');
-  const alone = call('vm', 'watch', '--pidfile', other.pidfile, '--event-log', other.eventLog);
-  await setTimeout(500);
+  const directory = ['--control-dir', daemon.controlDir];
+  const watch = exitwatch('vm', 'watch', ...directory, '--count', '2', '--json');
+  const files = ['--pidfile', other.pidfile, '--event-log', other.eventLog];
+  const alone = exitwatch('vm', 'watch', ...files);
+  const lines: string[] = [];
+  while (lines.filter((line) => line.includes('"found"')).length < 2) {
+    lines.push((await watch.line()) ?? fail(watch));
+  }
+  expect(await alone.line()).toMatch(/runs as process/);
   await vm.press('p');
   other.child.kill('SIGTERM');
-  const { code, lines } = await watch;
-  expect(code).toBe(0);
+  lines.push(...(await watch.rest()));
+  expect(await watch.ended).toBe(0);
   expect(lines.map((line) => JSON.parse(line) as unknown)).toEqual(
     expect.arrayContaining([
       expect.objectContaining({ event: 'found', name: 'seen' }),
@@ -398,8 +409,8 @@ itWithQemu('vm watch prints machines of a directory, or one, and writes nothing 
       expect.objectContaining({ event: 'stopped', name: 'other', userShutdown: false }),
     ]),
   );
-  const { code: ended, lines: told } = await alone;
-  expect(ended).toBe(0);
+  const told = await alone.rest();
+  expect(await alone.ended).toBe(0);
   expect(told.at(-1)).toMatch(/a signal has asked the hypervisor to end: SIGTERM from/);
   expect(existsSync(daemon.stateDir)).toBe(false);
 });

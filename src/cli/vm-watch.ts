@@ -124,6 +124,7 @@ function openDirectory(
       lines.found(start);
       return Promise.resolve();
     },
+    logged: () => Promise.resolve(),
     ended: (start, stop, judgedUntil) => {
       known.set(start.name, { ...start, isOver: true, judgedUntil, foundAt: new Date() });
       stopped({ stop, identity: start.identity });

@@ -175,6 +175,7 @@ export class VmDaemon extends EventEmitter<VmDaemonEvents> implements AsyncDispo
         }
       },
       found: (start) => this.#onFound(start, state),
+      logged: (start) => this.#onLogged(start, state),
       ended: (start, stop, until) => this.#onEnded(start, stop, until, state),
       warning: (error, name) => {
         this.#warn(error, name);
@@ -228,6 +229,13 @@ export class VmDaemon extends EventEmitter<VmDaemonEvents> implements AsyncDispo
       await this.#write(entry, state);
     }
     emitSafely(() => this.emit('found', start));
+  }
+
+  async #onLogged({ name, eventLog }: VmStart, state: VmState): Promise<void> {
+    const entry = this.#entries.get(name);
+    if (entry === undefined) return;
+    entry.record.eventLog = eventLog;
+    await this.#write(entry, state);
   }
 
   #enter(record: VmRecord): Entry {

@@ -57,6 +57,7 @@ export class VmDirectory {
     const noted: VmDirectoryListener = {
       recall: (name) => listener.recall(name),
       found: (start) => listener.found(start),
+      logged: (start) => listener.logged(start),
       warning: (error, name) => {
         listener.warning(error, name);
       },

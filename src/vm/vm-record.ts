@@ -35,7 +35,7 @@ export type VmRecord = {
   uid: number | null;
   /** When its last start was found. */
   foundAt: Date;
-  /** Which file its event log was then; `null`: it had none. */
+  /** Which file its event log was when it was seen first; `null`: it had none so far. */
   eventLog: string | null;
   /** Why it ended the last time; `null`: it has not yet. */
   lastStop: VmStop | null;

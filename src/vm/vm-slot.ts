@@ -41,10 +41,12 @@ const LATER_MS = 30_000;
 /** By then whoever was about to claim them has: after 1.5 s. */
 const SETTLED_TRIES = 5;
 
+type RunningStart = VmStart & { identity: ProcessIdentity };
+
 /** Of a log; what it says of its end comes at its end. */
 const MOST_LINES = 100;
 
-/** Its sockets are there by then, if it has any. */
+/** Its sockets and its event log are there by then, if it has any. */
 const STARTED_MS = 10_000;
 
 /** One name of a control directory: who has it, one start after the other. */
@@ -54,6 +56,8 @@ export class VmSlot {
   #files: ControlFiles | null = null;
   /** Its last start, while that is under watch. */
   #watch: VmWatch | null = null;
+  /** The same, announced, while it is not known which file its event log is. */
+  #withoutLog: RunningStart | null = null;
   /** One thing after the other. */
   #work: Promise<void> = Promise.resolve();
   #pending = 0;
@@ -114,8 +118,11 @@ export class VmSlot {
         delete options.pidfile;
         delete options.log;
       }
-      const log = await idOf(this.#pathOf('eventLog'));
-      const isReplaced = start.eventLog !== null && log !== start.eventLog;
+      const log = this.#pathOf('eventLog');
+      const isReplaced =
+        start.eventLog === null
+          ? ((await bornAtOf(log))?.getTime() ?? 0) > foundAt.getTime() + STARTED_MS
+          : (await idOf(log)) !== start.eventLog;
       if (isReplaced) delete options.eventLog;
       this.#watchStart(start, options, announce, isReplaced ? foundAt : undefined);
     });
@@ -149,7 +156,11 @@ export class VmSlot {
     this.#isLookDue = true;
     await this.#enqueue(async () => {
       this.#isLookDue = false;
-      if (this.#files === null || this.#watch !== null || this.#isClosed) return;
+      if (this.#files === null || this.#isClosed) return;
+      if (this.#watch !== null) {
+        await this.#noteLog();
+        return;
+      }
       const files = this.#files;
       try {
         const isWatched = await this.#context.looks.take(() => this.#identify(files));
@@ -344,7 +355,12 @@ export class VmSlot {
       this.#context.warn(error as Error, this.name);
       return false;
     }
-    void this.#enqueue(announce);
+    void this.#enqueue(async () => {
+      await announce();
+      const { identity, eventLog } = start;
+      if (identity !== null && eventLog === null) this.#withoutLog = { ...start, identity };
+      await this.#noteLog();
+    });
     this.#watch.stopped.then(
       (stop) => {
         const otherwise = judgedUntil ?? options.endedBefore ?? new Date();
@@ -355,6 +371,17 @@ export class VmSlot {
       },
     );
     return true;
+  }
+
+  /** QEMU opens its event log after its pidfile and its sockets, so that it may be found before. */
+  async #noteLog(): Promise<void> {
+    const start = this.#withoutLog;
+    if (start === null) return;
+    const eventLog = await idOf(this.#pathOf('eventLog'));
+    // In this order: the file was there while this one lived. Later it may be the next one's.
+    if (eventLog === null || isAlive(start.identity) !== 'alive') return;
+    this.#withoutLog = null;
+    await this.#context.listener.logged({ ...start, eventLog });
   }
 
   async #onEnd(
@@ -369,6 +396,7 @@ export class VmSlot {
       const until = endedBefore === null ? await this.#withLeftovers(stop, seen) : seen;
       await this.#context.listener.ended(start, stop, until);
       this.#watch = null;
+      this.#withoutLog = null;
       this.#tries = 0;
     });
     // It may have been started again, while this one was about to end.
@@ -397,6 +425,12 @@ export class VmSlot {
 async function madeAtOf(path: string): Promise<Date | null> {
   const status = await lstat(path).catch(() => null);
   return status?.mtime ?? null;
+}
+
+/** When a file came to be; `null`: there is none, or nobody knows. */
+async function bornAtOf(path: string): Promise<Date | null> {
+  const status = await lstat(path).catch(() => null);
+  return status === null || status.birthtimeMs === 0 ? null : status.birthtime;
 }
 
 /** Which file it is: an inode's number alone is soon another's. `null`: there is none. */

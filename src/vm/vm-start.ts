@@ -9,7 +9,7 @@ export type VmStart = {
   identity: ProcessIdentity | null;
   /** As whom that runs; `null`: not known. */
   uid: number | null;
-  /** Which file its event log was when it was found; `null`: it had none then. */
+  /** Which file its event log is, as of when it was seen first; `null`: it had none so far. */
   eventLog: string | null;
 };
 
@@ -27,6 +27,8 @@ export interface VmDirectoryListener {
   recall(name: string): Promise<KnownStart | null>;
   /** A new one is under watch. */
   found(start: VmStart): Promise<void>;
+  /** One that was found without an event log has one now. */
+  logged(start: VmStart): Promise<void>;
   /** It has ended; `until`: of its event log, what came up to then is accounted for. */
   ended(start: VmStart, stop: VmStop, until: Date): Promise<void>;
   /** What is of no use; the others go on. */

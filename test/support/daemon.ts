@@ -15,6 +15,9 @@ export type Said = { event: string; name?: string; message?: string; code?: stri
   Omit<VmStop, 'event' | 'name'> & VmEnd
 > & { isThere?: boolean; watched?: number };
 
+/** Less than a test has, so that it can say what it has waited for in vain. */
+const PATIENCE_MS = 45_000;
+
 /** `exitwatch vm daemon`, with a control and a state directory of its own. */
 export class TestDaemon {
   readonly folder = mkdtempSync(join(tmpdir(), 'exitwatch-daemon-'));
@@ -25,6 +28,7 @@ export class TestDaemon {
   readonly said: Said[] = [];
   readonly #vms: TestVm[] = [];
   #process: LineProcess | undefined;
+  #isRemoved = false;
 
   constructor({ isThere = true }: { isThere?: boolean } = {}) {
     if (isThere) mkdirSync(this.controlDir);
@@ -80,12 +84,28 @@ export class TestDaemon {
   }
 
   /** The first that fits, as soon as it was said. */
-  async until(fits: (said: Said) => boolean): Promise<Said> {
-    for (;;) {
-      const found = this.said.find(fits);
+  until(fits: (said: Said) => boolean): Promise<Said> {
+    return this.#wait(() => this.said.find(fits));
+  }
+
+  /** The record of a machine, as soon as it fits. */
+  recorded(name: string, fits: (record: VmRecord) => boolean): Promise<VmRecord> {
+    return this.#wait(async () => {
+      const record = await this.record(name);
+      return record !== null && fits(record) ? record : undefined;
+    });
+  }
+
+  /** Ends with the test, too: what one waits for in vain is nothing to the next one. */
+  async #wait<T>(look: () => T | undefined | Promise<T | undefined>): Promise<T> {
+    const deadline = performance.now() + PATIENCE_MS;
+    while (!this.#isRemoved && performance.now() < deadline) {
+      const found = await look();
       if (found !== undefined) return found;
       await setTimeout(2);
     }
+    const said = this.said.map((each) => JSON.stringify(each));
+    throw new Error(['it never came; the daemon has said:', ...said, this.stderr].join('\n'));
   }
 
   /** Of this process. */
@@ -120,6 +140,7 @@ export class TestDaemon {
   }
 
   async remove(): Promise<void> {
+    this.#isRemoved = true;
     await this.end('SIGKILL');
     for (const vm of this.#vms) vm.remove();
     rmSync(this.folder, { recursive: true, force: true });

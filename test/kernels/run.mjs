@@ -86,7 +86,7 @@ async function runTests(name) {
   const seconds = Math.round((Date.now() - startedAt) / 1000);
   console.log(`${name}: ${results.summary()}, in ${seconds} s`);
   if (failures.length > 0) process.exitCode = 1;
-  if (!values.ci) saveResults(name, results);
+  saveResults(name, results);
 }
 
 if (values.table) {
@@ -94,6 +94,6 @@ if (values.table) {
 } else {
   for (const name of names)
     await (values.command === undefined ? runTests(name) : runCommand(name));
-  if (names === everything && values.command === undefined)
+  if (names === everything && values.command === undefined && !values.ci)
     writeTable(Object.fromEntries(everything.map((name) => [name, savedResults(name)])));
 }

@@ -15,6 +15,7 @@
 #include "linux/pidfd.h"
 #include "linux/proc_files.h"
 #include "linux/second_look.h"
+#include "linux/stat_code_trial.h"
 
 namespace exitwatch {
 
@@ -116,6 +117,8 @@ void ExitReader::Run() {
 SystemError ExitReader::Arm() {
   own_tgid_ = getpid();
   timeliness_.Open();
+  // Tried before there is a stream, which would tell the end of who tries it.
+  StatCodeIsStatus();
   witness_.emplace(watched_.pidfds(), clock_);
   aggregator_.emplace(
       *witness_, options_.status_timeout_ns,

@@ -100,8 +100,8 @@ describe('doctor names the true cause why the classic filter serves', () => {
 
 describe('where the kernel counts BPF programs as locked memory (before Linux 5.11)', () => {
   const limited = (limit: string) => [
-    ...['prlimit', `--memlock=${limit}`, 'env', `LD_PRELOAD=${program('memlock.so')}`],
-    'MEMLOCK_NEEDED=1000000',
+    ...['prlimit', `--memlock=${limit}`, 'sh', '-c'],
+    ...[`LD_PRELOAD=${program('memlock.so')} MEMLOCK_NEEDED=1000000 exec "$@"`, 'sh'],
   ];
 
   const capabilities = /^CapEff:\t(\w+)/m.exec(readFileSync('/proc/self/status', 'latin1'))?.[1];
@@ -117,7 +117,7 @@ describe('where the kernel counts BPF programs as locked memory (before Linux 5.
   });
 
   itAsRoot('without it the soft limit is raised as far as it may be', async () => {
-    const { report } = await examine(...without('sys_resource'), ...limited('65536:2000000'));
+    const { report } = await examine(...limited('65536:2000000'), ...without('sys_resource'));
     expect(report).toMatchObject({ connector: { downgrade: null }, trace: { available: true } });
   });
 

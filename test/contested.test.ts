@@ -49,7 +49,7 @@ const isWrong = ({ event, truth }: Contest) =>
   event.traced && (named(event) !== truth || event.oom !== false);
 
 /** Here one is to be named, always. */
-const CERTAIN: [string, string[]][] = [
+const MOSTLY_CERTAIN: [string, string[]][] = [
   ['one', ['kill']],
   ['abort', ['tgkill']],
   ['two-dump', ['kill']],
@@ -63,12 +63,19 @@ const CERTAIN: [string, string[]][] = [
   ['by-file-default', ['sigio']],
 ];
 
+const isCertain = ([way]: [string, string[]]) =>
+  (KERNEL.tellsInterrupts || !way.startsWith('by-file')) &&
+  (KERNEL.tellsInjected || way !== 'injected-blocked-late');
+
+const CERTAIN = MOSTLY_CERTAIN.filter(isCertain);
+
 /** Here it may have been one or the other. */
 const UNCERTAIN = [
   'three-dump-threads',
   'injected-blocked',
   'injected-blocked-detached',
   'detached',
+  ...MOSTLY_CERTAIN.filter((way) => !isCertain(way)).map(([way]) => way),
 ];
 
 const SOURCES = [

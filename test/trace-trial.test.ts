@@ -67,7 +67,7 @@ const SPOILT: [string, RegExp][] = [
   ['direction', /kill\(2\) was not seen/],
   ['code', /tgkill\(2\) came as kill$/],
   ['value', /kill\(2\) came with another siginfo/],
-  ['exit', /PR_SET_PDEATHSIG came as kill$/],
+  ['exit', /PR_SET_PDEATHSIG (came as kill|cannot be told from others)$/],
   ['start', /kill\(2\) came to another process/],
   ['name', /kill\(2\) came to another process/],
   ['stack', /rt_sigqueueinfo\(2\) came as kernel/],

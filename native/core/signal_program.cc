@@ -410,7 +410,10 @@ class Program : KernelProgram {
   // on the stack of whom it interrupts; that is in no system call then. Since Linux 7.3 kill(2)
   // sends without a siginfo (kernel/signal.c, SYSCALL_DEFINE2(kill)), as the kernel does.
   void LookAtSyscall() {
-    if (!layout_.syscall) return;
+    if (!layout_.syscall) {
+      SetFlag(SignalRecord::kMayBeInSyscall);
+      return;
+    }
     const Asm::Label look = code_.NewLabel();
     const Asm::Label done = code_.NewLabel();
     const Asm::Label with_info = code_.NewLabel();

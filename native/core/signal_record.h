@@ -22,18 +22,19 @@ struct SignalRecord {
     kPrivileged = 1u << 1,  // SEND_SIG_PRIV: the kernel sent it
     kGroup = 1u << 2,       // to the process, not to one thread
     kSenderExiting = 1u << 3,
-    kSenderKernel = 1u << 4,   // the sender is a kernel thread
-    kDeadly = 1u << 5,         // with this the process began to die
-    kInfoLost = 1u << 6,       // its siginfo did not fit: whoever takes it finds an empty one
-    kSenderStack = 1u << 7,    // the siginfo was made by a system call of the sender
-    kOom = 1u << 8,            // the OOM killer did it
-    kToItself = 1u << 9,       // the sender is the very thread that it was sent to
-    kSenderTraces = 1u << 10,  // the sender traces the process (ptrace(2))
-    kIgnored = 1u << 11,       // the process ignores it, but blocks it as well
-    kTaken = 1u << 12,         // a thread ends its process by it; see above
-    kTraced = 1u << 13,        // the thread that it was sent to, or that took it, has a tracer
-    kInSyscall = 1u << 14,     // no interrupt sent it, but a system call of the sender
-    kBlocked = 1u << 15,       // the thread that it was sent to blocks it
+    kSenderKernel = 1u << 4,     // the sender is a kernel thread
+    kDeadly = 1u << 5,           // with this the process began to die
+    kInfoLost = 1u << 6,         // its siginfo did not fit: whoever takes it finds an empty one
+    kSenderStack = 1u << 7,      // the siginfo was made by a system call of the sender
+    kOom = 1u << 8,              // the OOM killer did it
+    kToItself = 1u << 9,         // the sender is the very thread that it was sent to
+    kSenderTraces = 1u << 10,    // the sender traces the process (ptrace(2))
+    kIgnored = 1u << 11,         // the process ignores it, but blocks it as well
+    kTaken = 1u << 12,           // a thread ends its process by it; see above
+    kTraced = 1u << 13,          // the thread that it was sent to, or that took it, has a tracer
+    kInSyscall = 1u << 14,       // no interrupt sent it, but a system call of the sender
+    kBlocked = 1u << 15,         // the thread that it was sent to blocks it
+    kMayBeInSyscall = 1u << 16,  // whether kInSyscall holds cannot be told
   };
 
   static constexpr size_t kAncestors = 4;

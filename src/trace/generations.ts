@@ -3,6 +3,7 @@ import type { SignalName } from '../wait-status.js';
 
 import { carries, isForgeable, mayBeInjected, namesSender, type Siginfo } from './siginfo.js';
 import { SignalFlag, type TracedSignal } from './signal-records.js';
+import { isUntold } from './signal-sender.js';
 
 /** A signal, and who sent it. */
 export interface Seen {
@@ -18,7 +19,7 @@ export interface Seen {
 interface Generation extends Siginfo {
   /** The thread that it was sent to; 0: to the process. */
   thread: number;
-  /** `null`: a tracer had a hand in it, and whose it is cannot be told. */
+  /** `null`: whose it is cannot be told; a tracer may have had a hand in it. */
   seen: Seen | null;
 }
 
@@ -99,6 +100,7 @@ export class Generations {
  * back: `undefined`: its own, or another process's; `null`: cannot be told.
  */
 function whoseAgain(signal: TracedSignal, earlier: readonly Generation[]): Seen | null | undefined {
+  if (isUntold(signal)) return null;
   const has = (flag: SignalFlag) => (signal.flags & flag) !== 0;
   if (!has(SignalFlag.toItself) || has(SignalFlag.noInfo)) return undefined;
   // What a tracer has it take at a system call (ptrace_report_syscall()) comes from the kernel.

@@ -4,7 +4,7 @@ import type { SignalName } from '../wait-status.js';
 
 import type { CgroupPaths } from './cgroup-paths.js';
 import { Generations, type Seen } from './generations.js';
-import { senderOf } from './signal-sender.js';
+import { isUntold, senderOf } from './signal-sender.js';
 import { SignalFlag, type TracedSignal } from './signal-records.js';
 
 /** What {@link SignalHistory.end} tells of a process that has ended. */
@@ -16,7 +16,7 @@ export interface SignalStory {
   received: readonly SignalSender[];
   /** The OOM killer killed it; `null`: it has marked it, but may have found it dying. */
   oom: boolean | null;
-  /** Some of this may be another's. */
+  /** Some of this may be another's, or something may be missing. */
   isDoubtful: boolean;
 }
 
@@ -47,6 +47,8 @@ interface Life {
   readonly marks: Mark[];
   /** Ends were lost since: it may be over, and its pid another's. */
   isDoubtful: boolean;
+  /** It was sent a signal of which nobody knows whose it is. */
+  hasUntold: boolean;
 }
 
 const NOTHING: SignalStory = Object.freeze({
@@ -101,6 +103,7 @@ export class SignalHistory {
       life.generations.take(signal, seen);
       return null;
     }
+    if (isUntold(signal) && (flags & SignalFlag.ignored) === 0) life.hasUntold = true;
     if (!life.generations.add(signal, seen)) return null;
     if ((flags & SignalFlag.ignored) === 0) remember(life.received, seen);
     return sender;
@@ -144,7 +147,7 @@ export class SignalHistory {
         .filter(({ timeNs }) => timeNs <= end.timeNs && timeNs > end.timeNs - RECEIVED_NS)
         .map(({ sender }) => sender),
       oom: oomOf(life, killer),
-      isDoubtful: false,
+      isDoubtful: life.hasUntold,
     };
   }
 
@@ -172,6 +175,7 @@ export class SignalHistory {
       generations: new Generations(),
       marks: [],
       isDoubtful: false,
+      hasUntold: false,
     };
     lives.push(life);
     if (lives.length > LIVES) lives.shift(); // whose end was lost

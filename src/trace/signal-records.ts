@@ -48,6 +48,7 @@ export enum SignalFlag {
   traced = 1 << 13,
   inSyscall = 1 << 14,
   blocked = 1 << 15,
+  mayBeInSyscall = 1 << 16,
 }
 
 /** Four words. */

@@ -21,12 +21,25 @@ const SIGIO = signalNumber('SIGIO');
  */
 const BANDS = [0x41, 0x304, 0x441, 0x8, 0x82, 0x18];
 
+/**
+ * Whether somebody's system call may have made it, or an interrupt, and nobody can tell which: before
+ * Linux 5.15 a program cannot ask (bpf_task_pt_regs(), kernel/trace/bpf_trace.c).
+ */
+export function isUntold(signal: TracedSignal): boolean {
+  const has = (flag: SignalFlag) => (signal.flags & flag) !== 0;
+  if (!has(SignalFlag.mayBeInSyscall) || has(SignalFlag.taken)) return false;
+  const mayBeKill = has(SignalFlag.noInfo) && has(SignalFlag.group);
+  return (
+    isOfFile(signal) || (mayBeKill && !has(SignalFlag.senderExiting | SignalFlag.senderKernel))
+  );
+}
+
 /** How a signal came about, by what the kernel knew of it. */
 export function originOf(signal: TracedSignal): SignalSender['origin'] {
   const has = (flag: SignalFlag) => (signal.flags & flag) !== 0;
   // It came about by nobody's sending it.
   if (has(SignalFlag.taken)) return 'ptrace';
-  if (isSigio(signal)) return 'sigio';
+  if (has(SignalFlag.inSyscall) && isOfFile(signal)) return 'sigio';
   if (has(SignalFlag.privileged)) return TIMERS.has(signal.signal) ? 'timer' : 'kernel';
   if (has(SignalFlag.noInfo)) return originOnBehalf(signal);
   // Anybody may say that his signal is a timer's: it is, unless a system call of his made it. Who
@@ -39,11 +52,11 @@ export function originOf(signal: TracedSignal): SignalSender['origin'] {
   return has(SignalFlag.toItself) && FAULTS.has(signal.signal) ? 'fault' : 'kernel';
 }
 
-/** What the kernel sends to a file's owner for what the sender did to that file (F_SETOWN of fcntl(2)). */
-function isSigio({ signal, flags, code, info }: TracedSignal): boolean {
+/** Whether it is as the kernel sends it to a file's owner, where that is somebody's doing (F_SETOWN of fcntl(2)). */
+function isOfFile({ signal, flags, code, info }: TracedSignal): boolean {
   const has = (flag: SignalFlag) => (flags & flag) !== 0;
-  const isDone = has(SignalFlag.inSyscall) && !has(SignalFlag.senderKernel);
-  if (!isDone || has(SignalFlag.senderExiting) || has(SignalFlag.noInfo)) return false;
+  const { senderKernel, senderExiting, noInfo } = SignalFlag;
+  if (has(senderKernel | senderExiting | noInfo)) return false;
   if (has(SignalFlag.privileged)) return signal === SIGIO;
   if (code === SI_SIGIO) return has(SignalFlag.senderStack);
   return !FAULTS.has(signal) && BANDS[code - 1] === info[0];

@@ -6,7 +6,7 @@ import type { SignalSender } from '../signal-event.js';
 import { signalNumber, type SignalName } from '../wait-status.js';
 
 import { SignalFlag, SignalRecords, type TracedSignal } from './signal-records.js';
-import { originOf } from './signal-sender.js';
+import { isUntold, originOf } from './signal-sender.js';
 
 type Origin = SignalSender['origin'];
 
@@ -14,8 +14,7 @@ type Origin = SignalSender['origin'];
 interface Way {
   signal: SignalName;
   by: string;
-  /** What may be said of it: where there are two, the second names nobody. */
-  origins: readonly Origin[];
+  origin: Origin;
   /** It is sent to the process, and not to its thread. */
   isForGroup: boolean;
 }
@@ -24,17 +23,19 @@ interface Way {
 const VALUE = 0x5eed0001;
 
 const WAYS: readonly Way[] = [
-  { signal: 'SIGTERM', by: 'kill(2)', origins: ['kill'], isForGroup: true },
-  { signal: 'SIGINT', by: 'tgkill(2)', origins: ['tgkill'], isForGroup: false },
-  { signal: 'SIGUSR1', by: 'rt_sigqueueinfo(2)', origins: ['sigqueue'], isForGroup: true },
-  { signal: 'SIGUSR2', by: "a forged timer's", origins: ['sigqueue'], isForGroup: true },
-  // Before Linux 5.15 who wrote cannot be told from an interrupt.
-  { signal: 'SIGHUP', by: 'F_SETSIG', origins: ['sigio', 'kernel'], isForGroup: true },
-  { signal: 'SIGQUIT', by: 'PR_SET_PDEATHSIG', origins: ['parent-death'], isForGroup: true },
-  { signal: 'SIGPIPE', by: 'a broken pipe', origins: ['kernel'], isForGroup: false },
-  { signal: 'SIGALRM', by: 'setitimer(2)', origins: ['timer'], isForGroup: true },
-  { signal: 'SIGVTALRM', by: 'timer_create(2)', origins: ['timer'], isForGroup: true },
+  { signal: 'SIGTERM', by: 'kill(2)', origin: 'kill', isForGroup: true },
+  { signal: 'SIGINT', by: 'tgkill(2)', origin: 'tgkill', isForGroup: false },
+  { signal: 'SIGUSR1', by: 'rt_sigqueueinfo(2)', origin: 'sigqueue', isForGroup: true },
+  { signal: 'SIGUSR2', by: "a forged timer's", origin: 'sigqueue', isForGroup: true },
+  { signal: 'SIGHUP', by: 'F_SETSIG', origin: 'sigio', isForGroup: true },
+  { signal: 'SIGQUIT', by: 'PR_SET_PDEATHSIG', origin: 'parent-death', isForGroup: true },
+  { signal: 'SIGPIPE', by: 'a broken pipe', origin: 'kernel', isForGroup: false },
+  { signal: 'SIGALRM', by: 'setitimer(2)', origin: 'timer', isForGroup: true },
+  { signal: 'SIGVTALRM', by: 'timer_create(2)', origin: 'timer', isForGroup: true },
 ];
+
+/** Of what this comes from nothing is claimed where a kernel cannot tell it. */
+const UNTOLD: SignalName = 'SIGHUP';
 
 /** Something could not be tried. @internal */
 export const NO_TRIAL = {
@@ -74,8 +75,9 @@ function whatIsWrong(
   const [signal, ...others] = signals.filter((each) => each.signal === signalNumber(way.signal));
   if (signal === undefined) return 'was not seen';
   if (others.length > 0) return 'was seen more than once';
+  if (isUntold(signal)) return way.signal === UNTOLD ? null : 'cannot be told from others';
   const origin = originOf(signal);
-  if (!way.origins.includes(origin)) return `came as ${origin}`;
+  if (origin !== way.origin) return `came as ${origin}`;
   const has = (flag: SignalFlag) => (signal.flags & flag) !== 0;
   if (has(SignalFlag.group) !== way.isForGroup) return 'came for another than it was sent to';
   if (!isOfChild(signal, trial)) return 'came to another process';

@@ -13,6 +13,8 @@ export const KERNEL = {
   programsAreLocked: !isSince(5, 11),
   /** "cgroup: introduce cgroup.kill" */
   cgroupKill: isSince(5, 14),
+  /** "bpf: Add bpf_task_pt_regs() helper": by it what a system call does is told from an interrupt. */
+  tellsInterrupts: isSince(5, 15),
   /** Who breaks the rules of seccomp is sent a signal; before, it just ended as if by one. */
   seccompSignals: isSince(5, 16),
   /** A zombie shows what its process ended with; before, what its first thread did. */

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { ExitMonitor, type ExitEvent } from '../src';
 
 import { describeForEachFilter } from './support/filters';
+import { KERNEL } from './support/kernel';
 import { itAsRoot } from './support/privilege';
 import { LineProcess, program } from './support/programs';
 

@@ -71,7 +71,7 @@ function describeDeath(death: Death, events: readonly ExitEvent[]) {
 function mayBeOpen({ name }: Death, { source, filter }: Witness): boolean {
   // Where threads leave one by one, their messages do not tell which code is the status.
   const isUnclear = filter === 'classic' && name === 'raw-exits';
-  return (source === 'pidfd' || isUnclear) && !KERNEL.pidfdStatus;
+  return isUnclear || (source === 'pidfd' && !KERNEL.pidfdStatus);
 }
 
 function expectedOf(death: Death, witness: Witness, event: ExitEvent | undefined) {

@@ -79,7 +79,7 @@ export function writeTable(byName) {
     ['`uname -r`', '', ...all.map(({ release }) => release)],
     ...FACTS.map(([title, user, tell]) => [
       ...[title, USERS[user]],
-      ...all.map(({ doctors }) => tell(doctors[user])),
+      ...all.map(({ doctors }) => (doctors[user] === undefined ? '' : tell(doctors[user]))),
     ]),
     ...TESTS.map(([title, user, file, pattern]) => [
       ...[title, USERS[user]],

@@ -64,20 +64,37 @@ static void fault(void) {
   *nowhere = 1;
 }
 
+static int first_leaves;
+
+// Until the first thread is gone, where it leaves.
+static void await_first(void) {
+  char path[40], text[256] = "";
+  snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)getpid());
+  while (first_leaves && strstr(text, ") Z ") == NULL) {
+    sleep_ms(1);
+    FILE* file = fopen(path, "re");
+    if (file == NULL || fgets(text, sizeof(text), file) == NULL) abort();
+    fclose(file);
+  }
+}
+
 static void* exit_later(void* ms) {
   sleep_ms((long)(intptr_t)ms);
+  await_first();
   alive();
   exit(7);
 }
 
 static void* return_later(void* ms) {
   sleep_ms((long)(intptr_t)ms);
+  await_first();
   alive();
   return NULL;
 }
 
 static void* kill_later(void* ms) {
   sleep_ms((long)(intptr_t)ms);
+  await_first();
   alive();
   kill(getpid(), SIGKILL);
   return idle(NULL);
@@ -85,13 +102,14 @@ static void* kill_later(void* ms) {
 
 static void* fault_later(void* ms) {
   sleep_ms((long)(intptr_t)ms);
+  await_first();
   fault();
   return NULL;
 }
 
 static void* raw_exit_9(void* unused) {
   (void)unused;
-  sleep_ms(10);
+  await_first();
   syscall(SYS_exit, 9);
   return NULL;
 }
@@ -116,6 +134,7 @@ static void* raw_exit_10(void* unused) {
 // The new program lives on for a while and exits with 4.
 static void* exec_later(void* ms) {
   sleep_ms((long)(intptr_t)ms);
+  await_first();
   *alive_ns = now_ns() + 50000000;
   execl("/bin/sh", "sh", "-c", "sleep 0.05; exit 4", (char*)NULL);
   abort();
@@ -178,6 +197,7 @@ static void die(const char* how) {
     idle(NULL);
   }
   if (strcmp(how, "leader-first") == 0) {
+    first_leaves = 1;
     start(exit_later, (void*)300);
     pthread_exit(NULL);
   }
@@ -186,20 +206,24 @@ static void die(const char* how) {
     pthread_exit(NULL);
   }
   if (strcmp(how, "leader-first-returns") == 0) {
+    first_leaves = 1;
     start(return_later, (void*)20);
     pthread_exit(NULL);
   }
   if (strcmp(how, "raw-exits") == 0) {
+    first_leaves = 1;
     start(raw_exit_9, NULL);
     start(raw_exit_10, NULL);
     syscall(SYS_exit, 5);
   }
   if (strcmp(how, "leader-first-killed") == 0) {
+    first_leaves = 1;
     idlers(2);
     start(kill_later, (void*)20);
     pthread_exit(NULL);
   }
   if (strcmp(how, "leader-first-fault-core") == 0) {
+    first_leaves = 1;
     allow_core(1);
     idlers(2);
     start(fault_later, (void*)20);
@@ -242,6 +266,7 @@ static void die(const char* how) {
     idle(NULL);
   }
   if (strcmp(how, "leader-first-execs") == 0) {
+    first_leaves = 1;
     start(exec_later, (void*)20);
     pthread_exit(NULL);
   }

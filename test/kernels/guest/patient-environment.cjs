@@ -1,7 +1,7 @@
 const { TestEnvironment } = require('/exitwatch/node_modules/jest-environment-node');
 
-/** An emulated machine is slower than a real one, and how much nobody knows. */
-const PATIENCE = 5;
+/** An emulated machine is slower than a real one; less than the host has patience (boot.mjs). */
+const PATIENCE = 3;
 
 module.exports = class PatientEnvironment extends TestEnvironment {
   handleTestEvent({ name }, state) {

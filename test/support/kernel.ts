@@ -19,6 +19,11 @@ export const KERNEL = {
   seccompSignals: isSince(5, 16),
   /** A zombie shows what its process ended with; before, what its first thread did. */
   zombieStatus: isSince(5, 17),
+  /**
+   * A signal that a tracer has injected while it was blocked, and that is taken when it is not any more, is
+   * told by the siginfo that it was sent with: seen on 6.1, and not on 5.10.
+   */
+  tellsInjected: isSince(6, 1),
   /** "ptrace: Reimplement PTRACE_KILL by always sending SIGKILL"; before, nothing was sent. */
   ptraceKillSends: isSince(5, 19),
   /**

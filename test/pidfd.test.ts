@@ -20,6 +20,7 @@ import { DyingProcesses, type DeathName } from './support/deaths';
 import { isLeftOpen, KERNEL, orLeftOpen } from './support/kernel';
 import { itAsRoot } from './support/privilege';
 import { LineProcess, program, REPOSITORY, run } from './support/programs';
+import { readerThreads } from './support/readers';
 
 const NOBODY = ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups', '--inh-caps=-all'];
 const POWERLESS = [...NOBODY, '--bounding-set=-all', '--no-new-privs'];
@@ -49,13 +50,21 @@ describe.each(['auto', 'pidfd'])('by --source %s', (source) => {
   });
 });
 
-/** Resolves when some process holds a pidfd of it. */
+/** Resolves when a reader of some process holds a pidfd of it, and not only who looks at it. */
 async function isWatched(pid: number): Promise<void> {
   for (;;) {
     for (const other of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
-      if (Number(other) !== process.pid && holdsPidfdOf(other, pid)) return;
+      if (Number(other) !== process.pid && hasReader(other) && holdsPidfdOf(other, pid)) return;
     }
     await setTimeout(5);
+  }
+}
+
+function hasReader(holder: string): boolean {
+  try {
+    return readerThreads(Number(holder)) > 0;
+  } catch {
+    return false; // it has ended meanwhile
   }
 }
 

@@ -55,22 +55,22 @@ const UNTRACED = {
   },
 };
 
-/** What a trace that misreads the kernel in this way is caught by. */
+/** What a trace that misreads the kernel in this way is caught by; also where kill(2) has no siginfo. */
 const SPOILT: [string, RegExp][] = [
   ['pid', /kill\(2\) came from another process/],
   ['uid', /kill\(2\) came from another process/],
   ['signal', /SIGTERM by kill\(2\) was not seen/],
   ['arguments', /SIGTERM by kill\(2\) was not seen/],
-  ['no-info', /PR_SET_PDEATHSIG came as kill$/],
+  ['no-info', /PR_SET_PDEATHSIG came as kill$|kill\(2\) came with another siginfo$/],
   ['kernel-thread', /kill\(2\) came as kernel$/],
-  ['group', /kill\(2\) came for another than it was sent to/],
+  ['group', /kill\(2\) came (for another than it was sent to|as kernel)$/],
   ['direction', /kill\(2\) was not seen/],
   ['code', /tgkill\(2\) came as kill$/],
   ['value', /kill\(2\) came with another siginfo/],
   ['exit', /PR_SET_PDEATHSIG (came as kill|cannot be told from others)$/],
   ['start', /kill\(2\) came to another process/],
   ['name', /kill\(2\) came to another process/],
-  ['stack', /rt_sigqueueinfo\(2\) came as kernel/],
+  ['stack', /rt_sigqueueinfo\(2\) came as kernel$|kill\(2\) cannot be told from others$/],
   ['parent', /kill\(2\) came from another process/],
   ['thread', /kill\(2\) came from another process/],
 ];

@@ -30,7 +30,7 @@ function listenerWith(...more: string[]): string[] {
   const names = KERNEL.ordinaryListeners ? more : [...more, 'net_admin'];
   const capabilities = ['-all', ...names.map((name) => `+${name}`)].join(',');
   // Before Linux 5.11 it takes locked memory, too.
-  const unlimited = ['prlimit', '--memlock=unlimited'];
+  const unlimited = KERNEL.unlockedBpf ? [] : ['prlimit', '--memlock=unlimited'];
   return [
     ...unlimited,
     ...AS_NOBODY,

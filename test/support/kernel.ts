@@ -9,6 +9,8 @@ const isSince = (wantedMajor: number, wantedMinor: number) =>
 
 /** What this kernel has, by its version: what the package says of it is compared with that. */
 export const KERNEL = {
+  /** What BPF programs take does not count as locked memory. */
+  unlockedBpf: isSince(5, 11),
   /** "cgroup: introduce cgroup.kill" */
   cgroupKill: isSince(5, 14),
   /** Who breaks the rules of seccomp is sent a signal; before, it just ended as if by one. */

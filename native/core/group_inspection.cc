@@ -42,7 +42,9 @@ void NoteZombie(ProcessWitness& witness, ProcessWitness::Handle handle, const Pr
   const bool may_read = stat.exit_code != 0 || witness.MayReadExitCode(group.pid);
   const bool same_process = witness.Look(handle) != Life::kGone;
   if (same_process) group.uid = uid;
-  if (!stat.IsZombie() || stat.threads > 1) return;
+  // Without a thread it was being released while it was read: then its code is the first thread's
+  // own (fs/proc/array.c, do_task_stat(), where lock_task_sighand() fails).
+  if (!stat.IsZombie() || stat.threads != 1) return;
   if (stat.exit_code == 0 && !(may_read && same_process)) return;
   group.NoteZombieCode(stat.exit_code, witness.StatTellsStatus());
 }

@@ -121,6 +121,18 @@ void ThreadGroupAggregator::OnExit(const ProcEvent& event) {
   if (group.dumpers.empty()) End(group);
 }
 
+void ThreadGroupAggregator::OnFork(const ProcEvent& event) {
+  if (!event.IsLeader()) return;
+  const auto found = groups_.find(event.tgid);
+  if (found == groups_.end() || found->second.stage == ThreadGroup::Stage::kDead) return;
+  ThreadGroup& before = found->second;
+  const bool is_others = before.leader_known && before.leader_ns <= event.timestamp_ns;
+  if (!is_others || before.handle != ProcessWitness::kNoHandle) return;
+  // What it does from now on is not what the one before it did: its exec, above all.
+  if (before.has_doubtful_stat) before.ForgetStat();
+  MarkDead(before, event.timestamp_ns);
+}
+
 void ThreadGroupAggregator::OnExec(const ProcEvent& event) {
   // Whatever ended before was the program before: the process has a first thread, and will tell its
   // end by it.

@@ -36,6 +36,8 @@ class ThreadGroupAggregator {
   ThreadGroupAggregator& operator=(const ThreadGroupAggregator&) = delete;
 
   void OnExit(const ProcEvent& event);
+  // Where forks are told: a new process proves that the one that had its pid before is dead.
+  void OnFork(const ProcEvent& event);
   void OnExec(const ProcEvent& event);
   void OnCoredump(const ProcEvent& event);
 

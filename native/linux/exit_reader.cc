@@ -343,6 +343,7 @@ void ExitReader::OnEvent(const ProcEvent& event) {
   if (!stream_.is_group_aware()) last_event_ns_ = std::max(last_event_ns_, event.timestamp_ns);
   if (event.what == kProcEventFork) {
     if (!options_.stream.watched_only) known_.OnFork(event);
+    if (!stream_.is_group_aware()) aggregator_->OnFork(event);
     return;
   }
   if (event.tgid == own_tgid_) {

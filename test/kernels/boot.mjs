@@ -34,11 +34,13 @@ export async function boot({ arch, kernel, initramfs, consoleFile, memory = 2048
     qemu.once('error', reject);
     qemu.once('close', resolve);
   });
+  const stop = () => qemu.kill('SIGKILL');
+  process.once('exit', stop);
   let last = 'nothing';
   let failure;
   const watchdog = setTimeout(() => {
     failure = new Error(`it has been silent for ${PATIENCE_MS / 60_000} minutes, after ${last}`);
-    qemu.kill('SIGKILL');
+    stop();
   }, PATIENCE_MS);
   for await (const line of createInterface(qemu.stdout)) {
     watchdog.refresh();
@@ -48,5 +50,6 @@ export async function boot({ arch, kernel, initramfs, consoleFile, memory = 2048
   }
   await ended;
   clearTimeout(watchdog);
+  process.off('exit', stop);
   if (failure !== undefined) throw failure;
 }

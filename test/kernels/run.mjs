@@ -32,6 +32,9 @@ for (const name of names) {
   if (!everything.includes(name)) throw new Error(`${name} is none of ${everything.join(', ')}`);
 }
 
+// No guest outlives its runner.
+for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => process.exit(1));
+
 const images = new Map();
 
 function imageFor(arch) {

@@ -77,6 +77,7 @@ export function writeTable(byName) {
     ['', 'as', ...names],
     names.map(() => '---').concat('---', '---'),
     ['`uname -r`', '', ...all.map(({ release }) => release)],
+    ["Debian's version", '', ...all.map(({ version }) => version)],
     ...FACTS.map(([title, user, tell]) => [
       ...[title, USERS[user]],
       ...all.map(({ doctors }) => (doctors[user] === undefined ? '' : tell(doctors[user]))),

@@ -13,12 +13,14 @@ module.exports = class Reporter {
     process.send({ type: 'test', file: nameOf(test), title: fullName, status, failure, duration });
   }
 
-  onTestFileResult(
-    test,
-    { numPassingTests, numFailingTests, numPendingTests, failureMessage, testExecError },
-  ) {
+  onTestFileResult(test, result) {
+    const { numPassingTests, numFailingTests, numPendingTests, testExecError } = result;
+    // Of those that are left out nothing was told before.
+    for (const { status, fullName } of result.testResults)
+      if (status === 'pending')
+        process.send({ type: 'test', file: nameOf(test), title: fullName, status });
     const counts = { passed: numPassingTests, failed: numFailingTests, skipped: numPendingTests };
-    const error = testExecError == null ? null : String(failureMessage).slice(0, 4000);
+    const error = testExecError == null ? null : String(result.failureMessage).slice(0, 4000);
     process.send({ type: 'file', file: nameOf(test), ...counts, error });
   }
 

@@ -58,6 +58,15 @@ class Scene {
     aggregator.OnExit(event);
   }
 
+  void Fork(int32_t pid, int32_t tgid) {
+    ProcEvent event;
+    event.what = kProcEventFork;
+    event.timestamp_ns = witness.now_ns;
+    event.pid = pid;
+    event.tgid = tgid;
+    aggregator.OnFork(event);
+  }
+
   void Exec(int32_t pid) { Exec(pid, witness.now_ns); }
 
   void Exec(int32_t pid, uint64_t timestamp_ns) {
@@ -648,6 +657,19 @@ void WhichOfSeveralCodesWasTheLastThreadsNobodyKnows() {
 }
 
 // Before Linux 5.17.
+void AZombieThatIsBeingReleasedTellsNothing() {
+  Scene scene;
+  scene.Process(10, Life::kAlive, 'Z', 2);
+  scene.Exit(10, 10, 0);
+  scene.Pass(50 * kMs);
+  scene.Process(10, Life::kDead, 'Z', 0, 0);  // without a thread
+  scene.aggregator.OnHandleReady(10, scene.witness.now_ns - kMs);
+  scene.Exit(11, 10, 0x700);
+  scene.Pass(1100 * kMs);
+  CHECK_EQUAL(scene.ends.size(), 1u);
+  CHECK_EQUAL(scene.ends[0].status, 0x700);
+}
+
 void AZombiesCodeMayBeItsFirstThreadsOnly() {
   Scene scene;
   scene.witness.stat_tells_status = false;
@@ -858,6 +880,32 @@ void ADeadGroupsSecondExitIsTheNextProcesss() {
   CHECK_EQUAL(scene.ends[1].status, 0x100);
 }
 
+void ANewProcessWithThePidMeansThatOursIsDead() {
+  Scene scene;
+  scene.Process(10, Life::kAlive);  // the next one
+  scene.Exit(10, 10, 15);
+  scene.witness.now_ns += kMs / 10;
+  scene.Fork(10, 10);
+  scene.witness.now_ns += kMs / 10;
+  scene.Exec(10);
+  scene.Exit(10, 10, 0x500, 0);
+  scene.Pass(100 * kMs);
+  CHECK_EQUAL(scene.ends.size(), 2u);
+  CHECK_EQUAL(scene.ends[0].status, 15);
+  CHECK_EQUAL(scene.ends[1].status, 0x500);
+}
+
+void ANewThreadOrAnEarlierForkMeansNothing() {
+  Scene scene;
+  scene.Fork(10, 10);
+  scene.witness.now_ns += kMs / 10;
+  scene.Exit(10, 10, 0);
+  scene.Fork(11, 10);
+  scene.Exec(10);  // by another of its threads
+  scene.Pass(100 * kMs);
+  CHECK_EQUAL(scene.ends.size(), 0u);
+}
+
 void AnExecThatIsReadLateLeavesTheGuard() {
   Scene scene;
   const uint64_t exec_ns = scene.witness.now_ns;
@@ -911,6 +959,7 @@ void test::ThreadGroupAggregatorTests() {
   AGuardTakesThePlaceOfAHandleThatKnowsLess();
   ALastThreadsEventThatAloneTellsTheStatusMayBeLate();
   WhichOfSeveralCodesWasTheLastThreadsNobodyKnows();
+  AZombieThatIsBeingReleasedTellsNothing();
   AZombiesCodeMayBeItsFirstThreadsOnly();
   AFirstThreadThatASignalHasEndedEndedWithItsGroup();
   WhoWasFoundWithoutItsFirstThreadEndsAsTheOthersTell();
@@ -922,6 +971,8 @@ void test::ThreadGroupAggregatorTests() {
   WithoutAStreamAGuardDoesNotWait();
   AGuardsProcessIsNotTheNextOneWithItsPid();
   ADeadGroupsSecondExitIsTheNextProcesss();
+  ANewProcessWithThePidMeansThatOursIsDead();
+  ANewThreadOrAnEarlierForkMeansNothing();
   AnExecThatIsReadLateLeavesTheGuard();
 }
 

@@ -113,7 +113,7 @@ const POOR = `
 
 async function watchPoorly(before: readonly string[], pids: readonly string[]): Promise<Told> {
   const sleep = new LineProcess('sleep', ['1000']);
-  const [command, ...args] = [...before, process.execPath, '-e', POOR] as [string, ...string[]];
+  const [command, ...args] = [...before, process.execPath, '-e', POOR];
   const watcher = new LineProcess(command, [...args, String(sleep.pid), ...pids]);
   expect(await watcher.line()).toBe('ready');
   sleep.child.kill();

@@ -17,7 +17,7 @@ import { ExitMonitor, identify, waitForExit, type ExitEvent, type ExitWatch } fr
 
 import { callWith } from './support/command';
 import { DyingProcesses, type DeathName } from './support/deaths';
-import { isLeftOpen, KERNEL, orLeftOpen } from './support/kernel';
+import { isLeftOpen, orLeftOpen } from './support/kernel';
 import { itAsRoot } from './support/privilege';
 import { LineProcess, program, REPOSITORY, run } from './support/programs';
 import { readerThreads } from './support/readers';

@@ -2,35 +2,53 @@
 
 #include <linux/futex.h>
 #include <sched.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
-#include <atomic>
+#include <csignal>
+#include <ctime>
+#include <memory>
+#include <mutex>
 #include <optional>
 
+#include "linux/kernel_clock.h"
+#include "linux/own_children.h"
+#include "linux/pidfd.h"
 #include "linux/proc_files.h"
-#include "linux/unique_fd.h"
+#include "linux/trial_child.h"
 
 namespace exitwatch {
 
 namespace {
 
+// Nobody else is to take it for a failure.
+constexpr int kGroupCode = 0;
 constexpr int kFirstCode = 1;
-constexpr int kGroupCode = 2;
-constexpr int kFailedCode = 3;
+constexpr int kFailedCode = 2;
 
 constexpr int kTries = 20;
-constexpr timespec kTryFor = {0, 100'000'000};
 
-// What the two threads of the trial share.
+// What the process of the trial and its second thread have. The stacks are below what is there for
+// the compiler to guard.
 struct Scene {
-  int first_is_there;  // set to 0 by the kernel when the first thread ends, and its code is known
-  alignas(16) char stack[16 * 1024];
+  alignas(16) char first_stack[16 * 1024];
+  alignas(16) char second_stack[16 * 1024];
+  timespec patience = {0, 100'000'000};
+  int may_begin = 0;
+  int first_is_there =
+      1;  // set to 0 by the kernel when the first thread ends, and its code is known
 };
 
-// A sanitizer would not know of the second thread.
+#if defined(__SANITIZE_THREAD__)
+// What ThreadSanitizer knows of threads does not stand a process that has its memory, too.
+constexpr int kSharing = 0;
+#else
+constexpr int kSharing = CLONE_VM | CLONE_FILES;
+#endif
+
+// A sanitizer would not know of them.
 #define EXITWATCH_BARE __attribute__((no_sanitize("address", "thread", "undefined")))
 
 EXITWATCH_BARE int EndGroup(void* argument) {
@@ -39,53 +57,68 @@ EXITWATCH_BARE int EndGroup(void* argument) {
     if (__atomic_load_n(&scene->first_is_there, __ATOMIC_ACQUIRE) == 0) {
       syscall(SYS_exit_group, kGroupCode);
     }
-    syscall(SYS_futex, &scene->first_is_there, FUTEX_WAIT, 1, &kTryFor, nullptr, 0);
+    syscall(SYS_futex, &scene->first_is_there, FUTEX_WAIT, 1, &scene->patience, nullptr, 0);
   }
   syscall(SYS_exit_group, kFailedCode);
   return 0;
 }
 
 // The first thread leaves, and then another one ends the process.
-EXITWATCH_BARE void EndInTurn() {
-  Scene scene;
-  scene.first_is_there = 1;
-  syscall(SYS_set_tid_address, &scene.first_is_there);
+EXITWATCH_BARE int EndInTurn(void* argument) {
+  auto* scene = static_cast<Scene*>(argument);
   constexpr int kThread =
       CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM;
-  if (clone(EndGroup, scene.stack + sizeof(scene.stack), kThread, &scene) < 0) {
-    syscall(SYS_exit_group, kFailedCode);
+  syscall(SYS_prctl, PR_SET_NAME, TrialChild::kName, 0, 0, 0);
+  syscall(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+  for (int i = 0; i < kTries; i++) {
+    if (__atomic_load_n(&scene->may_begin, __ATOMIC_ACQUIRE) != 0) break;
+    syscall(SYS_futex, &scene->may_begin, FUTEX_WAIT, 0, &scene->patience, nullptr, 0);
   }
-  syscall(SYS_exit, kFirstCode);
+  syscall(SYS_set_tid_address, &scene->first_is_there);
+  if (clone(EndGroup, scene->second_stack + sizeof(scene->second_stack), kThread, scene) >= 0) {
+    syscall(SYS_exit, kFirstCode);
+  }
+  syscall(SYS_exit_group, kFailedCode);
+  return 0;
 }
 
 // Nothing where there is no process to be had.
 std::optional<bool> Try() {
-  // Without a signal at its end: that would be for the host program.
-  const long child = syscall(SYS_clone, 0, 0, 0, 0, 0);
-  if (child == 0) EndInTurn();
-  if (child < 0) return {};
-  const auto pid = static_cast<pid_t>(child);
+  const auto scene = std::make_unique<Scene>();
+  if (kSharing == 0) scene->may_begin = 1;
+  // Without a signal at its end: that would be for the host program. It has this thread's errno,
+  // which waits for it meanwhile.
+  const int pid =
+      clone(EndInTurn, scene->first_stack + sizeof(scene->first_stack), kSharing, scene.get());
+  if (pid < 0) return {};
+  GroupIdentity identity;
+  identity.pid = pid;
+  if (const UniqueFd pidfd = OpenPidfd(pid)) identity.inode = PidfdInode(pidfd.Get());
+  ProcStat stat;
+  if (ReadProcStat(pid, &stat)) identity.start_ticks = stat.start_ticks;
+  OwnChildren::Add(identity);
+  __atomic_store_n(&scene->may_begin, 1, __ATOMIC_RELEASE);
+  syscall(SYS_futex, &scene->may_begin, FUTEX_WAKE, 1, nullptr, nullptr, 0);
+
   siginfo_t info;
   RetryOnEintr(
       [&] { return waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOWAIT | __WALL); });
-  ProcStat stat;
   const bool has_stat = ReadProcStat(pid, &stat);
-  int status = 0;
+  int status = -1;
   RetryOnEintr([&] { return waitpid(pid, &status, __WALL); });
-  return has_stat && status == kGroupCode << 8 && stat.exit_code == status;
+  OwnChildren::End(pid, KernelClock().Now());
+  if (!has_stat || !stat.IsZombie() || stat.threads != 1 || status != kGroupCode << 8) return {};
+  return stat.exit_code == status;
 }
 
 }  // namespace
 
 bool StatCodeIsStatus() {
-  enum Answer : int { kNotAsked, kYes, kNo };
-  static std::atomic<Answer> answer{kNotAsked};
-  if (answer == kNotAsked) {
-    const std::optional<bool> is_status = Try();
-    if (!is_status) return false;
-    answer = *is_status ? kYes : kNo;
-  }
-  return answer == kYes;
+  static std::mutex mutex;
+  static std::optional<bool> answer;
+  const std::lock_guard<std::mutex> lock(mutex);
+  if (!answer) answer = Try();
+  return answer.value_or(false);
 }
 
 }  // namespace exitwatch

@@ -183,8 +183,8 @@ describe('the child of the trial', () => {
       await log.untilAllOf([host.pid]);
       const trials = [...log.exits.values()].flat().filter(({ name }) => name === NAME);
       // The other one tries what /proc shows of a zombie.
-    const child = { how: 'exited', exitCode: 0, parentPid: host.pid };
-    expect(trials).toMatchObject([child, child]);
+      const child = { how: 'exited', exitCode: 0, parentPid: host.pid };
+      expect(trials).toMatchObject([child, child]);
       expect(readFileSync(join(folder, 'reaped'), 'utf8')).toBe('');
     },
   );

@@ -61,7 +61,8 @@ std::shared_ptr<const TraceTrial> TryTrace(
   constexpr int kTries = 2;
   std::shared_ptr<TraceTrial> trial;
   for (int tries = 0; tries < kTries && !settled; tries++) {
-    trial = std::make_shared<TraceTrial>();
+    // std::make_shared() would take a newer libstdc++ than some of our users have.
+    trial = std::shared_ptr<TraceTrial>(new TraceTrial);
     if (Hold(trace, watched, clock, visit_other, trial.get())) settled = trial;
   }
   return trial;

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 
 import { LineProcess, REPOSITORY } from './programs';
-import { readerThreads } from './readers';
+import { readerSleeps } from './readers';
 
 export const MAIN = join(REPOSITORY, 'dist', 'cli', 'main.js');
 
@@ -23,11 +23,11 @@ export function call(...args: string[]) {
   return callWith([], ...args);
 }
 
-/** Resolves when the command's reader runs: it has made its watches then. */
+/** Resolves when the command's reader waits for events: it has made its watches then, and listens. */
 export async function watching({ pid, child }: LineProcess): Promise<void> {
   while (child.exitCode === null) {
     try {
-      if (readerThreads(pid) > 0) return;
+      if (readerSleeps(pid)) return;
     } catch {
       return; // it has ended
     }

@@ -10,3 +10,20 @@ export function readerThreads(pid: number | 'self'): number {
     }
   }).length;
 }
+
+/** epoll_wait(2) and epoll_pwait(2), on x64 and arm64. */
+const WAITS = ['232', '281', '22'];
+
+/** Whether a reader of this process has nothing to do but to wait. */
+export function readerSleeps(pid: number): boolean {
+  return readdirSync(`/proc/${pid}/task`).some((thread) => {
+    const task = `/proc/${pid}/task/${thread}`;
+    try {
+      if (readFileSync(`${task}/comm`, 'utf8') !== 'exitwatch\n') return false;
+      const [call = ''] = readFileSync(`${task}/syscall`, 'utf8').split(' ');
+      return WAITS.includes(call);
+    } catch {
+      return false; // it has ended meanwhile
+    }
+  });
+}

@@ -396,7 +396,7 @@ class Program : KernelProgram {
     code_.JumpIf(BPF_JGT, Asm::kR1, static_cast<int32_t>(layout_.stack_bytes), to);
   }
 
-  // As a number. Takes what calls take.
+  // Where they are. Takes what calls take.
   void LoadRegisters(Asm::Register to) {
     code_.Call(Asm::kGetCurrentTaskBtf);
     code_.Move(Asm::kR1, Asm::kR0);

@@ -18,6 +18,7 @@
 #include "linux/pidfd.h"
 #include "linux/proc_files.h"
 #include "linux/trial_child.h"
+#include "linux/unsanitized.h"
 
 namespace exitwatch {
 
@@ -37,8 +38,8 @@ struct Scene {
   alignas(16) char second_stack[16 * 1024];
   timespec patience = {0, 100'000'000};
   int may_begin = 0;
-  int first_is_there =
-      1;  // set to 0 by the kernel when the first thread ends, and its code is known
+  // Set to 0 by the kernel when the first thread ends; its code is known then.
+  int first_is_there = 1;
 };
 
 #if defined(__SANITIZE_THREAD__)
@@ -48,10 +49,7 @@ constexpr int kSharing = 0;
 constexpr int kSharing = CLONE_VM | CLONE_FILES;
 #endif
 
-// A sanitizer would not know of them.
-#define EXITWATCH_BARE __attribute__((no_sanitize("address", "thread", "undefined")))
-
-EXITWATCH_BARE int EndGroup(void* argument) {
+EXITWATCH_UNSANITIZED int EndGroup(void* argument) {
   auto* scene = static_cast<Scene*>(argument);
   for (int i = 0; i < kTries; i++) {
     if (__atomic_load_n(&scene->first_is_there, __ATOMIC_ACQUIRE) == 0) {
@@ -64,7 +62,7 @@ EXITWATCH_BARE int EndGroup(void* argument) {
 }
 
 // The first thread leaves, and then another one ends the process.
-EXITWATCH_BARE int EndInTurn(void* argument) {
+EXITWATCH_UNSANITIZED int EndInTurn(void* argument) {
   auto* scene = static_cast<Scene*>(argument);
   constexpr int kThread =
       CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM;

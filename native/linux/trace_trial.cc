@@ -47,7 +47,10 @@ bool Hold(SignalTrace& trace, WatchedBitmap* watched, const KernelClock& clock,
   if (trial->error || !ReadOurselves(&after, &trial->error)) return false;
   const bool is_same = std::strcmp(after.name, trial->sender.name) == 0 &&
                        after.parent_pid == trial->sender.parent_pid;
-  return is_whole && is_same && trace.Lost() == lost;
+  if (is_whole && is_same && trace.Lost() == lost) return true;
+  // That says nothing of the kernel.
+  trial->error = {Failure::kSystem, EAGAIN, "read"};
+  return false;
 }
 
 }  // namespace

@@ -12,7 +12,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cstring>
 #include <ctime>
 
 #include "linux/memory_map.h"
@@ -20,6 +19,7 @@
 #include "linux/pidfd.h"
 #include "linux/proc_files.h"
 #include "linux/thread.h"
+#include "linux/unsanitized.h"
 
 namespace exitwatch {
 
@@ -58,26 +58,20 @@ struct Shared {
   int timer;
 };
 
-#if defined(__clang__)
-#define UNSANITIZED __attribute__((no_sanitize("address", "undefined", "thread")))
-#else
-#define UNSANITIZED __attribute__((no_sanitize_address, no_sanitize_undefined, no_sanitize_thread))
-#endif
-
 // For the other of the two, which shares our memory.
-UNSANITIZED void Set(uint32_t* word) {
+EXITWATCH_UNSANITIZED void Set(uint32_t* word) {
   __atomic_store_n(word, 1, __ATOMIC_SEQ_CST);
   syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
 }
 
 // Returns at once where it is set, and when somebody interrupts it.
-UNSANITIZED void Await(uint32_t* word, const timespec* patience) {
+EXITWATCH_UNSANITIZED void Await(uint32_t* word, const timespec* patience) {
   syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, 0, patience, nullptr, 0);
 }
 
 // It has the registers of the thread that has made it, and so its errno, which is better left
 // alone; see Run() for how long that is there.
-UNSANITIZED int Suffer(void* argument) {
+EXITWATCH_UNSANITIZED int Suffer(void* argument) {
   auto* shared = static_cast<Shared*>(argument);
   syscall(SYS_prctl, PR_SET_NAME, Child::kName, 0, 0, 0);
   syscall(SYS_prctl, PR_SET_PDEATHSIG, Child::kParentDeath, 0, 0, 0);
@@ -112,10 +106,6 @@ bool Queue(int32_t pid, int signal, int code) {
   info.si_value.sival_ptr = reinterpret_cast<void*>(Child::kQueuedValue);
   return syscall(SYS_rt_sigqueueinfo, pid, signal, &info) == 0;
 }
-
-#ifndef F_SETSIG
-constexpr int F_SETSIG = 10;
-#endif
 
 // Has the kernel send a signal for what this thread writes.
 bool SendByFile(int32_t pid, int signal) {

@@ -4,7 +4,6 @@
 #include <csignal>
 #include <cstdint>
 #include <functional>
-#include <string>
 
 #include "core/group_identity.h"
 #include "linux/kernel_clock.h"
@@ -13,10 +12,10 @@
 namespace exitwatch {
 
 // A child that the signal trace is tried with. It blocks all signals, waits until it was sent those
-// below, and exits with 0. It shares our memory, so that it costs nothing to make; it
-// has a name of its own, tells nobody of its end (no SIGCHLD), and is not reaped by a wait(-1) of
-// the host program's (only by one with __WALL or __WCLONE). It does not outlive us by more than
-// twice kMostSeconds.
+// below, and exits with 0. It shares our memory, so that it costs little to make; it has a name of
+// its own, tells nobody of its end (no SIGCHLD), and is not reaped by a wait(-1) of the host
+// program's (only by one with __WALL or __WCLONE). It does not outlive us by more than twice
+// kMostSeconds.
 class TrialChild {
  public:
   static constexpr char kName[] = "exitwatch-trial";

@@ -47,7 +47,7 @@ void ChangeProcess(Input& input, exitwatch::test::FakeWitness& witness) {
   auto& process = witness.processes[1 + how % 3];
   process.life = static_cast<ProcessWitness::Life>(how >> 2 & 3);
   process.stat.state = (how & 0x10) != 0 ? 'Z' : 'S';
-  process.stat.threads = 1 + (how >> 5 & 1);
+  process.stat.threads = (how >> 5 & 3) % 3;
   process.stat.exit_code = input.Byte();
   process.stat.start_ticks = witness.TickOf(witness.now_ns) - (how >> 6 & 1);
   process.inode = how >> 7 != 0 ? input.Byte() : 0;
@@ -75,13 +75,16 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     while (!input.IsEmpty()) {
       const ProcEvent event = EventOf(input, witness.now_ns);
       events++;
-      switch (input.Byte() % 11) {
+      switch (input.Byte() % 12) {
         case 0:
         case 1:
           aggregator.OnExit(event);
           break;
         case 2:
           aggregator.OnExec(event);
+          break;
+        case 11:
+          aggregator.OnFork(event);
           break;
         case 3:
           aggregator.OnCoredump(event);
@@ -109,7 +112,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
             aggregator.AdoptDead(
                 {event.tgid, 0, event.exit_code % 4u, 0, 0}, handle, witness.now_ns - kMs,
                 ThreadGroup::Cause::kGuarded,
-                static_cast<ThreadGroup::Outstanding>((event.exit_code & 0xff) % 3));
+                static_cast<ThreadGroup::Outstanding>((event.exit_code & 0xff) % 4));
           } else {
             witness.Close(handle);
           }

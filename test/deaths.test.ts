@@ -58,7 +58,7 @@ function describeDeath(death: Death, events: readonly ExitEvent[]) {
   return {
     death: death.name,
     events: events.length,
-    status: event && statusOf(event),
+    ended: event && statusOf(event),
     dumped: event?.coreDumped,
     lossless: event?.lossless,
     notTooEarly: time && time.latestNs >= death.aliveNs,
@@ -88,7 +88,7 @@ function expectedOf(death: Death, witness: Witness, event: ExitEvent | undefined
   return {
     death: death.name,
     events: 1,
-    status: source === 'poll' ? 'polled' : told,
+    ended: source === 'poll' ? 'polled' : told,
     dumped: isNotTold ? null : (status & 0x80) !== 0,
     lossless: true,
     notTooEarly: true,

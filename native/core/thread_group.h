@@ -140,6 +140,7 @@ struct ThreadGroup {
   bool orphan = false;        // stage kCollecting, and the process is gone
   bool was_held = false;      // it lived when its handle was taken over
   bool leader_first = false;  // other threads were seen to live after it
+  bool is_awaited = false;    // stage kDead: nothing but a late event is of interest
   Outstanding outstanding = Outstanding::kNothing;
   Cause cause = Cause::kStream;
   uint64_t inode = 0;   // of its pidfd; 0 where not known

@@ -19,10 +19,6 @@ constexpr uint64_t kDumperNs = 100 * kMillisecond;
 // slices where the thread was preempted in between, as it likes to be: its parent was just woken.
 constexpr uint64_t kLateEventNs = 20 * kMillisecond;
 
-// The same where nothing but this event tells the status: its first thread ended before the others,
-// and what it ended with may not be the process's status.
-constexpr uint64_t kLastEventNs = 1000 * kMillisecond;
-
 // How long an exec may take between the end of the first thread and its announcement, before a
 // process that has a first thread is taken for a new one, which was given the pid within the same
 // clock tick.
@@ -69,6 +65,7 @@ void ThreadGroupAggregator::OnExit(const ProcEvent& event) {
       unvalidated_.push_back(event.tgid);
     }
     found->second.AddThreadExit(event);
+    Reconsider(found->second);
     return;
   }
 
@@ -168,9 +165,24 @@ void ThreadGroupAggregator::MarkDead(ThreadGroup& group, uint64_t now_ns) {
     return;
   }
   if (group.released || group.group_status || group.LastCode() != 0) return;
-  // The first thread ended with 0 and nobody can be asked any more: if others outlived it, the last
-  // one's code is on its way.
+  // See MayLackCode(); or another thread had left before the first one.
   group.settle_ns = now_ns + late_event_ns_;
+}
+
+// Whether nothing but an event that may be on its way tells the status of a dead process. Its first
+// thread ended with 0, as that of most processes does, and nobody can be asked any more: if others
+// outlived it, another's code is the status. Or that is certain, and what the first one ended with
+// need not be the process's.
+bool ThreadGroupAggregator::MayLackCode(const ThreadGroup& group) const {
+  if (group.group_status || group.IsConclusive()) return false;
+  const bool has_only_zero = group.leader_known && !group.released && group.leader_code == 0 &&
+                             group.thread_code == 0 && !group.ending_status;
+  return group.leader_first || (stream_ == Stream::kThreads && has_only_zero);
+}
+
+// Something new is known of a group that waited for an event; or it has waited enough.
+void ThreadGroupAggregator::Reconsider(ThreadGroup& group) {
+  if (std::exchange(group.is_awaited, false)) dead_.push_back(group.pid);
 }
 
 void ThreadGroupAggregator::Confirm(ThreadGroup& group) {
@@ -216,6 +228,7 @@ void ThreadGroupAggregator::OnHandleReady(int32_t pid, uint64_t alive_since_ns) 
   if (life == ProcessWitness::Life::kAlive || life == ProcessWitness::Life::kUnknown) return;
 
   const uint64_t now_ns = witness_.Now();
+  Reconsider(group);
   if (group.stage != ThreadGroup::Stage::kDead) {
     group.stage = ThreadGroup::Stage::kDead;
     dead_.push_back(pid);
@@ -306,6 +319,7 @@ void ThreadGroupAggregator::AdoptDead(const GroupIdentity& identity, ProcessWitn
     return;
   }
   // Events have told its death; its status may be doubtful.
+  Reconsider(group);
   group.handle = handle;
   if (!group.group_status || group.has_doubtful_stat) {
     group.ForgetStat();
@@ -335,6 +349,7 @@ void ThreadGroupAggregator::SetStream(Stream stream) {
   stream_ = stream;
   late_event_ns_ = stream == Stream::kNone ? 0 : kLateEventNs;
   if (stream == Stream::kNone) ExpectNothing();
+  for (auto& [pid, group] : groups_) Reconsider(group);
 }
 
 void ThreadGroupAggregator::Presume(const GroupIdentity& identity, uint64_t alive_ns,
@@ -397,12 +412,22 @@ void ThreadGroupAggregator::Validate(ThreadGroup& group) {
 
 void ThreadGroupAggregator::Settle(uint64_t stream_ns) {
   // Ends first: what is confirmed in this call has to wait for the stream to pass it.
+  for (; !awaited_.empty() && awaited_.front().until_ns <= stream_ns; awaited_.pop_front()) {
+    const auto found = groups_.find(awaited_.front().pid);
+    if (found != groups_.end()) Reconsider(found->second);
+  }
   const auto keep_waiting = [this, stream_ns](int32_t pid) {
     const auto found = groups_.find(pid);
     if (found == groups_.end() || found->second.stage != ThreadGroup::Stage::kDead) return false;
-    if (stream_ns < Deadline(found->second)) return true;
-    End(found->second);
-    return false;
+    const uint64_t deadline_ns = Deadline(found->second);
+    if (stream_ns >= deadline_ns) {
+      End(found->second);
+      return false;
+    }
+    // There may be many of them, for long.
+    found->second.is_awaited = MayLackCode(found->second);
+    if (found->second.is_awaited) awaited_.push_back({deadline_ns, pid});
+    return !found->second.is_awaited;
   };
   dead_.erase(
       std::remove_if(dead_.begin(), dead_.end(), [&](int32_t pid) { return !keep_waiting(pid); }),
@@ -454,8 +479,9 @@ uint64_t ThreadGroupAggregator::Deadline(const ThreadGroup& group) const {
   if (group.stage != ThreadGroup::Stage::kDead) return group.settle_ns;
   if (group.NeedsRecord()) return std::max(group.settle_ns, group.confirmed_ns + kRecordNs);
   if (group.NeedsEvent()) return std::max(group.settle_ns, group.confirmed_ns + status_timeout_ns_);
-  if (group.leader_first && !group.group_status && !group.IsConclusive()) {
-    return std::max(group.settle_ns, group.confirmed_ns + kLastEventNs);
+  if (MayLackCode(group)) {
+    const uint64_t wait_ns = std::max(status_timeout_ns_, late_event_ns_);
+    return std::max(group.settle_ns, group.confirmed_ns + wait_ns);
   }
   if (!waits_for_core) return group.settle_ns;
   return std::max(group.settle_ns, group.confirmed_ns + kDumperNs);
@@ -473,14 +499,17 @@ uint64_t ThreadGroupAggregator::NextDeadline() const {
   consider(unconfirmed_);
   consider(dead_);
   consider(orphans_);
-  return next_ns;
+  return awaited_.empty() ? next_ns : std::min(next_ns, awaited_.front().until_ns);
 }
 
 bool ThreadGroupAggregator::HasUntold() const {
-  return std::any_of(dead_.begin(), dead_.end(), [this](int32_t pid) {
+  const auto is_untold = [this](int32_t pid) {
     const auto found = groups_.find(pid);
     return found != groups_.end() && found->second.last_event_ns != 0;
-  });
+  };
+  return std::any_of(dead_.begin(), dead_.end(), is_untold) ||
+         std::any_of(awaited_.begin(), awaited_.end(),
+                     [&](const Awaited& awaited) { return is_untold(awaited.pid); });
 }
 
 bool ThreadGroupAggregator::IsEnding(int32_t pid) const {

@@ -2,6 +2,7 @@
 #define EXITWATCH_CORE_THREAD_GROUP_AGGREGATOR_H_
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <unordered_map>
 #include <vector>
@@ -105,9 +106,16 @@ class ThreadGroupAggregator {
   void Forget(int32_t pid);
 
  private:
+  struct Awaited {
+    uint64_t until_ns;
+    int32_t pid;
+  };
+
   ThreadGroup& Group(int32_t pid);
   void Confirm(ThreadGroup& group);
   void MarkDead(ThreadGroup& group, uint64_t now_ns);
+  bool MayLackCode(const ThreadGroup& group) const;
+  void Reconsider(ThreadGroup& group);
   void Hold(ThreadGroup& group);
   void Validate(ThreadGroup& group);
   uint64_t Deadline(const ThreadGroup& group) const;
@@ -134,6 +142,7 @@ class ThreadGroupAggregator {
   std::vector<int32_t> unvalidated_;  // stage kCollecting, made since the last Settle()
   std::vector<int32_t> polled_;       // stage kHeld, where the kernel could not be asked to wake us
   std::vector<int32_t> dead_;         // stage kDead
+  std::deque<Awaited> awaited_;       // stage kDead, is_awaited; in their order
   std::vector<int32_t> orphans_;      // stage kCollecting, of processes that are gone
 };
 

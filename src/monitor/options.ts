@@ -35,7 +35,8 @@ export interface ExitMonitorOptions {
   pollIntervalMs?: number;
   /**
    * How long the end of a watched process may wait for its parent to reap it, where only that tells
-   * its status; then the event says `'not-reaped'`. In ms, 1,000.
+   * its status; then the event says `'not-reaped'`. And how long any end may wait for an event of the
+   * kernel that is still to come, if that may change its status. In ms, 1,000.
    */
   statusTimeoutMs?: number;
   /**

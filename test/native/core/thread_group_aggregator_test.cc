@@ -147,12 +147,60 @@ void AReapedProcessEndsWhenTheStreamHasPassedTheProof() {
 void AFirstThreadsZeroWaitsForTheLastThreadsCode() {
   Scene scene;
   scene.Exit(10, 10, 0);  // and reaped already: the event of the last thread was preempted
-  scene.Pass(5 * kMs);
+  scene.Pass(900 * kMs);
   CHECK_EQUAL(scene.ends.size(), 0u);
+  CHECK(scene.aggregator.HasUntold());
   scene.Exit(11, 10, 0x700);
-  scene.Pass(100 * kMs);
+  scene.Pass(kMs);
   CHECK_EQUAL(scene.ends.size(), 1u);
   CHECK_EQUAL(scene.ends[0].status, 0x700);
+}
+
+void AFirstThreadsZeroIsTheStatusWhereNothingElseComes() {
+  Scene scene;
+  for (const int32_t pid : {10, 20, 30}) {
+    scene.Exit(pid, pid, 0);
+    scene.Pass(10 * kMs);
+  }
+  scene.Pass(950 * kMs);
+  CHECK_EQUAL(scene.ends.size(), 0u);
+  scene.Pass(60 * kMs);
+  CHECK_EQUAL(scene.ends.size(), 3u);
+  CHECK_EQUAL(scene.ends[0].pid, 10);
+  CHECK_EQUAL(scene.ends[2].status, 0);
+  CHECK_EQUAL(scene.aggregator.NextDeadline(), UINT64_MAX);
+}
+
+void AFirstThreadsZeroOfAWatchedProcessWaits() {
+  Scene scene;
+  scene.Guard(10, 77, Life::kGone, {});  // a kernel whose pidfds do not tell the status
+  scene.Exit(10, 10, 0);
+  scene.Pass(900 * kMs);
+  CHECK_EQUAL(scene.ends.size(), 0u);
+  scene.Exit(11, 10, 0x700);
+  scene.Pass(kMs);
+  CHECK_EQUAL(scene.ends.size(), 1u);
+  CHECK_EQUAL(scene.ends[0].status, 0x700);
+  CHECK_EQUAL(scene.witness.open, 0);
+}
+
+void AHandleEndsTheWaitForAnEvent() {
+  Scene scene;
+  scene.Exit(10, 10, 0);
+  scene.Pass(100 * kMs);
+  scene.Guard(10, 77, Life::kGone, 0x700);
+  scene.Pass(kMs);
+  CHECK_EQUAL(scene.ends.size(), 1u);
+  CHECK_EQUAL(scene.ends[0].status, 0x700);
+}
+
+void WithoutAStreamNoEventIsAwaited() {
+  Scene scene;
+  scene.Exit(10, 10, 0);
+  scene.Pass(100 * kMs);
+  scene.aggregator.SetStream(ThreadGroupAggregator::Stream::kNone);
+  scene.Pass(kMs);
+  CHECK_EQUAL(scene.ends.size(), 1u);
 }
 
 void AProcessWithoutItsFirstThreadLives() {
@@ -301,7 +349,7 @@ void AProcessOfTheSameTickIsTakenForANewOneWhenNoExecComes() {
   scene.Exit(10, 10, 0);
   scene.Pass(1000 * kMs);
   CHECK_EQUAL(scene.ends.size(), 0u);  // an exec may be under way
-  scene.Pass(1100 * kMs);
+  scene.Pass(2100 * kMs);
   CHECK_EQUAL(scene.ends.size(), 1u);
 }
 
@@ -391,7 +439,7 @@ void ALateThreadDoesNotColorTheNextProcess() {
   scene.Exit(11, 10, 9);  // of the same group, which was told
   scene.Pass(1000 * kMs);
   scene.Exit(10, 10, 0);  // a new process
-  scene.Pass(100 * kMs);
+  scene.Pass(1100 * kMs);
   CHECK_EQUAL(scene.ends.size(), 2u);
   CHECK_EQUAL(scene.ends[1].status, 0);
   CHECK_EQUAL(scene.aggregator.NextDeadline(), UINT64_MAX);
@@ -924,6 +972,10 @@ void test::ThreadGroupAggregatorTests() {
   AReleasedProcessEndsAtOnce();
   AReapedProcessEndsWhenTheStreamHasPassedTheProof();
   AFirstThreadsZeroWaitsForTheLastThreadsCode();
+  AFirstThreadsZeroIsTheStatusWhereNothingElseComes();
+  AFirstThreadsZeroOfAWatchedProcessWaits();
+  AHandleEndsTheWaitForAnEvent();
+  WithoutAStreamNoEventIsAwaited();
   AProcessWithoutItsFirstThreadLives();
   AHandleTellsWhatNoEventTold();
   ACodeThatIsNotTheGroupsWasNotTheLastThreads();

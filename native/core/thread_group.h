@@ -84,8 +84,8 @@ struct ThreadGroup {
 
   // Whether the first thread's exit event, which is on its way, would add to what is known.
   bool NeedsEvent() const {
-    return outstanding == Outstanding::kEvent && !leader_known && !group_status &&
-           !(Status() && IsConclusive());
+    if (outstanding != Outstanding::kEvent || leader_known) return false;
+    return group_status ? !CoreDumped() : !(Status() && IsConclusive());
   }
 
   // Whether a record that is on its way would add to what is known.

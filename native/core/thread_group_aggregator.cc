@@ -12,9 +12,6 @@ namespace {
 
 constexpr uint64_t kMillisecond = 1'000'000;
 
-// A thread announces its core dump and ends with the group: its exit event cannot be far.
-constexpr uint64_t kDumperNs = 100 * kMillisecond;
-
 // The last thread's exit event comes after its release: by some microseconds, or by a few time
 // slices where the thread was preempted in between, as it likes to be: its parent was just woken.
 constexpr uint64_t kLateEventNs = 20 * kMillisecond;
@@ -479,12 +476,10 @@ uint64_t ThreadGroupAggregator::Deadline(const ThreadGroup& group) const {
   if (group.stage != ThreadGroup::Stage::kDead) return group.settle_ns;
   if (group.NeedsRecord()) return std::max(group.settle_ns, group.confirmed_ns + kRecordNs);
   if (group.NeedsEvent()) return std::max(group.settle_ns, group.confirmed_ns + status_timeout_ns_);
-  if (MayLackCode(group)) {
-    const uint64_t wait_ns = std::max(status_timeout_ns_, late_event_ns_);
-    return std::max(group.settle_ns, group.confirmed_ns + wait_ns);
-  }
-  if (!waits_for_core) return group.settle_ns;
-  return std::max(group.settle_ns, group.confirmed_ns + kDumperNs);
+  // A thread that announces its core dump ends with the group.
+  if (!waits_for_core && !MayLackCode(group)) return group.settle_ns;
+  const uint64_t wait_ns = std::max(status_timeout_ns_, late_event_ns_);
+  return std::max(group.settle_ns, group.confirmed_ns + wait_ns);
 }
 
 uint64_t ThreadGroupAggregator::NextDeadline() const {

@@ -184,6 +184,19 @@ void AFirstThreadsZeroOfAWatchedProcessWaits() {
   CHECK_EQUAL(scene.witness.open, 0);
 }
 
+void AHandleThatTellsNoCoreBitWaitsForTheEvent() {
+  Scene scene;
+  scene.Guard(10, 77, Life::kGone, 11);
+  scene.Pass(900 * kMs);
+  CHECK_EQUAL(scene.ends.size(), 0u);
+  scene.Coredump(10, 10);
+  scene.Exit(10, 10, 11);
+  scene.Pass(30 * kMs);
+  CHECK_EQUAL(scene.ends.size(), 1u);
+  CHECK_EQUAL(scene.ends[0].status, 11);
+  CHECK_EQUAL(scene.ends[0].core, 0);
+}
+
 void AHandleEndsTheWaitForAnEvent() {
   Scene scene;
   scene.Exit(10, 10, 0);
@@ -974,6 +987,7 @@ void test::ThreadGroupAggregatorTests() {
   AFirstThreadsZeroWaitsForTheLastThreadsCode();
   AFirstThreadsZeroIsTheStatusWhereNothingElseComes();
   AFirstThreadsZeroOfAWatchedProcessWaits();
+  AHandleThatTellsNoCoreBitWaitsForTheEvent();
   AHandleEndsTheWaitForAnEvent();
   WithoutAStreamNoEventIsAwaited();
   AProcessWithoutItsFirstThreadLives();

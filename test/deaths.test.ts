@@ -1,6 +1,13 @@
 import { ExitMonitor, type ExitEvent, type Filter } from '../src';
 
-import { DEATH_NAMES, DEATHS, DyingProcesses, type Death, type Reap } from './support/deaths';
+import {
+  DEATH_NAMES,
+  DEATHS,
+  DyingProcesses,
+  LATE_STAMP_NS,
+  type Death,
+  type Reap,
+} from './support/deaths';
 import { EventLog } from './support/event-log';
 import { describeForEachFilter } from './support/filters';
 import { KERNEL, MAY_LISTEN } from './support/kernel';
@@ -29,11 +36,6 @@ const SIGNALS: Record<string, number> = {
   'SIGRTMIN+3': 37,
 };
 
-/**
- * A thread's exit is stamped after it is gone for its parent: by microseconds, or by as long as it
- * was preempted in between.
- */
-const LATE_STAMP_NS = 100e6;
 
 /** On CLOCK_MONOTONIC, as the C programs tell the time; a Date is cut to milliseconds. */
 function exitTime(event: ExitEvent): { earliestNs: number; latestNs: number } {

@@ -2,13 +2,11 @@ import { once } from 'node:events';
 
 import { ExitMonitor, type ExitEvent } from '../src';
 
+import { LATE_STAMP_NS } from './support/deaths';
 import { describeForEachFilter } from './support/filters';
 import { LineProcess, program } from './support/programs';
 
 const EXITS = Number(process.env['EXITWATCH_EXITS'] ?? 50_000);
-
-/** How much later than waitpid's return the kernel may stamp an exit, if it was preempted. */
-const LATE_STAMP_NS = 100e6;
 
 function nanoseconds(event: ExitEvent): number {
   return event.exitedNs ?? NaN;

@@ -50,8 +50,11 @@ export interface Death {
   deadNs: number;
 }
 
-/** How much later than waitpid's return the kernel may stamp an exit, if it was preempted. */
-const LATE_STAMP_NS = 500e6;
+/**
+ * A thread's exit is stamped after it is gone for its parent: by microseconds, or by as long as it was
+ * preempted in between, or its processor was, where that is another machine's thread.
+ */
+export const LATE_STAMP_NS = 2e9;
 
 /** Whether an event tells this death: its pid was another's before, and may be one's again. */
 export function isEndOf(death: Death, event: ExitEvent): boolean {

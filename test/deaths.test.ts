@@ -36,7 +36,6 @@ const SIGNALS: Record<string, number> = {
   'SIGRTMIN+3': 37,
 };
 
-
 /** On CLOCK_MONOTONIC, as the C programs tell the time; a Date is cut to milliseconds. */
 function exitTime(event: ExitEvent): { earliestNs: number; latestNs: number } {
   const clockNs = Date.now() * 1e6 - Number(process.hrtime.bigint());

@@ -106,13 +106,14 @@ void ThreadGroupAggregator::OnExit(const ProcEvent& event) {
     }
     return;
   }
-  // Released before the event was made: the whole group is dead, and this was its last thread.
+  // Released before the event was made: the whole group is dead. This was its last thread, or
+  // another was preempted before its own event.
   if (group.stage == ThreadGroup::Stage::kHeld) {
     OnHandleReady(group.pid, group.alive_ns);
     return;
   }
   MarkDead(group, event.timestamp_ns);
-  if (group.dumpers.empty()) End(group);
+  if (group.dumpers.empty() && !MayLackCode(group)) End(group);
 }
 
 void ThreadGroupAggregator::OnFork(const ProcEvent& event) {
@@ -161,7 +162,7 @@ void ThreadGroupAggregator::MarkDead(ThreadGroup& group, uint64_t now_ns) {
     group.settle_ns = now_ns + late_event_ns_;
     return;
   }
-  if (group.released || group.group_status || group.LastCode() != 0) return;
+  if (group.group_status || group.LastCode() != 0) return;
   // See MayLackCode(); or another thread had left before the first one.
   group.settle_ns = now_ns + late_event_ns_;
 }
@@ -172,7 +173,7 @@ void ThreadGroupAggregator::MarkDead(ThreadGroup& group, uint64_t now_ns) {
 // need not be the process's.
 bool ThreadGroupAggregator::MayLackCode(const ThreadGroup& group) const {
   if (group.group_status || group.IsConclusive()) return false;
-  const bool has_only_zero = group.leader_known && !group.released && group.leader_code == 0 &&
+  const bool has_only_zero = group.leader_known && group.leader_code == 0 &&
                              group.thread_code == 0 && !group.ending_status;
   return group.leader_first || (stream_ == Stream::kThreads && has_only_zero);
 }

@@ -156,6 +156,17 @@ void AFirstThreadsZeroWaitsForTheLastThreadsCode() {
   CHECK_EQUAL(scene.ends[0].status, 0x700);
 }
 
+void AReleasedFirstThreadNeedNotHaveBeenTheLast() {
+  Scene scene;
+  scene.Exit(10, 10, 0, 0);  // preempted before its event, as the last one still is
+  scene.Pass(30 * kMs);
+  CHECK_EQUAL(scene.ends.size(), 0u);
+  scene.Exit(11, 10, 0x700);
+  scene.Pass(kMs);
+  CHECK_EQUAL(scene.ends.size(), 1u);
+  CHECK_EQUAL(scene.ends[0].status, 0x700);
+}
+
 void AFirstThreadsZeroIsTheStatusWhereNothingElseComes() {
   Scene scene;
   for (const int32_t pid : {10, 20, 30}) {
@@ -985,6 +996,7 @@ void test::ThreadGroupAggregatorTests() {
   AReleasedProcessEndsAtOnce();
   AReapedProcessEndsWhenTheStreamHasPassedTheProof();
   AFirstThreadsZeroWaitsForTheLastThreadsCode();
+  AReleasedFirstThreadNeedNotHaveBeenTheLast();
   AFirstThreadsZeroIsTheStatusWhereNothingElseComes();
   AFirstThreadsZeroOfAWatchedProcessWaits();
   AHandleThatTellsNoCoreBitWaitsForTheEvent();

@@ -4,6 +4,7 @@ import {
   DEATH_NAMES,
   DEATHS,
   DyingProcesses,
+  isEndOf,
   LATE_STAMP_NS,
   type Death,
   type Reap,
@@ -45,12 +46,8 @@ function exitTime(event: ExitEvent): { earliestNs: number; latestNs: number } {
 }
 
 /** The events of this very process: its pid was another's before, and is by now. */
-function eventsOf(death: Death, log: EventLog): ExitEvent[] {
-  return log.of(death.pid).filter((event) => {
-    const { earliestNs, latestNs } = exitTime(event);
-    return latestNs >= death.spawnedNs && earliestNs <= death.deadNs + LATE_STAMP_NS;
-  });
-}
+const eventsOf = (death: Death, log: EventLog) =>
+  log.of(death.pid).filter((event) => isEndOf(death, event));
 
 /** What an event says, beside what waitpid said. */
 function describeDeath(death: Death, events: readonly ExitEvent[]) {

@@ -52,9 +52,12 @@ export interface Death {
 
 /**
  * A thread's exit is stamped after it is gone for its parent: by microseconds, or by as long as it was
- * preempted in between, or its processor was, where that is another machine's thread.
+ * preempted in between. In an emulated machine its processor is preempted as well.
  */
-export const LATE_STAMP_NS = 2e9;
+export const LATE_STAMP_NS = process.env['EXITWATCH_EMULATED'] === undefined ? 100e6 : 2e9;
+
+/** With a stamp that is later than that, an end is another process's, which has the pid by then. */
+const OTHERS_STAMP_NS = 2e9;
 
 /** Whether an event tells this death: its pid was another's before, and may be one's again. */
 export function isEndOf(death: Death, event: ExitEvent): boolean {
@@ -64,7 +67,7 @@ export function isEndOf(death: Death, event: ExitEvent): boolean {
   return (
     event.pid === death.pid &&
     atNs + slackNs >= death.spawnedNs &&
-    atNs - slackNs <= death.deadNs + LATE_STAMP_NS
+    atNs - slackNs <= death.deadNs + OTHERS_STAMP_NS
   );
 }
 

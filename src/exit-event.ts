@@ -16,7 +16,8 @@ export type UnknownReason =
   | 'lost'
   /**
    * Its status was for the privileged only: before Linux 6.15 nobody else can read it, nor can anybody
-   * while pidfd_open(2) is forbidden.
+   * while pidfd_open(2) is forbidden. Or its threads ended with codes of their own, and what tells which
+   * of them is the status is for the privileged only: the group-aware filter.
    */
   | 'not-permitted'
   /** It was found to be gone by polling, which tells no more. */

@@ -99,13 +99,20 @@ GroupState InspectGroup(ProcessWitness& witness, ThreadGroup& group) {
   return group.leader_code == 0 ? GroupState::kExecedOrReused : GroupState::kDead;
 }
 
-bool IsGroupAlive(ProcessWitness& witness, const ThreadGroup& group) {
+bool IsGroupAlive(ProcessWitness& witness, ThreadGroup& group) {
   OwnedHandle handle(witness);
   const Life life = witness.Open(group.pid, handle.Out());
+  if (life == Life::kUnknown) return true;
   ProcStat stat;
-  return life == Life::kUnknown ||
-         (life == Life::kAlive && ReadStatOf(witness, handle.Get(), group.pid, &stat) &&
-          stat.start_ticks <= witness.TickOf(group.last_event_ns));
+  if (life != Life::kAlive || !ReadStatOf(witness, handle.Get(), group.pid, &stat) ||
+      stat.start_ticks > witness.TickOf(group.last_event_ns)) {
+    return false;
+  }
+  // The kernel shows a group's code from the moment at which it is ending.
+  const bool may_read = stat.exit_code != 0 || witness.MayReadExitCode(group.pid);
+  const bool is_told = stat.threads > 0 && witness.StatTellsStatus() && may_read;
+  if (is_told && witness.Look(handle.Get()) == Life::kAlive) group.NoteEndingCode(stat.exit_code);
+  return true;
 }
 
 void ReadDeadGroup(ProcessWitness& witness, ThreadGroup& group, Life life) {
@@ -113,7 +120,7 @@ void ReadDeadGroup(ProcessWitness& witness, ThreadGroup& group, Life life) {
   if (life == Life::kDead && ReadStatOf(witness, group.handle, group.pid, &stat)) {
     NoteZombie(witness, group.handle, stat, group);
   }
-  if (!group.group_status) group.group_status = witness.ReadExitStatus(group.handle);
+  if (!group.group_status) group.NoteHandleStatus(witness.ReadExitStatus(group.handle));
 }
 
 }  // namespace exitwatch

@@ -19,8 +19,9 @@ enum class GroupState {
 // of it. With kLeaderGone the group has a handle.
 GroupState InspectGroup(ProcessWitness& witness, ThreadGroup& group);
 
-// Whether the process of a group that has nothing but exits of other threads is still there.
-bool IsGroupAlive(ProcessWitness& witness, const ThreadGroup& group);
+// Whether the process of a group that has nothing but exits of other threads is still there; and
+// notes in it whether one of them has ended the process.
+bool IsGroupAlive(ProcessWitness& witness, ThreadGroup& group);
 
 // Notes in a group whose process has died what can be read of it through its handle: its status if
 // the parent has reaped it, or if we may see it.

@@ -47,7 +47,10 @@ class ProcessWitness {
   // The effective user id; by number as well.
   virtual std::optional<uint32_t> ReadUid(int32_t pid) = 0;
 
-  // The wait status of a process that was reaped. The core flag may be missing from it.
+  // The wait status of a process that was reaped. The core flag may be missing from it. And where
+  // the first thread was ending by itself while another ended the process, it is what the first one
+  // ended with: pidfs_exit() (fs/pidfs.c) takes that thread's code, and release_task()
+  // (kernel/exit.c) gives it the process's only if it is a zombie already. Seen on Linux 6.18.
   virtual std::optional<int32_t> ReadExitStatus(Handle handle) = 0;
 
   // Whether a 0 in ProcStat::exit_code of this process means 0, and not "not permitted".

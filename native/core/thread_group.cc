@@ -82,15 +82,43 @@ void ThreadGroup::ForgetEvents() {
 void ThreadGroup::NoteZombieCode(int32_t code, bool is_status) {
   if (is_status || EndsGroup(code)) {
     group_status = code;
+    is_of_handle = false;
     group_status_has_core = is_status;
   } else {
     first_code = code;
   }
 }
 
+void ThreadGroup::NoteEndingCode(int32_t code) {
+  if (code == 0) {
+    thread_code = 0;
+    has_several_codes = false;
+  } else if ((code & ~kCoreFlag) == thread_code) {
+    ending_status = code;
+  }
+}
+
+void ThreadGroup::NoteHandleStatus(std::optional<int32_t> status) {
+  group_status = status;
+  is_of_handle = status.has_value();
+}
+
+bool ThreadGroup::IsDisputed() const {
+  if (!group_status || !is_of_handle || leader_first || thread_code == 0) return false;
+  const int32_t told = *group_status & ~kCoreFlag;
+  if (told == thread_code || EndsGroup(told)) return false;
+  // The first thread's own was overwritten, or long after the other's.
+  return !leader_known || (told == leader_code && leader_ns <= thread_ns + kUnrelatedAfterNs);
+}
+
+bool ThreadGroup::MayBeFirsts() const {
+  return group_status == 0 && is_of_handle && !leader_first && thread_code == 0;
+}
+
 void ThreadGroup::ForgetStat() {
   has_stat = has_doubtful_stat = false;
   group_status.reset();
+  is_of_handle = false;
   first_code.reset();
   group_status_has_core = false;
   uid.reset();
@@ -104,11 +132,13 @@ GroupIdentity ThreadGroup::Identity() const {
 
 std::optional<int32_t> ThreadGroup::Status() const {
   int32_t status;
-  if (group_status) {
+  if (group_status && !is_of_handle) {
     status = *group_status & ~kCoreFlag;
   } else if (ending_status) {
     status = *ending_status & ~kCoreFlag;
-  } else if (IsContradictory()) {
+  } else if (group_status && !IsDisputed()) {
+    status = *group_status & ~kCoreFlag;
+  } else if (group_status || IsContradictory()) {
     return std::nullopt;
   } else if (thread_code == 0 && !leader_known) {
     if (first_code != 0 || !has_all_codes) return std::nullopt;
@@ -132,13 +162,20 @@ std::optional<int32_t> ThreadGroup::Status() const {
 bool ThreadGroup::IsContradictory() const {
   if (IsConclusive()) return false;
   if (leader_first) return leader_code != 0 || thread_code != 0;
-  return leader_code != 0 && thread_code != 0 && leader_ns <= thread_ns + kUnrelatedAfterNs;
+  if (leader_code == 0) return MayBeItsOwn();
+  return thread_code != 0 && leader_ns <= thread_ns + kUnrelatedAfterNs;
+}
+
+bool ThreadGroup::MayBeItsOwn() const {
+  return thread_code != 0 && leader_known && !leader_first && thread_ns <= leader_ns &&
+         leader_ns <= thread_ns + kUnrelatedAfterNs;
 }
 
 bool ThreadGroup::IsConclusive() const {
   if (EndsGroup(leader_code) || EndsGroup(thread_code)) return true;
   if (thread_code == 0) return false;
-  return !has_several_codes && (leader_code == 0 || thread_code == leader_code);
+  if (has_several_codes) return false;
+  return leader_code == 0 ? !MayBeItsOwn() : thread_code == leader_code;
 }
 
 std::optional<bool> ThreadGroup::CoreDumped() const {

@@ -59,6 +59,13 @@ struct ThreadGroup {
   // What /proc says of the dead group: its status, or what its first thread ended with.
   void NoteZombieCode(int32_t code, bool is_status);
 
+  // What /proc says the group is ending with, while it still lives: that of a thread that has
+  // ended, if that one has ended the group; 0 if nobody has.
+  void NoteEndingCode(int32_t code);
+
+  // What its handle says, once it was reaped.
+  void NoteHandleStatus(std::optional<int32_t> status);
+
   // What was read of a zombie was another process's: it has told its own end.
   void ForgetStat();
 
@@ -76,6 +83,22 @@ struct ThreadGroup {
   // its event.
   bool IsContradictory() const;
 
+  // Whether its handle may tell what its first thread ended with in place of the status (see
+  // ProcessWitness::ReadExitStatus()), and another thread has told another code. That one may have
+  // ended the group, or itself.
+  bool IsDisputed() const;
+
+  // Whether a thread that has ended with a code may have ended itself alone: the first one has
+  // ended soon after it.
+  bool MayBeItsOwn() const;
+
+  // Whether it may live, and its threads' codes are yet to be told from its status.
+  bool IsBeingCollected() const { return stage == Stage::kCollecting || stage == Stage::kHeld; }
+
+  // Whether the handle tells nothing that the first thread alone could not have ended with, so that
+  // another's code may be on its way.
+  bool MayBeFirsts() const;
+
   // The code of the latest event: 0 where the thread that ended last may not have been seen.
   int32_t LastCode() const { return thread_ns > leader_ns ? thread_code : leader_code; }
 
@@ -85,7 +108,7 @@ struct ThreadGroup {
   // Whether the first thread's exit event, which is on its way, would add to what is known.
   bool NeedsEvent() const {
     if (outstanding != Outstanding::kEvent || leader_known) return false;
-    return group_status ? !CoreDumped() : !(Status() && IsConclusive());
+    return group_status ? !CoreDumped() || IsDisputed() : !(Status() && IsConclusive());
   }
 
   // Whether a record that is on its way would add to what is known.
@@ -114,8 +137,9 @@ struct ThreadGroup {
   std::optional<int32_t> first_code;
   // Whether every code other than 0 that another thread has left since then was told by its event.
   bool has_all_codes = false;
-  std::optional<int32_t> ending_status;  // what the group was ending with while a tracer held it
+  std::optional<int32_t> ending_status;  // what the group was ending with while it could be asked
   std::optional<int32_t> group_status;   // the group's, from /proc or a reaped process's handle
+  bool is_of_handle = false;             // group_status is: see IsDisputed()
   bool group_status_has_core = false;    // whether its core bit can be relied upon
 
   ProcessWitness::Handle handle = ProcessWitness::kNoHandle;
@@ -136,11 +160,12 @@ struct ThreadGroup {
   std::optional<uint32_t> uid;
   // The pidfs inode that it must have, by what was known of it before; 0 where nothing was.
   uint64_t expected_inode = 0;
-  bool seen_alive = false;    // with a first thread, after the exit of one: an exec is under way
-  bool orphan = false;        // stage kCollecting, and the process is gone
-  bool was_held = false;      // it lived when its handle was taken over
-  bool leader_first = false;  // other threads were seen to live after it
-  bool is_awaited = false;    // stage kDead: nothing but a late event is of interest
+  bool seen_alive = false;      // with a first thread, after the exit of one: an exec is under way
+  bool is_unvalidated = false;  // stage kCollecting: whether it lives is to be asked
+  bool orphan = false;          // stage kCollecting, and the process is gone
+  bool was_held = false;        // it lived when its handle was taken over
+  bool leader_first = false;    // other threads were seen to live after it
+  bool is_awaited = false;      // stage kDead: nothing but a late event is of interest
   Outstanding outstanding = Outstanding::kNothing;
   Cause cause = Cause::kStream;
   uint64_t inode = 0;   // of its pidfd; 0 where not known

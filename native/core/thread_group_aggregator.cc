@@ -57,12 +57,10 @@ void ThreadGroupAggregator::OnExit(const ProcEvent& event) {
   auto found = groups_.find(event.tgid);
   if (!event.IsLeader()) {
     if (event.exit_code == 0) return;
-    if (found == groups_.end()) {
-      found = groups_.try_emplace(event.tgid, event.tgid).first;
-      unvalidated_.push_back(event.tgid);
-    }
-    found->second.AddThreadExit(event);
-    Reconsider(found->second);
+    ThreadGroup& group = Group(event.tgid);
+    if (group.IsBeingCollected() && !group.ending_status) AskAbout(group);
+    group.AddThreadExit(event);
+    Reconsider(group);
     return;
   }
 
@@ -146,7 +144,7 @@ void ThreadGroupAggregator::OnExec(const ProcEvent& event) {
 
 void ThreadGroupAggregator::OnCoredump(const ProcEvent& event) {
   const auto [found, is_new] = groups_.try_emplace(event.tgid, event.tgid);
-  if (is_new) unvalidated_.push_back(event.tgid);
+  if (is_new) AskAbout(found->second);
   found->second.AddCoredump(event);
 }
 
@@ -399,10 +397,20 @@ void ThreadGroupAggregator::Supersede(const GroupIdentity& identity) {
   }
 }
 
+void ThreadGroupAggregator::AskAbout(ThreadGroup& group) {
+  if (!std::exchange(group.is_unvalidated, true)) unvalidated_.push_back(group.pid);
+}
+
 // Codes of threads whose group has shown nothing else yet: remembered only while the group lives,
 // or while the exit of its first thread can still be on its way.
 void ThreadGroupAggregator::Validate(ThreadGroup& group) {
-  if (IsGroupAlive(witness_, group)) return;
+  group.is_unvalidated = false;
+  const bool is_alive = IsGroupAlive(witness_, group);
+  if (group.stage == ThreadGroup::Stage::kHeld) return;
+  if (is_alive) {
+    if (group.thread_code == 0 && !group.core_announced) Erase(group.pid);
+    return;
+  }
   group.orphan = true;
   group.settle_ns = witness_.Now() + kOrphanNs;
   orphans_.push_back(group.pid);
@@ -444,8 +452,7 @@ void ThreadGroupAggregator::Settle(uint64_t stream_ns) {
 
   for (const int32_t pid : std::exchange(unvalidated_, {})) {
     const auto found = groups_.find(pid);
-    if (found == groups_.end() || found->second.stage != ThreadGroup::Stage::kCollecting) continue;
-    Validate(found->second);
+    if (found != groups_.end() && found->second.IsBeingCollected()) Validate(found->second);
   }
   orphans_.erase(std::remove_if(orphans_.begin(), orphans_.end(),
                                 [this, stream_ns](int32_t pid) {
@@ -477,6 +484,9 @@ uint64_t ThreadGroupAggregator::Deadline(const ThreadGroup& group) const {
   if (group.stage != ThreadGroup::Stage::kDead) return group.settle_ns;
   if (group.NeedsRecord()) return std::max(group.settle_ns, group.confirmed_ns + kRecordNs);
   if (group.NeedsEvent()) return std::max(group.settle_ns, group.confirmed_ns + status_timeout_ns_);
+  if (stream_ == Stream::kThreads && group.MayBeFirsts()) {
+    return std::max(group.settle_ns, group.confirmed_ns + late_event_ns_);
+  }
   // A thread that announces its core dump ends with the group.
   if (!waits_for_core && !MayLackCode(group)) return group.settle_ns;
   const uint64_t wait_ns = std::max(status_timeout_ns_, late_event_ns_);

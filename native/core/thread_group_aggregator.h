@@ -117,6 +117,7 @@ class ThreadGroupAggregator {
   bool MayLackCode(const ThreadGroup& group) const;
   void Reconsider(ThreadGroup& group);
   void Hold(ThreadGroup& group);
+  void AskAbout(ThreadGroup& group);
   void Validate(ThreadGroup& group);
   uint64_t Deadline(const ThreadGroup& group) const;
   void ExpectOthers(ThreadGroup& group);

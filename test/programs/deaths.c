@@ -11,6 +11,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -83,6 +84,32 @@ static void* exit_later(void* ms) {
   await_first();
   alive();
   exit(7);
+}
+
+// While the first thread is ending by itself: PF_EXITING of the kernel's <linux/sched.h>.
+static void* exit_beside(void* unused) {
+  char path[40], text[256];
+  snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)getpid());
+  for (unsigned flags = 0; (flags & 4u) == 0;) {
+    FILE* file = fopen(path, "re");
+    if (file == NULL || fgets(text, sizeof(text), file) == NULL) abort();
+    fclose(file);
+    sscanf(strrchr(text, ')'), ") %*c %*d %*d %*d %*d %*d %u", &flags);
+  }
+  alive();
+  exit(7);
+  return unused;
+}
+
+// Its end takes some milliseconds: it closes many descriptors, which are its own.
+static void make_slow(void) {
+  struct rlimit limit;
+  getrlimit(RLIMIT_NOFILE, &limit);
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+  if (unshare(CLONE_FILES) != 0) abort();
+  for (int i = 0; i < 100000 && dup(0) >= 0; i++) {
+  }
 }
 
 static void* return_later(void* ms) {
@@ -204,6 +231,11 @@ static void die(const char* how) {
   if (strcmp(how, "leader-first-briefly") == 0) {
     start(exit_later, (void*)0);
     pthread_exit(NULL);
+  }
+  if (strcmp(how, "leader-first-slowly") == 0) {
+    start(exit_beside, NULL);
+    make_slow();
+    syscall(SYS_exit, 0);
   }
   if (strcmp(how, "leader-first-returns") == 0) {
     first_leaves = 1;

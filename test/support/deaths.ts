@@ -19,6 +19,7 @@ export const DEATHS = {
   'worker-exits': 7 << 8,
   'leader-first': 7 << 8,
   'leader-first-briefly': 7 << 8,
+  'leader-first-slowly': 7 << 8,
   'leader-first-returns': 0,
   'raw-exits': KERNEL.lastThreadsStatus ? 10 << 8 : 5 << 8,
   'leader-first-killed': 9,

@@ -218,6 +218,76 @@ void AHandleEndsTheWaitForAnEvent() {
   CHECK_EQUAL(scene.ends[0].status, 0x700);
 }
 
+// The first thread was ending by itself when another one ended the process; or that one itself.
+void AHandleThatMayTellTheFirstThreadsCodeIsNotBelieved() {
+  Scene scene;
+  for (const int32_t code : {0x700, 0x1f, 9}) {
+    scene.Exit(11, 10, code);
+    scene.Exit(10, 10, 0);
+    scene.Guard(10, 77, Life::kGone, 0);
+    scene.Pass(30 * kMs);
+  }
+  CHECK_EQUAL(scene.ends.size(), 3u);
+  for (size_t i = 0; i < 3; i++) CHECK_EQUAL(scene.ends[i].status, -1);
+  scene.Exit(21, 20, 0x700);
+  scene.Exit(20, 20, 0x300);
+  scene.Guard(20, 78, Life::kGone, 0x700);  // which is not the first one's own
+  scene.Pass(30 * kMs);
+  CHECK_EQUAL(scene.ends.size(), 4u);
+  CHECK_EQUAL(scene.ends[3].status, 0x700);
+  CHECK_EQUAL(scene.witness.open, 0);
+}
+
+void AHandleThatMayTellTheFirstThreadsCodeWaitsForOthers() {
+  Scene scene;
+  scene.Exit(10, 10, 0);
+  scene.Guard(10, 77, Life::kGone, 0);
+  scene.Pass(10 * kMs);
+  CHECK_EQUAL(scene.ends.size(), 0u);
+  scene.Exit(11, 10, 0x700);
+  scene.Pass(kMs);
+  CHECK_EQUAL(scene.ends.size(), 1u);
+  CHECK_EQUAL(scene.ends[0].status, -1);
+  scene.Guard(20, 78, Life::kGone, 0);
+  scene.Exit(21, 20, 0x700);  // and the first one's is on its way
+  scene.Pass(30 * kMs);
+  CHECK_EQUAL(scene.ends.size(), 1u);
+  scene.Exit(20, 20, 0x300);
+  scene.Pass(30 * kMs);
+  CHECK_EQUAL(scene.ends.size(), 2u);
+  CHECK_EQUAL(scene.ends[1].status, 0);
+}
+
+void WhatAProcessIsEndingWithIsReadWhileItLives() {
+  Scene scene;
+  const auto end = [&scene](int32_t shown, bool may_read, std::optional<int32_t> handle) {
+    const size_t before = scene.ends.size();
+    scene.Process(10, Life::kAlive, 'R', 2, shown).may_read = may_read;
+    scene.Exit(11, 10, 0x700);
+    scene.Pass(kMs);
+    scene.Process(10, Life::kGone);
+    scene.Exit(10, 10, 0);
+    if (handle) scene.Guard(10, 77, Life::kGone, handle);
+    scene.Pass(1100 * kMs);
+    CHECK_EQUAL(scene.ends.size(), before + 1);
+    return scene.ends[before].status;
+  };
+  for (const std::optional<int32_t> handle :
+       {std::optional<int32_t>(0), std::optional<int32_t>()}) {
+    CHECK_EQUAL(end(0x700, true, handle), 0x700);
+    CHECK_EQUAL(end(0, true, handle), 0);    // that thread alone has ended
+    CHECK_EQUAL(end(19, true, handle), -1);  // stopped by a signal
+    CHECK_EQUAL(end(0, false, handle), -1);
+    scene.witness.stat_tells_status = false;
+    CHECK_EQUAL(end(0x700, true, handle), -1);
+    scene.witness.stat_tells_status = true;
+  }
+  scene.Process(20, Life::kAlive, 'R', 2);
+  scene.Exit(21, 20, 0x700);
+  scene.Pass(kMs);
+  CHECK(!scene.aggregator.HasGroups());
+}
+
 void WithoutAStreamNoEventIsAwaited() {
   Scene scene;
   scene.Exit(10, 10, 0);
@@ -446,6 +516,7 @@ void AnAnnouncedDumpThatWasNotWrittenIsNone() {
 
 void AThreadsOwnOldCodeIsNotTheProcesss() {
   Scene scene;
+  scene.witness.stat_tells_status = false;
   scene.Process(10, Life::kAlive);
   scene.Exit(11, 10, 31);  // seccomp killed one thread, long ago
   scene.Pass(5000 * kMs);
@@ -1001,6 +1072,9 @@ void test::ThreadGroupAggregatorTests() {
   AFirstThreadsZeroOfAWatchedProcessWaits();
   AHandleThatTellsNoCoreBitWaitsForTheEvent();
   AHandleEndsTheWaitForAnEvent();
+  AHandleThatMayTellTheFirstThreadsCodeIsNotBelieved();
+  AHandleThatMayTellTheFirstThreadsCodeWaitsForOthers();
+  WhatAProcessIsEndingWithIsReadWhileItLives();
   WithoutAStreamNoEventIsAwaited();
   AProcessWithoutItsFirstThreadLives();
   AHandleTellsWhatNoEventTold();

@@ -4,6 +4,8 @@ import {
   DEATH_NAMES,
   DEATHS,
   DyingProcesses,
+  ENDS_BESIDE_ITS_FIRST,
+  HAVE_CODES_OF_THEIR_OWN,
   isEndOf,
   LATE_STAMP_NS,
   type Death,
@@ -65,13 +67,9 @@ function describeDeath(death: Death, events: readonly ExitEvent[]) {
   };
 }
 
-/** The first thread ends by itself while another one ends the process. */
-const AT_ONCE: ReadonlySet<string> = new Set(['leader-first-briefly', 'leader-first-slowly']);
-
 /** Whether nobody can know the status, if it was reaped before anybody looked. */
 function mayBeOpen({ name }: Death, { source, filter }: Witness): boolean {
-  // Where threads leave one by one, their messages do not tell which code is the status.
-  const isUnclear = filter === 'classic' && (name === 'raw-exits' || AT_ONCE.has(name));
+  const isUnclear = filter === 'classic' && HAVE_CODES_OF_THEIR_OWN.has(name);
   return isUnclear || (source === 'pidfd' && !KERNEL.pidfdStatus);
 }
 
@@ -86,7 +84,8 @@ function expectedOf(death: Death, witness: Witness, event: ExitEvent | undefined
   const isOpen = mayBeOpen(death, witness) && event?.how === 'unknown';
   const isNotTold = source === 'poll' || isOpen || (mayLackCore && event?.coreDumped === null);
   // Of a process that was reaped at once a pidfd tells the first thread's code.
-  const isFirsts = source === 'pidfd' && AT_ONCE.has(death.name) && event?.exitCode === 0;
+  const isFirsts =
+    source === 'pidfd' && ENDS_BESIDE_ITS_FIRST.has(death.name) && event?.exitCode === 0;
   const known = isFirsts ? 0 : signal === 0 ? status : signal;
   const told = isOpen ? event.unknownReason : known;
   return {

@@ -4,7 +4,14 @@ import { join } from 'node:path';
 
 import type { ExitEvent, Filter, Gap, ProcessIdentity } from '../src';
 
-import { DEATH_NAMES, DyingProcesses, isEndOf, type Death, type DeathName } from './support/deaths';
+import {
+  DEATH_NAMES,
+  DyingProcesses,
+  HAVE_CODES_OF_THEIR_OWN,
+  isEndOf,
+  type Death,
+  type DeathName,
+} from './support/deaths';
 import { describeForEachFilter } from './support/filters';
 import { mortal } from './support/mortal';
 import { itAsRoot } from './support/privilege';
@@ -96,7 +103,7 @@ const expected = ({ pid, name, status }: Death) => ({ pid, name, status, lossles
  * know its status.
  */
 const isCertain = (filter: Filter, { name }: Death) =>
-  filter === 'group-aware' || name !== 'raw-exits';
+  filter === 'group-aware' || !HAVE_CODES_OF_THEIR_OWN.has(name);
 
 const guarded = (is: boolean): unknown => expect.objectContaining({ guarded: is });
 

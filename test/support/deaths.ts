@@ -38,6 +38,18 @@ export type DeathName = keyof typeof DEATHS;
 
 export const DEATH_NAMES = Object.keys(DEATHS) as DeathName[];
 
+/** The first thread ends by itself while another one ends the process. */
+export const ENDS_BESIDE_ITS_FIRST: ReadonlySet<DeathName> = new Set([
+  'leader-first-briefly',
+  'leader-first-slowly',
+] as const);
+
+/** Where threads leave one by one, their messages do not tell which code is the status. */
+export const HAVE_CODES_OF_THEIR_OWN: ReadonlySet<DeathName> = new Set([
+  'raw-exits',
+  ...ENDS_BESIDE_ITS_FIRST,
+] as const);
+
 export interface Death {
   name: DeathName;
   pid: number;

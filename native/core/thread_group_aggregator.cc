@@ -100,6 +100,7 @@ void ThreadGroupAggregator::OnExit(const ProcEvent& event) {
   if (!group.released) {
     if (group.stage == ThreadGroup::Stage::kCollecting) {
       group.stage = ThreadGroup::Stage::kLeaderGone;
+      group.settle_ns = 0;
       unconfirmed_.push_back(event.tgid);
     }
     return;
@@ -412,7 +413,10 @@ void ThreadGroupAggregator::Validate(ThreadGroup& group) {
     return;
   }
   group.orphan = true;
-  group.settle_ns = witness_.Now() + kOrphanNs;
+  // Who has announced a core dump has yet to tell its end.
+  const uint64_t wait_ns =
+      group.dumpers.empty() ? kOrphanNs : std::max(kOrphanNs, status_timeout_ns_);
+  group.settle_ns = witness_.Now() + wait_ns;
   orphans_.push_back(group.pid);
 }
 

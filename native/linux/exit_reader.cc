@@ -339,7 +339,7 @@ bool ExitReader::RecordsCome() const {
 
 void ExitReader::OnEvent(const ProcEvent& event) {
   read_++;
-  silence_.OnEvent(clock_.Now());
+  silence_.OnEvent(clock_.Now(), event.timestamp_ns);
   if (!stream_.is_group_aware()) last_event_ns_ = std::max(last_event_ns_, event.timestamp_ns);
   if (event.what == kProcEventFork) {
     if (!options_.stream.watched_only) known_.OnFork(event);
@@ -360,7 +360,7 @@ void ExitReader::OnEvent(const ProcEvent& event) {
 // What a dying task wrote of its group.
 void ExitReader::OnRecord(const GroupRecord& record) {
   read_++;
-  silence_.OnEvent(clock_.Now());
+  silence_.OnEvent(clock_.Now(), record.time_ns);
   last_event_ns_ = std::max(last_event_ns_, record.time_ns);
   if (options_.stream.watched_only && !watched_.set().Contains(record.pid)) return;
   const bool has_status = (record.flags & GroupRecord::kStatusKnown) != 0;

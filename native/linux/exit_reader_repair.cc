@@ -176,7 +176,7 @@ void ExitReader::NoticeFailure() {
   if (!stream_failure_ && !silence_.IsSilent(clock_.Now(), loss_begin_ns_ != 0)) return;
   retry_ns_ = kNever;
   // Proofs that come on the way are of the next subscription.
-  if (silent_since_ns_ == 0) silent_since_ns_ = silence_.proof_ns();
+  if (silent_since_ns_ == 0) silent_since_ns_ = silence_.last_stamp_ns();
   const SystemError error = SubscribeAnew();
   if (stopping_) return;
   if (error && error.IsShortage()) {

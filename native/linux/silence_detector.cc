@@ -30,7 +30,7 @@ uint64_t SilenceDetector::Deadline() const {
 }
 
 bool SilenceDetector::IsSilent(uint64_t now_ns, bool has_overflown) {
-  if (has_overflown) OnEvent(now_ns);
+  if (has_overflown) OnEvent(now_ns, 0);
   if (proof_ns() > flight_.time_ns) {
     flight_ = {};
     lost_ = 0;

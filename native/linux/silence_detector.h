@@ -1,6 +1,7 @@
 #ifndef EXITWATCH_LINUX_SILENCE_DETECTOR_H_
 #define EXITWATCH_LINUX_SILENCE_DETECTOR_H_
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 
@@ -23,8 +24,11 @@ class SilenceDetector {
   SystemError Begin(uint64_t now_ns);
   bool IsProven() const { return flight_.time_ns == 0; }
 
-  // Something came through the stream; or a canary did.
-  void OnEvent(uint64_t now_ns) { proof_ns_.store(now_ns, std::memory_order_relaxed); }
+  // Something came through the stream, or a canary did; and when the kernel made it.
+  void OnEvent(uint64_t now_ns, uint64_t stamp_ns) {
+    proof_ns_.store(now_ns, std::memory_order_relaxed);
+    last_stamp_ns_ = std::max(last_stamp_ns_, stamp_ns);
+  }
   void OnThreadExit(int32_t thread);
 
   // When Check() has something to do; UINT64_MAX never.
@@ -38,6 +42,10 @@ class SilenceDetector {
   // Nothing could be done about it: to be looked at again after an interval.
   void Postpone(uint64_t now_ns);
 
+  // The stream was alive at this time, and nobody knows whether it was later: what came may have
+  // waited for its reader.
+  uint64_t last_stamp_ns() const { return last_stamp_ns_; }
+
   // When something last came; 0 before. From any thread.
   uint64_t proof_ns() const { return proof_ns_.load(std::memory_order_relaxed); }
 
@@ -48,6 +56,7 @@ class SilenceDetector {
   int lost_ = 0;           // canaries that did not come back, in a row
   uint64_t not_before_ns_ = 0;
   std::atomic<uint64_t> proof_ns_{0};
+  uint64_t last_stamp_ns_ = 0;
 };
 
 }  // namespace exitwatch

@@ -499,6 +499,20 @@ void ADumpByAnyThreadIsTheGroupsDump() {
   CHECK_EQUAL(scene.ends[0].core, 1);
 }
 
+void WhoHasAnnouncedADumpMayBeLate() {
+  Scene scene;
+  scene.Coredump(10, 10);
+  scene.Pass(500 * kMs);  // reaped by now
+  CHECK(scene.aggregator.HasGroups());
+  scene.Exit(10, 10, 11);
+  scene.Pass(30 * kMs);
+  CHECK_EQUAL(scene.ends.size(), 1u);
+  CHECK_EQUAL(scene.ends[0].core, 0);
+  scene.Coredump(20, 20);  // and what has announced it never ends, as far as anybody hears
+  scene.Pass(1100 * kMs);
+  CHECK(!scene.aggregator.HasGroups());
+}
+
 void AnAnnouncedDumpThatWasNotWrittenIsNone() {
   Scene scene;
   scene.Coredump(10, 10);
@@ -1091,6 +1105,7 @@ void test::ThreadGroupAggregatorTests() {
   AProcessWithAnotherInodeIsAnother();
   AStrangerWithThePidMeansThatOursIsDead();
   ADumpByAnyThreadIsTheGroupsDump();
+  WhoHasAnnouncedADumpMayBeLate();
   AnAnnouncedDumpThatWasNotWrittenIsNone();
   AThreadsOwnOldCodeIsNotTheProcesss();
   ALateThreadDoesNotColorTheNextProcess();

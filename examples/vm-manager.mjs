@@ -18,6 +18,7 @@ import {
   qmpDriver,
   readShutdownMarker,
   readVmRecord,
+  shouldRestart,
   VmControl,
   VmDaemon,
 } from 'exitwatch/vm';
@@ -61,12 +62,6 @@ async function start(name, args) {
   return machine.pid;
 }
 
-/** Not after its user's shutdown, nor after our own, nor where it would fail again. */
-function comesBack({ userShutdown, initiator, cause }) {
-  const isFutile = ['start-failed', 'migrated-away', 'guest-panic'].includes(cause);
-  return userShutdown === false && initiator !== 'manager' && !isFutile;
-}
-
 async function watch() {
   const daemon = new VmDaemon({
     controlDir,
@@ -74,7 +69,9 @@ async function watch() {
     // Told again after a restart of ours that came in between: it may be running by then.
     hook: async ({ stop }) => {
       console.log(stop.summary);
-      if (!comesBack(stop) || (await control(stop.name).state()).state !== 'stopped') return;
+      const { restart, because } = shouldRestart(stop);
+      if (restart === null) console.log(`${stop.name} stays off until you know better: ${because}`);
+      if (restart !== true || (await control(stop.name).state()).state !== 'stopped') return;
       const args = JSON.parse(await readFile(settings(stop.name), 'utf8'));
       console.log(`${stop.name} is started again: ${await start(stop.name, args)}`);
     },

@@ -84,7 +84,7 @@ async function eventsOf(vm: TestVm): Promise<QmpEvent[]> {
   const events: QmpEvent[] = [];
   const file = new GrowingFile(vm.eventLog, (line) => {
     const event = parseLogLine(line);
-    if (event !== null) events.push(event);
+    if (event !== null && event !== 'torn') events.push(event);
   });
   await file.read();
   return events;

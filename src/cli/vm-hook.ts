@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import type { Socket } from 'node:net';
 
 import { ExitwatchError } from '../errors.js';
-import type { VmEnd } from '../vm/index.js';
+import { shouldRestart, type VmEnd } from '../vm/index.js';
 
 /** A hook may do that much; then it is left alone, and what becomes of it is its own matter. */
 const MOST_MS = 60_000;
@@ -58,6 +58,7 @@ function environment({ id, group, isRepeated, identity, stop }: VmEnd): NodeJS.P
     EXITWATCH_INITIATOR: stop.initiator,
     EXITWATCH_CERTAINTY: stop.certainty,
     EXITWATCH_CANDIDATES: stop.candidates.join(' '),
+    EXITWATCH_RESTART: String(shouldRestart(stop).restart ?? 'unknown'),
     EXITWATCH_SUMMARY: stop.summary,
     EXITWATCH_EXIT_CODE: String(exit?.exitCode ?? ''),
     EXITWATCH_SIGNAL: exit?.signal ?? '',

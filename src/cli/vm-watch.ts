@@ -67,7 +67,13 @@ export async function vmWatchCommand(args: readonly string[]): Promise<number> {
     if (controlDir === undefined) {
       const target = await resolveTarget(vm);
       const watch = monitor.watch(target);
-      lines.found({ name: target.name, identity: watch.identity, uid: null, eventLog: null });
+      lines.found({
+        name: target.name,
+        identity: watch.identity,
+        uid: null,
+        eventLog: null,
+        command: null,
+      });
       watch.stopped.then(
         (stop) => {
           stopped({ stop, identity: watch.identity });

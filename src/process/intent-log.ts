@@ -34,9 +34,10 @@ export type Intent = {
 
 /**
  * What is asked for without a signal. `'powerdown'`: a virtual machine's power button; `'quit'`: its
- * hypervisor is told to end; `'migrate'`: it goes to another host; `'control'`: anything else.
+ * hypervisor is told to end; `'migrate'`: it goes to another host; `'save'`: it is saved to a file;
+ * `'control'`: anything else.
  */
-export type ControlName = 'control' | 'powerdown' | 'quit' | 'migrate';
+export type ControlName = 'control' | 'powerdown' | 'quit' | 'migrate' | 'save';
 
 /** Where intents are written down. */
 export interface IntentRecorder {

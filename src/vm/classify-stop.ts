@@ -3,6 +3,7 @@ import type { ExitEvent } from '../exit-event.js';
 import type { Intent } from '../process/intent-log.js';
 import type { SignalSender } from '../signal-event.js';
 
+import { isLongAfter, requestsBefore, type Request } from './presses.js';
 import type { QmpEvent } from './qmp-event.js';
 import { timelineOf, type Timeline } from './timeline.js';
 import { Verdict } from './verdict.js';
@@ -22,6 +23,15 @@ export type StopEvidence = {
   initialStatus: string | null;
   /** None is missing, from then to its end. */
   eventsUnbroken: boolean;
+  /** When that was; `null`, or nothing: not known. */
+  heardSince?: Date | null;
+  /**
+   * `query-status` after the last of the events that stop it or let it go on; `null`, or nothing: not asked,
+   * or no answer. `'postmigrate'` is a word that no event has.
+   */
+  lastStatus?: string | null;
+  /** It tells of migrations by events (`migrate-set-capabilities`, `events`). */
+  tellsMigration?: boolean;
   /** It had got so far that it obeys signals in good order. */
   ready: boolean | null;
   /**
@@ -29,6 +39,13 @@ export type StopEvidence = {
    * matter then.
    */
   mayLinger: boolean | null;
+  /**
+   * By an agent in the guest, others may have it power off, and no event tells. `'none'`, or nothing: it has
+   * no agent; `'held'`: nobody but we can talk to it; `'open'`: others can; `null`: not known.
+   */
+  agent?: 'none' | 'held' | 'open' | null;
+  /** By isa-debug-exit the guest may end it with a code of its own; `null`: not known. Nothing: it has none. */
+  debugExit?: boolean | null;
   /** The signal that its log says it obeyed. */
   obeyed: ObeyedSignal | null;
   /** There is a log, and all of it could be read. */
@@ -37,6 +54,15 @@ export type StopEvidence = {
   leftovers: { pidfile: boolean | null; socket: boolean | null };
   /** What we were about to do to this very process; `null`: which of them were about it is not known. */
   intents: readonly Intent[] | null;
+  /** The last lines of its log, for people. */
+  lastWords?: readonly string[];
+};
+
+const REQUESTED: Record<NonNullable<Request['by']> | 'somebody', Cause[]> = {
+  us: ['admin-powerdown'],
+  another: ['other-powerdown'],
+  watchdog: ['watchdog-powerdown'],
+  somebody: ['admin-powerdown', 'other-powerdown'],
 };
 
 const CRASHES: readonly string[] = [
@@ -48,9 +74,6 @@ const CRASHES: readonly string[] = [
   'SIGTRAP',
   'SIGSYS',
 ];
-
-/** Clocks of two processes. */
-const SLACK_MS = 1000;
 
 /** All that ends it with 0. */
 const ORDERLY: Cause[] = [
@@ -68,6 +91,7 @@ const ORDERLY: Cause[] = [
   'host-ui',
   'host-error',
   'migrated-away',
+  'saved',
   'forced-stop',
   'start-exited',
   'vmm-exit',
@@ -75,6 +99,9 @@ const ORDERLY: Cause[] = [
 
 /** After these it may linger, and be ended by something else. */
 const LINGERING: Cause[] = ['guest-shutdown', 'other-powerdown', 'guest-panic'];
+
+/** Where a machine is that was stopped, and does not go on here: which of them it is, nothing tells. */
+const ELSEWHERE: Cause[] = ['migrated-away', 'saved'];
 
 /**
  * Why a virtual machine ended, by all that is known of it. The hypervisor's first word on it counts most;
@@ -92,7 +119,8 @@ class Classifier {
 
   constructor(evidence: StopEvidence) {
     this.#evidence = evidence;
-    this.#timeline = timelineOf(evidence.events, evidence.initialStatus);
+    const { events, initialStatus, lastStatus = null } = evidence;
+    this.#timeline = timelineOf(events, initialStatus, lastStatus);
     this.#verdict = new Verdict(evidence, this.#timeline);
   }
 
@@ -133,12 +161,20 @@ class Classifier {
     const { exit } = this.#evidence;
     const wasKilled = exit?.how === 'killed' || exit?.how === 'dumped';
     if (migrated && shutdown?.reason !== 'guest-shutdown') {
-      return this.#verdict.sure('migrated-away', 'manager');
+      if (this.#own('save') !== null) return this.#verdict.sure('saved', 'manager');
+      return this.#own('migrate') === null
+        ? this.#verdict.likely('migrated-away', 'unknown', ['saved'])
+        : this.#verdict.sure('migrated-away', 'manager');
     }
     // We were about to, and do not know whether it went so far.
     const endedWell = exit?.how === 'exited' && exit.exitCode === 0;
-    if (endedWell && shutdown?.isGuests !== true && this.#own('migrate') !== null) {
-      return this.#verdict.likely('migrated-away', 'manager', ['forced-stop', 'other-quit']);
+    const mayHaveLeft = this.#before().includes('migrated-away');
+    if (endedWell && shutdown?.isGuests !== true && mayHaveLeft) {
+      const others: Cause[] = ['forced-stop', 'other-quit', 'manager-quit'];
+      if (this.#own('save') !== null)
+        return this.#verdict.likely('saved', 'manager', ['migrated-away', ...others]);
+      if (this.#own('migrate') !== null)
+        return this.#verdict.likely('migrated-away', 'manager', ['saved', ...others]);
     }
     if (panicked || shutdown?.reason === 'guest-panic') {
       return this.#verdict.sure('guest-panic', 'guest');
@@ -154,10 +190,8 @@ class Classifier {
     const { shutdown, wasShutDown } = this.#timeline;
     if (wasShutDown) {
       return this.#verdict.oneOf([
-        'guest-shutdown',
-        'other-powerdown',
-        'admin-powerdown',
-        'guest-reboot',
+        ...(['guest-shutdown', 'guest-hibernate', 'other-powerdown', 'admin-powerdown'] as const),
+        ...(['watchdog-powerdown', 'guest-reboot'] as const),
       ]);
     }
     if (shutdown === null) return null;
@@ -184,53 +218,84 @@ class Classifier {
     }
   }
 
-  /** What was done to it: its end, unless it had ended its work before, and nobody was there. */
+  /** What was done to it: its end, unless it had ended its work before, and nobody can tell. */
   #afterwards(cause: Cause, initiator: Initiator): VmStop {
-    if (this.#hasHeardAll()) return this.#verdict.sure(cause, initiator);
-    return this.#verdict.likely(cause, initiator, this.#before());
+    const before = this.#before();
+    if (before.length === 0) return this.#verdict.sure(cause, initiator);
+    return this.#verdict.likely(cause, initiator, before);
   }
 
-  /** What may have come before that nobody was there to see. */
+  /** What may have come before that nobody was there to see, or that no event tells. */
   #before(): Cause[] {
-    if (this.#hasHeardAll()) return [];
-    return this.#evidence.mayLinger === false ? ['migrated-away'] : ['migrated-away', ...LINGERING];
-  }
-
-  /** Since its start, or since it was asked what it was doing. */
-  #hasHeardAll(): boolean {
-    const { eventsComplete, eventsUnbroken, initialStatus } = this.#evidence;
-    return eventsComplete || (initialStatus !== null && eventsUnbroken);
+    const { eventsComplete, eventsUnbroken, initialStatus, mayLinger, tellsMigration } =
+      this.#evidence;
+    if (eventsComplete || (initialStatus !== null && eventsUnbroken)) {
+      const { isPaused, shutdown, tellsMigration: hasTold } = this.#timeline;
+      const isSilent = isPaused && shutdown?.isGuests !== true && !hasTold && !tellsMigration;
+      return isSilent ? ELSEWHERE : [];
+    }
+    return mayLinger === false ? ELSEWHERE : [...ELSEWHERE, ...LINGERING];
   }
 
   #byGuestShutdown(): VmStop {
-    const { eventsComplete, exit } = this.#evidence;
-    const { hibernates, powerdown, shutdown } = this.#timeline;
-    const own = this.#own('powerdown');
+    const {
+      agent = 'none',
+      eventsComplete,
+      exit,
+      heardSince = null,
+      initialStatus,
+    } = this.#evidence;
+    const { debugExit = false, intents } = this.#evidence;
+    const { hibernates, shutdown } = this.#timeline;
+    const cause = hibernates ? 'guest-hibernate' : 'guest-shutdown';
     // isa-debug-exit: a guest of a test suite has said so.
     if (exit?.how === 'exited' && exit.exitCode !== 0) {
       return this.#verdict.likely('vmm-exit', 'guest', ['guest-shutdown']);
     }
-    if (powerdown !== null) {
-      if (powerdown.byWatchdog && own === null) {
-        return this.#verdict.likely('watchdog-powerdown', 'guest', ['guest-shutdown']);
-      }
-      // It has ignored our button, and the time that we had given it was over.
-      const isOver =
-        own !== null &&
-        shutdown?.at != null &&
-        shutdown.at.getTime() > own.deadline.getTime() + SLACK_MS;
-      if (isOver) return this.#verdict.likely('guest-shutdown', 'guest', []);
-      if (this.#evidence.intents === null) {
-        return this.#verdict.oneOf(['admin-powerdown', 'other-powerdown']);
-      }
-      return own === null
-        ? this.#verdict.likely('other-powerdown', 'host', ['guest-shutdown'])
-        : this.#verdict.likely('admin-powerdown', 'manager', ['guest-shutdown']);
+    const requests = this.#requests();
+    const byRequest = this.#byRequest(requests, cause);
+    if (byRequest !== null) return byRequest;
+    const wasIncoming = initialStatus === 'inmigrate';
+    const isOver = isLongAfter(heardSince, shutdown?.at ?? null);
+    // An agent's request leaves no trace, and what was asked for before we came none for us.
+    const unheard: Cause[] = [];
+    if (exit?.how !== 'exited' && debugExit !== false) unheard.push('vmm-exit');
+    if (agent === 'open' || agent === null) unheard.push('other-powerdown');
+    if (agent !== 'none' && intents === null) unheard.push('admin-powerdown');
+    if (!isOver && (!eventsComplete || wasIncoming)) {
+      unheard.push('other-powerdown');
+      if (!eventsComplete) unheard.push('watchdog-powerdown');
+      if (wasIncoming || intents === null) unheard.push('admin-powerdown');
     }
-    const cause = hibernates ? 'guest-hibernate' : 'guest-shutdown';
-    if (eventsComplete) return this.#verdict.sure(cause, 'guest');
-    if (own !== null) return this.#verdict.likely('admin-powerdown', 'manager', [cause]);
-    return this.#verdict.oneOf([cause, 'other-powerdown', 'watchdog-powerdown']);
+    if (unheard.length > 0) return this.#verdict.oneOf([cause, ...unheard]);
+    const wasAsked = this.#timeline.presses.length > 0;
+    return eventsComplete && !wasAsked
+      ? this.#verdict.sure(cause, 'guest')
+      : this.#verdict.likely(cause, 'guest', []);
+  }
+
+  /** What the guest may have obeyed. */
+  #requests(): Request[] {
+    const { exit, intents } = this.#evidence;
+    return requestsBefore(this.#timeline, intents, exit?.exitedAt ?? null);
+  }
+
+  #byRequest(requests: readonly Request[], otherwise: Cause): VmStop | null {
+    const causes = requests.flatMap(({ by }) => REQUESTED[by ?? 'somebody']);
+    const last = requests.filter(({ fits }) => fits === 'likely').at(-1);
+    if (last === undefined)
+      return causes.length === 0 ? null : this.#verdict.oneOf([...causes, otherwise]);
+    const others: Cause[] = [...causes, otherwise];
+    switch (last.by) {
+      case 'us':
+        return this.#verdict.likely('admin-powerdown', 'manager', others);
+      case 'another':
+        return this.#verdict.likely('other-powerdown', 'host', others);
+      case 'watchdog':
+        return this.#verdict.likely('watchdog-powerdown', 'guest', others);
+      case null:
+        return this.#verdict.oneOf(causes);
+    }
   }
 
   /** Before QEMU 4.0 it gave no reason, and it may have new ones some day. */
@@ -256,7 +321,7 @@ class Classifier {
         exit.sender !== null && (exit.sender.pid === null || exit.sender.pid === exit.pid);
       return isOwn
         ? this.#afterwards('vmm-crash', 'vmm')
-        : this.#verdict.likely('vmm-crash', 'vmm', ['killed', ...this.#before()]);
+        : this.#verdict.likely('vmm-crash', 'unknown', ['killed', ...this.#before()]);
     }
     if (exit.sender !== null)
       return this.#afterwards('killed', this.#initiatorOf(exit.sender, exit.signal, exit.pid));
@@ -273,17 +338,12 @@ class Classifier {
   }
 
   #byExit(): VmStop | null {
-    const { exit, eventsComplete, obeyed, ready } = this.#evidence;
+    const { exit, eventsComplete, obeyed } = this.#evidence;
     const isSeen = exit?.how === 'exited';
-    if (isSeen && exit.exitCode !== 0) {
-      if (ready === true && !eventsComplete) {
-        return this.#verdict.likely('vmm-exit', 'vmm', ['guest-panic', 'start-failed']);
-      }
-      return ready === true
-        ? this.#verdict.sure('vmm-exit', 'vmm')
-        : this.#verdict.likely('start-failed', 'vmm', ['vmm-exit', 'guest-panic']);
+    if (isSeen && exit.exitCode !== 0) return this.#byError();
+    if (obeyed !== null && (isSeen || !this.#hasLeftAll())) {
+      return this.#afterwards('forced-stop', this.#initiatorOfRequest());
     }
-    if (obeyed !== null) return this.#afterwards('forced-stop', this.#initiatorOfRequest());
     if (!isSeen) return this.#byLeftovers();
     // A full disk takes the last word of an event log.
     if (eventsComplete) {
@@ -292,12 +352,37 @@ class Classifier {
     return this.#byOrderlyExit(exit);
   }
 
-  /** Nobody saw how it ended, and it had no word on that. */
+  /** It exited with an error. */
+  #byError(): VmStop {
+    const { eventsComplete, initialStatus, ready } = this.#evidence;
+    const { hasRun } = this.#timeline;
+    // RESUME comes before it is ready; who has never run was never ready, though it may have greeted us.
+    const neverRan = !hasRun && (eventsComplete || initialStatus !== null);
+    if (neverRan || ready !== true) {
+      return this.#verdict.likely('start-failed', 'vmm', ['vmm-exit', 'guest-panic']);
+    }
+    const before = this.#before();
+    if (eventsComplete && before.length === 0) {
+      return this.#verdict.sure('vmm-exit', 'vmm');
+    }
+    return this.#verdict.likely('vmm-exit', 'vmm', ['guest-panic', 'start-failed', ...before]);
+  }
+
+  /** As one does that is killed: what ends in good order removes them. */
+  #hasLeftAll(): boolean {
+    const { pidfile, socket } = this.#evidence.leftovers;
+    return pidfile === true && socket !== false;
+  }
+
+  /** Nobody saw how it ended, and it had no word on that, or one that may be of an earlier start. */
   #byLeftovers(): VmStop | null {
-    const { eventsComplete, leftovers } = this.#evidence;
+    const { eventsComplete, leftovers, obeyed } = this.#evidence;
     const killed: Cause[] = ['killed', 'oom-killed', 'vmm-crash', 'start-killed'];
     const exited: Cause[] = ['vmm-exit', 'guest-watchdog', 'start-failed'];
-    if (leftovers.pidfile === true && leftovers.socket !== false) {
+    if (this.#hasLeftAll()) {
+      if (obeyed !== null) {
+        return this.#verdict.oneOf([...killed, 'forced-stop', ...this.#before()]);
+      }
       if (!eventsComplete) return this.#verdict.oneOf([...killed, ...this.#before()]);
       return this.#verdict.likely(
         'killed',
@@ -319,19 +404,18 @@ class Classifier {
     const request = requestsOf(exit).at(-1);
     const own = REQUESTS.some((signal) => this.#own(signal) !== null);
     if (request !== undefined || own) {
-      if (own) return this.#verdict.likely('forced-stop', 'manager', []);
-      // It may have powered off a moment before.
-      return this.#verdict.likely(
-        'forced-stop',
-        this.#initiatorOf(request ?? null, 'SIGTERM', exit.pid),
-        ['guest-shutdown'],
-      );
+      const initiator = own ? 'manager' : this.#initiatorOf(request ?? null, 'SIGTERM', exit.pid);
+      // It may have ended by itself a moment before.
+      return this.#verdict.likely('forced-stop', initiator, orderly());
     }
-    if (this.#own('quit') !== null) return this.#verdict.likely('manager-quit', 'manager', []);
-    if (this.#own('powerdown') !== null) {
-      return this.#verdict.likely('admin-powerdown', 'manager', []);
+    const without = this.#hasSeenSignals(exit) ? orderly('forced-stop') : orderly();
+    if (this.#own('quit') !== null) {
+      return this.#verdict.likely('manager-quit', 'manager', without);
     }
-    return this.#verdict.oneOf(this.#hasSeenSignals(exit) ? orderly('forced-stop') : orderly());
+    if (this.#requests().some(({ by, fits }) => by === 'us' && fits === 'likely')) {
+      return this.#verdict.likely('admin-powerdown', 'manager', without);
+    }
+    return this.#verdict.oneOf(without);
   }
 
   /** One that it has obeyed would be known: by the signal trace, or by its own log. */

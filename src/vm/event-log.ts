@@ -1,5 +1,5 @@
 import { constants, type Stats } from 'node:fs';
-import { open } from 'node:fs/promises';
+import { open, statfs } from 'node:fs/promises';
 
 import { LineSplitter } from './line-splitter.js';
 import { parseQmpEvent, type QmpEvent } from './qmp-event.js';
@@ -37,7 +37,7 @@ const CHUNK_BYTES = 64 * 1024;
 const MOST_BYTES = 64 * 1024 * 1024;
 
 /** The guest has set its clock: once a second, at worst, and nothing to us. */
-const CLOCK_EVENT = '"RTC_CHANGE"';
+const CLOCK_EVENT = 'RTC_CHANGE';
 
 const WRITABLE_BY_ALL = 0o002;
 
@@ -58,6 +58,10 @@ export class GrowingFile {
   owners: readonly number[] | null = null;
   /** Why it is not believed; `null`: nothing is against it. */
   refusal: string | null = null;
+  /** When it was written to last, by its time; `null`: it was not read. */
+  modifiedAt: Date | null = null;
+  /** Its disk had hardly any room when it was read: what was to be written may be missing. */
+  wasFull = false;
   /** Why it could not be read just now, though it may be there: a descriptor was lacking, say. */
   failure: Error | null = null;
 
@@ -94,6 +98,8 @@ export class GrowingFile {
         this.#lines = new LineSplitter(MOST_LINE_BYTES);
       }
       this.#inode = status.ino;
+      this.modifiedAt = status.mtime;
+      if (await isFull(this.path)) this.wasFull = true;
       if (status.size - this.#position > MOST_BYTES) {
         this.wasReplaced = true;
         this.#position = status.size - MOST_BYTES;
@@ -115,6 +121,14 @@ export class GrowingFile {
   }
 }
 
+/** Some words more, and there is no room left. */
+const LEAST_BYTES = 64 * 1024;
+
+async function isFull(path: string): Promise<boolean> {
+  const { bavail, bsize, blocks } = await statfs(path);
+  return blocks > 0 && bavail * bsize < LEAST_BYTES;
+}
+
 /** Whoever can write it could say anything in the hypervisor's name. */
 function refusalOf(status: Stats, owners: readonly number[] | null): string | null {
   if (!status.isFile()) return 'is no regular file';
@@ -122,12 +136,16 @@ function refusalOf(status: Stats, owners: readonly number[] | null): string | nu
   return (status.mode & WRITABLE_BY_ALL) === 0 ? null : 'can be written by everybody';
 }
 
-/** The events that a line of an event log is; `null`: none, or one of no interest. */
-export function parseLogLine(line: string): QmpEvent | null {
-  if (line === '' || line.includes(CLOCK_EVENT)) return null;
+/**
+ * The event that a line of an event log is; `null`: none, or one of no interest; `'torn'`: it was not
+ * written whole, as on a disk that is full.
+ */
+export function parseLogLine(line: string): QmpEvent | 'torn' | null {
+  if (line.trim() === '') return null;
   try {
-    return parseQmpEvent(JSON.parse(line));
+    const event = parseQmpEvent(JSON.parse(line));
+    return event?.event === CLOCK_EVENT ? null : event;
   } catch {
-    return null; // torn
+    return 'torn';
   }
 }

@@ -1,4 +1,5 @@
 export { classifyStop, type StopEvidence } from './classify-stop.js';
+export { shouldRestart, type RestartAdvice } from './should-restart.js';
 export { eventLogArguments, logArguments } from './event-log.js';
 export { QmpClient, type QmpClientEvents } from './qmp-client.js';
 export type { QmpEvent } from './qmp-event.js';
@@ -26,6 +27,7 @@ export {
 } from './vm-record.js';
 export type { KnownStart, VmDirectoryListener, VmStart } from './vm-start.js';
 export type { VmOptions } from './vm-options.js';
+export type { QemuCommand } from './qemu-command.js';
 export type { ObeyedSignal } from './vm-log.js';
 export type { Cause, Certainty, Evidence, Initiator, VmStop } from './vm-stop.js';
 export { VmWatch, type VmStopOptions } from './vm-watch.js';

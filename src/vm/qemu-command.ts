@@ -6,6 +6,12 @@ export type QemuCommand = {
   mayLinger: boolean;
   /** `-daemonize`: only then it writes to its log (`-D`) which signal it obeys. */
   isDaemonized: boolean;
+  /** `-incoming`: it goes on with what was begun elsewhere. */
+  isIncoming: boolean;
+  /** By its usual name: a channel of an agent in the guest, which others may have it power off by. */
+  hasAgent: boolean;
+  /** isa-debug-exit: its guest may end it with a code of its own. */
+  hasDebugExit: boolean;
 };
 
 /** `null` where it cannot be read. */
@@ -13,11 +19,13 @@ export function readQemuCommand(pid: number): QemuCommand | null {
   try {
     const args = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0');
     if (args.length < 2) return null;
+    const has = (pattern: RegExp) => args.some((arg) => pattern.test(arg));
     return {
-      mayLinger: args.some(
-        (arg) => /^--?no-shutdown$/.test(arg) || /(^|,)(shutdown|panic)=pause(,|$)/.test(arg),
-      ),
-      isDaemonized: args.some((arg) => /^--?daemonize$/.test(arg)),
+      mayLinger: has(/^--?no-shutdown$/) || has(/(^|,)(shutdown|panic)=pause(,|$)/),
+      isDaemonized: has(/^--?daemonize$/),
+      isIncoming: has(/^--?incoming$/),
+      hasAgent: has(/guest_agent|qemu-ga|qga/),
+      hasDebugExit: has(/isa-debug-exit/),
     };
   } catch {
     return null;

@@ -33,6 +33,12 @@ export class QmpLink {
   readonly events: QmpEvent[] = [];
   /** What `query-status` said first; `null` before. */
   initialStatus: string | null = null;
+  /** What it said when it was asked last, unless it went on since; `null`: not asked. */
+  lastStatus: string | null = null;
+  /** When that was. */
+  lastStatusAt: Date | null = null;
+  /** It tells of migrations by events. */
+  tellsMigration = false;
   /** When it was negotiated first. */
   readyAt: Date | null = null;
   /** When the connection, once negotiated, was lost; before its process ended, or because it did. */
@@ -54,6 +60,8 @@ export class QmpLink {
   #tries = 0;
   #isClosed = false;
   #connections = 0;
+  /** How often it went on. */
+  #goings = 0;
 
   /** `owner`: whose socket it has to be; `null`: anybody's. */
   constructor(path: string, owner: number | null, listener: QmpLinkListener) {
@@ -133,21 +141,45 @@ export class QmpLink {
 
   #keep(event: QmpEvent): void {
     if (!isTelling(event)) return;
+    if (event.event === 'STOP') void this.#askStatus();
+    if (event.event === 'RESUME' || event.event === 'RESET') {
+      this.#goings++;
+      this.lastStatus = null;
+    }
     if (!keepEvent(this.events, event)) this.isOverflown = true;
   }
 
   async #onReady(client: QmpClient): Promise<void> {
-    if (this.readyAt !== null) return;
+    if (this.readyAt !== null) {
+      void this.#askStatus();
+      return;
+    }
     this.readyAt = new Date();
+    const eventsBefore = await this.#askStatus();
+    if (eventsBefore === 0) this.initialStatus = this.lastStatus;
     try {
-      const { value, eventsBefore } = await client.query('query-status');
-      if (eventsBefore === 0 && isObject(value) && typeof value['status'] === 'string') {
-        this.initialStatus = value['status'];
-      }
+      this.tellsMigration = tellsOf(await client.execute('query-migrate-capabilities'));
     } catch {
-      // It ends already.
+      // It ends already, or is too old to be asked.
     }
     this.#listener.ready();
+  }
+
+  /** How many events came before its answer; nothing where there was none. */
+  async #askStatus(): Promise<number | undefined> {
+    const goings = this.#goings;
+    try {
+      const answer = await this.#client?.query('query-status');
+      const { value, eventsBefore } = answer ?? {};
+      if (!isObject(value) || typeof value['status'] !== 'string') return undefined;
+      if (goings === this.#goings) {
+        this.lastStatus = value['status'];
+        this.lastStatusAt = new Date();
+      }
+      return eventsBefore;
+    } catch {
+      return undefined; // it ends already
+    }
   }
 
   #warn(error: Error): void {
@@ -156,4 +188,14 @@ export class QmpLink {
     this.#told.add(error.message);
     this.#listener.warning(error);
   }
+}
+
+/** The answer to query-migrate-capabilities. */
+function tellsOf(capabilities: unknown): boolean {
+  return (
+    Array.isArray(capabilities) &&
+    capabilities.some(
+      (each) => isObject(each) && each['capability'] === 'events' && each['state'] === true,
+    )
+  );
 }

@@ -9,27 +9,45 @@ export type Timeline = {
     isGuests: boolean | null;
     at: Date | null;
   } | null;
-  /** The power button was pressed. */
-  powerdown: { byWatchdog: boolean; at: Date | null } | null;
+  /** The power button was pressed, each time: which of them the guest has obeyed, if any, it does not say. */
+  presses: Press[];
+  /** When this life began, of one that was revived or reset from outside; `null`: at its start. */
+  since: Date | null;
   /** The guest had hibernated. */
   hibernates: boolean;
   panicked: boolean;
   /** What its watchdog did. */
   watchdog: string | null;
   migrated: boolean;
+  /** It was stopped, and did not go on; that is how the source of a migration looks, too. */
+  isPaused: boolean;
+  /** When that was. */
+  pausedAt: Date | null;
+  /** It tells of migrations, so that one which it does not tell of was none. */
+  tellsMigration: boolean;
+  /** It has run. */
+  hasRun: boolean;
   /** It had shut down before we came; why, it does not say any more. */
   wasShutDown: boolean;
 };
 
-const NEW: Readonly<Timeline> = {
+/** Somebody has pressed the power button. */
+export type Press = { byWatchdog: boolean; at: Date | null };
+
+/** Of a new life. */
+const NEW = {
   shutdown: null,
-  powerdown: null,
   hibernates: false,
   panicked: false,
   watchdog: null,
   migrated: false,
   wasShutDown: false,
-};
+} as const;
+
+/** By `query-status`: stopped, for whatever reason. */
+const PAUSED: readonly (string | null)[] = [
+  ...['paused', 'finish-migrate', 'save-vm', 'io-error', 'watchdog'],
+];
 
 /** Those that matter; of others there may be any number. */
 const KEPT: readonly string[] = [
@@ -72,20 +90,35 @@ export function keepEvent(events: QmpEvent[], event: QmpEvent): boolean {
   return true;
 }
 
-/** What the events, in their order, add up to, from what it was at first (`query-status`). */
-export function timelineOf(events: readonly QmpEvent[], initialStatus: string | null): Timeline {
-  const timeline: Timeline & { isPaused: boolean } = {
+/**
+ * What the events, in their order, add up to, from what it was at first (`query-status`), to what it was
+ * when it was asked last.
+ */
+export function timelineOf(
+  events: readonly QmpEvent[],
+  initialStatus: string | null,
+  lastStatus: string | null = null,
+): Timeline {
+  const timeline: Timeline = {
     ...NEW,
+    presses: [],
+    since: null,
     panicked: initialStatus === 'guest-panicked',
     migrated: initialStatus === 'postmigrate',
     wasShutDown: initialStatus === 'shutdown',
-    isPaused: false,
+    isPaused: PAUSED.includes(initialStatus),
+    pausedAt: null,
+    tellsMigration: false,
+    hasRun: initialStatus !== null && !['prelaunch', 'inmigrate'].includes(initialStatus),
   };
   for (const event of events) take(event, timeline);
+  if (lastStatus === 'postmigrate') timeline.migrated = true;
+  if (lastStatus === 'guest-panicked') timeline.panicked = true;
+  if (lastStatus === 'shutdown' && timeline.shutdown === null) timeline.wasShutDown = true;
   return timeline;
 }
 
-function take({ event, data, at }: QmpEvent, timeline: Timeline & { isPaused: boolean }): void {
+function take({ event, data, at }: QmpEvent, timeline: Timeline): void {
   switch (event) {
     case 'SHUTDOWN':
       timeline.shutdown ??= {
@@ -96,7 +129,8 @@ function take({ event, data, at }: QmpEvent, timeline: Timeline & { isPaused: bo
       break;
     case 'POWERDOWN':
       if (timeline.shutdown !== null) break;
-      timeline.powerdown ??= { byWatchdog: timeline.watchdog === 'shutdown', at };
+      timeline.presses.push({ byWatchdog: timeline.watchdog === 'shutdown', at });
+      timeline.watchdog = null;
       break;
     case 'SUSPEND_DISK':
       timeline.hibernates = true;
@@ -108,26 +142,30 @@ function take({ event, data, at }: QmpEvent, timeline: Timeline & { isPaused: bo
       timeline.watchdog = typeof data['action'] === 'string' ? data['action'] : null;
       break;
     case 'MIGRATION':
+      timeline.tellsMigration = true;
       // To another host: it has stopped before that. From another host it runs by then.
       timeline.migrated = data['status'] === 'completed' && timeline.isPaused;
       break;
     case 'STOP':
       timeline.isPaused = true;
+      timeline.pausedAt = at;
       break;
-    // A new life: what was before has not ended it.
+    // A new life: what was before has not ended it. But a guest that was asked to power off may install
+    // updates and reboot first.
     case 'RESET':
+      if (timeline.shutdown !== null || data['guest'] === false) {
+        timeline.presses = [];
+        timeline.since = at;
+      }
       Object.assign(timeline, NEW);
       break;
     case 'RESUME':
       timeline.isPaused = false;
-      if (
-        timeline.shutdown !== null ||
-        timeline.panicked ||
-        timeline.migrated ||
-        timeline.wasShutDown
-      ) {
-        Object.assign(timeline, NEW);
-      }
+      timeline.pausedAt = null;
+      timeline.hasRun = true;
+      timeline.migrated = false;
+      if (timeline.shutdown === null && !timeline.panicked && !timeline.wasShutDown) break;
+      Object.assign(timeline, NEW, { presses: [], since: at });
       break;
   }
 }

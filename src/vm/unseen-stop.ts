@@ -38,7 +38,7 @@ export async function readLives({
   const events: QmpEvent[] = [];
   const file = new GrowingFile(path, (line) => {
     const event = parseLogLine(line);
-    if (event === null || !isTelling(event)) return;
+    if (event === null || event === 'torn' || !isTelling(event)) return;
     events.push(event);
     if (events.length > 2 * MOST_EVENTS) events.splice(0, MOST_EVENTS);
   });

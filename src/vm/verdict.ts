@@ -3,6 +3,7 @@ import type { Intent } from '../process/intent-log.js';
 import type { SignalSender } from '../signal-event.js';
 
 import type { StopEvidence } from './classify-stop.js';
+import { SLACK_MS } from './presses.js';
 import type { Timeline } from './timeline.js';
 import type { Cause, Certainty, Evidence, Initiator, VmStop } from './vm-stop.js';
 
@@ -10,16 +11,17 @@ import type { Cause, Certainty, Evidence, Initiator, VmStop } from './vm-stop.js
 const USERS: readonly Cause[] = ['guest-shutdown', 'guest-hibernate'];
 
 /** What the hypervisor obeys in good order, and says so. */
-const OBEYED: readonly string[] = ['quit', 'migrate', 'SIGTERM', 'SIGINT', 'SIGHUP'];
+const OBEYED: readonly string[] = ['quit', 'SIGTERM', 'SIGINT', 'SIGHUP'];
 
-/** Clocks of two processes, and what writing takes. */
-const SLACK_MS = 1000;
+/** What stops it; its hypervisor may end much later. */
+const LEAVING: readonly string[] = ['migrate', 'save'];
 
 const SENTENCES: Record<Cause, string> = {
   'start-failed': 'it could not be started',
   'start-exited': 'it exited before it was ready',
   'start-killed': 'it was killed before it was ready',
   'migrated-away': 'it had been migrated away',
+  saved: 'it had been saved to a file',
   'guest-panic': 'the guest has panicked',
   'guest-watchdog': "the guest's watchdog has ended it",
   'guest-reboot': 'the guest has rebooted, or crashed, and that ends it',
@@ -85,9 +87,9 @@ export class Verdict {
   /** When that would have taken effect: by the hypervisor's own word, if it has one. */
   #timeOf(what: string): Date | null {
     const { exit } = this.#evidence;
-    const { powerdown, shutdown } = this.#timeline;
+    const { pausedAt, shutdown } = this.#timeline;
     const exitedAt = exit === null || exit.how === 'unknown' ? null : exit.exitedAt;
-    if (what === 'powerdown') return powerdown?.at ?? shutdown?.at ?? exitedAt;
+    if (LEAVING.includes(what)) return pausedAt;
     return OBEYED.includes(what) ? (shutdown?.at ?? exitedAt) : exitedAt;
   }
 
@@ -129,6 +131,7 @@ export class Verdict {
   #facts(): Evidence[] {
     const { events, initialStatus, exit, obeyed, intents, leftovers, eventsComplete } =
       this.#evidence;
+    const { lastStatus = null, lastWords = [] } = this.#evidence;
     const facts: Evidence[] = [];
     const add = (source: Evidence['source'], text: string, at: Date | null = null) => {
       facts.push({ source, text, at });
@@ -140,6 +143,8 @@ export class Verdict {
       add('event', `${event}${details}`, at);
     }
     if (!eventsComplete) add('event', 'events may be missing');
+    if (lastStatus !== null) add('status', `it was ${lastStatus} when it was asked last`);
+    for (const line of lastWords) add('log', `it says: ${line}`);
     if (obeyed !== null) {
       const from = obeyed.pid === null ? '' : ` from pid ${obeyed.pid}`;
       const path = obeyed.path === null ? '' : ` (${obeyed.path})`;

@@ -205,7 +205,7 @@ export class VmDaemon extends EventEmitter<VmDaemonEvents> implements AsyncDispo
   }
 
   async #onFound(start: VmStart, state: VmState): Promise<void> {
-    const { name, identity, uid, eventLog } = start;
+    const { name, identity, uid, eventLog, command } = start;
     const known = this.#entries.get(name)?.record ?? (await this.#read(state, name));
     const record: VmRecord = {
       event: 'vm',
@@ -215,6 +215,7 @@ export class VmDaemon extends EventEmitter<VmDaemonEvents> implements AsyncDispo
       uid,
       foundAt: new Date(),
       eventLog,
+      command,
       lastStop: known?.lastStop ?? null,
       lastStopped: known?.lastStopped ?? null,
       judgedUntil: known?.judgedUntil ?? null,
@@ -322,14 +323,15 @@ export class VmDaemon extends EventEmitter<VmDaemonEvents> implements AsyncDispo
 }
 
 function asKnown(record: VmRecord): KnownStart {
-  const { name, identity, uid, eventLog, state, judgedUntil, foundAt } = record;
-  return { name, identity, uid, eventLog, isOver: state === 'stopped', judgedUntil, foundAt };
+  const { name, identity, uid, eventLog, command = null, state, judgedUntil, foundAt } = record;
+  const start = { name, identity, uid, eventLog, command };
+  return { ...start, isOver: state === 'stopped', judgedUntil, foundAt };
 }
 
 /** What was known can be known no more: at least nothing of that is told again. */
 function asForgotten(name: string): KnownStart {
   const now = new Date();
-  const start = { name, identity: null, uid: null, eventLog: null };
+  const start = { name, identity: null, uid: null, eventLog: null, command: null };
   return { ...start, isOver: true, judgedUntil: now, foundAt: now };
 }
 

@@ -1,6 +1,7 @@
 import { ExitwatchError } from '../errors.js';
 import { checkIdentity, type ProcessIdentity } from '../process-identity.js';
 
+import type { QemuCommand } from './qemu-command.js';
 import type { VmDriver } from './vm-driver.js';
 
 /** Which virtual machine to watch, and where its witnesses are. */
@@ -30,6 +31,13 @@ export interface VmOptions {
   eventsAfter?: Date;
   /** When it was seen to be there: where an event log is shared, and its start is not known any more. */
   seenAt?: Date;
+  /**
+   * Whether an agent in its guest could have it power off, which no event tells: `'none'`; `'held'`: by a
+   * socket that nobody but its manager can use; `'open'`. By its command line, where nothing is said.
+   */
+  agent?: 'none' | 'held' | 'open';
+  /** Of one that has ended before: what its command line said. */
+  command?: QemuCommand;
   /** What `logArguments()` has it write. */
   log?: string;
   /** How it is stopped, if not by its QMP socket. */
@@ -38,9 +46,11 @@ export interface VmOptions {
 
 const KEYS = [
   ...['name', 'pid', 'pidfile', 'identity', 'qmp', 'qmpIsInherited', 'eventLog', 'endedBefore'],
-  ...['eventsAfter', 'seenAt'],
+  ...['eventsAfter', 'seenAt', 'agent', 'command'],
   ...['log', 'driver'],
 ];
+
+const AGENTS: readonly string[] = ['none', 'held', 'open'];
 
 /** @throws ExitwatchError `ERR_EXITWATCH_INVALID_OPTION`, `ERR_EXITWATCH_INVALID_IDENTITY` */
 export function checkVmOptions(options: VmOptions): void {
@@ -65,6 +75,9 @@ export function checkVmOptions(options: VmOptions): void {
     const date: unknown = options[key];
     if (date !== undefined && !(date instanceof Date)) throw invalid(`${key} is a Date`);
   }
+  const { agent } = options;
+  if (agent !== undefined && !AGENTS.includes(agent))
+    throw invalid(`agent is ${AGENTS.join(', ')}`);
   if (options.driver !== undefined) checkDriver(options.driver);
 }
 

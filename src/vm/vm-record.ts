@@ -8,6 +8,7 @@ import { isWritableByOthers, readSmallFile } from '../process/small-file.js';
 import { checkIdentity, isSameProcess, type ProcessIdentity } from '../process-identity.js';
 
 import { isVmName } from './control-files.js';
+import type { QemuCommand } from './qemu-command.js';
 import type { VmStop } from './vm-stop.js';
 
 /** One end of a virtual machine. */
@@ -37,6 +38,8 @@ export type VmRecord = {
   foundAt: Date;
   /** Which file its event log was when it was seen first; `null`: it had none so far. */
   eventLog: string | null;
+  /** What its command line said of how it ends; `null`, or missing: not known. */
+  command?: QemuCommand | null;
   /** Why it ended the last time; `null`: it has not yet. */
   lastStop: VmStop | null;
   /** Which process that was. */

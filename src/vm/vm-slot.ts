@@ -9,6 +9,7 @@ import { isSameProcess, startOf, type ProcessIdentity } from '../process-identit
 import { claimantOf, type Claimant } from './claimant.js';
 import { SUFFIXES, type ControlFiles } from './control-files.js';
 import { GrowingFile } from './event-log.js';
+import { readQemuCommand } from './qemu-command.js';
 import type { Turns } from './turns.js';
 import { hasEnded, judgeUnseen, readLives, type UnseenLife } from './unseen-stop.js';
 import type { VmMonitor } from './vm-monitor.js';
@@ -97,6 +98,7 @@ export class VmSlot {
     const known = {
       ...(judgedUntil === null ? {} : { eventsAfter: judgedUntil }),
       seenAt: foundAt,
+      ...(start.command === null ? {} : { command: start.command }),
     };
     const announce = () => Promise.resolve();
     if (isAlive(identity) !== 'dead') {
@@ -261,7 +263,7 @@ export class VmSlot {
     const left = isLast
       ? { pidfile: isLeft(files.pidfile), socket: files.qmp !== null }
       : { pidfile: null, socket: null };
-    const start: VmStart = { name, identity: null, uid: null, eventLog: null };
+    const start: VmStart = { name, identity: null, uid: null, eventLog: null, command: null };
     await this.#context.listener.found(start);
     const stop = judgeUnseen(name, life, left, lines);
     const until = isLast ? await this.#withLeftovers(stop, life.until) : life.until;
@@ -287,7 +289,8 @@ export class VmSlot {
       : this.#optionsOf(identity, files);
     if (known?.judgedUntil != null) options.eventsAfter = known.judgedUntil;
     const eventLog = await idOf(this.#pathOf('eventLog'));
-    const start: VmStart = { name: this.name, identity, uid, eventLog };
+    const command = isDead ? null : readQemuCommand(identity.pid);
+    const start: VmStart = { name: this.name, identity, uid, eventLog, command };
     return this.#watchStart(start, options, () => this.#context.listener.found(start));
   }
 

@@ -1,5 +1,6 @@
 import type { ProcessIdentity } from '../process-identity.js';
 
+import type { QemuCommand } from './qemu-command.js';
 import type { VmStop } from './vm-stop.js';
 
 /** One start of a virtual machine. */
@@ -11,6 +12,8 @@ export type VmStart = {
   uid: number | null;
   /** Which file its event log is, as of when it was seen first; `null`: it had none so far. */
   eventLog: string | null;
+  /** What its command line said of how it ends; `null`: not known. */
+  command: QemuCommand | null;
 };
 
 /** What is remembered of a virtual machine's last start. */

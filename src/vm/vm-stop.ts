@@ -8,8 +8,10 @@ export type Cause =
   | 'start-exited'
   /** A signal killed it before it was ready. */
   | 'start-killed'
-  /** The guest had been migrated to another host. */
+  /** The guest had been migrated: it goes on elsewhere. */
   | 'migrated-away'
+  /** The guest had been saved to a file, to go on from it. */
+  | 'saved'
   /** The guest's kernel had panicked. */
   | 'guest-panic'
   /** The guest's watchdog had expired, and the hypervisor ended itself for that. */

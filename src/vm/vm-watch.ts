@@ -15,7 +15,7 @@ import { isSameProcess, startOf, type ProcessIdentity } from '../process-identit
 import { classifyStop } from './classify-stop.js';
 import { GrowingFile, parseLogLine } from './event-log.js';
 import { isWhole, lifeOf } from './log-lives.js';
-import { readQemuCommand } from './qemu-command.js';
+import { readQemuCommand, type QemuCommand } from './qemu-command.js';
 import type { QmpEvent } from './qmp-event.js';
 import { QmpLink } from './qmp-link.js';
 import { isTelling, keepEvent } from './timeline.js';
@@ -50,9 +50,6 @@ export interface VmContext {
 /** How often what a hypervisor writes is read, so that little is left for the end. */
 const CATCH_UP_MS = 30_000;
 
-/** A client that is there so soon has missed nothing that a guest could have done. */
-const FROM_START_MS = 1000;
-
 /** Who was seen to be there has begun to run by then, and no other one has. */
 const BEGUN_MS = 10_000;
 
@@ -64,6 +61,9 @@ const SOON_READY_MS = 2000;
 
 /** A connection ends with its process, about. */
 const LOST_MS = 100;
+
+/** Of a log, for people. */
+const MOST_WORDS = 5;
 
 /** Clocks of two processes. */
 const CLOCK_SLACK_MS = 100;
@@ -84,12 +84,13 @@ export class VmWatch {
   readonly #log: GrowingFile | undefined;
   #link: QmpLink | undefined;
   #watch: ExitWatch | undefined;
-  #mayLinger: boolean | null = null;
-  #isDaemonized = false;
+  #command: QemuCommand | null = null;
   #startedAt: Date | null = null;
   #hasCaughtUp = false;
   readonly #distrusted = new Set<string>();
   #isOverflown = false;
+  /** A line of the event log was not written whole. */
+  #isTorn = false;
   /** Of stop(), for close(). */
   readonly #closing = new AbortController();
   #timer: NodeJS.Timeout | undefined;
@@ -213,9 +214,7 @@ export class VmWatch {
     this.#startedAt = startOf(identity);
     const isThere = isAlive(identity) === 'alive';
     if (isThere) this.#trustOnly(ownersOf(identity.pid));
-    const command = isThere ? readQemuCommand(identity.pid) : null;
-    this.#mayLinger = command?.mayLinger ?? null;
-    this.#isDaemonized = command?.isDaemonized ?? false;
+    this.#command = this.#options.command ?? (isThere ? readQemuCommand(identity.pid) : null);
     const { qmp } = this.#options;
     // Of one that is gone, the socket is another's by now, if it is anybody's.
     if (qmp !== undefined && isThere) this.#link = this.#connect(qmp, identity.pid);
@@ -252,9 +251,13 @@ export class VmWatch {
   }
 
   /** What is there at first may be of an earlier start; what comes while we are there is not. */
-  #keepEvent(event: QmpEvent | null): void {
-    if (event === null || !isTelling(event)) return;
-    if (!this.#hasCaughtUp && !isSince(event.at, this.#startedAt)) return;
+  #keepEvent(event: QmpEvent | 'torn' | null): void {
+    if (event === 'torn') this.#isTorn = true;
+    if (event === null || event === 'torn' || !isTelling(event)) return;
+    if (!this.#hasCaughtUp && !isSince(event.at, this.#startedAt)) {
+      this.#isTorn = false; // that was another's, too
+      return;
+    }
     if (!keepEvent(this.#logEvents, event)) this.#isOverflown = true;
   }
 
@@ -293,9 +296,12 @@ export class VmWatch {
     const isLogComplete =
       logged.length > 0 &&
       (isWhole(logged) || this.#wasStartedPaused()) &&
+      this.#command?.isIncoming !== true &&
       this.#isSurelyOwn(logged) &&
       !this.#isOverflown &&
+      !this.#isTorn &&
       this.#eventLog?.wasReplaced === false &&
+      !this.#eventLog.wasFull &&
       countsAtLeast(logged, heard);
     const failure = this.#eventLog?.failure ?? null;
     const isMissed = failure !== null || this.#link?.readyAt != null;
@@ -312,25 +318,58 @@ export class VmWatch {
       name: this.name,
       exit,
       events,
-      eventsComplete: isLogComplete || (events === heard && this.#isLinkComplete(exit)),
+      eventsComplete: isLogComplete,
       eventsUnbroken: isLogComplete || (events === heard && this.#isLinkUnbroken(exit)),
       initialStatus: isLogComplete ? null : (this.#link?.initialStatus ?? null),
+      heardSince: this.#link?.readyAt ?? null,
+      lastStatus: this.#lastStatus(logged),
+      tellsMigration: this.#link?.tellsMigration === true,
       ready: this.#wasReady(exit, logged),
-      mayLinger: this.#mayLinger,
-      obeyed: obeyedSignal(this.#logLines),
-      hasLog: hasLog && this.#isDaemonized,
+      mayLinger: this.#command?.mayLinger ?? null,
+      agent: this.#agent(),
+      debugExit: this.#command?.hasDebugExit ?? null,
+      obeyed: this.#isLogOwn() ? obeyedSignal(this.#logLines) : null,
+      hasLog: hasLog && this.#command?.isDaemonized === true,
       leftovers: {
         pidfile: isLeft(pidfile ?? null),
         socket: qmp === undefined ? null : existsSync(qmp),
       },
       intents,
+      lastWords: exit.how === 'exited' && exit.exitCode !== 0 ? this.#lastWords() : [],
     });
+  }
+
+  /** What it said when it was asked last, unless its log knows that it went on since. */
+  #lastStatus(logged: readonly QmpEvent[]): string | null {
+    const { lastStatus = null, lastStatusAt = null } = this.#link ?? {};
+    const hasGoneOn = logged.some(
+      ({ event, at }) =>
+        (event === 'RESUME' || event === 'RESET') &&
+        (at?.getTime() ?? 0) > (lastStatusAt?.getTime() ?? 0),
+    );
+    return hasGoneOn ? null : lastStatus;
+  }
+
+  #agent(): NonNullable<VmOptions['agent']> | null {
+    const { agent } = this.#options;
+    if (agent !== undefined) return agent;
+    if (this.#command === null) return null;
+    return this.#command.hasAgent ? 'open' : 'none';
+  }
+
+  /** A log that an earlier start has left says nothing of this one. */
+  #isLogOwn(): boolean {
+    const writtenAt = this.#log?.modifiedAt?.getTime() ?? -Infinity;
+    return isSince(new Date(writtenAt), this.#startedAt);
+  }
+
+  #lastWords(): string[] {
+    return this.#isLogOwn() ? this.#logLines.slice(-MOST_WORDS) : [];
   }
 
   /** So that there is no RESUME at its beginning. */
   #wasStartedPaused(): boolean {
-    const status = this.#link?.initialStatus;
-    return status === 'prelaunch' || status === 'inmigrate';
+    return this.#link?.initialStatus === 'prelaunch';
   }
 
   #ownEvents(exit: ExitEvent): QmpEvent[] {
@@ -366,21 +405,15 @@ export class VmWatch {
     return wasToldAll || lostMs <= LOST_MS + exit.uncertaintyMs;
   }
 
-  /** And from its process's start. */
-  #isLinkComplete(exit: ExitEvent): boolean {
-    const link = this.#link;
-    if (link?.readyAt == null || !this.#isLinkUnbroken(exit)) return false;
-    if (this.#wasStartedPaused()) return true;
-    if (link.initialStatus !== 'running' || this.#startedAt === null) return false;
-    const afterMs = link.readyAt.getTime() - this.#startedAt.getTime();
-    return afterMs >= -CLOCK_SLACK_MS && afterMs <= FROM_START_MS;
-  }
-
   #wasReady(exit: ExitEvent, logged: readonly QmpEvent[]): boolean | null {
     // RESUME comes when it is about to be ready.
-    if (this.#link?.readyAt != null || logged.some(({ event }) => event !== 'RESUME')) return true;
+    const livedMs = exit.exitedAt.getTime() - (this.#startedAt?.getTime() ?? -Infinity);
+    const isEmpty = this.#link?.events.length === 0 && logged.length === 0;
+    // It talked to us, and had nothing to say: it may have given up before it ran.
+    const isSilent = isEmpty && this.#link?.lastStatus === null && livedMs < SOON_READY_MS;
+    if (this.#link?.readyAt != null && !isSilent) return true;
+    if (logged.some(({ event }) => event !== 'RESUME')) return true;
     if (exit.how === 'unknown' || this.#startedAt === null) return null;
-    const livedMs = exit.exitedAt.getTime() - this.#startedAt.getTime();
     if (this.#link === undefined) return livedMs > SURELY_READY_MS ? true : null;
     // It runs, or its hypervisor had begun to talk to us.
     if (logged.length > 0 || this.#link.wasGreeted) return null;

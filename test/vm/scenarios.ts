@@ -392,8 +392,9 @@ export const SCENARIOS: Scenario[] = [
       await stage.vm.untilStatus('postmigrate');
       await kill('SIGTERM')(stage);
     },
-    ...BY_US,
+    ...{ userShutdown: false, initiator: 'unknown' },
     cause: 'migrated-away',
+    isLikely: true,
   },
 ];
 

@@ -1,0 +1,72 @@
+import { identify, type ExitEvent, type SignalSender } from '../../src';
+import type { Intent } from '../../src/process';
+import type { StopEvidence } from '../../src/vm';
+
+export type Evidence = Partial<StopEvidence>;
+
+const identity = identify(process.pid);
+if (identity === null) throw new Error('we are not there');
+
+export const NOW = new Date('2026-01-01T12:00:00Z');
+export const secondsAgo = (seconds: number) => new Date(NOW.getTime() - seconds * 1000);
+
+/** It exited with 0, and nothing else is known. */
+export const EXIT: ExitEvent & { how: 'exited' } = {
+  event: 'exit',
+  id: identity.id,
+  pid: identity.pid,
+  parentPid: 1,
+  name: 'qemu-system-x86',
+  uid: 0,
+  cgroup: '/',
+  startedAt: secondsAgo(3600),
+  exitedAt: NOW,
+  exitedNs: null,
+  uncertaintyMs: 0,
+  source: 'connector',
+  lossless: true,
+  traced: true,
+  tracedSince: secondsAgo(3600),
+  sender: null,
+  raisedAfter: null,
+  signalsReceived: [],
+  oom: false,
+  how: 'exited',
+  exitCode: 0,
+  signal: null,
+  coreDumped: false,
+  unknownReason: null,
+};
+
+export function sender(signal: 'SIGTERM' | 'SIGKILL', pid = 7): SignalSender {
+  return {
+    signal,
+    sentAt: NOW,
+    origin: 'kill',
+    pid,
+    name: 'sh',
+    uid: 0,
+    cgroup: null,
+    ancestors: [],
+  };
+}
+
+export function intent(changes: Partial<Intent> = {}): Intent {
+  return {
+    event: 'intent',
+    id: 'an-intent',
+    at: secondsAgo(1),
+    identity: identity ?? (undefined as never),
+    what: 'SIGTERM',
+    why: null,
+    who: { identity: null, uid: 0 },
+    deadline: new Date(NOW.getTime() + 5000),
+    outcome: 'delivered',
+    ...changes,
+  };
+}
+
+/** It was killed by somebody whom the signal trace saw. */
+export function killedBy(signal: 'SIGTERM' | 'SIGKILL'): ExitEvent {
+  return { ...EXIT, how: 'killed', exitCode: null, signal, sender: sender(signal) };
+}

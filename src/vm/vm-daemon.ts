@@ -2,6 +2,7 @@ import { EventEmitter } from 'node:events';
 
 import { ExitwatchError } from '../errors.js';
 import type { SourceName } from '../exit-event.js';
+import { startOf } from '../process-identity.js';
 
 import { emitSafely } from './emit-safely.js';
 import { EndGroups } from './end-groups.js';
@@ -277,7 +278,9 @@ export class VmDaemon extends EventEmitter<VmDaemonEvents> implements AsyncDispo
     if (stop.userShutdown === true) {
       const { cause } = stop;
       const at = stop.exit?.exitedAt ?? until;
-      await state.mark({ event: 'shutdown', name, identity, at, cause, host: hostId() });
+      const startedAt = identity === null ? firstWordOf(stop) : startOf(identity);
+      const mark = { name, identity, startedAt, at, cause, host: hostId() };
+      await state.mark({ event: 'shutdown', ...mark });
     } else {
       await state.unmark(name);
     }
@@ -320,6 +323,11 @@ export class VmDaemon extends EventEmitter<VmDaemonEvents> implements AsyncDispo
   #warn(error: Error, name: string | null): void {
     emitSafely(() => this.emit('warning', error, name));
   }
+}
+
+/** When it began, of one that nobody has seen. */
+function firstWordOf({ evidence }: VmStop): Date | null {
+  return evidence.find(({ source }) => source === 'event')?.at ?? null;
 }
 
 function asKnown(record: VmRecord): KnownStart {

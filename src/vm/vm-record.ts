@@ -5,7 +5,12 @@ import { dirname, join } from 'node:path';
 
 import { ExitwatchError } from '../errors.js';
 import { isWritableByOthers, readSmallFile } from '../process/small-file.js';
-import { checkIdentity, isSameProcess, type ProcessIdentity } from '../process-identity.js';
+import {
+  checkIdentity,
+  isSameProcess,
+  startOf,
+  type ProcessIdentity,
+} from '../process-identity.js';
 
 import { isVmName } from './control-files.js';
 import type { QemuCommand } from './qemu-command.js';
@@ -58,6 +63,8 @@ export type ShutdownMarker = {
   name: string;
   /** Which process the user has shut down; `null`: it had ended when it was found. */
   identity: ProcessIdentity | null;
+  /** When this start of the machine began, by its process or its first word; `null`: not known. */
+  startedAt?: Date | null;
   at: Date;
   cause: VmStop['cause'];
   host: string | null;
@@ -113,23 +120,47 @@ export async function readVmRecords(
 }
 
 /**
- * The mark of a user's shutdown, if the last end of that virtual machine was one; with `identity`, only if
- * it was this process's: a mark that an earlier start has left says nothing of a later one.
+ * The mark of a user's shutdown, if the last end of that virtual machine was one; with a process, or with
+ * when its process was started, only if it was this start's: a mark that an earlier start has left says
+ * nothing of a later one. Of a start that nobody has seen, the event log tells when it began.
  *
  * Rejects with an {@link ExitwatchError} `ERR_EXITWATCH_STATE_DIR`, `ERR_EXITWATCH_INVALID_OPTION`.
  */
 export async function readShutdownMarker(
   stateDir: string,
   name: string,
-  identity?: ProcessIdentity,
+  run?: ProcessIdentity | { startedAt: Date },
 ): Promise<ShutdownMarker | null> {
   checkName(name);
-  if (identity !== undefined) checkIdentity(identity);
+  if (run !== undefined) checkRun(run);
   const path = markerPath(stateDir, name);
   const read = await readState(path, MOST_MARKER_BYTES, (value) => asMarker(value, name));
   const marker = forThisHost(read);
-  if (marker === null || identity === undefined) return marker;
-  return marker.identity !== null && isSameProcess(marker.identity, identity) ? marker : null;
+  if (marker === null || run === undefined) return marker;
+  if (!('startedAt' in run) && marker.identity !== null) {
+    return isSameProcess(marker.identity, run) ? marker : null;
+  }
+  const startedAt = 'startedAt' in run ? run.startedAt : startOf(run);
+  return hasBegunWith(marker.startedAt ?? null, startedAt) ? marker : null;
+}
+
+/** How long after its process a machine has its first word. */
+const FIRST_WORD_MS = 10_000;
+
+/** Clocks of two processes. */
+const CLOCK_SLACK_MS = 1000;
+
+function hasBegunWith(first: Date | null, startedAt: Date | null): boolean {
+  if (first === null || startedAt === null) return false;
+  const afterMs = first.getTime() - startedAt.getTime();
+  return afterMs >= -CLOCK_SLACK_MS && afterMs <= FIRST_WORD_MS;
+}
+
+function checkRun(run: ProcessIdentity | { startedAt: Date }): void {
+  if (!('startedAt' in run)) checkIdentity(run);
+  else if (!((run.startedAt as unknown) instanceof Date)) {
+    throw new ExitwatchError('ERR_EXITWATCH_INVALID_OPTION', 'startedAt is a Date');
+  }
 }
 
 let ownHost: string | null | undefined;

@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
@@ -154,6 +155,14 @@ itWithQemu('ends that come while it is down are told when it is up again, once e
   const again = await daemon.vm('unseen');
   again.child.kill('SIGTERM');
   while (existsSync(again.pidfile)) await setTimeout(2);
+  const killed = await daemon.vm('alone');
+  const before = identityOf(killed);
+  killed.child.kill('SIGKILL');
+  await once(killed.child, 'exit');
+  const alone = await daemon.vm('alone');
+  const identity = identityOf(alone);
+  await alone.press('p');
+  while (existsSync(alone.pidfile)) await setTimeout(2);
   await daemon.start();
   expect(await daemon.stopped(users)).toMatchObject({ userShutdown: true, certainty: 'sure' });
   expect(await daemon.stopped(ours)).toMatchObject({ initiator: 'manager', userShutdown: false });
@@ -168,13 +177,27 @@ itWithQemu('ends that come while it is down are told when it is up again, once e
   ]);
   expect(existsSync(marker('users'))).toBe(true);
   expect(existsSync(marker('unseen'))).toBe(false);
+  // Who has started it can ask for that start, though nobody has seen which process it was.
+  await daemon.until(
+    ({ event, name, cause }) =>
+      event === 'stopped' && name === 'alone' && cause === 'guest-shutdown',
+  );
+  const startedAt = new Date(alone.startedAt);
+  for (const run of [identity, { startedAt }]) {
+    expect(await readShutdownMarker(daemon.stateDir, 'alone', run)).toMatchObject({
+      ...{ name: 'alone', identity: null, cause: 'guest-shutdown' },
+    });
+  }
+  for (const run of [before, { startedAt: new Date(killed.startedAt) }]) {
+    expect(await readShutdownMarker(daemon.stateDir, 'alone', run)).toBeNull();
+  }
   // And not once more.
-  const before = daemon.count('stopped');
+  const count = daemon.count('stopped');
   await daemon.end();
   await daemon.start();
   stays.child.kill('SIGKILL');
   await daemon.stopped(stays);
-  expect(daemon.count('stopped')).toBe(before + 1);
+  expect(daemon.count('stopped')).toBe(count + 1);
 });
 
 itWithQemu(

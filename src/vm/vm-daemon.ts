@@ -264,6 +264,7 @@ export class VmDaemon extends EventEmitter<VmDaemonEvents> implements AsyncDispo
     const id = identity?.id ?? `${name}-unseen-${until.getTime()}`;
     const end: VmEnd = { id, identity, stop, group: this.#groups.of(id, stop), isRepeated: false };
     const { record } = entry;
+    const startedAfter = record.judgedUntil;
     record.state = 'stopped';
     record.lastStop = stop;
     record.lastStopped = identity;
@@ -279,7 +280,8 @@ export class VmDaemon extends EventEmitter<VmDaemonEvents> implements AsyncDispo
       const { cause } = stop;
       const at = stop.exit?.exitedAt ?? until;
       const startedAt = identity === null ? firstWordOf(stop) : startOf(identity);
-      const mark = { name, identity, startedAt, at, cause, host: hostId() };
+      const run = { identity, startedAt, startedAfter };
+      const mark = { name, ...run, at, cause, host: hostId() };
       await state.mark({ event: 'shutdown', ...mark });
     } else {
       await state.unmark(name);

@@ -65,6 +65,8 @@ export type ShutdownMarker = {
   identity: ProcessIdentity | null;
   /** When this start of the machine began, by its process or its first word; `null`: not known. */
   startedAt?: Date | null;
+  /** What began up to then was an earlier start; `null`: none is known of. */
+  startedAfter?: Date | null;
   at: Date;
   cause: VmStop['cause'];
   host: string | null;
@@ -141,7 +143,7 @@ export async function readShutdownMarker(
     return isSameProcess(marker.identity, run) ? marker : null;
   }
   const startedAt = 'startedAt' in run ? run.startedAt : startOf(run);
-  return hasBegunWith(marker.startedAt ?? null, startedAt) ? marker : null;
+  return startedAt !== null && isOfStart(marker, startedAt) ? marker : null;
 }
 
 /** How long after its process a machine has its first word. */
@@ -150,9 +152,10 @@ const FIRST_WORD_MS = 10_000;
 /** Clocks of two processes. */
 const CLOCK_SLACK_MS = 1000;
 
-function hasBegunWith(first: Date | null, startedAt: Date | null): boolean {
-  if (first === null || startedAt === null) return false;
-  const afterMs = first.getTime() - startedAt.getTime();
+function isOfStart(marker: ShutdownMarker, at: Date): boolean {
+  const { startedAt = null, startedAfter = null } = marker;
+  if (startedAt === null || at.getTime() <= (startedAfter?.getTime() ?? -Infinity)) return false;
+  const afterMs = startedAt.getTime() - at.getTime();
   return afterMs >= -CLOCK_SLACK_MS && afterMs <= FIRST_WORD_MS;
 }
 
@@ -210,7 +213,7 @@ async function readState<T>(
 }
 
 const DATES: readonly string[] = [
-  ...['at', 'sentAt', 'exitedAt', 'startedAt', 'foundAt', 'judgedUntil'],
+  ...['at', 'sentAt', 'exitedAt', 'startedAt', 'startedAfter', 'foundAt', 'judgedUntil'],
 ];
 
 function reviveDates(key: string, value: unknown): unknown {

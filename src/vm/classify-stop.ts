@@ -30,6 +30,8 @@ export type StopEvidence = {
    * or no answer. `'postmigrate'` is a word that no event has.
    */
   lastStatus?: string | null;
+  /** It was to go on with what was begun elsewhere (`-incoming`); nothing: by what it said at first. */
+  incoming?: boolean;
   /** It tells of migrations by events (`migrate-set-capabilities`, `events`). */
   tellsMigration?: boolean;
   /** It had got so far that it obeys signals in good order. */
@@ -238,13 +240,7 @@ class Classifier {
   }
 
   #byGuestShutdown(): VmStop {
-    const {
-      agent = 'none',
-      eventsComplete,
-      exit,
-      heardSince = null,
-      initialStatus,
-    } = this.#evidence;
+    const { agent = 'none', eventsComplete, exit, heardSince = null } = this.#evidence;
     const { debugExit = false, intents } = this.#evidence;
     const { hibernates, shutdown } = this.#timeline;
     const cause = hibernates ? 'guest-hibernate' : 'guest-shutdown';
@@ -255,7 +251,7 @@ class Classifier {
     const requests = this.#requests();
     const byRequest = this.#byRequest(requests, cause);
     if (byRequest !== null) return byRequest;
-    const wasIncoming = initialStatus === 'inmigrate';
+    const wasIncoming = this.#wasIncoming();
     const isOver = isLongAfter(heardSince, shutdown?.at ?? null);
     // An agent's request leaves no trace, and what was asked for before we came none for us.
     const unheard: Cause[] = [];
@@ -357,7 +353,8 @@ class Classifier {
     const { eventsComplete, initialStatus, ready } = this.#evidence;
     const { hasRun } = this.#timeline;
     // RESUME comes before it is ready; who has never run was never ready, though it may have greeted us.
-    const neverRan = !hasRun && (eventsComplete || initialStatus !== null);
+    const hasHeard = eventsComplete || initialStatus !== null || this.#wasIncoming();
+    const neverRan = !hasRun && hasHeard;
     if (neverRan || ready !== true) {
       return this.#verdict.likely('start-failed', 'vmm', ['vmm-exit', 'guest-panic']);
     }
@@ -366,6 +363,11 @@ class Classifier {
       return this.#verdict.sure('vmm-exit', 'vmm');
     }
     return this.#verdict.likely('vmm-exit', 'vmm', ['guest-panic', 'start-failed', ...before]);
+  }
+
+  #wasIncoming(): boolean {
+    const { incoming, initialStatus } = this.#evidence;
+    return incoming ?? initialStatus === 'inmigrate';
   }
 
   /** As one does that is killed: what ends in good order removes them. */

@@ -15,6 +15,13 @@ const GREETING_MS = 2000;
 /** After its process has ended, what it sent before is there already. */
 const QUIET_MS = 50;
 
+/** How often one that was stopped is asked whether it is something else by now: ever more seldom. */
+const PAUSED_MS = 50;
+const PAUSED_LONG_MS = 10_000;
+
+/** It may be about to be something else, without a word. */
+const PASSING: readonly string[] = ['paused', 'finish-migrate', 'save-vm'];
+
 /** What {@link QmpLink} tells. */
 export interface QmpLinkListener {
   /** Negotiated for the first time. */
@@ -57,6 +64,7 @@ export class QmpLink {
   readonly #told = new Set<string>();
   #client: QmpClient | undefined;
   #timer: NodeJS.Timeout | undefined;
+  #asking: NodeJS.Timeout | undefined;
   #tries = 0;
   #isClosed = false;
   #connections = 0;
@@ -94,6 +102,7 @@ export class QmpLink {
   async end(): Promise<void> {
     this.#isClosed = true;
     clearTimeout(this.#timer);
+    clearTimeout(this.#asking);
     await this.#client?.drain(QUIET_MS);
     this.#client?.close();
   }
@@ -101,6 +110,7 @@ export class QmpLink {
   close(): void {
     this.#isClosed = true;
     clearTimeout(this.#timer);
+    clearTimeout(this.#asking);
     this.#client?.close();
   }
 
@@ -166,8 +176,9 @@ export class QmpLink {
   }
 
   /** How many events came before its answer; nothing where there was none. */
-  async #askStatus(): Promise<number | undefined> {
+  async #askStatus(delayMs = PAUSED_MS): Promise<number | undefined> {
     const goings = this.#goings;
+    clearTimeout(this.#asking);
     try {
       const answer = await this.#client?.query('query-status');
       const { value, eventsBefore } = answer ?? {};
@@ -175,6 +186,10 @@ export class QmpLink {
       if (goings === this.#goings) {
         this.lastStatus = value['status'];
         this.lastStatusAt = new Date();
+        if (PASSING.includes(this.lastStatus) && !this.#isClosed) {
+          const nextMs = Math.min(2 * delayMs, PAUSED_LONG_MS);
+          this.#asking = setTimeout(() => void this.#askStatus(nextMs), delayMs).unref();
+        }
       }
       return eventsBefore;
     } catch {

@@ -324,6 +324,7 @@ export class VmWatch {
       heardSince: this.#link?.readyAt ?? null,
       lastStatus: this.#lastStatus(logged),
       tellsMigration: this.#link?.tellsMigration === true,
+      ...(this.#command === null ? {} : { incoming: this.#command.isIncoming }),
       ready: this.#wasReady(exit, logged),
       mayLinger: this.#command?.mayLinger ?? null,
       agent: this.#agent(),

@@ -1,0 +1,75 @@
+import * as vm from '../src/vm';
+
+import { check, checkMonotony, type Judged, type Restart } from './vm/model/checks';
+import { claimsOf } from './vm/model/claims';
+import { playHistory } from './vm/model/history';
+import { Random } from './vm/model/random';
+import { Findings } from './vm/model/report';
+import { chainOf, evidenceOf, type Evidence } from './vm/model/views';
+
+/** A million takes some minutes. */
+const HISTORIES = Number(process.env['EXITWATCH_HISTORIES'] ?? 5000);
+const FIRST_SEED = Number(process.env['EXITWATCH_SEED'] ?? 1);
+
+/** Tells what was found, class by class, and how fast. */
+const REPORTS = process.env['EXITWATCH_MODEL_REPORT'] === '1';
+
+const shouldRestart =
+  'shouldRestart' in vm ? (vm.shouldRestart as (stop: vm.VmStop) => Restart) : null;
+
+function judge(evidence: Evidence): Judged {
+  const stop = vm.classifyStop(evidence);
+  return { evidence, stop, restart: shouldRestart?.(stop) ?? null };
+}
+
+/** What nobody can be blamed for, and one should know. */
+const counts = new Map<string, number>();
+const count = (what: string) => counts.set(what, (counts.get(what) ?? 0) + 1);
+
+function play(seed: number, findings: Findings): void {
+  const machine = playHistory(seed);
+  const chain = chainOf(machine, new Random(-seed));
+  const verdicts = chain.map((view) => judge(evidenceOf(machine, view)));
+  for (const [index, judged] of verdicts.entries()) {
+    const { certainty, cause } = judged.stop;
+    count(certainty);
+    if (cause === 'migrated-away' && certainty === 'sure' && machine.truth?.causes[0] === 'saved') {
+      count('sure of migrated-away, and was saved');
+    }
+    for (const each of check(machine, judged)) findings.add(seed, machine, '', each);
+    for (const poorer of verdicts.slice(index + 1)) {
+      for (const each of checkMonotony(machine, judged, poorer)) {
+        findings.add(seed, machine, '', each);
+      }
+    }
+  }
+  const [view] = chain;
+  if (view === undefined) return;
+  for (const { name, evidence, isDetectable } of claimsOf(machine, view)) {
+    for (const each of check(machine, judge(evidence))) {
+      if (isDetectable) findings.add(seed, machine, name, each);
+      else count(`${name}: ${each.rule}`);
+    }
+  }
+}
+
+test(
+  'of machines that end in all ways, with all witnesses or a few, no verdict claims what is not so',
+  () => {
+    const findings = new Findings();
+    const startedAt = performance.now();
+    for (let seed = FIRST_SEED; seed < FIRST_SEED + HISTORIES; seed++) play(seed, findings);
+    const list = findings.list();
+    if (REPORTS) {
+      const perSecond = Math.round((HISTORIES / (performance.now() - startedAt)) * 1000);
+      const lines = [
+        `${HISTORIES} histories, ${perSecond} a second`,
+        ...[...counts].map(([what, times]) => `${times} × ${what}`),
+        ...list.map(({ count: times, text }) => `\n${times} × ${text}`),
+      ];
+      process.stdout.write(`${lines.join('\n')}\n`);
+    }
+    expect(list.slice(0, 10).map(({ count: times, text }) => `${times} × ${text}`)).toEqual([]);
+  },
+  60_000 + HISTORIES * 10,
+);

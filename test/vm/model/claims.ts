@@ -1,0 +1,85 @@
+import { FROM_START_MS, toEvent, type Evidence, type View, evidenceOf } from './views';
+import type { Machine, Told } from './machine';
+
+/** Evidence that is not what it says it is. */
+export interface Claim {
+  name: 'lines lost, and not missed' | 'lines lost' | 'came too late' | 'log of an earlier start';
+  evidence: Evidence;
+  /**
+   * Whether a verdict can see that: a press of ours is on record, or what is left of the machine speaks
+   * against its log. Where nothing does, a lie is a lie: those verdicts are counted, and no more.
+   */
+  isDetectable: boolean;
+}
+
+/** Without these a life cannot be told from the one before; a machine that is lost so has no history. */
+const NEW_LIFE: readonly string[] = ['RESET', 'RESUME'];
+
+/** What witnesses may say who have missed something and do not know it, where there is such a thing. */
+export function claimsOf(machine: Machine, view: View): Claim[] {
+  return [...lostLines(machine, view), ...cameTooLate(machine, view), ...staleLog(machine, view)];
+}
+
+/** Its disk was full: for a while the event log grew no more, and QEMU says nothing of that. */
+function lostLines(machine: Machine, view: View): Claim[] {
+  const { events, random, options } = machine;
+  const some = events.filter(({ event }) => !NEW_LIFE.includes(event));
+  const lost = some[random.between(0, some.length - 1)];
+  if (!view.eventLog || lost === undefined || options.incoming) return [];
+  const isKept = (each: Told) => each !== lost;
+  const known = { ...evidenceOf(machine, { ...view, link: null }) };
+  known.events = events.filter(isKept).map(toEvent);
+  return [
+    {
+      name: 'lines lost, and not missed',
+      evidence: { ...known, eventsComplete: true },
+      isDetectable: lost.event === 'POWERDOWN' && isOnRecord(machine, known),
+    },
+    {
+      name: 'lines lost',
+      evidence: { ...known, eventsComplete: false, eventsUnbroken: false },
+      isDetectable: true,
+    },
+  ];
+}
+
+/** A press in its first second, before our client had come. */
+function cameTooLate(machine: Machine, view: View): Claim[] {
+  const { link } = view;
+  if (link === null || link.at > FROM_START_MS || !link.asks || link.until !== null) return [];
+  const evidence = evidenceOf(machine, { ...view, eventLog: false });
+  const isTaken = !evidence.eventsComplete && evidence.initialStatus === 'running';
+  if (!isTaken || machine.options.incoming) return [];
+  return [
+    {
+      name: 'came too late',
+      evidence: { ...evidence, eventsComplete: true },
+      isDetectable: isOnRecord(machine, evidence),
+    },
+  ];
+}
+
+/** It was started with `-D` before, and this time without: the file is still there. */
+function staleLog(machine: Machine, view: View): Claim[] {
+  const { end, options } = machine;
+  if (options.log || end?.how !== 'killed' || !options.pidfile || !options.qmp) return [];
+  const evidence = evidenceOf(machine, {
+    ...{ ...view, exit: 'unseen', tracedSince: null, pidfile: true, socket: true },
+  });
+  return [
+    {
+      name: 'log of an earlier start',
+      evidence: {
+        ...{ ...evidence, hasLog: true },
+        obeyed: { signal: 'SIGTERM', pid: 99, path: '/bin/kill' },
+      },
+      isDetectable: true,
+    },
+  ];
+}
+
+/** A press of ours, which was obeyed. */
+function isOnRecord({ truth, presses }: Machine, { intents }: Evidence): boolean {
+  const isOurs = truth?.causes[0] === 'admin-powerdown' && truth.causes.length === 1;
+  return isOurs && intents !== null && presses.at(-1)?.by === 'us';
+}

@@ -1,0 +1,53 @@
+import type { Cause, Initiator } from '../../../src/vm';
+
+/** `'saved'`: its state is in a file. */
+export type TrueCause = Cause | 'saved';
+
+/** What is true of a machine's end, whatever anybody knows of it. */
+export interface Truth {
+  /** The right name; several, where more than one person had a hand in it, and either is right. */
+  causes: readonly TrueCause[];
+  initiators: readonly Initiator[];
+  /**
+   * Whether the guest's user wanted it. `'undecidable'`: so shortly after a press of the power button
+   * that nobody could tell. `'either'`: nobody minds.
+   */
+  user: boolean | 'undecidable' | 'either';
+  /** Whether somebody may start it again without being asked. */
+  restart: 'never' | 'wanted' | 'either';
+}
+
+const truth = (
+  causes: TrueCause | readonly TrueCause[],
+  initiators: Initiator | readonly Initiator[],
+  restart: Truth['restart'],
+): Truth => ({
+  causes: [causes].flat(),
+  initiators: [initiators].flat(),
+  user: false,
+  restart,
+});
+
+export const byUser = (cause: 'guest-shutdown' | 'guest-hibernate'): Truth => ({
+  ...truth(cause, 'guest', 'never'),
+  user: true,
+});
+export const byGuest = (cause: TrueCause): Truth => truth(cause, 'guest', 'either');
+/** Of the process, by itself. */
+export const byVmm = (
+  cause: TrueCause,
+  initiators: readonly Initiator[] = ['vmm'],
+  restart: Truth['restart'] = 'either',
+): Truth => truth(cause, initiators, restart);
+export const byUs = (causes: TrueCause | readonly TrueCause[]): Truth =>
+  truth(causes, 'manager', 'never');
+export const byOthers = (causes: TrueCause | readonly TrueCause[]): Truth =>
+  truth(causes, 'host', 'either');
+/** Nobody wanted it to end for good. */
+export const byAttack = (
+  causes: TrueCause | readonly TrueCause[],
+  initiators: Initiator | readonly Initiator[] = 'host',
+): Truth => truth(causes, initiators, 'wanted');
+/** It is elsewhere: whoever starts it here as well spoils its disk. */
+export const goneAway = (causes: readonly TrueCause[], by: 'us' | 'others'): Truth =>
+  truth(causes, by === 'us' ? 'manager' : 'host', 'never');

@@ -1,0 +1,283 @@
+import type { ExitEvent } from '../../../src';
+import type { Intent } from '../../../src/process';
+import type { QmpEvent, StopEvidence } from '../../../src/vm';
+
+import { dateOf, ITS_PID, MINUTE, OUR_PID, SECOND, type Machine, type Told } from './machine';
+import type { Random } from './random';
+
+/** All that a verdict can rest on. */
+export type Evidence = StopEvidence & {
+  /** Whether the guest has an agent, and we hold its only channel; `null`: not known. */
+  agent: 'none' | 'held' | 'open' | null;
+  /** What `query-status` said after the last STOP. */
+  lastStatus: string | null;
+};
+
+/** A client on its QMP socket: there from then on, and perhaps cut off before its end. */
+export interface Link {
+  at: number;
+  until: number | null;
+  /** It asked at once what the machine was doing. */
+  asks: boolean;
+}
+
+/** What of all that happened is known: which witnesses there were. */
+export interface View {
+  eventLog: boolean;
+  link: Link | null;
+  exit: 'seen' | 'gone' | 'unseen';
+  /** Since when signals were traced; `null`: they were not. */
+  tracedSince: number | null;
+  log: boolean;
+  pidfile: boolean;
+  socket: boolean;
+  intents: 'settled' | 'pending' | null;
+  ready: boolean;
+  command: boolean;
+  agent: boolean;
+  /** After each STOP that it hears, the client asks what the machine is doing. */
+  asksAfterStop: boolean;
+}
+
+/** A client that is there so soon is said to have missed nothing. */
+export const FROM_START_MS = 1000;
+const RECEIVED_MS = 120_000;
+const ASKED_MS = 10;
+
+/** All that there can be of this machine. */
+export function fullView({ options, random, end }: Machine): View {
+  const endedAt = end?.at ?? 0;
+  // Before anything happened; soon, which may be too late; or much later.
+  const at = random.weighted([
+    [3, 60],
+    [1, Math.min(endedAt, random.between(100, FROM_START_MS))],
+    [2, random.between(0, endedAt)],
+  ]);
+  return {
+    eventLog: options.eventLog,
+    link: options.qmp && at < endedAt ? { at, until: null, asks: true } : null,
+    exit: 'seen',
+    tracedSince: 0,
+    log: true,
+    pidfile: true,
+    socket: true,
+    intents: 'settled',
+    ready: true,
+    command: true,
+    agent: true,
+    asksAfterStop: true,
+  };
+}
+
+/** The same with a little less; what is gone does not come back. */
+export function withLess(view: View, machine: Machine): View {
+  const { random } = machine;
+  const link = view.link && lessOfLink(view.link, machine);
+  const steps: Partial<View>[] = [];
+  const add = (is: boolean, step: Partial<View>) => {
+    if (is) steps.push(step);
+  };
+  add(view.eventLog, { eventLog: false });
+  add(view.link !== null, { link });
+  add(view.exit === 'seen', { exit: 'gone', tracedSince: null });
+  add(view.exit === 'gone', { exit: 'unseen' });
+  add(view.tracedSince !== null, { tracedSince: lessOfTrace(view.tracedSince, machine) });
+  add(view.log, { log: false });
+  add(view.pidfile, { pidfile: false });
+  add(view.socket, { socket: false });
+  add(view.intents === 'settled', { intents: 'pending' });
+  add(view.intents === 'pending', { intents: null });
+  add(view.ready, { ready: false });
+  add(view.command, { command: false });
+  add(view.agent, { agent: false });
+  add(view.asksAfterStop, { asksAfterStop: false });
+  const step = steps[random.between(0, steps.length - 1)];
+  return { ...view, ...step };
+}
+
+function lessOfLink(link: Link, { random, end }: Machine): Link | null {
+  if (link.until === null && random.chance(0.3)) {
+    return { ...link, until: random.between(link.at, end?.at ?? link.at) };
+  }
+  return link.asks && random.chance(0.5) ? { ...link, asks: false } : null;
+}
+
+function lessOfTrace(since: number | null, { random, end }: Machine): number | null {
+  if (since !== 0 || end === null || !random.chance(0.4)) return null;
+  return random.between(1, Math.max(1, end.at - 2));
+}
+
+/** What such witnesses say. */
+export function evidenceOf(machine: Machine, view: View): Evidence {
+  const { options } = machine;
+  return {
+    name: 'vm',
+    exit: view.exit === 'unseen' ? null : exitOf(machine, view),
+    ...eventsOf(machine, view),
+    ready: view.ready ? machine.isReady : null,
+    mayLinger: view.command ? options.noShutdown || options.panic === 'pause' : null,
+    obeyed: view.log && options.log ? machine.obeyed : null,
+    hasLog: view.log && options.log,
+    leftovers: {
+      pidfile: view.pidfile && options.pidfile ? machine.left.pidfile : null,
+      socket: view.socket && options.qmp ? machine.left.socket : null,
+    },
+    intents: intentsOf(machine, view),
+    agent: view.agent ? options.agent : null,
+  };
+}
+
+type Heard = Pick<
+  Evidence,
+  'events' | 'eventsComplete' | 'eventsUnbroken' | 'initialStatus' | 'lastStatus'
+>;
+
+function eventsOf(machine: Machine, view: View): Heard {
+  const { events } = machine;
+  const { link } = view;
+  const lastStatus = lastStatusOf(machine, view);
+  const initialStatus = link?.asks === true ? statusAt(machine, link.at) : null;
+  const isFirst = link !== null && !events.some(({ at }) => at <= link.at);
+  // An empty log may be one that does not work.
+  if (view.eventLog && events.length > 0) {
+    const arrival = isFirst ? initialStatus : null;
+    const eventsComplete = isKnownToBeAll(machine, events, arrival);
+    return {
+      ...{ events: events.map(toEvent), eventsComplete, eventsUnbroken: true },
+      ...{ initialStatus: arrival, lastStatus },
+    };
+  }
+  if (link === null) {
+    return {
+      ...{ events: [], eventsComplete: false, eventsUnbroken: false },
+      ...{ initialStatus: null, lastStatus },
+    };
+  }
+  const heard = events.filter(({ at }) => at > link.at && at <= (link.until ?? Infinity));
+  const eventsUnbroken = link.until === null;
+  // That it runs is known: it was asked.
+  const missed = events.filter(({ at, event }) => at <= link.at && event !== 'RESUME');
+  const eventsComplete =
+    eventsUnbroken &&
+    initialStatus !== null &&
+    missed.length === 0 &&
+    (isFirst || (link.at <= FROM_START_MS && initialStatus === 'running')) &&
+    isKnownToBeAll(machine, heard, initialStatus);
+  return {
+    ...{ events: heard.map(toEvent), eventsComplete, eventsUnbroken },
+    ...{ initialStatus, lastStatus },
+  };
+}
+
+/**
+ * A guest that came from another host has a past there. These are all of its events only for those who can
+ * see that it came.
+ */
+function isKnownToBeAll(
+  { options }: Machine,
+  events: readonly Told[],
+  initialStatus: string | null,
+): boolean {
+  if (!options.incoming) return true;
+  return initialStatus === 'inmigrate' || events.some(({ event }) => event === 'MIGRATION');
+}
+
+export function toEvent({ event, data, at }: Told): QmpEvent {
+  return { event, data, at: dateOf(at) };
+}
+
+function statusAt({ statuses }: Machine, at: number): string {
+  return statuses.findLast((each) => each.at <= at)?.status ?? 'prelaunch';
+}
+
+/** What it said when it was asked last, unless it went on since, or was paused once more. */
+function lastStatusOf(machine: Machine, { link, asksAfterStop, eventLog }: View): string | null {
+  if (link === null) return null;
+  const isHeard = ({ at }: Told) => at > link.at && at <= (link.until ?? Infinity);
+  const last = machine.events.findLast(
+    (each) => (each.event === 'STOP' || each.event === 'RESUME') && (eventLog || isHeard(each)),
+  );
+  if (last?.event !== 'STOP') return null;
+  const endedAt = Math.min(machine.end?.at ?? 0, link.until ?? Infinity);
+  const askedAt = last.at + ASKED_MS;
+  if (isHeard(last)) return asksAfterStop && askedAt < endedAt ? statusAt(machine, askedAt) : null;
+  return link.asks && link.at >= last.at ? statusAt(machine, link.at) : null;
+}
+
+function exitOf(machine: Machine, view: View): ExitEvent {
+  const { end } = machine;
+  if (end === null) throw new Error('it has not ended');
+  const common = {
+    ...({ event: 'exit', id: 'an-exit', pid: ITS_PID, parentPid: 1 } as const),
+    ...{ name: 'qemu-system-x86', uid: 0, cgroup: '/', startedAt: dateOf(0), exitedNs: null },
+    ...{ uncertaintyMs: 0, source: 'connector' as const, lossless: true },
+  };
+  const untraced = {
+    ...{ traced: false, tracedSince: null, sender: null, raisedAfter: null, signalsReceived: [] },
+    oom: end.how === 'killed' ? null : false,
+  };
+  if (view.exit === 'gone') {
+    return {
+      ...{ ...common, ...untraced, exitedAt: dateOf(end.at + MINUTE) },
+      ...{ how: 'unknown', exitCode: null, signal: null, coreDumped: null, oom: null },
+      unknownReason: 'gone-before-watch',
+    };
+  }
+  const since = view.tracedSince;
+  const isSeen = (at: number) => since !== null && at >= since && at > end.at - RECEIVED_MS;
+  const traced =
+    since === null ||
+    (end.how === 'killed' && !isSeen(end.by.sentAt.getTime() - dateOf(0).getTime()))
+      ? untraced
+      : {
+          ...{ traced: true, tracedSince: dateOf(since), raisedAfter: null },
+          sender: end.how === 'killed' ? end.by : null,
+          signalsReceived: machine.signals
+            .filter(({ at }) => isSeen(at))
+            .map((each) => each.sender),
+          oom: end.how === 'killed' && end.isOom,
+        };
+  const exitedAt = dateOf(end.at);
+  return end.how === 'exited'
+    ? {
+        ...{ ...common, ...traced, exitedAt, how: 'exited', exitCode: end.exitCode },
+        ...{ signal: null, coreDumped: false, unknownReason: null },
+      }
+    : {
+        ...{ ...common, ...traced, exitedAt, how: 'killed', exitCode: null },
+        ...{ signal: end.signal, coreDumped: false, unknownReason: null },
+      };
+}
+
+const ITSELF = { pid: ITS_PID, startTicks: 1, bootId: 'a-boot', pidNamespace: null, id: 'it' };
+const US = { ...ITSELF, pid: OUR_PID, id: 'us' };
+
+function intentsOf(machine: Machine, { intents }: View): Intent[] | null {
+  if (intents === null) return null;
+  const judgedAt = (machine.end?.at ?? 0) + SECOND;
+  return machine.intents.map(({ at, deadline, outcome, ...rest }) => {
+    const open = deadline < judgedAt ? 'expired' : 'pending';
+    return {
+      ...{ ...rest, at: dateOf(at), deadline: dateOf(deadline) },
+      ...{ identity: ITSELF as never, who: { identity: US as never, uid: 0 } },
+      outcome: intents === 'pending' || outcome === 'pending' ? open : outcome,
+    };
+  });
+}
+
+/**
+ * From all that there can be, or a little less, down to next to nothing: each has what the next one has,
+ * and more.
+ */
+export function chainOf(machine: Machine, random: Random): View[] {
+  let view = fullView(machine);
+  const skipped = random.pick([0, 0, 0, 2, 5]);
+  for (let each = 0; each < skipped; each++) view = withLess(view, machine);
+  const chain = [view];
+  for (let each = 0; each < 5; each++) {
+    const steps = random.pick([1, 1, 2, 3]);
+    for (let step = 0; step < steps; step++) view = withLess(view, machine);
+    chain.push(view);
+  }
+  return chain;
+}

@@ -23,6 +23,7 @@ export interface Finding {
   less: Judged | null;
 }
 
+/** Of a machine that has left, migrated or saved, one name is as good as the other. */
 const isRight = ({ causes }: Truth, { cause }: VmStop) => causes.includes(cause);
 
 /** A right one names it; one that names nothing is not wrong. */
@@ -34,6 +35,7 @@ export function check(machine: Machine, judged: Judged): Finding[] {
   if (truth === null) throw new Error('it has no truth');
   const { stop, restart, evidence } = judged;
   const { cause, certainty, candidates, initiator, userShutdown } = stop;
+  const names: readonly string[] = candidates;
   const rules: string[] = [];
   if (isUndecidable(machine, evidence)) {
     if (certainty === 'sure' && truth.user === 'undecidable') rules.push('sure of the undecidable');
@@ -49,7 +51,7 @@ export function check(machine: Machine, judged: Judged): Finding[] {
   if (!isSure && initiator === 'vmm' && machine.end?.how === 'killed' && isAttack(truth)) {
     if (cause === 'vmm-crash') rules.push('blames the hypervisor for a signal of others');
   }
-  if (certainty !== 'unknown' && !truth.causes.some((each) => named(candidates).includes(each))) {
+  if (certainty !== 'unknown' && !truth.causes.some((each) => names.includes(each))) {
     rules.push('the truth is not among the candidates');
   }
   if (cause !== 'unknown' && !candidates.includes(cause)) rules.push('its cause is no candidate');
@@ -75,17 +77,16 @@ export function checkMonotony(machine: Machine, richer: Judged, poorer: Judged):
 
 const isAttack = ({ causes }: Truth) => causes[0] === 'killed';
 
-/** Of a machine that has left, one name is as good as the other. */
-const named = (candidates: readonly string[]) => candidates;
-
 /** Its user has powered it off when a press may have been on its way: nobody can tell, by that. */
-function isUndecidable({ truth, events }: Machine, { intents }: Evidence): boolean {
+function isUndecidable({ truth, events, end }: Machine, { intents }: Evidence): boolean {
   if (truth?.user === 'undecidable') return true;
   if (truth?.user !== true) return false;
   const shutdown = events.findLast(({ data }) => data['reason'] === 'guest-shutdown');
   const at = dateOf(shutdown?.at ?? 0).getTime();
+  // Without events nobody knows which of the two was first.
+  const until = dateOf(end?.at ?? 0).getTime();
   const isLive = (intent: { at: Date }) =>
-    intent.at.getTime() <= at && at - intent.at.getTime() <= LATE_MS;
+    intent.at.getTime() <= until && at - intent.at.getTime() <= LATE_MS;
   return (
     intents?.some(
       (each) =>

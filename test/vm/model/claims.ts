@@ -62,7 +62,9 @@ function cameTooLate(machine: Machine, view: View): Claim[] {
 /** It was started with `-D` before, and this time without: the file is still there. */
 function staleLog(machine: Machine, view: View): Claim[] {
   const { end, options } = machine;
-  if (options.log || end?.how !== 'killed' || !options.pidfile || !options.qmp) return [];
+  const isPlain = machine.truth?.restart === 'wanted';
+  if (options.log || end?.how !== 'killed' || !isPlain) return [];
+  if (!options.pidfile || !options.qmp) return [];
   const evidence = evidenceOf(machine, {
     ...{ ...view, exit: 'unseen', tracedSince: null, pidfile: true, socket: true },
   });

@@ -12,6 +12,7 @@ import {
   byAttack,
   goneAway,
   type TrueCause,
+  type Truth,
 } from './truth';
 
 type Ending = (machine: Machine) => void;
@@ -69,12 +70,17 @@ function guestShutsDown(machine: Machine): void {
   if (!machine.isGone || !machine.random.chance(0.2)) return;
   const end = machine.end;
   if (end === null) return;
-  machine.labels.add('signal raced the power-off');
   machine.now = end.at - 1;
-  const isOurs = machine.random.chance(0.6);
-  machine.say(`${isOurs ? 'we send' : 'somebody sends'} SIGTERM when it has powered off already`);
-  if (isOurs) machine.intend('SIGTERM', 5 * SECOND);
-  machine.signal('SIGTERM', { pid: isOurs ? OUR_PID : OTHER_PID });
+  const what = machine.random.pick(['SIGTERM', 'SIGTERM', 'quit', 'powerdown', 'others'] as const);
+  machine.labels.add(what === 'powerdown' ? 'pressed too late' : 'stopped too late');
+  if (what === 'others') {
+    machine.say('somebody sends SIGTERM when it has powered off already');
+    machine.signal('SIGTERM', { pid: OTHER_PID });
+  } else {
+    machine.say(`we want to stop it (${what}) when it has powered off already`);
+    machine.intend(what, 5 * SECOND, what === 'SIGTERM' ? 'delivered' : 'superseded');
+    if (what === 'SIGTERM') machine.signal('SIGTERM', { pid: OUR_PID });
+  }
   end.at = Math.max(end.at, machine.now);
 }
 
@@ -245,7 +251,16 @@ function migration(machine: Machine): void {
   goAway(machine);
   machine.say('there it goes on');
   const who = isOurs ? 'us' : 'others';
-  machine.decide(`migrated by ${who}`, goneAway(['migrated-away', 'saved'], who));
+  machine.decide(`migrated by ${who}`, away(machine, ['migrated-away', 'saved'], who));
+}
+
+/** One that failed, not long before, may have been tried again by whoever it was. */
+function away(machine: Machine, causes: readonly TrueCause[], by: 'us' | 'others'): Truth {
+  const isOurs = machine.intents.some(
+    ({ what, deadline }) => what === 'migrate' && deadline + LATE_MS >= machine.now,
+  );
+  const truth = goneAway(causes, by);
+  return isOurs ? { ...truth, initiators: ['manager', ...truth.initiators] } : truth;
 }
 
 function saving(machine: Machine): void {
@@ -262,7 +277,7 @@ function saving(machine: Machine): void {
   if (isOurs) machine.intend('migrate', 10 * MINUTE);
   goAway(machine);
   const who = isOurs ? 'us' : 'others';
-  machine.decide(`saved by ${who}`, goneAway(['saved', 'migrated-away'], who));
+  machine.decide(`saved by ${who}`, away(machine, ['saved', 'migrated-away'], who));
 }
 
 /** Its button, then quit, then SIGTERM, then SIGKILL: the first that works is the last. */
@@ -316,7 +331,15 @@ function killed(machine: Machine, by: 'us' | 'others', signal: SignalName): void
   machine.say(`${isOurs ? 'we send' : 'somebody else sends'} ${signal}`);
   if (isOurs) machine.intend(signal, 5 * SECOND);
   machine.decide(`${signal} of ${by}`, isOurs ? byUs('killed') : byAttack('killed'));
-  machine.dieOf(machine.signal(signal, { pid: isOurs ? OUR_PID : OTHER_PID }));
+  const pid = isOurs ? OUR_PID : OTHER_PID;
+  if (signal === 'SIGBUS') {
+    const caught = machine.signal(signal, { pid });
+    machine.dieOf(machine.signal(signal, { pid: ITS_PID, origin: 'tgkill' }), false, caught);
+    return;
+  }
+  // It has no time to obey that.
+  if (!isOurs && machine.random.chance(0.1)) machine.signal('SIGTERM', { pid });
+  machine.dieOf(machine.signal(signal, { pid }));
 }
 
 /** One act, of ours or of others. */
@@ -331,7 +354,9 @@ function endedFromOutside(machine: Machine): void {
     [1, 'hang-up'],
   ] as const);
   if (kind === 'kill') {
-    const signal = random.pick(['SIGKILL', 'SIGKILL', 'SIGSEGV', 'SIGABRT', 'SIGQUIT'] as const);
+    const signal = random.pick([
+      ...(['SIGKILL', 'SIGKILL', 'SIGSEGV', 'SIGABRT', 'SIGBUS', 'SIGQUIT'] as const),
+    ]);
     killed(machine, by, isOurs ? 'SIGKILL' : signal);
     return;
   }

@@ -97,7 +97,7 @@ function start(machine: Machine): void {
   }
   machine.resume();
   // What happens in its first second, a client that is there soon may have missed.
-  if (random.chance(0.2)) machine.wait(20, 400);
+  if (random.chance(0.2)) machine.wait(50, 400);
   else passTime(machine);
 }
 

@@ -63,6 +63,7 @@ export function interlude(machine: Machine): void {
     [1, snapshot],
     [1, cameBack],
   ];
+  if (options.watchdog === 'none') all.push([2, expiredWatchdog]);
   if (!options.noReboot) all.push([2, reboot], [1, resetFromOutside]);
   if (options.noShutdown) all.push([3, offAndOnAgain]);
   if (options.panic === 'run') all.push([1, survivedPanic]);
@@ -148,6 +149,11 @@ function snapshot(machine: Machine): void {
   machine.pause('save-vm');
   machine.wait(10, SECOND);
   machine.resume();
+}
+
+function expiredWatchdog(machine: Machine): void {
+  machine.say('its watchdog expires, and does nothing');
+  machine.tell('WATCHDOG', { action: 'none' });
 }
 
 function survivedPanic(machine: Machine): void {

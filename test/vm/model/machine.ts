@@ -71,7 +71,14 @@ export interface Intended extends Omit<Intent, 'at' | 'deadline' | 'identity' | 
 
 export type Ended =
   | { at: number; how: 'exited'; exitCode: number }
-  | { at: number; how: 'killed'; signal: SignalName; by: SignalSender; isOom: boolean };
+  | {
+      at: number;
+      how: 'killed';
+      signal: SignalName;
+      by: SignalSender;
+      isOom: boolean;
+      raisedAfter: SignalSender | null;
+    };
 
 /** Who may press its power button, or have the agent do as much. */
 export type Presser = 'us' | 'others' | 'watchdog' | 'our agent' | "others' agent";
@@ -191,9 +198,10 @@ export class Machine {
     return sent;
   }
 
-  dieOf(by: SignalSender, isOom = false): void {
+  /** `raisedAfter`: whose signal it has caught, and sent to itself once more. */
+  dieOf(by: SignalSender, isOom = false, raisedAfter: SignalSender | null = null): void {
     this.wait(0, 3);
-    this.end = { at: this.now, how: 'killed', signal: by.signal, by, isOom };
+    this.end = { at: this.now, how: 'killed', signal: by.signal, by, isOom, raisedAfter };
     this.left = { pidfile: true, socket: true };
   }
 

@@ -15,7 +15,7 @@ export class Findings {
   readonly classes = new Map<string, FindingClass>();
 
   add(seed: number, machine: Machine, source: string, { rule, judged, less }: Finding): void {
-    const name = `${rule}: ${machine.ending}${source === '' ? '' : ` (${source})`}`;
+    const name = `${rule}: ${[machine.ending, ...labelsOf(machine)].join(', ')}${source === '' ? '' : ` (${source})`}`;
     const known = this.classes.get(name);
     if (known !== undefined) known.count++;
     const length = lengthOf(machine, judged);
@@ -33,6 +33,27 @@ export class Findings {
   list(): FindingClass[] {
     return [...this.classes.values()].sort((one, other) => other.count - one.count);
   }
+}
+
+/** What makes an end another one. */
+const TELLING_LABELS = [
+  'reset before it obeyed',
+  'obeyed late',
+  'pressed again',
+  'press long ago',
+  'paused before it went',
+  'stopped too late',
+  'pressed too late',
+  'was busy',
+  'lingered',
+  'failed migration',
+  'revived',
+  'arrived',
+  'unannounced',
+];
+
+function labelsOf({ labels }: Machine): string[] {
+  return TELLING_LABELS.filter((label) => labels.has(label)).slice(0, 1);
 }
 
 /** The plainest history is the shortest one, judged by the least that there is to say. */

@@ -41,17 +41,20 @@ export interface View {
 
 /** A client that is there so soon is said to have missed nothing. */
 export const FROM_START_MS = 1000;
+/** Who is there before anything can happen; earlier nobody is served. */
+const AT_ONCE_MS = 95;
 const RECEIVED_MS = 120_000;
 const ASKED_MS = 10;
 
 /** All that there can be of this machine. */
 export function fullView({ options, random, end }: Machine): View {
   const endedAt = end?.at ?? 0;
+  const first = AT_ONCE_MS;
   // Before anything happened; soon, which may be too late; or much later.
   const at = random.weighted([
-    [3, 60],
-    [1, Math.min(endedAt, random.between(100, FROM_START_MS))],
-    [2, random.between(0, endedAt)],
+    [3, first],
+    [1, random.between(first, FROM_START_MS)],
+    [2, random.between(first, Math.max(first, endedAt))],
   ]);
   return {
     eventLog: options.eventLog,
@@ -230,7 +233,8 @@ function exitOf(machine: Machine, view: View): ExitEvent {
     (end.how === 'killed' && !isSeen(end.by.sentAt.getTime() - dateOf(0).getTime()))
       ? untraced
       : {
-          ...{ traced: true, tracedSince: dateOf(since), raisedAfter: null },
+          ...{ traced: true, tracedSince: dateOf(since) },
+          raisedAfter: end.how === 'killed' ? end.raisedAfter : null,
           sender: end.how === 'killed' ? end.by : null,
           signalsReceived: machine.signals
             .filter(({ at }) => isSeen(at))

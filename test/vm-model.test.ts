@@ -4,7 +4,7 @@ import { check, checkMonotony, type Judged, type Restart } from './vm/model/chec
 import { claimsOf } from './vm/model/claims';
 import { playHistory } from './vm/model/history';
 import { Random } from './vm/model/random';
-import { Findings } from './vm/model/report';
+import { describeHistory, Findings } from './vm/model/report';
 import { chainOf, evidenceOf, type Evidence } from './vm/model/views';
 
 /** A million takes some minutes. */
@@ -77,3 +77,33 @@ test(
   },
   60_000 + HISTORIES * 10,
 );
+
+test('a seed always plays the same history', () => {
+  for (let seed = 0; seed < 50; seed++) {
+    const [one, other] = [playHistory(seed), playHistory(seed)];
+    expect(describeHistory(one)).toEqual(describeHistory(other));
+    expect(one.events).toEqual(other.events);
+  }
+});
+
+test('every history comes to an end, which has a truth, and its clock does not run backwards', () => {
+  for (let seed = 0; seed < 2000; seed++) {
+    const { end, truth, events } = playHistory(seed);
+    expect(end).not.toBeNull();
+    expect(truth).not.toBeNull();
+    const times = [0, ...events.map(({ at }) => at), end?.at ?? 0];
+    expect(times).toEqual([...times].sort((one, other) => one - other));
+  }
+});
+
+test('who has less evidence has heard nothing that others have not', () => {
+  for (let seed = 0; seed < 500; seed++) {
+    const machine = playHistory(seed);
+    const chain = chainOf(machine, new Random(seed)).map((view) => evidenceOf(machine, view));
+    for (const [index, less] of chain.entries()) {
+      const more = chain[index - 1] ?? less;
+      expect(more.events).toEqual(expect.arrayContaining([...less.events]));
+      expect(more.eventsComplete || !less.eventsComplete).toBe(true);
+    }
+  }
+});

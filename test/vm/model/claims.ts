@@ -62,7 +62,7 @@ function cameTooLate(machine: Machine, view: View): Claim[] {
 /** It was started with `-D` before, and this time without: the file is still there. */
 function staleLog(machine: Machine, view: View): Claim[] {
   const { end, options } = machine;
-  const isPlain = machine.truth?.restart === 'wanted';
+  const isPlain = machine.truth?.restart === 'wanted' && machine.isReady;
   if (options.log || end?.how !== 'killed' || !isPlain) return [];
   if (!options.pidfile || !options.qmp) return [];
   const evidence = evidenceOf(machine, {

@@ -159,11 +159,10 @@ function obey(machine: Machine): void {
   const live = machine.pressesWithin(LATE_MS);
   const causes = [...new Set(live.map(({ by }) => PRESSED[by][0]))];
   const initiators = [...new Set(live.map(({ by }) => PRESSED[by][1]))];
-  const isOurs = causes.includes('admin-powerdown');
   const last = live.at(-1)?.by ?? 'others';
   machine.decide(`obeys ${last}`, {
     ...{ causes, initiators, user: false },
-    restart: isOurs && causes.length === 1 ? 'never' : 'either',
+    restart: 'never',
   });
   guestShutsDown(machine);
 }
@@ -171,10 +170,10 @@ function obey(machine: Machine): void {
 function agentHibernates(machine: Machine): void {
   machine.say('somebody else has its agent hibernate it');
   machine.tell('SUSPEND_DISK');
-  machine.decide('hibernates for an agent', byOthers(['other-powerdown', 'guest-hibernate']));
-  if (machine.truth !== null) {
-    machine.truth = { ...machine.truth, initiators: ['host', 'guest'] };
-  }
+  machine.decide('hibernates for an agent', {
+    ...byOthers(['other-powerdown', 'guest-hibernate']),
+    ...{ initiators: ['host', 'guest'], restart: 'never' },
+  });
   guestShutsDown(machine);
 }
 
@@ -254,13 +253,18 @@ function migration(machine: Machine): void {
   machine.decide(`migrated by ${who}`, away(machine, ['migrated-away', 'saved'], who));
 }
 
-/** One that failed, not long before, may have been tried again by whoever it was. */
+/**
+ * Who migrates a machine is its manager, for all who look on; who saves it to a file is not known. One
+ * that failed, not long before, may have been tried again by whoever it was.
+ */
 function away(machine: Machine, causes: readonly TrueCause[], by: 'us' | 'others'): Truth {
-  const isOurs = machine.intents.some(
-    ({ what, deadline }) => what === 'migrate' && deadline + LATE_MS >= machine.now,
-  );
+  const isOurs =
+    causes[0] === 'migrated-away' ||
+    machine.intents.some(
+      ({ what, deadline }) => what === 'migrate' && deadline + LATE_MS >= machine.now,
+    );
   const truth = goneAway(causes, by);
-  return isOurs ? { ...truth, initiators: ['manager', ...truth.initiators] } : truth;
+  return isOurs && by === 'others' ? { ...truth, initiators: ['manager', 'host'] } : truth;
 }
 
 function saving(machine: Machine): void {

@@ -15,7 +15,11 @@ export class Findings {
   readonly classes = new Map<string, FindingClass>();
 
   add(seed: number, machine: Machine, source: string, { rule, judged, less }: Finding): void {
-    const name = `${rule}: ${[machine.ending, ...labelsOf(machine)].join(', ')}${source === '' ? '' : ` (${source})`}`;
+    const { cause, certainty } = judged.stop;
+    const said = cause === 'unknown' ? certainty : `${certainty}: ${cause}`;
+    const end = [machine.ending, ...labelsOf(machine)].join(', ');
+    const by = source === '' ? '' : ` (${source})`;
+    const name = `${rule}: ${end}${by}, said ${said}`;
     const known = this.classes.get(name);
     if (known !== undefined) known.count++;
     const length = lengthOf(machine, judged);
@@ -40,15 +44,11 @@ const TELLING_LABELS = [
   'reset before it obeyed',
   'obeyed late',
   'pressed again',
-  'press long ago',
   'paused before it went',
   'stopped too late',
   'pressed too late',
   'was busy',
   'lingered',
-  'failed migration',
-  'revived',
-  'arrived',
   'unannounced',
 ];
 
@@ -59,6 +59,11 @@ function labelsOf({ labels }: Machine): string[] {
 /** The plainest history is the shortest one, judged by the least that there is to say. */
 function lengthOf(machine: Machine, { evidence }: Judged): number {
   return machine.words.length * 10 + machine.labels.size + evidence.events.length;
+}
+
+function wordOf({ reason, status, action }: Record<string, unknown>): string {
+  const word = reason ?? status ?? action;
+  return typeof word === 'string' ? word : '';
 }
 
 export function describeHistory(machine: Machine): string[] {
@@ -81,10 +86,7 @@ function describeJudged({ evidence, stop, restart }: Judged): string[] {
   const { exit, events, intents, leftovers, obeyed, ...rest } = evidence;
   const zero = exit?.startedAt?.getTime() ?? events[0]?.at?.getTime() ?? 0;
   const seconds = (at: Date | null) => ((at?.getTime() ?? 0) - zero) / 1000;
-  const told = events.map(
-    ({ event, data, at }) =>
-      `${seconds(at)} ${event} ${String(data['reason'] ?? data['status'] ?? data['action'] ?? '')}`,
-  );
+  const told = events.map(({ event, data, at }) => `${seconds(at)} ${event} ${wordOf(data)}`);
   const owned = intents?.map(
     ({ what, at, deadline, outcome }) =>
       `${what} ${seconds(at)} to ${seconds(deadline)} ${outcome}`,
@@ -95,10 +97,10 @@ function describeJudged({ evidence, stop, restart }: Judged): string[] {
     `events: ${told.map((each) => each.trim()).join(', ')}`,
     `intents: ${owned === undefined ? 'not known' : owned.join(', ')}`,
     `exit: ${status}, traced: ${String(exit?.traced)}, signals: ${sent?.join(', ') ?? ''}, oom: ${String(exit?.oom)}`,
-    `${Object.entries({ ...rest, ...leftovers, obeyed: obeyed?.signal ?? null })
+    Object.entries({ ...rest, ...leftovers, obeyed: obeyed?.signal ?? null })
       .filter(([name]) => name !== 'name')
       .map(([name, value]) => `${name}: ${String(value)}`)
-      .join(', ')}`,
+      .join(', '),
     `verdict: ${stop.cause}, ${stop.certainty}, user: ${String(stop.userShutdown)}, by ${stop.initiator}, candidates: ${stop.candidates.join(', ')}${restart === null ? '' : `, restart: ${String(restart.restart)} (${restart.because})`}`,
   ];
 }

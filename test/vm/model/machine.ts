@@ -1,5 +1,6 @@
 import type { Intent } from '../../../src/process';
 import type { SignalName, SignalSender } from '../../../src';
+import type { QmpEvent } from '../../../src/vm';
 
 import type { Random } from './random';
 import type { Truth } from './truth';
@@ -57,6 +58,8 @@ export interface Told {
   at: number;
   event: string;
   data: Record<string, unknown>;
+  /** As QMP has it. */
+  told: QmpEvent;
 }
 
 export interface Sent {
@@ -122,7 +125,8 @@ export class Machine {
   }
 
   tell(event: string, data: Record<string, unknown> = {}): void {
-    this.events.push({ at: this.now, event, data });
+    const { now: at } = this;
+    this.events.push({ at, event, data, told: { event, data, at: dateOf(at) } });
   }
 
   become(status: Status): void {

@@ -2,7 +2,17 @@ import type { ExitEvent } from '../../../src';
 import type { Intent } from '../../../src/process';
 import type { QmpEvent, StopEvidence } from '../../../src/vm';
 
-import { dateOf, ITS_PID, MINUTE, OUR_PID, SECOND, type Machine, type Told } from './machine';
+import {
+  dateOf,
+  ITS_PID,
+  MINUTE,
+  OUR_PID,
+  SECOND,
+  type Ended,
+  type Machine,
+  type Sent,
+  type Told,
+} from './machine';
 import type { Random } from './random';
 
 /** All that a verdict can rest on. */
@@ -185,9 +195,7 @@ function isKnownToBeAll(
   return initialStatus === 'inmigrate' || events.some(({ event }) => event === 'MIGRATION');
 }
 
-export function toEvent({ event, data, at }: Told): QmpEvent {
-  return { event, data, at: dateOf(at) };
-}
+export const toEvent = ({ told }: Told): QmpEvent => told;
 
 function statusAt({ statuses }: Machine, at: number): string {
   return statuses.findLast((each) => each.at <= at)?.status ?? 'prelaunch';
@@ -207,50 +215,82 @@ function lastStatusOf(machine: Machine, { link, asksAfterStop, eventLog }: View)
   return link.asks && link.at >= last.at ? statusAt(machine, link.at) : null;
 }
 
+/** Nothing is known of signals. */
+const UNTRACED = {
+  ...{ traced: false, tracedSince: null, sender: null, raisedAfter: null, signalsReceived: [] },
+};
+
 function exitOf(machine: Machine, view: View): ExitEvent {
   const { end } = machine;
   if (end === null) throw new Error('it has not ended');
-  const common = {
-    ...({ event: 'exit', id: 'an-exit', pid: ITS_PID, parentPid: 1 } as const),
-    ...{ name: 'qemu-system-x86', uid: 0, cgroup: '/', startedAt: dateOf(0), exitedNs: null },
-    ...{ uncertaintyMs: 0, source: 'connector' as const, lossless: true },
-  };
-  const untraced = {
-    ...{ traced: false, tracedSince: null, sender: null, raisedAfter: null, signalsReceived: [] },
-    oom: end.how === 'killed' ? null : false,
-  };
   if (view.exit === 'gone') {
     return {
-      ...{ ...common, ...untraced, exitedAt: dateOf(end.at + MINUTE) },
-      ...{ how: 'unknown', exitCode: null, signal: null, coreDumped: null, oom: null },
+      ...seenAt(end.at + MINUTE),
+      ...UNTRACED,
+      how: 'unknown',
+      exitCode: null,
+      signal: null,
+      coreDumped: null,
+      oom: null,
       unknownReason: 'gone-before-watch',
     };
   }
-  const since = view.tracedSince;
-  const isSeen = (at: number) => since !== null && at >= since && at > end.at - RECEIVED_MS;
-  const traced =
-    since === null ||
-    (end.how === 'killed' && !isSeen(end.by.sentAt.getTime() - dateOf(0).getTime()))
-      ? untraced
-      : {
-          ...{ traced: true, tracedSince: dateOf(since) },
-          raisedAfter: end.how === 'killed' ? end.raisedAfter : null,
-          sender: end.how === 'killed' ? end.by : null,
-          signalsReceived: machine.signals
-            .filter(({ at }) => isSeen(at))
-            .map((each) => each.sender),
-          oom: end.how === 'killed' && end.isOom,
-        };
-  const exitedAt = dateOf(end.at);
+  const trace = traceOf(machine, end, view.tracedSince);
   return end.how === 'exited'
     ? {
-        ...{ ...common, ...traced, exitedAt, how: 'exited', exitCode: end.exitCode },
-        ...{ signal: null, coreDumped: false, unknownReason: null },
+        ...seenAt(end.at),
+        ...(trace ?? UNTRACED),
+        how: 'exited',
+        exitCode: end.exitCode,
+        signal: null,
+        coreDumped: false,
+        oom: false,
+        unknownReason: null,
       }
     : {
-        ...{ ...common, ...traced, exitedAt, how: 'killed', exitCode: null },
-        ...{ signal: end.signal, coreDumped: false, unknownReason: null },
+        ...seenAt(end.at),
+        ...(trace ?? UNTRACED),
+        how: 'killed',
+        exitCode: null,
+        signal: end.signal,
+        coreDumped: false,
+        oom: trace === null ? null : end.isOom,
+        unknownReason: null,
       };
+}
+
+function seenAt(ms: number) {
+  return {
+    event: 'exit' as const,
+    id: 'an-exit',
+    pid: ITS_PID,
+    parentPid: 1,
+    name: 'qemu-system-x86',
+    uid: 0,
+    cgroup: '/',
+    startedAt: dateOf(0),
+    exitedAt: dateOf(ms),
+    exitedNs: null,
+    uncertaintyMs: 0,
+    source: 'connector' as const,
+    lossless: true,
+  };
+}
+
+/** `null`: the trace was not there, or too late for the signal that counts. */
+function traceOf({ signals }: Machine, end: Ended, since: number | null) {
+  if (since === null) return null;
+  const isSeen = ({ at }: Sent) => at >= since && at > end.at - RECEIVED_MS;
+  const isKilled = end.how === 'killed';
+  const last = signals.at(-1);
+  if (isKilled && (last === undefined || !isSeen(last))) return null;
+  return {
+    traced: true,
+    tracedSince: dateOf(since),
+    sender: isKilled ? end.by : null,
+    raisedAfter: isKilled ? end.raisedAfter : null,
+    signalsReceived: signals.filter(isSeen).map(({ sender }) => sender),
+  };
 }
 
 const ITSELF = { pid: ITS_PID, startTicks: 1, bootId: 'a-boot', pidNamespace: null, id: 'it' };

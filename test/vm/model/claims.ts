@@ -6,16 +6,17 @@ export interface Claim {
   name: 'lines lost, and not missed' | 'lines lost' | 'came too late' | 'log of an earlier start';
   evidence: Evidence;
   /**
-   * Whether a verdict can see that: a press of ours is on record, or what is left of the machine speaks
-   * against its log. Where nothing does, a lie is a lie: those verdicts are counted, and no more.
+   * Whether something else in the evidence contradicts it: a press of ours on record, or the files that a
+   * killed machine has left. If nothing does, it equals the evidence of an honest witness, bit for bit, and
+   * no rule can do better: who gathers evidence must not claim that. Such verdicts are only counted.
    */
   isDetectable: boolean;
 }
 
-/** Without these a life cannot be told from the one before; a machine that is lost so has no history. */
+/** These lines are never lost here: without them nobody can tell one life from the next. */
 const NEW_LIFE: readonly string[] = ['RESET', 'RESUME'];
 
-/** What witnesses may say who have missed something and do not know it, where there is such a thing. */
+/** What witnesses say who have missed something, with or without knowing it. */
 export function claimsOf(machine: Machine, view: View): Claim[] {
   return [...lostLines(machine, view), ...cameTooLate(machine, view), ...staleLog(machine, view)];
 }

@@ -12,7 +12,10 @@ import {
 /** A guest that obeys at all has obeyed by then: some need minutes. */
 export const LATE_MS = 5 * MINUTE;
 
-/** After that nobody takes a press for the reason of a power-off. In between the model's users rest. */
+/**
+ * After that nobody takes a press for the reason of a power-off. Between the two it is a matter of opinion:
+ * the model's users power off before or after, and not then.
+ */
 export const FORGOTTEN_MS = DAY;
 
 /** How long we wait for a guest, and for the hypervisor. */

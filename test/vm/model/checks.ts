@@ -1,9 +1,9 @@
 import type { VmStop } from '../../../src/vm';
 
+import type { Evidence } from './evidence';
 import { LATE_MS } from './interludes';
 import { dateOf, type Machine } from './machine';
 import type { Truth } from './truth';
-import type { Evidence } from './views';
 
 export type Restart = { restart: boolean | null; because: string };
 

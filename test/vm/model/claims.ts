@@ -1,5 +1,6 @@
-import { FROM_START_MS, toEvent, type Evidence, type View, evidenceOf } from './views';
+import { evidenceOf, toEvent, type Evidence } from './evidence';
 import type { Machine, Told } from './machine';
+import { FROM_START_MS, type View } from './views';
 
 /** Evidence that is not what it says it is. */
 export interface Claim {

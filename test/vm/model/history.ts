@@ -1,6 +1,7 @@
-import { endProcess, ending } from './endings';
+import { ending } from './endings';
 import { interlude, passTime } from './interludes';
 import { Machine, MINUTE, OTHER_PID, OUR_PID, SECOND, type Options } from './machine';
+import { endProcess } from './process-ends';
 import { Random } from './random';
 import { byAttack, byOthers, byUs, byVmm } from './truth';
 

@@ -1,0 +1,219 @@
+import type { ExitEvent } from '../../../src';
+import type { Intent } from '../../../src/process';
+import type { QmpEvent, StopEvidence } from '../../../src/vm';
+
+import {
+  dateOf,
+  ITS_PID,
+  MINUTE,
+  OUR_PID,
+  SECOND,
+  type Ended,
+  type Machine,
+  type Sent,
+  type Told,
+} from './machine';
+import { FROM_START_MS, type View } from './views';
+
+/** How far back the signals go that are told. */
+const RECEIVED_MS = 120_000;
+
+/** The answer comes so much later than the STOP. */
+const ASKED_MS = 10;
+
+/** All that a verdict can rest on. */
+export type Evidence = StopEvidence & {
+  /** Whether the guest has an agent, and we hold its only channel; `null`: not known. */
+  agent: 'none' | 'held' | 'open' | null;
+  /** What `query-status` said after the last STOP. */
+  lastStatus: string | null;
+};
+
+/** What such witnesses say. */
+export function evidenceOf(machine: Machine, view: View): Evidence {
+  const { options } = machine;
+  return {
+    name: 'vm',
+    exit: view.exit === 'unseen' ? null : exitOf(machine, view),
+    ...eventsOf(machine, view),
+    ready: view.ready ? machine.isReady : null,
+    mayLinger: view.command ? options.noShutdown || options.panic === 'pause' : null,
+    obeyed: view.log && options.log ? machine.obeyed : null,
+    hasLog: view.log && options.log,
+    leftovers: {
+      pidfile: view.pidfile && options.pidfile ? machine.left.pidfile : null,
+      socket: view.socket && options.qmp ? machine.left.socket : null,
+    },
+    intents: intentsOf(machine, view),
+    agent: view.agent ? options.agent : null,
+  };
+}
+
+type Heard = Pick<
+  Evidence,
+  'events' | 'eventsComplete' | 'eventsUnbroken' | 'initialStatus' | 'lastStatus'
+>;
+
+function eventsOf(machine: Machine, view: View): Heard {
+  const { events } = machine;
+  const { link } = view;
+  const lastStatus = lastStatusOf(machine, view);
+  const initialStatus = link?.asks === true ? statusAt(machine, link.at) : null;
+  const isFirst = link !== null && !events.some(({ at }) => at <= link.at);
+  // An empty log may be one that does not work.
+  if (view.eventLog && events.length > 0) {
+    const arrival = isFirst ? initialStatus : null;
+    const eventsComplete = isKnownToBeAll(machine, events, arrival);
+    return {
+      ...{ events: events.map(toEvent), eventsComplete, eventsUnbroken: true },
+      ...{ initialStatus: arrival, lastStatus },
+    };
+  }
+  if (link === null) {
+    return {
+      ...{ events: [], eventsComplete: false, eventsUnbroken: false },
+      ...{ initialStatus: null, lastStatus },
+    };
+  }
+  const heard = events.filter(({ at }) => at > link.at && at <= (link.until ?? Infinity));
+  const eventsUnbroken = link.until === null;
+  // That it runs is known: it was asked.
+  const missed = events.filter(({ at, event }) => at <= link.at && event !== 'RESUME');
+  const eventsComplete =
+    eventsUnbroken &&
+    initialStatus !== null &&
+    missed.length === 0 &&
+    (isFirst || (link.at <= FROM_START_MS && initialStatus === 'running')) &&
+    isKnownToBeAll(machine, heard, initialStatus);
+  return {
+    ...{ events: heard.map(toEvent), eventsComplete, eventsUnbroken },
+    ...{ initialStatus, lastStatus },
+  };
+}
+
+/**
+ * A guest that came from another host has a past there. These are all of its events only for those who can
+ * see that it came.
+ */
+function isKnownToBeAll(
+  { options }: Machine,
+  events: readonly Told[],
+  initialStatus: string | null,
+): boolean {
+  if (!options.incoming) return true;
+  return initialStatus === 'inmigrate' || events.some(({ event }) => event === 'MIGRATION');
+}
+
+export const toEvent = ({ told }: Told): QmpEvent => told;
+
+function statusAt({ statuses }: Machine, at: number): string {
+  return statuses.findLast((each) => each.at <= at)?.status ?? 'prelaunch';
+}
+
+/** What it said when it was asked last, unless it went on since, or was paused once more. */
+function lastStatusOf(machine: Machine, { link, asksAfterStop, eventLog }: View): string | null {
+  if (link === null) return null;
+  const isHeard = ({ at }: Told) => at > link.at && at <= (link.until ?? Infinity);
+  const last = machine.events.findLast(
+    (each) => (each.event === 'STOP' || each.event === 'RESUME') && (eventLog || isHeard(each)),
+  );
+  if (last?.event !== 'STOP') return null;
+  const endedAt = Math.min(machine.end?.at ?? 0, link.until ?? Infinity);
+  const askedAt = last.at + ASKED_MS;
+  if (isHeard(last)) return asksAfterStop && askedAt < endedAt ? statusAt(machine, askedAt) : null;
+  return link.asks && link.at >= last.at ? statusAt(machine, link.at) : null;
+}
+
+/** Nothing is known of signals. */
+const UNTRACED = {
+  ...{ traced: false, tracedSince: null, sender: null, raisedAfter: null, signalsReceived: [] },
+};
+
+function exitOf(machine: Machine, view: View): ExitEvent {
+  const { end } = machine;
+  if (end === null) throw new Error('it has not ended');
+  if (view.exit === 'gone') {
+    return {
+      ...seenAt(end.at + MINUTE),
+      ...UNTRACED,
+      how: 'unknown',
+      exitCode: null,
+      signal: null,
+      coreDumped: null,
+      oom: null,
+      unknownReason: 'gone-before-watch',
+    };
+  }
+  const trace = traceOf(machine, end, view.tracedSince);
+  return end.how === 'exited'
+    ? {
+        ...seenAt(end.at),
+        ...(trace ?? UNTRACED),
+        how: 'exited',
+        exitCode: end.exitCode,
+        signal: null,
+        coreDumped: false,
+        oom: false,
+        unknownReason: null,
+      }
+    : {
+        ...seenAt(end.at),
+        ...(trace ?? UNTRACED),
+        how: 'killed',
+        exitCode: null,
+        signal: end.signal,
+        coreDumped: false,
+        oom: trace === null ? null : end.isOom,
+        unknownReason: null,
+      };
+}
+
+function seenAt(ms: number) {
+  return {
+    event: 'exit' as const,
+    id: 'an-exit',
+    pid: ITS_PID,
+    parentPid: 1,
+    name: 'qemu-system-x86',
+    uid: 0,
+    cgroup: '/',
+    startedAt: dateOf(0),
+    exitedAt: dateOf(ms),
+    exitedNs: null,
+    uncertaintyMs: 0,
+    source: 'connector' as const,
+    lossless: true,
+  };
+}
+
+/** `null`: the trace was not there, or too late for the signal that counts. */
+function traceOf({ signals }: Machine, end: Ended, since: number | null) {
+  if (since === null) return null;
+  const isSeen = ({ at }: Sent) => at >= since && at > end.at - RECEIVED_MS;
+  const isKilled = end.how === 'killed';
+  const last = signals.at(-1);
+  if (isKilled && (last === undefined || !isSeen(last))) return null;
+  return {
+    traced: true,
+    tracedSince: dateOf(since),
+    sender: isKilled ? end.by : null,
+    raisedAfter: isKilled ? end.raisedAfter : null,
+    signalsReceived: signals.filter(isSeen).map(({ sender }) => sender),
+  };
+}
+
+const ITSELF = { pid: ITS_PID, startTicks: 1, bootId: 'a-boot', pidNamespace: null, id: 'it' };
+const US = { ...ITSELF, pid: OUR_PID, id: 'us' };
+
+function intentsOf(machine: Machine, { intents }: View): Intent[] | null {
+  if (intents === null) return null;
+  const judgedAt = (machine.end?.at ?? 0) + SECOND;
+  return machine.intents.map(({ at, deadline, outcome, ...rest }) => {
+    const open = deadline < judgedAt ? 'expired' : 'pending';
+    return {
+      ...{ ...rest, at: dateOf(at), deadline: dateOf(deadline) },
+      ...{ identity: ITSELF as never, who: { identity: US as never, uid: 0 } },
+      outcome: intents === 'pending' || outcome === 'pending' ? open : outcome,
+    };
+  });
+}

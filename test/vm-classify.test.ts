@@ -183,10 +183,11 @@ test('nobody saw the end: what it said counts, then what it left behind', () => 
   expect(judge({ exit, ...complete(GUEST_SHUTDOWN) })).toMatchObject({ userShutdown: true });
   const left = { pidfile: true, socket: true };
   expect(judge({ exit, ...complete(), leftovers: left })).toMatchObject({
-    ...{ cause: 'killed', certainty: 'likely', userShutdown: false },
+    ...{ certainty: 'one-of', userShutdown: false },
+    candidates: expect.arrayContaining(['killed', 'oom-killed', 'vmm-crash']) as unknown,
   });
   const half = { pidfile: false, socket: true };
-  expect(judge({ exit, ...complete(), leftovers: half })).toMatchObject({ cause: 'vmm-exit' });
+  expect(judge({ exit, ...complete(), leftovers: half }).candidates).toContain('vmm-exit');
   expect(judge({ exit, leftovers: left })).toMatchObject({ certainty: 'one-of' });
   expect(judge({ exit })).toMatchObject({ certainty: 'unknown', userShutdown: null });
 });

@@ -100,7 +100,12 @@ const ORDERLY: Cause[] = [
 ];
 
 /** After these it may linger, and be ended by something else. */
-const LINGERING: Cause[] = ['guest-shutdown', 'other-powerdown', 'guest-panic'];
+const LINGERING: Cause[] = [
+  ...(['guest-shutdown', 'guest-hibernate', 'other-powerdown', 'admin-powerdown'] as const),
+  ...(['watchdog-powerdown', 'guest-reboot', 'host-reset', 'guest-panic'] as const),
+];
+
+const KILLED: Cause[] = ['killed', 'oom-killed', 'vmm-crash', 'start-killed'];
 
 /** Where a machine is that was stopped, and does not go on here: which of them it is, nothing tells. */
 const ELSEWHERE: Cause[] = ['migrated-away', 'saved'];
@@ -159,24 +164,26 @@ class Classifier {
 
   /** What the guest, or its host, had come to before the end. */
   #byGuestState(): VmStop | null {
-    const { migrated, panicked, shutdown, watchdog } = this.#timeline;
+    const { isPaused, migrated, panicked, shutdown, watchdog } = this.#timeline;
     const { exit } = this.#evidence;
     const wasKilled = exit?.how === 'killed' || exit?.how === 'dumped';
     if (migrated && shutdown?.reason !== 'guest-shutdown') {
-      if (this.#own('save') !== null) return this.#verdict.sure('saved', 'manager');
-      return this.#own('migrate') === null
-        ? this.#verdict.likely('migrated-away', 'unknown', ['saved'])
-        : this.#verdict.sure('migrated-away', 'manager');
+      const cause = this.#ownDeparture();
+      const initiator = cause === null ? 'unknown' : 'manager';
+      return this.#verdict.likely(cause ?? 'migrated-away', initiator, ELSEWHERE);
     }
     // We were about to, and do not know whether it went so far.
-    const endedWell = exit?.how === 'exited' && exit.exitCode === 0;
-    const mayHaveLeft = this.#before().includes('migrated-away');
-    if (endedWell && shutdown?.isGuests !== true && mayHaveLeft) {
-      const others: Cause[] = ['forced-stop', 'other-quit', 'manager-quit'];
-      if (this.#own('save') !== null)
-        return this.#verdict.likely('saved', 'manager', ['migrated-away', ...others]);
-      if (this.#own('migrate') !== null)
-        return this.#verdict.likely('migrated-away', 'manager', ['saved', ...others]);
+    const endedWell =
+      exit?.how === 'exited' ? exit.exitCode === 0 : !wasKilled && shutdown !== null;
+    const departure = this.#ownDeparture();
+    const mayHaveLeft = this.#before().includes('migrated-away') && shutdown?.isGuests !== true;
+    if (departure !== null && mayHaveLeft && endedWell && !panicked) {
+      const others: Cause[] = [...ELSEWHERE, 'forced-stop', 'other-quit', 'manager-quit'];
+      if (!isPaused) return this.#verdict.oneOf([...ELSEWHERE, ...ORDERLY]);
+      // One that was paused, and nothing else, has not left by that.
+      return this.#evidence.lastStatus === 'paused'
+        ? this.#verdict.oneOf(others)
+        : this.#verdict.likely(departure, 'manager', others);
     }
     if (panicked || shutdown?.reason === 'guest-panic') {
       return this.#verdict.sure('guest-panic', 'guest');
@@ -185,6 +192,12 @@ class Classifier {
       return this.#verdict.sure('guest-watchdog', 'guest');
     }
     return null;
+  }
+
+  /** Where we were about to have it go. */
+  #ownDeparture(): 'migrated-away' | 'saved' | null {
+    if (this.#own('save') !== null) return 'saved';
+    return this.#own('migrate') === null ? null : 'migrated-away';
   }
 
   /** By the hypervisor's first word. */
@@ -206,8 +219,9 @@ class Classifier {
         return this.#afterwards('host-reset', 'host');
       case 'host-qmp-quit':
         if (this.#own('quit') !== null) return this.#afterwards('manager-quit', 'manager');
+        if (this.#verdict.mayBeOwn('quit')) return this.#oneOf(['manager-quit', 'other-quit']);
         return this.#evidence.intents === null
-          ? this.#verdict.oneOf(['manager-quit', 'other-quit', ...this.#before()])
+          ? this.#oneOf(['manager-quit', 'other-quit'])
           : this.#afterwards('other-quit', 'host');
       case 'host-signal':
         return this.#afterwards('forced-stop', this.#initiatorOfRequest());
@@ -227,35 +241,62 @@ class Classifier {
     return this.#verdict.likely(cause, initiator, before);
   }
 
+  #likely(cause: Cause, initiator: Initiator, others: Cause[]): VmStop {
+    return this.#verdict.likely(cause, initiator, [...others, ...this.#before()]);
+  }
+
+  #oneOf(candidates: Cause[]): VmStop {
+    return this.#verdict.oneOf([...candidates, ...this.#before()]);
+  }
+
   /** What may have come before that nobody was there to see, or that no event tells. */
   #before(): Cause[] {
-    const { eventsComplete, eventsUnbroken, initialStatus, mayLinger, tellsMigration } =
-      this.#evidence;
+    const { eventsComplete, eventsUnbroken, initialStatus, mayLinger } = this.#evidence;
+    const { lastStatus, tellsMigration } = this.#evidence;
     if (eventsComplete || (initialStatus !== null && eventsUnbroken)) {
       const { isPaused, shutdown, tellsMigration: hasTold } = this.#timeline;
-      const isSilent = isPaused && shutdown?.isGuests !== true && !hasTold && !tellsMigration;
-      return isSilent ? ELSEWHERE : [];
+      if (!isPaused || shutdown?.isGuests === true) return [];
+      if (!hasTold && tellsMigration !== true) return ELSEWHERE;
+      // What is saved as a snapshot is no migration.
+      return lastStatus === 'paused' ? [] : ['saved'];
     }
     return mayLinger === false ? ELSEWHERE : [...ELSEWHERE, ...LINGERING];
   }
 
   #byGuestShutdown(): VmStop {
-    const { agent = 'none', eventsComplete, exit, heardSince = null } = this.#evidence;
-    const { debugExit = false, intents } = this.#evidence;
-    const { hibernates, shutdown } = this.#timeline;
+    const { debugExit, eventsComplete, exit } = this.#evidence;
+    const { hibernates, isPaused, presses } = this.#timeline;
     const cause = hibernates ? 'guest-hibernate' : 'guest-shutdown';
-    // isa-debug-exit: a guest of a test suite has said so.
-    if (exit?.how === 'exited' && exit.exitCode !== 0) {
-      return this.#verdict.likely('vmm-exit', 'guest', ['guest-shutdown']);
-    }
+    // isa-debug-exit: a guest of a test suite has said so. One that stays has said nothing of its exit.
+    const isError = exit?.how === 'exited' && exit.exitCode !== 0;
+    const unheard = this.#unheard();
     const requests = this.#requests();
-    const byRequest = this.#byRequest(requests, cause);
+    if (isError && debugExit !== false && !isPaused) {
+      const others: Cause[] = [cause, ...causesOf(requests), ...(eventsComplete ? [] : unheard)];
+      return this.#verdict.likely('vmm-exit', 'guest', others);
+    }
+    const byRequest = this.#byRequest(requests, [cause, ...unheard]);
     if (byRequest !== null) return byRequest;
+    if (unheard.length > 0) return this.#verdict.oneOf([cause, ...unheard]);
+    return eventsComplete && presses.length === 0
+      ? this.#verdict.sure(cause, 'guest')
+      : this.#verdict.likely(cause, 'guest', []);
+  }
+
+  /** Why a guest may have powered off that left no trace: an agent's request, or what came before us. */
+  #unheard(): Cause[] {
+    const { agent = 'none', debugExit = false, eventsComplete, exit } = this.#evidence;
+    const { eventsUnbroken, heardSince = null, intents } = this.#evidence;
+    const { hibernates, isPaused, shutdown } = this.#timeline;
     const wasIncoming = this.#wasIncoming();
     const isOver = isLongAfter(heardSince, shutdown?.at ?? null);
-    // An agent's request leaves no trace, and what was asked for before we came none for us.
     const unheard: Cause[] = [];
-    if (exit?.how !== 'exited' && debugExit !== false) unheard.push('vmm-exit');
+    if (exit?.how !== 'exited' && debugExit !== false && !isPaused) unheard.push('vmm-exit');
+    if (!eventsComplete && !eventsUnbroken) {
+      if (!hibernates) unheard.push('guest-hibernate');
+      // It stayed, and may have been started again.
+      if (isPaused) unheard.push(...ELSEWHERE, ...ORDERLY, ...KILLED);
+    }
     if (agent === 'open' || agent === null) unheard.push('other-powerdown');
     if (agent !== 'none' && intents === null) unheard.push('admin-powerdown');
     if (!isOver && (!eventsComplete || wasIncoming)) {
@@ -263,11 +304,7 @@ class Classifier {
       if (!eventsComplete) unheard.push('watchdog-powerdown');
       if (wasIncoming || intents === null) unheard.push('admin-powerdown');
     }
-    if (unheard.length > 0) return this.#verdict.oneOf([cause, ...unheard]);
-    const wasAsked = this.#timeline.presses.length > 0;
-    return eventsComplete && !wasAsked
-      ? this.#verdict.sure(cause, 'guest')
-      : this.#verdict.likely(cause, 'guest', []);
+    return unheard;
   }
 
   /** What the guest may have obeyed. */
@@ -276,12 +313,12 @@ class Classifier {
     return requestsBefore(this.#timeline, intents, exit?.exitedAt ?? null);
   }
 
-  #byRequest(requests: readonly Request[], otherwise: Cause): VmStop | null {
-    const causes = requests.flatMap(({ by }) => REQUESTED[by ?? 'somebody']);
+  #byRequest(requests: readonly Request[], otherwise: Cause[]): VmStop | null {
+    const causes = causesOf(requests);
     const last = requests.filter(({ fits }) => fits === 'likely').at(-1);
     if (last === undefined)
-      return causes.length === 0 ? null : this.#verdict.oneOf([...causes, otherwise]);
-    const others: Cause[] = [...causes, otherwise];
+      return causes.length === 0 ? null : this.#verdict.oneOf([...causes, ...otherwise]);
+    const others: Cause[] = [...causes, ...otherwise];
     switch (last.by) {
       case 'us':
         return this.#verdict.likely('admin-powerdown', 'manager', others);
@@ -290,14 +327,14 @@ class Classifier {
       case 'watchdog':
         return this.#verdict.likely('watchdog-powerdown', 'guest', others);
       case null:
-        return this.#verdict.oneOf(causes);
+        return this.#verdict.oneOf(others);
     }
   }
 
   /** Before QEMU 4.0 it gave no reason, and it may have new ones some day. */
   #bySide(isGuests: boolean | null): VmStop {
-    if (isGuests === true) return this.#verdict.oneOf(GUESTS);
-    return this.#verdict.oneOf(isGuests === false ? HOSTS : [...GUESTS, ...HOSTS]);
+    if (isGuests === true) return this.#oneOf(GUESTS);
+    return this.#oneOf(isGuests === false ? HOSTS : [...GUESTS, ...HOSTS]);
   }
 
   #bySignal(): VmStop | null {
@@ -308,7 +345,7 @@ class Classifier {
     if (by !== null && exit.sender === null) {
       // Sent from outside, and what came of it is not known.
       const initiator = this.#initiatorOf(by, exit.signal, exit.pid);
-      return this.#verdict.likely('killed', initiator, ['vmm-crash', ...this.#before()]);
+      return this.#likely('killed', initiator, ['vmm-crash']);
     }
     if (by !== null)
       return this.#afterwards('killed', this.#initiatorOf(by, exit.signal, exit.pid));
@@ -317,20 +354,16 @@ class Classifier {
         exit.sender !== null && (exit.sender.pid === null || exit.sender.pid === exit.pid);
       return isOwn
         ? this.#afterwards('vmm-crash', 'vmm')
-        : this.#verdict.likely('vmm-crash', 'unknown', ['killed', ...this.#before()]);
+        : this.#likely('vmm-crash', 'unknown', ['killed']);
     }
     if (exit.sender !== null)
       return this.#afterwards('killed', this.#initiatorOf(exit.sender, exit.signal, exit.pid));
     if (this.#own(exit.signal) !== null) {
-      return this.#verdict.likely(
-        'killed',
-        'manager',
-        exit.signal === 'SIGKILL' ? ['oom-killed'] : [],
-      );
+      return this.#likely('killed', 'manager', exit.signal === 'SIGKILL' ? ['oom-killed'] : []);
     }
     return exit.signal === 'SIGKILL'
-      ? this.#verdict.oneOf(['killed', 'oom-killed', ...this.#before()])
-      : this.#verdict.likely('killed', 'unknown', ['vmm-crash', ...this.#before()]);
+      ? this.#oneOf(['killed', 'oom-killed'])
+      : this.#likely('killed', 'unknown', ['vmm-crash']);
   }
 
   #byExit(): VmStop | null {
@@ -343,31 +376,34 @@ class Classifier {
     if (!isSeen) return this.#byLeftovers();
     // A full disk takes the last word of an event log.
     if (eventsComplete) {
-      return this.#verdict.oneOf(['guest-watchdog', 'vmm-exit', 'start-exited', 'guest-shutdown']);
+      return this.#oneOf(['guest-watchdog', 'vmm-exit', 'start-exited', 'guest-shutdown']);
     }
     return this.#byOrderlyExit(exit);
   }
 
   /** It exited with an error. */
   #byError(): VmStop {
-    const { eventsComplete, initialStatus, ready } = this.#evidence;
+    const { events, eventsComplete, initialStatus, ready } = this.#evidence;
     const { hasRun } = this.#timeline;
     // RESUME comes before it is ready; who has never run was never ready, though it may have greeted us.
     const hasHeard = eventsComplete || initialStatus !== null || this.#wasIncoming();
     const neverRan = !hasRun && hasHeard;
     if (neverRan || ready !== true) {
-      return this.#verdict.likely('start-failed', 'vmm', ['vmm-exit', 'guest-panic']);
+      return this.#likely('start-failed', 'vmm', ['vmm-exit', 'guest-panic']);
     }
     const before = this.#before();
     if (eventsComplete && before.length === 0) {
       return this.#verdict.sure('vmm-exit', 'vmm');
     }
-    return this.#verdict.likely('vmm-exit', 'vmm', ['guest-panic', 'start-failed', ...before]);
+    const causes: Cause[] = ['vmm-exit', 'guest-panic', 'start-failed'];
+    return hasHeard || events.length > 0
+      ? this.#likely('vmm-exit', 'vmm', causes)
+      : this.#oneOf(causes);
   }
 
   #wasIncoming(): boolean {
     const { incoming, initialStatus } = this.#evidence;
-    return incoming ?? initialStatus === 'inmigrate';
+    return incoming ?? (initialStatus === 'inmigrate' || this.#timeline.wasIncoming);
   }
 
   /** As one does that is killed: what ends in good order removes them. */
@@ -379,25 +415,19 @@ class Classifier {
   /** Nobody saw how it ended, and it had no word on that, or one that may be of an earlier start. */
   #byLeftovers(): VmStop | null {
     const { eventsComplete, leftovers, obeyed } = this.#evidence;
-    const killed: Cause[] = ['killed', 'oom-killed', 'vmm-crash', 'start-killed'];
     const exited: Cause[] = ['vmm-exit', 'guest-watchdog', 'start-failed'];
     if (this.#hasLeftAll()) {
-      if (obeyed !== null) {
-        return this.#verdict.oneOf([...killed, 'forced-stop', ...this.#before()]);
-      }
-      if (!eventsComplete) return this.#verdict.oneOf([...killed, ...this.#before()]);
-      return this.#verdict.likely(
-        'killed',
-        this.#own('SIGKILL') === null ? 'unknown' : 'manager',
-        killed,
-      );
+      if (obeyed !== null) return this.#oneOf([...KILLED, 'forced-stop']);
+      return this.#own('SIGKILL') === null || !eventsComplete
+        ? this.#oneOf(KILLED)
+        : this.#likely('killed', 'manager', KILLED);
     }
     if (!eventsComplete) return null;
     if (leftovers.pidfile === false && leftovers.socket === true) {
-      return this.#verdict.likely('vmm-exit', 'vmm', exited);
+      return this.#oneOf(exited);
     }
     // Of its last word, a full disk may have robbed us.
-    return this.#verdict.oneOf([...killed, ...exited, 'guest-shutdown']);
+    return this.#oneOf([...KILLED, ...exited, 'guest-shutdown']);
   }
 
   /** It exited with 0, and neither it nor its log has a word of why. */
@@ -405,19 +435,19 @@ class Classifier {
     const orderly = (...without: Cause[]) => ORDERLY.filter((cause) => !without.includes(cause));
     const request = requestsOf(exit).at(-1);
     const own = REQUESTS.some((signal) => this.#own(signal) !== null);
+    const wasAsked = this.#requests().some(({ by, fits }) => by === 'us' && fits === 'likely');
+    if (request !== undefined && !own && wasAsked) return this.#oneOf(orderly());
     if (request !== undefined || own) {
       const initiator = own ? 'manager' : this.#initiatorOf(request ?? null, 'SIGTERM', exit.pid);
       // It may have ended by itself a moment before.
-      return this.#verdict.likely('forced-stop', initiator, orderly());
+      return this.#likely('forced-stop', initiator, orderly());
     }
     const without = this.#hasSeenSignals(exit) ? orderly('forced-stop') : orderly();
     if (this.#own('quit') !== null) {
-      return this.#verdict.likely('manager-quit', 'manager', without);
+      return this.#likely('manager-quit', 'manager', without);
     }
-    if (this.#requests().some(({ by, fits }) => by === 'us' && fits === 'likely')) {
-      return this.#verdict.likely('admin-powerdown', 'manager', without);
-    }
-    return this.#verdict.oneOf(without);
+    if (wasAsked) return this.#likely('admin-powerdown', 'manager', without);
+    return this.#oneOf(without);
   }
 
   /** One that it has obeyed would be known: by the signal trace, or by its own log. */
@@ -427,6 +457,7 @@ class Classifier {
 
   #initiatorOfRequest(): Initiator {
     if (REQUESTS.some((signal) => this.#own(signal) !== null)) return 'manager';
+    if (REQUESTS.some((signal) => this.#verdict.mayBeOwn(signal))) return 'unknown';
     return this.#evidence.intents === null ? 'unknown' : 'host';
   }
 
@@ -448,6 +479,10 @@ const GUESTS: Cause[] = ['guest-shutdown', 'other-powerdown', 'guest-reboot', 'g
 const HOSTS: Cause[] = ['other-quit', 'manager-quit', 'forced-stop', 'host-reset'];
 
 /** Signals that ask it to end, by the trace. */
+function causesOf(requests: readonly Request[]): Cause[] {
+  return requests.flatMap(({ by }) => REQUESTED[by ?? 'somebody']);
+}
+
 function requestsOf(exit: ExitEvent): SignalSender[] {
   return exit.signalsReceived.filter(({ signal }) => REQUESTS.includes(signal));
 }

@@ -1,6 +1,7 @@
 import type { Intent } from '../process/intent-log.js';
 
 import type { Timeline } from './timeline.js';
+import { ANSWER_MS } from './vm-driver.js';
 
 /** Clocks of two processes, and what writing takes. */
 export const SLACK_MS = 1000;
@@ -12,7 +13,7 @@ const OBEYS_WITHIN_MS = 120_000;
  * And how long it takes at most, once nobody waits for it any more: it may install updates, or ask somebody
  * at its console. What comes later is another matter.
  */
-const MAY_TAKE_MS = 3_600_000;
+export const MAY_TAKE_MS = 3_600_000;
 
 /** One of the requests to power off that the guest had. */
 export type Request = {
@@ -40,10 +41,14 @@ export function requestsBefore(
     if (fits !== null) found.push({ request: { by, fits }, at: at?.getTime() ?? -Infinity });
   };
   for (const { at, byWatchdog } of presses) {
-    const ours = own.findIndex((intent) => isPressOf(intent, at));
+    const ours = byWatchdog ? -1 : own.findIndex((intent) => isPressOf(intent, at));
     const [intent] = ours === -1 ? [] : own.splice(ours, 1);
-    if (intent !== undefined) add('us', at, intent.deadline.getTime());
-    else {
+    if (intent !== undefined) {
+      // It is pressed when it was written down, or not at all; then this one was another's.
+      const soonMs = SLACK_MS + (intent.outcome === 'delivered' ? ANSWER_MS : 0);
+      const isLate = (at?.getTime() ?? -Infinity) > intent.at.getTime() + soonMs;
+      add(isLate ? null : 'us', at, intent.deadline.getTime());
+    } else {
       const by = byWatchdog ? 'watchdog' : intents === null ? null : 'another';
       add(by, at, at === null ? Infinity : at.getTime() + OBEYS_WITHIN_MS);
     }

@@ -34,7 +34,8 @@ const CUT_SHORT: readonly Cause[] = [
  *
  * Of a machine that fails again and again it knows nothing: wait a while between two starts.
  */
-export function shouldRestart({ candidates, certainty, initiator }: VmStop): RestartAdvice {
+export function shouldRestart(stop: VmStop): RestartAdvice {
+  const { candidates, certainty, initiator } = stop;
   const all = (causes: readonly Cause[]) => candidates.every((each) => causes.includes(each));
   const any = (causes: readonly Cause[]) => candidates.some((each) => causes.includes(each));
   if (candidates.length === 0 || certainty === 'unknown') {
@@ -42,14 +43,31 @@ export function shouldRestart({ candidates, certainty, initiator }: VmStop): Res
   }
   if (all(ELSEWHERE)) return { restart: false, because: 'it goes on elsewhere' };
   if (initiator === 'manager') return { restart: false, because: 'we have ended it' };
-  if (any(ELSEWHERE)) {
-    return { restart: false, because: 'it may go on elsewhere: two of it would share its disks' };
-  }
   if (all(POWERED_OFF)) return { restart: false, because: 'its guest has powered off' };
   if (all(FUTILE)) return { restart: false, because: 'it would fail again' };
+  // We may have waited too shortly for what we had asked for, or nobody knows what that was.
+  const isDoubtful = initiator === 'unknown' && all(CUT_SHORT);
+  if (isDoubtful && stop.evidence.some(({ source }) => source === 'intent')) {
+    return { restart: null, because: 'we may have ended it' };
+  }
   if (all(CUT_SHORT)) return { restart: true, because: 'it was cut short' };
+  if (any(ELSEWHERE)) {
+    const because = 'it may go on elsewhere: two of it would share its disks';
+    return { restart: wasStopped(stop) ? false : null, because };
+  }
   if (any(['manager-quit'])) return { restart: null, because: 'we may have ended it' };
   return any(POWERED_OFF)
     ? { restart: null, because: 'its guest may have powered off' }
     : { restart: null, because: 'it may be unable to start' };
+}
+
+/** Events of whether it goes on. */
+const RUNS = /^(STOP|RESUME)$/;
+
+/** As the source of a migration is, and it did not go on; not where it was paused, and nothing else. */
+function wasStopped({ evidence }: VmStop): boolean {
+  const has = (of: string, what: RegExp) =>
+    evidence.some(({ source, text }) => source === of && what.test(text));
+  const runs = evidence.filter(({ source, text }) => source === 'event' && RUNS.test(text));
+  return runs.at(-1)?.text === 'STOP' && !has('status', /^it was paused when it was asked last$/);
 }

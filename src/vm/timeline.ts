@@ -27,6 +27,8 @@ export type Timeline = {
   tellsMigration: boolean;
   /** It has run. */
   hasRun: boolean;
+  /** Its first word was of a migration: it goes on with what was begun elsewhere. */
+  wasIncoming: boolean;
   /** It had shut down before we came; why, it does not say any more. */
   wasShutDown: boolean;
 };
@@ -109,6 +111,7 @@ export function timelineOf(
     isPaused: PAUSED.includes(initialStatus),
     pausedAt: null,
     tellsMigration: false,
+    wasIncoming: false,
     hasRun: initialStatus !== null && !['prelaunch', 'inmigrate'].includes(initialStatus),
   };
   for (const event of events) take(event, timeline);
@@ -143,6 +146,7 @@ function take({ event, data, at }: QmpEvent, timeline: Timeline): void {
       break;
     case 'MIGRATION':
       timeline.tellsMigration = true;
+      timeline.wasIncoming ||= !timeline.hasRun;
       // To another host: it has stopped before that. From another host it runs by then.
       timeline.migrated = data['status'] === 'completed' && timeline.isPaused;
       break;

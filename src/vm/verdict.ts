@@ -3,7 +3,7 @@ import type { Intent } from '../process/intent-log.js';
 import type { SignalSender } from '../signal-event.js';
 
 import type { StopEvidence } from './classify-stop.js';
-import { SLACK_MS } from './presses.js';
+import { MAY_TAKE_MS, SLACK_MS } from './presses.js';
 import type { Timeline } from './timeline.js';
 import type { Cause, Certainty, Evidence, Initiator, VmStop } from './vm-stop.js';
 
@@ -43,6 +43,10 @@ const SENTENCES: Record<Cause, string> = {
   unknown: 'why it ended is not known',
 };
 
+function wasDone({ outcome }: Intent): boolean {
+  return outcome !== 'not-delivered' && outcome !== 'superseded';
+}
+
 /** Writes verdicts down, with what they rest on. */
 export class Verdict {
   readonly #evidence: StopEvidence;
@@ -74,14 +78,27 @@ export class Verdict {
   own(what: string): Intent | null {
     const { intents } = this.#evidence;
     const at = this.#timeOf(what);
+    // A migration takes its time, and nothing else of that name stops it.
+    const slackMs = LEAVING.includes(what) ? MAY_TAKE_MS : SLACK_MS;
     const isTimely = (intent: Intent) =>
       at === null ||
       (intent.at.getTime() <= at.getTime() + SLACK_MS &&
-        intent.deadline.getTime() + SLACK_MS >= at.getTime());
-    const wasDone = ({ outcome }: Intent) =>
-      outcome !== 'not-delivered' && outcome !== 'superseded';
+        intent.deadline.getTime() + slackMs >= at.getTime());
     const isIt = (intent: Intent) => intent.what === what && isTimely(intent) && wasDone(intent);
     return intents?.find(isIt) ?? null;
+  }
+
+  /** We were about to, and it came later than we had waited for it. */
+  mayBeOwn(what: string): boolean {
+    const { intents } = this.#evidence;
+    const at = this.#timeOf(what)?.getTime() ?? -Infinity;
+    return (intents ?? []).some(
+      (intent) =>
+        intent.what === what &&
+        wasDone(intent) &&
+        at > intent.deadline.getTime() &&
+        at <= intent.deadline.getTime() + MAY_TAKE_MS,
+    );
   }
 
   /** When that would have taken effect: by the hypervisor's own word, if it has one. */
@@ -150,6 +167,7 @@ export class Verdict {
       const path = obeyed.path === null ? '' : ` (${obeyed.path})`;
       add('log', `it says to have obeyed ${obeyed.signal ?? 'a signal'}${from}${path}`);
     }
+    if (intents === null) add('intent', 'what we were about to do is not known');
     for (const { what, why, at, outcome } of intents ?? []) {
       add('intent', `we were about to: ${what}${why === null ? '' : ` (${why})`}, ${outcome}`, at);
     }

@@ -59,7 +59,10 @@ export function check(machine: Machine, judged: Judged): Finding[] {
   if (userShutdown === false && truth.user === true) rules.push("says not user's, and is");
   if (restart?.restart === true && truth.restart === 'never')
     rules.push('restarts what must not be');
-  if (restart?.restart === false && truth.restart === 'wanted')
+  // One that was stopped may go on elsewhere: who starts it again may have two of it.
+  const runs = evidence.events.filter(({ event }) => event === 'STOP' || event === 'RESUME');
+  const mayGoOn = runs.at(-1)?.event === 'STOP' && evidence.lastStatus !== 'paused';
+  if (restart?.restart === false && truth.restart === 'wanted' && !mayGoOn)
     rules.push('leaves what was killed');
   return rules.map((rule) => ({ rule, judged, less: null }));
 }

@@ -46,6 +46,8 @@ export function evidenceOf(machine: Machine, view: View): Evidence {
     },
     intents: intentsOf(machine, view),
     agent: view.agent ? options.agent : null,
+    debugExit: view.command ? options.debugExit : null,
+    ...(view.command ? { incoming: options.incoming } : {}),
   };
 }
 

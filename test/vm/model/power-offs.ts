@@ -78,7 +78,7 @@ export function pressObeyed(machine: Machine): void {
     machine.wait(100, 9 * SECOND);
     machine.labels.add('pressed again');
   } else if (fate === 'late') {
-    const last = (pressed?.at ?? 0) + LATE_MS;
+    const last = (pressed?.at ?? 0) + LATE_MS - SECOND;
     machine.now = random.between(Math.min(deadline + 2 * SECOND, last), last);
     machine.labels.add('obeyed late');
   } else {
@@ -96,7 +96,7 @@ export function pressObeyed(machine: Machine): void {
 
 /** Of all who have pressed of late, any may have been the one. */
 export function obey(machine: Machine): void {
-  const live = machine.pressesWithin(LATE_MS);
+  const live = machine.pressesWithin(LATE_MS + SECOND);
   const causes = [...new Set(live.map(({ by }) => PRESSED[by][0]))];
   const initiators = [...new Set(live.map(({ by }) => PRESSED[by][1]))];
   const last = live.at(-1)?.by ?? 'others';

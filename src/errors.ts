@@ -72,6 +72,10 @@ export type ExitwatchErrorCode =
   | 'ERR_EXITWATCH_CONTROL'
   /** A virtual machine's control socket (QMP) refuses, does not answer, or is gone. */
   | 'ERR_EXITWATCH_QMP'
+  /** A guest agent does not answer, so that it was asked for nothing. */
+  | 'ERR_EXITWATCH_NO_AGENT'
+  /** A guest agent refuses, or its answer makes no sense. */
+  | 'ERR_EXITWATCH_AGENT'
   /** Any other failed system call; see `errno` and `syscall`. */
   | 'ERR_EXITWATCH_SYSTEM';
 

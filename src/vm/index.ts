@@ -4,7 +4,8 @@ export { eventLogArguments, logArguments } from './event-log.js';
 export { QmpClient, type QmpClientEvents } from './qmp-client.js';
 export type { QmpEvent } from './qmp-event.js';
 export { VmMonitor, type VmMonitorEvents, type VmMonitorOptions } from './vm-monitor.js';
-export { qmpDriver } from './qmp-driver.js';
+export { guestAgentDriver, type GuestAgentOptions } from './guest-agent-driver.js';
+export { qmpDriver, type QmpDriverOptions } from './qmp-driver.js';
 export { vfkitDriver } from './vfkit-driver.js';
 export {
   VmControl,

@@ -1,17 +1,40 @@
 import { ExitwatchError } from '../errors.js';
 
+import { emitSafely } from './emit-safely.js';
+import { guestAgentDriver } from './guest-agent-driver.js';
 import { QmpClient } from './qmp-client.js';
 import { isObject } from './qmp-event.js';
 import { ANSWER_MS, type VmDriver } from './vm-driver.js';
 
+/** Options of {@link qmpDriver}. */
+export interface QmpDriverOptions {
+  /** A QMP socket that nobody else is connected to: it serves one client at a time. */
+  socket: string;
+  /**
+   * The socket of the channel of its guest's agent (qemu-ga). Then `powerDown()` has the agent shut the guest
+   * down; where the agent cannot be asked, or refuses, it presses the power button.
+   */
+  agent?: string;
+  /** Called when the button is pressed for want of an agent, with the reason. */
+  onFallback?: (reason: Error) => void;
+  /** The process that has to listen at these sockets: its own are not those of another one; without, any. */
+  pid?: number;
+}
+
 /**
- * QEMU, by a QMP socket that nobody else is connected to: it serves one client at a time. Each request has a
- * connection of its own.
+ * QEMU, by a QMP socket, and by its guest's agent, if that is given. Each request has a connection of its
+ * own.
  *
- * Rejects with an {@link ExitwatchError} `ERR_EXITWATCH_QMP`.
+ * Rejects with an {@link ExitwatchError} `ERR_EXITWATCH_QMP`; where the agent's part was aborted, with
+ * `ERR_EXITWATCH_ABORTED`.
  */
-export function qmpDriver({ socket }: { socket: string }): VmDriver {
-  const run = (command: string, signal?: AbortSignal) => execute(socket, command, signal);
+export function qmpDriver({ socket, agent, onFallback, pid }: QmpDriverOptions): VmDriver {
+  const owner = pid ?? null;
+  const run = (command: string, signal?: AbortSignal) =>
+    withQmp(socket, owner, signal, (client) => client.execute(command));
+  const button = async (signal?: AbortSignal) => {
+    await run('system_powerdown', signal);
+  };
   return {
     state: async (signal) => {
       const answer = await run('query-status', signal);
@@ -19,7 +42,15 @@ export function qmpDriver({ socket }: { socket: string }): VmDriver {
       throw failure(socket, 'does not tell its status');
     },
     powerDown: async (signal) => {
-      await run('system_powerdown', signal);
+      if (agent === undefined) return button(signal);
+      try {
+        const own = pid === undefined ? {} : { pid };
+        await guestAgentDriver({ socket: agent, ...own }).powerDown(signal);
+      } catch (error) {
+        if (signal?.aborted === true) throw error;
+        emitSafely(() => onFallback?.(error as Error));
+        await button(signal);
+      }
     },
     forceOff: async (signal) => {
       await run('quit', signal);
@@ -27,9 +58,19 @@ export function qmpDriver({ socket }: { socket: string }): VmDriver {
   };
 }
 
-async function execute(path: string, command: string, signal?: AbortSignal): Promise<unknown> {
+/**
+ * Does something with a connection of its own, which is negotiated before and closed afterwards.
+ *
+ * @internal
+ */
+export async function withQmp<T>(
+  path: string,
+  owner: number | null,
+  signal: AbortSignal | undefined,
+  use: (client: QmpClient) => Promise<T>,
+): Promise<T> {
   signal?.throwIfAborted();
-  const client = new QmpClient(path);
+  const client = new QmpClient(path, owner);
   let late: NodeJS.Timeout | undefined;
   const leave = () => {
     client.close();
@@ -47,7 +88,7 @@ async function execute(path: string, command: string, signal?: AbortSignal): Pro
       }, ANSWER_MS);
     });
     client.on('error', () => undefined); // then its requests reject
-    return await client.execute(command);
+    return await use(client);
   } finally {
     clearTimeout(late);
     signal?.removeEventListener('abort', leave);

@@ -26,7 +26,7 @@ const PACKAGES = [
   ...['libblkid1', 'libcap-ng0', 'libmount1', 'libpcre2-8-0', 'libselinux1', 'libsmartcols1'],
   ...['libtinfo6', 'libudev1', 'zlib1g'],
 ];
-const SUITE = 'http://deb.debian.org/debian bookworm';
+export const SUITE = 'http://deb.debian.org/debian bookworm';
 
 /** Puts them into an initramfs. */
 export function addUserland(initramfs, arch) {
@@ -60,7 +60,7 @@ function* ofHost() {
   }
 }
 
-function which(tool) {
+export function which(tool) {
   const found = ['/usr/bin', '/bin', '/usr/sbin', '/sbin']
     .map((folder) => join(folder, tool))
     .find((path) => existsSync(path));
@@ -68,12 +68,12 @@ function which(tool) {
   return found;
 }
 
-function librariesOf(programs) {
+export function librariesOf(programs) {
   const listed = execFileSync('ldd', programs, { encoding: 'utf8' });
   return new Set([...listed.matchAll(/(?:=> |^\t)(\/\S+) \(/gm)].map(([, path]) => path));
 }
 
-const inUsr = (path) => (path.startsWith('/usr/') ? path : `/usr${path}`);
+export const inUsr = (path) => (path.startsWith('/usr/') ? path : `/usr${path}`);
 
 function* ofDebian(arch) {
   const folder = join(cacheFolder('userland'), arch);

@@ -1,0 +1,81 @@
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import { GuestAgentClient } from '../../src/vm/guest-agent-client';
+
+import { REPOSITORY } from './programs';
+import { hasQemu, TestVm, type VmSettings } from './qemu';
+
+interface Image {
+  kernel: string;
+  initramfs: string;
+}
+
+/** Made once from Debian's packages; `null`: they cannot be had. In CI they have to be there. */
+function findImage(): Image | null {
+  if (!hasQemu() || process.arch !== 'x64') return null;
+  try {
+    const maker = join(REPOSITORY, 'test', 'kernels', 'agent-guest.mjs');
+    const printed = execFileSync(process.execPath, [maker], { encoding: 'utf8', stdio: 'pipe' });
+    return JSON.parse(printed) as Image;
+  } catch (error) {
+    if (process.env['CI'] !== undefined) throw error;
+    return null;
+  }
+}
+
+const image = findImage();
+
+/** Outside of CI a test that needs the guest is left out, and its title says why. */
+export const itWithAgent: jest.It =
+  image !== null
+    ? it
+    : (Object.assign((title: string, body: jest.ProvidesCallback) => {
+        it.skip(`${title} (needs QEMU, and Debian's packages)`, body);
+      }, it) as jest.It);
+
+/** A virtual machine with Linux, in which QEMU's guest agent runs. */
+export class AgentVm extends TestVm {
+  readonly agent: string;
+  readonly #channel: string;
+
+  constructor(settings: VmSettings = {}) {
+    const channel = mkdtempSync(join(tmpdir(), 'exitwatch-agent-'));
+    const agent = join(channel, 'agent');
+    const { kernel = '', initramfs = '' } = image ?? {};
+    super({
+      memory: 256,
+      ...settings,
+      args: [
+        ...['-kernel', kernel, '-initrd', initramfs],
+        ...['-append', 'console=ttyS0 loglevel=0 panic=-1 mitigations=off nokaslr'],
+        ...['-chardev', `socket,id=agent,path=${agent},server=on,wait=off`],
+        ...['-serial', 'chardev:agent', ...(settings.args ?? [])],
+      ],
+    });
+    this.agent = agent;
+    this.#channel = channel;
+  }
+
+  /** Resolves when the agent answers. */
+  override async booted(): Promise<void> {
+    await super.booted();
+    for (;;) {
+      const client = new GuestAgentClient(this.agent);
+      try {
+        await client.synchronize(500); return;
+      } catch {
+        // It has not opened its channel yet.
+      } finally {
+        client.close();
+      }
+    }
+  }
+
+  override remove(): void {
+    super.remove();
+    rmSync(this.#channel, { recursive: true, force: true });
+  }
+}

@@ -23,8 +23,11 @@ export interface StopOptions {
    * that is aborted when nobody waits for it any more.
    */
   control?: ((signal: AbortSignal) => Promise<unknown>) | readonly ControlStep[];
-  /** Asks the process to end: `'SIGTERM'`. `'SIGKILL'`: nothing is asked. */
-  killSignal?: SignalName;
+  /**
+   * Asks the process to end: `'SIGTERM'`. `'SIGKILL'`: nothing is asked. `false`: there are the control calls,
+   * and no signal follows.
+   */
+  killSignal?: SignalName | false;
   /**
    * How long the control call, and then the signal, may take before the next step: in ms, 5,000. `false`:
    * no SIGKILL follows; the signal then has `confirmTimeoutMs`.
@@ -60,7 +63,7 @@ export interface StopOptions {
 
 export interface CheckedStopOptions {
   controls: readonly ControlStep[];
-  killSignal: SignalName;
+  killSignal: SignalName | false;
   forceKillAfterDelayMs: number | false;
   confirmTimeoutMs: number;
   pidfile: string | undefined;
@@ -100,8 +103,11 @@ export function checkStopOptions(options: StopOptions): CheckedStopOptions {
   if (stranger !== undefined) throw invalid(`there is no option ${JSON.stringify(stranger)}`);
   if (control !== undefined && typeof control !== 'function' && !Array.isArray(control))
     throw invalid('control is a function');
-  if (typeof killSignal !== 'string' || signalNumber(killSignal) <= 0) {
+  if (killSignal !== false && (typeof killSignal !== 'string' || signalNumber(killSignal) <= 0)) {
     throw invalid(`killSignal is the name of a signal, not ${JSON.stringify(killSignal)}`);
+  }
+  if (killSignal === false && control === undefined) {
+    throw invalid('without a signal it takes a control call');
   }
   if (pidfile !== undefined && typeof pidfile !== 'string') throw invalid('pidfile is a path');
   if (reason !== null && typeof reason !== 'string') throw invalid('reason is a text');

@@ -65,6 +65,7 @@ export class StopSequence {
   #exit: ExitEvent | undefined;
   #via: StopVia = null;
   #hasActed = false;
+  #isDelivered = false;
   #failure: unknown;
   #controlsLeft: number;
 
@@ -115,13 +116,15 @@ export class StopSequence {
       const act = (signal: AbortSignal) => call(control, signal, timeoutMs);
       await this.#step('control', what, act, timeoutMs, seen);
     }
-    if (killSignal !== 'SIGKILL') {
+    if (killSignal !== 'SIGKILL' && killSignal !== false) {
       await this.#step('signal', killSignal, () => this.#send(killSignal), graceMs, seen);
     }
-    if (forceKillAfterDelayMs !== false || killSignal === 'SIGKILL') {
+    const isKilled = killSignal !== false && forceKillAfterDelayMs !== false;
+    if (isKilled || killSignal === 'SIGKILL') {
       await this.#step('kill', 'SIGKILL', () => this.#send('SIGKILL'), confirmTimeoutMs, seen);
     }
-    if (this.#exit === undefined && !this.#hasActed && this.#failure !== undefined) {
+    const isInVain = !this.#hasActed || (killSignal === false && !this.#isDelivered);
+    if (this.#exit === undefined && isInVain && this.#failure !== undefined) {
       throw this.#failure as Error;
     }
     return this.#result();
@@ -162,6 +165,7 @@ export class StopSequence {
     if (outcome !== 'not-delivered' && outcome !== 'superseded') {
       this.#via = via;
       this.#hasActed = true;
+      this.#isDelivered ||= outcome === 'delivered';
     }
     await this.#settle(id, outcome);
     // What failed is followed by the next step at once; who is gone is about to be told.
@@ -190,7 +194,7 @@ export class StopSequence {
       this.#failure = error;
       const code = via === 'control' ? 'control-failed' : 'signal-failed';
       this.warnings.push({ code, detail: (error as Error).message });
-      return via === 'control' ? 'uncertain' : 'not-delivered';
+      return via === 'control' && wasAsked(error) ? 'uncertain' : 'not-delivered';
     }
   }
 
@@ -263,6 +267,16 @@ export async function isWithin(work: Promise<void> | undefined, limitMs: number)
 export const NOT_ATOMIC =
   'without pidfds the process was looked at first, and then signalled by its pid: in between that may ' +
   'have become another’s';
+
+/** With these, a control call was never made: nobody was there, or nobody listened. */
+const NOT_ASKED: readonly unknown[] = [
+  ...['ENOENT', 'ECONNREFUSED', 'ERR_EXITWATCH_NO_AGENT', 'ERR_EXITWATCH_NO_QMP'],
+];
+
+/** Whether a control call that has failed may have been carried out. */
+export function wasAsked(error: unknown): boolean {
+  return !NOT_ASKED.includes((error as { code?: unknown } | null)?.code);
+}
 
 /** Rejects where the call does, or has not answered in time. */
 export async function call(

@@ -29,9 +29,9 @@ export function tell(onWait: ((wait: StopWait) => void) | undefined, wait: StopW
 export function nextStep(
   via: StopWait['via'],
   controls: number,
-  options: { killSignal: SignalName; forceKillAfterDelayMs: number | false },
+  options: { killSignal: SignalName | false; forceKillAfterDelayMs: number | false },
 ): StopWait['next'] {
-  if (via === 'control') return controls > 0 ? 'control' : options.killSignal;
+  if (via === 'control') return controls > 0 ? 'control' : options.killSignal || null;
   return via === 'signal' && options.forceKillAfterDelayMs !== false ? 'SIGKILL' : null;
 }
 

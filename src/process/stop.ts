@@ -48,7 +48,8 @@ const running = new Map<string, StopSequence | TreeStop>();
  * does not run the executable, or nobody can tell; `…_THREAD` and `…_KERNEL_THREAD` if that is what has
  * the pid; then nothing is signalled, and `pidfile` stays. `…_INVALID_OPTION`, `…_INVALID_PID`,
  * `…_INVALID_IDENTITY`, `…_REFUSED`, `…_ABORTED`, `…_INTENT_LOG` (nothing is done that could not be
- * written down), `…_NOT_PERMITTED` if no step could be done; and with what watching it rejects with.
+ * written down), `…_NOT_PERMITTED` if no step could be done; with what a control call rejects with if there
+ * is no other step; and with what watching it rejects with.
  */
 export async function stop(target: ProcessTarget, options: StopOptions = {}): Promise<StopResult> {
   const checked = checkStopOptions(options);

@@ -4,7 +4,7 @@ import type { IntentOutcome } from './intent-log.js';
 import { untilStopped, type MemberStop } from './member-stop.js';
 import { PidCursor } from './pid-cursor.js';
 import type { CheckedStopOptions, ControlStep } from './stop-options.js';
-import { call, type StopVia } from './stop-sequence.js';
+import { call, wasAsked, type StopVia } from './stop-sequence.js';
 import { nextStep, tell } from './stop-wait.js';
 import type { TreeSignals } from './tree-signals.js';
 import type { TreeWatch } from './tree-watch.js';
@@ -38,6 +38,7 @@ export class TreeSteps {
     for (const [index, control] of controls.entries()) {
       await this.#control(control, controls.length - index - 1);
     }
+    if (killSignal === false) return;
     if (killSignal !== 'SIGKILL') await this.#ask(killSignal, graceMs);
     if (forceKillAfterDelayMs !== false || killSignal === 'SIGKILL') {
       await this.#kill(confirmTimeoutMs);
@@ -61,10 +62,11 @@ export class TreeSteps {
     call(control, this.#over, timeoutMs).then(onAnswer, (error: unknown) => {
       this.#signals.failure = error;
       this.#signals.warn('control-failed', (error as Error).message);
-      onAnswer('uncertain');
+      onAnswer(wasAsked(error) ? 'uncertain' : 'not-delivered');
     });
     this.#tell('control', left, timeoutMs);
-    const isVain = () => answer.outcome === 'uncertain' || !root.isLiving();
+    const isVain = () =>
+      answer.outcome === 'uncertain' || answer.outcome === 'not-delivered' || !root.isLiving();
     await this.#watch.until(deadlineMs, () => Promise.resolve(), isVain);
     onAnswer('uncertain'); // unless it has come
   }

@@ -11,6 +11,7 @@ export {
   VmControl,
   type VmControlOptions,
   type VmControlStopOptions,
+  type VmRequestOptions,
   type VmProcess,
   type VmState,
   type VmStopped,

@@ -25,8 +25,9 @@ export interface QmpDriverOptions {
  * QEMU, by a QMP socket, and by its guest's agent, if that is given. Each request has a connection of its
  * own.
  *
- * Rejects with an {@link ExitwatchError} `ERR_EXITWATCH_QMP`; where the agent's part was aborted, with
- * `ERR_EXITWATCH_ABORTED`.
+ * Rejects with an {@link ExitwatchError}: `ERR_EXITWATCH_NO_QMP` where the socket gives no greeting, and was
+ * asked for nothing; `ERR_EXITWATCH_QMP`; `ERR_EXITWATCH_ABORTED` where asking the agent was aborted. And
+ * with what connecting fails with.
  */
 export function qmpDriver({ socket, agent, onFallback, pid }: QmpDriverOptions): VmDriver {
   const owner = pid ?? null;
@@ -84,7 +85,8 @@ export async function withQmp<T>(
         reject(failure(path, 'is gone'));
       });
       late = setTimeout(() => {
-        reject(failure(path, 'gives no greeting: it hangs, or serves another client'));
+        const what = 'gives no greeting: it hangs, or serves another client';
+        reject(new ExitwatchError('ERR_EXITWATCH_NO_QMP', `${JSON.stringify(path)} ${what}`));
       }, ANSWER_MS);
     });
     client.on('error', () => undefined); // then its requests reject

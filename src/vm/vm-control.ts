@@ -3,7 +3,8 @@ import { livenessOf, lookAt, type Liveness } from '../process/liveness.js';
 import type { IntentRecorder } from '../process/intent-log.js';
 import { mayHaveStartedAfter, readPidfile, removePidfile } from '../process/pidfile.js';
 import { stop, type StopResult } from '../process/stop.js';
-import type { StopOptions } from '../process/stop-options.js';
+import type { ControlStep, StopOptions } from '../process/stop-options.js';
+import type { StopWait } from '../process/stop-wait.js';
 import type { ProcessTarget } from '../process/target.js';
 import { identify, type ProcessIdentity } from '../process-identity.js';
 
@@ -51,7 +52,18 @@ export interface VmControlStopOptions {
   forceKillAfterDelayMs?: number;
   /** For the intent log. */
   reason?: string;
+  /** As for {@link stop} of exitwatch/process. */
+  onWait?: (wait: StopWait) => void;
 }
+
+/** Of one request alone. */
+export interface VmRequestOptions extends Pick<VmControlStopOptions, 'reason' | 'onWait'> {
+  /** How long the end may take, in ms: 60,000 for the power button, 5,000 for a quit. */
+  timeoutMs?: number;
+}
+
+/** How long a guest may take to obey its power button. */
+const POWERDOWN_MS = 60_000;
 
 /** How long a hypervisor that was told to end may take. */
 const FORCE_OFF_MS = 5000;
@@ -110,10 +122,10 @@ export class VmControl {
    * also where the pidfile is older than the process that it names.
    */
   stop(options: VmControlStopOptions = {}): Promise<VmStopped> {
-    const { powerdownTimeoutMs = 60_000, forceKillAfterDelayMs = 5000, reason } = options;
+    const { powerdownTimeoutMs = POWERDOWN_MS, forceKillAfterDelayMs = 5000, ...common } = options;
     const { driver } = this.#options;
     const call = (signal: AbortSignal) => driver?.powerDown(signal) ?? Promise.resolve();
-    return this.#stop(reason, {
+    return this.#stop(common, {
       forceKillAfterDelayMs,
       ...(driver === undefined || powerdownTimeoutMs === 0
         ? {}
@@ -122,14 +134,35 @@ export class VmControl {
   }
 
   /** Has the hypervisor end at once; where it does not, SIGKILL follows. Otherwise as {@link VmControl.stop}. */
-  kill(options: Pick<VmControlStopOptions, 'reason'> = {}): Promise<VmStopped> {
+  kill(options: Pick<VmControlStopOptions, 'reason' | 'onWait'> = {}): Promise<VmStopped> {
     const { driver } = this.#options;
     const call = (signal: AbortSignal) => driver?.forceOff(signal) ?? Promise.resolve();
-    return this.#stop(options.reason, {
+    return this.#stop(options, {
       killSignal: 'SIGKILL',
       ...(driver === undefined
         ? {}
         : { control: [{ what: 'quit', call, timeoutMs: FORCE_OFF_MS }] }),
+    });
+  }
+
+  /**
+   * Presses the power button, and does no more: its companions stay. Resolves when its end was observed, or
+   * with `outcome: 'timed-out'`.
+   *
+   * Rejects as {@link VmControl.stop} does, and as the driver does where the hypervisor cannot be asked.
+   */
+  powerDown({ timeoutMs = POWERDOWN_MS, ...common }: VmRequestOptions = {}): Promise<StopResult> {
+    return this.#request(common, {
+      ...{ what: 'powerdown', timeoutMs },
+      call: (signal) => this.#driver().powerDown(signal),
+    });
+  }
+
+  /** Has the hypervisor end at once, and does no more. Otherwise as {@link VmControl.powerDown}. */
+  quit({ timeoutMs = FORCE_OFF_MS, ...common }: VmRequestOptions = {}): Promise<StopResult> {
+    return this.#request(common, {
+      ...{ what: 'quit', timeoutMs },
+      call: (signal) => this.#driver().forceOff(signal),
     });
   }
 
@@ -149,12 +182,32 @@ export class VmControl {
     return start();
   }
 
-  async #stop(reason: string | undefined, how: StopOptions): Promise<VmStopped> {
-    const { process, companions = [], intentLog } = this.#options;
-    const common = {
+  #driver(): VmDriver {
+    const { driver } = this.#options;
+    if (driver !== undefined) return driver;
+    throw new ExitwatchError('ERR_EXITWATCH_INVALID_OPTION', 'that takes a driver');
+  }
+
+  async #request(common: VmRequestOptions, step: ControlStep): Promise<StopResult> {
+    this.#driver(); // before anything is written down
+    return stopOne(this.#options.process, {
+      ...{ control: [step], killSignal: false },
+      ...this.#common(common),
+    });
+  }
+
+  #common({ reason, onWait }: VmRequestOptions): StopOptions {
+    const { intentLog } = this.#options;
+    return {
       ...(intentLog === undefined ? {} : { intentLog }),
       ...(reason === undefined ? {} : { reason }),
+      ...(onWait === undefined ? {} : { onWait }),
     };
+  }
+
+  async #stop(options: VmRequestOptions, how: StopOptions): Promise<VmStopped> {
+    const { process, companions = [] } = this.#options;
+    const common = this.#common(options);
     const main = await stopOne(process, { ...how, ...common });
     const rest = how.killSignal === undefined ? {} : { killSignal: how.killSignal };
     const others: StopResult[] = [];

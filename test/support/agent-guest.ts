@@ -65,7 +65,8 @@ export class AgentVm extends TestVm {
     for (;;) {
       const client = new GuestAgentClient(this.agent);
       try {
-        await client.synchronize(500); return;
+        await client.synchronize(500);
+        return;
       } catch {
         // It has not opened its channel yet.
       } finally {

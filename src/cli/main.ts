@@ -7,9 +7,26 @@ import { BUILD_NATIVE_HELP, buildNativeCommand } from './build-native.js';
 import { DOCTOR_HELP, doctorCommand } from './doctor.js';
 import { escapeText } from './escape.js';
 import { EXIT_FAILED, EXIT_USAGE } from './exit-codes.js';
+import {
+  INTENT_ADD_HELP,
+  INTENT_SETTLE_HELP,
+  intentAddCommand,
+  intentSettleCommand,
+} from './intent.js';
 import { UsageError } from './usage-error.js';
 import { STOP_HELP, stopCommand } from './stop.js';
 import { VM_DAEMON_HELP, vmDaemonCommand } from './vm-daemon.js';
+import { VM_MIGRATE_HELP, vmMigrateCommand } from './vm-migrate.js';
+import {
+  VM_KILL_HELP,
+  VM_POWERDOWN_HELP,
+  VM_QUIT_HELP,
+  VM_STOP_HELP,
+  vmKillCommand,
+  vmPowerdownCommand,
+  vmQuitCommand,
+  vmStopCommand,
+} from './vm-request.js';
 import { VM_STATUS_HELP, vmStatusCommand } from './vm-status.js';
 import { VM_WATCH_HELP, vmWatchCommand } from './vm-watch.js';
 import { WAIT_HELP, waitCommand } from './wait.js';
@@ -27,6 +44,13 @@ Commands:
   vm watch      prints virtual machines as they come and go, and why they ended
   vm daemon     the same, remembered, with a hook
   vm status     what the daemon knows
+  vm powerdown  asks a guest to shut down, by its agent or its power button
+  vm quit       has a hypervisor end at once
+  vm stop       stops a virtual machine: powerdown, then signals
+  vm kill       ends a virtual machine at once: quit, then SIGKILL
+  vm migrate    migrates a virtual machine
+  intent add    writes down what somebody is about to do to a process
+  intent settle writes down what came of it
   doctor        tells what works here, why not better, and what to do about it
   build-native  compiles the native addon, where no binary that came along can be used
 
@@ -41,12 +65,22 @@ const COMMANDS = new Map([
   ['vm watch', { run: vmWatchCommand, help: VM_WATCH_HELP }],
   ['vm daemon', { run: vmDaemonCommand, help: VM_DAEMON_HELP }],
   ['vm status', { run: vmStatusCommand, help: VM_STATUS_HELP }],
+  ['vm powerdown', { run: vmPowerdownCommand, help: VM_POWERDOWN_HELP }],
+  ['vm quit', { run: vmQuitCommand, help: VM_QUIT_HELP }],
+  ['vm stop', { run: vmStopCommand, help: VM_STOP_HELP }],
+  ['vm kill', { run: vmKillCommand, help: VM_KILL_HELP }],
+  ['vm migrate', { run: vmMigrateCommand, help: VM_MIGRATE_HELP }],
+  ['intent add', { run: intentAddCommand, help: INTENT_ADD_HELP }],
+  ['intent settle', { run: intentSettleCommand, help: INTENT_SETTLE_HELP }],
   ['doctor', { run: doctorCommand, help: DOCTOR_HELP }],
   ['build-native', { run: buildNativeCommand, help: BUILD_NATIVE_HELP }],
 ]);
 
+/** Their commands have two words. */
+const GROUPS: readonly string[] = ['vm', 'intent'];
+
 async function main(args: readonly string[]): Promise<number> {
-  const words = args[0] === 'vm' && args.length > 1 ? 2 : 1;
+  const words = GROUPS.includes(args[0] ?? '') && args.length > 1 ? 2 : 1;
   const name = args.length === 0 ? undefined : args.slice(0, words).join(' ');
   const rest = args.slice(words);
   const command = COMMANDS.get(name ?? '');
@@ -62,6 +96,8 @@ async function main(args: readonly string[]): Promise<number> {
     case '-h':
     case 'vm --help':
     case 'vm -h':
+    case 'intent --help':
+    case 'intent -h':
       process.stdout.write(HELP);
       return name === undefined ? EXIT_USAGE : 0;
     case '--version':

@@ -12,9 +12,15 @@ export class StopProgress {
 
   tell(wait: StopWait): void {
     this.end();
-    if (!process.stderr.isTTY || wait.inMs <= PATIENCE_MS) return;
+    if (wait.inMs > PATIENCE_MS) this.write(describeWait(wait));
+  }
+
+  /** A line, unless it is over before anybody could read it. */
+  write(line: string): void {
+    this.end();
+    if (!process.stderr.isTTY) return;
     this.#timer = setTimeout(() => {
-      process.stderr.write(`${describeWait(wait)}\n`);
+      process.stderr.write(`${line}\n`);
     }, PATIENCE_MS);
   }
 

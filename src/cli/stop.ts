@@ -67,14 +67,16 @@ export async function stopCommand(args: readonly string[]): Promise<number> {
   } finally {
     progress.end();
   }
-  process.stdout.write(`${json ? toJsonLine({ event: 'stop', ...result }) : describe(result)}\n`);
+  const text = json ? toJsonLine({ event: 'stop', ...result }) : describeStopped(result);
+  process.stdout.write(`${text}\n`);
   for (const { detail } of result.warnings) {
     process.stderr.write(`exitwatch: ${escapeText(detail)}\n`);
   }
   return result.outcome === 'timed-out' ? EXIT_TIMEOUT : 0;
 }
 
-function describe(result: StopResult): string {
+/** How a process was stopped, in a sentence. */
+export function describeStopped(result: StopResult): string {
   const { outcome, via, exit, identity, tree, endedBy, endedByUs } = result;
   if (outcome === 'timed-out') return `${whoRemains(result)} still there`;
   if (outcome === 'already-gone') return 'it was gone already';

@@ -23,6 +23,9 @@ export interface RefusedEntry {
 /** What the files of a virtual machine are called: its name, and one of these. */
 export const SUFFIXES = { qmp: '.qmp', pidfile: '.pid', eventLog: '.events', log: '.log' } as const;
 
+/** What a command that comes and goes talks to: sockets that nobody else holds. */
+export const COMMAND_SUFFIXES = { qmp: '.control', agent: '.agent' } as const;
+
 type Kind = keyof typeof SUFFIXES;
 
 const KINDS = Object.keys(SUFFIXES) as Kind[];

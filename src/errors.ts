@@ -72,9 +72,9 @@ export type ExitwatchErrorCode =
   | 'ERR_EXITWATCH_CONTROL'
   /** A virtual machine's control socket (QMP) refuses, does not answer, or is gone. */
   | 'ERR_EXITWATCH_QMP'
-  /** A QMP socket gives no greeting, so that it was asked for nothing. */
+  /** Nobody answers at a QMP socket, or another process does, so that it was asked for nothing. */
   | 'ERR_EXITWATCH_NO_QMP'
-  /** A guest agent does not answer, so that it was asked for nothing. */
+  /** No guest agent answers, so that it was asked for nothing. */
   | 'ERR_EXITWATCH_NO_AGENT'
   /** A guest agent refuses, or its answer makes no sense. */
   | 'ERR_EXITWATCH_AGENT'

@@ -92,7 +92,11 @@ test('so does one that is gone with its guest, and one that answers with a retur
   const asked = await startAgent({ onShutdown: (_, connection) => connection.destroy() });
   await powerDown();
   server?.close();
-  const again = await startAgent({ onShutdown: (say) => { say('{"return": {}}\n'); } });
+  const again = await startAgent({
+    onShutdown: (say) => {
+      say('{"return": {}}\n');
+    },
+  });
   await powerDown();
   expect([asked, again]).toEqual([[SHUTDOWN], [SHUTDOWN]]);
 });
@@ -116,7 +120,11 @@ test.each<[string, Ways, RegExp]>([
   ['hangs up', { onSync: (_id, _say, connection) => connection.destroy() }, /is gone/],
   [
     'never stops talking',
-    { onSync: (_, say) => { say(Buffer.alloc(2 * 1024 * 1024, 'x')); } },
+    {
+      onSync: (_, say) => {
+        say(Buffer.alloc(2 * 1024 * 1024, 'x'));
+      },
+    },
     /more than 1048576 bytes/,
   ],
   [
@@ -142,14 +150,28 @@ test.each<[string, NonNullable<Ways['onSync']>]>([
   ['nothing', () => undefined],
   [
     'a wrong id',
-    (id, say) => { say(Buffer.concat([DELIMITER, Buffer.from(`{"return": ${id + 1}}\n`)])); },
+    (id, say) => {
+      say(Buffer.concat([DELIMITER, Buffer.from(`{"return": ${id + 1}}\n`)]));
+    },
   ],
   [
     'its id as a text',
-    (id, say) => { say(Buffer.concat([DELIMITER, Buffer.from(`{"return": "${id}"}\n`)])); },
+    (id, say) => {
+      say(Buffer.concat([DELIMITER, Buffer.from(`{"return": "${id}"}\n`)]));
+    },
   ],
-  ['its id, but no delimiter', (id, say) => { say(`{"return": ${id}}\n`); }],
-  ['garbage', (_, say) => { say(Buffer.from('ff6e6f0a00ff0a5b5d0a6e756c6c0a', 'hex')); }],
+  [
+    'its id, but no delimiter',
+    (id, say) => {
+      say(`{"return": ${id}}\n`);
+    },
+  ],
+  [
+    'garbage',
+    (_, say) => {
+      say(Buffer.from('ff6e6f0a00ff0a5b5d0a6e756c6c0a', 'hex'));
+    },
+  ],
 ])('one that answers a synchronization with %s does not answer', async (_, onSync) => {
   await startAgent({ onSync });
   const client = new GuestAgentClient(socket);
@@ -188,7 +210,11 @@ test.each<[string, string, RegExp]>([
   ['answers with a list', '[]\n', /no message/],
   ['answers at great length', 'x'.repeat(70_000), /more than 65536 bytes/],
 ])('one that %s is an error', async (_, answer, reason) => {
-  await startAgent({ onShutdown: (say) => { say(answer); } });
+  await startAgent({
+    onShutdown: (say) => {
+      say(answer);
+    },
+  });
   await expect(powerDown()).rejects.toMatchObject({
     code: 'ERR_EXITWATCH_AGENT',
     message: expect.stringMatching(reason) as string,

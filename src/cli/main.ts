@@ -37,22 +37,22 @@ const HELP = `exitwatch tells that processes end, how, and who ended them.
 Usage: exitwatch COMMAND [OPTION]…
 
 Commands:
-  watch         prints processes as they end
-  wait          waits until a process ends, and ends as it did
-  stop          stops a process, and ends when its end was observed
-  alive         tells whether a process lives
-  vm watch      prints virtual machines as they come and go, and why they ended
-  vm daemon     the same, remembered, with a hook
-  vm status     what the daemon knows
-  vm powerdown  asks a guest to shut down, by its agent or its power button
-  vm quit       has a hypervisor end at once
-  vm stop       stops a virtual machine: powerdown, then signals
-  vm kill       ends a virtual machine at once: quit, then SIGKILL
-  vm migrate    migrates a virtual machine
-  intent add    writes down what somebody is about to do to a process
-  intent settle writes down what came of it
-  doctor        tells what works here, why not better, and what to do about it
-  build-native  compiles the native addon, where no binary that came along can be used
+  watch          prints processes as they end
+  wait           waits until a process ends, and ends as it did
+  stop           stops a process, and ends when its end was observed
+  alive          tells whether a process lives
+  vm watch       prints virtual machines as they come and go, and why they ended
+  vm daemon      the same, remembered, with a hook
+  vm status      what the daemon knows
+  vm powerdown   asks a guest to shut down, by its agent or its power button
+  vm quit        has a hypervisor end at once
+  vm stop        stops a virtual machine: powerdown, then signals
+  vm kill        ends a virtual machine at once: quit, then SIGKILL
+  vm migrate     migrates a virtual machine
+  intent add     writes down what somebody is about to do to a process
+  intent settle  writes down what came of it
+  doctor         tells what works here, why not better, and what to do about it
+  build-native   compiles the native addon, where no binary that came along can be used
 
   --help after a command tells its options; --version tells the version.
 `;

@@ -89,7 +89,7 @@ async function request(what: Request, args: readonly string[]): Promise<number> 
   }
   const line = json
     ? toJsonLine({ event: 'stop', name: machine.name, ...result })
-    : `${escapeText(machine.name)}: ${describeStopped(result)}`;
+    : `${name === undefined ? '' : `${escapeText(name)}: `}${describeStopped(result)}`;
   process.stdout.write(`${line}\n`);
   for (const { detail } of result.warnings) {
     process.stderr.write(`exitwatch: ${escapeText(detail)}\n`);

@@ -25,9 +25,8 @@ export interface QmpDriverOptions {
  * QEMU, by a QMP socket, and by its guest's agent, if that is given. Each request has a connection of its
  * own.
  *
- * Rejects with an {@link ExitwatchError}: `ERR_EXITWATCH_NO_QMP` where the socket gives no greeting, and was
- * asked for nothing; `ERR_EXITWATCH_QMP`; `ERR_EXITWATCH_ABORTED` where asking the agent was aborted. And
- * with what connecting fails with.
+ * Rejects with an {@link ExitwatchError}: `ERR_EXITWATCH_NO_QMP` where nobody answers at the socket, so that
+ * it was asked for nothing; `ERR_EXITWATCH_QMP`; `ERR_EXITWATCH_ABORTED` where asking the agent was aborted.
  */
 export function qmpDriver({ socket, agent, onFallback, pid }: QmpDriverOptions): VmDriver {
   const owner = pid ?? null;
@@ -80,13 +79,17 @@ export async function withQmp<T>(
   try {
     await new Promise<void>((resolve, reject) => {
       client.once('ready', resolve);
-      client.once('error', reject);
+      client.once('error', (error) => {
+        reject(
+          error instanceof ExitwatchError ? noQmp(error.message, error) : unusable(path, error),
+        );
+      });
       client.once('close', () => {
-        reject(failure(path, 'is gone'));
+        reject(noQmp(`${JSON.stringify(path)} is gone`));
       });
       late = setTimeout(() => {
         const what = 'gives no greeting: it hangs, or serves another client';
-        reject(new ExitwatchError('ERR_EXITWATCH_NO_QMP', `${JSON.stringify(path)} ${what}`));
+        reject(noQmp(`${JSON.stringify(path)} ${what}`));
       }, ANSWER_MS);
     });
     client.on('error', () => undefined); // then its requests reject
@@ -96,6 +99,15 @@ export async function withQmp<T>(
     signal?.removeEventListener('abort', leave);
     client.close();
   }
+}
+
+/** It was asked for nothing yet. */
+function noQmp(detail: string, cause?: unknown): ExitwatchError {
+  return new ExitwatchError('ERR_EXITWATCH_NO_QMP', detail, cause === undefined ? {} : { cause });
+}
+
+function unusable(path: string, error: Error): ExitwatchError {
+  return noQmp(`${JSON.stringify(path)} cannot be used: ${error.message}`, error);
 }
 
 function failure(path: string, what: string): ExitwatchError {

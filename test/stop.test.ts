@@ -197,6 +197,10 @@ test.each([
   [{ forceKillAfterDelayMs: -1 }],
   [{ confirmTimeoutMs: 1.5 }],
   [{ control: 'stop' }],
+  [{ killSignal: false }],
+  [{ killSignal: false, control: [] }],
+  [{ killSignal: false, control: () => Promise.resolve(), tree: true }],
+  [{ killSignal: true }],
   [{ pidfile: 7 }],
   [{ intentLog: {} }],
   [{ timeout: 5 }],
@@ -289,6 +293,45 @@ describe('a control call', () => {
       asking.on('error', reject);
       asking.end();
     });
+
+  describe('that no signal follows', () => {
+    const alone = { killSignal: false, forceKillAfterDelayMs: 50 } as const;
+
+    test('and that the process does not obey, is in vain, and nothing else is done', async () => {
+      const child = await mortal('--stranger');
+      server.on('request', (_, response) => response.end('stopping'));
+      const waits: unknown[] = [];
+      const onWait = (wait: { next: unknown }) => waits.push(wait.next);
+      expect(await stop(child.pid, { ...alone, control: ask, onWait })).toMatchObject({
+        ...{ outcome: 'timed-out', via: 'control', warnings: [] },
+      });
+      expect(waits).toEqual([null]);
+      expect(await release(child)).toBe(0);
+    });
+
+    test('and that fails, fails with its own error', async () => {
+      const child = await mortal('--stranger');
+      server.on('request', (_, response) => {
+        response.statusCode = 500;
+        response.end('no');
+      });
+      const log = join(folder, 'intents');
+      const failing = stop(child.pid, { ...alone, control: ask, intentLog: log });
+      await expect(failing).rejects.toThrow('status 500');
+      expect(await readIntents(log)).toMatchObject([{ outcome: 'uncertain' }]);
+      expect(await release(child)).toBe(0);
+    });
+
+    test('and that nobody was there for, is on record as not made', async () => {
+      const child = await mortal('--stranger');
+      const log = join(folder, 'intents');
+      const nobody = () => Promise.reject(Object.assign(new Error('no'), { code: 'ENOENT' }));
+      const failing = stop(child.pid, { ...alone, control: nobody, intentLog: log });
+      await expect(failing).rejects.toThrow('no');
+      expect(await readIntents(log)).toMatchObject([{ outcome: 'not-delivered' }]);
+      expect(await release(child)).toBe(0);
+    });
+  });
 
   test('that ends the process is how it ended', async () => {
     const child = await mortal('--ignore-term');

@@ -25,7 +25,7 @@ export interface StopOptions {
   control?: ((signal: AbortSignal) => Promise<unknown>) | readonly ControlStep[];
   /**
    * Asks the process to end: `'SIGTERM'`. `'SIGKILL'`: nothing is asked. `false`: there are the control calls,
-   * and no signal follows.
+   * and no signal follows; not with `tree`.
    */
   killSignal?: SignalName | false;
   /**
@@ -106,9 +106,10 @@ export function checkStopOptions(options: StopOptions): CheckedStopOptions {
   if (killSignal !== false && (typeof killSignal !== 'string' || signalNumber(killSignal) <= 0)) {
     throw invalid(`killSignal is the name of a signal, not ${JSON.stringify(killSignal)}`);
   }
-  if (killSignal === false && control === undefined) {
+  const isUncontrolled = control === undefined || (Array.isArray(control) && control.length === 0);
+  if (killSignal === false && isUncontrolled)
     throw invalid('without a signal it takes a control call');
-  }
+  if (killSignal === false && tree) throw invalid('a tree is not stopped without a signal');
   if (pidfile !== undefined && typeof pidfile !== 'string') throw invalid('pidfile is a path');
   if (reason !== null && typeof reason !== 'string') throw invalid('reason is a text');
   if (typeof tree !== 'boolean') throw invalid('tree is true or false');

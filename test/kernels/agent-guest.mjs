@@ -1,6 +1,7 @@
 // A small Linux guest in which QEMU's guest agent runs: prints where its kernel and its initramfs are.
 import { createHash } from 'node:crypto';
-import { existsSync, readFileSync, realpathSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, existsSync, mkdirSync, readFileSync, realpathSync } from 'node:fs';
+import { renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 
@@ -12,53 +13,44 @@ import { inUsr, librariesOf, SUITE, which } from './userland.mjs';
 
 const ARCH = 'x64';
 
-/** Debian's stable one. */
+/** Debian's stable one, in which the driver of virtio-serial ports is built in. */
 const KERNEL = '6.12';
 
-const PACKAGE = 'qemu-guest-agent';
-
-/** The agent is at the second serial port, which takes no module; shutdown(8) is what it calls. */
+/** There is no udev that would name the port: it is the only one. */
 const INIT = `#!/bin/sh
 busybox mount -t proc proc /proc
 busybox mount -t sysfs sys /sys
 busybox mount -t devtmpfs dev /dev
-/usr/sbin/qemu-ga -d -m isa-serial -p /dev/ttyS1 -t /run -f /run/qemu-ga.pid
+/usr/sbin/qemu-ga -d -m virtio-serial -p /dev/vport*p1 -t /run -f /run/qemu-ga.pid
 echo READY
 while :; do busybox sleep 1000; done
 `;
+
+/** What the agent calls. */
 const SHUTDOWN = `#!/bin/sh
 busybox sync
 busybox poweroff -f
 `;
 
-/** Debian's agent, which takes the libraries of a host that has QEMU. */
+/** Debian's agent: it gets the libraries of this host, which has them for its QEMU. */
 function fetchAgent() {
-  const file = join(cacheFolder('agent'), 'usr', 'sbin', 'qemu-ga');
+  const folder = cacheFolder('agent', 'package');
+  const file = join(folder, 'usr', 'sbin', 'qemu-ga');
   if (!existsSync(file)) {
     const apt = new AptRoot('agent', { arch: ARCH, suites: [SUITE] });
-    apt.extract(PACKAGE, cacheFolder('agent'), ['./usr/sbin/qemu-ga']);
+    apt.extract('qemu-guest-agent', folder, ['./usr/sbin/qemu-ga']);
   }
   return file;
 }
 
-/** A copy of it, so that the network is asked once. */
-function findKernel() {
-  const cached = join(cacheFolder('agent'), 'vmlinuz');
-  if (!existsSync(cached)) {
-    const partial = `${cached}.${process.pid}`;
-    writeFileSync(partial, readFileSync(fetchKernel(KERNEL).file));
-    renameSync(partial, cached);
-  }
-  return cached;
-}
-
-function buildImage(agent) {
+function buildInitramfs() {
   const initramfs = new Initramfs();
   for (const name of ['bin', 'sbin', 'lib', 'lib64']) initramfs.link(`/${name}`, `usr/${name}`);
   for (const folder of ['/proc', '/sys', '/dev', '/run', '/tmp', '/etc']) initramfs.folder(folder);
   initramfs.device('/dev/console', 5, 1);
   initramfs.copy(realpathSync(which('busybox')), '/usr/bin/busybox');
   initramfs.link('/usr/bin/sh', 'busybox');
+  const agent = fetchAgent();
   initramfs.copy(agent, '/usr/sbin/qemu-ga');
   for (const library of librariesOf([agent])) initramfs.copy(realpathSync(library), inUsr(library));
   initramfs.file('/init', INIT, 0o755);
@@ -66,16 +58,18 @@ function buildImage(agent) {
   return gzipSync(initramfs.toBuffer(), { level: 1 });
 }
 
-const kernel = findKernel();
-const agent = fetchAgent();
+// Made once for each version of this file, so that nothing is asked of the network a second time.
 const recipe = createHash('sha256')
   .update(readFileSync(import.meta.filename))
   .digest('hex');
-const initramfs = join(cacheFolder('agent'), `initramfs-${recipe.slice(0, 12)}.gz`);
-if (!existsSync(initramfs)) {
-  const partial = `${initramfs}.${process.pid}`;
-  rmSync(partial, { force: true });
-  writeFileSync(partial, buildImage(agent));
-  renameSync(partial, initramfs);
+const folder = join(cacheFolder('agent'), recipe.slice(0, 12));
+if (!existsSync(folder)) {
+  const partial = `${folder}.${process.pid}`;
+  mkdirSync(partial, { recursive: true });
+  copyFileSync(fetchKernel(KERNEL).file, join(partial, 'vmlinuz'));
+  writeFileSync(join(partial, 'initramfs.gz'), buildInitramfs());
+  renameSync(partial, folder);
 }
-console.log(JSON.stringify({ kernel, initramfs }));
+console.log(
+  JSON.stringify({ kernel: join(folder, 'vmlinuz'), initramfs: join(folder, 'initramfs.gz') }),
+);

@@ -52,7 +52,9 @@ export class AgentVm extends TestVm {
         ...['-kernel', kernel, '-initrd', initramfs],
         ...['-append', 'console=ttyS0 loglevel=0 panic=-1 mitigations=off nokaslr'],
         ...['-chardev', `socket,id=agent,path=${agent},server=on,wait=off`],
-        ...['-serial', 'chardev:agent', ...(settings.args ?? [])],
+        ...['-device', 'virtio-serial-pci'],
+        ...['-device', 'virtserialport,chardev=agent,name=org.qemu.guest_agent.0'],
+        ...(settings.args ?? []),
       ],
     });
     this.agent = agent;

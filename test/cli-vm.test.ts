@@ -139,6 +139,9 @@ itWithQemu('migrate tells that it has arrived, and the event log does, too', asy
   expect(await machine.status()).toBe('postmigrate');
   const logged = readFileSync(machine.eventLog, 'utf8');
   expect(logged).toMatch(/"MIGRATION".*"completed"/);
+  const again = await call('vm', 'migrate', ...of(machine), uri);
+  expect(again).toMatchObject({ code: 125, lines: [] });
+  expect(again.stderr).toMatch(/previous migration/);
 });
 
 itWithQemu('a migration that fails is told, and the machine goes on', async () => {

@@ -56,6 +56,9 @@ export async function vmMigrateCommand(args: readonly string[]): Promise<number>
       ? toJsonLine({ event: 'migrate', name: machine.name, identity, uri, ...migration })
       : `${escapeText(machine.name)}: ${describe(migration)}`;
     process.stdout.write(`${line}\n`);
+    for (const warning of migration.warnings) {
+      process.stderr.write(`exitwatch: ${escapeText(warning)}\n`);
+    }
     return { completed: 0, failed: EXIT_FAILED, cancelled: EXIT_FAILED, 'timed-out': EXIT_TIMEOUT }[
       migration.outcome
     ];

@@ -118,7 +118,8 @@ function act(what: Request, machine: Machine, options: Options): Promise<StopRes
     const sockets = what === 'quit' ? '--qmp SOCKET' : '--agent or --qmp SOCKET';
     throw new UsageError(`vm ${what} takes ${sockets}, or a NAME with such a socket`);
   }
-  const driver = driverOf(machine);
+  // An agent cannot end a hypervisor.
+  const driver = what === 'kill' && qmp === undefined ? undefined : driverOf(machine);
   const control = new VmControl({
     ...{ process: { identity }, intentLog },
     ...(driver === undefined ? {} : { driver }),

@@ -18,7 +18,7 @@ export interface GuestAgentOptions {
  * driver, see `agent` of {@link qmpDriver}.
  *
  * The agent does not answer when it obeys: `powerDown()` resolves when it has not refused for two seconds.
- * Rejects with an {@link ExitwatchError}: `ERR_EXITWATCH_NO_AGENT` where it was asked for nothing, as it does
+ * Rejects with an `ExitwatchError`: `ERR_EXITWATCH_NO_AGENT` where it was asked for nothing, as it does
  * not answer; `ERR_EXITWATCH_AGENT` where it refuses, or its answer makes no sense; `ERR_EXITWATCH_ABORTED`.
  */
 export function guestAgentDriver({ socket, pid }: GuestAgentOptions): Pick<VmDriver, 'powerDown'> {

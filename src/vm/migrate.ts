@@ -40,6 +40,8 @@ export type Migration = {
   reason: string | null;
   /** Of the intent log. */
   intent: string;
+  /** What went wrong on the way, and changed nothing. */
+  warnings: string[];
 };
 
 /** How often it is looked at, and told. */
@@ -67,14 +69,19 @@ export function migrate(identity: ProcessIdentity, options: MigrateOptions): Pro
     const begin = performance.now();
     const deadline = new Date(Date.now() + timeoutMs);
     const intent = await intentLog.append({ identity, what: 'migrate', deadline, why: reason });
+    const warnings: string[] = [];
     let outcome: IntentOutcome | null = 'uncertain';
     try {
       await begun(client, uri, () => (outcome = 'not-delivered'));
       const end = await ended(client, begin + timeoutMs, onProgress);
       outcome = OUTCOMES[end.outcome];
-      return { ...end, intent };
+      return { ...end, intent, warnings };
     } finally {
-      if (outcome !== null) await intentLog.settle(intent, outcome);
+      if (outcome !== null) {
+        await intentLog.settle(intent, outcome).catch((error: unknown) => {
+          warnings.push((error as Error).message);
+        });
+      }
     }
   });
 }
@@ -91,8 +98,10 @@ async function begun(client: QmpClient, uri: string, refused: () => void): Promi
   } catch (error) {
     // It may have begun all the same, if only the answer was late.
     const { status } = await look(client);
-    if (status !== 'none' && status !== 'failed') return;
-    refused();
+    const isOver = status === 'none' || ENDS.some((each) => each === status);
+    if (!isOver) return;
+    // That one may be of an earlier migration, or of this.
+    if (status !== 'completed') refused();
     throw error;
   }
 }

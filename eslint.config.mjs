@@ -24,6 +24,7 @@ export default tseslint.config(
       'bench/**',
       'examples/**',
       'test/kernels/**',
+      'test/qemu/**',
       'test/programs/*.cjs',
       '*.mjs',
       '*.js',

@@ -6,12 +6,15 @@ import { setTimeout } from 'node:timers/promises';
 import { VmMonitor, type QmpEvent, type VmStop } from '../src/vm';
 import { GrowingFile, parseLogLine } from '../src/vm/event-log';
 
-import { itWithQemu, TestVm } from './support/qemu';
+import { backportedQemu, INSTALLED, TestVm, type Qemu } from './support/qemu';
 import { compare, HEADER } from './vm/other-rules';
 import { OUT_OF_MEMORY, SCENARIOS, type Scenario } from './vm/scenarios';
 
 /** 20 by `npm run test:vms`. */
 const ROUNDS = Number(process.env['EXITWATCH_ROUNDS'] ?? 3);
+
+/** Of the other QEMU, one round of one scenario for each cause will do. */
+const isSampled = process.env['EXITWATCH_ROUNDS'] === undefined;
 
 /** Where the table goes, by `npm run docs:vms`. */
 const TABLE = process.env['EXITWATCH_TABLE'];
@@ -106,9 +109,9 @@ function claims(scenario: Scenario, stop: VmStop): string[] {
 
 const rows: string[] = [];
 
-function check(scenario: Scenario): () => Promise<void> {
+function check(scenario: Scenario, rounds = ROUNDS): () => Promise<void> {
   return async () => {
-    for (let round = 0; round < ROUNDS; round++) {
+    for (let round = 0; round < rounds; round++) {
       const { stop, reduced, events } = await play(scenario, round === 0 && TABLE === undefined);
       const { cause, userShutdown, initiator, certainty } = stop;
       expect({ cause, userShutdown, initiator, certainty, facts: stop.evidence }).toMatchObject({
@@ -127,23 +130,45 @@ function check(scenario: Scenario): () => Promise<void> {
   };
 }
 
-for (const scenario of SCENARIOS) {
-  itWithQemu(
-    `${scenario.name}: ${scenario.cause}, ${scenario.userShutdown ? 'by the user' : 'not by the user'}`,
-    check(scenario),
-    20_000 * ROUNDS,
+declareWith(INSTALLED, SCENARIOS, ROUNDS);
+
+// The comparison is of the one that is installed.
+if (TABLE === undefined) {
+  const isFirstOfCause = ({ cause, on }: Scenario, i: number) =>
+    on !== undefined || SCENARIOS.findIndex((each) => each.cause === cause) === i;
+  describe("Debian's backport", () => {
+    const sample = SCENARIOS.filter(isFirstOfCause);
+    declareWith(backportedQemu(), isSampled ? sample : SCENARIOS, isSampled ? 1 : ROUNDS);
+  });
+}
+
+function declareWith(qemu: Qemu, scenarios: readonly Scenario[], rounds: number): void {
+  const { binary, major } = qemu;
+  for (const scenario of scenarios) {
+    const settings = { ...scenario.settings, qemu: binary };
+    const here = { ...scenario, ...scenario.on?.[major ?? 0], settings };
+    qemu.it(
+      `${here.name}: ${here.cause}, ${here.userShutdown ? 'by the user' : 'not by the user'}`,
+      check(here, rounds),
+      20_000 * rounds,
+    );
+  }
+  const settings = { ...OUT_OF_MEMORY.settings, qemu: binary };
+  qemu.it(
+    'out of memory: oom-killed',
+    runOutOfMemory({ ...OUT_OF_MEMORY, settings }, rounds),
+    20_000 * rounds,
   );
 }
 
-itWithQemu(
-  'out of memory: oom-killed',
-  async () => {
+function runOutOfMemory(scenario: Scenario, rounds: number): () => Promise<void> {
+  return async () => {
     const cgroup = `/sys/fs/cgroup/memory/exitwatch-vm-${process.pid}`;
     mkdirSync(cgroup);
     try {
       writeFileSync(join(cgroup, 'memory.limit_in_bytes'), String(160 * 1024 * 1024));
       const before = ['sh', '-c', `echo 0 > ${cgroup}/cgroup.procs; exec "$@"`, 'sh'];
-      await check({ ...OUT_OF_MEMORY, settings: { ...OUT_OF_MEMORY.settings, before } })();
+      await check({ ...scenario, settings: { ...scenario.settings, before } }, rounds)();
     } finally {
       for (;;) {
         try {
@@ -154,9 +179,8 @@ itWithQemu(
         }
       }
     }
-  },
-  20_000 * ROUNDS,
-);
+  };
+}
 
 afterAll(() => {
   if (TABLE === undefined) return;

@@ -4,10 +4,13 @@ import { join } from 'node:path';
 
 export const REPOSITORY = join(import.meta.dirname, '..', '..');
 
-/** A folder of the cache, which is made. */
-export function cacheFolder(...names) {
+/** What was fetched for tests; it is made. */
+export function cache(...names) {
   const base = process.env.XDG_CACHE_HOME || join(homedir(), '.cache');
-  const folder = join(base, 'exitwatch', 'kernels', ...names);
+  const folder = join(base, 'exitwatch', ...names);
   mkdirSync(folder, { recursive: true });
   return folder;
 }
+
+/** The same of those that boot kernels. */
+export const cacheFolder = (...names) => cache('kernels', ...names);

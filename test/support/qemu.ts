@@ -7,21 +7,58 @@ import { setTimeout } from 'node:timers/promises';
 
 import { eventLogArguments, logArguments, QmpClient } from '../../src/vm';
 
-import { PROGRAMS } from './programs';
+import { PROGRAMS, REPOSITORY } from './programs';
 
 const QEMU = 'qemu-system-x86_64';
 
-/** In CI it has to be there. */
-export function hasQemu(): boolean {
-  return spawnSync(QEMU, ['-version']).status === 0 || process.env['CI'] !== undefined;
+/** A QEMU to test with. */
+export interface Qemu {
+  binary: string;
+  /** `null`: there is none. */
+  major: number | null;
+  /** Declares a test with it. Outside of CI one that lacks it is left out, and its title says why. */
+  it: jest.It;
 }
 
-/** Outside of CI a test that needs QEMU is left out, and its title says why. */
-export const itWithQemu: jest.It = hasQemu()
-  ? it
-  : (Object.assign((title: string, body: jest.ProvidesCallback) => {
-      it.skip(`${title} (needs ${QEMU})`, body);
-    }, it) as jest.It);
+/** The one that is installed: in CI it has to be there. */
+export const INSTALLED: Qemu = qemu(QEMU, `needs ${QEMU}`);
+
+export const itWithQemu: jest.It = INSTALLED.it;
+
+export function hasQemu(): boolean {
+  return INSTALLED.major !== null || process.env['CI'] !== undefined;
+}
+
+let backport: Qemu | undefined;
+
+/** Debian's backport of a newer one, fetched if need be: some seconds, the first time. */
+export function backportedQemu(): Qemu {
+  return (backport ??= fetchBackport());
+}
+
+function fetchBackport(): Qemu {
+  const script = join(REPOSITORY, 'test', 'qemu', 'fetch.mjs');
+  const options = { encoding: 'utf8', timeout: 60_000 } as const;
+  const { stdout, stderr, error } = spawnSync(process.execPath, [script], options);
+  const [why = ''] = (error?.message ?? stderr).split('\n');
+  const binary = stdout.trim();
+  const need = `needs Debian's backport of QEMU: ${why}`;
+  if (binary === '' && process.env['CI'] !== undefined) throw new Error(need);
+  return qemu(binary || 'no-such-qemu', need);
+}
+
+function qemu(binary: string, need: string): Qemu {
+  const { status, stdout } = spawnSync(binary, ['-version'], { encoding: 'utf8' });
+  const [, major] = (status === 0 ? /version (\d+)\./.exec(stdout) : null) ?? [];
+  const isThere = major !== undefined;
+  const leftOut = Object.assign((title: string, body: jest.ProvidesCallback) => {
+    it.skip(`${title} (${need})`, body);
+  }, it) as jest.It;
+  return {
+    ...{ binary, major: isThere ? Number(major) : null },
+    it: isThere || process.env['CI'] !== undefined ? it : leftOut,
+  };
+}
 
 /** A boot sector that obeys bytes on its serial port: see {@link TestVm.press}. */
 const OBEDIENT =
@@ -51,6 +88,8 @@ export function bootFrom(image: string, hex = OBEDIENT): string[] {
 }
 
 export interface VmSettings {
+  /** Its binary; the installed one unless told. */
+  qemu?: string;
   args?: string[];
   machine?: string;
   memory?: number;
@@ -81,6 +120,7 @@ export class TestVm {
   #other: QmpClient | undefined;
 
   constructor({
+    qemu = QEMU,
     args = [],
     machine = 'pc',
     memory = 32,
@@ -110,7 +150,7 @@ export class TestVm {
           ];
     const [command = '', ...rest] = [
       ...before,
-      QEMU,
+      qemu,
       ...[
         '-accel',
         'tcg',

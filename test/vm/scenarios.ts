@@ -15,16 +15,23 @@ export interface Stage {
 }
 
 /** One way in which a virtual machine ends; what is true of it. */
-export interface Scenario {
+export interface Scenario extends Truth {
   name: string;
   settings?: VmSettings;
   /** It ends before a guest could run. */
   isEarly?: boolean;
   act: (stage: Stage) => Promise<unknown>;
+  /** What another QEMU than 7 tells of it, by its major version. */
+  on?: Partial<Record<number, Partial<Truth>>>;
+}
+
+/** What is true of an end. */
+interface Truth {
   cause: Cause;
   /** Where a witness cannot tell these apart, either is right. */
   orCause?: Cause;
-  userShutdown: boolean;
+  /** `null`: nothing tells. */
+  userShutdown: boolean | null;
   initiator: Initiator;
   /** It cannot be sure; `'perhaps'`: whether it is depends on who is faster. */
   isLikely?: boolean | 'perhaps';
@@ -140,6 +147,8 @@ export const SCENARIOS: Scenario[] = [
     act: press('d'),
     ...BY_VMM,
     cause: 'vmm-exit',
+    // It has a word for that, and it is the one for a guest that powers off.
+    on: { 10: { userShutdown: null, initiator: 'guest', isLikely: true } },
   },
   ...(['r', 'k', 't'] as const).map((key, i): Scenario => ({
     name: `guest ${['resets (CF9)', 'resets (keyboard)', 'has a triple fault'][i] ?? ''}, -no-reboot`,

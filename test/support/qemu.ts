@@ -1,5 +1,5 @@
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
+import { spawn, spawnSync, type ChildProcess, type StdioOptions } from 'node:child_process';
 import { connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -105,6 +105,9 @@ export interface VmSettings {
    * its manager writes that.
    */
   control?: { folder: string; name: string; withoutPidfile?: boolean };
+  /** The arguments of its manager, in the place of these files and sockets; it gets a folder for its own. */
+  manager?: (folder: string) => string[];
+  stdio?: StdioOptions;
 }
 
 /** A real virtual machine with a guest of 512 bytes. */
@@ -130,6 +133,8 @@ export class TestVm {
     env,
     isEarly = false,
     control,
+    manager,
+    stdio = 'ignore',
   }: VmSettings) {
     const at = (file: string) =>
       control === undefined
@@ -162,19 +167,22 @@ export class TestVm {
         '-display',
         'none',
       ],
-      ...['-no-user-config', '-pidfile', this.pidfile, ...drive],
+      ...['-no-user-config', ...drive],
       ...[
         '-serial', // Its first word must not be lost: it waits for whoever listens.
         `unix:${join(this.folder, 'serial')},server=on,wait=${isEarly ? 'off' : 'on'}`,
       ],
-      ...sockets.flatMap((path) => ['-qmp', `unix:${path},server=on,wait=off`]),
-      ...eventLogArguments(this.eventLog),
-      ...logArguments(this.log),
+      ...(manager?.(this.folder) ?? [
+        ...['-pidfile', this.pidfile],
+        ...sockets.flatMap((path) => ['-qmp', `unix:${path},server=on,wait=off`]),
+        ...eventLogArguments(this.eventLog),
+        ...logArguments(this.log),
+      ]),
       ...(daemonize === true ? ['-daemonize'] : []),
       ...args,
     ];
     this.child = spawn(command, rest, {
-      stdio: 'ignore',
+      stdio,
       env: { ...process.env, ...env, CRASH_WHEN: join(this.folder, 'crash') },
     });
     this.child.on('error', () => undefined);
@@ -191,10 +199,10 @@ export class TestVm {
     return this.child.pid ?? 0;
   }
 
-  async daemonPid(): Promise<number> {
+  async daemonPid(pidfile = this.pidfile): Promise<number> {
     for (;;) {
-      if (this.child.exitCode !== null && existsSync(this.pidfile)) {
-        return Number(readFileSync(this.pidfile, 'latin1'));
+      if (this.child.exitCode !== null && existsSync(pidfile)) {
+        return Number(readFileSync(pidfile, 'latin1'));
       }
       await setTimeout(2);
     }

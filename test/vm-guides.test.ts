@@ -1,0 +1,190 @@
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
+
+import { VmDaemon, VmMonitor, type Cause, type Initiator, type VmStop } from '../src/vm';
+
+import { REPOSITORY } from './support/programs';
+import { backportedQemu, INSTALLED, TestVm, type Qemu } from './support/qemu';
+import { GUIDES, tellMigrations, type Guide, type GuidedVm } from './vm/guides';
+
+const DOCUMENT = join(REPOSITORY, 'docs', 'vm-guides.md');
+
+/** By `npm run docs:vms` the table is written, otherwise it is compared. */
+const isWriting = process.env['EXITWATCH_TABLE'] !== undefined;
+
+/** One that comes later than that was not there from the start. */
+const LATE_MS = 1200;
+
+/** How a machine ends, and what is true of that. */
+interface End {
+  name: string;
+  act: (machine: GuidedVm, guide: Guide, qemu: Qemu) => Promise<unknown>;
+  cause: Cause;
+  userShutdown: boolean;
+  /** `null`: who it was is not on record, and either word will do. */
+  initiator: Initiator | null;
+}
+
+const BY_HOST = { userShutdown: false, initiator: 'host' } as const;
+
+const ENDS: readonly End[] = [
+  {
+    name: 'its user powers it off',
+    act: ({ vm }) => vm.press('p'),
+    cause: 'guest-shutdown',
+    userShutdown: true,
+    initiator: 'guest',
+  },
+  {
+    name: 'somebody sends SIGTERM',
+    act: ({ pid }) => Promise.resolve(process.kill(pid, 'SIGTERM')),
+    cause: 'forced-stop',
+    ...BY_HOST,
+  },
+  {
+    name: 'somebody sends SIGKILL',
+    act: ({ pid }) => Promise.resolve(process.kill(pid, 'SIGKILL')),
+    cause: 'killed',
+    ...BY_HOST,
+  },
+  {
+    name: 'its manager quits it, and has not written that down',
+    act: ({ client }) => client.execute('quit').catch(() => undefined),
+    cause: 'other-quit',
+    ...BY_HOST,
+  },
+  {
+    name: 'it is migrated, and then quit',
+    act: migrate,
+    cause: 'migrated-away',
+    userShutdown: false,
+    initiator: null,
+  },
+];
+
+async function migrate({ client, vm }: GuidedVm, guide: Guide, { binary }: Qemu): Promise<void> {
+  const socket = join(vm.folder, 'migration');
+  const destination = new TestVm({
+    qemu: binary,
+    isEarly: true,
+    manager: (folder) => [...guide.devices(folder), '-incoming', `unix:${socket}`],
+  });
+  try {
+    while (!existsSync(socket)) await setTimeout(2);
+    await client.execute('migrate', { uri: `unix:${socket}` });
+    const status = async () =>
+      ((await client.execute('query-status')) as { status: string }).status;
+    while ((await status()) !== 'postmigrate') await setTimeout(5);
+    await client.execute('quit').catch(() => undefined);
+  } finally {
+    destination.remove();
+  }
+}
+
+/** The verdict on such an end, by what the machine has without additions, or with them. */
+async function play(guide: Guide, end: End, isAdded: boolean, qemu: Qemu): Promise<VmStop> {
+  const folder = mkdtempSync(join(tmpdir(), 'exitwatch-guides-'));
+  const controlDir = join(folder, 'control');
+  mkdirSync(controlDir);
+  const started = Date.now();
+  const machine = await guide.start(isAdded ? controlDir : null, qemu.binary);
+  const closers: AsyncDisposable[] = [];
+  try {
+    await machine.vm.booted();
+    if (isAdded && !guide.tellsMigrations) await tellMigrations(machine.client);
+    let stopped: Promise<VmStop>;
+    if (isAdded) {
+      const daemon = new VmDaemon({ controlDir, stateDir: join(folder, 'state') });
+      closers.push(daemon);
+      stopped = new Promise((resolve) => {
+        daemon.once('stopped', ({ stop }) => {
+          resolve(stop);
+        });
+      });
+      await daemon.start();
+      expect(daemon.watched).toBe(1);
+    } else {
+      await setTimeout(Math.max(0, started + LATE_MS - Date.now()));
+      const monitor = new VmMonitor({ intentLog: join(folder, 'intents') });
+      closers.push(monitor);
+      monitor.on('warning', () => undefined);
+      await monitor.start();
+      const running = new Promise((resolve) => monitor.once('running', resolve));
+      ({ stopped } = monitor.watch({ name: 'web', ...machine.witnesses }));
+      await running;
+    }
+    await end.act(machine, guide, qemu);
+    return await stopped;
+  } finally {
+    machine.client.close();
+    for (const each of closers) await each[Symbol.asyncDispose]();
+    machine.vm.remove();
+    machine.close();
+    rmSync(folder, { recursive: true });
+  }
+}
+
+/** What is wrong with a verdict, whatever it had to go by. */
+function lies(end: End, stop: VmStop): string[] {
+  const wrong: string[] = [];
+  const { cause, userShutdown, certainty, candidates, initiator } = stop;
+  if (certainty === 'sure' && cause !== end.cause) wrong.push(`sure of ${cause}`);
+  if (!candidates.includes(end.cause)) wrong.push(`none of ${candidates.join()}`);
+  if (userShutdown !== null && userShutdown !== end.userShutdown)
+    wrong.push(`userShutdown is ${userShutdown}`);
+  const isTruly = [end.initiator, 'unknown'].includes(initiator);
+  if (end.initiator !== null && certainty === 'sure' && !isTruly) wrong.push(`by ${initiator}`);
+  return wrong;
+}
+
+const rows: string[][] = [];
+
+/** As it is written in the guide. Of one that is not sure, what it is depends on who is faster, too. */
+function describeVerdict({ cause, certainty }: VmStop): string {
+  return certainty === 'sure' ? `\`${cause}\`, sure` : 'not sure';
+}
+
+const written = readFileSync(DOCUMENT, 'utf8')
+  .split('\n')
+  .filter((line) => line.startsWith('| '))
+  .map((line) =>
+    line
+      .split('|')
+      .slice(1, -1)
+      .map((cell) => cell.trim()),
+  );
+
+function declareWith(qemu: Qemu): void {
+  for (const guide of GUIDES) {
+    for (const end of ENDS) {
+      qemu.it(`${guide.name}: ${end.name}: ${end.cause}`, async () => {
+        const without = await play(guide, end, false, qemu);
+        const added = await play(guide, end, true, qemu);
+        expect({ without, lies: lies(end, without) }).toEqual({ without, lies: [] });
+        expect({ added, lies: lies(end, added) }).toEqual({ added, lies: [] });
+        expect(added).toMatchObject({ cause: end.cause, certainty: 'sure' });
+        const row = [guide.name, end.name, describeVerdict(without), describeVerdict(added)];
+        if (isWriting) rows.push(row);
+        else expect(written).toContainEqual(row);
+      });
+    }
+  }
+}
+
+declareWith(INSTALLED);
+
+if (process.env['EXITWATCH_ROUNDS'] !== undefined && !isWriting) {
+  describe("Debian's backport", () => {
+    declareWith(backportedQemu());
+  });
+}
+
+afterAll(() => {
+  if (!isWriting) return;
+  const [head = ''] = readFileSync(DOCUMENT, 'utf8').split('<!-- generated -->');
+  const header = ['manager', 'what happens', 'as it is', 'with the additions'];
+  const lines = [header, header.map(() => '---'), ...rows].map((row) => `| ${row.join(' | ')} |`);
+  writeFileSync(DOCUMENT, `${head}<!-- generated -->\n\n${lines.join('\n')}\n`);
+});

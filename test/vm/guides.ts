@@ -1,0 +1,191 @@
+import { closeSync, mkdtempSync, openSync, renameSync, rmSync } from 'node:fs';
+import { createServer, type Server } from 'node:net';
+import { createInterface } from 'node:readline';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import { eventLogArguments, QmpClient, type VmOptions } from '../../src/vm';
+import { TestVm } from '../support/qemu';
+
+/** A machine as one of the managers starts it that docs/vm-guides.md is about. */
+export interface GuidedVm {
+  vm: TestVm;
+  pid: number;
+  /** What there is to go by without any addition. */
+  witnesses: Omit<VmOptions, 'name'>;
+  /** The manager's own QMP client. */
+  client: QmpClient;
+  close(): void;
+}
+
+export interface Guide {
+  name: string;
+  /** Its manager has the machine tell of its migrations by itself. */
+  tellsMigrations: boolean;
+  /** What a machine has to have to take over from it: the same devices. */
+  devices(folder: string): string[];
+  /** `added`: the control directory, if what the guide adds is to be there. */
+  start(added: string | null, qemu: string): Promise<GuidedVm>;
+}
+
+/** What docs/vm-guides.md adds: an event log, and a QMP socket for exitwatch alone. */
+const additions = (controlDir: string) => [
+  ...['-qmp', `unix:${controlDir}/web.qmp,server=on,wait=off`],
+  ...eventLogArguments(`${controlDir}/web.events`),
+];
+
+/** A folder for what is there before the machine. */
+const folderOf = () => mkdtempSync(join(tmpdir(), 'exitwatch-guide-'));
+
+async function clientOf(path: string): Promise<QmpClient> {
+  const client = new QmpClient(path);
+  client.on('error', () => undefined);
+  await new Promise<void>((resolve, reject) => {
+    client.once('ready', resolve);
+    client.once('close', () => {
+      reject(new Error(`nobody serves ${path}`));
+    });
+  });
+  return client;
+}
+
+function terminate(pid: number): void {
+  try {
+    process.kill(pid, 'SIGTERM');
+  } catch {
+    // It was faster.
+  }
+}
+
+/** Ends what has shut down, as qmeventd does. */
+function qmeventd(path: string, pidOf: () => number): Server {
+  return createServer((socket) => {
+    const say = (execute: string) => socket.write(`${JSON.stringify({ execute })}\n`);
+    socket.on('error', () => undefined);
+    const lines = createInterface(socket).on('error', () => undefined);
+    lines.on('line', (line) => {
+      if (line.includes('"QMP"')) say('qmp_capabilities');
+      if (line.includes('"SHUTDOWN"')) say('query-status');
+      if (line.includes('"status": "shutdown"')) terminate(pidOf());
+    });
+  }).listen(path);
+}
+
+const agent = (path: string) => [
+  ...['-chardev', `socket,path=${path},server=on,wait=off,id=qga0`],
+  ...['-device', 'virtio-serial,id=qga0,bus=pci.0,addr=0x8'],
+  ...['-device', 'virtserialport,chardev=qga0,name=org.qemu.guest_agent.0'],
+];
+
+const proxmox: Guide = {
+  name: 'Proxmox',
+  tellsMigrations: false,
+  devices: (folder) => agent(join(folder, 'qga')),
+  async start(added, qemu) {
+    const folder = folderOf();
+    let pid = 0;
+    const events = join(folder, 'qmeventd.sock');
+    const server = qmeventd(events, () => pid);
+    const at = (suffix: string) => join(folder, `100.${suffix}`);
+    const vm = new TestVm({
+      qemu,
+      daemonize: true,
+      manager: () => [
+        ...['-name', 'web,debug-threads=on', '-no-shutdown'],
+        ...['-chardev', `socket,id=qmp,path=${at('qmp')},server=on,wait=off`],
+        ...['-mon', 'chardev=qmp,mode=control'],
+        ...['-chardev', `socket,id=qmp-event,path=${events},reconnect=5`],
+        ...['-mon', 'chardev=qmp-event,mode=control'],
+        ...['-pidfile', at('pid')],
+        ...agent(at('qga')),
+        ...(added === null ? [] : additions(added)),
+      ],
+    });
+    pid = await vm.daemonPid(at('pid'));
+    const client = await clientOf(at('qmp'));
+    const close = () => {
+      server.close();
+      rmSync(folder, { recursive: true });
+    };
+    return { vm, pid, client, close, witnesses: { pidfile: at('pid') } };
+  },
+};
+
+const libvirt: Guide = {
+  name: 'libvirt',
+  tellsMigrations: true,
+  devices: () => [],
+  async start(added, qemu) {
+    const folder = folderOf();
+    const path = join(folder, 'monitor.sock');
+    // What listens is made here and handed over; it is neither accepted from here, nor removed with it.
+    const server = createServer().listen(`${path}.new`);
+    await new Promise((resolve) => server.once('listening', resolve));
+    renameSync(`${path}.new`, path);
+    const listener = (server as unknown as { _handle: { fd: number } })._handle.fd;
+    const log = join(folder, 'web.log');
+    const stderr = openSync(log, 'a', 0o600);
+    const vm = new TestVm({
+      qemu,
+      stdio: ['ignore', stderr, stderr, listener],
+      manager: () => [
+        ...['-name', 'guest=web,debug-threads=on', '-S', '-no-shutdown', '-msg', 'timestamp=on'],
+        '-sandbox',
+        'on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny',
+        ...['-chardev', 'socket,id=charmonitor,fd=3,server=on,wait=off'],
+        ...['-mon', 'chardev=charmonitor,id=monitor,mode=control'],
+        ...(added === null ? [] : additions(added)),
+      ],
+    });
+    server.close();
+    closeSync(stderr);
+    const client = await clientOf(path);
+    await tellMigrations(client);
+    // It ends what has shut down.
+    client.on('event', ({ event }) => {
+      if (event === 'SHUTDOWN') terminate(vm.pid);
+    });
+    await client.execute('cont');
+    const close = () => {
+      rmSync(folder, { recursive: true });
+    };
+    return { vm, pid: vm.pid, client, close, witnesses: { pid: vm.pid, log } };
+  },
+};
+
+const ganeti: Guide = {
+  name: 'Ganeti',
+  tellsMigrations: false,
+  devices: () => [],
+  async start(added, qemu) {
+    const folder = folderOf();
+    const at = (suffix: string) => join(folder, `web.${suffix}`);
+    const vm = new TestVm({
+      qemu,
+      daemonize: true,
+      manager: () => [
+        ...['-name', 'web', '-pidfile', at('pid'), '-D', at('log')],
+        ...['-monitor', `unix:${at('monitor')},server=on,wait=off`],
+        ...['-qmp', `unix:${at('qmp')},server=on,wait=off`],
+        ...['-qmp', `unix:${at('kvmd')},server=on,wait=off`],
+        ...(added === null ? [] : additions(added)),
+      ],
+    });
+    const pid = await vm.daemonPid(at('pid'));
+    const client = await clientOf(at('qmp'));
+    const witnesses = { pidfile: at('pid'), qmp: at('kvmd'), log: at('log') };
+    const close = () => {
+      rmSync(folder, { recursive: true });
+    };
+    return { vm, pid, client, close, witnesses };
+  },
+};
+
+export const GUIDES: readonly Guide[] = [proxmox, libvirt, ganeti];
+
+/** It is off by default, and it is each machine's own. */
+export async function tellMigrations(client: QmpClient): Promise<void> {
+  await client.execute('migrate-set-capabilities', {
+    capabilities: [{ capability: 'events', state: true }],
+  });
+}

@@ -12,6 +12,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 
+import { MAIN } from './support/command';
 import { itAsRoot } from './support/privilege';
 import { LineProcess, REPOSITORY } from './support/programs';
 import { bootFrom, hasQemu, itWithQemu } from './support/qemu';
@@ -28,6 +29,36 @@ afterEach(() => {
   rmSync(folder, { recursive: true });
 });
 
+const serial = () => join(folder, 'serial');
+
+/** See TestVm.press(). */
+async function press(key: string): Promise<void> {
+  const socket = connect({ path: serial() });
+  let printed = '';
+  socket.on('data', (chunk) => (printed += chunk.toString('latin1')));
+  socket.on('error', () => undefined); // it has obeyed, and is gone
+  await new Promise((resolve) => socket.once('connect', resolve));
+  if (key === 'a') {
+    // Its serial port may not be there yet when it is written to.
+    while (!printed.includes('A')) {
+      socket.write(key);
+      await setTimeout(50);
+    }
+  } else {
+    while (existsSync(join(folder, 'run', 'web.qmp')) && !socket.destroyed) {
+      socket.write(key);
+      await setTimeout(50);
+    }
+  }
+  socket.destroy();
+}
+
+const options = () => [
+  ...['-accel', 'tcg', '-m', '32', '-nodefaults', '-display', 'none', '-no-user-config'],
+  ...['-serial', `unix:${serial()},server=on,wait=off`],
+  ...bootFrom(join(folder, 'image')),
+];
+
 describe('the manager', () => {
   const manager = (...args: string[]) =>
     new LineProcess(process.execPath, [join(EXAMPLES, 'vm-manager.mjs'), ...args], {
@@ -41,36 +72,7 @@ describe('the manager', () => {
     return [...lines, command.stderr].join('\n').trim();
   }
 
-  const serial = () => join(folder, 'serial');
-
-  /** See TestVm.press(). */
-  async function press(key: string): Promise<void> {
-    const socket = connect({ path: serial() });
-    let printed = '';
-    socket.on('data', (chunk) => (printed += chunk.toString('latin1')));
-    await new Promise((resolve) => socket.once('connect', resolve));
-    if (key === 'a') {
-      // Its serial port may not be there yet when it is written to.
-      while (!printed.includes('A')) {
-        socket.write(key);
-        await setTimeout(50);
-      }
-    } else {
-      while (existsSync(join(folder, 'run', 'web.qmp')) && !socket.destroyed) {
-        socket.write(key);
-        await setTimeout(50);
-      }
-    }
-    socket.destroy();
-  }
-
   const pidOf = (text: string) => Number(/(\d+)$/.exec(text)?.[1]);
-
-  const options = () => [
-    ...['-accel', 'tcg', '-m', '32', '-nodefaults', '-display', 'none', '-no-user-config'],
-    ...['-serial', `unix:${serial()},server=on,wait=off`],
-    ...bootFrom(join(folder, 'image')),
-  ];
 
   itWithQemu('is as small as it says', () => {
     expect(readFileSync(join(EXAMPLES, 'vm-manager.mjs'), 'utf8').split('\n').length).toBeLessThan(
@@ -120,6 +122,91 @@ describe('the manager', () => {
     expect(await call('start', '../x')).toMatch(/^vm-manager: usage/);
     expect(await call('fly')).toMatch(/^vm-manager: usage/);
   });
+});
+
+describe('the examples in shell and Python', () => {
+  /** The command by its name, as if it were installed. */
+  function installCommand(): NodeJS.ProcessEnv {
+    const bin = join(folder, 'bin');
+    mkdirSync(bin);
+    const command = `#!/bin/sh\nexec '${process.execPath}' '${MAIN}' "$@"\n`;
+    writeFileSync(join(bin, 'exitwatch'), command, { mode: 0o755 });
+    return { ...process.env, VMS: folder, PATH: `${bin}:${process.env['PATH'] ?? ''}` };
+  }
+
+  async function run(env: NodeJS.ProcessEnv, example: string, ...args: string[]) {
+    const command = new LineProcess(join(EXAMPLES, example), args, { env });
+    const lines = await command.rest();
+    return { code: await command.ended, said: [...lines, command.stderr].join('\n').trim() };
+  }
+
+  test('are as small as they say', () => {
+    for (const example of ['vm.sh', 'vm.py'])
+      expect(readFileSync(join(EXAMPLES, example), 'utf8').split('\n').length).toBeLessThan(120);
+  });
+
+  test('say what they take', async () => {
+    const env = installCommand();
+    expect(await run(env, 'vm.sh', 'start', '../x')).toMatchObject({ code: 2 });
+    expect((await run(env, 'vm.py', 'fly')).said).toMatch(/vm.py quit NAME/);
+  });
+
+  itWithQemu(
+    'start, stop and explain machines; what they stop is known to be their doing',
+    async () => {
+      const env = installCommand();
+      const state = join(folder, 'state');
+      const control = join(folder, 'run');
+      mkdirSync(control);
+      const daemon = new LineProcess(
+        'exitwatch',
+        ['vm', 'daemon', '--json', '--control-dir', control, '--state-dir', state],
+        { env },
+      );
+      const until = async (what: RegExp) => {
+        let said = '';
+        while (!what.test(said)) said = (await run(env, 'vm.sh', 'why', 'web')).said;
+        return said;
+      };
+      const start = async () => {
+        expect(await run(env, 'vm.sh', 'start', 'web', ...options())).toEqual({
+          code: 0,
+          said: '',
+        });
+        await until(/^web: running/);
+      };
+      try {
+        while ((await daemon.line())?.includes('"event":"ready"') === false);
+        await start();
+        const waiting = new LineProcess(join(EXAMPLES, 'vm.py'), ['wait', 'web'], { env });
+        expect(await waiting.line()).toBe('web: under watch');
+        await press('p');
+        expect(await waiting.line()).toBe('web: guest-shutdown (sure), the user');
+        expect(await until(/^web: stopped/)).toMatch(/marked as the user’s shutdown/);
+        expect(await run(env, 'vm.sh', 'wanted', 'web')).toMatchObject({ code: 1 });
+        expect((await run(env, 'vm.py', 'list')).said).toBe(
+          'web: stopped; guest-shutdown (sure), the user, marked',
+        );
+
+        await start();
+        expect(await run(env, 'vm.sh', 'wanted', 'web')).toEqual({ code: 0, said: '' });
+        expect(await run(env, 'vm.py', 'quit', 'web')).toEqual({ code: 0, said: '' });
+        expect(await until(/^web: stopped/)).toMatch(
+          /we have told the hypervisor to quit \(sure\)/,
+        );
+
+        await start();
+        expect(await run(env, 'vm.sh', 'stop', 'web')).toMatchObject({ code: 0 });
+        expect(await until(/^web: stopped/)).toMatch(/forced|SIGTERM/);
+        expect((await run(env, 'vm.py', 'list')).said).toBe(
+          'web: stopped; forced-stop (sure), not the user',
+        );
+      } finally {
+        daemon.child.kill();
+        await daemon.ended;
+      }
+    },
+  );
 });
 
 /** In CI it has to be there. */

@@ -20,7 +20,9 @@ const LATE_MS = 1200;
 /** How a machine ends, and what is true of that. */
 interface End {
   name: string;
-  act: (machine: GuidedVm, guide: Guide, qemu: Qemu) => Promise<unknown>;
+  /** What comes long before its end. */
+  prepare?: (machine: GuidedVm, guide: Guide, qemu: Qemu) => Promise<unknown>;
+  act: (machine: GuidedVm) => Promise<unknown>;
   cause: Cause;
   userShutdown: boolean;
   /** `null`: who it was is not on record, and either word will do. */
@@ -51,18 +53,24 @@ const ENDS: readonly End[] = [
   },
   {
     name: 'its manager quits it, and has not written that down',
-    act: ({ client }) => client.execute('quit').catch(() => undefined),
+    act: quit,
     cause: 'other-quit',
     ...BY_HOST,
   },
-  {
-    name: 'it is migrated, and then quit',
-    act: migrate,
-    cause: 'migrated-away',
-    userShutdown: false,
-    initiator: null,
-  },
 ];
+
+const MIGRATED: End = {
+  name: 'it is migrated, and then quit',
+  prepare: migrate,
+  act: quit,
+  cause: 'migrated-away',
+  userShutdown: false,
+  initiator: null,
+};
+
+async function quit({ client }: GuidedVm): Promise<void> {
+  await client.execute('quit').catch(() => undefined);
+}
 
 async function migrate({ client, vm }: GuidedVm, guide: Guide, { binary }: Qemu): Promise<void> {
   const socket = join(vm.folder, 'migration');
@@ -77,14 +85,23 @@ async function migrate({ client, vm }: GuidedVm, guide: Guide, { binary }: Qemu)
     const status = async () =>
       ((await client.execute('query-status')) as { status: string }).status;
     while ((await status()) !== 'postmigrate') await setTimeout(5);
-    await client.execute('quit').catch(() => undefined);
   } finally {
     destination.remove();
   }
 }
 
-/** The verdict on such an end, by what the machine has without additions, or with them. */
-async function play(guide: Guide, end: End, isAdded: boolean, qemu: Qemu): Promise<VmStop> {
+interface Play {
+  /** It has what the guide adds. */
+  isAdded: boolean;
+  /** But it was not told to tell of migrations, unless its manager does that. */
+  isUntold?: boolean;
+  /** It is watched since just before its end. */
+  isWatchedLate?: boolean;
+}
+
+/** The verdict on such an end. */
+async function play(guide: Guide, end: End, qemu: Qemu, how: Play): Promise<VmStop> {
+  const { isAdded, isUntold = false, isWatchedLate = false } = how;
   const folder = mkdtempSync(join(tmpdir(), 'exitwatch-guides-'));
   const controlDir = join(folder, 'control');
   mkdirSync(controlDir);
@@ -93,7 +110,8 @@ async function play(guide: Guide, end: End, isAdded: boolean, qemu: Qemu): Promi
   const closers: AsyncDisposable[] = [];
   try {
     await machine.vm.booted();
-    if (isAdded && !guide.tellsMigrations) await tellMigrations(machine.client);
+    if (isAdded && !isUntold && !guide.tellsMigrations) await tellMigrations(machine.client);
+    if (isWatchedLate) await end.prepare?.(machine, guide, qemu);
     let stopped: Promise<VmStop>;
     if (isAdded) {
       const daemon = new VmDaemon({ controlDir, stateDir: join(folder, 'state') });
@@ -115,7 +133,8 @@ async function play(guide: Guide, end: End, isAdded: boolean, qemu: Qemu): Promi
       ({ stopped } = monitor.watch({ name: 'web', ...machine.witnesses }));
       await running;
     }
-    await end.act(machine, guide, qemu);
+    if (!isWatchedLate) await end.prepare?.(machine, guide, qemu);
+    await end.act(machine);
     return await stopped;
   } finally {
     machine.client.close();
@@ -158,16 +177,26 @@ const written = readFileSync(DOCUMENT, 'utf8')
 
 function declareWith(qemu: Qemu): void {
   for (const guide of GUIDES) {
-    for (const end of ENDS) {
+    for (const end of [...ENDS, MIGRATED]) {
       qemu.it(`${guide.name}: ${end.name}: ${end.cause}`, async () => {
-        const without = await play(guide, end, false, qemu);
-        const added = await play(guide, end, true, qemu);
+        const without = await play(guide, end, qemu, { isAdded: false });
+        const added = await play(guide, end, qemu, { isAdded: true });
         expect({ without, lies: lies(end, without) }).toEqual({ without, lies: [] });
         expect({ added, lies: lies(end, added) }).toEqual({ added, lies: [] });
         expect(added).toMatchObject({ cause: end.cause, certainty: 'sure' });
         const row = [guide.name, end.name, describeVerdict(without), describeVerdict(added)];
         if (isWriting) rows.push(row);
         else expect(written).toContainEqual(row);
+      });
+    }
+  }
+  for (const guide of GUIDES.filter(({ tellsMigrations }) => !tellsMigrations)) {
+    for (const isWatchedLate of [false, true]) {
+      const since = isWatchedLate ? 'watched since then' : 'watched all the time';
+      qemu.it(`${guide.name}: migrated without a word, and then quit: ${since}`, async () => {
+        const how = { isAdded: true, isUntold: true, isWatchedLate };
+        const stop = await play(guide, MIGRATED, qemu, how);
+        expect({ stop, lies: lies(MIGRATED, stop) }).toEqual({ stop, lies: [] });
       });
     }
   }

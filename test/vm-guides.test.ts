@@ -211,7 +211,8 @@ if (process.env['EXITWATCH_ROUNDS'] !== undefined && !isWriting) {
 }
 
 afterAll(() => {
-  if (!isWriting) return;
+  // Whoever writes has all of it.
+  if (rows.length < GUIDES.length * (ENDS.length + 1)) return;
   const [head = ''] = readFileSync(DOCUMENT, 'utf8').split('<!-- generated -->');
   const header = ['manager', 'what happens', 'as it is', 'with the additions'];
   const lines = [header, header.map(() => '---'), ...rows].map((row) => `| ${row.join(' | ')} |`);

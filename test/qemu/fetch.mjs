@@ -1,5 +1,6 @@
 // Prints where Debian's backport of QEMU is, and fetches it first if it is not there: 13 MB, which are
 // unpacked into a folder of their own. Nothing is installed. Its libraries are those of Debian's own QEMU.
+// What is there stays as it is: remove the folder for a newer one.
 import { execFileSync } from 'node:child_process';
 import { existsSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -34,7 +35,7 @@ function fetch() {
     const suites = [`http://deb.debian.org/debian ${SUITE}`];
     const apt = new AptRoot(`qemu-${SUITE}`, { arch: 'x64', suites });
     for (const [name, patterns] of Object.entries(PARTS)) apt.extract(name, partial, patterns);
-    renameSync(partial, folder);
+    if (!existsSync(folder)) renameSync(partial, folder); // or somebody else was faster
   } finally {
     rmSync(partial, { recursive: true, force: true });
   }

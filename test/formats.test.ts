@@ -68,10 +68,13 @@ test('lines of an intent log are as their schema says', async () => {
   const path = join(folder, 'intents');
   const log = new IntentLog(path);
   const deadline = new Date(Date.now() + 60_000);
-  const CONTROLS = { control: true, powerdown: true, quit: true, migrate: true } satisfies Record<
-    ControlName,
-    true
-  >;
+  const CONTROLS = {
+    control: true,
+    powerdown: true,
+    quit: true,
+    migrate: true,
+    save: true,
+  } satisfies Record<ControlName, true>;
   const OUTCOMES = {
     ...{ delivered: true, 'not-delivered': true, uncertain: true, superseded: true },
   } satisfies Record<IntentOutcome, true>;
@@ -85,7 +88,7 @@ test('lines of an intent log are as their schema says', async () => {
   const lines = readFileSync(path, 'utf8')
     .split('\n')
     .filter((line) => line !== '');
-  expect(lines).toHaveLength(11);
+  expect(lines).toHaveLength(12);
   for (const line of lines) expectExactly(intentLine, line);
 });
 
@@ -99,7 +102,13 @@ test('the example of a line in the docs is as the schema says, and is read', asy
 
 test('the schemas know all causes, and no others', () => {
   const CAUSES = {
-    ...{ 'start-failed': true, 'start-exited': true, 'start-killed': true, 'migrated-away': true },
+    ...{
+      'start-failed': true,
+      'start-exited': true,
+      'start-killed': true,
+      'migrated-away': true,
+      saved: true,
+    },
     ...{ 'guest-panic': true, 'guest-watchdog': true, 'guest-reboot': true, 'host-reset': true },
     ...{ 'guest-hibernate': true, 'guest-shutdown': true, 'admin-powerdown': true },
     ...{ 'watchdog-powerdown': true, 'other-powerdown': true, 'manager-quit': true },

@@ -1,6 +1,6 @@
 import * as vm from '../src/vm';
 
-import { check, checkMonotony, type Judged, type Restart } from './vm/model/checks';
+import { check, checkMonotony, type Judged } from './vm/model/checks';
 import { claimsOf } from './vm/model/claims';
 import { evidenceOf, type Evidence } from './vm/model/evidence';
 import { playHistory } from './vm/model/history';
@@ -21,8 +21,7 @@ const FIRST_SEED = Number(process.env['EXITWATCH_SEED'] ?? 1);
 /** Tells what was found, class by class, and how fast. */
 const REPORTS = process.env['EXITWATCH_MODEL_REPORT'] === '1';
 
-const shouldRestart =
-  'shouldRestart' in vm ? (vm.shouldRestart as (stop: vm.VmStop) => Restart) : null;
+const shouldRestart = 'shouldRestart' in vm ? vm.shouldRestart : null;
 
 function judge(evidence: Evidence): Judged {
   const stop = vm.classifyStop(evidence);

@@ -52,7 +52,7 @@ Usage: exitwatch intent settle ID OUTCOME [OPTION]…
 Ends with 0; 127 if there is no such intent, 125 if it cannot be written down, 2 for wrong usage.
 `;
 
-const CONTROLS: readonly string[] = ['control', 'powerdown', 'quit', 'migrate'];
+const CONTROLS: readonly string[] = ['control', 'powerdown', 'quit', 'migrate', 'save'];
 
 const OUTCOMES: readonly string[] = ['delivered', 'not-delivered', 'uncertain', 'superseded'];
 

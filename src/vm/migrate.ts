@@ -68,7 +68,9 @@ export function migrate(identity: ProcessIdentity, options: MigrateOptions): Pro
     await client.execute('migrate-set-capabilities', { capabilities });
     const begin = performance.now();
     const deadline = new Date(Date.now() + timeoutMs);
-    const intent = await intentLog.append({ identity, what: 'migrate', deadline, why: reason });
+    // Whether a command or a descriptor leads to a file, nobody knows.
+    const what = uri.startsWith('file:') ? 'save' : 'migrate';
+    const intent = await intentLog.append({ identity, what, deadline, why: reason });
     const warnings: string[] = [];
     let outcome: IntentOutcome | null = 'uncertain';
     try {

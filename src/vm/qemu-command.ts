@@ -10,6 +10,8 @@ export type QemuCommand = {
   isIncoming: boolean;
   /** By its usual name: a channel of an agent in the guest, which others may have it power off by. */
   hasAgent: boolean;
+  /** It tells when the guest opens that channel, as an agent does. */
+  tellsAgent: boolean;
   /** isa-debug-exit: its guest may end it with a code of its own. */
   hasDebugExit: boolean;
 };
@@ -25,6 +27,7 @@ export function readQemuCommand(pid: number): QemuCommand | null {
       isDaemonized: has(/^--?daemonize$/),
       isIncoming: has(/^--?incoming$/),
       hasAgent: has(/guest_agent|qemu-ga|qga/),
+      tellsAgent: has(/virtserialport.*guest_agent/),
       hasDebugExit: has(/isa-debug-exit/),
     };
   } catch {

@@ -65,8 +65,16 @@ const KEPT: readonly string[] = [
 ];
 
 /** Whether an event says something of a machine's end. */
-export function isTelling({ event }: QmpEvent): boolean {
-  return KEPT.includes(event);
+export function isTelling({ event, data }: QmpEvent): boolean {
+  return KEPT.includes(event) || (event === AGENT && data['open'] === true);
+}
+
+/** In the guest a port was opened, or closed: by its agent, if it is the agent's. */
+const AGENT = 'VSERPORT_CHANGE';
+
+/** Whether its guest may have had an agent at work, as far as these tell. */
+export function hasHadAgent(events: readonly QmpEvent[]): boolean {
+  return events.some(({ event }) => event === AGENT);
 }
 
 /** Of one run; of what is left of them when those are gone that say nothing any more. */
@@ -85,6 +93,8 @@ export function keepEvent(events: QmpEvent[], event: QmpEvent): boolean {
       return true;
     }
   }
+  // Once is enough.
+  if (event.event === AGENT && hasHadAgent(events)) return true;
   const isRepeated = event.event === 'RESET' && events.at(-1)?.event === 'RESET';
   if (isRepeated) events.pop();
   if (events.length >= MOST_EVENTS) return false;

@@ -2,7 +2,7 @@ import { classifyStop } from './classify-stop.js';
 import { GrowingFile, parseLogLine } from './event-log.js';
 import { isWhole, splitLives } from './log-lives.js';
 import type { QmpEvent } from './qmp-event.js';
-import { isTelling } from './timeline.js';
+import { hasHadAgent, isTelling } from './timeline.js';
 import { obeyedSignal } from './vm-log.js';
 import type { VmStop } from './vm-stop.js';
 
@@ -77,6 +77,7 @@ export function judgeUnseen(
     initialStatus: null,
     ready: events.length > 1 ? true : null,
     mayLinger: null,
+    agent: hasHadAgent(events) ? 'open' : 'none',
     obeyed: obeyedSignal(logLines),
     hasLog: false,
     leftovers,

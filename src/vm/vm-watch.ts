@@ -18,7 +18,7 @@ import { isWhole, lifeOf } from './log-lives.js';
 import { readQemuCommand, type QemuCommand } from './qemu-command.js';
 import type { QmpEvent } from './qmp-event.js';
 import { QmpLink } from './qmp-link.js';
-import { isTelling, keepEvent } from './timeline.js';
+import { hasHadAgent, isTelling, keepEvent } from './timeline.js';
 import { obeyedSignal } from './vm-log.js';
 import type { VmDriver } from './vm-driver.js';
 import type { VmOptions } from './vm-options.js';
@@ -327,7 +327,7 @@ export class VmWatch {
       ...(this.#command === null ? {} : { incoming: this.#command.isIncoming }),
       ready: this.#wasReady(exit, logged),
       mayLinger: this.#command?.mayLinger ?? null,
-      agent: this.#agent(),
+      agent: this.#agent(isLogComplete ? logged : null),
       debugExit: this.#command?.hasDebugExit ?? null,
       obeyed: this.#isLogOwn() ? obeyedSignal(this.#logLines) : null,
       hasLog: hasLog && this.#command?.isDaemonized === true,
@@ -351,11 +351,14 @@ export class VmWatch {
     return hasGoneOn ? null : lastStatus;
   }
 
-  #agent(): NonNullable<VmOptions['agent']> | null {
+  /** `all`: the events of its life, if none is missing. */
+  #agent(all: readonly QmpEvent[] | null): NonNullable<VmOptions['agent']> | null {
     const { agent } = this.#options;
     if (agent !== undefined) return agent;
     if (this.#command === null) return null;
-    return this.#command.hasAgent ? 'open' : 'none';
+    const { hasAgent, tellsAgent } = this.#command;
+    const wasNeverThere = tellsAgent && all !== null && !hasHadAgent(all);
+    return hasAgent && !wasNeverThere ? 'open' : 'none';
   }
 
   /** A log that an earlier start has left says nothing of this one. */

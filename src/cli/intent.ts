@@ -20,8 +20,8 @@ export const INTENT_ADD_HELP = `Writes down what you are about to do to a proces
 
 Usage: exitwatch intent add WHAT --pid N|--pidfile FILE [OPTION]…
 
-  WHAT               powerdown, quit or migrate (of a virtual machine), a signal (TERM, KILL, …), or
-                     control for anything else
+  WHAT               powerdown, quit, migrate or save (of a virtual machine), a signal (TERM,
+                     KILL, …), or control for anything else
   --pid N            the process as it is now
   --pidfile FILE     the process that this names
   --deadline TIME    when it should have taken effect: 60s (default), 500ms, 5m; later, an end is not

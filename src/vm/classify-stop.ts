@@ -3,62 +3,12 @@ import type { ExitEvent } from '../exit-event.js';
 import type { Intent } from '../process/intent-log.js';
 import type { SignalSender } from '../signal-event.js';
 
+import { ELSEWHERE, GUESTS, HOSTS, KILLED, LINGERING, ORDERLY } from './causes.js';
 import { isLongAfter, requestsBefore, type Request } from './presses.js';
-import type { QmpEvent } from './qmp-event.js';
+import type { StopEvidence } from './stop-evidence.js';
 import { timelineOf, type Timeline } from './timeline.js';
 import { Verdict } from './verdict.js';
-import type { ObeyedSignal } from './vm-log.js';
 import type { Cause, Initiator, VmStop } from './vm-stop.js';
-
-/** All that is known of a virtual machine's end. What is not known is `null`, or empty. */
-export type StopEvidence = {
-  name: string;
-  /** How its process ended; `null`: nobody saw it. */
-  exit: ExitEvent | null;
-  /** In their order. */
-  events: readonly QmpEvent[];
-  /** None is missing, from its start to its end. */
-  eventsComplete: boolean;
-  /** `query-status` when the first of the events was yet to come; `null`: not asked. */
-  initialStatus: string | null;
-  /** None is missing, from then to its end. */
-  eventsUnbroken: boolean;
-  /** When that was; `null`, or nothing: not known. */
-  heardSince?: Date | null;
-  /**
-   * `query-status` after the last of the events that stop it or let it go on; `null`, or nothing: not asked,
-   * or no answer. `'postmigrate'` is a word that no event has.
-   */
-  lastStatus?: string | null;
-  /** It was to go on with what was begun elsewhere (`-incoming`); nothing: by what it said at first. */
-  incoming?: boolean;
-  /** It tells of migrations by events (`migrate-set-capabilities`, `events`). */
-  tellsMigration?: boolean;
-  /** It had got so far that it obeys signals in good order. */
-  ready: boolean | null;
-  /**
-   * It may stay, paused, when its guest has shut down (`-no-shutdown`) or panicked: its end is another
-   * matter then.
-   */
-  mayLinger: boolean | null;
-  /**
-   * By an agent in the guest, others may have it power off, and no event tells. `'none'`, or nothing: it has
-   * no agent; `'held'`: nobody but we can talk to it; `'open'`: others can; `null`: not known.
-   */
-  agent?: 'none' | 'held' | 'open' | null;
-  /** By isa-debug-exit the guest may end it with a code of its own; `null`: not known. Nothing: it has none. */
-  debugExit?: boolean | null;
-  /** The signal that its log says it obeyed. */
-  obeyed: ObeyedSignal | null;
-  /** There is a log, and all of it could be read. */
-  hasLog: boolean;
-  /** Files that it removes when it ends in good order; `null`: it had none, or nobody looked. */
-  leftovers: { pidfile: boolean | null; socket: boolean | null };
-  /** What we were about to do to this very process; `null`: which of them were about it is not known. */
-  intents: readonly Intent[] | null;
-  /** The last lines of its log, for people. */
-  lastWords?: readonly string[];
-};
 
 const REQUESTED: Record<NonNullable<Request['by']> | 'somebody', Cause[]> = {
   us: ['admin-powerdown'],
@@ -76,39 +26,6 @@ const CRASHES: readonly string[] = [
   'SIGTRAP',
   'SIGSYS',
 ];
-
-/** All that ends it with 0. */
-const ORDERLY: Cause[] = [
-  'guest-shutdown',
-  'guest-hibernate',
-  'admin-powerdown',
-  'watchdog-powerdown',
-  'other-powerdown',
-  'guest-reboot',
-  'guest-panic',
-  'guest-watchdog',
-  'manager-quit',
-  'other-quit',
-  'host-reset',
-  'host-ui',
-  'host-error',
-  'migrated-away',
-  'saved',
-  'forced-stop',
-  'start-exited',
-  'vmm-exit',
-];
-
-/** After these it may linger, and be ended by something else. */
-const LINGERING: Cause[] = [
-  ...(['guest-shutdown', 'guest-hibernate', 'other-powerdown', 'admin-powerdown'] as const),
-  ...(['watchdog-powerdown', 'guest-reboot', 'host-reset', 'guest-panic'] as const),
-];
-
-const KILLED: Cause[] = ['killed', 'oom-killed', 'vmm-crash', 'start-killed'];
-
-/** Where a machine is that was stopped, and does not go on here: which of them it is, nothing tells. */
-const ELSEWHERE: Cause[] = ['migrated-away', 'saved'];
 
 /**
  * Why a virtual machine ended, by all that is known of it. The hypervisor's first word on it counts most;
@@ -241,16 +158,16 @@ class Classifier {
     return this.#verdict.likely(cause, initiator, before);
   }
 
-  #likely(cause: Cause, initiator: Initiator, others: Cause[]): VmStop {
+  #likely(cause: Cause, initiator: Initiator, others: readonly Cause[]): VmStop {
     return this.#verdict.likely(cause, initiator, [...others, ...this.#before()]);
   }
 
-  #oneOf(candidates: Cause[]): VmStop {
+  #oneOf(candidates: readonly Cause[]): VmStop {
     return this.#verdict.oneOf([...candidates, ...this.#before()]);
   }
 
   /** What may have come before that nobody was there to see, or that no event tells. */
-  #before(): Cause[] {
+  #before(): readonly Cause[] {
     const { eventsComplete, eventsUnbroken, initialStatus, mayLinger } = this.#evidence;
     const { lastStatus, tellsMigration } = this.#evidence;
     if (eventsComplete || (initialStatus !== null && eventsUnbroken)) {
@@ -313,7 +230,7 @@ class Classifier {
     return requestsBefore(this.#timeline, intents, exit?.exitedAt ?? null);
   }
 
-  #byRequest(requests: readonly Request[], otherwise: Cause[]): VmStop | null {
+  #byRequest(requests: readonly Request[], otherwise: readonly Cause[]): VmStop | null {
     const causes = causesOf(requests);
     const last = requests.filter(({ fits }) => fits === 'likely').at(-1);
     if (last === undefined)
@@ -475,14 +392,11 @@ class Classifier {
   }
 }
 
-const GUESTS: Cause[] = ['guest-shutdown', 'other-powerdown', 'guest-reboot', 'guest-panic'];
-const HOSTS: Cause[] = ['other-quit', 'manager-quit', 'forced-stop', 'host-reset'];
-
-/** Signals that ask it to end, by the trace. */
 function causesOf(requests: readonly Request[]): Cause[] {
   return requests.flatMap(({ by }) => REQUESTED[by ?? 'somebody']);
 }
 
+/** Signals that ask it to end, by the trace. */
 function requestsOf(exit: ExitEvent): SignalSender[] {
   return exit.signalsReceived.filter(({ signal }) => REQUESTS.includes(signal));
 }

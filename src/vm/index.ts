@@ -1,4 +1,5 @@
-export { classifyStop, type StopEvidence } from './classify-stop.js';
+export { classifyStop } from './classify-stop.js';
+export type { StopEvidence } from './stop-evidence.js';
 export { shouldRestart, type RestartAdvice } from './should-restart.js';
 export { eventLogArguments, logArguments } from './event-log.js';
 export { QmpClient, type QmpClientEvents } from './qmp-client.js';

@@ -1,3 +1,4 @@
+import { ELSEWHERE } from './causes.js';
 import type { Cause, VmStop } from './vm-stop.js';
 
 /** Whether a machine that has ended is to be started again. */
@@ -7,9 +8,6 @@ export type RestartAdvice = {
   /** For people. */
   because: string;
 };
-
-/** It goes on elsewhere, or is to go on from a file: two of it would share one disk. */
-const ELSEWHERE: readonly Cause[] = ['migrated-away', 'saved'];
 
 /** The guest has powered itself off, of itself or asked to. */
 const POWERED_OFF: readonly Cause[] = [

@@ -2,8 +2,8 @@ import { killerOf } from '../ended-by.js';
 import type { Intent } from '../process/intent-log.js';
 import type { SignalSender } from '../signal-event.js';
 
-import type { StopEvidence } from './classify-stop.js';
 import { MAY_TAKE_MS, SLACK_MS } from './presses.js';
+import type { StopEvidence } from './stop-evidence.js';
 import type { Timeline } from './timeline.js';
 import type { Cause, Certainty, Evidence, Initiator, VmStop } from './vm-stop.js';
 
@@ -62,15 +62,15 @@ export class Verdict {
   }
 
   /** `others`: what it may have been as well, if it was not that. */
-  likely(cause: Cause, initiator: Initiator, others: Cause[]): VmStop {
+  likely(cause: Cause, initiator: Initiator, others: readonly Cause[]): VmStop {
     return this.#write(cause, 'likely', initiator, others);
   }
 
-  oneOf(candidates: Cause[]): VmStop {
+  oneOf(candidates: readonly Cause[]): VmStop {
     return this.#write('unknown', 'one-of', 'unknown', candidates);
   }
 
-  unknown(candidates: Cause[]): VmStop {
+  unknown(candidates: readonly Cause[]): VmStop {
     return this.#write('unknown', 'unknown', 'unknown', candidates);
   }
 
@@ -110,7 +110,12 @@ export class Verdict {
     return OBEYED.includes(what) ? (shutdown?.at ?? exitedAt) : exitedAt;
   }
 
-  #write(cause: Cause, certainty: Certainty, initiator: Initiator, others: Cause[]): VmStop {
+  #write(
+    cause: Cause,
+    certainty: Certainty,
+    initiator: Initiator,
+    others: readonly Cause[],
+  ): VmStop {
     const { name, exit } = this.#evidence;
     const candidates = [...new Set(cause === 'unknown' ? others : [cause, ...others])];
     return {
@@ -127,7 +132,7 @@ export class Verdict {
     };
   }
 
-  #summary(cause: Cause, certainty: Certainty, candidates: Cause[]): string {
+  #summary(cause: Cause, certainty: Certainty, candidates: readonly Cause[]): string {
     const { name } = this.#evidence;
     if (cause !== 'unknown') {
       const sender = this.#sender();

@@ -16,6 +16,9 @@ const OBEYED: readonly string[] = ['quit', 'SIGTERM', 'SIGINT', 'SIGHUP'];
 /** What stops it; its hypervisor may end much later. */
 const LEAVING: readonly string[] = ['migrate', 'save'];
 
+/** Of more candidates, none is worth a line. */
+const MOST_SENTENCES = 8;
+
 const SENTENCES: Record<Cause, string> = {
   'start-failed': 'it could not be started',
   'start-exited': 'it exited before it was ready',
@@ -141,8 +144,18 @@ export class Verdict {
       const isSignal = cause === 'killed' || cause === 'forced-stop' || cause === 'start-killed';
       return `${name}: ${SENTENCES[cause]}${isSignal ? by : ''} (${certainty})`;
     }
-    if (certainty === 'unknown') return `${name}: ${SENTENCES.unknown}`;
+    if (certainty === 'unknown' || candidates.length > MOST_SENTENCES) {
+      return `${name}: ${SENTENCES.unknown}, because ${this.#missing()}`;
+    }
     return `${name}: one of ${candidates.map((each) => SENTENCES[each]).join('; ')}`;
+  }
+
+  /** What there would have to be to know it. */
+  #missing(): string {
+    const { exit, events, eventsComplete } = this.#evidence;
+    const end = exit === null ? 'nobody saw its process end' : describeExit(exit);
+    if (events.length === 0) return `${end}, and nothing was heard of it`;
+    return eventsComplete ? end : `${end}, and events may be missing`;
   }
 
   #sender(): SignalSender | null {

@@ -22,6 +22,8 @@ export interface VmOptions {
   qmpIsInherited?: boolean;
   /** What `eventLogArguments()` has it write: one file for each start, or one for all of them. */
   eventLog?: string;
+  /** It may have been started without one: that there is none is no warning. */
+  eventLogIsOptional?: boolean;
   /**
    * Of one that has ended before: when it had, at the latest. What an event log that later starts share
    * has of later is not its own.
@@ -45,8 +47,8 @@ export interface VmOptions {
 }
 
 const KEYS = [
-  ...['name', 'pid', 'pidfile', 'identity', 'qmp', 'qmpIsInherited', 'eventLog', 'endedBefore'],
-  ...['eventsAfter', 'seenAt', 'agent', 'command'],
+  ...['name', 'pid', 'pidfile', 'identity', 'qmp', 'qmpIsInherited', 'eventLog'],
+  ...['eventLogIsOptional', 'endedBefore', 'eventsAfter', 'seenAt', 'agent', 'command'],
   ...['log', 'driver'],
 ];
 

@@ -310,7 +310,8 @@ export class VmSlot {
   #optionsOf(identity: ProcessIdentity, files: ControlFiles | null): VmOptions {
     const { name } = this;
     const options: VmOptions = {
-      ...{ name, identity, eventLog: this.#pathOf('eventLog'), log: this.#pathOf('log') },
+      ...{ name, identity, log: this.#pathOf('log') },
+      ...{ eventLog: this.#pathOf('eventLog'), eventLogIsOptional: true },
     };
     if (files?.qmp !== null || isYoung(identity)) options.qmp = this.#pathOf('qmp');
     if (files?.pidfile !== null) options.pidfile = this.#pathOf('pidfile');

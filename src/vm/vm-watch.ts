@@ -293,23 +293,15 @@ export class VmWatch {
     ]);
     const logged = isLogged ? this.#ownEvents(exit) : [];
     const heard = this.#link?.events ?? [];
+    const defect = this.#defectOf(isLogged, logged, heard);
     const isLogComplete =
-      logged.length > 0 &&
-      (isWhole(logged) || this.#wasStartedPaused()) &&
+      isLogged &&
+      defect === null &&
+      this.#isFromItsStart(logged) &&
       this.#command?.isIncoming !== true &&
-      this.#isSurelyOwn(logged) &&
-      !this.#isOverflown &&
-      !this.#isTorn &&
-      this.#eventLog?.wasReplaced === false &&
-      !this.#eventLog.wasFull &&
-      countsAtLeast(logged, heard);
-    const failure = this.#eventLog?.failure ?? null;
-    const isMissed = failure !== null || this.#link?.readyAt != null;
-    if (this.#eventLog !== undefined && !isLogComplete && isMissed) {
-      const what = isLogged
-        ? 'lacks events: the event log does not work'
-        : `cannot be read${failure === null ? ' any more' : `: ${failure.message}`}`;
-      const detail = `${JSON.stringify(this.#eventLog.path)} ${what}`;
+      this.#isSurelyOwn(logged);
+    if (defect !== null) {
+      const detail = `${JSON.stringify(this.#eventLog?.path)} ${defect}`;
       this.#context.warning(new ExitwatchError('ERR_EXITWATCH_QMP', detail), this.name);
     }
     const events = isLogComplete || heard.length < logged.length ? logged : heard;
@@ -338,6 +330,31 @@ export class VmWatch {
       intents,
       lastWords: exit.how === 'exited' && exit.exitCode !== 0 ? this.#lastWords() : [],
     });
+  }
+
+  /** What is wrong with its event log; `null`: nothing, or it has none, or that was told before. */
+  #defectOf(
+    isLogged: boolean,
+    logged: readonly QmpEvent[],
+    heard: readonly QmpEvent[],
+  ): string | null {
+    const log = this.#eventLog;
+    if (log?.refusal !== null) return null;
+    if (log.failure !== null) return `cannot be read: ${log.failure.message}`;
+    const hasRun = this.#link?.readyAt != null;
+    if (!isLogged) {
+      if (log.modifiedAt !== null) return 'is gone';
+      return hasRun && this.#options.eventLogIsOptional !== true ? 'is not there' : null;
+    }
+    if (this.#isTorn || log.wasFull) return 'may lack events: its disk is full, or was';
+    if (log.wasReplaced) return 'may lack events: it was replaced, or cut';
+    if (this.#isOverflown) return 'has more events than anybody can judge';
+    // One that goes on with what was begun elsewhere has no beginning here.
+    const isWithoutBeginning = this.#command?.isIncoming === true || !this.#isSurelyOwn(logged);
+    const isLacking =
+      (hasRun && !isWithoutBeginning && !this.#isFromItsStart(logged)) ||
+      !countsAtLeast(logged, heard);
+    return isLacking ? 'lacks events: the event log does not work' : null;
   }
 
   /** What it said when it was asked last, unless its log knows that it went on since. */
@@ -371,9 +388,9 @@ export class VmWatch {
     return this.#isLogOwn() ? this.#logLines.slice(-MOST_WORDS) : [];
   }
 
-  /** So that there is no RESUME at its beginning. */
-  #wasStartedPaused(): boolean {
-    return this.#link?.initialStatus === 'prelaunch';
+  /** One that was started paused has no RESUME at its beginning. */
+  #isFromItsStart(logged: readonly QmpEvent[]): boolean {
+    return isWhole(logged) || (logged.length > 0 && this.#link?.initialStatus === 'prelaunch');
   }
 
   #ownEvents(exit: ExitEvent): QmpEvent[] {

@@ -113,6 +113,9 @@ test('with nothing but exit 0 nobody knows, and the user is not guessed', () => 
   expect(stop).toMatchObject({ cause: 'unknown', userShutdown: null, certainty: 'one-of' });
   expect(stop.candidates).toContain('guest-shutdown');
   expect(stop.candidates).toContain('forced-stop');
+  expect(stop.summary).toBe(
+    'vm: why it ended is not known, because it exited with 0, and nothing was heard of it',
+  );
 });
 
 test('with a trace that saw no signal, none was it', () => {

@@ -76,6 +76,27 @@ itWithQemu('the user’s shutdown is marked, and nothing else is', async () => {
   expect(statSync(marker('users')).mode & 0o777).toBe(0o600);
 });
 
+itWithQemu('an event log that is gone is warned of, and one that never was is not', async () => {
+  await daemon.start();
+  const path = (suffix: string) => join(daemon.controlDir, `plain.${suffix}`);
+  const plain = await daemon.vm('plain', {
+    manager: () => ['-pidfile', path('pid'), '-qmp', `unix:${path('qmp')},server=on,wait=off`],
+  });
+  const losing = await daemon.vm('losing');
+  await Promise.all([daemon.found(plain), daemon.found(losing)]);
+  rmSync(losing.eventLog);
+  await Promise.all([plain.press('p'), losing.press('p')]);
+  // Heard by QMP.
+  expect(await daemon.stopped(plain)).toMatchObject({
+    candidates: expect.arrayContaining(['guest-shutdown']) as unknown,
+  });
+  await daemon.stopped(losing);
+  const warnings = daemon.said.filter(({ event }) => event === 'warning');
+  expect(warnings).toMatchObject([
+    { name: 'losing', message: `${JSON.stringify(losing.eventLog)} is gone` },
+  ]);
+});
+
 itWithQemu('who runs before it starts is found as if it had just come', async () => {
   const vm = await daemon.vm('early');
   await daemon.start();

@@ -84,6 +84,8 @@ itWithQemu('an event log that is gone is warned of, and one that never was is no
   });
   const losing = await daemon.vm('losing');
   await Promise.all([daemon.found(plain), daemon.found(losing)]);
+  await daemon.recorded('losing', ({ eventLog }) => eventLog !== null);
+  await setTimeout(500); // it is read as soon as it is found
   rmSync(losing.eventLog);
   await Promise.all([plain.press('p'), losing.press('p')]);
   // Heard by QMP.

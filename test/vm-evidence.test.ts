@@ -142,6 +142,7 @@ itWithQemu('a paused machine that tells of migrations was not migrated', async (
   const stopped = watch(vm, { qmp: vm.sockets[0] ?? '', eventLog: vm.eventLog });
   await once(monitor, 'running');
   await vm.ask('stop');
+  await setTimeout(500); // it is asked what it is by now
   await vm.ask('quit').catch(() => undefined);
   const stop = await stopped;
   expect(stop).toMatchObject({ cause: 'other-quit', certainty: 'sure', initiator: 'host' });

@@ -135,7 +135,9 @@ test('what a socket says right before the end is read, and its first word on it 
   const watch = monitor.watch({ name: 'vm', pid: child.pid, qmp: path, qmpIsInherited: true });
   await new Promise((resolve) => monitor.once('running', resolve));
   await release(child);
-  expect(await watch.stopped).toMatchObject({ cause: 'guest-shutdown' });
+  // Its guest has powered off; whether somebody had pressed its button before we came, nobody knows.
+  const { candidates } = await watch.stopped;
+  expect(candidates).toEqual(['guest-shutdown', 'other-powerdown', 'watchdog-powerdown']);
 });
 
 test('a second client waits until the first has left, and says so', async () => {

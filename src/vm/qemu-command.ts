@@ -10,11 +10,15 @@ export type QemuCommand = {
   isIncoming: boolean;
   /** By its usual name: a channel of an agent in the guest, which others may have it power off by. */
   hasAgent: boolean;
-  /** It tells when the guest opens that channel, as an agent does. */
+  /** It tells when the guest opens that channel, as an agent does: of a port that has an id. */
   tellsAgent: boolean;
   /** isa-debug-exit: its guest may end it with a code of its own. */
   hasDebugExit: boolean;
 };
+
+/** As `-device` takes them, in either of its languages. */
+const AGENT_PORT = /virtserialport.*guest_agent/;
+const HAS_ID = /,id=|"id"/;
 
 /** `null` where it cannot be read. */
 export function readQemuCommand(pid: number): QemuCommand | null {
@@ -27,7 +31,8 @@ export function readQemuCommand(pid: number): QemuCommand | null {
       isDaemonized: has(/^--?daemonize$/),
       isIncoming: has(/^--?incoming$/),
       hasAgent: has(/guest_agent|qemu-ga|qga/),
-      tellsAgent: has(/virtserialport.*guest_agent/),
+      // VSERPORT_CHANGE: hw/char/virtio-console.c, set_guest_connected().
+      tellsAgent: args.some((arg) => AGENT_PORT.test(arg) && HAS_ID.test(arg)),
       hasDebugExit: has(/isa-debug-exit/),
     };
   } catch {

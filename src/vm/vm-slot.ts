@@ -385,6 +385,7 @@ export class VmSlot {
     // In this order: the file was there while this one lived. Later it may be the next one's.
     if (eventLog === null || isAlive(start.identity) !== 'alive') return;
     this.#withoutLog = null;
+    void this.#watch?.catchUp();
     await this.#context.listener.logged({ ...start, eventLog });
   }
 

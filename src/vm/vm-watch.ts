@@ -86,6 +86,8 @@ export class VmWatch {
   #watch: ExitWatch | undefined;
   #command: QemuCommand | null = null;
   #startedAt: Date | null = null;
+  /** It was seen to live. */
+  #wasThere = false;
   #hasCaughtUp = false;
   readonly #distrusted = new Set<string>();
   #isOverflown = false;
@@ -213,14 +215,15 @@ export class VmWatch {
     // By the clock as it is now: it may be set later.
     this.#startedAt = startOf(identity);
     const isThere = isAlive(identity) === 'alive';
+    this.#wasThere = isThere;
     if (isThere) this.#trustOnly(ownersOf(identity.pid));
     this.#command = this.#options.command ?? (isThere ? readQemuCommand(identity.pid) : null);
     const { qmp } = this.#options;
     // Of one that is gone, the socket is another's by now, if it is anybody's.
     if (qmp !== undefined && isThere) this.#link = this.#connect(qmp, identity.pid);
     else if (isThere) this.#context.running(this.name);
-    this.#timer = setInterval(() => void this.#catchUp(), CATCH_UP_MS).unref();
-    void this.#catchUp();
+    this.#timer = setInterval(() => void this.catchUp(), CATCH_UP_MS).unref();
+    void this.catchUp();
     return this.#watch;
   }
 
@@ -239,7 +242,12 @@ export class VmWatch {
     for (const file of [this.#eventLog, this.#log]) if (file !== undefined) file.owners = owners;
   }
 
-  async #catchUp(): Promise<void> {
+  /**
+   * Reads what its logs have by now.
+   *
+   * @internal
+   */
+  async catchUp(): Promise<void> {
     await Promise.all([this.#eventLog?.read(), this.#log?.read()]);
     this.#hasCaughtUp = true;
     for (const { path, refusal } of [this.#eventLog, this.#log].filter((file) => file != null)) {
@@ -320,7 +328,7 @@ export class VmWatch {
       ready: this.#wasReady(exit, logged),
       mayLinger: this.#command?.mayLinger ?? null,
       agent: this.#agent(isLogComplete ? logged : null),
-      debugExit: this.#command?.hasDebugExit ?? null,
+      ...this.#debugExit(),
       obeyed: this.#isLogOwn() ? obeyedSignal(this.#logLines) : null,
       hasLog: hasLog && this.#command?.isDaemonized === true,
       leftovers: {
@@ -372,10 +380,20 @@ export class VmWatch {
   #agent(all: readonly QmpEvent[] | null): NonNullable<VmOptions['agent']> | null {
     const { agent } = this.#options;
     if (agent !== undefined) return agent;
-    if (this.#command === null) return null;
+    if (this.#command === null) {
+      // Of one that nobody has seen, its log has to tell.
+      if (this.#wasThere || all === null) return null;
+      return hasHadAgent(all) ? 'open' : 'none';
+    }
     const { hasAgent, tellsAgent } = this.#command;
     const wasNeverThere = tellsAgent && all !== null && !hasHadAgent(all);
     return hasAgent && !wasNeverThere ? 'open' : 'none';
+  }
+
+  /** Of one that nobody has seen, nothing speaks for it. */
+  #debugExit(): { debugExit?: boolean | null } {
+    if (this.#command !== null) return { debugExit: this.#command.hasDebugExit };
+    return this.#wasThere ? { debugExit: null } : {};
   }
 
   /** A log that an earlier start has left says nothing of this one. */

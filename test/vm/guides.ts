@@ -22,6 +22,8 @@ export interface Guide {
   name: string;
   /** Its manager has the machine tell of its migrations by itself. */
   tellsMigrations: boolean;
+  /** Its guest may have an agent, and nobody watches its channel. */
+  hasAgent: boolean;
   /** What a machine has to have to take over from it: the same devices. */
   devices(folder: string): string[];
   /** `added`: the control directory, if what the guide adds is to be there. */
@@ -77,10 +79,11 @@ const agent = (path: string) => [
   ...['-device', 'virtserialport,chardev=qga0,name=org.qemu.guest_agent.0'],
 ];
 
-const proxmox: Guide = {
-  name: 'Proxmox',
+const proxmox = (hasAgent: boolean): Guide => ({
+  name: hasAgent ? 'Proxmox' : 'Proxmox, no agent',
   tellsMigrations: false,
-  devices: (folder) => agent(join(folder, 'qga')),
+  hasAgent,
+  devices: (folder) => (hasAgent ? agent(join(folder, 'qga')) : []),
   async start(added, qemu) {
     const folder = folderOf();
     let pid = 0;
@@ -97,7 +100,7 @@ const proxmox: Guide = {
         ...['-chardev', `socket,id=qmp-event,path=${events},reconnect=5`],
         ...['-mon', 'chardev=qmp-event,mode=control'],
         ...['-pidfile', at('pid')],
-        ...agent(at('qga')),
+        ...(hasAgent ? agent(at('qga')) : []),
         ...(added === null ? [] : additions(added)),
       ],
     });
@@ -109,11 +112,12 @@ const proxmox: Guide = {
     };
     return { vm, pid, client, close, witnesses: { pidfile: at('pid') } };
   },
-};
+});
 
 const libvirt: Guide = {
   name: 'libvirt',
   tellsMigrations: true,
+  hasAgent: false,
   devices: () => [],
   async start(added, qemu) {
     const folder = folderOf();
@@ -156,6 +160,7 @@ const libvirt: Guide = {
 const ganeti: Guide = {
   name: 'Ganeti',
   tellsMigrations: false,
+  hasAgent: false,
   devices: () => [],
   async start(added, qemu) {
     const folder = folderOf();
@@ -181,7 +186,7 @@ const ganeti: Guide = {
   },
 };
 
-export const GUIDES: readonly Guide[] = [proxmox, libvirt, ganeti];
+export const GUIDES: readonly Guide[] = [proxmox(true), proxmox(false), libvirt, ganeti];
 
 /** It is off by default, and it is each machine's own. */
 export async function tellMigrations(client: QmpClient): Promise<void> {

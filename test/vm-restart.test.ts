@@ -3,7 +3,7 @@ import { setTimeout } from 'node:timers/promises';
 import { identify } from '../src';
 import type { VmOptions, VmStop } from '../src/vm';
 
-import { itWithQemu, TestVm } from './support/qemu';
+import { backportedQemu, INSTALLED, TestVm, type Qemu } from './support/qemu';
 import { LineProcess, REPOSITORY } from './support/programs';
 
 /** 200 by `npm run test:vms`. */
@@ -27,8 +27,8 @@ interface Played {
   options: VmOptions;
 }
 
-async function startVm(name: string): Promise<Played> {
-  const vm = new TestVm({});
+async function startVm(name: string, qemu: string): Promise<Played> {
+  const vm = new TestVm({ qemu });
   const identity = identify(vm.pid);
   if (identity === null) throw new Error('it ended');
   await vm.booted();
@@ -45,71 +45,77 @@ async function end({ vm, way }: Played): Promise<void> {
   else vm.child.kill(way);
 }
 
-itWithQemu(
-  `${ENDS} ends around which the monitor is killed and started again have one verdict each, and none is sure and wrong`,
-  async () => {
-    const running = new Map<string, Played>();
-    const verdicts = new Map<string, VmStop[]>();
-    let watcher: LineProcess | undefined;
-    const startWatcher = () => {
-      const started = new LineProcess(process.execPath, [
-        `${REPOSITORY}/test/programs/vm-watcher.cjs`,
-      ]);
-      watcher = started;
-      started.child.stdin.on('error', () => undefined); // it is killed now and then
-      for (const { options } of running.values())
-        started.child.stdin.write(`${JSON.stringify(options)}\n`);
-      void read(started);
-    };
-    const read = async (from: LineProcess) => {
-      for (let line = await from.line(); line !== undefined; line = await from.line()) {
-        const stop = JSON.parse(line) as VmStop;
-        verdicts.set(stop.name, [...(verdicts.get(stop.name) ?? []), stop]);
-        const played = running.get(stop.name);
-        running.delete(stop.name);
-        if (played !== undefined) check(played, stop);
-      }
-    };
-    const wrong: unknown[] = [];
-    const check = ({ vm, way }: Played, stop: VmStop) => {
-      const { cause, certainty, userShutdown, candidates } = stop;
-      const isRight = cause === CAUSES[way] || candidates.includes(CAUSES[way] as never);
-      if (!isRight || certainty === 'unknown') wrong.push({ way, stop });
-      else if (certainty === 'sure' && cause !== CAUSES[way]) wrong.push({ way, stop });
-      else if (userShutdown !== (way === 'p')) wrong.push({ way, stop });
-      vm.remove();
-    };
-    startWatcher();
-    let ends = 0;
-    const play = async () => {
-      while (ends < ENDS) {
-        const name = `vm${++ends}`;
-        const played = await startVm(name);
-        running.set(name, played);
-        watcher?.child.stdin.write(`${JSON.stringify(played.options)}\n`);
-        await end(played);
-        while (running.has(name)) await setTimeout(5);
-      }
-    };
-    let isOver = false;
-    const harass = async () => {
-      while (!isOver) {
-        await setTimeout(300 + Math.random() * 500);
-        watcher?.child.kill('SIGKILL');
-        await watcher?.ended;
-        await setTimeout(Math.random() * 200);
-        startWatcher();
-      }
-    };
-    const harassing = harass();
-    await Promise.all(Array.from({ length: AT_ONCE }, play));
-    isOver = true;
-    await harassing;
-    watcher?.child.kill('SIGKILL');
-    expect(wrong).toEqual([]);
-    expect([...verdicts.values()].map((each) => each.length)).toEqual(
-      Array.from({ length: ENDS }, () => 1),
-    );
-  },
-  60_000 + ENDS * 2000,
-);
+const declareWith = (qemu: Qemu) => {
+  qemu.it(
+    `QEMU ${qemu.major}: ${ENDS} ends around which the monitor is killed and started again have one verdict each, and none is sure and wrong`,
+    async () => {
+      const running = new Map<string, Played>();
+      const verdicts = new Map<string, VmStop[]>();
+      let watcher: LineProcess | undefined;
+      const startWatcher = () => {
+        const started = new LineProcess(process.execPath, [
+          `${REPOSITORY}/test/programs/vm-watcher.cjs`,
+        ]);
+        watcher = started;
+        started.child.stdin.on('error', () => undefined); // it is killed now and then
+        for (const { options } of running.values())
+          started.child.stdin.write(`${JSON.stringify(options)}\n`);
+        void read(started);
+      };
+      const read = async (from: LineProcess) => {
+        for (let line = await from.line(); line !== undefined; line = await from.line()) {
+          const stop = JSON.parse(line) as VmStop;
+          verdicts.set(stop.name, [...(verdicts.get(stop.name) ?? []), stop]);
+          const played = running.get(stop.name);
+          running.delete(stop.name);
+          if (played !== undefined) check(played, stop);
+        }
+      };
+      const wrong: unknown[] = [];
+      const check = ({ vm, way }: Played, stop: VmStop) => {
+        const { cause, certainty, userShutdown, candidates } = stop;
+        const isRight = cause === CAUSES[way] || candidates.includes(CAUSES[way] as never);
+        if (!isRight || certainty === 'unknown') wrong.push({ way, stop });
+        else if (certainty === 'sure' && cause !== CAUSES[way]) wrong.push({ way, stop });
+        else if (userShutdown !== (way === 'p')) wrong.push({ way, stop });
+        vm.remove();
+      };
+      startWatcher();
+      let ends = 0;
+      const play = async () => {
+        while (ends < ENDS) {
+          const name = `vm${++ends}`;
+          const played = await startVm(name, qemu.binary);
+          running.set(name, played);
+          watcher?.child.stdin.write(`${JSON.stringify(played.options)}\n`);
+          await end(played);
+          while (running.has(name)) await setTimeout(5);
+        }
+      };
+      let isOver = false;
+      const harass = async () => {
+        while (!isOver) {
+          await setTimeout(300 + Math.random() * 500);
+          watcher?.child.kill('SIGKILL');
+          await watcher?.ended;
+          await setTimeout(Math.random() * 200);
+          startWatcher();
+        }
+      };
+      const harassing = harass();
+      await Promise.all(Array.from({ length: AT_ONCE }, play));
+      isOver = true;
+      await harassing;
+      watcher?.child.kill('SIGKILL');
+      expect(wrong).toEqual([]);
+      expect([...verdicts.values()].map((each) => each.length)).toEqual(
+        Array.from({ length: ENDS }, () => 1),
+      );
+    },
+    60_000 + ENDS * 2000,
+  );
+};
+
+declareWith(INSTALLED);
+// Fetched; in one round of all tests vm-truth-table has it.
+if (process.env['EXITWATCH_ROUNDS'] !== undefined) declareWith(backportedQemu());

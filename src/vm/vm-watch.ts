@@ -86,8 +86,6 @@ export class VmWatch {
   #watch: ExitWatch | undefined;
   #command: QemuCommand | null = null;
   #startedAt: Date | null = null;
-  /** It was seen to live. */
-  #wasThere = false;
   #hasCaughtUp = false;
   readonly #distrusted = new Set<string>();
   #isOverflown = false;
@@ -215,7 +213,6 @@ export class VmWatch {
     // By the clock as it is now: it may be set later.
     this.#startedAt = startOf(identity);
     const isThere = isAlive(identity) === 'alive';
-    this.#wasThere = isThere;
     if (isThere) this.#trustOnly(ownersOf(identity.pid));
     this.#command = this.#options.command ?? (isThere ? readQemuCommand(identity.pid) : null);
     const { qmp } = this.#options;
@@ -328,7 +325,7 @@ export class VmWatch {
       ready: this.#wasReady(exit, logged),
       mayLinger: this.#command?.mayLinger ?? null,
       agent: this.#agent(isLogComplete ? logged : null),
-      ...this.#debugExit(),
+      ...(this.#command === null ? {} : { debugExit: this.#command.hasDebugExit }),
       obeyed: this.#isLogOwn() ? obeyedSignal(this.#logLines) : null,
       hasLog: hasLog && this.#command?.isDaemonized === true,
       leftovers: {
@@ -381,19 +378,13 @@ export class VmWatch {
     const { agent } = this.#options;
     if (agent !== undefined) return agent;
     if (this.#command === null) {
-      // Of one that nobody has seen, its log has to tell.
-      if (this.#wasThere || all === null) return null;
+      // Nobody has seen it, or it was about to end by then: its log has to tell.
+      if (all === null) return null;
       return hasHadAgent(all) ? 'open' : 'none';
     }
     const { hasAgent, tellsAgent } = this.#command;
     const wasNeverThere = tellsAgent && all !== null && !hasHadAgent(all);
     return hasAgent && !wasNeverThere ? 'open' : 'none';
-  }
-
-  /** Of one that nobody has seen, nothing speaks for it. */
-  #debugExit(): { debugExit?: boolean | null } {
-    if (this.#command !== null) return { debugExit: this.#command.hasDebugExit };
-    return this.#wasThere ? { debugExit: null } : {};
   }
 
   /** A log that an earlier start has left says nothing of this one. */

@@ -10,6 +10,9 @@ import { timelineOf, type Timeline } from './timeline.js';
 import { Verdict } from './verdict.js';
 import type { Cause, Initiator, VmStop } from './vm-stop.js';
 
+/** By which we end it, with 0. */
+const OURS: readonly string[] = ['quit', ...REQUESTS];
+
 const REQUESTED: Record<NonNullable<Request['by']> | 'somebody', Cause[]> = {
   us: ['admin-powerdown'],
   another: ['other-powerdown'],
@@ -95,10 +98,16 @@ class Classifier {
     const departure = this.#ownDeparture();
     const mayHaveLeft = this.#before().includes('migrated-away') && shutdown?.isGuests !== true;
     if (departure !== null && mayHaveLeft && endedWell && !panicked) {
-      const others: Cause[] = [...ELSEWHERE, 'forced-stop', 'other-quit', 'manager-quit'];
+      const before = this.#before();
+      const others: Cause[] = [...before, 'forced-stop', 'other-quit', 'manager-quit'];
       if (!isPaused) return this.#verdict.oneOf([...ELSEWHERE, ...ORDERLY]);
-      // One that was paused, and nothing else, has not left by that.
-      return this.#evidence.lastStatus === 'paused'
+      // One that was paused, and nothing else, has not left by that; and what we did to it then may have
+      // ended one that had not left.
+      const isDoubtful =
+        this.#evidence.lastStatus === 'paused' ||
+        before.length > ELSEWHERE.length ||
+        OURS.some((what) => this.#own(what) !== null);
+      return isDoubtful
         ? this.#verdict.oneOf(others)
         : this.#verdict.likely(departure, 'manager', others);
     }
@@ -121,10 +130,7 @@ class Classifier {
   #byShutdown(): VmStop | null {
     const { shutdown, wasShutDown } = this.#timeline;
     if (wasShutDown) {
-      return this.#verdict.oneOf([
-        ...(['guest-shutdown', 'guest-hibernate', 'other-powerdown', 'admin-powerdown'] as const),
-        ...(['watchdog-powerdown', 'guest-reboot'] as const),
-      ]);
+      return this.#verdict.oneOf(LINGERING);
     }
     if (shutdown === null) return null;
     switch (shutdown.reason) {
@@ -155,6 +161,8 @@ class Classifier {
   #afterwards(cause: Cause, initiator: Initiator): VmStop {
     const before = this.#before();
     if (before.length === 0) return this.#verdict.sure(cause, initiator);
+    // It was being saved when it was asked last.
+    if (this.#evidence.lastStatus === 'save-vm') return this.#oneOf([cause]);
     return this.#verdict.likely(cause, initiator, before);
   }
 
@@ -171,8 +179,8 @@ class Classifier {
     const { eventsComplete, eventsUnbroken, initialStatus, mayLinger } = this.#evidence;
     const { lastStatus, tellsMigration } = this.#evidence;
     if (eventsComplete || (initialStatus !== null && eventsUnbroken)) {
-      const { isPaused, shutdown, tellsMigration: hasTold } = this.#timeline;
-      if (!isPaused || shutdown?.isGuests === true) return [];
+      const { shutdown, tellsMigration: hasTold, wasPaused } = this.#timeline;
+      if (!wasPaused || shutdown?.isGuests === true) return [];
       if (!hasTold && tellsMigration !== true) return ELSEWHERE;
       // What is saved as a snapshot is no migration.
       return lastStatus === 'paused' ? [] : ['saved'];
@@ -226,8 +234,11 @@ class Classifier {
 
   /** What the guest may have obeyed. */
   #requests(): Request[] {
-    const { exit, intents } = this.#evidence;
-    return requestsBefore(this.#timeline, intents, exit?.exitedAt ?? null);
+    const { agent, eventsComplete, eventsUnbroken, exit, intents } = this.#evidence;
+    const { heardSince = null } = this.#evidence;
+    const since = eventsComplete ? new Date(0) : eventsUnbroken ? heardSince : null;
+    const heardFrom = agent === 'none' ? since : null;
+    return requestsBefore(this.#timeline, intents, exit?.exitedAt ?? null, heardFrom);
   }
 
   #byRequest(requests: readonly Request[], otherwise: readonly Cause[]): VmStop | null {

@@ -6,6 +6,9 @@ import { ANSWER_MS } from './vm-driver.js';
 /** Clocks of two processes, and what writing takes. */
 export const SLACK_MS = 1000;
 
+/** An intent is written down before it is carried out, and by the same clock: it may have been set since. */
+const ORDER_MS = 20;
+
 /** How long a guest may take to obey a press, as far as anybody can tell who did not press. */
 const OBEYS_WITHIN_MS = 120_000;
 
@@ -26,12 +29,14 @@ export type Request = {
 /**
  * What the guest may have obeyed when it powered off, in its order: presses of its power button, and what we
  * have asked of its agent, which nobody tells of. `null` for intents: which of them were about it is not
- * known.
+ * known. `heardFrom`: from then on every press would have been heard, and nothing else could have had it
+ * power off; `null`: that is not so.
  */
 export function requestsBefore(
   { presses, shutdown, since }: Timeline,
   intents: readonly Intent[] | null,
   endedAt: Date | null,
+  heardFrom: Date | null,
 ): Request[] {
   const obeyedAt = shutdown?.at ?? endedAt;
   const own = (intents ?? []).filter((intent) => isOf(intent, since, obeyedAt));
@@ -46,14 +51,22 @@ export function requestsBefore(
     if (intent !== undefined) {
       // It is pressed when it was written down, or not at all; then this one was another's.
       const soonMs = SLACK_MS + (intent.outcome === 'delivered' ? ANSWER_MS : 0);
-      const isLate = (at?.getTime() ?? -Infinity) > intent.at.getTime() + soonMs;
-      add(isLate ? null : 'us', at, intent.deadline.getTime());
+      const time = at?.getTime() ?? -Infinity;
+      const isLate = time > intent.at.getTime() + soonMs;
+      const isEarly = at !== null && time < intent.at.getTime() - ORDER_MS;
+      add(isLate || isEarly ? null : 'us', at, intent.deadline.getTime());
     } else {
       const by = byWatchdog ? 'watchdog' : intents === null ? null : 'another';
       add(by, at, at === null ? Infinity : at.getTime() + OBEYS_WITHIN_MS);
     }
   }
-  for (const { at, deadline } of own) add('us', at, deadline.getTime());
+  for (const { at, deadline } of own) {
+    // What we wanted when it was off already is hardly what it has obeyed.
+    const isTooLate = obeyedAt !== null && at.getTime() > obeyedAt.getTime() + ORDER_MS;
+    const isUnheard = heardFrom !== null && at >= heardFrom;
+    const isDoubtful = obeyedAt !== null && (isTooLate || isUnheard);
+    add('us', at, isDoubtful ? obeyedAt.getTime() - SLACK_MS - 1 : deadline.getTime());
+  }
   return found.sort((a, b) => a.at - b.at).map(({ request }) => request);
 }
 

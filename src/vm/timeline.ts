@@ -23,6 +23,8 @@ export type Timeline = {
   isPaused: boolean;
   /** When that was. */
   pausedAt: Date | null;
+  /** It was so before its SHUTDOWN, if there was one: afterwards one that stays is stopped by that. */
+  wasPaused: boolean;
   /** It tells of migrations, so that one which it does not tell of was none. */
   tellsMigration: boolean;
   /** It has run. */
@@ -119,6 +121,7 @@ export function timelineOf(
     migrated: initialStatus === 'postmigrate',
     wasShutDown: initialStatus === 'shutdown',
     isPaused: PAUSED.includes(initialStatus),
+    wasPaused: PAUSED.includes(initialStatus),
     pausedAt: null,
     tellsMigration: false,
     wasIncoming: false,
@@ -163,6 +166,7 @@ function take({ event, data, at }: QmpEvent, timeline: Timeline): void {
     case 'STOP':
       timeline.isPaused = true;
       timeline.pausedAt = at;
+      if (timeline.shutdown === null) timeline.wasPaused = true;
       break;
     // A new life: what was before has not ended it. But a guest that was asked to power off may install
     // updates and reboot first.
@@ -174,7 +178,7 @@ function take({ event, data, at }: QmpEvent, timeline: Timeline): void {
       Object.assign(timeline, NEW);
       break;
     case 'RESUME':
-      timeline.isPaused = false;
+      timeline.isPaused = timeline.wasPaused = false;
       timeline.pausedAt = null;
       timeline.hasRun = true;
       timeline.migrated = false;

@@ -10,9 +10,6 @@ import { timelineOf, type Timeline } from './timeline.js';
 import { Verdict } from './verdict.js';
 import type { Cause, Initiator, VmStop } from './vm-stop.js';
 
-/** By which we end it, with 0. */
-const OURS: readonly string[] = ['quit', ...REQUESTS];
-
 const REQUESTED: Record<NonNullable<Request['by']> | 'somebody', Cause[]> = {
   us: ['admin-powerdown'],
   another: ['other-powerdown'],
@@ -88,6 +85,12 @@ class Classifier {
     const { exit } = this.#evidence;
     const wasKilled = exit?.how === 'killed' || exit?.how === 'dumped';
     if (migrated && shutdown?.reason !== 'guest-shutdown') {
+      // It may have come back when nobody heard it.
+      if (this.#isBroken()) {
+        const ends =
+          exit?.how === 'exited' ? ORDERLY : wasKilled ? KILLED : [...ORDERLY, ...KILLED];
+        return this.#verdict.oneOf([...ELSEWHERE, ...ends]);
+      }
       const cause = this.#ownDeparture();
       const initiator = cause === null ? 'unknown' : 'manager';
       return this.#verdict.likely(cause ?? 'migrated-away', initiator, ELSEWHERE);
@@ -95,21 +98,10 @@ class Classifier {
     // We were about to, and do not know whether it went so far.
     const endedWell =
       exit?.how === 'exited' ? exit.exitCode === 0 : !wasKilled && shutdown !== null;
-    const departure = this.#ownDeparture();
     const mayHaveLeft = this.#before().includes('migrated-away') && shutdown?.isGuests !== true;
-    if (departure !== null && mayHaveLeft && endedWell && !panicked) {
-      const before = this.#before();
-      const others: Cause[] = [...before, 'forced-stop', 'other-quit', 'manager-quit'];
+    if (this.#ownDeparture() !== null && mayHaveLeft && endedWell && !panicked) {
       if (!isPaused) return this.#verdict.oneOf([...ELSEWHERE, ...ORDERLY]);
-      // One that was paused, and nothing else, has not left by that; and what we did to it then may have
-      // ended one that had not left.
-      const isDoubtful =
-        this.#evidence.lastStatus === 'paused' ||
-        before.length > ELSEWHERE.length ||
-        OURS.some((what) => this.#own(what) !== null);
-      return isDoubtful
-        ? this.#verdict.oneOf(others)
-        : this.#verdict.likely(departure, 'manager', others);
+      return this.#oneOf(['forced-stop', 'other-quit', 'manager-quit']);
     }
     if (panicked || shutdown?.reason === 'guest-panic') {
       return this.#verdict.sure('guest-panic', 'guest');
@@ -200,12 +192,21 @@ class Classifier {
       const others: Cause[] = [cause, ...causesOf(requests), ...(eventsComplete ? [] : unheard)];
       return this.#verdict.likely('vmm-exit', 'guest', others);
     }
+    // It stayed, and may have been started again when nobody heard it.
+    if (this.#isBroken() && isPaused) {
+      return this.#verdict.oneOf([cause, ...causesOf(requests), ...unheard]);
+    }
     const byRequest = this.#byRequest(requests, [cause, ...unheard]);
     if (byRequest !== null) return byRequest;
     if (unheard.length > 0) return this.#verdict.oneOf([cause, ...unheard]);
     return eventsComplete && presses.length === 0
       ? this.#verdict.sure(cause, 'guest')
       : this.#verdict.likely(cause, 'guest', []);
+  }
+
+  /** Events may have come that nobody heard, also the last ones. */
+  #isBroken(): boolean {
+    return !this.#evidence.eventsComplete && !this.#evidence.eventsUnbroken;
   }
 
   /** Why a guest may have powered off that left no trace: an agent's request, or what came before us. */
@@ -239,6 +240,10 @@ class Classifier {
     const since = eventsComplete ? new Date(0) : eventsUnbroken ? heardSince : null;
     const heardFrom = agent === 'none' ? since : null;
     return requestsBefore(this.#timeline, intents, exit?.exitedAt ?? null, heardFrom);
+  }
+
+  #wasAsked(): boolean {
+    return this.#requests().some(({ by, fits }) => by === 'us' && fits === 'likely');
   }
 
   #byRequest(requests: readonly Request[], otherwise: readonly Cause[]): VmStop | null {
@@ -299,6 +304,11 @@ class Classifier {
     const isSeen = exit?.how === 'exited';
     if (isSeen && exit.exitCode !== 0) return this.#byError();
     if (obeyed !== null && (isSeen || !this.#hasLeftAll())) {
+      // It may have powered off when we had asked for that, and stayed.
+      const before = this.#before();
+      if (this.#wasAsked() && before.includes('guest-shutdown')) {
+        return this.#oneOf(['forced-stop']);
+      }
       return this.#afterwards('forced-stop', this.#initiatorOfRequest());
     }
     if (!isSeen) return this.#byLeftovers();
@@ -363,7 +373,7 @@ class Classifier {
     const orderly = (...without: Cause[]) => ORDERLY.filter((cause) => !without.includes(cause));
     const request = requestsOf(exit).at(-1);
     const own = REQUESTS.some((signal) => this.#own(signal) !== null);
-    const wasAsked = this.#requests().some(({ by, fits }) => by === 'us' && fits === 'likely');
+    const wasAsked = this.#wasAsked();
     if (request !== undefined && !own && wasAsked) return this.#oneOf(orderly());
     if (request !== undefined || own) {
       const initiator = own ? 'manager' : this.#initiatorOf(request ?? null, 'SIGTERM', exit.pid);
@@ -404,7 +414,9 @@ class Classifier {
 }
 
 function causesOf(requests: readonly Request[]): Cause[] {
-  return requests.flatMap(({ by }) => REQUESTED[by ?? 'somebody']);
+  return requests.flatMap(({ by, mayBeOthers }) =>
+    mayBeOthers ? REQUESTED.somebody : REQUESTED[by ?? 'somebody'],
+  );
 }
 
 /** Signals that ask it to end, by the trace. */

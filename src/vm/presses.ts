@@ -6,9 +6,6 @@ import { ANSWER_MS } from './vm-driver.js';
 /** Clocks of two processes, and what writing takes. */
 export const SLACK_MS = 1000;
 
-/** An intent is written down before it is carried out, and by the same clock: it may have been set since. */
-const ORDER_MS = 20;
-
 /** How long a guest may take to obey a press, as far as anybody can tell who did not press. */
 const OBEYS_WITHIN_MS = 120_000;
 
@@ -22,6 +19,8 @@ export const MAY_TAKE_MS = 3_600_000;
 export type Request = {
   /** Whose it was; `null`: ours or another's. */
   by: 'us' | 'another' | 'watchdog' | null;
+  /** We were about to press, and may have been kept from it: then it was another's. */
+  mayBeOthers: boolean;
   /** Whether it is what the guest has obeyed, by the time in between: nothing where that is out of question. */
   fits: 'likely' | 'perhaps';
 };
@@ -41,9 +40,10 @@ export function requestsBefore(
   const obeyedAt = shutdown?.at ?? endedAt;
   const own = (intents ?? []).filter((intent) => isOf(intent, since, obeyedAt));
   const found: { request: Request; at: number }[] = [];
-  const add = (by: Request['by'], at: Date | null, until: number) => {
+  const add = (by: Request['by'], at: Date | null, until: number, mayBeOthers = false) => {
     const fits = fitsAt(until, obeyedAt);
-    if (fits !== null) found.push({ request: { by, fits }, at: at?.getTime() ?? -Infinity });
+    if (fits === null) return;
+    found.push({ request: { by, mayBeOthers, fits }, at: at?.getTime() ?? -Infinity });
   };
   for (const { at, byWatchdog } of presses) {
     const ours = byWatchdog ? -1 : own.findIndex((intent) => isPressOf(intent, at));
@@ -53,8 +53,10 @@ export function requestsBefore(
       const soonMs = SLACK_MS + (intent.outcome === 'delivered' ? ANSWER_MS : 0);
       const time = at?.getTime() ?? -Infinity;
       const isLate = time > intent.at.getTime() + soonMs;
-      const isEarly = at !== null && time < intent.at.getTime() - ORDER_MS;
-      add(isLate || isEarly ? null : 'us', at, intent.deadline.getTime());
+      // An intent is written down before it is carried out, and by the same clock.
+      const isEarly = at !== null && time < intent.at.getTime();
+      const isOurs = intent.outcome === 'delivered';
+      add(isLate || isEarly ? null : 'us', at, intent.deadline.getTime(), !isOurs);
     } else {
       const by = byWatchdog ? 'watchdog' : intents === null ? null : 'another';
       add(by, at, at === null ? Infinity : at.getTime() + OBEYS_WITHIN_MS);
@@ -62,7 +64,7 @@ export function requestsBefore(
   }
   for (const { at, deadline } of own) {
     // What we wanted when it was off already is hardly what it has obeyed.
-    const isTooLate = obeyedAt !== null && at.getTime() > obeyedAt.getTime() + ORDER_MS;
+    const isTooLate = obeyedAt !== null && at >= obeyedAt;
     const isUnheard = heardFrom !== null && at >= heardFrom;
     const isDoubtful = obeyedAt !== null && (isTooLate || isUnheard);
     add('us', at, isDoubtful ? obeyedAt.getTime() - SLACK_MS - 1 : deadline.getTime());

@@ -122,7 +122,9 @@ class Classifier {
   #byShutdown(): VmStop | null {
     const { shutdown, wasShutDown } = this.#timeline;
     if (wasShutDown) {
-      return this.#verdict.oneOf(LINGERING);
+      // It may have been started again when nobody heard it.
+      const ends = this.#isBroken() ? [...ORDERLY, ...KILLED] : [];
+      return this.#verdict.oneOf([...LINGERING, ...ends]);
     }
     if (shutdown === null) return null;
     switch (shutdown.reason) {
@@ -153,8 +155,12 @@ class Classifier {
   #afterwards(cause: Cause, initiator: Initiator): VmStop {
     const before = this.#before();
     if (before.length === 0) return this.#verdict.sure(cause, initiator);
-    // It was being saved when it was asked last.
-    if (this.#evidence.lastStatus === 'save-vm') return this.#oneOf([cause]);
+    // It was being saved when it was asked last; or it may have powered off as we had asked it to, and
+    // have stayed.
+    const isBeingSaved = this.#evidence.lastStatus === 'save-vm';
+    if (isBeingSaved || (this.#wasAsked() && before.includes('guest-shutdown'))) {
+      return this.#oneOf([cause]);
+    }
     return this.#verdict.likely(cause, initiator, before);
   }
 
@@ -304,11 +310,6 @@ class Classifier {
     const isSeen = exit?.how === 'exited';
     if (isSeen && exit.exitCode !== 0) return this.#byError();
     if (obeyed !== null && (isSeen || !this.#hasLeftAll())) {
-      // It may have powered off when we had asked for that, and stayed.
-      const before = this.#before();
-      if (this.#wasAsked() && before.includes('guest-shutdown')) {
-        return this.#oneOf(['forced-stop']);
-      }
       return this.#afterwards('forced-stop', this.#initiatorOfRequest());
     }
     if (!isSeen) return this.#byLeftovers();

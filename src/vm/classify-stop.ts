@@ -100,7 +100,7 @@ class Classifier {
       exit?.how === 'exited' ? exit.exitCode === 0 : !wasKilled && shutdown !== null;
     const mayHaveLeft = this.#before().includes('migrated-away') && shutdown?.isGuests !== true;
     if (this.#ownDeparture() !== null && mayHaveLeft && endedWell && !panicked) {
-      if (!isPaused) return this.#verdict.oneOf([...ELSEWHERE, ...ORDERLY]);
+      if (!isPaused || this.#isBroken()) return this.#verdict.oneOf([...ELSEWHERE, ...ORDERLY]);
       return this.#oneOf(['forced-stop', 'other-quit', 'manager-quit']);
     }
     if (panicked || shutdown?.reason === 'guest-panic') {

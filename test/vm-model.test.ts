@@ -10,8 +10,8 @@ import { chainOf } from './vm/model/views';
 
 /**
  * What the rules say of machines that nobody has run. The model knows what is true of each, and shares
- * nothing with the rules. As long as they do not know of agents, of presses that were obeyed late, and of
- * migrations that nobody announced, the first of these tests fails, and says by which histories.
+ * nothing with the rules. Where they are wrong, the first of these tests says by which history; what is told
+ * too seldom for some thousands shows in a million.
  */
 
 /** A million takes some five minutes. */

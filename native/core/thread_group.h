@@ -161,7 +161,7 @@ struct ThreadGroup {
   // The pidfs inode that it must have, by what was known of it before; 0 where nothing was.
   uint64_t expected_inode = 0;
   bool seen_alive = false;      // with a first thread, after the exit of one: an exec is under way
-  bool is_unvalidated = false;  // stage kCollecting: whether it lives is to be asked
+  bool is_unvalidated = false;  // whether it lives, and what it ends with, is to be asked
   bool orphan = false;          // stage kCollecting, and the process is gone
   bool was_held = false;        // it lived when its handle was taken over
   bool leader_first = false;    // other threads were seen to live after it

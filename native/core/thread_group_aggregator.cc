@@ -405,7 +405,6 @@ void ThreadGroupAggregator::AskAbout(ThreadGroup& group) {
 // Codes of threads whose group has shown nothing else yet: remembered only while the group lives,
 // or while the exit of its first thread can still be on its way.
 void ThreadGroupAggregator::Validate(ThreadGroup& group) {
-  group.is_unvalidated = false;
   const bool is_alive = IsGroupAlive(witness_, group);
   if (group.stage == ThreadGroup::Stage::kHeld) return;
   if (is_alive) {
@@ -456,7 +455,9 @@ void ThreadGroupAggregator::Settle(uint64_t stream_ns) {
 
   for (const int32_t pid : std::exchange(unvalidated_, {})) {
     const auto found = groups_.find(pid);
-    if (found != groups_.end() && found->second.IsBeingCollected()) Validate(found->second);
+    if (found == groups_.end()) continue;
+    found->second.is_unvalidated = false;
+    if (found->second.IsBeingCollected()) Validate(found->second);
   }
   orphans_.erase(std::remove_if(orphans_.begin(), orphans_.end(),
                                 [this, stream_ns](int32_t pid) {

@@ -288,6 +288,21 @@ void WhatAProcessIsEndingWithIsReadWhileItLives() {
   CHECK(!scene.aggregator.HasGroups());
 }
 
+void AHeldProcessIsAskedAboutEachThread() {
+  Scene scene;
+  scene.Process(10, Life::kAlive, 'Z', 3);
+  scene.Exit(11, 10, 0x900);
+  scene.Exit(10, 10, 0);  // in the same batch
+  scene.Pass(10 * kMs);
+  scene.Exit(12, 10, 0x700);  // and the last one ends with 0
+  scene.Pass(10 * kMs);
+  scene.Process(10, Life::kGone);
+  scene.aggregator.OnHandleReady(10, scene.witness.now_ns);
+  scene.Pass(1100 * kMs);
+  CHECK_EQUAL(scene.ends.size(), 1u);
+  CHECK_EQUAL(scene.ends[0].status, 0);
+}
+
 void WithoutAStreamNoEventIsAwaited() {
   Scene scene;
   scene.Exit(10, 10, 0);
@@ -1089,6 +1104,7 @@ void test::ThreadGroupAggregatorTests() {
   AHandleThatMayTellTheFirstThreadsCodeIsNotBelieved();
   AHandleThatMayTellTheFirstThreadsCodeWaitsForOthers();
   WhatAProcessIsEndingWithIsReadWhileItLives();
+  AHeldProcessIsAskedAboutEachThread();
   WithoutAStreamNoEventIsAwaited();
   AProcessWithoutItsFirstThreadLives();
   AHandleTellsWhatNoEventTold();

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
@@ -16,6 +16,9 @@ const isWriting = process.env['EXITWATCH_TABLE'] !== undefined;
 
 /** One that comes later than that was not there from the start. */
 const LATE_MS = 1200;
+
+/** In /proc/net/unix: it listens (include/linux/net.h). */
+const SO_ACCEPTCON = 0x10000;
 
 /** How a machine ends, and what is true of that. */
 interface End {
@@ -72,6 +75,14 @@ async function quit({ client }: GuidedVm): Promise<void> {
   await client.execute('quit').catch(() => undefined);
 }
 
+/** A socket's file is there as soon as it is bound, and nobody can connect to it yet. */
+function isListening(path: string): boolean {
+  const isPassive = (flags = '0') => (parseInt(flags, 16) & SO_ACCEPTCON) !== 0;
+  return readFileSync('/proc/net/unix', 'utf8')
+    .split('\n')
+    .some((line) => line.endsWith(` ${path}`) && isPassive(line.split(/ +/)[3]));
+}
+
 async function migrate({ client, vm }: GuidedVm, guide: Guide, { binary }: Qemu): Promise<void> {
   const socket = join(vm.folder, 'migration');
   const destination = new TestVm({
@@ -80,7 +91,7 @@ async function migrate({ client, vm }: GuidedVm, guide: Guide, { binary }: Qemu)
     manager: (folder) => [...guide.devices(folder), '-incoming', `unix:${socket}`],
   });
   try {
-    while (!existsSync(socket)) await setTimeout(2);
+    while (!isListening(socket)) await setTimeout(2);
     await client.execute('migrate', { uri: `unix:${socket}` });
     const status = async () =>
       ((await client.execute('query-status')) as { status: string }).status;

@@ -246,6 +246,34 @@ describeForEachFilter((filter) => {
   });
 });
 
+describeForEachFilter((filter) => {
+  itAsRoot('an event loop that is busy does not make a stream silent', async () => {
+    const script = `
+      const { ExitMonitor } = require(${JSON.stringify(REPOSITORY)});
+      const { setTimeout } = require('node:timers/promises');
+      const monitor = new ExitMonitor({ source: 'connector', canaryIntervalMs: 400 });
+      const gaps = [];
+      monitor.on('gap', (gap) => gaps.push(gap));
+      const { exited } = monitor.watch(${process.pid});
+      exited.catch(() => undefined);
+      monitor.start().then(async ({ filter }) => {
+        for (let i = 0; i < 3; i++) {
+          await setTimeout(700); // at rest, it reads the stream
+          for (const until = Date.now() + 1500; Date.now() < until; );
+        }
+        await setTimeout(700);
+        console.log(JSON.stringify({ filter, gaps, healthy: monitor.stats().healthy }));
+        monitor.close();
+      });
+    `;
+    const reader = new LineProcess(process.execPath, ['-e', script], {
+      env: environmentFor(filter),
+    });
+    const [told = 'null'] = await reader.rest();
+    expect(JSON.parse(told)).toEqual({ filter, gaps: [], healthy: true });
+  });
+});
+
 itAsRoot('a canary for which there is no thread proves nothing, and ends nothing', async () => {
   const asNobody = ['--reuid=65534', '--regid=65534', '--clear-groups'];
   // Before Linux 6.6 it takes a capability to listen.

@@ -298,8 +298,10 @@ void ExitReader::Pass() {
     TellDrops();
   }
   Flush();  // what follows takes its time
-  // With the group-aware filter events are no more than bells and canaries.
-  if (stream_.is_group_aware() && std::exchange(has_events_, false)) DrainEvents();
+  // With the group-aware filter events are no more than bells and canaries. The loop that reads
+  // them may be busy, and a canary that nobody has looked for is not lost.
+  const bool is_due = has_stream_ && clock_.Now() >= silence_.Deadline();
+  if (stream_.is_group_aware() && (std::exchange(has_events_, false) || is_due)) DrainEvents();
   NoticeFailure();
   if (!has_stream_ && begin_ns >= retry_ns_) RetryStream();
   if (begin_ns >= recheck_ns_) RecheckWatches();

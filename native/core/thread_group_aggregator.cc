@@ -576,8 +576,9 @@ void ThreadGroupAggregator::Tell(ThreadGroup& group) {
     group.uncertainty_ns = group.confirmed_ns - std::min(group.confirmed_ns, alive_ns);
   } else {
     group.ended_ns = group.last_event_ns;
-    // Exits of other threads with 0 are not seen: one of them may have been the last.
-    const bool last_seen = group.released || group.LastCode() != 0;
+    // Exits of other threads with 0 are not seen, and one with a code of its own may be on its way:
+    // one of them may have been the last.
+    const bool last_seen = group.released || (group.LastCode() != 0 && group.Status());
     group.uncertainty_ns =
         last_seen ? 0 : group.confirmed_ns - std::min(group.confirmed_ns, group.last_event_ns);
   }

@@ -20,6 +20,7 @@ struct End {
   int core;        // -1: unknown
   uint64_t ended_ns;
   bool by_kernel;
+  uint64_t latest_ns;  // it may have ended then
 };
 
 // As a vector, but one that a failing test can read beyond.
@@ -27,7 +28,9 @@ class Ends {
  public:
   void push_back(const End& end) { ends_.push_back(end); }
   size_t size() const { return ends_.size(); }
-  End operator[](size_t i) const { return i < ends_.size() ? ends_[i] : End{-2, -2, -2, 0, false}; }
+  End operator[](size_t i) const {
+    return i < ends_.size() ? ends_[i] : End{-2, -2, -2, 0, false, 0};
+  }
 
  private:
   std::vector<End> ends_;
@@ -43,7 +46,8 @@ class Scene {
             [this](const ThreadGroup& group) {
               const std::optional<bool> core = group.CoreDumped();
               ends.push_back({group.pid, group.Status().value_or(-1), core ? (*core ? 1 : 0) : -1,
-                              group.ended_ns, group.ended_by_kernel});
+                              group.ended_ns, group.ended_by_kernel,
+                              group.ended_ns + group.uncertainty_ns});
             },
             [this](int32_t, uint64_t) { return expected_inode; }) {}
 
@@ -826,6 +830,18 @@ void WhichOfSeveralCodesWasTheLastThreadsNobodyKnows() {
   scene.Pass(40 * kMs);
   CHECK_EQUAL(scene.ends.size(), 3u);
   CHECK_EQUAL(scene.ends[2].status, 0x700);
+
+  scene.Process(40, Life::kAlive, 'Z', 3);
+  scene.Exit(40, 40, 0x500);
+  scene.Pass(20 * kMs);
+  scene.Exit(41, 40, 0x900);
+  scene.Pass(100 * kMs);
+  const uint64_t alive_ns = scene.witness.now_ns;
+  scene.Process(40, Life::kGone);
+  scene.Pass(1100 * kMs);  // the last one's event does not come
+  CHECK_EQUAL(scene.ends.size(), 4u);
+  CHECK_EQUAL(scene.ends[3].status, -1);
+  CHECK(scene.ends[3].latest_ns >= alive_ns);
 }
 
 // Before Linux 5.17.

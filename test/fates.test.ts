@@ -54,6 +54,21 @@ function isNotShown(event: ExitEvent): boolean {
   return true;
 }
 
+/**
+ * A timer expires in an interrupt, in the name of whoever is running. There are kernels that run nobody's
+ * BPF programs while process 1 of the host does (that of a Firecracker guest: in 2 of 690 expiries tracefs
+ * told the signal, and the smallest program at the same tracepoint was not called): then nobody was seen,
+ * and that has to be said.
+ */
+async function meetTimer(name: string, options: Options): Promise<Fate> {
+  const attempts = 3;
+  for (let attempt = 1; ; attempt++) {
+    const fate = await meet(name, options);
+    if (fate.event.traced || attempt === attempts) return fate;
+    expect(fate.event).toMatchObject({ traced: false, tracedSince: null, sender: null });
+  }
+}
+
 /** With the nearest ancestors only: further up is who runs the tests. */
 const near = (sender: SignalSender | null | undefined): object => {
   if (sender?.pid == null) return sender ?? {};
@@ -133,7 +148,7 @@ describeForEachFilter((filter) => {
     const byAnother = BY_ANOTHER.filter(([name]) => name !== 'cgroup-kill' || KERNEL.cgroupKill);
 
     itAsRoot.each(alone)('%s: %s comes from %j', async (name, signal, sender) => {
-      const { event } = await meet(name, options);
+      const { event } = await (sender === BY_TIMER ? meetTimer : meet)(name, options);
       expect(event).toMatchObject({ signal, traced: true, oom: false });
       expect(event.sender).toMatchObject({ signal, ...sender });
       if (event.sender?.pid != null) expect(event.sender.pid).toBe(event.pid);

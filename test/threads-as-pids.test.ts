@@ -197,8 +197,9 @@ test('a thread is not dead without the addon', async () => {
 
 itAsRoot('in a pid namespace of its own a thread is not dead', async () => {
   const script = `
+    rm -f ${folder}/out
     tail -f /dev/null | ${program('mortal')} --stranger --thread > ${folder}/out &
-    while [ "$(wc -l < ${folder}/out)" -lt 2 ]; do sleep 0.01; done
+    until [ -e ${folder}/out ] && [ "$(wc -l < ${folder}/out)" -eq 2 ]; do sleep 0.01; done
     T=$(tail -n 1 ${folder}/out)
     ${process.execPath} ${MAIN} alive $T; echo $?
     ${process.execPath} ${MAIN} stop $T; echo $?

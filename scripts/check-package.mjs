@@ -13,8 +13,7 @@ const args = ['pack', '--silent', '--ignore-scripts', '--pack-destination', FOLD
 const tarball = join(FOLDER, execFileSync('npm', args, { encoding: 'utf8' }).trim());
 for (const [command, ...options] of [
   ['publint', 'run', tarball, '--strict'],
-  // Node.js 10, which knows no subpaths, is not meant.
-  ['attw', tarball, '--format', 'ascii', '--profile', 'node16'],
+  ['attw', tarball, '--format', 'ascii', '--profile', 'strict'],
 ]) {
   const { status } = spawnSync('npx', [command, ...options], { stdio: 'inherit' });
   if (status !== 0) process.exit(status ?? 1);

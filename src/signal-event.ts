@@ -54,6 +54,11 @@ export type SignalSender = {
        */
       origin: 'kernel' | 'fault' | 'timer';
       pid: null;
+      // Not there; declared, so that `sender?.name` needs no look at `pid` first.
+      name?: never;
+      uid?: never;
+      cgroup?: never;
+      ancestors?: never;
     }
 );
 

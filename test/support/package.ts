@@ -1,27 +1,62 @@
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 
 import { REPOSITORY, run } from './programs';
 
-const { version } = JSON.parse(readFileSync(join(REPOSITORY, 'package.json'), 'utf8')) as {
+export const { version } = JSON.parse(readFileSync(join(REPOSITORY, 'package.json'), 'utf8')) as {
   version: string;
 };
+
+/** Kept between runs, and for the other files of one: the binaries take minutes. */
+const PACKED = join(REPOSITORY, 'build', 'packed');
 
 /** What `npm pack` makes of a clone, in a new folder. */
 export async function pack(): Promise<{ folder: string; tarball: string }> {
   const folder = mkdtempSync(join(tmpdir(), 'exitwatch-package-'));
-  const clone = join(folder, 'clone');
+  const tarball = join(folder, `exitwatch-${version}.tgz`);
   const { stdout } = await run('git', ['ls-files', '-co', '--exclude-standard'], {
     cwd: REPOSITORY,
   });
-  for (const file of stdout.trim().split('\n')) {
+  const files = stdout
+    .trim()
+    .split('\n')
+    .filter((file) => !file.startsWith('test/') && existsSync(join(REPOSITORY, file)));
+  const kept = join(PACKED, `${hashOf(files)}.tgz`);
+  if (existsSync(kept)) {
+    cpSync(kept, tarball);
+    return { folder, tarball };
+  }
+  const clone = join(folder, 'clone');
+  for (const file of files) {
     mkdirSync(dirname(join(clone, file)), { recursive: true });
     cpSync(join(REPOSITORY, file), join(clone, file));
   }
   symlinkSync(join(REPOSITORY, 'node_modules'), join(clone, 'node_modules'));
   await run('npm', ['pack', '--pack-destination', folder], { cwd: clone });
-  return { folder, tarball: join(folder, `exitwatch-${version}.tgz`) };
+  rmSync(PACKED, { recursive: true, force: true });
+  mkdirSync(PACKED, { recursive: true });
+  cpSync(tarball, `${kept}.new`);
+  renameSync(`${kept}.new`, kept);
+  return { folder, tarball };
+}
+
+/** Of what the package is made from; in CI it has the binaries of every machine. */
+function hashOf(files: readonly string[]): string {
+  const hash = createHash('sha256').update(`${process.version} ${process.env['CI'] ?? ''}`);
+  for (const file of files) hash.update(`\0${file}\0`).update(readFileSync(join(REPOSITORY, file)));
+  return hash.digest('hex');
 }
 
 /** A new project, with nothing in it. */

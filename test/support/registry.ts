@@ -1,0 +1,39 @@
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+import { REPOSITORY } from './programs';
+
+/** Packages to test with, that are too large to be installed by everybody. */
+export interface Fetched {
+  folder: string;
+  /** Declares a test with them. Outside of CI one that lacks them is left out, and its title says why. */
+  it: jest.It;
+}
+
+/** Fetches them from the registry the first time, and keeps them between runs. */
+export function fetchPackages(name: string, dependencies: Record<string, string>): Fetched {
+  const folder = join(REPOSITORY, 'build', name);
+  const manifest = JSON.stringify({ private: true, dependencies });
+  const file = join(folder, 'package.json');
+  const isThere =
+    existsSync(join(folder, 'node_modules', '.package-lock.json')) &&
+    readFileSync(file, 'utf8') === manifest;
+  if (isThere) return { folder, it };
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(file, manifest);
+  const args = ['install', '--prefer-offline', '--no-audit', '--no-fund', '--loglevel=error'];
+  const options = { cwd: folder, encoding: 'utf8', timeout: 240_000 } as const;
+  const { status, stderr, error } = spawnSync('npm', args, options);
+  if (status === 0) return { folder, it };
+  rmSync(file);
+  const [why = ''] = (error?.message ?? stderr)
+    .split('\n')
+    .filter((line) => !line.includes(' warn '));
+  const need = `needs ${Object.keys(dependencies).join(', ')} from the registry: ${why}`;
+  if (process.env['CI'] !== undefined) throw new Error(need);
+  const leftOut = (title: string, body: jest.ProvidesCallback) => {
+    it.skip(`${title} (${need})`, body);
+  };
+  return { folder, it: Object.assign(leftOut, it) as jest.It };
+}

@@ -14,8 +14,12 @@ export default tseslint.config(
       // The tagged objects of the public interface are types, for their unions; either is fine.
       '@typescript-eslint/consistent-type-definitions': 'off',
       '@typescript-eslint/prefer-literal-enum-member': ['error', { allowBitwiseExpressions: true }],
-      // `import x = require()` is how a CommonJS module without a default export is imported.
-      '@typescript-eslint/no-require-imports': ['error', { allowAsImport: true }],
+      // `import x = require()` is how a CommonJS module without a default export is imported; the
+      // manifest is outside of what is compiled.
+      '@typescript-eslint/no-require-imports': [
+        'error',
+        { allowAsImport: true, allow: ['^\\.\\./package\\.json$'] },
+      ],
     },
   },
   {

@@ -1,24 +1,11 @@
 import { closeSync, existsSync, openSync, readFileSync, readSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, dirname } from 'node:path';
 
 import loadBinding = require('bindings');
 
-/** The root of the package. */
-const ROOT = join(__dirname, '..');
-
-/** Where a binary may be, the best first: what was built here is for this machine. */
-const FOLDERS = [
-  ['build', 'Release'],
-  ['build', 'Debug'],
-  ['prebuilds', `${process.platform}-${process.arch}`],
-];
-
-const NAME = 'exitwatch.node';
+import { binaryPlaces, type Tried } from './binary-places.js';
 
 type Libc = 'glibc' | 'musl';
-
-/** What became of each place, for people. */
-export type Tried = { path: string; failure: string };
 
 /**
  * Loads the first binary that `isUsable` takes. A binary for another C library is not even tried: that
@@ -27,16 +14,16 @@ export type Tried = { path: string; failure: string };
 export function loadNativeBinary(isUsable: (binary: unknown) => boolean): {
   binary?: unknown;
   tried: Tried[];
+  isBundled: boolean;
 } {
+  const { paths, tried: lacking, isBundled } = binaryPlaces();
   const tried: Tried[] = [];
-  for (const folder of FOLDERS) {
-    const path = join(ROOT, ...folder, NAME);
+  for (const path of paths) {
     try {
       const failure = refusalOf(path);
       if (failure === null) {
-        const places = [['module_root', ...folder, 'bindings']];
-        const binary: unknown = loadBinding({ bindings: NAME, module_root: ROOT, try: places });
-        if (isUsable(binary)) return { binary, tried };
+        const binary = load(path);
+        if (isUsable(binary)) return { binary, tried, isBundled };
         tried.push({ path, failure: 'is of another version of exitwatch' });
       } else {
         tried.push({ path, failure });
@@ -46,7 +33,12 @@ export function loadNativeBinary(isUsable: (binary: unknown) => boolean): {
       tried.push({ path, failure: line });
     }
   }
-  return { tried };
+  return { tried: [...tried, ...lacking], isBundled };
+}
+
+function load(path: string): unknown {
+  const places = [['module_root', 'bindings']];
+  return loadBinding({ bindings: basename(path), module_root: dirname(path), try: places });
 }
 
 function refusalOf(path: string): string | null {

@@ -90,7 +90,12 @@ test('the package holds what is used, and nothing that npm would compile', async
   const files = stdout.trim().split('\n');
   for (const file of [
     ...['dist/index.js', 'dist/index.d.ts', 'dist/cli/main.js', 'native/exitwatch.gypi'],
-    ...['README.md', 'CHANGELOG.md', `prebuilds/linux-${process.arch}/exitwatch.node`],
+    ...[
+      'README.md',
+      'CHANGELOG.md',
+      'docs/bundlers.md',
+      `prebuilds/linux-${process.arch}/exitwatch.node`,
+    ],
   ]) {
     expect(files).toContain(`package/${file}`);
   }
@@ -121,6 +126,42 @@ describe.each(Object.keys(SCRIPTS) as Manager[])('%s, without compiler and Pytho
     }
   }, 120_000);
 });
+
+/** The same program, as each kind of module writes it. */
+const FIRST_EVENT = `
+  monitor.on('exit', async ({ pid, how, exitCode }) => {
+    if (pid !== child.pid) return;
+    console.log(how, exitCode);
+    await monitor.close();
+  });
+  const child = spawn('sh', ['-c', 'read line; exit 7']);
+  monitor.watch(child.pid);
+  monitor.start().then(() => child.stdin.end());
+`;
+
+test.each([
+  {
+    file: 'first.cjs',
+    head: `const { ExitMonitor } = require('exitwatch');
+      const { spawn } = require('node:child_process');`,
+  },
+  {
+    file: 'first.mjs',
+    head: `import { ExitMonitor } from 'exitwatch';
+      import { spawn } from 'node:child_process';`,
+  },
+])(
+  'after the installation, the first event comes to $file',
+  async ({ file, head }) => {
+    const project = newProject(folder, file.replace('.', '-'));
+    await install('npm11', tarball, project);
+    const text = `${head}\nconst monitor = new ExitMonitor();\n${FIRST_EVENT}`;
+    writeFileSync(join(project, file), text);
+    const { stdout, stderr } = await run(process.execPath, [file], { cwd: project });
+    expect({ stdout, stderr }).toEqual({ stdout: 'exited 7\n', stderr: '' });
+  },
+  60_000,
+);
 
 interface Manifest {
   name: string;
@@ -204,12 +245,16 @@ describe('without a binary that can be used', () => {
       });
       monitor.start().then(({ source, downgrade }) => console.log(source, downgrade.code));
     `;
-    const { stdout } = await run(process.execPath, ['-e', script], { cwd: project });
+    const { stdout, stderr } = await run(process.execPath, ['-e', script], { cwd: project });
     expect(stdout).toBe('poll ERR_EXITWATCH_NO_ADDON\npolled\n');
+    expect(stderr.match(/\[ERR_EXITWATCH_NO_ADDON\] ExitwatchWarning: /g)).toHaveLength(1);
+    expect(stderr).toMatch('npx exitwatch build-native');
     const told = spawnSync(process.execPath, [join(root, 'dist', 'cli', 'main.js'), 'doctor'], {
       encoding: 'utf8',
     });
     expect(told.status).toBe(1);
+    // The command says it in its own voice, and not in that of Node.js.
+    expect(told.stderr).toMatch(/^exitwatch: no native addon for [^\n]*\n$/);
     expect(told.stdout).toMatch('one process: polling alone');
     expect(told.stdout).toMatch('npx exitwatch build-native');
     return told.stdout;

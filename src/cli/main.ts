@@ -2,6 +2,8 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
+import { tellMissingAddonBy } from '../addon-warning.js';
+
 import { ALIVE_HELP, aliveCommand } from './alive.js';
 import { BUILD_NATIVE_HELP, buildNativeCommand } from './build-native.js';
 import { DOCTOR_HELP, doctorCommand } from './doctor.js';
@@ -120,6 +122,10 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code === 'EPIPE') return;
   outputError ??= error;
   process.exitCode = EXIT_FAILED;
+});
+
+tellMissingAddonBy((message) => {
+  process.stderr.write(`exitwatch: ${escapeText(message)}\n`);
 });
 
 main(process.argv.slice(2)).then(

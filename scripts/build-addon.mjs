@@ -3,12 +3,30 @@ import { spawnSync } from 'node:child_process';
 import { createRequire } from 'node:module';
 
 import { environmentWithHeaders } from './node-headers.mjs';
+import { missingTools } from './toolchain.mjs';
 
-const nodeGyp = createRequire(import.meta.url).resolve('node-gyp/bin/node-gyp.js');
+function fail(why) {
+  console.error(`exitwatch: ${why}`);
+  process.exit(1);
+}
+
+function nodeGyp() {
+  try {
+    return createRequire(import.meta.url).resolve('node-gyp/bin/node-gyp.js');
+  } catch {
+    return fail('what it is built with is not installed: run npm ci first');
+  }
+}
+
+const missing = missingTools();
+if (missing.length > 0) {
+  fail(`it cannot be built without ${missing.join(', ')}: install it, and try again`);
+}
 const env = { MAKEFLAGS: '-j2 --no-print-directory', ...environmentWithHeaders() };
+const gyp = nodeGyp();
 
 for (const step of [['configure', ...process.argv.slice(2)], ['build']]) {
-  const args = [nodeGyp, '--loglevel=warn', ...step];
+  const args = [gyp, '--loglevel=warn', ...step];
   const { status } = spawnSync(process.execPath, args, { stdio: 'inherit', env });
-  if (status !== 0) process.exit(status ?? 1);
+  if (status !== 0) fail(`the addon was not built: node-gyp ${step[0]} has failed`);
 }

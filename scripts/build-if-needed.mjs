@@ -18,6 +18,10 @@ const sources = [
 const newest = Math.max(...sources.map((path) => modified(path) ?? 0));
 const oldest = Math.min(...MADE.map((path) => modified(path) ?? 0));
 if (newest > oldest) {
+  console.error('exitwatch: building, which takes a minute or two the first time');
   const { status } = spawnSync('npm', ['run', '--silent', 'build'], { stdio: 'inherit' });
-  if (status !== 0) process.exit(status ?? 1);
+  if (status !== 0) {
+    console.error('exitwatch: it was not built, and so cannot be started');
+    process.exit(status ?? 1);
+  }
 }

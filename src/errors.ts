@@ -1,3 +1,5 @@
+import { getSystemErrorMap } from 'node:util';
+
 /** Every `code` that an {@link ExitwatchError} can have. Codes are stable; sentences are not. */
 export type ExitwatchErrorCode =
   /** A pid that is no integer from 1 to the kernel's `pid_max`. */
@@ -107,4 +109,10 @@ export class ExitwatchError extends Error {
     if (more.errno !== undefined) this.errno = more.errno;
     if (more.syscall !== undefined) this.syscall = more.syscall;
   }
+}
+
+/** Why a system call failed, without its name and its path: `no such file or directory`. @internal */
+export function reasonOf(error: unknown): string {
+  const { errno, message } = error as NodeJS.ErrnoException;
+  return (errno === undefined ? undefined : getSystemErrorMap().get(errno)?.[1]) ?? message;
 }

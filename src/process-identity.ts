@@ -105,7 +105,7 @@ export function checkIdentity(value: unknown): asserts value is ProcessIdentity 
   }
   throw new ExitwatchError(
     'ERR_EXITWATCH_INVALID_IDENTITY',
-    'not a process identity; identify(pid) makes one',
+    'it is no identity of a process, as identify() makes them',
   );
 }
 

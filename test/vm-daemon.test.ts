@@ -462,13 +462,12 @@ itWithQemu('vm watch prints machines of a directory, or one, and writes nothing 
 });
 
 test.each([
-  [['vm'], /there is no command "vm"/],
   [['vm', 'daemon'], /--control-dir DIR and --state-dir DIR/],
-  [['vm', 'daemon', '--control-dir', '', '--state-dir', '/tmp/x'], /controlDir is a path/],
+  [['vm', 'daemon', '--control-dir', '', '--state-dir', '/tmp/x'], /--control-dir takes a value/],
   [['vm', 'daemon', '--control-dir', '/x', '--state-dir', '/tmp/x', '--hook', ''], /--hook takes/],
   [['vm', 'status'], /--state-dir DIR/],
   [['vm', 'watch'], /one of --control-dir, --pid and --pidfile/],
-  [['vm', 'watch', '--pid', 'x'], /a pid is an integer/],
+  [['vm', 'watch', '--pid', 'x'], /--pid takes a whole number/],
   [['vm', 'watch', '--control-dir', '/x', '--qmp', '/y'], /the files are found there/],
   [['vm', 'watch', '--pid', '1', '--count', '0'], /--count takes/],
 ])('%j is wrong usage', async (args, reason) => {

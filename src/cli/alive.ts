@@ -3,7 +3,7 @@ import { lookAt, type Look } from '../process/liveness.js';
 
 import { escapeText, toJsonLine } from './escape.js';
 import { EXIT_UNKNOWN } from './exit-codes.js';
-import { findProcess, isMissingPidfile } from './process-argument.js';
+import { findProcess, isMissingPidfile, noPidfile } from './process-argument.js';
 import { parseArguments } from './parse-arguments.js';
 import { UsageError } from './usage-error.js';
 
@@ -48,10 +48,9 @@ async function lookAtArgument(argument: string, executable: string | undefined):
     return lookAt((await findProcess(argument, executable)).target);
   } catch (error) {
     if (!(error instanceof ExitwatchError)) throw error;
-    if (error.code === 'ERR_EXITWATCH_INVALID_PID') throw new UsageError(error.message);
     if (error.code === 'ERR_EXITWATCH_NOT_VERIFIED') return { life: 'unknown', why: error };
     if (!isMissingPidfile(error)) throw error;
-    process.stderr.write(`exitwatch: ${escapeText(error.message)}\n`);
+    process.stderr.write(`exitwatch: ${escapeText(noPidfile(argument))}\n`);
     return { life: 'dead' };
   }
 }

@@ -140,7 +140,7 @@ export async function intentSettleCommand(args: readonly string[]): Promise<numb
 function logOf(values: { 'intent-log'?: string | undefined; 'state-dir'?: string | undefined }) {
   const { 'intent-log': path, 'state-dir': stateDir } = values;
   const log = path ?? (stateDir === undefined ? undefined : intentLogPath(stateDir));
-  if (log === undefined || log === '' || stateDir === '') {
+  if (log === undefined) {
     throw new UsageError('intent settle takes --intent-log FILE or --state-dir DIR');
   }
   return log;

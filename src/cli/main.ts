@@ -7,6 +7,7 @@ import { tellMissingAddonBy } from '../addon-warning.js';
 import { ALIVE_HELP, aliveCommand } from './alive.js';
 import { BUILD_NATIVE_HELP, buildNativeCommand } from './build-native.js';
 import { DOCTOR_HELP, doctorCommand } from './doctor.js';
+import { describeError, isWrongUsage } from './error-text.js';
 import { escapeText } from './escape.js';
 import { EXIT_FAILED, EXIT_USAGE } from './exit-codes.js';
 import {
@@ -34,6 +35,9 @@ import { VM_WATCH_HELP, vmWatchCommand } from './vm-watch.js';
 import { WAIT_HELP, waitCommand } from './wait.js';
 import { WATCH_HELP, watchCommand } from './watch.js';
 
+const HELP_TAIL = `  --help after a command tells its options; --version tells the version.
+`;
+
 const HELP = `exitwatch tells that processes end, how, and who ended them.
 
 Usage: exitwatch COMMAND [OPTION]…
@@ -56,8 +60,7 @@ Commands:
   doctor         tells what works here, why not better, and what to do about it
   build-native   compiles the native addon, where no binary that came along can be used
 
-  --help after a command tells its options; --version tells the version.
-`;
+${HELP_TAIL}`;
 
 const COMMANDS = new Map([
   ['watch', { run: watchCommand, help: WATCH_HELP }],
@@ -81,6 +84,8 @@ const COMMANDS = new Map([
 /** Their commands have two words. */
 const GROUPS: readonly string[] = ['vm', 'intent'];
 
+const HELP_WORDS: readonly (string | undefined)[] = ['help', '--help', '-h'];
+
 async function main(args: readonly string[]): Promise<number> {
   const words = GROUPS.includes(args[0] ?? '') && args.length > 1 ? 2 : 1;
   const name = args.length === 0 ? undefined : args.slice(0, words).join(' ');
@@ -91,30 +96,36 @@ async function main(args: readonly string[]): Promise<number> {
     process.stdout.write(command.help);
     return 0;
   }
-  switch (name) {
-    case undefined:
-    case 'help':
-    case '--help':
-    case '-h':
-    case 'vm --help':
-    case 'vm -h':
-    case 'intent --help':
-    case 'intent -h':
-      process.stdout.write(HELP);
-      return name === undefined ? EXIT_USAGE : 0;
-    case '--version':
-    case '-V':
-      process.stdout.write(`${version()}\n`);
-      return 0;
-    default:
-      throw new UsageError(`there is no command ${JSON.stringify(name)}`);
+  const [first, second] = args;
+  if (first === '--version' || first === '-V') {
+    process.stdout.write(`${version()}\n`);
+    return 0;
   }
+  const isAsked = HELP_WORDS.includes(words === 2 ? second : first);
+  if (isAsked && second !== undefined && words === 1) return main([...args.slice(1), '--help']);
+  if (GROUPS.includes(first ?? '') && (isAsked || second === undefined)) {
+    process.stdout.write(groupHelp(first ?? ''));
+  } else if (isAsked || first === undefined) {
+    process.stdout.write(HELP);
+  } else {
+    throw new UsageError(`there is no command ${JSON.stringify(name)}`);
+  }
+  return isAsked ? 0 : EXIT_USAGE;
+}
+
+/** The commands that begin with a word. */
+function groupHelp(group: string): string {
+  const commands = HELP.split('\n').filter((line) => line.startsWith(`  ${group} `));
+  const usage = `Usage: exitwatch ${group} COMMAND [OPTION]…`;
+  return [usage, '', 'Commands:', ...commands, '', HELP_TAIL].join('\n');
 }
 
 function version(): string {
   const manifest = readFileSync(join(__dirname, '..', '..', 'package.json'), 'utf8');
   return (JSON.parse(manifest) as { version: string }).version;
 }
+
+process.stderr.on('error', () => undefined); // nobody reads on
 
 // A reader who goes away ends us without a word; a disk that is full does not.
 let outputError: NodeJS.ErrnoException | undefined;
@@ -134,11 +145,10 @@ main(process.argv.slice(2)).then(
     if (outputError !== undefined) process.stderr.write(`exitwatch: ${outputError.message}\n`);
   },
   (error: unknown) => {
-    const message = error instanceof Error ? error.message : String(error);
-    process.stderr.write(`exitwatch: ${escapeText(message)}\n`);
-    if (error instanceof UsageError) {
+    process.stderr.write(`exitwatch: ${escapeText(describeError(error))}\n`);
+    if (isWrongUsage(error)) {
       process.stderr.write('exitwatch --help, or --help after a command, tells more.\n');
     }
-    process.exitCode = error instanceof UsageError ? EXIT_USAGE : EXIT_FAILED;
+    process.exitCode = isWrongUsage(error) ? EXIT_USAGE : EXIT_FAILED;
   },
 );

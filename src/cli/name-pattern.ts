@@ -3,6 +3,9 @@ import { UsageError } from './usage-error.js';
 /** The kernel keeps this much of a name. */
 const KERNEL_NAME_BYTES = 15;
 
+/** A file's name has 255 bytes; a pattern of one may be longer. */
+const MOST_CHARACTERS = 1024;
+
 /** Globs (`*`, `?`, `[a-z]`) over names of processes; also over what the kernel has cut off. */
 export class NamePattern {
   readonly #patterns: RegExp[];
@@ -10,6 +13,9 @@ export class NamePattern {
   /** @throws UsageError */
   constructor(globs: readonly string[]) {
     this.#patterns = globs.flatMap((glob) => {
+      if (glob.length > MOST_CHARACTERS) {
+        throw new UsageError(`a pattern of names has at most ${MOST_CHARACTERS} characters`);
+      }
       const cut = Buffer.from(glob).subarray(0, KERNEL_NAME_BYTES).toString();
       return cut === glob ? [globPattern(glob)] : [globPattern(glob), globPattern(cut)];
     });
@@ -22,7 +28,7 @@ export class NamePattern {
 
 function globPattern(glob: string): RegExp {
   const source = glob.replace(
-    /(\*)|(\?)|\[(!?)([^\]]+)\]|([\\^$.|+(){}[\]/-])/g,
+    /(\*)+|(\?)|\[(!?)([^\]]+)\]|([\\^$.|+(){}[\]/-])/g,
     (_, star?: string, any?: string, not?: string, set?: string, literal?: string) => {
       if (star !== undefined) return '.*';
       if (any !== undefined) return '.';

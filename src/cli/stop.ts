@@ -1,13 +1,13 @@
-import { ExitwatchError } from '../errors.js';
 import { stop, type StoppedMember, type StopResult, type StopWait } from '../process/index.js';
 import { signalNumber, type SignalName } from '../wait-status.js';
 
 import { parseDuration } from './duration.js';
+import { refusal } from './error-text.js';
 import { escapeText, toJsonLine } from './escape.js';
 import { EXIT_NO_SUCH_PROCESS, EXIT_TIMEOUT } from './exit-codes.js';
 import { describeExit } from './exit-table.js';
 import { describeSender } from './sender-text.js';
-import { findProcess, isMissingPidfile } from './process-argument.js';
+import { findProcess, isMissingPidfile, noPidfile } from './process-argument.js';
 import { parseArguments } from './parse-arguments.js';
 import { StopProgress } from './stop-progress.js';
 import { UsageError } from './usage-error.js';
@@ -58,11 +58,11 @@ export async function stopCommand(args: readonly string[]): Promise<number> {
       ...(pidfile === undefined ? {} : { pidfile }),
     });
   } catch (error) {
-    if (error instanceof ExitwatchError && error.code === 'ERR_EXITWATCH_INVALID_PID') {
-      throw new UsageError(error.message);
-    }
-    if (!isMissingPidfile(error)) throw error;
-    process.stderr.write(`exitwatch: ${escapeText(error.message)}\n`);
+    const remedy = options.tree
+      ? 'stop it from outside, or without --tree'
+      : 'if it is meant, give --force';
+    if (!isMissingPidfile(error)) throw refusal(error, remedy);
+    process.stderr.write(`exitwatch: ${escapeText(noPidfile(argument))}\n`);
     return EXIT_NO_SUCH_PROCESS;
   } finally {
     progress.end();
@@ -135,7 +135,7 @@ function parse(args: readonly string[]) {
   const { signal, timeout, tree, executable, reason, force, json } = parsed.values;
   const killAfterMs = Math.ceil(parseDuration('--kill-after', parsed.values['kill-after']));
   const confirmTimeoutMs = Math.ceil(parseDuration('--timeout', timeout)) - killAfterMs;
-  if (confirmTimeoutMs < 0) throw new UsageError('--timeout is not below --kill-after');
+  if (confirmTimeoutMs < 0) throw new UsageError('--timeout has to be at least --kill-after');
   const intentLog = parsed.values['intent-log'];
   return {
     argument,

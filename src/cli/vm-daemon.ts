@@ -1,9 +1,9 @@
-import { ExitwatchError } from '../errors.js';
 import { VmDaemon } from '../vm/index.js';
 
 import { EXIT_FAILED } from './exit-codes.js';
 import { parseArguments } from './parse-arguments.js';
 import { keepServiceAlive, notifyService } from './service.js';
+import { parseSource } from './source-option.js';
 import { untilSignalled } from './until-signalled.js';
 import { UsageError } from './usage-error.js';
 import { hookCommand } from './vm-hook.js';
@@ -30,7 +30,7 @@ watched or written down, or another daemon has the state directory; with 2 for w
 /** `exitwatch vm daemon`; resolves with the exit code. */
 export async function vmDaemonCommand(args: readonly string[]): Promise<number> {
   const { hook, json, ...options } = parse(args);
-  const daemon = open({
+  const daemon = new VmDaemon({
     ...options,
     ...(hook === undefined ? {} : { hook: hookCommand(hook) }),
   });
@@ -80,14 +80,6 @@ export async function vmDaemonCommand(args: readonly string[]): Promise<number> 
   return EXIT_FAILED;
 }
 
-function open(options: ConstructorParameters<typeof VmDaemon>[0]): VmDaemon {
-  try {
-    return new VmDaemon(options);
-  } catch (error) {
-    throw error instanceof ExitwatchError ? new UsageError(error.message) : error;
-  }
-}
-
 function parse(args: readonly string[]) {
   const { values } = parseArguments({
     args: [...args],
@@ -103,6 +95,5 @@ function parse(args: readonly string[]) {
   if (controlDir === undefined || stateDir === undefined) {
     throw new UsageError('vm daemon takes --control-dir DIR and --state-dir DIR');
   }
-  if (hook === '') throw new UsageError('--hook takes a command');
-  return { controlDir, stateDir, hook, source: source as 'auto', json };
+  return { controlDir, stateDir, hook, source: parseSource(source), json };
 }

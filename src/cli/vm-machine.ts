@@ -13,6 +13,7 @@ import {
 import { readVmRecord } from '../vm/index.js';
 import { intentLogPath } from '../vm/vm-record.js';
 
+import { noPidfile } from './process-argument.js';
 import { UsageError } from './usage-error.js';
 
 /** Nothing is known of the one that is meant. */
@@ -81,8 +82,6 @@ export async function findMachine(
   values: MachineValues,
 ): Promise<Machine> {
   const { pid, pidfile, 'control-dir': controlDir, 'state-dir': stateDir } = values;
-  const empty = Object.entries(values).find(([, value]) => value === '');
-  if (empty !== undefined) throw new UsageError(`--${empty[0]} is empty`);
   if ([name, pid, pidfile].filter((each) => each !== undefined).length !== 1) {
     throw new UsageError(`${command} takes one of NAME, --pid and --pidfile`);
   }
@@ -155,9 +154,7 @@ async function byFiles(files: ControlFiles): Promise<ProcessIdentity | null> {
   if (claimant.state === 'ended') return null;
   if (claimant.error !== null) throw claimant.error;
   const { pidfile, name } = files;
-  throw new NoSuchMachine(
-    pidfile === null ? `no process is known of ${name}` : `there is no pidfile ${pidfile}`,
-  );
+  throw new NoSuchMachine(pidfile === null ? `no process is known of ${name}` : noPidfile(pidfile));
 }
 
 async function socketsOf(folder: string, name: string): Promise<{ qmp?: string; agent?: string }> {

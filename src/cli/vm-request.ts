@@ -3,6 +3,7 @@ import type { StopResult, StopWait } from '../process/index.js';
 import { guestAgentDriver, qmpDriver, VmControl, type VmDriver } from '../vm/index.js';
 
 import { parseDuration } from './duration.js';
+import { refusal } from './error-text.js';
 import { escapeText, toJsonLine } from './escape.js';
 import { EXIT_NO_SUCH_PROCESS, EXIT_TIMEOUT } from './exit-codes.js';
 import { parseArguments } from './parse-arguments.js';
@@ -81,7 +82,7 @@ async function request(what: Request, args: readonly string[]): Promise<number> 
     machine = await findMachine(`vm ${what}`, name, values);
     result = machine.identity === null ? GONE : await act(what, machine, options);
   } catch (error) {
-    if (!(error instanceof NoSuchMachine)) throw error;
+    if (!(error instanceof NoSuchMachine)) throw refusal(error, undefined);
     process.stderr.write(`exitwatch: ${escapeText(error.message)}\n`);
     return EXIT_NO_SUCH_PROCESS;
   } finally {

@@ -1,6 +1,5 @@
 import { access } from 'node:fs/promises';
 
-import { ExitwatchError } from '../errors.js';
 import { isAlive } from '../process/index.js';
 import { readShutdownMarker, readVmRecord, readVmRecords, type VmRecord } from '../vm/index.js';
 
@@ -58,15 +57,9 @@ async function find(stateDir: string, name: string | undefined): Promise<VmRecor
       process.stderr.write(`exitwatch: ${escapeText(error.message)}\n`);
     });
   }
-  try {
-    await access(stateDir);
-    const record = await readVmRecord(stateDir, name);
-    return record === null ? [] : [record];
-  } catch (error) {
-    const isUsage =
-      error instanceof ExitwatchError && error.code === 'ERR_EXITWATCH_INVALID_OPTION';
-    throw isUsage ? new UsageError(error.message) : error;
-  }
+  const record = await readVmRecord(stateDir, name);
+  if (record === null) await access(stateDir);
+  return record === null ? [] : [record];
 }
 
 function describe(
@@ -107,7 +100,7 @@ function parse(args: readonly string[]) {
   });
   const [name, ...more] = positionals;
   const stateDir = values['state-dir'];
-  if (stateDir === undefined || stateDir === '') {
+  if (stateDir === undefined) {
     throw new UsageError('vm status takes --state-dir DIR');
   }
   if (more.length > 0) throw new UsageError('vm status takes one NAME');

@@ -5,6 +5,9 @@ import { VmDirectory, VmMonitor, type KnownStart, type VmOptions } from '../vm/i
 import { parseDuration } from './duration.js';
 import { EXIT_FAILED, EXIT_NO_SUCH_PROCESS } from './exit-codes.js';
 import { parseArguments } from './parse-arguments.js';
+import { parseInteger } from './integer.js';
+import { noPidfile } from './process-argument.js';
+import { parseSource } from './source-option.js';
 import { untilSignalled } from './until-signalled.js';
 import { UsageError } from './usage-error.js';
 import { VmLines } from './vm-text.js';
@@ -37,13 +40,12 @@ const MISSING: readonly string[] = [
   'ERR_EXITWATCH_NO_PIDFILE',
 ];
 
-const USAGE: readonly string[] = ['ERR_EXITWATCH_INVALID_PID', 'ERR_EXITWATCH_INVALID_OPTION'];
-
 /** `exitwatch vm watch`; resolves with the exit code. */
 export async function vmWatchCommand(args: readonly string[]): Promise<number> {
   const { controlDir, vm, intentLog, source, json, count, forMs } = parse(args);
   const lines = new VmLines(json);
   let failure: Error | undefined;
+  let isOver = false;
   let finish!: () => void;
   const finished = new Promise<void>((resolve) => {
     finish = resolve;
@@ -80,7 +82,7 @@ export async function vmWatchCommand(args: readonly string[]): Promise<number> {
           finish();
         },
         (error: unknown) => {
-          failure = error as Error;
+          if (!isOver) failure = error as Error;
           finish();
         },
       );
@@ -92,11 +94,13 @@ export async function vmWatchCommand(args: readonly string[]): Promise<number> {
       await directory.open([]);
     }
     await Promise.race([finished, untilSignalled()]);
+    isOver = true; // what is closed now has not failed
   } catch (error) {
     if (!(error instanceof ExitwatchError)) throw error;
-    if (USAGE.includes(error.code)) throw new UsageError(error.message);
     if (!MISSING.includes(error.code)) throw error;
-    lines.warning(error, null);
+    const isFile = error.code === 'ERR_EXITWATCH_NO_PIDFILE';
+    const detail = isFile ? noPidfile(vm.pidfile ?? '') : error.message;
+    lines.warning(new ExitwatchError(error.code, detail), null);
     return EXIT_NO_SUCH_PROCESS;
   } finally {
     clearTimeout(timer);
@@ -172,13 +176,9 @@ function parse(args: readonly string[]) {
   if (controlDir !== undefined && [qmp, eventLog, log].some((each) => each !== undefined)) {
     throw new UsageError('with --control-dir, the files are found there');
   }
-  const wanted = values.count === undefined ? Infinity : Number(values.count);
-  if (!(wanted >= 1) || (wanted !== Infinity && !Number.isSafeInteger(wanted))) {
-    throw new UsageError('--count takes a whole number from 1');
-  }
   const vm: VmOptions = {
     name: pid ?? pidfile ?? '',
-    ...(pid === undefined ? {} : { pid: Number(pid) }),
+    ...(pid === undefined ? {} : { pid: parseInteger('--pid', pid) }),
     ...(pidfile === undefined ? {} : { pidfile }),
     ...(qmp === undefined ? {} : { qmp }),
     ...(eventLog === undefined ? {} : { eventLog }),
@@ -188,9 +188,9 @@ function parse(args: readonly string[]) {
     controlDir,
     vm,
     intentLog: values['intent-log'],
-    source: source as 'auto',
+    source: parseSource(source),
     json,
-    count: wanted,
+    count: values.count === undefined ? Infinity : parseInteger('--count', values.count),
     forMs: values.for === undefined ? undefined : parseDuration('--for', values.for),
   };
 }

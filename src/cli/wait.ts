@@ -12,6 +12,7 @@ import { describeExit } from './exit-table.js';
 import { NamePattern } from './name-pattern.js';
 import { listProcesses } from './process-list.js';
 import { parseArguments } from './parse-arguments.js';
+import { parseSource } from './source-option.js';
 import { UsageError } from './usage-error.js';
 
 export const WAIT_HELP = `Waits until a process ends, whoever's child it is, and ends as it did.
@@ -40,7 +41,7 @@ export async function waitCommand(args: readonly string[]): Promise<number> {
   const { target, timeoutMs, source, json } = parse(args);
   try {
     const event = await waitForExit(typeof target === 'number' ? target : findOne(target), {
-      source: source as 'auto',
+      source,
       ...(timeoutMs === undefined ? {} : { timeoutMs }),
     });
     process.stdout.write(`${json ? toJsonLine(event) : describeExit(event)}\n`);
@@ -55,9 +56,6 @@ export async function waitCommand(args: readonly string[]): Promise<number> {
       case 'ERR_EXITWATCH_KERNEL_THREAD':
         process.stderr.write(`exitwatch: ${escapeText(error.message)}\n`);
         return EXIT_NO_SUCH_PROCESS;
-      case 'ERR_EXITWATCH_INVALID_PID':
-      case 'ERR_EXITWATCH_INVALID_OPTION':
-        throw new UsageError(error.message);
       default:
         throw error;
     }
@@ -82,7 +80,7 @@ function parse(args: readonly string[]) {
   return {
     target: /^\d+$/.test(target) ? Number(target) : target,
     timeoutMs: timeout === undefined ? undefined : Math.ceil(parseDuration('--timeout', timeout)),
-    source,
+    source: parseSource(source),
     json,
   };
 }

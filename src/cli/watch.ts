@@ -2,7 +2,7 @@ import { once } from 'node:events';
 
 import { requestBefore } from '../ended-by.js';
 import { ExitwatchError } from '../errors.js';
-import type { ExitEvent, Ready } from '../exit-event.js';
+import type { ExitEvent, Ready, SourceName } from '../exit-event.js';
 import { ExitMonitor } from '../monitor/exit-monitor.js';
 
 import { parseDuration } from './duration.js';
@@ -11,7 +11,9 @@ import { EXIT_NO_SUCH_PROCESS } from './exit-codes.js';
 import { ExitTable } from './exit-table.js';
 import { NameFilter } from './name-filter.js';
 import { NamePattern } from './name-pattern.js';
+import { parseInteger } from './integer.js';
 import { parseArguments } from './parse-arguments.js';
+import { parseSource } from './source-option.js';
 import { UsageError } from './usage-error.js';
 
 export const WATCH_HELP = `Prints processes as they end: which, when and how.
@@ -43,41 +45,49 @@ interface Settings {
   names: string[];
   failed: boolean;
   signals: boolean;
-  source: string;
+  source: 'auto' | SourceName;
   json: boolean;
   count: number;
   forMs: number | undefined;
 }
 
 function parse(args: readonly string[]): Settings {
-  const { values } = parseArguments({
-    args: [...args],
-    options: {
-      pid: { type: 'string', multiple: true, default: [] },
-      name: { type: 'string', multiple: true, default: [] },
-      failed: { type: 'boolean', default: false },
-      signals: { type: 'boolean', default: false },
-      source: { type: 'string', default: 'auto' },
-      json: { type: 'boolean', default: false },
-      count: { type: 'string' },
-      for: { type: 'string' },
-    },
-  });
+  const options = {
+    pid: { type: 'string', multiple: true, default: [] as string[] },
+    name: { type: 'string', multiple: true, default: [] as string[] },
+    failed: { type: 'boolean', default: false },
+    signals: { type: 'boolean', default: false },
+    source: { type: 'string', default: 'auto' },
+    json: { type: 'boolean', default: false },
+    count: { type: 'string' },
+    for: { type: 'string' },
+  } as const;
+  const { values } = parseArguments({ args: [...args], options }, hintAt);
+  const pids = [...new Set(values.pid.map((text) => parseInteger('--pid', text)))];
+  const source = parseSource(values.source);
+  if (source === 'pidfd' && pids.length === 0) {
+    throw new UsageError('--source pidfd takes --pid: a pidfd tells of one process');
+  }
+  if (source === 'poll' && values.signals) {
+    throw new UsageError('--source poll tells of no signals: give --signals another source');
+  }
   return {
-    pids: [...new Set(values.pid.map((text) => parseInteger('--pid', text)))],
+    pids,
     names: values.name,
     failed: values.failed,
     signals: values.signals,
-    source: values.source,
+    source,
     json: values.json,
     count: values.count === undefined ? Infinity : parseInteger('--count', values.count),
     forMs: values.for === undefined ? undefined : parseDuration('--for', values.for),
   };
 }
 
-function parseInteger(option: string, text: string): number {
-  if (/^[1-9]\d{0,14}$/.test(text)) return Number(text);
-  throw new UsageError(`${option} takes a whole number from 1, not ${JSON.stringify(text)}`);
+/** What somebody may have meant by a word without an option. */
+function hintAt(word: string): string {
+  const option = /^\d+$/.test(word) ? '--pid' : '--name';
+  const command = `exitwatch watch ${option} ${/^[\w.-]+$/.test(word) ? word : JSON.stringify(word)}`;
+  return `${JSON.stringify(word)} is no option; did you mean: ${command}`;
 }
 
 /** `exitwatch watch`; resolves with the exit code. */
@@ -112,17 +122,13 @@ export async function watchCommand(args: readonly string[]): Promise<number> {
 }
 
 function openMonitor({ pids, source, signals }: Settings, signal: AbortSignal): ExitMonitor {
-  try {
-    return new ExitMonitor({
-      scope: pids.length > 0 ? 'watched' : 'all',
-      source: source as 'auto',
-      trace: signals ? 'on' : 'auto',
-      queueLimit: QUEUE_LIMIT,
-      signal,
-    });
-  } catch (error) {
-    throw error instanceof ExitwatchError ? new UsageError(error.message) : error;
-  }
+  return new ExitMonitor({
+    scope: pids.length > 0 ? 'watched' : 'all',
+    source,
+    trace: signals ? 'on' : 'auto',
+    queueLimit: QUEUE_LIMIT,
+    signal,
+  });
 }
 
 /** Why a process cannot be watched: because it is none. */
@@ -136,8 +142,6 @@ function watchAll(monitor: ExitMonitor, pids: readonly number[]): string | undef
       case 'ERR_EXITWATCH_NO_SUCH_PROCESS':
       case 'ERR_EXITWATCH_KERNEL_THREAD':
         return error.message;
-      case 'ERR_EXITWATCH_INVALID_PID':
-        throw new UsageError(error.message);
       default:
         throw error;
     }

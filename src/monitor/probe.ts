@@ -72,7 +72,8 @@ export type ProbeReport = {
 
 /**
  * Tries every witness, and tells which work, in which form, why not in a better one, and what to do
- * about it. Never rejects for what it finds.
+ * about it. Never rejects for what it finds; with `ERR_EXITWATCH_INVALID_OPTION` where an environment
+ * variable (`EXITWATCH_FILTER`) has a value that it cannot have.
  */
 export async function probe(): Promise<ProbeReport> {
   const connector = await probeConnector();
@@ -153,7 +154,9 @@ function probePoll(): PollReport {
 }
 
 function obstacleOf(error: unknown): Obstacle {
-  if (!(error instanceof ExitwatchError)) throw error;
+  if (!(error instanceof ExitwatchError) || error.code === 'ERR_EXITWATCH_INVALID_OPTION') {
+    throw error;
+  }
   return { code: error.code, detail: error.detail, remedy: error.remedy ?? null };
 }
 

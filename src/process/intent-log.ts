@@ -3,7 +3,7 @@ import { constants } from 'node:fs';
 import { open, stat, type FileHandle } from 'node:fs/promises';
 import { dirname } from 'node:path';
 
-import { ExitwatchError } from '../errors.js';
+import { ExitwatchError, reasonOf } from '../errors.js';
 import { identify, type ProcessIdentity } from '../process-identity.js';
 import type { SignalName } from '../wait-status.js';
 
@@ -230,10 +230,9 @@ function take(record: Parsed, intents: Map<string, Intent>): void {
 }
 
 function logError(path: string, error: unknown): ExitwatchError {
-  const { message } = error as Error;
   return new ExitwatchError(
     'ERR_EXITWATCH_INTENT_LOG',
-    `the intent log ${JSON.stringify(path)} cannot be used: ${message}`,
+    `the intent log ${JSON.stringify(path)} cannot be used: ${reasonOf(error)}`,
     { cause: error },
   );
 }

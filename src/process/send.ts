@@ -56,7 +56,7 @@ export function refuseOurselves(pid: number, force: boolean): void {
   if (force || (pid !== 1 && pid !== process.pid)) return;
   const who = pid === 1 ? 'init' : 'this very process';
   throw new ExitwatchError('ERR_EXITWATCH_REFUSED', `process ${pid} is ${who}`, {
-    remedy: 'if it is meant, say so: force',
+    remedy: 'if it is meant, pass `force: true`',
   });
 }
 

@@ -1,4 +1,4 @@
-import { ExitwatchError } from '../errors.js';
+import { ExitwatchError, reasonOf } from '../errors.js';
 
 import { emitSafely } from './emit-safely.js';
 import { guestAgentDriver } from './guest-agent-driver.js';
@@ -107,7 +107,7 @@ function noQmp(detail: string, cause?: unknown): ExitwatchError {
 }
 
 function unusable(path: string, error: Error): ExitwatchError {
-  return noQmp(`${JSON.stringify(path)} cannot be used: ${error.message}`, error);
+  return noQmp(`${JSON.stringify(path)} cannot be used: ${reasonOf(error)}`, error);
 }
 
 function failure(path: string, what: string): ExitwatchError {

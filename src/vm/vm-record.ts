@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { readdir, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 
-import { ExitwatchError } from '../errors.js';
+import { ExitwatchError, reasonOf } from '../errors.js';
 import { isWritableByOthers, readSmallFile } from '../process/small-file.js';
 import {
   checkIdentity,
@@ -244,12 +244,15 @@ function asMarker(value: unknown, name: string): ShutdownMarker {
 
 function checkName(name: unknown): void {
   if (typeof name === 'string' && isVmName(name)) return;
-  throw new ExitwatchError('ERR_EXITWATCH_INVALID_OPTION', 'that is no name of a virtual machine');
+  throw new ExitwatchError(
+    'ERR_EXITWATCH_INVALID_OPTION',
+    `${JSON.stringify(name)} is no name of a virtual machine`,
+  );
 }
 
 /** @internal */
 export function stateError(path: string, error: unknown): ExitwatchError {
   if (error instanceof ExitwatchError && error.code === 'ERR_EXITWATCH_STATE_DIR') return error;
-  const detail = `${JSON.stringify(path)} cannot be used: ${(error as Error).message}`;
+  const detail = `${JSON.stringify(path)} cannot be used: ${reasonOf(error)}`;
   return new ExitwatchError('ERR_EXITWATCH_STATE_DIR', detail, { cause: error });
 }

@@ -1,5 +1,5 @@
 import { mkdir, open, readdir, stat, unlink, type FileHandle } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 
 import { addonRefusal, loadAddon } from '../addon.js';
 import { ExitwatchError } from '../errors.js';
@@ -27,6 +27,19 @@ async function checkTrust(path: string): Promise<void> {
   }
 }
 
+/** As mkdir -p. The one of node:fs goes on for ever where a file system refuses with ENOENT, as /proc does. */
+async function makeFolder(path: string): Promise<void> {
+  try {
+    await mkdir(path, { mode: 0o700 });
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'EEXIST' && (await stat(path)).isDirectory()) return;
+    if (code !== 'ENOENT' || dirname(path) === path) throw error;
+    await makeFolder(dirname(path));
+    await mkdir(path, { mode: 0o700 });
+  }
+}
+
 /** A daemon's state directory, which nobody else writes to meanwhile. */
 export class VmState {
   readonly path: string;
@@ -48,7 +61,7 @@ export class VmState {
   static async open(path: string): Promise<VmState> {
     let lock;
     try {
-      await mkdir(path, { recursive: true, mode: 0o700 });
+      await makeFolder(path);
       await checkTrust(path);
       lock = await open(join(path, '.lock'), 'a', 0o600);
       // Elsewhere than on Linux there is no such daemon to come across.

@@ -14,7 +14,7 @@ async function next(command: LineProcess): Promise<Line> {
 }
 
 /** Outside of CI, without root, who sent a signal is not seen. */
-const BY_US = `(${process.pid} \\S+|not seen)`;
+const BY_US = `(${process.pid} \\S+|\\?)`;
 
 describe('exitwatch watch', () => {
   test('--json prints ready and then every exit of the host, one object a line', async () => {

@@ -4,12 +4,8 @@ import type { SignalEvent } from '../signal-event.js';
 
 import { escapeText } from './escape.js';
 import { describeKiller, describeSender } from './sender-text.js';
-
-/** Wide enough for every kernel name. */
-const NAME_WIDTH = 15;
-
-/** And for most outcomes. */
-const HOW_WIDTH = 16;
+import { TableLayout } from './table-layout.js';
+import { paragraph } from './terminal-text.js';
 
 type Color = 'plain' | 'yellow' | 'red' | 'magenta';
 
@@ -27,56 +23,93 @@ const COLORS: Record<Color, string> = {
   magenta: '\u001b[35m',
 };
 
-/** Ends of processes as lines of a table for people. */
+/** Ends of processes as lines of a table for people: what is printed is printed in its order. */
 export class ExitTable {
   readonly #colored: boolean;
+  readonly #columns: () => number | undefined;
+  #width: number | undefined;
+  #layout: TableLayout;
+  /** Of the row before. */
+  #day: string;
 
-  constructor(colored: boolean) {
+  /** `columns`: of the terminal as it is now; `undefined`: it is none. */
+  constructor(colored: boolean, columns: () => number | undefined, since: Date) {
     this.#colored = colored;
+    this.#columns = columns;
+    this.#width = columns();
+    this.#layout = new TableLayout(this.#width);
+    this.#day = day(since);
   }
 
-  static header(): string {
-    return row('TIME', 'PID', 'PARENT', 'UID', 'NAME', 'LIVED', 'HOW', 'BY');
+  header(): string {
+    return this.#layout.header();
   }
 
   exit(event: ExitEvent): string {
-    const name = event.name === null ? '-' : escapeText(event.name);
-    const line = row(
-      clock(event.exitedAt),
-      String(event.pid),
-      String(event.parentPid ?? '-'),
-      String(event.uid ?? '-'),
-      name,
-      event.startedAt === null ? '-' : span(event.exitedAt.getTime() - event.startedAt.getTime()),
-      outcome(event),
-      describeKiller(event) + (event.lossless ? '' : ' (a gap overlapped its life)'),
-    );
-    return this.#paint(line, color(event));
+    const before = this.#turn(event.exitedAt);
+    const { pid, parentPid, uid, name, startedAt, exitedAt } = event;
+    const row = this.#layout.row({
+      TIME: this.#clock(exitedAt),
+      PID: String(pid),
+      PARENT: String(parentPid ?? '-'),
+      UID: String(uid ?? '-'),
+      NAME: name === null ? '-' : escapeText(name),
+      LIVED: startedAt === null ? '-' : span(exitedAt.getTime() - startedAt.getTime()),
+      // Polling never knows more: the first line has said so.
+      HOW: event.unknownReason === 'polled' ? 'unknown' : outcome(event),
+      BY: describeKiller(event) + (event.lossless ? '' : ' (a gap overlapped its life)'),
+    });
+    return before + this.#paint(row, color(event));
   }
 
   signal({ pid, name, sender }: SignalEvent): string {
     const from = describeSender(sender, pid);
     const uid = sender.pid === null ? '' : `, uid ${sender.uid}`;
-    return `${clock(sender.sentAt)}  SIGNAL: ${sender.signal} to ${pid} ${escapeText(name)} from ${from}${uid}`;
+    const what = `SIGNAL: ${sender.signal} to ${pid} ${escapeText(name)} from ${from}${uid}`;
+    return this.#note(sender.sentAt, what, 'plain');
   }
 
   gap(gap: Gap): string {
     const recovered = gap.recovered === 0 ? '' : `, ${gap.recovered} found again`;
     const what = gap.reason === 'trace-buffer' ? 'signals' : 'events';
-    return this.#paint(
-      `${clock(gap.to)}  GAP: ${gap.lost ?? 'unknown'} ${what} lost since ${clock(gap.from)}, ` +
-        `${GAP_REASONS[gap.reason]}${recovered}`,
-      'magenta',
-    );
+    const lost = `${gap.lost ?? 'unknown'} ${what} lost since ${clock(gap.from)}`;
+    return this.#note(gap.to, `GAP: ${lost}, ${GAP_REASONS[gap.reason]}${recovered}`, 'magenta');
   }
 
   source({ at, source, previous, downgrade }: SourceChange): string {
     const why = downgrade === null ? '' : `: ${downgrade.detail}`;
-    return this.#paint(`${clock(at)}  SOURCE: ${source} instead of ${previous}${why}`, 'magenta');
+    return this.#note(at, `SOURCE: ${source} instead of ${previous}${why}`, 'magenta');
   }
 
-  #paint(line: string, name: Color): string {
-    return this.#colored && name !== 'plain' ? `${COLORS[name]}${line}\u001b[0m` : line;
+  /** A sentence between the rows. */
+  #note(at: Date, text: string, name: Color): string {
+    const before = this.#turn(at);
+    const time = this.#clock(at);
+    return before + this.#paint(paragraph(`${time}  ${text}`, this.#width, time.length + 2), name);
+  }
+
+  /** What comes before a row: the day, if it is another one; the header, if the terminal's width is. */
+  #turn(at: Date): string {
+    const lines: string[] = [];
+    const today = day(at);
+    if (today !== this.#day) lines.push(today);
+    this.#day = today;
+    const width = this.#columns();
+    if (width !== this.#width) {
+      this.#width = width;
+      this.#layout = new TableLayout(width);
+      lines.push(this.header());
+    }
+    return lines.map((line) => `${line}\n`).join('');
+  }
+
+  #clock(at: Date): string {
+    return this.#layout.hasMilliseconds ? clock(at) : clock(at).slice(0, 8);
+  }
+
+  #paint(text: string, name: Color): string {
+    if (!this.#colored || name === 'plain') return text;
+    return text.replace(/^.+$/gm, (line) => `${COLORS[name]}${line}\u001b[0m`);
   }
 }
 
@@ -88,14 +121,6 @@ export function describeExit(event: ExitEvent): string {
       ? ''
       : `, after ${span(event.exitedAt.getTime() - event.startedAt.getTime())}`;
   return `${event.pid}${name} ${outcome(event)}${lived}`;
-}
-
-type Cells = [string, string, string, string, string, string, string, string];
-
-function row(...cells: Cells): string {
-  const [time, pid, parent, uid, name, lived, how, by] = cells;
-  const left = `${time.padEnd(12)}  ${pid.padStart(7)}  ${parent.padStart(7)}  ${uid.padStart(5)}`;
-  return `${left}  ${name.padEnd(NAME_WIDTH)}  ${lived.padStart(7)}  ${how.padEnd(HOW_WIDTH)}  ${by}`;
 }
 
 function color(event: ExitEvent): Color {
@@ -115,6 +140,12 @@ function outcome(event: ExitEvent): string {
     case 'unknown':
       return `unknown (${event.unknownReason})`;
   }
+}
+
+/** A local date: `2026-11-22`. */
+function day(date: Date): string {
+  const two = (number: number) => String(number).padStart(2, '0');
+  return `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`;
 }
 
 /** Local time of day. */

@@ -30,7 +30,8 @@ export function* listProcesses(): Generator<ListedProcess> {
   }
 }
 
-function executableName(pid: string): string | null {
+/** Throws where it cannot be read. */
+export function executableName(pid: string): string | null {
   try {
     return basename(readlinkSync(`/proc/${pid}/exe`)).replace(/ \(deleted\)$/, '');
   } catch {

@@ -21,14 +21,18 @@ export function describeProcess({ pid, name }: Ancestor): string {
   return `${pid} ${escapeText(name)}`;
 }
 
+/** Who ended it, or had asked it to, was not seen: there may be somebody. */
+export const NOT_SEEN = '?';
+
 /** Who ended a process, in a few words: the column BY. */
 export function describeKiller(event: ExitEvent): string {
   if (event.oom === true) return 'kernel (out of memory)';
   if (event.raisedAfter !== null) return `itself, ${describeRequest(event.raisedAfter, event.pid)}`;
   if (event.sender !== null) return describeSender(event.sender, event.pid);
-  if (event.signal !== null) return event.traced ? 'nobody' : 'not seen';
+  if (event.signal !== null) return event.traced ? 'nobody' : NOT_SEEN;
   const request = requestBefore(event);
-  return request === null ? '-' : describeRequest(request, event.pid);
+  if (request !== null) return describeRequest(request, event.pid);
+  return event.traced ? '-' : NOT_SEEN;
 }
 
 function describeRequest(request: SignalSender, pid: number): string {

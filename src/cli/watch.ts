@@ -1,20 +1,18 @@
-import { once } from 'node:events';
-
 import { requestBefore } from '../ended-by.js';
 import { ExitwatchError } from '../errors.js';
-import type { ExitEvent, Ready, SourceName } from '../exit-event.js';
+import type { ExitEvent, SourceName } from '../exit-event.js';
 import { ExitMonitor } from '../monitor/exit-monitor.js';
 
 import { parseDuration } from './duration.js';
-import { toJsonLine } from './escape.js';
 import { EXIT_NO_SUCH_PROCESS } from './exit-codes.js';
-import { ExitTable } from './exit-table.js';
-import { NameFilter } from './name-filter.js';
-import { NamePattern } from './name-pattern.js';
+import { OwnFamily } from './own-family.js';
 import { parseInteger } from './integer.js';
 import { parseArguments } from './parse-arguments.js';
+import { parseCgroup, parseUser, ProcessFilter, type ProcessCriteria } from './process-filter.js';
 import { parseSource } from './source-option.js';
 import { UsageError } from './usage-error.js';
+import { WatchHook } from './watch-hook.js';
+import { WatchPrinter } from './watch-printer.js';
 
 export const WATCH_HELP = `Prints processes as they end: which, when and how.
 
@@ -22,28 +20,43 @@ Usage: exitwatch watch [OPTION]…
 
   --pid N        only this process (may be repeated); ends when all of them have ended
   --name GLOB    only processes of this name (may be repeated): the kernel's name, of
-                 which it keeps 15 bytes, or the executable's file name. Of a process
-                 that began after exitwatch and was reaped at once, no name is known
+                 which it keeps 15 bytes, or the executable's file name
+  --user USER    only processes of this user, by name or uid (may be repeated)
+  --cgroup PATH  only processes in this cgroup (v2) or below it (may be repeated): from
+                 the root, /system.slice, or anywhere, nginx.service
+  --parent N     only children of this process (may be repeated)
   --failed       only what did not exit with 0, or did after a SIGTERM, SIGINT or SIGHUP
+  --killed       only what a signal has ended
   --signals      prints signals that could end a process, too, as they are sent
   --source S     the witness: auto (default), connector, pidfd (only with --pid), or poll
+  --exec COMMAND runs it for each event, one at a time, with what it has to know in its
+                 environment (EXITWATCH_…), and all of it as JSON on its stdin
   --json         one JSON object a line: ready, then exits, gaps and changes of source,
                  with --signals signals
   --count N      ends after N processes
   --for TIME     ends after this time: 10s, 500ms, 2h
   --help         this text
 
-Different filters narrow each other down. Ends with 0; 127 where there is no process of a
---pid, 125 where the kernel cannot be watched, 2 for wrong usage.
+Different filters narrow each other down, and hold for processes that begin later, too. The
+executable of one that began later is known if it has lived for a second. What --exec has started
+is not told of.
+
+Ends with 0; 127 where there is no process of a --pid, 125 where the kernel cannot be watched,
+2 for wrong usage.
 `;
 
 /** What may wait for a reader who has stopped reading: some 60 MB. */
 const QUEUE_LIMIT = 100_000;
 
+/** What begins sooner needs no word. */
+const PATIENCE_MS = 2000;
+
 interface Settings {
   pids: number[];
-  names: string[];
+  criteria: ProcessCriteria;
   failed: boolean;
+  killed: boolean;
+  exec: string | undefined;
   signals: boolean;
   source: 'auto' | SourceName;
   json: boolean;
@@ -55,7 +68,12 @@ function parse(args: readonly string[]): Settings {
   const options = {
     pid: { type: 'string', multiple: true, default: [] as string[] },
     name: { type: 'string', multiple: true, default: [] as string[] },
+    user: { type: 'string', multiple: true, default: [] as string[] },
+    cgroup: { type: 'string', multiple: true, default: [] as string[] },
+    parent: { type: 'string', multiple: true, default: [] as string[] },
     failed: { type: 'boolean', default: false },
+    killed: { type: 'boolean', default: false },
+    exec: { type: 'string' },
     signals: { type: 'boolean', default: false },
     source: { type: 'string', default: 'auto' },
     json: { type: 'boolean', default: false },
@@ -73,8 +91,15 @@ function parse(args: readonly string[]): Settings {
   }
   return {
     pids,
-    names: values.name,
+    criteria: {
+      names: values.name,
+      uids: values.user.map(parseUser),
+      cgroups: values.cgroup.map(parseCgroup),
+      parents: values.parent.map((text) => parseInteger('--parent', text)),
+    },
     failed: values.failed,
+    killed: values.killed,
+    exec: values.exec,
     signals: values.signals,
     source,
     json: values.json,
@@ -93,6 +118,7 @@ function hintAt(word: string): string {
 /** `exitwatch watch`; resolves with the exit code. */
 export async function watchCommand(args: readonly string[]): Promise<number> {
   const settings = parse(args);
+  const filter = new ProcessFilter(settings.criteria);
   const ending = new AbortController();
   const end = () => {
     ending.abort();
@@ -106,16 +132,23 @@ export async function watchCommand(args: readonly string[]): Promise<number> {
   }
   process.once('SIGINT', end);
   process.stdout.on('error', end);
+  const patience = setTimeout(() => {
+    if (process.stderr.isTTY) process.stderr.write('waiting for the first event of the kernel\n');
+  }, PATIENCE_MS);
   let timer: NodeJS.Timeout | undefined;
+  const printer = new WatchPrinter(settings);
   monitor.once('ready', (ready) => {
+    clearTimeout(patience);
     if (settings.forMs !== undefined) timer = setTimeout(end, settings.forMs);
-    printReady(ready, settings);
+    printer.ready(ready, settings.pids);
   });
   try {
-    await print(monitor, settings, ending.signal);
+    await print(monitor, settings, filter, printer, ending.signal);
   } finally {
+    clearTimeout(patience);
     clearTimeout(timer);
     process.off('SIGINT', end);
+    filter.close();
     end();
   }
   return 0;
@@ -148,71 +181,56 @@ function watchAll(monitor: ExitMonitor, pids: readonly number[]): string | undef
   }
 }
 
-function printReady(ready: Ready, { json, pids }: Settings): void {
-  if (json) {
-    process.stdout.write(`${toJsonLine(ready)}\n`);
-    return;
+async function print(
+  monitor: ExitMonitor,
+  settings: Settings,
+  filter: ProcessFilter,
+  printer: WatchPrinter,
+  signal: AbortSignal,
+): Promise<void> {
+  const family = new OwnFamily();
+  const hook = settings.exec === undefined ? undefined : new WatchHook(settings.exec, family);
+  monitor.on('exit', (event) => {
+    family.learn(event);
+  });
+  if (settings.signals) {
+    monitor.on('signal', (event) => {
+      if (!filter.matchesTarget(event)) return;
+      printer.signal(event);
+      hook?.add(event);
+    });
   }
-  const what = ready.scope === 'all' ? 'every process of this host' : `pid ${pids.join(', ')}`;
-  const filter = ready.filter === null ? '' : `, ${ready.filter} filter`;
-  process.stderr.write(`watching ${what} (${ready.source}${filter})\n`);
-  process.stdout.write(`${ExitTable.header()}\n`);
-}
-
-async function print(monitor: ExitMonitor, settings: Settings, signal: AbortSignal): Promise<void> {
-  const table = new ExitTable(process.stdout.isTTY && !process.env['NO_COLOR']);
-  const filter = settings.names.length > 0 ? new NameFilter(settings.names) : undefined;
-  const isWanted = (event: ExitEvent) =>
-    (filter?.matches(event) ?? true) && !(settings.failed && hasSucceeded(event));
-  if (settings.signals) printSignals(monitor, settings, table);
   let left = settings.count;
   let watched = settings.pids.length > 0 ? settings.pids.length : Infinity;
   for await (const event of monitor) {
-    let line: string | undefined;
-    if (event.event === 'gap') {
-      line = settings.json ? toJsonLine(event) : table.gap(event);
-    } else if (event.event === 'source') {
-      line = settings.json ? toJsonLine(event) : table.source(event);
-    } else {
+    if (event.event === 'exit') {
       watched--;
-      if (isWanted(event)) {
+      if (!family.has(event) && filter.matches(event) && isWanted(event, settings)) {
         left--;
-        line = settings.json ? toJsonLine(event) : table.exit(event);
+        hook?.add(event);
+        await printer.print(event, signal);
       }
-    }
-    // Waiting for a slow reader keeps the backlog where it is bounded: in the monitor.
-    if (line !== undefined && !process.stdout.write(`${line}\n`)) {
-      await once(process.stdout, 'drain', { signal }).catch(() => undefined);
+    } else {
+      hook?.add(event);
+      await printer.print(event, signal);
     }
     if (left <= 0 || watched <= 0) break;
   }
-  if (filter !== undefined && filter.unnamed > 0) {
+  await hook?.end(signal);
+  printer.end();
+  if (filter.untold > 0) {
     process.stderr.write(
-      `exitwatch: ${filter.unnamed} others ended whose names could not be read\n`,
+      `exitwatch: ${filter.untold} others ended of which too little was known to tell\n`,
     );
   }
+}
+
+function isWanted(event: ExitEvent, { failed, killed }: Settings): boolean {
+  if (failed && hasSucceeded(event)) return false;
+  return !killed || event.signal !== null;
 }
 
 /** It exited with 0, and nobody had asked it to end. */
 function hasSucceeded(event: ExitEvent): boolean {
   return event.how === 'exited' && event.exitCode === 0 && requestBefore(event) === null;
-}
-
-/** What a reader who has stopped reading leaves behind, at most, in bytes. */
-const MOST_UNWRITTEN = 16 * 1024 * 1024;
-
-function printSignals(monitor: ExitMonitor, settings: Settings, table: ExitTable): void {
-  const pattern = settings.names.length > 0 ? new NamePattern(settings.names) : undefined;
-  let unwritten = 0;
-  monitor.on('signal', (event) => {
-    if (pattern?.matches([event.name]) === false) return;
-    if (process.stdout.writableLength > MOST_UNWRITTEN) {
-      unwritten++;
-      return;
-    }
-    process.stdout.write(`${settings.json ? toJsonLine(event) : table.signal(event)}\n`);
-  });
-  monitor.on('close', () => {
-    if (unwritten > 0) process.stderr.write(`exitwatch: ${unwritten} signals were not printed\n`);
-  });
 }

@@ -1,0 +1,81 @@
+import { padEnd, textWidth, wrap } from './terminal-text.js';
+
+/** The columns of the table, in their order. */
+export const COLUMNS = ['TIME', 'PID', 'PARENT', 'UID', 'NAME', 'LIVED', 'HOW', 'BY'] as const;
+
+export type Cells = Record<(typeof COLUMNS)[number], string>;
+
+/** How wide each column is, and which there are; BY comes last, and takes what is left. */
+interface Layout {
+  gap: string;
+  widths: Partial<Record<(typeof COLUMNS)[number], number>>;
+}
+
+/** NAME: every kernel name. HOW: most outcomes. */
+const WIDE: Layout = {
+  gap: '  ',
+  widths: { TIME: 12, PID: 7, PARENT: 7, UID: 5, NAME: 15, LIVED: 7, HOW: 16 },
+};
+
+/** The best that leaves room for BY is taken. */
+const LAYOUTS: readonly Layout[] = [
+  WIDE,
+  { gap: ' ', widths: { TIME: 8, PID: 7, PARENT: 7, UID: 5, NAME: 15, LIVED: 6, HOW: 15 } },
+  { gap: ' ', widths: { TIME: 8, PID: 7, PARENT: 7, NAME: 15, LIVED: 6, HOW: 15 } },
+  { gap: ' ', widths: { TIME: 8, PID: 7, NAME: 15, LIVED: 6, HOW: 15 } },
+  { gap: ' ', widths: { TIME: 8, PID: 7, NAME: 11, HOW: 14 } },
+  { gap: ' ', widths: { PID: 7, NAME: 11, HOW: 14 } },
+];
+
+/** Room for who did it. */
+const LEAST_BY = 22;
+const LEAST = 12;
+
+const RIGHT: readonly string[] = ['PID', 'PARENT', 'UID', 'LIVED'];
+
+/**
+ * Lays rows out for a terminal of so many columns: less of a time, and fewer columns, where it is narrow;
+ * what does not fit into its column goes on below. `undefined`: no terminal, and no limit.
+ */
+export class TableLayout {
+  readonly #layout: Layout;
+  readonly #by: number;
+
+  constructor(columns: number | undefined) {
+    const widthOf = ({ widths, gap }: Layout) =>
+      Object.values(widths).reduce((sum, width) => sum + width + gap.length, 0);
+    const fits = (layout: Layout) => columns === undefined || widthOf(layout) + LEAST_BY <= columns;
+    this.#layout = LAYOUTS.find(fits) ?? LAYOUTS.at(-1) ?? WIDE;
+    this.#by = columns === undefined ? Infinity : Math.max(LEAST, columns - widthOf(this.#layout));
+  }
+
+  /** A time fits in full. */
+  get hasMilliseconds(): boolean {
+    return this.#layout === WIDE;
+  }
+
+  header(): string {
+    const cells = Object.fromEntries(COLUMNS.map((column) => [column, column]));
+    return this.row(cells as Cells);
+  }
+
+  row(cells: Cells): string {
+    const { widths, gap } = this.#layout;
+    const columns = COLUMNS.filter((column) => column === 'BY' || widths[column] !== undefined);
+    const parts = columns.map((column) =>
+      this.#by === Infinity ? [cells[column]] : wrap(cells[column], widths[column] ?? this.#by),
+    );
+    const height = Math.max(...parts.map((lines) => lines.length));
+    return Array.from({ length: height }, (_, line) =>
+      columns
+        .map((column, index) => align(column, parts[index]?.[line] ?? '', widths[column] ?? 0))
+        .join(gap)
+        .trimEnd(),
+    ).join('\n');
+  }
+}
+
+function align(column: string, text: string, width: number): string {
+  if (!RIGHT.includes(column)) return padEnd(text, width);
+  return ' '.repeat(Math.max(0, width - textWidth(text))) + text;
+}

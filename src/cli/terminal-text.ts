@@ -1,0 +1,58 @@
+/** Takes no column of its own. */
+const ZERO_WIDTH = /^[\p{Mn}\p{Me}\p{Cf}]$/u;
+
+/** Takes two columns of a terminal: East Asian writing, and pictures. */
+const DOUBLE_WIDTH =
+  /^[\p{Script=Han}\p{Script=Hangul}\p{Script=Hiragana}\p{Script=Katakana}\p{Emoji_Presentation}\u3000-\u303f\uff01-\uff60\uffe0-\uffe6]$/u;
+
+/** How many columns of a terminal a text takes, which has no control characters in it. */
+export function textWidth(text: string): number {
+  let width = 0;
+  for (const character of text) {
+    if (!ZERO_WIDTH.test(character)) width += DOUBLE_WIDTH.test(character) ? 2 : 1;
+  }
+  return width;
+}
+
+/** Filled up with spaces to this width. */
+export function padEnd(text: string, width: number): string {
+  return text + ' '.repeat(Math.max(0, width - textWidth(text)));
+}
+
+/** In lines of at most this width: broken between words, and in a word only where that is too long. */
+export function wrap(text: string, width: number): string[] {
+  if (textWidth(text) <= width) return [text];
+  const lines: string[] = [];
+  let line = '';
+  for (const word of text.split(' ').flatMap((each) => pieces(each, width))) {
+    const longer = line === '' ? word : `${line} ${word}`;
+    if (textWidth(longer) <= width) {
+      line = longer;
+    } else {
+      lines.push(line);
+      line = word;
+    }
+  }
+  return [...lines, line];
+}
+
+/** A word in parts that fit. */
+function pieces(word: string, width: number): string[] {
+  const parts: string[] = [];
+  let part = '';
+  for (const character of word) {
+    if (textWidth(part + character) > width) {
+      parts.push(part);
+      part = '';
+    }
+    part += character;
+  }
+  return [...parts, part];
+}
+
+/** A text of its own for a terminal: what does not fit into a line goes on below, indented. */
+export function paragraph(text: string, columns: number | undefined, indent: number): string {
+  if (columns === undefined || textWidth(text) <= columns) return text;
+  const [first = '', ...rest] = wrap(text, Math.max(20, columns - indent));
+  return [first, ...rest.map((line) => ' '.repeat(indent) + line)].join('\n');
+}

@@ -29,8 +29,9 @@ Usage: exitwatch stop PID|PIDFILE [OPTION]…
   --help             this text
 
 The process is held on to while it is looked at and signalled: a later one with its pid gets nothing. A
-pidfile is removed when its process is gone. A process that runs something else, a thread and a kernel
-thread are not gone: they are an error, and get no signal.
+pidfile is removed when its process is gone. A word without a slash or a dot is none, unless it is there.
+A process that runs something else, a thread and a kernel thread are not gone: they are an error, and get
+no signal.
 
 With --tree all that belongs to the process is stopped: what is in its cgroup (v2), if that holds nobody
 else; and its descendants, its session if it leads one, and its group if it leads that. Each gets the

@@ -168,8 +168,9 @@ describe('why a row names nobody is told once', () => {
   });
 
   itAsRoot('before the first such row, with it', async () => {
-    const { pid } = new LineProcess('sleep', ['1000']);
-    process.kill(pid, 'SIGSTOP');
+    const target = new LineProcess('sleep', ['1000']);
+    const { pid } = target;
+    await target.stop();
     process.kill(pid, 'SIGTERM'); // nobody sees who; it is taken when the process goes on
     const watch = new LineProcess(process.execPath, [MAIN, 'watch', '--pid', String(pid)]);
     await watch.line();

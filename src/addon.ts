@@ -147,7 +147,7 @@ export interface NativeStats {
 let result: Addon | ExitwatchError | undefined;
 
 /** The size of what native/core/record.h describes. */
-export const RECORD_BYTES = 120;
+export const RECORD_BYTES = 184;
 
 /** The size of what native/core/signal_record.h describes. */
 export const SIGNAL_RECORD_BYTES = 224;

@@ -63,6 +63,14 @@ export type ExitEvent = {
    * where it never was.
    */
   name: string | null;
+  /**
+   * The file name of the program it ran, without the path: `node` also where a process gave itself
+   * another {@link ExitEvent.name}. Taken in the kernel, when its last thread ended. It is the file that
+   * the kernel loaded: of a script its interpreter (`python3.11`), behind a symbolic link what that leads to, of a
+   * memfd `memfd:NAME`, and a deleted file's last name. Untrusted. `null` where a name has more than 62 bytes,
+   * and without the group-aware filter, before Linux 6.16, and where the kernel did not tell the end itself.
+   */
+  program: string | null;
   /** The effective user id, as ps(1) shows it; `null` where not known. */
   uid: number | null;
   /**
@@ -158,8 +166,8 @@ export type Ready = {
   /** Why not a better source, or a better filter; `null` where there is none, or it was not wanted. */
   downgrade: Downgrade | null;
   /**
-   * The kernel's buffer as granted. With the group-aware filter a ring buffer of 80 bytes for each
-   * process that ended, which takes an eighth of what was asked for, at least (a power of two); with
+   * The kernel's buffer as granted. With the group-aware filter a ring buffer of 144 bytes for each
+   * process that ended, which takes a quarter of what was asked for, at least (a power of two); with
    * the classic one a socket's, of some 832 bytes for each thread's exit and each exec, and without
    * CAP_NET_ADMIN at most twice `net.core.rmem_max`. `null` where the connector is not in use.
    */

@@ -1,9 +1,12 @@
-import { readFileSync } from 'node:fs';
+import { copyFileSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 
 import type { ExitEvent, Gap, Ready, SignalEvent } from '../src';
 
 import { call, exitwatch, MAIN } from './support/command';
+import { KERNEL } from './support/kernel';
 import { itAsRoot } from './support/privilege';
 import { LineProcess, program, run } from './support/programs';
 
@@ -97,6 +100,37 @@ describe('exitwatch watch', () => {
       { pid: script.pid, name: 'renamed' },
     ]);
     expect(await watch.ended).toBe(0);
+  });
+
+  itAsRoot('--name matches the program of processes that rename themselves and end', async () => {
+    if (!KERNEL.tellsPrograms) return;
+    const count = 50;
+    const watch = exitwatch('watch', '--name', 'renamed', '--count', String(count + 1));
+    await watch.line();
+    const command = program('renamed');
+    const pids = await new LineProcess(command, ['run', String(count), command]).rest();
+    const lines = await watch.rest();
+    expect(lines.map((line) => line.trim().split(/ +/)[1]).slice(0, count)).toEqual(pids);
+    for (const line of lines.slice(0, count)) expect(line).toContain(' MainThread (renamed)  ');
+    expect(lines.at(-1)).toMatch(/ renamed +.* exited 0/);
+    expect(await watch.ended).toBe(0);
+  });
+
+  itAsRoot('what a program’s name may do to a terminal is escaped', async () => {
+    if (!KERNEL.tellsPrograms) return;
+    const folder = mkdtempSync(join(tmpdir(), 'exitwatch-name-'));
+    try {
+      const path = join(folder, 'evil\u001b[31m\n');
+      copyFileSync(program('renamed'), path);
+      const watch = exitwatch('watch', '--name', 'evil*', '--count', '1');
+      await watch.line();
+      await new LineProcess(program('renamed'), ['run', '1', path]).rest();
+      expect(await watch.rest()).toEqual([
+        expect.stringContaining('MainThread (evil\\u001b[31m\\u000a)'),
+      ]);
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
   });
 
   itAsRoot(

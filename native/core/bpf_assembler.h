@@ -20,6 +20,8 @@ class BpfAssembler {
   // Of enum bpf_func_id.
   enum Helper : int32_t {
     kMapLookup = 1,
+    kMapUpdate = 2,
+    kMapDelete = 3,
     kKtimeGetNs = 5,
     kSkbLoadBytes = 26,
     kGetCurrentTask = 35,

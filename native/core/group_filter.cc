@@ -20,6 +20,9 @@ constexpr int32_t kTaskExiting = 0x00000004;       // PF_EXITING
 constexpr int32_t kTaskKernelThread = 0x00200000;  // PF_KTHREAD
 constexpr int32_t kGroupExit = 0x00000004;         // SIGNAL_GROUP_EXIT
 
+// The process is dead, and the record has its first thread's start.
+constexpr int32_t kWhole = GroupRecord::kDead | GroupRecord::kFirstThread;
+
 // The stack, below the place to read into: the message's event, the record, two pointers.
 constexpr int16_t kEventBytes = wire::kDatagramBytes - wire::kEvent;
 constexpr int16_t kEventAt = -8 - kEventBytes;
@@ -55,6 +58,7 @@ class Program : KernelProgram {
     }
     LookAtGroup();
     FillRecord();
+    if (maps_.executables >= 0) TakeExecutable();
     if (layout_.cgroup) {
       TellCgroup(*layout_.cgroup, kTask, kOther, RecordField(offsetof(GroupRecord, cgroup)),
                  maps_.cgroups, maps_.ring, kSlotsAt);
@@ -235,6 +239,33 @@ class Program : KernelProgram {
     ReadPointer(kOther, kFirst, layout_.task.real_parent);
     Read(RecordField(offsetof(GroupRecord, parent_pid)), 4, kOther, layout_.task.tgid);
     code_.Bind(filled);
+  }
+
+  // What the group's last thread has noted. Where there may be two records, both have it.
+  void TakeExecutable() {
+    const Asm::Label taken = code_.NewLabel();
+    code_.Load(Asm::kWord, Asm::kR1, Asm::kFrame, RecordField(offsetof(GroupRecord, flags)));
+    code_.Compute(BPF_AND, Asm::kR1, kWhole);
+    code_.JumpIf(BPF_JNE, Asm::kR1, kWhole, taken);
+    PointToKey();
+    code_.Call(Asm::kMapLookup);
+    code_.JumpIf(BPF_JEQ, Asm::kR0, 0, taken);
+    for (int16_t at = 0; at < static_cast<int16_t>(kExecutableBytes); at += 8) {
+      const auto to = RecordField(offsetof(GroupRecord, executable) + static_cast<size_t>(at));
+      code_.Load(Asm::kDouble, Asm::kR1, Asm::kR0, at);
+      code_.Store(Asm::kDouble, Asm::kFrame, to, Asm::kR1);
+    }
+    code_.Load(Asm::kWord, Asm::kR1, Asm::kFrame, RecordField(offsetof(GroupRecord, flags)));
+    code_.JumpIf32(BPF_JSET, Asm::kR1, static_cast<int32_t>(GroupRecord::kMayBeRepeated), taken);
+    PointToKey();
+    code_.Call(Asm::kMapDelete);
+    code_.Bind(taken);
+  }
+
+  void PointToKey() {
+    code_.SetMap(Asm::kR1, maps_.executables);
+    code_.Move(Asm::kR2, Asm::kFrame);
+    code_.Compute(BPF_ADD, Asm::kR2, RecordField(offsetof(GroupRecord, group)));
   }
 
   // Leaves the flags of the write in R4.

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/executable_program.h"
 #include "core/kernel_layout.h"
 #include "core/proc_stat.h"
 
@@ -24,10 +25,10 @@ struct GroupRecord {
   };
 
   uint64_t time_ns;    // CLOCK_MONOTONIC: the exit event's timestamp
-  uint64_t start_ns;   // CLOCK_BOOTTIME
   uint64_t inode;      // of pidfs; 0 where the kernel has none, or the process was reaped already
   uint64_t cgroup;     // its id in the v2 hierarchy; 0 where not known
   uint64_t group;      // the same for all threads of a group, and for no other while one is left
+  uint64_t start_ns;   // CLOCK_BOOTTIME
   int32_t pid;         // of the process
   int32_t parent_pid;  // 0 where it was reaped already
   int32_t status;      // raw wait status
@@ -35,9 +36,14 @@ struct GroupRecord {
   uint32_t flags;
   uint32_t unused;
   char name[kNameBytes];
+  char executable[kExecutableBytes];  // the file name; empty where not known
 };
-static_assert(sizeof(GroupRecord) == 80 && offsetof(GroupRecord, name) == 64,
+static_assert(sizeof(GroupRecord) == 144 && offsetof(GroupRecord, name) == 64 &&
+                  offsetof(GroupRecord, executable) == 80,
               "the filter writes this layout");
+static_assert(offsetof(GroupRecord, start_ns) - offsetof(GroupRecord, group) ==
+                  offsetof(ExecutableKey, start_ns),
+              "there is an ExecutableKey in it");
 
 // What the filter and user space share, beside the records.
 struct GroupFilterState {
@@ -54,10 +60,11 @@ struct GroupFilterState {
 static_assert(offsetof(GroupFilterState, lost) == 64, "on a cache line of its own");
 
 struct GroupFilterMaps {
-  int ring;     // BPF_MAP_TYPE_RINGBUF of GroupRecord and CgroupRecord
-  int state;    // array with one GroupFilterState
-  int watched;  // array of 64-bit words, a bit for each process to tell of; -1: all are
-  int cgroups;  // array of kKnownCgroups ids; -1: paths are not told
+  int ring;         // BPF_MAP_TYPE_RINGBUF of GroupRecord and CgroupRecord
+  int state;        // array with one GroupFilterState
+  int watched;      // array of 64-bit words, a bit for each process to tell of; -1: all are
+  int cgroups;      // array of kKnownCgroups ids; -1: paths are not told
+  int executables;  // ExecutableMaps::names; -1: they are not told
 };
 
 // The group-aware filter of the connector's socket: a program that runs in the dying task and looks

@@ -49,6 +49,28 @@ std::optional<CgroupPlaces> FindCgroup(const Btf& btf) {
   return places;
 }
 
+std::optional<ExecutablePlaces> FindExecutable(const Btf& btf) {
+  // The first parameter is the tracepoint's own; the third one came when it was moved.
+  if (btf.CountParameters("btf_trace_sched_process_exit") != 3u) return std::nullopt;
+  constexpr uint32_t kPath = 2 * kPointer;
+  constexpr uint32_t kName = 2 * kPointer;
+  ExecutablePlaces places = {};
+  uint32_t path, entry, name, text;
+  const Wanted wanted[] = {
+      {"task_struct", "mm", kPointer, &places.in_task},
+      {"mm_struct", "exe_file", kPointer, &places.in_space},
+      {"file", "f_path", kPath, &path},
+      {"path", "dentry", kPointer, &entry},
+      {"dentry", "d_name", kName, &name},
+      {"qstr", "name", kPointer, &text},
+  };
+  const char* missing = "";
+  if (!FindAll(btf, wanted, &missing)) return std::nullopt;
+  places.in_file = path + entry;
+  places.in_entry = name + text;
+  return places;
+}
+
 std::optional<PidPlaces> FindPid(const Btf& btf, const char** missing) {
   PidPlaces places = {};
   const Wanted wanted[] = {
@@ -115,6 +137,7 @@ std::optional<KernelLayout> ResolveKernelLayout(const Btf& btf, const char** mis
   layout.signal.always_has_code = btf.Find("signal_struct", "quick_threads").has_value();
   layout.pid.inode = FindInode(btf);
   layout.cgroup = FindCgroup(btf);
+  layout.executable = FindExecutable(btf);
   return layout;
 }
 

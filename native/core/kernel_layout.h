@@ -20,6 +20,14 @@ struct CgroupPlaces {
   std::optional<Name> name;  // of a kernfs_node
 };
 
+// From a task to the file name of the program that it runs.
+struct ExecutablePlaces {
+  uint32_t in_task;   // its address space
+  uint32_t in_space;  // the file
+  uint32_t in_file;   // its directory entry
+  uint32_t in_entry;  // the name
+};
+
 // From a task's struct pid to what it is called in a pid namespace.
 struct PidPlaces {
   uint32_t level;         // how deep its own namespace is
@@ -49,6 +57,9 @@ struct KernelLayout {
     std::optional<uint32_t> inode;  // since Linux 6.9
   } pid;
   std::optional<CgroupPlaces> cgroup;  // with CONFIG_CGROUPS
+  // Where a task still has its address space at the tracepoint sched_process_exit, which tells then
+  // whether it is the last one of its group: since Linux 6.16.
+  std::optional<ExecutablePlaces> executable;
 };
 
 // And where it keeps what the signal trace reads.

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "core/executable_program.h"
 #include "core/proc_stat.h"
 
 namespace exitwatch {
@@ -50,11 +51,12 @@ struct Record {
   int32_t status = 0;      // exit: raw wait status; gap: recovered; failed, ready, source: errno
   uint32_t uid = 0;        // exit; failed, ready, source: Failure
   uint32_t flags = 0;
-  char name[kNameBytes] = {};  // exit; failed, ready, source: the system call
+  char name[kNameBytes] = {};              // exit; failed, ready, source: the system call
+  char executable[kExecutableBytes] = {};  // exit: the file name; empty where not known
 };
 
-static_assert(sizeof(Record) == 120 && offsetof(Record, kind) == 80 &&
-                  offsetof(Record, name) == 104,
+static_assert(sizeof(Record) == 184 && offsetof(Record, kind) == 80 &&
+                  offsetof(Record, name) == 104 && offsetof(Record, executable) == 120,
               "the layout is read by JavaScript");
 
 }  // namespace exitwatch

@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "core/executable_program.h"
 #include "core/group_identity.h"
 #include "core/proc_event.h"
 #include "core/proc_stat.h"
@@ -168,8 +169,9 @@ struct ThreadGroup {
   bool is_awaited = false;      // stage kDead: nothing but a late event is of interest
   Outstanding outstanding = Outstanding::kNothing;
   Cause cause = Cause::kStream;
-  uint64_t inode = 0;   // of its pidfd; 0 where not known
-  uint64_t cgroup = 0;  // its id in the v2 hierarchy; 0 where not known
+  uint64_t inode = 0;                      // of its pidfd; 0 where not known
+  uint64_t cgroup = 0;                     // its id in the v2 hierarchy; 0 where not known
+  char executable[kExecutableBytes] = {};  // the file name; empty where not known
 };
 
 }  // namespace exitwatch

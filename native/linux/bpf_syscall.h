@@ -20,6 +20,7 @@ bool IsForbidden();
 
 // Kinds of maps that the headers of old distributions lack.
 constexpr uint32_t kArray = 2;
+constexpr uint32_t kLruHash = 9;          // Linux 4.10
 constexpr uint32_t kRingbuf = 27;         // Linux 5.8
 constexpr uint32_t kMmapable = 1u << 10;  // BPF_F_MMAPABLE, Linux 5.5
 

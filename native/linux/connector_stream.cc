@@ -4,9 +4,9 @@ namespace exitwatch {
 
 namespace {
 
-// Of the kernel's buffer that is asked for, the part that records take: one has a tenth of the size
+// Of the kernel's buffer that is asked for, the part that records take: one has a fifth of the size
 // of a message.
-constexpr int kRecordsPart = 8;
+constexpr int kRecordsPart = 4;
 
 // How old the count of dropped bells may be: to ask for it costs as much as to read one.
 constexpr uint64_t kCountNs = 100'000'000;

@@ -78,6 +78,10 @@ ThreadGroup MakeDeadGroup(const GroupRecord& record, const KernelClock& clock) {
     group.stat.start_ticks = clock.TickOfStart(record.start_ns);
     std::memcpy(group.stat.name, record.name, sizeof(group.stat.name) - 1);
   }
+  // What fills its room may have been cut off: that is no name.
+  if (strnlen(record.executable, kExecutableBytes) < kExecutableBytes - 1) {
+    std::memcpy(group.executable, record.executable, kExecutableBytes);
+  }
   return group;
 }
 
@@ -114,6 +118,7 @@ Record MakeExitRecord(const ThreadGroup& group, const std::optional<ProcessEntry
   record.cgroup = static_cast<double>(group.cgroup);
   if (group.cgroup == 0 && known) record.cgroup = static_cast<double>(known->cgroup);
   if (process) SetProcess(*process, started_ns, record);
+  std::memcpy(record.executable, group.executable, sizeof(record.executable));
 
   uint64_t observed_ns = times.armed_ns;
   if (watch) observed_ns = std::max(observed_ns, watch->since_ns);

@@ -19,7 +19,9 @@ BpfRefusal GroupAwareFilter::Open(KernelTypes& types, size_t ring_bytes, Watched
   }
   known_cgroups_.Open();
   const int watched_map = watched != nullptr ? watched->fd() : -1;
-  const GroupFilterMaps maps = {ring_fd_.Get(), state_fd_.Get(), watched_map, known_cgroups_.fd()};
+  executables_.Open(layout, watched_map);
+  const GroupFilterMaps maps = {ring_fd_.Get(), state_fd_.Get(), watched_map, known_cgroups_.fd(),
+                                executables_.fd()};
   return LoadBpfProgram("exitwatch", bpf::kSocketFilter,
                         BuildGroupFilter(layout, maps, static_cast<uint32_t>(getpid())), &program_);
 }

@@ -8,6 +8,7 @@
 #include "core/group_filter.h"
 #include "linux/bpf_refusal.h"
 #include "linux/cgroup_paths.h"
+#include "linux/executable_names.h"
 #include "linux/kernel_types.h"
 #include "linux/memory_map.h"
 #include "linux/ring_buffer.h"
@@ -67,6 +68,7 @@ class GroupAwareFilter {
 
   CgroupPaths* cgroups_;
   KnownCgroups known_cgroups_;
+  ExecutableNames executables_;
   UniqueFd ring_fd_;
   UniqueFd state_fd_;
   UniqueFd program_;

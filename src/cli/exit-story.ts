@@ -3,7 +3,7 @@ import type { ExitEvent } from '../exit-event.js';
 import type { SignalSender } from '../signal-event.js';
 
 import { escapeText } from './escape.js';
-import { span } from './exit-table.js';
+import { describeNames, span } from './exit-table.js';
 import { describeProcess, describeSender } from './sender-text.js';
 
 /** What is known of an end, and how sure that is: a line for each. */
@@ -19,8 +19,9 @@ export function tellStory(event: ExitEvent): string {
   ].join('\n');
 }
 
-function describeIdentity({ id, pid, name, uid, parentPid }: ExitEvent): string {
-  const what = name === null ? 'name not known' : escapeText(name);
+function describeIdentity(event: ExitEvent): string {
+  const { id, pid, uid, parentPid } = event;
+  const what = describeNames(event) ?? 'name not known';
   const whose = uid === null ? 'user not known' : `uid ${uid}`;
   const parent = parentPid === null ? 'parent not known' : `child of ${parentPid}`;
   return `${pid} ${what}, ${whose}, ${parent} (id ${id})`;

@@ -47,13 +47,13 @@ export class ExitTable {
 
   exit(event: ExitEvent): string {
     const before = this.#turn(event.exitedAt);
-    const { pid, parentPid, uid, name, startedAt, exitedAt } = event;
+    const { pid, parentPid, uid, startedAt, exitedAt } = event;
     const row = this.#layout.row({
       TIME: this.#clock(exitedAt),
       PID: String(pid),
       PARENT: String(parentPid ?? '-'),
       UID: String(uid ?? '-'),
-      NAME: name === null ? '-' : escapeText(name),
+      NAME: describeNames(event) ?? '-',
       LIVED: startedAt === null ? '-' : span(exitedAt.getTime() - startedAt.getTime()),
       // Polling never knows more: the first line has said so.
       HOW: event.unknownReason === 'polled' ? 'unknown' : outcome(event),
@@ -113,9 +113,21 @@ export class ExitTable {
   }
 }
 
+/**
+ * What a process was called; in parentheses the program that it ran, if that tells more: `MainThread
+ * (node)`. `null`: neither is known.
+ */
+export function describeNames({ name, program }: ExitEvent): string | null {
+  if (program === null) return name === null ? null : escapeText(name);
+  if (name === null || name === '') return escapeText(program);
+  const more = program.startsWith(name) ? '' : ` (${escapeText(program)})`;
+  return escapeText(name) + more;
+}
+
 /** An end in a sentence. */
 export function describeExit(event: ExitEvent): string {
-  const name = event.name === null ? '' : ` (${escapeText(event.name)})`;
+  const known = event.name ?? event.program;
+  const name = known === null ? '' : ` (${escapeText(known)})`;
   const lived =
     event.startedAt === null
       ? ''

@@ -20,7 +20,7 @@ Usage: exitwatch watch [OPTION]…
 
   --pid N        only this process (may be repeated); ends when all of them have ended
   --name GLOB    only processes of this name (may be repeated): the kernel's name, of
-                 which it keeps 15 bytes, or the executable's file name
+                 which it keeps 15 bytes, or the program's file name
   --user USER    only processes of this user, by name or uid (may be repeated)
   --cgroup PATH  only processes in this cgroup (v2) or below it (may be repeated): from
                  the root, /system.slice, or anywhere, nginx.service

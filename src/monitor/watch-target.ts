@@ -55,6 +55,7 @@ export function goneBeforeWatch(identity: ProcessIdentity, source: SourceName): 
     pid: identity.pid,
     parentPid: null,
     name: null,
+    program: null,
     uid: null,
     cgroup: null,
     startedAt,

@@ -38,6 +38,8 @@ enum Word {
 
 const NAME_OFFSET = 104;
 const NAME_BYTES = 16;
+const EXECUTABLE_OFFSET = 120;
+const EXECUTABLE_BYTES = 64;
 
 export const Kind = { exit: 1, gap: 2, ready: 3, failed: 4, source: 5 } as const;
 
@@ -76,9 +78,8 @@ export class KernelRecords {
    */
   readonly #hasInodes = typeof inodeOf(process.pid) === 'number';
   readonly #cgroups: CgroupPaths;
-  /** Processes of one name tend to end together: the last one is kept, with its bytes. */
-  #name = '';
-  readonly #nameWords = new Int32Array(NAME_BYTES / 4);
+  readonly #names: LastText;
+  readonly #executables: LastText;
   /** By wait status: there are few. */
   readonly #outcomes = new Map<number, Outcome>();
 
@@ -88,6 +89,8 @@ export class KernelRecords {
     this.#doubles = new Float64Array(this.buffer);
     this.#words = new Int32Array(this.buffer);
     this.#bytes = Buffer.from(this.buffer);
+    this.#names = new LastText(this.buffer, NAME_OFFSET, NAME_BYTES);
+    this.#executables = new LastText(this.buffer, EXECUTABLE_OFFSET, EXECUTABLE_BYTES);
   }
 
   /** One of {@link Kind}. */
@@ -114,7 +117,8 @@ export class KernelRecords {
       id: this.#id(index, pid, inode, startKnown, timeNs),
       pid,
       parentPid: parentPid === 0 ? null : parentPid,
-      name: (flags & Flag.nameKnown) !== 0 ? this.#processName(index) : null,
+      name: (flags & Flag.nameKnown) !== 0 ? this.#names.at(index) : null,
+      program: this.#executables.at(index) || null,
       uid: (flags & Flag.uidKnown) !== 0 ? this.#word(index, Word.uid) >>> 0 : null,
       cgroup: this.#cgroups.path(this.#double(index, Double.cgroup)),
       startedAt,
@@ -251,27 +255,51 @@ export class KernelRecords {
     return new Date(Math.ceil(fromMs + this.#double(index, Double.clockMs)));
   }
 
-  #processName(index: number): string {
-    const first = index * RECORD_WORDS + NAME_OFFSET / 4;
-    const last = this.#nameWords;
-    const words = this.#words;
-    if (
-      words[first] !== last[0] ||
-      words[first + 1] !== last[1] ||
-      words[first + 2] !== last[2] ||
-      words[first + 3] !== last[3]
-    ) {
-      last.set(words.subarray(first, first + last.length));
-      this.#name = this.#text(index);
-    }
-    return this.#name;
+  #text(index: number): string {
+    return textAt(this.#bytes, index * RECORD_BYTES + NAME_OFFSET, NAME_BYTES);
+  }
+}
+
+/** Processes of one name tend to end together: the last one is kept, with its bytes. */
+class LastText {
+  readonly #words: Int32Array;
+  readonly #bytes: Buffer;
+  readonly #offset: number;
+  readonly #last: Int32Array;
+  #text = '';
+
+  constructor(records: ArrayBuffer, offset: number, bytes: number) {
+    this.#words = new Int32Array(records);
+    this.#bytes = Buffer.from(records);
+    this.#offset = offset;
+    this.#last = new Int32Array(bytes / 4);
   }
 
-  #text(index: number): string {
-    const begin = index * RECORD_BYTES + NAME_OFFSET;
-    const end = this.#bytes.indexOf(0, begin);
-    return this.#bytes.toString('utf8', begin, Math.min(end, begin + NAME_BYTES));
+  /** Of this record. What follows its end is zeros. */
+  at(index: number): string {
+    const first = index * RECORD_WORDS + this.#offset / 4;
+    const words = this.#words;
+    const last = this.#last;
+    for (let i = 0; i < last.length; i++) {
+      const word = words[first + i];
+      if (word !== last[i]) return this.#read(index, first);
+      if (word === 0) break;
+    }
+    return this.#text;
   }
+
+  #read(index: number, first: number): string {
+    this.#last.set(this.#words.subarray(first, first + this.#last.length));
+    const begin = index * RECORD_BYTES + this.#offset;
+    this.#text = textAt(this.#bytes, begin, this.#last.byteLength);
+    return this.#text;
+  }
+}
+
+/** Up to the first zero. */
+function textAt(bytes: Buffer, begin: number, length: number): string {
+  const end = bytes.indexOf(0, begin);
+  return bytes.toString('utf8', begin, end < 0 ? begin + length : Math.min(end, begin + length));
 }
 
 function outcomeOf(status: number, coreKnown: boolean): Outcome {

@@ -235,6 +235,7 @@ export class PollSource implements ExitSource {
       pid,
       parentPid: row?.parentPid ?? null,
       name: row?.name ?? null,
+      program: null,
       uid: row?.uid ?? null,
       cgroup: null,
       startedAt: startTicks === null ? null : this.#startTime(startTicks),

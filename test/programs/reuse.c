@@ -1,6 +1,7 @@
-// reuse COUNT [--wait]: COUNT processes, one after the other, that all have the same pid, by
+// reuse COUNT [--wait|--exec]: COUNT processes, one after the other, that all have the same pid, by
 // /proc/sys/kernel/ns_last_pid. The i-th exits with i mod 5 and is reaped at once. Prints `PID
-// CODE` of each; with --wait it lives until a line comes on stdin.
+// CODE` of each; with --wait it lives until a line comes on stdin, with --exec every other one runs
+// the shell.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdio.h>
@@ -18,6 +19,7 @@ static int set_last_pid(int file, pid_t pid) {
 int main(int argc, char** argv) {
   const long count = argc > 1 ? atol(argv[1]) : 0;
   const int wait_for_line = argc > 2 && strcmp(argv[2], "--wait") == 0;
+  const int runs_shell = argc > 2 && strcmp(argv[2], "--exec") == 0;
   const int last_pid = open("/proc/sys/kernel/ns_last_pid", O_RDWR | O_CLOEXEC);
   if (last_pid < 0) return 2;
   setvbuf(stdout, NULL, _IONBF, 0);
@@ -31,6 +33,11 @@ int main(int argc, char** argv) {
       close(gate[1]);
       char byte = 'x';
       const long told = read(gate[0], &byte, 1);
+      if (told == 1 && runs_shell && i % 2 == 1) {
+        char command[16];
+        snprintf(command, sizeof(command), "exit %ld", i % 5);
+        execl("/bin/sh", "sh", "-c", command, (char*)NULL);
+      }
       _exit(told == 1 ? (int)(i % 5) : 77);  // 77: somebody else has taken the pid
     }
     if (pid < 0) return 2;

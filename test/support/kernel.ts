@@ -37,6 +37,8 @@ export const KERNEL = {
   pidfdInodes: isSince(6, 9),
   /** "pidfs: allow to retrieve exit information": also of what was reaped. */
   pidfdStatus: isSince(6, 15),
+  /** "exit: move and extend sched_process_exit() tracepoint": a task still has its address space there. */
+  tellsPrograms: isSince(6, 16),
 } as const;
 
 /** Whether we may listen to the proc connector. */

@@ -17,6 +17,7 @@ export const EXIT: ExitEvent & { how: 'exited' } = {
   pid: identity.pid,
   parentPid: 1,
   name: 'qemu-system-x86',
+  program: 'qemu-system-x86_64',
   uid: 0,
   cgroup: '/',
   startedAt: secondsAgo(3600),

@@ -177,6 +177,7 @@ function seenAt(ms: number) {
     pid: ITS_PID,
     parentPid: 1,
     name: 'qemu-system-x86',
+    program: 'qemu-system-x86_64',
     uid: 0,
     cgroup: '/',
     startedAt: dateOf(0),

@@ -1,0 +1,36 @@
+#ifndef EXITWATCH_CORE_EXECUTABLE_PROGRAM_H_
+#define EXITWATCH_CORE_EXECUTABLE_PROGRAM_H_
+
+#include <linux/bpf.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "core/kernel_layout.h"
+
+namespace exitwatch {
+
+// Room for the file name of an executable, with a zero at its end. One that fills it may have been
+// cut off.
+constexpr size_t kExecutableBytes = 64;
+
+// Whose executable it is: a group's address is used again, and so is a time.
+struct ExecutableKey {
+  uint64_t group;     // its signal_struct
+  uint64_t start_ns;  // of its first thread, on CLOCK_BOOTTIME
+};
+
+struct ExecutableMaps {
+  int names;    // hash of file names, kExecutableBytes each, by ExecutableKey
+  int watched;  // see GroupFilterMaps
+};
+
+// A program for the raw tracepoint sched_process_exit: the last thread of a group notes which file
+// it ran. When the group-aware filter looks, the address space is gone, and with it that file.
+// Only where KernelLayout::executable is known.
+std::vector<bpf_insn> BuildExecutableProgram(const KernelLayout& layout,
+                                             const ExecutableMaps& maps);
+
+}  // namespace exitwatch
+
+#endif  // EXITWATCH_CORE_EXECUTABLE_PROGRAM_H_

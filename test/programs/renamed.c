@@ -1,0 +1,64 @@
+// renamed: a process that calls itself MainThread at once, as Node.js 24 does, and ends.
+// renamed run COUNT FILE…: COUNT processes, one after the other, that run FILE….
+// renamed fork, renamed vfork: a child that runs no file of its own.
+// renamed threads: a process whose first thread leaves before another one ends it.
+// Each but the first prints a line with the PID of each process.
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char** environ;
+
+static int run(long count, char** command) {
+  for (long i = 0; i < count; i++) {
+    pid_t pid;
+    int status;
+    if (posix_spawn(&pid, command[0], NULL, NULL, command, environ) != 0) return 2;
+    if (waitpid(pid, &status, 0) != pid || status != 0) return 3;
+    printf("%d\n", (int)pid);
+  }
+  return 0;
+}
+
+static int wait_for(pid_t pid) {
+  int status;
+  if (waitpid(pid, &status, 0) != pid || status != 0) return 3;
+  printf("%d\n", (int)pid);
+  return 0;
+}
+
+static void* other(void* unused) {
+  usleep(50 * 1000);
+  prctl(PR_SET_NAME, "other");
+  _exit(0);
+  return unused;
+}
+
+int main(int argc, char** argv) {
+  const char* what = argc > 1 ? argv[1] : "";
+  if (strcmp(what, "run") == 0 && argc > 3) return run(atol(argv[2]), argv + 3);
+  if (strcmp(what, "fork") == 0) {
+    const pid_t pid = fork();
+    if (pid != 0) return wait_for(pid);
+  }
+  if (strcmp(what, "vfork") == 0) {
+    const pid_t pid = vfork();
+    if (pid == 0) _exit(0);
+    return wait_for(pid);
+  }
+  prctl(PR_SET_NAME, "MainThread");
+  if (strcmp(what, "threads") == 0) {
+    printf("%d\n", (int)getpid());
+    fflush(stdout);
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, other, NULL) != 0) return 2;
+    pthread_exit(NULL);
+  }
+  _exit(0);
+}

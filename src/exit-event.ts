@@ -66,9 +66,12 @@ export type ExitEvent = {
   /**
    * The file name of the program it ran, without the path: `node` also where a process gave itself
    * another {@link ExitEvent.name}. Taken in the kernel, when its last thread ended. It is the file that
-   * the kernel loaded: of a script its interpreter (`python3.11`), behind a symbolic link what that leads to, of a
-   * memfd `memfd:NAME`, and a deleted file's last name. Untrusted. `null` where a name has more than 62 bytes,
-   * and without the group-aware filter, before Linux 6.16, and where the kernel did not tell the end itself.
+   * the kernel loaded: of a script the interpreter, behind a symbolic link what that leads to
+   * (`python3.11`), of a memfd `memfd:NAME`, of a deleted file its last name. Untrusted.
+   *
+   * `null` where the name has more than 62 bytes, without the group-aware filter, where the kernel did
+   * not tell the end itself; and before Linux 6.16, where the kernel has no BPF trampolines or no
+   * CONFIG_TASKSTATS.
    */
   program: string | null;
   /** The effective user id, as ps(1) shows it; `null` where not known. */

@@ -158,6 +158,17 @@ std::optional<uint32_t> Btf::CountParameters(std::string_view name) const {
   return std::nullopt;
 }
 
+std::optional<uint32_t> Btf::FindFunction(std::string_view name, uint32_t parameters) const {
+  for (uint32_t id = 1; id < offsets_.size(); id++) {
+    const std::optional<Type> type = TypeAt(id);
+    if (!type || type->kind() != kFunction || StringAt(type->name) != name) continue;
+    const std::optional<Type> prototype = TypeAt(type->size_or_type);
+    if (!prototype || prototype->kind() != kPrototype) continue;
+    if (prototype->count() == parameters) return id;
+  }
+  return std::nullopt;
+}
+
 std::optional<Btf::Member> Btf::FindIn(uint32_t id, std::string_view member, uint64_t base_bits,
                                        int depth, int* budget) const {
   const std::optional<Type> type = Resolved(&id);

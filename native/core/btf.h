@@ -30,6 +30,9 @@ class Btf {
   // there is none.
   std::optional<uint32_t> CountParameters(std::string_view name) const;
 
+  // The type id of a function that has so many parameters.
+  std::optional<uint32_t> FindFunction(std::string_view name, uint32_t parameters) const;
+
  private:
   struct Type {
     uint32_t name;

@@ -8,8 +8,8 @@ namespace {
 
 using Asm = BpfAssembler;
 
-// The tracepoint's arguments: the task, which is the current one, and whether it is the last one of
-// its group (<trace/events/sched.h>).
+// The arguments: the task, which is the current one, and whether it is the last one of its group
+// (<trace/events/sched.h>, <linux/taskstats_kern.h>).
 constexpr int16_t kGroupDead = 8;
 
 // The stack, below the place to read into.
@@ -36,7 +36,7 @@ class Program : KernelProgram {
  private:
   void NoteName(const ExecutablePlaces& places) {
     code_.Load(Asm::kDouble, Asm::kR1, Asm::kR1, kGroupDead);
-    code_.Compute(BPF_AND, Asm::kR1, 0xff);  // a bool
+    code_.Compute(BPF_AND, Asm::kR1, 0xff);  // a bool, or a flag
     code_.JumpIf(BPF_JEQ, Asm::kR1, 0, done_);
     code_.Call(Asm::kGetCurrentTask);
     code_.Move(kTask, Asm::kR0);

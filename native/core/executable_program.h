@@ -25,9 +25,10 @@ struct ExecutableMaps {
   int watched;  // see GroupFilterMaps
 };
 
-// A program for the raw tracepoint sched_process_exit: the last thread of a group notes which file
-// it ran. When the group-aware filter looks, the address space is gone, and with it that file.
-// Only where KernelLayout::executable is known.
+// A program for the raw tracepoint sched_process_exit, or the entry of taskstats_exit(), which have
+// the same arguments: the last thread of a group notes which file it ran. When the group-aware
+// filter looks, the address space is gone, and with it that file. Only where
+// KernelLayout::executable is known.
 std::vector<bpf_insn> BuildExecutableProgram(const KernelLayout& layout,
                                              const ExecutableMaps& maps);
 

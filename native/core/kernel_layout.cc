@@ -50,11 +50,14 @@ std::optional<CgroupPlaces> FindCgroup(const Btf& btf) {
 }
 
 std::optional<ExecutablePlaces> FindExecutable(const Btf& btf) {
-  // The first parameter is the tracepoint's own; the third one came when it was moved.
-  if (btf.CountParameters("btf_trace_sched_process_exit") != 3u) return std::nullopt;
   constexpr uint32_t kPath = 2 * kPointer;
   constexpr uint32_t kName = 2 * kPointer;
   ExecutablePlaces places = {};
+  // The first parameter is the tracepoint's own; the third one came when it was moved.
+  if (btf.CountParameters("btf_trace_sched_process_exit") != 3u) {
+    places.function = btf.FindFunction("taskstats_exit", 2);
+    if (!places.function) return std::nullopt;
+  }
   uint32_t path, entry, name, text;
   const Wanted wanted[] = {
       {"task_struct", "mm", kPointer, &places.in_task},

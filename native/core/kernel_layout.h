@@ -26,6 +26,8 @@ struct ExecutablePlaces {
   uint32_t in_space;  // the file
   uint32_t in_file;   // its directory entry
   uint32_t in_entry;  // the name
+  // The type id of taskstats_exit(); nothing where the tracepoint sched_process_exit serves.
+  std::optional<uint32_t> function;
 };
 
 // From a task's struct pid to what it is called in a pid namespace.
@@ -57,8 +59,9 @@ struct KernelLayout {
     std::optional<uint32_t> inode;  // since Linux 6.9
   } pid;
   std::optional<CgroupPlaces> cgroup;  // with CONFIG_CGROUPS
-  // Where a task still has its address space at the tracepoint sched_process_exit, which tells then
-  // whether it is the last one of its group: since Linux 6.16.
+  // At a place where a dying task still has its address space, and which tells whether it is the
+  // last one of its group: the tracepoint sched_process_exit, since Linux 6.16; or a function, with
+  // CONFIG_TASKSTATS.
   std::optional<ExecutablePlaces> executable;
 };
 

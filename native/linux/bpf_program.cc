@@ -37,9 +37,9 @@ BpfRefusal BpfSystemRefusal(const char* what) {
 }
 
 BpfRefusal LoadBpfProgram(const char* name, uint32_t type, const std::vector<bpf_insn>& program,
-                          UniqueFd* loaded) {
+                          UniqueFd* loaded, uint32_t function) {
   std::string log;
-  *loaded = bpf::LoadProgram(name, type, program, &log);
+  *loaded = bpf::LoadProgram(name, type, program, function, &log);
   if (*loaded) return {};
   const int error = errno;
   if (log.empty()) return BpfSystemRefusal("BPF_PROG_LOAD");

@@ -16,9 +16,9 @@ namespace exitwatch {
 // it.
 BpfRefusal BpfSystemRefusal(const char* what);
 
-// Loads a program of this type (bpf::kSocketFilter, …).
+// Loads a program of this type (bpf::kSocketFilter, …); `function`: see bpf::LoadProgram().
 BpfRefusal LoadBpfProgram(const char* name, uint32_t type, const std::vector<bpf_insn>& program,
-                          UniqueFd* loaded);
+                          UniqueFd* loaded, uint32_t function = 0);
 
 // A ring buffer's size: a power of two and whole pages, at least `bytes`.
 size_t RoundUpToRingBytes(size_t bytes);

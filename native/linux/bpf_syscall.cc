@@ -2,6 +2,7 @@
 
 #include <sys/syscall.h>
 
+#include <cstddef>
 #include <cstring>
 #include <utility>
 
@@ -26,7 +27,31 @@ constexpr size_t kLogBytes = 64 * 1024;
 constexpr size_t kMostLogBytes = 16 * 1024 * 1024 - 1;  // what kernels before 6.4 take
 constexpr int kAttempts = 5;
 
-UniqueFd TryBpf(bpf_cmd command, bpf_attr& attributes) {
+// What LoadProgram() gives, in the kernel's layout: headers before Linux 5.5 lack the last member.
+struct LoadAttributes {
+  uint32_t type;
+  uint32_t count;
+  uint64_t instructions;
+  uint64_t license;
+  uint32_t log_level;
+  uint32_t log_size;
+  uint64_t log;
+  uint32_t version;
+  uint32_t flags;
+  char name[16];
+  uint32_t interface;
+  uint32_t attach_type;
+  uint32_t types[9];  // of the program itself
+  uint32_t function;
+};
+static_assert(offsetof(LoadAttributes, name) == 48 && offsetof(LoadAttributes, attach_type) == 68 &&
+                  offsetof(LoadAttributes, function) == 108 && sizeof(LoadAttributes) == 112,
+              "the kernel reads this layout");
+
+constexpr uint32_t kFunctionEntry = 24;  // BPF_TRACE_FENTRY
+
+template <typename Attributes>
+UniqueFd TryBpf(bpf_cmd command, Attributes& attributes) {
   // EAGAIN: a signal came while the verifier was at work.
   for (int attempt = 1;; attempt++) {
     const long fd = syscall(SYS_bpf, command, &attributes, sizeof(attributes));
@@ -34,7 +59,8 @@ UniqueFd TryBpf(bpf_cmd command, bpf_attr& attributes) {
   }
 }
 
-UniqueFd Bpf(bpf_cmd command, bpf_attr& attributes) {
+template <typename Attributes>
+UniqueFd Bpf(bpf_cmd command, Attributes& attributes) {
   UniqueFd fd = TryBpf(command, attributes);
   if (fd || errno != EPERM) return fd;
   const MoreLockedMemory more;
@@ -62,14 +88,17 @@ UniqueFd CreateMap(const char* name, uint32_t type, uint32_t key_bytes, uint32_t
 }
 
 UniqueFd LoadProgram(const char* name, uint32_t type, const std::vector<bpf_insn>& program,
-                     std::string* log) {
-  bpf_attr attributes;
-  std::memset(&attributes, 0, sizeof(attributes));
-  attributes.prog_type = type;
-  attributes.insns = reinterpret_cast<uint64_t>(program.data());
-  attributes.insn_cnt = static_cast<uint32_t>(program.size());
+                     uint32_t function, std::string* log) {
+  LoadAttributes attributes = {};
+  attributes.type = type;
+  attributes.instructions = reinterpret_cast<uint64_t>(program.data());
+  attributes.count = static_cast<uint32_t>(program.size());
   attributes.license = reinterpret_cast<uint64_t>(kLicense);
-  std::strncpy(attributes.prog_name, name, sizeof(attributes.prog_name) - 1);
+  std::strncpy(attributes.name, name, sizeof(attributes.name) - 1);
+  if (function != 0) {
+    attributes.attach_type = kFunctionEntry;
+    attributes.function = function;
+  }
   UniqueFd fd = Bpf(BPF_PROG_LOAD, attributes);
   if (fd) return fd;
 
@@ -77,7 +106,7 @@ UniqueFd LoadProgram(const char* name, uint32_t type, const std::vector<bpf_insn
   attributes.log_level = 1;
   for (const size_t bytes : {kLogBytes, kMostLogBytes}) {
     log->assign(bytes, '\0');
-    attributes.log_buf = reinterpret_cast<uint64_t>(&(*log)[0]);
+    attributes.log = reinterpret_cast<uint64_t>(&(*log)[0]);
     attributes.log_size = static_cast<uint32_t>(bytes);
     fd = Bpf(BPF_PROG_LOAD, attributes);
     // ENOSPC: it had more to say. Before Linux 6.4 that was its first words, now its last ones.

@@ -29,12 +29,15 @@ UniqueFd CreateMap(const char* name, uint32_t type, uint32_t key_bytes, uint32_t
 
 constexpr uint32_t kSocketFilter = 1;
 constexpr uint32_t kRawTracepoint = 17;  // Linux 4.17
+constexpr uint32_t kTracing = 26;        // Linux 5.5
 
-// Loads a program of this type. Where the verifier refuses it, `log` ends with why.
+// Loads a program of this type. Where the verifier refuses it, `log` ends with why. `function`: for
+// kTracing, the type id of the function whose entry it is for.
 UniqueFd LoadProgram(const char* name, uint32_t type, const std::vector<bpf_insn>& program,
-                     std::string* log);
+                     uint32_t function, std::string* log);
 
-// Has the program run at a tracepoint, until what is returned is closed.
+// Has the program run at a tracepoint, until what is returned is closed; of a program for a
+// function, nullptr.
 UniqueFd OpenRawTracepoint(const char* tracepoint, int program_fd);
 
 }  // namespace bpf

@@ -20,8 +20,10 @@ void ExecutableNames::Open(const KernelLayout& layout, int watched_map) {
                         kMostNames, 0);
   if (!map_) return;
   const auto program = BuildExecutableProgram(layout, {map_.Get(), watched_map});
-  if (LoadBpfProgram("exitwatch_exe", bpf::kRawTracepoint, program, &program_)) return;
-  link_ = bpf::OpenRawTracepoint("sched_process_exit", program_.Get());
+  const std::optional<uint32_t> function = layout.executable->function;
+  const uint32_t type = function ? bpf::kTracing : bpf::kRawTracepoint;
+  if (LoadBpfProgram("exitwatch_exe", type, program, &program_, function.value_or(0))) return;
+  link_ = bpf::OpenRawTracepoint(function ? nullptr : "sched_process_exit", program_.Get());
 }
 
 }  // namespace exitwatch

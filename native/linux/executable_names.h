@@ -6,9 +6,9 @@
 
 namespace exitwatch {
 
-// The file names of the programs that dying processes ran, in the kernel: noted by a program at the
-// raw tracepoint sched_process_exit, taken by the group-aware filter a moment later. It is gone
-// with this object: nothing is pinned.
+// The file names of the programs that dying processes ran, in the kernel: noted by
+// BuildExecutableProgram(), taken by the group-aware filter a moment later. It is gone with this
+// object: nothing is pinned.
 class ExecutableNames {
  public:
   // `watched_map`: see GroupFilterMaps. Where the kernel does not tell, or refuses, there are no
@@ -21,7 +21,7 @@ class ExecutableNames {
  private:
   UniqueFd map_;
   UniqueFd program_;
-  UniqueFd link_;  // of the program to its tracepoint
+  UniqueFd link_;  // of the program to its place
 };
 
 }  // namespace exitwatch

@@ -11,7 +11,7 @@ const EVERYTHING = [
     user: 'root',
     files: [
       ...['deaths', 'fates', 'senders', 'contested', 'storm', 'silence', 'loss', 'pidfd', 'forged'],
-      ...['cli-doctor', 'signal-trace', 'trace-trial', 'traced-since'],
+      ...['cli-doctor', 'signal-trace', 'trace-trial', 'traced-since', 'program-name'],
     ],
     pattern,
     env,

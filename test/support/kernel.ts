@@ -37,8 +37,11 @@ export const KERNEL = {
   pidfdInodes: isSince(6, 9),
   /** "pidfs: allow to retrieve exit information": also of what was reaped. */
   pidfdStatus: isSince(6, 15),
-  /** "exit: move and extend sched_process_exit() tracepoint": a task still has its address space there. */
-  tellsPrograms: isSince(6, 16),
+  /**
+   * "exit: move and extend sched_process_exit() tracepoint": a task still has its address space there.
+   * Before, a BPF program runs at a function: by BPF trampolines, which arm64 got later.
+   */
+  tellsPrograms: isSince(6, 16) || process.arch === 'x64',
 } as const;
 
 /** Whether we may listen to the proc connector. */

@@ -33,6 +33,7 @@ class BtfBytes {
     Type("", 3, 0, 0), Word(5), Word(1), Word(0);            // 12: struct task[]
     Type("tasks", 4, 2, 8);                                  // 13
     Member("count", 1, 0), Member("all", 12, 64);
+    Type("call", 12, 0, 9);  // 14: of 9
   }
 
   std::vector<uint8_t> Bytes() const {
@@ -89,6 +90,9 @@ void MembersAreFoundAlsoInStructuresWithoutAName() {
   CHECK_EQUAL(*btf->CountParameters("callback"), 2u);
   CHECK(!btf->CountParameters("loop"));
   CHECK(!btf->CountParameters("task"));
+  CHECK_EQUAL(*btf->FindFunction("call", 2), 14u);
+  CHECK(!btf->FindFunction("call", 1));
+  CHECK(!btf->FindFunction("callback", 2));
 }
 
 void AnyBtfIsReadSafely() {
@@ -106,6 +110,7 @@ void AnyBtfIsReadSafely() {
     for (const char* member : {"pid", "name", "next", "flag", ""}) btf->Find("task", member);
     const char* missing = "";
     ResolveKernelLayout(*btf, &missing);
+    btf->FindFunction("call", 2);
   }
 }
 

@@ -9,6 +9,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const char* missing = "";
   exitwatch::ResolveKernelLayout(*btf, &missing);
   exitwatch::ResolveSignalLayout(*btf, &missing);
-  for (const char* name : {"task", "loop", "callback", ""}) btf->CountParameters(name);
+  for (const char* name : {"task", "loop", "callback", "call", ""}) {
+    btf->CountParameters(name);
+    btf->FindFunction(name, 2);
+  }
   return 0;
 }

@@ -57,7 +57,7 @@ describe('exitwatch wait', () => {
     const lines = wait.stderr.trimEnd().split('\n');
     expect(lines).toEqual([
       expect.stringMatching(
-        /^process +\d+ target, uid 0, (child of \d+|parent not known) \(id [-0-9a-f]+\)$/,
+        /^process +\d+ target( \(fates\))?, uid 0, (child of \d+|parent not known) \(id [-0-9a-f]+\)$/,
       ),
       expect.stringMatching(/^lived +0\.\d+s, from .*Z until .*Z \(sure: by the kernel\)$/),
       'ended    killed by SIGTERM, no core (sure: by the kernel)',

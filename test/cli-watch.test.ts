@@ -116,6 +116,20 @@ describe('exitwatch watch', () => {
     expect(await watch.ended).toBe(0);
   });
 
+  itAsRoot(
+    '--name matches signals by the program that a process ran at the beginning',
+    async () => {
+      const script = new LineProcess('python3', ['-c', RENAMED]);
+      expect(await script.line()).toBe('here');
+      const watch = exitwatch('watch', '--signals', '--name', 'python3*', '--count', '1');
+      await watch.line();
+      script.child.kill('SIGTERM');
+      const lines = (await watch.rest()).join('\n');
+      expect(lines).toContain(`SIGNAL: SIGTERM to ${script.pid} renamed from `);
+      expect(await watch.ended).toBe(0);
+    },
+  );
+
   itAsRoot('what a program’s name may do to a terminal is escaped', async () => {
     if (!KERNEL.tellsPrograms) return;
     const folder = mkdtempSync(join(tmpdir(), 'exitwatch-name-'));

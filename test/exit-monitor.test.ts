@@ -179,7 +179,7 @@ describeForEachFilter((filter) => {
                 detail: expect.any(String) as string,
                 remedy: expect.any(String) as string,
               },
-        receiveBufferBytes: filter === 'group-aware' ? 128 * 1024 : 1024 * 1024,
+        receiveBufferBytes: filter === 'group-aware' ? 256 * 1024 : 1024 * 1024,
         traced: false,
         traceDowngrade: null,
       });

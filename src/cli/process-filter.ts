@@ -43,6 +43,8 @@ export class ProcessFilter {
     if (this.#known === undefined) return true;
     const verdict = this.#judge(profileOf(event, this.#known.of(event.id)));
     this.#known.forget(event.id, event.pid);
+    // With its program, the kernel tells all of it.
+    if (event.program !== null) this.#known.close();
     if (verdict === null) this.untold++;
     return verdict === true;
   }
@@ -51,7 +53,7 @@ export class ProcessFilter {
   matchesTarget({ id, pid, name }: SignalEvent): boolean {
     if (this.#known === undefined) return true;
     const facts = this.#known.of(id) ?? factsOf(pid) ?? undefined;
-    const nothing = { uid: null, cgroup: null, parentPid: null };
+    const nothing = { program: null, uid: null, cgroup: null, parentPid: null };
     return this.#judge(profileOf({ name, ...nothing }, facts)) === true;
   }
 
@@ -74,11 +76,11 @@ export class ProcessFilter {
   }
 }
 
-type Told = Pick<ExitEvent, 'name' | 'uid' | 'cgroup' | 'parentPid'>;
+type Told = Pick<ExitEvent, 'name' | 'program' | 'uid' | 'cgroup' | 'parentPid'>;
 
 /** The event's word counts more: it is the later one. */
 function profileOf(told: Told, facts: Facts | undefined): Profile {
-  const names = [told.name, facts?.executable].filter((name) => typeof name === 'string');
+  const names = [told.name, told.program ?? facts?.executable].filter((name) => typeof name === 'string');
   return {
     names: names.length === 0 ? null : names,
     uid: told.uid ?? facts?.uid ?? null,

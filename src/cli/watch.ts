@@ -37,9 +37,9 @@ Usage: exitwatch watch [OPTION]…
   --for TIME     ends after this time: 10s, 500ms, 2h
   --help         this text
 
-Different filters narrow each other down, and hold for processes that begin later, too. The
-executable of one that began later is known if it has lived for a second. What --exec has started
-is not told of.
+Different filters narrow each other down, and hold for processes that begin later, too. Without the
+group-aware filter, the program of one that began later is known if it has lived for a second. What
+--exec has started is not told of.
 
 Ends with 0; 127 where there is no process of a --pid, 125 where the kernel cannot be watched,
 2 for wrong usage.

@@ -39,9 +39,10 @@ export const KERNEL = {
   pidfdStatus: isSince(6, 15),
   /**
    * "exit: move and extend sched_process_exit() tracepoint": a task still has its address space there.
-   * Before, a BPF program runs at a function: by BPF trampolines, which arm64 got later.
+   * Before, a BPF program runs at a function: by direct calls, which arm64 has since "arm64: ftrace: Add
+   * direct call support".
    */
-  tellsPrograms: isSince(6, 16) || process.arch === 'x64',
+  tellsPrograms: isSince(6, 4) || process.arch === 'x64',
 } as const;
 
 /** Whether we may listen to the proc connector. */

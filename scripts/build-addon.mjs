@@ -2,28 +2,21 @@
 import { spawnSync } from 'node:child_process';
 import { createRequire } from 'node:module';
 
+import toolchain from '../dist/cli/toolchain.js';
+
 import { environmentWithHeaders } from './node-headers.mjs';
-import { missingTools } from './toolchain.mjs';
 
 function fail(why) {
   console.error(`exitwatch: ${why}`);
   process.exit(1);
 }
 
-function nodeGyp() {
-  try {
-    return createRequire(import.meta.url).resolve('node-gyp/bin/node-gyp.js');
-  } catch {
-    return fail('what it is built with is not installed: run npm ci first');
-  }
-}
-
-const missing = missingTools();
+const missing = toolchain.missingTools();
 if (missing.length > 0) {
   fail(`it cannot be built without ${missing.join(', ')}: install it, and try again`);
 }
 const env = { MAKEFLAGS: '-j2 --no-print-directory', ...environmentWithHeaders() };
-const gyp = nodeGyp();
+const gyp = createRequire(import.meta.url).resolve('node-gyp/bin/node-gyp.js');
 
 for (const step of [['configure', ...process.argv.slice(2)], ['build']]) {
   const args = [gyp, '--loglevel=warn', ...step];

@@ -24,8 +24,8 @@ const run = (command, args, env = {}) => {
   if (status !== 0) process.exit(status ?? 1);
 };
 
-run(process.execPath, ['scripts/build-addon.mjs', '--', '-Dsanitize=1']);
 run(process.execPath, ['node_modules/typescript/bin/tsc', '-p', 'tsconfig.build.json']);
+run(process.execPath, ['scripts/build-addon.mjs', '--', '-Dsanitize=1']);
 const library = (name) =>
   execFileSync('cc', [`-print-file-name=${name}`], { encoding: 'utf8' }).trim();
 const args = process.argv.slice(2);

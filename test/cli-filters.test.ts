@@ -1,6 +1,6 @@
 import { existsSync, mkdirSync, rmdirSync } from 'node:fs';
 
-import type { ExitEvent, Gap, Ready } from '../src';
+import type { ExitEvent, Gap, Ready, SignalEvent } from '../src';
 
 import { call, exitwatch } from './support/command';
 import { itAsListener, itAsRoot } from './support/privilege';
@@ -81,18 +81,24 @@ itAsRoot('--cgroup: a path, its folder, or a name; and what is below it', async 
   for (const folder of folders.reverse()) rmdirSync(folder);
 });
 
+// With the other one the kernel tells it: see cli-watch.
 itAsListener(
-  '--name: the executable’s name of one that began later and lived for a second',
+  '--name: with the classic filter, the program of one that lived for a second',
   async () => {
+    process.env['EXITWATCH_FILTER'] = 'classic';
     let later: number | undefined;
-    const pids = await told(['--name', 'python3*'], 1, async () => {
-      const script = new LineProcess('python3', ['-c', RENAMED]);
-      expect(await script.line()).toBe('here');
-      later = script.pid;
-      await new Promise((resolve) => setTimeout(resolve, 2500)); // looks every second
-      script.child.kill();
-    });
-    expect(pids).toEqual([later]);
+    try {
+      const pids = await told(['--name', 'python3*'], 1, async () => {
+        const script = new LineProcess('python3', ['-c', RENAMED]);
+        expect(await script.line()).toBe('here');
+        later = script.pid;
+        await new Promise((resolve) => setTimeout(resolve, 2500)); // looks every second
+        script.child.kill();
+      });
+      expect(pids).toEqual([later]);
+    } finally {
+      delete process.env['EXITWATCH_FILTER'];
+    }
   },
 );
 
@@ -120,6 +126,29 @@ itAsRoot('--signals follow the filters', async () => {
   }
   watch.child.kill('SIGINT');
   await watch.ended;
+});
+
+itAsRoot('--signals follow the filters for who is gone when it is looked at', async () => {
+  const count = 50;
+  const brief = `sh -c 'sh -c "exit 1"; kill -KILL $$'`;
+  const parent = new LineProcess('sh', [
+    '-c',
+    `all=$(seq ${count}); read go; for i in $all; do ${brief}; done`,
+  ]);
+  const filters = ['--parent', String(parent.pid), '--count', String(count)];
+  const watch = exitwatch('watch', '--json', '--signals', ...filters);
+  await watch.line();
+  parent.child.stdin.write('go\n');
+  await parent.ended;
+  const lines = (await watch.rest()).map((line) => JSON.parse(line) as ExitEvent | SignalEvent);
+  const pids = (of: string) => lines.flatMap(({ event, pid }) => (event === of ? [pid] : []));
+  expect(pids('exit')).toHaveLength(count);
+  expect(pids('signal').sort()).toEqual(pids('exit').sort());
+  const isFirst = (index: number) =>
+    lines.findIndex(({ pid }) => pid === lines[index]?.pid) === index;
+  const firsts = lines.filter((_, index) => isFirst(index));
+  expect(firsts.filter(({ event }) => event === 'exit')).toEqual([]);
+  expect(await watch.ended).toBe(0);
 });
 
 test.each([

@@ -240,6 +240,7 @@ describe('building', () => {
     for (const part of [...parts, 'native']) {
       cpSync(join(REPOSITORY, part), join(clone, part), { recursive: true });
     }
+    symlinkSync(join(REPOSITORY, 'node_modules'), join(clone, 'node_modules'));
     const npm = new LineProcess('npm', ['--silent', 'start'], {
       cwd: clone,
       env: { ...process.env, PATH: machineWith('env', 'sh', 'make', 'npm') },

@@ -9,7 +9,8 @@ import { LineProcess } from './support/programs';
 const NOON = new Date(2026, 10, 22, 12);
 
 const END: ExitEvent = {
-  ...{ event: 'exit', id: 'x', pid: 4_194_303, parentPid: 4_194_302, name: 'server', uid: 1000 },
+  ...{ event: 'exit', id: 'x', pid: 4_194_303, parentPid: 4_194_302, name: 'server' },
+  ...{ program: 'server', uid: 1000 },
   ...{ cgroup: '/', startedAt: new Date(NOON.getTime() - 90_000), exitedAt: NOON, exitedNs: 1 },
   ...{ uncertaintyMs: 0, source: 'connector', lossless: true, traced: true, tracedSince: NOON },
   ...{ sender: null, raisedAfter: null, signalsReceived: [], oom: false },

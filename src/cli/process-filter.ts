@@ -39,6 +39,7 @@ export class ProcessFilter {
     this.#known = isNarrow ? new KnownProcesses() : undefined;
   }
 
+  /** Of one that has ended: nothing more will be known of it. */
   matches(event: ExitEvent): boolean {
     if (this.#known === undefined) return true;
     const verdict = this.#judge(profileOf(event, this.#known.of(event.id)));
@@ -49,12 +50,15 @@ export class ProcessFilter {
     return verdict === true;
   }
 
-  /** Of the process that gets a signal, which may still be looked at. */
-  matchesTarget({ id, pid, name }: SignalEvent): boolean {
+  /** Of the process that gets a signal, which may still be looked at; `null`: its end will tell. */
+  matchesTarget({ id, pid, name }: SignalEvent): boolean | null {
     if (this.#known === undefined) return true;
     const facts = this.#known.of(id) ?? factsOf(pid) ?? undefined;
     const nothing = { program: null, uid: null, cgroup: null, parentPid: null };
-    return this.#judge(profileOf({ name, ...nothing }, facts)) === true;
+    const profile = profileOf({ name, ...nothing }, facts);
+    // Its program may match, where its name does not.
+    const isAmbiguous = facts === undefined && !this.#pattern.matches([name]);
+    return this.#judge(isAmbiguous ? { ...profile, names: null } : profile);
   }
 
   close(): void {
@@ -80,7 +84,9 @@ type Told = Pick<ExitEvent, 'name' | 'program' | 'uid' | 'cgroup' | 'parentPid'>
 
 /** The event's word counts more: it is the later one. */
 function profileOf(told: Told, facts: Facts | undefined): Profile {
-  const names = [told.name, told.program ?? facts?.executable].filter((name) => typeof name === 'string');
+  const names = [told.name, told.program ?? facts?.executable].filter(
+    (name) => typeof name === 'string',
+  );
   return {
     names: names.length === 0 ? null : names,
     uid: told.uid ?? facts?.uid ?? null,

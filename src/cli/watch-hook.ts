@@ -45,7 +45,7 @@ export class WatchHook {
 
   async #run(): Promise<void> {
     for (let event = this.#waiting.shift(); event !== undefined; event = this.#waiting.shift()) {
-      if (event.event === 'exit' && this.#family.has(event)) continue; // known by now
+      if (event.event === 'exit' && (await this.#family.has(event))) continue; // known by now
       try {
         await runHook(this.#command, {
           subject: subjectOf(event),

@@ -2,7 +2,9 @@ import { requestBefore } from '../ended-by.js';
 import { ExitwatchError } from '../errors.js';
 import type { ExitEvent, SourceName } from '../exit-event.js';
 import { ExitMonitor } from '../monitor/exit-monitor.js';
+import type { SignalEvent } from '../signal-event.js';
 
+import { DoubtfulSignals } from './doubtful-signals.js';
 import { parseDuration } from './duration.js';
 import { EXIT_NO_SUCH_PROCESS } from './exit-codes.js';
 import { OwnFamily } from './own-family.js';
@@ -193,11 +195,16 @@ async function print(
   monitor.on('exit', (event) => {
     family.learn(event);
   });
+  const tell = (event: SignalEvent) => {
+    printer.signal(event);
+    hook?.add(event);
+  };
+  const doubtful = new DoubtfulSignals();
   if (settings.signals) {
     monitor.on('signal', (event) => {
-      if (!filter.matchesTarget(event)) return;
-      printer.signal(event);
-      hook?.add(event);
+      const isMeant = filter.matchesTarget(event);
+      if (isMeant === null) doubtful.add(event);
+      else if (isMeant) tell(event);
     });
   }
   let left = settings.count;
@@ -205,10 +212,15 @@ async function print(
   for await (const event of monitor) {
     if (event.event === 'exit') {
       watched--;
-      if (!family.has(event) && filter.matches(event) && isWanted(event, settings)) {
-        left--;
-        hook?.add(event);
-        await printer.print(event, signal);
+      const signals = doubtful.take(event.id);
+      const isOwn = hook !== undefined && (await family.has(event));
+      if (!isOwn && filter.matches(event)) {
+        signals.forEach(tell);
+        if (isWanted(event, settings)) {
+          left--;
+          hook?.add(event);
+          await printer.print(event, signal);
+        }
       }
     } else {
       hook?.add(event);

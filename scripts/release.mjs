@@ -26,7 +26,7 @@ if (!changes.includes(`\n## ${version}\n`)) fail(`CHANGELOG.md says nothing of $
 
 step('what it depends on', 'npm', 'ci');
 step('style, types and package', 'npm', 'run', 'lint');
-step('tests', 'npm', 'test');
+step('tests', 'npm', 'run', 'test:all');
 step('tests with every Node.js, with one binary', 'npm', 'run', 'test:nodes');
 mkdirSync(FOLDER, { recursive: true });
 step('binaries and tarball', 'npm', 'pack', '--pack-destination', FOLDER);

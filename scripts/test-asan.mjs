@@ -1,6 +1,6 @@
 // npm run test:asan [-- JEST ARGUMENTS]: the tests with an addon that is built with AddressSanitizer
 // and UBSan, in a copy of the tree. Leaks are looked for where Node is not: see readers at work in
-// test/native-core.test.ts.
+// test/native-core.long.test.ts.
 import { execFileSync, spawnSync } from 'node:child_process';
 import { cpSync, mkdirSync, rmSync, symlinkSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';

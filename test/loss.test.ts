@@ -1,10 +1,12 @@
 import { ExitMonitor, type ExitEvent, type Filter, type Gap } from '../src';
 
+import { Crowd } from './support/crowd';
 import { EventLog } from './support/event-log';
 import { describeForEachFilter, environmentFor } from './support/filters';
 import { isLeftOpen } from './support/kernel';
 import { itAsListener } from './support/privilege';
 import { LineProcess, program, REPOSITORY, run } from './support/programs';
+import { roomForProcesses } from './support/room';
 
 /** Prints what it is told; `PID…` on its stdin are watched. */
 function startReader(filter: Filter, options: object): LineProcess {
@@ -109,20 +111,21 @@ describeForEachFilter((filter) => {
     ['auto', 2000, 212_992],
   ] as const)(
     'by %s, watched processes that ended in a gap are found',
-    async (source, count, receiveBufferBytes) => {
+    async (source, most, bufferBytes) => {
+      const count = roomForProcesses(most);
+      const receiveBufferBytes = Math.min(bufferBytes, 100 * count);
       const reader = startReader(filter, { scope: 'watched', source, receiveBufferBytes });
       await lineOf(reader, filter);
       // Their parent reaps them: nobody but the kernel's stream, or a pidfd, could tell their statuses.
-      const hold = new LineProcess(program('hold'), [String(count)]);
-      const pids: number[] = [];
-      while (pids.length < count) pids.push(Number(await hold.line()));
+      const crowd = await Crowd.of(count);
+      const { pids } = crowd;
       const survivor = new LineProcess('sleep', ['1000']);
       reader.child.stdin.write(`${[...pids, survivor.pid].join(' ')}\n`);
       await lineOf(reader, 'watching');
 
       await reader.stop();
-      hold.child.stdin.write('end\n');
-      expect(await hold.line()).toBe('reaped');
+      crowd.end();
+      await crowd.reaped();
       reader.child.kill('SIGCONT');
 
       const exits = new Map<number, ExitEvent>();

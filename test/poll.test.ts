@@ -6,8 +6,10 @@ import { ExitMonitor, type ExitEvent } from '../src';
 import { ProcTable, parseStat } from '../src/process-table/proc-table';
 import { parsePs, PsTable } from '../src/process-table/ps-table';
 
+import { Crowd } from './support/crowd';
 import { itAsRoot } from './support/privilege';
 import { LineProcess, program, REPOSITORY, run } from './support/programs';
+import { roomForProcesses } from './support/room';
 
 const NOW_MS = Date.UTC(2026, 10, 21, 12);
 
@@ -277,15 +279,13 @@ test('where pidfds are forbidden, polling serves', async () => {
   expect(stdout).toBe('poll polled poll ERR_EXITWATCH_NO_PIDFD\n');
 });
 
-test('thousands of watches are told, each once', async () => {
-  const COUNT = 2000;
-  const hold = new LineProcess(program('hold'), [String(COUNT)]);
-  const pids: number[] = [];
-  while (pids.length < COUNT) pids.push(Number(await hold.line()));
+test('many watches are told, each once', async () => {
+  const crowd = await Crowd.of(roomForProcesses(2000));
+  const { pids } = crowd;
   await using monitor = new ExitMonitor({ source: 'poll', pollIntervalMs: 100 });
   const watches = pids.map((pid) => monitor.watch(pid));
   await monitor.start();
-  hold.child.stdin.write('end\n');
+  crowd.end();
   const ends = await Promise.all(watches.map((watch) => watch.exited));
   expect(ends.map(({ pid }) => pid)).toEqual(pids);
 });

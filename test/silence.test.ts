@@ -5,10 +5,12 @@ import { setTimeout } from 'node:timers/promises';
 
 import type { ExitEvent, Gap, SourceChange } from '../src';
 
+import { Crowd } from './support/crowd';
 import { describeForEachFilter, environmentFor } from './support/filters';
 import { isLeftOpen, KERNEL } from './support/kernel';
 import { itAsRoot } from './support/privilege';
 import { LineProcess, program, PROGRAMS, REPOSITORY, run } from './support/programs';
+import { roomForProcesses } from './support/room';
 
 const INTERVAL_MS = 1000;
 
@@ -32,14 +34,6 @@ async function next(reader: LineProcess): Promise<Told> {
   return JSON.parse((await reader.line()) ?? 'null') as Told;
 }
 
-/** Children of another process, the i-th of which exits with i mod 128. */
-async function hold(count: number): Promise<{ process: LineProcess; pids: string[] }> {
-  const process = new LineProcess(program('hold'), [String(count)]);
-  const pids: string[] = [];
-  while (pids.length < count) pids.push((await process.line()) ?? '');
-  return { process, pids };
-}
-
 /** Those of whom something else is told than is true. */
 function wronglyTold(pids: readonly string[], exits: ReadonlyMap<string, ExitEvent>): string[] {
   return pids.filter((pid, i) => {
@@ -48,9 +42,15 @@ function wronglyTold(pids: readonly string[], exits: ReadonlyMap<string, ExitEve
   });
 }
 
-async function endAll({ process }: { process: LineProcess }): Promise<void> {
-  process.child.stdin.write('end\n');
-  expect(await process.line()).toBe('reaped');
+/** With as many as there is room for. */
+async function heldOf(most: number): Promise<{ crowd: Crowd; pids: string[] }> {
+  const crowd = await Crowd.of(roomForProcesses(most));
+  return { crowd, pids: crowd.pids.map(String) };
+}
+
+async function endAll({ crowd }: { crowd: Crowd }): Promise<void> {
+  crowd.end();
+  await crowd.reaped();
 }
 
 describeForEachFilter((filter) => {
@@ -88,7 +88,7 @@ describeForEachFilter((filter) => {
   });
 
   itAsRoot('who vanished in it is told to be lost, where everybody is told', async () => {
-    const held = await hold(3);
+    const held = await heldOf(3);
     const reader = new LineProcess(process.execPath, ['-e', READER], {
       env: { ...environmentFor(filter), SCOPE: 'all' },
     });
@@ -157,7 +157,7 @@ describeForEachFilter((filter) => {
   itAsRoot('of watches that pidfds guard, a stream that stays silent takes nothing', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'exitwatch-deaf-'));
     const deafWhile = join(folder, 'deaf');
-    const [during, after, again] = [await hold(1000), await hold(100), await hold(10)];
+    const [during, after, again] = [await heldOf(1000), await heldOf(100), await heldOf(10)];
     const env = {
       ...environmentFor(filter),
       SOURCE: 'auto',
@@ -214,7 +214,7 @@ describeForEachFilter((filter) => {
 
   itAsRoot('nor does a socket that breaks', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'exitwatch-broken-'));
-    const held = await hold(1000);
+    const held = await heldOf(1000);
     const last = new LineProcess('sleep', ['1000']);
     const env = {
       ...environmentFor(filter),

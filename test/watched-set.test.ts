@@ -3,10 +3,12 @@ import { setTimeout } from 'node:timers/promises';
 
 import { ExitMonitor, type ExitEvent, type ExitWatch } from '../src';
 
+import { Crowd } from './support/crowd';
 import { describeForEachFilter } from './support/filters';
 import { LineProcess, program } from './support/programs';
+import { roomForProcesses } from './support/room';
 
-const WATCHED = 10_000;
+const WATCHED = roomForProcesses(10_000);
 const STRANGERS = 50_000;
 
 /** How often the reader's thread of this process has gone to sleep, once it sleeps. */
@@ -24,10 +26,9 @@ async function sleepsOfReader(): Promise<number> {
 }
 
 describeForEachFilter((filter) => {
-  test(`${WATCHED} watched processes are told, also those that are added and left in a storm of ${STRANGERS} others`, async () => {
-    const hold = new LineProcess(program('hold'), [String(WATCHED)]);
-    const pids: number[] = [];
-    while (pids.length < WATCHED) pids.push(Number(await hold.line()));
+  test(`many watched processes are told, also those that are added and left in a storm of ${STRANGERS} others`, async () => {
+    const crowd = await Crowd.of(WATCHED);
+    const { pids } = crowd;
     await using monitor = new ExitMonitor({ canaryIntervalMs: 0 });
     const told: ExitEvent[] = [];
     const gaps: unknown[] = [];
@@ -55,7 +56,7 @@ describeForEachFilter((filter) => {
       if (i % 10 === 0) watches[i] = monitor.watch(pid);
     }
     expect(await storm.rest()).toHaveLength(STRANGERS);
-    hold.child.stdin.write('end\n');
+    crowd.end();
     const ends = await Promise.all(watches.map((watch) => watch.exited));
 
     expect(ends.map(({ pid }) => pid)).toEqual(pids);

@@ -18,7 +18,10 @@ int main(int argc, char** argv) {
       if (read(gate[0], &byte, 1) != 0) _exit(255);
       _exit((int)(i % 128));
     }
-    if (pid < 0) return 2;
+    if (pid < 0) {
+      perror("hold: fork");
+      return 2;  // and whoever was started reads the end of the gate
+    }
     printf("%d\n", (int)pid);
   }
   fflush(stdout);

@@ -1,0 +1,35 @@
+import { LineProcess, program } from './programs';
+
+/**
+ * Processes that live side by side until they are told to end, the i-th with i mod 128. How many there may
+ * be, roomForProcesses() tells.
+ */
+export class Crowd {
+  private constructor(
+    readonly parent: LineProcess,
+    readonly pids: readonly number[],
+  ) {}
+
+  static async of(count: number): Promise<Crowd> {
+    const parent = new LineProcess(program('hold'), [String(count)]);
+    const pids: number[] = [];
+    while (pids.length < count) {
+      const line = await parent.line();
+      if (line === undefined) {
+        throw new Error(`only ${pids.length} of ${count} processes came: ${parent.stderr}`);
+      }
+      pids.push(Number(line));
+    }
+    return new Crowd(parent, pids);
+  }
+
+  end(): void {
+    this.parent.child.stdin.write('end\n');
+  }
+
+  /** Resolves when their parent has waited for all of them. */
+  async reaped(): Promise<void> {
+    const line = await this.parent.line();
+    if (line !== 'reaped') throw new Error(`they were not reaped: ${this.parent.stderr}`);
+  }
+}

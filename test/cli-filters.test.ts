@@ -1,4 +1,6 @@
-import { existsSync, mkdirSync, rmdirSync } from 'node:fs';
+import { copyFileSync, existsSync, mkdirSync, mkdtempSync, rmdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 
 import type { ExitEvent, Gap, Ready, SignalEvent } from '../src';
 
@@ -86,10 +88,14 @@ itAsListener(
   '--name: with the classic filter, the program of one that lived for a second',
   async () => {
     process.env['EXITWATCH_FILTER'] = 'classic';
+    const folder = mkdtempSync(join(tmpdir(), 'exitwatch-snake-'));
     let later: number | undefined;
     try {
-      const pids = await told(['--name', 'python3*'], 1, async () => {
-        const script = new LineProcess('python3', ['-c', RENAMED]);
+      // Nobody else runs it.
+      const snake = join(folder, 'snake');
+      copyFileSync('/usr/bin/python3', snake);
+      const pids = await told(['--name', 'snake'], 1, async () => {
+        const script = new LineProcess(snake, ['-c', RENAMED]);
         expect(await script.line()).toBe('here');
         later = script.pid;
         await new Promise((resolve) => setTimeout(resolve, 2500)); // looks every second
@@ -98,6 +104,7 @@ itAsListener(
       expect(pids).toEqual([later]);
     } finally {
       delete process.env['EXITWATCH_FILTER'];
+      rmSync(folder, { recursive: true });
     }
   },
 );

@@ -13,9 +13,9 @@ import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 
 import { MAIN } from './support/command';
-import { itAsRoot } from './support/privilege';
+import { itAsRootIf } from './support/privilege';
 import { LineProcess, REPOSITORY } from './support/programs';
-import { bootFrom, hasQemu, itWithQemu } from './support/qemu';
+import { bootFrom, hasQemu, itWithQemu, itWithQemuAsRoot } from './support/qemu';
 
 const EXAMPLES = join(REPOSITORY, 'examples');
 
@@ -80,7 +80,7 @@ describe('the manager', () => {
     );
   });
 
-  itWithQemu(
+  itWithQemuAsRoot(
     'starts a machine, leaves it off when its user has, brings it back when it was killed',
     async () => {
       const watcher = manager('watch');
@@ -209,13 +209,9 @@ describe('the examples in shell and Python', () => {
   );
 });
 
-/** In CI it has to be there. */
-const hasSystemd = existsSync('/lib/systemd/systemd') || process.env['CI'] !== undefined;
+const hasSystemd = existsSync('/lib/systemd/systemd');
 
-const itUnderSystemd = (title: string, body: jest.ProvidesCallback) => {
-  if (hasSystemd && hasQemu()) itAsRoot(title, body);
-  else it.skip(`${title} (needs systemd and QEMU)`, body);
-};
+const itUnderSystemd = itAsRootIf(hasSystemd && hasQemu(), 'needs systemd and QEMU');
 
 describe('the unit', () => {
   const unit = 'exitwatch-vm-daemon.service';

@@ -9,7 +9,7 @@ import { IntentLog, readIntents, type ControlName, type IntentOutcome } from '..
 import { readShutdownMarker, readVmRecord, VmDaemon, type Cause } from '../src/vm';
 
 import { REPOSITORY } from './support/programs';
-import { crashing, itWithQemu, TestVm, type VmSettings } from './support/qemu';
+import { crashing, itWithQemu, itWithQemuAsRoot, TestVm, type VmSettings } from './support/qemu';
 
 const DOCUMENT = readFileSync(join(REPOSITORY, 'docs', 'formats.md'), 'utf8');
 
@@ -160,7 +160,7 @@ itWithQemu(
   },
 );
 
-itWithQemu('the record of one that a signal has ended is as its schema says', async () => {
+itWithQemuAsRoot('the record of one that a signal has ended is as its schema says', async () => {
   const { stopped, marker } = await play({}, (vm) => process.kill(vm.pid, 'SIGKILL'));
   const record = expectExactly(vmRecord, stopped);
   expect(record).toMatchObject({ lastStop: { cause: 'killed', exit: { signal: 'SIGKILL' } } });

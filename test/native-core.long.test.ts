@@ -1,6 +1,7 @@
 import { spawnSync } from 'node:child_process';
 
 import { compileNative } from './support/compile-native';
+import { itIf } from './support/privilege';
 import { run } from './support/programs';
 
 /** What it prints, also where it ends with an error. */
@@ -20,9 +21,9 @@ test('native/core passes its own tests, under AddressSanitizer and UBSan', async
 });
 
 /** Outside of CI it may be missing. */
-const hasValgrind = spawnSync('valgrind', ['--version']).status === 0 || process.env['CI'];
+const hasValgrind = spawnSync('valgrind', ['--version']).status === 0;
 
-(hasValgrind ? test : test.skip)('so it does under valgrind (needs valgrind)', async () => {
+itIf(hasValgrind, 'needs valgrind')('so it does under valgrind', async () => {
   const program = await compileNative('core-test-plain', {
     sources: ['native/core', 'test/native/core'],
     flags: [],

@@ -15,6 +15,7 @@ import type { AddressInfo } from 'node:net';
 import { dirname, join } from 'node:path';
 
 import { newProject, pack } from './support/package';
+import { itIf } from './support/privilege';
 import { REPOSITORY, run } from './support/programs';
 
 let folder = '';
@@ -280,7 +281,7 @@ describe('without a binary that can be used', () => {
 
   /** Outside of CI there may be no musl. */
   const hasMusl = spawnSync('musl-gcc', ['--version']).error === undefined;
-  (hasMusl || process.env['CI'] ? test : test.skip)('where it is for another libc', async () => {
+  itIf(hasMusl, 'needs musl-gcc')('where it is for another libc', async () => {
     const source = join(folder, 'empty.c');
     writeFileSync(source, 'int puts(const char*); int empty(void) { return puts(""); }\n');
     await run('musl-gcc', ['-shared', '-fPIC', source, '-o', binary]);
@@ -299,7 +300,7 @@ describe('without a binary that can be used', () => {
 
 /** Outside of CI they may be missing. */
 const hasArm64 = spawnSync('qemu-aarch64', ['--version']).error === undefined;
-(hasArm64 || process.env['CI'] ? test : test.skip)(
+itIf(hasArm64, 'needs qemu-aarch64')(
   'the binary for arm64 is loaded by the Node.js for arm64',
   async () => {
     const home = join(MANAGERS, 'arm64');

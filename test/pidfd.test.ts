@@ -19,7 +19,7 @@ import { callWith } from './support/command';
 import { Crowd } from './support/crowd';
 import { DyingProcesses, type DeathName } from './support/deaths';
 import { isLeftOpen, orLeftOpen } from './support/kernel';
-import { itAsRoot } from './support/privilege';
+import { itAsRoot, itAsRootIf } from './support/privilege';
 import { LineProcess, program, REPOSITORY, run } from './support/programs';
 import { readerThreads } from './support/readers';
 import { roomForDescriptors, roomForProcesses } from './support/room';
@@ -138,37 +138,34 @@ describe.each([
 /** Outside of CI they may be missing; a busybox that is not static has no libraries in there. */
 const isStatic = spawnSync('ldd', ['/bin/busybox']).status !== 0;
 const hasRunc = existsSync('/usr/sbin/runc') && existsSync('/bin/busybox') && isStatic;
-const withRunc = hasRunc || process.env['CI'] ? itAsRoot : it.skip;
+const withRunc = itAsRootIf(hasRunc, 'needs runc and a static busybox');
 
 for (const source of ['auto', 'pidfd'] as const) {
-  withRunc(
-    `the first process of a container is told on the host (by ${source}; needs runc and a static busybox)`,
-    async () => {
-      const bundle = mkdtempSync(join(tmpdir(), 'exitwatch-bundle-'));
-      const name = `exitwatch-${process.pid}-${source}`;
-      try {
-        mkdirSync(join(bundle, 'rootfs', 'bin'), { recursive: true });
-        await copyFile('/bin/busybox', join(bundle, 'rootfs', 'bin', 'sh'));
-        await run('runc', ['spec'], { cwd: bundle });
-        const file = join(bundle, 'config.json');
-        const config = JSON.parse(readFileSync(file, 'utf8')) as {
-          process: { terminal: boolean; args: string[] };
-        };
-        config.process.terminal = false;
-        config.process.args = ['sh', '-c', 'echo up; read line; exit 7'];
-        writeFileSync(file, JSON.stringify(config));
-        const container = new LineProcess('runc', ['run', '--bundle', bundle, name]);
-        expect(await container.line()).toBe('up');
-        const { pid } = JSON.parse((await run('runc', ['state', name])).stdout) as { pid: number };
-        const end = waitForExit(pid, { source });
-        container.child.stdin.write('\n');
-        expect(await end).toMatchObject({ pid, how: 'exited', exitCode: 7 });
-        expect(await container.ended).toBe(7);
-      } finally {
-        rmSync(bundle, { recursive: true });
-      }
-    },
-  );
+  withRunc(`the first process of a container is told on the host (by ${source})`, async () => {
+    const bundle = mkdtempSync(join(tmpdir(), 'exitwatch-bundle-'));
+    const name = `exitwatch-${process.pid}-${source}`;
+    try {
+      mkdirSync(join(bundle, 'rootfs', 'bin'), { recursive: true });
+      await copyFile('/bin/busybox', join(bundle, 'rootfs', 'bin', 'sh'));
+      await run('runc', ['spec'], { cwd: bundle });
+      const file = join(bundle, 'config.json');
+      const config = JSON.parse(readFileSync(file, 'utf8')) as {
+        process: { terminal: boolean; args: string[] };
+      };
+      config.process.terminal = false;
+      config.process.args = ['sh', '-c', 'echo up; read line; exit 7'];
+      writeFileSync(file, JSON.stringify(config));
+      const container = new LineProcess('runc', ['run', '--bundle', bundle, name]);
+      expect(await container.line()).toBe('up');
+      const { pid } = JSON.parse((await run('runc', ['state', name])).stdout) as { pid: number };
+      const end = waitForExit(pid, { source });
+      container.child.stdin.write('\n');
+      expect(await end).toMatchObject({ pid, how: 'exited', exitCode: 7 });
+      expect(await container.ended).toBe(7);
+    } finally {
+      rmSync(bundle, { recursive: true });
+    }
+  });
 }
 
 describe('many watches', () => {

@@ -17,7 +17,7 @@ import { isAlive, readIntents, stop, type StopResult, type StopWait } from '../s
 
 import { call, callWith, MAIN } from './support/command';
 import { mortal, release } from './support/mortal';
-import { itAsRoot } from './support/privilege';
+import { itAsRoot, itAsRootIf } from './support/privilege';
 import { LineProcess, program } from './support/programs';
 
 /** 200 by `npm run test:soak`. */
@@ -49,7 +49,7 @@ const UNIFIED = ['/sys/fs/cgroup', '/sys/fs/cgroup/unified'].find(
   (path) => existsSync(join(path, 'cgroup.procs')) && existsSync(join(path, 'cgroup.controllers')),
 );
 
-const itWithCgroup = UNIFIED === undefined ? test.skip : itAsRoot;
+const itWithCgroup = itAsRootIf(UNIFIED !== undefined, 'needs cgroup v2');
 
 function cgroupName(): string {
   return join(

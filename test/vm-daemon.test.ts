@@ -11,7 +11,7 @@ import { call, exitwatch } from './support/command';
 import { TestDaemon } from './support/daemon';
 import { mortal, release } from './support/mortal';
 import { LineProcess, REPOSITORY, run } from './support/programs';
-import { itWithQemu, TestVm } from './support/qemu';
+import { itWithQemu, itWithQemuAsRoot, TestVm } from './support/qemu';
 
 let daemon: TestDaemon;
 
@@ -29,7 +29,7 @@ function identityOf(vm: TestVm) {
 
 const marker = (name: string) => join(daemon.stateDir, `${name}.shutdown`);
 
-itWithQemu('the user’s shutdown is marked, and nothing else is', async () => {
+itWithQemuAsRoot('the user’s shutdown is marked, and nothing else is', async () => {
   await daemon.start();
   const [users, strangers, ours, killed] = await Promise.all([
     daemon.vm('users'),
@@ -108,7 +108,7 @@ itWithQemu('who runs before it starts is found as if it had just come', async ()
   expect(await daemon.stopped(vm)).toMatchObject({ userShutdown: true });
 });
 
-itWithQemu(
+itWithQemuAsRoot(
   'a new start of the same name has nothing of the one before but its history',
   async () => {
     await daemon.start();
@@ -242,23 +242,26 @@ itWithQemu(
   },
 );
 
-itWithQemu('one that is enabled while it runs is watched from then on, and no other', async () => {
-  await daemon.start();
-  const elsewhere = new TestVm({});
-  await elsewhere.booted();
-  mkdirSync(join(daemon.controlDir, 'not-a-machine'));
-  writeFileSync(join(daemon.controlDir, 'README'), '');
-  await setTimeout(300);
-  expect(daemon.said.filter(({ event }) => event === 'found' || event === 'warning')).toEqual([]);
-  await writePidfile(join(daemon.controlDir, 'enabled.pid'), elsewhere.pid);
-  await daemon.found(elsewhere);
-  elsewhere.child.kill('SIGTERM');
-  // Without an event log, and with nobody at its QMP socket, the signal trace knows of the signal.
-  expect(await daemon.stopped(elsewhere)).toMatchObject({ name: 'enabled', initiator: 'host' });
-  elsewhere.remove();
-});
+itWithQemuAsRoot(
+  'one that is enabled while it runs is watched from then on, and no other',
+  async () => {
+    await daemon.start();
+    const elsewhere = new TestVm({});
+    await elsewhere.booted();
+    mkdirSync(join(daemon.controlDir, 'not-a-machine'));
+    writeFileSync(join(daemon.controlDir, 'README'), '');
+    await setTimeout(300);
+    expect(daemon.said.filter(({ event }) => event === 'found' || event === 'warning')).toEqual([]);
+    await writePidfile(join(daemon.controlDir, 'enabled.pid'), elsewhere.pid);
+    await daemon.found(elsewhere);
+    elsewhere.child.kill('SIGTERM');
+    // Without an event log, and with nobody at its QMP socket, the signal trace knows of the signal.
+    expect(await daemon.stopped(elsewhere)).toMatchObject({ name: 'enabled', initiator: 'host' });
+    elsewhere.remove();
+  },
+);
 
-itWithQemu('machines that a host ends as it shuts down are one group', async () => {
+itWithQemuAsRoot('machines that a host ends as it shuts down are one group', async () => {
   await daemon.start();
   const vms = await Promise.all(['a', 'b', 'c'].map((name) => daemon.vm(name)));
   const alone = await daemon.vm('alone');
@@ -432,34 +435,37 @@ function fail({ stderr }: LineProcess): never {
   throw new Error(`it has ended: ${stderr}`);
 }
 
-itWithQemu('vm watch prints machines of a directory, or one, and writes nothing down', async () => {
-  const vm = await daemon.vm('seen');
-  const other = await daemon.vm('other');
-  const directory = ['--control-dir', daemon.controlDir];
-  const watch = exitwatch('vm', 'watch', ...directory, '--count', '2', '--json');
-  const files = ['--pidfile', other.pidfile, '--event-log', other.eventLog];
-  const alone = exitwatch('vm', 'watch', ...files);
-  const lines: string[] = [];
-  while (lines.filter((line) => line.includes('"found"')).length < 2) {
-    lines.push((await watch.line()) ?? fail(watch));
-  }
-  expect(await alone.line()).toMatch(/runs as process/);
-  await vm.press('p');
-  other.child.kill('SIGTERM');
-  lines.push(...(await watch.rest()));
-  expect(await watch.ended).toBe(0);
-  expect(lines.map((line) => JSON.parse(line) as unknown)).toEqual(
-    expect.arrayContaining([
-      expect.objectContaining({ event: 'found', name: 'seen' }),
-      expect.objectContaining({ event: 'stopped', name: 'seen', userShutdown: true }),
-      expect.objectContaining({ event: 'stopped', name: 'other', userShutdown: false }),
-    ]),
-  );
-  const told = await alone.rest();
-  expect(await alone.ended).toBe(0);
-  expect(told.at(-1)).toMatch(/a signal has asked the hypervisor to end: SIGTERM from/);
-  expect(existsSync(daemon.stateDir)).toBe(false);
-});
+itWithQemuAsRoot(
+  'vm watch prints machines of a directory, or one, and writes nothing down',
+  async () => {
+    const vm = await daemon.vm('seen');
+    const other = await daemon.vm('other');
+    const directory = ['--control-dir', daemon.controlDir];
+    const watch = exitwatch('vm', 'watch', ...directory, '--count', '2', '--json');
+    const files = ['--pidfile', other.pidfile, '--event-log', other.eventLog];
+    const alone = exitwatch('vm', 'watch', ...files);
+    const lines: string[] = [];
+    while (lines.filter((line) => line.includes('"found"')).length < 2) {
+      lines.push((await watch.line()) ?? fail(watch));
+    }
+    expect(await alone.line()).toMatch(/runs as process/);
+    await vm.press('p');
+    other.child.kill('SIGTERM');
+    lines.push(...(await watch.rest()));
+    expect(await watch.ended).toBe(0);
+    expect(lines.map((line) => JSON.parse(line) as unknown)).toEqual(
+      expect.arrayContaining([
+        expect.objectContaining({ event: 'found', name: 'seen' }),
+        expect.objectContaining({ event: 'stopped', name: 'seen', userShutdown: true }),
+        expect.objectContaining({ event: 'stopped', name: 'other', userShutdown: false }),
+      ]),
+    );
+    const told = await alone.rest();
+    expect(await alone.ended).toBe(0);
+    expect(told.at(-1)).toMatch(/a signal has asked the hypervisor to end: SIGTERM from/);
+    expect(existsSync(daemon.stateDir)).toBe(false);
+  },
+);
 
 test.each([
   [['vm', 'daemon'], /--control-dir DIR and --state-dir DIR/],

@@ -120,7 +120,6 @@ export class PollSource implements ExitSource {
     }
     if (this.#isClosed()) return;
     this.#state = 'running';
-    this.#looked();
     this.#listener.ready({
       event: 'ready',
       scope: this.#scope,
@@ -144,7 +143,6 @@ export class PollSource implements ExitSource {
   async #look(): Promise<void> {
     try {
       await (this.#scope === 'all' ? this.#lookAtAll() : this.#lookAtWatched());
-      this.#looked();
     } catch {
       // stats() tells how long ago the last good one was.
     }
@@ -153,7 +151,9 @@ export class PollSource implements ExitSource {
     this.#sleep();
   }
 
-  #looked(): void {
+  /** Before anybody is told of what was seen. @throws ExitwatchError where it cannot be relied on */
+  #looked(sights: ReadonlyMap<number, Sight>): void {
+    checkThatWeAreThere(sights);
     this.#looks++;
     this.#lookedMs = performance.now();
   }
@@ -162,14 +162,14 @@ export class PollSource implements ExitSource {
     const nowMs = performance.now();
     const pids = [...this.#watched.values()].map(({ pid }) => pid);
     const sights = await this.#table.look([process.pid, ...pids]);
-    checkThatWeAreThere(sights);
+    this.#looked(sights);
     this.#tellEnded([...this.#watched.values()], sights, nowMs);
   }
 
   async #lookAtAll(): Promise<void> {
     const nowMs = performance.now();
     const sights = await this.#table.list();
-    checkThatWeAreThere(sights);
+    this.#looked(sights);
     const watched = [...this.#watched.values()];
     const isWatched = (seen: Seen) =>
       watched.some((other) => other.pid === seen.pid && this.#isSame(other, seen));
@@ -278,7 +278,7 @@ function idOf(pid: number, startTicks: number | null): string {
 }
 
 /** A table without ourselves is none: nobody is gone because he is missing from it. */
-function checkThatWeAreThere(sights: Map<number, Sight>): void {
+function checkThatWeAreThere(sights: ReadonlyMap<number, Sight>): void {
   if (!sights.has(process.pid)) throw new Error('this process is missing from the table');
 }
 

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 
 import { GuestAgentClient } from '../../src/vm/guest-agent-client';
 
+import { itIf } from './privilege';
 import { REPOSITORY } from './programs';
 import { hasQemu, TestVm, type VmSettings } from './qemu';
 
@@ -28,13 +29,7 @@ function findImage(): Image | null {
 
 const image = findImage();
 
-/** Outside of CI a test that needs the guest is left out, and its title says why. */
-export const itWithAgent: jest.It =
-  image !== null
-    ? it
-    : (Object.assign((title: string, body: jest.ProvidesCallback) => {
-        it.skip(`${title} (needs QEMU, and Debian's packages)`, body);
-      }, it) as jest.It);
+export const itWithAgent = itIf(image !== null, "needs QEMU, and Debian's packages");
 
 /** A virtual machine with Linux, in which QEMU's guest agent runs. */
 export class AgentVm extends TestVm {

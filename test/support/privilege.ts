@@ -1,15 +1,29 @@
 import { MAY_LISTEN } from './kernel';
 
-/** Outside of CI a test that needs root is left out, and its title says why. */
-export const itAsRoot = itIf(process.getuid?.() === 0, 'needs root');
+const IS_ROOT = process.getuid?.() === 0;
+
+export const itAsRoot = itIf(IS_ROOT, 'needs root');
+
+/** The same of one that needs more. */
+export function itAsRootIf(isPossible: boolean, need: string): jest.It {
+  return IS_ROOT ? itIf(isPossible, need) : itAsRoot;
+}
 
 /** The same of one that needs the connector. */
 export const itAsListener = itIf(MAY_LISTEN, 'needs root before Linux 6.6');
 
-function itIf(isPossible: boolean, need: string): jest.It {
-  if (isPossible || process.env['CI']) return it;
-  const left = (title: string, body: jest.ProvidesCallback) => {
+/** Outside of CI a test that cannot be run is left out, and its title says why. */
+export function itIf(isPossible: boolean, need: string): jest.It {
+  return isPossible || process.env['CI'] !== undefined ? it : leftOut(need);
+}
+
+function leftOut(need: string): jest.It {
+  const skip = (title: string, body?: jest.ProvidesCallback) => {
     it.skip(`${title} (${need})`, body);
   };
-  return Object.assign(left, it) as jest.It;
+  const each =
+    (table: readonly unknown[]) => (title: string, body: (...args: unknown[]) => unknown) => {
+      it.skip.each(table as unknown[])(`${title} (${need})`, body);
+    };
+  return Object.assign(skip, it, { each });
 }

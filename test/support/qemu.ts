@@ -7,6 +7,7 @@ import { setTimeout } from 'node:timers/promises';
 
 import { eventLogArguments, logArguments, QmpClient } from '../../src/vm';
 
+import { itAsRootIf, itIf } from './privilege';
 import { PROGRAMS, REPOSITORY } from './programs';
 
 const QEMU = 'qemu-system-x86_64';
@@ -24,6 +25,9 @@ export interface Qemu {
 export const INSTALLED: Qemu = qemu(QEMU, `needs ${QEMU}`);
 
 export const itWithQemu: jest.It = INSTALLED.it;
+
+/** The same of one in which the signal trace has a say. */
+export const itWithQemuAsRoot: jest.It = itAsRootIf(hasQemu(), `needs ${QEMU}`);
 
 export function hasQemu(): boolean {
   return INSTALLED.major !== null || process.env['CI'] !== undefined;
@@ -51,12 +55,9 @@ function qemu(binary: string, need: string): Qemu {
   const { status, stdout } = spawnSync(binary, ['-version'], { encoding: 'utf8' });
   const [, major] = (status === 0 ? /version (\d+)\./.exec(stdout) : null) ?? [];
   const isThere = major !== undefined;
-  const leftOut = Object.assign((title: string, body: jest.ProvidesCallback) => {
-    it.skip(`${title} (${need})`, body);
-  }, it) as jest.It;
   return {
     ...{ binary, major: isThere ? Number(major) : null },
-    it: isThere || process.env['CI'] !== undefined ? it : leftOut,
+    it: itIf(isThere, need),
   };
 }
 

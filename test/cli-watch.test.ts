@@ -19,6 +19,9 @@ async function next(command: LineProcess): Promise<Line> {
 /** Outside of CI, without root, who sent a signal is not seen. */
 const BY_US = `(${process.pid} \\S+|\\?)`;
 
+/** Others may run and end what these tests do. */
+const OF_OURS = ['--parent', String(process.pid)];
+
 describe('exitwatch watch', () => {
   test('--json prints ready and then every exit of the host, one object a line', async () => {
     const watch = exitwatch('watch', '--json');
@@ -36,7 +39,7 @@ describe('exitwatch watch', () => {
     const child = new LineProcess('sh', ['-c', 'echo here; exec sleep 1000']);
     await child.line();
     while (readFileSync(`/proc/${child.pid}/comm`, 'utf8') !== 'sleep\n') await setImmediate();
-    const watch = exitwatch('watch', '--name', 'sl?ep', '--count', '1');
+    const watch = exitwatch('watch', '--name', 'sl?ep', '--count', '1', ...OF_OURS);
     expect(await watch.line()).toMatch(/^TIME +PID +PARENT +UID +NAME +LIVED +HOW +BY$/);
     child.child.kill();
     const own = new RegExp(
@@ -49,7 +52,7 @@ describe('exitwatch watch', () => {
 
   test('colors on a terminal, and none with NO_COLOR', async () => {
     const inTerminal = async (env: NodeJS.ProcessEnv) => {
-      const command = `${process.execPath} ${MAIN} watch --count 1 --failed`;
+      const command = `${process.execPath} ${MAIN} watch --count 1 --failed ${OF_OURS.join(' ')}`;
       const terminal = new LineProcess('script', ['-qec', command, '/dev/null'], {
         env: { ...process.env, ...env },
       });
@@ -88,7 +91,7 @@ describe('exitwatch watch', () => {
     const script = new LineProcess('python3', ['-c', RENAMED]);
     for (const each of [child, script]) expect(await each.line()).toBe('here');
     const names = ['--name', 'named-longer-than-*', '--name', 'python3*', '--name', 'nothing-?'];
-    const watch = exitwatch('watch', '--json', '--count', '2', ...names);
+    const watch = exitwatch('watch', '--json', '--count', '2', ...names, ...OF_OURS);
     expect(await next(watch)).toMatchObject({ event: 'ready' });
     for (const each of [other, child, script]) {
       each.child.kill();
@@ -121,7 +124,15 @@ describe('exitwatch watch', () => {
     async () => {
       const script = new LineProcess('python3', ['-c', RENAMED]);
       expect(await script.line()).toBe('here');
-      const watch = exitwatch('watch', '--signals', '--name', 'python3*', '--count', '1');
+      const watch = exitwatch(
+        'watch',
+        '--signals',
+        '--name',
+        'python3*',
+        '--count',
+        '1',
+        ...OF_OURS,
+      );
       await watch.line();
       script.child.kill('SIGTERM');
       const lines = (await watch.rest()).join('\n');
@@ -221,11 +232,14 @@ describe('exitwatch watch', () => {
   );
 
   test('--failed prints everything but exit 0; --count ends it', async () => {
-    const watch = exitwatch('watch', '--json', '--failed', '--count', '2');
+    const watch = exitwatch('watch', '--json', '--failed', '--count', '2', ...OF_OURS);
     expect(await next(watch)).toMatchObject({ event: 'ready' });
     const told: ExitEvent[] = [];
     const collect = (async () => {
-      for (const line of await watch.rest()) told.push(JSON.parse(line) as ExitEvent);
+      for (const line of await watch.rest()) {
+        const event = JSON.parse(line) as ExitEvent | Gap;
+        if (event.event === 'exit') told.push(event);
+      }
     })();
     while (watch.child.exitCode === null) {
       await run('sh', ['-c', 'true; kill -KILL $$']).catch(() => undefined);

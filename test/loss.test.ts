@@ -134,7 +134,7 @@ describeForEachFilter((filter) => {
         const event = await next(reader);
         if (event.event === 'exit') exits.set(event.pid, event);
         else if (gap === undefined) gap = event;
-        else throw new Error(`another gap: ${JSON.stringify(event)}`);
+        else throw new Error(`more than one gap: ${JSON.stringify([gap, event])}`);
       }
       const wrong = pids.filter((pid, i) => {
         const event = exits.get(pid);

@@ -63,6 +63,16 @@ test('without a terminal a row is a line, and has every column', () => {
   );
 });
 
+test.each([
+  [80, 'node'],
+  [undefined, 'MainThread (node)'],
+])('on a terminal of %s columns a process of two names is %s', (columns, name) => {
+  const event = { ...END, name: 'MainThread', program: 'node' };
+  const row = new ExitTable(false, () => columns, NOON).exit(event);
+  expect(row.split(/ {2,}|(?<=\d) /)).toContain(name);
+  expect(row.split('\n')).toHaveLength(1);
+});
+
 test('a row of another day has the date before it, once', () => {
   const table = new ExitTable(false, () => undefined, NOON);
   const midnight = new Date(2026, 10, 23, 0, 0, 1);

@@ -53,13 +53,20 @@ export class ExitTable {
       PID: String(pid),
       PARENT: String(parentPid ?? '-'),
       UID: String(uid ?? '-'),
-      NAME: describeNames(event) ?? '-',
+      NAME: this.#names(event),
       LIVED: startedAt === null ? '-' : span(exitedAt.getTime() - startedAt.getTime()),
       // Polling never knows more: the first line has said so.
       HOW: event.unknownReason === 'polled' ? 'unknown' : outcome(event),
       BY: describeKiller(event) + (event.lossless ? '' : ' (a gap overlapped its life)'),
     });
     return before + this.#paint(row, color(event));
+  }
+
+  /** Both names in a line, or the program's alone: that is what people call it. */
+  #names(event: ExitEvent): string {
+    const both = describeNames(event) ?? '-';
+    if (event.program === null || this.#layout.fits('NAME', both)) return both;
+    return escapeText(event.program);
   }
 
   signal({ pid, name, sender }: SignalEvent): string {

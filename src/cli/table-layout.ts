@@ -54,6 +54,11 @@ export class TableLayout {
     return this.#layout === WIDE;
   }
 
+  /** It takes one line of its column. */
+  fits(column: keyof Cells, text: string): boolean {
+    return this.#by === Infinity || textWidth(text) <= (this.#layout.widths[column] ?? this.#by);
+  }
+
   header(): string {
     const cells = Object.fromEntries(COLUMNS.map((column) => [column, column]));
     return this.row(cells as Cells);

@@ -283,15 +283,39 @@ describeForEachFilter((filter) => {
       expect(await watch.exited).toMatchObject({ signal: 'SIGTERM' });
     });
 
-    test('a loop ends when the monitor is closed, and when it is aborted', async () => {
-      const aborter = new AbortController();
-      const monitor = new ExitMonitor({ scope: 'all', signal: aborter.signal });
-      monitor.once('ready', () => {
-        aborter.abort();
+    for (const way of ['closed', 'aborted'] as const) {
+      test(`a loop ends when the monitor is ${way}, after what was told before`, async () => {
+        const aborter = new AbortController();
+        const monitor = new ExitMonitor({ scope: 'all', signal: aborter.signal });
+        const loop = monitor[Symbol.asyncIterator]();
+        await new Promise((resolve) => monitor.once('ready', resolve));
+        const child = new LineProcess(...FOREVER);
+        const watch = monitor.watch(child.pid);
+        child.child.kill();
+        await watch.exited;
+        if (way === 'closed') await monitor.close();
+        else aborter.abort();
+        const told: MonitorEvent[] = [];
+        for await (const event of loop) told.push(event);
+        const ends = told.filter((event) => event.event === 'exit' && event.pid === child.pid);
+        expect(ends).toMatchObject([{ signal: 'SIGTERM' }]);
+        await expect(monitor.start()).rejects.toMatchObject({
+          code: way === 'closed' ? 'ERR_EXITWATCH_CLOSED' : 'ERR_EXITWATCH_ABORTED',
+        });
       });
-      for await (const event of monitor) expect(event.event).toBe('exit');
-      await expect(monitor.start()).rejects.toMatchObject({ code: 'ERR_EXITWATCH_ABORTED' });
-    });
+
+      test(`a loop that waits ends when the monitor is ${way}`, async () => {
+        const aborter = new AbortController();
+        const monitor = new ExitMonitor({ signal: aborter.signal });
+        monitor.once('ready', () => {
+          if (way === 'closed') void monitor.close();
+          else aborter.abort();
+        });
+        const told: MonitorEvent[] = [];
+        for await (const event of monitor) told.push(event);
+        expect(told).toEqual([]);
+      });
+    }
 
     test('a loop that is too slow gets a gap for what did not fit, in its place', async () => {
       await using monitor = new ExitMonitor({ scope: 'all', queueLimit: 10 });

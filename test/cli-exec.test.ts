@@ -66,15 +66,15 @@ itAsListener('a name that is made to harm a shell is text, and no command', asyn
   const watch = await watchWith('--pid', String(victim.pid), '--exec', hook);
   victim.child.kill();
   expect(await watch.ended).toBe(0);
-  expect(read('name')).toBe('$(>x)`>x`\n;>x\u001b');
-  expect(read('json')).not.toContain('\u001b');
-  expect((JSON.parse(read('json')) as ExitEvent).name).toBe('$(>x)`>x`\n;>x\u001b');
+  expect(read('name')).toBe('$(>x)`>x`\n>x\u202e');
+  expect(read('json')).not.toContain('\u202e');
+  expect((JSON.parse(read('json')) as ExitEvent).name).toBe('$(>x)`>x`\n>x\u202e');
   expect(existsSync(file('x'))).toBe(false);
 });
 
 const HARMFUL = `
 import ctypes, time
-ctypes.CDLL(None).prctl(15, b'$(>x)\`>x\`\\n;>x\\x1b', 0, 0, 0)
+ctypes.CDLL(None).prctl(15, b'$(>x)\`>x\`\\n>x\\xe2\\x80\\xae', 0, 0, 0)
 print('here', flush=True)
 time.sleep(1000)
 `;

@@ -1,6 +1,5 @@
 import type { ExitEvent, Gap, SignalSender } from '../src';
 import { ExitTable } from '../src/cli/exit-table';
-import { textWidth } from '../src/cli/terminal-text';
 
 import { callWith, MAIN } from './support/command';
 import { itAsListener, itAsRoot } from './support/privilege';
@@ -38,13 +37,25 @@ const GAP: Gap = {
   ...{ event: 'gap', from: NOON, to: NOON, lost: 12, reason: 'silenced', recovered: 3 },
 };
 
+/** Each of these characters takes two. */
+const columnsOf = (line: string) => line.length + (line.match(/[名前]/g)?.length ?? 0);
+
+test('a column begins in one place, also after a name in East Asian writing', () => {
+  const table = new ExitTable(false, () => 200, NOON);
+  const placeOf = (event: ExitEvent, how: string) => {
+    const [row = ''] = table.exit(event).split('\n');
+    return columnsOf(row.slice(0, row.indexOf(how)));
+  };
+  expect(placeOf(KILLED, 'killed')).toBe(placeOf(END, 'exited'));
+});
+
 describe.each([200, 103, 100, 90, 80, 60, 50])('on a terminal of %i columns', (columns) => {
   const table = new ExitTable(false, () => columns, NOON);
   const text = [table.header(), table.exit(END), table.exit(KILLED), table.gap(GAP)].join('\n');
 
   test('no line is longer', () => {
     for (const line of text.split('\n')) {
-      expect([line, textWidth(line) <= columns]).toEqual([line, true]);
+      expect([line, columnsOf(line) <= columns]).toEqual([line, true]);
     }
   });
 

@@ -107,6 +107,20 @@ describe('exitwatch wait', () => {
     expect((await call('wait', '2')).code).toBe(127); // a kernel thread
   });
 
+  // What a timer takes at most tells the units apart.
+  test.each([
+    ['2147483647ms', '2147483648ms'],
+    ['2147483', '2147484'],
+    ['2147483s', '2147484s'],
+    ['35791m', '35792m'],
+    ['596h', '597h'],
+    ['24d', '25d'],
+  ])('--timeout takes %s, and not %s', async (longest, tooLong) => {
+    const nobody = 'no-such-name-anywhere';
+    expect((await call('wait', nobody, '--timeout', longest)).code).toBe(127);
+    expect((await call('wait', nobody, '--timeout', tooLong)).code).toBe(2);
+  });
+
   test.each([
     [['wait']],
     [['wait', '']],

@@ -144,7 +144,10 @@ test('what was before it was started again counts no more', () => {
 });
 
 test('a pause is no shutdown, and neither is a migration that we are about to make', () => {
-  expect(judge(complete(STOP)).userShutdown).not.toBe(true);
+  expect(judge(complete(STOP)).candidates).toEqual([
+    ...judge(complete()).candidates,
+    ...['migrated-away', 'saved'],
+  ]);
   const intents = [intent({ what: 'migrate' })];
   // Whether it went so far, nobody knows: it may have been paused, and ended here.
   const stop = judge({ ...complete(STOP, HOST_SIGNAL), intents });

@@ -10,7 +10,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 
-import { identify } from '../src';
+import { identify, type ProcessIdentity } from '../src';
 import { IntentLog, readIntents, readPidfile } from '../src/process';
 
 import { LineProcess, REPOSITORY } from './support/programs';
@@ -68,7 +68,9 @@ test('a log that is missing has none; one that others can write, or a link, is n
   await expect(readIntents(path)).rejects.toMatchObject(refused);
   const intent = { identity, what: 'SIGTERM', deadline: inAMinute() } as const;
   await expect(new IntentLog(path).append(intent)).rejects.toMatchObject(refused);
+  chmodSync(path, 0o600);
   symlinkSync(path, `${path}-link`);
+  await expect(readIntents(`${path}-link`)).rejects.toMatchObject(refused);
   await expect(new IntentLog(`${path}-link`).append(intent)).rejects.toMatchObject(refused);
 });
 
@@ -112,6 +114,7 @@ test(
     `;
     const told = new Set<string>();
     const writers: number[] = [];
+    const named: ProcessIdentity[] = [];
     for (let round = 0; round < KILLS; round++) {
       const both = [0, 1].map(() => new LineProcess(process.execPath, ['-e', script]));
       await Promise.all(
@@ -125,7 +128,7 @@ test(
       );
       const { pid, identity: written } = await readPidfile(pidfile);
       expect(writers).toContain(pid);
-      if (written !== null) expect(written.pid).toBe(pid);
+      if (written !== null) named.push(written); // it was the other's, just then
     }
     const intents = await readIntents(path);
     const ids = new Set(intents.map(({ id }) => id));
@@ -133,6 +136,8 @@ test(
     // One of each writer may have been written and not been told.
     expect(ids.size).toBeLessThanOrEqual(told.size + 2 * KILLS);
     for (const { identity: whose } of intents) expect(writers).toContain(whose.pid);
+    expect(named.length).toBeGreaterThan(0);
+    expect(intents.map((intent) => intent.identity)).toEqual(expect.arrayContaining(named));
   },
   60_000 + KILLS * 1000,
 );

@@ -168,6 +168,14 @@ test('an identity counts only with its own pid, and only if nobody else can have
   await release(child);
 });
 
+itAsRoot('what another user has put beside it does not count', async () => {
+  await writePidfile(path);
+  chownSync(`${path}.id`, NOBODY, NOBODY);
+  expect((await readPidfile(path)).identity).toBeNull();
+  chownSync(`${path}.id`, 0, 0);
+  expect((await readPidfile(path)).identity).toEqual(identify(process.pid));
+});
+
 test('a stale pidfile is removed, one of a process that lives is not', async () => {
   const child = await mortal();
   await writePidfile(path, child.pid);
@@ -197,12 +205,15 @@ test('a reader sees the old file or the new one, whole, while two write', async 
     forever();
   `;
   const writers = [0, 1].map(() => new LineProcess(process.execPath, ['-e', script]));
-  const pids = writers.map(({ pid }) => pid);
+  const identities = new Map(writers.map(({ pid }) => [pid, identify(pid)]));
+  const seen = new Set<number>();
   while (!existsSync(path)) await new Promise(setImmediate);
-  for (let i = 0; i < 2000; i++) {
+  for (let i = 0; i < 2000 || seen.size < 2; i++) {
     const { pid, identity } = await readPidfile(path);
-    expect(pids).toContain(pid);
-    if (identity !== null) expect(identity.pid).toBe(pid);
+    expect([...identities.keys()]).toContain(pid);
+    if (identity === null) continue; // beside it was the other's, just then
+    expect(identity).toEqual(identities.get(pid));
+    seen.add(pid);
   }
   for (const { child } of writers) child.kill('SIGKILL');
   await Promise.all(writers.map(({ ended }) => ended));

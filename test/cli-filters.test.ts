@@ -1,6 +1,4 @@
-import { copyFileSync, existsSync, mkdirSync, mkdtempSync, rmdirSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { existsSync, mkdirSync, rmdirSync } from 'node:fs';
 
 import type { ExitEvent, Gap, Ready, SignalEvent } from '../src';
 
@@ -70,17 +68,19 @@ itAsRoot('--cgroup: a path, its folder, or a name; and what is below it', async 
   expect(MOUNT).toBeDefined();
   const name = `exitwatch-${process.pid}.slice`;
   const folders = [`${MOUNT}/${name}`, `${MOUNT}/${name}/inner`];
-  for (const folder of folders) mkdirSync(folder);
+  const others = [`${MOUNT}/${name}s`, `${MOUNT}/x${name}`];
+  for (const folder of [...folders, ...others]) mkdirSync(folder);
   const into = (folder: string) => ['sh', '-c', `echo $$ > ${folder}/cgroup.procs; exit 4`];
   for (const wanted of [`/${name}`, folders[0] ?? '', name]) {
     let inside: number[] = [];
     const pids = await told(['--cgroup', wanted], 2, async () => {
       await ended('sh', '-c', 'exit 4');
+      for (const other of others) await ended(...into(other));
       inside = [await ended(...into(folders[0] ?? '')), await ended(...into(folders[1] ?? ''))];
     });
     expect(pids).toEqual(inside);
   }
-  for (const folder of folders.reverse()) rmdirSync(folder);
+  for (const folder of [...others, ...folders.reverse()]) rmdirSync(folder);
 });
 
 // With the other one the kernel tells it: see cli-watch.
@@ -88,14 +88,11 @@ itAsListener(
   '--name: with the classic filter, the program of one that lived for a second',
   async () => {
     process.env['EXITWATCH_FILTER'] = 'classic';
-    const folder = mkdtempSync(join(tmpdir(), 'exitwatch-snake-'));
     let later: number | undefined;
     try {
-      // Nobody else runs it.
-      const snake = join(folder, 'snake');
-      copyFileSync('/usr/bin/python3', snake);
-      const pids = await told(['--name', 'snake'], 1, async () => {
-        const script = new LineProcess(snake, ['-c', RENAMED]);
+      const filters = ['--name', 'python3*', '--parent', String(process.pid)];
+      const pids = await told(filters, 1, async () => {
+        const script = new LineProcess('python3', ['-c', RENAMED]);
         expect(await script.line()).toBe('here');
         later = script.pid;
         await new Promise((resolve) => setTimeout(resolve, 2500)); // looks every second
@@ -104,7 +101,6 @@ itAsListener(
       expect(pids).toEqual([later]);
     } finally {
       delete process.env['EXITWATCH_FILTER'];
-      rmSync(folder, { recursive: true });
     }
   },
 );

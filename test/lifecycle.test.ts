@@ -104,11 +104,14 @@ test.each([
       const storm = require('node:child_process').spawn(${JSON.stringify(program('storm'))}, ['200000'], { stdio: 'ignore' });
       storm.unref();
       process.on('exit', () => storm.kill());
-      monitor.start().then(() => setTimeout(() => { ${end}; }, 50));
+      monitor.start().then(({ event }) => {
+        console.log(event);
+        setTimeout(() => { ${end}; }, 50);
+      });
     `;
     for (let round = 0; round < ROUNDS; round++) {
       const node = new LineProcess(process.execPath, ['-e', script]);
-      expect(await node.rest()).toEqual([]);
+      expect(await node.rest()).toEqual(['ready']);
       expect(await node.ended).toBe(code);
     }
   },

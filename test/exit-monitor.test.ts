@@ -337,6 +337,7 @@ describeForEachFilter((filter) => {
       );
       expect(told[0]?.event).toBe('exit');
       expect(gaps.length).toBeGreaterThan(0);
+      expect(yielded).toBe(10);
       expect(yielded + lost).toBe(log.count);
     });
 
@@ -370,6 +371,17 @@ describeForEachFilter((filter) => {
       ]);
       expect(stdout).toBe('');
     });
+  });
+
+  test('stats() tell when the last one ended, and how many were told', async () => {
+    await using monitor = new ExitMonitor();
+    await monitor.start();
+    expect(monitor.stats()).toMatchObject({ received: 0, delivered: 0, lastEventAt: null });
+    const child = new LineProcess(...FOREVER);
+    const { exited } = monitor.watch(child.pid);
+    child.child.kill();
+    const { exitedAt } = await exited;
+    expect(monitor.stats()).toMatchObject({ received: 1, delivered: 1, lastEventAt: exitedAt });
   });
 
   test('every event survives JSON', async () => {

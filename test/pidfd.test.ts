@@ -239,6 +239,31 @@ describe('many watches', () => {
     return Number(fields[11]) + Number(fields[12]);
   }
 
+  test('raise the soft limit of descriptors as far as they may', async () => {
+    const script = `
+      const { ExitMonitor } = require(${JSON.stringify(REPOSITORY)});
+      const monitor = new ExitMonitor({ source: 'pidfd' });
+      monitor.start().then(() => console.log('started'));
+      process.stdin.once('data', () => {
+        for (const pid of process.argv.slice(1)) monitor.watch(Number(pid));
+        console.log(monitor.stats().watches);
+        void monitor.close();
+        process.exit();
+      });
+    `;
+    const COUNT = 300;
+    const hold = new LineProcess(program('hold'), [String(COUNT)]);
+    const pids: string[] = [];
+    while (pids.length < COUNT) pids.push((await hold.line()) ?? '');
+    const reader = new LineProcess(process.execPath, ['-e', script, ...pids]);
+    expect(await reader.line()).toBe('started');
+    // Node.js has raised it when it began.
+    await run('prlimit', ['--pid', String(reader.pid), '--nofile=256:']);
+    reader.child.stdin.write('watch\n');
+    expect(await reader.line()).toBe(String(COUNT));
+    hold.child.kill('SIGKILL');
+  });
+
   itAsRoot(
     'beyond the limit of descriptors are told by the connector alone, or refused',
     async () => {

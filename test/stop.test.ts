@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 
 import { identify, type ExitEvent } from '../src';
-import { IntentLog, isAlive, readIntents, stop, writePidfile } from '../src/process';
+import { IntentLog, isAlive, readIntents, stop, writePidfile, type StopWait } from '../src/process';
 
 import { call, callWith } from './support/command';
 import { mortal, release } from './support/mortal';
@@ -144,7 +144,9 @@ test('a zombie was gone already, with its status, and gets no signal', async () 
   const parent = new LineProcess('sh', ['-c', 'sh -c "exit 7" & echo $!; exec sleep 1000']);
   const zombie = Number(await parent.line());
   while (isAlive(zombie) === 'alive') await setTimeout(1);
-  expect(await stop(zombie)).toMatchObject({ outcome: 'already-gone', via: null });
+  expect(await stop(zombie)).toMatchObject({
+    ...{ outcome: 'already-gone', via: null, exit: { how: 'exited', exitCode: 7 } },
+  });
   parent.child.kill();
 });
 
@@ -231,7 +233,7 @@ test('each step is written down before it is done, and what came of it after', a
     before.push(...(await readIntents(log.path)));
     throw new Error('no');
   };
-  await stop(child.pid, { control, forceKillAfterDelayMs: 50, intentLog: log, reason: 'a test' });
+  await stop(child.pid, { control, forceKillAfterDelayMs: 500, intentLog: log, reason: 'a test' });
   expect(before).toMatchObject([{ what: 'control', outcome: 'pending' }]);
   expect(await readIntents(log.path)).toMatchObject([
     { what: 'control', outcome: 'uncertain', why: 'a test', identity: { pid: child.pid } },
@@ -294,8 +296,25 @@ describe('a control call', () => {
       asking.end();
     });
 
+  test('that the process does not obey is followed by the next one, and that is told before', async () => {
+    const child = await mortal('--ignore-term');
+    const step = (what: 'powerdown' | 'quit') => ({
+      ...{ what, call: () => Promise.resolve(), timeoutMs: 50 },
+    });
+    const told: unknown[] = [];
+    const onWait = ({ via, next }: StopWait) => told.push([via, next]);
+    const control = [step('powerdown'), step('quit')];
+    const options = { control, forceKillAfterDelayMs: 50, onWait };
+    expect(await stop(child.pid, options)).toMatchObject({ outcome: 'forced' });
+    expect(told.slice(0, 3)).toEqual([
+      ['control', 'control'],
+      ['control', 'SIGTERM'],
+      ['signal', 'SIGKILL'],
+    ]);
+  });
+
   describe('that no signal follows', () => {
-    const alone = { killSignal: false, forceKillAfterDelayMs: 50 } as const;
+    const alone = { killSignal: false, forceKillAfterDelayMs: 500 } as const;
 
     test('and that the process does not obey, is in vain, and nothing else is done', async () => {
       const child = await mortal('--stranger');

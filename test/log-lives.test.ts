@@ -112,3 +112,16 @@ test('lines are whole wherever the reads of their file end', async () => {
   expect(read).toEqual(lines);
   rmSync(folder, { recursive: true });
 });
+
+test('a line of more than a MiB is left out, and those around it are read', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'exitwatch-lines-'));
+  const path = join(folder, 'log');
+  const longest = 'y'.repeat(1024 * 1024);
+  writeFileSync(path, ['before', `${longest}y`, 'between', longest, 'after', ''].join('\n'));
+  const read: string[] = [];
+  expect(await new GrowingFile(path, (line) => read.push(line)).read()).toBe(true);
+  expect(read.map((line) => line.slice(0, 10))).toEqual([
+    ...['before', 'between', longest.slice(0, 10), 'after'],
+  ]);
+  rmSync(folder, { recursive: true });
+});

@@ -1,5 +1,6 @@
 import type { ExitEvent } from '../src';
 import { classifyStop, shouldRestart, type QmpEvent, type VmStop } from '../src/vm';
+import { EndGroups } from '../src/vm/end-groups';
 
 import { EXIT, intent, killedBy, type Evidence } from './vm/evidence';
 
@@ -97,6 +98,17 @@ describe('who had the guest power off', () => {
       'another, when we had pressed in vain',
       { events: [resume(), press(8), press(900), off(901)], intents: [ours(8)] },
       ANOTHERS,
+    ],
+    [
+      'we, a moment after it was written down',
+      { events: [resume(), press(8.2), off(20)], intents: [ours(8)] },
+      OURS,
+    ],
+    [
+      'we, or another: it was pressed a moment before that was written down',
+      { events: [resume(), press(7.8), off(20)], intents: [ours(8)] },
+      OPEN,
+      ['admin-powerdown', 'other-powerdown', 'guest-shutdown'],
     ],
     [
       'its user, when another had pressed in vain a week ago',
@@ -270,4 +282,14 @@ test('what was cut short is started again; where that is not known, nobody guess
   expect(shouldRestart(killed)).toEqual({ restart: true, because: 'it was cut short' });
   const nothing = judge({ eventsComplete: false, mayLinger: null, exit: null });
   expect(shouldRestart(nothing).restart).toBeNull();
+});
+
+test('ends by one hand are one group, as long as they follow each other closely', () => {
+  const groups = new EndGroups();
+  const killedAt = (seconds: number) =>
+    judge({ exit: { ...killedBy('SIGKILL'), exitedAt: at(seconds) } });
+  expect(groups.of('first', killedAt(0))).toBe('first');
+  expect(groups.of('second', killedAt(9))).toBe('first');
+  expect(groups.of('third', killedAt(18))).toBe('first');
+  expect(groups.of('fourth', killedAt(29))).toBe('fourth');
 });

@@ -1,9 +1,11 @@
 import { execFileSync } from 'node:child_process';
-import { existsSync } from 'node:fs';
+import { existsSync, mkdirSync, rmdirSync } from 'node:fs';
 
 import { ExitMonitor, type ExitEvent } from '../src';
 
+import { KERNEL } from './support/kernel';
 import { itAsRoot } from './support/privilege';
+import { LineProcess } from './support/programs';
 
 const MOUNT = ['/sys/fs/cgroup', '/sys/fs/cgroup/unified'].find((path) =>
   existsSync(`${path}/cgroup.controllers`),
@@ -51,4 +53,20 @@ itAsRoot('cgroups that are gone at once are told, the sender’s as well', async
     expect(cgroup).toBe(`/exitwatch-${run}-${i + 1}.slice/${POD}/${CONTAINER}`);
     expect(sender).toMatchObject({ cgroup: `/exitwatch-${run}-${i + 1}.sender` });
   });
+});
+
+itAsRoot('without the connector the cgroup of a watched process is told by its pidfd', async () => {
+  const name = `/exitwatch-${process.pid}.watched`;
+  const folder = `${MOUNT}${name}`;
+  mkdirSync(folder);
+  const script = `echo $$ > ${folder}/cgroup.procs; echo there; exec sleep 1000`;
+  const child = new LineProcess('sh', ['-c', script]);
+  expect(await child.line()).toBe('there');
+  await using monitor = new ExitMonitor({ source: 'pidfd' });
+  await monitor.start();
+  const { exited } = monitor.watch(child.pid);
+  child.child.kill();
+  await child.ended;
+  rmdirSync(folder);
+  expect((await exited).cgroup).toBe(KERNEL.pidfdStatus ? name : null);
 });

@@ -6,7 +6,14 @@ import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 
 import { identify } from '../src';
-import { shouldRestart, VmMonitor, type VmOptions, type VmStop } from '../src/vm';
+import {
+  qmpDriver,
+  shouldRestart,
+  VmMonitor,
+  type VmDriver,
+  type VmOptions,
+  type VmStop,
+} from '../src/vm';
 
 import { itWithQemu, TestVm, type VmSettings } from './support/qemu';
 
@@ -152,21 +159,40 @@ itWithQemu('a paused machine that tells of migrations was not migrated', async (
 itWithQemu(
   'asked to power off before it was migrated, the user is not sure at its target',
   async () => {
-    const socket = join(mkdtempSync(join(tmpdir(), 'exitwatch-move-')), 'move');
-    const target = start({ args: ['-incoming', `unix:${socket}`], isEarly: true });
+    const target = start({ args: ['-incoming', 'defer'], isEarly: true });
     const stopped = watch(target, { qmp: target.sockets[0] ?? '', eventLog: target.eventLog });
     const source = start();
     await isUp(source);
-    await target.status();
+    await source.press('a');
+    await source.ask('stop'); // it sees its button when it goes on
     await source.ask('system_powerdown');
-    await source.ask('migrate', { uri: `unix:${socket}` });
-    await target.untilStatus('running');
-    await target.ask('system_powerdown').catch(() => undefined);
-    target.child.kill('SIGTERM');
+    const uri = `unix:${join(target.folder, 'move')}`;
+    await target.ask('migrate-incoming', { uri });
+    await source.ask('migrate', { uri });
+    await target.untilStatus('paused');
+    await target.ask('cont');
     const stop = await stopped;
-    expect(stop.userShutdown).not.toBe(true);
+    expect(stop.userShutdown).toBeNull();
+    expect(stop.candidates).toEqual(expect.arrayContaining(['guest-shutdown', 'other-powerdown']));
   },
 );
+
+itWithQemu('a press that failed is not what the guest has obeyed, without a log, too', async () => {
+  const vm = start({ args: ['-no-shutdown'] });
+  await isUp(vm);
+  const driver: VmDriver = {
+    ...qmpDriver({ socket: vm.sockets[1] ?? '' }),
+    powerDown: async () => {
+      await vm.press('p');
+      await vm.untilStatus('shutdown');
+      throw Object.assign(new Error('nobody was there'), { code: 'ENOENT' });
+    },
+  };
+  const machine = { name: 'web', pid: vm.pid, qmp: vm.sockets[0] ?? '', eventLog: vm.eventLog };
+  const stop = await monitor.watch({ ...machine, driver }).stop({ quitTimeoutMs: 0 });
+  expect(stop.candidates).toContain('guest-shutdown');
+  expect(stop.candidates).not.toContain('admin-powerdown');
+});
 
 itWithQemu('a log that an earlier start has left is not this one’s', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'exitwatch-log-'));

@@ -3,6 +3,7 @@ import { existsSync, mkdirSync, rmdirSync } from 'node:fs';
 
 import { ExitMonitor, type ExitEvent } from '../src';
 
+import { describeForEachFilter } from './support/filters';
 import { KERNEL } from './support/kernel';
 import { itAsRoot } from './support/privilege';
 import { LineProcess } from './support/programs';
@@ -55,18 +56,24 @@ itAsRoot('cgroups that are gone at once are told, the sender’s as well', async
   });
 });
 
-itAsRoot('without the connector the cgroup of a watched process is told by its pidfd', async () => {
-  const name = `/exitwatch-${process.pid}.watched`;
-  const folder = `${MOUNT}${name}`;
-  mkdirSync(folder);
-  const script = `echo $$ > ${folder}/cgroup.procs; echo there; exec sleep 1000`;
-  const child = new LineProcess('sh', ['-c', script]);
-  expect(await child.line()).toBe('there');
-  await using monitor = new ExitMonitor({ source: 'pidfd' });
-  await monitor.start();
-  const { exited } = monitor.watch(child.pid);
-  child.child.kill();
-  await child.ended;
-  rmdirSync(folder);
-  expect((await exited).cgroup).toBe(KERNEL.pidfdStatus ? name : null);
+describeForEachFilter(() => {
+  itAsRoot.each(['connector', 'pidfd'] as const)(
+    'of a watched process the cgroup is told by source %s, also if it is gone at once',
+    async (source) => {
+      const name = `/exitwatch-${process.pid}.watched`;
+      const folder = `${MOUNT}${name}`;
+      mkdirSync(folder);
+      const script = `echo $$ > ${folder}/cgroup.procs; echo there; exec sleep 1000`;
+      const child = new LineProcess('sh', ['-c', script]);
+      expect(await child.line()).toBe('there');
+      await using monitor = new ExitMonitor({ source });
+      const { filter } = await monitor.start();
+      const { exited } = monitor.watch(child.pid);
+      child.child.kill();
+      await child.ended;
+      rmdirSync(folder);
+      const isTold = filter === 'group-aware' || KERNEL.pidfdStatus;
+      expect((await exited).cgroup).toBe(isTold ? name : null);
+    },
+  );
 });

@@ -1,0 +1,70 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+import { REPOSITORY } from './programs';
+
+/** README and the pages of docs, by their paths in the repository. */
+export const PAGES = [
+  'README.md',
+  ...readdirSync(join(REPOSITORY, 'docs'))
+    .sort()
+    .map((name) => `docs/${name}`),
+];
+
+/** A code block, as it stands on its page. */
+export interface Block {
+  page: string;
+  /** Of the page, from 1. */
+  number: number;
+  language: string;
+  text: string;
+}
+
+export function blocksOf(page: string): Block[] {
+  const text = readFileSync(join(REPOSITORY, page), 'utf8');
+  return [...text.matchAll(/^```(\w*)\n(.*?)^```$/gms)].map(
+    ([, language = '', block = ''], index) => ({ page, number: index + 1, language, text: block }),
+  );
+}
+
+/** The one block of a page that has this in it. */
+export function blockWith(page: string, part: string): string {
+  const found = blocksOf(page).filter(({ text }) => text.includes(part));
+  const [block] = found;
+  if (block === undefined || found.length > 1) {
+    throw new Error(`${page} has ${found.length} blocks with ${part}`);
+  }
+  return block.text;
+}
+
+/** The commands of a block that shows what they print, each with that. */
+export function sessionOf(block: string): { command: string; printed: string[] }[] {
+  return block.split(/^\$ /m).flatMap((part) => {
+    const [command = '', ...printed] = part.trimEnd().split('\n');
+    return command === '' ? [] : [{ command, printed }];
+  });
+}
+
+/** The commands of a block, one a line, without what the page remarks on them. */
+export function commandsOf(block: string): string[] {
+  const lines = block.replaceAll('\\\n', '').trimEnd().split('\n');
+  return lines.map((line) => line.replace(/\s+# .*$/, ''));
+}
+
+/**
+ * What a line is to look like that the page shows: times, pids and ids may be others, and columns
+ * wider. Everything else is as it is on the page, a status, too.
+ */
+export function likeOnPage(line: string): RegExp {
+  const pattern = line
+    .replace(/[.*+?^${}()|[\]\\]/g, '\\$&')
+    .replace(/\b[0-9a-f]{12}-\d+-\d+\b/g, '[0-9a-f]{12}-\\d+-t?\\d+')
+    .replace(/\d{4}-\d\d-\d\dT[\d:]+\\\.\d{3}Z/g, '\\d{4}-\\d\\d-\\d\\dT[\\d:]+\\.\\d{3}Z')
+    .replace(/\d\d:\d\d:\d\d\\\.\d{3}/g, '\\d\\d:\\d\\d:\\d\\d\\.\\d{3}')
+    .replace(/\b\d+\\\.\d\ds/g, '\\d+\\.\\d\\ds')
+    .replace(/(?<![\\{\d])\b\d{4,}\b/g, '\\d+')
+    .replace(/( < \\d\+ \w+)+/g, '( < \\d+ \\S+)+')
+    .replace(/cgroup \/\S*/g, 'cgroup /\\S*')
+    .replace(/ {2,}/g, ' {2,}');
+  return new RegExp(`^${pattern}$`);
+}

@@ -1,0 +1,65 @@
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+import { itAsRoot } from './privilege';
+import { LineProcess, REPOSITORY } from './programs';
+
+const SYSTEMD = '/lib/systemd/systemd';
+
+/**
+ * Declares a test that boots systemd, and takes these tools besides. Outside of CI one that lacks any is left
+ * out, and its title says why.
+ */
+export function itUnderSystemd(
+  title: string,
+  body: jest.ProvidesCallback,
+  ...tools: string[]
+): void {
+  const lacks = [SYSTEMD, ...tools].find((tool) => spawnSync(tool, ['--version']).status !== 0);
+  if (lacks === undefined || process.env['CI'] !== undefined) itAsRoot(title, body);
+  else it.skip(`${title} (needs ${lacks})`, body);
+}
+
+/**
+ * Boots systemd in namespaces of its own, with the units of a folder; the script is run there.
+ * Returns what it has printed, in lines.
+ */
+export async function underSystemd(
+  folder: string,
+  units: readonly string[],
+  script: readonly string[],
+): Promise<string[]> {
+  const bin = join(folder, 'bin');
+  mkdirSync(bin);
+  writeFileSync(
+    join(bin, 'exitwatch'),
+    `#!/bin/sh\nexec ${process.execPath} /run/repository/dist/cli/main.js "$@"\n`,
+    { mode: 0o755 },
+  );
+  const answers = join(folder, 'answers');
+  const lines = ['#!/bin/sh', 'exec >/run/test/answers 2>&1', ...script];
+  writeFileSync(join(folder, 'test.sh'), [...lines, 'systemctl --force exit 7', ''].join('\n'), {
+    mode: 0o755,
+  });
+  writeFileSync(
+    join(folder, 'test.service'),
+    [
+      '[Unit]',
+      'DefaultDependencies=no',
+      '[Service]',
+      'Type=oneshot',
+      'TimeoutStartSec=50',
+      'ExecStart=/run/test/test.sh',
+      'ExecStopPost=/bin/systemctl --force exit 7',
+      '',
+    ].join('\n'),
+  );
+  const systemd = new LineProcess(join(REPOSITORY, 'test', 'programs', 'under-systemd.sh'), [
+    ...[folder, 'test.service', ...units],
+  ]);
+  const code = await systemd.ended;
+  const said = existsSync(answers) ? readFileSync(answers, 'utf8').trimEnd().split('\n') : [];
+  expect({ said, stderr: systemd.stderr, code }).toEqual({ said, stderr: '', code: 7 });
+  return said;
+}

@@ -1,18 +1,10 @@
-import {
-  copyFileSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs';
+import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 
-import { MAIN } from './support/command';
+import { installCommand } from './support/command';
 import { LineProcess, REPOSITORY } from './support/programs';
 import { bootFrom, hasQemu, itWithQemu, itWithQemuAsRoot } from './support/qemu';
 import { itUnderSystemd, underSystemd } from './support/systemd';
@@ -125,14 +117,7 @@ describe('the manager', () => {
 });
 
 describe('the examples in shell and Python', () => {
-  /** The command by its name, as if it were installed. */
-  function installCommand(): NodeJS.ProcessEnv {
-    const bin = join(folder, 'bin');
-    mkdirSync(bin);
-    const command = `#!/bin/sh\nexec '${process.execPath}' '${MAIN}' "$@"\n`;
-    writeFileSync(join(bin, 'exitwatch'), command, { mode: 0o755 });
-    return { ...process.env, VMS: folder, PATH: `${bin}:${process.env['PATH'] ?? ''}` };
-  }
+  const environment = () => ({ ...installCommand(folder).env, VMS: folder });
 
   async function run(env: NodeJS.ProcessEnv, example: string, ...args: string[]) {
     const command = new LineProcess(join(EXAMPLES, example), args, { env });
@@ -146,7 +131,7 @@ describe('the examples in shell and Python', () => {
   });
 
   test('say what they take', async () => {
-    const env = installCommand();
+    const env = environment();
     expect(await run(env, 'vm.sh', 'start', '../x')).toMatchObject({ code: 2 });
     expect((await run(env, 'vm.py', 'fly')).said).toMatch(/vm.py quit NAME/);
   });
@@ -154,7 +139,7 @@ describe('the examples in shell and Python', () => {
   itWithQemu(
     'start, stop and explain machines; what they stop is known to be their doing',
     async () => {
-      const env = installCommand();
+      const env = environment();
       const state = join(folder, 'state');
       const control = join(folder, 'run');
       mkdirSync(control);

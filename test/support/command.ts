@@ -1,3 +1,4 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 
@@ -33,4 +34,13 @@ export async function watching({ pid, child }: LineProcess): Promise<void> {
     }
     await setTimeout(5);
   }
+}
+
+/** An environment in which the command has its name, as where it is installed, and the folder of that. */
+export function installCommand(folder: string): { env: NodeJS.ProcessEnv; bin: string } {
+  const bin = join(folder, 'bin');
+  mkdirSync(bin);
+  const command = `#!/bin/sh\nexec '${process.execPath}' '${MAIN}' "$@"\n`;
+  writeFileSync(join(bin, 'exitwatch'), command, { mode: 0o755 });
+  return { env: { ...process.env, PATH: `${bin}:${process.env['PATH'] ?? ''}` }, bin };
 }

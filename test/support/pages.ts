@@ -45,10 +45,13 @@ export function sessionOf(block: string): { command: string; printed: string[] }
   });
 }
 
-/** The commands of a block, one a line, without what the page remarks on them. */
-export function commandsOf(block: string): string[] {
-  const lines = block.replaceAll('\\\n', '').trimEnd().split('\n');
-  return lines.map((line) => line.replace(/\s+# .*$/, ''));
+/** The one command in the shell blocks of a page whose line has this in it, without what is remarked on it. */
+export function commandWith(page: string, part: string): string {
+  const blocks = blocksOf(page).filter(({ language }) => language === 'sh');
+  const lines = blocks.flatMap(({ text }) => text.replaceAll('\\\n', '').split('\n'));
+  const [line, ...others] = lines.filter((each) => each.includes(part));
+  if (line === undefined || others.length > 0) throw new Error(`${page} has not one ${part}`);
+  return line.replace(/\s+# .*$/, '');
 }
 
 /**
@@ -63,7 +66,7 @@ export function likeOnPage(line: string): RegExp {
     .replace(/\d\d:\d\d:\d\d\\\.\d{3}/g, '\\d\\d:\\d\\d:\\d\\d\\.\\d{3}')
     .replace(/\b\d+\\\.\d\ds/g, '\\d+\\.\\d\\ds')
     .replace(/(?<![\\{\d])\b\d{4,}\b/g, '\\d+')
-    .replace(/( < \\d\+ \w+)+/g, '( < \\d+ \\S+)+')
+    .replace(/ < .*$/g, ' < .*')
     .replace(/cgroup \/\S*/g, 'cgroup /\\S*')
     .replace(/ {2,}/g, ' {2,}');
   return new RegExp(`^${pattern}$`);

@@ -1,0 +1,76 @@
+import { rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+import { newProject, pack } from './package';
+import { blocksOf, type Block } from './pages';
+import { LineProcess, REPOSITORY, run } from './programs';
+
+/** A program of a page. */
+export type Snippet = Block & { language: 'ts' | 'js' };
+
+export function snippetsOf(page: string): Snippet[] {
+  return blocksOf(page).filter((block): block is Snippet => /^[tj]s$/.test(block.language));
+}
+
+/** What the page says, in comments, that it prints. */
+export function promisesOf({ text }: Snippet): string[] {
+  return [...text.matchAll(/console\.log\([^;]*?\); \/\/ (.*)$/gm)].map(([, line = '']) => line);
+}
+
+/** A new project with the packed package in it, and nothing else, in which snippets are run. */
+export class SnippetProject {
+  readonly #folder: string;
+  readonly path: string;
+
+  private constructor(folder: string, path: string) {
+    this.#folder = folder;
+    this.path = path;
+  }
+
+  static async make(): Promise<SnippetProject> {
+    const { folder, tarball } = await pack();
+    const path = newProject(folder, 'project');
+    await run('npm', ['install', '--prefer-offline', tarball], { cwd: path });
+    return new SnippetProject(folder, path);
+  }
+
+  /** Runs it as its reader would; what stands for it where it is a part of a program goes before and after. */
+  async run(
+    snippet: Snippet,
+    before = '',
+    after = '',
+    env: NodeJS.ProcessEnv = process.env,
+  ): Promise<LineProcess> {
+    const file = await this.#save(snippet, `${before}${snippet.text}${after}`);
+    const node = new LineProcess(process.execPath, [file], { cwd: this.path, env });
+    node.child.stdin.end();
+    return node;
+  }
+
+  async #save({ page, number, language }: Snippet, code: string): Promise<string> {
+    const name = `${page.replace(/\W/g, '-')}-${number}`;
+    if (language === 'js') {
+      const file = join(this.path, `${name}.${code.includes('require(') ? 'cjs' : 'mjs'}`);
+      writeFileSync(file, code);
+      return file;
+    }
+    const source = join(this.path, `${name}.mts`);
+    writeFileSync(source, code);
+    await run(
+      process.execPath,
+      [
+        join(REPOSITORY, 'node_modules', 'typescript', 'bin', 'tsc'),
+        ...['--strict', '--exactOptionalPropertyTypes', '--module', 'node16', '--target', 'es2022'],
+        ...['--typeRoots', join(REPOSITORY, 'node_modules', '@types'), '--types', 'node', source],
+      ],
+      { cwd: this.path },
+    ).catch((error: unknown) => {
+      throw new Error((error as { stdout: string }).stdout);
+    });
+    return source.replace(/mts$/, 'mjs');
+  }
+
+  remove(): void {
+    rmSync(this.#folder, { recursive: true, force: true });
+  }
+}

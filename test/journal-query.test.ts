@@ -25,7 +25,7 @@ afterEach(() => {
 const journal = 'journalctl -u exitwatch -o cat';
 
 itUnderSystemd(
-  'the journal tells who ended a process, by the unit and query of the README',
+  'the query of the README finds the end of a process in the journal of its unit, among other lines',
   async () => {
     writeFileSync(join(folder, 'exitwatch.service'), unit);
     // Elsewhere than in Debian its folder may be another one: then it does not start, and says so.
@@ -41,12 +41,12 @@ itUnderSystemd(
         'printf "[Journal]\\nReadKMsg=no\\nAudit=\\n" >/run/systemd/journald.conf.d/test.conf',
         'systemctl start systemd-journald',
         'systemctl log-target journal; systemctl log-level info',
-        'systemctl start exitwatch',
-        `until ${journal} | grep -q '"ready"'; do sleep 0.05; done`,
+        // Outside of the host's pid namespace processes are polled: those are told that it has seen.
         'cp /bin/sleep /tmp/server; cp /bin/sleep /tmp/other',
         '/tmp/server 1000 & server=$!; /tmp/other 1000 & other=$!; echo $server',
-        // Outside of the host's pid namespace processes are polled: it has to see them first.
-        'sleep 2.5; kill -KILL $server $other; wait',
+        'systemctl start exitwatch',
+        `until ${journal} | grep -q '"ready"'; do sleep 0.05; done`,
+        'kill -KILL $server $other; wait',
         `until ${journal} | grep -q '"other"'; do sleep 0.05; done`,
         `until ${journal} | grep -q '"server"'; do sleep 0.05; done`,
         `${journal} | grep -v '^{'`,

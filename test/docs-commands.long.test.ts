@@ -1,10 +1,11 @@
 import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 
 import { readIntents } from '../src/process';
 
 import { commandWith } from './support/pages';
 import { itAsRoot } from './support/privilege';
-import { LineProcess } from './support/programs';
+import { LineProcess, REPOSITORY } from './support/programs';
 import { armed, ShellExamples, until } from './support/shell-examples';
 
 let examples: ShellExamples;
@@ -230,5 +231,19 @@ describe('docs/stop-safely.md', () => {
       ),
     ]);
     expect(await shell.ended).toBeNull();
+  });
+});
+
+describe('docs/privilege.md', () => {
+  itAsRoot('with these capabilities an ordinary user has everything', async () => {
+    const page = readFileSync(join(REPOSITORY, 'docs', 'privilege.md'), 'utf8');
+    const [, before = ''] = /`sudo (setpriv .*) node …`/.exec(page) ?? [];
+    const line = `${before.replace('$USER', 'nobody')} exitwatch doctor`;
+    expect(await examples.run(line).rest()).toEqual(
+      expect.arrayContaining([
+        expect.stringMatching(/^connector +works, group-aware filter; /),
+        expect.stringMatching(/^signals +works: /),
+      ]),
+    );
   });
 });

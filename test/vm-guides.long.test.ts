@@ -5,6 +5,7 @@ import { setTimeout } from 'node:timers/promises';
 
 import { VmDaemon, VmMonitor, type Cause, type Initiator, type VmStop } from '../src/vm';
 
+import { blockWith } from './support/pages';
 import { REPOSITORY } from './support/programs';
 import { backportedQemu, INSTALLED, TestVm, type Qemu } from './support/qemu';
 import { GUIDES, tellMigrations, type Guide, type GuidedVm } from './vm/guides';
@@ -218,6 +219,34 @@ function declareWith(qemu: Qemu): void {
 }
 
 declareWith(INSTALLED);
+
+/** A word of a command line, without what differs from host to host: directories, and descriptors. */
+const bare = (word: string) =>
+  word
+    .replace(/\/[^,]*\//, '')
+    .replace(/^web\.pid$/, 'web')
+    .replace(/fd=\d+/, 'fd=…');
+
+INSTALLED.it.each([
+  ['Proxmox', '-name web,debug-threads=on'],
+  ['libvirt', '-name guest=web'],
+  ['Ganeti', '-name web -pidfile'],
+])('the machine of %s is started as the page shows', async (name, part) => {
+  const guide = GUIDES.find((each) => each.name === name);
+  const machine = await guide?.start(null, INSTALLED.binary);
+  const words = machine?.vm.child.spawnargs.slice(1).map(bare) ?? [];
+  machine?.client.close();
+  machine?.vm.remove();
+  machine?.close();
+  if (machine !== undefined) process.kill(machine.pid, 'SIGKILL');
+  const [, ...shown] = blockWith('docs/vm-guides.md', part).trim().split(/\s+/);
+  for (const word of shown.filter((each) => each !== '…').map(bare)) {
+    const isThere = words.some((each) =>
+      word.endsWith(',…') ? each.startsWith(word.slice(0, -1)) : each === word,
+    );
+    expect({ word, isThere, words }).toEqual({ word, isThere: true, words });
+  }
+});
 
 if (process.env['EXITWATCH_ROUNDS'] !== undefined && !isWriting) {
   describe("Debian's backport", () => {

@@ -41,7 +41,10 @@ export class ShellExamples {
   }
 
   async remove(): Promise<void> {
-    for (const { child } of this.#started) if (child.exitCode === null) child.kill('SIGKILL');
+    for (const { child } of this.#started) {
+      child.stdout.destroy(); // nobody reads it any more, and it would not be closed
+      child.kill('SIGKILL');
+    }
     await Promise.all(this.#started.map(({ ended }) => ended));
     rmSync(this.folder, { recursive: true });
   }

@@ -4,6 +4,7 @@ module.exports = {
   modulePathIgnorePatterns: ['<rootDir>/build/'],
   transform: { '\\.ts$': ['ts-jest', { tsconfig: 'tsconfig.json', diagnostics: false }] },
   moduleNameMapper: { '^(\\.{1,2}/.*)\\.js$': '$1' },
+  testEnvironment: '<rootDir>/test/support/environment.ts',
   globalSetup: '<rootDir>/test/support/compile-programs.ts',
   testTimeout: 60_000,
   // A monitor that a failed test left open must not keep the run from ending.

@@ -125,13 +125,17 @@ function describeDeaths(scope: Scope, source: Source, witness: Witness): void {
         if (watches) for (const pid of dying.pids) monitor.watch(pid);
         const deaths = await dying.die();
         all.push(...deaths);
-        await log.until(() => deaths.every((death) => eventsOf(death, log).length > 0));
+        await log.until('the exits of a round', () =>
+          deaths.every((death) => eventsOf(death, log).length > 0),
+        );
       }
       // Whatever false or second event there is has had time: its process's exit is on record.
       const last = await DyingProcesses.spawn(['exit-0'], 'now');
       if (watches) monitor.watch(last.pids[0] ?? 0);
       const deaths = await last.die();
-      await log.until(() => deaths.every((death) => eventsOf(death, log).length > 0));
+      await log.until('the exit of the last', () =>
+        deaths.every((death) => eventsOf(death, log).length > 0),
+      );
 
       for (const death of all) {
         const events = eventsOf(death, log);

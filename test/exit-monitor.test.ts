@@ -1,12 +1,14 @@
+import { once } from 'node:events';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { setImmediate } from 'node:timers/promises';
 
 import { ExitMonitor, identify, type ExitEvent, type MonitorEvent } from '../src';
 
+import { exitOf } from './support/ends';
 import { EventLog } from './support/event-log';
 import { describeForEachFilter } from './support/filters';
 import { itAsRoot } from './support/privilege';
 import { LineProcess, program, REPOSITORY, run } from './support/programs';
+import { arrives, until } from './support/wait';
 
 const FOREVER = ['sleep', ['1000']] as const;
 
@@ -19,7 +21,7 @@ describeForEachFilter((filter) => {
       child.child.stdin.end('go\n');
       await child.ended;
       await monitor.start();
-      expect(await watch.exited).toMatchObject({
+      expect(await exitOf(watch)).toMatchObject({
         id: watch.identity.id,
         pid: child.pid,
         how: 'exited',
@@ -36,9 +38,9 @@ describeForEachFilter((filter) => {
         'import os,sys\np=os.fork()\nif p==0: os._exit(9)\nprint(p,flush=True)\ninput()';
       const parent = new LineProcess('python3', ['-c', script]);
       const pid = Number(await parent.line());
-      while (!isZombie(pid)) await setImmediate();
+      await until(`process ${pid} to be a zombie`, () => isZombie(pid), parent.told);
       const watch = monitor.watch(pid);
-      expect(await watch.exited).toMatchObject({ how: 'exited', exitCode: 9 });
+      expect(await exitOf(watch)).toMatchObject({ how: 'exited', exitCode: 9 });
       parent.child.stdin.end('\n');
       await parent.ended;
     });
@@ -74,7 +76,7 @@ describeForEachFilter((filter) => {
       monitor.watch(closed.pid).close();
       const watch = monitor.watch(kept.pid);
       for (const { child } of [closed, stranger, kept]) child.kill();
-      await watch.exited;
+      await exitOf(watch);
       expect([...log.exits.keys()]).toEqual([kept.pid]);
     });
 
@@ -87,7 +89,7 @@ describeForEachFilter((filter) => {
       const stored: unknown = JSON.parse(JSON.stringify(identity));
       const watch = monitor.watch(stored as NonNullable<typeof identity>);
       await monitor.start();
-      const event = await watch.exited;
+      const event = await exitOf(watch);
       expect(event).toMatchObject({
         id: identity?.id,
         how: 'unknown',
@@ -102,11 +104,12 @@ describeForEachFilter((filter) => {
       const log = new EventLog(monitor);
       await monitor.start();
       const child = new LineProcess(...FOREVER);
-      const { identity, exited } = monitor.watch(child.pid);
+      const watch = monitor.watch(child.pid);
+      const { identity } = watch;
       child.child.kill();
-      await exited;
+      await exitOf(watch);
       await child.ended;
-      const again = await monitor.watch(identity).exited;
+      const again = await exitOf(monitor.watch(identity));
       expect(again).toMatchObject({ id: identity.id, unknownReason: 'gone-before-watch' });
       expect(log.of(child.pid)).toHaveLength(1);
     });
@@ -123,7 +126,7 @@ describeForEachFilter((filter) => {
         pidNamespace: null,
       };
       const identity = { ...stored, id: '000000001111-4194303-t7' };
-      expect(await monitor.watch(identity).exited).toMatchObject({
+      expect(await exitOf(monitor.watch(identity))).toMatchObject({
         how: 'unknown',
         unknownReason: 'gone-before-watch',
         uncertaintyMs: Number.MAX_SAFE_INTEGER,
@@ -142,11 +145,11 @@ describeForEachFilter((filter) => {
       await using monitor = new ExitMonitor();
       await monitor.start();
       const child = new LineProcess('sh', ['-c', 'exec sleep 1000']);
-      while (await commOf(child.pid).then((name) => name !== 'sleep')) continue;
+      await sleeps(child);
       const identity = identify(child.pid);
       const watch = monitor.watch(child.pid);
       child.child.kill();
-      expect(await watch.exited).toMatchObject({
+      expect(await exitOf(watch)).toMatchObject({
         id: identity?.id,
         name: 'sleep',
         uid: process.geteuid?.(),
@@ -211,7 +214,7 @@ describeForEachFilter((filter) => {
 
     test('finds processes that were there, with name, owner and start', async () => {
       const child = new LineProcess(...FOREVER);
-      while (await commOf(child.pid).then((name) => name !== 'sleep')) continue;
+      await sleeps(child);
       const identity = identify(child.pid);
       await using monitor = new ExitMonitor({ scope: 'all' });
       const log = new EventLog(monitor);
@@ -225,21 +228,23 @@ describeForEachFilter((filter) => {
 
     itAsRoot('a new process with an old pid does not get the old one’s name', async () => {
       const old = new LineProcess(...FOREVER);
-      while (await commOf(old.pid).then((name) => name !== 'sleep')) continue;
+      await sleeps(old);
       await using monitor = new ExitMonitor({ scope: 'all' });
       const log = new EventLog(monitor);
       await monitor.start();
       old.child.kill();
       await old.ended;
       // Whoever forks in between takes the pid: tried until it is ours.
-      let reused: LineProcess | undefined;
-      while (reused?.pid !== old.pid) {
-        await reused?.ended;
+      const isReused = async () => {
         writeFileSync('/proc/sys/kernel/ns_last_pid', String(old.pid - 1));
-        reused = new LineProcess('sh', ['-c', 'exit 5']);
-      }
-      await reused.ended;
-      await log.until(() => log.of(old.pid).some(({ exitCode }) => exitCode === 5));
+        const reused = new LineProcess('sh', ['-c', 'exit 5']);
+        await reused.ended;
+        return reused.pid === old.pid;
+      };
+      await until(`a process with pid ${old.pid}`, isReused);
+      await log.until(`the exit of process ${old.pid} with 5`, () =>
+        log.of(old.pid).some(({ exitCode }) => exitCode === 5),
+      );
       const [first, ...later] = log.of(old.pid);
       expect(first).toMatchObject({ name: 'sleep', signal: 'SIGTERM' });
       for (const event of later) {
@@ -270,17 +275,18 @@ describeForEachFilter((filter) => {
       await using monitor = new ExitMonitor({ scope: 'all' });
       const child = new LineProcess('sh', ['-c', 'read line; exit 3']);
       monitor.once('ready', () => child.child.stdin.end('go\n'));
-      let seen: MonitorEvent | undefined;
-      for await (const event of monitor) {
-        if (event.event !== 'exit' || event.pid !== child.pid) continue;
-        seen = event;
-        break;
-      }
+      const itsExit = async () => {
+        for await (const event of monitor) {
+          if (event.event === 'exit' && event.pid === child.pid) return event;
+        }
+        return undefined;
+      };
+      const seen = await arrives(`the exit of process ${child.pid}`, itsExit());
       expect(seen).toMatchObject({ event: 'exit', exitCode: 3 });
       const other = new LineProcess(...FOREVER);
       const watch = monitor.watch(other.pid);
       other.child.kill();
-      expect(await watch.exited).toMatchObject({ signal: 'SIGTERM' });
+      expect(await exitOf(watch)).toMatchObject({ signal: 'SIGTERM' });
     });
 
     for (const way of ['closed', 'aborted'] as const) {
@@ -321,14 +327,17 @@ describeForEachFilter((filter) => {
       await using monitor = new ExitMonitor({ scope: 'all', queueLimit: 10 });
       const loop = monitor[Symbol.asyncIterator]();
       const log = new EventLog(monitor);
-      await new Promise((resolve) => monitor.once('ready', resolve));
+      await arrives('the monitor to be ready', once(monitor, 'ready'));
       const exits = 200;
       const storm = new LineProcess(program('storm'), [String(exits)]);
       await storm.ended;
-      await log.until(() => log.count > exits);
+      await log.until(`more than ${exits} exits`, () => log.count > exits);
       await monitor.close();
       const told: MonitorEvent[] = [];
-      for await (const event of loop) told.push(event);
+      const all = async () => {
+        for await (const event of loop) told.push(event);
+      };
+      await arrives('the end of the loop', all());
       const gaps = told.filter((event) => event.event === 'gap');
       const yielded = told.length - gaps.length;
       const lost = gaps.reduce(
@@ -390,7 +399,7 @@ describeForEachFilter((filter) => {
     const child = new LineProcess(...FOREVER);
     const watch = monitor.watch(child.pid);
     child.child.kill();
-    const event: ExitEvent = await watch.exited;
+    const event: ExitEvent = await exitOf(watch);
     const copy = JSON.parse(JSON.stringify(event)) as Record<string, unknown>;
     const received = event.signalsReceived.map((sent) => ({
       ...sent,
@@ -406,8 +415,10 @@ describeForEachFilter((filter) => {
     expect(copy).toEqual({ ...event, ...dates });
   });
 
-  async function commOf(pid: number): Promise<string> {
-    return (await run('cat', [`/proc/${pid}/comm`])).stdout.trim();
+  /** Resolves when it runs sleep(1). */
+  async function sleeps({ pid, told }: LineProcess): Promise<void> {
+    const isSleep = () => readFileSync(`/proc/${pid}/comm`, 'utf8') === 'sleep\n';
+    await until(`process ${pid} to run sleep`, isSleep, told);
   }
 
   function isZombie(pid: number): boolean {

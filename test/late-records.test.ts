@@ -4,6 +4,7 @@ import { cpus } from 'node:os';
 import { ExitMonitor } from '../src';
 
 import { DyingProcesses, type Death, type DeathName, isEndOf } from './support/deaths';
+import { exitsOf } from './support/ends';
 import { EventLog } from './support/event-log';
 import { itAsRoot } from './support/privilege';
 import { LineProcess, program } from './support/programs';
@@ -44,7 +45,7 @@ describe.each(['watched', 'all'] as const)('with scope %s', (scope) => {
         const dying = await DyingProcesses.spawn(NAMES, 'now');
         const watches = dying.pids.map((pid) => monitor.watch(pid));
         const deaths = await dieWithLateRecords(dying);
-        const ends = await Promise.all(watches.map((watch) => watch.exited));
+        const ends = await exitsOf(watches);
         for (const end of ends) {
           const death = deaths.find(({ pid }) => pid === end.pid);
           const status = death?.status ?? NaN;
@@ -67,13 +68,15 @@ describe.each(['watched', 'all'] as const)('with scope %s', (scope) => {
       }
       // Who watches is told by the pidfd, and everybody by the record.
       const eventsOf = (death: Death) => log.of(death.pid).filter((each) => isEndOf(death, each));
-      await log.until(() => all.every((death) => eventsOf(death).length > 0));
+      await log.until('the exits of all', () => all.every((death) => eventsOf(death).length > 0));
       // What else there was to write on their processor has been written before this one's.
       const last = await DyingProcesses.spawn(['exit-0'], 'now');
       keepToOneProcessor(last.pids);
       for (const pid of last.pids) monitor.watch(pid);
       const lastDeaths = await last.die();
-      await log.until(() => lastDeaths.every((death) => eventsOf(death).length > 0));
+      await log.until('the exits of the last', () =>
+        lastDeaths.every((death) => eventsOf(death).length > 0),
+      );
       for (const death of all) expect(eventsOf(death)).toHaveLength(1);
       expect(log.gaps).toEqual([]);
     },

@@ -1,12 +1,14 @@
 import { ExitMonitor, type ExitEvent, type Filter, type Gap } from '../src';
 
 import { Crowd } from './support/crowd';
+import { exitOf } from './support/ends';
 import { EventLog } from './support/event-log';
 import { describeForEachFilter, environmentFor } from './support/filters';
 import { isLeftOpen } from './support/kernel';
 import { itAsListener } from './support/privilege';
 import { LineProcess, program, REPOSITORY, run } from './support/programs';
 import { roomForProcesses } from './support/room';
+import { blockUntil, until } from './support/wait';
 
 /** Prints what it is told; `PID…` on its stdin are watched. */
 function startReader(filter: Filter, options: object): LineProcess {
@@ -52,11 +54,10 @@ itAsListener(
     const storm = new LineProcess(program('storm'), ['20000']);
     const watch = monitor.watch(storm.pid);
     // The main thread is blocked through all of it.
-    const blocked = new Int32Array(new SharedArrayBuffer(4));
-    while (monitor.stats().received < 20_000) Atomics.wait(blocked, 0, 0, 100);
+    blockUntil('20,000 exits to be received', () => monitor.stats().received >= 20_000);
     const report = storm.rest();
-    const event = await watch.exited;
-    await log.until(() => log.count >= 20_001);
+    const event = await exitOf(watch);
+    await log.until('20,001 exits, told or lost', () => log.count >= 20_001);
 
     expect(event).toMatchObject({ how: 'exited', exitCode: 0, lossless: false });
     expect(log.gaps.length).toBeGreaterThan(0);
@@ -95,11 +96,12 @@ describeForEachFilter((filter) => {
     if (filter === 'group-aware') expect(event.lost).toBeGreaterThanOrEqual(5000 - ours.length);
 
     const last = new LineProcess('sh', ['-c', 'exit 7']);
-    let after = await next(reader);
-    while (after.event === 'gap' || after.pid !== last.pid) {
+    const itsExit = async () => {
+      const after = await next(reader);
       expect(after.event).toBe('exit');
-      after = await next(reader);
-    }
+      return after.event === 'exit' && after.pid === last.pid && after;
+    };
+    const after = await until(`the exit of process ${last.pid}`, itsExit, reader.told);
     expect(after).toMatchObject({ exitCode: 7 });
     expect(event.lost).toBe(await droppedByTheKernel(reader.pid));
     reader.child.kill();

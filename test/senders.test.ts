@@ -12,26 +12,20 @@ const SIGNALS: Record<string, string> = { command: 'SIGKILL' };
 /** Targets of one round, each with who killed it. */
 async function killSome(killers: LineProcess, onSpawned: (pids: number[]) => void) {
   killers.child.stdin.write(`spawn ${AT_ONCE}\n`);
-  const pids: number[] = [];
-  while (pids.length < AT_ONCE) {
-    const [, pid] = ((await killers.line()) ?? '').split(' ');
-    pids.push(Number(pid));
-  }
-  onSpawned(pids);
+  const spawned = await killers.take(AT_ONCE);
+  onSpawned(spawned.map((line) => Number(line.split(' ')[1])));
   killers.child.stdin.write('kill\n');
-  const killed = [];
-  while (killed.length < AT_ONCE) {
-    const [, pid, way = '', sender, uid, name, parent] = ((await killers.line()) ?? '').split(' ');
-    killed.push({
+  return (await killers.take(AT_ONCE)).map((line) => {
+    const [, pid, way = '', sender, uid, name, parent] = line.split(' ');
+    return {
       pid: Number(pid),
       way,
       sender: Number(sender),
       uid: Number(uid),
       name,
       parent: Number(parent),
-    });
-  }
-  return killed;
+    };
+  });
 }
 
 describe.each(['watched', 'all'] as const)(
@@ -54,7 +48,7 @@ describe.each(['watched', 'all'] as const)(
           });
           const targets = killed.map(({ pid }) => pid);
           const isTold = (pid: number) => log.of(pid).some(({ name }) => name === 'target');
-          await log.until(() => targets.every(isTold));
+          await log.until('the exits of all targets', () => targets.every(isTold));
           for (const { pid, way, sender, uid, name, parent } of killed) {
             const event = log.of(pid).findLast(({ name: ended }) => ended === 'target');
             const signal = SIGNALS[way] ?? 'SIGTERM';

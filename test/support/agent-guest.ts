@@ -8,6 +8,7 @@ import { GuestAgentClient } from '../../src/vm/guest-agent-client';
 import { itIf } from './privilege';
 import { REPOSITORY } from './programs';
 import { hasQemu, TestVm, type VmSettings } from './qemu';
+import { until } from './wait';
 
 interface Image {
   kernel: string;
@@ -59,17 +60,20 @@ export class AgentVm extends TestVm {
   /** Resolves when the agent answers. */
   override async booted(): Promise<void> {
     await super.booted();
-    for (;;) {
+    let refusal: unknown;
+    const answers = async () => {
       const client = new GuestAgentClient(this.agent);
       try {
         await client.synchronize(500);
-        return;
-      } catch {
-        // It has not opened its channel yet.
+        return true;
+      } catch (error) {
+        refusal = error; // It has not opened its channel yet.
+        return false;
       } finally {
         client.close();
       }
-    }
+    };
+    await until(`the guest agent of QEMU ${this.pid} to answer`, answers, () => String(refusal));
   }
 
   override remove(): void {

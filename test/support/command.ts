@@ -1,9 +1,9 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { setTimeout } from 'node:timers/promises';
 
 import { LineProcess, REPOSITORY } from './programs';
 import { readerSleeps } from './readers';
+import { until } from './wait';
 
 export const MAIN = join(REPOSITORY, 'dist', 'cli', 'main.js');
 
@@ -25,15 +25,16 @@ export function call(...args: string[]) {
 }
 
 /** Resolves when the command's reader waits for events: it has made its watches then, and listens. */
-export async function watching({ pid, child }: LineProcess): Promise<void> {
-  while (child.exitCode === null) {
+export async function watching({ pid, child, told }: LineProcess): Promise<void> {
+  const watches = () => {
+    if (child.exitCode !== null) return true;
     try {
-      if (readerSleeps(pid)) return;
+      return readerSleeps(pid);
     } catch {
-      return; // it has ended
+      return true; // it has ended
     }
-    await setTimeout(5);
-  }
+  };
+  await until(`the reader of process ${pid} to wait for events`, watches, told);
 }
 
 /** An environment in which the command has its name, as where it is installed, and the folder of that. */

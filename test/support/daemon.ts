@@ -1,7 +1,6 @@
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout } from 'node:timers/promises';
 
 import { writePidfile } from '../../src/process';
 import { readVmRecord, type VmEnd, type VmRecord, type VmStop } from '../../src/vm';
@@ -9,14 +8,12 @@ import { readVmRecord, type VmEnd, type VmRecord, type VmStop } from '../../src/
 import { MAIN } from './command';
 import { LineProcess } from './programs';
 import { TestVm, type VmSettings } from './qemu';
+import { until } from './wait';
 
 /** What the daemon prints, as far as tests look at it. */
 export type Said = { event: string; name?: string; message?: string; code?: string } & Partial<
   Omit<VmStop, 'event' | 'name'> & VmEnd
 > & { isThere?: boolean; watched?: number };
-
-/** Less than a test has, so that it can say what it has waited for in vain. */
-const PATIENCE_MS = 45_000;
 
 /** `exitwatch vm daemon`, with a control and a state directory of its own. */
 export class TestDaemon {
@@ -45,14 +42,14 @@ export class TestDaemon {
     );
     this.#process = daemon;
     void this.#read(daemon);
-    while (this.count('ready') === before) {
+    await this.#until('the daemon to be ready', () => {
       if (daemon.child.exitCode !== null) throw new Error(`it has ended: ${daemon.stderr}`);
-      await setTimeout(2);
-    }
+      return this.count('ready') > before;
+    });
   }
 
   async #read(daemon: LineProcess): Promise<void> {
-    for (let line = await daemon.line(); line !== undefined; line = await daemon.line()) {
+    for await (const line of daemon.lines) {
       // Cut off where it was killed.
       if (line.endsWith('}')) this.said.push(JSON.parse(line) as Said);
     }
@@ -84,37 +81,44 @@ export class TestDaemon {
   }
 
   /** The first that fits, as soon as it was said. */
-  until(fits: (said: Said) => boolean): Promise<Said> {
-    return this.#wait(() => this.said.find(fits));
+  until(fits: (said: Said) => boolean, what = fits.toString()): Promise<Said> {
+    return this.#until(`the daemon to say ${what}`, () => this.said.find(fits));
   }
 
   /** The record of a machine, as soon as it fits. */
   recorded(name: string, fits: (record: VmRecord) => boolean): Promise<VmRecord> {
-    return this.#wait(async () => {
+    return this.#until(`a record of ${name}: ${fits.toString()}`, async () => {
       const record = await this.record(name);
-      return record !== null && fits(record) ? record : undefined;
+      return record !== null && fits(record) && record;
     });
   }
 
   /** Ends with the test, too: what one waits for in vain is nothing to the next one. */
-  async #wait<T>(look: () => T | undefined | Promise<T | undefined>): Promise<T> {
-    const deadline = performance.now() + PATIENCE_MS;
-    while (!this.#isRemoved && performance.now() < deadline) {
-      const found = await look();
-      if (found !== undefined) return found;
-      await setTimeout(2);
-    }
-    const said = this.said.map((each) => JSON.stringify(each));
-    throw new Error(['it never came; the daemon has said:', ...said, this.stderr].join('\n'));
+  #until<T>(what: string, look: () => T | Promise<T>) {
+    const unlessRemoved = () => {
+      if (this.#isRemoved) throw new Error(`the daemon was removed before ${what} came`);
+      return look();
+    };
+    return until(what, unlessRemoved, () => {
+      const said = this.said.map((each) => JSON.stringify(each));
+      return ['the daemon has said:', ...said, this.stderr].join('\n');
+    });
   }
 
   /** Of this process. */
   stopped(vm: TestVm): Promise<Said> {
-    return this.until(({ event, identity }) => event === 'stopped' && identity?.pid === vm.pid);
+    return this.#untilOf('stopped', vm);
   }
 
   found(vm: TestVm): Promise<Said> {
-    return this.until(({ event, identity }) => event === 'found' && identity?.pid === vm.pid);
+    return this.#untilOf('found', vm);
+  }
+
+  #untilOf(wanted: string, { pid }: TestVm): Promise<Said> {
+    return this.until(
+      ({ event, identity }) => event === wanted && identity?.pid === pid,
+      `that process ${pid} is ${wanted}`,
+    );
   }
 
   record(name: string): Promise<VmRecord | null> {

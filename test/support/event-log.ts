@@ -1,5 +1,7 @@
 import type { ExitEvent, ExitMonitor, Gap } from '../../src';
 
+import { arrives } from './wait';
+
 /** Everything a monitor tells, to be asked about by pid. */
 export class EventLog {
   readonly exits = new Map<number, ExitEvent[]>();
@@ -29,8 +31,12 @@ export class EventLog {
     return this.exits.get(pid) ?? [];
   }
 
-  /** Resolves when it holds; the test's own timeout is the limit. */
-  async until(holds: () => boolean): Promise<void> {
+  /** Resolves when it holds. */
+  until(what: string, holds: () => boolean): Promise<void> {
+    return arrives(what, this.#until(holds), () => this.#told());
+  }
+
+  async #until(holds: () => boolean): Promise<void> {
     while (!holds()) {
       await new Promise<void>((resolve) => {
         this.#wake = resolve;
@@ -38,7 +44,26 @@ export class EventLog {
     }
   }
 
+  /** Resolves when the exit of each of them was told. */
   untilAllOf(pids: readonly number[]): Promise<void> {
-    return this.until(() => pids.every((pid) => this.exits.has(pid)));
+    const isTold = (pid: number) => this.exits.has(pid);
+    const missing = () => {
+      const left = pids.filter((pid) => !isTold(pid));
+      return `missing are ${left.length}: ${left.slice(0, 20).join(' ')}\n${this.#told()}`;
+    };
+    const what = `the exits of ${pids.length} processes`;
+    return arrives(
+      what,
+      this.#until(() => pids.every(isTold)),
+      missing,
+    );
+  }
+
+  #told(): string {
+    const exits = [...this.exits.values()].flat().map(({ pid, name }) => `${pid} (${name ?? '?'})`);
+    return [
+      `told were ${exits.length} exits: ${exits.length > 20 ? '… ' : ''}${exits.slice(-20).join(', ')}`,
+      ...this.gaps.map((gap) => JSON.stringify(gap)),
+    ].join('\n');
   }
 }

@@ -2,25 +2,55 @@ import { execFile, spawn, type ChildProcessWithoutNullStreams } from 'node:child
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { setTimeout } from 'node:timers/promises';
 import { promisify } from 'node:util';
+
+import { arrives, until } from './wait';
 
 /** Where the compiled test programs are. */
 export const PROGRAMS = join(__dirname, '..', '..', 'build', 'test-programs');
 
 export const REPOSITORY = join(__dirname, '..', '..');
 
-export const run = promisify(execFile);
-
 export function program(name: string): string {
   return join(PROGRAMS, name);
+}
+
+const execute = promisify(execFile);
+
+/** What a program prints until its end; rejects if it fails. */
+export function run(
+  command: string,
+  args: readonly string[],
+  options: { env?: NodeJS.ProcessEnv; cwd?: string } = {},
+): Promise<{ stdout: string; stderr: string }> {
+  const running = execute(command, args, { ...options, encoding: 'utf8' });
+  const printed: string[] = [];
+  for (const stream of [running.child.stdout, running.child.stderr]) {
+    stream?.on('data', (chunk: string) => printed.push(chunk));
+  }
+  const known = () => `it has printed:\n${lastLines(printed.join(''))}`;
+  return arrives(`the end of ${commandLine([command, ...args])}`, running, known);
+}
+
+/** In one line; of a script its beginning. */
+function commandLine(words: readonly string[]): string {
+  const short = (word: string) => (word.length > 100 ? `${word.slice(0, 100)}…` : word);
+  return words.map((word) => short(word.trim().replaceAll(/\s+/g, ' '))).join(' ');
+}
+
+const LAST_LINES = 20;
+
+function lastLines(text: string): string {
+  return text.trimEnd().split('\n').slice(-LAST_LINES).join('\n');
 }
 
 /** A running program whose output is read line by line. */
 export class LineProcess {
   readonly child: ChildProcessWithoutNullStreams;
-  readonly ended: Promise<number | null>;
-  readonly #lines: AsyncIterator<string, undefined>;
+  /** However long they take. */
+  readonly lines: AsyncIterableIterator<string>;
+  readonly #closed: Promise<number | null>;
+  readonly #printed: string[] = [];
   stderr = '';
 
   constructor(
@@ -30,13 +60,23 @@ export class LineProcess {
   ) {
     this.child = spawn(command, args, options);
     this.child.stderr.on('data', (chunk: Buffer) => (this.stderr += chunk.toString()));
-    this.#lines = createInterface(this.child.stdout)[Symbol.asyncIterator]();
-    this.ended = new Promise((resolve) => this.child.once('close', resolve));
+    const lines = createInterface(this.child.stdout);
+    lines.on('line', (line) => {
+      this.#printed.push(line);
+      if (this.#printed.length > LAST_LINES) this.#printed.shift();
+    });
+    this.lines = lines[Symbol.asyncIterator]();
+    this.#closed = new Promise((resolve) => this.child.once('close', resolve));
   }
 
   get pid(): number {
     if (this.child.pid === undefined) throw new Error('not started');
     return this.child.pid;
+  }
+
+  /** Its exit code, when it has ended and all that it printed is read. */
+  get ended(): Promise<number | null> {
+    return this.#arrives('the end', this.#closed);
   }
 
   /** Stops it; resolves when every thread of it has. */
@@ -45,13 +85,36 @@ export class LineProcess {
     const tasks = `/proc/${this.pid}/task`;
     const isStopped = (task: string) =>
       readFileSync(`${tasks}/${task}/stat`, 'latin1').includes(') T ');
-    while (!readdirSync(tasks).every(isStopped)) await setTimeout(1);
+    await until(
+      `every thread of ${this.#name} to stop`,
+      () => readdirSync(tasks).every(isStopped),
+      this.told,
+    );
   }
 
   /** The next line, or undefined at the end. */
   async line(): Promise<string | undefined> {
-    const next: IteratorResult<string, undefined> = await this.#lines.next();
+    const next: IteratorResult<string, undefined> = await this.#arrives(
+      'the next line',
+      this.lines.next(),
+    );
     return next.value;
+  }
+
+  /** So many lines; rejects if there are fewer. */
+  async take(count: number): Promise<string[]> {
+    const lines: string[] = [];
+    while (lines.length < count) {
+      const line = await this.line();
+      if (line === undefined) {
+        await this.ended;
+        throw new Error(
+          `${this.#name} has printed ${lines.length} lines instead of ${count}\n${this.told()}`,
+        );
+      }
+      lines.push(line);
+    }
+    return lines;
   }
 
   async rest(): Promise<string[]> {
@@ -60,5 +123,24 @@ export class LineProcess {
       lines.push(line);
     }
     return lines;
+  }
+
+  get #name(): string {
+    return `${this.child.pid ?? 'what did not start'}: ${commandLine(this.child.spawnargs)}`;
+  }
+
+  /** What it has said, for when a wait was in vain. */
+  readonly told = (): string => {
+    const { exitCode, signalCode } = this.child;
+    return [
+      `it ${exitCode === null && signalCode === null ? 'runs' : `has ended (${signalCode ?? exitCode})`}, and has printed:`,
+      ...this.#printed,
+      'on stderr:',
+      lastLines(this.stderr),
+    ].join('\n');
+  };
+
+  #arrives<T>(what: string, promise: Promise<T>): Promise<T> {
+    return arrives(`${what} of ${this.#name}`, promise, this.told);
   }
 }

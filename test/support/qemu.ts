@@ -3,12 +3,12 @@ import { spawn, spawnSync, type ChildProcess, type StdioOptions } from 'node:chi
 import { connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout } from 'node:timers/promises';
 
 import { eventLogArguments, logArguments, QmpClient } from '../../src/vm';
 
 import { itAsRootIf, itIf } from './privilege';
 import { PROGRAMS, REPOSITORY } from './programs';
+import { arrives, until } from './wait';
 
 const QEMU = 'qemu-system-x86_64';
 
@@ -187,7 +187,7 @@ export class TestVm {
       env: { ...process.env, ...env, CRASH_WHEN: join(this.folder, 'crash') },
     });
     this.child.on('error', () => undefined);
-    if (!isEarly) void this.#listen();
+    if (!isEarly) this.#listen().catch(() => undefined); // booted() tells of it
   }
 
   /** Its QMP sockets, for one client each; the last one is for {@link TestVm.ask}. */
@@ -201,35 +201,35 @@ export class TestVm {
   }
 
   async daemonPid(pidfile = this.pidfile): Promise<number> {
-    for (;;) {
-      if (this.child.exitCode !== null && existsSync(pidfile)) {
-        return Number(readFileSync(pidfile, 'latin1'));
-      }
-      await setTimeout(2);
-    }
+    const isWritten = () => this.child.exitCode !== null && existsSync(pidfile);
+    await until(`QEMU to write ${pidfile}`, isWritten, this.#known);
+    return Number(readFileSync(pidfile, 'latin1'));
   }
 
   /** Resolves when the guest runs, and obeys. */
   async booted(): Promise<void> {
-    while (!this.#printed.includes('R')) await setTimeout(2);
+    await until(
+      `the guest of QEMU ${this.pid} to run`,
+      () => this.#printed.includes('R'),
+      this.#known,
+    );
   }
 
   async #listen(): Promise<void> {
     const path = join(this.folder, 'serial');
-    while (this.#serial === undefined) {
-      const serial = connect({ path });
-      await new Promise<void>((resolve) => {
+    const isConnected = () =>
+      new Promise<boolean>((resolve) => {
+        const serial = connect({ path });
         serial.on('data', (chunk) => (this.#printed += chunk.toString('latin1')));
         serial.once('connect', () => {
           this.#serial = serial;
-          resolve();
+          resolve(true);
         });
         serial.on('error', () => {
-          resolve();
+          resolve(false);
         });
       });
-      await setTimeout(2);
-    }
+    await until(`QEMU ${this.pid} to listen on ${path}`, isConnected, this.#known);
   }
 
   /**
@@ -239,14 +239,19 @@ export class TestVm {
   async press(key: string): Promise<void> {
     const before = this.#printed.length;
     this.#serial?.write(key);
-    if (key === 'a') while (!this.#printed.slice(before).includes('A')) await setTimeout(2);
+    if (key !== 'a') return;
+    const hasObeyed = () => this.#printed.slice(before).includes('A');
+    await until(`the guest of QEMU ${this.pid} to obey its power button`, hasObeyed, this.#known);
   }
 
   /** As another management client than ours. */
   async ask(command: string, args?: Record<string, unknown>): Promise<unknown> {
     const client = this.#client();
-    if (!client.isReady) await new Promise<void>((resolve) => client.once('ready', resolve));
-    return client.execute(command, args);
+    if (!client.isReady) {
+      const ready = new Promise<void>((resolve) => client.once('ready', resolve));
+      await arrives(`QMP of QEMU ${this.pid} to be ready for ${command}`, ready, this.#known);
+    }
+    return arrives(`what QEMU answers ${command}`, client.execute(command, args), this.#known);
   }
 
   /** That client listens from now on; what is given resolves when it has heard of such an event. */
@@ -257,7 +262,7 @@ export class TestVm {
         if (event === wanted) resolve();
       });
     });
-    return () => heard;
+    return () => arrives(`QEMU ${this.pid} to tell ${wanted}`, heard, this.#known);
   }
 
   #client(): QmpClient {
@@ -274,8 +279,27 @@ export class TestVm {
   }
 
   async untilStatus(wanted: string): Promise<void> {
-    while ((await this.status()) !== wanted) await setTimeout(2);
+    let status: string | undefined;
+    const isWanted = async () => (status = await this.status()) === wanted;
+    await until(
+      `QEMU ${this.pid} to be ${wanted}`,
+      isWanted,
+      () => `it is ${status ?? 'not known'}\n${this.#known()}`,
+    );
   }
+
+  /** For when a wait was in vain. */
+  readonly #known = (): string => {
+    const { exitCode, signalCode } = this.child;
+    const log = existsSync(this.log) ? readFileSync(this.log, 'utf8') : '';
+    return [
+      exitCode === null && signalCode === null
+        ? 'it runs'
+        : `it has ended (${signalCode ?? exitCode})`,
+      `its guest has printed: ${JSON.stringify(this.#printed)}`,
+      `its log: ${log.slice(-2000)}`,
+    ].join('\n');
+  };
 
   /** Has the library that was loaded into it do its harm. */
   crash(): void {

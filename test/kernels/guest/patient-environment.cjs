@@ -1,11 +1,12 @@
-const { TestEnvironment } = require('/exitwatch/node_modules/jest-environment-node');
+const { default: TimedEnvironment } = require('/exitwatch/test/support/environment.js');
 
 /** An emulated machine is slower than a real one; less than the host has patience (boot.mjs). */
 const PATIENCE = 3;
 
-module.exports = class PatientEnvironment extends TestEnvironment {
-  handleTestEvent({ name }, state) {
-    if (name !== 'run_start') return;
+module.exports = class PatientEnvironment extends TimedEnvironment {
+  handleTestEvent(event, state) {
+    super.handleTestEvent(event, state);
+    if (event.name !== 'run_start') return;
     state.testTimeout *= PATIENCE;
     const visit = (block) => {
       for (const child of block.children) {

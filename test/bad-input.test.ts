@@ -3,6 +3,7 @@ import { readdirSync } from 'node:fs';
 import { decodeWaitStatus, ExitMonitor, ExitwatchError, identify } from '../src';
 
 import { LineProcess } from './support/programs';
+import { arrives } from './support/wait';
 
 /** The code of what a call throws or rejects with. */
 async function codeOf(call: () => unknown): Promise<string | undefined> {
@@ -117,7 +118,7 @@ test('a monitor cannot be started twice, nor used after close()', async () => {
   const monitor = new ExitMonitor();
   const first = monitor.start();
   expect(await codeOf(() => monitor.start())).toBe('ERR_EXITWATCH_ALREADY_STARTED');
-  await first;
+  await arrives('the monitor to start', first);
   expect(await codeOf(() => monitor.start())).toBe('ERR_EXITWATCH_ALREADY_STARTED');
   await monitor.close();
   await monitor.close();

@@ -7,6 +7,7 @@ import { describeForEachFilter } from './support/filters';
 import { KERNEL } from './support/kernel';
 import { itAsRoot } from './support/privilege';
 import { LineProcess } from './support/programs';
+import { until } from './support/wait';
 
 const MOUNT = ['/sys/fs/cgroup', '/sys/fs/cgroup/unified'].find((path) =>
   existsSync(`${path}/cgroup.controllers`),
@@ -44,9 +45,12 @@ itAsRoot('cgroups that are gone at once are told, the sender’s as well', async
   monitor.on('exit', (event) => ended.set(event.pid, event));
   await monitor.start();
   const pids = endSome();
-  while (!pids.every((pid) => ended.has(pid))) {
-    await new Promise((resolve) => monitor.once('exit', resolve));
-  }
+  const left = () => pids.filter((pid) => !ended.has(pid));
+  await until(
+    'the exits of all',
+    () => left().length === 0,
+    () => `missing: ${left().join(' ')}`,
+  );
   expect(pids).toHaveLength(30);
   pids.forEach((pid, i) => {
     const { cgroup, sender } = ended.get(pid) ?? {};

@@ -8,6 +8,7 @@ import type { ExitEvent, Ready } from '../src';
 import { call, exitwatch } from './support/command';
 import { itAsListener } from './support/privilege';
 import { LineProcess } from './support/programs';
+import { until } from './support/wait';
 
 let folder: string;
 
@@ -109,10 +110,12 @@ itAsListener('what it starts itself is not told, and does not run it again', asy
   const watch = await watchWith('--exec', `echo $EXITWATCH_NAME >> ${file('log')}; ${nested}; :`);
   const pid = await ended('exit 7');
   const told: ExitEvent[] = [];
-  while (told.at(-1)?.pid !== pid) {
+  const isTold = async () => {
     told.push(JSON.parse((await watch.line()) ?? 'null') as ExitEvent);
-  }
-  while (!existsSync(file('log'))) await setTimeout(10);
+    return told.at(-1)?.pid === pid;
+  };
+  await until(`the exit of process ${pid}`, isTold, watch.told);
+  await until(`the hook to make ${file('log')}`, () => existsSync(file('log')), watch.told);
   await setTimeout(1000); // in which it would run for itself, again and again
   watch.child.kill('SIGINT');
   for (const line of await watch.rest()) told.push(JSON.parse(line) as ExitEvent);

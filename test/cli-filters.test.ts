@@ -5,6 +5,7 @@ import type { ExitEvent, Gap, Ready, SignalEvent } from '../src';
 import { call, exitwatch } from './support/command';
 import { itAsListener, itAsRoot } from './support/privilege';
 import { LineProcess, program } from './support/programs';
+import { until } from './support/wait';
 
 type Line = Ready | ExitEvent | Gap;
 
@@ -121,12 +122,11 @@ itAsRoot('--signals follow the filters', async () => {
   await fates.ended;
   const child = new LineProcess('sleep', ['1000']);
   child.child.kill('SIGTERM');
-  for (;;) {
+  const aSignal = async () => {
     const line = JSON.parse((await watch.line()) ?? 'null') as { event: string; pid: number };
-    if (line.event !== 'signal') continue;
-    expect(line.pid).toBe(child.pid);
-    break;
-  }
+    return line.event === 'signal' && line;
+  };
+  expect((await until('a signal event', aSignal, watch.told)).pid).toBe(child.pid);
   watch.child.kill('SIGINT');
   await watch.ended;
 });

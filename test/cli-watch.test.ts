@@ -1,7 +1,6 @@
 import { copyFileSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setImmediate } from 'node:timers/promises';
 
 import type { ExitEvent, Gap, Ready, SignalEvent } from '../src';
 
@@ -9,6 +8,7 @@ import { call, exitwatch, MAIN } from './support/command';
 import { KERNEL } from './support/kernel';
 import { itAsRoot } from './support/privilege';
 import { LineProcess, program, run } from './support/programs';
+import { until } from './support/wait';
 
 type Line = Ready | ExitEvent | Gap;
 
@@ -27,8 +27,11 @@ describe('exitwatch watch', () => {
     const watch = exitwatch('watch', '--json');
     expect(await next(watch)).toMatchObject({ event: 'ready', scope: 'all', source: 'connector' });
     const child = new LineProcess('sh', ['-c', 'exit 7']);
-    let line = await next(watch);
-    while (line.event !== 'exit' || line.pid !== child.pid) line = await next(watch);
+    const itsExit = async () => {
+      const line = await next(watch);
+      return line.event === 'exit' && line.pid === child.pid && line;
+    };
+    const line = await until(`the exit of process ${child.pid}`, itsExit, watch.told);
     expect(line).toMatchObject({ how: 'exited', exitCode: 7, parentPid: process.pid });
     expect(new Date(line.exitedAt).toISOString()).toBe(line.exitedAt);
     watch.child.kill('SIGINT');
@@ -262,9 +265,11 @@ describe('exitwatch watch', () => {
     const watch = exitwatch('watch');
     await watch.line();
     watch.child.stdout.destroy();
-    while (watch.child.exitCode === null && watch.child.signalCode === null) {
+    const endsAfterAnExit = async () => {
       await new LineProcess('true', []).ended;
-    }
+      return watch.child.exitCode !== null || watch.child.signalCode !== null;
+    };
+    await until('the command to end', endsAfterAnExit, watch.told);
     expect(watch.child.exitCode).toBe(0);
     expect(watch.stderr).toBe(`${watch.stderr.split('\n')[0] ?? ''}\n`);
   });

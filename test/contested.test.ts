@@ -4,10 +4,12 @@ import { join } from 'node:path';
 
 import { ExitMonitor, type ExitEvent } from '../src';
 
+import { exitOf } from './support/ends';
 import { describeForEachFilter } from './support/filters';
 import { KERNEL } from './support/kernel';
 import { itAsRoot } from './support/privilege';
 import { LineProcess, program } from './support/programs';
+import { until } from './support/wait';
 
 const ROUNDS = Number(process.env['EXITWATCH_ROUNDS'] ?? 20);
 
@@ -34,10 +36,10 @@ async function* contests(way: string, options: object): AsyncGenerator<Contest> 
   const contest = new LineProcess(program('contest'), [way, String(ROUNDS)], { cwd: folder });
   for (let round = 0; round < ROUNDS; round++) {
     const [, pid] = ((await contest.line()) ?? '').split(' ');
-    const { exited } = monitor.watch(Number(pid));
+    const watch = monitor.watch(Number(pid));
     contest.child.stdin.write('go\n');
     const [, status, truth] = ((await contest.line()) ?? '').split(' ').map(Number);
-    yield { event: await exited, status: status ?? -1, truth: truth ?? -1 };
+    yield { event: await exitOf(watch), status: status ?? -1, truth: truth ?? -1 };
   }
   expect(contest.stderr).toBe('');
 }
@@ -138,7 +140,8 @@ itAsRoot(
       );
     }
     const wanted = rounds * (NAMESPACES * MEMBERS + 1);
-    while (ends.length < wanted) await new Promise((resolve) => monitor.once('exit', resolve));
+    const told = () => `told were ${ends.length}`;
+    await until(`${wanted} ends`, () => ends.length >= wanted, told);
     const victims = ends.filter(({ oom }) => oom !== false);
     expect(victims.map(({ name, oom, traced }) => ({ name, oom, traced }))).toEqual(
       Array.from({ length: rounds }, () => ({ name: 'target', oom: true, traced: true })),

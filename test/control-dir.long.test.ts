@@ -18,6 +18,7 @@ import { mortal, release } from './support/mortal';
 import { itAsRoot } from './support/privilege';
 import { LineProcess, REPOSITORY, run } from './support/programs';
 import { itWithQemu, type TestVm } from './support/qemu';
+import { until } from './support/wait';
 
 let daemon: TestDaemon;
 
@@ -35,7 +36,10 @@ async function isConnected(vm: TestVm, path: string): Promise<boolean> {
 
 /** What it says is wrong with it. */
 const warning = (pattern: RegExp) =>
-  daemon.until(({ event, message = '' }) => event === 'warning' && pattern.test(message));
+  daemon.until(
+    ({ event, message = '' }) => event === 'warning' && pattern.test(message),
+    `a warning ${pattern}`,
+  );
 
 /** What is read there is open for a moment: whoever unmounts it tries again. */
 async function unmount(point: string): Promise<void> {
@@ -83,7 +87,7 @@ describe('a directory that comes and goes', () => {
       await daemon.start();
       const removed = await daemon.vm('removed');
       await daemon.found(removed);
-      while (!(await isConnected(removed, at('removed.qmp')))) await setTimeout(5);
+      await until('the daemon to be connected', () => isConnected(removed, at('removed.qmp')));
       rmSync(daemon.controlDir, { recursive: true });
       await daemon.until(({ event, isThere }) => event === 'control-dir' && isThere === false);
       await removed.press('p');
@@ -227,7 +231,8 @@ describe('a hostile directory', () => {
         ...['--reuid', String(nobody), '--regid', String(nobody), '--clear-groups'],
         ...['sleep', '1000'],
       ]);
-      while (!(await run('ps', ['-o', 'uid=', String(own.pid)])).stdout.includes('65534'));
+      const uid = async () => (await run('ps', ['-o', 'uid=', String(own.pid)])).stdout;
+      await until('setpriv to change its user', async () => (await uid()).includes('65534'));
       writeFileSync(at('own.pid'), String(own.pid));
       chownSync(at('own.pid'), nobody, nobody);
       // They say that it was the user, in the name of a machine of ours.

@@ -5,6 +5,7 @@ import { ExitMonitor, type ExitEvent } from '../src';
 
 import { itAsRoot } from './support/privilege';
 import { LineProcess, program, REPOSITORY, run } from './support/programs';
+import { arrives, until, blockUntil } from './support/wait';
 
 /** How often our reader's thread has gone to sleep. */
 function sleepsOfReader(): number {
@@ -33,7 +34,7 @@ itAsRoot('while the event loop is free it reads itself: the reader’s thread sl
   const before = sleepsOfReader();
   const children = await paced(100);
   expect(children.size).toBe(100);
-  while (![...children].every((pid) => told.has(pid))) await setTimeout(1);
+  await until('the exits of the storm', () => [...children].every((pid) => told.has(pid)));
   // Now and then the loop of this test is busy.
   expect(sleepsOfReader() - before).toBeLessThan(20);
 });
@@ -48,17 +49,17 @@ itAsRoot('while the event loop is busy, the reader’s thread reads for it', asy
   const storm = new LineProcess(program('storm'), ['50', '200']);
   const lines = storm.rest();
   // All of it, but for what came in the first few milliseconds, and the last one.
-  const blocked = new Int32Array(new SharedArrayBuffer(4));
   const before = monitor.stats().received;
-  while (monitor.stats().received < before + 45) Atomics.wait(blocked, 0, 0, 20);
+  blockUntil('45 exits to be received', () => monitor.stats().received >= before + 45);
   expect(monitor.stats().queueDepth).toBeGreaterThan(40);
   const children = new Set((await lines).map((line) => Number(line.split(' ')[0])));
   const own = () => told.filter(({ pid }) => children.has(pid));
-  while (own().length < 50) await setTimeout(1);
+  await until('50 exits of the storm', () => own().length >= 50);
   expect(own().every(({ lossless, how }) => lossless && how === 'exited')).toBe(true);
   // And then the loop reads on.
   const once = await paced(20);
-  while (![...once].every((pid) => told.some((each) => each.pid === pid))) await setTimeout(1);
+  const isTold = (pid: number) => told.some((each) => each.pid === pid);
+  await until('the exits of the second storm', () => [...once].every(isTold));
   expect(monitor.stats().lost).toBe(0);
 });
 
@@ -78,7 +79,11 @@ itAsRoot(
     await setTimeout(200);
     const children = await paced(20);
     const left = new Set([...children].map(String));
-    while (left.size > 0) left.delete((await reader.line()) ?? '');
+    const areTold = async () => {
+      for (const line of await reader.take(1)) left.delete(line);
+      return left.size === 0;
+    };
+    await until('the exits of the storm', areTold, reader.told);
     reader.child.stdin.end();
     expect(await reader.ended).toBe(0);
   },
@@ -93,6 +98,6 @@ itAsRoot('a listener may close the monitor while the loop reads', async () => {
     await setTimeout(20);
     monitor.once('exit', () => void monitor.close());
     await run('true', []);
-    await closed;
+    await arrives('the monitor to close', closed);
   }
 });

@@ -8,6 +8,8 @@ import { installCommand } from './support/command';
 import { LineProcess, REPOSITORY } from './support/programs';
 import { bootFrom, hasQemu, itWithQemu, itWithQemuAsRoot } from './support/qemu';
 import { itUnderSystemd, underSystemd } from './support/systemd';
+import { bootFrom, hasQemu, itWithQemu } from './support/qemu';
+import { arrives, until } from './support/wait';
 
 const EXAMPLES = join(REPOSITORY, 'examples');
 
@@ -29,18 +31,21 @@ async function press(key: string): Promise<void> {
   let printed = '';
   socket.on('data', (chunk) => (printed += chunk.toString('latin1')));
   socket.on('error', () => undefined); // it has obeyed, and is gone
-  await new Promise((resolve) => socket.once('connect', resolve));
+  await arrives(`somebody at ${serial()}`, once(socket, 'connect'));
   if (key === 'a') {
     // Its serial port may not be there yet when it is written to.
-    while (!printed.includes('A')) {
+    await until('the guest to obey its power button', async () => {
       socket.write(key);
       await setTimeout(50);
-    }
+      return printed.includes('A');
+    });
   } else {
-    while (existsSync(join(folder, 'run', 'web.qmp')) && !socket.destroyed) {
+    await until('the machine to be gone', async () => {
+      if (!existsSync(join(folder, 'run', 'web.qmp')) || socket.destroyed) return true;
       socket.write(key);
       await setTimeout(50);
-    }
+      return false;
+    });
   }
   socket.destroy();
 }
@@ -62,6 +67,14 @@ describe('the manager', () => {
     const lines = await command.rest();
     await command.ended;
     return [...lines, command.stderr].join('\n').trim();
+  }
+
+  /** What it says of the machine, as soon as that includes these words. */
+  async function says(words: string): Promise<string> {
+    let answer = '';
+    const isSaid = async () => (answer = await call('why', 'web')).includes(words);
+    await until(`the manager to say “${words}”`, isSaid, () => answer);
+    return answer;
   }
 
   const pidOf = (text: string) => Number(/(\d+)$/.exec(text)?.[1]);
@@ -87,14 +100,12 @@ describe('the manager', () => {
         expect(await call('stop', 'web')).toBe('web was off: its user had shut it down');
 
         const first = pidOf(await call('start', 'web', ...options()));
-        let answer = await call('why', 'web');
-        while (!answer.includes(`runs, as process ${first}`)) answer = await call('why', 'web');
+        await says(`runs, as process ${first}`);
         process.kill(first, 'SIGKILL');
         expect(await watcher.line()).toMatch(/^web: a signal has killed it: SIGKILL from/);
         const again = (await watcher.line()) ?? '';
         expect(again).toMatch(/^web is started again: \d+$/);
-        answer = await call('why', 'web');
-        while (!answer.includes('runs, as process')) answer = await call('why', 'web');
+        const answer = await says('runs, as process');
         expect(answer).toMatch(new RegExp(`${pidOf(again)}; the last time: .*SIGKILL`));
 
         await press('a');
@@ -148,9 +159,10 @@ describe('the examples in shell and Python', () => {
         ['vm', 'daemon', '--json', '--control-dir', control, '--state-dir', state],
         { env },
       );
-      const until = async (what: RegExp) => {
+      const says = async (what: RegExp) => {
         let said = '';
-        while (!what.test(said)) said = (await run(env, 'vm.sh', 'why', 'web')).said;
+        const isSaid = async () => what.test((said = (await run(env, 'vm.sh', 'why', 'web')).said));
+        await until(`vm.sh to say ${what}`, isSaid, () => said);
         return said;
       };
       const start = async () => {
@@ -158,16 +170,17 @@ describe('the examples in shell and Python', () => {
           code: 0,
           said: '',
         });
-        await until(/^web: running/);
+        await says(/^web: running/);
       };
       try {
-        while ((await daemon.line())?.includes('"event":"ready"') === false);
+        const isReady = async () => (await daemon.take(1))[0]?.includes('"event":"ready"');
+        await until('the daemon to be ready', isReady, daemon.told);
         await start();
         const waiting = new LineProcess(join(EXAMPLES, 'vm.py'), ['wait', 'web'], { env });
         expect(await waiting.line()).toBe('web: under watch');
         await press('p');
         expect(await waiting.line()).toBe('web: guest-shutdown (sure), the user');
-        expect(await until(/^web: stopped/)).toMatch(/marked as the user’s shutdown/);
+        expect(await says(/^web: stopped/)).toMatch(/marked as the user’s shutdown/);
         expect(await run(env, 'vm.sh', 'wanted', 'web')).toMatchObject({ code: 1 });
         expect((await run(env, 'vm.py', 'list')).said).toBe(
           'web: stopped; guest-shutdown (sure), the user, marked',
@@ -176,13 +189,11 @@ describe('the examples in shell and Python', () => {
         await start();
         expect(await run(env, 'vm.sh', 'wanted', 'web')).toEqual({ code: 0, said: '' });
         expect(await run(env, 'vm.py', 'quit', 'web')).toEqual({ code: 0, said: '' });
-        expect(await until(/^web: stopped/)).toMatch(
-          /we have told the hypervisor to quit \(sure\)/,
-        );
+        expect(await says(/^web: stopped/)).toMatch(/we have told the hypervisor to quit \(sure\)/);
 
         await start();
         expect(await run(env, 'vm.sh', 'stop', 'web')).toMatchObject({ code: 0 });
-        expect(await until(/^web: stopped/)).toMatch(/forced|SIGTERM/);
+        expect(await says(/^web: stopped/)).toMatch(/forced|SIGTERM/);
         expect((await run(env, 'vm.py', 'list')).said).toBe(
           'web: stopped; forced-stop (sure), not the user',
         );

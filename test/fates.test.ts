@@ -1,5 +1,6 @@
 import { ExitMonitor, type ExitEvent, type Gap, type SignalSender } from '../src';
 
+import { exitOf } from './support/ends';
 import { describeForEachFilter } from './support/filters';
 import { isLeftOpen, KERNEL, LEFT_OPEN } from './support/kernel';
 import { itAsRoot } from './support/privilege';
@@ -28,10 +29,10 @@ async function meet(name: string, options: Options): Promise<Fate> {
   await monitor.start();
   const fates = new LineProcess(program('fates'), isHeld(options) ? ['--hold', name] : [name]);
   const [, pid] = ((await fates.line()) ?? '').split(' ');
-  const { exited } = monitor.watch(Number(pid));
+  const watch = monitor.watch(Number(pid));
   fates.child.stdin.write('go\n');
   if (isHeld(options)) {
-    await exited;
+    await exitOf(watch);
     fates.child.stdin.write('reap\n');
   }
   const lines = (await fates.rest()).map((line) => line.split(' '));
@@ -42,9 +43,9 @@ async function meet(name: string, options: Options): Promise<Fate> {
       ?.slice(1)
       .map(Number) ?? [];
   const [, sender = -1] = numbers('ended');
-  await exited;
+  const event = await exitOf(watch);
   expect(gaps).toEqual([]);
-  return { event: await exited, sender, either: numbers('either'), parent: fates.pid };
+  return { event, sender, either: numbers('either'), parent: fates.pid };
 }
 
 /** Whether a zombie does not show how it has ended: then nothing is claimed. */

@@ -2,6 +2,7 @@ import { readFileSync, readdirSync, readlinkSync } from 'node:fs';
 
 import { ExitMonitor } from '../src';
 
+import { exitOf } from './support/ends';
 import { EventLog } from './support/event-log';
 import { describeForEachFilter } from './support/filters';
 import { itAsRoot } from './support/privilege';
@@ -39,7 +40,7 @@ describeForEachFilter(() => {
       expect(stdout.trim().split(/\s+/)).toEqual(['sent', 'sent', 'sent', 'sent']);
       victim.child.kill('SIGTERM');
 
-      expect(await watch.exited).toMatchObject({
+      expect(await exitOf(watch)).toMatchObject({
         how: 'killed',
         signal: 'SIGTERM',
         lossless: true,
@@ -62,7 +63,7 @@ describeForEachFilter(() => {
       expect(stdout).toBe('refused Connection refused\n'.repeat(4));
       victim.child.kill('SIGTERM');
 
-      expect(await watch.exited).toMatchObject({ how: 'killed', signal: 'SIGTERM' });
+      expect(await exitOf(watch)).toMatchObject({ how: 'killed', signal: 'SIGTERM' });
       const codes = [...log.exits.values()].flat().map((event) => event.exitCode);
       expect(codes).not.toContain(FORGED_EXIT_CODE);
     });

@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -10,6 +11,8 @@ import { readShutdownMarker, readVmRecord, VmDaemon, type Cause } from '../src/v
 
 import { REPOSITORY } from './support/programs';
 import { crashing, itWithQemu, itWithQemuAsRoot, TestVm, type VmSettings } from './support/qemu';
+import { crashing, itWithQemu, TestVm, type VmSettings } from './support/qemu';
+import { arrives } from './support/wait';
 
 const DOCUMENT = readFileSync(join(REPOSITORY, 'docs', 'formats.md'), 'utf8');
 
@@ -129,13 +132,13 @@ async function play(settings: VmSettings, act: (vm: TestVm) => unknown) {
   const text = (suffix: string) => readFileSync(join(stateDir, `web.${suffix}`), 'utf8');
   try {
     await vm.booted();
-    const found = new Promise((resolve) => daemon.once('found', resolve));
+    const found = once(daemon, 'found');
     await daemon.start();
-    await found;
+    await arrives('the daemon to find the machine', found);
     const running = text('json');
-    const stopped = new Promise((resolve) => daemon.once('stopped', resolve));
+    const stopped = once(daemon, 'stopped');
     await act(vm);
-    await stopped;
+    await arrives('the daemon to tell the stop', stopped);
     const marker = existsSync(join(stateDir, 'web.shutdown')) ? text('shutdown') : null;
     expect(await readVmRecord(stateDir, 'web')).toMatchObject({ state: 'stopped' });
     expect((await readShutdownMarker(stateDir, 'web')) === null).toBe(marker === null);

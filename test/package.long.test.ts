@@ -1,5 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
+import { once } from 'node:events';
 import {
   cpSync,
   existsSync,
@@ -17,6 +18,7 @@ import { dirname, join } from 'node:path';
 import { newProject, pack } from './support/package';
 import { itIf } from './support/privilege';
 import { REPOSITORY, run } from './support/programs';
+import { arrives } from './support/wait';
 
 let folder = '';
 let tarball = '';
@@ -213,7 +215,7 @@ async function serveRegistry(): Promise<Server> {
       }),
     );
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  await arrives('a registry', once(server.listen(0, '127.0.0.1'), 'listening'));
   return server;
 }
 

@@ -1,10 +1,10 @@
-import { once } from 'node:events';
-
 import { ExitMonitor, type ExitEvent, type ProcessIdentity } from '../src';
 
+import { exitOf } from './support/ends';
 import { describeForEachFilter } from './support/filters';
 import { itAsRoot } from './support/privilege';
 import { LineProcess, program } from './support/programs';
+import { until } from './support/wait';
 
 const LIVES = 500;
 
@@ -25,11 +25,11 @@ function itTellsEachByItsWatch(settings: Settings): void {
       for (let line = await reuse.line(); line !== undefined; line = await reuse.line()) {
         const [pid = 0, code = 0] = line.split(' ').map(Number);
         // Its pid is another's already; and the end of whoever that is, is not its own.
-        if (before !== undefined) tooLate.push(monitor.watch(before).exited);
+        if (before !== undefined) tooLate.push(exitOf(monitor.watch(before)));
         const watch = monitor.watch(pid);
         before = watch.identity;
         ids.add(watch.identity.id);
-        ends.push(watch.exited);
+        ends.push(exitOf(watch));
         codes.push(code);
         reuse.child.stdin.write('go\n');
       }
@@ -75,7 +75,9 @@ describeForEachFilter(() => {
       // A stranger that was quicker to take the pid, and made us try again, is not ours.
       const isOurs = ({ pid, parentPid }: ExitEvent) =>
         pid === wanted && (parentPid === reuse.pid || parentPid === null);
-      while (exits.filter(isOurs).length < LIVES) await once(monitor, 'exit');
+      const told = () => JSON.stringify(exits.filter(({ pid }) => pid === wanted));
+      const areTold = () => exits.filter(isOurs).length >= LIVES;
+      await until(`${LIVES} exits of process ${wanted}`, areTold, told);
       const codes = exits.filter(isOurs).map(({ exitCode }) => exitCode);
       expect(codes.toSorted()).toEqual(lines.map((line) => Number(line.split(' ')[1])).toSorted());
     });

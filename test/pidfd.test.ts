@@ -18,11 +18,13 @@ import { ExitMonitor, identify, waitForExit, type ExitEvent, type ExitWatch } fr
 import { callWith } from './support/command';
 import { Crowd } from './support/crowd';
 import { DyingProcesses, type DeathName } from './support/deaths';
+import { exitOf, exitsOf } from './support/ends';
 import { isLeftOpen, orLeftOpen } from './support/kernel';
 import { itAsRoot, itAsRootIf } from './support/privilege';
 import { LineProcess, program, REPOSITORY, run } from './support/programs';
 import { readerThreads } from './support/readers';
 import { roomForDescriptors, roomForProcesses } from './support/room';
+import { arrives, until } from './support/wait';
 
 const NOBODY = ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups', '--inh-caps=-all'];
 const POWERLESS = [...NOBODY, '--bounding-set=-all', '--no-new-privs'];
@@ -54,12 +56,10 @@ describe.each(['auto', 'pidfd'])('by --source %s', (source) => {
 
 /** Resolves when a reader of some process holds a pidfd of it, and not only who looks at it. */
 async function isWatched(pid: number): Promise<void> {
-  for (;;) {
-    for (const other of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
-      if (Number(other) !== process.pid && hasReader(other) && holdsPidfdOf(other, pid)) return;
-    }
-    await setTimeout(5);
-  }
+  const others = () =>
+    readdirSync('/proc').filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid);
+  const watches = (other: string) => hasReader(other) && holdsPidfdOf(other, pid);
+  await until(`a reader with a pidfd of process ${pid}`, () => others().some(watches));
 }
 
 function hasReader(holder: string): boolean {
@@ -321,7 +321,7 @@ test('an end whose parent does not wait is told when it was waited for, or when 
   const watch: ExitWatch = monitor.watch(pid);
   process.kill(pid, 'SIGKILL');
   // Root, and who has the same user, reads it of the zombie.
-  expect(await watch.exited).toMatchObject({ how: 'killed', signal: 'SIGKILL', source: 'pidfd' });
+  expect(await exitOf(watch)).toMatchObject({ how: 'killed', signal: 'SIGKILL', source: 'pidfd' });
   parent.child.kill();
 });
 

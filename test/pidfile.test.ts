@@ -22,6 +22,7 @@ import { readPidfile, removePidfile, removeStalePidfile, writePidfile } from '..
 import { mortal, release } from './support/mortal';
 import { itAsRoot } from './support/privilege';
 import { LineProcess, REPOSITORY } from './support/programs';
+import { until } from './support/wait';
 
 const NOBODY = 65534;
 
@@ -106,7 +107,8 @@ itAsRoot('another user’s pidfile may name processes of that user only', async 
   chownSync(path, NOBODY, NOBODY);
   expect((await refusal()).code).toBe('ERR_EXITWATCH_UNTRUSTED_PIDFILE');
   const theirs = new LineProcess('setpriv', [`--reuid=${NOBODY}`, 'sleep', '1000']);
-  while (statSync(`/proc/${theirs.pid}`).uid !== NOBODY) await new Promise(setImmediate);
+  const isNobodys = () => statSync(`/proc/${theirs.pid}`).uid === NOBODY;
+  await until('setpriv to change its user', isNobodys, theirs.told);
   writeFileSync(path, String(theirs.pid));
   expect((await readPidfile(path)).pid).toBe(theirs.pid);
   theirs.child.kill();

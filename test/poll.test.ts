@@ -10,6 +10,10 @@ import { Crowd } from './support/crowd';
 import { itAsRoot, itIf } from './support/privilege';
 import { LineProcess, program, REPOSITORY, run } from './support/programs';
 import { roomForProcesses } from './support/room';
+import { exitOf, exitsOf } from './support/ends';
+import { itAsRoot } from './support/privilege';
+import { LineProcess, program, REPOSITORY, run } from './support/programs';
+import { until } from './support/wait';
 
 const NOW_MS = Date.UTC(2026, 10, 21, 12);
 
@@ -147,7 +151,7 @@ test('a process that is gone, or whose pid is another’s, has ended: nobody kno
   const { wakeups } = monitor.stats();
   while (monitor.stats().wakeups === wakeups) await setTimeout(5);
   child.child.stdin.write('\n');
-  const event = await watch.exited;
+  const event = await exitOf(watch);
   expect(event).toMatchObject({
     ...{ id: watch.identity.id, how: 'unknown', unknownReason: 'polled', source: 'poll' },
     ...{ exitCode: null, signal: null, coreDumped: null, exitedNs: null, name: 'sh' },
@@ -181,8 +185,9 @@ test('of everybody, who vanished between two looks is told', async () => {
   await setTimeout(150);
   before.child.kill();
   after.child.kill();
-  await watched.exited;
-  while (!told.some(({ pid }) => pid === before.pid)) await setTimeout(10);
+  await exitOf(watched);
+  const isTold = () => told.some(({ pid }) => pid === before.pid);
+  await until(`the exit of process ${before.pid}`, isTold);
   await setTimeout(150);
   for (const { pid } of [before, after]) {
     expect(told.filter((event) => event.pid === pid)).toMatchObject([

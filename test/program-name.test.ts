@@ -11,6 +11,7 @@ import { basename, join } from 'node:path';
 
 import { ExitMonitor, type ExitEvent } from '../src';
 
+import { exitOf } from './support/ends';
 import { EventLog } from './support/event-log';
 import { describeForEachFilter } from './support/filters';
 import { KERNEL } from './support/kernel';
@@ -149,7 +150,7 @@ os.execve(fd, ['x'], {})
     const process = new LineProcess('sh', ['-c', chain]);
     const watch = monitor.watch(process.pid);
     process.child.stdin.end('\n');
-    expect((await watch.exited).program).toBe(orNull('renamed'));
+    expect((await exitOf(watch)).program).toBe(orNull('renamed'));
   });
 });
 
@@ -160,7 +161,7 @@ describe.each(['pidfd', 'poll'] as const)('%s', (source) => {
     const process = new LineProcess('sh', ['-c', `read line; exec ${program('renamed')}`]);
     const watch = monitor.watch(process.pid);
     process.child.stdin.end('\n');
-    expect((await watch.exited).program).toBeNull();
+    expect((await exitOf(watch)).program).toBeNull();
   });
 });
 

@@ -4,9 +4,11 @@ import { once } from 'node:events';
 import { ExitMonitor, type ExitEvent, type Gap, type Ready, type SignalEvent } from '../src';
 
 import { callWith } from './support/command';
+import { exitOf } from './support/ends';
 import { KERNEL, orLeftOpen } from './support/kernel';
 import { itAsRoot } from './support/privilege';
 import { LineProcess, program, REPOSITORY, run } from './support/programs';
+import { arrives, until } from './support/wait';
 
 const POWERLESS = [
   ...['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups', '--inh-caps=-all'],
@@ -104,7 +106,7 @@ itAsRoot(
     await other.end();
     const signalled = once(monitor, 'signal');
     await first.end();
-    await signalled;
+    await arrives('a signal event', signalled);
     expect(told).toHaveLength(1);
     expect(told[0]).toMatchObject({
       event: 'signal',
@@ -113,14 +115,14 @@ itAsRoot(
       name: 'target',
       sender: { signal: 'SIGTERM', origin: 'kill', name: 'sender' },
     });
-    const event = await watch.exited;
+    const event = await exitOf(watch);
     expect(event.signalsReceived[0]).toEqual(told[0]?.sender);
     expect(JSON.parse(JSON.stringify(event))).toMatchObject({ pid: first.pid, sender: null });
 
     monitor.off('signal', listener);
-    const { exited } = monitor.watch(second.pid);
+    const catching = monitor.watch(second.pid);
     await second.end();
-    expect((await exited).signalsReceived).toHaveLength(1);
+    expect((await exitOf(catching)).signalsReceived).toHaveLength(1);
     expect(told).toHaveLength(1);
   },
 );
@@ -133,7 +135,7 @@ itAsRoot('removing all listeners does not keep later ones from hearing', async (
   const target = await prepare('catches-and-exits');
   monitor.watch(target.pid);
   await target.end();
-  await heard;
+  await arrives('a signal event', heard);
 });
 
 itAsRoot('a million SIGCHLDs wake nobody', async () => {
@@ -148,9 +150,9 @@ test('with trace off nothing is claimed', async () => {
   await using monitor = new ExitMonitor({ trace: 'off' });
   expect(await monitor.start()).toMatchObject({ traced: false, traceDowngrade: null });
   const target = await prepare('kill-segv');
-  const { exited } = monitor.watch(target.pid);
+  const watch = monitor.watch(target.pid);
   await target.end();
-  const event = await exited;
+  const event = await exitOf(watch);
   expect(event).toMatchObject(orLeftOpen(event, { signal: 'SIGSEGV' }));
   const { traced, sender, signalsReceived, oom } = event;
   expect({ traced, sender, signalsReceived, oom }).toEqual({
@@ -232,9 +234,13 @@ itAsRoot(
     const objectsBefore = new Set(await objects());
     for (let i = 0; i < 200; i++) await openAndClose();
     expect({ descriptors: count(), locked: locked() }).toEqual(before);
-    let left: string[];
-    do left = (await objects()).filter((object) => !objectsBefore.has(object));
-    while (left.length > 0);
+    let left: string[] = [];
+    const isLeft = (object: string) => !objectsBefore.has(object);
+    await until(
+      'the BPF objects to go',
+      async () => (left = (await objects()).filter(isLeft)).length === 0,
+      () => left.join('\n'),
+    );
   },
   120_000,
 );

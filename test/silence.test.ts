@@ -11,6 +11,7 @@ import { isLeftOpen, KERNEL } from './support/kernel';
 import { itAsRoot } from './support/privilege';
 import { LineProcess, program, PROGRAMS, REPOSITORY, run } from './support/programs';
 import { roomForProcesses } from './support/room';
+import { until } from './support/wait';
 
 const INTERVAL_MS = 1000;
 
@@ -98,7 +99,11 @@ describeForEachFilter((filter) => {
     const told: Told[] = [];
     const ofHeld = () => told.filter((event) => event.event === 'exit' && isHeld(event));
     const isHeld = ({ pid }: ExitEvent) => held.pids.includes(String(pid));
-    while (ofHeld().length < 3) told.push(await next(reader));
+    const areTold = async () => {
+      told.push(await next(reader));
+      return ofHeld().length >= 3;
+    };
+    await until('the exits of those that were held', areTold, reader.told);
     expect(told.map(({ event }) => event)).toContain('gap');
     for (const event of ofHeld()) {
       expect(event).toMatchObject({ how: 'unknown', unknownReason: 'lost', name: 'hold' });

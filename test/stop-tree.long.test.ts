@@ -16,9 +16,11 @@ import { identify } from '../src';
 import { isAlive, readIntents, stop, type StopResult, type StopWait } from '../src/process';
 
 import { call, callWith, MAIN } from './support/command';
+import { dead } from './support/ends';
 import { mortal, release } from './support/mortal';
 import { itAsRoot, itAsRootIf } from './support/privilege';
 import { LineProcess, program } from './support/programs';
+import { until } from './support/wait';
 
 /** 200 by `npm run test:soak`. */
 const ROUNDS = Number(process.env['EXITWATCH_ROUNDS'] ?? 12);
@@ -38,7 +40,8 @@ afterEach(async () => {
   for (const { child } of started.splice(0)) child.kill('SIGKILL');
   for (const cgroup of cgroups.splice(0)) {
     writeFileSync(join(cgroup, 'cgroup.kill'), '1');
-    while (readFileSync(join(cgroup, 'cgroup.procs'), 'latin1') !== '') await setTimeout(5);
+    const processes = () => readFileSync(join(cgroup, 'cgroup.procs'), 'latin1');
+    await until(`${cgroup} to be empty`, () => processes() === '', processes);
     rmdirSync(cgroup);
   }
   rmSync(folder, { recursive: true });
@@ -72,8 +75,7 @@ async function shell(
 ): Promise<{ root: LineProcess; pids: number[] }> {
   const root = new LineProcess('sh', ['-c', script]);
   started.push(root);
-  const pids: number[] = [];
-  for (let i = 0; i < lines; i++) pids.push(Number(await root.line()));
+  const pids = (await root.take(lines)).map(Number);
   return { root, pids };
 }
 
@@ -285,7 +287,7 @@ test('a zombie has a session still, which is stopped', async () => {
   const parent = new LineProcess('sh', ['-c', script]);
   started.push(parent);
   const [child = 0, zombie = 0] = ((await parent.line()) ?? '').split(' ').map(Number);
-  while (isAlive(zombie) !== 'dead') await setTimeout(5);
+  await dead(zombie);
   const result = await stop(zombie, { tree: true });
   expect(result).toMatchObject({ outcome: 'graceful', via: 'signal' });
   expect(outcomes(result)).toEqual(['already-gone', 'graceful']);
@@ -333,7 +335,7 @@ itAsRoot('a member of another user is told to be there, and the others are stopp
   const { root, pids } = await shell(script, 1);
   const [ours = 0] = pids;
   const status = () => readFileSync(`/proc/${root.pid}/status`, 'latin1');
-  while (!status().includes('Uid:\t65534')) await setTimeout(5);
+  await until('setpriv to change its user', () => status().includes('Uid:\t65534'), status);
   const args = ['stop', String(root.pid), '--tree', '--kill-after', '300ms'];
   const stopped = await callWith(NOBODY, ...args);
   expect(stopped).toMatchObject({ code: 124, lines: [`${ours} (sleep) is still there`] });

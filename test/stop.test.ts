@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { createServer, request, type Server } from 'node:http';
 import { tmpdir } from 'node:os';
@@ -8,9 +9,11 @@ import { identify, type ExitEvent } from '../src';
 import { IntentLog, isAlive, readIntents, stop, writePidfile, type StopWait } from '../src/process';
 
 import { call, callWith } from './support/command';
+import { dead } from './support/ends';
 import { mortal, release } from './support/mortal';
 import { itAsRoot } from './support/privilege';
 import { LineProcess, program } from './support/programs';
+import { arrives } from './support/wait';
 
 let folder: string;
 let pidfile: string;
@@ -269,7 +272,7 @@ describe('a control call', () => {
   beforeEach(async () => {
     socket = join(folder, 'control');
     server = createServer();
-    await new Promise<void>((resolve) => server.listen(socket, resolve));
+    await arrives(`a server at ${socket}`, once(server.listen(socket), 'listening'));
   });
 
   afterEach(() => {

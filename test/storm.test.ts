@@ -5,6 +5,7 @@ import { ExitMonitor, type ExitEvent } from '../src';
 import { LATE_STAMP_NS } from './support/deaths';
 import { describeForEachFilter } from './support/filters';
 import { LineProcess, program } from './support/programs';
+import { until } from './support/wait';
 
 const EXITS = Number(process.env['EXITWATCH_EXITS'] ?? 50_000);
 
@@ -56,10 +57,14 @@ describeForEachFilter((filter) => {
     expect(report).toHaveLength(EXITS);
 
     let result = compare(report, exits, storm.pid);
-    while (result.missing.length > 0) {
+    const areTold = async () => {
+      if (result.missing.length === 0) return true;
       await once(monitor, 'exit');
       result = compare(report, exits, storm.pid);
-    }
+      return false;
+    };
+    const missing = () => `missing: ${JSON.stringify(result.missing.slice(0, 20))}`;
+    await until('the exits of the storm', areTold, missing);
     expect(result).toEqual({ missing: [], wrong: [], twice: [] });
     expect(gaps).toEqual([]);
     expect(monitor.stats()).toMatchObject({ lost: 0, gaps: 0, rejected: 0 });

@@ -4,7 +4,9 @@ import { setTimeout } from 'node:timers/promises';
 
 import { ExitMonitor, waitForExit, type ExitEvent } from '../src';
 
+import { exitsOf } from './support/ends';
 import { itAsRoot } from './support/privilege';
+import { arrives, until } from './support/wait';
 
 const ROUNDS = Number(process.env['EXITWATCH_ROUNDS'] ?? 5);
 
@@ -13,7 +15,7 @@ async function catcher(): Promise<number> {
   const script =
     "process.on('SIGTERM', () => setTimeout(() => process.exit(0), 300)); console.log('ready'); setInterval(() => {}, 1e6)";
   const child = spawn(process.execPath, ['-e', script]);
-  await once(child.stdout, 'data');
+  await arrives('the first word of a child', once(child.stdout, 'data'));
   return child.pid ?? 0;
 }
 
@@ -29,7 +31,7 @@ itAsRoot('waitForExit() has armed the signal trace when it returns', async () =>
     const pid = await catcher();
     const end = waitForExit(pid);
     process.kill(pid, 'SIGTERM');
-    const event = await end;
+    const event = await arrives(`the exit of process ${pid}`, end);
     expect(event).toMatchObject({ exitCode: 0, traced: true });
     expect(isSeen(event)).toBe(true);
   }
@@ -45,7 +47,7 @@ itAsRoot('so has watch() of a monitor that is being started, or was', async () =
     await ready;
     const after = monitor.watch(pids[1] ?? 0);
     process.kill(pids[1] ?? 0, 'SIGTERM');
-    for (const event of [await during.exited, await after.exited]) {
+    for (const event of await exitsOf([during, after])) {
       expect(event).toMatchObject({ exitCode: 0, traced: true });
       expect(isSeen(event)).toBe(true);
     }
@@ -70,7 +72,7 @@ itAsRoot('what was sent before the trace was at work is left open', async () => 
     terminate(pids[2]);
     await setTimeout(50);
     watches.push(monitor.watch(pids[2]));
-    const ends = await Promise.all(watches.map(({ exited }) => exited));
+    const ends = await exitsOf(watches);
     ends.forEach((event, i) => {
       expect(event).toMatchObject({ exitCode: 0 });
       expect(isSeen(event) || isLeftOpen(event, sentAt[i] ?? new Date(0))).toBe(true);
@@ -86,7 +88,7 @@ itAsRoot('it is seen from its start if it began after the trace', async () => {
   monitor.on('exit', (event) => ended.set(event.pid, event));
   const child = spawn('sleep', ['0.05']);
   const pid = child.pid ?? 0;
-  while (!ended.has(pid)) await once(monitor, 'exit');
+  await until(`the exit of process ${pid}`, () => ended.has(pid));
   const { startedAt, tracedSince } = ended.get(pid) ?? {};
   expect(tracedSince?.getTime()).toBeGreaterThanOrEqual(startedAt?.getTime() ?? Infinity);
   expect(tracedSince?.getTime()).toBeLessThanOrEqual((startedAt?.getTime() ?? 0) + 10);
@@ -95,6 +97,6 @@ itAsRoot('it is seen from its start if it began after the trace', async () => {
 
 test('without the trace there is no such time', async () => {
   const { pid } = spawn('sleep', ['0.05']);
-  const event = await waitForExit(pid ?? 0, { source: 'poll' });
+  const event = await arrives('the exit of sleep', waitForExit(pid ?? 0, { source: 'poll' }));
   expect(event).toMatchObject({ traced: false, tracedSince: null, raisedAfter: null });
 });

@@ -1,5 +1,6 @@
 import { ExitMonitor, type ExitEvent } from '../src';
 
+import { exitOf } from './support/ends';
 import { EventLog } from './support/event-log';
 import { describeForEachFilter } from './support/filters';
 import { LineProcess, program } from './support/programs';
@@ -37,13 +38,13 @@ function describeTraced(
         expect(await traced.line()).toBe('held');
         const [, status, releasedNs] = ((await traced.line()) ?? '').split(' ').map(Number);
         expect(status).toBe(STATUS[way]);
-        const event = await watch.exited;
+        const event = await exitOf(watch);
         expect(event).toMatchObject({ how: 'exited', exitCode: STATUS[way] >> 8, lossless: true });
         expect(latestNs(event)).toBeGreaterThanOrEqual(releasedNs ?? NaN);
 
         const last = new LineProcess('true', []);
         const end = monitor.watch(last.pid);
-        await end.exited;
+        await exitOf(end);
         expect(log.of(pid)).toHaveLength(1);
       });
 

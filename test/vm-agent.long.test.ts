@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer, type Server, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -9,7 +10,9 @@ import { guestAgentDriver, qmpDriver, VmControl, VmMonitor } from '../src/vm';
 import { GuestAgentClient } from '../src/vm/guest-agent-client';
 
 import { AgentVm, itWithAgent } from './support/agent-guest';
+import { stopOf } from './support/ends';
 import { itWithQemu, TestVm } from './support/qemu';
+import { arrives } from './support/wait';
 
 let folder: string;
 let socket: string;
@@ -73,8 +76,7 @@ async function startAgent({ onSync = obey, onShutdown }: Ways = {}): Promise<unk
       }
     });
   });
-  const listening = server;
-  await new Promise<void>((resolve) => listening.listen(socket, resolve));
+  await arrives(`a server at ${socket}`, once(server.listen(socket), 'listening'));
   return asked;
 }
 
@@ -291,7 +293,7 @@ itWithAgent(
       ...{ name: 'vm', pid: agentVm.pid, qmp: events, eventLog: agentVm.eventLog },
     });
     await guestAgentDriver({ socket: agentVm.agent }).powerDown();
-    const { cause, userShutdown, initiator, certainty, candidates } = await watch.stopped;
+    const { cause, userShutdown, initiator, certainty, candidates } = await stopOf(watch);
     expect({ userShutdown, initiator, certainty }).toEqual({
       userShutdown: null,
       initiator: 'unknown',

@@ -9,6 +9,7 @@ import { qmpDriver, VmControl, vfkitDriver, VmMonitor, type VmControlOptions } f
 import { mortal, release } from './support/mortal';
 import { LineProcess, REPOSITORY } from './support/programs';
 import { itWithQemu, TestVm } from './support/qemu';
+import { until } from './support/wait';
 
 let folder: string;
 let socket: string;
@@ -132,11 +133,12 @@ test('it says to be stopped three seconds before it is: it runs until then', asy
   const vfkit = await startVfkit({ STOP: 'early' });
   const stopping = control().stop();
   expect(await vfkit.line()).toBe('Stop');
-  let state;
-  do {
-    state = await control().state();
-    expect(state.state).toBe('running');
-  } while (state.said !== 'VirtualMachineStateStopped');
+  const saysStopped = async () => {
+    const { state, said } = await control().state();
+    expect(state).toBe('running');
+    return said === 'VirtualMachineStateStopped';
+  };
+  await until('vfkit to say that it is stopped', saysStopped, vfkit.told);
   expect(isAlive(vfkit.pid)).toBe('alive');
   expect(await stopping).toMatchObject({ outcome: 'graceful', via: 'control' });
   expect(await control().state()).toMatchObject({ state: 'stopped' });

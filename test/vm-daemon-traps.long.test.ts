@@ -14,15 +14,17 @@ import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 
 import { identify } from '../src';
-import { isAlive, writePidfile } from '../src/process';
+import { writePidfile } from '../src/process';
 import { qmpDriver, readShutdownMarker, VmControl, VmDaemon, type VmRecord } from '../src/vm';
 
 import { call, MAIN } from './support/command';
 import { TestDaemon } from './support/daemon';
+import { dead, endOf } from './support/ends';
 import { mortal, release } from './support/mortal';
 import { itAsRoot } from './support/privilege';
 import { LineProcess } from './support/programs';
 import { itWithQemu, type TestVm } from './support/qemu';
+import { arrives, until } from './support/wait';
 
 let daemon: TestDaemon;
 
@@ -34,9 +36,7 @@ afterEach(() => daemon.remove());
 
 const told = () => daemon.said.filter(({ event }) => event === 'stopped');
 
-async function gone(vm: TestVm): Promise<void> {
-  while (isAlive(vm.pid) !== 'dead') await setTimeout(2);
-}
+const gone = (vm: TestVm) => dead(vm.pid);
 
 /** A start that its user has ended, as the daemon knows. */
 async function shutDownByUser(name: string): Promise<void> {
@@ -93,10 +93,11 @@ itWithQemu('a start that never ran, and nobody saw, is not taken for the one bef
   ]);
   // It catches signals when it answers; before, it dies of them, and leaves its files.
   const machine = qmpDriver({ socket: at('qmp') });
-  while ((await machine.state().catch(() => null)) !== 'prelaunch') await setTimeout(5);
+  const isPrelaunch = async () => (await machine.state().catch(() => null)) === 'prelaunch';
+  await until('the machine to be there', isPrelaunch);
   const before = readFileSync(at('events'), 'utf8');
   paused.kill('SIGTERM');
-  while (existsSync(at('pid'))) await setTimeout(5);
+  await until(`${at('pid')} to be removed`, () => !existsSync(at('pid')));
   expect(readFileSync(at('events'), 'utf8').slice(before.length)).toMatch(/host-signal/);
   await daemon.start();
   const end = await daemon.until(({ event, identity }) => event === 'stopped' && identity === null);
@@ -255,10 +256,10 @@ itAsRoot(
     const pidfile = join(daemon.controlDir, 'own.pid');
     await writePidfile(pidfile, own.pid ?? 0);
     for (const file of [pidfile, `${pidfile}.id`]) {
-      await new Promise((resolve) => spawn('chown', ['65534', file]).once('exit', resolve));
+      await endOf(spawn('chown', ['65534', file]));
     }
     own.kill('SIGKILL');
-    await new Promise((resolve) => own.once('exit', resolve));
+    await endOf(own);
     await daemon.start();
     await daemon.until(({ event, identity }) => event === 'stopped' && identity?.pid === own.pid);
   },
@@ -330,7 +331,8 @@ test('where descriptors are lacking, no end of hundreds is left out', async () =
   ]);
   const ended = new Set<string>();
   while (ended.size < 400) {
-    const said = JSON.parse((await limited.line()) ?? '') as { event: string; name: string };
+    const [line = ''] = await limited.take(1);
+    const said = JSON.parse(line) as { event: string; name: string };
     if (said.event === 'stopped') ended.add(said.name);
   }
   limited.child.kill();
@@ -366,7 +368,7 @@ test('closed while it starts, it tells nothing more', async () => {
     await setTimeout(round * 10);
     await one.close();
     isClosed = true;
-    await starting;
+    await arrives('the daemon to have started, or been closed', starting);
     await setTimeout(50);
     expect(late).toEqual([]);
   }
@@ -380,7 +382,7 @@ test('SIGTERM while it starts ends it, also where systemd wants to hear that it 
     });
     await setTimeout(80 + round * 15);
     child.kill('SIGTERM');
-    const code = await new Promise((resolve) => child.once('exit', resolve));
+    const code = await endOf(child);
     // Before it listens, the signal does what it does to anybody.
     expect([0, null]).toContain(code);
   }
@@ -395,7 +397,7 @@ itWithQemu(
     const vm = await daemon.vm('web');
     await daemon.found(vm);
     vm.child.kill('SIGKILL');
-    while (!existsSync(path)) await setTimeout(5);
+    await until(`the hook to make ${path}`, () => existsSync(path));
     expect(await daemon.end()).toBe(0);
     writeFileSync(`${path}.go`, '');
   },
@@ -406,9 +408,7 @@ test('a pidfile older than the process that it names has nobody stopped', async 
   const stranger = await mortal();
   const pidfile = join(daemon.folder, 'stale.pid');
   writeFileSync(pidfile, String(stranger.pid));
-  await new Promise((resolve) =>
-    spawn('touch', ['-d', '1 hour ago', pidfile]).once('exit', resolve),
-  );
+  await endOf(spawn('touch', ['-d', '1 hour ago', pidfile]));
   const vm = new VmControl({ process: { pidfile, executable: 'mortal' } });
   expect(await vm.state()).toMatchObject({ state: 'unknown' });
   for (const act of [vm.stop(), vm.kill()]) {

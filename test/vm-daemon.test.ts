@@ -1,17 +1,19 @@
-import { once } from 'node:events';
 import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 
 import { identify } from '../src';
-import { isAlive, stop, writePidfile } from '../src/process';
+import { stop, writePidfile } from '../src/process';
 import { readShutdownMarker, readVmRecord, VmDaemon, VmMonitor } from '../src/vm';
 
 import { call, exitwatch } from './support/command';
 import { TestDaemon } from './support/daemon';
+import { dead, endOf } from './support/ends';
 import { mortal, release } from './support/mortal';
 import { LineProcess, REPOSITORY, run } from './support/programs';
 import { itWithQemu, itWithQemuAsRoot, TestVm } from './support/qemu';
+import { itWithQemu, TestVm } from './support/qemu';
+import { until } from './support/wait';
 
 let daemon: TestDaemon;
 
@@ -26,6 +28,8 @@ function identityOf(vm: TestVm) {
   if (identity === null) throw new Error('it ended');
   return identity;
 }
+
+const removed = (file: string) => until(`${file} to be removed`, () => !existsSync(file));
 
 const marker = (name: string) => join(daemon.stateDir, `${name}.shutdown`);
 
@@ -170,22 +174,22 @@ itWithQemu('ends that come while it is down are told when it is up again, once e
   await daemon.end('SIGKILL');
   await users.press('p');
   await stop(identityOf(ours), { intentLog: daemon.intentLog });
-  while (existsSync(users.pidfile)) await setTimeout(2);
+  await removed(users.pidfile);
   // Two that nobody has seen.
   const unseen = await daemon.vm('unseen');
   await unseen.press('p');
-  while (existsSync(unseen.pidfile)) await setTimeout(2);
+  await removed(unseen.pidfile);
   const again = await daemon.vm('unseen');
   again.child.kill('SIGTERM');
-  while (existsSync(again.pidfile)) await setTimeout(2);
+  await removed(again.pidfile);
   const killed = await daemon.vm('alone');
   const before = identityOf(killed);
   killed.child.kill('SIGKILL');
-  await once(killed.child, 'exit');
+  await endOf(killed.child);
   const alone = await daemon.vm('alone');
   const identity = identityOf(alone);
   await alone.press('p');
-  while (existsSync(alone.pidfile)) await setTimeout(2);
+  await removed(alone.pidfile);
   await daemon.start();
   expect(await daemon.stopped(users)).toMatchObject({ userShutdown: true, certainty: 'sure' });
   expect(await daemon.stopped(ours)).toMatchObject({ initiator: 'manager', userShutdown: false });
@@ -284,7 +288,7 @@ itWithQemu('the user was first: stopping it is all in order, and says so', async
   const { eventLog, pidfile } = vm;
   const watch = monitor.watch({ name: 'mine', pid: vm.pid, eventLog, pidfile });
   await vm.press('p');
-  while (isAlive(vm.pid) !== 'dead') await setTimeout(1);
+  await dead(vm.pid);
   expect(await watch.stop()).toMatchObject({ cause: 'guest-shutdown', userShutdown: true });
   expect(existsSync(pidfile)).toBe(false);
 });
@@ -337,7 +341,7 @@ itWithQemu(
     const vm = await daemon.vm('hooked');
     await daemon.found(vm);
     vm.child.kill('SIGKILL');
-    while (!existsSync(told)) await setTimeout(2);
+    await until(`the hook to make ${told}`, () => existsSync(told));
     await daemon.end('SIGKILL');
     writeFileSync(`${told}.go`, '');
     await daemon.start(hook);
@@ -422,7 +426,7 @@ itWithQemu('status tells what is known, and what has ended and was not judged ye
   await daemon.stopped(users);
   await daemon.end();
   ends.child.kill('SIGKILL');
-  await new Promise((resolve) => ends.child.once('exit', resolve));
+  await endOf(ends.child);
   const state = ['--state-dir', daemon.stateDir];
   const all = await call('vm', 'status', ...state, '--json');
   expect(all.lines.map((line) => JSON.parse(line) as unknown)).toMatchObject([

@@ -15,7 +15,9 @@ import {
   type VmStop,
 } from '../src/vm';
 
+import { endOf, stopOf } from './support/ends';
 import { itWithQemu, TestVm, type VmSettings } from './support/qemu';
+import { arrives } from './support/wait';
 
 const IS_ROOT = process.getuid?.() === 0;
 
@@ -39,7 +41,7 @@ function start(settings: VmSettings = {}): TestVm {
 }
 
 function watch(vm: TestVm, options: Partial<VmOptions> = {}): Promise<VmStop> {
-  return monitor.watch({ name: 'web', pid: vm.pid, ...options }).stopped;
+  return stopOf(monitor.watch({ name: 'web', pid: vm.pid, ...options }));
 }
 
 /** It is ready for whoever connects. */
@@ -54,7 +56,7 @@ itWithQemu('its power button was pressed before we came, within its first second
   await vm.press('a');
   await vm.press('a'); // it looks at its button between two ticks
   const stopped = watch(vm, { qmp: vm.sockets[0] ?? '' });
-  await once(monitor, 'running');
+  await arrives('the machine to run', once(monitor, 'running'));
   await vm.press('p');
   const stop = await stopped;
   expect(stop.certainty).not.toBe('sure');
@@ -134,7 +136,7 @@ describe('the source of a migration, whose manager has not asked for its events'
     await vm.ask('migrate', { uri: 'exec:cat >/dev/null' });
     await vm.untilStatus('postmigrate');
     const stopped = watch(vm, { qmp: vm.sockets[0] ?? '', eventLog: vm.eventLog });
-    await once(monitor, 'running');
+    await arrives('the machine to run', once(monitor, 'running'));
     await vm.ask('quit').catch(() => undefined);
     expect(await stopped).toMatchObject({ cause: 'migrated-away', userShutdown: false });
   });
@@ -147,7 +149,7 @@ itWithQemu('a paused machine that tells of migrations was not migrated', async (
     capabilities: [{ capability: 'events', state: true }],
   });
   const stopped = watch(vm, { qmp: vm.sockets[0] ?? '', eventLog: vm.eventLog });
-  await once(monitor, 'running');
+  await arrives('the machine to run', once(monitor, 'running'));
   await vm.ask('stop');
   await setTimeout(500); // it is asked what it is by now
   await vm.ask('quit').catch(() => undefined);
@@ -204,9 +206,9 @@ itWithQemu('a log that an earlier start has left is not this one’s', async () 
   const identity = identify(vm.pid);
   if (identity === null) throw new Error('it is not there');
   vm.child.kill('SIGKILL');
-  await once(vm.child, 'exit');
+  await endOf(vm.child);
   const { pidfile, eventLog } = vm;
-  const stop = await monitor.watch({ name: 'web', identity, pidfile, eventLog, log }).stopped;
+  const stop = await stopOf(monitor.watch({ name: 'web', identity, pidfile, eventLog, log }));
   expect(stop.candidates).toContain('killed');
   expect(stop.candidates).not.toContain('forced-stop');
   rmSync(folder, { recursive: true });

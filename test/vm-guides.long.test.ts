@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -8,6 +9,7 @@ import { VmDaemon, VmMonitor, type Cause, type Initiator, type VmStop } from '..
 import { blockWith } from './support/pages';
 import { REPOSITORY } from './support/programs';
 import { backportedQemu, INSTALLED, TestVm, type Qemu } from './support/qemu';
+import { arrives, until } from './support/wait';
 import { GUIDES, tellMigrations, type Guide, type GuidedVm } from './vm/guides';
 
 const DOCUMENT = join(REPOSITORY, 'docs', 'vm-guides.md');
@@ -92,11 +94,11 @@ async function migrate({ client, vm }: GuidedVm, guide: Guide, { binary }: Qemu)
     manager: (folder) => [...guide.devices(folder), '-incoming', `unix:${socket}`],
   });
   try {
-    while (!isListening(socket)) await setTimeout(2);
+    await until(`QEMU to listen on ${socket}`, () => isListening(socket));
     await client.execute('migrate', { uri: `unix:${socket}` });
     const status = async () =>
       ((await client.execute('query-status')) as { status: string }).status;
-    while ((await status()) !== 'postmigrate') await setTimeout(5);
+    await until('the migration to be over', async () => (await status()) === 'postmigrate');
   } finally {
     destination.remove();
   }
@@ -141,13 +143,13 @@ async function play(guide: Guide, end: End, qemu: Qemu, how: Play): Promise<VmSt
       closers.push(monitor);
       monitor.on('warning', () => undefined);
       await monitor.start();
-      const running = new Promise((resolve) => monitor.once('running', resolve));
+      const running = once(monitor, 'running');
       ({ stopped } = monitor.watch({ name: 'web', ...machine.witnesses }));
-      await running;
+      await arrives('the machine to run', running);
     }
     if (!isWatchedLate) await end.prepare?.(machine, guide, qemu);
     await end.act(machine);
-    return await stopped;
+    return await arrives('the verdict', stopped);
   } finally {
     machine.client.close();
     for (const each of closers) await each[Symbol.asyncDispose]();

@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type Server, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -7,7 +8,9 @@ import { setTimeout } from 'node:timers/promises';
 import { ExitwatchError } from '../src';
 import { QmpClient, VmMonitor } from '../src/vm';
 
+import { stopOf } from './support/ends';
 import { mortal, release } from './support/mortal';
+import { arrives, until } from './support/wait';
 
 const GREETING = '{"QMP": {"version": {"qemu": {"major": 7}}, "capabilities": []}}\n';
 
@@ -21,7 +24,7 @@ async function serve(treat: (socket: Socket) => void): Promise<void> {
     socket.on('error', () => undefined);
     treat(socket);
   });
-  await new Promise<void>((resolve) => server.listen(path, resolve));
+  await arrives(`a server at ${path}`, once(server.listen(path), 'listening'));
 }
 
 /** Answers as a hypervisor would, and has `events` for whoever has negotiated. */
@@ -94,10 +97,10 @@ test.each(HOSTILE)(
       qmp: path,
       qmpIsInherited: true,
     });
-    while (warnings.length === 0) await setTimeout(10);
+    await until('a warning', () => warnings.length > 0);
     await setTimeout(100);
     child.child.kill('SIGKILL');
-    const stop = await watch.stopped;
+    const stop = await stopOf(watch);
     expect(warnings.join('\n')).toMatch(message);
     // Each thing is said once, however often it happens.
     expect(new Set(warnings).size).toBe(warnings.length);
@@ -118,7 +121,7 @@ test('an event that only speaks of a SHUTDOWN is none', async () => {
   await using monitor = new VmMonitor();
   const child = await mortal();
   const watch = monitor.watch({ name: 'vm', pid: child.pid, qmp: path, qmpIsInherited: true });
-  await new Promise((resolve) => monitor.once('running', resolve));
+  await arrives('the machine to run', once(monitor, 'running'));
   await setTimeout(20);
   await release(child);
   const stop = await watch.stopped;
@@ -135,10 +138,10 @@ test('what a socket says right before the end is read, and its first word on it 
   await using monitor = new VmMonitor();
   const child = await mortal();
   const watch = monitor.watch({ name: 'vm', pid: child.pid, qmp: path, qmpIsInherited: true });
-  await new Promise((resolve) => monitor.once('running', resolve));
+  await arrives('the machine to run', once(monitor, 'running'));
   await release(child);
   // Its guest has powered off; whether somebody had pressed its button before we came, nobody knows.
-  const { candidates } = await watch.stopped;
+  const { candidates } = await stopOf(watch);
   expect(candidates).toEqual(['guest-shutdown', 'other-powerdown', 'watchdog-powerdown']);
 });
 
@@ -158,15 +161,15 @@ test('a second client waits until the first has left, and says so', async () => 
     });
   });
   const first = new QmpClient(path);
-  await new Promise<void>((resolve) => first.once('ready', resolve));
+  await arrives('the first client to be ready', once(first, 'ready'));
   await using monitor = new VmMonitor();
   const child = await mortal();
   const warned = new Promise<Error>((resolve) => monitor.once('warning', resolve));
-  const running = new Promise((resolve) => monitor.once('running', resolve));
+  const running = once(monitor, 'running');
   monitor.watch({ name: 'vm', pid: child.pid, qmp: path, qmpIsInherited: true });
-  expect((await warned).message).toContain('serves another client');
+  expect((await arrives('a warning', warned)).message).toContain('serves another client');
   first.close();
-  await running;
+  await arrives('the machine to run', running);
   await release(child);
 });
 
@@ -193,10 +196,10 @@ test('commands are answered by their ids, refused with the reason, and end with 
   });
   const client = new QmpClient(path);
   await expect(client.execute('too-early')).rejects.toMatchObject({ code: 'ERR_EXITWATCH_QMP' });
-  await new Promise<void>((resolve) => client.once('ready', resolve));
+  await arrives('the client to be ready', once(client, 'ready'));
   const first = client.execute('first');
   expect(await client.execute('second')).toEqual({ of: 'second' });
-  expect(await first).toBe(1);
+  expect(await arrives('the first answer', first)).toBe(1);
   await expect(client.execute('refused')).rejects.toThrow('refuses: unknown');
   await expect(client.execute('first', {}, 20)).rejects.toThrow('has not answered first');
   await expect(client.execute('leave')).rejects.toThrow('is gone');
@@ -219,14 +222,14 @@ test('a pidfile that is missing, and a VM that is gone, reject, and harm nobody 
   await serve(() => undefined);
   await using monitor = new VmMonitor();
   const missing = monitor.watch({ name: 'missing', pidfile: join(folder, 'none') });
-  await expect(missing.stopped).rejects.toMatchObject({ code: 'ERR_EXITWATCH_NO_PIDFILE' });
+  await expect(stopOf(missing)).rejects.toMatchObject({ code: 'ERR_EXITWATCH_NO_PIDFILE' });
   const gone = await mortal();
   await release(gone);
   expect(() => monitor.watch({ name: 'gone', pid: gone.pid })).toThrow('there is no process');
   const child = await mortal();
   const watch = monitor.watch({ name: 'there', pid: child.pid });
   await release(child);
-  expect((await watch.stopped).exit).toMatchObject({ exitCode: 0 });
+  expect((await stopOf(watch)).exit).toMatchObject({ exitCode: 0 });
 });
 
 test('an event log of an earlier start, garbage in it, or none, is not taken for this one’s', async () => {
@@ -243,7 +246,7 @@ test('an event log of an earlier start, garbage in it, or none, is not taken for
     const child = await mortal();
     const watch = monitor.watch({ name: 'vm', pid: child.pid, eventLog: log, log });
     await release(child);
-    const stop = await watch.stopped;
+    const stop = await stopOf(watch);
     expect(stop.certainty).not.toBe('sure');
     expect(stop.userShutdown).toBeNull();
   }

@@ -6,6 +6,7 @@ import type { Cause } from '../src/vm';
 
 import { TestDaemon } from './support/daemon';
 import { itWithQemu, type TestVm } from './support/qemu';
+import { arrives, until } from './support/wait';
 
 /** 50 for two minutes by `npm run test:vms`. */
 const ROUNDS = Number(process.env['EXITWATCH_ROUNDS'] ?? 2);
@@ -80,7 +81,11 @@ itWithQemu(
         const way = (['p', 'SIGTERM', 'SIGKILL', 'quit'] as const)[Math.floor(Math.random() * 4)];
         ends.push({ id: identity.id, way: way ?? 'p' });
         await end(vm, way ?? 'p');
-        while ((await daemon.record(name))?.lastStopped?.id !== identity.id) await setTimeout(20);
+        const isTold = async () => {
+          await setTimeout(20); // the daemons of all of them are busy
+          return (await daemon.record(name))?.lastStopped?.id === identity.id;
+        };
+        await until(`the daemon to record the end of ${name}`, isTold);
         vm.remove();
       }
     };
@@ -97,7 +102,7 @@ itWithQemu(
     // From here on it is one process.
     await setTimeout(SECONDS * 200);
     const before = residentKb(daemon.pid);
-    await playing;
+    await arrives('the last machines to be played', playing);
     await daemon.until(({ event }) => event === 'stopped');
     await untilAsFew(daemon.pid, idle);
     console.log(`${ends.length} ends; ${before} kB before, ${residentKb(daemon.pid)} kB after`);

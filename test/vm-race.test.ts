@@ -8,6 +8,7 @@ import { readShutdownMarker, type VmEnd } from '../src/vm';
 
 import { TestDaemon } from './support/daemon';
 import { itWithQemu, type TestVm } from './support/qemu';
+import { arrives, until } from './support/wait';
 
 /** 1,000 by `npm run test:vms`. */
 const ROUNDS = Number(process.env['EXITWATCH_ROUNDS'] ?? 1) * 50;
@@ -64,8 +65,8 @@ itWithQemu(
         const identity = identify(vm.pid);
         if (identity === null) throw new Error('it ended');
         // Where its pidfile goes with it, the daemon has to have seen it, to know which process it was.
-        while (!isRegistered && (await daemon.record(name))?.identity?.id !== identity.id) {
-          await setTimeout(5);
+        if (!isRegistered) {
+          await daemon.recorded(name, (record) => record.identity?.id === identity.id);
         }
         await randomMs(100);
         const { intentLog } = daemon;
@@ -81,11 +82,9 @@ itWithQemu(
           ...(way === 'users' ? [] : [ours()]),
           ...(way === 'ours' ? [] : [users()]),
         ]);
-        let record = await daemon.record(name);
-        while (record?.state !== 'stopped' || record.lastStopped?.id !== identity.id) {
-          await setTimeout(5);
-          record = await daemon.record(name);
-        }
+        const record = await daemon.recorded(name, ({ state, lastStopped }) => {
+          return state === 'stopped' && lastStopped?.id === identity.id;
+        });
         const isUsers = way === 'users' || (way === 'both' && wasGuestFirst(vm, startedAt));
         rounds.push({ name, way, id: identity.id, isUsers });
         const { lastStop } = record;
@@ -113,7 +112,7 @@ itWithQemu(
       Array.from({ length: AT_ONCE }, (_, index) => play(`race${index}`, index % 2 === 0)),
     );
     isOver = true;
-    await harassing;
+    await arrives('the last daemon to start', harassing);
 
     // All were told, and those that were told twice were said to be.
     const tellings = () =>
@@ -123,7 +122,8 @@ itWithQemu(
             .split('\n')
             .map((line) => line.split(' '))
         : [];
-    while (new Set(tellings().map(([id]) => id)).size < ROUNDS) await setTimeout(20);
+    const areTold = () => new Set(tellings().map(([id]) => id)).size >= ROUNDS;
+    await until(`${ROUNDS} ends to be told`, areTold, () => tellings().join('\n'));
     const first = tellings().filter(([, , isRepeated]) => isRepeated === 'false');
     expect(new Set(first.map(([id]) => id)).size).toBe(first.length);
     const byId = new Map(rounds.map(({ id, isUsers }) => [id, String(isUsers)]));

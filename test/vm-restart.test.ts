@@ -5,6 +5,7 @@ import type { VmOptions, VmStop } from '../src/vm';
 
 import { backportedQemu, INSTALLED, TestVm, type Qemu } from './support/qemu';
 import { LineProcess, REPOSITORY } from './support/programs';
+import { arrives, until } from './support/wait';
 
 /** 200 by `npm run test:vms`. */
 const ENDS = Number(process.env['EXITWATCH_ROUNDS'] ?? 2) * 10;
@@ -63,7 +64,7 @@ const declareWith = (qemu: Qemu) => {
         void read(started);
       };
       const read = async (from: LineProcess) => {
-        for (let line = await from.line(); line !== undefined; line = await from.line()) {
+        for await (const line of from.lines) {
           const stop = JSON.parse(line) as VmStop;
           verdicts.set(stop.name, [...(verdicts.get(stop.name) ?? []), stop]);
           const played = running.get(stop.name);
@@ -89,7 +90,11 @@ const declareWith = (qemu: Qemu) => {
           running.set(name, played);
           watcher?.child.stdin.write(`${JSON.stringify(played.options)}\n`);
           await end(played);
-          while (running.has(name)) await setTimeout(5);
+          await until(
+            `the verdict on ${name}`,
+            () => !running.has(name),
+            () => watcher?.told() ?? '',
+          );
         }
       };
       let isOver = false;
@@ -105,7 +110,7 @@ const declareWith = (qemu: Qemu) => {
       const harassing = harass();
       await Promise.all(Array.from({ length: AT_ONCE }, play));
       isOver = true;
-      await harassing;
+      await arrives('the last watcher to start', harassing);
       watcher?.child.kill('SIGKILL');
       expect(wrong).toEqual([]);
       expect([...verdicts.values()].map((each) => each.length)).toEqual(

@@ -6,7 +6,9 @@ import { setTimeout } from 'node:timers/promises';
 import { VmMonitor, type QmpEvent, type VmStop } from '../src/vm';
 import { GrowingFile, parseLogLine } from '../src/vm/event-log';
 
+import { stopOf } from './support/ends';
 import { backportedQemu, INSTALLED, TestVm, type Qemu } from './support/qemu';
+import { arrives, until } from './support/wait';
 import { compare, HEADER } from './vm/other-rules';
 import { OUT_OF_MEMORY, SCENARIOS, type Scenario } from './vm/scenarios';
 
@@ -62,15 +64,15 @@ async function play(scenario: Scenario, hasLateClient: boolean): Promise<Run> {
         });
       });
       others.push(untraced.watch({ name: 'with a late client', ...target, qmp: lateQmp }));
-      await isThere;
+      await arrives('the late client', isThere);
     };
     if (scenario.isEarly !== true) {
-      await running;
+      await arrives('the machine to run', running);
       await vm.booted();
     }
     await scenario.act({ vm, watch, pid, late });
-    const stop = await watch.stopped;
-    const reduced = await Promise.all(others.map(async (each) => each.stopped));
+    const stop = await stopOf(watch);
+    const reduced = await Promise.all(others.map(stopOf));
     return {
       stop,
       reduced: new Map(reduced.map((each) => [each.name, each])),
@@ -170,14 +172,15 @@ function runOutOfMemory(scenario: Scenario, rounds: number): () => Promise<void>
       const before = ['sh', '-c', `echo 0 > ${cgroup}/cgroup.procs; exec "$@"`, 'sh'];
       await check({ ...scenario, settings: { ...scenario.settings, before } }, rounds)();
     } finally {
-      for (;;) {
+      const isRemoved = () => {
         try {
           rmdirSync(cgroup);
-          break;
+          return true;
         } catch {
-          await setTimeout(10);
+          return false;
         }
-      }
+      };
+      await until(`${cgroup} to be empty`, isRemoved);
     }
   };
 }

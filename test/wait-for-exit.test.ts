@@ -1,9 +1,8 @@
-import { setImmediate } from 'node:timers/promises';
-
 import { ExitwatchError, identify, waitForExit, type WaitForExitOptions } from '../src';
 
 import { LineProcess } from './support/programs';
 import { readerThreads } from './support/readers';
+import { arrives, until } from './support/wait';
 
 /** The code of what it rejects with. */
 async function codeOf(waiting: Promise<unknown>): Promise<string> {
@@ -23,7 +22,7 @@ describe('waitForExit', () => {
     if (identity === null) throw new Error('it has no identity');
     const waits = [waitForExit(child.pid), waitForExit(identity)];
     child.child.stdin.write('\n');
-    for (const event of await Promise.all(waits)) {
+    for (const event of await arrives('both exits', Promise.all(waits))) {
       expect(event).toMatchObject({ event: 'exit', pid: child.pid, exitCode: 7, lossless: true });
     }
   });
@@ -34,9 +33,9 @@ describe('waitForExit', () => {
     });
     const waits = children.map(({ pid }) => waitForExit(pid));
     // More than one only for as long as a canary lives.
-    while (readerThreads('self') !== others + 1) await setImmediate();
+    await until('one reader to be left', () => readerThreads('self') === others + 1);
     for (const { child } of children) child.stdin.write('\n');
-    const ends = await Promise.all(waits);
+    const ends = await arrives('all exits', Promise.all(waits));
     expect(ends.map(({ exitCode }) => exitCode)).toEqual(children.map((_, i) => i));
     expect(readerThreads('self')).toBe(others);
   });
@@ -47,7 +46,7 @@ describe('waitForExit', () => {
     child.child.stdin.write('\n');
     await child.ended;
     if (identity === null) throw new Error('it had no identity');
-    expect(await waitForExit(identity)).toMatchObject({
+    expect(await arrives('what is known of its exit', waitForExit(identity))).toMatchObject({
       ...{ how: 'unknown', unknownReason: 'gone-before-watch' },
     });
   });

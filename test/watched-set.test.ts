@@ -1,5 +1,4 @@
 import { readFileSync, readdirSync } from 'node:fs';
-import { setTimeout } from 'node:timers/promises';
 
 import { ExitMonitor, type ExitEvent, type ExitWatch } from '../src';
 
@@ -7,22 +6,25 @@ import { Crowd } from './support/crowd';
 import { describeForEachFilter } from './support/filters';
 import { LineProcess, program } from './support/programs';
 import { roomForProcesses } from './support/room';
+import { exitOf, exitsOf } from './support/ends';
+import { describeForEachFilter } from './support/filters';
+import { LineProcess, program } from './support/programs';
+import { until } from './support/wait';
 
 const WATCHED = roomForProcesses(10_000);
 const STRANGERS = 50_000;
 
 /** How often the reader's thread of this process has gone to sleep, once it sleeps. */
 async function sleepsOfReader(): Promise<number> {
-  for (;;) {
+  const asleep = () => {
     const status = readdirSync('/proc/self/task')
       .map((thread) => readFileSync(`/proc/self/task/${thread}/status`, 'utf8'))
       .find((each) => each.startsWith('Name:\texitwatch\n'));
     if (status === undefined) throw new Error('no reader');
-    if (/^State:\tS/m.test(status)) {
-      return Number(/^voluntary_ctxt_switches:\t(\d+)$/m.exec(status)?.[1]);
-    }
-    await setTimeout(1);
-  }
+    return /^State:\tS/m.test(status) && status;
+  };
+  const status = await until('the reader to sleep', asleep);
+  return Number(/^voluntary_ctxt_switches:\t(\d+)$/m.exec(status)?.[1]);
 }
 
 describeForEachFilter((filter) => {
@@ -63,7 +65,7 @@ describeForEachFilter((filter) => {
     expect(ends.filter(({ exitCode, lossless }, i) => exitCode !== i % 128 || !lossless)).toEqual(
       [],
     );
-    for (const watch of left) await expect(watch.exited).rejects.toThrow('closed');
+    for (const watch of left) await expect(exitOf(watch)).rejects.toThrow('closed');
     expect(told).toHaveLength(WATCHED);
     expect(gaps).toEqual([]);
     expect(monitor.stats()).toMatchObject({ received: WATCHED, delivered: WATCHED, watches: 0 });

@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { closeSync, mkdtempSync, openSync, renameSync, rmSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
 import { createInterface } from 'node:readline';
@@ -6,6 +7,7 @@ import { join } from 'node:path';
 
 import { eventLogArguments, QmpClient, type VmOptions } from '../../src/vm';
 import { TestVm } from '../support/qemu';
+import { arrives } from '../support/wait';
 
 /** A machine as one of the managers starts it that docs/vm-guides.md is about. */
 export interface GuidedVm {
@@ -42,12 +44,13 @@ const folderOf = () => mkdtempSync(join(tmpdir(), 'exitwatch-guide-'));
 async function clientOf(path: string): Promise<QmpClient> {
   const client = new QmpClient(path);
   client.on('error', () => undefined);
-  await new Promise<void>((resolve, reject) => {
+  const ready = new Promise<void>((resolve, reject) => {
     client.once('ready', resolve);
     client.once('close', () => {
       reject(new Error(`nobody serves ${path}`));
     });
   });
+  await arrives(`somebody who serves ${path}`, ready);
   return client;
 }
 
@@ -124,7 +127,7 @@ const libvirt: Guide = {
     const path = join(folder, 'monitor.sock');
     // What listens is made here and handed over; it is neither accepted from here, nor removed with it.
     const server = createServer().listen(`${path}.new`);
-    await new Promise((resolve) => server.once('listening', resolve));
+    await arrives(`a server at ${path}`, once(server, 'listening'));
     renameSync(`${path}.new`, path);
     const listener = (server as unknown as { _handle: { fd: number } })._handle.fd;
     const log = join(folder, 'web.log');

@@ -100,8 +100,8 @@ export class TestDaemon {
       return look();
     };
     return until(what, unlessRemoved, () => {
-      const said = this.said.map((each) => JSON.stringify(each));
-      return ['the daemon has said:', ...said, this.stderr].join('\n');
+      const said = this.said.slice(-20).map((each) => JSON.stringify(each).slice(0, 500));
+      return ['the daemon has said at last:', ...said, this.stderr].join('\n');
     });
   }
 

@@ -50,11 +50,12 @@ export function until<T>(
       await sleep(LOOKS_EVERY_MS);
     }
   };
-  return arrives(
-    what,
-    looking().finally(() => (isOver = true)),
-    known,
-  );
+  const arrival = arrives(what, looking(), known);
+  const stop = () => {
+    isOver = true;
+  };
+  arrival.then(stop, stop);
+  return arrival;
 }
 
 /** The same, while the event loop stands still: jest itself could not end that. */
@@ -74,9 +75,13 @@ function isSomething<T>(found: T): found is Exclude<T, Nothing> {
 
 /** Its stack leads to the test that waits: a timer has none, and what is in this folder is in between. */
 function waitedInVain(what: string, ms: number, known: Known | undefined, { stack = '' }: Error) {
-  const message = [`waited ${(ms / 1000).toFixed(1)} s in vain for ${what}`, known?.() ?? '']
-    .join('\n')
-    .trim();
+  let instead: string;
+  try {
+    instead = known?.() ?? '';
+  } catch (error) {
+    instead = String(error); // A timer calls it: nobody would catch that.
+  }
+  const message = `waited ${(ms / 1000).toFixed(1)} s in vain for ${what}\n${instead}`.trim();
   const error = new Error(message);
   const calls = stack
     .split('\n')

@@ -176,7 +176,10 @@ test('who aborts waits no more; others do, and without anybody no further step f
     forceKillAfterDelayMs: 200,
   });
   const patient = stop(child.pid);
-  await expect(impatient).rejects.toMatchObject({ code: 'ERR_EXITWATCH_ABORTED' });
+  await expect(impatient).rejects.toMatchObject({
+    code: 'ERR_EXITWATCH_ABORTED',
+    message: `waiting for the end of process ${child.pid} was aborted`,
+  });
   expect(await patient).toMatchObject({ outcome: 'forced' });
 
   const left = await mortal('--ignore-term');
@@ -411,7 +414,8 @@ describe('a control call', () => {
   test('that never answers has its time, and no more', async () => {
     const child = await mortal();
     const result = await stop(child.pid, { control: ask, forceKillAfterDelayMs: 100 });
-    expect(result).toMatchObject({ via: 'signal', warnings: [{ code: 'control-failed' }] });
+    const detail = 'the control call had no answer after 100 ms';
+    expect(result).toMatchObject({ via: 'signal', warnings: [{ code: 'control-failed', detail }] });
   });
 
   test('that says "stopped" of a process that lives on is not believed', async () => {

@@ -3,6 +3,7 @@ import type { ExitEvent, SourceName } from '../exit-event.js';
 import type { ProcessIdentity } from '../process-identity.js';
 
 import { ExitMonitor } from './exit-monitor.js';
+import type { ExitWatch } from './exit-watch.js';
 import { checkWaitOptions, type WaitForExitOptions } from './options.js';
 
 /** One monitor for all that wait; made for the first, and closed after the last. */
@@ -35,13 +36,13 @@ export async function waitForExit(
   options: WaitForExitOptions = {},
 ): Promise<ExitEvent> {
   const { timeoutMs, signal, source } = checkWaitOptions(options);
-  if (signal?.aborted === true) throw aborted(signal);
+  if (signal?.aborted === true) throw aborted('a process', signal);
   const entry = enter(source);
   try {
     using watch = entry.monitor.watch(target);
     start(entry);
     entry.monitor.awaitTrace();
-    return await limit(watch.exited, timeoutMs, signal);
+    return await limit(watch, timeoutMs, signal);
   } finally {
     leave(entry);
   }
@@ -78,34 +79,35 @@ function remove(entry: Shared): void {
   if (shared.get(entry.source) === entry) shared.delete(entry.source);
 }
 
-async function limit<Result>(
-  result: Promise<Result>,
+async function limit(
+  { identity, exited }: ExitWatch,
   timeoutMs: number | undefined,
   signal: AbortSignal | undefined,
-): Promise<Result> {
+): Promise<ExitEvent> {
+  const who = `process ${identity.pid}`;
   let giveUp!: (error: Error) => void;
   const gaveUp = new Promise<never>((_, reject) => {
     giveUp = reject;
   });
   const onAbort = () => {
-    giveUp(aborted(signal));
+    giveUp(aborted(who, signal));
   };
   const onTimeout = () => {
-    const message = `it had not ended after ${timeoutMs ?? 0} ms`;
+    const message = `${who} had not ended after ${timeoutMs ?? 0} ms`;
     giveUp(new ExitwatchError('ERR_EXITWATCH_TIMEOUT', message));
   };
   const timer = timeoutMs === undefined ? undefined : setTimeout(onTimeout, timeoutMs);
   signal?.addEventListener('abort', onAbort, { once: true });
   try {
-    return await Promise.race([result, gaveUp]);
+    return await Promise.race([exited, gaveUp]);
   } finally {
     clearTimeout(timer);
     signal?.removeEventListener('abort', onAbort);
   }
 }
 
-function aborted(signal: AbortSignal | undefined): ExitwatchError {
-  return new ExitwatchError('ERR_EXITWATCH_ABORTED', 'waiting was aborted', {
+function aborted(who: string, signal: AbortSignal | undefined): ExitwatchError {
+  return new ExitwatchError('ERR_EXITWATCH_ABORTED', `waiting for the end of ${who} was aborted`, {
     cause: signal?.reason,
   });
 }

@@ -9,7 +9,7 @@ import type { SignalName } from '../wait-status.js';
 import type { ControlName, IntentOutcome } from './intent-log.js';
 import { signalProcess } from './process-signal.js';
 import { notVerified } from './send.js';
-import type { CheckedStopOptions } from './stop-options.js';
+import type { CheckedStopOptions, ControlStep } from './stop-options.js';
 import { nameOf, nextStep, tell } from './stop-wait.js';
 
 /** By which step a process ended; `null`: none was needed. */
@@ -112,9 +112,9 @@ export class StopSequence {
     }
     const { controls, killSignal, forceKillAfterDelayMs, confirmTimeoutMs } = this.#options;
     const graceMs = forceKillAfterDelayMs === false ? confirmTimeoutMs : forceKillAfterDelayMs;
-    for (const { what, call: control, timeoutMs } of controls) {
-      const act = (signal: AbortSignal) => call(control, signal, timeoutMs);
-      await this.#step('control', what, act, timeoutMs, seen);
+    for (const step of controls) {
+      const act = (signal: AbortSignal) => call(step, signal);
+      await this.#step('control', step.what, act, step.timeoutMs, seen);
     }
     if (killSignal !== 'SIGKILL' && killSignal !== false) {
       await this.#step('signal', killSignal, () => this.#send(killSignal), graceMs, seen);
@@ -280,14 +280,16 @@ export function wasAsked(error: unknown): boolean {
 
 /** Rejects where the call does, or has not answered in time. */
 export async function call(
-  control: (signal: AbortSignal) => Promise<unknown>,
+  { what, call: control, timeoutMs }: ControlStep,
   signal: AbortSignal,
-  timeoutMs: number,
 ): Promise<IntentOutcome> {
+  const name = what === 'control' ? 'the control call' : what;
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {
     timer = setTimeout(() => {
-      reject(new ExitwatchError('ERR_EXITWATCH_TIMEOUT', `no answer after ${timeoutMs} ms`));
+      reject(
+        new ExitwatchError('ERR_EXITWATCH_TIMEOUT', `${name} had no answer after ${timeoutMs} ms`),
+      );
     }, timeoutMs);
   });
   const forget = () => {

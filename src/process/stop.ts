@@ -53,7 +53,7 @@ const running = new Map<string, StopSequence | TreeStop>();
  */
 export async function stop(target: ProcessTarget, options: StopOptions = {}): Promise<StopResult> {
   const checked = checkStopOptions(options);
-  if (checked.signal?.aborted === true) throw aborted(checked.signal);
+  if (checked.signal?.aborted === true) throw aborted('a process', checked.signal);
   const identity = resolveTarget(target);
   if (identity === null) return finish(ALREADY_GONE, pidOf(target), NOTHING, checked);
   // Another life of our pid, or of init's, is nobody to be spared.
@@ -67,7 +67,7 @@ export async function stop(target: ProcessTarget, options: StopOptions = {}): Pr
     sequence = checked.tree ? new TreeStop(identity, checked) : new StopSequence(identity, checked);
     running.set(key, sequence);
   }
-  const end = await join(sequence, checked.signal).finally(() => {
+  const end = await join(sequence, identity, checked.signal).finally(() => {
     if (sequence.isOver && running.get(key) === sequence) running.delete(key);
   });
   return finish(end, identity, sequence, checked);
@@ -123,6 +123,7 @@ function pidOf(target: ProcessTarget): number {
 
 async function join(
   sequence: StopSequence | TreeStop,
+  { pid }: ProcessIdentity,
   signal: AbortSignal | undefined,
 ): Promise<StopEnd> {
   if (signal === undefined) return sequence.join();
@@ -130,7 +131,7 @@ async function join(
   const gaveUp = new Promise<never>((_, reject) => {
     giveUp = () => {
       sequence.leave();
-      reject(aborted(signal));
+      reject(aborted(`process ${pid}`, signal));
     };
   });
   signal.addEventListener('abort', giveUp, { once: true });
@@ -141,8 +142,8 @@ async function join(
   }
 }
 
-function aborted(signal: AbortSignal): ExitwatchError {
-  return new ExitwatchError('ERR_EXITWATCH_ABORTED', 'waiting for the end was aborted', {
+function aborted(who: string, signal: AbortSignal): ExitwatchError {
+  return new ExitwatchError('ERR_EXITWATCH_ABORTED', `waiting for the end of ${who} was aborted`, {
     cause: signal.reason,
   });
 }

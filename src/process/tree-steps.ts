@@ -46,7 +46,8 @@ export class TreeSteps {
   }
 
   /** One control call, which concerns the process itself: when it has ended, the next step follows. */
-  async #control({ what, call: control, timeoutMs }: ControlStep, left: number): Promise<void> {
+  async #control(step: ControlStep, left: number): Promise<void> {
+    const { what, timeoutMs } = step;
     const { root } = this.#watch;
     if (!root.isLiving() || this.#over.aborted) return;
     const deadlineMs = performance.now() + timeoutMs;
@@ -59,7 +60,7 @@ export class TreeSteps {
       this.#signals.settle(ids.get(root), outcome);
       this.#watch.wake();
     };
-    call(control, this.#over, timeoutMs).then(onAnswer, (error: unknown) => {
+    call(step, this.#over).then(onAnswer, (error: unknown) => {
       this.#signals.failure = error;
       this.#signals.warn('control-failed', (error as Error).message);
       onAnswer(wasAsked(error) ? 'uncertain' : 'not-delivered');

@@ -76,7 +76,7 @@ function ask(socketPath: string, body: object | null, signal?: AbortSignal): Pro
       },
     );
     const late = setTimeout(() => {
-      fail(`has not answered after ${ANSWER_MS} ms`);
+      fail(`has not answered ${body === null ? 'GET' : 'POST'} /vm/state after ${ANSWER_MS} ms`);
     }, ANSWER_MS);
     asked.on('error', (error) => {
       fail(`does not answer: ${error.message}`, error);

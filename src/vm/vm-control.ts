@@ -173,10 +173,11 @@ export class VmControl {
    */
   async restart<T>(start: () => Promise<T>, options: VmControlStopOptions = {}): Promise<T> {
     const { companions, ...main } = await this.stop(options);
-    if ([main, ...companions].some(({ outcome }) => outcome === 'timed-out')) {
+    const left = [main, ...companions].find(({ outcome }) => outcome === 'timed-out');
+    if (left !== undefined) {
       throw new ExitwatchError(
         'ERR_EXITWATCH_TIMEOUT',
-        'it is still there: it is not started again',
+        `process ${left.identity?.pid ?? '?'} is still there: it is not started again`,
       );
     }
     return start();

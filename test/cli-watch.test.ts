@@ -41,7 +41,7 @@ describe('exitwatch watch', () => {
   test('prints a table for people, without colors where there is no terminal', async () => {
     const child = new LineProcess('sh', ['-c', 'echo here; exec sleep 1000']);
     await child.line();
-    while (readFileSync(`/proc/${child.pid}/comm`, 'utf8') !== 'sleep\n') await setImmediate();
+    await until('the exec', () => readFileSync(`/proc/${child.pid}/comm`, 'utf8') === 'sleep\n');
     const watch = exitwatch('watch', '--name', 'sl?ep', '--count', '1', ...OF_OURS);
     expect(await watch.line()).toMatch(/^TIME +PID +PARENT +UID +NAME +LIVED +HOW +BY$/);
     child.child.kill();

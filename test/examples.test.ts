@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -8,7 +9,6 @@ import { installCommand } from './support/command';
 import { LineProcess, REPOSITORY } from './support/programs';
 import { bootFrom, hasQemu, itWithQemu, itWithQemuAsRoot } from './support/qemu';
 import { itUnderSystemd, underSystemd } from './support/systemd';
-import { bootFrom, hasQemu, itWithQemu } from './support/qemu';
 import { arrives, until } from './support/wait';
 
 const EXAMPLES = join(REPOSITORY, 'examples');

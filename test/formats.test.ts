@@ -11,7 +11,6 @@ import { readShutdownMarker, readVmRecord, VmDaemon, type Cause } from '../src/v
 
 import { REPOSITORY } from './support/programs';
 import { crashing, itWithQemu, itWithQemuAsRoot, TestVm, type VmSettings } from './support/qemu';
-import { crashing, itWithQemu, TestVm, type VmSettings } from './support/qemu';
 import { arrives } from './support/wait';
 
 const DOCUMENT = readFileSync(join(REPOSITORY, 'docs', 'formats.md'), 'utf8');

@@ -160,7 +160,9 @@ for (const source of ['auto', 'pidfd'] as const) {
       const { pid } = JSON.parse((await run('runc', ['state', name])).stdout) as { pid: number };
       const end = waitForExit(pid, { source });
       container.child.stdin.write('\n');
-      expect(await end).toMatchObject({ pid, how: 'exited', exitCode: 7 });
+      expect(await arrives(`the exit of process ${pid}`, end)).toMatchObject({
+        ...{ pid, how: 'exited', exitCode: 7 },
+      });
       expect(await container.ended).toBe(7);
     } finally {
       rmSync(bundle, { recursive: true });
@@ -193,7 +195,7 @@ describe('many watches', () => {
 
       const { wakeups } = monitor.stats();
       crowd.end();
-      const ends = await Promise.all(watches.map((watch) => watch.exited));
+      const ends = await exitsOf(watches);
       const isWrong = (event: ExitEvent, i: number) =>
         !event.lossless || !(event.exitCode === i % 128 || isLeftOpen(event));
       expect(ends.filter(isWrong)).toEqual([]);

@@ -11,8 +11,6 @@ import { itAsRoot, itIf } from './support/privilege';
 import { LineProcess, program, REPOSITORY, run } from './support/programs';
 import { roomForProcesses } from './support/room';
 import { exitOf, exitsOf } from './support/ends';
-import { itAsRoot } from './support/privilege';
-import { LineProcess, program, REPOSITORY, run } from './support/programs';
 import { until } from './support/wait';
 
 const NOW_MS = Date.UTC(2026, 10, 21, 12);
@@ -325,6 +323,6 @@ test('many watches are told, each once', async () => {
   const watches = pids.map((pid) => monitor.watch(pid));
   await monitor.start();
   crowd.end();
-  const ends = await Promise.all(watches.map((watch) => watch.exited));
+  const ends = await exitsOf(watches);
   expect(ends.map(({ pid }) => pid)).toEqual(pids);
 });

@@ -146,7 +146,7 @@ test('one that is gone was gone already, by pid and by identity; its pidfile goe
 test('a zombie was gone already, with its status, and gets no signal', async () => {
   const parent = new LineProcess('sh', ['-c', 'sh -c "exit 7" & echo $!; exec sleep 1000']);
   const zombie = Number(await parent.line());
-  while (isAlive(zombie) === 'alive') await setTimeout(1);
+  await dead(zombie);
   expect(await stop(zombie)).toMatchObject({
     ...{ outcome: 'already-gone', via: null, exit: { how: 'exited', exitCode: 7 } },
   });

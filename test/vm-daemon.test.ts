@@ -12,7 +12,6 @@ import { dead, endOf } from './support/ends';
 import { mortal, release } from './support/mortal';
 import { LineProcess, REPOSITORY, run } from './support/programs';
 import { itWithQemu, itWithQemuAsRoot, TestVm } from './support/qemu';
-import { itWithQemu, TestVm } from './support/qemu';
 import { until } from './support/wait';
 
 let daemon: TestDaemon;

@@ -7,8 +7,6 @@ import { describeForEachFilter } from './support/filters';
 import { LineProcess, program } from './support/programs';
 import { roomForProcesses } from './support/room';
 import { exitOf, exitsOf } from './support/ends';
-import { describeForEachFilter } from './support/filters';
-import { LineProcess, program } from './support/programs';
 import { until } from './support/wait';
 
 const WATCHED = roomForProcesses(10_000);
@@ -59,7 +57,7 @@ describeForEachFilter((filter) => {
     }
     expect(await storm.rest()).toHaveLength(STRANGERS);
     crowd.end();
-    const ends = await Promise.all(watches.map((watch) => watch.exited));
+    const ends = await exitsOf(watches);
 
     expect(ends.map(({ pid }) => pid)).toEqual(pids);
     expect(ends.filter(({ exitCode, lossless }, i) => exitCode !== i % 128 || !lossless)).toEqual(

@@ -70,7 +70,7 @@ export interface Death {
 export const LATE_STAMP_NS = process.env['EXITWATCH_EMULATED'] === undefined ? 100e6 : 2e9;
 
 /** With a stamp that is later than that, an end is another process's, which has the pid by then. */
-const OTHERS_STAMP_NS = 2e9;
+const OTHERS_STAMP_NS = 20 * LATE_STAMP_NS;
 
 /** Whether an event tells this death: its pid was another's before, and may be one's again. */
 export function isEndOf(death: Death, event: ExitEvent): boolean {

@@ -104,8 +104,7 @@ function claims(scenario: Scenario, stop: VmStop): string[] {
   if (certainty === 'one-of' && !candidates.includes(scenario.cause))
     wrong.push(`none of ${candidates.join()}`);
   if (userShutdown === true && !scenario.userShutdown) wrong.push('claims that the user did it');
-  if (userShutdown === false && scenario.userShutdown && !isRight)
-    wrong.push('denies that the user did it');
+  if (userShutdown === false && scenario.userShutdown) wrong.push('denies that the user did it');
   return wrong.map((each) => `${stop.name}: ${each}`);
 }
 

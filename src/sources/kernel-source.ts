@@ -288,7 +288,7 @@ function spoil(known: readonly string[]): string {
   if (value === '' || known.includes(value)) return value;
   throw new ExitwatchError(
     'ERR_EXITWATCH_INVALID_OPTION',
-    `EXITWATCH_SPOIL_TRACE is one of ${known.join(', ')}, or not set, but not ${JSON.stringify(value)}`,
+    `EXITWATCH_SPOIL_TRACE must be one of ${known.join(', ')}, or unset, not ${JSON.stringify(value)}`,
   );
 }
 
@@ -298,6 +298,6 @@ function asksForClassicFilter(): boolean {
   if (value === 'classic') return true;
   throw new ExitwatchError(
     'ERR_EXITWATCH_INVALID_OPTION',
-    `EXITWATCH_FILTER is "classic", or not set, but not ${JSON.stringify(value)}`,
+    `EXITWATCH_FILTER must be "classic", or unset, not ${JSON.stringify(value)}`,
   );
 }

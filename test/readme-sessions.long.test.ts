@@ -78,7 +78,10 @@ test('stop says on a terminal what the README shows', async () => {
   writeFileSync(examples.at('worker.pid'), String(worker.pid), { mode: 0o644 });
   const onTerminal = command.replace('/run/worker.pid', examples.at('worker.pid'));
   const stop = examples.run(`script -qec '${onTerminal}' /dev/null`);
-  const lines = (await stop.rest()).map((line) => line.trimEnd());
+  // On a busy machine others may take longer to end than it is patient.
+  const lines = (await stop.rest()).map((line) =>
+    line.trimEnd().replace(/ and \d+ others?(?=: SIGKILL in)/, ''),
+  );
   expect(lines).toEqual(printed.map((line) => expect.stringMatching(likeOnPage(line)) as string));
 });
 

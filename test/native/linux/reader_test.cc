@@ -205,9 +205,9 @@ void TheFilterForOlderKernelsPassesTheVerifier() {
   for (const bool always : {true, false}) {
     layout.signal.always_has_code = always;
     UniqueFd program;
-    const BpfRefusal refusal =
-        LoadBpfProgram("test", bpf::kSocketFilter,
-                       BuildGroupFilter(layout, {ring.Get(), state.Get(), -1, -1}, 1), &program);
+    const BpfRefusal refusal = LoadBpfProgram(
+        "test", bpf::kSocketFilter,
+        BuildGroupFilter(layout, {ring.Get(), state.Get(), -1, -1, -1}, 1), &program);
     CHECK(!refusal);
     CHECK(program);
   }

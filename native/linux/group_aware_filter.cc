@@ -2,11 +2,22 @@
 
 #include <unistd.h>
 
+#include <chrono>
+#include <thread>
+
 #include "linux/bpf_permission.h"
 #include "linux/bpf_program.h"
 #include "linux/bpf_syscall.h"
 
 namespace exitwatch {
+
+namespace {
+
+// What was closed goes back to RLIMIT_MEMLOCK when a worker of the kernel has freed it.
+constexpr int kTriesToReload = 20;
+constexpr std::chrono::milliseconds kFreeing(5);
+
+}  // namespace
 
 BpfRefusal GroupAwareFilter::Open(KernelTypes& types, size_t ring_bytes, WatchedBitmap* watched) {
   using Reason = BpfRefusal::Reason;
@@ -20,8 +31,21 @@ BpfRefusal GroupAwareFilter::Open(KernelTypes& types, size_t ring_bytes, Watched
   known_cgroups_.Open();
   const int watched_map = watched != nullptr ? watched->fd() : -1;
   executables_.Open(layout, watched_map);
-  const GroupFilterMaps maps = {ring_fd_.Get(), state_fd_.Get(), watched_map, known_cgroups_.fd(),
-                                executables_.fd()};
+  GroupFilterMaps maps = {ring_fd_.Get(), state_fd_.Get(), watched_map, known_cgroups_.fd(),
+                          executables_.fd()};
+  BpfRefusal refusal = Load(layout, maps);
+  if (maps.executables < 0) return refusal;
+  // Names are not worth the filter.
+  for (int i = 0; i < kTriesToReload && refusal.reason == Reason::kLockedMemory; i++) {
+    maps.executables = -1;
+    executables_ = ExecutableNames();
+    std::this_thread::sleep_for(kFreeing);
+    refusal = Load(layout, maps);
+  }
+  return refusal;
+}
+
+BpfRefusal GroupAwareFilter::Load(const KernelLayout& layout, const GroupFilterMaps& maps) {
   return LoadBpfProgram("exitwatch", bpf::kSocketFilter,
                         BuildGroupFilter(layout, maps, static_cast<uint32_t>(getpid())), &program_);
 }

@@ -66,6 +66,8 @@ class GroupAwareFilter {
  private:
   BpfRefusal CreateMaps(size_t ring_bytes);
 
+  BpfRefusal Load(const KernelLayout& layout, const GroupFilterMaps& maps);
+
   CgroupPaths* cgroups_;
   KnownCgroups known_cgroups_;
   ExecutableNames executables_;

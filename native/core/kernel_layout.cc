@@ -139,6 +139,7 @@ std::optional<KernelLayout> ResolveKernelLayout(const Btf& btf, const char** mis
   // By it the kernel finds out which thread is the last one.
   layout.signal.always_has_code = btf.Find("signal_struct", "quick_threads").has_value();
   layout.pid.inode = FindInode(btf);
+  layout.locks_programs = btf.Find("bpf_map", "memory").has_value();
   layout.cgroup = FindCgroup(btf);
   layout.executable = FindExecutable(btf);
   return layout;

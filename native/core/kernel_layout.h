@@ -58,6 +58,9 @@ struct KernelLayout {
   struct {
     std::optional<uint32_t> inode;  // since Linux 6.9
   } pid;
+  // Programs and maps count against RLIMIT_MEMLOCK: a map keeps whose (struct bpf_map_memory,
+  // before Linux 5.11).
+  bool locks_programs;
   std::optional<CgroupPlaces> cgroup;  // with CONFIG_CGROUPS
   // At a place where a dying task still has its address space, and which tells whether it is the
   // last one of its group: the tracepoint sched_process_exit, since Linux 6.16; or a function, with

@@ -2,52 +2,50 @@
 
 #include <unistd.h>
 
-#include <chrono>
-#include <thread>
+#include <string>
+#include <utility>
 
 #include "linux/bpf_permission.h"
 #include "linux/bpf_program.h"
 #include "linux/bpf_syscall.h"
+#include "linux/locked_memory.h"
 
 namespace exitwatch {
 
-namespace {
-
-// What was closed goes back to RLIMIT_MEMLOCK when a worker of the kernel has freed it.
-constexpr int kTriesToReload = 20;
-constexpr std::chrono::milliseconds kFreeing(5);
-
-}  // namespace
-
 BpfRefusal GroupAwareFilter::Open(KernelTypes& types, size_t ring_bytes, WatchedBitmap* watched) {
-  using Reason = BpfRefusal::Reason;
   if (BpfRefusal refusal = AskBpfPermission()) return refusal;
   KernelLayout layout;
   if (BpfRefusal refusal = types.ForGroups(&layout)) return refusal;
-  if (BpfRefusal refusal = CreateMaps(ring_bytes)) return refusal;
+  // Such kernels count all of it against a small limit.
+  std::string limit;
+  const bool is_short = layout.locks_programs && IsLockedMemoryShort(&limit);
+  if (BpfRefusal refusal = CreateMaps(is_short ? ring_bytes / 2 : ring_bytes)) return refusal;
   if (watched != nullptr) {
     if (BpfRefusal refusal = watched->Open()) return refusal;
   }
   known_cgroups_.Open();
   const int watched_map = watched != nullptr ? watched->fd() : -1;
-  executables_.Open(layout, watched_map);
-  GroupFilterMaps maps = {ring_fd_.Get(), state_fd_.Get(), watched_map, known_cgroups_.fd(),
-                          executables_.fd()};
-  BpfRefusal refusal = Load(layout, maps);
-  if (maps.executables < 0) return refusal;
-  // Names are not worth the filter.
-  for (int i = 0; i < kTriesToReload && refusal.reason == Reason::kLockedMemory; i++) {
-    maps.executables = -1;
-    executables_ = ExecutableNames();
-    std::this_thread::sleep_for(kFreeing);
-    refusal = Load(layout, maps);
+  GroupFilterMaps maps = {ring_fd_.Get(), state_fd_.Get(), watched_map, known_cgroups_.fd(), -1};
+  // Names are not worth the filter: what they take of the limit comes back too late for that.
+  if (is_short) {
+    if (BpfRefusal refusal = Load(layout, maps)) return refusal;
   }
-  return refusal;
+  executables_.Open(layout, watched_map);
+  maps.executables = executables_.fd();
+  if (program_ && maps.executables < 0) return {};
+  BpfRefusal refusal = Load(layout, maps);
+  if (!refusal || !program_) return refusal;
+  executables_ = ExecutableNames();
+  return {};
 }
 
 BpfRefusal GroupAwareFilter::Load(const KernelLayout& layout, const GroupFilterMaps& maps) {
-  return LoadBpfProgram("exitwatch", bpf::kSocketFilter,
-                        BuildGroupFilter(layout, maps, static_cast<uint32_t>(getpid())), &program_);
+  UniqueFd program;
+  BpfRefusal refusal =
+      LoadBpfProgram("exitwatch", bpf::kSocketFilter,
+                     BuildGroupFilter(layout, maps, static_cast<uint32_t>(getpid())), &program);
+  if (!refusal) program_ = std::move(program);
+  return refusal;
 }
 
 BpfRefusal GroupAwareFilter::CreateMaps(size_t ring_bytes) {

@@ -66,6 +66,7 @@ class GroupAwareFilter {
  private:
   BpfRefusal CreateMaps(size_t ring_bytes);
 
+  // Leaves the program that there was where this one is refused.
   BpfRefusal Load(const KernelLayout& layout, const GroupFilterMaps& maps);
 
   CgroupPaths* cgroups_;

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, readFileSync, readdirSync } from 'node:fs';
+import { mkdirSync, readFileSync, readdirSync, renameSync } from 'node:fs';
 import { basename, join, relative } from 'node:path';
 
 import { Initramfs } from './cpio.mjs';
@@ -59,7 +59,10 @@ function compilePrograms(arch) {
     const from = join(REPOSITORY, 'test', sources);
     for (const source of readdirSync(from).filter((name) => name.endsWith('.c'))) {
       const target = join(folder, `${basename(source, '.c')}${suffix}`);
-      execFileSync(compiler, ['-O1', ...flags, join(from, source), '-o', target]);
+      // Another runner may be at it, too.
+      const own = `${target}.${process.pid}`;
+      execFileSync(compiler, ['-O1', ...flags, join(from, source), '-o', own]);
+      renameSync(own, target);
     }
   }
   return folder;

@@ -2,14 +2,19 @@
 // renamed run COUNT FILE…: COUNT processes, one after the other, that run FILE….
 // renamed fork, renamed vfork: a child that runs no file of its own.
 // renamed threads: a process whose first thread leaves before another one ends it.
+// renamed in-memory: goes on as itself from a memfd of that name.
 // Each but the first prints a line with the PID of each process.
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <pthread.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -33,6 +38,23 @@ static int wait_for(pid_t pid) {
   return 0;
 }
 
+static int go_on_in_memory(void) {
+  const int file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+  const int copy = memfd_create("in-memory", MFD_CLOEXEC);
+  struct stat stat;
+  if (file < 0 || copy < 0 || fstat(file, &stat) != 0) return 2;
+  for (off_t left = stat.st_size; left > 0;) {
+    const ssize_t sent = sendfile(copy, file, NULL, (size_t)left);
+    if (sent <= 0) return 3;
+    left -= sent;
+  }
+  printf("%d\n", (int)getpid());
+  fflush(stdout);
+  char* arguments[] = {"x", NULL};
+  fexecve(copy, arguments, environ);
+  return 4;
+}
+
 static void* other(void* unused) {
   usleep(50 * 1000);
   prctl(PR_SET_NAME, "other");
@@ -43,6 +65,7 @@ static void* other(void* unused) {
 int main(int argc, char** argv) {
   const char* what = argc > 1 ? argv[1] : "";
   if (strcmp(what, "run") == 0 && argc > 3) return run(atol(argv[2]), argv + 3);
+  if (strcmp(what, "in-memory") == 0) return go_on_in_memory();
   if (strcmp(what, "fork") == 0) {
     const pid_t pid = fork();
     if (pid != 0) return wait_for(pid);

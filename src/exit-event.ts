@@ -170,9 +170,10 @@ export type Ready = {
   downgrade: Downgrade | null;
   /**
    * The kernel's buffer as granted. With the group-aware filter a ring buffer of 144 bytes for each
-   * process that ended, which takes a quarter of what was asked for, at least (a power of two), and half of
-   * that where locked memory is short (before Linux 5.11); with the classic one a socket's, of some 832 bytes for each thread's exit and each exec, and without
-   * CAP_NET_ADMIN at most twice `net.core.rmem_max`. `null` where the connector is not in use.
+   * process that ended, which takes a quarter of what was asked for, at least (a power of two), and half
+   * of that where locked memory is short (before Linux 5.11); with the classic one a socket's, of some 832
+   * bytes for each thread's exit and each exec, and without CAP_NET_ADMIN at most twice
+   * `net.core.rmem_max`. `null` where the connector is not in use.
    */
   receiveBufferBytes: number | null;
   /** The signal trace is at work: events tell who sent the signals. */

@@ -35,8 +35,8 @@ itAsRoot('while the event loop is free it reads itself: the reader’s thread sl
   const children = await paced(100);
   expect(children.size).toBe(100);
   await until('the exits of the storm', () => [...children].every((pid) => told.has(pid)));
-  // Now and then the loop of this test is busy.
-  expect(sleepsOfReader() - before).toBeLessThan(20);
+  // Now and then the loop of this test is busy; otherwise it is one for each exit.
+  expect(sleepsOfReader() - before).toBeLessThan(50);
 });
 
 itAsRoot('while the event loop is busy, the reader’s thread reads for it', async () => {

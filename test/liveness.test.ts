@@ -7,7 +7,7 @@ import { exists, isAlive, kill, stop, terminate } from '../src/process';
 
 import { mortal, release } from './support/mortal';
 import { itAsRoot } from './support/privilege';
-import { LineProcess, program, REPOSITORY, run } from './support/programs';
+import { carelessParent, LineProcess, program, REPOSITORY, run } from './support/programs';
 
 /** What `script` prints, where `process` is dist/process; run by another command. */
 async function printed(command: readonly string[], script: string): Promise<string> {
@@ -91,7 +91,7 @@ itAsRoot('another user’s process is alive, and may not be signalled', async ()
 });
 
 test('a zombie is dead; a zombie first thread with others alive is not', async () => {
-  const parent = new LineProcess('sh', ['-c', 'sleep 0.01 & echo $!; exec sleep 1000']);
+  const parent = carelessParent('exec sleep 0.01');
   const zombie = Number(await parent.line());
   await waitForExit(zombie, { timeoutMs: 10_000 });
   expect(readFileSync(`/proc/${zombie}/stat`, 'latin1')).toMatch(/\) Z /);

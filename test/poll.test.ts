@@ -8,7 +8,7 @@ import { parsePs, PsTable } from '../src/process-table/ps-table';
 
 import { Crowd } from './support/crowd';
 import { itAsRoot, itIf } from './support/privilege';
-import { LineProcess, program, REPOSITORY, run } from './support/programs';
+import { carelessParent, LineProcess, program, REPOSITORY, run } from './support/programs';
 import { roomForProcesses } from './support/room';
 import { exitOf, exitsOf } from './support/ends';
 import { until } from './support/wait';
@@ -117,7 +117,7 @@ describe.each(['ps', 'toybox ps', 'busybox ps'])('%s, live', (words) => {
     'tells who is there, who is a zombie, and since when, in any time zone',
     async () => {
       const table = new PsTable(words.split(' '));
-      const parent = new LineProcess('sh', ['-c', 'sleep 0.1 & echo $!; exec sleep 1000']);
+      const parent = carelessParent('exec sleep 0.1');
       const zombie = Number(await parent.line());
       while (new ProcTable().lookNow(zombie) === null) await setTimeout(5);
       const isDead = () => {

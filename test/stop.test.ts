@@ -12,7 +12,7 @@ import { call, callWith } from './support/command';
 import { dead } from './support/ends';
 import { mortal, release } from './support/mortal';
 import { itAsRoot } from './support/privilege';
-import { LineProcess, program } from './support/programs';
+import { carelessParent, LineProcess, program } from './support/programs';
 import { arrives } from './support/wait';
 
 let folder: string;
@@ -144,7 +144,7 @@ test('one that is gone was gone already, by pid and by identity; its pidfile goe
 });
 
 test('a zombie was gone already, with its status, and gets no signal', async () => {
-  const parent = new LineProcess('sh', ['-c', 'sh -c "exit 7" & echo $!; exec sleep 1000']);
+  const parent = carelessParent('exit 7');
   const zombie = Number(await parent.line());
   await dead(zombie);
   expect(await stop(zombie)).toMatchObject({

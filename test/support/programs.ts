@@ -144,3 +144,13 @@ export class LineProcess {
     return arrives(`${what} of ${this.#name}`, promise, this.told);
   }
 }
+
+/**
+ * A process that never waits for its child, a shell's `script`; prints the child's pid. A shell would have
+ * waited for one that ends before it has become another program.
+ */
+export function carelessParent(script: string): LineProcess {
+  const isParentReady = '[ "$(cat /proc/$PPID/comm)" = sleep ]';
+  const child = `until ${isParentReady}; do sleep 0.01; done; ${script}`;
+  return new LineProcess('sh', ['-c', `sh -c '${child}' & echo $!; exec sleep 1000`]);
+}

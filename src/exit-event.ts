@@ -70,8 +70,8 @@ export type ExitEvent = {
    * (`python3.11`), of a memfd `memfd:NAME`, of a deleted file its last name. Untrusted.
    *
    * `null` where the name has more than 62 bytes, without the group-aware filter, where the kernel did
-   * not tell the end itself; and before Linux 6.16, where the kernel has no BPF trampolines or no
-   * CONFIG_TASKSTATS.
+   * not tell the end itself; before Linux 6.16, where the kernel has no BPF trampolines or no
+   * CONFIG_TASKSTATS; and before Linux 5.11, where locked memory is short.
    */
   program: string | null;
   /** The effective user id, as ps(1) shows it; `null` where not known. */

@@ -106,6 +106,29 @@ itAsListener(
   },
 );
 
+// Their parent reaps sooner than anybody can look: the events tell neither inode nor start.
+itAsListener(
+  '--name: with the classic filter, the program of each that was reaped at once',
+  async () => {
+    process.env['EXITWATCH_FILTER'] = 'classic';
+    try {
+      const parent = new LineProcess(program('renamed'), ['stay', '20']);
+      let children: number[] = [];
+      const filters = ['--name', 'renamed', '--parent', String(parent.pid)];
+      const pids = await told(filters, 20, async () => {
+        parent.child.stdin.write('begin\n');
+        children = (await parent.take(20)).map(Number);
+        await new Promise((resolve) => setTimeout(resolve, 2500)); // looks every second
+        parent.child.stdin.end();
+        expect(await parent.ended).toBe(0);
+      });
+      expect(new Set(pids)).toEqual(new Set(children));
+    } finally {
+      delete process.env['EXITWATCH_FILTER'];
+    }
+  },
+);
+
 const RENAMED = `
 import ctypes, time
 ctypes.CDLL(None).prctl(15, b'renamed', 0, 0, 0)

@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 
-import { identify } from '../process-identity.js';
+import type { ExitEvent } from '../exit-event.js';
+import { identify, startOf } from '../process-identity.js';
 import { processTable } from '../process-table/process-table.js';
 
 import { executableName } from './process-list.js';
@@ -17,11 +18,20 @@ export interface Facts {
 
 const EVERY_MS = 1000;
 
+/** How far two readings of one start may be apart: a clock tick of 10 ms, and the rounding of each. */
+const START_TOLERANCE_MS = 20;
+
+interface KnownProcess {
+  id: string;
+  startedAt: Date | null;
+  facts: Facts;
+  /** It was there at the last look. */
+  isThere: boolean;
+}
+
 /** Facts about the processes that live, those that begin later as well, if they live for a second. */
 export class KnownProcesses {
-  readonly #facts = new Map<string, Facts>();
-  /** The id of who has a pid, and whether it was there at the last look. */
-  readonly #ids = new Map<number, { id: string; isThere: boolean }>();
+  readonly #byPid = new Map<number, KnownProcess>();
   readonly #timer: NodeJS.Timeout;
 
   constructor() {
@@ -31,15 +41,24 @@ export class KnownProcesses {
     }, EVERY_MS).unref();
   }
 
-  /** `undefined`: it was never seen. */
-  of(id: string): Facts | undefined {
-    return this.#facts.get(id);
+  /** Of a living process; `undefined`: it was never seen. */
+  of({ id, pid }: Pick<ExitEvent, 'id' | 'pid'>): Facts | undefined {
+    const known = this.#byPid.get(pid);
+    return known?.id === id ? known.facts : undefined;
   }
 
-  /** It has ended. */
-  forget(id: string, pid: number): void {
-    this.#facts.delete(id);
-    if (this.#ids.get(pid)?.id === id) this.#ids.delete(pid);
+  /** Of a process that has ended, and will not be asked for again; `undefined`: it was never seen. */
+  take(event: ExitEvent): Facts | undefined {
+    const known = this.#byPid.get(event.pid);
+    if (known === undefined || !isOf(event, known)) return undefined;
+    this.#byPid.delete(event.pid);
+    return known.facts;
+  }
+
+  /** Ends were lost: who has a pid now need not be who had it. */
+  lookAnew(): void {
+    this.#byPid.clear();
+    this.#look();
   }
 
   close(): void {
@@ -55,27 +74,44 @@ export class KnownProcesses {
       pids.add(pid);
       this.#learn(pid);
     }
-    for (const [pid, seen] of this.#ids) {
+    for (const [pid, known] of this.#byPid) {
       if (pids.has(pid)) continue;
       // Its event may be on its way: until the next look.
-      if (seen.isThere) this.#ids.set(pid, { id: seen.id, isThere: false });
-      else this.forget(seen.id, pid);
+      if (known.isThere) known.isThere = false;
+      else this.#byPid.delete(pid);
     }
   }
 
   #learn(pid: number): void {
     try {
-      const known = this.#ids.get(pid);
-      const id = known?.isThere === true ? known.id : identify(pid)?.id;
-      if (id === undefined) return;
       const facts = factsOf(pid);
       if (facts === null) return;
-      this.#facts.set(id, facts);
-      this.#ids.set(pid, { id, isThere: true });
+      const known = this.#byPid.get(pid);
+      if (known?.isThere === true) {
+        known.facts = facts;
+        return;
+      }
+      const identity = identify(pid);
+      if (identity === null) return;
+      const startedAt = startOf(identity);
+      this.#byPid.set(pid, { id: identity.id, startedAt, facts, isThere: true });
     } catch {
       // It has ended, or is hidden.
     }
   }
+}
+
+/**
+ * Whether it was this one that ended. The event of a process that was reaped before the kernel could be
+ * asked about it has an id of its own, and perhaps no start: then it is the one that had the pid, as all
+ * earlier ends of that pid have been told.
+ */
+function isOf({ id, startedAt, exitedAt, uncertaintyMs }: ExitEvent, known: KnownProcess): boolean {
+  if (id === known.id) return true;
+  if (known.startedAt === null) return false;
+  const start = known.startedAt.getTime();
+  if (startedAt !== null) return Math.abs(startedAt.getTime() - start) <= START_TOLERANCE_MS;
+  return start <= exitedAt.getTime() + uncertaintyMs + START_TOLERANCE_MS;
 }
 
 /** Of who has this pid now; `null`: nobody alive. */

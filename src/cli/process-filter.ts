@@ -42,8 +42,7 @@ export class ProcessFilter {
   /** Of one that has ended: nothing more will be known of it. */
   matches(event: ExitEvent): boolean {
     if (this.#known === undefined) return true;
-    const verdict = this.#judge(profileOf(event, this.#known.of(event.id)));
-    this.#known.forget(event.id, event.pid);
+    const verdict = this.#judge(profileOf(event, this.#known.take(event)));
     // With its program, the kernel tells all of it.
     if (event.program !== null) this.#known.close();
     if (verdict === null) this.untold++;
@@ -51,14 +50,24 @@ export class ProcessFilter {
   }
 
   /** Of the process that gets a signal, which may still be looked at; `null`: its end will tell. */
-  matchesTarget({ id, pid, name }: SignalEvent): boolean | null {
+  matchesTarget(event: SignalEvent): boolean | null {
     if (this.#known === undefined) return true;
-    const facts = this.#known.of(id) ?? factsOf(pid) ?? undefined;
+    const facts = this.#known.of(event) ?? factsOf(event.pid) ?? undefined;
     const nothing = { program: null, uid: null, cgroup: null, parentPid: null };
-    const profile = profileOf({ name, ...nothing }, facts);
+    const profile = profileOf({ name: event.name, ...nothing }, facts);
     // Its program may match, where its name does not.
-    const isAmbiguous = facts === undefined && !this.#pattern.matches([name]);
+    const isAmbiguous = facts === undefined && !this.#pattern.matches([event.name]);
     return this.#judge(isAmbiguous ? { ...profile, names: null } : profile);
+  }
+
+  /** Of one that has ended, and is not asked about. */
+  forget(event: ExitEvent): void {
+    this.#known?.take(event);
+  }
+
+  /** Ends were lost. */
+  onGap(): void {
+    this.#known?.lookAnew();
   }
 
   close(): void {

@@ -214,7 +214,8 @@ async function print(
       watched--;
       const signals = doubtful.take(event.id);
       const isOwn = hook !== undefined && (await family.has(event));
-      if (!isOwn && filter.matches(event)) {
+      if (isOwn) filter.forget(event);
+      else if (filter.matches(event)) {
         signals.forEach(tell);
         if (isWanted(event, settings)) {
           left--;
@@ -223,6 +224,7 @@ async function print(
         }
       }
     } else {
+      if (event.event === 'gap') filter.onGap();
       hook?.add(event);
       await printer.print(event, signal);
     }

@@ -3,10 +3,12 @@
 // renamed fork, renamed vfork: a child that runs no file of its own.
 // renamed threads: a process whose first thread leaves before another one ends it.
 // renamed in-memory: goes on as itself from a memfd of that name.
-// Each but the first prints a line with the PID of each process.
+// renamed stay COUNT: at a line of input COUNT children that live, at the next one they are killed,
+// and reaped at once. Each but the first prints a line with the PID of each process.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,6 +57,36 @@ static int go_on_in_memory(void) {
   return 4;
 }
 
+static int wait_for_line(void) {
+  int byte;
+  do byte = getchar();
+  while (byte != '\n' && byte != EOF);
+  return byte;
+}
+
+static int stay(int count) {
+  pid_t pids[100];
+  if (count < 1 || count > 100) return 2;
+  if (wait_for_line() == EOF) return 0;
+  for (int i = 0; i < count; i++) {
+    pids[i] = fork();
+    if (pids[i] < 0) return 3;
+    if (pids[i] == 0) {
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
+      prctl(PR_SET_NAME, "MainThread");
+      for (;;) pause();
+    }
+    printf("%d\n", (int)pids[i]);
+  }
+  fflush(stdout);
+  wait_for_line();
+  for (int i = 0; i < count; i++) {
+    kill(pids[i], SIGTERM);
+    if (waitpid(pids[i], NULL, 0) != pids[i]) return 4;
+  }
+  return 0;
+}
+
 static void* other(void* unused) {
   usleep(50 * 1000);
   prctl(PR_SET_NAME, "other");
@@ -65,6 +97,7 @@ static void* other(void* unused) {
 int main(int argc, char** argv) {
   const char* what = argc > 1 ? argv[1] : "";
   if (strcmp(what, "run") == 0 && argc > 3) return run(atol(argv[2]), argv + 3);
+  if (strcmp(what, "stay") == 0 && argc > 2) return stay(atoi(argv[2]));
   if (strcmp(what, "in-memory") == 0) return go_on_in_memory();
   if (strcmp(what, "fork") == 0) {
     const pid_t pid = fork();

@@ -1,0 +1,127 @@
+// npm run test:environments [-- NAME…] [--rounds N]: `npm ci && npm test` of the last commit, in clean
+// clones, where others run it. Needs root. Without a NAME, all of them; the logs are in build/environments.
+import { execFileSync, spawn } from 'node:child_process';
+import {
+  closeSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  rmdirSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { parseArgs } from 'node:util';
+
+const INSTALL_AND_TEST = 'npm ci && npm test';
+const NOBODY = 65534;
+
+const NO_PRIVILEGES = [
+  'setpriv',
+  `--reuid=${NOBODY}`,
+  `--regid=${NOBODY}`,
+  '--clear-groups',
+  '--bounding-set=-all',
+  '--inh-caps=-all',
+];
+
+const ONLY_CGROUP2 =
+  'umount --recursive --lazy /sys/fs/cgroup; mount -t cgroup2 none /sys/fs/cgroup && exec "$@"';
+
+/** What each puts before the command, and what it needs for as long as the command runs. */
+const ENVIRONMENTS = {
+  root: {},
+  'pids-4915': { pidsMax: 4915 },
+  'pids-600': { pidsMax: 600 },
+  load: { busy: 4 },
+  nobody: { prefix: NO_PRIVILEGES, owner: NOBODY },
+  'cgroup2-only': {
+    prefix: ['unshare', '--mount', '--propagation', 'private', 'sh', '-c', ONLY_CGROUP2, 'sh'],
+  },
+  // What npm has fetched for the clone before it is all that there is.
+  'no-network': { prefix: ['unshare', '--net'], isOffline: true },
+};
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { rounds: { type: 'string', default: '1' } },
+});
+const names = positionals.length > 0 ? positionals : Object.keys(ENVIRONMENTS);
+for (const name of names) {
+  if (!(name in ENVIRONMENTS)) {
+    console.error(`there is no ${name}: ${Object.keys(ENVIRONMENTS).join(', ')}`);
+    process.exit(2);
+  }
+}
+if (process.getuid() !== 0) {
+  console.error('the environments are made as root');
+  process.exit(2);
+}
+
+const logs = resolve('build', 'environments');
+mkdirSync(logs, { recursive: true });
+let hasFailed = false;
+for (const name of names) {
+  for (let round = 1; round <= Number(values.rounds); round++) {
+    if (!(await isGreen(name, round))) hasFailed = true;
+  }
+}
+process.exit(hasFailed ? 1 : 0);
+
+async function isGreen(name, round) {
+  const { prefix = [], owner, pidsMax, busy = 0, isOffline = false } = ENVIRONMENTS[name];
+  const folder = mkdtempSync(join(tmpdir(), `exitwatch-${name}-`));
+  const clone = join(folder, 'exitwatch');
+  execFileSync('git', ['clone', '--quiet', process.cwd(), clone]);
+  const commit = execFileSync('git', ['-C', clone, 'rev-parse', '--short', 'HEAD']);
+  const cache = join(folder, 'npm');
+  if (isOffline) execFileSync('npm', ['ci', '--silent', '--cache', cache], { cwd: clone });
+  if (owner !== undefined) execFileSync('chown', ['-R', `${owner}:${owner}`, folder]);
+
+  const log = join(logs, `${name}-${round}.log`);
+  const output = openSync(log, 'w');
+  const group = pidsMax === undefined ? undefined : new PidsCgroup(name, pidsMax);
+  const enter = group === undefined ? '' : `echo $$ > ${group.folder}/cgroup.procs && `;
+  const began = Date.now();
+  const hogs = Array.from({ length: busy }, () => spawn('sh', ['-c', 'while :; do :; done']));
+  const command = ['sh', '-c', `${enter}exec "$@"`, 'sh', ...prefix, 'sh', '-c', INSTALL_AND_TEST];
+  const env = { ...process.env, HOME: folder, npm_config_cache: cache };
+  if (isOffline) env.npm_config_offline = 'true';
+  delete env.CI;
+  const [first, ...rest] = command;
+  const child = spawn(first, rest, { cwd: clone, env, stdio: ['ignore', output, output] });
+  const code = await new Promise((done) => child.on('close', done));
+  for (const hog of hogs) hog.kill('SIGKILL');
+  closeSync(output);
+  group?.remove();
+  rmSync(folder, { recursive: true, force: true });
+
+  const seconds = Math.round((Date.now() - began) / 1000);
+  const [tests = 'no test was run'] = /^Tests: .*$/m.exec(readFileSync(log, 'utf8')) ?? [];
+  const result = code === 0 ? 'green' : `RED (${code})`;
+  console.log(`${name} ${round}: ${result}, ${seconds} s, ${tests}, ${String(commit).trim()}`);
+  return code === 0;
+}
+
+/** A cgroup of ours that limits how many processes and threads there are. */
+class PidsCgroup {
+  constructor(name, most) {
+    const [root] = ['/sys/fs/cgroup/pids', '/sys/fs/cgroup'].filter(existsSync);
+    this.folder = join(root, `exitwatch-${name}-${process.pid}`);
+    mkdirSync(this.folder);
+    writeFileSync(join(this.folder, 'pids.max'), String(most));
+  }
+
+  /** What the tests have left behind is told, and stays. */
+  remove() {
+    try {
+      rmdirSync(this.folder);
+    } catch {
+      const left = readFileSync(join(this.folder, 'cgroup.procs'), 'utf8').trim();
+      console.error(`${this.folder} is left, with ${left.split('\n').join(', ')}`);
+    }
+  }
+}

@@ -45,6 +45,26 @@ const ENVIRONMENTS = {
   'no-network': { prefix: ['unshare', '--net'], isOffline: true },
 };
 
+/** A cgroup of ours that limits how many processes and threads there are. */
+class PidsCgroup {
+  constructor(name, most) {
+    const [root] = ['/sys/fs/cgroup/pids', '/sys/fs/cgroup'].filter(existsSync);
+    this.folder = join(root, `exitwatch-${name}-${process.pid}`);
+    mkdirSync(this.folder);
+    writeFileSync(join(this.folder, 'pids.max'), String(most));
+  }
+
+  /** What the tests have left behind is told, and stays. */
+  remove() {
+    try {
+      rmdirSync(this.folder);
+    } catch {
+      const left = readFileSync(join(this.folder, 'cgroup.procs'), 'utf8').trim();
+      console.error(`${this.folder} is left, with ${left.split('\n').join(', ')}`);
+    }
+  }
+}
+
 const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: { rounds: { type: 'string', default: '1' } },
@@ -104,24 +124,4 @@ async function isGreen(name, round) {
   const result = code === 0 ? 'green' : `RED (${code})`;
   console.log(`${name} ${round}: ${result}, ${seconds} s, ${tests}, ${String(commit).trim()}`);
   return code === 0;
-}
-
-/** A cgroup of ours that limits how many processes and threads there are. */
-class PidsCgroup {
-  constructor(name, most) {
-    const [root] = ['/sys/fs/cgroup/pids', '/sys/fs/cgroup'].filter(existsSync);
-    this.folder = join(root, `exitwatch-${name}-${process.pid}`);
-    mkdirSync(this.folder);
-    writeFileSync(join(this.folder, 'pids.max'), String(most));
-  }
-
-  /** What the tests have left behind is told, and stays. */
-  remove() {
-    try {
-      rmdirSync(this.folder);
-    } catch {
-      const left = readFileSync(join(this.folder, 'cgroup.procs'), 'utf8').trim();
-      console.error(`${this.folder} is left, with ${left.split('\n').join(', ')}`);
-    }
-  }
 }

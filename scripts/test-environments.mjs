@@ -2,6 +2,7 @@
 // clones, where others run it. Needs root. Without a NAME, all of them; the logs are in build/environments.
 import { execFileSync, spawn } from 'node:child_process';
 import {
+  chmodSync,
   closeSync,
   existsSync,
   mkdirSync,
@@ -94,6 +95,7 @@ process.exit(hasFailed ? 1 : 0);
 async function isGreen(name, round) {
   const { prefix = [], owner, pidsMax, busy = 0, isOffline = false } = ENVIRONMENTS[name];
   const folder = mkdtempSync(join(tmpdir(), `exitwatch-${name}-`));
+  chmodSync(folder, 0o755); // tests run programs of the clone as others
   const clone = join(folder, 'exitwatch');
   execFileSync('git', ['clone', '--quiet', process.cwd(), clone]);
   const commit = execFileSync('git', ['-C', clone, 'rev-parse', '--short', 'HEAD']);

@@ -169,6 +169,11 @@ export type Ready = {
   /** Why not a better source, or a better filter; `null` where there is none, or it was not wanted. */
   downgrade: Downgrade | null;
   /**
+   * Ends that the kernel tells come with {@link ExitEvent.program}. `false` without the group-aware filter,
+   * and on the older kernels that do not let us read it: see there.
+   */
+  namesPrograms: boolean;
+  /**
    * The kernel's buffer as granted. With the group-aware filter a ring buffer of 144 bytes for each
    * process that ended, which takes a quarter of what was asked for, at least (a power of two), and half
    * of that where locked memory is short (before Linux 5.11); with the classic one a socket's, of some 832
@@ -201,6 +206,8 @@ export type SourceChange = {
   filter: Filter | null;
   /** Why not a better source, or a better filter; `null` where there is none. */
   downgrade: Downgrade | null;
+  /** See {@link Ready.namesPrograms}. */
+  namesPrograms: boolean;
 };
 
 /**

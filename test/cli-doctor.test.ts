@@ -47,7 +47,13 @@ itAsRoot('doctor is content where everything works, as far as the kernel has it'
     platform: 'linux',
     kernel: release(),
     hostNamespaces: { pid: true, user: true, network: true },
-    connector: { available: true, filter: 'group-aware', downgrade: null, watchedSet: 'kernel' },
+    connector: {
+      available: true,
+      filter: 'group-aware',
+      downgrade: null,
+      watchedSet: 'kernel',
+      namesPrograms: KERNEL.tellsPrograms,
+    },
     pidfd: { available: true, inodes: KERNEL.pidfdInodes, exitStatus: KERNEL.pidfdStatus },
     trace: { available: true, downgrade: null },
     degraded: !KERNEL.pidfdStatus,
@@ -84,6 +90,7 @@ describe('doctor names the true cause why the classic filter serves', () => {
           filter: 'classic',
           downgrade: { code: cause, remedy: expect.any(String) as string },
           watchedSet: 'user-space',
+          namesPrograms: false,
         },
         degraded: true,
       });

@@ -7,6 +7,7 @@ import { exitOf } from './support/ends';
 import { EventLog } from './support/event-log';
 import { describeForEachFilter } from './support/filters';
 import { itAsRoot } from './support/privilege';
+import { KERNEL } from './support/kernel';
 import { LineProcess, program, REPOSITORY, run } from './support/programs';
 import { arrives, until } from './support/wait';
 
@@ -182,6 +183,7 @@ describeForEachFilter((filter) => {
                 detail: expect.any(String) as string,
                 remedy: expect.any(String) as string,
               },
+        namesPrograms: filter === 'group-aware' && KERNEL.tellsPrograms,
         receiveBufferBytes: filter === 'group-aware' ? 256 * 1024 : 1024 * 1024,
         traced: false,
         traceDowngrade: null,
@@ -338,15 +340,13 @@ describeForEachFilter((filter) => {
         for await (const event of loop) told.push(event);
       };
       await arrives('the end of the loop', all());
-      const gaps = told.filter((event) => event.event === 'gap');
-      const yielded = told.length - gaps.length;
-      const lost = gaps.reduce(
-        (sum, gap) => sum + (gap.reason === 'queue-limit' ? (gap.lost ?? 0) : 0),
-        0,
-      );
-      expect(told[0]?.event).toBe('exit');
+      const gaps = told.filter((event) => event.event === 'gap' && event.reason === 'queue-limit');
+      const yielded = told.filter((event) => event.event === 'exit').length;
+      const lost = gaps.reduce((sum, gap) => sum + ('lost' in gap ? (gap.lost ?? 0) : 0), 0);
       expect(gaps.length).toBeGreaterThan(0);
-      expect(yielded).toBe(10);
+      // A gap of the signal trace takes a place, too.
+      expect(yielded).toBeLessThanOrEqual(10);
+      expect(told.length - gaps.length).toBeGreaterThanOrEqual(10);
       expect(yielded + lost).toBe(log.count);
     });
 

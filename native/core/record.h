@@ -23,15 +23,16 @@ struct Record {
     kStartKnown = 1u << 5,
     kLossless = 1u << 6,
     kWatched = 1u << 7,
-    kLost = 1u << 8,           // status unknown because events were lost
-    kNotReaped = 1u << 9,      // status unknown because the parent has not reaped it
-    kQueueLimit = 1u << 10,    // gap: our queue was full; otherwise the kernel's buffer
-    kSilenced = 1u << 12,      // gap: events ceased to come; how many is not known
-    kTold = 1u << 11,          // exit: only for who watches; the stream tells it to everybody
-    kNoStream = 1u << 13,      // ready, source: pidfds alone tell
-    kNotPermitted = 1u << 14,  // status unknown because it could not be read any more
-    kTraced = 1u << 15,        // exit: the signal trace has lost nothing while it was observed
-    kTraceBuffer = 1u << 16,   // gap: of the signal trace
+    kLost = 1u << 8,            // status unknown because events were lost
+    kNotReaped = 1u << 9,       // status unknown because the parent has not reaped it
+    kQueueLimit = 1u << 10,     // gap: our queue was full; otherwise the kernel's buffer
+    kSilenced = 1u << 12,       // gap: events ceased to come; how many is not known
+    kTold = 1u << 11,           // exit: only for who watches; the stream tells it to everybody
+    kNoStream = 1u << 13,       // ready, source: pidfds alone tell
+    kNotPermitted = 1u << 14,   // status unknown because it could not be read any more
+    kTraced = 1u << 15,         // exit: the signal trace has lost nothing while it was observed
+    kTraceBuffer = 1u << 16,    // gap: of the signal trace
+    kNamesPrograms = 1u << 17,  // ready, source: exits come with their executables' names
   };
 
   double time_ns = 0;         // exit: when, on CLOCK_MONOTONIC of the host; gap: its end

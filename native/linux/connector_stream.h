@@ -39,6 +39,7 @@ class ConnectorStream {
   bool is_open() const { return socket_.fd() >= 0; }
   int fd() const { return socket_.fd(); }
   bool is_group_aware() const { return static_cast<bool>(filter_); }
+  bool names_programs() const { return filter_ && filter_.names_programs(); }
   const BpfRefusal& filter_refusal() const { return filter_refusal_; }
 
   // The kernel's buffer for what is to be told.

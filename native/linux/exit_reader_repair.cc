@@ -134,6 +134,7 @@ void ExitReader::StageSource(Record::Kind kind, const SystemError& error) {
   record.clock_ms = static_cast<double>(clock_.realtime_offset_ns()) / 1e6;
   if (has_stream_) record.count = static_cast<double>(stream_.buffer_bytes());
   if (!has_stream_) record.flags |= Record::kNoStream;
+  if (has_stream_ && stream_.names_programs()) record.flags |= Record::kNamesPrograms;
   record.uid = static_cast<uint32_t>(error.code);
   record.status = error.number;
   std::strncpy(record.name, error.syscall, sizeof(record.name) - 1);

@@ -33,6 +33,9 @@ class GroupAwareFilter {
 
   size_t ring_bytes() const { return ring_bytes_; }
 
+  // Records have the executable's name, where the kernel lets us read it.
+  bool names_programs() const { return executables_.fd() >= 0; }
+
   // Readable, by EPOLLET, when the bell has rung in vain for a while, and there is a deputy.
   int ring_fd() const { return ring_fd_.Get(); }
   void SetDeputy(bool has_deputy);

@@ -23,6 +23,9 @@ Ends with 0 where everything works as well as it can, with 1 otherwise.
 
 const EXIT_DEGRADED = 1;
 
+const NO_PROGRAMS =
+  'the file names of programs are not told: Linux 6.16 tells them, or one with BPF trampolines and taskstats';
+
 /** `exitwatch doctor`; resolves with the exit code. */
 export async function doctorCommand(args: readonly string[]): Promise<number> {
   const { values } = parseArguments({ args: [...args], options: { json: { type: 'boolean' } } });
@@ -52,13 +55,15 @@ function describeSource(source: SourceName | null): string {
   return { connector: 'connector', pidfd: 'pidfd alone', poll: 'polling alone' }[source];
 }
 
-function describeConnector({ obstacle, filter, downgrade, watchedSet }: ConnectorReport): string[] {
+function describeConnector(report: ConnectorReport): string[] {
+  const { obstacle, filter, downgrade, watchedSet, namesPrograms } = report;
   if (filter === null) return [row('connector', 'DOES NOT WORK'), ...describeReason(obstacle)];
   const set = watchedSet === 'kernel' ? 'the kernel' : 'exitwatch itself';
   return [
     row('connector', `works, ${filter} filter; watched processes are told from others by ${set}`),
     ...(downgrade === null ? [] : [detail('not the group-aware filter:')]),
     ...describeReason(downgrade),
+    ...(namesPrograms || downgrade !== null ? [] : [detail(NO_PROGRAMS)]),
   ];
 }
 

@@ -2,7 +2,7 @@ import { arch, release } from 'node:os';
 
 import { loadAddon, translateFailure } from '../addon.js';
 import { ExitwatchError, type ExitwatchErrorCode } from '../errors.js';
-import type { Downgrade, Filter, Ready, SourceName } from '../exit-event.js';
+import type { Downgrade, ExitEvent, Filter, SourceName } from '../exit-event.js';
 import { HOST_NAMESPACE, namespaceInode } from '../namespaces.js';
 import { failureDowngrade } from '../sources/downgrade.js';
 import { processTable } from '../process-table/process-table.js';
@@ -27,6 +27,8 @@ export type ConnectorReport = {
   downgrade: Downgrade | null;
   /** Who tells watched processes from others: the kernel, or the reader. */
   watchedSet: 'kernel' | 'user-space' | null;
+  /** Ends come with the program's name: see {@link ExitEvent.program}. */
+  namesPrograms: boolean;
 };
 
 export type PidfdReport = {
@@ -107,12 +109,13 @@ export async function probe(): Promise<ProbeReport> {
 async function probeConnector(): Promise<ConnectorReport> {
   const monitor = new ExitMonitor({ source: 'connector' });
   try {
-    const { filter, downgrade }: Ready = await monitor.start();
+    const { filter, downgrade, namesPrograms } = await monitor.start();
     const { watchedSet } = monitor.stats();
-    return { available: true, obstacle: null, filter, downgrade, watchedSet };
+    return { available: true, obstacle: null, filter, downgrade, watchedSet, namesPrograms };
   } catch (error) {
     const obstacle = obstacleOf(error);
-    return { available: false, obstacle, filter: null, downgrade: null, watchedSet: null };
+    const nothing = { filter: null, downgrade: null, watchedSet: null, namesPrograms: false };
+    return { available: false, obstacle, ...nothing };
   } finally {
     await monitor.close();
   }

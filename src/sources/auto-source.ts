@@ -162,6 +162,7 @@ export class AutoSource implements ExitSource {
             previous,
             filter: null,
             downgrade,
+            namesPrograms: false,
           });
         },
         exit: (event, isTold) => {

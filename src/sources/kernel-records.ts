@@ -60,6 +60,7 @@ enum Flag {
   notPermitted = 1 << 14,
   traced = 1 << 15,
   traceBuffer = 1 << 16,
+  namesPrograms = 1 << 17,
 }
 
 const NO_SIGNALS: readonly SignalSender[] = Object.freeze([]);
@@ -204,6 +205,11 @@ export class KernelRecords {
   /** Whether pidfds alone tell. */
   hasNoStream(index: number): boolean {
     return (this.#word(index, Word.flags) & Flag.noStream) !== 0;
+  }
+
+  /** Whether exits come with their programs. */
+  namesPrograms(index: number): boolean {
+    return (this.#word(index, Word.flags) & Flag.namesPrograms) !== 0;
   }
 
   /** `null`: nothing failed. */

@@ -138,6 +138,7 @@ export class KernelSource implements ExitSource {
     source: SourceName;
     filter: Filter | null;
     downgrade: Downgrade | null;
+    namesPrograms: boolean;
   } {
     let downgrade;
     if (this.#records.hasNoStream(index)) {
@@ -150,7 +151,8 @@ export class KernelSource implements ExitSource {
       downgrade = bpfDowngrade(this.#reader.filter());
       this.#filter = downgrade === null ? 'group-aware' : 'classic';
     }
-    return { source: this.#source, filter: this.#filter, downgrade };
+    const namesPrograms = this.#records.namesPrograms(index);
+    return { source: this.#source, filter: this.#filter, downgrade, namesPrograms };
   }
 
   #onReady(index: number): void {

@@ -126,6 +126,7 @@ export class PollSource implements ExitSource {
       source: 'poll',
       filter: null,
       downgrade: this.#downgrade,
+      namesPrograms: false,
       receiveBufferBytes: null,
       traced: false,
       traceDowngrade: this.#isTraceWanted ? POLLING_DOWNGRADE : null,

@@ -2,7 +2,7 @@ import { arch, release } from 'node:os';
 
 import { loadAddon, translateFailure } from '../addon.js';
 import { ExitwatchError, type ExitwatchErrorCode } from '../errors.js';
-import type { Downgrade, ExitEvent, Filter, SourceName } from '../exit-event.js';
+import type { Downgrade, Filter, SourceName } from '../exit-event.js';
 import { HOST_NAMESPACE, namespaceInode } from '../namespaces.js';
 import { failureDowngrade } from '../sources/downgrade.js';
 import { processTable } from '../process-table/process-table.js';
@@ -27,7 +27,7 @@ export type ConnectorReport = {
   downgrade: Downgrade | null;
   /** Who tells watched processes from others: the kernel, or the reader. */
   watchedSet: 'kernel' | 'user-space' | null;
-  /** Ends come with the program's name: see {@link ExitEvent.program}. */
+  /** Ends come with the program's name: see `program` of an exit event. */
   namesPrograms: boolean;
 };
 

@@ -6,6 +6,7 @@ module.exports = {
   moduleNameMapper: { '^(\\.{1,2}/.*)\\.js$': '$1' },
   testEnvironment: '<rootDir>/test/support/environment.ts',
   globalSetup: '<rootDir>/test/support/compile-programs.ts',
+  setupFilesAfterEnv: ['<rootDir>/test/support/after-each-file.ts'],
   testTimeout: 60_000,
   // A monitor that a failed test left open must not keep the run from ending.
   forceExit: true,

@@ -165,7 +165,7 @@ itAsRoot('--signals follow the filters for who is gone when it is looked at', as
   const watch = exitwatch('watch', '--json', '--signals', ...filters);
   await watch.line();
   parent.child.stdin.write('go\n');
-  await parent.ended;
+  expect(await parent.ended).toBe(128 + 9); // as its last child
   const lines = (await watch.rest()).map((line) => JSON.parse(line) as ExitEvent | SignalEvent);
   const pids = (of: string) => lines.flatMap(({ event, pid }) => (event === of ? [pid] : []));
   expect(pids('exit')).toHaveLength(count);

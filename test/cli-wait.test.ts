@@ -59,13 +59,13 @@ describe('exitwatch wait', () => {
       expect.stringMatching(
         /^process +\d+ target( \(fates\))?, uid 0, (child of \d+|parent not known) \(id [-0-9a-f]+\)$/,
       ),
-      expect.stringMatching(/^lived +0\.\d+s, from .*Z until .*Z \(sure: by the kernel\)$/),
+      expect.stringMatching(/^lived +\d+\.\d+s, from .*Z until .*Z \(sure: by the kernel\)$/),
       'ended    killed by SIGTERM, no core (sure: by the kernel)',
       expect.stringMatching(
-        /^by +SIGTERM from \d+ sender, 0\.\d+s before the end \(sure: by the kernel\)$/,
+        /^by +SIGTERM from \d+ sender, \d+\.\d+s before the end \(sure: by the kernel\)$/,
       ),
       expect.stringMatching(/^ +uid 0, cgroup .* < \d+ fates < \d+ \S+ < /),
-      expect.stringMatching(/^before +SIGTERM from \d+ sender, 0\.\d+s before the end/),
+      expect.stringMatching(/^before +SIGTERM from \d+ sender, \d+\.\d+s before the end/),
       expect.stringMatching(/^ +uid 0, cgroup .* < \d+ fates < /),
       'memory   not the OOM killer (sure)',
       'gaps     no event was lost',

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import type { ExitEvent, Gap, Ready, SignalEvent } from '../src';
 
 import { call, exitwatch, MAIN } from './support/command';
+import { itAsRootWith } from './support/controllers';
 import { KERNEL } from './support/kernel';
 import { itAsRoot } from './support/privilege';
 import { LineProcess, program, run } from './support/programs';
@@ -195,25 +196,29 @@ describe('exitwatch watch', () => {
     },
   );
 
+  const lineOf = async (fate: string) => {
+    const fates = new LineProcess(program('fates'), [fate]);
+    const [, pid] = ((await fates.line()) ?? '').split(' ');
+    const watch = exitwatch('watch', '--pid', pid ?? '');
+    await watch.line();
+    fates.child.stdin.write('go\n');
+    const [line = ''] = await watch.rest();
+    return line.slice(line.indexOf('target')).replace(/ +/g, ' ');
+  };
+
   itAsRoot('the column BY tells who did it, or asked for it', async () => {
-    const lineOf = async (fate: string) => {
-      const fates = new LineProcess(program('fates'), [fate]);
-      const [, pid] = ((await fates.line()) ?? '').split(' ');
-      const watch = exitwatch('watch', '--pid', pid ?? '');
-      await watch.line();
-      fates.child.stdin.write('go\n');
-      const [line = ''] = await watch.rest();
-      return line.slice(line.indexOf('target')).replace(/ +/g, ' ');
-    };
     expect(await lineOf('catches-and-exits')).toMatch(/exited 0 after SIGTERM from \d+ sender$/);
     expect(await lineOf('tgkill')).toMatch(/killed SIGTERM \d+ sender \(tgkill\)$/);
     expect(await lineOf('fault')).toMatch(/killed SIGSEGV itself \(fault\)$/);
     expect(await lineOf('abort')).toMatch(/killed SIGABRT itself \(tgkill\)$/);
-    expect(await lineOf('out-of-memory')).toMatch(/killed SIGKILL kernel \(out of memory\)$/);
     expect(await lineOf('raises-again')).toMatch(
       /killed SIGTERM itself, after SIGTERM from \d+ sender$/,
     );
     expect(await lineOf('exit')).toMatch(/exited 0 -$/);
+  });
+
+  itAsRootWith('memory')('the column BY tells that there was no memory left', async () => {
+    expect(await lineOf('out-of-memory')).toMatch(/killed SIGKILL kernel \(out of memory\)$/);
   });
 
   itAsRoot(

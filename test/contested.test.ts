@@ -4,6 +4,7 @@ import { join } from 'node:path';
 
 import { ExitMonitor, type ExitEvent } from '../src';
 
+import { itAsRootWith } from './support/controllers';
 import { exitOf } from './support/ends';
 import { describeForEachFilter } from './support/filters';
 import { KERNEL } from './support/kernel';
@@ -115,7 +116,7 @@ describeForEachFilter(() => {
   });
 });
 
-itAsRoot(
+itAsRootWith('memory')(
   'the end of a pid namespace is not the OOM killer’s doing, however soon after an OOM kill',
   async () => {
     const MEMBERS = 20;

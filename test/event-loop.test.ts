@@ -75,7 +75,8 @@ itAsRoot(
     process.stdin.resume().on('end', () => monitor.close());
   `;
     const reader = new LineProcess(process.execPath, ['-e', throwing]);
-    expect(await reader.line()).toBe('ready');
+    const isReady = async () => (await reader.line()) === 'ready'; // strangers may end before
+    await until('the reader to be ready', isReady, reader.told);
     await setTimeout(200);
     const children = await paced(20);
     const left = new Set([...children].map(String));

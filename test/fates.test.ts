@@ -1,5 +1,6 @@
 import { ExitMonitor, type ExitEvent, type Gap, type SignalSender } from '../src';
 
+import { itAsRootWith } from './support/controllers';
 import { exitOf } from './support/ends';
 import { describeForEachFilter } from './support/filters';
 import { isLeftOpen, KERNEL, LEFT_OPEN } from './support/kernel';
@@ -204,14 +205,17 @@ describeForEachFilter((filter) => {
       });
     });
 
-    itAsRoot('the OOM killer is told from a SIGKILL in the same small cgroup', async () => {
-      const memory = await meet('out-of-memory', options);
-      expect(memory.event).toMatchObject({ signal: 'SIGKILL', traced: true, oom: true });
-      expect(memory.event.sender).toMatchObject(BY_KERNEL);
-      const killed = await meet('killed-in-small-cgroup', options);
-      expect(killed.event).toMatchObject({ signal: 'SIGKILL', traced: true, oom: false });
-      expect(killed.event.sender).toMatchObject({ origin: 'kill', pid: killed.sender });
-    });
+    itAsRootWith('memory')(
+      'the OOM killer is told from a SIGKILL in the same small cgroup',
+      async () => {
+        const memory = await meet('out-of-memory', options);
+        expect(memory.event).toMatchObject({ signal: 'SIGKILL', traced: true, oom: true });
+        expect(memory.event.sender).toMatchObject(BY_KERNEL);
+        const killed = await meet('killed-in-small-cgroup', options);
+        expect(killed.event).toMatchObject({ signal: 'SIGKILL', traced: true, oom: false });
+        expect(killed.event.sender).toMatchObject({ origin: 'kill', pid: killed.sender });
+      },
+    );
 
     const catchers = ['catches-and-exits', 'sigwait-then-exits'];
     const title = '%s: who takes SIGTERM and exits with 0 was asked to, by whom is told';

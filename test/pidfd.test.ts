@@ -182,7 +182,7 @@ describe('many watches', () => {
     'take a descriptor each, little memory, and two wake-ups at the end at most',
     async () => {
       const COUNT = roomForDescriptors(roomForProcesses(10_000));
-      const crowd = await Crowd.of(COUNT);
+      await using crowd = await Crowd.of(COUNT);
       const { pids } = crowd;
       await using monitor = new ExitMonitor({ source: 'pidfd' });
       await monitor.start();
@@ -217,7 +217,7 @@ describe('many watches', () => {
       for (const pid of process.argv.slice(1)) monitor.watch(Number(pid));
       monitor.start().then(() => console.log('started'));
     `;
-    const crowd = await Crowd.of(COUNT);
+    await using crowd = await Crowd.of(COUNT);
     const pids = crowd.pids.map(String);
     const [first = '', ...rest] = POWERLESS;
     const reader = new LineProcess(first, [...rest, process.execPath, '-e', script, ...pids]);
@@ -229,7 +229,6 @@ describe('many watches', () => {
     await setTimeout(500);
     expect(cpuTicks(reader.pid) - ticks).toBeLessThanOrEqual(2);
     expect(await reader.line()).toBe('told');
-    crowd.parent.child.kill('SIGKILL');
     reader.child.kill();
     await reader.ended;
   });
@@ -254,14 +253,13 @@ describe('many watches', () => {
       });
     `;
     const COUNT = roomForProcesses(300);
-    const crowd = await Crowd.of(COUNT);
+    await using crowd = await Crowd.of(COUNT);
     const reader = new LineProcess(process.execPath, ['-e', script, ...crowd.pids.map(String)]);
     expect(await reader.line()).toBe('started');
     // Node.js has raised it when it began; and it has some thirty of its own.
     await run('prlimit', ['--pid', String(reader.pid), `--nofile=${Math.max(50, COUNT)}:`]);
     reader.child.stdin.write('watch\n');
     expect(await reader.line()).toBe(String(COUNT));
-    crowd.parent.child.kill('SIGKILL');
   });
 
   itAsRoot(
@@ -289,7 +287,7 @@ describe('many watches', () => {
       const COUNT = roomForProcesses(300);
       const limit = Math.floor(COUNT * 0.8);
       for (const source of ['auto', 'pidfd']) {
-        const crowd = await Crowd.of(COUNT);
+        await using crowd = await Crowd.of(COUNT);
         const args = [`--nofile=${limit}`, process.execPath, '-e', script, source];
         const reader = new LineProcess('prlimit', [...args, ...crowd.pids.map(String)]);
         const told = JSON.parse((await reader.line()) ?? 'null') as Record<string, number | string>;

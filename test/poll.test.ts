@@ -317,7 +317,7 @@ test('where pidfds are forbidden, polling serves', async () => {
 });
 
 test('many watches are told, each once', async () => {
-  const crowd = await Crowd.of(roomForProcesses(2000));
+  await using crowd = await Crowd.of(roomForProcesses(2000));
   const { pids } = crowd;
   await using monitor = new ExitMonitor({ source: 'poll', pollIntervalMs: 100 });
   const watches = pids.map((pid) => monitor.watch(pid));

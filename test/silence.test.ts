@@ -93,7 +93,11 @@ describeForEachFilter((filter) => {
     const reader = new LineProcess(process.execPath, ['-e', READER], {
       env: { ...environmentFor(filter), SCOPE: 'all' },
     });
-    expect(await next(reader)).toMatchObject({ event: 'ready', filter });
+    const aReady = async () => {
+      const event = await next(reader); // strangers may end before
+      return event.event === 'ready' && event;
+    };
+    expect(await until('the reader to be ready', aReady, reader.told)).toMatchObject({ filter });
     await run(program('silence'), [String(reader.pid)]);
     await endAll(held);
     const told: Told[] = [];

@@ -1,10 +1,11 @@
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmdirSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 import { ExitMonitor, type ExitEvent, type Ready } from '../src';
 import { loadAddon } from '../src/addon';
 
+import { folderOfController, itAsRootWith } from './support/controllers';
 import { EventLog } from './support/event-log';
 import { itAsRoot } from './support/privilege';
 import { LineProcess, PROGRAMS, program, REPOSITORY } from './support/programs';
@@ -137,9 +138,8 @@ describe('where no child is allowed, nothing is claimed, and why is told', () =>
     expect(told).toMatchObject(because('EPERM'));
   });
 
-  itAsRoot('by pids.max', async () => {
-    const base = ['/sys/fs/cgroup/pids', '/sys/fs/cgroup'].find((path) => existsSync(path)) ?? '';
-    const cgroup = join(base, `exitwatch-trial-${process.pid}`);
+  itAsRootWith('pids')('by pids.max', async () => {
+    const cgroup = join(folderOfController('pids') ?? '', `exitwatch-trial-${process.pid}`);
     mkdirSync(cgroup);
     try {
       const join = `echo $$ > ${cgroup}/cgroup.procs; exec "$@"`;

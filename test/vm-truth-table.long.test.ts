@@ -6,6 +6,7 @@ import { setTimeout } from 'node:timers/promises';
 import { VmMonitor, type QmpEvent, type VmStop } from '../src/vm';
 import { GrowingFile, parseLogLine } from '../src/vm/event-log';
 
+import { folderOfController, itAsRootWith } from './support/controllers';
 import { stopOf } from './support/ends';
 import { backportedQemu, INSTALLED, TestVm, type Qemu } from './support/qemu';
 import { arrives, until } from './support/wait';
@@ -155,7 +156,8 @@ function declareWith(qemu: Qemu, scenarios: readonly Scenario[], rounds: number)
     );
   }
   const settings = { ...OUT_OF_MEMORY.settings, qemu: binary };
-  qemu.it(
+  const itRunsOut = folderOfController('memory') === null ? itAsRootWith('memory') : qemu.it;
+  itRunsOut(
     'out of memory: oom-killed',
     runOutOfMemory({ ...OUT_OF_MEMORY, settings }, rounds),
     20_000 * rounds,
@@ -164,10 +166,12 @@ function declareWith(qemu: Qemu, scenarios: readonly Scenario[], rounds: number)
 
 function runOutOfMemory(scenario: Scenario, rounds: number): () => Promise<void> {
   return async () => {
-    const cgroup = `/sys/fs/cgroup/memory/exitwatch-vm-${process.pid}`;
+    const base = folderOfController('memory') ?? '';
+    const cgroup = join(base, `exitwatch-vm-${process.pid}`);
+    const limit = base.endsWith('memory') ? 'memory.limit_in_bytes' : 'memory.max';
     mkdirSync(cgroup);
     try {
-      writeFileSync(join(cgroup, 'memory.limit_in_bytes'), String(160 * 1024 * 1024));
+      writeFileSync(join(cgroup, limit), String(160 * 1024 * 1024));
       const before = ['sh', '-c', `echo 0 > ${cgroup}/cgroup.procs; exec "$@"`, 'sh'];
       await check({ ...scenario, settings: { ...scenario.settings, before } }, rounds)();
     } finally {

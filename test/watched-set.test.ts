@@ -27,7 +27,7 @@ async function sleepsOfReader(): Promise<number> {
 
 describeForEachFilter((filter) => {
   test(`many watched processes are told, also those that are added and left in a storm of ${STRANGERS} others`, async () => {
-    const crowd = await Crowd.of(WATCHED);
+    await using crowd = await Crowd.of(WATCHED);
     const { pids } = crowd;
     await using monitor = new ExitMonitor({ canaryIntervalMs: 0 });
     const told: ExitEvent[] = [];
@@ -67,5 +67,5 @@ describeForEachFilter((filter) => {
     expect(told).toHaveLength(WATCHED);
     expect(gaps).toEqual([]);
     expect(monitor.stats()).toMatchObject({ received: WATCHED, delivered: WATCHED, watches: 0 });
-  });
+  }, 180_000);
 });

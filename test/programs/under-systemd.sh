@@ -37,6 +37,7 @@ mount --bind "$(dirname "$0")/../.." /run/repository
 mount -t tmpfs tmpfs /tmp
 mount --bind /run/test/bin /usr/local/bin
 if [ "$EXITWATCH_ROOT" = /sys/fs/cgroup ]; then
+  umount --recursive --lazy /sys/fs/cgroup # one upon the other is refused (EBUSY)
   mount -t cgroup2 cgroup2 /sys/fs/cgroup
 else
   # Its own hierarchy, and no controllers.

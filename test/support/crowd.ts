@@ -1,4 +1,7 @@
+import { existsSync } from 'node:fs';
+
 import { LineProcess, program } from './programs';
+import { until } from './wait';
 
 /**
  * Processes that live side by side until they are told to end, the i-th with i mod 128. How many there may
@@ -31,5 +34,17 @@ export class Crowd {
   async reaped(): Promise<void> {
     const line = await this.parent.line();
     if (line !== 'reaped') throw new Error(`they were not reaped: ${this.parent.stderr}`);
+  }
+
+  /** Until the last one is gone there is less room for the crowd of the next test. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.parent.child.kill('SIGKILL'); // they read the end of its gate, and end
+    await this.parent.ended;
+    const left = () => this.pids.filter((pid) => existsSync(`/proc/${pid}`));
+    await until(
+      'the crowd to be gone',
+      () => left().length === 0,
+      () => `left: ${left().join(' ')}`,
+    );
   }
 }

@@ -1,4 +1,5 @@
 import { execFile, spawn, type ChildProcessWithoutNullStreams } from 'node:child_process';
+import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -59,6 +60,7 @@ export class LineProcess {
     options: { env?: NodeJS.ProcessEnv; cwd?: string } = {},
   ) {
     this.child = spawn(command, args, options);
+    LineProcess.#living.add(this);
     this.child.stderr.on('data', (chunk: Buffer) => (this.stderr += chunk.toString()));
     const lines = createInterface(this.child.stdout);
     lines.on('line', (line) => {
@@ -67,6 +69,19 @@ export class LineProcess {
     });
     this.lines = lines[Symbol.asyncIterator]();
     this.#closed = new Promise((resolve) => this.child.once('close', resolve));
+    void this.#closed.then(() => LineProcess.#living.delete(this));
+  }
+
+  static readonly #living = new Set<LineProcess>();
+
+  /** What failed tests have left must not be in the way of others. */
+  static async endAll(): Promise<void> {
+    const living = [...LineProcess.#living];
+    for (const { child } of living) child.kill('SIGKILL');
+    for (const { child } of living) {
+      // Its output may stay open, for a child of its own: not the 'close' is waited for.
+      if (child.exitCode === null && child.signalCode === null) await once(child, 'exit');
+    }
   }
 
   get pid(): number {

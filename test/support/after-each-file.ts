@@ -1,0 +1,3 @@
+import { LineProcess } from './programs';
+
+afterAll(() => LineProcess.endAll());

@@ -31,12 +31,18 @@ itAsRoot('while the event loop is free it reads itself: the reader’s thread sl
   expect(filter).toBe('group-aware');
   await run('true', []);
   await setTimeout(200);
-  const before = sleepsOfReader();
-  const children = await paced(100);
-  expect(children.size).toBe(100);
-  await until('the exits of the storm', () => [...children].every((pid) => told.has(pid)));
-  // Now and then the loop of this test is busy; otherwise it is one for each exit.
-  expect(sleepsOfReader() - before).toBeLessThan(50);
+  // On a busy machine the loop of this test is not free, and the thread reads for it.
+  const sleepsByRound: number[] = [];
+  const isLeftAlone = async () => {
+    const before = sleepsOfReader();
+    const children = await paced(100);
+    expect(children.size).toBe(100);
+    await until('the exits of the storm', () => [...children].every((pid) => told.has(pid)));
+    sleepsByRound.push(sleepsOfReader() - before);
+    return (sleepsByRound.at(-1) ?? NaN) < 20;
+  };
+  const known = () => `it has slept ${sleepsByRound.join(', ')} times in 100 exits`;
+  await until('a round in which the thread sleeps', isLeftAlone, known);
 });
 
 itAsRoot('while the event loop is busy, the reader’s thread reads for it', async () => {

@@ -15,6 +15,7 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 
 const INSTALL_AND_TEST = 'npm ci && npm test';
@@ -55,14 +56,18 @@ class PidsCgroup {
     writeFileSync(join(this.folder, 'pids.max'), String(most));
   }
 
-  /** What the tests have left behind is told, and stays. */
-  remove() {
-    try {
-      rmdirSync(this.folder);
-    } catch {
-      const left = readFileSync(join(this.folder, 'cgroup.procs'), 'utf8').trim();
-      console.error(`${this.folder} is left, with ${left.split('\n').join(', ')}`);
+  /** What the tests have left behind is named, and stays. */
+  async remove() {
+    for (let i = 0; i < 50; i++) {
+      try {
+        rmdirSync(this.folder);
+        return;
+      } catch {
+        await setTimeout(100); // the last ones are still on their way out
+      }
     }
+    const left = readFileSync(join(this.folder, 'cgroup.procs'), 'utf8').trim();
+    console.error(`${this.folder} is left, with ${left.split('\n').join(', ')}`);
   }
 }
 
@@ -118,7 +123,7 @@ async function isGreen(name, round) {
   const code = await new Promise((done) => child.on('close', done));
   for (const hog of hogs) hog.kill('SIGKILL');
   closeSync(output);
-  group?.remove();
+  await group?.remove();
   rmSync(folder, { recursive: true, force: true });
 
   const seconds = Math.round((Date.now() - began) / 1000);

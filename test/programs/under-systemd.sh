@@ -1,7 +1,7 @@
 #!/bin/sh
 # under-systemd.sh FOLDER UNIT...: runs systemd as the first process of namespaces of its own, with these
-# units of FOLDER, until one of them has it exit. FOLDER/bin is /usr/local/bin. It has a cgroup of its own,
-# which is gone afterwards.
+# units of FOLDER, until one of them has it exit. FOLDER/bin is /usr/local/bin. In each hierarchy it has a
+# cgroup of its own, which is gone afterwards.
 set -eu
 folder=$1
 shift
@@ -9,18 +9,30 @@ if [ "$(id -u)" != 0 ]; then echo "needs root" >&2; exit 125; fi
 
 if [ "${EXITWATCH_INSIDE:-}" != yes ]; then
   if mountpoint -q /sys/fs/cgroup/systemd; then root=/sys/fs/cgroup/systemd; else root=/sys/fs/cgroup; fi
-  own=$root/exitwatch-test-$$
-  mkdir "$own"
+  # In each hierarchy, below where we are: systemd makes cgroups in all that it finds.
+  all=$(
+    while IFS=: read -r _ controllers path; do
+      case $controllers in
+        '') if [ -d /sys/fs/cgroup/unified ]; then base=/sys/fs/cgroup/unified; else base=/sys/fs/cgroup; fi ;;
+        *) base=/sys/fs/cgroup/${controllers#name=} ;;
+      esac
+      [ ! -e "$base/cgroup.procs" ] || echo "$base${path%/}/exitwatch-test-$$"
+    done </proc/self/cgroup
+  )
+  for own in $all; do mkdir "$own"; done
   status=0
   (
-    sh -c 'echo $PPID' > "$own/cgroup.procs"
+    # One of cpuset takes nobody before it has CPUs.
+    for own in $all; do sh -c 'echo $PPID' 2>/dev/null >"$own/cgroup.procs" || :; done
     EXITWATCH_INSIDE=yes EXITWATCH_ROOT=$root exec unshare --mount --pid --fork --kill-child --mount-proc \
       --uts --ipc --cgroup "$0" "$folder" "$@"
   ) || status=$?
-  # Who was in it is gone with its namespace; the kernel may take a moment.
-  for _ in 1 2 3 4 5 6 7 8 9 10; do
-    find "$own" -depth -type d -exec rmdir {} + 2>/dev/null && break
-    sleep 0.1
+  for own in $all; do
+    # Who was in it is gone with its namespace; the kernel may take a moment.
+    for _ in 1 2 3 4 5 6 7 8 9 10; do
+      find "$own" -depth -type d -exec rmdir {} + 2>/dev/null && break
+      sleep 0.1
+    done
   done
   exit "$status"
 fi

@@ -5,7 +5,7 @@ import { ExitMonitor, type ExitEvent } from '../src';
 
 import { describeForEachFilter } from './support/filters';
 import { KERNEL } from './support/kernel';
-import { itAsRoot } from './support/privilege';
+import { itAsRoot, itAsRootOfHost } from './support/privilege';
 import { LineProcess } from './support/programs';
 import { until } from './support/wait';
 
@@ -38,7 +38,7 @@ function endSome(): number[] {
   return told.trim().split('\n').map(Number);
 }
 
-itAsRoot('cgroups that are gone at once are told, the sender’s as well', async () => {
+itAsRootOfHost('cgroups that are gone at once are told, the sender’s as well', async () => {
   expect(MOUNT).toBeDefined();
   await using monitor = new ExitMonitor({ scope: 'all', trace: 'on' });
   const ended = new Map<number, ExitEvent>();

@@ -7,7 +7,7 @@ import { describeReport } from '../src/cli/doctor';
 
 import { callWith } from './support/command';
 import { KERNEL } from './support/kernel';
-import { itAsListener, itAsRoot } from './support/privilege';
+import { itAsListener, itAsRoot, itAsRootOfHost } from './support/privilege';
 import { program, run } from './support/programs';
 
 /** The report under a command that changes the circumstances, and what doctor ends with. */
@@ -40,26 +40,29 @@ function listenerWith(...more: string[]): string[] {
   ];
 }
 
-itAsRoot('doctor is content where everything works, as far as the kernel has it', async () => {
-  const { code, report } = await examine();
-  expect(report).toMatchObject({
-    event: 'doctor',
-    platform: 'linux',
-    kernel: release(),
-    hostNamespaces: { pid: true, user: true, network: true },
-    connector: {
-      available: true,
-      filter: 'group-aware',
-      downgrade: null,
-      watchedSet: 'kernel',
-      namesPrograms: KERNEL.tellsPrograms,
-    },
-    pidfd: { available: true, inodes: KERNEL.pidfdInodes, exitStatus: KERNEL.pidfdStatus },
-    trace: { available: true, downgrade: null },
-    degraded: !KERNEL.pidfdStatus,
-  });
-  expect(code).toBe(KERNEL.pidfdStatus ? 0 : 1);
-});
+itAsRootOfHost(
+  'doctor is content where everything works, as far as the kernel has it',
+  async () => {
+    const { code, report } = await examine();
+    expect(report).toMatchObject({
+      event: 'doctor',
+      platform: 'linux',
+      kernel: release(),
+      hostNamespaces: { pid: true, user: true, network: true },
+      connector: {
+        available: true,
+        filter: 'group-aware',
+        downgrade: null,
+        watchedSet: 'kernel',
+        namesPrograms: KERNEL.tellsPrograms,
+      },
+      pidfd: { available: true, inodes: KERNEL.pidfdInodes, exitStatus: KERNEL.pidfdStatus },
+      trace: { available: true, downgrade: null },
+      degraded: !KERNEL.pidfdStatus,
+    });
+    expect(code).toBe(KERNEL.pidfdStatus ? 0 : 1);
+  },
+);
 
 describe('doctor names the true cause why the classic filter serves', () => {
   const causes: [string, string, string[]][] = [
@@ -81,7 +84,7 @@ describe('doctor names the true cause why the classic filter serves', () => {
     ['the classic one is asked for', 'classic-requested', ['env', 'EXITWATCH_FILTER=classic']],
   ];
   for (const [circumstances, cause, before] of causes) {
-    itAsRoot(circumstances, async () => {
+    itAsRootOfHost(circumstances, async () => {
       const { code, report } = await examine(...before);
       expect(report).toMatchObject({
         connector: {
@@ -98,7 +101,7 @@ describe('doctor names the true cause why the classic filter serves', () => {
     });
   }
 
-  itAsRoot('but CAP_BPF and CAP_PERFMON are enough', async () => {
+  itAsRootOfHost('but CAP_BPF and CAP_PERFMON are enough', async () => {
     const { code, report } = await examine(...listenerWith('bpf', 'perfmon'));
     expect(report.connector).toMatchObject({ filter: 'group-aware', downgrade: null });
     expect(code).toBe(KERNEL.pidfdStatus ? 0 : 1);
@@ -129,7 +132,7 @@ describe('where the kernel counts BPF programs as locked memory (before Linux 5.
     expect(report).toMatchObject({ connector: { downgrade: null }, trace: { available: true } });
   });
 
-  itAsRoot('and where that is not enough, doctor names the limit', async () => {
+  itAsRootOfHost('and where that is not enough, doctor names the limit', async () => {
     const { report } = await examine(...limited('65536'), ...without('sys_resource'));
     const downgrade = {
       code: 'memlock-limit',
@@ -153,7 +156,7 @@ describe('where the kernel counts BPF programs as locked memory (before Linux 5.
   });
 });
 
-itAsRoot('an ordinary user may listen from Linux 6.6 on', async () => {
+itAsRootOfHost('an ordinary user may listen from Linux 6.6 on', async () => {
   const { report } = await examine(...ORDINARY_USER);
   expect(report.connector).toMatchObject(
     KERNEL.ordinaryListeners
@@ -173,7 +176,7 @@ describe('doctor tells the namespace in which the connector is deaf', () => {
     ['USER', ['unshare', '-Ur'], { pid: true, user: false, network: user.network }],
   ];
   for (const [name, before, hostNamespaces] of foreign) {
-    itAsRoot(name, async () => {
+    itAsRootOfHost(name, async () => {
       const { code, report } = await examine(...before);
       expect(report).toMatchObject({
         hostNamespaces,

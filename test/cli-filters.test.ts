@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, rmdirSync } from 'node:fs';
 import type { ExitEvent, Gap, Ready, SignalEvent } from '../src';
 
 import { call, exitwatch } from './support/command';
-import { itAsListener, itAsRoot } from './support/privilege';
+import { itAsListener, itAsRootOfHost } from './support/privilege';
 import { LineProcess, program } from './support/programs';
 import { until } from './support/wait';
 
@@ -39,7 +39,7 @@ itAsListener(
   },
 );
 
-itAsRoot('--user: by name and by number, of those that begin later, too', async () => {
+itAsRootOfHost('--user: by name and by number, of those that begin later, too', async () => {
   const as = (uid: string) => ['setpriv', `--reuid=${uid}`, '--clear-groups', 'sh', '-c', 'exit 5'];
   for (const user of ['nobody', '65534']) {
     let nobodys = 0;
@@ -65,7 +65,7 @@ const MOUNT = ['/sys/fs/cgroup', '/sys/fs/cgroup/unified'].find((path) =>
   existsSync(`${path}/cgroup.controllers`),
 );
 
-itAsRoot('--cgroup: a path, its folder, or a name; and what is below it', async () => {
+itAsRootOfHost('--cgroup: a path, its folder, or a name; and what is below it', async () => {
   expect(MOUNT).toBeDefined();
   const name = `exitwatch-${process.pid}.slice`;
   const folders = [`${MOUNT}/${name}`, `${MOUNT}/${name}/inner`];
@@ -136,7 +136,7 @@ print('here', flush=True)
 time.sleep(1000)
 `;
 
-itAsRoot('--signals follow the filters', async () => {
+itAsRootOfHost('--signals follow the filters', async () => {
   const watch = exitwatch('watch', '--json', '--signals', '--parent', String(process.pid));
   await watch.line();
   const fates = new LineProcess(program('fates'), ['catches-and-exits']);
@@ -154,7 +154,7 @@ itAsRoot('--signals follow the filters', async () => {
   await watch.ended;
 });
 
-itAsRoot('--signals follow the filters for who is gone when it is looked at', async () => {
+itAsRootOfHost('--signals follow the filters for who is gone when it is looked at', async () => {
   const count = 50;
   const brief = `sh -c 'sh -c "exit 1"; kill -KILL $$'`;
   const parent = new LineProcess('sh', [

@@ -2,7 +2,7 @@ import type { ExitEvent, Gap, SignalSender } from '../src';
 import { ExitTable } from '../src/cli/exit-table';
 
 import { callWith, MAIN } from './support/command';
-import { itAsListener, itAsRoot } from './support/privilege';
+import { itAsListener, itAsRoot, itAsRootOfHost } from './support/privilege';
 import { LineProcess } from './support/programs';
 
 const NOON = new Date(2026, 10, 22, 12);
@@ -144,7 +144,7 @@ describe('a watch that does not tell all says so first, why, and what to do', ()
     );
   });
 
-  itAsRoot('without the signal trace', async () => {
+  itAsRootOfHost('without the signal trace', async () => {
     const line = await firstLine(WITHOUT_BPF);
     expect(line).toMatch(/\(connector, classic filter\), degraded: who sends signals is not told/);
     expect(line).toMatch(
@@ -152,7 +152,7 @@ describe('a watch that does not tell all says so first, why, and what to do', ()
     );
   });
 
-  itAsRoot('in another pid namespace', async () => {
+  itAsRootOfHost('in another pid namespace', async () => {
     const line = await firstLine(['unshare', '-pf', '--mount-proc']);
     expect(line).toMatch(/\(poll, .*, degraded: .*host's pid namespace.*; run exitwatch doctor$/);
   });
@@ -164,7 +164,7 @@ describe('a watch that does not tell all says so first, why, and what to do', ()
     }
   });
 
-  itAsRoot('and one that does says nothing of it', async () => {
+  itAsRootOfHost('and one that does says nothing of it', async () => {
     expect(await firstLine([])).toBe(
       'watching every process of this host (connector, group-aware filter)',
     );

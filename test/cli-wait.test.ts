@@ -2,7 +2,7 @@ import type { ExitEvent } from '../src';
 
 import { call, exitwatch, watching } from './support/command';
 import { DEATH_NAMES, DyingProcesses } from './support/deaths';
-import { itAsRoot } from './support/privilege';
+import { itAsRootOfHost } from './support/privilege';
 import { LineProcess, program } from './support/programs';
 
 /** What a shell makes of a wait status. */
@@ -47,7 +47,7 @@ describe('exitwatch wait', () => {
     expect(await Promise.all(waits.map((wait) => wait.ended))).toEqual([143, 143]);
   });
 
-  itAsRoot('tells all that is known on stderr, and how sure that is', async () => {
+  itAsRootOfHost('tells all that is known on stderr, and how sure that is', async () => {
     const fates = new LineProcess(program('fates'), ['caught-then-killed']);
     const [, pid] = ((await fates.line()) ?? '').split(' ');
     const wait = exitwatch('wait', pid ?? '');

@@ -7,7 +7,7 @@ import type { ExitEvent, Gap, Ready, SignalEvent } from '../src';
 import { call, exitwatch, MAIN } from './support/command';
 import { itAsRootWith } from './support/controllers';
 import { KERNEL } from './support/kernel';
-import { itAsRoot } from './support/privilege';
+import { itAsListener, itAsRoot, itAsRootOfHost } from './support/privilege';
 import { LineProcess, program, run } from './support/programs';
 import { until } from './support/wait';
 
@@ -24,22 +24,29 @@ const BY_US = `(${process.pid} \\S+|\\?)`;
 const OF_OURS = ['--parent', String(process.pid)];
 
 describe('exitwatch watch', () => {
-  test('--json prints ready and then every exit of the host, one object a line', async () => {
-    const watch = exitwatch('watch', '--json');
-    expect(await next(watch)).toMatchObject({ event: 'ready', scope: 'all', source: 'connector' });
-    const child = new LineProcess('sh', ['-c', 'exit 7']);
-    const itsExit = async () => {
-      const line = await next(watch);
-      return line.event === 'exit' && line.pid === child.pid && line;
-    };
-    const line = await until(`the exit of process ${child.pid}`, itsExit, watch.told);
-    expect(line).toMatchObject({ how: 'exited', exitCode: 7, parentPid: process.pid });
-    expect(new Date(line.exitedAt).toISOString()).toBe(line.exitedAt);
-    watch.child.kill('SIGINT');
-    expect(await watch.ended).toBe(0);
-  });
+  itAsListener(
+    '--json prints ready and then every exit of the host, one object a line',
+    async () => {
+      const watch = exitwatch('watch', '--json');
+      expect(await next(watch)).toMatchObject({
+        event: 'ready',
+        scope: 'all',
+        source: 'connector',
+      });
+      const child = new LineProcess('sh', ['-c', 'exit 7']);
+      const itsExit = async () => {
+        const line = await next(watch);
+        return line.event === 'exit' && line.pid === child.pid && line;
+      };
+      const line = await until(`the exit of process ${child.pid}`, itsExit, watch.told);
+      expect(line).toMatchObject({ how: 'exited', exitCode: 7, parentPid: process.pid });
+      expect(new Date(line.exitedAt).toISOString()).toBe(line.exitedAt);
+      watch.child.kill('SIGINT');
+      expect(await watch.ended).toBe(0);
+    },
+  );
 
-  test('prints a table for people, without colors where there is no terminal', async () => {
+  itAsListener('prints a table for people, without colors where there is no terminal', async () => {
     const child = new LineProcess('sh', ['-c', 'echo here; exec sleep 1000']);
     await child.line();
     await until('the exec', () => readFileSync(`/proc/${child.pid}/comm`, 'utf8') === 'sleep\n');
@@ -54,7 +61,7 @@ describe('exitwatch watch', () => {
     expect(watch.stderr).toContain('watching every process of this host');
   });
 
-  test('colors on a terminal, and none with NO_COLOR', async () => {
+  itAsListener('colors on a terminal, and none with NO_COLOR', async () => {
     const inTerminal = async (env: NodeJS.ProcessEnv) => {
       const command = `${process.execPath} ${MAIN} watch --count 1 --failed ${OF_OURS.join(' ')}`;
       const terminal = new LineProcess('script', ['-qec', command, '/dev/null'], {
@@ -109,21 +116,24 @@ describe('exitwatch watch', () => {
     expect(await watch.ended).toBe(0);
   });
 
-  itAsRoot('--name matches the program of processes that rename themselves and end', async () => {
-    if (!KERNEL.tellsPrograms) return;
-    const count = 50;
-    const watch = exitwatch('watch', '--name', 'renamed', '--count', String(count + 1));
-    await watch.line();
-    const command = program('renamed');
-    const pids = await new LineProcess(command, ['run', String(count), command]).rest();
-    const lines = await watch.rest();
-    expect(lines.map((line) => line.trim().split(/ +/)[1]).slice(0, count)).toEqual(pids);
-    for (const line of lines.slice(0, count)) expect(line).toContain(' MainThread (renamed)  ');
-    expect(lines.at(-1)).toMatch(/ renamed +.* exited 0/);
-    expect(await watch.ended).toBe(0);
-  });
+  itAsRootOfHost(
+    '--name matches the program of processes that rename themselves and end',
+    async () => {
+      if (!KERNEL.tellsPrograms) return;
+      const count = 50;
+      const watch = exitwatch('watch', '--name', 'renamed', '--count', String(count + 1));
+      await watch.line();
+      const command = program('renamed');
+      const pids = await new LineProcess(command, ['run', String(count), command]).rest();
+      const lines = await watch.rest();
+      expect(lines.map((line) => line.trim().split(/ +/)[1]).slice(0, count)).toEqual(pids);
+      for (const line of lines.slice(0, count)) expect(line).toContain(' MainThread (renamed)  ');
+      expect(lines.at(-1)).toMatch(/ renamed +.* exited 0/);
+      expect(await watch.ended).toBe(0);
+    },
+  );
 
-  itAsRoot(
+  itAsRootOfHost(
     '--name matches signals by the program that a process ran at the beginning',
     async () => {
       const script = new LineProcess('python3', ['-c', RENAMED]);
@@ -145,7 +155,7 @@ describe('exitwatch watch', () => {
     },
   );
 
-  itAsRoot('what a program’s name may do to a terminal is escaped', async () => {
+  itAsRootOfHost('what a program’s name may do to a terminal is escaped', async () => {
     if (!KERNEL.tellsPrograms) return;
     const folder = mkdtempSync(join(tmpdir(), 'exitwatch-name-'));
     try {
@@ -162,7 +172,7 @@ describe('exitwatch watch', () => {
     }
   });
 
-  itAsRoot(
+  itAsRootOfHost(
     '--failed and --signals tell of a program that exits with 0 because it was asked to',
     async () => {
       const watch = exitwatch(
@@ -206,7 +216,7 @@ describe('exitwatch watch', () => {
     return line.slice(line.indexOf('target')).replace(/ +/g, ' ');
   };
 
-  itAsRoot('the column BY tells who did it, or asked for it', async () => {
+  itAsRootOfHost('the column BY tells who did it, or asked for it', async () => {
     expect(await lineOf('catches-and-exits')).toMatch(/exited 0 after SIGTERM from \d+ sender$/);
     expect(await lineOf('tgkill')).toMatch(/killed SIGTERM \d+ sender \(tgkill\)$/);
     expect(await lineOf('fault')).toMatch(/killed SIGSEGV itself \(fault\)$/);
@@ -239,7 +249,7 @@ describe('exitwatch watch', () => {
     },
   );
 
-  test('--failed prints everything but exit 0; --count ends it', async () => {
+  itAsListener('--failed prints everything but exit 0; --count ends it', async () => {
     const watch = exitwatch('watch', '--json', '--failed', '--count', '2', ...OF_OURS);
     expect(await next(watch)).toMatchObject({ event: 'ready' });
     const told: ExitEvent[] = [];

@@ -7,8 +7,8 @@ import { ExitMonitor, type ExitEvent } from '../src';
 import { itAsRootWith } from './support/controllers';
 import { exitOf } from './support/ends';
 import { describeForEachFilter } from './support/filters';
-import { KERNEL } from './support/kernel';
-import { itAsRoot } from './support/privilege';
+import { HAS_CONNECTOR, KERNEL } from './support/kernel';
+import { itAsRoot, itAsRootOfHost } from './support/privilege';
 import { LineProcess, program } from './support/programs';
 import { until } from './support/wait';
 
@@ -116,7 +116,7 @@ describeForEachFilter(() => {
   });
 });
 
-itAsRootWith('memory')(
+(HAS_CONNECTOR ? itAsRootWith('memory') : itAsRootOfHost)(
   'the end of a pid namespace is not the OOM killer’s doing, however soon after an OOM kill',
   async () => {
     const MEMBERS = 20;

@@ -3,7 +3,7 @@ import { setTimeout } from 'node:timers/promises';
 
 import { ExitMonitor, type ExitEvent } from '../src';
 
-import { itAsRoot } from './support/privilege';
+import { itAsRootOfHost } from './support/privilege';
 import { LineProcess, program, REPOSITORY, run } from './support/programs';
 import { arrives, until, blockUntil } from './support/wait';
 
@@ -23,29 +23,32 @@ async function paced(count: number): Promise<Set<number>> {
   return new Set((await storm.rest()).map((line) => Number(line.split(' ')[0])));
 }
 
-itAsRoot('while the event loop is free it reads itself: the reader’s thread sleeps', async () => {
-  await using monitor = new ExitMonitor({ scope: 'all', canaryIntervalMs: 0 });
-  const told = new Set<number>();
-  monitor.on('exit', ({ pid }) => told.add(pid));
-  const { filter } = await monitor.start();
-  expect(filter).toBe('group-aware');
-  await run('true', []);
-  await setTimeout(200);
-  // On a busy machine the loop of this test is not free, and the thread reads for it.
-  const sleepsByRound: number[] = [];
-  const isLeftAlone = async () => {
-    const before = sleepsOfReader();
-    const children = await paced(100);
-    expect(children.size).toBe(100);
-    await until('the exits of the storm', () => [...children].every((pid) => told.has(pid)));
-    sleepsByRound.push(sleepsOfReader() - before);
-    return (sleepsByRound.at(-1) ?? NaN) < 20;
-  };
-  const known = () => `it has slept ${sleepsByRound.join(', ')} times in 100 exits`;
-  await until('a round in which the thread sleeps', isLeftAlone, known);
-});
+itAsRootOfHost(
+  'while the event loop is free it reads itself: the reader’s thread sleeps',
+  async () => {
+    await using monitor = new ExitMonitor({ scope: 'all', canaryIntervalMs: 0 });
+    const told = new Set<number>();
+    monitor.on('exit', ({ pid }) => told.add(pid));
+    const { filter } = await monitor.start();
+    expect(filter).toBe('group-aware');
+    await run('true', []);
+    await setTimeout(200);
+    // On a busy machine the loop of this test is not free, and the thread reads for it.
+    const sleepsByRound: number[] = [];
+    const isLeftAlone = async () => {
+      const before = sleepsOfReader();
+      const children = await paced(100);
+      expect(children.size).toBe(100);
+      await until('the exits of the storm', () => [...children].every((pid) => told.has(pid)));
+      sleepsByRound.push(sleepsOfReader() - before);
+      return (sleepsByRound.at(-1) ?? NaN) < 20;
+    };
+    const known = () => `it has slept ${sleepsByRound.join(', ')} times in 100 exits`;
+    await until('a round in which the thread sleeps', isLeftAlone, known);
+  },
+);
 
-itAsRoot('while the event loop is busy, the reader’s thread reads for it', async () => {
+itAsRootOfHost('while the event loop is busy, the reader’s thread reads for it', async () => {
   await using monitor = new ExitMonitor({ scope: 'all' });
   const told: ExitEvent[] = [];
   monitor.on('exit', (event) => told.push(event));
@@ -69,7 +72,7 @@ itAsRoot('while the event loop is busy, the reader’s thread reads for it', asy
   expect(monitor.stats().lost).toBe(0);
 });
 
-itAsRoot(
+itAsRootOfHost(
   'a listener that throws where the loop has read takes nothing from the others',
   async () => {
     const throwing = `
@@ -96,7 +99,7 @@ itAsRoot(
   },
 );
 
-itAsRoot('a listener may close the monitor while the loop reads', async () => {
+itAsRootOfHost('a listener may close the monitor while the loop reads', async () => {
   for (let round = 0; round < 20; round++) {
     const monitor = new ExitMonitor({ scope: 'all' });
     const closed = new Promise<void>((resolve) => monitor.once('close', resolve));

@@ -6,7 +6,7 @@ import { ExitMonitor } from '../src';
 import { DyingProcesses, type Death, type DeathName, isEndOf } from './support/deaths';
 import { exitsOf } from './support/ends';
 import { EventLog } from './support/event-log';
-import { itAsRoot } from './support/privilege';
+import { itAsRootOfHost } from './support/privilege';
 import { LineProcess, program } from './support/programs';
 
 const ROUNDS = Number(process.env['EXITWATCH_ROUNDS'] ?? 5);
@@ -34,7 +34,7 @@ async function dieWithLateRecords(dying: DyingProcesses): Promise<Death[]> {
 }
 
 describe.each(['watched', 'all'] as const)('with scope %s', (scope) => {
-  itAsRoot(
+  itAsRootOfHost(
     'a dump is told as waitpid has it, also where the record comes long after the pidfd',
     async () => {
       await using monitor = new ExitMonitor({ scope });

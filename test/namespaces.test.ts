@@ -1,6 +1,6 @@
 import { ExitMonitor } from '../src';
 
-import { itAsRoot } from './support/privilege';
+import { itAsRoot, itAsRootOfHost } from './support/privilege';
 import { LineProcess, program, REPOSITORY, run } from './support/programs';
 
 /** Prints how `start()` went; `late` after 2 seconds. */
@@ -26,24 +26,27 @@ const FOREIGN: [string[], string][] = [
 ];
 
 describe.each(FOREIGN)('under %j', (command, code) => {
-  itAsRoot(`start() rejects with ${code} within 2 seconds`, async () => {
+  itAsRootOfHost(`start() rejects with ${code} within 2 seconds`, async () => {
     expect(await startIn(command)).toBe(code);
   });
 
-  itAsRoot(`and so it does while the host has another listener and events leak in`, async () => {
-    await using listener = new ExitMonitor({ scope: 'all' });
-    await listener.start();
-    const storm = new LineProcess(program('storm'), ['100000']);
-    try {
-      expect(await startIn(command)).toBe(code);
-    } finally {
-      storm.child.kill();
-      await storm.ended;
-    }
-  });
+  itAsRootOfHost(
+    `and so it does while the host has another listener and events leak in`,
+    async () => {
+      await using listener = new ExitMonitor({ scope: 'all' });
+      await listener.start();
+      const storm = new LineProcess(program('storm'), ['100000']);
+      try {
+        expect(await startIn(command)).toBe(code);
+      } finally {
+        storm.child.kill();
+        await storm.ended;
+      }
+    },
+  );
 });
 
-itAsRoot('an ordinary user without capabilities is served (Linux 6.6)', async () => {
+itAsRootOfHost('an ordinary user without capabilities is served (Linux 6.6)', async () => {
   const nobody = ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups', '--inh-caps=-all'];
   expect(await startIn([...nobody, '--bounding-set=-all', '--no-new-privs'])).toBe('started');
 });

@@ -20,7 +20,7 @@ import { Crowd } from './support/crowd';
 import { DyingProcesses, type DeathName } from './support/deaths';
 import { exitOf, exitsOf } from './support/ends';
 import { isLeftOpen, orLeftOpen } from './support/kernel';
-import { itAsRoot, itAsRootIf } from './support/privilege';
+import { itAsRoot, itAsRootIf, itAsRootOfHost } from './support/privilege';
 import { LineProcess, program, REPOSITORY, run } from './support/programs';
 import { readerThreads } from './support/readers';
 import { roomForDescriptors, roomForProcesses } from './support/room';
@@ -262,7 +262,7 @@ describe('many watches', () => {
     expect(await reader.line()).toBe(String(COUNT));
   });
 
-  itAsRoot(
+  itAsRootOfHost(
     'beyond the limit of descriptors are told by the connector alone, or refused',
     async () => {
       const script = `

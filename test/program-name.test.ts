@@ -15,7 +15,7 @@ import { exitOf } from './support/ends';
 import { EventLog } from './support/event-log';
 import { describeForEachFilter } from './support/filters';
 import { KERNEL } from './support/kernel';
-import { itAsRoot } from './support/privilege';
+import { itAsRoot, itAsRootOfHost } from './support/privilege';
 import { LineProcess, program, run } from './support/programs';
 
 const COUNT = 50;
@@ -160,7 +160,7 @@ describe.each(['pidfd', 'poll'] as const)('%s', (source) => {
   });
 });
 
-itAsRoot('10,000 forks one after the other all have a program', async () => {
+itAsRootOfHost('10,000 forks one after the other all have a program', async () => {
   if (!KERNEL.tellsPrograms) return;
   await using monitor = new ExitMonitor({ scope: 'all' });
   const log = new EventLog(monitor);

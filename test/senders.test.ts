@@ -1,7 +1,7 @@
 import { ExitMonitor, type ExitEvent } from '../src';
 
 import { EventLog } from './support/event-log';
-import { itAsRoot } from './support/privilege';
+import { itAsRootOfHost } from './support/privilege';
 import { LineProcess, program } from './support/programs';
 
 const ROUNDS = Number(process.env['EXITWATCH_ROUNDS'] ?? 20);
@@ -31,7 +31,7 @@ async function killSome(killers: LineProcess, onSpawned: (pids: number[]) => voi
 describe.each(['watched', 'all'] as const)(
   'with scope %s, while processes come and go',
   (scope) => {
-    itAsRoot(
+    itAsRootOfHost(
       `${ROUNDS * AT_ONCE} senders that were gone at once are named, every one`,
       async () => {
         await using monitor = new ExitMonitor({ scope, trace: 'on' });

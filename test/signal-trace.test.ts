@@ -6,7 +6,7 @@ import { ExitMonitor, type ExitEvent, type Gap, type Ready, type SignalEvent } f
 import { callWith } from './support/command';
 import { exitOf } from './support/ends';
 import { KERNEL, orLeftOpen } from './support/kernel';
-import { itAsRoot } from './support/privilege';
+import { itAsRoot, itAsRootOfHost } from './support/privilege';
 import { LineProcess, program, REPOSITORY, run } from './support/programs';
 import { arrives, until } from './support/wait';
 
@@ -202,7 +202,7 @@ itAsRoot('in another pid namespace there is none: its pids are not the kernel’
   await monitor.ended;
 });
 
-itAsRoot('nothing is left in the kernel of a monitor that was killed', async () => {
+itAsRootOfHost('nothing is left in the kernel of a monitor that was killed', async () => {
   const before = new Set(await objects());
   const monitor = startMonitor({ scope: 'all', trace: 'on' });
   await next<Ready>(monitor);

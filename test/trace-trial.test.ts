@@ -7,7 +7,7 @@ import { loadAddon } from '../src/addon';
 
 import { folderOfController, itAsRootWith } from './support/controllers';
 import { EventLog } from './support/event-log';
-import { itAsRoot } from './support/privilege';
+import { itAsRoot, itAsRootOfHost } from './support/privilege';
 import { LineProcess, PROGRAMS, program, REPOSITORY } from './support/programs';
 
 const NAME = 'exitwatch-trial';
@@ -80,7 +80,7 @@ test('each way to spoil the trace is tried here', () => {
   expect(SPOILT.map(([spoil]) => spoil)).toEqual(loadAddon().spoils);
 });
 
-itAsRoot.each(SPOILT)('a trace that misreads "%s" tells nothing', async (spoil, detail) => {
+itAsRootOfHost.each(SPOILT)('a trace that misreads "%s" tells nothing', async (spoil, detail) => {
   const told = await watch(spoil);
   const traceDowngrade = {
     code: 'trial-failed',
@@ -162,7 +162,7 @@ describe('the child of the trial', () => {
     rmSync(folder, { recursive: true });
   });
 
-  itAsRoot(
+  itAsRootOfHost(
     'is one for all monitors and Workers, and hidden from them, not from others',
     async () => {
       await using monitor = new ExitMonitor({ scope: 'all', trace: 'off' });

@@ -5,7 +5,7 @@ import { setTimeout } from 'node:timers/promises';
 import { ExitMonitor, waitForExit, type ExitEvent } from '../src';
 
 import { exitsOf } from './support/ends';
-import { itAsRoot } from './support/privilege';
+import { itAsRoot, itAsRootOfHost } from './support/privilege';
 import { arrives, until } from './support/wait';
 
 const ROUNDS = Number(process.env['EXITWATCH_ROUNDS'] ?? 5);
@@ -80,7 +80,7 @@ itAsRoot('what was sent before the trace was at work is left open', async () => 
   }
 });
 
-itAsRoot('it is seen from its start if it began after the trace', async () => {
+itAsRootOfHost('it is seen from its start if it began after the trace', async () => {
   await using monitor = new ExitMonitor({ scope: 'all', trace: 'on' });
   const begun = new Date();
   await monitor.start();

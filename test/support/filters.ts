@@ -1,6 +1,6 @@
 import type { Filter } from '../../src';
 
-import { MAY_LISTEN } from './kernel';
+import { HAS_CONNECTOR, MAY_LISTEN } from './kernel';
 
 /** The environment in which a monitor takes this filter. */
 export function environmentFor(filter: Filter): NodeJS.ProcessEnv {
@@ -8,14 +8,15 @@ export function environmentFor(filter: Filter): NodeJS.ProcessEnv {
 }
 
 /**
- * The same tests with both forms of the filter; outside of CI, the group-aware one needs root, and both do
- * before Linux 6.6.
+ * The same tests with both forms of the filter. Outside of CI they are left out where there is no connector;
+ * the group-aware one needs root, and both do before Linux 6.6.
  */
 export function describeForEachFilter(body: (filter: Filter) => void): void {
   for (const filter of ['group-aware', 'classic'] as const) {
-    const isUsable =
-      (filter === 'classic' && MAY_LISTEN) || process.getuid?.() === 0 || process.env['CI'];
-    const title = `with the ${filter} filter${isUsable ? '' : ' (needs root)'}`;
+    const isPermitted = filter === 'classic' ? MAY_LISTEN : process.getuid?.() === 0;
+    const isUsable = (HAS_CONNECTOR && isPermitted) || process.env['CI'];
+    const lacks = HAS_CONNECTOR ? 'root' : 'the host’s network namespace';
+    const title = `with the ${filter} filter${isUsable ? '' : ` (needs ${lacks})`}`;
     (isUsable ? describe : describe.skip)(title, () => {
       beforeAll(() => {
         if (filter === 'classic') process.env['EXITWATCH_FILTER'] = 'classic';

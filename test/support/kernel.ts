@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { release } from 'node:os';
 
 import type { ExitEvent } from '../../src';
@@ -45,8 +46,11 @@ export const KERNEL = {
   tellsPrograms: isSince(6, 4) || process.arch === 'x64',
 } as const;
 
-/** Whether we may listen to the proc connector. */
-export const MAY_LISTEN = KERNEL.ordinaryListeners || process.getuid?.() === 0;
+/** The proc connector is in the host's network namespace only (cn_init() in drivers/connector/connector.c). */
+export const HAS_CONNECTOR = existsSync('/proc/net/connector');
+
+/** Whether we may listen to it. */
+export const MAY_LISTEN = HAS_CONNECTOR && (KERNEL.ordinaryListeners || process.getuid?.() === 0);
 
 /** What an event says where a pidfd could not tell the status. */
 export const LEFT_OPEN = {

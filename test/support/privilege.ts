@@ -1,4 +1,4 @@
-import { MAY_LISTEN } from './kernel';
+import { HAS_CONNECTOR, MAY_LISTEN } from './kernel';
 
 const IS_ROOT = process.getuid?.() === 0;
 
@@ -9,8 +9,16 @@ export function itAsRootIf(isPossible: boolean, need: string): jest.It {
   return IS_ROOT ? itIf(isPossible, need) : itAsRoot;
 }
 
+const NEEDS_HOST = 'needs the host’s network namespace';
+
+/** The same of one that needs the connector as well. */
+export const itAsRootOfHost = itAsRootIf(HAS_CONNECTOR, NEEDS_HOST);
+
 /** The same of one that needs the connector. */
-export const itAsListener = itIf(MAY_LISTEN, 'needs root before Linux 6.6');
+export const itAsListener = itIf(
+  MAY_LISTEN,
+  HAS_CONNECTOR ? 'needs root before Linux 6.6' : NEEDS_HOST,
+);
 
 /** Outside of CI a test that cannot be run is left out, and its title says why. */
 export function itIf(isPossible: boolean, need: string): jest.It {

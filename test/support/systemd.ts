@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { itAsRootIf } from './privilege';
@@ -54,11 +54,29 @@ export async function underSystemd(
       '',
     ].join('\n'),
   );
+  const cgroups = cgroupsOfSystemd();
   const systemd = new LineProcess(join(REPOSITORY, 'test', 'programs', 'under-systemd.sh'), [
     ...[folder, 'test.service', ...units],
   ]);
   const code = await systemd.ended;
   const said = existsSync(answers) ? readFileSync(answers, 'utf8').trimEnd().split('\n') : [];
   expect({ said, stderr: systemd.stderr, code }).toEqual({ said, stderr: '', code: 7 });
+  expect(cgroupsOfSystemd()).toEqual(cgroups);
   return said;
+}
+
+/** What it makes at the top of a hierarchy where it is not confined. */
+function cgroupsOfSystemd(): string[] {
+  const root = '/sys/fs/cgroup';
+  const hierarchies = ['.', ...readdirSync(root)].map((name) => join(root, name));
+  const isLeft = (path: string) => /exitwatch-test|(init\.scope|system\.slice)$/.test(path);
+  return hierarchies.flatMap((path) => foldersIn(path)).filter(isLeft);
+}
+
+function foldersIn(path: string): string[] {
+  try {
+    return readdirSync(path).map((name) => join(path, name));
+  } catch {
+    return []; // a file
+  }
 }

@@ -5,7 +5,7 @@ import { bootId } from './boot-id.js';
 import { ExitwatchError } from './errors.js';
 import { HOST_NAMESPACE, namespaceInode } from './namespaces.js';
 import { absenceError, threadGroupOf, type Absence } from './not-a-process.js';
-import { processTable } from './process-table/process-table.js';
+import { processTable } from './process-table/platform-table.js';
 import { signalZero } from './process-table/signal-zero.js';
 
 /**
@@ -180,16 +180,16 @@ export function lookUp(pid: number): ProcessIdentity | Absence {
   };
 }
 
-type LookUp = { startTicks: number; inode: number | null } | Absence;
+type Found = { startTicks: number; inode: number | null } | Absence;
 
 /** `null`: a process has the pid that it did not have a moment before. */
-function lookUpOnce(pid: number): LookUp | null {
+function lookUpOnce(pid: number): Found | null {
   const byAddon = addonRefusal() === null ? lookUpByAddon(pid) : 'no-pidfd';
   const found = byAddon === 'no-pidfd' ? lookUpByTable(pid) : byAddon;
   return found === 'no-process' ? noneOrThread(pid) : found;
 }
 
-function lookUpByAddon(pid: number): LookUp | 'no-process' | 'no-pidfd' {
+function lookUpByAddon(pid: number): Found | 'no-process' | 'no-pidfd' {
   let found;
   try {
     found = loadAddon().identify(pid);
@@ -208,13 +208,13 @@ function lookUpByAddon(pid: number): LookUp | 'no-process' | 'no-pidfd' {
 /** How often a process is looked at that is changing, as it does for a moment when it ends or calls exec. */
 const LOOKS = 10;
 
-function lookUpByTable(pid: number): LookUp {
-  let sight = processTable().lookNow(pid);
-  for (let i = 1; i < LOOKS && sight === 'unknown'; i++) sight = processTable().lookNow(pid);
-  if (sight === null && signalZero(pid) === 'gone') return 'none';
-  if (sight === null || sight === 'unknown') throw hidden(pid);
-  if (sight.isKernelThread) return 'kernel-thread';
-  const found = { startTicks: sight.startTicks ?? 0, inode: null };
+function lookUpByTable(pid: number): Found {
+  let lookup = processTable().lookNow(pid);
+  for (let i = 1; i < LOOKS && lookup === 'unknown'; i++) lookup = processTable().lookNow(pid);
+  if (lookup === null && signalZero(pid) === 'gone') return 'none';
+  if (lookup === null || lookup === 'unknown') throw hidden(pid);
+  if (lookup.isKernelThread) return 'kernel-thread';
+  const found = { startTicks: lookup.startTicks ?? 0, inode: null };
   if (process.platform !== 'linux') return found;
   // /proc has threads by their ids, too, although it does not list them.
   const group = threadGroupOf(pid);

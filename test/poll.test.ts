@@ -121,8 +121,8 @@ describe.each(['ps', 'toybox ps', 'busybox ps'])('%s, live', (words) => {
       const zombie = Number(await parent.line());
       while (new ProcTable().lookNow(zombie) === null) await setTimeout(5);
       const isDead = () => {
-        const sight = new ProcTable().lookNow(zombie);
-        return sight !== null && sight !== 'unknown' && sight.isDead;
+        const lookup = new ProcTable().lookNow(zombie);
+        return lookup !== null && lookup !== 'unknown' && lookup.isDead;
       };
       while (!isDead()) await setTimeout(5);
       const seen = await table.list();
@@ -273,8 +273,8 @@ itAsRoot('whom /proc hides (hidepid=2) is not told to be gone', async () => {
   expect(told).toContain(pid);
   expect(told).not.toContain(alive.pid);
   const lives = (other: number) => {
-    const sight = new ProcTable().lookNow(other);
-    return sight !== null && sight !== 'unknown' && !sight.isDead;
+    const lookup = new ProcTable().lookNow(other);
+    return lookup !== null && lookup !== 'unknown' && !lookup.isDead;
   };
   expect(told.filter(lives)).toEqual([]);
   expect(healthy).toBe(true);

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 
 import { identify } from '../process-identity.js';
-import { processTable } from '../process-table/process-table.js';
+import { processTable } from '../process-table/platform-table.js';
 
 import { executableName } from './process-list.js';
 
@@ -80,9 +80,10 @@ export class KnownProcesses {
 
 /** Of who has this pid now; `null`: nobody alive. */
 export function factsOf(pid: number): Facts | null {
-  const sight = processTable().lookNow(pid);
-  if (sight === null || sight === 'unknown' || sight.isDead || sight.isKernelThread) return null;
-  const { parentPid, uid } = sight;
+  const lookup = processTable().lookNow(pid);
+  if (lookup === null || lookup === 'unknown' || lookup.isDead || lookup.isKernelThread)
+    return null;
+  const { parentPid, uid } = lookup;
   return {
     parentPid,
     uid,

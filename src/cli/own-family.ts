@@ -1,7 +1,7 @@
 import { once, EventEmitter } from 'node:events';
 
 import type { ExitEvent } from '../exit-event.js';
-import { processTable } from '../process-table/process-table.js';
+import { processTable } from '../process-table/platform-table.js';
 
 /** Hooks that ended, whose children may still be told. */
 const MOST_HOOKS = 16;
@@ -61,9 +61,9 @@ export class OwnFamily {
 
   /** 0: it cannot be looked at, and is nobody that we have started. */
   #parentOf(pid: number): number | null {
-    const sight = processTable().lookNow(pid);
-    if (sight === null) return this.#parents.get(pid) ?? null;
-    return sight === 'unknown' ? 0 : (sight.parentPid ?? 0);
+    const lookup = processTable().lookNow(pid);
+    if (lookup === null) return this.#parents.get(pid) ?? null;
+    return lookup === 'unknown' ? 0 : (lookup.parentPid ?? 0);
   }
 }
 

@@ -5,7 +5,7 @@ import { ExitwatchError, type ExitwatchErrorCode } from '../errors.js';
 import type { Downgrade, Filter, Ready, SourceName } from '../exit-event.js';
 import { HOST_NAMESPACE, namespaceInode } from '../namespaces.js';
 import { failureDowngrade } from '../sources/downgrade.js';
-import { processTable } from '../process-table/process-table.js';
+import { processTable } from '../process-table/platform-table.js';
 
 import { ExitMonitor } from './exit-monitor.js';
 
@@ -143,8 +143,8 @@ function probePidfd(): PidfdReport {
 function probePoll(): PollReport {
   const table = processTable();
   try {
-    const sight = table.lookNow(process.pid);
-    if (sight === null || sight === 'unknown') {
+    const lookup = table.lookNow(process.pid);
+    if (lookup === null || lookup === 'unknown') {
       throw new ExitwatchError('ERR_EXITWATCH_NO_PROC', 'this process is missing from the table');
     }
     return { available: true, obstacle: null, by: table.by };

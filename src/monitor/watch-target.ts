@@ -10,7 +10,7 @@ import {
   pidNamespace,
   type ProcessIdentity,
 } from '../process-identity.js';
-import { processTable } from '../process-table/process-table.js';
+import { processTable } from '../process-table/platform-table.js';
 
 /** Which process is to be watched, and whether it is still there. */
 export function findTarget(target: number | ProcessIdentity): {

@@ -1,7 +1,7 @@
 import { readFileSync, readdirSync, statSync } from 'node:fs';
 import { setImmediate } from 'node:timers/promises';
 
-import type { ProcessRow, ProcessTable, Sight } from './process-table.js';
+import type { ProcessRow, ProcessTable, Lookup } from './process-table.js';
 
 /** USER_HZ: what /proc counts in, on every architecture that Node runs on. */
 const TICKS_PER_SECOND = 100;
@@ -28,11 +28,11 @@ export class ProcTable implements ProcessTable {
   readonly by = '/proc';
   readonly startTolerance = 0;
 
-  lookNow(pid: number): Sight | null {
+  lookNow(pid: number): Lookup | null {
     return this.#look(pid, true);
   }
 
-  #look(pid: number, withOwner: boolean): Sight | null {
+  #look(pid: number, withOwner: boolean): Lookup | null {
     let text;
     try {
       text = readFileSync(`/proc/${pid}/stat`, 'utf8');
@@ -46,17 +46,17 @@ export class ProcTable implements ProcessTable {
       : (parseStat(text, withOwner ? uidOf(pid) : null) ?? 'unknown');
   }
 
-  look(pids: readonly number[]): Promise<Map<number, Sight>> {
+  look(pids: readonly number[]): Promise<Map<number, Lookup>> {
     return this.#lookAt(pids, false);
   }
 
-  async #lookAt(pids: readonly number[], withOwner: boolean): Promise<Map<number, Sight>> {
+  async #lookAt(pids: readonly number[], withOwner: boolean): Promise<Map<number, Lookup>> {
     checkThatItIsThere();
-    const seen = new Map<number, Sight>();
+    const seen = new Map<number, Lookup>();
     let left = AT_ONCE;
     for (const pid of pids) {
-      const sight = this.#look(pid, withOwner);
-      if (sight !== null) seen.set(pid, sight);
+      const lookup = this.#look(pid, withOwner);
+      if (lookup !== null) seen.set(pid, lookup);
       if (--left > 0) continue;
       left = AT_ONCE;
       await setImmediate();
@@ -64,7 +64,7 @@ export class ProcTable implements ProcessTable {
     return seen;
   }
 
-  list(): Promise<Map<number, Sight>> {
+  list(): Promise<Map<number, Lookup>> {
     const names = readdirSync('/proc').filter((name) => /^[1-9]\d*$/.test(name));
     return this.#lookAt(names.map(Number), true);
   }

@@ -1,7 +1,3 @@
-import { KillTable } from './kill-table.js';
-import { ProcTable } from './proc-table.js';
-import { PsTable } from './ps-table.js';
-
 /** What a table says of one process. */
 export type ProcessRow = {
   pid: number;
@@ -20,7 +16,7 @@ export type ProcessRow = {
 };
 
 /** `'unknown'`: there is something, or may be; it could not be looked at. */
-export type Sight = ProcessRow | 'unknown';
+export type Lookup = ProcessRow | 'unknown';
 
 /** The processes that there are, as they can be read at any time, on any system. */
 export interface ProcessTable {
@@ -29,23 +25,10 @@ export interface ProcessTable {
   /** How far two readings of one start may lie apart, in ticks. */
   readonly startTolerance: number;
   /** `null`: not in the table. Throws where the table cannot be read. */
-  lookNow(pid: number): Sight | null;
+  lookNow(pid: number): Lookup | null;
   /** Those of these pids that are in the table, perhaps without a uid; rejects where it cannot be read. */
-  look(pids: readonly number[]): Promise<Map<number, Sight>>;
+  look(pids: readonly number[]): Promise<Map<number, Lookup>>;
   /** All there are; rejects where the table cannot be read. */
-  list(): Promise<Map<number, Sight>>;
+  list(): Promise<Map<number, Lookup>>;
   startTime(startTicks: number): Date;
-}
-
-let ours: ProcessTable | undefined;
-
-/** The table of this system. */
-export function processTable(): ProcessTable {
-  ours ??= newTable();
-  return ours;
-}
-
-function newTable(): ProcessTable {
-  if (process.platform === 'linux') return new ProcTable();
-  return process.platform === 'win32' ? new KillTable() : new PsTable();
 }

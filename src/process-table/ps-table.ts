@@ -3,7 +3,7 @@ import { promisify } from 'node:util';
 
 import { ExitwatchError } from '../errors.js';
 
-import type { ProcessRow, ProcessTable, Sight } from './process-table.js';
+import type { ProcessRow, ProcessTable, Lookup } from './process-table.js';
 
 type Column = 'pid' | 'ppid' | 'uid' | 'stat' | 'lstart' | 'etime' | 'comm';
 
@@ -35,7 +35,7 @@ export class PsTable implements ProcessTable {
     this.#command = command;
   }
 
-  lookNow(pid: number): Sight | null {
+  lookNow(pid: number): Lookup | null {
     return (
       this.#tryForms((form) => {
         const [file, args, options] = this.#call(form);
@@ -44,11 +44,11 @@ export class PsTable implements ProcessTable {
     );
   }
 
-  async look(): Promise<Map<number, Sight>> {
+  async look(): Promise<Map<number, Lookup>> {
     return this.list();
   }
 
-  async list(): Promise<Map<number, Sight>> {
+  async list(): Promise<Map<number, Lookup>> {
     if (this.#form === undefined) this.lookNow(process.pid);
     const form = FORMS[this.#form ?? 0] ?? [];
     const [file, args, options] = this.#call(form);
@@ -68,7 +68,7 @@ export class PsTable implements ProcessTable {
   }
 
   /** The first form that this ps knows is kept. */
-  #tryForms(read: (form: readonly Column[]) => Map<number, Sight>): Map<number, Sight> {
+  #tryForms(read: (form: readonly Column[]) => Map<number, Lookup>): Map<number, Lookup> {
     const first = this.#form ?? 0;
     const last = this.#form ?? FORMS.length - 1;
     let cause: unknown;
@@ -98,8 +98,8 @@ export function parsePs(
   output: string,
   form: readonly Column[],
   nowMs: number,
-): Map<number, Sight> {
-  const table = new Map<number, Sight>();
+): Map<number, Lookup> {
+  const table = new Map<number, Lookup>();
   for (const line of output.split('\n')) {
     if (line.trim() === '') continue;
     const row = parseLine(line, form, nowMs);

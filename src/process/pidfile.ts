@@ -13,7 +13,7 @@ import {
   startOf,
   type ProcessIdentity,
 } from '../process-identity.js';
-import { processTable } from '../process-table/process-table.js';
+import { processTable } from '../process-table/platform-table.js';
 
 import { isAlive, type Liveness } from './liveness.js';
 import { isWritableByOthers, readSmallFile, replaceFile, type SmallFile } from './small-file.js';
@@ -176,8 +176,8 @@ function parsePid(path: string, { bytes, isCut }: SmallFile): number {
 function checkOwner(path: string, { owner }: SmallFile, pid: number): void {
   const us = process.geteuid?.();
   if (us === undefined || owner === 0 || owner === us) return;
-  const sight = processTable().lookNow(pid);
-  if (sight !== null && sight !== 'unknown' && sight.uid === owner) return;
+  const lookup = processTable().lookNow(pid);
+  if (lookup !== null && lookup !== 'unknown' && lookup.uid === owner) return;
   throw untrusted(path, `it is user ${owner}'s, and names no process of that user`);
 }
 

@@ -2,7 +2,7 @@ import { addonRefusal, Life, loadAddon, translateFailure } from '../addon.js';
 import { bootId } from '../boot-id.js';
 import { ExitwatchError } from '../errors.js';
 import { isSameProcess, lookUp, pidNamespace, type ProcessIdentity } from '../process-identity.js';
-import { processTable } from '../process-table/process-table.js';
+import { processTable } from '../process-table/platform-table.js';
 import { signalNumber, type SignalName } from '../wait-status.js';
 
 /** What became of a signal, or of a mere look. */
@@ -52,9 +52,9 @@ function signalByPid(identity: ProcessIdentity, signal?: SignalName): Signalled 
   const found = lookUp(pid);
   if (typeof found === 'string' || !isSameProcess(found, identity))
     return { life: 'dead', isAtomic };
-  const sight = processTable().lookNow(pid);
-  if (sight === 'unknown') return { life: 'unknown', isAtomic };
-  if (sight === null || sight.isDead) return { life: 'dead', isAtomic };
+  const lookup = processTable().lookNow(pid);
+  if (lookup === 'unknown') return { life: 'unknown', isAtomic };
+  if (lookup === null || lookup.isDead) return { life: 'dead', isAtomic };
   if (signal === undefined) return { life: 'alive', isAtomic };
   try {
     process.kill(pid, process.platform === 'linux' ? signalNumber(signal) : signal);

@@ -1,5 +1,5 @@
 import type { ProcessIdentity } from '../process-identity.js';
-import { processTable } from '../process-table/process-table.js';
+import { processTable } from '../process-table/platform-table.js';
 import type { SignalName } from '../wait-status.js';
 
 /** What is waited for, when something was done to a process that is to end. */
@@ -38,8 +38,8 @@ export function nextStep(
 /** The kernel's name of a process; `null`: it has ended, or is hidden. */
 export function nameOf({ pid }: ProcessIdentity): string | null {
   try {
-    const sight = processTable().lookNow(pid);
-    return sight === null || sight === 'unknown' ? null : sight.name;
+    const lookup = processTable().lookNow(pid);
+    return lookup === null || lookup === 'unknown' ? null : lookup.name;
   } catch {
     return null;
   }

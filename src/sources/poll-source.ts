@@ -3,7 +3,8 @@ import { bootId } from '../boot-id.js';
 import { ExitwatchError } from '../errors.js';
 import type { Downgrade, ExitEvent } from '../exit-event.js';
 import { bootPrefix, identityId, pidNamespace, type ProcessIdentity } from '../process-identity.js';
-import { processTable, type ProcessRow, type Sight } from '../process-table/process-table.js';
+import { processTable } from '../process-table/platform-table.js';
+import type { ProcessRow, Lookup } from '../process-table/process-table.js';
 import { signalZero } from '../process-table/signal-zero.js';
 
 import { POLLING_DOWNGRADE } from './downgrade.js';
@@ -58,10 +59,10 @@ export class PollSource implements ExitSource {
   watch({ id, pid, startTicks }: ProcessIdentity): Armed {
     const known = startTicks === 0 ? null : startTicks;
     // To know its name, where a look costs next to nothing.
-    const sight = this.#table.by === 'ps' ? null : this.#table.lookNow(pid);
+    const lookup = this.#table.by === 'ps' ? null : this.#table.lookNow(pid);
     const isIt =
-      sight !== null && sight !== 'unknown' && this.#isSame({ startTicks: known }, sight);
-    const row = isIt ? sight : null;
+      lookup !== null && lookup !== 'unknown' && this.#isSame({ startTicks: known }, lookup);
+    const row = isIt ? lookup : null;
     this.#watched.set(id, { id, pid, startTicks: known, row, aliveMs: performance.now() });
     return 'unguarded';
   }
@@ -152,8 +153,8 @@ export class PollSource implements ExitSource {
   }
 
   /** Before anybody is told of what was seen. @throws ExitwatchError where it cannot be relied on */
-  #looked(sights: ReadonlyMap<number, Sight>): void {
-    checkThatWeAreThere(sights);
+  #looked(lookups: ReadonlyMap<number, Lookup>): void {
+    checkThatWeAreThere(lookups);
     this.#looks++;
     this.#lookedMs = performance.now();
   }
@@ -161,15 +162,15 @@ export class PollSource implements ExitSource {
   async #lookAtWatched(): Promise<void> {
     const nowMs = performance.now();
     const pids = [...this.#watched.values()].map(({ pid }) => pid);
-    const sights = await this.#table.look([process.pid, ...pids]);
-    this.#looked(sights);
-    this.#tellEnded([...this.#watched.values()], sights, nowMs);
+    const lookups = await this.#table.look([process.pid, ...pids]);
+    this.#looked(lookups);
+    this.#tellEnded([...this.#watched.values()], lookups, nowMs);
   }
 
   async #lookAtAll(): Promise<void> {
     const nowMs = performance.now();
-    const sights = await this.#table.list();
-    this.#looked(sights);
+    const lookups = await this.#table.list();
+    this.#looked(lookups);
     const watched = [...this.#watched.values()];
     const isWatched = (seen: Seen) =>
       watched.some((other) => other.pid === seen.pid && this.#isSame(other, seen));
@@ -177,30 +178,30 @@ export class PollSource implements ExitSource {
     const others = [...this.#all.values()].filter(
       (seen) => !(watchedPids.has(seen.pid) && isWatched(seen)),
     );
-    this.#all = this.#living(sights, nowMs);
-    const left = this.#tellEnded([...others, ...watched], sights, nowMs);
+    this.#all = this.#living(lookups, nowMs);
+    const left = this.#tellEnded([...others, ...watched], lookups, nowMs);
     // As they were known before; and who cannot be seen is not to be forgotten.
     for (const seen of left) this.#all.set(seen.pid, seen);
   }
 
   /** Gives those that have not ended, as far as that can be told. */
-  #tellEnded(before: readonly Seen[], sights: Map<number, Sight>, nowMs: number): Seen[] {
+  #tellEnded(before: readonly Seen[], lookups: Map<number, Lookup>, nowMs: number): Seen[] {
     return before.filter((seen) => {
-      if (this.#isClosed() || !this.#hasEnded(seen, sights.get(seen.pid), nowMs)) return true;
+      if (this.#isClosed() || !this.#hasEnded(seen, lookups.get(seen.pid), nowMs)) return true;
       const isLeft = this.#watched.has(seen.id) || this.#scope === 'all';
       if (isLeft) this.#tell(seen);
       return false;
     });
   }
 
-  #hasEnded(seen: Seen, sight: Sight | undefined, nowMs: number): boolean {
+  #hasEnded(seen: Seen, lookup: Lookup | undefined, nowMs: number): boolean {
     // Watched since the table was read, which may have another with its pid.
     if (seen.aliveMs > nowMs) return false;
     // Not in the table, but there: it is hidden from us (hidepid).
-    if (sight === undefined) return signalZero(seen.pid) === 'gone';
-    if (sight === 'unknown') return false;
-    if (sight.isDead || !this.#isSame(seen, sight)) return true;
-    seen.row = { ...sight, uid: sight.uid ?? seen.row?.uid ?? null };
+    if (lookup === undefined) return signalZero(seen.pid) === 'gone';
+    if (lookup === 'unknown') return false;
+    if (lookup.isDead || !this.#isSame(seen, lookup)) return true;
+    seen.row = { ...lookup, uid: lookup.uid ?? seen.row?.uid ?? null };
     seen.aliveMs = Math.max(seen.aliveMs, nowMs);
     return false;
   }
@@ -210,15 +211,15 @@ export class PollSource implements ExitSource {
     return Math.abs(a.startTicks - b.startTicks) <= this.#table.startTolerance;
   }
 
-  #living(sights: Map<number, Sight>, nowMs: number): Map<number, Seen> {
+  #living(lookups: Map<number, Lookup>, nowMs: number): Map<number, Seen> {
     const living = new Map<number, Seen>();
-    for (const [pid, sight] of sights) {
-      if (sight === 'unknown' || sight.isDead || sight.isKernelThread) continue;
+    for (const [pid, lookup] of lookups) {
+      if (lookup === 'unknown' || lookup.isDead || lookup.isKernelThread) continue;
       // Another monitor of ours has it for a moment.
-      if (sight.name === TRIAL_CHILD_NAME && sight.parentPid === process.pid) continue;
-      const id = idOf(pid, sight.startTicks);
-      const { startTicks } = sight;
-      living.set(pid, { id, pid, startTicks, row: sight, aliveMs: nowMs });
+      if (lookup.name === TRIAL_CHILD_NAME && lookup.parentPid === process.pid) continue;
+      const id = idOf(pid, lookup.startTicks);
+      const { startTicks } = lookup;
+      living.set(pid, { id, pid, startTicks, row: lookup, aliveMs: nowMs });
     }
     return living;
   }
@@ -278,8 +279,8 @@ function idOf(pid: number, startTicks: number | null): string {
 }
 
 /** A table without ourselves is none: nobody is gone because he is missing from it. */
-function checkThatWeAreThere(sights: ReadonlyMap<number, Sight>): void {
-  if (!sights.has(process.pid)) throw new Error('this process is missing from the table');
+function checkThatWeAreThere(lookups: ReadonlyMap<number, Lookup>): void {
+  if (!lookups.has(process.pid)) throw new Error('this process is missing from the table');
 }
 
 function inspectionFailed(error: unknown): ExitwatchError {

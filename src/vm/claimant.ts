@@ -4,7 +4,7 @@ import { ExitwatchError } from '../errors.js';
 import { isAlive } from '../process/liveness.js';
 import { mayHaveStartedAfter, readPidfile, type Pidfile } from '../process/pidfile.js';
 import { identifyOrNone, type ProcessIdentity } from '../process-identity.js';
-import { processTable } from '../process-table/process-table.js';
+import { processTable } from '../process-table/platform-table.js';
 
 import type { ControlFiles } from './control-files.js';
 import { listenerOf } from './socket-peer.js';

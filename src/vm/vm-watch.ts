@@ -9,7 +9,7 @@ import { isAlive } from '../process/liveness.js';
 import { isLeft, readPidfile } from '../process/pidfile.js';
 import { stop } from '../process/stop.js';
 import type { ControlStep } from '../process/stop-options.js';
-import { processTable } from '../process-table/process-table.js';
+import { processTable } from '../process-table/platform-table.js';
 import { isSameProcess, startOf, type ProcessIdentity } from '../process-identity.js';
 
 import { classifyStop } from './classify-stop.js';

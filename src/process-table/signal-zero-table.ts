@@ -1,12 +1,12 @@
-import type { ProcessTable, Sight } from './process-table.js';
+import type { ProcessTable, Lookup } from './process-table.js';
 import { signalZero } from './signal-zero.js';
 
 /** Where nothing better is there (Windows): signal 0 tells that a pid is in use, and no more. */
-export class KillTable implements ProcessTable {
+export class SignalZeroTable implements ProcessTable {
   readonly by = 'signal 0';
   readonly startTolerance = 0;
 
-  lookNow(pid: number): Sight | null {
+  lookNow(pid: number): Lookup | null {
     const answer = signalZero(pid);
     if (answer === 'gone') return null;
     if (answer === 'unknown') return 'unknown';
@@ -23,16 +23,16 @@ export class KillTable implements ProcessTable {
     };
   }
 
-  look(pids: readonly number[]): Promise<Map<number, Sight>> {
-    const seen = new Map<number, Sight>();
+  look(pids: readonly number[]): Promise<Map<number, Lookup>> {
+    const seen = new Map<number, Lookup>();
     for (const pid of pids) {
-      const sight = this.lookNow(pid);
-      if (sight !== null) seen.set(pid, sight);
+      const lookup = this.lookNow(pid);
+      if (lookup !== null) seen.set(pid, lookup);
     }
     return Promise.resolve(seen);
   }
 
-  list(): Promise<Map<number, Sight>> {
+  list(): Promise<Map<number, Lookup>> {
     return Promise.reject(new Error('there is no list of processes by signal 0'));
   }
 

@@ -2,9 +2,9 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-import { GrowingFile } from '../src/vm/event-log';
-import { lifeOf, splitLives } from '../src/vm/log-lives';
-import { keepEvent } from '../src/vm/timeline';
+import { GrowingFile } from '../src/vm/evidence/growing-file';
+import { lifeOf, splitLives } from '../src/vm/qemu/log-runs';
+import { keepEvent } from '../src/vm/evidence/timeline';
 import type { QmpEvent } from '../src/vm';
 
 const BEGIN = Date.parse('2026-11-21T12:00:00Z');

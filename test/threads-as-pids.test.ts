@@ -15,8 +15,8 @@ import {
   writePidfile,
 } from '../src/process';
 import { VmControl } from '../src/vm';
-import { claimantOf } from '../src/vm/claimant';
-import type { ControlFiles } from '../src/vm/control-files';
+import { claimantOf } from '../src/vm/directory/vm-owner';
+import type { ControlFiles } from '../src/vm/directory/control-files';
 
 import { call, callWith, MAIN } from './support/command';
 import { mortal, release } from './support/mortal';

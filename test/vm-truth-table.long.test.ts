@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 
 import { VmMonitor, type QmpEvent, type VmStop } from '../src/vm';
-import { GrowingFile, parseLogLine } from '../src/vm/event-log';
+import { GrowingFile, parseLogLine } from '../src/vm/evidence/growing-file';
 
 import { stopOf } from './support/ends';
 import { backportedQemu, INSTALLED, TestVm, type Qemu } from './support/qemu';

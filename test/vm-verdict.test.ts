@@ -1,6 +1,6 @@
 import type { ExitEvent } from '../src';
 import { classifyStop, shouldRestart, type QmpEvent, type VmStop } from '../src/vm';
-import { EndGroups } from '../src/vm/end-groups';
+import { EndGroups } from '../src/vm/daemon/end-groups';
 
 import { EXIT, intent, killedBy, type Evidence } from './vm/evidence';
 

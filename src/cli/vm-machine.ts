@@ -3,15 +3,15 @@ import { join } from 'node:path';
 
 import { ExitwatchError } from '../errors.js';
 import { identifyOrNone, type ProcessIdentity } from '../process-identity.js';
-import { claimantOf } from '../vm/claimant.js';
+import { claimantOf } from '../vm/directory/vm-owner.js';
 import {
   COMMAND_SUFFIXES,
   isVmName,
   readControlDirectory,
   type ControlFiles,
-} from '../vm/control-files.js';
+} from '../vm/directory/control-files.js';
 import { readVmRecord } from '../vm/index.js';
-import { intentLogPath } from '../vm/vm-record.js';
+import { intentLogPath } from '../vm/daemon/vm-record.js';
 
 import { noPidfile } from './process-argument.js';
 import { UsageError } from './usage-error.js';

@@ -1,5 +1,5 @@
 import { IntentLog } from '../process/index.js';
-import { migrate, type Migration, type MigrationProgress } from '../vm/migrate.js';
+import { migrate, type Migration, type MigrationProgress } from '../vm/qemu/migrate.js';
 
 import { formatDuration, parseDuration } from './duration.js';
 import { escapeText, toJsonLine } from './escape.js';

@@ -1,0 +1,91 @@
+import { classifyStop } from '../verdict/classify-stop.js';
+import { GrowingFile, parseLogLine } from '../evidence/growing-file.js';
+import { isWhole, splitLives } from './log-runs.js';
+import type { QmpEvent } from './qmp-event.js';
+import { hasHadAgent, isTelling } from '../evidence/timeline.js';
+import { obeyedSignal } from './obeyed-signal.js';
+import type { VmStop } from '../verdict/vm-verdict.js';
+
+/** A start that an event log tells of, and nobody has seen. */
+export interface UnseenLife {
+  events: QmpEvent[];
+  /** Its last word. */
+  until: Date;
+}
+
+/** Of what log, and whose. */
+export interface UnseenLog {
+  path: string;
+  /** Who may have written it; `null`: anybody. */
+  owners: readonly number[] | null;
+  /** What came up to then is accounted for. */
+  after: Date | null;
+}
+
+/** Nobody has missed more; of more, the last ones are told. */
+const MOST_LIVES = 100;
+const MOST_EVENTS = 10_000;
+
+/**
+ * The starts that a log tells of, one after the other; `refusal`: why it is not believed. Rejects where it
+ * cannot be read just now.
+ */
+export async function readLives({
+  path,
+  owners,
+  after,
+}: UnseenLog): Promise<{ lives: UnseenLife[]; refusal: string | null }> {
+  const events: QmpEvent[] = [];
+  const file = new GrowingFile(path, (line) => {
+    const event = parseLogLine(line);
+    if (event === null || event === 'torn' || !isTelling(event)) return;
+    events.push(event);
+    if (events.length > 2 * MOST_EVENTS) events.splice(0, MOST_EVENTS);
+  });
+  file.owners = owners;
+  await file.read();
+  if (file.failure !== null) throw file.failure;
+  const from = after?.getTime() ?? -Infinity;
+  const isNew = ({ at }: QmpEvent) => at === null || at.getTime() > from;
+  const lives = splitLives(events.filter(isNew)).map((life) => ({
+    events: life,
+    until: lastOf(life),
+  }));
+  return { lives: lives.slice(-MOST_LIVES), refusal: file.refusal };
+}
+
+/** Whether its last word was its end, unless it was to stay (`-no-shutdown`). */
+export function hasEnded({ events }: UnseenLife): boolean {
+  const names = events.map(({ event }) => event);
+  return names.lastIndexOf('SHUTDOWN') > names.lastIndexOf('STOP');
+}
+
+/** Why a start has ended that nobody has seen: by its event log, and by its log, if that is its own. */
+export function judgeUnseen(
+  name: string,
+  { events }: UnseenLife,
+  leftovers: { pidfile: boolean | null; socket: boolean | null },
+  logLines: readonly string[],
+): VmStop {
+  const isComplete = isWhole(events);
+  return classifyStop({
+    name,
+    exit: null,
+    events,
+    eventsComplete: isComplete,
+    eventsUnbroken: isComplete,
+    initialStatus: null,
+    ready: events.length > 1 ? true : null,
+    mayLinger: null,
+    agent: hasHadAgent(events) ? 'open' : 'none',
+    obeyed: obeyedSignal(logLines),
+    hasLog: false,
+    leftovers,
+    // They name processes, and which one this was is not known.
+    intents: null,
+  });
+}
+
+function lastOf(events: readonly QmpEvent[]): Date {
+  return new Date(Math.max(0, ...events.map(({ at }) => at?.getTime() ?? 0)));
+}

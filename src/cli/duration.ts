@@ -1,9 +1,8 @@
+import { LONGEST_MS } from '../common/options.js';
+
 import { UsageError } from './usage-error.js';
 
 const UNITS: Record<string, number> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
-
-/** setTimeout() takes no more. */
-const LONGEST_MS = 2 ** 31 - 1;
 
 /** Milliseconds of `10s`, `500ms`, `1.5m`, `2h`, `1d`; a bare number is seconds, as in sleep(1). */
 export function parseDuration(option: string, text: string): number {

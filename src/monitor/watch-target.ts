@@ -10,6 +10,7 @@ import {
   pidNamespace,
   type ProcessIdentity,
 } from '../process-identity.js';
+import { unknownExit } from '../unknown-exit.js';
 import { processTable } from '../process-table/platform-table.js';
 
 /** Which process is to be watched, and whether it is still there. */
@@ -49,33 +50,9 @@ export function goneBeforeWatch(identity: ProcessIdentity, source: SourceName): 
       ? processTable().startTime(identity.startTicks)
       : null;
   const exitedAt = new Date();
-  return {
-    event: 'exit',
-    id: identity.id,
-    pid: identity.pid,
-    parentPid: null,
-    name: null,
-    program: null,
-    uid: null,
-    cgroup: null,
-    startedAt,
-    exitedAt,
-    exitedNs: null,
-    // Some time since it started, which may have been before this boot.
-    uncertaintyMs:
-      startedAt === null ? Number.MAX_SAFE_INTEGER : exitedAt.getTime() - startedAt.getTime(),
-    source,
-    lossless: true,
-    traced: false,
-    tracedSince: null,
-    sender: null,
-    raisedAfter: null,
-    signalsReceived: [],
-    oom: null,
-    how: 'unknown',
-    exitCode: null,
-    signal: null,
-    coreDumped: null,
-    unknownReason: 'gone-before-watch',
-  };
+  // Some time since it started, which may have been before this boot.
+  const uncertaintyMs =
+    startedAt === null ? Number.MAX_SAFE_INTEGER : exitedAt.getTime() - startedAt.getTime();
+  const { id, pid } = identity;
+  return unknownExit({ id, pid, startedAt, exitedAt, uncertaintyMs, source }, 'gone-before-watch');
 }

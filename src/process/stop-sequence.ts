@@ -1,4 +1,5 @@
 import { addonRefusal } from '../addon.js';
+import { LATE, withDeadline } from '../common/deadline.js';
 import { ExitwatchError } from '../errors.js';
 import type { ExitEvent } from '../exit-event.js';
 import { waitForExit } from '../monitor/wait-for-exit.js';
@@ -229,15 +230,7 @@ export class StopSequence {
 
   /** Rejects where the end cannot be seen any more. */
   async #wait(seen: Promise<ExitEvent>, forMs: number): Promise<void> {
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, forMs);
-    });
-    try {
-      await Promise.race([seen, late]);
-    } finally {
-      clearTimeout(timer);
-    }
+    await withDeadline(seen, forMs);
   }
 }
 
@@ -251,17 +244,7 @@ export function isThere(identity: ProcessIdentity): boolean {
 export const SETTLE_MS = 2000;
 
 export async function isWithin(work: Promise<void> | undefined, limitMs: number): Promise<boolean> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<boolean>((resolve) => {
-    timer = setTimeout(() => {
-      resolve(false);
-    }, limitMs);
-  });
-  try {
-    return await Promise.race([Promise.resolve(work).then(() => true), late]);
-  } finally {
-    clearTimeout(timer);
-  }
+  return (await withDeadline(work, limitMs)) !== LATE;
 }
 
 export const NOT_ATOMIC =
@@ -284,23 +267,7 @@ export async function call(
   signal: AbortSignal,
 ): Promise<IntentOutcome> {
   const name = what === 'control' ? 'the control call' : what;
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => {
-      reject(
-        new ExitwatchError('ERR_EXITWATCH_TIMEOUT', `${name} had no answer after ${timeoutMs} ms`),
-      );
-    }, timeoutMs);
-  });
-  const forget = () => {
-    clearTimeout(timer);
-  };
-  signal.addEventListener('abort', forget, { once: true });
-  try {
-    await Promise.race([control(signal), late]);
-    return 'delivered';
-  } finally {
-    forget();
-    signal.removeEventListener('abort', forget);
-  }
+  if ((await withDeadline(control(signal), timeoutMs, signal)) !== LATE) return 'delivered';
+  const detail = `${name} had no answer after ${timeoutMs} ms`;
+  throw new ExitwatchError('ERR_EXITWATCH_TIMEOUT', detail);
 }

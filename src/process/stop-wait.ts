@@ -1,3 +1,4 @@
+import { emitSafely } from '../common/emit-safely.js';
 import type { ProcessIdentity } from '../process-identity.js';
 import { processTable } from '../process-table/platform-table.js';
 import type { SignalName } from '../wait-status.js';
@@ -16,13 +17,7 @@ export type StopWait = {
 
 /** Calls a listener; what it throws surfaces as an uncaught exception, and keeps nothing from being done. */
 export function tell(onWait: ((wait: StopWait) => void) | undefined, wait: StopWait): void {
-  try {
-    onWait?.(wait);
-  } catch (error) {
-    process.nextTick(() => {
-      throw error;
-    });
-  }
+  emitSafely(() => onWait?.(wait));
 }
 
 /** What follows on a step; `controls` is how many control calls are left. */

@@ -1,5 +1,5 @@
+import { unlessAborted } from '../common/deadline.js';
 import { killerOf, REQUESTS } from '../ended-by.js';
-
 import { ExitwatchError } from '../errors.js';
 import type { ExitEvent } from '../exit-event.js';
 import type { ProcessIdentity } from '../process-identity.js';
@@ -121,29 +121,19 @@ function pidOf(target: ProcessTarget): number {
   return typeof target === 'number' ? target : target.pid;
 }
 
-async function join(
+function join(
   sequence: StopSequence | TreeStop,
   { pid }: ProcessIdentity,
   signal: AbortSignal | undefined,
 ): Promise<StopEnd> {
-  if (signal === undefined) return sequence.join();
-  let giveUp!: () => void;
-  const gaveUp = new Promise<never>((_, reject) => {
-    giveUp = () => {
-      sequence.leave();
-      reject(aborted(`process ${pid}`, signal));
-    };
+  return unlessAborted(sequence.join(), signal, () => {
+    sequence.leave();
+    return aborted(`process ${pid}`, signal);
   });
-  signal.addEventListener('abort', giveUp, { once: true });
-  try {
-    return await Promise.race([sequence.join(), gaveUp]);
-  } finally {
-    signal.removeEventListener('abort', giveUp);
-  }
 }
 
-function aborted(who: string, signal: AbortSignal): ExitwatchError {
+function aborted(who: string, signal: AbortSignal | undefined): ExitwatchError {
   return new ExitwatchError('ERR_EXITWATCH_ABORTED', `waiting for the end of ${who} was aborted`, {
-    cause: signal.reason,
+    cause: signal?.reason,
   });
 }

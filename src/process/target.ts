@@ -1,3 +1,4 @@
+import { invalidOption } from '../common/options.js';
 import { ExitwatchError } from '../errors.js';
 import {
   checkIdentity,
@@ -76,7 +77,7 @@ export function checkRuns({ pid }: ProcessIdentity, executable: string): void {
 
 function checkExecutable(executable: unknown): void {
   if (typeof executable === 'string' && executable !== '' && !executable.includes('\0')) return;
-  throw new ExitwatchError('ERR_EXITWATCH_INVALID_OPTION', 'executable is a path or a file name');
+  throw invalidOption('executable is a path or a file name');
 }
 
 function runsOther(program: Program, executable: string): ExitwatchError {

@@ -1,7 +1,8 @@
 import { TRIAL_CHILD_NAME } from '../addon.js';
 import { bootId } from '../boot-id.js';
 import { ExitwatchError } from '../errors.js';
-import type { Downgrade, ExitEvent } from '../exit-event.js';
+import type { Downgrade } from '../exit-event.js';
+import { unknownExit } from '../unknown-exit.js';
 import { bootPrefix, identityId, pidNamespace, type ProcessIdentity } from '../process-identity.js';
 import { processTable } from '../process-table/platform-table.js';
 import type { ProcessRow, Lookup } from '../process-table/process-table.js';
@@ -230,34 +231,18 @@ export class PollSource implements ExitSource {
     const { id, pid, startTicks, row, aliveMs } = seen;
     const exitedAt = new Date();
     this.#lastEventAt = exitedAt;
-    const event: ExitEvent = {
-      event: 'exit',
+    const known = {
       id,
       pid,
       parentPid: row?.parentPid ?? null,
       name: row?.name ?? null,
-      program: null,
       uid: row?.uid ?? null,
-      cgroup: null,
       startedAt: startTicks === null ? null : this.#startTime(startTicks),
       exitedAt,
-      exitedNs: null,
       uncertaintyMs: Math.ceil(performance.now() - aliveMs),
-      source: 'poll',
-      lossless: true,
-      traced: false,
-      tracedSince: null,
-      sender: null,
-      raisedAfter: null,
-      signalsReceived: [],
-      oom: null,
-      how: 'unknown',
-      exitCode: null,
-      signal: null,
-      coreDumped: null,
-      unknownReason: 'polled',
+      source: 'poll' as const,
     };
-    this.#listener.exit(event, false);
+    this.#listener.exit(unknownExit(known, 'polled'), false);
   }
 
   /** An end is not to be lost for want of a descriptor. */

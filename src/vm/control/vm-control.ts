@@ -1,3 +1,4 @@
+import { invalidOption } from '../../common/options.js';
 import { ExitwatchError } from '../../errors.js';
 import { livenessOf, lookAt, type Liveness } from '../../process/liveness.js';
 import type { IntentRecorder } from '../../process/intent-log.js';
@@ -186,7 +187,7 @@ export class VmControl {
   #driver(): VmDriver {
     const { driver } = this.#options;
     if (driver !== undefined) return driver;
-    throw new ExitwatchError('ERR_EXITWATCH_INVALID_OPTION', 'that takes a driver');
+    throw invalidOption('that takes a driver');
   }
 
   async #request(common: VmRequestOptions, step: ControlStep): Promise<StopResult> {

@@ -2,8 +2,9 @@ import { mkdir, open, readdir, stat, unlink, type FileHandle } from 'node:fs/pro
 import { dirname, join } from 'node:path';
 
 import { addonRefusal, loadAddon } from '../../addon.js';
+import { distrustOf } from '../../common/file-trust.js';
+import { replaceFile, syncFolder } from '../../common/small-file.js';
 import { ExitwatchError } from '../../errors.js';
-import { replaceFile, syncFolder } from '../../process/small-file.js';
 
 import {
   markerPath,
@@ -19,12 +20,7 @@ const TEMPORARY = /^\..*\.[0-9a-f]{12}$/;
 
 /** Whoever can write to it could say anything in our name. */
 async function checkTrust(path: string): Promise<void> {
-  const { uid, mode } = await stat(path);
-  const us = process.geteuid?.();
-  const isOurs = us === undefined || uid === us || uid === 0;
-  if (!isOurs || (us !== undefined && (mode & 0o022) !== 0)) {
-    throw new Error('others can write to it');
-  }
+  if (distrustOf(await stat(path)) !== null) throw new Error('others can write to it');
 }
 
 /** As mkdir -p. The one of node:fs goes on for ever where a file system refuses with ENOENT, as /proc does. */

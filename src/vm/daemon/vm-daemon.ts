@@ -1,5 +1,6 @@
 import { EventEmitter } from 'node:events';
 
+import { checkOptionNames, invalidOption } from '../../common/options.js';
 import { ExitwatchError } from '../../errors.js';
 import type { SourceName } from '../../exit-event.js';
 import { startOf } from '../../process-identity.js';
@@ -84,11 +85,10 @@ export class VmDaemon extends EventEmitter<VmDaemonEvents> implements AsyncDispo
   /** @throws ExitwatchError `ERR_EXITWATCH_INVALID_OPTION` */
   constructor(options: VmDaemonOptions) {
     super();
-    const stranger = Object.keys(options).find((key) => !KEYS.includes(key));
-    if (stranger !== undefined) throw invalid(`there is no option ${JSON.stringify(stranger)}`);
+    checkOptionNames(options, KEYS);
     for (const key of ['controlDir', 'stateDir'] as const) {
       if (typeof options[key] !== 'string' || options[key] === '') {
-        throw invalid(`${key} is a path`);
+        throw invalidOption(`${key} is a path`);
       }
     }
     const { source = 'auto', trace = 'auto' } = options;
@@ -358,8 +358,4 @@ function cut(stop: VmStop): VmStop {
 function isShortage(error: unknown): boolean {
   const { code } = ((error as Error).cause ?? {}) as NodeJS.ErrnoException;
   return code === 'EMFILE' || code === 'ENFILE' || code === 'ENOMEM';
-}
-
-function invalid(message: string): ExitwatchError {
-  return new ExitwatchError('ERR_EXITWATCH_INVALID_OPTION', message);
 }

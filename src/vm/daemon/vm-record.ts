@@ -3,8 +3,10 @@ import { readFileSync } from 'node:fs';
 import { readdir, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 
+import { distrustOf, trustedOwners } from '../../common/file-trust.js';
+import { invalidOption } from '../../common/options.js';
+import { readSmallFile } from '../../common/small-file.js';
 import { ExitwatchError, reasonOf } from '../../errors.js';
-import { isWritableByOthers, readSmallFile } from '../../process/small-file.js';
 import {
   checkIdentity,
   isSameProcess,
@@ -162,7 +164,7 @@ function isOfStart(marker: ShutdownMarker, at: Date): boolean {
 function checkRun(run: ProcessIdentity | { startedAt: Date }): void {
   if (!('startedAt' in run)) checkIdentity(run);
   else if (!((run.startedAt as unknown) instanceof Date)) {
-    throw new ExitwatchError('ERR_EXITWATCH_INVALID_OPTION', 'startedAt is a Date');
+    throw invalidOption('startedAt is a Date');
   }
 }
 
@@ -201,9 +203,9 @@ async function readState<T>(
 ): Promise<T | null> {
   try {
     const file = await readSmallFile(path, most);
-    if (isWritableByOthers(file)) throw new Error('others than its owner can write it');
-    const owners = [0, process.geteuid?.(), (await stat(dirname(path))).uid];
-    if (!owners.includes(file.owner)) throw new Error(`it is user ${file.owner}'s`);
+    const folder = await stat(dirname(path));
+    const distrust = distrustOf(file, trustedOwners(folder.uid));
+    if (distrust !== null) throw new Error(`it ${distrust}`);
     if (file.isCut) throw new Error('it is too long');
     return parse(JSON.parse(file.bytes.toString('utf8'), reviveDates));
   } catch (error) {
@@ -244,10 +246,7 @@ function asMarker(value: unknown, name: string): ShutdownMarker {
 
 function checkName(name: unknown): void {
   if (typeof name === 'string' && isVmName(name)) return;
-  throw new ExitwatchError(
-    'ERR_EXITWATCH_INVALID_OPTION',
-    `${JSON.stringify(name)} is no name of a virtual machine`,
-  );
+  throw invalidOption(`${JSON.stringify(name)} is no name of a virtual machine`);
 }
 
 /** @internal */

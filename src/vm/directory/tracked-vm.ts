@@ -1,6 +1,7 @@
 import { lstat, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 
+import { trustedOwners } from '../../common/file-trust.js';
 import { ExitwatchError } from '../../errors.js';
 import { isAlive } from '../../process/liveness.js';
 import { isLeft } from '../../process/pidfile.js';
@@ -342,8 +343,7 @@ export class VmSlot {
   /** Whoever owns the directory can do anything in it. */
   async #ownersOf(known: KnownStart | null): Promise<number[]> {
     const directory = await stat(this.#context.path).catch(() => null);
-    const owners = [0, process.geteuid?.() ?? 0, directory?.uid, known?.uid];
-    return owners.filter((uid) => uid != null);
+    return trustedOwners(directory?.uid, known?.uid);
   }
 
   /** Under watch first, and then announced. */

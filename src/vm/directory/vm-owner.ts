@@ -83,6 +83,6 @@ function ended(path: string): Claimant | null {
 }
 
 function uidOf(pid: number): number | null {
-  const sight = processTable().lookNow(pid);
-  return sight === null || sight === 'unknown' ? null : sight.uid;
+  const lookup = processTable().lookNow(pid);
+  return lookup === null || lookup === 'unknown' ? null : lookup.uid;
 }

@@ -1,6 +1,7 @@
 import { constants, type Stats } from 'node:fs';
 import { open, statfs } from 'node:fs/promises';
 
+import { distrustOf } from '../../common/file-trust.js';
 import { LineSplitter } from '../../common/line-splitter.js';
 import { parseQmpEvent, type QmpEvent } from '../qemu/qmp-event.js';
 
@@ -38,8 +39,6 @@ const MOST_BYTES = 64 * 1024 * 1024;
 
 /** The guest has set its clock: once a second, at worst, and nothing to us. */
 const CLOCK_EVENT = 'RTC_CHANGE';
-
-const WRITABLE_BY_ALL = 0o002;
 
 const { O_NOFOLLOW, O_NONBLOCK, O_RDONLY } = constants;
 
@@ -132,8 +131,7 @@ async function isFull(path: string): Promise<boolean> {
 /** Whoever can write it could say anything in the hypervisor's name. */
 function refusalOf(status: Stats, owners: readonly number[] | null): string | null {
   if (!status.isFile()) return 'is no regular file';
-  if (owners?.includes(status.uid) === false) return `is user ${status.uid}'s`;
-  return (status.mode & WRITABLE_BY_ALL) === 0 ? null : 'can be written by everybody';
+  return distrustOf(status, owners, 'group');
 }
 
 /**

@@ -1,5 +1,6 @@
 import { EventEmitter } from 'node:events';
 
+import { checkOptionNames } from '../../common/options.js';
 import { ExitwatchError } from '../../errors.js';
 import type { SourceName } from '../../exit-event.js';
 import { ExitMonitor } from '../../monitor/exit-monitor.js';
@@ -53,12 +54,8 @@ export class VmMonitor extends EventEmitter<VmMonitorEvents> implements AsyncDis
   /** @throws ExitwatchError `ERR_EXITWATCH_INVALID_OPTION` */
   constructor(options: VmMonitorOptions = {}) {
     super();
-    const { intentLog, source = 'auto', trace = 'auto', ...unknown } = options;
-    const [stranger] = Object.keys(unknown);
-    if (stranger !== undefined) {
-      const detail = `there is no option ${JSON.stringify(stranger)}`;
-      throw new ExitwatchError('ERR_EXITWATCH_INVALID_OPTION', detail);
-    }
+    checkOptionNames(options, ['intentLog', 'source', 'trace']);
+    const { intentLog, source = 'auto', trace = 'auto' } = options;
     this.#monitor = new ExitMonitor({ scope: 'watched', source, trace });
     // Its watches reject, and so does `stopped`.
     this.#monitor.on('error', () => undefined);

@@ -1,4 +1,10 @@
-import { ExitwatchError } from '../../errors.js';
+import {
+  checkDate,
+  checkOneOf,
+  checkOptionNames,
+  checkPath,
+  invalidOption,
+} from '../../common/options.js';
 import { checkIdentity, type ProcessIdentity } from '../../process-identity.js';
 
 import type { QemuCommand } from '../qemu/qemu-command.js';
@@ -52,43 +58,32 @@ const KEYS = [
   ...['log', 'driver'],
 ];
 
-const AGENTS: readonly string[] = ['none', 'held', 'open'];
+const AGENTS = ['none', 'held', 'open'] as const;
 
 /** @throws ExitwatchError `ERR_EXITWATCH_INVALID_OPTION`, `ERR_EXITWATCH_INVALID_IDENTITY` */
 export function checkVmOptions(options: VmOptions): void {
-  if (typeof options !== 'object' || (options as unknown) === null) {
-    throw invalid('options are an object');
-  }
-  const stranger = Object.keys(options).find((key) => !KEYS.includes(key));
-  if (stranger !== undefined) throw invalid(`there is no option ${JSON.stringify(stranger)}`);
-  if (typeof options.name !== 'string' || options.name === '') throw invalid('name is a text');
+  checkOptionNames(options, KEYS);
+  if (typeof options.name !== 'string' || options.name === '')
+    throw invalidOption('name is a text');
   for (const key of ['pidfile', 'qmp', 'eventLog', 'log'] as const) {
-    const path: unknown = options[key];
-    if (path !== undefined && (typeof path !== 'string' || path === ''))
-      throw invalid(`${key} is a path`);
+    checkPath(key, options[key]);
   }
   const { pid, pidfile, identity } = options;
   const isAmbiguous = pid !== undefined && identity !== undefined;
   if (isAmbiguous || (pid ?? pidfile ?? identity) === undefined) {
-    throw invalid('a process is a pid, a pidfile or an identity');
+    throw invalidOption('a process is a pid, a pidfile or an identity');
   }
   if (identity !== undefined) checkIdentity(identity);
   for (const key of ['endedBefore', 'eventsAfter', 'seenAt'] as const) {
-    const date: unknown = options[key];
-    if (date !== undefined && !(date instanceof Date)) throw invalid(`${key} is a Date`);
+    checkDate(key, options[key]);
   }
   const { agent } = options;
-  if (agent !== undefined && !AGENTS.includes(agent))
-    throw invalid(`agent is ${AGENTS.join(', ')}`);
+  if (agent !== undefined) checkOneOf('agent', agent, AGENTS);
   if (options.driver !== undefined) checkDriver(options.driver);
 }
 
 function checkDriver(driver: unknown): void {
   const { state, powerDown, forceOff } = (driver ?? {}) as Record<string, unknown>;
   const isOne = [state, powerDown, forceOff].every((each) => typeof each === 'function');
-  if (!isOne) throw invalid('driver has state(), powerDown() and forceOff()');
-}
-
-function invalid(message: string): ExitwatchError {
-  return new ExitwatchError('ERR_EXITWATCH_INVALID_OPTION', message);
+  if (!isOne) throw invalidOption('driver has state(), powerDown() and forceOff()');
 }

@@ -1,5 +1,6 @@
 import { existsSync, statSync } from 'node:fs';
 
+import { trustedOwners } from '../../common/file-trust.js';
 import { ExitwatchError } from '../../errors.js';
 import type { ExitEvent } from '../../exit-event.js';
 import type { ExitMonitor } from '../../monitor/exit-monitor.js';
@@ -481,9 +482,9 @@ function sizeOf(path: string): number {
 
 /** Root, us, and whom it runs as; `null` where nobody can tell. */
 function ownersOf(pid: number): number[] | null {
-  const sight = processTable().lookNow(pid);
-  if (sight === null || sight === 'unknown' || sight.uid === null) return null;
-  return [0, process.geteuid?.() ?? 0, sight.uid];
+  const lookup = processTable().lookNow(pid);
+  if (lookup === null || lookup === 'unknown' || lookup.uid === null) return null;
+  return trustedOwners(lookup.uid);
 }
 
 /** Whatever it was before was of an earlier start. */

@@ -3,15 +3,15 @@ import { open, rename, unlink, type FileHandle } from 'node:fs/promises';
 import { randomBytes } from 'node:crypto';
 import { basename, dirname, join } from 'node:path';
 
+import type { FileOwnership } from './file-trust.js';
+
 const { O_CREAT, O_DIRECTORY, O_EXCL, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_WRONLY } = constants;
 
 /** What a small file holds, and who may have written it. */
-export interface SmallFile {
+export interface SmallFile extends FileOwnership {
   bytes: Buffer;
   /** There is more than was asked for. */
   isCut: boolean;
-  owner: number;
-  mode: number;
 }
 
 /**
@@ -28,15 +28,10 @@ export async function readSmallFile(path: string, most: number): Promise<SmallFi
     const buffer = Buffer.alloc(most + 1);
     const { bytesRead } = await file.read(buffer, 0, buffer.length, 0);
     const bytes = buffer.subarray(0, Math.min(bytesRead, most));
-    return { bytes, isCut: bytesRead > most, owner: uid, mode };
+    return { bytes, isCut: bytesRead > most, uid, mode };
   } finally {
     await file.close();
   }
-}
-
-/** Who could change the file beside its owner. */
-export function isWritableByOthers({ mode }: SmallFile): boolean {
-  return process.platform !== 'win32' && (mode & 0o022) !== 0;
 }
 
 /** Replaces a file in one go, so that who reads it sees the old or the new; durable when it resolves. */

@@ -17,7 +17,7 @@ export type UnknownReason =
   /**
    * Its status was for the privileged only: before Linux 6.15 nobody else can read it, nor can anybody
    * while pidfd_open(2) is forbidden. Or its threads ended with codes of their own, and what tells which
-   * of them is the status is for the privileged only: the group-aware filter.
+   * of them is the status is for the privileged only: the eBPF filter.
    */
   | 'not-permitted'
   /** It was found to be gone by polling, which tells no more. */
@@ -69,7 +69,7 @@ export type ExitEvent = {
    * the kernel loaded: of a script the interpreter, behind a symbolic link what that leads to
    * (`python3.11`), of a memfd `memfd:NAME`, of a deleted file its last name. Untrusted.
    *
-   * `null` where the name has more than 62 bytes, without the group-aware filter, where the kernel did
+   * `null` where the name has more than 62 bytes, without the eBPF filter, where the kernel did
    * not tell the end itself; before Linux 6.16, where the kernel has no BPF trampolines or no
    * CONFIG_TASKSTATS; and before Linux 5.11, where locked memory is short.
    */
@@ -78,11 +78,11 @@ export type ExitEvent = {
   uid: number | null;
   /**
    * The path of its cgroup in the v2 hierarchy ("/user.slice"), when it ended; `null` where that is not
-   * mounted. Without the group-aware filter it is read a moment later: `null` also where the cgroup was
+   * mounted. Without the eBPF filter it is read a moment later: `null` also where the cgroup was
    * gone by then, where CAP_DAC_READ_SEARCH is lacking, and before Linux 6.13.
    */
   cgroup: string | null;
-  /** With the group-aware filter to the millisecond, otherwise to the clock tick, 10 ms. */
+  /** With the eBPF filter to the millisecond, otherwise to the clock tick, 10 ms. */
   startedAt: Date | null;
   exitedAt: Date;
   /**
@@ -144,8 +144,8 @@ export type Gap = {
   from: Date;
   to: Date;
   /**
-   * By `'queue-limit'`, and by `'receive-buffer'` with the group-aware filter: ends of processes.
-   * With the classic filter, messages: exits of threads and execs, too. By `'trace-buffer'`: signals.
+   * By `'queue-limit'`, and by `'receive-buffer'` with the eBPF filter: ends of processes.
+   * With the cBPF filter, messages: exits of threads and execs, too. By `'trace-buffer'`: signals.
    * `null` where nobody counted.
    */
   lost: number | null;
@@ -169,9 +169,9 @@ export type Ready = {
   /** Why not a better source, or a better filter; `null` where there is none, or it was not wanted. */
   downgrade: Downgrade | null;
   /**
-   * The kernel's buffer as granted. With the group-aware filter a ring buffer of 144 bytes for each
+   * The kernel's buffer as granted. With the eBPF filter a ring buffer of 144 bytes for each
    * process that ended, which takes a quarter of what was asked for, at least (a power of two), and half
-   * of that where locked memory is short (before Linux 5.11); with the classic one a socket's, of some 832
+   * of that where locked memory is short (before Linux 5.11); with the cBPF one a socket's, of some 832
    * bytes for each thread's exit and each exec, and without CAP_NET_ADMIN at most twice
    * `net.core.rmem_max`. `null` where the connector is not in use.
    */
@@ -204,19 +204,19 @@ export type SourceChange = {
 };
 
 /**
- * How the kernel filters for us. `'group-aware'`: the dying task itself sees whether its process is
- * dead, and how it ended. `'classic'`: exits of threads come to us, and are joined here.
+ * How the kernel filters for us. `'ebpf'`: the dying task itself sees whether its process is
+ * dead, and how it ended. `'cbpf'`: exits of threads come to us, and are joined here.
  */
-export type Filter = 'group-aware' | 'classic';
+export type Filter = 'ebpf' | 'cbpf';
 
 /**
  * Why not the best: pidfds serve, and not the connector, for what its start would reject with; or, for
- * any other code, the classic filter and not the group-aware one; or no signal trace.
+ * any other code, the cBPF filter and not the eBPF one; or no signal trace.
  */
 export type Downgrade = {
   code:
     | ExitwatchErrorCode
-    | 'classic-requested'
+    | 'cbpf-requested'
     | 'no-capabilities'
     | 'no-cap-bpf'
     | 'no-cap-perfmon'

@@ -14,16 +14,16 @@ export type {
   UnknownReason,
 } from './exit-event.js';
 export type { Ancestor, SignalEvent, SignalSender } from './signal-event.js';
-export { ExitMonitor, type ExitMonitorEvents, type MonitorStats } from './monitor/exit-monitor.js';
+export { ExitMonitor, type ExitMonitorEvents } from './monitor/exit-monitor.js';
+export type { MonitorStats } from './monitor/monitor-stats.js';
 export type { ExitMonitorOptions, WaitForExitOptions } from './monitor/options.js';
 export type { ExitWatch } from './monitor/exit-watch.js';
 export { waitForExit } from './monitor/wait-for-exit.js';
-export {
-  probe,
-  type ConnectorReport,
-  type Obstacle,
-  type PidfdReport,
-  type PollReport,
-  type ProbeReport,
-  type TraceReport,
-} from './monitor/probe.js';
+export { probe, type ProbeReport, type TraceReport } from './monitor/probe.js';
+export type {
+  ConnectorReport,
+  Obstacle,
+  PidfdReport,
+  PollReport,
+  SourceReport,
+} from './sources/source-report.js';

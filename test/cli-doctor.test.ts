@@ -47,7 +47,7 @@ itAsRoot('doctor is content where everything works, as far as the kernel has it'
     platform: 'linux',
     kernel: release(),
     hostNamespaces: { pid: true, user: true, network: true },
-    connector: { available: true, filter: 'group-aware', downgrade: null, watchedSet: 'kernel' },
+    connector: { available: true, filter: 'ebpf', downgrade: null, watchedSet: 'kernel' },
     pidfd: { available: true, inodes: KERNEL.pidfdInodes, exitStatus: KERNEL.pidfdStatus },
     trace: { available: true, downgrade: null },
     degraded: !KERNEL.pidfdStatus,
@@ -55,7 +55,7 @@ itAsRoot('doctor is content where everything works, as far as the kernel has it'
   expect(code).toBe(KERNEL.pidfdStatus ? 0 : 1);
 });
 
-describe('doctor names the true cause why the classic filter serves', () => {
+describe('doctor names the true cause why the cBPF filter serves', () => {
   const causes: [string, string, string[]][] = [
     ['a user who may listen', 'no-capabilities', listenerWith()],
     ['neither capability', 'no-capabilities', without('sys_admin', 'bpf', 'perfmon')],
@@ -72,7 +72,7 @@ describe('doctor names the true cause why the classic filter serves', () => {
           'head -c 1000000 /dev/urandom > /sys/kernel/btf/vmlinux',
       ),
     ],
-    ['the classic one is asked for', 'classic-requested', ['env', 'EXITWATCH_FILTER=classic']],
+    ['the cBPF one is asked for', 'cbpf-requested', ['env', 'EXITWATCH_FILTER=cbpf']],
   ];
   for (const [circumstances, cause, before] of causes) {
     itAsRoot(circumstances, async () => {
@@ -81,7 +81,7 @@ describe('doctor names the true cause why the classic filter serves', () => {
         connector: {
           available: true,
           obstacle: null,
-          filter: 'classic',
+          filter: 'cbpf',
           downgrade: { code: cause, remedy: expect.any(String) as string },
           watchedSet: 'user-space',
         },
@@ -93,7 +93,7 @@ describe('doctor names the true cause why the classic filter serves', () => {
 
   itAsRoot('but CAP_BPF and CAP_PERFMON are enough', async () => {
     const { code, report } = await examine(...listenerWith('bpf', 'perfmon'));
-    expect(report.connector).toMatchObject({ filter: 'group-aware', downgrade: null });
+    expect(report.connector).toMatchObject({ filter: 'ebpf', downgrade: null });
     expect(code).toBe(KERNEL.pidfdStatus ? 0 : 1);
   });
 });
@@ -111,7 +111,7 @@ describe('where the kernel counts BPF programs as locked memory (before Linux 5.
   (mayRaise ? it : it.skip)('CAP_SYS_RESOURCE makes room for them (needs it)', async () => {
     const { code, report } = await examine(...limited('65536'));
     expect(report).toMatchObject({
-      connector: { filter: 'group-aware', downgrade: null },
+      connector: { filter: 'ebpf', downgrade: null },
       trace: { available: true },
     });
     expect(code).toBe(KERNEL.pidfdStatus ? 0 : 1);
@@ -130,7 +130,7 @@ describe('where the kernel counts BPF programs as locked memory (before Linux 5.
       remedy: expect.stringContaining('ulimit -l') as string,
     };
     expect(report).toMatchObject({
-      connector: { filter: 'classic', downgrade },
+      connector: { filter: 'cbpf', downgrade },
       trace: { available: false, downgrade },
     });
   });
@@ -150,7 +150,7 @@ itAsRoot('an ordinary user may listen from Linux 6.6 on', async () => {
   const { report } = await examine(...ORDINARY_USER);
   expect(report.connector).toMatchObject(
     KERNEL.ordinaryListeners
-      ? { available: true, obstacle: null, filter: 'classic' }
+      ? { available: true, obstacle: null, filter: 'cbpf' }
       : { available: false, obstacle: { code: 'ERR_EXITWATCH_NOT_PERMITTED' }, filter: null },
   );
 });
@@ -185,10 +185,10 @@ describe('doctor tells the namespace in which the connector is deaf', () => {
 });
 
 itAsListener('doctor is readable', async () => {
-  const { lines, stderr } = await callWith(['env', 'EXITWATCH_FILTER=classic'], 'doctor');
+  const { lines, stderr } = await callWith(['env', 'EXITWATCH_FILTER=cbpf'], 'doctor');
   expect(stderr).toBe('');
   expect(lines.join('\n')).toContain(`linux ${release()}`);
-  expect(lines.join('\n')).toMatch(/connector +works, classic filter/);
+  expect(lines.join('\n')).toMatch(/connector +works, cBPF filter/);
   expect(lines.join('\n')).toContain('what to do: unset it');
   for (const line of lines) expect(line).toMatch(/^[\x20-\x7e]+$/);
 });

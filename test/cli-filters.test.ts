@@ -86,9 +86,9 @@ itAsRoot('--cgroup: a path, its folder, or a name; and what is below it', async 
 
 // With the other one the kernel tells it: see cli-watch.
 itAsListener(
-  '--name: with the classic filter, the program of one that lived for a second',
+  '--name: with the cBPF filter, the program of one that lived for a second',
   async () => {
-    process.env['EXITWATCH_FILTER'] = 'classic';
+    process.env['EXITWATCH_FILTER'] = 'cbpf';
     let later: number | undefined;
     try {
       const filters = ['--name', 'python3*', '--parent', String(process.pid)];

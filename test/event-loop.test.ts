@@ -28,7 +28,7 @@ itAsRoot('while the event loop is free it reads itself: the reader’s thread sl
   const told = new Set<number>();
   monitor.on('exit', ({ pid }) => told.add(pid));
   const { filter } = await monitor.start();
-  expect(filter).toBe('group-aware');
+  expect(filter).toBe('ebpf');
   await run('true', []);
   await setTimeout(200);
   const before = sleepsOfReader();

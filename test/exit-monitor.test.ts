@@ -175,14 +175,14 @@ describeForEachFilter((filter) => {
         source: 'connector',
         filter,
         downgrade:
-          filter === 'group-aware'
+          filter === 'ebpf'
             ? null
             : {
-                code: 'classic-requested',
+                code: 'cbpf-requested',
                 detail: expect.any(String) as string,
                 remedy: expect.any(String) as string,
               },
-        receiveBufferBytes: filter === 'group-aware' ? 256 * 1024 : 1024 * 1024,
+        receiveBufferBytes: filter === 'ebpf' ? 256 * 1024 : 1024 * 1024,
         traced: false,
         traceDowngrade: null,
       });

@@ -93,7 +93,7 @@ describeForEachFilter((filter) => {
     expect(new Set(places).size).toBe(ours.length);
     // Whoever was preempted before its message comes after later ones, and perhaps too late.
     expect(Math.max(...places) + 1 - ours.length).toBeLessThan(10);
-    if (filter === 'group-aware') expect(event.lost).toBeGreaterThanOrEqual(5000 - ours.length);
+    if (filter === 'ebpf') expect(event.lost).toBeGreaterThanOrEqual(5000 - ours.length);
 
     const last = new LineProcess('sh', ['-c', 'exit 7']);
     const itsExit = async () => {
@@ -155,8 +155,8 @@ describeForEachFilter((filter) => {
       // Of some a pidfd has told before the gap was.
       expect(gap.recovered).toBeLessThanOrEqual(unheard);
       if (source === 'connector') expect(gap.recovered).toBe(unheard);
-      // With the group-aware filter nobody else's exit is among them.
-      if (filter === 'group-aware') expect(gap.lost).toBe(unheard);
+      // With the eBPF filter nobody else's exit is among them.
+      if (filter === 'ebpf') expect(gap.lost).toBe(unheard);
 
       survivor.child.kill('SIGTERM');
       expect(await next(reader)).toMatchObject({

@@ -145,7 +145,7 @@ test('a process that is gone, or whose pid is another’s, has ended: nobody kno
   await using monitor = new ExitMonitor({ source: 'poll', pollIntervalMs: 50 });
   expect(await monitor.start()).toMatchObject({ source: 'poll', filter: null, downgrade: null });
   const watch = monitor.watch(child.pid);
-  expect(watch.guarded).toBe(false);
+  expect(watch.hasPidfd).toBe(false);
   const { wakeups } = monitor.stats();
   while (monitor.stats().wakeups === wakeups) await setTimeout(5);
   child.child.stdin.write('\n');

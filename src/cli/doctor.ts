@@ -1,14 +1,10 @@
 import type { SourceName } from '../exit-event.js';
-import {
-  probe,
-  type ConnectorReport,
-  type PidfdReport,
-  type PollReport,
-  type ProbeReport,
-  type TraceReport,
-} from '../monitor/probe.js';
+import { probe, type ProbeReport, type TraceReport } from '../monitor/probe.js';
+import { bestSource, sourceKind } from '../sources/registry.js';
+import type { ConnectorReport, PidfdReport, PollReport } from '../sources/source-report.js';
 
 import { toJsonLine } from './escape.js';
+import { FILTER_TITLES } from './filter-title.js';
 import { parseArguments } from './parse-arguments.js';
 
 export const DOCTOR_HELP = `Tries every witness, and tells which work here, why not better, and what to do about it.
@@ -49,15 +45,19 @@ export function describeReport(report: ProbeReport): string {
 
 function describeSource(source: SourceName | null): string {
   if (source === null) return 'NOT POSSIBLE';
-  return { connector: 'connector', pidfd: 'pidfd alone', poll: 'polling alone' }[source];
+  const { name, title } = sourceKind(source);
+  return name === bestSource().name ? title : `${title} alone`;
 }
 
 function describeConnector({ obstacle, filter, downgrade, watchedSet }: ConnectorReport): string[] {
   if (filter === null) return [row('connector', 'DOES NOT WORK'), ...describeReason(obstacle)];
   const set = watchedSet === 'kernel' ? 'the kernel' : 'exitwatch itself';
   return [
-    row('connector', `works, ${filter} filter; watched processes are told from others by ${set}`),
-    ...(downgrade === null ? [] : [detail('not the group-aware filter:')]),
+    row(
+      'connector',
+      `works, ${FILTER_TITLES[filter]} filter; watched processes are told from others by ${set}`,
+    ),
+    ...(downgrade === null ? [] : [detail('not the eBPF filter:')]),
     ...describeReason(downgrade),
   ];
 }

@@ -1,5 +1,6 @@
 import { hasSeenSignals } from '../ended-by.js';
 import type { ExitEvent } from '../exit-event.js';
+import { sourceKind } from '../sources/registry.js';
 import type { SignalSender } from '../signal-event.js';
 
 import { escapeText } from './escape.js';
@@ -32,7 +33,7 @@ function describeLife({ startedAt, exitedAt, uncertaintyMs, source }: ExitEvent)
   const accuracy =
     uncertaintyMs === 0
       ? 'sure: by the kernel'
-      : `by ${source === 'poll' ? 'polling' : source}, give or take ${span(uncertaintyMs)}`;
+      : `by ${sourceKind(source).title}, give or take ${span(uncertaintyMs)}`;
   if (startedAt === null) return `from when is not known, ${until} (${accuracy})`;
   const lived = span(exitedAt.getTime() - startedAt.getTime());
   return `${lived}, from ${startedAt.toISOString()} ${until} (${accuracy})`;

@@ -1,14 +1,14 @@
 import type { SourceName } from '../exit-event.js';
+import { sourceChoices } from '../sources/registry.js';
 
 import { UsageError } from './usage-error.js';
 
-const SOURCES = ['auto', 'connector', 'pidfd', 'poll'] as const;
-
 /** The witness that `--source` asks for. @throws UsageError */
 export function parseSource(text: string): 'auto' | SourceName {
-  const source = SOURCES.find((each) => each === text);
+  const choices = sourceChoices();
+  const source = choices.find((each) => each === text);
   if (source !== undefined) return source;
-  throw new UsageError(
-    `--source takes auto, connector, pidfd or poll; not ${JSON.stringify(text)}`,
-  );
+  const last = choices.at(-1) ?? '';
+  const others = choices.slice(0, -1).join(', ');
+  throw new UsageError(`--source takes ${others} or ${last}; not ${JSON.stringify(text)}`);
 }

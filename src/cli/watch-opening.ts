@@ -1,13 +1,15 @@
 import type { ExitEvent, Ready } from '../exit-event.js';
+import { sourceKind } from '../sources/registry.js';
 
 import { escapeText } from './escape.js';
+import { FILTER_TITLES } from './filter-title.js';
 import { describeKiller, NOT_SEEN } from './sender-text.js';
 
 /** The first line: what is watched, by which witness; and what that does not tell, why, and what to do. */
 export function describeWatch(ready: Ready, pids: readonly number[]): string {
   const what = ready.scope === 'all' ? 'every process of this host' : `pid ${pids.join(', ')}`;
-  const filter = ready.filter === null ? '' : `, ${ready.filter} filter`;
-  const poll = ready.source === 'poll' ? ', looks every second' : '';
+  const filter = ready.filter === null ? '' : `, ${FILTER_TITLES[ready.filter]} filter`;
+  const poll = sourceKind(ready.source).tellsStatus ? '' : ', looks every second';
   const head = `watching ${what} (${ready.source}${filter}${poll})`;
   const lacks = shortcomings(ready);
   if (lacks.size === 0) return head;
@@ -21,11 +23,17 @@ export function isDegraded(ready: Ready): boolean {
 }
 
 /** What it does not tell, by why. */
-function shortcomings({ source, downgrade, traced, traceDowngrade }: Ready): Map<string, string[]> {
+function shortcomings({
+  source,
+  filter,
+  downgrade,
+  traced,
+  traceDowngrade,
+}: Ready): Map<string, string[]> {
   const lacks = new Map<string, string[]>();
   const add = (what: string, why: string) => lacks.set(why, [...(lacks.get(why) ?? []), what]);
-  if (source === 'poll') {
-    const why = downgrade?.detail ?? '--source poll asks for that';
+  if (!sourceKind(source).tellsStatus) {
+    const why = downgrade?.detail ?? `--source ${source} asks for that`;
     add(`how a process ends is not told, nor who ended it (BY is ${NOT_SEEN})`, why);
     return lacks;
   }
@@ -35,7 +43,7 @@ function shortcomings({ source, downgrade, traced, traceDowngrade }: Ready): Map
   }
   if (downgrade !== null) {
     const what =
-      source === 'connector' ? 'less is told of those that live a moment' : 'pidfds serve alone';
+      filter === null ? 'pidfds serve alone' : 'less is told of those that live a moment';
     add(what, downgrade.detail);
   }
   return lacks;
@@ -43,16 +51,16 @@ function shortcomings({ source, downgrade, traced, traceDowngrade }: Ready): Map
 
 /** Says why a row names nobody: once, unless the first line has said it. */
 export class UnseenNote {
-  #isTold: boolean;
+  #isSaid: boolean;
 
   constructor(ready: Ready) {
-    this.#isTold = !ready.traced;
+    this.#isSaid = !ready.traced;
   }
 
   /** `null`: there is nothing to say, or not again. */
   before(event: ExitEvent): string | null {
-    if (this.#isTold || describeKiller(event) !== NOT_SEEN) return null;
-    this.#isTold = true;
+    if (this.#isSaid || describeKiller(event) !== NOT_SEEN) return null;
+    this.#isSaid = true;
     return (
       `${NOT_SEEN} in the column BY: who ended it was not seen; its signal came before exitwatch did, ` +
       'a debugger had a hand in it, or how it ended is not known'

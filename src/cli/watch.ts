@@ -1,6 +1,7 @@
 import { requestBefore } from '../ended-by.js';
 import { ExitwatchError } from '../errors.js';
 import type { ExitEvent, SourceName } from '../exit-event.js';
+import { sourceKind } from '../sources/registry.js';
 import { ExitMonitor } from '../monitor/exit-monitor.js';
 import type { SignalEvent } from '../signal-event.js';
 
@@ -40,7 +41,7 @@ Usage: exitwatch watch [OPTION]…
   --help         this text
 
 Different filters narrow each other down, and hold for processes that begin later, too. Without the
-group-aware filter, the program of one that began later is known if it has lived for a second. What
+eBPF filter, the program of one that began later is known if it has lived for a second. What
 --exec has started is not told of.
 
 Ends with 0; 127 where there is no process of a --pid, 125 where the kernel cannot be watched,
@@ -85,11 +86,12 @@ function parse(args: readonly string[]): Settings {
   const { values } = parseArguments({ args: [...args], options }, hintAt);
   const pids = [...new Set(values.pid.map((text) => parseInteger('--pid', text)))];
   const source = parseSource(values.source);
-  if (source === 'pidfd' && pids.length === 0) {
-    throw new UsageError('--source pidfd takes --pid: a pidfd tells of one process');
+  const kind = source === 'auto' ? null : sourceKind(source);
+  if (kind?.tellsAll === false && pids.length === 0) {
+    throw new UsageError(`--source ${source} takes --pid: it tells of watched processes only`);
   }
-  if (source === 'poll' && values.signals) {
-    throw new UsageError('--source poll tells of no signals: give --signals another source');
+  if (kind?.tellsSignals === false && values.signals) {
+    throw new UsageError(`--source ${source} tells of no signals: give --signals another source`);
   }
   return {
     pids,

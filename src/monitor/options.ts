@@ -7,6 +7,9 @@ import {
   invalidOption,
 } from '../common/options.js';
 import type { SourceName } from '../exit-event.js';
+import { sourceChoices, sourceKind } from '../sources/registry.js';
+import { DEFAULT_SOURCE_OPTIONS } from '../sources/source-defaults.js';
+import type { SourceOptions } from '../sources/source-kind.js';
 
 /** Options of an {@link ExitMonitor}. */
 export interface ExitMonitorOptions {
@@ -28,8 +31,8 @@ export interface ExitMonitorOptions {
    */
   trace?: 'auto' | 'on' | 'off';
   /**
-   * The kernel's buffer for events: 8 MiB. That is some 10,000 events with the classic filter, by the
-   * kernel's own count. With the group-aware one an eighth of it is taken, for some 13,000 ends of
+   * The kernel's buffer for events: 8 MiB. That is some 10,000 events with the cBPF filter, by the
+   * kernel's own count. With the eBPF one an eighth of it is taken, for some 13,000 ends of
    * processes.
    */
   receiveBufferBytes?: number;
@@ -55,15 +58,7 @@ export interface ExitMonitorOptions {
   signal?: AbortSignal;
 }
 
-export interface CheckedOptions {
-  scope: 'watched' | 'all';
-  source: 'auto' | SourceName;
-  trace: 'auto' | 'on' | 'off';
-  receiveBufferBytes: number;
-  queueLimit: number;
-  pollIntervalMs: number;
-  statusTimeoutMs: number;
-  canaryIntervalMs: number;
+export interface CheckedOptions extends SourceOptions {
   signal: AbortSignal | undefined;
 }
 
@@ -90,30 +85,32 @@ const MONITOR_OPTIONS = [
 
 const WAIT_OPTIONS = ['timeoutMs', 'signal', 'source'] as const;
 
-const SOURCES = ['auto', 'connector', 'pidfd', 'poll'] as const;
-
 /** @throws ExitwatchError `ERR_EXITWATCH_INVALID_OPTION` */
 export function checkOptions(options: unknown): CheckedOptions {
   const {
-    scope = 'watched',
-    source = 'auto',
-    trace = 'auto',
-    receiveBufferBytes = 8 * 1024 * 1024,
-    queueLimit = 1_048_576,
-    pollIntervalMs = 1000,
-    statusTimeoutMs = 1000,
-    canaryIntervalMs = 10_000,
+    scope = DEFAULT_SOURCE_OPTIONS.scope,
+    source = DEFAULT_SOURCE_OPTIONS.source,
+    trace = DEFAULT_SOURCE_OPTIONS.trace,
+    receiveBufferBytes = DEFAULT_SOURCE_OPTIONS.receiveBufferBytes,
+    queueLimit = DEFAULT_SOURCE_OPTIONS.queueLimit,
+    pollIntervalMs = DEFAULT_SOURCE_OPTIONS.pollIntervalMs,
+    statusTimeoutMs = DEFAULT_SOURCE_OPTIONS.statusTimeoutMs,
+    canaryIntervalMs = DEFAULT_SOURCE_OPTIONS.canaryIntervalMs,
     signal,
   } = checkOptionNames(options, MONITOR_OPTIONS);
-  if (scope === 'all' && source === 'pidfd') {
-    throw invalidOption("pidfds tell only of watched processes: scope 'all' takes another source");
+  const chosen = checkOneOf('source', source, sourceChoices());
+  const kind = chosen === 'auto' ? null : sourceKind(chosen);
+  if (scope === 'all' && kind?.tellsAll === false) {
+    throw invalidOption(
+      `${kind.title} tells only of watched processes: scope 'all' takes another source`,
+    );
   }
-  if (source === 'poll' && trace === 'on') {
-    throw invalidOption("polling tells of no signals: trace 'on' takes another source");
+  if (trace === 'on' && kind?.tellsSignals === false) {
+    throw invalidOption(`${kind.title} tells of no signals: trace 'on' takes another source`);
   }
   return {
     scope: checkOneOf('scope', scope, ['watched', 'all']),
-    source: checkOneOf('source', source, SOURCES),
+    source: chosen,
     trace: checkOneOf('trace', trace, ['auto', 'on', 'off']),
     receiveBufferBytes: checkInteger(
       'receiveBufferBytes',
@@ -138,6 +135,6 @@ export function checkWaitOptions(options: unknown): CheckedWaitOptions {
   return {
     timeoutMs: timeoutMs === undefined ? undefined : checkMilliseconds('timeoutMs', timeoutMs),
     signal: checkAbortSignal(signal),
-    source: checkOneOf('source', source, SOURCES),
+    source: checkOneOf('source', source, sourceChoices()),
   };
 }

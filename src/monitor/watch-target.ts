@@ -1,6 +1,7 @@
+import { addonRefusal } from '../addon.js';
 import { bootId } from '../boot-id.js';
 import { ExitwatchError } from '../errors.js';
-import type { ExitEvent, SourceName } from '../exit-event.js';
+import type { ExitEvent } from '../exit-event.js';
 import { absenceError } from '../not-a-process.js';
 import {
   checkAgainstPidMax,
@@ -44,7 +45,9 @@ function checkNamespace(target: ProcessIdentity): void {
 }
 
 /** The end of a process of which only its identity is known. */
-export function goneBeforeWatch(identity: ProcessIdentity, source: SourceName): ExitEvent {
+export function goneBeforeWatch(identity: ProcessIdentity): ExitEvent {
+  // By what looks processes up here.
+  const source = addonRefusal() === null ? 'pidfd' : 'poll';
   const startedAt =
     identity.bootId === bootId() && identity.startTicks !== 0
       ? processTable().startTime(identity.startTicks)

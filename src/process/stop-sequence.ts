@@ -1,4 +1,3 @@
-import { addonRefusal } from '../addon.js';
 import { LATE, withDeadline } from '../common/deadline.js';
 import { ExitwatchError } from '../errors.js';
 import type { ExitEvent } from '../exit-event.js';
@@ -101,7 +100,7 @@ export class StopSequence {
     // Of another pid namespace: it may live, and we would not see it.
     if (signalProcess(this.#identity).life === 'unknown') throw notVerified(this.#identity);
     if (!isThere(this.#identity)) {
-      const exit = goneBeforeWatch(this.#identity, addonRefusal() === null ? 'pidfd' : 'poll');
+      const exit = goneBeforeWatch(this.#identity);
       return { outcome: 'already-gone', via: null, exit };
     }
     // Armed before anything is sent: no end is missed.

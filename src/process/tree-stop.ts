@@ -1,4 +1,3 @@
-import { addonRefusal } from '../addon.js';
 import { goneBeforeWatch } from '../monitor/watch-target.js';
 import type { ProcessIdentity } from '../process-identity.js';
 
@@ -101,6 +100,6 @@ export class TreeStop {
   }
 
   #unseen() {
-    return goneBeforeWatch(this.#identity, addonRefusal() === null ? 'pidfd' : 'poll');
+    return goneBeforeWatch(this.#identity);
   }
 }

@@ -6,8 +6,8 @@ import type { SignalEvent } from '../signal-event.js';
 /** What a source tells. Everything of one batch comes in one go, ended by `batchEnd`. */
 export interface SourceListener {
   ready(ready: Ready): void;
-  /** `isTold`: only for who watches the process; everybody is told by another event. */
-  exit(event: ExitEvent, isTold: boolean): void;
+  /** `isForWatchesOnly`: watches of the process get it; everybody else gets another event. */
+  exit(event: ExitEvent, isForWatchesOnly: boolean): void;
   /** Only between `listen(true)` and `listen(false)`, and a little after. */
   signal(event: SignalEvent): void;
   gap(gap: Gap): void;
@@ -31,10 +31,12 @@ export interface SourceStats {
   queueDepth: number;
   lastEventAt: Date | null;
   /**
-   * How long ago the kernel last told something, or a canary came back; by polling, how long ago the
-   * process table was last read. `null` before the start, and by pidfds alone.
+   * How long ago the kernel last sent something, or a canary came back; `null` before the start, and
+   * without the connector.
    */
   canaryAgeMs: number | null;
+  /** How long ago the process table was last read; `null` before that, and where nothing is polled. */
+  tableAgeMs: number | null;
   /** `null` before the start. */
   source: SourceName | null;
   /** `null` before the start, and where the connector is not in use. */
@@ -48,16 +50,13 @@ export interface SourceStats {
    * Watched processes without a pidfd of their own: the connector alone tells their ends. All, with
    * `source: 'connector'`.
    */
-  unguarded: number;
+  withoutPidfd: number;
   /** How often the reader was woken, or the process table was read. */
   wakeups: number;
 }
 
-/**
- * How a watch was armed: with a pidfd of its own, without one, or not at all, because there is no such
- * process now.
- */
-export type Armed = 'guarded' | 'unguarded' | 'gone';
+/** How a watch was armed; `'gone'`: not at all, because there is no such process now. */
+export type Armed = 'with-pidfd' | 'without-pidfd' | 'gone';
 
 /** One witness of exits: a way in which the kernel tells that processes end. */
 export interface ExitSource {

@@ -4,21 +4,21 @@ import { MAY_LISTEN } from './kernel';
 
 /** The environment in which a monitor takes this filter. */
 export function environmentFor(filter: Filter): NodeJS.ProcessEnv {
-  return { ...process.env, EXITWATCH_FILTER: filter === 'classic' ? 'classic' : undefined };
+  return { ...process.env, EXITWATCH_FILTER: filter === 'cbpf' ? 'cbpf' : undefined };
 }
 
 /**
- * The same tests with both forms of the filter; outside of CI, the group-aware one needs root, and both do
+ * The same tests with both forms of the filter; outside of CI, the eBPF one needs root, and both do
  * before Linux 6.6.
  */
 export function describeForEachFilter(body: (filter: Filter) => void): void {
-  for (const filter of ['group-aware', 'classic'] as const) {
+  for (const filter of ['ebpf', 'cbpf'] as const) {
     const isUsable =
-      (filter === 'classic' && MAY_LISTEN) || process.getuid?.() === 0 || process.env['CI'];
+      (filter === 'cbpf' && MAY_LISTEN) || process.getuid?.() === 0 || process.env['CI'];
     const title = `with the ${filter} filter${isUsable ? '' : ' (needs root)'}`;
     (isUsable ? describe : describe.skip)(title, () => {
       beforeAll(() => {
-        if (filter === 'classic') process.env['EXITWATCH_FILTER'] = 'classic';
+        if (filter === 'cbpf') process.env['EXITWATCH_FILTER'] = 'cbpf';
       });
       afterAll(() => {
         delete process.env['EXITWATCH_FILTER'];

@@ -1,15 +1,20 @@
-import { TRIAL_CHILD_NAME } from '../addon.js';
-import { bootId } from '../boot-id.js';
-import { ExitwatchError } from '../errors.js';
-import type { Downgrade } from '../exit-event.js';
-import { unknownExit } from '../unknown-exit.js';
-import { bootPrefix, identityId, pidNamespace, type ProcessIdentity } from '../process-identity.js';
-import { processTable } from '../process-table/platform-table.js';
-import type { ProcessRow, Lookup } from '../process-table/process-table.js';
-import { signalZero } from '../process-table/signal-zero.js';
-
-import { POLLING_DOWNGRADE } from './downgrade.js';
-import type { Armed, ExitSource, SourceListener, SourceStats } from './exit-source.js';
+import { TRIAL_CHILD_NAME } from '../../addon.js';
+import { bootId } from '../../boot-id.js';
+import { ExitwatchError } from '../../errors.js';
+import type { Downgrade } from '../../exit-event.js';
+import { unknownExit } from '../../unknown-exit.js';
+import {
+  bootPrefix,
+  identityId,
+  pidNamespace,
+  type ProcessIdentity,
+} from '../../process-identity.js';
+import { processTable } from '../../process-table/platform-table.js';
+import type { ProcessRow, Lookup } from '../../process-table/process-table.js';
+import { signalZero } from '../../process-table/signal-zero.js';
+import { POLLING_DOWNGRADE } from '../downgrade.js';
+import type { Armed, ExitSource, SourceListener, SourceStats } from '../exit-source.js';
+import type { Scope, SourceOptions } from '../source-kind.js';
 
 /** A process that was there at the last look. */
 interface Seen {
@@ -23,7 +28,7 @@ interface Seen {
 
 /** Looks again and again: what is gone between two looks has ended, nobody knows how. */
 export class PollSource implements ExitSource {
-  readonly #scope: 'watched' | 'all';
+  readonly #scope: Scope;
   readonly #intervalMs: number;
   readonly #listener: SourceListener;
   readonly #downgrade: Downgrade | null;
@@ -41,7 +46,7 @@ export class PollSource implements ExitSource {
   #looks = 0;
 
   constructor(
-    options: { scope: 'watched' | 'all'; pollIntervalMs: number; trace: string },
+    options: Pick<SourceOptions, 'scope' | 'pollIntervalMs' | 'trace'>,
     listener: SourceListener,
     downgrade: Downgrade | null,
   ) {
@@ -65,7 +70,7 @@ export class PollSource implements ExitSource {
       lookup !== null && lookup !== 'unknown' && this.#isSame({ startTicks: known }, lookup);
     const row = isIt ? lookup : null;
     this.#watched.set(id, { id, pid, startTicks: known, row, aliveMs: performance.now() });
-    return 'unguarded';
+    return 'without-pidfd';
   }
 
   unwatch({ id }: ProcessIdentity): void {
@@ -89,11 +94,12 @@ export class PollSource implements ExitSource {
       gaps: 0,
       queueDepth: 0,
       lastEventAt: this.#lastEventAt,
-      canaryAgeMs: this.#lookedMs === null ? null : performance.now() - this.#lookedMs,
+      canaryAgeMs: null,
+      tableAgeMs: this.#lookedMs === null ? null : performance.now() - this.#lookedMs,
       source: this.#state === 'new' ? null : 'poll',
       filter: null,
       watchedSet: null,
-      unguarded: this.#watched.size,
+      withoutPidfd: this.#watched.size,
       wakeups: this.#looks,
     };
   }
@@ -146,7 +152,7 @@ export class PollSource implements ExitSource {
     try {
       await (this.#scope === 'all' ? this.#lookAtAll() : this.#lookAtWatched());
     } catch {
-      // stats() tells how long ago the last good one was.
+      // stats().tableAgeMs says how long ago the last good one was.
     }
     if (this.#isClosed()) return;
     this.#listener.batchEnd();

@@ -1,27 +1,28 @@
-import { StreamUse, loadAddon, translateFailure, type ExitReader } from '../addon.js';
-import type { Downgrade, ExitEvent, Filter, SourceName } from '../exit-event.js';
-import { ExitwatchError } from '../errors.js';
-import type { ProcessIdentity } from '../process-identity.js';
-import { CgroupPaths } from '../trace/cgroup-paths.js';
-import { SignalHistory } from '../trace/signal-history.js';
-import { SignalRecords } from '../trace/signal-records.js';
-import { judgeTrial } from '../trace/trial.js';
+import { loadAddon, translateFailure, type ExitReader } from '../../addon.js';
+import type { Downgrade, ExitEvent, Filter, SourceName } from '../../exit-event.js';
+import type { ProcessIdentity } from '../../process-identity.js';
+import { CgroupPaths } from '../../trace/cgroup-paths.js';
+import { SignalHistory } from '../../trace/signal-history.js';
+import { SignalRecords } from '../../trace/signal-records.js';
+import { judgeTrial } from '../../trace/trial.js';
+import { bpfDowngrade, failureDowngrade } from '../downgrade.js';
+import type { Armed, ExitSource, SourceListener, SourceStats } from '../exit-source.js';
+import { Kind, KernelRecords } from '../kernel-records.js';
+import type { Scope, SourceOptions } from '../source-kind.js';
+import { WatchedIdentities } from '../watched-identities.js';
 
-import { bpfDowngrade, failureDowngrade } from './downgrade.js';
-import type { Armed, ExitSource, SourceListener, SourceStats } from './exit-source.js';
-import { Kind, KernelRecords } from './kernel-records.js';
-import { WatchedIdentities } from './watched-identities.js';
+import { asksForCbpf, spoil, streamUse } from './reader-options.js';
 
 /** Records that cross at once. */
 const BATCH = 512;
 const SIGNAL_BATCH = 128;
 
 /** The order of the addon's answers to `watch()`. */
-const ARMED = ['guarded', 'unguarded', 'gone'] as const;
+const ARMED = ['with-pidfd', 'without-pidfd', 'gone'] as const;
 
 /** The proc connector, pidfds and the signal trace, read and joined by a thread of the addon. */
 export class KernelSource implements ExitSource {
-  readonly #scope: 'watched' | 'all';
+  readonly #scope: Scope;
   readonly #listener: SourceListener;
   readonly #cgroups = new CgroupPaths((id) => this.#reader.cgroupPath(id));
   readonly #records = new KernelRecords(BATCH, this.#cgroups);
@@ -33,32 +34,21 @@ export class KernelSource implements ExitSource {
   #isListening = false;
   readonly #watched = new WatchedIdentities();
   readonly #reader: ExitReader;
-  readonly #guarded: boolean;
+  readonly #usesPidfds: boolean;
   #source: SourceName | null = null;
   #filter: Filter | null = null;
 
-  constructor(
-    options: {
-      scope: 'watched' | 'all';
-      source: string;
-      trace: string;
-      receiveBufferBytes: number;
-      queueLimit: number;
-      statusTimeoutMs: number;
-      canaryIntervalMs: number;
-    },
-    listener: SourceListener,
-  ) {
+  constructor(options: SourceOptions, listener: SourceListener) {
     this.#scope = options.scope;
     this.#listener = listener;
-    this.#guarded = options.source !== 'connector';
+    this.#usesPidfds = options.source !== 'connector';
     this.#isTraceWanted = options.trace !== 'off';
     const addon = loadAddon();
     this.#reader = new addon.ExitReader({
       watchedOnly: options.scope === 'watched',
-      classicFilter: asksForClassicFilter(),
+      classicFilter: asksForCbpf(),
       streamUse: streamUse(options),
-      guarded: this.#guarded,
+      guarded: this.#usesPidfds,
       traced: this.#isTraceWanted,
       spoil: spoil(addon.spoils),
       receiveBufferBytes: options.receiveBufferBytes,
@@ -82,7 +72,7 @@ export class KernelSource implements ExitSource {
     const armed = this.#call(() => this.#reader.watch(pid, startTicks, inode ?? 0));
     const answer = ARMED[armed] ?? 'gone';
     if (answer !== 'gone') this.#watched.add(identity);
-    return answer === 'guarded' && !this.#guarded ? 'unguarded' : answer;
+    return answer === 'with-pidfd' && !this.#usesPidfds ? 'without-pidfd' : answer;
   }
 
   unwatch(identity: ProcessIdentity): void {
@@ -102,11 +92,13 @@ export class KernelSource implements ExitSource {
   }
 
   stats(): SourceStats {
-    const { lastEventMs, canaryAgeMs = null, ...counts } = this.#reader.stats();
+    const { lastEventMs, canaryAgeMs = null, unguarded, ...counts } = this.#reader.stats();
     return {
       ...counts,
       lastEventAt: lastEventMs === 0 ? null : new Date(lastEventMs),
       canaryAgeMs,
+      tableAgeMs: null,
+      withoutPidfd: unguarded,
       source: this.#source,
       filter: this.#filter,
       watchedSet: this.#watchedSet(),
@@ -148,7 +140,7 @@ export class KernelSource implements ExitSource {
     } else {
       this.#source = 'connector';
       downgrade = bpfDowngrade(this.#reader.filter());
-      this.#filter = downgrade === null ? 'group-aware' : 'classic';
+      this.#filter = downgrade === null ? 'ebpf' : 'cbpf';
     }
     return { source: this.#source, filter: this.#filter, downgrade };
   }
@@ -196,18 +188,19 @@ export class KernelSource implements ExitSource {
 
   #watchedSet(): SourceStats['watchedSet'] {
     if (this.#scope === 'all' || this.#filter === null) return null;
-    return this.#filter === 'group-aware' ? 'kernel' : 'user-space';
+    return this.#filter === 'ebpf' ? 'kernel' : 'user-space';
   }
 
   #onExit(index: number): void {
     const event = this.#records.exit(index);
-    const isTold = this.#records.isTold(index);
+    const isForWatchesOnly = this.#records.isTold(index);
     // Who watches is told first, and everybody later.
-    if (this.#isTraceTrusted()) this.#joinSignals(event, index, isTold && this.#scope === 'all');
+    if (this.#isTraceTrusted())
+      this.#joinSignals(event, index, isForWatchesOnly && this.#scope === 'all');
     else event.traced = false;
     if (!event.traced) event.tracedSince = null;
     if (this.#watched.size > 0) this.#onWatched(event, index);
-    this.#listener.exit(event, isTold);
+    this.#listener.exit(event, isForWatchesOnly);
   }
 
   /** Its event has the id by which it is watched. */
@@ -276,28 +269,4 @@ export class KernelSource implements ExitSource {
 /** As an identity has it. */
 function knownOf({ pid, startTicks, inode }: { pid: number; startTicks: number; inode: number }) {
   return { pid, startTicks, inode: inode === 0 ? null : inode };
-}
-
-function streamUse({ scope, source }: { scope: string; source: string }): StreamUse {
-  if (source === 'pidfd') return StreamUse.none;
-  return source === 'auto' && scope === 'watched' ? StreamUse.preferred : StreamUse.required;
-}
-
-function spoil(known: readonly string[]): string {
-  const value = process.env['EXITWATCH_SPOIL_TRACE'] ?? '';
-  if (value === '' || known.includes(value)) return value;
-  throw new ExitwatchError(
-    'ERR_EXITWATCH_INVALID_OPTION',
-    `EXITWATCH_SPOIL_TRACE must be one of ${known.join(', ')}, or unset, not ${JSON.stringify(value)}`,
-  );
-}
-
-function asksForClassicFilter(): boolean {
-  const value = process.env['EXITWATCH_FILTER'];
-  if (value === undefined || value === '') return false;
-  if (value === 'classic') return true;
-  throw new ExitwatchError(
-    'ERR_EXITWATCH_INVALID_OPTION',
-    `EXITWATCH_FILTER must be "classic", or unset, not ${JSON.stringify(value)}`,
-  );
 }

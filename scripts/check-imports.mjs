@@ -8,17 +8,12 @@ import ts from 'typescript';
 
 /** From the ground up; rooms of one line do not import each other. The longest path that fits counts. */
 const FLOORS = [
-  ['src/errors.ts'],
   ['src/common'],
-  ['src/wait-status.ts'],
-  ['src/signal-event.ts'],
-  ['src/exit-event.ts'],
-  ['src/events', 'src/ended-by.ts', 'src/unknown-exit.ts'],
+  ['src/events'],
   ['src/binary-places.ts'],
   ['src/native-binary.ts', 'src/addon-warning.ts'],
   ['src/native', 'src/addon.ts'],
-  ['src/namespaces.ts', 'src/boot-id.ts', 'src/not-a-process.ts', 'src/process-table'],
-  ['src/identity', 'src/process-identity.ts'],
+  ['src/identity'],
   ['src/trace'],
   ['src/sources'],
   ['src/memory'],

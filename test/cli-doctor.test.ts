@@ -3,7 +3,7 @@ import { release } from 'node:os';
 import { join } from 'node:path';
 
 import { probe, type ProbeReport } from '../src';
-import { describeReport } from '../src/cli/doctor';
+import { describeReport } from '../src/cli/commands/doctor';
 
 import { callWith } from './support/command';
 import { KERNEL } from './support/kernel';

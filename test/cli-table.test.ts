@@ -1,5 +1,5 @@
 import type { ExitEvent, Gap, SignalSender } from '../src';
-import { ExitTable } from '../src/cli/exit-table';
+import { ExitTable } from '../src/cli/output/exit-table';
 
 import { callWith, MAIN } from './support/command';
 import { itAsListener, itAsRoot } from './support/privilege';

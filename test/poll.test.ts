@@ -3,8 +3,8 @@ import { readFileSync } from 'node:fs';
 import { setTimeout } from 'node:timers/promises';
 
 import { ExitMonitor, type ExitEvent } from '../src';
-import { ProcTable, parseStat } from '../src/process-table/proc-table';
-import { parsePs, PsTable } from '../src/process-table/ps-table';
+import { ProcTable, parseStat } from '../src/identity/proc-table';
+import { parsePs, PsTable } from '../src/identity/ps-table';
 
 import { Crowd } from './support/crowd';
 import { itAsRoot, itIf } from './support/privilege';

@@ -1,4 +1,4 @@
-import { ExitwatchError } from '../errors.js';
+import { ExitwatchError } from './errors.js';
 
 /** setTimeout() takes no more. */
 export const LONGEST_MS = 2 ** 31 - 1;

@@ -1,6 +1,6 @@
 import type { EventEmitter } from 'node:events';
 
-import type { MonitorEvent } from '../exit-event.js';
+import type { MonitorEvent } from '../events/exit-event.js';
 
 import { EventBacklog } from './event-backlog.js';
 

@@ -1,10 +1,10 @@
 import { EventEmitter } from 'node:events';
 
-import { ExitwatchError } from '../errors.js';
-import type { ExitEvent, Gap, MonitorEvent, Ready, SourceChange } from '../exit-event.js';
-import { absenceError } from '../not-a-process.js';
-import type { ProcessIdentity } from '../process-identity.js';
-import type { SignalEvent } from '../signal-event.js';
+import { ExitwatchError } from '../common/errors.js';
+import type { ExitEvent, Gap, MonitorEvent, Ready, SourceChange } from '../events/exit-event.js';
+import type { SignalEvent } from '../events/signal-event.js';
+import { absenceError } from '../identity/not-a-process.js';
+import type { ProcessIdentity } from '../identity/process-identity.js';
 import { noTraceError } from '../sources/downgrade.js';
 import type { ExitSource, SourceListener } from '../sources/exit-source.js';
 import { openSource } from '../sources/open-source.js';

@@ -1,5 +1,5 @@
-import type { ExitEvent } from '../exit-event.js';
-import type { ProcessIdentity } from '../process-identity.js';
+import type { ExitEvent } from '../events/exit-event.js';
+import type { ProcessIdentity } from '../identity/process-identity.js';
 
 /** One process under watch; {@link ExitMonitor.watch} makes it. */
 export interface ExitWatch extends Disposable {

@@ -6,7 +6,7 @@ import {
   checkOptionNames,
   invalidOption,
 } from '../common/options.js';
-import type { SourceName } from '../exit-event.js';
+import type { SourceName } from '../events/exit-event.js';
 import { sourceChoices, sourceKind } from '../sources/registry.js';
 import { DEFAULT_SOURCE_OPTIONS } from '../sources/source-defaults.js';
 import type { SourceOptions } from '../sources/source-kind.js';

@@ -1,8 +1,8 @@
 import { arch, release } from 'node:os';
 
-import type { ExitwatchError } from '../errors.js';
-import type { Downgrade, SourceName } from '../exit-event.js';
-import { HOST_NAMESPACE, namespaceInode } from '../namespaces.js';
+import type { ExitwatchError } from '../common/errors.js';
+import type { Downgrade, SourceName } from '../events/exit-event.js';
+import { HOST_NAMESPACE, namespaceInode } from '../identity/namespaces.js';
 import { failureDowngrade } from '../sources/downgrade.js';
 import { chooseSource, probeSources } from '../sources/registry.js';
 import type {

@@ -1,7 +1,7 @@
 import { LATE, unlessAborted, withDeadline } from '../common/deadline.js';
-import { ExitwatchError } from '../errors.js';
-import type { ExitEvent, SourceName } from '../exit-event.js';
-import type { ProcessIdentity } from '../process-identity.js';
+import { ExitwatchError } from '../common/errors.js';
+import type { ExitEvent, SourceName } from '../events/exit-event.js';
+import type { ProcessIdentity } from '../identity/process-identity.js';
 
 import { ExitMonitor } from './exit-monitor.js';
 import type { ExitWatch } from './exit-watch.js';

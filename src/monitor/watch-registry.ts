@@ -1,5 +1,5 @@
-import { ExitwatchError } from '../errors.js';
-import type { ProcessIdentity } from '../process-identity.js';
+import { ExitwatchError } from '../common/errors.js';
+import type { ProcessIdentity } from '../identity/process-identity.js';
 import { WatchedIdentities } from '../sources/watched-identities.js';
 
 import { PendingWatch } from './exit-watch.js';

@@ -1,8 +1,10 @@
 import { addonRefusal } from '../addon.js';
-import { bootId } from '../boot-id.js';
-import { ExitwatchError } from '../errors.js';
-import type { ExitEvent } from '../exit-event.js';
-import { absenceError } from '../not-a-process.js';
+import { ExitwatchError } from '../common/errors.js';
+import type { ExitEvent } from '../events/exit-event.js';
+import { unknownExit } from '../events/unknown-exit.js';
+import { bootId } from '../identity/boot-id.js';
+import { absenceError } from '../identity/not-a-process.js';
+import { processTable } from '../identity/platform-table.js';
 import {
   checkAgainstPidMax,
   checkIdentity,
@@ -10,9 +12,7 @@ import {
   lookUp,
   pidNamespace,
   type ProcessIdentity,
-} from '../process-identity.js';
-import { unknownExit } from '../unknown-exit.js';
-import { processTable } from '../process-table/platform-table.js';
+} from '../identity/process-identity.js';
 
 /** Which process is to be watched, and whether it is still there. */
 export function findTarget(target: number | ProcessIdentity): {

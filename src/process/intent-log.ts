@@ -3,11 +3,11 @@ import { constants } from 'node:fs';
 import { open, stat, type FileHandle } from 'node:fs/promises';
 import { dirname } from 'node:path';
 
+import { ExitwatchError, reasonOf } from '../common/errors.js';
 import { distrustOf } from '../common/file-trust.js';
 import { regular, syncFolder } from '../common/small-file.js';
-import { ExitwatchError, reasonOf } from '../errors.js';
-import { identify, type ProcessIdentity } from '../process-identity.js';
-import type { SignalName } from '../wait-status.js';
+import type { SignalName } from '../events/wait-status.js';
+import { identify, type ProcessIdentity } from '../identity/process-identity.js';
 
 /** What somebody was about to do to a process. */
 export type Intent = {

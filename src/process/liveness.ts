@@ -1,5 +1,5 @@
-import { ExitwatchError } from '../errors.js';
-import type { ProcessIdentity } from '../process-identity.js';
+import { ExitwatchError } from '../common/errors.js';
+import type { ProcessIdentity } from '../identity/process-identity.js';
 
 import { signalProcess } from './process-signal.js';
 import { notVerified } from './send.js';

@@ -1,9 +1,9 @@
 import { readdirSync, readFileSync } from 'node:fs';
 
-import type { ExitEvent } from '../exit-event.js';
+import type { ExitEvent } from '../events/exit-event.js';
+import type { SignalName } from '../events/wait-status.js';
+import type { ProcessIdentity } from '../identity/process-identity.js';
 import { waitForExit } from '../monitor/wait-for-exit.js';
-import type { ProcessIdentity } from '../process-identity.js';
-import type { SignalName } from '../wait-status.js';
 
 import type { IntentOutcome } from './intent-log.js';
 import { signalProcess } from './process-signal.js';

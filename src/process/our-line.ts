@@ -1,6 +1,6 @@
-import { ExitwatchError } from '../errors.js';
-import { processTable } from '../process-table/platform-table.js';
-import type { Lookup } from '../process-table/process-table.js';
+import { ExitwatchError } from '../common/errors.js';
+import { processTable } from '../identity/platform-table.js';
+import type { Lookup } from '../identity/process-table.js';
 
 /**
  * @throws ExitwatchError `ERR_EXITWATCH_REFUSED` if the tree of this process is init's, or has ourselves

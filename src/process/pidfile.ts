@@ -1,10 +1,11 @@
 import { existsSync, lstatSync } from 'node:fs';
 import { unlink } from 'node:fs/promises';
 
+import { ExitwatchError, type ExitwatchErrorCode } from '../common/errors.js';
 import { isWritableByOthers, trustedOwners } from '../common/file-trust.js';
 import { readSmallFile, replaceFile, type SmallFile } from '../common/small-file.js';
-import { ExitwatchError, type ExitwatchErrorCode } from '../errors.js';
-import { absenceError } from '../not-a-process.js';
+import { absenceError } from '../identity/not-a-process.js';
+import { processTable } from '../identity/platform-table.js';
 import {
   checkAgainstPidMax,
   checkIdentity,
@@ -14,8 +15,7 @@ import {
   lookUp,
   startOf,
   type ProcessIdentity,
-} from '../process-identity.js';
-import { processTable } from '../process-table/platform-table.js';
+} from '../identity/process-identity.js';
 
 import { isAlive, type Liveness } from './liveness.js';
 

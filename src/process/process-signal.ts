@@ -1,9 +1,14 @@
 import { addonRefusal, Life, loadAddon, translateFailure } from '../addon.js';
-import { bootId } from '../boot-id.js';
-import { ExitwatchError } from '../errors.js';
-import { isSameProcess, lookUp, pidNamespace, type ProcessIdentity } from '../process-identity.js';
-import { processTable } from '../process-table/platform-table.js';
-import { signalNumber, type SignalName } from '../wait-status.js';
+import { ExitwatchError } from '../common/errors.js';
+import { signalNumber, type SignalName } from '../events/wait-status.js';
+import { bootId } from '../identity/boot-id.js';
+import { processTable } from '../identity/platform-table.js';
+import {
+  isSameProcess,
+  lookUp,
+  pidNamespace,
+  type ProcessIdentity,
+} from '../identity/process-identity.js';
 
 /** What became of a signal, or of a mere look. */
 export interface Signalled {

@@ -1,9 +1,9 @@
 import { readlinkSync } from 'node:fs';
 
-import { ExitwatchError } from '../errors.js';
-import { isSameProcess, lookUp, type ProcessIdentity } from '../process-identity.js';
-import { processTable } from '../process-table/platform-table.js';
-import type { ProcessRow, Lookup } from '../process-table/process-table.js';
+import { ExitwatchError } from '../common/errors.js';
+import { processTable } from '../identity/platform-table.js';
+import { isSameProcess, lookUp, type ProcessIdentity } from '../identity/process-identity.js';
+import type { ProcessRow, Lookup } from '../identity/process-table.js';
 
 import { Cgroup } from './cgroup.js';
 import { HeldNumbers } from './held-numbers.js';

@@ -1,6 +1,6 @@
-import { ExitwatchError } from '../errors.js';
-import type { ProcessIdentity } from '../process-identity.js';
-import type { SignalName } from '../wait-status.js';
+import { ExitwatchError } from '../common/errors.js';
+import type { SignalName } from '../events/wait-status.js';
+import type { ProcessIdentity } from '../identity/process-identity.js';
 
 import { signalProcess } from './process-signal.js';
 import { resolveTarget, type ProcessTarget } from './target.js';

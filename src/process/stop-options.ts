@@ -4,7 +4,7 @@ import {
   checkOptionNames,
   invalidOption,
 } from '../common/options.js';
-import { signalNumber, type SignalName } from '../wait-status.js';
+import { signalNumber, type SignalName } from '../events/wait-status.js';
 
 import { IntentLog, type ControlName, type IntentRecorder } from './intent-log.js';
 import type { StopWait } from './stop-wait.js';

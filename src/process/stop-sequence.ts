@@ -1,10 +1,10 @@
 import { LATE, withDeadline } from '../common/deadline.js';
-import { ExitwatchError } from '../errors.js';
-import type { ExitEvent } from '../exit-event.js';
+import { ExitwatchError } from '../common/errors.js';
+import type { ExitEvent } from '../events/exit-event.js';
+import type { SignalName } from '../events/wait-status.js';
+import { isSameProcess, lookUp, type ProcessIdentity } from '../identity/process-identity.js';
 import { waitForExit } from '../monitor/wait-for-exit.js';
 import { goneBeforeWatch } from '../monitor/watch-target.js';
-import { isSameProcess, lookUp, type ProcessIdentity } from '../process-identity.js';
-import type { SignalName } from '../wait-status.js';
 
 import type { ControlName, IntentOutcome } from './intent-log.js';
 import { signalProcess } from './process-signal.js';

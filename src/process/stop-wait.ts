@@ -1,7 +1,7 @@
 import { emitSafely } from '../common/emit-safely.js';
-import type { ProcessIdentity } from '../process-identity.js';
-import { processTable } from '../process-table/platform-table.js';
-import type { SignalName } from '../wait-status.js';
+import type { SignalName } from '../events/wait-status.js';
+import { processTable } from '../identity/platform-table.js';
+import type { ProcessIdentity } from '../identity/process-identity.js';
 
 /** What is waited for, when something was done to a process that is to end. */
 export type StopWait = {

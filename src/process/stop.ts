@@ -1,16 +1,16 @@
 import { unlessAborted } from '../common/deadline.js';
-import { killerOf, REQUESTS } from '../ended-by.js';
-import { ExitwatchError } from '../errors.js';
-import type { ExitEvent } from '../exit-event.js';
-import type { ProcessIdentity } from '../process-identity.js';
-import type { SignalSender } from '../signal-event.js';
+import { ExitwatchError } from '../common/errors.js';
+import { killerOf, REQUESTS } from '../events/ended-by.js';
+import type { ExitEvent } from '../events/exit-event.js';
+import type { SignalSender } from '../events/signal-event.js';
+import type { ProcessIdentity } from '../identity/process-identity.js';
 
+import { refuseOurLine } from './our-line.js';
 import { removePidfile } from './pidfile.js';
 import { refuseOurselves } from './send.js';
 import { checkStopOptions, type CheckedStopOptions, type StopOptions } from './stop-options.js';
 import { isThere, StopSequence, type StopEnd, type StopWarning } from './stop-sequence.js';
 import { resolveTarget, type ProcessTarget } from './target.js';
-import { refuseOurLine } from './our-line.js';
 import { TreeStop, type StoppedTree } from './tree-stop.js';
 
 /** How a process was stopped. */

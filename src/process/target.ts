@@ -1,11 +1,11 @@
+import { ExitwatchError } from '../common/errors.js';
 import { invalidOption } from '../common/options.js';
-import { ExitwatchError } from '../errors.js';
 import {
   checkIdentity,
   checkPid,
   identifyOrNone,
   type ProcessIdentity,
-} from '../process-identity.js';
+} from '../identity/process-identity.js';
 
 import { describeProgram, programOf, runs, type Program } from './executable.js';
 import { signalProcess } from './process-signal.js';

@@ -1,5 +1,5 @@
-import { processTable } from '../process-table/platform-table.js';
-import type { ProcessRow } from '../process-table/process-table.js';
+import { processTable } from '../identity/platform-table.js';
+import type { ProcessRow } from '../identity/process-table.js';
 
 import type { Cgroup } from './cgroup.js';
 

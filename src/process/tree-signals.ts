@@ -1,4 +1,4 @@
-import type { SignalName } from '../wait-status.js';
+import type { SignalName } from '../events/wait-status.js';
 
 import type { ControlName, IntentOutcome } from './intent-log.js';
 import type { MemberStop } from './member-stop.js';

@@ -1,5 +1,5 @@
+import type { ProcessIdentity } from '../identity/process-identity.js';
 import { goneBeforeWatch } from '../monitor/watch-target.js';
-import type { ProcessIdentity } from '../process-identity.js';
 
 import type { StoppedMember } from './member-stop.js';
 import { signalProcess } from './process-signal.js';

@@ -1,6 +1,6 @@
-import { ExitwatchError } from '../errors.js';
-import type { SourceName } from '../exit-event.js';
-import type { ProcessIdentity } from '../process-identity.js';
+import { ExitwatchError } from '../common/errors.js';
+import type { SourceName } from '../events/exit-event.js';
+import type { ProcessIdentity } from '../identity/process-identity.js';
 
 import { failureDowngrade } from './downgrade.js';
 import type { Armed, ExitSource, SourceListener, SourceStats } from './exit-source.js';

@@ -1,8 +1,8 @@
 import { getSystemErrorName } from 'node:util';
 
 import type { NativeRefusal } from '../addon.js';
-import { ExitwatchError } from '../errors.js';
-import type { Downgrade } from '../exit-event.js';
+import { ExitwatchError } from '../common/errors.js';
+import type { Downgrade } from '../events/exit-event.js';
 import { NO_TRIAL } from '../trace/trial.js';
 
 type Explanation = readonly [code: Downgrade['code'], detail: string, remedy: string | null];

@@ -1,7 +1,14 @@
-import type { ExitwatchError } from '../errors.js';
-import type { ExitEvent, Filter, Gap, Ready, SourceChange, SourceName } from '../exit-event.js';
-import type { ProcessIdentity } from '../process-identity.js';
-import type { SignalEvent } from '../signal-event.js';
+import type { ExitwatchError } from '../common/errors.js';
+import type {
+  ExitEvent,
+  Filter,
+  Gap,
+  Ready,
+  SourceChange,
+  SourceName,
+} from '../events/exit-event.js';
+import type { SignalEvent } from '../events/signal-event.js';
+import type { ProcessIdentity } from '../identity/process-identity.js';
 
 /** What a source tells. Everything of one batch comes in one go, ended by `batchEnd`. */
 export interface SourceListener {

@@ -1,4 +1,4 @@
-import type { SourceName } from '../exit-event.js';
+import type { SourceName } from '../events/exit-event.js';
 
 import { CONNECTOR } from './kernel/connector.js';
 import { PIDFD } from './kernel/pidfd.js';

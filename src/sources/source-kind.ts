@@ -1,5 +1,5 @@
-import type { ExitwatchError } from '../errors.js';
-import type { Downgrade, SourceName } from '../exit-event.js';
+import type { ExitwatchError } from '../common/errors.js';
+import type { Downgrade, SourceName } from '../events/exit-event.js';
 
 import type { ExitSource, SourceListener } from './exit-source.js';
 import type { SourceReport } from './source-report.js';

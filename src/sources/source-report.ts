@@ -1,5 +1,5 @@
-import type { ExitwatchError, ExitwatchErrorCode } from '../errors.js';
-import type { Downgrade, Filter } from '../exit-event.js';
+import type { ExitwatchError, ExitwatchErrorCode } from '../common/errors.js';
+import type { Downgrade, Filter } from '../events/exit-event.js';
 
 /** Why something cannot be used, and what to do about it. */
 export type Obstacle = {

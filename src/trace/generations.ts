@@ -1,5 +1,5 @@
-import type { SignalSender } from '../signal-event.js';
-import type { SignalName } from '../wait-status.js';
+import type { SignalSender } from '../events/signal-event.js';
+import type { SignalName } from '../events/wait-status.js';
 
 import { carries, isForgeable, mayBeInjected, namesSender, type Siginfo } from './siginfo.js';
 import { SignalFlag, type TracedSignal } from './signal-records.js';

@@ -1,11 +1,11 @@
-import { RECEIVED_MS } from '../ended-by.js';
-import type { SignalSender } from '../signal-event.js';
-import type { SignalName } from '../wait-status.js';
+import { RECEIVED_MS } from '../events/ended-by.js';
+import type { SignalSender } from '../events/signal-event.js';
+import type { SignalName } from '../events/wait-status.js';
 
 import type { CgroupPaths } from './cgroup-paths.js';
 import { Generations, type Seen } from './generations.js';
-import { isUntold, senderOf } from './signal-sender.js';
 import { SignalFlag, type TracedSignal } from './signal-records.js';
+import { isUntold, senderOf } from './signal-sender.js';
 
 /** What {@link SignalHistory.end} tells of a process that has ended. */
 export interface SignalStory {

@@ -1,5 +1,5 @@
-import type { SignalSender } from '../signal-event.js';
-import { signalName, signalNumber, type SignalName } from '../wait-status.js';
+import type { SignalSender } from '../events/signal-event.js';
+import { signalName, signalNumber, type SignalName } from '../events/wait-status.js';
 
 import { SI_SIGIO, SI_TIMER, SI_TKILL, SI_USER } from './siginfo.js';
 import { SignalFlag, type TracedSignal } from './signal-records.js';

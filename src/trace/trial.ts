@@ -1,9 +1,9 @@
 import { getSystemErrorName } from 'node:util';
 
 import { TRIAL_CHILD_NAME, type NativeTrial } from '../addon.js';
-import type { Downgrade } from '../exit-event.js';
-import type { SignalSender } from '../signal-event.js';
-import { signalNumber, type SignalName } from '../wait-status.js';
+import type { Downgrade } from '../events/exit-event.js';
+import type { SignalSender } from '../events/signal-event.js';
+import { signalNumber, type SignalName } from '../events/wait-status.js';
 
 import { SignalFlag, SignalRecords, type TracedSignal } from './signal-records.js';
 import { isUntold, originOf } from './signal-sender.js';

@@ -1,6 +1,6 @@
 import { addonRefusal } from '../../addon.js';
-import { ExitwatchError } from '../../errors.js';
-import type { Ready } from '../../exit-event.js';
+import { ExitwatchError } from '../../common/errors.js';
+import type { Ready } from '../../events/exit-event.js';
 import type { ExitSource } from '../exit-source.js';
 import { DEFAULT_SOURCE_OPTIONS } from '../source-defaults.js';
 import type { SourceKind } from '../source-kind.js';

@@ -1,6 +1,6 @@
 import { loadAddon, translateFailure, type ExitReader } from '../../addon.js';
-import type { Downgrade, ExitEvent, Filter, SourceName } from '../../exit-event.js';
-import type { ProcessIdentity } from '../../process-identity.js';
+import type { Downgrade, ExitEvent, Filter, SourceName } from '../../events/exit-event.js';
+import type { ProcessIdentity } from '../../identity/process-identity.js';
 import { CgroupPaths } from '../../trace/cgroup-paths.js';
 import { SignalHistory } from '../../trace/signal-history.js';
 import { SignalRecords } from '../../trace/signal-records.js';

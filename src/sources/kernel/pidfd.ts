@@ -1,5 +1,5 @@
 import { addonRefusal, loadAddon, translateFailure } from '../../addon.js';
-import { ExitwatchError } from '../../errors.js';
+import { ExitwatchError } from '../../common/errors.js';
 import type { SourceKind } from '../source-kind.js';
 import { obstacleOf, type PidfdReport } from '../source-report.js';
 

@@ -1,17 +1,17 @@
 import { TRIAL_CHILD_NAME } from '../../addon.js';
-import { bootId } from '../../boot-id.js';
-import { ExitwatchError } from '../../errors.js';
-import type { Downgrade } from '../../exit-event.js';
-import { unknownExit } from '../../unknown-exit.js';
+import { ExitwatchError } from '../../common/errors.js';
+import type { Downgrade } from '../../events/exit-event.js';
+import { unknownExit } from '../../events/unknown-exit.js';
+import { bootId } from '../../identity/boot-id.js';
+import { processTable } from '../../identity/platform-table.js';
 import {
   bootPrefix,
   identityId,
   pidNamespace,
   type ProcessIdentity,
-} from '../../process-identity.js';
-import { processTable } from '../../process-table/platform-table.js';
-import type { ProcessRow, Lookup } from '../../process-table/process-table.js';
-import { signalZero } from '../../process-table/signal-zero.js';
+} from '../../identity/process-identity.js';
+import type { ProcessRow, Lookup } from '../../identity/process-table.js';
+import { signalZero } from '../../identity/signal-zero.js';
 import { POLLING_DOWNGRADE } from '../downgrade.js';
 import type { Armed, ExitSource, SourceListener, SourceStats } from '../exit-source.js';
 import type { Scope, SourceOptions } from '../source-kind.js';

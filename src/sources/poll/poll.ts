@@ -1,5 +1,5 @@
-import { ExitwatchError } from '../../errors.js';
-import { processTable } from '../../process-table/platform-table.js';
+import { ExitwatchError } from '../../common/errors.js';
+import { processTable } from '../../identity/platform-table.js';
 import type { SourceKind } from '../source-kind.js';
 import { obstacleOf, type PollReport } from '../source-report.js';
 

@@ -1,5 +1,5 @@
 import { invalidOption } from '../../common/options.js';
-import { ExitwatchError } from '../../errors.js';
+import { ExitwatchError } from '../../common/errors.js';
 import { livenessOf, lookAt, type Liveness } from '../../process/liveness.js';
 import type { IntentRecorder } from '../../process/intent-log.js';
 import { mayHaveStartedAfter, readPidfile, removePidfile } from '../../process/pidfile.js';
@@ -7,7 +7,7 @@ import { stop, type StopResult } from '../../process/stop.js';
 import type { ControlStep, StopOptions } from '../../process/stop-options.js';
 import type { StopWait } from '../../process/stop-wait.js';
 import type { ProcessTarget } from '../../process/target.js';
-import { identify, type ProcessIdentity } from '../../process-identity.js';
+import { identify, type ProcessIdentity } from '../../identity/process-identity.js';
 
 import type { VmDriver } from './vm-driver.js';
 

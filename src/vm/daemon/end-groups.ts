@@ -1,4 +1,4 @@
-import { killerOf } from '../../ended-by.js';
+import { killerOf } from '../../events/ended-by.js';
 
 import type { VmStop } from '../verdict/vm-verdict.js';
 

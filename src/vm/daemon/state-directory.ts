@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 import { addonRefusal, loadAddon } from '../../addon.js';
 import { distrustOf } from '../../common/file-trust.js';
 import { replaceFile, syncFolder } from '../../common/small-file.js';
-import { ExitwatchError } from '../../errors.js';
+import { ExitwatchError } from '../../common/errors.js';
 
 import {
   markerPath,

@@ -1,9 +1,9 @@
 import { EventEmitter } from 'node:events';
 
 import { checkOptionNames, invalidOption } from '../../common/options.js';
-import { ExitwatchError } from '../../errors.js';
-import type { SourceName } from '../../exit-event.js';
-import { startOf } from '../../process-identity.js';
+import { ExitwatchError } from '../../common/errors.js';
+import type { SourceName } from '../../events/exit-event.js';
+import { startOf } from '../../identity/process-identity.js';
 
 import { emitSafely } from '../../common/emit-safely.js';
 import { EndGroups } from './end-groups.js';

@@ -6,13 +6,13 @@ import { dirname, join } from 'node:path';
 import { distrustOf, trustedOwners } from '../../common/file-trust.js';
 import { invalidOption } from '../../common/options.js';
 import { readSmallFile } from '../../common/small-file.js';
-import { ExitwatchError, reasonOf } from '../../errors.js';
+import { ExitwatchError, reasonOf } from '../../common/errors.js';
 import {
   checkIdentity,
   isSameProcess,
   startOf,
   type ProcessIdentity,
-} from '../../process-identity.js';
+} from '../../identity/process-identity.js';
 
 import { isVmName } from '../directory/control-files.js';
 import type { QemuCommand } from '../qemu/qemu-command.js';

@@ -2,10 +2,10 @@ import { lstat, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import { trustedOwners } from '../../common/file-trust.js';
-import { ExitwatchError } from '../../errors.js';
+import { ExitwatchError } from '../../common/errors.js';
 import { isAlive } from '../../process/liveness.js';
 import { isLeft } from '../../process/pidfile.js';
-import { isSameProcess, startOf, type ProcessIdentity } from '../../process-identity.js';
+import { isSameProcess, startOf, type ProcessIdentity } from '../../identity/process-identity.js';
 
 import { claimantOf, type Claimant } from './vm-owner.js';
 import { SUFFIXES, type ControlFiles } from './control-files.js';

@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 
-import { ExitwatchError } from '../../errors.js';
-import { isSameProcess, type ProcessIdentity } from '../../process-identity.js';
+import { ExitwatchError } from '../../common/errors.js';
+import { isSameProcess, type ProcessIdentity } from '../../identity/process-identity.js';
 
 import { readControlDirectory, SUFFIXES, type ControlFiles } from './control-files.js';
 import { DirectoryWatch } from './directory-watch.js';

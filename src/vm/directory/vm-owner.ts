@@ -1,10 +1,10 @@
 import { lstatSync } from 'node:fs';
 
-import { ExitwatchError } from '../../errors.js';
+import { ExitwatchError } from '../../common/errors.js';
 import { isAlive } from '../../process/liveness.js';
 import { mayHaveStartedAfter, readPidfile, type Pidfile } from '../../process/pidfile.js';
-import { identifyOrNone, type ProcessIdentity } from '../../process-identity.js';
-import { processTable } from '../../process-table/platform-table.js';
+import { identifyOrNone, type ProcessIdentity } from '../../identity/process-identity.js';
+import { processTable } from '../../identity/platform-table.js';
 
 import type { ControlFiles } from './control-files.js';
 import { listenerOf } from '../qemu/socket-peer.js';

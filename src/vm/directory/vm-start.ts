@@ -1,4 +1,4 @@
-import type { ProcessIdentity } from '../../process-identity.js';
+import type { ProcessIdentity } from '../../identity/process-identity.js';
 
 import type { QemuCommand } from '../qemu/qemu-command.js';
 import type { VmStop } from '../verdict/vm-verdict.js';

@@ -1,8 +1,8 @@
 import { EventEmitter } from 'node:events';
 
 import { checkOptionNames } from '../../common/options.js';
-import { ExitwatchError } from '../../errors.js';
-import type { SourceName } from '../../exit-event.js';
+import { ExitwatchError } from '../../common/errors.js';
+import type { SourceName } from '../../events/exit-event.js';
 import { ExitMonitor } from '../../monitor/exit-monitor.js';
 import {
   IntentLog,

@@ -5,7 +5,7 @@ import {
   checkPath,
   invalidOption,
 } from '../../common/options.js';
-import { checkIdentity, type ProcessIdentity } from '../../process-identity.js';
+import { checkIdentity, type ProcessIdentity } from '../../identity/process-identity.js';
 
 import type { QemuCommand } from '../qemu/qemu-command.js';
 import type { VmDriver } from '../control/vm-driver.js';

@@ -1,8 +1,8 @@
 import { existsSync, statSync } from 'node:fs';
 
 import { trustedOwners } from '../../common/file-trust.js';
-import { ExitwatchError } from '../../errors.js';
-import type { ExitEvent } from '../../exit-event.js';
+import { ExitwatchError } from '../../common/errors.js';
+import type { ExitEvent } from '../../events/exit-event.js';
 import type { ExitMonitor } from '../../monitor/exit-monitor.js';
 import type { ExitWatch } from '../../monitor/exit-watch.js';
 import type { Intent, IntentRecorder } from '../../process/intent-log.js';
@@ -10,8 +10,8 @@ import { isAlive } from '../../process/liveness.js';
 import { isLeft, readPidfile } from '../../process/pidfile.js';
 import { stop } from '../../process/stop.js';
 import type { ControlStep } from '../../process/stop-options.js';
-import { processTable } from '../../process-table/platform-table.js';
-import { isSameProcess, startOf, type ProcessIdentity } from '../../process-identity.js';
+import { processTable } from '../../identity/platform-table.js';
+import { isSameProcess, startOf, type ProcessIdentity } from '../../identity/process-identity.js';
 
 import { classifyStop } from '../verdict/classify-stop.js';
 import { GrowingFile, parseLogLine } from '../evidence/growing-file.js';

@@ -1,7 +1,7 @@
 import { setTimeout } from 'node:timers/promises';
 
 import type { IntentOutcome, IntentRecorder } from '../../process/intent-log.js';
-import type { ProcessIdentity } from '../../process-identity.js';
+import type { ProcessIdentity } from '../../identity/process-identity.js';
 
 import type { QmpClient } from './qmp-client.js';
 import { withQmp } from './qmp-driver.js';

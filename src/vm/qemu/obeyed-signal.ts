@@ -1,5 +1,5 @@
-import type { SignalName } from '../../wait-status.js';
-import { signalName } from '../../wait-status.js';
+import type { SignalName } from '../../events/wait-status.js';
+import { signalName } from '../../events/wait-status.js';
 
 /** What QEMU writes when it obeys a signal (os-posix.c, softmmu/runstate.c). */
 const TERMINATING = /terminating on signal (\d+)(?: from pid (\d+)(?: \((.*)\))?)?\s*$/;

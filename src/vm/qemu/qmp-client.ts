@@ -3,7 +3,7 @@ import { connect, type Socket } from 'node:net';
 
 import { withDeadline } from '../../common/deadline.js';
 import { LineSplitter } from '../../common/line-splitter.js';
-import { ExitwatchError } from '../../errors.js';
+import { ExitwatchError } from '../../common/errors.js';
 
 import { isObject, parseQmpEvent, type QmpEvent } from './qmp-event.js';
 import { peerOf } from './socket-peer.js';

@@ -1,5 +1,5 @@
 import { LATE, withDeadline } from '../../common/deadline.js';
-import { ExitwatchError, reasonOf } from '../../errors.js';
+import { ExitwatchError, reasonOf } from '../../common/errors.js';
 
 import { emitSafely } from '../../common/emit-safely.js';
 import { guestAgentDriver } from './guest-agent-driver.js';

@@ -1,4 +1,4 @@
-import { ExitwatchError } from '../../errors.js';
+import { ExitwatchError } from '../../common/errors.js';
 
 import { QmpClient } from './qmp-client.js';
 import { isObject, type QmpEvent } from './qmp-event.js';

@@ -1,4 +1,4 @@
-import type { ExitEvent } from '../../exit-event.js';
+import type { ExitEvent } from '../../events/exit-event.js';
 import type { Intent } from '../../process/intent-log.js';
 
 import type { QmpEvent } from './qmp-event.js';

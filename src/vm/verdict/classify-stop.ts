@@ -1,7 +1,7 @@
-import { hasSeenSignals, killerOf, REQUESTS } from '../../ended-by.js';
-import type { ExitEvent } from '../../exit-event.js';
+import { hasSeenSignals, killerOf, REQUESTS } from '../../events/ended-by.js';
+import type { ExitEvent } from '../../events/exit-event.js';
 import type { Intent } from '../../process/intent-log.js';
-import type { SignalSender } from '../../signal-event.js';
+import type { SignalSender } from '../../events/signal-event.js';
 
 import { ELSEWHERE, GUESTS, HOSTS, KILLED, LINGERING, ORDERLY } from './causes.js';
 import { isLongAfter, requestsBefore, type Request } from './power-requests.js';

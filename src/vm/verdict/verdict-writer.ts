@@ -1,6 +1,6 @@
-import { killerOf } from '../../ended-by.js';
+import { killerOf } from '../../events/ended-by.js';
 import type { Intent } from '../../process/intent-log.js';
-import type { SignalSender } from '../../signal-event.js';
+import type { SignalSender } from '../../events/signal-event.js';
 
 import { MAY_TAKE_MS, SLACK_MS } from './power-requests.js';
 import type { StopEvidence } from '../qemu/stop-evidence.js';

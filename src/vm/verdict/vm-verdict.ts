@@ -1,4 +1,4 @@
-import type { ExitEvent } from '../../exit-event.js';
+import type { ExitEvent } from '../../events/exit-event.js';
 
 /** Why a virtual machine's process ended; docs/vm-causes.md has a section for each. */
 export type Cause =

@@ -1,6 +1,6 @@
 import { request } from 'node:http';
 
-import { ExitwatchError } from '../../errors.js';
+import { ExitwatchError } from '../../common/errors.js';
 
 import { isObject } from '../qemu/qmp-event.js';
 import { ANSWER_MS, type VmDriver } from '../control/vm-driver.js';

@@ -1,4 +1,0 @@
-import type { Filter } from '../exit-event.js';
-
-/** What people call the filters. */
-export const FILTER_TITLES: Record<Filter, string> = { ebpf: 'eBPF', cbpf: 'cBPF' };

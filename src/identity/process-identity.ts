@@ -135,7 +135,7 @@ export function identify(pid: number): ProcessIdentity | null {
   return typeof found === 'string' ? null : found;
 }
 
-/** When it started, by the clock as it is now; `null`: in another life of this host. @internal */
+/** When it started, by the clock as it is now; `null`: in another boot of this host. @internal */
 export function startOf({ startTicks, bootId: boot }: ProcessIdentity): Date | null {
   if (boot !== bootId()) return null;
   try {

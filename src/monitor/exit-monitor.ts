@@ -262,12 +262,12 @@ export class ExitMonitor
     });
   }
 
-  /** With scope `'all'` the stream has told everybody, or nobody could be told. */
+  /** With scope `'all'` everybody else had it from the stream, or could not have it. */
   #onKnown(event: ExitEvent): void {
     this.#onExit(event, this.#options.scope === 'all');
   }
 
-  /** Closes for good; with an error, whoever waits is told that. */
+  /** Closes for good; with an error, everything that waits rejects with it. */
   #shutDown(error?: Error): void {
     if (this.#state === 'closed') return;
     const before = this.#state;
@@ -287,7 +287,7 @@ export class ExitMonitor
     this.#delivery.endLoops(aborted ? undefined : error);
     if (before === 'starting' && error !== undefined) return; // start() has rejected
     if (error !== undefined && !aborted && (!isLooping || this.listenerCount('error') > 0)) {
-      // Without a listener it is an uncaught exception, unless a loop was told: it must not pass
+      // Without a listener it is an uncaught exception, unless a loop throws it: it must not pass
       // unseen.
       process.nextTick(() => this.emit('error', error));
     }

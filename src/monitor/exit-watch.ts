@@ -5,8 +5,8 @@ import type { ProcessIdentity } from '../identity/process-identity.js';
 export interface ExitWatch extends Disposable {
   readonly identity: ProcessIdentity;
   /**
-   * Whether a pidfd tells its end: then it is told, with its status, also where the connector loses
-   * events or fails. False with `source: 'connector'`, where RLIMIT_NOFILE left no descriptor, and where
+   * Whether a pidfd shows its end: then that arrives, with its status, also if the connector loses
+   * events or fails. False with `source: 'connector'`, if RLIMIT_NOFILE left no descriptor, and if
    * pidfd_open(2) has been forbidden since the start.
    */
   readonly hasPidfd: boolean;

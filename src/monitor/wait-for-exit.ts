@@ -62,7 +62,7 @@ function enter(source: 'auto' | SourceName): Shared {
 function start(entry: Shared): void {
   if (entry.isStarted) return;
   entry.isStarted = true;
-  // Whoever waits is told by the watch that rejects; whoever comes later gets another monitor.
+  // The watches of those who wait reject; the next call gets another monitor.
   const forget = () => {
     remove(entry);
   };

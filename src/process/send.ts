@@ -46,9 +46,9 @@ async function send(
   const identity = resolveTarget(target);
   if (identity === null) return { outcome: 'already-gone', identity, isAtomic: true };
   refuseOurselves(identity.pid, force);
-  const { life, isAtomic } = signalProcess(identity, signal);
-  if (life === 'unknown') throw notVerified(identity);
-  return { outcome: life === 'alive' ? 'requested' : 'already-gone', identity, isAtomic };
+  const { liveness, isAtomic } = signalProcess(identity, signal);
+  if (liveness === 'unknown') throw notVerified(identity);
+  return { outcome: liveness === 'alive' ? 'requested' : 'already-gone', identity, isAtomic };
 }
 
 /** @throws ExitwatchError `ERR_EXITWATCH_REFUSED` */

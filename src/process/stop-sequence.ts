@@ -77,7 +77,7 @@ export class StopSequence {
       this.#over.abort();
       await options.release();
     });
-    this.#end.catch(() => undefined); // whoever joins is told
+    this.#end.catch(() => undefined); // it rejects for those who join
   }
 
   /** It takes no further step: there is none left, or nobody waits any more. */
@@ -98,7 +98,7 @@ export class StopSequence {
 
   async #run(): Promise<StopEnd> {
     // Of another pid namespace: it may live, and we would not see it.
-    if (signalProcess(this.#identity).life === 'unknown') throw notVerified(this.#identity);
+    if (signalProcess(this.#identity).liveness === 'unknown') throw notVerified(this.#identity);
     if (!isThere(this.#identity)) {
       const exit = goneBeforeWatch(this.#identity);
       return { outcome: 'already-gone', via: null, exit };
@@ -107,7 +107,7 @@ export class StopSequence {
     const exited = waitForExit(this.#identity, { signal: this.#over.signal });
     const seen = exited.then((exit) => (this.#exit = exit));
     seen.catch(() => undefined); // awaited below
-    if (signalProcess(this.#identity).life === 'dead') {
+    if (signalProcess(this.#identity).liveness === 'dead') {
       return { outcome: 'already-gone', via: null, exit: await seen };
     }
     const { controls, killSignal, forceKillAfterDelayMs, confirmTimeoutMs } = this.#options;
@@ -168,7 +168,7 @@ export class StopSequence {
       this.#isDelivered ||= outcome === 'delivered';
     }
     await this.#settle(id, outcome);
-    // What failed is followed by the next step at once; who is gone is about to be told.
+    // What failed is followed by the next step at once; the end of one that is gone is about to come.
     if (outcome === 'not-delivered') return;
     if (outcome === 'uncertain' && via === 'control') return;
     const leftMs = Math.max(0, graceMs - (performance.now() - begin));
@@ -199,12 +199,12 @@ export class StopSequence {
   }
 
   #send(signal: SignalName): Promise<IntentOutcome> {
-    const { life, isAtomic } = signalProcess(this.#identity, signal);
+    const { liveness, isAtomic } = signalProcess(this.#identity, signal);
     if (!isAtomic && !this.warnings.some(({ code }) => code === 'not-atomic')) {
       this.warnings.push({ code: 'not-atomic', detail: NOT_ATOMIC });
     }
-    if (life === 'unknown') throw notVerified(this.#identity);
-    return Promise.resolve(life === 'alive' ? 'delivered' : 'superseded');
+    if (liveness === 'unknown') throw notVerified(this.#identity);
+    return Promise.resolve(liveness === 'alive' ? 'delivered' : 'superseded');
   }
 
   /** What was about to be written down is not to be done any more. */
@@ -239,7 +239,7 @@ export function isThere(identity: ProcessIdentity): boolean {
   return typeof found === 'object' && isSameProcess(found, identity);
 }
 
-/** A disk may hang; the end of a process is told all the same. */
+/** A disk may hang; it must not hold up the end of a process. */
 export const SETTLE_MS = 2000;
 
 export async function isWithin(work: Promise<void> | undefined, limitMs: number): Promise<boolean> {

@@ -56,7 +56,7 @@ export async function stop(target: ProcessTarget, options: StopOptions = {}): Pr
   if (checked.signal?.aborted === true) throw aborted('a process', checked.signal);
   const identity = resolveTarget(target);
   if (identity === null) return finish(ALREADY_GONE, pidOf(target), NOTHING, checked);
-  // Another life of our pid, or of init's, is nobody to be spared.
+  // Another process that had our pid, or init's, needs no sparing.
   if (isThere(identity)) {
     refuseOurselves(identity.pid, checked.force);
     if (checked.tree) refuseOurLine(identity.pid);
@@ -74,16 +74,16 @@ export async function stop(target: ProcessTarget, options: StopOptions = {}): Pr
 }
 
 /** What there is to tell beside the end. */
-type Told = { warnings: readonly StopWarning[]; tree?: StoppedTree };
+type Particulars = { warnings: readonly StopWarning[]; tree?: StoppedTree };
 
-const NOTHING: Told = { warnings: [] };
+const NOTHING: Particulars = { warnings: [] };
 
 const ALREADY_GONE: StopEnd = { outcome: 'already-gone', via: null, exit: null };
 
 async function finish(
   end: StopEnd,
   who: ProcessIdentity | number,
-  { warnings: before, tree = { cgroup: null, members: [] } }: Told,
+  { warnings: before, tree = { cgroup: null, members: [] } }: Particulars,
   { pidfile, tree: withTree }: CheckedStopOptions,
 ): Promise<StopResult> {
   const warnings = [...before];

@@ -62,7 +62,7 @@ export function matchNow(pid: number, executable: string): Match | null {
   const after = identifyOrNone(pid);
   if (after === null) return null;
   if (after.id !== before.id) return { identity: after, program: programOf(pid), runs: 'unknown' };
-  if (verdict !== true && signalProcess(before).life === 'dead') return null;
+  if (verdict !== true && signalProcess(before).liveness === 'dead') return null;
   return { identity: before, program, runs: verdict };
 }
 

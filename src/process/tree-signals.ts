@@ -70,7 +70,7 @@ export class TreeSignals {
     }
   }
 
-  /** The same is told once. */
+  /** Each is reported once. */
   warn(code: StopWarning['code'], detail: string): void {
     const isKnown = this.warnings.some((known) => known.code === code && known.detail === detail);
     if (!isKnown) this.warnings.push({ code, detail });

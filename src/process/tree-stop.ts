@@ -59,7 +59,7 @@ export class TreeStop {
   get tree(): StoppedTree {
     return {
       cgroup: this.#watch?.cgroup?.path ?? null,
-      members: this.#watch?.members.map((member) => member.told()) ?? [],
+      members: this.#watch?.members.map((member) => member.report()) ?? [],
     };
   }
 
@@ -76,7 +76,7 @@ export class TreeStop {
 
   async #run(): Promise<StopEnd> {
     // Of another pid namespace: it may live, and we would not see it.
-    if (signalProcess(this.#identity).life === 'unknown') throw notVerified(this.#identity);
+    if (signalProcess(this.#identity).liveness === 'unknown') throw notVerified(this.#identity);
     const tree = isThere(this.#identity) ? ProcessTree.of(this.#identity) : null;
     if (tree === null) return { outcome: 'already-gone', via: null, exit: this.#unseen() };
     const watch = new TreeWatch(tree, this.#over.signal);

@@ -155,7 +155,7 @@ export class AutoSource implements ExitSource {
             this.#listener.ready(ready);
             return;
           }
-          // Who ended since the kernel last told something, and was not watched, is lost.
+          // A process that ended since the kernel last sent something, and was not watched, is lost.
           const at = new Date();
           const from = new Date(at.getTime() - (canaryAgeMs ?? 0));
           const gap = { event: 'gap', from, to: at, lost: null, recovered: 0 } as const;

@@ -31,7 +31,7 @@ export interface SourceStats {
   delivered: number;
   /** Messages from anybody but the kernel, or ill-formed ones; they are dropped. */
   rejected: number;
-  /** The sum of `lost` of all gaps, told or to be told. */
+  /** The sum of `lost` of all gaps, delivered or not yet. */
   lost: number;
   gaps: number;
   /** Held for JavaScript now. */
@@ -76,7 +76,7 @@ export interface ExitSource {
    * After `start()`: blocks until the signal trace is at work, or will not be; for so many ms at most.
    */
   awaitTrace(timeoutMs: number): void;
-  /** Whether signals are told; also before `start()`. */
+  /** Whether signals are handed over at once; also before `start()`. */
   listen(listens: boolean): void;
   stats(): SourceStats;
   ref(): void;

@@ -25,7 +25,7 @@ const BANDS = [0x41, 0x304, 0x441, 0x8, 0x82, 0x18];
  * Whether somebody's system call may have made it, or an interrupt, and nobody can tell which: before
  * Linux 5.15 a program cannot ask (bpf_task_pt_regs(), kernel/trace/bpf_trace.c).
  */
-export function isUntold(signal: TracedSignal): boolean {
+export function isAmbiguous(signal: TracedSignal): boolean {
   const has = (flag: SignalFlag) => (signal.flags & flag) !== 0;
   if (!has(SignalFlag.mayBeInSyscall) || has(SignalFlag.taken)) return false;
   const mayBeKill = has(SignalFlag.noInfo) && has(SignalFlag.group);

@@ -65,7 +65,7 @@ export class ProcessFilter {
     this.#known?.close();
   }
 
-  /** `null`: it cannot be told. */
+  /** `null`: it cannot be event. */
   #judge({ names, uid, cgroup, parentPid }: Profile): boolean | null {
     const { names: globs, uids, cgroups, parents } = this.#criteria;
     const verdicts = [
@@ -80,18 +80,18 @@ export class ProcessFilter {
   }
 }
 
-type Told = Pick<ExitEvent, 'name' | 'program' | 'uid' | 'cgroup' | 'parentPid'>;
+type EventFacts = Pick<ExitEvent, 'name' | 'program' | 'uid' | 'cgroup' | 'parentPid'>;
 
 /** The event's word counts more: it is the later one. */
-function profileOf(told: Told, facts: Facts | undefined): Profile {
-  const names = [told.name, told.program ?? facts?.executable].filter(
+function profileOf(event: EventFacts, facts: Facts | undefined): Profile {
+  const names = [event.name, event.program ?? facts?.executable].filter(
     (name) => typeof name === 'string',
   );
   return {
     names: names.length === 0 ? null : names,
-    uid: told.uid ?? facts?.uid ?? null,
-    cgroup: told.cgroup ?? facts?.cgroup ?? null,
-    parentPid: told.parentPid ?? facts?.parentPid ?? null,
+    uid: event.uid ?? facts?.uid ?? null,
+    cgroup: event.cgroup ?? facts?.cgroup ?? null,
+    parentPid: event.parentPid ?? facts?.parentPid ?? null,
   };
 }
 

@@ -29,17 +29,17 @@ const EXIT_DEAD = 1;
 export async function aliveCommand(args: readonly string[]): Promise<number> {
   const { argument, executable, json } = parse(args);
   const look = await lookAtArgument(argument, executable);
-  const { life } = look;
-  const why = look.life === 'unknown' ? look.why.message : null;
+  const { liveness } = look;
+  const why = look.liveness === 'unknown' ? look.why.message : null;
   const report = {
     event: 'alive',
     process: argument,
-    liveness: life,
+    liveness,
     ...(why === null ? {} : { why }),
   };
-  process.stdout.write(`${json ? toJsonLine(report) : life}\n`);
+  process.stdout.write(`${json ? toJsonLine(report) : liveness}\n`);
   if (why !== null) process.stderr.write(`exitwatch: ${escapeText(why)}\n`);
-  return { alive: 0, dead: EXIT_DEAD, unknown: EXIT_UNKNOWN }[life];
+  return { alive: 0, dead: EXIT_DEAD, unknown: EXIT_UNKNOWN }[liveness];
 }
 
 async function lookAtArgument(argument: string, executable: string | undefined): Promise<Look> {
@@ -47,10 +47,10 @@ async function lookAtArgument(argument: string, executable: string | undefined):
     return lookAt((await findProcess(argument, executable)).target);
   } catch (error) {
     if (!(error instanceof ExitwatchError)) throw error;
-    if (error.code === 'ERR_EXITWATCH_NOT_VERIFIED') return { life: 'unknown', why: error };
+    if (error.code === 'ERR_EXITWATCH_NOT_VERIFIED') return { liveness: 'unknown', why: error };
     if (!isMissingPidfile(error)) throw error;
     process.stderr.write(`exitwatch: ${escapeText(noPidfile(argument))}\n`);
-    return { life: 'dead' };
+    return { liveness: 'dead' };
   }
 }
 

@@ -92,7 +92,7 @@ function parse(args: readonly string[]): Settings {
   const source = parseSource(values.source);
   const kind = source === 'auto' ? null : sourceKind(source);
   if (kind?.tellsAll === false && pids.length === 0) {
-    throw new UsageError(`--source ${source} takes --pid: it tells of watched processes only`);
+    throw new UsageError(`--source ${source} takes --pid: a ${source} tells of one process`);
   }
   if (kind?.tellsSignals === false && values.signals) {
     throw new UsageError(`--source ${source} tells of no signals: give --signals another source`);

@@ -11,7 +11,7 @@ import { describeProcess, describeSender } from './sender-text.js';
 export function tellStory(event: ExitEvent): string {
   return [
     row('process', describeIdentity(event)),
-    row('lived', describeLife(event)),
+    row('lived', describeRun(event)),
     row('ended', describeEnd(event)),
     ...describeSenders(event),
     row('memory', describeOom(event)),
@@ -28,7 +28,7 @@ function describeIdentity(event: ExitEvent): string {
   return `${pid} ${what}, ${whose}, ${parent} (id ${id})`;
 }
 
-function describeLife({ startedAt, exitedAt, uncertaintyMs, source }: ExitEvent): string {
+function describeRun({ startedAt, exitedAt, uncertaintyMs, source }: ExitEvent): string {
   const until = `until ${exitedAt.toISOString()}`;
   const accuracy =
     uncertaintyMs === 0

@@ -45,7 +45,7 @@ export class ExitTable {
   }
 
   exit(event: ExitEvent): string {
-    const before = this.#turn(event.exitedAt);
+    const before = this.#dayChange(event.exitedAt);
     const { pid, parentPid, uid, startedAt, exitedAt } = event;
     const row = this.#layout.row({
       TIME: this.#clock(exitedAt),
@@ -89,13 +89,13 @@ export class ExitTable {
 
   /** A sentence between the rows. */
   #note(at: Date, text: string, name: Color): string {
-    const before = this.#turn(at);
+    const before = this.#dayChange(at);
     const time = this.#clock(at);
     return before + this.#paint(paragraph(`${time}  ${text}`, this.#width, time.length + 2), name);
   }
 
   /** What comes before a row: the day, if it is another one; the header, if the terminal's width is. */
-  #turn(at: Date): string {
+  #dayChange(at: Date): string {
     const lines: string[] = [];
     const today = day(at);
     if (today !== this.#day) lines.push(today);

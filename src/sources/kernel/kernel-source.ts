@@ -29,7 +29,7 @@ export class KernelSource implements ExitSource {
   readonly #signals = new SignalRecords(SIGNAL_BATCH);
   readonly #history = new SignalHistory(this.#cgroups);
   readonly #isTraceWanted: boolean;
-  /** Why there is no signal trace, or none to be believed; asked once it has told something. */
+  /** Why there is no signal trace, or none to be believed; asked once the reader has sent something. */
   #traceDowngrade: Downgrade | null | undefined;
   #isListening = false;
   readonly #watched = new WatchedIdentities();
@@ -171,7 +171,7 @@ export class KernelSource implements ExitSource {
   #onGap(index: number): void {
     const gap = this.#records.gap(index);
     if (gap.reason === 'trace-buffer') this.#history.doubtSignals();
-    else this.#history.doubtLives();
+    else this.#history.doubtRuns();
     this.#listener.gap(gap);
   }
 
@@ -194,7 +194,7 @@ export class KernelSource implements ExitSource {
   #onExit(index: number): void {
     const event = this.#records.exit(index);
     const isForWatchesOnly = this.#records.isTold(index);
-    // Who watches is told first, and everybody later.
+    // The watches come first, and everybody else later.
     if (this.#isTraceTrusted())
       this.#joinSignals(event, index, isForWatchesOnly && this.#scope === 'all');
     else event.traced = false;
@@ -232,7 +232,7 @@ export class KernelSource implements ExitSource {
     if (!this.#isTraceTrusted()) return;
     for (let index = 0; index < count; index++) {
       const signal = this.#signals.signal(index);
-      // It is not watched any more: nobody will be told of its end.
+      // It is not watched any more: nobody waits for its end.
       if (this.#scope === 'watched' && !this.#watched.has(signal.pid)) continue;
       const sender = this.#history.add(signal);
       if (!this.#isListening || this.#source === null || sender === null) continue;

@@ -147,7 +147,7 @@ export class PollSource implements ExitSource {
     if (!this.#referenced) this.#timer.unref();
   }
 
-  /** A look that failed says nothing: neither that somebody lives, nor that he is gone. */
+  /** A look that failed says nothing: neither that somebody lives, nor that it is gone. */
   async #look(): Promise<void> {
     try {
       await (this.#scope === 'all' ? this.#lookAtAll() : this.#lookAtWatched());
@@ -159,7 +159,7 @@ export class PollSource implements ExitSource {
     this.#sleep();
   }
 
-  /** Before anybody is told of what was seen. @throws ExitwatchError where it cannot be relied on */
+  /** Before anything that was seen is delivered. @throws ExitwatchError where it cannot be relied on */
   #looked(lookups: ReadonlyMap<number, Lookup>): void {
     checkThatWeAreThere(lookups);
     this.#looks++;

@@ -248,13 +248,13 @@ async function look(process: VmProcess, warnings: string[]): Promise<Liveness> {
   const { target, pidfile, isDoubtful } = await find(process);
   if (target === null) return 'dead';
   const seen = lookAt(target);
-  const { life } = seen;
-  if (seen.life === 'unknown') warnings.push(seen.why.message);
-  if (life === 'alive' && isDoubtful) {
+  const { liveness } = seen;
+  if (seen.liveness === 'unknown') warnings.push(seen.why.message);
+  if (liveness === 'alive' && isDoubtful) {
     warnings.push(doubt(pidfile ?? '').message);
     return 'unknown';
   }
-  if (life !== 'dead' || pidfile === undefined) return life;
+  if (life !== 'dead' || pidfile === undefined) return liveness;
   try {
     await removePidfile(pidfile, whoIs(target));
   } catch (error) {

@@ -12,7 +12,7 @@ import { VmMonitor } from '../monitor/vm-monitor.js';
 import { hostId, intentLogPath, readVmRecord, type VmEnd, type VmRecord } from './vm-record.js';
 import type { KnownStart, VmStart } from '../directory/vm-start.js';
 import { VmState } from './state-directory.js';
-import type { VmStop } from '../verdict/vm-verdict.js';
+import type { VmVerdict } from '../verdict/vm-verdict.js';
 
 /** Options of a {@link VmDaemon}. */
 export interface VmDaemonOptions {
@@ -256,7 +256,7 @@ export class VmDaemon extends EventEmitter<VmDaemonEvents> implements AsyncDispo
     return written;
   }
 
-  async #onEnded(start: VmStart, all: VmStop, until: Date, state: VmState): Promise<void> {
+  async #onEnded(start: VmStart, all: VmVerdict, until: Date, state: VmState): Promise<void> {
     const { name, identity } = start;
     const stop = cut(all);
     const entry = this.#entries.get(name);
@@ -328,7 +328,7 @@ export class VmDaemon extends EventEmitter<VmDaemonEvents> implements AsyncDispo
 }
 
 /** When it began, of one that nobody has seen. */
-function firstWordOf({ evidence }: VmStop): Date | null {
+function firstWordOf({ evidence }: VmVerdict): Date | null {
   return evidence.find(({ source }) => source === 'event')?.at ?? null;
 }
 
@@ -346,7 +346,7 @@ function asForgotten(name: string): KnownStart {
 }
 
 /** What fits into a record, whatever a machine has said in its life. */
-function cut(stop: VmStop): VmStop {
+function cut(stop: VmVerdict): VmVerdict {
   const evidence = stop.evidence.slice(-MOST_EVIDENCE).map((fact) => ({
     ...fact,
     text: fact.text.slice(0, MOST_TEXT),

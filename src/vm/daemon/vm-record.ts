@@ -14,7 +14,7 @@ import {
 
 import { isVmName } from '../directory/control-files.js';
 import type { QemuCommand } from '../qemu/qemu-command.js';
-import type { VmStop } from '../verdict/vm-verdict.js';
+import type { VmVerdict } from '../verdict/vm-verdict.js';
 
 /** One end of a virtual machine. */
 export type VmEnd = {
@@ -22,7 +22,7 @@ export type VmEnd = {
   id: string;
   /** Which process it was; `null`: it had ended when it was found. */
   identity: ProcessIdentity | null;
-  stop: VmStop;
+  stop: VmVerdict;
   /** Ends by one and the same hand, some seconds apart, share the id of the first: a host's shutdown. */
   group: string | null;
   /** The daemon was ended before it knew that this was told. */
@@ -46,7 +46,7 @@ export type VmRecord = {
   /** What its command line said of how it ends; `null`, or missing: not known. */
   command?: QemuCommand | null;
   /** Why it ended the last time; `null`: it has not yet. */
-  lastStop: VmStop | null;
+  lastStop: VmVerdict | null;
   /** Which process that was. */
   lastStopped: ProcessIdentity | null;
   /** Of its event log, what came up to then is accounted for. */
@@ -68,7 +68,7 @@ export type ShutdownMarker = {
   /** What began up to then was an earlier start; `null`: none is known of. */
   startedAfter?: Date | null;
   at: Date;
-  cause: VmStop['cause'];
+  cause: VmVerdict['cause'];
   host: string | null;
 };
 

@@ -11,11 +11,11 @@ import { SUFFIXES, type ControlFiles } from './control-files.js';
 import { GrowingFile } from '../evidence/growing-file.js';
 import { readQemuCommand } from '../qemu/qemu-command.js';
 import type { Turns } from '../../common/semaphore.js';
-import { hasEnded, judgeUnseen, readLives, type UnseenLife } from '../qemu/unseen-run.js';
+import { hasEnded, judgeUnseen, readRuns, type UnseenRun } from '../qemu/unseen-run.js';
 import type { VmMonitor } from '../monitor/vm-monitor.js';
 import type { VmOptions } from '../monitor/vm-options.js';
 import type { KnownStart, VmDirectoryListener, VmStart } from './vm-start.js';
-import type { VmStop } from '../verdict/vm-verdict.js';
+import type { VmVerdict } from '../verdict/vm-verdict.js';
 import type { VmWatch } from '../monitor/vm-watch.js';
 
 /** What a {@link VmSlot} has of its directory. */
@@ -210,9 +210,9 @@ export class VmSlot {
     { eventLog }: ControlFiles,
     after: Date,
     owners: readonly number[],
-  ): Promise<UnseenLife[]> {
+  ): Promise<UnseenRun[]> {
     if (eventLog === null) return [];
-    const { lives, refusal } = await readLives({ path: eventLog, owners, after });
+    const { runs: lives, refusal } = await readRuns({ path: eventLog, trustedUids: owners, after });
     if (refusal !== null) this.#distrust(eventLog, refusal);
     return lives;
   }
@@ -220,7 +220,7 @@ export class VmSlot {
   /** Those that have come and gone without having been seen. */
   async #tellUnseen(
     files: ControlFiles,
-    lives: UnseenLife[],
+    lives: UnseenRun[],
     claimant: Claimant,
     after: Date,
     owners: readonly number[],
@@ -245,7 +245,7 @@ export class VmSlot {
 
   async #tell(
     files: ControlFiles,
-    life: UnseenLife,
+    life: UnseenRun,
     isLast: boolean,
     owners: readonly number[],
   ): Promise<void> {
@@ -256,7 +256,7 @@ export class VmSlot {
         lines.push(line);
         if (lines.length > MOST_LINES) lines.shift();
       });
-      log.owners = owners;
+      log.trustedUids = owners;
       await log.read();
       if (log.refusal !== null) this.#distrust(files.log, log.refusal);
     }
@@ -391,7 +391,7 @@ export class VmSlot {
 
   async #onEnd(
     start: VmStart,
-    stop: VmStop,
+    stop: VmVerdict,
     otherwise: Date,
     endedBefore: Date | null,
   ): Promise<void> {
@@ -409,7 +409,7 @@ export class VmSlot {
   }
 
   /** What one has left that nobody saw end is accounted for with it: it was made while it was there. */
-  async #withLeftovers({ exit }: VmStop, until: Date): Promise<Date> {
+  async #withLeftovers({ exit }: VmVerdict, until: Date): Promise<Date> {
     if (exit !== null && exit.how !== 'unknown') return until;
     const paths = [this.#files?.pidfile, this.#files?.qmp].filter((path) => path != null);
     const times = (await Promise.all(paths.map(madeAtOf))).map((at) => at?.getTime() ?? 0);
@@ -453,7 +453,7 @@ function isYoung(identity: ProcessIdentity): boolean {
 const SEEN_MS = 1000;
 
 /** Its last word, or its end; `null` where neither is known. */
-function accountedFor({ evidence, exit }: VmStop): Date | null {
+function accountedFor({ evidence, exit }: VmVerdict): Date | null {
   const words = evidence.filter(({ source }) => source === 'event');
   const times = words.map(({ at }) => at?.getTime() ?? 0);
   const wasSeen = exit !== null && exit.how !== 'unknown' && exit.uncertaintyMs < SEEN_MS;

@@ -1,7 +1,7 @@
 import type { ProcessIdentity } from '../../process-identity.js';
 
 import type { QemuCommand } from '../qemu/qemu-command.js';
-import type { VmStop } from '../verdict/vm-verdict.js';
+import type { VmVerdict } from '../verdict/vm-verdict.js';
 
 /** One start of a virtual machine. */
 export type VmStart = {
@@ -33,7 +33,7 @@ export interface VmDirectoryListener {
   /** One that was found without an event log has one now. */
   logged(start: VmStart): Promise<void>;
   /** It has ended; `until`: of its event log, what came up to then is accounted for. */
-  ended(start: VmStart, stop: VmStop, until: Date): Promise<void>;
+  ended(start: VmStart, stop: VmVerdict, until: Date): Promise<void>;
   /** What is of no use; the others go on. */
   warning(error: Error, name: string | null): void;
   /** The directory is there, or not any more. */

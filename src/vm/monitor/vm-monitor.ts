@@ -13,7 +13,7 @@ import {
 import { emitSafely } from '../../common/emit-safely.js';
 import { IntentMemory } from './intent-memory.js';
 import { checkVmOptions, type VmOptions } from './vm-options.js';
-import type { VmStop } from '../verdict/vm-verdict.js';
+import type { VmVerdict } from '../verdict/vm-verdict.js';
 import { VmWatch } from './vm-watch.js';
 
 /** Options of a {@link VmMonitor}. */
@@ -35,7 +35,7 @@ export interface VmMonitorEvents {
   /** It is under watch, and answers over QMP, where it has that. */
   running: [name: string];
   /** It has ended, and why. */
-  stopped: [VmStop];
+  stopped: [VmVerdict];
   /** A witness is of no use; the others go on. */
   warning: [error: Error, name: string];
 }

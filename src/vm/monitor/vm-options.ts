@@ -1,11 +1,11 @@
 import { ExitwatchError } from '../../errors.js';
 import { checkIdentity, type ProcessIdentity } from '../../process-identity.js';
 
-import type { QemuCommand } from '../qemu/qemu-command.js';
 import type { VmDriver } from '../control/vm-driver.js';
+import type { QemuFiles } from '../qemu/qemu-files.js';
 
 /** Which virtual machine to watch, and where its witnesses are. */
-export interface VmOptions {
+export interface VmOptions extends QemuFiles {
   /** For people, and for whom it is that events are about. */
   name: string;
   /**
@@ -16,33 +16,7 @@ export interface VmOptions {
   pid?: number;
   pidfile?: string;
   identity?: ProcessIdentity;
-  /** Its QMP socket, for us alone: QEMU serves one client of a socket at a time. */
-  qmp?: string;
-  /** The socket was opened by another process, and handed over: it need not be the machine's own. */
-  qmpIsInherited?: boolean;
-  /** What `eventLogArguments()` has it write: one file for each start, or one for all of them. */
-  eventLog?: string;
-  /** It may have been started without one: that there is none is no warning. */
-  eventLogIsOptional?: boolean;
-  /**
-   * Of one that has ended before: when it had, at the latest. What an event log that later starts share
-   * has of later is not its own.
-   */
-  endedBefore?: Date;
-  /** What the event log has of up to then is an earlier start's. */
-  eventsAfter?: Date;
-  /** When it was seen to be there: where an event log is shared, and its start is not known any more. */
-  seenAt?: Date;
-  /**
-   * Whether an agent in its guest could have it power off, which no event tells: `'none'`; `'held'`: by a
-   * socket that nobody but its manager can use; `'open'`. By its command line, where nothing is said.
-   */
-  agent?: 'none' | 'held' | 'open';
-  /** Of one that has ended before: what its command line said. */
-  command?: QemuCommand;
-  /** What `logArguments()` has it write. */
-  log?: string;
-  /** How it is stopped, if not by its QMP socket. */
+  /** How it is stopped, if not by its QMP socket; and heard, if it has a witness of its own. */
   driver?: VmDriver;
 }
 
@@ -80,13 +54,21 @@ export function checkVmOptions(options: VmOptions): void {
   const { agent } = options;
   if (agent !== undefined && !AGENTS.includes(agent))
     throw invalid(`agent is ${AGENTS.join(', ')}`);
-  if (options.driver !== undefined) checkDriver(options.driver);
+  if (options.driver !== undefined) checkDriver(options.driver, options);
 }
 
-function checkDriver(driver: unknown): void {
-  const { state, powerDown, forceOff } = (driver ?? {}) as Record<string, unknown>;
+/** What QEMU alone has, and another witness would leave aside. */
+const QEMUS = ['qmp', 'eventLog', 'log'] as const;
+
+function checkDriver(driver: VmDriver, options: VmOptions): void {
+  const given = (driver as unknown) ?? {};
+  const { state, powerDown, forceOff, witness } = given as Record<string, unknown>;
   const isOne = [state, powerDown, forceOff].every((each) => typeof each === 'function');
   if (!isOne) throw invalid('driver has state(), powerDown() and forceOff()');
+  if (witness === undefined) return;
+  if (typeof witness !== 'function') throw invalid('witness of a driver is a function');
+  const other = QEMUS.find((key) => options[key] !== undefined);
+  if (other !== undefined) throw invalid(`the driver has a witness of its own: ${other} is QEMU's`);
 }
 
 function invalid(message: string): ExitwatchError {

@@ -7,7 +7,7 @@ import {
   type IntentOutcome,
 } from '../process/index.js';
 import { signalNumber, type SignalName } from '../wait-status.js';
-import { intentLogPath } from '../vm/daemon/vm-record.js';
+import { intentLogPath } from '../vm/daemon/state-file.js';
 
 import { parseDuration } from './duration.js';
 import { escapeText, toJsonLine } from './escape.js';

@@ -1,6 +1,6 @@
 import { ExitwatchError } from '../errors.js';
 import { readPidfile } from '../process/index.js';
-import { VmDirectory, VmMonitor, type KnownStart, type VmOptions } from '../vm/index.js';
+import { VmDirectory, VmMonitor, type VmOptions } from '../vm/index.js';
 
 import { parseDuration } from './duration.js';
 import { EXIT_FAILED, EXIT_NO_SUCH_PROCESS } from './exit-codes.js';
@@ -127,17 +127,14 @@ function openDirectory(
   stopped: (end: Parameters<VmLines['stopped']>[0]) => void,
   failed: (error: Error) => void,
 ): VmDirectory {
-  const known = new Map<string, KnownStart>();
   return new VmDirectory(path, monitor, new Date(), {
-    recall: (name) => Promise.resolve(known.get(name) ?? null),
     found: (start) => {
       lines.found(start);
       return Promise.resolve();
     },
     logged: () => Promise.resolve(),
-    ended: (start, stop, judgedUntil) => {
-      known.set(start.name, { ...start, isOver: true, judgedUntil, foundAt: new Date() });
-      stopped({ stop, identity: start.identity });
+    ended: ({ identity }, stop) => {
+      stopped({ stop, identity });
       return Promise.resolve();
     },
     warning: (error, name) => {

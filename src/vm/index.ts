@@ -20,15 +20,9 @@ export {
 export type { VmDriver } from './control/vm-driver.js';
 export { VmDaemon, type VmDaemonEvents, type VmDaemonOptions } from './daemon/vm-daemon.js';
 export { VmDirectory } from './directory/vm-directory.js';
-export {
-  readShutdownMarker,
-  readVmRecord,
-  readVmRecords,
-  type ShutdownMarker,
-  type VmEnd,
-  type VmRecord,
-} from './daemon/vm-record.js';
-export type { KnownStart, VmDirectoryListener, VmStart } from './directory/vm-start.js';
+export { readShutdownMarker, type ShutdownMarker } from './daemon/shutdown-marker.js';
+export { readVmRecord, readVmRecords, type VmEnd, type VmRecord } from './daemon/vm-record.js';
+export type { Accounted, KnownStart, VmDirectoryListener, VmStart } from './directory/vm-start.js';
 export type { VmOptions } from './monitor/vm-options.js';
 export type { QemuCommand } from './qemu/qemu-command.js';
 export type { QemuFiles } from './qemu/qemu-files.js';

@@ -5,14 +5,9 @@ import { addonRefusal, loadAddon } from '../../addon.js';
 import { ExitwatchError } from '../../errors.js';
 import { replaceFile, syncFolder } from '../../process/small-file.js';
 
-import {
-  markerPath,
-  readVmRecords,
-  recordPath,
-  stateError,
-  type ShutdownMarker,
-  type VmRecord,
-} from './vm-record.js';
+import type { ShutdownMarker } from './shutdown-marker.js';
+import { stateError, statePath } from './state-file.js';
+import { readVmRecords, type VmRecord } from './vm-record.js';
 
 /** What {@link replaceFile} leaves where it is killed. */
 const TEMPORARY = /^\..*\.[0-9a-f]{12}$/;
@@ -41,7 +36,7 @@ async function makeFolder(path: string): Promise<void> {
 }
 
 /** A daemon's state directory, which nobody else writes to meanwhile. */
-export class VmState {
+export class StateDirectory {
   readonly path: string;
   /** When the first daemon took possession of it. */
   readonly since: Date;
@@ -58,7 +53,7 @@ export class VmState {
    *
    * Rejects with an {@link ExitwatchError} `ERR_EXITWATCH_IN_USE`, `ERR_EXITWATCH_STATE_DIR`.
    */
-  static async open(path: string): Promise<VmState> {
+  static async open(path: string): Promise<StateDirectory> {
     let lock;
     try {
       await makeFolder(path);
@@ -73,7 +68,7 @@ export class VmState {
         if (TEMPORARY.test(entry)) await unlink(join(path, entry));
       }
       // Nothing was ever written to it.
-      return new VmState(path, lock, (await lock.stat()).mtime);
+      return new StateDirectory(path, lock, (await lock.stat()).mtime);
     } catch (error) {
       await lock?.close();
       throw error instanceof ExitwatchError ? error : stateError(path, error);
@@ -87,16 +82,16 @@ export class VmState {
 
   /** Durable when it resolves. */
   async write(record: VmRecord): Promise<void> {
-    await this.#replace(recordPath(this.path, record.name), record);
+    await this.#replace(statePath(this.path, record.name, 'record'), record);
   }
 
   async mark(marker: ShutdownMarker): Promise<void> {
-    await this.#replace(markerPath(this.path, marker.name), marker);
+    await this.#replace(statePath(this.path, marker.name, 'marker'), marker);
   }
 
   async unmark(name: string): Promise<void> {
     try {
-      await unlink(markerPath(this.path, name));
+      await unlink(statePath(this.path, name, 'marker'));
       await syncFolder(this.path);
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw stateError(this.path, error);

@@ -1,10 +1,10 @@
 import { GrowingFile } from '../evidence/growing-file.js';
+import type { ObeyedSignal } from '../evidence/vm-evidence.js';
 import type { VmVerdict } from '../verdict/vm-verdict.js';
 
 import { classifyStop } from './classify-stop.js';
 import { parseLogLine } from './event-log-line.js';
 import { isWhole, splitRuns } from './log-runs.js';
-import { obeyedSignal } from './obeyed-signal.js';
 import type { QmpEvent } from './qmp-event.js';
 import { hasHadAgent, isTelling } from './telling-events.js';
 
@@ -64,7 +64,7 @@ export function judgeUnseen(
   name: string,
   { events }: UnseenRun,
   leftovers: { pidfile: boolean | null; socket: boolean | null },
-  logLines: readonly string[],
+  obeyed: ObeyedSignal | null,
 ): VmVerdict {
   const isComplete = isWhole(events);
   return classifyStop({
@@ -77,7 +77,7 @@ export function judgeUnseen(
     ready: events.length > 1 ? true : null,
     mayLinger: null,
     agent: hasHadAgent(events) ? 'open' : 'none',
-    obeyed: obeyedSignal(logLines),
+    obeyed,
     hasLog: false,
     leftovers,
     // They name processes, and which one this was is not known.

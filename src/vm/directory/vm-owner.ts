@@ -5,9 +5,9 @@ import { isAlive } from '../../process/liveness.js';
 import { mayHaveStartedAfter, readPidfile, type Pidfile } from '../../process/pidfile.js';
 import { identifyOrNone, type ProcessIdentity } from '../../process-identity.js';
 import { processTable } from '../../process-table/process-table.js';
+import { listenerOf } from '../evidence/socket-peer.js';
 
 import type { ControlFiles } from './control-files.js';
-import { listenerOf } from '../qemu/socket-peer.js';
 
 /** Whose files these are. */
 export type VmOwner =

@@ -40,7 +40,7 @@ export type VmTestimony = {
   isIncoming?: boolean | null;
   /** It tells of migrations by events: one that it does not tell of was none. */
   tellsMigration?: boolean;
-  /** It had got so far that it obeys signals in good order. */
+  /** It had got so far that it ends in good order; left out or `null`: not known. */
   ready?: boolean | null;
   /** It may stay, paused, when its guest has shut down or panicked: its end is another matter then. */
   mayLinger?: boolean | null;
@@ -51,6 +51,8 @@ export type VmTestimony = {
   obeyed?: ObeyedSignal | null;
   /** It has a log in which it says so, and all of it could be read. */
   hasLog?: boolean;
+  /** It removes its pidfile when it ends in good order. */
+  removesPidfile?: boolean;
   /** A socket is there that it removes when it ends in good order; `null`: it has none. */
   socketIsLeft?: boolean | null;
   /** The last lines of its log, for people. */
@@ -59,7 +61,7 @@ export type VmTestimony = {
 
 /** All that is known of a virtual machine's end: this, and nothing else, is what a verdict rests on. */
 export type VmEvidence = Required<
-  Omit<VmTestimony, 'agent' | 'guestSetsExitCode' | 'socketIsLeft'>
+  Omit<VmTestimony, 'agent' | 'guestSetsExitCode' | 'removesPidfile' | 'socketIsLeft'>
 > & {
   name: string;
   /** How its process ended; `null`: nobody saw it. */
@@ -82,7 +84,7 @@ export type VmCircumstances = Pick<VmEvidence, 'name' | 'exit' | 'intents'> & {
 /** Joins what a hypervisor has said with what others know. */
 export function evidenceOf(
   { pidfileIsLeft, ...known }: VmCircumstances,
-  { socketIsLeft = null, ...said }: VmTestimony,
+  { removesPidfile = false, socketIsLeft = null, ...said }: VmTestimony,
 ): VmEvidence {
   return {
     eventsUnbroken: said.eventsComplete,
@@ -100,7 +102,7 @@ export function evidenceOf(
     lastWords: [],
     ...said,
     ...known,
-    leftovers: { pidfile: pidfileIsLeft, socket: socketIsLeft },
+    leftovers: { pidfile: removesPidfile ? pidfileIsLeft : null, socket: socketIsLeft },
   };
 }
 

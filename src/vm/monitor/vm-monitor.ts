@@ -32,7 +32,7 @@ export interface VmMonitorOptions {
 
 /** The events of a {@link VmMonitor}. */
 export interface VmMonitorEvents {
-  /** It is under watch, and answers over QMP, where it has that. */
+  /** It is under watch, and its hypervisor answers, where that can be asked. */
   running: [name: string];
   /** It has ended, and why. */
   stopped: [VmVerdict];

@@ -11,7 +11,7 @@ export function classifyStop(evidence: StopEvidence): VmVerdict {
   return judge({
     ...evidenceOf(
       { name, exit, intents, pidfileIsLeft: leftovers.pidfile },
-      { ...testimonyOf(said), socketIsLeft: leftovers.socket },
+      { ...testimonyOf(said, exit), socketIsLeft: leftovers.socket },
     ),
     // That nobody has looked for one is not the same as that nothing is known of it.
     agent: said.agent,

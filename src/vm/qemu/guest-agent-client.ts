@@ -1,11 +1,11 @@
 import { randomInt } from 'node:crypto';
 import { connect, type Socket } from 'node:net';
 
+import { isObject } from '../../common/is-object.js';
 import { ExitwatchError } from '../../errors.js';
 
 import { LineSplitter } from '../../common/line-splitter.js';
-import { isObject } from './qmp-event.js';
-import { peerOf } from './socket-peer.js';
+import { peerOf } from '../evidence/socket-peer.js';
 import { ANSWER_MS } from '../control/vm-driver.js';
 
 /** No byte of UTF-8: the agent's answer to `guest-sync-delimited` begins with it. */

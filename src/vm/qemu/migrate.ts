@@ -1,3 +1,4 @@
+import { isObject } from '../../common/is-object.js';
 import { setTimeout } from 'node:timers/promises';
 
 import type { IntentOutcome, IntentRecorder } from '../../process/intent-log.js';
@@ -5,7 +6,6 @@ import type { ProcessIdentity } from '../../process-identity.js';
 
 import type { QmpClient } from './qmp-client.js';
 import { withQmp } from './qmp-driver.js';
-import { isObject } from './qmp-event.js';
 
 /** What {@link migrate} takes. */
 export interface MigrateOptions {

@@ -98,26 +98,29 @@ class QemuWitness implements VmWitness {
     const isLinkUnbroken = events === heard && this.#link?.isUnbroken(exit) === true;
     const { qmp } = this.#files;
     return {
-      ...testimonyOf({
-        events,
-        eventsComplete: isLogComplete,
-        eventsUnbroken: isLogComplete || isLinkUnbroken,
-        initialStatus: isLogComplete ? null : (this.#link?.initialStatus ?? null),
-        heardSince: this.#link?.readyAt ?? null,
-        lastStatus: this.#lastStatus(logged),
-        tellsMigration: this.#link?.tellsMigration === true,
-        ...(this.#command === null ? {} : { incoming: this.#command.isIncoming }),
-        ready: wasReady(exit, startedAt, this.#link, logged),
-        mayLinger: this.#command?.mayLinger ?? null,
-        agent: this.#agent(isLogComplete ? logged : null),
-        ...(this.#command === null ? {} : { debugExit: this.#command.hasDebugExit }),
-        obeyed: this.#log?.obeyed(startedAt) ?? null,
-        hasLog: hasLog && this.#command?.isDaemonized === true,
-        lastWords:
-          exit.how === 'exited' && exit.exitCode !== 0
-            ? (this.#log?.lastWords(startedAt) ?? [])
-            : [],
-      }),
+      ...testimonyOf(
+        {
+          events,
+          eventsComplete: isLogComplete,
+          eventsUnbroken: isLogComplete || isLinkUnbroken,
+          initialStatus: isLogComplete ? null : (this.#link?.initialStatus ?? null),
+          heardSince: this.#link?.readyAt ?? null,
+          lastStatus: this.#lastStatus(logged),
+          tellsMigration: this.#link?.tellsMigration === true,
+          ...(this.#command === null ? {} : { incoming: this.#command.isIncoming }),
+          ready: wasReady(exit, startedAt, this.#link, logged),
+          mayLinger: this.#command?.mayLinger ?? null,
+          agent: this.#agent(isLogComplete ? logged : null),
+          ...(this.#command === null ? {} : { debugExit: this.#command.hasDebugExit }),
+          obeyed: this.#log?.obeyed(startedAt) ?? null,
+          hasLog: hasLog && this.#command?.isDaemonized === true,
+          lastWords:
+            exit.how === 'exited' && exit.exitCode !== 0
+              ? (this.#log?.lastWords(startedAt) ?? [])
+              : [],
+        },
+        exit,
+      ),
       socketIsLeft: qmp === undefined ? null : existsSync(qmp),
     };
   }

@@ -1,11 +1,12 @@
 import { EventEmitter } from 'node:events';
 import { connect, type Socket } from 'node:net';
 
+import { isObject } from '../../common/is-object.js';
 import { ExitwatchError } from '../../errors.js';
 
 import { LineSplitter } from '../../common/line-splitter.js';
-import { isObject, parseQmpEvent, type QmpEvent } from './qmp-event.js';
-import { peerOf } from './socket-peer.js';
+import { parseQmpEvent, type QmpEvent } from './qmp-event.js';
+import { peerOf } from '../evidence/socket-peer.js';
 
 /** The events of a {@link QmpClient}. */
 export interface QmpClientEvents {

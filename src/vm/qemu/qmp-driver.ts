@@ -1,9 +1,9 @@
+import { isObject } from '../../common/is-object.js';
 import { ExitwatchError, reasonOf } from '../../errors.js';
 
 import { emitSafely } from '../../common/emit-safely.js';
 import { guestAgentDriver } from './guest-agent-driver.js';
 import { QmpClient } from './qmp-client.js';
-import { isObject } from './qmp-event.js';
 import { ANSWER_MS, type VmDriver } from '../control/vm-driver.js';
 
 /** Options of {@link qmpDriver}. */

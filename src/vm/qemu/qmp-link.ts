@@ -1,8 +1,9 @@
+import { isObject } from '../../common/is-object.js';
 import { ExitwatchError } from '../../errors.js';
 import type { ExitEvent } from '../../exit-event.js';
 
 import { QmpClient } from './qmp-client.js';
-import { isObject, type QmpEvent } from './qmp-event.js';
+import { type QmpEvent } from './qmp-event.js';
 import { RunStatus } from './run-status.js';
 import { isTelling, keepEvent } from './telling-events.js';
 

@@ -1,4 +1,4 @@
-import { isObject } from './qmp-event.js';
+import { isObject } from '../../common/is-object.js';
 import type { QmpClient } from './qmp-client.js';
 
 /** How often one that was stopped is asked whether it is something else by now: ever more seldom. */

@@ -1,4 +1,4 @@
-import { REQUESTS, requestBefore } from '../../../ended-by.js';
+import { requestBefore } from '../../../ended-by.js';
 import type { StopCase } from '../stop-case.js';
 import type { Cause, VmVerdict } from '../vm-verdict.js';
 
@@ -7,9 +7,7 @@ export function beforeReady(one: StopCase): VmVerdict | null {
   const { exit, ready, obeyed } = one.evidence;
   if (one.timeline.shutdown !== null || exit === null) return null;
   if (exit.how === 'killed' || exit.how === 'dumped') {
-    // Once it is ready it catches these.
-    const isEarly = ready === false || (ready === null && REQUESTS.includes(exit.signal));
-    if (!isEarly) return null;
+    if (ready !== false) return null;
     if (exit.oom === true) return one.verdict.sure('oom-killed', 'kernel');
     const initiator = one.initiatorOf(exit.sender, exit.signal, exit.pid);
     return one.verdict.sure('start-killed', initiator);

@@ -12,7 +12,7 @@ import { readVmRecords, type VmRecord } from './vm-record.js';
 /** What {@link replaceFile} leaves where it is killed. */
 const TEMPORARY = /^\..*\.[0-9a-f]{12}$/;
 
-/** Whoever can write to it could say anything in our name. */
+/** A user who can write to it can say anything in our name. */
 async function checkTrust(path: string): Promise<void> {
   const { uid, mode } = await stat(path);
   const us = process.geteuid?.();

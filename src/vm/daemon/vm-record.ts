@@ -53,7 +53,7 @@ const MOST_RECORD_BYTES = 4 * 1024 * 1024;
 /**
  * What a daemon's state directory has of a virtual machine; `null`: nothing, or of another host.
  *
- * Rejects with an {@link ExitwatchError} `ERR_EXITWATCH_STATE_DIR`, `ERR_EXITWATCH_INVALID_OPTION`.
+ * Rejects with an `ExitwatchError` `ERR_EXITWATCH_STATE_DIR`, `ERR_EXITWATCH_INVALID_OPTION`.
  */
 export async function readVmRecord(stateDir: string, name: string): Promise<VmRecord | null> {
   checkVmName(name);

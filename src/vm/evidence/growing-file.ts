@@ -99,7 +99,7 @@ async function isFull(path: string): Promise<boolean> {
   return blocks > 0 && bavail * bsize < LEAST_BYTES;
 }
 
-/** Whoever can write it could say anything in the hypervisor's name. */
+/** A user who can write it can say anything in the hypervisor's name. */
 function refusalOf(status: Stats, trustedUids: readonly number[] | null): string | null {
   if (!status.isFile()) return 'is no regular file';
   if (trustedUids?.includes(status.uid) === false) return `is user ${status.uid}'s`;

@@ -75,8 +75,8 @@ export class VmMonitor extends EventEmitter<VmMonitorEvents> implements AsyncDis
   }
 
   /**
-   * Begins, if the first watch has not yet: resolves once the kernel has proved that ends are told, and
-   * that signals are, where that can be had. What was sent before that is not seen.
+   * Begins, if the first watch has not yet: resolves once the kernel has proved that it reports ends, and
+   * signals, where that can be had. What was sent before that is not seen.
    *
    * Rejects as {@link ExitMonitor.start} does.
    */

@@ -6,7 +6,7 @@ import type { QemuFiles } from '../qemu/qemu-files.js';
 
 /** Which virtual machine to watch, and where its witnesses are. */
 export interface VmOptions extends QemuFiles {
-  /** For people, and for whom it is that events are about. */
+  /** Names it in events, and for people. */
   name: string;
   /**
    * Its process: a pid, a pidfile, or an identity; beside one of the others, a pidfile is looked for when it

@@ -48,7 +48,7 @@ export class EventLog {
     return runOf(this.#events, { ...this.#share, endedAt });
   }
 
-  /** Of a start in another life of this host, nothing but when it was seen tells which of them it was. */
+  /** Of a start before the host's last boot, only when it was seen says which of the log's runs it was. */
   isSurelyOwn([first]: readonly QmpEvent[]): boolean {
     const { startedAt, seenAt } = this.#share;
     if (startedAt !== null) return true;

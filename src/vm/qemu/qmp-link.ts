@@ -34,7 +34,7 @@ const MOST_WARNINGS = 20;
 /** Not there yet, or not any more: that is what its process's end is for. */
 const ABSENT: readonly unknown[] = ['ENOENT', 'ECONNREFUSED', 'ECONNRESET', 'EPIPE'];
 
-/** The connection to one virtual machine's QMP socket, for as long as it lives. */
+/** The connection to one virtual machine's QMP socket, for as long as it runs. */
 export class QmpLink {
   readonly events: QmpEvent[] = [];
   /** What `query-status` said first; `null` before. */

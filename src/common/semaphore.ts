@@ -1,5 +1,5 @@
-/** Has so much work go on at once; the rest waits, in its order. */
-export class Turns {
+/** Lets so much work go on at once; the rest waits, in its order. */
+export class Semaphore {
   readonly #most: number;
   readonly #waiting: (() => void)[] = [];
   #taken = 0;
@@ -9,8 +9,8 @@ export class Turns {
   }
 
   /** Resolves, or rejects, as the work does. */
-  async take<T>(work: () => Promise<T>): Promise<T> {
-    // Whoever leaves hands his turn on.
+  async run<T>(work: () => Promise<T>): Promise<T> {
+    // What is done hands its place on.
     if (this.#taken < this.#most) this.#taken++;
     else await new Promise<void>((resolve) => this.#waiting.push(resolve));
     try {

@@ -3,15 +3,15 @@ import { join } from 'node:path';
 
 import { ExitwatchError } from '../../common/errors.js';
 import { identifyOrNone, type ProcessIdentity } from '../../identity/process-identity.js';
-import { intentLogPath } from '../../vm/daemon/vm-record.js';
+import { ownerOf } from '../../vm/directory/vm-owner.js';
 import {
   COMMAND_SUFFIXES,
   isVmName,
   readControlDirectory,
   type ControlFiles,
 } from '../../vm/directory/control-files.js';
-import { claimantOf } from '../../vm/directory/vm-owner.js';
 import { readVmRecord } from '../../vm/index.js';
+import { intentLogPath } from '../../vm/daemon/state-file.js';
 
 import { noPidfile } from './process-argument.js';
 import { UsageError } from './usage-error.js';
@@ -149,10 +149,10 @@ function byPid(text: string): ProcessIdentity {
 
 /** As the daemon finds it. */
 async function byFiles(files: ControlFiles): Promise<ProcessIdentity | null> {
-  const claimant = await claimantOf(files);
-  if (claimant.state === 'found') return claimant.identity;
-  if (claimant.state === 'ended') return null;
-  if (claimant.error !== null) throw claimant.error;
+  const owner = await ownerOf(files);
+  if (owner.state === 'found') return owner.identity;
+  if (owner.state === 'ended') return null;
+  if (owner.error !== null) throw owner.error;
   const { pidfile, name } = files;
   throw new NoSuchMachine(pidfile === null ? `no process is known of ${name}` : noPidfile(pidfile));
 }

@@ -1,4 +1,3 @@
-import { signalNumber, type SignalName } from '../../events/wait-status.js';
 import {
   IntentLog,
   isAlive,
@@ -7,13 +6,15 @@ import {
   type Intent,
   type IntentOutcome,
 } from '../../process/index.js';
-import { intentLogPath } from '../../vm/daemon/vm-record.js';
+import { signalNumber, type SignalName } from '../../events/wait-status.js';
+import { intentLogPath } from '../../vm/daemon/state-file.js';
+
 import { parseDuration } from '../args/duration.js';
-import { parseArguments } from '../args/parse-arguments.js';
-import { UsageError } from '../args/usage-error.js';
-import { findMachine, NoSuchMachine } from '../args/vm-machine.js';
 import { escapeText, toJsonLine } from '../output/escape.js';
 import { EXIT_NO_SUCH_PROCESS } from '../output/exit-codes.js';
+import { findMachine, NoSuchMachine } from '../args/vm-machine.js';
+import { parseArguments } from '../args/parse-arguments.js';
+import { UsageError } from '../args/usage-error.js';
 
 export const INTENT_ADD_HELP = `Writes down what you are about to do to a process, and prints the intent's id.
 

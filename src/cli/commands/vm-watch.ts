@@ -1,15 +1,16 @@
 import { ExitwatchError } from '../../common/errors.js';
 import { readPidfile } from '../../process/index.js';
-import { VmDirectory, VmMonitor, type KnownStart, type VmOptions } from '../../vm/index.js';
+import { VmDirectory, VmMonitor, type VmOptions } from '../../vm/index.js';
+
 import { parseDuration } from '../args/duration.js';
-import { parseInteger } from '../args/integer.js';
+import { EXIT_FAILED, EXIT_NO_SUCH_PROCESS } from '../output/exit-codes.js';
 import { parseArguments } from '../args/parse-arguments.js';
+import { parseInteger } from '../args/integer.js';
 import { noPidfile } from '../args/process-argument.js';
 import { parseSource } from '../args/source-option.js';
-import { UsageError } from '../args/usage-error.js';
-import { EXIT_FAILED, EXIT_NO_SUCH_PROCESS } from '../output/exit-codes.js';
-import { VmLines } from '../output/vm-text.js';
 import { untilSignalled } from '../until-signalled.js';
+import { UsageError } from '../args/usage-error.js';
+import { VmLines } from '../output/vm-text.js';
 
 export const VM_WATCH_HELP = `Prints virtual machines as they come and go, and why they ended. Nothing is written down.
 
@@ -126,17 +127,14 @@ function openDirectory(
   stopped: (end: Parameters<VmLines['stopped']>[0]) => void,
   failed: (error: Error) => void,
 ): VmDirectory {
-  const known = new Map<string, KnownStart>();
   return new VmDirectory(path, monitor, new Date(), {
-    recall: (name) => Promise.resolve(known.get(name) ?? null),
     found: (start) => {
       lines.found(start);
       return Promise.resolve();
     },
     logged: () => Promise.resolve(),
-    ended: (start, stop, judgedUntil) => {
-      known.set(start.name, { ...start, isOver: true, judgedUntil, foundAt: new Date() });
-      stopped({ stop, identity: start.identity });
+    ended: ({ identity }, stop) => {
+      stopped({ stop, identity });
       return Promise.resolve();
     },
     warning: (error, name) => {

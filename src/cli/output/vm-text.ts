@@ -1,17 +1,17 @@
-import type { VmEnd, VmStart, VmStop } from '../../vm/index.js';
+import type { VmEnd, VmStart, VmVerdict } from '../../vm/index.js';
 
 import { escapeText, toJsonLine } from './escape.js';
 import { clock } from './exit-table.js';
 
 /** What is to be done about an end, as far as that is known. */
-function adviceOn({ userShutdown, initiator }: VmStop): string {
+function adviceOn({ userShutdown, initiator }: VmVerdict): string {
   if (userShutdown === true) return 'the user: leave it off';
   if (userShutdown === null) return 'the user or not: not known';
   return initiator === 'manager' ? 'not the user, but its manager' : 'not the user';
 }
 
 /** An end in a sentence. */
-export function describeStop(stop: VmStop): string {
+export function describeStop(stop: VmVerdict): string {
   return `${escapeText(stop.summary)} [${adviceOn(stop)}]`;
 }
 

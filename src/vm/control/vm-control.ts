@@ -31,7 +31,7 @@ export interface VmControlOptions {
 
 /** What a virtual machine is doing. */
 export type VmState = {
-  /** `'running'` as long as any of its processes is there; `'unknown'` where that cannot be told. */
+  /** `'running'` as long as any of its processes is there; `'unknown'`: that is not known. */
   state: 'running' | 'stopped' | 'unknown';
   /** What its hypervisor says, in its own word, which decides nothing; `null`: it does not answer. */
   said: string | null;
@@ -66,7 +66,7 @@ export interface VmRequestOptions extends Pick<VmControlStopOptions, 'reason' | 
 /** How long a guest may take to obey its power button. */
 const POWERDOWN_MS = 60_000;
 
-/** How long a hypervisor that was told to end may take. */
+/** How long a hypervisor may take to end after it was asked to. */
 const FORCE_OFF_MS = 5000;
 
 /** A process that is meant, and where its pidfile is. */
@@ -79,7 +79,7 @@ interface Found {
 }
 
 /**
- * State, stop and restart of a virtual machine by any driver, for whoever comes and goes (a command) and
+ * State, stop and restart of a virtual machine by any driver, for a command that comes and goes, and
  * keeps nothing but pidfiles. Whether it runs, its processes tell, not what its hypervisor says. Why it
  * ended, a `VmMonitor` tells.
  */
@@ -108,9 +108,9 @@ export class VmControl {
         warnings.push((error as Error).message);
       }
     }
-    const lives = [main, ...others];
-    const isUnknown = lives.includes('unknown');
-    const state = lives.includes('alive') ? 'running' : isUnknown ? 'unknown' : 'stopped';
+    const all = [main, ...others];
+    const isUnknown = all.includes('unknown');
+    const state = all.includes('alive') ? 'running' : isUnknown ? 'unknown' : 'stopped';
     return { state, said, warnings };
   }
 
@@ -254,13 +254,13 @@ async function look(process: VmProcess, warnings: string[]): Promise<Liveness> {
     warnings.push(doubt(pidfile ?? '').message);
     return 'unknown';
   }
-  if (life !== 'dead' || pidfile === undefined) return liveness;
+  if (liveness !== 'dead' || pidfile === undefined) return liveness;
   try {
     await removePidfile(pidfile, whoIs(target));
   } catch (error) {
     warnings.push((error as Error).message);
   }
-  return life;
+  return liveness;
 }
 
 function whoIs(target: ProcessTarget): number | ProcessIdentity {

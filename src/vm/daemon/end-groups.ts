@@ -1,6 +1,6 @@
 import { killerOf } from '../../events/ended-by.js';
 
-import type { VmStop } from '../verdict/vm-verdict.js';
+import type { VmVerdict } from '../verdict/vm-verdict.js';
 
 /** Ends by one and the same hand that follow each other so closely belong together. */
 const WITHIN_MS = 10_000;
@@ -18,7 +18,7 @@ export class EndGroups {
   readonly #groups = new Map<string, Group>();
 
   /** The id of the first end of its group; `null`: it was not somebody else's doing, or nobody knows whose. */
-  of(id: string, stop: VmStop): string | null {
+  of(id: string, stop: VmVerdict): string | null {
     const hand = handOf(stop);
     if (hand === null) return null;
     const at = stop.exit?.exitedAt.getTime() ?? Date.now();
@@ -33,7 +33,7 @@ export class EndGroups {
 }
 
 /** Who sent the signal. */
-function handOf({ initiator, exit }: VmStop): string | null {
+function handOf({ initiator, exit }: VmVerdict): string | null {
   if (initiator !== 'host' || exit === null) return null;
   const sender = killerOf(exit) ?? exit.signalsReceived.at(-1) ?? null;
   return sender?.pid == null ? null : `${sender.pid}/${sender.name}`;

@@ -6,19 +6,14 @@ import { distrustOf } from '../../common/file-trust.js';
 import { replaceFile, syncFolder } from '../../common/small-file.js';
 import { ExitwatchError } from '../../common/errors.js';
 
-import {
-  markerPath,
-  readVmRecords,
-  recordPath,
-  stateError,
-  type ShutdownMarker,
-  type VmRecord,
-} from './vm-record.js';
+import type { ShutdownMarker } from './shutdown-marker.js';
+import { stateError, statePath } from './state-file.js';
+import { readVmRecords, type VmRecord } from './vm-record.js';
 
 /** What {@link replaceFile} leaves where it is killed. */
 const TEMPORARY = /^\..*\.[0-9a-f]{12}$/;
 
-/** Whoever can write to it could say anything in our name. */
+/** A user who can write to it can say anything in our name. */
 async function checkTrust(path: string): Promise<void> {
   if (distrustOf(await stat(path)) !== null) throw new Error('others can write to it');
 }
@@ -37,7 +32,7 @@ async function makeFolder(path: string): Promise<void> {
 }
 
 /** A daemon's state directory, which nobody else writes to meanwhile. */
-export class VmState {
+export class StateDirectory {
   readonly path: string;
   /** When the first daemon took possession of it. */
   readonly since: Date;
@@ -54,7 +49,7 @@ export class VmState {
    *
    * Rejects with an {@link ExitwatchError} `ERR_EXITWATCH_IN_USE`, `ERR_EXITWATCH_STATE_DIR`.
    */
-  static async open(path: string): Promise<VmState> {
+  static async open(path: string): Promise<StateDirectory> {
     let lock;
     try {
       await makeFolder(path);
@@ -69,7 +64,7 @@ export class VmState {
         if (TEMPORARY.test(entry)) await unlink(join(path, entry));
       }
       // Nothing was ever written to it.
-      return new VmState(path, lock, (await lock.stat()).mtime);
+      return new StateDirectory(path, lock, (await lock.stat()).mtime);
     } catch (error) {
       await lock?.close();
       throw error instanceof ExitwatchError ? error : stateError(path, error);
@@ -83,16 +78,16 @@ export class VmState {
 
   /** Durable when it resolves. */
   async write(record: VmRecord): Promise<void> {
-    await this.#replace(recordPath(this.path, record.name), record);
+    await this.#replace(statePath(this.path, record.name, 'record'), record);
   }
 
   async mark(marker: ShutdownMarker): Promise<void> {
-    await this.#replace(markerPath(this.path, marker.name), marker);
+    await this.#replace(statePath(this.path, marker.name, 'marker'), marker);
   }
 
   async unmark(name: string): Promise<void> {
     try {
-      await unlink(markerPath(this.path, name));
+      await unlink(statePath(this.path, name, 'marker'));
       await syncFolder(this.path);
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw stateError(this.path, error);

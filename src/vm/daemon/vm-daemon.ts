@@ -1,19 +1,17 @@
 import { EventEmitter } from 'node:events';
 
-import { checkOptionNames, invalidOption } from '../../common/options.js';
+import { emitSafely } from '../../common/emit-safely.js';
 import { ExitwatchError } from '../../common/errors.js';
 import type { SourceName } from '../../events/exit-event.js';
-import { startOf } from '../../identity/process-identity.js';
-
-import { emitSafely } from '../../common/emit-safely.js';
-import { EndGroups } from './end-groups.js';
-import { Turns } from '../../common/semaphore.js';
 import { VmDirectory } from '../directory/vm-directory.js';
-import { VmMonitor } from '../monitor/vm-monitor.js';
-import { hostId, intentLogPath, readVmRecord, type VmEnd, type VmRecord } from './vm-record.js';
 import type { KnownStart, VmStart } from '../directory/vm-start.js';
-import { VmState } from './state-directory.js';
-import type { VmStop } from '../verdict/vm-verdict.js';
+import { VmMonitor } from '../monitor/vm-monitor.js';
+
+import { EndDelivery } from './end-delivery.js';
+import { StateDirectory } from './state-directory.js';
+import { intentLogPath } from './state-file.js';
+import type { VmEnd, VmRecord } from './vm-record.js';
+import { VmRecords } from './vm-records.js';
 
 /** Options of a {@link VmDaemon}. */
 export interface VmDaemonOptions {
@@ -25,7 +23,7 @@ export interface VmDaemonOptions {
   controlDir: string;
   /** Where it remembers, durably; made where it is missing. One daemon at a time. */
   stateDir: string;
-  /** Told of each end; see {@link VmDaemonEvents}. What it rejects with becomes a warning. */
+  /** Called with each end; see {@link VmDaemonEvents}. What it rejects with becomes a warning. */
   hook?: (end: VmEnd) => Promise<void>;
   /** As for an `ExitMonitor`. */
   source?: 'auto' | SourceName;
@@ -49,34 +47,15 @@ export interface VmDaemonEvents {
 
 const KEYS = ['controlDir', 'stateDir', 'hook', 'source', 'trace'];
 
-/** Of an end. */
-const MOST_EVIDENCE = 100;
-const MOST_TEXT = 1000;
-
-/** Ends of one machine that its hook has yet to be told of. */
-const MOST_UNTOLD = 10;
-
-/** Hooks that run at once. */
-const MOST_HOOKS = 4;
-
-/** One virtual machine of which there is something to do. */
-interface Entry {
-  record: VmRecord;
-  /** One thing after the other. */
-  telling: Promise<void>;
-  writing: Promise<void>;
-}
-
 /**
  * Watches the virtual machines of a directory, and remembers why they ended: durably, once each, keyed by
  * the process, so that neither a restart nor a race with their manager changes the answer.
  */
 export class VmDaemon extends EventEmitter<VmDaemonEvents> implements AsyncDisposable {
   readonly #options: VmDaemonOptions;
-  readonly #entries = new Map<string, Entry>();
-  readonly #groups = new EndGroups();
-  readonly #hooks = new Turns(MOST_HOOKS);
-  #state: VmState | undefined;
+  readonly #delivery: EndDelivery;
+  #state: StateDirectory | undefined;
+  #records: VmRecords | undefined;
   #monitor: VmMonitor | undefined;
   #directory: VmDirectory | undefined;
   #starting: Promise<void> | undefined;
@@ -85,15 +64,24 @@ export class VmDaemon extends EventEmitter<VmDaemonEvents> implements AsyncDispo
   /** @throws ExitwatchError `ERR_EXITWATCH_INVALID_OPTION` */
   constructor(options: VmDaemonOptions) {
     super();
-    checkOptionNames(options, KEYS);
+    const stranger = Object.keys(options).find((key) => !KEYS.includes(key));
+    if (stranger !== undefined) throw invalid(`there is no option ${JSON.stringify(stranger)}`);
     for (const key of ['controlDir', 'stateDir'] as const) {
       if (typeof options[key] !== 'string' || options[key] === '') {
-        throw invalidOption(`${key} is a path`);
+        throw invalid(`${key} is a path`);
       }
     }
     const { source = 'auto', trace = 'auto' } = options;
     void new VmMonitor({ source, trace }).close(); // it says what is wrong with these
     this.#options = options;
+    this.#delivery = new EndDelivery(options.hook, {
+      delivered: async (end) => {
+        await this.#records?.delivered(end, () => this.#isClosed || this.#state === undefined);
+      },
+      warning: (error, name) => {
+        this.#warn(error, name);
+      },
+    });
   }
 
   /** How many virtual machines are under watch. */
@@ -102,7 +90,7 @@ export class VmDaemon extends EventEmitter<VmDaemonEvents> implements AsyncDispo
   }
 
   /**
-   * Resolves when all that runs is under watch, and what has ended meanwhile was told.
+   * Resolves when all that runs is under watch, and what has ended meanwhile was reported.
    *
    * Rejects with an {@link ExitwatchError}: `ERR_EXITWATCH_IN_USE`, `ERR_EXITWATCH_STATE_DIR`, and as
    * `VmMonitor.start()` does.
@@ -114,7 +102,7 @@ export class VmDaemon extends EventEmitter<VmDaemonEvents> implements AsyncDispo
 
   async #start(): Promise<void> {
     const { controlDir, stateDir, source = 'auto', trace = 'auto' } = this.#options;
-    const state = await VmState.open(stateDir);
+    const state = await StateDirectory.open(stateDir);
     this.#state = state;
     try {
       this.#checkOpen();
@@ -124,16 +112,22 @@ export class VmDaemon extends EventEmitter<VmDaemonEvents> implements AsyncDispo
       });
       await this.#monitor.start();
       this.#checkOpen();
-      const records = await state.records((error, name) => {
+      const known = await this.#recall(state);
+      this.#checkOpen();
+      const records = new VmRecords(state, (error, name) => {
         this.#warn(error, name);
       });
-      this.#directory = this.#openDirectory(controlDir, this.#monitor, state);
-      this.#checkOpen();
-      for (const record of records) this.#remember(record);
-      await this.#directory.open(records.map(asKnown));
+      this.#records = records;
+      this.#directory = this.#openDirectory(controlDir, this.#monitor, state, records);
+      // What was not delivered before is delivered now.
+      for (const record of known.records) {
+        for (const end of records.restore(record)) this.#deliver({ ...end, isRepeated: true });
+      }
+      await this.#directory.open([...known.records.map(asKnown), ...known.forgotten]);
       this.#checkOpen();
     } catch (error) {
       this.#isClosed = true;
+      this.#delivery.close();
       await this.#release();
       throw error;
     }
@@ -146,6 +140,7 @@ export class VmDaemon extends EventEmitter<VmDaemonEvents> implements AsyncDispo
   /** Leaves all of them alone. What is known by then is on the disk. */
   async close(): Promise<void> {
     this.#isClosed = true;
+    this.#delivery.close();
     // What is under way there ends at once.
     await this.#directory?.close();
     await this.#starting?.catch(() => undefined);
@@ -163,21 +158,33 @@ export class VmDaemon extends EventEmitter<VmDaemonEvents> implements AsyncDispo
     return this.close();
   }
 
-  #openDirectory(path: string, monitor: VmMonitor, state: VmState): VmDirectory {
+  /** What is on the disk; what cannot be read is as good as forgotten. */
+  async #recall(state: StateDirectory): Promise<{ records: VmRecord[]; forgotten: KnownStart[] }> {
+    const forgotten: KnownStart[] = [];
+    const records = await state.records((error, name) => {
+      // It can be read later: that is not forgotten.
+      if (isShortage(error)) throw error;
+      this.#warn(error, name);
+      forgotten.push(asForgotten(name));
+    });
+    return { records, forgotten };
+  }
+
+  #openDirectory(
+    path: string,
+    monitor: VmMonitor,
+    state: StateDirectory,
+    records: VmRecords,
+  ): VmDirectory {
     return new VmDirectory(path, monitor, state.since, {
-      recall: async (name) => {
-        try {
-          const record = this.#entries.get(name)?.record ?? (await readVmRecord(state.path, name));
-          return record === null ? null : asKnown(record);
-        } catch (error) {
-          if (isShortage(error)) throw error;
-          this.#warn(error as Error, name);
-          return asForgotten(name);
-        }
+      found: async (start) => {
+        await records.found(start);
+        emitSafely(() => this.emit('found', start));
       },
-      found: (start) => this.#onFound(start, state),
-      logged: (start) => this.#onLogged(start, state),
-      ended: (start, stop, until) => this.#onEnded(start, stop, until, state),
+      logged: (start) => records.logged(start),
+      ended: async (start, stop, accounted) => {
+        this.#deliver(await records.ended(start, stop, accounted));
+      },
       warning: (error, name) => {
         this.#warn(error, name);
       },
@@ -190,146 +197,15 @@ export class VmDaemon extends EventEmitter<VmDaemonEvents> implements AsyncDispo
     });
   }
 
-  /** What cannot be read is as good as forgotten. */
-  #read(state: VmState, name: string): Promise<VmRecord | null> {
-    return readVmRecord(state.path, name).catch((error: unknown) => {
-      this.#warn(error as Error, name);
-      return null;
-    });
-  }
-
-  /** From before: what was not told then is told now. */
-  #remember(record: VmRecord): void {
-    if (record.state === 'stopped' && record.untold.length === 0) return;
-    const entry = this.#enter(record);
-    for (const end of record.untold) this.#announce(entry, { ...end, isRepeated: true });
-  }
-
-  async #onFound(start: VmStart, state: VmState): Promise<void> {
-    const { name, identity, uid, eventLog, command } = start;
-    const known = this.#entries.get(name)?.record ?? (await this.#read(state, name));
-    const record: VmRecord = {
-      event: 'vm',
-      name,
-      state: 'running',
-      identity,
-      uid,
-      foundAt: new Date(),
-      eventLog,
-      command,
-      lastStop: known?.lastStop ?? null,
-      lastStopped: known?.lastStopped ?? null,
-      judgedUntil: known?.judgedUntil ?? null,
-      untold: known?.untold ?? [],
-      host: hostId(),
-    };
-    const entry = this.#enter(record);
-    // One that has ended already is written down with its verdict.
-    if (identity !== null) {
-      // Of an earlier start: it says nothing of this one.
-      await state.unmark(name);
-      await this.#write(entry, state);
-    }
-    emitSafely(() => this.emit('found', start));
-  }
-
-  async #onLogged({ name, eventLog }: VmStart, state: VmState): Promise<void> {
-    const entry = this.#entries.get(name);
-    if (entry === undefined) return;
-    entry.record.eventLog = eventLog;
-    await this.#write(entry, state);
-  }
-
-  #enter(record: VmRecord): Entry {
-    const entry = this.#entries.get(record.name) ?? {
-      ...{ record, telling: Promise.resolve(), writing: Promise.resolve() },
-    };
-    entry.record = record;
-    this.#entries.set(record.name, entry);
-    return entry;
-  }
-
-  /** What it is by then, when it is this one's turn. */
-  #write(entry: Entry, state: VmState): Promise<void> {
-    const written = entry.writing.then(() => state.write(entry.record));
-    entry.writing = written.catch(() => undefined); // whoever asked for it is told
-    return written;
-  }
-
-  async #onEnded(start: VmStart, all: VmStop, until: Date, state: VmState): Promise<void> {
-    const { name, identity } = start;
-    const stop = cut(all);
-    const entry = this.#entries.get(name);
-    if (entry === undefined) throw new Error(`${name} has ended before it was found`);
-    const id = identity?.id ?? `${name}-unseen-${until.getTime()}`;
-    const end: VmEnd = { id, identity, stop, group: this.#groups.of(id, stop), isRepeated: false };
-    const { record } = entry;
-    const startedAfter = record.judgedUntil;
-    record.state = 'stopped';
-    record.lastStop = stop;
-    record.lastStopped = identity;
-    record.judgedUntil = new Date(Math.max(until.getTime(), record.judgedUntil?.getTime() ?? 0));
-    record.untold = [...record.untold, end];
-    if (record.untold.length > MOST_UNTOLD) {
-      record.untold.shift();
-      const detail = `more than ${MOST_UNTOLD} ends wait for the hook: of those before, it is not told again after a restart`;
-      this.#warn(new ExitwatchError('ERR_EXITWATCH_HOOK', detail), name);
-    }
-    // In this order: what a crash in between leaves is judged, and written, once more.
-    if (stop.userShutdown === true) {
-      const { cause } = stop;
-      const at = stop.exit?.exitedAt ?? until;
-      const startedAt = identity === null ? firstWordOf(stop) : startOf(identity);
-      const run = { identity, startedAt, startedAfter };
-      const mark = { name, ...run, at, cause, host: hostId() };
-      await state.mark({ event: 'shutdown', ...mark });
-    } else {
-      await state.unmark(name);
-    }
-    await this.#write(entry, state);
-    this.#announce(entry, end);
-  }
-
-  /** Tells of an end, and then remembers that it was told. */
-  #announce(entry: Entry, end: VmEnd): void {
+  /** It is on the disk by now. */
+  #deliver(end: VmEnd): void {
     emitSafely(() => this.emit('stopped', end));
-    entry.telling = entry.telling.then(() => this.#tell(entry, end));
-  }
-
-  async #tell(entry: Entry, end: VmEnd): Promise<void> {
-    const { name } = entry.record;
-    await this.#runHook(end).catch((error: unknown) => {
-      this.#warn(error as Error, name);
-    });
-    const { record } = entry;
-    record.untold = record.untold.filter(({ id }) => id !== end.id);
-    // Whoever closes meanwhile has it told again.
-    if (this.#isClosed || this.#state === undefined) return;
-    try {
-      await this.#write(entry, this.#state);
-    } catch (error) {
-      this.#warn(error as Error, name);
-    }
-    const isOver = entry.record.state === 'stopped' && entry.record.untold.length === 0;
-    if (isOver && this.#entries.get(name) === entry) this.#entries.delete(name);
-  }
-
-  async #runHook(end: VmEnd): Promise<void> {
-    const { hook } = this.#options;
-    if (hook === undefined) return;
-    await this.#hooks.take(async () => {
-      if (!this.#isClosed) await hook(end);
-    });
+    this.#delivery.add(end);
   }
 
   #warn(error: Error, name: string | null): void {
     emitSafely(() => this.emit('warning', error, name));
   }
-}
-
-/** When it began, of one that nobody has seen. */
-function firstWordOf({ evidence }: VmStop): Date | null {
-  return evidence.find(({ source }) => source === 'event')?.at ?? null;
 }
 
 function asKnown(record: VmRecord): KnownStart {
@@ -338,24 +214,19 @@ function asKnown(record: VmRecord): KnownStart {
   return { ...start, isOver: state === 'stopped', judgedUntil, foundAt };
 }
 
-/** What was known can be known no more: at least nothing of that is told again. */
+/** What was known is lost: at least nothing of that is delivered again. */
 function asForgotten(name: string): KnownStart {
   const now = new Date();
   const start = { name, identity: null, uid: null, eventLog: null, command: null };
   return { ...start, isOver: true, judgedUntil: now, foundAt: now };
 }
 
-/** What fits into a record, whatever a machine has said in its life. */
-function cut(stop: VmStop): VmStop {
-  const evidence = stop.evidence.slice(-MOST_EVIDENCE).map((fact) => ({
-    ...fact,
-    text: fact.text.slice(0, MOST_TEXT),
-  }));
-  return { ...stop, evidence };
-}
-
-/** It may be there later. */
+/** A descriptor, or memory, is lacking. */
 function isShortage(error: unknown): boolean {
   const { code } = ((error as Error).cause ?? {}) as NodeJS.ErrnoException;
   return code === 'EMFILE' || code === 'ENFILE' || code === 'ENOMEM';
+}
+
+function invalid(message: string): ExitwatchError {
+  return new ExitwatchError('ERR_EXITWATCH_INVALID_OPTION', message);
 }

@@ -8,13 +8,13 @@ export interface DirectoryListener {
    * but what is in the file of this name.
    */
   changed(written?: string): void;
-  /** Changes are told late from now on: inotify is used up. */
+  /** Changes come late from now on: inotify is used up. */
   warning(error: Error): void;
 }
 
 /**
- * How often it is looked at without being told: a mount over it is told by nobody, nor what inotify(7) has
- * dropped.
+ * How often it is looked at without an event: inotify(7) reports neither a mount over it nor what it has
+ * dropped itself.
  */
 const LOOK_MS = 1000;
 
@@ -69,7 +69,7 @@ export class DirectoryWatch {
       this.#disarm(depth);
       if (id === null) break;
       this.#watch(depth, level);
-      // Another one by now: that is told, or seen by the next look.
+      // Another one by now: an event says so, or the next look.
       level.id = id;
     }
   }
@@ -105,7 +105,7 @@ export class DirectoryWatch {
     }
   }
 
-  /** An inode's number may be another's at once: what was told to have changed is watched anew. */
+  /** An inode's number may be another's at once: what has changed is watched anew. */
   #rearm(depth: number): void {
     this.#disarm(depth);
     this.#arm();

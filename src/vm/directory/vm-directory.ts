@@ -5,9 +5,11 @@ import { isSameProcess, type ProcessIdentity } from '../../identity/process-iden
 
 import { readControlDirectory, SUFFIXES, type ControlFiles } from './control-files.js';
 import { DirectoryWatch } from './directory-watch.js';
-import { Turns } from '../../common/semaphore.js';
+import { Semaphore } from '../../common/semaphore.js';
 import type { VmMonitor } from '../monitor/vm-monitor.js';
-import { VmSlot, type SlotContext } from './tracked-vm.js';
+import { TrackedVm } from './tracked-vm.js';
+import type { TrackingContext } from './tracking-context.js';
+import { KnownStarts } from './known-starts.js';
 import type { KnownStart, VmDirectoryListener } from './vm-start.js';
 
 /** Of a directory in which much happens. */
@@ -17,8 +19,8 @@ const BETWEEN_SCANS_MS = 50;
 const MOST_WARNINGS = 1000;
 const HOUR_MS = 3_600_000;
 
-/** Ends that are remembered, so that another name does not have them told again. */
-const MOST_ENDED = 10_000;
+/** Ends that are remembered, so that another name does not have them delivered again. */
+const MOST_DELIVERED = 10_000;
 
 /** Names that are looked at at once. */
 const MOST_LOOKING = 16;
@@ -30,17 +32,19 @@ const TOO_MANY = new ExitwatchError(
 
 /**
  * The virtual machines of a control directory: whichever appear in it are watched, once each, until they
- * end, whatever becomes of the directory meanwhile. Those that have come and gone between two looks are told
- * by their event logs.
+ * end, whatever becomes of the directory meanwhile. Of those that have come and gone between two looks, their
+ * event logs tell.
  */
 export class VmDirectory {
   readonly path: string;
   readonly #listener: VmDirectoryListener;
-  readonly #context: SlotContext;
-  readonly #slots = new Map<string, VmSlot>();
-  readonly #told = new Set<string>();
-  readonly #ended = new Set<string>();
-  #toldSince = performance.now();
+  readonly #context: TrackingContext;
+  readonly #tracked = new Map<string, TrackedVm>();
+  readonly #warned = new Set<string>();
+  /** Whose ends were delivered. */
+  readonly #delivered = new Set<string>();
+  #known = new KnownStarts();
+  #warnedSince = performance.now();
   #watch: DirectoryWatch | undefined;
   #isThere: boolean | undefined;
   #scanning: Promise<void> | undefined;
@@ -50,54 +54,41 @@ export class VmDirectory {
   #timer: NodeJS.Timeout | undefined;
   #scannedAt = -Infinity;
 
-  /** `since`: nothing from before that is told. */
+  /** `since`: nothing from before that is reported. */
   constructor(path: string, monitor: VmMonitor, since: Date, listener: VmDirectoryListener) {
     this.path = resolve(path);
     this.#listener = listener;
-    const noted: VmDirectoryListener = {
-      recall: (name) => listener.recall(name),
-      found: (start) => listener.found(start),
-      logged: (start) => listener.logged(start),
-      warning: (error, name) => {
-        listener.warning(error, name);
-      },
-      presence: (isThere) => {
-        listener.presence(isThere);
-      },
-      failed: (error) => {
-        listener.failed(error);
-      },
-      ended: async (start, stop, until) => {
-        this.#note(start.identity);
-        await listener.ended(start, stop, until);
-      },
-    };
     this.#context = {
-      ...{ path: this.path, since, monitor, listener: noted },
-      namesakeOf: (identity, slot) => {
-        const isSame = (each: VmSlot) =>
-          each !== slot && each.watched != null && isSameProcess(each.watched, identity);
-        return [...this.#slots.values()].find(isSame)?.name;
+      ...{ path: this.path, since, monitor, listener: this.#remembering(listener) },
+      known: (name) => this.#known.of(name),
+      namesakeOf: (identity, name) => {
+        const isSame = (each: TrackedVm) =>
+          each.name !== name && each.watched != null && isSameProcess(each.watched, identity);
+        return [...this.#tracked.values()].find(isSame)?.name;
       },
-      wasTold: ({ id }) => this.#ended.has(id),
-      looks: new Turns(MOST_LOOKING),
+      wasDelivered: ({ id }) => this.#delivered.has(id),
+      looks: new Semaphore(MOST_LOOKING),
       warn: (error, name) => {
         this.#warn(error, name);
       },
     };
   }
 
-  /** Watches what was running before, too. Resolves when all that is there is under watch. */
+  /**
+   * Goes on from what is known of before: watches what was running, too. Resolves when all that is there is
+   * under watch.
+   */
   async open(known: readonly KnownStart[]): Promise<void> {
+    this.#known = new KnownStarts(known);
     const vms = await this.#read();
     const running = known.filter(({ isOver }) => !isOver);
     await Promise.all(
-      running.map((start) => this.#slotOf(start.name).resume(start, vms.get(start.name) ?? null)),
+      running.map((start) => this.#track(start.name).resume(start, vms.get(start.name) ?? null)),
     );
     if (this.#isClosed) return;
     this.#watch = new DirectoryWatch(this.path, {
       changed: (written) => {
-        // Whoever is watched reads them himself.
+        // The watches read these themselves.
         const isLog = [SUFFIXES.eventLog, SUFFIXES.log].some((each) => written?.endsWith(each));
         if (!isLog) this.#scanSoon();
       },
@@ -111,16 +102,16 @@ export class VmDirectory {
 
   /** How many are under watch. */
   get watched(): number {
-    return [...this.#slots.values()].filter(({ watched }) => watched !== null).length;
+    return [...this.#tracked.values()].filter(({ watched }) => watched !== null).length;
   }
 
-  /** Leaves all of them alone. Resolves when all that is known was told. */
+  /** Leaves all of them alone. Resolves when all that is known was reported. */
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#watch?.close();
     clearTimeout(this.#timer);
     await this.#scanning;
-    await Promise.all([...this.#slots.values()].map((slot) => slot.close()));
+    await Promise.all([...this.#tracked.values()].map((vm) => vm.close()));
   }
 
   #scanSoon(): void {
@@ -132,15 +123,44 @@ export class VmDirectory {
     }, waitMs);
   }
 
-  /** Whose end was told. */
-  #note(identity: ProcessIdentity | null): void {
-    if (identity === null) return;
-    this.#ended.add(identity.id);
-    const [oldest] = this.#ended;
-    if (this.#ended.size > MOST_ENDED && oldest !== undefined) this.#ended.delete(oldest);
+  /** Reports to `listener`, and remembers what was reported. */
+  #remembering(listener: VmDirectoryListener): VmDirectoryListener {
+    return {
+      found: async (start) => {
+        this.#known.found(start);
+        await listener.found(start);
+      },
+      logged: async (start) => {
+        this.#known.logged(start);
+        await listener.logged(start);
+      },
+      ended: async (start, stop, accounted) => {
+        this.#known.ended(start, accounted.until);
+        this.#noteDelivery(start.identity);
+        await listener.ended(start, stop, accounted);
+      },
+      warning: (error, name) => {
+        listener.warning(error, name);
+      },
+      presence: (isThere) => {
+        listener.presence(isThere);
+      },
+      failed: (error) => {
+        listener.failed(error);
+      },
+    };
   }
 
-  /** One at a time; whoever comes meanwhile has the next one. */
+  #noteDelivery(identity: ProcessIdentity | null): void {
+    if (identity === null) return;
+    this.#delivered.add(identity.id);
+    const [oldest] = this.#delivered;
+    if (this.#delivered.size > MOST_DELIVERED && oldest !== undefined) {
+      this.#delivered.delete(oldest);
+    }
+  }
+
+  /** One at a time; what comes meanwhile has the next one. */
   #scan(): Promise<void> {
     this.#isStale = true;
     this.#scanning ??= this.#scanAll().finally(() => {
@@ -154,12 +174,12 @@ export class VmDirectory {
       this.#isStale = false;
       this.#scannedAt = performance.now();
       const vms = await this.#read();
-      for (const [name, slot] of this.#slots) {
-        if (!vms.has(name)) void slot.setFiles(null);
-        if (slot.isEmpty) this.#slots.delete(name);
+      for (const [name, vm] of this.#tracked) {
+        if (!vms.has(name)) void vm.setFiles(null);
+        if (vm.isEmpty) this.#tracked.delete(name);
       }
-      // Whoever is slow does not keep the others from being found.
-      this.#looks = [...vms.values()].map((files) => this.#slotOf(files.name).setFiles(files));
+      // One that is slow does not keep the others from being found.
+      this.#looks = [...vms.values()].map((files) => this.#track(files.name).setFiles(files));
     }
   }
 
@@ -180,22 +200,22 @@ export class VmDirectory {
     }
   }
 
-  #slotOf(name: string): VmSlot {
-    const slot = this.#slots.get(name) ?? new VmSlot(name, this.#context);
-    this.#slots.set(name, slot);
-    return slot;
+  #track(name: string): TrackedVm {
+    const vm = this.#tracked.get(name) ?? new TrackedVm(name, this.#context);
+    this.#tracked.set(name, vm);
+    return vm;
   }
 
   /** Each thing once an hour. */
   #warn(error: Error, name: string | null): void {
-    if (performance.now() - this.#toldSince > HOUR_MS) {
-      this.#toldSince = performance.now();
-      this.#told.clear();
+    if (performance.now() - this.#warnedSince > HOUR_MS) {
+      this.#warnedSince = performance.now();
+      this.#warned.clear();
     }
     const key = `${name ?? ''}/${error.message}`;
-    if (this.#isClosed || this.#told.has(key) || this.#told.size > MOST_WARNINGS) return;
-    this.#told.add(key);
-    const isOneTooMany = this.#told.size > MOST_WARNINGS;
+    if (this.#isClosed || this.#warned.has(key) || this.#warned.size > MOST_WARNINGS) return;
+    this.#warned.add(key);
+    const isOneTooMany = this.#warned.size > MOST_WARNINGS;
     this.#listener.warning(isOneTooMany ? TOO_MANY : error, isOneTooMany ? null : name);
   }
 }

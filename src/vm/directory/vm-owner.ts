@@ -5,20 +5,20 @@ import { isAlive } from '../../process/liveness.js';
 import { mayHaveStartedAfter, readPidfile, type Pidfile } from '../../process/pidfile.js';
 import { identifyOrNone, type ProcessIdentity } from '../../identity/process-identity.js';
 import { processTable } from '../../identity/platform-table.js';
+import { listenerOf } from '../evidence/socket-peer.js';
 
 import type { ControlFiles } from './control-files.js';
-import { listenerOf } from '../qemu/socket-peer.js';
 
 /** Whose files these are. */
-export type Claimant =
+export type VmOwner =
   | { state: 'found'; identity: ProcessIdentity; uid: number | null }
-  /** They are of one that has ended, and nothing tells which that was; when it had made them. */
+  /** They are of a process that has ended, and nothing says which that was; when it had made them. */
   | { state: 'ended'; madeAt: Date }
-  /** It cannot be told; perhaps not yet. */
+  /** That is not known; perhaps not yet. */
   | { state: 'unknown'; error: Error | null };
 
 /** Which process a virtual machine's files belong to: by its pidfile, else by who listens at its socket. */
-export async function claimantOf(files: ControlFiles): Promise<Claimant> {
+export async function ownerOf(files: ControlFiles): Promise<VmOwner> {
   const byPidfile = files.pidfile === null ? null : await byPid(files.pidfile);
   if (byPidfile?.state === 'found') return byPidfile;
   const bySocket = files.qmp === null ? null : await byListener(files.qmp);
@@ -31,7 +31,7 @@ export async function claimantOf(files: ControlFiles): Promise<Claimant> {
   );
 }
 
-async function byPid(path: string): Promise<Claimant | null> {
+async function byPid(path: string): Promise<VmOwner | null> {
   let pidfile: Pidfile;
   try {
     pidfile = await readPidfile(path);
@@ -46,7 +46,7 @@ async function byPid(path: string): Promise<Claimant | null> {
   return processOf(path, pidfile.pid, null);
 }
 
-async function byListener(path: string): Promise<Claimant | null> {
+async function byListener(path: string): Promise<VmOwner | null> {
   const listener = await listenerOf(path);
   if (listener === 'nobody') return ended(path);
   if (listener === 'unknown') {
@@ -57,7 +57,7 @@ async function byListener(path: string): Promise<Claimant | null> {
 }
 
 /** Who has this pid now, unless it was somebody else's when the file was made. */
-function processOf(path: string, pid: number, inode: number | null): Claimant | null {
+function processOf(path: string, pid: number, inode: number | null): VmOwner | null {
   try {
     const identity = identifyOrNone(pid);
     if (identity === null || isAlive(identity) === 'dead') return ended(path);
@@ -77,7 +77,7 @@ function processOf(path: string, pid: number, inode: number | null): Claimant | 
 }
 
 /** `null`: the file is gone as well. */
-function ended(path: string): Claimant | null {
+function ended(path: string): VmOwner | null {
   const status = lstatSync(path, { throwIfNoEntry: false });
   return status === undefined ? null : { state: 'ended', madeAt: status.mtime };
 }

@@ -1,7 +1,6 @@
 import type { ProcessIdentity } from '../../identity/process-identity.js';
-
 import type { QemuCommand } from '../qemu/qemu-command.js';
-import type { VmStop } from '../verdict/vm-verdict.js';
+import type { VmVerdict } from '../verdict/vm-verdict.js';
 
 /** One start of a virtual machine. */
 export type VmStart = {
@@ -24,20 +23,26 @@ export type KnownStart = VmStart & {
   foundAt: Date;
 };
 
-/** Who is told by a {@link VmDirectory}; of one virtual machine, one thing after the other. */
+/** Which part of an event log an end accounts for. */
+export type Accounted = {
+  /** The first word of the start that has ended; `null`: it had none. */
+  firstWordAt: Date | null;
+  /** All up to then is this start's, or an earlier one's. */
+  until: Date;
+};
+
+/** What a {@link VmDirectory} reports to; of one virtual machine, one thing after the other. */
 export interface VmDirectoryListener {
-  /** What is known of it from before; `null`: nothing. */
-  recall(name: string): Promise<KnownStart | null>;
   /** A new one is under watch. */
   found(start: VmStart): Promise<void>;
   /** One that was found without an event log has one now. */
   logged(start: VmStart): Promise<void>;
-  /** It has ended; `until`: of its event log, what came up to then is accounted for. */
-  ended(start: VmStart, stop: VmStop, until: Date): Promise<void>;
+  /** It has ended. */
+  ended(start: VmStart, stop: VmVerdict, accounted: Accounted): Promise<void>;
   /** What is of no use; the others go on. */
   warning(error: Error, name: string | null): void;
   /** The directory is there, or not any more. */
   presence(isThere: boolean): void;
-  /** Nothing can be watched, or told, any more. */
+  /** Nothing can be watched, or reported, any more. */
   failed(error: Error): void;
 }

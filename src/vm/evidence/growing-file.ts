@@ -1,35 +1,7 @@
 import { constants, type Stats } from 'node:fs';
 import { open, statfs } from 'node:fs/promises';
 
-import { distrustOf } from '../../common/file-trust.js';
 import { LineSplitter } from '../../common/line-splitter.js';
-import { parseQmpEvent, type QmpEvent } from '../qemu/qmp-event.js';
-
-/**
- * Arguments for QEMU, by which it writes every event to a file by itself, without a client: a monitor on
- * a null device that is logged. It never opens, so that it never waits for the negotiation that it would
- * want of a client. Seen to work on QEMU 7.2 and 10.0, and documented nowhere: {@link VmMonitor} looks
- * whether it does, and says so.
- *
- * @param path one file for each start, or one for all: QEMU appends
- */
-export function eventLogArguments(path: string): string[] {
-  const file = path.replaceAll(',', ',,');
-  return [
-    '-chardev',
-    `null,id=exitwatch-events,logfile=${file},logappend=on`,
-    '-mon',
-    'chardev=exitwatch-events,mode=control',
-  ];
-}
-
-/**
- * Arguments for QEMU, by which it writes to a file which signal it obeys, and from whom: with
- * `-daemonize`. Without, it writes that to its stderr.
- */
-export function logArguments(path: string): string[] {
-  return ['-D', path];
-}
 
 const MOST_LINE_BYTES = 1024 * 1024;
 const CHUNK_BYTES = 64 * 1024;
@@ -37,8 +9,7 @@ const CHUNK_BYTES = 64 * 1024;
 /** More than it says in years; of more, the end. */
 const MOST_BYTES = 64 * 1024 * 1024;
 
-/** The guest has set its clock: once a second, at worst, and nothing to us. */
-const CLOCK_EVENT = 'RTC_CHANGE';
+const WRITABLE_BY_ALL = 0o002;
 
 const { O_NOFOLLOW, O_NONBLOCK, O_RDONLY } = constants;
 
@@ -53,8 +24,8 @@ export class GrowingFile {
 
   /** It was another file, or longer, before: something may be missing. */
   wasReplaced = false;
-  /** Who may have written it; `null`: anybody. */
-  owners: readonly number[] | null = null;
+  /** The users who may have written it; `null`: anybody. */
+  trustedUids: readonly number[] | null = null;
   /** Why it is not believed; `null`: nothing is against it. */
   refusal: string | null = null;
   /** When it was written to last, by its time; `null`: it was not read. */
@@ -88,7 +59,7 @@ export class GrowingFile {
     }
     try {
       const status = await file.stat();
-      this.refusal = refusalOf(status, this.owners);
+      this.refusal = refusalOf(status, this.trustedUids);
       if (this.refusal !== null) return false;
       // Another file by now, or one that was cut: its beginning is new.
       if ((this.#inode !== 0 && this.#inode !== status.ino) || status.size < this.#position) {
@@ -128,22 +99,9 @@ async function isFull(path: string): Promise<boolean> {
   return blocks > 0 && bavail * bsize < LEAST_BYTES;
 }
 
-/** Whoever can write it could say anything in the hypervisor's name. */
-function refusalOf(status: Stats, owners: readonly number[] | null): string | null {
+/** A user who can write it can say anything in the hypervisor's name. */
+function refusalOf(status: Stats, trustedUids: readonly number[] | null): string | null {
   if (!status.isFile()) return 'is no regular file';
-  return distrustOf(status, owners, 'group');
-}
-
-/**
- * The event that a line of an event log is; `null`: none, or one of no interest; `'torn'`: it was not
- * written whole, as on a disk that is full.
- */
-export function parseLogLine(line: string): QmpEvent | 'torn' | null {
-  if (line.trim() === '') return null;
-  try {
-    const event = parseQmpEvent(JSON.parse(line));
-    return event?.event === CLOCK_EVENT ? null : event;
-  } catch {
-    return 'torn';
-  }
+  if (trustedUids?.includes(status.uid) === false) return `is user ${status.uid}'s`;
+  return (status.mode & WRITABLE_BY_ALL) === 0 ? null : 'can be written by everybody';
 }

@@ -14,7 +14,7 @@ import {
 import { emitSafely } from '../../common/emit-safely.js';
 import { IntentMemory } from './intent-memory.js';
 import { checkVmOptions, type VmOptions } from './vm-options.js';
-import type { VmStop } from '../verdict/vm-verdict.js';
+import type { VmVerdict } from '../verdict/vm-verdict.js';
 import { VmWatch } from './vm-watch.js';
 
 /** Options of a {@link VmMonitor}. */
@@ -33,10 +33,10 @@ export interface VmMonitorOptions {
 
 /** The events of a {@link VmMonitor}. */
 export interface VmMonitorEvents {
-  /** It is under watch, and answers over QMP, where it has that. */
+  /** It is under watch, and its hypervisor answers, where that can be asked. */
   running: [name: string];
   /** It has ended, and why. */
-  stopped: [VmStop];
+  stopped: [VmVerdict];
   /** A witness is of no use; the others go on. */
   warning: [error: Error, name: string];
 }
@@ -72,8 +72,8 @@ export class VmMonitor extends EventEmitter<VmMonitorEvents> implements AsyncDis
   }
 
   /**
-   * Begins, if the first watch has not yet: resolves once the kernel has proved that ends are told, and
-   * that signals are, where that can be had. What was sent before that is not seen.
+   * Begins, if the first watch has not yet: resolves once the kernel has proved that it reports ends, and
+   * signals, where that can be had. What was sent before that is not seen.
    *
    * Rejects as {@link ExitMonitor.start} does.
    */

@@ -1,18 +1,12 @@
-import {
-  checkDate,
-  checkOneOf,
-  checkOptionNames,
-  checkPath,
-  invalidOption,
-} from '../../common/options.js';
+import { ExitwatchError } from '../../common/errors.js';
 import { checkIdentity, type ProcessIdentity } from '../../identity/process-identity.js';
 
-import type { QemuCommand } from '../qemu/qemu-command.js';
 import type { VmDriver } from '../control/vm-driver.js';
+import type { QemuFiles } from '../qemu/qemu-files.js';
 
 /** Which virtual machine to watch, and where its witnesses are. */
-export interface VmOptions {
-  /** For people, and for whom it is that events are about. */
+export interface VmOptions extends QemuFiles {
+  /** Names it in events, and for people. */
   name: string;
   /**
    * Its process: a pid, a pidfile, or an identity; beside one of the others, a pidfile is looked for when it
@@ -22,33 +16,7 @@ export interface VmOptions {
   pid?: number;
   pidfile?: string;
   identity?: ProcessIdentity;
-  /** Its QMP socket, for us alone: QEMU serves one client of a socket at a time. */
-  qmp?: string;
-  /** The socket was opened by another process, and handed over: it need not be the machine's own. */
-  qmpIsInherited?: boolean;
-  /** What `eventLogArguments()` has it write: one file for each start, or one for all of them. */
-  eventLog?: string;
-  /** It may have been started without one: that there is none is no warning. */
-  eventLogIsOptional?: boolean;
-  /**
-   * Of one that has ended before: when it had, at the latest. What an event log that later starts share
-   * has of later is not its own.
-   */
-  endedBefore?: Date;
-  /** What the event log has of up to then is an earlier start's. */
-  eventsAfter?: Date;
-  /** When it was seen to be there: where an event log is shared, and its start is not known any more. */
-  seenAt?: Date;
-  /**
-   * Whether an agent in its guest could have it power off, which no event tells: `'none'`; `'held'`: by a
-   * socket that nobody but its manager can use; `'open'`. By its command line, where nothing is said.
-   */
-  agent?: 'none' | 'held' | 'open';
-  /** Of one that has ended before: what its command line said. */
-  command?: QemuCommand;
-  /** What `logArguments()` has it write. */
-  log?: string;
-  /** How it is stopped, if not by its QMP socket. */
+  /** How it is stopped, if not by its QMP socket; and heard, if it has a witness of its own. */
   driver?: VmDriver;
 }
 
@@ -58,32 +26,51 @@ const KEYS = [
   ...['log', 'driver'],
 ];
 
-const AGENTS = ['none', 'held', 'open'] as const;
+const AGENTS: readonly string[] = ['none', 'held', 'open'];
 
 /** @throws ExitwatchError `ERR_EXITWATCH_INVALID_OPTION`, `ERR_EXITWATCH_INVALID_IDENTITY` */
 export function checkVmOptions(options: VmOptions): void {
-  checkOptionNames(options, KEYS);
-  if (typeof options.name !== 'string' || options.name === '')
-    throw invalidOption('name is a text');
+  if (typeof options !== 'object' || (options as unknown) === null) {
+    throw invalid('options are an object');
+  }
+  const stranger = Object.keys(options).find((key) => !KEYS.includes(key));
+  if (stranger !== undefined) throw invalid(`there is no option ${JSON.stringify(stranger)}`);
+  if (typeof options.name !== 'string' || options.name === '') throw invalid('name is a text');
   for (const key of ['pidfile', 'qmp', 'eventLog', 'log'] as const) {
-    checkPath(key, options[key]);
+    const path: unknown = options[key];
+    if (path !== undefined && (typeof path !== 'string' || path === ''))
+      throw invalid(`${key} is a path`);
   }
   const { pid, pidfile, identity } = options;
   const isAmbiguous = pid !== undefined && identity !== undefined;
   if (isAmbiguous || (pid ?? pidfile ?? identity) === undefined) {
-    throw invalidOption('a process is a pid, a pidfile or an identity');
+    throw invalid('a process is a pid, a pidfile or an identity');
   }
   if (identity !== undefined) checkIdentity(identity);
   for (const key of ['endedBefore', 'eventsAfter', 'seenAt'] as const) {
-    checkDate(key, options[key]);
+    const date: unknown = options[key];
+    if (date !== undefined && !(date instanceof Date)) throw invalid(`${key} is a Date`);
   }
   const { agent } = options;
-  if (agent !== undefined) checkOneOf('agent', agent, AGENTS);
-  if (options.driver !== undefined) checkDriver(options.driver);
+  if (agent !== undefined && !AGENTS.includes(agent))
+    throw invalid(`agent is ${AGENTS.join(', ')}`);
+  if (options.driver !== undefined) checkDriver(options.driver, options);
 }
 
-function checkDriver(driver: unknown): void {
-  const { state, powerDown, forceOff } = (driver ?? {}) as Record<string, unknown>;
+/** What QEMU alone has, and another witness would leave aside. */
+const QEMUS = ['qmp', 'eventLog', 'log'] as const;
+
+function checkDriver(driver: VmDriver, options: VmOptions): void {
+  const given = (driver as unknown) ?? {};
+  const { state, powerDown, forceOff, witness } = given as Record<string, unknown>;
   const isOne = [state, powerDown, forceOff].every((each) => typeof each === 'function');
-  if (!isOne) throw invalidOption('driver has state(), powerDown() and forceOff()');
+  if (!isOne) throw invalid('driver has state(), powerDown() and forceOff()');
+  if (witness === undefined) return;
+  if (typeof witness !== 'function') throw invalid('witness of a driver is a function');
+  const other = QEMUS.find((key) => options[key] !== undefined);
+  if (other !== undefined) throw invalid(`the driver has a witness of its own: ${other} is QEMU's`);
+}
+
+function invalid(message: string): ExitwatchError {
+  return new ExitwatchError('ERR_EXITWATCH_INVALID_OPTION', message);
 }

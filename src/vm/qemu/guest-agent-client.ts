@@ -1,12 +1,11 @@
 import { randomInt } from 'node:crypto';
 import { connect, type Socket } from 'node:net';
 
-import { LATE, withDeadline } from '../../common/deadline.js';
+import { isObject } from '../../common/is-object.js';
 import { ExitwatchError } from '../../common/errors.js';
 
 import { LineSplitter } from '../../common/line-splitter.js';
-import { isObject } from './qmp-event.js';
-import { peerOf } from './socket-peer.js';
+import { peerOf } from '../evidence/socket-peer.js';
 import { ANSWER_MS } from '../control/vm-driver.js';
 
 /** No byte of UTF-8: the agent's answer to `guest-sync-delimited` begins with it. */
@@ -125,16 +124,19 @@ export class GuestAgentClient {
   }
 
   async #ask(message: Buffer, timeoutMs: number, isOurs: Pending['isOurs']): Promise<Reply> {
-    const reply = new Promise<Reply>((resolve, reject) => {
-      this.#pending = { isOurs, resolve, reject };
-      if (this.#failure !== undefined) reject(this.#failure);
-      else if (this.#isGone) resolve({ kind: 'gone' });
-      this.#socket.write(message);
-    });
+    let timer: NodeJS.Timeout | undefined;
     try {
-      const answered = await withDeadline(reply, timeoutMs);
-      return answered === LATE ? { kind: 'silent' } : answered;
+      return await new Promise<Reply>((resolve, reject) => {
+        this.#pending = { isOurs, resolve, reject };
+        if (this.#failure !== undefined) reject(this.#failure);
+        else if (this.#isGone) resolve({ kind: 'gone' });
+        timer = setTimeout(() => {
+          resolve({ kind: 'silent' });
+        }, timeoutMs);
+        this.#socket.write(message);
+      });
     } finally {
+      clearTimeout(timer);
       this.#pending = undefined;
     }
   }

@@ -1,3 +1,4 @@
+import { isObject } from '../../common/is-object.js';
 import { setTimeout } from 'node:timers/promises';
 
 import type { IntentOutcome, IntentRecorder } from '../../process/intent-log.js';
@@ -5,7 +6,6 @@ import type { ProcessIdentity } from '../../identity/process-identity.js';
 
 import type { QmpClient } from './qmp-client.js';
 import { withQmp } from './qmp-driver.js';
-import { isObject } from './qmp-event.js';
 
 /** What {@link migrate} takes. */
 export interface MigrateOptions {
@@ -44,9 +44,9 @@ export type Migration = {
   warnings: string[];
 };
 
-/** How often it is looked at, and told. */
+/** How often its status is asked for, and reported. */
 const LOOK_MS = 100;
-const TELL_MS = 5000;
+const REPORT_MS = 5000;
 
 /** Of its own words. */
 const MOST_REASON = 500;
@@ -113,17 +113,17 @@ async function ended(
   deadlineMs: number,
   onProgress: MigrateOptions['onProgress'],
 ): Promise<Pick<Migration, 'outcome' | 'reason'>> {
-  let toldAt = -Infinity;
-  let told = '';
+  let reportedAt = -Infinity;
+  let reported = '';
   for (;;) {
     const { reason, ...progress } = await look(client);
     const end = ENDS.find((each) => each === progress.status);
     if (end !== undefined) return { outcome: end, reason };
     const now = performance.now();
     if (now >= deadlineMs) return { outcome: 'timed-out', reason: `it is ${progress.status}` };
-    if (progress.status !== told || now - toldAt >= TELL_MS) {
-      toldAt = now;
-      told = progress.status;
+    if (progress.status !== reported || now - reportedAt >= REPORT_MS) {
+      reportedAt = now;
+      reported = progress.status;
       onProgress(progress);
     }
     await setTimeout(LOOK_MS);

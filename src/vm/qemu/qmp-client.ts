@@ -1,12 +1,12 @@
 import { EventEmitter } from 'node:events';
 import { connect, type Socket } from 'node:net';
 
-import { withDeadline } from '../../common/deadline.js';
-import { LineSplitter } from '../../common/line-splitter.js';
+import { isObject } from '../../common/is-object.js';
 import { ExitwatchError } from '../../common/errors.js';
 
-import { isObject, parseQmpEvent, type QmpEvent } from './qmp-event.js';
-import { peerOf } from './socket-peer.js';
+import { LineSplitter } from '../../common/line-splitter.js';
+import { parseQmpEvent, type QmpEvent } from './qmp-event.js';
+import { peerOf } from '../evidence/socket-peer.js';
 
 /** The events of a {@link QmpClient}. */
 export interface QmpClientEvents {
@@ -121,10 +121,13 @@ export class QmpClient extends EventEmitter<QmpClientEvents> {
   /** Resolves when all that was sent to us was read: the other end has closed it, or it was quiet. */
   async drain(quietMs: number): Promise<void> {
     if (this.#isClosed) return;
-    const closed = new Promise<void>((resolve) => {
-      this.once('close', resolve);
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, quietMs);
+      this.once('close', () => {
+        clearTimeout(timer);
+        resolve();
+      });
     });
-    await withDeadline(closed, quietMs);
   }
 
   close(): void {

@@ -1,3 +1,5 @@
+import { isObject } from '../../common/is-object.js';
+
 /** What the hypervisor says has happened (QMP, the QEMU Machine Protocol). */
 export type QmpEvent = {
   /** `'SHUTDOWN'`, `'POWERDOWN'`, … */
@@ -12,10 +14,6 @@ export function parseQmpEvent(message: unknown): QmpEvent | null {
   if (!isObject(message) || typeof message['event'] !== 'string') return null;
   const { data, timestamp } = message;
   return { event: message['event'], data: isObject(data) ? data : {}, at: parseTime(timestamp) };
-}
-
-export function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 function parseTime(timestamp: unknown): Date | null {

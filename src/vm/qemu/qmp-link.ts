@@ -1,8 +1,11 @@
+import { isObject } from '../../common/is-object.js';
 import { ExitwatchError } from '../../common/errors.js';
+import type { ExitEvent } from '../../events/exit-event.js';
 
 import { QmpClient } from './qmp-client.js';
-import { isObject, type QmpEvent } from './qmp-event.js';
-import { isTelling, keepEvent } from '../evidence/timeline.js';
+import { type QmpEvent } from './qmp-event.js';
+import { RunStatus } from './run-status.js';
+import { isTelling, keepEvent } from './telling-events.js';
 
 /** How often a socket is tried: at first, since it is about to appear, and then. */
 const SOON_MS = 50;
@@ -12,15 +15,11 @@ const LATER_MS = 1000;
 /** So long a greeting may take: it comes at once, unless somebody else is being served. */
 const GREETING_MS = 2000;
 
+/** A connection ends with its process, about. */
+const LOST_MS = 100;
+
 /** After its process has ended, what it sent before is there already. */
 const QUIET_MS = 50;
-
-/** How often one that was stopped is asked whether it is something else by now: ever more seldom. */
-const PAUSED_MS = 50;
-const PAUSED_LONG_MS = 10_000;
-
-/** It may be about to be something else, without a word. */
-const PASSING: readonly string[] = ['paused', 'finish-migrate', 'save-vm'];
 
 /** What {@link QmpLink} tells. */
 export interface QmpLinkListener {
@@ -35,15 +34,13 @@ const MOST_WARNINGS = 20;
 /** Not there yet, or not any more: that is what its process's end is for. */
 const ABSENT: readonly unknown[] = ['ENOENT', 'ECONNREFUSED', 'ECONNRESET', 'EPIPE'];
 
-/** The connection to one virtual machine's QMP socket, for as long as it lives. */
+/** The connection to one virtual machine's QMP socket, for as long as it runs. */
 export class QmpLink {
   readonly events: QmpEvent[] = [];
   /** What `query-status` said first; `null` before. */
   initialStatus: string | null = null;
-  /** What it said when it was asked last, unless it went on since; `null`: not asked. */
-  lastStatus: string | null = null;
-  /** When that was. */
-  lastStatusAt: Date | null = null;
+  /** What it says that it is doing. */
+  readonly status = new RunStatus();
   /** It tells of migrations by events. */
   tellsMigration = false;
   /** When it was negotiated first. */
@@ -61,15 +58,12 @@ export class QmpLink {
   readonly #path: string;
   readonly #owner: number | null;
   readonly #listener: QmpLinkListener;
-  readonly #told = new Set<string>();
+  readonly #warned = new Set<string>();
   #client: QmpClient | undefined;
   #timer: NodeJS.Timeout | undefined;
-  #asking: NodeJS.Timeout | undefined;
   #tries = 0;
   #isClosed = false;
   #connections = 0;
-  /** How often it went on. */
-  #goings = 0;
 
   /** `owner`: whose socket it has to be; `null`: anybody's. */
   constructor(path: string, owner: number | null, listener: QmpLinkListener) {
@@ -89,6 +83,15 @@ export class QmpLink {
     return this.#connections > 1;
   }
 
+  /** No event is missing from its first word to the end of its process. */
+  isUnbroken({ exitedAt, uncertaintyMs }: ExitEvent): boolean {
+    if (this.readyAt === null || this.wasInterrupted || this.isOverflown) return false;
+    // Lost before the end, without a word on it: what came then, we did not hear.
+    const hasSaidAll = this.events.some(({ event }) => event === 'SHUTDOWN');
+    const lostMs = exitedAt.getTime() - (this.lostAt ?? exitedAt).getTime();
+    return hasSaidAll || lostMs <= LOST_MS + uncertaintyMs;
+  }
+
   execute(command: string): Promise<unknown> {
     if (this.#client === undefined) {
       return Promise.reject(
@@ -102,7 +105,7 @@ export class QmpLink {
   async end(): Promise<void> {
     this.#isClosed = true;
     clearTimeout(this.#timer);
-    clearTimeout(this.#asking);
+    this.status.close();
     await this.#client?.drain(QUIET_MS);
     this.#client?.close();
   }
@@ -110,7 +113,7 @@ export class QmpLink {
   close(): void {
     this.#isClosed = true;
     clearTimeout(this.#timer);
-    clearTimeout(this.#asking);
+    this.status.close();
     this.#client?.close();
   }
 
@@ -151,22 +154,19 @@ export class QmpLink {
 
   #keep(event: QmpEvent): void {
     if (!isTelling(event)) return;
-    if (event.event === 'STOP') void this.#askStatus();
-    if (event.event === 'RESUME' || event.event === 'RESET') {
-      this.#goings++;
-      this.lastStatus = null;
-    }
+    if (event.event === 'STOP') void this.status.ask(this.#client);
+    if (event.event === 'RESUME' || event.event === 'RESET') this.status.hasGoneOn();
     if (!keepEvent(this.events, event)) this.isOverflown = true;
   }
 
   async #onReady(client: QmpClient): Promise<void> {
     if (this.readyAt !== null) {
-      void this.#askStatus();
+      void this.status.ask(client);
       return;
     }
     this.readyAt = new Date();
-    const eventsBefore = await this.#askStatus();
-    if (eventsBefore === 0) this.initialStatus = this.lastStatus;
+    const eventsBefore = await this.status.ask(client);
+    if (eventsBefore === 0) this.initialStatus = this.status.last;
     try {
       this.tellsMigration = tellsOf(await client.execute('query-migrate-capabilities'));
     } catch {
@@ -175,32 +175,10 @@ export class QmpLink {
     this.#listener.ready();
   }
 
-  /** How many events came before its answer; nothing where there was none. */
-  async #askStatus(delayMs = PAUSED_MS): Promise<number | undefined> {
-    const goings = this.#goings;
-    clearTimeout(this.#asking);
-    try {
-      const answer = await this.#client?.query('query-status');
-      const { value, eventsBefore } = answer ?? {};
-      if (!isObject(value) || typeof value['status'] !== 'string') return undefined;
-      if (goings === this.#goings) {
-        this.lastStatus = value['status'];
-        this.lastStatusAt = new Date();
-        if (PASSING.includes(this.lastStatus) && !this.#isClosed) {
-          const nextMs = Math.min(2 * delayMs, PAUSED_LONG_MS);
-          this.#asking = setTimeout(() => void this.#askStatus(nextMs), delayMs).unref();
-        }
-      }
-      return eventsBefore;
-    } catch {
-      return undefined; // it ends already
-    }
-  }
-
   #warn(error: Error): void {
     this.isUnusable = true;
-    if (this.#told.has(error.message) || this.#told.size >= MOST_WARNINGS) return;
-    this.#told.add(error.message);
+    if (this.#warned.has(error.message) || this.#warned.size >= MOST_WARNINGS) return;
+    this.#warned.add(error.message);
     this.#listener.warning(error);
   }
 }

@@ -2,9 +2,9 @@ import type { ExitEvent } from '../../events/exit-event.js';
 import type { Intent } from '../../process/intent-log.js';
 
 import type { QmpEvent } from './qmp-event.js';
-import type { ObeyedSignal } from './obeyed-signal.js';
+import type { GuestAgent, ObeyedSignal } from '../evidence/vm-evidence.js';
 
-/** All that is known of a virtual machine's end. What is not known is `null`, or empty. */
+/** All that is known of the end of a QEMU, in its own words. What is not known is `null`, or empty. */
 export type StopEvidence = {
   name: string;
   /** How its process ended; `null`: nobody saw it. */
@@ -39,7 +39,7 @@ export type StopEvidence = {
    * By an agent in the guest, others may have it power off, and no event tells. `'none'`, or nothing: it has
    * no agent; `'held'`: nobody but we can talk to it; `'open'`: others can; `null`: not known.
    */
-  agent?: 'none' | 'held' | 'open' | null;
+  agent?: GuestAgent | null;
   /** By isa-debug-exit the guest may end it with a code of its own; `null`: not known. Nothing: it has none. */
   debugExit?: boolean | null;
   /** The signal that its log says it obeyed. */
@@ -53,3 +53,6 @@ export type StopEvidence = {
   /** The last lines of its log, for people. */
   lastWords?: readonly string[];
 };
+
+/** What QEMU itself has said. */
+export type QemuTestimony = Omit<StopEvidence, 'name' | 'exit' | 'intents' | 'leftovers'>;

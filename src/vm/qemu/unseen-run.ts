@@ -1,13 +1,15 @@
-import { classifyStop } from '../verdict/classify-stop.js';
-import { GrowingFile, parseLogLine } from '../evidence/growing-file.js';
-import { isWhole, splitLives } from './log-runs.js';
-import type { QmpEvent } from './qmp-event.js';
-import { hasHadAgent, isTelling } from '../evidence/timeline.js';
-import { obeyedSignal } from './obeyed-signal.js';
-import type { VmStop } from '../verdict/vm-verdict.js';
+import { GrowingFile } from '../evidence/growing-file.js';
+import type { ObeyedSignal } from '../evidence/vm-evidence.js';
+import type { VmVerdict } from '../verdict/vm-verdict.js';
 
-/** A start that an event log tells of, and nobody has seen. */
-export interface UnseenLife {
+import { classifyStop } from './classify-stop.js';
+import { parseLogLine } from './event-log-line.js';
+import { isWhole, splitRuns } from './log-runs.js';
+import type { QmpEvent } from './qmp-event.js';
+import { hasHadAgent, isTelling } from './telling-events.js';
+
+/** A run that an event log tells of, and nobody has seen. */
+export interface UnseenRun {
   events: QmpEvent[];
   /** Its last word. */
   until: Date;
@@ -16,25 +18,25 @@ export interface UnseenLife {
 /** Of what log, and whose. */
 export interface UnseenLog {
   path: string;
-  /** Who may have written it; `null`: anybody. */
-  owners: readonly number[] | null;
+  /** The users who may have written it; `null`: anybody. */
+  trustedUids: readonly number[] | null;
   /** What came up to then is accounted for. */
   after: Date | null;
 }
 
-/** Nobody has missed more; of more, the last ones are told. */
-const MOST_LIVES = 100;
+/** Nobody has missed more; of more, the last ones count. */
+const MOST_RUNS = 100;
 const MOST_EVENTS = 10_000;
 
 /**
- * The starts that a log tells of, one after the other; `refusal`: why it is not believed. Rejects where it
+ * The runs that a log tells of, one after the other; `refusal`: why it is not believed. Rejects where it
  * cannot be read just now.
  */
-export async function readLives({
+export async function readRuns({
   path,
-  owners,
+  trustedUids,
   after,
-}: UnseenLog): Promise<{ lives: UnseenLife[]; refusal: string | null }> {
+}: UnseenLog): Promise<{ runs: UnseenRun[]; refusal: string | null }> {
   const events: QmpEvent[] = [];
   const file = new GrowingFile(path, (line) => {
     const event = parseLogLine(line);
@@ -42,31 +44,28 @@ export async function readLives({
     events.push(event);
     if (events.length > 2 * MOST_EVENTS) events.splice(0, MOST_EVENTS);
   });
-  file.owners = owners;
+  file.trustedUids = trustedUids;
   await file.read();
   if (file.failure !== null) throw file.failure;
   const from = after?.getTime() ?? -Infinity;
   const isNew = ({ at }: QmpEvent) => at === null || at.getTime() > from;
-  const lives = splitLives(events.filter(isNew)).map((life) => ({
-    events: life,
-    until: lastOf(life),
-  }));
-  return { lives: lives.slice(-MOST_LIVES), refusal: file.refusal };
+  const runs = splitRuns(events.filter(isNew)).map((run) => ({ events: run, until: lastOf(run) }));
+  return { runs: runs.slice(-MOST_RUNS), refusal: file.refusal };
 }
 
 /** Whether its last word was its end, unless it was to stay (`-no-shutdown`). */
-export function hasEnded({ events }: UnseenLife): boolean {
+export function hasEnded({ events }: UnseenRun): boolean {
   const names = events.map(({ event }) => event);
   return names.lastIndexOf('SHUTDOWN') > names.lastIndexOf('STOP');
 }
 
-/** Why a start has ended that nobody has seen: by its event log, and by its log, if that is its own. */
+/** Why a run has ended that nobody has seen: by its event log, and by its log, if that is its own. */
 export function judgeUnseen(
   name: string,
-  { events }: UnseenLife,
+  { events }: UnseenRun,
   leftovers: { pidfile: boolean | null; socket: boolean | null },
-  logLines: readonly string[],
-): VmStop {
+  obeyed: ObeyedSignal | null,
+): VmVerdict {
   const isComplete = isWhole(events);
   return classifyStop({
     name,
@@ -78,7 +77,7 @@ export function judgeUnseen(
     ready: events.length > 1 ? true : null,
     mayLinger: null,
     agent: hasHadAgent(events) ? 'open' : 'none',
-    obeyed: obeyedSignal(logLines),
+    obeyed,
     hasLog: false,
     leftovers,
     // They name processes, and which one this was is not known.

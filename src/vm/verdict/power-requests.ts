@@ -78,7 +78,7 @@ export function isLongAfter(at: Date | null, obeyedAt: Date | null): boolean {
   return obeyedAt.getTime() > at.getTime() + OBEYS_WITHIN_MS + MAY_TAKE_MS;
 }
 
-/** We have asked for it in this life, and before it was obeyed. */
+/** We have asked for it since the machine was revived, if it was, and before it was obeyed. */
 function isOf({ what, at, outcome }: Intent, since: Date | null, obeyedAt: Date | null): boolean {
   const time = at.getTime();
   return (

@@ -1,5 +1,5 @@
 import { ELSEWHERE } from './causes.js';
-import type { Cause, VmStop } from './vm-verdict.js';
+import type { Cause, VmVerdict } from './vm-verdict.js';
 
 /** Whether a machine that has ended is to be started again. */
 export type RestartAdvice = {
@@ -32,7 +32,7 @@ const CUT_SHORT: readonly Cause[] = [
  *
  * Of a machine that fails again and again it knows nothing: wait a while between two starts.
  */
-export function shouldRestart(stop: VmStop): RestartAdvice {
+export function shouldRestart(stop: VmVerdict): RestartAdvice {
   const { candidates, certainty, initiator } = stop;
   const all = (causes: readonly Cause[]) => candidates.every((each) => causes.includes(each));
   const any = (causes: readonly Cause[]) => candidates.some((each) => causes.includes(each));
@@ -63,7 +63,7 @@ export function shouldRestart(stop: VmStop): RestartAdvice {
 const RUNS = /^(STOP|RESUME)$/;
 
 /** As the source of a migration is, and it did not go on; not where it was paused, and nothing else. */
-function wasStopped({ evidence }: VmStop): boolean {
+function wasStopped({ evidence }: VmVerdict): boolean {
   const has = (of: string, what: RegExp) =>
     evidence.some(({ source, text }) => source === of && what.test(text));
   const runs = evidence.filter(({ source, text }) => source === 'event' && RUNS.test(text));

@@ -70,7 +70,7 @@ export type Evidence = {
 };
 
 /** The verdict on a virtual machine's end. */
-export type VmStop = {
+export type VmVerdict = {
   event: 'stopped';
   name: string;
   cause: Cause;

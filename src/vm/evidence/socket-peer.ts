@@ -2,7 +2,7 @@ import { connect, type Socket } from 'node:net';
 
 import { addonRefusal, loadAddon, type SocketPeer } from '../../addon.js';
 
-/** Who listens at the other end (SO_PEERCRED, SO_PEERPIDFD); `null` where that cannot be told. */
+/** Who listens at the other end (SO_PEERCRED, SO_PEERPIDFD); `null`: not known. */
 export function peerOf(socket: Socket): SocketPeer | null {
   const { _handle: handle } = socket as Socket & { _handle?: { fd?: number } };
   if (addonRefusal() !== null || typeof handle?.fd !== 'number' || handle.fd < 0) return null;

@@ -1,4 +1,4 @@
-import { ExitwatchError } from '../../common/errors.js';
+import { invalidOption } from '../../common/options.js';
 import {
   checkIdentity,
   isSameProcess,
@@ -66,7 +66,7 @@ function isOfStart(marker: ShutdownMarker, at: Date): boolean {
 function checkRun(run: ProcessIdentity | { startedAt: Date }): void {
   if (!('startedAt' in run)) checkIdentity(run);
   else if (!((run.startedAt as unknown) instanceof Date)) {
-    throw new ExitwatchError('ERR_EXITWATCH_INVALID_OPTION', 'startedAt is a Date');
+    throw invalidOption('startedAt is a Date');
   }
 }
 

@@ -1,8 +1,10 @@
 import { stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 
+import { distrustOf, trustedOwners } from '../../common/file-trust.js';
+import { invalidOption } from '../../common/options.js';
 import { ExitwatchError, reasonOf } from '../../common/errors.js';
-import { isWritableByOthers, readSmallFile } from '../../common/small-file.js';
+import { readSmallFile } from '../../common/small-file.js';
 import { isVmName } from '../directory/control-files.js';
 
 import { hostId } from './host-id.js';
@@ -35,9 +37,9 @@ export async function readStateFile<T extends { host: string | null }>(
 ): Promise<T | null> {
   try {
     const file = await readSmallFile(path, most);
-    if (isWritableByOthers(file)) throw new Error('others than its owner can write it');
-    const owners = [0, process.geteuid?.(), (await stat(dirname(path))).uid];
-    if (!owners.includes(file.owner)) throw new Error(`it is user ${file.owner}'s`);
+    const folder = await stat(dirname(path));
+    const distrust = distrustOf(file, trustedOwners(folder.uid));
+    if (distrust !== null) throw new Error(`it ${distrust}`);
     if (file.isCut) throw new Error('it is too long');
     return forThisHost(parse(JSON.parse(file.bytes.toString('utf8'), reviveDates)));
   } catch (error) {
@@ -63,10 +65,7 @@ function forThisHost<T extends { host: string | null }>(value: T): T | null {
 /** @throws ExitwatchError `ERR_EXITWATCH_INVALID_OPTION` */
 export function checkVmName(name: unknown): void {
   if (typeof name === 'string' && isVmName(name)) return;
-  throw new ExitwatchError(
-    'ERR_EXITWATCH_INVALID_OPTION',
-    `${JSON.stringify(name)} is no name of a virtual machine`,
-  );
+  throw invalidOption(`${JSON.stringify(name)} is no name of a virtual machine`);
 }
 
 /** @internal */

@@ -1,6 +1,7 @@
 import { EventEmitter } from 'node:events';
 
 import { emitSafely } from '../../common/emit-safely.js';
+import { checkOptionNames, invalidOption } from '../../common/options.js';
 import { ExitwatchError } from '../../common/errors.js';
 import type { SourceName } from '../../events/exit-event.js';
 import { VmDirectory } from '../directory/vm-directory.js';
@@ -64,11 +65,10 @@ export class VmDaemon extends EventEmitter<VmDaemonEvents> implements AsyncDispo
   /** @throws ExitwatchError `ERR_EXITWATCH_INVALID_OPTION` */
   constructor(options: VmDaemonOptions) {
     super();
-    const stranger = Object.keys(options).find((key) => !KEYS.includes(key));
-    if (stranger !== undefined) throw invalid(`there is no option ${JSON.stringify(stranger)}`);
+    checkOptionNames(options, KEYS);
     for (const key of ['controlDir', 'stateDir'] as const) {
       if (typeof options[key] !== 'string' || options[key] === '') {
-        throw invalid(`${key} is a path`);
+        throw invalidOption(`${key} is a path`);
       }
     }
     const { source = 'auto', trace = 'auto' } = options;
@@ -225,8 +225,4 @@ function asForgotten(name: string): KnownStart {
 function isShortage(error: unknown): boolean {
   const { code } = ((error as Error).cause ?? {}) as NodeJS.ErrnoException;
   return code === 'EMFILE' || code === 'ENFILE' || code === 'ENOMEM';
-}
-
-function invalid(message: string): ExitwatchError {
-  return new ExitwatchError('ERR_EXITWATCH_INVALID_OPTION', message);
 }

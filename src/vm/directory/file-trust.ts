@@ -1,6 +1,7 @@
 import { stat } from 'node:fs/promises';
 
 import { ExitwatchError } from '../../common/errors.js';
+import { trustedOwners } from '../../common/file-trust.js';
 
 /** Which users may have written the logs of one name in a control directory. */
 export class FileTrust {
@@ -19,8 +20,7 @@ export class FileTrust {
     warn: (error: Error) => void,
   ): Promise<FileTrust> {
     const status = await stat(directory).catch(() => null);
-    const uids = [0, process.geteuid?.() ?? 0, status?.uid, uid].filter((each) => each != null);
-    return new FileTrust(uids, warn);
+    return new FileTrust(trustedOwners(status?.uid, uid), warn);
   }
 
   /** Whether a file is theirs, or is not there; if not, that is a warning. */

@@ -1,6 +1,7 @@
 import { constants, type Stats } from 'node:fs';
 import { open, statfs } from 'node:fs/promises';
 
+import { distrustOf } from '../../common/file-trust.js';
 import { LineSplitter } from '../../common/line-splitter.js';
 
 const MOST_LINE_BYTES = 1024 * 1024;
@@ -8,8 +9,6 @@ const CHUNK_BYTES = 64 * 1024;
 
 /** More than it says in years; of more, the end. */
 const MOST_BYTES = 64 * 1024 * 1024;
-
-const WRITABLE_BY_ALL = 0o002;
 
 const { O_NOFOLLOW, O_NONBLOCK, O_RDONLY } = constants;
 
@@ -102,6 +101,5 @@ async function isFull(path: string): Promise<boolean> {
 /** A user who can write it can say anything in the hypervisor's name. */
 function refusalOf(status: Stats, trustedUids: readonly number[] | null): string | null {
   if (!status.isFile()) return 'is no regular file';
-  if (trustedUids?.includes(status.uid) === false) return `is user ${status.uid}'s`;
-  return (status.mode & WRITABLE_BY_ALL) === 0 ? null : 'can be written by everybody';
+  return distrustOf(status, trustedUids, 'group');
 }

@@ -1,4 +1,10 @@
-import { ExitwatchError } from '../../common/errors.js';
+import {
+  checkDate,
+  checkOneOf,
+  checkOptionNames,
+  checkPath,
+  invalidOption,
+} from '../../common/options.js';
 import { checkIdentity, type ProcessIdentity } from '../../identity/process-identity.js';
 
 import type { VmDriver } from '../control/vm-driver.js';
@@ -26,34 +32,27 @@ const KEYS = [
   ...['log', 'driver'],
 ];
 
-const AGENTS: readonly string[] = ['none', 'held', 'open'];
+const AGENTS = ['none', 'held', 'open'] as const;
 
 /** @throws ExitwatchError `ERR_EXITWATCH_INVALID_OPTION`, `ERR_EXITWATCH_INVALID_IDENTITY` */
 export function checkVmOptions(options: VmOptions): void {
-  if (typeof options !== 'object' || (options as unknown) === null) {
-    throw invalid('options are an object');
-  }
-  const stranger = Object.keys(options).find((key) => !KEYS.includes(key));
-  if (stranger !== undefined) throw invalid(`there is no option ${JSON.stringify(stranger)}`);
-  if (typeof options.name !== 'string' || options.name === '') throw invalid('name is a text');
+  checkOptionNames(options, KEYS);
+  if (typeof options.name !== 'string' || options.name === '')
+    throw invalidOption('name is a text');
   for (const key of ['pidfile', 'qmp', 'eventLog', 'log'] as const) {
-    const path: unknown = options[key];
-    if (path !== undefined && (typeof path !== 'string' || path === ''))
-      throw invalid(`${key} is a path`);
+    checkPath(key, options[key]);
   }
   const { pid, pidfile, identity } = options;
   const isAmbiguous = pid !== undefined && identity !== undefined;
   if (isAmbiguous || (pid ?? pidfile ?? identity) === undefined) {
-    throw invalid('a process is a pid, a pidfile or an identity');
+    throw invalidOption('a process is a pid, a pidfile or an identity');
   }
   if (identity !== undefined) checkIdentity(identity);
   for (const key of ['endedBefore', 'eventsAfter', 'seenAt'] as const) {
-    const date: unknown = options[key];
-    if (date !== undefined && !(date instanceof Date)) throw invalid(`${key} is a Date`);
+    checkDate(key, options[key]);
   }
   const { agent } = options;
-  if (agent !== undefined && !AGENTS.includes(agent))
-    throw invalid(`agent is ${AGENTS.join(', ')}`);
+  if (agent !== undefined) checkOneOf('agent', agent, AGENTS);
   if (options.driver !== undefined) checkDriver(options.driver, options);
 }
 
@@ -64,13 +63,10 @@ function checkDriver(driver: VmDriver, options: VmOptions): void {
   const given = (driver as unknown) ?? {};
   const { state, powerDown, forceOff, witness } = given as Record<string, unknown>;
   const isOne = [state, powerDown, forceOff].every((each) => typeof each === 'function');
-  if (!isOne) throw invalid('driver has state(), powerDown() and forceOff()');
+  if (!isOne) throw invalidOption('driver has state(), powerDown() and forceOff()');
   if (witness === undefined) return;
-  if (typeof witness !== 'function') throw invalid('witness of a driver is a function');
+  if (typeof witness !== 'function') throw invalidOption('witness of a driver is a function');
   const other = QEMUS.find((key) => options[key] !== undefined);
-  if (other !== undefined) throw invalid(`the driver has a witness of its own: ${other} is QEMU's`);
-}
-
-function invalid(message: string): ExitwatchError {
-  return new ExitwatchError('ERR_EXITWATCH_INVALID_OPTION', message);
+  if (other !== undefined)
+    throw invalidOption(`the driver has a witness of its own: ${other} is QEMU's`);
 }

@@ -2,6 +2,7 @@ import { randomInt } from 'node:crypto';
 import { connect, type Socket } from 'node:net';
 
 import { isObject } from '../../common/is-object.js';
+import { LATE, withDeadline } from '../../common/deadline.js';
 import { ExitwatchError } from '../../common/errors.js';
 
 import { LineSplitter } from '../../common/line-splitter.js';
@@ -124,19 +125,16 @@ export class GuestAgentClient {
   }
 
   async #ask(message: Buffer, timeoutMs: number, isOurs: Pending['isOurs']): Promise<Reply> {
-    let timer: NodeJS.Timeout | undefined;
+    const reply = new Promise<Reply>((resolve, reject) => {
+      this.#pending = { isOurs, resolve, reject };
+      if (this.#failure !== undefined) reject(this.#failure);
+      else if (this.#isGone) resolve({ kind: 'gone' });
+      this.#socket.write(message);
+    });
     try {
-      return await new Promise<Reply>((resolve, reject) => {
-        this.#pending = { isOurs, resolve, reject };
-        if (this.#failure !== undefined) reject(this.#failure);
-        else if (this.#isGone) resolve({ kind: 'gone' });
-        timer = setTimeout(() => {
-          resolve({ kind: 'silent' });
-        }, timeoutMs);
-        this.#socket.write(message);
-      });
+      const answered = await withDeadline(reply, timeoutMs);
+      return answered === LATE ? { kind: 'silent' } : answered;
     } finally {
-      clearTimeout(timer);
       this.#pending = undefined;
     }
   }

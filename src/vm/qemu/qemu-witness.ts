@@ -1,5 +1,6 @@
 import { existsSync, statSync } from 'node:fs';
 
+import { trustedOwners } from '../../common/file-trust.js';
 import { ExitwatchError } from '../../common/errors.js';
 import type { ExitEvent } from '../../events/exit-event.js';
 import { processTable } from '../../identity/platform-table.js';
@@ -211,5 +212,5 @@ function sizeOf(path: string): number {
 function uidsOf(pid: number): number[] | null {
   const lookup = processTable().lookNow(pid);
   if (lookup === null || lookup === 'unknown' || lookup.uid === null) return null;
-  return [0, process.geteuid?.() ?? 0, lookup.uid];
+  return trustedOwners(lookup.uid);
 }

@@ -2,6 +2,7 @@ import { EventEmitter } from 'node:events';
 import { connect, type Socket } from 'node:net';
 
 import { isObject } from '../../common/is-object.js';
+import { withDeadline } from '../../common/deadline.js';
 import { ExitwatchError } from '../../common/errors.js';
 
 import { LineSplitter } from '../../common/line-splitter.js';
@@ -121,13 +122,10 @@ export class QmpClient extends EventEmitter<QmpClientEvents> {
   /** Resolves when all that was sent to us was read: the other end has closed it, or it was quiet. */
   async drain(quietMs: number): Promise<void> {
     if (this.#isClosed) return;
-    await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, quietMs);
-      this.once('close', () => {
-        clearTimeout(timer);
-        resolve();
-      });
+    const closed = new Promise<void>((resolve) => {
+      this.once('close', resolve);
     });
+    await withDeadline(closed, quietMs);
   }
 
   close(): void {

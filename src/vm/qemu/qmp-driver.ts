@@ -1,4 +1,5 @@
 import { isObject } from '../../common/is-object.js';
+import { LATE, withDeadline } from '../../common/deadline.js';
 import { ExitwatchError, reasonOf } from '../../common/errors.js';
 
 import { emitSafely } from '../../common/emit-safely.js';
@@ -71,13 +72,12 @@ export async function withQmp<T>(
 ): Promise<T> {
   signal?.throwIfAborted();
   const client = new QmpClient(path, owner);
-  let late: NodeJS.Timeout | undefined;
   const leave = () => {
     client.close();
   };
   signal?.addEventListener('abort', leave, { once: true });
   try {
-    await new Promise<void>((resolve, reject) => {
+    const greeted = new Promise<void>((resolve, reject) => {
       client.once('ready', resolve);
       client.once('error', (error) => {
         reject(
@@ -87,15 +87,14 @@ export async function withQmp<T>(
       client.once('close', () => {
         reject(noQmp(`${JSON.stringify(path)} is gone`));
       });
-      late = setTimeout(() => {
-        const what = 'gives no greeting: it hangs, or serves another client';
-        reject(noQmp(`${JSON.stringify(path)} ${what}`));
-      }, ANSWER_MS);
     });
+    if ((await withDeadline(greeted, ANSWER_MS)) === LATE) {
+      const what = 'gives no greeting: it hangs, or serves another client';
+      throw noQmp(`${JSON.stringify(path)} ${what}`);
+    }
     client.on('error', () => undefined); // then its requests reject
     return await use(client);
   } finally {
-    clearTimeout(late);
     signal?.removeEventListener('abort', leave);
     client.close();
   }

@@ -109,9 +109,9 @@ function exitwatchOf(checkout) {
     { name: 'exitwatch of one', command: one('on'), tells: true, others: true },
     { name: 'exitwatch of one untraced', command: one('off'), tells: true, others: true },
     {
-      name: 'exitwatch classic',
+      name: 'exitwatch cbpf',
       command: all('on'),
-      env: { EXITWATCH_FILTER: 'classic' },
+      env: { EXITWATCH_FILTER: 'cbpf' },
       tells: true,
     },
   ];
@@ -140,7 +140,7 @@ async function measure(contender, storm, mode) {
   await setTimeout(300);
   const before = running.cpuNs();
   const { firstNs, tookNs, exits } = await generate(storm, mode.args);
-  // With the classic filter some exits are told after `statusTimeoutMs`.
+  // With the cBPF filter some exits are told after `statusTimeoutMs`.
   await setTimeout(1500);
   const cpuNs = running.cpuNs() - before;
   const peakMiB = running.peakBytes() / 2 ** 20;

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { getSystemErrorName } from 'node:util';
 
 import { warnOfMissingAddon } from './addon-warning.js';
-import { ExitwatchError, type ExitwatchErrorCode } from './errors.js';
+import { ExitwatchError, type ExitwatchErrorCode } from './common/errors.js';
 import { loadNativeBinary } from './native-binary.js';
 
 /** What native/napi offers. It knows numbers; this file and its users know the words. */

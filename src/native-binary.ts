@@ -1,6 +1,5 @@
 import { closeSync, existsSync, openSync, readFileSync, readSync } from 'node:fs';
 import { basename, dirname } from 'node:path';
-
 import loadBinding = require('bindings');
 
 import { binaryPlaces, type Tried } from './binary-places.js';

@@ -7,8 +7,8 @@ import { LineProcess, program } from './support/programs';
 
 const COUNT = 10_000;
 
-/** With the classic filter, start times come from /proc, which tells them to the clock tick. */
-const TICK_MS = { 'group-aware': 0, classic: 10 };
+/** With the cBPF filter, start times come from /proc, which tells them to the clock tick. */
+const TICK_MS = { ebpf: 0, cbpf: 10 };
 
 describeForEachFilter((filter) => {
   itAsRoot(`what is told of ${COUNT} processes that live for a moment is right`, async () => {
@@ -25,7 +25,7 @@ describeForEachFilter((filter) => {
       const isKnown = event.name !== null && event.uid !== null && started !== undefined;
       return (
         event.exitCode === Number(status) &&
-        (isKnown || filter === 'classic') &&
+        (isKnown || filter === 'cbpf') &&
         [name, null].includes(event.name) &&
         [Number(uid), null].includes(event.uid) &&
         // Dates are cut to the millisecond.

@@ -76,7 +76,7 @@ describeForEachFilter(() => {
       child.child.kill();
       await child.ended;
       rmdirSync(folder);
-      const isTold = filter === 'group-aware' || KERNEL.pidfdStatus;
+      const isTold = filter === 'ebpf' || KERNEL.pidfdStatus;
       expect((await exited).cgroup).toBe(isTold ? name : null);
     },
   );

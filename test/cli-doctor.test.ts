@@ -3,7 +3,7 @@ import { release } from 'node:os';
 import { join } from 'node:path';
 
 import { probe, type ProbeReport } from '../src';
-import { describeReport } from '../src/cli/doctor';
+import { describeReport } from '../src/cli/commands/doctor';
 
 import { callWith } from './support/command';
 import { KERNEL } from './support/kernel';
@@ -51,7 +51,7 @@ itAsRootOfHost(
       hostNamespaces: { pid: true, user: true, network: true },
       connector: {
         available: true,
-        filter: 'group-aware',
+        filter: 'ebpf',
         downgrade: null,
         watchedSet: 'kernel',
         namesPrograms: KERNEL.tellsPrograms,
@@ -64,7 +64,7 @@ itAsRootOfHost(
   },
 );
 
-describe('doctor names the true cause why the classic filter serves', () => {
+describe('doctor names the true cause why the cBPF filter serves', () => {
   const causes: [string, string, string[]][] = [
     ['a user who may listen', 'no-capabilities', listenerWith()],
     ['neither capability', 'no-capabilities', without('sys_admin', 'bpf', 'perfmon')],
@@ -81,7 +81,7 @@ describe('doctor names the true cause why the classic filter serves', () => {
           'head -c 1000000 /dev/urandom > /sys/kernel/btf/vmlinux',
       ),
     ],
-    ['the classic one is asked for', 'classic-requested', ['env', 'EXITWATCH_FILTER=classic']],
+    ['the cBPF one is asked for', 'cbpf-requested', ['env', 'EXITWATCH_FILTER=cbpf']],
   ];
   for (const [circumstances, cause, before] of causes) {
     itAsRootOfHost(circumstances, async () => {
@@ -90,7 +90,7 @@ describe('doctor names the true cause why the classic filter serves', () => {
         connector: {
           available: true,
           obstacle: null,
-          filter: 'classic',
+          filter: 'cbpf',
           downgrade: { code: cause, remedy: expect.any(String) as string },
           watchedSet: 'user-space',
           namesPrograms: false,
@@ -103,7 +103,7 @@ describe('doctor names the true cause why the classic filter serves', () => {
 
   itAsRootOfHost('but CAP_BPF and CAP_PERFMON are enough', async () => {
     const { code, report } = await examine(...listenerWith('bpf', 'perfmon'));
-    expect(report.connector).toMatchObject({ filter: 'group-aware', downgrade: null });
+    expect(report.connector).toMatchObject({ filter: 'ebpf', downgrade: null });
     expect(code).toBe(KERNEL.pidfdStatus ? 0 : 1);
   });
 });
@@ -121,7 +121,7 @@ describe('where the kernel counts BPF programs as locked memory (before Linux 5.
   (mayRaise ? it : it.skip)('CAP_SYS_RESOURCE makes room for them (needs it)', async () => {
     const { code, report } = await examine(...limited('65536'));
     expect(report).toMatchObject({
-      connector: { filter: 'group-aware', downgrade: null },
+      connector: { filter: 'ebpf', downgrade: null },
       trace: { available: true },
     });
     expect(code).toBe(KERNEL.pidfdStatus ? 0 : 1);
@@ -140,7 +140,7 @@ describe('where the kernel counts BPF programs as locked memory (before Linux 5.
       remedy: expect.stringContaining('ulimit -l') as string,
     };
     expect(report).toMatchObject({
-      connector: { filter: 'classic', downgrade },
+      connector: { filter: 'cbpf', downgrade },
       trace: { available: false, downgrade },
     });
   });
@@ -160,7 +160,7 @@ itAsRootOfHost('an ordinary user may listen from Linux 6.6 on', async () => {
   const { report } = await examine(...ORDINARY_USER);
   expect(report.connector).toMatchObject(
     KERNEL.ordinaryListeners
-      ? { available: true, obstacle: null, filter: 'classic' }
+      ? { available: true, obstacle: null, filter: 'cbpf' }
       : { available: false, obstacle: { code: 'ERR_EXITWATCH_NOT_PERMITTED' }, filter: null },
   );
 });
@@ -195,10 +195,10 @@ describe('doctor tells the namespace in which the connector is deaf', () => {
 });
 
 itAsListener('doctor is readable', async () => {
-  const { lines, stderr } = await callWith(['env', 'EXITWATCH_FILTER=classic'], 'doctor');
+  const { lines, stderr } = await callWith(['env', 'EXITWATCH_FILTER=cbpf'], 'doctor');
   expect(stderr).toBe('');
   expect(lines.join('\n')).toContain(`linux ${release()}`);
-  expect(lines.join('\n')).toMatch(/connector +works, classic filter/);
+  expect(lines.join('\n')).toMatch(/connector +works, cBPF filter/);
   expect(lines.join('\n')).toContain('what to do: unset it');
   for (const line of lines) expect(line).toMatch(/^[\x20-\x7e]+$/);
 });

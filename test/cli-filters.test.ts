@@ -86,9 +86,9 @@ itAsRootOfHost('--cgroup: a path, its folder, or a name; and what is below it', 
 
 // With the other one the kernel tells it: see cli-watch.
 itAsListener(
-  '--name: with the classic filter, the program of one that lived for a second',
+  '--name: with the cBPF filter, the program of one that lived for a second',
   async () => {
-    process.env['EXITWATCH_FILTER'] = 'classic';
+    process.env['EXITWATCH_FILTER'] = 'cbpf';
     let later: number | undefined;
     try {
       const filters = ['--name', 'python3*', '--parent', String(process.pid)];
@@ -108,9 +108,9 @@ itAsListener(
 
 // Their parent reaps sooner than anybody can look: the events tell neither inode nor start.
 itAsListener(
-  '--name: with the classic filter, the program of each that was reaped at once',
+  '--name: with the cBPF filter, the program of each that was reaped at once',
   async () => {
-    process.env['EXITWATCH_FILTER'] = 'classic';
+    process.env['EXITWATCH_FILTER'] = 'cbpf';
     try {
       const parent = new LineProcess(program('renamed'), ['stay', '20']);
       let children: number[] = [];

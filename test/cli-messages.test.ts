@@ -78,7 +78,7 @@ describe('wrong usage ends with 2, and is told in the words of the command', () 
     ['wait', String(process.pid), '--timeout', '1s'],
   ])('a variable that is misspelled, to %s', async (...args) => {
     const { code, lines, stderr } = await callWith(['env', 'EXITWATCH_FILTER=clasic'], ...args);
-    const message = 'EXITWATCH_FILTER must be "classic", or unset, not "clasic"';
+    const message = 'EXITWATCH_FILTER must be "cbpf", or unset, not "clasic"';
     expect({ code, lines, stderr }).toEqual({ code: 2, lines: [], stderr: usage(message) });
   });
 });

@@ -1,5 +1,5 @@
 import type { ExitEvent, Gap, SignalSender } from '../src';
-import { ExitTable } from '../src/cli/exit-table';
+import { ExitTable } from '../src/cli/output/exit-table';
 
 import { callWith, MAIN } from './support/command';
 import { itAsListener, itAsRoot, itAsRootOfHost } from './support/privilege';
@@ -146,7 +146,7 @@ describe('a watch that does not tell all says so first, why, and what to do', ()
 
   itAsRootOfHost('without the signal trace', async () => {
     const line = await firstLine(WITHOUT_BPF);
-    expect(line).toMatch(/\(connector, classic filter\), degraded: who sends signals is not told/);
+    expect(line).toMatch(/\(connector, cBPF filter\), degraded: who sends signals is not told/);
     expect(line).toMatch(
       /because the process has neither CAP_BPF nor CAP_PERFMON; run exitwatch doctor$/,
     );
@@ -157,16 +157,16 @@ describe('a watch that does not tell all says so first, why, and what to do', ()
     expect(line).toMatch(/\(poll, .*, degraded: .*host's pid namespace.*; run exitwatch doctor$/);
   });
 
-  itAsListener('with the classic filter, as JSON, too', async () => {
+  itAsListener('with the cBPF filter, as JSON, too', async () => {
     for (const args of [[], ['--json']]) {
-      const line = await firstLine(['env', 'EXITWATCH_FILTER=classic'], ...args);
-      expect(line).toMatch(/classic filter\), degraded: .*EXITWATCH_FILTER=classic.*doctor$/);
+      const line = await firstLine(['env', 'EXITWATCH_FILTER=cbpf'], ...args);
+      expect(line).toMatch(/cBPF filter\), degraded: .*EXITWATCH_FILTER=cbpf.*doctor$/);
     }
   });
 
   itAsRootOfHost('and one that does says nothing of it', async () => {
     expect(await firstLine([])).toBe(
-      'watching every process of this host (connector, group-aware filter)',
+      'watching every process of this host (connector, eBPF filter)',
     );
   });
 

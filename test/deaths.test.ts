@@ -72,7 +72,7 @@ function describeDeath(death: Death, events: readonly ExitEvent[]) {
 
 /** Whether nobody can know the status, if it was reaped before anybody looked. */
 function mayBeOpen({ name }: Death, { source, filter }: Witness): boolean {
-  const isUnclear = filter === 'classic' && HAVE_CODES_OF_THEIR_OWN.has(name);
+  const isUnclear = filter === 'cbpf' && HAVE_CODES_OF_THEIR_OWN.has(name);
   return isUnclear || (source === 'pidfd' && !KERNEL.pidfdStatus);
 }
 
@@ -82,7 +82,7 @@ function expectedOf(death: Death, witness: Witness, event: ExitEvent | undefined
   const signal = status & 0x7f;
   // What a pidfd tells may lack the core bit, where the parent was quicker than we.
   const mayLackCore =
-    (source === 'pidfd' || (witness.filter === 'classic' && !KERNEL.pidfdStatus)) &&
+    (source === 'pidfd' || (witness.filter === 'cbpf' && !KERNEL.pidfdStatus)) &&
     (signal === SIGNALS['SIGSEGV'] || signal === SIGNALS['SIGABRT']);
   const isOpen = mayBeOpen(death, witness) && event?.how === 'unknown';
   const isNotTold = source === 'poll' || isOpen || (mayLackCore && event?.coreDumped === null);

@@ -241,7 +241,7 @@ describe('docs/privilege.md', () => {
     const line = `${before.replace('$USER', 'nobody')} exitwatch doctor`;
     expect(await examples.run(line).rest()).toEqual(
       expect.arrayContaining([
-        expect.stringMatching(/^connector +works, group-aware filter; /),
+        expect.stringMatching(/^connector +works, eBPF filter; /),
         expect.stringMatching(/^signals +works: /),
       ]),
     );

@@ -30,7 +30,7 @@ itAsRootOfHost(
     const told = new Set<number>();
     monitor.on('exit', ({ pid }) => told.add(pid));
     const { filter } = await monitor.start();
-    expect(filter).toBe('group-aware');
+    expect(filter).toBe('ebpf');
     await run('true', []);
     await setTimeout(200);
     // On a busy machine the loop of this test is not free, and the thread reads for it.

@@ -176,15 +176,15 @@ describeForEachFilter((filter) => {
         source: 'connector',
         filter,
         downgrade:
-          filter === 'group-aware'
+          filter === 'ebpf'
             ? null
             : {
-                code: 'classic-requested',
+                code: 'cbpf-requested',
                 detail: expect.any(String) as string,
                 remedy: expect.any(String) as string,
               },
-        namesPrograms: filter === 'group-aware' && KERNEL.tellsPrograms,
-        receiveBufferBytes: filter === 'group-aware' ? 256 * 1024 : 1024 * 1024,
+        namesPrograms: filter === 'ebpf' && KERNEL.tellsPrograms,
+        receiveBufferBytes: filter === 'ebpf' ? 256 * 1024 : 1024 * 1024,
         traced: false,
         traceDowngrade: null,
       });

@@ -143,7 +143,7 @@ const SOURCES: Options[] = [
 
 describeForEachFilter((filter) => {
   // Pidfds have no filter.
-  const sources = SOURCES.filter(({ source }) => filter !== 'classic' || source !== 'pidfd');
+  const sources = SOURCES.filter(({ source }) => filter !== 'cbpf' || source !== 'pidfd');
   describe.each(sources)('and %j', (options) => {
     // The kernel reaps what ends with its pid namespace: nobody can hold that.
     const alone = ALONE.filter(([name]) => name !== 'namespace-death' || !isHeld(options));

@@ -156,7 +156,7 @@ itWithQemu(
     expect(expectExactly(vmRecord, stopped)).toMatchObject({
       state: 'stopped',
       lastStop: { userShutdown: true },
-      untold: [{ isRepeated: false }],
+      undelivered: [{ isRepeated: false }],
     });
     expect(expectExactly(shutdownMarker, marker ?? '')).toMatchObject({ cause: 'guest-shutdown' });
   },

@@ -39,7 +39,7 @@ describe.each(['watched', 'all'] as const)('with scope %s', (scope) => {
     async () => {
       await using monitor = new ExitMonitor({ scope });
       const log = new EventLog(monitor);
-      expect(await monitor.start()).toMatchObject({ filter: 'group-aware' });
+      expect(await monitor.start()).toMatchObject({ filter: 'ebpf' });
       const all: Death[] = [];
       for (let round = 0; round < ROUNDS; round++) {
         const dying = await DyingProcesses.spawn(NAMES, 'now');

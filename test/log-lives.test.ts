@@ -2,9 +2,9 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-import { GrowingFile } from '../src/vm/event-log';
-import { lifeOf, splitLives } from '../src/vm/log-lives';
-import { keepEvent } from '../src/vm/timeline';
+import { GrowingFile } from '../src/vm/evidence/growing-file';
+import { runOf, splitRuns } from '../src/vm/qemu/log-runs';
+import { keepEvent } from '../src/vm/qemu/telling-events';
 import type { QmpEvent } from '../src/vm';
 
 const BEGIN = Date.parse('2026-11-21T12:00:00Z');
@@ -18,7 +18,7 @@ const events = (...texts: string[]): QmpEvent[] =>
     return { event, data: {}, at: after(Number(seconds)) };
   });
 
-const names = (lives: QmpEvent[][]) => lives.map((life) => life.map(({ event }) => event));
+const names = (runs: QmpEvent[][]) => runs.map((run) => run.map(({ event }) => event));
 
 const NOTHING = { startedAt: null, after: null, seenAt: null, endedAt: null };
 
@@ -44,35 +44,35 @@ test.each([
       ['POWERDOWN', 'SHUTDOWN'],
     ],
   ],
-])('in a log of several starts, %s', (_, all, lives) => {
-  expect(names(splitLives(events(...all)))).toEqual(lives);
+])('in a log of several starts, %s', (_, all, runs) => {
+  expect(names(splitRuns(events(...all)))).toEqual(runs);
 });
 
 test('a start has what came between its start and its end', () => {
   const log = events('RESUME@1', 'SHUTDOWN@2', 'RESUME@11', 'SHUTDOWN@12', 'RESUME@21');
   const second = { ...NOTHING, startedAt: after(10.9) };
-  expect(names([lifeOf(log, second)])).toEqual([['RESUME', 'SHUTDOWN']]);
-  expect(lifeOf(log, second)[0]?.at).toEqual(after(11));
-  expect(names([lifeOf(log, { ...second, endedAt: after(11.5) })])).toEqual([['RESUME']]);
+  expect(names([runOf(log, second)])).toEqual([['RESUME', 'SHUTDOWN']]);
+  expect(runOf(log, second)[0]?.at).toEqual(after(11));
+  expect(names([runOf(log, { ...second, endedAt: after(11.5) })])).toEqual([['RESUME']]);
 });
 
 test('what an earlier start says a moment before it is not its own; that it runs may be dated early', () => {
   const log = events('RESUME@1', 'POWERDOWN@9.95', 'RESUME@10', 'SHUTDOWN@12');
   const start = { ...NOTHING, startedAt: after(10.01) };
-  expect(names([lifeOf(log, start)])).toEqual([['RESUME', 'SHUTDOWN']]);
+  expect(names([runOf(log, start)])).toEqual([['RESUME', 'SHUTDOWN']]);
 });
 
 test('what is accounted for is not its own, whenever its process seems to have started', () => {
   const log = events('RESUME@1', 'SHUTDOWN@2', 'RESUME@11');
-  expect(names([lifeOf(log, { ...NOTHING, after: after(2) })])).toEqual([['RESUME']]);
-  expect(names([lifeOf(log, { ...NOTHING, startedAt: after(0), after: after(2) })])).toEqual([
+  expect(names([runOf(log, { ...NOTHING, after: after(2) })])).toEqual([['RESUME']]);
+  expect(names([runOf(log, { ...NOTHING, startedAt: after(0), after: after(2) })])).toEqual([
     ['RESUME'],
   ]);
 });
 
 test('of a start whose time is not known, the one that had begun when it was seen is its own', () => {
   const log = events('RESUME@1', 'SHUTDOWN@2', 'RESUME@11', 'RESUME@21', 'SHUTDOWN@22');
-  expect(lifeOf(log, { ...NOTHING, seenAt: after(12) })[0]?.at).toEqual(after(11));
+  expect(runOf(log, { ...NOTHING, seenAt: after(12) })[0]?.at).toEqual(after(11));
 });
 
 test('a machine that is paused every hour, for years, is still heard', () => {
@@ -83,7 +83,7 @@ test('a machine that is paused every hour, for years, is still heard', () => {
     expect(events(...hour).every((event) => keepEvent(kept, event))).toBe(true);
   }
   expect(events('SHUTDOWN', 'STOP', 'RESUME').every((event) => keepEvent(kept, event))).toBe(true);
-  // To go on after a power-off is a new life: that is kept.
+  // To go on after a power-off is a new run: that is kept.
   expect(names([kept])).toEqual([['RESUME', 'SHUTDOWN', 'STOP', 'RESUME']]);
 });
 

@@ -93,7 +93,7 @@ describeForEachFilter((filter) => {
     expect(new Set(places).size).toBe(ours.length);
     // Whoever was preempted before its message comes after later ones, and perhaps too late.
     expect(Math.max(...places) + 1 - ours.length).toBeLessThan(10);
-    if (filter === 'group-aware') expect(event.lost).toBeGreaterThanOrEqual(5000 - ours.length);
+    if (filter === 'ebpf') expect(event.lost).toBeGreaterThanOrEqual(5000 - ours.length);
 
     const last = new LineProcess('sh', ['-c', 'exit 7']);
     const itsExit = async () => {
@@ -163,9 +163,9 @@ describeForEachFilter((filter) => {
       // Of some a pidfd has told before the gap was.
       expect(recovered).toBeLessThanOrEqual(unheard);
       if (source === 'connector') expect(recovered).toBe(unheard);
-      // With the group-aware filter nobody else's exit is among them; with the classic one strangers may
+      // With the eBPF filter nobody else's exit is among them; with the cBPF one strangers may
       // have made a gap of their own.
-      if (filter === 'group-aware') expect(gaps.map(({ lost }) => lost)).toEqual([unheard]);
+      if (filter === 'ebpf') expect(gaps.map(({ lost }) => lost)).toEqual([unheard]);
 
       survivor.child.kill('SIGTERM');
       const anEnd = async () => {

@@ -26,6 +26,7 @@ const TESTED_IN: Record<string, string[]> = {
   'docs/stop-safely.md': [COMMANDS],
   'docs/vm-control.md': [
     ...[VM_SNIPPETS, VM_COMMANDS, VM_SNIPPETS, VM_SNIPPETS, VM_COMMANDS, VM_SNIPPETS, VM_SNIPPETS],
+    VM_SNIPPETS,
   ],
   'docs/vm-daemon.md': [VM_COMMANDS, VM_SNIPPETS, VM_SNIPPETS],
   'docs/vm-guides.md': [VM_COMMANDS, VM_COMMANDS, VM_COMMANDS, GUIDES, GUIDES, GUIDES],

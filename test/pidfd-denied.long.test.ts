@@ -99,13 +99,13 @@ const seen = ({ pid, name }: Death, event: ExitEvent | undefined) => ({
 const expected = ({ pid, name, status }: Death) => ({ pid, name, status, lossless: true });
 
 /**
- * Which of its threads was the last one, the classic filter cannot tell without a pidfd: then nobody may
+ * Which of its threads was the last one, the cBPF filter cannot tell without a pidfd: then nobody may
  * know its status.
  */
 const isCertain = (filter: Filter, { name }: Death) =>
-  filter === 'group-aware' || !HAVE_CODES_OF_THEIR_OWN.has(name);
+  filter === 'ebpf' || !HAVE_CODES_OF_THEIR_OWN.has(name);
 
-const guarded = (is: boolean): unknown => expect.objectContaining({ guarded: is });
+const hasPidfd = (is: boolean): unknown => expect.objectContaining({ hasPidfd: is });
 
 const SETTINGS = [
   { scope: 'watched', source: 'auto' },
@@ -124,7 +124,7 @@ describeForEachFilter((filter) => {
           const before = await DyingProcesses.spawn(NAMES, 'now');
           const isGuarded = settings.source === 'auto';
           expect(await watcher.ask('watch', before.pids)).toEqual(
-            before.pids.map(() => guarded(isGuarded)),
+            before.pids.map(() => hasPidfd(isGuarded)),
           );
           expect(await watcher.ask('deny')).toEqual({ inode: null, parent: 'alive' });
 
@@ -132,10 +132,10 @@ describeForEachFilter((filter) => {
           const unwatched = [];
           for (let round = 0; round < ROUNDS; round++) {
             const after = await DyingProcesses.spawn(NAMES, 'now');
-            const watches = await watcher.ask<{ unguarded: number }[]>('watch', after.pids);
-            expect(watches).toEqual(after.pids.map(() => guarded(false)));
-            const unguarded = isGuarded ? round + 1 : round + 2;
-            expect(watches.at(-1)?.unguarded).toBe(COUNT * unguarded);
+            const watches = await watcher.ask<{ withoutPidfd: number }[]>('watch', after.pids);
+            expect(watches).toEqual(after.pids.map(() => hasPidfd(false)));
+            const withoutPidfd = isGuarded ? round + 1 : round + 2;
+            expect(watches.at(-1)?.withoutPidfd).toBe(COUNT * withoutPidfd);
             watched.push(after);
             if (settings.scope === 'all') unwatched.push(await DyingProcesses.spawn(NAMES, 'now'));
           }
@@ -247,7 +247,7 @@ itAsRoot(
     await watcher.ask('watch', before.pids);
     await watcher.ask('deny');
     const [later] = await watcher.ask<object[]>('watch', [after.pid]);
-    expect(later).toMatchObject({ guarded: false, unguarded: 1 });
+    expect(later).toMatchObject({ hasPidfd: false, withoutPidfd: 1 });
     const deaths = await before.die();
     after.child.kill();
     const { ends, left, by } = await watcher.ask<Ends>('ends');

@@ -192,7 +192,7 @@ describe('many watches', () => {
       const watches = pids.map((pid) => monitor.watch(pid));
       expect(residentBytes() - bytes).toBeLessThan(6 * 1024 * COUNT + OF_THE_HEAP);
       expect(readdirSync('/proc/self/fd').length - descriptors).toBe(COUNT);
-      expect(monitor.stats()).toMatchObject({ unguarded: 0, watches: COUNT, source: 'pidfd' });
+      expect(monitor.stats()).toMatchObject({ withoutPidfd: 0, watches: COUNT, source: 'pidfd' });
 
       const { wakeups } = monitor.stats();
       crowd.end();
@@ -277,9 +277,9 @@ describe('many watches', () => {
         for (const pid of pids) {
           try { watches.push(monitor.watch(Number(pid))); } catch (error) { refused ??= error; }
         }
-        const { unguarded } = monitor.stats();
-        const guarded = watches.filter((watch) => watch.guarded).length;
-        console.log(JSON.stringify({ unguarded, guarded, code: refused?.code, message: refused?.message }));
+        const { withoutPidfd } = monitor.stats();
+        const hasPidfd = watches.filter((watch) => watch.hasPidfd).length;
+        console.log(JSON.stringify({ withoutPidfd, hasPidfd, code: refused?.code, message: refused?.message }));
         const ends = await Promise.all(watches.map((watch) => watch.exited));
         console.log(JSON.stringify(ends));
         monitor.close();
@@ -292,18 +292,18 @@ describe('many watches', () => {
         const args = [`--nofile=${limit}`, process.execPath, '-e', script, source];
         const reader = new LineProcess('prlimit', [...args, ...crowd.pids.map(String)]);
         const told = JSON.parse((await reader.line()) ?? 'null') as Record<string, number | string>;
-        const guarded = Number(told['guarded']);
-        expect(guarded).toBeGreaterThan(limit / 4);
-        expect(guarded).toBeLessThan(limit);
+        const hasPidfd = Number(told['hasPidfd']);
+        expect(hasPidfd).toBeGreaterThan(limit / 4);
+        expect(hasPidfd).toBeLessThan(limit);
         if (source === 'auto') {
-          expect(told).toEqual({ guarded, unguarded: COUNT - guarded });
+          expect(told).toEqual({ hasPidfd, withoutPidfd: COUNT - hasPidfd });
         } else {
-          expect(told).toMatchObject({ unguarded: 0, code: 'ERR_EXITWATCH_DESCRIPTOR_LIMIT' });
+          expect(told).toMatchObject({ withoutPidfd: 0, code: 'ERR_EXITWATCH_DESCRIPTOR_LIMIT' });
           expect(told['message']).toMatch(`RLIMIT_NOFILE is ${limit}`);
         }
         crowd.end();
         const ends = JSON.parse((await reader.line()) ?? 'null') as ExitEvent[];
-        expect(ends).toHaveLength(source === 'auto' ? COUNT : guarded);
+        expect(ends).toHaveLength(source === 'auto' ? COUNT : hasPidfd);
         const isWrong = (event: ExitEvent, i: number) =>
           !(event.exitCode === i % 128 || (source === 'pidfd' && isLeftOpen(event)));
         expect(ends.filter(isWrong)).toEqual([]);

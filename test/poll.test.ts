@@ -3,8 +3,8 @@ import { readFileSync } from 'node:fs';
 import { setTimeout } from 'node:timers/promises';
 
 import { ExitMonitor, type ExitEvent } from '../src';
-import { ProcTable, parseStat } from '../src/process-table/proc-table';
-import { parsePs, PsTable } from '../src/process-table/ps-table';
+import { ProcTable, parseStat } from '../src/identity/proc-table';
+import { parsePs, PsTable } from '../src/identity/ps-table';
 
 import { Crowd } from './support/crowd';
 import { itAsRoot, itIf } from './support/privilege';
@@ -121,8 +121,8 @@ describe.each(['ps', 'toybox ps', 'busybox ps'])('%s, live', (words) => {
       const zombie = Number(await parent.line());
       while (new ProcTable().lookNow(zombie) === null) await setTimeout(5);
       const isDead = () => {
-        const sight = new ProcTable().lookNow(zombie);
-        return sight !== null && sight !== 'unknown' && sight.isDead;
+        const lookup = new ProcTable().lookNow(zombie);
+        return lookup !== null && lookup !== 'unknown' && lookup.isDead;
       };
       while (!isDead()) await setTimeout(5);
       const seen = await table.list();
@@ -145,7 +145,7 @@ test('a process that is gone, or whose pid is another’s, has ended: nobody kno
   await using monitor = new ExitMonitor({ source: 'poll', pollIntervalMs: 50 });
   expect(await monitor.start()).toMatchObject({ source: 'poll', filter: null, downgrade: null });
   const watch = monitor.watch(child.pid);
-  expect(watch.guarded).toBe(false);
+  expect(watch.hasPidfd).toBe(false);
   const { wakeups } = monitor.stats();
   while (monitor.stats().wakeups === wakeups) await setTimeout(5);
   child.child.stdin.write('\n');
@@ -273,8 +273,8 @@ itAsRoot('whom /proc hides (hidepid=2) is not told to be gone', async () => {
   expect(told).toContain(pid);
   expect(told).not.toContain(alive.pid);
   const lives = (other: number) => {
-    const sight = new ProcTable().lookNow(other);
-    return sight !== null && sight !== 'unknown' && !sight.isDead;
+    const lookup = new ProcTable().lookNow(other);
+    return lookup !== null && lookup !== 'unknown' && !lookup.isDead;
   };
   expect(told.filter(lives)).toEqual([]);
   expect(healthy).toBe(true);

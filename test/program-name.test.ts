@@ -51,7 +51,7 @@ async function endsOf(
 }
 
 describeForEachFilter((filter) => {
-  const isTold = filter === 'group-aware' && KERNEL.tellsPrograms;
+  const isTold = filter === 'ebpf' && KERNEL.tellsPrograms;
 
   const programsOf = async (...command: Parameters<typeof endsOf>) =>
     (await endsOf(...command)).map((event) => event.program);

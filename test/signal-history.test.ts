@@ -146,7 +146,7 @@ describe('who sends itself what it was sent', () => {
 test('where ends were lost, a later owner of the pid of whom little is known is told nothing', () => {
   const history = new SignalHistory(noCgroups());
   history.add(signal());
-  history.doubtLives();
+  history.doubtRuns();
   const unknown = end({ inode: 0, startTicks: 0 });
   expect(history.end(unknown, false)).toMatchObject({ received: [], isDoubtful: true });
   expect(history.end(end(), false)).toMatchObject({ isDoubtful: false });

@@ -15,8 +15,8 @@ import {
   writePidfile,
 } from '../src/process';
 import { VmControl } from '../src/vm';
-import { claimantOf } from '../src/vm/claimant';
-import type { ControlFiles } from '../src/vm/control-files';
+import { ownerOf } from '../src/vm/directory/vm-owner';
+import type { ControlFiles } from '../src/vm/directory/control-files';
 
 import { call, callWith, MAIN } from './support/command';
 import { mortal, release } from './support/mortal';
@@ -73,7 +73,7 @@ test('a pidfile with the id of a thread is not stale', async () => {
   await expect(vm.stop()).rejects.toMatchObject(isAThread());
   // Nor has the machine ended whose files these are.
   const files = { pidfile, qmp: null } as ControlFiles;
-  expect(await claimantOf(files)).toMatchObject({ state: 'unknown', error: isAThread() });
+  expect(await ownerOf(files)).toMatchObject({ state: 'unknown', error: isAThread() });
 });
 
 test('a pidfile that says no more than a pid stays, if that is a thread’s by now', async () => {

@@ -26,7 +26,7 @@ const APP = `
   import { spawn } from 'node:child_process';
   import { ExitMonitor, waitForExit, type ExitEvent, type MonitorEvent } from 'exitwatch';
   import { isAlive, stop, type StopResult } from 'exitwatch/process';
-  import { VmMonitor, type VmStop } from 'exitwatch/vm';
+  import { VmMonitor, type VmVerdict } from 'exitwatch/vm';
 
   export function senderName(event: MonitorEvent): string {
     if (event.event !== 'exit') return '';
@@ -40,7 +40,7 @@ const APP = `
   }
   export const endedBy = (result: StopResult): string | undefined => result.endedBy?.name;
   export const all = [ExitMonitor, VmMonitor, stop];
-  export type Stop = VmStop;
+  export type Stop = VmVerdict;
 
   async function main(): Promise<void> {
     const { pid = 0 } = spawn('sleep', ['100']);

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { identify } from '../src';
 import { readIntents } from '../src/process';
 import { guestAgentDriver, qmpDriver, VmControl, VmMonitor } from '../src/vm';
-import { GuestAgentClient } from '../src/vm/guest-agent-client';
+import { GuestAgentClient } from '../src/vm/qemu/guest-agent-client';
 
 import { AgentVm, itWithAgent } from './support/agent-guest';
 import { stopOf } from './support/ends';

@@ -1,6 +1,6 @@
 import type { Intent } from '../src/process';
 import { classifyStop, type QmpEvent, type StopEvidence } from '../src/vm';
-import { obeyedSignal } from '../src/vm/vm-log';
+import { obeyedSignal } from '../src/vm/qemu/obeyed-signal';
 
 import { EXIT, intent, NOW, secondsAgo, sender } from './vm/evidence';
 

@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
@@ -6,10 +7,11 @@ import { identify } from '../src';
 import { isAlive, readIntents, readPidfile } from '../src/process';
 import { qmpDriver, VmControl, vfkitDriver, VmMonitor, type VmControlOptions } from '../src/vm';
 
+import { stopOf } from './support/ends';
 import { mortal, release } from './support/mortal';
 import { LineProcess, REPOSITORY } from './support/programs';
 import { itWithQemu, TestVm } from './support/qemu';
-import { until } from './support/wait';
+import { arrives, until } from './support/wait';
 
 let folder: string;
 let socket: string;
@@ -235,4 +237,37 @@ test('a machine under watch is stopped by the driver that it has', async () => {
   const watch = monitor.watch({ name: 'vm', pid: vfkit.pid, driver: vfkitDriver({ socket }) });
   expect(await watch.stop()).toMatchObject({ userShutdown: false, initiator: 'manager' });
   expect(await vfkit.line()).toBe('Stop');
+});
+
+test('why it ended is judged by what it said while it was under watch, too', async () => {
+  const vfkit = await startVfkit({ SAYS: 'VirtualMachineStatePaused' });
+  await using monitor = new VmMonitor();
+  await monitor.start();
+  const running = once(monitor, 'running');
+  const watch = monitor.watch({ name: 'vm', pid: vfkit.pid, driver: vfkitDriver({ socket }) });
+  await arrives('vfkit to answer', running);
+  vfkit.child.kill('SIGKILL');
+  const stop = await stopOf(watch);
+  expect(stop.candidates).toContain('killed');
+  expect(stop.evidence).toContainEqual(
+    expect.objectContaining({ text: 'it was VirtualMachineStatePaused when we came' }),
+  );
+});
+
+test('what another vfkit says at its socket is not believed', async () => {
+  await startVfkit();
+  await using monitor = new VmMonitor();
+  await monitor.start();
+  const stranger = await mortal();
+  const watch = monitor.watch({
+    ...{ name: 'vm', pid: stranger.pid, driver: vfkitDriver({ socket }) },
+  });
+  let isRunning = false;
+  monitor.on('running', () => (isRunning = true));
+  // It has asked by then.
+  expect(await vfkitDriver({ socket }).state()).toBe('VirtualMachineStateRunning');
+  stranger.child.kill('SIGKILL');
+  const { evidence } = await stopOf(watch);
+  expect(evidence.filter(({ source }) => source === 'status')).toEqual([]);
+  expect(isRunning).toBe(false);
 });

@@ -344,7 +344,7 @@ itWithQemu(
     await daemon.end('SIGKILL');
     writeFileSync(`${told}.go`, '');
     await daemon.start(hook);
-    await daemon.recorded('hooked', ({ untold }) => untold.length === 0);
+    await daemon.recorded('hooked', ({ undelivered }) => undelivered.length === 0);
     expect(readFileSync(told, 'utf8')).toBe('hooked false\nhooked true\n');
     await daemon.end();
     await daemon.start(hook);
@@ -354,7 +354,7 @@ itWithQemu(
     last.child.kill('SIGKILL');
     await daemon.recorded(
       'last',
-      ({ state, untold }) => state === 'stopped' && untold.length === 0,
+      ({ state, undelivered }) => state === 'stopped' && undelivered.length === 0,
     );
     expect(readFileSync(told, 'utf8')).toBe('hooked false\nhooked true\nlast false\n');
   },
@@ -368,7 +368,7 @@ itWithQemu(
     await daemon.found(vm);
     await vm.press('p');
     await daemon.stopped(vm);
-    await daemon.recorded('moved', ({ untold }) => untold.length === 0);
+    await daemon.recorded('moved', ({ undelivered }) => undelivered.length === 0);
     for (const file of ['moved.json', 'moved.shutdown']) {
       const path = join(daemon.stateDir, file);
       const content = JSON.parse(readFileSync(path, 'utf8')) as { host: string | null };

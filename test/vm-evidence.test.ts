@@ -12,7 +12,7 @@ import {
   VmMonitor,
   type VmDriver,
   type VmOptions,
-  type VmStop,
+  type VmVerdict,
 } from '../src/vm';
 
 import { endOf, stopOf } from './support/ends';
@@ -40,7 +40,7 @@ function start(settings: VmSettings = {}): TestVm {
   return vm;
 }
 
-function watch(vm: TestVm, options: Partial<VmOptions> = {}): Promise<VmStop> {
+function watch(vm: TestVm, options: Partial<VmOptions> = {}): Promise<VmVerdict> {
   return stopOf(monitor.watch({ name: 'web', pid: vm.pid, ...options }));
 }
 

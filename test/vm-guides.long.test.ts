@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 
-import { VmDaemon, VmMonitor, type Cause, type Initiator, type VmStop } from '../src/vm';
+import { VmDaemon, VmMonitor, type Cause, type Initiator, type VmVerdict } from '../src/vm';
 
 import { blockWith } from './support/pages';
 import { REPOSITORY } from './support/programs';
@@ -114,7 +114,7 @@ interface Play {
 }
 
 /** The verdict on such an end. */
-async function play(guide: Guide, end: End, qemu: Qemu, how: Play): Promise<VmStop> {
+async function play(guide: Guide, end: End, qemu: Qemu, how: Play): Promise<VmVerdict> {
   const { isAdded, isUntold = false, isWatchedLate = false } = how;
   const folder = mkdtempSync(join(tmpdir(), 'exitwatch-guides-'));
   const controlDir = join(folder, 'control');
@@ -126,7 +126,7 @@ async function play(guide: Guide, end: End, qemu: Qemu, how: Play): Promise<VmSt
     await machine.vm.booted();
     if (isAdded && !isUntold && !guide.tellsMigrations) await tellMigrations(machine.client);
     if (isWatchedLate) await end.prepare?.(machine, guide, qemu);
-    let stopped: Promise<VmStop>;
+    let stopped: Promise<VmVerdict>;
     if (isAdded) {
       const daemon = new VmDaemon({ controlDir, stateDir: join(folder, 'state') });
       closers.push(daemon);
@@ -160,7 +160,7 @@ async function play(guide: Guide, end: End, qemu: Qemu, how: Play): Promise<VmSt
 }
 
 /** What is wrong with a verdict, whatever it had to go by. */
-function lies(end: End, stop: VmStop): string[] {
+function lies(end: End, stop: VmVerdict): string[] {
   const wrong: string[] = [];
   const { cause, userShutdown, certainty, candidates, initiator } = stop;
   if (certainty === 'sure' && cause !== end.cause) wrong.push(`sure of ${cause}`);
@@ -175,7 +175,7 @@ function lies(end: End, stop: VmStop): string[] {
 const rows: string[][] = [];
 
 /** As it is written in the guide. Of one that is not sure, what it is depends on who is faster, too. */
-function describeVerdict({ cause, certainty }: VmStop): string {
+function describeVerdict({ cause, certainty }: VmVerdict): string {
   return certainty === 'sure' ? `\`${cause}\`, sure` : 'not sure';
 }
 

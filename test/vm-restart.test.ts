@@ -1,7 +1,7 @@
 import { setTimeout } from 'node:timers/promises';
 
 import { identify } from '../src';
-import type { VmOptions, VmStop } from '../src/vm';
+import type { VmOptions, VmVerdict } from '../src/vm';
 
 import { backportedQemu, INSTALLED, TestVm, type Qemu } from './support/qemu';
 import { LineProcess, REPOSITORY } from './support/programs';
@@ -51,7 +51,7 @@ const declareWith = (qemu: Qemu) => {
     `QEMU ${qemu.major}: ${ENDS} ends around which the monitor is killed and started again have one verdict each, and none is sure and wrong`,
     async () => {
       const running = new Map<string, Played>();
-      const verdicts = new Map<string, VmStop[]>();
+      const verdicts = new Map<string, VmVerdict[]>();
       let watcher: LineProcess | undefined;
       const startWatcher = () => {
         const started = new LineProcess(process.execPath, [
@@ -65,7 +65,7 @@ const declareWith = (qemu: Qemu) => {
       };
       const read = async (from: LineProcess) => {
         for await (const line of from.lines) {
-          const stop = JSON.parse(line) as VmStop;
+          const stop = JSON.parse(line) as VmVerdict;
           verdicts.set(stop.name, [...(verdicts.get(stop.name) ?? []), stop]);
           const played = running.get(stop.name);
           running.delete(stop.name);
@@ -73,7 +73,7 @@ const declareWith = (qemu: Qemu) => {
         }
       };
       const wrong: unknown[] = [];
-      const check = ({ vm, way }: Played, stop: VmStop) => {
+      const check = ({ vm, way }: Played, stop: VmVerdict) => {
         const { cause, certainty, userShutdown, candidates } = stop;
         const isRight = cause === CAUSES[way] || candidates.includes(CAUSES[way] as never);
         if (!isRight || certainty === 'unknown') wrong.push({ way, stop });

@@ -165,7 +165,7 @@ describe('docs/vm-control.md', () => {
   });
 
   test('its driver is the one of the types', async () => {
-    const before = "import type { VmDriver as Own } from 'exitwatch/vm';\n";
+    const before = "import type { VmDriver as Own, VmRun, VmWitness } from 'exitwatch/vm';\n";
     const after = `
       type Same = [Own] extends [VmDriver] ? ([VmDriver] extends [Own] ? 'same' : 'less') : 'more';
       const same: Same = 'same';
@@ -173,6 +173,29 @@ describe('docs/vm-control.md', () => {
     `;
     const node = await project.run(snippetWith(page, 'interface VmDriver'), before, after);
     expect(await node.rest()).toEqual(['same']);
+  });
+
+  test('by its witness, an end of another hypervisor is judged', async () => {
+    const before = `
+      import { spawn } from 'node:child_process';
+      import { VmMonitor } from 'exitwatch/vm';
+      function listenTo(_pid: number, hear: (said: string, at: Date) => void) {
+        for (const said of ['up', 'hum', 'guest is off']) hear(said, new Date());
+        return { closed: Promise.resolve(), isFromTheStart: true, close: () => undefined };
+      }
+    `;
+    const after = `
+      const nothing = () => Promise.resolve();
+      const driver = { state: async () => 'up', powerDown: nothing, forceOff: nothing, witness };
+      const monitor = new VmMonitor();
+      await monitor.start();
+      const { pid } = spawn('sleep', ['0.5']);
+      const stop = await monitor.watch({ name: 'vm', pid: pid!, driver }).stopped;
+      console.log(stop.cause, stop.certainty, stop.userShutdown);
+      await monitor.close();
+    `;
+    const node = await project.run(snippetWith(page, 'function witness'), before, after);
+    expect(await node.rest()).toEqual(['guest-shutdown sure true']);
   });
 });
 

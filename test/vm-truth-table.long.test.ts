@@ -3,8 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 
-import { VmMonitor, type QmpEvent, type VmStop } from '../src/vm';
-import { GrowingFile, parseLogLine } from '../src/vm/event-log';
+import { VmMonitor, type QmpEvent, type VmVerdict } from '../src/vm';
+import { GrowingFile } from '../src/vm/evidence/growing-file';
+import { parseLogLine } from '../src/vm/qemu/event-log-line';
 
 import { folderOfController, itAsRootWith } from './support/controllers';
 import { stopOf } from './support/ends';
@@ -23,9 +24,9 @@ const isSampled = process.env['EXITWATCH_ROUNDS'] === undefined;
 const TABLE = process.env['EXITWATCH_TABLE'];
 
 interface Run {
-  stop: VmStop;
+  stop: VmVerdict;
   /** By what each had to do without. */
-  reduced: Map<string, VmStop>;
+  reduced: Map<string, VmVerdict>;
   events: QmpEvent[];
 }
 
@@ -97,7 +98,7 @@ async function eventsOf(vm: TestVm): Promise<QmpEvent[]> {
 }
 
 /** What is wrong with a verdict that had less to go by: it may know less, and must not claim more. */
-function claims(scenario: Scenario, stop: VmStop): string[] {
+function claims(scenario: Scenario, stop: VmVerdict): string[] {
   const wrong: string[] = [];
   const { cause, userShutdown, certainty, candidates } = stop;
   const isRight = cause === scenario.cause || cause === scenario.orCause;

@@ -1,6 +1,6 @@
 import type { ExitEvent } from '../src';
-import { classifyStop, shouldRestart, type QmpEvent, type VmStop } from '../src/vm';
-import { EndGroups } from '../src/vm/end-groups';
+import { classifyStop, shouldRestart, type QmpEvent, type VmVerdict } from '../src/vm';
+import { EndGroups } from '../src/vm/daemon/end-groups';
 
 import { EXIT, intent, killedBy, type Evidence } from './vm/evidence';
 
@@ -27,7 +27,7 @@ const ours = (seconds: number) =>
 
 const DAY_S = 86_400;
 
-function judge(evidence: Evidence): VmStop {
+function judge(evidence: Evidence): VmVerdict {
   return classifyStop({
     ...{ name: 'vm', exit: EXIT, events: [], eventsComplete: true, initialStatus: null },
     ...{ eventsUnbroken: true, ready: true, mayLinger: false, obeyed: null, hasLog: false },
@@ -36,7 +36,7 @@ function judge(evidence: Evidence): VmStop {
   });
 }
 
-function answer(stop: VmStop) {
+function answer(stop: VmVerdict) {
   const { cause, userShutdown, initiator, certainty } = stop;
   return { cause, userShutdown, initiator, certainty, restart: shouldRestart(stop).restart };
 }

@@ -1,5 +1,5 @@
 import { decodeWaitStatus } from '../src';
-import { signalName } from '../src/wait-status';
+import { signalName } from '../src/events/wait-status';
 
 test.each([
   [0x0000, { how: 'exited', exitCode: 0, signal: null, coreDumped: false }],

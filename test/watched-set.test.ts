@@ -38,14 +38,14 @@ describeForEachFilter((filter) => {
     await monitor.start();
     expect(monitor.stats()).toMatchObject({
       filter,
-      watchedSet: filter === 'group-aware' ? 'kernel' : 'user-space',
+      watchedSet: filter === 'ebpf' ? 'kernel' : 'user-space',
     });
 
     // While nothing is added, strangers do not even wake the reader.
     const before = await sleepsOfReader();
     const quiet = new LineProcess(program('storm'), [String(STRANGERS)]);
     expect(await quiet.rest()).toHaveLength(STRANGERS);
-    if (filter === 'group-aware') expect(await sleepsOfReader()).toBe(before);
+    if (filter === 'ebpf') expect(await sleepsOfReader()).toBe(before);
 
     const storm = new LineProcess(program('storm'), [String(STRANGERS)]);
     for (const pid of pids.slice(WATCHED / 2)) watches.push(monitor.watch(pid));

@@ -4,22 +4,22 @@ import { join } from 'node:path';
 
 import { tellMissingAddonBy } from '../addon-warning.js';
 
-import { ALIVE_HELP, aliveCommand } from './alive.js';
-import { BUILD_NATIVE_HELP, buildNativeCommand } from './build-native.js';
-import { DOCTOR_HELP, doctorCommand } from './doctor.js';
-import { describeError, isWrongUsage } from './error-text.js';
-import { escapeText } from './escape.js';
-import { EXIT_FAILED, EXIT_USAGE } from './exit-codes.js';
+import { ALIVE_HELP, aliveCommand } from './commands/alive.js';
+import { BUILD_NATIVE_HELP, buildNativeCommand } from './commands/build-native.js';
+import { DOCTOR_HELP, doctorCommand } from './commands/doctor.js';
+import { describeError, isWrongUsage } from './output/error-text.js';
+import { escapeText } from './output/escape.js';
+import { EXIT_FAILED, EXIT_USAGE } from './output/exit-codes.js';
 import {
   INTENT_ADD_HELP,
   INTENT_SETTLE_HELP,
   intentAddCommand,
   intentSettleCommand,
-} from './intent.js';
-import { UsageError } from './usage-error.js';
-import { STOP_HELP, stopCommand } from './stop.js';
-import { VM_DAEMON_HELP, vmDaemonCommand } from './vm-daemon.js';
-import { VM_MIGRATE_HELP, vmMigrateCommand } from './vm-migrate.js';
+} from './commands/intent.js';
+import { UsageError } from './args/usage-error.js';
+import { STOP_HELP, stopCommand } from './commands/stop.js';
+import { VM_DAEMON_HELP, vmDaemonCommand } from './commands/vm-daemon.js';
+import { VM_MIGRATE_HELP, vmMigrateCommand } from './commands/vm-migrate.js';
 import {
   VM_KILL_HELP,
   VM_POWERDOWN_HELP,
@@ -29,11 +29,11 @@ import {
   vmPowerdownCommand,
   vmQuitCommand,
   vmStopCommand,
-} from './vm-request.js';
-import { VM_STATUS_HELP, vmStatusCommand } from './vm-status.js';
-import { VM_WATCH_HELP, vmWatchCommand } from './vm-watch.js';
-import { WAIT_HELP, waitCommand } from './wait.js';
-import { WATCH_HELP, watchCommand } from './watch.js';
+} from './commands/vm-request.js';
+import { VM_STATUS_HELP, vmStatusCommand } from './commands/vm-status.js';
+import { VM_WATCH_HELP, vmWatchCommand } from './commands/vm-watch.js';
+import { WAIT_HELP, waitCommand } from './commands/wait.js';
+import { WATCH_HELP, watchCommand } from './commands/watch.js';
 
 const HELP_TAIL = `  --help after a command tells its options; --version tells the version.
 `;

@@ -1,4 +1,4 @@
-import type { Gap, MonitorEvent } from '../exit-event.js';
+import type { Gap, MonitorEvent } from '../events/exit-event.js';
 
 type Result = IteratorResult<MonitorEvent, undefined>;
 

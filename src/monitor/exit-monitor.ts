@@ -1,26 +1,20 @@
 import { EventEmitter } from 'node:events';
 
-import { addonRefusal } from '../addon.js';
-import { ExitwatchError } from '../errors.js';
-import type {
-  Downgrade,
-  ExitEvent,
-  Gap,
-  MonitorEvent,
-  Ready,
-  SourceChange,
-  SourceName,
-} from '../exit-event.js';
-import { absenceError } from '../not-a-process.js';
-import type { ProcessIdentity } from '../process-identity.js';
-import type { SignalEvent } from '../signal-event.js';
-import type { ExitSource, SourceListener, SourceStats } from '../sources/exit-source.js';
+import { ExitwatchError } from '../common/errors.js';
+import type { ExitEvent, Gap, MonitorEvent, Ready, SourceChange } from '../events/exit-event.js';
+import type { SignalEvent } from '../events/signal-event.js';
+import { absenceError } from '../identity/not-a-process.js';
+import type { ProcessIdentity } from '../identity/process-identity.js';
+import { noTraceError } from '../sources/downgrade.js';
+import type { ExitSource, SourceListener } from '../sources/exit-source.js';
 import { openSource } from '../sources/open-source.js';
-import { WatchedIdentities } from '../sources/watched-identities.js';
 
-import { EventBacklog } from './event-backlog.js';
-import { PendingWatch, type ExitWatch } from './exit-watch.js';
+import { Delivery } from './delivery.js';
+import type { ExitWatch } from './exit-watch.js';
+import { isHeard, NO_STATS, type MonitorStats } from './monitor-stats.js';
 import { checkOptions, type CheckedOptions, type ExitMonitorOptions } from './options.js';
+import { SignalDemand } from './signal-demand.js';
+import { WatchRegistry } from './watch-registry.js';
 import { findTarget, goneBeforeWatch } from './watch-target.js';
 
 /** The events of an {@link ExitMonitor}. `error` ends it, and `close` follows. */
@@ -34,37 +28,8 @@ export interface ExitMonitorEvents {
   close: [];
 }
 
-/** Counters since the monitor was made. */
-export interface MonitorStats extends SourceStats {
-  /** Processes under watch now. */
-  watches: number;
-  /**
-   * Started, and neither closed nor failed; and with the connector and canaries, the kernel told
-   * something within two intervals; with polling, a look has succeeded within three.
-   */
-  healthy: boolean;
-}
-
 /** What the signal trace takes to be at work, in ms: some 20, on a machine that is busy many times that. */
 const LONGEST_ARMING_MS = 2000;
-
-type State = 'new' | 'starting' | 'started' | 'closed';
-
-const NO_STATS: SourceStats = {
-  received: 0,
-  delivered: 0,
-  rejected: 0,
-  lost: 0,
-  gaps: 0,
-  queueDepth: 0,
-  lastEventAt: null,
-  canaryAgeMs: null,
-  source: null,
-  filter: null,
-  watchedSet: null,
-  unguarded: 0,
-  wakeups: 0,
-};
 
 /**
  * Tells that processes end, and how.
@@ -78,20 +43,19 @@ export class ExitMonitor
   implements AsyncIterable<MonitorEvent>, AsyncDisposable
 {
   readonly #options: CheckedOptions;
-  #state: State = 'new';
+  #state: 'new' | 'starting' | 'started' | 'closed' = 'new';
   #referenced = true;
-  /** Somebody wants to know of signals. */
-  #isListening = false;
   #source: ExitSource | undefined;
   #starting: { resolve: (ready: Ready) => void; reject: (error: Error) => void } | undefined;
-  /** By the id of the process: usually one watch each. */
-  readonly #watches = new Map<string, Set<PendingWatch>>();
-  /** Those that the source knows: a process may be named in two ways, and is watched once. */
-  readonly #identities = new WatchedIdentities();
-  /** Ends that were known before they could be told. */
+  readonly #watches = new WatchRegistry((identity) => {
+    this.#source?.unwatch(identity);
+  });
+  /** Ends that were known before they could be delivered. */
   readonly #known: ExitEvent[] = [];
-  readonly #backlogs = new Set<EventBacklog>();
-  readonly #thrown: unknown[] = [];
+  readonly #delivery = new Delivery(this);
+  readonly #signalDemand = new SignalDemand(this, (isWanted) => {
+    this.#source?.listen(isWanted);
+  });
   #lastStats = NO_STATS;
   #closeCause: Error | undefined;
   readonly #abort = () => {
@@ -106,7 +70,7 @@ export class ExitMonitor
   constructor(options: ExitMonitorOptions = {}) {
     super();
     this.#options = checkOptions(options);
-    this.#followListeners();
+    this.#signalDemand.follow();
     if (this.#options.signal?.aborted === true) this.#abort();
     else this.#options.signal?.addEventListener('abort', this.#abort, { once: true });
   }
@@ -161,21 +125,14 @@ export class ExitMonitor
   watch(target: number | ProcessIdentity): ExitWatch {
     if (this.#state === 'closed') throw this.#closedError();
     const { identity: found, isThere } = findTarget(target);
-    const identity = (isThere ? this.#identities.of(found) : undefined) ?? found;
-    const others = this.#watches.get(identity.id);
-    if (others !== undefined) {
-      const [first] = others;
-      const watch = this.#newWatch(identity, first?.guarded ?? false);
-      others.add(watch);
-      return watch;
-    }
+    const identity = (isThere ? this.#watches.identityOf(found) : undefined) ?? found;
+    const joined = this.#watches.join(identity);
+    if (joined !== undefined) return joined;
     const armed = isThere ? this.#openSource().watch(identity) : 'gone';
     if (armed === 'gone' && typeof target === 'number') throw absenceError(target, 'none');
-    const watch = this.#newWatch(identity, armed === 'guarded');
-    this.#watches.set(identity.id, new Set([watch]));
+    const watch = this.#watches.add(identity, armed === 'with-pidfd', armed !== 'gone');
     this.awaitTrace();
-    if (armed !== 'gone') this.#identities.add(identity);
-    else this.#tellLater(goneBeforeWatch(identity, this.#looksBy()));
+    if (armed === 'gone') this.#deliverSoon(goneBeforeWatch(identity));
     return watch;
   }
 
@@ -184,27 +141,12 @@ export class ExitMonitor
     if (this.#state === 'starting') this.#source?.awaitTrace(LONGEST_ARMING_MS);
   }
 
-  /** Who tells that a process is gone before it could be watched. */
-  #looksBy(): SourceName {
-    return addonRefusal() === null ? 'pidfd' : 'poll';
-  }
-
-  #newWatch(identity: ProcessIdentity, guarded: boolean): PendingWatch {
-    return new PendingWatch(identity, guarded, (watch) => {
-      this.#unwatch(watch);
-    });
-  }
-
   stats(): MonitorStats {
     if (this.#source !== undefined) this.#lastStats = this.#source.stats();
-    const { canaryAgeMs, source } = this.#lastStats;
-    const { canaryIntervalMs, pollIntervalMs } = this.#options;
-    const oldestMs = source === 'poll' ? 3 * pollIntervalMs : 2 * (canaryIntervalMs || Infinity);
-    const isHeard = source === 'pidfd' || (canaryAgeMs !== null && canaryAgeMs <= oldestMs);
     return {
       ...this.#lastStats,
       watches: this.#watches.size,
-      healthy: this.#state === 'started' && isHeard,
+      healthy: this.#state === 'started' && isHeard(this.#lastStats, this.#options),
     };
   }
 
@@ -243,14 +185,8 @@ export class ExitMonitor
    * own: `stats()` does not count it.
    */
   [Symbol.asyncIterator](): AsyncIterableIterator<MonitorEvent> {
-    const backlog = new EventBacklog(this.#options.queueLimit, (detaching) => {
-      this.#backlogs.delete(detaching);
-    });
-    if (this.#state === 'closed') {
-      backlog.end();
-      return backlog;
-    }
-    this.#backlogs.add(backlog);
+    const backlog = this.#delivery.openBacklog(this.#options.queueLimit);
+    if (this.#state === 'closed') this.#delivery.endLoops(undefined);
     if (this.#state === 'new') {
       this.start().catch((error: unknown) => {
         backlog.end(error as Error);
@@ -262,117 +198,76 @@ export class ExitMonitor
   #openSource(): ExitSource {
     if (this.#source === undefined) {
       this.#source = openSource(this.#options, this.#listener);
-      if (this.#isListening) this.#source.listen(true);
+      if (this.#signalDemand.isWanted) this.#source.listen(true);
     }
     return this.#source;
   }
 
-  /** Signals are told at once only where somebody listens. */
-  #followListeners(): void {
-    const onChange = (on: 'newListener' | 'removeListener', isListening: () => boolean) => {
-      EventEmitter.prototype.on.call(this, on, (name) => {
-        if (name === 'signal') this.#listen(isListening());
-      });
-    };
-    onChange('newListener', () => true);
-    onChange('removeListener', () => this.listenerCount('signal') > 0);
-  }
-
   override removeAllListeners(name?: keyof ExitMonitorEvents): this {
     super.removeAllListeners(name);
-    if (name === undefined) this.#followListeners();
+    if (name === undefined) this.#signalDemand.follow();
     return this;
-  }
-
-  #listen(listens: boolean): void {
-    if (this.#isListening === listens) return;
-    this.#isListening = listens;
-    this.#source?.listen(listens);
   }
 
   readonly #listener: SourceListener = {
     ready: (ready) => {
       if (this.#options.trace === 'on' && !ready.traced) {
-        this.#shutDown(noTrace(ready.traceDowngrade));
+        this.#shutDown(noTraceError(ready.traceDowngrade));
         return;
       }
       this.#state = 'started';
-      this.#deliver('ready', ready);
+      this.#delivery.emit('ready', ready);
       this.#starting?.resolve(ready);
       this.#starting = undefined;
       for (const event of this.#known.splice(0)) this.#onKnown(event);
     },
-    exit: (event, isTold) => {
-      this.#onExit(event, isTold);
+    exit: (event, isForWatchesOnly) => {
+      this.#onExit(event, isForWatchesOnly);
     },
     signal: (event) => {
       if (this.#options.scope === 'watched' && !this.#watches.has(event.id)) return;
-      if (this.#state !== 'closed') this.#deliver('signal', event);
+      if (this.#state !== 'closed') this.#delivery.emit('signal', event);
     },
     gap: (gap) => {
-      this.#deliver('gap', gap);
-      for (const backlog of this.#backlogs) backlog.push(gap);
+      this.#delivery.send(gap);
     },
     source: (change) => {
-      this.#deliver('source', change);
-      for (const backlog of this.#backlogs) backlog.push(change);
+      this.#delivery.send(change);
     },
     failed: (error) => {
       this.#shutDown(error);
     },
     batchEnd: () => {
-      this.#surfaceThrown();
+      this.#delivery.surfaceThrown();
     },
   };
 
-  #onExit(event: ExitEvent, isTold = false): void {
+  #onExit(event: ExitEvent, isForWatchesOnly = false): void {
     if (this.#state === 'closed') return; // by a listener, in the middle of a batch
-    const watches = this.#takeWatches(event.id);
+    const watches = this.#watches.take(event.id);
     if (watches !== undefined) for (const watch of watches) watch.resolve(event);
     else if (this.#options.scope === 'watched') return; // its watch was closed meanwhile
-    if (isTold) return;
-    this.#deliver('exit', event);
-    for (const backlog of this.#backlogs) backlog.push(event, watches !== undefined);
+    if (!isForWatchesOnly) this.#delivery.send(event, watches !== undefined);
   }
 
-  /** Asking for it makes V8 flatten and hash the id: only where somebody watches. */
-  #takeWatches(id: string): Set<PendingWatch> | undefined {
-    if (this.#watches.size === 0) return undefined;
-    const watches = this.#watches.get(id);
-    if (watches === undefined) return undefined;
-    this.#watches.delete(id);
-    const [first] = watches;
-    if (first !== undefined) this.#identities.delete(first.identity);
-    return watches;
-  }
-
-  #tellLater(event: ExitEvent): void {
+  /** Never before `watch()` has returned. */
+  #deliverSoon(event: ExitEvent): void {
     if (this.#state !== 'started') {
       this.#known.push(event);
       return;
     }
     process.nextTick(() => {
       this.#onKnown(event);
-      this.#surfaceThrown();
+      this.#delivery.surfaceThrown();
     });
   }
 
-  /** With scope `'all'` the stream has told everybody, or nobody could be told. */
+  /** With scope `'all'` everybody else had it from the stream, or could not have it. */
   #onKnown(event: ExitEvent): void {
     this.#onExit(event, this.#options.scope === 'all');
   }
 
-  #unwatch(watch: PendingWatch): void {
-    const watches = this.#watches.get(watch.identity.id);
-    if (watches?.delete(watch) !== true) return;
-    watch.reject(new ExitwatchError('ERR_EXITWATCH_CLOSED', 'the watch was closed'));
-    if (watches.size > 0) return;
-    this.#watches.delete(watch.identity.id);
-    this.#identities.delete(watch.identity);
-    this.#source?.unwatch(watch.identity);
-  }
-
-  /** Closes for good; with an error, whoever waits is told that. */
+  /** Closes for good; with an error, everything that waits rejects with it. */
   #shutDown(error?: Error): void {
     if (this.#state === 'closed') return;
     const before = this.#state;
@@ -386,18 +281,13 @@ export class ExitMonitor
     }
     this.#starting?.reject(this.#closedError());
     this.#starting = undefined;
-    for (const watches of this.#watches.values()) {
-      for (const watch of watches) watch.reject(this.#closedError());
-    }
-    this.#watches.clear();
-    this.#identities.clear();
+    this.#watches.rejectAll(this.#closedError());
     const aborted = error instanceof ExitwatchError && error.code === 'ERR_EXITWATCH_ABORTED';
-    const looping = this.#backlogs.size > 0;
-    for (const backlog of this.#backlogs) backlog.end(aborted ? undefined : error);
-    this.#backlogs.clear();
+    const { isLooping } = this.#delivery;
+    this.#delivery.endLoops(aborted ? undefined : error);
     if (before === 'starting' && error !== undefined) return; // start() has rejected
-    if (error !== undefined && !aborted && (!looping || this.listenerCount('error') > 0)) {
-      // Without a listener it is an uncaught exception, unless a loop was told: it must not pass
+    if (error !== undefined && !aborted && (!isLooping || this.listenerCount('error') > 0)) {
+      // Without a listener it is an uncaught exception, unless a loop throws it: it must not pass
       // unseen.
       process.nextTick(() => this.emit('error', error));
     }
@@ -407,42 +297,4 @@ export class ExitMonitor
   #closedError(): Error {
     return this.#closeCause ?? new ExitwatchError('ERR_EXITWATCH_CLOSED', 'the monitor is closed');
   }
-
-  /** Like `emit()`, but a listener that throws takes nothing from the others. */
-  #deliver<Name extends 'ready' | 'exit' | 'signal' | 'gap' | 'source'>(
-    name: Name,
-    payload: ExitMonitorEvents[Name][0],
-  ): void {
-    if (this.listenerCount(name) <= 1) {
-      try {
-        (this as EventEmitter).emit(name, payload);
-      } catch (error) {
-        this.#thrown.push(error);
-      }
-      return;
-    }
-    for (const listener of this.rawListeners(name)) {
-      try {
-        Reflect.apply(listener, this, [payload]);
-      } catch (error) {
-        this.#thrown.push(error);
-      }
-    }
-  }
-
-  #surfaceThrown(): void {
-    if (this.#thrown.length === 0) return;
-    for (const error of this.#thrown.splice(0)) {
-      process.nextTick(() => {
-        throw error;
-      });
-    }
-  }
-}
-
-function noTrace(reason: Downgrade | null): ExitwatchError {
-  const detail = reason?.detail ?? 'there is none';
-  return new ExitwatchError('ERR_EXITWATCH_NO_TRACE', `no signal trace: ${detail}`, {
-    remedy: reason?.remedy ?? undefined,
-  });
 }

@@ -1,15 +1,15 @@
-import type { ExitEvent } from '../exit-event.js';
-import type { ProcessIdentity } from '../process-identity.js';
+import type { ExitEvent } from '../events/exit-event.js';
+import type { ProcessIdentity } from '../identity/process-identity.js';
 
 /** One process under watch; {@link ExitMonitor.watch} makes it. */
 export interface ExitWatch extends Disposable {
   readonly identity: ProcessIdentity;
   /**
-   * Whether a pidfd tells its end: then it is told, with its status, also where the connector loses
-   * events or fails. False with `source: 'connector'`, where RLIMIT_NOFILE left no descriptor, and where
+   * Whether a pidfd shows its end: then that arrives, with its status, also if the connector loses
+   * events or fails. False with `source: 'connector'`, if RLIMIT_NOFILE left no descriptor, and if
    * pidfd_open(2) has been forbidden since the start.
    */
-  readonly guarded: boolean;
+  readonly hasPidfd: boolean;
   /**
    * Resolves when the process has ended, also where nobody knows how. Rejects with
    * `ERR_EXITWATCH_CLOSED` when the watch or its monitor is closed before, or with the error that
@@ -23,15 +23,19 @@ export interface ExitWatch extends Disposable {
 /** An {@link ExitWatch} as its monitor sees it. */
 export class PendingWatch implements ExitWatch {
   readonly identity: ProcessIdentity;
-  readonly guarded: boolean;
+  readonly hasPidfd: boolean;
   readonly exited: Promise<ExitEvent>;
   readonly #onClose: (watch: PendingWatch) => void;
   #resolve!: (event: ExitEvent) => void;
   #reject!: (error: Error) => void;
 
-  constructor(identity: ProcessIdentity, guarded: boolean, onClose: (watch: PendingWatch) => void) {
+  constructor(
+    identity: ProcessIdentity,
+    hasPidfd: boolean,
+    onClose: (watch: PendingWatch) => void,
+  ) {
     this.identity = identity;
-    this.guarded = guarded;
+    this.hasPidfd = hasPidfd;
     this.#onClose = onClose;
     this.exited = new Promise((resolve, reject) => {
       this.#resolve = resolve;

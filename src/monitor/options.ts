@@ -1,5 +1,15 @@
-import { ExitwatchError } from '../errors.js';
-import type { SourceName } from '../exit-event.js';
+import {
+  checkAbortSignal,
+  checkInteger,
+  checkMilliseconds,
+  checkOneOf,
+  checkOptionNames,
+  invalidOption,
+} from '../common/options.js';
+import type { SourceName } from '../events/exit-event.js';
+import { sourceChoices, sourceKind } from '../sources/registry.js';
+import { DEFAULT_SOURCE_OPTIONS } from '../sources/source-defaults.js';
+import type { SourceOptions } from '../sources/source-kind.js';
 
 /** Options of an {@link ExitMonitor}. */
 export interface ExitMonitorOptions {
@@ -21,8 +31,8 @@ export interface ExitMonitorOptions {
    */
   trace?: 'auto' | 'on' | 'off';
   /**
-   * The kernel's buffer for events: 8 MiB. That is some 10,000 events with the classic filter, by the
-   * kernel's own count. With the group-aware one an eighth of it is taken, for some 13,000 ends of
+   * The kernel's buffer for events: 8 MiB. That is some 10,000 events with the cBPF filter, by the
+   * kernel's own count. With the eBPF one an eighth of it is taken, for some 13,000 ends of
    * processes.
    */
   receiveBufferBytes?: number;
@@ -48,15 +58,7 @@ export interface ExitMonitorOptions {
   signal?: AbortSignal;
 }
 
-export interface CheckedOptions {
-  scope: 'watched' | 'all';
-  source: 'auto' | SourceName;
-  trace: 'auto' | 'on' | 'off';
-  receiveBufferBytes: number;
-  queueLimit: number;
-  pollIntervalMs: number;
-  statusTimeoutMs: number;
-  canaryIntervalMs: number;
+export interface CheckedOptions extends SourceOptions {
   signal: AbortSignal | undefined;
 }
 
@@ -76,89 +78,63 @@ export interface CheckedWaitOptions {
   source: 'auto' | SourceName;
 }
 
-/** setTimeout() takes no more. */
-const LONGEST_MS = 2 ** 31 - 1;
+const MONITOR_OPTIONS = [
+  ...(['scope', 'source', 'trace', 'receiveBufferBytes', 'queueLimit', 'pollIntervalMs'] as const),
+  ...(['statusTimeoutMs', 'canaryIntervalMs', 'signal'] as const),
+];
 
-const SOURCES = ['auto', 'connector', 'pidfd', 'poll'] as const;
+const WAIT_OPTIONS = ['timeoutMs', 'signal', 'source'] as const;
 
 /** @throws ExitwatchError `ERR_EXITWATCH_INVALID_OPTION` */
 export function checkOptions(options: unknown): CheckedOptions {
   const {
-    scope = 'watched',
-    source = 'auto',
-    trace = 'auto',
-    receiveBufferBytes = 8 * 1024 * 1024,
-    queueLimit = 1_048_576,
-    pollIntervalMs = 1000,
-    statusTimeoutMs = 1000,
-    canaryIntervalMs = 10_000,
+    scope = DEFAULT_SOURCE_OPTIONS.scope,
+    source = DEFAULT_SOURCE_OPTIONS.source,
+    trace = DEFAULT_SOURCE_OPTIONS.trace,
+    receiveBufferBytes = DEFAULT_SOURCE_OPTIONS.receiveBufferBytes,
+    queueLimit = DEFAULT_SOURCE_OPTIONS.queueLimit,
+    pollIntervalMs = DEFAULT_SOURCE_OPTIONS.pollIntervalMs,
+    statusTimeoutMs = DEFAULT_SOURCE_OPTIONS.statusTimeoutMs,
+    canaryIntervalMs = DEFAULT_SOURCE_OPTIONS.canaryIntervalMs,
     signal,
-    ...unknown
-  } = entries(options);
-  noOther(unknown);
-  if (scope === 'all' && source === 'pidfd') {
-    throw invalid("pidfds tell only of watched processes: scope 'all' takes another source");
+  } = checkOptionNames(options, MONITOR_OPTIONS);
+  const chosen = checkOneOf('source', source, sourceChoices());
+  const kind = chosen === 'auto' ? null : sourceKind(chosen);
+  if (scope === 'all' && kind?.tellsAll === false) {
+    throw invalidOption(
+      `${kind.title} tells only of watched processes: scope 'all' takes another source`,
+    );
   }
-  if (source === 'poll' && trace === 'on') {
-    throw invalid("polling tells of no signals: trace 'on' takes another source");
+  if (trace === 'on' && kind?.tellsSignals === false) {
+    throw invalidOption(`${kind.title} tells of no signals: trace 'on' takes another source`);
   }
   return {
-    scope: oneOf('scope', scope, ['watched', 'all']),
-    source: oneOf('source', source, SOURCES),
-    trace: oneOf('trace', trace, ['auto', 'on', 'off']),
-    receiveBufferBytes: integer('receiveBufferBytes', receiveBufferBytes, 4096, 1024 * 1024 * 1024),
-    queueLimit: integer('queueLimit', queueLimit, 1, 64 * 1024 * 1024),
-    pollIntervalMs: integer('pollIntervalMs', pollIntervalMs, 10, 86_400_000),
-    statusTimeoutMs: integer('statusTimeoutMs', statusTimeoutMs, 0, LONGEST_MS),
+    scope: checkOneOf('scope', scope, ['watched', 'all']),
+    source: chosen,
+    trace: checkOneOf('trace', trace, ['auto', 'on', 'off']),
+    receiveBufferBytes: checkInteger(
+      'receiveBufferBytes',
+      receiveBufferBytes,
+      4096,
+      1024 * 1024 * 1024,
+    ),
+    queueLimit: checkInteger('queueLimit', queueLimit, 1, 64 * 1024 * 1024),
+    pollIntervalMs: checkInteger('pollIntervalMs', pollIntervalMs, 10, 86_400_000),
+    statusTimeoutMs: checkMilliseconds('statusTimeoutMs', statusTimeoutMs),
     canaryIntervalMs:
-      canaryIntervalMs === 0 ? 0 : integer('canaryIntervalMs', canaryIntervalMs, 100, 86_400_000),
-    signal: abortSignal(signal),
+      canaryIntervalMs === 0
+        ? 0
+        : checkInteger('canaryIntervalMs', canaryIntervalMs, 100, 86_400_000),
+    signal: checkAbortSignal(signal),
   };
 }
 
 /** @throws ExitwatchError `ERR_EXITWATCH_INVALID_OPTION` */
 export function checkWaitOptions(options: unknown): CheckedWaitOptions {
-  const { timeoutMs, signal, source = 'auto', ...unknown } = entries(options);
-  noOther(unknown);
+  const { timeoutMs, signal, source = 'auto' } = checkOptionNames(options, WAIT_OPTIONS);
   return {
-    timeoutMs: timeoutMs === undefined ? undefined : integer('timeoutMs', timeoutMs, 0, LONGEST_MS),
-    signal: abortSignal(signal),
-    source: oneOf('source', source, SOURCES),
+    timeoutMs: timeoutMs === undefined ? undefined : checkMilliseconds('timeoutMs', timeoutMs),
+    signal: checkAbortSignal(signal),
+    source: checkOneOf('source', source, sourceChoices()),
   };
-}
-
-function entries(options: unknown): Record<string, unknown> {
-  if (typeof options === 'object' && options !== null) return options as Record<string, unknown>;
-  throw invalid(`options are an object, not ${String(options)}`);
-}
-
-function noOther(unknown: Record<string, unknown>): void {
-  const [stranger] = Object.keys(unknown);
-  if (stranger !== undefined) throw invalid(`there is no option ${JSON.stringify(stranger)}`);
-}
-
-function abortSignal(signal: unknown): AbortSignal | undefined {
-  if (signal === undefined || signal instanceof AbortSignal) return signal;
-  throw invalid('signal is an AbortSignal');
-}
-
-function oneOf<Value extends string>(
-  name: string,
-  value: unknown,
-  allowed: readonly Value[],
-): Value {
-  const found = allowed.find((candidate) => candidate === value);
-  if (found !== undefined) return found;
-  throw invalid(`${name} is ${allowed.map((candidate) => JSON.stringify(candidate)).join(' or ')}`);
-}
-
-function integer(name: string, value: unknown, least: number, most: number): number {
-  if (Number.isInteger(value) && (value as number) >= least && (value as number) <= most) {
-    return value as number;
-  }
-  throw invalid(`${name} is an integer from ${least} to ${most}`);
-}
-
-function invalid(message: string): ExitwatchError {
-  return new ExitwatchError('ERR_EXITWATCH_INVALID_OPTION', message);
 }

@@ -1,51 +1,18 @@
 import { arch, release } from 'node:os';
 
-import { loadAddon, translateFailure } from '../addon.js';
-import { ExitwatchError, type ExitwatchErrorCode } from '../errors.js';
-import type { Downgrade, Filter, SourceName } from '../exit-event.js';
-import { HOST_NAMESPACE, namespaceInode } from '../namespaces.js';
+import type { ExitwatchError } from '../common/errors.js';
+import type { Downgrade, SourceName } from '../events/exit-event.js';
+import { HOST_NAMESPACE, namespaceInode } from '../identity/namespaces.js';
 import { failureDowngrade } from '../sources/downgrade.js';
-import { processTable } from '../process-table/process-table.js';
+import { chooseSource, probeSources } from '../sources/registry.js';
+import type {
+  ConnectorReport,
+  Obstacle,
+  PidfdReport,
+  PollReport,
+} from '../sources/source-report.js';
 
 import { ExitMonitor } from './exit-monitor.js';
-
-/** Why something cannot be used, and what to do about it. */
-export type Obstacle = {
-  /** What {@link ExitMonitor.start} rejects with. */
-  code: ExitwatchErrorCode;
-  detail: string;
-  /** `null` where we know nothing. */
-  remedy: string | null;
-};
-
-export type ConnectorReport = {
-  available: boolean;
-  obstacle: Obstacle | null;
-  /** `null` where the connector cannot be used. */
-  filter: Filter | null;
-  /** Why the filter is not the group-aware one. */
-  downgrade: Downgrade | null;
-  /** Who tells watched processes from others: the kernel, or the reader. */
-  watchedSet: 'kernel' | 'user-space' | null;
-  /** Ends come with the program's name: see `program` of an exit event. */
-  namesPrograms: boolean;
-};
-
-export type PidfdReport = {
-  available: boolean;
-  obstacle: Obstacle | null;
-  /** Processes have an inode each, by which a reused pid is noticed in any case (Linux 6.9). */
-  inodes: boolean;
-  /** The status of a process that was reaped can be read (Linux 6.15). */
-  exitStatus: boolean;
-};
-
-/** What polling would read. */
-export type PollReport = {
-  available: boolean;
-  obstacle: Obstacle | null;
-  by: '/proc' | 'ps' | 'signal 0';
-};
 
 /** Whether the monitor can tell who sent signals. */
 export type TraceReport = {
@@ -78,11 +45,9 @@ export type ProbeReport = {
  * variable (`EXITWATCH_FILTER`) has a value that it cannot have.
  */
 export async function probe(): Promise<ProbeReport> {
-  const connector = await probeConnector();
-  const pidfd = probePidfd();
-  const poll = probePoll();
+  const reports = await probeSources();
   const trace = await probeTrace();
-  const orPoll = poll.available ? 'poll' : null;
+  const { connector, pidfd, poll } = reports;
   return {
     platform: process.platform,
     kernel: release(),
@@ -94,31 +59,15 @@ export async function probe(): Promise<ProbeReport> {
       network: isHostNetwork(connector.obstacle),
     },
     sources: {
-      watched: connector.available ? 'connector' : pidfd.available ? 'pidfd' : orPoll,
-      all: connector.available ? 'connector' : poll.by === 'signal 0' ? null : orPoll,
+      watched: chooseSource('watched', reports),
+      all: chooseSource('all', reports),
     },
     connector,
     pidfd,
     poll,
     trace,
-    degraded:
-      !trace.available || connector.filter !== 'group-aware' || !pidfd.inodes || !pidfd.exitStatus,
+    degraded: !trace.available || connector.filter !== 'ebpf' || !pidfd.inodes || !pidfd.exitStatus,
   };
-}
-
-async function probeConnector(): Promise<ConnectorReport> {
-  const monitor = new ExitMonitor({ source: 'connector' });
-  try {
-    const { filter, downgrade, namesPrograms } = await monitor.start();
-    const { watchedSet } = monitor.stats();
-    return { available: true, obstacle: null, filter, downgrade, watchedSet, namesPrograms };
-  } catch (error) {
-    const obstacle = obstacleOf(error);
-    const nothing = { filter: null, downgrade: null, watchedSet: null, namesPrograms: false };
-    return { available: false, obstacle, ...nothing };
-  } finally {
-    await monitor.close();
-  }
 }
 
 /** Whatever serves beside it. */
@@ -132,35 +81,6 @@ async function probeTrace(): Promise<TraceReport> {
   } finally {
     await monitor.close();
   }
-}
-
-function probePidfd(): PidfdReport {
-  try {
-    return { available: true, obstacle: null, ...loadAddon().probePidfd() };
-  } catch (error) {
-    const obstacle = obstacleOf(translateFailure(error));
-    return { available: false, obstacle, inodes: false, exitStatus: false };
-  }
-}
-
-function probePoll(): PollReport {
-  const table = processTable();
-  try {
-    const sight = table.lookNow(process.pid);
-    if (sight === null || sight === 'unknown') {
-      throw new ExitwatchError('ERR_EXITWATCH_NO_PROC', 'this process is missing from the table');
-    }
-    return { available: true, obstacle: null, by: table.by };
-  } catch (error) {
-    return { available: false, obstacle: obstacleOf(error), by: table.by };
-  }
-}
-
-function obstacleOf(error: unknown): Obstacle {
-  if (!(error instanceof ExitwatchError) || error.code === 'ERR_EXITWATCH_INVALID_OPTION') {
-    throw error;
-  }
-  return { code: error.code, detail: error.detail, remedy: error.remedy ?? null };
 }
 
 function isHosts(name: 'pid' | 'user'): boolean | null {

@@ -1,6 +1,7 @@
-import { ExitwatchError } from '../errors.js';
-import type { ExitEvent, SourceName } from '../exit-event.js';
-import type { ProcessIdentity } from '../process-identity.js';
+import { LATE, unlessAborted, withDeadline } from '../common/deadline.js';
+import { ExitwatchError } from '../common/errors.js';
+import type { ExitEvent, SourceName } from '../events/exit-event.js';
+import type { ProcessIdentity } from '../identity/process-identity.js';
 
 import { ExitMonitor } from './exit-monitor.js';
 import type { ExitWatch } from './exit-watch.js';
@@ -61,7 +62,7 @@ function enter(source: 'auto' | SourceName): Shared {
 function start(entry: Shared): void {
   if (entry.isStarted) return;
   entry.isStarted = true;
-  // Whoever waits is told by the watch that rejects; whoever comes later gets another monitor.
+  // The watches of those who wait reject; the next call gets another monitor.
   const forget = () => {
     remove(entry);
   };
@@ -85,25 +86,11 @@ async function limit(
   signal: AbortSignal | undefined,
 ): Promise<ExitEvent> {
   const who = `process ${identity.pid}`;
-  let giveUp!: (error: Error) => void;
-  const gaveUp = new Promise<never>((_, reject) => {
-    giveUp = reject;
-  });
-  const onAbort = () => {
-    giveUp(aborted(who, signal));
-  };
-  const onTimeout = () => {
-    const message = `${who} had not ended after ${timeoutMs ?? 0} ms`;
-    giveUp(new ExitwatchError('ERR_EXITWATCH_TIMEOUT', message));
-  };
-  const timer = timeoutMs === undefined ? undefined : setTimeout(onTimeout, timeoutMs);
-  signal?.addEventListener('abort', onAbort, { once: true });
-  try {
-    return await Promise.race([exited, gaveUp]);
-  } finally {
-    clearTimeout(timer);
-    signal?.removeEventListener('abort', onAbort);
-  }
+  const watched = unlessAborted(exited, signal, () => aborted(who, signal));
+  const event = await withDeadline(watched, timeoutMs);
+  if (event !== LATE) return event;
+  const detail = `${who} had not ended after ${timeoutMs ?? 0} ms`;
+  throw new ExitwatchError('ERR_EXITWATCH_TIMEOUT', detail);
 }
 
 function aborted(who: string, signal: AbortSignal | undefined): ExitwatchError {

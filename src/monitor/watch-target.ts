@@ -1,7 +1,10 @@
-import { bootId } from '../boot-id.js';
-import { ExitwatchError } from '../errors.js';
-import type { ExitEvent, SourceName } from '../exit-event.js';
-import { absenceError } from '../not-a-process.js';
+import { addonRefusal } from '../addon.js';
+import { ExitwatchError } from '../common/errors.js';
+import type { ExitEvent } from '../events/exit-event.js';
+import { unknownExit } from '../events/unknown-exit.js';
+import { bootId } from '../identity/boot-id.js';
+import { absenceError } from '../identity/not-a-process.js';
+import { processTable } from '../identity/platform-table.js';
 import {
   checkAgainstPidMax,
   checkIdentity,
@@ -9,8 +12,7 @@ import {
   lookUp,
   pidNamespace,
   type ProcessIdentity,
-} from '../process-identity.js';
-import { processTable } from '../process-table/process-table.js';
+} from '../identity/process-identity.js';
 
 /** Which process is to be watched, and whether it is still there. */
 export function findTarget(target: number | ProcessIdentity): {
@@ -43,39 +45,17 @@ function checkNamespace(target: ProcessIdentity): void {
 }
 
 /** The end of a process of which only its identity is known. */
-export function goneBeforeWatch(identity: ProcessIdentity, source: SourceName): ExitEvent {
+export function goneBeforeWatch(identity: ProcessIdentity): ExitEvent {
+  // By what looks processes up here.
+  const source = addonRefusal() === null ? 'pidfd' : 'poll';
   const startedAt =
     identity.bootId === bootId() && identity.startTicks !== 0
       ? processTable().startTime(identity.startTicks)
       : null;
   const exitedAt = new Date();
-  return {
-    event: 'exit',
-    id: identity.id,
-    pid: identity.pid,
-    parentPid: null,
-    name: null,
-    program: null,
-    uid: null,
-    cgroup: null,
-    startedAt,
-    exitedAt,
-    exitedNs: null,
-    // Some time since it started, which may have been before this boot.
-    uncertaintyMs:
-      startedAt === null ? Number.MAX_SAFE_INTEGER : exitedAt.getTime() - startedAt.getTime(),
-    source,
-    lossless: true,
-    traced: false,
-    tracedSince: null,
-    sender: null,
-    raisedAfter: null,
-    signalsReceived: [],
-    oom: null,
-    how: 'unknown',
-    exitCode: null,
-    signal: null,
-    coreDumped: null,
-    unknownReason: 'gone-before-watch',
-  };
+  // Some time since it started, which may have been before this boot.
+  const uncertaintyMs =
+    startedAt === null ? Number.MAX_SAFE_INTEGER : exitedAt.getTime() - startedAt.getTime();
+  const { id, pid } = identity;
+  return unknownExit({ id, pid, startedAt, exitedAt, uncertaintyMs, source }, 'gone-before-watch');
 }

@@ -1,4 +1,4 @@
-import type { ProcessRow } from '../process-table/process-table.js';
+import type { ProcessRow } from '../identity/process-table.js';
 
 import type { PidCursor, PidMark } from './pid-cursor.js';
 

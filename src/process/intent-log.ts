@@ -3,11 +3,11 @@ import { constants } from 'node:fs';
 import { open, stat, type FileHandle } from 'node:fs/promises';
 import { dirname } from 'node:path';
 
-import { ExitwatchError, reasonOf } from '../errors.js';
-import { identify, type ProcessIdentity } from '../process-identity.js';
-import type { SignalName } from '../wait-status.js';
-
-import { isWritableByOthers, regular, syncFolder } from './small-file.js';
+import { ExitwatchError, reasonOf } from '../common/errors.js';
+import { distrustOf } from '../common/file-trust.js';
+import { regular, syncFolder } from '../common/small-file.js';
+import type { SignalName } from '../events/wait-status.js';
+import { identify, type ProcessIdentity } from '../identity/process-identity.js';
 
 /** What somebody was about to do to a process. */
 export type Intent = {
@@ -164,12 +164,7 @@ async function openForAppending(path: string): Promise<FileHandle> {
 }
 
 async function checkTrust(file: FileHandle): Promise<void> {
-  const { uid, mode } = await regular(file);
-  const us = process.geteuid?.();
-  const isOthers = us !== undefined && uid !== us && uid !== 0;
-  if (isOthers || isWritableByOthers({ mode, owner: uid, bytes: Buffer.alloc(0), isCut: false })) {
-    throw new Error('others can write it');
-  }
+  if (distrustOf(await regular(file)) !== null) throw new Error('others can write it');
 }
 
 async function* linesOf(path: string): AsyncGenerator<string> {

@@ -1,5 +1,5 @@
-import { ExitwatchError } from '../errors.js';
-import type { ProcessIdentity } from '../process-identity.js';
+import { ExitwatchError } from '../common/errors.js';
+import type { ProcessIdentity } from '../identity/process-identity.js';
 
 import { signalProcess } from './process-signal.js';
 import { notVerified } from './send.js';
@@ -24,7 +24,7 @@ const FAULTS: readonly string[] = [
  * @throws ExitwatchError `ERR_EXITWATCH_INVALID_PID`, `ERR_EXITWATCH_INVALID_IDENTITY`
  */
 export function isAlive(target: number | ProcessIdentity): Liveness {
-  return lookAt(target).life;
+  return lookAt(target).liveness;
 }
 
 /**
@@ -46,9 +46,9 @@ export function exists({
   try {
     const found = matchNow(pid, executable);
     if (found === null || found.runs === false) return false;
-    const { life } = signalProcess(found.identity);
-    if (life === 'dead') return false;
-    return life === 'unknown' ? life : found.runs;
+    const { liveness } = signalProcess(found.identity);
+    if (liveness === 'dead') return false;
+    return liveness === 'unknown' ? liveness : found.runs;
   } catch (error) {
     if (isFault(error)) throw error;
     // It runs nothing, least of all this.
@@ -59,24 +59,24 @@ export function exists({
 }
 
 /** Whether a process lives, and why that cannot be told. @internal */
-export type Look = { life: 'alive' | 'dead' } | { life: 'unknown'; why: Error };
+export type Look = { liveness: 'alive' | 'dead' } | { liveness: 'unknown'; why: Error };
 
 /** A process that lives, but is not the one that is meant, is not dead: then nobody knows. @internal */
 export function lookAt(target: ProcessTarget): Look {
   try {
     const identity = resolveTarget(target);
-    if (identity === null) return { life: 'dead' };
-    const { life } = signalProcess(identity);
-    return life === 'unknown' ? { life, why: notVerified(identity) } : { life };
+    if (identity === null) return { liveness: 'dead' };
+    const { liveness } = signalProcess(identity);
+    return liveness === 'unknown' ? { liveness, why: notVerified(identity) } : { liveness };
   } catch (error) {
     if (isFault(error)) throw error;
-    return { life: 'unknown', why: error as Error };
+    return { liveness: 'unknown', why: error as Error };
   }
 }
 
 /** @internal */
 export function livenessOf(target: ProcessTarget): Liveness {
-  return lookAt(target).life;
+  return lookAt(target).liveness;
 }
 
 /** A number that no process ever had is no fault here: it was read from somewhere. */

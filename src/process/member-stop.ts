@@ -1,9 +1,9 @@
 import { readdirSync, readFileSync } from 'node:fs';
 
-import type { ExitEvent } from '../exit-event.js';
+import type { ExitEvent } from '../events/exit-event.js';
+import type { SignalName } from '../events/wait-status.js';
+import type { ProcessIdentity } from '../identity/process-identity.js';
 import { waitForExit } from '../monitor/wait-for-exit.js';
-import type { ProcessIdentity } from '../process-identity.js';
-import type { SignalName } from '../wait-status.js';
 
 import type { IntentOutcome } from './intent-log.js';
 import { signalProcess } from './process-signal.js';
@@ -77,10 +77,10 @@ export class MemberStop {
   /** Sends it a signal, unless it is dead. */
   send(signal: SignalName): MemberSent {
     try {
-      const { life, isAtomic } = signalProcess(this.identity, signal);
-      if (life === 'unknown') throw notVerified(this.identity);
+      const { liveness, isAtomic } = signalProcess(this.identity, signal);
+      if (liveness === 'unknown') throw notVerified(this.identity);
       this.hasFailed = false;
-      if (life === 'dead') return { outcome: 'superseded', isAtomic };
+      if (liveness === 'dead') return { outcome: 'superseded', isAtomic };
       if (signal === 'SIGKILL') this.#isKilled = true;
       return { outcome: 'delivered', isAtomic };
     } catch (error) {
@@ -89,7 +89,7 @@ export class MemberStop {
     }
   }
 
-  told(): StoppedMember {
+  report(): StoppedMember {
     const { identity, name, foundBy, exit } = this;
     if (this.isLiving()) return { identity, name, foundBy, outcome: 'timed-out', exit: null };
     const asked = this.#wasGone ? 'already-gone' : 'graceful';
@@ -98,7 +98,7 @@ export class MemberStop {
 
   #look(): 'alive' | 'dead' | 'unknown' {
     try {
-      return signalProcess(this.identity).life;
+      return signalProcess(this.identity).liveness;
     } catch {
       return 'unknown';
     }

@@ -1,5 +1,6 @@
-import { ExitwatchError } from '../errors.js';
-import { processTable, type Sight } from '../process-table/process-table.js';
+import { ExitwatchError } from '../common/errors.js';
+import { processTable } from '../identity/platform-table.js';
+import type { Lookup } from '../identity/process-table.js';
 
 /**
  * @throws ExitwatchError `ERR_EXITWATCH_REFUSED` if the tree of this process is init's, or has ourselves
@@ -22,8 +23,8 @@ function ourLine(): readonly number[] {
   let pid: number | null = process.pid;
   while (pid !== null && pid > 0 && !pids.includes(pid)) {
     pids.push(pid);
-    const sight: Sight | null = processTable().lookNow(pid);
-    pid = sight === null || sight === 'unknown' ? null : sight.parentPid;
+    const lookup: Lookup | null = processTable().lookNow(pid);
+    pid = lookup === null || lookup === 'unknown' ? null : lookup.parentPid;
   }
   return pids;
 }

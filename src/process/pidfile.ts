@@ -1,8 +1,11 @@
 import { existsSync, lstatSync } from 'node:fs';
 import { unlink } from 'node:fs/promises';
 
-import { ExitwatchError, type ExitwatchErrorCode } from '../errors.js';
-import { absenceError } from '../not-a-process.js';
+import { ExitwatchError, type ExitwatchErrorCode } from '../common/errors.js';
+import { isWritableByOthers, trustedOwners } from '../common/file-trust.js';
+import { readSmallFile, replaceFile, type SmallFile } from '../common/small-file.js';
+import { absenceError } from '../identity/not-a-process.js';
+import { processTable } from '../identity/platform-table.js';
 import {
   checkAgainstPidMax,
   checkIdentity,
@@ -12,11 +15,9 @@ import {
   lookUp,
   startOf,
   type ProcessIdentity,
-} from '../process-identity.js';
-import { processTable } from '../process-table/process-table.js';
+} from '../identity/process-identity.js';
 
 import { isAlive, type Liveness } from './liveness.js';
-import { isWritableByOthers, readSmallFile, replaceFile, type SmallFile } from './small-file.js';
 
 /** What a pidfile says. */
 export type Pidfile = {
@@ -47,7 +48,7 @@ const identityPath = (path: string) => `${path}.id`;
 export async function readPidfile(path: string): Promise<Pidfile> {
   const file = await readTrusted(path, MOST_BYTES);
   const pid = parsePid(path, file);
-  const identity = await readIdentity(path, pid, file.owner);
+  const identity = await readIdentity(path, pid, file.uid);
   // One that has ended is nobody who could be signalled in another's place.
   if (identity === null || isAlive(identity) !== 'dead') checkOwner(path, file, pid);
   return { path, pid, identity };
@@ -173,11 +174,10 @@ function parsePid(path: string, { bytes, isCut }: SmallFile): number {
   }
 }
 
-function checkOwner(path: string, { owner }: SmallFile, pid: number): void {
-  const us = process.geteuid?.();
-  if (us === undefined || owner === 0 || owner === us) return;
-  const sight = processTable().lookNow(pid);
-  if (sight !== null && sight !== 'unknown' && sight.uid === owner) return;
+function checkOwner(path: string, { uid: owner }: SmallFile, pid: number): void {
+  if (trustedOwners().includes(owner)) return;
+  const lookup = processTable().lookNow(pid);
+  if (lookup !== null && lookup !== 'unknown' && lookup.uid === owner) return;
   throw untrusted(path, `it is user ${owner}'s, and names no process of that user`);
 }
 
@@ -187,9 +187,9 @@ async function readIdentity(
   pidfileOwner: number,
 ): Promise<ProcessIdentity | null> {
   try {
-    const { bytes, owner } = await readTrusted(identityPath(path), MOST_IDENTITY_BYTES);
+    const { bytes, uid } = await readTrusted(identityPath(path), MOST_IDENTITY_BYTES);
     // Whoever may make files beside the pidfile has no say in whom it means.
-    if (![pidfileOwner, 0, process.geteuid?.()].includes(owner)) return null;
+    if (!trustedOwners(pidfileOwner).includes(uid)) return null;
     const identity: unknown = JSON.parse(bytes.toString('utf8'));
     checkIdentity(identity);
     return identity.pid === pid ? identity : null;

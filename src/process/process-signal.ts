@@ -1,13 +1,18 @@
 import { addonRefusal, Life, loadAddon, translateFailure } from '../addon.js';
-import { bootId } from '../boot-id.js';
-import { ExitwatchError } from '../errors.js';
-import { isSameProcess, lookUp, pidNamespace, type ProcessIdentity } from '../process-identity.js';
-import { processTable } from '../process-table/process-table.js';
-import { signalNumber, type SignalName } from '../wait-status.js';
+import { ExitwatchError } from '../common/errors.js';
+import { signalNumber, type SignalName } from '../events/wait-status.js';
+import { bootId } from '../identity/boot-id.js';
+import { processTable } from '../identity/platform-table.js';
+import {
+  isSameProcess,
+  lookUp,
+  pidNamespace,
+  type ProcessIdentity,
+} from '../identity/process-identity.js';
 
 /** What became of a signal, or of a mere look. */
 export interface Signalled {
-  life: 'alive' | 'dead' | 'unknown';
+  liveness: 'alive' | 'dead' | 'unknown';
   /**
    * Nothing could come between the look at the process and the signal: a pidfd held on to it. Without
    * pidfds the pid may have become another's in between.
@@ -21,8 +26,8 @@ export interface Signalled {
  * @throws ExitwatchError `ERR_EXITWATCH_NOT_PERMITTED`, `ERR_EXITWATCH_NO_PROC`, `ERR_EXITWATCH_SYSTEM`
  */
 export function signalProcess(identity: ProcessIdentity, signal?: SignalName): Signalled {
-  if (identity.bootId !== bootId()) return { life: 'dead', isAtomic: true };
-  if (identity.pidNamespace !== pidNamespace()) return { life: 'unknown', isAtomic: true };
+  if (identity.bootId !== bootId()) return { liveness: 'dead', isAtomic: true };
+  if (identity.pidNamespace !== pidNamespace()) return { liveness: 'unknown', isAtomic: true };
   return signalByPidfd(identity, signal) ?? signalByPid(identity, signal);
 }
 
@@ -32,9 +37,9 @@ function signalByPidfd(identity: ProcessIdentity, signal?: SignalName): Signalle
   const { pid, startTicks, inode } = identity;
   const number = signal === undefined ? 0 : signalNumber(signal);
   try {
-    const life = loadAddon().signal(pid, startTicks, inode ?? 0, number);
-    if (life === Life.unknown) return { life: 'unknown', isAtomic: true };
-    return { life: life === Life.alive ? 'alive' : 'dead', isAtomic: true };
+    const answer = loadAddon().signal(pid, startTicks, inode ?? 0, number);
+    if (answer === Life.unknown) return { liveness: 'unknown', isAtomic: true };
+    return { liveness: answer === Life.alive ? 'alive' : 'dead', isAtomic: true };
   } catch (thrown) {
     const error = translateFailure(thrown);
     if (!(error instanceof ExitwatchError)) throw error;
@@ -51,17 +56,17 @@ function signalByPid(identity: ProcessIdentity, signal?: SignalName): Signalled 
   const { pid } = identity;
   const found = lookUp(pid);
   if (typeof found === 'string' || !isSameProcess(found, identity))
-    return { life: 'dead', isAtomic };
-  const sight = processTable().lookNow(pid);
-  if (sight === 'unknown') return { life: 'unknown', isAtomic };
-  if (sight === null || sight.isDead) return { life: 'dead', isAtomic };
-  if (signal === undefined) return { life: 'alive', isAtomic };
+    return { liveness: 'dead', isAtomic };
+  const lookup = processTable().lookNow(pid);
+  if (lookup === 'unknown') return { liveness: 'unknown', isAtomic };
+  if (lookup === null || lookup.isDead) return { liveness: 'dead', isAtomic };
+  if (signal === undefined) return { liveness: 'alive', isAtomic };
   try {
     process.kill(pid, process.platform === 'linux' ? signalNumber(signal) : signal);
-    return { life: 'alive', isAtomic };
+    return { liveness: 'alive', isAtomic };
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    if (code === 'ESRCH') return { life: 'dead', isAtomic };
+    if (code === 'ESRCH') return { liveness: 'dead', isAtomic };
     if (code === 'EPERM') throw notPermitted(pid, error);
     throw error;
   }

@@ -1,8 +1,9 @@
 import { readlinkSync } from 'node:fs';
 
-import { ExitwatchError } from '../errors.js';
-import { isSameProcess, lookUp, type ProcessIdentity } from '../process-identity.js';
-import { processTable, type ProcessRow, type Sight } from '../process-table/process-table.js';
+import { ExitwatchError } from '../common/errors.js';
+import { processTable } from '../identity/platform-table.js';
+import { isSameProcess, lookUp, type ProcessIdentity } from '../identity/process-identity.js';
+import type { ProcessRow, Lookup } from '../identity/process-table.js';
 
 import { Cgroup } from './cgroup.js';
 import { HeldNumbers } from './held-numbers.js';
@@ -93,12 +94,12 @@ export class ProcessTree {
     this.#cgroup = cgroup !== null && judge(cgroup, this.#known(rows)) ? cgroup : null;
   }
 
-  #rowsOf(sights: ReadonlyMap<number, Sight>): Map<number, ProcessRow> {
+  #rowsOf(lookups: ReadonlyMap<number, Lookup>): Map<number, ProcessRow> {
     const rows = new Map<number, ProcessRow>();
-    this.#isIncomplete = !sights.has(1);
-    for (const [pid, sight] of sights) {
+    this.#isIncomplete = !lookups.has(1);
+    for (const [pid, lookup] of lookups) {
       // One that was being released looks so for a moment.
-      const again = sight === 'unknown' ? processTable().lookNow(pid) : sight;
+      const again = lookup === 'unknown' ? processTable().lookNow(pid) : lookup;
       if (again === 'unknown') this.#isIncomplete = true;
       else if (again !== null) rows.set(pid, again);
     }

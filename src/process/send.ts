@@ -1,6 +1,6 @@
-import { ExitwatchError } from '../errors.js';
-import type { ProcessIdentity } from '../process-identity.js';
-import type { SignalName } from '../wait-status.js';
+import { ExitwatchError } from '../common/errors.js';
+import type { SignalName } from '../events/wait-status.js';
+import type { ProcessIdentity } from '../identity/process-identity.js';
 
 import { signalProcess } from './process-signal.js';
 import { resolveTarget, type ProcessTarget } from './target.js';
@@ -46,9 +46,9 @@ async function send(
   const identity = resolveTarget(target);
   if (identity === null) return { outcome: 'already-gone', identity, isAtomic: true };
   refuseOurselves(identity.pid, force);
-  const { life, isAtomic } = signalProcess(identity, signal);
-  if (life === 'unknown') throw notVerified(identity);
-  return { outcome: life === 'alive' ? 'requested' : 'already-gone', identity, isAtomic };
+  const { liveness, isAtomic } = signalProcess(identity, signal);
+  if (liveness === 'unknown') throw notVerified(identity);
+  return { outcome: liveness === 'alive' ? 'requested' : 'already-gone', identity, isAtomic };
 }
 
 /** @throws ExitwatchError `ERR_EXITWATCH_REFUSED` */

@@ -1,5 +1,10 @@
-import { ExitwatchError } from '../errors.js';
-import { signalNumber, type SignalName } from '../wait-status.js';
+import {
+  checkAbortSignal,
+  checkMilliseconds,
+  checkOptionNames,
+  invalidOption,
+} from '../common/options.js';
+import { signalNumber, type SignalName } from '../events/wait-status.js';
 
 import { IntentLog, type ControlName, type IntentRecorder } from './intent-log.js';
 import type { StopWait } from './stop-wait.js';
@@ -77,14 +82,14 @@ export interface CheckedStopOptions {
   signal: AbortSignal | undefined;
 }
 
-/** setTimeout() takes no more. */
-const LONGEST_MS = 2 ** 31 - 1;
+const NAMES = [
+  ...(['control', 'killSignal', 'forceKillAfterDelayMs', 'confirmTimeoutMs', 'pidfile'] as const),
+  ...(['intentLog', 'reason', 'tree', 'onWait', 'force', 'signal'] as const),
+] satisfies (keyof StopOptions)[];
 
 /** @throws ExitwatchError `ERR_EXITWATCH_INVALID_OPTION` */
 export function checkStopOptions(options: StopOptions): CheckedStopOptions {
-  if (typeof options !== 'object' || (options as unknown) === null) {
-    throw invalid('options are an object');
-  }
+  checkOptionNames(options, NAMES);
   const {
     control,
     killSignal = 'SIGTERM',
@@ -97,32 +102,29 @@ export function checkStopOptions(options: StopOptions): CheckedStopOptions {
     onWait,
     force = false,
     signal,
-    ...unknown
   } = options;
-  const [stranger] = Object.keys(unknown);
-  if (stranger !== undefined) throw invalid(`there is no option ${JSON.stringify(stranger)}`);
   if (control !== undefined && typeof control !== 'function' && !Array.isArray(control))
-    throw invalid('control is a function');
+    throw invalidOption('control is a function');
   if (killSignal !== false && (typeof killSignal !== 'string' || signalNumber(killSignal) <= 0)) {
-    throw invalid(`killSignal is the name of a signal, not ${JSON.stringify(killSignal)}`);
+    throw invalidOption(`killSignal is the name of a signal, not ${JSON.stringify(killSignal)}`);
   }
   const isUncontrolled = control === undefined || (Array.isArray(control) && control.length === 0);
   if (killSignal === false && isUncontrolled)
-    throw invalid('without a signal it takes a control call');
-  if (killSignal === false && tree) throw invalid('a tree is not stopped without a signal');
-  if (pidfile !== undefined && typeof pidfile !== 'string') throw invalid('pidfile is a path');
-  if (reason !== null && typeof reason !== 'string') throw invalid('reason is a text');
-  if (typeof tree !== 'boolean') throw invalid('tree is true or false');
-  if (onWait !== undefined && typeof onWait !== 'function') throw invalid('onWait is a function');
-  if (typeof force !== 'boolean') throw invalid('force is true or false');
-  if (signal !== undefined && !(signal instanceof AbortSignal)) {
-    throw invalid('signal is an AbortSignal');
-  }
+    throw invalidOption('without a signal it takes a control call');
+  if (killSignal === false && tree) throw invalidOption('a tree is not stopped without a signal');
+  if (pidfile !== undefined && typeof pidfile !== 'string')
+    throw invalidOption('pidfile is a path');
+  if (reason !== null && typeof reason !== 'string') throw invalidOption('reason is a text');
+  if (typeof tree !== 'boolean') throw invalidOption('tree is true or false');
+  if (onWait !== undefined && typeof onWait !== 'function')
+    throw invalidOption('onWait is a function');
+  if (typeof force !== 'boolean') throw invalidOption('force is true or false');
+  checkAbortSignal(signal);
   const killAfterMs =
     forceKillAfterDelayMs === false
       ? false
-      : milliseconds('forceKillAfterDelayMs', forceKillAfterDelayMs);
-  const confirmMs = milliseconds('confirmTimeoutMs', confirmTimeoutMs);
+      : checkMilliseconds('forceKillAfterDelayMs', forceKillAfterDelayMs);
+  const confirmMs = checkMilliseconds('confirmTimeoutMs', confirmTimeoutMs);
   const log = typeof intentLog === 'string' ? new IntentLog(intentLog) : undefined;
   return {
     controls: controlSteps(control, killAfterMs === false ? confirmMs : killAfterMs),
@@ -144,21 +146,10 @@ function recorder(log: unknown): IntentRecorder | undefined {
   if (log === undefined) return undefined;
   const { append, settle } = (log ?? {}) as Partial<IntentRecorder>;
   if (typeof append === 'function' && typeof settle === 'function') return log as IntentRecorder;
-  throw invalid('intentLog is a path, or an IntentLog');
+  throw invalidOption('intentLog is a path, or an IntentLog');
 }
 
 function controlSteps(control: StopOptions['control'], timeoutMs: number): readonly ControlStep[] {
   if (control === undefined) return [];
   return typeof control === 'function' ? [{ what: 'control', call: control, timeoutMs }] : control;
-}
-
-function milliseconds(name: string, value: unknown): number {
-  if (Number.isInteger(value) && (value as number) >= 0 && (value as number) <= LONGEST_MS) {
-    return value as number;
-  }
-  throw invalid(`${name} is an integer from 0 to ${LONGEST_MS}`);
-}
-
-function invalid(message: string): ExitwatchError {
-  return new ExitwatchError('ERR_EXITWATCH_INVALID_OPTION', message);
 }

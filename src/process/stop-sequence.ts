@@ -1,10 +1,10 @@
-import { addonRefusal } from '../addon.js';
-import { ExitwatchError } from '../errors.js';
-import type { ExitEvent } from '../exit-event.js';
+import { LATE, withDeadline } from '../common/deadline.js';
+import { ExitwatchError } from '../common/errors.js';
+import type { ExitEvent } from '../events/exit-event.js';
+import type { SignalName } from '../events/wait-status.js';
+import { isSameProcess, lookUp, type ProcessIdentity } from '../identity/process-identity.js';
 import { waitForExit } from '../monitor/wait-for-exit.js';
 import { goneBeforeWatch } from '../monitor/watch-target.js';
-import { isSameProcess, lookUp, type ProcessIdentity } from '../process-identity.js';
-import type { SignalName } from '../wait-status.js';
 
 import type { ControlName, IntentOutcome } from './intent-log.js';
 import { signalProcess } from './process-signal.js';
@@ -77,7 +77,7 @@ export class StopSequence {
       this.#over.abort();
       await options.release();
     });
-    this.#end.catch(() => undefined); // whoever joins is told
+    this.#end.catch(() => undefined); // it rejects for those who join
   }
 
   /** It takes no further step: there is none left, or nobody waits any more. */
@@ -98,16 +98,16 @@ export class StopSequence {
 
   async #run(): Promise<StopEnd> {
     // Of another pid namespace: it may live, and we would not see it.
-    if (signalProcess(this.#identity).life === 'unknown') throw notVerified(this.#identity);
+    if (signalProcess(this.#identity).liveness === 'unknown') throw notVerified(this.#identity);
     if (!isThere(this.#identity)) {
-      const exit = goneBeforeWatch(this.#identity, addonRefusal() === null ? 'pidfd' : 'poll');
+      const exit = goneBeforeWatch(this.#identity);
       return { outcome: 'already-gone', via: null, exit };
     }
     // Armed before anything is sent: no end is missed.
     const exited = waitForExit(this.#identity, { signal: this.#over.signal });
     const seen = exited.then((exit) => (this.#exit = exit));
     seen.catch(() => undefined); // awaited below
-    if (signalProcess(this.#identity).life === 'dead') {
+    if (signalProcess(this.#identity).liveness === 'dead') {
       return { outcome: 'already-gone', via: null, exit: await seen };
     }
     const { controls, killSignal, forceKillAfterDelayMs, confirmTimeoutMs } = this.#options;
@@ -168,7 +168,7 @@ export class StopSequence {
       this.#isDelivered ||= outcome === 'delivered';
     }
     await this.#settle(id, outcome);
-    // What failed is followed by the next step at once; who is gone is about to be told.
+    // What failed is followed by the next step at once; the end of one that is gone is about to come.
     if (outcome === 'not-delivered') return;
     if (outcome === 'uncertain' && via === 'control') return;
     const leftMs = Math.max(0, graceMs - (performance.now() - begin));
@@ -199,12 +199,12 @@ export class StopSequence {
   }
 
   #send(signal: SignalName): Promise<IntentOutcome> {
-    const { life, isAtomic } = signalProcess(this.#identity, signal);
+    const { liveness, isAtomic } = signalProcess(this.#identity, signal);
     if (!isAtomic && !this.warnings.some(({ code }) => code === 'not-atomic')) {
       this.warnings.push({ code: 'not-atomic', detail: NOT_ATOMIC });
     }
-    if (life === 'unknown') throw notVerified(this.#identity);
-    return Promise.resolve(life === 'alive' ? 'delivered' : 'superseded');
+    if (liveness === 'unknown') throw notVerified(this.#identity);
+    return Promise.resolve(liveness === 'alive' ? 'delivered' : 'superseded');
   }
 
   /** What was about to be written down is not to be done any more. */
@@ -229,15 +229,7 @@ export class StopSequence {
 
   /** Rejects where the end cannot be seen any more. */
   async #wait(seen: Promise<ExitEvent>, forMs: number): Promise<void> {
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, forMs);
-    });
-    try {
-      await Promise.race([seen, late]);
-    } finally {
-      clearTimeout(timer);
-    }
+    await withDeadline(seen, forMs);
   }
 }
 
@@ -247,21 +239,11 @@ export function isThere(identity: ProcessIdentity): boolean {
   return typeof found === 'object' && isSameProcess(found, identity);
 }
 
-/** A disk may hang; the end of a process is told all the same. */
+/** A disk may hang; it must not hold up the end of a process. */
 export const SETTLE_MS = 2000;
 
 export async function isWithin(work: Promise<void> | undefined, limitMs: number): Promise<boolean> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<boolean>((resolve) => {
-    timer = setTimeout(() => {
-      resolve(false);
-    }, limitMs);
-  });
-  try {
-    return await Promise.race([Promise.resolve(work).then(() => true), late]);
-  } finally {
-    clearTimeout(timer);
-  }
+  return (await withDeadline(work, limitMs)) !== LATE;
 }
 
 export const NOT_ATOMIC =
@@ -284,23 +266,7 @@ export async function call(
   signal: AbortSignal,
 ): Promise<IntentOutcome> {
   const name = what === 'control' ? 'the control call' : what;
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => {
-      reject(
-        new ExitwatchError('ERR_EXITWATCH_TIMEOUT', `${name} had no answer after ${timeoutMs} ms`),
-      );
-    }, timeoutMs);
-  });
-  const forget = () => {
-    clearTimeout(timer);
-  };
-  signal.addEventListener('abort', forget, { once: true });
-  try {
-    await Promise.race([control(signal), late]);
-    return 'delivered';
-  } finally {
-    forget();
-    signal.removeEventListener('abort', forget);
-  }
+  if ((await withDeadline(control(signal), timeoutMs, signal)) !== LATE) return 'delivered';
+  const detail = `${name} had no answer after ${timeoutMs} ms`;
+  throw new ExitwatchError('ERR_EXITWATCH_TIMEOUT', detail);
 }

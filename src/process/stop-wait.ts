@@ -1,6 +1,7 @@
-import type { ProcessIdentity } from '../process-identity.js';
-import { processTable } from '../process-table/process-table.js';
-import type { SignalName } from '../wait-status.js';
+import { emitSafely } from '../common/emit-safely.js';
+import type { SignalName } from '../events/wait-status.js';
+import { processTable } from '../identity/platform-table.js';
+import type { ProcessIdentity } from '../identity/process-identity.js';
 
 /** What is waited for, when something was done to a process that is to end. */
 export type StopWait = {
@@ -16,13 +17,7 @@ export type StopWait = {
 
 /** Calls a listener; what it throws surfaces as an uncaught exception, and keeps nothing from being done. */
 export function tell(onWait: ((wait: StopWait) => void) | undefined, wait: StopWait): void {
-  try {
-    onWait?.(wait);
-  } catch (error) {
-    process.nextTick(() => {
-      throw error;
-    });
-  }
+  emitSafely(() => onWait?.(wait));
 }
 
 /** What follows on a step; `controls` is how many control calls are left. */
@@ -38,8 +33,8 @@ export function nextStep(
 /** The kernel's name of a process; `null`: it has ended, or is hidden. */
 export function nameOf({ pid }: ProcessIdentity): string | null {
   try {
-    const sight = processTable().lookNow(pid);
-    return sight === null || sight === 'unknown' ? null : sight.name;
+    const lookup = processTable().lookNow(pid);
+    return lookup === null || lookup === 'unknown' ? null : lookup.name;
   } catch {
     return null;
   }

@@ -1,16 +1,16 @@
-import { killerOf, REQUESTS } from '../ended-by.js';
+import { unlessAborted } from '../common/deadline.js';
+import { ExitwatchError } from '../common/errors.js';
+import { killerOf, REQUESTS } from '../events/ended-by.js';
+import type { ExitEvent } from '../events/exit-event.js';
+import type { SignalSender } from '../events/signal-event.js';
+import type { ProcessIdentity } from '../identity/process-identity.js';
 
-import { ExitwatchError } from '../errors.js';
-import type { ExitEvent } from '../exit-event.js';
-import type { ProcessIdentity } from '../process-identity.js';
-import type { SignalSender } from '../signal-event.js';
-
+import { refuseOurLine } from './our-line.js';
 import { removePidfile } from './pidfile.js';
 import { refuseOurselves } from './send.js';
 import { checkStopOptions, type CheckedStopOptions, type StopOptions } from './stop-options.js';
 import { isThere, StopSequence, type StopEnd, type StopWarning } from './stop-sequence.js';
 import { resolveTarget, type ProcessTarget } from './target.js';
-import { refuseOurLine } from './our-line.js';
 import { TreeStop, type StoppedTree } from './tree-stop.js';
 
 /** How a process was stopped. */
@@ -56,7 +56,7 @@ export async function stop(target: ProcessTarget, options: StopOptions = {}): Pr
   if (checked.signal?.aborted === true) throw aborted('a process', checked.signal);
   const identity = resolveTarget(target);
   if (identity === null) return finish(ALREADY_GONE, pidOf(target), NOTHING, checked);
-  // Another life of our pid, or of init's, is nobody to be spared.
+  // Another process that had our pid, or init's, needs no sparing.
   if (isThere(identity)) {
     refuseOurselves(identity.pid, checked.force);
     if (checked.tree) refuseOurLine(identity.pid);
@@ -74,16 +74,16 @@ export async function stop(target: ProcessTarget, options: StopOptions = {}): Pr
 }
 
 /** What there is to tell beside the end. */
-type Told = { warnings: readonly StopWarning[]; tree?: StoppedTree };
+type Particulars = { warnings: readonly StopWarning[]; tree?: StoppedTree };
 
-const NOTHING: Told = { warnings: [] };
+const NOTHING: Particulars = { warnings: [] };
 
 const ALREADY_GONE: StopEnd = { outcome: 'already-gone', via: null, exit: null };
 
 async function finish(
   end: StopEnd,
   who: ProcessIdentity | number,
-  { warnings: before, tree = { cgroup: null, members: [] } }: Told,
+  { warnings: before, tree = { cgroup: null, members: [] } }: Particulars,
   { pidfile, tree: withTree }: CheckedStopOptions,
 ): Promise<StopResult> {
   const warnings = [...before];
@@ -121,29 +121,19 @@ function pidOf(target: ProcessTarget): number {
   return typeof target === 'number' ? target : target.pid;
 }
 
-async function join(
+function join(
   sequence: StopSequence | TreeStop,
   { pid }: ProcessIdentity,
   signal: AbortSignal | undefined,
 ): Promise<StopEnd> {
-  if (signal === undefined) return sequence.join();
-  let giveUp!: () => void;
-  const gaveUp = new Promise<never>((_, reject) => {
-    giveUp = () => {
-      sequence.leave();
-      reject(aborted(`process ${pid}`, signal));
-    };
+  return unlessAborted(sequence.join(), signal, () => {
+    sequence.leave();
+    return aborted(`process ${pid}`, signal);
   });
-  signal.addEventListener('abort', giveUp, { once: true });
-  try {
-    return await Promise.race([sequence.join(), gaveUp]);
-  } finally {
-    signal.removeEventListener('abort', giveUp);
-  }
 }
 
-function aborted(who: string, signal: AbortSignal): ExitwatchError {
+function aborted(who: string, signal: AbortSignal | undefined): ExitwatchError {
   return new ExitwatchError('ERR_EXITWATCH_ABORTED', `waiting for the end of ${who} was aborted`, {
-    cause: signal.reason,
+    cause: signal?.reason,
   });
 }

@@ -1,10 +1,11 @@
-import { ExitwatchError } from '../errors.js';
+import { ExitwatchError } from '../common/errors.js';
+import { invalidOption } from '../common/options.js';
 import {
   checkIdentity,
   checkPid,
   identifyOrNone,
   type ProcessIdentity,
-} from '../process-identity.js';
+} from '../identity/process-identity.js';
 
 import { describeProgram, programOf, runs, type Program } from './executable.js';
 import { signalProcess } from './process-signal.js';
@@ -61,7 +62,7 @@ export function matchNow(pid: number, executable: string): Match | null {
   const after = identifyOrNone(pid);
   if (after === null) return null;
   if (after.id !== before.id) return { identity: after, program: programOf(pid), runs: 'unknown' };
-  if (verdict !== true && signalProcess(before).life === 'dead') return null;
+  if (verdict !== true && signalProcess(before).liveness === 'dead') return null;
   return { identity: before, program, runs: verdict };
 }
 
@@ -76,7 +77,7 @@ export function checkRuns({ pid }: ProcessIdentity, executable: string): void {
 
 function checkExecutable(executable: unknown): void {
   if (typeof executable === 'string' && executable !== '' && !executable.includes('\0')) return;
-  throw new ExitwatchError('ERR_EXITWATCH_INVALID_OPTION', 'executable is a path or a file name');
+  throw invalidOption('executable is a path or a file name');
 }
 
 function runsOther(program: Program, executable: string): ExitwatchError {

@@ -1,4 +1,5 @@
-import { processTable, type ProcessRow } from '../process-table/process-table.js';
+import { processTable } from '../identity/platform-table.js';
+import type { ProcessRow } from '../identity/process-table.js';
 
 import type { Cgroup } from './cgroup.js';
 
@@ -57,6 +58,6 @@ function isEach(
 
 /** `undefined`: it is not there, or cannot be seen. @internal */
 export function lookNow(pid: number): ProcessRow | undefined {
-  const sight = pid > 0 ? processTable().lookNow(pid) : null;
-  return sight === null || sight === 'unknown' ? undefined : sight;
+  const lookup = pid > 0 ? processTable().lookNow(pid) : null;
+  return lookup === null || lookup === 'unknown' ? undefined : lookup;
 }

@@ -1,4 +1,4 @@
-import type { SignalName } from '../wait-status.js';
+import type { SignalName } from '../events/wait-status.js';
 
 import type { ControlName, IntentOutcome } from './intent-log.js';
 import type { MemberStop } from './member-stop.js';
@@ -70,7 +70,7 @@ export class TreeSignals {
     }
   }
 
-  /** The same is told once. */
+  /** Each is reported once. */
   warn(code: StopWarning['code'], detail: string): void {
     const isKnown = this.warnings.some((known) => known.code === code && known.detail === detail);
     if (!isKnown) this.warnings.push({ code, detail });

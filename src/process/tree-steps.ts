@@ -1,4 +1,4 @@
-import type { SignalName } from '../wait-status.js';
+import type { SignalName } from '../events/wait-status.js';
 
 import type { IntentOutcome } from './intent-log.js';
 import { untilStopped, type MemberStop } from './member-stop.js';

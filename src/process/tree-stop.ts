@@ -1,6 +1,5 @@
-import { addonRefusal } from '../addon.js';
+import type { ProcessIdentity } from '../identity/process-identity.js';
 import { goneBeforeWatch } from '../monitor/watch-target.js';
-import type { ProcessIdentity } from '../process-identity.js';
 
 import type { StoppedMember } from './member-stop.js';
 import { signalProcess } from './process-signal.js';
@@ -60,7 +59,7 @@ export class TreeStop {
   get tree(): StoppedTree {
     return {
       cgroup: this.#watch?.cgroup?.path ?? null,
-      members: this.#watch?.members.map((member) => member.told()) ?? [],
+      members: this.#watch?.members.map((member) => member.report()) ?? [],
     };
   }
 
@@ -77,7 +76,7 @@ export class TreeStop {
 
   async #run(): Promise<StopEnd> {
     // Of another pid namespace: it may live, and we would not see it.
-    if (signalProcess(this.#identity).life === 'unknown') throw notVerified(this.#identity);
+    if (signalProcess(this.#identity).liveness === 'unknown') throw notVerified(this.#identity);
     const tree = isThere(this.#identity) ? ProcessTree.of(this.#identity) : null;
     if (tree === null) return { outcome: 'already-gone', via: null, exit: this.#unseen() };
     const watch = new TreeWatch(tree, this.#over.signal);
@@ -101,6 +100,6 @@ export class TreeStop {
   }
 
   #unseen() {
-    return goneBeforeWatch(this.#identity, addonRefusal() === null ? 'pidfd' : 'poll');
+    return goneBeforeWatch(this.#identity);
   }
 }

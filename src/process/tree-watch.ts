@@ -1,5 +1,7 @@
 import { setMaxListeners } from 'node:events';
 
+import { withDeadline } from '../common/deadline.js';
+
 import type { Cgroup } from './cgroup.js';
 import { MemberStop } from './member-stop.js';
 import type { ProcessTree, TreeMember } from './process-tree.js';
@@ -125,11 +127,9 @@ export class TreeWatch {
   }
 
   async #pause(forMs: number): Promise<void> {
-    let timer: NodeJS.Timeout | undefined;
-    await new Promise<void>((resolve) => {
+    const woken = new Promise<void>((resolve) => {
       this.#wake = resolve;
-      timer = setTimeout(resolve, forMs);
     });
-    clearTimeout(timer);
+    await withDeadline(woken, forMs);
   }
 }

@@ -1,50 +1,55 @@
-import { ExitwatchError } from '../errors.js';
-import type { SourceName } from '../exit-event.js';
-import type { ProcessIdentity } from '../process-identity.js';
+import { ExitwatchError } from '../common/errors.js';
+import type { SourceName } from '../events/exit-event.js';
+import type { ProcessIdentity } from '../identity/process-identity.js';
 
 import { failureDowngrade } from './downgrade.js';
 import type { Armed, ExitSource, SourceListener, SourceStats } from './exit-source.js';
-import { KernelSource } from './kernel-source.js';
-import { PollSource } from './poll-source.js';
+import type { SourceKind, SourceOptions } from './source-kind.js';
 
-type Options = ConstructorParameters<typeof KernelSource>[0] &
-  ConstructorParameters<typeof PollSource>[0];
-
-/** The kernel as long as it tells; polling where it does not, or not any more. */
+/** The best source as long as it works; its successor where it does not, or not any more. */
 export class AutoSource implements ExitSource {
-  readonly #options: Options;
+  readonly #options: SourceOptions;
   readonly #listener: SourceListener;
   #isStarted = false;
   /** What a source that takes over has to watch. */
   readonly #watched = new Map<string, ProcessIdentity>();
   #current: ExitSource;
-  /** For what the kernel cannot watch any more, while it tells the ends of the others. */
-  #beside: PollSource | undefined;
-  #told: SourceName | null = null;
+  readonly #successor: SourceKind;
+  /** For what the best one cannot watch any more, while it goes on with the others. */
+  #beside: ExitSource | undefined;
+  /** What `ready`, and `source` events, have said; `null` before. */
+  #announced: SourceName | null = null;
   #referenced = true;
 
   /** @throws ExitwatchError `ERR_EXITWATCH_INVALID_OPTION` */
-  constructor(options: Options, listener: SourceListener) {
+  constructor(
+    options: SourceOptions,
+    listener: SourceListener,
+    best: SourceKind,
+    successor: SourceKind,
+  ) {
     this.#options = options;
+    this.#successor = successor;
     this.#listener = listener;
-    this.#current = new KernelSource(options, {
+    const own: SourceListener = {
       ...listener,
       ready: (ready) => {
-        this.#told = ready.source;
+        this.#announced = ready.source;
         listener.ready(ready);
       },
-      exit: (event, isTold) => {
+      exit: (event, isForWatchesOnly) => {
         this.#watched.delete(event.id);
-        listener.exit(event, isTold);
+        listener.exit(event, isForWatchesOnly);
       },
       source: (change) => {
-        this.#told = change.source;
+        this.#announced = change.source;
         listener.source(change);
       },
       failed: (error) => {
-        this.#poll(error);
+        this.#takeOver(error);
       },
-    });
+    };
+    this.#current = best.open(options, own, null);
   }
 
   start(): void {
@@ -59,8 +64,8 @@ export class AutoSource implements ExitSource {
   }
 
   /**
-   * Where there are no pidfds at the start, the kernel tells nothing that could be relied upon. Where
-   * they are forbidden later, and there is no connector, those that are held still tell their ends.
+   * Without pidfds at the start nothing that the kernel says could be relied upon. If they are forbidden
+   * later, and there is no connector, those that are held still tell their ends.
    */
   #watch(identity: ProcessIdentity): Armed {
     try {
@@ -68,23 +73,23 @@ export class AutoSource implements ExitSource {
     } catch (error) {
       if (!(error instanceof ExitwatchError) || error.code !== 'ERR_EXITWATCH_NO_PIDFD')
         throw error;
-      if (this.#told !== null) return this.#openBeside().watch(identity);
-      this.#poll(error);
+      if (this.#announced !== null) return this.#openBeside().watch(identity);
+      this.#takeOver(error);
       return this.#current.watch(identity);
     }
   }
 
-  #openBeside(): PollSource {
+  #openBeside(): ExitSource {
     if (this.#beside !== undefined) return this.#beside;
     const listener: SourceListener = {
       ...this.#listener,
       ready: () => undefined,
-      exit: (event, isTold) => {
+      exit: (event, isForWatchesOnly) => {
         this.#watched.delete(event.id);
-        this.#listener.exit(event, isTold);
+        this.#listener.exit(event, isForWatchesOnly);
       },
     };
-    this.#beside = new PollSource({ ...this.#options, scope: 'watched' }, listener, null);
+    this.#beside = this.#successor.open({ ...this.#options, scope: 'watched' }, listener, null);
     if (!this.#referenced) this.#beside.unref();
     this.#beside.start();
     return this.#beside;
@@ -112,7 +117,7 @@ export class AutoSource implements ExitSource {
       ...stats,
       received: stats.received + beside.received,
       delivered: stats.delivered + beside.delivered,
-      unguarded: stats.unguarded + beside.unguarded,
+      withoutPidfd: stats.withoutPidfd + beside.withoutPidfd,
       wakeups: stats.wakeups + beside.wakeups,
       lastEventAt: latest(stats.lastEventAt, beside.lastEventAt),
     };
@@ -135,13 +140,13 @@ export class AutoSource implements ExitSource {
     this.#beside?.close();
   }
 
-  #poll(error: ExitwatchError): void {
+  #takeOver(error: ExitwatchError): void {
     const { canaryAgeMs } = this.#current.stats();
     this.close();
     this.#beside = undefined;
     const downgrade = failureDowngrade(error);
-    const previous = this.#told;
-    const poll = new PollSource(
+    const previous = this.#announced;
+    const next = this.#successor.open(
       this.#options,
       {
         ...this.#listener,
@@ -150,7 +155,7 @@ export class AutoSource implements ExitSource {
             this.#listener.ready(ready);
             return;
           }
-          // Who ended since the kernel last told something, and was not watched, is lost.
+          // A process that ended since the kernel last sent something, and was not watched, is lost.
           const at = new Date();
           const from = new Date(at.getTime() - (canaryAgeMs ?? 0));
           const gap = { event: 'gap', from, to: at, lost: null, recovered: 0 } as const;
@@ -158,16 +163,16 @@ export class AutoSource implements ExitSource {
           this.#listener.source({
             event: 'source',
             at,
-            source: 'poll',
+            source: this.#successor.name,
             previous,
             filter: null,
             downgrade,
             namesPrograms: false,
           });
         },
-        exit: (event, isTold) => {
+        exit: (event, isForWatchesOnly) => {
           this.#watched.delete(event.id);
-          this.#listener.exit(event, isTold);
+          this.#listener.exit(event, isForWatchesOnly);
         },
         // What keeps the best one from working is what the user can mend.
         failed: () => {
@@ -176,10 +181,10 @@ export class AutoSource implements ExitSource {
       },
       downgrade,
     );
-    this.#current = poll;
-    for (const identity of this.#watched.values()) poll.watch(identity);
-    if (!this.#referenced) poll.unref();
-    if (this.#isStarted) poll.start();
+    this.#current = next;
+    for (const identity of this.#watched.values()) next.watch(identity);
+    if (!this.#referenced) next.unref();
+    if (this.#isStarted) next.start();
   }
 }
 

@@ -1,8 +1,8 @@
 import { getSystemErrorName } from 'node:util';
 
 import type { NativeRefusal } from '../addon.js';
-import type { ExitwatchError } from '../errors.js';
-import type { Downgrade } from '../exit-event.js';
+import { ExitwatchError } from '../common/errors.js';
+import type { Downgrade } from '../events/exit-event.js';
 import { NO_TRIAL } from '../trace/trial.js';
 
 type Explanation = readonly [code: Downgrade['code'], detail: string, remedy: string | null];
@@ -14,7 +14,7 @@ const CAPABILITIES =
 /** Sentences for `BpfRefusal::Reason` of native/linux/bpf_refusal.h, in its order. */
 const EXPLANATIONS: readonly (Explanation | undefined)[] = [
   undefined,
-  ['classic-requested', 'EXITWATCH_FILTER=classic asks for the classic one', 'unset it'],
+  ['cbpf-requested', 'EXITWATCH_FILTER=cbpf asks for the cBPF one', 'unset it'],
   ['no-capabilities', 'the process has neither CAP_BPF nor CAP_PERFMON', CAPABILITIES],
   ['no-cap-bpf', 'the process has CAP_PERFMON, but not CAP_BPF', CAPABILITIES],
   ['no-cap-perfmon', 'the process has CAP_BPF, but not CAP_PERFMON', CAPABILITIES],
@@ -50,7 +50,7 @@ const EXPLANATIONS: readonly (Explanation | undefined)[] = [
   [NO_TRIAL.code, NO_TRIAL.detail, NO_TRIAL.remedy],
 ];
 
-/** Why a BPF program is not in use: the group-aware filter, or the signal trace; `null` where it is. */
+/** Why a BPF program is not in use: the eBPF filter, or the signal trace; `null` where it is. */
 export function bpfDowngrade({ refusal, errno, detail }: NativeRefusal): Downgrade | null {
   if (refusal === 0) return null;
   const explanation = EXPLANATIONS[refusal] ?? (['system', 'a system call failed', null] as const);
@@ -70,4 +70,12 @@ export const POLLING_DOWNGRADE: Downgrade = {
 /** Why the connector is not in use. */
 export function failureDowngrade({ code, detail, remedy }: ExitwatchError): Downgrade {
   return { code, detail, remedy: remedy ?? null };
+}
+
+/** The error of who insists on a signal trace, and cannot have it. */
+export function noTraceError(reason: Downgrade | null): ExitwatchError {
+  const detail = reason?.detail ?? 'there is none';
+  return new ExitwatchError('ERR_EXITWATCH_NO_TRACE', `no signal trace: ${detail}`, {
+    remedy: reason?.remedy ?? undefined,
+  });
 }

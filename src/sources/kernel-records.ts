@@ -1,12 +1,12 @@
 import { failureError, RECORD_BYTES } from '../addon.js';
-import { bootId } from '../boot-id.js';
-import type { ExitEvent, Gap, Outcome } from '../exit-event.js';
-import type { SignalSender } from '../signal-event.js';
+import { bootId } from '../identity/boot-id.js';
+import type { ExitEvent, Gap, Outcome } from '../events/exit-event.js';
+import type { SignalSender } from '../events/signal-event.js';
 import type { CgroupPaths } from '../trace/cgroup-paths.js';
 import type { End } from '../trace/signal-history.js';
-import { bootPrefix, inodeOf, pidNamespace } from '../process-identity.js';
-import { decodeWaitStatus } from '../wait-status.js';
-import type { ExitwatchError } from '../errors.js';
+import { bootPrefix, inodeOf, pidNamespace } from '../identity/process-identity.js';
+import { decodeWaitStatus } from '../events/wait-status.js';
+import type { ExitwatchError } from '../common/errors.js';
 
 import { IdWriter } from './id-writer.js';
 

@@ -1,21 +1,16 @@
-import { addonRefusal } from '../addon.js';
-
 import { AutoSource } from './auto-source.js';
 import { failureDowngrade } from './downgrade.js';
 import type { ExitSource, SourceListener } from './exit-source.js';
-import { KernelSource } from './kernel-source.js';
-import { PollSource } from './poll-source.js';
-
-type Options = ConstructorParameters<typeof KernelSource>[0] &
-  ConstructorParameters<typeof PollSource>[0] & {
-    source: 'auto' | 'connector' | 'pidfd' | 'poll';
-  };
+import { bestSource, sourceKind, successorOf } from './registry.js';
+import type { SourceOptions } from './source-kind.js';
 
 /** The source that these options ask for; `'auto'`: the best there is. */
-export function openSource(options: Options, listener: SourceListener): ExitSource {
-  if (options.source === 'poll') return new PollSource(options, listener, null);
-  if (options.source !== 'auto') return new KernelSource(options, listener);
-  const refusal = addonRefusal();
-  if (refusal === null) return new AutoSource(options, listener);
-  return new PollSource(options, listener, failureDowngrade(refusal));
+export function openSource(options: SourceOptions, listener: SourceListener): ExitSource {
+  if (options.source !== 'auto') return sourceKind(options.source).open(options, listener, null);
+  const best = bestSource();
+  const successor = successorOf(best);
+  if (successor === null) return best.open(options, listener, null);
+  const refusal = best.refusal();
+  if (refusal === null) return new AutoSource(options, listener, best, successor);
+  return successor.open(options, listener, failureDowngrade(refusal));
 }

@@ -1,4 +1,4 @@
-import type { ProcessIdentity } from '../process-identity.js';
+import type { ProcessIdentity } from '../identity/process-identity.js';
 
 /** What somebody knows of a process; the inode is `null` where it is not known. */
 type Known = Pick<ProcessIdentity, 'pid' | 'startTicks' | 'inode'>;

@@ -1,9 +1,9 @@
-import type { SignalSender } from '../signal-event.js';
-import type { SignalName } from '../wait-status.js';
+import type { SignalSender } from '../events/signal-event.js';
+import type { SignalName } from '../events/wait-status.js';
 
 import { carries, isForgeable, mayBeInjected, namesSender, type Siginfo } from './siginfo.js';
 import { SignalFlag, type TracedSignal } from './signal-records.js';
-import { isUntold } from './signal-sender.js';
+import { isAmbiguous } from './signal-sender.js';
 
 /** A signal, and who sent it. */
 export interface Seen {
@@ -100,7 +100,7 @@ export class Generations {
  * back: `undefined`: its own, or another process's; `null`: cannot be told.
  */
 function whoseAgain(signal: TracedSignal, earlier: readonly Generation[]): Seen | null | undefined {
-  if (isUntold(signal)) return null;
+  if (isAmbiguous(signal)) return null;
   const has = (flag: SignalFlag) => (signal.flags & flag) !== 0;
   if (!has(SignalFlag.toItself) || has(SignalFlag.noInfo)) return undefined;
   // What a tracer has it take at a system call (ptrace_report_syscall()) comes from the kernel.

@@ -1,11 +1,11 @@
-import { RECEIVED_MS } from '../ended-by.js';
-import type { SignalSender } from '../signal-event.js';
-import type { SignalName } from '../wait-status.js';
+import { RECEIVED_MS } from '../events/ended-by.js';
+import type { SignalSender } from '../events/signal-event.js';
+import type { SignalName } from '../events/wait-status.js';
 
 import type { CgroupPaths } from './cgroup-paths.js';
 import { Generations, type Seen } from './generations.js';
-import { isUntold, senderOf } from './signal-sender.js';
 import { SignalFlag, type TracedSignal } from './signal-records.js';
+import { isAmbiguous, senderOf } from './signal-sender.js';
 
 /** What {@link SignalHistory.end} tells of a process that has ended. */
 export interface SignalStory {
@@ -36,7 +36,7 @@ export interface End {
 type Mark = Pick<Seen, 'timeNs' | 'senderThread' | 'senderStart'>;
 
 /** What is known of one process. */
-interface Life {
+interface Run {
   inode: number;
   startTicks: number;
   since: number;
@@ -48,7 +48,7 @@ interface Life {
   /** Ends were lost since: it may be over, and its pid another's. */
   isDoubtful: boolean;
   /** It was sent a signal of which nobody knows whose it is. */
-  hasUntold: boolean;
+  hasAmbiguous: boolean;
 }
 
 const NOTHING: SignalStory = Object.freeze({
@@ -71,13 +71,13 @@ const MARKS = 4;
 const RECEIVED_NS = RECEIVED_MS * 1e6;
 const RECEIVED = 16;
 
-/** Owners of one pid whose ends were not told yet. */
-const LIVES = 64;
+/** Runs of one pid whose ends are still to come. */
+const RUNS = 64;
 
 /** Keeps what was sent to processes until they end, and tells then what ended them. */
 export class SignalHistory {
-  /** By pid: its owners one after another, where ends are told later than signals. */
-  readonly #lives = new Map<number, Life[]>();
+  /** By pid: one run after another, as ends come later than signals. */
+  readonly #runs = new Map<number, Run[]>();
   readonly #cgroups: CgroupPaths;
 
   constructor(cgroups: CgroupPaths) {
@@ -85,39 +85,39 @@ export class SignalHistory {
   }
 
   get isEmpty(): boolean {
-    return this.#lives.size === 0;
+    return this.#runs.size === 0;
   }
 
   /** Who has sent a signal just now; `null`: nobody has, or it cannot be told. */
   add(signal: TracedSignal): SignalSender | null {
-    const life = this.#lifeOf(signal);
+    const run = this.#runOf(signal);
     const { timeNs, flags, senderPid, senderThread, senderStart } = signal;
     if (signal.signal === 0) {
-      life.marks.push({ timeNs, senderThread, senderStart });
-      if (life.marks.length > MARKS) life.marks.shift();
+      run.marks.push({ timeNs, senderThread, senderStart });
+      if (run.marks.length > MARKS) run.marks.shift();
       return null;
     }
     const sender = senderOf(signal, this.#cgroups.path(signal.senderCgroup));
     const seen: Seen = { timeNs, flags, senderPid, senderThread, senderStart, sender };
     if ((flags & SignalFlag.taken) !== 0) {
-      life.generations.take(signal, seen);
+      run.generations.take(signal, seen);
       return null;
     }
-    if (isUntold(signal) && (flags & SignalFlag.ignored) === 0) life.hasUntold = true;
-    if (!life.generations.add(signal, seen)) return null;
-    if ((flags & SignalFlag.ignored) === 0) remember(life.received, seen);
+    if (isAmbiguous(signal) && (flags & SignalFlag.ignored) === 0) run.hasAmbiguous = true;
+    if (!run.generations.add(signal, seen)) return null;
+    if ((flags & SignalFlag.ignored) === 0) remember(run.received, seen);
     return sender;
   }
 
-  /** Ends were lost: whose were not told may be over. */
-  doubtLives(): void {
-    for (const lives of this.#lives.values()) for (const life of lives) life.isDoubtful = true;
+  /** Ends were lost: a run that seems to go on may be over. */
+  doubtRuns(): void {
+    for (const runs of this.#runs.values()) for (const run of runs) run.isDoubtful = true;
   }
 
   /** Signals were lost: what is taken from now on may be one of them. */
   doubtSignals(): void {
-    for (const lives of this.#lives.values()) {
-      for (const life of lives) life.generations.doubt();
+    for (const runs of this.#runs.values()) {
+      for (const run of runs) run.generations.doubt();
     }
   }
 
@@ -125,49 +125,49 @@ export class SignalHistory {
    * The story of a process that has ended; forgets it unless it will be asked for again.
    */
   end(end: End, isAskedAgain: boolean): SignalStory {
-    const lives = this.#lives.get(end.pid);
-    if (lives === undefined) return NOTHING;
-    const isEarlier = (life: Life) => life.since <= end.timeNs;
-    let at = lives.findIndex((life) => isEarlier(life) && isSurelySame(life, end));
+    const runs = this.#runs.get(end.pid);
+    if (runs === undefined) return NOTHING;
+    const isEarlier = (run: Run) => run.since <= end.timeNs;
+    let at = runs.findIndex((run) => isEarlier(run) && isSurelySame(run, end));
     if (at < 0) {
-      at = lives.findIndex((life) => isEarlier(life) && isSame(life, end));
-      if (lives[at]?.isDoubtful === true) return DOUBT;
+      at = runs.findIndex((run) => isEarlier(run) && isSame(run, end));
+      if (runs[at]?.isDoubtful === true) return DOUBT;
     }
-    const life = lives[at];
-    if (life === undefined) return NOTHING;
+    const run = runs[at];
+    if (run === undefined) return NOTHING;
     if (!isAskedAgain) {
-      lives.splice(0, at + 1);
-      if (lives.length === 0) this.#lives.delete(end.pid);
+      runs.splice(0, at + 1);
+      if (runs.length === 0) this.#runs.delete(end.pid);
     }
-    const killer = end.signal === null ? null : life.generations.killer(end.signal, end.timeNs);
+    const killer = end.signal === null ? null : run.generations.killer(end.signal, end.timeNs);
     return {
       sender: killer?.sender ?? null,
-      raisedAfter: killer === null ? null : requestBefore(life, killer, end.pid),
-      received: life.received
+      raisedAfter: killer === null ? null : requestBefore(run, killer, end.pid),
+      received: run.received
         .filter(({ timeNs }) => timeNs <= end.timeNs && timeNs > end.timeNs - RECEIVED_NS)
         .map(({ sender }) => sender),
-      oom: oomOf(life, killer),
-      isDoubtful: life.hasUntold,
+      oom: oomOf(run, killer),
+      isDoubtful: run.hasAmbiguous,
     };
   }
 
   /** Nobody will ask for this process any more. */
   forget({ pid, inode, startTicks }: Omit<End, 'timeNs' | 'signal'>): void {
-    const lives = this.#lives.get(pid)?.filter((life) => !isSame(life, { inode, startTicks }));
-    if (lives === undefined) return;
-    if (lives.length === 0) this.#lives.delete(pid);
-    else this.#lives.set(pid, lives);
+    const runs = this.#runs.get(pid)?.filter((run) => !isSame(run, { inode, startTicks }));
+    if (runs === undefined) return;
+    if (runs.length === 0) this.#runs.delete(pid);
+    else this.#runs.set(pid, runs);
   }
 
-  #lifeOf({ pid, inode, startTicks, timeNs }: TracedSignal): Life {
-    let lives = this.#lives.get(pid);
-    if (lives === undefined) {
-      lives = [];
-      this.#lives.set(pid, lives);
+  #runOf({ pid, inode, startTicks, timeNs }: TracedSignal): Run {
+    let runs = this.#runs.get(pid);
+    if (runs === undefined) {
+      runs = [];
+      this.#runs.set(pid, runs);
     }
-    const latest = lives.at(-1);
+    const latest = runs.at(-1);
     if (latest !== undefined && isSame(latest, { inode, startTicks })) return latest;
-    const life: Life = {
+    const run: Run = {
       inode,
       startTicks,
       since: timeNs,
@@ -175,11 +175,11 @@ export class SignalHistory {
       generations: new Generations(),
       marks: [],
       isDoubtful: false,
-      hasUntold: false,
+      hasAmbiguous: false,
     };
-    lives.push(life);
-    if (lives.length > LIVES) lives.shift(); // whose end was lost
-    return life;
+    runs.push(run);
+    if (runs.length > RUNS) runs.shift(); // whose end was lost
+    return run;
   }
 }
 
@@ -197,7 +197,7 @@ function isSurelySame(a: Identity, b: Identity): boolean {
 }
 
 /** Who had sent it the same signal, before it sent that to itself. */
-function requestBefore(life: Life, killer: Seen, pid: number): SignalSender | null {
+function requestBefore(run: Run, killer: Seen, pid: number): SignalSender | null {
   const { signal } = killer.sender;
   if (killer.sender.pid !== pid) return null;
   const isRequest = ({ timeNs, sender }: Seen) =>
@@ -206,13 +206,13 @@ function requestBefore(life: Life, killer: Seen, pid: number): SignalSender | nu
     !OWN_DOING.includes(sender.origin) &&
     timeNs < killer.timeNs &&
     timeNs > killer.timeNs - RECEIVED_NS;
-  return life.received.findLast(isRequest)?.sender ?? null;
+  return run.received.findLast(isRequest)?.sender ?? null;
 }
 
 const OWN_DOING: readonly SignalSender['origin'][] = ['fault', 'timer'];
 
 /** The OOM killer marks a process right after it has killed it, or where it finds it dying. */
-function oomOf({ marks }: Life, killer: Seen | null): boolean | null {
+function oomOf({ marks }: Run, killer: Seen | null): boolean | null {
   if (killer !== null && (killer.flags & SignalFlag.oom) !== 0) return true;
   if (marks.length === 0 || killer?.sender.origin !== 'kernel') return false;
   // Another that dies, and takes it along: the first process of its pid namespace.

@@ -1,5 +1,5 @@
 import { SIGNAL_RECORD_BYTES } from '../addon.js';
-import type { Ancestor } from '../signal-event.js';
+import type { Ancestor } from '../events/signal-event.js';
 
 /** The layout of native/core/signal_record.h. */
 enum Field {

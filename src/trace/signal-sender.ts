@@ -1,5 +1,5 @@
-import type { SignalSender } from '../signal-event.js';
-import { signalName, signalNumber, type SignalName } from '../wait-status.js';
+import type { SignalSender } from '../events/signal-event.js';
+import { signalName, signalNumber, type SignalName } from '../events/wait-status.js';
 
 import { SI_SIGIO, SI_TIMER, SI_TKILL, SI_USER } from './siginfo.js';
 import { SignalFlag, type TracedSignal } from './signal-records.js';
@@ -25,7 +25,7 @@ const BANDS = [0x41, 0x304, 0x441, 0x8, 0x82, 0x18];
  * Whether somebody's system call may have made it, or an interrupt, and nobody can tell which: before
  * Linux 5.15 a program cannot ask (bpf_task_pt_regs(), kernel/trace/bpf_trace.c).
  */
-export function isUntold(signal: TracedSignal): boolean {
+export function isAmbiguous(signal: TracedSignal): boolean {
   const has = (flag: SignalFlag) => (signal.flags & flag) !== 0;
   if (!has(SignalFlag.mayBeInSyscall) || has(SignalFlag.taken)) return false;
   const mayBeKill = has(SignalFlag.noInfo) && has(SignalFlag.group);

@@ -1,12 +1,12 @@
 import { getSystemErrorName } from 'node:util';
 
 import { TRIAL_CHILD_NAME, type NativeTrial } from '../addon.js';
-import type { Downgrade } from '../exit-event.js';
-import type { SignalSender } from '../signal-event.js';
-import { signalNumber, type SignalName } from '../wait-status.js';
+import type { Downgrade } from '../events/exit-event.js';
+import type { SignalSender } from '../events/signal-event.js';
+import { signalNumber, type SignalName } from '../events/wait-status.js';
 
 import { SignalFlag, SignalRecords, type TracedSignal } from './signal-records.js';
-import { isUntold, originOf } from './signal-sender.js';
+import { isAmbiguous, originOf } from './signal-sender.js';
 
 type Origin = SignalSender['origin'];
 
@@ -35,7 +35,7 @@ const WAYS: readonly Way[] = [
 ];
 
 /** Of what this comes from nothing is claimed where a kernel cannot tell it. */
-const UNTOLD: SignalName = 'SIGHUP';
+const AMBIGUOUS: SignalName = 'SIGHUP';
 
 /** Something could not be tried. @internal */
 export const NO_TRIAL = {
@@ -44,7 +44,7 @@ export const NO_TRIAL = {
   remedy: 'allow it one: pids.max of its cgroup, RLIMIT_NPROC, the seccomp filter',
 } as const satisfies Downgrade;
 
-/** Of these the sender is told: us. */
+/** These name their sender: us. */
 const BY_US: readonly Origin[] = ['kill', 'tgkill', 'sigqueue', 'sigio', 'parent-death'];
 
 /** Why the signal trace is not to be trusted; `null` where all came back as it was sent. @internal */
@@ -75,7 +75,7 @@ function whatIsWrong(
   const [signal, ...others] = signals.filter((each) => each.signal === signalNumber(way.signal));
   if (signal === undefined) return 'was not seen';
   if (others.length > 0) return 'was seen more than once';
-  if (isUntold(signal)) return way.signal === UNTOLD ? null : 'cannot be told from others';
+  if (isAmbiguous(signal)) return way.signal === AMBIGUOUS ? null : 'cannot be told from others';
   const origin = originOf(signal);
   if (origin !== way.origin) return `came as ${origin}`;
   const has = (flag: SignalFlag) => (signal.flags & flag) !== 0;

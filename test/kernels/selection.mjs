@@ -26,7 +26,7 @@ const EVERYTHING = [
 /** Every way to die by every source and filter; the fates of one source and filter. */
 const sample = {
   pattern:
-    '^(?!.*("source":"(pidfd|connector)"|classic filter and|reaped: late|source poll|true cause))',
+    '^(?!.*("source":"(pidfd|connector)"|cbpf filter and|reaped: late|source poll|true cause))',
   env: { ...env, EXITWATCH_ROUNDS: '1' },
 };
 

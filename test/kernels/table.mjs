@@ -21,17 +21,12 @@ const FACTS = [
 
 /** Tests, by their file and by what is in their titles. */
 const TESTS = [
-  ['deaths, group-aware filter', 'root', 'deaths', /^with the group-aware/],
-  ['deaths, classic filter', 'root', 'deaths', /^with the classic/],
+  ['deaths, eBPF filter', 'root', 'deaths', /^with the ebpf/],
+  ['deaths, cBPF filter', 'root', 'deaths', /^with the cbpf/],
   ['deaths, pidfds', 'root', 'deaths', /source pidfd/],
   ['deaths, polling', 'root', 'deaths', /source poll/],
-  [
-    'ends by signals, group-aware filter',
-    'root',
-    'fates',
-    /^with the group-aware.*(auto|connector)"/,
-  ],
-  ['ends by signals, classic filter', 'root', 'fates', /^with the classic/],
+  ['ends by signals, eBPF filter', 'root', 'fates', /^with the ebpf.*(auto|connector)"/],
+  ['ends by signals, cBPF filter', 'root', 'fates', /^with the cbpf/],
   ['ends by signals, pidfds', 'root', 'fates', /"pidfd"/],
   ['senders that are gone at once', 'root', 'senders', /./],
   ['several senders, debuggers, signals by files', 'root', 'contested', /^with/],

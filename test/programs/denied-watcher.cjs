@@ -29,8 +29,8 @@ const COMMANDS = {
       watches.push(watch);
       return {
         id: watch.identity.id,
-        guarded: watch.guarded,
-        unguarded: monitor.stats().unguarded,
+        hasPidfd: watch.hasPidfd,
+        withoutPidfd: monitor.stats().withoutPidfd,
       };
     }),
   deny: async () => {

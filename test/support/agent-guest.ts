@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-import { GuestAgentClient } from '../../src/vm/guest-agent-client';
+import { GuestAgentClient } from '../../src/vm/qemu/guest-agent-client';
 
 import { itIf } from './privilege';
 import { REPOSITORY } from './programs';

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 import { writePidfile } from '../../src/process';
-import { readVmRecord, type VmEnd, type VmRecord, type VmStop } from '../../src/vm';
+import { readVmRecord, type VmEnd, type VmRecord, type VmVerdict } from '../../src/vm';
 
 import { MAIN } from './command';
 import { LineProcess } from './programs';
@@ -12,7 +12,7 @@ import { until } from './wait';
 
 /** What the daemon prints, as far as tests look at it. */
 export type Said = { event: string; name?: string; message?: string; code?: string } & Partial<
-  Omit<VmStop, 'event' | 'name'> & VmEnd
+  Omit<VmVerdict, 'event' | 'name'> & VmEnd
 > & { isThere?: boolean; watched?: number };
 
 /** `exitwatch vm daemon`, with a control and a state directory of its own. */

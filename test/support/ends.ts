@@ -2,7 +2,7 @@ import type { ChildProcess } from 'node:child_process';
 
 import type { ExitEvent, ExitWatch } from '../../src';
 import { isAlive } from '../../src/process';
-import type { VmStop, VmWatch } from '../../src/vm';
+import type { VmVerdict, VmWatch } from '../../src/vm';
 
 import { arrives, until } from './wait';
 
@@ -24,7 +24,7 @@ export function exitsOf(watches: readonly ExitWatch[]): Promise<ExitEvent[]> {
   return arrives(`the exits of ${watches.length} processes`, Promise.all(exits), missing);
 }
 
-export function stopOf({ name, stopped }: VmWatch): Promise<VmStop> {
+export function stopOf({ name, stopped }: VmWatch): Promise<VmVerdict> {
   return arrives(`the stop of ${name}`, stopped);
 }
 

@@ -4,22 +4,22 @@ import { HAS_CONNECTOR, MAY_LISTEN } from './kernel';
 
 /** The environment in which a monitor takes this filter. */
 export function environmentFor(filter: Filter): NodeJS.ProcessEnv {
-  return { ...process.env, EXITWATCH_FILTER: filter === 'classic' ? 'classic' : undefined };
+  return { ...process.env, EXITWATCH_FILTER: filter === 'cbpf' ? 'cbpf' : undefined };
 }
 
 /**
  * The same tests with both forms of the filter. Outside of CI they are left out where there is no connector;
- * the group-aware one needs root, and both do before Linux 6.6.
+ * the eBPF one needs root, and both do before Linux 6.6.
  */
 export function describeForEachFilter(body: (filter: Filter) => void): void {
-  for (const filter of ['group-aware', 'classic'] as const) {
-    const isPermitted = filter === 'classic' ? MAY_LISTEN : process.getuid?.() === 0;
+  for (const filter of ['ebpf', 'cbpf'] as const) {
+    const isPermitted = filter === 'cbpf' ? MAY_LISTEN : process.getuid?.() === 0;
     const isUsable = (HAS_CONNECTOR && isPermitted) || process.env['CI'];
     const lacks = HAS_CONNECTOR ? 'root' : 'the host’s network namespace';
     const title = `with the ${filter} filter${isUsable ? '' : ` (needs ${lacks})`}`;
     (isUsable ? describe : describe.skip)(title, () => {
       beforeAll(() => {
-        if (filter === 'classic') process.env['EXITWATCH_FILTER'] = 'classic';
+        if (filter === 'cbpf') process.env['EXITWATCH_FILTER'] = 'cbpf';
       });
       afterAll(() => {
         delete process.env['EXITWATCH_FILTER'];

@@ -1,4 +1,4 @@
-import type { QmpEvent, VmStop } from '../../src/vm';
+import type { QmpEvent, VmVerdict } from '../../src/vm';
 
 import type { Scenario } from './scenarios';
 
@@ -29,7 +29,7 @@ export const HEADER = [
 ];
 
 /** A row of the table in docs/vm-comparison.md; what is wrong is in bold type. */
-export function compare(scenario: Scenario, stop: VmStop, events: readonly QmpEvent[]): string {
+export function compare(scenario: Scenario, stop: VmVerdict, events: readonly QmpEvent[]): string {
   const mark = (text: string, isUser: boolean) =>
     isUser === scenario.userShutdown ? text : `**${text}**`;
   const user = ganeti(events);

@@ -1,4 +1,4 @@
-import type { VmStop } from '../../../src/vm';
+import type { VmVerdict } from '../../../src/vm';
 
 import type { Evidence } from './evidence';
 import { LATE_MS } from './interludes';
@@ -10,7 +10,7 @@ export type Restart = { restart: boolean | null; because: string };
 /** One verdict, and what it rests on. */
 export interface Judged {
   evidence: Evidence;
-  stop: VmStop;
+  stop: VmVerdict;
   /** `null`: nobody has said anything of that yet. */
   restart: Restart | null;
 }
@@ -24,10 +24,11 @@ export interface Finding {
 }
 
 /** Of a machine that has left, migrated or saved, one name is as good as the other. */
-const isRight = ({ causes }: Truth, { cause }: VmStop) => causes.includes(cause);
+const isRight = ({ causes }: Truth, { cause }: VmVerdict) => causes.includes(cause);
 
 /** A right one names it; one that names nothing is not wrong. */
-const isWrong = (truth: Truth, stop: VmStop) => stop.cause !== 'unknown' && !isRight(truth, stop);
+const isWrong = (truth: Truth, stop: VmVerdict) =>
+  stop.cause !== 'unknown' && !isRight(truth, stop);
 
 /** What is wrong with one verdict. */
 export function check(machine: Machine, judged: Judged): Finding[] {

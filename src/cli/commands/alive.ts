@@ -1,0 +1,71 @@
+import { ExitwatchError } from '../../common/errors.js';
+import { lookAt, type Look } from '../../process/liveness.js';
+import { parseArguments } from '../args/parse-arguments.js';
+import { findProcess, isMissingPidfile, noPidfile } from '../args/process-argument.js';
+import { UsageError } from '../args/usage-error.js';
+import { escapeText, toJsonLine } from '../output/escape.js';
+import { EXIT_UNKNOWN } from '../output/exit-codes.js';
+
+export const ALIVE_HELP = `Tells whether a process lives.
+
+Usage: exitwatch alive PID|PIDFILE [OPTION]…
+
+  --executable NAME  it has to run this: an executable, or the script of an interpreter; a
+                     path, or a file name in full
+  --json             one JSON object
+  --help             this text
+
+A zombie is dead. A pidfile that exitwatch has written names a process and no later one with its pid;
+of any other one, the pid is all that is known, unless --executable is given.
+
+Ends with 0 if it is alive, with 1 if it is dead or there is no such pidfile, with 125 if that cannot
+be told, and with 2 for wrong usage. It cannot be told if a process lives that runs something else, or if
+the pid is a thread's: stderr says what is there.
+`;
+
+const EXIT_DEAD = 1;
+
+/** `exitwatch alive`; resolves with the exit code. */
+export async function aliveCommand(args: readonly string[]): Promise<number> {
+  const { argument, executable, json } = parse(args);
+  const look = await lookAtArgument(argument, executable);
+  const { liveness } = look;
+  const why = look.liveness === 'unknown' ? look.why.message : null;
+  const report = {
+    event: 'alive',
+    process: argument,
+    liveness,
+    ...(why === null ? {} : { why }),
+  };
+  process.stdout.write(`${json ? toJsonLine(report) : liveness}\n`);
+  if (why !== null) process.stderr.write(`exitwatch: ${escapeText(why)}\n`);
+  return { alive: 0, dead: EXIT_DEAD, unknown: EXIT_UNKNOWN }[liveness];
+}
+
+async function lookAtArgument(argument: string, executable: string | undefined): Promise<Look> {
+  try {
+    return lookAt((await findProcess(argument, executable)).target);
+  } catch (error) {
+    if (!(error instanceof ExitwatchError)) throw error;
+    if (error.code === 'ERR_EXITWATCH_NOT_VERIFIED') return { liveness: 'unknown', why: error };
+    if (!isMissingPidfile(error)) throw error;
+    process.stderr.write(`exitwatch: ${escapeText(noPidfile(argument))}\n`);
+    return { liveness: 'dead' };
+  }
+}
+
+function parse(args: readonly string[]) {
+  const parsed = parseArguments({
+    args: [...args],
+    allowPositionals: true,
+    options: {
+      executable: { type: 'string' },
+      json: { type: 'boolean', default: false },
+    },
+  });
+  const [argument, ...more] = parsed.positionals;
+  if (argument === undefined || argument === '' || more.length > 0) {
+    throw new UsageError('alive takes one PID or PIDFILE');
+  }
+  return { argument, ...parsed.values };
+}

@@ -1,0 +1,116 @@
+import type { SourceName } from '../../events/exit-event.js';
+import { probe, type ProbeReport, type TraceReport } from '../../monitor/probe.js';
+import { bestSource, sourceKind } from '../../sources/registry.js';
+import type { ConnectorReport, PidfdReport, PollReport } from '../../sources/source-report.js';
+import { parseArguments } from '../args/parse-arguments.js';
+import { toJsonLine } from '../output/escape.js';
+import { FILTER_TITLES } from '../output/filter-title.js';
+
+export const DOCTOR_HELP = `Tries every witness, and tells which work here, why not better, and what to do about it.
+
+Usage: exitwatch doctor [--json]
+
+  --json         one JSON object
+  --help         this text
+
+Ends with 0 where everything works as well as it can, with 1 otherwise.
+`;
+
+const EXIT_DEGRADED = 1;
+
+const NO_PROGRAMS =
+  'the file names of programs are not told: Linux 6.16 tells them, or one with BPF trampolines and taskstats';
+
+/** `exitwatch doctor`; resolves with the exit code. */
+export async function doctorCommand(args: readonly string[]): Promise<number> {
+  const { values } = parseArguments({ args: [...args], options: { json: { type: 'boolean' } } });
+  const report = await probe();
+  const text = values.json ? toJsonLine({ event: 'doctor', ...report }) : describeReport(report);
+  process.stdout.write(`${text}\n`);
+  return report.degraded ? EXIT_DEGRADED : 0;
+}
+
+/** For a person to read. */
+export function describeReport(report: ProbeReport): string {
+  const { pid, user, network } = report.hostNamespaces;
+  return [
+    row('system', `${report.platform} ${report.kernel} (${report.arch}), Node.js ${report.node}`),
+    row('namespaces', `pid: ${whose(pid)}, user: ${whose(user)}, network: ${whose(network)}`),
+    row('watching', `one process: ${describeSource(report.sources.watched)}`),
+    detail(`every process: ${describeSource(report.sources.all)}`),
+    ...describeConnector(report.connector),
+    ...describePidfd(report.pidfd),
+    ...describeTrace(report.trace),
+    ...describePoll(report.poll),
+  ].join('\n');
+}
+
+function describeSource(source: SourceName | null): string {
+  if (source === null) return 'NOT POSSIBLE';
+  const { name, title } = sourceKind(source);
+  return name === bestSource().name ? title : `${title} alone`;
+}
+
+function describeConnector(report: ConnectorReport): string[] {
+  const { obstacle, filter, downgrade, watchedSet, namesPrograms } = report;
+  if (filter === null) return [row('connector', 'DOES NOT WORK'), ...describeReason(obstacle)];
+  const set = watchedSet === 'kernel' ? 'the kernel' : 'exitwatch itself';
+  return [
+    row(
+      'connector',
+      `works, ${FILTER_TITLES[filter]} filter; watched processes are told from others by ${set}`,
+    ),
+    ...(downgrade === null ? [] : [detail('not the eBPF filter:')]),
+    ...describeReason(downgrade),
+    ...(namesPrograms || downgrade !== null ? [] : [detail(NO_PROGRAMS)]),
+  ];
+}
+
+function describePidfd({ available, obstacle, inodes, exitStatus }: PidfdReport): string[] {
+  if (!available) return [row('pidfd', 'DOES NOT WORK'), ...describeReason(obstacle)];
+  const lacks = [
+    ...(inodes
+      ? []
+      : [
+          'no inodes: a pid that is reused within a clock tick may go unnoticed (Linux 6.9 has them)',
+        ]),
+    ...(exitStatus
+      ? []
+      : ['no exit status: one that no event told stays unknown (Linux 6.15 has it)']),
+  ];
+  return [
+    row('pidfd', lacks.length === 0 ? 'works, with inodes and exit status' : 'works'),
+    ...lacks.map(detail),
+  ];
+}
+
+function describeTrace({ available, downgrade }: TraceReport): string[] {
+  return available
+    ? [row('signals', 'works: who sent a signal is told')]
+    : [row('signals', 'WHO SENT THEM IS NOT TOLD'), ...describeReason(downgrade)];
+}
+
+function describePoll({ available, obstacle, by }: PollReport): string[] {
+  return available
+    ? [row('polling', `works, by ${by}`)]
+    : [row('polling', 'DOES NOT WORK'), ...describeReason(obstacle)];
+}
+
+function describeReason(reason: { code: string; detail: string; remedy: string | null } | null) {
+  if (reason === null) return [];
+  const remedy = reason.remedy === null ? [] : [detail(`what to do: ${reason.remedy}`)];
+  return [detail(`${reason.detail} (${reason.code})`), ...remedy];
+}
+
+function row(name: string, text: string): string {
+  return `${name.padEnd(12)}${text}`;
+}
+
+function detail(text: string): string {
+  return row('', text);
+}
+
+function whose(isHosts: boolean | null): string {
+  if (isHosts === null) return 'unknown';
+  return isHosts ? "the host's" : "NOT the host's";
+}

@@ -1,0 +1,98 @@
+import { VmDaemon } from '../../vm/index.js';
+import { parseArguments } from '../args/parse-arguments.js';
+import { parseSource } from '../args/source-option.js';
+import { UsageError } from '../args/usage-error.js';
+import { hookCommand } from '../hooks/vm-hook.js';
+import { EXIT_FAILED } from '../output/exit-codes.js';
+import { describeWatched, VmLines } from '../output/vm-text.js';
+import { keepServiceAlive, notifyService } from '../service.js';
+import { untilSignalled } from '../until-signalled.js';
+
+export const VM_DAEMON_HELP = `Watches the virtual machines of a directory, and remembers why they ended.
+
+Usage: exitwatch vm daemon --control-dir DIR --state-dir DIR [OPTION]…
+
+  --control-dir DIR  where they have their files: NAME.qmp, NAME.pid, NAME.events, NAME.log.
+                     It may be absent, and come and go
+  --state-dir DIR    where it is remembered: NAME.json for each, NAME.shutdown where it was the
+                     user's shutdown. Whoever stops one writes that down before, in DIR/intents
+  --hook COMMAND     runs it for each end, with the verdict in its environment (EXITWATCH_…) and
+                     as JSON on its stdin
+  --source S         the witness: auto (default), connector, pidfd, or poll
+  --json             one JSON object a line
+  --help             this text
+
+Ends with 0 after SIGTERM or SIGINT, and leaves all of them alone. Ends with 125 where nothing can be
+watched or written down, or another daemon has the state directory; with 2 for wrong usage.
+`;
+
+/** `exitwatch vm daemon`; resolves with the exit code. */
+export async function vmDaemonCommand(args: readonly string[]): Promise<number> {
+  const { hook, json, ...options } = parse(args);
+  const daemon = new VmDaemon({
+    ...options,
+    ...(hook === undefined ? {} : { hook: hookCommand(hook) }),
+  });
+  const lines = new VmLines(json);
+  let isReady = false;
+  let isEnding = false;
+  const tellStatus = () => {
+    if (isReady) notifyService(`STATUS=${describeWatched(daemon.watched)}`);
+  };
+  daemon.on('found', (start) => {
+    lines.found(start);
+    tellStatus();
+  });
+  daemon.on('stopped', (end) => {
+    lines.stopped(end);
+    setImmediate(tellStatus); // by then it is not counted any more
+  });
+  daemon.on('warning', (error, name) => {
+    lines.warning(error, name);
+  });
+  daemon.on('presence', (isThere) => {
+    lines.presence(options.controlDir, isThere);
+  });
+  const failed = new Promise<Error>((resolve) => daemon.once('error', resolve));
+  const signalled = untilSignalled();
+  let rest: (() => void) | undefined;
+  const started = daemon.start().then(() => {
+    if (isEnding) return;
+    rest = keepServiceAlive();
+    lines.ready(daemon.watched);
+    isReady = true;
+    notifyService(`READY=1\nSTATUS=${describeWatched(daemon.watched)}`);
+  });
+  // Also while it starts: it may have to wait for a disk.
+  const failure = await Promise.race([
+    signalled,
+    failed,
+    started.then(() => Promise.race([signalled, failed])),
+  ]);
+  isEnding = true;
+  started.catch(() => undefined); // it was told to close
+  notifyService('STOPPING=1');
+  rest?.();
+  await daemon.close();
+  if (failure === undefined) return 0;
+  lines.warning(failure, null);
+  return EXIT_FAILED;
+}
+
+function parse(args: readonly string[]) {
+  const { values } = parseArguments({
+    args: [...args],
+    options: {
+      'control-dir': { type: 'string' },
+      'state-dir': { type: 'string' },
+      hook: { type: 'string' },
+      source: { type: 'string', default: 'auto' },
+      json: { type: 'boolean', default: false },
+    },
+  });
+  const { 'control-dir': controlDir, 'state-dir': stateDir, hook, source, json } = values;
+  if (controlDir === undefined || stateDir === undefined) {
+    throw new UsageError('vm daemon takes --control-dir DIR and --state-dir DIR');
+  }
+  return { controlDir, stateDir, hook, source: parseSource(source), json };
+}

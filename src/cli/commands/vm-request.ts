@@ -1,0 +1,189 @@
+import { ExitwatchError } from '../../common/errors.js';
+import type { StopResult, StopWait } from '../../process/index.js';
+import { guestAgentDriver, qmpDriver, VmControl, type VmDriver } from '../../vm/index.js';
+import { parseDuration } from '../args/duration.js';
+import { parseArguments } from '../args/parse-arguments.js';
+import { UsageError } from '../args/usage-error.js';
+import {
+  findMachine,
+  MACHINE_HELP,
+  MACHINE_OPTIONS,
+  NoSuchMachine,
+  type Machine,
+} from '../args/vm-machine.js';
+import { refusal } from '../output/error-text.js';
+import { escapeText, toJsonLine } from '../output/escape.js';
+import { EXIT_NO_SUCH_PROCESS, EXIT_TIMEOUT } from '../output/exit-codes.js';
+import { StopProgress } from '../output/stop-progress.js';
+
+import { describeStopped } from './stop.js';
+
+/** What a virtual machine may be asked for. */
+type Request = 'powerdown' | 'quit' | 'stop' | 'kill';
+
+const SYNOPSIS = (request: Request) => `
+Usage: exitwatch vm ${request} NAME|--pid N|--pidfile FILE [OPTION]…
+
+${MACHINE_HELP}
+`;
+
+const END = `  --json             the outcome as a JSON object
+  --help             this text
+
+On a terminal it tells on stderr what it waits for. What it does is on record before it is done: so the
+daemon, and whoever else reads the intent log, knows that it was not the user.
+
+Ends with 0 when its end was observed, also if it had ended before; with 124 if it is still there; 127 if
+there is no such machine, process or pidfile, 125 if it cannot be asked, 2 for wrong usage.
+`;
+
+export const VM_POWERDOWN_HELP = `Asks a guest to shut down, and ends when its machine has ended. Nothing is forced.
+${SYNOPSIS('powerdown')}  --timeout TIME     gives up if it is still there: 60s (default), 500ms, 5m
+${END}
+The guest's agent is asked first, if its channel is known; where it does not answer, or refuses, the power
+button is pressed by QMP, and stderr says so.
+`;
+
+export const VM_QUIT_HELP = `Has a hypervisor end at once, as pulling the plug does, and ends when it has.
+${SYNOPSIS('quit')}  --timeout TIME     gives up if it is still there: 5s (default), 500ms, 5m
+${END}`;
+
+export const VM_STOP_HELP = `Stops a virtual machine: asks its guest to shut down, then sends SIGTERM, then SIGKILL.
+${SYNOPSIS('stop')}  --timeout TIME     what the guest may take to shut down: 60s (default), 500ms, 5m
+  --kill-after TIME  what SIGTERM may take, before SIGKILL: 5s (default)
+${END}
+Without a socket, or where nobody answers at it, SIGTERM comes at once.
+`;
+
+export const VM_KILL_HELP = `Ends a virtual machine at once: has its hypervisor quit, then sends SIGKILL.
+${SYNOPSIS('kill')}${END}`;
+
+export const vmPowerdownCommand = (args: readonly string[]) => request('powerdown', args);
+export const vmQuitCommand = (args: readonly string[]) => request('quit', args);
+export const vmStopCommand = (args: readonly string[]) => request('stop', args);
+export const vmKillCommand = (args: readonly string[]) => request('kill', args);
+
+/** Resolves with the exit code. */
+async function request(what: Request, args: readonly string[]): Promise<number> {
+  const { name, values, timeoutMs, killAfterMs } = parse(what, args);
+  const { json, reason } = values;
+  const progress = new StopProgress();
+  const options: Options = {
+    ...(timeoutMs === undefined ? {} : { timeoutMs }),
+    ...(killAfterMs === undefined ? {} : { killAfterMs }),
+    ...(reason === undefined ? {} : { reason }),
+    onWait: (wait) => {
+      progress.tell(wait);
+    },
+  };
+  let result: StopResult;
+  let machine: Machine;
+  try {
+    machine = await findMachine(`vm ${what}`, name, values);
+    result = machine.identity === null ? GONE : await act(what, machine, options);
+  } catch (error) {
+    if (!(error instanceof NoSuchMachine)) throw refusal(error, undefined);
+    process.stderr.write(`exitwatch: ${escapeText(error.message)}\n`);
+    return EXIT_NO_SUCH_PROCESS;
+  } finally {
+    progress.end();
+  }
+  const line = json
+    ? toJsonLine({ event: 'stop', name: machine.name, ...result })
+    : `${name === undefined ? '' : `${escapeText(name)}: `}${describeStopped(result)}`;
+  process.stdout.write(`${line}\n`);
+  for (const { detail } of result.warnings) {
+    process.stderr.write(`exitwatch: ${escapeText(detail)}\n`);
+  }
+  return result.outcome === 'timed-out' ? EXIT_TIMEOUT : 0;
+}
+
+/** Of one that had ended when it was looked for. */
+const GONE: StopResult = {
+  ...{ outcome: 'already-gone', via: null, exit: null, identity: null },
+  ...{ endedBy: null, endedByUs: null, warnings: [] },
+};
+
+interface Options {
+  timeoutMs?: number;
+  killAfterMs?: number;
+  reason?: string;
+  onWait: (wait: StopWait) => void;
+}
+
+function act(what: Request, machine: Machine, options: Options): Promise<StopResult> {
+  const { identity, intentLog, qmp, agent } = machine;
+  if (identity === null) return Promise.resolve(GONE);
+  const isPossible = qmp !== undefined || (what === 'powerdown' && agent !== undefined);
+  if (!isPossible && (what === 'powerdown' || what === 'quit')) {
+    const sockets = what === 'quit' ? '--qmp SOCKET' : '--agent or --qmp SOCKET';
+    throw new UsageError(`vm ${what} takes ${sockets}, or a NAME with such a socket`);
+  }
+  // An agent cannot end a hypervisor.
+  const driver = what === 'kill' && qmp === undefined ? undefined : driverOf(machine);
+  const control = new VmControl({
+    ...{ process: { identity }, intentLog },
+    ...(driver === undefined ? {} : { driver }),
+  });
+  const { timeoutMs, killAfterMs, ...common } = options;
+  switch (what) {
+    case 'powerdown':
+      return control.powerDown({ ...common, ...(timeoutMs === undefined ? {} : { timeoutMs }) });
+    case 'quit':
+      return control.quit({ ...common, ...(timeoutMs === undefined ? {} : { timeoutMs }) });
+    case 'kill':
+      return control.kill(common);
+    case 'stop':
+      return control.stop({
+        ...common,
+        ...(timeoutMs === undefined ? {} : { powerdownTimeoutMs: timeoutMs }),
+        ...(killAfterMs === undefined ? {} : { forceKillAfterDelayMs: killAfterMs }),
+      });
+  }
+}
+
+/** `undefined`: there are signals alone. */
+function driverOf({ qmp, agent, owner }: Machine): VmDriver | undefined {
+  const pid = owner === undefined ? {} : { pid: owner };
+  if (qmp !== undefined) {
+    return qmpDriver({
+      ...{ socket: qmp, ...pid },
+      ...(agent === undefined ? {} : { agent }),
+      onFallback: ({ message }) => {
+        process.stderr.write(`exitwatch: ${escapeText(message)}; pressing the power button\n`);
+      },
+    });
+  }
+  if (agent === undefined) return undefined;
+  const refuse = () => Promise.reject(new ExitwatchError('ERR_EXITWATCH_NO_QMP', NO_QMP));
+  return { ...guestAgentDriver({ socket: agent, ...pid }), state: refuse, forceOff: refuse };
+}
+
+const NO_QMP = 'it has no QMP socket that is known here';
+
+function parse(what: Request, args: readonly string[]) {
+  const { values, positionals } = parseArguments({
+    args: [...args],
+    allowPositionals: true,
+    options: {
+      ...MACHINE_OPTIONS,
+      timeout: { type: 'string' },
+      'kill-after': { type: 'string' },
+      json: { type: 'boolean', default: false },
+    },
+  });
+  const [name, ...more] = positionals;
+  if (more.length > 0) throw new UsageError(`vm ${what} takes one NAME`);
+  const { timeout, 'kill-after': killAfter } = values;
+  if (timeout !== undefined && what === 'kill') throw new UsageError('vm kill takes no --timeout');
+  if (killAfter !== undefined && what !== 'stop') {
+    throw new UsageError(`vm ${what} takes no --kill-after`);
+  }
+  const milliseconds = (option: string, text: string | undefined) =>
+    text === undefined ? undefined : Math.ceil(parseDuration(option, text));
+  return {
+    ...{ name, values },
+    timeoutMs: milliseconds('--timeout', timeout),
+    killAfterMs: milliseconds('--kill-after', killAfter),
+  };
+}

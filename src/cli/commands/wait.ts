@@ -1,0 +1,117 @@
+import { ExitwatchError } from '../../common/errors.js';
+import type { ExitEvent } from '../../events/exit-event.js';
+import { signalNumber } from '../../events/wait-status.js';
+import type { ProcessIdentity } from '../../identity/process-identity.js';
+import { waitForExit } from '../../monitor/wait-for-exit.js';
+import { parseDuration } from '../args/duration.js';
+import { NamePattern } from '../args/name-pattern.js';
+import { parseArguments } from '../args/parse-arguments.js';
+import { listProcesses } from '../args/process-list.js';
+import { parseSource } from '../args/source-option.js';
+import { UsageError } from '../args/usage-error.js';
+import { escapeText, toJsonLine } from '../output/escape.js';
+import { EXIT_NO_SUCH_PROCESS, EXIT_TIMEOUT, EXIT_UNKNOWN } from '../output/exit-codes.js';
+import { tellStory } from '../output/exit-story.js';
+import { describeExit } from '../output/exit-table.js';
+
+export const WAIT_HELP = `Waits until a process ends, whoever's child it is, and ends as it did.
+
+Usage: exitwatch wait PID|NAME [OPTION]…
+
+  PID            the process with this pid; to wait for a process with a number for a
+                 name, put it into a pattern: '[1]23'
+  NAME           the one process of this name, which may have * and ?: the kernel's name,
+                 of which it keeps 15 bytes, or the executable's file name
+
+  --timeout TIME gives up after this time: 10s, 500ms, 2h
+  --source S     the witness: auto (default), connector, pidfd or poll
+  --json         prints the end as a JSON object, which has all that is known
+  --help         this text
+
+Prints how it ended, and on stderr all that is known of it, who ended it, and how sure
+that is. Ends with the exit code of the process, or 128 and the number of the signal that killed it.
+124 after --timeout, 125 where it has ended and nobody knows how, where the kernel cannot be
+watched, or where PID is a thread's, 127 where there is no such process, 2 for wrong usage,
+also where several processes have the name.
+`;
+
+/** `exitwatch wait`; resolves with the exit code. */
+export async function waitCommand(args: readonly string[]): Promise<number> {
+  const { target, timeoutMs, source, json } = parse(args);
+  try {
+    const event = await waitForExit(typeof target === 'number' ? target : findOne(target), {
+      source,
+      ...(timeoutMs === undefined ? {} : { timeoutMs }),
+    });
+    process.stdout.write(`${json ? toJsonLine(event) : describeExit(event)}\n`);
+    if (!json) process.stderr.write(tellStory(event));
+    return exitCodeOf(event);
+  } catch (error) {
+    if (!(error instanceof ExitwatchError)) throw error;
+    switch (error.code) {
+      case 'ERR_EXITWATCH_TIMEOUT':
+        return EXIT_TIMEOUT;
+      case 'ERR_EXITWATCH_NO_SUCH_PROCESS':
+      case 'ERR_EXITWATCH_KERNEL_THREAD':
+        process.stderr.write(`exitwatch: ${escapeText(error.message)}\n`);
+        return EXIT_NO_SUCH_PROCESS;
+      default:
+        throw error;
+    }
+  }
+}
+
+function parse(args: readonly string[]) {
+  const parsed = parseArguments({
+    args: [...args],
+    allowPositionals: true,
+    options: {
+      timeout: { type: 'string' },
+      source: { type: 'string', default: 'auto' },
+      json: { type: 'boolean', default: false },
+    },
+  });
+  const [target, ...more] = parsed.positionals;
+  if (target === undefined || target === '' || more.length > 0) {
+    throw new UsageError('wait takes one PID or NAME');
+  }
+  const { timeout, source, json } = parsed.values;
+  return {
+    target: /^\d+$/.test(target) ? Number(target) : target,
+    timeoutMs: timeout === undefined ? undefined : Math.ceil(parseDuration('--timeout', timeout)),
+    source: parseSource(source),
+    json,
+  };
+}
+
+/** @throws ExitwatchError `ERR_EXITWATCH_NO_SUCH_PROCESS`; UsageError where there are several */
+function findOne(name: string): ProcessIdentity {
+  if (process.platform !== 'linux') throw new UsageError('by name only on Linux: give a pid');
+  const pattern = new NamePattern([name]);
+  const found = [...listProcesses()].filter(
+    (listed) =>
+      listed.identity.pid !== process.pid &&
+      pattern.matches([listed.name, ...(listed.executable === null ? [] : [listed.executable])]),
+  );
+  const [first, ...others] = found.map(({ identity }) => identity);
+  if (first === undefined) {
+    throw new ExitwatchError('ERR_EXITWATCH_NO_SUCH_PROCESS', `there is no process named ${name}`);
+  }
+  if (others.length > 0) {
+    const pids = [first, ...others].map(({ pid }) => pid).join(', ');
+    throw new UsageError(`${others.length + 1} processes are named ${name}: ${pids}`);
+  }
+  return first;
+}
+
+function exitCodeOf(event: ExitEvent): number {
+  switch (event.how) {
+    case 'exited':
+      return event.exitCode;
+    case 'killed':
+    case 'dumped':
+      return 128 + signalNumber(event.signal);
+    case 'unknown':
+      return EXIT_UNKNOWN;
+  }
+}

@@ -1,0 +1,256 @@
+import { ExitwatchError } from '../../common/errors.js';
+import { requestBefore } from '../../events/ended-by.js';
+import type { ExitEvent, SourceName } from '../../events/exit-event.js';
+import type { SignalEvent } from '../../events/signal-event.js';
+import { ExitMonitor } from '../../monitor/exit-monitor.js';
+import { sourceKind } from '../../sources/registry.js';
+import { parseDuration } from '../args/duration.js';
+import { parseInteger } from '../args/integer.js';
+import { parseArguments } from '../args/parse-arguments.js';
+import {
+  parseCgroup,
+  parseUser,
+  ProcessFilter,
+  type ProcessCriteria,
+} from '../args/process-filter.js';
+import { parseSource } from '../args/source-option.js';
+import { UsageError } from '../args/usage-error.js';
+import { OwnFamily } from '../hooks/own-family.js';
+import { WatchHook } from '../hooks/watch-hook.js';
+import { DoubtfulSignals } from '../output/doubtful-signals.js';
+import { EXIT_NO_SUCH_PROCESS } from '../output/exit-codes.js';
+import { WatchPrinter } from '../output/watch-printer.js';
+
+export const WATCH_HELP = `Prints processes as they end: which, when and how.
+
+Usage: exitwatch watch [OPTION]…
+
+  --pid N        only this process (may be repeated); ends when all of them have ended
+  --name GLOB    only processes of this name (may be repeated): the kernel's name, of
+                 which it keeps 15 bytes, or the program's file name
+  --user USER    only processes of this user, by name or uid (may be repeated)
+  --cgroup PATH  only processes in this cgroup (v2) or below it (may be repeated): from
+                 the root, /system.slice, or anywhere, nginx.service
+  --parent N     only children of this process (may be repeated)
+  --failed       only what did not exit with 0, or did after a SIGTERM, SIGINT or SIGHUP
+  --killed       only what a signal has ended
+  --signals      prints signals that could end a process, too, as they are sent
+  --source S     the witness: auto (default), connector, pidfd (only with --pid), or poll
+  --exec COMMAND runs it for each event, one at a time, with what it has to know in its
+                 environment (EXITWATCH_…), and all of it as JSON on its stdin
+  --json         one JSON object a line: ready, then exits, gaps and changes of source,
+                 with --signals signals
+  --count N      ends after N processes
+  --for TIME     ends after this time: 10s, 500ms, 2h
+  --help         this text
+
+Different filters narrow each other down, and hold for processes that begin later, too. Without the
+eBPF filter, the program of one that began later is known if it has lived for a second. What
+--exec has started is not told of.
+
+Ends with 0; 127 where there is no process of a --pid, 125 where the kernel cannot be watched,
+2 for wrong usage.
+`;
+
+/** What may wait for a reader who has stopped reading: some 60 MB. */
+const QUEUE_LIMIT = 100_000;
+
+/** What begins sooner needs no word. */
+const PATIENCE_MS = 2000;
+
+interface Settings {
+  pids: number[];
+  criteria: ProcessCriteria;
+  failed: boolean;
+  killed: boolean;
+  exec: string | undefined;
+  signals: boolean;
+  source: 'auto' | SourceName;
+  json: boolean;
+  count: number;
+  forMs: number | undefined;
+}
+
+function parse(args: readonly string[]): Settings {
+  const options = {
+    pid: { type: 'string', multiple: true, default: [] as string[] },
+    name: { type: 'string', multiple: true, default: [] as string[] },
+    user: { type: 'string', multiple: true, default: [] as string[] },
+    cgroup: { type: 'string', multiple: true, default: [] as string[] },
+    parent: { type: 'string', multiple: true, default: [] as string[] },
+    failed: { type: 'boolean', default: false },
+    killed: { type: 'boolean', default: false },
+    exec: { type: 'string' },
+    signals: { type: 'boolean', default: false },
+    source: { type: 'string', default: 'auto' },
+    json: { type: 'boolean', default: false },
+    count: { type: 'string' },
+    for: { type: 'string' },
+  } as const;
+  const { values } = parseArguments({ args: [...args], options }, hintAt);
+  const pids = [...new Set(values.pid.map((text) => parseInteger('--pid', text)))];
+  const source = parseSource(values.source);
+  const kind = source === 'auto' ? null : sourceKind(source);
+  if (kind?.tellsAll === false && pids.length === 0) {
+    throw new UsageError(`--source ${source} takes --pid: a ${source} tells of one process`);
+  }
+  if (kind?.tellsSignals === false && values.signals) {
+    throw new UsageError(`--source ${source} tells of no signals: give --signals another source`);
+  }
+  return {
+    pids,
+    criteria: {
+      names: values.name,
+      uids: values.user.map(parseUser),
+      cgroups: values.cgroup.map(parseCgroup),
+      parents: values.parent.map((text) => parseInteger('--parent', text)),
+    },
+    failed: values.failed,
+    killed: values.killed,
+    exec: values.exec,
+    signals: values.signals,
+    source,
+    json: values.json,
+    count: values.count === undefined ? Infinity : parseInteger('--count', values.count),
+    forMs: values.for === undefined ? undefined : parseDuration('--for', values.for),
+  };
+}
+
+/** What somebody may have meant by a word without an option. */
+function hintAt(word: string): string {
+  const option = /^\d+$/.test(word) ? '--pid' : '--name';
+  const command = `exitwatch watch ${option} ${/^[\w.-]+$/.test(word) ? word : JSON.stringify(word)}`;
+  return `${JSON.stringify(word)} is no option; did you mean: ${command}`;
+}
+
+/** `exitwatch watch`; resolves with the exit code. */
+export async function watchCommand(args: readonly string[]): Promise<number> {
+  const settings = parse(args);
+  const filter = new ProcessFilter(settings.criteria);
+  const ending = new AbortController();
+  const end = () => {
+    ending.abort();
+  };
+  const monitor = openMonitor(settings, ending.signal);
+  const missing = watchAll(monitor, settings.pids);
+  if (missing !== undefined) {
+    end();
+    process.stderr.write(`exitwatch: ${missing}\n`);
+    return EXIT_NO_SUCH_PROCESS;
+  }
+  process.once('SIGINT', end);
+  process.stdout.on('error', end);
+  const patience = setTimeout(() => {
+    if (process.stderr.isTTY) process.stderr.write('waiting for the first event of the kernel\n');
+  }, PATIENCE_MS);
+  let timer: NodeJS.Timeout | undefined;
+  const printer = new WatchPrinter(settings);
+  monitor.once('ready', (ready) => {
+    clearTimeout(patience);
+    if (settings.forMs !== undefined) timer = setTimeout(end, settings.forMs);
+    printer.ready(ready, settings.pids);
+  });
+  try {
+    await print(monitor, settings, filter, printer, ending.signal);
+  } finally {
+    clearTimeout(patience);
+    clearTimeout(timer);
+    process.off('SIGINT', end);
+    filter.close();
+    end();
+  }
+  return 0;
+}
+
+function openMonitor({ pids, source, signals }: Settings, signal: AbortSignal): ExitMonitor {
+  return new ExitMonitor({
+    scope: pids.length > 0 ? 'watched' : 'all',
+    source,
+    trace: signals ? 'on' : 'auto',
+    queueLimit: QUEUE_LIMIT,
+    signal,
+  });
+}
+
+/** Why a process cannot be watched: because it is none. */
+function watchAll(monitor: ExitMonitor, pids: readonly number[]): string | undefined {
+  try {
+    for (const pid of pids) monitor.watch(pid);
+    return undefined;
+  } catch (error) {
+    if (!(error instanceof ExitwatchError)) throw error;
+    switch (error.code) {
+      case 'ERR_EXITWATCH_NO_SUCH_PROCESS':
+      case 'ERR_EXITWATCH_KERNEL_THREAD':
+        return error.message;
+      default:
+        throw error;
+    }
+  }
+}
+
+async function print(
+  monitor: ExitMonitor,
+  settings: Settings,
+  filter: ProcessFilter,
+  printer: WatchPrinter,
+  signal: AbortSignal,
+): Promise<void> {
+  const family = new OwnFamily();
+  const hook = settings.exec === undefined ? undefined : new WatchHook(settings.exec, family);
+  monitor.on('exit', (event) => {
+    family.learn(event);
+  });
+  const tell = (event: SignalEvent) => {
+    printer.signal(event);
+    hook?.add(event);
+  };
+  const doubtful = new DoubtfulSignals();
+  if (settings.signals) {
+    monitor.on('signal', (event) => {
+      const isMeant = filter.matchesTarget(event);
+      if (isMeant === null) doubtful.add(event);
+      else if (isMeant) tell(event);
+    });
+  }
+  let left = settings.count;
+  let watched = settings.pids.length > 0 ? settings.pids.length : Infinity;
+  for await (const event of monitor) {
+    if (event.event === 'exit') {
+      watched--;
+      const signals = doubtful.take(event.id);
+      const isOwn = hook !== undefined && (await family.has(event));
+      if (isOwn) filter.forget(event);
+      else if (filter.matches(event)) {
+        signals.forEach(tell);
+        if (isWanted(event, settings)) {
+          left--;
+          hook?.add(event);
+          await printer.print(event, signal);
+        }
+      }
+    } else {
+      if (event.event === 'gap') filter.onGap();
+      hook?.add(event);
+      await printer.print(event, signal);
+    }
+    if (left <= 0 || watched <= 0) break;
+  }
+  await hook?.end(signal);
+  printer.end();
+  if (filter.untold > 0) {
+    process.stderr.write(
+      `exitwatch: ${filter.untold} others ended of which too little was known to tell\n`,
+    );
+  }
+}
+
+function isWanted(event: ExitEvent, { failed, killed }: Settings): boolean {
+  if (failed && hasSucceeded(event)) return false;
+  return !killed || event.signal !== null;
+}
+
+/** It exited with 0, and nobody had asked it to end. */
+function hasSucceeded(event: ExitEvent): boolean {
+  return event.how === 'exited' && event.exitCode === 0 && requestBefore(event) === null;
+}

@@ -1,0 +1,34 @@
+import { shouldRestart, type VmEnd } from '../../vm/index.js';
+
+import { runHook } from './run-hook.js';
+
+/** Runs a command of the shell for each end. */
+export function hookCommand(command: string): (end: VmEnd) => Promise<void> {
+  return (end) =>
+    runHook(command, {
+      subject: JSON.stringify(end.stop.name),
+      environment: environment(end),
+      content: { ...end.stop, ...end, stop: undefined },
+      isAwaited: false, // nobody waits for it but who has other things to do as well
+    });
+}
+
+function environment({ id, group, isRepeated, identity, stop }: VmEnd): NodeJS.ProcessEnv {
+  const { exit } = stop;
+  return {
+    EXITWATCH_ID: id,
+    EXITWATCH_NAME: stop.name,
+    EXITWATCH_PID: String(identity?.pid ?? ''),
+    EXITWATCH_CAUSE: stop.cause,
+    EXITWATCH_USER_SHUTDOWN: String(stop.userShutdown ?? 'unknown'),
+    EXITWATCH_INITIATOR: stop.initiator,
+    EXITWATCH_CERTAINTY: stop.certainty,
+    EXITWATCH_CANDIDATES: stop.candidates.join(' '),
+    EXITWATCH_RESTART: String(shouldRestart(stop).restart ?? 'unknown'),
+    EXITWATCH_SUMMARY: stop.summary,
+    EXITWATCH_EXIT_CODE: String(exit?.exitCode ?? ''),
+    EXITWATCH_SIGNAL: exit?.signal ?? '',
+    EXITWATCH_GROUP: group ?? '',
+    EXITWATCH_REPEATED: String(isRepeated),
+  };
+}

@@ -1,0 +1,108 @@
+import type { MonitorEvent } from '../../events/exit-event.js';
+import type { SignalEvent, SignalSender } from '../../events/signal-event.js';
+import { escapeText } from '../output/escape.js';
+import { describeExit } from '../output/exit-table.js';
+
+import type { OwnFamily } from './own-family.js';
+import { runHook } from './run-hook.js';
+
+type WatchEvent = MonitorEvent | SignalEvent;
+
+/** Events that wait for the command; some 600 bytes each. */
+const MOST_WAITING = 10_000;
+
+/** Runs a command for each event, one at a time, in their order. */
+export class WatchHook {
+  readonly #command: string;
+  readonly #family: OwnFamily;
+  readonly #waiting: WatchEvent[] = [];
+  #running: Promise<void> | undefined;
+  #left = 0;
+
+  constructor(command: string, family: OwnFamily) {
+    this.#command = command;
+    this.#family = family;
+  }
+
+  add(event: WatchEvent): void {
+    if (this.#waiting.length >= MOST_WAITING) {
+      this.#left++;
+      return;
+    }
+    this.#waiting.push(event);
+    this.#running ??= this.#run().finally(() => (this.#running = undefined));
+  }
+
+  /** Resolves when it was run for all; once `signal` is aborted, for the one that it runs for. */
+  async end(signal: AbortSignal): Promise<void> {
+    const drop = () => (this.#left += this.#waiting.splice(0).length);
+    if (signal.aborted) drop();
+    else signal.addEventListener('abort', drop, { once: true });
+    await this.#running;
+    if (this.#left > 0)
+      say(`${this.#left} events were left out: the command of --exec was too slow`);
+  }
+
+  async #run(): Promise<void> {
+    for (let event = this.#waiting.shift(); event !== undefined; event = this.#waiting.shift()) {
+      if (event.event === 'exit' && (await this.#family.has(event))) continue; // known by now
+      try {
+        await runHook(this.#command, {
+          subject: subjectOf(event),
+          environment: environment(event),
+          content: event,
+          isAwaited: true,
+          onStart: (pid) => {
+            this.#family.add(pid);
+          },
+        });
+      } catch (error) {
+        say((error as Error).message);
+      }
+    }
+  }
+}
+
+function say(what: string): void {
+  process.stderr.write(`exitwatch: ${escapeText(what)}\n`);
+}
+
+function subjectOf(event: WatchEvent): string {
+  switch (event.event) {
+    case 'exit':
+    case 'signal':
+      return `the ${event.event === 'exit' ? 'end' : 'signal'} of ${event.pid} (${event.name ?? '?'})`;
+    case 'gap':
+      return 'a gap';
+    case 'source':
+      return 'a change of source';
+  }
+}
+
+const NO_SENDER = { pid: null, name: null, uid: null };
+
+/** All of them, so that none is another's that came along. */
+function environment(event: WatchEvent): NodeJS.ProcessEnv {
+  const exit = event.event === 'exit' ? event : null;
+  const target = event.event === 'signal' ? event : exit;
+  const sent: SignalSender | null =
+    event.event === 'signal' ? event.sender : (exit?.sender ?? null);
+  const sender = sent?.pid == null ? NO_SENDER : sent;
+  const text = (value: string | number | null | undefined) => String(value ?? '');
+  return {
+    EXITWATCH_EVENT: event.event,
+    EXITWATCH_ID: text(target?.id),
+    EXITWATCH_PID: text(target?.pid),
+    EXITWATCH_NAME: text(target?.name),
+    EXITWATCH_PARENT_PID: text(exit?.parentPid),
+    EXITWATCH_UID: text(exit?.uid),
+    EXITWATCH_CGROUP: text(exit?.cgroup),
+    EXITWATCH_HOW: text(exit?.how),
+    EXITWATCH_EXIT_CODE: text(exit?.exitCode),
+    EXITWATCH_SIGNAL: text(exit?.signal ?? sent?.signal),
+    EXITWATCH_SENDER_PID: text(sender.pid),
+    EXITWATCH_SENDER_NAME: text(sender.name),
+    EXITWATCH_SENDER_UID: text(sender.uid),
+    EXITWATCH_SUMMARY: exit === null ? '' : describeExit(exit),
+  };
+}

@@ -1,0 +1,104 @@
+import { hasSeenSignals } from '../../events/ended-by.js';
+import type { ExitEvent } from '../../events/exit-event.js';
+import type { SignalSender } from '../../events/signal-event.js';
+import { sourceKind } from '../../sources/registry.js';
+
+import { escapeText } from './escape.js';
+import { describeNames, span } from './exit-table.js';
+import { describeProcess, describeSender } from './sender-text.js';
+
+/** What is known of an end, and how sure that is: a line for each. */
+export function tellStory(event: ExitEvent): string {
+  return [
+    row('process', describeIdentity(event)),
+    row('lived', describeRun(event)),
+    row('ended', describeEnd(event)),
+    ...describeSenders(event),
+    row('memory', describeOom(event)),
+    row('gaps', describeGaps(event)),
+    '',
+  ].join('\n');
+}
+
+function describeIdentity(event: ExitEvent): string {
+  const { id, pid, uid, parentPid } = event;
+  const what = describeNames(event) ?? 'name not known';
+  const whose = uid === null ? 'user not known' : `uid ${uid}`;
+  const parent = parentPid === null ? 'parent not known' : `child of ${parentPid}`;
+  return `${pid} ${what}, ${whose}, ${parent} (id ${id})`;
+}
+
+function describeRun({ startedAt, exitedAt, uncertaintyMs, source }: ExitEvent): string {
+  const until = `until ${exitedAt.toISOString()}`;
+  const accuracy =
+    uncertaintyMs === 0
+      ? 'sure: by the kernel'
+      : `by ${sourceKind(source).title}, give or take ${span(uncertaintyMs)}`;
+  if (startedAt === null) return `from when is not known, ${until} (${accuracy})`;
+  const lived = span(exitedAt.getTime() - startedAt.getTime());
+  return `${lived}, from ${startedAt.toISOString()} ${until} (${accuracy})`;
+}
+
+function describeEnd(event: ExitEvent): string {
+  switch (event.how) {
+    case 'exited':
+      return `exited with ${event.exitCode} (sure: by the kernel)`;
+    case 'killed':
+      return event.coreDumped === null
+        ? `killed by ${event.signal} (sure: by the kernel), whether it dumped core is not known`
+        : `killed by ${event.signal}, no core (sure: by the kernel)`;
+    case 'dumped':
+      return `killed by ${event.signal}, dumped core (sure: by the kernel)`;
+    case 'unknown':
+      return `not known how (${event.unknownReason})`;
+  }
+}
+
+function describeSenders(event: ExitEvent): string[] {
+  const { sender, raisedAfter } = event;
+  const received = event.signalsReceived.filter((each) => each !== sender && each !== raisedAfter);
+  return [
+    ...describeKiller(event),
+    ...(raisedAfter === null ? [] : describeReceived(event, raisedAfter, 'after')),
+    ...received.flatMap((each) => describeReceived(event, each, 'before')),
+  ];
+}
+
+function describeKiller(event: ExitEvent): string[] {
+  if (event.sender !== null) return describeReceived(event, event.sender, 'by');
+  if (event.how === 'unknown') return [row('by', 'not known: how it ended is not')];
+  if (hasSeenSignals(event)) return [row('by', 'no signal (sure: the signal trace saw none)')];
+  if (event.tracedSince !== null) {
+    const since = event.tracedSince.toISOString();
+    return [row('by', `no signal since ${since}, when the signal trace began to see it`)];
+  }
+  const why = 'not known: the signal trace has not seen all of its life';
+  return event.how === 'exited' ? [] : [row('by', why)];
+}
+
+function describeReceived(event: ExitEvent, sender: SignalSender, name: string): string[] {
+  const ago = span(event.exitedAt.getTime() - sender.sentAt.getTime());
+  const what = `${sender.signal} from ${describeSender(sender, event.pid)}, ${ago} before the end`;
+  if (sender.pid === null) return [row(name, `${what} (sure: by the kernel)`)];
+  const cgroup =
+    sender.cgroup === null ? 'cgroup not known' : `cgroup ${escapeText(sender.cgroup)}`;
+  const parents = sender.ancestors.map(describeProcess);
+  return [
+    row(name, `${what} (sure: by the kernel)`),
+    row('', [`uid ${sender.uid}, ${cgroup}`, ...parents].join(' < ')),
+  ];
+}
+
+function describeOom({ oom }: ExitEvent): string {
+  if (oom === null) return 'whether the OOM killer did it is not known';
+  return oom ? 'killed by the OOM killer (sure)' : 'not the OOM killer (sure)';
+}
+
+function describeGaps({ lossless, traced }: ExitEvent): string {
+  const ends = lossless ? 'no event was lost' : 'EVENTS WERE LOST while it was watched';
+  return traced ? ends : `${ends}; signals were not, or not all, seen`;
+}
+
+function row(name: string, text: string): string {
+  return `${name.padEnd(9)}${text}`;
+}

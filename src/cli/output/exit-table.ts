@@ -1,0 +1,183 @@
+import type { ExitEvent, Gap, SourceChange } from '../../events/exit-event.js';
+import type { SignalEvent } from '../../events/signal-event.js';
+
+import { escapeText } from './escape.js';
+import { describeKiller, describeSender } from './sender-text.js';
+import { TableLayout } from './table-layout.js';
+import { paragraph } from './terminal-text.js';
+
+type Color = 'plain' | 'yellow' | 'red' | 'magenta';
+
+const GAP_REASONS: Record<Gap['reason'], string> = {
+  'receive-buffer': "the kernel's buffer was full",
+  'queue-limit': 'exitwatch was too slow to print',
+  silenced: 'the kernel had gone silent',
+  'trace-buffer': 'too many signals at once',
+};
+
+const COLORS: Record<Color, string> = {
+  plain: '',
+  yellow: '\u001b[33m',
+  red: '\u001b[31m',
+  magenta: '\u001b[35m',
+};
+
+/** Ends of processes as lines of a table for people: what is printed is printed in its order. */
+export class ExitTable {
+  readonly #colored: boolean;
+  readonly #columns: () => number | undefined;
+  #width: number | undefined;
+  #layout: TableLayout;
+  /** Of the row before. */
+  #day: string;
+
+  /** `columns`: of the terminal as it is now; `undefined`: it is none. */
+  constructor(colored: boolean, columns: () => number | undefined, since: Date) {
+    this.#colored = colored;
+    this.#columns = columns;
+    this.#width = columns();
+    this.#layout = new TableLayout(this.#width);
+    this.#day = day(since);
+  }
+
+  header(): string {
+    return this.#layout.header();
+  }
+
+  exit(event: ExitEvent): string {
+    const before = this.#dayChange(event.exitedAt);
+    const { pid, parentPid, uid, startedAt, exitedAt } = event;
+    const row = this.#layout.row({
+      TIME: this.#clock(exitedAt),
+      PID: String(pid),
+      PARENT: String(parentPid ?? '-'),
+      UID: String(uid ?? '-'),
+      NAME: this.#names(event),
+      LIVED: startedAt === null ? '-' : span(exitedAt.getTime() - startedAt.getTime()),
+      // Polling never knows more: the first line has said so.
+      HOW: event.unknownReason === 'polled' ? 'unknown' : outcome(event),
+      BY: describeKiller(event) + (event.lossless ? '' : ' (a gap overlapped its life)'),
+    });
+    return before + this.#paint(row, color(event));
+  }
+
+  /** Both names in a line, or the program's alone: that is what people call it. */
+  #names(event: ExitEvent): string {
+    const both = describeNames(event) ?? '-';
+    if (event.program === null || this.#layout.fits('NAME', both)) return both;
+    return escapeText(event.program);
+  }
+
+  signal({ pid, name, sender }: SignalEvent): string {
+    const from = describeSender(sender, pid);
+    const uid = sender.pid === null ? '' : `, uid ${sender.uid}`;
+    const what = `SIGNAL: ${sender.signal} to ${pid} ${escapeText(name)} from ${from}${uid}`;
+    return this.#note(sender.sentAt, what, 'plain');
+  }
+
+  gap(gap: Gap): string {
+    const recovered = gap.recovered === 0 ? '' : `, ${gap.recovered} found again`;
+    const what = gap.reason === 'trace-buffer' ? 'signals' : 'events';
+    const lost = `${gap.lost ?? 'unknown'} ${what} lost since ${clock(gap.from)}`;
+    return this.#note(gap.to, `GAP: ${lost}, ${GAP_REASONS[gap.reason]}${recovered}`, 'magenta');
+  }
+
+  source({ at, source, previous, downgrade }: SourceChange): string {
+    const why = downgrade === null ? '' : `: ${downgrade.detail}`;
+    return this.#note(at, `SOURCE: ${source} instead of ${previous}${why}`, 'magenta');
+  }
+
+  /** A sentence between the rows. */
+  #note(at: Date, text: string, name: Color): string {
+    const before = this.#dayChange(at);
+    const time = this.#clock(at);
+    return before + this.#paint(paragraph(`${time}  ${text}`, this.#width, time.length + 2), name);
+  }
+
+  /** What comes before a row: the day, if it is another one; the header, if the terminal's width is. */
+  #dayChange(at: Date): string {
+    const lines: string[] = [];
+    const today = day(at);
+    if (today !== this.#day) lines.push(today);
+    this.#day = today;
+    const width = this.#columns();
+    if (width !== this.#width) {
+      this.#width = width;
+      this.#layout = new TableLayout(width);
+      lines.push(this.header());
+    }
+    return lines.map((line) => `${line}\n`).join('');
+  }
+
+  #clock(at: Date): string {
+    return this.#layout.hasMilliseconds ? clock(at) : clock(at).slice(0, 8);
+  }
+
+  #paint(text: string, name: Color): string {
+    if (!this.#colored || name === 'plain') return text;
+    return text.replace(/^.+$/gm, (line) => `${COLORS[name]}${line}\u001b[0m`);
+  }
+}
+
+/**
+ * What a process was called; in parentheses the program that it ran, if that tells more: `MainThread
+ * (node)`. `null`: neither is known.
+ */
+export function describeNames({ name, program }: ExitEvent): string | null {
+  if (program === null) return name === null ? null : escapeText(name);
+  if (name === null || name === '') return escapeText(program);
+  const more = program.startsWith(name) ? '' : ` (${escapeText(program)})`;
+  return escapeText(name) + more;
+}
+
+/** An end in a sentence. */
+export function describeExit(event: ExitEvent): string {
+  const known = event.name ?? event.program;
+  const name = known === null ? '' : ` (${escapeText(known)})`;
+  const lived =
+    event.startedAt === null
+      ? ''
+      : `, after ${span(event.exitedAt.getTime() - event.startedAt.getTime())}`;
+  return `${event.pid}${name} ${outcome(event)}${lived}`;
+}
+
+function color(event: ExitEvent): Color {
+  if (event.how === 'unknown') return 'magenta';
+  if (event.how === 'exited') return event.exitCode === 0 ? 'plain' : 'yellow';
+  return 'red';
+}
+
+function outcome(event: ExitEvent): string {
+  switch (event.how) {
+    case 'exited':
+      return `exited ${event.exitCode}`;
+    case 'killed':
+      return `killed ${event.signal}${event.coreDumped === null ? ' (core: unknown)' : ''}`;
+    case 'dumped':
+      return `dumped ${event.signal}`;
+    case 'unknown':
+      return `unknown (${event.unknownReason})`;
+  }
+}
+
+/** A local date: `2026-11-22`. */
+function day(date: Date): string {
+  const two = (number: number) => String(number).padStart(2, '0');
+  return `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`;
+}
+
+/** Local time of day. */
+export function clock(date: Date): string {
+  const two = (number: number) => String(number).padStart(2, '0');
+  const time = `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`;
+  return `${time}.${String(date.getMilliseconds()).padStart(3, '0')}`;
+}
+
+/** A time in the unit that suits it. */
+export function span(milliseconds: number): string {
+  const seconds = Math.max(0, milliseconds) / 1000;
+  if (seconds < 100) return `${seconds.toFixed(2)}s`;
+  if (seconds < 6000) return `${(seconds / 60).toFixed(1)}m`;
+  if (seconds < 360_000) return `${(seconds / 3600).toFixed(1)}h`;
+  return `${(seconds / 86_400).toFixed(1)}d`;
+}

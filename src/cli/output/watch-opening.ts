@@ -1,0 +1,69 @@
+import type { ExitEvent, Ready } from '../../events/exit-event.js';
+import { sourceKind } from '../../sources/registry.js';
+
+import { escapeText } from './escape.js';
+import { FILTER_TITLES } from './filter-title.js';
+import { describeKiller, NOT_SEEN } from './sender-text.js';
+
+/** The first line: what is watched, by which witness; and what that does not tell, why, and what to do. */
+export function describeWatch(ready: Ready, pids: readonly number[]): string {
+  const what = ready.scope === 'all' ? 'every process of this host' : `pid ${pids.join(', ')}`;
+  const filter = ready.filter === null ? '' : `, ${FILTER_TITLES[ready.filter]} filter`;
+  const poll = sourceKind(ready.source).tellsStatus ? '' : ', looks every second';
+  const head = `watching ${what} (${ready.source}${filter}${poll})`;
+  const lacks = shortcomings(ready);
+  if (lacks.size === 0) return head;
+  const reasons = [...lacks].map(([why, what]) => `${what.join(', and ')}, because ${why}`);
+  return `${head}, degraded: ${escapeText(reasons.join('; '))}; run exitwatch doctor`;
+}
+
+/** It does not tell all that exitwatch can tell. */
+export function isDegraded(ready: Ready): boolean {
+  return shortcomings(ready).size > 0;
+}
+
+/** What it does not tell, by why. */
+function shortcomings({
+  source,
+  filter,
+  downgrade,
+  traced,
+  traceDowngrade,
+}: Ready): Map<string, string[]> {
+  const lacks = new Map<string, string[]>();
+  const add = (what: string, why: string) => lacks.set(why, [...(lacks.get(why) ?? []), what]);
+  if (!sourceKind(source).tellsStatus) {
+    const why = downgrade?.detail ?? `--source ${source} asks for that`;
+    add(`how a process ends is not told, nor who ended it (BY is ${NOT_SEEN})`, why);
+    return lacks;
+  }
+  if (!traced) {
+    const why = traceDowngrade?.detail ?? 'there is no signal trace';
+    add(`who sends signals is not told (BY is ${NOT_SEEN})`, why);
+  }
+  if (downgrade !== null) {
+    const what =
+      filter === null ? 'pidfds serve alone' : 'less is told of those that live a moment';
+    add(what, downgrade.detail);
+  }
+  return lacks;
+}
+
+/** Says why a row names nobody: once, unless the first line has said it. */
+export class UnseenNote {
+  #isSaid: boolean;
+
+  constructor(ready: Ready) {
+    this.#isSaid = !ready.traced;
+  }
+
+  /** `null`: there is nothing to say, or not again. */
+  before(event: ExitEvent): string | null {
+    if (this.#isSaid || describeKiller(event) !== NOT_SEEN) return null;
+    this.#isSaid = true;
+    return (
+      `${NOT_SEEN} in the column BY: who ended it was not seen; its signal came before exitwatch did, ` +
+      'a debugger had a hand in it, or how it ended is not known'
+    );
+  }
+}

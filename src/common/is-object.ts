@@ -1,0 +1,4 @@
+/** Of what JSON may hold: an object, and no array. */
+export function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

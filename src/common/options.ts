@@ -1,0 +1,70 @@
+import { ExitwatchError } from './errors.js';
+
+/** setTimeout() takes no more. */
+export const LONGEST_MS = 2 ** 31 - 1;
+
+/** The error for an option that is not as it must be. */
+export function invalidOption(message: string): ExitwatchError {
+  return new ExitwatchError('ERR_EXITWATCH_INVALID_OPTION', message);
+}
+
+/**
+ * The options of a caller, who may not use TypeScript, by their names.
+ *
+ * @param known all the names that there are: a misspelt option would have no effect, silently
+ * @throws ExitwatchError `ERR_EXITWATCH_INVALID_OPTION`
+ */
+export function checkOptionNames<Name extends string>(
+  options: unknown,
+  known: readonly Name[],
+): Partial<Record<Name, unknown>> {
+  if (typeof options !== 'object' || options === null) {
+    throw invalidOption(`options are an object, not ${String(options)}`);
+  }
+  const unknown = Object.keys(options).find((name) => !known.includes(name as Name));
+  if (unknown !== undefined) throw invalidOption(`there is no option ${JSON.stringify(unknown)}`);
+  return options;
+}
+
+/** @throws ExitwatchError `ERR_EXITWATCH_INVALID_OPTION` unless it is one of these */
+export function checkOneOf<Value extends string>(
+  name: string,
+  value: unknown,
+  allowed: readonly Value[],
+): Value {
+  const found = allowed.find((candidate) => candidate === value);
+  if (found !== undefined) return found;
+  const choice = allowed.map((candidate) => JSON.stringify(candidate)).join(' or ');
+  throw invalidOption(`${name} is ${choice}`);
+}
+
+/** @throws ExitwatchError `ERR_EXITWATCH_INVALID_OPTION` unless it is a whole number within these bounds */
+export function checkInteger(name: string, value: unknown, least: number, most: number): number {
+  if (Number.isInteger(value) && (value as number) >= least && (value as number) <= most) {
+    return value as number;
+  }
+  throw invalidOption(`${name} is an integer from ${least} to ${most}`);
+}
+
+/** A duration that setTimeout() takes. @throws ExitwatchError `ERR_EXITWATCH_INVALID_OPTION` */
+export function checkMilliseconds(name: string, value: unknown): number {
+  return checkInteger(name, value, 0, LONGEST_MS);
+}
+
+/** @throws ExitwatchError `ERR_EXITWATCH_INVALID_OPTION` unless it is missing, or one */
+export function checkAbortSignal(signal: unknown): AbortSignal | undefined {
+  if (signal === undefined || signal instanceof AbortSignal) return signal;
+  throw invalidOption('signal is an AbortSignal');
+}
+
+/** @throws ExitwatchError `ERR_EXITWATCH_INVALID_OPTION` unless it is missing, or a path */
+export function checkPath(name: string, value: unknown): string | undefined {
+  if (value === undefined || (typeof value === 'string' && value !== '')) return value;
+  throw invalidOption(`${name} is a path`);
+}
+
+/** @throws ExitwatchError `ERR_EXITWATCH_INVALID_OPTION` unless it is missing, or a Date */
+export function checkDate(name: string, value: unknown): Date | undefined {
+  if (value === undefined || value instanceof Date) return value;
+  throw invalidOption(`${name} is a Date`);
+}

@@ -1,0 +1,41 @@
+import type { ExitEvent, UnknownReason } from './exit-event.js';
+
+/** What is known of a process of which nobody saw how it ended. */
+export type KnownOfExit = Pick<
+  ExitEvent,
+  'id' | 'pid' | 'startedAt' | 'exitedAt' | 'uncertaintyMs' | 'source'
+> &
+  Partial<Pick<ExitEvent, 'parentPid' | 'name' | 'uid'>>;
+
+/** The end of a process that is gone, and of which nobody saw how. */
+export function unknownExit(known: KnownOfExit, unknownReason: UnknownReason): ExitEvent {
+  const { id, pid, startedAt, exitedAt, uncertaintyMs, source } = known;
+  const { parentPid = null, name = null, uid = null } = known;
+  return {
+    event: 'exit',
+    id,
+    pid,
+    parentPid,
+    name,
+    program: null,
+    uid,
+    cgroup: null,
+    startedAt,
+    exitedAt,
+    exitedNs: null,
+    uncertaintyMs,
+    source,
+    lossless: true,
+    traced: false,
+    tracedSince: null,
+    sender: null,
+    raisedAfter: null,
+    signalsReceived: [],
+    oom: null,
+    how: 'unknown',
+    exitCode: null,
+    signal: null,
+    coreDumped: null,
+    unknownReason,
+  };
+}

@@ -1,0 +1,96 @@
+import { ExitwatchError } from '../common/errors.js';
+
+/**
+ * A signal as `child_process` names it. Real-time signals are counted from `SIGRTMIN` as programs
+ * see it, which is 34: the C library keeps 32 and 33 to itself, and they go by their numbers.
+ */
+export type SignalName = NodeJS.Signals | `SIGRTMIN+${number}` | 'SIG32' | 'SIG33';
+
+/** How a process ended, in the words of waitid(2). */
+export type WaitStatus =
+  | { how: 'exited'; exitCode: number; signal: null; coreDumped: false }
+  | { how: 'killed'; exitCode: null; signal: SignalName; coreDumped: false }
+  | { how: 'dumped'; exitCode: null; signal: SignalName; coreDumped: true };
+
+/** Linux's numbers on x86 and ARM, signal(7); where two names share one, child_process's. */
+const NAMES: readonly NodeJS.Signals[] = [
+  'SIGHUP',
+  'SIGINT',
+  'SIGQUIT',
+  'SIGILL',
+  'SIGTRAP',
+  'SIGABRT',
+  'SIGBUS',
+  'SIGFPE',
+  'SIGKILL',
+  'SIGUSR1',
+  'SIGSEGV',
+  'SIGUSR2',
+  'SIGPIPE',
+  'SIGALRM',
+  'SIGTERM',
+  'SIGSTKFLT',
+  'SIGCHLD',
+  'SIGCONT',
+  'SIGSTOP',
+  'SIGTSTP',
+  'SIGTTIN',
+  'SIGTTOU',
+  'SIGURG',
+  'SIGXCPU',
+  'SIGXFSZ',
+  'SIGVTALRM',
+  'SIGPROF',
+  'SIGWINCH',
+  'SIGIO',
+  'SIGPWR',
+  'SIGSYS',
+];
+
+const SIGRTMIN = 34;
+const SIGRTMAX = 64;
+
+/** The name of a signal's number, or `null` where Linux has no such signal. */
+export function signalName(number: number): SignalName | null {
+  if (number === 32) return 'SIG32';
+  if (number === 33) return 'SIG33';
+  if (Number.isInteger(number) && number >= SIGRTMIN && number <= SIGRTMAX) {
+    return `SIGRTMIN+${number - SIGRTMIN}`;
+  }
+  return NAMES[number - 1] ?? null;
+}
+
+/** The number of a signal's name; the inverse of {@link signalName}. @internal */
+export function signalNumber(name: SignalName): number {
+  const realTime = /^SIGRTMIN\+(\d+)$/.exec(name);
+  if (realTime !== null) return SIGRTMIN + Number(realTime[1]);
+  if (name === 'SIG32') return 32;
+  if (name === 'SIG33') return 33;
+  return NAMES.indexOf(name as NodeJS.Signals) + 1;
+}
+
+/**
+ * Decodes the wait status of an ended process: what waitpid(2) returns, and what the kernel calls an
+ * exit code: `code << 8`, or the signal's number, plus 0x80 where a core was written.
+ *
+ * @throws ExitwatchError `ERR_EXITWATCH_INVALID_WAIT_STATUS` for anything else, such as the status
+ *   of a process that was stopped or continued.
+ */
+export function decodeWaitStatus(status: number): WaitStatus {
+  if (Number.isInteger(status) && status >= 0 && status <= 0xffff) {
+    const low = status & 0xff;
+    if (low === 0) {
+      return { how: 'exited', exitCode: status >> 8, signal: null, coreDumped: false };
+    }
+    const signal = signalName(low & 0x7f);
+    if (status === low && signal !== null) {
+      return (low & 0x80) === 0
+        ? { how: 'killed', exitCode: null, signal, coreDumped: false }
+        : { how: 'dumped', exitCode: null, signal, coreDumped: true };
+    }
+  }
+  throw new ExitwatchError(
+    'ERR_EXITWATCH_INVALID_WAIT_STATUS',
+    `not the wait status of an ended process: ${String(status)}`,
+  );
+}

@@ -1,0 +1,64 @@
+import { readFileSync, readlinkSync } from 'node:fs';
+
+import { ExitwatchError } from '../common/errors.js';
+
+/** Why no process has a pid: nobody has it, or what has it is no process. */
+export type Absence = 'none' | 'thread' | 'kernel-thread';
+
+/**
+ * The process that a thread belongs to (`Tgid` of proc_pid_status(5)); for a process its own pid. `null`
+ * if that cannot be read. @internal
+ */
+export function threadGroupOf(thread: number): number | null {
+  const group = Number(field(thread, 'Tgid'));
+  return Number.isInteger(group) && group > 0 ? group : null;
+}
+
+/** Says what has this pid, if no process has. @internal */
+export function absenceError(pid: number, found: Absence): ExitwatchError {
+  switch (found) {
+    case 'none':
+      return new ExitwatchError(
+        'ERR_EXITWATCH_NO_SUCH_PROCESS',
+        `there is no process with pid ${pid}`,
+      );
+    case 'kernel-thread':
+      return new ExitwatchError(
+        'ERR_EXITWATCH_KERNEL_THREAD',
+        `pid ${pid} is a kernel thread${inParentheses(field(pid, 'Name'))}, and no process`,
+      );
+    case 'thread':
+      return threadError(pid);
+  }
+}
+
+function threadError(pid: number): ExitwatchError {
+  const group = threadGroupOf(pid);
+  if (group === null || group === pid) {
+    return new ExitwatchError(
+      'ERR_EXITWATCH_THREAD',
+      `${pid} is the id of a thread, and no process's`,
+      { remedy: 'give the id of its process: Tgid in /proc/ID/status' },
+    );
+  }
+  return new ExitwatchError(
+    'ERR_EXITWATCH_THREAD',
+    `${pid} is a thread of process ${group}${inParentheses(field(group, 'Name'))}`,
+    { remedy: `if that process is meant, give ${group}` },
+  );
+}
+
+function inParentheses(name: string | null): string {
+  return name === null ? '' : ` (${name})`;
+}
+
+function field(task: number, name: 'Name' | 'Tgid'): string | null {
+  try {
+    // The /proc of another pid namespace has other processes by these numbers.
+    if (readlinkSync('/proc/self') !== String(process.pid)) return null;
+    const status = readFileSync(`/proc/${task}/status`, 'utf8');
+    return new RegExp(`^${name}:\\t(.*)$`, 'm').exec(status)?.[1] ?? null;
+  } catch {
+    return null; // it has ended meanwhile, or is hidden
+  }
+}

@@ -1,0 +1,42 @@
+import type { ProcessTable, Lookup } from './process-table.js';
+import { signalZero } from './signal-zero.js';
+
+/** Where nothing better is there (Windows): signal 0 tells that a pid is in use, and no more. */
+export class SignalZeroTable implements ProcessTable {
+  readonly by = 'signal 0';
+  readonly startTolerance = 0;
+
+  lookNow(pid: number): Lookup | null {
+    const answer = signalZero(pid);
+    if (answer === 'gone') return null;
+    if (answer === 'unknown') return 'unknown';
+    return {
+      pid,
+      parentPid: null,
+      groupId: null,
+      sessionId: null,
+      name: null,
+      uid: null,
+      startTicks: null,
+      isDead: false,
+      isKernelThread: false,
+    };
+  }
+
+  look(pids: readonly number[]): Promise<Map<number, Lookup>> {
+    const seen = new Map<number, Lookup>();
+    for (const pid of pids) {
+      const lookup = this.lookNow(pid);
+      if (lookup !== null) seen.set(pid, lookup);
+    }
+    return Promise.resolve(seen);
+  }
+
+  list(): Promise<Map<number, Lookup>> {
+    return Promise.reject(new Error('there is no list of processes by signal 0'));
+  }
+
+  startTime(startTicks: number): Date {
+    return new Date(startTicks * 10);
+  }
+}

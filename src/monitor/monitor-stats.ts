@@ -1,0 +1,40 @@
+import type { SourceStats } from '../sources/exit-source.js';
+import { sourceKind } from '../sources/registry.js';
+import type { SourceOptions } from '../sources/source-kind.js';
+
+/** Counters since the monitor was made. */
+export interface MonitorStats extends SourceStats {
+  /** Processes under watch now. */
+  watches: number;
+  /**
+   * Started, and neither closed nor failed; and with the connector and canaries, the kernel sent
+   * something within two intervals; with polling, the table was read within three.
+   */
+  healthy: boolean;
+}
+
+/** Before anything was watched or started. */
+export const NO_STATS: SourceStats = {
+  received: 0,
+  delivered: 0,
+  rejected: 0,
+  lost: 0,
+  gaps: 0,
+  queueDepth: 0,
+  lastEventAt: null,
+  canaryAgeMs: null,
+  tableAgeMs: null,
+  source: null,
+  filter: null,
+  watchedSet: null,
+  withoutPidfd: 0,
+  wakeups: 0,
+};
+
+/** Whether a source has said something lately, as far as it has to. */
+export function isHeard(stats: SourceStats, options: SourceOptions): boolean {
+  if (stats.source === null) return false;
+  const longestMs = sourceKind(stats.source).longestSilenceMs(options);
+  const ageMs = stats.tableAgeMs ?? stats.canaryAgeMs;
+  return longestMs === null || (ageMs !== null && ageMs <= longestMs);
+}

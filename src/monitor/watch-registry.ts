@@ -1,0 +1,88 @@
+import { ExitwatchError } from '../common/errors.js';
+import type { ProcessIdentity } from '../identity/process-identity.js';
+import { WatchedIdentities } from '../sources/watched-identities.js';
+
+import { PendingWatch } from './exit-watch.js';
+
+/** Who waits for the end of which process. */
+export class WatchRegistry {
+  /** By the id of the process: usually one watch each. */
+  readonly #watches = new Map<string, Set<PendingWatch>>();
+  /** Those that the source knows: a process may be named in two ways, and is watched once. */
+  readonly #identities = new WatchedIdentities();
+  readonly #onLastClosed: (identity: ProcessIdentity) => void;
+
+  /** `onLastClosed`: nobody waits for that process any more. */
+  constructor(onLastClosed: (identity: ProcessIdentity) => void) {
+    this.#onLastClosed = onLastClosed;
+  }
+
+  /** Processes under watch. */
+  get size(): number {
+    return this.#watches.size;
+  }
+
+  has(id: string): boolean {
+    return this.#watches.has(id);
+  }
+
+  /** The identity by which this process is watched already. */
+  identityOf(identity: ProcessIdentity): ProcessIdentity | undefined {
+    return this.#identities.of(identity);
+  }
+
+  /** Another watch of a process that is watched already. */
+  join(identity: ProcessIdentity): PendingWatch | undefined {
+    const others = this.#watches.get(identity.id);
+    if (others === undefined) return undefined;
+    const [first] = others;
+    const watch = this.#newWatch(identity, first?.hasPidfd ?? false);
+    others.add(watch);
+    return watch;
+  }
+
+  /** The first watch of a process. `isArmed`: the source knows it. */
+  add(identity: ProcessIdentity, hasPidfd: boolean, isArmed: boolean): PendingWatch {
+    const watch = this.#newWatch(identity, hasPidfd);
+    this.#watches.set(identity.id, new Set([watch]));
+    if (isArmed) this.#identities.add(identity);
+    return watch;
+  }
+
+  /** All watches of a process that has ended: they are for the caller to resolve. */
+  take(id: string): Set<PendingWatch> | undefined {
+    // Asking the map makes V8 flatten and hash the id: only if somebody watches.
+    if (this.#watches.size === 0) return undefined;
+    const watches = this.#watches.get(id);
+    if (watches === undefined) return undefined;
+    this.#watches.delete(id);
+    const [first] = watches;
+    if (first !== undefined) this.#identities.delete(first.identity);
+    return watches;
+  }
+
+  rejectAll(error: Error): void {
+    for (const watches of this.#watches.values()) {
+      for (const watch of watches) watch.reject(error);
+    }
+    this.#watches.clear();
+    this.#identities.clear();
+  }
+
+  #newWatch(identity: ProcessIdentity, hasPidfd: boolean): PendingWatch {
+    return new PendingWatch(identity, hasPidfd, (watch) => {
+      this.#close(watch);
+    });
+  }
+
+  #close(watch: PendingWatch): void {
+    const { identity } = watch;
+    const watches = this.#watches.get(identity.id);
+    if (watches?.delete(watch) !== true) return;
+    watch.reject(new ExitwatchError('ERR_EXITWATCH_CLOSED', 'the watch was closed'));
+    if (watches.size > 0) return;
+    this.#watches.delete(identity.id);
+    this.#identities.delete(identity);
+    this.#onLastClosed(identity);
+  }
+}

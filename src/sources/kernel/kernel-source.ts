@@ -1,0 +1,274 @@
+import { loadAddon, translateFailure, type ExitReader } from '../../addon.js';
+import type { Downgrade, ExitEvent, Filter, SourceName } from '../../events/exit-event.js';
+import type { ProcessIdentity } from '../../identity/process-identity.js';
+import { CgroupPaths } from '../../trace/cgroup-paths.js';
+import { SignalHistory } from '../../trace/signal-history.js';
+import { SignalRecords } from '../../trace/signal-records.js';
+import { judgeTrial } from '../../trace/trial.js';
+import { bpfDowngrade, failureDowngrade } from '../downgrade.js';
+import type { Armed, ExitSource, SourceListener, SourceStats } from '../exit-source.js';
+import { Kind, KernelRecords } from '../kernel-records.js';
+import type { Scope, SourceOptions } from '../source-kind.js';
+import { WatchedIdentities } from '../watched-identities.js';
+
+import { asksForCbpf, spoil, streamUse } from './reader-options.js';
+
+/** Records that cross at once. */
+const BATCH = 512;
+const SIGNAL_BATCH = 128;
+
+/** The order of the addon's answers to `watch()`. */
+const ARMED = ['with-pidfd', 'without-pidfd', 'gone'] as const;
+
+/** The proc connector, pidfds and the signal trace, read and joined by a thread of the addon. */
+export class KernelSource implements ExitSource {
+  readonly #scope: Scope;
+  readonly #listener: SourceListener;
+  readonly #cgroups = new CgroupPaths((id) => this.#reader.cgroupPath(id));
+  readonly #records = new KernelRecords(BATCH, this.#cgroups);
+  readonly #signals = new SignalRecords(SIGNAL_BATCH);
+  readonly #history = new SignalHistory(this.#cgroups);
+  readonly #isTraceWanted: boolean;
+  /** Why there is no signal trace, or none to be believed; asked once the reader has sent something. */
+  #traceDowngrade: Downgrade | null | undefined;
+  #isListening = false;
+  readonly #watched = new WatchedIdentities();
+  readonly #reader: ExitReader;
+  readonly #usesPidfds: boolean;
+  #source: SourceName | null = null;
+  #filter: Filter | null = null;
+
+  constructor(options: SourceOptions, listener: SourceListener) {
+    this.#scope = options.scope;
+    this.#listener = listener;
+    this.#usesPidfds = options.source !== 'connector';
+    this.#isTraceWanted = options.trace !== 'off';
+    const addon = loadAddon();
+    this.#reader = new addon.ExitReader({
+      watchedOnly: options.scope === 'watched',
+      classicFilter: asksForCbpf(),
+      streamUse: streamUse(options),
+      guarded: this.#usesPidfds,
+      traced: this.#isTraceWanted,
+      spoil: spoil(addon.spoils),
+      receiveBufferBytes: options.receiveBufferBytes,
+      queueLimit: options.queueLimit,
+      canaryIntervalMs: options.canaryIntervalMs,
+      statusTimeoutMs: options.statusTimeoutMs,
+    });
+  }
+
+  start(): void {
+    this.#call(() => {
+      this.#reader.start(this.#records.buffer, this.#signals.buffer, (records, signals) => {
+        this.#onSignals(signals);
+        this.#onBatch(records);
+      });
+    });
+  }
+
+  watch(identity: ProcessIdentity): Armed {
+    const { pid, startTicks, inode } = identity;
+    const armed = this.#call(() => this.#reader.watch(pid, startTicks, inode ?? 0));
+    const answer = ARMED[armed] ?? 'gone';
+    if (answer !== 'gone') this.#watched.add(identity);
+    return answer === 'with-pidfd' && !this.#usesPidfds ? 'without-pidfd' : answer;
+  }
+
+  unwatch(identity: ProcessIdentity): void {
+    const { pid, startTicks, inode } = identity;
+    this.#reader.unwatch(pid, startTicks, inode ?? 0);
+    this.#watched.delete(identity);
+    if (this.#scope === 'watched') this.#history.forget({ pid, startTicks, inode: inode ?? 0 });
+  }
+
+  awaitTrace(timeoutMs: number): void {
+    if (this.#isTraceWanted) this.#reader.awaitTrace(timeoutMs);
+  }
+
+  listen(listens: boolean): void {
+    this.#isListening = listens;
+    this.#reader.listen(listens);
+  }
+
+  stats(): SourceStats {
+    const { lastEventMs, canaryAgeMs = null, unguarded, ...counts } = this.#reader.stats();
+    return {
+      ...counts,
+      lastEventAt: lastEventMs === 0 ? null : new Date(lastEventMs),
+      canaryAgeMs,
+      tableAgeMs: null,
+      withoutPidfd: unguarded,
+      source: this.#source,
+      filter: this.#filter,
+      watchedSet: this.#watchedSet(),
+    };
+  }
+
+  ref(): void {
+    this.#reader.ref();
+  }
+
+  unref(): void {
+    this.#reader.unref();
+  }
+
+  close(): void {
+    this.#reader.close();
+  }
+
+  #call<Result>(use: () => Result): Result {
+    try {
+      return use();
+    } catch (error) {
+      throw translateFailure(error);
+    }
+  }
+
+  /** What tells the ends from now on. */
+  #change(index: number): {
+    source: SourceName;
+    filter: Filter | null;
+    downgrade: Downgrade | null;
+    namesPrograms: boolean;
+  } {
+    let downgrade;
+    if (this.#records.hasNoStream(index)) {
+      this.#source = 'pidfd';
+      this.#filter = null;
+      const error = this.#records.failure(index);
+      downgrade = error === null ? null : failureDowngrade(error);
+    } else {
+      this.#source = 'connector';
+      downgrade = bpfDowngrade(this.#reader.filter());
+      this.#filter = downgrade === null ? 'ebpf' : 'cbpf';
+    }
+    const namesPrograms = this.#records.namesPrograms(index);
+    return { source: this.#source, filter: this.#filter, downgrade, namesPrograms };
+  }
+
+  #onReady(index: number): void {
+    const receiveBufferBytes = this.#records.receiveBufferBytes(index);
+    const change = this.#change(index);
+    this.#listener.ready({
+      event: 'ready',
+      scope: this.#scope,
+      ...change,
+      receiveBufferBytes,
+      traced: this.#isTraceTrusted(),
+      traceDowngrade: this.#traceDowngrade ?? null,
+    });
+  }
+
+  /** What the signal trace tells is true, as far as that can be tried. */
+  #isTraceTrusted(): boolean {
+    if (this.#isTraceWanted && this.#traceDowngrade === undefined) {
+      const trial = this.#reader.trial();
+      this.#traceDowngrade =
+        trial === undefined ? bpfDowngrade(this.#reader.trace()) : judgeTrial(trial);
+    }
+    return this.#traceDowngrade === null;
+  }
+
+  #onGap(index: number): void {
+    const gap = this.#records.gap(index);
+    if (gap.reason === 'trace-buffer') this.#history.doubtSignals();
+    else this.#history.doubtRuns();
+    this.#listener.gap(gap);
+  }
+
+  #onSource(index: number): void {
+    const previous = this.#source ?? 'connector';
+    const at = this.#records.date(index);
+    this.#listener.source({ event: 'source', at, previous, ...this.#change(index) });
+  }
+
+  #onFailed(index: number): void {
+    const error = this.#records.failure(index);
+    if (error !== null) this.#listener.failed(error);
+  }
+
+  #watchedSet(): SourceStats['watchedSet'] {
+    if (this.#scope === 'all' || this.#filter === null) return null;
+    return this.#filter === 'ebpf' ? 'kernel' : 'user-space';
+  }
+
+  #onExit(index: number): void {
+    const event = this.#records.exit(index);
+    const isForWatchesOnly = this.#records.isTold(index);
+    // The watches come first, and everybody else later.
+    if (this.#isTraceTrusted())
+      this.#joinSignals(event, index, isForWatchesOnly && this.#scope === 'all');
+    else event.traced = false;
+    if (!event.traced) event.tracedSince = null;
+    if (this.#watched.size > 0) this.#onWatched(event, index);
+    this.#listener.exit(event, isForWatchesOnly);
+  }
+
+  /** Its event has the id by which it is watched. */
+  #onWatched(event: ExitEvent, index: number): void {
+    if (!this.#watched.has(event.pid)) return;
+    const identity = this.#watched.of(knownOf(this.#records.end(index, event)));
+    if (identity === undefined) return;
+    event.id = identity.id;
+    this.#watched.delete(identity);
+  }
+
+  #joinSignals(event: ExitEvent, index: number, isAskedAgain: boolean): void {
+    if (event.how === 'exited' && this.#history.isEmpty) {
+      if (event.traced) event.oom = false;
+      return;
+    }
+    const story = this.#history.end(this.#records.end(index, event), isAskedAgain);
+    event.sender = story.sender;
+    event.raisedAfter = story.raisedAfter;
+    event.signalsReceived = story.received;
+    // Somebody did: it was not seen. And of an end that nobody knows, nobody knows who.
+    const isUnseen = event.signal !== null && story.sender === null;
+    if (isUnseen || story.isDoubtful || event.how === 'unknown') event.traced = false;
+    if (event.signal === 'SIGKILL' && story.oom !== false) event.oom = story.oom;
+    else if (event.traced) event.oom = false;
+  }
+
+  #onSignals(count: number): void {
+    if (!this.#isTraceTrusted()) return;
+    for (let index = 0; index < count; index++) {
+      const signal = this.#signals.signal(index);
+      // It is not watched any more: nobody waits for its end.
+      if (this.#scope === 'watched' && !this.#watched.has(signal.pid)) continue;
+      const sender = this.#history.add(signal);
+      if (!this.#isListening || this.#source === null || sender === null) continue;
+      const { pid, name } = signal;
+      const id = this.#watched.of(knownOf(signal))?.id ?? this.#records.idOf(signal);
+      this.#listener.signal({ event: 'signal', id, pid, name, sender });
+    }
+  }
+
+  #onBatch(count: number): void {
+    for (let index = 0; index < count; index++) {
+      switch (this.#records.kind(index)) {
+        case Kind.exit:
+          this.#onExit(index);
+          break;
+        case Kind.gap:
+          this.#onGap(index);
+          break;
+        case Kind.ready:
+          this.#onReady(index);
+          break;
+        case Kind.failed:
+          this.#onFailed(index);
+          break;
+        case Kind.source:
+          this.#onSource(index);
+          break;
+      }
+    }
+    this.#listener.batchEnd();
+  }
+}
+
+/** As an identity has it. */
+function knownOf({ pid, startTicks, inode }: { pid: number; startTicks: number; inode: number }) {
+  return { pid, startTicks, inode: inode === 0 ? null : inode };
+}

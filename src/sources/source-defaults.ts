@@ -1,0 +1,13 @@
+import type { SourceOptions } from './source-kind.js';
+
+/** What a source is opened with where nothing else is asked for. */
+export const DEFAULT_SOURCE_OPTIONS: SourceOptions = {
+  scope: 'watched',
+  source: 'auto',
+  trace: 'auto',
+  receiveBufferBytes: 8 * 1024 * 1024,
+  queueLimit: 1_048_576,
+  pollIntervalMs: 1000,
+  statusTimeoutMs: 1000,
+  canaryIntervalMs: 10_000,
+};

@@ -1,0 +1,284 @@
+import { invalidOption } from '../../common/options.js';
+import { ExitwatchError } from '../../common/errors.js';
+import { livenessOf, lookAt, type Liveness } from '../../process/liveness.js';
+import type { IntentRecorder } from '../../process/intent-log.js';
+import { mayHaveStartedAfter, readPidfile, removePidfile } from '../../process/pidfile.js';
+import { stop, type StopResult } from '../../process/stop.js';
+import type { ControlStep, StopOptions } from '../../process/stop-options.js';
+import type { StopWait } from '../../process/stop-wait.js';
+import type { ProcessTarget } from '../../process/target.js';
+import { identify, type ProcessIdentity } from '../../identity/process-identity.js';
+
+import type { VmDriver } from './vm-driver.js';
+
+/**
+ * A process of a virtual machine: by its pidfile, and what it has to run (a path, or a file name in full),
+ * as the pidfile may be of an earlier one, unless `writePidfile()` made it; or by its identity.
+ */
+export type VmProcess = { pidfile: string; executable: string } | { identity: ProcessIdentity };
+
+/** Options of a {@link VmControl}. */
+export interface VmControlOptions {
+  /** Its hypervisor. */
+  process: VmProcess;
+  /** What was started for it and is of no use without it: a network helper. Stopped after it. */
+  companions?: readonly VmProcess[];
+  /** How its hypervisor is talked to; without, by signals alone. */
+  driver?: VmDriver;
+  /** Where every step is written down before it is done. */
+  intentLog?: string | IntentRecorder;
+}
+
+/** What a virtual machine is doing. */
+export type VmState = {
+  /** `'running'` as long as any of its processes is there; `'unknown'`: that is not known. */
+  state: 'running' | 'stopped' | 'unknown';
+  /** What its hypervisor says, in its own word, which decides nothing; `null`: it does not answer. */
+  said: string | null;
+  /** What went wrong on the way. */
+  warnings: string[];
+};
+
+/** How a virtual machine was stopped. */
+export type VmStopped = StopResult & {
+  /** The same of each companion, in their order. */
+  companions: StopResult[];
+};
+
+/** How {@link VmControl.stop} goes about it: in ms. */
+export interface VmControlStopOptions {
+  /** How long the guest may take to obey its power button: 60,000; 0: it is not pressed. */
+  powerdownTimeoutMs?: number;
+  /** How long SIGTERM may take, before SIGKILL: 5,000. */
+  forceKillAfterDelayMs?: number;
+  /** For the intent log. */
+  reason?: string;
+  /** As for {@link stop} of exitwatch/process. */
+  onWait?: (wait: StopWait) => void;
+}
+
+/** Of one request alone. */
+export interface VmRequestOptions extends Pick<VmControlStopOptions, 'reason' | 'onWait'> {
+  /** How long the end may take, in ms: 60,000 for the power button, 5,000 for a quit. */
+  timeoutMs?: number;
+}
+
+/** How long a guest may take to obey its power button. */
+const POWERDOWN_MS = 60_000;
+
+/** How long a hypervisor may take to end after it was asked to. */
+const FORCE_OFF_MS = 5000;
+
+/** A process that is meant, and where its pidfile is. */
+interface Found {
+  /** `null`: there is no pidfile. */
+  target: ProcessTarget | null;
+  pidfile: string | undefined;
+  /** It may be another one that has its pid by now. */
+  isDoubtful: boolean;
+}
+
+/**
+ * State, stop and restart of a virtual machine by any driver, for a command that comes and goes, and
+ * keeps nothing but pidfiles. Whether it runs, its processes tell, not what its hypervisor says. Why it
+ * ended, a `VmMonitor` tells.
+ */
+export class VmControl {
+  readonly #options: VmControlOptions;
+
+  constructor(options: VmControlOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * What it is doing. A pidfile whose process is gone is removed.
+   *
+   * Rejects as `readPidfile()` does, but for a missing one.
+   */
+  async state(): Promise<VmState> {
+    const warnings: string[] = [];
+    const { process, companions = [], driver } = this.#options;
+    const main = await look(process, warnings);
+    const others = await Promise.all(companions.map((each) => look(each, warnings)));
+    let said: string | null = null;
+    if (main !== 'dead' && driver !== undefined) {
+      try {
+        said = await driver.state();
+      } catch (error) {
+        warnings.push((error as Error).message);
+      }
+    }
+    const all = [main, ...others];
+    const isUnknown = all.includes('unknown');
+    const state = all.includes('alive') ? 'running' : isUnknown ? 'unknown' : 'stopped';
+    return { state, said, warnings };
+  }
+
+  /**
+   * Presses the power button; where the hypervisor cannot be asked to, or that was in vain, SIGTERM and
+   * SIGKILL follow, to this very process; then its companions are stopped, also where it was gone before.
+   * Resolves when their ends were observed, or with `outcome: 'timed-out'`.
+   *
+   * Rejects as {@link stop} of exitwatch/process and `readPidfile()` do: with `ERR_EXITWATCH_NOT_VERIFIED`
+   * also where the pidfile is older than the process that it names.
+   */
+  stop(options: VmControlStopOptions = {}): Promise<VmStopped> {
+    const { powerdownTimeoutMs = POWERDOWN_MS, forceKillAfterDelayMs = 5000, ...common } = options;
+    const { driver } = this.#options;
+    const call = (signal: AbortSignal) => driver?.powerDown(signal) ?? Promise.resolve();
+    return this.#stop(common, {
+      forceKillAfterDelayMs,
+      ...(driver === undefined || powerdownTimeoutMs === 0
+        ? {}
+        : { control: [{ what: 'powerdown', call, timeoutMs: powerdownTimeoutMs }] }),
+    });
+  }
+
+  /** Has the hypervisor end at once; where it does not, SIGKILL follows. Otherwise as {@link VmControl.stop}. */
+  kill(options: Pick<VmControlStopOptions, 'reason' | 'onWait'> = {}): Promise<VmStopped> {
+    const { driver } = this.#options;
+    const call = (signal: AbortSignal) => driver?.forceOff(signal) ?? Promise.resolve();
+    return this.#stop(options, {
+      killSignal: 'SIGKILL',
+      ...(driver === undefined
+        ? {}
+        : { control: [{ what: 'quit', call, timeoutMs: FORCE_OFF_MS }] }),
+    });
+  }
+
+  /**
+   * Presses the power button, and does no more: its companions stay. Resolves when its end was observed, or
+   * with `outcome: 'timed-out'`.
+   *
+   * Rejects as {@link VmControl.stop} does, and as the driver does where the hypervisor cannot be asked.
+   */
+  powerDown({ timeoutMs = POWERDOWN_MS, ...common }: VmRequestOptions = {}): Promise<StopResult> {
+    return this.#request(common, {
+      ...{ what: 'powerdown', timeoutMs },
+      call: (signal) => this.#driver().powerDown(signal),
+    });
+  }
+
+  /** Has the hypervisor end at once, and does no more. Otherwise as {@link VmControl.powerDown}. */
+  quit({ timeoutMs = FORCE_OFF_MS, ...common }: VmRequestOptions = {}): Promise<StopResult> {
+    return this.#request(common, {
+      ...{ what: 'quit', timeoutMs },
+      call: (signal) => this.#driver().forceOff(signal),
+    });
+  }
+
+  /**
+   * Stops it, and starts it again when the end of all of its processes was observed, not before.
+   *
+   * Rejects with `ERR_EXITWATCH_TIMEOUT` where one of them is still there: then nothing is started.
+   */
+  async restart<T>(start: () => Promise<T>, options: VmControlStopOptions = {}): Promise<T> {
+    const { companions, ...main } = await this.stop(options);
+    const left = [main, ...companions].find(({ outcome }) => outcome === 'timed-out');
+    if (left !== undefined) {
+      throw new ExitwatchError(
+        'ERR_EXITWATCH_TIMEOUT',
+        `process ${left.identity?.pid ?? '?'} is still there: it is not started again`,
+      );
+    }
+    return start();
+  }
+
+  #driver(): VmDriver {
+    const { driver } = this.#options;
+    if (driver !== undefined) return driver;
+    throw invalidOption('that takes a driver');
+  }
+
+  async #request(common: VmRequestOptions, step: ControlStep): Promise<StopResult> {
+    this.#driver(); // before anything is written down
+    return stopOne(this.#options.process, {
+      ...{ control: [step], killSignal: false },
+      ...this.#common(common),
+    });
+  }
+
+  #common({ reason, onWait }: VmRequestOptions): StopOptions {
+    const { intentLog } = this.#options;
+    return {
+      ...(intentLog === undefined ? {} : { intentLog }),
+      ...(reason === undefined ? {} : { reason }),
+      ...(onWait === undefined ? {} : { onWait }),
+    };
+  }
+
+  async #stop(options: VmRequestOptions, how: StopOptions): Promise<VmStopped> {
+    const { process, companions = [] } = this.#options;
+    const common = this.#common(options);
+    const main = await stopOne(process, { ...how, ...common });
+    const rest = how.killSignal === undefined ? {} : { killSignal: how.killSignal };
+    const others: StopResult[] = [];
+    for (const each of companions) others.push(await stopOne(each, { ...rest, ...common }));
+    return { ...main, companions: others };
+  }
+}
+
+async function find(process: VmProcess): Promise<Found> {
+  if ('identity' in process) {
+    return { target: process.identity, pidfile: undefined, isDoubtful: false };
+  }
+  const { pidfile, executable } = process;
+  try {
+    const { pid, identity } = await readPidfile(pidfile);
+    const target = identity ?? { pid, executable };
+    const found = identity === null ? identify(pid) : null;
+    const isDoubtful = found !== null && mayHaveStartedAfter(found, pidfile);
+    return { target, pidfile, isDoubtful };
+  } catch (error) {
+    const isMissing = error instanceof ExitwatchError && error.code === 'ERR_EXITWATCH_NO_PIDFILE';
+    if (isMissing) return { target: null, pidfile, isDoubtful: false };
+    throw error;
+  }
+}
+
+function doubt(pidfile: string): ExitwatchError {
+  return new ExitwatchError(
+    'ERR_EXITWATCH_NOT_VERIFIED',
+    `${JSON.stringify(pidfile)} is older than the process that it names: it is another one's, or the clock was set`,
+    { remedy: 'write it by writePidfile(), or remove it if it is not needed' },
+  );
+}
+
+async function look(process: VmProcess, warnings: string[]): Promise<Liveness> {
+  const { target, pidfile, isDoubtful } = await find(process);
+  if (target === null) return 'dead';
+  const seen = lookAt(target);
+  const { liveness } = seen;
+  if (seen.liveness === 'unknown') warnings.push(seen.why.message);
+  if (liveness === 'alive' && isDoubtful) {
+    warnings.push(doubt(pidfile ?? '').message);
+    return 'unknown';
+  }
+  if (liveness !== 'dead' || pidfile === undefined) return liveness;
+  try {
+    await removePidfile(pidfile, whoIs(target));
+  } catch (error) {
+    warnings.push((error as Error).message);
+  }
+  return liveness;
+}
+
+function whoIs(target: ProcessTarget): number | ProcessIdentity {
+  return typeof target === 'object' && 'executable' in target ? target.pid : target;
+}
+
+async function stopOne(process: VmProcess, options: StopOptions): Promise<StopResult> {
+  const { target, pidfile, isDoubtful } = await find(process);
+  if (isDoubtful && target !== null && livenessOf(target) !== 'dead') throw doubt(pidfile ?? '');
+  if (target !== null)
+    return stop(target, { ...options, ...(pidfile === undefined ? {} : { pidfile }) });
+  return {
+    outcome: 'already-gone',
+    via: null,
+    exit: null,
+    identity: null,
+    endedBy: null,
+    endedByUs: null,
+    warnings: [],
+  };
+}

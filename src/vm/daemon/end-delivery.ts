@@ -1,0 +1,55 @@
+import { Semaphore } from '../../common/semaphore.js';
+
+import type { VmEnd } from './vm-record.js';
+
+/** Hooks that run at once. */
+const MOST_HOOKS = 4;
+
+/** What {@link EndDelivery} reports to. */
+export interface DeliveryListener {
+  /** The hook is done with it, or has failed, or there is none. */
+  delivered(end: VmEnd): Promise<void>;
+  warning(error: Error, name: string): void;
+}
+
+/** Delivers ends to a hook: those of one machine one after the other, of several a few at once. */
+export class EndDelivery {
+  readonly #hook: ((end: VmEnd) => Promise<void>) | undefined;
+  readonly #listener: DeliveryListener;
+  readonly #running = new Semaphore(MOST_HOOKS);
+  /** The last delivery of each machine that has any. */
+  readonly #last = new Map<string, Promise<void>>();
+  #isClosed = false;
+
+  constructor(hook: ((end: VmEnd) => Promise<void>) | undefined, listener: DeliveryListener) {
+    this.#hook = hook;
+    this.#listener = listener;
+  }
+
+  add(end: VmEnd): void {
+    const { name } = end.stop;
+    const before = this.#last.get(name) ?? Promise.resolve();
+    const delivery = before
+      .then(() => this.#deliver(end))
+      .finally(() => {
+        if (this.#last.get(name) === delivery) this.#last.delete(name);
+      });
+    this.#last.set(name, delivery);
+  }
+
+  /** No further hook is called. */
+  close(): void {
+    this.#isClosed = true;
+  }
+
+  async #deliver(end: VmEnd): Promise<void> {
+    try {
+      await this.#running.run(async () => {
+        if (!this.#isClosed) await this.#hook?.(end);
+      });
+    } catch (error) {
+      this.#listener.warning(error as Error, end.stop.name);
+    }
+    await this.#listener.delivered(end);
+  }
+}

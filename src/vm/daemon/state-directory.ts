@@ -1,0 +1,108 @@
+import { mkdir, open, readdir, stat, unlink, type FileHandle } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+
+import { addonRefusal, loadAddon } from '../../addon.js';
+import { distrustOf } from '../../common/file-trust.js';
+import { replaceFile, syncFolder } from '../../common/small-file.js';
+import { ExitwatchError } from '../../common/errors.js';
+
+import type { ShutdownMarker } from './shutdown-marker.js';
+import { stateError, statePath } from './state-file.js';
+import { readVmRecords, type VmRecord } from './vm-record.js';
+
+/** What {@link replaceFile} leaves where it is killed. */
+const TEMPORARY = /^\..*\.[0-9a-f]{12}$/;
+
+/** A user who can write to it can say anything in our name. */
+async function checkTrust(path: string): Promise<void> {
+  if (distrustOf(await stat(path)) !== null) throw new Error('others can write to it');
+}
+
+/** As mkdir -p. The one of node:fs goes on for ever where a file system refuses with ENOENT, as /proc does. */
+async function makeFolder(path: string): Promise<void> {
+  try {
+    await mkdir(path, { mode: 0o700 });
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'EEXIST' && (await stat(path)).isDirectory()) return;
+    if (code !== 'ENOENT' || dirname(path) === path) throw error;
+    await makeFolder(dirname(path));
+    await mkdir(path, { mode: 0o700 });
+  }
+}
+
+/** A daemon's state directory, which nobody else writes to meanwhile. */
+export class StateDirectory {
+  readonly path: string;
+  /** When the first daemon took possession of it. */
+  readonly since: Date;
+  readonly #lock: FileHandle;
+
+  private constructor(path: string, lock: FileHandle, since: Date) {
+    this.path = path;
+    this.#lock = lock;
+    this.since = since;
+  }
+
+  /**
+   * Makes it, where it is missing, and takes possession of it.
+   *
+   * Rejects with an {@link ExitwatchError} `ERR_EXITWATCH_IN_USE`, `ERR_EXITWATCH_STATE_DIR`.
+   */
+  static async open(path: string): Promise<StateDirectory> {
+    let lock;
+    try {
+      await makeFolder(path);
+      await checkTrust(path);
+      lock = await open(join(path, '.lock'), 'a', 0o600);
+      // Elsewhere than on Linux there is no such daemon to come across.
+      if (addonRefusal() === null && !loadAddon().lockFile(lock.fd)) {
+        const detail = `another daemon has ${JSON.stringify(path)}`;
+        throw new ExitwatchError('ERR_EXITWATCH_IN_USE', detail);
+      }
+      for (const entry of await readdir(path)) {
+        if (TEMPORARY.test(entry)) await unlink(join(path, entry));
+      }
+      // Nothing was ever written to it.
+      return new StateDirectory(path, lock, (await lock.stat()).mtime);
+    } catch (error) {
+      await lock?.close();
+      throw error instanceof ExitwatchError ? error : stateError(path, error);
+    }
+  }
+
+  /** Of this host. */
+  records(onError: (error: Error, name: string) => void): Promise<VmRecord[]> {
+    return readVmRecords(this.path, onError);
+  }
+
+  /** Durable when it resolves. */
+  async write(record: VmRecord): Promise<void> {
+    await this.#replace(statePath(this.path, record.name, 'record'), record);
+  }
+
+  async mark(marker: ShutdownMarker): Promise<void> {
+    await this.#replace(statePath(this.path, marker.name, 'marker'), marker);
+  }
+
+  async unmark(name: string): Promise<void> {
+    try {
+      await unlink(statePath(this.path, name, 'marker'));
+      await syncFolder(this.path);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw stateError(this.path, error);
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.#lock.close();
+  }
+
+  async #replace(path: string, content: object): Promise<void> {
+    try {
+      await replaceFile(path, `${JSON.stringify(content)}\n`);
+    } catch (error) {
+      throw stateError(path, error);
+    }
+  }
+}

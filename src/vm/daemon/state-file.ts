@@ -1,0 +1,76 @@
+import { stat } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+
+import { distrustOf, trustedOwners } from '../../common/file-trust.js';
+import { invalidOption } from '../../common/options.js';
+import { ExitwatchError, reasonOf } from '../../common/errors.js';
+import { readSmallFile } from '../../common/small-file.js';
+import { isVmName } from '../directory/control-files.js';
+
+import { hostId } from './host-id.js';
+
+/** What the files of a state directory are called: the name of a virtual machine, and one of these. */
+export const STATE_SUFFIXES = { record: '.json', marker: '.shutdown' } as const;
+
+export function statePath(
+  stateDir: string,
+  name: string,
+  kind: keyof typeof STATE_SUFFIXES,
+): string {
+  return join(stateDir, `${name}${STATE_SUFFIXES[kind]}`);
+}
+
+/** Where it is written down before what is about to be done to a machine. */
+export function intentLogPath(stateDir: string): string {
+  return join(stateDir, 'intents');
+}
+
+/**
+ * What a file of a state directory says, by `parse`; `null`: there is none, or it is about another host.
+ *
+ * Rejects with an {@link ExitwatchError} `ERR_EXITWATCH_STATE_DIR`.
+ */
+export async function readStateFile<T extends { host: string | null }>(
+  path: string,
+  most: number,
+  parse: (value: unknown) => T,
+): Promise<T | null> {
+  try {
+    const file = await readSmallFile(path, most);
+    const folder = await stat(dirname(path));
+    const distrust = distrustOf(file, trustedOwners(folder.uid));
+    if (distrust !== null) throw new Error(`it ${distrust}`);
+    if (file.isCut) throw new Error('it is too long');
+    return forThisHost(parse(JSON.parse(file.bytes.toString('utf8'), reviveDates)));
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
+    throw stateError(path, error);
+  }
+}
+
+const DATES: readonly string[] = [
+  ...['at', 'sentAt', 'exitedAt', 'startedAt', 'startedAfter', 'foundAt', 'judgedUntil'],
+];
+
+function reviveDates(key: string, value: unknown): unknown {
+  return DATES.includes(key) && typeof value === 'string' ? new Date(value) : value;
+}
+
+/** What a state directory of another host says, which was copied here, is not about this one. */
+function forThisHost<T extends { host: string | null }>(value: T): T | null {
+  if (value.host == null || hostId() === null) return value;
+  return value.host === hostId() ? value : null;
+}
+
+/** @throws ExitwatchError `ERR_EXITWATCH_INVALID_OPTION` */
+export function checkVmName(name: unknown): void {
+  if (typeof name === 'string' && isVmName(name)) return;
+  throw invalidOption(`${JSON.stringify(name)} is no name of a virtual machine`);
+}
+
+/** @internal */
+export function stateError(path: string, error: unknown): ExitwatchError {
+  if (error instanceof ExitwatchError && error.code === 'ERR_EXITWATCH_STATE_DIR') return error;
+  const detail = `${JSON.stringify(path)} cannot be used: ${reasonOf(error)}`;
+  return new ExitwatchError('ERR_EXITWATCH_STATE_DIR', detail, { cause: error });
+}

@@ -1,0 +1,228 @@
+import { EventEmitter } from 'node:events';
+
+import { emitSafely } from '../../common/emit-safely.js';
+import { checkOptionNames, invalidOption } from '../../common/options.js';
+import { ExitwatchError } from '../../common/errors.js';
+import type { SourceName } from '../../events/exit-event.js';
+import { VmDirectory } from '../directory/vm-directory.js';
+import type { KnownStart, VmStart } from '../directory/vm-start.js';
+import { VmMonitor } from '../monitor/vm-monitor.js';
+
+import { EndDelivery } from './end-delivery.js';
+import { StateDirectory } from './state-directory.js';
+import { intentLogPath } from './state-file.js';
+import type { VmEnd, VmRecord } from './vm-record.js';
+import { VmRecords } from './vm-records.js';
+
+/** Options of a {@link VmDaemon}. */
+export interface VmDaemonOptions {
+  /**
+   * Where virtual machines have their files: `NAME.qmp` (a QMP socket for us alone), `NAME.pid`,
+   * `NAME.events` (see `eventLogArguments()`), `NAME.log` (see `logArguments()`). One of the first two
+   * makes it known. It may be absent, and come and go.
+   */
+  controlDir: string;
+  /** Where it remembers, durably; made where it is missing. One daemon at a time. */
+  stateDir: string;
+  /** Called with each end; see {@link VmDaemonEvents}. What it rejects with becomes a warning. */
+  hook?: (end: VmEnd) => Promise<void>;
+  /** As for an `ExitMonitor`. */
+  source?: 'auto' | SourceName;
+  /** As for an `ExitMonitor`. */
+  trace?: 'auto' | 'on' | 'off';
+}
+
+/** The events of a {@link VmDaemon}. */
+export interface VmDaemonEvents {
+  /** A start was found. */
+  found: [VmStart];
+  /** It has ended, and that is on the disk. Once more after a restart that came before the hook was done. */
+  stopped: [VmEnd];
+  /** Something is of no use; the rest goes on. `null`: it is about none in particular. */
+  warning: [error: Error, name: string | null];
+  /** The control directory is there, or not any more. */
+  presence: [isThere: boolean];
+  /** Nothing can be watched, or written down, any more. */
+  error: [Error];
+}
+
+const KEYS = ['controlDir', 'stateDir', 'hook', 'source', 'trace'];
+
+/**
+ * Watches the virtual machines of a directory, and remembers why they ended: durably, once each, keyed by
+ * the process, so that neither a restart nor a race with their manager changes the answer.
+ */
+export class VmDaemon extends EventEmitter<VmDaemonEvents> implements AsyncDisposable {
+  readonly #options: VmDaemonOptions;
+  readonly #delivery: EndDelivery;
+  #state: StateDirectory | undefined;
+  #records: VmRecords | undefined;
+  #monitor: VmMonitor | undefined;
+  #directory: VmDirectory | undefined;
+  #starting: Promise<void> | undefined;
+  #isClosed = false;
+
+  /** @throws ExitwatchError `ERR_EXITWATCH_INVALID_OPTION` */
+  constructor(options: VmDaemonOptions) {
+    super();
+    checkOptionNames(options, KEYS);
+    for (const key of ['controlDir', 'stateDir'] as const) {
+      if (typeof options[key] !== 'string' || options[key] === '') {
+        throw invalidOption(`${key} is a path`);
+      }
+    }
+    const { source = 'auto', trace = 'auto' } = options;
+    void new VmMonitor({ source, trace }).close(); // it says what is wrong with these
+    this.#options = options;
+    this.#delivery = new EndDelivery(options.hook, {
+      delivered: async (end) => {
+        await this.#records?.delivered(end, () => this.#isClosed || this.#state === undefined);
+      },
+      warning: (error, name) => {
+        this.#warn(error, name);
+      },
+    });
+  }
+
+  /** How many virtual machines are under watch. */
+  get watched(): number {
+    return this.#directory?.watched ?? 0;
+  }
+
+  /**
+   * Resolves when all that runs is under watch, and what has ended meanwhile was reported.
+   *
+   * Rejects with an {@link ExitwatchError}: `ERR_EXITWATCH_IN_USE`, `ERR_EXITWATCH_STATE_DIR`, and as
+   * `VmMonitor.start()` does.
+   */
+  start(): Promise<void> {
+    this.#starting ??= this.#start();
+    return this.#starting;
+  }
+
+  async #start(): Promise<void> {
+    const { controlDir, stateDir, source = 'auto', trace = 'auto' } = this.#options;
+    const state = await StateDirectory.open(stateDir);
+    this.#state = state;
+    try {
+      this.#checkOpen();
+      this.#monitor = new VmMonitor({ intentLog: intentLogPath(state.path), source, trace });
+      this.#monitor.on('warning', (error, name) => {
+        emitSafely(() => this.emit('warning', error, name));
+      });
+      await this.#monitor.start();
+      this.#checkOpen();
+      const known = await this.#recall(state);
+      this.#checkOpen();
+      const records = new VmRecords(state, (error, name) => {
+        this.#warn(error, name);
+      });
+      this.#records = records;
+      this.#directory = this.#openDirectory(controlDir, this.#monitor, state, records);
+      // What was not delivered before is delivered now.
+      for (const record of known.records) {
+        for (const end of records.restore(record)) this.#deliver({ ...end, isRepeated: true });
+      }
+      await this.#directory.open([...known.records.map(asKnown), ...known.forgotten]);
+      this.#checkOpen();
+    } catch (error) {
+      this.#isClosed = true;
+      this.#delivery.close();
+      await this.#release();
+      throw error;
+    }
+  }
+
+  #checkOpen(): void {
+    if (this.#isClosed) throw new ExitwatchError('ERR_EXITWATCH_CLOSED', 'the daemon is closed');
+  }
+
+  /** Leaves all of them alone. What is known by then is on the disk. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#delivery.close();
+    // What is under way there ends at once.
+    await this.#directory?.close();
+    await this.#starting?.catch(() => undefined);
+    await this.#release();
+  }
+
+  async #release(): Promise<void> {
+    await this.#directory?.close();
+    await this.#monitor?.close();
+    await this.#state?.close();
+    this.#state = undefined;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  /** What is on the disk; what cannot be read is as good as forgotten. */
+  async #recall(state: StateDirectory): Promise<{ records: VmRecord[]; forgotten: KnownStart[] }> {
+    const forgotten: KnownStart[] = [];
+    const records = await state.records((error, name) => {
+      // It can be read later: that is not forgotten.
+      if (isShortage(error)) throw error;
+      this.#warn(error, name);
+      forgotten.push(asForgotten(name));
+    });
+    return { records, forgotten };
+  }
+
+  #openDirectory(
+    path: string,
+    monitor: VmMonitor,
+    state: StateDirectory,
+    records: VmRecords,
+  ): VmDirectory {
+    return new VmDirectory(path, monitor, state.since, {
+      found: async (start) => {
+        await records.found(start);
+        emitSafely(() => this.emit('found', start));
+      },
+      logged: (start) => records.logged(start),
+      ended: async (start, stop, accounted) => {
+        this.#deliver(await records.ended(start, stop, accounted));
+      },
+      warning: (error, name) => {
+        this.#warn(error, name);
+      },
+      presence: (isThere) => {
+        emitSafely(() => this.emit('presence', isThere));
+      },
+      failed: (error) => {
+        if (!this.#isClosed) emitSafely(() => this.emit('error', error));
+      },
+    });
+  }
+
+  /** It is on the disk by now. */
+  #deliver(end: VmEnd): void {
+    emitSafely(() => this.emit('stopped', end));
+    this.#delivery.add(end);
+  }
+
+  #warn(error: Error, name: string | null): void {
+    emitSafely(() => this.emit('warning', error, name));
+  }
+}
+
+function asKnown(record: VmRecord): KnownStart {
+  const { name, identity, uid, eventLog, command = null, state, judgedUntil, foundAt } = record;
+  const start = { name, identity, uid, eventLog, command };
+  return { ...start, isOver: state === 'stopped', judgedUntil, foundAt };
+}
+
+/** What was known is lost: at least nothing of that is delivered again. */
+function asForgotten(name: string): KnownStart {
+  const now = new Date();
+  const start = { name, identity: null, uid: null, eventLog: null, command: null };
+  return { ...start, isOver: true, judgedUntil: now, foundAt: now };
+}
+
+/** A descriptor, or memory, is lacking. */
+function isShortage(error: unknown): boolean {
+  const { code } = ((error as Error).cause ?? {}) as NodeJS.ErrnoException;
+  return code === 'EMFILE' || code === 'ENFILE' || code === 'ENOMEM';
+}

@@ -1,0 +1,39 @@
+import { stat } from 'node:fs/promises';
+
+import { ExitwatchError } from '../../common/errors.js';
+import { trustedOwners } from '../../common/file-trust.js';
+
+/** Which users may have written the logs of one name in a control directory. */
+export class FileTrust {
+  readonly uids: readonly number[];
+  readonly #warn: (error: Error) => void;
+
+  private constructor(uids: readonly number[], warn: (error: Error) => void) {
+    this.uids = uids;
+    this.#warn = warn;
+  }
+
+  /** Root, we, the owner of the directory, who can do anything in it, and `uid`: as whom its process ran. */
+  static async of(
+    directory: string,
+    uid: number | null,
+    warn: (error: Error) => void,
+  ): Promise<FileTrust> {
+    const status = await stat(directory).catch(() => null);
+    return new FileTrust(trustedOwners(status?.uid, uid), warn);
+  }
+
+  /** Whether a file is theirs, or is not there; if not, that is a warning. */
+  async accepts(path: string): Promise<boolean> {
+    const status = await stat(path).catch(() => null);
+    if (status === null || this.uids.includes(status.uid)) return true;
+    this.refuse(path, `is user ${status.uid}'s`);
+    return false;
+  }
+
+  /** Warns that a file is not believed, and why. */
+  refuse(path: string, reason: string): void {
+    const detail = `${JSON.stringify(path)} ${reason}: it is not believed`;
+    this.#warn(new ExitwatchError('ERR_EXITWATCH_UNTRUSTED_LOG', detail));
+  }
+}

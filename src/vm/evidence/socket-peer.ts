@@ -1,0 +1,28 @@
+import { connect, type Socket } from 'node:net';
+
+import { addonRefusal, loadAddon, type SocketPeer } from '../../addon.js';
+
+/** Who listens at the other end (SO_PEERCRED, SO_PEERPIDFD); `null`: not known. */
+export function peerOf(socket: Socket): SocketPeer | null {
+  const { _handle: handle } = socket as Socket & { _handle?: { fd?: number } };
+  if (addonRefusal() !== null || typeof handle?.fd !== 'number' || handle.fd < 0) return null;
+  return loadAddon().peer(handle.fd) ?? null;
+}
+
+/**
+ * Which process listens at a unix socket, without a word to it: the one that called listen(2), which may
+ * have ended since. `'nobody'`: there is no such socket, or nobody listens; `'unknown'`: somebody does.
+ */
+export function listenerOf(path: string): Promise<SocketPeer | 'nobody' | 'unknown'> {
+  return new Promise((resolve) => {
+    const socket = connect({ path });
+    socket.on('connect', () => {
+      resolve(peerOf(socket) ?? 'unknown');
+      socket.destroy();
+    });
+    socket.on('error', ({ code }: NodeJS.ErrnoException) => {
+      resolve(code === 'ECONNREFUSED' || code === 'ENOENT' ? 'nobody' : 'unknown');
+      socket.destroy();
+    });
+  });
+}

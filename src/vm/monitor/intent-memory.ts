@@ -1,0 +1,38 @@
+import { randomUUID } from 'node:crypto';
+
+import type { Intent, IntentOutcome, IntentRecorder } from '../../process/intent-log.js';
+
+/** Intents of this process alone, where no log is wanted. */
+export class IntentMemory implements IntentRecorder {
+  readonly intents: Intent[] = [];
+
+  append({
+    identity,
+    what,
+    deadline,
+    why = null,
+  }: Parameters<IntentRecorder['append']>[0]): Promise<string> {
+    const id = randomUUID();
+    const who = { identity: null, uid: process.geteuid?.() ?? null };
+    this.intents.push({
+      ...{
+        event: 'intent',
+        id,
+        at: new Date(),
+        identity,
+        what,
+        why,
+        who,
+        deadline,
+        outcome: 'pending',
+      },
+    });
+    return Promise.resolve(id);
+  }
+
+  settle(id: string, outcome: IntentOutcome): Promise<void> {
+    const intent = this.intents.find((each) => each.id === id);
+    if (intent !== undefined) intent.outcome = outcome;
+    return Promise.resolve();
+  }
+}

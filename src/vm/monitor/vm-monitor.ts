@@ -1,0 +1,126 @@
+import { EventEmitter } from 'node:events';
+
+import { checkOptionNames } from '../../common/options.js';
+import { ExitwatchError } from '../../common/errors.js';
+import type { SourceName } from '../../events/exit-event.js';
+import { ExitMonitor } from '../../monitor/exit-monitor.js';
+import {
+  IntentLog,
+  readIntents,
+  type Intent,
+  type IntentRecorder,
+} from '../../process/intent-log.js';
+
+import { emitSafely } from '../../common/emit-safely.js';
+import { IntentMemory } from './intent-memory.js';
+import { checkVmOptions, type VmOptions } from './vm-options.js';
+import type { VmVerdict } from '../verdict/vm-verdict.js';
+import { VmWatch } from './vm-watch.js';
+
+/** Options of a {@link VmMonitor}. */
+export interface VmMonitorOptions {
+  /**
+   * Where {@link VmWatch.stop} writes down what it is about to do, and where it is read from: so that our
+   * own doing is known as such, also when it was done by a process that has died since. Without, it is
+   * known to this monitor only.
+   */
+  intentLog?: string | IntentLog;
+  /** As for an `ExitMonitor`. */
+  source?: 'auto' | SourceName;
+  /** As for an `ExitMonitor`. */
+  trace?: 'auto' | 'on' | 'off';
+}
+
+/** The events of a {@link VmMonitor}. */
+export interface VmMonitorEvents {
+  /** It is under watch, and its hypervisor answers, where that can be asked. */
+  running: [name: string];
+  /** It has ended, and why. */
+  stopped: [VmVerdict];
+  /** A witness is of no use; the others go on. */
+  warning: [error: Error, name: string];
+}
+
+/** Watches virtual machines, whoever started them, and tells why they end. */
+export class VmMonitor extends EventEmitter<VmMonitorEvents> implements AsyncDisposable {
+  readonly #monitor: ExitMonitor;
+  readonly #recorder: IntentRecorder;
+  readonly #ownLog: IntentLog | undefined;
+  readonly #readIntents: () => Promise<readonly Intent[]>;
+  readonly #watches = new Set<VmWatch>();
+  #starting: Promise<unknown> | undefined;
+  #isClosed = false;
+
+  /** @throws ExitwatchError `ERR_EXITWATCH_INVALID_OPTION` */
+  constructor(options: VmMonitorOptions = {}) {
+    super();
+    checkOptionNames(options, ['intentLog', 'source', 'trace']);
+    const { intentLog, source = 'auto', trace = 'auto' } = options;
+    this.#monitor = new ExitMonitor({ scope: 'watched', source, trace });
+    // Its watches reject, and so does `stopped`.
+    this.#monitor.on('error', () => undefined);
+    if (intentLog === undefined) {
+      const memory = new IntentMemory();
+      this.#recorder = memory;
+      this.#readIntents = () => Promise.resolve(memory.intents);
+    } else {
+      this.#ownLog = typeof intentLog === 'string' ? new IntentLog(intentLog) : undefined;
+      const log = this.#ownLog ?? (intentLog as IntentLog);
+      this.#recorder = log;
+      this.#readIntents = () => readIntents(log.path);
+    }
+  }
+
+  /**
+   * Begins, if the first watch has not yet: resolves once the kernel has proved that it reports ends, and
+   * signals, where that can be had. What was sent before that is not seen.
+   *
+   * Rejects as {@link ExitMonitor.start} does.
+   */
+  async start(): Promise<void> {
+    this.#starting ??= this.#monitor.start();
+    await this.#starting;
+  }
+
+  /**
+   * Watches one virtual machine until it ends. Armed as {@link ExitMonitor.watch} is, for a pid or an
+   * identity; for a pidfile, as soon as that was read.
+   *
+   * @throws ExitwatchError `ERR_EXITWATCH_INVALID_OPTION`, `ERR_EXITWATCH_CLOSED`, and what
+   *   {@link ExitMonitor.watch} throws for a pid
+   */
+  watch(options: VmOptions): VmWatch {
+    if (this.#isClosed) throw new ExitwatchError('ERR_EXITWATCH_CLOSED', 'the monitor is closed');
+    checkVmOptions(options);
+    const watch = new VmWatch(options, {
+      monitor: this.#monitor,
+      recorder: this.#recorder,
+      readIntents: this.#readIntents,
+      running: (name) => {
+        emitSafely(() => this.emit('running', name));
+      },
+      warning: (error, name) => {
+        emitSafely(() => this.emit('warning', error, name));
+      },
+      ended: (ended, stop) => {
+        this.#watches.delete(ended);
+        if (stop !== null) emitSafely(() => this.emit('stopped', stop));
+      },
+    });
+    this.#watches.add(watch);
+    this.start().catch(() => undefined); // the watches reject
+    return watch;
+  }
+
+  /** Leaves all virtual machines alone. Watches that have not resolved reject. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    for (const watch of this.#watches) watch.close();
+    await this.#monitor.close();
+    await this.#ownLog?.close();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+}

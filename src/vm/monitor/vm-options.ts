@@ -1,0 +1,72 @@
+import {
+  checkDate,
+  checkOneOf,
+  checkOptionNames,
+  checkPath,
+  invalidOption,
+} from '../../common/options.js';
+import { checkIdentity, type ProcessIdentity } from '../../identity/process-identity.js';
+
+import type { VmDriver } from '../control/vm-driver.js';
+import type { QemuFiles } from '../qemu/qemu-files.js';
+
+/** Which virtual machine to watch, and where its witnesses are. */
+export interface VmOptions extends QemuFiles {
+  /** Names it in events, and for people. */
+  name: string;
+  /**
+   * Its process: a pid, a pidfile, or an identity; beside one of the others, a pidfile is looked for when it
+   * has ended. With an identity, also one that has ended before: the verdict is then what its event log,
+   * its log and the intents tell.
+   */
+  pid?: number;
+  pidfile?: string;
+  identity?: ProcessIdentity;
+  /** How it is stopped, if not by its QMP socket; and heard, if it has a witness of its own. */
+  driver?: VmDriver;
+}
+
+const KEYS = [
+  ...['name', 'pid', 'pidfile', 'identity', 'qmp', 'qmpIsInherited', 'eventLog'],
+  ...['eventLogIsOptional', 'endedBefore', 'eventsAfter', 'seenAt', 'agent', 'command'],
+  ...['log', 'driver'],
+];
+
+const AGENTS = ['none', 'held', 'open'] as const;
+
+/** @throws ExitwatchError `ERR_EXITWATCH_INVALID_OPTION`, `ERR_EXITWATCH_INVALID_IDENTITY` */
+export function checkVmOptions(options: VmOptions): void {
+  checkOptionNames(options, KEYS);
+  if (typeof options.name !== 'string' || options.name === '')
+    throw invalidOption('name is a text');
+  for (const key of ['pidfile', 'qmp', 'eventLog', 'log'] as const) {
+    checkPath(key, options[key]);
+  }
+  const { pid, pidfile, identity } = options;
+  const isAmbiguous = pid !== undefined && identity !== undefined;
+  if (isAmbiguous || (pid ?? pidfile ?? identity) === undefined) {
+    throw invalidOption('a process is a pid, a pidfile or an identity');
+  }
+  if (identity !== undefined) checkIdentity(identity);
+  for (const key of ['endedBefore', 'eventsAfter', 'seenAt'] as const) {
+    checkDate(key, options[key]);
+  }
+  const { agent } = options;
+  if (agent !== undefined) checkOneOf('agent', agent, AGENTS);
+  if (options.driver !== undefined) checkDriver(options.driver, options);
+}
+
+/** What QEMU alone has, and another witness would leave aside. */
+const QEMUS = ['qmp', 'eventLog', 'log'] as const;
+
+function checkDriver(driver: VmDriver, options: VmOptions): void {
+  const given = (driver as unknown) ?? {};
+  const { state, powerDown, forceOff, witness } = given as Record<string, unknown>;
+  const isOne = [state, powerDown, forceOff].every((each) => typeof each === 'function');
+  if (!isOne) throw invalidOption('driver has state(), powerDown() and forceOff()');
+  if (witness === undefined) return;
+  if (typeof witness !== 'function') throw invalidOption('witness of a driver is a function');
+  const other = QEMUS.find((key) => options[key] !== undefined);
+  if (other !== undefined)
+    throw invalidOption(`the driver has a witness of its own: ${other} is QEMU's`);
+}

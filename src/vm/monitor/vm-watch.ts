@@ -1,0 +1,249 @@
+import { ExitwatchError } from '../../common/errors.js';
+import type { ExitEvent } from '../../events/exit-event.js';
+import type { ExitMonitor } from '../../monitor/exit-monitor.js';
+import type { ExitWatch } from '../../monitor/exit-watch.js';
+import type { Intent, IntentRecorder } from '../../process/intent-log.js';
+import { isAlive } from '../../process/liveness.js';
+import { isLeft, readPidfile } from '../../process/pidfile.js';
+import { stop } from '../../process/stop.js';
+import type { ControlStep } from '../../process/stop-options.js';
+import { isSameProcess, startOf, type ProcessIdentity } from '../../identity/process-identity.js';
+import { evidenceOf, wordsOf, type VmTestimony, type Words } from '../evidence/vm-evidence.js';
+import type { VmRequests, VmRun, VmWitness } from '../evidence/vm-witness.js';
+import { qemuWitness } from '../qemu/qemu-witness.js';
+import { judge } from '../verdict/judge.js';
+import type { VmVerdict } from '../verdict/vm-verdict.js';
+
+import type { VmOptions } from './vm-options.js';
+
+/** How {@link VmWatch.stop} goes about it: all in ms. */
+export interface VmStopOptions {
+  /** How long the guest may take to obey its power button: 60,000; 0: it is not pressed. */
+  powerdownTimeoutMs?: number;
+  /** How long the hypervisor may take to quit: 5,000; 0: it is not asked. */
+  quitTimeoutMs?: number;
+  /** How long SIGTERM may take, before SIGKILL: 5,000. */
+  forceKillAfterDelayMs?: number;
+  /** For the intent log. */
+  reason?: string;
+}
+
+/** What a watch has of its monitor. */
+export interface VmContext {
+  monitor: ExitMonitor;
+  recorder: IntentRecorder;
+  readIntents: () => Promise<readonly Intent[]>;
+  running(name: string): void;
+  warning(error: Error, name: string): void;
+  /** `null`: without a verdict. */
+  ended(watch: VmWatch, verdict: VmVerdict | null): void;
+}
+
+/** How often what a hypervisor writes is read, so that little is left for the end. */
+const CATCH_UP_MS = 30_000;
+
+/** Nothing was heard of it. */
+const SILENCE: VmTestimony = { events: [], eventsComplete: false };
+
+/** One virtual machine under watch. */
+export class VmWatch {
+  readonly name: string;
+  /**
+   * Why it has ended. Rejects with an {@link ExitwatchError} `ERR_EXITWATCH_CLOSED`, with what reading
+   * its pidfile rejects with, and where it cannot be watched.
+   */
+  readonly stopped: Promise<VmVerdict>;
+  /**
+   * The same, and when the hypervisor's first and last words were.
+   *
+   * @internal
+   */
+  readonly judged: Promise<{ verdict: VmVerdict; words: Words }>;
+  readonly #options: VmOptions;
+  readonly #context: VmContext;
+  readonly #witnessOf: (run: VmRun) => VmWitness;
+  #witness: VmWitness | undefined;
+  #watch: ExitWatch | undefined;
+  /** Of stop(), for close(). */
+  readonly #closing = new AbortController();
+  #timer: NodeJS.Timeout | undefined;
+  #isClosed = false;
+  readonly #armed: Promise<ExitWatch>;
+
+  /** @internal */
+  constructor(options: VmOptions, context: VmContext) {
+    this.name = options.name;
+    this.#options = options;
+    this.#context = context;
+    const { driver, identity } = options;
+    this.#witnessOf =
+      driver?.witness === undefined
+        ? qemuWitness(options, identity === undefined || isAlive(identity) !== 'dead')
+        : driver.witness.bind(driver);
+    this.#armed = this.#arm();
+    this.judged = this.#run();
+    this.stopped = this.judged.then(({ verdict }) => verdict);
+    // Handed over to those who ask.
+    this.judged.catch(() => undefined);
+    this.stopped.catch(() => undefined);
+  }
+
+  /** Which process it is, once that is known. */
+  get identity(): ProcessIdentity | null {
+    return this.#watch?.identity ?? null;
+  }
+
+  /**
+   * Ends it: presses its power button, then tells the hypervisor to quit, then sends SIGTERM, then
+   * SIGKILL, each on record before it is done. Resolves with the verdict when its end was observed.
+   *
+   * Rejects as {@link stop} of exitwatch/process does, and with `ERR_EXITWATCH_TIMEOUT` where it outlives
+   * all that.
+   */
+  async stop(options: VmStopOptions = {}): Promise<VmVerdict> {
+    const { identity } = await this.#armed;
+    const { forceKillAfterDelayMs = 5000, reason } = options;
+    const { pidfile } = this.#options;
+    const result = await stop(identity, {
+      control: this.#stepsOf(options),
+      forceKillAfterDelayMs,
+      intentLog: this.#context.recorder,
+      signal: this.#closing.signal,
+      ...(reason === undefined ? {} : { reason }),
+      ...(pidfile === undefined ? {} : { pidfile }),
+    });
+    if (result.outcome === 'timed-out') {
+      throw new ExitwatchError('ERR_EXITWATCH_TIMEOUT', `${this.name} has outlived SIGKILL`);
+    }
+    return this.stopped;
+  }
+
+  /** Leaves it alone. */
+  close(): void {
+    this.#isClosed = true;
+    this.#closing.abort();
+    this.#watch?.close();
+    this.#release();
+  }
+
+  /**
+   * Reads what its logs have by now.
+   *
+   * @internal
+   */
+  async catchUp(): Promise<void> {
+    try {
+      await this.#witness?.catchUp?.();
+    } catch (error) {
+      this.#context.warning(error as Error, this.name);
+    }
+  }
+
+  #stepsOf({ powerdownTimeoutMs = 60_000, quitTimeoutMs = 5000 }: VmStopOptions): ControlStep[] {
+    // The witness's own connection, where there is no other way to talk to it.
+    const control: VmRequests | null = this.#options.driver ?? this.#witness?.control ?? null;
+    // What cannot even be asked for is not to be on record as if it had been.
+    if (control === null) return [];
+    const steps: ControlStep[] = [
+      {
+        what: 'powerdown',
+        call: (signal) => control.powerDown(signal),
+        timeoutMs: powerdownTimeoutMs,
+      },
+      { what: 'quit', call: (signal) => control.forceOff(signal), timeoutMs: quitTimeoutMs },
+    ];
+    return steps.filter(({ timeoutMs }) => timeoutMs > 0);
+  }
+
+  /** Before anything is waited for, where that can be. */
+  #arm(): Promise<ExitWatch> {
+    const { pid, identity, pidfile } = this.#options;
+    if (pidfile !== undefined && pid === undefined && identity === undefined) {
+      return readPidfile(pidfile).then((found) => this.#watchProcess(found.identity ?? found.pid));
+    }
+    return Promise.resolve(this.#watchProcess(identity ?? pid ?? 0));
+  }
+
+  #watchProcess(target: number | ProcessIdentity): ExitWatch {
+    this.#watch = this.#context.monitor.watch(target);
+    if (this.#isClosed) this.#watch.close();
+    const { identity } = this.#watch;
+    this.#witness = this.#begin({
+      name: this.name,
+      identity,
+      // By the clock as it is now: it may be set later.
+      startedAt: startOf(identity),
+      isThere: isAlive(identity) === 'alive',
+      ready: () => {
+        this.#context.running(this.name);
+      },
+      warning: (error) => {
+        this.#context.warning(error, this.name);
+      },
+    });
+    this.#timer = setInterval(() => void this.catchUp(), CATCH_UP_MS).unref();
+    void this.catchUp();
+    return this.#watch;
+  }
+
+  /** `undefined`: it is of no use. */
+  #begin(run: VmRun): VmWitness | undefined {
+    try {
+      return this.#witnessOf(run);
+    } catch (error) {
+      run.warning(error as Error);
+      return undefined;
+    }
+  }
+
+  async #run(): Promise<{ verdict: VmVerdict; words: Words }> {
+    let verdict: VmVerdict | null = null;
+    try {
+      const watch = await this.#armed;
+      const judged = await this.#judge(await watch.exited, watch.identity);
+      verdict = judged.verdict;
+      return judged;
+    } finally {
+      this.#release();
+      this.#context.ended(this, verdict);
+    }
+  }
+
+  #release(): void {
+    clearInterval(this.#timer);
+    this.#witness?.close();
+  }
+
+  /** Its process has ended: now all that it had to say was said. */
+  async #judge(
+    exit: ExitEvent,
+    identity: ProcessIdentity,
+  ): Promise<{ verdict: VmVerdict; words: Words }> {
+    const [testimony, intents] = await Promise.all([
+      this.#testimony(exit),
+      this.#intentsFor(identity),
+    ]);
+    const pidfileIsLeft = isLeft(this.#options.pidfile ?? null);
+    const evidence = evidenceOf({ name: this.name, exit, intents, pidfileIsLeft }, testimony);
+    return { verdict: judge(evidence), words: wordsOf(evidence.events) };
+  }
+
+  async #testimony(exit: ExitEvent): Promise<VmTestimony> {
+    try {
+      return (await this.#witness?.testify(exit)) ?? SILENCE;
+    } catch (error) {
+      this.#context.warning(error as Error, this.name);
+      return SILENCE;
+    }
+  }
+
+  async #intentsFor(identity: ProcessIdentity): Promise<Intent[] | null> {
+    try {
+      const intents = await this.#context.readIntents();
+      return intents.filter((intent) => isSameProcess(intent.identity, identity));
+    } catch (error) {
+      this.#context.warning(error as Error, this.name);
+      return null;
+    }
+  }
+}

@@ -1,0 +1,204 @@
+import { randomInt } from 'node:crypto';
+import { connect, type Socket } from 'node:net';
+
+import { isObject } from '../../common/is-object.js';
+import { LATE, withDeadline } from '../../common/deadline.js';
+import { ExitwatchError } from '../../common/errors.js';
+
+import { LineSplitter } from '../../common/line-splitter.js';
+import { peerOf } from '../evidence/socket-peer.js';
+import { ANSWER_MS } from '../control/vm-driver.js';
+
+/** No byte of UTF-8: the agent's answer to `guest-sync-delimited` begins with it. */
+const DELIMITER = 0xff;
+
+/** More than any answer to what we ask. */
+const MOST_LINE_BYTES = 64 * 1024;
+
+/** Of what an agent has said to clients before us. */
+const MOST_LEFT_BYTES = 1024 * 1024;
+
+/** Of its own words. */
+const MOST_REASON = 200;
+
+/** How a wait for an answer ended, if nothing was wrong. */
+type Reply = { kind: 'answer'; answer: Record<string, unknown> } | { kind: 'silent' | 'gone' };
+
+interface Pending {
+  isOurs: (answer: Record<string, unknown>) => boolean;
+  resolve: (reply: Reply) => void;
+  reject: (error: Error) => void;
+}
+
+/**
+ * A client of QEMU's guest agent (qemu-ga) on the unix socket of its channel, which serves one client at a
+ * time. Behind the socket is a serial line: it is there without an agent, too, and may still hold what an
+ * agent has said to others.
+ *
+ * What goes wrong before the agent has answered is `ERR_EXITWATCH_NO_AGENT`: it was asked for nothing.
+ * Afterwards it is `ERR_EXITWATCH_AGENT`.
+ */
+export class GuestAgentClient {
+  readonly path: string;
+  readonly #socket: Socket;
+  readonly #signal: AbortSignal | undefined;
+  readonly #onAbort = () => {
+    this.#fail(
+      new ExitwatchError('ERR_EXITWATCH_ABORTED', 'asking the guest agent was aborted', {
+        cause: this.#signal?.reason,
+      }),
+    );
+  };
+  #lines = new LineSplitter(MOST_LINE_BYTES);
+  #leftBytes = 0;
+  #isDelimited = false;
+  #isSynchronized = false;
+  #pending: Pending | undefined;
+  /** Why it is of no use any more. */
+  #failure: ExitwatchError | undefined;
+  #isGone = false;
+
+  /** `owner`: the process that has to be at the other end; `null`: any. */
+  constructor(path: string, owner: number | null = null, signal?: AbortSignal) {
+    this.path = path;
+    this.#signal = signal;
+    this.#socket = connect({ path });
+    this.#socket.on('connect', () => {
+      const peer = owner === null ? null : (peerOf(this.#socket)?.pid ?? null);
+      if (peer === null || peer === owner) return;
+      this.#fail(this.#error(`is not the socket of process ${owner}, but of ${peer}`));
+    });
+    this.#socket.on('data', (chunk) => {
+      this.#onData(chunk);
+    });
+    this.#socket.on('error', (error) => {
+      // With the guest, QEMU is gone: it need not have read all.
+      if (!this.#isSynchronized) this.#fail(this.#error(`cannot be used: ${error.message}`, error));
+    });
+    this.#socket.on('close', () => {
+      this.#isGone = true;
+      this.#pending?.resolve({ kind: 'gone' });
+    });
+    signal?.addEventListener('abort', this.#onAbort, { once: true });
+    if (signal?.aborted === true) this.#onAbort();
+  }
+
+  /**
+   * Resolves when the agent has answered, so that what it says from then on is an answer to us.
+   *
+   * Rejects with an {@link ExitwatchError} `ERR_EXITWATCH_NO_AGENT`, `ERR_EXITWATCH_ABORTED`.
+   */
+  async synchronize(timeoutMs: number = ANSWER_MS): Promise<void> {
+    const id = randomInt(2 ** 47);
+    // The delimiter ends what a client before us has sent half of.
+    const message = Buffer.concat([Buffer.of(DELIMITER), line('guest-sync-delimited', { id })]);
+    // With another id, it was for a client before us.
+    const reply = await this.#ask(message, timeoutMs, (answer) => answer['return'] === id);
+    if (reply.kind === 'gone') throw this.#error('is gone');
+    if (reply.kind === 'silent') {
+      throw this.#error(
+        `does not answer after ${timeoutMs} ms: no agent runs in the guest, or another client is connected`,
+      );
+    }
+    this.#isSynchronized = true;
+  }
+
+  /**
+   * Gives a command that the agent answers only where it does not obey it. Resolves when it has not refused
+   * for so long, or is gone: what came of it, something else has to tell.
+   *
+   * Rejects with an {@link ExitwatchError} `ERR_EXITWATCH_AGENT`, `ERR_EXITWATCH_ABORTED`.
+   */
+  async tell(command: string, args: object, patienceMs: number): Promise<void> {
+    const isAnswer = (each: Record<string, unknown>) => 'return' in each || 'error' in each;
+    const reply = await this.#ask(line(command, args), patienceMs, isAnswer);
+    if (reply.kind !== 'answer' || !('error' in reply.answer)) return;
+    const { error } = reply.answer;
+    const reason =
+      isObject(error) && typeof error['desc'] === 'string' ? error['desc'] : 'no reason';
+    throw this.#error(`refuses ${command}: ${reason.slice(0, MOST_REASON)}`);
+  }
+
+  close(): void {
+    this.#signal?.removeEventListener('abort', this.#onAbort);
+    this.#socket.destroy();
+  }
+
+  async #ask(message: Buffer, timeoutMs: number, isOurs: Pending['isOurs']): Promise<Reply> {
+    const reply = new Promise<Reply>((resolve, reject) => {
+      this.#pending = { isOurs, resolve, reject };
+      if (this.#failure !== undefined) reject(this.#failure);
+      else if (this.#isGone) resolve({ kind: 'gone' });
+      this.#socket.write(message);
+    });
+    try {
+      const answered = await withDeadline(reply, timeoutMs);
+      return answered === LATE ? { kind: 'silent' } : answered;
+    } finally {
+      this.#pending = undefined;
+    }
+  }
+
+  #onData(chunk: Buffer): void {
+    let rest = chunk;
+    for (let at = rest.indexOf(DELIMITER); at >= 0; at = rest.indexOf(DELIMITER)) {
+      // What came before was for somebody else, or no answer at all.
+      this.#lines = new LineSplitter(MOST_LINE_BYTES);
+      this.#isDelimited = true;
+      this.#count(at + 1);
+      rest = rest.subarray(at + 1);
+    }
+    this.#count(rest.length);
+    if (!this.#isDelimited) return;
+    for (const text of this.#lines.push(rest)) this.#onLine(text);
+    if (this.#lines.isTooLong) {
+      this.#fail(this.#error(`sends a line of more than ${MOST_LINE_BYTES} bytes`));
+    }
+  }
+
+  #count(bytes: number): void {
+    if (this.#isSynchronized) return;
+    this.#leftBytes += bytes;
+    if (this.#leftBytes > MOST_LEFT_BYTES) {
+      this.#fail(this.#error(`sends more than ${MOST_LEFT_BYTES} bytes, and no answer`));
+    }
+  }
+
+  #onLine(text: string): void {
+    if (text.trim() === '') return;
+    const answer = parse(text);
+    if (!isObject(answer)) {
+      // Before, it need not have been meant for us.
+      if (this.#isSynchronized) this.#fail(this.#error('answers with what is no message'));
+      return;
+    }
+    const pending = this.#pending;
+    if (pending?.isOurs(answer) !== true) return;
+    this.#pending = undefined;
+    pending.resolve({ kind: 'answer', answer });
+  }
+
+  #fail(error: ExitwatchError): void {
+    this.#failure ??= error;
+    this.#pending?.reject(this.#failure);
+    this.#socket.destroy();
+  }
+
+  #error(what: string, cause?: unknown): ExitwatchError {
+    const code = this.#isSynchronized ? 'ERR_EXITWATCH_AGENT' : 'ERR_EXITWATCH_NO_AGENT';
+    const detail = `the guest agent’s ${JSON.stringify(this.path)} ${what}`;
+    return new ExitwatchError(code, detail, cause === undefined ? {} : { cause });
+  }
+}
+
+function line(command: string, args: object): Buffer {
+  return Buffer.from(`${JSON.stringify({ execute: command, arguments: args })}\n`);
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,146 @@
+import { isObject } from '../../common/is-object.js';
+import { setTimeout } from 'node:timers/promises';
+
+import type { IntentOutcome, IntentRecorder } from '../../process/intent-log.js';
+import type { ProcessIdentity } from '../../identity/process-identity.js';
+
+import type { QmpClient } from './qmp-client.js';
+import { withQmp } from './qmp-driver.js';
+
+/** What {@link migrate} takes. */
+export interface MigrateOptions {
+  /** Its QMP socket, for us alone. */
+  socket: string;
+  /** The process that has to listen there; `null`: any. */
+  owner: number | null;
+  /** Where to, as QEMU takes it: `tcp:HOST:PORT`, … */
+  uri: string;
+  /** How long it may take, in ms. */
+  timeoutMs: number;
+  intentLog: IntentRecorder;
+  reason: string | null;
+  /** Called when its status is another one, and every few seconds. */
+  onProgress: (progress: MigrationProgress) => void;
+}
+
+/** How far a migration has come. */
+export type MigrationProgress = {
+  /** As QEMU has it: `'setup'`, `'active'`, … */
+  status: string;
+  /** Of its memory, in bytes; `null`: not known. */
+  remainingBytes: number | null;
+  totalBytes: number | null;
+};
+
+/** How a migration ended. */
+export type Migration = {
+  /** `'timed-out'`: it may still be going on. */
+  outcome: 'completed' | 'failed' | 'cancelled' | 'timed-out';
+  /** What the hypervisor says of it; `null`: nothing. */
+  reason: string | null;
+  /** Of the intent log. */
+  intent: string;
+  /** What went wrong on the way, and changed nothing. */
+  warnings: string[];
+};
+
+/** How often its status is asked for, and reported. */
+const LOOK_MS = 100;
+const REPORT_MS = 5000;
+
+/** Of its own words. */
+const MOST_REASON = 500;
+
+const ENDS = ['completed', 'failed', 'cancelled'] as const;
+
+/**
+ * Migrates a virtual machine, and resolves when it has arrived, or has not: what is left of it here stays,
+ * paused or running. Its events tell of the migration, which takes a capability that is set first; an intent
+ * is on record before it begins.
+ *
+ * Rejects as {@link withQmp} does, and with an {@link ExitwatchError} `ERR_EXITWATCH_QMP`,
+ * `ERR_EXITWATCH_INTENT_LOG`.
+ */
+export function migrate(identity: ProcessIdentity, options: MigrateOptions): Promise<Migration> {
+  const { socket, owner, uri, timeoutMs, intentLog, reason, onProgress } = options;
+  return withQmp(socket, owner, undefined, async (client) => {
+    const capabilities = [{ capability: 'events', state: true }];
+    await client.execute('migrate-set-capabilities', { capabilities });
+    const begin = performance.now();
+    const deadline = new Date(Date.now() + timeoutMs);
+    // Whether a command or a descriptor leads to a file, nobody knows.
+    const what = uri.startsWith('file:') ? 'save' : 'migrate';
+    const intent = await intentLog.append({ identity, what, deadline, why: reason });
+    const warnings: string[] = [];
+    let outcome: IntentOutcome | null = 'uncertain';
+    try {
+      await begun(client, uri, () => (outcome = 'not-delivered'));
+      const end = await ended(client, begin + timeoutMs, onProgress);
+      outcome = OUTCOMES[end.outcome];
+      return { ...end, intent, warnings };
+    } finally {
+      if (outcome !== null) {
+        await intentLog.settle(intent, outcome).catch((error: unknown) => {
+          warnings.push((error as Error).message);
+        });
+      }
+    }
+  });
+}
+
+/** What may still take effect is not settled. */
+const OUTCOMES: Record<Migration['outcome'], IntentOutcome | null> = {
+  ...{ completed: 'delivered', failed: 'not-delivered', cancelled: 'not-delivered' },
+  'timed-out': null,
+};
+
+async function begun(client: QmpClient, uri: string, refused: () => void): Promise<void> {
+  try {
+    await client.execute('migrate', { uri });
+  } catch (error) {
+    // It may have begun all the same, if only the answer was late.
+    const { status } = await look(client);
+    const isOver = status === 'none' || ENDS.some((each) => each === status);
+    if (!isOver) return;
+    // That one may be of an earlier migration, or of this.
+    if (status !== 'completed') refused();
+    throw error;
+  }
+}
+
+async function ended(
+  client: QmpClient,
+  deadlineMs: number,
+  onProgress: MigrateOptions['onProgress'],
+): Promise<Pick<Migration, 'outcome' | 'reason'>> {
+  let reportedAt = -Infinity;
+  let reported = '';
+  for (;;) {
+    const { reason, ...progress } = await look(client);
+    const end = ENDS.find((each) => each === progress.status);
+    if (end !== undefined) return { outcome: end, reason };
+    const now = performance.now();
+    if (now >= deadlineMs) return { outcome: 'timed-out', reason: `it is ${progress.status}` };
+    if (progress.status !== reported || now - reportedAt >= REPORT_MS) {
+      reportedAt = now;
+      reported = progress.status;
+      onProgress(progress);
+    }
+    await setTimeout(LOOK_MS);
+  }
+}
+
+async function look(client: QmpClient): Promise<MigrationProgress & { reason: string | null }> {
+  const answer = await client.execute('query-migrate');
+  const fields = isObject(answer) ? answer : {};
+  const ram = isObject(fields['ram']) ? fields['ram'] : {};
+  const bytes = (name: string) => (typeof ram[name] === 'number' ? ram[name] : null);
+  const reason = fields['error-desc'];
+  return {
+    // QEMU leaves it out where there was no migration.
+    status: typeof fields['status'] === 'string' ? fields['status'] : 'none',
+    remainingBytes: bytes('remaining'),
+    totalBytes: bytes('total'),
+    reason: typeof reason === 'string' ? reason.slice(0, MOST_REASON) : null,
+  };
+}

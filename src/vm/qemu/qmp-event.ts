@@ -1,0 +1,25 @@
+import { isObject } from '../../common/is-object.js';
+
+/** What the hypervisor says has happened (QMP, the QEMU Machine Protocol). */
+export type QmpEvent = {
+  /** `'SHUTDOWN'`, `'POWERDOWN'`, … */
+  event: string;
+  data: Record<string, unknown>;
+  /** CLOCK_REALTIME of the host, as the hypervisor has it; `null` where it had no clock. */
+  at: Date | null;
+};
+
+/** `null`: it is something else. */
+export function parseQmpEvent(message: unknown): QmpEvent | null {
+  if (!isObject(message) || typeof message['event'] !== 'string') return null;
+  const { data, timestamp } = message;
+  return { event: message['event'], data: isObject(data) ? data : {}, at: parseTime(timestamp) };
+}
+
+function parseTime(timestamp: unknown): Date | null {
+  if (!isObject(timestamp)) return null;
+  const { seconds, microseconds } = timestamp;
+  if (typeof seconds !== 'number' || typeof microseconds !== 'number' || seconds < 0) return null;
+  const date = new Date(seconds * 1000 + microseconds / 1000);
+  return Number.isNaN(date.getTime()) ? null : date;
+}

@@ -1,0 +1,29 @@
+import { REQUESTS } from '../../events/ended-by.js';
+import type { ExitEvent } from '../../events/exit-event.js';
+import type { VmTestimony } from '../evidence/vm-evidence.js';
+
+import { CLOCK_EVENT } from './event-log-line.js';
+import { meaningOf, phaseOf } from './qmp-meaning.js';
+import type { QemuTestimony } from './stop-evidence.js';
+
+/** What QEMU has said, in the words that all hypervisors share. */
+export function testimonyOf(
+  { events, initialStatus, lastStatus = null, incoming, debugExit, ready, ...rest }: QemuTestimony,
+  exit: ExitEvent | null,
+): VmTestimony {
+  return {
+    ...rest,
+    ready: ready ?? (wasKilledEarly(exit) ? false : null),
+    removesPidfile: true,
+    events: events.filter(({ event }) => event !== CLOCK_EVENT).map(meaningOf),
+    initialPhase: phaseOf(initialStatus),
+    lastPhase: phaseOf(lastStatus),
+    ...(incoming === undefined ? {} : { isIncoming: incoming }),
+    ...(debugExit === undefined ? {} : { guestSetsExitCode: debugExit }),
+  };
+}
+
+/** Once it is ready, it catches these: they do not kill it. */
+function wasKilledEarly(exit: ExitEvent | null): boolean {
+  return (exit?.how === 'killed' || exit?.how === 'dumped') && REQUESTS.includes(exit.signal);
+}

@@ -1,0 +1,69 @@
+import { REQUESTS, requestBefore } from '../../../events/ended-by.js';
+import type { ExitEvent } from '../../../events/exit-event.js';
+import { KILLED, ORDERLY } from '../causes.js';
+import type { StopCase } from '../stop-case.js';
+import type { Cause, VmVerdict } from '../vm-verdict.js';
+
+/** It has exited, or nobody saw how it ended, and it had no word on that. */
+export function byExit(one: StopCase): VmVerdict | null {
+  const { exit, eventsComplete, obeyed } = one.evidence;
+  const isSeen = exit?.how === 'exited';
+  if (isSeen && exit.exitCode !== 0) return byError(one);
+  if (obeyed !== null && (isSeen || !one.hasLeftAll)) {
+    return one.afterwards('forced-stop', one.initiatorOfRequest);
+  }
+  if (!isSeen) return byLeftovers(one);
+  // A full disk takes the last word of an event log.
+  if (eventsComplete) {
+    return one.oneOf(['guest-watchdog', 'vmm-exit', 'start-exited', 'guest-shutdown']);
+  }
+  return byOrderlyExit(one, exit);
+}
+
+/** It exited with an error. */
+function byError(one: StopCase): VmVerdict {
+  const { events, eventsComplete, initialPhase, ready } = one.evidence;
+  const { hasRun } = one.timeline;
+  // It says that it runs before it is ready; who has never run was never ready, though it may have greeted us.
+  const hasHeard = eventsComplete || initialPhase !== null || one.wasIncoming;
+  const neverRan = !hasRun && hasHeard;
+  if (neverRan || ready !== true) {
+    return one.likely('start-failed', 'vmm', ['vmm-exit', 'guest-panic']);
+  }
+  if (eventsComplete && one.before.length === 0) return one.verdict.sure('vmm-exit', 'vmm');
+  const causes: Cause[] = ['vmm-exit', 'guest-panic', 'start-failed'];
+  return hasHeard || events.length > 0 ? one.likely('vmm-exit', 'vmm', causes) : one.oneOf(causes);
+}
+
+/** Nobody saw how it ended, and it had no word on that, or one that may be of an earlier start. */
+function byLeftovers(one: StopCase): VmVerdict | null {
+  const { eventsComplete, leftovers, obeyed } = one.evidence;
+  const exited: Cause[] = ['vmm-exit', 'guest-watchdog', 'start-failed'];
+  if (one.hasLeftAll) {
+    if (obeyed !== null) return one.oneOf([...KILLED, 'forced-stop']);
+    return one.own.of('SIGKILL') === null || !eventsComplete
+      ? one.oneOf(KILLED)
+      : one.likely('killed', 'manager', KILLED);
+  }
+  if (!eventsComplete) return null;
+  if (leftovers.pidfile === false && leftovers.socket === true) return one.oneOf(exited);
+  // Of its last word, a full disk may have robbed us.
+  return one.oneOf([...KILLED, ...exited, 'guest-shutdown']);
+}
+
+/** It exited with 0, and neither it nor its log has a word of why. */
+function byOrderlyExit(one: StopCase, exit: ExitEvent): VmVerdict {
+  const orderly = (...without: Cause[]) => ORDERLY.filter((cause) => !without.includes(cause));
+  const request = requestBefore(exit);
+  const own = REQUESTS.some((signal) => one.own.of(signal) !== null);
+  if (request !== null && !own && one.wasAsked) return one.oneOf(orderly());
+  if (request !== null || own) {
+    const initiator = own ? 'manager' : one.initiatorOf(request, 'SIGTERM', exit.pid);
+    // It may have ended by itself a moment before.
+    return one.likely('forced-stop', initiator, orderly());
+  }
+  const without = one.hasSeenSignals(exit) ? orderly('forced-stop') : orderly();
+  if (one.own.of('quit') !== null) return one.likely('manager-quit', 'manager', without);
+  if (one.wasAsked) return one.likely('admin-powerdown', 'manager', without);
+  return one.oneOf(without);
+}

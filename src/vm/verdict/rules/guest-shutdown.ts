@@ -1,0 +1,87 @@
+import { isBroken } from '../../evidence/completeness.js';
+import { ELSEWHERE, KILLED, ORDERLY } from '../causes.js';
+import { isLongAfter, type Request } from '../power-requests.js';
+import type { StopCase } from '../stop-case.js';
+import type { Cause, VmVerdict } from '../vm-verdict.js';
+
+const REQUESTED: Record<NonNullable<Request['by']> | 'somebody', Cause[]> = {
+  us: ['admin-powerdown'],
+  another: ['other-powerdown'],
+  watchdog: ['watchdog-powerdown'],
+  somebody: ['admin-powerdown', 'other-powerdown'],
+};
+
+/** The guest has powered itself off: of itself, or because somebody had asked it to. */
+export function byGuestShutdown(one: StopCase): VmVerdict {
+  const { eventsComplete, exit, guestSetsExitCode } = one.evidence;
+  const { hibernates, isPaused, presses } = one.timeline;
+  const cause = hibernates ? 'guest-hibernate' : 'guest-shutdown';
+  // A guest of a test suite has said so. One that stays has said nothing of its exit.
+  const isError = exit?.how === 'exited' && exit.exitCode !== 0;
+  const unheard = unheardCauses(one);
+  const { requests } = one;
+  if (isError && guestSetsExitCode !== false && !isPaused) {
+    const others: Cause[] = [cause, ...causesOf(requests), ...(eventsComplete ? [] : unheard)];
+    return one.verdict.likely('vmm-exit', 'guest', others);
+  }
+  // It stayed, and may have been started again when nobody heard it.
+  if (one.isBroken && isPaused) {
+    return one.verdict.oneOf([cause, ...causesOf(requests), ...unheard]);
+  }
+  const verdict = byRequest(one, requests, [cause, ...unheard]);
+  if (verdict !== null) return verdict;
+  if (unheard.length > 0) return one.verdict.oneOf([cause, ...unheard]);
+  return eventsComplete && presses.length === 0
+    ? one.verdict.sure(cause, 'guest')
+    : one.verdict.likely(cause, 'guest', []);
+}
+
+/** Why it may have that left no trace: an agent's request, or what came before us. */
+function unheardCauses({ evidence, timeline, wasIncoming }: StopCase): Cause[] {
+  const { agent = 'none', guestSetsExitCode = false, eventsComplete, exit } = evidence;
+  const { heardSince, intents } = evidence;
+  const { hibernates, isPaused, shutdown } = timeline;
+  const isOver = isLongAfter(heardSince, shutdown?.at ?? null);
+  const unheard: Cause[] = [];
+  if (exit?.how !== 'exited' && guestSetsExitCode !== false && !isPaused) unheard.push('vmm-exit');
+  if (isBroken(evidence)) {
+    if (!hibernates) unheard.push('guest-hibernate');
+    // It stayed, and may have been started again.
+    if (isPaused) unheard.push(...ELSEWHERE, ...ORDERLY, ...KILLED);
+  }
+  if (agent === 'open' || agent === null) unheard.push('other-powerdown');
+  if (agent !== 'none' && intents === null) unheard.push('admin-powerdown');
+  if (!isOver && (!eventsComplete || wasIncoming)) {
+    unheard.push('other-powerdown');
+    if (!eventsComplete) unheard.push('watchdog-powerdown');
+    if (wasIncoming || intents === null) unheard.push('admin-powerdown');
+  }
+  return unheard;
+}
+
+function byRequest(
+  { verdict }: StopCase,
+  requests: readonly Request[],
+  otherwise: readonly Cause[],
+): VmVerdict | null {
+  const causes = causesOf(requests);
+  const others: Cause[] = [...causes, ...otherwise];
+  const last = requests.filter(({ fits }) => fits === 'likely').at(-1);
+  if (last === undefined) return causes.length === 0 ? null : verdict.oneOf(others);
+  switch (last.by) {
+    case 'us':
+      return verdict.likely('admin-powerdown', 'manager', others);
+    case 'another':
+      return verdict.likely('other-powerdown', 'host', others);
+    case 'watchdog':
+      return verdict.likely('watchdog-powerdown', 'guest', others);
+    case null:
+      return verdict.oneOf(others);
+  }
+}
+
+function causesOf(requests: readonly Request[]): Cause[] {
+  return requests.flatMap(({ by, mayBeOthers }) =>
+    mayBeOthers ? REQUESTED.somebody : REQUESTED[by ?? 'somebody'],
+  );
+}

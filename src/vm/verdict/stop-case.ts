@@ -1,0 +1,111 @@
+import { hasSeenSignals, REQUESTS } from '../../events/ended-by.js';
+import type { ExitEvent } from '../../events/exit-event.js';
+import type { SignalSender } from '../../events/signal-event.js';
+import { heardSince, isBroken, isKnownFromTheFirst } from '../evidence/completeness.js';
+import { timelineOf, type Timeline } from '../evidence/timeline.js';
+import type { VmEvidence } from '../evidence/vm-evidence.js';
+
+import { ELSEWHERE, LINGERING } from './causes.js';
+import { OwnDoing } from './own-doing.js';
+import { requestsBefore, type Request } from './power-requests.js';
+import { VerdictWriter } from './verdict-writer.js';
+import type { Cause, Initiator, VmVerdict } from './vm-verdict.js';
+
+/** One end under judgement: what more than one of the rules asks of the evidence. */
+export class StopCase {
+  readonly evidence: VmEvidence;
+  readonly timeline: Timeline;
+  readonly verdict: VerdictWriter;
+  /** What we were about to do, if its end may have been that. */
+  readonly own: OwnDoing;
+
+  constructor(evidence: VmEvidence) {
+    this.evidence = evidence;
+    const { events, initialPhase, lastPhase } = evidence;
+    this.timeline = timelineOf(events, initialPhase, lastPhase);
+    this.verdict = new VerdictWriter(evidence);
+    this.own = new OwnDoing(evidence, this.timeline);
+  }
+
+  /** Events may have come that nobody heard, also the last ones. */
+  get isBroken(): boolean {
+    return isBroken(this.evidence);
+  }
+
+  get wasIncoming(): boolean {
+    const { isIncoming, initialPhase } = this.evidence;
+    return isIncoming ?? (initialPhase?.phase === 'incoming' || this.timeline.wasIncoming);
+  }
+
+  /** As one does that is killed: what ends in good order removes them. */
+  get hasLeftAll(): boolean {
+    const { pidfile, socket } = this.evidence.leftovers;
+    return pidfile === true && socket !== false;
+  }
+
+  /** What may have come before that nobody was there to see, or that no event tells. */
+  get before(): readonly Cause[] {
+    const { lastPhase, mayLinger, tellsMigration } = this.evidence;
+    if (isKnownFromTheFirst(this.evidence)) {
+      const { shutdown, tellsMigration: hasTold, wasPaused } = this.timeline;
+      if (!wasPaused || shutdown?.byGuest === true) return [];
+      if (!hasTold && !tellsMigration) return ELSEWHERE;
+      // What is saved as a snapshot is no migration.
+      return lastPhase?.phase === 'paused' ? [] : ['saved'];
+    }
+    return mayLinger === false ? ELSEWHERE : [...ELSEWHERE, ...LINGERING];
+  }
+
+  /** What the guest may have obeyed. */
+  get requests(): Request[] {
+    const { agent, exit, intents } = this.evidence;
+    const heardFrom = agent === 'none' ? heardSince(this.evidence) : null;
+    return requestsBefore(this.timeline, intents, exit?.exitedAt ?? null, heardFrom);
+  }
+
+  get wasAsked(): boolean {
+    return this.requests.some(({ by, fits }) => by === 'us' && fits === 'likely');
+  }
+
+  /** What was done to it: its end, unless it had ended its work before, and nobody can tell. */
+  afterwards(cause: Cause, initiator: Initiator): VmVerdict {
+    const { before } = this;
+    if (before.length === 0) return this.verdict.sure(cause, initiator);
+    // It was being saved when it was asked last; or it may have powered off as we had asked it to, and
+    // have stayed.
+    const isBeingSaved = this.evidence.lastPhase?.phase === 'saving';
+    if (isBeingSaved || (this.wasAsked && before.includes('guest-shutdown'))) {
+      return this.oneOf([cause]);
+    }
+    return this.verdict.likely(cause, initiator, before);
+  }
+
+  likely(cause: Cause, initiator: Initiator, others: readonly Cause[]): VmVerdict {
+    return this.verdict.likely(cause, initiator, [...others, ...this.before]);
+  }
+
+  oneOf(candidates: readonly Cause[]): VmVerdict {
+    return this.verdict.oneOf([...candidates, ...this.before]);
+  }
+
+  /** One that it has obeyed would be known: by the signal trace, or by its own log. */
+  hasSeenSignals(exit: ExitEvent): boolean {
+    return this.evidence.hasLog || hasSeenSignals(exit);
+  }
+
+  /** Of a signal that the hypervisor has obeyed. */
+  get initiatorOfRequest(): Initiator {
+    if (REQUESTS.some((signal) => this.own.of(signal) !== null)) return 'manager';
+    if (REQUESTS.some((signal) => this.own.mayBeLate(signal))) return 'unknown';
+    return this.evidence.intents === null ? 'unknown' : 'host';
+  }
+
+  /** Of a signal, by its sender. */
+  initiatorOf(sender: SignalSender | null, signal: string, pid: number): Initiator {
+    if (this.own.of(signal) !== null) return 'manager';
+    if (sender === null) return 'unknown';
+    if (sender.pid === pid) return 'vmm';
+    if (sender.pid === null) return 'kernel';
+    return this.evidence.intents === null ? 'unknown' : 'host';
+  }
+}

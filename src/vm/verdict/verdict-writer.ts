@@ -1,0 +1,67 @@
+import type { VmEvidence } from '../evidence/vm-evidence.js';
+
+import { factsOf } from './facts.js';
+import { sentenceOf } from './sentences.js';
+import type { Cause, Certainty, Initiator, VmVerdict } from './vm-verdict.js';
+
+/** Causes that are the user's own doing, inside of the guest. */
+const USERS: readonly Cause[] = ['guest-shutdown', 'guest-hibernate'];
+
+/** Writes verdicts down, with what they rest on. */
+export class VerdictWriter {
+  readonly #evidence: VmEvidence;
+
+  constructor(evidence: VmEvidence) {
+    this.#evidence = evidence;
+  }
+
+  sure(cause: Cause, initiator: Initiator): VmVerdict {
+    return this.#write(cause, 'sure', initiator, []);
+  }
+
+  /** `others`: what it may have been as well, if it was not that. */
+  likely(cause: Cause, initiator: Initiator, others: readonly Cause[]): VmVerdict {
+    return this.#write(cause, 'likely', initiator, others);
+  }
+
+  oneOf(candidates: readonly Cause[]): VmVerdict {
+    return this.#write('unknown', 'one-of', 'unknown', candidates);
+  }
+
+  unknown(candidates: readonly Cause[]): VmVerdict {
+    return this.#write('unknown', 'unknown', 'unknown', candidates);
+  }
+
+  #write(
+    cause: Cause,
+    certainty: Certainty,
+    initiator: Initiator,
+    others: readonly Cause[],
+  ): VmVerdict {
+    const { name, exit } = this.#evidence;
+    const candidates = [...new Set(cause === 'unknown' ? others : [cause, ...others])];
+    return {
+      event: 'stopped',
+      name,
+      cause,
+      userShutdown: userShutdown(cause, candidates),
+      initiator,
+      certainty,
+      candidates,
+      evidence: factsOf(this.#evidence),
+      summary: sentenceOf(this.#evidence, cause, certainty, candidates),
+      exit,
+    };
+  }
+}
+
+/**
+ * A power-down that somebody asked for, then obeyed, is not the user's own, most likely: the candidates
+ * may differ, and the answer is `false` all the same.
+ */
+function userShutdown(cause: Cause, candidates: readonly Cause[]): boolean | null {
+  if (cause.endsWith('-powerdown')) return false;
+  const users = candidates.filter((each) => USERS.includes(each));
+  if (users.length === 0) return candidates.length === 0 ? null : false;
+  return users.length === candidates.length ? true : null;
+}

@@ -1,0 +1,19 @@
+import type { VmDriver } from '../control/vm-driver.js';
+
+import { changeState, stateOf } from './vfkit-service.js';
+import { VfkitWitness } from './vfkit-witness.js';
+
+/**
+ * vfkit (Apple's Virtualization framework), by its RESTful service on a unix socket (`--restful-uri
+ * unix://…`): `GET` and `POST /vm/state`. It ends in the middle of its answer to a HardStop, as a rule.
+ *
+ * Rejects with an `ExitwatchError` `ERR_EXITWATCH_CONTROL`.
+ */
+export function vfkitDriver({ socket }: { socket: string }): VmDriver {
+  return {
+    state: (signal) => stateOf(socket, signal),
+    powerDown: (signal) => changeState(socket, 'Stop', signal),
+    forceOff: (signal) => changeState(socket, 'HardStop', signal),
+    witness: (run) => new VfkitWitness(socket, run),
+  };
+}

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 
-import { addonRefusal, loadAddon, translateFailure } from './addon.js';
+import { translateFailure } from './native/failures.js';
+import { addonRefusal, loadAddon } from './native/load-addon.js';
 import { bootId } from './boot-id.js';
 import { ExitwatchError } from './errors.js';
 import { HOST_NAMESPACE, namespaceInode } from './namespaces.js';

@@ -6,13 +6,10 @@
 #include <cstdint>
 #include <vector>
 
+#include "abi/names.h"
 #include "core/kernel_layout.h"
 
 namespace exitwatch {
-
-// Room for the file name of an executable, with a zero at its end. One that fills it may have been
-// cut off.
-constexpr size_t kExecutableBytes = 64;
 
 // Whose executable it is: a group's address is used again, and so is a time.
 struct ExecutableKey {

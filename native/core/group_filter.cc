@@ -66,7 +66,7 @@ class Program : KernelProgram {
     ChooseWakeup();
     WriteRecord(maps_.ring, kRecord, sizeof(GroupRecord), maps_.state,
                 offsetof(GroupFilterState, lost));
-    RingBell();
+    RingDoorbell();
     code_.Bind(drop_);
     code_.Set(Asm::kR0, kDrop);
     code_.Exit();
@@ -273,9 +273,9 @@ class Program : KernelProgram {
     const Asm::Label chosen = code_.NewLabel();
     code_.Set(Asm::kR4, kNoWakeup);
     code_.SetMapValue(Asm::kR1, maps_.state, 0);
-    code_.Load(Asm::kWord, Asm::kR2, Asm::kR1, offsetof(GroupFilterState, has_deputy));
+    code_.Load(Asm::kWord, Asm::kR2, Asm::kR1, offsetof(GroupFilterState, has_fallback_reader));
     code_.JumpIf32(BPF_JEQ, Asm::kR2, 0, chosen);
-    code_.Load(Asm::kWord, Asm::kR2, Asm::kR1, offsetof(GroupFilterState, bell));
+    code_.Load(Asm::kWord, Asm::kR2, Asm::kR1, offsetof(GroupFilterState, doorbell));
     code_.JumpIf32(BPF_JNE, Asm::kR2, 0, chosen);
     code_.Load(Asm::kDouble, Asm::kR2, Asm::kFrame, RecordField(offsetof(GroupRecord, time_ns)));
     code_.Load(Asm::kDouble, Asm::kR3, Asm::kR1, offsetof(GroupFilterState, rung_ns));
@@ -286,15 +286,15 @@ class Program : KernelProgram {
     code_.Bind(chosen);
   }
 
-  void RingBell() {
+  void RingDoorbell() {
     code_.SetMapValue(Asm::kR1, maps_.state, 0);
-    code_.Load(Asm::kWord, Asm::kR2, Asm::kR1, offsetof(GroupFilterState, bell));
+    code_.Load(Asm::kWord, Asm::kR2, Asm::kR1, offsetof(GroupFilterState, doorbell));
     code_.JumpIf32(BPF_JEQ, Asm::kR2, 0, drop_);
     code_.Load(Asm::kDouble, Asm::kR3, Asm::kFrame, RecordField(offsetof(GroupRecord, time_ns)));
     code_.Store(Asm::kDouble, Asm::kR1, offsetof(GroupFilterState, rung_ns), Asm::kR3);
     // Another one may have rung it meanwhile: then two messages come, or one that was not asked
     // for.
-    code_.StoreValue(Asm::kWord, Asm::kR1, offsetof(GroupFilterState, bell), 0);
+    code_.StoreValue(Asm::kWord, Asm::kR1, offsetof(GroupFilterState, doorbell), 0);
     code_.Jump(pass_);
   }
 

@@ -49,10 +49,10 @@ static_assert(offsetof(GroupRecord, start_ns) - offsetof(GroupRecord, group) ==
 struct GroupFilterState {
   // 1: nobody is reading; whoever writes the next record sets 0, and lets its message through,
   // which wakes the reader. While it reads, records come without messages.
-  uint32_t bell;
-  // 1: whoever waits for the bell may be busy with other things. Where it has rung in vain for a
-  // while, a record wakes who waits for the ring buffer.
-  uint32_t has_deputy;
+  uint32_t doorbell;
+  // 1: the one that waits for the doorbell may be busy with other things. When it has rung in vain
+  // for a while, a record wakes the fallback reader, which waits for the ring buffer.
+  uint32_t has_fallback_reader;
   uint64_t rung_ns;  // when it rang last: the record's time
   uint32_t unused[12];
   uint64_t lost;  // records that did not fit into the ring buffer

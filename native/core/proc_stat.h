@@ -4,10 +4,9 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace exitwatch {
+#include "abi/names.h"
 
-// TASK_COMM_LEN of the kernel: 15 bytes and a terminating NUL.
-constexpr size_t kNameBytes = 16;
+namespace exitwatch {
 
 // What exitwatch reads of /proc/PID/stat; see proc_pid_stat(5).
 struct ProcStat {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "abi/reader.h"
 #include "core/proc_stat.h"
 
 namespace exitwatch {
@@ -12,12 +13,7 @@ namespace exitwatch {
 // aggregator decides by this interface alone; native/linux answers it with pidfds and /proc.
 class ProcessWitness {
  public:
-  enum class Life {
-    kGone,     // no such process: it was reaped
-    kDead,     // every thread has ended; the parent has not reaped it yet
-    kAlive,    // at least one thread lives
-    kUnknown,  // could not be asked (no descriptor left, for instance)
-  };
+  using Life = exitwatch::Life;
 
   // A handle stays with the process that had the pid when it was opened, for ever: as far as its
   // start tells that from another's, where the kernel gives out none.

@@ -6,59 +6,48 @@ namespace exitwatch {
 
 void RecordQueue::Push(const std::vector<Record>& records) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  for (const Record& record : records) PushOne(record);
-}
-
-void RecordQueue::PushOne(const Record& record) {
-  if (record.kind != Record::kExit) {
+  for (const Record& record : records) {
+    if (const auto* exit = std::get_if<ExitRecord>(&record)) {
+      PushExit(*exit);
+      continue;
+    }
     FlushOverflow();
-    if (record.kind == Record::kGap) {
+    if (const auto* gap = std::get_if<GapRecord>(&record)) {
       counts_.gaps++;
-      counts_.lost += static_cast<uint64_t>(record.count);
+      counts_.lost += static_cast<uint64_t>(gap->lost);
     }
     records_.push_back(record);
-    return;
   }
+}
 
+void RecordQueue::PushExit(const ExitRecord& record) {
   counts_.received++;
   counts_.last_event_ms = std::max(counts_.last_event_ms, record.time_ns / 1e6 + record.clock_ms);
-  if (records_.size() >= limit_ && (record.flags & Record::kWatched) == 0) {
+  if (records_.size() >= limit_ && (record.flags & ExitRecord::kWatched) == 0) {
     counts_.lost++;
     if (!overflow_) {
       overflow_.emplace();
-      overflow_->kind = Record::kGap;
-      overflow_->flags = Record::kQueueLimit;
+      overflow_->reason = GapReason::kQueueLimit;
       overflow_->from_ns = record.time_ns;
       counts_.gaps++;
     }
     overflow_->from_ns = std::min(overflow_->from_ns, record.time_ns);
-    overflow_->time_ns = std::max(overflow_->time_ns, record.time_ns);
+    overflow_->to_ns = std::max(overflow_->to_ns, record.time_ns);
     overflow_->clock_ms = record.clock_ms;
-    overflow_->count++;
+    overflow_->lost++;
     return;
   }
   FlushOverflow();
-  records_.push_back(record);
-  if (gap_end_ns_ > record.from_ns) records_.back().flags &= ~Record::kLossless;
+  ExitRecord exit = record;
+  if (gap_end_ns_ > record.from_ns) exit.flags &= ~ExitRecord::kLossless;
+  records_.emplace_back(exit);
 }
 
 void RecordQueue::FlushOverflow() {
   if (!overflow_) return;
-  gap_end_ns_ = std::max(gap_end_ns_, overflow_->time_ns);
-  records_.push_back(*overflow_);
+  gap_end_ns_ = std::max(gap_end_ns_, overflow_->to_ns);
+  records_.emplace_back(*overflow_);
   overflow_.reset();
-}
-
-size_t RecordQueue::Take(Record* records, size_t capacity) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  if (records_.size() < capacity) FlushOverflow();
-  const size_t count = std::min(capacity, records_.size());
-  for (size_t i = 0; i < count; i++) {
-    records[i] = records_.front();
-    if (records[i].kind == Record::kExit) counts_.delivered++;
-    records_.pop_front();
-  }
-  return count;
 }
 
 size_t RecordQueue::Depth() {

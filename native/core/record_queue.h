@@ -1,14 +1,17 @@
 #ifndef EXITWATCH_CORE_RECORD_QUEUE_H_
 #define EXITWATCH_CORE_RECORD_QUEUE_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <mutex>
 #include <optional>
+#include <utility>
+#include <variant>
 #include <vector>
 
-#include "core/record.h"
+#include "abi/record.h"
 
 namespace exitwatch {
 
@@ -30,8 +33,19 @@ class RecordQueue {
 
   void Push(const std::vector<Record>& records);
 
-  // Moves at most `capacity` records; fewer where there are fewer.
-  size_t Take(Record* records, size_t capacity);
+  // Takes at most `capacity` records, and calls `visit` for each; their number.
+  template <typename Visit>
+  size_t Take(size_t capacity, Visit visit) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (records_.size() < capacity) FlushOverflow();
+    const size_t count = std::min(capacity, records_.size());
+    for (size_t i = 0; i < count; i++) {
+      if (std::holds_alternative<ExitRecord>(records_.front())) counts_.delivered++;
+      visit(std::as_const(records_.front()));
+      records_.pop_front();
+    }
+    return count;
+  }
 
   // How many records there are to take now.
   size_t Depth();
@@ -39,14 +53,14 @@ class RecordQueue {
   Counts counts();
 
  private:
-  void PushOne(const Record& record);
+  void PushExit(const ExitRecord& record);
   void FlushOverflow();
 
   std::mutex mutex_;
   const size_t limit_;
   std::deque<Record> records_;
-  std::optional<Record> overflow_;  // the gap that grows while the queue is full
-  double gap_end_ns_ = 0;           // of the latest gap by our own limit
+  std::optional<GapRecord> overflow_;  // the gap that grows while the queue is full
+  double gap_end_ns_ = 0;              // of the latest gap by our own limit
   Counts counts_;
 };
 

@@ -539,16 +539,14 @@ class Program : KernelProgram {
   void LookAtAncestors() {
     const Asm::Label none = code_.NewLabel();
     ReadPointer(kOther, kCurrent, layout_.task.group_leader);
-    for (size_t i = 0; i < SignalRecord::kAncestors; i++) {
-      const size_t ancestor =
-          offsetof(SignalRecord, ancestors) + i * sizeof(SignalRecord::Ancestor);
+    for (size_t i = 0; i < kAncestors; i++) {
+      const size_t ancestor = offsetof(SignalRecord, ancestors) + i * sizeof(Ancestor);
       ReadPointer(kOther, kOther, layout_.task.real_parent);
       ReadPointer(kOther, kOther, layout_.task.group_leader);
-      ReadToRecord(ancestor + offsetof(SignalRecord::Ancestor, pid), 4, kOther, layout_.task.tgid);
+      ReadToRecord(ancestor + offsetof(Ancestor, pid), 4, kOther, layout_.task.tgid);
       code_.Load(Asm::kWord, Asm::kR1, Asm::kFrame, RecordField(ancestor));
       code_.JumpIf32(BPF_JEQ, Asm::kR1, 0, none);
-      ReadToRecord(ancestor + offsetof(SignalRecord::Ancestor, name), kNameBytes, kOther,
-                   layout_.task.comm);
+      ReadToRecord(ancestor + offsetof(Ancestor, name), kNameBytes, kOther, layout_.task.comm);
     }
     code_.Bind(none);
   }

@@ -4,12 +4,20 @@
 #include <linux/bpf.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
+#include "abi/signal_record.h"
 #include "core/kernel_layout.h"
-#include "core/signal_record.h"
 
 namespace exitwatch {
+
+// What the program and user space share, beside the records.
+struct SignalTraceState {
+  uint32_t eager;  // 1: every record wakes the reader; otherwise only a buffer that is half full
+  uint32_t zero;   // always; the verifier does not know that
+  uint64_t lost;   // records that did not fit into the ring buffer
+};
 
 struct SignalTraceMaps {
   int ring;           // BPF_MAP_TYPE_RINGBUF of SignalRecord and CgroupRecord

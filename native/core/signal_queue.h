@@ -5,7 +5,7 @@
 #include <deque>
 #include <mutex>
 
-#include "core/signal_record.h"
+#include "abi/signal_record.h"
 
 namespace exitwatch {
 

@@ -192,4 +192,22 @@ std::optional<bool> ThreadGroup::CoreDumped() const {
   return std::nullopt;
 }
 
+void ThreadGroup::DateEnd() {
+  // A thread's exit within the time in which the group must have died is the time of its death.
+  // With another code than the group's it was not the last one.
+  const bool has_last_code = !group_status || (*group_status & ~kCoreFlag) == LastCode();
+  ended_by_kernel = last_event_ns != 0 && last_event_ns >= alive_ns && has_last_code;
+  if (!ended_by_kernel) {
+    const uint64_t last_alive_ns = std::max(alive_ns, last_event_ns);
+    ended_ns = confirmed_ns;
+    uncertainty_ns = confirmed_ns - std::min(confirmed_ns, last_alive_ns);
+  } else {
+    ended_ns = last_event_ns;
+    // Exits of other threads with 0 are not seen, and one with a code of its own may be on its way:
+    // one of them may have been the last.
+    const bool last_seen = released || (LastCode() != 0 && Status());
+    uncertainty_ns = last_seen ? 0 : confirmed_ns - std::min(confirmed_ns, last_event_ns);
+  }
+}
+
 }  // namespace exitwatch

@@ -117,6 +117,9 @@ struct ThreadGroup {
     return outstanding == Outstanding::kRecord && !(Status() && CoreDumped());
   }
 
+  // Settles when it has ended, by all that is known.
+  void DateEnd();
+
   int32_t pid;
   Stage stage = Stage::kCollecting;
   int32_t parent_pid = 0;

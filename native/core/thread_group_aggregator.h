@@ -2,14 +2,15 @@
 #define EXITWATCH_CORE_THREAD_GROUP_AGGREGATOR_H_
 
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <unordered_map>
-#include <vector>
 
+#include "core/group_agenda.h"
 #include "core/group_identity.h"
+#include "core/group_stages.h"
 #include "core/proc_event.h"
 #include "core/process_witness.h"
+#include "core/stream_kind.h"
 #include "core/thread_group.h"
 
 namespace exitwatch {
@@ -28,13 +29,15 @@ class ThreadGroupAggregator {
   // The pidfs inode of the process that had this pid at this time; 0 where nobody knows.
   using ExpectedInode = std::function<uint64_t(int32_t pid, uint64_t time_ns)>;
 
-  // `status_timeout_ns`: how long a process that was found dead may take to be reaped, or its event
-  // to come, where only that tells its status.
+  // `status_timeout_ns`: see GroupStages.
   ThreadGroupAggregator(ProcessWitness& witness, uint64_t status_timeout_ns, OnEnd on_end,
                         ExpectedInode expected_inode = {});
   ~ThreadGroupAggregator();
   ThreadGroupAggregator(const ThreadGroupAggregator&) = delete;
   ThreadGroupAggregator& operator=(const ThreadGroupAggregator&) = delete;
+
+  // Forgets everything, and closes the handles.
+  void Close();
 
   void OnExit(const ProcEvent& event);
   // Where forks are told: a new process proves that the one that had its pid before is dead.
@@ -54,13 +57,8 @@ class ThreadGroupAggregator {
   void AdoptDead(const GroupIdentity& identity, ProcessWitness::Handle handle, uint64_t alive_ns,
                  ThreadGroup::Cause cause, ThreadGroup::Outstanding outstanding);
 
-  // What tells the ends of processes beside their handles, and may tell of some that are dead.
-  enum class Stream {
-    kNone,
-    kThreads,  // events of threads; of those that are not the first, only with another code than 0
-    kGroups,   // the group-aware filter's records
-  };
-  void SetStream(Stream stream);
+  // What reports ends beside handles, and may yet do so for some that are dead.
+  void SetStream(StreamKind stream);
 
   // Whether ends are told also of processes that nobody watches: then an event that comes late must
   // not be told as another process's.
@@ -106,45 +104,24 @@ class ThreadGroupAggregator {
   void Forget(int32_t pid);
 
  private:
-  struct Awaited {
-    uint64_t until_ns;
-    int32_t pid;
-  };
-
-  ThreadGroup& Group(int32_t pid);
-  void Confirm(ThreadGroup& group);
-  void MarkDead(ThreadGroup& group, uint64_t now_ns);
-  bool MayLackCode(const ThreadGroup& group) const;
-  void Reconsider(ThreadGroup& group);
-  void Hold(ThreadGroup& group);
-  void AskAbout(ThreadGroup& group);
-  void Validate(ThreadGroup& group);
-  uint64_t Deadline(const ThreadGroup& group) const;
-  void ExpectOthers(ThreadGroup& group);
-  void ExpectNothing();
-  void TakeOver(ThreadGroup& group, const GroupIdentity& identity, ProcessWitness::Handle handle,
-                uint64_t alive_ns, ThreadGroup::Cause cause);
-  void TellAtOnce(const GroupIdentity& identity, ProcessWitness::Handle handle, uint64_t alive_ns,
-                  ThreadGroup::Cause cause);
-  void Tell(ThreadGroup& group);
+  ThreadGroup* Find(int32_t pid);
+  const ThreadGroup* Find(int32_t pid) const;
+  ThreadGroup& Group(int32_t pid) { return groups_.try_emplace(pid, pid).first->second; }
+  bool IsReportedBefore(const ProcEvent& event);
+  bool KeepsWaiting(int32_t pid, uint64_t stream_ns);
+  void EndAtOnce(const GroupIdentity& identity, ProcessWitness::Handle handle, uint64_t alive_ns,
+                 ThreadGroup::Cause cause);
   void End(ThreadGroup& group);
   void Erase(int32_t pid);
 
   ProcessWitness& witness_;
-  const uint64_t status_timeout_ns_;
-  uint64_t late_event_ns_;
-  Stream stream_ = Stream::kThreads;
-  bool tells_all_ = true;
   OnEnd on_end_;
   ExpectedInode expected_inode_;
+  bool tells_all_ = true;
+  GroupAgenda agenda_;
+  GroupStages stages_;
   std::unordered_map<int32_t, ThreadGroup> groups_;
-  std::unordered_map<int32_t, uint64_t> told_before_;  // pids whose exit event is yet to come; when
-  std::vector<int32_t> unconfirmed_;                   // stage kLeaderGone
-  std::vector<int32_t> unvalidated_;  // stage kCollecting, made since the last Settle()
-  std::vector<int32_t> polled_;       // stage kHeld, where the kernel could not be asked to wake us
-  std::vector<int32_t> dead_;         // stage kDead
-  std::deque<Awaited> awaited_;       // stage kDead, is_awaited; in their order
-  std::vector<int32_t> orphans_;      // stage kCollecting, of processes that are gone
+  std::unordered_map<int32_t, uint64_t> ended_early_;  // pids whose exit event is yet to come; when
 };
 
 }  // namespace exitwatch

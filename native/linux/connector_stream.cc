@@ -8,7 +8,7 @@ namespace {
 // of a message.
 constexpr int kRecordsPart = 4;
 
-// How old the count of dropped bells may be: to ask for it costs as much as to read one.
+// How old the count of dropped doorbells may be: to ask for it costs as much as to read one.
 constexpr uint64_t kCountNs = 100'000'000;
 
 }  // namespace

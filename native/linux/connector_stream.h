@@ -13,7 +13,7 @@
 namespace exitwatch {
 
 // The kernel's stream of exits: the connector's socket behind the best filter that can be had. With
-// the group-aware one the ends of processes come as records, and events are only bells and
+// the group-aware one the ends of processes come as records, and events are only doorbells and
 // canaries; with the classic one, exits of threads come as events.
 class ConnectorStream {
  public:
@@ -38,24 +38,25 @@ class ConnectorStream {
 
   bool is_open() const { return socket_.fd() >= 0; }
   int fd() const { return socket_.fd(); }
-  bool is_group_aware() const { return static_cast<bool>(filter_); }
+  bool has_ebpf_filter() const { return static_cast<bool>(filter_); }
   const BpfRefusal& filter_refusal() const { return filter_refusal_; }
 
   // The kernel's buffer for what is to be told.
   size_t buffer_bytes() const;
 
   // What the kernel had to drop since Open(); of the socket's messages, where they are no more than
-  // bells, as of a moment ago.
+  // doorbells, as of a moment ago.
   uint64_t Drops(uint64_t now_ns);
 
-  // With the group-aware filter: whoever waits for the bell may be busy; then `ring_fd` tells.
+  // With the eBPF filter: the one that waits for the doorbell may be busy; then `ring_fd` is
+  // readable for the fallback reader.
   int ring_fd() const { return filter_.ring_fd(); }
-  void SetDeputy(bool has_deputy) {
-    if (filter_) filter_.SetDeputy(has_deputy);
+  void SetFallbackReader(bool has_one) {
+    if (filter_) filter_.SetFallbackReader(has_one);
   }
 
   // To be called before sleeping; false where there is something to read.
-  bool ArmBell() { return !filter_ || filter_.ArmBell(); }
+  bool ArmDoorbell() { return !filter_ || filter_.ArmDoorbell(); }
 
   // How far records were written, or are being written; and whether all until then were read. With
   // the classic filter nobody knows.
@@ -73,7 +74,7 @@ class ConnectorStream {
       switch (socket_.ReadEvent(&event, error)) {
         case ConnectorSocket::Read::kEvent:
           on_event(event);
-          // There is one bell at a time.
+          // There is one doorbell at a time.
           if (filter_ && event.what == kProcEventExit) return Read::kEmpty;
           break;
         case ConnectorSocket::Read::kRejected:

@@ -14,26 +14,26 @@ bool IsLost(const ThreadGroup& group) {
   return group.outstanding != ThreadGroup::Outstanding::kNothing && !group.leader_known;
 }
 
-void SetStatus(const ThreadGroup& group, bool is_zombie, Record& record) {
+void SetStatus(const ThreadGroup& group, bool is_zombie, ExitRecord& record) {
   if (const std::optional<int32_t> status = group.Status()) {
     record.status = *status;
-    record.flags |= Record::kStatusKnown;
-    if (group.CoreDumped()) record.flags |= Record::kCoreKnown;
+    record.flags |= ExitRecord::kStatusKnown;
+    if (group.CoreDumped()) record.flags |= ExitRecord::kCoreKnown;
   } else if (group.cause == ThreadGroup::Cause::kLost || IsLost(group)) {
-    record.flags |= Record::kLost;
+    record.flags |= ExitRecord::kLost;
   } else if (is_zombie) {
-    record.flags |= Record::kNotReaped;
+    record.flags |= ExitRecord::kNotReaped;
   } else if (group.cause == ThreadGroup::Cause::kGuarded ||
              group.cause == ThreadGroup::Cause::kStream || group.was_held) {
-    record.flags |= Record::kNotPermitted;
+    record.flags |= ExitRecord::kNotPermitted;
   }
 }
 
-void SetTime(const ThreadGroup& group, const ReadingTimes& times, Record& record) {
+void SetTime(const ThreadGroup& group, const ReadingTimes& times, ExitRecord& record) {
   record.time_ns = static_cast<double>(group.ended_ns);
   record.uncertainty_ns = static_cast<double>(group.uncertainty_ns);
   record.clock_ms = static_cast<double>(times.clock.realtime_offset_ns()) / 1e6;
-  if (group.ended_by_kernel) record.flags |= Record::kKernelTime;
+  if (group.ended_by_kernel) record.flags |= ExitRecord::kKernelTime;
   // The wall clock was set, or the machine suspended, since the last look: before this end or
   // after.
   const uint64_t earliest_ns = group.ended_ns - std::min(group.ended_ns, group.uncertainty_ns);
@@ -42,15 +42,15 @@ void SetTime(const ThreadGroup& group, const ReadingTimes& times, Record& record
   }
 }
 
-void SetProcess(const ProcessEntry& process, uint64_t started_ns, Record& record) {
+void SetProcess(const ProcessEntry& process, uint64_t started_ns, ExitRecord& record) {
   record.start_ticks = static_cast<double>(process.start_ticks);
   record.started_ms = static_cast<double>(started_ns) / 1e6 + record.clock_ms;
   record.inode = static_cast<double>(process.inode);
   std::memcpy(record.name, process.name, sizeof(record.name));
-  record.flags |= Record::kStartKnown | Record::kNameKnown;
+  record.flags |= ExitRecord::kStartKnown | ExitRecord::kNameKnown;
   if (process.uid) {
     record.uid = *process.uid;
-    record.flags |= Record::kUidKnown;
+    record.flags |= ExitRecord::kUidKnown;
   }
 }
 
@@ -85,9 +85,9 @@ ThreadGroup MakeDeadGroup(const GroupRecord& record, const KernelClock& clock) {
   return group;
 }
 
-Record MakeExitRecord(const ThreadGroup& group, const std::optional<ProcessEntry>& known,
-                      const std::optional<Watch>& watch, bool is_zombie,
-                      const ReadingTimes& times) {
+ExitRecord MakeExitRecord(const ThreadGroup& group, const std::optional<ProcessEntry>& known,
+                          const std::optional<Watch>& watch, bool is_zombie,
+                          const ReadingTimes& times) {
   // What was read of it when it had ended is newer than what was read before.
   std::optional<ProcessEntry> process = known;
   if (group.has_stat) {
@@ -104,14 +104,13 @@ Record MakeExitRecord(const ThreadGroup& group, const std::optional<ProcessEntry
     started_ns = times.clock.TimeOfTick(process->start_ticks);
   }
 
-  Record record;
-  record.kind = Record::kExit;
+  ExitRecord record;
   record.pid = group.pid;
   record.parent_pid =
       group.parent_pid == 0 && group.has_stat ? group.stat.parent_pid : group.parent_pid;
-  if (watch) record.flags |= Record::kWatched;
+  if (watch) record.flags |= ExitRecord::kWatched;
   if (group.cause == ThreadGroup::Cause::kWatched && !group.leader_known) {
-    record.flags |= Record::kTold;
+    record.flags |= ExitRecord::kOnlyForWatcher;
   }
   SetStatus(group, is_zombie, record);
   SetTime(group, times, record);
@@ -127,7 +126,7 @@ Record MakeExitRecord(const ThreadGroup& group, const std::optional<ProcessEntry
   if (watch && times.is_traced_by_watch) {
     record.traced_from_ns = static_cast<double>(watch->armed_ns);
   }
-  if (times.gap_end_ns <= observed_ns) record.flags |= Record::kLossless;
+  if (times.gap_end_ns <= observed_ns) record.flags |= ExitRecord::kLossless;
   return record;
 }
 

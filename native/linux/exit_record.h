@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <optional>
 
+#include "abi/record.h"
 #include "core/group_filter.h"
-#include "core/record.h"
 #include "core/thread_group.h"
 #include "core/watch_set.h"
 #include "linux/kernel_clock.h"
@@ -27,8 +27,9 @@ ThreadGroup MakeDeadGroup(const GroupRecord& record, const KernelClock& clock);
 
 // Joins what events, witnesses and earlier looks say of the end of a process. `is_zombie`: its
 // parent has not reaped it yet.
-Record MakeExitRecord(const ThreadGroup& group, const std::optional<ProcessEntry>& known,
-                      const std::optional<Watch>& watch, bool is_zombie, const ReadingTimes& times);
+ExitRecord MakeExitRecord(const ThreadGroup& group, const std::optional<ProcessEntry>& known,
+                          const std::optional<Watch>& watch, bool is_zombie,
+                          const ReadingTimes& times);
 
 }  // namespace exitwatch
 

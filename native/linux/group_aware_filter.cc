@@ -62,19 +62,19 @@ BpfRefusal GroupAwareFilter::CreateMaps(size_t ring_bytes) {
   return {};
 }
 
-bool GroupAwareFilter::ArmBell() {
-  // Whoever writes a record looks at the bell afterwards: one of us sees what the other did.
-  auto* bell = state_.At<uint32_t>(offsetof(GroupFilterState, bell));
-  __atomic_store_n(bell, 1, __ATOMIC_SEQ_CST);
+bool GroupAwareFilter::ArmDoorbell() {
+  // Whoever writes a record looks at the doorbell afterwards: one of us sees what the other did.
+  auto* doorbell = state_.At<uint32_t>(offsetof(GroupFilterState, doorbell));
+  __atomic_store_n(doorbell, 1, __ATOMIC_SEQ_CST);
   __atomic_thread_fence(__ATOMIC_SEQ_CST);
   if (!ring_.HasRecord()) return true;
-  __atomic_store_n(bell, 0, __ATOMIC_RELAXED);
+  __atomic_store_n(doorbell, 0, __ATOMIC_RELAXED);
   return false;
 }
 
-void GroupAwareFilter::SetDeputy(bool has_deputy) {
-  auto* word = state_.At<uint32_t>(offsetof(GroupFilterState, has_deputy));
-  __atomic_store_n(word, has_deputy ? 1 : 0, __ATOMIC_RELAXED);
+void GroupAwareFilter::SetFallbackReader(bool has_one) {
+  auto* word = state_.At<uint32_t>(offsetof(GroupFilterState, has_fallback_reader));
+  __atomic_store_n(word, has_one ? 1 : 0, __ATOMIC_RELAXED);
 }
 
 uint64_t GroupAwareFilter::Lost() const {

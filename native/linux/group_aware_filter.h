@@ -33,12 +33,13 @@ class GroupAwareFilter {
 
   size_t ring_bytes() const { return ring_bytes_; }
 
-  // Readable, by EPOLLET, when the bell has rung in vain for a while, and there is a deputy.
+  // Readable, by EPOLLET, when the doorbell has rung in vain for a while, and there is a fallback
+  // reader.
   int ring_fd() const { return ring_fd_.Get(); }
-  void SetDeputy(bool has_deputy);
+  void SetFallbackReader(bool has_one);
 
   // Asks for a message with the next record. False where there is one already.
-  bool ArmBell();
+  bool ArmDoorbell();
 
   // Calls `visit(const GroupRecord&)` for what came; at most `limit` of them. False where there may
   // be more.

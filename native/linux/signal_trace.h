@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <string>
 
+#include "abi/signal_record.h"
 #include "core/signal_program.h"
-#include "core/signal_record.h"
 #include "linux/bpf_refusal.h"
 #include "linux/cgroup_paths.h"
 #include "linux/kernel_types.h"

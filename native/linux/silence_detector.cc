@@ -29,21 +29,21 @@ uint64_t SilenceDetector::Deadline() const {
   return std::max(proof_ns() + interval_ns_, not_before_ns_);
 }
 
-bool SilenceDetector::IsSilent(uint64_t now_ns, bool has_overflown) {
+SilenceDetector::Finding SilenceDetector::Probe(uint64_t now_ns, bool has_overflown) {
   if (has_overflown) OnEvent(now_ns, 0);
   if (proof_ns() > flight_.time_ns) {
     flight_ = {};
     lost_ = 0;
   }
-  if (now_ns < Deadline()) return false;
+  if (now_ns < Deadline()) return Finding::kNothing;
   const bool was_flying = flight_.time_ns != 0;
   if (was_flying && Canary::IsFlying(flight_)) {
     flight_.time_ns = now_ns;  // the machine is too busy to let it end
-    return false;
+    return Finding::kNothing;
   }
-  if (was_flying && ++lost_ == kMostLost) return true;
+  if (was_flying && ++lost_ == kMostLost) return Finding::kSilent;
   if (canary_.Fly(was_flying ? flight_.time_ns : proof_ns(), now_ns, &flight_)) Postpone(now_ns);
-  return false;
+  return Finding::kNothing;
 }
 
 void SilenceDetector::Postpone(uint64_t now_ns) {

@@ -31,16 +31,15 @@ class SilenceDetector {
   }
   void OnThreadExit(int32_t thread);
 
-  // When Check() has something to do; UINT64_MAX never.
+  // When Probe() has something to do; UINT64_MAX never.
   uint64_t Deadline() const;
 
-  // After everything that had come was read. `has_overflown`: events were dropped since, so that
-  // there are some. True where the stream is silent. Where no thread can be had for a canary,
-  // nothing is concluded, and another is tried after an interval.
-  bool IsSilent(uint64_t now_ns, bool has_overflown);
+  enum class Finding { kNothing, kSilent };
 
-  // Nothing could be done about it: to be looked at again after an interval.
-  void Postpone(uint64_t now_ns);
+  // To be called after everything that had come was read; may start a canary's thread.
+  // `has_overflown`: events were dropped since, so that there are some. If no thread can be had for
+  // a canary, it finds nothing, and tries another after an interval.
+  Finding Probe(uint64_t now_ns, bool has_overflown);
 
   // The stream was alive at this time, and nobody knows whether it was later: what came may have
   // waited for its reader.
@@ -50,6 +49,8 @@ class SilenceDetector {
   uint64_t proof_ns() const { return proof_ns_.load(std::memory_order_relaxed); }
 
  private:
+  void Postpone(uint64_t now_ns);
+
   Canary& canary_;
   const uint64_t interval_ns_;
   Canary::Flight flight_;  // the one that is waited for

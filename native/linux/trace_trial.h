@@ -6,9 +6,9 @@
 #include <memory>
 #include <vector>
 
+#include "abi/signal_record.h"
 #include "core/group_identity.h"
 #include "core/proc_stat.h"
-#include "core/signal_record.h"
 #include "linux/kernel_clock.h"
 #include "linux/signal_trace.h"
 #include "linux/system_error.h"

@@ -1,14 +1,21 @@
 #include "linux/traced_signals.h"
 
+#include <poll.h>
+#include <sys/eventfd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
 #include <utility>
+#include <variant>
 
 #include "linux/own_children.h"
 
 namespace exitwatch {
 
 namespace {
+
+constexpr uint64_t kMillisecond = 1'000'000;
 
 // For some 1,300 signals that nobody has asked for yet.
 constexpr size_t kRingBytes = 256 * 1024;
@@ -48,7 +55,21 @@ void TracedSignals::Open(KernelTypes& types, WatchedBitmap* watched, const Kerne
   complete_ns_ = collected_ns_ = clock.Now();
 }
 
+SystemError TracedSignals::Begin() {
+  settled_.Reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  return settled_ ? SystemError{} : SystemError{Failure::kSystem, errno, "eventfd"};
+}
+
+void TracedSignals::Settle() { eventfd_write(settled_.Get(), 1); }
+
+void TracedSignals::Await(uint64_t timeout_ns) const {
+  // It stays readable: any number may ask.
+  pollfd settled = {settled_.Get(), POLLIN, 0};
+  RetryOnEintr([&] { return poll(&settled, 1, static_cast<int>(timeout_ns / kMillisecond)); });
+}
+
 void TracedSignals::Close() {
+  settled_.Reset();
   const std::lock_guard<std::mutex> lock(mutex_);
   trace_ = SignalTrace(cgroups_);
 }
@@ -80,28 +101,31 @@ bool TracedSignals::Collect(const KernelClock& clock, std::vector<Record>& recor
   const uint64_t now_ns = clock.Now();
   const uint64_t lost = trace_.Lost() + unheld_;
   if (lost != lost_) {
-    Record gap;
-    gap.kind = Record::kGap;
-    gap.flags = Record::kTraceBuffer;
+    GapRecord gap;
+    gap.reason = GapReason::kTraceBuffer;
     gap.from_ns = static_cast<double>(collected_ns_);
-    gap.time_ns = static_cast<double>(now_ns);
+    gap.to_ns = static_cast<double>(now_ns);
     gap.clock_ms = static_cast<double>(clock.realtime_offset_ns()) / 1e6;
-    gap.count = static_cast<double>(lost - std::exchange(lost_, lost));
+    gap.lost = static_cast<double>(lost - std::exchange(lost_, lost));
     // The ends that it concerns come after it; nothing comes before the reader is ready.
-    const auto is_begin = [](const Record& record) { return record.kind == Record::kReady; };
+    const auto is_begin = [](const Record& record) {
+      const auto* source = std::get_if<SourceRecord>(&record);
+      return source != nullptr && source->kind == RecordKind::kReady;
+    };
     const auto first = std::find_if(records.begin(), records.end(), is_begin);
     records.insert(first == records.end() ? records.begin() : first + 1, gap);
     complete_ns_ = now_ns;
   }
   collected_ns_ = now_ns;
   for (Record& record : records) {
-    if (record.kind != Record::kExit) continue;
+    auto* exit = std::get_if<ExitRecord>(&record);
+    if (exit == nullptr) continue;
     const auto complete_ns = static_cast<double>(complete_ns_);
-    if (record.from_ns >= complete_ns) record.flags |= Record::kTraced;
-    record.traced_from_ns = std::max(record.traced_from_ns, complete_ns);
-    const bool is_since_start = (record.flags & Record::kStartKnown) != 0 &&
-                                record.started_ms - record.clock_ms >= record.traced_from_ns / 1e6;
-    if (is_since_start) record.traced_from_ns = 0;
+    if (exit->from_ns >= complete_ns) exit->flags |= ExitRecord::kTraced;
+    exit->traced_from_ns = std::max(exit->traced_from_ns, complete_ns);
+    const bool is_since_start = (exit->flags & ExitRecord::kStartKnown) != 0 &&
+                                exit->started_ms - exit->clock_ms >= exit->traced_from_ns / 1e6;
+    if (is_since_start) exit->traced_from_ns = 0;
   }
   return is_new && (listens_ || queue_.Depth() >= kManySignals);
 }

@@ -7,19 +7,25 @@
 #include <mutex>
 #include <vector>
 
-#include "core/record.h"
+#include "abi/record.h"
 #include "core/signal_queue.h"
 #include "linux/kernel_clock.h"
 #include "linux/signal_trace.h"
+#include "linux/system_error.h"
 #include "linux/trace_trial.h"
+#include "linux/unique_fd.h"
 
 namespace exitwatch {
 
 // The signals that the trace has seen, on their way to JavaScript, and what is known of its gaps.
-// Open() to Close() are for the reader; the rest for any thread.
+// Open() to Collect() are for the reader; the rest for any thread, but Begin() and Close() while
+// there is no reader.
 class TracedSignals {
  public:
   explicit TracedSignals(CgroupPaths& cgroups);
+
+  // To be called by the owner, before the reader begins.
+  SystemError Begin();
 
   // Where the trace cannot be had, refusal() tells why, and everything else does nothing; otherwise
   // trial() has what it is worth. `watched`: whose signals are told; nullptr: everybody's. `spoil`:
@@ -27,6 +33,11 @@ class TracedSignals {
   void Open(KernelTypes& types, WatchedBitmap* watched, const KernelClock& clock,
             const std::string& spoil);
   void Close();
+
+  // It is clear whether signals are traced; any number of times. Await() blocks until then, for so
+  // long at most.
+  void Settle();
+  void Await(uint64_t timeout_ns) const;
 
   bool is_open() const { return static_cast<bool>(trace_); }
   int fd() const { return trace_.fd(); }
@@ -56,6 +67,7 @@ class TracedSignals {
   bool IsOfVictim(const SignalRecord& record) const;
 
   CgroupPaths& cgroups_;
+  UniqueFd settled_;  // eventfd; readable from Settle() on
   std::mutex mutex_;
   SignalTrace trace_;                        // opened and closed under mutex_
   BpfRefusal refusal_;                       // guarded by mutex_

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 
+#include "abi/names.h"
 #include "core/group_identity.h"
 #include "linux/kernel_clock.h"
 #include "linux/system_error.h"
@@ -18,7 +19,7 @@ namespace exitwatch {
 // kMostSeconds.
 class TrialChild {
  public:
-  static constexpr char kName[] = "exitwatch-trial";
+  static constexpr const char* kName = kTrialChildName;
   static constexpr int kMostSeconds = 5;
 
   // What it is sent by a thread of ours, in this order; the last one by the kernel, since that

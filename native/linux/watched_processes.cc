@@ -52,7 +52,7 @@ WatchedProcesses::Result WatchedProcesses::Add(int32_t pid, uint64_t start_ticks
   if (stat.start_ticks != start_ticks || (inode != 0 && inode != actual_inode)) {
     return Result::kGone;
   }
-  const bool may_keep = options_.guarded && MayKeepDescriptor(pidfd.Get());
+  const bool may_keep = options_.opens_pidfds && MayKeepDescriptor(pidfd.Get());
   owner_clock_.Sample();
   const uint64_t now_ns = owner_clock_.Now();
   const GroupIdentity identity = {pid, start_ticks, actual_inode, 0, 0};
@@ -60,7 +60,7 @@ WatchedProcesses::Result WatchedProcesses::Add(int32_t pid, uint64_t start_ticks
   const std::lock_guard<std::mutex> lock(mutex_);
   const int fd = pidfd.Get();
   const bool is_guarded = may_keep && pidfds_.Add(fd, pid);
-  if (!is_guarded && stream_ == Stream::kNone) {
+  if (!is_guarded && stream_ == StreamKind::kNone) {
     *error = may_keep ? SystemError{Failure::kSystem, errno, "epoll_ctl"}
                       : SystemError{Failure::kDescriptorLimit, EMFILE, "pidfd_open"};
     return Result::kFailed;
@@ -73,9 +73,10 @@ WatchedProcesses::Result WatchedProcesses::Add(int32_t pid, uint64_t start_ticks
   const uint64_t alive_ns = is_over ? owner_clock_.TimeOfTick(start_ticks) : now_ns;
   if (is_guarded) {
     const auto cause = is_over ? CauseOfDead() : ThreadGroup::Cause::kGuarded;
-    const bool expects_event = armed_ && stream_ != Stream::kNone && !is_over && !stat.IsZombie();
+    const bool expects_event =
+        armed_ && stream_ != StreamKind::kNone && !is_over && !stat.IsZombie();
     // Whoever ends from now on finds that it is watched.
-    const bool expects_record = stream_ == Stream::kRecords && !is_over;
+    const bool expects_record = stream_ == StreamKind::kGroups && !is_over;
     guards_.insert_or_assign(
         fd, Pinned{identity, std::move(pidfd), alive_ns, cause, expects_event, expects_record});
     guarded_.fetch_add(1, std::memory_order_relaxed);
@@ -87,7 +88,7 @@ WatchedProcesses::Result WatchedProcesses::Add(int32_t pid, uint64_t start_ticks
     doubts_.push_back({identity, std::move(pidfd), alive_ns, CauseOfDead()});
     if (armed_) wake_();
   }
-  return options_.guarded ? Result::kUnguarded : Result::kArmed;
+  return options_.opens_pidfds ? Result::kWithoutPidfd : Result::kArmed;
 }
 
 // The same where nothing pins the process: it is told from others that get its pid by its start.
@@ -107,7 +108,7 @@ WatchedProcesses::Result WatchedProcesses::AddByNumber(int32_t pid, uint64_t sta
   const uint64_t now_ns = owner_clock_.Now();
 
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (stream_ == Stream::kNone) return Result::kFailed;
+  if (stream_ == StreamKind::kNone) return Result::kFailed;
   *error = {};
   unguarded_.fetch_add(1, std::memory_order_relaxed);
   set_.Add({pid, ProcessEntry(stat, inode, uid), now_ns, 0, -1},
@@ -116,7 +117,7 @@ WatchedProcesses::Result WatchedProcesses::AddByNumber(int32_t pid, uint64_t sta
   const bool is_known = after == Life::kAlive || after == Life::kDead;
   if (after == Life::kGone || (is_known && stat.start_ticks != start_ticks)) {
     // Unless the stream has told its end: then that is on its way.
-    if (!set_.Remove(pid, start_ticks, inode)) return Result::kUnguarded;
+    if (!set_.Remove(pid, start_ticks, inode)) return Result::kWithoutPidfd;
     unguarded_.fetch_sub(1, std::memory_order_relaxed);
     return Result::kGone;
   }
@@ -126,7 +127,7 @@ WatchedProcesses::Result WatchedProcesses::AddByNumber(int32_t pid, uint64_t sta
     doubts_.push_back({{pid, start_ticks, inode, 0, 0}, UniqueFd(), alive_ns, CauseOfDead()});
     if (armed_) wake_();
   }
-  return options_.guarded ? Result::kUnguarded : Result::kArmed;
+  return options_.opens_pidfds ? Result::kWithoutPidfd : Result::kArmed;
 }
 
 // Of a process that was dying when somebody began to watch it.
@@ -161,12 +162,12 @@ void WatchedProcesses::Release(const Watch& watch) {
   }
 }
 
-void WatchedProcesses::SetStream(Stream stream) {
+void WatchedProcesses::SetStream(StreamKind stream) {
   const std::lock_guard<std::mutex> lock(mutex_);
   stream_ = stream;
   for (auto& [fd, guard] : guards_) {
-    guard.expects_record = stream == Stream::kRecords && !IsOver(LookAtPidfd(fd));
-    guard.expects_event = guard.expects_event && stream != Stream::kNone;
+    guard.expects_record = stream == StreamKind::kGroups && !IsOver(LookAtPidfd(fd));
+    guard.expects_event = guard.expects_event && stream != StreamKind::kNone;
   }
 }
 
@@ -261,7 +262,7 @@ WatchedProcesses::Ended WatchedProcesses::CheckAll(ProcessWitness& witness,
   bool has_stream;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    has_stream = stream_ != Stream::kNone;
+    has_stream = stream_ != StreamKind::kNone;
   }
   for (const Watch& watch : set_.List()) {
     if (watch.guard >= 0) {

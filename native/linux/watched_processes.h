@@ -9,6 +9,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "abi/reader.h"
+#include "core/stream_kind.h"
 #include "core/thread_group_aggregator.h"
 #include "core/watch_set.h"
 #include "linux/cgroup_paths.h"
@@ -23,18 +25,12 @@ namespace exitwatch {
 // one thread, the owner's; the rest is the reader's.
 class WatchedProcesses {
  public:
-  enum class Result {
-    kArmed,
-    kUnguarded,  // armed, but by the stream alone: there is no descriptor to spare for it, or none
-                 // to be had any more
-    kGone,
-    kFailed,
-  };
+  using Result = WatchResult;
 
   struct Options {
-    bool guarded = false;    // pidfds tell the ends of processes, too
-    bool all_told = false;   // the stream tells the ends of all processes to everybody
-    bool has_stream = true;  // there is one, or may be: see SetStream()
+    bool opens_pidfds = false;  // pidfds tell the ends of processes, too
+    bool all_told = false;      // the stream tells the ends of all processes to everybody
+    bool has_stream = true;     // there is one, or may be: see SetStream()
   };
 
   // `wake` makes the reader call Check().
@@ -42,7 +38,7 @@ class WatchedProcesses {
       : options_(options),
         cgroups_(cgroups),
         wake_(std::move(wake)),
-        stream_(options.has_stream ? Stream::kEvents : Stream::kNone) {}
+        stream_(options.has_stream ? StreamKind::kThreads : StreamKind::kNone) {}
 
   // To be called before the reader begins.
   SystemError Open();
@@ -59,13 +55,7 @@ class WatchedProcesses {
   // From now on the stream tells the end of whoever lives. Check() has to follow.
   void Arm();
 
-  // What tells the ends of processes beside their guards.
-  enum class Stream {
-    kNone,
-    kEvents,   // of threads
-    kRecords,  // of processes, by the group-aware filter
-  };
-  void SetStream(Stream stream);
+  void SetStream(StreamKind stream);
 
   // Looks at watches that the stream may not tell: made before it was armed, or of processes that
   // were dying; and drops what was removed.
@@ -88,7 +78,7 @@ class WatchedProcesses {
   Ended CheckAll(ProcessWitness& witness, ThreadGroupAggregator& aggregator, uint64_t told_ns);
 
   // Whether some have a guard.
-  bool has_guards() const { return guarded_.load(std::memory_order_relaxed) > 0; }
+  bool has_pidfds() const { return guarded_.load(std::memory_order_relaxed) > 0; }
 
   // Watches that the stream alone tells.
   size_t unguarded() const { return unguarded_.load(std::memory_order_relaxed); }
@@ -130,7 +120,7 @@ class WatchedProcesses {
   std::atomic<size_t> unguarded_{0};
   std::atomic<size_t> guarded_{0};
   std::mutex mutex_;
-  Stream stream_;                           // guarded by mutex_
+  StreamKind stream_;                       // guarded by mutex_
   std::unordered_map<int, Pinned> guards_;  // by pidfd; guarded by mutex_
   std::vector<Doubt> doubts_;               // guarded by mutex_
   std::vector<int32_t> removed_;            // guarded by mutex_

@@ -3,8 +3,8 @@
 
 #include <cerrno>
 
-#include "core/record.h"
-#include "core/signal_record.h"
+#include "abi/digest.h"
+#include "abi/signal_record.h"
 #include "core/spoilt_layout.h"
 #include "linux/datagram.h"
 #include "linux/pidfd.h"
@@ -102,8 +102,7 @@ Napi::Object Init(Napi::Env env, Napi::Object exports) {
   Napi::Array spoils = Napi::Array::New(env);
   for (const char* spoil : kSpoils) spoils.Set(spoils.Length(), Napi::String::New(env, spoil));
   exports.Set("spoils", spoils);
-  exports.Set("recordBytes", Napi::Number::New(env, sizeof(Record)));
-  exports.Set("signalRecordBytes", Napi::Number::New(env, sizeof(SignalRecord)));
+  exports.Set("abi", Napi::String::New(env, kAbiDigest));
   return exports;
 }
 

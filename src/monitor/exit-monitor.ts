@@ -1,6 +1,6 @@
 import { EventEmitter } from 'node:events';
 
-import { addonRefusal } from '../addon.js';
+import { addonRefusal } from '../native/load-addon.js';
 import { ExitwatchError } from '../errors.js';
 import type {
   Downgrade,

@@ -1,6 +1,7 @@
 import { arch, release } from 'node:os';
 
-import { loadAddon, translateFailure } from '../addon.js';
+import { translateFailure } from '../native/failures.js';
+import { loadAddon } from '../native/load-addon.js';
 import { ExitwatchError, type ExitwatchErrorCode } from '../errors.js';
 import type { Downgrade, Filter, Ready, SourceName } from '../exit-event.js';
 import { HOST_NAMESPACE, namespaceInode } from '../namespaces.js';

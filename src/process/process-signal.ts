@@ -1,4 +1,6 @@
-import { addonRefusal, Life, loadAddon, translateFailure } from '../addon.js';
+import { Life } from '../native/abi.js';
+import { translateFailure } from '../native/failures.js';
+import { addonRefusal, loadAddon } from '../native/load-addon.js';
 import { bootId } from '../boot-id.js';
 import { ExitwatchError } from '../errors.js';
 import { isSameProcess, lookUp, pidNamespace, type ProcessIdentity } from '../process-identity.js';

@@ -1,4 +1,4 @@
-import { addonRefusal } from '../addon.js';
+import { addonRefusal } from '../native/load-addon.js';
 import { ExitwatchError } from '../errors.js';
 import type { ExitEvent } from '../exit-event.js';
 import { waitForExit } from '../monitor/wait-for-exit.js';

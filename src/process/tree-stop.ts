@@ -1,4 +1,4 @@
-import { addonRefusal } from '../addon.js';
+import { addonRefusal } from '../native/load-addon.js';
 import { goneBeforeWatch } from '../monitor/watch-target.js';
 import type { ProcessIdentity } from '../process-identity.js';
 

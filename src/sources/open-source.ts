@@ -1,4 +1,4 @@
-import { addonRefusal } from '../addon.js';
+import { addonRefusal } from '../native/load-addon.js';
 
 import { AutoSource } from './auto-source.js';
 import { failureDowngrade } from './downgrade.js';

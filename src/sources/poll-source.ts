@@ -1,4 +1,4 @@
-import { TRIAL_CHILD_NAME } from '../addon.js';
+import { TRIAL_CHILD_NAME } from '../native/abi.js';
 import { bootId } from '../boot-id.js';
 import { ExitwatchError } from '../errors.js';
 import type { Downgrade, ExitEvent } from '../exit-event.js';

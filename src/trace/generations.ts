@@ -2,7 +2,8 @@ import type { SignalSender } from '../signal-event.js';
 import type { SignalName } from '../wait-status.js';
 
 import { carries, isForgeable, mayBeInjected, namesSender, type Siginfo } from './siginfo.js';
-import { SignalFlag, type TracedSignal } from './signal-records.js';
+import { SignalFlag } from '../native/abi.js';
+import type { TracedSignal } from '../native/signal-records.js';
 import { isUntold } from './signal-sender.js';
 
 /** A signal, and who sent it. */

@@ -2,7 +2,8 @@ import type { SignalSender } from '../signal-event.js';
 import { signalName, signalNumber, type SignalName } from '../wait-status.js';
 
 import { SI_SIGIO, SI_TIMER, SI_TKILL, SI_USER } from './siginfo.js';
-import { SignalFlag, type TracedSignal } from './signal-records.js';
+import { SignalFlag } from '../native/abi.js';
+import type { TracedSignal } from '../native/signal-records.js';
 
 const numbers = (...names: SignalName[]) => new Set(names.map(signalNumber));
 

@@ -1,11 +1,13 @@
 import { getSystemErrorName } from 'node:util';
 
-import { TRIAL_CHILD_NAME, type NativeTrial } from '../addon.js';
+import { TRIAL_CHILD_NAME } from '../native/abi.js';
+import type { NativeTrial } from '../native/addon.js';
 import type { Downgrade } from '../exit-event.js';
 import type { SignalSender } from '../signal-event.js';
 import { signalNumber, type SignalName } from '../wait-status.js';
 
-import { SignalFlag, SignalRecords, type TracedSignal } from './signal-records.js';
+import { SignalFlag } from '../native/abi.js';
+import { SignalRecords, type TracedSignal } from '../native/signal-records.js';
 import { isUntold, originOf } from './signal-sender.js';
 
 type Origin = SignalSender['origin'];

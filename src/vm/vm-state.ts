@@ -1,7 +1,7 @@
 import { mkdir, open, readdir, stat, unlink, type FileHandle } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 
-import { addonRefusal, loadAddon } from '../addon.js';
+import { addonRefusal, loadAddon } from '../native/load-addon.js';
 import { ExitwatchError } from '../errors.js';
 import { replaceFile, syncFolder } from '../process/small-file.js';
 

@@ -311,7 +311,7 @@ void WithoutAStreamNoEventIsAwaited() {
   Scene scene;
   scene.Exit(10, 10, 0);
   scene.Pass(100 * kMs);
-  scene.aggregator.SetStream(ThreadGroupAggregator::Stream::kNone);
+  scene.aggregator.SetStream(StreamKind::kNone);
   scene.Pass(kMs);
   CHECK_EQUAL(scene.ends.size(), 1u);
 }
@@ -737,7 +737,7 @@ void ARecordThatMayBeLostIsNotWaitedFor() {
   CHECK_EQUAL(scene.ends.size(), 1u);
   CHECK_EQUAL(scene.ends[0].core, -1);
   scene.Guard(20, 8, Life::kGone, 0xb, Outstanding::kRecord);
-  scene.aggregator.SetStream(ThreadGroupAggregator::Stream::kNone);
+  scene.aggregator.SetStream(StreamKind::kNone);
   scene.Pass(30 * kMs);
   CHECK_EQUAL(scene.ends.size(), 2u);
 }
@@ -895,7 +895,7 @@ void AZombiesCodeMayBeItsFirstThreadsOnly() {
 void AFirstThreadThatASignalHasEndedEndedWithItsGroup() {
   Scene scene;
   scene.witness.stat_tells_status = false;
-  scene.aggregator.SetStream(ThreadGroupAggregator::Stream::kNone);
+  scene.aggregator.SetStream(StreamKind::kNone);
   const int32_t codes[] = {9, 0x8b, 0xb, 0x1f, 0, 0x700};
   for (int32_t i = 0; i < 6; i++) {
     scene.Guard(10 + i, 7 + i, Life::kDead, {}, ThreadGroup::Outstanding::kNothing);
@@ -979,7 +979,7 @@ void AnEventThatOnlyItsWatcherWaitedForIsNotRemembered() {
 
 void WhoWasFoundAliveWaitsForItsRecord() {
   Scene scene;
-  scene.aggregator.SetStream(ThreadGroupAggregator::Stream::kGroups);
+  scene.aggregator.SetStream(StreamKind::kGroups);
   scene.Process(10, Life::kAlive, 'Z', 2).inode = 7;
   scene.witness.open++;
   scene.aggregator.Adopt({10, 10, 7}, 10, scene.witness.now_ns, ThreadGroup::Cause::kFound);
@@ -1036,7 +1036,7 @@ void WithoutAnInodeTheStartTellsWhoseAZombieIs() {
 
 void WithoutAStreamAGuardDoesNotWait() {
   Scene scene;
-  scene.aggregator.SetStream(ThreadGroupAggregator::Stream::kNone);
+  scene.aggregator.SetStream(StreamKind::kNone);
   scene.Guard(10, 7, Life::kGone, 0x700);
   scene.aggregator.Settle(scene.witness.now_ns);
   CHECK_EQUAL(scene.ends.size(), 1u);

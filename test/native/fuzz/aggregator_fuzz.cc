@@ -119,7 +119,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
           break;
         }
         case 10:
-          aggregator.SetStream(static_cast<ThreadGroupAggregator::Stream>(event.exit_code % 3));
+          aggregator.SetStream(static_cast<StreamKind>(event.exit_code % 3));
           break;
         case 8:
           aggregator.Supersede({event.tgid, 0, event.exit_code % 4u, 0});

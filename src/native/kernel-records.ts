@@ -1,66 +1,47 @@
-import { failureError, RECORD_BYTES } from '../addon.js';
-import { bootId } from '../boot-id.js';
 import type { ExitEvent, Gap, Outcome } from '../exit-event.js';
-import type { SignalSender } from '../signal-event.js';
-import type { CgroupPaths } from '../trace/cgroup-paths.js';
-import type { End } from '../trace/signal-history.js';
-import { bootPrefix, inodeOf, pidNamespace } from '../process-identity.js';
-import { decodeWaitStatus } from '../wait-status.js';
 import type { ExitwatchError } from '../errors.js';
+import type { SignalSender } from '../signal-event.js';
+import { decodeWaitStatus } from '../wait-status.js';
 
-import { IdWriter } from './id-writer.js';
+import {
+  EXECUTABLE_BYTES,
+  ExitFlag,
+  ExitRecord,
+  GapReason,
+  GapRecord,
+  NAME_BYTES,
+  RecordKind,
+  SourceRecord,
+} from './abi.js';
+import { failureError } from './failures.js';
+import type { IdWriter } from './id-writer.js';
 
-/** The layout of native/core/record.h, in units of the two views. */
-const RECORD_DOUBLES = RECORD_BYTES / 8;
-const RECORD_WORDS = RECORD_BYTES / 4;
+/** What each record takes in a batch: the largest of them. */
+const RECORD_BYTES = Math.max(ExitRecord.bytes, GapRecord.bytes, SourceRecord.bytes);
 
-enum Double {
-  timeNs,
-  fromNs,
-  clockMs,
-  uncertaintyNs,
-  startTicks,
-  startedMs,
-  inode,
-  cgroup,
-  count,
-  tracedFromNs,
+/** The end of a process, as far as it matters for what is known of signals. */
+export interface End {
+  pid: number;
+  /** 0 where not known. */
+  inode: number;
+  startTicks: number;
+  /** CLOCK_MONOTONIC of the host; not before the end. */
+  timeNs: number;
+  /** `null` where no signal ended it. */
+  signal: ExitEvent['signal'];
 }
 
-enum Word {
-  kind = 20,
-  pid,
-  parentPid,
-  status,
-  uid,
-  flags,
+/** What the ids of cgroups stand for. */
+interface CgroupNames {
+  path(id: number): string | null;
 }
 
-const NAME_OFFSET = 104;
-const NAME_BYTES = 16;
-const EXECUTABLE_OFFSET = 120;
-const EXECUTABLE_BYTES = 64;
-
-export const Kind = { exit: 1, gap: 2, ready: 3, failed: 4, source: 5 } as const;
-
-enum Flag {
-  statusKnown = 1 << 0,
-  coreKnown = 1 << 1,
-  kernelTime = 1 << 2,
-  nameKnown = 1 << 3,
-  uidKnown = 1 << 4,
-  startKnown = 1 << 5,
-  lossless = 1 << 6,
-  lost = 1 << 8,
-  notReaped = 1 << 9,
-  queueLimit = 1 << 10,
-  told = 1 << 11,
-  silenced = 1 << 12,
-  noStream = 1 << 13,
-  notPermitted = 1 << 14,
-  traced = 1 << 15,
-  traceBuffer = 1 << 16,
-}
+const GAP_REASONS: Readonly<Record<keyof typeof GapReason, Gap['reason']>> = {
+  receiveBuffer: 'receive-buffer',
+  queueLimit: 'queue-limit',
+  silenced: 'silenced',
+  traceBuffer: 'trace-buffer',
+};
 
 const NO_SIGNALS: readonly SignalSender[] = Object.freeze([]);
 
@@ -70,46 +51,46 @@ export class KernelRecords {
   readonly #doubles: Float64Array;
   readonly #words: Int32Array;
   readonly #bytes: Buffer;
-  /** Read before anything depends on it: a batch must not fail for want of a descriptor. */
-  readonly #ids = new IdWriter(bootPrefix(bootId(), pidNamespace()));
-  /**
-   * Then nobody knows the process by its start; and two that had the same pid may have begun within
-   * one clock tick.
-   */
-  readonly #hasInodes = typeof inodeOf(process.pid) === 'number';
-  readonly #cgroups: CgroupPaths;
+  readonly #ids: IdWriter;
+  readonly #hasInodes: boolean;
+  readonly #cgroups: CgroupNames;
   readonly #names: LastText;
   readonly #executables: LastText;
   /** By wait status: there are few. */
   readonly #outcomes = new Map<number, Outcome>();
 
-  constructor(capacity: number, cgroups: CgroupPaths) {
+  /**
+   * `hasInodes`: every process has an inode of its own. Otherwise nobody knows the process by its start;
+   * and two that had the same pid may have begun within one clock tick.
+   */
+  constructor(capacity: number, cgroups: CgroupNames, ids: IdWriter, hasInodes: boolean) {
+    this.#ids = ids;
+    this.#hasInodes = hasInodes;
     this.#cgroups = cgroups;
     this.buffer = new ArrayBuffer(capacity * RECORD_BYTES);
     this.#doubles = new Float64Array(this.buffer);
     this.#words = new Int32Array(this.buffer);
     this.#bytes = Buffer.from(this.buffer);
-    this.#names = new LastText(this.buffer, NAME_OFFSET, NAME_BYTES);
-    this.#executables = new LastText(this.buffer, EXECUTABLE_OFFSET, EXECUTABLE_BYTES);
+    this.#names = new LastText(this.buffer, ExitRecord.name, NAME_BYTES);
+    this.#executables = new LastText(this.buffer, ExitRecord.executable, EXECUTABLE_BYTES);
   }
 
-  /** One of {@link Kind}. */
-  kind(index: number): number {
-    return this.#word(index, Word.kind);
+  kind(index: number): keyof typeof RecordKind {
+    return RecordKind[this.#word(index, ExitRecord.kind)] as keyof typeof RecordKind;
   }
 
   /** Without what the signal trace knows of it, but whether that was at work. */
   exit(index: number): ExitEvent {
-    const flags = this.#word(index, Word.flags);
-    const pid = this.#word(index, Word.pid);
-    const parentPid = this.#word(index, Word.parentPid);
-    const timeNs = this.#double(index, Double.timeNs);
-    const inode = this.#double(index, Double.inode);
-    const startKnown = (flags & Flag.startKnown) !== 0;
-    const isTraced = (flags & Flag.traced) !== 0;
-    const isKernelTime = (flags & Flag.kernelTime) !== 0;
-    const uncertaintyMs = this.#double(index, Double.uncertaintyNs) / 1e6;
-    const startedAt = startKnown ? new Date(this.#double(index, Double.startedMs)) : null;
+    const flags = this.#word(index, ExitRecord.flags);
+    const pid = this.#word(index, ExitRecord.pid);
+    const parentPid = this.#word(index, ExitRecord.parentPid);
+    const timeNs = this.#double(index, ExitRecord.timeNs);
+    const inode = this.#double(index, ExitRecord.inode);
+    const startKnown = (flags & ExitFlag.startKnown) !== 0;
+    const isTraced = (flags & ExitFlag.traced) !== 0;
+    const isKernelTime = (flags & ExitFlag.kernelTime) !== 0;
+    const uncertaintyMs = this.#double(index, ExitRecord.uncertaintyNs) / 1e6;
+    const startedAt = startKnown ? new Date(this.#double(index, ExitRecord.startedMs)) : null;
     // Member by member: a spread would cost more than all the rest.
     const { how, exitCode, signal, coreDumped, unknownReason } = this.#outcome(index, flags);
     return {
@@ -117,18 +98,18 @@ export class KernelRecords {
       id: this.#id(index, pid, inode, startKnown, timeNs),
       pid,
       parentPid: parentPid === 0 ? null : parentPid,
-      name: (flags & Flag.nameKnown) !== 0 ? this.#names.at(index) : null,
+      name: (flags & ExitFlag.nameKnown) !== 0 ? this.#names.at(index) : null,
       program: this.#executables.at(index) || null,
-      uid: (flags & Flag.uidKnown) !== 0 ? this.#word(index, Word.uid) >>> 0 : null,
-      cgroup: this.#cgroups.path(this.#double(index, Double.cgroup)),
+      uid: (flags & ExitFlag.uidKnown) !== 0 ? this.#word(index, ExitRecord.uid) >>> 0 : null,
+      cgroup: this.#cgroups.path(this.#double(index, ExitRecord.cgroup)),
       startedAt,
-      exitedAt: this.#date(index, timeNs),
+      exitedAt: dateOf(timeNs, this.#double(index, ExitRecord.clockMs)),
       exitedNs: isKernelTime ? timeNs : null,
       // Stamped by the kernel, what is below a millisecond is the way to us, not a doubt.
       uncertaintyMs: isKernelTime ? Math.floor(uncertaintyMs) : Math.ceil(uncertaintyMs),
       // The kernel's own stamp comes by the connector; what has none, a pidfd told.
       source: isKernelTime ? 'connector' : 'pidfd',
-      lossless: (flags & Flag.lossless) !== 0,
+      lossless: (flags & ExitFlag.lossless) !== 0,
       traced: isTraced,
       tracedSince: isTraced ? this.#tracedSince(index, startedAt) : null,
       sender: null,
@@ -147,9 +128,9 @@ export class KernelRecords {
   end(index: number, { pid, signal }: ExitEvent): End {
     return {
       pid,
-      inode: this.#double(index, Double.inode),
-      startTicks: this.#double(index, Double.startTicks),
-      timeNs: this.#double(index, Double.timeNs),
+      inode: this.#double(index, ExitRecord.inode),
+      startTicks: this.#double(index, ExitRecord.startTicks),
+      timeNs: this.#double(index, ExitRecord.timeNs),
       signal,
     };
   }
@@ -158,7 +139,7 @@ export class KernelRecords {
   #id(index: number, pid: number, inode: number, startKnown: boolean, timeNs: number): string {
     if (inode !== 0) return this.#ids.id(pid, '', inode);
     if (startKnown && !this.#hasInodes) {
-      return this.#ids.id(pid, 't', this.#double(index, Double.startTicks));
+      return this.#ids.id(pid, 't', this.#double(index, ExitRecord.startTicks));
     }
     return this.#ids.id(pid, 'x', timeNs);
   }
@@ -168,65 +149,62 @@ export class KernelRecords {
     return inode !== 0 ? this.#ids.id(pid, '', inode) : this.#ids.id(pid, 't', startTicks);
   }
 
-  /** Whether an exit is only for who watches the process. */
-  isTold(index: number): boolean {
-    return (this.#word(index, Word.flags) & Flag.told) !== 0;
+  /** Whether an exit is only for its watcher: the stream has yet to report it, to everybody. */
+  isOnlyForWatcher(index: number): boolean {
+    return (this.#word(index, ExitRecord.flags) & ExitFlag.onlyForWatcher) !== 0;
   }
 
   gap(index: number): Gap {
-    const flags = this.#word(index, Word.flags);
-    const isSilenced = (flags & Flag.silenced) !== 0;
-    const reason =
-      (flags & Flag.queueLimit) !== 0
-        ? 'queue-limit'
-        : (flags & Flag.traceBuffer) !== 0
-          ? 'trace-buffer'
-          : 'receive-buffer';
+    const name = GapReason[this.#word(index, GapRecord.reason)] as keyof typeof GapReason;
+    const reason = GAP_REASONS[name];
+    const clockMs = this.#double(index, GapRecord.clockMs);
     return {
       event: 'gap',
-      from: this.#date(index, this.#double(index, Double.fromNs)),
-      to: this.#date(index, this.#double(index, Double.timeNs)),
-      lost: isSilenced ? null : this.#double(index, Double.count),
-      reason: isSilenced ? 'silenced' : reason,
-      recovered: this.#word(index, Word.status),
+      from: dateOf(this.#double(index, GapRecord.fromNs), clockMs),
+      to: dateOf(this.#double(index, GapRecord.toNs), clockMs),
+      lost: reason === 'silenced' ? null : this.#double(index, GapRecord.lost),
+      reason,
+      recovered: this.#word(index, GapRecord.recovered),
     };
   }
 
-  /** When it was written. */
-  date(index: number): Date {
-    return this.#date(index, this.#double(index, Double.timeNs));
+  /** When what reports ends has changed. */
+  sourceDate(index: number): Date {
+    const clockMs = this.#double(index, SourceRecord.clockMs);
+    return dateOf(this.#double(index, SourceRecord.timeNs), clockMs);
   }
 
   receiveBufferBytes(index: number): number | null {
-    return this.hasNoStream(index) ? null : this.#double(index, Double.count);
+    return this.hasStream(index) ? this.#double(index, SourceRecord.bufferBytes) : null;
   }
 
-  /** Whether pidfds alone tell. */
-  hasNoStream(index: number): boolean {
-    return (this.#word(index, Word.flags) & Flag.noStream) !== 0;
+  /** Otherwise pidfds alone report. */
+  hasStream(index: number): boolean {
+    return this.#word(index, SourceRecord.hasStream) !== 0;
   }
 
   /** `null`: nothing failed. */
   failure(index: number): ExitwatchError | null {
-    const failure = this.#word(index, Word.uid);
+    const failure = this.#word(index, SourceRecord.failure);
     if (failure === 0) return null;
-    return failureError(failure, this.#word(index, Word.status), this.#text(index));
+    const syscall = textAt(this.#bytes, index * RECORD_BYTES + SourceRecord.syscall, NAME_BYTES);
+    return failureError(failure, this.#word(index, SourceRecord.errorNumber), syscall);
   }
 
   #outcome(index: number, flags: number): Outcome {
-    if ((flags & Flag.statusKnown) === 0) {
+    if ((flags & ExitFlag.statusKnown) === 0) {
       const unknownReason =
-        (flags & Flag.lost) !== 0
+        (flags & ExitFlag.lost) !== 0
           ? 'lost'
-          : (flags & Flag.notReaped) !== 0
+          : (flags & ExitFlag.notReaped) !== 0
             ? 'not-reaped'
-            : (flags & Flag.notPermitted) !== 0
+            : (flags & ExitFlag.notPermitted) !== 0
               ? 'not-permitted'
               : 'gone-before-watch';
       return { how: 'unknown', exitCode: null, signal: null, coreDumped: null, unknownReason };
     }
-    const status = this.#word(index, Word.status);
-    const coreKnown = (flags & Flag.coreKnown) !== 0;
+    const status = this.#word(index, ExitRecord.status);
+    const coreKnown = (flags & ExitFlag.coreKnown) !== 0;
     const key = coreKnown ? status : ~status;
     let outcome = this.#outcomes.get(key);
     if (outcome === undefined) {
@@ -236,27 +214,19 @@ export class KernelRecords {
     return outcome;
   }
 
-  #double(index: number, field: Double): number {
-    return this.#doubles[index * RECORD_DOUBLES + field] ?? NaN;
+  #double(index: number, field: number): number {
+    return this.#doubles[(index * RECORD_BYTES + field) >>> 3] ?? NaN;
   }
 
-  #word(index: number, field: Word): number {
-    return this.#words[index * RECORD_WORDS + field] ?? 0;
-  }
-
-  #date(index: number, timeNs: number): Date {
-    return new Date(timeNs / 1e6 + this.#double(index, Double.clockMs));
+  #word(index: number, field: number): number {
+    return this.#words[(index * RECORD_BYTES + field) >>> 2] ?? 0;
   }
 
   /** Not before it was: a Date cuts off what is below a millisecond. */
   #tracedSince(index: number, startedAt: Date | null): Date | null {
-    const fromMs = this.#double(index, Double.tracedFromNs) / 1e6;
+    const fromMs = this.#double(index, ExitRecord.tracedFromNs) / 1e6;
     if (fromMs === 0) return startedAt;
-    return new Date(Math.ceil(fromMs + this.#double(index, Double.clockMs)));
-  }
-
-  #text(index: number): string {
-    return textAt(this.#bytes, index * RECORD_BYTES + NAME_OFFSET, NAME_BYTES);
+    return new Date(Math.ceil(fromMs + this.#double(index, ExitRecord.clockMs)));
   }
 }
 
@@ -277,7 +247,7 @@ class LastText {
 
   /** Of this record. What follows its end is zeros. */
   at(index: number): string {
-    const first = index * RECORD_WORDS + this.#offset / 4;
+    const first = (index * RECORD_BYTES + this.#offset) / 4;
     const words = this.#words;
     const last = this.#last;
     for (let i = 0; i < last.length; i++) {
@@ -294,6 +264,10 @@ class LastText {
     this.#text = textAt(this.#bytes, begin, this.#last.byteLength);
     return this.#text;
   }
+}
+
+function dateOf(timeNs: number, clockMs: number): Date {
+  return new Date(timeNs / 1e6 + clockMs);
 }
 
 /** Up to the first zero. */

@@ -1,5 +1,5 @@
-#ifndef EXITWATCH_NAPI_LOOP_BELL_H_
-#define EXITWATCH_NAPI_LOOP_BELL_H_
+#ifndef EXITWATCH_NAPI_LOOP_DOORBELL_H_
+#define EXITWATCH_NAPI_LOOP_DOORBELL_H_
 
 #include <napi.h>
 #include <uv.h>
@@ -11,12 +11,12 @@ namespace exitwatch {
 
 // Has the event loop of an environment call when a descriptor is readable. It does not keep the
 // loop alive. Libuv frees a handle in its own time: so this is not deleted, but closed.
-class LoopBell {
+class LoopDoorbell {
  public:
   // Null where there is no loop to be had. `gone` is called at the end of the environment, unless
   // it was closed before.
-  static LoopBell* New(napi_env env, int fd, std::function<void()> ring,
-                       std::function<void()> gone);
+  static LoopDoorbell* New(napi_env env, int fd, std::function<void()> ring,
+                           std::function<void()> gone);
 
   void Start();
   void Stop();
@@ -25,7 +25,7 @@ class LoopBell {
   void Close();
 
  private:
-  LoopBell(std::function<void()> ring, std::function<void()> gone)
+  LoopDoorbell(std::function<void()> ring, std::function<void()> gone)
       : ring_(std::move(ring)), gone_(std::move(gone)) {}
 
   static void OnReadable(uv_poll_t* handle, int status, int events);
@@ -39,4 +39,4 @@ class LoopBell {
 
 }  // namespace exitwatch
 
-#endif  // EXITWATCH_NAPI_LOOP_BELL_H_
+#endif  // EXITWATCH_NAPI_LOOP_DOORBELL_H_

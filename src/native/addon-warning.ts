@@ -1,6 +1,6 @@
 import { getEnvironmentData, setEnvironmentData } from 'node:worker_threads';
 
-import type { ExitwatchError } from './errors.js';
+import type { ExitwatchError } from '../errors.js';
 
 /** Workers get it from the thread that starts them, and other copies of this file see it, too. */
 const WARNED = 'exitwatch: the missing addon was told';

@@ -1,15 +1,22 @@
-#ifndef EXITWATCH_CORE_SIGNAL_RECORD_H_
-#define EXITWATCH_CORE_SIGNAL_RECORD_H_
+#ifndef EXITWATCH_ABI_SIGNAL_RECORD_H_
+#define EXITWATCH_ABI_SIGNAL_RECORD_H_
 
 #include <cstddef>
 #include <cstdint>
 
-#include "core/proc_stat.h"
+#include "abi/names.h"
 
 namespace exitwatch {
 
+// Of a process that sent a signal.
+struct Ancestor {
+  int32_t pid;  // 0: there is none
+  char name[kNameBytes];
+};
+constexpr size_t kAncestors = 4;
+
 // One moment in the life of a signal, as the signal trace writes it in the kernel; and as it
-// crosses to JavaScript, byte for byte: src/trace/signal-records.ts reads the same layout.
+// crosses to JavaScript, byte for byte.
 //
 // Three kinds of them:
 //  - a signal was generated for a process: written by whoever sends it (signal_generate);
@@ -37,12 +44,6 @@ struct SignalRecord {
     kMayBeInSyscall = 1u << 16,  // whether kInSyscall holds cannot be told
   };
 
-  static constexpr size_t kAncestors = 4;
-  struct Ancestor {
-    int32_t pid;  // 0: there is none
-    char name[kNameBytes];
-  };
-
   // The sender of kTaken is the thread's tracer, or its parent: whose pid the kernel puts into the
   // siginfo of a signal that a tracer injects.
   uint64_t time_ns;       // CLOCK_MONOTONIC
@@ -67,17 +68,7 @@ struct SignalRecord {
   char sender_name[kNameBytes];
   Ancestor ancestors[kAncestors];  // of the sender, its parent first
 };
-static_assert(sizeof(SignalRecord) == 224 && offsetof(SignalRecord, pid) == 72 &&
-                  offsetof(SignalRecord, name) == 112 && offsetof(SignalRecord, ancestors) == 144,
-              "the program writes, and JavaScript reads this layout");
-
-// What the program and user space share, beside the records.
-struct SignalTraceState {
-  uint32_t eager;  // 1: every record wakes the reader; otherwise only a buffer that is half full
-  uint32_t zero;   // always; the verifier does not know that
-  uint64_t lost;   // records that did not fit into the ring buffer
-};
 
 }  // namespace exitwatch
 
-#endif  // EXITWATCH_CORE_SIGNAL_RECORD_H_
+#endif  // EXITWATCH_ABI_SIGNAL_RECORD_H_

@@ -4,7 +4,7 @@ import { dirname, isAbsolute, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 /** Bundlers put the manifest itself here: it is always the one of this code. */
-const OWN = require('../package.json') as Manifest;
+const OWN = require('../../package.json') as Manifest;
 
 interface Manifest {
   name: string;
@@ -35,7 +35,7 @@ const IN_PACKAGE = [join('build', 'Release', NAME), join('build', 'Debug', NAME)
  */
 export function binaryPlaces(): BinaryPlaces {
   const folders = ownFolders();
-  const root = folders.map((folder) => join(folder, '..')).find(isOurs);
+  const root = folders.map((folder) => join(folder, '..', '..')).find(isOurs);
   if (root !== undefined) {
     return { isBundled: false, paths: IN_PACKAGE.map((file) => join(root, file)), tried: [] };
   }

@@ -1,55 +1,9 @@
-import { SIGNAL_RECORD_BYTES } from '../addon.js';
-import type { Ancestor } from '../signal-event.js';
+import type { Ancestor as SenderAncestor } from '../signal-event.js';
 
-/** The layout of native/core/signal_record.h. */
-enum Field {
-  time = 0,
-  start = 8,
-  inode = 16,
-  cgroup = 24,
-  clock = 40,
-  senderStart = 48,
-  info = 56,
-  pid = 72,
-  thread = 76,
-  senderPid = 80,
-  senderThread = 84,
-  senderPidThere = 88,
-  senderUid = 92,
-  signal = 96,
-  code = 100,
-  flags = 104,
-  name = 112,
-  senderName = 128,
-  ancestors = 144,
-}
+import { ANCESTORS, Ancestor, NAME_BYTES, SignalRecord as Field } from './abi.js';
 
 /** The machine's own, as the kernel writes. */
 const LITTLE_ENDIAN = new Uint8Array(new Uint16Array([1]).buffer)[0] === 1;
-
-const NAME_BYTES = 16;
-const ANCESTORS = 4;
-const ANCESTOR_BYTES = 20;
-
-export enum SignalFlag {
-  noInfo = 1 << 0,
-  privileged = 1 << 1,
-  group = 1 << 2,
-  senderExiting = 1 << 3,
-  senderKernel = 1 << 4,
-  deadly = 1 << 5,
-  infoLost = 1 << 6,
-  senderStack = 1 << 7,
-  oom = 1 << 8,
-  toItself = 1 << 9,
-  senderTraces = 1 << 10,
-  ignored = 1 << 11,
-  taken = 1 << 12,
-  traced = 1 << 13,
-  inSyscall = 1 << 14,
-  blocked = 1 << 15,
-  mayBeInSyscall = 1 << 16,
-}
 
 /** Four words. */
 export type SiginfoFields = readonly [number, number, number, number];
@@ -85,7 +39,7 @@ export interface TracedSignal {
   senderUid: number;
   /** The id of its cgroup in the v2 hierarchy; 0 where not known. */
   senderCgroup: number;
-  ancestors: Ancestor[];
+  ancestors: SenderAncestor[];
 }
 
 /** A batch of signals, as the addon fills it. */
@@ -96,27 +50,26 @@ export class SignalRecords {
 
   /** Room for so many, or what is there. */
   constructor(capacity: number | ArrayBuffer) {
-    this.buffer =
-      typeof capacity === 'number' ? new ArrayBuffer(capacity * SIGNAL_RECORD_BYTES) : capacity;
+    this.buffer = typeof capacity === 'number' ? new ArrayBuffer(capacity * Field.bytes) : capacity;
     this.#view = new DataView(this.buffer);
     this.#bytes = Buffer.from(this.buffer);
   }
 
   get capacity(): number {
-    return this.buffer.byteLength / SIGNAL_RECORD_BYTES;
+    return this.buffer.byteLength / Field.bytes;
   }
 
   signal(index: number): TracedSignal {
-    const at = index * SIGNAL_RECORD_BYTES;
-    const timeNs = this.#double(at + Field.time);
+    const at = index * Field.bytes;
+    const timeNs = this.#double(at + Field.timeNs);
     return {
       inode: this.#double(at + Field.inode),
-      startTicks: this.#double(at + Field.start),
+      startTicks: this.#double(at + Field.startNs),
       pid: this.#word(at + Field.pid),
       name: this.#text(at + Field.name),
       signal: this.#word(at + Field.signal),
       timeNs,
-      sentAtMs: timeNs / 1e6 + this.#view.getFloat64(at + Field.clock, LITTLE_ENDIAN),
+      sentAtMs: timeNs / 1e6 + this.#view.getFloat64(at + Field.clockMs, LITTLE_ENDIAN),
       thread: this.#word(at + Field.thread),
       code: this.#word(at + Field.code),
       info: [
@@ -137,13 +90,13 @@ export class SignalRecords {
     };
   }
 
-  #ancestors(at: number): Ancestor[] {
-    const ancestors: Ancestor[] = [];
+  #ancestors(at: number): SenderAncestor[] {
+    const ancestors: SenderAncestor[] = [];
     for (let i = 0; i < ANCESTORS; i++) {
-      const place = at + i * ANCESTOR_BYTES;
-      const pid = this.#word(place);
+      const place = at + i * Ancestor.bytes;
+      const pid = this.#word(place + Ancestor.pid);
       if (pid === 0) break;
-      ancestors.push({ pid, name: this.#text(place + 4) });
+      ancestors.push({ pid, name: this.#text(place + Ancestor.name) });
     }
     return ancestors;
   }

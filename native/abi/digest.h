@@ -14,7 +14,7 @@
 namespace exitwatch {
 
 // Of all that native/abi describes.
-constexpr char kAbiDigest[] = "747d936fb883d8d7";
+constexpr char kAbiDigest[] = "07155008246c68e0";
 
 // JavaScript reads these layouts.
 static_assert(sizeof(ExitRecord) == 176, "ExitRecord");

@@ -20,7 +20,7 @@ enum class WatchResult : int {
 };
 
 // What can be seen of a process.
-enum class Life : int {
+enum class ProcessState : int {
   kGone = 0,  // no such process: it was reaped
   kDead,      // every thread has ended; the parent has not reaped it yet
   kAlive,     // at least one thread lives

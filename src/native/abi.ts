@@ -52,7 +52,7 @@ export enum WatchResult {
   failed = 3,
 }
 
-export enum Life {
+export enum ProcessState {
   gone = 0,
   dead = 1,
   alive = 2,
@@ -190,4 +190,4 @@ export const SignalRecord = {
 } as const;
 
 /** Of all that is above: a binary with another one is of another version. */
-export const ABI_DIGEST = '747d936fb883d8d7';
+export const ABI_DIGEST = '07155008246c68e0';

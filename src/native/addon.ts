@@ -1,4 +1,4 @@
-import type { Life, Refusal, StreamUse, WatchResult } from './abi.js';
+import type { ProcessState, Refusal, StreamUse, WatchResult } from './abi.js';
 
 /** What native/napi offers. It knows numbers; this file and its users know the words. */
 export interface Addon {
@@ -7,8 +7,8 @@ export interface Addon {
   /** What the signal trace can be made to misread, for tests of its trial. */
   readonly spoils: readonly string[];
   identify(pid: number): NativeIdentity | undefined;
-  /** Sends a signal to this very process; 0 sends none. What became of it: {@link Life}. */
-  signal(pid: number, startTicks: number, inode: number, signal: number): Life;
+  /** Sends a signal to this very process; 0 sends none. What became of it: {@link ProcessState}. */
+  signal(pid: number, startTicks: number, inode: number, signal: number): ProcessState;
   /** Who listens, or has connected, at the other end of a unix socket; undefined where not known. */
   peer(fd: number): SocketPeer | undefined;
   /** flock(2): whether this open file has the lock, until it is closed. */
@@ -84,7 +84,7 @@ export interface NativeRefusal {
   detail: string;
 }
 
-/** What came of signals that a child of ours was sent; see native/linux/trace_trial.h. */
+/** What came of signals that a child of ours was sent; see native/linux/bpf/trace_trial.h. */
 export interface NativeTrial {
   /** Not 0 where it could not be held. */
   errno: number;

@@ -1,4 +1,4 @@
-import { Life } from '../native/abi.js';
+import { ProcessState } from '../native/abi.js';
 import { translateFailure } from '../native/failures.js';
 import { addonRefusal, loadAddon } from '../native/load-addon.js';
 import { bootId } from '../boot-id.js';
@@ -35,8 +35,8 @@ function signalByPidfd(identity: ProcessIdentity, signal?: SignalName): Signalle
   const number = signal === undefined ? 0 : signalNumber(signal);
   try {
     const life = loadAddon().signal(pid, startTicks, inode ?? 0, number);
-    if (life === Life.unknown) return { life: 'unknown', isAtomic: true };
-    return { life: life === Life.alive ? 'alive' : 'dead', isAtomic: true };
+    if (life === ProcessState.unknown) return { life: 'unknown', isAtomic: true };
+    return { life: life === ProcessState.alive ? 'alive' : 'dead', isAtomic: true };
   } catch (thrown) {
     const error = translateFailure(thrown);
     if (!(error instanceof ExitwatchError)) throw error;

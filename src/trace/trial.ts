@@ -12,7 +12,7 @@ import { isUntold, originOf } from './signal-sender.js';
 
 type Origin = SignalSender['origin'];
 
-/** A signal that the child of the trial gets: native/linux/trial_child.h. */
+/** A signal that the child of the trial gets: native/linux/system/trial_child.h. */
 interface Way {
   signal: SignalName;
   by: string;

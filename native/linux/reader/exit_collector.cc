@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <optional>
 
-#include "linux/exit_record.h"
-#include "linux/own_children.h"
-#include "linux/second_look.h"
+#include "linux/reader/exit_record.h"
+#include "linux/reader/recheck.h"
+#include "linux/system/own_children.h"
 
 namespace exitwatch {
 
@@ -87,7 +87,7 @@ void ExitCollector::ReadProcesses(const std::atomic<bool>& stop, uint64_t report
       },
       [this, reported_ns](const GroupIdentity& identity, uint64_t read_ns) {
         if (aggregator_.IsEnding(identity.pid)) return;
-        LookAgain(identity, std::max(reported_ns, read_ns), witness_, aggregator_);
+        Recheck(identity, std::max(reported_ns, read_ns), witness_, aggregator_);
       });
 }
 
@@ -113,7 +113,7 @@ void ExitCollector::Deliver(const ThreadGroup& group) {
   if (process && process->start_ticks == 0) process.reset();
 
   const bool has_handle = group.handle != ProcessWitness::kNoHandle;
-  const bool is_zombie = has_handle && witness_.Look(group.handle) == ProcessWitness::Life::kDead;
+  const bool is_zombie = has_handle && witness_.Look(group.handle) == ProcessState::kDead;
   const uint64_t unknown_ns = options_.watched_only ? 0 : known_.UnknownSince(group.ended_ns);
   const std::optional<int> pidfd = has_handle ? std::optional<int>(group.handle) : std::nullopt;
   const bool has_cgroup_path = stream_ == StreamKind::kGroups && !has_handle;

@@ -4,17 +4,17 @@
 #include <atomic>
 #include <cstdint>
 
-#include "core/ended_groups.h"
-#include "core/group_filter.h"
-#include "core/proc_event.h"
-#include "core/stream_kind.h"
-#include "core/thread_group_aggregator.h"
-#include "linux/kernel_clock.h"
-#include "linux/known_processes.h"
-#include "linux/linux_witness.h"
-#include "linux/pidfd_set.h"
+#include "core/bpf/group_filter.h"
+#include "core/groups/ended_groups.h"
+#include "core/groups/stream_kind.h"
+#include "core/groups/thread_group_aggregator.h"
+#include "core/parse/proc_event.h"
 #include "linux/reader/exit_delivery.h"
-#include "linux/watched_processes.h"
+#include "linux/reader/known_processes.h"
+#include "linux/reader/linux_witness.h"
+#include "linux/reader/watched_processes.h"
+#include "linux/system/kernel_clock.h"
+#include "linux/system/pidfd_set.h"
 
 namespace exitwatch {
 

@@ -4,8 +4,8 @@
 #include <utility>
 #include <variant>
 
-#include "linux/exit_record.h"
-#include "linux/pidfd.h"
+#include "linux/reader/exit_record.h"
+#include "linux/system/pidfd.h"
 
 namespace exitwatch {
 

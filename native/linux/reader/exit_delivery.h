@@ -8,13 +8,13 @@
 #include <vector>
 
 #include "abi/record.h"
-#include "core/record_queue.h"
-#include "core/thread_group.h"
-#include "core/watch_set.h"
-#include "linux/cgroup_paths.h"
-#include "linux/kernel_clock.h"
-#include "linux/system_error.h"
-#include "linux/traced_signals.h"
+#include "core/groups/thread_group.h"
+#include "core/groups/watch_set.h"
+#include "core/queues/record_queue.h"
+#include "linux/bpf/cgroup_paths.h"
+#include "linux/reader/traced_signals.h"
+#include "linux/system/kernel_clock.h"
+#include "linux/system/system_error.h"
 
 namespace exitwatch {
 

@@ -8,9 +8,9 @@
 #include <limits>
 #include <utility>
 
-#include "linux/pidfd.h"
-#include "linux/proc_files.h"
-#include "linux/stat_code_trial.h"
+#include "linux/system/pidfd.h"
+#include "linux/system/proc_files.h"
+#include "linux/system/stat_code_trial.h"
 
 namespace exitwatch {
 

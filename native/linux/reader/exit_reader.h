@@ -10,10 +10,10 @@
 #include <string>
 
 #include "abi/reader.h"
-#include "core/record_queue.h"
-#include "linux/cgroup_paths.h"
-#include "linux/connector_stream.h"
-#include "linux/kernel_clock.h"
+#include "core/queues/record_queue.h"
+#include "linux/bpf/cgroup_paths.h"
+#include "linux/bpf/watched_bitmap.h"
+#include "linux/connector/connector_stream.h"
 #include "linux/reader/exit_collector.h"
 #include "linux/reader/exit_delivery.h"
 #include "linux/reader/reader_epoll.h"
@@ -21,11 +21,11 @@
 #include "linux/reader/stream_handover.h"
 #include "linux/reader/stream_repair.h"
 #include "linux/reader/stream_session.h"
-#include "linux/system_error.h"
-#include "linux/thread.h"
-#include "linux/traced_signals.h"
-#include "linux/watched_bitmap.h"
-#include "linux/watched_processes.h"
+#include "linux/reader/traced_signals.h"
+#include "linux/reader/watched_processes.h"
+#include "linux/system/kernel_clock.h"
+#include "linux/system/system_error.h"
+#include "linux/system/thread.h"
 
 namespace exitwatch {
 

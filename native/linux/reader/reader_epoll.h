@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <mutex>
 
-#include "linux/system_error.h"
-#include "linux/unique_fd.h"
+#include "linux/system/system_error.h"
+#include "linux/system/unique_fd.h"
 
 namespace exitwatch {
 

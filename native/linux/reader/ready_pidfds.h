@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "linux/connector_stream.h"
-#include "linux/pidfd_set.h"
-#include "linux/timeliness.h"
+#include "linux/connector/connector_stream.h"
+#include "linux/reader/timeliness.h"
+#include "linux/system/pidfd_set.h"
 
 namespace exitwatch {
 

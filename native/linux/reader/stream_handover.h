@@ -4,10 +4,10 @@
 #include <atomic>
 #include <cstdint>
 
-#include "linux/connector_stream.h"
+#include "linux/connector/connector_stream.h"
 #include "linux/reader/reader_epoll.h"
-#include "linux/system_error.h"
-#include "linux/unique_fd.h"
+#include "linux/system/system_error.h"
+#include "linux/system/unique_fd.h"
 
 namespace exitwatch {
 

@@ -76,7 +76,7 @@ void StreamRepair::RepairBreak() {
 void StreamRepair::GiveUpStream(const SystemError& error) {
   session_.Close();
   collector_.SetStream(StreamKind::kNone);
-  recheck_ns_ = watched_.unguarded() > 0 ? clock_.Now() : kNever;
+  recheck_ns_ = watched_.without_pidfd() > 0 ? clock_.Now() : kNever;
   const bool may_come_back = error.code == Failure::kSilent || error.code == Failure::kSystem;
   retry_ns_ = may_come_back && options_.canary_interval_ns != 0
                   ? clock_.Now() + kRetryIntervals * options_.canary_interval_ns

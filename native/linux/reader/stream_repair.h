@@ -5,12 +5,12 @@
 #include <limits>
 
 #include "abi/record.h"
-#include "linux/kernel_clock.h"
 #include "linux/reader/exit_collector.h"
 #include "linux/reader/exit_delivery.h"
 #include "linux/reader/reader_epoll.h"
 #include "linux/reader/stream_session.h"
-#include "linux/system_error.h"
+#include "linux/system/kernel_clock.h"
+#include "linux/system/system_error.h"
 
 namespace exitwatch {
 

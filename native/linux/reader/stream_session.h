@@ -8,17 +8,17 @@
 #include <mutex>
 #include <optional>
 
-#include "core/exit_rate.h"
-#include "linux/canary.h"
-#include "linux/connector_stream.h"
-#include "linux/kernel_clock.h"
-#include "linux/kernel_types.h"
+#include "core/queues/exit_rate.h"
+#include "linux/bpf/kernel_types.h"
+#include "linux/connector/connector_stream.h"
+#include "linux/reader/canary.h"
 #include "linux/reader/exit_collector.h"
 #include "linux/reader/reader_epoll.h"
+#include "linux/reader/silence_detector.h"
 #include "linux/reader/stream_handover.h"
 #include "linux/reader/stream_loss.h"
-#include "linux/silence_detector.h"
-#include "linux/system_error.h"
+#include "linux/system/kernel_clock.h"
+#include "linux/system/system_error.h"
 
 namespace exitwatch {
 

@@ -2,7 +2,7 @@
 #include <vector>
 
 #include "check.h"
-#include "core/record_queue.h"
+#include "core/queues/record_queue.h"
 #include "tests.h"
 
 namespace exitwatch {

@@ -1,7 +1,7 @@
 #include <map>
 
 #include "check.h"
-#include "core/watch_set.h"
+#include "core/groups/watch_set.h"
 #include "tests.h"
 
 namespace exitwatch {

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <set>
 
-#include "core/thread_group_aggregator.h"
+#include "core/groups/thread_group_aggregator.h"
 #include "fake_witness.h"
 
 namespace {
@@ -45,7 +45,7 @@ ProcEvent EventOf(Input& input, uint64_t now_ns) {
 void ChangeProcess(Input& input, exitwatch::test::FakeWitness& witness) {
   const uint8_t how = input.Byte();
   auto& process = witness.processes[1 + how % 3];
-  process.life = static_cast<ProcessWitness::Life>(how >> 2 & 3);
+  process.life = static_cast<ProcessState>(how >> 2 & 3);
   process.stat.state = (how & 0x10) != 0 ? 'Z' : 'S';
   process.stat.threads = (how >> 5 & 3) % 3;
   process.stat.exit_code = input.Byte();
@@ -108,10 +108,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
         }
         case 9: {
           ProcessWitness::Handle handle = ProcessWitness::kNoHandle;
-          if (witness.Open(event.tgid, &handle) == ProcessWitness::Life::kDead) {
+          if (witness.Open(event.tgid, &handle) == ProcessState::kDead) {
             aggregator.AdoptDead(
                 {event.tgid, 0, event.exit_code % 4u, 0, 0}, handle, witness.now_ns - kMs,
-                ThreadGroup::Cause::kGuarded,
+                ThreadGroup::Cause::kPidfd,
                 static_cast<ThreadGroup::Outstanding>((event.exit_code & 0xff) % 4));
           } else {
             witness.Close(handle);

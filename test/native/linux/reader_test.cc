@@ -18,13 +18,13 @@
 #include <vector>
 
 #include "check.h"
-#include "linux/bpf_permission.h"
-#include "linux/bpf_program.h"
-#include "linux/bpf_syscall.h"
-#include "linux/pidfd.h"
-#include "linux/proc_files.h"
+#include "linux/bpf/bpf_permission.h"
+#include "linux/bpf/bpf_program.h"
+#include "linux/bpf/bpf_syscall.h"
 #include "linux/reader/exit_reader.h"
-#include "linux/stat_code_trial.h"
+#include "linux/system/pidfd.h"
+#include "linux/system/proc_files.h"
+#include "linux/system/stat_code_trial.h"
 
 namespace exitwatch {
 namespace {

@@ -19,7 +19,7 @@ constexpr size_t kAncestors = 4;
 // crosses to JavaScript, byte for byte.
 //
 // Three kinds of them:
-//  - a signal was generated for a process: written by whoever sends it (signal_generate);
+//  - a signal was generated for a process: written by the sender (signal_generate);
 //  - kTaken: a thread took a signal, and ends its process by it (signal_deliver). A tracer has had
 //    its say by then, and the siginfo is the one that was taken;
 //  - `signal` is 0: the OOM killer has chosen the process (mark_victim).
@@ -29,12 +29,12 @@ struct SignalRecord {
     kPrivileged = 1u << 1,  // SEND_SIG_PRIV: the kernel sent it
     kGroup = 1u << 2,       // to the process, not to one thread
     kSenderExiting = 1u << 3,
-    kSenderKernel = 1u << 4,     // the sender is a kernel thread
-    kDeadly = 1u << 5,           // with this the process began to die
-    kInfoLost = 1u << 6,         // its siginfo did not fit: whoever takes it finds an empty one
-    kSenderStack = 1u << 7,      // the siginfo was made by a system call of the sender
-    kOom = 1u << 8,              // the OOM killer did it
-    kToItself = 1u << 9,         // the sender is the very thread that it was sent to
+    kSenderKernel = 1u << 4,  // the sender is a kernel thread
+    kDeadly = 1u << 5,        // with this the process began to die
+    kInfoLost = 1u << 6,     // its siginfo did not fit: the thread that takes it finds an empty one
+    kSenderStack = 1u << 7,  // the siginfo was made by a system call of the sender
+    kOom = 1u << 8,          // the OOM killer did it
+    kToItself = 1u << 9,     // the sender is the very thread that it was sent to
     kSenderTraces = 1u << 10,    // the sender traces the process (ptrace(2))
     kIgnored = 1u << 11,         // the process ignores it, but blocks it as well
     kTaken = 1u << 12,           // a thread ends its process by it; see above

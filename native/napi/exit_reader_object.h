@@ -58,7 +58,7 @@ class ExitReaderObject : public Napi::ObjectWrap<ExitReaderObject> {
   static void OnEnvironmentEnd(void* self);
 
   std::unique_ptr<ExitReader> reader_;
-  // Only while running: whoever is not started can be forgotten with all that it refers to.
+  // Only while running: one that is not started can be forgotten with all that it refers to.
   Napi::Reference<Napi::ArrayBuffer> batch_;
   Napi::Reference<Napi::ArrayBuffer> signal_batch_;
   uint8_t* records_ = nullptr;  // kRecordBytes each

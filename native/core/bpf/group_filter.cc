@@ -14,7 +14,7 @@ using Asm = BpfAssembler;
 constexpr int32_t kPass = -1;  // the whole message
 constexpr int32_t kDrop = 0;
 
-// Whoever is not there by then is busy.
+// A reader that is not there by then is busy.
 constexpr int32_t kInVainNs = 5'000'000;
 
 // Of the kernel's <linux/sched.h> and <linux/sched/signal.h>.
@@ -180,8 +180,8 @@ class Program : KernelProgram {
     code_.JumpIf32(BPF_JGT, Asm::kR1, 1, not_dead);
     code_.Store(Asm::kWord, Asm::kFrame, kThreadsAt, Asm::kR1);
     // A thread that calls exec takes over the first one's pid, and then takes that from the number
-    // (fs/exec.c, de_thread()): whoever has another pid now, or is of another group, was not the
-    // first one of this group when the number was read.
+    // (fs/exec.c, de_thread()): a task that has another pid now, or is of another group, was not
+    // the first one of this group when the number was read.
     ReadPointer(Asm::kR1, kFirst, layout_.task.signal);
     code_.JumpIf(BPF_JNE, Asm::kR1, kSignal, has_ended);
     ReadWord(Asm::kR1, kFirst, layout_.task.pid);

@@ -47,7 +47,7 @@ static_assert(offsetof(GroupRecord, start_ns) - offsetof(GroupRecord, group) ==
 
 // What the filter and user space share, beside the records.
 struct GroupFilterState {
-  // 1: nobody is reading; whoever writes the next record sets 0, and lets its message through,
+  // 1: nobody is reading; the next task that writes a record sets 0, and lets its message through,
   // which wakes the reader. While it reads, records come without messages.
   uint32_t doorbell;
   // 1: the one that waits for the doorbell may be busy with other things. When it has rung in vain
@@ -72,9 +72,8 @@ struct GroupFilterMaps {
 // into the ring buffer it lets through:
 //  - subscription answers;
 //  - every thread exit of `own_tgid`, by which the reader proves that events arrive;
-//  - what the kernel cannot have sent, for user space to count: whoever sends an exit event is
-//  dying
-//    itself.
+//  - what the kernel cannot have sent, for user space to count: a task that sends an exit event is
+//    dying itself.
 // Exits of kernel threads are left out.
 std::vector<bpf_insn> BuildGroupFilter(const KernelLayout& layout, const GroupFilterMaps& maps,
                                        uint32_t own_tgid);

@@ -60,8 +60,8 @@ void KernelProgram::TellCgroup(const CgroupPlaces& places, Asm::Register task,
   code_.Store(Asm::kDouble, Asm::kFrame, record_at, Asm::kR0);
   code_.Load(Asm::kDouble, Asm::kR1, Asm::kFrame, id_at);
   code_.Store(Asm::kDouble, Asm::kR0, offsetof(CgroupRecord, id), Asm::kR1);
-  // It was reserved before it is known: whoever sees the id there finds the path before its own
-  // record.
+  // It was reserved before it is known: a program that sees the id there finds the path before its
+  // own record.
   code_.Load(Asm::kDouble, Asm::kR2, Asm::kFrame, slots_at);
   code_.Store(Asm::kDouble, Asm::kR2, 0, Asm::kR1);
   code_.StoreValue(Asm::kDouble, Asm::kR0, offsetof(CgroupRecord, levels), 0);

@@ -135,7 +135,7 @@ class SignalProgram : SignalRecordProgram {
     code_.JumpIf32(BPF_JEQ, Asm::kR3, Asm::kR2, drop_);
   }
 
-  // A signal that kills at once, and dumps no core, has set this when it is told here.
+  // A signal that kills at once, and dumps no core, has set this when the tracepoint is called.
   void LookAtDeath() {
     const Asm::Label dying = code_.NewLabel();
     const Asm::Label alive = code_.NewLabel();

@@ -27,7 +27,7 @@ struct SignalTraceMaps {
   int cgroups;        // array of kKnownCgroups ids; -1: paths are not told
 };
 
-// For the raw tracepoint signal_generate, which is called by whoever sends a signal. Leaves out
+// For the raw tracepoint signal_generate, which the sender of a signal calls. Leaves out
 // what cannot end a process: signals that do not by default, that were ignored, or were pending
 // already; and of those that runtimes catch all day (faults, timers, real-time signals), the caught
 // ones that are not blocked and that no other process has sent.
@@ -39,7 +39,7 @@ std::vector<bpf_insn> BuildSignalProgram(const SignalLayout& layout, const Signa
 std::vector<bpf_insn> BuildTakenProgram(const SignalLayout& layout, const SignalTraceMaps& maps);
 
 // For the raw tracepoint mark_victim: the OOM killer has chosen a process, and killed it just
-// before, or found it dying. All are told: others may share the memory of who is watched.
+// before, or found it dying. All are reported: others may share the memory of who is watched.
 std::vector<bpf_insn> BuildOomProgram(const SignalLayout& layout, const SignalTraceMaps& maps);
 
 }  // namespace exitwatch

@@ -207,7 +207,7 @@ void SignalRecordProgram::ChooseWakeup() {
   code_.Set(Asm::kR4, kNoWakeup);
   code_.Jump(chosen);
   code_.Bind(eager);
-  code_.Set(Asm::kR4, 0);  // wakes whoever has read all that came before
+  code_.Set(Asm::kR4, 0);  // wakes a reader that has read all that came before
   code_.Bind(chosen);
 }
 

@@ -65,7 +65,7 @@ GroupState InspectGroup(ProcessWitness& witness, ThreadGroup& group) {
   if (state == ProcessState::kUnknown) return GroupState::kUnknown;
   if (state == ProcessState::kGone) return GroupState::kDead;
 
-  // Whoever has the pid with another inode is another process.
+  // A process that has the pid with another inode is another one.
   const uint64_t inode = witness.Inode(handle.Get());
   const bool knows_inode = inode != 0 && group.expected_inode != 0;
   if (knows_inode && inode != group.expected_inode) return GroupState::kDead;

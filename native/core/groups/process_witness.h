@@ -35,7 +35,7 @@ class ProcessWitness {
   // it has been reaped.
   virtual bool Hold(Handle handle, int32_t pid) = 0;
 
-  // By number: whoever calls compares start times or looks at a handle afterwards.
+  // By number: the caller compares start times or looks at a handle afterwards.
   virtual bool ReadStat(int32_t pid, ProcStat* stat) = 0;
 
   // The effective user id; by number as well.

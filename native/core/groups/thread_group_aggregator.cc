@@ -284,7 +284,7 @@ uint64_t ThreadGroupAggregator::NextDeadline() const {
   });
 }
 
-bool ThreadGroupAggregator::HasUntold() const {
+bool ThreadGroupAggregator::HasUnreported() const {
   return agenda_.AnyDead([this](int32_t pid) {
     const ThreadGroup* group = Find(pid);
     return group != nullptr && group->last_event_ns != 0;
@@ -313,7 +313,7 @@ void ThreadGroupAggregator::Forget(int32_t pid) { Erase(pid); }
 
 void ThreadGroupAggregator::End(ThreadGroup& group) {
   const bool is_due = group.outstanding == Outstanding::kEvent && !group.leader_known;
-  if (is_due && tells_all_) ended_early_[group.pid] = group.confirmed_ns;
+  if (is_due && reports_all_) ended_early_[group.pid] = group.confirmed_ns;
   group.DateEnd();
   on_end_(group);
   Erase(group.pid);

@@ -40,7 +40,7 @@ class ThreadGroupAggregator {
   void Close();
 
   void OnExit(const ProcEvent& event);
-  // Where forks are told: a new process proves that the one that had its pid before is dead.
+  // If forks are reported: a new process proves that the one that had its pid before is dead.
   void OnFork(const ProcEvent& event);
   void OnExec(const ProcEvent& event);
   void OnCoredump(const ProcEvent& event);
@@ -60,12 +60,12 @@ class ThreadGroupAggregator {
   // What reports ends beside handles, and may yet do so for some that are dead.
   void SetStream(StreamKind stream);
 
-  // Whether ends are told also of processes that nobody watches: then an event that comes late must
-  // not be told as another process's.
-  void TellsAll(bool tells_all) { tells_all_ = tells_all; }
+  // Whether the ends of processes that nobody watches are reported, too: then an event that comes
+  // late must not be told as another process's.
+  void ReportsAll(bool reports_all) { reports_all_ = reports_all; }
 
-  // A process is gone, and no event said so: its end is told with what is known, unless events that
-  // are still to be read say more. `alive_ns` as above.
+  // A process is gone, and no event said so: its end is reported with what is known, unless events
+  // that are still to be read say more. `alive_ns` as above.
   void Presume(const GroupIdentity& identity, uint64_t alive_ns,
                ThreadGroup::Cause cause = ThreadGroup::Cause::kLost);
 
@@ -88,7 +88,7 @@ class ThreadGroupAggregator {
   bool HasGroups() const { return !groups_.empty(); }
 
   // Whether ends that events told are on their way.
-  bool HasUntold() const;
+  bool HasUnreported() const;
 
   // Whether an end of this process is on its way.
   bool IsEnding(int32_t pid) const;
@@ -117,7 +117,7 @@ class ThreadGroupAggregator {
   ProcessWitness& witness_;
   OnEnd on_end_;
   ExpectedInode expected_inode_;
-  bool tells_all_ = true;
+  bool reports_all_ = true;
   GroupAgenda agenda_;
   GroupStages stages_;
   std::unordered_map<int32_t, ThreadGroup> groups_;

@@ -14,12 +14,14 @@ void WatchSet::Follow(OnChange on_change) {
 void WatchSet::Add(const Watch& watch, const std::function<uint64_t()>& now) {
   const std::lock_guard<std::mutex> lock(mutex_);
   const auto entry = watches_.emplace(watch.pid, watch);
+  CountOf(watch).fetch_add(1, std::memory_order_relaxed);
   if (on_change_ && watches_.count(watch.pid) == 1) on_change_(watch.pid, true);
   entry->second.armed_ns = now();
 }
 
 void WatchSet::Erase(Watches::iterator watch) {
   const int32_t pid = watch->first;
+  CountOf(watch->second).fetch_sub(1, std::memory_order_relaxed);
   watches_.erase(watch);
   if (on_change_ && watches_.count(pid) == 0) on_change_(pid, false);
 }

@@ -1,6 +1,8 @@
 #ifndef EXITWATCH_CORE_GROUPS_WATCH_SET_H_
 #define EXITWATCH_CORE_GROUPS_WATCH_SET_H_
 
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <mutex>
@@ -43,16 +45,25 @@ class WatchSet {
   // the first one that may be its; but none that was made when the process had ended already.
   std::optional<Watch> Take(const GroupIdentity& identity, uint64_t end_ns);
 
+  // How many have a pidfd, and how many the stream alone reports; from any thread.
+  size_t with_pidfd() const { return with_pidfd_.load(std::memory_order_relaxed); }
+  size_t without_pidfd() const { return without_pidfd_.load(std::memory_order_relaxed); }
+
   // The inode of the watched process that had this pid at this time; 0 where that is not known.
   uint64_t InodeAt(int32_t pid, uint64_t time_ns);
 
  private:
   using Watches = std::unordered_multimap<int32_t, Watch>;
+  std::atomic<size_t>& CountOf(const Watch& watch) {
+    return watch.pidfd < 0 ? without_pidfd_ : with_pidfd_;
+  }
   void Erase(Watches::iterator watch);
 
   std::mutex mutex_;
   Watches watches_;
   OnChange on_change_;
+  std::atomic<size_t> with_pidfd_{0};
+  std::atomic<size_t> without_pidfd_{0};
 };
 
 }  // namespace exitwatch

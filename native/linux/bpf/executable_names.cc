@@ -8,8 +8,8 @@ namespace exitwatch {
 namespace {
 
 // How many processes may be between their last thread's exit and their end: giving back the memory
-// comes in between, which takes 60 ms for each gigabyte. Whoever never got to the filter makes room
-// for others in time.
+// comes in between, which takes 60 ms for each gigabyte. A process that never gets to the filter
+// makes room for others in time.
 constexpr uint32_t kMostNames = 4096;
 
 }  // namespace

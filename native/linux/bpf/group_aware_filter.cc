@@ -63,7 +63,8 @@ BpfRefusal GroupAwareFilter::CreateMaps(size_t ring_bytes) {
 }
 
 bool GroupAwareFilter::ArmDoorbell() {
-  // Whoever writes a record looks at the doorbell afterwards: one of us sees what the other did.
+  // The program that writes a record looks at the doorbell afterwards: one of us sees what the
+  // other did.
   auto* doorbell = state_.At<uint32_t>(offsetof(GroupFilterState, doorbell));
   __atomic_store_n(doorbell, 1, __ATOMIC_SEQ_CST);
   __atomic_thread_fence(__ATOMIC_SEQ_CST);

@@ -23,7 +23,7 @@ class GroupAwareFilter {
  public:
   explicit GroupAwareFilter(CgroupPaths& cgroups) : cgroups_(&cgroups) {}
 
-  // At least `ring_bytes` for records. `watched`: who is told; nullptr: all processes are.
+  // At least `ring_bytes` for records. `watched`: whose ends are reported; nullptr: those of all.
   BpfRefusal Open(KernelTypes& types, size_t ring_bytes, WatchedBitmap* watched);
 
   explicit operator bool() const { return static_cast<bool>(program_); }

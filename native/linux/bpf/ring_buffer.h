@@ -14,7 +14,7 @@ class RingBuffer {
   // `bytes`: the map's size. False with errno set.
   bool Open(int map_fd, size_t bytes);
 
-  // Whether there is a record to read. One that is still being written is none: whoever writes it
+  // Whether there is a record to read. One that is still being written is none: its writer
   // looks afterwards whether somebody has to be woken.
   bool HasRecord() const;
 

@@ -26,8 +26,8 @@ class SignalTrace {
  public:
   explicit SignalTrace(CgroupPaths& cgroups) : cgroups_(&cgroups) {}
 
-  // `watched`: whose signals are told; nullptr: everybody's. `spoil`: see SpoilLayout(). After a
-  // refusal the object is to be thrown away.
+  // `watched`: whose signals are reported; nullptr: everybody's. `spoil`: see SpoilLayout(). After
+  // a refusal the object is to be thrown away.
   BpfRefusal Open(KernelTypes& types, size_t ring_bytes, WatchedBitmap* watched,
                   const std::string& spoil);
 

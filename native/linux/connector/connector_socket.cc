@@ -183,7 +183,7 @@ ConnectorSocket::Read ConnectorSocket::ReadEvent(ProcEvent* event, SystemError* 
     *error = Failed("recvmsg");
     return Read::kFailed;
   }
-  // Whoever has CAP_NET_ADMIN here can send to the group; only the kernel sends from port 0.
+  // Any process with CAP_NET_ADMIN here can send to the group; only the kernel sends from port 0.
   const bool from_kernel = message.msg_namelen == sizeof(sender) && sender.nl_pid == 0;
   const bool whole = (message.msg_flags & MSG_TRUNC) == 0;
   if (!from_kernel || !whole || !ParseProcEvent(datagram, static_cast<size_t>(size), event)) {

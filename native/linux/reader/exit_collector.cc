@@ -31,7 +31,7 @@ ExitCollector::ExitCollector(const Options& options, const KernelClock& clock,
             return inode != 0 ? inode : known_.InodeAt(pid, clock_.TickOf(time_ns));
           }),
       ended_(kEndedGroups) {
-  aggregator_.TellsAll(!options.watched_only);
+  aggregator_.ReportsAll(!options.watched_only);
 }
 
 void ExitCollector::SetStream(StreamKind stream) {

@@ -60,7 +60,7 @@ class ExitCollector {
   void Settle(uint64_t stream_ns) { aggregator_.Settle(stream_ns); }
   uint64_t NextDeadline() const { return aggregator_.NextDeadline(); }
   bool HasGroups() const { return aggregator_.HasGroups(); }
-  bool HasUntold() const { return aggregator_.HasUntold(); }
+  bool HasUnreported() const { return aggregator_.HasUnreported(); }
 
   // Processes whose end nothing will tell: a tracer has them, and no handle could be had.
   uint64_t unheld() const { return unheld_; }

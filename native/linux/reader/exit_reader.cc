@@ -199,7 +199,7 @@ bool ExitReader::Round(Reader reader) {
   if (loss.Notice(session_.Drops(), clock_.Now())) delivery_.SetGapEnd(clock_.Now());
   // What was read after something was dropped, and before that was noticed, has seen the loss.
   if (loss.is_noticed()) delivery_.Doubt(loss.begin_ns());
-  const bool is_settled = is_empty && !collector_.HasUntold();
+  const bool is_settled = is_empty && !collector_.HasUnreported();
   if (is_thread && loss.IsDue(is_settled, begin_ns)) repair_.ReportLoss();
   delivery_.Flush();  // what follows takes its time
   session_.ReadDoorbells();

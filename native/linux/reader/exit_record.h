@@ -19,7 +19,7 @@ struct ReadingTimes {
   uint64_t unknown_ns;      // what was not known to live began after this
   uint64_t gap_end_ns;      // but for the time before this; 0 where nothing was lost
   uint64_t wake_ns;         // the reader woke
-  bool is_traced_by_watch;  // signals are told of watched processes only
+  bool is_traced_by_watch;  // only signals to watched processes are reported
 };
 
 // The end of a process as the group-aware filter told it.

@@ -38,7 +38,7 @@ void KnownProcesses::ReadAll(ProcessWitness& witness, const std::atomic<bool>& s
     // Of a kernel thread that was born under our eyes no more is known.
     if (process.start_ticks == 0 || process.is_kernel_thread) continue;
     const GroupIdentity identity = process.Identity(pid);
-    // Where nobody else has the pid, what was known stays until its end is told.
+    // Unless another process has the pid, what was known stays until its end is reported.
     const auto [now, has_vanished] = table_.emplace(pid, process);
     if (has_vanished || !IsSameGroup(now->second.Identity(pid), identity)) {
       on_vanished(identity, read_ns);

@@ -28,8 +28,8 @@ class TracedSignals {
   SystemError Begin();
 
   // Where the trace cannot be had, refusal() tells why, and everything else does nothing; otherwise
-  // trial() has what it is worth. `watched`: whose signals are told; nullptr: everybody's. `spoil`:
-  // see SpoilLayout().
+  // trial() has what it is worth. `watched`: whose signals are reported; nullptr: everybody's.
+  // `spoil`: see SpoilLayout().
   void Open(KernelTypes& types, WatchedBitmap* watched, const KernelClock& clock,
             const std::string& spoil);
   void Close();

@@ -75,14 +75,12 @@ WatchedProcesses::Result WatchedProcesses::Add(int32_t pid, uint64_t start_ticks
     const auto cause = is_over ? CauseOfDead() : ThreadGroup::Cause::kPidfd;
     const bool expects_event =
         armed_ && stream_ != StreamKind::kNone && !is_over && !stat.IsZombie();
-    // Whoever ends from now on finds that it is watched.
+    // A process that ends from now on finds that it is watched.
     const bool expects_record = stream_ == StreamKind::kGroups && !is_over;
     pinned_.insert_or_assign(
         fd, Pinned{identity, std::move(pidfd), alive_ns, cause, expects_event, expects_record});
-    with_pidfd_.fetch_add(1, std::memory_order_relaxed);
     return Result::kArmed;
   }
-  without_pidfd_.fetch_add(1, std::memory_order_relaxed);
   const bool is_whole = ReadProcStat(pid, &stat) && !stat.IsZombie() && !HasDeadThread(pid, stat);
   if (!armed_ || is_over || !is_whole) {
     doubts_.push_back({identity, std::move(pidfd), alive_ns, CauseOfDead()});
@@ -91,7 +89,7 @@ WatchedProcesses::Result WatchedProcesses::Add(int32_t pid, uint64_t start_ticks
   return options_.opens_pidfds ? Result::kWithoutPidfd : Result::kArmed;
 }
 
-// The same where nothing pins the process: it is told from others that get its pid by its start.
+// The same where nothing pins the process: its start distinguishes it from others that get its pid.
 // The stream alone tells its end; without one the watch fails with `error`.
 WatchedProcesses::Result WatchedProcesses::AddByNumber(int32_t pid, uint64_t start_ticks,
                                                        uint64_t inode, SystemError* error) {
@@ -110,7 +108,6 @@ WatchedProcesses::Result WatchedProcesses::AddByNumber(int32_t pid, uint64_t sta
   const std::lock_guard<std::mutex> lock(mutex_);
   if (stream_ == StreamKind::kNone) return Result::kFailed;
   *error = {};
-  without_pidfd_.fetch_add(1, std::memory_order_relaxed);
   set_.Add({pid, ProcessEntry(stat, inode, uid), now_ns, 0, -1},
            [this] { return owner_clock_.Now(); });
   const ProcessState after = LookAtNumber(pid, &stat);
@@ -118,7 +115,6 @@ WatchedProcesses::Result WatchedProcesses::AddByNumber(int32_t pid, uint64_t sta
   if (after == ProcessState::kGone || (is_known && stat.start_ticks != start_ticks)) {
     // Unless the stream has told its end: then that is on its way.
     if (!set_.Remove(pid, start_ticks, inode)) return Result::kWithoutPidfd;
-    without_pidfd_.fetch_sub(1, std::memory_order_relaxed);
     return Result::kGone;
   }
   const bool is_whole =
@@ -134,7 +130,7 @@ WatchedProcesses::Result WatchedProcesses::AddByNumber(int32_t pid, uint64_t sta
 
 // Of a process that was dying when somebody began to watch it.
 ThreadGroup::Cause WatchedProcesses::CauseOfDead() const {
-  return armed_ && options_.all_told ? ThreadGroup::Cause::kWatched : ThreadGroup::Cause::kFound;
+  return armed_ && options_.reports_all ? ThreadGroup::Cause::kWatched : ThreadGroup::Cause::kFound;
 }
 
 void WatchedProcesses::Remove(int32_t pid, uint64_t start_ticks, uint64_t inode) {
@@ -152,11 +148,7 @@ void WatchedProcesses::Remove(int32_t pid, uint64_t start_ticks, uint64_t inode)
 
 // Closes the pidfd of a watch that is no more, unless the aggregator has it.
 void WatchedProcesses::Release(const Watch& watch) {
-  if (watch.pidfd < 0) {
-    without_pidfd_.fetch_sub(1, std::memory_order_relaxed);
-    return;
-  }
-  with_pidfd_.fetch_sub(1, std::memory_order_relaxed);
+  if (watch.pidfd < 0) return;
   const std::lock_guard<std::mutex> lock(mutex_);
   const auto found = pinned_.find(watch.pidfd);
   if (found != pinned_.end() && IsSameGroup(found->second.identity, watch.Identity())) {
@@ -187,7 +179,7 @@ void WatchedProcesses::Check(ProcessWitness& witness, ThreadGroupAggregator& agg
     removed.swap(removed_);
   }
   for (const int32_t pid : removed) {
-    if (!options_.all_told && !set_.Contains(pid)) aggregator.Forget(pid);
+    if (!options_.reports_all && !set_.Contains(pid)) aggregator.Forget(pid);
   }
   for (Doubt& doubt : doubts) {
     if (set_.Contains(doubt.identity.pid)) CheckDoubt(doubt, witness, aggregator);
@@ -259,7 +251,7 @@ std::optional<Watch> WatchedProcesses::Take(const GroupIdentity& identity, uint6
 
 WatchedProcesses::Ended WatchedProcesses::CheckAll(ProcessWitness& witness,
                                                    ThreadGroupAggregator& aggregator,
-                                                   uint64_t told_ns) {
+                                                   uint64_t reported_ns) {
   Ended ended;
   bool has_stream;
   {
@@ -271,14 +263,14 @@ WatchedProcesses::Ended WatchedProcesses::CheckAll(ProcessWitness& witness,
       std::optional<Pinned> pinned = TakeDead(watch.pidfd, watch.pid);
       if (!pinned) continue;
       ended.count++;
-      const uint64_t alive_ns = std::max(pinned->alive_ns, told_ns);
+      const uint64_t alive_ns = std::max(pinned->alive_ns, reported_ns);
       aggregator.AdoptDead(pinned->identity, pinned->pidfd.Release(), alive_ns,
                            ThreadGroup::Cause::kLost, ThreadGroup::Outstanding::kNothing);
     } else if (aggregator.IsEndingOther(watch.Identity())) {
       ended.is_complete = false;  // who has, or had, its pid comes first
     } else if (!aggregator.IsEnding(watch.pid)) {
       const Rechecked found =
-          Recheck(watch.Identity(), std::max(watch.since_ns, told_ns), witness, aggregator);
+          Recheck(watch.Identity(), std::max(watch.since_ns, reported_ns), witness, aggregator);
       if (found == Rechecked::kEnded) ended.count++;
       if (found == Rechecked::kUnknown || !has_stream) ended.is_complete = false;
     }

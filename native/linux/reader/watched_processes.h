@@ -1,7 +1,6 @@
 #ifndef EXITWATCH_LINUX_READER_WATCHED_PROCESSES_H_
 #define EXITWATCH_LINUX_READER_WATCHED_PROCESSES_H_
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <mutex>
@@ -29,7 +28,7 @@ class WatchedProcesses {
 
   struct Options {
     bool opens_pidfds = false;  // pidfds tell the ends of processes, too
-    bool all_told = false;      // the stream tells the ends of all processes to everybody
+    bool reports_all = false;   // the stream tells the ends of all processes to everybody
     bool has_stream = true;     // there is one, or may be: see SetStream()
   };
 
@@ -52,7 +51,7 @@ class WatchedProcesses {
   // The pidfds of watches, and of the other processes that the reader waits for.
   PidfdSet& pidfds() { return pidfds_; }
 
-  // From now on the stream tells the end of whoever lives. Check() has to follow.
+  // From now on the stream reports the end of every process that lives. Check() has to follow.
   void Arm();
 
   void SetStream(StreamKind stream);
@@ -75,14 +74,14 @@ class WatchedProcesses {
     bool is_complete = true;  // otherwise some have to be looked at again
   };
 
-  // Looks at all watches, because events were lost; `told_ns`: all exits before were seen.
-  Ended CheckAll(ProcessWitness& witness, ThreadGroupAggregator& aggregator, uint64_t told_ns);
+  // Looks at all watches, because events were lost; `reported_ns`: all exits before were seen.
+  Ended CheckAll(ProcessWitness& witness, ThreadGroupAggregator& aggregator, uint64_t reported_ns);
 
   // Whether some have a pidfd.
-  bool has_pidfds() const { return with_pidfd_.load(std::memory_order_relaxed) > 0; }
+  bool has_pidfds() const { return set_.with_pidfd() > 0; }
 
   // Watches that the stream alone tells.
-  size_t without_pidfd() const { return without_pidfd_.load(std::memory_order_relaxed); }
+  size_t without_pidfd() const { return set_.without_pidfd(); }
 
   // Closes everything.
   void Clear();
@@ -118,8 +117,6 @@ class WatchedProcesses {
   WatchSet set_;
   PidfdSet pidfds_;
   KernelClock owner_clock_;
-  std::atomic<size_t> without_pidfd_{0};
-  std::atomic<size_t> with_pidfd_{0};
   std::mutex mutex_;
   StreamKind stream_;                       // guarded by mutex_
   std::unordered_map<int, Pinned> pinned_;  // by pidfd; guarded by mutex_

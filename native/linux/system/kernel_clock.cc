@@ -50,7 +50,7 @@ KernelClock::KernelClock()
 uint64_t KernelClock::Now() const { return Read(CLOCK_MONOTONIC) - namespace_offset_ns_; }
 
 void KernelClock::Sample() {
-  // Read between two looks at one clock: whoever is preempted in between tries again.
+  // Read between two looks at one clock: a thread that is preempted in between tries again.
   int64_t monotonic_ns = static_cast<int64_t>(Now());
   int64_t realtime_offset_ns = 0;
   for (int attempt = 0; attempt < kAttempts; attempt++) {

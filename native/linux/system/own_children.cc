@@ -22,7 +22,7 @@ struct Child {
 std::mutex mutex;
 Child children[kMost];                  // guarded by mutex
 size_t next = 0;                        // guarded by mutex
-std::atomic<int32_t> pids[kMost] = {};  // the same, for whoever is not one of them
+std::atomic<int32_t> pids[kMost] = {};  // the same, for a quick look
 
 bool IsSame(const Child& child, const GroupIdentity& identity, uint64_t time_ns) {
   if (!IsSameGroup(child.identity, identity)) return false;

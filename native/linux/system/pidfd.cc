@@ -76,7 +76,7 @@ uint64_t PidfdInode(int pidfd) {
 
 uint64_t PidfdCgroup(int pidfd) {
   PidfdInfo info = {};
-  // Of who was reaped it is told only beside the status.
+  // Of a process that was reaped the kernel has it only beside the status.
   info.mask = kPidfdInfoCgroup | kPidfdInfoExit;
   if (ioctl(pidfd, kPidfdGetInfo, &info) != 0 || (info.mask & kPidfdInfoCgroup) == 0) return 0;
   return info.cgroup_id;

@@ -10,9 +10,9 @@
 
 namespace exitwatch {
 
-// Pidfds that are waited for together: each is told when its process has died, and once more when
-// it has been reaped. An epoll set of their own, edge-triggered: a level-triggered one would fire
-// for as long as a zombie stands.
+// Pidfds that are waited for together: each becomes ready when its process has died, and once more
+// when it has been reaped. An epoll set of their own, edge-triggered: a level-triggered one would
+// fire for as long as a zombie stands.
 class PidfdSet {
  public:
   // A pidfd that may have something to tell: its process has to be looked at, since it may be from

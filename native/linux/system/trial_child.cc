@@ -49,7 +49,7 @@ struct Shared {
   uint32_t may_begin;
   uint32_t has_all;
   int broken_pipe;  // its reader is closed
-  pollfd signals;   // signalfd(2): whoever reads it gets his own
+  pollfd signals;   // signalfd(2): each reader gets its own
   signalfd_siginfo signal;
   timespec patience;
   itimerval interval;
@@ -111,7 +111,7 @@ bool Queue(int32_t pid, int signal, int code) {
 bool SendByFile(int32_t pid, int signal) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return false;
-  // The reader goes first: it is told of the writer's end, too.
+  // The reader goes first: it learns of the writer's end, too.
   const UniqueFd writer(ends[1]);
   const UniqueFd reader(ends[0]);
   return fcntl(reader.Get(), F_SETOWN, pid) == 0 && fcntl(reader.Get(), F_SETSIG, signal) == 0 &&

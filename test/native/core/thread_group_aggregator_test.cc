@@ -151,7 +151,7 @@ void AFirstThreadsZeroWaitsForTheLastThreadsCode() {
   scene.Exit(10, 10, 0);  // and reaped already: the event of the last thread was preempted
   scene.Pass(900 * kMs);
   CHECK_EQUAL(scene.ends.size(), 0u);
-  CHECK(scene.aggregator.HasUntold());
+  CHECK(scene.aggregator.HasUnreported());
   scene.Exit(11, 10, 0x700);
   scene.Pass(kMs);
   CHECK_EQUAL(scene.ends.size(), 1u);
@@ -968,7 +968,7 @@ void AnEventThatAloneTellsTheStatusMayBeLate() {
 
 void AnEventThatOnlyItsWatcherWaitedForIsNotRemembered() {
   Scene scene;
-  scene.aggregator.TellsAll(false);
+  scene.aggregator.ReportsAll(false);
   scene.HoldPidfd(10, 7, ProcessState::kGone, 0x700);
   scene.Pass(100 * kMs);
   CHECK_EQUAL(scene.ends.size(), 1u);

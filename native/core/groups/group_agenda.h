@@ -20,7 +20,7 @@ class GroupAgenda {
 
   // Whether it lives is to be asked: stage kCollecting or kHeld.
   void Validate(ThreadGroup& group) {
-    if (!std::exchange(group.is_unvalidated, true)) unvalidated_.push_back(group.pid);
+    if (!std::exchange(group.agenda.is_unvalidated, true)) unvalidated_.push_back(group.pid);
   }
 
   // It is to be looked at now and then, since the kernel cannot wake us: stage kHeld.
@@ -31,18 +31,18 @@ class GroupAgenda {
 
   // Nothing but a late event is of interest until this time. There may be many of them, for long.
   void Await(ThreadGroup& group, uint64_t until_ns) {
-    group.is_awaited = true;
+    group.agenda.is_awaited = true;
     awaited_.push_back({until_ns, group.pid});
   }
 
   // Something new is known of a group that waited for an event; or it has waited enough.
   void StopAwaiting(ThreadGroup& group) {
-    if (std::exchange(group.is_awaited, false)) dead_.push_back(group.pid);
+    if (std::exchange(group.agenda.is_awaited, false)) dead_.push_back(group.pid);
   }
 
   // Its process is gone, and it is to be forgotten: stage kCollecting.
   void Expire(ThreadGroup& group) {
-    group.orphan = true;
+    group.agenda.orphan = true;
     orphans_.push_back(group.pid);
   }
 

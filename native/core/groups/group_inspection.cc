@@ -34,13 +34,13 @@ bool ReadStatOf(ProcessWitness& witness, ProcessWitness::Handle handle, int32_t 
 
 void NoteZombie(ProcessWitness& witness, ProcessWitness::Handle handle, const ProcStat& stat,
                 ThreadGroup& group) {
-  group.has_stat = true;
-  group.stat = stat;
+  group.answers.has_stat = true;
+  group.answers.stat = stat;
   group.inode = witness.Inode(handle);
   const std::optional<uint32_t> uid = witness.ReadUid(group.pid);
   const bool may_read = stat.exit_code != 0 || witness.MayReadExitCode(group.pid);
   const bool same_process = witness.Look(handle) != ProcessState::kGone;
-  if (same_process) group.uid = uid;
+  if (same_process) group.answers.uid = uid;
   // Without a thread it was being released while it was read: then its code is the first thread's
   // own (fs/proc/array.c, do_task_stat(), where lock_task_sighand() fails).
   if (!stat.IsZombie() || stat.threads != 1) return;
@@ -52,7 +52,7 @@ void NoteZombie(ProcessWitness& witness, ProcessWitness::Handle handle, const Pr
 // it is a zombie of another parent.
 bool IsStranger(ProcessWitness& witness, const ThreadGroup& group, const ProcStat& stat,
                 ProcessState state) {
-  const uint64_t end_tick = witness.TickOf(group.leader_ns);
+  const uint64_t end_tick = witness.TickOf(group.events.leader_ns);
   if (stat.start_ticks != end_tick) return stat.start_ticks > end_tick;
   return state == ProcessState::kDead && stat.parent_pid != group.parent_pid;
 }
@@ -82,7 +82,8 @@ GroupState InspectGroup(ProcessWitness& witness, ThreadGroup& group) {
   if (state != ProcessState::kAlive) {
     if (!has_stat) return GroupState::kDead;
     NoteZombie(witness, handle.Get(), stat, group);
-    group.has_doubtful_stat = !knows_inode && stat.start_ticks == witness.TickOf(group.leader_ns);
+    group.answers.has_doubtful_stat =
+        !knows_inode && stat.start_ticks == witness.TickOf(group.events.leader_ns);
     return GroupState::kDead;
   }
   // Where /proc hides the process (hidepid), only the handle can tell its end.
@@ -94,9 +95,9 @@ GroupState InspectGroup(ProcessWitness& witness, ThreadGroup& group) {
   }
   // There is a first thread again: another one has called exec, which ends the first one with 0. A
   // new process that was given the pid within the same clock tick looks alike.
-  const bool is_certain = knows_inode || stat.start_ticks < witness.TickOf(group.leader_ns);
+  const bool is_certain = knows_inode || stat.start_ticks < witness.TickOf(group.events.leader_ns);
   if (is_certain) return GroupState::kExeced;
-  return group.leader_code == 0 ? GroupState::kExecedOrReused : GroupState::kDead;
+  return group.events.leader_code == 0 ? GroupState::kExecedOrReused : GroupState::kDead;
 }
 
 bool IsGroupAlive(ProcessWitness& witness, ThreadGroup& group) {
@@ -105,7 +106,7 @@ bool IsGroupAlive(ProcessWitness& witness, ThreadGroup& group) {
   if (state == ProcessState::kUnknown) return true;
   ProcStat stat;
   if (state != ProcessState::kAlive || !ReadStatOf(witness, handle.Get(), group.pid, &stat) ||
-      stat.start_ticks > witness.TickOf(group.last_event_ns)) {
+      stat.start_ticks > witness.TickOf(group.events.last_event_ns)) {
     return false;
   }
   // The kernel shows a group's code from the moment at which it is ending.
@@ -121,7 +122,7 @@ void ReadDeadGroup(ProcessWitness& witness, ThreadGroup& group, ProcessState sta
   if (state == ProcessState::kDead && ReadStatOf(witness, group.handle, group.pid, &stat)) {
     NoteZombie(witness, group.handle, stat, group);
   }
-  if (!group.group_status) group.NoteHandleStatus(witness.ReadExitStatus(group.handle));
+  if (!group.answers.group_status) group.NoteHandleStatus(witness.ReadExitStatus(group.handle));
 }
 
 }  // namespace exitwatch

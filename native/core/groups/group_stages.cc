@@ -47,14 +47,14 @@ GroupStages::Exited GroupStages::OnLeaderExit(ThreadGroup& group, const ProcEven
   group.AddLeaderExit(event);
   if (group.stage == Stage::kDead) {
     // What was waited for, where the handle has told the rest.
-    const uint64_t late_ns = group.group_status ? 0 : late_event_ns_;
-    group.settle_ns = std::min(group.settle_ns, witness_.Now() + late_ns);
+    const uint64_t late_ns = group.answers.group_status ? 0 : late_event_ns_;
+    group.times.settle_ns = std::min(group.times.settle_ns, witness_.Now() + late_ns);
     return Exited::kOn;
   }
-  if (!group.released) {
+  if (!group.events.released) {
     if (group.stage == Stage::kCollecting) {
       group.stage = Stage::kLeaderGone;
-      group.settle_ns = 0;
+      group.times.settle_ns = 0;
       agenda_.Confirm(group);
     }
     return Exited::kOn;
@@ -62,36 +62,36 @@ GroupStages::Exited GroupStages::OnLeaderExit(ThreadGroup& group, const ProcEven
   // Released before the event was made: the whole group is dead. This was its last thread, or
   // another was preempted before its own event.
   if (group.stage == Stage::kHeld) {
-    OnHandleReady(group, group.alive_ns);
+    OnHandleReady(group, group.times.alive_ns);
     return Exited::kOn;
   }
   MarkDead(group, event.timestamp_ns);
-  return group.dumpers.empty() && !MayLackCode(group) ? Exited::kEnded : Exited::kOn;
+  return group.events.dumpers.empty() && !MayLackCode(group) ? Exited::kEnded : Exited::kOn;
 }
 
 void GroupStages::MarkDead(ThreadGroup& group, uint64_t now_ns) {
   group.stage = Stage::kDead;
-  group.confirmed_ns = now_ns;
-  group.settle_ns = now_ns;
+  group.times.confirmed_ns = now_ns;
+  group.times.settle_ns = now_ns;
   agenda_.Settle(group);
-  if (group.has_doubtful_stat && group.group_status &&
-      (*group.group_status & ~kCoreFlag) != group.LastCode()) {
+  if (group.answers.has_doubtful_stat && group.answers.group_status &&
+      (*group.answers.group_status & ~kCoreFlag) != group.LastCode()) {
     // Another thread's code, or another process's: either's exit event is on its way.
-    group.settle_ns = now_ns + late_event_ns_;
+    group.times.settle_ns = now_ns + late_event_ns_;
     return;
   }
-  if (group.group_status || group.LastCode() != 0) return;
+  if (group.answers.group_status || group.LastCode() != 0) return;
   // See MayLackCode(); or another thread had left before the first one.
-  group.settle_ns = now_ns + late_event_ns_;
+  group.times.settle_ns = now_ns + late_event_ns_;
 }
 
 // Its first thread ended with 0, as that of most processes does, and nobody can be asked any more:
 // if others outlived it, another's code is the status. Or that is certain, and what the first one
 // ended with need not be the process's.
 bool GroupStages::MayLackCode(const ThreadGroup& group) const {
-  if (group.group_status || group.IsConclusive()) return false;
-  const bool has_only_zero = group.leader_known && group.leader_code == 0 &&
-                             group.thread_code == 0 && !group.ending_status;
+  if (group.answers.group_status || group.IsConclusive()) return false;
+  const bool has_only_zero = group.events.leader_known && group.events.leader_code == 0 &&
+                             group.events.thread_code == 0 && !group.answers.ending_status;
   return group.leader_first || (stream_ == StreamKind::kThreads && has_only_zero);
 }
 
@@ -103,21 +103,21 @@ bool GroupStages::Confirm(ThreadGroup& group) {
     case GroupState::kLeaderGone:
       group.stage = Stage::kHeld;
       group.leader_first = true;
-      group.alive_ns = witness_.Now();
+      group.times.alive_ns = witness_.Now();
       Hold(group);
       break;
     case GroupState::kExeced:
       return false;
     case GroupState::kExecedOrReused:
       group.seen_alive = true;
-      if (witness_.Now() > group.leader_ns + kExecNs) {
+      if (witness_.Now() > group.events.leader_ns + kExecNs) {
         MarkDead(group, witness_.Now());
       } else {
-        group.settle_ns = witness_.Now() + kRetryNs;
+        group.times.settle_ns = witness_.Now() + kRetryNs;
       }
       break;
     case GroupState::kUnknown:
-      group.settle_ns = witness_.Now() + kRetryNs;
+      group.times.settle_ns = witness_.Now() + kRetryNs;
       break;
   }
   return true;
@@ -128,11 +128,11 @@ bool GroupStages::Confirm(ThreadGroup& group) {
 bool GroupStages::Validate(ThreadGroup& group) {
   const bool is_alive = IsGroupAlive(witness_, group);
   if (group.stage == Stage::kHeld) return true;
-  if (is_alive) return group.thread_code != 0 || group.core_announced;
+  if (is_alive) return group.events.thread_code != 0 || group.events.core_announced;
   // A thread that has announced a core dump has yet to end.
   const uint64_t wait_ns =
-      group.dumpers.empty() ? kOrphanNs : std::max(kOrphanNs, status_timeout_ns_);
-  group.settle_ns = witness_.Now() + wait_ns;
+      group.events.dumpers.empty() ? kOrphanNs : std::max(kOrphanNs, status_timeout_ns_);
+  group.times.settle_ns = witness_.Now() + wait_ns;
   agenda_.Expire(group);
   return true;
 }
@@ -145,17 +145,17 @@ void GroupStages::TakeOver(ThreadGroup& group, const GroupIdentity& identity,
   group.handle = handle;
   group.inode = witness_.Inode(handle);
   group.start_ticks = identity.start_ticks;
-  group.alive_ns = alive_ns;
+  group.times.alive_ns = alive_ns;
 }
 
 void GroupStages::Hold(ThreadGroup& group) {
   if (witness_.Hold(group.handle, group.pid)) return;
-  group.settle_ns = witness_.Now() + kRetryNs;
+  group.times.settle_ns = witness_.Now() + kRetryNs;
   agenda_.Poll(group);
 }
 
 void GroupStages::OnHandleReady(ThreadGroup& group, uint64_t alive_since_ns) {
-  if (group.handle == ProcessWitness::kNoHandle || group.group_status) return;
+  if (group.handle == ProcessWitness::kNoHandle || group.answers.group_status) return;
   const ProcessState state = witness_.Look(group.handle);
   if (state == ProcessState::kAlive || state == ProcessState::kUnknown) return;
 
@@ -164,33 +164,34 @@ void GroupStages::OnHandleReady(ThreadGroup& group, uint64_t alive_since_ns) {
   if (group.stage != Stage::kDead) {
     group.stage = Stage::kDead;
     agenda_.Settle(group);
-    group.confirmed_ns = now_ns;
-    group.alive_ns = std::max(group.alive_ns, alive_since_ns);
-    group.settle_ns = now_ns + (group.leader_known ? late_event_ns_ : status_timeout_ns_);
+    group.times.confirmed_ns = now_ns;
+    group.times.alive_ns = std::max(group.times.alive_ns, alive_since_ns);
+    group.times.settle_ns =
+        now_ns + (group.events.leader_known ? late_event_ns_ : status_timeout_ns_);
   }
 
   ReadDeadGroup(witness_, group, state);
-  if (group.group_status || group.ending_status) {
+  if (group.answers.group_status || group.answers.ending_status) {
     // Where its own exit was not seen, it may be on its way, and would be taken for another's.
-    group.settle_ns = group.leader_known ? now_ns : now_ns + late_event_ns_;
+    group.times.settle_ns = group.events.leader_known ? now_ns : now_ns + late_event_ns_;
   } else if (state == ProcessState::kGone) {
-    group.settle_ns = std::min(group.settle_ns, now_ns + late_event_ns_);
+    group.times.settle_ns = std::min(group.times.settle_ns, now_ns + late_event_ns_);
   }
 }
 
 void GroupStages::AddHandle(ThreadGroup& group, ProcessWitness::Handle handle) {
   agenda_.StopAwaiting(group);
   group.handle = handle;
-  if (!group.group_status || group.has_doubtful_stat) {
+  if (!group.answers.group_status || group.answers.has_doubtful_stat) {
     group.ForgetStat();
     group.inode = witness_.Inode(handle);
     ReadDeadGroup(witness_, group, witness_.Look(handle));
   }
   const uint64_t now_ns = witness_.Now();
-  if (group.group_status) {
-    group.settle_ns = std::min(group.settle_ns, now_ns);
+  if (group.answers.group_status) {
+    group.times.settle_ns = std::min(group.times.settle_ns, now_ns);
   } else if (!group.Status()) {
-    group.settle_ns = std::max(group.settle_ns, now_ns + status_timeout_ns_);
+    group.times.settle_ns = std::max(group.times.settle_ns, now_ns + status_timeout_ns_);
   }
 }
 
@@ -200,19 +201,19 @@ void GroupStages::Presume(ThreadGroup& group, const GroupIdentity& identity, uin
   group.expected_inode = identity.inode;
   group.stage = Stage::kDead;
   group.cause = cause;
-  group.alive_ns = alive_ns;
-  group.confirmed_ns = witness_.Now();
-  group.settle_ns = group.confirmed_ns + late_event_ns_;
+  group.times.alive_ns = alive_ns;
+  group.times.confirmed_ns = witness_.Now();
+  group.times.settle_ns = group.times.confirmed_ns + late_event_ns_;
   agenda_.Settle(group);
 }
 
 void GroupStages::EndTraced(ThreadGroup& group, const ProcEvent& event) {
-  group.group_status = event.exit_code;
-  group.group_status_has_core = true;
-  group.alive_ns = event.timestamp_ns;
+  group.answers.group_status = event.exit_code;
+  group.answers.group_status_has_core = true;
+  group.times.alive_ns = event.timestamp_ns;
   MarkDead(group, witness_.Now());
   // Or its last thread has told it by its own exit, which is yet to be read.
-  group.settle_ns = group.confirmed_ns + late_event_ns_;
+  group.times.settle_ns = group.times.confirmed_ns + late_event_ns_;
 }
 
 void GroupStages::ExpectOthers(ThreadGroup& group) {
@@ -236,16 +237,16 @@ void GroupStages::ExpectNothing(ThreadGroup& group) {
 }
 
 uint64_t GroupStages::Deadline(const ThreadGroup& group) const {
-  const bool waits_for_core = !group.dumpers.empty() && !group.group_status_has_core;
-  if (group.stage != Stage::kDead) return group.settle_ns;
+  const bool waits_for_core = !group.events.dumpers.empty() && !group.answers.group_status_has_core;
+  if (group.stage != Stage::kDead) return group.times.settle_ns;
   const auto at_least = [&group](uint64_t wait_ns) {
-    return std::max(group.settle_ns, group.confirmed_ns + wait_ns);
+    return std::max(group.times.settle_ns, group.times.confirmed_ns + wait_ns);
   };
   if (group.NeedsRecord()) return at_least(kRecordNs);
   if (group.NeedsEvent()) return at_least(status_timeout_ns_);
   if (stream_ == StreamKind::kThreads && group.MayBeFirsts()) return at_least(late_event_ns_);
   // A thread that announces its core dump ends with the group.
-  if (!waits_for_core && !MayLackCode(group)) return group.settle_ns;
+  if (!waits_for_core && !MayLackCode(group)) return group.times.settle_ns;
   return at_least(std::max(status_timeout_ns_, late_event_ns_));
 }
 

@@ -42,118 +42,122 @@ bool IsCoreSignal(int32_t signal) {
 }
 
 void ThreadGroup::AddLeaderExit(const ProcEvent& event) {
-  leader_known = true;
-  leader_code = event.exit_code & ~kCoreFlag;
-  leader_ns = event.timestamp_ns;
-  released = event.parent_tgid == 0;
+  events.leader_known = true;
+  events.leader_code = event.exit_code & ~kCoreFlag;
+  events.leader_ns = event.timestamp_ns;
+  events.released = event.parent_tgid == 0;
   parent_pid = event.parent_tgid;
-  last_event_ns = std::max(last_event_ns, event.timestamp_ns);
-  core_flag = core_flag || (event.exit_code & kCoreFlag) != 0;
-  dumpers.erase(std::remove(dumpers.begin(), dumpers.end(), event.pid), dumpers.end());
+  events.last_event_ns = std::max(events.last_event_ns, event.timestamp_ns);
+  events.core_flag = events.core_flag || (event.exit_code & kCoreFlag) != 0;
+  events.dumpers.erase(std::remove(events.dumpers.begin(), events.dumpers.end(), event.pid),
+                       events.dumpers.end());
 }
 
 void ThreadGroup::AddThreadExit(const ProcEvent& event) {
   // Across CPUs, events do not arrive in the order of their timestamps.
   const int32_t code = event.exit_code & ~kCoreFlag;
-  has_several_codes = has_several_codes || (thread_code != 0 && thread_code != code);
-  if (event.timestamp_ns >= thread_ns || EndsGroup(code)) {
+  events.has_several_codes =
+      events.has_several_codes || (events.thread_code != 0 && events.thread_code != code);
+  if (event.timestamp_ns >= events.thread_ns || EndsGroup(code)) {
     // A signal counts more than a stamp.
-    if (!EndsGroup(thread_code)) thread_code = code;
-    thread_ns = std::max(thread_ns, event.timestamp_ns);
+    if (!EndsGroup(events.thread_code)) events.thread_code = code;
+    events.thread_ns = std::max(events.thread_ns, event.timestamp_ns);
   }
-  last_event_ns = std::max(last_event_ns, event.timestamp_ns);
-  core_flag = core_flag || (event.exit_code & kCoreFlag) != 0;
-  dumpers.erase(std::remove(dumpers.begin(), dumpers.end(), event.pid), dumpers.end());
+  events.last_event_ns = std::max(events.last_event_ns, event.timestamp_ns);
+  events.core_flag = events.core_flag || (event.exit_code & kCoreFlag) != 0;
+  events.dumpers.erase(std::remove(events.dumpers.begin(), events.dumpers.end(), event.pid),
+                       events.dumpers.end());
 }
 
 void ThreadGroup::AddCoredump(const ProcEvent& event) {
-  core_announced = true;
-  dumpers.push_back(event.pid);
+  events.core_announced = true;
+  events.dumpers.push_back(event.pid);
 }
 
 void ThreadGroup::ForgetEvents() {
-  leader_known = released = core_flag = core_announced = false;
-  has_several_codes = leader_first = false;
-  leader_code = thread_code = 0;
-  leader_ns = thread_ns = last_event_ns = 0;
-  dumpers.clear();
+  events = {};
+  leader_first = false;
 }
 
 void ThreadGroup::NoteZombieCode(int32_t code, bool is_status) {
   if (is_status || EndsGroup(code)) {
-    group_status = code;
-    is_of_handle = false;
-    group_status_has_core = is_status;
+    answers.group_status = code;
+    answers.is_of_handle = false;
+    answers.group_status_has_core = is_status;
   } else {
-    first_code = code;
+    answers.first_code = code;
   }
 }
 
 void ThreadGroup::NoteEndingCode(int32_t code) {
   if (code == 0) {
-    thread_code = 0;
-    has_several_codes = false;
-  } else if ((code & ~kCoreFlag) == thread_code) {
-    ending_status = code;
+    events.thread_code = 0;
+    events.has_several_codes = false;
+  } else if ((code & ~kCoreFlag) == events.thread_code) {
+    answers.ending_status = code;
   }
 }
 
 void ThreadGroup::NoteHandleStatus(std::optional<int32_t> status) {
-  group_status = status;
-  is_of_handle = status.has_value();
+  answers.group_status = status;
+  answers.is_of_handle = status.has_value();
 }
 
 bool ThreadGroup::IsDisputed() const {
-  if (!group_status || !is_of_handle || leader_first || thread_code == 0) return false;
-  const int32_t told = *group_status & ~kCoreFlag;
-  if (told == thread_code || EndsGroup(told)) return false;
+  if (!answers.group_status || !answers.is_of_handle || leader_first || events.thread_code == 0)
+    return false;
+  const int32_t told = *answers.group_status & ~kCoreFlag;
+  if (told == events.thread_code || EndsGroup(told)) return false;
   // The first thread's own was overwritten, or long after the other's.
-  return !leader_known || (told == leader_code && leader_ns <= thread_ns + kUnrelatedAfterNs);
+  return !events.leader_known ||
+         (told == events.leader_code && events.leader_ns <= events.thread_ns + kUnrelatedAfterNs);
 }
 
 bool ThreadGroup::MayBeFirsts() const {
-  return group_status == 0 && is_of_handle && !leader_first && thread_code == 0;
+  return answers.group_status == 0 && answers.is_of_handle && !leader_first &&
+         events.thread_code == 0;
 }
 
 void ThreadGroup::ForgetStat() {
-  has_stat = has_doubtful_stat = false;
-  group_status.reset();
-  is_of_handle = false;
-  first_code.reset();
-  group_status_has_core = false;
-  uid.reset();
+  answers.has_stat = answers.has_doubtful_stat = false;
+  answers.group_status.reset();
+  answers.is_of_handle = false;
+  answers.first_code.reset();
+  answers.group_status_has_core = false;
+  answers.uid.reset();
   inode = 0;
 }
 
 GroupIdentity ThreadGroup::Identity() const {
-  return {pid, has_stat ? stat.start_ticks : start_ticks, inode != 0 ? inode : expected_inode, 0,
-          start_ns};
+  return {pid, answers.has_stat ? answers.stat.start_ticks : start_ticks,
+          inode != 0 ? inode : expected_inode, 0, start_ns};
 }
 
 std::optional<int32_t> ThreadGroup::Status() const {
   int32_t status;
-  if (group_status && !is_of_handle) {
-    status = *group_status & ~kCoreFlag;
-  } else if (ending_status) {
-    status = *ending_status & ~kCoreFlag;
-  } else if (group_status && !IsDisputed()) {
-    status = *group_status & ~kCoreFlag;
-  } else if (group_status || IsContradictory()) {
+  if (answers.group_status && !answers.is_of_handle) {
+    status = *answers.group_status & ~kCoreFlag;
+  } else if (answers.ending_status) {
+    status = *answers.ending_status & ~kCoreFlag;
+  } else if (answers.group_status && !IsDisputed()) {
+    status = *answers.group_status & ~kCoreFlag;
+  } else if (answers.group_status || IsContradictory()) {
     return std::nullopt;
-  } else if (thread_code == 0 && !leader_known) {
-    if (first_code != 0 || !has_all_codes) return std::nullopt;
+  } else if (events.thread_code == 0 && !events.leader_known) {
+    if (answers.first_code != 0 || !has_all_codes) return std::nullopt;
     status = 0;
-  } else if (thread_code == 0) {
-    status = leader_code;
-  } else if (leader_code == 0) {
+  } else if (events.thread_code == 0) {
+    status = events.leader_code;
+  } else if (events.leader_code == 0) {
     // The leader of a group that was ended by another thread may have left before it, with 0: the
     // other code is the group's.
-    const bool unrelated = leader_known && leader_ns > thread_ns + kUnrelatedAfterNs;
-    status = unrelated ? 0 : thread_code;
-  } else if (EndsGroup(leader_code) || EndsGroup(thread_code)) {
-    status = EndsGroup(thread_code) ? thread_code : leader_code;
+    const bool unrelated =
+        events.leader_known && events.leader_ns > events.thread_ns + kUnrelatedAfterNs;
+    status = unrelated ? 0 : events.thread_code;
+  } else if (EndsGroup(events.leader_code) || EndsGroup(events.thread_code)) {
+    status = EndsGroup(events.thread_code) ? events.thread_code : events.leader_code;
   } else {
-    status = leader_ns > thread_ns ? leader_code : thread_code;
+    status = events.leader_ns > events.thread_ns ? events.leader_code : events.thread_code;
   }
   if ((status & kSignalMask) != 0 && CoreDumped().value_or(false)) status |= kCoreFlag;
   return status;
@@ -161,33 +165,35 @@ std::optional<int32_t> ThreadGroup::Status() const {
 
 bool ThreadGroup::IsContradictory() const {
   if (IsConclusive()) return false;
-  if (leader_first) return leader_code != 0 || thread_code != 0;
-  if (leader_code == 0) return MayBeItsOwn();
-  return thread_code != 0 && leader_ns <= thread_ns + kUnrelatedAfterNs;
+  if (leader_first) return events.leader_code != 0 || events.thread_code != 0;
+  if (events.leader_code == 0) return MayBeItsOwn();
+  return events.thread_code != 0 && events.leader_ns <= events.thread_ns + kUnrelatedAfterNs;
 }
 
 bool ThreadGroup::MayBeItsOwn() const {
-  return thread_code != 0 && leader_known && !leader_first && thread_ns <= leader_ns &&
-         leader_ns <= thread_ns + kUnrelatedAfterNs;
+  return events.thread_code != 0 && events.leader_known && !leader_first &&
+         events.thread_ns <= events.leader_ns &&
+         events.leader_ns <= events.thread_ns + kUnrelatedAfterNs;
 }
 
 bool ThreadGroup::IsConclusive() const {
-  if (EndsGroup(leader_code) || EndsGroup(thread_code)) return true;
-  if (thread_code == 0) return false;
-  if (has_several_codes) return false;
-  return leader_code == 0 ? !MayBeItsOwn() : thread_code == leader_code;
+  if (EndsGroup(events.leader_code) || EndsGroup(events.thread_code)) return true;
+  if (events.thread_code == 0) return false;
+  if (events.has_several_codes) return false;
+  return events.leader_code == 0 ? !MayBeItsOwn() : events.thread_code == events.leader_code;
 }
 
 std::optional<bool> ThreadGroup::CoreDumped() const {
-  if (core_flag) return true;
-  if (group_status && (*group_status & kCoreFlag) != 0) return true;
-  if (group_status && group_status_has_core) return false;
-  if (ending_status) return (*ending_status & kCoreFlag) != 0;
+  if (events.core_flag) return true;
+  if (answers.group_status && (*answers.group_status & kCoreFlag) != 0) return true;
+  if (answers.group_status && answers.group_status_has_core) return false;
+  if (answers.ending_status) return (*answers.ending_status & kCoreFlag) != 0;
   // Every dump is announced before it is written, so threads that announced one and ended without
   // the flag wrote none.
-  if (core_announced && dumpers.empty()) return false;
-  const int32_t code =
-      group_status ? *group_status : (thread_code != 0 ? thread_code : leader_code);
+  if (events.core_announced && events.dumpers.empty()) return false;
+  const int32_t code = answers.group_status
+                           ? *answers.group_status
+                           : (events.thread_code != 0 ? events.thread_code : events.leader_code);
   if ((code & kSignalMask) == 0 || !IsCoreSignal(code & kSignalMask)) return false;
   return std::nullopt;
 }
@@ -195,18 +201,21 @@ std::optional<bool> ThreadGroup::CoreDumped() const {
 void ThreadGroup::DateEnd() {
   // A thread's exit within the time in which the group must have died is the time of its death.
   // With another code than the group's it was not the last one.
-  const bool has_last_code = !group_status || (*group_status & ~kCoreFlag) == LastCode();
-  ended_by_kernel = last_event_ns != 0 && last_event_ns >= alive_ns && has_last_code;
-  if (!ended_by_kernel) {
-    const uint64_t last_alive_ns = std::max(alive_ns, last_event_ns);
-    ended_ns = confirmed_ns;
-    uncertainty_ns = confirmed_ns - std::min(confirmed_ns, last_alive_ns);
+  const bool has_last_code =
+      !answers.group_status || (*answers.group_status & ~kCoreFlag) == LastCode();
+  times.ended_by_kernel =
+      events.last_event_ns != 0 && events.last_event_ns >= times.alive_ns && has_last_code;
+  if (!times.ended_by_kernel) {
+    const uint64_t last_alive_ns = std::max(times.alive_ns, events.last_event_ns);
+    times.ended_ns = times.confirmed_ns;
+    times.uncertainty_ns = times.confirmed_ns - std::min(times.confirmed_ns, last_alive_ns);
   } else {
-    ended_ns = last_event_ns;
+    times.ended_ns = events.last_event_ns;
     // Exits of other threads with 0 are not seen, and one with a code of its own may be on its way:
     // one of them may have been the last.
-    const bool last_seen = released || (LastCode() != 0 && Status());
-    uncertainty_ns = last_seen ? 0 : confirmed_ns - std::min(confirmed_ns, last_event_ns);
+    const bool last_seen = events.released || (LastCode() != 0 && Status());
+    times.uncertainty_ns =
+        last_seen ? 0 : times.confirmed_ns - std::min(times.confirmed_ns, events.last_event_ns);
   }
 }
 

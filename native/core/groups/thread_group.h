@@ -101,15 +101,17 @@ struct ThreadGroup {
   bool MayBeFirsts() const;
 
   // The code of the latest event: 0 where the thread that ended last may not have been seen.
-  int32_t LastCode() const { return thread_ns > leader_ns ? thread_code : leader_code; }
+  int32_t LastCode() const {
+    return events.thread_ns > events.leader_ns ? events.thread_code : events.leader_code;
+  }
 
   // Nothing where no witness can know whether a core was written.
   std::optional<bool> CoreDumped() const;
 
   // Whether the first thread's exit event, which is on its way, would add to what is known.
   bool NeedsEvent() const {
-    if (outstanding != Outstanding::kEvent || leader_known) return false;
-    return group_status ? !CoreDumped() || IsDisputed() : !(Status() && IsConclusive());
+    if (outstanding != Outstanding::kEvent || events.leader_known) return false;
+    return answers.group_status ? !CoreDumped() || IsDisputed() : !(Status() && IsConclusive());
   }
 
   // Whether a record that is on its way would add to what is known.
@@ -120,58 +122,75 @@ struct ThreadGroup {
   // Settles when it has ended, by all that is known.
   void DateEnd();
 
+  // What the events of its threads said.
+  struct Events {
+    bool leader_known = false;  // the leader's own exit event was seen
+    bool released = false;      // and said that the group was gone already
+    int32_t leader_code = 0;
+    uint64_t leader_ns = 0;
+    int32_t thread_code = 0;  // of the latest other thread that ended with a code other than 0
+    uint64_t thread_ns = 0;
+    bool has_several_codes = false;  // other threads ended with different ones
+    uint64_t last_event_ns = 0;
+
+    bool core_flag = false;        // some thread's code had the core bit
+    bool core_announced = false;   // some thread announced a dump
+    std::vector<int32_t> dumpers;  // threads that announced a dump and have not ended yet
+  };
+
+  // What /proc and its handle said when they were asked.
+  struct Answers {
+    // What its first thread ended with, where that need not be the group's status.
+    std::optional<int32_t> first_code;
+    std::optional<int32_t> ending_status;  // what the group was ending with while it could be asked
+    std::optional<int32_t> group_status;   // the group's, from /proc or a reaped process's handle
+    bool is_of_handle = false;             // group_status is: see IsDisputed()
+    bool group_status_has_core = false;    // whether its core bit can be relied upon
+    bool has_stat = false;                 // stat was read of this very process
+    // Or of a later one: it had the pid, and began in the clock tick in which this one ended.
+    bool has_doubtful_stat = false;
+    ProcStat stat;
+    std::optional<uint32_t> uid;
+  };
+
+  // On the host's CLOCK_MONOTONIC.
+  struct Times {
+    uint64_t alive_ns = 0;      // when it was last seen alive
+    uint64_t confirmed_ns = 0;  // when it was found dead
+    uint64_t settle_ns = 0;     // when to stop waiting for late events
+    uint64_t ended_ns = 0;
+    bool ended_by_kernel = false;  // ended_ns is an event's timestamp
+    uint64_t uncertainty_ns = 0;
+  };
+
+  // What GroupAgenda keeps of it.
+  struct Agenda {
+    bool is_unvalidated = false;  // whether it lives, and what it ends with, is to be asked
+    bool orphan = false;          // stage kCollecting, and the process is gone
+    bool is_awaited = false;      // stage kDead: nothing but a late event is of interest
+  };
+
   int32_t pid;
   Stage stage = Stage::kCollecting;
-  int32_t parent_pid = 0;
+  Cause cause = Cause::kStream;
+  Outstanding outstanding = Outstanding::kNothing;
+  ProcessWitness::Handle handle = ProcessWitness::kNoHandle;
+  Events events;
+  Answers answers;
+  Times times;
+  Agenda agenda;
 
-  bool leader_known = false;  // the leader's own exit event was seen
-  bool released = false;      // and said that the group was gone already
-  int32_t leader_code = 0;
-  uint64_t leader_ns = 0;
-  int32_t thread_code = 0;  // of the latest other thread that ended with a code other than 0
-  uint64_t thread_ns = 0;
-  bool has_several_codes = false;  // other threads ended with different ones
-  uint64_t last_event_ns = 0;
-
-  bool core_flag = false;        // some thread's code had the core bit
-  bool core_announced = false;   // some thread announced a dump
-  std::vector<int32_t> dumpers;  // threads that announced a dump and have not ended yet
-
-  // What its first thread ended with, by /proc, where that need not be the group's status.
-  std::optional<int32_t> first_code;
+  bool seen_alive = false;    // with a first thread, after the exit of one: an exec is under way
+  bool was_held = false;      // it lived when its handle was taken over
+  bool leader_first = false;  // other threads were seen to live after it
   // Whether every code other than 0 that another thread has left since then was told by its event.
   bool has_all_codes = false;
-  std::optional<int32_t> ending_status;  // what the group was ending with while it could be asked
-  std::optional<int32_t> group_status;   // the group's, from /proc or a reaped process's handle
-  bool is_of_handle = false;             // group_status is: see IsDisputed()
-  bool group_status_has_core = false;    // whether its core bit can be relied upon
 
-  ProcessWitness::Handle handle = ProcessWitness::kNoHandle;
-  uint64_t alive_ns = 0;      // when it was last seen alive
-  uint64_t confirmed_ns = 0;  // when it was found dead
-  uint64_t settle_ns = 0;     // when to stop waiting for late events
-
-  uint64_t ended_ns = 0;
-  bool ended_by_kernel = false;  // ended_ns is an event's timestamp
-  uint64_t uncertainty_ns = 0;
-
+  int32_t parent_pid = 0;
   uint64_t start_ticks = 0;  // as it was known before; see stat
   uint64_t start_ns = 0;     // on the host's CLOCK_BOOTTIME; 0 where only stat tells it, in ticks
-  bool has_stat = false;     // stat was read of this very process
-  // Or of a later one: it had the pid, and began in the clock tick in which this one ended.
-  bool has_doubtful_stat = false;
-  ProcStat stat;
-  std::optional<uint32_t> uid;
   // The pidfs inode that it must have, by what was known of it before; 0 where nothing was.
   uint64_t expected_inode = 0;
-  bool seen_alive = false;      // with a first thread, after the exit of one: an exec is under way
-  bool is_unvalidated = false;  // whether it lives, and what it ends with, is to be asked
-  bool orphan = false;          // stage kCollecting, and the process is gone
-  bool was_held = false;        // it lived when its handle was taken over
-  bool leader_first = false;    // other threads were seen to live after it
-  bool is_awaited = false;      // stage kDead: nothing but a late event is of interest
-  Outstanding outstanding = Outstanding::kNothing;
-  Cause cause = Cause::kStream;
   uint64_t inode = 0;                      // of its pidfd; 0 where not known
   uint64_t cgroup = 0;                     // its id in the v2 hierarchy; 0 where not known
   char executable[kExecutableBytes] = {};  // the file name; empty where not known

@@ -50,7 +50,7 @@ void ThreadGroupAggregator::OnExit(const ProcEvent& event) {
   if (!event.IsLeader()) {
     if (event.exit_code == 0) return;
     ThreadGroup& group = Group(event.tgid);
-    if (group.IsBeingCollected() && !group.ending_status) agenda_.Validate(group);
+    if (group.IsBeingCollected() && !group.answers.ending_status) agenda_.Validate(group);
     group.AddThreadExit(event);
     agenda_.StopAwaiting(group);
     return;
@@ -58,14 +58,14 @@ void ThreadGroupAggregator::OnExit(const ProcEvent& event) {
   if (IsReportedBefore(event)) return;
 
   ThreadGroup* before = Find(event.tgid);
-  if (before != nullptr && before->leader_known) {
+  if (before != nullptr && before->events.leader_known) {
     // No exec came in between: this is another process's exit. Unless the exec was lost, or was
     // under way and failed where it could not turn back, which kills.
     const bool exec_failed = before->seen_alive && (event.exit_code & 0x7f) != 0;
     const bool is_dead = before->stage == Stage::kDead;
     if (is_dead || (!HasHandle(*before) && !exec_failed)) {
-      if (!is_dead) stages_.MarkDead(*before, before->last_event_ns);
-      if (before->has_doubtful_stat) before->ForgetStat();
+      if (!is_dead) stages_.MarkDead(*before, before->events.last_event_ns);
+      if (before->answers.has_doubtful_stat) before->ForgetStat();
       End(*before);
     }
   }
@@ -89,10 +89,11 @@ void ThreadGroupAggregator::OnFork(const ProcEvent& event) {
   if (!event.IsLeader()) return;
   ThreadGroup* before = Find(event.tgid);
   if (before == nullptr || before->stage == Stage::kDead || HasHandle(*before)) return;
-  const bool is_others = before->leader_known && before->leader_ns <= event.timestamp_ns;
+  const bool is_others =
+      before->events.leader_known && before->events.leader_ns <= event.timestamp_ns;
   if (!is_others) return;
   // What it does from now on is not what the one before it did: its exec, above all.
-  if (before->has_doubtful_stat) before->ForgetStat();
+  if (before->answers.has_doubtful_stat) before->ForgetStat();
   stages_.MarkDead(*before, event.timestamp_ns);
 }
 
@@ -102,8 +103,9 @@ void ThreadGroupAggregator::OnExec(const ProcEvent& event) {
   ThreadGroup* group = Find(event.tgid);
   if (group == nullptr) return;
   const bool is_dead = group->stage == Stage::kDead;
-  if (is_dead && event.timestamp_ns > group->confirmed_ns) return;  // the pid is another's
-  if (group->cause == ThreadGroup::Cause::kLost || group->leader_ns > event.timestamp_ns) return;
+  if (is_dead && event.timestamp_ns > group->times.confirmed_ns) return;  // the pid is another's
+  if (group->cause == ThreadGroup::Cause::kLost || group->events.leader_ns > event.timestamp_ns)
+    return;
   if (is_dead && HasHandle(*group)) {
     group->ForgetEvents();  // its handle tells the end of the program after
   } else {
@@ -161,7 +163,7 @@ void ThreadGroupAggregator::AdoptDead(const GroupIdentity& identity, ProcessWitn
     stages_.AddHandle(group, handle);
   } else {
     // The kernel's stamp counts more than when we think that it was alive.
-    if (group.leader_known) alive_ns = std::min(alive_ns, group.leader_ns);
+    if (group.events.leader_known) alive_ns = std::min(alive_ns, group.events.leader_ns);
     stages_.TakeOver(group, identity, handle, alive_ns, cause);
     group.outstanding = outstanding;
     stages_.OnHandleReady(group, alive_ns);
@@ -173,7 +175,7 @@ void ThreadGroupAggregator::EndAtOnce(const GroupIdentity& identity, ProcessWitn
   ThreadGroup group(identity.pid);
   stages_.TakeOver(group, identity, handle, alive_ns, cause);
   group.stage = Stage::kDead;
-  group.confirmed_ns = witness_.Now();
+  group.times.confirmed_ns = witness_.Now();
   ReadDeadGroup(witness_, group, ProcessState::kGone);
   group.DateEnd();
   on_end_(group);
@@ -205,7 +207,7 @@ bool ThreadGroupAggregator::OnTracedExit(const ProcEvent& event, bool has_group_
   if (!is_gone) {
     Adopt({event.tgid, stat.start_ticks, witness_.Inode(handle), 0}, handle, witness_.Now(),
           ThreadGroup::Cause::kStream);
-    if (has_group_code) Group(event.tgid).ending_status = event.exit_code;
+    if (has_group_code) Group(event.tgid).answers.ending_status = event.exit_code;
     return true;
   }
   witness_.Close(handle);
@@ -231,8 +233,8 @@ void ThreadGroupAggregator::Settle(uint64_t stream_ns) {
   agenda_.VisitPolled([this, stream_ns](int32_t pid) {
     ThreadGroup* group = Find(pid);
     if (group == nullptr || group->stage != Stage::kHeld) return false;
-    if (stream_ns < group->settle_ns) return true;
-    stages_.OnHandleReady(*group, group->settle_ns - GroupStages::kRetryNs);
+    if (stream_ns < group->times.settle_ns) return true;
+    stages_.OnHandleReady(*group, group->times.settle_ns - GroupStages::kRetryNs);
     if (group->stage == Stage::kHeld) stages_.Hold(*group);
     return false;
   });
@@ -240,15 +242,16 @@ void ThreadGroupAggregator::Settle(uint64_t stream_ns) {
   agenda_.VisitUnvalidated([this](int32_t pid) {
     ThreadGroup* group = Find(pid);
     if (group == nullptr) return false;
-    group->is_unvalidated = false;
+    group->agenda.is_unvalidated = false;
     if (group->IsBeingCollected() && !stages_.Validate(*group)) Erase(pid);
     return false;
   });
 
   agenda_.VisitOrphans([this, stream_ns](int32_t pid) {
     const ThreadGroup* group = Find(pid);
-    if (group == nullptr || group->stage != Stage::kCollecting || !group->orphan) return false;
-    if (stream_ns < group->settle_ns) return true;
+    if (group == nullptr || group->stage != Stage::kCollecting || !group->agenda.orphan)
+      return false;
+    if (stream_ns < group->times.settle_ns) return true;
     Erase(pid);
     return false;
   });
@@ -256,7 +259,7 @@ void ThreadGroupAggregator::Settle(uint64_t stream_ns) {
   agenda_.VisitUnconfirmed([this, stream_ns](int32_t pid) {
     ThreadGroup* group = Find(pid);
     if (group == nullptr || group->stage != Stage::kLeaderGone) return false;
-    if (stream_ns >= group->settle_ns && !stages_.Confirm(*group)) {
+    if (stream_ns >= group->times.settle_ns && !stages_.Confirm(*group)) {
       Erase(pid);
       return false;
     }
@@ -287,7 +290,7 @@ uint64_t ThreadGroupAggregator::NextDeadline() const {
 bool ThreadGroupAggregator::HasUnreported() const {
   return agenda_.AnyDead([this](int32_t pid) {
     const ThreadGroup* group = Find(pid);
-    return group != nullptr && group->last_event_ns != 0;
+    return group != nullptr && group->events.last_event_ns != 0;
   });
 }
 
@@ -312,8 +315,8 @@ void ThreadGroupAggregator::ForgetUnconfirmed() {
 void ThreadGroupAggregator::Forget(int32_t pid) { Erase(pid); }
 
 void ThreadGroupAggregator::End(ThreadGroup& group) {
-  const bool is_due = group.outstanding == Outstanding::kEvent && !group.leader_known;
-  if (is_due && reports_all_) ended_early_[group.pid] = group.confirmed_ns;
+  const bool is_due = group.outstanding == Outstanding::kEvent && !group.events.leader_known;
+  if (is_due && reports_all_) ended_early_[group.pid] = group.times.confirmed_ns;
   group.DateEnd();
   on_end_(group);
   Erase(group.pid);

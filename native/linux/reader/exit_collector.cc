@@ -93,28 +93,28 @@ void ExitCollector::ReadProcesses(const std::atomic<bool>& stop, uint64_t report
 
 void ExitCollector::OnGroupEnd(const ThreadGroup& group) {
   // What only its watcher gets, the stream has yet to tell to everybody.
-  const bool is_for_all = group.cause != ThreadGroup::Cause::kWatched || group.leader_known;
+  const bool is_for_all = group.cause != ThreadGroup::Cause::kWatched || group.events.leader_known;
   if (stream_ == StreamKind::kGroups && is_for_all) ended_.Add(group.Identity());
   Deliver(group);
 }
 
 void ExitCollector::Deliver(const ThreadGroup& group) {
-  const uint64_t end_tick = clock_.TickOf(group.ended_ns);
+  const uint64_t end_tick = clock_.TickOf(group.times.ended_ns);
   std::optional<ProcessEntry> process = known_.Take(group.pid, end_tick);
-  if (OwnChildren::Contains(group.Identity(), group.ended_ns)) return;
-  const std::optional<Watch> watch = watched_.Take(group.Identity(), group.ended_ns);
+  if (OwnChildren::Contains(group.Identity(), group.times.ended_ns)) return;
+  const std::optional<Watch> watch = watched_.Take(group.Identity(), group.times.ended_ns);
   if (watch) process = watch->process;
   if (options_.watched_only && !watch) return;
 
   // Kernel threads end with 0; what has another status is a program that the kernel started.
-  const bool is_kernel_thread =
-      group.has_stat ? group.stat.IsKernelThread() : process && process->is_kernel_thread;
+  const bool is_kernel_thread = group.answers.has_stat ? group.answers.stat.IsKernelThread()
+                                                       : process && process->is_kernel_thread;
   if (is_kernel_thread && group.Status().value_or(0) == 0) return;
   if (process && process->start_ticks == 0) process.reset();
 
   const bool has_handle = group.handle != ProcessWitness::kNoHandle;
   const bool is_zombie = has_handle && witness_.Look(group.handle) == ProcessState::kDead;
-  const uint64_t unknown_ns = options_.watched_only ? 0 : known_.UnknownSince(group.ended_ns);
+  const uint64_t unknown_ns = options_.watched_only ? 0 : known_.UnknownSince(group.times.ended_ns);
   const std::optional<int> pidfd = has_handle ? std::optional<int>(group.handle) : std::nullopt;
   const bool has_cgroup_path = stream_ == StreamKind::kGroups && !has_handle;
   delivery_.Stage({group, process, watch, is_zombie, unknown_ns, pidfd, has_cgroup_path});

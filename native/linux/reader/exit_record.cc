@@ -11,7 +11,7 @@ constexpr uint64_t kMillisecond = 1'000'000;
 
 // What would have told the status was lost, or has not come in time.
 bool IsLost(const ThreadGroup& group) {
-  return group.outstanding != ThreadGroup::Outstanding::kNothing && !group.leader_known;
+  return group.outstanding != ThreadGroup::Outstanding::kNothing && !group.events.leader_known;
 }
 
 void SetStatus(const ThreadGroup& group, bool is_zombie, ExitRecord& record) {
@@ -30,13 +30,14 @@ void SetStatus(const ThreadGroup& group, bool is_zombie, ExitRecord& record) {
 }
 
 void SetTime(const ThreadGroup& group, const ReadingTimes& times, ExitRecord& record) {
-  record.time_ns = static_cast<double>(group.ended_ns);
-  record.uncertainty_ns = static_cast<double>(group.uncertainty_ns);
+  record.time_ns = static_cast<double>(group.times.ended_ns);
+  record.uncertainty_ns = static_cast<double>(group.times.uncertainty_ns);
   record.clock_ms = static_cast<double>(times.clock.realtime_offset_ns()) / 1e6;
-  if (group.ended_by_kernel) record.flags |= ExitRecord::kKernelTime;
+  if (group.times.ended_by_kernel) record.flags |= ExitRecord::kKernelTime;
   // The wall clock was set, or the machine suspended, since the last look: before this end or
   // after.
-  const uint64_t earliest_ns = group.ended_ns - std::min(group.ended_ns, group.uncertainty_ns);
+  const uint64_t earliest_ns =
+      group.times.ended_ns - std::min(group.times.ended_ns, group.times.uncertainty_ns);
   if (times.clock.jump_ns() != 0 && earliest_ns + kMillisecond < times.wake_ns) {
     record.uncertainty_ns += static_cast<double>(times.clock.jump_ns());
   }
@@ -61,22 +62,22 @@ ThreadGroup MakeDeadGroup(const GroupRecord& record, const KernelClock& clock) {
   group.stage = ThreadGroup::Stage::kDead;
   group.parent_pid = record.parent_pid;
   if ((record.flags & GroupRecord::kStatusKnown) != 0) {
-    group.leader_known = true;
-    group.group_status = record.status;
-    group.group_status_has_core = true;
+    group.events.leader_known = true;
+    group.answers.group_status = record.status;
+    group.answers.group_status_has_core = true;
   }
   group.inode = record.inode;
   group.cgroup = record.cgroup;
-  group.uid = record.uid;
-  group.ended_ns = record.time_ns;
-  group.ended_by_kernel = true;
+  group.answers.uid = record.uid;
+  group.times.ended_ns = record.time_ns;
+  group.times.ended_by_kernel = true;
   if ((record.flags & GroupRecord::kFirstThread) != 0) {
     group.start_ns = record.start_ns;
-    group.has_stat = true;
-    group.stat.pid = record.pid;
-    group.stat.parent_pid = record.parent_pid;
-    group.stat.start_ticks = clock.TickOfStart(record.start_ns);
-    std::memcpy(group.stat.name, record.name, sizeof(group.stat.name) - 1);
+    group.answers.has_stat = true;
+    group.answers.stat.pid = record.pid;
+    group.answers.stat.parent_pid = record.parent_pid;
+    group.answers.stat.start_ticks = clock.TickOfStart(record.start_ns);
+    std::memcpy(group.answers.stat.name, record.name, sizeof(group.answers.stat.name) - 1);
   }
   // What fills its room may have been cut off: that is no name.
   if (strnlen(record.executable, kExecutableBytes) < kExecutableBytes - 1) {
@@ -90,8 +91,8 @@ ExitRecord MakeExitRecord(const ThreadGroup& group, const std::optional<ProcessE
                           const ReadingTimes& times) {
   // What was read of it when it had ended is newer than what was read before.
   std::optional<ProcessEntry> process = known;
-  if (group.has_stat) {
-    process = ProcessEntry(group.stat, group.inode, group.uid);
+  if (group.answers.has_stat) {
+    process = ProcessEntry(group.answers.stat, group.inode, group.answers.uid);
     if (known && known->start_ticks == process->start_ticks) {
       if (!process->uid) process->uid = known->uid;
       if (process->inode == 0) process->inode = known->inode;
@@ -106,10 +107,11 @@ ExitRecord MakeExitRecord(const ThreadGroup& group, const std::optional<ProcessE
 
   ExitRecord record;
   record.pid = group.pid;
-  record.parent_pid =
-      group.parent_pid == 0 && group.has_stat ? group.stat.parent_pid : group.parent_pid;
+  record.parent_pid = group.parent_pid == 0 && group.answers.has_stat
+                          ? group.answers.stat.parent_pid
+                          : group.parent_pid;
   if (watch) record.flags |= ExitRecord::kWatched;
-  if (group.cause == ThreadGroup::Cause::kWatched && !group.leader_known) {
+  if (group.cause == ThreadGroup::Cause::kWatched && !group.events.leader_known) {
     record.flags |= ExitRecord::kOnlyForWatcher;
   }
   SetStatus(group, is_zombie, record);

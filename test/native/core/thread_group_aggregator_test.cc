@@ -44,8 +44,8 @@ class Scene {
             [this](const ThreadGroup& group) {
               const std::optional<bool> core = group.CoreDumped();
               ends.push_back({group.pid, group.Status().value_or(-1), core ? (*core ? 1 : 0) : -1,
-                              group.ended_ns, group.ended_by_kernel,
-                              group.ended_ns + group.uncertainty_ns});
+                              group.times.ended_ns, group.times.ended_by_kernel,
+                              group.times.ended_ns + group.times.uncertainty_ns});
             },
             [this](int32_t, uint64_t) { return expected_inode; }) {}
 

@@ -8,8 +8,10 @@
 namespace {
 
 using exitwatch::GroupIdentity;
+using exitwatch::ProcessState;
 using exitwatch::ProcessWitness;
 using exitwatch::ProcEvent;
+using exitwatch::StreamKind;
 using exitwatch::ThreadGroup;
 using exitwatch::ThreadGroupAggregator;
 
@@ -69,7 +71,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       if (group.pid < 1 || group.pid > 3) __builtin_trap();
       const std::optional<int32_t> status = group.Status();
       if (status && (*status < 0 || *status > 0xffff)) __builtin_trap();
-      if (group.ended_ns > witness.now_ns) __builtin_trap();
+      if (group.times.ended_ns > witness.now_ns) __builtin_trap();
       group.CoreDumped();
     });
     while (!input.IsEmpty()) {

@@ -18,7 +18,7 @@ export default tseslint.config(
       // manifest is outside of what is compiled.
       '@typescript-eslint/no-require-imports': [
         'error',
-        { allowAsImport: true, allow: ['^\\.\\./package\\.json$'] },
+        { allowAsImport: true, allow: ['^(\\.\\./)+package\\.json$'] },
       ],
     },
   },

@@ -21,7 +21,7 @@ if (compiler === undefined) {
   process.exit(1);
 }
 const core = join('native', 'core');
-const sources = readdirSync(core).filter((name) => name.endsWith('.cc'));
+const sources = readdirSync(core, { recursive: true }).filter((name) => name.endsWith('.cc'));
 for (const file of readdirSync(TARGETS).filter((name) => name.endsWith('_fuzz.cc'))) {
   const name = basename(file, '_fuzz.cc');
   if (values.target !== undefined && values.target !== name) continue;

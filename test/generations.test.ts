@@ -1,5 +1,6 @@
 import { Generations, type Seen } from '../src/trace/generations';
-import { SignalFlag, type TracedSignal } from '../src/trace/signal-records';
+import { SignalFlag } from '../src/native/abi';
+import type { TracedSignal } from '../src/native/signal-records';
 import { senderOf } from '../src/trace/signal-sender';
 
 import { NOW, signal, taken, TARGET } from './support/signals';

@@ -1,6 +1,8 @@
 import { CgroupPaths } from '../src/trace/cgroup-paths';
-import { SignalHistory, type End } from '../src/trace/signal-history';
-import { SignalFlag, type TracedSignal } from '../src/trace/signal-records';
+import { SignalHistory } from '../src/trace/signal-history';
+import type { End } from '../src/native/kernel-records';
+import { SignalFlag } from '../src/native/abi';
+import type { TracedSignal } from '../src/native/signal-records';
 import { originOf } from '../src/trace/signal-sender';
 
 import { end, HOUR, NOW, SECOND, signal, taken, TARGET } from './support/signals';

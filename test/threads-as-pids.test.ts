@@ -180,7 +180,7 @@ test('a thread is not dead without the addon', async () => {
     const load = Module._load;
     const none = () => { throw new Error('no binary'); };
     Module._load = (name, ...rest) => (name === 'bindings' ? none : load(name, ...rest));
-    const { addonRefusal } = require(${JSON.stringify(join(REPOSITORY, 'dist/addon.js'))});
+    const { addonRefusal } = require(${JSON.stringify(join(REPOSITORY, 'dist/native/load-addon.js'))});
     const { isAlive, removeStalePidfile, stop } = require(${JSON.stringify(join(REPOSITORY, 'dist/process'))});
     const tell = async () => console.log(
       addonRefusal() !== null,

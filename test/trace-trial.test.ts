@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 import { ExitMonitor, type ExitEvent, type Ready } from '../src';
-import { loadAddon } from '../src/addon';
+import { loadAddon } from '../src/native/load-addon';
 
 import { folderOfController, itAsRootWith } from './support/controllers';
 import { EventLog } from './support/event-log';

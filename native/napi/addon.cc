@@ -3,14 +3,14 @@
 
 #include <cerrno>
 
-#include "core/record.h"
-#include "core/signal_record.h"
-#include "core/spoilt_layout.h"
-#include "linux/datagram.h"
-#include "linux/pidfd.h"
-#include "linux/proc_files.h"
-#include "linux/process_signal.h"
-#include "linux/socket_peer.h"
+#include "abi/digest.h"
+#include "abi/signal_record.h"
+#include "core/bpf/spoilt_layout.h"
+#include "linux/system/datagram.h"
+#include "linux/system/pidfd.h"
+#include "linux/system/proc_files.h"
+#include "linux/system/process_signal.h"
+#include "linux/system/socket_peer.h"
 #include "napi/exit_reader_object.h"
 #include "napi/values.h"
 
@@ -30,7 +30,7 @@ Napi::Value Identify(const Napi::CallbackInfo& info) {
   ProcStat stat;
   const bool has_stat = ReadProcStat(pid, &stat);
   // The pid is this process's until it is reaped, and so it was while its file was read.
-  if (LookAtPidfd(pidfd.Get()) == ProcessWitness::Life::kGone) return env.Undefined();
+  if (LookAtPidfd(pidfd.Get()) == ProcessState::kGone) return env.Undefined();
   if (!has_stat) return ThrowSystemError(env, {Failure::kNoProc, errno, "open"});
   Napi::Object process = Napi::Object::New(env);
   process.Set("startTicks", Napi::Number::New(env, static_cast<double>(stat.start_ticks)));
@@ -39,16 +39,16 @@ Napi::Value Identify(const Napi::CallbackInfo& info) {
   return process;
 }
 
-// signal(pid, startTicks, inode, number): what became of the process, as ProcessWitness::Life has
+// signal(pid, startTicks, inode, number): what became of the process, as ProcessState has
 // it.
 Napi::Value Signal(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
-  ProcessWitness::Life life;
+  ProcessState state;
   const SystemError error =
       SignalProcess(info[0].ToNumber().Int32Value(), ToUint64(info[1]), ToUint64(info[2]),
-                    info[3].ToNumber().Int32Value(), &life);
+                    info[3].ToNumber().Int32Value(), &state);
   if (error) return ThrowSystemError(env, error);
-  return Napi::Number::New(env, static_cast<int>(life));
+  return Napi::Number::New(env, static_cast<int>(state));
 }
 
 // peer(fd): who is at the other end of a socket; undefined where that is nobody, or gone.
@@ -102,8 +102,7 @@ Napi::Object Init(Napi::Env env, Napi::Object exports) {
   Napi::Array spoils = Napi::Array::New(env);
   for (const char* spoil : kSpoils) spoils.Set(spoils.Length(), Napi::String::New(env, spoil));
   exports.Set("spoils", spoils);
-  exports.Set("recordBytes", Napi::Number::New(env, sizeof(Record)));
-  exports.Set("signalRecordBytes", Napi::Number::New(env, sizeof(SignalRecord)));
+  exports.Set("abi", Napi::String::New(env, kAbiDigest));
   return exports;
 }
 

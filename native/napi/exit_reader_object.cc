@@ -1,10 +1,14 @@
+// Longer than others: each method of JavaScript's ExitReader, which have one state in common.
 #include "napi/exit_reader_object.h"
 
 #include <algorithm>
 #include <cstring>
+#include <string>
 #include <utility>
+#include <variant>
 
-#include "napi/loop_bell.h"
+#include "napi/descriptions.h"
+#include "napi/loop_doorbell.h"
 #include "napi/values.h"
 
 namespace exitwatch {
@@ -14,35 +18,6 @@ namespace {
 constexpr uint64_t kNsPerMs = 1'000'000;
 
 constexpr napi_type_tag kTypeTag = {0x3b1f7e0a9c5d4286, 0x8e2a64d7f1c90b53};
-
-Napi::Value DescribeRefusal(Napi::Env env, const BpfRefusal& refusal) {
-  Napi::Object description = Napi::Object::New(env);
-  description.Set("refusal", Napi::Number::New(env, static_cast<int>(refusal.reason)));
-  description.Set("errno", Napi::Number::New(env, refusal.number));
-  description.Set("detail", Napi::String::New(env, refusal.detail));
-  return description;
-}
-
-Napi::Value DescribeTrial(Napi::Env env, const TraceTrial& trial) {
-  Napi::Object description = Napi::Object::New(env);
-  const auto set = [&](const char* name, double value) {
-    description.Set(name, Napi::Number::New(env, value));
-  };
-  set("errno", trial.error ? trial.error.number : 0);
-  description.Set("syscall", Napi::String::New(env, trial.error.syscall));
-  set("pid", trial.child.pid);
-  set("startTicks", static_cast<double>(trial.child.start_ticks));
-  set("inode", static_cast<double>(trial.child.inode));
-  set("senderThread", trial.sender_thread);
-  set("senderUid", trial.sender_uid);
-  set("senderParent", trial.sender.parent_pid);
-  description.Set("senderName", Napi::String::New(env, trial.sender.name));
-  const size_t bytes = trial.records.size() * sizeof(SignalRecord);
-  Napi::ArrayBuffer records = Napi::ArrayBuffer::New(env, bytes);
-  if (bytes != 0) std::memcpy(records.Data(), trial.records.data(), bytes);
-  description.Set("records", records);
-  return description;
-}
 
 }  // namespace
 
@@ -73,17 +48,29 @@ ExitReaderObject::ExitReaderObject(const Napi::CallbackInfo& info) : ObjectWrap(
   }
   info.This().As<Napi::Object>().TypeTag(&kTypeTag);
   const auto options = info[0].As<Napi::Object>();
+  // One that is missing was given another name on one side only.
+  const char* missing = nullptr;
+  const auto option = [&](const char* name) {
+    const Napi::Value value = options.Get(name);
+    if (value.IsUndefined()) missing = name;
+    return value;
+  };
   ExitReader::Options native;
-  native.stream.watched_only = options.Get("watchedOnly").ToBoolean();
-  native.stream.classic_filter = options.Get("classicFilter").ToBoolean();
-  native.stream.receive_buffer_bytes = options.Get("receiveBufferBytes").ToNumber().Int32Value();
-  native.use = static_cast<ExitReader::StreamUse>(options.Get("streamUse").ToNumber().Int32Value());
-  native.traced = options.Get("traced").ToBoolean();
-  native.spoil = options.Get("spoil").ToString();
-  native.guarded = options.Get("guarded").ToBoolean();
-  native.queue_limit = static_cast<size_t>(options.Get("queueLimit").ToNumber().Int64Value());
-  native.canary_interval_ns = kNsPerMs * ToUint64(options.Get("canaryIntervalMs"));
-  native.status_timeout_ns = kNsPerMs * ToUint64(options.Get("statusTimeoutMs"));
+  native.stream.watched_only = option("watchedOnly").ToBoolean();
+  native.stream.classic_filter = option("classicFilter").ToBoolean();
+  native.stream.receive_buffer_bytes = option("receiveBufferBytes").ToNumber().Int32Value();
+  native.use = static_cast<ExitReader::StreamUse>(option("streamUse").ToNumber().Int32Value());
+  native.traces_signals = option("tracesSignals").ToBoolean();
+  native.spoil = option("spoil").ToString();
+  native.opens_pidfds = option("opensPidfds").ToBoolean();
+  native.queue_limit = static_cast<size_t>(option("queueLimit").ToNumber().Int64Value());
+  native.canary_interval_ns = kNsPerMs * ToUint64(option("canaryIntervalMs"));
+  native.status_timeout_ns = kNsPerMs * ToUint64(option("statusTimeoutMs"));
+  if (missing != nullptr) {
+    Napi::TypeError::New(env, std::string("ExitReader takes an option ") + missing)
+        .ThrowAsJavaScriptException();
+    return;
+  }
   reader_ = std::make_unique<ExitReader>(native, *env.GetInstanceData<SharedByReaders>(),
                                          [this] { WakeJavaScript(); });
 }
@@ -105,8 +92,8 @@ Napi::Value ExitReaderObject::Start(const Napi::CallbackInfo& info) {
   }
   auto batch = info[0].As<Napi::ArrayBuffer>();
   batch_ = Napi::Reference<Napi::ArrayBuffer>::New(batch, 1);
-  records_ = static_cast<Record*>(batch.Data());
-  capacity_ = batch.ByteLength() / sizeof(Record);
+  records_ = static_cast<uint8_t*>(batch.Data());
+  capacity_ = batch.ByteLength() / kRecordBytes;
   auto signals = info[1].As<Napi::ArrayBuffer>();
   signal_batch_ = Napi::Reference<Napi::ArrayBuffer>::New(signals, 1);
   signals_ = static_cast<SignalRecord*>(signals.Data());
@@ -132,28 +119,29 @@ void ExitReaderObject::CallJs(Napi::Env env, Napi::Function on_batch, ExitReader
                               void* /*unused*/) {
   // Without an environment the call comes too late: it is going away.
   if (env == nullptr || !self->running_) return;
-  if (self->reader_->may_read_in_loop()) self->ListenToBell(env, on_batch);
+  if (self->reader_->offers_stream()) self->TakeStream(env, on_batch);
   self->Deliver(env, on_batch);
 }
 
-void ExitReaderObject::ListenToBell(Napi::Env env, Napi::Function on_batch) {
-  if (!reader_->ReadInLoop()) return;
-  if (bell_ == nullptr) {
+void ExitReaderObject::TakeStream(Napi::Env env, Napi::Function on_batch) {
+  if (!reader_->TakeStream()) return;
+  if (doorbell_ == nullptr) {
     const auto name = Napi::String::New(env, "exitwatch");
     if (napi_async_init(env, Value(), name, &context_) != napi_ok) return;
     on_batch_ = Napi::Persistent(on_batch);
-    bell_ = LoopBell::New(env, reader_->bell(), [this] { OnBell(); }, [this] { bell_ = nullptr; });
+    doorbell_ = LoopDoorbell::New(
+        env, reader_->doorbell(), [this] { OnDoorbell(); }, [this] { doorbell_ = nullptr; });
   }
   // Where there is none, the kernel has the reader's thread woken.
-  if (bell_ == nullptr) return;
-  bell_->Start();
+  if (doorbell_ == nullptr) return;
+  doorbell_->Start();
 }
 
 // The loop was woken by the kernel, and reads itself.
-void ExitReaderObject::OnBell() {
+void ExitReaderObject::OnDoorbell() {
   if (!running_) return;
   woken_ = true;  // by us: nobody else has to
-  if (!reader_->ReadNow()) bell_->Stop();
+  if (!reader_->ReadInLoop()) doorbell_->Stop();
   const bool is_quiet = reader_->queue().Depth() == 0 && reader_->signals().queue().Depth() == 0;
   if (is_quiet) {
     woken_ = false;
@@ -198,12 +186,20 @@ void ExitReaderObject::Deliver(Napi::Env env, Napi::Function on_batch) {
     may_go_on = Call(env, on_batch, 0, count) && running_;
   }
   while (left > 0 && may_go_on) {
-    const size_t count = reader_->queue().Take(records_, std::min(capacity_, left));
+    const size_t count = TakeRecords(std::min(capacity_, left));
     if (count == 0) break;
     left -= count;
     may_go_on = Call(env, on_batch, count, 0) && running_;
   }
   if (running_ && reader_->queue().Depth() > 0) WakeJavaScript();
+}
+
+size_t ExitReaderObject::TakeRecords(size_t most) {
+  uint8_t* place = records_;
+  return reader_->queue().Take(most, [&place](const Record& record) {
+    std::visit([place](const auto& each) { std::memcpy(place, &each, sizeof(each)); }, record);
+    place += kRecordBytes;
+  });
 }
 
 // Not by Napi::Function: in an environment that is being terminated any call may fail, and that is
@@ -260,7 +256,7 @@ Napi::Value ExitReaderObject::Trial(const Napi::CallbackInfo& info) {
 
 // Blocks until signals are traced, or it is clear that they will not be; for so many ms at most.
 Napi::Value ExitReaderObject::AwaitTrace(const Napi::CallbackInfo& info) {
-  if (IsOurs(info) && running_) reader_->AwaitTrace(kNsPerMs * ToUint64(info[0]));
+  if (IsOurs(info) && running_) reader_->signals().Await(kNsPerMs * ToUint64(info[0]));
   return info.Env().Undefined();
 }
 
@@ -286,24 +282,7 @@ Napi::Value ExitReaderObject::Listen(const Napi::CallbackInfo& info) {
 Napi::Value ExitReaderObject::Stats(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   if (!IsOurs(info)) return env.Undefined();
-  const RecordQueue::Counts counts = reader_->queue().counts();
-  const auto set = [&](Napi::Object object, const char* name, double value) {
-    object.Set(name, Napi::Number::New(env, value));
-  };
-  Napi::Object stats = Napi::Object::New(env);
-  set(stats, "received", static_cast<double>(counts.received));
-  set(stats, "delivered", static_cast<double>(counts.delivered));
-  set(stats, "lost", static_cast<double>(counts.lost));
-  set(stats, "gaps", static_cast<double>(counts.gaps));
-  set(stats, "queueDepth", static_cast<double>(counts.depth));
-  set(stats, "lastEventMs", counts.last_event_ms);
-  set(stats, "rejected", static_cast<double>(reader_->rejected()));
-  set(stats, "unguarded", static_cast<double>(reader_->watched().unguarded()));
-  set(stats, "wakeups", static_cast<double>(reader_->wakeups()));
-  if (const std::optional<uint64_t> age_ns = reader_->NsSinceProof()) {
-    set(stats, "canaryAgeMs", static_cast<double>(*age_ns) / static_cast<double>(kNsPerMs));
-  }
-  return stats;
+  return DescribeStats(env, *reader_);
 }
 
 Napi::Value ExitReaderObject::Ref(const Napi::CallbackInfo& info) {
@@ -341,7 +320,7 @@ void ExitReaderObject::OnEnvironmentEnd(void* self) {
 // Ends the thread, then what it calls. Any number of times.
 void ExitReaderObject::Shutdown() {
   // Before its descriptor goes.
-  if (bell_ != nullptr) std::exchange(bell_, nullptr)->Close();
+  if (doorbell_ != nullptr) std::exchange(doorbell_, nullptr)->Close();
   if (context_ != nullptr) napi_async_destroy(Env(), std::exchange(context_, nullptr));
   if (reader_) reader_->Stop();
   if (std::exchange(running_, false)) wakeup_.Abort();

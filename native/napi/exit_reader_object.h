@@ -7,11 +7,11 @@
 #include <atomic>
 #include <memory>
 
-#include "linux/exit_reader.h"
+#include "linux/reader/exit_reader.h"
 
 namespace exitwatch {
 
-class LoopBell;
+class LoopDoorbell;
 
 // What the readers of one environment share: its instance data.
 using SharedByReaders = std::shared_ptr<ExitReader::Shared>;
@@ -48,19 +48,20 @@ class ExitReaderObject : public Napi::ObjectWrap<ExitReaderObject> {
 
   bool IsOurs(const Napi::CallbackInfo& info);
   void WakeJavaScript();
-  void ListenToBell(Napi::Env env, Napi::Function on_batch);
-  void OnBell();
+  void TakeStream(Napi::Env env, Napi::Function on_batch);
+  void OnDoorbell();
   void Deliver(Napi::Env env, Napi::Function on_batch);
+  size_t TakeRecords(size_t most);
   bool Call(Napi::Env env, Napi::Function on_batch, size_t records, size_t signals);
   void CloseRunning(Napi::Env env);
   void Shutdown();
   static void OnEnvironmentEnd(void* self);
 
   std::unique_ptr<ExitReader> reader_;
-  // Only while running: whoever is not started can be forgotten with all that it refers to.
+  // Only while running: one that is not started can be forgotten with all that it refers to.
   Napi::Reference<Napi::ArrayBuffer> batch_;
   Napi::Reference<Napi::ArrayBuffer> signal_batch_;
-  Record* records_ = nullptr;
+  uint8_t* records_ = nullptr;  // kRecordBytes each
   size_t capacity_ = 0;
   SignalRecord* signals_ = nullptr;
   size_t signal_capacity_ = 0;
@@ -68,7 +69,7 @@ class ExitReaderObject : public Napi::ObjectWrap<ExitReaderObject> {
   // Once the reader was read in the loop.
   Napi::FunctionReference on_batch_;
   napi_async_context context_ = nullptr;
-  LoopBell* bell_ = nullptr;
+  LoopDoorbell* doorbell_ = nullptr;
   bool running_ = false;
   std::atomic<bool> woken_{false};
 };

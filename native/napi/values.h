@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "linux/system_error.h"
+#include "linux/system/system_error.h"
 
 namespace exitwatch {
 

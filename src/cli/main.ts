@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-import { tellMissingAddonBy } from '../addon-warning.js';
+import { tellMissingAddonBy } from '../native/addon-warning.js';
 
 import { ALIVE_HELP, aliveCommand } from './commands/alive.js';
 import { BUILD_NATIVE_HELP, buildNativeCommand } from './commands/build-native.js';

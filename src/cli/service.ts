@@ -1,4 +1,4 @@
-import { addonRefusal, loadAddon } from '../addon.js';
+import { addonRefusal, loadAddon } from '../native/load-addon.js';
 
 /**
  * Tells systemd how we are (sd_notify(3)), if that is who has started us: `READY=1`, `STATUS=…`,

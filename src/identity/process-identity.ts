@@ -1,11 +1,12 @@
 import { readFileSync } from 'node:fs';
 
-import { addonRefusal, loadAddon, translateFailure } from '../addon.js';
 import { ExitwatchError } from '../common/errors.js';
+import { translateFailure } from '../native/failures.js';
+import { addonRefusal, loadAddon } from '../native/load-addon.js';
 
 import { bootId } from './boot-id.js';
 import { HOST_NAMESPACE, namespaceInode } from './namespaces.js';
-import { absenceError, threadGroupOf, type Absence } from './not-a-process.js';
+import { type Absence, absenceError, threadGroupOf } from './not-a-process.js';
 import { processTable } from './platform-table.js';
 import { signalZero } from './signal-zero.js';
 

@@ -11,8 +11,8 @@ import { openSource } from '../sources/open-source.js';
 
 import { Delivery } from './delivery.js';
 import type { ExitWatch } from './exit-watch.js';
-import { isHeard, NO_STATS, type MonitorStats } from './monitor-stats.js';
-import { checkOptions, type CheckedOptions, type ExitMonitorOptions } from './options.js';
+import { type MonitorStats, NO_STATS, isHeard } from './monitor-stats.js';
+import { type CheckedOptions, type ExitMonitorOptions, checkOptions } from './options.js';
 import { SignalDemand } from './signal-demand.js';
 import { WatchRegistry } from './watch-registry.js';
 import { findTarget, goneBeforeWatch } from './watch-target.js';

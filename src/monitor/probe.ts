@@ -1,6 +1,6 @@
 import { arch, release } from 'node:os';
 
-import type { ExitwatchError } from '../common/errors.js';
+import { ExitwatchError } from '../common/errors.js';
 import type { Downgrade, SourceName } from '../events/exit-event.js';
 import { HOST_NAMESPACE, namespaceInode } from '../identity/namespaces.js';
 import { failureDowngrade } from '../sources/downgrade.js';

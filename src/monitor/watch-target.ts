@@ -1,4 +1,3 @@
-import { addonRefusal } from '../addon.js';
 import { ExitwatchError } from '../common/errors.js';
 import type { ExitEvent } from '../events/exit-event.js';
 import { unknownExit } from '../events/unknown-exit.js';
@@ -6,13 +5,14 @@ import { bootId } from '../identity/boot-id.js';
 import { absenceError } from '../identity/not-a-process.js';
 import { processTable } from '../identity/platform-table.js';
 import {
+  type ProcessIdentity,
   checkAgainstPidMax,
   checkIdentity,
   isSameProcess,
   lookUp,
   pidNamespace,
-  type ProcessIdentity,
 } from '../identity/process-identity.js';
+import { addonRefusal } from '../native/load-addon.js';
 
 /** Which process is to be watched, and whether it is still there. */
 export function findTarget(target: number | ProcessIdentity): {

@@ -1,14 +1,16 @@
-import { addonRefusal, Life, loadAddon, translateFailure } from '../addon.js';
 import { ExitwatchError } from '../common/errors.js';
-import { signalNumber, type SignalName } from '../events/wait-status.js';
+import { type SignalName, signalNumber } from '../events/wait-status.js';
 import { bootId } from '../identity/boot-id.js';
 import { processTable } from '../identity/platform-table.js';
 import {
+  type ProcessIdentity,
   isSameProcess,
   lookUp,
   pidNamespace,
-  type ProcessIdentity,
 } from '../identity/process-identity.js';
+import { ProcessState } from '../native/abi.js';
+import { translateFailure } from '../native/failures.js';
+import { addonRefusal, loadAddon } from '../native/load-addon.js';
 
 /** What became of a signal, or of a mere look. */
 export interface Signalled {
@@ -37,9 +39,9 @@ function signalByPidfd(identity: ProcessIdentity, signal?: SignalName): Signalle
   const { pid, startTicks, inode } = identity;
   const number = signal === undefined ? 0 : signalNumber(signal);
   try {
-    const answer = loadAddon().signal(pid, startTicks, inode ?? 0, number);
-    if (answer === Life.unknown) return { liveness: 'unknown', isAtomic: true };
-    return { liveness: answer === Life.alive ? 'alive' : 'dead', isAtomic: true };
+    const state = loadAddon().signal(pid, startTicks, inode ?? 0, number);
+    if (state === ProcessState.unknown) return { liveness: 'unknown', isAtomic: true };
+    return { liveness: state === ProcessState.alive ? 'alive' : 'dead', isAtomic: true };
   } catch (thrown) {
     const error = translateFailure(thrown);
     if (!(error instanceof ExitwatchError)) throw error;

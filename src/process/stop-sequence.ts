@@ -2,7 +2,7 @@ import { LATE, withDeadline } from '../common/deadline.js';
 import { ExitwatchError } from '../common/errors.js';
 import type { ExitEvent } from '../events/exit-event.js';
 import type { SignalName } from '../events/wait-status.js';
-import { isSameProcess, lookUp, type ProcessIdentity } from '../identity/process-identity.js';
+import { type ProcessIdentity, isSameProcess, lookUp } from '../identity/process-identity.js';
 import { waitForExit } from '../monitor/wait-for-exit.js';
 import { goneBeforeWatch } from '../monitor/watch-target.js';
 

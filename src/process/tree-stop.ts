@@ -6,7 +6,7 @@ import { signalProcess } from './process-signal.js';
 import { ProcessTree } from './process-tree.js';
 import { notVerified } from './send.js';
 import type { CheckedStopOptions } from './stop-options.js';
-import { isThere, type StopEnd, type StopWarning } from './stop-sequence.js';
+import { type StopEnd, type StopWarning, isThere } from './stop-sequence.js';
 import { TreeSignals } from './tree-signals.js';
 import { TreeSteps } from './tree-steps.js';
 import { TreeWatch } from './tree-watch.js';

@@ -1,8 +1,9 @@
 import type { SignalSender } from '../events/signal-event.js';
 import type { SignalName } from '../events/wait-status.js';
+import { SignalFlag } from '../native/abi.js';
+import type { TracedSignal } from '../native/signal-records.js';
 
-import { carries, isForgeable, mayBeInjected, namesSender, type Siginfo } from './siginfo.js';
-import { SignalFlag, type TracedSignal } from './signal-records.js';
+import { type Siginfo, carries, isForgeable, mayBeInjected, namesSender } from './siginfo.js';
 import { isAmbiguous } from './signal-sender.js';
 
 /** A signal, and who sent it. */

@@ -1,4 +1,5 @@
-import { SignalFlag, type SiginfoFields } from './signal-records.js';
+import { SignalFlag } from '../native/abi.js';
+import type { SiginfoFields } from '../native/signal-records.js';
 
 /** `si_code` of <asm-generic/siginfo.h>. */
 export const SI_USER = 0;

@@ -1,10 +1,11 @@
 import { RECEIVED_MS } from '../events/ended-by.js';
 import type { SignalSender } from '../events/signal-event.js';
-import type { SignalName } from '../events/wait-status.js';
+import { SignalFlag } from '../native/abi.js';
+import type { End } from '../native/kernel-records.js';
+import type { TracedSignal } from '../native/signal-records.js';
 
 import type { CgroupPaths } from './cgroup-paths.js';
 import { Generations, type Seen } from './generations.js';
-import { SignalFlag, type TracedSignal } from './signal-records.js';
 import { isAmbiguous, senderOf } from './signal-sender.js';
 
 /** What {@link SignalHistory.end} tells of a process that has ended. */
@@ -18,18 +19,6 @@ export interface SignalStory {
   oom: boolean | null;
   /** Some of this may be another's, or something may be missing. */
   isDoubtful: boolean;
-}
-
-/** An end, as far as it matters here. */
-export interface End {
-  pid: number;
-  /** 0 where not known. */
-  inode: number;
-  startTicks: number;
-  /** CLOCK_MONOTONIC of the host; not before the end. */
-  timeNs: number;
-  /** `null` where no signal ended it. */
-  signal: SignalName | null;
 }
 
 /** The OOM killer has marked a process. */

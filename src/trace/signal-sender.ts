@@ -1,8 +1,9 @@
 import type { SignalSender } from '../events/signal-event.js';
-import { signalName, signalNumber, type SignalName } from '../events/wait-status.js';
+import { type SignalName, signalName, signalNumber } from '../events/wait-status.js';
+import { SignalFlag } from '../native/abi.js';
+import type { TracedSignal } from '../native/signal-records.js';
 
 import { SI_SIGIO, SI_TIMER, SI_TKILL, SI_USER } from './siginfo.js';
-import { SignalFlag, type TracedSignal } from './signal-records.js';
 
 const numbers = (...names: SignalName[]) => new Set(names.map(signalNumber));
 

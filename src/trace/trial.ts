@@ -1,16 +1,17 @@
 import { getSystemErrorName } from 'node:util';
 
-import { TRIAL_CHILD_NAME, type NativeTrial } from '../addon.js';
 import type { Downgrade } from '../events/exit-event.js';
 import type { SignalSender } from '../events/signal-event.js';
-import { signalNumber, type SignalName } from '../events/wait-status.js';
+import { type SignalName, signalNumber } from '../events/wait-status.js';
+import { SignalFlag, TRIAL_CHILD_NAME } from '../native/abi.js';
+import type { NativeTrial } from '../native/addon.js';
+import { SignalRecords, type TracedSignal } from '../native/signal-records.js';
 
-import { SignalFlag, SignalRecords, type TracedSignal } from './signal-records.js';
 import { isAmbiguous, originOf } from './signal-sender.js';
 
 type Origin = SignalSender['origin'];
 
-/** A signal that the child of the trial gets: native/linux/trial_child.h. */
+/** A signal that the child of the trial gets: native/linux/system/trial_child.h. */
 interface Way {
   signal: SignalName;
   by: string;

@@ -4,7 +4,7 @@
 #include <map>
 #include <optional>
 
-#include "core/process_witness.h"
+#include "core/groups/process_witness.h"
 
 namespace exitwatch::test {
 
@@ -12,16 +12,16 @@ namespace exitwatch::test {
 class FakeWitness : public ProcessWitness {
  public:
   struct Process {
-    Life life = Life::kGone;
+    ProcessState life = ProcessState::kGone;
     ProcStat stat;
     bool may_read = true;
     std::optional<int32_t> exit_status;
     uint64_t inode = 0;
   };
 
-  Life Open(int32_t pid, Handle* handle) override {
-    const Life life = processes[pid].life;
-    if (life == Life::kAlive || life == Life::kDead) {
+  ProcessState Open(int32_t pid, Handle* handle) override {
+    const ProcessState life = processes[pid].life;
+    if (life == ProcessState::kAlive || life == ProcessState::kDead) {
       *handle = pid;
       open++;
     }
@@ -31,12 +31,12 @@ class FakeWitness : public ProcessWitness {
     if (handle != kNoHandle) open--;
   }
   uint64_t Inode(Handle handle) override { return processes[handle].inode; }
-  Life Look(Handle handle) override { return processes[handle].life; }
+  ProcessState Look(Handle handle) override { return processes[handle].life; }
   bool Hold(Handle, int32_t) override { return can_hold; }
   bool ReadStat(int32_t pid, ProcStat* stat) override {
     *stat = processes[pid].stat;
     stat->pid = pid;
-    return processes[pid].life != Life::kGone;
+    return processes[pid].life != ProcessState::kGone;
   }
   std::optional<uint32_t> ReadUid(int32_t) override { return 0; }
   std::optional<int32_t> ReadExitStatus(Handle handle) override {

@@ -11,7 +11,7 @@ export async function compileNative(
   mkdirSync(PROGRAMS, { recursive: true });
   const program = join(PROGRAMS, name);
   const files = sources.flatMap((folder) =>
-    readdirSync(join(REPOSITORY, folder))
+    readdirSync(join(REPOSITORY, folder), { encoding: 'utf8', recursive: true })
       .filter((file) => file.endsWith('.cc'))
       .map((file) => join(REPOSITORY, folder, file)),
   );

@@ -1,5 +1,6 @@
-import type { End } from '../../src/trace/signal-history';
-import { SignalFlag, type TracedSignal } from '../../src/trace/signal-records';
+import type { End } from '../../src/native/kernel-records';
+import { SignalFlag } from '../../src/native/abi';
+import type { TracedSignal } from '../../src/native/signal-records';
 
 export const SECOND = 1e9;
 export const HOUR = 3600 * SECOND;

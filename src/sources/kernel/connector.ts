@@ -1,10 +1,10 @@
-import { addonRefusal } from '../../addon.js';
 import { ExitwatchError } from '../../common/errors.js';
 import type { Ready } from '../../events/exit-event.js';
+import { addonRefusal } from '../../native/load-addon.js';
 import type { ExitSource } from '../exit-source.js';
 import { DEFAULT_SOURCE_OPTIONS } from '../source-defaults.js';
 import type { SourceKind } from '../source-kind.js';
-import { obstacleOf, type ConnectorReport } from '../source-report.js';
+import { type ConnectorReport, obstacleOf } from '../source-report.js';
 
 import { KernelSource } from './kernel-source.js';
 

@@ -1,13 +1,23 @@
-import { loadAddon, translateFailure, type ExitReader } from '../../addon.js';
 import type { Downgrade, ExitEvent, Filter, SourceName } from '../../events/exit-event.js';
-import type { ProcessIdentity } from '../../identity/process-identity.js';
+import { bootId } from '../../identity/boot-id.js';
+import {
+  type ProcessIdentity,
+  bootPrefix,
+  inodeOf,
+  pidNamespace,
+} from '../../identity/process-identity.js';
+import { WatchResult } from '../../native/abi.js';
+import type { ExitReader } from '../../native/addon.js';
+import { translateFailure } from '../../native/failures.js';
+import { IdWriter } from '../../native/id-writer.js';
+import { KernelRecords } from '../../native/kernel-records.js';
+import { loadAddon } from '../../native/load-addon.js';
+import { SignalRecords } from '../../native/signal-records.js';
 import { CgroupPaths } from '../../trace/cgroup-paths.js';
-import { SignalHistory } from '../../trace/signal-history.js';
-import { SignalRecords } from '../../trace/signal-records.js';
+import { SignalHistory, type SignalStory } from '../../trace/signal-history.js';
 import { judgeTrial } from '../../trace/trial.js';
 import { bpfDowngrade, failureDowngrade } from '../downgrade.js';
 import type { Armed, ExitSource, SourceListener, SourceStats } from '../exit-source.js';
-import { Kind, KernelRecords } from '../kernel-records.js';
 import type { Scope, SourceOptions } from '../source-kind.js';
 import { WatchedIdentities } from '../watched-identities.js';
 
@@ -17,15 +27,26 @@ import { asksForCbpf, spoil, streamUse } from './reader-options.js';
 const BATCH = 512;
 const SIGNAL_BATCH = 128;
 
-/** The order of the addon's answers to `watch()`. */
-const ARMED = ['with-pidfd', 'without-pidfd', 'gone'] as const;
+const NO_STORY: SignalStory = {
+  sender: null,
+  raisedAfter: null,
+  received: Object.freeze([]),
+  oom: false,
+  isDoubtful: false,
+};
 
 /** The proc connector, pidfds and the signal trace, read and joined by a thread of the addon. */
 export class KernelSource implements ExitSource {
   readonly #scope: Scope;
   readonly #listener: SourceListener;
   readonly #cgroups = new CgroupPaths((id) => this.#reader.cgroupPath(id));
-  readonly #records = new KernelRecords(BATCH, this.#cgroups);
+  readonly #records = new KernelRecords(
+    BATCH,
+    this.#cgroups,
+    // Read before anything depends on it: a batch must not fail for want of a descriptor.
+    new IdWriter(bootPrefix(bootId(), pidNamespace())),
+    typeof inodeOf(process.pid) === 'number',
+  );
   readonly #signals = new SignalRecords(SIGNAL_BATCH);
   readonly #history = new SignalHistory(this.#cgroups);
   readonly #isTraceWanted: boolean;
@@ -34,22 +55,22 @@ export class KernelSource implements ExitSource {
   #isListening = false;
   readonly #watched = new WatchedIdentities();
   readonly #reader: ExitReader;
-  readonly #usesPidfds: boolean;
+  readonly #opensPidfds: boolean;
   #source: SourceName | null = null;
   #filter: Filter | null = null;
 
   constructor(options: SourceOptions, listener: SourceListener) {
     this.#scope = options.scope;
     this.#listener = listener;
-    this.#usesPidfds = options.source !== 'connector';
+    this.#opensPidfds = options.source !== 'connector';
     this.#isTraceWanted = options.trace !== 'off';
     const addon = loadAddon();
     this.#reader = new addon.ExitReader({
       watchedOnly: options.scope === 'watched',
       classicFilter: asksForCbpf(),
       streamUse: streamUse(options),
-      guarded: this.#usesPidfds,
-      traced: this.#isTraceWanted,
+      opensPidfds: this.#opensPidfds,
+      tracesSignals: this.#isTraceWanted,
       spoil: spoil(addon.spoils),
       receiveBufferBytes: options.receiveBufferBytes,
       queueLimit: options.queueLimit,
@@ -70,9 +91,9 @@ export class KernelSource implements ExitSource {
   watch(identity: ProcessIdentity): Armed {
     const { pid, startTicks, inode } = identity;
     const armed = this.#call(() => this.#reader.watch(pid, startTicks, inode ?? 0));
-    const answer = ARMED[armed] ?? 'gone';
-    if (answer !== 'gone') this.#watched.add(identity);
-    return answer === 'with-pidfd' && !this.#usesPidfds ? 'without-pidfd' : answer;
+    if (armed === WatchResult.gone) return 'gone';
+    this.#watched.add(identity);
+    return armed === WatchResult.armed && this.#opensPidfds ? 'with-pidfd' : 'without-pidfd';
   }
 
   unwatch(identity: ProcessIdentity): void {
@@ -92,13 +113,13 @@ export class KernelSource implements ExitSource {
   }
 
   stats(): SourceStats {
-    const { lastEventMs, canaryAgeMs = null, unguarded, ...counts } = this.#reader.stats();
+    const { lastEventMs, canaryAgeMs = null, withoutPidfd, ...counts } = this.#reader.stats();
     return {
       ...counts,
+      withoutPidfd,
       lastEventAt: lastEventMs === 0 ? null : new Date(lastEventMs),
       canaryAgeMs,
       tableAgeMs: null,
-      withoutPidfd: unguarded,
       source: this.#source,
       filter: this.#filter,
       watchedSet: this.#watchedSet(),
@@ -133,7 +154,7 @@ export class KernelSource implements ExitSource {
     namesPrograms: boolean;
   } {
     let downgrade;
-    if (this.#records.hasNoStream(index)) {
+    if (!this.#records.hasStream(index)) {
       this.#source = 'pidfd';
       this.#filter = null;
       const error = this.#records.failure(index);
@@ -179,7 +200,7 @@ export class KernelSource implements ExitSource {
 
   #onSource(index: number): void {
     const previous = this.#source ?? 'connector';
-    const at = this.#records.date(index);
+    const at = this.#records.sourceDate(index);
     this.#listener.source({ event: 'source', at, previous, ...this.#change(index) });
   }
 
@@ -195,14 +216,20 @@ export class KernelSource implements ExitSource {
 
   #onExit(index: number): void {
     const event = this.#records.exit(index);
-    const isForWatchesOnly = this.#records.isTold(index);
-    // The watches come first, and everybody else later.
-    if (this.#isTraceTrusted())
-      this.#joinSignals(event, index, isForWatchesOnly && this.#scope === 'all');
-    else event.traced = false;
+    const isOnlyForWatcher = this.#records.isOnlyForWatcher(index);
+    const story = this.#isTraceTrusted()
+      ? this.#storyOf(event, index, isOnlyForWatcher && this.#scope === 'all')
+      : null;
+    if (story !== null) {
+      event.sender = story.sender;
+      event.raisedAfter = story.raisedAfter;
+      event.signalsReceived = story.received;
+    }
+    event.traced = event.traced && isWhole(event, story);
+    event.oom = oomOf(event, story);
     if (!event.traced) event.tracedSince = null;
     if (this.#watched.size > 0) this.#onWatched(event, index);
-    this.#listener.exit(event, isForWatchesOnly);
+    this.#listener.exit(event, isOnlyForWatcher);
   }
 
   /** Its event has the id by which it is watched. */
@@ -214,20 +241,10 @@ export class KernelSource implements ExitSource {
     this.#watched.delete(identity);
   }
 
-  #joinSignals(event: ExitEvent, index: number, isAskedAgain: boolean): void {
-    if (event.how === 'exited' && this.#history.isEmpty) {
-      if (event.traced) event.oom = false;
-      return;
-    }
-    const story = this.#history.end(this.#records.end(index, event), isAskedAgain);
-    event.sender = story.sender;
-    event.raisedAfter = story.raisedAfter;
-    event.signalsReceived = story.received;
-    // Somebody did: it was not seen. And of an end that nobody knows, nobody knows who.
-    const isUnseen = event.signal !== null && story.sender === null;
-    if (isUnseen || story.isDoubtful || event.how === 'unknown') event.traced = false;
-    if (event.signal === 'SIGKILL' && story.oom !== false) event.oom = story.oom;
-    else if (event.traced) event.oom = false;
+  /** `isAskedAgain`: this end goes to its watcher first, and to everybody later. */
+  #storyOf(event: ExitEvent, index: number, isAskedAgain: boolean): SignalStory {
+    if (event.how === 'exited' && this.#history.isEmpty) return NO_STORY;
+    return this.#history.end(this.#records.end(index, event), isAskedAgain);
   }
 
   #onSignals(count: number): void {
@@ -247,25 +264,38 @@ export class KernelSource implements ExitSource {
   #onBatch(count: number): void {
     for (let index = 0; index < count; index++) {
       switch (this.#records.kind(index)) {
-        case Kind.exit:
+        case 'exit':
           this.#onExit(index);
           break;
-        case Kind.gap:
+        case 'gap':
           this.#onGap(index);
           break;
-        case Kind.ready:
+        case 'ready':
           this.#onReady(index);
           break;
-        case Kind.failed:
+        case 'failed':
           this.#onFailed(index);
           break;
-        case Kind.source:
+        case 'source':
           this.#onSource(index);
           break;
       }
     }
     this.#listener.batchEnd();
   }
+}
+
+/** Whether the signal trace, which was at work, has seen all that belongs to this end. */
+function isWhole(event: ExitEvent, story: SignalStory | null): boolean {
+  if (story === null || story.isDoubtful || event.how === 'unknown') return false;
+  // Somebody has sent the signal that ended it.
+  return event.signal === null || story.sender !== null;
+}
+
+/** Whether the OOM killer ended it; `null` if nobody knows. */
+function oomOf(event: ExitEvent, story: SignalStory | null): boolean | null {
+  if (story !== null && event.signal === 'SIGKILL' && story.oom !== false) return story.oom;
+  return event.traced ? false : null;
 }
 
 /** As an identity has it. */

@@ -1,7 +1,8 @@
-import { addonRefusal, loadAddon, translateFailure } from '../../addon.js';
 import { ExitwatchError } from '../../common/errors.js';
+import { translateFailure } from '../../native/failures.js';
+import { addonRefusal, loadAddon } from '../../native/load-addon.js';
 import type { SourceKind } from '../source-kind.js';
-import { obstacleOf, type PidfdReport } from '../source-report.js';
+import { type PidfdReport, obstacleOf } from '../source-report.js';
 
 import { KernelSource } from './kernel-source.js';
 

@@ -1,5 +1,5 @@
-import { StreamUse } from '../../addon.js';
 import { invalidOption } from '../../common/options.js';
+import { StreamUse } from '../../native/abi.js';
 import type { SourceOptions } from '../source-kind.js';
 
 /** Whether the reader has to have the connector's stream, may do without, or must not have it. */

@@ -1,17 +1,17 @@
-import { TRIAL_CHILD_NAME } from '../../addon.js';
 import { ExitwatchError } from '../../common/errors.js';
 import type { Downgrade } from '../../events/exit-event.js';
 import { unknownExit } from '../../events/unknown-exit.js';
 import { bootId } from '../../identity/boot-id.js';
 import { processTable } from '../../identity/platform-table.js';
 import {
+  type ProcessIdentity,
   bootPrefix,
   identityId,
   pidNamespace,
-  type ProcessIdentity,
 } from '../../identity/process-identity.js';
-import type { ProcessRow, Lookup } from '../../identity/process-table.js';
+import type { Lookup, ProcessRow } from '../../identity/process-table.js';
 import { signalZero } from '../../identity/signal-zero.js';
+import { TRIAL_CHILD_NAME } from '../../native/abi.js';
 import { POLLING_DOWNGRADE } from '../downgrade.js';
 import type { Armed, ExitSource, SourceListener, SourceStats } from '../exit-source.js';
 import type { Scope, SourceOptions } from '../source-kind.js';

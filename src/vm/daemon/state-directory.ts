@@ -1,14 +1,14 @@
-import { mkdir, open, readdir, stat, unlink, type FileHandle } from 'node:fs/promises';
+import { type FileHandle, mkdir, open, readdir, stat, unlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 
-import { addonRefusal, loadAddon } from '../../addon.js';
+import { ExitwatchError } from '../../common/errors.js';
 import { distrustOf } from '../../common/file-trust.js';
 import { replaceFile, syncFolder } from '../../common/small-file.js';
-import { ExitwatchError } from '../../common/errors.js';
+import { addonRefusal, loadAddon } from '../../native/load-addon.js';
 
 import type { ShutdownMarker } from './shutdown-marker.js';
 import { stateError, statePath } from './state-file.js';
-import { readVmRecords, type VmRecord } from './vm-record.js';
+import { type VmRecord, readVmRecords } from './vm-record.js';
 
 /** What {@link replaceFile} leaves where it is killed. */
 const TEMPORARY = /^\..*\.[0-9a-f]{12}$/;

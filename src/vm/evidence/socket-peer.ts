@@ -1,6 +1,7 @@
-import { connect, type Socket } from 'node:net';
+import { type Socket, connect } from 'node:net';
 
-import { addonRefusal, loadAddon, type SocketPeer } from '../../addon.js';
+import type { SocketPeer } from '../../native/addon.js';
+import { addonRefusal, loadAddon } from '../../native/load-addon.js';
 
 /** Who listens at the other end (SO_PEERCRED, SO_PEERPIDFD); `null`: not known. */
 export function peerOf(socket: Socket): SocketPeer | null {

@@ -1,7 +1,7 @@
 #include <vector>
 
 #include "check.h"
-#include "core/bpf_assembler.h"
+#include "core/bpf/bpf_assembler.h"
 #include "tests.h"
 
 namespace exitwatch {

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "check.h"
-#include "core/btf.h"
-#include "core/kernel_layout.h"
+#include "core/bpf/btf.h"
+#include "core/bpf/kernel_layout.h"
 #include "tests.h"
 
 namespace exitwatch {

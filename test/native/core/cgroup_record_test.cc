@@ -1,4 +1,4 @@
-#include "core/cgroup_record.h"
+#include "core/bpf/cgroup_record.h"
 
 #include <cstring>
 #include <memory>

@@ -1,4 +1,4 @@
-#include "core/ended_groups.h"
+#include "core/groups/ended_groups.h"
 #include "check.h"
 #include "tests.h"
 

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "check.h"
-#include "core/proc_event.h"
+#include "core/parse/proc_event.h"
 #include "tests.h"
 
 namespace exitwatch {

@@ -2,7 +2,7 @@
 #include <string>
 
 #include "check.h"
-#include "core/proc_stat.h"
+#include "core/parse/proc_stat.h"
 #include "tests.h"
 
 namespace exitwatch {

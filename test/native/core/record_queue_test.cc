@@ -1,38 +1,52 @@
+#include <variant>
 #include <vector>
 
 #include "check.h"
-#include "core/record_queue.h"
+#include "core/queues/record_queue.h"
 #include "tests.h"
 
 namespace exitwatch {
 
 namespace {
 
-Record ExitRecord(double time_ns, uint32_t flags = Record::kLossless) {
-  Record record;
-  record.kind = Record::kExit;
+ExitRecord ExitAt(double time_ns, uint32_t flags = ExitRecord::kLossless) {
+  ExitRecord record;
   record.time_ns = time_ns;
   record.from_ns = time_ns;
   record.flags = flags;
   return record;
 }
 
+std::vector<Record> Take(RecordQueue& queue, size_t capacity) {
+  std::vector<Record> records;
+  const auto visit = [&](const Record& record) { records.push_back(record); };
+  const size_t count = queue.Take(capacity, visit);
+  CHECK_EQUAL(count, records.size());
+  return records;
+}
+
 void AFullQueueTellsItsLossInPlace() {
   RecordQueue queue(3);
-  for (int i = 1; i <= 7; i++) queue.Push({ExitRecord(i)});
-  queue.Push({ExitRecord(8, Record::kWatched | Record::kLossless)});
-  Record records[16];
-  CHECK_EQUAL(queue.Take(records, 2), 2u);
-  queue.Push({ExitRecord(9)});
-  CHECK_EQUAL(queue.Take(records + 2, 14), 4u);
-  const int kinds[] = {Record::kExit, Record::kExit, Record::kExit,
-                       Record::kGap,  Record::kExit, Record::kGap};
-  for (int i = 0; i < 6; i++) CHECK_EQUAL(records[i].kind, kinds[i]);
-  CHECK_EQUAL(records[3].count, 4);
-  CHECK_EQUAL(records[3].from_ns, 4);
-  CHECK_EQUAL(records[3].time_ns, 7);
-  CHECK_EQUAL(records[4].time_ns, 8);
-  CHECK_EQUAL(records[5].count, 1);  // 9 came when there was no room yet
+  for (int i = 1; i <= 7; i++) queue.Push({ExitAt(i)});
+  queue.Push({ExitAt(8, ExitRecord::kWatched | ExitRecord::kLossless)});
+  std::vector<Record> records = Take(queue, 2);
+  CHECK_EQUAL(records.size(), 2u);
+  queue.Push({ExitAt(9)});
+  const std::vector<Record> later = Take(queue, 14);
+  CHECK_EQUAL(later.size(), 4u);
+  records.insert(records.end(), later.begin(), later.end());
+  const bool is_gap[] = {false, false, false, true, false, true};
+  for (size_t i = 0; i < 6; i++) {
+    CHECK_EQUAL(std::holds_alternative<GapRecord>(records[i]), is_gap[i]);
+    CHECK_EQUAL(std::holds_alternative<ExitRecord>(records[i]), !is_gap[i]);
+  }
+  const auto& gap = std::get<GapRecord>(records[3]);
+  CHECK(gap.reason == GapReason::kQueueLimit);
+  CHECK_EQUAL(gap.lost, 4);
+  CHECK_EQUAL(gap.from_ns, 4);
+  CHECK_EQUAL(gap.to_ns, 7);
+  CHECK_EQUAL(std::get<ExitRecord>(records[4]).time_ns, 8);
+  CHECK_EQUAL(std::get<GapRecord>(records[5]).lost, 1);  // 9 came when there was no room yet
   const RecordQueue::Counts counts = queue.counts();
   CHECK_EQUAL(counts.received, counts.delivered + counts.lost);
   CHECK_EQUAL(counts.gaps, 2u);
@@ -40,17 +54,18 @@ void AFullQueueTellsItsLossInPlace() {
 
 void WhoLivedThroughAGapIsNotLossless() {
   RecordQueue queue(1);
-  queue.Push({ExitRecord(1), ExitRecord(2)});
-  Record records[4];
-  CHECK_EQUAL(queue.Take(records, 4), 2u);
-  Record older = ExitRecord(5);
+  queue.Push({ExitAt(1), ExitAt(2)});
+  CHECK_EQUAL(Take(queue, 4).size(), 2u);
+  ExitRecord older = ExitAt(5);
   older.from_ns = 1;
   queue.Push({older});
-  CHECK_EQUAL(queue.Take(records, 4), 1u);
-  CHECK_EQUAL(records[0].flags & Record::kLossless, 0u);
-  queue.Push({ExitRecord(6)});
-  CHECK_EQUAL(queue.Take(records, 4), 1u);
-  CHECK(records[0].flags & Record::kLossless);
+  std::vector<Record> records = Take(queue, 4);
+  CHECK_EQUAL(records.size(), 1u);
+  CHECK_EQUAL(std::get<ExitRecord>(records[0]).flags & ExitRecord::kLossless, 0u);
+  queue.Push({ExitAt(6)});
+  records = Take(queue, 4);
+  CHECK_EQUAL(records.size(), 1u);
+  CHECK(std::get<ExitRecord>(records[0]).flags & ExitRecord::kLossless);
 }
 
 }  // namespace

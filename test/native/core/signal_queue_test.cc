@@ -1,4 +1,4 @@
-#include "core/signal_queue.h"
+#include "core/queues/signal_queue.h"
 
 #include "check.h"
 #include "tests.h"

@@ -2,7 +2,7 @@
 #include <vector>
 
 #include "check.h"
-#include "core/thread_group_aggregator.h"
+#include "core/groups/thread_group_aggregator.h"
 #include "fake_witness.h"
 #include "tests.h"
 
@@ -36,8 +36,6 @@ class Ends {
   std::vector<End> ends_;
 };
 
-using Life = ProcessWitness::Life;
-
 class Scene {
  public:
   Scene()
@@ -46,8 +44,8 @@ class Scene {
             [this](const ThreadGroup& group) {
               const std::optional<bool> core = group.CoreDumped();
               ends.push_back({group.pid, group.Status().value_or(-1), core ? (*core ? 1 : 0) : -1,
-                              group.ended_ns, group.ended_by_kernel,
-                              group.ended_ns + group.uncertainty_ns});
+                              group.times.ended_ns, group.times.ended_by_kernel,
+                              group.times.ended_ns + group.times.uncertainty_ns});
             },
             [this](int32_t, uint64_t) { return expected_inode; }) {}
 
@@ -100,7 +98,7 @@ class Scene {
     aggregator.Settle(witness.now_ns);
   }
 
-  FakeWitness::Process& Process(int32_t pid, ProcessWitness::Life life, char state = 'S',
+  FakeWitness::Process& Process(int32_t pid, ProcessState life, char state = 'S',
                                 int32_t threads = 1, int32_t exit_code = 0) {
     FakeWitness::Process& process = witness.processes[pid];
     process.life = life;
@@ -113,15 +111,15 @@ class Scene {
   }
 
   // A handle of a process that is dead by now, and whose pid another may have.
-  void Guard(int32_t pid, uint64_t inode, Life life, std::optional<int32_t> status,
-             ThreadGroup::Outstanding outstanding = ThreadGroup::Outstanding::kEvent) {
+  void HoldPidfd(int32_t pid, uint64_t inode, ProcessState life, std::optional<int32_t> status,
+                 ThreadGroup::Outstanding outstanding = ThreadGroup::Outstanding::kEvent) {
     const ProcessWitness::Handle handle = 100 + pid;
     FakeWitness::Process& process = Process(handle, life, 'Z');
     process.exit_status = status;
     process.inode = inode;
     witness.open++;
     aggregator.AdoptDead({pid, 10, inode, 0, 0}, handle, witness.now_ns - kMs,
-                         ThreadGroup::Cause::kGuarded, outstanding);
+                         ThreadGroup::Cause::kPidfd, outstanding);
   }
 
   FakeWitness witness;
@@ -153,7 +151,7 @@ void AFirstThreadsZeroWaitsForTheLastThreadsCode() {
   scene.Exit(10, 10, 0);  // and reaped already: the event of the last thread was preempted
   scene.Pass(900 * kMs);
   CHECK_EQUAL(scene.ends.size(), 0u);
-  CHECK(scene.aggregator.HasUntold());
+  CHECK(scene.aggregator.HasUnreported());
   scene.Exit(11, 10, 0x700);
   scene.Pass(kMs);
   CHECK_EQUAL(scene.ends.size(), 1u);
@@ -188,7 +186,7 @@ void AFirstThreadsZeroIsTheStatusWhereNothingElseComes() {
 
 void AFirstThreadsZeroOfAWatchedProcessWaits() {
   Scene scene;
-  scene.Guard(10, 77, Life::kGone, {});  // a kernel whose pidfds do not tell the status
+  scene.HoldPidfd(10, 77, ProcessState::kGone, {});  // a kernel whose pidfds do not tell the status
   scene.Exit(10, 10, 0);
   scene.Pass(900 * kMs);
   CHECK_EQUAL(scene.ends.size(), 0u);
@@ -201,7 +199,7 @@ void AFirstThreadsZeroOfAWatchedProcessWaits() {
 
 void AHandleThatTellsNoCoreBitWaitsForTheEvent() {
   Scene scene;
-  scene.Guard(10, 77, Life::kGone, 11);
+  scene.HoldPidfd(10, 77, ProcessState::kGone, 11);
   scene.Pass(900 * kMs);
   CHECK_EQUAL(scene.ends.size(), 0u);
   scene.Coredump(10, 10);
@@ -216,7 +214,7 @@ void AHandleEndsTheWaitForAnEvent() {
   Scene scene;
   scene.Exit(10, 10, 0);
   scene.Pass(100 * kMs);
-  scene.Guard(10, 77, Life::kGone, 0x700);
+  scene.HoldPidfd(10, 77, ProcessState::kGone, 0x700);
   scene.Pass(kMs);
   CHECK_EQUAL(scene.ends.size(), 1u);
   CHECK_EQUAL(scene.ends[0].status, 0x700);
@@ -228,14 +226,14 @@ void AHandleThatMayTellTheFirstThreadsCodeIsNotBelieved() {
   for (const int32_t code : {0x700, 0x1f, 9}) {
     scene.Exit(11, 10, code);
     scene.Exit(10, 10, 0);
-    scene.Guard(10, 77, Life::kGone, 0);
+    scene.HoldPidfd(10, 77, ProcessState::kGone, 0);
     scene.Pass(30 * kMs);
   }
   CHECK_EQUAL(scene.ends.size(), 3u);
   for (size_t i = 0; i < 3; i++) CHECK_EQUAL(scene.ends[i].status, -1);
   scene.Exit(21, 20, 0x700);
   scene.Exit(20, 20, 0x300);
-  scene.Guard(20, 78, Life::kGone, 0x700);  // which is not the first one's own
+  scene.HoldPidfd(20, 78, ProcessState::kGone, 0x700);  // which is not the first one's own
   scene.Pass(30 * kMs);
   CHECK_EQUAL(scene.ends.size(), 4u);
   CHECK_EQUAL(scene.ends[3].status, 0x700);
@@ -245,14 +243,14 @@ void AHandleThatMayTellTheFirstThreadsCodeIsNotBelieved() {
 void AHandleThatMayTellTheFirstThreadsCodeWaitsForOthers() {
   Scene scene;
   scene.Exit(10, 10, 0);
-  scene.Guard(10, 77, Life::kGone, 0);
+  scene.HoldPidfd(10, 77, ProcessState::kGone, 0);
   scene.Pass(10 * kMs);
   CHECK_EQUAL(scene.ends.size(), 0u);
   scene.Exit(11, 10, 0x700);
   scene.Pass(kMs);
   CHECK_EQUAL(scene.ends.size(), 1u);
   CHECK_EQUAL(scene.ends[0].status, -1);
-  scene.Guard(20, 78, Life::kGone, 0);
+  scene.HoldPidfd(20, 78, ProcessState::kGone, 0);
   scene.Exit(21, 20, 0x700);  // and the first one's is on its way
   scene.Pass(30 * kMs);
   CHECK_EQUAL(scene.ends.size(), 1u);
@@ -266,12 +264,12 @@ void WhatAProcessIsEndingWithIsReadWhileItLives() {
   Scene scene;
   const auto end = [&scene](int32_t shown, bool may_read, std::optional<int32_t> handle) {
     const size_t before = scene.ends.size();
-    scene.Process(10, Life::kAlive, 'R', 2, shown).may_read = may_read;
+    scene.Process(10, ProcessState::kAlive, 'R', 2, shown).may_read = may_read;
     scene.Exit(11, 10, 0x700);
     scene.Pass(kMs);
-    scene.Process(10, Life::kGone);
+    scene.Process(10, ProcessState::kGone);
     scene.Exit(10, 10, 0);
-    if (handle) scene.Guard(10, 77, Life::kGone, handle);
+    if (handle) scene.HoldPidfd(10, 77, ProcessState::kGone, handle);
     scene.Pass(1100 * kMs);
     CHECK_EQUAL(scene.ends.size(), before + 1);
     return scene.ends[before].status;
@@ -286,7 +284,7 @@ void WhatAProcessIsEndingWithIsReadWhileItLives() {
     CHECK_EQUAL(end(0x700, true, handle), -1);
     scene.witness.stat_tells_status = true;
   }
-  scene.Process(20, Life::kAlive, 'R', 2);
+  scene.Process(20, ProcessState::kAlive, 'R', 2);
   scene.Exit(21, 20, 0x700);
   scene.Pass(kMs);
   CHECK(!scene.aggregator.HasGroups());
@@ -294,13 +292,13 @@ void WhatAProcessIsEndingWithIsReadWhileItLives() {
 
 void AHeldProcessIsAskedAboutEachThread() {
   Scene scene;
-  scene.Process(10, Life::kAlive, 'Z', 3);
+  scene.Process(10, ProcessState::kAlive, 'Z', 3);
   scene.Exit(11, 10, 0x900);
   scene.Exit(10, 10, 0);  // in the same batch
   scene.Pass(10 * kMs);
   scene.Exit(12, 10, 0x700);  // and the last one ends with 0
   scene.Pass(10 * kMs);
-  scene.Process(10, Life::kGone);
+  scene.Process(10, ProcessState::kGone);
   scene.aggregator.OnHandleReady(10, scene.witness.now_ns);
   scene.Pass(1100 * kMs);
   CHECK_EQUAL(scene.ends.size(), 1u);
@@ -311,21 +309,21 @@ void WithoutAStreamNoEventIsAwaited() {
   Scene scene;
   scene.Exit(10, 10, 0);
   scene.Pass(100 * kMs);
-  scene.aggregator.SetStream(ThreadGroupAggregator::Stream::kNone);
+  scene.aggregator.SetStream(StreamKind::kNone);
   scene.Pass(kMs);
   CHECK_EQUAL(scene.ends.size(), 1u);
 }
 
 void AProcessWithoutItsFirstThreadLives() {
   Scene scene;
-  scene.Process(10, Life::kAlive, 'Z', 2);
+  scene.Process(10, ProcessState::kAlive, 'Z', 2);
   scene.Exit(10, 10, 0);
   scene.Pass(1000 * kMs);
   CHECK_EQUAL(scene.ends.size(), 0u);
   CHECK_EQUAL(scene.witness.open, 1);
   scene.Exit(11, 10, 0x700);
   const uint64_t dead_ns = scene.witness.now_ns;
-  scene.Process(10, Life::kDead, 'Z', 1, 0x700);
+  scene.Process(10, ProcessState::kDead, 'Z', 1, 0x700);
   scene.aggregator.OnHandleReady(10, dead_ns - kMs);
   scene.Pass(kMs);
   CHECK_EQUAL(scene.ends.size(), 1u);
@@ -336,10 +334,10 @@ void AProcessWithoutItsFirstThreadLives() {
 
 void AHandleTellsWhatNoEventTold() {
   Scene scene;
-  scene.Process(10, Life::kAlive, 'Z', 2);
+  scene.Process(10, ProcessState::kAlive, 'Z', 2);
   scene.Exit(10, 10, 0x500);
   scene.Pass(10 * kMs);
-  scene.Process(10, Life::kGone).exit_status = 0xa00;
+  scene.Process(10, ProcessState::kGone).exit_status = 0xa00;
   scene.aggregator.OnHandleReady(10, scene.witness.now_ns - kMs);
   scene.Pass(kMs);
   CHECK_EQUAL(scene.ends.size(), 1u);
@@ -349,11 +347,11 @@ void AHandleTellsWhatNoEventTold() {
 
 void ACodeThatIsNotTheGroupsWasNotTheLastThreads() {
   Scene scene;
-  scene.Process(10, Life::kAlive, 'Z', 3);
+  scene.Process(10, ProcessState::kAlive, 'Z', 3);
   scene.Exit(10, 10, 0x500);
   scene.Pass(10 * kMs);
   scene.Exit(11, 10, 0x900);
-  scene.Process(10, Life::kGone).exit_status = 0xa00;
+  scene.Process(10, ProcessState::kGone).exit_status = 0xa00;
   scene.aggregator.OnHandleReady(10, scene.witness.now_ns - kMs);
   scene.Pass(kMs);
   CHECK_EQUAL(scene.ends.size(), 1u);
@@ -363,7 +361,7 @@ void ACodeThatIsNotTheGroupsWasNotTheLastThreads() {
 
 void ATracedThreadsProcessEndsByItsHandle() {
   Scene scene;
-  scene.Process(10, Life::kAlive, 'S', 2).stat.start_ticks = 10;
+  scene.Process(10, ProcessState::kAlive, 'S', 2).stat.start_ticks = 10;
   ProcEvent event;
   event.timestamp_ns = scene.witness.now_ns;
   event.tgid = 10;
@@ -371,7 +369,7 @@ void ATracedThreadsProcessEndsByItsHandle() {
   CHECK(scene.aggregator.OnTracedExit(event, true));
   scene.Pass(100 * kMs);
   CHECK_EQUAL(scene.ends.size(), 0u);
-  scene.Process(10, Life::kGone).exit_status = 0xb;  // a pidfd does not know of the core
+  scene.Process(10, ProcessState::kGone).exit_status = 0xb;  // a pidfd does not know of the core
   scene.aggregator.OnHandleReady(10, scene.witness.now_ns - kMs);
   scene.Pass(100 * kMs);
   CHECK_EQUAL(scene.ends.size(), 1u);
@@ -396,7 +394,7 @@ void ATracedThreadThatIsGoneAlreadyHasToldTheStatus() {
 
 void WhatOthersToldIsNotToldAgain() {
   Scene scene;
-  scene.Process(10, Life::kAlive, 'Z', 2).inode = 7;
+  scene.Process(10, ProcessState::kAlive, 'Z', 2).inode = 7;
   scene.aggregator.Adopt({10, 10, 7}, 10, scene.witness.now_ns, ThreadGroup::Cause::kFound);
   scene.aggregator.Supersede({10, 11, 8});  // another process
   CHECK(scene.aggregator.IsEnding(10));
@@ -406,12 +404,12 @@ void WhatOthersToldIsNotToldAgain() {
 
 void AnExecByAnotherThreadIsNoDeath() {
   Scene scene;
-  scene.Process(10, Life::kAlive, 'S', 1);
+  scene.Process(10, ProcessState::kAlive, 'S', 1);
   scene.witness.processes[10].stat.start_ticks = 10;
   scene.Exit(10, 10, 0);
   scene.Pass(100 * kMs);
   CHECK_EQUAL(scene.ends.size(), 0u);
-  scene.Process(10, Life::kGone);
+  scene.Process(10, ProcessState::kGone);
   scene.Exit(10, 10, 0x400);
   scene.Pass(100 * kMs);
   CHECK_EQUAL(scene.ends.size(), 1u);
@@ -433,11 +431,11 @@ void AnExecThatIsReadLateIsNoDeathEither() {
 
 void AnExecEndsTheHoldOfAHandle() {
   Scene scene;
-  scene.Process(10, Life::kAlive, 'Z', 2);
+  scene.Process(10, ProcessState::kAlive, 'Z', 2);
   scene.Exit(10, 10, 0);
   scene.Pass(30 * kMs);
   CHECK_EQUAL(scene.witness.open, 1);
-  scene.Process(10, Life::kAlive);
+  scene.Process(10, ProcessState::kAlive);
   scene.Exec(10);
   CHECK_EQUAL(scene.witness.open, 0);
   scene.Exit(10, 10, 0x400, 0);
@@ -458,7 +456,8 @@ void TwoExitsOfOnePidWithoutAnExecAreTwoProcesses() {
 
 void AProcessOfTheSameTickIsTakenForANewOneWhenNoExecComes() {
   Scene scene;
-  scene.Process(10, Life::kAlive).stat.start_ticks = scene.witness.TickOf(scene.witness.now_ns);
+  scene.Process(10, ProcessState::kAlive).stat.start_ticks =
+      scene.witness.TickOf(scene.witness.now_ns);
   scene.Exit(10, 10, 0);
   scene.Pass(1000 * kMs);
   CHECK_EQUAL(scene.ends.size(), 0u);  // an exec may be under way
@@ -468,7 +467,7 @@ void AProcessOfTheSameTickIsTakenForANewOneWhenNoExecComes() {
 
 void AZombieOfTheSameTickMayBeALaterProcesss() {
   Scene scene;
-  scene.Process(10, Life::kDead, 'Z', 1, 0x100).stat.start_ticks =
+  scene.Process(10, ProcessState::kDead, 'Z', 1, 0x100).stat.start_ticks =
       scene.witness.TickOf(scene.witness.now_ns);
   scene.Exit(10, 10, 0);
   scene.Pass(kMs);
@@ -483,12 +482,12 @@ void AZombieOfTheSameTickMayBeALaterProcesss() {
 void AProcessWithAnotherInodeIsAnother() {
   Scene scene;
   scene.expected_inode = 77;
-  scene.Process(10, Life::kDead, 'Z', 1, 0x900).inode = 78;
+  scene.Process(10, ProcessState::kDead, 'Z', 1, 0x900).inode = 78;
   scene.Exit(10, 10, 0x500);
   scene.Pass(kMs);
   CHECK_EQUAL(scene.ends.size(), 1u);
   CHECK_EQUAL(scene.ends[0].status, 0x500);
-  scene.Process(20, Life::kDead, 'Z', 1, 0x900).inode = 77;
+  scene.Process(20, ProcessState::kDead, 'Z', 1, 0x900).inode = 77;
   scene.Exit(20, 20, 0);
   scene.Pass(kMs);
   CHECK_EQUAL(scene.ends.size(), 2u);
@@ -497,7 +496,7 @@ void AProcessWithAnotherInodeIsAnother() {
 
 void AStrangerWithThePidMeansThatOursIsDead() {
   Scene scene;
-  scene.Process(10, Life::kAlive).stat.start_ticks = 1'000'000;
+  scene.Process(10, ProcessState::kAlive).stat.start_ticks = 1'000'000;
   scene.Exit(10, 10, 9);
   scene.Pass(kMs);
   CHECK_EQUAL(scene.ends.size(), 1u);
@@ -550,10 +549,10 @@ void AnAnnouncedDumpThatWasNotWrittenIsNone() {
 void AThreadsOwnOldCodeIsNotTheProcesss() {
   Scene scene;
   scene.witness.stat_tells_status = false;
-  scene.Process(10, Life::kAlive);
+  scene.Process(10, ProcessState::kAlive);
   scene.Exit(11, 10, 31);  // seccomp killed one thread, long ago
   scene.Pass(5000 * kMs);
-  scene.Process(10, Life::kGone);
+  scene.Process(10, ProcessState::kGone);
   scene.Exit(10, 10, 0);
   scene.Pass(100 * kMs);
   CHECK_EQUAL(scene.ends.size(), 1u);
@@ -575,18 +574,18 @@ void ALateThreadDoesNotColorTheNextProcess() {
 
 void AZombieThatWasNeverSeenToEndWaitsForItsStatus() {
   Scene scene;
-  scene.Process(10, Life::kDead, 'Z', 1, 0).may_read = false;
+  scene.Process(10, ProcessState::kDead, 'Z', 1, 0).may_read = false;
   scene.witness.open++;
   scene.aggregator.Adopt({10}, 10, scene.witness.now_ns, ThreadGroup::Cause::kFound);
   scene.Pass(500 * kMs);
   CHECK_EQUAL(scene.ends.size(), 0u);
-  scene.Process(10, Life::kGone).exit_status = 0x900;
+  scene.Process(10, ProcessState::kGone).exit_status = 0x900;
   scene.aggregator.OnHandleReady(10, scene.witness.now_ns);
   scene.Pass(30 * kMs);  // its own exit could be on its way
   CHECK_EQUAL(scene.ends.size(), 1u);
   CHECK_EQUAL(scene.ends[0].status, 0x900);
 
-  scene.Process(20, Life::kDead, 'Z', 1, 0).may_read = false;
+  scene.Process(20, ProcessState::kDead, 'Z', 1, 0).may_read = false;
   scene.witness.open++;
   scene.aggregator.Adopt({20}, 20, scene.witness.now_ns, ThreadGroup::Cause::kFound);
   scene.Pass(1100 * kMs);
@@ -598,10 +597,10 @@ void AZombieThatWasNeverSeenToEndWaitsForItsStatus() {
 void WhereTheKernelCannotWakeUsHandlesArePolled() {
   Scene scene;
   scene.witness.can_hold = false;
-  scene.Process(10, Life::kAlive, 'Z', 2);
+  scene.Process(10, ProcessState::kAlive, 'Z', 2);
   scene.Exit(10, 10, 0);
   scene.Pass(50 * kMs);
-  scene.Process(10, Life::kDead, 'Z', 1, 0x700);
+  scene.Process(10, ProcessState::kDead, 'Z', 1, 0x700);
   scene.Pass(50 * kMs);
   CHECK_EQUAL(scene.ends.size(), 1u);
   CHECK_EQUAL(scene.ends[0].status, 0x700);
@@ -621,7 +620,7 @@ void APresumedEndIsUnknownUnlessAnEventComes() {
 void AGuardTellsTheStatusThatNoEventTold() {
   Scene scene;
   scene.Exit(10, 10, 0);  // the first thread; another ended the process
-  scene.Guard(10, 7, Life::kGone, 0x700);
+  scene.HoldPidfd(10, 7, ProcessState::kGone, 0x700);
   scene.Pass(100 * kMs);
   CHECK_EQUAL(scene.ends.size(), 1u);
   CHECK_EQUAL(scene.ends[0].status, 0x700);
@@ -630,7 +629,7 @@ void AGuardTellsTheStatusThatNoEventTold() {
 
 void AGuardWaitsForTheStream() {
   Scene scene;
-  scene.Guard(10, 7, Life::kGone, 0xb);
+  scene.HoldPidfd(10, 7, ProcessState::kGone, 0xb);
   scene.Pass(kMs);
   CHECK_EQUAL(scene.ends.size(), 0u);
   scene.Exit(11, 10, 0x8b);
@@ -646,7 +645,7 @@ void AGuardThatIsReadLateLeavesTheKernelsStamp() {
   Scene scene;
   scene.Exit(10, 10, 0x700);
   scene.witness.now_ns += 5 * kMs;  // the reader had to wait for a processor
-  scene.Guard(10, 7, Life::kGone, 0x700);
+  scene.HoldPidfd(10, 7, ProcessState::kGone, 0x700);
   scene.Pass(kMs);
   CHECK_EQUAL(scene.ends.size(), 1u);
   CHECK(scene.ends[0].by_kernel);
@@ -654,7 +653,7 @@ void AGuardThatIsReadLateLeavesTheKernelsStamp() {
 
 void AnEventThatIsVeryLateIsNotToldAgain() {
   Scene scene;
-  scene.Guard(10, 7, Life::kGone, 0x700);
+  scene.HoldPidfd(10, 7, ProcessState::kGone, 0x700);
   scene.Pass(500 * kMs);
   CHECK_EQUAL(scene.ends.size(), 1u);
   scene.Exit(10, 10, 0x700, 0);
@@ -666,8 +665,8 @@ void AnEventThatIsVeryLateIsNotToldAgain() {
 
 void AZombiesEventEndsTheWaitForItsReaping() {
   Scene scene;
-  scene.Process(10, Life::kDead, 'Z').may_read = false;
-  scene.Guard(10, 7, Life::kDead, {});
+  scene.Process(10, ProcessState::kDead, 'Z').may_read = false;
+  scene.HoldPidfd(10, 7, ProcessState::kDead, {});
   scene.Exit(10, 10, 0x700);
   scene.Pass(30 * kMs);
   CHECK_EQUAL(scene.ends.size(), 1u);
@@ -678,7 +677,7 @@ using Outstanding = ThreadGroup::Outstanding;
 
 void AGuardThatCannotTellOfACoreWaitsForTheRecord() {
   Scene scene;
-  scene.Guard(10, 7, Life::kGone, 0xb, Outstanding::kRecord);
+  scene.HoldPidfd(10, 7, ProcessState::kGone, 0xb, Outstanding::kRecord);
   scene.Pass(4000 * kMs);
   CHECK_EQUAL(scene.ends.size(), 0u);
   scene.aggregator.Supersede({10, 10, 7, 0, 0});  // the record tells it
@@ -689,8 +688,8 @@ void AGuardThatCannotTellOfACoreWaitsForTheRecord() {
 
 void ARecordThatDoesNotComeIsNotWaitedForForEver() {
   Scene scene;
-  scene.Guard(10, 7, Life::kGone, 0xb, Outstanding::kRecord);
-  scene.Guard(20, 8, Life::kGone, {}, Outstanding::kRecord);  // before Linux 6.15
+  scene.HoldPidfd(10, 7, ProcessState::kGone, 0xb, Outstanding::kRecord);
+  scene.HoldPidfd(20, 8, ProcessState::kGone, {}, Outstanding::kRecord);  // before Linux 6.15
   scene.Pass(4900 * kMs);
   CHECK_EQUAL(scene.ends.size(), 0u);
   scene.Pass(200 * kMs);
@@ -703,7 +702,7 @@ void ARecordThatDoesNotComeIsNotWaitedForForEver() {
 
 void ALateReaderReadsTheRecordFirst() {
   Scene scene;
-  scene.Guard(10, 7, Life::kGone, 0xb, Outstanding::kRecord);
+  scene.HoldPidfd(10, 7, ProcessState::kGone, 0xb, Outstanding::kRecord);
   const uint64_t read_ns = scene.witness.now_ns;
   scene.witness.now_ns += 60'000 * kMs;
   scene.aggregator.Settle(read_ns);  // so far the stream was read
@@ -712,12 +711,13 @@ void ALateReaderReadsTheRecordFirst() {
 
 void WhatNeedsNoRecordIsToldAtOnce() {
   Scene scene;
-  scene.Guard(10, 7, Life::kGone, 0x700, Outstanding::kRecord);
-  scene.Guard(20, 8, Life::kGone, 9, Outstanding::kRecord);     // SIGKILL never dumps core
-  scene.Guard(30, 9, Life::kGone, 0x8b, Outstanding::kRecord);  // the first thread has dumped
+  scene.HoldPidfd(10, 7, ProcessState::kGone, 0x700, Outstanding::kRecord);
+  scene.HoldPidfd(20, 8, ProcessState::kGone, 9, Outstanding::kRecord);  // SIGKILL never dumps core
+  scene.HoldPidfd(30, 9, ProcessState::kGone, 0x8b,
+                  Outstanding::kRecord);  // the first thread has dumped
   // A zombie's status has the core bit.
-  scene.Process(40, Life::kDead, 'Z', 1, 0xb);
-  scene.Guard(40, 11, Life::kDead, {}, Outstanding::kRecord);
+  scene.Process(40, ProcessState::kDead, 'Z', 1, 0xb);
+  scene.HoldPidfd(40, 11, ProcessState::kDead, {}, Outstanding::kRecord);
   scene.witness.processes[140].stat.exit_code = 0xb;
   scene.Pass(30 * kMs);
   CHECK_EQUAL(scene.ends.size(), 4u);
@@ -729,30 +729,30 @@ void WhatNeedsNoRecordIsToldAtOnce() {
 
 void ARecordThatMayBeLostIsNotWaitedFor() {
   Scene scene;
-  scene.Guard(10, 7, Life::kGone, 0xb, Outstanding::kRecord);
+  scene.HoldPidfd(10, 7, ProcessState::kGone, 0xb, Outstanding::kRecord);
   scene.Pass(100 * kMs);
   CHECK_EQUAL(scene.ends.size(), 0u);
   scene.aggregator.ForgetUnconfirmed();
   scene.Pass(kMs);
   CHECK_EQUAL(scene.ends.size(), 1u);
   CHECK_EQUAL(scene.ends[0].core, -1);
-  scene.Guard(20, 8, Life::kGone, 0xb, Outstanding::kRecord);
-  scene.aggregator.SetStream(ThreadGroupAggregator::Stream::kNone);
+  scene.HoldPidfd(20, 8, ProcessState::kGone, 0xb, Outstanding::kRecord);
+  scene.aggregator.SetStream(StreamKind::kNone);
   scene.Pass(30 * kMs);
   CHECK_EQUAL(scene.ends.size(), 2u);
 }
 
 void WhatATracerHeldWaitsForTheRecordToo() {
   Scene scene;
-  scene.Process(10, Life::kAlive, 'S', 2).inode = 7;
+  scene.Process(10, ProcessState::kAlive, 'S', 2).inode = 7;
   ProcEvent event;
   event.timestamp_ns = scene.witness.now_ns;
   event.tgid = 10;
   CHECK(scene.aggregator.OnTracedExit(event, false));  // a thread's, long before
-  scene.Process(10, Life::kGone).exit_status = 0xb;
+  scene.Process(10, ProcessState::kGone).exit_status = 0xb;
   scene.witness.processes[10].inode = 7;
   scene.aggregator.OnHandleReady(10, scene.witness.now_ns - kMs);
-  scene.Guard(10, 7, Life::kGone, 0xb, Outstanding::kRecord);
+  scene.HoldPidfd(10, 7, ProcessState::kGone, 0xb, Outstanding::kRecord);
   scene.Pass(1000 * kMs);
   CHECK_EQUAL(scene.ends.size(), 0u);
   scene.aggregator.Supersede({10, 10, 7, 0, 0});
@@ -763,13 +763,13 @@ void AGuardTakesThePlaceOfAHandleThatKnowsLess() {
   Scene scene;
   scene.witness.can_hold = false;  // pidfd_open(2) is forbidden by now: there is no inode, either
   scene.expected_inode = 7;
-  scene.Process(10, Life::kAlive, 'Z', 2);
+  scene.Process(10, ProcessState::kAlive, 'Z', 2);
   scene.Exit(10, 10, 0);
   scene.Pass(50 * kMs);
   CHECK_EQUAL(scene.ends.size(), 0u);
   CHECK_EQUAL(scene.witness.open, 1);
-  scene.Process(10, Life::kGone);
-  scene.Guard(10, 7, Life::kGone, 0x700);
+  scene.Process(10, ProcessState::kGone);
+  scene.HoldPidfd(10, 7, ProcessState::kGone, 0x700);
   scene.Pass(50 * kMs);
   CHECK_EQUAL(scene.ends.size(), 1u);
   CHECK_EQUAL(scene.ends[0].status, 0x700);
@@ -779,10 +779,10 @@ void AGuardTakesThePlaceOfAHandleThatKnowsLess() {
 void ALastThreadsEventThatAloneTellsTheStatusMayBeLate() {
   Scene scene;
   scene.witness.can_hold = false;
-  scene.Process(10, Life::kAlive, 'Z', 2);
+  scene.Process(10, ProcessState::kAlive, 'Z', 2);
   scene.Exit(10, 10, 0);
   scene.Pass(50 * kMs);
-  scene.Process(10, Life::kGone);
+  scene.Process(10, ProcessState::kGone);
   scene.Pass(300 * kMs);
   CHECK_EQUAL(scene.ends.size(), 0u);
   scene.Exit(11, 10, 0x700);
@@ -790,10 +790,10 @@ void ALastThreadsEventThatAloneTellsTheStatusMayBeLate() {
   CHECK_EQUAL(scene.ends.size(), 1u);
   CHECK_EQUAL(scene.ends[0].status, 0x700);
 
-  scene.Process(20, Life::kAlive, 'Z', 2);  // the last thread returns
+  scene.Process(20, ProcessState::kAlive, 'Z', 2);  // the last thread returns
   scene.Exit(20, 20, 0);
   scene.Pass(50 * kMs);
-  scene.Process(20, Life::kGone);
+  scene.Process(20, ProcessState::kGone);
   scene.Pass(1100 * kMs);
   CHECK_EQUAL(scene.ends.size(), 2u);
   CHECK_EQUAL(scene.ends[1].status, 0);
@@ -802,42 +802,42 @@ void ALastThreadsEventThatAloneTellsTheStatusMayBeLate() {
 void WhichOfSeveralCodesWasTheLastThreadsNobodyKnows() {
   Scene scene;
   scene.witness.can_hold = false;
-  scene.Process(10, Life::kAlive, 'Z', 3);
+  scene.Process(10, ProcessState::kAlive, 'Z', 3);
   scene.Exit(10, 10, 0x500);
   scene.Pass(20 * kMs);
   scene.Exit(12, 10, 0xa00);
-  scene.Process(10, Life::kGone);
+  scene.Process(10, ProcessState::kGone);
   scene.Pass(20 * kMs);
   scene.Exit(11, 10, 0x900);  // ended before, but its event was late
   scene.Pass(1100 * kMs);
   CHECK_EQUAL(scene.ends.size(), 1u);
   CHECK_EQUAL(scene.ends[0].status, -1);
 
-  scene.Process(20, Life::kAlive, 'Z', 3);
+  scene.Process(20, ProcessState::kAlive, 'Z', 3);
   scene.Exit(20, 20, 0x500);
   scene.Pass(20 * kMs);
   scene.Exit(21, 20, 9);  // a signal ends them all
-  scene.Process(20, Life::kGone);
+  scene.Process(20, ProcessState::kGone);
   scene.Pass(40 * kMs);
   CHECK_EQUAL(scene.ends.size(), 2u);
   CHECK_EQUAL(scene.ends[1].status, 9);
 
-  scene.Process(30, Life::kAlive, 'Z', 3);
+  scene.Process(30, ProcessState::kAlive, 'Z', 3);
   scene.Exit(30, 30, 0x700);  // with all the others
   scene.Exit(31, 30, 0x700);
   scene.Pass(20 * kMs);
-  scene.Process(30, Life::kGone);
+  scene.Process(30, ProcessState::kGone);
   scene.Pass(40 * kMs);
   CHECK_EQUAL(scene.ends.size(), 3u);
   CHECK_EQUAL(scene.ends[2].status, 0x700);
 
-  scene.Process(40, Life::kAlive, 'Z', 3);
+  scene.Process(40, ProcessState::kAlive, 'Z', 3);
   scene.Exit(40, 40, 0x500);
   scene.Pass(20 * kMs);
   scene.Exit(41, 40, 0x900);
   scene.Pass(100 * kMs);
   const uint64_t alive_ns = scene.witness.now_ns;
-  scene.Process(40, Life::kGone);
+  scene.Process(40, ProcessState::kGone);
   scene.Pass(1100 * kMs);  // the last one's event does not come
   CHECK_EQUAL(scene.ends.size(), 4u);
   CHECK_EQUAL(scene.ends[3].status, -1);
@@ -847,10 +847,10 @@ void WhichOfSeveralCodesWasTheLastThreadsNobodyKnows() {
 // Before Linux 5.17.
 void AZombieThatIsBeingReleasedTellsNothing() {
   Scene scene;
-  scene.Process(10, Life::kAlive, 'Z', 2);
+  scene.Process(10, ProcessState::kAlive, 'Z', 2);
   scene.Exit(10, 10, 0);
   scene.Pass(50 * kMs);
-  scene.Process(10, Life::kDead, 'Z', 0, 0);  // without a thread
+  scene.Process(10, ProcessState::kDead, 'Z', 0, 0);  // without a thread
   scene.aggregator.OnHandleReady(10, scene.witness.now_ns - kMs);
   scene.Exit(11, 10, 0x700);
   scene.Pass(1100 * kMs);
@@ -861,21 +861,21 @@ void AZombieThatIsBeingReleasedTellsNothing() {
 void AZombiesCodeMayBeItsFirstThreadsOnly() {
   Scene scene;
   scene.witness.stat_tells_status = false;
-  scene.Process(10, Life::kAlive, 'Z', 2);
+  scene.Process(10, ProcessState::kAlive, 'Z', 2);
   scene.Exit(10, 10, 0);
   scene.Pass(50 * kMs);
   scene.Exit(11, 10, 9);
-  scene.Process(10, Life::kDead, 'Z', 1, 0);
+  scene.Process(10, ProcessState::kDead, 'Z', 1, 0);
   scene.aggregator.OnHandleReady(10, scene.witness.now_ns - kMs);
   scene.Pass(1100 * kMs);
   CHECK_EQUAL(scene.ends.size(), 1u);
   CHECK_EQUAL(scene.ends[0].status, 9);
 
   // The last thread's event comes late.
-  scene.Process(20, Life::kAlive, 'Z', 2);
+  scene.Process(20, ProcessState::kAlive, 'Z', 2);
   scene.Exit(20, 20, 0);
   scene.Pass(50 * kMs);
-  scene.Process(20, Life::kDead, 'Z', 1, 0);
+  scene.Process(20, ProcessState::kDead, 'Z', 1, 0);
   scene.aggregator.OnHandleReady(20, scene.witness.now_ns - kMs);
   scene.Pass(300 * kMs);
   CHECK_EQUAL(scene.ends.size(), 1u);
@@ -885,7 +885,7 @@ void AZombiesCodeMayBeItsFirstThreadsOnly() {
   CHECK_EQUAL(scene.ends[1].status, 0x700);
 
   // The first thread, which had left by itself, is all that anybody saw.
-  scene.Process(30, Life::kDead, 'Z', 1, 0x500);
+  scene.Process(30, ProcessState::kDead, 'Z', 1, 0x500);
   scene.Exit(30, 30, 0x500);
   scene.Pass(30 * kMs);
   CHECK_EQUAL(scene.ends.size(), 3u);
@@ -895,11 +895,11 @@ void AZombiesCodeMayBeItsFirstThreadsOnly() {
 void AFirstThreadThatASignalHasEndedEndedWithItsGroup() {
   Scene scene;
   scene.witness.stat_tells_status = false;
-  scene.aggregator.SetStream(ThreadGroupAggregator::Stream::kNone);
+  scene.aggregator.SetStream(StreamKind::kNone);
   const int32_t codes[] = {9, 0x8b, 0xb, 0x1f, 0, 0x700};
   for (int32_t i = 0; i < 6; i++) {
-    scene.Guard(10 + i, 7 + i, Life::kDead, {}, ThreadGroup::Outstanding::kNothing);
-    scene.Process(10 + i, Life::kDead, 'Z', 1, codes[i]);
+    scene.HoldPidfd(10 + i, 7 + i, ProcessState::kDead, {}, ThreadGroup::Outstanding::kNothing);
+    scene.Process(10 + i, ProcessState::kDead, 'Z', 1, codes[i]);
     scene.aggregator.OnHandleReady(10 + i, scene.witness.now_ns);
   }
   scene.Pass(1100 * kMs);
@@ -920,14 +920,14 @@ void WhoWasFoundWithoutItsFirstThreadEndsAsTheOthersTell() {
   Scene scene;
   scene.witness.stat_tells_status = false;
   for (const int32_t pid : {10, 20, 30}) {
-    scene.Process(pid, Life::kAlive, 'Z', 2, pid == 30 ? 0x500 : 0);
+    scene.Process(pid, ProcessState::kAlive, 'Z', 2, pid == 30 ? 0x500 : 0);
     scene.witness.open++;
     scene.aggregator.Adopt({pid, 10}, pid, scene.witness.now_ns, ThreadGroup::Cause::kFound);
   }
   scene.Pass(100 * kMs);
   scene.Exit(11, 10, 9);
   for (const int32_t pid : {10, 20, 30}) {
-    scene.Process(pid, Life::kDead, 'Z', 1, pid == 30 ? 0x500 : 0);
+    scene.Process(pid, ProcessState::kDead, 'Z', 1, pid == 30 ? 0x500 : 0);
     scene.aggregator.OnHandleReady(pid, scene.witness.now_ns);
   }
   scene.Pass(1100 * kMs);
@@ -941,7 +941,7 @@ void WhoWasFoundWithoutItsFirstThreadEndsAsTheOthersTell() {
 
 void AnEventThatAloneTellsTheStatusMayBeLate() {
   Scene scene;
-  scene.Guard(10, 7, Life::kGone, {});  // before Linux 6.15
+  scene.HoldPidfd(10, 7, ProcessState::kGone, {});  // before Linux 6.15
   scene.Pass(900 * kMs);
   CHECK_EQUAL(scene.ends.size(), 0u);
   scene.Exit(10, 10, 0x700, 0);
@@ -950,7 +950,7 @@ void AnEventThatAloneTellsTheStatusMayBeLate() {
   CHECK_EQUAL(scene.ends[0].status, 0x700);
 
   // Not for ever.
-  scene.Guard(20, 8, Life::kGone, {});
+  scene.HoldPidfd(20, 8, ProcessState::kGone, {});
   scene.Pass(900 * kMs);
   CHECK_EQUAL(scene.ends.size(), 1u);
   scene.Pass(200 * kMs);
@@ -958,7 +958,7 @@ void AnEventThatAloneTellsTheStatusMayBeLate() {
   CHECK_EQUAL(scene.ends[1].status, -1);
 
   // Nor where it may be among what was lost.
-  scene.Guard(30, 9, Life::kGone, {});
+  scene.HoldPidfd(30, 9, ProcessState::kGone, {});
   scene.Pass(100 * kMs);
   CHECK_EQUAL(scene.ends.size(), 2u);
   scene.aggregator.ForgetUnconfirmed();
@@ -968,8 +968,8 @@ void AnEventThatAloneTellsTheStatusMayBeLate() {
 
 void AnEventThatOnlyItsWatcherWaitedForIsNotRemembered() {
   Scene scene;
-  scene.aggregator.TellsAll(false);
-  scene.Guard(10, 7, Life::kGone, 0x700);
+  scene.aggregator.ReportsAll(false);
+  scene.HoldPidfd(10, 7, ProcessState::kGone, 0x700);
   scene.Pass(100 * kMs);
   CHECK_EQUAL(scene.ends.size(), 1u);
   scene.Exit(10, 10, 0x100, 0);  // a new process with the pid, which is watched, too
@@ -979,11 +979,11 @@ void AnEventThatOnlyItsWatcherWaitedForIsNotRemembered() {
 
 void WhoWasFoundAliveWaitsForItsRecord() {
   Scene scene;
-  scene.aggregator.SetStream(ThreadGroupAggregator::Stream::kGroups);
-  scene.Process(10, Life::kAlive, 'Z', 2).inode = 7;
+  scene.aggregator.SetStream(StreamKind::kGroups);
+  scene.Process(10, ProcessState::kAlive, 'Z', 2).inode = 7;
   scene.witness.open++;
   scene.aggregator.Adopt({10, 10, 7}, 10, scene.witness.now_ns, ThreadGroup::Cause::kFound);
-  scene.Process(10, Life::kGone).inode = 7;  // before Linux 6.15 it has no status then
+  scene.Process(10, ProcessState::kGone).inode = 7;  // before Linux 6.15 it has no status then
   scene.aggregator.OnHandleReady(10, scene.witness.now_ns);
   scene.Pass(1000 * kMs);
   CHECK_EQUAL(scene.ends.size(), 0u);
@@ -1009,10 +1009,10 @@ void CodesThatContradictEachOtherTellNothing() {
   CHECK_EQUAL(scene.ends[1].status, 9);
 
   // A thread that had left long before has nothing to do with it.
-  scene.Process(30, Life::kAlive, 'S', 2);
+  scene.Process(30, ProcessState::kAlive, 'S', 2);
   scene.Exit(31, 30, 0x900);
   scene.Pass(2000 * kMs);
-  scene.Process(30, Life::kGone);
+  scene.Process(30, ProcessState::kGone);
   scene.Exit(30, 30, 0x500);
   scene.Pass(100 * kMs);
   CHECK_EQUAL(scene.ends.size(), 3u);
@@ -1022,12 +1022,13 @@ void CodesThatContradictEachOtherTellNothing() {
 void WithoutAnInodeTheStartTellsWhoseAZombieIs() {
   Scene scene;
   scene.expected_inode = 7;
-  scene.Process(10, Life::kDead, 'Z', 1, 0x700);  // without one, and begun before
+  scene.Process(10, ProcessState::kDead, 'Z', 1, 0x700);  // without one, and begun before
   scene.Exit(10, 10, 0);
   scene.Pass(kMs);
   CHECK_EQUAL(scene.ends.size(), 1u);
   CHECK_EQUAL(scene.ends[0].status, 0x700);
-  scene.Process(20, Life::kDead, 'Z', 1, 0x700).stat.start_ticks = 1'000'000;  // begun later
+  scene.Process(20, ProcessState::kDead, 'Z', 1, 0x700).stat.start_ticks =
+      1'000'000;  // begun later
   scene.Exit(20, 20, 9);
   scene.Pass(kMs);
   CHECK_EQUAL(scene.ends.size(), 2u);
@@ -1036,8 +1037,8 @@ void WithoutAnInodeTheStartTellsWhoseAZombieIs() {
 
 void WithoutAStreamAGuardDoesNotWait() {
   Scene scene;
-  scene.aggregator.SetStream(ThreadGroupAggregator::Stream::kNone);
-  scene.Guard(10, 7, Life::kGone, 0x700);
+  scene.aggregator.SetStream(StreamKind::kNone);
+  scene.HoldPidfd(10, 7, ProcessState::kGone, 0x700);
   scene.aggregator.Settle(scene.witness.now_ns);
   CHECK_EQUAL(scene.ends.size(), 1u);
   CHECK_EQUAL(scene.ends[0].status, 0x700);
@@ -1048,7 +1049,7 @@ void AGuardsProcessIsNotTheNextOneWithItsPid() {
   Scene scene;  // the exit of the first was lost
   scene.expected_inode = 8;
   scene.Exit(10, 10, 0x100);
-  scene.Guard(10, 7, Life::kGone, 0x700);
+  scene.HoldPidfd(10, 7, ProcessState::kGone, 0x700);
   CHECK_EQUAL(scene.ends.size(), 1u);
   CHECK_EQUAL(scene.ends[0].status, 0x700);
   scene.Pass(100 * kMs);
@@ -1059,7 +1060,7 @@ void AGuardsProcessIsNotTheNextOneWithItsPid() {
 
 void ADeadGroupsSecondExitIsTheNextProcesss() {
   Scene scene;
-  scene.Guard(10, 7, Life::kGone, 0x700);
+  scene.HoldPidfd(10, 7, ProcessState::kGone, 0x700);
   scene.Exit(10, 10, 0x700);
   scene.Exit(10, 10, 0x100);
   scene.Pass(100 * kMs);
@@ -1070,7 +1071,7 @@ void ADeadGroupsSecondExitIsTheNextProcesss() {
 
 void ANewProcessWithThePidMeansThatOursIsDead() {
   Scene scene;
-  scene.Process(10, Life::kAlive);  // the next one
+  scene.Process(10, ProcessState::kAlive);  // the next one
   scene.Exit(10, 10, 15);
   scene.witness.now_ns += kMs / 10;
   scene.Fork(10, 10);
@@ -1098,7 +1099,7 @@ void AnExecThatIsReadLateLeavesTheGuard() {
   Scene scene;
   const uint64_t exec_ns = scene.witness.now_ns;
   scene.Pass(kMs);
-  scene.Guard(10, 7, Life::kGone, 0x400);
+  scene.HoldPidfd(10, 7, ProcessState::kGone, 0x400);
   scene.Exec(10, exec_ns);
   scene.Exec(10, exec_ns + 100 * kMs);  // the next process's
   scene.Pass(100 * kMs);

@@ -1,7 +1,7 @@
 #include <map>
 
 #include "check.h"
-#include "core/watch_set.h"
+#include "core/groups/watch_set.h"
 #include "tests.h"
 
 namespace exitwatch {
@@ -39,11 +39,28 @@ void AWatchIsArmedOnceItIsFollowed() {
   CHECK_EQUAL(watches.Take({10, 0, 0, 0}, 1)->armed_ns, 2u);
 }
 
+void WatchesAreCountedByWhatReportsThem() {
+  WatchSet watches;
+  Watch watch;
+  watch.pid = 10;
+  watches.Add(watch, [] { return uint64_t{0}; });
+  watch.pid = 11;
+  watch.pidfd = 3;
+  watches.Add(watch, [] { return uint64_t{0}; });
+  CHECK_EQUAL(watches.with_pidfd(), 1u);
+  CHECK_EQUAL(watches.without_pidfd(), 1u);
+  CHECK(watches.Take({11, 0, 0, 0}, 1));
+  CHECK(watches.Remove(10, 0, 0));
+  CHECK_EQUAL(watches.with_pidfd(), 0u);
+  CHECK_EQUAL(watches.without_pidfd(), 0u);
+}
+
 }  // namespace
 
 void test::WatchSetTests() {
   TheWatchOfAReusedPidIsNotTaken();
   AWatchIsArmedOnceItIsFollowed();
+  WatchesAreCountedByWhatReportsThem();
 }
 
 }  // namespace exitwatch

@@ -2,14 +2,16 @@
 #include <algorithm>
 #include <set>
 
-#include "core/thread_group_aggregator.h"
+#include "core/groups/thread_group_aggregator.h"
 #include "fake_witness.h"
 
 namespace {
 
 using exitwatch::GroupIdentity;
+using exitwatch::ProcessState;
 using exitwatch::ProcessWitness;
 using exitwatch::ProcEvent;
+using exitwatch::StreamKind;
 using exitwatch::ThreadGroup;
 using exitwatch::ThreadGroupAggregator;
 
@@ -45,7 +47,7 @@ ProcEvent EventOf(Input& input, uint64_t now_ns) {
 void ChangeProcess(Input& input, exitwatch::test::FakeWitness& witness) {
   const uint8_t how = input.Byte();
   auto& process = witness.processes[1 + how % 3];
-  process.life = static_cast<ProcessWitness::Life>(how >> 2 & 3);
+  process.life = static_cast<ProcessState>(how >> 2 & 3);
   process.stat.state = (how & 0x10) != 0 ? 'Z' : 'S';
   process.stat.threads = (how >> 5 & 3) % 3;
   process.stat.exit_code = input.Byte();
@@ -69,7 +71,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       if (group.pid < 1 || group.pid > 3) __builtin_trap();
       const std::optional<int32_t> status = group.Status();
       if (status && (*status < 0 || *status > 0xffff)) __builtin_trap();
-      if (group.ended_ns > witness.now_ns) __builtin_trap();
+      if (group.times.ended_ns > witness.now_ns) __builtin_trap();
       group.CoreDumped();
     });
     while (!input.IsEmpty()) {
@@ -108,10 +110,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
         }
         case 9: {
           ProcessWitness::Handle handle = ProcessWitness::kNoHandle;
-          if (witness.Open(event.tgid, &handle) == ProcessWitness::Life::kDead) {
+          if (witness.Open(event.tgid, &handle) == ProcessState::kDead) {
             aggregator.AdoptDead(
                 {event.tgid, 0, event.exit_code % 4u, 0, 0}, handle, witness.now_ns - kMs,
-                ThreadGroup::Cause::kGuarded,
+                ThreadGroup::Cause::kPidfd,
                 static_cast<ThreadGroup::Outstanding>((event.exit_code & 0xff) % 4));
           } else {
             witness.Close(handle);
@@ -119,7 +121,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
           break;
         }
         case 10:
-          aggregator.SetStream(static_cast<ThreadGroupAggregator::Stream>(event.exit_code % 3));
+          aggregator.SetStream(static_cast<StreamKind>(event.exit_code % 3));
           break;
         case 8:
           aggregator.Supersede({event.tgid, 0, event.exit_code % 4u, 0});

@@ -1,6 +1,6 @@
 // What claims to be the kernel's description of its types.
-#include "core/btf.h"
-#include "core/kernel_layout.h"
+#include "core/bpf/btf.h"
+#include "core/bpf/kernel_layout.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::optional<exitwatch::Btf> btf = exitwatch::Btf::Parse(data, size);

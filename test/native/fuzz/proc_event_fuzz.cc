@@ -1,6 +1,6 @@
 // What claims to be a datagram of the proc connector, and a line of /proc/PID/stat.
-#include "core/proc_event.h"
-#include "core/proc_stat.h"
+#include "core/parse/proc_event.h"
+#include "core/parse/proc_stat.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   exitwatch::ProcEvent event;

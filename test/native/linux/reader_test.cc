@@ -14,16 +14,17 @@
 #include <map>
 #include <memory>
 #include <thread>
+#include <variant>
 #include <vector>
 
 #include "check.h"
-#include "linux/bpf_permission.h"
-#include "linux/bpf_program.h"
-#include "linux/bpf_syscall.h"
-#include "linux/exit_reader.h"
-#include "linux/pidfd.h"
-#include "linux/proc_files.h"
-#include "linux/stat_code_trial.h"
+#include "linux/bpf/bpf_permission.h"
+#include "linux/bpf/bpf_program.h"
+#include "linux/bpf/bpf_syscall.h"
+#include "linux/reader/exit_reader.h"
+#include "linux/system/pidfd.h"
+#include "linux/system/proc_files.h"
+#include "linux/system/stat_code_trial.h"
 
 namespace exitwatch {
 namespace {
@@ -68,23 +69,24 @@ class Told {
     options.canary_interval_ns = 100 * kMillisecond;
     options.status_timeout_ns = 1000 * kMillisecond;
     options.use = ExitReader::StreamUse::kPreferred;
-    options.guarded = true;
-    options.traced = true;
+    options.opens_pidfds = true;
+    options.traces_signals = true;
     return options;
   }
 
   void Take() {
     // As an event loop does, when it comes to it.
-    if (reader_.may_read_in_loop()) reads_in_loop_ = reader_.ReadInLoop();
-    pollfd bell = {reader_.bell(), POLLIN, 0};
-    if (reads_in_loop_ && poll(&bell, 1, 0) > 0) reads_in_loop_ = reader_.ReadNow();
-    Record records[64];
-    while (const size_t count = reader_.queue().Take(records, 64)) {
-      for (size_t i = 0; i < count; i++) {
-        ready_ = ready_ || records[i].kind == Record::kReady;
-        failed_ = failed_ || records[i].kind == Record::kFailed;
-        if (records[i].kind == Record::kExit) statuses_[records[i].pid] = records[i].status;
-      }
+    if (reader_.offers_stream()) reads_in_loop_ = reader_.TakeStream();
+    pollfd doorbell = {reader_.doorbell(), POLLIN, 0};
+    if (reads_in_loop_ && poll(&doorbell, 1, 0) > 0) reads_in_loop_ = reader_.ReadInLoop();
+    const auto visit = [this](const Record& record) {
+      if (const auto* exit = std::get_if<ExitRecord>(&record)) statuses_[exit->pid] = exit->status;
+      const auto* source = std::get_if<SourceRecord>(&record);
+      if (source == nullptr) return;
+      ready_ = ready_ || source->kind == RecordKind::kReady;
+      failed_ = failed_ || source->kind == RecordKind::kFailed;
+    };
+    while (reader_.queue().Take(64, visit) != 0) {
     }
   }
 

@@ -1,0 +1,41 @@
+#ifndef EXITWATCH_ABI_FAILURE_H_
+#define EXITWATCH_ABI_FAILURE_H_
+
+namespace exitwatch {
+
+// Why something could not be done; src/native/failures.ts has a sentence for each.
+enum class Failure : int {
+  kNone = 0,
+  kSystem,           // see errno and syscall
+  kForeignNetwork,   // not in the host's network namespace
+  kForeignPid,       // not in the host's pid namespace
+  kForeignUser,      // not in the host's user namespace
+  kNotPermitted,     // before Linux 6.6: CAP_NET_ADMIN
+  kNoConnector,      // the kernel was built without CONFIG_CONNECTOR or CONFIG_PROC_EVENTS
+  kNoPidfd,          // pidfd_open(2) is missing or forbidden
+  kNoProc,           // /proc is not mounted, or is another pid namespace's
+  kSilent,           // subscribed, but events do not arrive
+  kDescriptorLimit,  // RLIMIT_NOFILE leaves none to spare
+};
+
+// Why a BPF program of ours cannot be used; src/sources/downgrade.ts has a sentence for each.
+enum class Refusal : int {
+  kNone = 0,
+  kNotWanted,       // it was not asked for
+  kNoCapabilities,  // neither CAP_BPF nor CAP_PERFMON
+  kNoBpf,           // no CAP_BPF
+  kNoPerfmon,       // no CAP_PERFMON
+  kBlocked,         // bpf(2) fails in spite of the capabilities: seccomp, or a security module
+  kConfidential,    // kernel lockdown
+  kNoBtf,           // no /sys/kernel/btf/vmlinux
+  kOtherKernel,     // a kernel without a field or a helper that it takes; see detail
+  kRefused,         // by the verifier; see detail
+  kSystem,          // see number and detail
+  kForeignPid,      // not in the host's pid namespace
+  kLockedMemory,    // RLIMIT_MEMLOCK has no room for it, before Linux 5.11
+  kNoTrial,         // whether bpf(2) is deadly (seccomp) cannot be tried: no child is allowed
+};
+
+}  // namespace exitwatch
+
+#endif  // EXITWATCH_ABI_FAILURE_H_

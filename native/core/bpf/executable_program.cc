@@ -1,0 +1,96 @@
+#include "core/bpf/executable_program.h"
+
+#include "core/bpf/kernel_program.h"
+
+namespace exitwatch {
+
+namespace {
+
+using Asm = BpfAssembler;
+
+// The arguments: the task, which is the current one, and whether it is the last one of its group
+// (<trace/events/sched.h>, <linux/taskstats_kern.h>).
+constexpr int16_t kGroupDead = 8;
+
+// The stack, below the place to read into.
+constexpr int16_t kPidAt = -16;
+constexpr int16_t kKeyAt = kPidAt - static_cast<int16_t>(sizeof(ExecutableKey));
+constexpr int16_t kNameAt = kKeyAt - static_cast<int16_t>(kExecutableBytes);
+
+constexpr Asm::Register kTask = Asm::kR7;
+constexpr Asm::Register kOther = Asm::kR9;  // whatever is being followed
+
+class Program : KernelProgram {
+ public:
+  Program(const KernelLayout& layout, const ExecutableMaps& maps) : layout_(layout), maps_(maps) {}
+
+  std::vector<bpf_insn> Build() {
+    done_ = code_.NewLabel();
+    if (layout_.executable) NoteName(*layout_.executable);
+    code_.Bind(done_);
+    code_.Set(Asm::kR0, 0);
+    code_.Exit();
+    return code_.Finish();
+  }
+
+ private:
+  void NoteName(const ExecutablePlaces& places) {
+    code_.Load(Asm::kDouble, Asm::kR1, Asm::kR1, kGroupDead);
+    code_.Compute(BPF_AND, Asm::kR1, 0xff);  // a bool, or a flag
+    code_.JumpIf(BPF_JEQ, Asm::kR1, 0, done_);
+    code_.Call(Asm::kGetCurrentTask);
+    code_.Move(kTask, Asm::kR0);
+    if (maps_.watched >= 0) {
+      Read(kPidAt, 4, kTask, layout_.task.tgid);
+      RequireWatched(maps_.watched, kPidAt, done_);
+    }
+    ReadName(places);
+    ReadPointer(Asm::kR1, kTask, layout_.task.signal);
+    code_.Store(Asm::kDouble, Asm::kFrame, KeyField(offsetof(ExecutableKey, group)), Asm::kR1);
+    ReadPointer(kOther, kTask, layout_.task.group_leader);
+    Read(KeyField(offsetof(ExecutableKey, start_ns)), 8, kOther, layout_.task.start_boottime);
+    code_.SetMap(Asm::kR1, maps_.names);
+    PointTo(Asm::kR2, kKeyAt);
+    PointTo(Asm::kR3, kNameAt);
+    code_.Set(Asm::kR4, BPF_ANY);
+    code_.Call(Asm::kMapUpdate);
+  }
+
+  // Kernel threads have no address space.
+  void ReadName(const ExecutablePlaces& places) {
+    ReadPointer(kOther, kTask, places.in_task);
+    for (const uint32_t offset : {places.in_space, places.in_file, places.in_entry}) {
+      code_.JumpIf(BPF_JEQ, kOther, 0, done_);
+      ReadPointer(kOther, kOther, offset);
+    }
+    code_.JumpIf(BPF_JEQ, kOther, 0, done_);
+    Clear(kNameAt, kExecutableBytes);
+    PointTo(Asm::kR1, kNameAt);
+    code_.Set(Asm::kR2, static_cast<int32_t>(kExecutableBytes));
+    code_.Move(Asm::kR3, kOther);
+    code_.Call(Asm::kProbeReadKernelStr);
+    code_.JumpIf(BPF_JSLE, Asm::kR0, 1, done_);  // an error, or no more than the zero
+  }
+
+  void PointTo(Asm::Register to, int16_t at) {
+    code_.Move(to, Asm::kFrame);
+    code_.Compute(BPF_ADD, to, at);
+  }
+
+  static constexpr int16_t KeyField(size_t offset) {
+    return static_cast<int16_t>(kKeyAt + static_cast<int16_t>(offset));
+  }
+
+  const KernelLayout& layout_;
+  const ExecutableMaps& maps_;
+  Asm::Label done_ = {0};
+};
+
+}  // namespace
+
+std::vector<bpf_insn> BuildExecutableProgram(const KernelLayout& layout,
+                                             const ExecutableMaps& maps) {
+  return Program(layout, maps).Build();
+}
+
+}  // namespace exitwatch

@@ -1,0 +1,316 @@
+// Longer than others: one program, each part of which goes on with the registers and the stack of
+// the part before.
+#include "core/bpf/group_filter.h"
+
+#include "core/bpf/kernel_program.h"
+#include "core/parse/proc_event.h"
+
+namespace exitwatch {
+
+namespace {
+
+using Asm = BpfAssembler;
+
+constexpr int32_t kPass = -1;  // the whole message
+constexpr int32_t kDrop = 0;
+
+// A reader that is not there by then is busy.
+constexpr int32_t kInVainNs = 5'000'000;
+
+// Of the kernel's <linux/sched.h> and <linux/sched/signal.h>.
+constexpr int32_t kTaskExiting = 0x00000004;       // PF_EXITING
+constexpr int32_t kTaskKernelThread = 0x00200000;  // PF_KTHREAD
+constexpr int32_t kGroupExit = 0x00000004;         // SIGNAL_GROUP_EXIT
+
+// The process is dead, and the record has its first thread's start.
+constexpr int32_t kWhole = GroupRecord::kDead | GroupRecord::kFirstThread;
+
+// The stack, below the place to read into: the message's event, the record, two pointers.
+constexpr int16_t kEventBytes = wire::kDatagramBytes - wire::kEvent;
+constexpr int16_t kEventAt = -8 - kEventBytes;
+constexpr int16_t kRecord = kEventAt - static_cast<int16_t>(sizeof(GroupRecord));
+constexpr int16_t kSlotsAt = kRecord - 16;
+constexpr int16_t kThreadsAt = kSlotsAt;  // before they are taken
+
+constexpr int16_t EventField(uint32_t wire_offset) {
+  return static_cast<int16_t>(kEventAt + static_cast<int16_t>(wire_offset - wire::kEvent));
+}
+
+constexpr int16_t RecordField(size_t offset) {
+  return static_cast<int16_t>(kRecord + static_cast<int16_t>(offset));
+}
+
+// Registers that calls leave alone, with one meaning each through the whole program.
+constexpr Asm::Register kOther = Asm::kR6;  // whatever is being followed
+constexpr Asm::Register kTask = Asm::kR7;
+constexpr Asm::Register kSignal = Asm::kR8;  // its signal_struct
+constexpr Asm::Register kFirst = Asm::kR9;   // its group's first thread
+
+class Program : KernelProgram {
+ public:
+  Program(const KernelLayout& layout, const GroupFilterMaps& maps) : layout_(layout), maps_(maps) {}
+
+  std::vector<bpf_insn> Build(uint32_t own_tgid) {
+    pass_ = code_.NewLabel();
+    drop_ = code_.NewLabel();
+    LookAtMessage(own_tgid);
+    LookAtTask();
+    if (maps_.watched >= 0) {
+      RequireWatched(maps_.watched, EventField(wire::kExitTgid), drop_);
+    }
+    LookAtGroup();
+    FillRecord();
+    if (maps_.executables >= 0) TakeExecutable();
+    if (layout_.cgroup) {
+      TellCgroup(*layout_.cgroup, kTask, kOther, RecordField(offsetof(GroupRecord, cgroup)),
+                 maps_.cgroups, maps_.ring, kSlotsAt);
+    }
+    ChooseWakeup();
+    WriteRecord(maps_.ring, kRecord, sizeof(GroupRecord), maps_.state,
+                offsetof(GroupFilterState, lost));
+    RingDoorbell();
+    code_.Bind(drop_);
+    code_.Set(Asm::kR0, kDrop);
+    code_.Exit();
+    code_.Bind(pass_);
+    code_.Set(Asm::kR0, kPass);
+    code_.Exit();
+    return code_.Finish();
+  }
+
+ private:
+  void LoadEvent(Asm::Register to, uint32_t wire_offset) {
+    code_.Load(Asm::kWord, to, Asm::kFrame, EventField(wire_offset));
+  }
+
+  void SetFlag(uint32_t flag) {
+    code_.Load(Asm::kWord, Asm::kR1, Asm::kFrame, RecordField(offsetof(GroupRecord, flags)));
+    code_.Compute(BPF_OR, Asm::kR1, static_cast<int32_t>(flag));
+    code_.Store(Asm::kWord, Asm::kFrame, RecordField(offsetof(GroupRecord, flags)), Asm::kR1);
+  }
+
+  void LookAtMessage(uint32_t own_tgid) {
+    code_.Set(Asm::kR2, wire::kEvent);
+    code_.Move(Asm::kR3, Asm::kFrame);
+    code_.Compute(BPF_ADD, Asm::kR3, kEventAt);
+    code_.Set(Asm::kR4, kEventBytes);
+    code_.Call(Asm::kSkbLoadBytes);
+    code_.JumpIf(BPF_JNE, Asm::kR0, 0, pass_);
+    LoadEvent(Asm::kR1, wire::kWhat);
+    code_.JumpIf32(BPF_JEQ, Asm::kR1, static_cast<int32_t>(kProcEventNone), pass_);
+    code_.JumpIf32(BPF_JNE, Asm::kR1, static_cast<int32_t>(kProcEventExit), drop_);
+    LoadEvent(Asm::kR1, wire::kExitTgid);
+    code_.JumpIf32(BPF_JEQ, Asm::kR1, static_cast<int32_t>(own_tgid), pass_);
+  }
+
+  void LookAtTask() {
+    code_.Call(Asm::kGetCurrentTask);
+    code_.Move(kTask, Asm::kR0);
+    ReadWord(Asm::kR1, kTask, layout_.task.pid);
+    LoadEvent(Asm::kR2, wire::kExitPid);
+    code_.JumpIf32(BPF_JNE, Asm::kR1, Asm::kR2, pass_);
+    ReadWord(Asm::kR1, kTask, layout_.task.tgid);
+    LoadEvent(Asm::kR2, wire::kExitTgid);
+    code_.JumpIf32(BPF_JNE, Asm::kR1, Asm::kR2, pass_);
+    ReadWord(Asm::kR1, kTask, layout_.task.flags);
+    code_.JumpIf32(BPF_JSET, Asm::kR1, kTaskKernelThread, drop_);
+    const Asm::Label exiting = code_.NewLabel();
+    code_.JumpIf32(BPF_JSET, Asm::kR1, kTaskExiting, exiting);
+    code_.Jump(pass_);
+    code_.Bind(exiting);
+  }
+
+  // Goes on with kSignal and kFirst set, and a record that has its flags, status and number of
+  // threads, where there is something to tell.
+  void LookAtGroup() {
+    Clear(kRecord, sizeof(GroupRecord));
+    const Asm::Label is_first = code_.NewLabel();
+    const Asm::Label has_first = code_.NewLabel();
+    const Asm::Label not_dead = code_.NewLabel();
+    const Asm::Label ending = code_.NewLabel();
+    const Asm::Label is_dead = code_.NewLabel();
+    const Asm::Label told = code_.NewLabel();
+
+    ReadPointer(kSignal, kTask, layout_.task.signal);
+    // Before the number of threads: a tracer may let go of this one at any time, which first takes
+    // it from the number, and then its pid.
+    ReadPointer(kOther, kTask, layout_.task.thread_pid);
+    LoadEvent(Asm::kR1, wire::kExitPid);
+    LoadEvent(Asm::kR2, wire::kExitTgid);
+    code_.JumpIf32(BPF_JEQ, Asm::kR1, Asm::kR2, is_first);
+    ReadPointer(kFirst, kTask, layout_.task.group_leader);
+    code_.Jump(has_first);
+    code_.Bind(is_first);
+    code_.Move(kFirst, kTask);
+    code_.Bind(has_first);
+
+    ReadWord(Asm::kR1, kSignal, layout_.signal.flags);
+    code_.JumpIf32(BPF_JSET, Asm::kR1, kGroupExit, ending);
+    if (!layout_.signal.always_has_code) LookAtEachThread(is_dead, not_dead);
+    code_.Jump(not_dead);
+
+    code_.Bind(ending);
+    SetFlag(GroupRecord::kStatusKnown);
+    Read(RecordField(offsetof(GroupRecord, status)), 4, kSignal, layout_.signal.group_exit_code);
+    // A thread that is not the first is not counted any more when it tells its exit.
+    ReadWord(Asm::kR1, kSignal, layout_.signal.threads);
+    code_.JumpIf32(BPF_JGT, Asm::kR1, 1, not_dead);
+    // Nobody left: the first thread was reaped already, and may not be there to be looked at.
+    code_.JumpIf32(BPF_JEQ, Asm::kR1, 0, is_dead);
+    code_.JumpIf(BPF_JEQ, kFirst, kTask, is_dead);
+    ReadWord(Asm::kR1, kFirst, layout_.task.exit_state);
+    code_.JumpIf32(BPF_JNE, Asm::kR1, 0, is_dead);
+
+    code_.Bind(not_dead);
+    code_.JumpIf(BPF_JEQ, kFirst, kTask, drop_);
+    // Without a tracer it has none any more.
+    code_.JumpIf(BPF_JEQ, kOther, 0, drop_);
+    SetFlag(GroupRecord::kTraced);
+    code_.Jump(told);
+    code_.Bind(is_dead);
+    SetFlag(GroupRecord::kDead);
+    code_.Bind(told);
+  }
+
+  // The same for a group that was not told to end: its threads have ended one by one, or are ending
+  // for one that calls exec.
+  void LookAtEachThread(Asm::Label is_dead, Asm::Label not_dead) {
+    const Asm::Label has_ended = code_.NewLabel();
+    ReadWord(Asm::kR1, kSignal, layout_.signal.threads);
+    code_.JumpIf32(BPF_JGT, Asm::kR1, 1, not_dead);
+    code_.Store(Asm::kWord, Asm::kFrame, kThreadsAt, Asm::kR1);
+    // A thread that calls exec takes over the first one's pid, and then takes that from the number
+    // (fs/exec.c, de_thread()): a task that has another pid now, or is of another group, was not
+    // the first one of this group when the number was read.
+    ReadPointer(Asm::kR1, kFirst, layout_.task.signal);
+    code_.JumpIf(BPF_JNE, Asm::kR1, kSignal, has_ended);
+    ReadWord(Asm::kR1, kFirst, layout_.task.pid);
+    LoadEvent(Asm::kR2, wire::kExitTgid);
+    code_.JumpIf32(BPF_JNE, Asm::kR1, Asm::kR2, has_ended);
+    ReadWord(Asm::kR1, kFirst, layout_.task.exit_state);
+    code_.JumpIf32(BPF_JEQ, Asm::kR1, 0, not_dead);
+    SetFlag(GroupRecord::kStatusKnown);
+    Read(RecordField(offsetof(GroupRecord, status)), 4, kFirst, layout_.task.exit_code);
+    code_.Jump(is_dead);
+
+    // Nobody left, all the same; but with which status, nobody can tell any more.
+    code_.Bind(has_ended);
+    code_.Load(Asm::kWord, Asm::kR1, Asm::kFrame, kThreadsAt);
+    code_.JumpIf32(BPF_JEQ, Asm::kR1, 0, is_dead);
+  }
+
+  void FillRecord() {
+    const Asm::Label filled = code_.NewLabel();
+    const Asm::Label alone = code_.NewLabel();
+    const Asm::Label is_first = code_.NewLabel();
+
+    code_.Load(Asm::kDouble, Asm::kR1, Asm::kFrame, EventField(wire::kTimestamp));
+    code_.Store(Asm::kDouble, Asm::kFrame, RecordField(offsetof(GroupRecord, time_ns)), Asm::kR1);
+    LoadEvent(Asm::kR1, wire::kExitTgid);
+    code_.Store(Asm::kWord, Asm::kFrame, RecordField(offsetof(GroupRecord, pid)), Asm::kR1);
+    code_.Store(Asm::kDouble, Asm::kFrame, RecordField(offsetof(GroupRecord, group)), kSignal);
+    ReadPointer(kOther, kTask, layout_.task.cred);
+    Read(RecordField(offsetof(GroupRecord, uid)), 4, kOther, layout_.cred.euid);
+    if (layout_.cgroup)
+      ReadCgroup(*layout_.cgroup, kTask, kOther, RecordField(offsetof(GroupRecord, cgroup)));
+    // Every task that is not quite gone yet refers to its group.
+    ReadWord(Asm::kR1, kSignal, layout_.signal.references);
+    code_.JumpIf32(BPF_JLE, Asm::kR1, 1, alone);
+    SetFlag(GroupRecord::kMayBeRepeated);
+    code_.Bind(alone);
+
+    // Where the first thread was reaped, what it was may be another task by now: only one of the
+    // same group is its first thread, and only then.
+    code_.JumpIf(BPF_JEQ, kFirst, kTask, is_first);
+    ReadPointer(Asm::kR1, kFirst, layout_.task.signal);
+    code_.JumpIf(BPF_JNE, Asm::kR1, kSignal, filled);
+    ReadWord(Asm::kR1, kFirst, layout_.task.pid);
+    LoadEvent(Asm::kR2, wire::kExitTgid);
+    code_.JumpIf32(BPF_JNE, Asm::kR1, Asm::kR2, filled);
+    code_.Bind(is_first);
+    SetFlag(GroupRecord::kFirstThread);
+    Read(RecordField(offsetof(GroupRecord, start_ns)), 8, kFirst, layout_.task.start_boottime);
+    Read(RecordField(offsetof(GroupRecord, name)), kNameBytes, kFirst, layout_.task.comm);
+    // It has no pid any more when it was reaped; and who its parent is, is kept true only until
+    // then.
+    ReadPointer(kOther, kFirst, layout_.task.thread_pid);
+    code_.JumpIf(BPF_JEQ, kOther, 0, filled);
+    if (layout_.pid.inode) {
+      Read(RecordField(offsetof(GroupRecord, inode)), 8, kOther, *layout_.pid.inode);
+    }
+    ReadPointer(kOther, kFirst, layout_.task.real_parent);
+    Read(RecordField(offsetof(GroupRecord, parent_pid)), 4, kOther, layout_.task.tgid);
+    code_.Bind(filled);
+  }
+
+  // What the group's last thread has noted. Where there may be two records, both have it.
+  void TakeExecutable() {
+    const Asm::Label taken = code_.NewLabel();
+    code_.Load(Asm::kWord, Asm::kR1, Asm::kFrame, RecordField(offsetof(GroupRecord, flags)));
+    code_.Compute(BPF_AND, Asm::kR1, kWhole);
+    code_.JumpIf(BPF_JNE, Asm::kR1, kWhole, taken);
+    PointToKey();
+    code_.Call(Asm::kMapLookup);
+    code_.JumpIf(BPF_JEQ, Asm::kR0, 0, taken);
+    for (int16_t at = 0; at < static_cast<int16_t>(kExecutableBytes); at += 8) {
+      const auto to = RecordField(offsetof(GroupRecord, executable) + static_cast<size_t>(at));
+      code_.Load(Asm::kDouble, Asm::kR1, Asm::kR0, at);
+      code_.Store(Asm::kDouble, Asm::kFrame, to, Asm::kR1);
+    }
+    code_.Load(Asm::kWord, Asm::kR1, Asm::kFrame, RecordField(offsetof(GroupRecord, flags)));
+    code_.JumpIf32(BPF_JSET, Asm::kR1, static_cast<int32_t>(GroupRecord::kMayBeRepeated), taken);
+    PointToKey();
+    code_.Call(Asm::kMapDelete);
+    code_.Bind(taken);
+  }
+
+  void PointToKey() {
+    code_.SetMap(Asm::kR1, maps_.executables);
+    code_.Move(Asm::kR2, Asm::kFrame);
+    code_.Compute(BPF_ADD, Asm::kR2, RecordField(offsetof(GroupRecord, group)));
+  }
+
+  // Leaves the flags of the write in R4.
+  void ChooseWakeup() {
+    const Asm::Label chosen = code_.NewLabel();
+    code_.Set(Asm::kR4, kNoWakeup);
+    code_.SetMapValue(Asm::kR1, maps_.state, 0);
+    code_.Load(Asm::kWord, Asm::kR2, Asm::kR1, offsetof(GroupFilterState, has_fallback_reader));
+    code_.JumpIf32(BPF_JEQ, Asm::kR2, 0, chosen);
+    code_.Load(Asm::kWord, Asm::kR2, Asm::kR1, offsetof(GroupFilterState, doorbell));
+    code_.JumpIf32(BPF_JNE, Asm::kR2, 0, chosen);
+    code_.Load(Asm::kDouble, Asm::kR2, Asm::kFrame, RecordField(offsetof(GroupRecord, time_ns)));
+    code_.Load(Asm::kDouble, Asm::kR3, Asm::kR1, offsetof(GroupFilterState, rung_ns));
+    code_.Compute(BPF_SUB, Asm::kR2, Asm::kR3);
+    // Signed: on another processor it may have rung later.
+    code_.JumpIf(BPF_JSLE, Asm::kR2, kInVainNs, chosen);
+    code_.Set(Asm::kR4, kForceWakeup);
+    code_.Bind(chosen);
+  }
+
+  void RingDoorbell() {
+    code_.SetMapValue(Asm::kR1, maps_.state, 0);
+    code_.Load(Asm::kWord, Asm::kR2, Asm::kR1, offsetof(GroupFilterState, doorbell));
+    code_.JumpIf32(BPF_JEQ, Asm::kR2, 0, drop_);
+    code_.Load(Asm::kDouble, Asm::kR3, Asm::kFrame, RecordField(offsetof(GroupRecord, time_ns)));
+    code_.Store(Asm::kDouble, Asm::kR1, offsetof(GroupFilterState, rung_ns), Asm::kR3);
+    // Another one may have rung it meanwhile: then two messages come, or one that was not asked
+    // for.
+    code_.StoreValue(Asm::kWord, Asm::kR1, offsetof(GroupFilterState, doorbell), 0);
+    code_.Jump(pass_);
+  }
+
+  const KernelLayout& layout_;
+  const GroupFilterMaps& maps_;
+  Asm::Label pass_ = {0};
+  Asm::Label drop_ = {0};
+};
+
+}  // namespace
+
+std::vector<bpf_insn> BuildGroupFilter(const KernelLayout& layout, const GroupFilterMaps& maps,
+                                       uint32_t own_tgid) {
+  return Program(layout, maps).Build(own_tgid);
+}
+
+}  // namespace exitwatch

@@ -1,0 +1,203 @@
+#include "core/bpf/kernel_layout.h"
+
+#include "core/parse/proc_stat.h"
+
+namespace exitwatch {
+
+namespace {
+
+struct Wanted {
+  const char* structure;
+  const char* member;
+  uint32_t size;
+  uint32_t* offset;
+};
+
+constexpr uint32_t kPointer = 8;
+
+template <size_t kCount>
+bool FindAll(const Btf& btf, const Wanted (&wanted)[kCount], const char** missing) {
+  for (const Wanted& field : wanted) {
+    const std::optional<Btf::Member> found = btf.Find(field.structure, field.member);
+    if (!found || found->size != field.size) {
+      *missing = field.member;
+      return false;
+    }
+    *field.offset = found->offset;
+  }
+  return true;
+}
+
+std::optional<CgroupPlaces> FindCgroup(const Btf& btf) {
+  CgroupPlaces places = {};
+  const Wanted wanted[] = {
+      {"task_struct", "cgroups", kPointer, &places.in_task},
+      {"css_set", "dfl_cgrp", kPointer, &places.in_set},
+      {"cgroup", "kn", kPointer, &places.node},
+      {"kernfs_node", "id", 8, &places.id},
+  };
+  const char* missing = "";
+  if (!FindAll(btf, wanted, &missing)) return std::nullopt;
+  CgroupPlaces::Name name = {};
+  const Wanted text[] = {{"kernfs_node", "name", kPointer, &name.text}};
+  const Wanted parent[] = {{"kernfs_node", "parent", kPointer, &name.parent}};
+  const Wanted parent_now[] = {{"kernfs_node", "__parent", kPointer, &name.parent}};  // Linux 6.15
+  if (FindAll(btf, text, &missing) &&
+      (FindAll(btf, parent, &missing) || FindAll(btf, parent_now, &missing))) {
+    places.name = name;
+  }
+  return places;
+}
+
+std::optional<ExecutablePlaces> FindExecutable(const Btf& btf) {
+  constexpr uint32_t kPath = 2 * kPointer;
+  constexpr uint32_t kName = 2 * kPointer;
+  ExecutablePlaces places = {};
+  // The first parameter is the tracepoint's own; the third one came when it was moved.
+  if (btf.CountParameters("btf_trace_sched_process_exit") != 3u) {
+    places.function = btf.FindFunction("taskstats_exit", 2);
+    if (!places.function) return std::nullopt;
+  }
+  uint32_t path, entry, name, text;
+  const Wanted wanted[] = {
+      {"task_struct", "mm", kPointer, &places.in_task},
+      {"mm_struct", "exe_file", kPointer, &places.in_space},
+      {"file", "f_path", kPath, &path},
+      {"path", "dentry", kPointer, &entry},
+      {"dentry", "d_name", kName, &name},
+      {"qstr", "name", kPointer, &text},
+  };
+  const char* missing = "";
+  if (!FindAll(btf, wanted, &missing)) return std::nullopt;
+  places.in_file = path + entry;
+  places.in_entry = name + text;
+  return places;
+}
+
+std::optional<PidPlaces> FindPid(const Btf& btf, const char** missing) {
+  PidPlaces places = {};
+  const Wanted wanted[] = {
+      {"pid", "level", 4, &places.level},
+      {"upid", "nr", 4, &places.number},
+      {"upid", "ns", kPointer, &places.name_space},
+  };
+  if (!FindAll(btf, wanted, missing)) return std::nullopt;
+  const std::optional<Btf::Member> numbers = btf.Find("pid", "numbers");
+  if (!numbers) {
+    *missing = "numbers";
+    return std::nullopt;
+  }
+  places.numbers = numbers->offset;
+  // A number and a pointer, which is aligned.
+  places.number_bytes = 2 * kPointer;
+  return places;
+}
+
+// What the kernel keeps of the system call that a task is in.
+std::optional<SignalLayout::Number> FindSyscallNumber(const Btf& btf) {
+#if defined(__x86_64__)
+  const std::optional<Btf::Member> number = btf.Find("pt_regs", "orig_ax");
+#elif defined(__aarch64__)
+  const std::optional<Btf::Member> number = btf.Find("pt_regs", "syscallno");
+#else
+  const std::optional<Btf::Member> number;
+#endif
+  if (!number || (number->size != 8 && number->size != 4)) return std::nullopt;
+  return SignalLayout::Number{number->offset, number->size};
+}
+
+std::optional<uint32_t> FindInode(const Btf& btf) {
+  const std::optional<Btf::Member> inode = btf.Find("pid", "ino");
+  if (!inode || inode->size != 8) return std::nullopt;
+  return inode->offset;
+}
+
+}  // namespace
+
+std::optional<KernelLayout> ResolveKernelLayout(const Btf& btf, const char** missing) {
+  KernelLayout layout = {};
+  const Wanted wanted[] = {
+      {"task_struct", "flags", 4, &layout.task.flags},
+      {"task_struct", "exit_state", 4, &layout.task.exit_state},
+      {"task_struct", "exit_code", 4, &layout.task.exit_code},
+      {"task_struct", "pid", 4, &layout.task.pid},
+      {"task_struct", "tgid", 4, &layout.task.tgid},
+      {"task_struct", "real_parent", kPointer, &layout.task.real_parent},
+      {"task_struct", "group_leader", kPointer, &layout.task.group_leader},
+      {"task_struct", "thread_pid", kPointer, &layout.task.thread_pid},
+      {"task_struct", "start_boottime", 8, &layout.task.start_boottime},
+      {"task_struct", "cred", kPointer, &layout.task.cred},
+      {"task_struct", "comm", kNameBytes, &layout.task.comm},
+      {"task_struct", "signal", kPointer, &layout.task.signal},
+      {"signal_struct", "sigcnt", 4, &layout.signal.references},
+      {"signal_struct", "nr_threads", 4, &layout.signal.threads},
+      {"signal_struct", "group_exit_code", 4, &layout.signal.group_exit_code},
+      {"signal_struct", "flags", 4, &layout.signal.flags},
+      {"cred", "euid", 4, &layout.cred.euid},
+  };
+  if (!FindAll(btf, wanted, missing)) return std::nullopt;
+  // By it the kernel finds out which thread is the last one.
+  layout.signal.always_has_code = btf.Find("signal_struct", "quick_threads").has_value();
+  layout.pid.inode = FindInode(btf);
+  layout.locks_programs = btf.Find("bpf_map", "memory").has_value();
+  layout.cgroup = FindCgroup(btf);
+  layout.executable = FindExecutable(btf);
+  return layout;
+}
+
+std::optional<SignalLayout> ResolveSignalLayout(const Btf& btf, const char** missing) {
+  constexpr uint32_t kSignals = 64;
+  constexpr uint32_t kSiginfoFields = 32;
+  SignalLayout layout = {};
+  const Wanted wanted[] = {
+      {"task_struct", "flags", 4, &layout.task.flags},
+      {"task_struct", "pid", 4, &layout.task.pid},
+      {"task_struct", "tgid", 4, &layout.task.tgid},
+      {"task_struct", "real_parent", kPointer, &layout.task.real_parent},
+      {"task_struct", "group_leader", kPointer, &layout.task.group_leader},
+      {"task_struct", "thread_pid", kPointer, &layout.task.thread_pid},
+      {"task_struct", "start_boottime", 8, &layout.task.start_boottime},
+      {"task_struct", "cred", kPointer, &layout.task.cred},
+      {"task_struct", "comm", kNameBytes, &layout.task.comm},
+      {"task_struct", "signal", kPointer, &layout.task.signal},
+      {"task_struct", "sighand", kPointer, &layout.task.sighand},
+      {"task_struct", "blocked", kSignals / 8, &layout.task.blocked},
+      {"task_struct", "stack", kPointer, &layout.task.stack},
+      {"task_struct", "mm", kPointer, &layout.task.mm},
+      {"task_struct", "ptrace", 4, &layout.task.ptrace},
+      {"task_struct", "parent", kPointer, &layout.task.parent},
+      {"signal_struct", "group_exit_code", 4, &layout.signal.group_exit_code},
+      {"signal_struct", "flags", 4, &layout.signal.flags},
+      {"cred", "euid", 4, &layout.cred.euid},
+      {"kernel_siginfo", "si_code", 4, &layout.siginfo.code},
+      {"kernel_siginfo", "_sifields", kSiginfoFields, &layout.siginfo.fields},
+      {"sigaction", "sa_handler", kPointer, &layout.sighand.handler},
+  };
+  if (!FindAll(btf, wanted, missing)) return std::nullopt;
+  const std::optional<Btf::Member> action = btf.Find("sighand_struct", "action");
+  const std::optional<Btf::Member> in_action = btf.Find("k_sigaction", "sa");
+  const std::optional<uint32_t> parameters = btf.CountParameters("btf_trace_mark_victim");
+  if (!action || action->size % kSignals != 0 || !in_action) {
+    *missing = "action";
+    return std::nullopt;
+  }
+  if (!parameters) {
+    *missing = "mark_victim";
+    return std::nullopt;
+  }
+  const std::optional<PidPlaces> pid_there = FindPid(btf, missing);
+  if (!pid_there) return std::nullopt;
+  layout.pid_there = *pid_there;
+  layout.syscall = FindSyscallNumber(btf);
+  layout.sighand.handler_in_action = in_action->offset + layout.sighand.handler;
+  layout.sighand.action = action->offset + in_action->offset;
+  layout.sighand.action_bytes = action->size / kSignals;
+  layout.pid.inode = FindInode(btf);
+  // The first parameter is the tracepoint's own.
+  layout.victim_is_task = *parameters > 2;
+
+  layout.cgroup = FindCgroup(btf);
+  return layout;
+}
+
+}  // namespace exitwatch

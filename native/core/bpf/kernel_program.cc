@@ -1,0 +1,136 @@
+#include "core/bpf/kernel_program.h"
+
+namespace exitwatch {
+
+void KernelProgram::Read(int16_t to, int32_t size, Asm::Register base, uint32_t offset) {
+  code_.Move(Asm::kR3, base);
+  code_.Compute(BPF_ADD, Asm::kR3, static_cast<int32_t>(offset));
+  code_.Move(Asm::kR1, Asm::kFrame);
+  code_.Compute(BPF_ADD, Asm::kR1, to);
+  code_.Set(Asm::kR2, size);
+  code_.Call(Asm::kProbeReadKernel);
+}
+
+void KernelProgram::ReadWord(Asm::Register to, Asm::Register base, uint32_t offset) {
+  Read(kScratch, 4, base, offset);
+  code_.Load(Asm::kWord, to, Asm::kFrame, kScratch);
+}
+
+void KernelProgram::ReadPointer(Asm::Register to, Asm::Register base, uint32_t offset) {
+  Read(kScratch, 8, base, offset);
+  code_.Load(Asm::kDouble, to, Asm::kFrame, kScratch);
+}
+
+void KernelProgram::ReadCgroup(const CgroupPlaces& places, Asm::Register task,
+                               Asm::Register scratch, int16_t to) {
+  ReadPointer(scratch, task, places.in_task);
+  ReadPointer(scratch, scratch, places.in_set);
+  ReadPointer(scratch, scratch, places.node);
+  Read(to, 8, scratch, places.id);
+}
+
+void KernelProgram::TellCgroup(const CgroupPlaces& places, Asm::Register task,
+                               Asm::Register scratch, int16_t id_at, int known_map, int ring_map,
+                               int16_t slots_at) {
+  if (!places.name || known_map < 0) return;
+  const auto record_at = static_cast<int16_t>(slots_at + 8);
+  const Asm::Label done = code_.NewLabel();
+  const Asm::Label submit = code_.NewLabel();
+
+  // Known already?
+  code_.Load(Asm::kDouble, Asm::kR1, Asm::kFrame, id_at);
+  code_.JumpIf(BPF_JEQ, Asm::kR1, 0, done);
+  code_.Compute(BPF_AND, Asm::kR1, kKnownCgroups - 1);
+  code_.Store(Asm::kWord, Asm::kFrame, kScratch, Asm::kR1);
+  code_.SetMap(Asm::kR1, known_map);
+  code_.Move(Asm::kR2, Asm::kFrame);
+  code_.Compute(BPF_ADD, Asm::kR2, kScratch);
+  code_.Call(Asm::kMapLookup);
+  code_.JumpIf(BPF_JEQ, Asm::kR0, 0, done);
+  code_.Load(Asm::kDouble, Asm::kR1, Asm::kFrame, id_at);
+  code_.Load(Asm::kDouble, Asm::kR2, Asm::kR0, 0);
+  code_.JumpIf(BPF_JEQ, Asm::kR1, Asm::kR2, done);
+  code_.Store(Asm::kDouble, Asm::kFrame, slots_at, Asm::kR0);
+
+  code_.SetMap(Asm::kR1, ring_map);
+  code_.Set(Asm::kR2, static_cast<int32_t>(sizeof(CgroupRecord)));
+  code_.Set(Asm::kR3, 0);
+  code_.Call(Asm::kRingbufReserve);
+  code_.JumpIf(BPF_JEQ, Asm::kR0, 0, done);
+  code_.Store(Asm::kDouble, Asm::kFrame, record_at, Asm::kR0);
+  code_.Load(Asm::kDouble, Asm::kR1, Asm::kFrame, id_at);
+  code_.Store(Asm::kDouble, Asm::kR0, offsetof(CgroupRecord, id), Asm::kR1);
+  // It was reserved before it is known: a program that sees the id there finds the path before its
+  // own record.
+  code_.Load(Asm::kDouble, Asm::kR2, Asm::kFrame, slots_at);
+  code_.Store(Asm::kDouble, Asm::kR2, 0, Asm::kR1);
+  code_.StoreValue(Asm::kDouble, Asm::kR0, offsetof(CgroupRecord, levels), 0);
+
+  ReadPointer(scratch, task, places.in_task);
+  ReadPointer(scratch, scratch, places.in_set);
+  ReadPointer(scratch, scratch, places.node);
+  for (size_t level = 0; level <= CgroupRecord::kLevels; level++) {
+    // The root has no parent, and no name.
+    ReadPointer(Asm::kR1, scratch, places.name->parent);
+    code_.JumpIf(BPF_JEQ, Asm::kR1, 0, submit);
+    code_.Load(Asm::kDouble, Asm::kR1, Asm::kFrame, record_at);
+    code_.StoreValue(Asm::kWord, Asm::kR1, offsetof(CgroupRecord, levels),
+                     static_cast<int32_t>(level + 1));
+    if (level == CgroupRecord::kLevels) break;
+    ReadPointer(Asm::kR3, scratch, places.name->text);
+    code_.Load(Asm::kDouble, Asm::kR1, Asm::kFrame, record_at);
+    code_.Compute(
+        BPF_ADD, Asm::kR1,
+        static_cast<int32_t>(offsetof(CgroupRecord, names) + level * CgroupRecord::kLevelBytes));
+    code_.Set(Asm::kR2, static_cast<int32_t>(CgroupRecord::kLevelBytes));
+    code_.Call(Asm::kProbeReadKernelStr);
+    ReadPointer(scratch, scratch, places.name->parent);
+  }
+  code_.Bind(submit);
+  code_.Load(Asm::kDouble, Asm::kR1, Asm::kFrame, record_at);
+  code_.Set(Asm::kR2, kNoWakeup);
+  code_.Call(Asm::kRingbufSubmit);
+  code_.Bind(done);
+}
+
+void KernelProgram::RequireWatched(int watched_map, int16_t pid_at, Asm::Label otherwise) {
+  const Asm::Label beyond = code_.NewLabel();
+  code_.Load(Asm::kWord, Asm::kR1, Asm::kFrame, pid_at);
+  code_.Compute(BPF_RSH, Asm::kR1, 6);
+  code_.Store(Asm::kWord, Asm::kFrame, kScratch, Asm::kR1);
+  code_.SetMap(Asm::kR1, watched_map);
+  code_.Move(Asm::kR2, Asm::kFrame);
+  code_.Compute(BPF_ADD, Asm::kR2, kScratch);
+  code_.Call(Asm::kMapLookup);
+  code_.JumpIf(BPF_JEQ, Asm::kR0, 0, beyond);
+  code_.Load(Asm::kDouble, Asm::kR1, Asm::kR0, 0);
+  code_.Load(Asm::kWord, Asm::kR2, Asm::kFrame, pid_at);
+  code_.Compute(BPF_AND, Asm::kR2, 63);
+  code_.Compute(BPF_RSH, Asm::kR1, Asm::kR2);
+  code_.Compute(BPF_AND, Asm::kR1, 1);
+  code_.JumpIf(BPF_JEQ, Asm::kR1, 0, otherwise);
+  code_.Bind(beyond);
+}
+
+void KernelProgram::Clear(int16_t at, size_t bytes) {
+  for (int16_t offset = 0; offset < static_cast<int16_t>(bytes); offset += 8) {
+    code_.StoreValue(Asm::kDouble, Asm::kFrame, static_cast<int16_t>(at + offset), 0);
+  }
+}
+
+void KernelProgram::WriteRecord(int ring_map, int16_t at, size_t bytes, int state_map,
+                                size_t lost_offset) {
+  const Asm::Label written = code_.NewLabel();
+  code_.SetMap(Asm::kR1, ring_map);
+  code_.Move(Asm::kR2, Asm::kFrame);
+  code_.Compute(BPF_ADD, Asm::kR2, at);
+  code_.Set(Asm::kR3, static_cast<int32_t>(bytes));
+  code_.Call(Asm::kRingbufOutput);
+  code_.JumpIf(BPF_JEQ, Asm::kR0, 0, written);
+  code_.SetMapValue(Asm::kR1, state_map, static_cast<int32_t>(lost_offset));
+  code_.Set(Asm::kR2, 1);
+  code_.AtomicAdd(Asm::kDouble, Asm::kR1, 0, Asm::kR2);
+  code_.Bind(written);
+}
+
+}  // namespace exitwatch

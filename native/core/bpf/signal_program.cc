@@ -1,0 +1,291 @@
+#include "core/bpf/signal_program.h"
+
+#include <csignal>
+
+#include "core/bpf/signal_record_program.h"
+
+namespace exitwatch {
+
+namespace {
+
+using Asm = BpfAssembler;
+
+// Of the kernel's <linux/sched/signal.h>.
+constexpr int32_t kGroupExit = 0x00000004;  // SIGNAL_GROUP_EXIT
+
+// Of <trace/events/signal.h>: the signal is on its way, and so it is where only its siginfo was
+// lost, for want of room in the sender's queue (RLIMIT_SIGPENDING).
+constexpr int32_t kDelivered = 0;
+constexpr int32_t kLoseInfo = 4;
+
+constexpr int32_t kFirstRealTime = 32;
+
+// How far above our arguments a siginfo of the same system call stands at most.
+constexpr int32_t kLargestFrames = 4096;
+
+template <typename... Signals>
+constexpr uint64_t SetOf(Signals... signals) {
+  return ((uint64_t{1} << (signals - 1)) | ...);
+}
+
+constexpr uint64_t kRealTime = ~((uint64_t{1} << (kFirstRealTime - 1)) - 1);
+constexpr uint64_t kRoutine = kRealTime | SetOf(SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS,
+                                                SIGALRM, SIGVTALRM, SIGPROF, SIGIO);
+
+// The kernel dumps core for these by default: they do not kill before a thread has taken them.
+constexpr uint64_t kCore =
+    SetOf(SIGQUIT, SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE, SIGSEGV, SIGXCPU, SIGXFSZ, SIGSYS);
+
+// si_code of <asm-generic/siginfo.h>.
+constexpr int32_t kTimer = -2;    // SI_TIMER
+constexpr int32_t kSigio = -5;    // SI_SIGIO
+constexpr int32_t kLastPoll = 6;  // POLL_HUP; POLL_IN is 1
+
+class SignalProgram : SignalRecordProgram {
+ public:
+  SignalProgram(const SignalLayout& layout, const SignalTraceMaps& maps)
+      : SignalRecordProgram(layout, maps) {}
+
+  std::vector<bpf_insn> Build() {
+    Begin();
+    LookAtSignal(layout_.arguments.signal);
+    LookAtResult();
+    code_.Load(Asm::kDouble, kTask, kContext, layout_.arguments.task);
+    code_.Call(Asm::kGetCurrentTask);
+    code_.Move(kCurrent, Asm::kR0);
+    if (layout_.is_direction_inverted) {
+      code_.Move(kCurrent, kTask);
+      code_.Move(kTask, Asm::kR0);
+    }
+    ReadToRecord(offsetof(SignalRecord, pid), 4, kTask, layout_.task.tgid);
+    LookAtWatched();
+    LookAtTarget();
+    LookAtHandler();
+    LookAtDeath();
+    LookAtInfo();
+    LookAtSyscall();
+    LookAtRelation();
+    LookAtSender();
+    ReadPointer(kOther, kCurrent, layout_.task.group_leader);
+    ReadPointer(kOther, kOther, layout_.task.thread_pid);
+    LookAtPidThere();
+    LookAtAncestors();
+    TellSenderCgroup();
+    return Finish();
+  }
+
+ private:
+  void LookAtResult() {
+    const Asm::Label effective = code_.NewLabel();
+    code_.Load(Asm::kDouble, Asm::kR2, kContext, layout_.arguments.result);
+    code_.JumpIf32(BPF_JEQ, Asm::kR2, kDelivered, effective);
+    code_.JumpIf32(BPF_JNE, Asm::kR2, kLoseInfo, drop_);
+    SetFlag(SignalRecord::kInfoLost);
+    code_.Bind(effective);
+  }
+
+  void LookAtHandler() {
+    const Asm::Label unblocked = code_.NewLabel();
+    const Asm::Label not_ignored = code_.NewLabel();
+    const Asm::Label told = code_.NewLabel();
+    constexpr int32_t kIgnore = 1;  // SIG_IGN; 0 is SIG_DFL
+    ReadPointer(Asm::kR3, kTask, layout_.task.blocked);
+    JumpIfInSet(Asm::kR3, false, unblocked);
+    SetFlag(SignalRecord::kBlocked);
+    code_.Bind(unblocked);
+
+    ReadPointer(kOther, kTask, layout_.task.sighand);
+    LoadSignal(Asm::kR1);
+    code_.Compute(BPF_SUB, Asm::kR1, 1);
+    code_.Compute(BPF_MUL, Asm::kR1, static_cast<int32_t>(layout_.sighand.action_bytes));
+    code_.Compute(BPF_ADD, kOther, Asm::kR1);
+    ReadPointer(Asm::kR3, kOther, layout_.sighand.action + layout_.sighand.handler);
+    // Ignored signals come this far only if they are blocked, so that they may still be meant, or
+    // if there is a tracer.
+    code_.JumpIf(BPF_JNE, Asm::kR3, kIgnore, not_ignored);
+    code_.Load(Asm::kWord, Asm::kR1, Asm::kFrame, RecordField(offsetof(SignalRecord, flags)));
+    code_.Compute(BPF_AND, Asm::kR1, static_cast<int32_t>(SignalRecord::kBlocked));
+    code_.JumpIf(BPF_JEQ, Asm::kR1, 0, drop_);
+    SetFlag(SignalRecord::kIgnored);
+    code_.Jump(told);
+    code_.Bind(not_ignored);
+    code_.JumpIf(BPF_JEQ, Asm::kR3, 0, told);
+    code_.SetDouble(Asm::kR3, kRoutine);
+    JumpIfInSet(Asm::kR3, false, told);
+    // One that is blocked may be taken when it has no handler any more.
+    code_.Load(Asm::kWord, Asm::kR1, Asm::kFrame, RecordField(offsetof(SignalRecord, flags)));
+    code_.JumpIf32(BPF_JSET, Asm::kR1, static_cast<int32_t>(SignalRecord::kBlocked), told);
+    DropUnlessFromOther();
+    code_.Bind(told);
+  }
+
+  // What runtimes catch all day comes from themselves, or from the kernel; what another process
+  // sends is something else. Since Linux 7.3 kill(2) sends without a siginfo.
+  void DropUnlessFromOther() {
+    const Asm::Label by_process = code_.NewLabel();
+    code_.Load(Asm::kDouble, kOther, kContext, layout_.arguments.info);
+    code_.JumpIf(BPF_JEQ, kOther, layout_.no_info, by_process);
+    code_.JumpIf(BPF_JEQ, kOther, kPrivileged, drop_);
+    ReadWord(Asm::kR1, kOther, layout_.siginfo.code);
+    code_.JumpIf32(BPF_JSGT, Asm::kR1, 0, drop_);
+    code_.JumpIf32(BPF_JEQ, Asm::kR1, kTimer, drop_);
+    code_.Bind(by_process);
+    ReadWord(Asm::kR3, kCurrent, layout_.task.tgid);
+    code_.Load(Asm::kWord, Asm::kR2, Asm::kFrame, RecordField(offsetof(SignalRecord, pid)));
+    code_.JumpIf32(BPF_JEQ, Asm::kR3, Asm::kR2, drop_);
+  }
+
+  // A signal that kills at once, and dumps no core, has set this when the tracepoint is called.
+  void LookAtDeath() {
+    const Asm::Label dying = code_.NewLabel();
+    const Asm::Label alive = code_.NewLabel();
+    code_.SetDouble(Asm::kR3, kCore);
+    JumpIfInSet(Asm::kR3, true, alive);
+    ReadPointer(kOther, kTask, layout_.task.signal);
+    ReadWord(Asm::kR1, kOther, layout_.signal.flags);
+    code_.JumpIf32(BPF_JSET, Asm::kR1, kGroupExit, dying);
+    code_.Jump(alive);
+    code_.Bind(dying);
+    ReadWord(Asm::kR1, kOther, layout_.signal.group_exit_code);
+    LoadSignal(Asm::kR2);
+    code_.JumpIf32(BPF_JNE, Asm::kR1, Asm::kR2, alive);
+    SetFlag(SignalRecord::kDeadly);
+    code_.Bind(alive);
+  }
+
+  void LookAtInfo() {
+    const Asm::Label no_info = code_.NewLabel();
+    const Asm::Label privileged = code_.NewLabel();
+    const Asm::Label known = code_.NewLabel();
+    const Asm::Label not_group = code_.NewLabel();
+    code_.Load(Asm::kDouble, Asm::kR1, kContext, layout_.arguments.group);
+    code_.JumpIf32(layout_.is_group_inverted ? BPF_JNE : BPF_JEQ, Asm::kR1, 0, not_group);
+    SetFlag(SignalRecord::kGroup);
+    code_.Bind(not_group);
+
+    code_.Load(Asm::kDouble, kOther, kContext, layout_.arguments.info);
+    code_.JumpIf(BPF_JEQ, kOther, layout_.no_info, no_info);
+    code_.JumpIf(BPF_JEQ, kOther, kPrivileged, privileged);
+    ReadInfo();
+    LookAtStack(known);
+    code_.Bind(no_info);
+    SetFlag(SignalRecord::kNoInfo);
+    code_.Jump(known);
+    code_.Bind(privileged);
+    SetFlag(SignalRecord::kPrivileged);
+    code_.Bind(known);
+  }
+
+  // Anybody may give a signal any siginfo that says it is a timer's (rt_sigqueueinfo(2)). What a
+  // system call of the sender made is on its kernel stack, above our own arguments; a timer's is
+  // not, and an interrupt has a stack of its own. Goes to `end`.
+  void LookAtStack(Asm::Label end) {
+    LoadContextAddress();
+    code_.Compute(BPF_SUB, kOther, Asm::kR1);
+    code_.JumpIf(BPF_JGT, kOther, kLargestFrames, end);
+    JumpIfOffStack(end);
+    SetFlag(SignalRecord::kSenderStack);
+    code_.Jump(end);
+  }
+
+  // To r1: where our own arguments are. A pointer becomes a number by being read.
+  void LoadContextAddress() {
+    code_.Store(Asm::kDouble, Asm::kFrame, kContextAt, kContext);
+    code_.Move(Asm::kR3, Asm::kFrame);
+    Read(kScratch, 8, Asm::kR3, static_cast<uint32_t>(int32_t{kContextAt}));
+    code_.Load(Asm::kDouble, Asm::kR1, Asm::kFrame, kScratch);
+    code_.Store(Asm::kDouble, Asm::kFrame, kContextAt, Asm::kR1);
+  }
+
+  // After LoadContextAddress(): unless our arguments are on the sender's own kernel stack. The
+  // registers that it came into the kernel with are at the top of that.
+  void JumpIfOffStack(Asm::Label to) {
+    if (layout_.syscall) {
+      LoadRegisters(kOther);
+      code_.Load(Asm::kDouble, Asm::kR1, Asm::kFrame, kContextAt);
+      code_.JumpIf(BPF_JGT, Asm::kR1, kOther, to);
+      ReadPointer(kOther, kCurrent, layout_.task.stack);
+      code_.Load(Asm::kDouble, Asm::kR1, Asm::kFrame, kContextAt);
+      code_.JumpIf(BPF_JLT, Asm::kR1, kOther, to);
+      return;
+    }
+    ReadPointer(kOther, kCurrent, layout_.task.stack);
+    code_.Load(Asm::kDouble, Asm::kR1, Asm::kFrame, kContextAt);
+    code_.Compute(BPF_SUB, Asm::kR1, kOther);
+    code_.JumpIf(BPF_JGT, Asm::kR1, static_cast<int32_t>(layout_.stack_bytes), to);
+  }
+
+  // Where they are. Takes what calls take.
+  void LoadRegisters(Asm::Register to) {
+    code_.Call(Asm::kGetCurrentTaskBtf);
+    code_.Move(Asm::kR1, Asm::kR0);
+    code_.Call(Asm::kTaskPtRegs);
+    code_.Store(Asm::kDouble, Asm::kFrame, kScratch, Asm::kR0);
+    code_.Load(Asm::kDouble, to, Asm::kFrame, kScratch);
+  }
+
+  // Who makes a file ready is who its owner's signal (F_SETOWN of fcntl(2)) comes from, if that is
+  // done by a system call: an interrupt does it in anybody's name. An interrupt of user mode runs
+  // on the stack of whom it interrupts; that is in no system call then. Since Linux 7.3 kill(2)
+  // sends without a siginfo (kernel/signal.c, SYSCALL_DEFINE2(kill)), as the kernel does.
+  void LookAtSyscall() {
+    if (!layout_.syscall) {
+      SetFlag(SignalRecord::kMayBeInSyscall);
+      return;
+    }
+    const Asm::Label look = code_.NewLabel();
+    const Asm::Label done = code_.NewLabel();
+    const Asm::Label with_info = code_.NewLabel();
+    code_.Load(Asm::kWord, Asm::kR1, Asm::kFrame, RecordField(offsetof(SignalRecord, flags)));
+    code_.JumpIf32(BPF_JSET, Asm::kR1, static_cast<int32_t>(SignalRecord::kNoInfo), look);
+    code_.Compute(BPF_AND, Asm::kR1, static_cast<int32_t>(SignalRecord::kPrivileged));
+    code_.JumpIf(BPF_JEQ, Asm::kR1, 0, with_info);
+    LoadSignal(Asm::kR1);
+    code_.JumpIf32(BPF_JEQ, Asm::kR1, SIGIO, look);
+    code_.Jump(done);
+    code_.Bind(with_info);
+    code_.Load(Asm::kWord, Asm::kR1, Asm::kFrame, RecordField(offsetof(SignalRecord, code)));
+    code_.JumpIf32(BPF_JEQ, Asm::kR1, kSigio, look);
+    code_.JumpIf32(BPF_JSLE, Asm::kR1, 0, done);
+    code_.JumpIf32(BPF_JSGT, Asm::kR1, kLastPoll, done);
+    code_.Bind(look);
+    LoadContextAddress();
+    JumpIfOffStack(done);
+    LoadRegisters(kOther);
+    const auto [offset, bytes] = *layout_.syscall;
+    if (bytes == 8) {
+      ReadPointer(Asm::kR1, kOther, offset);
+      code_.JumpIf(BPF_JSLT, Asm::kR1, 0, done);
+    } else {
+      ReadWord(Asm::kR1, kOther, offset);
+      code_.JumpIf32(BPF_JSLT, Asm::kR1, 0, done);
+    }
+    SetFlag(SignalRecord::kInSyscall);
+    code_.Bind(done);
+  }
+
+  // What the sender has to do with whom it sends to.
+  void LookAtRelation() {
+    const Asm::Label other_thread = code_.NewLabel();
+    const Asm::Label untraced = code_.NewLabel();
+    code_.JumpIf(BPF_JNE, kCurrent, kTask, other_thread);
+    SetFlag(SignalRecord::kToItself);
+    code_.Bind(other_thread);
+    ReadWord(Asm::kR1, kTask, layout_.task.ptrace);
+    code_.JumpIf32(BPF_JEQ, Asm::kR1, 0, untraced);
+    ReadPointer(kOther, kTask, layout_.task.parent);
+    ReadPointer(kOther, kOther, layout_.task.group_leader);
+    ReadPointer(Asm::kR1, kCurrent, layout_.task.group_leader);
+    code_.JumpIf(BPF_JNE, Asm::kR1, kOther, untraced);
+    SetFlag(SignalRecord::kSenderTraces);
+    code_.Bind(untraced);
+  }
+};
+
+}  // namespace
+
+std::vector<bpf_insn> BuildSignalProgram(const SignalLayout& layout, const SignalTraceMaps& maps) {
+  return SignalProgram(layout, maps).Build();
+}
+
+}  // namespace exitwatch

@@ -1,0 +1,26 @@
+#ifndef EXITWATCH_CORE_GROUPS_GROUP_IDENTITY_H_
+#define EXITWATCH_CORE_GROUPS_GROUP_IDENTITY_H_
+
+#include <cstdint>
+
+namespace exitwatch {
+
+// What tells a thread group from every other that had its pid; 0 where not known.
+struct GroupIdentity {
+  int32_t pid = 0;
+  uint64_t start_ticks = 0;
+  uint64_t inode = 0;     // of pidfs
+  uint64_t group = 0;     // GroupRecord::group
+  uint64_t start_ns = 0;  // on the host's CLOCK_BOOTTIME
+};
+
+// As far as both are known.
+inline bool IsSameGroup(const GroupIdentity& a, const GroupIdentity& b) {
+  const auto agree = [](uint64_t x, uint64_t y) { return x == 0 || y == 0 || x == y; };
+  return a.pid == b.pid && agree(a.start_ticks, b.start_ticks) && agree(a.inode, b.inode) &&
+         agree(a.group, b.group) && agree(a.start_ns, b.start_ns);
+}
+
+}  // namespace exitwatch
+
+#endif  // EXITWATCH_CORE_GROUPS_GROUP_IDENTITY_H_

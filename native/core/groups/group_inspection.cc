@@ -1,0 +1,128 @@
+#include "core/groups/group_inspection.h"
+
+#include <optional>
+#include <utility>
+
+namespace exitwatch {
+
+namespace {
+
+// Closes a handle, unless it was given away.
+class OwnedHandle {
+ public:
+  explicit OwnedHandle(ProcessWitness& witness) : witness_(witness) {}
+  OwnedHandle(const OwnedHandle&) = delete;
+  OwnedHandle& operator=(const OwnedHandle&) = delete;
+  ~OwnedHandle() { witness_.Close(handle_); }
+
+  ProcessWitness::Handle* Out() { return &handle_; }
+  ProcessWitness::Handle Get() const { return handle_; }
+  ProcessWitness::Handle Release() { return std::exchange(handle_, ProcessWitness::kNoHandle); }
+
+ private:
+  ProcessWitness& witness_;
+  ProcessWitness::Handle handle_ = ProcessWitness::kNoHandle;
+};
+
+// The pid is the handle's as long as its process was not reaped, and so it was while its file was
+// read.
+bool ReadStatOf(ProcessWitness& witness, ProcessWitness::Handle handle, int32_t pid,
+                ProcStat* stat) {
+  return witness.ReadStat(pid, stat) && stat->pid == pid &&
+         witness.Look(handle) != ProcessState::kGone;
+}
+
+void NoteZombie(ProcessWitness& witness, ProcessWitness::Handle handle, const ProcStat& stat,
+                ThreadGroup& group) {
+  group.answers.has_stat = true;
+  group.answers.stat = stat;
+  group.inode = witness.Inode(handle);
+  const std::optional<uint32_t> uid = witness.ReadUid(group.pid);
+  const bool may_read = stat.exit_code != 0 || witness.MayReadExitCode(group.pid);
+  const bool same_process = witness.Look(handle) != ProcessState::kGone;
+  if (same_process) group.answers.uid = uid;
+  // Without a thread it was being released while it was read: then its code is the first thread's
+  // own (fs/proc/array.c, do_task_stat(), where lock_task_sighand() fails).
+  if (!stat.IsZombie() || stat.threads != 1) return;
+  if (stat.exit_code == 0 && !(may_read && same_process)) return;
+  group.NoteZombieCode(stat.exit_code, witness.StatTellsStatus());
+}
+
+// A later process that was given the pid: it started after ours ended; or, within one clock tick,
+// it is a zombie of another parent.
+bool IsStranger(ProcessWitness& witness, const ThreadGroup& group, const ProcStat& stat,
+                ProcessState state) {
+  const uint64_t end_tick = witness.TickOf(group.events.leader_ns);
+  if (stat.start_ticks != end_tick) return stat.start_ticks > end_tick;
+  return state == ProcessState::kDead && stat.parent_pid != group.parent_pid;
+}
+
+}  // namespace
+
+GroupState InspectGroup(ProcessWitness& witness, ThreadGroup& group) {
+  OwnedHandle handle(witness);
+  ProcessState state = witness.Open(group.pid, handle.Out());
+  if (state == ProcessState::kUnknown) return GroupState::kUnknown;
+  if (state == ProcessState::kGone) return GroupState::kDead;
+
+  // A process that has the pid with another inode is another one.
+  const uint64_t inode = witness.Inode(handle.Get());
+  const bool knows_inode = inode != 0 && group.expected_inode != 0;
+  if (knows_inode && inode != group.expected_inode) return GroupState::kDead;
+
+  ProcStat stat;
+  bool has_stat = ReadStatOf(witness, handle.Get(), group.pid, &stat);
+  if (has_stat && state == ProcessState::kAlive) {
+    // It may have died since the first look: an old answer must not decide.
+    state = witness.Look(handle.Get());
+    if (state == ProcessState::kDead)
+      has_stat = ReadStatOf(witness, handle.Get(), group.pid, &stat);
+  }
+  if (has_stat && IsStranger(witness, group, stat, state)) return GroupState::kDead;
+  if (state != ProcessState::kAlive) {
+    if (!has_stat) return GroupState::kDead;
+    NoteZombie(witness, handle.Get(), stat, group);
+    group.answers.has_doubtful_stat =
+        !knows_inode && stat.start_ticks == witness.TickOf(group.events.leader_ns);
+    return GroupState::kDead;
+  }
+  // Where /proc hides the process (hidepid), only the handle can tell its end.
+  if (!has_stat && witness.Look(handle.Get()) != ProcessState::kAlive) return GroupState::kDead;
+  if (!has_stat || stat.IsZombie()) {
+    group.inode = inode;
+    group.handle = handle.Release();
+    return GroupState::kLeaderGone;
+  }
+  // There is a first thread again: another one has called exec, which ends the first one with 0. A
+  // new process that was given the pid within the same clock tick looks alike.
+  const bool is_certain = knows_inode || stat.start_ticks < witness.TickOf(group.events.leader_ns);
+  if (is_certain) return GroupState::kExeced;
+  return group.events.leader_code == 0 ? GroupState::kExecedOrReused : GroupState::kDead;
+}
+
+bool IsGroupAlive(ProcessWitness& witness, ThreadGroup& group) {
+  OwnedHandle handle(witness);
+  const ProcessState state = witness.Open(group.pid, handle.Out());
+  if (state == ProcessState::kUnknown) return true;
+  ProcStat stat;
+  if (state != ProcessState::kAlive || !ReadStatOf(witness, handle.Get(), group.pid, &stat) ||
+      stat.start_ticks > witness.TickOf(group.events.last_event_ns)) {
+    return false;
+  }
+  // The kernel shows a group's code from the moment at which it is ending.
+  const bool may_read = stat.exit_code != 0 || witness.MayReadExitCode(group.pid);
+  const bool is_told = stat.threads > 0 && witness.StatTellsStatus() && may_read;
+  if (is_told && witness.Look(handle.Get()) == ProcessState::kAlive)
+    group.NoteEndingCode(stat.exit_code);
+  return true;
+}
+
+void ReadDeadGroup(ProcessWitness& witness, ThreadGroup& group, ProcessState state) {
+  ProcStat stat;
+  if (state == ProcessState::kDead && ReadStatOf(witness, group.handle, group.pid, &stat)) {
+    NoteZombie(witness, group.handle, stat, group);
+  }
+  if (!group.answers.group_status) group.NoteHandleStatus(witness.ReadExitStatus(group.handle));
+}
+
+}  // namespace exitwatch

@@ -1,0 +1,332 @@
+// Longer than others: every way in which something about a process comes in, and the one walk over
+// what is due. What becomes of a group is decided in group_stages.cc.
+#include "core/groups/thread_group_aggregator.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "core/groups/group_inspection.h"
+
+namespace exitwatch {
+
+namespace {
+
+using Stage = ThreadGroup::Stage;
+using Outstanding = ThreadGroup::Outstanding;
+
+// How long the exit event of a process may take whose handle has told its end.
+constexpr uint64_t kOutstandingNs = 10'000'000'000;
+
+bool HasHandle(const ThreadGroup& group) { return group.handle != ProcessWitness::kNoHandle; }
+
+}  // namespace
+
+ThreadGroupAggregator::ThreadGroupAggregator(ProcessWitness& witness, uint64_t status_timeout_ns,
+                                             OnEnd on_end, ExpectedInode expected_inode)
+    : witness_(witness),
+      on_end_(std::move(on_end)),
+      expected_inode_(std::move(expected_inode)),
+      stages_(witness, status_timeout_ns, agenda_) {}
+
+ThreadGroupAggregator::~ThreadGroupAggregator() { Close(); }
+
+void ThreadGroupAggregator::Close() {
+  for (auto& [pid, group] : groups_) witness_.Close(group.handle);
+  groups_.clear();
+}
+
+ThreadGroup* ThreadGroupAggregator::Find(int32_t pid) {
+  const auto found = groups_.find(pid);
+  return found == groups_.end() ? nullptr : &found->second;
+}
+
+const ThreadGroup* ThreadGroupAggregator::Find(int32_t pid) const {
+  const auto found = groups_.find(pid);
+  return found == groups_.end() ? nullptr : &found->second;
+}
+
+void ThreadGroupAggregator::OnExit(const ProcEvent& event) {
+  if (!event.IsLeader()) {
+    if (event.exit_code == 0) return;
+    ThreadGroup& group = Group(event.tgid);
+    if (group.IsBeingCollected() && !group.answers.ending_status) agenda_.Validate(group);
+    group.AddThreadExit(event);
+    agenda_.StopAwaiting(group);
+    return;
+  }
+  if (IsReportedBefore(event)) return;
+
+  ThreadGroup* before = Find(event.tgid);
+  if (before != nullptr && before->events.leader_known) {
+    // No exec came in between: this is another process's exit. Unless the exec was lost, or was
+    // under way and failed where it could not turn back, which kills.
+    const bool exec_failed = before->seen_alive && (event.exit_code & 0x7f) != 0;
+    const bool is_dead = before->stage == Stage::kDead;
+    if (is_dead || (!HasHandle(*before) && !exec_failed)) {
+      if (!is_dead) stages_.MarkDead(*before, before->events.last_event_ns);
+      if (before->answers.has_doubtful_stat) before->ForgetStat();
+      End(*before);
+    }
+  }
+  ThreadGroup& group = Group(event.tgid);
+  if (group.expected_inode == 0 && expected_inode_) {
+    group.expected_inode = expected_inode_(event.tgid, event.timestamp_ns);
+  }
+  if (stages_.OnLeaderExit(group, event) == GroupStages::Exited::kEnded) End(group);
+}
+
+// Whether this is the exit event of a process whose handle was quicker.
+bool ThreadGroupAggregator::IsReportedBefore(const ProcEvent& event) {
+  const auto found = ended_early_.find(event.tgid);
+  if (found == ended_early_.end()) return false;
+  const bool is_its = witness_.Now() < found->second + kOutstandingNs;
+  ended_early_.erase(found);
+  return is_its;
+}
+
+void ThreadGroupAggregator::OnFork(const ProcEvent& event) {
+  if (!event.IsLeader()) return;
+  ThreadGroup* before = Find(event.tgid);
+  if (before == nullptr || before->stage == Stage::kDead || HasHandle(*before)) return;
+  const bool is_others =
+      before->events.leader_known && before->events.leader_ns <= event.timestamp_ns;
+  if (!is_others) return;
+  // What it does from now on is not what the one before it did: its exec, above all.
+  if (before->answers.has_doubtful_stat) before->ForgetStat();
+  stages_.MarkDead(*before, event.timestamp_ns);
+}
+
+void ThreadGroupAggregator::OnExec(const ProcEvent& event) {
+  // Whatever ended before was the program before: the process has a first thread, and will tell its
+  // end by it.
+  ThreadGroup* group = Find(event.tgid);
+  if (group == nullptr) return;
+  const bool is_dead = group->stage == Stage::kDead;
+  if (is_dead && event.timestamp_ns > group->times.confirmed_ns) return;  // the pid is another's
+  if (group->cause == ThreadGroup::Cause::kLost || group->events.leader_ns > event.timestamp_ns)
+    return;
+  if (is_dead && HasHandle(*group)) {
+    group->ForgetEvents();  // its handle tells the end of the program after
+  } else {
+    Erase(event.tgid);
+  }
+}
+
+void ThreadGroupAggregator::OnCoredump(const ProcEvent& event) {
+  const auto [found, is_new] = groups_.try_emplace(event.tgid, event.tgid);
+  if (is_new) agenda_.Validate(found->second);
+  found->second.AddCoredump(event);
+}
+
+void ThreadGroupAggregator::OnHandleReady(int32_t pid, uint64_t alive_since_ns) {
+  if (ThreadGroup* group = Find(pid)) stages_.OnHandleReady(*group, alive_since_ns);
+}
+
+void ThreadGroupAggregator::Adopt(const GroupIdentity& identity, ProcessWitness::Handle handle,
+                                  uint64_t alive_ns, ThreadGroup::Cause cause) {
+  ThreadGroup& group = Group(identity.pid);
+  if (HasHandle(group) || group.stage == Stage::kDead) {
+    witness_.Close(handle);
+    return;
+  }
+  stages_.TakeOver(group, identity, handle, alive_ns, cause);
+  stages_.Hold(group);
+  stages_.OnHandleReady(group, alive_ns);
+  group.was_held = group.stage == Stage::kHeld;
+  if (group.was_held) stages_.ExpectOthers(group);
+}
+
+void ThreadGroupAggregator::AdoptDead(const GroupIdentity& identity, ProcessWitness::Handle handle,
+                                      uint64_t alive_ns, ThreadGroup::Cause cause,
+                                      Outstanding outstanding) {
+  ThreadGroup* other = Find(identity.pid);
+  if (other != nullptr && !IsSameGroup(other->Identity(), identity)) {
+    if (witness_.Look(handle) == ProcessState::kGone) {
+      // Another process has the pid already, and may be ending, too.
+      EndAtOnce(identity, handle, alive_ns, cause);
+      return;
+    }
+    // One that had the pid before.
+    if (other->stage != Stage::kDead) stages_.MarkDead(*other, witness_.Now());
+    End(*other);
+  }
+  ThreadGroup& group = Group(identity.pid);
+  if (outstanding == Outstanding::kRecord) group.outstanding = outstanding;
+  if (HasHandle(group)) {
+    // Of two, the one that may tell the status of a process that was reaped.
+    witness_.Close(std::exchange(group.handle, handle));
+    group.inode = witness_.Inode(handle);
+    stages_.OnHandleReady(group, alive_ns);
+  } else if (group.stage == Stage::kDead) {
+    // Events have told its death; its status may be doubtful.
+    stages_.AddHandle(group, handle);
+  } else {
+    // The kernel's stamp counts more than when we think that it was alive.
+    if (group.events.leader_known) alive_ns = std::min(alive_ns, group.events.leader_ns);
+    stages_.TakeOver(group, identity, handle, alive_ns, cause);
+    group.outstanding = outstanding;
+    stages_.OnHandleReady(group, alive_ns);
+  }
+}
+
+void ThreadGroupAggregator::EndAtOnce(const GroupIdentity& identity, ProcessWitness::Handle handle,
+                                      uint64_t alive_ns, ThreadGroup::Cause cause) {
+  ThreadGroup group(identity.pid);
+  stages_.TakeOver(group, identity, handle, alive_ns, cause);
+  group.stage = Stage::kDead;
+  group.times.confirmed_ns = witness_.Now();
+  ReadDeadGroup(witness_, group, ProcessState::kGone);
+  group.DateEnd();
+  on_end_(group);
+  witness_.Close(handle);
+}
+
+void ThreadGroupAggregator::SetStream(StreamKind stream) {
+  stages_.SetStream(stream);
+  for (auto& [pid, group] : groups_) {
+    if (stream == StreamKind::kNone) GroupStages::ExpectNothing(group);
+    agenda_.StopAwaiting(group);
+  }
+}
+
+void ThreadGroupAggregator::Presume(const GroupIdentity& identity, uint64_t alive_ns,
+                                    ThreadGroup::Cause cause) {
+  ThreadGroup& group = Group(identity.pid);
+  if (group.stage == Stage::kCollecting) stages_.Presume(group, identity, alive_ns, cause);
+}
+
+bool ThreadGroupAggregator::OnTracedExit(const ProcEvent& event, bool has_group_code) {
+  ProcessWitness::Handle handle = ProcessWitness::kNoHandle;
+  const ProcessState state = witness_.Open(event.tgid, &handle);
+  if (state == ProcessState::kUnknown) return false;
+  ProcStat stat;
+  const bool is_gone =
+      state == ProcessState::kGone || (witness_.ReadStat(event.tgid, &stat) &&
+                                       stat.start_ticks > witness_.TickOf(event.timestamp_ns));
+  if (!is_gone) {
+    Adopt({event.tgid, stat.start_ticks, witness_.Inode(handle), 0}, handle, witness_.Now(),
+          ThreadGroup::Cause::kStream);
+    if (has_group_code) Group(event.tgid).answers.ending_status = event.exit_code;
+    return true;
+  }
+  witness_.Close(handle);
+  // The tracer was quick. Without a code other threads went on, and have told their end.
+  if (!has_group_code) return true;
+  ThreadGroup& group = Group(event.tgid);
+  if (group.stage != Stage::kDead) stages_.EndTraced(group, event);
+  return true;
+}
+
+void ThreadGroupAggregator::Supersede(const GroupIdentity& identity) {
+  const ThreadGroup* group = Find(identity.pid);
+  if (group != nullptr && IsSameGroup(group->Identity(), identity)) Erase(identity.pid);
+}
+
+void ThreadGroupAggregator::Settle(uint64_t stream_ns) {
+  // Ends first: what is confirmed in this call has to wait for the stream to pass it.
+  agenda_.TakeAwaited(stream_ns, [this](int32_t pid) {
+    if (ThreadGroup* group = Find(pid)) agenda_.StopAwaiting(*group);
+  });
+  agenda_.VisitDead([this, stream_ns](int32_t pid) { return KeepsWaiting(pid, stream_ns); });
+
+  agenda_.VisitPolled([this, stream_ns](int32_t pid) {
+    ThreadGroup* group = Find(pid);
+    if (group == nullptr || group->stage != Stage::kHeld) return false;
+    if (stream_ns < group->times.settle_ns) return true;
+    stages_.OnHandleReady(*group, group->times.settle_ns - GroupStages::kRetryNs);
+    if (group->stage == Stage::kHeld) stages_.Hold(*group);
+    return false;
+  });
+
+  agenda_.VisitUnvalidated([this](int32_t pid) {
+    ThreadGroup* group = Find(pid);
+    if (group == nullptr) return false;
+    group->agenda.is_unvalidated = false;
+    if (group->IsBeingCollected() && !stages_.Validate(*group)) Erase(pid);
+    return false;
+  });
+
+  agenda_.VisitOrphans([this, stream_ns](int32_t pid) {
+    const ThreadGroup* group = Find(pid);
+    if (group == nullptr || group->stage != Stage::kCollecting || !group->agenda.orphan)
+      return false;
+    if (stream_ns < group->times.settle_ns) return true;
+    Erase(pid);
+    return false;
+  });
+
+  agenda_.VisitUnconfirmed([this, stream_ns](int32_t pid) {
+    ThreadGroup* group = Find(pid);
+    if (group == nullptr || group->stage != Stage::kLeaderGone) return false;
+    if (stream_ns >= group->times.settle_ns && !stages_.Confirm(*group)) {
+      Erase(pid);
+      return false;
+    }
+    return group->stage == Stage::kLeaderGone;
+  });
+}
+
+bool ThreadGroupAggregator::KeepsWaiting(int32_t pid, uint64_t stream_ns) {
+  ThreadGroup* group = Find(pid);
+  if (group == nullptr || group->stage != Stage::kDead) return false;
+  const uint64_t deadline_ns = stages_.Deadline(*group);
+  if (stream_ns >= deadline_ns) {
+    End(*group);
+    return false;
+  }
+  if (!stages_.MayLackCode(*group)) return true;
+  agenda_.Await(*group, deadline_ns);
+  return false;
+}
+
+uint64_t ThreadGroupAggregator::NextDeadline() const {
+  return agenda_.NextDeadline([this](int32_t pid) {
+    const ThreadGroup* group = Find(pid);
+    return group == nullptr ? UINT64_MAX : stages_.Deadline(*group);
+  });
+}
+
+bool ThreadGroupAggregator::HasUnreported() const {
+  return agenda_.AnyDead([this](int32_t pid) {
+    const ThreadGroup* group = Find(pid);
+    return group != nullptr && group->events.last_event_ns != 0;
+  });
+}
+
+bool ThreadGroupAggregator::IsEnding(int32_t pid) const {
+  const ThreadGroup* group = Find(pid);
+  return group != nullptr && group->stage != Stage::kCollecting;
+}
+
+bool ThreadGroupAggregator::IsEndingOther(const GroupIdentity& identity) const {
+  return IsEnding(identity.pid) && !IsSameGroup(Find(identity.pid)->Identity(), identity);
+}
+
+void ThreadGroupAggregator::ForgetUnconfirmed() {
+  ended_early_.clear();
+  for (auto group = groups_.begin(); group != groups_.end();) {
+    GroupStages::ExpectNothing(group->second);
+    const bool is_unconfirmed = group->second.stage == Stage::kCollecting;
+    group = is_unconfirmed ? groups_.erase(group) : std::next(group);
+  }
+}
+
+void ThreadGroupAggregator::Forget(int32_t pid) { Erase(pid); }
+
+void ThreadGroupAggregator::End(ThreadGroup& group) {
+  const bool is_due = group.outstanding == Outstanding::kEvent && !group.events.leader_known;
+  if (is_due && reports_all_) ended_early_[group.pid] = group.times.confirmed_ns;
+  group.DateEnd();
+  on_end_(group);
+  Erase(group.pid);
+}
+
+void ThreadGroupAggregator::Erase(int32_t pid) {
+  const auto found = groups_.find(pid);
+  if (found == groups_.end()) return;
+  witness_.Close(found->second.handle);
+  groups_.erase(found);
+}
+
+}  // namespace exitwatch

@@ -1,0 +1,30 @@
+#ifndef EXITWATCH_CORE_QUEUES_EXIT_RATE_H_
+#define EXITWATCH_CORE_QUEUES_EXIT_RATE_H_
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+namespace exitwatch {
+
+// Whether exits come so quickly that they are read, and handed on, together: more than 5,000 a
+// second, for longer than a moment.
+class ExitRate {
+ public:
+  void Add(size_t exits, uint64_t now_ns) {
+    due_ns_ = std::min(std::max(due_ns_, now_ns) + exits * kExitNs, now_ns + kMostAheadNs);
+  }
+
+  bool IsStorm(uint64_t now_ns) const { return due_ns_ > now_ns + kStormNs; }
+
+ private:
+  static constexpr uint64_t kExitNs = 200'000;
+  static constexpr uint64_t kStormNs = 10 * kExitNs;
+  static constexpr uint64_t kMostAheadNs = 20 * kExitNs;
+
+  uint64_t due_ns_ = 0;  // when the exits so far would have come, had they come at that rate
+};
+
+}  // namespace exitwatch
+
+#endif  // EXITWATCH_CORE_QUEUES_EXIT_RATE_H_

@@ -1,0 +1,131 @@
+#include "linux/bpf/bpf_syscall.h"
+
+#include <sys/syscall.h>
+
+#include <cstddef>
+#include <cstring>
+#include <utility>
+
+#include "linux/bpf/locked_memory.h"
+
+namespace exitwatch {
+
+namespace bpf {
+
+namespace {
+
+#ifndef SYS_bpf
+#define SYS_bpf 321
+#endif
+
+// The helpers that read kernel memory are only for programs under the GPL or compatible terms.
+constexpr char kLicense[] = "Dual MIT/GPL";
+
+// Enough for what the verifier says of a small program; for what it says of a large one, enough
+// for some million instructions that it looks at. The last line is the one that counts.
+constexpr size_t kLogBytes = 64 * 1024;
+constexpr size_t kMostLogBytes = 16 * 1024 * 1024 - 1;  // what kernels before 6.4 take
+constexpr int kAttempts = 5;
+
+// What LoadProgram() gives, in the kernel's layout: headers before Linux 5.5 lack the last member.
+struct LoadAttributes {
+  uint32_t type;
+  uint32_t count;
+  uint64_t instructions;
+  uint64_t license;
+  uint32_t log_level;
+  uint32_t log_size;
+  uint64_t log;
+  uint32_t version;
+  uint32_t flags;
+  char name[16];
+  uint32_t interface;
+  uint32_t attach_type;
+  uint32_t types[9];  // of the program itself
+  uint32_t function;
+};
+static_assert(offsetof(LoadAttributes, name) == 48 && offsetof(LoadAttributes, attach_type) == 68 &&
+                  offsetof(LoadAttributes, function) == 108 && sizeof(LoadAttributes) == 112,
+              "the kernel reads this layout");
+
+constexpr uint32_t kFunctionEntry = 24;  // BPF_TRACE_FENTRY
+
+template <typename Attributes>
+UniqueFd TryBpf(bpf_cmd command, Attributes& attributes) {
+  // EAGAIN: a signal came while the verifier was at work.
+  for (int attempt = 1;; attempt++) {
+    const long fd = syscall(SYS_bpf, command, &attributes, sizeof(attributes));
+    if (fd >= 0 || errno != EAGAIN || attempt == kAttempts) return UniqueFd(static_cast<int>(fd));
+  }
+}
+
+template <typename Attributes>
+UniqueFd Bpf(bpf_cmd command, Attributes& attributes) {
+  UniqueFd fd = TryBpf(command, attributes);
+  if (fd || errno != EPERM) return fd;
+  const MoreLockedMemory more;
+  return more ? TryBpf(command, attributes) : std::move(fd);
+}
+
+}  // namespace
+
+bool IsForbidden() {
+  // A command that there is not: EINVAL from the kernel, if we get so far.
+  return syscall(SYS_bpf, -1, nullptr, 0) < 0 && (errno == EPERM || errno == EACCES);
+}
+
+UniqueFd CreateMap(const char* name, uint32_t type, uint32_t key_bytes, uint32_t value_bytes,
+                   uint32_t entries, uint32_t flags) {
+  bpf_attr attributes;
+  std::memset(&attributes, 0, sizeof(attributes));
+  attributes.map_type = type;
+  attributes.key_size = key_bytes;
+  attributes.value_size = value_bytes;
+  attributes.max_entries = entries;
+  attributes.map_flags = flags;
+  std::strncpy(attributes.map_name, name, sizeof(attributes.map_name) - 1);
+  return Bpf(BPF_MAP_CREATE, attributes);
+}
+
+UniqueFd LoadProgram(const char* name, uint32_t type, const std::vector<bpf_insn>& program,
+                     uint32_t function, std::string* log) {
+  LoadAttributes attributes = {};
+  attributes.type = type;
+  attributes.instructions = reinterpret_cast<uint64_t>(program.data());
+  attributes.count = static_cast<uint32_t>(program.size());
+  attributes.license = reinterpret_cast<uint64_t>(kLicense);
+  std::strncpy(attributes.name, name, sizeof(attributes.name) - 1);
+  if (function != 0) {
+    attributes.attach_type = kFunctionEntry;
+    attributes.function = function;
+  }
+  UniqueFd fd = Bpf(BPF_PROG_LOAD, attributes);
+  if (fd) return fd;
+
+  const int error = errno;
+  attributes.log_level = 1;
+  for (const size_t bytes : {kLogBytes, kMostLogBytes}) {
+    log->assign(bytes, '\0');
+    attributes.log = reinterpret_cast<uint64_t>(&(*log)[0]);
+    attributes.log_size = static_cast<uint32_t>(bytes);
+    fd = Bpf(BPF_PROG_LOAD, attributes);
+    // ENOSPC: it had more to say. Before Linux 6.4 that was its first words, now its last ones.
+    if (fd || errno != ENOSPC) break;
+  }
+  log->resize(std::strlen(log->c_str()));
+  errno = error;
+  return fd;
+}
+
+UniqueFd OpenRawTracepoint(const char* tracepoint, int program_fd) {
+  constexpr auto kRawTracepointOpen = static_cast<bpf_cmd>(17);
+  bpf_attr attributes;
+  std::memset(&attributes, 0, sizeof(attributes));
+  attributes.raw_tracepoint.name = reinterpret_cast<uint64_t>(tracepoint);
+  attributes.raw_tracepoint.prog_fd = static_cast<uint32_t>(program_fd);
+  return Bpf(kRawTracepointOpen, attributes);
+}
+
+}  // namespace bpf
+
+}  // namespace exitwatch

@@ -1,0 +1,85 @@
+#include "linux/bpf/group_aware_filter.h"
+
+#include <unistd.h>
+
+#include <string>
+#include <utility>
+
+#include "linux/bpf/bpf_permission.h"
+#include "linux/bpf/bpf_program.h"
+#include "linux/bpf/bpf_syscall.h"
+#include "linux/bpf/locked_memory.h"
+
+namespace exitwatch {
+
+BpfRefusal GroupAwareFilter::Open(KernelTypes& types, size_t ring_bytes, WatchedBitmap* watched) {
+  if (BpfRefusal refusal = AskBpfPermission()) return refusal;
+  KernelLayout layout;
+  if (BpfRefusal refusal = types.ForGroups(&layout)) return refusal;
+  // Such kernels count all of it against a small limit.
+  std::string limit;
+  const bool is_short = layout.locks_programs && IsLockedMemoryShort(&limit);
+  if (BpfRefusal refusal = CreateMaps(is_short ? ring_bytes / 2 : ring_bytes)) return refusal;
+  if (watched != nullptr) {
+    if (BpfRefusal refusal = watched->Open()) return refusal;
+  }
+  known_cgroups_.Open();
+  const int watched_map = watched != nullptr ? watched->fd() : -1;
+  GroupFilterMaps maps = {ring_fd_.Get(), state_fd_.Get(), watched_map, known_cgroups_.fd(), -1};
+  // Names are not worth the filter: what they take of the limit comes back too late for that.
+  if (is_short) {
+    if (BpfRefusal refusal = Load(layout, maps)) return refusal;
+  }
+  executables_.Open(layout, watched_map);
+  maps.executables = executables_.fd();
+  if (program_ && maps.executables < 0) return {};
+  BpfRefusal refusal = Load(layout, maps);
+  if (!refusal || !program_) return refusal;
+  executables_ = ExecutableNames();
+  return {};
+}
+
+BpfRefusal GroupAwareFilter::Load(const KernelLayout& layout, const GroupFilterMaps& maps) {
+  UniqueFd program;
+  BpfRefusal refusal =
+      LoadBpfProgram("exitwatch", bpf::kSocketFilter,
+                     BuildGroupFilter(layout, maps, static_cast<uint32_t>(getpid())), &program);
+  if (!refusal) program_ = std::move(program);
+  return refusal;
+}
+
+BpfRefusal GroupAwareFilter::CreateMaps(size_t ring_bytes) {
+  ring_bytes_ = RoundUpToRingBytes(ring_bytes);
+  ring_fd_ =
+      bpf::CreateMap("exitwatch_ring", bpf::kRingbuf, 0, 0, static_cast<uint32_t>(ring_bytes_), 0);
+  state_fd_ = bpf::CreateMap("exitwatch_state", bpf::kArray, 4, sizeof(GroupFilterState), 1,
+                             bpf::kMmapable);
+  if (!ring_fd_ || !state_fd_) return BpfSystemRefusal("BPF_MAP_CREATE");
+  if (!state_.Map(state_fd_.Get(), sizeof(GroupFilterState), PROT_READ | PROT_WRITE) ||
+      !ring_.Open(ring_fd_.Get(), ring_bytes_)) {
+    return BpfSystemRefusal("mmap");
+  }
+  return {};
+}
+
+bool GroupAwareFilter::ArmDoorbell() {
+  // The program that writes a record looks at the doorbell afterwards: one of us sees what the
+  // other did.
+  auto* doorbell = state_.At<uint32_t>(offsetof(GroupFilterState, doorbell));
+  __atomic_store_n(doorbell, 1, __ATOMIC_SEQ_CST);
+  __atomic_thread_fence(__ATOMIC_SEQ_CST);
+  if (!ring_.HasRecord()) return true;
+  __atomic_store_n(doorbell, 0, __ATOMIC_RELAXED);
+  return false;
+}
+
+void GroupAwareFilter::SetFallbackReader(bool has_one) {
+  auto* word = state_.At<uint32_t>(offsetof(GroupFilterState, has_fallback_reader));
+  __atomic_store_n(word, has_one ? 1 : 0, __ATOMIC_RELAXED);
+}
+
+uint64_t GroupAwareFilter::Lost() const {
+  return __atomic_load_n(state_.At<uint64_t>(offsetof(GroupFilterState, lost)), __ATOMIC_RELAXED);
+}
+
+}  // namespace exitwatch

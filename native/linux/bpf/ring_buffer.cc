@@ -1,0 +1,47 @@
+#include "linux/bpf/ring_buffer.h"
+
+#include <unistd.h>
+
+namespace exitwatch {
+
+namespace {
+
+// Of a record's header, a 32-bit word that is followed by another.
+constexpr uint32_t kBusy = 1u << 31;
+constexpr uint32_t kDiscarded = 1u << 30;
+constexpr size_t kHeaderBytes = 8;
+
+}  // namespace
+
+bool RingBuffer::Open(int map_fd, size_t bytes) {
+  page_bytes_ = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  mask_ = bytes - 1;
+  // The data is mapped twice in a row, so that a record at the end goes on as if there was none.
+  return consumer_.Map(map_fd, page_bytes_, PROT_READ | PROT_WRITE) &&
+         producer_.Map(map_fd, page_bytes_ + 2 * bytes, PROT_READ, page_bytes_);
+}
+
+bool RingBuffer::HasRecord() const {
+  size_t size = 0;
+  uint64_t next_position = 0;
+  return Next(&size, &next_position) != nullptr;
+}
+
+// `size` is 0 where the record was given up.
+const uint8_t* RingBuffer::Next(size_t* size, uint64_t* next_position) const {
+  if (position_ >= End()) return nullptr;
+  const size_t offset = page_bytes_ + (position_ & mask_);
+  const uint32_t header = __atomic_load_n(producer_.At<uint32_t>(offset), __ATOMIC_ACQUIRE);
+  if ((header & kBusy) != 0) return nullptr;
+  const size_t length = header & ~(kBusy | kDiscarded);
+  *next_position = position_ + ((kHeaderBytes + length + 7) & ~size_t{7});
+  *size = (header & kDiscarded) != 0 ? 0 : length;
+  return producer_.At<uint8_t>(offset + kHeaderBytes);
+}
+
+void RingBuffer::Advance(uint64_t position) {
+  position_ = position;
+  __atomic_store_n(consumer_.At<uint64_t>(0), position_, __ATOMIC_RELEASE);
+}
+
+}  // namespace exitwatch

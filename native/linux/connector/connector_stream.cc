@@ -1,0 +1,54 @@
+#include "linux/connector/connector_stream.h"
+
+namespace exitwatch {
+
+namespace {
+
+// Of the kernel's buffer that is asked for, the part that records take: one has a fifth of the size
+// of a message.
+constexpr int kRecordsPart = 4;
+
+// How old the count of dropped doorbells may be: to ask for it costs as much as to read one.
+constexpr uint64_t kCountNs = 100'000'000;
+
+}  // namespace
+
+SystemError ConnectorStream::Open(KernelTypes& types, int stop_fd) {
+  if (options_.classic_filter) {
+    filter_refusal_ = {BpfRefusal::Reason::kNotWanted, 0, ""};
+  } else {
+    const auto ring_bytes = static_cast<size_t>(options_.receive_buffer_bytes / kRecordsPart);
+    filter_refusal_ = filter_.Open(types, ring_bytes, options_.watched_only ? &watched_ : nullptr);
+  }
+  if (filter_refusal_) filter_ = GroupAwareFilter(cgroups_);
+  return Subscribe(stop_fd);
+}
+
+SystemError ConnectorStream::Subscribe(int stop_fd) {
+  former_drops_ += socket_.Drops();
+  socket_drops_ = 0;
+  socket_ = ConnectorSocket();
+  return socket_.Open({options_.receive_buffer_bytes, filter_.program(), stop_fd});
+}
+
+void ConnectorStream::Close() {
+  former_drops_ += socket_.Drops() + (filter_ ? filter_.Lost() : 0);
+  socket_drops_ = 0;
+  socket_ = ConnectorSocket();
+  filter_ = GroupAwareFilter(cgroups_);
+}
+
+StreamProperties ConnectorStream::properties() const {
+  if (filter_) return {filter_.ring_bytes(), filter_.names_programs()};
+  return {static_cast<size_t>(socket_.receive_buffer_bytes()), false};
+}
+
+uint64_t ConnectorStream::Drops(uint64_t now_ns) {
+  if (!filter_ || now_ns >= counted_ns_ + kCountNs) {
+    socket_drops_ = socket_.Drops();
+    counted_ns_ = now_ns;
+  }
+  return former_drops_ + socket_drops_ + (filter_ ? filter_.Lost() : 0);
+}
+
+}  // namespace exitwatch

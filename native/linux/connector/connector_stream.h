@@ -1,0 +1,120 @@
+#ifndef EXITWATCH_LINUX_CONNECTOR_CONNECTOR_STREAM_H_
+#define EXITWATCH_LINUX_CONNECTOR_CONNECTOR_STREAM_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "linux/bpf/group_aware_filter.h"
+#include "linux/bpf/kernel_types.h"
+#include "linux/bpf/watched_bitmap.h"
+#include "linux/connector/connector_socket.h"
+#include "linux/system/system_error.h"
+
+namespace exitwatch {
+
+// What a stream is like once it is open.
+struct StreamProperties {
+  size_t buffer_bytes = 0;      // of the kernel's buffer
+  bool names_programs = false;  // exits come with their executables' names
+};
+
+// The kernel's stream of exits: the connector's socket behind the best filter that can be had. With
+// the group-aware one the ends of processes come as records, and events are only doorbells and
+// canaries; with the classic one, exits of threads come as events.
+class ConnectorStream {
+ public:
+  struct Options {
+    bool watched_only = true;
+    bool classic_filter = false;  // also where the group-aware one could be used
+    int receive_buffer_bytes = 0;
+  };
+
+  // `watched`: whom the filter lets through, with `watched_only`.
+  ConnectorStream(const Options& options, WatchedBitmap& watched, CgroupPaths& cgroups)
+      : options_(options), watched_(watched), cgroups_(cgroups), filter_(cgroups) {}
+  ~ConnectorStream() { Close(); }
+
+  // Waits for at most half a second, or until `stop_fd` is readable.
+  SystemError Open(KernelTypes& types, int stop_fd);
+
+  // The same with a fresh socket in place of the one before.
+  SystemError Subscribe(int stop_fd);
+
+  void Close();
+
+  bool is_open() const { return socket_.fd() >= 0; }
+  int fd() const { return socket_.fd(); }
+  bool has_ebpf_filter() const { return static_cast<bool>(filter_); }
+  const BpfRefusal& filter_refusal() const { return filter_refusal_; }
+
+  // The kernel's buffer for what is to be told.
+  StreamProperties properties() const;
+
+  // What the kernel had to drop since Open(); of the socket's messages, where they are no more than
+  // doorbells, as of a moment ago.
+  uint64_t Drops(uint64_t now_ns);
+
+  // With the eBPF filter: the one that waits for the doorbell may be busy; then `ring_fd` is
+  // readable for the fallback reader.
+  int ring_fd() const { return filter_.ring_fd(); }
+  void SetFallbackReader(bool has_one) {
+    if (filter_) filter_.SetFallbackReader(has_one);
+  }
+
+  // To be called before sleeping; false where there is something to read.
+  bool ArmDoorbell() { return !filter_ || filter_.ArmDoorbell(); }
+
+  // How far records were written, or are being written; and whether all until then were read. With
+  // the classic filter nobody knows.
+  uint64_t Written() const { return filter_ ? filter_.Written() : 0; }
+  bool HasRead(uint64_t written) const { return filter_ && filter_.HasRead(written); }
+
+  enum class Read { kEmpty, kMore, kFailed };
+
+  // Reads some events. `rejected` counts what is not the kernel's.
+  template <typename OnEvent>
+  Read ReadEvents(OnEvent on_event, uint64_t* rejected, SystemError* error) {
+    if (socket_.fd() < 0) return Read::kEmpty;
+    for (int i = 0; i < kBatch; i++) {
+      ProcEvent event;
+      switch (socket_.ReadEvent(&event, error)) {
+        case ConnectorSocket::Read::kEvent:
+          on_event(event);
+          // There is one doorbell at a time.
+          if (filter_ && event.what == kProcEventExit) return Read::kEmpty;
+          break;
+        case ConnectorSocket::Read::kRejected:
+          ++*rejected;
+          break;
+        case ConnectorSocket::Read::kEmpty:
+          return Read::kEmpty;
+        case ConnectorSocket::Read::kFailed:
+          return Read::kFailed;
+      }
+    }
+    return Read::kMore;
+  }
+
+  // Reads some records of the group-aware filter.
+  template <typename OnRecord>
+  Read ReadRecords(OnRecord on_record) {
+    return !filter_ || filter_.Read(kBatch, on_record) ? Read::kEmpty : Read::kMore;
+  }
+
+ private:
+  static constexpr int kBatch = 1024;
+
+  const Options options_;
+  WatchedBitmap& watched_;
+  CgroupPaths& cgroups_;
+  ConnectorSocket socket_;
+  uint64_t former_drops_ = 0;  // of sockets and filters before these
+  uint64_t socket_drops_ = 0;
+  uint64_t counted_ns_ = 0;
+  GroupAwareFilter filter_;
+  BpfRefusal filter_refusal_;
+};
+
+}  // namespace exitwatch
+
+#endif  // EXITWATCH_LINUX_CONNECTOR_CONNECTOR_STREAM_H_

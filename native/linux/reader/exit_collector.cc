@@ -1,0 +1,123 @@
+#include "linux/reader/exit_collector.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "linux/reader/exit_record.h"
+#include "linux/reader/recheck.h"
+#include "linux/system/own_children.h"
+
+namespace exitwatch {
+
+namespace {
+
+// Groups that may be told of twice: the threads of so many can be on their way at once.
+constexpr size_t kEndedGroups = 16 * 1024;
+
+}  // namespace
+
+ExitCollector::ExitCollector(const Options& options, const KernelClock& clock,
+                             WatchedProcesses& watched, ExitDelivery& delivery)
+    : options_(options),
+      clock_(clock),
+      watched_(watched),
+      delivery_(delivery),
+      witness_(watched.pidfds(), clock),
+      aggregator_(
+          witness_, options.status_timeout_ns,
+          [this](const ThreadGroup& group) { OnGroupEnd(group); },
+          [this](int32_t pid, uint64_t time_ns) {
+            const uint64_t inode = watched_.set().InodeAt(pid, time_ns);
+            return inode != 0 ? inode : known_.InodeAt(pid, clock_.TickOf(time_ns));
+          }),
+      ended_(kEndedGroups) {
+  aggregator_.ReportsAll(!options.watched_only);
+}
+
+void ExitCollector::SetStream(StreamKind stream) {
+  stream_ = stream;
+  watched_.SetStream(stream);
+  aggregator_.SetStream(stream);
+}
+
+bool ExitCollector::IsWanted(int32_t pid) {
+  return !options_.watched_only || watched_.set().Contains(pid);
+}
+
+void ExitCollector::OnEvent(const ProcEvent& event) {
+  const bool is_doorbell = stream_ == StreamKind::kGroups;
+  if (event.what == kProcEventFork) {
+    if (!options_.watched_only) known_.OnFork(event);
+    if (!is_doorbell) aggregator_.OnFork(event);
+    return;
+  }
+  if (is_doorbell || !IsWanted(event.tgid)) return;
+  if (event.what == kProcEventExit) aggregator_.OnExit(event);
+  if (event.what == kProcEventExec) aggregator_.OnExec(event);
+  if (event.what == kProcEventCoredump) aggregator_.OnCoredump(event);
+}
+
+void ExitCollector::OnRecord(const GroupRecord& record) {
+  if (!IsWanted(record.pid)) return;
+  const bool has_status = (record.flags & GroupRecord::kStatusKnown) != 0;
+  if ((record.flags & GroupRecord::kDead) == 0) {
+    ProcEvent event;
+    event.what = kProcEventExit;
+    event.tgid = record.pid;
+    event.timestamp_ns = record.time_ns;
+    event.exit_code = record.status;
+    if (ended_.Contains({record.pid, 0, record.inode, record.group, 0})) return;
+    if (!aggregator_.OnTracedExit(event, has_status)) unheld_++;
+    return;
+  }
+  const ThreadGroup group = MakeDeadGroup(record, clock_);
+  GroupIdentity identity = group.Identity();
+  identity.group = record.group;
+  if (ended_.Contains(identity)) return;
+  if ((record.flags & GroupRecord::kMayBeRepeated) != 0) ended_.Add(identity);
+  aggregator_.Supersede(identity);
+  Deliver(group);
+}
+
+void ExitCollector::ReadProcesses(const std::atomic<bool>& stop, uint64_t reported_ns) {
+  known_.ReadAll(
+      witness_, stop,
+      [this](const GroupIdentity& identity, ProcessWitness::Handle handle) {
+        aggregator_.Adopt(identity, handle, clock_.Now(), ThreadGroup::Cause::kFound);
+      },
+      [this, reported_ns](const GroupIdentity& identity, uint64_t read_ns) {
+        if (aggregator_.IsEnding(identity.pid)) return;
+        Recheck(identity, std::max(reported_ns, read_ns), witness_, aggregator_);
+      });
+}
+
+void ExitCollector::OnGroupEnd(const ThreadGroup& group) {
+  // What only its watcher gets, the stream has yet to tell to everybody.
+  const bool is_for_all = group.cause != ThreadGroup::Cause::kWatched || group.events.leader_known;
+  if (stream_ == StreamKind::kGroups && is_for_all) ended_.Add(group.Identity());
+  Deliver(group);
+}
+
+void ExitCollector::Deliver(const ThreadGroup& group) {
+  const uint64_t end_tick = clock_.TickOf(group.times.ended_ns);
+  std::optional<ProcessEntry> process = known_.Take(group.pid, end_tick);
+  if (OwnChildren::Contains(group.Identity(), group.times.ended_ns)) return;
+  const std::optional<Watch> watch = watched_.Take(group.Identity(), group.times.ended_ns);
+  if (watch) process = watch->process;
+  if (options_.watched_only && !watch) return;
+
+  // Kernel threads end with 0; what has another status is a program that the kernel started.
+  const bool is_kernel_thread = group.answers.has_stat ? group.answers.stat.IsKernelThread()
+                                                       : process && process->is_kernel_thread;
+  if (is_kernel_thread && group.Status().value_or(0) == 0) return;
+  if (process && process->start_ticks == 0) process.reset();
+
+  const bool has_handle = group.handle != ProcessWitness::kNoHandle;
+  const bool is_zombie = has_handle && witness_.Look(group.handle) == ProcessState::kDead;
+  const uint64_t unknown_ns = options_.watched_only ? 0 : known_.UnknownSince(group.times.ended_ns);
+  const std::optional<int> pidfd = has_handle ? std::optional<int>(group.handle) : std::nullopt;
+  const bool has_cgroup_path = stream_ == StreamKind::kGroups && !has_handle;
+  delivery_.Stage({group, process, watch, is_zombie, unknown_ns, pidfd, has_cgroup_path});
+}
+
+}  // namespace exitwatch

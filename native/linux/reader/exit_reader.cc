@@ -1,0 +1,263 @@
+#include "linux/reader/exit_reader.h"
+
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <limits>
+#include <utility>
+
+#include "linux/system/pidfd.h"
+#include "linux/system/proc_files.h"
+#include "linux/system/stat_code_trial.h"
+
+namespace exitwatch {
+
+namespace {
+
+constexpr uint64_t kMillisecond = 1'000'000;
+
+// How long exits are held in a storm, so that they cross together.
+constexpr int kStormMs = 1;
+
+// How often the loop reads on before others have their turn.
+constexpr int kReadsInLoop = 8;
+
+// For epoll_wait(2): rounded up; -1 for ever.
+int TimeoutMs(uint64_t deadline_ns, uint64_t now_ns) {
+  if (deadline_ns == std::numeric_limits<uint64_t>::max()) return -1;
+  return deadline_ns <= now_ns ? 0 : static_cast<int>((deadline_ns - now_ns) / kMillisecond) + 1;
+}
+
+}  // namespace
+
+ExitReader::ExitReader(const Options& options, std::shared_ptr<Shared> shared,
+                       std::function<void()> wake)
+    : options_(options),
+      shared_(std::move(shared)),
+      signals_(cgroups_),
+      watched_(
+          {options.opens_pidfds, !options.stream.watched_only, options.use != StreamUse::kNone},
+          cgroups_, [this] { epoll_.Wake(); }),
+      watched_bitmap_(watched_.set()),
+      delivery_({options.stream.watched_only, options.queue_limit}, clock_, cgroups_, signals_,
+                std::move(wake)),
+      collector_({options.stream.watched_only, options.status_timeout_ns}, clock_, watched_,
+                 delivery_),
+      handover_(epoll_),
+      session_(options.stream, options.canary_interval_ns, *shared_, watched_bitmap_, cgroups_,
+               clock_, epoll_, handover_, collector_,
+               [this](bool has_ready) { ServePidfds(has_ready); }),
+      repair_({options.stream.watched_only, options.use == StreamUse::kRequired,
+               options.canary_interval_ns},
+              clock_, epoll_, session_, collector_, watched_, delivery_),
+      pidfds_(watched_.pidfds(), session_.stream()) {}
+
+ExitReader::~ExitReader() { Stop(); }
+
+SystemError ExitReader::Start() {
+  if (const SystemError error = epoll_.Open()) return error;
+  if (const SystemError error = handover_.Open()) return error;
+  if (const SystemError error = signals_.Begin()) return error;
+  if (const SystemError error = watched_.Open()) return error;
+  const int error = thread_.Start("exitwatch", [this] { Run(); });
+  if (error != 0) return {Failure::kSystem, error, "pthread_create"};
+  return {};
+}
+
+void ExitReader::Stop() {
+  epoll_.Stop();
+  thread_.Join();
+  collector_.Close();
+  session_.Release();
+  signals_.Close();
+  watched_bitmap_.Close();
+  watched_.Clear();
+  pidfds_.Close();
+  epoll_.Close();
+  handover_.Close();
+}
+
+void ExitReader::Run() {
+  const std::lock_guard<std::mutex> lock(reading_);
+  SystemError error = Arm();
+  signals_.Settle();
+  while (!error && !epoll_.is_stopping()) {
+    error = Wait();
+    if (error) break;
+    Round(Reader::kThread);
+    error = repair_.failure();
+  }
+  if (error) delivery_.Fail(error);
+}
+
+SystemError ExitReader::Arm() {
+  pidfds_.Open();
+  // Tried before there is a stream, which would report the end of who tries it.
+  StatCodeIsStatus();
+  if (const SystemError error =
+          epoll_.Add(watched_.pidfds().fd(), ReaderEpoll::Source::kPidfds, EPOLLIN)) {
+    return error;
+  }
+  if (const SystemError error = OpenTrace()) return error;
+  signals_.Settle();
+  SystemError stream_error;
+  if (options_.use != StreamUse::kNone) stream_error = session_.Open();
+  if (stream_error && options_.use == StreamUse::kRequired) return stream_error;
+  if (!OpenPidfd(getpid())) return {Failure::kNoPidfd, errno, "pidfd_open"};
+  if (!ProcShowsOurPids()) return {Failure::kNoProc, 0, "readlink"};
+  const uint64_t armed_ns = clock_.Now();
+  delivery_.Begin(armed_ns);
+  session_.loss().Begin(armed_ns);
+  pidfds_.Begin(armed_ns);
+  if (session_.is_open()) stream_error = session_.Prove();
+  if (epoll_.is_stopping()) return {Failure::kSystem, ECANCELED, "poll"};
+  if (stream_error && options_.use == StreamUse::kRequired) return stream_error;
+  if (stream_error || !session_.is_open()) repair_.GiveUpStream(stream_error);
+  watched_.Arm();
+  if (!options_.stream.watched_only) collector_.ReadProcesses(epoll_.is_stopping(), 0);
+  delivery_.StageSource(RecordKind::kReady, stream_error, session_.properties());
+  is_ready_ = true;
+  Round(Reader::kThread);
+  return repair_.failure();
+}
+
+SystemError ExitReader::OpenTrace() {
+  if (!options_.traces_signals) return {};
+  signals_.Open(shared_->types, options_.stream.watched_only ? &watched_bitmap_ : nullptr, clock_,
+                options_.spoil);
+  // Once for each time that the kernel asks for us: what else there is can wait.
+  return signals_.is_open()
+             ? epoll_.Add(signals_.fd(), ReaderEpoll::Source::kTrace, EPOLLIN | EPOLLET)
+             : SystemError{};
+}
+
+// When there is something to do even if nothing comes.
+uint64_t ExitReader::Deadline() const {
+  return std::min(
+      {collector_.NextDeadline(), repair_.Deadline(), session_.Deadline(), pidfds_.Deadline()});
+}
+
+// Sleeps until there is something to do.
+SystemError ExitReader::Wait() {
+  sleeps_until_ns_ = Deadline();
+  const uint64_t begin_ns = clock_.Now();
+  int timeout_ms = TimeoutMs(sleeps_until_ns_, begin_ns);
+  if (session_.CountsStorm(begin_ns)) {
+    // Whatever comes waits for us, and wakes nobody.
+    if (timeout_ms != 0) timeout_ms = kStormMs;
+    handover_.Listen(StreamHandover::Listener::kNobody, begin_ns);
+  } else {
+    ChooseListener(begin_ns);
+    if (timeout_ms != 0 && !session_.ArmDoorbell()) timeout_ms = 0;
+  }
+
+  pidfds_.BeginSleep(begin_ns, watched_.has_pidfds() || collector_.HasGroups());
+  const ReaderEpoll::Wakeup wakeup = epoll_.Wait(timeout_ms, reading_);
+  if (wakeup.error) return wakeup.error;
+  if (timeout_ms != 0) wakeups_.fetch_add(1, std::memory_order_relaxed);
+  const uint64_t now_ns = clock_.Now();
+  delivery_.OnWake(now_ns);
+  if (wakeup.has_socket) session_.SetReadable();
+  // The doorbell has rung, and the loop was not there.
+  if (wakeup.has_ring) handover_.Withdraw();
+  pidfds_.EndSleep(now_ns, wakeup.has_pidfds, wakeup.was_stopped);
+  return {};
+}
+
+// A ready pidfd wakes the thread anyway: the loop reads where there is none.
+void ExitReader::ChooseListener(uint64_t now_ns) {
+  using Listener = StreamHandover::Listener;
+  const bool is_for_loop = !watched_.has_pidfds();
+  handover_.Listen(handover_.reads_in_loop() && is_for_loop ? Listener::kLoop : Listener::kThread,
+                   now_ns);
+  const bool may_offer =
+      is_ready_ && session_.is_open() && session_.has_ebpf_filter() && is_for_loop;
+  if (may_offer && handover_.Offer(now_ns)) delivery_.WakeOwner();
+}
+
+// Reads what has come, settles what is certain, delivers it, and repairs what is broken. Pidfds and
+// repairs are the thread's: false if the loop reads, and there is more to do than that.
+bool ExitReader::Round(Reader reader) {
+  const bool is_thread = reader == Reader::kThread;
+  clock_.Sample();
+  uint64_t begin_ns = clock_.Now();
+  bool is_empty = session_.Read();
+  if (is_thread) {
+    if (pidfds_.IsDue(is_empty)) DeliverPidfds();
+    collector_.CheckWatches();
+  }
+  collector_.Settle(session_.SettledUntil(is_empty, begin_ns));
+  // What was confirmed just now is reported when the stream was read once more.
+  if (is_empty && collector_.NextDeadline() <= clock_.Now()) {
+    begin_ns = clock_.Now();
+    is_empty = session_.Read();
+    collector_.Settle(session_.SettledUntil(is_empty, begin_ns));
+  }
+  StreamLoss& loss = session_.loss();
+  if (loss.Notice(session_.Drops(), clock_.Now())) delivery_.SetGapEnd(clock_.Now());
+  // What was read after something was dropped, and before that was noticed, has seen the loss.
+  if (loss.is_noticed()) delivery_.Doubt(loss.begin_ns());
+  const bool is_settled = is_empty && !collector_.HasUnreported();
+  if (is_thread && loss.IsDue(is_settled, begin_ns)) repair_.ReportLoss();
+  delivery_.Flush();  // what follows takes its time
+  session_.ReadDoorbells();
+  if (is_thread) {
+    repair_.RepairWhatIsDue(begin_ns);
+  } else if (loss.is_noticed() || session_.has_failed() || session_.CountsStorm(clock_.Now())) {
+    return false;
+  }
+  if (!loss.is_noticed() && repair_.is_complete()) loss.SetComplete(begin_ns);
+  if (is_thread) delivery_.Flush();
+  return true;
+}
+
+void ExitReader::DeliverPidfds() {
+  const bool records_come = session_.RecordsCome();
+  for (const PidfdSet::Ready& ready : pidfds_.Take()) {
+    collector_.OnPidfd(ready, pidfds_.not_ready_ns(), records_come);
+  }
+}
+
+// While the stream is being repaired, pidfds do not wait for it.
+void ExitReader::ServePidfds(bool has_ready) {
+  if (!is_ready_) return;
+  if (has_ready) {
+    const uint64_t now_ns = clock_.Now();
+    delivery_.OnWake(now_ns);
+    pidfds_.TakeMeanwhile(now_ns);
+    DeliverPidfds();
+  }
+  collector_.Settle(clock_.Now());
+  if (session_.silent_since_ns() != 0) delivery_.Doubt(session_.silent_since_ns());
+  delivery_.Flush();
+}
+
+// In the owner's thread, which never waits for the reader's.
+bool ExitReader::TakeStream() {
+  handover_.Decline();
+  const std::unique_lock<std::mutex> lock(reading_, std::try_to_lock);
+  return lock && !epoll_.is_stopping() && handover_.Accept(clock_.Now());
+}
+
+// In the owner's thread. False: the reader's has to go on, and does.
+bool ExitReader::ReadInLoop() {
+  const std::unique_lock<std::mutex> lock(reading_, std::try_to_lock);
+  if (lock && handover_.reads_in_loop()) {
+    wakeups_.fetch_add(1, std::memory_order_relaxed);
+    delivery_.OnWake(clock_.Now());
+    for (int i = 0; i < kReadsInLoop; i++) {
+      session_.SetReadable();
+      if (!Round(Reader::kLoop)) break;
+      if (!session_.ArmDoorbell()) continue;
+      if (Deadline() < sleeps_until_ns_) epoll_.Wake();
+      return true;
+    }
+  }
+  handover_.Withdraw();
+  epoll_.Wake();
+  return false;
+}
+
+}  // namespace exitwatch

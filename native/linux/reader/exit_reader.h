@@ -1,0 +1,135 @@
+#ifndef EXITWATCH_LINUX_READER_EXIT_READER_H_
+#define EXITWATCH_LINUX_READER_EXIT_READER_H_
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "abi/reader.h"
+#include "core/queues/record_queue.h"
+#include "linux/bpf/cgroup_paths.h"
+#include "linux/bpf/watched_bitmap.h"
+#include "linux/connector/connector_stream.h"
+#include "linux/reader/exit_collector.h"
+#include "linux/reader/exit_delivery.h"
+#include "linux/reader/reader_epoll.h"
+#include "linux/reader/ready_pidfds.h"
+#include "linux/reader/stream_handover.h"
+#include "linux/reader/stream_repair.h"
+#include "linux/reader/stream_session.h"
+#include "linux/reader/traced_signals.h"
+#include "linux/reader/watched_processes.h"
+#include "linux/system/kernel_clock.h"
+#include "linux/system/system_error.h"
+#include "linux/system/thread.h"
+
+namespace exitwatch {
+
+// Reads the connector and pidfds in a thread of its own, whatever JavaScript is doing, and puts the
+// ends of processes into a queue. Start(), Stop() and watches are for one thread, the owner's; the
+// rest runs in the reader's.
+//
+// With the eBPF filter, and while there is no storm, the owner's event loop may read the stream
+// itself: that saves waking one thread to wake another. As soon as it is too busy for that, the
+// kernel wakes the reader's thread instead.
+class ExitReader {
+ public:
+  using StreamUse = exitwatch::StreamUse;
+
+  struct Options {
+    ConnectorStream::Options stream;
+    StreamUse use = StreamUse::kRequired;
+    bool opens_pidfds = false;  // watched processes have a pidfd each
+    bool traces_signals = false;
+    std::string spoil;  // what the trace misreads on purpose; see SpoilLayout()
+    size_t queue_limit = 0;
+    uint64_t canary_interval_ns = 0;  // 0: none but the one at the start
+    uint64_t status_timeout_ns = 0;   // see ThreadGroupAggregator
+  };
+
+  using Shared = StreamSession::Shared;
+
+  // `wake` is called in the reader's thread when there is something new in the queue.
+  ExitReader(const Options& options, std::shared_ptr<Shared> shared, std::function<void()> wake);
+  ~ExitReader();
+  ExitReader(const ExitReader&) = delete;
+  ExitReader& operator=(const ExitReader&) = delete;
+
+  // Returns when the thread runs; a kReady or kFailed record tells how it went on.
+  SystemError Start();
+
+  // Ends the thread and closes everything; any number of times.
+  void Stop();
+
+  WatchedProcesses& watched() { return watched_; }
+  RecordQueue& queue() { return delivery_.queue(); }
+  TracedSignals& signals() { return signals_; }
+  CgroupPaths& cgroups() { return cgroups_; }
+
+  // Has the reader look at everything now.
+  void Wake() { epoll_.Wake(); }
+
+  // Whether the owner's event loop may read the stream; `wake` announces it. Then the loop calls
+  // TakeStream() and, if that is true, ReadInLoop() whenever doorbell() is readable, until that is
+  // false.
+  bool offers_stream() const { return handover_.is_offered(); }
+  bool TakeStream();
+  int doorbell() const { return handover_.doorbell(); }
+  bool ReadInLoop();
+
+  // Why the eBPF filter is not in use; to be asked when the kReady record was taken, or one of
+  // kSource.
+  BpfRefusal filter_refusal() { return session_.filter_refusal(); }
+
+  // How long ago something last came through the stream; nothing before the start, and while the
+  // stream is not in use.
+  std::optional<uint64_t> NsSinceProof() const { return session_.NsSinceProof(); }
+
+  uint64_t wakeups() const { return wakeups_.load(std::memory_order_relaxed); }
+  uint64_t rejected() const { return session_.rejected(); }
+
+ private:
+  enum class Reader { kThread, kLoop };
+
+  void Run();
+  SystemError Arm();
+  SystemError OpenTrace();
+  uint64_t Deadline() const;
+  SystemError Wait();
+  void ChooseListener(uint64_t now_ns);
+  bool Round(Reader reader);
+  void DeliverPidfds();
+  void ServePidfds(bool has_ready);
+
+  const Options options_;
+  const std::shared_ptr<Shared> shared_;
+  CgroupPaths cgroups_;
+  TracedSignals signals_;
+  ReaderEpoll epoll_;
+  WatchedProcesses watched_;
+  WatchedBitmap watched_bitmap_;
+  std::atomic<uint64_t> wakeups_{0};
+
+  // Held by the thread that reads: the reader's, but while it sleeps, or the loop's. It guards all
+  // that follows, as far as that does not say otherwise.
+  std::mutex reading_;
+  KernelClock clock_;
+  ExitDelivery delivery_;
+  ExitCollector collector_;
+  StreamHandover handover_;
+  StreamSession session_;
+  StreamRepair repair_;
+  ReadyPidfds pidfds_;
+  uint64_t sleeps_until_ns_ = 0;
+  bool is_ready_ = false;  // kReady was delivered
+
+  Thread thread_;  // last: it is joined before anything above goes
+};
+
+}  // namespace exitwatch
+
+#endif  // EXITWATCH_LINUX_READER_EXIT_READER_H_

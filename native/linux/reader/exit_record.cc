@@ -1,0 +1,135 @@
+#include "linux/reader/exit_record.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace exitwatch {
+
+namespace {
+
+constexpr uint64_t kMillisecond = 1'000'000;
+
+// What would have told the status was lost, or has not come in time.
+bool IsLost(const ThreadGroup& group) {
+  return group.outstanding != ThreadGroup::Outstanding::kNothing && !group.events.leader_known;
+}
+
+void SetStatus(const ThreadGroup& group, bool is_zombie, ExitRecord& record) {
+  if (const std::optional<int32_t> status = group.Status()) {
+    record.status = *status;
+    record.flags |= ExitRecord::kStatusKnown;
+    if (group.CoreDumped()) record.flags |= ExitRecord::kCoreKnown;
+  } else if (group.cause == ThreadGroup::Cause::kLost || IsLost(group)) {
+    record.flags |= ExitRecord::kLost;
+  } else if (is_zombie) {
+    record.flags |= ExitRecord::kNotReaped;
+  } else if (group.cause == ThreadGroup::Cause::kPidfd ||
+             group.cause == ThreadGroup::Cause::kStream || group.was_held) {
+    record.flags |= ExitRecord::kNotPermitted;
+  }
+}
+
+void SetTime(const ThreadGroup& group, const ReadingTimes& times, ExitRecord& record) {
+  record.time_ns = static_cast<double>(group.times.ended_ns);
+  record.uncertainty_ns = static_cast<double>(group.times.uncertainty_ns);
+  record.clock_ms = static_cast<double>(times.clock.realtime_offset_ns()) / 1e6;
+  if (group.times.ended_by_kernel) record.flags |= ExitRecord::kKernelTime;
+  // The wall clock was set, or the machine suspended, since the last look: before this end or
+  // after.
+  const uint64_t earliest_ns =
+      group.times.ended_ns - std::min(group.times.ended_ns, group.times.uncertainty_ns);
+  if (times.clock.jump_ns() != 0 && earliest_ns + kMillisecond < times.wake_ns) {
+    record.uncertainty_ns += static_cast<double>(times.clock.jump_ns());
+  }
+}
+
+void SetProcess(const ProcessEntry& process, uint64_t started_ns, ExitRecord& record) {
+  record.start_ticks = static_cast<double>(process.start_ticks);
+  record.started_ms = static_cast<double>(started_ns) / 1e6 + record.clock_ms;
+  record.inode = static_cast<double>(process.inode);
+  std::memcpy(record.name, process.name, sizeof(record.name));
+  record.flags |= ExitRecord::kStartKnown | ExitRecord::kNameKnown;
+  if (process.uid) {
+    record.uid = *process.uid;
+    record.flags |= ExitRecord::kUidKnown;
+  }
+}
+
+}  // namespace
+
+ThreadGroup MakeDeadGroup(const GroupRecord& record, const KernelClock& clock) {
+  ThreadGroup group(record.pid);
+  group.stage = ThreadGroup::Stage::kDead;
+  group.parent_pid = record.parent_pid;
+  if ((record.flags & GroupRecord::kStatusKnown) != 0) {
+    group.events.leader_known = true;
+    group.answers.group_status = record.status;
+    group.answers.group_status_has_core = true;
+  }
+  group.inode = record.inode;
+  group.cgroup = record.cgroup;
+  group.answers.uid = record.uid;
+  group.times.ended_ns = record.time_ns;
+  group.times.ended_by_kernel = true;
+  if ((record.flags & GroupRecord::kFirstThread) != 0) {
+    group.start_ns = record.start_ns;
+    group.answers.has_stat = true;
+    group.answers.stat.pid = record.pid;
+    group.answers.stat.parent_pid = record.parent_pid;
+    group.answers.stat.start_ticks = clock.TickOfStart(record.start_ns);
+    std::memcpy(group.answers.stat.name, record.name, sizeof(group.answers.stat.name) - 1);
+  }
+  // What fills its room may have been cut off: that is no name.
+  if (strnlen(record.executable, kExecutableBytes) < kExecutableBytes - 1) {
+    std::memcpy(group.executable, record.executable, kExecutableBytes);
+  }
+  return group;
+}
+
+ExitRecord MakeExitRecord(const ThreadGroup& group, const std::optional<ProcessEntry>& known,
+                          const std::optional<Watch>& watch, bool is_zombie,
+                          const ReadingTimes& times) {
+  // What was read of it when it had ended is newer than what was read before.
+  std::optional<ProcessEntry> process = known;
+  if (group.answers.has_stat) {
+    process = ProcessEntry(group.answers.stat, group.inode, group.answers.uid);
+    if (known && known->start_ticks == process->start_ticks) {
+      if (!process->uid) process->uid = known->uid;
+      if (process->inode == 0) process->inode = known->inode;
+    }
+  }
+  uint64_t started_ns = 0;
+  if (group.start_ns != 0) {
+    started_ns = times.clock.TimeOfStart(group.start_ns);
+  } else if (process) {
+    started_ns = times.clock.TimeOfTick(process->start_ticks);
+  }
+
+  ExitRecord record;
+  record.pid = group.pid;
+  record.parent_pid = group.parent_pid == 0 && group.answers.has_stat
+                          ? group.answers.stat.parent_pid
+                          : group.parent_pid;
+  if (watch) record.flags |= ExitRecord::kWatched;
+  if (group.cause == ThreadGroup::Cause::kWatched && !group.events.leader_known) {
+    record.flags |= ExitRecord::kOnlyForWatcher;
+  }
+  SetStatus(group, is_zombie, record);
+  SetTime(group, times, record);
+  record.cgroup = static_cast<double>(group.cgroup);
+  if (group.cgroup == 0 && known) record.cgroup = static_cast<double>(known->cgroup);
+  if (process) SetProcess(*process, started_ns, record);
+  std::memcpy(record.executable, group.executable, sizeof(record.executable));
+
+  uint64_t observed_ns = times.armed_ns;
+  if (watch) observed_ns = std::max(observed_ns, watch->since_ns);
+  observed_ns = std::max(observed_ns, process ? started_ns : times.unknown_ns);
+  record.from_ns = static_cast<double>(observed_ns);
+  if (watch && times.is_traced_by_watch) {
+    record.traced_from_ns = static_cast<double>(watch->armed_ns);
+  }
+  if (times.gap_end_ns <= observed_ns) record.flags |= ExitRecord::kLossless;
+  return record;
+}
+
+}  // namespace exitwatch

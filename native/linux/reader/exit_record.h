@@ -1,0 +1,36 @@
+#ifndef EXITWATCH_LINUX_READER_EXIT_RECORD_H_
+#define EXITWATCH_LINUX_READER_EXIT_RECORD_H_
+
+#include <cstdint>
+#include <optional>
+
+#include "abi/record.h"
+#include "core/bpf/group_filter.h"
+#include "core/groups/thread_group.h"
+#include "core/groups/watch_set.h"
+#include "linux/system/kernel_clock.h"
+
+namespace exitwatch {
+
+// When an end was read, in nanoseconds on the clock of KernelClock::Now().
+struct ReadingTimes {
+  const KernelClock& clock;
+  uint64_t armed_ns;        // the stream was complete from here on
+  uint64_t unknown_ns;      // what was not known to live began after this
+  uint64_t gap_end_ns;      // but for the time before this; 0 where nothing was lost
+  uint64_t wake_ns;         // the reader woke
+  bool is_traced_by_watch;  // only signals to watched processes are reported
+};
+
+// The end of a process as the group-aware filter told it.
+ThreadGroup MakeDeadGroup(const GroupRecord& record, const KernelClock& clock);
+
+// Joins what events, witnesses and earlier looks say of the end of a process. `is_zombie`: its
+// parent has not reaped it yet.
+ExitRecord MakeExitRecord(const ThreadGroup& group, const std::optional<ProcessEntry>& known,
+                          const std::optional<Watch>& watch, bool is_zombie,
+                          const ReadingTimes& times);
+
+}  // namespace exitwatch
+
+#endif  // EXITWATCH_LINUX_READER_EXIT_RECORD_H_

@@ -1,0 +1,23 @@
+#ifndef EXITWATCH_LINUX_READER_RECHECK_H_
+#define EXITWATCH_LINUX_READER_RECHECK_H_
+
+#include <cstdint>
+
+#include "core/groups/thread_group_aggregator.h"
+
+namespace exitwatch {
+
+enum class Rechecked {
+  kAlive,
+  kEnded,
+  kUnknown,  // could not be looked at
+};
+
+// Looks at a process whose end may have been lost, and gives it to the aggregator where it has
+// ended, or may do so unseen. `alive_ns`: when it was known to live.
+Rechecked Recheck(const GroupIdentity& identity, uint64_t alive_ns, ProcessWitness& witness,
+                  ThreadGroupAggregator& aggregator);
+
+}  // namespace exitwatch
+
+#endif  // EXITWATCH_LINUX_READER_RECHECK_H_

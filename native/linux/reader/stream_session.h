@@ -1,0 +1,137 @@
+#ifndef EXITWATCH_LINUX_READER_STREAM_SESSION_H_
+#define EXITWATCH_LINUX_READER_STREAM_SESSION_H_
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <mutex>
+#include <optional>
+
+#include "core/queues/exit_rate.h"
+#include "linux/bpf/kernel_types.h"
+#include "linux/connector/connector_stream.h"
+#include "linux/reader/canary.h"
+#include "linux/reader/exit_collector.h"
+#include "linux/reader/reader_epoll.h"
+#include "linux/reader/silence_detector.h"
+#include "linux/reader/stream_handover.h"
+#include "linux/reader/stream_loss.h"
+#include "linux/system/kernel_clock.h"
+#include "linux/system/system_error.h"
+
+namespace exitwatch {
+
+// The stream from its opening to its end: it is subscribed to, proved by an event of our own, read,
+// and watched for silence and losses. What has to be done about those, StreamRepair does. For the
+// thread that reads, but where it says otherwise.
+class StreamSession {
+ public:
+  // What the readers of one Node environment share.
+  struct Shared {
+    KernelTypes types;
+    Canary canary;
+  };
+
+  // `serve_pidfds` is called while the stream is being proved: pidfds do not wait for it. Its
+  // argument tells whether some are ready.
+  StreamSession(const ConnectorStream::Options& options, uint64_t canary_interval_ns,
+                Shared& shared, WatchedBitmap& watched, CgroupPaths& cgroups,
+                const KernelClock& clock, ReaderEpoll& epoll, StreamHandover& handover,
+                ExitCollector& collector, std::function<void(bool has_ready)> serve_pidfds);
+
+  SystemError Open();
+  void Close();
+
+  // Closes what it holds, for good; what it says of itself stays.
+  void Release() { stream_.Close(); }
+
+  // A thread of our own ends, and its exit must come back through the stream.
+  SystemError Prove();
+
+  // Opens the socket anew, and proves it; several times, if it stays silent.
+  SystemError Resubscribe();
+
+  // Reads what reports the ends of processes. True when nothing is left to read.
+  bool Read();
+
+  // With the eBPF filter events are no more than doorbells and canaries: reads them if the socket
+  // is readable, or a canary is due. A loop that should read them may be busy, and a canary that
+  // nobody has looked for is not lost.
+  void SetReadable() { is_readable_ = true; }
+  void ReadDoorbells();
+
+  // Until when all ends were read, if what there was at `begin_ns` was read.
+  uint64_t SettledUntil(bool is_empty, uint64_t begin_ns) const;
+
+  // To be called before sleeping; false if there is something to read.
+  bool ArmDoorbell() { return stream_.ArmDoorbell(); }
+
+  // Counts what was read since the last call; then tells whether it comes too quickly to be read
+  // one by one.
+  bool CountsStorm(uint64_t now_ns);
+
+  // What the stream has dropped, and what nobody can tell.
+  uint64_t Drops() { return stream_.Drops(clock_.Now()) + collector_.unheld(); }
+  StreamLoss& loss() { return loss_; }
+
+  // When there is something to do even if nothing comes.
+  uint64_t Deadline() const;
+
+  // It failed, or is silent. To be called after everything that had come was read; may send a
+  // canary.
+  bool ProbeForBreak();
+  bool has_failed() const { return static_cast<bool>(failure_); }
+  void SetFailure(const SystemError& error) { failure_ = error; }
+
+  // Nobody knows what has ended since this time; 0 while the stream is not broken.
+  void BeginSilence();
+  void EndSilence() { silent_since_ns_ = 0; }
+  uint64_t silent_since_ns() const { return silent_since_ns_; }
+
+  // Whether a process that ends is certain to write its record, as far as we know.
+  bool RecordsCome() const;
+
+  const ConnectorStream& stream() const { return stream_; }
+  bool has_ebpf_filter() const { return stream_.has_ebpf_filter(); }
+
+  // Nothing where there is no stream.
+  std::optional<StreamProperties> properties() const;
+
+  // From any thread.
+  bool is_open() const { return is_open_; }
+  BpfRefusal filter_refusal();
+  std::optional<uint64_t> NsSinceProof() const;
+  uint64_t rejected() const { return rejected_.load(std::memory_order_relaxed); }
+
+ private:
+  SystemError Subscribe();
+  bool ReadEvents();
+  void OnEvent(const ProcEvent& event);
+  void OnRecord(const GroupRecord& record);
+
+  const KernelClock& clock_;
+  Shared& shared_;
+  ReaderEpoll& epoll_;
+  StreamHandover& handover_;
+  ExitCollector& collector_;
+  const std::function<void(bool)> serve_pidfds_;
+  const int32_t own_tgid_;
+  ConnectorStream stream_;
+  SilenceDetector silence_;
+  StreamLoss loss_;
+  ExitRate rate_;
+  SystemError failure_;
+  std::mutex filter_mutex_;
+  BpfRefusal filter_refusal_;  // guarded by filter_mutex_
+  std::atomic<bool> is_open_{false};
+  std::atomic<uint64_t> rejected_{0};
+  bool is_readable_ = false;
+  size_t read_ = 0;  // events and records since the last CountsStorm()
+  uint64_t last_event_ns_ = 0;
+  uint64_t silent_since_ns_ = 0;
+};
+
+}  // namespace exitwatch
+
+#endif  // EXITWATCH_LINUX_READER_STREAM_SESSION_H_

@@ -1,0 +1,160 @@
+#include "linux/reader/traced_signals.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <utility>
+#include <variant>
+
+#include "linux/system/own_children.h"
+
+namespace exitwatch {
+
+namespace {
+
+constexpr uint64_t kMillisecond = 1'000'000;
+
+// For some 1,300 signals that nobody has asked for yet.
+constexpr size_t kRingBytes = 256 * 1024;
+
+// Some 11 MB.
+constexpr size_t kQueueLimit = 64 * 1024;
+
+// JavaScript keeps the latest of each process; before that many wait, it should begin to.
+constexpr size_t kManySignals = 4096;
+
+// The OOM killer kills those who share its victim's memory right afterwards; it writes to the
+// kernel's log in between, and a serial console is slow.
+constexpr uint64_t kVictimNs = 10'000'000'000;
+constexpr size_t kVictims = 64;
+
+}  // namespace
+
+TracedSignals::TracedSignals(CgroupPaths& cgroups)
+    : cgroups_(cgroups), trace_(cgroups), queue_(kQueueLimit) {}
+
+void TracedSignals::Open(KernelTypes& types, WatchedBitmap* watched, const KernelClock& clock,
+                         const std::string& spoil) {
+  SignalTrace trace(cgroups_);
+  BpfRefusal refusal = trace.Open(types, kRingBytes, watched, spoil);
+  std::shared_ptr<const TraceTrial> trial;
+  if (!refusal) {
+    const auto visit = [&](const SignalRecord& record) { OnRecord(record, clock); };
+    trial = TryTrace(trace, watched, clock, visit);
+  }
+  const std::lock_guard<std::mutex> lock(mutex_);
+  refusal_ = std::move(refusal);
+  if (refusal_) return;
+  trace_ = std::move(trace);
+  trial_ = std::move(trial);
+  lost_ = trace_.Lost() + unheld_;
+  if (listens_) trace_.SetEager(true);
+  complete_ns_ = collected_ns_ = clock.Now();
+}
+
+SystemError TracedSignals::Begin() {
+  settled_.Reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  return settled_ ? SystemError{} : SystemError{Failure::kSystem, errno, "eventfd"};
+}
+
+void TracedSignals::Settle() { eventfd_write(settled_.Get(), 1); }
+
+void TracedSignals::Await(uint64_t timeout_ns) const {
+  // It stays readable: any number may ask.
+  pollfd settled = {settled_.Get(), POLLIN, 0};
+  RetryOnEintr([&] { return poll(&settled, 1, static_cast<int>(timeout_ns / kMillisecond)); });
+}
+
+void TracedSignals::Close() {
+  settled_.Reset();
+  const std::lock_guard<std::mutex> lock(mutex_);
+  trace_ = SignalTrace(cgroups_);
+}
+
+BpfRefusal TracedSignals::refusal() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return refusal_;
+}
+
+std::shared_ptr<const TraceTrial> TracedSignals::trial() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return trial_;
+}
+
+void TracedSignals::Listen(bool listens) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  listens_ = listens;
+  if (trace_) trace_.SetEager(listens);
+}
+
+bool TracedSignals::Collect(const KernelClock& clock, std::vector<Record>& records) {
+  if (!trace_) return false;
+  bool is_new = false;
+  const bool is_whole = trace_.Read([&](const SignalRecord& record) {
+    is_new = true;
+    OnRecord(record, clock);
+  });
+  if (!is_whole) unheld_++;
+  const uint64_t now_ns = clock.Now();
+  const uint64_t lost = trace_.Lost() + unheld_;
+  if (lost != lost_) {
+    GapRecord gap;
+    gap.reason = GapReason::kTraceBuffer;
+    gap.from_ns = static_cast<double>(collected_ns_);
+    gap.to_ns = static_cast<double>(now_ns);
+    gap.clock_ms = static_cast<double>(clock.realtime_offset_ns()) / 1e6;
+    gap.lost = static_cast<double>(lost - std::exchange(lost_, lost));
+    // The ends that it concerns come after it; nothing comes before the reader is ready.
+    const auto is_begin = [](const Record& record) {
+      const auto* source = std::get_if<SourceRecord>(&record);
+      return source != nullptr && source->kind == RecordKind::kReady;
+    };
+    const auto first = std::find_if(records.begin(), records.end(), is_begin);
+    records.insert(first == records.end() ? records.begin() : first + 1, gap);
+    complete_ns_ = now_ns;
+  }
+  collected_ns_ = now_ns;
+  for (Record& record : records) {
+    auto* exit = std::get_if<ExitRecord>(&record);
+    if (exit == nullptr) continue;
+    const auto complete_ns = static_cast<double>(complete_ns_);
+    if (exit->from_ns >= complete_ns) exit->flags |= ExitRecord::kTraced;
+    exit->traced_from_ns = std::max(exit->traced_from_ns, complete_ns);
+    const bool is_since_start = (exit->flags & ExitRecord::kStartKnown) != 0 &&
+                                exit->started_ms - exit->clock_ms >= exit->traced_from_ns / 1e6;
+    if (is_since_start) exit->traced_from_ns = 0;
+  }
+  return is_new && (listens_ || queue_.Depth() >= kManySignals);
+}
+
+void TracedSignals::OnRecord(const SignalRecord& record, const KernelClock& clock) {
+  SignalRecord told = ForJavaScript(record, clock);
+  if (OwnChildren::Contains({told.pid, told.start_ns, told.inode, 0, 0}, told.time_ns)) return;
+  if (record.signal == 0) {
+    if (victims_.size() == kVictims) victims_.erase(victims_.begin());
+    victims_.push_back({record.memory, record.time_ns, record.sender_thread, record.sender_start});
+  } else if (IsOfVictim(record)) {
+    told.flags |= SignalRecord::kOom;
+  }
+  if (!queue_.Push(told)) unheld_++;
+}
+
+// Those who share the memory of a victim are killed with it, but not marked. The OOM killer does
+// that in one go, and holds on to the memory meanwhile: an address that is found again later, or in
+// what another thread does, is that of other memory. So it is where the thread is dying: then it
+// may be the first of a pid namespace, which takes all others along.
+bool TracedSignals::IsOfVictim(const SignalRecord& record) const {
+  const bool is_by_kernel = (record.flags & SignalRecord::kPrivileged) != 0 &&
+                            (record.flags & SignalRecord::kSenderExiting) == 0;
+  if (record.signal != SIGKILL || !is_by_kernel) return false;
+  return std::any_of(victims_.begin(), victims_.end(), [&](const Victim& victim) {
+    return victim.memory != 0 && victim.memory == record.memory &&
+           victim.by_thread == record.sender_thread && victim.by_start == record.sender_start &&
+           victim.time_ns <= record.time_ns && record.time_ns - victim.time_ns < kVictimNs;
+  });
+}
+
+}  // namespace exitwatch

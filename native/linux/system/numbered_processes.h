@@ -1,0 +1,42 @@
+#ifndef EXITWATCH_LINUX_SYSTEM_NUMBERED_PROCESSES_H_
+#define EXITWATCH_LINUX_SYSTEM_NUMBERED_PROCESSES_H_
+
+#include <cstdint>
+#include <unordered_map>
+
+#include "core/groups/process_witness.h"
+#include "core/parse/proc_stat.h"
+
+namespace exitwatch {
+
+// What /proc/PID/stat and kill(2) tell of the process that has this pid; `stat` with kDead and
+// kAlive. A thread that is not its process's first has no process.
+ProcessState LookAtNumber(int32_t pid, ProcStat* stat);
+
+// Handles of processes for the time when pidfd_open(2) is forbidden: a pid, and the start by which
+// it is noticed that another process has it.
+class NumberedProcesses {
+ public:
+  using Handle = ProcessWitness::Handle;
+
+  // Below kNoHandle: no descriptor.
+  static bool IsHandle(Handle handle) { return handle < ProcessWitness::kNoHandle; }
+
+  // Opens a handle where the answer is kDead or kAlive.
+  ProcessState Open(int32_t pid, Handle* handle);
+  void Close(Handle handle) { processes_.erase(handle); }
+  ProcessState Look(Handle handle) const;
+
+ private:
+  struct Process {
+    int32_t pid;
+    uint64_t start_ticks;
+  };
+
+  std::unordered_map<Handle, Process> processes_;
+  Handle last_ = ProcessWitness::kNoHandle;
+};
+
+}  // namespace exitwatch
+
+#endif  // EXITWATCH_LINUX_SYSTEM_NUMBERED_PROCESSES_H_

@@ -1,0 +1,86 @@
+import { readFileSync } from 'node:fs';
+import { getSystemErrorName } from 'node:util';
+
+import { ExitwatchError, type ExitwatchErrorCode } from '../common/errors.js';
+
+import { Failure } from './abi.js';
+
+type Explanation = readonly [code: ExitwatchErrorCode, sentence: string, remedy?: string];
+
+/** What is wrong, and what to do about it. */
+const FAILURES: Readonly<Record<Exclude<keyof typeof Failure, 'none'>, Explanation>> = {
+  system: ['ERR_EXITWATCH_SYSTEM', 'a system call failed'],
+  foreignNetwork: [
+    'ERR_EXITWATCH_FOREIGN_NETWORK_NAMESPACE',
+    "the proc connector exists in the host's network namespace only, and this process is in " +
+      'another one',
+    "run it in the host's: --network=host for a container",
+  ],
+  foreignPid: [
+    'ERR_EXITWATCH_FOREIGN_PID_NAMESPACE',
+    "the proc connector serves the host's pid namespace only, and this process is in another one",
+    "run it in the host's: --pid=host for a container",
+  ],
+  foreignUser: [
+    'ERR_EXITWATCH_FOREIGN_USER_NAMESPACE',
+    "the proc connector serves the host's user namespace only, and this process is in another one",
+    "run it in the host's: not in a rootless container",
+  ],
+  notPermitted: [
+    'ERR_EXITWATCH_NOT_PERMITTED',
+    'before Linux 6.6 the proc connector takes root or CAP_NET_ADMIN in the host',
+    'give it CAP_NET_ADMIN, or run Linux 6.6 or later',
+  ],
+  noConnector: [
+    'ERR_EXITWATCH_NO_CONNECTOR',
+    'this kernel was built without the proc connector',
+    'run one with CONFIG_CONNECTOR and CONFIG_PROC_EVENTS',
+  ],
+  noPidfd: [
+    'ERR_EXITWATCH_NO_PIDFD',
+    'pidfd_open(2) is missing or forbidden',
+    'allow it in the seccomp filter; it takes Linux 5.3',
+  ],
+  noProc: [
+    'ERR_EXITWATCH_NO_PROC',
+    "/proc is not mounted, hides this process, or is another pid namespace's",
+    'mount /proc of this pid namespace, without hidepid',
+  ],
+  silent: [
+    'ERR_EXITWATCH_SILENT',
+    'the kernel took the subscription but sends no events: it has no process events, or somebody ' +
+      'has silenced them for the whole host',
+    'run a kernel with CONFIG_PROC_EVENTS, or find who silenced it',
+  ],
+  descriptorLimit: [
+    'ERR_EXITWATCH_DESCRIPTOR_LIMIT',
+    'there is no descriptor to spare for another watch, which takes one here',
+    'raise RLIMIT_NOFILE: LimitNOFILE= in a systemd unit, --ulimit nofile= for a container, ulimit -n',
+  ],
+};
+
+/** The soft limit, as the kernel has it for this process. */
+function descriptorLimit(): string {
+  const limits = readFileSync('/proc/self/limits', 'latin1');
+  return /^Max open files\s+(\S+)/m.exec(limits)?.[1] ?? 'not known';
+}
+
+/** The error for a failure that the addon told as `{ failure, errno, syscall }`. */
+export function failureError(failure: number, errno: number, syscall: string): ExitwatchError {
+  const name = Failure[failure] as keyof typeof FAILURES;
+  const [code, sentence, remedy] = FAILURES[name];
+  const detail =
+    code === 'ERR_EXITWATCH_SYSTEM'
+      ? `${syscall}: ${getSystemErrorName(-errno)}`
+      : code === 'ERR_EXITWATCH_DESCRIPTOR_LIMIT'
+        ? `${sentence} (RLIMIT_NOFILE is ${descriptorLimit()})`
+        : sentence;
+  return new ExitwatchError(code, detail, { remedy, errno, syscall });
+}
+
+/** Turns what the addon threw into the error that users see; anything else stays as it is. */
+export function translateFailure(thrown: unknown): unknown {
+  if (!(thrown instanceof Error) || !('failure' in thrown)) return thrown;
+  const { failure, errno, syscall } = thrown as Error & Record<string, unknown>;
+  return failureError(Number(failure), Number(errno), String(syscall));
+}

@@ -1,0 +1,290 @@
+import type { ExitwatchError } from '../common/errors.js';
+import type { ExitEvent, Gap, Outcome } from '../events/exit-event.js';
+import type { SignalSender } from '../events/signal-event.js';
+import { decodeWaitStatus } from '../events/wait-status.js';
+
+import {
+  EXECUTABLE_BYTES,
+  ExitFlag,
+  ExitRecord,
+  GapReason,
+  GapRecord,
+  NAME_BYTES,
+  RecordKind,
+  SourceRecord,
+} from './abi.js';
+import { failureError } from './failures.js';
+import type { IdWriter } from './id-writer.js';
+
+/** What each record takes in a batch: the largest of them. */
+const RECORD_BYTES = Math.max(ExitRecord.bytes, GapRecord.bytes, SourceRecord.bytes);
+
+/** The end of a process, as far as it matters for what is known of signals. */
+export interface End {
+  pid: number;
+  /** 0 where not known. */
+  inode: number;
+  startTicks: number;
+  /** CLOCK_MONOTONIC of the host; not before the end. */
+  timeNs: number;
+  /** `null` where no signal ended it. */
+  signal: ExitEvent['signal'];
+}
+
+/** What the ids of cgroups stand for. */
+interface CgroupNames {
+  path(id: number): string | null;
+}
+
+const GAP_REASONS: Readonly<Record<keyof typeof GapReason, Gap['reason']>> = {
+  receiveBuffer: 'receive-buffer',
+  queueLimit: 'queue-limit',
+  silenced: 'silenced',
+  traceBuffer: 'trace-buffer',
+};
+
+const NO_SIGNALS: readonly SignalSender[] = Object.freeze([]);
+
+/** A batch of records, as the addon fills it. */
+export class KernelRecords {
+  readonly buffer: ArrayBuffer;
+  readonly #doubles: Float64Array;
+  readonly #words: Int32Array;
+  readonly #bytes: Buffer;
+  readonly #ids: IdWriter;
+  readonly #hasInodes: boolean;
+  readonly #cgroups: CgroupNames;
+  readonly #names: LastText;
+  readonly #executables: LastText;
+  /** By wait status: there are few. */
+  readonly #outcomes = new Map<number, Outcome>();
+
+  /**
+   * `hasInodes`: every process has an inode of its own. Otherwise nobody knows the process by its start;
+   * and two that had the same pid may have begun within one clock tick.
+   */
+  constructor(capacity: number, cgroups: CgroupNames, ids: IdWriter, hasInodes: boolean) {
+    this.#ids = ids;
+    this.#hasInodes = hasInodes;
+    this.#cgroups = cgroups;
+    this.buffer = new ArrayBuffer(capacity * RECORD_BYTES);
+    this.#doubles = new Float64Array(this.buffer);
+    this.#words = new Int32Array(this.buffer);
+    this.#bytes = Buffer.from(this.buffer);
+    this.#names = new LastText(this.buffer, ExitRecord.name, NAME_BYTES);
+    this.#executables = new LastText(this.buffer, ExitRecord.executable, EXECUTABLE_BYTES);
+  }
+
+  kind(index: number): keyof typeof RecordKind {
+    return RecordKind[this.#word(index, ExitRecord.kind)] as keyof typeof RecordKind;
+  }
+
+  /** Without what the signal trace knows of it, but whether that was at work. */
+  exit(index: number): ExitEvent {
+    const flags = this.#word(index, ExitRecord.flags);
+    const pid = this.#word(index, ExitRecord.pid);
+    const parentPid = this.#word(index, ExitRecord.parentPid);
+    const timeNs = this.#double(index, ExitRecord.timeNs);
+    const inode = this.#double(index, ExitRecord.inode);
+    const startKnown = (flags & ExitFlag.startKnown) !== 0;
+    const isTraced = (flags & ExitFlag.traced) !== 0;
+    const isKernelTime = (flags & ExitFlag.kernelTime) !== 0;
+    const uncertaintyMs = this.#double(index, ExitRecord.uncertaintyNs) / 1e6;
+    const startedAt = startKnown ? new Date(this.#double(index, ExitRecord.startedMs)) : null;
+    // Member by member: a spread would cost more than all the rest.
+    const { how, exitCode, signal, coreDumped, unknownReason } = this.#outcome(index, flags);
+    return {
+      event: 'exit',
+      id: this.#id(index, pid, inode, startKnown, timeNs),
+      pid,
+      parentPid: parentPid === 0 ? null : parentPid,
+      name: (flags & ExitFlag.nameKnown) !== 0 ? this.#names.at(index) : null,
+      program: this.#executables.at(index) || null,
+      uid: (flags & ExitFlag.uidKnown) !== 0 ? this.#word(index, ExitRecord.uid) >>> 0 : null,
+      cgroup: this.#cgroups.path(this.#double(index, ExitRecord.cgroup)),
+      startedAt,
+      exitedAt: dateOf(timeNs, this.#double(index, ExitRecord.clockMs)),
+      exitedNs: isKernelTime ? timeNs : null,
+      // Stamped by the kernel, what is below a millisecond is the way to us, not a doubt.
+      uncertaintyMs: isKernelTime ? Math.floor(uncertaintyMs) : Math.ceil(uncertaintyMs),
+      // The kernel's own stamp comes by the connector; what has none, a pidfd told.
+      source: isKernelTime ? 'connector' : 'pidfd',
+      lossless: (flags & ExitFlag.lossless) !== 0,
+      traced: isTraced,
+      tracedSince: isTraced ? this.#tracedSince(index, startedAt) : null,
+      sender: null,
+      raisedAfter: null,
+      signalsReceived: NO_SIGNALS,
+      oom: null,
+      how,
+      exitCode,
+      signal,
+      coreDumped,
+      unknownReason,
+    } as ExitEvent;
+  }
+
+  /** The same for the signal trace. */
+  end(index: number, { pid, signal }: ExitEvent): End {
+    return {
+      pid,
+      inode: this.#double(index, ExitRecord.inode),
+      startTicks: this.#double(index, ExitRecord.startTicks),
+      timeNs: this.#double(index, ExitRecord.timeNs),
+      signal,
+    };
+  }
+
+  /** By the best that is known of the process, as {@link identityId} has it. */
+  #id(index: number, pid: number, inode: number, startKnown: boolean, timeNs: number): string {
+    if (inode !== 0) return this.#ids.id(pid, '', inode);
+    if (startKnown && !this.#hasInodes) {
+      return this.#ids.id(pid, 't', this.#double(index, ExitRecord.startTicks));
+    }
+    return this.#ids.id(pid, 'x', timeNs);
+  }
+
+  /** The id of a process that was sent a signal. */
+  idOf({ pid, inode, startTicks }: Pick<End, 'pid' | 'inode' | 'startTicks'>): string {
+    return inode !== 0 ? this.#ids.id(pid, '', inode) : this.#ids.id(pid, 't', startTicks);
+  }
+
+  /** Whether an exit is only for its watcher: the stream has yet to report it, to everybody. */
+  isOnlyForWatcher(index: number): boolean {
+    return (this.#word(index, ExitRecord.flags) & ExitFlag.onlyForWatcher) !== 0;
+  }
+
+  gap(index: number): Gap {
+    const name = GapReason[this.#word(index, GapRecord.reason)] as keyof typeof GapReason;
+    const reason = GAP_REASONS[name];
+    const clockMs = this.#double(index, GapRecord.clockMs);
+    return {
+      event: 'gap',
+      from: dateOf(this.#double(index, GapRecord.fromNs), clockMs),
+      to: dateOf(this.#double(index, GapRecord.toNs), clockMs),
+      lost: reason === 'silenced' ? null : this.#double(index, GapRecord.lost),
+      reason,
+      recovered: this.#word(index, GapRecord.recovered),
+    };
+  }
+
+  /** When what reports ends has changed. */
+  sourceDate(index: number): Date {
+    const clockMs = this.#double(index, SourceRecord.clockMs);
+    return dateOf(this.#double(index, SourceRecord.timeNs), clockMs);
+  }
+
+  receiveBufferBytes(index: number): number | null {
+    return this.hasStream(index) ? this.#double(index, SourceRecord.bufferBytes) : null;
+  }
+
+  /** Otherwise pidfds alone report. */
+  hasStream(index: number): boolean {
+    return this.#word(index, SourceRecord.hasStream) !== 0;
+  }
+
+  /** Whether exits come with their programs. */
+  namesPrograms(index: number): boolean {
+    return this.#word(index, SourceRecord.namesPrograms) !== 0;
+  }
+
+  /** `null`: nothing failed. */
+  failure(index: number): ExitwatchError | null {
+    const failure = this.#word(index, SourceRecord.failure);
+    if (failure === 0) return null;
+    const syscall = textAt(this.#bytes, index * RECORD_BYTES + SourceRecord.syscall, NAME_BYTES);
+    return failureError(failure, this.#word(index, SourceRecord.errorNumber), syscall);
+  }
+
+  #outcome(index: number, flags: number): Outcome {
+    if ((flags & ExitFlag.statusKnown) === 0) {
+      const unknownReason =
+        (flags & ExitFlag.lost) !== 0
+          ? 'lost'
+          : (flags & ExitFlag.notReaped) !== 0
+            ? 'not-reaped'
+            : (flags & ExitFlag.notPermitted) !== 0
+              ? 'not-permitted'
+              : 'gone-before-watch';
+      return { how: 'unknown', exitCode: null, signal: null, coreDumped: null, unknownReason };
+    }
+    const status = this.#word(index, ExitRecord.status);
+    const coreKnown = (flags & ExitFlag.coreKnown) !== 0;
+    const key = coreKnown ? status : ~status;
+    let outcome = this.#outcomes.get(key);
+    if (outcome === undefined) {
+      outcome = outcomeOf(status, coreKnown);
+      this.#outcomes.set(key, outcome);
+    }
+    return outcome;
+  }
+
+  #double(index: number, field: number): number {
+    return this.#doubles[(index * RECORD_BYTES + field) >>> 3] ?? NaN;
+  }
+
+  #word(index: number, field: number): number {
+    return this.#words[(index * RECORD_BYTES + field) >>> 2] ?? 0;
+  }
+
+  /** Not before it was: a Date cuts off what is below a millisecond. */
+  #tracedSince(index: number, startedAt: Date | null): Date | null {
+    const fromMs = this.#double(index, ExitRecord.tracedFromNs) / 1e6;
+    if (fromMs === 0) return startedAt;
+    return new Date(Math.ceil(fromMs + this.#double(index, ExitRecord.clockMs)));
+  }
+}
+
+/** Processes of one name tend to end together: the last one is kept, with its bytes. */
+class LastText {
+  readonly #words: Int32Array;
+  readonly #bytes: Buffer;
+  readonly #offset: number;
+  readonly #last: Int32Array;
+  #text = '';
+
+  constructor(records: ArrayBuffer, offset: number, bytes: number) {
+    this.#words = new Int32Array(records);
+    this.#bytes = Buffer.from(records);
+    this.#offset = offset;
+    this.#last = new Int32Array(bytes / 4);
+  }
+
+  /** Of this record. What follows its end is zeros. */
+  at(index: number): string {
+    const first = (index * RECORD_BYTES + this.#offset) / 4;
+    const words = this.#words;
+    const last = this.#last;
+    for (let i = 0; i < last.length; i++) {
+      const word = words[first + i];
+      if (word !== last[i]) return this.#read(index, first);
+      if (word === 0) break;
+    }
+    return this.#text;
+  }
+
+  #read(index: number, first: number): string {
+    this.#last.set(this.#words.subarray(first, first + this.#last.length));
+    const begin = index * RECORD_BYTES + this.#offset;
+    this.#text = textAt(this.#bytes, begin, this.#last.byteLength);
+    return this.#text;
+  }
+}
+
+function dateOf(timeNs: number, clockMs: number): Date {
+  return new Date(timeNs / 1e6 + clockMs);
+}
+
+/** Up to the first zero. */
+function textAt(bytes: Buffer, begin: number, length: number): string {
+  const end = bytes.indexOf(0, begin);
+  return bytes.toString('utf8', begin, end < 0 ? begin + length : Math.min(end, begin + length));
+}
+
+function outcomeOf(status: number, coreKnown: boolean): Outcome {
+  const decoded = decodeWaitStatus(status);
+  if (decoded.how === 'killed' && !coreKnown) {
+    return { ...decoded, coreDumped: null, unknownReason: null };
+  }
+  return { ...decoded, unknownReason: null };
+}

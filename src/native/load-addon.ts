@@ -1,0 +1,62 @@
+import { ExitwatchError } from '../common/errors.js';
+
+import { ABI_DIGEST } from './abi.js';
+import { warnOfMissingAddon } from './addon-warning.js';
+import type { Addon } from './addon.js';
+import { loadNativeBinary } from './load-binary.js';
+
+/** Tried once. */
+let result: Addon | ExitwatchError | undefined;
+
+/** @throws ExitwatchError `ERR_EXITWATCH_NO_ADDON` where no binary can be used. */
+export function loadAddon(): Addon {
+  result ??= loadOrWarn();
+  if (result instanceof ExitwatchError) throw result;
+  return result;
+}
+
+/** Why the addon cannot be used; `null` where it can. */
+export function addonRefusal(): ExitwatchError | null {
+  result ??= loadOrWarn();
+  return result instanceof ExitwatchError ? result : null;
+}
+
+/** On Linux it is expected, and doing without it is worth a word; elsewhere there is none. */
+function loadOrWarn(): Addon | ExitwatchError {
+  if (process.platform !== 'linux') {
+    return new ExitwatchError(
+      'ERR_EXITWATCH_NO_ADDON',
+      `there is no native addon for ${process.platform}: it reads Linux's kernel`,
+    );
+  }
+  const loaded = load();
+  if (loaded instanceof ExitwatchError) warnOfMissingAddon(loaded);
+  return loaded;
+}
+
+function load(): Addon | ExitwatchError {
+  const { bun } = process.versions;
+  if (bun !== undefined) {
+    return new ExitwatchError(
+      'ERR_EXITWATCH_NO_ADDON',
+      `Bun ${bun} lacks what the native addon takes of libuv (uv_poll), and ends when that is called`,
+      { remedy: 'run it with Node.js' },
+    );
+  }
+  const isUsable = (binary: unknown) => (binary as Partial<Addon>).abi === ABI_DIGEST;
+  const { binary, tried, isBundled } = loadNativeBinary(isUsable);
+  if (binary !== undefined) return binary as Addon;
+  const reasons = tried.map(({ path, failure }) => `${path} ${failure}`).join('; ');
+  return new ExitwatchError(
+    'ERR_EXITWATCH_NO_ADDON',
+    `no native addon for ${process.platform}-${process.arch} can be loaded: ${reasons}`,
+    { remedy: isBundled ? BUNDLE_REMEDY : BUILD_REMEDY },
+  );
+}
+
+const BUILD_REMEDY =
+  'build one: `npx exitwatch build-native`, with a C++ compiler, make and Python 3';
+
+const BUNDLE_REMEDY =
+  'keep exitwatch out of the bundle, or copy its folder prebuilds beside the bundle: ' +
+  'docs/bundlers.md of the package tells how';

@@ -38,6 +38,17 @@ void AFullQueueTellsItsLossInPlace() {
   CHECK_EQUAL(counts.gaps, 2u);
 }
 
+// Across CPUs, ends do not come in the order of their times.
+void AGapReachesFromTheEarliestLossToTheLatest() {
+  RecordQueue queue(1);
+  queue.Push({ExitRecord(1), ExitRecord(20), ExitRecord(10), ExitRecord(30), ExitRecord(25)});
+  Record records[4];
+  CHECK_EQUAL(queue.Take(records, 4), 2u);
+  CHECK_EQUAL(records[1].count, 4);
+  CHECK_EQUAL(records[1].from_ns, 10);
+  CHECK_EQUAL(records[1].time_ns, 30);
+}
+
 void WhoLivedThroughAGapIsNotLossless() {
   RecordQueue queue(1);
   queue.Push({ExitRecord(1), ExitRecord(2)});
@@ -57,6 +68,7 @@ void WhoLivedThroughAGapIsNotLossless() {
 
 void test::RecordQueueTests() {
   AFullQueueTellsItsLossInPlace();
+  AGapReachesFromTheEarliestLossToTheLatest();
   WhoLivedThroughAGapIsNotLossless();
 }
 

@@ -24,6 +24,7 @@
 #include "linux/pidfd.h"
 #include "linux/proc_files.h"
 #include "linux/stat_code_trial.h"
+#include "tests.h"
 
 namespace exitwatch {
 namespace {
@@ -238,6 +239,8 @@ int main(int argc, char** argv) {
     exitwatch::TheFilterForOlderKernelsPassesTheVerifier();
     exitwatch::AReaderCanBeStoppedAtAnyTime();
   }
+  exitwatch::test::OwnChildrenTests();
+  exitwatch::test::SilenceDetectorTests();
   std::printf("%d wrong\n", exitwatch::test::failures);
   return exitwatch::test::failures == 0 ? 0 : 1;
 }

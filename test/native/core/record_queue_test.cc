@@ -52,6 +52,18 @@ void AFullQueueTellsItsLossInPlace() {
   CHECK_EQUAL(counts.gaps, 2u);
 }
 
+// Across CPUs, ends do not come in the order of their times.
+void AGapReachesFromTheEarliestLossToTheLatest() {
+  RecordQueue queue(1);
+  queue.Push({ExitAt(1), ExitAt(20), ExitAt(10), ExitAt(30), ExitAt(25)});
+  const std::vector<Record> records = Take(queue, 4);
+  CHECK_EQUAL(records.size(), 2u);
+  const auto& gap = std::get<GapRecord>(records[1]);
+  CHECK_EQUAL(gap.lost, 4);
+  CHECK_EQUAL(gap.from_ns, 10);
+  CHECK_EQUAL(gap.to_ns, 30);
+}
+
 void WhoLivedThroughAGapIsNotLossless() {
   RecordQueue queue(1);
   queue.Push({ExitAt(1), ExitAt(2)});
@@ -72,6 +84,7 @@ void WhoLivedThroughAGapIsNotLossless() {
 
 void test::RecordQueueTests() {
   AFullQueueTellsItsLossInPlace();
+  AGapReachesFromTheEarliestLossToTheLatest();
   WhoLivedThroughAGapIsNotLossless();
 }
 

@@ -55,12 +55,35 @@ void WatchesAreCountedByWhatReportsThem() {
   CHECK_EQUAL(watches.without_pidfd(), 0u);
 }
 
+void APidIsFollowedUntilNoOwnerOfItIsWatched() {
+  WatchSet watches;
+  std::map<int32_t, bool> followed;
+  watches.Follow([&](int32_t pid, bool is_watched) { followed[pid] = is_watched; });
+  Watch watch;
+  watch.pid = 10;
+  for (const uint64_t owner : {7, 8}) {
+    watch.process.start_ticks = 100 * owner;
+    watch.process.inode = owner;
+    watches.Add(watch, [] { return uint64_t{0}; });
+  }
+  CHECK(watches.Remove(10, 700, 7));
+  CHECK(followed[10]);
+  // Who begins to follow is told of the one that is left.
+  bool is_told = false;
+  watches.Follow([&](int32_t pid, bool is_watched) { is_told = pid == 10 && is_watched; });
+  CHECK(is_told);
+  watches.Follow([&](int32_t pid, bool is_watched) { followed[pid] = is_watched; });
+  CHECK(watches.Take({10, 0, 8, 0}, 300));
+  CHECK(!followed[10]);
+}
+
 }  // namespace
 
 void test::WatchSetTests() {
   TheWatchOfAReusedPidIsNotTaken();
   AWatchIsArmedOnceItIsFollowed();
   WatchesAreCountedByWhatReportsThem();
+  APidIsFollowedUntilNoOwnerOfItIsWatched();
 }
 
 }  // namespace exitwatch

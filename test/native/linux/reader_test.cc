@@ -25,6 +25,7 @@
 #include "linux/system/pidfd.h"
 #include "linux/system/proc_files.h"
 #include "linux/system/stat_code_trial.h"
+#include "tests.h"
 
 namespace exitwatch {
 namespace {
@@ -240,6 +241,8 @@ int main(int argc, char** argv) {
     exitwatch::TheFilterForOlderKernelsPassesTheVerifier();
     exitwatch::AReaderCanBeStoppedAtAnyTime();
   }
+  exitwatch::test::OwnChildrenTests();
+  exitwatch::test::SilenceDetectorTests();
   std::printf("%d wrong\n", exitwatch::test::failures);
   return exitwatch::test::failures == 0 ? 0 : 1;
 }

@@ -1,4 +1,4 @@
-// Longer than others: each method of JavaScript's ExitReader, which have one state in common.
+// One idea: each method of JavaScript's ExitReader, which have one state in common.
 #include "napi/exit_reader_object.h"
 
 #include <algorithm>

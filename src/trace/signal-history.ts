@@ -7,19 +7,7 @@ import type { TracedSignal } from '../native/signal-records.js';
 import type { CgroupPaths } from './cgroup-paths.js';
 import { Generations, type Seen } from './generations.js';
 import { isAmbiguous, senderOf } from './signal-sender.js';
-
-/** What {@link SignalHistory.end} tells of a process that has ended. */
-export interface SignalStory {
-  /** Who sent the signal that ended it; `null` where none did, or none was seen. */
-  sender: SignalSender | null;
-  /** It sent that to itself, after it had been sent the same by this one; `null` where not. */
-  raisedAfter: SignalSender | null;
-  received: readonly SignalSender[];
-  /** The OOM killer killed it; `null`: it has marked it, but may have found it dying. */
-  oom: boolean | null;
-  /** Some of this may be another's, or something may be missing. */
-  isDoubtful: boolean;
-}
+import { NO_STORY, type SignalStory } from './signal-story.js';
 
 /** The OOM killer has marked a process. */
 type Mark = Pick<Seen, 'timeNs' | 'senderThread' | 'senderStart'>;
@@ -40,15 +28,7 @@ interface Run {
   hasAmbiguous: boolean;
 }
 
-const NOTHING: SignalStory = Object.freeze({
-  sender: null,
-  raisedAfter: null,
-  received: Object.freeze([]),
-  oom: false,
-  isDoubtful: false,
-});
-
-const DOUBT: SignalStory = Object.freeze({ ...NOTHING, oom: null, isDoubtful: true });
+const DOUBT: SignalStory = Object.freeze({ ...NO_STORY, oom: null, isDoubtful: true });
 
 /** Between a kill by the OOM killer and its mark. */
 const MARK_NS = 1e9;
@@ -115,7 +95,7 @@ export class SignalHistory {
    */
   end(end: End, isAskedAgain: boolean): SignalStory {
     const runs = this.#runs.get(end.pid);
-    if (runs === undefined) return NOTHING;
+    if (runs === undefined) return NO_STORY;
     const isEarlier = (run: Run) => run.since <= end.timeNs;
     let at = runs.findIndex((run) => isEarlier(run) && isSurelySame(run, end));
     if (at < 0) {
@@ -123,7 +103,7 @@ export class SignalHistory {
       if (runs[at]?.isDoubtful === true) return DOUBT;
     }
     const run = runs[at];
-    if (run === undefined) return NOTHING;
+    if (run === undefined) return NO_STORY;
     if (!isAskedAgain) {
       runs.splice(0, at + 1);
       if (runs.length === 0) this.#runs.delete(end.pid);

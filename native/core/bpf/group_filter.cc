@@ -1,4 +1,4 @@
-// Longer than others: one program, each part of which goes on with the registers and the stack of
+// One idea: one program, each part of which goes on with the registers and the stack of
 // the part before.
 #include "core/bpf/group_filter.h"
 

@@ -1,4 +1,4 @@
-// Longer than others: every way in which something about a process comes in, and the one walk over
+// One idea: every way in which something about a process comes in, and the one walk over
 // what is due. What becomes of a group is decided in group_stages.cc.
 #include "core/groups/thread_group_aggregator.h"
 

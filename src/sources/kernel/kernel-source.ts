@@ -14,7 +14,8 @@ import { KernelRecords } from '../../native/kernel-records.js';
 import { loadAddon } from '../../native/load-addon.js';
 import { SignalRecords } from '../../native/signal-records.js';
 import { CgroupPaths } from '../../trace/cgroup-paths.js';
-import { SignalHistory, type SignalStory } from '../../trace/signal-history.js';
+import { SignalHistory } from '../../trace/signal-history.js';
+import { joinStory, NO_STORY, type SignalStory } from '../../trace/signal-story.js';
 import { judgeTrial } from '../../trace/trial.js';
 import { bpfDowngrade, failureDowngrade } from '../downgrade.js';
 import type { Armed, ExitSource, SourceListener, SourceStats } from '../exit-source.js';
@@ -26,14 +27,6 @@ import { asksForCbpf, spoil, streamUse } from './reader-options.js';
 /** Records that cross at once. */
 const BATCH = 512;
 const SIGNAL_BATCH = 128;
-
-const NO_STORY: SignalStory = {
-  sender: null,
-  raisedAfter: null,
-  received: Object.freeze([]),
-  oom: false,
-  isDoubtful: false,
-};
 
 /** The proc connector, pidfds and the signal trace, read and joined by a thread of the addon. */
 export class KernelSource implements ExitSource {
@@ -220,14 +213,7 @@ export class KernelSource implements ExitSource {
     const story = this.#isTraceTrusted()
       ? this.#storyOf(event, index, isOnlyForWatcher && this.#scope === 'all')
       : null;
-    if (story !== null) {
-      event.sender = story.sender;
-      event.raisedAfter = story.raisedAfter;
-      event.signalsReceived = story.received;
-    }
-    event.traced = event.traced && isWhole(event, story);
-    event.oom = oomOf(event, story);
-    if (!event.traced) event.tracedSince = null;
+    joinStory(event, story);
     if (this.#watched.size > 0) this.#onWatched(event, index);
     this.#listener.exit(event, isOnlyForWatcher);
   }
@@ -283,19 +269,6 @@ export class KernelSource implements ExitSource {
     }
     this.#listener.batchEnd();
   }
-}
-
-/** Whether the signal trace, which was at work, has seen all that belongs to this end. */
-function isWhole(event: ExitEvent, story: SignalStory | null): boolean {
-  if (story === null || story.isDoubtful || event.how === 'unknown') return false;
-  // Somebody has sent the signal that ended it.
-  return event.signal === null || story.sender !== null;
-}
-
-/** Whether the OOM killer ended it; `null` if nobody knows. */
-function oomOf(event: ExitEvent, story: SignalStory | null): boolean | null {
-  if (story !== null && event.signal === 'SIGKILL' && story.oom !== false) return story.oom;
-  return event.traced ? false : null;
 }
 
 /** As an identity has it. */

@@ -102,7 +102,11 @@ export async function probe(): Promise<ProbeReport> {
     poll,
     trace,
     degraded:
-      !trace.available || connector.filter !== 'group-aware' || !pidfd.inodes || !pidfd.exitStatus,
+      !trace.available ||
+      connector.filter !== 'group-aware' ||
+      !connector.namesPrograms ||
+      !pidfd.inodes ||
+      !pidfd.exitStatus,
   };
 }
 

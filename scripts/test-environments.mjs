@@ -75,6 +75,11 @@ const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: { rounds: { type: 'string', default: '1' } },
 });
+const rounds = Number(values.rounds);
+if (!Number.isInteger(rounds) || rounds < 1) {
+  console.error(`--rounds takes a whole number from 1, not ${JSON.stringify(values.rounds)}`);
+  process.exit(2);
+}
 const names = positionals.length > 0 ? positionals : Object.keys(ENVIRONMENTS);
 for (const name of names) {
   if (!(name in ENVIRONMENTS)) {
@@ -91,7 +96,7 @@ const logs = resolve('build', 'environments');
 mkdirSync(logs, { recursive: true });
 let hasFailed = false;
 for (const name of names) {
-  for (let round = 1; round <= Number(values.rounds); round++) {
+  for (let round = 1; round <= rounds; round++) {
     if (!(await isGreen(name, round))) hasFailed = true;
   }
 }
@@ -113,7 +118,9 @@ async function isGreen(name, round) {
   const group = pidsMax === undefined ? undefined : new PidsCgroup(name, pidsMax);
   const enter = group === undefined ? '' : `echo $$ > ${group.folder}/cgroup.procs && `;
   const began = Date.now();
-  const hogs = Array.from({ length: busy }, () => spawn('sh', ['-c', 'while :; do :; done']));
+  // They end with us, however that is.
+  const hog = ['--pdeathsig', 'KILL', 'sh', '-c', 'while :; do :; done'];
+  const hogs = Array.from({ length: busy }, () => spawn('setpriv', hog));
   const command = ['sh', '-c', `${enter}exec "$@"`, 'sh', ...prefix, 'sh', '-c', INSTALL_AND_TEST];
   const env = { ...process.env, HOME: folder, npm_config_cache: cache };
   if (isOffline) env.npm_config_offline = 'true';
@@ -121,7 +128,7 @@ async function isGreen(name, round) {
   const [first, ...rest] = command;
   const child = spawn(first, rest, { cwd: clone, env, stdio: ['ignore', output, output] });
   const code = await new Promise((done) => child.on('close', done));
-  for (const hog of hogs) hog.kill('SIGKILL');
+  for (const each of hogs) each.kill('SIGKILL');
   closeSync(output);
   await group?.remove();
   rmSync(folder, { recursive: true, force: true });

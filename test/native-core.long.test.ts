@@ -4,6 +4,9 @@ import { compileNative } from './support/compile-native';
 import { itIf } from './support/privilege';
 import { run } from './support/programs';
 
+// A compiler takes a minute for each, or several on a busy machine.
+jest.setTimeout(300_000);
+
 /** What it prints, also where it ends with an error. */
 async function outputOf(program: string, ...args: string[]): Promise<string> {
   const result = await run(program, args).catch(

@@ -54,6 +54,11 @@ export function identityId(
   return `${boot}-${pid}-x${exitedNs}`;
 }
 
+/** Whether it is by its end alone that the id names a process. @internal */
+export function isIdOfEnd(id: string): boolean {
+  return /-x\d+$/.test(id);
+}
+
 /** What ids have of the boot; and of the pid namespace, where it is not the host's. */
 export function bootPrefix(boot: string, namespace: number | null): string {
   const prefix = boot.replaceAll('-', '').slice(0, 12);

@@ -66,7 +66,12 @@ export async function probe(): Promise<ProbeReport> {
     pidfd,
     poll,
     trace,
-    degraded: !trace.available || connector.filter !== 'ebpf' || !pidfd.inodes || !pidfd.exitStatus,
+    degraded:
+      !trace.available ||
+      connector.filter !== 'ebpf' ||
+      !connector.namesPrograms ||
+      !pidfd.inodes ||
+      !pidfd.exitStatus,
   };
 }
 

@@ -1,4 +1,5 @@
 import { mkdirSync, readdirSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 
 import { PROGRAMS, REPOSITORY, run } from './programs';
@@ -15,10 +16,20 @@ export async function compileNative(
       .filter((file) => file.endsWith('.cc'))
       .map((file) => join(REPOSITORY, folder, file)),
   );
-  await run(process.env['CXX'] ?? 'c++', [
-    ...['-std=c++17', '-O1', '-g', '-Wall', '-Wextra', '-pthread', ...flags],
-    ...[`-I${join(REPOSITORY, 'native')}`, `-I${join(REPOSITORY, 'test', 'native')}`],
-    ...[...files, '-o', program],
-  ]);
+  const compile = async (...args: string[]) =>
+    run(process.env['CXX'] ?? 'c++', ['-std=c++17', '-pthread', ...flags, ...args]);
+  const includes = ['native', 'test/native'].map((folder) => `-I${join(REPOSITORY, folder)}`);
+  const objects = `${program}.objects`;
+  mkdirSync(objects, { recursive: true });
+  const left = [...files.entries()];
+  const compileSome = async () => {
+    for (let next = left.shift(); next !== undefined; next = left.shift()) {
+      const [i, file] = next;
+      const options = ['-O1', '-g', '-Wall', '-Wextra', ...includes];
+      await compile(...options, '-c', file, '-o', join(objects, `${i}.o`));
+    }
+  };
+  await Promise.all(Array.from({ length: availableParallelism() }, compileSome));
+  await compile(...files.map((_, i) => join(objects, `${i}.o`)), '-o', program);
   return program;
 }

@@ -2,7 +2,14 @@ import { readdirSync, readFileSync } from 'node:fs';
 
 import type { ExitEvent } from '../../events/exit-event.js';
 import { processTable } from '../../identity/platform-table.js';
-import { identify, startOf } from '../../identity/process-identity.js';
+import {
+  bootPrefix,
+  identify,
+  identityId,
+  isIdOfEnd,
+  type ProcessIdentity,
+} from '../../identity/process-identity.js';
+import type { ProcessRow } from '../../identity/process-table.js';
 
 import { executableName } from './process-list.js';
 
@@ -18,12 +25,10 @@ export interface Facts {
 
 const EVERY_MS = 1000;
 
-/** How far two readings of one start may be apart: a clock tick of 10 ms, and the rounding of each. */
-const START_TOLERANCE_MS = 20;
-
 interface KnownProcess {
-  id: string;
-  startedAt: Date | null;
+  identity: ProcessIdentity;
+  /** It had the pid then. */
+  seenAtMs: number;
   facts: Facts;
   /** It was there at the last look. */
   isThere: boolean;
@@ -44,7 +49,7 @@ export class KnownProcesses {
   /** Of a living process; `undefined`: it was never seen. */
   of({ id, pid }: Pick<ExitEvent, 'id' | 'pid'>): Facts | undefined {
     const known = this.#byPid.get(pid);
-    return known?.id === id ? known.facts : undefined;
+    return known?.identity.id === id ? known.facts : undefined;
   }
 
   /** Of a process that has ended, and will not be asked for again; `undefined`: it was never seen. */
@@ -84,17 +89,18 @@ export class KnownProcesses {
 
   #learn(pid: number): void {
     try {
-      const facts = factsOf(pid);
-      if (facts === null) return;
+      const seenAtMs = Date.now();
+      const row = rowOf(pid);
+      if (row === null) return;
+      const facts = factsIn(row);
       const known = this.#byPid.get(pid);
-      if (known?.isThere === true) {
+      if (known?.isThere === true && known.identity.startTicks === row.startTicks) {
         known.facts = facts;
         return;
       }
       const identity = identify(pid);
-      if (identity === null) return;
-      const startedAt = startOf(identity);
-      this.#byPid.set(pid, { id: identity.id, startedAt, facts, isThere: true });
+      if (identity?.startTicks !== row.startTicks) return; // another one, by now
+      this.#byPid.set(pid, { identity, seenAtMs, facts, isThere: true });
     } catch {
       // It has ended, or is hidden.
     }
@@ -103,29 +109,33 @@ export class KnownProcesses {
 
 /**
  * Whether it was this one that ended. The event of a process that was reaped before the kernel could be
- * asked about it has an id of its own, and perhaps no start: then it is the one that had the pid, as all
- * earlier ends of that pid have been told.
+ * asked about it has an id by its start; or by its end alone, and then it is the one that was seen with the
+ * pid before that end, as earlier ends of a pid come earlier.
  */
-function isOf({ id, startedAt, exitedAt, uncertaintyMs }: ExitEvent, known: KnownProcess): boolean {
-  if (id === known.id) return true;
-  if (known.startedAt === null) return false;
-  const start = known.startedAt.getTime();
-  if (startedAt !== null) return Math.abs(startedAt.getTime() - start) <= START_TOLERANCE_MS;
-  return start <= exitedAt.getTime() + uncertaintyMs + START_TOLERANCE_MS;
+function isOf(event: ExitEvent, { identity, seenAtMs }: KnownProcess): boolean {
+  const { id, exitedAt, uncertaintyMs } = event;
+  const { pid, startTicks, bootId, pidNamespace } = identity;
+  const byStart = identityId(bootPrefix(bootId, pidNamespace), pid, null, startTicks, 0);
+  if (id === identity.id || id === byStart) return true;
+  return isIdOfEnd(id) && seenAtMs <= exitedAt.getTime() - uncertaintyMs;
 }
 
 /** Of who has this pid now; `null`: nobody alive. */
 export function factsOf(pid: number): Facts | null {
+  const row = rowOf(pid);
+  return row === null ? null : factsIn(row);
+}
+
+function rowOf(pid: number): ProcessRow | null {
   const lookup = processTable().lookNow(pid);
   if (lookup === null || lookup === 'unknown' || lookup.isDead || lookup.isKernelThread)
     return null;
-  const { parentPid, uid } = lookup;
-  return {
-    parentPid,
-    uid,
-    executable: tried(() => executableName(String(pid))),
-    cgroup: cgroupOf(pid),
-  };
+  return lookup;
+}
+
+function factsIn({ pid, parentPid, uid }: ProcessRow): Facts {
+  const executable = tried(() => executableName(String(pid)));
+  return { parentPid, uid, executable, cgroup: cgroupOf(pid) };
 }
 
 function cgroupOf(pid: number): string | null {

@@ -19,7 +19,8 @@ Ends with 0 where everything works as well as it can, with 1 otherwise.
 const EXIT_DEGRADED = 1;
 
 const NO_PROGRAMS =
-  'the file names of programs are not told: Linux 6.16 tells them, or one with BPF trampolines and taskstats';
+  'the file names of programs are not known: an older kernel than Linux 6.16 needs BPF trampolines, ' +
+  'taskstats, and before 5.11 room to lock memory';
 
 /** `exitwatch doctor`; resolves with the exit code. */
 export async function doctorCommand(args: readonly string[]): Promise<number> {

@@ -14,7 +14,7 @@
 namespace exitwatch {
 
 // Of all that native/abi describes.
-constexpr char kAbiDigest[] = "09c784d207477629";
+constexpr char kAbiDigest[] = "e895faf0075efb4f";
 
 // JavaScript reads these layouts.
 static_assert(sizeof(ExitRecord) == 176, "ExitRecord");
@@ -76,10 +76,9 @@ static_assert(offsetof(SignalRecord, sender_uid) == 92, "SignalRecord::sender_ui
 static_assert(offsetof(SignalRecord, signal) == 96, "SignalRecord::signal");
 static_assert(offsetof(SignalRecord, code) == 100, "SignalRecord::code");
 static_assert(offsetof(SignalRecord, flags) == 104, "SignalRecord::flags");
-static_assert(offsetof(SignalRecord, unused) == 108, "SignalRecord::unused");
-static_assert(offsetof(SignalRecord, name) == 112, "SignalRecord::name");
-static_assert(offsetof(SignalRecord, sender_name) == 128, "SignalRecord::sender_name");
-static_assert(offsetof(SignalRecord, ancestors) == 144, "SignalRecord::ancestors");
+static_assert(offsetof(SignalRecord, name) == 108, "SignalRecord::name");
+static_assert(offsetof(SignalRecord, sender_name) == 124, "SignalRecord::sender_name");
+static_assert(offsetof(SignalRecord, ancestors) == 140, "SignalRecord::ancestors");
 
 }  // namespace exitwatch
 

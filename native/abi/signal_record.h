@@ -63,7 +63,6 @@ struct SignalRecord {
   int32_t signal;            // 0: none, the OOM killer has chosen it
   int32_t code;              // si_code, where there is a siginfo
   uint32_t flags;
-  uint32_t unused;
   char name[kNameBytes];  // of the process
   char sender_name[kNameBytes];
   Ancestor ancestors[kAncestors];  // of the sender, its parent first

@@ -184,11 +184,11 @@ export const SignalRecord = {
   signal: 96,
   code: 100,
   flags: 104,
-  name: 112,
-  senderName: 128,
-  ancestors: 144,
+  name: 108,
+  senderName: 124,
+  ancestors: 140,
   bytes: 224,
 } as const;
 
 /** Of all that is above: a binary with another one is of another version. */
-export const ABI_DIGEST = '09c784d207477629';
+export const ABI_DIGEST = 'e895faf0075efb4f';

@@ -33,7 +33,7 @@
             'linux/bpf/bpf_syscall.cc',
             'linux/bpf/cgroup_paths.cc',
             'linux/bpf/executable_names.cc',
-            'linux/bpf/group_aware_filter.cc',
+            'linux/bpf/ebpf_filter.cc',
             'linux/bpf/kernel_types.cc',
             'linux/bpf/locked_memory.cc',
             'linux/bpf/ring_buffer.cc',

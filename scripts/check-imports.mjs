@@ -10,9 +10,7 @@ import ts from 'typescript';
 const FLOORS = [
   ['src/common'],
   ['src/events'],
-  ['src/binary-places.ts'],
-  ['src/native-binary.ts', 'src/addon-warning.ts'],
-  ['src/native', 'src/addon.ts'],
+  ['src/native'],
   ['src/identity'],
   ['src/trace'],
   ['src/sources'],

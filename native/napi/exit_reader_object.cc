@@ -57,7 +57,7 @@ ExitReaderObject::ExitReaderObject(const Napi::CallbackInfo& info) : ObjectWrap(
   };
   ExitReader::Options native;
   native.stream.watched_only = option("watchedOnly").ToBoolean();
-  native.stream.classic_filter = option("classicFilter").ToBoolean();
+  native.stream.force_cbpf = option("forceCbpf").ToBoolean();
   native.stream.receive_buffer_bytes = option("receiveBufferBytes").ToNumber().Int32Value();
   native.use = static_cast<ExitReader::StreamUse>(option("streamUse").ToNumber().Int32Value());
   native.traces_signals = option("tracesSignals").ToBoolean();
@@ -230,7 +230,7 @@ Napi::Value ExitReaderObject::Unwatch(const Napi::CallbackInfo& info) {
   return env.Undefined();
 }
 
-// Which filter is in use, and why not the group-aware one; once `onBatch` was told that the reader
+// Which filter is in use, and why not the eBPF one; once `onBatch` was told that the reader
 // is ready.
 Napi::Value ExitReaderObject::Filter(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();

@@ -19,7 +19,7 @@ export interface Addon {
   probePidfd(): { inodes: boolean; exitStatus: boolean };
   ExitReader: new (options: {
     watchedOnly: boolean;
-    classicFilter: boolean;
+    forceCbpf: boolean;
     streamUse: StreamUse;
     /** Watched processes have a pidfd each. */
     opensPidfds: boolean;

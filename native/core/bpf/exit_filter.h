@@ -8,7 +8,7 @@
 
 namespace exitwatch {
 
-// The classic BPF filter of the connector socket. It lets through:
+// The cBPF (classic BPF) filter of the connector socket. It lets through:
 //  - subscription answers, and datagrams too short to be the kernel's (user space counts them);
 //  - the exit of a process's first thread, and of any thread with a code other than 0: a group's
 //    status may be known to a non-leader thread only;

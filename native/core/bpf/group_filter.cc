@@ -129,7 +129,7 @@ class Program : KernelProgram {
     const Asm::Label not_dead = code_.NewLabel();
     const Asm::Label ending = code_.NewLabel();
     const Asm::Label is_dead = code_.NewLabel();
-    const Asm::Label told = code_.NewLabel();
+    const Asm::Label done = code_.NewLabel();
 
     ReadPointer(kSignal, kTask, layout_.task.signal);
     // Before the number of threads: a tracer may let go of this one at any time, which first takes
@@ -166,10 +166,10 @@ class Program : KernelProgram {
     // Without a tracer it has none any more.
     code_.JumpIf(BPF_JEQ, kOther, 0, drop_);
     SetFlag(GroupRecord::kTraced);
-    code_.Jump(told);
+    code_.Jump(done);
     code_.Bind(is_dead);
     SetFlag(GroupRecord::kDead);
-    code_.Bind(told);
+    code_.Bind(done);
   }
 
   // The same for a group that was not told to end: its threads have ended one by one, or are ending

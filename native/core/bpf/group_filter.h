@@ -13,7 +13,7 @@
 
 namespace exitwatch {
 
-// What the group-aware filter writes into its ring buffer: in the kernel's words, by the dying
+// What the eBPF filter writes into its ring buffer: in the kernel's words, by the dying
 // task itself.
 struct GroupRecord {
   enum Flags : uint32_t {
@@ -67,7 +67,7 @@ struct GroupFilterMaps {
   int executables;  // ExecutableMaps::names; -1: they are not told
 };
 
-// The group-aware filter of the connector's socket: a program that runs in the dying task and looks
+// The eBPF filter of the connector's socket: a program that runs in the dying task and looks
 // for itself whether its whole thread group is dead, and with which status. Beside what it writes
 // into the ring buffer it lets through:
 //  - subscription answers;

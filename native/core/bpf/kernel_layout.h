@@ -39,7 +39,7 @@ struct PidPlaces {
   uint32_t number_bytes;  // of a upid
 };
 
-// Where the running kernel keeps what the group-aware filter reads: offsets in bytes.
+// Where the running kernel keeps what the eBPF filter reads: offsets in bytes.
 struct KernelLayout {
   struct {
     uint32_t flags, exit_state, exit_code, pid, tgid, real_parent, group_leader, thread_pid;

@@ -87,7 +87,7 @@ class SignalProgram : SignalRecordProgram {
   void LookAtHandler() {
     const Asm::Label unblocked = code_.NewLabel();
     const Asm::Label not_ignored = code_.NewLabel();
-    const Asm::Label told = code_.NewLabel();
+    const Asm::Label done = code_.NewLabel();
     constexpr int32_t kIgnore = 1;  // SIG_IGN; 0 is SIG_DFL
     ReadPointer(Asm::kR3, kTask, layout_.task.blocked);
     JumpIfInSet(Asm::kR3, false, unblocked);
@@ -107,16 +107,16 @@ class SignalProgram : SignalRecordProgram {
     code_.Compute(BPF_AND, Asm::kR1, static_cast<int32_t>(SignalRecord::kBlocked));
     code_.JumpIf(BPF_JEQ, Asm::kR1, 0, drop_);
     SetFlag(SignalRecord::kIgnored);
-    code_.Jump(told);
+    code_.Jump(done);
     code_.Bind(not_ignored);
-    code_.JumpIf(BPF_JEQ, Asm::kR3, 0, told);
+    code_.JumpIf(BPF_JEQ, Asm::kR3, 0, done);
     code_.SetDouble(Asm::kR3, kRoutine);
-    JumpIfInSet(Asm::kR3, false, told);
+    JumpIfInSet(Asm::kR3, false, done);
     // One that is blocked may be taken when it has no handler any more.
     code_.Load(Asm::kWord, Asm::kR1, Asm::kFrame, RecordField(offsetof(SignalRecord, flags)));
-    code_.JumpIf32(BPF_JSET, Asm::kR1, static_cast<int32_t>(SignalRecord::kBlocked), told);
+    code_.JumpIf32(BPF_JSET, Asm::kR1, static_cast<int32_t>(SignalRecord::kBlocked), done);
     DropUnlessFromOther();
-    code_.Bind(told);
+    code_.Bind(done);
   }
 
   // What runtimes catch all day comes from themselves, or from the kernel; what another process

@@ -106,11 +106,11 @@ void ThreadGroup::NoteHandleStatus(std::optional<int32_t> status) {
 bool ThreadGroup::IsDisputed() const {
   if (!answers.group_status || !answers.is_of_handle || leader_first || events.thread_code == 0)
     return false;
-  const int32_t told = *answers.group_status & ~kCoreFlag;
-  if (told == events.thread_code || EndsGroup(told)) return false;
+  const int32_t status = *answers.group_status & ~kCoreFlag;
+  if (status == events.thread_code || EndsGroup(status)) return false;
   // The first thread's own was overwritten, or long after the other's.
   return !events.leader_known ||
-         (told == events.leader_code && events.leader_ns <= events.thread_ns + kUnrelatedAfterNs);
+         (status == events.leader_code && events.leader_ns <= events.thread_ns + kUnrelatedAfterNs);
 }
 
 bool ThreadGroup::MayBeFirsts() const {

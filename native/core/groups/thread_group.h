@@ -42,7 +42,7 @@ struct ThreadGroup {
   enum class Outstanding {
     kNothing,  // or nobody knows
     kEvent,    // the exit event of its first thread, which may be all that tells the status
-    kRecord,   // the group-aware filter's record, which has the status and the core bit
+    kRecord,   // the eBPF filter's record, which has the status and the core bit
     kLost,     // either may be among what was lost
   };
 

@@ -7,7 +7,7 @@
 namespace exitwatch {
 
 // The file names of the programs that dying processes ran, in the kernel: noted by
-// BuildExecutableProgram(), taken by the group-aware filter a moment later. It is gone with this
+// BuildExecutableProgram(), taken by the eBPF filter a moment later. It is gone with this
 // object: nothing is pinned.
 class ExecutableNames {
  public:

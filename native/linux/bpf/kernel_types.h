@@ -15,7 +15,7 @@ namespace exitwatch {
 // megabytes, so they are read once for all readers that share this.
 class KernelTypes {
  public:
-  // For the group-aware filter.
+  // For the eBPF filter.
   BpfRefusal ForGroups(KernelLayout* layout);
 
   // For the signal trace.

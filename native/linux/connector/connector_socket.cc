@@ -103,8 +103,9 @@ bool ConnectorSocket::AttachFilter(int program) const {
     return setsockopt(fd_.Get(), SOL_SOCKET, kSoAttachBpf, &program, sizeof(program)) == 0;
   }
   std::vector<sock_filter> filter = BuildExitFilter(static_cast<uint32_t>(getpid()));
-  const sock_fprog classic = {static_cast<unsigned short>(filter.size()), filter.data()};
-  return setsockopt(fd_.Get(), SOL_SOCKET, SO_ATTACH_FILTER, &classic, sizeof(classic)) == 0;
+  const sock_fprog instructions = {static_cast<unsigned short>(filter.size()), filter.data()};
+  return setsockopt(fd_.Get(), SOL_SOCKET, SO_ATTACH_FILTER, &instructions, sizeof(instructions)) ==
+         0;
 }
 
 SystemError ConnectorSocket::Subscribe(const Options& options) {

@@ -15,7 +15,7 @@ class ConnectorSocket {
  public:
   struct Options {
     int receive_buffer_bytes = 0;
-    int filter_program = -1;  // an eBPF one, for exits only; -1: the classic filter
+    int filter_program = -1;  // an eBPF one, for exits only; -1: the cBPF filter
     int stop_fd = -1;         // readable: give up waiting
   };
 

@@ -14,13 +14,13 @@ constexpr uint64_t kCountNs = 100'000'000;
 }  // namespace
 
 SystemError ConnectorStream::Open(KernelTypes& types, int stop_fd) {
-  if (options_.classic_filter) {
+  if (options_.force_cbpf) {
     filter_refusal_ = {BpfRefusal::Reason::kNotWanted, 0, ""};
   } else {
     const auto ring_bytes = static_cast<size_t>(options_.receive_buffer_bytes / kRecordsPart);
     filter_refusal_ = filter_.Open(types, ring_bytes, options_.watched_only ? &watched_ : nullptr);
   }
-  if (filter_refusal_) filter_ = GroupAwareFilter(cgroups_);
+  if (filter_refusal_) filter_ = EbpfFilter(cgroups_);
   return Subscribe(stop_fd);
 }
 
@@ -35,7 +35,7 @@ void ConnectorStream::Close() {
   former_drops_ += socket_.Drops() + (filter_ ? filter_.Lost() : 0);
   socket_drops_ = 0;
   socket_ = ConnectorSocket();
-  filter_ = GroupAwareFilter(cgroups_);
+  filter_ = EbpfFilter(cgroups_);
 }
 
 StreamProperties ConnectorStream::properties() const {

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "linux/bpf/group_aware_filter.h"
+#include "linux/bpf/ebpf_filter.h"
 #include "linux/bpf/kernel_types.h"
 #include "linux/bpf/watched_bitmap.h"
 #include "linux/connector/connector_socket.h"
@@ -19,13 +19,13 @@ struct StreamProperties {
 };
 
 // The kernel's stream of exits: the connector's socket behind the best filter that can be had. With
-// the group-aware one the ends of processes come as records, and events are only doorbells and
-// canaries; with the classic one, exits of threads come as events.
+// the eBPF one the ends of processes come as records, and events are only doorbells and
+// canaries; with the cBPF one, exits of threads come as events.
 class ConnectorStream {
  public:
   struct Options {
     bool watched_only = true;
-    bool classic_filter = false;  // also where the group-aware one could be used
+    bool force_cbpf = false;  // also where the eBPF one could be used
     int receive_buffer_bytes = 0;
   };
 
@@ -65,7 +65,7 @@ class ConnectorStream {
   bool ArmDoorbell() { return !filter_ || filter_.ArmDoorbell(); }
 
   // How far records were written, or are being written; and whether all until then were read. With
-  // the classic filter nobody knows.
+  // the cBPF filter nobody knows.
   uint64_t Written() const { return filter_ ? filter_.Written() : 0; }
   bool HasRead(uint64_t written) const { return filter_ && filter_.HasRead(written); }
 
@@ -95,7 +95,7 @@ class ConnectorStream {
     return Read::kMore;
   }
 
-  // Reads some records of the group-aware filter.
+  // Reads some records of the eBPF filter.
   template <typename OnRecord>
   Read ReadRecords(OnRecord on_record) {
     return !filter_ || filter_.Read(kBatch, on_record) ? Read::kEmpty : Read::kMore;
@@ -111,7 +111,7 @@ class ConnectorStream {
   uint64_t former_drops_ = 0;  // of sockets and filters before these
   uint64_t socket_drops_ = 0;
   uint64_t counted_ns_ = 0;
-  GroupAwareFilter filter_;
+  EbpfFilter filter_;
   BpfRefusal filter_refusal_;
 };
 

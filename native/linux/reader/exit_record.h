@@ -22,7 +22,7 @@ struct ReadingTimes {
   bool is_traced_by_watch;  // only signals to watched processes are reported
 };
 
-// The end of a process as the group-aware filter told it.
+// The end of a process as the eBPF filter told it.
 ThreadGroup MakeDeadGroup(const GroupRecord& record, const KernelClock& clock);
 
 // Joins what events, witnesses and earlier looks say of the end of a process. `is_zombie`: its

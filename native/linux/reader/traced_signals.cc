@@ -131,15 +131,16 @@ bool TracedSignals::Collect(const KernelClock& clock, std::vector<Record>& recor
 }
 
 void TracedSignals::OnRecord(const SignalRecord& record, const KernelClock& clock) {
-  SignalRecord told = ForJavaScript(record, clock);
-  if (OwnChildren::Contains({told.pid, told.start_ns, told.inode, 0, 0}, told.time_ns)) return;
+  SignalRecord signal = ForJavaScript(record, clock);
+  if (OwnChildren::Contains({signal.pid, signal.start_ns, signal.inode, 0, 0}, signal.time_ns))
+    return;
   if (record.signal == 0) {
     if (victims_.size() == kVictims) victims_.erase(victims_.begin());
     victims_.push_back({record.memory, record.time_ns, record.sender_thread, record.sender_start});
   } else if (IsOfVictim(record)) {
-    told.flags |= SignalRecord::kOom;
+    signal.flags |= SignalRecord::kOom;
   }
-  if (!queue_.Push(told)) unheld_++;
+  if (!queue_.Push(signal)) unheld_++;
 }
 
 // Those who share the memory of a victim are killed with it, but not marked. The OOM killer does

@@ -60,7 +60,7 @@ export class KernelSource implements ExitSource {
     const addon = loadAddon();
     this.#reader = new addon.ExitReader({
       watchedOnly: options.scope === 'watched',
-      classicFilter: asksForCbpf(),
+      forceCbpf: asksForCbpf(),
       streamUse: streamUse(options),
       opensPidfds: this.#opensPidfds,
       tracesSignals: this.#isTraceWanted,

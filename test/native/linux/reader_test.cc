@@ -34,11 +34,11 @@ constexpr int kReaders = 4;
 constexpr int kChildren = 100;
 constexpr uint64_t kMillisecond = 1'000'000;
 
-// A reader, and what it has told.
-class Told {
+// A reader, and what it has delivered.
+class Observer {
  public:
-  Told(const std::shared_ptr<ExitReader::Shared>& shared, bool watched_only, bool classic_filter)
-      : reader_(OptionsFor(watched_only, classic_filter), shared, [this] { wakes_++; }) {}
+  Observer(const std::shared_ptr<ExitReader::Shared>& shared, bool watched_only, bool force_cbpf)
+      : reader_(OptionsFor(watched_only, force_cbpf), shared, [this] { wakes_++; }) {}
 
   ExitReader& reader() { return reader_; }
 
@@ -61,10 +61,10 @@ class Told {
   int32_t StatusOf(pid_t pid) const { return statuses_.at(pid); }
 
  private:
-  static ExitReader::Options OptionsFor(bool watched_only, bool classic_filter) {
+  static ExitReader::Options OptionsFor(bool watched_only, bool force_cbpf) {
     ExitReader::Options options;
     options.stream.watched_only = watched_only;
-    options.stream.classic_filter = classic_filter;
+    options.stream.force_cbpf = force_cbpf;
     options.stream.receive_buffer_bytes = 4 * 1024 * 1024;
     options.queue_limit = 100'000;
     options.canary_interval_ns = 100 * kMillisecond;
@@ -139,13 +139,13 @@ int SpawnChildren(std::vector<pid_t>* pids) {
   return gate[1];
 }
 
-void ReadersTellTheSameChildren(bool classic_filter) {
+void ReadersTellTheSameChildren(bool force_cbpf) {
   const auto shared = std::make_shared<ExitReader::Shared>();
   std::vector<pid_t> pids;
   const int gate = SpawnChildren(&pids);
-  std::vector<std::unique_ptr<Told>> all;
+  std::vector<std::unique_ptr<Observer>> all;
   for (int i = 0; i < kReaders; i++) {
-    all.push_back(std::make_unique<Told>(shared, i % 2 == 0, classic_filter));
+    all.push_back(std::make_unique<Observer>(shared, i % 2 == 0, force_cbpf));
     if (i == 0) CHECK(Watch(all[0]->reader(), pids[0], true));  // before the start
     CHECK(!all.back()->reader().Start());
   }
@@ -220,13 +220,13 @@ void TheFilterForOlderKernelsPassesTheVerifier() {
 void AReaderCanBeStoppedAtAnyTime() {
   const auto shared = std::make_shared<ExitReader::Shared>();
   for (int i = 0; i < 20; i++) {
-    Told told(shared, i % 2 == 0, i % 3 == 0);
+    Observer told(shared, i % 2 == 0, i % 3 == 0);
     CHECK(!told.reader().Start());
     std::this_thread::sleep_for(std::chrono::microseconds(200 * i));
     told.reader().Stop();
     told.reader().Stop();
   }
-  const Told never_started(shared, true, false);
+  const Observer never_started(shared, true, false);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-#ifndef EXITWATCH_LINUX_BPF_GROUP_AWARE_FILTER_H_
-#define EXITWATCH_LINUX_BPF_GROUP_AWARE_FILTER_H_
+#ifndef EXITWATCH_LINUX_BPF_EBPF_FILTER_H_
+#define EXITWATCH_LINUX_BPF_EBPF_FILTER_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -17,11 +17,11 @@
 
 namespace exitwatch {
 
-// The group-aware filter in the kernel, and what it shares with us. It is gone with the socket that
+// The eBPF filter in the kernel, and what it shares with us. It is gone with the socket that
 // it is attached to and with this object: nothing is pinned.
-class GroupAwareFilter {
+class EbpfFilter {
  public:
-  explicit GroupAwareFilter(CgroupPaths& cgroups) : cgroups_(&cgroups) {}
+  explicit EbpfFilter(CgroupPaths& cgroups) : cgroups_(&cgroups) {}
 
   // At least `ring_bytes` for records. `watched`: whose ends are reported; nullptr: those of all.
   BpfRefusal Open(KernelTypes& types, size_t ring_bytes, WatchedBitmap* watched);
@@ -86,4 +86,4 @@ class GroupAwareFilter {
 
 }  // namespace exitwatch
 
-#endif  // EXITWATCH_LINUX_BPF_GROUP_AWARE_FILTER_H_
+#endif  // EXITWATCH_LINUX_BPF_EBPF_FILTER_H_

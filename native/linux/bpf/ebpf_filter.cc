@@ -1,4 +1,4 @@
-#include "linux/bpf/group_aware_filter.h"
+#include "linux/bpf/ebpf_filter.h"
 
 #include <unistd.h>
 
@@ -12,7 +12,7 @@
 
 namespace exitwatch {
 
-BpfRefusal GroupAwareFilter::Open(KernelTypes& types, size_t ring_bytes, WatchedBitmap* watched) {
+BpfRefusal EbpfFilter::Open(KernelTypes& types, size_t ring_bytes, WatchedBitmap* watched) {
   if (BpfRefusal refusal = AskBpfPermission()) return refusal;
   KernelLayout layout;
   if (BpfRefusal refusal = types.ForGroups(&layout)) return refusal;
@@ -39,7 +39,7 @@ BpfRefusal GroupAwareFilter::Open(KernelTypes& types, size_t ring_bytes, Watched
   return {};
 }
 
-BpfRefusal GroupAwareFilter::Load(const KernelLayout& layout, const GroupFilterMaps& maps) {
+BpfRefusal EbpfFilter::Load(const KernelLayout& layout, const GroupFilterMaps& maps) {
   UniqueFd program;
   BpfRefusal refusal =
       LoadBpfProgram("exitwatch", bpf::kSocketFilter,
@@ -48,7 +48,7 @@ BpfRefusal GroupAwareFilter::Load(const KernelLayout& layout, const GroupFilterM
   return refusal;
 }
 
-BpfRefusal GroupAwareFilter::CreateMaps(size_t ring_bytes) {
+BpfRefusal EbpfFilter::CreateMaps(size_t ring_bytes) {
   ring_bytes_ = RoundUpToRingBytes(ring_bytes);
   ring_fd_ =
       bpf::CreateMap("exitwatch_ring", bpf::kRingbuf, 0, 0, static_cast<uint32_t>(ring_bytes_), 0);
@@ -62,7 +62,7 @@ BpfRefusal GroupAwareFilter::CreateMaps(size_t ring_bytes) {
   return {};
 }
 
-bool GroupAwareFilter::ArmDoorbell() {
+bool EbpfFilter::ArmDoorbell() {
   // The program that writes a record looks at the doorbell afterwards: one of us sees what the
   // other did.
   auto* doorbell = state_.At<uint32_t>(offsetof(GroupFilterState, doorbell));
@@ -73,12 +73,12 @@ bool GroupAwareFilter::ArmDoorbell() {
   return false;
 }
 
-void GroupAwareFilter::SetFallbackReader(bool has_one) {
+void EbpfFilter::SetFallbackReader(bool has_one) {
   auto* word = state_.At<uint32_t>(offsetof(GroupFilterState, has_fallback_reader));
   __atomic_store_n(word, has_one ? 1 : 0, __ATOMIC_RELAXED);
 }
 
-uint64_t GroupAwareFilter::Lost() const {
+uint64_t EbpfFilter::Lost() const {
   return __atomic_load_n(state_.At<uint64_t>(offsetof(GroupFilterState, lost)), __ATOMIC_RELAXED);
 }
 

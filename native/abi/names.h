@@ -5,14 +5,14 @@
 
 namespace exitwatch {
 
-// TASK_COMM_LEN of the kernel: 15 bytes and a terminating NUL.
+// The kernel's TASK_COMM_LEN: 15 bytes and a terminating NUL.
 constexpr size_t kNameBytes = 16;
 
-// Room for the file name of an executable, with a zero at its end. One that fills it may have been
-// cut off.
+// Room for an executable's file name, with its terminating NUL. A name that fills it may be
+// truncated.
 constexpr size_t kExecutableBytes = 64;
 
-// What the child is called that the signal trace is tried with.
+// The name of the child that the signal trace's trial sends signals to.
 constexpr char kTrialChildName[] = "exitwatch-trial";
 
 }  // namespace exitwatch

@@ -3,28 +3,28 @@
 
 namespace exitwatch {
 
-// Whether a reader takes the connector's stream.
+// Whether a reader uses the connector's stream.
 enum class StreamUse : int {
-  kRequired = 0,  // without the stream there is nothing
-  kPreferred,     // where there is none, pidfds report the ends of watched processes
+  kRequired = 0,  // fail without the stream
+  kPreferred,     // without the stream, report watched processes through their pidfds
   kNone,
 };
 
-// What has become of a watch that was asked for.
+// The result of a request to watch a process.
 enum class WatchResult : int {
   kArmed = 0,
-  kWithoutPidfd,  // armed, but by the stream alone: there is no descriptor to spare, or none to be
-                  // had any more
+  kWithoutPidfd,  // armed, but only the stream reports it: no descriptor is free, or pidfds no
+                  // longer work
   kGone,
   kFailed,
 };
 
-// What can be seen of a process.
+// The state of a process, as far as it is visible.
 enum class ProcessState : int {
   kGone = 0,  // no such process: it was reaped
-  kDead,      // every thread has ended; the parent has not reaped it yet
-  kAlive,     // at least one thread lives
-  kUnknown,   // could not be asked (no descriptor left, for instance)
+  kDead,      // every thread has exited; the parent has not reaped it yet
+  kAlive,     // at least one thread is alive
+  kUnknown,   // could not be determined, for example because no descriptor was free
 };
 
 }  // namespace exitwatch

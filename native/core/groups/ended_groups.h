@@ -11,8 +11,8 @@
 
 namespace exitwatch {
 
-// Groups whose end was told, and may be told again: by another of its threads, or by another
-// witness. Remembers the latest ones.
+// The latest groups whose exit was reported. Another of their threads, or another source, may
+// report them again.
 class EndedGroups {
  public:
   explicit EndedGroups(size_t most) : most_(most) {}
@@ -23,7 +23,7 @@ class EndedGroups {
  private:
   struct Ended {
     GroupIdentity identity;
-    uint64_t number;  // the how many-th it was
+    uint64_t number;  // the serial number of its Add()
   };
 
   const size_t most_;

@@ -11,43 +11,44 @@
 
 namespace exitwatch {
 
-// Which groups are to be looked at again, and for what. A group that is found in another stage, or
-// not at all, when its turn comes has nothing to do there any more.
+// Which groups to look at again, and why. An entry is void if, when its turn comes, the group is
+// gone or in another stage.
 class GroupAgenda {
  public:
-  // Whether the group has ended is to be confirmed: stage kLeaderGone.
+  // Confirm whether the group has exited: stage kLeaderGone.
   void Confirm(const ThreadGroup& group) { unconfirmed_.push_back(group.pid); }
 
-  // Whether it lives is to be asked: stage kCollecting or kHeld.
+  // Check whether the group is alive: stage kCollecting or kHeld.
   void Validate(ThreadGroup& group) {
     if (!std::exchange(group.agenda.is_unvalidated, true)) unvalidated_.push_back(group.pid);
   }
 
-  // It is to be looked at now and then, since the kernel cannot wake us: stage kHeld.
+  // Look at the group now and then, because the kernel cannot wake us: stage kHeld.
   void Poll(const ThreadGroup& group) { polled_.push_back(group.pid); }
 
-  // It is dead: its end is to be settled.
+  // The group is dead: settle its exit.
   void Settle(const ThreadGroup& group) { dead_.push_back(group.pid); }
 
-  // Nothing but a late event is of interest until this time. There may be many of them, for long.
+  // Only a late event matters to the group until this time. Many groups may wait here for long, so
+  // they are not visited before.
   void Await(ThreadGroup& group, uint64_t until_ns) {
     group.agenda.is_awaited = true;
     awaited_.push_back({until_ns, group.pid});
   }
 
-  // Something new is known of a group that waited for an event; or it has waited enough.
+  // Something new is known about a group that awaited an event, or it has waited long enough.
   void StopAwaiting(ThreadGroup& group) {
     if (std::exchange(group.agenda.is_awaited, false)) dead_.push_back(group.pid);
   }
 
-  // Its process is gone, and it is to be forgotten: stage kCollecting.
+  // The process is gone: forget the group, which is in stage kCollecting.
   void Expire(ThreadGroup& group) {
     group.agenda.orphan = true;
     orphans_.push_back(group.pid);
   }
 
-  // Each calls `visit(pid)` for what is on its list; what that adds comes the next time. Those for
-  // which it returns true stay.
+  // Each calls `visit(pid)` for the entries of its list, and keeps those for which it returns true.
+  // Entries that `visit` adds are visited next time.
   template <typename Visit>
   void VisitUnconfirmed(Visit visit) {
     Retain(unconfirmed_, visit);
@@ -69,7 +70,7 @@ class GroupAgenda {
     Retain(orphans_, visit);
   }
 
-  // Takes those that have waited enough at this time.
+  // Removes the groups that have waited long enough at this time.
   template <typename Visit>
   void TakeAwaited(uint64_t now_ns, Visit visit) {
     while (!awaited_.empty() && awaited_.front().until_ns <= now_ns) {
@@ -79,8 +80,7 @@ class GroupAgenda {
     }
   }
 
-  // When there is something to do; `deadline(pid)` tells when for one group. 0 at once, UINT64_MAX
-  // never.
+  // When something is due, given `deadline(pid)` of each group: 0 at once, UINT64_MAX never.
   template <typename Deadline>
   uint64_t NextDeadline(Deadline deadline) const {
     if (!unvalidated_.empty()) return 0;
@@ -91,7 +91,7 @@ class GroupAgenda {
     return next_ns;
   }
 
-  // Whether this is true of one that is dead.
+  // Whether `is(pid)` is true of any dead group.
   template <typename Is>
   bool AnyDead(Is is) const {
     for (const int32_t pid : dead_) {
@@ -125,7 +125,7 @@ class GroupAgenda {
   std::vector<int32_t> unvalidated_;
   std::vector<int32_t> polled_;
   std::vector<int32_t> dead_;
-  std::deque<Awaited> awaited_;  // in their order
+  std::deque<Awaited> awaited_;  // ordered by time
   std::vector<int32_t> orphans_;
 };
 

@@ -5,7 +5,7 @@
 
 namespace exitwatch {
 
-// What tells a thread group from every other that had its pid; 0 where not known.
+// Distinguishes a thread group from all others that had its pid. A field is 0 if unknown.
 struct GroupIdentity {
   int32_t pid = 0;
   uint64_t start_ticks = 0;
@@ -14,7 +14,7 @@ struct GroupIdentity {
   uint64_t start_ns = 0;  // on the host's CLOCK_BOOTTIME
 };
 
-// As far as both are known.
+// Compares only what both sides know.
 inline bool IsSameGroup(const GroupIdentity& a, const GroupIdentity& b) {
   const auto agree = [](uint64_t x, uint64_t y) { return x == 0 || y == 0 || x == y; };
   return a.pid == b.pid && agree(a.start_ticks, b.start_ticks) && agree(a.inode, b.inode) &&

@@ -7,7 +7,7 @@ namespace exitwatch {
 
 namespace {
 
-// Closes a handle, unless it was given away.
+// Closes the handle unless it was released.
 class OwnedHandle {
  public:
   explicit OwnedHandle(ProcessWitness& witness) : witness_(witness) {}
@@ -24,8 +24,7 @@ class OwnedHandle {
   ProcessWitness::Handle handle_ = ProcessWitness::kNoHandle;
 };
 
-// The pid is the handle's as long as its process was not reaped, and so it was while its file was
-// read.
+// If the handle's process has not been reaped yet, it had the pid while its file was read.
 bool ReadStatOf(ProcessWitness& witness, ProcessWitness::Handle handle, int32_t pid,
                 ProcStat* stat) {
   return witness.ReadStat(pid, stat) && stat->pid == pid &&
@@ -41,15 +40,15 @@ void NoteZombie(ProcessWitness& witness, ProcessWitness::Handle handle, const Pr
   const bool may_read = stat.exit_code != 0 || witness.MayReadExitCode(group.pid);
   const bool same_process = witness.Look(handle) != ProcessState::kGone;
   if (same_process) group.answers.uid = uid;
-  // Without a thread it was being released while it was read: then its code is the first thread's
-  // own (fs/proc/array.c, do_task_stat(), where lock_task_sighand() fails).
+  // Without a thread, the process was being released while it was read. The code is then the first
+  // thread's own (fs/proc/array.c, do_task_stat(), if lock_task_sighand() fails).
   if (!stat.IsZombie() || stat.threads != 1) return;
   if (stat.exit_code == 0 && !(may_read && same_process)) return;
   group.NoteZombieCode(stat.exit_code, witness.StatTellsStatus());
 }
 
-// A later process that was given the pid: it started after ours ended; or, within one clock tick,
-// it is a zombie of another parent.
+// Whether a later process has the pid. Either it started after ours exited or, within one clock
+// tick, it is a zombie with another parent.
 bool IsStranger(ProcessWitness& witness, const ThreadGroup& group, const ProcStat& stat,
                 ProcessState state) {
   const uint64_t end_tick = witness.TickOf(group.events.leader_ns);
@@ -65,7 +64,7 @@ GroupState InspectGroup(ProcessWitness& witness, ThreadGroup& group) {
   if (state == ProcessState::kUnknown) return GroupState::kUnknown;
   if (state == ProcessState::kGone) return GroupState::kDead;
 
-  // A process that has the pid with another inode is another one.
+  // The same pid with another inode is another process.
   const uint64_t inode = witness.Inode(handle.Get());
   const bool knows_inode = inode != 0 && group.expected_inode != 0;
   if (knows_inode && inode != group.expected_inode) return GroupState::kDead;
@@ -73,7 +72,7 @@ GroupState InspectGroup(ProcessWitness& witness, ThreadGroup& group) {
   ProcStat stat;
   bool has_stat = ReadStatOf(witness, handle.Get(), group.pid, &stat);
   if (has_stat && state == ProcessState::kAlive) {
-    // It may have died since the first look: an old answer must not decide.
+    // It may have died since the first look: do not decide on stale data.
     state = witness.Look(handle.Get());
     if (state == ProcessState::kDead)
       has_stat = ReadStatOf(witness, handle.Get(), group.pid, &stat);
@@ -86,15 +85,15 @@ GroupState InspectGroup(ProcessWitness& witness, ThreadGroup& group) {
         !knows_inode && stat.start_ticks == witness.TickOf(group.events.leader_ns);
     return GroupState::kDead;
   }
-  // Where /proc hides the process (hidepid), only the handle can tell its end.
+  // If /proc hides the process (hidepid), only the handle can report its exit.
   if (!has_stat && witness.Look(handle.Get()) != ProcessState::kAlive) return GroupState::kDead;
   if (!has_stat || stat.IsZombie()) {
     group.inode = inode;
     group.handle = handle.Release();
     return GroupState::kLeaderGone;
   }
-  // There is a first thread again: another one has called exec, which ends the first one with 0. A
-  // new process that was given the pid within the same clock tick looks alike.
+  // There is a first thread again: another thread called exec, which makes the first one exit with
+  // 0. A new process that got the pid within the same clock tick looks the same.
   const bool is_certain = knows_inode || stat.start_ticks < witness.TickOf(group.events.leader_ns);
   if (is_certain) return GroupState::kExeced;
   return group.events.leader_code == 0 ? GroupState::kExecedOrReused : GroupState::kDead;
@@ -109,7 +108,7 @@ bool IsGroupAlive(ProcessWitness& witness, ThreadGroup& group) {
       stat.start_ticks > witness.TickOf(group.events.last_event_ns)) {
     return false;
   }
-  // The kernel shows a group's code from the moment at which it is ending.
+  // The kernel shows a group's code as soon as the group begins to exit.
   const bool may_read = stat.exit_code != 0 || witness.MayReadExitCode(group.pid);
   const bool is_told = stat.threads > 0 && witness.StatTellsStatus() && may_read;
   if (is_told && witness.Look(handle.Get()) == ProcessState::kAlive)

@@ -6,25 +6,25 @@
 
 namespace exitwatch {
 
-// What has become of a process whose first thread has ended.
+// The state of a process whose first thread has exited.
 enum class GroupState {
-  kDead,            // every thread has ended; the pid may be another process's already
-  kLeaderGone,      // others live
-  kExeced,          // another thread has called exec, and is the first one now
-  kExecedOrReused,  // or a new process was given the pid within the same clock tick
-  kUnknown,         // could not be asked; to be tried again
+  kDead,            // every thread has exited; another process may already have the pid
+  kLeaderGone,      // other threads are alive
+  kExeced,          // another thread called exec and is now the first one
+  kExecedOrReused,  // the same, or a new process got the pid within the same clock tick
+  kUnknown,         // could not be determined; try again
 };
 
-// Asks a witness about a group whose leader's exit event came, and notes in the group what it sees
-// of it. With kLeaderGone the group has a handle.
+// Asks the witness about a group whose leader's exit event came, and notes the answers in the
+// group. After kLeaderGone the group has a handle.
 GroupState InspectGroup(ProcessWitness& witness, ThreadGroup& group);
 
-// Whether the process of a group that has nothing but exits of other threads is still there; and
-// notes in it whether one of them has ended the process.
+// Whether the process is still alive, for a group that has shown only exits of other threads. Notes
+// in the group whether one of them ended the process.
 bool IsGroupAlive(ProcessWitness& witness, ThreadGroup& group);
 
-// Notes in a group whose process has died what can be read of it through its handle: its status if
-// the parent has reaped it, or if we may see it.
+// Notes in a group whose process has died what its handle gives access to: its status, if the
+// parent has reaped it or if we may see it.
 void ReadDeadGroup(ProcessWitness& witness, ThreadGroup& group, ProcessState state);
 
 }  // namespace exitwatch

@@ -13,21 +13,21 @@ using Stage = ThreadGroup::Stage;
 
 constexpr uint64_t kMillisecond = 1'000'000;
 
-// The last thread's exit event comes after its release: by some microseconds, or by a few time
-// slices where the thread was preempted in between, as it likes to be: its parent was just woken.
+// The last thread's exit event comes after its release: usually microseconds later, or a few time
+// slices later if the thread was preempted in between. That is likely, because it has just woken
+// its parent.
 constexpr uint64_t kLateEventNs = 20 * kMillisecond;
 
-// How long an exec may take between the end of the first thread and its announcement, before a
-// process that has a first thread is taken for a new one, which was given the pid within the same
-// clock tick.
+// How much time an exec gets between the exit of the first thread and its exec event. After that, a
+// process with a first thread counts as a new one that got the pid within the same clock tick.
 constexpr uint64_t kExecNs = 2000 * kMillisecond;
 
-// How long a dead process waits for its record, if only that tells its core bit or its status: the
-// last thread wakes those who wait for its process, and may lose its processor to them before it
-// writes the record. Longer than any scheduler lets a thread starve on a machine that is usable.
+// How long a dead process waits for its record if only the record has its core bit or its status.
+// The last thread wakes the waiters of its process, and may lose its CPU to them before it writes
+// the record. On a usable machine, no scheduler starves a thread for this long.
 constexpr uint64_t kRecordNs = 5000 * kMillisecond;
 
-// Leftovers of a group whose end was reported already.
+// How long to keep the leftovers of a group whose exit was already reported.
 constexpr uint64_t kOrphanNs = 100 * kMillisecond;
 
 }  // namespace
@@ -46,7 +46,7 @@ void GroupStages::SetStream(StreamKind stream) {
 GroupStages::Exited GroupStages::OnLeaderExit(ThreadGroup& group, const ProcEvent& event) {
   group.AddLeaderExit(event);
   if (group.stage == Stage::kDead) {
-    // What was waited for, where the handle has told the rest.
+    // If the handle had the status, this event was all that was missing.
     const uint64_t late_ns = group.answers.group_status ? 0 : late_event_ns_;
     group.times.settle_ns = std::min(group.times.settle_ns, witness_.Now() + late_ns);
     return Exited::kOn;
@@ -59,8 +59,8 @@ GroupStages::Exited GroupStages::OnLeaderExit(ThreadGroup& group, const ProcEven
     }
     return Exited::kOn;
   }
-  // Released before the event was made: the whole group is dead. This was its last thread, or
-  // another was preempted before its own event.
+  // The kernel released the leader before it made the event, so the whole group is dead. Either
+  // this was its last thread, or another one was preempted before its own event.
   if (group.stage == Stage::kHeld) {
     OnHandleReady(group, group.times.alive_ns);
     return Exited::kOn;
@@ -76,18 +76,18 @@ void GroupStages::MarkDead(ThreadGroup& group, uint64_t now_ns) {
   agenda_.Settle(group);
   if (group.answers.has_doubtful_stat && group.answers.group_status &&
       (*group.answers.group_status & ~kCoreFlag) != group.LastCode()) {
-    // Another thread's code, or another process's: either's exit event is on its way.
+    // The code is another thread's or another process's. In both cases an exit event is on its way.
     group.times.settle_ns = now_ns + late_event_ns_;
     return;
   }
   if (group.answers.group_status || group.LastCode() != 0) return;
-  // See MayLackCode(); or another thread had left before the first one.
+  // See MayLackCode(). Or another thread exited before the first one.
   group.times.settle_ns = now_ns + late_event_ns_;
 }
 
-// Its first thread ended with 0, as that of most processes does, and nobody can be asked any more:
-// if others outlived it, another's code is the status. Or that is certain, and what the first one
-// ended with need not be the process's.
+// The first thread exited with 0, as in most processes, and no witness can answer any more: if
+// other threads outlived it, the status is the code of one of them. Or it is certain that others
+// did, and the first thread's code need not be the process's.
 bool GroupStages::MayLackCode(const ThreadGroup& group) const {
   if (group.answers.group_status || group.IsConclusive()) return false;
   const bool has_only_zero = group.events.leader_known && group.events.leader_code == 0 &&
@@ -123,13 +123,13 @@ bool GroupStages::Confirm(ThreadGroup& group) {
   return true;
 }
 
-// Codes of threads are remembered only while the group lives, or while the exit of its first thread
-// can still be on its way.
+// Codes of threads are kept only while the group is alive, or while the exit event of its first
+// thread may still be on its way.
 bool GroupStages::Validate(ThreadGroup& group) {
   const bool is_alive = IsGroupAlive(witness_, group);
   if (group.stage == Stage::kHeld) return true;
   if (is_alive) return group.events.thread_code != 0 || group.events.core_announced;
-  // A thread that has announced a core dump has yet to end.
+  // A thread that announced a core dump has yet to exit.
   const uint64_t wait_ns =
       group.events.dumpers.empty() ? kOrphanNs : std::max(kOrphanNs, status_timeout_ns_);
   group.times.settle_ns = witness_.Now() + wait_ns;
@@ -172,7 +172,8 @@ void GroupStages::OnHandleReady(ThreadGroup& group, uint64_t alive_since_ns) {
 
   ReadDeadGroup(witness_, group, state);
   if (group.answers.group_status || group.answers.ending_status) {
-    // Where its own exit was not seen, it may be on its way, and would be taken for another's.
+    // If the leader's exit event has not been seen yet, it may be on its way, and would be mistaken
+    // for another process's.
     group.times.settle_ns = group.events.leader_known ? now_ns : now_ns + late_event_ns_;
   } else if (state == ProcessState::kGone) {
     group.times.settle_ns = std::min(group.times.settle_ns, now_ns + late_event_ns_);
@@ -212,7 +213,7 @@ void GroupStages::EndTraced(ThreadGroup& group, const ProcEvent& event) {
   group.answers.group_status_has_core = true;
   group.times.alive_ns = event.timestamp_ns;
   MarkDead(group, witness_.Now());
-  // Or its last thread has told it by its own exit, which is yet to be read.
+  // Or its last thread's own exit event, yet to be read, has reported it.
   group.times.settle_ns = group.times.confirmed_ns + late_event_ns_;
 }
 
@@ -245,7 +246,7 @@ uint64_t GroupStages::Deadline(const ThreadGroup& group) const {
   if (group.NeedsRecord()) return at_least(kRecordNs);
   if (group.NeedsEvent()) return at_least(status_timeout_ns_);
   if (stream_ == StreamKind::kThreads && group.MayBeFirsts()) return at_least(late_event_ns_);
-  // A thread that announces its core dump ends with the group.
+  // A thread that announced its core dump exits with the group.
   if (!waits_for_core && !MayLackCode(group)) return group.times.settle_ns;
   return at_least(std::max(status_timeout_ns_, late_event_ns_));
 }

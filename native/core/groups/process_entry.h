@@ -10,11 +10,11 @@
 
 namespace exitwatch {
 
-// What was read of a living process, for the time when it can be read no more.
+// What was read about a process while it was alive, for use when it is gone.
 struct ProcessEntry {
   uint64_t start_ticks = 0;
-  uint64_t inode = 0;   // of pidfs; 0 where not known
-  uint64_t cgroup = 0;  // its id in the v2 hierarchy; 0 where not known
+  uint64_t inode = 0;   // of pidfs; 0 if unknown
+  uint64_t cgroup = 0;  // its id in the v2 hierarchy; 0 if unknown
   std::optional<uint32_t> uid;
   char name[kNameBytes] = {};
   bool is_kernel_thread = false;

@@ -9,57 +9,57 @@
 
 namespace exitwatch {
 
-// What can be found out about a process by asking the kernel now, beside what its events said. The
-// aggregator decides by this interface alone; native/linux answers it with pidfds and /proc.
+// Answers questions about a process by asking the kernel now, to complement its events. The
+// aggregator depends on this interface alone; native/linux implements it with pidfds and /proc.
 class ProcessWitness {
  public:
-  // A handle stays with the process that had the pid when it was opened, for ever: as far as its
-  // start tells that from another's, where the kernel gives out none.
+  // A handle always refers to the process that had the pid when it was opened. If the kernel gives
+  // out no pidfd, the start time distinguishes that process from later ones.
   using Handle = int;
   static constexpr Handle kNoHandle = -1;
 
   virtual ~ProcessWitness() = default;
 
-  // Opens a handle where the answer is kDead or kAlive.
+  // Opens a handle if the answer is kDead or kAlive.
   virtual ProcessState Open(int32_t pid, Handle* handle) = 0;
   virtual void Close(Handle handle) = 0;  // kNoHandle is fine
 
-  // The process's 64-bit inode of pidfs (Linux 6.9), by which no two processes of a boot are alike;
-  // 0 where the kernel has none, or does not tell it.
+  // The process's 64-bit pidfs inode (Linux 6.9), unique to each process of a boot. 0 if the kernel
+  // has none, or does not show it.
   virtual uint64_t Inode(Handle handle) = 0;
 
   // kGone: reaped.
   virtual ProcessState Look(Handle handle) = 0;
 
-  // Asks to be told, by ThreadGroupAggregator::OnHandleReady(), when the process has died and when
-  // it has been reaped.
+  // Requests calls of ThreadGroupAggregator::OnHandleReady() when the process has died and when it
+  // has been reaped.
   virtual bool Hold(Handle handle, int32_t pid) = 0;
 
-  // By number: the caller compares start times or looks at a handle afterwards.
+  // By number: afterwards the caller must compare start times, or look at a handle.
   virtual bool ReadStat(int32_t pid, ProcStat* stat) = 0;
 
-  // The effective user id; by number as well.
+  // The effective user id, by number too.
   virtual std::optional<uint32_t> ReadUid(int32_t pid) = 0;
 
-  // The wait status of a process that was reaped. The core flag may be missing from it. And where
-  // the first thread was ending by itself while another ended the process, it is what the first one
-  // ended with: pidfs_exit() (fs/pidfs.c) takes that thread's code, and release_task()
-  // (kernel/exit.c) gives it the process's only if it is a zombie already. Seen on Linux 6.18.
+  // The wait status of a process that was reaped. It may lack the core flag. If the first thread
+  // was exiting by itself while another one ended the process, it is the first thread's code:
+  // pidfs_exit() (fs/pidfs.c) takes that code, and release_task() (kernel/exit.c) gives the first
+  // thread the process's only if it is already a zombie. Seen on Linux 6.18.
   virtual std::optional<int32_t> ReadExitStatus(Handle handle) = 0;
 
-  // Whether a 0 in ProcStat::exit_code of this process means 0, and not "not permitted".
+  // Whether a 0 in ProcStat::exit_code of this process means 0, not "permission denied".
   virtual bool MayReadExitCode(int32_t pid) = 0;
 
-  // Whether ProcStat::exit_code of a process whose threads have all ended is its wait status.
-  // Before Linux 5.17 it is what its first thread ended with (fs/proc/array.c, do_task_stat()):
-  // another code where that one left before the others, and without the core bit where another one
-  // dumped.
+  // Whether ProcStat::exit_code is the wait status once all threads of the process have exited.
+  // Before Linux 5.17 it is the first thread's code (fs/proc/array.c, do_task_stat()). That is
+  // another code if this thread exited before the others, and lacks the core bit if another thread
+  // dumped core.
   virtual bool StatTellsStatus() = 0;
 
   // CLOCK_MONOTONIC of the host, in nanoseconds.
   virtual uint64_t Now() = 0;
 
-  // The clock tick since boot in which an event's timestamp lies, to compare with start times.
+  // The clock tick since boot that contains an event's timestamp, for comparison with start times.
   virtual uint64_t TickOf(uint64_t timestamp_ns) = 0;
 };
 

@@ -3,11 +3,11 @@
 
 namespace exitwatch {
 
-// What reports the ends of processes beside their handles.
+// The source that reports exits of processes besides their handles.
 enum class StreamKind {
   kNone,
-  kThreads,  // events of threads; of those that are not the first, only with another code than 0
-  kGroups,   // the eBPF filter's records, one for each process
+  kThreads,  // thread events; of threads other than the first, only with a code other than 0
+  kGroups,   // the eBPF filter's records, one per process
 };
 
 }  // namespace exitwatch

@@ -8,16 +8,16 @@ namespace {
 
 constexpr int32_t kSignalMask = 0x7f;
 
-// By it seccomp may end a single thread; every other signal ends the group.
+// With this signal seccomp may end a single thread; every other signal ends the group.
 constexpr int32_t kSigSys = 31;
 
-// Whether a thread ends with this code only together with its group.
+// Whether a thread can exit with this code only together with its group.
 bool EndsGroup(int32_t code) {
   const int32_t signal = code & kSignalMask;
   return signal != 0 && signal != kSigSys;
 }
 
-// A code that some thread left behind this long before the leader ended by itself was that thread's
+// If the leader exits by itself this long after a thread left a code, that code was the thread's
 // own (a raw exit(2), seccomp's kill-thread), not the group's.
 constexpr uint64_t kUnrelatedAfterNs = 1'000'000'000;
 
@@ -54,12 +54,12 @@ void ThreadGroup::AddLeaderExit(const ProcEvent& event) {
 }
 
 void ThreadGroup::AddThreadExit(const ProcEvent& event) {
-  // Across CPUs, events do not arrive in the order of their timestamps.
+  // Events from different CPUs do not arrive in the order of their timestamps.
   const int32_t code = event.exit_code & ~kCoreFlag;
   events.has_several_codes =
       events.has_several_codes || (events.thread_code != 0 && events.thread_code != code);
   if (event.timestamp_ns >= events.thread_ns || EndsGroup(code)) {
-    // A signal counts more than a stamp.
+    // A signal outweighs a later timestamp.
     if (!EndsGroup(events.thread_code)) events.thread_code = code;
     events.thread_ns = std::max(events.thread_ns, event.timestamp_ns);
   }
@@ -108,7 +108,8 @@ bool ThreadGroup::IsDisputed() const {
     return false;
   const int32_t status = *answers.group_status & ~kCoreFlag;
   if (status == events.thread_code || EndsGroup(status)) return false;
-  // The first thread's own was overwritten, or long after the other's.
+  // Undisputed if the first thread's own code was overwritten, or came long after the other
+  // thread's.
   return !events.leader_known ||
          (status == events.leader_code && events.leader_ns <= events.thread_ns + kUnrelatedAfterNs);
 }
@@ -149,8 +150,8 @@ std::optional<int32_t> ThreadGroup::Status() const {
   } else if (events.thread_code == 0) {
     status = events.leader_code;
   } else if (events.leader_code == 0) {
-    // The leader of a group that was ended by another thread may have left before it, with 0: the
-    // other code is the group's.
+    // If another thread ended the group, the leader may have exited before it with 0: the other
+    // code is the group's.
     const bool unrelated =
         events.leader_known && events.leader_ns > events.thread_ns + kUnrelatedAfterNs;
     status = unrelated ? 0 : events.thread_code;
@@ -188,8 +189,8 @@ std::optional<bool> ThreadGroup::CoreDumped() const {
   if (answers.group_status && (*answers.group_status & kCoreFlag) != 0) return true;
   if (answers.group_status && answers.group_status_has_core) return false;
   if (answers.ending_status) return (*answers.ending_status & kCoreFlag) != 0;
-  // Every dump is announced before it is written, so threads that announced one and ended without
-  // the flag wrote none.
+  // Every dump is announced before it is written. Threads that announced one and exited without the
+  // flag wrote none.
   if (events.core_announced && events.dumpers.empty()) return false;
   const int32_t code = answers.group_status
                            ? *answers.group_status
@@ -199,8 +200,8 @@ std::optional<bool> ThreadGroup::CoreDumped() const {
 }
 
 void ThreadGroup::DateEnd() {
-  // A thread's exit within the time in which the group must have died is the time of its death.
-  // With another code than the group's it was not the last one.
+  // The exit of a thread within the time in which the group must have died is the time of its
+  // death. If its code differs from the group's, it was not the last one.
   const bool has_last_code =
       !answers.group_status || (*answers.group_status & ~kCoreFlag) == LastCode();
   times.ended_by_kernel =
@@ -211,8 +212,8 @@ void ThreadGroup::DateEnd() {
     times.uncertainty_ns = times.confirmed_ns - std::min(times.confirmed_ns, last_alive_ns);
   } else {
     times.ended_ns = events.last_event_ns;
-    // Exits of other threads with 0 are not seen, and one with a code of its own may be on its way:
-    // one of them may have been the last.
+    // Exits of other threads with 0 are not reported, and one with a code of its own may be on its
+    // way: one of them may have been the last.
     const bool last_seen = events.released || (LastCode() != 0 && Status());
     times.uncertainty_ns =
         last_seen ? 0 : times.confirmed_ns - std::min(times.confirmed_ns, events.last_event_ns);

@@ -1,5 +1,5 @@
-// One idea: every way in which something about a process comes in, and the one walk over
-// what is due. What becomes of a group is decided in group_stages.cc.
+// One idea: every way in which information about a process comes in, and one walk over what is due.
+// group_stages.cc decides what becomes of a group.
 #include "core/groups/thread_group_aggregator.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace {
 using Stage = ThreadGroup::Stage;
 using Outstanding = ThreadGroup::Outstanding;
 
-// How long the exit event of a process may take whose handle has told its end.
+// How late the exit event of a process may come after its handle reported the exit.
 constexpr uint64_t kOutstandingNs = 10'000'000'000;
 
 bool HasHandle(const ThreadGroup& group) { return group.handle != ProcessWitness::kNoHandle; }
@@ -59,8 +59,8 @@ void ThreadGroupAggregator::OnExit(const ProcEvent& event) {
 
   ThreadGroup* before = Find(event.tgid);
   if (before != nullptr && before->events.leader_known) {
-    // No exec came in between: this is another process's exit. Unless the exec was lost, or was
-    // under way and failed where it could not turn back, which kills.
+    // With no exec in between, this is another process's exit, unless the exec event was lost, or
+    // the exec failed past the point of no return, which kills the process.
     const bool exec_failed = before->seen_alive && (event.exit_code & 0x7f) != 0;
     const bool is_dead = before->stage == Stage::kDead;
     if (is_dead || (!HasHandle(*before) && !exec_failed)) {
@@ -76,7 +76,7 @@ void ThreadGroupAggregator::OnExit(const ProcEvent& event) {
   if (stages_.OnLeaderExit(group, event) == GroupStages::Exited::kEnded) End(group);
 }
 
-// Whether this is the exit event of a process whose handle was quicker.
+// Whether this is the exit event of a process whose handle was faster.
 bool ThreadGroupAggregator::IsReportedBefore(const ProcEvent& event) {
   const auto found = ended_early_.find(event.tgid);
   if (found == ended_early_.end()) return false;
@@ -92,22 +92,24 @@ void ThreadGroupAggregator::OnFork(const ProcEvent& event) {
   const bool is_others =
       before->events.leader_known && before->events.leader_ns <= event.timestamp_ns;
   if (!is_others) return;
-  // What it does from now on is not what the one before it did: its exec, above all.
+  // From now on the pid's events are the new process's, above all its exec.
   if (before->answers.has_doubtful_stat) before->ForgetStat();
   stages_.MarkDead(*before, event.timestamp_ns);
 }
 
 void ThreadGroupAggregator::OnExec(const ProcEvent& event) {
-  // Whatever ended before was the program before: the process has a first thread, and will tell its
-  // end by it.
+  // All earlier exits belong to the program before the exec. The process has a first thread again,
+  // and will report its exit through it.
   ThreadGroup* group = Find(event.tgid);
   if (group == nullptr) return;
   const bool is_dead = group->stage == Stage::kDead;
-  if (is_dead && event.timestamp_ns > group->times.confirmed_ns) return;  // the pid is another's
+  if (is_dead && event.timestamp_ns > group->times.confirmed_ns)
+    return;  // the pid is another
+             // process's
   if (group->cause == ThreadGroup::Cause::kLost || group->events.leader_ns > event.timestamp_ns)
     return;
   if (is_dead && HasHandle(*group)) {
-    group->ForgetEvents();  // its handle tells the end of the program after
+    group->ForgetEvents();  // its handle will report how the new program exits
   } else {
     Erase(event.tgid);
   }
@@ -143,26 +145,26 @@ void ThreadGroupAggregator::AdoptDead(const GroupIdentity& identity, ProcessWitn
   ThreadGroup* other = Find(identity.pid);
   if (other != nullptr && !IsSameGroup(other->Identity(), identity)) {
     if (witness_.Look(handle) == ProcessState::kGone) {
-      // Another process has the pid already, and may be ending, too.
+      // Another process already has the pid, and may be exiting too.
       EndAtOnce(identity, handle, alive_ns, cause);
       return;
     }
-    // One that had the pid before.
+    // `other` had the pid before.
     if (other->stage != Stage::kDead) stages_.MarkDead(*other, witness_.Now());
     End(*other);
   }
   ThreadGroup& group = Group(identity.pid);
   if (outstanding == Outstanding::kRecord) group.outstanding = outstanding;
   if (HasHandle(group)) {
-    // Of two, the one that may tell the status of a process that was reaped.
+    // Of two handles, keep the one that can return the status of a reaped process.
     witness_.Close(std::exchange(group.handle, handle));
     group.inode = witness_.Inode(handle);
     stages_.OnHandleReady(group, alive_ns);
   } else if (group.stage == Stage::kDead) {
-    // Events have told its death; its status may be doubtful.
+    // Events already reported its death; its status may be in doubt.
     stages_.AddHandle(group, handle);
   } else {
-    // The kernel's stamp counts more than when we think that it was alive.
+    // The kernel's timestamp outweighs our own estimate of when it was alive.
     if (group.events.leader_known) alive_ns = std::min(alive_ns, group.events.leader_ns);
     stages_.TakeOver(group, identity, handle, alive_ns, cause);
     group.outstanding = outstanding;
@@ -211,7 +213,8 @@ bool ThreadGroupAggregator::OnTracedExit(const ProcEvent& event, bool has_group_
     return true;
   }
   witness_.Close(handle);
-  // The tracer was quick. Without a code other threads went on, and have told their end.
+  // The debugger was faster. Without a group code, other threads went on and have reported the
+  // exit.
   if (!has_group_code) return true;
   ThreadGroup& group = Group(event.tgid);
   if (group.stage != Stage::kDead) stages_.EndTraced(group, event);
@@ -224,7 +227,7 @@ void ThreadGroupAggregator::Supersede(const GroupIdentity& identity) {
 }
 
 void ThreadGroupAggregator::Settle(uint64_t stream_ns) {
-  // Ends first: what is confirmed in this call has to wait for the stream to pass it.
+  // Exits first: what this call confirms must wait until the stream has passed it.
   agenda_.TakeAwaited(stream_ns, [this](int32_t pid) {
     if (ThreadGroup* group = Find(pid)) agenda_.StopAwaiting(*group);
   });

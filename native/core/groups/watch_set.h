@@ -19,37 +19,37 @@ struct Watch {
   int32_t pid = 0;
   ProcessEntry process;
   uint64_t since_ns = 0;
-  uint64_t armed_ns = 0;  // from here on BPF programs tell of it, once they are at work
-  int pidfd = -1;         // the pidfd that tells its end, too; -1: the stream alone does
+  uint64_t armed_ns = 0;  // BPF programs, once they run, report it from here on
+  int pidfd = -1;         // a pidfd that reports its exit too; -1: only the stream does
 
   GroupIdentity Identity() const { return process.Identity(pid); }
 };
 
-// The processes that somebody watches, shared by JavaScript's thread and the reader's. One pid may
-// have several: the end of a process may not have been told yet when its pid is another's already.
+// The watched processes, shared by JavaScript's thread and the reader's. One pid may have several
+// watches: it may belong to a new process before the old one's exit has been reported.
 class WatchSet {
  public:
-  // Calls `on_change` for every pid that is watched, and from now on, before anything else is done
-  // with the set, for each that is watched for the first time, or no more.
+  // Calls `on_change` for every watched pid, and from then on whenever a pid gets its first watch
+  // or loses its last one, before any other use of the set.
   using OnChange = std::function<void(int32_t pid, bool is_watched)>;
   void Follow(OnChange on_change);
 
-  // `now` gives the time for `armed_ns`.
+  // `now` returns the time for `armed_ns`.
   void Add(const Watch& watch, const std::function<uint64_t()>& now);
   bool Contains(int32_t pid);
-  // Gives what it removes; nothing where there is no such watch.
+  // Returns the removed watch; nothing if there is none.
   std::optional<Watch> Remove(int32_t pid, uint64_t start_ticks, uint64_t inode);
   std::vector<Watch> List();
 
-  // Removes the watch of the process that ended then: by its inode, where that is known, otherwise
-  // the first one that may be its; but none that was made when the process had ended already.
+  // Removes and returns the watch of the process that exited at `end_ns`: by inode, if known;
+  // otherwise the oldest possible one that was not made after the exit.
   std::optional<Watch> Take(const GroupIdentity& identity, uint64_t end_ns);
 
-  // How many have a pidfd, and how many the stream alone reports; from any thread.
+  // How many watches have a pidfd, and how many depend on the stream alone. For any thread.
   size_t with_pidfd() const { return with_pidfd_.load(std::memory_order_relaxed); }
   size_t without_pidfd() const { return without_pidfd_.load(std::memory_order_relaxed); }
 
-  // The inode of the watched process that had this pid at this time; 0 where that is not known.
+  // The inode of the watched process that had this pid at this time; 0 if unknown.
   uint64_t InodeAt(int32_t pid, uint64_t time_ns);
 
  private:

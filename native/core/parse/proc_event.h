@@ -6,8 +6,8 @@
 
 namespace exitwatch {
 
-// Where the fields of a proc connector datagram stand, counted from its first byte: a nlmsghdr (16
-// bytes), a cn_msg (20) and a proc_event. The socket filter and the parser read the same offsets.
+// Offsets of the fields of a proc connector datagram: a nlmsghdr (16 bytes), a cn_msg (20) and a
+// proc_event. The socket filter and the parser use the same offsets.
 namespace wire {
 constexpr uint32_t kNetlinkLength = 0;
 constexpr uint32_t kNetlinkType = 4;
@@ -26,18 +26,19 @@ constexpr uint32_t kExitParentTgid = 72;
 constexpr uint32_t kForkParentTgid = 56;
 constexpr uint32_t kForkChildPid = 60;
 constexpr uint32_t kForkChildTgid = 64;
-// A datagram of every kernel that exitwatch supports (proc_event has had 40 bytes since 3.2).
+// The size of a datagram on every kernel that exitwatch supports (proc_event has had 40 bytes since
+// 3.2).
 constexpr uint32_t kDatagramBytes = 76;
 }  // namespace wire
 
-// enum proc_cn_event of <linux/cn_proc.h>, as far as it is used here.
+// The part of enum proc_cn_event in <linux/cn_proc.h> that exitwatch uses.
 constexpr uint32_t kProcEventNone = 0;  // the answer to a subscription (ACK)
 constexpr uint32_t kProcEventFork = 0x00000001;
 constexpr uint32_t kProcEventExec = 0x00000002;
 constexpr uint32_t kProcEventCoredump = 0x40000000;
 constexpr uint32_t kProcEventExit = 0x80000000;
 
-// One event of the proc connector. Which fields mean something depends on `what`.
+// One event of the proc connector. `what` decides which fields are valid.
 struct ProcEvent {
   uint32_t what = kProcEventNone;
   uint32_t ack = 0;           // kProcEventNone: the sender's ack number plus one
@@ -46,13 +47,13 @@ struct ProcEvent {
   int32_t pid = 0;            // the thread (fork: the child)
   int32_t tgid = 0;           // its thread group (fork: the child's)
   int32_t exit_code = 0;      // exit: the thread's own code, as a raw wait status
-  // exit: 0 where the process had been released already; fork: who forked
+  // exit: 0 if the process was already released; fork: the process that forked
   int32_t parent_tgid = 0;
 
   bool IsLeader() const { return pid == tgid; }
 };
 
-// False where the datagram is too short, inconsistent, or speaks of a thread that cannot be.
+// False if the datagram is too short, is inconsistent, or names an impossible thread.
 bool ParseProcEvent(const uint8_t* datagram, size_t size, ProcEvent* event);
 
 }  // namespace exitwatch

@@ -8,7 +8,7 @@ namespace exitwatch {
 
 namespace {
 
-// Splits at single spaces and reads decimal numbers; a field that is no number makes it fail.
+// Splits at single spaces and reads decimal numbers. Fails on a field that is not a number.
 class Fields {
  public:
   Fields(const char* begin, const char* end) : at_(begin), end_(end) {}
@@ -42,7 +42,7 @@ bool ParseProcStat(const char* text, size_t size, ProcStat* stat) {
   const char* end = text + size;
   const char* open = std::find(text, end, '(');
   if (open == end) return false;
-  // The name may hold ')' and spaces: it ends at the last ')' of the line.
+  // The name may contain ')' and spaces: it ends at the last ')' of the line.
   const char* close = end;
   while (close != open && *(close - 1) != ')') close--;
   if (close == open) return false;
@@ -55,7 +55,7 @@ bool ParseProcStat(const char* text, size_t size, ProcStat* stat) {
   std::memcpy(stat->name, open + 1, name_size);
   stat->state = close[2];
 
-  // The state is field 3; the numbers say how many fields lie between.
+  // The state is field 3; the arguments of Skip() are the distances between fields.
   Fields fields(close + 2, end);
   return fields.Skip(1) && fields.Read(&stat->parent_pid) &&   // 4
          fields.Skip(5) && fields.Read(&stat->flags) &&        // 9

@@ -7,8 +7,8 @@
 
 namespace exitwatch {
 
-// Whether exits come so quickly that they are read, and handed on, together: more than 5,000 a
-// second, for longer than a moment.
+// Tells when exits come so fast that they are read and delivered in bulk: more than 5,000 per
+// second, by more than 10 exits.
 class ExitRate {
  public:
   void Add(size_t exits, uint64_t now_ns) {
@@ -22,7 +22,7 @@ class ExitRate {
   static constexpr uint64_t kStormNs = 10 * kExitNs;
   static constexpr uint64_t kMostAheadNs = 20 * kExitNs;
 
-  uint64_t due_ns_ = 0;  // when the exits so far would have come, had they come at that rate
+  uint64_t due_ns_ = 0;  // when all exits so far would have come at that rate
 };
 
 }  // namespace exitwatch

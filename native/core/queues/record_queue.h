@@ -15,15 +15,15 @@
 
 namespace exitwatch {
 
-// The bounded queue between the reader thread and JavaScript. What does not fit is counted and told
-// as one gap, in its place: nothing that came later passes it. Ends of watched processes always
-// fit: their number is bounded by the watches.
+// The bounded queue between the reader thread and JavaScript. Exits that do not fit are counted and
+// reported as one gap in their place: no later record overtakes it. Exits of watched processes
+// always fit, since the number of watches bounds them.
 class RecordQueue {
  public:
   struct Counts {
-    uint64_t received = 0;   // exits that were put in, or would have been
-    uint64_t delivered = 0;  // exits that were taken out
-    uint64_t lost = 0;       // as told by gaps, or to be told by the next
+    uint64_t received = 0;   // exits that were pushed, including those that did not fit
+    uint64_t delivered = 0;  // exits that were taken
+    uint64_t lost = 0;       // reported by gaps, or to be reported by the next one
     uint64_t gaps = 0;
     size_t depth = 0;
     double last_event_ms = 0;  // CLOCK_REALTIME of the latest exit; 0 before the first
@@ -33,7 +33,7 @@ class RecordQueue {
 
   void Push(const std::vector<Record>& records);
 
-  // Takes at most `capacity` records, and calls `visit` for each; their number.
+  // Removes at most `capacity` records, calls `visit` for each, and returns their number.
   template <typename Visit>
   size_t Take(size_t capacity, Visit visit) {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -47,7 +47,7 @@ class RecordQueue {
     return count;
   }
 
-  // How many records there are to take now.
+  // The number of records that can be taken now.
   size_t Depth();
 
   Counts counts();
@@ -60,7 +60,7 @@ class RecordQueue {
   const size_t limit_;
   std::deque<Record> records_;
   std::optional<GapRecord> overflow_;  // the gap that grows while the queue is full
-  double gap_end_ns_ = 0;              // of the latest gap by our own limit
+  double gap_end_ns_ = 0;              // end of the latest gap that our own limit caused
   Counts counts_;
 };
 

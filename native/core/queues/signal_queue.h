@@ -14,7 +14,7 @@ class SignalQueue {
  public:
   explicit SignalQueue(size_t limit) : limit_(limit) {}
 
-  // False where there is no room for it.
+  // False if the queue is full.
   bool Push(const SignalRecord& record) {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (records_.size() >= limit_) return false;
@@ -22,7 +22,7 @@ class SignalQueue {
     return true;
   }
 
-  // Moves at most `capacity` records; fewer where there are fewer.
+  // Moves at most `capacity` records, and returns their number.
   size_t Take(SignalRecord* records, size_t capacity) {
     const std::lock_guard<std::mutex> lock(mutex_);
     size_t count = 0;

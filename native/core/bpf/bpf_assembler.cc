@@ -83,7 +83,7 @@ void BpfAssembler::JumpIf(uint8_t condition, Register left, Register right, Labe
   EmitJump(static_cast<uint8_t>(BPF_JMP | BPF_X | condition), left, right, 0, to);
 }
 
-// The only instruction that takes two places.
+// The only instruction that occupies two slots.
 void BpfAssembler::EmitWide(Register to, uint8_t kind, int32_t low, int32_t high) {
   Emit(BPF_LD | BPF_DW | BPF_IMM, to, kind, 0, low);
   Emit(0, 0, 0, 0, high);

@@ -9,15 +9,15 @@
 
 namespace exitwatch {
 
-// Writes eBPF programs (the kernel's Documentation/bpf/standardization/instruction-set.rst), with
-// labels instead of distances. Opcodes and helpers that the headers of old distributions lack are
-// named here.
+// Assembles eBPF programs (the kernel's Documentation/bpf/standardization/instruction-set.rst),
+// with labels instead of distances. Defines the opcodes and helpers that old distributions' headers
+// lack.
 class BpfAssembler {
  public:
   enum Register : uint8_t { kR0, kR1, kR2, kR3, kR4, kR5, kR6, kR7, kR8, kR9, kFrame };
   enum Size : uint8_t { kByte = BPF_B, kHalf = BPF_H, kWord = BPF_W, kDouble = BPF_DW };
 
-  // Of enum bpf_func_id.
+  // From enum bpf_func_id.
   enum Helper : int32_t {
     kMapLookup = 1,
     kMapUpdate = 2,
@@ -53,11 +53,11 @@ class BpfAssembler {
   void Store(Size size, Register base, int16_t offset, Register from);
   void StoreValue(Size size, Register base, int16_t offset, int32_t value);
 
-  // Adds to memory, atomically.
+  // Adds to memory atomically.
   void AtomicAdd(Size size, Register base, int16_t offset, Register from);
 
   void Jump(Label to);
-  // Conditions (BPF_JEQ, BPF_JSET, …) look at the lower 32 bits.
+  // JumpIf32() compares the lower 32 bits (BPF_JEQ, BPF_JSET, …).
   void JumpIf32(uint8_t condition, Register left, int32_t right, Label to);
   void JumpIf32(uint8_t condition, Register left, Register right, Label to);
   void JumpIf(uint8_t condition, Register left, int32_t right, Label to);
@@ -68,7 +68,7 @@ class BpfAssembler {
   void Call(Helper helper);
   void Exit();
 
-  // The program; every label that is jumped to has to be bound.
+  // The finished program. Every label that is a jump target must be bound.
   std::vector<bpf_insn> Finish();
 
  private:
@@ -82,7 +82,7 @@ class BpfAssembler {
   void EmitWide(Register to, uint8_t kind, int32_t low, int32_t high);
 
   std::vector<bpf_insn> program_;
-  std::vector<size_t> places_;  // of labels, by id
+  std::vector<size_t> places_;  // positions of labels, by id
   std::vector<Pending> jumps_;
 };
 

@@ -11,7 +11,7 @@ constexpr size_t kHeaderBytes = 24;
 constexpr size_t kTypeBytes = 12;
 constexpr size_t kMemberBytes = 12;
 
-// Structures nest, and names of types refer to one another: in a damaged description for ever.
+// Structures nest, and types refer to one another: endlessly if the data is damaged.
 constexpr int kDeepest = 16;
 constexpr int kMostMembers = 100'000;
 
@@ -44,7 +44,7 @@ T Load(const uint8_t* from) {
   return value;
 }
 
-// What follows a type, in bytes. Nothing for a kind that is not known: its length is not, either.
+// How many bytes follow a type. Nothing for an unknown kind, whose length is unknown too.
 std::optional<size_t> TrailerBytes(uint32_t kind, uint32_t count) {
   switch (kind) {
     case kInt:
@@ -118,7 +118,7 @@ std::optional<Btf::Type> Btf::TypeAt(uint32_t id) const {
   return Type{Load<uint32_t>(type), Load<uint32_t>(type + 4), Load<uint32_t>(type + 8)};
 }
 
-// The type behind its other names.
+// The type without typedefs and qualifiers.
 std::optional<Btf::Type> Btf::Resolved(uint32_t* id) const {
   for (int i = 0; i < kDeepest; i++) {
     const std::optional<Type> type = TypeAt(*id);
@@ -192,14 +192,14 @@ std::optional<Btf::Member> Btf::FindIn(uint32_t id, std::string_view member, uin
   return std::nullopt;
 }
 
-// One without a length, at the end of its structure.
+// An array without a length, at the end of its structure.
 bool Btf::IsOpenArray(uint32_t id) const {
   const std::optional<Type> type = Resolved(&id);
   if (!type || type->kind() != kArray) return false;
   return Load<uint32_t>(types_ + offsets_[id] + kTypeBytes + 8) == 0;
 }
 
-// 0 where it is not known.
+// 0 if unknown.
 uint32_t Btf::SizeOf(uint32_t id, int depth) const {
   const std::optional<Type> type = Resolved(&id);
   if (!type || depth == 0) return 0;

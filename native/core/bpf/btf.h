@@ -10,27 +10,27 @@
 namespace exitwatch {
 
 // The kernel's description of its own types (BPF Type Format, the kernel's
-// Documentation/bpf/btf.rst), as far as it takes to find where the members of structures stand.
+// Documentation/bpf/btf.rst). Reads only what it needs to find the members of structures.
 class Btf {
  public:
   struct Member {
-    uint32_t offset;  // in bytes, from the begin of the outermost structure
+    uint32_t offset;  // in bytes, from the start of the outermost structure
     uint32_t size;    // in bytes; 0 for an array without a length
   };
 
-  // Refers to `data`, which has to stay. Nothing where it is no BTF of this machine's byte order;
-  // of a damaged one, what can be read.
+  // Refers to `data`, which must outlive it. Nothing if the data is not BTF in this machine's byte
+  // order. From damaged data, reads what is readable.
   static std::optional<Btf> Parse(const uint8_t* data, size_t size);
 
-  // A member of a structure, also where it stands in a structure without a name inside of it.
-  // Nothing where there is none, or where it is a bit field.
+  // A member of a structure, including members of nested structures without a name. Nothing if
+  // there is none, or if it is a bit field.
   std::optional<Member> Find(std::string_view structure, std::string_view member) const;
 
-  // How many parameters a function has whose pointer's type has this name (typedef). Nothing where
+  // The number of parameters of the function type that the typedef `name` points to. Nothing if
   // there is none.
   std::optional<uint32_t> CountParameters(std::string_view name) const;
 
-  // The type id of a function that has so many parameters.
+  // The type id of the function with this name and number of parameters.
   std::optional<uint32_t> FindFunction(std::string_view name, uint32_t parameters) const;
 
  private:
@@ -60,7 +60,7 @@ class Btf {
   size_t types_size_;
   const uint8_t* strings_;
   size_t strings_size_;
-  std::vector<uint32_t> offsets_;     // of all types, by id; that of id 0 (void) is not used
+  std::vector<uint32_t> offsets_;     // of all types, by id; the one of id 0 (void) is unused
   std::vector<uint32_t> structures_;  // ids of structures
 };
 

@@ -10,7 +10,7 @@ std::optional<std::string> PathOf(const CgroupRecord& record) {
   for (size_t i = record.levels; i > 0; i--) {
     const char* const name = record.names[i - 1];
     const size_t size = strnlen(name, CgroupRecord::kLevelBytes);
-    // One that just fits may have been cut.
+    // A name that just fits may be truncated.
     if (size == 0 || size >= CgroupRecord::kLevelBytes - 1) return std::nullopt;
     path.append("/").append(name, size);
   }

@@ -8,17 +8,17 @@ namespace {
 
 using Asm = BpfAssembler;
 
-// The arguments: the task, which is the current one, and whether it is the last one of its group
+// The arguments: the current task, and whether it is the last one of its group
 // (<trace/events/sched.h>, <linux/taskstats_kern.h>).
 constexpr int16_t kGroupDead = 8;
 
-// The stack, below the place to read into.
+// The stack below kScratch.
 constexpr int16_t kPidAt = -16;
 constexpr int16_t kKeyAt = kPidAt - static_cast<int16_t>(sizeof(ExecutableKey));
 constexpr int16_t kNameAt = kKeyAt - static_cast<int16_t>(kExecutableBytes);
 
 constexpr Asm::Register kTask = Asm::kR7;
-constexpr Asm::Register kOther = Asm::kR9;  // whatever is being followed
+constexpr Asm::Register kOther = Asm::kR9;  // the object being followed
 
 class Program : KernelProgram {
  public:
@@ -69,7 +69,7 @@ class Program : KernelProgram {
     code_.Set(Asm::kR2, static_cast<int32_t>(kExecutableBytes));
     code_.Move(Asm::kR3, kOther);
     code_.Call(Asm::kProbeReadKernelStr);
-    code_.JumpIf(BPF_JSLE, Asm::kR0, 1, done_);  // an error, or no more than the zero
+    code_.JumpIf(BPF_JSLE, Asm::kR0, 1, done_);  // an error, or only the terminating NUL
   }
 
   void PointTo(Asm::Register to, int16_t at) {

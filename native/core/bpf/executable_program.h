@@ -11,21 +11,21 @@
 
 namespace exitwatch {
 
-// Whose executable it is: a group's address is used again, and so is a time.
+// Identifies the process. The kernel reuses the addresses of groups, and start times are not
+// unique.
 struct ExecutableKey {
-  uint64_t group;     // its signal_struct
-  uint64_t start_ns;  // of its first thread, on CLOCK_BOOTTIME
+  uint64_t group;     // address of its signal_struct
+  uint64_t start_ns;  // start of its first thread, on CLOCK_BOOTTIME
 };
 
 struct ExecutableMaps {
-  int names;    // hash of file names, kExecutableBytes each, by ExecutableKey
+  int names;    // hash of ExecutableKey to file names of kExecutableBytes
   int watched;  // see GroupFilterMaps
 };
 
-// A program for the raw tracepoint sched_process_exit, or the entry of taskstats_exit(), which have
-// the same arguments: the last thread of a group notes which file it ran. When the group-aware
-// filter looks, the address space is gone, and with it that file. Only where
-// KernelLayout::executable is known.
+// A program for the raw tracepoint sched_process_exit, or for the entry of taskstats_exit(), which
+// has the same arguments. The last thread of a group notes which file it ran: when the eBPF filter
+// looks, the address space is gone, and that file with it. Requires KernelLayout::executable.
 std::vector<bpf_insn> BuildExecutableProgram(const KernelLayout& layout,
                                              const ExecutableMaps& maps);
 

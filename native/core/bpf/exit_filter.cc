@@ -9,14 +9,14 @@ namespace exitwatch {
 namespace {
 
 constexpr uint32_t kWholeDatagram = 0xffffffff;
-constexpr uint32_t kKthreadd = 2;  // parent of all kernel threads, by its fixed pid
+constexpr uint32_t kKthreadd = 2;  // parent of all kernel threads; its pid is fixed
 
 sock_filter Statement(uint16_t code, uint32_t k) { return {code, 0, 0, k}; }
 
-// Loads are big-endian, whatever the machine: constants are swapped instead of the data.
+// Loads are big-endian on every machine: the constants are swapped instead of the data.
 sock_filter LoadWord(uint32_t offset) { return Statement(BPF_LD | BPF_W | BPF_ABS, offset); }
 
-// Places of the program below; jumps are written as places and turned into distances here.
+// Positions in the program below. Jump() turns them into distances.
 enum Place : uint8_t {
   kIsExit = 3,
   kIsExec = 5,

@@ -1,5 +1,5 @@
-// One idea: one program, each part of which goes on with the registers and the stack of
-// the part before.
+// One idea: a single program, each part of which continues with the registers and the stack of the
+// part before.
 #include "core/bpf/group_filter.h"
 
 #include "core/bpf/kernel_program.h"
@@ -11,13 +11,13 @@ namespace {
 
 using Asm = BpfAssembler;
 
-constexpr int32_t kPass = -1;  // the whole message
+constexpr int32_t kPass = -1;  // pass the whole message
 constexpr int32_t kDrop = 0;
 
-// A reader that is not there by then is busy.
+// After 5 ms, assume that the reader is busy.
 constexpr int32_t kInVainNs = 5'000'000;
 
-// Of the kernel's <linux/sched.h> and <linux/sched/signal.h>.
+// From the kernel's <linux/sched.h> and <linux/sched/signal.h>.
 constexpr int32_t kTaskExiting = 0x00000004;       // PF_EXITING
 constexpr int32_t kTaskKernelThread = 0x00200000;  // PF_KTHREAD
 constexpr int32_t kGroupExit = 0x00000004;         // SIGNAL_GROUP_EXIT
@@ -25,12 +25,12 @@ constexpr int32_t kGroupExit = 0x00000004;         // SIGNAL_GROUP_EXIT
 // The process is dead, and the record has its first thread's start.
 constexpr int32_t kWhole = GroupRecord::kDead | GroupRecord::kFirstThread;
 
-// The stack, below the place to read into: the message's event, the record, two pointers.
+// The stack below kScratch: the message's event, the record, two slots.
 constexpr int16_t kEventBytes = wire::kDatagramBytes - wire::kEvent;
 constexpr int16_t kEventAt = -8 - kEventBytes;
 constexpr int16_t kRecord = kEventAt - static_cast<int16_t>(sizeof(GroupRecord));
 constexpr int16_t kSlotsAt = kRecord - 16;
-constexpr int16_t kThreadsAt = kSlotsAt;  // before they are taken
+constexpr int16_t kThreadsAt = kSlotsAt;  // used before TellCgroup() uses the slots
 
 constexpr int16_t EventField(uint32_t wire_offset) {
   return static_cast<int16_t>(kEventAt + static_cast<int16_t>(wire_offset - wire::kEvent));
@@ -40,11 +40,11 @@ constexpr int16_t RecordField(size_t offset) {
   return static_cast<int16_t>(kRecord + static_cast<int16_t>(offset));
 }
 
-// Registers that calls leave alone, with one meaning each through the whole program.
-constexpr Asm::Register kOther = Asm::kR6;  // whatever is being followed
+// Registers that calls preserve. Each has one meaning throughout the program.
+constexpr Asm::Register kOther = Asm::kR6;  // the object being followed
 constexpr Asm::Register kTask = Asm::kR7;
 constexpr Asm::Register kSignal = Asm::kR8;  // its signal_struct
-constexpr Asm::Register kFirst = Asm::kR9;   // its group's first thread
+constexpr Asm::Register kFirst = Asm::kR9;   // the first thread of its group
 
 class Program : KernelProgram {
  public:
@@ -120,8 +120,8 @@ class Program : KernelProgram {
     code_.Bind(exiting);
   }
 
-  // Goes on with kSignal and kFirst set, and a record that has its flags, status and number of
-  // threads, where there is something to tell.
+  // If there is something to report, continues with kSignal and kFirst set, and with the record's
+  // flags and status.
   void LookAtGroup() {
     Clear(kRecord, sizeof(GroupRecord));
     const Asm::Label is_first = code_.NewLabel();
@@ -132,8 +132,8 @@ class Program : KernelProgram {
     const Asm::Label done = code_.NewLabel();
 
     ReadPointer(kSignal, kTask, layout_.task.signal);
-    // Before the number of threads: a tracer may let go of this one at any time, which first takes
-    // it from the number, and then its pid.
+    // Read this before the number of threads: a debugger may release the thread at any time, which
+    // first decrements the number and then clears the thread's pid.
     ReadPointer(kOther, kTask, layout_.task.thread_pid);
     LoadEvent(Asm::kR1, wire::kExitPid);
     LoadEvent(Asm::kR2, wire::kExitTgid);
@@ -152,10 +152,10 @@ class Program : KernelProgram {
     code_.Bind(ending);
     SetFlag(GroupRecord::kStatusKnown);
     Read(RecordField(offsetof(GroupRecord, status)), 4, kSignal, layout_.signal.group_exit_code);
-    // A thread that is not the first is not counted any more when it tells its exit.
+    // When a thread other than the first reports its exit, it is no longer counted.
     ReadWord(Asm::kR1, kSignal, layout_.signal.threads);
     code_.JumpIf32(BPF_JGT, Asm::kR1, 1, not_dead);
-    // Nobody left: the first thread was reaped already, and may not be there to be looked at.
+    // No thread is left: the first one was already reaped, and its task may be freed.
     code_.JumpIf32(BPF_JEQ, Asm::kR1, 0, is_dead);
     code_.JumpIf(BPF_JEQ, kFirst, kTask, is_dead);
     ReadWord(Asm::kR1, kFirst, layout_.task.exit_state);
@@ -163,7 +163,7 @@ class Program : KernelProgram {
 
     code_.Bind(not_dead);
     code_.JumpIf(BPF_JEQ, kFirst, kTask, drop_);
-    // Without a tracer it has none any more.
+    // Without a debugger, the thread has been released and has no pid any more.
     code_.JumpIf(BPF_JEQ, kOther, 0, drop_);
     SetFlag(GroupRecord::kTraced);
     code_.Jump(done);
@@ -172,16 +172,16 @@ class Program : KernelProgram {
     code_.Bind(done);
   }
 
-  // The same for a group that was not told to end: its threads have ended one by one, or are ending
+  // The same for a group without SIGNAL_GROUP_EXIT: its threads exited one by one, or are exiting
   // for one that calls exec.
   void LookAtEachThread(Asm::Label is_dead, Asm::Label not_dead) {
     const Asm::Label has_ended = code_.NewLabel();
     ReadWord(Asm::kR1, kSignal, layout_.signal.threads);
     code_.JumpIf32(BPF_JGT, Asm::kR1, 1, not_dead);
     code_.Store(Asm::kWord, Asm::kFrame, kThreadsAt, Asm::kR1);
-    // A thread that calls exec takes over the first one's pid, and then takes that from the number
-    // (fs/exec.c, de_thread()): a task that has another pid now, or is of another group, was not
-    // the first one of this group when the number was read.
+    // A thread that calls exec takes over the first thread's pid, and then decrements the number
+    // (fs/exec.c, de_thread()). If the task now has another pid, or belongs to another group, it
+    // was not the first thread of this group when the number was read.
     ReadPointer(Asm::kR1, kFirst, layout_.task.signal);
     code_.JumpIf(BPF_JNE, Asm::kR1, kSignal, has_ended);
     ReadWord(Asm::kR1, kFirst, layout_.task.pid);
@@ -193,7 +193,7 @@ class Program : KernelProgram {
     Read(RecordField(offsetof(GroupRecord, status)), 4, kFirst, layout_.task.exit_code);
     code_.Jump(is_dead);
 
-    // Nobody left, all the same; but with which status, nobody can tell any more.
+    // No thread is left, but the status can no longer be determined.
     code_.Bind(has_ended);
     code_.Load(Asm::kWord, Asm::kR1, Asm::kFrame, kThreadsAt);
     code_.JumpIf32(BPF_JEQ, Asm::kR1, 0, is_dead);
@@ -213,14 +213,14 @@ class Program : KernelProgram {
     Read(RecordField(offsetof(GroupRecord, uid)), 4, kOther, layout_.cred.euid);
     if (layout_.cgroup)
       ReadCgroup(*layout_.cgroup, kTask, kOther, RecordField(offsetof(GroupRecord, cgroup)));
-    // Every task that is not quite gone yet refers to its group.
+    // Every task that is not freed yet holds a reference to its group.
     ReadWord(Asm::kR1, kSignal, layout_.signal.references);
     code_.JumpIf32(BPF_JLE, Asm::kR1, 1, alone);
     SetFlag(GroupRecord::kMayBeRepeated);
     code_.Bind(alone);
 
-    // Where the first thread was reaped, what it was may be another task by now: only one of the
-    // same group is its first thread, and only then.
+    // If the first thread was reaped, its memory may belong to another task by now. It is still the
+    // first thread only if its group and its pid match.
     code_.JumpIf(BPF_JEQ, kFirst, kTask, is_first);
     ReadPointer(Asm::kR1, kFirst, layout_.task.signal);
     code_.JumpIf(BPF_JNE, Asm::kR1, kSignal, filled);
@@ -231,8 +231,7 @@ class Program : KernelProgram {
     SetFlag(GroupRecord::kFirstThread);
     Read(RecordField(offsetof(GroupRecord, start_ns)), 8, kFirst, layout_.task.start_boottime);
     Read(RecordField(offsetof(GroupRecord, name)), kNameBytes, kFirst, layout_.task.comm);
-    // It has no pid any more when it was reaped; and who its parent is, is kept true only until
-    // then.
+    // A reaped thread has no pid, and the kernel no longer updates its parent.
     ReadPointer(kOther, kFirst, layout_.task.thread_pid);
     code_.JumpIf(BPF_JEQ, kOther, 0, filled);
     if (layout_.pid.inode) {
@@ -243,7 +242,7 @@ class Program : KernelProgram {
     code_.Bind(filled);
   }
 
-  // What the group's last thread has noted. Where there may be two records, both have it.
+  // Takes the name that the group's last thread noted. If two records are possible, both get it.
   void TakeExecutable() {
     const Asm::Label taken = code_.NewLabel();
     code_.Load(Asm::kWord, Asm::kR1, Asm::kFrame, RecordField(offsetof(GroupRecord, flags)));
@@ -270,7 +269,7 @@ class Program : KernelProgram {
     code_.Compute(BPF_ADD, Asm::kR2, RecordField(offsetof(GroupRecord, group)));
   }
 
-  // Leaves the flags of the write in R4.
+  // Sets r4 to the flags of the write.
   void ChooseWakeup() {
     const Asm::Label chosen = code_.NewLabel();
     code_.Set(Asm::kR4, kNoWakeup);
@@ -282,7 +281,7 @@ class Program : KernelProgram {
     code_.Load(Asm::kDouble, Asm::kR2, Asm::kFrame, RecordField(offsetof(GroupRecord, time_ns)));
     code_.Load(Asm::kDouble, Asm::kR3, Asm::kR1, offsetof(GroupFilterState, rung_ns));
     code_.Compute(BPF_SUB, Asm::kR2, Asm::kR3);
-    // Signed: on another processor it may have rung later.
+    // Signed: another CPU may have rung it later.
     code_.JumpIf(BPF_JSLE, Asm::kR2, kInVainNs, chosen);
     code_.Set(Asm::kR4, kForceWakeup);
     code_.Bind(chosen);
@@ -294,8 +293,7 @@ class Program : KernelProgram {
     code_.JumpIf32(BPF_JEQ, Asm::kR2, 0, drop_);
     code_.Load(Asm::kDouble, Asm::kR3, Asm::kFrame, RecordField(offsetof(GroupRecord, time_ns)));
     code_.Store(Asm::kDouble, Asm::kR1, offsetof(GroupFilterState, rung_ns), Asm::kR3);
-    // Another one may have rung it meanwhile: then two messages come, or one that was not asked
-    // for.
+    // Another task may have rung it meanwhile: then two messages come, or an unrequested one.
     code_.StoreValue(Asm::kWord, Asm::kR1, offsetof(GroupFilterState, doorbell), 0);
     code_.Jump(pass_);
   }

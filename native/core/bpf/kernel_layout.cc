@@ -53,7 +53,7 @@ std::optional<ExecutablePlaces> FindExecutable(const Btf& btf) {
   constexpr uint32_t kPath = 2 * kPointer;
   constexpr uint32_t kName = 2 * kPointer;
   ExecutablePlaces places = {};
-  // The first parameter is the tracepoint's own; the third one came when it was moved.
+  // The first parameter is the tracepoint's own. The third one was added when the tracepoint moved.
   if (btf.CountParameters("btf_trace_sched_process_exit") != 3u) {
     places.function = btf.FindFunction("taskstats_exit", 2);
     if (!places.function) return std::nullopt;
@@ -88,12 +88,12 @@ std::optional<PidPlaces> FindPid(const Btf& btf, const char** missing) {
     return std::nullopt;
   }
   places.numbers = numbers->offset;
-  // A number and a pointer, which is aligned.
+  // A number and an aligned pointer.
   places.number_bytes = 2 * kPointer;
   return places;
 }
 
-// What the kernel keeps of the system call that a task is in.
+// Where the kernel keeps the number of the system call that a task is in.
 std::optional<SignalLayout::Number> FindSyscallNumber(const Btf& btf) {
 #if defined(__x86_64__)
   const std::optional<Btf::Member> number = btf.Find("pt_regs", "orig_ax");
@@ -136,7 +136,7 @@ std::optional<KernelLayout> ResolveKernelLayout(const Btf& btf, const char** mis
       {"cred", "euid", 4, &layout.cred.euid},
   };
   if (!FindAll(btf, wanted, missing)) return std::nullopt;
-  // By it the kernel finds out which thread is the last one.
+  // The kernel uses it to determine which thread is the last one.
   layout.signal.always_has_code = btf.Find("signal_struct", "quick_threads").has_value();
   layout.pid.inode = FindInode(btf);
   layout.locks_programs = btf.Find("bpf_map", "memory").has_value();

@@ -37,7 +37,7 @@ void KernelProgram::TellCgroup(const CgroupPlaces& places, Asm::Register task,
   const Asm::Label done = code_.NewLabel();
   const Asm::Label submit = code_.NewLabel();
 
-  // Known already?
+  // Already known?
   code_.Load(Asm::kDouble, Asm::kR1, Asm::kFrame, id_at);
   code_.JumpIf(BPF_JEQ, Asm::kR1, 0, done);
   code_.Compute(BPF_AND, Asm::kR1, kKnownCgroups - 1);
@@ -60,8 +60,8 @@ void KernelProgram::TellCgroup(const CgroupPlaces& places, Asm::Register task,
   code_.Store(Asm::kDouble, Asm::kFrame, record_at, Asm::kR0);
   code_.Load(Asm::kDouble, Asm::kR1, Asm::kFrame, id_at);
   code_.Store(Asm::kDouble, Asm::kR0, offsetof(CgroupRecord, id), Asm::kR1);
-  // It was reserved before it is known: a program that sees the id there finds the path before its
-  // own record.
+  // The record is reserved before the id counts as known: a program that finds the id here writes
+  // its own record behind the path.
   code_.Load(Asm::kDouble, Asm::kR2, Asm::kFrame, slots_at);
   code_.Store(Asm::kDouble, Asm::kR2, 0, Asm::kR1);
   code_.StoreValue(Asm::kDouble, Asm::kR0, offsetof(CgroupRecord, levels), 0);
@@ -70,7 +70,7 @@ void KernelProgram::TellCgroup(const CgroupPlaces& places, Asm::Register task,
   ReadPointer(scratch, scratch, places.in_set);
   ReadPointer(scratch, scratch, places.node);
   for (size_t level = 0; level <= CgroupRecord::kLevels; level++) {
-    // The root has no parent, and no name.
+    // The root has no parent and no name.
     ReadPointer(Asm::kR1, scratch, places.name->parent);
     code_.JumpIf(BPF_JEQ, Asm::kR1, 0, submit);
     code_.Load(Asm::kDouble, Asm::kR1, Asm::kFrame, record_at);

@@ -10,44 +10,41 @@
 
 namespace exitwatch {
 
-// What our BPF programs have in common: they follow pointers through the kernel's memory, look into
-// the set of watched processes, and write one record to a ring buffer.
+// Common parts of our BPF programs: they follow pointers through kernel memory, look up the set of
+// watched processes, and write a record to a ring buffer.
 class KernelProgram {
  protected:
   using Asm = BpfAssembler;
 
-  // A place on the stack to read into: the first one from the frame pointer down.
+  // The topmost stack slot, used for reading.
   static constexpr int16_t kScratch = -8;
 
-  // Flags of bpf_ringbuf_output(), to be in r4.
+  // Flags of bpf_ringbuf_output(), passed in r4.
   static constexpr int32_t kNoWakeup = 1;
   static constexpr int32_t kForceWakeup = 2;
 
-  // Reads kernel memory to a place on the stack; what cannot be read is zeros there. Takes r1 to
-  // r5.
+  // Reads kernel memory into a stack slot; unreadable memory becomes zeros. Clobbers r1 to r5.
   void Read(int16_t to, int32_t size, Asm::Register base, uint32_t offset);
   void ReadWord(Asm::Register to, Asm::Register base, uint32_t offset);
   void ReadPointer(Asm::Register to, Asm::Register base, uint32_t offset);
 
-  // Reads the id of a task's cgroup in the v2 hierarchy to a place on the stack, by way of
-  // `scratch`.
+  // Reads the id of a task's cgroup in the v2 hierarchy into a stack slot. Clobbers `scratch`.
   void ReadCgroup(const CgroupPlaces& places, Asm::Register task, Asm::Register scratch,
                   int16_t to);
 
-  // Writes the path of a task's cgroup to a ring buffer, unless that was done before; its id stands
-  // at `id_at`. `known_map`: an array of kKnownCgroups ids. Leaves `task` alone; takes all else,
-  // and the places on the stack from `slots_at` to `slots_at` + 16.
+  // Writes the path of a task's cgroup to a ring buffer, unless that was done before. `id_at` holds
+  // its id; `known_map` is an array of kKnownCgroups ids. Preserves `task`; clobbers all else, and
+  // the stack from `slots_at` to `slots_at` + 16.
   void TellCgroup(const CgroupPlaces& places, Asm::Register task, Asm::Register scratch,
                   int16_t id_at, int known_map, int ring_map, int16_t slots_at);
 
-  // Goes to `otherwise` unless the process whose id stands at this place is in the set, or beyond
-  // its end, since kernel.pid_max was raised: user space looks for itself then.
+  // Jumps to `otherwise` unless the set contains the process whose id is in this stack slot. An id
+  // beyond the set's end, after kernel.pid_max was raised, passes: user space checks it then.
   void RequireWatched(int watched_map, int16_t pid_at, Asm::Label otherwise);
 
   void Clear(int16_t at, size_t bytes);
 
-  // Writes what stands at this place, with the flags that are in r4, or counts that there was no
-  // room for it.
+  // Writes the stack's content at `at`, with the flags in r4, or counts that it did not fit.
   void WriteRecord(int ring_map, int16_t at, size_t bytes, int state_map, size_t lost_offset);
 
   BpfAssembler code_;

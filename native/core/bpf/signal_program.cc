@@ -10,17 +10,17 @@ namespace {
 
 using Asm = BpfAssembler;
 
-// Of the kernel's <linux/sched/signal.h>.
+// From the kernel's <linux/sched/signal.h>.
 constexpr int32_t kGroupExit = 0x00000004;  // SIGNAL_GROUP_EXIT
 
-// Of <trace/events/signal.h>: the signal is on its way, and so it is where only its siginfo was
-// lost, for want of room in the sender's queue (RLIMIT_SIGPENDING).
+// From <trace/events/signal.h>: the signal will be delivered. kLoseInfo: without its siginfo,
+// because the sender's queue is full (RLIMIT_SIGPENDING).
 constexpr int32_t kDelivered = 0;
 constexpr int32_t kLoseInfo = 4;
 
 constexpr int32_t kFirstRealTime = 32;
 
-// How far above our arguments a siginfo of the same system call stands at most.
+// A siginfo of the same system call is at most this far above our arguments.
 constexpr int32_t kLargestFrames = 4096;
 
 template <typename... Signals>
@@ -32,11 +32,11 @@ constexpr uint64_t kRealTime = ~((uint64_t{1} << (kFirstRealTime - 1)) - 1);
 constexpr uint64_t kRoutine = kRealTime | SetOf(SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS,
                                                 SIGALRM, SIGVTALRM, SIGPROF, SIGIO);
 
-// The kernel dumps core for these by default: they do not kill before a thread has taken them.
+// The kernel dumps core for these by default: they do not kill before a thread takes them.
 constexpr uint64_t kCore =
     SetOf(SIGQUIT, SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE, SIGSEGV, SIGXCPU, SIGXFSZ, SIGSYS);
 
-// si_code of <asm-generic/siginfo.h>.
+// si_code values from <asm-generic/siginfo.h>.
 constexpr int32_t kTimer = -2;    // SI_TIMER
 constexpr int32_t kSigio = -5;    // SI_SIGIO
 constexpr int32_t kLastPoll = 6;  // POLL_HUP; POLL_IN is 1
@@ -100,8 +100,8 @@ class SignalProgram : SignalRecordProgram {
     code_.Compute(BPF_MUL, Asm::kR1, static_cast<int32_t>(layout_.sighand.action_bytes));
     code_.Compute(BPF_ADD, kOther, Asm::kR1);
     ReadPointer(Asm::kR3, kOther, layout_.sighand.action + layout_.sighand.handler);
-    // Ignored signals come this far only if they are blocked, so that they may still be meant, or
-    // if there is a tracer.
+    // Ignored signals come this far only if they are blocked, and may thus still matter, or if the
+    // process is ptraced.
     code_.JumpIf(BPF_JNE, Asm::kR3, kIgnore, not_ignored);
     code_.Load(Asm::kWord, Asm::kR1, Asm::kFrame, RecordField(offsetof(SignalRecord, flags)));
     code_.Compute(BPF_AND, Asm::kR1, static_cast<int32_t>(SignalRecord::kBlocked));
@@ -112,15 +112,15 @@ class SignalProgram : SignalRecordProgram {
     code_.JumpIf(BPF_JEQ, Asm::kR3, 0, done);
     code_.SetDouble(Asm::kR3, kRoutine);
     JumpIfInSet(Asm::kR3, false, done);
-    // One that is blocked may be taken when it has no handler any more.
+    // A blocked signal may be taken after its handler is gone.
     code_.Load(Asm::kWord, Asm::kR1, Asm::kFrame, RecordField(offsetof(SignalRecord, flags)));
     code_.JumpIf32(BPF_JSET, Asm::kR1, static_cast<int32_t>(SignalRecord::kBlocked), done);
     DropUnlessFromOther();
     code_.Bind(done);
   }
 
-  // What runtimes catch all day comes from themselves, or from the kernel; what another process
-  // sends is something else. Since Linux 7.3 kill(2) sends without a siginfo.
+  // Runtimes catch these all day, from themselves or from the kernel: keep only what another
+  // process sends. Since Linux 7.3 kill(2) sends without a siginfo.
   void DropUnlessFromOther() {
     const Asm::Label by_process = code_.NewLabel();
     code_.Load(Asm::kDouble, kOther, kContext, layout_.arguments.info);
@@ -135,7 +135,8 @@ class SignalProgram : SignalRecordProgram {
     code_.JumpIf32(BPF_JEQ, Asm::kR3, Asm::kR2, drop_);
   }
 
-  // A signal that kills at once, and dumps no core, has set this when the tracepoint is called.
+  // If a signal kills at once and dumps no core, the kernel sets SIGNAL_GROUP_EXIT before the
+  // tracepoint.
   void LookAtDeath() {
     const Asm::Label dying = code_.NewLabel();
     const Asm::Label alive = code_.NewLabel();
@@ -176,9 +177,9 @@ class SignalProgram : SignalRecordProgram {
     code_.Bind(known);
   }
 
-  // Anybody may give a signal any siginfo that says it is a timer's (rt_sigqueueinfo(2)). What a
-  // system call of the sender made is on its kernel stack, above our own arguments; a timer's is
-  // not, and an interrupt has a stack of its own. Goes to `end`.
+  // Any process may send a siginfo that claims to be a timer's (rt_sigqueueinfo(2)). A siginfo that
+  // the sender's system call made is on its kernel stack, above our own arguments; a timer's is
+  // not, and an interrupt has its own stack. Jumps to `end`.
   void LookAtStack(Asm::Label end) {
     LoadContextAddress();
     code_.Compute(BPF_SUB, kOther, Asm::kR1);
@@ -188,7 +189,8 @@ class SignalProgram : SignalRecordProgram {
     code_.Jump(end);
   }
 
-  // To r1: where our own arguments are. A pointer becomes a number by being read.
+  // Loads the address of our own arguments into r1. Reading the pointer back turns it into a number
+  // for the verifier.
   void LoadContextAddress() {
     code_.Store(Asm::kDouble, Asm::kFrame, kContextAt, kContext);
     code_.Move(Asm::kR3, Asm::kFrame);
@@ -197,8 +199,8 @@ class SignalProgram : SignalRecordProgram {
     code_.Store(Asm::kDouble, Asm::kFrame, kContextAt, Asm::kR1);
   }
 
-  // After LoadContextAddress(): unless our arguments are on the sender's own kernel stack. The
-  // registers that it came into the kernel with are at the top of that.
+  // After LoadContextAddress(): jumps unless our arguments are on the sender's own kernel stack.
+  // The registers with which it entered the kernel are at the top of that stack.
   void JumpIfOffStack(Asm::Label to) {
     if (layout_.syscall) {
       LoadRegisters(kOther);
@@ -215,7 +217,7 @@ class SignalProgram : SignalRecordProgram {
     code_.JumpIf(BPF_JGT, Asm::kR1, static_cast<int32_t>(layout_.stack_bytes), to);
   }
 
-  // Where they are. Takes what calls take.
+  // Loads the address of those registers. Clobbers r0 to r5.
   void LoadRegisters(Asm::Register to) {
     code_.Call(Asm::kGetCurrentTaskBtf);
     code_.Move(Asm::kR1, Asm::kR0);
@@ -224,10 +226,11 @@ class SignalProgram : SignalRecordProgram {
     code_.Load(Asm::kDouble, to, Asm::kFrame, kScratch);
   }
 
-  // Who makes a file ready is who its owner's signal (F_SETOWN of fcntl(2)) comes from, if that is
-  // done by a system call: an interrupt does it in anybody's name. An interrupt of user mode runs
-  // on the stack of whom it interrupts; that is in no system call then. Since Linux 7.3 kill(2)
-  // sends without a siginfo (kernel/signal.c, SYSCALL_DEFINE2(kill)), as the kernel does.
+  // The signal of a file's owner (F_SETOWN, fcntl(2)) comes from the process that makes the file
+  // ready, if it does so in a system call. An interrupt does it in the name of any process. An
+  // interrupt of user mode runs on the stack of the process it interrupts, which is then in no
+  // system call. Since Linux 7.3 kill(2) sends without a siginfo (kernel/signal.c,
+  // SYSCALL_DEFINE2(kill)), like the kernel.
   void LookAtSyscall() {
     if (!layout_.syscall) {
       SetFlag(SignalRecord::kMayBeInSyscall);
@@ -264,7 +267,7 @@ class SignalProgram : SignalRecordProgram {
     code_.Bind(done);
   }
 
-  // What the sender has to do with whom it sends to.
+  // How the sender relates to the process that it signals.
   void LookAtRelation() {
     const Asm::Label other_thread = code_.NewLabel();
     const Asm::Label untraced = code_.NewLabel();

@@ -12,10 +12,10 @@
 
 namespace exitwatch {
 
-// What the program and user space share, beside the records.
+// Shared by the programs and user space, besides the records.
 struct SignalTraceState {
-  uint32_t eager;  // 1: every record wakes the reader; otherwise only a buffer that is half full
-  uint32_t zero;   // always; the verifier does not know that
+  uint32_t eager;  // 1: every record wakes the reader; otherwise only a half-full buffer does
+  uint32_t zero;   // always 0; the verifier does not know that
   uint64_t lost;   // records that did not fit into the ring buffer
 };
 
@@ -23,23 +23,23 @@ struct SignalTraceMaps {
   int ring;           // BPF_MAP_TYPE_RINGBUF of SignalRecord and CgroupRecord
   size_t ring_bytes;  // its size
   int state;          // array with one SignalTraceState
-  int watched;        // array of 64-bit words, a bit for each process to tell of; -1: all are
-  int cgroups;        // array of kKnownCgroups ids; -1: paths are not told
+  int watched;        // array of 64-bit words, one bit per process to report; -1: all are
+  int cgroups;        // array of kKnownCgroups ids; -1: do not report paths
 };
 
-// For the raw tracepoint signal_generate, which the sender of a signal calls. Leaves out
-// what cannot end a process: signals that do not by default, that were ignored, or were pending
-// already; and of those that runtimes catch all day (faults, timers, real-time signals), the caught
-// ones that are not blocked and that no other process has sent.
+// For the raw tracepoint signal_generate, which runs in the sender. Leaves out signals that cannot
+// end a process: those that do not by default, are ignored, or are already pending. Of those that
+// runtimes catch all day (faults, timers, real-time signals), also leaves out the ones that have a
+// handler, are not blocked, and do not come from another process.
 std::vector<bpf_insn> BuildSignalProgram(const SignalLayout& layout, const SignalTraceMaps& maps);
 
-// For the raw tracepoint signal_deliver, which is called by a thread that takes a signal, after its
-// tracer has had its say. Tells only of what ends the process: where a signal was blocked, traced,
-// or dumps core, its generation does not tell that.
+// For the raw tracepoint signal_deliver, which runs in a thread that takes a signal, after its
+// debugger has acted on it. Reports only what ends the process: if a signal was blocked, went
+// through a debugger, or dumps core, its generation does not show that.
 std::vector<bpf_insn> BuildTakenProgram(const SignalLayout& layout, const SignalTraceMaps& maps);
 
-// For the raw tracepoint mark_victim: the OOM killer has chosen a process, and killed it just
-// before, or found it dying. All are reported: others may share the memory of who is watched.
+// For the raw tracepoint mark_victim: the OOM killer chose a process, and has just killed it or
+// found it dying. Reports all victims, because others may share the memory of a watched process.
 std::vector<bpf_insn> BuildOomProgram(const SignalLayout& layout, const SignalTraceMaps& maps);
 
 }  // namespace exitwatch

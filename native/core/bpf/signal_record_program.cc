@@ -13,7 +13,7 @@ constexpr uint64_t SetOf(Signals... signals) {
   return ((uint64_t{1} << (signals - 1)) | ...);
 }
 
-// What ends nothing by default.
+// Signals that end nothing by default.
 constexpr uint64_t kHarmless =
     SetOf(SIGCHLD, SIGCONT, SIGURG, SIGWINCH, SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU);
 
@@ -207,7 +207,7 @@ void SignalRecordProgram::ChooseWakeup() {
   code_.Set(Asm::kR4, kNoWakeup);
   code_.Jump(chosen);
   code_.Bind(eager);
-  code_.Set(Asm::kR4, 0);  // wakes a reader that has read all that came before
+  code_.Set(Asm::kR4, 0);  // wakes a reader that has read everything before this record
   code_.Bind(chosen);
 }
 

@@ -13,23 +13,22 @@
 
 namespace exitwatch {
 
-// What the programs of the signal trace have in common: a SignalRecord on the stack, which they
-// fill with the signal, its process and its sender, and write to the ring buffer.
+// Common parts of the signal trace's programs: a SignalRecord on the stack, which they fill with
+// the signal, its process and its sender, and write to the ring buffer.
 class SignalRecordProgram : protected KernelProgram {
  protected:
-  // Registers that calls leave alone, with one meaning each through the whole program.
+  // Registers that calls preserve. Each has one meaning throughout the program.
   static constexpr Asm::Register kContext = Asm::kR6;
-  static constexpr Asm::Register kTask = Asm::kR7;     // of the process that gets the signal
-  static constexpr Asm::Register kCurrent = Asm::kR8;  // of the sender
-  static constexpr Asm::Register kOther = Asm::kR9;    // whatever is being followed
+  static constexpr Asm::Register kTask = Asm::kR7;     // a task of the process that gets the signal
+  static constexpr Asm::Register kCurrent = Asm::kR8;  // the sender's task
+  static constexpr Asm::Register kOther = Asm::kR9;    // the object being followed
 
-  // The stack, below the place to read into: where the arguments of the tracepoint are, two
-  // pointers, the record.
+  // The stack below kScratch: the address of the tracepoint's arguments, two slots, the record.
   static constexpr int16_t kContextAt = -16;
   static constexpr int16_t kSlotsAt = -32;
   static constexpr int16_t kRecord = kSlotsAt - static_cast<int16_t>(sizeof(SignalRecord));
 
-  // Of the kernel's <linux/sched/signal.h>: the siginfo of what the kernel sends.
+  // From the kernel's <linux/sched/signal.h>: the siginfo of signals from the kernel.
   static constexpr int32_t kPrivileged = 1;  // SEND_SIG_PRIV
 
   static constexpr int16_t RecordField(size_t offset) {
@@ -44,36 +43,37 @@ class SignalRecordProgram : protected KernelProgram {
   void ReadToRecord(size_t field, int32_t size, Asm::Register base, uint32_t offset);
   void SetFlag(uint32_t flag);
 
-  // `from` is left alone.
+  // Preserves `from`.
   void SetFlagIf(Asm::Register from, int32_t bit, uint32_t flag);
   void LoadSignal(Asm::Register to);
 
-  // Goes to `to` if the signal's bit in `set` is `is_set`. Takes r1 and r2.
+  // Jumps to `to` if the signal's bit in `set` equals `is_set`. Clobbers r1 and r2.
   void JumpIfInSet(Asm::Register set, bool is_set, Asm::Label to);
 
-  // Most signals of a host tell parents of ends (SIGCHLD): these go no further than here.
+  // Most signals on a host are SIGCHLD, which report exits to parents. They stop here.
   void LookAtSignal(int16_t argument);
 
-  // Where the verifier knows which flags are set, it follows each combination of them by itself.
+  // Hides the initial flags from the verifier, which would otherwise follow each combination of
+  // them separately.
   void ClearRecord();
   void LookAtWatched();
   void LookAtTarget();
 
-  // Of the siginfo in kOther.
+  // From the siginfo in kOther.
   void ReadInfo();
   void ReadSenderIds();
   void LookAtSender();
 
-  // What the one with this struct pid, in kOther, is called in the process's pid namespace: it has
-  // a number for its own namespace, and for each of those above.
+  // Reads the number that the struct pid in kOther has in the process's pid namespace. A struct pid
+  // has a number for its own namespace and for each one above.
   void LookAtPidThere();
   void TellSenderCgroup();
 
-  // From the sender's first thread up to init.
+  // From the sender's parent up to init.
   void LookAtAncestors();
 
-  // To r4: nobody has to read what comes before it is asked for, unless somebody listens, or the
-  // buffer is about to be full.
+  // Sets r4. A record need not be read before somebody asks for it, unless somebody listens, or the
+  // buffer fills up.
   void ChooseWakeup();
 
   const SignalLayout& layout_;

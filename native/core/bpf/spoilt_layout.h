@@ -7,8 +7,8 @@
 
 namespace exitwatch {
 
-// What a kernel that we do not know may have changed: tests have the trace misread it on purpose,
-// to see that its trial notices. "" changes nothing.
+// Ways in which an unknown kernel may differ. Tests make the trace misread it on purpose, to prove
+// that its trial notices. "" changes nothing.
 inline constexpr const char* kSpoils[] = {
     "pid",  "uid",   "signal", "arguments", "no-info", "kernel-thread", "group",  "direction",
     "code", "value", "exit",   "start",     "name",    "stack",         "parent", "thread",

@@ -15,7 +15,7 @@ constexpr int16_t kTakenSignal = 0;
 constexpr int16_t kTakenInfo = 8;
 constexpr int16_t kTakenAction = 16;
 
-// Of the kernel's <linux/sched/signal.h>.
+// From the kernel's <linux/sched/signal.h>.
 constexpr int32_t kUnkillable = 0x00000040;  // SIGNAL_UNKILLABLE
 
 class TakenProgram : SignalRecordProgram {
@@ -46,8 +46,8 @@ class TakenProgram : SignalRecordProgram {
   }
 
  private:
-  // What is taken without a handler ends the process; and a thread of one that is dying anyhow
-  // takes a SIGKILL without a siginfo, which nobody has sent.
+  // A signal taken without a handler ends the process. If the process is already dying, each of its
+  // threads takes a SIGKILL without a siginfo, which nobody sent: leave it out.
   void LookAtAction() {
     code_.Load(Asm::kDouble, kOther, kContext, kTakenInfo);
     code_.JumpIf(BPF_JLE, kOther, kPrivileged, drop_);
@@ -56,7 +56,7 @@ class TakenProgram : SignalRecordProgram {
     code_.JumpIf(BPF_JNE, Asm::kR3, 0, drop_);
   }
 
-  // The first process of a pid namespace lives on.
+  // The first process of a pid namespace survives all but SIGKILL.
   void LookAtUnkillable() {
     const Asm::Label kills = code_.NewLabel();
     const Asm::Label unkillable = code_.NewLabel();

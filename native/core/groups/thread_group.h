@@ -142,8 +142,7 @@ struct ThreadGroup {
   struct Answers {
     // The first thread's code, if it need not be the group's status.
     std::optional<int32_t> first_code;
-    std::optional<int32_t> ending_status;  // the code the group was exiting with when it was last
-                                           // asked
+    std::optional<int32_t> ending_status;  // what it was exiting with when last asked
     std::optional<int32_t> group_status;   // the group's, from /proc or a reaped process's handle
     bool is_of_handle = false;             // group_status comes from the handle: see IsDisputed()
     bool group_status_has_core = false;    // whether its core bit is reliable
@@ -181,8 +180,7 @@ struct ThreadGroup {
   Times times;
   Agenda agenda;
 
-  bool seen_alive = false;    // alive with a first thread after the exit of one: an exec is in
-                              // progress
+  bool seen_alive = false;    // alive with a first thread after one's exit: exec in progress
   bool was_held = false;      // it was alive when its handle was taken over
   bool leader_first = false;  // other threads were seen alive after its exit
   // Whether events reported every code other than 0 with which another thread has exited since.

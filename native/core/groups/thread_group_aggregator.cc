@@ -103,9 +103,7 @@ void ThreadGroupAggregator::OnExec(const ProcEvent& event) {
   ThreadGroup* group = Find(event.tgid);
   if (group == nullptr) return;
   const bool is_dead = group->stage == Stage::kDead;
-  if (is_dead && event.timestamp_ns > group->times.confirmed_ns)
-    return;  // the pid is another
-             // process's
+  if (is_dead && event.timestamp_ns > group->times.confirmed_ns) return;  // the pid was reused
   if (group->cause == ThreadGroup::Cause::kLost || group->events.leader_ns > event.timestamp_ns)
     return;
   if (is_dead && HasHandle(*group)) {

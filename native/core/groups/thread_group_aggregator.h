@@ -123,8 +123,8 @@ class ThreadGroupAggregator {
   GroupAgenda agenda_;
   GroupStages stages_;
   std::unordered_map<int32_t, ThreadGroup> groups_;
-  std::unordered_map<int32_t, uint64_t> ended_early_;  // by pid, processes reported before their
-                                                       // exit event: when
+  // When processes were reported before their exit event came, by pid.
+  std::unordered_map<int32_t, uint64_t> ended_early_;
 };
 
 }  // namespace exitwatch

@@ -11,7 +11,7 @@ namespace exitwatch {
 
 namespace {
 
-// Groups that may be told of twice: the threads of so many can be on their way at once.
+// Groups that may be reported twice: the threads of this many may be on their way at once.
 constexpr size_t kEndedGroups = 16 * 1024;
 
 }  // namespace
@@ -92,7 +92,7 @@ void ExitCollector::ReadProcesses(const std::atomic<bool>& stop, uint64_t report
 }
 
 void ExitCollector::OnGroupEnd(const ThreadGroup& group) {
-  // What only its watcher gets, the stream has yet to tell to everybody.
+  // If only the watcher gets this exit, the stream will still report it to everyone.
   const bool is_for_all = group.cause != ThreadGroup::Cause::kWatched || group.events.leader_known;
   if (stream_ == StreamKind::kGroups && is_for_all) ended_.Add(group.Identity());
   Deliver(group);
@@ -106,7 +106,7 @@ void ExitCollector::Deliver(const ThreadGroup& group) {
   if (watch) process = watch->process;
   if (options_.watched_only && !watch) return;
 
-  // Kernel threads end with 0; what has another status is a program that the kernel started.
+  // Kernel threads exit with 0. Any other status is that of a program that the kernel started.
   const bool is_kernel_thread = group.answers.has_stat ? group.answers.stat.IsKernelThread()
                                                        : process && process->is_kernel_thread;
   if (is_kernel_thread && group.Status().value_or(0) == 0) return;

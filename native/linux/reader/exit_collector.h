@@ -18,8 +18,8 @@
 
 namespace exitwatch {
 
-// Joins what the stream, pidfds and /proc say into one end per process, and stages those that
-// somebody wants to know. For the thread that reads.
+// Joins what the stream, pidfds and /proc report into one exit per process, and stages the wanted
+// ones. For the thread that reads.
 class ExitCollector {
  public:
   struct Options {
@@ -30,10 +30,10 @@ class ExitCollector {
   ExitCollector(const Options& options, const KernelClock& clock, WatchedProcesses& watched,
                 ExitDelivery& delivery);
 
-  // Closes what it holds.
+  // Closes all handles.
   void Close() { aggregator_.Close(); }
 
-  // What the stream tells from now on.
+  // Sets what the stream reports from now on.
   void SetStream(StreamKind stream);
   void OnEvent(const ProcEvent& event);
   void OnRecord(const GroupRecord& record);
@@ -43,17 +43,17 @@ class ExitCollector {
     watched_.OnReady(ready, not_ready_ns, records_come, aggregator_);
   }
 
-  // Looks at watches that were made, or removed, since.
+  // Looks at watches that were added or removed since the last call.
   void CheckWatches() { watched_.Check(witness_, aggregator_); }
 
-  // Something was lost: looks at all watches again. Until `reported_ns` all ends were reported.
+  // Something was lost: looks at all watches again. All exits before `reported_ns` were reported.
   WatchedProcesses::Ended RecheckWatches(uint64_t reported_ns) {
     return watched_.CheckAll(witness_, aggregator_, reported_ns);
   }
   void ForgetUnconfirmed() { aggregator_.ForgetUnconfirmed(); }
 
-  // Reads all processes of the host, unless `stop` becomes true, and finds out which of those that
-  // were known have ended unseen. `reported_ns`: as above.
+  // Reads all processes of the host, unless `stop` becomes true, and finds out which known ones
+  // have exited unseen. `reported_ns`: as above.
   void ReadProcesses(const std::atomic<bool>& stop, uint64_t reported_ns);
 
   // See ThreadGroupAggregator.
@@ -62,7 +62,7 @@ class ExitCollector {
   bool HasGroups() const { return aggregator_.HasGroups(); }
   bool HasUnreported() const { return aggregator_.HasUnreported(); }
 
-  // Processes whose end nothing will tell: a tracer has them, and no handle could be had.
+  // Processes whose exit nothing will report: a debugger holds them, and no handle could be opened.
   uint64_t unheld() const { return unheld_; }
 
   int pidfds_fd() const { return watched_.pidfds().fd(); }
@@ -79,7 +79,7 @@ class ExitCollector {
   LinuxWitness witness_;
   ThreadGroupAggregator aggregator_;
   KnownProcesses known_;
-  EndedGroups ended_;  // as records have told them
+  EndedGroups ended_;  // exits that records reported
   StreamKind stream_ = StreamKind::kThreads;
   uint64_t unheld_ = 0;
 };

@@ -39,7 +39,7 @@ void ExitDelivery::Stage(const End& end) {
     if (const uint64_t cgroup = end.pidfd ? PidfdCgroup(*end.pidfd) : 0) {
       record.cgroup = static_cast<double>(cgroup);
     }
-    // It may be gone when JavaScript asks for it.
+    // The cgroup may be gone when JavaScript asks for its path.
     cgroups_.Look(static_cast<uint64_t>(record.cgroup));
   }
   staged_.emplace_back(record);
@@ -74,7 +74,7 @@ void ExitDelivery::Doubt(uint64_t since_ns) {
 }
 
 void ExitDelivery::Flush() {
-  // The signals that led to an end are there before it.
+  // The signals that led to an exit come before it.
   const bool is_wanted = signals_.Collect(clock_, staged_);
   if (staged_.empty() && !is_wanted) return;
   queue_.Push(staged_);

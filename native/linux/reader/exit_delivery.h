@@ -19,8 +19,8 @@
 
 namespace exitwatch {
 
-// Makes records of what the reader finds out, and hands them to JavaScript in batches, each behind
-// the signals that led to it. Everything but the queue is for the thread that reads.
+// Turns the reader's findings into records, and hands them to JavaScript in batches, each after the
+// signals that led to it. Everything but the queue is for the thread that reads.
 class ExitDelivery {
  public:
   struct Options {
@@ -28,22 +28,22 @@ class ExitDelivery {
     size_t queue_limit = 0;
   };
 
-  // The end of a process, and what else is known of it.
+  // The exit of a process, and what else is known about it.
   struct End {
     const ThreadGroup& group;
     std::optional<ProcessEntry> process;
     std::optional<Watch> watch;
     bool is_zombie;
     uint64_t unknown_ns;       // see ReadingTimes
-    std::optional<int> pidfd;  // one that tells its cgroup
-    bool has_cgroup_path;      // the filter has told it already
+    std::optional<int> pidfd;  // tells the cgroup
+    bool has_cgroup_path;      // the filter has already reported it
   };
 
-  // `wake` makes JavaScript take what is in the queue; in the thread that reads.
+  // `wake` makes JavaScript take what is in the queue. It runs in the thread that reads.
   ExitDelivery(const Options& options, const KernelClock& clock, CgroupPaths& cgroups,
                TracedSignals& signals, std::function<void()> wake);
 
-  // From here on the stream is complete.
+  // From now on the stream is complete.
   void Begin(uint64_t now_ns) { armed_ns_ = wake_ns_ = now_ns; }
 
   // What is staged from now on was read after this time.
@@ -51,24 +51,24 @@ class ExitDelivery {
 
   void Stage(const End& end);
 
-  // `gap` has its cause, its begin and its counts.
+  // `gap` must have its reason, its start and its counts.
   void StageGap(GapRecord gap);
 
-  // What reports the ends from now on; and if that is not the stream, why. kReady comes before all
-  // that was staged. `stream`: nothing where there is none.
+  // The source that reports exits from now on and, if it is not the stream, why. kReady goes before
+  // everything staged so far. `stream`: nothing if there is none.
   void StageSource(RecordKind kind, const SystemError& error,
                    const std::optional<StreamProperties>& stream);
 
-  // Something was lost until now: ends of processes that were observed before are not lossless.
+  // Something was lost until now: exits of processes observed before are not lossless.
   void SetGapEnd(uint64_t now_ns) { gap_end_ns_ = now_ns; }
 
-  // The same of staged ends since this time.
+  // The same for exits already staged that happened since this time.
   void Doubt(uint64_t since_ns);
 
-  // Hands over what is staged.
+  // Hands over what was staged.
   void Flush();
 
-  // The last record.
+  // Stages the last record.
   void Fail(const SystemError& error);
 
   void WakeOwner() { wake_(); }

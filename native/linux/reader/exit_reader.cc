@@ -18,13 +18,13 @@ namespace {
 
 constexpr uint64_t kMillisecond = 1'000'000;
 
-// How long exits are held in a storm, so that they cross together.
+// How long to hold exits in a storm, so that they cross together.
 constexpr int kStormMs = 1;
 
-// How often the loop reads on before others have their turn.
+// How many times the loop reads on before it yields.
 constexpr int kReadsInLoop = 8;
 
-// For epoll_wait(2): rounded up; -1 for ever.
+// A timeout for epoll_wait(2): rounded up; -1 for none.
 int TimeoutMs(uint64_t deadline_ns, uint64_t now_ns) {
   if (deadline_ns == std::numeric_limits<uint64_t>::max()) return -1;
   return deadline_ns <= now_ns ? 0 : static_cast<int>((deadline_ns - now_ns) / kMillisecond) + 1;
@@ -94,7 +94,7 @@ void ExitReader::Run() {
 
 SystemError ExitReader::Arm() {
   pidfds_.Open();
-  // Tried before there is a stream, which would report the end of who tries it.
+  // Before the stream opens: it would report the exit of the trial's child.
   StatCodeIsStatus();
   if (const SystemError error =
           epoll_.Add(watched_.pidfds().fd(), ReaderEpoll::Source::kPidfds, EPOLLIN)) {
@@ -127,13 +127,13 @@ SystemError ExitReader::OpenTrace() {
   if (!options_.traces_signals) return {};
   signals_.Open(shared_->types, options_.stream.watched_only ? &watched_bitmap_ : nullptr, clock_,
                 options_.spoil);
-  // Once for each time that the kernel asks for us: what else there is can wait.
+  // Edge-triggered: one wakeup per request of the kernel. Other records can wait.
   return signals_.is_open()
              ? epoll_.Add(signals_.fd(), ReaderEpoll::Source::kTrace, EPOLLIN | EPOLLET)
              : SystemError{};
 }
 
-// When there is something to do even if nothing comes.
+// When something is due even if nothing comes.
 uint64_t ExitReader::Deadline() const {
   return std::min(
       {collector_.NextDeadline(), repair_.Deadline(), session_.Deadline(), pidfds_.Deadline()});
@@ -145,7 +145,7 @@ SystemError ExitReader::Wait() {
   const uint64_t begin_ns = clock_.Now();
   int timeout_ms = TimeoutMs(sleeps_until_ns_, begin_ns);
   if (session_.CountsStorm(begin_ns)) {
-    // Whatever comes waits for us, and wakes nobody.
+    // Exits accumulate, and wake nobody.
     if (timeout_ms != 0) timeout_ms = kStormMs;
     handover_.Listen(StreamHandover::Listener::kNobody, begin_ns);
   } else {
@@ -160,13 +160,13 @@ SystemError ExitReader::Wait() {
   const uint64_t now_ns = clock_.Now();
   delivery_.OnWake(now_ns);
   if (wakeup.has_socket) session_.SetReadable();
-  // The doorbell has rung, and the loop was not there.
+  // The doorbell rang, but the loop did not answer.
   if (wakeup.has_ring) handover_.Withdraw();
   pidfds_.EndSleep(now_ns, wakeup.has_pidfds, wakeup.was_stopped);
   return {};
 }
 
-// A ready pidfd wakes the thread anyway: the loop reads where there is none.
+// A ready pidfd wakes the thread anyway. So the loop reads only if there are none.
 void ExitReader::ChooseListener(uint64_t now_ns) {
   using Listener = StreamHandover::Listener;
   const bool is_for_loop = !watched_.has_pidfds();
@@ -177,8 +177,8 @@ void ExitReader::ChooseListener(uint64_t now_ns) {
   if (may_offer && handover_.Offer(now_ns)) delivery_.WakeOwner();
 }
 
-// Reads what has come, settles what is certain, delivers it, and repairs what is broken. Pidfds and
-// repairs are the thread's: false if the loop reads, and there is more to do than that.
+// Reads what has come, settles what is certain, delivers it, and repairs what is broken. Only the
+// thread handles pidfds and repairs: false if the loop reads, and more has to be done.
 bool ExitReader::Round(Reader reader) {
   const bool is_thread = reader == Reader::kThread;
   clock_.Sample();
@@ -189,7 +189,7 @@ bool ExitReader::Round(Reader reader) {
     collector_.CheckWatches();
   }
   collector_.Settle(session_.SettledUntil(is_empty, begin_ns));
-  // What was confirmed just now is reported when the stream was read once more.
+  // What was just confirmed can be reported once the stream has been read again.
   if (is_empty && collector_.NextDeadline() <= clock_.Now()) {
     begin_ns = clock_.Now();
     is_empty = session_.Read();
@@ -197,11 +197,11 @@ bool ExitReader::Round(Reader reader) {
   }
   StreamLoss& loss = session_.loss();
   if (loss.Notice(session_.Drops(), clock_.Now())) delivery_.SetGapEnd(clock_.Now());
-  // What was read after something was dropped, and before that was noticed, has seen the loss.
+  // What was read between a drop and its detection is affected by the loss.
   if (loss.is_noticed()) delivery_.Doubt(loss.begin_ns());
   const bool is_settled = is_empty && !collector_.HasUnreported();
   if (is_thread && loss.IsDue(is_settled, begin_ns)) repair_.ReportLoss();
-  delivery_.Flush();  // what follows takes its time
+  delivery_.Flush();  // what follows may take long
   session_.ReadDoorbells();
   if (is_thread) {
     repair_.RepairWhatIsDue(begin_ns);
@@ -234,14 +234,14 @@ void ExitReader::ServePidfds(bool has_ready) {
   delivery_.Flush();
 }
 
-// In the owner's thread, which never waits for the reader's.
+// In the owner's thread, which never waits for the reader's thread.
 bool ExitReader::TakeStream() {
   handover_.Decline();
   const std::unique_lock<std::mutex> lock(reading_, std::try_to_lock);
   return lock && !epoll_.is_stopping() && handover_.Accept(clock_.Now());
 }
 
-// In the owner's thread. False: the reader's has to go on, and does.
+// In the owner's thread. False: the reader's thread must take over, and does.
 bool ExitReader::ReadInLoop() {
   const std::unique_lock<std::mutex> lock(reading_, std::try_to_lock);
   if (lock && handover_.reads_in_loop()) {

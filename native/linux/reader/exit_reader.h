@@ -29,13 +29,13 @@
 
 namespace exitwatch {
 
-// Reads the connector and pidfds in a thread of its own, whatever JavaScript is doing, and puts the
-// ends of processes into a queue. Start(), Stop() and watches are for one thread, the owner's; the
-// rest runs in the reader's.
+// Reads the connector and pidfds in a thread of its own, whatever JavaScript is doing, and queues
+// the exits of processes. Start(), Stop() and watches are for one thread, the owner's; the rest
+// runs in the reader's.
 //
-// With the eBPF filter, and while there is no storm, the owner's event loop may read the stream
-// itself: that saves waking one thread to wake another. As soon as it is too busy for that, the
-// kernel wakes the reader's thread instead.
+// With the eBPF filter, and unless there is a storm, the owner's event loop may read the stream
+// itself: that saves waking one thread just to wake another. When the loop is too busy for that,
+// the kernel wakes the reader's thread instead.
 class ExitReader {
  public:
   using StreamUse = exitwatch::StreamUse;
@@ -43,26 +43,26 @@ class ExitReader {
   struct Options {
     ConnectorStream::Options stream;
     StreamUse use = StreamUse::kRequired;
-    bool opens_pidfds = false;  // watched processes have a pidfd each
+    bool opens_pidfds = false;  // open a pidfd for each watched process
     bool traces_signals = false;
     std::string spoil;  // what the trace misreads on purpose; see SpoilLayout()
     size_t queue_limit = 0;
-    uint64_t canary_interval_ns = 0;  // 0: none but the one at the start
+    uint64_t canary_interval_ns = 0;  // 0: only the one at the start
     uint64_t status_timeout_ns = 0;   // see ThreadGroupAggregator
   };
 
   using Shared = StreamSession::Shared;
 
-  // `wake` is called in the reader's thread when there is something new in the queue.
+  // `wake` is called in the thread that reads when there is something new in the queue.
   ExitReader(const Options& options, std::shared_ptr<Shared> shared, std::function<void()> wake);
   ~ExitReader();
   ExitReader(const ExitReader&) = delete;
   ExitReader& operator=(const ExitReader&) = delete;
 
-  // Returns when the thread runs; a kReady or kFailed record tells how it went on.
+  // Returns when the thread runs. A kReady or kFailed record reports what became of it.
   SystemError Start();
 
-  // Ends the thread and closes everything; any number of times.
+  // Ends the thread and closes everything. May be called repeatedly.
   void Stop();
 
   WatchedProcesses& watched() { return watched_; }
@@ -70,22 +70,21 @@ class ExitReader {
   TracedSignals& signals() { return signals_; }
   CgroupPaths& cgroups() { return cgroups_; }
 
-  // Has the reader look at everything now.
+  // Makes the reader look at everything now.
   void Wake() { epoll_.Wake(); }
 
-  // Whether the owner's event loop may read the stream; `wake` announces it. Then the loop calls
-  // TakeStream() and, if that is true, ReadInLoop() whenever doorbell() is readable, until that is
-  // false.
+  // Whether the owner's event loop may read the stream; `wake` announces it. The loop then calls
+  // TakeStream() and, if that returns true, ReadInLoop() whenever doorbell() is readable, until it
+  // returns false.
   bool offers_stream() const { return handover_.is_offered(); }
   bool TakeStream();
   int doorbell() const { return handover_.doorbell(); }
   bool ReadInLoop();
 
-  // Why the eBPF filter is not in use; to be asked when the kReady record was taken, or one of
-  // kSource.
+  // Why the eBPF filter is not in use. Valid once the kReady record, or one of kSource, was taken.
   BpfRefusal filter_refusal() { return session_.filter_refusal(); }
 
-  // How long ago something last came through the stream; nothing before the start, and while the
+  // How long ago something last came through the stream. Nothing before the start, or while the
   // stream is not in use.
   std::optional<uint64_t> NsSinceProof() const { return session_.NsSinceProof(); }
 
@@ -114,8 +113,8 @@ class ExitReader {
   WatchedBitmap watched_bitmap_;
   std::atomic<uint64_t> wakeups_{0};
 
-  // Held by the thread that reads: the reader's, but while it sleeps, or the loop's. It guards all
-  // that follows, as far as that does not say otherwise.
+  // Held by the thread that reads: the reader's (except while it sleeps) or the loop's. Guards
+  // everything below, unless noted otherwise.
   std::mutex reading_;
   KernelClock clock_;
   ExitDelivery delivery_;
@@ -127,7 +126,7 @@ class ExitReader {
   uint64_t sleeps_until_ns_ = 0;
   bool is_ready_ = false;  // kReady was delivered
 
-  Thread thread_;  // last: it is joined before anything above goes
+  Thread thread_;  // last: joined before anything above is destroyed
 };
 
 }  // namespace exitwatch

@@ -9,7 +9,7 @@ namespace {
 
 constexpr uint64_t kMillisecond = 1'000'000;
 
-// What would have told the status was lost, or has not come in time.
+// Whether the source of the status was lost, or did not come in time.
 bool IsLost(const ThreadGroup& group) {
   return group.outstanding != ThreadGroup::Outstanding::kNothing && !group.events.leader_known;
 }
@@ -34,7 +34,7 @@ void SetTime(const ThreadGroup& group, const ReadingTimes& times, ExitRecord& re
   record.uncertainty_ns = static_cast<double>(group.times.uncertainty_ns);
   record.clock_ms = static_cast<double>(times.clock.realtime_offset_ns()) / 1e6;
   if (group.times.ended_by_kernel) record.flags |= ExitRecord::kKernelTime;
-  // The wall clock was set, or the machine suspended, since the last look: before this end or
+  // Since the last look, the wall clock was set or the machine was suspended: before this exit or
   // after.
   const uint64_t earliest_ns =
       group.times.ended_ns - std::min(group.times.ended_ns, group.times.uncertainty_ns);
@@ -79,7 +79,7 @@ ThreadGroup MakeDeadGroup(const GroupRecord& record, const KernelClock& clock) {
     group.answers.stat.start_ticks = clock.TickOfStart(record.start_ns);
     std::memcpy(group.answers.stat.name, record.name, sizeof(group.answers.stat.name) - 1);
   }
-  // What fills its room may have been cut off: that is no name.
+  // A name that fills its space may be truncated: leave it out.
   if (strnlen(record.executable, kExecutableBytes) < kExecutableBytes - 1) {
     std::memcpy(group.executable, record.executable, kExecutableBytes);
   }
@@ -89,7 +89,7 @@ ThreadGroup MakeDeadGroup(const GroupRecord& record, const KernelClock& clock) {
 ExitRecord MakeExitRecord(const ThreadGroup& group, const std::optional<ProcessEntry>& known,
                           const std::optional<Watch>& watch, bool is_zombie,
                           const ReadingTimes& times) {
-  // What was read of it when it had ended is newer than what was read before.
+  // What was read after the exit is newer than what was read before.
   std::optional<ProcessEntry> process = known;
   if (group.answers.has_stat) {
     process = ProcessEntry(group.answers.stat, group.inode, group.answers.uid);

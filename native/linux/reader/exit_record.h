@@ -12,20 +12,20 @@
 
 namespace exitwatch {
 
-// When an end was read, in nanoseconds on the clock of KernelClock::Now().
+// When an exit was read, in nanoseconds on the clock of KernelClock::Now().
 struct ReadingTimes {
   const KernelClock& clock;
-  uint64_t armed_ns;        // the stream was complete from here on
-  uint64_t unknown_ns;      // what was not known to live began after this
-  uint64_t gap_end_ns;      // but for the time before this; 0 where nothing was lost
+  uint64_t armed_ns;        // the stream is complete from here on
+  uint64_t unknown_ns;      // a process that was not known started after this
+  uint64_t gap_end_ns;      // but nothing before this is certain; 0 if nothing was lost
   uint64_t wake_ns;         // the reader woke
   bool is_traced_by_watch;  // only signals to watched processes are reported
 };
 
-// The end of a process as the eBPF filter told it.
+// The exit of a process as the eBPF filter reported it.
 ThreadGroup MakeDeadGroup(const GroupRecord& record, const KernelClock& clock);
 
-// Joins what events, witnesses and earlier looks say of the end of a process. `is_zombie`: its
+// Joins what events, witnesses and earlier looks say about the exit of a process. `is_zombie`: its
 // parent has not reaped it yet.
 ExitRecord MakeExitRecord(const ThreadGroup& group, const std::optional<ProcessEntry>& known,
                           const std::optional<Watch>& watch, bool is_zombie,

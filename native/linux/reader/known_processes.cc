@@ -20,7 +20,7 @@ void KnownProcesses::ReadAll(ProcessWitness& witness, const std::atomic<bool>& s
     const bool is_gone =
         state == ProcessState::kGone || state == ProcessState::kDead ||
         (handle != ProcessWitness::kNoHandle && witness.Look(handle) == ProcessState::kGone);
-    // What was read by number is of this process if it was not reaped meanwhile.
+    // Data that was read by number belongs to this process if it was not reaped meanwhile.
     if (has_stat && !is_gone) {
       table_.insert_or_assign(pid, ProcessEntry(stat, witness.Inode(handle), uid));
       if (stat.IsLeaderGone() || HasDeadThread(pid, stat)) {
@@ -35,15 +35,15 @@ void KnownProcesses::ReadAll(ProcessWitness& witness, const std::atomic<bool>& s
   is_complete_ = is_complete;
   end_ns_ = witness.Now();
   for (const auto& [pid, process] : before) {
-    // Of a kernel thread that was born under our eyes no more is known.
+    // Nothing more is known about a kernel thread that was forked under our eyes.
     if (process.start_ticks == 0 || process.is_kernel_thread) continue;
     const GroupIdentity identity = process.Identity(pid);
-    // Unless another process has the pid, what was known stays until its end is reported.
+    // Keep what was known until the exit is reported, unless another process has the pid.
     const auto [now, has_vanished] = table_.emplace(pid, process);
     if (has_vanished || !IsSameGroup(now->second.Identity(pid), identity)) {
       on_vanished(identity, read_ns);
     } else if (now->second.inode == 0) {
-      now->second.inode = process.inode;  // the kernel does not tell it any more
+      now->second.inode = process.inode;  // the kernel no longer shows it
     }
   }
 }
@@ -57,8 +57,8 @@ uint64_t KnownProcesses::UnknownSince(uint64_t ended_ns) const {
   return is_complete_ && ended_ns >= end_ns_ ? begin_ns_ : 0;
 }
 
-// Mostly a kernel thread; or a program that the kernel starts (core handlers, modprobe), which is a
-// process like any other.
+// Usually a kernel thread. But programs that the kernel starts (core handlers, modprobe) are
+// processes like any other.
 void KnownProcesses::OnFork(const ProcEvent& event) {
   if (!event.IsLeader()) return;
   ProcStat stat;

@@ -14,33 +14,33 @@
 
 namespace exitwatch {
 
-// What was read of processes while they could be read: of all at one time, and of kernel threads as
-// they are born, so that their ends can be left out.
+// What was read about processes while they could be read: about all of them at one time, and about
+// kernel threads when they are forked, so that their exits can be left out.
 class KnownProcesses {
  public:
-  // Takes over the handle of a process of which a thread has ended already that its end may have to
-  // wait for: the stream may not tell it.
+  // Takes over the handle of a process of which a thread has already exited. Its exit may have to
+  // wait for the handle, because the stream may not report it.
   using OnHalfDead =
       std::function<void(const GroupIdentity& identity, ProcessWitness::Handle handle)>;
 
-  // A process that was known, and was not found any more; its end was not told.
+  // A known process was not found any more, and its exit was not reported.
   using OnVanished = std::function<void(const GroupIdentity& identity, uint64_t read_ns)>;
 
-  // Reads all processes anew, unless `stop` becomes true. `read_ns` is when they were read before.
+  // Reads all processes again, unless `stop` becomes true. `read_ns`: when they were read before.
   void ReadAll(ProcessWitness& witness, const std::atomic<bool>& stop,
                const OnHalfDead& on_half_dead, const OnVanished& on_vanished);
 
-  // A child of kthreadd was born.
+  // kthreadd forked a child.
   void OnFork(const ProcEvent& event);
 
-  // The pidfs inode of the process that had this pid at this tick; 0 where that is not known.
+  // The pidfs inode of the process that had this pid at this tick; 0 if unknown.
   uint64_t InodeAt(int32_t pid, uint64_t tick) const;
 
-  // A process that is not known, and ended after ReadAll() was done, began after this; 0 where
-  // ReadAll() did not see all.
+  // An unknown process that exited after ReadAll() started after this time. 0 if ReadAll() did not
+  // see all processes.
   uint64_t UnknownSince(uint64_t ended_ns) const;
 
-  // Forgets, and gives, what is known of the process that ended at `end_tick`.
+  // Removes and returns what is known about the process that exited at `end_tick`.
   std::optional<ProcessEntry> Take(int32_t pid, uint64_t end_tick);
 
  private:

@@ -9,7 +9,7 @@ namespace exitwatch {
 
 ProcessState LinuxWitness::Open(int32_t pid, Handle* handle) {
   UniqueFd pidfd = OpenPidfd(pid);
-  // Where a thread has the pid now, the process that had it is gone.
+  // If a thread has the pid now, the process that had it is gone.
   if (!pidfd && IsPidfdDenied(errno)) return numbered_.Open(pid, handle);
   if (!pidfd) return IsNoSuchProcess(errno) ? ProcessState::kGone : ProcessState::kUnknown;
   const ProcessState state = Look(pidfd.Get());

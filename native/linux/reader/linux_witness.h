@@ -8,8 +8,8 @@
 
 namespace exitwatch {
 
-// Answers from pidfds and /proc; handles that are held go into a set. While pidfd_open(2) is
-// forbidden, a pid and its start have to do for a handle, and cannot be held.
+// Answers from pidfds and /proc. Held handles go into a set. While pidfd_open(2) is forbidden, a
+// pid and its start time serve as a handle, which cannot be held.
 class LinuxWitness : public ProcessWitness {
  public:
   LinuxWitness(PidfdSet& held, const KernelClock& clock) : held_(held), clock_(clock) {}

@@ -54,7 +54,7 @@ ReaderEpoll::Wakeup ReaderEpoll::Wait(int timeout_ms, std::mutex& held) {
   int error = errno;
   held.lock();
   Wakeup wakeup;
-  // The thread takes no signals: this is what a process gets that was stopped and continued.
+  // The thread takes no signals: EINTR means that the process was stopped and continued.
   wakeup.was_stopped = count < 0 && error == EINTR;
   if (wakeup.was_stopped) {
     count = epoll_wait(epoll_.Get(), events, kEventsAtOnce, 0);

@@ -11,10 +11,10 @@
 namespace exitwatch {
 
 // What the reader's thread sleeps on: an epoll set of the descriptors that it reads, and two
-// eventfds by which other threads wake it, or end it.
+// eventfds with which other threads wake or end it.
 class ReaderEpoll {
  public:
-  // What a descriptor of the set is.
+  // Identifies a descriptor of the set.
   enum class Source : uint64_t { kWakeEvent, kPidfds, kStreamSocket, kTrace, kRing };
 
   struct Wakeup {
@@ -22,7 +22,7 @@ class ReaderEpoll {
     bool has_pidfds = false;
     bool has_socket = false;
     bool has_ring = false;
-    // The process was stopped (SIGSTOP) and continued: what is ready may have been so for long.
+    // The process was stopped (SIGSTOP) and continued: what is ready may have been ready for long.
     bool was_stopped = false;
   };
 
@@ -32,13 +32,13 @@ class ReaderEpoll {
   SystemError Add(int fd, Source source, uint32_t events);
   bool SetEvents(int fd, Source source, uint32_t events);
 
-  // Sleeps until something is ready; -1: for as long as it takes. `held` is unlocked meanwhile.
+  // Sleeps until something is ready; -1: without a timeout. `held` is unlocked meanwhile.
   Wakeup Wait(int timeout_ms, std::mutex& held);
 
   // From any thread, while it is open.
   void Wake();
 
-  // Wakes the thread for the last time; also one that polls stop_fd().
+  // Wakes the thread for the last time, also if it polls stop_fd().
   void Stop();
   const std::atomic<bool>& is_stopping() const { return is_stopping_; }
   int stop_fd() const { return stop_event_.Get(); }

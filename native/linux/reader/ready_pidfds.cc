@@ -11,7 +11,7 @@ namespace {
 
 constexpr uint64_t kMillisecond = 1'000'000;
 
-// How long a pidfd's word may wait for a stream that does not run dry: events tell more.
+// How long ready pidfds wait for a stream that does not run dry: events have more detail.
 constexpr uint64_t kLongestWaitNs = 100 * kMillisecond;
 
 }  // namespace
@@ -27,8 +27,8 @@ void ReadyPidfds::EndSleep(uint64_t now_ns, bool has_ready, bool was_stopped) {
   const bool had_more = std::exchange(has_more_, false);
   if (!has_ready) return;
   if (!had_more) {
-    // What is ready now was not when we last took all that was; and if that woke us, and we ran at
-    // once, not until just now.
+    // Pidfds that are ready now were not ready when we last took all ready ones. If they woke us,
+    // and we ran at once, they became ready just now.
     const bool was_asleep = wake_ns_ - wait_begin_ns_ >= kMillisecond;
     idle_ns_ = was_asleep ? wait_begin_ns_ : previous_wake_ns - kMillisecond;
     const std::optional<uint64_t> late_ns = can_wake_ ? timeliness_.LateNs() : std::nullopt;
@@ -50,7 +50,7 @@ void ReadyPidfds::Collect() {
     not_ready_ns_ = idle_ns_;
   }
   has_more_ = pidfds_.Take(ready_);
-  written_ = stream_.Written();  // no sooner: each of them has written its record by now
+  written_ = stream_.Written();  // no earlier: by now each of them has written its record
 }
 
 uint64_t ReadyPidfds::Deadline() const {

@@ -10,11 +10,11 @@ namespace exitwatch {
 enum class Rechecked {
   kAlive,
   kEnded,
-  kUnknown,  // could not be looked at
+  kUnknown,  // could not be determined
 };
 
-// Looks at a process whose end may have been lost, and gives it to the aggregator where it has
-// ended, or may do so unseen. `alive_ns`: when it was known to live.
+// Looks at a process whose exit may have been lost. Passes it to the aggregator if it has exited,
+// or may do so unseen. `alive_ns`: when it was known to be alive.
 Rechecked Recheck(const GroupIdentity& identity, uint64_t alive_ns, ProcessWitness& witness,
                   ThreadGroupAggregator& aggregator);
 

@@ -7,8 +7,8 @@ namespace exitwatch {
 
 namespace {
 
-// A canary has to be back within this part of the interval; where two in a row are not, the stream
-// is silent. That makes one and a half intervals at most.
+// A canary must be back within this part of the interval. If two in a row are not, the stream is
+// silent: after one and a half intervals at most.
 constexpr int kPart = 4;
 constexpr int kMostLost = 2;
 
@@ -38,7 +38,7 @@ SilenceDetector::Finding SilenceDetector::Probe(uint64_t now_ns, bool has_overfl
   if (now_ns < Deadline()) return Finding::kNothing;
   const bool was_flying = flight_.time_ns != 0;
   if (was_flying && Canary::IsFlying(flight_)) {
-    flight_.time_ns = now_ns;  // the machine is too busy to let it end
+    flight_.time_ns = now_ns;  // the machine is too busy to let the thread exit
     return Finding::kNothing;
   }
   if (was_flying && ++lost_ == kMostLost) return Finding::kSilent;

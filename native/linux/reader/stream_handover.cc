@@ -8,7 +8,7 @@ namespace exitwatch {
 
 namespace {
 
-// A loop that was too busy to read the stream gets no offer for so long.
+// How long a loop that was too busy to read the stream gets no new offer.
 constexpr uint64_t kBusyNs = 100'000'000;
 
 }  // namespace
@@ -34,7 +34,7 @@ void StreamHandover::Detach() {
 
 void StreamHandover::Listen(Listener listener, uint64_t now_ns) {
   if (stream_ == nullptr) return;
-  // With the eBPF filter an unarmed doorbell is enough.
+  // With the eBPF filter, leaving the doorbell unarmed is enough.
   if (listener == Listener::kNobody && stream_->has_ebpf_filter()) listener = Listener::kThread;
   if (listener_ == listener) return;
   if (listener_ == Listener::kLoop) {

@@ -13,7 +13,7 @@ namespace exitwatch {
 
 // Decides whether the reader's thread or the owner's event loop waits for the stream. The loop gets
 // an offer, accepts it, and waits for the doorbell; the thread can take the stream back at any
-// time. All but the atomics is for the thread that reads.
+// time. Everything but the atomics is for the thread that reads.
 class StreamHandover {
  public:
   enum class Listener { kThread, kLoop, kNobody };
@@ -23,33 +23,33 @@ class StreamHandover {
   SystemError Open();
   void Close() { doorbell_.Reset(); }
 
-  // A fresh socket of the stream: the thread waits for it first.
+  // The stream has a new socket: the thread waits for it first.
   SystemError Attach(ConnectorStream& stream);
   void Detach();
 
   void Listen(Listener listener, uint64_t now_ns);
 
-  // Offers the stream to the loop. False if it has the stream or the offer already, or was too busy
-  // a moment ago.
+  // Offers the stream to the loop. False if it already has the stream or the offer, or was recently
+  // too busy.
   bool Offer(uint64_t now_ns);
 
-  // The loop takes the offer; false if it does not get the stream.
+  // The loop accepts the offer. False if it does not get the stream.
   bool Accept(uint64_t now_ns);
   void Decline() { is_offered_ = false; }
 
-  // The thread has the stream from its next wait on.
+  // The thread has the stream again from its next wait on.
   void Withdraw() { reads_in_loop_ = false; }
 
-  // From any thread.
+  // For any thread.
   bool is_offered() const { return is_offered_; }
   bool reads_in_loop() const { return reads_in_loop_; }
 
-  // An epoll set; readable when the stream rings, while the loop listens.
+  // An epoll set. While the loop listens, it is readable when the stream rings.
   int doorbell() const { return doorbell_.Get(); }
 
  private:
   ReaderEpoll& epoll_;
-  ConnectorStream* stream_ = nullptr;  // while there is one
+  ConnectorStream* stream_ = nullptr;  // while attached
   UniqueFd doorbell_;
   Listener listener_ = Listener::kThread;
   std::atomic<bool> is_offered_{false};

@@ -7,14 +7,14 @@
 
 namespace exitwatch {
 
-// What the stream has dropped, from the moment at which that is noticed until a gap reports it.
+// What the stream has dropped, from its detection until a gap reports it.
 class StreamLoss {
  public:
-  // Nothing is lost before this time.
+  // Nothing was lost before this time.
   void Begin(uint64_t now_ns) { complete_ns_ = now_ns; }
 
-  // Compares the kernel's count of dropped messages with what was reported of it. True if there are
-  // more.
+  // Compares the kernel's count of dropped messages with what was reported. True if more were
+  // dropped.
   bool Notice(uint64_t drops, uint64_t now_ns) {
     if (drops == reported_) return false;
     if (begin_ns_ == 0) {
@@ -24,11 +24,11 @@ class StreamLoss {
     return true;
   }
 
-  // Whether a gap is to be reported; and since when.
+  // Whether a gap must be reported, and since when.
   bool is_noticed() const { return begin_ns_ != 0; }
   uint64_t begin_ns() const { return begin_ns_; }
 
-  // A gap is reported when the stream was read empty; at the latest at this time.
+  // A gap is reported when the stream has been read empty, or at this time at the latest.
   uint64_t Deadline() const {
     return is_noticed() ? noticed_ns_ + kLongestUnreportedNs : std::numeric_limits<uint64_t>::max();
   }
@@ -36,16 +36,16 @@ class StreamLoss {
     return is_noticed() && (is_settled || now_ns > Deadline());
   }
 
-  // It is being reported: how many were dropped.
+  // The gap is being reported. Returns how many were dropped.
   uint64_t Take(uint64_t drops) {
     begin_ns_ = 0;
     return drops - std::exchange(reported_, drops);
   }
 
-  // Whatever was dropped so far is covered by another gap.
+  // Another gap covers everything dropped so far.
   void Disregard(uint64_t drops) { reported_ = drops; }
 
-  // Until this time nothing was dropped that was not reported.
+  // Nothing was dropped unreported until this time.
   void SetComplete(uint64_t until_ns) { complete_ns_ = until_ns; }
   uint64_t complete_ns() const { return complete_ns_; }
 
@@ -54,7 +54,7 @@ class StreamLoss {
 
   uint64_t reported_ = 0;
   uint64_t complete_ns_ = 0;
-  uint64_t begin_ns_ = 0;  // 0: no gap is to be reported
+  uint64_t begin_ns_ = 0;  // 0: no gap to report
   uint64_t noticed_ns_ = 0;
 };
 

@@ -6,14 +6,14 @@ namespace {
 
 constexpr uint64_t kMillisecond = 1'000'000;
 
-// After so many intervals of the canary, a stream that was given up is tried again.
+// How many canary intervals to wait before retrying a stream that was given up.
 constexpr int kRetryIntervals = 3;
 
-// Descriptors, threads and memory that were lacking are asked for again.
+// How long to wait after a shortage of descriptors, threads or memory.
 constexpr uint64_t kShortageNs = 1000 * kMillisecond;
 
-// Watches that could not be looked at after a gap are looked at again; and those that nothing
-// reports, until they have ended.
+// How soon to look again at watches that could not be looked at after a gap and, without a stream,
+// at those that nothing else reports.
 constexpr uint64_t kRecheckNs = 100 * kMillisecond;
 constexpr uint64_t kRecheckWithoutStreamNs = 1000 * kMillisecond;
 
@@ -39,16 +39,16 @@ void StreamRepair::ReportLoss() {
 }
 
 void StreamRepair::RepairWhatIsDue(uint64_t begin_ns) {
-  // What was lacking before may be there now.
+  // After a shortage, do not probe again before the time to retry.
   const bool waits = session_.has_failed() && retry_ns_ != kNever && clock_.Now() < retry_ns_;
   if (!waits && session_.ProbeForBreak()) RepairBreak();
   if (!session_.is_open() && begin_ns >= retry_ns_) RetryStream();
   if (begin_ns >= recheck_ns_) RecheckWatches();
 }
 
-// Subscribes anew to a stream that has gone silent, or is broken, and reports that nobody knows
-// what ended meanwhile. If only a descriptor, a thread or memory is lacking, that is tried again
-// later; if it does not help, pidfds have to do.
+// Resubscribes to a stream that went silent or broke, and reports a gap, because exits in between
+// are unknown. After a shortage of descriptors, threads or memory, tries again later. If
+// resubscribing fails, falls back to pidfds.
 void StreamRepair::RepairBreak() {
   retry_ns_ = kNever;
   session_.BeginSilence();
@@ -96,8 +96,8 @@ void StreamRepair::RetryStream() {
   delivery_.StageSource(RecordKind::kSource, {}, session_.properties());
 }
 
-// Reports a gap, and looks at everything whose end may lie in it; until `reported_ns` all ends were
-// reported.
+// Reports a gap, and looks at everything whose exit may lie in it. All exits before `reported_ns`
+// were reported.
 void StreamRepair::Repair(GapRecord gap, uint64_t reported_ns) {
   collector_.ForgetUnconfirmed();
   reported_ns_ = reported_ns;

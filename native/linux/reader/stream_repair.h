@@ -14,9 +14,8 @@
 
 namespace exitwatch {
 
-// What is done about a stream that has lost something, went silent or broke: a gap is reported,
-// everything whose end may lie in it is looked at, and the stream is opened anew. For the reader's
-// thread.
+// Repairs a stream that lost something, went silent or broke: reports a gap, looks at everything
+// whose exit may lie in it, and reopens the stream. For the reader's thread.
 class StreamRepair {
  public:
   struct Options {
@@ -32,19 +31,19 @@ class StreamRepair {
   // Reports what the stream has dropped.
   void ReportLoss();
 
-  // Does what is due in a round that began at this time.
+  // Does what is due in a round that began at `begin_ns`.
   void RepairWhatIsDue(uint64_t begin_ns);
 
-  // From now on pidfds alone report the ends of watched processes; those without one are looked at
+  // From now on only pidfds report exits of watched processes. Processes without one are checked
   // now and then. `error`: why there is no stream.
   void GiveUpStream(const SystemError& error);
 
-  // Whether all watches are looked after: otherwise some are looked at again.
+  // Whether every watch is taken care of: otherwise some will be looked at again.
   bool is_complete() const { return recheck_ns_ == kNever; }
 
   uint64_t Deadline() const { return recheck_ns_ < retry_ns_ ? recheck_ns_ : retry_ns_; }
 
-  // There is no stream any more, and it is required.
+  // The stream is gone, but required.
   const SystemError& failure() const { return failure_; }
 
  private:
@@ -63,8 +62,8 @@ class StreamRepair {
   WatchedProcesses& watched_;
   ExitDelivery& delivery_;
   SystemError failure_;
-  uint64_t reported_ns_ = 0;      // all ends before the latest gap
-  uint64_t retry_ns_ = kNever;    // when to try the stream again
+  uint64_t reported_ns_ = 0;      // all exits before it were reported: the start of the latest gap
+  uint64_t retry_ns_ = kNever;    // when to retry the stream
   uint64_t recheck_ns_ = kNever;  // when to look again at watches that could not be looked at
 };
 

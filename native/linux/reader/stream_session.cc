@@ -16,11 +16,11 @@ constexpr uint64_t kMillisecond = 1'000'000;
 constexpr uint64_t kNever = std::numeric_limits<uint64_t>::max();
 constexpr uint64_t kProofNs = 1000 * kMillisecond;
 
-// How often a stream that has gone silent is subscribed to anew.
+// How many times to resubscribe to a stream that went silent.
 constexpr int kResubscriptions = 3;
 
-// Timestamps are taken before queueing, so that across CPUs the stream is a little out of order:
-// 0.3 ms at worst on 6.18.
+// Timestamps are taken before queueing, so the stream is slightly out of order across CPUs: by 0.3
+// ms at worst on 6.18.
 constexpr uint64_t kDisorderNs = kMillisecond;
 
 }  // namespace
@@ -42,7 +42,7 @@ StreamSession::StreamSession(const ConnectorStream::Options& options, uint64_t c
 SystemError StreamSession::Open() {
   SystemError error = stream_.Open(shared_.types, epoll_.stop_fd());
   if (!error) error = handover_.Attach(stream_);
-  // Once for each time that the kernel asks for us.
+  // Edge-triggered: one wakeup per request of the kernel.
   if (!error && stream_.has_ebpf_filter()) {
     error = epoll_.Add(stream_.ring_fd(), ReaderEpoll::Source::kRing, EPOLLIN | EPOLLET);
   }
@@ -158,7 +158,7 @@ bool StreamSession::ProbeForBreak() {
          silence_.Probe(clock_.Now(), loss_.is_noticed()) == SilenceDetector::Finding::kSilent;
 }
 
-// Proofs that come on the way are of the next subscription.
+// Set once: proofs that come later belong to the next subscription.
 void StreamSession::BeginSilence() {
   if (silent_since_ns_ == 0) silent_since_ns_ = silence_.last_stamp_ns();
 }

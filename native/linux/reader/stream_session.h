@@ -22,19 +22,19 @@
 
 namespace exitwatch {
 
-// The stream from its opening to its end: it is subscribed to, proved by an event of our own, read,
-// and watched for silence and losses. What has to be done about those, StreamRepair does. For the
-// thread that reads, but where it says otherwise.
+// The stream while it is open: subscribes, proves it with an event of our own, reads it, and
+// watches for silence and losses, which StreamRepair then repairs. For the thread that reads,
+// unless noted otherwise.
 class StreamSession {
  public:
-  // What the readers of one Node environment share.
+  // Shared by the readers of one Node environment.
   struct Shared {
     KernelTypes types;
     Canary canary;
   };
 
-  // `serve_pidfds` is called while the stream is being proved: pidfds do not wait for it. Its
-  // argument tells whether some are ready.
+  // `serve_pidfds` is called while the stream is being proved, because pidfds do not wait for it.
+  // Its argument says whether some are ready.
   StreamSession(const ConnectorStream::Options& options, uint64_t canary_interval_ns,
                 Shared& shared, WatchedBitmap& watched, CgroupPaths& cgroups,
                 const KernelClock& clock, ReaderEpoll& epoll, StreamHandover& handover,
@@ -43,62 +43,61 @@ class StreamSession {
   SystemError Open();
   void Close();
 
-  // Closes what it holds, for good; what it says of itself stays.
+  // Closes the stream for good. Its counters and its state stay readable.
   void Release() { stream_.Close(); }
 
-  // A thread of our own ends, and its exit must come back through the stream.
+  // Ends a thread of our own, whose exit must come back through the stream.
   SystemError Prove();
 
-  // Opens the socket anew, and proves it; several times, if it stays silent.
+  // Opens a new socket and proves it, several times if it stays silent.
   SystemError Resubscribe();
 
-  // Reads what reports the ends of processes. True when nothing is left to read.
+  // Reads what reports exits of processes. True when nothing is left to read.
   bool Read();
 
-  // With the eBPF filter events are no more than doorbells and canaries: reads them if the socket
-  // is readable, or a canary is due. A loop that should read them may be busy, and a canary that
-  // nobody has looked for is not lost.
+  // With the eBPF filter, events are only doorbells and canaries. Reads them if the socket is
+  // readable or a canary is due: the loop that should read them may be busy, and a canary that
+  // nobody looked for is not lost.
   void SetReadable() { is_readable_ = true; }
   void ReadDoorbells();
 
-  // Until when all ends were read, if what there was at `begin_ns` was read.
+  // Until when all exits were read. `is_empty`: everything that existed at `begin_ns` was read.
   uint64_t SettledUntil(bool is_empty, uint64_t begin_ns) const;
 
-  // To be called before sleeping; false if there is something to read.
+  // Call this before sleeping. False if there is something to read.
   bool ArmDoorbell() { return stream_.ArmDoorbell(); }
 
-  // Counts what was read since the last call; then tells whether it comes too quickly to be read
-  // one by one.
+  // Counts what was read since the last call. True if it comes too fast to be read one by one.
   bool CountsStorm(uint64_t now_ns);
 
-  // What the stream has dropped, and what nobody can tell.
+  // What the stream has dropped, plus exits that nothing will report.
   uint64_t Drops() { return stream_.Drops(clock_.Now()) + collector_.unheld(); }
   StreamLoss& loss() { return loss_; }
 
-  // When there is something to do even if nothing comes.
+  // When something is due even if nothing comes.
   uint64_t Deadline() const;
 
-  // It failed, or is silent. To be called after everything that had come was read; may send a
-  // canary.
+  // Whether the stream failed or is silent. Call this after everything that had come was read. May
+  // fly a canary.
   bool ProbeForBreak();
   bool has_failed() const { return static_cast<bool>(failure_); }
   void SetFailure(const SystemError& error) { failure_ = error; }
 
-  // Nobody knows what has ended since this time; 0 while the stream is not broken.
+  // Since when exits are unknown; 0 while the stream is not broken.
   void BeginSilence();
   void EndSilence() { silent_since_ns_ = 0; }
   uint64_t silent_since_ns() const { return silent_since_ns_; }
 
-  // Whether a process that ends is certain to write its record, as far as we know.
+  // Whether every process that exits writes its record, as far as we know.
   bool RecordsCome() const;
 
   const ConnectorStream& stream() const { return stream_; }
   bool has_ebpf_filter() const { return stream_.has_ebpf_filter(); }
 
-  // Nothing where there is no stream.
+  // Nothing if there is no stream.
   std::optional<StreamProperties> properties() const;
 
-  // From any thread.
+  // For any thread.
   bool is_open() const { return is_open_; }
   BpfRefusal filter_refusal();
   std::optional<uint64_t> NsSinceProof() const;

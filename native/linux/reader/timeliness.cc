@@ -16,8 +16,7 @@ void Timeliness::Begin() { begin_ = Take(); }
 std::optional<uint64_t> Timeliness::LateNs() {
   const std::optional<Sample> end = Take();
   if (!begin_ || !end) return {};
-  // Slept once, and was not interrupted: there is no other way to lose time than the queue for a
-  // processor.
+  // If the thread slept once and was not preempted, only the CPU's run queue can have delayed it.
   if (end->sleeps > begin_->sleeps + 1 || end->interruptions != begin_->interruptions) return {};
   return end->delay_ns - begin_->delay_ns;
 }
@@ -30,7 +29,7 @@ std::optional<Timeliness::Sample> Timeliness::Take() {
   text[size] = '\0';
   unsigned long long running;
   unsigned long long delayed;
-  // With CONFIG_SCHEDSTATS off these are 0; so they are when sched_info is not kept.
+  // These are 0 without CONFIG_SCHEDSTATS, or if the kernel does not keep sched_info.
   if (std::sscanf(text, "%llu %llu", &running, &delayed) != 2 || running == 0) return {};
   rusage usage;
   if (getrusage(RUSAGE_THREAD, &usage) != 0) return {};

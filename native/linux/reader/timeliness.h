@@ -8,26 +8,26 @@
 
 namespace exitwatch {
 
-// Whether the calling thread ran as soon as it was woken: what woke it happened just then, but not
-// where it had to wait for a processor, was stopped, or had used up what it may use.
+// Tells whether the calling thread ran as soon as it was woken. If it did, what woke it happened
+// just then. It did not if it waited for a CPU, was stopped, or had used up its quota.
 class Timeliness {
  public:
-  // In the thread that it is about.
+  // Call this in the thread to be measured.
   void Open();
   void Close() { schedstat_.Reset(); }
 
-  // To be called before sleeping.
+  // Call this before sleeping.
   void Begin();
 
-  // After it: for how long the thread may have been kept from running; nothing where that cannot be
-  // told.
+  // Call this after sleeping: how long the thread may have been kept from running; nothing if
+  // unknown.
   std::optional<uint64_t> LateNs();
 
  private:
   struct Sample {
-    uint64_t delay_ns = 0;      // waiting for a processor, in all
+    uint64_t delay_ns = 0;      // total time spent waiting for a CPU
     int64_t sleeps = 0;         // voluntary context switches
-    int64_t interruptions = 0;  // involuntary ones
+    int64_t interruptions = 0;  // involuntary context switches
   };
   std::optional<Sample> Take();
 

@@ -17,17 +17,17 @@ namespace {
 
 constexpr uint64_t kMillisecond = 1'000'000;
 
-// For some 1,300 signals that nobody has asked for yet.
+// Space for some 1,300 signals that have not been asked for yet.
 constexpr size_t kRingBytes = 256 * 1024;
 
 // Some 11 MB.
 constexpr size_t kQueueLimit = 64 * 1024;
 
-// JavaScript keeps the latest of each process; before that many wait, it should begin to.
+// JavaScript keeps only the latest signals of each process. Wake it when this many wait.
 constexpr size_t kManySignals = 4096;
 
-// The OOM killer kills those who share its victim's memory right afterwards; it writes to the
-// kernel's log in between, and a serial console is slow.
+// Right after its victim, the OOM killer kills the processes that share the victim's memory. In
+// between it writes to the kernel's log, and a serial console is slow.
 constexpr uint64_t kVictimNs = 10'000'000'000;
 constexpr size_t kVictims = 64;
 
@@ -63,7 +63,7 @@ SystemError TracedSignals::Begin() {
 void TracedSignals::Settle() { eventfd_write(settled_.Get(), 1); }
 
 void TracedSignals::Await(uint64_t timeout_ns) const {
-  // It stays readable: any number may ask.
+  // It stays readable, so any number of callers may wait.
   pollfd settled = {settled_.Get(), POLLIN, 0};
   RetryOnEintr([&] { return poll(&settled, 1, static_cast<int>(timeout_ns / kMillisecond)); });
 }
@@ -107,7 +107,7 @@ bool TracedSignals::Collect(const KernelClock& clock, std::vector<Record>& recor
     gap.to_ns = static_cast<double>(now_ns);
     gap.clock_ms = static_cast<double>(clock.realtime_offset_ns()) / 1e6;
     gap.lost = static_cast<double>(lost - std::exchange(lost_, lost));
-    // The ends that it concerns come after it; nothing comes before the reader is ready.
+    // Exits that the gap concerns come after it, but nothing comes before kReady.
     const auto is_begin = [](const Record& record) {
       const auto* source = std::get_if<SourceRecord>(&record);
       return source != nullptr && source->kind == RecordKind::kReady;
@@ -143,10 +143,10 @@ void TracedSignals::OnRecord(const SignalRecord& record, const KernelClock& cloc
   if (!queue_.Push(signal)) unheld_++;
 }
 
-// Those who share the memory of a victim are killed with it, but not marked. The OOM killer does
-// that in one go, and holds on to the memory meanwhile: an address that is found again later, or in
-// what another thread does, is that of other memory. So it is where the thread is dying: then it
-// may be the first of a pid namespace, which takes all others along.
+// Processes that share a victim's memory are killed with it, but not marked. The OOM killer does
+// that in one go, and holds on to the memory meanwhile. If the same address shows up later, or in a
+// signal from another thread, it is other memory. A sender that is exiting may be the first process
+// of a pid namespace, whose exit kills all others.
 bool TracedSignals::IsOfVictim(const SignalRecord& record) const {
   const bool is_by_kernel = (record.flags & SignalRecord::kPrivileged) != 0 &&
                             (record.flags & SignalRecord::kSenderExiting) == 0;

@@ -17,45 +17,45 @@
 
 namespace exitwatch {
 
-// The signals that the trace has seen, on their way to JavaScript, and what is known of its gaps.
-// Open() to Collect() are for the reader; the rest for any thread, but Begin() and Close() while
-// there is no reader.
+// The signals that the trace has seen, on their way to JavaScript, and what is known about gaps.
+// Open() to Collect() are for the reader. The rest is for any thread, except that Begin() and
+// Close() require that there is no reader.
 class TracedSignals {
  public:
   explicit TracedSignals(CgroupPaths& cgroups);
 
-  // To be called by the owner, before the reader begins.
+  // For the owner, before the reader begins.
   SystemError Begin();
 
-  // Where the trace cannot be had, refusal() tells why, and everything else does nothing; otherwise
-  // trial() has what it is worth. `watched`: whose signals are reported; nullptr: everybody's.
-  // `spoil`: see SpoilLayout().
+  // If the trace is unavailable, refusal() has the reason, and everything else does nothing.
+  // Otherwise trial() has the result of its trial. `watched`: the processes whose signals are
+  // reported; nullptr: all. `spoil`: see SpoilLayout().
   void Open(KernelTypes& types, WatchedBitmap* watched, const KernelClock& clock,
             const std::string& spoil);
   void Close();
 
-  // It is clear whether signals are traced; any number of times. Await() blocks until then, for so
-  // long at most.
+  // Settle(): whether signals are traced is now decided; may be called repeatedly. Await() blocks
+  // until then, at most for `timeout_ns`.
   void Settle();
   void Await(uint64_t timeout_ns) const;
 
   bool is_open() const { return static_cast<bool>(trace_); }
   int fd() const { return trace_.fd(); }
 
-  // Moves all that was generated before into the queue, and where something was lost, a gap to
-  // `records`. Then tells of the exits among these whether the trace saw their observed life. True
-  // when JavaScript should have a look.
+  // Moves all signals generated so far into the queue and, if some were lost, adds a gap to
+  // `records`. Then notes in the exits among `records` whether the trace saw the observed run of
+  // the process. True if JavaScript should look.
   bool Collect(const KernelClock& clock, std::vector<Record>& records);
 
   SignalQueue& queue() { return queue_; }
   BpfRefusal refusal();
   std::shared_ptr<const TraceTrial> trial();
 
-  // Somebody wants to know of every signal at once.
+  // Whether somebody wants every signal at once.
   void Listen(bool listens);
 
  private:
-  // Of the OOM killer.
+  // A victim of the OOM killer.
   struct Victim {
     uint64_t memory;
     uint64_t time_ns;
@@ -71,13 +71,13 @@ class TracedSignals {
   std::mutex mutex_;
   SignalTrace trace_;                        // opened and closed under mutex_
   BpfRefusal refusal_;                       // guarded by mutex_
-  std::shared_ptr<const TraceTrial> trial_;  // the same
+  std::shared_ptr<const TraceTrial> trial_;  // guarded by mutex_
   std::atomic<bool> listens_{false};
   SignalQueue queue_;
-  std::vector<Victim> victims_;  // lately
-  uint64_t unheld_ = 0;          // did not fit into the queue
-  uint64_t lost_ = 0;            // of which a gap has told
-  uint64_t complete_ns_ = 0;     // since then nothing was lost that has not been told
+  std::vector<Victim> victims_;  // recent ones
+  uint64_t unheld_ = 0;          // signals that did not fit into the queue or could not be read
+  uint64_t lost_ = 0;            // losses that gaps have reported
+  uint64_t complete_ns_ = 0;     // nothing was lost unreported since
   uint64_t collected_ns_ = 0;
 };
 

@@ -18,7 +18,7 @@ bool IsOver(ProcessState state) {
   return state == ProcessState::kDead || state == ProcessState::kGone;
 }
 
-// Whether a handle that was opened just now is this process's, and not one's that has its pid.
+// Whether a handle that was just opened belongs to this process, not to another one with its pid.
 bool IsOf(const GroupIdentity& identity, ProcessWitness::Handle handle, ProcessWitness& witness) {
   ProcStat stat;
   return witness.ReadStat(identity.pid, &stat) && stat.start_ticks == identity.start_ticks &&
@@ -36,8 +36,8 @@ WatchedProcesses::Result WatchedProcesses::Add(int32_t pid, uint64_t start_ticks
                                                SystemError* error) {
   *error = Open();
   if (*error) return Result::kFailed;
-  // Pin the process, make sure that it is the one that was meant, register, and look again: what
-  // has changed in between is seen by the last look, what changes later by stream and pidfd.
+  // Pin the process, verify its identity, register it, and look again. The last look sees what
+  // changed in between; the stream and the pidfd report what changes later.
   UniqueFd pidfd = OpenPidfd(pid);
   if (!pidfd) {
     if (IsNoSuchProcess(errno)) return Result::kGone;
@@ -75,7 +75,7 @@ WatchedProcesses::Result WatchedProcesses::Add(int32_t pid, uint64_t start_ticks
     const auto cause = is_over ? CauseOfDead() : ThreadGroup::Cause::kPidfd;
     const bool expects_event =
         armed_ && stream_ != StreamKind::kNone && !is_over && !stat.IsZombie();
-    // A process that ends from now on finds that it is watched.
+    // A process that exits from now on sees that it is watched.
     const bool expects_record = stream_ == StreamKind::kGroups && !is_over;
     pinned_.insert_or_assign(
         fd, Pinned{identity, std::move(pidfd), alive_ns, cause, expects_event, expects_record});
@@ -89,8 +89,8 @@ WatchedProcesses::Result WatchedProcesses::Add(int32_t pid, uint64_t start_ticks
   return options_.opens_pidfds ? Result::kWithoutPidfd : Result::kArmed;
 }
 
-// The same where nothing pins the process: its start distinguishes it from others that get its pid.
-// The stream alone tells its end; without one the watch fails with `error`.
+// The same without a pidfd: the start time distinguishes the process from others that get its pid.
+// Only the stream reports its exit; without a stream the watch fails with `error`.
 WatchedProcesses::Result WatchedProcesses::AddByNumber(int32_t pid, uint64_t start_ticks,
                                                        uint64_t inode, SystemError* error) {
   ProcStat stat;
@@ -113,7 +113,7 @@ WatchedProcesses::Result WatchedProcesses::AddByNumber(int32_t pid, uint64_t sta
   const ProcessState after = LookAtNumber(pid, &stat);
   const bool is_known = after == ProcessState::kAlive || after == ProcessState::kDead;
   if (after == ProcessState::kGone || (is_known && stat.start_ticks != start_ticks)) {
-    // Unless the stream has told its end: then that is on its way.
+    // If the watch is already taken, the stream has reported the exit, which is on its way.
     if (!set_.Remove(pid, start_ticks, inode)) return Result::kWithoutPidfd;
     return Result::kGone;
   }
@@ -128,7 +128,7 @@ WatchedProcesses::Result WatchedProcesses::AddByNumber(int32_t pid, uint64_t sta
   return options_.opens_pidfds ? Result::kWithoutPidfd : Result::kArmed;
 }
 
-// Of a process that was dying when somebody began to watch it.
+// For a process that was dying when its watch began.
 ThreadGroup::Cause WatchedProcesses::CauseOfDead() const {
   return armed_ && options_.reports_all ? ThreadGroup::Cause::kWatched : ThreadGroup::Cause::kFound;
 }
@@ -146,7 +146,7 @@ void WatchedProcesses::Remove(int32_t pid, uint64_t start_ticks, uint64_t inode)
   wake_();
 }
 
-// Closes the pidfd of a watch that is no more, unless the aggregator has it.
+// Closes the pidfd of a removed watch, unless the aggregator has it.
 void WatchedProcesses::Release(const Watch& watch) {
   if (watch.pidfd < 0) return;
   const std::lock_guard<std::mutex> lock(mutex_);
@@ -194,7 +194,7 @@ void WatchedProcesses::CheckDoubt(Doubt& doubt, ProcessWitness& witness,
   const ProcessState state = is_pinned ? witness.Look(handle) : witness.Open(pid, &handle);
   if (!is_pinned && state == ProcessState::kUnknown) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    doubts_.push_back(std::move(doubt));  // for the next time
+    doubts_.push_back(std::move(doubt));  // for next time
     return;
   }
   ProcStat stat;
@@ -211,7 +211,7 @@ void WatchedProcesses::CheckDoubt(Doubt& doubt, ProcessWitness& witness,
   }
 }
 
-// Of a process whose pidfd has told its death.
+// For a process whose pidfd reported its death.
 ThreadGroup::Outstanding WatchedProcesses::OutstandingOf(const Pinned& pinned,
                                                          bool records_come) const {
   using Outstanding = ThreadGroup::Outstanding;
@@ -232,7 +232,7 @@ void WatchedProcesses::OnReady(const PidfdSet::Ready& ready, uint64_t not_ready_
   }
 }
 
-// What was pinned by it, if its process is dead.
+// Takes what this pidfd pins if its process is dead.
 std::optional<WatchedProcesses::Pinned> WatchedProcesses::TakeDead(int pidfd, int32_t pid) {
   const std::lock_guard<std::mutex> lock(mutex_);
   const auto found = pinned_.find(pidfd);
@@ -267,7 +267,7 @@ WatchedProcesses::Ended WatchedProcesses::CheckAll(ProcessWitness& witness,
       aggregator.AdoptDead(pinned->identity, pinned->pidfd.Release(), alive_ns,
                            ThreadGroup::Cause::kLost, ThreadGroup::Outstanding::kNothing);
     } else if (aggregator.IsEndingOther(watch.Identity())) {
-      ended.is_complete = false;  // who has, or had, its pid comes first
+      ended.is_complete = false;  // the process that has, or had, its pid comes first
     } else if (!aggregator.IsEnding(watch.pid)) {
       const Rechecked found =
           Recheck(watch.Identity(), std::max(watch.since_ns, reported_ns), witness, aggregator);

@@ -20,16 +20,16 @@
 
 namespace exitwatch {
 
-// The processes that somebody watches, and their pidfds. Add() and Remove() are for
-// one thread, the owner's; the rest is the reader's.
+// The watched processes and their pidfds. Add() and Remove() are for one thread, the owner's; the
+// rest is for the reader's.
 class WatchedProcesses {
  public:
   using Result = WatchResult;
 
   struct Options {
-    bool opens_pidfds = false;  // pidfds tell the ends of processes, too
-    bool reports_all = false;   // the stream tells the ends of all processes to everybody
-    bool has_stream = true;     // there is one, or may be: see SetStream()
+    bool opens_pidfds = false;  // pidfds report exits of processes too
+    bool reports_all = false;   // the stream reports exits of all processes to everyone
+    bool has_stream = true;     // there is a stream, or may be: see SetStream()
   };
 
   // `wake` makes the reader call Check().
@@ -39,48 +39,47 @@ class WatchedProcesses {
         wake_(std::move(wake)),
         stream_(options.has_stream ? StreamKind::kThreads : StreamKind::kNone) {}
 
-  // To be called before the reader begins.
+  // Call this before the reader begins.
   SystemError Open();
 
-  // Watches the process with this pid, start and inode; kGone where there is no such process now.
+  // Watches the process with this pid, start and inode. kGone if there is no such process now.
   Result Add(int32_t pid, uint64_t start_ticks, uint64_t inode, SystemError* error);
   void Remove(int32_t pid, uint64_t start_ticks, uint64_t inode);
 
   WatchSet& set() { return set_; }
 
-  // The pidfds of watches, and of the other processes that the reader waits for.
+  // The pidfds of watches, and of other processes that the reader waits for.
   PidfdSet& pidfds() { return pidfds_; }
 
-  // From now on the stream reports the end of every process that lives. Check() has to follow.
+  // From now on the stream reports the exit of every live process. Call Check() afterwards.
   void Arm();
 
   void SetStream(StreamKind stream);
 
-  // Looks at watches that the stream may not tell: made before it was armed, or of processes that
-  // were dying; and drops what was removed.
+  // Looks at watches that the stream may not report: those made before it was armed, or of dying
+  // processes. Drops what was removed.
   void Check(ProcessWitness& witness, ThreadGroupAggregator& aggregator);
 
-  // A pidfd of the set is ready. If it is of a watch whose process is dead, the aggregator
-  // has it now.
-  // `not_ready_ns`: when it was not ready. `records_come`: nothing is wrong with the stream.
+  // A pidfd of the set is ready. If it belongs to a watch whose process is dead, the aggregator
+  // takes it over. `not_ready_ns`: when it was not ready. `records_come`: the stream is intact.
   void OnReady(const PidfdSet::Ready& ready, uint64_t not_ready_ns, bool records_come,
                ThreadGroupAggregator& aggregator);
 
-  // Removes the watch of the process that ended then; see WatchSet::Take().
+  // Removes the watch of the process that exited at `end_ns`; see WatchSet::Take().
   std::optional<Watch> Take(const GroupIdentity& identity, uint64_t end_ns);
 
   struct Ended {
     int32_t count = 0;
-    bool is_complete = true;  // otherwise some have to be looked at again
+    bool is_complete = true;  // otherwise some must be looked at again
   };
 
-  // Looks at all watches, because events were lost; `reported_ns`: all exits before were seen.
+  // Looks at all watches because events were lost. `reported_ns`: all exits before were seen.
   Ended CheckAll(ProcessWitness& witness, ThreadGroupAggregator& aggregator, uint64_t reported_ns);
 
-  // Whether some have a pidfd.
+  // Whether any watch has a pidfd.
   bool has_pidfds() const { return set_.with_pidfd() > 0; }
 
-  // Watches that the stream alone tells.
+  // Watches that only the stream reports.
   size_t without_pidfd() const { return set_.without_pidfd(); }
 
   // Closes everything.
@@ -92,14 +91,14 @@ class WatchedProcesses {
     UniqueFd pidfd;
     uint64_t alive_ns;
     ThreadGroup::Cause cause;
-    bool expects_event;   // the stream tells its end, too: by the exit of its first thread
-    bool expects_record;  // or by the record of its last one, which had not ended yet
+    bool expects_event;   // the stream will report it too, by its first thread's exit
+    bool expects_record;  // or by its last thread's record, since that one is still running
   };
 
-  // A process that was dying when somebody began to watch it, or may have been.
+  // A process that was dying, or may have been, when its watch began.
   struct Doubt {
     GroupIdentity identity;
-    UniqueFd pidfd;  // none where there is none to be had
+    UniqueFd pidfd;  // none if none can be opened
     uint64_t alive_ns;
     ThreadGroup::Cause cause;
   };

@@ -15,7 +15,7 @@ namespace {
 
 using Reason = BpfRefusal::Reason;
 
-constexpr int kSysAdmin = 21;  // CAP_SYS_ADMIN, which both others were split from in Linux 5.8
+constexpr int kSysAdmin = 21;  // CAP_SYS_ADMIN, from which Linux 5.8 split off the other two
 constexpr int kPerfmon = 38;   // CAP_PERFMON
 constexpr int kBpf = 39;       // CAP_BPF
 

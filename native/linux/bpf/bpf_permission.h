@@ -5,12 +5,12 @@
 
 namespace exitwatch {
 
-// Whether this thread may load programs that read kernel memory, as far as its capabilities and its
-// seccomp filter tell; nothing where nothing speaks against trying.
+// Whether this thread may load programs that read kernel memory, judging by its capabilities and
+// its seccomp filter. Nothing if there is no objection to trying.
 BpfRefusal AskBpfPermission();
 
-// Whether the kernel is locked down so far that no program may read its memory
-// (kernel_lockdown(7), "confidentiality").
+// Whether kernel lockdown prevents programs from reading kernel memory (kernel_lockdown(7),
+// "confidentiality").
 bool IsKernelConfidential();
 
 }  // namespace exitwatch

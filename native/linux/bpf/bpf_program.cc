@@ -15,7 +15,7 @@ namespace {
 
 using Reason = BpfRefusal::Reason;
 
-// Where the verifier says what is wrong: at the end, before its statistics.
+// The line in which the verifier says what is wrong: the last one before its statistics.
 std::string LastWords(const std::string& log) {
   size_t end = log.find("\nprocessed ");
   if (end == std::string::npos) end = log.find_last_not_of('\n') + 1;
@@ -43,8 +43,8 @@ BpfRefusal LoadBpfProgram(const char* name, uint32_t type, const std::vector<bpf
   if (*loaded) return {};
   const int error = errno;
   if (log.empty()) return BpfSystemRefusal("BPF_PROG_LOAD");
-  // "cannot use helper", before Linux 6.8 "unknown func": one that our capabilities allow. "invalid
-  // func": one that the kernel is too old to have heard of.
+  // "cannot use helper", or "unknown func" before Linux 6.8: our capabilities do not allow the
+  // helper. "invalid func": the kernel is too old for it.
   const bool lacks_helper = log.find("cannot use helper") != std::string::npos ||
                             log.find("unknown func") != std::string::npos ||
                             log.find("invalid func") != std::string::npos;

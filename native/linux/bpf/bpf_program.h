@@ -12,15 +12,14 @@
 
 namespace exitwatch {
 
-// Of a system call that failed, as errno says, although AskBpfPermission() found nothing against
-// it.
+// Describes, by errno, a system call that failed although AskBpfPermission() had no objection.
 BpfRefusal BpfSystemRefusal(const char* what);
 
 // Loads a program of this type (bpf::kSocketFilter, …); `function`: see bpf::LoadProgram().
 BpfRefusal LoadBpfProgram(const char* name, uint32_t type, const std::vector<bpf_insn>& program,
                           UniqueFd* loaded, uint32_t function = 0);
 
-// A ring buffer's size: a power of two and whole pages, at least `bytes`.
+// The size of a ring buffer: a power of two, whole pages, and at least `bytes`.
 size_t RoundUpToRingBytes(size_t bytes);
 
 }  // namespace exitwatch

@@ -13,7 +13,7 @@ struct BpfRefusal {
 
   Reason reason = Reason::kNone;
   int number = 0;      // errno
-  std::string detail;  // a field, a system call, or the verifier's words
+  std::string detail;  // a field, a system call, or the verifier's message
 
   explicit operator bool() const { return reason != Reason::kNone; }
 };

@@ -18,16 +18,17 @@ namespace {
 #define SYS_bpf 321
 #endif
 
-// The helpers that read kernel memory are only for programs under the GPL or compatible terms.
+// The helpers that read kernel memory require the GPL or a compatible license.
 constexpr char kLicense[] = "Dual MIT/GPL";
 
-// Enough for what the verifier says of a small program; for what it says of a large one, enough
-// for some million instructions that it looks at. The last line is the one that counts.
+// Enough for the verifier's log of a small program. For a large one, kMostLogBytes is enough for
+// some million verified instructions. The last line is the one that counts.
 constexpr size_t kLogBytes = 64 * 1024;
-constexpr size_t kMostLogBytes = 16 * 1024 * 1024 - 1;  // what kernels before 6.4 take
+constexpr size_t kMostLogBytes = 16 * 1024 * 1024 - 1;  // the limit of kernels before 6.4
 constexpr int kAttempts = 5;
 
-// What LoadProgram() gives, in the kernel's layout: headers before Linux 5.5 lack the last member.
+// The attributes of BPF_PROG_LOAD in the kernel's layout: headers before Linux 5.5 lack the last
+// member.
 struct LoadAttributes {
   uint32_t type;
   uint32_t count;
@@ -41,7 +42,7 @@ struct LoadAttributes {
   char name[16];
   uint32_t interface;
   uint32_t attach_type;
-  uint32_t types[9];  // of the program itself
+  uint32_t types[9];  // describe the program's own types; unused
   uint32_t function;
 };
 static_assert(offsetof(LoadAttributes, name) == 48 && offsetof(LoadAttributes, attach_type) == 68 &&
@@ -52,7 +53,7 @@ constexpr uint32_t kFunctionEntry = 24;  // BPF_TRACE_FENTRY
 
 template <typename Attributes>
 UniqueFd TryBpf(bpf_cmd command, Attributes& attributes) {
-  // EAGAIN: a signal came while the verifier was at work.
+  // EAGAIN: a signal interrupted the verifier.
   for (int attempt = 1;; attempt++) {
     const long fd = syscall(SYS_bpf, command, &attributes, sizeof(attributes));
     if (fd >= 0 || errno != EAGAIN || attempt == kAttempts) return UniqueFd(static_cast<int>(fd));
@@ -70,7 +71,7 @@ UniqueFd Bpf(bpf_cmd command, Attributes& attributes) {
 }  // namespace
 
 bool IsForbidden() {
-  // A command that there is not: EINVAL from the kernel, if we get so far.
+  // This command does not exist: the kernel answers EINVAL if the call gets that far.
   return syscall(SYS_bpf, -1, nullptr, 0) < 0 && (errno == EPERM || errno == EACCES);
 }
 
@@ -109,7 +110,8 @@ UniqueFd LoadProgram(const char* name, uint32_t type, const std::vector<bpf_insn
     attributes.log = reinterpret_cast<uint64_t>(&(*log)[0]);
     attributes.log_size = static_cast<uint32_t>(bytes);
     fd = Bpf(BPF_PROG_LOAD, attributes);
-    // ENOSPC: it had more to say. Before Linux 6.4 that was its first words, now its last ones.
+    // ENOSPC: the log was too small. Before Linux 6.4 it holds the start of the output, since then
+    // the end.
     if (fd || errno != ENOSPC) break;
   }
   log->resize(std::strlen(log->c_str()));

@@ -11,14 +11,14 @@
 
 namespace exitwatch {
 
-// bpf(2), without a library. All fail with errno set. What is created has as much locked memory as
-// we can give it.
+// bpf(2) without a library. All functions fail with errno set. Before creating something, they
+// raise the limit of locked memory as far as they can.
 namespace bpf {
 
-// Whether bpf(2) is refused whatever it is asked for, with the errno of it.
+// Whether every call of bpf(2) is refused. errno has the reason.
 bool IsForbidden();
 
-// Kinds of maps that the headers of old distributions lack.
+// Kinds of maps that old distributions' headers lack.
 constexpr uint32_t kArray = 2;
 constexpr uint32_t kLruHash = 9;          // Linux 4.10
 constexpr uint32_t kRingbuf = 27;         // Linux 5.8
@@ -31,13 +31,13 @@ constexpr uint32_t kSocketFilter = 1;
 constexpr uint32_t kRawTracepoint = 17;  // Linux 4.17
 constexpr uint32_t kTracing = 26;        // Linux 5.5
 
-// Loads a program of this type. Where the verifier refuses it, `log` ends with why. `function`: for
-// kTracing, the type id of the function whose entry it is for.
+// Loads a program of this type. If the verifier refuses it, `log` ends with the reason. `function`:
+// for kTracing, the type id of the function at whose entry the program runs.
 UniqueFd LoadProgram(const char* name, uint32_t type, const std::vector<bpf_insn>& program,
                      uint32_t function, std::string* log);
 
-// Has the program run at a tracepoint, until what is returned is closed; of a program for a
-// function, nullptr.
+// Runs the program at a tracepoint until the returned descriptor is closed. `tracepoint` is nullptr
+// if the program is for a function.
 UniqueFd OpenRawTracepoint(const char* tracepoint, int program_fd);
 
 }  // namespace bpf

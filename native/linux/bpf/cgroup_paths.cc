@@ -51,7 +51,7 @@ void CgroupPaths::Keep(uint64_t id, std::optional<std::string> path) {
   if (path) {
     paths_.insert_or_assign(id, std::move(path));
   } else {
-    paths_.try_emplace(id);  // somebody may have learned it meanwhile
+    paths_.try_emplace(id);  // another thread may have learned it meanwhile
   }
 }
 

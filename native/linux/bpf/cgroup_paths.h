@@ -14,45 +14,45 @@
 
 namespace exitwatch {
 
-// Paths of cgroups by their ids, which the kernel never gives again. A cgroup is often gone when
-// the end of its last process is read: BPF programs write down its path while somebody is still in
-// it, and without them the reader looks at once. For any thread.
+// Paths of cgroups by id; the kernel never reuses ids. When the exit of its last process is read, a
+// cgroup is often gone. So BPF programs write its path while a process is still in it; without
+// them, the reader looks at once. For any thread.
 class CgroupPaths {
  public:
-  // What a program has told.
+  // Learns a path from a program's record.
   void Learn(const CgroupRecord& record);
 
-  // Asks the kernel now, unless it is known.
+  // Asks the kernel now, unless the path is known.
   void Look(uint64_t id);
 
-  // The path; nothing where it is not known. With `is_shortage` where a descriptor or memory is
-  // lacking just now.
+  // The path; nothing if unknown. Sets `is_shortage` if a descriptor or memory is currently
+  // lacking.
   std::optional<std::string> Find(uint64_t id, bool* is_shortage);
 
-  // How often all paths were forgotten, because there were too many.
+  // How many times all paths were forgotten because there were too many.
   uint32_t forgotten() const { return forgotten_.load(std::memory_order_relaxed); }
 
  private:
   void Keep(uint64_t id, std::optional<std::string> path);
 
   std::mutex mutex_;
-  // Guarded by mutex_; nothing where it is gone, or may not be told.
+  // Guarded by mutex_. Nothing if the cgroup is gone, or its path may not be reported.
   std::unordered_map<uint64_t, std::optional<std::string>> paths_;
   std::atomic<uint32_t> forgotten_{0};
 };
 
-// The ids whose paths one program has written into its ring buffer: the `cgroups` map of that
-// program, which is nobody else's, so that a path comes before what refers to it.
+// The ids whose paths one program has written into its ring buffer: its `cgroups` map. Programs do
+// not share this map, so that a path always comes before what refers to it.
 class KnownCgroups {
  public:
-  // False where paths are not to be told: without a v2 hierarchy, or where we see another part of
-  // it than the kernel does (cgroup_namespaces(7)).
+  // False if paths are not to be reported: there is no v2 hierarchy, or we see another part of it
+  // than the kernel (cgroup_namespaces(7)).
   bool Open();
 
-  // -1 unless it is open.
+  // -1 if not open.
   int fd() const { return fd_.Get(); }
 
-  // Has the program write all paths again if `paths` has forgotten them.
+  // Makes the program write all paths again if `paths` has forgotten them.
   void Follow(const CgroupPaths& paths);
 
  private:

@@ -16,7 +16,7 @@ BpfRefusal EbpfFilter::Open(KernelTypes& types, size_t ring_bytes, WatchedBitmap
   if (BpfRefusal refusal = AskBpfPermission()) return refusal;
   KernelLayout layout;
   if (BpfRefusal refusal = types.ForGroups(&layout)) return refusal;
-  // Such kernels count all of it against a small limit.
+  // Kernels that count programs and maps do so against a small limit.
   std::string limit;
   const bool is_short = layout.locks_programs && IsLockedMemoryShort(&limit);
   if (BpfRefusal refusal = CreateMaps(is_short ? ring_bytes / 2 : ring_bytes)) return refusal;
@@ -26,7 +26,8 @@ BpfRefusal EbpfFilter::Open(KernelTypes& types, size_t ring_bytes, WatchedBitmap
   known_cgroups_.Open();
   const int watched_map = watched != nullptr ? watched->fd() : -1;
   GroupFilterMaps maps = {ring_fd_.Get(), state_fd_.Get(), watched_map, known_cgroups_.fd(), -1};
-  // Names are not worth the filter: what they take of the limit comes back too late for that.
+  // Names are not worth the filter: load it without them first. The memory that they take is
+  // released too late for a second try.
   if (is_short) {
     if (BpfRefusal refusal = Load(layout, maps)) return refusal;
   }
@@ -63,8 +64,8 @@ BpfRefusal EbpfFilter::CreateMaps(size_t ring_bytes) {
 }
 
 bool EbpfFilter::ArmDoorbell() {
-  // The program that writes a record looks at the doorbell afterwards: one of us sees what the
-  // other did.
+  // The program writes a record first and looks at the doorbell afterwards, so either we see the
+  // record or it sees the doorbell.
   auto* doorbell = state_.At<uint32_t>(offsetof(GroupFilterState, doorbell));
   __atomic_store_n(doorbell, 1, __ATOMIC_SEQ_CST);
   __atomic_thread_fence(__ATOMIC_SEQ_CST);

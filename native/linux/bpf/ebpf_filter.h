@@ -17,35 +17,36 @@
 
 namespace exitwatch {
 
-// The eBPF filter in the kernel, and what it shares with us. It is gone with the socket that
-// it is attached to and with this object: nothing is pinned.
+// The eBPF filter in the kernel, and the memory that it shares with us. It disappears with this
+// object and the socket that it is attached to: nothing is pinned.
 class EbpfFilter {
  public:
   explicit EbpfFilter(CgroupPaths& cgroups) : cgroups_(&cgroups) {}
 
-  // At least `ring_bytes` for records. `watched`: whose ends are reported; nullptr: those of all.
+  // Reserves at least `ring_bytes` for records. `watched`: the processes whose exits are reported;
+  // nullptr: all.
   BpfRefusal Open(KernelTypes& types, size_t ring_bytes, WatchedBitmap* watched);
 
   explicit operator bool() const { return static_cast<bool>(program_); }
 
-  // To be attached to the socket.
+  // To attach to the socket.
   int program() const { return program_.Get(); }
 
   size_t ring_bytes() const { return ring_bytes_; }
 
-  // Records have the executable's name, where the kernel lets us read it.
+  // Whether records have the executable's name. The kernel must let us read it.
   bool names_programs() const { return executables_.fd() >= 0; }
 
-  // Readable, by EPOLLET, when the doorbell has rung in vain for a while, and there is a fallback
+  // Readable (EPOLLET) when the doorbell has rung in vain for a while and there is a fallback
   // reader.
   int ring_fd() const { return ring_fd_.Get(); }
   void SetFallbackReader(bool has_one);
 
-  // Asks for a message with the next record. False where there is one already.
+  // Requests a message with the next record. False if there already is a record.
   bool ArmDoorbell();
 
-  // Calls `visit(const GroupRecord&)` for what came; at most `limit` of them. False where there may
-  // be more.
+  // Calls `visit(const GroupRecord&)` for what came, at most `limit` times. False if there may be
+  // more.
   template <typename Visit>
   bool Read(size_t limit, Visit visit) {
     known_cgroups_.Follow(*cgroups_);
@@ -60,17 +61,18 @@ class EbpfFilter {
     });
   }
 
-  // How far records were written, or are being written; and whether all until then were read.
+  // The position up to which records were written or are being written, and whether everything up
+  // to a position was read.
   uint64_t Written() const { return ring_.End(); }
   bool HasRead(uint64_t written) const { return ring_.position() >= written; }
 
-  // Records that did not fit, since it was opened.
+  // Records that did not fit since the filter was opened.
   uint64_t Lost() const;
 
  private:
   BpfRefusal CreateMaps(size_t ring_bytes);
 
-  // Leaves the program that there was where this one is refused.
+  // Keeps the previous program if this one is refused.
   BpfRefusal Load(const KernelLayout& layout, const GroupFilterMaps& maps);
 
   CgroupPaths* cgroups_;

@@ -7,9 +7,9 @@ namespace exitwatch {
 
 namespace {
 
-// How many processes may be between their last thread's exit and their end: giving back the memory
-// comes in between, which takes 60 ms for each gigabyte. A process that never gets to the filter
-// makes room for others in time.
+// How many processes may be between the exit of their last thread and the filter. In between, the
+// kernel frees their memory, which takes 60 ms per gigabyte. New entries displace processes that
+// never get to the filter.
 constexpr uint32_t kMostNames = 4096;
 
 }  // namespace

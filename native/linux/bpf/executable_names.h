@@ -6,22 +6,22 @@
 
 namespace exitwatch {
 
-// The file names of the programs that dying processes ran, in the kernel: noted by
-// BuildExecutableProgram(), taken by the eBPF filter a moment later. It is gone with this
-// object: nothing is pinned.
+// The file names of the programs that dying processes ran, kept in the kernel:
+// BuildExecutableProgram() notes them, and the eBPF filter takes them shortly afterwards. They
+// disappear with this object: nothing is pinned.
 class ExecutableNames {
  public:
-  // `watched_map`: see GroupFilterMaps. Where the kernel does not tell, or refuses, there are no
-  // names.
+  // `watched_map`: see GroupFilterMaps. If the kernel cannot or will not provide names, there are
+  // none.
   void Open(const KernelLayout& layout, int watched_map);
 
-  // The map of names; -1 where there are none.
+  // The map of names; -1 if there is none.
   int fd() const { return link_ ? map_.Get() : -1; }
 
  private:
   UniqueFd map_;
   UniqueFd program_;
-  UniqueFd link_;  // of the program to its place
+  UniqueFd link_;  // attaches the program
 };
 
 }  // namespace exitwatch

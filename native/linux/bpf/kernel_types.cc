@@ -16,7 +16,7 @@ using Reason = BpfRefusal::Reason;
 
 constexpr char kPath[] = "/sys/kernel/btf/vmlinux";
 
-// Some ten times what kernels have.
+// Some ten times the size on current kernels.
 constexpr uint64_t kMostBytes = 64 * 1024 * 1024;
 
 }  // namespace
@@ -30,7 +30,7 @@ BpfRefusal KernelTypes::ReadOnce() {
   if (status->stx_size == 0 || status->stx_size > kMostBytes) return {Reason::kNoBtf, EFBIG, kPath};
 
   const auto size = static_cast<size_t>(status->stx_size);
-  // Since Linux 6.16 it can be mapped, which takes a fraction of the time.
+  // Since Linux 6.16 the file can be mapped, which takes a fraction of the time.
   MemoryMap map;
   if (map.Map(file.Get(), size, PROT_READ, 0, MAP_PRIVATE))
     return Resolve(map.At<uint8_t>(0), size);

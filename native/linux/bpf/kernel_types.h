@@ -11,8 +11,8 @@
 
 namespace exitwatch {
 
-// Where the running kernel keeps what our BPF programs read, by /sys/kernel/btf/vmlinux: some
-// megabytes, so they are read once for all readers that share this.
+// Where the running kernel keeps what our BPF programs read, according to /sys/kernel/btf/vmlinux.
+// That file has some megabytes, so it is read once for all readers that share this object.
 class KernelTypes {
  public:
   // For the eBPF filter.
@@ -25,7 +25,7 @@ class KernelTypes {
   template <typename Layout>
   struct Found {
     std::optional<Layout> layout;
-    const char* missing = "";  // where it has none
+    const char* missing = "";  // if there is no layout
   };
 
   BpfRefusal ReadOnce();

@@ -8,7 +8,7 @@ namespace exitwatch {
 
 namespace {
 
-// Several readers of one process may open at once, each in a thread of its own.
+// Several readers of one process may open at once, each in its own thread.
 std::mutex& LimitMutex() {
   static std::mutex mutex;
   return mutex;
@@ -43,7 +43,7 @@ MoreLockedMemory::MoreLockedMemory() : lock_(LimitMutex()) {
 MoreLockedMemory::~MoreLockedMemory() {
   if (!is_raised_) return;
   const int error = errno;
-  // Unless the host program has set it meanwhile.
+  // Unless the host program has changed it meanwhile.
   rlimit now = {};
   if (getrlimit(RLIMIT_MEMLOCK, &now) == 0 && IsSame(now, raised_)) {
     setrlimit(RLIMIT_MEMLOCK, &before_);

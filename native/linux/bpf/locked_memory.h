@@ -8,13 +8,13 @@
 
 namespace exitwatch {
 
-// Before Linux 5.11 maps and programs count against RLIMIT_MEMLOCK, together with those of all
-// other processes of the user, and what does not fit fails with EPERM (kernel/bpf/syscall.c,
-// bpf_charge_memlock()). The limit is looked at only when something is created.
+// Before Linux 5.11, maps and programs count against RLIMIT_MEMLOCK, together with those of all
+// other processes of the user. What exceeds it fails with EPERM (kernel/bpf/syscall.c,
+// bpf_charge_memlock()). The kernel checks the limit only when something is created.
 //
-// While this lives, the limit of the process is as high as it can be: without end with
-// CAP_SYS_RESOURCE. Then it is what it was before: children of the host program inherit it. Leaves
-// errno alone.
+// This object raises the limit of the process as far as possible (without bound with
+// CAP_SYS_RESOURCE). Its destructor restores the limit, because children of the host program
+// inherit it. Preserves errno.
 class MoreLockedMemory {
  public:
   MoreLockedMemory();
@@ -22,18 +22,18 @@ class MoreLockedMemory {
   MoreLockedMemory(const MoreLockedMemory&) = delete;
   MoreLockedMemory& operator=(const MoreLockedMemory&) = delete;
 
-  // Whether it is higher than it was.
+  // Whether the limit was raised.
   explicit operator bool() const { return is_raised_; }
 
  private:
-  std::unique_lock<std::mutex> lock_;  // the limit is the whole process's
+  std::unique_lock<std::mutex> lock_;  // the limit belongs to the whole process
   rlimit before_ = {};
   rlimit raised_ = {};
   bool is_raised_ = false;
 };
 
-// Whether that limit, and nothing else that we know of, is why bpf(2) failed with EPERM in spite of
-// MoreLockedMemory. `limit`: what it is, in words.
+// Whether this limit is the only known reason why bpf(2) failed with EPERM despite
+// MoreLockedMemory. `limit`: describes it in words.
 bool IsLockedMemoryShort(std::string* limit);
 
 }  // namespace exitwatch

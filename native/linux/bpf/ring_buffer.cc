@@ -6,7 +6,7 @@ namespace exitwatch {
 
 namespace {
 
-// Of a record's header, a 32-bit word that is followed by another.
+// Bits of a record's header, which is a 32-bit word followed by another.
 constexpr uint32_t kBusy = 1u << 31;
 constexpr uint32_t kDiscarded = 1u << 30;
 constexpr size_t kHeaderBytes = 8;
@@ -16,7 +16,7 @@ constexpr size_t kHeaderBytes = 8;
 bool RingBuffer::Open(int map_fd, size_t bytes) {
   page_bytes_ = static_cast<size_t>(sysconf(_SC_PAGESIZE));
   mask_ = bytes - 1;
-  // The data is mapped twice in a row, so that a record at the end goes on as if there was none.
+  // The data is mapped twice in a row, so that a record that wraps around is contiguous.
   return consumer_.Map(map_fd, page_bytes_, PROT_READ | PROT_WRITE) &&
          producer_.Map(map_fd, page_bytes_ + 2 * bytes, PROT_READ, page_bytes_);
 }
@@ -27,7 +27,7 @@ bool RingBuffer::HasRecord() const {
   return Next(&size, &next_position) != nullptr;
 }
 
-// `size` is 0 where the record was given up.
+// `size` is 0 if the record was discarded.
 const uint8_t* RingBuffer::Next(size_t* size, uint64_t* next_position) const {
   if (position_ >= End()) return nullptr;
   const size_t offset = page_bytes_ + (position_ & mask_);

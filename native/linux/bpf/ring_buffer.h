@@ -14,16 +14,17 @@ class RingBuffer {
   // `bytes`: the map's size. False with errno set.
   bool Open(int map_fd, size_t bytes);
 
-  // Whether there is a record to read. One that is still being written is none: its writer
-  // looks afterwards whether somebody has to be woken.
+  // Whether there is a record to read. A record that is still being written does not count: its
+  // writer checks afterwards whether somebody must be woken.
   bool HasRecord() const;
 
-  // How far was read, and how far anything was written, or is being written.
+  // The position up to which we have read, and the one up to which records were written or are
+  // being written.
   uint64_t position() const { return position_; }
   uint64_t End() const { return __atomic_load_n(producer_.At<uint64_t>(0), __ATOMIC_ACQUIRE); }
 
-  // Calls `visit(const uint8_t* record, size_t size)` with at most `limit` records. False where
-  // there may be more.
+  // Calls `visit(const uint8_t* record, size_t size)` for at most `limit` records. False if there
+  // may be more.
   template <typename Visit>
   bool Read(size_t limit, Visit visit) {
     for (size_t i = 0; i < limit; i++) {
@@ -42,7 +43,7 @@ class RingBuffer {
   void Advance(uint64_t position);
 
   MemoryMap consumer_;  // one page: our position
-  MemoryMap producer_;  // the kernel's position, and the data, twice
+  MemoryMap producer_;  // the kernel's position, and the data twice
   size_t page_bytes_ = 0;
   size_t mask_ = 0;
   uint64_t position_ = 0;

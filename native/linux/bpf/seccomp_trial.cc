@@ -14,10 +14,10 @@ SeccompTrial TryWithSeccomp(void (*attempt)()) {
   if (ReadSmallFile("/proc/thread-self/status").find("\nSeccomp:\t2") == std::string::npos) {
     return SeccompTrial::kHarmless;
   }
-  // A fork without a signal at its end, which is nobody's business here.
+  // A fork without an exit signal: its exit is nobody's business here.
   const long child = syscall(SYS_clone, 0, 0, 0, 0, 0);
   if (child == 0) {
-    // Its end is no crash: nobody is to collect it, also by a pipe (core(5)).
+    // Its death is not a crash: keep it from core handlers, including pipes (core(5)).
     prctl(PR_SET_DUMPABLE, 0);
     attempt();
     _exit(0);

@@ -9,9 +9,9 @@ enum class SeccompTrial {
   kNoChild,  // see errno
 };
 
-// Whether this process would end by what `attempt` does: a seccomp filter may answer a system call
-// with an errno, or with the end of the process, as systemd's SystemCallFilter= does. Another
-// process tries it out, where there is a filter; `attempt` may do system calls only.
+// Whether `attempt` would kill this process: a seccomp filter may answer a system call with an
+// errno, or by killing the process, like systemd's SystemCallFilter=. If there is a filter, a child
+// tries it out. `attempt` must only make system calls.
 SeccompTrial TryWithSeccomp(void (*attempt)());
 
 }  // namespace exitwatch

@@ -20,7 +20,8 @@ BpfRefusal SignalTrace::Open(KernelTypes& types, size_t ring_bytes, WatchedBitma
   if (!InInitialPidNamespace()) return {Reason::kForeignPid, 0, ""};
   SignalLayout layout;
   if (BpfRefusal refusal = types.ForSignals(&layout)) return refusal;
-  // Where it is not known from registers: no smaller than a page (arch/arm64's <asm/memory.h>).
+  // Needed if the stack's bounds do not come from the registers. A stack is no smaller than a page
+  // (arch/arm64's <asm/memory.h>).
   layout.stack_bytes = std::max(layout.stack_bytes, static_cast<uint32_t>(sysconf(_SC_PAGESIZE)));
   SpoilLayout(spoil, &layout);
   if (BpfRefusal refusal = CreateMaps(ring_bytes)) return refusal;
@@ -54,7 +55,7 @@ BpfRefusal SignalTrace::LoadSignalProgram(SignalLayout layout, const SignalTrace
   };
   BpfRefusal refusal = load();
   if (refusal.reason != BpfRefusal::Reason::kOtherKernel || !layout.syscall) return refusal;
-  // bpf_task_pt_regs is Linux 5.15's.
+  // bpf_task_pt_regs exists since Linux 5.15.
   layout.syscall.reset();
   return load();
 }

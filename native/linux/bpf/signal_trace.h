@@ -19,28 +19,28 @@
 
 namespace exitwatch {
 
-// The signal trace in the kernel, and what it shares with us: programs at the raw tracepoints
-// signal_generate, signal_deliver and mark_victim. They are gone with this object, or this process:
-// nothing is pinned.
+// The signal trace in the kernel, and the memory that it shares with us: programs at the raw
+// tracepoints signal_generate, signal_deliver and mark_victim. They disappear with this object or
+// this process: nothing is pinned.
 class SignalTrace {
  public:
   explicit SignalTrace(CgroupPaths& cgroups) : cgroups_(&cgroups) {}
 
-  // `watched`: whose signals are reported; nullptr: everybody's. `spoil`: see SpoilLayout(). After
-  // a refusal the object is to be thrown away.
+  // `watched`: the processes whose signals are reported; nullptr: all. `spoil`: see SpoilLayout().
+  // After a refusal, discard the object.
   BpfRefusal Open(KernelTypes& types, size_t ring_bytes, WatchedBitmap* watched,
                   const std::string& spoil);
 
   explicit operator bool() const { return static_cast<bool>(signals_); }
 
-  // Becomes readable when there is much to read, or anything, if that was asked for.
+  // Becomes readable when there is much to read or, after SetEager(true), anything.
   int fd() const { return ring_fd_.Get(); }
 
-  // From any thread.
+  // For any thread.
   void SetEager(bool eager);
 
-  // Calls `visit(const SignalRecord&)` for all that was generated before this was called. False
-  // where not all of it could be read.
+  // Calls `visit(const SignalRecord&)` for everything generated before this call. False if some of
+  // it could not be read.
   template <typename Visit>
   bool Read(Visit visit) {
     known_cgroups_.Follow(*cgroups_);
@@ -56,7 +56,7 @@ class SignalTrace {
           cgroups_->Learn(*reinterpret_cast<const CgroupRecord*>(data));
         }
       });
-      // A record is being written right now, with interrupts disabled: no time to sleep.
+      // A record is being written right now, with interrupts disabled: yield, do not sleep.
       if (ring_.position() == before) {
         if (patience-- == 0) return false;
         sched_yield();
@@ -65,7 +65,7 @@ class SignalTrace {
     return true;
   }
 
-  // Records that did not fit, since it was opened.
+  // Records that did not fit since the trace was opened.
   uint64_t Lost() const;
 
  private:
@@ -83,7 +83,7 @@ class SignalTrace {
   UniqueFd signal_program_;
   UniqueFd taken_program_;
   UniqueFd oom_program_;
-  UniqueFd signals_;  // a program's link to its tracepoint
+  UniqueFd signals_;  // attaches a program to its tracepoint
   UniqueFd taken_;
   UniqueFd victims_;
   size_t ring_bytes_ = 0;

@@ -21,7 +21,7 @@ bool ReadOurselves(ProcStat* stat, SystemError* error) {
   return false;
 }
 
-// Whether nothing was in its way.
+// True if nothing interfered.
 bool Hold(SignalTrace& trace, WatchedBitmap* watched, const KernelClock& clock,
           const std::function<void(const SignalRecord&)>& visit_other, TraceTrial* trial) {
   const auto watch = [&](bool is_watched) {
@@ -48,7 +48,7 @@ bool Hold(SignalTrace& trace, WatchedBitmap* watched, const KernelClock& clock,
   const bool is_same = std::strcmp(after.name, trial->sender.name) == 0 &&
                        after.parent_pid == trial->sender.parent_pid;
   if (is_whole && is_same && trace.Lost() == lost) return true;
-  // That says nothing of the kernel.
+  // Interference says nothing about the kernel.
   trial->error = {Failure::kSystem, EAGAIN, "read"};
   return false;
 }
@@ -60,11 +60,11 @@ std::shared_ptr<const TraceTrial> TryTrace(
     const std::function<void(const SignalRecord&)>& visit_other) {
   const std::lock_guard<std::mutex> lock(mutex);
   if (settled) return settled;
-  // Somebody may have killed the child, or given us another name.
+  // Somebody may have killed the child, or renamed us.
   constexpr int kTries = 2;
   std::shared_ptr<TraceTrial> trial;
   for (int tries = 0; tries < kTries && !settled; tries++) {
-    // std::make_shared() would take a newer libstdc++ than some of our users have.
+    // std::make_shared() would require a newer libstdc++ than some users have.
     trial = std::shared_ptr<TraceTrial>(new TraceTrial);
     if (Hold(trace, watched, clock, visit_other, trial.get())) settled = trial;
   }

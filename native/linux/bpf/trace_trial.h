@@ -16,10 +16,10 @@
 
 namespace exitwatch {
 
-// What the signal trace tells of signals whose senders are known: a child of ours was sent them.
-// src/trace/trial.ts judges it.
+// What the signal trace reports about signals from known senders, which were sent to a child of
+// ours. src/trace/trial.ts judges it.
 struct TraceTrial {
-  SystemError error;  // why there was none
+  SystemError error;  // why there was no trial
   GroupIdentity child;
   int32_t sender_thread = 0;
   uint32_t sender_uid = 0;
@@ -27,14 +27,14 @@ struct TraceTrial {
   std::vector<SignalRecord> records;  // as JavaScript reads them
 };
 
-// Takes place once in each process; who asks meanwhile waits for it. One that could not be held, or
-// of which something was lost, is held again for the next who asks. What else there is to read goes
-// to `visit_other`. `watched`: as for SignalTrace::Open().
+// Runs once per process; concurrent callers wait for it. If the trial was not possible, or lost
+// something, the next caller repeats it. `visit_other` gets all other records. `watched`: as for
+// SignalTrace::Open().
 std::shared_ptr<const TraceTrial> TryTrace(
     SignalTrace& trace, WatchedBitmap* watched, const KernelClock& clock,
     const std::function<void(const SignalRecord&)>& visit_other);
 
-// As JavaScript reads it: in clock ticks, and without addresses of the kernel.
+// Converts a record for JavaScript: start times in clock ticks, no kernel addresses.
 SignalRecord ForJavaScript(SignalRecord record, const KernelClock& clock);
 
 }  // namespace exitwatch

@@ -11,8 +11,8 @@
 
 namespace exitwatch {
 
-// The set of watched pids as our BPF programs see it: an array map with a bit for each, that is
-// mapped into our memory. A pid beyond kernel.pid_max (as it was) counts as watched.
+// The set of watched pids as our BPF programs see it: an array map with one bit per pid, mapped
+// into our memory. A pid beyond kernel.pid_max (as it was at Open()) counts as watched.
 class WatchedBitmap {
  public:
   explicit WatchedBitmap(WatchSet& set) : set_(set) {}
@@ -20,14 +20,14 @@ class WatchedBitmap {
   WatchedBitmap(const WatchedBitmap&) = delete;
   WatchedBitmap& operator=(const WatchedBitmap&) = delete;
 
-  // Follows the set from now on; any number of times.
+  // Follows the set from now on. May be called repeatedly.
   BpfRefusal Open();
   void Close();
 
-  // The map; -1 where it is not open.
+  // The map; -1 if it is not open.
   int fd() const { return fd_.Get(); }
 
-  // For one that is not in the set; once it is open.
+  // For a pid that is not in the set. The map must be open.
   void Set(int32_t pid, bool is_watched);
 
  private:

@@ -21,15 +21,15 @@ namespace {
 
 constexpr int kAnswerMs = 60;
 
-// How many subscriptions to try. The kernel counts listeners in one number for the whole host,
-// which others can drive below zero (6.6 to 6.18 at least); every fresh subscription adds one.
+// How many times to subscribe. The kernel counts listeners in one number for the whole host, which
+// other processes can drive below zero (6.6 to 6.18 at least). Every new subscription adds one.
 constexpr int kSubscriptions = 8;
 
 constexpr int kSoAttachBpf = 50;        // SO_ATTACH_BPF, Linux 3.19
 constexpr int kSoMeminfo = 55;          // SO_MEMINFO, Linux 4.12
 constexpr int kMeminfoWords = 9;        // SK_MEMINFO_VARS
 constexpr int kMeminfoDrops = 8;        // SK_MEMINFO_DROPS
-constexpr size_t kDatagramSpace = 512;  // much more than any event; longer ones are truncated
+constexpr size_t kDatagramSpace = 512;  // far more than any event needs; longer ones are truncated
 
 SystemError Failed(const char* syscall, Failure code = Failure::kSystem) {
   return {code, errno, syscall};
@@ -46,10 +46,10 @@ uint32_t RandomCookie() {
 }
 
 int SetReceiveBuffer(int fd, int bytes) {
-  // The kernel doubles what it is given, for its own overhead.
+  // The kernel doubles the value to allow for its own overhead.
   const int half = bytes / 2;
   if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &half, sizeof(half)) != 0) {
-    // Not permitted without CAP_NET_ADMIN: as much as net.core.rmem_max allows.
+    // Without CAP_NET_ADMIN: as much as net.core.rmem_max allows.
     setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &half, sizeof(half));
   }
   int effective = 0;
@@ -75,9 +75,9 @@ SystemError ConnectorSocket::OpenOnce(const Options& options) {
     return Failed("socket", errno == EPROTONOSUPPORT ? Failure::kNoConnector : Failure::kSystem);
   }
 
-  // Before bind: not one unfiltered event gets into the buffer.
+  // Before bind(), so that no unfiltered event gets into the buffer.
   if (!AttachFilter(options.filter_program)) return Failed("setsockopt");
-  // With it an overflow does not make the socket drop everything until it was read empty.
+  // Without this, an overflow makes the socket drop everything until it has been read empty.
   const int on = 1;
   if (setsockopt(fd_.Get(), SOL_NETLINK, NETLINK_NO_ENOBUFS, &on, sizeof(on)) != 0) {
     return Failed("setsockopt");
@@ -90,7 +90,7 @@ SystemError ConnectorSocket::OpenOnce(const Options& options) {
   if (bind(fd_.Get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
     return Failed("bind", errno == EPERM ? Failure::kNotPermitted : Failure::kSystem);
   }
-  // Connected to the kernel, the socket takes unicast messages from nobody else.
+  // Once connected to the kernel, the socket accepts unicast messages from nobody else.
   address.nl_groups = 0;
   if (connect(fd_.Get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
     return Failed("connect");
@@ -112,12 +112,12 @@ SystemError ConnectorSocket::Subscribe(const Options& options) {
   const uint32_t cookie = RandomCookie();
   const uint32_t listen = PROC_CN_MCAST_LISTEN;
   if (SystemError error = Send(&listen, 1, cookie)) return error;
-  // The kernel ignores subscriptions from elsewhere without a word.
+  // The kernel silently ignores subscriptions from other namespaces.
   if (!InInitialPidNamespace()) return {Failure::kForeignPid, 0, "send"};
   if (!InInitialUserNamespace()) return {Failure::kForeignUser, 0, "send"};
   if (SystemError error = AwaitAnswer(cookie + 1, options.stop_fd)) return error;
-  // Linux 6.6 takes a mask of events with it, and does not offer us the others any more; before, it
-  // ignores the longer message. Neither answers to it.
+  // Since Linux 6.6 the message may have a mask of events, and the kernel no longer sends us
+  // others. Before, it ignores the longer message. Neither answers.
   uint32_t events = kProcEventExit;
   if (options.filter_program < 0) events |= kProcEventExec | kProcEventCoredump | kProcEventFork;
   const uint32_t masked[] = {PROC_CN_MCAST_LISTEN, events};
@@ -151,7 +151,7 @@ SystemError ConnectorSocket::AwaitAnswer(uint32_t ack, int stop_fd) {
     SystemError error;
     const Read read = ReadEvent(&event, &error);
     if (read == Read::kFailed) return error;
-    // Answers go to every listener, others' too: the number is ours alone.
+    // Every listener gets all answers, including those to others: our number identifies ours.
     if (read == Read::kEvent && event.what == kProcEventNone && event.ack == ack) {
       if (event.error == 0) return {};
       const int number = static_cast<int>(event.error);
@@ -184,7 +184,7 @@ ConnectorSocket::Read ConnectorSocket::ReadEvent(ProcEvent* event, SystemError* 
     *error = Failed("recvmsg");
     return Read::kFailed;
   }
-  // Any process with CAP_NET_ADMIN here can send to the group; only the kernel sends from port 0.
+  // Any process with CAP_NET_ADMIN here can send to the group. Only the kernel sends from port 0.
   const bool from_kernel = message.msg_namelen == sizeof(sender) && sender.nl_pid == 0;
   const bool whole = (message.msg_flags & MSG_TRUNC) == 0;
   if (!from_kernel || !whole || !ParseProcEvent(datagram, static_cast<size_t>(size), event)) {

@@ -10,24 +10,24 @@
 
 namespace exitwatch {
 
-// One socket of the kernel's process events connector, filtered and subscribed.
+// One socket of the kernel's process events connector: filtered and subscribed.
 class ConnectorSocket {
  public:
   struct Options {
     int receive_buffer_bytes = 0;
-    int filter_program = -1;  // an eBPF one, for exits only; -1: the cBPF filter
-    int stop_fd = -1;         // readable: give up waiting
+    int filter_program = -1;  // an eBPF filter, for exits only; -1: use the cBPF filter
+    int stop_fd = -1;         // when readable, give up waiting
   };
 
   enum class Read {
     kEvent,
-    kRejected,  // not the kernel's, or ill-formed
+    kRejected,  // not from the kernel, or malformed
     kEmpty,
     kFailed,
   };
 
-  // Opens, filters, binds and subscribes, and returns when the kernel has confirmed it. Waits for
-  // at most half a second, where the kernel keeps silent.
+  // Opens, filters, binds and subscribes; returns when the kernel has confirmed the subscription.
+  // If the kernel stays silent, waits for at most half a second.
   SystemError Open(const Options& options);
 
   int fd() const { return fd_.Get(); }
@@ -37,7 +37,7 @@ class ConnectorSocket {
 
   Read ReadEvent(ProcEvent* event, SystemError* error);
 
-  // Messages that the kernel dropped since the socket was opened because its buffer was full.
+  // Messages that the kernel has dropped since the socket was opened, because its buffer was full.
   uint32_t Drops() const;
 
  private:

@@ -4,11 +4,11 @@ namespace exitwatch {
 
 namespace {
 
-// Of the kernel's buffer that is asked for, the part that records take: one has a fifth of the size
-// of a message.
+// Records get this part of the kernel buffer that was requested: a record is a fifth of the size of
+// a message.
 constexpr int kRecordsPart = 4;
 
-// How old the count of dropped doorbells may be: to ask for it costs as much as to read one.
+// How old the count of dropped doorbells may be. Asking for it costs as much as reading one.
 constexpr uint64_t kCountNs = 100'000'000;
 
 }  // namespace

@@ -12,24 +12,24 @@
 
 namespace exitwatch {
 
-// What a stream is like once it is open.
+// Properties of an open stream.
 struct StreamProperties {
   size_t buffer_bytes = 0;      // of the kernel's buffer
-  bool names_programs = false;  // exits come with their executables' names
+  bool names_programs = false;  // exits include the names of their executables
 };
 
-// The kernel's stream of exits: the connector's socket behind the best filter that can be had. With
-// the eBPF one the ends of processes come as records, and events are only doorbells and
-// canaries; with the cBPF one, exits of threads come as events.
+// The kernel's stream of exits: the connector's socket behind the best available filter. With the
+// eBPF filter, exits of processes come as records, and events are only doorbells and canaries. With
+// the cBPF filter, exits of threads come as events.
 class ConnectorStream {
  public:
   struct Options {
     bool watched_only = true;
-    bool force_cbpf = false;  // also where the eBPF one could be used
+    bool force_cbpf = false;  // even if the eBPF filter is available
     int receive_buffer_bytes = 0;
   };
 
-  // `watched`: whom the filter lets through, with `watched_only`.
+  // `watched`: the processes that the filter passes if `watched_only` is set.
   ConnectorStream(const Options& options, WatchedBitmap& watched, CgroupPaths& cgroups)
       : options_(options), watched_(watched), cgroups_(cgroups), filter_(cgroups) {}
   ~ConnectorStream() { Close(); }
@@ -37,7 +37,7 @@ class ConnectorStream {
   // Waits for at most half a second, or until `stop_fd` is readable.
   SystemError Open(KernelTypes& types, int stop_fd);
 
-  // The same with a fresh socket in place of the one before.
+  // Replaces the socket with a new one.
   SystemError Subscribe(int stop_fd);
 
   void Close();
@@ -47,31 +47,31 @@ class ConnectorStream {
   bool has_ebpf_filter() const { return static_cast<bool>(filter_); }
   const BpfRefusal& filter_refusal() const { return filter_refusal_; }
 
-  // The kernel's buffer for what is to be told.
+  // The kernel's buffer for what it reports.
   StreamProperties properties() const;
 
-  // What the kernel had to drop since Open(); of the socket's messages, where they are no more than
-  // doorbells, as of a moment ago.
+  // What the kernel has dropped since Open(). If the socket's messages are only doorbells, their
+  // count may be slightly out of date.
   uint64_t Drops(uint64_t now_ns);
 
-  // With the eBPF filter: the one that waits for the doorbell may be busy; then `ring_fd` is
-  // readable for the fallback reader.
+  // With the eBPF filter: the listener of the doorbell may be busy. Then `ring_fd` becomes readable
+  // for the fallback reader.
   int ring_fd() const { return filter_.ring_fd(); }
   void SetFallbackReader(bool has_one) {
     if (filter_) filter_.SetFallbackReader(has_one);
   }
 
-  // To be called before sleeping; false where there is something to read.
+  // Call this before sleeping. False if there is something to read.
   bool ArmDoorbell() { return !filter_ || filter_.ArmDoorbell(); }
 
-  // How far records were written, or are being written; and whether all until then were read. With
-  // the cBPF filter nobody knows.
+  // The position up to which records were written or are being written, and whether everything up
+  // to a position was read. Unknown with the cBPF filter.
   uint64_t Written() const { return filter_ ? filter_.Written() : 0; }
   bool HasRead(uint64_t written) const { return filter_ && filter_.HasRead(written); }
 
   enum class Read { kEmpty, kMore, kFailed };
 
-  // Reads some events. `rejected` counts what is not the kernel's.
+  // Reads some events. Counts those that are not from the kernel in `rejected`.
   template <typename OnEvent>
   Read ReadEvents(OnEvent on_event, uint64_t* rejected, SystemError* error) {
     if (socket_.fd() < 0) return Read::kEmpty;
@@ -80,7 +80,7 @@ class ConnectorStream {
       switch (socket_.ReadEvent(&event, error)) {
         case ConnectorSocket::Read::kEvent:
           on_event(event);
-          // There is one doorbell at a time.
+          // There is only one doorbell at a time.
           if (filter_ && event.what == kProcEventExit) return Read::kEmpty;
           break;
         case ConnectorSocket::Read::kRejected:
@@ -108,7 +108,7 @@ class ConnectorStream {
   WatchedBitmap& watched_;
   CgroupPaths& cgroups_;
   ConnectorSocket socket_;
-  uint64_t former_drops_ = 0;  // of sockets and filters before these
+  uint64_t former_drops_ = 0;  // of previous sockets and filters
   uint64_t socket_drops_ = 0;
   uint64_t counted_ns_ = 0;
   EbpfFilter filter_;

@@ -84,7 +84,7 @@
           'defines': [
             'NAPI_VERSION=8',
             'NODE_ADDON_API_DISABLE_CPP_EXCEPTIONS',
-            # A Worker that is being terminated takes no exceptions any more: not a reason to abort.
+            # A Worker that is being terminated no longer accepts exceptions: do not abort.
             'NODE_API_SWALLOW_UNTHROWABLE_EXCEPTIONS',
           ],
           'cflags': ['-Wall', '-Wextra', '-fvisibility=hidden'],
@@ -100,7 +100,7 @@
             }],
           ],
         }, {
-          # Elsewhere there is nothing to compile: polling needs no addon.
+          # On other systems there is nothing to compile: polling needs no addon.
           'type': 'none',
         }],
       ],

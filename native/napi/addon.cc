@@ -18,7 +18,7 @@ namespace exitwatch {
 
 namespace {
 
-// identify(pid): what tells a process from every other, or undefined where there is none.
+// identify(pid): what distinguishes the process from every other; undefined if there is none.
 Napi::Value Identify(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   const int32_t pid = info[0].ToNumber().Int32Value();
@@ -29,7 +29,7 @@ Napi::Value Identify(const Napi::CallbackInfo& info) {
   }
   ProcStat stat;
   const bool has_stat = ReadProcStat(pid, &stat);
-  // The pid is this process's until it is reaped, and so it was while its file was read.
+  // If the process has not been reaped yet, it had the pid while its file was read.
   if (LookAtPidfd(pidfd.Get()) == ProcessState::kGone) return env.Undefined();
   if (!has_stat) return ThrowSystemError(env, {Failure::kNoProc, errno, "open"});
   Napi::Object process = Napi::Object::New(env);
@@ -39,8 +39,7 @@ Napi::Value Identify(const Napi::CallbackInfo& info) {
   return process;
 }
 
-// signal(pid, startTicks, inode, number): what became of the process, as ProcessState has
-// it.
+// signal(pid, startTicks, inode, number): the process's state, a ProcessState.
 Napi::Value Signal(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   ProcessState state;
@@ -51,7 +50,8 @@ Napi::Value Signal(const Napi::CallbackInfo& info) {
   return Napi::Number::New(env, static_cast<int>(state));
 }
 
-// peer(fd): who is at the other end of a socket; undefined where that is nobody, or gone.
+// peer(fd): the process at the other end of a socket; undefined if there is none, or it has no pid
+// here.
 Napi::Value Peer(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   SocketPeer peer;
@@ -72,13 +72,13 @@ Napi::Value LockFile(const Napi::CallbackInfo& info) {
   return ThrowSystemError(info.Env(), {Failure::kSystem, errno, "flock"});
 }
 
-// sendDatagram(path, text): to a unix socket.
+// sendDatagram(path, text): sends to a unix socket.
 Napi::Value SendText(const Napi::CallbackInfo& info) {
   const SystemError error = SendDatagram(info[0].ToString(), info[1].ToString());
   return error ? ThrowSystemError(info.Env(), error) : info.Env().Undefined();
 }
 
-// probePidfd(): which of the later abilities of pidfds this kernel has.
+// probePidfd(): which newer features of pidfds this kernel has.
 Napi::Value ProbePidfd(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   PidfdAbilities abilities;

@@ -7,8 +7,8 @@
 
 namespace exitwatch {
 
-// What a reader says of itself, as src/native/addon.ts has it: NativeRefusal, NativeTrial and
-// NativeStats.
+// A reader's reports about itself, as declared in src/native/addon.ts: NativeRefusal, NativeTrial
+// and NativeStats.
 Napi::Value DescribeRefusal(Napi::Env env, const BpfRefusal& refusal);
 Napi::Value DescribeTrial(Napi::Env env, const TraceTrial& trial);
 Napi::Value DescribeStats(Napi::Env env, ExitReader& reader);

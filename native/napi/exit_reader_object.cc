@@ -1,4 +1,4 @@
-// One idea: each method of JavaScript's ExitReader, which have one state in common.
+// One idea: the methods of JavaScript's ExitReader, which share one state.
 #include "napi/exit_reader_object.h"
 
 #include <algorithm>
@@ -48,7 +48,7 @@ ExitReaderObject::ExitReaderObject(const Napi::CallbackInfo& info) : ObjectWrap(
   }
   info.This().As<Napi::Object>().TypeTag(&kTypeTag);
   const auto options = info[0].As<Napi::Object>();
-  // One that is missing was given another name on one side only.
+  // A missing option was renamed on one side only.
   const char* missing = nullptr;
   const auto option = [&](const char* name) {
     const Napi::Value value = options.Get(name);
@@ -101,8 +101,8 @@ Napi::Value ExitReaderObject::Start(const Napi::CallbackInfo& info) {
   wakeup_ = Wakeup::New(env, info[2].As<Napi::Function>(), "exitwatch", 0, 1, this);
   running_ = true;
   this->Napi::ObjectWrap<ExitReaderObject>::Ref();
-  // After the thread-safe function's own hook, so that it runs before: the thread has to be gone
-  // when what it calls goes.
+  // Added after the thread-safe function's own hook, so that it runs first: the thread must be gone
+  // before the function that it calls.
   napi_add_env_cleanup_hook(env, OnEnvironmentEnd, this);
   const SystemError error = reader_->Start();
   if (!error) return env.Undefined();
@@ -110,14 +110,14 @@ Napi::Value ExitReaderObject::Start(const Napi::CallbackInfo& info) {
   return ThrowSystemError(env, error);
 }
 
-// In the reader's thread. One call is under way at a time: it takes whatever has come meanwhile.
+// For any thread. Only one call is pending at a time: it takes whatever has come meanwhile.
 void ExitReaderObject::WakeJavaScript() {
   if (!woken_.exchange(true)) wakeup_.NonBlockingCall();
 }
 
 void ExitReaderObject::CallJs(Napi::Env env, Napi::Function on_batch, ExitReaderObject* self,
                               void* /*unused*/) {
-  // Without an environment the call comes too late: it is going away.
+  // Without an environment the call comes too late: the environment is being torn down.
   if (env == nullptr || !self->running_) return;
   if (self->reader_->offers_stream()) self->TakeStream(env, on_batch);
   self->Deliver(env, on_batch);
@@ -132,15 +132,15 @@ void ExitReaderObject::TakeStream(Napi::Env env, Napi::Function on_batch) {
     doorbell_ = LoopDoorbell::New(
         env, reader_->doorbell(), [this] { OnDoorbell(); }, [this] { doorbell_ = nullptr; });
   }
-  // Where there is none, the kernel has the reader's thread woken.
+  // Without a doorbell, the kernel wakes the reader's thread.
   if (doorbell_ == nullptr) return;
   doorbell_->Start();
 }
 
-// The loop was woken by the kernel, and reads itself.
+// The kernel woke the loop, which reads the stream itself.
 void ExitReaderObject::OnDoorbell() {
   if (!running_) return;
-  woken_ = true;  // by us: nobody else has to
+  woken_ = true;  // no other wakeup is needed
   if (!reader_->ReadInLoop()) doorbell_->Stop();
   const bool is_quiet = reader_->queue().Depth() == 0 && reader_->signals().queue().Depth() == 0;
   if (is_quiet) {
@@ -151,16 +151,16 @@ void ExitReaderObject::OnDoorbell() {
   }
   const Napi::Env env = Env();
   const Napi::HandleScope handles(env);
-  // A listener may close the reader and let go of it while it is being called.
+  // A listener may close and release the reader while it is being called.
   const Napi::Value keep_alive = Value();
   napi_callback_scope scope = nullptr;
-  // An environment that is going away has none.
+  // An environment that is being torn down has none.
   if (napi_open_callback_scope(env, keep_alive, context_, &scope) != napi_ok) {
     woken_ = false;
     return;
   }
   Deliver(env, on_batch_.Value());
-  // As Node.js has it after a thread-safe function.
+  // Like Node.js after a call of a thread-safe function.
   napi_value exception = nullptr;
   bool is_pending = false;
   if (napi_is_exception_pending(env, &is_pending) == napi_ok && is_pending &&
@@ -172,9 +172,9 @@ void ExitReaderObject::OnDoorbell() {
 
 void ExitReaderObject::Deliver(Napi::Env env, Napi::Function on_batch) {
   woken_ = false;
-  // A listener may close the reader and let go of it while it is being called.
+  // A listener may close and release the reader while it is being called.
   [[maybe_unused]] const Napi::Value keep_alive = Value();
-  // What is there now; what comes meanwhile waits for the next turn of the event loop.
+  // Only what is there now: what comes meanwhile waits for the next turn of the event loop.
   size_t left = reader_->queue().Depth();
   bool may_go_on = true;
   size_t signals_left = reader_->signals().queue().Depth();
@@ -202,8 +202,8 @@ size_t ExitReaderObject::TakeRecords(size_t most) {
   });
 }
 
-// Not by Napi::Function: in an environment that is being terminated any call may fail, and that is
-// no error. An exception stays pending, and becomes an uncaught one.
+// Does not use Napi::Function: in an environment that is being terminated, any call may fail, and
+// that is not an error. An exception stays pending, and becomes an uncaught one.
 bool ExitReaderObject::Call(Napi::Env env, Napi::Function on_batch, size_t records,
                             size_t signals) {
   const Napi::HandleScope scope(env);
@@ -230,23 +230,22 @@ Napi::Value ExitReaderObject::Unwatch(const Napi::CallbackInfo& info) {
   return env.Undefined();
 }
 
-// Which filter is in use, and why not the eBPF one; once `onBatch` was told that the reader
-// is ready.
+// Why the eBPF filter is not in use. Valid once `onBatch` has got the kReady record.
 Napi::Value ExitReaderObject::Filter(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   if (!IsOurs(info)) return env.Undefined();
   return DescribeRefusal(env, reader_->filter_refusal());
 }
 
-// Why signals are not told, once the reader is ready.
+// Why signals are not traced. Valid once the reader is ready.
 Napi::Value ExitReaderObject::Trace(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   if (!IsOurs(info)) return env.Undefined();
   return DescribeRefusal(env, reader_->signals().refusal());
 }
 
-// What the trace told of signals whose senders are known, once the reader is ready; undefined where
-// there is no trace.
+// What the trace reported about signals from known senders; undefined if there is no trace. Valid
+// once the reader is ready.
 Napi::Value ExitReaderObject::Trial(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   if (!IsOurs(info)) return env.Undefined();
@@ -254,13 +253,14 @@ Napi::Value ExitReaderObject::Trial(const Napi::CallbackInfo& info) {
   return trial ? DescribeTrial(env, *trial) : env.Undefined();
 }
 
-// Blocks until signals are traced, or it is clear that they will not be; for so many ms at most.
+// Blocks until signals are traced, or until it is clear that they will not be, but at most for this
+// many ms.
 Napi::Value ExitReaderObject::AwaitTrace(const Napi::CallbackInfo& info) {
   if (IsOurs(info) && running_) reader_->signals().Await(kNsPerMs * ToUint64(info[0]));
   return info.Env().Undefined();
 }
 
-// cgroupPath(id): undefined where it cannot be told, null where it cannot be told just now.
+// cgroupPath(id): undefined if unknown, null if currently unavailable.
 Napi::Value ExitReaderObject::CgroupPath(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   if (!IsOurs(info)) return env.Undefined();
@@ -270,11 +270,11 @@ Napi::Value ExitReaderObject::CgroupPath(const Napi::CallbackInfo& info) {
   return is_shortage ? env.Null() : env.Undefined();
 }
 
-// Whether signals are to be told at once; otherwise before the ends of their processes.
+// Whether to deliver signals at once; otherwise they come before the exits of their processes.
 Napi::Value ExitReaderObject::Listen(const Napi::CallbackInfo& info) {
   if (!IsOurs(info)) return info.Env().Undefined();
   reader_->signals().Listen(info[0].ToBoolean());
-  // The kernel wakes nobody who has not read what came before.
+  // The kernel does not wake a reader that has not read everything before.
   if (running_) reader_->Wake();
   return info.Env().Undefined();
 }
@@ -317,9 +317,9 @@ void ExitReaderObject::OnEnvironmentEnd(void* self) {
   static_cast<ExitReaderObject*>(self)->Shutdown();
 }
 
-// Ends the thread, then what it calls. Any number of times.
+// Ends the thread, then releases what it calls. May be called repeatedly.
 void ExitReaderObject::Shutdown() {
-  // Before its descriptor goes.
+  // Before its descriptor is closed.
   if (doorbell_ != nullptr) std::exchange(doorbell_, nullptr)->Close();
   if (context_ != nullptr) napi_async_destroy(Env(), std::exchange(context_, nullptr));
   if (reader_) reader_->Stop();

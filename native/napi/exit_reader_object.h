@@ -13,14 +13,14 @@ namespace exitwatch {
 
 class LoopDoorbell;
 
-// What the readers of one environment share: its instance data.
+// Shared by the readers of one environment, as its instance data.
 using SharedByReaders = std::shared_ptr<ExitReader::Shared>;
 
 // `new ExitReader(options)`: an exitwatch::ExitReader for JavaScript. Records and signals cross in
-// the ArrayBuffers of `start(batch, signals, onBatch)`, which are filled anew for every call of
-// `onBatch(records, signals)`; the signals that led to an end before the end.
+// the ArrayBuffers of `start(batch, signals, onBatch)`, which are refilled for every call of
+// `onBatch(records, signals)`. The signals that led to an exit come before it.
 //
-// A started reader is kept alive, and keeps the event loop alive unless unref() was called, until
+// A started reader stays alive, and keeps the event loop alive unless unref() was called, until
 // close() or the end of the environment.
 class ExitReaderObject : public Napi::ObjectWrap<ExitReaderObject> {
  public:
@@ -58,7 +58,8 @@ class ExitReaderObject : public Napi::ObjectWrap<ExitReaderObject> {
   static void OnEnvironmentEnd(void* self);
 
   std::unique_ptr<ExitReader> reader_;
-  // Only while running: one that is not started can be forgotten with all that it refers to.
+  // Set only while running: a reader that was not started can be collected with all that it refers
+  // to.
   Napi::Reference<Napi::ArrayBuffer> batch_;
   Napi::Reference<Napi::ArrayBuffer> signal_batch_;
   uint8_t* records_ = nullptr;  // kRecordBytes each
@@ -66,7 +67,7 @@ class ExitReaderObject : public Napi::ObjectWrap<ExitReaderObject> {
   SignalRecord* signals_ = nullptr;
   size_t signal_capacity_ = 0;
   Wakeup wakeup_;
-  // Once the reader was read in the loop.
+  // Set once the loop has read the stream.
   Napi::FunctionReference on_batch_;
   napi_async_context context_ = nullptr;
   LoopDoorbell* doorbell_ = nullptr;

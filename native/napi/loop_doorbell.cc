@@ -13,7 +13,7 @@ LoopDoorbell* LoopDoorbell::New(napi_env env, int fd, std::function<void()> ring
   if (uv_poll_init(loop, &doorbell->handle_, fd) != 0) return nullptr;
   doorbell->handle_.data = doorbell.get();
   uv_unref(reinterpret_cast<uv_handle_t*>(&doorbell->handle_));
-  // The loop has to turn once more before the environment is gone, for the handle to be closed.
+  // The loop must turn once more before the environment is gone, to close the handle.
   if (napi_add_async_cleanup_hook(env, OnEnvironmentEnd, doorbell.get(), &doorbell->hook_) !=
       napi_ok) {
     doorbell.release()->Close();
@@ -40,7 +40,7 @@ void LoopDoorbell::Close() {
 void LoopDoorbell::OnReadable(uv_poll_t* handle, int /*status*/, int /*events*/) {
   auto* self = static_cast<LoopDoorbell*>(handle->data);
   if (!self->ring_) return;
-  // It may be closed while it rings.
+  // Copied, because the doorbell may be closed while it rings.
   const std::function<void()> ring = self->ring_;
   ring();
 }

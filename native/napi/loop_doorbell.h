@@ -9,19 +9,20 @@
 
 namespace exitwatch {
 
-// Has the event loop of an environment call when a descriptor is readable. It does not keep the
-// loop alive. Libuv frees a handle in its own time: so this is not deleted, but closed.
+// Makes the event loop of an environment call `ring` when a descriptor is readable. Does not keep
+// the loop alive. Never delete it, but close it: libuv releases the handle later.
 class LoopDoorbell {
  public:
-  // Null where there is no loop to be had. `gone` is called at the end of the environment, unless
-  // it was closed before.
+  // Null if it cannot be created. `gone` is called at the end of the environment, unless the
+  // doorbell was closed before.
   static LoopDoorbell* New(napi_env env, int fd, std::function<void()> ring,
                            std::function<void()> gone);
 
   void Start();
   void Stop();
 
-  // At once there are no more calls; it deletes itself. Before the descriptor is closed.
+  // There are no more calls from now on; the object deletes itself. Call this before closing the
+  // descriptor.
   void Close();
 
  private:
@@ -31,7 +32,7 @@ class LoopDoorbell {
   static void OnReadable(uv_poll_t* handle, int status, int events);
   static void OnEnvironmentEnd(napi_async_cleanup_hook_handle hook, void* self);
 
-  std::function<void()> ring_;  // none: closed
+  std::function<void()> ring_;  // empty once closed
   std::function<void()> gone_;
   uv_poll_t handle_;
   napi_async_cleanup_hook_handle hook_ = nullptr;

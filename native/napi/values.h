@@ -9,7 +9,7 @@
 
 namespace exitwatch {
 
-// Throws an Error with `failure`, `errno` and `syscall`; TypeScript makes the sentence.
+// Throws an Error with `failure`, `errno` and `syscall`. TypeScript writes the message.
 inline Napi::Value ThrowSystemError(Napi::Env env, const SystemError& error) {
   Napi::Error thrown = Napi::Error::New(env, error.syscall);
   thrown.Set("failure", Napi::Number::New(env, static_cast<int>(error.code)));
@@ -19,7 +19,7 @@ inline Napi::Value ThrowSystemError(Napi::Env env, const SystemError& error) {
   return env.Undefined();
 }
 
-// Ticks and inodes: whole numbers below 2^53.
+// For ticks and inodes: integers below 2^53.
 inline uint64_t ToUint64(const Napi::Value& value) {
   const int64_t number = value.ToNumber().Int64Value();
   return number > 0 ? static_cast<uint64_t>(number) : 0;

@@ -16,10 +16,10 @@ namespace exitwatch {
 
 namespace {
 
-// Where systemd mounts it: alone, or beside the hierarchies of v1.
+// Where systemd mounts the v2 hierarchy: alone, or beside the hierarchies of v1.
 constexpr const char* kMountPoints[] = {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"};
 
-// FILEID_KERNFS of the kernel's <linux/exportfs.h>: a handle is the id (Linux 5.5).
+// FILEID_KERNFS of the kernel's <linux/exportfs.h>: the file handle is the id (Linux 5.5).
 constexpr int kKernfsHandle = 0xfe;
 
 }  // namespace

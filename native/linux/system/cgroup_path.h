@@ -7,12 +7,12 @@
 
 namespace exitwatch {
 
-// Whether a v2 hierarchy is mounted: alone, or beside those of v1.
+// Whether a v2 hierarchy is mounted, alone or beside those of v1.
 bool HasUnifiedCgroups();
 
-// The path of a cgroup in the v2 hierarchy ("/user.slice"), by its id. Nothing where that hierarchy
-// is not mounted, the cgroup is gone or outside of what is mounted, or without CAP_DAC_READ_SEARCH;
-// and, with `is_shortage`, where a descriptor or memory is lacking just now.
+// The path of the cgroup with this id in the v2 hierarchy ("/user.slice"). Nothing if that
+// hierarchy is not mounted, if the cgroup is gone or outside the mounted part, or without
+// CAP_DAC_READ_SEARCH. Sets `is_shortage` if a descriptor or memory is currently lacking.
 std::optional<std::string> CgroupPath(uint64_t id, bool* is_shortage);
 
 }  // namespace exitwatch

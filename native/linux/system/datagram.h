@@ -7,8 +7,8 @@
 
 namespace exitwatch {
 
-// Sends one datagram to a unix socket, without waiting. A path that begins with '@' is in the
-// abstract namespace, as systemd writes it (sd_notify(3)).
+// Sends one datagram to a unix socket without waiting. A path that begins with '@' is in the
+// abstract namespace, as in systemd (sd_notify(3)).
 SystemError SendDatagram(const std::string& path, const std::string& text);
 
 }  // namespace exitwatch

@@ -3,8 +3,8 @@
 
 namespace exitwatch {
 
-// Whether this descriptor may be kept for long: some numbers below RLIMIT_NOFILE are left to the
-// host program. Raises the soft limit to the hard one where that is needed.
+// Whether this descriptor may be kept for long: the last 128 numbers below RLIMIT_NOFILE are left
+// to the host program. Raises the soft limit to the hard one if necessary.
 bool MayKeepDescriptor(int fd);
 
 }  // namespace exitwatch

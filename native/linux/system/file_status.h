@@ -8,7 +8,7 @@
 
 namespace exitwatch {
 
-// By statx(2): glibc has that since 2.28, but stat(2) by this name since 2.33 only.
+// With statx(2), which glibc has had since 2.28; it exports stat(2) by this name only since 2.33.
 inline std::optional<struct statx> ReadFileStatus(int directory, const char* path) {
   struct statx status;
   const int flags = path[0] == '\0' ? AT_EMPTY_PATH : 0;

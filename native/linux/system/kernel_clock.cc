@@ -22,8 +22,9 @@ int64_t Read(clockid_t clock) {
   return time.tv_sec * kSecond + time.tv_nsec;
 }
 
-// Of our time namespace, for "monotonic" or "boottime" (time_namespaces(7), Linux 5.6). The file
-// tells the offsets for children, which are our own unless this very process called unshare(2).
+// The offset of our time namespace for "monotonic" or "boottime" (time_namespaces(7), Linux 5.6).
+// The file shows the offsets for children. They are our own unless this process itself called
+// unshare(2).
 int64_t TimeNamespaceOffset(const char* wanted) {
   const std::unique_ptr<FILE, int (*)(FILE*)> file(std::fopen("/proc/self/timens_offsets", "re"),
                                                    [](FILE* f) { return f ? std::fclose(f) : 0; });
@@ -50,7 +51,8 @@ KernelClock::KernelClock()
 uint64_t KernelClock::Now() const { return Read(CLOCK_MONOTONIC) - namespace_offset_ns_; }
 
 void KernelClock::Sample() {
-  // Read between two looks at one clock: a thread that is preempted in between tries again.
+  // Read the other clocks between two readings of one clock; try again if the thread was preempted
+  // in between.
   int64_t monotonic_ns = static_cast<int64_t>(Now());
   int64_t realtime_offset_ns = 0;
   for (int attempt = 0; attempt < kAttempts; attempt++) {
@@ -60,7 +62,7 @@ void KernelClock::Sample() {
     if (after_ns - monotonic_ns < kPreemptedNs) break;
     monotonic_ns = after_ns;
   }
-  // NTP steers by at most 500 parts in a million (adjtimex(2)).
+  // NTP steers by at most 500 parts per million (adjtimex(2)).
   const int64_t steered_ns = 1'000'000 + (monotonic_ns - static_cast<int64_t>(sampled_ns_)) / 2000;
   const int64_t moved_ns = std::llabs(realtime_offset_ns - realtime_offset_ns_);
   jump_ns_ = moved_ns > steered_ns ? static_cast<uint64_t>(moved_ns) : 0;

@@ -5,8 +5,8 @@
 
 namespace exitwatch {
 
-// How the kernel's event timestamps, which are CLOCK_MONOTONIC of the host, relate to the wall
-// clock and to the start times in /proc. Our own clocks may be shifted by a time namespace.
+// Relates the kernel's event timestamps, which are the host's CLOCK_MONOTONIC, to the wall clock
+// and to the start times in /proc. A time namespace may shift our own clocks.
 class KernelClock {
  public:
   KernelClock();
@@ -14,13 +14,13 @@ class KernelClock {
   // CLOCK_MONOTONIC of the host, in nanoseconds.
   uint64_t Now() const;
 
-  // Takes the offsets between the clocks anew.
+  // Measures the offsets between the clocks again.
   void Sample();
 
   // CLOCK_REALTIME minus the host's CLOCK_MONOTONIC, at the last sample.
   int64_t realtime_offset_ns() const { return realtime_offset_ns_; }
 
-  // By how much the wall clock was found set, or the machine suspended, between the last two
+  // How far the wall clock was set, or how long the machine was suspended, between the last two
   // samples; 0 for the slow steering of NTP.
   uint64_t jump_ns() const { return jump_ns_; }
 
@@ -30,10 +30,10 @@ class KernelClock {
   // The start tick of a process that started at this time on the host's CLOCK_BOOTTIME.
   uint64_t TickOfStart(uint64_t boottime_ns) const;
 
-  // The same time on the host's CLOCK_MONOTONIC (0 at the least).
+  // The same time on the host's CLOCK_MONOTONIC, at least 0.
   uint64_t TimeOfStart(uint64_t boottime_ns) const;
 
-  // When a process with this start tick started, on the host's CLOCK_MONOTONIC (0 at the least).
+  // When a process with this start tick started, on the host's CLOCK_MONOTONIC, at least 0.
   uint64_t TimeOfTick(uint64_t ticks) const;
 
  private:
@@ -42,7 +42,8 @@ class KernelClock {
   int64_t ticks_per_second_;
   int64_t realtime_offset_ns_ = 0;
   int64_t boottime_offset_ns_ =
-      0;  // our CLOCK_BOOTTIME, which /proc uses, minus the host's MONOTONIC
+      // Our CLOCK_BOOTTIME, which /proc uses, minus the host's CLOCK_MONOTONIC.
+      0;
   uint64_t sampled_ns_ = 0;
   uint64_t jump_ns_ = 0;
 };

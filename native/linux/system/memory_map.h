@@ -8,7 +8,7 @@
 
 namespace exitwatch {
 
-// Owns one mapping of a file.
+// Owns one memory mapping of a file.
 class MemoryMap {
  public:
   MemoryMap() = default;

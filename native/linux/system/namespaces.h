@@ -3,9 +3,9 @@
 
 namespace exitwatch {
 
-// Whether this process is in the host's own ("initial") namespace of a kind. Their inodes are fixed
-// since Linux 3.8 (PROC_*_INIT_INO of <linux/proc_ns.h>, public since 6.17 in <linux/nsfs.h>).
-// True where /proc does not tell.
+// Whether this process is in the host's own ("initial") namespace of a kind. These have had fixed
+// inodes since Linux 3.8 (PROC_*_INIT_INO of <linux/proc_ns.h>, public since 6.17 in
+// <linux/nsfs.h>). True if /proc does not show it.
 bool InInitialPidNamespace();
 bool InInitialUserNamespace();
 bool InInitialCgroupNamespace();

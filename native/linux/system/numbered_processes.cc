@@ -11,8 +11,8 @@ namespace exitwatch {
 
 namespace {
 
-// A process that is being released, or whose first thread is being replaced by an exec, shows a
-// state that is nobody's for some microseconds.
+// While a process is being released, or an exec replaces its first thread, /proc shows a
+// meaningless state for some microseconds.
 constexpr int kReadings = 10;
 
 bool IsGone(int32_t pid) { return kill(pid, 0) != 0 && errno == ESRCH; }
@@ -21,7 +21,7 @@ bool IsGone(int32_t pid) { return kill(pid, 0) != 0 && errno == ESRCH; }
 
 ProcessState LookAtNumber(int32_t pid, ProcStat* stat) {
   for (int i = 0; i < kReadings; i++) {
-    // Also where /proc does not show it (hidepid), the pid is known to be somebody's.
+    // Even if /proc hides the process (hidepid), kill(2) shows that the pid is in use.
     if (!ReadProcStat(pid, stat)) return IsGone(pid) ? ProcessState::kGone : ProcessState::kUnknown;
     if (stat->threads == 0) continue;
     const std::optional<int32_t> group = ReadProcGroup(pid);

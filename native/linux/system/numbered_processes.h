@@ -9,20 +9,20 @@
 
 namespace exitwatch {
 
-// What /proc/PID/stat and kill(2) tell of the process that has this pid; `stat` with kDead and
-// kAlive. A thread that is not its process's first has no process.
+// What /proc/PID/stat and kill(2) show about the process with this pid. Sets `stat` with kDead and
+// kAlive. The id of a thread other than the first is not a process: kGone.
 ProcessState LookAtNumber(int32_t pid, ProcStat* stat);
 
-// Handles of processes for the time when pidfd_open(2) is forbidden: a pid, and the start by which
-// it is noticed that another process has it.
+// Handles of processes while pidfd_open(2) is forbidden: a pid, and a start time to notice when
+// another process gets the pid.
 class NumberedProcesses {
  public:
   using Handle = ProcessWitness::Handle;
 
-  // Below kNoHandle: no descriptor.
+  // Below kNoHandle, and thus never a descriptor.
   static bool IsHandle(Handle handle) { return handle < ProcessWitness::kNoHandle; }
 
-  // Opens a handle where the answer is kDead or kAlive.
+  // Opens a handle if the answer is kDead or kAlive.
   ProcessState Open(int32_t pid, Handle* handle);
   void Close(Handle handle) { processes_.erase(handle); }
   ProcessState Look(Handle handle) const;

@@ -1,5 +1,5 @@
-// Included before everything else in the binaries that are published: with it, what a new glibc and
-// a new libstdc++ build runs with old ones, too (GLIBC_2.28, GLIBCXX_3.4.21).
+// Included before everything else in the published binaries, so that what a new glibc and libstdc++
+// build also runs with old ones (GLIBC_2.28, GLIBCXX_3.4.21).
 #ifndef EXITWATCH_LINUX_SYSTEM_OLD_GLIBC_H_
 #define EXITWATCH_LINUX_SYSTEM_OLD_GLIBC_H_
 
@@ -17,8 +17,8 @@
 #error "which version of glibc was the first one here?"
 #endif
 
-// Since 2.32 and 2.34 they are in libc.so.6, with a new version each; before, in libpthread.so.0,
-// which Node.js has loaded.
+// Since 2.32 and 2.34, these are in libc.so.6, each with a new version. Before, they are in
+// libpthread.so.0, which Node.js has loaded.
 __asm__(".symver pthread_attr_setstacksize,pthread_attr_setstacksize@" EXITWATCH_FIRST_GLIBC);
 __asm__(".symver pthread_create,pthread_create@" EXITWATCH_FIRST_GLIBC);
 __asm__(".symver pthread_join,pthread_join@" EXITWATCH_FIRST_GLIBC);
@@ -28,14 +28,14 @@ __asm__(".symver pthread_sigmask,pthread_sigmask@" EXITWATCH_FIRST_GLIBC);
 
 #if defined(__cplusplus)
 
-// Reference counts would ask glibc 2.32 whether there is one thread only: there are more.
+// Reference counts would ask glibc 2.32 whether there is only one thread: there are several.
 #if __has_include(<sys/single_threaded.h>)
 #include <sys/single_threaded.h>
 inline constexpr bool kExitwatchIsSingleThreaded = false;
 #define __libc_single_threaded kExitwatchIsSingleThreaded
 #endif
 
-// Of GCC 11; the addon is built without exceptions.
+// GCC 11 calls this, and an old libstdc++ lacks it. The addon is built without exceptions.
 namespace std {
 __attribute__((weak, visibility("hidden"), noreturn)) void __throw_bad_array_new_length() {
   __builtin_abort();

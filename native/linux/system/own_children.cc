@@ -8,10 +8,10 @@ namespace exitwatch {
 
 namespace {
 
-// The latest ones: there is one for each trial, and a trial for each process, unless it fails.
+// Only the latest ones: there is one per trial, and one trial per process unless it fails.
 constexpr size_t kMost = 8;
 
-// A thread's exit may be stamped after it is gone for its parent, by as long as it was preempted.
+// A thread's exit may be timestamped after its parent sees it gone, by as long as it was preempted.
 constexpr uint64_t kLateStampNs = 100'000'000;
 
 struct Child {
@@ -22,7 +22,7 @@ struct Child {
 std::mutex mutex;
 Child children[kMost];                  // guarded by mutex
 size_t next = 0;                        // guarded by mutex
-std::atomic<int32_t> pids[kMost] = {};  // the same, for a quick look
+std::atomic<int32_t> pids[kMost] = {};  // their pids, for a quick check without the mutex
 
 bool IsSame(const Child& child, const GroupIdentity& identity, uint64_t time_ns) {
   if (!IsSameGroup(child.identity, identity)) return false;

@@ -7,18 +7,18 @@
 
 namespace exitwatch {
 
-// The children that exitwatch runs for a moment to try what the kernel tells: no reader of this
-// process, in whichever Worker, tells of them. From any thread; times are on the host's
+// The short-lived children with which exitwatch tests what the kernel reports. No reader of this
+// process, in any Worker, reports their exits. For any thread; times are on the host's
 // CLOCK_MONOTONIC.
 class OwnChildren {
  public:
-  // One that lives.
+  // The child must be alive.
   static void Add(const GroupIdentity& identity);
 
-  // To be called when it was reaped.
+  // Call this once the child was reaped.
   static void End(int32_t pid, uint64_t now_ns);
 
-  // Whether this is one of them; where only its pid is known, by when it ended.
+  // Whether this is one of them. If only its pid is known, the time of its exit decides.
   static bool Contains(const GroupIdentity& identity, uint64_t time_ns);
 };
 

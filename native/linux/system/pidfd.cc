@@ -16,8 +16,8 @@ namespace {
 
 constexpr long kPidfsMagic = 0x50494446;  // PID_FS_MAGIC of <linux/magic.h>
 
-// struct pidfd_info of <linux/pidfd.h> in its first published size, which every later kernel takes;
-// declared here because the headers of most distributions are older than the kernels.
+// struct pidfd_info of <linux/pidfd.h> in its first published size, which every later kernel
+// accepts. Declared here because most distributions' headers are older than the kernels.
 struct PidfdInfo {
   uint64_t mask;
   uint64_t cgroup_id;
@@ -50,7 +50,8 @@ ProcessState LookAtPidfd(int pidfd) {
   if (ready < 0 || (entry.revents & POLLNVAL) != 0) return ProcessState::kUnknown;
   if (ready == 0) return ProcessState::kAlive;
   if ((entry.revents & POLLHUP) != 0) return ProcessState::kGone;
-  // Before 6.9 a pidfd does not say POLLHUP: signal 0 tells a zombie from a reaped process.
+  // Before 6.9 a pidfd does not report POLLHUP: signal 0 distinguishes a zombie from a reaped
+  // process.
 #ifndef SYS_pidfd_send_signal
 #define SYS_pidfd_send_signal 424
 #endif
@@ -61,7 +62,7 @@ ProcessState LookAtPidfd(int pidfd) {
 }
 
 uint64_t PidfdInode(int pidfd) {
-  // All pidfds of one kernel are of one kind: asked once.
+  // All pidfds of a kernel are of the same kind: ask once.
   enum Kind : int { kNotAsked, kOfPidfs, kAnonymous };
   static std::atomic<Kind> kind{kNotAsked};
   if (kind == kNotAsked) {
@@ -76,7 +77,7 @@ uint64_t PidfdInode(int pidfd) {
 
 uint64_t PidfdCgroup(int pidfd) {
   PidfdInfo info = {};
-  // Of a process that was reaped the kernel has it only beside the status.
+  // For a reaped process, the kernel has it only together with the status.
   info.mask = kPidfdInfoCgroup | kPidfdInfoExit;
   if (ioctl(pidfd, kPidfdGetInfo, &info) != 0 || (info.mask & kPidfdInfoCgroup) == 0) return 0;
   return info.cgroup_id;
@@ -89,7 +90,7 @@ SystemError PidfdOpenFailed(int error) {
 }
 
 SystemError TryPidfd(PidfdAbilities* abilities) {
-  // Without a signal at its end: that would be for the host program.
+  // No exit signal: it would reach the host program.
   const long child = syscall(SYS_clone, 0, 0, 0, 0, 0);
   if (child == 0) _exit(kTrialStatus);
   if (child < 0) return {Failure::kSystem, errno, "clone"};

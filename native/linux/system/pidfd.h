@@ -10,28 +10,29 @@
 
 namespace exitwatch {
 
-// pidfd_open(2), Linux 5.3; glibc has a wrapper since 2.36 only. Invalid with errno set on failure.
+// pidfd_open(2), Linux 5.3; glibc has a wrapper only since 2.36. Invalid with errno set on failure.
 UniqueFd OpenPidfd(int32_t pid);
 
-// What OpenPidfd() fails with where nobody has the pid (ESRCH), or a thread that is not its
-// process's first (ENOENT, on older kernels EINVAL).
+// Whether OpenPidfd() failed with this errno because no process has the pid (ESRCH), or a thread
+// other than its process's first has it (ENOENT, on older kernels EINVAL).
 bool IsNoSuchProcess(int error);
 
-// Whether the process behind the descriptor lives, by poll(2).
+// The state of the process behind the descriptor, from poll(2).
 ProcessState LookAtPidfd(int pidfd);
 
-// The inode of pidfs (Linux 6.9): 64 bits, never repeated within a boot. 0 on older kernels, where
-// all pidfds share one inode.
+// The pidfs inode (Linux 6.9): 64 bits, never reused within a boot. 0 on older kernels, where all
+// pidfds share one inode.
 uint64_t PidfdInode(int pidfd);
 
-// The id of its cgroup in the v2 hierarchy, since Linux 6.13 also when it has ended; 0 where that
-// is not known.
+// The id of the process's cgroup in the v2 hierarchy (Linux 6.13), even after its exit; 0 if
+// unknown.
 uint64_t PidfdCgroup(int pidfd);
 
-// What OpenPidfd() fails with where the kernel does not have it, or a seccomp filter forbids it.
+// Whether OpenPidfd() failed with this errno because the kernel lacks pidfd_open(2), or a seccomp
+// filter forbids it.
 bool IsPidfdDenied(int error);
 
-// What the errno of pidfd_open(2) means, unless IsNoSuchProcess().
+// The error for an errno of pidfd_open(2), unless IsNoSuchProcess().
 SystemError PidfdOpenFailed(int error);
 
 struct PidfdAbilities {
@@ -39,10 +40,10 @@ struct PidfdAbilities {
   bool has_exit_status = false;  // Linux 6.15
 };
 
-// Tries them, with a child that ends at once.
+// Tests them with a child that exits at once.
 SystemError TryPidfd(PidfdAbilities* abilities);
 
-// PIDFD_GET_INFO's exit code (Linux 6.15): only of a process that was reaped.
+// The exit code from PIDFD_GET_INFO (Linux 6.15), available only after the process was reaped.
 std::optional<int32_t> PidfdExitStatus(int pidfd);
 
 }  // namespace exitwatch

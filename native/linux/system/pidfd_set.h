@@ -10,13 +10,13 @@
 
 namespace exitwatch {
 
-// Pidfds that are waited for together: each becomes ready when its process has died, and once more
-// when it has been reaped. An epoll set of their own, edge-triggered: a level-triggered one would
-// fire for as long as a zombie stands.
+// Pidfds to wait for together. Each becomes ready when its process has died, and again when it has
+// been reaped. They have their own epoll set, which is edge-triggered: a level-triggered one would
+// fire for as long as a zombie exists.
 class PidfdSet {
  public:
-  // A pidfd that may have something to tell: its process has to be looked at, since it may be from
-  // before the descriptor was closed, and its number given to another.
+  // A pidfd that may be ready. Look at its process: the event may be from before the descriptor was
+  // closed and its number reused.
   struct Ready {
     int32_t pid;
     int pidfd;
@@ -28,11 +28,11 @@ class PidfdSet {
   // Readable while there is something to take.
   int fd() const { return epoll_.Get(); }
 
-  // From any thread. A pidfd leaves the set when it is closed. False where the kernel has no room
-  // for it.
+  // For any thread. A pidfd leaves the set when it is closed. False if the kernel has no room for
+  // it.
   bool Add(int pidfd, int32_t pid);
 
-  // Takes some of those that are ready; true where there may be more.
+  // Takes some of the ready pidfds. True if there may be more.
   bool Take(std::vector<Ready>& ready);
 
  private:

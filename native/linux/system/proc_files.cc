@@ -25,7 +25,7 @@ void Format(Path& path, int32_t pid, const char* file) {
 bool ReadStatFile(const char* path, ProcStat* stat) {
   const UniqueFd file(open(path, O_RDONLY | O_CLOEXEC));
   if (!file) return false;
-  // A line has at most 52 numbers of 20 digits and a name; it is read in one piece.
+  // A line has at most 52 numbers of 20 digits and a name. It is read in one piece.
   char text[1536];
   const ssize_t size = RetryOnEintr([&] { return read(file.Get(), text, sizeof(text)); });
   if (size < 0) return false;
@@ -34,7 +34,7 @@ bool ReadStatFile(const char* path, ProcStat* stat) {
   return false;
 }
 
-// Calls `visit` with every number among the names in a directory, until it returns false.
+// Calls `visit` for every number among the names in a directory, until it returns false.
 bool ForEachNumber(const char* path, const std::function<bool(int32_t)>& visit) {
   const std::unique_ptr<DIR, int (*)(DIR*)> directory(opendir(path), closedir);
   if (!directory) return false;
@@ -69,7 +69,7 @@ std::optional<int32_t> ReadProcGroup(int32_t task) {
   Format(path, task, "status");
   const UniqueFd file(open(path, O_RDONLY | O_CLOEXEC));
   if (!file) return {};
-  // It is among the first lines, and a name is escaped: it has no line feed of its own.
+  // The key is among the first lines. The name before it is escaped, and thus has no line feed.
   char text[512];
   const ssize_t size = RetryOnEintr([&] { return read(file.Get(), text, sizeof(text) - 1); });
   if (size <= 0) return {};
@@ -86,7 +86,7 @@ bool MayReadProcExitCode(int32_t pid) {
   Path path;
   Format(path, pid, "cwd");
   char target[1];
-  // A zombie has no working directory: ENOENT, after the check that answers EACCES.
+  // A zombie has no working directory: ENOENT, after the permission check that answers EACCES.
   return readlink(path, target, sizeof(target)) >= 0 || errno == ENOENT;
 }
 

@@ -9,28 +9,28 @@
 
 namespace exitwatch {
 
-// Reads /proc/PID/stat by number. False with errno set: ENOENT or ESRCH no such process, EBADMSG
-// text that does not parse.
+// Reads /proc/PID/stat by number. False with errno set: ENOENT or ESRCH if there is no such
+// process, EBADMSG if the text does not parse.
 bool ReadProcStat(int32_t pid, ProcStat* stat);
 
 // The effective user id, as ps(1) shows it, from the owner of /proc/PID.
 std::optional<uint32_t> ReadProcUid(int32_t pid);
 
-// The process that the task with this id belongs to; nothing where that cannot be read.
+// The process that the task with this id belongs to; nothing if it cannot be read.
 std::optional<int32_t> ReadProcGroup(int32_t task);
 
-// Whether the kernel lets us see what ptrace may read of this process, which is what decides
-// between a true and a blanked exit code in /proc/PID/stat; asked of a file of the same permission.
+// Whether we may read what ptrace protects. That decides whether /proc/PID/stat shows us the real
+// exit code or a blank. Tested with a file that requires the same permission.
 bool MayReadProcExitCode(int32_t pid);
 
-// Whether a thread of a living process, other than its first, has ended and is still there: its
-// tracer has not let go of it. The process cannot end before.
+// Whether a thread of a live process, other than its first, has exited but still exists, because
+// its debugger has not released it. The process cannot exit before that.
 bool HasDeadThread(int32_t pid, const ProcStat& stat);
 
-// kernel.pid_max, or the most that Linux can have where it cannot be read.
+// kernel.pid_max, or the highest possible value if it cannot be read.
 int32_t ReadPidMax();
 
-// Calls `visit` with every process id in /proc, until it returns false. False where /proc cannot be
+// Calls `visit` for every process id in /proc, until it returns false. False if /proc cannot be
 // read.
 bool ForEachProcess(const std::function<bool(int32_t pid)>& visit);
 

@@ -23,7 +23,7 @@ SystemError SignalProcess(int32_t pid, uint64_t start_ticks, uint64_t inode, int
   ProcStat stat;
   const bool has_stat = ReadProcStat(pid, &stat);
   const int error = errno;
-  // The pid is this process's until it is reaped, and so it was while its file was read.
+  // If the process has not been reaped yet, it had the pid while its file was read.
   const ProcessState seen = LookAtPidfd(pidfd.Get());
   if (seen == ProcessState::kGone) return {};
   if (!has_stat) return {Failure::kNoProc, error, "open"};

@@ -9,8 +9,8 @@
 namespace exitwatch {
 
 // Sends a signal to the process with this pid, start and inode (0: any), and to no other: a pidfd
-// holds on to it from before it is looked at until the signal is sent. 0 sends none. `state`: what
-// became of it; who is dead is sent nothing.
+// pins the process from before it is identified until the signal is sent. Signal 0 sends nothing.
+// `state`: the state of the process; a dead one gets no signal.
 SystemError SignalProcess(int32_t pid, uint64_t start_ticks, uint64_t inode, int signal,
                           ProcessState* state);
 

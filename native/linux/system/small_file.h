@@ -5,7 +5,7 @@
 
 namespace exitwatch {
 
-// The first 4 KiB of a file; nothing where it cannot be read.
+// The first 4 KiB of a file; empty if it cannot be read.
 std::string ReadSmallFile(const char* path);
 
 }  // namespace exitwatch

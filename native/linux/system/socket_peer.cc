@@ -18,7 +18,7 @@ bool LookAtPeer(int fd, SocketPeer* peer) {
     return false;
   }
   peer->pid = credentials.pid;
-  // A pid may be another's by now; a pidfd is not.
+  // The pid may have been reused by now; a pidfd has not.
   int number = -1;
   size = sizeof(number);
   if (getsockopt(fd, SOL_SOCKET, SO_PEERPIDFD, &number, &size) != 0) return true;

@@ -7,11 +7,11 @@ namespace exitwatch {
 
 struct SocketPeer {
   int32_t pid = 0;
-  uint64_t inode = 0;  // in pidfs; 0 before Linux 6.9, and where it has ended
+  uint64_t inode = 0;  // in pidfs; 0 before Linux 6.9, or if the process has exited
 };
 
-// Who listens at the other end of a unix socket, or has connected; it may have ended since. False
-// where there is nobody, or it has no pid here.
+// The process that listens at the other end of a unix socket, or has connected. It may have exited
+// since. False if there is none, or it has no pid here.
 bool LookAtPeer(int fd, SocketPeer* peer);
 
 }  // namespace exitwatch

@@ -24,26 +24,26 @@ namespace exitwatch {
 
 namespace {
 
-// Nobody else is to take it for a failure.
+// 0, so that nobody else takes the child for a failure.
 constexpr int kGroupCode = 0;
 constexpr int kFirstCode = 1;
 constexpr int kFailedCode = 2;
 
 constexpr int kTries = 20;
 
-// What the process of the trial and its second thread have. The stacks are below what is there for
-// the compiler to guard.
+// What the trial's process and its second thread use. Their data is above their stacks, not on
+// them, so that the compiler has nothing to guard there.
 struct Scene {
   alignas(16) char first_stack[16 * 1024];
   alignas(16) char second_stack[16 * 1024];
   timespec patience = {0, 100'000'000};
   int may_begin = 0;
-  // Set to 0 by the kernel when the first thread ends; its code is known then.
+  // The kernel sets this to 0 when the first thread exits. The thread's code is then known.
   int first_is_there = 1;
 };
 
 #if defined(__SANITIZE_THREAD__)
-// What ThreadSanitizer knows of threads does not stand a process that has its memory, too.
+// ThreadSanitizer's state of threads does not survive another process in its memory.
 constexpr int kSharing = 0;
 #else
 constexpr int kSharing = CLONE_VM | CLONE_FILES;
@@ -61,7 +61,7 @@ EXITWATCH_UNSANITIZED int EndGroup(void* argument) {
   return 0;
 }
 
-// The first thread leaves, and then another one ends the process.
+// The first thread exits, and then another one ends the process.
 EXITWATCH_UNSANITIZED int EndInTurn(void* argument) {
   auto* scene = static_cast<Scene*>(argument);
   constexpr int kThread =
@@ -80,12 +80,12 @@ EXITWATCH_UNSANITIZED int EndInTurn(void* argument) {
   return 0;
 }
 
-// Nothing where there is no process to be had.
+// Nothing if no process can be created.
 std::optional<bool> Try() {
   const auto scene = std::make_unique<Scene>();
   if (kSharing == 0) scene->may_begin = 1;
-  // Without a signal at its end: that would be for the host program. It has this thread's errno,
-  // which waits for it meanwhile.
+  // No exit signal: it would reach the host program. The child has the errno of this thread, which
+  // waits for it meanwhile.
   const int pid =
       clone(EndInTurn, scene->first_stack + sizeof(scene->first_stack), kSharing, scene.get());
   if (pid < 0) return {};

@@ -3,10 +3,10 @@
 
 namespace exitwatch {
 
-// Whether the last field of /proc/PID/stat of a zombie is the wait status of its process, as since
-// Linux 5.17 (fs/proc/array.c, commit "exit: Use the correct exit_code in /proc/<pid>/stat"), and
-// not what its first thread ended with. Distributions carry such changes back: a process of our own
-// tries it, once for all. False also where that cannot be tried.
+// Whether the last field of a zombie's /proc/PID/stat is the wait status of its process, as it is
+// since Linux 5.17 (fs/proc/array.c, commit "exit: Use the correct exit_code in /proc/<pid>/stat"),
+// and not its first thread's code. Distributions backport such changes, so a child of ours tests
+// it, once per process. Also false if it cannot be tested.
 bool StatCodeIsStatus();
 
 }  // namespace exitwatch

@@ -14,7 +14,7 @@ struct SystemError {
 
   explicit operator bool() const { return code != Failure::kNone; }
 
-  // A lack of descriptors, threads or memory: it may be over soon.
+  // A temporary shortage of descriptors, threads or memory.
   bool IsShortage() const {
     return code == Failure::kSystem && (number == EMFILE || number == ENFILE || number == ENOMEM ||
                                         number == ENOBUFS || number == EAGAIN);

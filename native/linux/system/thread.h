@@ -10,7 +10,7 @@
 namespace exitwatch {
 
 // One joinable thread that takes no signals: they are for the threads of the host program. Unlike
-// std::thread it reports failure by a number, since the addon is built without exceptions.
+// std::thread, it reports failure by a number, since the addon is built without exceptions.
 class Thread {
  public:
   Thread() = default;
@@ -18,7 +18,7 @@ class Thread {
   Thread& operator=(const Thread&) = delete;
   ~Thread() { Join(); }
 
-  // 0, or an errno. `name` of at most 15 bytes shows in ps and debuggers.
+  // Returns 0 or an errno. `name`, of at most 15 bytes, appears in ps and debuggers.
   int Start(const char* name, std::function<void()> body) {
     body_ = std::move(body);
     pthread_attr_t attributes;

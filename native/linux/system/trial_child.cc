@@ -36,14 +36,14 @@ constexpr uint64_t kTrialSignals =
 
 constexpr size_t kStackBytes = 64 * 1024;
 
-// A look for the next signal ends early where somebody stops it (SIGSTOP), and continues it; and it
-// may get other signals.
+// Waiting for the next signal ends early if somebody stops the child (SIGSTOP) and continues it, or
+// sends it other signals.
 constexpr int kMostTries = 100;
 
 constexpr int kMsPerSecond = 1000;
 
-// Below the child's stack. It has nothing on that itself whose address it would take: a compiler
-// that guards such a stack keeps what it needs for that elsewhere.
+// Lies below the child's stack, and holds everything whose address the child takes. A compiler that
+// guards such data on a stack would keep state for that elsewhere.
 struct Shared {
   uint32_t is_ready;
   uint32_t may_begin;
@@ -58,19 +58,19 @@ struct Shared {
   int timer;
 };
 
-// For the other of the two, which shares our memory.
+// Wakes the other of the two processes, which share memory.
 EXITWATCH_UNSANITIZED void Set(uint32_t* word) {
   __atomic_store_n(word, 1, __ATOMIC_SEQ_CST);
   syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
 }
 
-// Returns at once where it is set, and when somebody interrupts it.
+// Returns at once if the word is set, and early if interrupted.
 EXITWATCH_UNSANITIZED void Await(uint32_t* word, const timespec* patience) {
   syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, 0, patience, nullptr, 0);
 }
 
-// It has the registers of the thread that has made it, and so its errno, which is better left
-// alone; see Run() for how long that is there.
+// The child has the registers of the thread that created it, and thus its errno, which is better
+// left alone. See Run() for how long that exists.
 EXITWATCH_UNSANITIZED int Suffer(void* argument) {
   auto* shared = static_cast<Shared*>(argument);
   syscall(SYS_prctl, PR_SET_NAME, Child::kName, 0, 0, 0);
@@ -83,7 +83,7 @@ EXITWATCH_UNSANITIZED int Suffer(void* argument) {
   syscall(SYS_timer_create, CLOCK_MONOTONIC, &shared->event, &shared->timer);
   syscall(SYS_timer_settime, shared->timer, 0, &shared->expiry, nullptr);
   uint64_t left = kTrialSignals;
-  // Not by sigtimedwait(2), which does not block them meanwhile.
+  // Not sigtimedwait(2), which unblocks the signals while it waits.
   for (int tries = 0; left != 0; tries++) {
     if (tries == kMostTries) return 0;
     if (syscall(SYS_ppoll, &shared->signals, 1, &shared->patience, nullptr, 0) == 0) return 0;
@@ -97,7 +97,7 @@ EXITWATCH_UNSANITIZED int Suffer(void* argument) {
 
 SystemError Failed(const char* call) { return {Failure::kSystem, errno, call}; }
 
-// As rt_sigqueueinfo(2) takes it.
+// Queues a siginfo with rt_sigqueueinfo(2).
 bool Queue(int32_t pid, int signal, int code) {
   siginfo_t info = {};
   info.si_code = code;
@@ -107,11 +107,11 @@ bool Queue(int32_t pid, int signal, int code) {
   return syscall(SYS_rt_sigqueueinfo, pid, signal, &info) == 0;
 }
 
-// Has the kernel send a signal for what this thread writes.
+// Makes the kernel send a signal for a write by this thread.
 bool SendByFile(int32_t pid, int signal) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return false;
-  // The reader goes first: it learns of the writer's end, too.
+  // The reader is closed first: otherwise closing the writer would signal too.
   const UniqueFd writer(ends[1]);
   const UniqueFd reader(ends[0]);
   return fcntl(reader.Get(), F_SETOWN, pid) == 0 && fcntl(reader.Get(), F_SETSIG, signal) == 0 &&
@@ -127,7 +127,7 @@ SystemError Send(int32_t pid) {
   return {};
 }
 
-// For one that cannot be sent all: it goes as soon as it has them.
+// For a child that did not get all signals: it exits as soon as it has them.
 void SendAnything(int32_t pid) {
   for (int signal = 1; signal <= 64; signal++) {
     if ((kTrialSignals & SetOf(signal)) != 0) kill(pid, signal);
@@ -146,7 +146,7 @@ Shared Instructions(int broken_pipe, int signals) {
   return shared;
 }
 
-// One that somebody has stopped (SIGSTOP) is not waited for, where that can be seen.
+// Kills the child if somebody has stopped it (SIGSTOP), instead of waiting on. Requires a pidfd.
 void AwaitEnd(int32_t pid, int pidfd) {
   if (pidfd < 0) return;
   pollfd ended = {pidfd, POLLIN, 0};
@@ -162,7 +162,7 @@ TrialChild::Result TrialChild::Run(const KernelClock& clock,
                                    const std::function<void(int32_t pid)>& on_ended) {
   Result result;
 #if defined(__SANITIZE_THREAD__)
-  // What ThreadSanitizer knows of threads does not stand a process that has its memory, too.
+  // ThreadSanitizer's state of threads does not survive another process in its memory.
   result.error = {Failure::kSystem, ENOSYS, "clone"};
   return result;
 #endif
@@ -203,7 +203,7 @@ TrialChild::Result TrialChild::Run(const KernelClock& clock,
     } else {
       result.identity.pid = pid;
       pidfd = OpenPidfd(pid);
-      // It may be hidden from us (hidepid of proc(5)).
+      // /proc may hide the child from us (hidepid, proc(5)).
       ProcStat stat;
       if (ReadProcStat(pid, &stat)) result.identity.start_ticks = stat.start_ticks;
       if (pidfd) result.identity.inode = PidfdInode(pidfd.Get());
@@ -217,8 +217,8 @@ TrialChild::Result TrialChild::Run(const KernelClock& clock,
     eventfd_write(sent.Get(), 1);
   };
 
-  // The child has the memory of this thread, which is there until it is joined: so it is when the
-  // child has ended.
+  // The child uses the memory of this thread, which exists until the thread is joined: after the
+  // child has exited.
   Thread sender;
   if (const int error = sender.Start("exitwatch", make_and_send)) {
     result.error = {Failure::kSystem, error, "pthread_create"};

@@ -8,7 +8,7 @@
 
 namespace exitwatch {
 
-// Repeats a system call that a signal interrupted.
+// Repeats a system call that was interrupted by a signal.
 template <typename Call>
 auto RetryOnEintr(Call call) {
   auto result = call();
@@ -32,7 +32,7 @@ class UniqueFd {
   explicit operator bool() const { return fd_ >= 0; }
   int Release() { return std::exchange(fd_, -1); }
   void Reset(int fd = -1) {
-    if (fd_ >= 0) close(fd_);  // never repeated: Linux frees the number even where it says EINTR
+    if (fd_ >= 0) close(fd_);  // no retry: Linux frees the number even on EINTR
     fd_ = fd;
   }
 

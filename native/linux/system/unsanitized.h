@@ -1,8 +1,8 @@
 #ifndef EXITWATCH_LINUX_SYSTEM_UNSANITIZED_H_
 #define EXITWATCH_LINUX_SYSTEM_UNSANITIZED_H_
 
-// For what runs in a process that has our memory, or in a thread that no library has made: what a
-// sanitizer knows of the thread that has made it is not to be touched.
+// For code in a process that shares our memory, or in a thread that no library created: it must not
+// touch the sanitizer's state of the thread that created it.
 #if defined(__clang__)
 #define EXITWATCH_UNSANITIZED __attribute__((no_sanitize("address", "undefined", "thread")))
 #else

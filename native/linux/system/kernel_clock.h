@@ -41,9 +41,8 @@ class KernelClock {
   int64_t namespace_boottime_offset_ns_ = 0;  // our CLOCK_BOOTTIME minus the host's
   int64_t ticks_per_second_;
   int64_t realtime_offset_ns_ = 0;
-  int64_t boottime_offset_ns_ =
-      // Our CLOCK_BOOTTIME, which /proc uses, minus the host's CLOCK_MONOTONIC.
-      0;
+  // Our CLOCK_BOOTTIME, which /proc uses, minus the host's CLOCK_MONOTONIC.
+  int64_t boottime_offset_ns_ = 0;
   uint64_t sampled_ns_ = 0;
   uint64_t jump_ns_ = 0;
 };

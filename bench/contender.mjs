@@ -4,7 +4,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { setTimeout } from 'node:timers/promises';
 
-/** One program that reads exits, while it runs. */
+/** A program that reads exits, while it runs. */
 export class Contender {
   #child;
   #lines;
@@ -25,7 +25,7 @@ export class Contender {
     }
   }
 
-  /** Resolves when it reads. */
+  /** Resolves when the program reads. */
   async ready() {
     if (this.#lines === undefined) return setTimeout(1500);
     const { value } = await this.#lines.next();
@@ -33,7 +33,7 @@ export class Contender {
     return value;
   }
 
-  /** The CPU time of all of its threads so far, in nanoseconds, by the scheduler's own account. */
+  /** The CPU time that all of its threads have used so far, in nanoseconds, from schedstat. */
   cpuNs() {
     const tasks = `/proc/${this.#child.pid}/task`;
     return readdirSync(tasks).reduce((sum, task) => {
@@ -47,7 +47,7 @@ export class Contender {
     return Number(/^VmHWM:\s+(\d+) kB$/m.exec(status)?.[1]) * 1024;
   }
 
-  /** Ends it; what it says of itself, or how many lines it printed. */
+  /** Ends the program. Resolves with its own report, or with the number of lines it printed. */
   async finish() {
     if (this.#lines === undefined) {
       this.#child.kill('SIGINT');

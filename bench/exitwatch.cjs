@@ -1,6 +1,7 @@
-// exitwatch with a listener that looks at how each process ended. Prints `ready`; at the end of its
-// stdin, as JSON, how many it was told and how late, but for the first ones, and when the last one
-// came: exitwatch.cjs [SKIPPED [OPTIONS [WATCHED]]], the options of the monitor as JSON.
+// exitwatch with a listener that looks at how each process exited. Prints `ready`. When its stdin
+// ends, prints as JSON how many exits were reported and how late (except the first SKIPPED), and
+// when the last one came. Usage: exitwatch.cjs [SKIPPED [OPTIONS [WATCHED]]], with the monitor's
+// options as JSON.
 const { ExitMonitor } = require('..');
 
 const MOST = 4 * 1024 * 1024;

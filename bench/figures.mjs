@@ -10,7 +10,7 @@ export function least(numbers) {
   return known.length === 0 ? null : Math.min(...known);
 }
 
-/** Rows of text and numbers as a table, the first row its head. */
+/** Formats rows of text and numbers as a table. The first row is the head. */
 export function table(rows) {
   const widths = rows[0].map((_, i) => Math.max(...rows.map((row) => row[i].length)));
   return rows

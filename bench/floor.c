@@ -1,6 +1,6 @@
-// The least program that reads exits from the proc connector: filter, poll, receive until EAGAIN,
-// decode. Prints `ready`; at the end of its stdin, as JSON, how many it got and how late they were,
-// but for the first ones: floor [SKIPPED].
+// The minimal program that reads exits from the proc connector: filter, poll, receive until EAGAIN,
+// decode. Prints `ready`. When its stdin ends, prints as JSON how many exits it got and how late
+// they were, except the first SKIPPED. Usage: floor [SKIPPED].
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <linux/cn_proc.h>
@@ -22,7 +22,7 @@ static uint32_t late_us[MOST];
 static size_t count;
 static long skipped;
 static size_t seen;
-static uint32_t failed;  // what a user of the events would look at
+static uint32_t failed;  // something that a user of the events would look at
 
 static uint64_t now_ns(void) {
   struct timespec t;

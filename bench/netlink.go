@@ -1,5 +1,5 @@
-// ProcEventMonitor of vishvananda/netlink. Prints `ready`; at the end of its stdin, as JSON, how many
-// exits it told and how late, but for the first ones: netlink [SKIPPED].
+// ProcEventMonitor of vishvananda/netlink. Prints `ready`. When its stdin ends, prints as JSON how
+// many exits it reported and how late, except the first SKIPPED. Usage: netlink [SKIPPED].
 package main
 
 import (

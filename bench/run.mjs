@@ -1,10 +1,10 @@
 // npm run bench [-- --rounds N] [--exits N] [--json] [--only NAME,…] [--modes storm,paced,burst]
 //                   [--against FOLDER]
 //
-// With --against, exitwatch as it is built in another checkout as well, and how the two compare.
+// With --against, also runs exitwatch as built in another checkout, and compares the two.
 //
-// Exits told by exitwatch, by a C program that does the least (the floor), and by what else is
-// installed, side by side: in every round each of them once, so that they meet the same machine.
+// Compares exits reported by exitwatch, by a minimal C program (the floor), and by other installed
+// tools. Every round runs each of them once, so that all see the same machine.
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdirSync } from 'node:fs';
@@ -34,14 +34,14 @@ const { values } = parseArgs({
 const rounds = Number(values.rounds);
 const only = values.only?.split(',');
 
-/** What happens to the host meanwhile: `args` of the generator. */
+/** What happens on the host meanwhile: `args` of the generator. */
 const MODES = [
   { name: 'storm', args: [values.exits] },
   { name: 'paced', args: ['3000', '1000'] },
   { name: 'burst', args: ['8000'] },
 ].filter(({ name }) => values.modes.split(',').includes(name));
 
-/** Exits before the measurement, for whoever has to grow warm: half at once, half paced. */
+/** Exits before the measurement, to warm up: half at once, half paced. */
 const WARM_UP = 8000;
 
 function compile(name, source) {
@@ -50,7 +50,7 @@ function compile(name, source) {
   return program;
 }
 
-/** Undefined where Go or its package is missing. */
+/** Undefined if Go or its package is missing. */
 function compileGo() {
   if (!existsSync(join(GO_PACKAGES, 'src/github.com/vishvananda/netlink'))) return undefined;
   const program = join(BUILD, 'netlink');
@@ -62,7 +62,7 @@ function compileGo() {
 const find = (program) =>
   ['/usr/bin', '/usr/sbin'].map((path) => join(path, program)).find((path) => existsSync(path));
 
-/** Mounts what it reads, where that is not mounted, for it alone. */
+/** Mounts tracefs, which the program reads, in a mount namespace of its own. */
 const withTracefs = (program) => [
   ...['unshare', '-m', 'sh', '-c'],
   `mount -t tracefs tracefs /sys/kernel/tracing; exec ${program}`,
@@ -95,10 +95,10 @@ function contenders() {
   return found.filter((each) => each && isWanted(each));
 }
 
-/** What the names of those of the other checkout begin with. */
+/** The prefix of the names of the other checkout's contenders. */
 const BEFORE = 'before: ';
 
-/** exitwatch as it is built in this checkout, in its forms. */
+/** The variants of exitwatch as built in this checkout. */
 function exitwatchOf(checkout) {
   const script = [process.execPath, join(checkout, 'bench', 'exitwatch.cjs'), String(WARM_UP)];
   const all = (trace) => [...script, JSON.stringify({ scope: 'all', trace })];
@@ -117,7 +117,7 @@ function exitwatchOf(checkout) {
   ];
 }
 
-/** Runs the generator; how long it took, by its own clock, and when it began. */
+/** Runs the generator. Resolves with how long it took, by its own clock, and when it began. */
 async function generate(storm, args) {
   const child = spawn(storm, args);
   child.stdout.setEncoding('latin1');
@@ -140,7 +140,7 @@ async function measure(contender, storm, mode) {
   await setTimeout(300);
   const before = running.cpuNs();
   const { firstNs, tookNs, exits } = await generate(storm, mode.args);
-  // With the cBPF filter some exits are told after `statusTimeoutMs`.
+  // With the cBPF filter, some exits are reported only after `statusTimeoutMs`.
   await setTimeout(1500);
   const cpuNs = running.cpuNs() - before;
   const peakMiB = running.peakBytes() / 2 ** 20;
@@ -150,14 +150,14 @@ async function measure(contender, storm, mode) {
     p50Us: told.p50Us,
     p99Us: told.p99Us,
     stormUs: tookNs / 1000 / exits,
-    // Some tell something else than all exits.
+    // Some report other things than all exits.
     lost: contender.others ? 0 : Math.max(0, WARM_UP + exits - told.seen),
     peakMiB,
     behindMs: !told.lastNs ? null : (told.lastNs - firstNs - tookNs) / 1e6,
   };
 }
 
-/** The medians of a contender's rounds; of p99 the best, since any other program may spoil it. */
+/** The medians of a contender's rounds; for p99 the best, since any other program may spoil it. */
 function summarize(results) {
   const of = (key) => results.map((result) => result[key]);
   return {

@@ -1,5 +1,6 @@
-// Watches the processes whose pids come on stdin, a line each, the last one empty: watcher.cjs SOURCE,
-// or `ps-list`. Prints `ready`, and `ended` when all have; every second it looks, where it polls.
+// Watches the processes whose pids come on stdin, one per line, up to an empty line. Usage:
+// watcher.cjs SOURCE, or watcher.cjs ps-list. Prints `ready`, and `ended` when all have exited. If
+// it polls, then every second.
 const { createInterface } = require('node:readline');
 const { setTimeout } = require('node:timers/promises');
 

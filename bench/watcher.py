@@ -1,4 +1,4 @@
-# The same by psutil: the processes whose pids come on stdin, a line each, the last one empty.
+# Like watcher.cjs, but with psutil. The pids come on stdin, one per line, up to an empty line.
 import sys
 
 import psutil
@@ -7,6 +7,6 @@ pids = [int(line) for line in iter(sys.stdin.readline, "\n")]
 left = [psutil.Process(pid) for pid in pids]
 print("ready", flush=True)
 while left:
-    # It waits as often as it likes, and for a second at the most.
+    # psutil may poll more often than once a second.
     _, left = psutil.wait_procs(left, timeout=1)
 print("ended", flush=True)

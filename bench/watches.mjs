@@ -1,7 +1,7 @@
 // npm run bench:watches [-- --watches N,…] [--seconds N] [--json]
 //
-// What watching processes costs that do nothing, and that end all at once: by pidfds, by polling, and
-// by what else there is that polls, at the same interval of a second.
+// The cost of watching processes that idle, and that all exit at once: with pidfds, with polling,
+// and with other tools that poll, at the same interval of one second.
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, readFileSync, readdirSync } from 'node:fs';
@@ -36,14 +36,14 @@ const CONTENDERS = {
   ...(hasPsutil ? { 'psutil wait_procs': [PYTHON, join(HERE, 'watcher.py')] } : {}),
 };
 
-/** Of the process and of the children that it has waited for, in ms. */
+/** CPU time of the process and of the children it has reaped, in ms. */
 function cpuMs(pid) {
   const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   return fields.slice(11, 15).reduce((sum, ticks) => sum + Number(ticks) * 10, 0);
 }
 
-/** How often its threads have gone to sleep. */
+/** How many times its threads have gone to sleep. */
 function sleeps(pid) {
   return readdirSync(`/proc/${pid}/task`).reduce((sum, thread) => {
     const status = readFileSync(`/proc/${pid}/task/${thread}/status`, 'latin1');
@@ -69,7 +69,7 @@ async function measure(command, count) {
   await setTimeout(seconds * 1000);
   const [endMs, endSleeps] = [cpuMs(watcher.pid), sleeps(watcher.pid)];
   hold.stdin.end('end\n');
-  // What has ended has its time no more: it is read as long as it goes on.
+  // An exited process no longer shows its CPU time, so keep reading while it runs.
   let last = endMs;
   let lastSleeps = endSleeps;
   const ended = told.next().then(() => true);

@@ -1,4 +1,4 @@
-// Runs `npm run build` unless what it makes is there and newer than every source.
+// Runs `npm run build` unless its output exists and is newer than every source.
 import { spawnSync } from 'node:child_process';
 import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,12 +1,14 @@
-// Part of npm run lint: holds the imports of src/ and the includes of native/ against the floors of the
-// house. A file imports from its own room and from lower floors, and there are no circles.
+// Part of npm run lint: checks the imports of src/ and the includes of native/ against the floors
+// of the house. A file imports from its own room and from lower floors, and there are no circles.
 // `check-imports.mjs FOLDER` checks another checkout.
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
 
 import ts from 'typescript';
 
-/** From the ground up; rooms of one line do not import each other. The longest path that fits counts. */
+/**
+ * From the ground up. Rooms on one line do not import each other. The longest matching path counts.
+ */
 const FLOORS = [
   ['src/common'],
   ['src/events'],
@@ -28,7 +30,7 @@ const FLOORS = [
 
 const root = process.argv[2] ?? '.';
 
-/** Each file with the files of ours that it imports. */
+/** Each file with the files of this repository that it imports. */
 const imports = new Map();
 for (const [folder, ending, read] of [
   ['src', /\.ts$/, importsOf],
@@ -84,7 +86,7 @@ for (const [file, imported] of imports) {
   }
 }
 
-/** Circles among what `graph` has, each once, with the shortest way round. */
+/** The circles in `graph`, each reported once, by its shortest path. */
 function circles(graph) {
   const seen = new Set();
   const ways = [];
@@ -119,10 +121,13 @@ for (const circle of circles(imports)) found.push(`files import in a circle: ${c
 
 const folderOf = (file) => (dirname(file) === 'src' ? file : dirname(file));
 
-/** An index shows what its folder has and what is below: that says nothing of the folder's own order. */
+/**
+ * An index exports from its folder and from lower ones, so it says nothing about its folder's
+ * order.
+ */
 const isFace = (file) => file.endsWith('/index.ts');
 
-/** A folder and those in it are one room: its files show who imports whom. */
+/** A folder and its subfolders are one room: the order of its files is their own business. */
 const isWithin = (folder, other) => `${folder}/`.startsWith(`${other}/`);
 
 const folders = new Map();

@@ -1,4 +1,4 @@
-// Holds the C and C++ sources against .clang-format; with --write it puts them right.
+// Checks the C and C++ sources against .clang-format; --write reformats them.
 import { spawnSync } from 'node:child_process';
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';

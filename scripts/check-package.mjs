@@ -1,5 +1,5 @@
-// Part of npm run lint: whether the package, as it would be published, can be imported and typed from
-// everywhere. What it would compile does not matter here.
+// Part of npm run lint: checks that the package, as it would be published, can be imported and
+// typed from every module system. Does not compile the addon.
 import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';

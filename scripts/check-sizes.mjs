@@ -1,5 +1,5 @@
-// Part of npm run lint: a file of src/ or native/ with more than 300 lines says at its top why it is one
-// idea, in a comment that begins with `One idea:`; and no class has more than 20 fields.
+// Part of npm run lint: a file of src/ or native/ with more than 300 lines must say at its top why
+// it is one idea, in a comment that begins with `One idea:`. No class may have more than 20 fields.
 // `check-sizes.mjs FOLDER` checks another checkout.
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -9,7 +9,7 @@ import ts from 'typescript';
 const MOST_LINES = 300;
 const MOST_FIELDS = 20;
 
-/** The mark, with a sentence, within so many lines from the top. */
+/** The mark and its sentence, which must be within the first TOP lines. */
 const MARK = /^(\/\/|\/\*\*?| \*) One idea: \S.{20,}/;
 const TOP = 8;
 
@@ -38,7 +38,7 @@ function checkLines(file, lines) {
   found.push(`${file} has ${lines.length} lines, and no "One idea: …" at its top says why`);
 }
 
-/** Each class with the number of its fields, those of its constructor's parameters among them. */
+/** Each class with its number of fields, including its constructor's parameter properties. */
 function classesOf(file, text) {
   const classes = [];
   const visit = (node) => {
@@ -58,7 +58,7 @@ function classesOf(file, text) {
   return classes;
 }
 
-/** By the style of native/: a field of a class ends in an underscore, and a function does not. */
+/** In the style of native/, a field of a class ends in an underscore, and a function does not. */
 function nativeClassesOf(text) {
   const code = text.replace(/\/\/.*|"(\\.|[^"\\])*"|'(\\.|[^'\\])'/g, '');
   const classes = [];
@@ -72,7 +72,7 @@ function nativeClassesOf(text) {
   return classes;
 }
 
-/** What is between these braces and not in deeper ones. */
+/** The text between these braces, without that in deeper ones. */
 function bodyAt(code, start) {
   let depth = 1;
   let body = '';
@@ -81,7 +81,7 @@ function bodyAt(code, start) {
     if (char === '}') depth--;
     if (depth === 1 && char !== '}') body += char === '{' ? '' : char;
     if (char === '{') depth++;
-    // The end of a function's body ends a statement, as a semicolon does.
+    // The end of a function's body ends a statement, like a semicolon.
     if (char === '}' && depth === 1 && /^\s*[^;,)\s]/.test(code.slice(at + 1))) body += ';';
   }
   return body;

@@ -1,5 +1,5 @@
-// npm run fuzz [-- --seconds N] [--target NAME]: feeds what is made to harm to the parsers and to the
-// aggregator, each for N seconds. What it finds is left in build/fuzz. Needs clang with libFuzzer.
+// npm run fuzz [-- --seconds N] [--target NAME]: feeds hostile input to the parsers and to the
+// aggregator, each for N seconds. Leaves its findings in build/fuzz. Requires clang with libFuzzer.
 import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdirSync, readdirSync } from 'node:fs';
 import { basename, join } from 'node:path';

@@ -1,9 +1,9 @@
-// Writes src/native/abi.ts and native/abi/digest.h from the other headers of native/abi: enums,
-// constants, and where the fields of structs are. With --check it writes nothing, and fails with the
-// names of what differs.
+// Generates src/native/abi.ts and native/abi/digest.h from the other headers of native/abi: enums,
+// constants, and the offsets of fields in structs. With --check it writes nothing, and fails with
+// the names of what differs.
 //
-// It reads what those headers consist of, and no more C++ than that. That it places fields as the
-// compiler does, the static_asserts of digest.h prove.
+// It understands only the C++ that those headers use. The static_asserts in digest.h prove that it
+// places fields where the compiler does.
 import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -102,7 +102,7 @@ function read(header) {
 }
 
 const headers = readdirSync(ABI).filter((name) => name.endsWith('.h') && name !== 'digest.h');
-// What others are made of comes first.
+// Headers that others build on come first.
 const ORDER = ['names.h', 'failure.h'];
 for (const header of ORDER) read(header);
 for (const header of headers.sort()) {

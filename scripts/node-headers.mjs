@@ -2,8 +2,9 @@ import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
 /**
- * The environment in which node-gyp finds Node's headers: beside this node where it has them, as
- * Linux distributions install them. Otherwise, unless it is told, node-gyp downloads them.
+ * The environment in which node-gyp finds Node's headers. They are beside this node if it was
+ * installed with them, as Linux distributions do. Otherwise node-gyp downloads them, unless the
+ * environment says where they are.
  */
 export function environmentWithHeaders() {
   const prefix = dirname(dirname(process.execPath));

@@ -1,5 +1,6 @@
-// npm run prebuilds: compiles the addon into prebuilds/, from where the published package loads it, for
-// x64 and arm64 with Debian's compilers, and refuses what needs a newer system than it should.
+// npm run prebuilds: compiles the addon into prebuilds/, from which the published package loads it,
+// for x64 and arm64 with Debian's compilers. Rejects a binary that requires a newer system than
+// promised.
 import { execFileSync, spawnSync } from 'node:child_process';
 import { rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -12,11 +13,11 @@ const require = createRequire(import.meta.url);
 /** RHEL 8, Debian 10, Ubuntu 18.10 and later. */
 const MOST = { GLIBC: [2, 28], GLIBCXX: [3, 4, 21], CXXABI: [1, 3, 9] };
 
-/** Prefixes of the tools. */
+/** Prefixes of each target's tools. */
 const TARGETS = { x64: 'x86_64-linux-gnu-', arm64: 'aarch64-linux-gnu-' };
 TARGETS[process.arch] = '';
 
-/** In CI, and for a release, none may be missing. */
+/** CI and a release require all targets. */
 const wantsAll = process.env.CI || process.argv.includes('--all');
 
 function compile(arch) {
@@ -36,7 +37,7 @@ function compile(arch) {
   return binary;
 }
 
-/** Versions of symbols that a binary takes, and that are too new. */
+/** The symbol versions that a binary requires and that are too new. */
 function tooNew(binary, prefix) {
   const symbols = execFileSync(`${prefix}objdump`, ['-T', binary], { encoding: 'utf8' });
   const needed = new Set(symbols.match(/\b(GLIBC|GLIBCXX|CXXABI)_[\d.]+/g));

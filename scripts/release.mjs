@@ -1,5 +1,5 @@
-// npm run release: everything that has to be done before a version is published, in order. Stops before
-// publishing, and says how that is done.
+// npm run release: runs everything that must be done before a version is published, in order. Stops
+// before publishing, and prints how to do that.
 import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,5 +1,5 @@
-// npm run test:asan [-- JEST ARGUMENTS]: the tests with an addon that is built with AddressSanitizer
-// and UBSan, in a copy of the tree. Leaks are looked for where Node is not: see readers at work in
+// npm run test:asan [-- JEST ARGUMENTS]: runs the tests with an addon built with AddressSanitizer
+// and UBSan, in a copy of the tree. Leaks are checked without Node: see the running readers in
 // test/native-core.long.test.ts.
 import { execFileSync, spawnSync } from 'node:child_process';
 import { cpSync, mkdirSync, rmSync, symlinkSync } from 'node:fs';
@@ -7,7 +7,7 @@ import { dirname, join, resolve } from 'node:path';
 
 const COPY = resolve('build', 'asan');
 
-// What reads memory of its own, ends processes by faults, or measures what a plain Node opens.
+// Tests that read memory of their own, end processes by faults, or measure what a plain Node opens.
 const LEFT_OUT = ['native-core', 'readme'];
 
 const tracked = execFileSync('git', ['ls-files', '-z'], { encoding: 'utf8' }).split('\0');

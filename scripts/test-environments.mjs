@@ -1,5 +1,6 @@
-// npm run test:environments [-- NAME…] [--rounds N]: `npm ci && npm test` of the last commit, in clean
-// clones, where others run it. Needs root. Without a NAME, all of them; the logs are in build/environments.
+// npm run test:environments [-- NAME…] [--rounds N]: runs `npm ci && npm test` on the last commit,
+// in clean clones, in environments like those of users. Requires root. Without a NAME, runs all of
+// them. The logs are in build/environments.
 import { execFileSync, spawn } from 'node:child_process';
 import {
   chmodSync,
@@ -33,7 +34,7 @@ const NO_PRIVILEGES = [
 const ONLY_CGROUP2 =
   'umount --recursive --lazy /sys/fs/cgroup; mount -t cgroup2 none /sys/fs/cgroup && exec "$@"';
 
-/** What each puts before the command, and what it needs for as long as the command runs. */
+/** Per environment: what to put before the command, and what it needs while the command runs. */
 const ENVIRONMENTS = {
   root: {},
   'pids-4915': { pidsMax: 4915 },
@@ -43,11 +44,11 @@ const ENVIRONMENTS = {
   'cgroup2-only': {
     prefix: ['unshare', '--mount', '--propagation', 'private', 'sh', '-c', ONLY_CGROUP2, 'sh'],
   },
-  // What npm has fetched for the clone before it is all that there is.
+  // Only what npm fetched for the clone before is available.
   'no-network': { prefix: ['unshare', '--net'], isOffline: true },
 };
 
-/** A cgroup of ours that limits how many processes and threads there are. */
+/** A cgroup that limits the number of processes and threads. */
 class PidsCgroup {
   constructor(name, most) {
     const [root] = ['/sys/fs/cgroup/pids', '/sys/fs/cgroup'].filter(existsSync);
@@ -56,14 +57,14 @@ class PidsCgroup {
     writeFileSync(join(this.folder, 'pids.max'), String(most));
   }
 
-  /** What the tests have left behind is named, and stays. */
+  /** Names what the tests left behind, and leaves it running. */
   async remove() {
     for (let i = 0; i < 50; i++) {
       try {
         rmdirSync(this.folder);
         return;
       } catch {
-        await setTimeout(100); // the last ones are still on their way out
+        await setTimeout(100); // the last ones are still exiting
       }
     }
     const left = readFileSync(join(this.folder, 'cgroup.procs'), 'utf8').trim();
@@ -105,7 +106,7 @@ process.exit(hasFailed ? 1 : 0);
 async function isGreen(name, round) {
   const { prefix = [], owner, pidsMax, busy = 0, isOffline = false } = ENVIRONMENTS[name];
   const folder = mkdtempSync(join(tmpdir(), `exitwatch-${name}-`));
-  chmodSync(folder, 0o755); // tests run programs of the clone as others
+  chmodSync(folder, 0o755); // tests run programs of the clone as other users
   const clone = join(folder, 'exitwatch');
   execFileSync('git', ['clone', '--quiet', process.cwd(), clone]);
   const commit = execFileSync('git', ['-C', clone, 'rev-parse', '--short', 'HEAD']);
@@ -118,7 +119,7 @@ async function isGreen(name, round) {
   const group = pidsMax === undefined ? undefined : new PidsCgroup(name, pidsMax);
   const enter = group === undefined ? '' : `echo $$ > ${group.folder}/cgroup.procs && `;
   const began = Date.now();
-  // They end with us, however that is.
+  // Their parent-death signal ends them with us, however we exit.
   const hog = ['--pdeathsig', 'KILL', 'sh', '-c', 'while :; do :; done'];
   const hogs = Array.from({ length: busy }, () => spawn('setpriv', hog));
   const command = ['sh', '-c', `${enter}exec "$@"`, 'sh', ...prefix, 'sh', '-c', INSTALL_AND_TEST];

@@ -1,5 +1,6 @@
-// npm run test:nodes [-- JEST ARGUMENTS]: tests with every Node that is supported, one binary of the
-// addon for all of them. Without arguments, those of its life and end; EXITWATCH_ROUNDS repeats them.
+// npm run test:nodes [-- JEST ARGUMENTS]: runs tests with every supported Node, using one binary of
+// the addon for all. Without arguments, runs the tests of its lifecycle. EXITWATCH_ROUNDS repeats
+// them.
 import { execFileSync, spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 

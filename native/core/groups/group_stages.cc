@@ -213,7 +213,7 @@ void GroupStages::EndTraced(ThreadGroup& group, const ProcEvent& event) {
   group.answers.group_status_has_core = true;
   group.times.alive_ns = event.timestamp_ns;
   MarkDead(group, witness_.Now());
-  // Or its last thread's own exit event, yet to be read, has reported it.
+  // Wait for its last thread's own exit event, which may be yet to be read.
   group.times.settle_ns = group.times.confirmed_ns + late_event_ns_;
 }
 

@@ -7,8 +7,8 @@
 
 namespace exitwatch {
 
-// Tells when exits come so fast that they are read and delivered in bulk: more than 5,000 per
-// second, by more than 10 exits.
+// Detects when exits come so fast that they are read and delivered in bulk: more than 10 exits
+// ahead of a rate of 5,000 per second.
 class ExitRate {
  public:
   void Add(size_t exits, uint64_t now_ns) {

@@ -14,7 +14,7 @@ SeccompTrial TryWithSeccomp(void (*attempt)()) {
   if (ReadSmallFile("/proc/thread-self/status").find("\nSeccomp:\t2") == std::string::npos) {
     return SeccompTrial::kHarmless;
   }
-  // A fork without an exit signal: its exit is nobody's business here.
+  // A fork without an exit signal: the host program must not get a SIGCHLD.
   const long child = syscall(SYS_clone, 0, 0, 0, 0, 0);
   if (child == 0) {
     // Its death is not a crash: keep it from core handlers, including pipes (core(5)).

@@ -35,7 +35,7 @@ class ExitDelivery {
     std::optional<Watch> watch;
     bool is_zombie;
     uint64_t unknown_ns;       // see ReadingTimes
-    std::optional<int> pidfd;  // tells the cgroup
+    std::optional<int> pidfd;  // shows the cgroup
     bool has_cgroup_path;      // the filter has already reported it
   };
 

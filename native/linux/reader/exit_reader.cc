@@ -201,7 +201,7 @@ bool ExitReader::Round(Reader reader) {
   if (loss.is_noticed()) delivery_.Doubt(loss.begin_ns());
   const bool is_settled = is_empty && !collector_.HasUnreported();
   if (is_thread && loss.IsDue(is_settled, begin_ns)) repair_.ReportLoss();
-  delivery_.Flush();  // what follows may take long
+  delivery_.Flush();  // what follows may take a while
   session_.ReadDoorbells();
   if (is_thread) {
     repair_.RepairWhatIsDue(begin_ns);

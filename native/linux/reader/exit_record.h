@@ -17,7 +17,7 @@ struct ReadingTimes {
   const KernelClock& clock;
   uint64_t armed_ns;        // the stream is complete from here on
   uint64_t unknown_ns;      // a process that was not known started after this
-  uint64_t gap_end_ns;      // but nothing before this is certain; 0 if nothing was lost
+  uint64_t gap_end_ns;      // but not before this; 0 if nothing was lost
   uint64_t wake_ns;         // the reader woke
   bool is_traced_by_watch;  // only signals to watched processes are reported
 };

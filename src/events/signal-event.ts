@@ -23,8 +23,8 @@ export type SignalSender = {
        * - `'tgkill'`: tgkill(2), which raise(3), abort(3) and pthread_kill(3) use
        * - `'parent-death'`: the sender died, and the process had requested this (PR_SET_PDEATHSIG)
        * - `'cgroup-kill'`: the sender wrote to `cgroup.kill`
-       * - `'ptrace'`: a debugger killed the process (PTRACE_KILL), or injected a signal that nobody
-       *   sent
+       * - `'ptrace'`: a debugger killed the process (PTRACE_KILL), or injected a signal that no
+       *   process sent
        * - `'sigio'`: the sender did something to a file, such as writing to a pipe, that triggers a
        *   signal (O_ASYNC, F_SETOWN and F_SETSIG of fcntl(2)). It can be any signal, even SIGKILL;
        *   which process set it up is unknown

@@ -29,7 +29,7 @@ export interface ExitMonitorEvents {
 }
 
 /**
- * How long the signal trace may take to start, in ms: usually about 20, on a busy machine far more.
+ * Longest start of the signal trace, in ms: it usually takes about 20, far more on a busy machine.
  */
 const LONGEST_ARMING_MS = 2000;
 

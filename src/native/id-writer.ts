@@ -7,7 +7,7 @@ const DASH = 0x2d;
 
 /**
  * Writes ids like {@link identityId}, but fast enough for hundreds of thousands per second. V8
- * caches the text of each number that it converts, which would take half the time of an event.
+ * caches the text of each number that it converts, which would be half the cost of an event.
  */
 export class IdWriter {
   readonly #bytes = Buffer.alloc(64);

@@ -113,7 +113,7 @@ async function main(args: readonly string[]): Promise<number> {
   return isAsked ? 0 : EXIT_USAGE;
 }
 
-/** The commands that begin with a word. */
+/** The help for all commands that start with this word. */
 function groupHelp(group: string): string {
   const commands = HELP.split('\n').filter((line) => line.startsWith(`  ${group} `));
   const usage = `Usage: exitwatch ${group} COMMAND [OPTION]…`;
@@ -125,9 +125,9 @@ function version(): string {
   return (JSON.parse(manifest) as { version: string }).version;
 }
 
-process.stderr.on('error', () => undefined); // nobody reads on
+process.stderr.on('error', () => undefined); // the reader is gone
 
-// A reader who goes away ends us without a word; a disk that is full does not.
+// If the reader of stdout goes away, exit silently; if the disk is full, report it.
 let outputError: NodeJS.ErrnoException | undefined;
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code === 'EPIPE') return;

@@ -1,8 +1,8 @@
 import { addonRefusal, loadAddon } from '../native/load-addon.js';
 
 /**
- * Tells systemd how we are (sd_notify(3)), if that is who has started us: `READY=1`, `STATUS=…`,
- * `STOPPING=1`. What it cannot be told, it does not wait for us to tell.
+ * Reports our state to systemd (sd_notify(3)) if systemd started us: `READY=1`, `STATUS=…`,
+ * `STOPPING=1`. Notification failures are logged, never retried.
  */
 export function notifyService(state: string): void {
   const path = process.env['NOTIFY_SOCKET'];
@@ -15,7 +15,10 @@ export function notifyService(state: string): void {
   }
 }
 
-/** As often as systemd wants to hear that we live (`WatchdogSec=`). What is given ends that. */
+/**
+ * Sends keep-alives twice per systemd watchdog interval (`WatchdogSec=`). Call the returned
+ * function to stop them.
+ */
 export function keepServiceAlive(): () => void {
   const { WATCHDOG_USEC: interval, WATCHDOG_PID: pid } = process.env;
   const isMeant = pid === undefined || Number(pid) === process.pid;

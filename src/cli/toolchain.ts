@@ -1,7 +1,9 @@
 import { accessSync, constants } from 'node:fs';
 import { delimiter, join } from 'node:path';
 
-/** What the addon is compiled with: any program of each list, or the one that a variable names. */
+/**
+ * The tools that compile the addon: for each, any of the programs, or whatever a variable names.
+ */
 const TOOLS = [
   {
     what: 'a C++ compiler (g++ or clang++)',
@@ -12,7 +14,7 @@ const TOOLS = [
   { what: 'Python 3', variables: ['PYTHON', 'npm_config_python'], programs: ['python3', 'python'] },
 ] as const;
 
-/** What is not installed of what compiling the addon takes. */
+/** The tools for compiling the addon that are not installed. */
 export function missingTools(): string[] {
   return TOOLS.filter(
     ({ variables, programs }) =>

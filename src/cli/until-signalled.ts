@@ -1,4 +1,4 @@
-/** Resolves with the first SIGINT or SIGTERM; the second one ends this process. */
+/** Resolves on the first SIGINT or SIGTERM; the second one kills this process. */
 export function untilSignalled(): Promise<void> {
   return new Promise((resolve) => {
     const end = () => {

@@ -1,11 +1,12 @@
-/** What {@link withDeadline} resolves with when time is up. */
+/** What {@link withDeadline} resolves with when the time is up. */
 export const LATE = Symbol('late');
 
 /**
- * Resolves, or rejects, as the work does; with {@link LATE} if that takes longer. The work itself goes on.
+ * Resolves or rejects like the work, or resolves with {@link LATE} if it takes longer. The work
+ * itself goes on.
  *
- * @param limitMs at most what setTimeout() takes; `undefined`: there is no limit
- * @param lifted takes the limit away when it is aborted, so that no timer keeps the event loop alive
+ * @param limitMs at most what setTimeout() accepts; `undefined`: no limit
+ * @param lifted removes the limit when aborted, so that no timer keeps the event loop alive
  */
 export async function withDeadline<T>(
   work: T | PromiseLike<T>,
@@ -29,7 +30,7 @@ export async function withDeadline<T>(
   }
 }
 
-/** Resolves, or rejects, as the work does; rejects with `toError()` if the signal is aborted before. */
+/** Resolves or rejects like the work; rejects with `toError()` if the signal is aborted first. */
 export async function unlessAborted<T>(
   work: PromiseLike<T>,
   signal: AbortSignal | undefined,

@@ -1,4 +1,6 @@
-/** A listener that throws takes nothing from the others: what it throws is an uncaught exception, later. */
+/**
+ * If a listener throws, the others are still called; the error becomes an uncaught exception later.
+ */
 export function emitSafely(emit: () => void): void {
   try {
     emit();

@@ -1,4 +1,4 @@
-/** Who owns a file, and who may write to it, as stat(2) has it. */
+/** The owner and the mode of a file, as in stat(2). */
 export interface FileOwnership {
   uid: number;
   mode: number;
@@ -7,23 +7,23 @@ export interface FileOwnership {
 const GROUP_WRITES = 0o020;
 const OTHERS_WRITE = 0o002;
 
-/** Root and the user we are; and those that are named, as far as they are known. */
+/** Root, the current user, and the given users, as far as they are known. */
 export function trustedOwners(...others: readonly (number | null | undefined)[]): number[] {
   return [0, process.geteuid?.(), ...others].filter((uid) => uid != null);
 }
 
-/** Whether group or others can write to it. Windows has no such modes. */
+/** Whether its group or others can write it. Windows has no such modes. */
 export function isWritableByOthers({ mode }: Pick<FileOwnership, 'mode'>): boolean {
   return process.platform !== 'win32' && (mode & (GROUP_WRITES | OTHERS_WRITE)) !== 0;
 }
 
 /**
- * Why a file is not to be believed; `null` if nothing is against it. What it says is as good as anybody who
- * may have written it.
+ * Why a file cannot be trusted; `null` if nothing speaks against it. A file is only as trustworthy
+ * as every user who may have written it.
  *
- * @param owners who may own it, as {@link trustedOwners} makes it; `null`: anybody
- * @param writers who may have write access beside its owner: `'group'` is for what a program of another
- *   owner writes by its own umask
+ * @param owners users who may own it, from {@link trustedOwners}; `null`: any user
+ * @param writers who may have write access: `'owner'` alone, or the `'group'` too, for files that a
+ *   program of another owner writes with its own umask
  */
 export function distrustOf(
   { uid, mode }: FileOwnership,

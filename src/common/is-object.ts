@@ -1,4 +1,4 @@
-/** Of what JSON may hold: an object, and no array. */
+/** Whether a JSON value is an object, and not an array. */
 export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -1,18 +1,18 @@
 const NEWLINE = 0x0a;
 
-/** Lines of a stream that nobody has promised to have any: one that is too long is not kept. */
+/** Splits an untrusted stream into lines; a line that is too long is dropped. */
 export class LineSplitter {
   readonly #most: number;
   #chunks: Buffer[] = [];
   #bytes = 0;
   #isTooLong = false;
 
-  /** Lines of more than `most` bytes are left out. */
+  /** Drops lines longer than `most` bytes. */
   constructor(most: number) {
     this.#most = most;
   }
 
-  /** A line without an end is too long already. */
+  /** The current, unfinished line is already too long. */
   get isTooLong(): boolean {
     return this.#isTooLong;
   }

@@ -1,17 +1,17 @@
 import { ExitwatchError } from './errors.js';
 
-/** setTimeout() takes no more. */
+/** The limit of setTimeout(). */
 export const LONGEST_MS = 2 ** 31 - 1;
 
-/** The error for an option that is not as it must be. */
+/** The error for an invalid option. */
 export function invalidOption(message: string): ExitwatchError {
   return new ExitwatchError('ERR_EXITWATCH_INVALID_OPTION', message);
 }
 
 /**
- * The options of a caller, who may not use TypeScript, by their names.
+ * The options by name. Callers may not use TypeScript, so this checks them.
  *
- * @param known all the names that there are: a misspelt option would have no effect, silently
+ * @param known all valid names; without this check, a misspelt option would silently have no effect
  * @throws ExitwatchError `ERR_EXITWATCH_INVALID_OPTION`
  */
 export function checkOptionNames<Name extends string>(
@@ -38,7 +38,9 @@ export function checkOneOf<Value extends string>(
   throw invalidOption(`${name} is ${choice}`);
 }
 
-/** @throws ExitwatchError `ERR_EXITWATCH_INVALID_OPTION` unless it is a whole number within these bounds */
+/**
+ * @throws ExitwatchError `ERR_EXITWATCH_INVALID_OPTION` unless it is an integer within these bounds
+ */
 export function checkInteger(name: string, value: unknown, least: number, most: number): number {
   if (Number.isInteger(value) && (value as number) >= least && (value as number) <= most) {
     return value as number;
@@ -46,24 +48,24 @@ export function checkInteger(name: string, value: unknown, least: number, most: 
   throw invalidOption(`${name} is an integer from ${least} to ${most}`);
 }
 
-/** A duration that setTimeout() takes. @throws ExitwatchError `ERR_EXITWATCH_INVALID_OPTION` */
+/** A duration that setTimeout() accepts. @throws ExitwatchError `ERR_EXITWATCH_INVALID_OPTION` */
 export function checkMilliseconds(name: string, value: unknown): number {
   return checkInteger(name, value, 0, LONGEST_MS);
 }
 
-/** @throws ExitwatchError `ERR_EXITWATCH_INVALID_OPTION` unless it is missing, or one */
+/** @throws ExitwatchError `ERR_EXITWATCH_INVALID_OPTION` unless it is an AbortSignal or missing */
 export function checkAbortSignal(signal: unknown): AbortSignal | undefined {
   if (signal === undefined || signal instanceof AbortSignal) return signal;
   throw invalidOption('signal is an AbortSignal');
 }
 
-/** @throws ExitwatchError `ERR_EXITWATCH_INVALID_OPTION` unless it is missing, or a path */
+/** @throws ExitwatchError `ERR_EXITWATCH_INVALID_OPTION` unless it is a path or missing */
 export function checkPath(name: string, value: unknown): string | undefined {
   if (value === undefined || (typeof value === 'string' && value !== '')) return value;
   throw invalidOption(`${name} is a path`);
 }
 
-/** @throws ExitwatchError `ERR_EXITWATCH_INVALID_OPTION` unless it is missing, or a Date */
+/** @throws ExitwatchError `ERR_EXITWATCH_INVALID_OPTION` unless it is a Date or missing */
 export function checkDate(name: string, value: unknown): Date | undefined {
   if (value === undefined || value instanceof Date) return value;
   throw invalidOption(`${name} is a Date`);

@@ -1,4 +1,4 @@
-/** Lets so much work go on at once; the rest waits, in its order. */
+/** Limits how many tasks run at once; the rest wait in order. */
 export class Semaphore {
   readonly #most: number;
   readonly #waiting: (() => void)[] = [];
@@ -8,9 +8,9 @@ export class Semaphore {
     this.#most = most;
   }
 
-  /** Resolves, or rejects, as the work does. */
+  /** Resolves or rejects like the work. */
   async run<T>(work: () => Promise<T>): Promise<T> {
-    // What is done hands its place on.
+    // A task that finishes passes its place on to the next one.
     if (this.#taken < this.#most) this.#taken++;
     else await new Promise<void>((resolve) => this.#waiting.push(resolve));
     try {

@@ -7,19 +7,19 @@ import type { FileOwnership } from './file-trust.js';
 
 const { O_CREAT, O_DIRECTORY, O_EXCL, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_WRONLY } = constants;
 
-/** What a small file holds, and who may have written it. */
+/** The content of a small file, and who may have written it. */
 export interface SmallFile extends FileOwnership {
   bytes: Buffer;
-  /** There is more than was asked for. */
+  /** The file is longer than requested. */
   isCut: boolean;
 }
 
 /**
- * Reads a regular file of at most so many bytes. No symbolic link is followed at the end of the path,
- * and nothing is waited for (a fifo).
+ * Reads at most `most` bytes of a regular file. Does not follow a symbolic link at the end of the
+ * path, and never blocks on a fifo.
  *
- * Rejects with ELOOP for a symbolic link, with EINVAL for anything else that is no regular file, and with
- * what open(2) fails with.
+ * Rejects with ELOOP for a symbolic link, with EINVAL for anything else that is not a regular file,
+ * and with the errors of open(2).
  */
 export async function readSmallFile(path: string, most: number): Promise<SmallFile> {
   const file = await open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
@@ -34,7 +34,7 @@ export async function readSmallFile(path: string, most: number): Promise<SmallFi
   }
 }
 
-/** Replaces a file in one go, so that who reads it sees the old or the new; durable when it resolves. */
+/** Replaces a file atomically: a reader sees the old or the new one. Durable when it resolves. */
 export async function replaceFile(path: string, content: string): Promise<void> {
   const temporary = join(dirname(path), `.${basename(path)}.${randomBytes(6).toString('hex')}`);
   const file = await open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600);
@@ -53,9 +53,9 @@ export async function replaceFile(path: string, content: string): Promise<void> 
   await syncFolder(dirname(path));
 }
 
-/** Resolves when what was created, renamed or removed in it is durable. */
+/** Resolves when files created, renamed or removed in the folder are durable. */
 export async function syncFolder(path: string): Promise<void> {
-  if (process.platform === 'win32') return; // which has no such call
+  if (process.platform === 'win32') return; // it has no such call
   const folder = await open(path, O_RDONLY | O_DIRECTORY);
   try {
     await folder.sync();

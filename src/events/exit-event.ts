@@ -3,37 +3,37 @@ import type { ExitwatchErrorCode } from '../common/errors.js';
 import type { SignalSender } from './signal-event.js';
 import type { SignalName } from './wait-status.js';
 
-/** Why nobody knows how a process ended. */
+/** Why the outcome of a process is unknown. */
 export type UnknownReason =
   /**
-   * Its parent has not fetched its status, and until then only the privileged may see it: before
-   * Linux 5.17 of those that a signal ended, and nobody of others.
+   * Its parent has not reaped it. Until then only a privileged process can read the status; before
+   * Linux 5.17 only if a signal killed it.
    */
   | 'not-reaped'
   /**
-   * Events were lost, see the {@link Gap}; or the one that would have told did not come within
+   * Events were lost (see {@link Gap}), or the event with the status did not arrive within
    * `statusTimeoutMs`.
    */
   | 'lost'
   /**
-   * Its status was for the privileged only: before Linux 6.15 nobody else can read it, nor can anybody
-   * while pidfd_open(2) is forbidden. Or its threads ended with codes of their own, and what tells which
-   * of them is the status is for the privileged only: the eBPF filter.
+   * The status could not be read. Before Linux 6.15 that requires privileges; while pidfd_open(2)
+   * is forbidden, they do not help. Or the threads exited with different codes, and only the eBPF
+   * filter, which requires privileges, sees which one is the status.
    */
   | 'not-permitted'
-  /** It was found to be gone by polling, which tells no more. */
+  /** Polling found that it is gone, and cannot find out more. */
   | 'polled'
-  /** It had ended before it could be watched. */
+  /** It had exited before it could be watched. */
   | 'gone-before-watch';
 
-/** How a process ended, where that is known; in the words of waitid(2). */
+/** How a process ended, in the terms of waitid(2). */
 export type Outcome =
   | { how: 'exited'; exitCode: number; signal: null; coreDumped: false; unknownReason: null }
   | {
       how: 'killed';
       exitCode: null;
       signal: SignalName;
-      /** `null`: no witness can know whether a core was written. */
+      /** `null`: it is not known whether a core was written. */
       coreDumped: false | null;
       unknownReason: null;
     }
@@ -46,96 +46,98 @@ export type Outcome =
       unknownReason: UnknownReason;
     };
 
-/** A process ended: all of its threads are gone. */
+/** A process exited: all of its threads are gone. */
 export type ExitEvent = {
   event: 'exit';
   /**
-   * The identity's id: never repeated, and the same as {@link ProcessIdentity.id} wherever the
-   * process was seen alive or before it was reaped. A process that was seen only to end has an id of
-   * its own.
+   * Never reused. Equals {@link ProcessIdentity.id} if the process was seen while it was alive or
+   * not yet reaped; otherwise the id is unique to this event.
    */
   id: string;
   pid: number;
-  /** The process that was its parent when it ended; `null` where nobody waited for it (SIGCHLD
-   * ignored), because the kernel does not tell then. */
+  /**
+   * Its parent when it exited. `null` if unknown: the kernel does not report a parent that ignores
+   * SIGCHLD.
+   */
   parentPid: number | null;
   /**
-   * The kernel's name as it was last read: at most 15 bytes (`TASK_COMM_LEN`), untrusted; `null`
-   * where it never was.
+   * The kernel's name for it when last read: at most 15 bytes (`TASK_COMM_LEN`), untrusted. `null`
+   * if it was never read.
    */
   name: string | null;
   /**
-   * The file name of the program it ran, without the path: `node` also where a process gave itself
-   * another {@link ExitEvent.name}. Taken in the kernel, when its last thread ended. It is the file that
-   * the kernel loaded: of a script the interpreter, behind a symbolic link what that leads to
-   * (`python3.11`), of a memfd `memfd:NAME`, of a deleted file its last name. Untrusted.
+   * The file name of the executable, without its path: `node`, even if the process changed its
+   * {@link ExitEvent.name}. Read in the kernel when the last thread exits. It names the file that
+   * the kernel loaded: the interpreter of a script, the target of a symbolic link (`python3.11`),
+   * `memfd:NAME` for a memfd, the last name of a deleted file. Untrusted.
    *
-   * `null` where the name has more than 62 bytes, without the eBPF filter, where the kernel did
-   * not tell the end itself; before Linux 6.16, where the kernel has no BPF trampolines or no
-   * CONFIG_TASKSTATS; and before Linux 5.11, where locked memory is short.
+   * `null` without the eBPF filter, if the kernel did not report the exit itself, and if the name
+   * is longer than 62 bytes. Also `null` before Linux 6.16 on kernels without BPF trampolines or
+   * CONFIG_TASKSTATS, and before Linux 5.11 if RLIMIT_MEMLOCK is too low.
    */
   program: string | null;
-  /** The effective user id, as ps(1) shows it; `null` where not known. */
+  /** The effective user id, as in ps(1); `null` if unknown. */
   uid: number | null;
   /**
-   * The path of its cgroup in the v2 hierarchy ("/user.slice"), when it ended; `null` where that is not
-   * mounted. Without the eBPF filter it is read a moment later: `null` also where the cgroup was
-   * gone by then, where CAP_DAC_READ_SEARCH is lacking, and before Linux 6.13.
+   * The path of its cgroup v2 when it exited ("/user.slice"); `null` if cgroup v2 is not mounted.
+   * Without the eBPF filter, the path is read after the exit: then it is also `null` if the cgroup
+   * is already gone, without CAP_DAC_READ_SEARCH, and before Linux 6.13.
    */
   cgroup: string | null;
-  /** With the eBPF filter to the millisecond, otherwise to the clock tick, 10 ms. */
+  /** Accurate to 1 ms with the eBPF filter, otherwise to one clock tick (10 ms). */
   startedAt: Date | null;
   exitedAt: Date;
   /**
-   * CLOCK_MONOTONIC of the host in nanoseconds: the kernel's stamp of the last exit that it told of
-   * this process; `null` where the process went on after that, and a pidfd told its end.
+   * The kernel's time stamp of the exit: CLOCK_MONOTONIC of the host, in ns. `null` unless `source`
+   * is `'connector'`.
    */
   exitedNs: number | null;
   /**
-   * How far `exitedAt` may be off, either way, in ms. 0 where the kernel told the end itself; what
-   * the reading took, where another thread may have ended later with 0; more when the clock was set.
+   * How far `exitedAt` may be off, in either direction, in ms. 0 if the kernel stamped the exit of
+   * the last thread. Otherwise the time since the process was last known to be alive, plus any step
+   * of the wall clock.
    */
   uncertaintyMs: number;
-  /** Who told its end. */
+  /** What reported the exit. */
   source: SourceName;
   /**
-   * No gap of the monitor overlapped the time for which it was observed: since the latest of its
-   * start, `watch()` and `start()`; as far as that was known when it was told. A gap of a loop that was
-   * too slow does not count.
+   * No gap overlapped the time during which the process was observed, which begins at its start, at
+   * `watch()` or at `start()`, whichever is latest. Covers the gaps known when this event was sent;
+   * gaps of a slow `for await` loop do not count.
    */
   lossless: boolean;
   /**
-   * The signal trace saw every signal from `tracedSince` to the end, and knows who ended it: then
-   * `sender: null` means that nobody did. `false` also where a signal ended it and whose that was is
-   * not certain: it was sent before `tracedSince`, a debugger had a hand in it, or two threads took two
-   * signals at once. `false` also where how it ended is not known.
+   * The signal trace saw every signal from `tracedSince` to the exit, and knows who killed the
+   * process; `sender: null` then means that no signal did. `false` if a signal killed it but the
+   * sender is uncertain: the signal was sent before `tracedSince`, a debugger was involved, or two
+   * threads took two signals at once. Also `false` if the outcome is unknown.
    */
   traced: boolean;
   /**
-   * Since when the signal trace was at work for this process: from its start, or later. Earlier signals
-   * were not seen, so that `signalsReceived: []` says nothing of the time before. `null` where `traced`
-   * is `false`.
+   * When the signal trace began to cover this process: at its start, or later. Earlier signals were
+   * not seen, so `signalsReceived: []` says nothing about them. `null` if `traced` is `false`.
    */
   tracedSince: Date | null;
   /**
-   * Who sent the signal that ended it. `null` where none did; where `traced` is `false`, also where
-   * that was not seen.
+   * Who sent the signal that killed it. `null` if no signal did; if `traced` is `false`, `null` can
+   * also mean that the sender was not seen.
    */
   sender: SignalSender | null;
   /**
-   * Programs catch a signal, clean up, and send the same to themselves, so that their parent sees it:
-   * Node.js does. `sender` is the process itself then, and this is who had sent it that signal last, in
-   * the 120 s before. `null` where nobody had, and where `sender` is not the process itself.
+   * Some programs (Node.js is one) catch a signal, clean up, and raise it again so that their
+   * parent sees it. Then `sender` is the process itself, and this is the last other sender of the
+   * same signal, at most 120 s earlier. `null` if there is none, or if `sender` is not the process
+   * itself.
    */
   raisedAfter: SignalSender | null;
   /**
-   * The signals of its last 120 s that could have ended it, and were not ignored; at most 16, in their
-   * order: a program that catches SIGTERM and exits with 0 looks like one that ended by itself, but for
-   * this. Those that runtimes catch all day are left out: caught faults,
-   * timers and real-time signals that no other process has sent.
+   * Signals of its last 120 s that could have killed it and were not ignored: at most 16, oldest
+   * first. They may explain why a program that catches SIGTERM exited with 0. Signals that runtimes
+   * catch routinely are left out: caught faults, timers, and real-time signals that no other
+   * process sent.
    */
   signalsReceived: readonly SignalSender[];
-  /** The kernel's OOM killer ended it; `null` where that is not known. */
+  /** The kernel's OOM killer killed it; `null` if unknown. */
   oom: boolean | null;
 } & Outcome;
 
@@ -145,81 +147,86 @@ export type Gap = {
   from: Date;
   to: Date;
   /**
-   * By `'queue-limit'`, and by `'receive-buffer'` with the eBPF filter: ends of processes.
-   * With the cBPF filter, messages: exits of threads and execs, too. By `'trace-buffer'`: signals.
-   * `null` where nobody counted.
+   * For `'queue-limit'`, and for `'receive-buffer'` with the eBPF filter: exits of processes. For
+   * `'receive-buffer'` with the cBPF filter: messages, which include thread exits and execs. For
+   * `'trace-buffer'`: signals. `null` if the number is unknown.
    */
   lost: number | null;
   /**
-   * `'receive-buffer'`: the kernel's was full; `'queue-limit'`: ours was; `'silenced'`: the kernel
-   * told nothing any more, without an error, and was subscribed to anew; `'trace-buffer'`: signals
-   * were lost, and no ends.
+   * - `'receive-buffer'`: the kernel's buffer was full
+   * - `'queue-limit'`: the queue for JavaScript was full
+   * - `'silenced'`: the kernel stopped sending events without an error; the monitor resubscribed
+   * - `'trace-buffer'`: signals were lost, but no exits
    */
   reason: 'receive-buffer' | 'queue-limit' | 'silenced' | 'trace-buffer';
-  /** Watched processes that were found to have ended in the gap, and get their event after it. */
+  /** Watched processes that exited during the gap; their events follow it. */
   recovered: number;
 };
 
-/** The monitor is at work: every process that ends from now on will be told. */
+/** The monitor is running: every exit from now on is reported. */
 export type Ready = {
   event: 'ready';
   scope: 'watched' | 'all';
   source: SourceName;
-  /** `null` where the connector is not in use. */
+  /** `null` if the connector is not in use. */
   filter: Filter | null;
-  /** Why not a better source, or a better filter; `null` where there is none, or it was not wanted. */
+  /**
+   * Why a better source or filter is not in use; `null` if there is none, or it was not requested.
+   */
   downgrade: Downgrade | null;
   /**
-   * Ends that the kernel tells come with {@link ExitEvent.program}. `false` without the eBPF filter,
-   * and on the older kernels that do not let us read it: see there.
+   * Exits reported by the kernel have {@link ExitEvent.program}. `false` without the eBPF filter,
+   * and on older kernels that do not expose it; see there.
    */
   namesPrograms: boolean;
   /**
-   * The kernel's buffer as granted. With the eBPF filter a ring buffer of 144 bytes for each
-   * process that ended, which takes a quarter of what was asked for, at least (a power of two), and half
-   * of that where locked memory is short (before Linux 5.11); with the cBPF one a socket's, of some 832
-   * bytes for each thread's exit and each exec, and without CAP_NET_ADMIN at most twice
-   * `net.core.rmem_max`. `null` where the connector is not in use.
+   * The size of the kernel's buffer as granted; `null` if the connector is not in use.
+   *
+   * With the eBPF filter: a ring buffer with 144 bytes per exit of a process. It takes a quarter of
+   * the requested size, rounded up to a power of two; half of that before Linux 5.11 if
+   * RLIMIT_MEMLOCK is too low. With the cBPF filter: a socket buffer with about 832 bytes per
+   * thread exit and per exec; without CAP_NET_ADMIN at most twice `net.core.rmem_max`.
    */
   receiveBufferBytes: number | null;
-  /** The signal trace is at work: events tell who sent the signals. */
+  /** The signal trace is running: events name the senders of signals. */
   traced: boolean;
-  /** Why it is not; `null` where it is, or was not wanted. */
+  /** Why it is not running; `null` if it is, or was not requested. */
   traceDowngrade: Downgrade | null;
 };
 
 /**
- * A witness of ends. `'connector'`: the proc connector, with pidfds beside it for watched processes;
- * `'pidfd'`: these alone; `'poll'`: the process table, read again and again.
+ * What reports exits. `'connector'`: the proc connector, plus a pidfd for each watched process.
+ * `'pidfd'`: pidfds alone. `'poll'`: the process table, read at an interval.
  */
 export type SourceName = 'connector' | 'pidfd' | 'poll';
 
 /**
- * The monitor has another source than before: the connector failed, and pidfds have taken over; or it
- * works again. No watch is lost.
+ * The monitor switched to another source: the connector failed and pidfds took over, or it works
+ * again. No watch is lost.
  */
 export type SourceChange = {
   event: 'source';
   at: Date;
   source: SourceName;
   previous: SourceName;
-  /** `null` where the connector is not in use. */
+  /** `null` if the connector is not in use. */
   filter: Filter | null;
-  /** Why not a better source, or a better filter; `null` where there is none. */
+  /** Why a better source or filter is not in use; `null` if there is none. */
   downgrade: Downgrade | null;
   /** See {@link Ready.namesPrograms}. */
   namesPrograms: boolean;
 };
 
 /**
- * How the kernel filters for us. `'ebpf'`: the dying task itself sees whether its process is
- * dead, and how it ended. `'cbpf'`: exits of threads come to us, and are joined here.
+ * How exits are filtered. `'ebpf'`: a program in the kernel, run by each exiting task, decides
+ * whether the process is dead and how it ended. `'cbpf'`: the kernel sends the exits of threads,
+ * and exitwatch joins them.
  */
 export type Filter = 'ebpf' | 'cbpf';
 
 /**
- * Why not the best: pidfds serve, and not the connector, for what its start would reject with; or, for
- * any other code, the cBPF filter and not the eBPF one; or no signal trace.
+ * Why something better is not in use. An error code of `start()`: pidfds or polling replace the
+ * connector. Any other code: the cBPF filter replaces the eBPF filter, or there is no signal trace.
  */
 export type Downgrade = {
   code:
@@ -240,7 +247,7 @@ export type Downgrade = {
     | 'polling'
     | 'system';
   detail: string;
-  /** What to do about it; `null` where we know nothing. */
+  /** What to do about it; `null` if no remedy is known. */
   remedy: string | null;
 };
 

@@ -3,58 +3,59 @@ import type { SignalName } from './wait-status.js';
 /** An ancestor of a sender, as it was when the signal was sent. */
 export type Ancestor = {
   pid: number;
-  /** The kernel's name, at most 15 bytes, untrusted. */
+  /** The kernel's name for it: at most 15 bytes, untrusted. */
   name: string;
 };
 
 /**
- * A signal that a process was sent, and by whom. Who that is, the kernel says (its `current`), not the
- * signal's siginfo, which anybody can forge.
+ * A signal sent to a process, and its sender. The sender is the kernel's `current`, not what the
+ * siginfo claims, which any process can forge.
  */
 export type SignalSender = {
   signal: SignalName;
-  /** When it was generated: that is not when it took effect, if it was blocked. */
+  /** When the signal was generated. If it was blocked, it took effect later. */
   sentAt: Date;
 } & (
   | {
       /**
-       * - `'kill'`: kill(2), pidfd_send_signal(2), and what is built upon them
+       * - `'kill'`: kill(2), pidfd_send_signal(2), and whatever uses them
        * - `'sigqueue'`: sigqueue(3), or a message queue
        * - `'tgkill'`: tgkill(2), which raise(3), abort(3) and pthread_kill(3) use
-       * - `'parent-death'`: the sender died, and the process had asked for this (PR_SET_PDEATHSIG)
+       * - `'parent-death'`: the sender died, and the process had requested this (PR_SET_PDEATHSIG)
        * - `'cgroup-kill'`: the sender wrote to `cgroup.kill`
-       * - `'ptrace'`: by a tracer, which killed it (PTRACE_KILL), or had it take a signal that nobody
-       *   had sent
-       * - `'sigio'`: the sender did something to a file (wrote to a pipe, say) of which the process, or
-       *   somebody in its name, wants to be told by this signal (O_ASYNC, F_SETOWN and F_SETSIG of
-       *   fcntl(2)). Any signal may be chosen for that, SIGKILL as well; who chose it is not known
+       * - `'ptrace'`: a debugger killed the process (PTRACE_KILL), or injected a signal that no
+       *   process sent
+       * - `'sigio'`: the sender did something to a file, such as writing to a pipe, that triggers a
+       *   signal (O_ASYNC, F_SETOWN and F_SETSIG of fcntl(2)). It can be any signal, even SIGKILL;
+       *   which process set it up is unknown
        */
       origin: 'kill' | 'sigqueue' | 'tgkill' | 'parent-death' | 'cgroup-kill' | 'ptrace' | 'sigio';
       pid: number;
-      /** The kernel's name of the process, at most 15 bytes, untrusted. */
+      /** The kernel's name for the sender: at most 15 bytes, untrusted. */
       name: string;
-      /** Effective. */
+      /** The effective user id. */
       uid: number;
       /**
-       * Its path in the cgroup v2 hierarchy, when it sent the signal; `null` where that is not mounted.
+       * The sender's cgroup v2 path when it sent the signal; `null` if cgroup v2 is not mounted.
        */
       cgroup: string | null;
-      /** Its parent, that one's parent and so on: at most four, up to init. */
+      /** Its parent, grandparent and so on: at most four, up to init. */
       ancestors: Ancestor[];
     }
   | {
       /**
-       * - `'fault'`: the process did what it must not (a bad address, a forbidden system call, …)
-       * - `'timer'`: alarm(2), setitimer(2) or timer_settime(2) of the process itself
-       * - `'kernel'`: anything else that the kernel does by itself: a terminal's hang-up or Ctrl-C, a
-       *   resource limit, the OOM killer, the end of a pid namespace, a broken pipe. So come two more that
-       *   others may have arranged: a tracer that ended takes along what it traced
-       *   (PTRACE_O_EXITKILL), and a child of clone(2) may tell its end by any signal that its parent
-       *   chose
+       * - `'fault'`: the process did something forbidden (a bad address, a forbidden system call,
+       *   …)
+       * - `'timer'`: the process's own alarm(2), setitimer(2) or timer_settime(2)
+       * - `'kernel'`: any other signal that the kernel itself sends: a terminal's hang-up or
+       *   Ctrl-C, a resource limit, the OOM killer, the end of a pid namespace, a broken pipe. Two
+       *   more that another process may have arranged: a debugger that exits kills what it debugs
+       *   (PTRACE_O_EXITKILL), and a child of clone(2) may report its exit to its parent by any
+       *   signal
        */
       origin: 'kernel' | 'fault' | 'timer';
       pid: null;
-      // Not there; declared, so that `sender?.name` needs no look at `pid` first.
+      // Never present; declared so that you can read `sender?.name` without checking `pid` first.
       name?: never;
       uid?: never;
       cgroup?: never;
@@ -62,13 +63,13 @@ export type SignalSender = {
     }
 );
 
-/** A signal that could end a process was generated for it. */
+/** A signal that could kill a process was generated for it. */
 export type SignalEvent = {
   event: 'signal';
-  /** The identity's id of the process that gets it. */
+  /** The identity's id of the process that receives it. */
   id: string;
   pid: number;
-  /** The kernel's name, at most 15 bytes, untrusted. */
+  /** The kernel's name for it: at most 15 bytes, untrusted. */
   name: string;
   sender: SignalSender;
 };

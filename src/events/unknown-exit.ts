@@ -1,13 +1,13 @@
 import type { ExitEvent, UnknownReason } from './exit-event.js';
 
-/** What is known of a process of which nobody saw how it ended. */
+/** What is known about a process whose outcome is unknown. */
 export type KnownOfExit = Pick<
   ExitEvent,
   'id' | 'pid' | 'startedAt' | 'exitedAt' | 'uncertaintyMs' | 'source'
 > &
   Partial<Pick<ExitEvent, 'parentPid' | 'name' | 'uid'>>;
 
-/** The end of a process that is gone, and of which nobody saw how. */
+/** The exit event of a process that is gone, with an unknown outcome. */
 export function unknownExit(known: KnownOfExit, unknownReason: UnknownReason): ExitEvent {
   const { id, pid, startedAt, exitedAt, uncertaintyMs, source } = known;
   const { parentPid = null, name = null, uid = null } = known;

@@ -1,18 +1,21 @@
 import { ExitwatchError } from '../common/errors.js';
 
 /**
- * A signal as `child_process` names it. Real-time signals are counted from `SIGRTMIN` as programs
- * see it, which is 34: the C library keeps 32 and 33 to itself, and they go by their numbers.
+ * A signal as `child_process` names it. Real-time signals count from the C library's `SIGRTMIN`,
+ * which is 34: it reserves 32 and 33, so these appear by number.
  */
 export type SignalName = NodeJS.Signals | `SIGRTMIN+${number}` | 'SIG32' | 'SIG33';
 
-/** How a process ended, in the words of waitid(2). */
+/** How a process ended, in the terms of waitid(2). */
 export type WaitStatus =
   | { how: 'exited'; exitCode: number; signal: null; coreDumped: false }
   | { how: 'killed'; exitCode: null; signal: SignalName; coreDumped: false }
   | { how: 'dumped'; exitCode: null; signal: SignalName; coreDumped: true };
 
-/** Linux's numbers on x86 and ARM, signal(7); where two names share one, child_process's. */
+/**
+ * The numbers of Linux on x86 and ARM, signal(7). If two names share a number, this is the name
+ * that child_process uses.
+ */
 const NAMES: readonly NodeJS.Signals[] = [
   'SIGHUP',
   'SIGINT',
@@ -50,7 +53,7 @@ const NAMES: readonly NodeJS.Signals[] = [
 const SIGRTMIN = 34;
 const SIGRTMAX = 64;
 
-/** The name of a signal's number, or `null` where Linux has no such signal. */
+/** The name of a signal number; `null` if Linux has no such signal. */
 export function signalName(number: number): SignalName | null {
   if (number === 32) return 'SIG32';
   if (number === 33) return 'SIG33';
@@ -60,7 +63,7 @@ export function signalName(number: number): SignalName | null {
   return NAMES[number - 1] ?? null;
 }
 
-/** The number of a signal's name; the inverse of {@link signalName}. @internal */
+/** The number of a signal name; the inverse of {@link signalName}. @internal */
 export function signalNumber(name: SignalName): number {
   const realTime = /^SIGRTMIN\+(\d+)$/.exec(name);
   if (realTime !== null) return SIGRTMIN + Number(realTime[1]);
@@ -70,11 +73,11 @@ export function signalNumber(name: SignalName): number {
 }
 
 /**
- * Decodes the wait status of an ended process: what waitpid(2) returns, and what the kernel calls an
- * exit code: `code << 8`, or the signal's number, plus 0x80 where a core was written.
+ * Decodes the wait status of a process that has ended, as returned by waitpid(2): `code << 8`, or
+ * the number of the signal, plus 0x80 if a core was written. The kernel calls it "exit code".
  *
- * @throws ExitwatchError `ERR_EXITWATCH_INVALID_WAIT_STATUS` for anything else, such as the status
- *   of a process that was stopped or continued.
+ * @throws ExitwatchError `ERR_EXITWATCH_INVALID_WAIT_STATUS` for any other number, such as the
+ *   status of a stopped or continued process.
  */
 export function decodeWaitStatus(status: number): WaitStatus {
   if (Number.isInteger(status) && status >= 0 && status <= 0xffff) {

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 
 import { ExitwatchError } from '../common/errors.js';
 
-/** Where nothing tells one boot from another. */
+/** Used where boots cannot be told apart. */
 const UNKNOWN = '00000000-0000-0000-0000-000000000000';
 
 let current: string | undefined;
@@ -23,7 +23,7 @@ function readBootId(): string {
     case 'darwin':
       return sysctl('kern.bootsessionuuid').toLowerCase() || UNKNOWN;
     default:
-      // `{ sec = 1763710000, usec = 1 } …`, or the seconds alone.
+      // `{ sec = 1763710000, usec = 1 } …`, or only the seconds.
       return /\d{6,}/.exec(sysctl('kern.boottime'))?.[0] ?? UNKNOWN;
   }
 }

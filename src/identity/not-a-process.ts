@@ -2,19 +2,19 @@ import { readFileSync, readlinkSync } from 'node:fs';
 
 import { ExitwatchError } from '../common/errors.js';
 
-/** Why no process has a pid: nobody has it, or what has it is no process. */
+/** Why a pid has no process: it is unused, or belongs to something else. */
 export type Absence = 'none' | 'thread' | 'kernel-thread';
 
 /**
- * The process that a thread belongs to (`Tgid` of proc_pid_status(5)); for a process its own pid. `null`
- * if that cannot be read. @internal
+ * The pid of the process that a thread belongs to (`Tgid` of proc_pid_status(5)); for a process,
+ * its own pid. `null` if it cannot be read. @internal
  */
 export function threadGroupOf(thread: number): number | null {
   const group = Number(field(thread, 'Tgid'));
   return Number.isInteger(group) && group > 0 ? group : null;
 }
 
-/** Says what has this pid, if no process has. @internal */
+/** The error that says what has this pid instead of a process. @internal */
 export function absenceError(pid: number, found: Absence): ExitwatchError {
   switch (found) {
     case 'none':
@@ -54,11 +54,11 @@ function inParentheses(name: string | null): string {
 
 function field(task: number, name: 'Name' | 'Tgid'): string | null {
   try {
-    // The /proc of another pid namespace has other processes by these numbers.
+    // The /proc of another pid namespace numbers processes differently.
     if (readlinkSync('/proc/self') !== String(process.pid)) return null;
     const status = readFileSync(`/proc/${task}/status`, 'utf8');
     return new RegExp(`^${name}:\\t(.*)$`, 'm').exec(status)?.[1] ?? null;
   } catch {
-    return null; // it has ended meanwhile, or is hidden
+    return null; // it has exited in the meantime, or is hidden
   }
 }

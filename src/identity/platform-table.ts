@@ -5,7 +5,7 @@ import { SignalZeroTable } from './signal-zero-table.js';
 
 let ours: ProcessTable | undefined;
 
-/** The table of this system. */
+/** The process table of this system. */
 export function processTable(): ProcessTable {
   ours ??= newTable();
   return ours;

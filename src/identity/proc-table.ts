@@ -3,16 +3,16 @@ import { setImmediate } from 'node:timers/promises';
 
 import type { ProcessRow, ProcessTable, Lookup } from './process-table.js';
 
-/** USER_HZ: what /proc counts in, on every architecture that Node runs on. */
+/** USER_HZ, the unit of times in /proc on every architecture that Node.js supports. */
 const TICKS_PER_SECOND = 100;
 
 /** PF_KTHREAD of the kernel's sched.h. */
 const KERNEL_THREAD = 0x00200000;
 
-/** Files that are read before the event loop has its turn. */
+/** How many files to read before yielding to the event loop. */
 const AT_ONCE = 200;
 
-/** Fields of proc_pid_stat(5) after the name, which may have spaces and parentheses in it. */
+/** Fields of proc_pid_stat(5) after the name, which may contain spaces and parentheses. */
 enum Field {
   state,
   parentPid,
@@ -23,7 +23,7 @@ enum Field {
   startTicks = 19,
 }
 
-/** Linux: /proc, read directly. */
+/** Linux: reads /proc directly. */
 export class ProcTable implements ProcessTable {
   readonly by = '/proc';
   readonly startTolerance = 0;
@@ -37,7 +37,7 @@ export class ProcTable implements ProcessTable {
     try {
       text = readFileSync(`/proc/${pid}/stat`, 'utf8');
     } catch (error) {
-      // ESRCH: it ended while it was read.
+      // ESRCH: it exited while it was read.
       const { code } = error as NodeJS.ErrnoException;
       return code === 'ENOENT' || code === 'ESRCH' ? null : 'unknown';
     }
@@ -77,8 +77,8 @@ export class ProcTable implements ProcessTable {
 }
 
 /**
- * Is it being released, or is another thread taking its first one's place by an exec? Then it looks
- * dead for a moment, whether it is or not.
+ * Whether the process is being released, or a thread that calls exec is replacing the first thread.
+ * In both cases it briefly looks dead, whether it is or not.
  */
 function isChanging(text: string): boolean {
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
@@ -86,7 +86,7 @@ function isChanging(text: string): boolean {
   return /^[Xx]/.test(state) || (state === 'Z' && fields[Field.threads] === '0');
 }
 
-/** An empty /proc would say that nobody lives. */
+/** With an empty /proc, every process would look gone. */
 function checkThatItIsThere(): void {
   readFileSync('/proc/self/stat');
 }
@@ -99,7 +99,7 @@ function uidOf(pid: number): number | null {
   }
 }
 
-/** `null`: it is no such file. @internal */
+/** `null`: this is not the content of a stat file. @internal */
 export function parseStat(text: string, uid: number | null): ProcessRow | null {
   const open = text.indexOf('(');
   const close = text.lastIndexOf(')');
@@ -119,7 +119,7 @@ export function parseStat(text: string, uid: number | null): ProcessRow | null {
     name: text.slice(open + 1, close),
     uid,
     startTicks,
-    // The first thread of a process that lives may be a zombie, too.
+    // In a living process, the first thread may be a zombie.
     isDead: state === 'Z' && number(Field.threads) === 1,
     isKernelThread: (number(Field.flags) & KERNEL_THREAD) !== 0,
   };

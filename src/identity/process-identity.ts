@@ -11,36 +11,36 @@ import { processTable } from './platform-table.js';
 import { signalZero } from './signal-zero.js';
 
 /**
- * Which process is meant: a pid alone is soon another's. Plain data, so that it survives JSON, a
- * file and a restart.
+ * Identifies a process across pid reuse. Plain data, so you can keep it as JSON in a file and use
+ * it after a restart.
  */
 export type ProcessIdentity = {
-  /** Names this process and no other; compare these. */
+  /** Unique to this process; compare identities by it. */
   id: string;
   pid: number;
   /**
-   * When it started. On Linux in clock ticks since boot: field 22 of proc_pid_stat(5). Elsewhere in
-   * hundredths of a second since 1970, as far as ps tells it: to the second; 0 where nothing tells it
-   * (Windows), and a reused pid is not noticed.
+   * When it started. On Linux: clock ticks since boot, field 22 of proc_pid_stat(5). On other
+   * systems: hundredths of a second since 1970, as ps reports it, which is accurate to a second. 0
+   * on Windows, which does not report it; there a reused pid is not detected.
    */
   startTicks: number;
-  /** The boot it belongs to: on Linux /proc/sys/kernel/random/boot_id. */
+  /** The boot it belongs to; on Linux the content of /proc/sys/kernel/random/boot_id. */
   bootId: string;
   /**
-   * Its inode in pidfs, which no two processes of a boot share; `null` before Linux 6.9, elsewhere,
-   * without the addon, and while pidfd_open(2) is forbidden.
+   * Its inode in pidfs, unique within a boot. `null` before Linux 6.9, on other systems, without
+   * the addon, and while pidfd_open(2) is forbidden.
    */
   inode: number | null;
-  /** The inode of the pid namespace that its pid is of; `null`: the host's. */
+  /** The inode of the pid namespace of its pid; `null`: the host's. */
   pidNamespace: number | null;
 };
 
-/** The largest pid that Linux can give (PID_MAX_LIMIT). */
+/** The largest pid on Linux (PID_MAX_LIMIT). */
 const PID_LIMIT = 4_194_304;
 
 /**
- * The id of a process by the best that is known of it: its inode, else its start; of a process that
- * was seen only to end, its end. `boot` is what {@link bootPrefix} makes of its boot.
+ * The id of a process, made from its inode if that is known, else from its start, else (if only its
+ * exit was seen) from its exit. `boot` is the result of {@link bootPrefix}.
  */
 export function identityId(
   boot: string,
@@ -54,12 +54,12 @@ export function identityId(
   return `${boot}-${pid}-x${exitedNs}`;
 }
 
-/** Whether it is by its end alone that the id names a process. @internal */
+/** Whether the id was made only from the exit of the process. @internal */
 export function isIdOfEnd(id: string): boolean {
   return /-x\d+$/.test(id);
 }
 
-/** What ids have of the boot; and of the pid namespace, where it is not the host's. */
+/** The part of an id for the boot and, unless it is the host's, for the pid namespace. */
 export function bootPrefix(boot: string, namespace: number | null): string {
   const prefix = boot.replaceAll('-', '').slice(0, 12);
   return namespace === null ? prefix : `${prefix}n${namespace}`;
@@ -67,7 +67,7 @@ export function bootPrefix(boot: string, namespace: number | null): string {
 
 let ownPidNamespace: number | null | undefined;
 
-/** The inode of our pid namespace; `null`: it is the host's, or cannot be told. @internal */
+/** The inode of our pid namespace; `null` if it is the host's, or unknown. @internal */
 export function pidNamespace(): number | null {
   if (ownPidNamespace === undefined) {
     const inode = namespaceInode('pid');
@@ -76,7 +76,7 @@ export function pidNamespace(): number | null {
   return ownPidNamespace;
 }
 
-/** @throws ExitwatchError `ERR_EXITWATCH_INVALID_PID` unless this can be a process's id. */
+/** @throws ExitwatchError `ERR_EXITWATCH_INVALID_PID` unless this can be the pid of a process. */
 export function checkPid(pid: unknown): asserts pid is number {
   if (Number.isInteger(pid) && (pid as number) > 0 && (pid as number) <= PID_LIMIT) return;
   throw new ExitwatchError(
@@ -85,7 +85,9 @@ export function checkPid(pid: unknown): asserts pid is number {
   );
 }
 
-/** @throws ExitwatchError `ERR_EXITWATCH_INVALID_IDENTITY` unless {@link identify} can have made it. */
+/**
+ * @throws ExitwatchError `ERR_EXITWATCH_INVALID_IDENTITY` unless {@link identify} can have made it.
+ */
 export function checkIdentity(value: unknown): asserts value is ProcessIdentity {
   const identity = value as Partial<Record<keyof ProcessIdentity, unknown>> | null;
   if (typeof identity === 'object' && identity !== null) {
@@ -116,7 +118,7 @@ export function checkIdentity(value: unknown): asserts value is ProcessIdentity 
   );
 }
 
-/** Whether both are of one process, as far as both know. */
+/** Whether both identify the same process, as far as both know. */
 export function isSameProcess(a: ProcessIdentity, b: ProcessIdentity): boolean {
   if (a.bootId !== b.bootId || a.pid !== b.pid) return false;
   const { startTolerance } = processTable();
@@ -126,11 +128,10 @@ export function isSameProcess(a: ProcessIdentity, b: ProcessIdentity): boolean {
 }
 
 /**
- * Tells which process has this pid now; `null` if none has: nobody has the pid, or a thread that is not
- * its process's first, or a kernel thread. So `null` does not mean that the pid is free: `isAlive()` and
- * `stop()` of `exitwatch/process` tell a thread from nobody. A zombie still has an identity.
- * Without the addon or pidfds, and on other systems than Linux, its inode is not known, and so its id is
- * another.
+ * Identifies the process that has this pid now; a zombie counts. `null` if there is none: the pid
+ * is unused, or belongs to a kernel thread or to a thread other than its process's first. To find
+ * out which, use `isAlive()` or `stop()` of `exitwatch/process`. Without the addon or pidfds, and
+ * on systems other than Linux, the inode is missing, so the same process has a different id.
  *
  * @throws ExitwatchError `ERR_EXITWATCH_INVALID_PID`, `ERR_EXITWATCH_NO_PROC`,
  *   `ERR_EXITWATCH_NO_PS`, `ERR_EXITWATCH_SYSTEM`
@@ -141,22 +142,22 @@ export function identify(pid: number): ProcessIdentity | null {
   return typeof found === 'string' ? null : found;
 }
 
-/** When it started, by the clock as it is now; `null`: in another boot of this host. @internal */
+/** When it started, by the current wall clock; `null` if it belongs to another boot. @internal */
 export function startOf({ startTicks, bootId: boot }: ProcessIdentity): Date | null {
   if (boot !== bootId()) return null;
   try {
     return processTable().startTime(startTicks);
   } catch {
-    return null; // nobody can tell
+    return null; // it cannot be found out
   }
 }
 
 /**
- * {@link identify}, but `null` only if nobody has the pid. A thread, or a kernel thread, is there, and is
- * no process that could be waited for or stopped.
+ * Like {@link identify}, but `null` only if the pid is unused. Threads and kernel threads exist,
+ * but are not processes that you can wait for or stop.
  *
- * @throws ExitwatchError `ERR_EXITWATCH_THREAD`, `ERR_EXITWATCH_KERNEL_THREAD`, and what
- *   {@link identify} throws
+ * @throws ExitwatchError `ERR_EXITWATCH_THREAD`, `ERR_EXITWATCH_KERNEL_THREAD`, and the errors of
+ *   {@link identify}
  * @internal
  */
 export function identifyOrNone(pid: number): ProcessIdentity | null {
@@ -169,7 +170,7 @@ export function identifyOrNone(pid: number): ProcessIdentity | null {
   return found;
 }
 
-/** {@link identify}, with the reason where there is none. @internal */
+/** Like {@link identify}, but returns the reason if there is no process. @internal */
 export function lookUp(pid: number): ProcessIdentity | Absence {
   checkPid(pid);
   const found = lookUpOnce(pid) ?? lookUpOnce(pid) ?? 'thread';
@@ -189,7 +190,7 @@ export function lookUp(pid: number): ProcessIdentity | Absence {
 
 type Found = { startTicks: number; inode: number | null } | Absence;
 
-/** `null`: a process has the pid that it did not have a moment before. */
+/** `null`: the pid was just taken by a process; look again. */
 function lookUpOnce(pid: number): Found | null {
   const byAddon = addonRefusal() === null ? lookUpByAddon(pid) : 'no-pidfd';
   const found = byAddon === 'no-pidfd' ? lookUpByTable(pid) : byAddon;
@@ -212,7 +213,7 @@ function lookUpByAddon(pid: number): Found | 'no-process' | 'no-pidfd' {
   return { startTicks: found.startTicks, inode: found.inode === 0 ? null : found.inode };
 }
 
-/** How often a process is looked at that is changing, as it does for a moment when it ends or calls exec. */
+/** How often to look at a process that is changing, which it does briefly during exit and exec. */
 const LOOKS = 10;
 
 function lookUpByTable(pid: number): Found {
@@ -223,7 +224,7 @@ function lookUpByTable(pid: number): Found {
   if (lookup.isKernelThread) return 'kernel-thread';
   const found = { startTicks: lookup.startTicks ?? 0, inode: null };
   if (process.platform !== 'linux') return found;
-  // /proc has threads by their ids, too, although it does not list them.
+  // /proc also has threads under their ids, although it does not list them.
   const group = threadGroupOf(pid);
   if (group === pid) return found;
   if (group !== null) return 'thread';
@@ -236,9 +237,10 @@ function hidden(pid: number): ExitwatchError {
 }
 
 /**
- * Why there is no process: nobody has the pid, or a thread has. To a thread pidfd_open(2) says ENOENT on
- * Linux 6.18; older kernels say EINVAL, also to a process that ends just then. Signal 0 reaches a thread
- * as it does a process. `null`: by now, a process has the pid.
+ * Why there is no process: the pid is unused, or belongs to a thread. For a thread, pidfd_open(2)
+ * fails with ENOENT on Linux 6.18; on older kernels with EINVAL, which it also does for a process
+ * that is just exiting. Signal 0 reaches threads as well as processes. `null`: a process has the
+ * pid by now.
  */
 function noneOrThread(pid: number): Absence | null {
   if (signalZero(pid) === 'gone') return 'none';
@@ -252,7 +254,10 @@ export function inodeOf(pid: number): number | null {
   return typeof found === 'string' ? null : found.inode;
 }
 
-/** The limit can be lowered while processes above it live: for absent ones only. @internal */
+/**
+ * Check only absent pids: kernel.pid_max can be lowered while processes above it are alive.
+ * @internal
+ */
 export function checkAgainstPidMax(pid: number): void {
   if (process.platform !== 'linux') return;
   const pidMax = Number(readFileSync('/proc/sys/kernel/pid_max', 'latin1'));

@@ -7,7 +7,7 @@ import type { ProcessRow, ProcessTable, Lookup } from './process-table.js';
 
 type Column = 'pid' | 'ppid' | 'uid' | 'stat' | 'lstart' | 'etime' | 'comm';
 
-/** What each kind of ps can tell; comm is last, since it may have spaces in it. */
+/** What each variant of ps can print. `comm` comes last because it may contain spaces. */
 const FORMS: readonly (readonly Column[])[] = [
   ['pid', 'ppid', 'uid', 'stat', 'lstart', 'comm'], // macOS, the BSDs, procps
   ['pid', 'ppid', 'uid', 'stat', 'etime', 'comm'], // toybox
@@ -16,21 +16,21 @@ const FORMS: readonly (readonly Column[])[] = [
 
 const MONTHS = 'JanFebMarAprMayJunJulAugSepOctNovDec';
 
-/** A start that is told as an age, in seconds, jitters by one either way, and so does our clock. */
+/** A start computed from an age in seconds varies by a second either way, and so may our clock. */
 const START_TOLERANCE = 200;
 
 const LIMITS = { timeout: 10_000, maxBuffer: 64 * 1024 * 1024 };
 
 const run = promisify(execFile);
 
-/** macOS, BSD and others: ps, once for all. */
+/** macOS, the BSDs and others: runs ps once for all processes. */
 export class PsTable implements ProcessTable {
   readonly by = 'ps';
   readonly startTolerance = START_TOLERANCE;
   readonly #command: readonly string[];
   #form: number | undefined;
 
-  /** `command` for another ps than the one in PATH. */
+  /** `command` replaces the ps from PATH. */
   constructor(command: readonly string[] = ['ps']) {
     this.#command = command;
   }
@@ -67,7 +67,7 @@ export class PsTable implements ProcessTable {
     return [file, [...before, '-A', ...columns], { ...LIMITS, env, encoding: 'utf8' }] as const;
   }
 
-  /** The first form that this ps knows is kept. */
+  /** Remembers the first form that this ps understands. */
   #tryForms(read: (form: readonly Column[]) => Map<number, Lookup>): Map<number, Lookup> {
     const first = this.#form ?? 0;
     const last = this.#form ?? FORMS.length - 1;
@@ -79,7 +79,7 @@ export class PsTable implements ProcessTable {
         return table;
       } catch (error) {
         cause = error;
-        // It could not be run now: that says nothing of what it knows.
+        // It could not be run, which says nothing about the forms that it understands.
         if (typeof (error as NodeJS.ErrnoException).code === 'string') break;
       }
     }
@@ -91,7 +91,7 @@ export class PsTable implements ProcessTable {
 }
 
 /**
- * What ps printed, by pid. Throws where that is no table: it has our own process in it, too.
+ * The output of ps by pid. Throws if it is not a process table, which always lists this process.
  * @internal
  */
 export function parsePs(
@@ -104,7 +104,7 @@ export function parsePs(
     if (line.trim() === '') continue;
     const row = parseLine(line, form, nowMs);
     if (row === null) throw new Error(`not a line of ps: ${JSON.stringify(line.slice(0, 200))}`);
-    // Two lines for one pid: a name with a line in it, perhaps.
+    // A pid with two lines: perhaps a name that contains a line break.
     table.set(row.pid, table.has(row.pid) ? 'unknown' : row);
   }
   if (table.size === 0) throw new Error('ps printed nothing');
@@ -137,11 +137,11 @@ function parseLine(line: string, form: readonly Column[], nowMs: number): Proces
         row.uid = number(word);
         break;
       case 'stat':
-        // `Zl`: the first thread alone is dead, as it can be on Linux.
+        // `Zl`: only the first thread is dead, which can happen on Linux.
         row.isDead = /^[ZX]/.test(word) && !word.includes('l');
         break;
       case 'lstart':
-        // OpenBSD has none for zombies.
+        // OpenBSD prints no start for zombies.
         row.startTicks = word === '-' ? null : parseDate(words.splice(0, 4)) / 10;
         break;
       case 'etime':
@@ -156,12 +156,15 @@ function parseLine(line: string, form: readonly Column[], nowMs: number): Proces
   return numbers.every(Number.isFinite) ? row : null;
 }
 
-/** Users of macOS have numbers below 0: nobody is -2 there. */
+/** User ids can be negative on macOS: nobody is -2. */
 function number(word: string): number {
   return /^-?\d+$/.test(word) ? Number(word) : NaN;
 }
 
-/** `Sat Nov 21 07:34:39 2026` without its first word, in UTC; some put the day first. */
+/**
+ * Parses `Sat Nov 21 07:34:39 2026` without its first word, as UTC. Some systems print the day
+ * first.
+ */
 function parseDate([first = '', second = '', time = '', year = '']: readonly string[]): number {
   const [month, day] = /^\d/.test(first) ? [second, first] : [first, second];
   const index = month.length === 3 ? MONTHS.indexOf(month) / 3 : -1;
@@ -171,7 +174,7 @@ function parseDate([first = '', second = '', time = '', year = '']: readonly str
     : Date.UTC(number(year), index, number(day), hours, minutes, seconds ?? NaN);
 }
 
-/** `[[days-]hours:]minutes:seconds`, as POSIX has it. */
+/** `[[days-]hours:]minutes:seconds`, as in POSIX. */
 function parseAge(word: string): number {
   const match = /^(?:(?:(\d+)-)?(\d+):)?(\d+):(\d+)$/.exec(word);
   if (match === null) return NaN;
@@ -179,7 +182,7 @@ function parseAge(word: string): number {
   return ((Number(days) * 24 + Number(hours)) * 60 + Number(minutes)) * 60 + Number(seconds);
 }
 
-/** macOS has the whole path there. */
+/** macOS prints the whole path. */
 function baseName(command: string): string {
   return command.startsWith('/') ? command.slice(command.lastIndexOf('/') + 1) : command;
 }

@@ -1,7 +1,7 @@
 import type { ProcessTable, Lookup } from './process-table.js';
 import { signalZero } from './signal-zero.js';
 
-/** Where nothing better is there (Windows): signal 0 tells that a pid is in use, and no more. */
+/** The last resort (Windows): signal 0 shows that a pid is in use, and nothing else. */
 export class SignalZeroTable implements ProcessTable {
   readonly by = 'signal 0';
   readonly startTolerance = 0;

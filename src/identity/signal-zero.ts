@@ -1,6 +1,6 @@
 /**
- * What signal 0 says of a pid: `'gone'` only where nobody has it. A process of somebody else, which
- * may not be signalled, is there; so is a zombie.
+ * What signal 0 reveals about a pid. `'gone'` only if the pid is unused: `'there'` includes
+ * zombies, and other users' processes that may not be signalled.
  */
 export function signalZero(pid: number): 'there' | 'gone' | 'unknown' {
   try {

@@ -5,8 +5,8 @@ import type { MonitorEvent } from '../events/exit-event.js';
 import { EventBacklog } from './event-backlog.js';
 
 /**
- * Gives a monitor's events to its listeners and to the loops over it. A listener that throws takes nothing
- * from the others: what it threw is an uncaught exception after the batch.
+ * Delivers a monitor's events to its listeners and its `for await` loops. If a listener throws, the
+ * others still get the event; the error surfaces as an uncaught exception after the batch.
  */
 export class Delivery {
   readonly #emitter: EventEmitter;
@@ -17,12 +17,12 @@ export class Delivery {
     this.#emitter = emitter;
   }
 
-  /** Somebody loops over the monitor. */
+  /** At least one `for await` loop is running. */
   get isLooping(): boolean {
     return this.#backlogs.size > 0;
   }
 
-  /** For a new loop, of which at most so many events wait. */
+  /** Opens the backlog of a new loop; it holds at most `queueLimit` exits. */
   openBacklog(queueLimit: number): EventBacklog {
     const backlog = new EventBacklog(queueLimit, (detaching) => {
       this.#backlogs.delete(detaching);
@@ -31,7 +31,7 @@ export class Delivery {
     return backlog;
   }
 
-  /** Like `emit()`, but a listener that throws takes nothing from the others. */
+  /** Like `emit()`, but if a listener throws, the others are still called. */
   emit(name: string, payload: object): void {
     if (this.#emitter.listenerCount(name) <= 1) {
       try {
@@ -50,13 +50,16 @@ export class Delivery {
     }
   }
 
-  /** To the listeners of the event's name, and to all loops. `isWatched`: a loop has room for it always. */
+  /**
+   * Sends an event to its listeners and to all loops. `isWatched`: loops keep it even if they are
+   * full.
+   */
   send(event: MonitorEvent, isWatched = false): void {
     this.emit(event.event, event);
     for (const backlog of this.#backlogs) backlog.push(event, isWatched);
   }
 
-  /** The batch is over. */
+  /** Call this at the end of a batch. */
   surfaceThrown(): void {
     if (this.#thrown.length === 0) return;
     for (const error of this.#thrown.splice(0)) {
@@ -66,7 +69,7 @@ export class Delivery {
     }
   }
 
-  /** Ends all loops; with an error, they throw it. */
+  /** Ends all loops; if there is an error, they throw it. */
   endLoops(error: Error | undefined): void {
     for (const backlog of this.#backlogs) backlog.end(error);
     this.#backlogs.clear();

@@ -7,7 +7,9 @@ interface Waiting {
   reject: (error: Error) => void;
 }
 
-/** The events between a monitor and one `for await` loop over it; at most `limit` exits wait. */
+/**
+ * Buffers events between a monitor and one `for await` loop over it; holds at most `limit` exits.
+ */
 export class EventBacklog implements AsyncIterableIterator<MonitorEvent> {
   readonly #limit: number;
   readonly #onDetach: (backlog: EventBacklog) => void;
@@ -22,7 +24,7 @@ export class EventBacklog implements AsyncIterableIterator<MonitorEvent> {
     this.#onDetach = onDetach;
   }
 
-  /** `isWatched`: an exit that always fits, since the number of watches bounds it. */
+  /** `isWatched`: the exit always fits, because the number of watches bounds how many there are. */
   push(event: MonitorEvent, isWatched = false): void {
     if (this.#end !== undefined) return;
     const waiting = this.#waiting.shift();
@@ -36,7 +38,7 @@ export class EventBacklog implements AsyncIterableIterator<MonitorEvent> {
     }
   }
 
-  /** What waits is still yielded; then the loop ends, or throws. */
+  /** The loop still yields buffered events, then ends or throws. */
   end(error?: Error): void {
     if (this.#end !== undefined) return;
     this.#end = { error };
@@ -52,7 +54,7 @@ export class EventBacklog implements AsyncIterableIterator<MonitorEvent> {
     });
   }
 
-  /** The loop was left: the monitor goes on without it. */
+  /** Called when the loop is left early; the monitor goes on without it. */
   return(): Promise<Result> {
     this.#onDetach(this);
     this.#events = [];
@@ -75,7 +77,7 @@ export class EventBacklog implements AsyncIterableIterator<MonitorEvent> {
     const event = this.#events[this.#taken];
     if (event === undefined) return undefined;
     this.#taken++;
-    // Moving the rest down for every event would cost more the longer the backlog is.
+    // Shifting the array on every event would get slower as the backlog grows.
     if (this.#taken * 2 > this.#events.length) {
       this.#events = this.#events.slice(this.#taken);
       this.#taken = 0;
@@ -102,7 +104,7 @@ export class EventBacklog implements AsyncIterableIterator<MonitorEvent> {
     this.#overflow = undefined;
   }
 
-  /** An error is thrown once; whoever asks again finds the end. */
+  /** The error is thrown once; later calls see the end of the loop. */
   #settleEnd(waiting: Waiting): void {
     const error = this.#end?.error;
     if (error === undefined) {

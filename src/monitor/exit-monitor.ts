@@ -17,7 +17,7 @@ import { SignalDemand } from './signal-demand.js';
 import { WatchRegistry } from './watch-registry.js';
 import { findTarget, goneBeforeWatch } from './watch-target.js';
 
-/** The events of an {@link ExitMonitor}. `error` ends it, and `close` follows. */
+/** The events of an {@link ExitMonitor}. After `error` the monitor closes and emits `close`. */
 export interface ExitMonitorEvents {
   ready: [Ready];
   exit: [ExitEvent];
@@ -28,15 +28,17 @@ export interface ExitMonitorEvents {
   close: [];
 }
 
-/** What the signal trace takes to be at work, in ms: some 20, on a machine that is busy many times that. */
+/**
+ * Longest start of the signal trace, in ms: it usually takes about 20, far more on a busy machine.
+ */
 const LONGEST_ARMING_MS = 2000;
 
 /**
- * Tells that processes end, and how.
+ * Reports that processes exit, and how.
  *
- * A started monitor keeps the event loop alive (see {@link ExitMonitor.unref}) and lives until
- * {@link ExitMonitor.close}, also where nothing refers to it any more. A listener that throws
- * surfaces as an uncaught exception after the events of the same batch were given to everybody.
+ * A started monitor keeps the event loop alive (see {@link ExitMonitor.unref}) and runs until
+ * {@link ExitMonitor.close}, even if nothing references it. If a listener throws, the error
+ * surfaces as an uncaught exception after the whole batch was delivered.
  */
 export class ExitMonitor
   extends EventEmitter<ExitMonitorEvents>
@@ -50,7 +52,7 @@ export class ExitMonitor
   readonly #watches = new WatchRegistry((identity) => {
     this.#source?.unwatch(identity);
   });
-  /** Ends that were known before they could be delivered. */
+  /** Exits that were known before they could be delivered. */
   readonly #known: ExitEvent[] = [];
   readonly #delivery = new Delivery(this);
   readonly #signalDemand = new SignalDemand(this, (isWanted) => {
@@ -76,14 +78,14 @@ export class ExitMonitor
   }
 
   /**
-   * Begins, and resolves once the kernel has proved that events arrive. Failures reject, and do
-   * nothing else; the monitor is closed then.
+   * Resolves once the kernel has proved that events arrive. If it rejects, the monitor is closed,
+   * and neither `error` nor `close` is emitted.
    *
    * Rejects with an {@link ExitwatchError}: `ERR_EXITWATCH_ALREADY_STARTED`,
-   * `ERR_EXITWATCH_CLOSED`, `ERR_EXITWATCH_ABORTED`, `ERR_EXITWATCH_NO_ADDON`, or why the kernel
-   * does not tell us: `ERR_EXITWATCH_FOREIGN_NETWORK_NAMESPACE`, `…_FOREIGN_PID_NAMESPACE`,
+   * `ERR_EXITWATCH_CLOSED`, `ERR_EXITWATCH_ABORTED`, `ERR_EXITWATCH_NO_ADDON`; why the kernel
+   * reports nothing: `ERR_EXITWATCH_FOREIGN_NETWORK_NAMESPACE`, `…_FOREIGN_PID_NAMESPACE`,
    * `…_FOREIGN_USER_NAMESPACE`, `…_NOT_PERMITTED`, `…_NO_CONNECTOR`, `…_NO_PIDFD`, `…_NO_PROC`,
-   * `…_SILENT`, `…_SYSTEM`; and `ERR_EXITWATCH_NO_TRACE`, with `trace: 'on'`.
+   * `…_SILENT`, `…_SYSTEM`; and `ERR_EXITWATCH_NO_TRACE` with `trace: 'on'`.
    */
   start(): Promise<Ready> {
     return new Promise((resolve, reject) => {
@@ -107,20 +109,19 @@ export class ExitMonitor
   }
 
   /**
-   * Watches one process; also before `start()`. Armed when it returns: from then on its end is not
-   * missed. So is the signal trace, once `start()` was called: who sends it a signal afterwards is seen.
-   * While the monitor is starting, this blocks the event loop until the trace is at work: for some
-   * 20 ms in all, and 2 s at most; {@link ExitEvent.tracedSince} tells since when it was. A process may be
-   * watched any number of times.
+   * Watches a process, as often as you like, even before `start()`. Once it returns, the exit
+   * cannot be missed. After `start()` was called, signals and their senders are seen as well: if
+   * the monitor is still starting, this blocks the event loop until the signal trace runs, for
+   * about 20 ms in total and at most 2 s. {@link ExitEvent.tracedSince} says when it began.
    *
-   * @param target a pid, or the identity of a process: if that one has ended already, the watch
-   *   resolves with `how: 'unknown'`, `unknownReason: 'gone-before-watch'`.
+   * @param target a pid, or the identity of a process; if that process is gone, the watch resolves
+   *   with `how: 'unknown'`, `unknownReason: 'gone-before-watch'`.
    * @throws ExitwatchError `ERR_EXITWATCH_INVALID_PID`, `ERR_EXITWATCH_INVALID_IDENTITY`,
-   *   `ERR_EXITWATCH_NO_SUCH_PROCESS`, `ERR_EXITWATCH_THREAD` and `ERR_EXITWATCH_KERNEL_THREAD` for a pid,
-   *   `ERR_EXITWATCH_FOREIGN_PID_NAMESPACE` for an identity that was made in another one,
+   *   `ERR_EXITWATCH_NO_SUCH_PROCESS`, `ERR_EXITWATCH_THREAD` and `ERR_EXITWATCH_KERNEL_THREAD` for
+   *   a pid, `ERR_EXITWATCH_FOREIGN_PID_NAMESPACE` for an identity from another one,
    *   `ERR_EXITWATCH_DESCRIPTOR_LIMIT` without the connector, `ERR_EXITWATCH_NO_PIDFD` with source
-   *   `'pidfd'`,
-   *   `ERR_EXITWATCH_CLOSED`, `ERR_EXITWATCH_NO_ADDON`, `ERR_EXITWATCH_SYSTEM` (out of descriptors)
+   *   `'pidfd'`, `ERR_EXITWATCH_CLOSED`, `ERR_EXITWATCH_NO_ADDON`, `ERR_EXITWATCH_SYSTEM` (out of
+   *   descriptors)
    */
   watch(target: number | ProcessIdentity): ExitWatch {
     if (this.#state === 'closed') throw this.#closedError();
@@ -136,7 +137,7 @@ export class ExitMonitor
     return watch;
   }
 
-  /** Blocks until the signal trace is at work, if the monitor is starting. @internal */
+  /** If the monitor is starting, blocks until the signal trace runs. @internal */
   awaitTrace(): void {
     if (this.#state === 'starting') this.#source?.awaitTrace(LONGEST_ARMING_MS);
   }
@@ -150,14 +151,14 @@ export class ExitMonitor
     };
   }
 
-  /** Keeps the event loop alive while the monitor is started, which is the default. */
+  /** Makes the started monitor keep the event loop alive, which is the default. */
   ref(): this {
     this.#referenced = true;
     this.#source?.ref();
     return this;
   }
 
-  /** Lets the process end although the monitor is started. */
+  /** Lets this process exit while the monitor is running. */
   unref(): this {
     this.#referenced = false;
     this.#source?.unref();
@@ -165,9 +166,8 @@ export class ExitMonitor
   }
 
   /**
-   * Ends everything: the reader's thread, the socket, loops over the monitor. Watches that have not
-   * resolved reject with `ERR_EXITWATCH_CLOSED`; watched processes are left alone. Any number of
-   * times.
+   * Stops the monitor and ends all loops over it. Unresolved watches reject with
+   * `ERR_EXITWATCH_CLOSED`; watched processes are not touched. You can call it any number of times.
    */
   close(): Promise<void> {
     this.#shutDown();
@@ -179,10 +179,10 @@ export class ExitMonitor
   }
 
   /**
-   * Yields exits, gaps and changes of source from now on; starts the monitor if need be, and ends when it is closed.
-   * Leaving the loop leaves the monitor running. Where the loop is too slow, at most `queueLimit`
-   * events wait for it, beside the ends of watched processes; then there is a gap, of the loop's
-   * own: `stats()` does not count it.
+   * Yields exits, gaps and source changes from now on, until the monitor closes; starts it if
+   * needed. Leaving the loop does not stop the monitor. A slow loop has at most `queueLimit` exits
+   * waiting, plus those of watched processes; beyond that it yields a gap, which `stats()` does not
+   * count.
    */
   [Symbol.asyncIterator](): AsyncIterableIterator<MonitorEvent> {
     const backlog = this.#delivery.openBacklog(this.#options.queueLimit);
@@ -243,10 +243,10 @@ export class ExitMonitor
   };
 
   #onExit(event: ExitEvent, isForWatchesOnly = false): void {
-    if (this.#state === 'closed') return; // by a listener, in the middle of a batch
+    if (this.#state === 'closed') return; // a listener closed it in the middle of a batch
     const watches = this.#watches.take(event.id);
     if (watches !== undefined) for (const watch of watches) watch.resolve(event);
-    else if (this.#options.scope === 'watched') return; // its watch was closed meanwhile
+    else if (this.#options.scope === 'watched') return; // its watch was closed in the meantime
     if (!isForWatchesOnly) this.#delivery.send(event, watches !== undefined);
   }
 
@@ -262,12 +262,12 @@ export class ExitMonitor
     });
   }
 
-  /** With scope `'all'` everybody else had it from the stream, or could not have it. */
+  /** With scope `'all'`, other listeners got it from the stream, or it came before the stream. */
   #onKnown(event: ExitEvent): void {
     this.#onExit(event, this.#options.scope === 'all');
   }
 
-  /** Closes for good; with an error, everything that waits rejects with it. */
+  /** Closes the monitor for good; pending promises reject, with the error if there is one. */
   #shutDown(error?: Error): void {
     if (this.#state === 'closed') return;
     const before = this.#state;
@@ -287,8 +287,7 @@ export class ExitMonitor
     this.#delivery.endLoops(aborted ? undefined : error);
     if (before === 'starting' && error !== undefined) return; // start() has rejected
     if (error !== undefined && !aborted && (!isLooping || this.listenerCount('error') > 0)) {
-      // Without a listener it is an uncaught exception, unless a loop throws it: it must not pass
-      // unseen.
+      // Without a listener it is an uncaught exception, unless a loop throws it.
       process.nextTick(() => this.emit('error', error));
     }
     process.nextTick(() => this.emit('close'));

@@ -1,22 +1,22 @@
 import type { ExitEvent } from '../events/exit-event.js';
 import type { ProcessIdentity } from '../identity/process-identity.js';
 
-/** One process under watch; {@link ExitMonitor.watch} makes it. */
+/** A process under watch; returned by {@link ExitMonitor.watch}. */
 export interface ExitWatch extends Disposable {
   readonly identity: ProcessIdentity;
   /**
-   * Whether a pidfd shows its end: then that arrives, with its status, also if the connector loses
-   * events or fails. False with `source: 'connector'`, if RLIMIT_NOFILE left no descriptor, and if
-   * pidfd_open(2) has been forbidden since the start.
+   * A pidfd guards the process: its exit is reported with its status, even if the connector loses
+   * events or fails. `false` with `source: 'connector'`, if RLIMIT_NOFILE left no descriptor, or if
+   * pidfd_open(2) was forbidden after the start.
    */
   readonly hasPidfd: boolean;
   /**
-   * Resolves when the process has ended, also where nobody knows how. Rejects with
-   * `ERR_EXITWATCH_CLOSED` when the watch or its monitor is closed before, or with the error that
-   * ended the monitor. It may be left alone: it never causes an unhandled rejection.
+   * Resolves when the process has exited, even if its outcome is unknown. Rejects with
+   * `ERR_EXITWATCH_CLOSED` if the watch or its monitor is closed first, or with the error that
+   * ended the monitor. You may ignore it: it never causes an unhandled rejection.
    */
   readonly exited: Promise<ExitEvent>;
-  /** Stops watching; the process is left alone. */
+  /** Stops watching; the process is not touched. */
   close(): void;
 }
 

@@ -2,18 +2,19 @@ import type { SourceStats } from '../sources/exit-source.js';
 import { sourceKind } from '../sources/registry.js';
 import type { SourceOptions } from '../sources/source-kind.js';
 
-/** Counters since the monitor was made. */
+/** Counters since the monitor was created. */
 export interface MonitorStats extends SourceStats {
   /** Processes under watch now. */
   watches: number;
   /**
-   * Started, and neither closed nor failed; and with the connector and canaries, the kernel sent
-   * something within two intervals; with polling, the table was read within three.
+   * The monitor is started, and neither closed nor failed. With the connector and canaries, the
+   * kernel also sent something within two canary intervals; with polling, the table was read within
+   * three poll intervals.
    */
   healthy: boolean;
 }
 
-/** Before anything was watched or started. */
+/** Before anything is watched or started. */
 export const NO_STATS: SourceStats = {
   received: 0,
   delivered: 0,
@@ -31,7 +32,7 @@ export const NO_STATS: SourceStats = {
   wakeups: 0,
 };
 
-/** Whether a source has said something lately, as far as it has to. */
+/** Whether the source reported something recently, if it is expected to. */
 export function isHeard(stats: SourceStats, options: SourceOptions): boolean {
   if (stats.source === null) return false;
   const longestMs = sourceKind(stats.source).longestSilenceMs(options);

@@ -13,45 +13,55 @@ import type { SourceOptions } from '../sources/source-kind.js';
 
 /** Options of an {@link ExitMonitor}. */
 export interface ExitMonitorOptions {
-  /** `'watched'` (the default): only what `watch()` names; `'all'`: every process of the host. */
+  /**
+   * `'watched'` (default): only processes passed to `watch()`. `'all'`: every process of the host.
+   */
   scope?: 'watched' | 'all';
   /**
-   * Which witness to use. `'auto'` (the default) takes the best there is for the scope: the connector,
-   * with a pidfd for each watched process; pidfds alone where the connector does not work.
-   * `'connector'`: it alone. `'pidfd'`: a pidfd for each watched process, which works also without
-   * privileges and in containers; not with scope `'all'`. `'poll'`: the process table is read every
-   * `pollIntervalMs`; it tells that a process is gone, and nothing of how. `'auto'` comes down to it
-   * where nothing else works.
+   * Where exits come from.
+   * - `'auto'` (default): the best source for the scope. That is the connector plus a pidfd for
+   *   each watched process; pidfds alone if the connector does not work; polling if nothing else
+   *   works.
+   * - `'connector'`: the connector alone.
+   * - `'pidfd'`: a pidfd for each watched process. Works without privileges and in containers, but
+   *   not with scope `'all'`.
+   * - `'poll'`: reads the process table every `pollIntervalMs`. Reports that a process is gone, but
+   *   not how it ended.
    */
   source?: 'auto' | SourceName;
   /**
-   * Whether the signal trace is to tell who sent signals. `'auto'` (the default): where it can be had,
-   * which takes CAP_BPF and CAP_PERFMON in the host's pid namespace, Linux 5.12, and BTF. `'on'`:
-   * `start()` rejects where it cannot. `'off'`: events have `traced: false`.
+   * Whether to run the signal trace, which reports who sent signals. It requires CAP_BPF and
+   * CAP_PERFMON, the host's pid namespace, Linux 5.10, and BTF.
+   * - `'auto'` (default): run it if possible.
+   * - `'on'`: `start()` rejects if it cannot run.
+   * - `'off'`: events have `traced: false`.
    */
   trace?: 'auto' | 'on' | 'off';
   /**
-   * The kernel's buffer for events: 8 MiB. That is some 10,000 events with the cBPF filter, by the
-   * kernel's own count. With the eBPF one an eighth of it is taken, for some 13,000 ends of
-   * processes.
+   * The size of the kernel's event buffer; default 8 MiB. With the cBPF filter that holds about
+   * 10,000 events by the kernel's own count. The eBPF filter uses a quarter of it, for about 13,000
+   * exits of processes.
    */
   receiveBufferBytes?: number;
   /**
-   * Events held for JavaScript while it is busy, about 100 bytes each, and for a loop that is slow,
-   * about 600 bytes each: 1,048,576.
+   * How many events to hold while JavaScript is busy (about 100 bytes each) and for each slow loop
+   * (about 600 bytes each). Default 1,048,576.
    */
   queueLimit?: number;
-  /** How often the process table is read, where that is needed: in ms, 1,000; at least 10. */
+  /**
+   * How often to read the process table if polling is needed, in ms. Default 1,000; at least 10.
+   */
   pollIntervalMs?: number;
   /**
-   * How long the end of a watched process may wait for its parent to reap it, where only that tells
-   * its status; then the event says `'not-reaped'`. And how long any end may wait for an event of the
-   * kernel that is still to come, if that may change its status. In ms, 1,000.
+   * How long to wait, in ms (default 1,000), for the parent to reap a watched process if only that
+   * reveals the status; after that the event says `'not-reaped'`. Also how long any exit waits for
+   * a pending kernel event that may change its status.
    */
   statusTimeoutMs?: number;
   /**
-   * When the kernel has told nothing for so long, a thread of our own ends, and its exit has to come
-   * back: otherwise the stream has gone silent, which is a gap. 10,000; at least 100; 0 turns it off.
+   * After this many ms without an event, a thread of exitwatch exits, and the kernel must report
+   * it. If not, the stream has gone silent, which is a gap. Default 10,000; at least 100; 0 turns
+   * this off.
    */
   canaryIntervalMs?: number;
   /** Closes the monitor when aborted. */
@@ -64,9 +74,9 @@ export interface CheckedOptions extends SourceOptions {
 
 /** Options of {@link waitForExit}. */
 export interface WaitForExitOptions {
-  /** How long to wait, in ms; for ever where it is missing. */
+  /** How long to wait, in ms; default: forever. */
   timeoutMs?: number;
-  /** Ends the waiting, not the process. */
+  /** When aborted, stops waiting; the process is not touched. */
   signal?: AbortSignal;
   /** As for an {@link ExitMonitor}. */
   source?: 'auto' | SourceName;

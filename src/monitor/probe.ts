@@ -14,35 +14,35 @@ import type {
 
 import { ExitMonitor } from './exit-monitor.js';
 
-/** Whether the monitor can tell who sent signals. */
+/** Whether a monitor can report who sent signals. */
 export type TraceReport = {
   available: boolean;
-  /** `null` where it is. */
+  /** `null` if it is available. */
   downgrade: Downgrade | null;
 };
 
-/** What {@link probe} finds. */
+/** The result of {@link probe}. */
 export type ProbeReport = {
   platform: NodeJS.Platform;
   kernel: string;
   arch: string;
   node: string;
-  /** Whether we are in the host's; `null` where that cannot be told. */
+  /** Whether this process is in the host's namespaces; `null` if unknown. */
   hostNamespaces: { pid: boolean | null; user: boolean | null; network: boolean | null };
-  /** What `source: 'auto'` takes, by scope; `null`: nothing can serve it. */
+  /** What `source: 'auto'` uses for each scope; `null` if nothing works. */
   sources: { watched: SourceName | null; all: SourceName | null };
   connector: ConnectorReport;
   pidfd: PidfdReport;
   poll: PollReport;
   trace: TraceReport;
-  /** Something does not work, or not as well as it might. */
+  /** Something does not work, or not as well as it could. */
   degraded: boolean;
 };
 
 /**
- * Tries every witness, and tells which work, in which form, why not in a better one, and what to do
- * about it. Never rejects for what it finds; with `ERR_EXITWATCH_INVALID_OPTION` where an environment
- * variable (`EXITWATCH_FILTER`) has a value that it cannot have.
+ * Tries every source. Reports which ones work and how well, why not better, and what to do about
+ * it. Whatever it finds, it resolves; it only rejects with `ERR_EXITWATCH_INVALID_OPTION` if an
+ * environment variable (`EXITWATCH_FILTER`) has an invalid value.
  */
 export async function probe(): Promise<ProbeReport> {
   const reports = await probeSources();
@@ -75,7 +75,7 @@ export async function probe(): Promise<ProbeReport> {
   };
 }
 
-/** Whatever serves beside it. */
+/** Tries the signal trace with whatever source works. */
 async function probeTrace(): Promise<TraceReport> {
   const monitor = new ExitMonitor();
   try {
@@ -93,7 +93,7 @@ function isHosts(name: 'pid' | 'user'): boolean | null {
   return inode === null ? null : inode === HOST_NAMESPACE[name];
 }
 
-/** The network namespace has no inode that is known; but the connector exists in the host's only. */
+/** The host's network namespace has no fixed inode, but the connector only works there. */
 function isHostNetwork(obstacle: Obstacle | null): boolean | null {
   switch (obstacle?.code) {
     case undefined:

@@ -1,6 +1,8 @@
 import { EventEmitter } from 'node:events';
 
-/** Whether anybody listens for `signal` events: the source hands signals over at once only then. */
+/**
+ * Whether the monitor has a `signal` listener: only then does the source deliver signals at once.
+ */
 export class SignalDemand {
   readonly #emitter: EventEmitter;
   readonly #onChange: (isWanted: boolean) => void;
@@ -15,7 +17,7 @@ export class SignalDemand {
     return this.#isWanted;
   }
 
-  /** Also again, after all listeners were removed: ours were among them. */
+  /** Call it again after removeAllListeners(), which removes these listeners too. */
   follow(): void {
     const onChange = (on: 'newListener' | 'removeListener', isListening: () => boolean) => {
       EventEmitter.prototype.on.call(this.#emitter, on, (name) => {

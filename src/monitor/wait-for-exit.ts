@@ -7,7 +7,7 @@ import { ExitMonitor } from './exit-monitor.js';
 import type { ExitWatch } from './exit-watch.js';
 import { checkWaitOptions, type WaitForExitOptions } from './options.js';
 
-/** One monitor for all that wait; made for the first, and closed after the last. */
+/** A monitor that all callers with the same source share; closed after the last of them. */
 interface Shared {
   readonly source: 'auto' | SourceName;
   readonly monitor: ExitMonitor;
@@ -18,18 +18,18 @@ interface Shared {
 const shared = new Map<string, Shared>();
 
 /**
- * Resolves when a process has ended. It need not be a child, nor the same user's. Any number of calls
- * share one monitor.
+ * Resolves when a process has exited. It need not be a child, nor belong to the same user. Calls
+ * with the same source share one monitor.
  *
- * Armed when it returns: how the process ends is seen from then on, and who sends it a signal. For that,
- * the first call blocks the event loop until the signal trace is at work, if there is one: for some
- * 20 ms, and 2 s at most; {@link ExitEvent.tracedSince} tells since when it was.
+ * The watch is armed when this returns: from then on, the exit and the senders of signals are seen.
+ * For that, the first call blocks the event loop until the signal trace runs (if it can), for about
+ * 20 ms and at most 2 s. {@link ExitEvent.tracedSince} says when the trace began.
  *
  * Rejects with an {@link ExitwatchError}: `ERR_EXITWATCH_TIMEOUT`, `ERR_EXITWATCH_ABORTED`,
- * `ERR_EXITWATCH_INVALID_OPTION`, and with what {@link ExitMonitor.watch} throws or
+ * `ERR_EXITWATCH_INVALID_OPTION`, and whatever {@link ExitMonitor.watch} throws or
  * {@link ExitMonitor.start} rejects with.
  *
- * @param target a pid, or the identity of a process, also of one that has ended already: see
+ * @param target a pid, or the identity of a process, which may be gone already: see
  *   {@link ExitMonitor.watch}
  */
 export async function waitForExit(
@@ -62,7 +62,7 @@ function enter(source: 'auto' | SourceName): Shared {
 function start(entry: Shared): void {
   if (entry.isStarted) return;
   entry.isStarted = true;
-  // The watches of those who wait reject; the next call gets another monitor.
+  // Pending calls reject with their watches; the next call creates another monitor.
   const forget = () => {
     remove(entry);
   };

@@ -4,15 +4,18 @@ import { WatchedIdentities } from '../sources/watched-identities.js';
 
 import { PendingWatch } from './exit-watch.js';
 
-/** Who waits for the end of which process. */
+/** All open watches, by process. */
 export class WatchRegistry {
-  /** By the id of the process: usually one watch each. */
+  /** By the id of the process; usually one watch each. */
   readonly #watches = new Map<string, Set<PendingWatch>>();
-  /** Those that the source knows: a process may be named in two ways, and is watched once. */
+  /**
+   * Identities that the source watches. A process can have two identities (with and without an
+   * inode), but is watched once.
+   */
   readonly #identities = new WatchedIdentities();
   readonly #onLastClosed: (identity: ProcessIdentity) => void;
 
-  /** `onLastClosed`: nobody waits for that process any more. */
+  /** `onLastClosed`: the last watch of that process was closed. */
   constructor(onLastClosed: (identity: ProcessIdentity) => void) {
     this.#onLastClosed = onLastClosed;
   }
@@ -26,12 +29,12 @@ export class WatchRegistry {
     return this.#watches.has(id);
   }
 
-  /** The identity by which this process is watched already. */
+  /** The identity under which this process is already watched. */
   identityOf(identity: ProcessIdentity): ProcessIdentity | undefined {
     return this.#identities.of(identity);
   }
 
-  /** Another watch of a process that is watched already. */
+  /** Adds a watch of a process that is already watched. */
   join(identity: ProcessIdentity): PendingWatch | undefined {
     const others = this.#watches.get(identity.id);
     if (others === undefined) return undefined;
@@ -41,7 +44,7 @@ export class WatchRegistry {
     return watch;
   }
 
-  /** The first watch of a process. `isArmed`: the source knows it. */
+  /** Adds the first watch of a process. `isArmed`: the source watches it. */
   add(identity: ProcessIdentity, hasPidfd: boolean, isArmed: boolean): PendingWatch {
     const watch = this.#newWatch(identity, hasPidfd);
     this.#watches.set(identity.id, new Set([watch]));
@@ -49,9 +52,9 @@ export class WatchRegistry {
     return watch;
   }
 
-  /** All watches of a process that has ended: they are for the caller to resolve. */
+  /** Removes and returns all watches of a process that has exited; the caller resolves them. */
   take(id: string): Set<PendingWatch> | undefined {
-    // Asking the map makes V8 flatten and hash the id: only if somebody watches.
+    // A lookup makes V8 flatten and hash the id: skip it if there are no watches.
     if (this.#watches.size === 0) return undefined;
     const watches = this.#watches.get(id);
     if (watches === undefined) return undefined;

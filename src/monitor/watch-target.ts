@@ -14,7 +14,7 @@ import {
 } from '../identity/process-identity.js';
 import { addonRefusal } from '../native/load-addon.js';
 
-/** Which process is to be watched, and whether it is still there. */
+/** Finds the process to watch, and whether it still exists. */
 export function findTarget(target: number | ProcessIdentity): {
   identity: ProcessIdentity;
   isThere: boolean;
@@ -30,7 +30,7 @@ export function findTarget(target: number | ProcessIdentity): {
   if (pid === process.pid) {
     throw new ExitwatchError('ERR_EXITWATCH_INVALID_PID', 'a process cannot learn of its own end');
   }
-  // While pidfd_open(2) is forbidden, an identity that was made before knows more.
+  // If pidfd_open(2) is now forbidden, an identity made earlier has the inode and is better.
   const knowsMore = typeof target === 'object' && target.inode !== null && found.inode === null;
   return { identity: knowsMore ? target : found, isThere: true };
 }
@@ -44,16 +44,16 @@ function checkNamespace(target: ProcessIdentity): void {
   );
 }
 
-/** The end of a process of which only its identity is known. */
+/** The exit event of a process of which only the identity is known. */
 export function goneBeforeWatch(identity: ProcessIdentity): ExitEvent {
-  // By what looks processes up here.
+  // The source that looked the process up.
   const source = addonRefusal() === null ? 'pidfd' : 'poll';
   const startedAt =
     identity.bootId === bootId() && identity.startTicks !== 0
       ? processTable().startTime(identity.startTicks)
       : null;
   const exitedAt = new Date();
-  // Some time since it started, which may have been before this boot.
+  // It exited at some time after its start, which may have been in an earlier boot.
   const uncertaintyMs =
     startedAt === null ? Number.MAX_SAFE_INTEGER : exitedAt.getTime() - startedAt.getTime();
   const { id, pid } = identity;

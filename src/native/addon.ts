@@ -1,31 +1,39 @@
 import type { ProcessState, Refusal, StreamUse, WatchResult } from './abi.js';
 
-/** What native/napi offers. It knows numbers; this file and its users know the words. */
+/** The interface of native/napi. It uses numbers; this file and its users give them names. */
 export interface Addon {
   /** See {@link ABI_DIGEST}. */
   readonly abi: string;
-  /** What the signal trace can be made to misread, for tests of its trial. */
+  /** What the signal trace can be made to misread, to test its trial. */
   readonly spoils: readonly string[];
   identify(pid: number): NativeIdentity | undefined;
-  /** Sends a signal to this very process; 0 sends none. What became of it: {@link ProcessState}. */
+  /**
+   * Sends a signal to exactly this process; 0 sends none. Returns what was found:
+   * {@link ProcessState}.
+   */
   signal(pid: number, startTicks: number, inode: number, signal: number): ProcessState;
-  /** Who listens, or has connected, at the other end of a unix socket; undefined where not known. */
+  /**
+   * The process that listens, or has connected, at the other end of a unix socket; undefined if
+   * unknown.
+   */
   peer(fd: number): SocketPeer | undefined;
-  /** flock(2): whether this open file has the lock, until it is closed. */
+  /** flock(2): whether this open file got the lock, which it keeps until it is closed. */
   lockFile(fd: number): boolean;
-  /** To a unix socket; `@` begins the name of an abstract one. */
+  /** To a unix socket; a leading `@` means an abstract one. */
   sendDatagram(path: string, text: string): void;
-  /** What pidfds can tell here; throws where there are none. Runs a child that ends at once. */
+  /**
+   * What pidfds can report here; throws if they are not available. Runs a child that exits at once.
+   */
   probePidfd(): { inodes: boolean; exitStatus: boolean };
   ExitReader: new (options: {
     watchedOnly: boolean;
     forceCbpf: boolean;
     streamUse: StreamUse;
-    /** Watched processes have a pidfd each. */
+    /** Open a pidfd for each watched process. */
     opensPidfds: boolean;
-    /** Signals are reported, too, where that can be had. */
+    /** Report signals as well, if possible. */
     tracesSignals: boolean;
-    /** One of {@link Addon.spoils}, or nothing. */
+    /** One of {@link Addon.spoils}, or ''. */
     spoil: string;
     receiveBufferBytes: number;
     queueLimit: number;
@@ -36,21 +44,21 @@ export interface Addon {
 
 export interface NativeIdentity {
   startTicks: number;
-  /** 0 where the kernel has none. */
+  /** 0 if the kernel has none. */
   inode: number;
   isKernelThread: boolean;
 }
 
 export interface SocketPeer {
   pid: number;
-  /** 0 where the kernel does not tell it. */
+  /** 0 if unknown. */
   inode: number;
 }
 
 export interface ExitReader {
   /**
-   * `onBatch` finds so many records in `batch`, and so many signals in `signals`, until it returns.
-   * The signals that led to an end come before the end.
+   * While `onBatch` runs, `batch` and `signals` hold the given numbers of records and signals. The
+   * signals that led to an exit come before the exit.
    */
   start(
     batch: ArrayBuffer,
@@ -59,17 +67,17 @@ export interface ExitReader {
   ): void;
   watch(pid: number, startTicks: number, inode: number): WatchResult;
   unwatch(pid: number, startTicks: number, inode: number): void;
-  /** To be asked once the reader is ready, and when it has changed its source. */
+  /** Call this once the reader is ready, and after it has changed its source. */
   filter(): NativeRefusal;
-  /** The same of the signal trace. */
+  /** The same for the signal trace. */
   trace(): NativeRefusal;
-  /** What the signal trace told of our own signals; undefined where there is none. */
+  /** What the signal trace reported about our own signals; undefined if there is no trace. */
   trial(): NativeTrial | undefined;
-  /** Blocks until signals are traced, or will not be; for so many ms at most. */
+  /** Blocks until the signal trace runs, or cannot run, or the time is up. */
   awaitTrace(timeoutMs: number): void;
-  /** By its id, in the v2 hierarchy; undefined where it cannot be told, null where it cannot just now. */
+  /** The path of a cgroup v2; undefined if unknown, null if it cannot be determined right now. */
   cgroupPath(id: number): string | null | undefined;
-  /** Whether signals are to be told at once; otherwise, before the ends of their processes. */
+  /** Whether to report signals at once; otherwise they come with the exits of their processes. */
   listen(listens: boolean): void;
   stats(): NativeStats;
   ref(): void;
@@ -84,21 +92,21 @@ export interface NativeRefusal {
   detail: string;
 }
 
-/** What came of signals that a child of ours was sent; see native/linux/bpf/trace_trial.h. */
+/** The result of sending signals to a child of our own; see native/linux/bpf/trace_trial.h. */
 export interface NativeTrial {
-  /** Not 0 where it could not be held. */
+  /** Not 0 if the trial could not take place. */
   errno: number;
   syscall: string;
   /** Of the child. */
   pid: number;
   startTicks: number;
   inode: number;
-  /** The thread that sent them, our user, our parent and our name. */
+  /** The thread that sent them, and our user, parent and name. */
   senderThread: number;
   senderUid: number;
   senderParent: number;
   senderName: string;
-  /** What the trace told of them. */
+  /** What the trace reported about them. */
   records: ArrayBuffer;
 }
 
@@ -108,7 +116,7 @@ export interface NativeStats {
   lost: number;
   gaps: number;
   queueDepth: number;
-  /** 0 before the first. */
+  /** 0 before the first event. */
   lastEventMs: number;
   rejected: number;
   withoutPidfd: number;

@@ -3,7 +3,7 @@ import { createRequire } from 'node:module';
 import { dirname, isAbsolute, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-/** Bundlers put the manifest itself here: it is always the one of this code. */
+/** Bundlers inline the manifest, so it is always the one of this code. */
 const OWN = require('../../package.json') as Manifest;
 
 interface Manifest {
@@ -11,27 +11,27 @@ interface Manifest {
   version: string;
 }
 
-/** What became of a place, for people. */
+/** Why a place could not be used, as text for a message. */
 export type Tried = { path: string; failure: string };
 
 export interface BinaryPlaces {
-  /** This code was put into another program's file, and is not where its package is. */
+  /** This code was bundled into another program, away from its package. */
   isBundled: boolean;
-  /** Where a binary may be, the best first. */
+  /** Where a binary may be, the best place first. */
   paths: string[];
-  /** What was looked for and cannot be used. */
+  /** Places that cannot be used. */
   tried: Tried[];
 }
 
 const NAME = 'exitwatch.node';
 const SHIPPED = join('prebuilds', `${process.platform}-${process.arch}`, NAME);
 
-/** In a package; what was built here is for this machine. */
+/** Within a package; a binary built on this machine comes first. */
 const IN_PACKAGE = [join('build', 'Release', NAME), join('build', 'Debug', NAME), SHIPPED];
 
 /**
- * Our package; from a bundle, what was copied beside it or one folder above it, and then the package
- * that is installed where the bundle runs. The working directory is nobody's place.
+ * Our package. From a bundle: next to the bundle or one folder above it, then the installed
+ * package. The working directory is never searched.
  */
 export function binaryPlaces(): BinaryPlaces {
   const folders = ownFolders();
@@ -77,7 +77,7 @@ function installedRoot(folder: string): string | null {
   }
 }
 
-/** Bundlers leave `__dirname` out, or make up another one, and then the stack tells it. */
+/** Bundlers drop `__dirname` or invent another one; the stack shows the real file. */
 function ownFolders(): string[] {
   const file = ownFile();
   const path = file.startsWith('file:') ? fileURLToPath(file) : file;
@@ -85,7 +85,7 @@ function ownFolders(): string[] {
   return [...new Set(folders.filter((folder) => isAbsolute(folder)))];
 }
 
-/** The file that this function is in, as a path or a URL; empty where that is not known. */
+/** The file of this function, as a path or URL; empty if unknown. */
 function ownFile(): string {
   const { stackTraceLimit } = Error;
   const prepareStackTrace: unknown = Reflect.get(Error, 'prepareStackTrace');
@@ -96,13 +96,13 @@ function ownFile(): string {
     const { stack } = new Error();
     return stack === undefined ? '' : file;
   } catch {
-    // --frozen-intrinsics lets nobody ask.
+    // --frozen-intrinsics forbids this.
     return '';
   } finally {
     try {
       Object.assign(Error, { prepareStackTrace, stackTraceLimit });
     } catch {
-      // Then nothing was changed.
+      // Nothing was changed.
     }
   }
 }

@@ -59,13 +59,13 @@ const FAILURES: Readonly<Record<Exclude<keyof typeof Failure, 'none'>, Explanati
   ],
 };
 
-/** The soft limit, as the kernel has it for this process. */
+/** The soft limit that the kernel has for this process. */
 function descriptorLimit(): string {
   const limits = readFileSync('/proc/self/limits', 'latin1');
   return /^Max open files\s+(\S+)/m.exec(limits)?.[1] ?? 'not known';
 }
 
-/** The error for a failure that the addon told as `{ failure, errno, syscall }`. */
+/** The error for a failure that the addon threw as `{ failure, errno, syscall }`. */
 export function failureError(failure: number, errno: number, syscall: string): ExitwatchError {
   const name = Failure[failure] as keyof typeof FAILURES;
   const [code, sentence, remedy] = FAILURES[name];
@@ -78,7 +78,7 @@ export function failureError(failure: number, errno: number, syscall: string): E
   return new ExitwatchError(code, detail, { remedy, errno, syscall });
 }
 
-/** Turns what the addon threw into the error that users see; anything else stays as it is. */
+/** Translates what the addon threw; leaves other errors as they are. */
 export function translateFailure(thrown: unknown): unknown {
   if (!(thrown instanceof Error) || !('failure' in thrown)) return thrown;
   const { failure, errno, syscall } = thrown as Error & Record<string, unknown>;

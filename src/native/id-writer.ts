@@ -1,4 +1,4 @@
-/** Digits that fit into a small integer, which is what V8 computes quickly with. */
+/** Small enough for V8's small integers, which are fast. */
 const CHUNK = 1e8;
 const CHUNK_DIGITS = 8;
 
@@ -6,8 +6,8 @@ const ZERO = 0x30;
 const DASH = 0x2d;
 
 /**
- * Makes ids of processes as {@link identityId} does, for hundreds of thousands a second: V8 keeps the
- * text of every number that it converts for a while, and with it half of what an event takes.
+ * Writes ids like {@link identityId}, but fast enough for hundreds of thousands per second. V8
+ * caches the text of each number that it converts, which would be half the cost of an event.
  */
 export class IdWriter {
   readonly #bytes = Buffer.alloc(64);
@@ -18,7 +18,7 @@ export class IdWriter {
     this.#prefixEnd = this.#bytes.write(`${boot}-`, 'latin1');
   }
 
-  /** `mark`: the letter before `number`, which is a whole one below 2^53; or ''. */
+  /** `mark`: the letter before `number`, or ''. `number`: an integer below 2^53. */
   id(pid: number, mark: '' | 't' | 'x', number: number): string {
     this.#end = this.#prefixEnd;
     this.#digits(pid);
@@ -38,7 +38,7 @@ export class IdWriter {
     this.#chunk(number - upper * CHUNK, CHUNK_DIGITS);
   }
 
-  /** At least so many digits. */
+  /** Writes at least `least` digits. */
   #chunk(number: number, least: number): void {
     let rest = number | 0;
     let digits = 1;

@@ -16,22 +16,22 @@ import {
 import { failureError } from './failures.js';
 import type { IdWriter } from './id-writer.js';
 
-/** What each record takes in a batch: the largest of them. */
+/** The size of a record in a batch: that of the largest kind. */
 const RECORD_BYTES = Math.max(ExitRecord.bytes, GapRecord.bytes, SourceRecord.bytes);
 
-/** The end of a process, as far as it matters for what is known of signals. */
+/** The exit of a process, as far as the signal trace needs it. */
 export interface End {
   pid: number;
-  /** 0 where not known. */
+  /** 0 if unknown. */
   inode: number;
   startTicks: number;
-  /** CLOCK_MONOTONIC of the host; not before the end. */
+  /** CLOCK_MONOTONIC of the host; not earlier than the exit. */
   timeNs: number;
-  /** `null` where no signal ended it. */
+  /** `null` if no signal killed it. */
   signal: ExitEvent['signal'];
 }
 
-/** What the ids of cgroups stand for. */
+/** Resolves ids of cgroups. */
 interface CgroupNames {
   path(id: number): string | null;
 }
@@ -45,7 +45,7 @@ const GAP_REASONS: Readonly<Record<keyof typeof GapReason, Gap['reason']>> = {
 
 const NO_SIGNALS: readonly SignalSender[] = Object.freeze([]);
 
-/** A batch of records, as the addon fills it. */
+/** A batch of records that the addon fills. */
 export class KernelRecords {
   readonly buffer: ArrayBuffer;
   readonly #doubles: Float64Array;
@@ -56,12 +56,13 @@ export class KernelRecords {
   readonly #cgroups: CgroupNames;
   readonly #names: LastText;
   readonly #executables: LastText;
-  /** By wait status: there are few. */
+  /** By wait status; there are only a few. */
   readonly #outcomes = new Map<number, Outcome>();
 
   /**
-   * `hasInodes`: every process has an inode of its own. Otherwise nobody knows the process by its start;
-   * and two that had the same pid may have begun within one clock tick.
+   * `hasInodes`: identities have inodes. An exit without its inode then gets no id from its start,
+   * because no identity would match, and two processes with the same pid may have started in the
+   * same clock tick.
    */
   constructor(capacity: number, cgroups: CgroupNames, ids: IdWriter, hasInodes: boolean) {
     this.#ids = ids;
@@ -79,7 +80,7 @@ export class KernelRecords {
     return RecordKind[this.#word(index, ExitRecord.kind)] as keyof typeof RecordKind;
   }
 
-  /** Without what the signal trace knows of it, but whether that was at work. */
+  /** Without the findings of the signal trace, except whether it was running. */
   exit(index: number): ExitEvent {
     const flags = this.#word(index, ExitRecord.flags);
     const pid = this.#word(index, ExitRecord.pid);
@@ -91,7 +92,7 @@ export class KernelRecords {
     const isKernelTime = (flags & ExitFlag.kernelTime) !== 0;
     const uncertaintyMs = this.#double(index, ExitRecord.uncertaintyNs) / 1e6;
     const startedAt = startKnown ? new Date(this.#double(index, ExitRecord.startedMs)) : null;
-    // Member by member: a spread would cost more than all the rest.
+    // Field by field: a spread would cost more than everything else.
     const { how, exitCode, signal, coreDumped, unknownReason } = this.#outcome(index, flags);
     return {
       event: 'exit',
@@ -105,9 +106,9 @@ export class KernelRecords {
       startedAt,
       exitedAt: dateOf(timeNs, this.#double(index, ExitRecord.clockMs)),
       exitedNs: isKernelTime ? timeNs : null,
-      // Stamped by the kernel, what is below a millisecond is the way to us, not a doubt.
+      // With the kernel's time stamp, less than a millisecond is delivery time, not uncertainty.
       uncertaintyMs: isKernelTime ? Math.floor(uncertaintyMs) : Math.ceil(uncertaintyMs),
-      // The kernel's own stamp comes by the connector; what has none, a pidfd told.
+      // Only the connector has the kernel's time stamp; otherwise a pidfd reported the exit.
       source: isKernelTime ? 'connector' : 'pidfd',
       lossless: (flags & ExitFlag.lossless) !== 0,
       traced: isTraced,
@@ -124,7 +125,7 @@ export class KernelRecords {
     } as ExitEvent;
   }
 
-  /** The same for the signal trace. */
+  /** The same exit, for the signal trace. */
   end(index: number, { pid, signal }: ExitEvent): End {
     return {
       pid,
@@ -135,7 +136,7 @@ export class KernelRecords {
     };
   }
 
-  /** By the best that is known of the process, as {@link identityId} has it. */
+  /** Made from the best that is known about the process, like {@link identityId}. */
   #id(index: number, pid: number, inode: number, startKnown: boolean, timeNs: number): string {
     if (inode !== 0) return this.#ids.id(pid, '', inode);
     if (startKnown && !this.#hasInodes) {
@@ -149,7 +150,10 @@ export class KernelRecords {
     return inode !== 0 ? this.#ids.id(pid, '', inode) : this.#ids.id(pid, 't', startTicks);
   }
 
-  /** Whether an exit is only for its watcher: the stream has yet to report it, to everybody. */
+  /**
+   * Whether an exit is only for its watch, because the stream has yet to report it to all
+   * listeners.
+   */
   isOnlyForWatcher(index: number): boolean {
     return (this.#word(index, ExitRecord.flags) & ExitFlag.onlyForWatcher) !== 0;
   }
@@ -168,7 +172,7 @@ export class KernelRecords {
     };
   }
 
-  /** When what reports ends has changed. */
+  /** When the source of exits changed. */
   sourceDate(index: number): Date {
     const clockMs = this.#double(index, SourceRecord.clockMs);
     return dateOf(this.#double(index, SourceRecord.timeNs), clockMs);
@@ -178,12 +182,12 @@ export class KernelRecords {
     return this.hasStream(index) ? this.#double(index, SourceRecord.bufferBytes) : null;
   }
 
-  /** Otherwise pidfds alone report. */
+  /** If not, only pidfds report exits. */
   hasStream(index: number): boolean {
     return this.#word(index, SourceRecord.hasStream) !== 0;
   }
 
-  /** Whether exits come with their programs. */
+  /** Whether exits come with program names. */
   namesPrograms(index: number): boolean {
     return this.#word(index, SourceRecord.namesPrograms) !== 0;
   }
@@ -227,7 +231,7 @@ export class KernelRecords {
     return this.#words[(index * RECORD_BYTES + field) >>> 2] ?? 0;
   }
 
-  /** Not before it was: a Date cuts off what is below a millisecond. */
+  /** Rounded up, because a Date drops fractions of a millisecond. */
   #tracedSince(index: number, startedAt: Date | null): Date | null {
     const fromMs = this.#double(index, ExitRecord.tracedFromNs) / 1e6;
     if (fromMs === 0) return startedAt;
@@ -235,7 +239,7 @@ export class KernelRecords {
   }
 }
 
-/** Processes of one name tend to end together: the last one is kept, with its bytes. */
+/** Processes with the same name tend to exit together, so the last text is kept with its bytes. */
 class LastText {
   readonly #words: Int32Array;
   readonly #bytes: Buffer;
@@ -250,7 +254,7 @@ class LastText {
     this.#last = new Int32Array(bytes / 4);
   }
 
-  /** Of this record. What follows its end is zeros. */
+  /** The text of this record; zeros follow it. */
   at(index: number): string {
     const first = (index * RECORD_BYTES + this.#offset) / 4;
     const words = this.#words;
@@ -275,7 +279,7 @@ function dateOf(timeNs: number, clockMs: number): Date {
   return new Date(timeNs / 1e6 + clockMs);
 }
 
-/** Up to the first zero. */
+/** Up to the first zero byte. */
 function textAt(bytes: Buffer, begin: number, length: number): string {
   const end = bytes.indexOf(0, begin);
   return bytes.toString('utf8', begin, end < 0 ? begin + length : Math.min(end, begin + length));

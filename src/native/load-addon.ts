@@ -5,23 +5,23 @@ import { warnOfMissingAddon } from './addon-warning.js';
 import type { Addon } from './addon.js';
 import { loadNativeBinary } from './load-binary.js';
 
-/** Tried once. */
+/** Loading is tried once. */
 let result: Addon | ExitwatchError | undefined;
 
-/** @throws ExitwatchError `ERR_EXITWATCH_NO_ADDON` where no binary can be used. */
+/** @throws ExitwatchError `ERR_EXITWATCH_NO_ADDON` if no binary can be used. */
 export function loadAddon(): Addon {
   result ??= loadOrWarn();
   if (result instanceof ExitwatchError) throw result;
   return result;
 }
 
-/** Why the addon cannot be used; `null` where it can. */
+/** Why the addon cannot be used; `null` if it can. */
 export function addonRefusal(): ExitwatchError | null {
   result ??= loadOrWarn();
   return result instanceof ExitwatchError ? result : null;
 }
 
-/** On Linux it is expected, and doing without it is worth a word; elsewhere there is none. */
+/** On Linux a missing addon is worth a warning; on other systems there is none. */
 function loadOrWarn(): Addon | ExitwatchError {
   if (process.platform !== 'linux') {
     return new ExitwatchError(

@@ -8,8 +8,8 @@ import loadBinding = require('bindings');
 type Libc = 'glibc' | 'musl';
 
 /**
- * Loads the first binary that `isUsable` takes. A binary for another C library is not even tried: that
- * can crash the process.
+ * Loads the first binary that `isUsable` accepts. A binary for another C library is not even tried,
+ * because loading it can crash the process.
  */
 export function loadNativeBinary(isUsable: (binary: unknown) => boolean): {
   binary?: unknown;
@@ -49,13 +49,13 @@ function refusalOf(path: string): string | null {
   return `is for ${wanted}, and this Node.js is for ${ours}`;
 }
 
-/** The C library that a shared object needs by name; `null` where it needs neither. @internal */
+/** The C library that a shared object needs; `null` if it names neither. @internal */
 export function libcOfBinary(bytes: Buffer): Libc | null {
   if (bytes.includes('\0libc.so.6\0')) return 'glibc';
   return bytes.includes('\0libc.musl-') || bytes.includes('\0libc.so\0') ? 'musl' : null;
 }
 
-/** By the dynamic linker that the program asks for; `null` where it asks for none that is known. */
+/** Judged by the program's dynamic linker; `null` if that is unknown. */
 function libcOfProgram(path: string): Libc | null {
   const bytes = Buffer.alloc(64 * 1024);
   try {

@@ -2,53 +2,56 @@ import type { Ancestor as SenderAncestor } from '../events/signal-event.js';
 
 import { ANCESTORS, Ancestor, NAME_BYTES, SignalRecord as Field } from './abi.js';
 
-/** The machine's own, as the kernel writes. */
+/** The byte order of this machine, which the kernel uses. */
 const LITTLE_ENDIAN = new Uint8Array(new Uint16Array([1]).buffer)[0] === 1;
 
 /** Four words. */
 export type SiginfoFields = readonly [number, number, number, number];
 
-/** What the trace saw of one signal, in the kernel's words. */
+/** What the trace saw of one signal, in the kernel's terms. */
 export interface TracedSignal {
-  /** Of the process that gets it; 0 where not known. */
+  /** Of the process that receives it; 0 if unknown. */
   inode: number;
   startTicks: number;
   pid: number;
   name: string;
-  /** 0: there is no signal; the OOM killer has chosen the process. */
+  /** 0: not a signal, but the OOM killer chose the process. */
   signal: number;
   /** CLOCK_MONOTONIC of the host. */
   timeNs: number;
   sentAtMs: number;
-  /** Of the thread that it was sent to, or that took it. */
+  /** The thread that it was sent to, or that took it. */
   thread: number;
   /** `si_code`. */
   code: number;
-  /** What follows it in the siginfo, in words: `si_pid`, `si_uid`, two of `si_value`; or others. */
+  /** The siginfo after `si_code`: `si_pid`, `si_uid`, two words of `si_value`; or other fields. */
   info: SiginfoFields;
   /** {@link SignalFlag} */
   flags: number;
-  /** With {@link SignalFlag.taken}, "sender" is the thread's tracer, or its parent. */
+  /**
+   * With {@link SignalFlag.taken}, the "sender" is the thread's debugger or, without one, its
+   * parent.
+   */
   senderPid: number;
   senderThread: number;
-  /** When it started: CLOCK_BOOTTIME, to the microsecond. */
+  /** When it started: CLOCK_BOOTTIME, in microseconds. */
   senderStart: number;
-  /** What the process calls the sender; 0 where it does not see that pid namespace. */
+  /** The sender's pid as the process sees it; 0 if it does not see that pid namespace. */
   senderPidThere: number;
   senderName: string;
   senderUid: number;
-  /** The id of its cgroup in the v2 hierarchy; 0 where not known. */
+  /** The id of its cgroup v2; 0 if unknown. */
   senderCgroup: number;
   ancestors: SenderAncestor[];
 }
 
-/** A batch of signals, as the addon fills it. */
+/** A batch of signals that the addon fills. */
 export class SignalRecords {
   readonly buffer: ArrayBuffer;
   readonly #view: DataView;
   readonly #bytes: Buffer;
 
-  /** Room for so many, or what is there. */
+  /** Makes room for that many signals, or reads an existing buffer. */
   constructor(capacity: number | ArrayBuffer) {
     this.buffer = typeof capacity === 'number' ? new ArrayBuffer(capacity * Field.bytes) : capacity;
     this.#view = new DataView(this.buffer);
@@ -105,7 +108,7 @@ export class SignalRecords {
     return this.#view.getInt32(at, LITTLE_ENDIAN);
   }
 
-  /** A whole number of 64 bits that is below 2^53. */
+  /** An unsigned 64-bit integer below 2^53. */
   #double(at: number): number {
     return Number(this.#view.getBigUint64(at, LITTLE_ENDIAN));
   }

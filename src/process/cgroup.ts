@@ -1,9 +1,9 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** A cgroup of the v2 hierarchy, with all that are below it. */
+/** A cgroup v2 with all cgroups below it. */
 export class Cgroup {
-  /** As /proc/PID/cgroup has it. */
+  /** As in /proc/PID/cgroup. */
   readonly path: string;
   readonly #directory: string;
 
@@ -12,7 +12,7 @@ export class Cgroup {
     this.#directory = directory;
   }
 
-  /** The cgroup that a process is in; `null`: the root, or there is none that can be read. */
+  /** The cgroup of a process; `null` if it is the root, or cannot be read. */
   static of(pid: number): Cgroup | null {
     const path = cgroupPath(pid);
     const mount = mountPoint();
@@ -27,7 +27,9 @@ export class Cgroup {
     return path === this.path || path?.startsWith(`${this.path}/`) === true;
   }
 
-  /** All processes in it, 0 for each that is outside of our pid namespace; `null`: it cannot be read. */
+  /**
+   * All processes in it; 0 for each one outside of our pid namespace. `null` if it cannot be read.
+   */
   processes(): number[] | null {
     try {
       return processesBelow(this.#directory);
@@ -36,7 +38,10 @@ export class Cgroup {
     }
   }
 
-  /** Whether nobody lives in it any more; a process leaves it a moment before its parent can see it dead. */
+  /**
+   * Whether no process is left in it. A process leaves it shortly before its parent can see it
+   * dead.
+   */
   isEmpty(): boolean {
     try {
       return /^populated 0$/m.test(readFileSync(join(this.#directory, 'cgroup.events'), 'latin1'));
@@ -45,7 +50,7 @@ export class Cgroup {
     }
   }
 
-  /** Ends all in it by SIGKILL, those that are just being forked, too; since Linux 5.14. */
+  /** Sends SIGKILL to all processes in it, even those being forked. Requires Linux 5.14. */
   kill(): boolean {
     try {
       writeFileSync(join(this.#directory, 'cgroup.kill'), '1', { flag: 'r+' });
@@ -56,7 +61,7 @@ export class Cgroup {
   }
 }
 
-/** It takes that nobody is in it. */
+/** A cgroup can only be removed when it is empty. */
 function isRemoved(error: unknown): boolean {
   return ['ENOENT', 'ENODEV'].includes((error as NodeJS.ErrnoException).code ?? '');
 }
@@ -79,18 +84,18 @@ function childProcesses(directory: string, name: string): number[] {
   }
 }
 
-/** Relative to the root of our cgroup namespace; `null`: outside of it, or not to be read. */
+/** Relative to the root of our cgroup namespace; `null` if it is outside, or cannot be read. */
 function cgroupPath(pid: number): string | null {
   try {
     const text = readFileSync(`/proc/${pid}/cgroup`, 'utf8');
     const path = /^0::(\/.*)$/m.exec(text)?.[1] ?? null;
     return path === null || /(^|\/)\.\.(\/|$)| \(deleted\)$/.test(path) ? null : path;
   } catch {
-    return null; // it has ended meanwhile
+    return null; // it has exited in the meantime
   }
 }
 
-/** Where the whole v2 hierarchy of our namespace is mounted; alone, or beside those of v1. */
+/** Where the whole v2 hierarchy of our namespace is mounted, alone or next to v1. */
 function mountPoint(): string | null {
   for (const line of readFileSync('/proc/self/mountinfo', 'utf8').split('\n')) {
     const [mount = '', type = ''] = line.split(' - ');

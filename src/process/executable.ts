@@ -3,21 +3,21 @@ import { basename, extname, isAbsolute, normalize, resolve } from 'node:path';
 
 import { grammarOf, scriptOf, type Script } from './interpreters.js';
 
-/** The kernel keeps this much of a name (TASK_COMM_LEN). */
+/** The kernel truncates names to this length (TASK_COMM_LEN - 1). */
 const KERNEL_NAME_BYTES = 15;
 
-/** What a process runs; each `null` if it cannot be read. */
+/** What a process runs; each field is `null` if it cannot be read. */
 export interface Program {
   pid: number;
-  /** The kernel's name. */
+  /** The kernel's name for it. */
   kernel: string | null;
-  /** The path of its executable, which takes the same user or CAP_SYS_PTRACE. */
+  /** The path of its executable. Reading it requires the same user or CAP_SYS_PTRACE. */
   path: string | null;
-  /** Its arguments, what it was called by first. The process may have written over them. */
+  /** Its arguments, including argv[0]. The process may have overwritten them. */
   args: readonly string[] | null;
 }
 
-/** What the process that has this pid runs just now. */
+/** What the process with this pid runs now. */
 export function programOf(pid: number): Program {
   const task = livingTask(pid);
   const args = read(() => readFileSync(`/proc/${task}/cmdline`, 'utf8').replace(/\0+$/, ''));
@@ -30,8 +30,9 @@ export function programOf(pid: number): Program {
 }
 
 /**
- * Whether a process runs this executable, or its interpreter runs this script: a path, or a file name,
- * in full even if the kernel's name is cut. `'unknown'` if what can be read does not tell.
+ * Whether a process runs this executable, or its interpreter runs this script. `executable` is a
+ * path, or a full file name, even if the kernel's name is truncated. `'unknown'` if what can be
+ * read does not decide it.
  */
 export function runs(program: Program, executable: string): boolean | 'unknown' {
   const itself = runsItself(program, executable);
@@ -41,7 +42,7 @@ export function runs(program: Program, executable: string): boolean | 'unknown' 
   return itself === 'unknown' || script === 'unknown' ? 'unknown' : false;
 }
 
-/** What a process runs, for a message. */
+/** What a process runs, as text for a message. */
 export function describeProgram(program: Program): string {
   const { path, args, kernel } = program;
   const executable = path ?? args?.[0] ?? kernel;
@@ -58,21 +59,21 @@ function runsItself({ kernel, path, args }: Program, executable: string): boolea
   if (isAbsolute(executable)) {
     if (path !== null) return path === executable;
     if (called === executable) return true;
-    // A first argument is only what it was called by: there may be another of that name.
+    // argv[0] proves nothing if it matches: another executable may have the same name.
     return called !== null && nameOf(called) !== wanted ? false : 'unknown';
   }
   const full = [path, called].filter((name) => name !== null);
   if (full.some((name) => nameOf(name) === wanted)) return true;
   const cut = Buffer.from(wanted).subarray(0, KERNEL_NAME_BYTES).toString();
-  // One of this length is cut, most likely: of what, the others tell.
+  // A name of exactly 15 bytes is probably truncated; the path or argv[0] has the full name.
   const mayBeCut = Buffer.byteLength(wanted) === KERNEL_NAME_BYTES && full.length > 0;
   if (cut === wanted && kernel === wanted && !mayBeCut) return true;
   if (full.length > 0) return false;
-  // All but the kernel's name is hidden: another one is another program's, the same may be.
+  // Only the kernel's name is readable: if it differs, it is another program; if not, it may be.
   return kernel !== null && kernel !== cut ? false : 'unknown';
 }
 
-/** A login shell is called by its name with a dash before it. */
+/** argv[0] of a login shell is its name with a leading dash. */
 function nameOf(called: string): string {
   return basename(called).replace(/^-/, '');
 }
@@ -97,7 +98,7 @@ function runsScript(program: Program, executable: string): boolean | 'unknown' {
   const script = scriptIn(program);
   const verdict = isScript(program, script, executable);
   if (verdict !== false || path === null) return verdict;
-  // Not called by an interpreter's name: it has written over its arguments, as titles are set.
+  // argv[0] is not an interpreter's name: the process has overwritten its arguments (setproctitle).
   const isOverwritten = grammarOf(path) !== null && grammarOf(args[0] ?? '') === null;
   return isOverwritten ? 'unknown' : false;
 }
@@ -129,19 +130,19 @@ function isFile(program: Program, script: string, wanted: string): boolean | 'un
   return isSame === 'unknown' ? mayBe() : isSame;
 }
 
-/** Where a script is that the process was given; `null`: its directory cannot be read. */
+/** The path of the script; `null` if the working directory of the process cannot be read. */
 function pathOf({ pid }: Program, script: string): string | null {
   if (isAbsolute(script)) return normalize(script);
   const directory = read(() => readlinkSync(`/proc/${pid}/cwd`));
   return directory === null ? null : resolve(directory, script);
 }
 
-/** The process may have another root, or other mounts, than we have. */
+/** The process may have a different root or different mounts. */
 function inRootOf({ pid }: Program, path: string): string {
   return `/proc/${pid}/root${path}`;
 }
 
-/** Node.js takes `server` for `server.js`, and a directory for what its package.json says. */
+/** Node.js resolves `server` to `server.js`, and a directory by its package.json. */
 function mayBeShort(program: Program, script: string, path: string | null): boolean {
   const { path: executable, args } = program;
   if (!basename(executable ?? args?.[0] ?? '').startsWith('node')) return false;
@@ -149,7 +150,7 @@ function mayBeShort(program: Program, script: string, path: string | null): bool
   try {
     return path === null || !statSync(inRootOf(program, path)).isFile();
   } catch {
-    return true; // it is short, or gone
+    return true; // it is abbreviated, or gone
   }
 }
 
@@ -162,7 +163,7 @@ function isSameFile(one: string, other: string): boolean | 'unknown' {
   }
 }
 
-/** The first thread may have left before the others: it has neither executable nor arguments then. */
+/** The first thread may exit before the others; then it has no executable and no arguments. */
 function livingTask(pid: number): string {
   const isLiving = (task: string) =>
     /^[^ZX]/.test(readFileSync(`/proc/${task}/stat`, 'latin1').replace(/^.*\) /s, ''));
@@ -172,7 +173,7 @@ function livingTask(pid: number): string {
     const tasks = readdirSync(`/proc/${pid}/task`).map((thread) => `${pid}/task/${thread}`);
     return tasks.find(isLiving) ?? first;
   } catch {
-    return first; // it has ended meanwhile
+    return first; // it has exited in the meantime
   }
 }
 

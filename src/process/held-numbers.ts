@@ -2,16 +2,16 @@ import type { ProcessRow } from '../identity/process-table.js';
 
 import type { PidCursor, PidMark } from './pid-cursor.js';
 
-/** How others refer to a process: as their parent, or by what it leads. */
+/** How other processes refer to a process: as parent, session leader or group leader. */
 export type NumberKind = 'process' | 'session' | 'group';
 
 /**
- * Numbers that are known to mean a member of a tree, its session or its group. A number is given to
- * nobody else while one of these has it; afterwards it is forgotten as soon as that may have happened.
+ * Ids of processes, sessions and groups that are known to belong to a tree. The kernel does not
+ * reuse an id while it is in use. After that, the id is dropped as soon as it may have been reused.
  */
 export class HeldNumbers {
   readonly #cursor: PidCursor;
-  /** With the last moment at which it was a member's. */
+  /** With the last time at which it belonged to a member. */
   readonly #held = new Map<string, { kind: NumberKind; number: number; mark: PidMark }>();
 
   constructor(cursor: PidCursor) {
@@ -27,8 +27,8 @@ export class HeldNumbers {
   }
 
   /**
-   * Forgets the numbers that are, or may be, somebody else's by now. `rows`: all processes, as they were
-   * read after `before`; `present`: the members among them, seen to be still there after `now`.
+   * Drops the ids that belong to other processes now, or may. `rows`: all processes, read after
+   * `before`. `present`: the members among them that still existed after `now`.
    */
   renew(
     rows: ReadonlyMap<number, ProcessRow>,
@@ -45,7 +45,7 @@ export class HeldNumbers {
   }
 }
 
-/** Whether one of these keeps the number from being given again, although its owner has gone. */
+/** Whether a member keeps the id in use although its owner is gone. */
 function isInUse(kind: NumberKind, number: number, present: readonly ProcessRow[]): boolean {
   if (kind === 'process') return false;
   return present.some(

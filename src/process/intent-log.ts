@@ -9,37 +9,41 @@ import { regular, syncFolder } from '../common/small-file.js';
 import type { SignalName } from '../events/wait-status.js';
 import { identify, type ProcessIdentity } from '../identity/process-identity.js';
 
-/** What somebody was about to do to a process. */
+/** What was about to be done to a process. */
 export type Intent = {
   event: 'intent';
-  /** Of this intent. */
+  /** The id of this intent. */
   id: string;
   at: Date;
-  /** Whom it concerns. */
+  /** The process that it concerns. */
   identity: ProcessIdentity;
   what: SignalName | ControlName;
-  /** As the caller gave it. */
+  /** The reason that the caller gave. */
   why: string | null;
-  /** Who wrote it down. */
+  /** The process and the user that recorded it. */
   who: { identity: ProcessIdentity | null; uid: number | null };
-  /** When it should have taken effect: later, an end is not its doing. */
+  /** When it should have taken effect; a later exit is not attributed to it. */
   deadline: Date;
   /**
-   * What came of it. `'pending'`: nobody has said yet, so that it may have been carried out;
-   * `'uncertain'`: it failed on its way, perhaps after it took effect; `'superseded'`: the process had
-   * ended before; `'expired'`: pending past its deadline.
+   * - `'pending'`: no outcome recorded yet, so it may have been carried out
+   * - `'uncertain'`: it failed, perhaps after it had taken effect
+   * - `'superseded'`: the process had exited before
+   * - `'expired'`: still pending after its deadline
    */
   outcome: IntentOutcome | 'pending' | 'expired';
 };
 
 /**
- * What is asked for without a signal. `'powerdown'`: a virtual machine's power button; `'quit'`: its
- * hypervisor is told to end; `'migrate'`: it goes to another host; `'save'`: it is saved to a file;
- * `'control'`: anything else.
+ * A request that is not a signal.
+ * - `'powerdown'`: presses a virtual machine's power button
+ * - `'quit'`: asks its hypervisor to exit
+ * - `'migrate'`: moves it to another host
+ * - `'save'`: saves it to a file
+ * - `'control'`: anything else
  */
 export type ControlName = 'control' | 'powerdown' | 'quit' | 'migrate' | 'save';
 
-/** Where intents are written down. */
+/** Records intents. */
 export interface IntentRecorder {
   append(
     intent: Pick<Intent, 'identity' | 'what' | 'deadline'> & { why?: string | null },
@@ -47,19 +51,19 @@ export interface IntentRecorder {
   settle(id: string, outcome: IntentOutcome): Promise<void>;
 }
 
-/** What is settled about an intent. */
+/** The recorded outcome of an intent. */
 export type IntentOutcome = 'delivered' | 'not-delivered' | 'uncertain' | 'superseded';
 
 const { O_APPEND, O_CREAT, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_WRONLY } = constants;
 
-/** One line; with room for a reason. */
+/** The longest line, with room for a reason. */
 const MOST_LINE_BYTES = 16 * 1024;
 const MOST_REASON = 1024;
 
 /**
- * A durable record of what was about to be done to processes, written before it is done: so that "we
- * asked for this" is told from "somebody else did" also when we have died in between. One file of JSON
- * lines; any number of processes may append to it.
+ * A durable record of what is about to be done to processes, written before it is done. Even after
+ * a crash, it distinguishes "we asked for this" from "something else did". One JSON object per
+ * line; any number of processes may append to the file.
  */
 export class IntentLog implements IntentRecorder {
   readonly path: string;
@@ -70,9 +74,9 @@ export class IntentLog implements IntentRecorder {
   }
 
   /**
-   * Resolves with the intent's id when it is on the disk.
+   * Resolves with the intent's id once it is on disk.
    *
-   * Rejects with an {@link ExitwatchError} `ERR_EXITWATCH_INTENT_LOG`: then nothing must be done.
+   * Rejects with an {@link ExitwatchError} `ERR_EXITWATCH_INTENT_LOG`; then do not go ahead.
    */
   async append(
     intent: Pick<Intent, 'identity' | 'what' | 'deadline'> & { why?: string | null },
@@ -92,19 +96,19 @@ export class IntentLog implements IntentRecorder {
     return id;
   }
 
-  /** What came of it. Rejects as {@link IntentLog.append} does. */
+  /** Records the outcome. Rejects like {@link IntentLog.append}. */
   async settle(id: string, outcome: IntentOutcome): Promise<void> {
     await this.#write({ event: 'settled', id, at: new Date(), outcome });
   }
 
-  /** Releases the file; the log can be used again. */
+  /** Closes the file; the log can be used again. */
   async close(): Promise<void> {
     const file = this.#file;
     this.#file = undefined;
     await (await file?.catch(() => undefined))?.close();
   }
 
-  /** The file that has this name now: it may have been rotated away. */
+  /** The file that has this name now: it may have been rotated. */
   async #open(): Promise<FileHandle> {
     const open = await this.#file?.catch(() => undefined);
     if (open !== undefined) {
@@ -119,7 +123,7 @@ export class IntentLog implements IntentRecorder {
   async #write(record: object): Promise<void> {
     try {
       const file = await this.#open();
-      // A line that a crash has torn ends here, and takes nothing along.
+      // The leading newline ends a line that a crash has torn, so that this record stays intact.
       const line = Buffer.from(`\n${JSON.stringify(record)}\n`);
       const { bytesWritten } = await file.write(line);
       if (bytesWritten !== line.length) throw new Error('the disk is full');
@@ -132,7 +136,7 @@ export class IntentLog implements IntentRecorder {
 }
 
 /**
- * All intents of a log, in their order; whole records only. A log that is missing has none.
+ * All intents of a log in order; torn records are skipped. A missing log has none.
  *
  * Rejects with an {@link ExitwatchError} `ERR_EXITWATCH_INTENT_LOG`.
  */
@@ -183,7 +187,7 @@ async function* linesOf(path: string): AsyncGenerator<string> {
       isTooLong ||= data.length > MOST_LINE_BYTES;
       rest = isTooLong ? Buffer.alloc(0) : data;
     }
-    // What has no end yet was torn, or is being written.
+    // An unterminated line was torn, or is still being written.
   } finally {
     await file.close();
   }

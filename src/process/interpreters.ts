@@ -1,38 +1,38 @@
 import { basename } from 'node:path';
 
-/** What an interpreter takes from its command line to run. */
+/** What an interpreter's command line makes it run. */
 export type Script =
-  /** A file, by the path as it was given. */
+  /** A file, by the path as given. */
   | { kind: 'file'; path: string }
-  /** Something that has a name but no path: a Python module, a Java class. */
+  /** Something with a name but no path: a Python module, a Java class. */
   | { kind: 'name'; name: string }
-  /** The code is an argument itself, or comes from stdin; or there is no interpreter. */
+  /** The code is an argument or comes from stdin; or there is no interpreter. */
   | { kind: 'none' }
-  /** One of these, but an option that we do not know comes first. */
+  /** One of these, but an unknown option comes first. */
   | { kind: 'unclear'; candidates: readonly string[] };
 
-/** What an option does to the arguments that follow. */
+/** What an option does to the arguments that follow it. */
 type Effect =
   | 'switch'
   /** The next argument is its value. */
   | 'value'
-  /** There is no script: code follows, or stdin has it. */
+  /** There is no script: the code follows, or comes from stdin. */
   | 'no-script'
-  /** The next argument, or what is attached, names a module. */
+  /** The attached text, or else the next argument, names a module. */
   | { name: string | null }
-  /** The next argument, or what is attached, is the script. */
+  /** The attached text, or else the next argument, is the script. */
   | { file: string | null }
   | 'unknown';
 
-/** How an interpreter reads its command line. */
+/** How an interpreter parses its command line. */
 interface Grammar {
   /** File names of its executable. */
   names: RegExp;
   effect: (option: string) => Effect;
   isOption?: (argument: string) => boolean;
-  /** What a lone `-` means, if not "stdin has the script". */
+  /** What a lone `-` does, unless it means "the script comes from stdin". */
   dash?: 'ends-options';
-  /** What the first argument that is no option is, if not a file. */
+  /** What the first non-option argument is, if not a file. */
   operand?: (argument: string, options: readonly string[]) => Script;
 }
 
@@ -57,7 +57,7 @@ const NODE_SWITCHES = words(`
   --node-snapshot --report-compact --report-on-fatalerror --report-on-signal
   --report-uncaught-exception --permission --warnings --deprecation --jitless --entry-url
 `);
-/** Families of them; what V8 takes has its value behind a `=`. */
+/** Families of switches; V8 options take their values after `=`. */
 const NODE_SWITCH_FAMILIES =
   /^--(no|trace|enable|experimental|expose|abort|preserve|pending|harmony|use|max|min|semi|stack|perf|tls-min|tls-max)-/;
 
@@ -134,14 +134,14 @@ const GRAMMARS: readonly Grammar[] = [
   },
 ];
 
-/** The grammar of the interpreter whose executable has this file name, or this path. */
+/** The grammar of the interpreter with this file name or path. */
 export function grammarOf(executable: string): Grammar | null {
-  // A login shell is called by its name with a dash before it.
+  // argv[0] of a login shell is its name with a leading dash.
   const name = basename(executable).replace(/^-/, '');
   return GRAMMARS.find(({ names }) => names.test(name)) ?? null;
 }
 
-/** What an interpreter runs, by its arguments without the first. */
+/** What an interpreter runs; `args` are its arguments without argv[0]. */
 export function scriptOf(grammar: Grammar, args: readonly string[]): Script {
   const { effect, dash, operand } = grammar;
   const isOption = grammar.isOption ?? ((argument: string) => /^-./.test(argument));
@@ -159,7 +159,7 @@ export function scriptOf(grammar: Grammar, args: readonly string[]): Script {
     if (does === 'no-script') return { kind: 'none' };
     if (does === 'value') i++;
     else if (does === 'unknown') {
-      // If no argument follows that could be its value, it does not matter.
+      // Without a following argument that could be its value, it does not matter.
       if (next === undefined || isOption(next)) continue;
       return { kind: 'unclear', candidates: args.slice(i + 1).filter((each) => !isOption(each)) };
     } else if (typeof does === 'object' && 'name' in does) {
@@ -173,12 +173,12 @@ export function scriptOf(grammar: Grammar, args: readonly string[]): Script {
   return { kind: 'none' };
 }
 
-/** Options of one letter, several of which may share one dash. */
+/** Options of one letter, several of which can share one dash. */
 function clustered(
   letters: {
-    /** What follows is its value: the rest, or else the next argument. */
+    /** Takes a value: the rest of the argument, or else the next argument. */
     value: string;
-    /** The rest is its value. */
+    /** Takes the rest of the argument as its value. */
     attached?: string;
     code: string;
     name?: string;

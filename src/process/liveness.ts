@@ -5,10 +5,10 @@ import { signalProcess } from './process-signal.js';
 import { notVerified } from './send.js';
 import { matchNow, resolveTarget, type ProcessTarget } from './target.js';
 
-/** Whether a process lives. A zombie is dead, as soon as all of its threads are. */
+/** Whether a process is alive. A zombie is dead once all of its threads are. */
 export type Liveness = 'alive' | 'dead' | 'unknown';
 
-/** What is the caller's fault is thrown; what cannot be found out is unknown. */
+/** A caller's mistake is thrown; whatever cannot be found out is `'unknown'`. */
 const FAULTS: readonly string[] = [
   'ERR_EXITWATCH_INVALID_PID',
   'ERR_EXITWATCH_INVALID_IDENTITY',
@@ -16,10 +16,11 @@ const FAULTS: readonly string[] = [
 ];
 
 /**
- * Whether some process with this pid lives, or this very process; another user's as well.
- * `'dead'` only if nobody has the pid, or a zombie; of an identity, also if another process has its pid.
- * `'unknown'` if it cannot be looked at (no /proc, hidepid, another pid namespace), or if the pid is a
- * thread's or a kernel thread's: that is no process, but it is there.
+ * Whether any process with this pid, or the process with this identity, is alive. It may belong to
+ * another user.
+ * - `'dead'`: nothing has the pid, or a zombie has it; for an identity, also if the pid was reused
+ * - `'unknown'`: it cannot be checked (no /proc, hidepid, another pid namespace), or the pid
+ *   belongs to a thread or kernel thread, which is not a process but exists
  *
  * @throws ExitwatchError `ERR_EXITWATCH_INVALID_PID`, `ERR_EXITWATCH_INVALID_IDENTITY`
  */
@@ -28,10 +29,10 @@ export function isAlive(target: number | ProcessIdentity): Liveness {
 }
 
 /**
- * Whether a process with this pid lives and runs this executable or, if that is an interpreter, this
- * script: a path, or a file name in full, as the kernel's name has 15 bytes of it. `false` also if another
- * program has the pid. `'unknown'` if it cannot be looked at, or if the pid is a thread's: its process may
- * be the one.
+ * Whether a process with this pid is alive and runs this executable or, if it is an interpreter,
+ * this script. `executable` is a path, or a full file name (the kernel's name has only 15 bytes).
+ * `false` also if the pid belongs to another program. `'unknown'` if it cannot be checked, or if
+ * the pid is a thread's, whose process may match.
  *
  * @throws ExitwatchError `ERR_EXITWATCH_INVALID_PID`, `ERR_EXITWATCH_INVALID_OPTION`
  */
@@ -51,17 +52,17 @@ export function exists({
     return liveness === 'unknown' ? liveness : found.runs;
   } catch (error) {
     if (isFault(error)) throw error;
-    // It runs nothing, least of all this.
+    // A kernel thread runs no executable.
     return !(error instanceof ExitwatchError && error.code === 'ERR_EXITWATCH_KERNEL_THREAD')
       ? 'unknown'
       : false;
   }
 }
 
-/** Whether a process lives, and why that cannot be told. @internal */
+/** Whether a process is alive, and why that cannot be found out. @internal */
 export type Look = { liveness: 'alive' | 'dead' } | { liveness: 'unknown'; why: Error };
 
-/** A process that lives, but is not the one that is meant, is not dead: then nobody knows. @internal */
+/** If the pid belongs to another program than the target's, the result is `'unknown'`. @internal */
 export function lookAt(target: ProcessTarget): Look {
   try {
     const identity = resolveTarget(target);
@@ -79,12 +80,12 @@ export function livenessOf(target: ProcessTarget): Liveness {
   return lookAt(target).liveness;
 }
 
-/** A number that no process ever had is no fault here: it was read from somewhere. */
+/** A pid above the limit is not an error here: you may have read it from a file. */
 function isImpossible(pid: number): boolean {
   return Number.isInteger(pid) && pid > PID_LIMIT;
 }
 
-/** PID_MAX_LIMIT */
+/** PID_MAX_LIMIT of the kernel. */
 const PID_LIMIT = 4_194_304;
 
 function isFault(error: unknown): boolean {

@@ -14,35 +14,37 @@ import type { StopEnd } from './stop-sequence.js';
 /** A process of a tree that was stopped. */
 export type StoppedMember = {
   identity: ProcessIdentity;
-  /** The kernel's name, when it was found. */
+  /** The kernel's name for it when it was found. */
   name: string | null;
-  /** What linked it with the process, or with another member, when it was found. */
+  /** What linked it to the process or to another member when it was found. */
   foundBy: TreeLink;
   /**
-   * `'graceful'`: it has ended before any SIGKILL; `'forced'`: after one; `'timed-out'`: it is still
-   * there; `'already-gone'`: it had ended before anything was done.
+   * - `'graceful'`: it exited before any SIGKILL
+   * - `'forced'`: it exited after SIGKILL
+   * - `'timed-out'`: it still exists
+   * - `'already-gone'`: it had exited before the first step
    */
   outcome: StopEnd['outcome'];
-  /** `null` if it is still there, or nobody has seen how it ended. */
+  /** `null` if it still exists, or its outcome is unknown. */
   exit: ExitEvent | null;
 };
 
-/** What came of a signal to a member. */
+/** The result of a signal to a member. */
 interface MemberSent {
   outcome: IntentOutcome;
   isAtomic: boolean;
   failure?: Error;
 }
 
-/** One process of a tree that is being stopped. */
+/** A process of a tree that is being stopped. */
 export class MemberStop {
   readonly identity: ProcessIdentity;
   readonly name: string | null;
   readonly foundBy: TreeLink;
-  /** Resolves when it is known how it ended, or that nobody will know. */
+  /** Resolves when its outcome is known, or cannot become known. */
   readonly seen: Promise<void>;
   exit: ExitEvent | null = null;
-  /** The last signal did not reach it: it may not be sent. */
+  /** The last signal failed: it may not be sent. */
   hasFailed = false;
   #isDead = false;
   #isKilled = false;
@@ -60,7 +62,7 @@ export class MemberStop {
         this.exit = exit;
         onEnd();
       },
-      () => undefined, // its pidfd tells that it is gone, and nobody how
+      () => undefined, // a pidfd shows that it is gone, but not how
     );
   }
 
@@ -69,7 +71,7 @@ export class MemberStop {
     return !this.#isDead;
   }
 
-  /** SIGKILL has reached it. */
+  /** SIGKILL was delivered to it. */
   get isKilled(): boolean {
     return this.#isKilled;
   }
@@ -108,7 +110,7 @@ export class MemberStop {
 /** How long members may take to stop (SIGSTOP) before they are killed, in ms. */
 const FREEZE_MS = 250;
 
-/** One that waits for a disk stops later: it forks nothing meanwhile. */
+/** A process that waits for a disk stops later, but cannot fork until then. */
 export async function untilStopped(members: readonly MemberStop[]): Promise<void> {
   const deadlineMs = performance.now() + FREEZE_MS;
   while (performance.now() < deadlineMs) {
@@ -119,7 +121,7 @@ export async function untilStopped(members: readonly MemberStop[]): Promise<void
   }
 }
 
-/** Whether every thread of a process has stopped, or ended. */
+/** Whether every thread of a process has stopped or exited. */
 function isStopped(pid: number): boolean {
   try {
     return readdirSync(`/proc/${pid}/task`).every((thread) => {
@@ -127,6 +129,6 @@ function isStopped(pid: number): boolean {
       return /^[TtZX]/.test(text.slice(text.lastIndexOf(')') + 2));
     });
   } catch {
-    return false; // a thread has ended just now
+    return false; // a thread has just exited
   }
 }

@@ -3,8 +3,8 @@ import { processTable } from '../identity/platform-table.js';
 import type { Lookup } from '../identity/process-table.js';
 
 /**
- * @throws ExitwatchError `ERR_EXITWATCH_REFUSED` if the tree of this process is init's, or has ourselves
- *   in it
+ * @throws ExitwatchError `ERR_EXITWATCH_REFUSED` if this is the pid of init, of this process, or of
+ *   one of its ancestors: their trees include this process
  */
 export function refuseOurLine(pid: number): void {
   if (pid !== 1 && !ourLine().includes(pid)) return;
@@ -17,7 +17,7 @@ export function refuseOurLine(pid: number): void {
   );
 }
 
-/** Our own pid, and those of our ancestors. */
+/** Our own pid and those of our ancestors. */
 function ourLine(): readonly number[] {
   const pids: number[] = [];
   let pid: number | null = process.pid;

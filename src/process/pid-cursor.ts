@@ -1,26 +1,26 @@
 import { readFileSync } from 'node:fs';
 import { cpus } from 'node:os';
 
-/** More forks, of processes and threads, than a processor does in a millisecond. */
+/** More forks, of processes and threads, than a processor can do in a millisecond. */
 const FORKS_PER_MS = 50;
 
-/** Pids below are given once, at boot (RESERVED_PIDS). */
+/** Pids below this are only assigned at boot (RESERVED_PIDS). */
 const RESERVED_PIDS = 300;
 
-/** How far the kernel had come with giving pids, at a moment. */
+/** The last pid that the kernel had assigned at some time. */
 export interface PidMark {
   lastPid: number;
   atMs: number;
 }
 
 /**
- * Tells whether a pid may have been given to somebody else since a moment. The kernel gives pids in their
- * order and begins anew at the end, so that a pid which it has not come by is still the same one's, or
- * nobody's; so are the session and the group that have it for a name. Who sets pids by hand
- * (ns_last_pid, clone3 with set_tid), as criu does, is not seen.
+ * Detects whether a pid may have been reused since a mark. The kernel assigns pids in order and
+ * wraps around, so a pid that it has not passed still belongs to the same process, or to none; so
+ * do the session and the group of that number. Pids set by hand, as criu does (ns_last_pid, clone3
+ * with set_tid), are not detected.
  */
 export class PidCursor {
-  /** No sooner than that it has given all pids. */
+  /** The kernel needs at least this long to assign every pid once. */
   readonly #longestMs =
     (Number(readFileSync('/proc/sys/kernel/pid_max', 'latin1')) - RESERVED_PIDS) /
     (FORKS_PER_MS * cpus().length);
@@ -30,7 +30,7 @@ export class PidCursor {
     return { lastPid: Number(lastPid), atMs: performance.now() };
   }
 
-  /** Whether a pid may have been given between two moments. */
+  /** Whether a pid may have been assigned between two marks. */
   mayHaveBeenGiven(pid: number, from: PidMark, to: PidMark): boolean {
     if (this.mayHaveBegunAnew(from, to)) return true;
     return from.lastPid <= to.lastPid
@@ -38,7 +38,7 @@ export class PidCursor {
       : pid > from.lastPid || pid <= to.lastPid;
   }
 
-  /** Whether every pid may have been given between two moments. */
+  /** Whether every pid may have been assigned between two marks. */
   mayHaveBegunAnew(from: PidMark, to: PidMark): boolean {
     return !(to.atMs - from.atMs < this.#longestMs);
   }

@@ -19,48 +19,48 @@ import {
 
 import { isAlive, type Liveness } from './liveness.js';
 
-/** What a pidfile says. */
+/** The contents of a pidfile. */
 export type Pidfile = {
   path: string;
   pid: number;
   /**
-   * Which process had that pid when the file was written; `null` where another program wrote it. Such a
-   * file says no more than a number, which may be another's by now.
+   * Which process had that pid when the file was written; `null` if another program wrote it. Then
+   * the file is only a number, and the pid may have been reused.
    */
   identity: ProcessIdentity | null;
 };
 
-/** Digits of a pid, with room for what surrounds them. */
+/** Room for the digits of a pid and white space. */
 const MOST_BYTES = 64;
 const MOST_IDENTITY_BYTES = 1024;
 
-/** What is beside a pidfile of ours. */
+/** The file next to a pidfile that holds the identity. */
 const identityPath = (path: string) => `${path}.id`;
 
 /**
- * Reads a pidfile: digits, whatever white space is around them. It must be a regular file that nobody
- * but its owner can write. Where that is neither root nor the user we are, it must name a process of its
- * owner: otherwise anybody could have us signal somebody else's.
+ * Reads a pidfile: digits, with optional white space around them. It must be a regular file that
+ * only its owner can write. If the owner is neither root nor the current user, it must name a
+ * process of its owner; otherwise any user could make you signal other users' processes.
  *
- * Rejects with an {@link ExitwatchError}: `ERR_EXITWATCH_NO_PIDFILE`, `…_INVALID_PIDFILE` (with what it
- * holds), `…_UNTRUSTED_PIDFILE`, `…_NOT_PERMITTED`, `…_SYSTEM`.
+ * Rejects with an {@link ExitwatchError}: `ERR_EXITWATCH_NO_PIDFILE`, `…_INVALID_PIDFILE` (with
+ * what it holds), `…_UNTRUSTED_PIDFILE`, `…_NOT_PERMITTED`, `…_SYSTEM`.
  */
 export async function readPidfile(path: string): Promise<Pidfile> {
   const file = await readTrusted(path, MOST_BYTES);
   const pid = parsePid(path, file);
   const identity = await readIdentity(path, pid, file.uid);
-  // One that has ended is nobody who could be signalled in another's place.
+  // If the identity's process is dead, no other process can be signalled in its place.
   if (identity === null || isAlive(identity) !== 'dead') checkOwner(path, file, pid);
   return { path, pid, identity };
 }
 
 /**
- * Writes a pidfile, for this process or another: the digits and nothing else, mode 0600, in the place of
- * whatever was there; and beside it (`PATH.id`) which process that is, so that a pid that was reused is
- * noticed also years later. Durable when it resolves; a reader sees the old file or the new one.
+ * Writes a pidfile for this process or another one: only the digits, with mode 0600, replacing any
+ * existing file. The identity goes into `PATH.id`, so that a reused pid is detected even years
+ * later. Durable when it resolves; a reader sees either the old file or the new one.
  *
- * Rejects with an {@link ExitwatchError}: `ERR_EXITWATCH_NO_SUCH_PROCESS`, `…_THREAD`, `…_KERNEL_THREAD`,
- * `…_INVALID_PID`, `…_INVALID_IDENTITY`, `…_NOT_PERMITTED`, `…_SYSTEM`.
+ * Rejects with an {@link ExitwatchError}: `ERR_EXITWATCH_NO_SUCH_PROCESS`, `…_THREAD`,
+ * `…_KERNEL_THREAD`, `…_INVALID_PID`, `…_INVALID_IDENTITY`, `…_NOT_PERMITTED`, `…_SYSTEM`.
  */
 export async function writePidfile(
   path: string,
@@ -70,7 +70,7 @@ export async function writePidfile(
   const identity = typeof target === 'object' ? target : identifyOrNone(target);
   if (identity === null) throw absenceError(Number(target), 'none');
   try {
-    // In this order: an identity beside another's pid counts for nothing.
+    // In this order, because an identity next to a different pid is ignored.
     await replaceFile(identityPath(path), `${JSON.stringify(identity)}\n`);
     await replaceFile(path, String(identity.pid));
   } catch (error) {
@@ -80,10 +80,10 @@ export async function writePidfile(
 }
 
 /**
- * Removes a pidfile and what is beside it, unless it names another process than `identity`, or another
- * pid, by now. A file that is missing is fine. Resolves with whether there is none any more: `false` also
- * if it cannot be told whom it names, as of a file with no more than a pid, which is that of `identity`
- * and by now also that of something else that lives.
+ * Removes a pidfile and its `PATH.id`, unless it names a process other than `identity` by now.
+ * Resolves with `true` if the file is gone, even if it was missing before. Resolves with `false` if
+ * it stays, also because it is unclear which process it names: for example, if it holds only the
+ * pid of `identity`, and another process has that pid by now.
  *
  * Rejects with an {@link ExitwatchError}: `ERR_EXITWATCH_NOT_PERMITTED`, `…_SYSTEM`.
  */
@@ -103,14 +103,16 @@ export async function removePidfile(
   return true;
 }
 
-/** What {@link removeStalePidfile} found: the process lives, or not, or nobody knows; or no file. */
+/**
+ * The state of a pidfile's process, as found by {@link removeStalePidfile}; `'missing'`: no file.
+ */
 export type PidfileState = Liveness | 'missing';
 
 /**
- * Removes a pidfile if the process that it names is dead. What cannot be read or trusted, or whose
- * process cannot be looked at, stays; so does one that holds the id of a thread, or of a kernel thread.
+ * Removes a pidfile if its process is dead. The file stays if it cannot be read or trusted, if the
+ * process cannot be checked, or if the pid is a thread or a kernel thread.
  *
- * Rejects as {@link readPidfile} and {@link removePidfile} do, but for a missing file.
+ * Rejects like {@link readPidfile} and {@link removePidfile}, except for a missing file.
  */
 export async function removeStalePidfile(path: string): Promise<PidfileState> {
   let pidfile;
@@ -127,19 +129,19 @@ export async function removeStalePidfile(path: string): Promise<PidfileState> {
 }
 
 /**
- * Whether a process has left the pidfile that it had made itself; `null`: it has none, or somebody else made
- * it. @internal
+ * Whether a process left its own pidfile behind; `null` if it has none, or if {@link writePidfile}
+ * wrote it. @internal
  */
 export function isLeft(path: string | null): boolean | null {
   return path === null || existsSync(identityPath(path)) ? null : existsSync(path);
 }
 
-/** Files and processes are stamped by clocks that are up to two ticks of USER_HZ apart. */
+/** Files and processes get their times from clocks that differ by up to two ticks of USER_HZ. */
 const SLACK_MS = 50;
 
 /**
- * Whether a process has started after that file was written, so that it is not the one that is meant by it;
- * or the clock was set in between. `true` also where that cannot be told. @internal
+ * Whether a process started after the file was written, which means that the file names another
+ * one, or that the clock was set in between. Also `true` if this is unknown. @internal
  */
 export function mayHaveStartedAfter(identity: ProcessIdentity, path: string): boolean {
   const status = lstatSync(path, { throwIfNoEntry: false });
@@ -188,13 +190,13 @@ async function readIdentity(
 ): Promise<ProcessIdentity | null> {
   try {
     const { bytes, uid } = await readTrusted(identityPath(path), MOST_IDENTITY_BYTES);
-    // Whoever may make files beside the pidfile has no say in whom it means.
+    // A user who can only create files next to the pidfile must not decide which process it names.
     if (!trustedOwners(pidfileOwner).includes(uid)) return null;
     const identity: unknown = JSON.parse(bytes.toString('utf8'));
     checkIdentity(identity);
     return identity.pid === pid ? identity : null;
   } catch {
-    return null; // there is none, or none that counts
+    return null; // it is missing, or does not count
   }
 }
 
@@ -206,12 +208,12 @@ async function namesAnother(path: string, who: ProcessIdentity | number): Promis
     return named.identity === null ? isTakenOver(who) : !isSameProcess(named.identity, who);
   } catch (error) {
     if (!(error instanceof ExitwatchError)) throw error;
-    // What is no pidfile any more is nobody's of ours to remove; where there is none, only its id is.
+    // An invalid pidfile is not ours to remove. If it is missing, `PATH.id` may still be removed.
     return error.code !== 'ERR_EXITWATCH_NO_PIDFILE';
   }
 }
 
-/** Something else than this process has its pid. */
+/** Whether the pid now belongs to something else than this process. */
 function isTakenOver(identity: ProcessIdentity): boolean {
   const found = lookUp(identity.pid);
   return typeof found === 'object' ? !isSameProcess(found, identity) : found !== 'none';

@@ -12,20 +12,21 @@ import { ProcessState } from '../native/abi.js';
 import { translateFailure } from '../native/failures.js';
 import { addonRefusal, loadAddon } from '../native/load-addon.js';
 
-/** What became of a signal, or of a mere look. */
+/** The result of a signal, or of a mere check. */
 export interface Signalled {
   liveness: 'alive' | 'dead' | 'unknown';
   /**
-   * Nothing could come between the look at the process and the signal: a pidfd held on to it. Without
-   * pidfds the pid may have become another's in between.
+   * The check and the signal hit the same process, because a pidfd refers to it. Without pidfds,
+   * the pid may have been reused in between.
    */
   isAtomic: boolean;
 }
 
 /**
- * Sends a signal to this very process, unless it is dead; without a signal, looks at it.
+ * Sends a signal to exactly this process unless it is dead. Without a signal, only checks it.
  *
- * @throws ExitwatchError `ERR_EXITWATCH_NOT_PERMITTED`, `ERR_EXITWATCH_NO_PROC`, `ERR_EXITWATCH_SYSTEM`
+ * @throws ExitwatchError `ERR_EXITWATCH_NOT_PERMITTED`, `ERR_EXITWATCH_NO_PROC`,
+ *   `ERR_EXITWATCH_SYSTEM`
  */
 export function signalProcess(identity: ProcessIdentity, signal?: SignalName): Signalled {
   if (identity.bootId !== bootId()) return { liveness: 'dead', isAtomic: true };
@@ -33,7 +34,7 @@ export function signalProcess(identity: ProcessIdentity, signal?: SignalName): S
   return signalByPidfd(identity, signal) ?? signalByPid(identity, signal);
 }
 
-/** `null` where there are no pidfds. */
+/** `null` if pidfds are not available. */
 function signalByPidfd(identity: ProcessIdentity, signal?: SignalName): Signalled | null {
   if (addonRefusal() !== null) return null;
   const { pid, startTicks, inode } = identity;

@@ -10,7 +10,7 @@ import { HeldNumbers } from './held-numbers.js';
 import { PidCursor, type PidMark } from './pid-cursor.js';
 import { isOwn, isStillOwn, lookNow, type KnownTree } from './tree-cgroup.js';
 
-/** What made a process a member of a tree, when it was found. */
+/** What linked a process to its tree when it was found. */
 export type TreeLink = 'target' | 'parent' | 'session' | 'group' | 'cgroup';
 
 /** A process that belongs to a tree. */
@@ -21,21 +21,21 @@ export interface TreeMember {
 }
 
 /**
- * A process and all that belong to it: those that it, or a member, has forked; its session, if it leads
- * one; its group, if it leads that; and its cgroup, if that holds nobody else. Members are identities:
- * who has left its parents stays a member. Nobody is a member by a number alone that the kernel may have
- * given to somebody else since it was seen to be a member's.
+ * A process and its tree: its descendants, its session if it leads one, its process group if it
+ * leads one, and its cgroup if that contains nothing else. Members are identities, so a process
+ * stays a member after its parents are gone. An id alone never makes a process a member if the
+ * kernel may have reused it since it was last seen to belong to one.
  */
 export class ProcessTree {
   readonly root: TreeMember;
   readonly #members = new Map<string, TreeMember>();
   readonly #cursor = new PidCursor();
   readonly #numbers = new HeldNumbers(this.#cursor);
-  /** Ancestors of the root and of ourselves, by pid and start. */
+  /** Ancestors of the root, ourselves and our ancestors, by pid and start. */
   readonly #spared = new Set<string>();
-  /** Members that were there when they were looked at last, by pid and start. */
+  /** Members that existed at the last scan, by pid and start. */
   #present = new Set<string>();
-  /** `undefined`: not asked yet. */
+  /** `undefined`: not determined yet. */
   #cgroup: Cgroup | null | undefined;
   #isIncomplete = false;
 
@@ -45,7 +45,7 @@ export class ProcessTree {
   }
 
   /**
-   * The tree of a process that is there, also as a zombie; `null`: it is not there any more.
+   * The tree of a process that exists, even as a zombie; `null` if it does not exist any more.
    *
    * @throws ExitwatchError `ERR_EXITWATCH_NO_PROC` if processes and their parents cannot be read
    */
@@ -59,17 +59,17 @@ export class ProcessTree {
     return new ProcessTree(root, row, mark);
   }
 
-  /** The cgroup that holds the tree, and nobody else. */
+  /** The cgroup that contains the tree and nothing else. */
   get cgroup(): Cgroup | null {
     return this.#cgroup ?? null;
   }
 
-  /** There are processes that could not be looked at, and may be members. */
+  /** Some processes could not be read and may be members. */
   get isIncomplete(): boolean {
     return this.#isIncomplete;
   }
 
-  /** Looks once for more members; resolves with those that it has found. */
+  /** Scans once for new members; resolves with those found. */
   async scan(): Promise<readonly TreeMember[]> {
     const before = this.#cursor.mark();
     const rows = this.#rowsOf(await processTable().list());
@@ -86,7 +86,7 @@ export class ProcessTree {
     return [...found, ...this.#follow(rows, before)];
   }
 
-  /** Once it is shared, it stays so. */
+  /** Once the cgroup is shared, it counts as shared forever. */
   #judgeCgroup(rows: ReadonlyMap<number, ProcessRow>): void {
     if (this.#cgroup === null) return;
     const cgroup = this.#cgroup ?? Cgroup.of(this.root.identity.pid);
@@ -98,7 +98,7 @@ export class ProcessTree {
     const rows = new Map<number, ProcessRow>();
     this.#isIncomplete = !lookups.has(1);
     for (const [pid, lookup] of lookups) {
-      // One that was being released looks so for a moment.
+      // A process that is being released is briefly unreadable.
       const again = lookup === 'unknown' ? processTable().lookNow(pid) : lookup;
       if (again === 'unknown') this.#isIncomplete = true;
       else if (again !== null) rows.set(pid, again);
@@ -106,7 +106,7 @@ export class ProcessTree {
     return rows;
   }
 
-  /** Adds all that are linked with a member, and then those that are linked with them. */
+  /** Adds all processes linked to a member, then those linked to them, and so on. */
   #follow(rows: ReadonlyMap<number, ProcessRow>, before: PidMark): TreeMember[] {
     const found: TreeMember[] = [];
     const ours = childrenInOurGroup(rows);
@@ -132,14 +132,15 @@ export class ProcessTree {
     if (this.#numbers.has('session', sessionId)) return 'session';
     if (!this.#numbers.has('group', groupId) || ours.has(pid)) return null;
     if (groupId === this.root.identity.pid) return 'group';
-    // The group of a descendant: somebody else may have joined it, unless it has lost its parent.
+    // The group of a descendant: unrelated processes may have joined it. Accept only orphans, whose
+    // parent is init or a spared ancestor (a subreaper).
     const parent = rows.get(parentPid ?? 0);
     return parentPid === 1 || (parent !== undefined && this.#spared.has(keyOf(parent)))
       ? 'group'
       : null;
   }
 
-  /** Makes it a member if it is still the process that was seen; `null` also if it is one already. */
+  /** Makes it a member if it is still the same process; `null` if not, or if it is one already. */
   #adopt(row: ProcessRow, link: TreeLink, before: PidMark): TreeMember | null {
     const { pid } = row;
     const key = keyOf(row);
@@ -149,7 +150,7 @@ export class ProcessTree {
     const found = lookUp(pid);
     if (typeof found === 'string' || this.#members.has(found.id)) return null;
     if (found.startTicks !== row.startTicks) return null;
-    // Unless it begins anew, the kernel does not give a pid twice in one tick.
+    // Unless pids wrap around, the kernel does not reuse a pid within one tick.
     if (this.#cursor.mayHaveBegunAnew(before, mark) && !isAsSeen(found, row)) return null;
     if (link === 'cgroup' && this.#cgroup?.has(pid) !== true) return null;
     const member = { identity: found, name: row.name, foundBy: link };
@@ -165,13 +166,13 @@ export class ProcessTree {
     this.#holdWhatItLeads(row, mark);
   }
 
-  /** Nobody can join a session: all in it descend from its leader. */
+  /** No process can join a session from outside: all of it descends from the leader. */
   #holdWhatItLeads({ pid, sessionId, groupId }: ProcessRow, mark: PidMark): void {
     if (sessionId === pid) this.#numbers.hold('session', pid, mark);
     if (groupId === pid) this.#numbers.hold('group', pid, mark);
   }
 
-  /** Sees which members are there, and forgets numbers that may be somebody else's by now. */
+  /** Notes which members still exist, and drops ids that may have been reused. */
   #renew(rows: ReadonlyMap<number, ProcessRow>, before: PidMark): void {
     const now = this.#cursor.mark();
     const present: ProcessRow[] = [];
@@ -211,7 +212,7 @@ export class ProcessTree {
   }
 }
 
-/** Whether this is the process that was seen, and has the parent, the session and the group that it had. */
+/** Whether this is the process that was seen, with the same parent, session and group. */
 function isAsSeen({ id, pid }: ProcessIdentity, seen: ProcessRow): boolean {
   const now = lookNow(pid);
   const found = lookUp(pid);
@@ -229,7 +230,7 @@ function checkProc(): void {
   try {
     if (process.platform === 'linux' && readlinkSync('/proc/self') === String(process.pid)) return;
   } catch {
-    // it is not mounted
+    // /proc is not mounted
   }
   throw noProc();
 }
@@ -259,7 +260,7 @@ function ancestorsOf(
   return ancestors;
 }
 
-/** What we have forked has our group, which may be the root's, too. */
+/** Our own children inherit our group, which may be the root's too; they are not members. */
 function childrenInOurGroup(rows: ReadonlyMap<number, ProcessRow>): Set<number> {
   const ourselves = rows.get(process.pid);
   const inGroup = [...rows.values()].filter(({ groupId }) => groupId === ourselves?.groupId);

@@ -5,34 +5,35 @@ import type { ProcessIdentity } from '../identity/process-identity.js';
 import { signalProcess } from './process-signal.js';
 import { resolveTarget, type ProcessTarget } from './target.js';
 
-/** What became of a signal. */
+/** The result of sending a signal. */
 export type Sent = {
-  /** `'requested'`: it was sent, which says nothing of what follows. */
+  /** `'requested'`: the signal was sent, which does not mean that the process exits. */
   outcome: 'requested' | 'already-gone';
-  /** Whom it concerned; `null` if nobody had that pid. */
+  /** The process concerned; `null` if nothing had that pid. */
   identity: ProcessIdentity | null;
   /**
-   * Nothing could come between the look at the process and the signal. `false` where there are no
-   * pidfds: its pid may have become another's in between.
+   * The check and the signal hit the same process. `false` if pidfds are not available: the pid may
+   * have been reused in between.
    */
   isAtomic: boolean;
 };
 
 /**
- * Asks a process to end, with SIGTERM; on Windows it ends it. It says nothing of whether it will:
+ * Asks a process to exit with SIGTERM; on Windows this kills it. Does not wait for the exit:
  * {@link stop} does.
  *
- * Rejects with an {@link ExitwatchError}, and signals nobody: `ERR_EXITWATCH_NOT_VERIFIED` if the process
- * that has the pid does not run the executable, `…_THREAD`, `…_KERNEL_THREAD`, `…_INVALID_PID`,
- * `…_INVALID_IDENTITY`, `…_INVALID_OPTION`, `…_REFUSED`, `…_NOT_PERMITTED`, `…_NO_PROC`, `…_SYSTEM`.
+ * Rejects with an {@link ExitwatchError} and sends nothing: `ERR_EXITWATCH_NOT_VERIFIED` if the
+ * process with this pid does not run the executable, `…_THREAD`, `…_KERNEL_THREAD`,
+ * `…_INVALID_PID`, `…_INVALID_IDENTITY`, `…_INVALID_OPTION`, `…_REFUSED`, `…_NOT_PERMITTED`,
+ * `…_NO_PROC`, `…_SYSTEM`.
  *
- * @param options `force`: init, or this process, is meant indeed
+ * @param options `force`: allow init, or this process itself
  */
 export function terminate(target: ProcessTarget, options: { force?: boolean } = {}): Promise<Sent> {
   return send(target, 'SIGTERM', options);
 }
 
-/** Ends a process, with SIGKILL. Otherwise as {@link terminate}. */
+/** Kills a process with SIGKILL. Otherwise like {@link terminate}. */
 export function kill(target: ProcessTarget, options: { force?: boolean } = {}): Promise<Sent> {
   return send(target, 'SIGKILL', options);
 }
@@ -60,7 +61,7 @@ export function refuseOurselves(pid: number, force: boolean): void {
   });
 }
 
-/** Which process it is could not be found out. */
+/** It could not be verified which process this is. */
 export function notVerified({ pid }: ProcessIdentity): ExitwatchError {
   return new ExitwatchError(
     'ERR_EXITWATCH_NOT_VERIFIED',

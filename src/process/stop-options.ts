@@ -9,59 +9,61 @@ import { signalNumber, type SignalName } from '../events/wait-status.js';
 import { IntentLog, type ControlName, type IntentRecorder } from './intent-log.js';
 import type { StopWait } from './stop-wait.js';
 
-/** One call that asks a process to end. */
+/** A call that asks a process to exit. */
 export interface ControlStep {
   /** Its name in the intent log. */
   what: ControlName;
-  /** It is given a signal that is aborted when nobody waits for it any more. */
+  /** The signal is aborted once the result is no longer needed. */
   call: (signal: AbortSignal) => Promise<unknown>;
-  /** How long its answer, and then the end, may take: in ms. */
+  /** How long to wait for the answer, and then for the exit, in ms. */
   timeoutMs: number;
 }
 
 /** Options of {@link stop}. */
 export interface StopOptions {
   /**
-   * Tried first: any call that asks the process to end (a VM's control socket, an HTTP request), or
-   * several, one after the other. Where one rejects, or has not answered after `forceKillAfterDelayMs`,
-   * the next step follows; its answer counts for nothing, only the process's end does. It is given a signal
-   * that is aborted when nobody waits for it any more.
+   * Tried first: a call that asks the process to exit (a VM's control socket, an HTTP request), or
+   * several, one after the other. If one rejects, or has not answered after
+   * `forceKillAfterDelayMs`, the next step follows. Only the exit counts, not the answer. The
+   * signal is aborted once the result is no longer needed.
    */
   control?: ((signal: AbortSignal) => Promise<unknown>) | readonly ControlStep[];
   /**
-   * Asks the process to end: `'SIGTERM'`. `'SIGKILL'`: nothing is asked. `false`: there are the control calls,
-   * and no signal follows; not with `tree`.
+   * The signal that asks the process to exit; default `'SIGTERM'`. `'SIGKILL'`: kills without
+   * asking. `false`: only control calls, and no signal; cannot be combined with `tree`.
    */
   killSignal?: SignalName | false;
   /**
-   * How long the control call, and then the signal, may take before the next step: in ms, 5,000. `false`:
-   * no SIGKILL follows; the signal then has `confirmTimeoutMs`.
+   * How long to wait after the control call, and again after the signal, before the next step, in
+   * ms; default 5,000. `false`: no SIGKILL follows, and the signal gets `confirmTimeoutMs`.
    */
   forceKillAfterDelayMs?: number | false;
-  /** How long the end may take after the last step: in ms, 5,000. */
+  /** How long to wait for the exit after the last step, in ms; default 5,000. */
   confirmTimeoutMs?: number;
-  /** Removed as soon as the process is known to be gone, unless it names another by then. */
+  /**
+   * Removed as soon as the process is known to be gone, unless it names another process by then.
+   */
   pidfile?: string;
-  /** Where every step is written down before it is done: a path, or a log that is open. */
+  /** Records every step before it is taken: a path, or an open log. */
   intentLog?: string | IntentRecorder;
-  /** For the intent log. */
+  /** The reason to record in the intent log. */
   reason?: string;
   /**
-   * Stops all that belongs to the process, too, and resolves when all of it is gone: what its cgroup (v2)
-   * holds, if that holds nobody else; and its descendants, its session if it leads one, its group if it
-   * leads that. Control calls concern the process alone. Only on Linux.
+   * Also stops everything that belongs to the process, and resolves when all of it is gone: its
+   * descendants, its session if it leads one, its process group if it leads one, and its cgroup
+   * (v2) if that contains nothing else. Control calls concern only the process itself. Linux only.
    */
   tree?: boolean;
   /**
-   * Called each time that something was done, and the end is waited for: to show it to somebody. Those
-   * who join a stop that is under way are not told.
+   * Called each time after a step, before waiting for the exit, so that you can show progress.
+   * Callers that join a running stop get no calls.
    */
   onWait?: (wait: StopWait) => void;
-  /** Init, or this process, is meant indeed. */
+  /** Allow init, or this process itself. */
   force?: boolean;
   /**
-   * Ends the waiting, not the process: what was sent was sent. When everybody who waits for one process
-   * has given up, no further step follows.
+   * When aborted, stops waiting; signals already sent stay sent. No further step follows once all
+   * callers for this process have aborted.
    */
   signal?: AbortSignal;
 }
@@ -73,7 +75,7 @@ export interface CheckedStopOptions {
   confirmTimeoutMs: number;
   pidfile: string | undefined;
   intentLog: IntentRecorder | undefined;
-  /** Closes it, if it was opened for this. */
+  /** Closes the log if it was opened for this call. */
   release: () => Promise<void>;
   reason: string | null;
   tree: boolean;

@@ -12,33 +12,35 @@ import { notVerified } from './send.js';
 import type { CheckedStopOptions, ControlStep } from './stop-options.js';
 import { nameOf, nextStep, tell } from './stop-wait.js';
 
-/** By which step a process ended; `null`: none was needed. */
+/** The step after which a process exited; `null`: none was needed. */
 export type StopVia = 'control' | 'signal' | 'kill' | null;
 
-/** What came of stopping a process. */
+/** The outcome of stopping a process. */
 export type StopEnd =
   | {
-      /** `'graceful'`: by the control call or the signal; `'forced'`: by SIGKILL. */
+      /** `'graceful'`: after the control call or the signal; `'forced'`: after SIGKILL. */
       outcome: 'graceful' | 'forced';
-      /** The last step before its end; whether it was that which ended it, `exit` may tell. */
+      /** The last step before the exit. `exit` may show whether that step caused it. */
       via: StopVia;
       exit: ExitEvent;
     }
   | {
       outcome: 'already-gone';
       via: null;
-      /** `null` where nobody knows who that was. */
+      /** `null` if the identity of the process is unknown. */
       exit: ExitEvent | null;
     }
   | { outcome: 'timed-out'; via: StopVia; exit: null };
 
-/** What went wrong on the way, and did not keep the process from ending. */
+/** Something that went wrong, but did not keep the process from exiting. */
 export type StopWarning = {
   /**
-   * `'control-failed'`, `'signal-failed'`: the next step followed at once; `'intent-not-settled'`: what
-   * came of an intent was not written down; `'pidfile-not-removed'`; `'not-atomic'`: there are no pidfds
-   * here, so that between the look at the process and the signal its pid may have become another's;
-   * `'tree-incomplete'`: some processes cannot be looked at, and may belong to the tree.
+   * - `'control-failed'`, `'signal-failed'`: the next step followed at once
+   * - `'intent-not-settled'`: the outcome of an intent could not be recorded
+   * - `'pidfile-not-removed'`: the pidfile stays
+   * - `'not-atomic'`: pidfds are not available, so the pid may have been reused between the check
+   *   and the signal
+   * - `'tree-incomplete'`: some processes could not be read and may belong to the tree
    */
   code:
     | 'control-failed'
@@ -50,15 +52,15 @@ export type StopWarning = {
   detail: string;
 };
 
-/** One step: what was done, and whether it may have reached the process. */
+/** Takes a step; resolves with whether it may have reached the process. */
 type Act = (signal: AbortSignal) => Promise<IntentOutcome>;
 
-/** The steps by which one process is stopped, for all who want that. */
+/** The steps that stop one process; several callers can share them. */
 export class StopSequence {
   readonly warnings: StopWarning[] = [];
   readonly #identity: ProcessIdentity;
   readonly #options: CheckedStopOptions;
-  /** Nobody waits any more, or the end was seen. */
+  /** Aborted when no caller waits any more, or after the end. */
   readonly #over = new AbortController();
   readonly #end: Promise<StopEnd>;
   #waiting = 0;
@@ -77,33 +79,33 @@ export class StopSequence {
       this.#over.abort();
       await options.release();
     });
-    this.#end.catch(() => undefined); // it rejects for those who join
+    this.#end.catch(() => undefined); // callers get it from join()
   }
 
-  /** It takes no further step: there is none left, or nobody waits any more. */
+  /** No further step follows: none is left, or no caller waits any more. */
   get isOver(): boolean {
     return this.#over.signal.aborted;
   }
 
-  /** Resolves when the process has ended, or all steps were in vain. */
+  /** Resolves when the process has exited, or all steps have failed. */
   join(): Promise<StopEnd> {
     this.#waiting++;
     return this.#end;
   }
 
-  /** One who has joined does not wait any more. When nobody does, no further step follows. */
+  /** A caller stops waiting. After the last one has left, no further step follows. */
   leave(): void {
     if (--this.#waiting === 0) this.#over.abort();
   }
 
   async #run(): Promise<StopEnd> {
-    // Of another pid namespace: it may live, and we would not see it.
+    // In another pid namespace it may be alive without being visible here.
     if (signalProcess(this.#identity).liveness === 'unknown') throw notVerified(this.#identity);
     if (!isThere(this.#identity)) {
       const exit = goneBeforeWatch(this.#identity);
       return { outcome: 'already-gone', via: null, exit };
     }
-    // Armed before anything is sent: no end is missed.
+    // Watch before anything is sent, so that the exit cannot be missed.
     const exited = waitForExit(this.#identity, { signal: this.#over.signal });
     const seen = exited.then((exit) => (this.#exit = exit));
     seen.catch(() => undefined); // awaited below
@@ -137,7 +139,7 @@ export class StopSequence {
     return { outcome: this.#via === 'kill' ? 'forced' : 'graceful', via: this.#via, exit };
   }
 
-  /** Does one thing, on record, and waits for the end. */
+  /** Records a step, takes it, and waits for the exit. */
   async #step(
     via: NonNullable<StopVia>,
     what: SignalName | ControlName,
@@ -153,7 +155,7 @@ export class StopSequence {
     const intent = { identity: this.#identity, what, why: reason, deadline };
     const appended = intentLog?.append(intent);
     const id = await Promise.race([appended, seen.then(() => undefined)]);
-    // It may have ended while that was written.
+    // It may have exited while this was written.
     if (this.#needsNothing()) {
       await this.#supersede(appended);
       return;
@@ -168,7 +170,8 @@ export class StopSequence {
       this.#isDelivered ||= outcome === 'delivered';
     }
     await this.#settle(id, outcome);
-    // What failed is followed by the next step at once; the end of one that is gone is about to come.
+    // After a failure the next step follows at once; if the process was already dead, its exit
+    // event is about to arrive.
     if (outcome === 'not-delivered') return;
     if (outcome === 'uncertain' && via === 'control') return;
     const leftMs = Math.max(0, graceMs - (performance.now() - begin));
@@ -207,7 +210,7 @@ export class StopSequence {
     return Promise.resolve(liveness === 'alive' ? 'delivered' : 'superseded');
   }
 
-  /** What was about to be written down is not to be done any more. */
+  /** The step is not taken although its intent was recorded, or is about to be. */
   async #supersede(appended: Promise<string> | undefined): Promise<void> {
     let id: string | undefined;
     const written = appended?.then((written) => {
@@ -227,19 +230,19 @@ export class StopSequence {
     }
   }
 
-  /** Rejects where the end cannot be seen any more. */
+  /** Rejects if the exit cannot be observed any more. */
   async #wait(seen: Promise<ExitEvent>, forMs: number): Promise<void> {
     await withDeadline(seen, forMs);
   }
 }
 
-/** Alive, or not reaped yet. */
+/** Whether it is alive, or not reaped yet. */
 export function isThere(identity: ProcessIdentity): boolean {
   const found = lookUp(identity.pid);
   return typeof found === 'object' && isSameProcess(found, identity);
 }
 
-/** A disk may hang; it must not hold up the end of a process. */
+/** A hanging disk must not delay the exit of a process by more than this, in ms. */
 export const SETTLE_MS = 2000;
 
 export async function isWithin(work: Promise<void> | undefined, limitMs: number): Promise<boolean> {
@@ -250,17 +253,17 @@ export const NOT_ATOMIC =
   'without pidfds the process was looked at first, and then signalled by its pid: in between that may ' +
   'have become another’s';
 
-/** With these, a control call was never made: nobody was there, or nobody listened. */
+/** Errors which prove that a control call reached nothing. */
 const NOT_ASKED: readonly unknown[] = [
   ...['ENOENT', 'ECONNREFUSED', 'ERR_EXITWATCH_NO_AGENT', 'ERR_EXITWATCH_NO_QMP'],
 ];
 
-/** Whether a control call that has failed may have been carried out. */
+/** Whether a control call that failed may still have been carried out. */
 export function wasAsked(error: unknown): boolean {
   return !NOT_ASKED.includes((error as { code?: unknown } | null)?.code);
 }
 
-/** Rejects where the call does, or has not answered in time. */
+/** Rejects if the call does, or if it does not answer in time. */
 export async function call(
   { what, call: control, timeoutMs }: ControlStep,
   signal: AbortSignal,

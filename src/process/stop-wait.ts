@@ -3,24 +3,24 @@ import type { SignalName } from '../events/wait-status.js';
 import { processTable } from '../identity/platform-table.js';
 import type { ProcessIdentity } from '../identity/process-identity.js';
 
-/** What is waited for, when something was done to a process that is to end. */
+/** What {@link stop} waits for after a step. */
 export type StopWait = {
-  /** What was done. */
+  /** The step that was taken. */
   via: 'control' | 'signal' | 'kill';
-  /** Who is still there; the process that is to be stopped first, if it is. */
+  /** The processes that still exist; the process to stop comes first, if it is among them. */
   waitingFor: { identity: ProcessIdentity; name: string | null }[];
-  /** What follows if they have not ended after `inMs`; `null`: nothing, they are given up. */
+  /** The next step if they have not exited after `inMs`; `null`: none, stop() gives up. */
   next: 'control' | SignalName | null;
   /** In ms. */
   inMs: number;
 };
 
-/** Calls a listener; what it throws surfaces as an uncaught exception, and keeps nothing from being done. */
+/** Calls the listener; if it throws, the error becomes an uncaught exception and stops nothing. */
 export function tell(onWait: ((wait: StopWait) => void) | undefined, wait: StopWait): void {
   emitSafely(() => onWait?.(wait));
 }
 
-/** What follows on a step; `controls` is how many control calls are left. */
+/** The step that follows `via`; `controls` is the number of control calls left. */
 export function nextStep(
   via: StopWait['via'],
   controls: number,
@@ -30,7 +30,7 @@ export function nextStep(
   return via === 'signal' && options.forceKillAfterDelayMs !== false ? 'SIGKILL' : null;
 }
 
-/** The kernel's name of a process; `null`: it has ended, or is hidden. */
+/** The kernel's name of a process; `null` if it is gone or hidden. */
 export function nameOf({ pid }: ProcessIdentity): string | null {
   try {
     const lookup = processTable().lookNow(pid);

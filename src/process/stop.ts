@@ -13,50 +13,53 @@ import { isThere, StopSequence, type StopEnd, type StopWarning } from './stop-se
 import { resolveTarget, type ProcessTarget } from './target.js';
 import { TreeStop, type StoppedTree } from './tree-stop.js';
 
-/** How a process was stopped. */
+/** The result of {@link stop}. */
 export type StopResult = StopEnd & {
-  /** Whom it concerned; `null` if nobody had that pid. */
+  /** The process concerned; `null` if nothing had that pid. */
   identity: ProcessIdentity | null;
   /**
-   * Whose signal ended it: who sent it, or sent the one that the process raised again, or the last one
-   * that asked it to end before it exited: a SIGTERM, SIGINT or SIGHUP, or any signal of ours. `null` if
-   * no signal did, or nobody saw whose.
+   * Who sent the signal that ended it. If the process raised that signal again, this is the
+   * original sender. If it exited, this is the last sender that asked it to: by SIGTERM, SIGINT or
+   * SIGHUP, or by any signal of this process. `null` if no signal did, or if the sender is unknown.
    */
   endedBy: SignalSender | null;
   /**
-   * That was a signal of this very process. `false`: somebody else's, or it ended by itself. `null`: nobody
-   * can tell, as the signal trace did not see it, or a control call may have done it.
+   * `true`: the signal came from this very process. `false`: it came from elsewhere, or no signal
+   * ended it. `null`: unknown, because the signal trace did not cover it, or a control call may
+   * have ended it.
    */
   endedByUs: boolean | null;
-  /** What went wrong on the way, and did not keep it from ending as `outcome` says. */
+  /** What went wrong without changing the `outcome`. */
   warnings: StopWarning[];
-  /** Who was stopped with it, if that was asked for: what `outcome` says is said of all of them. */
+  /** With the `tree` option: what was stopped with it. Then `outcome` covers all of it. */
   tree?: StoppedTree;
 };
 
-/** By the id of the process, with its tree or without. */
+/** By the id of the process, with or without its tree. */
 const running = new Map<string, StopSequence | TreeStop>();
 
 /**
- * Stops a process, and resolves when its end was observed: by a control call, a signal, then SIGKILL, each
- * a step that follows at once where the one before fails. Whoever asks for the same process meanwhile
- * joins what is under way, and gets the same outcome.
+ * Stops a process, and resolves when its exit was observed. The steps are: control calls, a signal,
+ * SIGKILL. If a step fails, the next one follows at once. If you call it again for the same
+ * process, you join the stop that is running and get the same outcome.
  *
- * Where the process outlives all steps it resolves with `outcome: 'timed-out'`, and `pidfile` stays.
+ * If the process survives all steps, it resolves with `outcome: 'timed-out'`, and the `pidfile`
+ * stays.
  *
- * Rejects with an {@link ExitwatchError}: `ERR_EXITWATCH_NOT_VERIFIED` if the process that has the pid
- * does not run the executable, or nobody can tell; `…_THREAD` and `…_KERNEL_THREAD` if that is what has
- * the pid; then nothing is signalled, and `pidfile` stays. `…_INVALID_OPTION`, `…_INVALID_PID`,
- * `…_INVALID_IDENTITY`, `…_REFUSED`, `…_ABORTED`, `…_INTENT_LOG` (nothing is done that could not be
- * written down), `…_NOT_PERMITTED` if no step could be done; with what a control call rejects with if there
- * is no other step; and with what watching it rejects with.
+ * Rejects with an {@link ExitwatchError}. Nothing is signalled and the `pidfile` stays for:
+ * `ERR_EXITWATCH_NOT_VERIFIED` if the process with this pid does not run the executable, or if that
+ * is unknown; `…_THREAD` and `…_KERNEL_THREAD` if the pid is not a process's. Also:
+ * `…_INVALID_OPTION`, `…_INVALID_PID`, `…_INVALID_IDENTITY`, `…_REFUSED`, `…_ABORTED`,
+ * `…_INTENT_LOG` (a step that cannot be recorded is not taken), and `…_NOT_PERMITTED` if no step
+ * was possible. Rejects with the error of a control call if there is no other step, and with the
+ * error of watching the process.
  */
 export async function stop(target: ProcessTarget, options: StopOptions = {}): Promise<StopResult> {
   const checked = checkStopOptions(options);
   if (checked.signal?.aborted === true) throw aborted('a process', checked.signal);
   const identity = resolveTarget(target);
   if (identity === null) return finish(ALREADY_GONE, pidOf(target), NOTHING, checked);
-  // Another process that had our pid, or init's, needs no sparing.
+  // A pid that used to be ours or init's, but belonged to another process, needs no protection.
   if (isThere(identity)) {
     refuseOurselves(identity.pid, checked.force);
     if (checked.tree) refuseOurLine(identity.pid);
@@ -73,7 +76,7 @@ export async function stop(target: ProcessTarget, options: StopOptions = {}): Pr
   return finish(end, identity, sequence, checked);
 }
 
-/** What there is to tell beside the end. */
+/** What to report besides the outcome. */
 type Particulars = { warnings: readonly StopWarning[]; tree?: StoppedTree };
 
 const NOTHING: Particulars = { warnings: [] };
@@ -89,7 +92,7 @@ async function finish(
   const warnings = [...before];
   if (pidfile !== undefined && end.outcome !== 'timed-out') {
     try {
-      // It is another's by now, or cannot be read.
+      // It names another process by now, or cannot be read.
       if (!(await removePidfile(pidfile, who))) {
         const detail = `${JSON.stringify(pidfile)} names another process by now, or cannot be trusted`;
         warnings.push({ code: 'pidfile-not-removed', detail });
@@ -105,7 +108,7 @@ async function finish(
 function whoEnded({ exit, via }: StopEnd): Pick<StopResult, 'endedBy' | 'endedByUs'> {
   const sender = exit === null ? null : (killerOf(exit) ?? requestTo(exit));
   if (sender !== null) return { endedBy: sender, endedByUs: sender.pid === process.pid };
-  // The trace was at work before the first signal was sent.
+  // The trace was running before the first signal was sent.
   const isKnown = exit?.traced === true && via !== 'control';
   return { endedBy: null, endedByUs: isKnown ? false : null };
 }

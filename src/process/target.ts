@@ -11,19 +11,19 @@ import { describeProgram, programOf, runs, type Program } from './executable.js'
 import { signalProcess } from './process-signal.js';
 
 /**
- * Which process is meant: a pid, as it is now; a pid whose process has to run this executable or, if that
- * is an interpreter, this script (a path, or a file name in full); or an identity, which is that process
- * and no later one with its pid.
+ * A process: by pid, as it is now; by pid and the executable that it must run, or the script if
+ * that is an interpreter (a path, or a full file name); or by identity, which never means a later
+ * process with the same pid.
  */
 export type ProcessTarget = number | ProcessIdentity | { pid: number; executable: string };
 
 /**
- * Who that is now; `null`: nobody has the pid.
+ * The process that the target means now; `null` if nothing has the pid.
  *
  * @throws ExitwatchError `ERR_EXITWATCH_INVALID_PID`, `ERR_EXITWATCH_INVALID_IDENTITY`,
- *   `ERR_EXITWATCH_INVALID_OPTION`; `ERR_EXITWATCH_THREAD` and `ERR_EXITWATCH_KERNEL_THREAD` if that is
- *   what has the pid; `ERR_EXITWATCH_NOT_VERIFIED` if a process lives that does not run the executable, or
- *   if that cannot be told
+ *   `ERR_EXITWATCH_INVALID_OPTION`; `ERR_EXITWATCH_THREAD` and `ERR_EXITWATCH_KERNEL_THREAD` if the
+ *   pid belongs to one; `ERR_EXITWATCH_NOT_VERIFIED` if a living process does not run the
+ *   executable, or if that is unknown
  */
 export function resolveTarget(target: ProcessTarget): ProcessIdentity | null {
   if (typeof target === 'number') return identifyOrNone(target);
@@ -40,7 +40,7 @@ function resolveExecutable(pid: number, executable: string): ProcessIdentity | n
     : runsOther(found.program, executable);
 }
 
-/** A process that has a pid, and whether it runs an executable. */
+/** The process with a pid, and whether it runs an executable. */
 export interface Match {
   identity: ProcessIdentity;
   program: Program;
@@ -48,8 +48,8 @@ export interface Match {
 }
 
 /**
- * The process that has this pid, and whether it runs this; `null`: nobody has it, or one that is dead and
- * ran something else.
+ * The process with this pid, and whether it runs the executable; `null` if nothing has the pid, or
+ * only a dead process that ran something else.
  */
 export function matchNow(pid: number, executable: string): Match | null {
   checkPid(pid);
@@ -58,7 +58,7 @@ export function matchNow(pid: number, executable: string): Match | null {
   if (before === null) return null;
   const program = programOf(pid);
   const verdict = runs(program, executable);
-  // The names are of who has the pid now: is that who had it before?
+  // The names may belong to a process that got the pid in the meantime.
   const after = identifyOrNone(pid);
   if (after === null) return null;
   if (after.id !== before.id) return { identity: after, program: programOf(pid), runs: 'unknown' };
@@ -66,7 +66,7 @@ export function matchNow(pid: number, executable: string): Match | null {
   return { identity: before, program, runs: verdict };
 }
 
-/** @throws ExitwatchError `ERR_EXITWATCH_NOT_VERIFIED` unless this process runs this. */
+/** @throws ExitwatchError `ERR_EXITWATCH_NOT_VERIFIED` unless this process runs the executable. */
 export function checkRuns({ pid }: ProcessIdentity, executable: string): void {
   checkExecutable(executable);
   const program = programOf(pid);

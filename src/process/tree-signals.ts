@@ -11,24 +11,26 @@ import {
   type StopWarning,
 } from './stop-sequence.js';
 
-/** Ids of intents, which are missing without an intent log. */
+/** Ids of intents; `undefined` without an intent log. */
 type Recorded = ReadonlyMap<MemberStop, string | undefined>;
 
-/** Signals to members of a tree, each on record before it is sent; and what came of them. */
+/**
+ * Signals to members of a tree. Each one is recorded before it is sent, and its outcome afterwards.
+ */
 export class TreeSignals {
   readonly warnings: StopWarning[] = [];
   readonly #options: CheckedStopOptions;
   readonly #settling: Promise<void>[] = [];
-  /** The last step that may have reached somebody. */
+  /** The last step that may have reached a member. */
   via: StopVia = null;
-  /** Why the last of those failed that did. */
+  /** The most recent failure. */
   failure: unknown;
 
   constructor(options: CheckedStopOptions) {
     this.#options = options;
   }
 
-  /** Sends a signal to those that live, when all of them are on record. */
+  /** Records a signal for each living member, then sends it. */
   async send(
     members: readonly MemberStop[],
     signal: SignalName,
@@ -38,7 +40,7 @@ export class TreeSignals {
     this.sendRecorded(living, signal, await this.record(living, signal, deadlineMs));
   }
 
-  /** Rejects if one of them cannot be written down: then none may be signalled. */
+  /** Rejects if one of them cannot be recorded; then do not signal any. */
   async record(
     members: readonly MemberStop[],
     what: SignalName | ControlName,
@@ -55,7 +57,7 @@ export class TreeSignals {
     return ids;
   }
 
-  /** To one after the other, parents first, so that none starts anew what was ended. */
+  /** Signals parents before children, so that they do not restart a child that was stopped. */
   sendRecorded(members: readonly MemberStop[], signal: SignalName, ids: Recorded): void {
     for (const member of members) {
       const { outcome, isAtomic, failure } = member.send(signal);
@@ -70,18 +72,18 @@ export class TreeSignals {
     }
   }
 
-  /** Each is reported once. */
+  /** Each warning is reported once. */
   warn(code: StopWarning['code'], detail: string): void {
     const isKnown = this.warnings.some((known) => known.code === code && known.detail === detail);
     if (!isKnown) this.warnings.push({ code, detail });
   }
 
-  /** Writes down what came of an intent; nothing waits for it before the end. */
+  /** Records the outcome of an intent; only the end waits for it. */
   settle(id: string | undefined, outcome: IntentOutcome): void {
     if (id !== undefined) this.#settling.push(this.#settle(id, outcome));
   }
 
-  /** Resolves when all is written down. */
+  /** Resolves when all outcomes are recorded. */
   async settled(): Promise<void> {
     await Promise.all(this.#settling);
   }

@@ -9,17 +9,17 @@ import { nextStep, tell } from './stop-wait.js';
 import type { TreeSignals } from './tree-signals.js';
 import type { TreeWatch } from './tree-watch.js';
 
-/** Looks that may find somebody whom a member had forked before it was stopped, before all are killed. */
+/** How many scans may find processes forked before their parents stopped, until all are killed. */
 const MOST_FREEZE_ROUNDS = 20;
 
-/** The steps by which a tree is stopped, each until all of it is gone or its time is over. */
+/** The steps that stop a tree; each one lasts until the whole tree is gone or the time is up. */
 export class TreeSteps {
   readonly #watch: TreeWatch;
   readonly #signals: TreeSignals;
   readonly #options: CheckedStopOptions;
   readonly #over: AbortSignal;
 
-  /** @param over aborted when no further step is to follow */
+  /** @param over aborted when no further step may follow */
   constructor(
     watch: TreeWatch,
     signals: TreeSignals,
@@ -45,7 +45,10 @@ export class TreeSteps {
     }
   }
 
-  /** One control call, which concerns the process itself: when it has ended, the next step follows. */
+  /**
+   * Makes a control call. It concerns the root only: once the root has exited, the next step
+   * follows.
+   */
   async #control(step: ControlStep, left: number): Promise<void> {
     const { what, timeoutMs } = step;
     const { root } = this.#watch;
@@ -69,12 +72,12 @@ export class TreeSteps {
     const isVain = () =>
       answer.outcome === 'uncertain' || answer.outcome === 'not-delivered' || !root.isLiving();
     await this.#watch.until(deadlineMs, () => Promise.resolve(), isVain);
-    onAnswer('uncertain'); // unless it has come
+    onAnswer('uncertain'); // unless the answer has come
   }
 
   /**
-   * Sends a signal to all of them, once to each, and to those that were forked before it. One that is
-   * forked later may do what is left to be done before the end.
+   * Sends a signal once to each member, including members found later that were forked before it. A
+   * process forked after the signal may be part of a clean shutdown.
    */
   async #ask(signal: SignalName, graceMs: number): Promise<void> {
     if (this.#over.aborted || (await this.#watch.isGone())) return;
@@ -94,7 +97,7 @@ export class TreeSteps {
     );
   }
 
-  /** Ends all of them by SIGKILL, and those that are found meanwhile. */
+  /** Kills all members with SIGKILL, including those found on the way. */
   async #kill(confirmMs: number): Promise<void> {
     if (this.#over.aborted || (await this.#watch.isGone())) return;
     const deadlineMs = performance.now() + confirmMs;
@@ -113,7 +116,7 @@ export class TreeSteps {
     return this.#watch.living.filter(({ isKilled }) => !isKilled);
   }
 
-  /** None of those that are left may be signalled. */
+  /** None of the remaining members may be signalled. */
   #isRefused(): boolean {
     return this.#watch.living.every(({ hasFailed }) => hasFailed);
   }
@@ -123,19 +126,20 @@ export class TreeSteps {
     else await this.#killCgroup(deadlineMs);
   }
 
-  /** The kernel ends all in a cgroup, those that are being forked, too. */
+  /** The kernel kills everything in the cgroup, including processes being forked. */
   async #killCgroup(deadlineMs: number): Promise<void> {
     const members = this.#unkilled;
     const ids = await this.#signals.record(members, 'SIGKILL', deadlineMs);
-    // Somebody may have been put there while that was written: then it is not the tree's any more.
+    // A foreign process may have entered the cgroup meanwhile; then the cgroup is not the tree's
+    // own.
     await this.#watch.scan();
     this.#signals.sendRecorded(members, 'SIGKILL', ids);
     this.#watch.cgroup?.kill();
   }
 
   /**
-   * Stops them all (SIGSTOP) before it kills them: one that is killed while it forks would leave a child
-   * whose parent nobody can tell. What is begun here is finished, even if nobody waits any more.
+   * Stops all members (SIGSTOP) before killing them: a process killed while it forks would leave a
+   * child whose parent is unknown. Once begun, this is completed even if no caller waits any more.
    */
   async #killStopped(deadlineMs: number): Promise<void> {
     const stopped: MemberStop[] = [];
@@ -150,7 +154,7 @@ export class TreeSteps {
       }
       await this.#signals.send(this.#unkilled, 'SIGKILL', deadlineMs);
     } catch (error) {
-      // They could not be written down: let them go on as they were, which cannot be written down either.
+      // SIGKILL could not be recorded: resume the members. SIGCONT cannot be recorded either.
       for (const member of stopped) member.send('SIGCONT');
       throw error;
     }

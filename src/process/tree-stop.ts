@@ -11,25 +11,25 @@ import { TreeSignals } from './tree-signals.js';
 import { TreeSteps } from './tree-steps.js';
 import { TreeWatch } from './tree-watch.js';
 
-/** Who was stopped together with a process. */
+/** The processes that were stopped together with a process. */
 export type StoppedTree = {
   /**
-   * The path of the cgroup that held these processes and nobody else; `null`: there was none, or it held
-   * others, too.
+   * The path of the cgroup that contained these processes and nothing else; `null` if there was
+   * none.
    */
   cgroup: string | null;
-  /** The process itself first, then the others in the order in which they were found. */
+  /** The process itself, then the others in the order in which they were found. */
   members: StoppedMember[];
 };
 
 const HIDDEN =
   'some processes are hidden (hidepid), and what belongs to the tree may be among them';
 
-/** Stops a process and all that belong to it, for all who want that. */
+/** Stops a process and its tree; several callers can share it. */
 export class TreeStop {
   readonly #identity: ProcessIdentity;
   readonly #options: CheckedStopOptions;
-  /** Nobody waits any more, or the end was seen. */
+  /** Aborted when no caller waits any more, or after the end. */
   readonly #over = new AbortController();
   readonly #end: Promise<StopEnd>;
   readonly #signals: TreeSignals;
@@ -44,10 +44,10 @@ export class TreeStop {
       this.#over.abort();
       await options.release();
     });
-    this.#end.catch(() => undefined); // those who join get it
+    this.#end.catch(() => undefined); // callers get it from join()
   }
 
-  /** It takes no further step: there is none left, or nobody waits any more. */
+  /** No further step follows: none is left, or no caller waits any more. */
   get isOver(): boolean {
     return this.#over.signal.aborted;
   }
@@ -63,25 +63,25 @@ export class TreeStop {
     };
   }
 
-  /** Resolves when all have ended, or all steps were in vain. */
+  /** Resolves when all members have exited, or all steps have failed. */
   join(): Promise<StopEnd> {
     this.#waiting++;
     return this.#end;
   }
 
-  /** One who has joined does not wait any more. When nobody does, no further step follows. */
+  /** A caller stops waiting. After the last one has left, no further step follows. */
   leave(): void {
     if (--this.#waiting === 0) this.#over.abort();
   }
 
   async #run(): Promise<StopEnd> {
-    // Of another pid namespace: it may live, and we would not see it.
+    // In another pid namespace it may be alive without being visible here.
     if (signalProcess(this.#identity).liveness === 'unknown') throw notVerified(this.#identity);
     const tree = isThere(this.#identity) ? ProcessTree.of(this.#identity) : null;
     if (tree === null) return { outcome: 'already-gone', via: null, exit: this.#unseen() };
     const watch = new TreeWatch(tree, this.#over.signal);
     this.#watch = watch;
-    // All that can be known before the first of them ends.
+    // Find as many members as possible before the first one exits.
     await watch.findAll();
     const steps = new TreeSteps(watch, this.#signals, this.#options, this.#over.signal);
     await steps.takeAll();

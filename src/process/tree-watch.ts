@@ -7,27 +7,30 @@ import { MemberStop } from './member-stop.js';
 import type { ProcessTree, TreeMember } from './process-tree.js';
 import { isWithin } from './stop-sequence.js';
 
-/** How often members are looked for while they end: in ms, and at most a quarter of all time. */
+/**
+ * Shortest and longest pause between scans, in ms; within these limits, three times a scan's
+ * duration.
+ */
 const SCAN_MS = 20;
 const LONGEST_SCAN_MS = 200;
 
-/** Two looks that find nobody new: then there is nobody. */
+/** After two scans in a row without a new member, there are no more. */
 const CALM_SCANS = 2;
 
-/** How long how they ended may take, when they have: in ms. */
+/** How long to wait for the outcomes of members that are gone, in ms. */
 const STATUS_MS = 2000;
 
-/** The members of a tree while they end: who is there, and who is new. */
+/** The members of a tree while they exit: which ones still exist, and which ones are new. */
 export class TreeWatch {
   readonly #tree: ProcessTree;
   readonly #over: AbortSignal;
   /** By id, in the order in which they were found. */
   readonly #members = new Map<string, MemberStop>();
   readonly root: MemberStop;
-  /** Ends the present pause. */
+  /** Ends the current pause. */
   #wake: () => void = () => undefined;
 
-  /** @param over aborted when nobody waits any more */
+  /** @param over aborted when no caller waits any more */
   constructor(tree: ProcessTree, over: AbortSignal) {
     this.#tree = tree;
     this.#over = over;
@@ -38,7 +41,7 @@ export class TreeWatch {
     this.root = this.#follow(tree.root);
   }
 
-  /** The cgroup that is theirs alone; with each look it may turn out to be somebody else's, too. */
+  /** The cgroup that contains only the tree; any scan may find that it contains others too. */
   get cgroup(): Cgroup | null {
     return this.#tree.cgroup;
   }
@@ -55,12 +58,12 @@ export class TreeWatch {
     return this.members.filter((member) => member.isLiving());
   }
 
-  /** Looks once; resolves with those that are new. */
+  /** Scans once; resolves with the new members. */
   async scan(): Promise<readonly MemberStop[]> {
     return (await this.#tree.scan()).map((member) => this.#follow(member));
   }
 
-  /** Looks until nobody new is found. */
+  /** Scans until there are no new members. */
   async findAll(): Promise<void> {
     for (let calm = 0; calm < CALM_SCANS;) {
       const found = await this.scan();
@@ -68,7 +71,7 @@ export class TreeWatch {
     }
   }
 
-  /** Whether nobody lives, and nobody new has come. */
+  /** Whether no member is alive, and no new ones have appeared. */
   async isGone(): Promise<boolean> {
     for (let calm = 0; calm < CALM_SCANS; calm++) {
       if (!this.#isEmpty()) return false;
@@ -83,8 +86,8 @@ export class TreeWatch {
   }
 
   /**
-   * Looks until all are gone, time is over, or waiting is in vain. `onScan` is given those that are new,
-   * if there are any.
+   * Scans until all members are gone, time is up, or `isVain()`. `onScan` gets the new members, if
+   * any.
    */
   async until(
     deadlineMs: number,
@@ -104,7 +107,7 @@ export class TreeWatch {
     }
   }
 
-  /** Resolves when it is known how they have ended, or that nobody will know. */
+  /** Resolves when the outcomes are known, or cannot become known. */
   async exits(): Promise<void> {
     const seen = Promise.all(this.members.map((member) => member.seen));
     await isWithin(
@@ -113,7 +116,7 @@ export class TreeWatch {
     );
   }
 
-  /** Has the next look taken at once. */
+  /** Starts the next scan at once. */
   wake(): void {
     this.#wake();
   }

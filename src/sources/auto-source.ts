@@ -6,18 +6,18 @@ import { failureDowngrade } from './downgrade.js';
 import type { Armed, ExitSource, SourceListener, SourceStats } from './exit-source.js';
 import type { SourceKind, SourceOptions } from './source-kind.js';
 
-/** The best source as long as it works; its successor where it does not, or not any more. */
+/** The best source while it works; its successor if it does not, or fails later. */
 export class AutoSource implements ExitSource {
   readonly #options: SourceOptions;
   readonly #listener: SourceListener;
   #isStarted = false;
-  /** What a source that takes over has to watch. */
+  /** What a successor has to watch. */
   readonly #watched = new Map<string, ProcessIdentity>();
   #current: ExitSource;
   readonly #successor: SourceKind;
-  /** For what the best one cannot watch any more, while it goes on with the others. */
+  /** Watches what the best source cannot watch any more, while that goes on with the rest. */
   #beside: ExitSource | undefined;
-  /** What `ready`, and `source` events, have said; `null` before. */
+  /** The source that `ready` or `source` events last named; `null` before. */
   #announced: SourceName | null = null;
   #referenced = true;
 
@@ -64,8 +64,9 @@ export class AutoSource implements ExitSource {
   }
 
   /**
-   * Without pidfds at the start nothing that the kernel says could be relied upon. If they are forbidden
-   * later, and there is no connector, those that are held still tell their ends.
+   * Without pidfds at the start, nothing that the kernel reports is reliable: the successor takes
+   * over. If pidfds are forbidden later and there is no connector, open pidfds still report exits:
+   * a second source watches the new processes.
    */
   #watch(identity: ProcessIdentity): Armed {
     try {
@@ -155,7 +156,8 @@ export class AutoSource implements ExitSource {
             this.#listener.ready(ready);
             return;
           }
-          // A process that ended since the kernel last sent something, and was not watched, is lost.
+          // A process that was not watched, and exited since the kernel last sent something, is
+          // lost.
           const at = new Date();
           const from = new Date(at.getTime() - (canaryAgeMs ?? 0));
           const gap = { event: 'gap', from, to: at, lost: null, recovered: 0 } as const;
@@ -174,7 +176,7 @@ export class AutoSource implements ExitSource {
           this.#watched.delete(event.id);
           this.#listener.exit(event, isForWatchesOnly);
         },
-        // What keeps the best one from working is what the user can mend.
+        // Report the best source's error: that is the one you can fix.
         failed: () => {
           this.#listener.failed(error);
         },

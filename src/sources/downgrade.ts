@@ -57,7 +57,7 @@ const EXPLANATIONS: Readonly<Record<Exclude<keyof typeof Refusal, 'none'>, Expla
   noTrial: [NO_TRIAL.code, NO_TRIAL.detail, NO_TRIAL.remedy],
 };
 
-/** Why a BPF program is not in use: the eBPF filter, or the signal trace; `null` where it is. */
+/** Why a BPF program (the eBPF filter or the signal trace) is not in use; `null` if it is. */
 export function bpfDowngrade({ refusal, errno, detail }: NativeRefusal): Downgrade | null {
   if (refusal === Refusal.none) return null;
   const [code, sentence, remedy] = EXPLANATIONS[Refusal[refusal] as keyof typeof EXPLANATIONS];
@@ -66,7 +66,7 @@ export function bpfDowngrade({ refusal, errno, detail }: NativeRefusal): Downgra
   return { code, detail: particulars === '' ? sentence : `${sentence} (${particulars})`, remedy };
 }
 
-/** Why there is no signal trace where the process table is polled. */
+/** Why there is no signal trace with polling. */
 export const POLLING_DOWNGRADE: Downgrade = {
   code: 'polling',
   detail: 'the process table is polled, which tells of no signals',
@@ -78,7 +78,7 @@ export function failureDowngrade({ code, detail, remedy }: ExitwatchError): Down
   return { code, detail, remedy: remedy ?? null };
 }
 
-/** The error of who insists on a signal trace, and cannot have it. */
+/** The error if the signal trace is required but cannot run. */
 export function noTraceError(reason: Downgrade | null): ExitwatchError {
   const detail = reason?.detail ?? 'there is none';
   return new ExitwatchError('ERR_EXITWATCH_NO_TRACE', `no signal trace: ${detail}`, {

@@ -10,73 +10,71 @@ import type {
 import type { SignalEvent } from '../events/signal-event.js';
 import type { ProcessIdentity } from '../identity/process-identity.js';
 
-/** What a source tells. Everything of one batch comes in one go, ended by `batchEnd`. */
+/** What a source reports. All of a batch is reported in one go, followed by `batchEnd`. */
 export interface SourceListener {
   ready(ready: Ready): void;
-  /** `isForWatchesOnly`: watches of the process get it; everybody else gets another event. */
+  /** `isForWatchesOnly`: deliver it to watches only; other listeners get another event. */
   exit(event: ExitEvent, isForWatchesOnly: boolean): void;
-  /** Only between `listen(true)` and `listen(false)`, and a little after. */
+  /** Only between `listen(true)` and `listen(false)`, and shortly after. */
   signal(event: SignalEvent): void;
   gap(gap: Gap): void;
   source(change: SourceChange): void;
-  /** The source has ended; nothing else comes. */
+  /** The source has failed; nothing else follows. */
   failed(error: ExitwatchError): void;
   batchEnd(): void;
 }
 
 export interface SourceStats {
-  /** Ends of processes that the source learned of. */
+  /** Exits of processes that the source learned of. */
   received: number;
-  /** Of these, handed to JavaScript. */
+  /** How many of these were handed to JavaScript. */
   delivered: number;
-  /** Messages from anybody but the kernel, or ill-formed ones; they are dropped. */
+  /** Messages that did not come from the kernel, or were malformed; they are dropped. */
   rejected: number;
-  /** The sum of `lost` of all gaps, delivered or not yet. */
+  /** The sum of `lost` of all gaps, delivered or not. */
   lost: number;
   gaps: number;
-  /** Held for JavaScript now. */
+  /** Events that now wait for JavaScript. */
   queueDepth: number;
   lastEventAt: Date | null;
   /**
-   * How long ago the kernel last sent something, or a canary came back; `null` before the start, and
-   * without the connector.
+   * Time since the kernel last sent something, or a canary came back, in ms; `null` before the
+   * start, and without the connector.
    */
   canaryAgeMs: number | null;
-  /** How long ago the process table was last read; `null` before that, and where nothing is polled. */
+  /** Time since the process table was last read, in ms; `null` before that, and without polling. */
   tableAgeMs: number | null;
   /** `null` before the start. */
   source: SourceName | null;
-  /** `null` before the start, and where the connector is not in use. */
+  /** `null` before the start, and if the connector is not in use. */
   filter: Filter | null;
   /**
-   * Who tells watched processes from others: the filter in the kernel, so that others cost nothing,
-   * or the reader. `null` before the start, where all are told, and without the connector.
+   * What filters out processes that are not watched: the kernel, where they cost nothing, or the
+   * reader. `null` before the start, with scope `'all'`, and without the connector.
    */
   watchedSet: 'kernel' | 'user-space' | null;
   /**
-   * Watched processes without a pidfd of their own: the connector alone tells their ends. All, with
-   * `source: 'connector'`.
+   * Watched processes without a pidfd: only the connector reports their exits. With
+   * `source: 'connector'`, all of them.
    */
   withoutPidfd: number;
-  /** How often the reader was woken, or the process table was read. */
+  /** How often the reader woke up, or the process table was read. */
   wakeups: number;
 }
 
-/** How a watch was armed; `'gone'`: not at all, because there is no such process now. */
+/** How a watch was armed. `'gone'`: not at all, because there is no such process. */
 export type Armed = 'with-pidfd' | 'without-pidfd' | 'gone';
 
-/** One witness of exits: a way in which the kernel tells that processes end. */
+/** A source of exits: one way in which the kernel reports that processes exit. */
 export interface ExitSource {
-  /** Begins; `ready` or `failed` follows. Throws where it cannot even begin. */
+  /** Starts; `ready` or `failed` follows. Throws if it cannot even begin. */
   start(): void;
-  /** Also before `start()`. */
+  /** Can be called before `start()`. */
   watch(identity: ProcessIdentity): Armed;
   unwatch(identity: ProcessIdentity): void;
-  /**
-   * After `start()`: blocks until the signal trace is at work, or will not be; for so many ms at most.
-   */
+  /** Call after `start()`. Blocks until the signal trace runs, or cannot run, or the time is up. */
   awaitTrace(timeoutMs: number): void;
-  /** Whether signals are handed over at once; also before `start()`. */
+  /** Whether signals are handed over at once. Can be called before `start()`. */
   listen(listens: boolean): void;
   stats(): SourceStats;
   ref(): void;

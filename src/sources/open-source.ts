@@ -4,7 +4,7 @@ import type { ExitSource, SourceListener } from './exit-source.js';
 import { bestSource, sourceKind, successorOf } from './registry.js';
 import type { SourceOptions } from './source-kind.js';
 
-/** The source that these options ask for; `'auto'`: the best there is. */
+/** Opens the source that the options ask for; `'auto'`: the best one available. */
 export function openSource(options: SourceOptions, listener: SourceListener): ExitSource {
   if (options.source !== 'auto') return sourceKind(options.source).open(options, listener, null);
   const best = bestSource();

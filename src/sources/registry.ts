@@ -6,17 +6,17 @@ import { POLL } from './poll/poll.js';
 import type { Scope, SourceKind } from './source-kind.js';
 import type { ConnectorReport, PidfdReport, PollReport, SourceReport } from './source-report.js';
 
-/** Every source that there is, the best first. */
+/** All sources, the best first. */
 const SOURCES: SourceKind[] = [CONNECTOR, PIDFD, POLL];
 
-/** What {@link probeSources} finds of each. */
+/** The results of {@link probeSources}. */
 export interface SourceReports {
   connector: ConnectorReport;
   pidfd: PidfdReport;
   poll: PollReport;
 }
 
-/** Adds a source; what it returns takes it away again. */
+/** Adds a source; call the returned function to remove it. */
 export function registerSource(kind: SourceKind): () => void {
   SOURCES.push(kind);
   return () => {
@@ -28,7 +28,7 @@ export function sourceNames(): SourceName[] {
   return SOURCES.map(({ name }) => name);
 }
 
-/** What `--source` and the option `source` take. */
+/** The values of `--source` and of the `source` option. */
 export function sourceChoices(): ('auto' | SourceName)[] {
   return ['auto', ...sourceNames()];
 }
@@ -44,20 +44,20 @@ export function bestSource(): SourceKind {
   return CONNECTOR;
 }
 
-/** What takes over where a source has failed, and with it what it falls back to by itself. */
+/** What takes over when a source has failed, together with the fallback that it uses by itself. */
 export function successorOf(kind: SourceKind): SourceKind | null {
   const fallback = kind.fallback === null ? null : sourceKind(kind.fallback);
   return fallback !== null && kind.hasFallbackWithin ? successorOf(fallback) : fallback;
 }
 
-/** Tries all of them. */
+/** Tries all sources. */
 export async function probeSources(): Promise<SourceReports> {
   const reports: Record<string, SourceReport> = {};
   for (const kind of SOURCES) reports[kind.name] = await kind.probe();
   return reports as unknown as SourceReports;
 }
 
-/** What `'auto'` takes, after what was found; `null`: nothing can serve that scope. */
+/** What `'auto'` uses, given these reports; `null` if no source can serve that scope. */
 export function chooseSource(scope: Scope, reports: SourceReports): SourceName | null {
   let kind: SourceKind | null = bestSource();
   while (kind !== null) {

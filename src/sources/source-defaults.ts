@@ -1,6 +1,6 @@
 import type { SourceOptions } from './source-kind.js';
 
-/** What a source is opened with where nothing else is asked for. */
+/** The default options of a source. */
 export const DEFAULT_SOURCE_OPTIONS: SourceOptions = {
   scope: 'watched',
   source: 'auto',

@@ -6,7 +6,7 @@ import type { SourceReport } from './source-report.js';
 
 export type Scope = 'watched' | 'all';
 
-/** What a source is opened with. */
+/** The options of a source. */
 export interface SourceOptions {
   scope: Scope;
   source: 'auto' | SourceName;
@@ -18,35 +18,35 @@ export interface SourceOptions {
   canaryIntervalMs: number;
 }
 
-/** What the registry knows of a source: all that the rest of the house has to know of it. */
+/** Everything that the registry and the rest of the code know about a kind of source. */
 export interface SourceKind<Report extends SourceReport = SourceReport> {
   readonly name: SourceName;
-  /** What people call it. */
+  /** Its name in messages. */
   readonly title: string;
-  /** What serves where this one cannot; `null`: nothing does. */
+  /** The source to use if this one does not work; `null`: there is none. */
   readonly fallback: SourceName | null;
-  /** With `source: 'auto'` it goes over to its fallback, and back, by itself. */
+  /** With `source: 'auto'`, it switches to its fallback and back by itself. */
   readonly hasFallbackWithin: boolean;
-  /** It tells how a process ended, and not only that it is gone. */
+  /** It reports how a process ended, not only that it is gone. */
   readonly tellsStatus: boolean;
-  /** It tells of every process, and not only of those that are watched. */
+  /** It reports every process, not only watched ones. */
   readonly tellsAll: boolean;
-  /** It has the signal trace beside it. */
+  /** It comes with the signal trace. */
   readonly tellsSignals: boolean;
-  /** For how long it may hear nothing and be healthy, in ms; `null`: for ever. */
+  /** How long it may be silent and still be healthy, in ms; `null`: forever. */
   longestSilenceMs(options: SourceOptions): number | null;
-  /** Why it cannot be opened here, as far as that is known without trying; `null`: it may work. */
+  /** Why it cannot be opened here, if that is known without trying; `null`: it may work. */
   refusal(): ExitwatchError | null;
   /**
-   * @param downgrade why it is not a better source; `null` where it was asked for
+   * @param downgrade why a better source is not in use; `null` if this one was requested
    * @throws ExitwatchError `ERR_EXITWATCH_INVALID_OPTION`
    */
   open(options: SourceOptions, listener: SourceListener, downgrade: Downgrade | null): ExitSource;
   /**
-   * Tries it. Rejects with `ERR_EXITWATCH_INVALID_OPTION` if an environment variable has a value that it
-   * cannot have.
+   * Tries it. Rejects with `ERR_EXITWATCH_INVALID_OPTION` if an environment variable has an invalid
+   * value.
    */
   probe(): Promise<Report>;
-  /** Whether what was found of it is enough for this scope. */
+  /** Whether the report shows that it can serve this scope. */
   serves(scope: Scope, report: Report): boolean;
 }

@@ -3,35 +3,35 @@ import type { Downgrade, Filter } from '../events/exit-event.js';
 
 /** Why something cannot be used, and what to do about it. */
 export type Obstacle = {
-  /** What `ExitMonitor.start()` rejects with. */
+  /** The code that `ExitMonitor.start()` rejects with. */
   code: ExitwatchErrorCode;
   detail: string;
-  /** `null` where we know nothing. */
+  /** `null` if no remedy is known. */
   remedy: string | null;
 };
 
-/** What came of trying a source. */
+/** The result of trying a source. */
 export type SourceReport = {
   available: boolean;
-  /** `null` where it is. */
+  /** `null` if it is available. */
   obstacle: Obstacle | null;
 };
 
 export type ConnectorReport = SourceReport & {
-  /** `null` where the connector cannot be used. */
+  /** `null` if the connector cannot be used. */
   filter: Filter | null;
-  /** Why the filter is not the eBPF one. */
+  /** Why the eBPF filter is not in use. */
   downgrade: Downgrade | null;
-  /** What tells watched processes from others: the kernel, or the reader. */
+  /** What filters out processes that are not watched: the kernel, or the reader. */
   watchedSet: 'kernel' | 'user-space' | null;
-  /** Ends come with the program's name: see `program` of an exit event. */
+  /** Exits come with the program's name: see `program` of an exit event. */
   namesPrograms: boolean;
 };
 
 export type PidfdReport = SourceReport & {
-  /** Processes have an inode each, by which a reused pid is noticed in any case (Linux 6.9). */
+  /** Each process has an inode of its own, so a reused pid is always detected (Linux 6.9). */
   inodes: boolean;
-  /** The status of a process that was reaped can be read (Linux 6.15). */
+  /** The status can be read after the process was reaped (Linux 6.15). */
   exitStatus: boolean;
 };
 

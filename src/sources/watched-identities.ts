@@ -1,17 +1,17 @@
 import type { ProcessIdentity } from '../identity/process-identity.js';
 
-/** What somebody knows of a process; the inode is `null` where it is not known. */
+/** What is known about a process; `inode` is `null` if unknown. */
 type Known = Pick<ProcessIdentity, 'pid' | 'startTicks' | 'inode'>;
 
 /**
- * The identities under watch. Each is found by what anybody knows of its process: one that was made while
- * pidfd_open(2) was forbidden lacks the inode, and so its id is another than the kernel's record of the
- * same process would make.
+ * The identities under watch, found by whatever is known about a process. An identity made while
+ * pidfd_open(2) was forbidden lacks the inode, so its id differs from the one in the kernel's
+ * record.
  */
 export class WatchedIdentities {
   readonly #byPid = new Map<number, ProcessIdentity[]>();
 
-  /** How many pids there are. */
+  /** The number of pids. */
   get size(): number {
     return this.#byPid.size;
   }

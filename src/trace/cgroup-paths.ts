@@ -1,23 +1,26 @@
-/** The ids of so many are remembered. */
+/** How many ids to remember. */
 const MOST = 4096;
 
 /**
- * Paths of cgroups by their ids, which the kernel never gives again: one that is gone, or may not be told,
- * stays so.
+ * Paths of cgroups by id. The kernel never reuses an id, so a path that is gone or hidden stays
+ * `null`.
  */
 export class CgroupPaths {
   readonly #ask: (id: number) => string | null | undefined;
   readonly #paths = new Map<number, string | null>();
-  /** Most ends in a row are of one cgroup. */
+  /** Consecutive exits are mostly in the same cgroup. */
   #lastId = 0;
   #lastPath: string | null = null;
 
-  /** `ask`: the addon, which has `undefined` for what it cannot tell, and `null` for not just now. */
+  /**
+   * `ask`: the addon. It answers `undefined` if the path is unknown, `null` if it cannot tell right
+   * now.
+   */
   constructor(ask: (id: number) => string | null | undefined) {
     this.#ask = ask;
   }
 
-  /** `null` where it cannot be told. */
+  /** `null` if unknown. */
   path(id: number): string | null {
     if (id === 0) return null;
     if (id === this.#lastId) return this.#lastPath;

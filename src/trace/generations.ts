@@ -6,7 +6,7 @@ import type { TracedSignal } from '../native/signal-records.js';
 import { type Siginfo, carries, isForgeable, mayBeInjected, namesSender } from './siginfo.js';
 import { isAmbiguous } from './signal-sender.js';
 
-/** A signal, and who sent it. */
+/** A signal and its sender. */
 export interface Seen {
   timeNs: number;
   flags: number;
@@ -18,35 +18,38 @@ export interface Seen {
 
 /** A signal that was generated for a process. */
 interface Generation extends Siginfo {
-  /** The thread that it was sent to; 0: to the process. */
+  /** The thread that it was sent to; 0: the whole process. */
   thread: number;
-  /** `null`: whose it is cannot be told; a tracer may have had a hand in it. */
+  /** `null`: the sender cannot be determined; a debugger may be involved. */
   seen: Seen | null;
 }
 
 const FIRST_REAL_TIME = 32;
 
-/** Of one signal, but for those that a sender has only repeated. */
+/** Generations to keep per signal, not counting repetitions by one sender. */
 const MOST = 64;
 
 /**
- * The signals that were generated for one process, and which of them its threads took to end it by.
+ * The signals generated for one process, and which of them its threads took when it was killed.
  *
- * An ordinary signal waits once in the queue of the process and once in that of each thread: a second
- * generation proves that the first was taken. So of a process without a tracer, the last ones in both
- * queues are all that a thread may have taken. A tracer may hold a signal back, let an earlier one pass,
- * drop it, or inject one of its own; and what it injects while it is blocked is generated once more, in the
- * name of the process itself. What was taken is told by its siginfo then; where that leaves several,
- * nobody is named.
+ * A standard signal is pending at most once per process and once per thread, so a second generation
+ * proves that the first was taken. Without a debugger, a thread can therefore only have taken the
+ * latest one in either queue. A debugger can hold a signal back, let an earlier one pass, drop it,
+ * or inject its own; if an injected signal is blocked, the kernel generates it again in the name of
+ * the process itself. Then the siginfo shows which signal was taken; if several match, no sender is
+ * named.
  */
 export class Generations {
   readonly #generated = new Map<number, Generation[]>();
-  /** Signals of which there were too many to keep them all. */
+  /** Signals with too many generations to keep them all. */
   readonly #overflown = new Set<number>();
   readonly #taken: { timeNs: number; signal: SignalName; seen: Seen | null }[] = [];
   readonly #deadly = new Map<SignalName, Seen | null>();
 
-  /** `seen`: who sent it, by the signal itself. Whether that is so: `false` for one that came again. */
+  /**
+   * `seen`: the sender according to the signal. Returns `false` if it may be another one, because a
+   * debugger reinjected the signal.
+   */
   add(signal: TracedSignal, seen: Seen): boolean {
     const { flags, code, info, senderPidThere } = signal;
     const earlier = this.#generated.get(signal.signal) ?? [];
@@ -71,7 +74,7 @@ export class Generations {
     return whose === undefined;
   }
 
-  /** `byTracer`: who it is from, if the thread's tracer has injected it. */
+  /** `byTracer`: the sender if the thread's debugger injected the signal. */
   take(taken: TracedSignal, byTracer: Seen): void {
     const generated = this.#generated.get(taken.signal) ?? [];
     const isComplete = !this.#overflown.has(taken.signal);
@@ -80,12 +83,12 @@ export class Generations {
     if (this.#taken.length > MOST) this.#taken.shift();
   }
 
-  /** Some were lost: what was taken so far is known, what will be is not. */
+  /** Signals were lost: what was taken so far is certain, what is taken later is not. */
   doubt(): void {
     this.#generated.clear();
   }
 
-  /** By which signal it ended; `null` also where that may have been one of several. */
+  /** The signal that killed the process; `null` also if it may have had several senders. */
   killer(signal: SignalName, endNs: number): Seen | null {
     const deadly = this.#deadly.get(signal);
     const taken = this.#taken.filter((each) => each.signal === signal && each.timeNs <= endNs);
@@ -97,14 +100,14 @@ export class Generations {
 }
 
 /**
- * Whose signal it is that a thread seems to have sent to itself, while in truth a tracer has brought it
- * back: `undefined`: its own, or another process's; `null`: cannot be told.
+ * The original sender of a signal that a thread only seems to send to itself, because a debugger
+ * reinjected it. `undefined`: not reinjected; `null`: cannot be determined.
  */
 function whoseAgain(signal: TracedSignal, earlier: readonly Generation[]): Seen | null | undefined {
   if (isAmbiguous(signal)) return null;
   const has = (flag: SignalFlag) => (signal.flags & flag) !== 0;
   if (!has(SignalFlag.toItself) || has(SignalFlag.noInfo)) return undefined;
-  // What a tracer has it take at a system call (ptrace_report_syscall()) comes from the kernel.
+  // A signal injected at a system call stop (ptrace_report_syscall()) comes from the kernel.
   if (has(SignalFlag.privileged)) {
     return has(SignalFlag.traced) && !has(SignalFlag.group) ? null : undefined;
   }
@@ -113,7 +116,7 @@ function whoseAgain(signal: TracedSignal, earlier: readonly Generation[]): Seen 
   if (isOwn && !mayBeAgain) return undefined;
   const same = earlier.filter((each) => carries(each, signal));
   if (same.length === 0) return isOwn ? undefined : null;
-  // Only under a tracer does it come again: otherwise the process has forged it.
+  // Only a debugger can reinject it; otherwise the process forged it.
   if (!mayBeAgain) return null;
   const { seen } = same.at(-1) ?? { seen: null };
   if (isForgeable(signal.code) && seen?.senderPid !== signal.pid) return null;
@@ -139,19 +142,22 @@ function whoseTaken(
   }
   const one = candidates.at(-1);
   if (one === undefined) {
-    // Nobody sent it, and it names the tracer; unless that is outside of what the process sees.
+    // Nothing sent it, and it names the debugger, which injected it. That is not certain if the
+    // debugger's pid is not visible to the process.
     return isTraced(taken) && mayBeInjected(taken) && taken.senderPidThere !== 0 ? byTracer : null;
   }
   const { seen } = one;
   if (seen === null || !candidates.every((each) => isSameSender(each.seen, seen))) return null;
   if (!mayBeInjected(taken)) return seen;
-  // The tracer's, or what the tracer was sent itself to pass on: that cannot be told apart.
+  // Either the debugger injected it, or it passed on what was sent: name the sender only if that is
+  // the debugger in both cases.
   if (isTraced(taken)) return seen.senderPid === taken.senderPid ? seen : null;
-  // It was traced when its parent sent this; a tracer that lets go may inject in the parent's name.
+  // If it was ptraced when this was sent, a detaching debugger may have injected it in the parent's
+  // name.
   return candidates.some(isTraced) ? null : seen;
 }
 
-/** Which of the two was taken makes no difference. */
+/** Whether it makes no difference which of the two was taken. */
 function isRepeated(a: Generation, b: Generation): boolean {
   const form = SignalFlag.noInfo | SignalFlag.privileged | SignalFlag.infoLost;
   return (

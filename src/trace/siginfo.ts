@@ -8,7 +8,7 @@ export const SI_TIMER = -2;
 export const SI_SIGIO = -5;
 export const SI_TKILL = -6;
 
-/** What a signal has of its siginfo. */
+/** The recorded part of a signal's siginfo. */
 export interface Siginfo {
   /** {@link SignalFlag} */
   flags: number;
@@ -18,38 +18,40 @@ export interface Siginfo {
 }
 
 /**
- * Whether a signal that was generated is the one that a thread took, as far as the siginfo tells: the
- * kernel copies it from the one to the other (kernel/signal.c, __send_signal_locked() and
- * collect_signal()). Not everything is in it: several may carry the same.
+ * Whether a generated signal may be the one that a thread took, judged by the siginfo. The kernel
+ * copies it from one to the other (kernel/signal.c, __send_signal_locked() and collect_signal()).
+ * Several signals can carry the same siginfo.
  */
 export function carries(generated: Siginfo, taken: Siginfo): boolean {
   const { flags, senderPidThere } = generated;
   const is = (code: number, pid: number) => taken.code === code && taken.info[0] === pid;
   if ((flags & SignalFlag.infoLost) !== 0) return is(SI_USER, 0);
   if ((flags & SignalFlag.privileged) !== 0) return is(SI_KERNEL, 0);
-  // The kernel fills it in later: the user as well, by another user namespace perhaps.
+  // The kernel fills it in later. Ignore the uid: it may be mapped into another user namespace.
   if ((flags & SignalFlag.noInfo) !== 0) return is(SI_USER, senderPidThere);
   if (generated.code !== taken.code) return false;
-  // How often it has expired is counted until it is taken.
+  // The overrun count may still grow until the signal is taken.
   if (taken.code === SI_TIMER) return true;
   return generated.info.every((word, i) => word === taken.info[i]);
 }
 
-/** Whether a process that sent it to itself wrote its own pid into it, as kill(2) and tgkill(2) do. */
+/**
+ * Whether a signal that a process sent to itself has its own pid, as kill(2) and tgkill(2) write
+ * it.
+ */
 export function namesSender({ code, info, senderPidThere }: Siginfo): boolean {
   return (code !== SI_USER && code !== SI_TKILL) || info[0] === senderPidThere;
 }
 
 /**
- * Whether it looks like one that a tracer has put in the place of what the process was sent: the kernel
- * writes the pid of the thread's parent into it then, which is the tracer, or was it a moment ago
- * (ptrace_signal()).
+ * Whether a debugger may have replaced the signal. If so, the kernel wrote the pid of the thread's
+ * parent into it (ptrace_signal()), which is the debugger, or was until just now.
  */
 export function mayBeInjected(taken: Siginfo): boolean {
   return taken.code === SI_USER && taken.info[0] === taken.senderPidThere;
 }
 
-/** Anybody may make such a siginfo (rt_sigqueueinfo(2)). */
+/** Any process can forge such a siginfo with rt_sigqueueinfo(2). */
 export function isForgeable(code: number): boolean {
   return code < 0 && code !== SI_TKILL;
 }

@@ -9,43 +9,45 @@ import { Generations, type Seen } from './generations.js';
 import { isAmbiguous, senderOf } from './signal-sender.js';
 import { NO_STORY, type SignalStory } from './signal-story.js';
 
-/** The OOM killer has marked a process. */
+/** The OOM killer marked a process. */
 type Mark = Pick<Seen, 'timeNs' | 'senderThread' | 'senderStart'>;
 
-/** What is known of one process. */
+/** What is known about one process. */
 interface Run {
   inode: number;
   startTicks: number;
   since: number;
   received: Seen[];
-  /** However long ago: it may have been blocked. */
+  /** However old: a signal may stay blocked. */
   readonly generations: Generations;
-  /** The OOM killer has marked it. */
+  /** Marks by the OOM killer. */
   readonly marks: Mark[];
-  /** Ends were lost since: it may be over, and its pid another's. */
+  /** Exits were lost since: the process may be gone, and its pid reused. */
   isDoubtful: boolean;
-  /** It was sent a signal of which nobody knows whose it is. */
+  /** It was sent a signal whose sender is unknown. */
   hasAmbiguous: boolean;
 }
 
 const DOUBT: SignalStory = Object.freeze({ ...NO_STORY, oom: null, isDoubtful: true });
 
-/** Between a kill by the OOM killer and its mark. */
+/** The longest time between a kill by the OOM killer and its mark. */
 const MARK_NS = 1e9;
 
-/** Of one process. */
+/** Marks to keep per process. */
 const MARKS = 4;
 
-/** How far back, and how many, signals are offered. */
+/** How far back signals are reported, and how many of them. */
 const RECEIVED_NS = RECEIVED_MS * 1e6;
 const RECEIVED = 16;
 
-/** Runs of one pid whose ends are still to come. */
+/** Processes to keep per pid while their exits have not arrived. */
 const RUNS = 64;
 
-/** Keeps what was sent to processes until they end, and tells then what ended them. */
+/**
+ * Keeps the signals that processes were sent until they exit, and then reports what killed them.
+ */
 export class SignalHistory {
-  /** By pid: one run after another, as ends come later than signals. */
+  /** By pid, in order: exits arrive later than signals, so a pid can have several processes. */
   readonly #runs = new Map<number, Run[]>();
   readonly #cgroups: CgroupPaths;
 
@@ -57,7 +59,9 @@ export class SignalHistory {
     return this.#runs.size === 0;
   }
 
-  /** Who has sent a signal just now; `null`: nobody has, or it cannot be told. */
+  /**
+   * Adds a record; returns the sender if it is a signal that was just sent and its sender is known.
+   */
   add(signal: TracedSignal): SignalSender | null {
     const run = this.#runOf(signal);
     const { timeNs, flags, senderPid, senderThread, senderStart } = signal;
@@ -78,21 +82,19 @@ export class SignalHistory {
     return sender;
   }
 
-  /** Ends were lost: a run that seems to go on may be over. */
+  /** Exits were lost: a process that seems to be alive may be gone. */
   doubtRuns(): void {
     for (const runs of this.#runs.values()) for (const run of runs) run.isDoubtful = true;
   }
 
-  /** Signals were lost: what is taken from now on may be one of them. */
+  /** Signals were lost: a signal that is taken from now on may be one of them. */
   doubtSignals(): void {
     for (const runs of this.#runs.values()) {
       for (const run of runs) run.generations.doubt();
     }
   }
 
-  /**
-   * The story of a process that has ended; forgets it unless it will be asked for again.
-   */
+  /** The story of a process that has exited. Forgets it, unless it will be asked for again. */
   end(end: End, isAskedAgain: boolean): SignalStory {
     const runs = this.#runs.get(end.pid);
     if (runs === undefined) return NO_STORY;
@@ -120,7 +122,7 @@ export class SignalHistory {
     };
   }
 
-  /** Nobody will ask for this process any more. */
+  /** Forgets a process whose exit is not needed any more. */
   forget({ pid, inode, startTicks }: Omit<End, 'timeNs' | 'signal'>): void {
     const runs = this.#runs.get(pid)?.filter((run) => !isSame(run, { inode, startTicks }));
     if (runs === undefined) return;
@@ -147,7 +149,7 @@ export class SignalHistory {
       hasAmbiguous: false,
     };
     runs.push(run);
-    if (runs.length > RUNS) runs.shift(); // whose end was lost
+    if (runs.length > RUNS) runs.shift(); // its exit was lost
     return run;
   }
 }
@@ -159,13 +161,13 @@ function isSame(a: Identity, b: Identity): boolean {
   return a.startTicks === 0 || b.startTicks === 0 || a.startTicks === b.startTicks;
 }
 
-/** By what both know, and that is something. */
+/** Whether both have the same inode or, if one lacks it, the same known start. */
 function isSurelySame(a: Identity, b: Identity): boolean {
   if (a.inode !== 0 && b.inode !== 0) return a.inode === b.inode;
   return a.startTicks !== 0 && a.startTicks === b.startTicks;
 }
 
-/** Who had sent it the same signal, before it sent that to itself. */
+/** The earlier sender of the same signal, if the process then sent it to itself. */
 function requestBefore(run: Run, killer: Seen, pid: number): SignalSender | null {
   const { signal } = killer.sender;
   if (killer.sender.pid !== pid) return null;
@@ -180,11 +182,11 @@ function requestBefore(run: Run, killer: Seen, pid: number): SignalSender | null
 
 const OWN_DOING: readonly SignalSender['origin'][] = ['fault', 'timer'];
 
-/** The OOM killer marks a process right after it has killed it, or where it finds it dying. */
+/** The OOM killer marks a process right after killing it, or when it finds it dying. */
 function oomOf({ marks }: Run, killer: Seen | null): boolean | null {
   if (killer !== null && (killer.flags & SignalFlag.oom) !== 0) return true;
   if (marks.length === 0 || killer?.sender.origin !== 'kernel') return false;
-  // Another that dies, and takes it along: the first process of its pid namespace.
+  // The first process of the pid namespace exits, and the kernel kills this one with it.
   if ((killer.flags & SignalFlag.senderExiting) !== 0) return false;
   const isIts = ({ timeNs, senderThread, senderStart }: Mark) =>
     senderThread === killer.senderThread &&
@@ -194,7 +196,7 @@ function oomOf({ marks }: Run, killer: Seen | null): boolean | null {
   return marks.some(isIts) ? true : null;
 }
 
-/** Where there are too many, of those that say the same the older goes first. */
+/** If there are too many, drops the oldest that a later one repeats, or else the oldest. */
 function remember(received: Seen[], seen: Seen): void {
   received.push(seen);
   if (received.length <= RECEIVED) return;

@@ -7,24 +7,27 @@ import { SI_SIGIO, SI_TIMER, SI_TKILL, SI_USER } from './siginfo.js';
 
 const numbers = (...names: SignalName[]) => new Set(names.map(signalNumber));
 
-/** What the kernel sends to a thread for what that did (force_sig_fault and its kin). */
+/** Signals that the kernel sends to a thread for its own faults (force_sig_fault and similar). */
 const FAULTS = numbers('SIGSEGV', 'SIGBUS', 'SIGFPE', 'SIGILL', 'SIGTRAP', 'SIGSYS');
 
-/** The kernel sends these for interval timers only (kernel/time/itimer.c, posix-cpu-timers.c). */
+/**
+ * Signals that the kernel itself sends only for interval timers (kernel/time/itimer.c,
+ * posix-cpu-timers.c).
+ */
 const TIMERS = numbers('SIGALRM', 'SIGVTALRM', 'SIGPROF');
 
 const SIGKILL = signalNumber('SIGKILL');
 const SIGIO = signalNumber('SIGIO');
 
 /**
- * `si_band` by `si_code`, from POLL_IN to POLL_HUP (band_table of fs/fcntl.c): other senders of the kernel
- * use the same codes for other things.
+ * `si_band` by `si_code`, from POLL_IN to POLL_HUP (band_table of fs/fcntl.c). Other senders in the
+ * kernel use the same codes with other values.
  */
 const BANDS = [0x41, 0x304, 0x441, 0x8, 0x82, 0x18];
 
 /**
- * Whether somebody's system call may have made it, or an interrupt, and nobody can tell which: before
- * Linux 5.15 a program cannot ask (bpf_task_pt_regs(), kernel/trace/bpf_trace.c).
+ * Whether either a system call or an interrupt may have sent it. Before Linux 5.15 a BPF program
+ * cannot find out which (bpf_task_pt_regs(), kernel/trace/bpf_trace.c).
  */
 export function isAmbiguous(signal: TracedSignal): boolean {
   const has = (flag: SignalFlag) => (signal.flags & flag) !== 0;
@@ -35,16 +38,16 @@ export function isAmbiguous(signal: TracedSignal): boolean {
   );
 }
 
-/** How a signal came about, by what the kernel knew of it. */
+/** How a signal was sent, judged by what the kernel knew about it. */
 export function originOf(signal: TracedSignal): SignalSender['origin'] {
   const has = (flag: SignalFlag) => (signal.flags & flag) !== 0;
-  // It came about by nobody's sending it.
+  // If nothing sent a signal that was taken, a debugger injected it.
   if (has(SignalFlag.taken)) return 'ptrace';
   if (has(SignalFlag.inSyscall) && isOfFile(signal)) return 'sigio';
   if (has(SignalFlag.privileged)) return TIMERS.has(signal.signal) ? 'timer' : 'kernel';
   if (has(SignalFlag.noInfo)) return originOnBehalf(signal);
-  // Anybody may say that his signal is a timer's: it is, unless a system call of his made it. Who
-  // happened to run when it expired has nothing to do with it.
+  // Any process can forge SI_TIMER, but only with a system call that builds the siginfo. Otherwise
+  // the timer is real, and the "sender" only happened to run when it expired.
   if (signal.code === SI_TIMER && !has(SignalFlag.senderStack)) return 'timer';
   if (has(SignalFlag.senderKernel)) return 'kernel';
   if (signal.code === SI_USER) return 'kill';
@@ -53,7 +56,10 @@ export function originOf(signal: TracedSignal): SignalSender['origin'] {
   return has(SignalFlag.toItself) && FAULTS.has(signal.signal) ? 'fault' : 'kernel';
 }
 
-/** Whether it is as the kernel sends it to a file's owner, where that is somebody's doing (F_SETOWN of fcntl(2)). */
+/**
+ * Whether it looks like a signal from the kernel to a file's owner, caused by a process (F_SETOWN
+ * of fcntl(2)).
+ */
 function isOfFile({ signal, flags, code, info }: TracedSignal): boolean {
   const has = (flag: SignalFlag) => (flags & flag) !== 0;
   const { senderKernel, senderExiting, noInfo } = SignalFlag;
@@ -63,23 +69,23 @@ function isOfFile({ signal, flags, code, info }: TracedSignal): boolean {
   return !FAULTS.has(signal) && BANDS[code - 1] === info[0];
 }
 
-/** What the kernel sends, without a siginfo, for what somebody does. */
+/** The origin of a signal that the kernel sends without a siginfo, on behalf of a process. */
 function originOnBehalf(signal: TracedSignal): SignalSender['origin'] {
   const has = (flag: SignalFlag) => (signal.flags & flag) !== 0;
   if (has(SignalFlag.senderKernel)) return 'kernel';
   if (has(SignalFlag.group)) {
     if (has(SignalFlag.senderExiting)) return 'parent-death';
-    // Since Linux 7.3 (kernel/signal.c, SYSCALL_DEFINE2(kill)); nothing else of the kernel's sends to a
-    // whole process in this way.
+    // kill(2) since Linux 7.3 (kernel/signal.c, SYSCALL_DEFINE2(kill)). Nothing else in the kernel
+    // signals a whole process like this.
     return has(SignalFlag.inSyscall) ? 'kill' : 'kernel';
   }
-  // SIGPIPE and SIGXFSZ look like this: the kernel sends them to who wrote.
+  // SIGPIPE and SIGXFSZ look like this: the kernel sends them to the writer.
   if (signal.senderPid === signal.pid || has(SignalFlag.senderExiting)) return 'kernel';
   if (signal.signal !== SIGKILL) return 'kernel';
   return has(SignalFlag.senderTraces) ? 'ptrace' : 'cgroup-kill';
 }
 
-/** `cgroup`: the path of the sender's. */
+/** `cgroup`: the path of the sender's cgroup. */
 export function senderOf(signal: TracedSignal, cgroup: string | null): SignalSender {
   const name = signalName(signal.signal);
   if (name === null) throw new RangeError(`there is no signal ${signal.signal}`);

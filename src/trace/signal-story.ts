@@ -1,20 +1,20 @@
 import type { ExitEvent } from '../events/exit-event.js';
 import type { SignalSender } from '../events/signal-event.js';
 
-/** What {@link SignalHistory.end} tells of a process that has ended. */
+/** What {@link SignalHistory.end} knows about a process that has exited. */
 export interface SignalStory {
-  /** Who sent the signal that ended it; `null` where none did, or none was seen. */
+  /** Who sent the signal that killed it; `null` if no signal did, or none was seen. */
   sender: SignalSender | null;
-  /** It sent that to itself, after it had been sent the same by this one; `null` where not. */
+  /** Who sent it the same signal before it sent that to itself; `null` if it did not. */
   raisedAfter: SignalSender | null;
   received: readonly SignalSender[];
-  /** The OOM killer killed it; `null`: it has marked it, but may have found it dying. */
+  /** The OOM killer killed it; `null`: it was marked, but it may have been dying already. */
   oom: boolean | null;
-  /** Some of this may be another's, or something may be missing. */
+  /** Part of this may belong to another process, or something may be missing. */
   isDoubtful: boolean;
 }
 
-/** Of a process of which the trace has seen nothing. */
+/** For a process of which the trace has seen nothing. */
 export const NO_STORY: SignalStory = Object.freeze({
   sender: null,
   raisedAfter: null,
@@ -23,7 +23,10 @@ export const NO_STORY: SignalStory = Object.freeze({
   isDoubtful: false,
 });
 
-/** Adds to an end what the signal trace knows of it; `null`: there is no trace, or none to be believed. */
+/**
+ * Adds what the signal trace knows to an exit event. `null`: there is no trace, or it is not
+ * trusted.
+ */
 export function joinStory(event: ExitEvent, story: SignalStory | null): void {
   if (story !== null) {
     event.sender = story.sender;
@@ -35,14 +38,14 @@ export function joinStory(event: ExitEvent, story: SignalStory | null): void {
   if (!event.traced) event.tracedSince = null;
 }
 
-/** Whether the signal trace, which was at work, has seen all that belongs to this end. */
+/** Whether the signal trace, which was running, saw everything that belongs to this exit. */
 function isWhole(event: ExitEvent, story: SignalStory | null): boolean {
   if (story === null || story.isDoubtful || event.how === 'unknown') return false;
-  // Somebody has sent the signal that ended it.
+  // A signal that killed it must have a sender.
   return event.signal === null || story.sender !== null;
 }
 
-/** Whether the OOM killer ended it; `null` if nobody knows. */
+/** Whether the OOM killer killed it; `null` if unknown. */
 function oomOf(event: ExitEvent, story: SignalStory | null): boolean | null {
   if (story !== null && event.signal === 'SIGKILL' && story.oom !== false) return story.oom;
   return event.traced ? false : null;

@@ -11,16 +11,16 @@ import { isAmbiguous, originOf } from './signal-sender.js';
 
 type Origin = SignalSender['origin'];
 
-/** A signal that the child of the trial gets: native/linux/system/trial_child.h. */
+/** A signal that the trial's child is sent: native/linux/system/trial_child.h. */
 interface Way {
   signal: SignalName;
   by: string;
   origin: Origin;
-  /** It is sent to the process, and not to its thread. */
+  /** Sent to the process, not to a thread. */
   isForGroup: boolean;
 }
 
-/** What comes with `rt_sigqueueinfo(2)`. */
+/** The value sent with `rt_sigqueueinfo(2)`. */
 const VALUE = 0x5eed0001;
 
 const WAYS: readonly Way[] = [
@@ -35,20 +35,22 @@ const WAYS: readonly Way[] = [
   { signal: 'SIGVTALRM', by: 'timer_create(2)', origin: 'timer', isForGroup: true },
 ];
 
-/** Of what this comes from nothing is claimed where a kernel cannot tell it. */
+/** Kernels that cannot tell its origin are fine: then no sender is reported for it. */
 const AMBIGUOUS: SignalName = 'SIGHUP';
 
-/** Something could not be tried. @internal */
+/** The trial could not take place. @internal */
 export const NO_TRIAL = {
   code: 'no-trial',
   detail: 'it could not be tried with a child of our own',
   remedy: 'allow it one: pids.max of its cgroup, RLIMIT_NPROC, the seccomp filter',
 } as const satisfies Downgrade;
 
-/** These name their sender: us. */
+/** Origins with a sender, which is this process. */
 const BY_US: readonly Origin[] = ['kill', 'tgkill', 'sigqueue', 'sigio', 'parent-death'];
 
-/** Why the signal trace is not to be trusted; `null` where all came back as it was sent. @internal */
+/**
+ * Why the signal trace is not trusted; `null` if every signal came back as it was sent. @internal
+ */
 export function judgeTrial(trial: NativeTrial): Downgrade | null {
   if (trial.errno !== 0) {
     const error = `${trial.syscall}: ${getSystemErrorName(-trial.errno)}`;
@@ -108,7 +110,7 @@ function isByUs(signal: TracedSignal, trial: NativeTrial): boolean {
   );
 }
 
-/** As far as it has one. */
+/** Whether the siginfo is right, if there is one. */
 function hasInfo({ flags, info }: TracedSignal, origin: Origin): boolean {
   if ((flags & (SignalFlag.noInfo | SignalFlag.infoLost)) !== 0) return true;
   switch (origin) {

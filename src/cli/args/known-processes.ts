@@ -13,13 +13,13 @@ import type { ProcessRow } from '../../identity/process-table.js';
 
 import { executableName } from './process-list.js';
 
-/** What an event does not always tell, as it was when the process was last looked at. */
+/** What an event may lack, as it was when the process was last read. */
 export interface Facts {
   /** The executable's file name. */
   executable: string | null;
   parentPid: number | null;
   uid: number | null;
-  /** Its path in the v2 hierarchy. */
+  /** Its cgroup v2 path. */
   cgroup: string | null;
 }
 
@@ -27,14 +27,14 @@ const EVERY_MS = 1000;
 
 interface KnownProcess {
   identity: ProcessIdentity;
-  /** It had the pid then. */
+  /** A time at which it had the pid. */
   seenAtMs: number;
   facts: Facts;
-  /** It was there at the last look. */
+  /** It existed at the last look. */
   isThere: boolean;
 }
 
-/** Facts about the processes that live, those that begin later as well, if they live for a second. */
+/** Facts about all living processes, including later ones that live for at least a second. */
 export class KnownProcesses {
   readonly #byPid = new Map<number, KnownProcess>();
   readonly #timer: NodeJS.Timeout;
@@ -46,13 +46,13 @@ export class KnownProcesses {
     }, EVERY_MS).unref();
   }
 
-  /** Of a living process; `undefined`: it was never seen. */
+  /** For a living process; `undefined`: it was never seen. */
   of({ id, pid }: Pick<ExitEvent, 'id' | 'pid'>): Facts | undefined {
     const known = this.#byPid.get(pid);
     return known?.identity.id === id ? known.facts : undefined;
   }
 
-  /** Of a process that has ended, and will not be asked for again; `undefined`: it was never seen. */
+  /** For a process that has exited; removes the facts. `undefined`: it was never seen. */
   take(event: ExitEvent): Facts | undefined {
     const known = this.#byPid.get(event.pid);
     if (known === undefined || !isOf(event, known)) return undefined;
@@ -60,7 +60,7 @@ export class KnownProcesses {
     return known.facts;
   }
 
-  /** Ends were lost: who has a pid now need not be who had it. */
+  /** Exits were lost: pids may belong to other processes now. */
   lookAnew(): void {
     this.#byPid.clear();
     this.#look();
@@ -81,7 +81,7 @@ export class KnownProcesses {
     }
     for (const [pid, known] of this.#byPid) {
       if (pids.has(pid)) continue;
-      // Its event may be on its way: until the next look.
+      // Its event may still arrive, so keep it until the next look.
       if (known.isThere) known.isThere = false;
       else this.#byPid.delete(pid);
     }
@@ -99,18 +99,19 @@ export class KnownProcesses {
         return;
       }
       const identity = identify(pid);
-      if (identity?.startTicks !== row.startTicks) return; // another one, by now
+      if (identity?.startTicks !== row.startTicks) return; // the pid was reused
       this.#byPid.set(pid, { identity, seenAtMs, facts, isThere: true });
     } catch {
-      // It has ended, or is hidden.
+      // It has exited, or is hidden.
     }
   }
 }
 
 /**
- * Whether it was this one that ended. The event of a process that was reaped before the kernel could be
- * asked about it has an id by its start; or by its end alone, and then it is the one that was seen with the
- * pid before that end, as earlier ends of a pid come earlier.
+ * Whether the event is about this process. If the process was reaped before the kernel could be
+ * asked about it, its id is made from its start, or only from its exit. In the latter case it is
+ * the process that was seen with the pid before that exit, because exits of the same pid arrive in
+ * order.
  */
 function isOf(event: ExitEvent, { identity, seenAtMs }: KnownProcess): boolean {
   const { id, exitedAt, uncertaintyMs } = event;
@@ -120,7 +121,7 @@ function isOf(event: ExitEvent, { identity, seenAtMs }: KnownProcess): boolean {
   return isIdOfEnd(id) && seenAtMs <= exitedAt.getTime() - uncertaintyMs;
 }
 
-/** Of who has this pid now; `null`: nobody alive. */
+/** For the process with this pid; `null`: none is alive. */
 export function factsOf(pid: number): Facts | null {
   const row = rowOf(pid);
   return row === null ? null : factsIn(row);

@@ -1,12 +1,14 @@
 import { UsageError } from './usage-error.js';
 
-/** The kernel keeps this much of a name. */
+/** The kernel truncates names to this length. */
 const KERNEL_NAME_BYTES = 15;
 
-/** A file's name has 255 bytes; a pattern of one may be longer. */
+/** A file name has at most 255 bytes; a pattern may be longer. */
 const MOST_CHARACTERS = 1024;
 
-/** Globs (`*`, `?`, `[a-z]`) over names of processes; also over what the kernel has cut off. */
+/**
+ * Globs (`*`, `?`, `[a-z]`) for process names; they also match names that the kernel has truncated.
+ */
 export class NamePattern {
   readonly #patterns: RegExp[];
 

@@ -2,12 +2,12 @@ import { parseArgs, type ParseArgsConfig } from 'node:util';
 
 import { UsageError } from './usage-error.js';
 
-/** An empty text says something here; of a name, a path or a time it says nothing. */
+/** Options for which an empty value makes sense; names, paths and times need a value. */
 const MAY_BE_EMPTY: readonly string[] = ['reason'];
 
 /**
- * parseArgs() of node:util, which objects in words of our own. `strayWord` says what to do about a word
- * that is no option, if the command takes none.
+ * parseArgs() of node:util with our own messages. `strayWord` explains what to do about a word that
+ * is not an option, if the command takes only options.
  *
  * @throws UsageError
  */

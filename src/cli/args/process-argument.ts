@@ -4,19 +4,20 @@ import { checkRuns } from '../../process/target.js';
 
 import { UsageError } from './usage-error.js';
 
-/** The process that an argument names: a pid, or a pidfile. */
+/** The process that an argument names by pid or pidfile. */
 export interface ProcessArgument {
   target: ProcessTarget;
-  /** `undefined`: it is a pid. */
+  /** `undefined`: the argument is a pid. */
   pidfile: string | undefined;
 }
 
 /**
- * Digits are a pid, anything else is the path of a pidfile. The process has to run `executable`, if that is
- * given.
+ * Digits are a pid, anything else is the path of a pidfile. If `executable` is given, the process
+ * must run it.
  *
- * Rejects as readPidfile() does, with a {@link UsageError} for a word that no pidfile has for a name, and with `ERR_EXITWATCH_NOT_VERIFIED` if the process that a pidfile of
- * ours names lives, and does not run `executable`.
+ * Rejects like readPidfile(); with a {@link UsageError} for a word that is unlikely to be a path;
+ * and with `ERR_EXITWATCH_NOT_VERIFIED` if a pidfile with an identity names a living process that
+ * does not run `executable`.
  */
 export async function findProcess(
   argument: string,
@@ -30,12 +31,12 @@ export async function findProcess(
     throw isMissingPidfile(error) && isBareWord(argument) ? noName(argument) : error;
   });
   if (identity === null) return { target: withExecutable(pid), pidfile: argument };
-  // Both count: who it was, and what it runs.
+  // Both must match: the identity, and what it runs.
   if (executable !== undefined && isAlive(identity) !== 'dead') checkRuns(identity, executable);
   return { target: identity, pidfile: argument };
 }
 
-/** As a program has it for a name: no path, and no pidfile either, unless there is one. */
+/** A word that looks like the name of a program, not like a path. */
 function isBareWord(argument: string): boolean {
   return !/[/.]/.test(argument);
 }
@@ -47,12 +48,12 @@ function noName(argument: string): UsageError {
   );
 }
 
-/** Says that there is no such pidfile. */
+/** The message for a missing pidfile. */
 export function noPidfile(path: string): string {
   return `there is no pidfile ${JSON.stringify(path)}`;
 }
 
-/** There is no such pidfile. */
+/** Whether the error means that the pidfile is missing. */
 export function isMissingPidfile(error: unknown): error is ExitwatchError {
   return error instanceof ExitwatchError && error.code === 'ERR_EXITWATCH_NO_PIDFILE';
 }

@@ -7,7 +7,7 @@ import { factsOf, KnownProcesses, type Facts } from './known-processes.js';
 import { NamePattern } from './name-pattern.js';
 import { UsageError } from './usage-error.js';
 
-/** Which processes are meant: of each list, any; an empty list, all. */
+/** Which processes to select: any item of each list; an empty list matches all. */
 export interface ProcessCriteria {
   names: readonly string[];
   uids: readonly number[];
@@ -15,7 +15,7 @@ export interface ProcessCriteria {
   parents: readonly number[];
 }
 
-/** What is known of a process: `null` where nothing is. */
+/** What is known about a process; `null` where nothing is known. */
 interface Profile {
   names: string[] | null;
   uid: number | null;
@@ -23,12 +23,12 @@ interface Profile {
   parentPid: number | null;
 }
 
-/** Matches processes by what they are, whether they were there at the beginning or came later. */
+/** Matches processes, whether they existed at the start or came later. */
 export class ProcessFilter {
   readonly #criteria: ProcessCriteria;
   readonly #pattern: NamePattern;
   readonly #known: KnownProcesses | undefined;
-  /** Ends of processes of which too little is known to tell whether they match. */
+  /** Exits of processes about which too little was known to match them. */
   untold = 0;
 
   /** @throws UsageError */
@@ -39,33 +39,33 @@ export class ProcessFilter {
     this.#known = isNarrow ? new KnownProcesses() : undefined;
   }
 
-  /** Of one that has ended: nothing more will be known of it. */
+  /** For a process that has exited: nothing more will become known about it. */
   matches(event: ExitEvent): boolean {
     if (this.#known === undefined) return true;
     const verdict = this.#judge(profileOf(event, this.#known.take(event)));
-    // With its program, the kernel tells all of it.
+    // An event with a program has everything from the kernel: further looks are not needed.
     if (event.program !== null) this.#known.close();
     if (verdict === null) this.untold++;
     return verdict === true;
   }
 
-  /** Of the process that gets a signal, which may still be looked at; `null`: its end will tell. */
+  /** For the process that receives a signal, which may still exist; `null`: its exit will show. */
   matchesTarget(event: SignalEvent): boolean | null {
     if (this.#known === undefined) return true;
     const facts = this.#known.of(event) ?? factsOf(event.pid) ?? undefined;
     const nothing = { program: null, uid: null, cgroup: null, parentPid: null };
     const profile = profileOf({ name: event.name, ...nothing }, facts);
-    // Its program may match, where its name does not.
+    // Its program may match even if its name does not.
     const isAmbiguous = facts === undefined && !this.#pattern.matches([event.name]);
     return this.#judge(isAmbiguous ? { ...profile, names: null } : profile);
   }
 
-  /** Of one that has ended, and is not asked about. */
+  /** For a process that has exited and need not be matched. */
   forget(event: ExitEvent): void {
     this.#known?.take(event);
   }
 
-  /** Ends were lost. */
+  /** Call this when exits were lost. */
   onGap(): void {
     this.#known?.lookAnew();
   }
@@ -74,7 +74,7 @@ export class ProcessFilter {
     this.#known?.close();
   }
 
-  /** `null`: it cannot be event. */
+  /** `null`: too little is known. */
   #judge({ names, uid, cgroup, parentPid }: Profile): boolean | null {
     const { names: globs, uids, cgroups, parents } = this.#criteria;
     const verdicts = [
@@ -91,7 +91,7 @@ export class ProcessFilter {
 
 type EventFacts = Pick<ExitEvent, 'name' | 'program' | 'uid' | 'cgroup' | 'parentPid'>;
 
-/** The event's word counts more: it is the later one. */
+/** Prefers what the event says, because it is newer. */
 function profileOf(event: EventFacts, facts: Facts | undefined): Profile {
   const names = [event.name, event.program ?? facts?.executable].filter(
     (name) => typeof name === 'string',
@@ -104,18 +104,18 @@ function profileOf(event: EventFacts, facts: Facts | undefined): Profile {
   };
 }
 
-/** A path from the root is meant with all below it; anything else, wherever it is. */
+/** An absolute path includes everything below it; any other path matches at any depth. */
 function isIn(cgroup: string, wanted: string): boolean {
   const path = `${cgroup}/`.replaceAll('//', '/');
   return wanted.startsWith('/') ? path.startsWith(`${wanted}/`) : path.includes(`/${wanted}/`);
 }
 
-/** A cgroup as `--cgroup` takes it: also by its folder in /sys/fs/cgroup. */
+/** The value of `--cgroup`; also accepts the folder in /sys/fs/cgroup. */
 export function parseCgroup(text: string): string {
   return text.replace(/^\/sys\/fs\/cgroup(\/unified)?(?=\/|$)/, '').replace(/\/+$/, '');
 }
 
-/** The id of a user, who may be named. @throws UsageError */
+/** The id of a user, given by id or name. @throws UsageError */
 export function parseUser(text: string): number {
   if (/^\d{1,10}$/.test(text)) return Number(text);
   const { stdout, status } = spawnSync('id', ['-u', '--', text], { encoding: 'utf8' });

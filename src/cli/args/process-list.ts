@@ -3,19 +3,19 @@ import { basename } from 'node:path';
 
 import { identify, type ProcessIdentity } from '../../identity/process-identity.js';
 
-/** A process that lives, and the names that it goes by. */
+/** A living process and its names. */
 export interface ListedProcess {
   identity: ProcessIdentity;
-  /** The kernel's name; at most 15 bytes, untrusted. */
+  /** The kernel's name for it: at most 15 bytes, untrusted. */
   name: string;
   /**
-   * The executable's file name; where that cannot be read (others', without privilege), what the
-   * process was called by. `null` where neither is known.
+   * The executable's file name or, if that cannot be read (another user's process, without
+   * privileges), argv[0]. `null` if neither is known.
    */
   executable: string | null;
 }
 
-/** All processes but kernel threads. */
+/** All processes except kernel threads. */
 export function* listProcesses(): Generator<ListedProcess> {
   for (const entry of readdirSync('/proc')) {
     if (!/^[1-9]\d*$/.test(entry)) continue;
@@ -25,12 +25,12 @@ export function* listProcesses(): Generator<ListedProcess> {
       const identity = identify(Number(entry));
       if (identity !== null) yield { identity, name, executable };
     } catch {
-      continue; // it ended, or is hidden
+      continue; // it has exited, or is hidden
     }
   }
 }
 
-/** Throws where it cannot be read. */
+/** Throws if it cannot be read. */
 export function executableName(pid: string): string | null {
   try {
     return basename(readlinkSync(`/proc/${pid}/exe`)).replace(/ \(deleted\)$/, '');

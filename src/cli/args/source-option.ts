@@ -3,7 +3,7 @@ import { sourceChoices } from '../../sources/registry.js';
 
 import { UsageError } from './usage-error.js';
 
-/** The witness that `--source` asks for. @throws UsageError */
+/** The source that `--source` asks for. @throws UsageError */
 export function parseSource(text: string): 'auto' | SourceName {
   const choices = sourceChoices();
   const source = choices.find((each) => each === text);

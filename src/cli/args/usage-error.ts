@@ -1,2 +1,2 @@
-/** The command was called in a wrong way. */
+/** The command line is wrong. */
 export class UsageError extends Error {}

@@ -16,10 +16,10 @@ import { intentLogPath } from '../../vm/daemon/state-file.js';
 import { noPidfile } from './process-argument.js';
 import { UsageError } from './usage-error.js';
 
-/** Nothing is known of the one that is meant. */
+/** Nothing is known about the given machine. */
 export class NoSuchMachine extends Error {}
 
-/** The options that say which virtual machine is meant, and where its sockets are. */
+/** The options that select a virtual machine and its sockets. */
 export const MACHINE_OPTIONS = {
   pid: { type: 'string' },
   pidfile: { type: 'string' },
@@ -32,7 +32,7 @@ export const MACHINE_OPTIONS = {
   reason: { type: 'string' },
 } as const;
 
-/** The same for a person. */
+/** Help text for {@link MACHINE_OPTIONS}. */
 export const MACHINE_HELP = `  --control-dir DIR  where NAME has its files: its process is found by NAME.pid or NAME.qmp; it is
                      talked to by NAME.agent and NAME.control, or NAME.qmp where there is no
                      NAME.control
@@ -46,7 +46,7 @@ export const MACHINE_HELP = `  --control-dir DIR  where NAME has its files: its 
   --intent-log FILE  where it is written down what is about to be done
   --reason TEXT      why, for the intent log`;
 
-/** What {@link MACHINE_OPTIONS} give. */
+/** The parsed {@link MACHINE_OPTIONS}. */
 export interface MachineValues {
   pid?: string | undefined;
   pidfile?: string | undefined;
@@ -59,22 +59,23 @@ export interface MachineValues {
   reason?: string | undefined;
 }
 
-/** The virtual machine that is meant. */
+/** The selected virtual machine. */
 export interface Machine {
   name: string;
-  /** `null`: it has ended. */
+  /** `null`: it has exited. */
   identity: ProcessIdentity | null;
   qmp: string | undefined;
   agent: string | undefined;
-  /** Whose sockets these have to be; `undefined`: anybody's. */
+  /** The process that must own these sockets; `undefined`: any process may. */
   owner: number | undefined;
   intentLog: string;
 }
 
 /**
- * Finds it. Writes nothing.
+ * Finds the machine without writing anything.
  *
- * Rejects with a {@link UsageError}, {@link NoSuchMachine}, and as `readPidfile()` and `readVmRecord()` do.
+ * Rejects with a {@link UsageError}, a {@link NoSuchMachine}, and like `readPidfile()` and
+ * `readVmRecord()`.
  */
 export async function findMachine(
   command: string,
@@ -147,7 +148,7 @@ function byPid(text: string): ProcessIdentity {
   throw new NoSuchMachine(`there is no process ${pid}`);
 }
 
-/** As the daemon finds it. */
+/** In the same way as the daemon. */
 async function byFiles(files: ControlFiles): Promise<ProcessIdentity | null> {
   const owner = await ownerOf(files);
   if (owner.state === 'found') return owner.identity;
@@ -161,7 +162,7 @@ async function socketsOf(folder: string, name: string): Promise<{ qmp?: string; 
   const find = async (...suffixes: string[]) => {
     for (const suffix of suffixes) {
       const path = join(folder, `${name}${suffix}`);
-      // No link: where it leads to, somebody else may say.
+      // No symbolic link: another user may decide where it leads.
       const status = await lstat(path).catch(() => null);
       if (status?.isSocket() === true) return path;
     }

@@ -30,7 +30,10 @@ with 0 when the addon was loaded, 1 otherwise.
 
 const ROOT = join(__dirname, '..', '..', '..');
 
-/** What it is compiled with; it is not installed along, since most need not compile. */
+/**
+ * The packages that compile the addon. They are not dependencies, because most users need not
+ * compile.
+ */
 const TOOLS = ['node-gyp@^12.4.0', 'node-addon-api@^8.9.2'];
 
 const EXIT_NOT_BUILT = 1;
@@ -57,7 +60,7 @@ function fail(why: string): number {
   return EXIT_NOT_BUILT;
 }
 
-/** What is in the way, as far as that can be told before a minute of compiling. */
+/** What prevents compiling, as far as it can be found out before spending a minute on it. */
 function whyNot(): string | null {
   const missing = missingTools();
   if (missing.length > 0) return `it cannot be compiled without ${missing.join(', ')}: install it`;
@@ -106,12 +109,12 @@ function run(folder: string, command: string, args: readonly string[]): boolean 
   return status === 0;
 }
 
-/** Node's headers, where they are beside it; otherwise node-gyp downloads them. */
+/** Uses Node's headers if they are installed next to it; otherwise node-gyp downloads them. */
 function environment(folder: string): NodeJS.ProcessEnv {
   const prefix = dirname(dirname(process.execPath));
   const hasHeaders = existsSync(join(prefix, 'include', 'node', 'node_api.h'));
   const nodedir = hasHeaders ? { npm_config_nodedir: prefix } : {};
-  // npm and node-gyp keep what they fetch there: without one, they only say how they failed.
+  // npm and node-gyp store downloads in HOME. Without one they fail, and do not say why.
   const home = hasHome() ? {} : { HOME: folder };
   return { ...nodedir, ...process.env, ...home };
 }

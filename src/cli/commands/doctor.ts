@@ -31,7 +31,7 @@ export async function doctorCommand(args: readonly string[]): Promise<number> {
   return report.degraded ? EXIT_DEGRADED : 0;
 }
 
-/** For a person to read. */
+/** The report for people to read. */
 export function describeReport(report: ProbeReport): string {
   const { pid, user, network } = report.hostNamespaces;
   return [

@@ -56,7 +56,7 @@ const CONTROLS: readonly string[] = ['control', 'powerdown', 'quit', 'migrate', 
 
 const OUTCOMES: readonly string[] = ['delivered', 'not-delivered', 'uncertain', 'superseded'];
 
-/** What a log keeps of a reason. */
+/** The log keeps this much of a reason. */
 const MOST_REASON = 1024;
 
 const LOG_OPTIONS = {

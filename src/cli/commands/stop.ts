@@ -75,7 +75,7 @@ export async function stopCommand(args: readonly string[]): Promise<number> {
   return result.outcome === 'timed-out' ? EXIT_TIMEOUT : 0;
 }
 
-/** How a process was stopped, in a sentence. */
+/** How a process was stopped, as a sentence. */
 export function describeStopped(result: StopResult): string {
   const { outcome, via, exit, identity, tree, endedBy, endedByUs } = result;
   if (outcome === 'timed-out') return `${whoRemains(result)} still there`;
@@ -89,7 +89,7 @@ export function describeStopped(result: StopResult): string {
   return `${describeExit(exit)}${other === '' ? `, by ${rootBy}` : other}; and ${describeOthers(others)}`;
 }
 
-/** Who was quicker. */
+/** Another sender whose signal came first. */
 function describeOther(sender: StopResult['endedBy'], identity: StopResult['identity']): string {
   if (sender === null) return 'by itself';
   return `${sender.signal} from ${describeSender(sender, identity?.pid ?? 0)}`;

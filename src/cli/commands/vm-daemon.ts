@@ -45,7 +45,7 @@ export async function vmDaemonCommand(args: readonly string[]): Promise<number> 
   });
   daemon.on('stopped', (end) => {
     lines.stopped(end);
-    setImmediate(tellStatus); // by then it is not counted any more
+    setImmediate(tellStatus); // only then is it no longer counted
   });
   daemon.on('warning', (error, name) => {
     lines.warning(error, name);
@@ -63,14 +63,14 @@ export async function vmDaemonCommand(args: readonly string[]): Promise<number> 
     isReady = true;
     notifyService(`READY=1\nSTATUS=${describeWatched(daemon.watched)}`);
   });
-  // Also while it starts: it may have to wait for a disk.
+  // Also accept signals during the start, which may have to wait for a disk.
   const failure = await Promise.race([
     signalled,
     failed,
     started.then(() => Promise.race([signalled, failed])),
   ]);
   isEnding = true;
-  started.catch(() => undefined); // it was told to close
+  started.catch(() => undefined); // it was closed on purpose
   notifyService('STOPPING=1');
   rest?.();
   await daemon.close();

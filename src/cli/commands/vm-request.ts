@@ -18,7 +18,7 @@ import { StopProgress } from '../output/stop-progress.js';
 
 import { describeStopped } from './stop.js';
 
-/** What a virtual machine may be asked for. */
+/** What can be requested of a virtual machine. */
 type Request = 'powerdown' | 'quit' | 'stop' | 'kill';
 
 const SYNOPSIS = (request: Request) => `
@@ -98,7 +98,7 @@ async function request(what: Request, args: readonly string[]): Promise<number> 
   return result.outcome === 'timed-out' ? EXIT_TIMEOUT : 0;
 }
 
-/** Of one that had ended when it was looked for. */
+/** The result for a machine that was already gone. */
 const GONE: StopResult = {
   ...{ outcome: 'already-gone', via: null, exit: null, identity: null },
   ...{ endedBy: null, endedByUs: null, warnings: [] },
@@ -119,7 +119,7 @@ function act(what: Request, machine: Machine, options: Options): Promise<StopRes
     const sockets = what === 'quit' ? '--qmp SOCKET' : '--agent or --qmp SOCKET';
     throw new UsageError(`vm ${what} takes ${sockets}, or a NAME with such a socket`);
   }
-  // An agent cannot end a hypervisor.
+  // An agent cannot stop a hypervisor.
   const driver = what === 'kill' && qmp === undefined ? undefined : driverOf(machine);
   const control = new VmControl({
     ...{ process: { identity }, intentLog },
@@ -142,7 +142,7 @@ function act(what: Request, machine: Machine, options: Options): Promise<StopRes
   }
 }
 
-/** `undefined`: there are signals alone. */
+/** `undefined`: only signals are possible. */
 function driverOf({ qmp, agent, owner }: Machine): VmDriver | undefined {
   const pid = owner === undefined ? {} : { pid: owner };
   if (qmp !== undefined) {

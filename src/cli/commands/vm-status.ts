@@ -40,7 +40,7 @@ export async function vmStatusCommand(args: readonly string[]): Promise<number> 
   return 0;
 }
 
-/** `'ended'`: the daemon has not judged it yet. */
+/** `'ended'`: it has exited, but the daemon has not judged it yet. */
 type State = 'running' | 'ended' | 'stopped' | 'unknown';
 
 function stateOf({ state, identity }: VmRecord): State {

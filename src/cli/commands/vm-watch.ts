@@ -53,7 +53,7 @@ export async function vmWatchCommand(args: readonly string[]): Promise<number> {
   let monitor: VmMonitor | undefined;
   let directory: VmDirectory | undefined;
   let left = count;
-  process.stdout.on('error', finish); // nobody reads on
+  process.stdout.on('error', finish); // the reader is gone
   const timer = forMs === undefined ? undefined : setTimeout(finish, forMs);
   try {
     monitor = new VmMonitor({ ...(intentLog === undefined ? {} : { intentLog }), source });
@@ -94,7 +94,7 @@ export async function vmWatchCommand(args: readonly string[]): Promise<number> {
       await directory.open([]);
     }
     await Promise.race([finished, untilSignalled()]);
-    isOver = true; // what is closed now has not failed
+    isOver = true; // closing from here on is not a failure
   } catch (error) {
     if (!(error instanceof ExitwatchError)) throw error;
     if (!MISSING.includes(error.code)) throw error;
@@ -112,7 +112,7 @@ export async function vmWatchCommand(args: readonly string[]): Promise<number> {
   return EXIT_FAILED;
 }
 
-/** A pidfile is read once: then its process is known. */
+/** Reads a pidfile only once; after that the process is known. */
 async function resolveTarget(options: VmOptions): Promise<VmOptions> {
   const { pidfile, pid } = options;
   if (pidfile === undefined || pid !== undefined) return options;

@@ -84,7 +84,7 @@ function parse(args: readonly string[]) {
   };
 }
 
-/** @throws ExitwatchError `ERR_EXITWATCH_NO_SUCH_PROCESS`; UsageError where there are several */
+/** @throws ExitwatchError `ERR_EXITWATCH_NO_SUCH_PROCESS`; UsageError if there are several */
 function findOne(name: string): ProcessIdentity {
   if (process.platform !== 'linux') throw new UsageError('by name only on Linux: give a pid');
   const pattern = new NamePattern([name]);

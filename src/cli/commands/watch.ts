@@ -52,10 +52,10 @@ Ends with 0; 127 where there is no process of a --pid, 125 where the kernel cann
 2 for wrong usage.
 `;
 
-/** What may wait for a reader who has stopped reading: some 60 MB. */
+/** Most exits to buffer for a reader that has stopped reading: about 60 MB. */
 const QUEUE_LIMIT = 100_000;
 
-/** What begins sooner needs no word. */
+/** Shorter waits are not announced. */
 const PATIENCE_MS = 2000;
 
 interface Settings {
@@ -116,7 +116,7 @@ function parse(args: readonly string[]): Settings {
   };
 }
 
-/** What somebody may have meant by a word without an option. */
+/** What a word without an option may have meant. */
 function hintAt(word: string): string {
   const option = /^\d+$/.test(word) ? '--pid' : '--name';
   const command = `exitwatch watch ${option} ${/^[\w.-]+$/.test(word) ? word : JSON.stringify(word)}`;
@@ -172,7 +172,7 @@ function openMonitor({ pids, source, signals }: Settings, signal: AbortSignal): 
   });
 }
 
-/** Why a process cannot be watched: because it is none. */
+/** Watches all pids; returns why one of them cannot be watched. */
 function watchAll(monitor: ExitMonitor, pids: readonly number[]): string | undefined {
   try {
     for (const pid of pids) monitor.watch(pid);
@@ -250,7 +250,7 @@ function isWanted(event: ExitEvent, { failed, killed }: Settings): boolean {
   return !killed || event.signal !== null;
 }
 
-/** It exited with 0, and nobody had asked it to end. */
+/** It exited with 0, and no signal had asked it to. */
 function hasSucceeded(event: ExitEvent): boolean {
   return event.how === 'exited' && event.exitCode === 0 && requestBefore(event) === null;
 }

@@ -3,18 +3,20 @@ import { once, EventEmitter } from 'node:events';
 import type { ExitEvent } from '../../events/exit-event.js';
 import { processTable } from '../../identity/platform-table.js';
 
-/** Hooks that ended, whose children may still be told. */
+/** How many finished hooks to remember: exits of their children may still be reported. */
 const MOST_HOOKS = 16;
 const MOST_PARENTS = 4096;
 const MOST_GENERATIONS = 32;
 
-/** How long after an end the end of its parent may be told. */
+/** How long after an exit the exit of its parent may be reported. */
 const LATE_MS = 2000;
 
-/** Tells the ends of what a hook has started: a hook for these would never come to an end. */
+/**
+ * Recognizes the exits of processes that a hook started: running the hook for them would never end.
+ */
 export class OwnFamily {
   readonly #hooks = new Set<number>();
-  /** The parents of those that ended of late. */
+  /** The parents of processes that exited recently. */
   readonly #parents = new Map<number, number>();
   readonly #learned = new EventEmitter();
 
@@ -23,7 +25,7 @@ export class OwnFamily {
     trim(this.#hooks, MOST_HOOKS);
   }
 
-  /** Of every end, as soon as it is told. */
+  /** Call this for every exit, as soon as it is reported. */
   learn({ pid, parentPid }: ExitEvent): void {
     if (this.#hooks.size === 0 || parentPid === null) return;
     this.#parents.delete(pid);
@@ -33,8 +35,8 @@ export class OwnFamily {
   }
 
   /**
-   * Whether it was a descendant. A parent lived when its child ended: if it is gone by now, its end is
-   * about to be told, and is waited for.
+   * Whether the process descended from a hook. Its parent was alive when it exited: if the parent
+   * is gone by now, its exit is about to be reported, so this waits for it.
    */
   async has(event: ExitEvent): Promise<boolean> {
     for (;;) {
@@ -46,7 +48,7 @@ export class OwnFamily {
     }
   }
 
-  /** `null`: an ancestor is gone, and has not been told. */
+  /** `null`: an ancestor is gone, but its exit has not been reported yet. */
   #judge({ pid, parentPid }: ExitEvent): boolean | null {
     if (this.#hooks.size === 0) return false;
     if (this.#hooks.has(pid)) return true;
@@ -59,7 +61,7 @@ export class OwnFamily {
     return false;
   }
 
-  /** 0: it cannot be looked at, and is nobody that we have started. */
+  /** 0: it cannot be read, so we did not start it. */
   #parentOf(pid: number): number | null {
     const lookup = processTable().lookNow(pid);
     if (lookup === null) return this.#parents.get(pid) ?? null;

@@ -4,24 +4,24 @@ import type { Socket } from 'node:net';
 import { ExitwatchError } from '../../common/errors.js';
 import { toJsonLine } from '../output/escape.js';
 
-/** A hook may do that much; then it is left alone, and what becomes of it is its own matter. */
+/** How long to wait for a hook. After that it keeps running unattended. */
 const MOST_MS = 60_000;
 
 /** What a hook is run for. */
 export interface HookCall {
-  /** For whom, or what: in what is said of its failure. */
+  /** The subject of error messages about the hook. */
   subject: string;
-  /** What it has to know. Nothing of it becomes part of a command. */
+  /** Its environment variables. No value becomes part of a command. */
   environment: NodeJS.ProcessEnv;
-  /** All of it, for its stdin: a line of JSON. */
+  /** The whole event, written to its stdin as a line of JSON. */
   content: object;
-  /** Whether this process lives on for it. */
+  /** Whether this process stays alive until the hook has finished. */
   isAwaited: boolean;
   onStart?: (pid: number) => void;
 }
 
 /**
- * Runs a command of the shell. What it prints goes to our stderr.
+ * Runs a shell command. Its output goes to our stderr.
  *
  * Rejects with an {@link ExitwatchError} `ERR_EXITWATCH_HOOK`.
  */
@@ -55,10 +55,10 @@ export function runHook(command: string, call: HookCall): Promise<void> {
       if (code === 0) resolve();
       else fail(code === null ? `was killed by ${String(signal)}` : `has failed with ${code}`);
     });
-    child.stdin?.on('error', () => undefined); // it need not read that
+    child.stdin?.on('error', () => undefined); // it need not read its stdin
     child.stdin?.end(`${toJsonLine(call.content)}\n`);
   });
 }
 
-/** Meant for us alone. */
+/** Variables that are meant for this process only. */
 const PRIVATE = { NOTIFY_SOCKET: undefined, WATCHDOG_USEC: undefined, WATCHDOG_PID: undefined };

@@ -2,14 +2,14 @@ import { shouldRestart, type VmEnd } from '../../vm/index.js';
 
 import { runHook } from './run-hook.js';
 
-/** Runs a command of the shell for each end. */
+/** Returns a function that runs a shell command for each exit of a virtual machine. */
 export function hookCommand(command: string): (end: VmEnd) => Promise<void> {
   return (end) =>
     runHook(command, {
       subject: JSON.stringify(end.stop.name),
       environment: environment(end),
       content: { ...end.stop, ...end, stop: undefined },
-      isAwaited: false, // nobody waits for it but who has other things to do as well
+      isAwaited: false, // a running hook must not keep this process alive
     });
 }
 

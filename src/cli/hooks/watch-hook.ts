@@ -8,10 +8,10 @@ import { runHook } from './run-hook.js';
 
 type WatchEvent = MonitorEvent | SignalEvent;
 
-/** Events that wait for the command; some 600 bytes each. */
+/** Most events that wait for the command; about 600 bytes each. */
 const MOST_WAITING = 10_000;
 
-/** Runs a command for each event, one at a time, in their order. */
+/** Runs a command for each event in order, one at a time. */
 export class WatchHook {
   readonly #command: string;
   readonly #family: OwnFamily;
@@ -33,7 +33,10 @@ export class WatchHook {
     this.#running ??= this.#run().finally(() => (this.#running = undefined));
   }
 
-  /** Resolves when it was run for all; once `signal` is aborted, for the one that it runs for. */
+  /**
+   * Resolves when the command has run for all events or, once `signal` is aborted, for the current
+   * one.
+   */
   async end(signal: AbortSignal): Promise<void> {
     const drop = () => (this.#left += this.#waiting.splice(0).length);
     if (signal.aborted) drop();
@@ -45,7 +48,7 @@ export class WatchHook {
 
   async #run(): Promise<void> {
     for (let event = this.#waiting.shift(); event !== undefined; event = this.#waiting.shift()) {
-      if (event.event === 'exit' && (await this.#family.has(event))) continue; // known by now
+      if (event.event === 'exit' && (await this.#family.has(event))) continue; // only known by now
       try {
         await runHook(this.#command, {
           subject: subjectOf(event),
@@ -81,7 +84,7 @@ function subjectOf(event: WatchEvent): string {
 
 const NO_SENDER = { pid: null, name: null, uid: null };
 
-/** All of them, so that none is another's that came along. */
+/** Always sets all variables, so that none is inherited from our own environment. */
 function environment(event: WatchEvent): NodeJS.ProcessEnv {
   const exit = event.event === 'exit' ? event : null;
   const target = event.event === 'signal' ? event : exit;

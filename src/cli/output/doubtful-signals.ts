@@ -1,9 +1,11 @@
 import type { SignalEvent } from '../../events/signal-event.js';
 
-/** Targets whose end never came. */
+/** How many targets to remember while their exits have not arrived. */
 const MOST_TARGETS = 10_000;
 
-/** Signals to who was gone before it could be looked at: its end tells who it was. */
+/**
+ * Signals to processes that were gone before they could be read: their exits show what they were.
+ */
 export class DoubtfulSignals {
   readonly #byTarget = new Map<string, SignalEvent[]>();
 
@@ -18,7 +20,7 @@ export class DoubtfulSignals {
     if (this.#byTarget.size > MOST_TARGETS && oldest !== undefined) this.#byTarget.delete(oldest);
   }
 
-  /** Those to the process of this id, which has ended. */
+  /** Returns and removes the signals to the process with this id, which has exited. */
   take(id: string): SignalEvent[] {
     const signals = this.#byTarget.get(id) ?? [];
     this.#byTarget.delete(id);

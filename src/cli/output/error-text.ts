@@ -1,20 +1,20 @@
 import { ExitwatchError, reasonOf, type ExitwatchErrorCode } from '../../common/errors.js';
 import { UsageError } from '../args/usage-error.js';
 
-/** They come of what was typed, or of the environment. */
+/** Errors caused by the command line or the environment. */
 const USAGE: readonly ExitwatchErrorCode[] = [
   'ERR_EXITWATCH_INVALID_OPTION',
   'ERR_EXITWATCH_INVALID_PID',
 ];
 
-/** The command was called in a wrong way. */
+/** Whether the command line is wrong. */
 export function isWrongUsage(error: unknown): boolean {
   return (
     error instanceof UsageError || (error instanceof ExitwatchError && USAGE.includes(error.code))
   );
 }
 
-/** An error as a sentence for somebody at a command line. */
+/** An error as a sentence for the terminal. */
 export function describeError(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const { path, syscall } = error as NodeJS.ErrnoException;
@@ -22,7 +22,7 @@ export function describeError(error: unknown): string {
   return path === undefined ? `${syscall}: ${reasonOf(error)}` : `${path}: ${reasonOf(error)}`;
 }
 
-/** The same of a refusal, whose remedy is an option of the command. */
+/** Gives a refusal the remedy that fits the command line, such as an option. */
 export function refusal(error: unknown, remedy: string | undefined): unknown {
   if (!(error instanceof ExitwatchError) || error.code !== 'ERR_EXITWATCH_REFUSED') return error;
   return new ExitwatchError(error.code, error.detail, { remedy, cause: error });

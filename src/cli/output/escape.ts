@@ -1,6 +1,6 @@
 /**
- * What a terminal may take for more than text: control characters (C0, DEL, C1), line and paragraph
- * separators, and what turns the direction of writing.
+ * Characters that a terminal may interpret: control characters (C0, DEL, C1), line and paragraph
+ * separators, and those that change the direction of writing.
  */
 const UNSAFE = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/gu;
 
@@ -8,12 +8,14 @@ function codePoint(character: string): string {
   return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
 }
 
-/** Text from elsewhere, fit for a terminal; a backslash is doubled, so that nothing is ambiguous. */
+/**
+ * Makes untrusted text safe for a terminal. Doubles backslashes, so that the result is unambiguous.
+ */
 export function escapeText(text: string): string {
   return text.replaceAll('\\', '\\\\').replace(UNSAFE, codePoint);
 }
 
-/** A line of JSON that is as safe and still the same value. */
+/** A line of JSON that is equally safe and has the same value. */
 export function toJsonLine(value: unknown): string {
   return JSON.stringify(value).replace(UNSAFE, codePoint);
 }

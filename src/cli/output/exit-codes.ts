@@ -1,12 +1,12 @@
-/** Wrong usage, as everywhere. */
+/** Wrong usage, as is customary. */
 export const EXIT_USAGE = 2;
 
-/** As timeout(1) has it. */
+/** As in timeout(1). */
 export const EXIT_TIMEOUT = 124;
 
-/** exitwatch itself failed, as with timeout(1) and env(1); or nobody knows how a process ended. */
+/** exitwatch itself failed, as in timeout(1) and env(1); or the outcome of a process is unknown. */
 export const EXIT_FAILED = 125;
 export const EXIT_UNKNOWN = EXIT_FAILED;
 
-/** As a shell has it for a command that is not found. */
+/** As in a shell for a command that was not found. */
 export const EXIT_NO_SUCH_PROCESS = 127;

@@ -7,7 +7,7 @@ import { escapeText } from './escape.js';
 import { describeNames, span } from './exit-table.js';
 import { describeProcess, describeSender } from './sender-text.js';
 
-/** What is known of an end, and how sure that is: a line for each. */
+/** What is known about an exit, and how certain that is: one fact per line. */
 export function tellStory(event: ExitEvent): string {
   return [
     row('process', describeIdentity(event)),

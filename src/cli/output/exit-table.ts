@@ -22,16 +22,18 @@ const COLORS: Record<Color, string> = {
   magenta: '\u001b[35m',
 };
 
-/** Ends of processes as lines of a table for people: what is printed is printed in its order. */
+/**
+ * Formats exits as rows of a table for people. Print the rows in the order in which they were made.
+ */
 export class ExitTable {
   readonly #colored: boolean;
   readonly #columns: () => number | undefined;
   #width: number | undefined;
   #layout: TableLayout;
-  /** Of the row before. */
+  /** The day of the previous row. */
   #day: string;
 
-  /** `columns`: of the terminal as it is now; `undefined`: it is none. */
+  /** `columns`: the current width of the terminal; `undefined`: there is no terminal. */
   constructor(colored: boolean, columns: () => number | undefined, since: Date) {
     this.#colored = colored;
     this.#columns = columns;
@@ -54,14 +56,16 @@ export class ExitTable {
       UID: String(uid ?? '-'),
       NAME: this.#names(event),
       LIVED: startedAt === null ? '-' : span(exitedAt.getTime() - startedAt.getTime()),
-      // Polling never knows more: the first line has said so.
+      // Polling never knows more; the first line has said so.
       HOW: event.unknownReason === 'polled' ? 'unknown' : outcome(event),
       BY: describeKiller(event) + (event.lossless ? '' : ' (a gap overlapped its life)'),
     });
     return before + this.#paint(row, color(event));
   }
 
-  /** Both names in a line, or the program's alone: that is what people call it. */
+  /**
+   * Both names if they fit into one line, otherwise the program's, which is the better known one.
+   */
   #names(event: ExitEvent): string {
     const both = describeNames(event) ?? '-';
     if (event.program === null || this.#layout.fits('NAME', both)) return both;
@@ -87,14 +91,17 @@ export class ExitTable {
     return this.#note(at, `SOURCE: ${source} instead of ${previous}${why}`, 'magenta');
   }
 
-  /** A sentence between the rows. */
+  /** A sentence between rows. */
   #note(at: Date, text: string, name: Color): string {
     const before = this.#dayChange(at);
     const time = this.#clock(at);
     return before + this.#paint(paragraph(`${time}  ${text}`, this.#width, time.length + 2), name);
   }
 
-  /** What comes before a row: the day, if it is another one; the header, if the terminal's width is. */
+  /**
+   * What precedes a row: the day if it has changed, and the header if the terminal's width has
+   * changed.
+   */
   #dayChange(at: Date): string {
     const lines: string[] = [];
     const today = day(at);
@@ -120,8 +127,8 @@ export class ExitTable {
 }
 
 /**
- * What a process was called; in parentheses the program that it ran, if that tells more: `MainThread
- * (node)`. `null`: neither is known.
+ * The name of a process, plus the program in parentheses if it adds something: `MainThread (node)`.
+ * `null`: neither is known.
  */
 export function describeNames({ name, program }: ExitEvent): string | null {
   if (program === null) return name === null ? null : escapeText(name);
@@ -130,7 +137,7 @@ export function describeNames({ name, program }: ExitEvent): string | null {
   return escapeText(name) + more;
 }
 
-/** An end in a sentence. */
+/** An exit as a sentence. */
 export function describeExit(event: ExitEvent): string {
   const known = event.name ?? event.program;
   const name = known === null ? '' : ` (${escapeText(known)})`;
@@ -166,14 +173,14 @@ function day(date: Date): string {
   return `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`;
 }
 
-/** Local time of day. */
+/** The local time of day. */
 export function clock(date: Date): string {
   const two = (number: number) => String(number).padStart(2, '0');
   const time = `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`;
   return `${time}.${String(date.getMilliseconds()).padStart(3, '0')}`;
 }
 
-/** A time in the unit that suits it. */
+/** A duration in a suitable unit. */
 export function span(milliseconds: number): string {
   const seconds = Math.max(0, milliseconds) / 1000;
   if (seconds < 100) return `${seconds.toFixed(2)}s`;

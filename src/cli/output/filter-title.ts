@@ -1,4 +1,4 @@
 import type { Filter } from '../../events/exit-event.js';
 
-/** What people call the filters. */
+/** The names of the filters in messages. */
 export const FILTER_TITLES: Record<Filter, string> = { ebpf: 'eBPF', cbpf: 'cBPF' };

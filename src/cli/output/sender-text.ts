@@ -10,7 +10,7 @@ const BY_ITSELF: Partial<Record<SignalSender['origin'], string>> = {
   kernel: 'kernel',
 };
 
-/** Who sent a signal to a process with this pid, in a few words. */
+/** The sender of a signal to the process with this pid, in a few words. */
 export function describeSender(sender: SignalSender, pid: number): string {
   if (sender.pid === null) return BY_ITSELF[sender.origin] ?? sender.origin;
   const who = sender.pid === pid ? 'itself' : describeProcess(sender);
@@ -21,10 +21,10 @@ export function describeProcess({ pid, name }: Ancestor): string {
   return `${pid} ${escapeText(name)}`;
 }
 
-/** Who ended it, or had asked it to, was not seen: there may be somebody. */
+/** The sender was not seen, though there may be one. */
 export const NOT_SEEN = '?';
 
-/** Who ended a process, in a few words: the column BY. */
+/** Who killed a process or asked it to exit, in a few words: the BY column. */
 export function describeKiller(event: ExitEvent): string {
   if (event.oom === true) return 'kernel (out of memory)';
   if (event.raisedAfter !== null) return `itself, ${describeRequest(event.raisedAfter, event.pid)}`;

@@ -3,10 +3,10 @@ import { formatDuration } from '../args/duration.js';
 
 import { escapeText } from './escape.js';
 
-/** What ends sooner needs no word. */
+/** Shorter waits are not announced. */
 const PATIENCE_MS = 100;
 
-/** Tells somebody at a terminal what is waited for, and for how long. */
+/** Shows on a terminal what is being waited for, and how long. */
 export class StopProgress {
   #timer: NodeJS.Timeout | undefined;
 
@@ -15,7 +15,7 @@ export class StopProgress {
     if (wait.inMs > PATIENCE_MS) this.write(describeWait(wait));
   }
 
-  /** A line, unless it is over before anybody could read it. */
+  /** Prints a line, unless end() is called before the line could be read. */
   write(line: string): void {
     this.end();
     if (!process.stderr.isTTY) return;

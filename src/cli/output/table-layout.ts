@@ -1,23 +1,23 @@
 import { padEnd, textWidth, wrap } from './terminal-text.js';
 
-/** The columns of the table, in their order. */
+/** The columns of the table, in order. */
 export const COLUMNS = ['TIME', 'PID', 'PARENT', 'UID', 'NAME', 'LIVED', 'HOW', 'BY'] as const;
 
 export type Cells = Record<(typeof COLUMNS)[number], string>;
 
-/** How wide each column is, and which there are; BY comes last, and takes what is left. */
+/** Which columns there are and how wide; BY comes last and gets the rest. */
 interface Layout {
   gap: string;
   widths: Partial<Record<(typeof COLUMNS)[number], number>>;
 }
 
-/** NAME: every kernel name. HOW: most outcomes. */
+/** NAME fits every kernel name, HOW most outcomes. */
 const WIDE: Layout = {
   gap: '  ',
   widths: { TIME: 12, PID: 7, PARENT: 7, UID: 5, NAME: 15, LIVED: 7, HOW: 16 },
 };
 
-/** The best that leaves room for BY is taken. */
+/** The first layout that leaves room for BY is used. */
 const LAYOUTS: readonly Layout[] = [
   WIDE,
   { gap: ' ', widths: { TIME: 8, PID: 7, PARENT: 7, UID: 5, NAME: 15, LIVED: 6, HOW: 15 } },
@@ -27,15 +27,16 @@ const LAYOUTS: readonly Layout[] = [
   { gap: ' ', widths: { PID: 7, NAME: 11, HOW: 14 } },
 ];
 
-/** Room for who did it. */
+/** The width wanted for BY, and the least it gets. */
 const LEAST_BY = 22;
 const LEAST = 12;
 
 const RIGHT: readonly string[] = ['PID', 'PARENT', 'UID', 'LIVED'];
 
 /**
- * Lays rows out for a terminal of so many columns: less of a time, and fewer columns, where it is narrow;
- * what does not fit into its column goes on below. `undefined`: no terminal, and no limit.
+ * Lays out rows for a terminal with this many columns. On a narrow one, it shortens times and drops
+ * columns; text that does not fit continues on the next line. `undefined`: no terminal, and no
+ * limit.
  */
 export class TableLayout {
   readonly #layout: Layout;
@@ -49,12 +50,12 @@ export class TableLayout {
     this.#by = columns === undefined ? Infinity : Math.max(LEAST, columns - widthOf(this.#layout));
   }
 
-  /** A time fits in full. */
+  /** A full time fits. */
   get hasMilliseconds(): boolean {
     return this.#layout === WIDE;
   }
 
-  /** It takes one line of its column. */
+  /** The text fits into one line of its column. */
   fits(column: keyof Cells, text: string): boolean {
     return this.#by === Infinity || textWidth(text) <= (this.#layout.widths[column] ?? this.#by);
   }

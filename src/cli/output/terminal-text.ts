@@ -1,11 +1,11 @@
-/** Takes no column of its own. */
+/** Characters without width. */
 const ZERO_WIDTH = /^[\p{Mn}\p{Me}\p{Cf}]$/u;
 
-/** Takes two columns of a terminal: East Asian writing, and pictures. */
+/** Characters two columns wide: East Asian scripts and emoji. */
 const DOUBLE_WIDTH =
   /^[\p{Script=Han}\p{Script=Hangul}\p{Script=Hiragana}\p{Script=Katakana}\p{Emoji_Presentation}\u3000-\u303f\uff01-\uff60\uffe0-\uffe6]$/u;
 
-/** How many columns of a terminal a text takes, which has no control characters in it. */
+/** The width of a text in terminal columns; the text must not contain control characters. */
 export function textWidth(text: string): number {
   let width = 0;
   for (const character of text) {
@@ -14,12 +14,15 @@ export function textWidth(text: string): number {
   return width;
 }
 
-/** Filled up with spaces to this width. */
+/** Pads a text with spaces to this width. */
 export function padEnd(text: string, width: number): string {
   return text + ' '.repeat(Math.max(0, width - textWidth(text)));
 }
 
-/** In lines of at most this width: broken between words, and in a word only where that is too long. */
+/**
+ * Breaks a text into lines of at most this width: between words, and inside words that are too
+ * long.
+ */
 export function wrap(text: string, width: number): string[] {
   if (textWidth(text) <= width) return [text];
   const lines: string[] = [];
@@ -36,7 +39,7 @@ export function wrap(text: string, width: number): string[] {
   return [...lines, line];
 }
 
-/** A word in parts that fit. */
+/** Splits a word into parts that fit. */
 function pieces(word: string, width: number): string[] {
   const parts: string[] = [];
   let part = '';
@@ -50,7 +53,7 @@ function pieces(word: string, width: number): string[] {
   return [...parts, part];
 }
 
-/** A text of its own for a terminal: what does not fit into a line goes on below, indented. */
+/** Formats a message for a terminal: lines that continue are indented. */
 export function paragraph(text: string, columns: number | undefined, indent: number): string {
   if (columns === undefined || textWidth(text) <= columns) return text;
   const [first = '', ...rest] = wrap(text, Math.max(20, columns - indent));

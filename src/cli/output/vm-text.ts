@@ -3,24 +3,24 @@ import type { VmEnd, VmStart, VmVerdict } from '../../vm/index.js';
 import { escapeText, toJsonLine } from './escape.js';
 import { clock } from './exit-table.js';
 
-/** What is to be done about an end, as far as that is known. */
+/** What to do about an exit, if that is known. */
 function adviceOn({ userShutdown, initiator }: VmVerdict): string {
   if (userShutdown === true) return 'the user: leave it off';
   if (userShutdown === null) return 'the user or not: not known';
   return initiator === 'manager' ? 'not the user, but its manager' : 'not the user';
 }
 
-/** An end in a sentence. */
+/** An exit as a sentence. */
 export function describeStop(stop: VmVerdict): string {
   return `${escapeText(stop.summary)} [${adviceOn(stop)}]`;
 }
 
-/** How many there are. */
+/** The number of machines under watch, as text. */
 export function describeWatched(watched: number): string {
   return `${watched} virtual machine${watched === 1 ? '' : 's'} under watch`;
 }
 
-/** Virtual machines as they come and go: a line for each, as JSON or for people. */
+/** Prints a line for each virtual machine that starts or exits, as JSON or for people. */
 export class VmLines {
   readonly #asJson: boolean;
 
@@ -38,7 +38,7 @@ export class VmLines {
     this.#print({ event: 'found', ...start }, `${escapeText(name)}: ${who}`);
   }
 
-  /** Of a machine that was found to have ended by a directory or the daemon, or of one that was watched. */
+  /** For an exit found by a directory or the daemon, or of a watched machine. */
   stopped({ stop, ...end }: Pick<VmEnd, 'stop'> & Partial<VmEnd>): void {
     const repeated = end.isRepeated === true ? ' (told before)' : '';
     this.#print({ ...stop, ...end }, `${describeStop(stop)}${repeated}`);

@@ -5,7 +5,7 @@ import { escapeText } from './escape.js';
 import { FILTER_TITLES } from './filter-title.js';
 import { describeKiller, NOT_SEEN } from './sender-text.js';
 
-/** The first line: what is watched, by which witness; and what that does not tell, why, and what to do. */
+/** The first line: what is watched and how, what is missing, why, and what to do about it. */
 export function describeWatch(ready: Ready, pids: readonly number[]): string {
   const what = ready.scope === 'all' ? 'every process of this host' : `pid ${pids.join(', ')}`;
   const filter = ready.filter === null ? '' : `, ${FILTER_TITLES[ready.filter]} filter`;
@@ -17,12 +17,12 @@ export function describeWatch(ready: Ready, pids: readonly number[]): string {
   return `${head}, degraded: ${escapeText(reasons.join('; '))}; run exitwatch doctor`;
 }
 
-/** It does not tell all that exitwatch can tell. */
+/** Whether something is missing that exitwatch could report. */
 export function isDegraded(ready: Ready): boolean {
   return shortcomings(ready).size > 0;
 }
 
-/** What it does not tell, by why. */
+/** What is missing, by reason. */
 function shortcomings({
   source,
   filter,
@@ -49,7 +49,7 @@ function shortcomings({
   return lacks;
 }
 
-/** Says why a row names nobody: once, unless the first line has said it. */
+/** Explains once why a row has no sender, unless the first line has done so. */
 export class UnseenNote {
   #isSaid: boolean;
 
@@ -57,7 +57,7 @@ export class UnseenNote {
     this.#isSaid = !ready.traced;
   }
 
-  /** `null`: there is nothing to say, or not again. */
+  /** `null`: nothing to explain, or not again. */
   before(event: ExitEvent): string | null {
     if (this.#isSaid || describeKiller(event) !== NOT_SEEN) return null;
     this.#isSaid = true;

@@ -9,10 +9,10 @@ import { ExitTable } from './exit-table.js';
 import { paragraph } from './terminal-text.js';
 import { describeWatch, isDegraded, UnseenNote } from './watch-opening.js';
 
-/** What a reader who has stopped reading leaves behind, at most, in bytes. */
+/** Most bytes to buffer for a reader that has stopped reading. */
 const MOST_UNWRITTEN = 16 * 1024 * 1024;
 
-/** Prints what `exitwatch watch` sees: as JSON, or as a table with what is to be said beside it. */
+/** Prints what `exitwatch watch` sees, as JSON or as a table with notes. */
 export class WatchPrinter {
   readonly #asJson: boolean;
   readonly #table: ExitTable;
@@ -31,7 +31,7 @@ export class WatchPrinter {
     process.stdout.write(`${this.#asJson ? toJsonLine(ready) : this.#table.header()}\n`);
   }
 
-  /** Waits for a slow reader: that keeps the backlog where it is bounded, in the monitor. */
+  /** Waits for a slow reader, so that the backlog stays in the monitor, where it is bounded. */
   async print(event: MonitorEvent, signal: AbortSignal): Promise<void> {
     if (event.event === 'exit') {
       const note = this.#note?.before(event) ?? null;
@@ -42,7 +42,7 @@ export class WatchPrinter {
     await once(process.stdout, 'drain', { signal }).catch(() => undefined);
   }
 
-  /** Waits for nobody. */
+  /** Does not wait for the reader. */
   signal(event: SignalEvent): void {
     if (process.stdout.writableLength > MOST_UNWRITTEN) this.#unwritten++;
     else {
@@ -71,7 +71,7 @@ function say(text: string): void {
   process.stderr.write(`${paragraph(text, columnsOf(process.stderr), 2)}\n`);
 }
 
-/** `undefined`: it is no terminal, or one that does not say. */
+/** `undefined`: not a terminal, or its width is unknown. */
 function columnsOf(stream: WriteStream): number | undefined {
   return stream.isTTY && stream.columns > 0 ? stream.columns : undefined;
 }

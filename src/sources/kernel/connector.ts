@@ -8,7 +8,10 @@ import { type ConnectorReport, obstacleOf } from '../source-report.js';
 
 import { KernelSource } from './kernel-source.js';
 
-/** The proc connector, with a pidfd for each watched process unless it alone is asked for. */
+/**
+ * The proc connector, plus a pidfd for each watched process unless only the connector was
+ * requested.
+ */
 export const CONNECTOR: SourceKind<ConnectorReport> = {
   name: 'connector',
   title: 'connector',
@@ -17,7 +20,7 @@ export const CONNECTOR: SourceKind<ConnectorReport> = {
   tellsStatus: true,
   tellsAll: true,
   tellsSignals: true,
-  // A canary that is due may need as long again.
+  // A canary that is due may need the same time again.
   longestSilenceMs: ({ canaryIntervalMs }) => 2 * (canaryIntervalMs || Infinity),
   refusal: addonRefusal,
   open: (options, listener) => new KernelSource(options, listener),

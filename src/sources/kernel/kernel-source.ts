@@ -24,7 +24,7 @@ import { WatchedIdentities } from '../watched-identities.js';
 
 import { asksForCbpf, spoil, streamUse } from './reader-options.js';
 
-/** Records that cross at once. */
+/** Records per batch. */
 const BATCH = 512;
 const SIGNAL_BATCH = 128;
 
@@ -36,14 +36,16 @@ export class KernelSource implements ExitSource {
   readonly #records = new KernelRecords(
     BATCH,
     this.#cgroups,
-    // Read before anything depends on it: a batch must not fail for want of a descriptor.
+    // Read this first: a batch must not fail because no descriptor is left.
     new IdWriter(bootPrefix(bootId(), pidNamespace())),
     typeof inodeOf(process.pid) === 'number',
   );
   readonly #signals = new SignalRecords(SIGNAL_BATCH);
   readonly #history = new SignalHistory(this.#cgroups);
   readonly #isTraceWanted: boolean;
-  /** Why there is no signal trace, or none to be believed; asked once the reader has sent something. */
+  /**
+   * Why there is no signal trace, or none to trust; determined once the reader has sent something.
+   */
   #traceDowngrade: Downgrade | null | undefined;
   #isListening = false;
   readonly #watched = new WatchedIdentities();
@@ -139,7 +141,7 @@ export class KernelSource implements ExitSource {
     }
   }
 
-  /** What tells the ends from now on. */
+  /** Notes and describes the source that reports exits from now on. */
   #change(index: number): {
     source: SourceName;
     filter: Filter | null;
@@ -174,7 +176,7 @@ export class KernelSource implements ExitSource {
     });
   }
 
-  /** What the signal trace tells is true, as far as that can be tried. */
+  /** Whether the signal trace runs and has passed its trial. */
   #isTraceTrusted(): boolean {
     if (this.#isTraceWanted && this.#traceDowngrade === undefined) {
       const trial = this.#reader.trial();
@@ -218,7 +220,7 @@ export class KernelSource implements ExitSource {
     this.#listener.exit(event, isOnlyForWatcher);
   }
 
-  /** Its event has the id by which it is watched. */
+  /** Gives the event the id under which the process is watched. */
   #onWatched(event: ExitEvent, index: number): void {
     if (!this.#watched.has(event.pid)) return;
     const identity = this.#watched.of(knownOf(this.#records.end(index, event)));
@@ -227,7 +229,7 @@ export class KernelSource implements ExitSource {
     this.#watched.delete(identity);
   }
 
-  /** `isAskedAgain`: this end goes to its watcher first, and to everybody later. */
+  /** `isAskedAgain`: this exit goes to its watch now, and to all listeners later. */
   #storyOf(event: ExitEvent, index: number, isAskedAgain: boolean): SignalStory {
     if (event.how === 'exited' && this.#history.isEmpty) return NO_STORY;
     return this.#history.end(this.#records.end(index, event), isAskedAgain);
@@ -237,7 +239,7 @@ export class KernelSource implements ExitSource {
     if (!this.#isTraceTrusted()) return;
     for (let index = 0; index < count; index++) {
       const signal = this.#signals.signal(index);
-      // It is not watched any more: nobody waits for its end.
+      // It is not watched any more, so its exit does not matter.
       if (this.#scope === 'watched' && !this.#watched.has(signal.pid)) continue;
       const sender = this.#history.add(signal);
       if (!this.#isListening || this.#source === null || sender === null) continue;
@@ -271,7 +273,7 @@ export class KernelSource implements ExitSource {
   }
 }
 
-/** As an identity has it. */
+/** In the form that identities use. */
 function knownOf({ pid, startTicks, inode }: { pid: number; startTicks: number; inode: number }) {
   return { pid, startTicks, inode: inode === 0 ? null : inode };
 }

@@ -6,7 +6,9 @@ import { type PidfdReport, obstacleOf } from '../source-report.js';
 
 import { KernelSource } from './kernel-source.js';
 
-/** A pidfd for each watched process, and nothing else: without privileges, and in containers. */
+/**
+ * A pidfd for each watched process, and nothing else. Works without privileges and in containers.
+ */
 export const PIDFD: SourceKind<PidfdReport> = {
   name: 'pidfd',
   title: 'pidfd',
@@ -15,7 +17,7 @@ export const PIDFD: SourceKind<PidfdReport> = {
   tellsStatus: true,
   tellsAll: false,
   tellsSignals: true,
-  // A pidfd says nothing until its process has ended.
+  // A pidfd is silent until its process has exited.
   longestSilenceMs: () => null,
   refusal: addonRefusal,
   open: (options, listener) => new KernelSource(options, listener),

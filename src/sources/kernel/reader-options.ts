@@ -2,13 +2,15 @@ import { invalidOption } from '../../common/options.js';
 import { StreamUse } from '../../native/abi.js';
 import type { SourceOptions } from '../source-kind.js';
 
-/** Whether the reader has to have the connector's stream, may do without, or must not have it. */
+/** Whether the reader requires the connector's stream, prefers it, or must not use it. */
 export function streamUse({ scope, source }: Pick<SourceOptions, 'scope' | 'source'>): StreamUse {
   if (source === 'pidfd') return StreamUse.none;
   return source === 'auto' && scope === 'watched' ? StreamUse.preferred : StreamUse.required;
 }
 
-/** What `EXITWATCH_SPOIL_TRACE` has the signal trace misread, for tests. @throws ExitwatchError */
+/**
+ * What `EXITWATCH_SPOIL_TRACE` makes the signal trace misread, for tests. @throws ExitwatchError
+ */
 export function spoil(known: readonly string[]): string {
   const value = process.env['EXITWATCH_SPOIL_TRACE'] ?? '';
   if (value === '' || known.includes(value)) return value;

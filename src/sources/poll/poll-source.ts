@@ -16,17 +16,20 @@ import { POLLING_DOWNGRADE } from '../downgrade.js';
 import type { Armed, ExitSource, SourceListener, SourceStats } from '../exit-source.js';
 import type { Scope, SourceOptions } from '../source-kind.js';
 
-/** A process that was there at the last look. */
+/** A process that existed at the last look. */
 interface Seen {
   readonly id: string;
   readonly pid: number;
   readonly startTicks: number | null;
   row: ProcessRow | null;
-  /** On performance.now(). */
+  /** When it was last seen alive, on performance.now(). */
   aliveMs: number;
 }
 
-/** Looks again and again: what is gone between two looks has ended, nobody knows how. */
+/**
+ * Reads the process table at an interval: a process that is gone has exited, and its outcome is
+ * unknown.
+ */
 export class PollSource implements ExitSource {
   readonly #scope: Scope;
   readonly #intervalMs: number;
@@ -35,7 +38,7 @@ export class PollSource implements ExitSource {
   readonly #isTraceWanted: boolean;
   readonly #table = processTable();
   readonly #watched = new Map<string, Seen>();
-  /** With scope `'all'`: by pid, since the start of one process is not always told alike. */
+  /** With scope `'all'`. By pid, because readings of the same start can differ. */
   #all = new Map<number, Seen>();
   #timer: NodeJS.Timeout | undefined;
   #state: 'new' | 'starting' | 'running' | 'closed' = 'new';
@@ -64,7 +67,7 @@ export class PollSource implements ExitSource {
 
   watch({ id, pid, startTicks }: ProcessIdentity): Armed {
     const known = startTicks === 0 ? null : startTicks;
-    // To know its name, where a look costs next to nothing.
+    // Read the name, unless a lookup is expensive.
     const lookup = this.#table.by === 'ps' ? null : this.#table.lookNow(pid);
     const isIt =
       lookup !== null && lookup !== 'unknown' && this.#isSame({ startTicks: known }, lookup);
@@ -78,11 +81,11 @@ export class PollSource implements ExitSource {
   }
 
   awaitTrace(): void {
-    // There is none.
+    // There is no signal trace.
   }
 
   listen(): void {
-    // It knows of no signals.
+    // Polling sees no signals.
   }
 
   stats(): SourceStats {
@@ -148,19 +151,19 @@ export class PollSource implements ExitSource {
     if (!this.#referenced) this.#timer.unref();
   }
 
-  /** A look that failed says nothing: neither that somebody lives, nor that it is gone. */
+  /** A failed look proves nothing: neither that a process is alive, nor that it is gone. */
   async #look(): Promise<void> {
     try {
       await (this.#scope === 'all' ? this.#lookAtAll() : this.#lookAtWatched());
     } catch {
-      // stats().tableAgeMs says how long ago the last good one was.
+      // stats().tableAgeMs shows the age of the last good look.
     }
     if (this.#isClosed()) return;
     this.#listener.batchEnd();
     this.#sleep();
   }
 
-  /** Before anything that was seen is delivered. @throws ExitwatchError where it cannot be relied on */
+  /** Call this before delivering anything that was seen. Throws if the table is unreliable. */
   #looked(lookups: ReadonlyMap<number, Lookup>): void {
     checkThatWeAreThere(lookups);
     this.#looks++;
@@ -188,11 +191,11 @@ export class PollSource implements ExitSource {
     );
     this.#all = this.#living(lookups, nowMs);
     const left = this.#tellEnded([...others, ...watched], lookups, nowMs);
-    // As they were known before; and who cannot be seen is not to be forgotten.
+    // Keep what was known before, and do not forget a process that cannot be seen.
     for (const seen of left) this.#all.set(seen.pid, seen);
   }
 
-  /** Gives those that have not ended, as far as that can be told. */
+  /** Reports the processes that have exited; returns the others, as far as this is known. */
   #tellEnded(before: readonly Seen[], lookups: Map<number, Lookup>, nowMs: number): Seen[] {
     return before.filter((seen) => {
       if (this.#isClosed() || !this.#hasEnded(seen, lookups.get(seen.pid), nowMs)) return true;
@@ -203,9 +206,9 @@ export class PollSource implements ExitSource {
   }
 
   #hasEnded(seen: Seen, lookup: Lookup | undefined, nowMs: number): boolean {
-    // Watched since the table was read, which may have another with its pid.
+    // Watched since the table was read, which may show an earlier process with the same pid.
     if (seen.aliveMs > nowMs) return false;
-    // Not in the table, but there: it is hidden from us (hidepid).
+    // It may exist although the table lacks it: hidden from us (hidepid).
     if (lookup === undefined) return signalZero(seen.pid) === 'gone';
     if (lookup === 'unknown') return false;
     if (lookup.isDead || !this.#isSame(seen, lookup)) return true;
@@ -223,7 +226,7 @@ export class PollSource implements ExitSource {
     const living = new Map<number, Seen>();
     for (const [pid, lookup] of lookups) {
       if (lookup === 'unknown' || lookup.isDead || lookup.isKernelThread) continue;
-      // Another monitor of ours has it for a moment.
+      // The trial child of another monitor in this process; it lives only briefly.
       if (lookup.name === TRIAL_CHILD_NAME && lookup.parentPid === process.pid) continue;
       const id = idOf(pid, lookup.startTicks);
       const { startTicks } = lookup;
@@ -252,7 +255,7 @@ export class PollSource implements ExitSource {
     this.#listener.exit(unknownExit(known, 'polled'), false);
   }
 
-  /** An end is not to be lost for want of a descriptor. */
+  /** An exit must not be lost because no descriptor is left. */
   #startTime(startTicks: number): Date | null {
     try {
       return this.#table.startTime(startTicks);
@@ -270,7 +273,7 @@ function idOf(pid: number, startTicks: number | null): string {
   return identityId(bootPrefix(bootId(), pidNamespace()), pid, null, startTicks, Date.now());
 }
 
-/** A table without ourselves is none: nobody is gone because he is missing from it. */
+/** A table without this process is invalid: other processes missing from it may not be gone. */
 function checkThatWeAreThere(lookups: ReadonlyMap<number, Lookup>): void {
   if (!lookups.has(process.pid)) throw new Error('this process is missing from the table');
 }

@@ -5,7 +5,7 @@ import { obstacleOf, type PollReport } from '../source-report.js';
 
 import { PollSource } from './poll-source.js';
 
-/** The process table, read again and again: what is left where nothing else works. */
+/** The process table, read at an interval: the last resort. */
 export const POLL: SourceKind<PollReport> = {
   name: 'poll',
   title: 'polling',

@@ -6,10 +6,7 @@ export type Timeline = {
   shutdown: { reason: ShutdownReason | null; byGuest: boolean | null; at: Date | null } | null;
   /** Presses of the power button. No event says which of them the guest obeyed, if any. */
   presses: Press[];
-  /**
-   * Requests before this no longer count: the machine was revived, or reset from outside. `null`:
-   * all count.
-   */
+  /** Earlier requests do not count: it was revived, or reset from outside. `null`: all count. */
   since: Date | null;
   /** The guest hibernated. */
   hibernates: boolean;
@@ -49,9 +46,7 @@ const REVIVED = {
 /** Phases in which the virtual CPUs do not run. */
 const PAUSED: readonly (VmPhase | undefined)[] = ['paused', 'saving', 'halted'];
 
-/**
- * Folds the events, in order, into one timeline, from the machine's first known phase to its last.
- */
+/** Folds the events, in order, into one timeline, from the first known phase to the last. */
 export function timelineOf(
   events: readonly VmEvent[],
   initialPhase: SaidPhase | null,

@@ -31,10 +31,7 @@ export type VmHappening =
   | { what: 'hibernate' }
   /** The guest's kernel panicked; `goesOn`: it is left running, and may reboot. */
   | { what: 'panic'; goesOn: boolean }
-  /**
-   * The guest's watchdog expired: it ends the hypervisor, presses the power button, or does
-   * neither.
-   */
+  /** The guest's watchdog expired. It ends the hypervisor, presses the power button, or neither. */
   | { what: 'watchdog'; action: 'end' | 'press' | 'other' }
   /** A migration, in or out, made progress, or is complete. */
   | { what: 'migration'; isComplete: boolean }

@@ -7,10 +7,7 @@ import type { SaidPhase, VmEvent } from './vm-event.js';
 /** A signal that a hypervisor says it obeyed. */
 export type ObeyedSignal = {
   signal: SignalName | null;
-  /**
-   * From siginfo, so it can be forged. `null`: the sender has no pid in the hypervisor's pid
-   * namespace.
-   */
+  /** From siginfo, so it can be forged; `null`: no pid in the hypervisor's pid namespace. */
   pid: number | null;
   /** Path of the sender's executable. */
   path: string | null;
@@ -45,10 +42,7 @@ export type VmTestimony = {
   tellsMigration?: boolean;
   /** It got far enough to shut down cleanly when asked. Omitted or `null`: unknown. */
   ready?: boolean | null;
-  /**
-   * It may stay, paused, after its guest shut down or panicked: something else then ends the
-   * process.
-   */
+  /** It may stay, paused, after its guest shut down or panicked, until something else ends it. */
   mayLinger?: boolean | null;
   agent?: GuestAgent | null;
   /** The guest may choose the exit code. */

@@ -16,10 +16,7 @@ export type Cause =
   | 'guest-panic'
   /** The guest's watchdog expired, and the hypervisor exited because of that. */
   | 'guest-watchdog'
-  /**
-   * The guest rebooted, or crashed so that its processor was reset, and the hypervisor exits on a
-   * reset.
-   */
+  /** The guest rebooted, or a crash reset its processor, and the hypervisor exits on a reset. */
   | 'guest-reboot'
   /** A management client reset the machine, and the hypervisor exits on a reset. */
   | 'host-reset'

@@ -83,9 +83,9 @@ interface Found {
 }
 
 /**
- * Reports the state of a virtual machine, stops it and restarts it, by any driver. It keeps no
+ * Reports the state of a virtual machine, stops it and restarts it, with any driver. It keeps no
  * state but pidfiles, so a short-lived command can use it. The machine's processes decide whether
- * it runs, not what its hypervisor says. For why it ended, use a `VmMonitor`.
+ * it runs, not what its hypervisor says. To find out why it ended, use a `VmMonitor`.
  */
 export class VmControl {
   readonly #options: VmControlOptions;

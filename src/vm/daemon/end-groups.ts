@@ -17,7 +17,7 @@ interface Group {
 export class EndGroups {
   readonly #groups = new Map<string, Group>();
 
-  /** The id of the first end of its group; `null`: nobody else ended it, or who did is unknown. */
+  /** The id of its group's first end; `null`: nobody else ended it, or it is unknown who did. */
   of(id: string, stop: VmVerdict): string | null {
     const hand = handOf(stop);
     if (hand === null) return null;

@@ -27,10 +27,10 @@ export type ShutdownMarker = {
 const MOST_MARKER_BYTES = 64 * 1024;
 
 /**
- * The mark of a user's shutdown, if the last end of that virtual machine was one. With `run`, a
- * process or the time at which it started, only if the mark is of that start: a mark that an
- * earlier start left says nothing about a later one. If nobody saw a start, the event log tells
- * when it began.
+ * Reads the mark of a user's shutdown: it exists if the last end of that virtual machine was one.
+ * With `run` (a process, or when it started), resolves with the mark only if it is of that start: a
+ * mark left by an earlier start says nothing about a later one. If nobody saw a start, the event
+ * log tells when it began.
  *
  * Rejects with an {@link ExitwatchError} `ERR_EXITWATCH_STATE_DIR`, `ERR_EXITWATCH_INVALID_OPTION`.
  */

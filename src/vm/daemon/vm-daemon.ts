@@ -38,7 +38,7 @@ export interface VmDaemonEvents {
   found: [VmStart];
   /** It has ended, which is on the disk. Repeated after a restart if the hook had not finished. */
   stopped: [VmEnd];
-  /** Something does not work; the rest goes on. `null`: it concerns no machine in particular. */
+  /** Something does not work; the rest continues. `null`: it concerns no machine in particular. */
   warning: [error: Error, name: string | null];
   /** The control directory has appeared, or is gone. */
   presence: [isThere: boolean];
@@ -91,7 +91,7 @@ export class VmDaemon extends EventEmitter<VmDaemonEvents> implements AsyncDispo
   }
 
   /**
-   * Resolves when all that runs is under watch, and all that ended meanwhile was reported.
+   * Resolves when all running machines are under watch, and all that ended meanwhile are reported.
    *
    * Rejects with an {@link ExitwatchError}: `ERR_EXITWATCH_IN_USE`, `ERR_EXITWATCH_STATE_DIR`, and
    * as `VmMonitor.start()` does.
@@ -138,7 +138,7 @@ export class VmDaemon extends EventEmitter<VmDaemonEvents> implements AsyncDispo
     if (this.#isClosed) throw new ExitwatchError('ERR_EXITWATCH_CLOSED', 'the daemon is closed');
   }
 
-  /** Stops watching; the machines go on. What is known by then is on the disk. */
+  /** Stops watching; the machines keep running. What is known by then is on the disk. */
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#delivery.close();

@@ -16,7 +16,7 @@ export type VmEnd = {
   stop: VmVerdict;
   /**
    * Ends that one process caused within seconds share the id of the first, as when the host shuts
-   * down. `null`: nobody else ended it, or who did is unknown.
+   * down. `null`: nobody else ended it, or it is unknown who did.
    */
   group: string | null;
   /** Delivered before, perhaps: the daemon ended before it knew. */

@@ -22,7 +22,7 @@ interface Entry {
   writing: Promise<void>;
 }
 
-/** The record on the disk of each virtual machine, and how it changes with what happens. */
+/** Keeps one record on the disk for each virtual machine, and updates it as things happen. */
 export class VmRecords {
   readonly #state: StateDirectory;
   readonly #warn: (error: Error, name: string) => void;
@@ -34,7 +34,7 @@ export class VmRecords {
     this.#warn = warn;
   }
 
-  /** Takes up a record from before. Returns its ends that have yet to be delivered. */
+  /** Restores a record from before. Returns its ends that have yet to be delivered. */
   restore(record: VmRecord): VmEnd[] {
     if (record.state === 'running' || record.undelivered.length > 0) this.#enter(record);
     return record.undelivered;

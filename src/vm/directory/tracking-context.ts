@@ -19,6 +19,6 @@ export interface TrackingContext {
   wasDelivered(identity: ProcessIdentity): boolean;
   /** Limits the looks at one time: each needs descriptors. */
   looks: Semaphore;
-  /** Each warning once. */
+  /** Reports each warning at most once an hour. */
   warn(error: Error, name: string): void;
 }

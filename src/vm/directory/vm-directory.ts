@@ -105,7 +105,7 @@ export class VmDirectory {
     return [...this.#tracked.values()].filter(({ watched }) => watched !== null).length;
   }
 
-  /** Stops watching; the machines go on. Resolves when all that is known was reported. */
+  /** Stops watching; the machines keep running. Resolves when all that is known was reported. */
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#watch?.close();
@@ -206,7 +206,7 @@ export class VmDirectory {
     return vm;
   }
 
-  /** Each warning once an hour. */
+  /** Reports each warning at most once an hour. */
   #warn(error: Error, name: string | null): void {
     if (performance.now() - this.#warnedSince > HOUR_MS) {
       this.#warnedSince = performance.now();

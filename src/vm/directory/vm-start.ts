@@ -39,7 +39,7 @@ export interface VmDirectoryListener {
   logged(start: VmStart): Promise<void>;
   /** A start has ended. */
   ended(start: VmStart, stop: VmVerdict, accounted: Accounted): Promise<void>;
-  /** Something does not work; the rest goes on. */
+  /** Something does not work; the rest continues. */
   warning(error: Error, name: string | null): void;
   /** The directory has appeared, or is gone. */
   presence(isThere: boolean): void;

@@ -37,7 +37,7 @@ export interface VmMonitorEvents {
   running: [name: string];
   /** It has ended, and this is why. */
   stopped: [VmVerdict];
-  /** A witness does not work; the others go on. */
+  /** A witness does not work; the others continue. */
   warning: [error: Error, name: string];
 }
 
@@ -112,7 +112,7 @@ export class VmMonitor extends EventEmitter<VmMonitorEvents> implements AsyncDis
     return watch;
   }
 
-  /** Stops watching; the machines go on. Watches that have not resolved reject. */
+  /** Stops watching; the machines keep running. Watches that have not resolved reject. */
   async close(): Promise<void> {
     this.#isClosed = true;
     for (const watch of this.#watches) watch.close();

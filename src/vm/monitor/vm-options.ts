@@ -22,7 +22,7 @@ export interface VmOptions extends QemuFiles {
   pid?: number;
   pidfile?: string;
   identity?: ProcessIdentity;
-  /** How to stop it, if not by QMP; and how to observe it, if the driver has a witness. */
+  /** How to stop it, if not over QMP; and how to observe it, if the driver has a witness. */
   driver?: VmDriver;
 }
 

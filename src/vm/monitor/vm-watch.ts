@@ -119,7 +119,7 @@ export class VmWatch {
     return this.stopped;
   }
 
-  /** Stops watching; the machine goes on. */
+  /** Stops watching; the machine keeps running. */
   close(): void {
     this.#isClosed = true;
     this.#closing.abort();

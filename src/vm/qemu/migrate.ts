@@ -34,7 +34,7 @@ export type MigrationProgress = {
 
 /** How a migration ended. */
 export type Migration = {
-  /** `'timed-out'`: it may still go on. */
+  /** `'timed-out'`: it may still be running. */
   outcome: 'completed' | 'failed' | 'cancelled' | 'timed-out';
   /** What the hypervisor says about it; `null`: nothing. */
   reason: string | null;
@@ -68,7 +68,7 @@ export function migrate(identity: ProcessIdentity, options: MigrateOptions): Pro
     await client.execute('migrate-set-capabilities', { capabilities });
     const begin = performance.now();
     const deadline = new Date(Date.now() + timeoutMs);
-    // A command or a descriptor may lead to a file as well: nothing tells.
+    // A command (`exec:`) or a descriptor (`fd:`) may lead to a file, too, but nothing says so.
     const what = uri.startsWith('file:') ? 'save' : 'migrate';
     const intent = await intentLog.append({ identity, what, deadline, why: reason });
     const warnings: string[] = [];

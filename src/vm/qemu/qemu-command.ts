@@ -8,7 +8,7 @@ export type QemuCommand = {
   isDaemonized: boolean;
   /** `-incoming`: it continues a run that began elsewhere. */
   isIncoming: boolean;
-  /** It has a guest agent's channel, by its usual name: others may power the guest off by it. */
+  /** It has a channel with an agent's usual name: others may power the guest off through it. */
   hasAgent: boolean;
   /** QEMU reports it when an agent opens that channel: only for a port that has an id. */
   tellsAgent: boolean;

@@ -19,8 +19,8 @@ import { hasHadAgent } from './telling-events.js';
 import { testimonyOf } from './testimony.js';
 
 /**
- * Observes QEMU by its QMP socket, its event log, its log and its command line. `isThere`: the
- * process exists, so what its log holds by now is skipped: QEMU logs what ended it only at its end.
+ * Observes QEMU through its QMP socket, event log, log and command line. `isThere`: the process
+ * exists, so what its log holds by now is skipped: QEMU logs what ended it only at its end.
  */
 export function qemuWitness(files: QemuFiles, isThere: boolean): (run: VmRun) => VmWitness {
   const logFrom = files.log !== undefined && isThere ? sizeOf(files.log) : 0;
@@ -166,7 +166,7 @@ class QemuWitness implements VmWitness {
     return isLacking ? 'lacks events: the event log does not work' : null;
   }
 
-  /** The last status it reported, unless its event log shows that it went on since. */
+  /** The last status it reported, unless its event log shows a later resume or reset. */
   #lastStatus(logged: readonly QmpEvent[]): string | null {
     const { last = null, lastAt = null } = this.#link?.status ?? {};
     const hasGoneOn = logged.some(

@@ -23,7 +23,7 @@ export interface QmpDriverOptions {
 }
 
 /**
- * A driver for QEMU, by a QMP socket and, if given, by its guest's agent. Each request has a
+ * A driver for QEMU, through a QMP socket and, if given, its guest's agent. Each request has a
  * connection of its own.
  *
  * Its methods reject with an {@link ExitwatchError}: `ERR_EXITWATCH_NO_QMP` if nobody answers at

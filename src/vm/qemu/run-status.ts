@@ -10,16 +10,16 @@ const PASSING: readonly string[] = ['paused', 'finish-migrate', 'save-vm'];
 
 /** What QEMU says it is doing; asked again as long as that may change without an event. */
 export class RunStatus {
-  /** What `query-status` said last, unless the machine went on since; `null`: not asked. */
+  /** What `query-status` said last, unless it was resumed or reset since; `null`: no answer. */
   last: string | null = null;
   /** When that was. */
   lastAt: Date | null = null;
   #asking: NodeJS.Timeout | undefined;
-  /** How often the machine went on. */
+  /** How often the machine was resumed or reset. */
   #resumptions = 0;
   #isClosed = false;
 
-  /** The machine went on: its last status is out of date. */
+  /** The machine was resumed or reset: its last status is out of date. */
   hasGoneOn(): void {
     this.#resumptions++;
     this.last = null;

@@ -10,8 +10,8 @@ export const SLACK_MS = 1000;
 const OBEYS_WITHIN_MS = 120_000;
 
 /**
- * How much longer it may take at most: it may install updates, or ask somebody at its console. A
- * power-off after that has another cause.
+ * How long after the deadline a guest may still obey: it may install updates, or ask somebody at
+ * its console. A later power-off has another cause.
  */
 export const MAY_TAKE_MS = 3_600_000;
 

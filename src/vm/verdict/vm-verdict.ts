@@ -1,6 +1,9 @@
 import type { ExitEvent } from '../../events/exit-event.js';
 
-/** Why a virtual machine's process ended. docs/vm-causes.md explains each cause. */
+/**
+ * Why a virtual machine's process ended. docs/vm-causes.md explains each cause. “We” are the
+ * programs whose intents are known.
+ */
 export type Cause =
   /** It exited with an error before it was ready: a bad option, a missing image, a port in use. */
   | 'start-failed'
@@ -22,7 +25,7 @@ export type Cause =
   | 'host-reset'
   /** The guest hibernated. */
   | 'guest-hibernate'
-  /** The guest powered itself off, and nobody had asked it to. */
+  /** The guest powered itself off, without a request. */
   | 'guest-shutdown'
   /** The guest powered itself off after we pressed its power button. */
   | 'admin-powerdown'
@@ -42,7 +45,7 @@ export type Cause =
   | 'host-error'
   /** The kernel's OOM killer killed it. */
   | 'oom-killed'
-  /** A signal killed it that it cannot catch, or does not. */
+  /** A signal that it cannot or does not catch killed it. */
   | 'killed'
   /** The hypervisor itself crashed. */
   | 'vmm-crash'

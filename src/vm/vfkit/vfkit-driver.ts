@@ -4,9 +4,9 @@ import { changeState, stateOf } from './vfkit-service.js';
 import { VfkitWitness } from './vfkit-witness.js';
 
 /**
- * A driver for vfkit (Apple's Virtualization framework), by its RESTful service on a unix socket
- * (`--restful-uri unix://…`): `GET` and `POST /vm/state`. vfkit usually exits in the middle of its
- * answer to a HardStop.
+ * A driver for vfkit (Apple's Virtualization framework), through its RESTful service on a unix
+ * socket (`--restful-uri unix://…`): `GET` and `POST /vm/state`. vfkit usually exits in the middle
+ * of its answer to a HardStop.
  *
  * Its methods reject with an `ExitwatchError` `ERR_EXITWATCH_CONTROL`.
  */

@@ -24,8 +24,8 @@ export function byExit(one: StopCase): VmVerdict | null {
 function byError(one: StopCase): VmVerdict {
   const { events, eventsComplete, initialPhase, ready } = one.evidence;
   const { hasRun } = one.timeline;
-  // RESUME comes before a hypervisor is ready: if it never ran, it was never ready, even if it
-  // greeted us.
+  // A hypervisor reports that it runs before it is ready: if it never ran, it was never ready, even
+  // if it greeted us.
   const hasHeard = eventsComplete || initialPhase !== null || one.wasIncoming;
   const neverRan = !hasRun && hasHeard;
   if (neverRan || ready !== true) {

@@ -12,9 +12,8 @@ import { identify, type ProcessIdentity } from '../../identity/process-identity.
 import type { VmDriver } from './vm-driver.js';
 
 /**
- * A process of a virtual machine: by its identity, or by its pidfile and the executable that it
- * must run (a path, or a file name in full). Unless `writePidfile()` made it, a pidfile may be an
- * earlier process's: the executable is checked then.
+ * A process of a virtual machine: by its identity, or by its pidfile and its executable (a path, or
+ * a file name in full), which is checked unless `writePidfile()` made the pidfile.
  */
 export type VmProcess = { pidfile: string; executable: string } | { identity: ProcessIdentity };
 
@@ -22,10 +21,7 @@ export type VmProcess = { pidfile: string; executable: string } | { identity: Pr
 export interface VmControlOptions {
   /** The hypervisor's process. */
   process: VmProcess;
-  /**
-   * Processes that were started for it and are of no use without it, such as a network helper.
-   * Stopped after it.
-   */
+  /** Processes that are of no use without it, such as a network helper. Stopped after it. */
   companions?: readonly VmProcess[];
   /** How to talk to its hypervisor. Default: by signals alone. */
   driver?: VmDriver;
@@ -83,9 +79,9 @@ interface Found {
 }
 
 /**
- * Reports the state of a virtual machine, stops it and restarts it, with any driver. It keeps no
- * state but pidfiles, so a short-lived command can use it. The machine's processes decide whether
- * it runs, not what its hypervisor says. To find out why it ended, use a `VmMonitor`.
+ * State, stop and restart of a virtual machine, with any driver. It keeps nothing but pidfiles, so
+ * a short-lived command can use it. The machine's processes decide whether it runs, not what its
+ * hypervisor says. For why it ended, use a `VmMonitor`.
  */
 export class VmControl {
   readonly #options: VmControlOptions;

@@ -32,7 +32,7 @@ const MOST_MARKER_BYTES = 64 * 1024;
  * mark left by an earlier start says nothing about a later one. If nobody saw a start, the event
  * log tells when it began.
  *
- * Rejects with an {@link ExitwatchError} `ERR_EXITWATCH_STATE_DIR`, `ERR_EXITWATCH_INVALID_OPTION`.
+ * Rejects with an `ExitwatchError` `ERR_EXITWATCH_STATE_DIR`, `ERR_EXITWATCH_INVALID_OPTION`.
  */
 export async function readShutdownMarker(
   stateDir: string,

@@ -67,7 +67,7 @@ export async function readVmRecord(stateDir: string, name: string): Promise<VmRe
 }
 
 /**
- * The same for all of them. Records that cannot be read are left out, and reported to `onError`.
+ * The same for all. Passes errors of single records to `onError`, and leaves these out.
  *
  * Rejects with an `ExitwatchError` `ERR_EXITWATCH_STATE_DIR` if the directory cannot be read.
  */

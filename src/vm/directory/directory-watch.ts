@@ -4,8 +4,8 @@ import { basename, dirname, resolve } from 'node:path';
 /** What {@link DirectoryWatch} reports. */
 export interface DirectoryListener {
   /**
-   * Something in the directory may have changed, or the directory has appeared, gone or been
-   * replaced. `written`: only the contents of the file of this name changed.
+   * The directory may have changed, appeared, gone or been replaced. `written`: only the contents
+   * of the file of this name changed.
    */
   changed(written?: string): void;
   /** Changes are noticed late from now on: inotify is at its limit. */

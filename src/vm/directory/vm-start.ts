@@ -33,7 +33,7 @@ export type Accounted = {
 
 /** What a {@link VmDirectory} reports to: about one virtual machine, one call after the other. */
 export interface VmDirectoryListener {
-  /** A new start was found. It is under watch, unless it has ended already. */
+  /** A start was found: it is under watch, or has ended already. */
   found(start: VmStart): Promise<void>;
   /** A start that was found without an event log has one now. */
   logged(start: VmStart): Promise<void>;

@@ -105,9 +105,8 @@ function take(event: VmEvent, timeline: Timeline): void {
       timeline.pausedAt = at;
       if (timeline.shutdown === null) timeline.wasPaused = true;
       break;
-    // A reset starts over, so earlier events did not end the run. Presses of the power button
-    // outlive a guest's own reset: a guest that was asked to power off may install updates and
-    // reboot first.
+    // A reset starts over: earlier events did not end the run. But a guest that was asked to power
+    // off may install updates and reboot first, so its own reset keeps the presses.
     case 'reset':
       if (timeline.shutdown !== null || event.byGuest === false) {
         timeline.presses = [];

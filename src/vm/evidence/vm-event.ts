@@ -2,10 +2,10 @@
 export type ShutdownReason =
   /** The guest powered itself off. */
   | 'guest-shutdown'
-  /** The guest rebooted or crashed, and the hypervisor exits on a reset. */
+  /** The guest rebooted or crashed, which ends the hypervisor. */
   | 'guest-reset'
   | 'guest-panic'
-  /** A management client reset the machine, and the hypervisor exits on a reset. */
+  /** A management client reset the machine, which ends the hypervisor. */
   | 'host-reset'
   /** A management client told the hypervisor to quit. */
   | 'host-quit'
@@ -13,7 +13,7 @@ export type ShutdownReason =
   | 'host-signal'
   /** The hypervisor's window was closed. */
   | 'host-ui'
-  /** The hypervisor gave up because of an error. */
+  /** The hypervisor reports that it failed. */
   | 'host-error';
 
 /** What happens to a virtual machine, as far as it bears on its end. */

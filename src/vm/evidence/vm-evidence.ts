@@ -78,7 +78,7 @@ export type VmEvidence = Required<
   guestSetsExitCode: boolean | null | undefined;
 };
 
-/** What is known about an end from sources other than the hypervisor. */
+/** What others than the hypervisor know about an end. */
 export type VmCircumstances = Pick<VmEvidence, 'name' | 'exit' | 'intents'> & {
   pidfileIsLeft: boolean | null;
 };

@@ -83,7 +83,7 @@ export class VmWatch {
     this.#armed = this.#arm();
     this.judged = this.#run();
     this.stopped = this.judged.then(({ verdict }) => verdict);
-    // Rejections are for callers: without one, they must not count as unhandled.
+    // Rejections are for callers, if there are any.
     this.judged.catch(() => undefined);
     this.stopped.catch(() => undefined);
   }
@@ -95,8 +95,8 @@ export class VmWatch {
 
   /**
    * Ends it: presses its power button, then tells the hypervisor to quit, then sends SIGTERM, then
-   * SIGKILL. Each step is written to the intent log before it is taken. Resolves with the verdict
-   * when the exit was observed.
+   * SIGKILL. Each step is on record before it is taken. Resolves with the verdict when the exit was
+   * observed.
    *
    * Rejects as {@link stop} of exitwatch/process does, and with `ERR_EXITWATCH_TIMEOUT` if it
    * survives all that.

@@ -6,8 +6,8 @@ import type { StopEvidence } from './stop-evidence.js';
 import { testimonyOf } from './testimony.js';
 
 /**
- * Why a QEMU ended, judged by evidence that you pass. A `VmMonitor` gives the same verdict by
- * evidence that its witnesses collect.
+ * Why a QEMU ended, judged by evidence that you pass: the verdict of a `VmMonitor`, without its
+ * witnesses.
  */
 export function classifyStop(evidence: StopEvidence): VmVerdict {
   const { name, exit, intents, leftovers, ...said } = evidence;

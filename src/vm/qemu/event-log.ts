@@ -49,8 +49,8 @@ export class EventLog {
   }
 
   /**
-   * Whether the events are surely this run's. If it started before the host's last boot, its start
-   * is unknown, and only `seenAt` can tell.
+   * Whether the events are surely this run's. If it started before the host's last boot, only
+   * `seenAt` can tell.
    */
   isSurelyOwn([first]: readonly QmpEvent[]): boolean {
     const { startedAt, seenAt } = this.#share;

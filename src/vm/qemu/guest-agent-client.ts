@@ -21,7 +21,7 @@ const MOST_LEFT_BYTES = 1024 * 1024;
 /** Characters to keep of the agent's own words. */
 const MOST_REASON = 200;
 
-/** How a wait for an answer ended, other than by an error. */
+/** How a wait for an answer ended, if not by an error. */
 type Reply = { kind: 'answer'; answer: Record<string, unknown> } | { kind: 'silent' | 'gone' };
 
 interface Pending {

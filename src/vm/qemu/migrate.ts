@@ -54,9 +54,9 @@ const MOST_REASON = 500;
 const ENDS = ['completed', 'failed', 'cancelled'] as const;
 
 /**
- * Migrates a virtual machine. Resolves when the migration has completed or failed, was cancelled,
- * or has timed out; what is left of the machine here stays, paused or running. First sets the
- * capability that makes QEMU report the migration as events, and writes an intent.
+ * Migrates a virtual machine. Resolves when that has completed, failed, timed out or was cancelled;
+ * what is left of the machine here stays, paused or running. First makes QEMU report migrations as
+ * events, and writes an intent.
  *
  * Rejects as {@link withQmp} does, and with an {@link ExitwatchError} `ERR_EXITWATCH_QMP`,
  * `ERR_EXITWATCH_INTENT_LOG`.

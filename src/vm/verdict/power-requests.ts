@@ -3,7 +3,7 @@ import type { Intent } from '../../process/intent-log.js';
 import type { Timeline } from '../evidence/timeline.js';
 import { ANSWER_MS } from '../control/vm-driver.js';
 
-/** Allows for the clocks of two processes to differ, and for the time that writing takes. */
+/** For differences between two clocks, and for the time that writing takes. */
 export const SLACK_MS = 1000;
 
 /** How long a guest may take to obey a press whose deadline we do not know. */

@@ -19,9 +19,9 @@ export type Cause =
   | 'guest-panic'
   /** The guest's watchdog expired, and the hypervisor exited because of that. */
   | 'guest-watchdog'
-  /** The guest rebooted, or a crash reset its processor, and the hypervisor exits on a reset. */
+  /** The guest rebooted, or a crash reset its processor, which ends the hypervisor. */
   | 'guest-reboot'
-  /** A management client reset the machine, and the hypervisor exits on a reset. */
+  /** A management client reset the machine, which ends the hypervisor. */
   | 'host-reset'
   /** The guest hibernated. */
   | 'guest-hibernate'
@@ -41,7 +41,7 @@ export type Cause =
   | 'forced-stop'
   /** The hypervisor's window was closed. */
   | 'host-ui'
-  /** The hypervisor gave up because of an error. */
+  /** The hypervisor reports that it failed. */
   | 'host-error'
   /** The kernel's OOM killer killed it. */
   | 'oom-killed'
@@ -55,8 +55,8 @@ export type Cause =
   | 'unknown';
 
 /**
- * Who wanted the end. `'manager'`: we did, by our own intents; `'host'`: somebody else on the host;
- * `'vmm'`: the hypervisor itself.
+ * Who wanted the end. `'manager'`: we did; `'host'`: somebody else on the host; `'vmm'`: the
+ * hypervisor itself.
  */
 export type Initiator = 'guest' | 'manager' | 'host' | 'kernel' | 'vmm' | 'unknown';
 

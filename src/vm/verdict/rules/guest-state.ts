@@ -2,9 +2,7 @@ import { ELSEWHERE, KILLED, ORDERLY } from '../causes.js';
 import type { StopCase } from '../stop-case.js';
 import type { VmVerdict } from '../vm-verdict.js';
 
-/**
- * Judges by the guest's state before the exit: migrated, saved, panicked, or ended by its watchdog.
- */
+/** Judges by the guest's last state: migrated, saved, panicked, or ended by its watchdog. */
 export function byGuestState(one: StopCase): VmVerdict | null {
   const { panicked, shutdown, watchdog } = one.timeline;
   const departed = departure(one);

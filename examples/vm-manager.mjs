@@ -1,12 +1,12 @@
-// A small manager of virtual machines: starts them, watches them, stops them, and tells why they ended.
-// Who powers off from inside stays off; whoever is killed comes back.
+// A small manager of virtual machines: starts, watches and stops them, and reports why they ended.
+// A machine that powers itself off stays off; one that is killed is started again.
 //
 //   node vm-manager.mjs watch
 //   node vm-manager.mjs start NAME [QEMU OPTION]…
 //   node vm-manager.mjs stop NAME
 //   node vm-manager.mjs why NAME
 //
-// Its files are in $VMS, or /run/vms and /var/lib/vms.
+// Files are in $VMS if that is set, otherwise in /run/vms and /var/lib/vms.
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -27,17 +27,17 @@ const { VMS, QEMU = 'qemu-system-x86_64' } = process.env;
 const controlDir = VMS === undefined ? '/run/vms' : join(VMS, 'run');
 const stateDir = VMS === undefined ? '/var/lib/vms' : join(VMS, 'state');
 
-/** What a machine is started with, so that it can be started again. */
+/** The options that a machine was started with, to start it again. */
 const settings = (name) => join(stateDir, `${name}.args`);
 
-/** Two sockets: QEMU serves one client of each, and whoever watches has one for itself. */
+/** Two sockets, as QEMU serves one client of each: the watcher has one for itself. */
 const path = (name, kind) => join(controlDir, `${name}.${kind}`);
 
 const control = (name) =>
   new VmControl({
     process: { pidfile: path(name, 'pid'), executable: QEMU },
     driver: qmpDriver({ socket: path(name, 'control') }),
-    // What we do is on the disk before we do it: so the daemon knows that it was us.
+    // What we do is on the disk before we do it, so the daemon knows that it was us.
     intentLog: join(stateDir, 'intents'),
   });
 
@@ -56,7 +56,7 @@ async function start(name, args) {
     stdio: 'ignore',
   });
   await once(machine, 'spawn');
-  // The pidfile is ours, not QEMU's: with it goes which process that is, also when it has ended.
+  // We write the pidfile, not QEMU: so it identifies the process even after that has exited.
   await writePidfile(path(name, 'pid'), machine.pid);
   machine.unref();
   return machine.pid;
@@ -66,7 +66,7 @@ async function watch() {
   const daemon = new VmDaemon({
     controlDir,
     stateDir,
-    // Told again after a restart of ours that came in between: it may be running by then.
+    // Called again if we restart before it is done: the machine may be running by then.
     hook: async ({ stop }) => {
       console.log(stop.summary);
       const { restart, because } = shouldRestart(stop);

@@ -53,7 +53,7 @@ def list_machines():
 
 
 def wait(name):
-    # Without its QMP socket, which is the daemon's: QEMU serves one client at a time.
+    # No QMP socket: that one is the daemon's, and QEMU serves one client at a time.
     watch = ["exitwatch", "vm", "watch", "--json", "--pidfile", RUN / f"{name}.pid"]
     witnesses = ["--event-log", RUN / f"{name}.events", "--intent-log", STATE / "intents"]
     with subprocess.Popen(watch + witnesses, stdout=subprocess.PIPE, text=True) as lines:
@@ -88,7 +88,7 @@ def quit_machine(name):
         if struct.unpack("3i", peer)[0] != record["identity"]["pid"]:
             sys.exit(f"the daemon has not found {name} yet")
         replies = qmp.makefile()
-        replies.readline()  # its greeting
+        replies.readline()  # the greeting
         qmp.sendall(b'{"execute": "qmp_capabilities"}\n')
         replies.readline()
         write_down({

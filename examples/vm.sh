@@ -4,9 +4,9 @@
 #   vm.sh start NAME [QEMU OPTION]…
 #   vm.sh stop NAME
 #   vm.sh why NAME
-#   vm.sh wanted NAME     ends with 0, unless its user has shut it down
+#   vm.sh wanted NAME     exits with 0, unless its user has shut it down
 #
-# Its files are in $VMS, or /run/vms and /var/lib/vms. Beside it runs, as a service:
+# Files are in $VMS if that is set, otherwise in /run/vms and /var/lib/vms. It needs this service:
 #
 #   exitwatch vm daemon --control-dir /run/vms --state-dir /var/lib/vms
 set -eu
@@ -33,7 +33,7 @@ case $name in *[!A-Za-z0-9-]* | -*) usage ;; esac
 
 case $command in
   start)
-    # The first socket is the daemon's alone; the event log is what QEMU writes by itself.
+    # The first socket is for the daemon alone. QEMU itself writes the event log.
     exec "$qemu" "$@" -daemonize -pidfile "$run/$name.pid" -D "$run/$name.log" \
       -qmp "unix:$run/$name.qmp,server=on,wait=off" \
       -qmp "unix:$run/$name.control,server=on,wait=off" \
@@ -41,7 +41,7 @@ case $command in
       -mon chardev=exitwatch-events,mode=control
     ;;
   stop)
-    # On record before it is done: so the daemon knows that it was us. It ends when QEMU has ended.
+    # The stop is on record first, so the daemon knows that it was us. Exits when QEMU has exited.
     exec exitwatch stop "$run/$name.pid" --executable "$(basename "$qemu")" \
       --intent-log "$state/intents" --reason "vm.sh stop"
     ;;

@@ -12,44 +12,44 @@ import { identify, type ProcessIdentity } from '../../identity/process-identity.
 import type { VmDriver } from './vm-driver.js';
 
 /**
- * A process of a virtual machine: by its pidfile, and what it has to run (a path, or a file name in full),
- * as the pidfile may be of an earlier one, unless `writePidfile()` made it; or by its identity.
+ * A process of a virtual machine: by its identity, or by its pidfile and its executable (a path, or
+ * a file name in full), which is checked unless `writePidfile()` made the pidfile.
  */
 export type VmProcess = { pidfile: string; executable: string } | { identity: ProcessIdentity };
 
 /** Options of a {@link VmControl}. */
 export interface VmControlOptions {
-  /** Its hypervisor. */
+  /** The hypervisor's process. */
   process: VmProcess;
-  /** What was started for it and is of no use without it: a network helper. Stopped after it. */
+  /** Processes that are of no use without it, such as a network helper. Stopped after it. */
   companions?: readonly VmProcess[];
-  /** How its hypervisor is talked to; without, by signals alone. */
+  /** How to talk to its hypervisor. Default: by signals alone. */
   driver?: VmDriver;
-  /** Where every step is written down before it is done. */
+  /** Where every step is written down before it is taken. */
   intentLog?: string | IntentRecorder;
 }
 
 /** What a virtual machine is doing. */
 export type VmState = {
-  /** `'running'` as long as any of its processes is there; `'unknown'`: that is not known. */
+  /** `'running'`: one of its processes is alive; `'unknown'`: some could not be checked. */
   state: 'running' | 'stopped' | 'unknown';
-  /** What its hypervisor says, in its own word, which decides nothing; `null`: it does not answer. */
+  /** The hypervisor's own word, which does not decide `state`; `null`: no answer, or no driver. */
   said: string | null;
-  /** What went wrong on the way. */
+  /** What failed on the way. */
   warnings: string[];
 };
 
 /** How a virtual machine was stopped. */
 export type VmStopped = StopResult & {
-  /** The same of each companion, in their order. */
+  /** The result of each companion, in order. */
   companions: StopResult[];
 };
 
-/** How {@link VmControl.stop} goes about it: in ms. */
+/** Options of {@link VmControl.stop}; times in ms. */
 export interface VmControlStopOptions {
-  /** How long the guest may take to obey its power button: 60,000; 0: it is not pressed. */
+  /** How long the guest may take to obey its power button; 0: do not press it. Default: 60,000. */
   powerdownTimeoutMs?: number;
-  /** How long SIGTERM may take, before SIGKILL: 5,000. */
+  /** How long SIGTERM may take before SIGKILL follows. Default: 5,000. */
   forceKillAfterDelayMs?: number;
   /** For the intent log. */
   reason?: string;
@@ -57,31 +57,31 @@ export interface VmControlStopOptions {
   onWait?: (wait: StopWait) => void;
 }
 
-/** Of one request alone. */
+/** Options of a single request. */
 export interface VmRequestOptions extends Pick<VmControlStopOptions, 'reason' | 'onWait'> {
-  /** How long the end may take, in ms: 60,000 for the power button, 5,000 for a quit. */
+  /** How long the exit may take, in ms. Default: 60,000 for the power button, 5,000 for a quit. */
   timeoutMs?: number;
 }
 
 /** How long a guest may take to obey its power button. */
 const POWERDOWN_MS = 60_000;
 
-/** How long a hypervisor may take to end after it was asked to. */
+/** How long a hypervisor may take to exit after a request. */
 const FORCE_OFF_MS = 5000;
 
-/** A process that is meant, and where its pidfile is. */
+/** A process as it was found, and where its pidfile is. */
 interface Found {
   /** `null`: there is no pidfile. */
   target: ProcessTarget | null;
   pidfile: string | undefined;
-  /** It may be another one that has its pid by now. */
+  /** The pid may be another process's by now. */
   isDoubtful: boolean;
 }
 
 /**
- * State, stop and restart of a virtual machine by any driver, for a command that comes and goes, and
- * keeps nothing but pidfiles. Whether it runs, its processes tell, not what its hypervisor says. Why it
- * ended, a `VmMonitor` tells.
+ * State, stop and restart of a virtual machine, with any driver. It keeps nothing but pidfiles, so
+ * a short-lived command can use it. The machine's processes decide whether it runs, not what its
+ * hypervisor says. For why it ended, use a `VmMonitor`.
  */
 export class VmControl {
   readonly #options: VmControlOptions;
@@ -91,9 +91,9 @@ export class VmControl {
   }
 
   /**
-   * What it is doing. A pidfile whose process is gone is removed.
+   * What the machine is doing. Removes a pidfile whose process is gone.
    *
-   * Rejects as `readPidfile()` does, but for a missing one.
+   * Rejects as `readPidfile()` does, except for a missing pidfile.
    */
   async state(): Promise<VmState> {
     const warnings: string[] = [];
@@ -115,12 +115,13 @@ export class VmControl {
   }
 
   /**
-   * Presses the power button; where the hypervisor cannot be asked to, or that was in vain, SIGTERM and
-   * SIGKILL follow, to this very process; then its companions are stopped, also where it was gone before.
-   * Resolves when their ends were observed, or with `outcome: 'timed-out'`.
+   * Presses the power button. If the hypervisor cannot be asked, or the guest does not obey,
+   * SIGTERM and then SIGKILL follow, to this very process. Then stops the companions, even if the
+   * hypervisor was gone before. Resolves when their exits were observed, or with
+   * `outcome: 'timed-out'`.
    *
-   * Rejects as {@link stop} of exitwatch/process and `readPidfile()` do: with `ERR_EXITWATCH_NOT_VERIFIED`
-   * also where the pidfile is older than the process that it names.
+   * Rejects as {@link stop} of exitwatch/process and `readPidfile()` do: with
+   * `ERR_EXITWATCH_NOT_VERIFIED` also if the pidfile is older than the process that it names.
    */
   stop(options: VmControlStopOptions = {}): Promise<VmStopped> {
     const { powerdownTimeoutMs = POWERDOWN_MS, forceKillAfterDelayMs = 5000, ...common } = options;
@@ -134,7 +135,9 @@ export class VmControl {
     });
   }
 
-  /** Has the hypervisor end at once; where it does not, SIGKILL follows. Otherwise as {@link VmControl.stop}. */
+  /**
+   * Makes the hypervisor exit at once, by SIGKILL if it must. Otherwise as {@link VmControl.stop}.
+   */
   kill(options: Pick<VmControlStopOptions, 'reason' | 'onWait'> = {}): Promise<VmStopped> {
     const { driver } = this.#options;
     const call = (signal: AbortSignal) => driver?.forceOff(signal) ?? Promise.resolve();
@@ -147,10 +150,10 @@ export class VmControl {
   }
 
   /**
-   * Presses the power button, and does no more: its companions stay. Resolves when its end was observed, or
-   * with `outcome: 'timed-out'`.
+   * Presses the power button, and does no more: companions stay. Resolves when the exit was
+   * observed, or with `outcome: 'timed-out'`.
    *
-   * Rejects as {@link VmControl.stop} does, and as the driver does where the hypervisor cannot be asked.
+   * Rejects as {@link VmControl.stop} does, and as the driver if the hypervisor cannot be asked.
    */
   powerDown({ timeoutMs = POWERDOWN_MS, ...common }: VmRequestOptions = {}): Promise<StopResult> {
     return this.#request(common, {
@@ -159,7 +162,9 @@ export class VmControl {
     });
   }
 
-  /** Has the hypervisor end at once, and does no more. Otherwise as {@link VmControl.powerDown}. */
+  /**
+   * Makes the hypervisor exit at once, and does no more. Otherwise as {@link VmControl.powerDown}.
+   */
   quit({ timeoutMs = FORCE_OFF_MS, ...common }: VmRequestOptions = {}): Promise<StopResult> {
     return this.#request(common, {
       ...{ what: 'quit', timeoutMs },
@@ -168,9 +173,10 @@ export class VmControl {
   }
 
   /**
-   * Stops it, and starts it again when the end of all of its processes was observed, not before.
+   * Stops the machine, and calls `start` when all of its processes have exited, not before.
    *
-   * Rejects with `ERR_EXITWATCH_TIMEOUT` where one of them is still there: then nothing is started.
+   * Rejects as {@link VmControl.stop} does, and with `ERR_EXITWATCH_TIMEOUT` if one of them still
+   * exists: then nothing is started.
    */
   async restart<T>(start: () => Promise<T>, options: VmControlStopOptions = {}): Promise<T> {
     const { companions, ...main } = await this.stop(options);
@@ -191,7 +197,7 @@ export class VmControl {
   }
 
   async #request(common: VmRequestOptions, step: ControlStep): Promise<StopResult> {
-    this.#driver(); // before anything is written down
+    this.#driver(); // throws before anything is written down
     return stopOne(this.#options.process, {
       ...{ control: [step], killSignal: false },
       ...this.#common(common),

@@ -2,22 +2,22 @@ import { Semaphore } from '../../common/semaphore.js';
 
 import type { VmEnd } from './vm-record.js';
 
-/** Hooks that run at once. */
+/** Hooks that may run at the same time. */
 const MOST_HOOKS = 4;
 
 /** What {@link EndDelivery} reports to. */
 export interface DeliveryListener {
-  /** The hook is done with it, or has failed, or there is none. */
+  /** The hook has finished or failed, or there is none. */
   delivered(end: VmEnd): Promise<void>;
   warning(error: Error, name: string): void;
 }
 
-/** Delivers ends to a hook: those of one machine one after the other, of several a few at once. */
+/** Delivers ends to a hook: in order for one machine, a few at once for several. */
 export class EndDelivery {
   readonly #hook: ((end: VmEnd) => Promise<void>) | undefined;
   readonly #listener: DeliveryListener;
   readonly #running = new Semaphore(MOST_HOOKS);
-  /** The last delivery of each machine that has any. */
+  /** The last delivery of each machine that has one under way. */
   readonly #last = new Map<string, Promise<void>>();
   #isClosed = false;
 
@@ -37,7 +37,7 @@ export class EndDelivery {
     this.#last.set(name, delivery);
   }
 
-  /** No further hook is called. */
+  /** Calls no further hook. */
   close(): void {
     this.#isClosed = true;
   }

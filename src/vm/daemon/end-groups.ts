@@ -2,7 +2,7 @@ import { killerOf } from '../../events/ended-by.js';
 
 import type { VmVerdict } from '../verdict/vm-verdict.js';
 
-/** Ends by one and the same hand that follow each other so closely belong together. */
+/** Ends that one process causes within this time belong together. */
 const WITHIN_MS = 10_000;
 
 interface Group {
@@ -11,13 +11,13 @@ interface Group {
 }
 
 /**
- * Virtual machines that somebody else has ended together, as a host does when it is shut down: their ends
- * are one event to their manager.
+ * Groups the ends of virtual machines that somebody else ended together, as a host does when it
+ * shuts down: to their manager, they are one event.
  */
 export class EndGroups {
   readonly #groups = new Map<string, Group>();
 
-  /** The id of the first end of its group; `null`: it was not somebody else's doing, or nobody knows whose. */
+  /** The id of its group's first end; `null`: nobody else ended it, or it is unknown who did. */
   of(id: string, stop: VmVerdict): string | null {
     const hand = handOf(stop);
     if (hand === null) return null;

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 
 let ownHost: string | null | undefined;
 
-/** Names this host, to itself: machine-id(5) is confidential. */
+/** Names this host by a hash: machine-id(5) itself is confidential. */
 export function hostId(): string | null {
   ownHost ??= readHostId();
   return ownHost;

@@ -13,11 +13,11 @@ import { checkVmName, readStateFile, statePath } from './state-file.js';
 export type ShutdownMarker = {
   event: 'shutdown';
   name: string;
-  /** Which process the user has shut down; `null`: it had ended when it was found. */
+  /** The process that the user shut down; `null`: it had exited when it was found. */
   identity: ProcessIdentity | null;
-  /** When this start of the machine began, by its process or its first word; `null`: not known. */
+  /** When this start began, by its process or its first event; `null` if unknown. */
   startedAt?: Date | null;
-  /** What began up to then was an earlier start; `null`: none is known of. */
+  /** Anything that began up to this time was an earlier start; `null`: none is known. */
   startedAfter?: Date | null;
   at: Date;
   cause: VmVerdict['cause'];
@@ -27,11 +27,12 @@ export type ShutdownMarker = {
 const MOST_MARKER_BYTES = 64 * 1024;
 
 /**
- * The mark of a user's shutdown, if the last end of that virtual machine was one; with a process, or with
- * when its process was started, only if it was this start's: a mark that an earlier start has left says
- * nothing of a later one. Of a start that nobody has seen, the event log tells when it began.
+ * Reads the mark of a user's shutdown: it exists if the last end of that virtual machine was one.
+ * With `run` (a process, or when it started), resolves with the mark only if it is of that start: a
+ * mark left by an earlier start says nothing about a later one. If nobody saw a start, the event
+ * log tells when it began.
  *
- * Rejects with an {@link ExitwatchError} `ERR_EXITWATCH_STATE_DIR`, `ERR_EXITWATCH_INVALID_OPTION`.
+ * Rejects with an `ExitwatchError` `ERR_EXITWATCH_STATE_DIR`, `ERR_EXITWATCH_INVALID_OPTION`.
  */
 export async function readShutdownMarker(
   stateDir: string,
@@ -50,10 +51,10 @@ export async function readShutdownMarker(
   return startedAt !== null && isOfStart(marker, startedAt) ? marker : null;
 }
 
-/** How long after its process a machine has its first word. */
+/** How long after the start of its process a machine may have its first event. */
 const FIRST_WORD_MS = 10_000;
 
-/** Clocks of two processes. */
+/** How far the clocks of two processes may differ. */
 const CLOCK_SLACK_MS = 1000;
 
 function isOfStart(marker: ShutdownMarker, at: Date): boolean {

@@ -10,15 +10,17 @@ import type { ShutdownMarker } from './shutdown-marker.js';
 import { stateError, statePath } from './state-file.js';
 import { type VmRecord, readVmRecords } from './vm-record.js';
 
-/** What {@link replaceFile} leaves where it is killed. */
+/** What {@link replaceFile} leaves if it is killed. */
 const TEMPORARY = /^\..*\.[0-9a-f]{12}$/;
 
-/** A user who can write to it can say anything in our name. */
+/** A user who can write to it can forge our records. */
 async function checkTrust(path: string): Promise<void> {
   if (distrustOf(await stat(path)) !== null) throw new Error('others can write to it');
 }
 
-/** As mkdir -p. The one of node:fs goes on for ever where a file system refuses with ENOENT, as /proc does. */
+/**
+ * Like mkdir -p. That of node:fs never returns if a file system refuses with ENOENT, as /proc does.
+ */
 async function makeFolder(path: string): Promise<void> {
   try {
     await mkdir(path, { mode: 0o700 });
@@ -31,10 +33,10 @@ async function makeFolder(path: string): Promise<void> {
   }
 }
 
-/** A daemon's state directory, which nobody else writes to meanwhile. */
+/** A daemon's state directory, locked against other daemons. */
 export class StateDirectory {
   readonly path: string;
-  /** When the first daemon took possession of it. */
+  /** When the first daemon locked it. */
   readonly since: Date;
   readonly #lock: FileHandle;
 
@@ -45,7 +47,7 @@ export class StateDirectory {
   }
 
   /**
-   * Makes it, where it is missing, and takes possession of it.
+   * Creates the directory if it is missing, and locks it.
    *
    * Rejects with an {@link ExitwatchError} `ERR_EXITWATCH_IN_USE`, `ERR_EXITWATCH_STATE_DIR`.
    */
@@ -55,7 +57,7 @@ export class StateDirectory {
       await makeFolder(path);
       await checkTrust(path);
       lock = await open(join(path, '.lock'), 'a', 0o600);
-      // Elsewhere than on Linux there is no such daemon to come across.
+      // Only on Linux can there be another daemon.
       if (addonRefusal() === null && !loadAddon().lockFile(lock.fd)) {
         const detail = `another daemon has ${JSON.stringify(path)}`;
         throw new ExitwatchError('ERR_EXITWATCH_IN_USE', detail);
@@ -63,7 +65,7 @@ export class StateDirectory {
       for (const entry of await readdir(path)) {
         if (TEMPORARY.test(entry)) await unlink(join(path, entry));
       }
-      // Nothing was ever written to it.
+      // Nothing is ever written to the lock file, so its mtime is when it was created.
       return new StateDirectory(path, lock, (await lock.stat()).mtime);
     } catch (error) {
       await lock?.close();
@@ -71,7 +73,7 @@ export class StateDirectory {
     }
   }
 
-  /** Of this host. */
+  /** The records of this host. */
   records(onError: (error: Error, name: string) => void): Promise<VmRecord[]> {
     return readVmRecords(this.path, onError);
   }

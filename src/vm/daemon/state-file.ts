@@ -9,7 +9,7 @@ import { isVmName } from '../directory/control-files.js';
 
 import { hostId } from './host-id.js';
 
-/** What the files of a state directory are called: the name of a virtual machine, and one of these. */
+/** File names in a state directory: the name of a virtual machine, and one of these suffixes. */
 export const STATE_SUFFIXES = { record: '.json', marker: '.shutdown' } as const;
 
 export function statePath(
@@ -20,13 +20,13 @@ export function statePath(
   return join(stateDir, `${name}${STATE_SUFFIXES[kind]}`);
 }
 
-/** Where it is written down before what is about to be done to a machine. */
+/** The log of what is about to be done to machines. */
 export function intentLogPath(stateDir: string): string {
   return join(stateDir, 'intents');
 }
 
 /**
- * What a file of a state directory says, by `parse`; `null`: there is none, or it is about another host.
+ * A file of a state directory, read by `parse`; `null`: none, or about another host.
  *
  * Rejects with an {@link ExitwatchError} `ERR_EXITWATCH_STATE_DIR`.
  */
@@ -56,7 +56,7 @@ function reviveDates(key: string, value: unknown): unknown {
   return DATES.includes(key) && typeof value === 'string' ? new Date(value) : value;
 }
 
-/** What a state directory of another host says, which was copied here, is not about this one. */
+/** A state directory that was copied from another host says nothing about this one. */
 function forThisHost<T extends { host: string | null }>(value: T): T | null {
   if (value.host == null || hostId() === null) return value;
   return value.host === hostId() ? value : null;

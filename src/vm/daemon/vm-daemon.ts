@@ -18,13 +18,13 @@ import { VmRecords } from './vm-records.js';
 export interface VmDaemonOptions {
   /**
    * Where virtual machines have their files: `NAME.qmp` (a QMP socket for us alone), `NAME.pid`,
-   * `NAME.events` (see `eventLogArguments()`), `NAME.log` (see `logArguments()`). One of the first two
-   * makes it known. It may be absent, and come and go.
+   * `NAME.events` (see `eventLogArguments()`), `NAME.log` (see `logArguments()`). Either of the
+   * first two makes a machine known. The directory may be absent, and come and go.
    */
   controlDir: string;
-  /** Where it remembers, durably; made where it is missing. One daemon at a time. */
+  /** Where the daemon keeps its records; created if it is missing. One daemon at a time. */
   stateDir: string;
-  /** Called with each end; see {@link VmDaemonEvents}. What it rejects with becomes a warning. */
+  /** Called for each end; see {@link VmDaemonEvents}. A rejection becomes a warning. */
   hook?: (end: VmEnd) => Promise<void>;
   /** As for an `ExitMonitor`. */
   source?: 'auto' | SourceName;
@@ -36,21 +36,22 @@ export interface VmDaemonOptions {
 export interface VmDaemonEvents {
   /** A start was found. */
   found: [VmStart];
-  /** It has ended, and that is on the disk. Once more after a restart that came before the hook was done. */
+  /** It has ended, which is on the disk. Repeated after a restart if the hook had not finished. */
   stopped: [VmEnd];
-  /** Something is of no use; the rest goes on. `null`: it is about none in particular. */
+  /** Something does not work; the rest continues. `null`: it concerns no machine in particular. */
   warning: [error: Error, name: string | null];
-  /** The control directory is there, or not any more. */
+  /** The control directory has appeared, or is gone. */
   presence: [isThere: boolean];
-  /** Nothing can be watched, or written down, any more. */
+  /** Nothing can be watched, or recorded, any more. */
   error: [Error];
 }
 
 const KEYS = ['controlDir', 'stateDir', 'hook', 'source', 'trace'];
 
 /**
- * Watches the virtual machines of a directory, and remembers why they ended: durably, once each, keyed by
- * the process, so that neither a restart nor a race with their manager changes the answer.
+ * Watches the virtual machines of a directory, and remembers why they ended: durably, and once
+ * each. A record belongs to a process, so neither a restart nor a race with a machine's manager
+ * changes the answer.
  */
 export class VmDaemon extends EventEmitter<VmDaemonEvents> implements AsyncDisposable {
   readonly #options: VmDaemonOptions;
@@ -72,7 +73,7 @@ export class VmDaemon extends EventEmitter<VmDaemonEvents> implements AsyncDispo
       }
     }
     const { source = 'auto', trace = 'auto' } = options;
-    void new VmMonitor({ source, trace }).close(); // it says what is wrong with these
+    void new VmMonitor({ source, trace }).close(); // throws if these are wrong
     this.#options = options;
     this.#delivery = new EndDelivery(options.hook, {
       delivered: async (end) => {
@@ -90,10 +91,10 @@ export class VmDaemon extends EventEmitter<VmDaemonEvents> implements AsyncDispo
   }
 
   /**
-   * Resolves when all that runs is under watch, and what has ended meanwhile was reported.
+   * Resolves when all running machines are under watch, and all that ended meanwhile are reported.
    *
-   * Rejects with an {@link ExitwatchError}: `ERR_EXITWATCH_IN_USE`, `ERR_EXITWATCH_STATE_DIR`, and as
-   * `VmMonitor.start()` does.
+   * Rejects with an {@link ExitwatchError}: `ERR_EXITWATCH_IN_USE`, `ERR_EXITWATCH_STATE_DIR`, and
+   * as `VmMonitor.start()` does.
    */
   start(): Promise<void> {
     this.#starting ??= this.#start();
@@ -119,7 +120,7 @@ export class VmDaemon extends EventEmitter<VmDaemonEvents> implements AsyncDispo
       });
       this.#records = records;
       this.#directory = this.#openDirectory(controlDir, this.#monitor, state, records);
-      // What was not delivered before is delivered now.
+      // Deliver now what was not delivered before.
       for (const record of known.records) {
         for (const end of records.restore(record)) this.#deliver({ ...end, isRepeated: true });
       }
@@ -137,11 +138,11 @@ export class VmDaemon extends EventEmitter<VmDaemonEvents> implements AsyncDispo
     if (this.#isClosed) throw new ExitwatchError('ERR_EXITWATCH_CLOSED', 'the daemon is closed');
   }
 
-  /** Leaves all of them alone. What is known by then is on the disk. */
+  /** Stops watching; the machines keep running. What is known by then is on the disk. */
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#delivery.close();
-    // What is under way there ends at once.
+    // This ends what is under way there.
     await this.#directory?.close();
     await this.#starting?.catch(() => undefined);
     await this.#release();
@@ -158,11 +159,11 @@ export class VmDaemon extends EventEmitter<VmDaemonEvents> implements AsyncDispo
     return this.close();
   }
 
-  /** What is on the disk; what cannot be read is as good as forgotten. */
+  /** What is on the disk. A record that cannot be read counts as forgotten. */
   async #recall(state: StateDirectory): Promise<{ records: VmRecord[]; forgotten: KnownStart[] }> {
     const forgotten: KnownStart[] = [];
     const records = await state.records((error, name) => {
-      // It can be read later: that is not forgotten.
+      // The record can be read later, so it is not forgotten.
       if (isShortage(error)) throw error;
       this.#warn(error, name);
       forgotten.push(asForgotten(name));
@@ -197,7 +198,7 @@ export class VmDaemon extends EventEmitter<VmDaemonEvents> implements AsyncDispo
     });
   }
 
-  /** It is on the disk by now. */
+  /** For an end that is on the disk. */
   #deliver(end: VmEnd): void {
     emitSafely(() => this.emit('stopped', end));
     this.#delivery.add(end);
@@ -214,14 +215,14 @@ function asKnown(record: VmRecord): KnownStart {
   return { ...start, isOver: state === 'stopped', judgedUntil, foundAt };
 }
 
-/** What was known is lost: at least nothing of that is delivered again. */
+/** The record is lost: make sure that nothing from before is delivered again. */
 function asForgotten(name: string): KnownStart {
   const now = new Date();
   const start = { name, identity: null, uid: null, eventLog: null, command: null };
   return { ...start, isOver: true, judgedUntil: now, foundAt: now };
 }
 
-/** A descriptor, or memory, is lacking. */
+/** No descriptor, or no memory, is left. */
 function isShortage(error: unknown): boolean {
   const { code } = ((error as Error).cause ?? {}) as NodeJS.ErrnoException;
   return code === 'EMFILE' || code === 'ENFILE' || code === 'ENOMEM';

@@ -7,51 +7,56 @@ import type { VmVerdict } from '../verdict/vm-verdict.js';
 
 import { checkVmName, readStateFile, stateError, statePath, STATE_SUFFIXES } from './state-file.js';
 
-/** One end of a virtual machine. */
+/** How one start of a virtual machine ended. */
 export type VmEnd = {
-  /** Names it and no other: the identity's id, where that is known. */
+  /** Names this end and no other: the id of the identity, if that is known. */
   id: string;
-  /** Which process it was; `null`: it had ended when it was found. */
+  /** Its process; `null`: it had exited when it was found. */
   identity: ProcessIdentity | null;
   stop: VmVerdict;
-  /** Ends by one and the same hand, some seconds apart, share the id of the first: a host's shutdown. */
+  /**
+   * Ends that one process caused within seconds share the id of the first, as when the host shuts
+   * down. `null`: nobody else ended it, or it is unknown who did.
+   */
   group: string | null;
-  /** The daemon was ended before it knew that this was delivered. */
+  /** Delivered before, perhaps: the daemon ended before it knew. */
   isRepeated: boolean;
 };
 
-/** What `exitwatch vm daemon` knows of a virtual machine: `NAME.json` in its state directory. */
+/** What `exitwatch vm daemon` knows about a virtual machine: `NAME.json` in its state directory. */
 export type VmRecord = {
   event: 'vm';
   name: string;
-  /** Of its last start. `'running'`: as far as the daemon has seen; whether it is still, the identity tells. */
+  /**
+   * State of its last start when the daemon last looked; `identity` tells whether it still runs.
+   */
   state: 'running' | 'stopped';
-  /** Which process its last start was; `null`: it had ended when it was found. */
+  /** The process of its last start; `null`: it had exited when it was found. */
   identity: ProcessIdentity | null;
-  /** As whom that ran; `null`: not known. */
+  /** The user that it ran as; `null` if unknown. */
   uid: number | null;
   /** When its last start was found. */
   foundAt: Date;
-  /** Which file its event log was when it was seen first; `null`: it had none so far. */
+  /** Which file its event log was when first seen (device, inode, birth time); `null`: none yet. */
   eventLog: string | null;
-  /** What its command line said of how it ends; `null`, or missing: not known. */
+  /** What its command line said about how it ends; `null` or missing: unknown. */
   command?: QemuCommand | null;
-  /** Why it ended the last time; `null`: it has not yet. */
+  /** Why it ended the last time; `null`: it has not ended yet. */
   lastStop: VmVerdict | null;
-  /** Which process that was. */
+  /** The process that ended then. */
   lastStopped: ProcessIdentity | null;
-  /** Of its event log, what came up to then is accounted for. */
+  /** Up to when its event log is accounted for. */
   judgedUntil: Date | null;
-  /** Ends that may not have been delivered to the hook. */
+  /** Ends that the hook may not have received. */
   undelivered: VmEnd[];
-  /** The host that this is about; `null` where that has no name (machine-id(5)). */
+  /** A hash that names the host; `null`: the host has no machine-id(5). */
   host: string | null;
 };
 
 const MOST_RECORD_BYTES = 4 * 1024 * 1024;
 
 /**
- * What a daemon's state directory has of a virtual machine; `null`: nothing, or of another host.
+ * What a state directory holds about a virtual machine; `null`: nothing, or of another host.
  *
  * Rejects with an `ExitwatchError` `ERR_EXITWATCH_STATE_DIR`, `ERR_EXITWATCH_INVALID_OPTION`.
  */
@@ -61,7 +66,11 @@ export async function readVmRecord(stateDir: string, name: string): Promise<VmRe
   return readStateFile(path, MOST_RECORD_BYTES, (value) => asRecord(value, name));
 }
 
-/** The same of all. What cannot be read is handed to `onError`, and left out. */
+/**
+ * The same for all. Passes errors of single records to `onError`, and leaves these out.
+ *
+ * Rejects with an `ExitwatchError` `ERR_EXITWATCH_STATE_DIR` if the directory cannot be read.
+ */
 export async function readVmRecords(
   stateDir: string,
   onError: (error: Error, name: string) => void,

@@ -8,21 +8,21 @@ import { hostId } from './host-id.js';
 import type { StateDirectory } from './state-directory.js';
 import { readVmRecord, type VmEnd, type VmRecord } from './vm-record.js';
 
-/** Of an end. */
+/** Limits for the evidence of one end. */
 const MOST_EVIDENCE = 100;
 const MOST_TEXT = 1000;
 
-/** Ends of one machine that have yet to be delivered to its hook. */
+/** Ends of one machine that may wait for the hook. */
 const MOST_UNDELIVERED = 10;
 
-/** One virtual machine of which there is something to do. */
+/** One virtual machine with something left to do. */
 interface Entry {
   record: VmRecord;
-  /** One after the other. */
+  /** One write after the other. */
   writing: Promise<void>;
 }
 
-/** What is on the disk of each virtual machine, and how that changes with what happens to it. */
+/** Keeps one record on the disk for each virtual machine, and updates it as things happen. */
 export class VmRecords {
   readonly #state: StateDirectory;
   readonly #warn: (error: Error, name: string) => void;
@@ -34,13 +34,15 @@ export class VmRecords {
     this.#warn = warn;
   }
 
-  /** From before: its ends that have yet to be delivered. */
+  /** Restores a record from before. Returns its ends that have yet to be delivered. */
   restore(record: VmRecord): VmEnd[] {
     if (record.state === 'running' || record.undelivered.length > 0) this.#enter(record);
     return record.undelivered;
   }
 
-  /** Durable when it resolves, unless it has ended already: that is written down with its verdict. */
+  /**
+   * Durable when it resolves, unless the process has exited already: its verdict is written later.
+   */
   async found({ name, identity, uid, eventLog, command }: VmStart): Promise<void> {
     const known = this.#entries.get(name)?.record ?? (await this.#read(name));
     const record: VmRecord = {
@@ -60,12 +62,12 @@ export class VmRecords {
     };
     const entry = this.#enter(record);
     if (identity === null) return;
-    // Of an earlier start: it says nothing of this one.
+    // The mark is of an earlier start, and says nothing about this one.
     await this.#state.unmark(name);
     await this.#write(entry);
   }
 
-  /** Its event log has come. */
+  /** Its event log has appeared. */
   async logged({ name, eventLog }: VmStart): Promise<void> {
     const entry = this.#entries.get(name);
     if (entry === undefined) return;
@@ -92,19 +94,19 @@ export class VmRecords {
     record.judgedUntil = new Date(Math.max(until.getTime(), record.judgedUntil?.getTime() ?? 0));
     this.#queue(record, end);
     const startedAt = identity === null ? firstWordAt : startOf(identity);
-    // In this order: what a crash in between leaves is judged, and written, once more.
+    // In this order: what a crash in between leaves is judged and written once more.
     await this.#mark(stop, { identity, startedAt, startedAfter }, until);
     await this.#write(entry);
     return end;
   }
 
-  /** An end was delivered, and need not be again; written down unless `isClosed`. */
+  /** Notes that an end was delivered, and need not be again; on the disk unless `isClosed`. */
   async delivered({ id, stop: { name } }: VmEnd, isClosed: () => boolean): Promise<void> {
     const entry = this.#entries.get(name);
     if (entry === undefined) return;
     const { record } = entry;
     record.undelivered = record.undelivered.filter((each) => each.id !== id);
-    // Closed meanwhile: it is delivered again.
+    // Closed meanwhile: the next daemon delivers it again.
     if (isClosed()) return;
     try {
       await this.#write(entry);
@@ -123,7 +125,7 @@ export class VmRecords {
     this.#warn(new ExitwatchError('ERR_EXITWATCH_HOOK', detail), record.name);
   }
 
-  /** The mark is there if the last end was its user's shutdown. */
+  /** Keeps the mark only if the last end was the user's shutdown. */
   async #mark(
     { cause, exit, name, userShutdown }: VmVerdict,
     run: { identity: ProcessIdentity | null; startedAt: Date | null; startedAfter: Date | null },
@@ -141,14 +143,14 @@ export class VmRecords {
     return entry;
   }
 
-  /** Writes what it is by then, when the writes before are done. */
+  /** Writes the record as it is when the writes before are done. */
   #write(entry: Entry): Promise<void> {
     const written = entry.writing.then(() => this.#state.write(entry.record));
-    entry.writing = written.catch(() => undefined); // the caller gets it
+    entry.writing = written.catch(() => undefined); // the caller gets the error
     return written;
   }
 
-  /** What cannot be read is as good as forgotten. */
+  /** A record that cannot be read counts as forgotten. */
   async #read(name: string): Promise<VmRecord | null> {
     try {
       return await readVmRecord(this.#state.path, name);
@@ -159,7 +161,7 @@ export class VmRecords {
   }
 }
 
-/** What fits into a record, however much a machine has said. */
+/** Limits a verdict to what fits into a record, however much a machine has reported. */
 function cut(verdict: VmVerdict): VmVerdict {
   const evidence = verdict.evidence.slice(-MOST_EVIDENCE).map((fact) => ({
     ...fact,

@@ -4,17 +4,19 @@ import type { Words } from '../evidence/vm-evidence.js';
 import type { ControlFiles } from './control-files.js';
 import { madeAtOf } from './file-stamps.js';
 
-/** The clock of an end that was seen is off by that, at most. */
+/** The time of an exit that was seen is off by less than this. */
 const SEEN_MS = 1000;
 
-/** Up to when an event log is accounted for by an end: its last word, or the end; `null`: neither is known. */
+/**
+ * Up to when an end accounts for its event log; `null`: neither its exit nor an event has a time.
+ */
 export function accountedUntil(exit: ExitEvent | null, { lastAt }: Words): Date | null {
   const wasSeen = exit !== null && exit.how !== 'unknown' && exit.uncertaintyMs < SEEN_MS;
   const last = Math.max(wasSeen ? exit.exitedAt.getTime() : 0, lastAt?.getTime() ?? 0);
   return last === 0 ? null : new Date(last);
 }
 
-/** What one has left that nobody saw end is accounted for with it: it was made while it was there. */
+/** Counts leftover files as part of a run that nobody saw end: they were made while it ran. */
 export async function withLeftovers(
   until: Date,
   exit: ExitEvent | null,

@@ -3,51 +3,51 @@ import { lstat, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { BigIntStats } from 'node:fs';
 
-/** What a control directory has of one virtual machine: paths, `null` where there is no such file. */
+/** The files of one virtual machine in a control directory: paths, `null` if they do not exist. */
 export interface ControlFiles {
   name: string;
   qmp: string | null;
   pidfile: string | null;
   eventLog: string | null;
   log: string | null;
-  /** Another one, if any of them is another file, or has changed. */
+  /** Changes if any of the files is replaced or written to. */
   signature: string;
 }
 
-/** Entries that may be meant for a virtual machine, and are not taken for one. */
+/** An entry that may be meant for a virtual machine, but is refused. */
 export interface RefusedEntry {
   path: string;
   reason: string;
 }
 
-/** What the files of a virtual machine are called: its name, and one of these. */
+/** File names of a virtual machine: its name, and one of these suffixes. */
 export const SUFFIXES = { qmp: '.qmp', pidfile: '.pid', eventLog: '.events', log: '.log' } as const;
 
-/** What a command that comes and goes talks to: sockets that nobody else holds. */
+/** Sockets for short-lived commands: no other client holds them. */
 export const COMMAND_SUFFIXES = { qmp: '.control', agent: '.agent' } as const;
 
 type Kind = keyof typeof SUFFIXES;
 
 const KINDS = Object.keys(SUFFIXES) as Kind[];
 
-/** With the longest suffix of a state file, still a file name. */
+/** With the longest suffix of a state file, this is still a file name. */
 const MOST_NAME_BYTES = 200;
 
-/** Nobody runs that many on one host. */
+/** More than anybody runs on one host. */
 const MOST_VMS = 10_000;
 
-/** Whatever a terminal, a log or a file name may take for more than text, and hidden files. */
+/** Hidden files, and whatever a terminal, a log or a file name may take for more than text. */
 const UNFIT = /^\.|[/\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/u;
 
-/** Whether a virtual machine may be called that. */
+/** Whether a virtual machine may have this name. */
 export function isVmName(name: string): boolean {
   return name !== '' && Buffer.byteLength(name) <= MOST_NAME_BYTES && !UNFIT.test(name);
 }
 
 /**
- * Reads a control directory. One that is absent has nothing in it.
+ * Reads a control directory. An absent one is empty.
  *
- * Rejects with what readdir(3) fails with otherwise.
+ * Rejects with any other error of readdir(3).
  */
 export async function readControlDirectory(
   path: string,
@@ -83,7 +83,7 @@ export async function readControlDirectory(
 
 const ABSENT: readonly unknown[] = ['ENOENT', 'ENOTDIR'];
 
-/** Where a link leads to, somebody else may say. */
+/** Why a file is refused. A link is, as somebody else may decide where it leads. */
 function refusalOf(kind: Kind, status: BigIntStats): string | null {
   if (status.isSymbolicLink()) return 'is a symbolic link';
   if (kind === 'qmp') return status.isSocket() ? null : 'is no socket';

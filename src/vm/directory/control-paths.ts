@@ -9,10 +9,10 @@ import type { FileTrust } from './file-trust.js';
 import type { VmOwner } from './vm-owner.js';
 import type { KnownStart } from './vm-start.js';
 
-/** Its sockets and its event log are there by then, if it has any. */
+/** A process this old has made its sockets and its event log, if it has any. */
 const STARTED_MS = 10_000;
 
-/** Where one name of a control directory has its files, also those that are not there yet. */
+/** The paths of one name in a control directory, including files that do not exist yet. */
 export class ControlPaths {
   readonly #directory: string;
   readonly #name: string;
@@ -26,7 +26,7 @@ export class ControlPaths {
     return join(this.#directory, `${this.#name}${SUFFIXES[kind]}`);
   }
 
-  /** What a process is watched by; `files`: those that are there. */
+  /** How to watch a process; `files`: those that exist. */
   watchOptions(identity: ProcessIdentity, files: ControlFiles | null): VmOptions {
     const options: VmOptions = {
       ...{ name: this.#name, identity, log: this.of('log') },
@@ -37,7 +37,7 @@ export class ControlPaths {
     return options;
   }
 
-  /** The same of one that has ended: nobody can say any more as whom it ran, so that `trust` has to. */
+  /** The same after the process has exited: which user it ran as is lost, so `trust` decides. */
   async watchOptionsOfDead(identity: ProcessIdentity, trust: FileTrust): Promise<VmOptions> {
     const { eventLog = '', log = '', ...options } = this.watchOptions(identity, null);
     return {
@@ -47,7 +47,7 @@ export class ControlPaths {
     };
   }
 
-  /** What a process is watched by that was found before. */
+  /** How to watch a process that was found before. */
   resumeOptions(
     start: KnownStart,
     identity: ProcessIdentity,
@@ -56,7 +56,7 @@ export class ControlPaths {
     return { ...this.watchOptions(identity, files), ...knownOf(start) };
   }
 
-  /** The same of one that has ended meanwhile; `owner`: whose the files are now. */
+  /** The same for a process that has exited meanwhile; `owner`: the owner of the files now. */
   async resumeOptionsOfDead(
     start: KnownStart,
     identity: ProcessIdentity,
@@ -65,7 +65,7 @@ export class ControlPaths {
   ): Promise<{ options: VmOptions; isLogReplaced: boolean }> {
     const options = { ...(await this.watchOptionsOfDead(identity, trust)), ...knownOf(start) };
     if (owner?.state === 'found' && !isSameProcess(owner.identity, identity)) {
-      // What is there by now is the next one's.
+      // Whatever exists by now is the next start's.
       const startedAt = startOf(owner.identity);
       if (startedAt !== null) options.endedBefore = startedAt;
       delete options.qmp;
@@ -77,7 +77,7 @@ export class ControlPaths {
     return { options, isLogReplaced };
   }
 
-  /** The event log that is there now is a later start's. */
+  /** Whether the event log that exists now is a later start's. */
   async #hasAnotherLog({ eventLog, foundAt }: KnownStart): Promise<boolean> {
     const path = this.of('eventLog');
     if (eventLog !== null) return (await idOf(path)) !== eventLog;

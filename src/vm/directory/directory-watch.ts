@@ -1,37 +1,37 @@
 import { statSync, watch, type BigIntStats, type FSWatcher } from 'node:fs';
 import { basename, dirname, resolve } from 'node:path';
 
-/** What {@link DirectoryWatch} tells. */
+/** What {@link DirectoryWatch} reports. */
 export interface DirectoryListener {
   /**
-   * Something in it may have changed; it may have come, gone, or become another one. `written`: nothing
-   * but what is in the file of this name.
+   * The directory may have changed, appeared, gone or been replaced. `written`: only the contents
+   * of the file of this name changed.
    */
   changed(written?: string): void;
-  /** Changes come late from now on: inotify is used up. */
+  /** Changes are noticed late from now on: inotify is at its limit. */
   warning(error: Error): void;
 }
 
 /**
- * How often it is looked at without an event: inotify(7) reports neither a mount over it nor what it has
- * dropped itself.
+ * How often to look without an event: inotify(7) reports neither a mount over the directory nor the
+ * events that it dropped.
  */
 const LOOK_MS = 1000;
 
-/** Two changes within one tick of the kernel's clock have one time. */
+/** Two changes within one tick of the kernel's clock have the same time. */
 const TICK_MS = 20;
 
-/** One directory of the path. */
+/** One directory on the path. */
 interface Level {
   path: string;
-  /** Of the directory that is watched: device and inode. */
+  /** Device and inode of the directory under watch. */
   id: string | null;
   watcher: FSWatcher | undefined;
 }
 
 /**
- * Watches a directory that may be absent, or come and go, with any of its parents: each of them that is
- * there is watched for the next one.
+ * Watches a directory that may be absent, or come and go, with any of its parents: each directory
+ * on the path that exists is watched for the next one.
  */
 export class DirectoryWatch {
   readonly #levels: Level[];
@@ -61,7 +61,7 @@ export class DirectoryWatch {
     this.#disarm(0);
   }
 
-  /** Watches what is there now. */
+  /** Watches what exists now. */
   #arm(): void {
     for (const [depth, level] of this.#levels.entries()) {
       const id = idOf(level.path);
@@ -69,7 +69,7 @@ export class DirectoryWatch {
       this.#disarm(depth);
       if (id === null) break;
       this.#watch(depth, level);
-      // Another one by now: an event says so, or the next look.
+      // If this is another directory by now, an event or the next look says so.
       level.id = id;
     }
   }
@@ -78,7 +78,7 @@ export class DirectoryWatch {
     try {
       level.watcher = watch(level.path, { persistent: false });
     } catch (error) {
-      // What must not be read cannot be watched; the next look tells.
+      // A directory that must not be read cannot be watched; the next look covers it.
       if ((error as NodeJS.ErrnoException).code !== 'EACCES') this.#warn(error as Error);
       return;
     }
@@ -94,7 +94,7 @@ export class DirectoryWatch {
     if (this.#isClosed) return;
     const next = this.#levels[depth + 1];
     if (next === undefined) {
-      // By its own name: it is gone, or was moved.
+      // An event under its own name: the directory is gone, or was moved.
       const isItself = name === basename(this.#levels[depth]?.path ?? '');
       if (name === null || isItself) this.#rearm(depth);
       if (name !== null && isContent && !isItself) this.#listener.changed(name);
@@ -105,7 +105,7 @@ export class DirectoryWatch {
     }
   }
 
-  /** An inode's number may be another's at once: what has changed is watched anew. */
+  /** An inode number may be reused at once, so a directory that has changed is watched anew. */
   #rearm(depth: number): void {
     this.#disarm(depth);
     this.#arm();
@@ -135,7 +135,7 @@ export class DirectoryWatch {
   }
 }
 
-/** From the root down to itself. */
+/** From the root down to the path itself. */
 function ancestors(path: string): string[] {
   const parent = dirname(path);
   return parent === path ? [path] : [...ancestors(parent), path];
@@ -155,7 +155,7 @@ function statusOf(path: string): BigIntStats | null {
   }
 }
 
-/** Which directory it is, and when its entries changed last; never the same while that is recent. */
+/** Which directory it is, and when its entries last changed; a recent time never equals another. */
 function changeOf(path: string): string {
   const status = statusOf(path);
   if (status === null) return 'absent';

@@ -13,7 +13,10 @@ export class FileTrust {
     this.#warn = warn;
   }
 
-  /** Root, we, the owner of the directory, who can do anything in it, and `uid`: as whom its process ran. */
+  /**
+   * Trusts root, us, the owner of the directory, who can do anything in it, and `uid`: the user
+   * that the process ran as.
+   */
   static async of(
     directory: string,
     uid: number | null,
@@ -23,7 +26,7 @@ export class FileTrust {
     return new FileTrust(trustedOwners(status?.uid, uid), warn);
   }
 
-  /** Whether a file is theirs, or is not there; if not, that is a warning. */
+  /** Whether a trusted user owns the file, or it does not exist; if not, warns. */
   async accepts(path: string): Promise<boolean> {
     const status = await stat(path).catch(() => null);
     if (status === null || this.uids.includes(status.uid)) return true;
@@ -31,7 +34,7 @@ export class FileTrust {
     return false;
   }
 
-  /** Warns that a file is not believed, and why. */
+  /** Warns that a file is not trusted, and why. */
   refuse(path: string, reason: string): void {
     const detail = `${JSON.stringify(path)} ${reason}: it is not believed`;
     this.#warn(new ExitwatchError('ERR_EXITWATCH_UNTRUSTED_LOG', detail));

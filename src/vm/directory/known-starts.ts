@@ -1,6 +1,6 @@
 import type { KnownStart, VmStart } from './vm-start.js';
 
-/** What a directory remembers of the last start of each name, so that no end is delivered twice. */
+/** What a directory remembers about each name's last start, so that no end is delivered twice. */
 export class KnownStarts {
   readonly #starts = new Map<string, KnownStart>();
 
@@ -8,7 +8,7 @@ export class KnownStarts {
     for (const start of known) this.#starts.set(start.name, { ...start });
   }
 
-  /** `null`: nothing is known of it. */
+  /** `null`: nothing is known about it. */
   of(name: string): KnownStart | null {
     return this.#starts.get(name) ?? null;
   }
@@ -18,13 +18,13 @@ export class KnownStarts {
     this.#starts.set(start.name, { ...start, isOver: false, judgedUntil, foundAt: new Date() });
   }
 
-  /** Its event log has come. */
+  /** Its event log has appeared. */
   logged({ name, eventLog }: VmStart): void {
     const known = this.#starts.get(name);
     if (known !== undefined) known.eventLog = eventLog;
   }
 
-  /** It has ended; what its event log has of up to then is accounted for. */
+  /** It has ended, and accounts for its event log up to `until`. */
   ended({ name }: VmStart, until: Date): void {
     const known = this.#starts.get(name);
     if (known === undefined) return;

@@ -17,11 +17,11 @@ import { judgeUnseenEnd, unseenEndsOf, unseenRunsOf, type UnseenEnd } from './un
 import { ownerOf, type VmOwner } from './vm-owner.js';
 import type { KnownStart, VmStart } from './vm-start.js';
 
-/** When files are looked at again of which it is not known whose they are: ever more seldom. */
+/** When to look again at files without a known owner: less and less often. */
 const SOON_MS = 50;
 const LATER_MS = 30_000;
 
-/** By then the process that was about to own them does: after 1.5 s. */
+/** After this many looks (1.5 s), a process that was about to own them does. */
 const SETTLED_TRIES = 5;
 
 type RunningStart = VmStart & { identity: ProcessIdentity };
@@ -32,11 +32,11 @@ export class TrackedVm {
   readonly #context: TrackingContext;
   readonly #paths: ControlPaths;
   #files: ControlFiles | null = null;
-  /** Its last start, while that is under watch. */
+  /** The watch of its last start, until that has ended. */
   #watch: VmWatch | null = null;
-  /** The same, announced, while it is not known which file its event log is. */
+  /** That start, once announced, until its event log appears. */
   #withoutLog: RunningStart | null = null;
-  /** One thing after the other. */
+  /** One task after the other. */
   #work: Promise<void> = Promise.resolve();
   #pending = 0;
   #isLookDue = false;
@@ -50,17 +50,17 @@ export class TrackedVm {
     this.#paths = new ControlPaths(context.path, name);
   }
 
-  /** Nothing is known of it, and nothing is going on. */
+  /** Nothing is known about it, and nothing is going on. */
   get isEmpty(): boolean {
     return this.#files === null && this.#watch === null && this.#pending === 0;
   }
 
-  /** Which process is under watch. */
+  /** The process under watch. */
   get watched(): ProcessIdentity | null {
     return this.#watch?.identity ?? null;
   }
 
-  /** What there is of it now; `null`: nothing. Resolves when that was looked at. */
+  /** Sets the files that exist now; `null`: none. Resolves when they have been looked at. */
   async setFiles(files: ControlFiles | null): Promise<void> {
     if (this.#files?.signature === files?.signature) return this.#work;
     this.#files = files;
@@ -69,7 +69,7 @@ export class TrackedVm {
     if (files !== null) await this.#look();
   }
 
-  /** Goes on with a start that was found before, and has no verdict yet. */
+  /** Continues with a start that was found before and has no verdict yet. */
   async resume(start: KnownStart, files: ControlFiles | null): Promise<void> {
     const { identity, foundAt } = start;
     if (identity === null) return;
@@ -86,7 +86,7 @@ export class TrackedVm {
     });
   }
 
-  /** Leaves it alone. Resolves when all that is known was reported. */
+  /** Stops watching. Resolves when all that is known was reported. */
   async close(): Promise<void> {
     this.#isClosed = true;
     clearTimeout(this.#timer);
@@ -108,7 +108,7 @@ export class TrackedVm {
     return this.#work;
   }
 
-  /** Finds out whose the files are, as long as nobody is being watched. */
+  /** Finds out who owns the files, unless a process is under watch. */
   async #look(): Promise<void> {
     if (this.#isLookDue) return this.#work;
     this.#isLookDue = true;
@@ -124,19 +124,19 @@ export class TrackedVm {
         const isWatched = await this.#context.looks.run(() => this.#identify(files));
         if (!isWatched) this.#lookLater();
       } catch (error) {
-        // A descriptor is lacking, or a disk: it may be there later.
+        // No descriptor was free, or a disk failed: a later look may succeed.
         this.#warn(error as Error);
-        // What was not read has yet to be.
+        // What was not read has yet to be: the files are not settled.
         this.#tries = Math.min(this.#tries, SETTLED_TRIES - 1);
         this.#lookLater();
       }
     });
   }
 
-  /** Files that belong to nobody who lives: somebody may be about to own them. */
+  /** The files belong to no living process: one may be about to own them. */
   #lookLater(): void {
     if (this.#isClosed || this.#files === null) return;
-    // Without either, nobody can own them; but they may be about to come.
+    // Without a pidfile and a socket, files have no owner; but either may be about to appear.
     const isOwnable = this.#files.pidfile !== null || this.#files.qmp !== null;
     if (!isOwnable && this.#tries > SETTLED_TRIES) return;
     clearTimeout(this.#timer);
@@ -144,12 +144,12 @@ export class TrackedVm {
     this.#timer = setTimeout(() => void this.#look(), delayMs).unref();
   }
 
-  /** Whether a process is under watch now. */
+  /** Resolves with whether a process is under watch now. */
   async #identify(files: ControlFiles): Promise<boolean> {
     const known = this.#context.known(this.name);
     const trust = await this.#trustOf(known);
     const after = known?.judgedUntil ?? this.#context.since;
-    // In this order: one that is found to have ended has said before what its log has by now.
+    // In this order: if nobody owns the files after the log was read, all runs in it are over.
     const isSettled = this.#tries > SETTLED_TRIES; // and nothing has changed since
     const runs = isSettled ? [] : await unseenRunsOf(files, after, trust);
     const owner = await ownerOf(files);
@@ -165,7 +165,7 @@ export class TrackedVm {
     return isNew && (await this.#adopt(owner, files, known, trust));
   }
 
-  /** One that has come and gone without having been seen. */
+  /** Reports a run that came and went unseen. */
   async #reportUnseen(end: UnseenEnd, files: ControlFiles, trust: FileTrust): Promise<void> {
     const { listener } = this.#context;
     const { events, until } = end.run;
@@ -205,7 +205,9 @@ export class TrackedVm {
     return this.#watchStart(start, options, () => this.#context.listener.found(start));
   }
 
-  /** It was reported before: under another name, by its event log alone, or to a daemon before us. */
+  /**
+   * Its end was reported before (by another name, or by its event log), or is older than `since`.
+   */
   async #isOld(
     identity: ProcessIdentity,
     { pidfile }: ControlFiles,
@@ -224,7 +226,7 @@ export class TrackedVm {
     });
   }
 
-  /** Under watch first, and then announced. */
+  /** Watches first, and then announces. */
   #watchStart(
     start: VmStart,
     options: VmOptions,
@@ -255,12 +257,12 @@ export class TrackedVm {
     return true;
   }
 
-  /** QEMU opens its event log after its pidfile and its sockets, so that it may be found before. */
+  /** QEMU opens its event log after its pidfile and its sockets: a start may be found before it. */
   async #noteLog(): Promise<void> {
     const start = this.#withoutLog;
     if (start === null) return;
     const eventLog = await idOf(this.#paths.of('eventLog'));
-    // In this order: the file was there while this one lived. Later it may be the next one's.
+    // In this order: this process lives after the file was seen. Later, it may be the next one's.
     if (eventLog === null || isAlive(start.identity) !== 'alive') return;
     this.#withoutLog = null;
     void this.#watch?.catchUp();
@@ -276,14 +278,14 @@ export class TrackedVm {
   ): Promise<void> {
     await this.#enqueue(async () => {
       const seen = accountedUntil(stop.exit, words) ?? otherwise;
-      // What is there by now is the next one's, if there is one.
+      // If there is a next start, the files that exist by now are its own.
       const until = endedBefore === null ? await withLeftovers(seen, stop.exit, this.#files) : seen;
       await this.#context.listener.ended(start, stop, { firstWordAt: words.firstAt, until });
       this.#watch = null;
       this.#withoutLog = null;
       this.#tries = 0;
     });
-    // It may have been started again, while this one was about to end.
+    // It may have been started again while this process was about to exit.
     await this.#look();
   }
 

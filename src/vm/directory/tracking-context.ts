@@ -4,21 +4,21 @@ import type { VmMonitor } from '../monitor/vm-monitor.js';
 
 import type { KnownStart, VmDirectoryListener } from './vm-start.js';
 
-/** What a `TrackedVm` has of its directory. */
+/** What a `TrackedVm` gets from its directory. */
 export interface TrackingContext {
   path: string;
-  /** What was before that is not reported. */
+  /** Ends from before this time are not reported. */
   since: Date;
   monitor: VmMonitor;
   listener: VmDirectoryListener;
-  /** What is remembered of a name's last start; `null`: nothing. */
+  /** What is remembered about a name's last start; `null`: nothing. */
   known(name: string): KnownStart | null;
-  /** Under which other name this process is watched. */
+  /** The other name under which this process is watched, if any. */
   namesakeOf(identity: ProcessIdentity, name: string): string | undefined;
-  /** Its end was reported under whatever name. */
+  /** Its end was reported, under whatever name. */
   wasDelivered(identity: ProcessIdentity): boolean;
-  /** Each look takes descriptors. */
+  /** Limits the looks at one time: each needs descriptors. */
   looks: Semaphore;
-  /** Each thing once. */
+  /** Reports each warning at most once an hour. */
   warn(error: Error, name: string): void;
 }

@@ -8,14 +8,14 @@ import type { ControlFiles } from './control-files.js';
 import type { FileTrust } from './file-trust.js';
 import type { VmOwner } from './vm-owner.js';
 
-/** A run that has come and gone without having been seen. */
+/** A run that came and went unseen. */
 export interface UnseenEnd {
   run: UnseenRun;
-  /** The files that are there are what it has left. */
+  /** The files that exist now are those that it left. */
   hasLeftFiles: boolean;
 }
 
-/** What an event log has of after that. Rejects where it cannot be read just now. */
+/** The runs in an event log after a time. Rejects if the log exists but cannot be read. */
 export async function unseenRunsOf(
   { eventLog }: ControlFiles,
   after: Date,
@@ -28,8 +28,8 @@ export async function unseenRunsOf(
 }
 
 /**
- * Those of the runs that are over. `after`: what was made up to then is accounted for; `hasWaited`: nobody
- * has come for the files for a while.
+ * Those of the runs that are over. `after`: files from up to then are accounted for; `hasWaited`:
+ * no process has claimed the files for a while.
  */
 export function unseenEndsOf(
   all: readonly UnseenRun[],
@@ -37,9 +37,9 @@ export function unseenEndsOf(
   after: Date,
   hasWaited: boolean,
 ): UnseenEnd[] {
-  // The process that has ended may be about to be named.
+  // A pidfile that names the process may be about to appear.
   if (owner.state !== 'found' && !hasWaited) return [];
-  // Of an earlier one, what it has left says nothing.
+  // Files from before `after` are an earlier run's, and say nothing.
   const hasLeft = owner.state === 'ended' && owner.madeAt > after;
   const runs = hasLeft && all.length === 0 ? [{ events: [], until: owner.madeAt }] : all;
   const startedAt = owner.state === 'found' ? startOf(owner.identity) : null;
@@ -53,7 +53,7 @@ export function unseenEndsOf(
     .map((run) => ({ run, hasLeftFiles: run === last && owner.state !== 'found' }));
 }
 
-/** Why it ended, by what it has said and left. */
+/** Why it ended, judged by what it logged and left. */
 export async function judgeUnseenEnd(
   name: string,
   { run, hasLeftFiles }: UnseenEnd,

@@ -12,17 +12,17 @@ import type { TrackingContext } from './tracking-context.js';
 import { KnownStarts } from './known-starts.js';
 import type { KnownStart, VmDirectoryListener } from './vm-start.js';
 
-/** Of a directory in which much happens. */
+/** The shortest time between two scans of a directory that changes often. */
 const BETWEEN_SCANS_MS = 50;
 
 /** In an hour. */
 const MOST_WARNINGS = 1000;
 const HOUR_MS = 3_600_000;
 
-/** Ends that are remembered, so that another name does not have them delivered again. */
+/** Ends to remember, so that another name does not deliver them again. */
 const MOST_DELIVERED = 10_000;
 
-/** Names that are looked at at once. */
+/** Names that are looked at concurrently. */
 const MOST_LOOKING = 16;
 
 const TOO_MANY = new ExitwatchError(
@@ -31,9 +31,9 @@ const TOO_MANY = new ExitwatchError(
 );
 
 /**
- * The virtual machines of a control directory: whichever appear in it are watched, once each, until they
- * end, whatever becomes of the directory meanwhile. Of those that have come and gone between two looks, their
- * event logs tell.
+ * The virtual machines of a control directory. Each machine that appears in it is watched once,
+ * until it ends, whatever becomes of the directory meanwhile. Machines that came and went between
+ * two looks are found in their event logs.
  */
 export class VmDirectory {
   readonly path: string;
@@ -41,7 +41,7 @@ export class VmDirectory {
   readonly #context: TrackingContext;
   readonly #tracked = new Map<string, TrackedVm>();
   readonly #warned = new Set<string>();
-  /** Whose ends were delivered. */
+  /** Ids of the processes whose ends were delivered. */
   readonly #delivered = new Set<string>();
   #known = new KnownStarts();
   #warnedSince = performance.now();
@@ -54,7 +54,7 @@ export class VmDirectory {
   #timer: NodeJS.Timeout | undefined;
   #scannedAt = -Infinity;
 
-  /** `since`: nothing from before that is reported. */
+  /** `since`: ends from before this time are not reported. */
   constructor(path: string, monitor: VmMonitor, since: Date, listener: VmDirectoryListener) {
     this.path = resolve(path);
     this.#listener = listener;
@@ -75,8 +75,8 @@ export class VmDirectory {
   }
 
   /**
-   * Goes on from what is known of before: watches what was running, too. Resolves when all that is there is
-   * under watch.
+   * Continues from what is already known, and watches what was running. Resolves when all that
+   * exists is under watch.
    */
   async open(known: readonly KnownStart[]): Promise<void> {
     this.#known = new KnownStarts(known);
@@ -88,7 +88,7 @@ export class VmDirectory {
     if (this.#isClosed) return;
     this.#watch = new DirectoryWatch(this.path, {
       changed: (written) => {
-        // The watches read these themselves.
+        // The watches read their logs themselves.
         const isLog = [SUFFIXES.eventLog, SUFFIXES.log].some((each) => written?.endsWith(each));
         if (!isLog) this.#scanSoon();
       },
@@ -100,12 +100,12 @@ export class VmDirectory {
     await Promise.all(this.#looks);
   }
 
-  /** How many are under watch. */
+  /** How many machines are under watch. */
   get watched(): number {
     return [...this.#tracked.values()].filter(({ watched }) => watched !== null).length;
   }
 
-  /** Leaves all of them alone. Resolves when all that is known was reported. */
+  /** Stops watching; the machines keep running. Resolves when all that is known was reported. */
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#watch?.close();
@@ -160,7 +160,7 @@ export class VmDirectory {
     }
   }
 
-  /** One at a time; what comes meanwhile has the next one. */
+  /** One scan at a time; changes during a scan cause another one. */
   #scan(): Promise<void> {
     this.#isStale = true;
     this.#scanning ??= this.#scanAll().finally(() => {
@@ -178,12 +178,12 @@ export class VmDirectory {
         if (!vms.has(name)) void vm.setFiles(null);
         if (vm.isEmpty) this.#tracked.delete(name);
       }
-      // One that is slow does not keep the others from being found.
+      // A slow one must not keep the others from being found.
       this.#looks = [...vms.values()].map((files) => this.#track(files.name).setFiles(files));
     }
   }
 
-  /** What is there; nothing, where it cannot be read. */
+  /** The files that exist; none if the directory cannot be read. */
   async #read(): Promise<Map<string, ControlFiles>> {
     try {
       const { vms, refused, isThere } = await readControlDirectory(this.path);
@@ -206,7 +206,7 @@ export class VmDirectory {
     return vm;
   }
 
-  /** Each thing once an hour. */
+  /** Reports each warning at most once an hour. */
   #warn(error: Error, name: string | null): void {
     if (performance.now() - this.#warnedSince > HOUR_MS) {
       this.#warnedSince = performance.now();

@@ -9,21 +9,21 @@ import { listenerOf } from '../evidence/socket-peer.js';
 
 import type { ControlFiles } from './control-files.js';
 
-/** Whose files these are. */
+/** Which process owns some files. */
 export type VmOwner =
   | { state: 'found'; identity: ProcessIdentity; uid: number | null }
-  /** They are of a process that has ended, and nothing says which that was; when it had made them. */
+  /** A process that has exited, and nothing says which; `madeAt`: when it made them. */
   | { state: 'ended'; madeAt: Date }
-  /** That is not known; perhaps not yet. */
+  /** Unknown; perhaps only for now. */
   | { state: 'unknown'; error: Error | null };
 
-/** Which process a virtual machine's files belong to: by its pidfile, else by who listens at its socket. */
+/** Which process owns a virtual machine's files: by its pidfile, else by its socket's listener. */
 export async function ownerOf(files: ControlFiles): Promise<VmOwner> {
   const byPidfile = files.pidfile === null ? null : await byPid(files.pidfile);
   if (byPidfile?.state === 'found') return byPidfile;
   const bySocket = files.qmp === null ? null : await byListener(files.qmp);
   if (bySocket?.state === 'found') return bySocket;
-  // An unreadable pidfile is not made up for by a socket that nobody listens at.
+  // A socket that nobody listens at does not make up for a pidfile that cannot be read.
   const states = [byPidfile, bySocket].filter((each) => each !== null);
   return (
     states.find(({ state }) => state === 'unknown') ??
@@ -39,7 +39,7 @@ async function byPid(path: string): Promise<VmOwner | null> {
     const isGone = error instanceof ExitwatchError && error.code === 'ERR_EXITWATCH_NO_PIDFILE';
     return isGone ? null : { state: 'unknown', error: error as Error };
   }
-  // It says which process it means: also when that has ended.
+  // It identifies its process, even one that has exited.
   if (pidfile.identity !== null) {
     return { state: 'found', identity: pidfile.identity, uid: uidOf(pidfile.pid) };
   }
@@ -56,7 +56,7 @@ async function byListener(path: string): Promise<VmOwner | null> {
   return processOf(path, listener.pid, listener.inode === 0 ? null : listener.inode);
 }
 
-/** Who has this pid now, unless it was somebody else's when the file was made. */
+/** The process that has this pid now, unless the pid was another's when the file was made. */
 function processOf(path: string, pid: number, inode: number | null): VmOwner | null {
   try {
     const identity = identifyOrNone(pid);

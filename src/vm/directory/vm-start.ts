@@ -5,44 +5,44 @@ import type { VmVerdict } from '../verdict/vm-verdict.js';
 /** One start of a virtual machine. */
 export type VmStart = {
   name: string;
-  /** Which process it is; `null`: it had ended when it was found. */
+  /** Its process; `null`: it had exited when it was found. */
   identity: ProcessIdentity | null;
-  /** As whom that runs; `null`: not known. */
+  /** The user that it runs as; `null` if unknown. */
   uid: number | null;
-  /** Which file its event log is, as of when it was seen first; `null`: it had none so far. */
+  /** Which file its event log was when first seen (device, inode, birth time); `null`: none yet. */
   eventLog: string | null;
-  /** What its command line said of how it ends; `null`: not known. */
+  /** What its command line said about how it ends; `null` if unknown. */
   command: QemuCommand | null;
 };
 
-/** What is remembered of a virtual machine's last start. */
+/** What is remembered about a virtual machine's last start. */
 export type KnownStart = VmStart & {
   isOver: boolean;
-  /** Of its event log, what came up to then is accounted for. */
+  /** Up to when its event log is accounted for. */
   judgedUntil: Date | null;
   foundAt: Date;
 };
 
 /** Which part of an event log an end accounts for. */
 export type Accounted = {
-  /** The first word of the start that has ended; `null`: it had none. */
+  /** The time of the run's first event; `null`: it had none. */
   firstWordAt: Date | null;
-  /** All up to then is this start's, or an earlier one's. */
+  /** Everything up to this time belongs to this start or an earlier one. */
   until: Date;
 };
 
-/** What a {@link VmDirectory} reports to; of one virtual machine, one thing after the other. */
+/** What a {@link VmDirectory} reports to: about one virtual machine, one call after the other. */
 export interface VmDirectoryListener {
-  /** A new one is under watch. */
+  /** A start was found: it is under watch, or has ended already. */
   found(start: VmStart): Promise<void>;
-  /** One that was found without an event log has one now. */
+  /** A start that was found without an event log has one now. */
   logged(start: VmStart): Promise<void>;
-  /** It has ended. */
+  /** A start has ended. */
   ended(start: VmStart, stop: VmVerdict, accounted: Accounted): Promise<void>;
-  /** What is of no use; the others go on. */
+  /** Something does not work; the rest continues. */
   warning(error: Error, name: string | null): void;
-  /** The directory is there, or not any more. */
+  /** The directory has appeared, or is gone. */
   presence(isThere: boolean): void;
-  /** Nothing can be watched, or reported, any more. */
+  /** Nothing can be watched or reported any more. */
   failed(error: Error): void;
 }

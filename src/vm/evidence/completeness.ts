@@ -5,12 +5,12 @@ type Coverage = Pick<
   'eventsComplete' | 'eventsUnbroken' | 'heardSince' | 'initialPhase'
 >;
 
-/** Events may have come that nobody heard, also the last ones. */
+/** Events may be missing, including the last ones. */
 export function isBroken({ eventsComplete, eventsUnbroken }: Coverage): boolean {
   return !eventsComplete && !eventsUnbroken;
 }
 
-/** What came before the first of the events is known, and nothing is missing since. */
+/** The state before the first event is known, and no event is missing since. */
 export function isKnownFromTheFirst({
   eventsComplete,
   eventsUnbroken,
@@ -19,7 +19,7 @@ export function isKnownFromTheFirst({
   return eventsComplete || (initialPhase !== null && eventsUnbroken);
 }
 
-/** Since when every event was heard; `null`: that is not known, or some are missing. */
+/** Since when every event was heard; `null` if unknown, or if some are missing. */
 export function heardSince({ eventsComplete, eventsUnbroken, heardSince }: Coverage): Date | null {
   if (eventsComplete) return new Date(0);
   return eventsUnbroken ? heardSince : null;

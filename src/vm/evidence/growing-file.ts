@@ -7,12 +7,12 @@ import { LineSplitter } from '../../common/line-splitter.js';
 const MOST_LINE_BYTES = 1024 * 1024;
 const CHUNK_BYTES = 64 * 1024;
 
-/** More than it says in years; of more, the end. */
+/** Years of output. Of a larger file, only the end is read. */
 const MOST_BYTES = 64 * 1024 * 1024;
 
 const { O_NOFOLLOW, O_NONBLOCK, O_RDONLY } = constants;
 
-/** Follows a file of lines that grows, from where it was read last. */
+/** Follows a growing file of lines. Each read continues where the last one stopped. */
 export class GrowingFile {
   readonly path: string;
   readonly #onLine: (line: string) => void;
@@ -21,27 +21,27 @@ export class GrowingFile {
   #inode = 0;
   #reading: Promise<boolean> = Promise.resolve(true);
 
-  /** It was another file, or longer, before: something may be missing. */
+  /** The file was replaced, truncated, or too large to read in full: lines may be missing. */
   wasReplaced = false;
-  /** The users who may have written it; `null`: anybody. */
+  /** The users who may have written the file; `null` trusts everybody. */
   trustedUids: readonly number[] | null = null;
-  /** Why it is not believed; `null`: nothing is against it. */
+  /** Why the file is not trusted; `null`: no objection. */
   refusal: string | null = null;
-  /** When it was written to last, by its time; `null`: it was not read. */
+  /** Time of the last write (mtime); `null`: not read yet. */
   modifiedAt: Date | null = null;
-  /** Its disk had hardly any room when it was read: what was to be written may be missing. */
+  /** The disk was nearly full when the file was read, so some writes may have failed. */
   wasFull = false;
-  /** Why it could not be read just now, though it may be there: a descriptor was lacking, say. */
+  /** Why the last read failed although the file may exist: no descriptor was free, say. */
   failure: Error | null = null;
 
-  /** `position`: what comes before it is of no interest. */
+  /** Skips everything before `position`. */
   constructor(path: string, onLine: (line: string) => void, position = 0) {
     this.path = path;
     this.#onLine = onLine;
     this.#position = position;
   }
 
-  /** Reads what is new. Resolves with whether there is such a file, and all of it could be read. */
+  /** Reads new lines. Resolves with true if the file exists and was read completely. */
   read(): Promise<boolean> {
     this.#reading = this.#reading.then(() => this.#readOn());
     return this.#reading;
@@ -60,7 +60,7 @@ export class GrowingFile {
       const status = await file.stat();
       this.refusal = refusalOf(status, this.trustedUids);
       if (this.refusal !== null) return false;
-      // Another file by now, or one that was cut: its beginning is new.
+      // The file was replaced or truncated: read it from the beginning.
       if ((this.#inode !== 0 && this.#inode !== status.ino) || status.size < this.#position) {
         this.wasReplaced = true;
         this.#position = 0;
@@ -74,7 +74,7 @@ export class GrowingFile {
         this.#position = status.size - MOST_BYTES;
       }
       for (;;) {
-        // Of its own: what is not a whole line yet is kept.
+        // A new buffer each time: the splitter keeps slices of it for an unfinished line.
         const chunk = Buffer.alloc(CHUNK_BYTES);
         const { bytesRead } = await file.read(chunk, 0, chunk.length, this.#position);
         if (bytesRead === 0) return true;
@@ -90,7 +90,7 @@ export class GrowingFile {
   }
 }
 
-/** Some words more, and there is no room left. */
+/** Less free space than this counts as a full disk. */
 const LEAST_BYTES = 64 * 1024;
 
 async function isFull(path: string): Promise<boolean> {
@@ -98,7 +98,7 @@ async function isFull(path: string): Promise<boolean> {
   return blocks > 0 && bavail * bsize < LEAST_BYTES;
 }
 
-/** A user who can write it can say anything in the hypervisor's name. */
+/** A user who can write the file can put words into the hypervisor's mouth. */
 function refusalOf(status: Stats, trustedUids: readonly number[] | null): string | null {
   if (!status.isFile()) return 'is no regular file';
   return distrustOf(status, trustedUids, 'group');

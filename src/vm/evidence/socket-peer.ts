@@ -3,7 +3,7 @@ import { type Socket, connect } from 'node:net';
 import type { SocketPeer } from '../../native/addon.js';
 import { addonRefusal, loadAddon } from '../../native/load-addon.js';
 
-/** Who listens at the other end (SO_PEERCRED, SO_PEERPIDFD); `null`: not known. */
+/** The process at the other end (SO_PEERCRED, SO_PEERPIDFD); `null` if unknown. */
 export function peerOf(socket: Socket): SocketPeer | null {
   const { _handle: handle } = socket as Socket & { _handle?: { fd?: number } };
   if (addonRefusal() !== null || typeof handle?.fd !== 'number' || handle.fd < 0) return null;
@@ -11,8 +11,9 @@ export function peerOf(socket: Socket): SocketPeer | null {
 }
 
 /**
- * Which process listens at a unix socket, without a word to it: the one that called listen(2), which may
- * have ended since. `'nobody'`: there is no such socket, or nobody listens; `'unknown'`: somebody does.
+ * Which process listens at a unix socket, found without sending anything. It is the one that called
+ * listen(2), and may have exited since. `'nobody'`: no such socket, or no listener. `'unknown'`:
+ * that cannot be determined.
  */
 export function listenerOf(path: string): Promise<SocketPeer | 'nobody' | 'unknown'> {
   return new Promise((resolve) => {

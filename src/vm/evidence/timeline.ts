@@ -1,39 +1,39 @@
 import type { SaidPhase, ShutdownReason, VmEvent, VmPhase } from './vm-event.js';
 
-/** What a virtual machine's events say of its last run, and what of its end. */
+/** What the events say about a virtual machine's last run and its end. */
 export type Timeline = {
-  /** The first word on its end, unless it was revived since. */
+  /** The first shutdown event, unless the machine was revived since. */
   shutdown: { reason: ShutdownReason | null; byGuest: boolean | null; at: Date | null } | null;
-  /** The power button was pressed, each time: which of them the guest has obeyed, if any, it does not say. */
+  /** Presses of the power button. No event says which of them the guest obeyed, if any. */
   presses: Press[];
-  /** Since when it counts, of one that was revived or reset from outside; `null`: since its start. */
+  /** Earlier requests do not count: it was revived, or reset from outside. `null`: all count. */
   since: Date | null;
-  /** The guest had hibernated. */
+  /** The guest hibernated. */
   hibernates: boolean;
   panicked: boolean;
-  /** What its watchdog did. */
+  /** What the guest's watchdog did. */
   watchdog: 'end' | 'press' | 'other' | null;
   migrated: boolean;
-  /** It was stopped, and did not go on; that is how the source of a migration looks, too. */
+  /** Paused, and not resumed since. The source of a migration looks the same. */
   isPaused: boolean;
-  /** When that was. */
+  /** When it was paused; `null` also if no event says so. */
   pausedAt: Date | null;
-  /** It was so before its shutdown, if there was one: afterwards one that stays is stopped by that. */
+  /** Paused before its shutdown, if any: the shutdown itself pauses a machine that lingers. */
   wasPaused: boolean;
-  /** It tells of migrations, so that one which it does not tell of was none. */
+  /** It reports migrations as events, so no event means no migration. */
   tellsMigration: boolean;
   /** It has run. */
   hasRun: boolean;
-  /** Its first word was of a migration: it goes on with what was begun elsewhere. */
+  /** A migration event came before it ran: it continues a run that began elsewhere. */
   wasIncoming: boolean;
-  /** It had shut down before we came; why, it does not say any more. */
+  /** It was found shut down, and no event says why. */
   wasShutDown: boolean;
 };
 
-/** Somebody has pressed the power button. */
+/** One press of the power button. */
 export type Press = { byWatchdog: boolean; at: Date | null };
 
-/** What a machine that was revived has behind it. */
+/** What a reset or revived machine starts over with. */
 const REVIVED = {
   shutdown: null,
   hibernates: false,
@@ -43,13 +43,10 @@ const REVIVED = {
   wasShutDown: false,
 } as const;
 
-/** Its processors stand still, for whatever reason. */
+/** Phases in which the virtual CPUs do not run. */
 const PAUSED: readonly (VmPhase | undefined)[] = ['paused', 'saving', 'halted'];
 
-/**
- * What the events, in their order, add up to, from what the machine was doing at first to what it was doing
- * when it was asked last.
- */
+/** Folds the events, in order, into one timeline, from the first known phase to the last. */
 export function timelineOf(
   events: readonly VmEvent[],
   initialPhase: SaidPhase | null,
@@ -100,7 +97,7 @@ function take(event: VmEvent, timeline: Timeline): void {
     case 'migration':
       timeline.tellsMigration = true;
       timeline.wasIncoming ||= !timeline.hasRun;
-      // To another host: it has stopped before that. From another host it runs by then.
+      // An outgoing migration completes while the machine is paused, an incoming one while it runs.
       timeline.migrated = event.isComplete && timeline.isPaused;
       break;
     case 'pause':
@@ -108,8 +105,8 @@ function take(event: VmEvent, timeline: Timeline): void {
       timeline.pausedAt = at;
       if (timeline.shutdown === null) timeline.wasPaused = true;
       break;
-    // It begins anew: what was before has not ended it. But a guest that was asked to power off may install
-    // updates and reboot first.
+    // A reset starts over: earlier events did not end the run. But a guest that was asked to power
+    // off may install updates and reboot first, so its own reset keeps the presses.
     case 'reset':
       if (timeline.shutdown !== null || event.byGuest === false) {
         timeline.presses = [];

@@ -1,67 +1,67 @@
-/** Why a hypervisor says that it ends, or that its guest does. */
+/** Why a hypervisor says that it, or its guest, shuts down. */
 export type ShutdownReason =
-  /** The guest has powered itself off. */
+  /** The guest powered itself off. */
   | 'guest-shutdown'
-  /** The guest has rebooted, or crashed, and that ends it. */
+  /** The guest rebooted or crashed, which ends the hypervisor. */
   | 'guest-reset'
   | 'guest-panic'
-  /** A management client has reset it, and that ends it. */
+  /** A management client reset the machine, which ends the hypervisor. */
   | 'host-reset'
-  /** A management client has told the hypervisor to quit. */
+  /** A management client told the hypervisor to quit. */
   | 'host-quit'
-  /** The hypervisor obeys a signal. */
+  /** The hypervisor obeyed a signal. */
   | 'host-signal'
-  /** Its window was closed. */
+  /** The hypervisor's window was closed. */
   | 'host-ui'
-  /** The hypervisor gives up. */
+  /** The hypervisor reports that it failed. */
   | 'host-error';
 
-/** What happens to a virtual machine, as far as it says something of its end. */
+/** What happens to a virtual machine, as far as it bears on its end. */
 export type VmHappening =
-  /** It ends; `byGuest`: which side wanted that, where no reason is given. `null`: not known. */
+  /** It shuts down; `byGuest`: whether its guest asked for that. `null`: unknown. */
   | { what: 'shutdown'; reason: ShutdownReason | null; byGuest: boolean | null }
-  /** Somebody has pressed its power button. */
+  /** Its power button was pressed. */
   | { what: 'powerdown' }
   | { what: 'reset'; byGuest: boolean | null }
-  /** It runs, or goes on. */
+  /** It starts to run, or continues. */
   | { what: 'resume' }
-  /** Its processors stand still. */
+  /** Its virtual CPUs stop. */
   | { what: 'pause' }
-  /** The guest has written its memory to its disk, and powers off next. */
+  /** The guest has saved its memory to its disk, and powers off next. */
   | { what: 'hibernate' }
-  /** The guest has panicked; `goesOn`: it is left to itself, and may reboot. */
+  /** The guest's kernel panicked; `goesOn`: it is left running, and may reboot. */
   | { what: 'panic'; goesOn: boolean }
-  /** The guest's watchdog has expired: it ends the hypervisor, presses the power button, or does neither. */
+  /** The guest's watchdog expired. It ends the hypervisor, presses the power button, or neither. */
   | { what: 'watchdog'; action: 'end' | 'press' | 'other' }
-  /** A migration, in or out, goes on, or is complete. */
+  /** A migration, in or out, made progress, or is complete. */
   | { what: 'migration'; isComplete: boolean }
-  /** Anything else: for people. */
+  /** Anything else; for people to read. */
   | { what: 'other' };
 
-/** One event of a virtual machine, whichever hypervisor tells it. */
+/** One event of a virtual machine, in terms that all hypervisors share. */
 export type VmEvent = VmHappening & {
-  /** By the host's clock; `null`: not known. */
+  /** By the host's clock; `null` if unknown. */
   at: Date | null;
-  /** The hypervisor's own words, for people. */
+  /** The event in the hypervisor's own words, for people. */
   said: string;
 };
 
-/** What a virtual machine is doing, as far as it matters for its end. */
+/** What a virtual machine is doing, as far as it bears on its end. */
 export type VmPhase =
   /** It has not run yet. */
   | 'not-started'
-  /** It waits for what was begun elsewhere. */
+  /** It waits for an incoming migration. */
   | 'incoming'
   | 'running'
   | 'paused'
-  /** Stopped, while it is saved. */
+  /** Stopped while its state is saved. */
   | 'saving'
   /** Stopped for another reason. */
   | 'halted'
   | 'migrated'
   | 'panicked'
-  /** The guest has powered off, and the hypervisor stays. */
+  /** The guest powered off, and the hypervisor stays. */
   | 'shut-down';
 
-/** What it was doing when it was asked, and the hypervisor's own word for that. */
+/** What the machine was doing when it was asked, and the hypervisor's own word for it. */
 export type SaidPhase = { phase: VmPhase; said: string };

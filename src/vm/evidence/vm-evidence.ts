@@ -4,84 +4,86 @@ import type { SignalName } from '../../events/wait-status.js';
 
 import type { SaidPhase, VmEvent } from './vm-event.js';
 
-/** A signal that a hypervisor says to have obeyed. */
+/** A signal that a hypervisor says it obeyed. */
 export type ObeyedSignal = {
   signal: SignalName | null;
-  /** As the siginfo had it: it may be forged, and is missing where the sender had no pid here. */
+  /** From siginfo, so it can be forged; `null`: no pid in the hypervisor's pid namespace. */
   pid: number | null;
-  /** Of the sender's executable. */
+  /** Path of the sender's executable. */
   path: string | null;
 };
 
 /**
- * Whether an agent in the guest can have it power off, which no event tells: `'none'`: it has no agent;
- * `'held'`: nobody but we can talk to it; `'open'`: others can.
+ * Whether an agent in the guest can power it off, which no event reports. `'none'`: the guest has
+ * no agent; `'held'`: only we can talk to it; `'open'`: others can, too.
  */
 export type GuestAgent = 'none' | 'held' | 'open';
 
 /**
- * What a hypervisor has said of one run of a virtual machine, and what is known of how it ends. What is left
- * out is not known: it makes no verdict wrong, and some less sure.
+ * What a hypervisor said about one run of a virtual machine, and what is known about how it exits.
+ * Omit what is unknown: that makes a verdict less sure, never wrong.
  */
 export type VmTestimony = {
-  /** In their order. */
+  /** In order. */
   events: readonly VmEvent[];
-  /** None is missing, from the start of the run to its end. */
+  /** No event is missing from the start of the run to its end. */
   eventsComplete: boolean;
-  /** None is missing, from `heardSince` to the end; left out: as `eventsComplete`. */
+  /** No event is missing from `heardSince` to the end. Default: as `eventsComplete`. */
   eventsUnbroken?: boolean;
-  /** Since when it was heard. */
+  /** When listening began. */
   heardSince?: Date | null;
-  /** What it was doing when the first of the events was yet to come. */
+  /** What the machine was doing before the first event. */
   initialPhase?: SaidPhase | null;
-  /** What it was doing after the last of the events that stop it, or let it go on. */
+  /** What it was doing after the last event that paused or resumed it. */
   lastPhase?: SaidPhase | null;
-  /** It was to go on with what was begun elsewhere; left out: by its first words. */
+  /** The run continues one that began elsewhere. Default: judged by its first events. */
   isIncoming?: boolean | null;
-  /** It tells of migrations by events: one that it does not tell of was none. */
+  /** It reports migrations as events, so no event means no migration. */
   tellsMigration?: boolean;
-  /** It had got so far that it ends in good order; left out or `null`: not known. */
+  /** It got far enough to shut down cleanly when asked. Omitted or `null`: unknown. */
   ready?: boolean | null;
-  /** It may stay, paused, when its guest has shut down or panicked: its end is another matter then. */
+  /** It may stay, paused, after its guest shut down or panicked, until something else ends it. */
   mayLinger?: boolean | null;
   agent?: GuestAgent | null;
-  /** Its guest may end it with an exit code of its own. */
+  /** The guest may choose the exit code. */
   guestSetsExitCode?: boolean | null;
   /** The signal that its log says it obeyed. */
   obeyed?: ObeyedSignal | null;
-  /** It has a log in which it says so, and all of it could be read. */
+  /** It has a log that names the signal it obeyed, and all of it was read. */
   hasLog?: boolean;
-  /** It removes its pidfile when it ends in good order. */
+  /** It removes its pidfile on a clean exit. */
   removesPidfile?: boolean;
-  /** A socket is there that it removes when it ends in good order; `null`: it has none. */
+  /** A socket that it removes on a clean exit still exists; `null`: it has no such socket. */
   socketIsLeft?: boolean | null;
   /** The last lines of its log, for people. */
   lastWords?: readonly string[];
 };
 
-/** All that is known of a virtual machine's end: this, and nothing else, is what a verdict rests on. */
+/** All that is known about a virtual machine's end. A verdict rests on this and nothing else. */
 export type VmEvidence = Required<
   Omit<VmTestimony, 'agent' | 'guestSetsExitCode' | 'removesPidfile' | 'socketIsLeft'>
 > & {
   name: string;
-  /** How its process ended; `null`: nobody saw it. */
+  /** How its process exited; `null`: nobody saw it. */
   exit: ExitEvent | null;
-  /** What we were about to do to this very process; `null`: which of them were about it is not known. */
+  /** Our intents for this very process; `null`: which intents concern it is unknown. */
   intents: readonly Intent[] | null;
-  /** Files that it removes when it ends in good order; `null`: it had none, or nobody looked. */
+  /**
+   * Whether the files that a clean exit removes are left; `null`: it had none, or nobody looked.
+   */
   leftovers: { pidfile: boolean | null; socket: boolean | null };
-  /** `undefined`: none is known of, and nobody has looked for one. */
+  /** `undefined`: none is known, and nobody looked for one. */
   agent: GuestAgent | null | undefined;
-  /** `undefined`: not asked; then an exit code that nothing else explains says so. */
+  /** `undefined`: not asked. An exit code that nothing else explains then counts as the guest's. */
   guestSetsExitCode: boolean | null | undefined;
 };
 
-/** What others than the hypervisor know of an end. */
+/** What others than the hypervisor know about an end. */
 export type VmCircumstances = Pick<VmEvidence, 'name' | 'exit' | 'intents'> & {
   pidfileIsLeft: boolean | null;
 };
 
-/** Joins what a hypervisor has said with what others know. */
+/** Combines what a hypervisor said with what others know. */
 export function evidenceOf(
   { pidfileIsLeft, ...known }: VmCircumstances,
   { removesPidfile = false, socketIsLeft = null, ...said }: VmTestimony,
@@ -106,7 +108,7 @@ export function evidenceOf(
   };
 }
 
-/** When a hypervisor's first word was, and its last; `null`: it had none, or no clock. */
+/** Times of a hypervisor's first and last event; `null`: it sent none, or has no clock. */
 export type Words = { firstAt: Date | null; lastAt: Date | null };
 
 export function wordsOf(events: readonly { at: Date | null }[]): Words {

@@ -6,37 +6,37 @@ import type { VmTestimony } from './vm-evidence.js';
 /** One run of a virtual machine under watch, as a {@link VmWitness} sees it. */
 export interface VmRun {
   name: string;
-  /** Its hypervisor's process. */
+  /** The hypervisor's process. */
   identity: ProcessIdentity;
-  /** When that started; `null`: not known. */
+  /** When that process started; `null` if unknown. */
   startedAt: Date | null;
-  /** It is there. If not, only what it has left can tell. */
+  /** The process exists. If not, only the files that it left can testify. */
   isThere: boolean;
-  /** To be called once, when it answers: it is `running`. */
+  /** Call this once, when the hypervisor answers: the machine is then `running`. */
   ready(): void;
-  /** What is of no use, and why; the run stays under watch. */
+  /** Reports something that does not work; the run stays under watch. */
   warning(error: Error): void;
 }
 
-/** Hears what a hypervisor says of one run, from when that comes under watch to its end. */
+/** Listens to a hypervisor during one run, from the start of the watch to the exit. */
 export interface VmWitness {
   /**
-   * Its process has ended, as `exit` says. Resolves with what the hypervisor has said until then, and soon:
-   * the verdict waits for it.
+   * Called when the process has exited, as `exit` says. Resolves with what the hypervisor said
+   * until then. The verdict waits for this, so be quick.
    */
   testify(exit: ExitEvent): Promise<VmTestimony>;
-  /** The run is left alone: nothing of it is of interest any more. Also called after its end. */
+  /** Stops listening: the run is of no more interest. Also called after its exit. */
   close(): void;
-  /** Reads what there is by now, so that little is left for the end; called now and then. */
+  /** Reads what is available so far, to leave little for the end. Called now and then. */
   catchUp?(): Promise<void>;
-  /** How the hypervisor is asked to end, by the witness's own connection; `null`: it has none just now. */
+  /** Requests over the witness's own connection; `null`: there is none at present. */
   readonly control?: VmRequests | null;
 }
 
-/** What a hypervisor can be asked to do. */
+/** Requests that a hypervisor accepts. */
 export interface VmRequests {
-  /** Presses the guest's power button. Resolves when that was accepted. */
+  /** Presses the guest's power button. Resolves when the hypervisor has accepted that. */
   powerDown(signal?: AbortSignal): Promise<void>;
-  /** Has the hypervisor end at once; it may do so before it has answered. */
+  /** Makes the hypervisor exit at once. It may exit before it answers. */
   forceOff(signal?: AbortSignal): Promise<void>;
 }

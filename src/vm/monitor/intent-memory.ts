@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 
 import type { Intent, IntentOutcome, IntentRecorder } from '../../process/intent-log.js';
 
-/** Intents of this process alone, where no log is wanted. */
+/** Keeps the intents of this process alone, for use without a log. */
 export class IntentMemory implements IntentRecorder {
   readonly intents: Intent[] = [];
 

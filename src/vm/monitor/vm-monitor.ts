@@ -20,9 +20,9 @@ import { VmWatch } from './vm-watch.js';
 /** Options of a {@link VmMonitor}. */
 export interface VmMonitorOptions {
   /**
-   * Where {@link VmWatch.stop} writes down what it is about to do, and where it is read from: so that our
-   * own doing is known as such, also when it was done by a process that has died since. Without, it is
-   * known to this monitor only.
+   * Where {@link VmWatch.stop} writes what it is about to do, and where intents are read from: so
+   * that our own requests are recognized even if the process that made them has died since.
+   * Default: only this monitor knows its own.
    */
   intentLog?: string | IntentLog;
   /** As for an `ExitMonitor`. */
@@ -33,15 +33,15 @@ export interface VmMonitorOptions {
 
 /** The events of a {@link VmMonitor}. */
 export interface VmMonitorEvents {
-  /** It is under watch, and its hypervisor answers, where that can be asked. */
+  /** It is under watch, and its hypervisor answers, if that can be asked. */
   running: [name: string];
-  /** It has ended, and why. */
+  /** It has ended, and this is why. */
   stopped: [VmVerdict];
-  /** A witness is of no use; the others go on. */
+  /** A witness does not work; the others continue. */
   warning: [error: Error, name: string];
 }
 
-/** Watches virtual machines, whoever started them, and tells why they end. */
+/** Watches virtual machines, no matter what started them, and reports why they end. */
 export class VmMonitor extends EventEmitter<VmMonitorEvents> implements AsyncDisposable {
   readonly #monitor: ExitMonitor;
   readonly #recorder: IntentRecorder;
@@ -57,7 +57,7 @@ export class VmMonitor extends EventEmitter<VmMonitorEvents> implements AsyncDis
     checkOptionNames(options, ['intentLog', 'source', 'trace']);
     const { intentLog, source = 'auto', trace = 'auto' } = options;
     this.#monitor = new ExitMonitor({ scope: 'watched', source, trace });
-    // Its watches reject, and so does `stopped`.
+    // An error makes its watches reject, and with them `stopped`.
     this.#monitor.on('error', () => undefined);
     if (intentLog === undefined) {
       const memory = new IntentMemory();
@@ -72,8 +72,8 @@ export class VmMonitor extends EventEmitter<VmMonitorEvents> implements AsyncDis
   }
 
   /**
-   * Begins, if the first watch has not yet: resolves once the kernel has proved that it reports ends, and
-   * signals, where that can be had. What was sent before that is not seen.
+   * Starts the monitor, unless the first watch has. Resolves once the kernel has proved that it
+   * reports exits, and signals if they can be traced. Earlier signals are not seen.
    *
    * Rejects as {@link ExitMonitor.start} does.
    */
@@ -83,8 +83,8 @@ export class VmMonitor extends EventEmitter<VmMonitorEvents> implements AsyncDis
   }
 
   /**
-   * Watches one virtual machine until it ends. Armed as {@link ExitMonitor.watch} is, for a pid or an
-   * identity; for a pidfile, as soon as that was read.
+   * Watches one virtual machine until it ends. For a pid or an identity, the watch is armed as that
+   * of {@link ExitMonitor.watch} is; for a pidfile, as soon as that was read.
    *
    * @throws ExitwatchError `ERR_EXITWATCH_INVALID_OPTION`, `ERR_EXITWATCH_CLOSED`, and what
    *   {@link ExitMonitor.watch} throws for a pid
@@ -112,7 +112,7 @@ export class VmMonitor extends EventEmitter<VmMonitorEvents> implements AsyncDis
     return watch;
   }
 
-  /** Leaves all virtual machines alone. Watches that have not resolved reject. */
+  /** Stops watching; the machines keep running. Watches that have not resolved reject. */
   async close(): Promise<void> {
     this.#isClosed = true;
     for (const watch of this.#watches) watch.close();

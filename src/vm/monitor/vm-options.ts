@@ -12,17 +12,17 @@ import type { QemuFiles } from '../qemu/qemu-files.js';
 
 /** Which virtual machine to watch, and where its witnesses are. */
 export interface VmOptions extends QemuFiles {
-  /** Names it in events, and for people. */
+  /** Its name in events, and for people. */
   name: string;
   /**
-   * Its process: a pid, a pidfile, or an identity; beside one of the others, a pidfile is looked for when it
-   * has ended. With an identity, also one that has ended before: the verdict is then what its event log,
-   * its log and the intents tell.
+   * Its process: a pid, a pidfile or an identity. Beside one of the others, a pidfile is looked for
+   * when the process has exited. An identity may be of a process that exited before: its event log,
+   * its log and the intents then decide.
    */
   pid?: number;
   pidfile?: string;
   identity?: ProcessIdentity;
-  /** How it is stopped, if not by its QMP socket; and heard, if it has a witness of its own. */
+  /** How to stop it, if not over QMP; and how to observe it, if the driver has a witness. */
   driver?: VmDriver;
 }
 
@@ -56,7 +56,7 @@ export function checkVmOptions(options: VmOptions): void {
   if (options.driver !== undefined) checkDriver(options.driver, options);
 }
 
-/** What QEMU alone has, and another witness would leave aside. */
+/** For QEMU alone: a driver's own witness would ignore these. */
 const QEMUS = ['qmp', 'eventLog', 'log'] as const;
 
 function checkDriver(driver: VmDriver, options: VmOptions): void {

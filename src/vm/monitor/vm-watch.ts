@@ -16,45 +16,45 @@ import type { VmVerdict } from '../verdict/vm-verdict.js';
 
 import type { VmOptions } from './vm-options.js';
 
-/** How {@link VmWatch.stop} goes about it: all in ms. */
+/** Options of {@link VmWatch.stop}; times in ms. */
 export interface VmStopOptions {
-  /** How long the guest may take to obey its power button: 60,000; 0: it is not pressed. */
+  /** How long the guest may take to obey its power button; 0: do not press it. Default: 60,000. */
   powerdownTimeoutMs?: number;
-  /** How long the hypervisor may take to quit: 5,000; 0: it is not asked. */
+  /** How long the hypervisor may take to quit; 0: do not ask it. Default: 5,000. */
   quitTimeoutMs?: number;
-  /** How long SIGTERM may take, before SIGKILL: 5,000. */
+  /** How long SIGTERM may take before SIGKILL follows. Default: 5,000. */
   forceKillAfterDelayMs?: number;
   /** For the intent log. */
   reason?: string;
 }
 
-/** What a watch has of its monitor. */
+/** What a watch gets from its monitor. */
 export interface VmContext {
   monitor: ExitMonitor;
   recorder: IntentRecorder;
   readIntents: () => Promise<readonly Intent[]>;
   running(name: string): void;
   warning(error: Error, name: string): void;
-  /** `null`: without a verdict. */
+  /** `null`: there is no verdict. */
   ended(watch: VmWatch, verdict: VmVerdict | null): void;
 }
 
-/** How often what a hypervisor writes is read, so that little is left for the end. */
+/** How often to read what a hypervisor writes, to leave little for the end. */
 const CATCH_UP_MS = 30_000;
 
-/** Nothing was heard of it. */
+/** The testimony if nothing was heard. */
 const SILENCE: VmTestimony = { events: [], eventsComplete: false };
 
 /** One virtual machine under watch. */
 export class VmWatch {
   readonly name: string;
   /**
-   * Why it has ended. Rejects with an {@link ExitwatchError} `ERR_EXITWATCH_CLOSED`, with what reading
-   * its pidfile rejects with, and where it cannot be watched.
+   * Why it ended. Rejects with an {@link ExitwatchError} `ERR_EXITWATCH_CLOSED`, as reading its
+   * pidfile does, and if it cannot be watched.
    */
   readonly stopped: Promise<VmVerdict>;
   /**
-   * The same, and when the hypervisor's first and last words were.
+   * The same, with the times of the hypervisor's first and last event.
    *
    * @internal
    */
@@ -64,7 +64,7 @@ export class VmWatch {
   readonly #witnessOf: (run: VmRun) => VmWitness;
   #witness: VmWitness | undefined;
   #watch: ExitWatch | undefined;
-  /** Of stop(), for close(). */
+  /** Aborts stop() in close(). */
   readonly #closing = new AbortController();
   #timer: NodeJS.Timeout | undefined;
   #isClosed = false;
@@ -83,22 +83,23 @@ export class VmWatch {
     this.#armed = this.#arm();
     this.judged = this.#run();
     this.stopped = this.judged.then(({ verdict }) => verdict);
-    // Handed over to those who ask.
+    // Rejections are for callers, if there are any.
     this.judged.catch(() => undefined);
     this.stopped.catch(() => undefined);
   }
 
-  /** Which process it is, once that is known. */
+  /** The process, once it is known. */
   get identity(): ProcessIdentity | null {
     return this.#watch?.identity ?? null;
   }
 
   /**
    * Ends it: presses its power button, then tells the hypervisor to quit, then sends SIGTERM, then
-   * SIGKILL, each on record before it is done. Resolves with the verdict when its end was observed.
+   * SIGKILL. Each step is on record before it is taken. Resolves with the verdict when the exit was
+   * observed.
    *
-   * Rejects as {@link stop} of exitwatch/process does, and with `ERR_EXITWATCH_TIMEOUT` where it outlives
-   * all that.
+   * Rejects as {@link stop} of exitwatch/process does, and with `ERR_EXITWATCH_TIMEOUT` if it
+   * survives all that.
    */
   async stop(options: VmStopOptions = {}): Promise<VmVerdict> {
     const { identity } = await this.#armed;
@@ -118,7 +119,7 @@ export class VmWatch {
     return this.stopped;
   }
 
-  /** Leaves it alone. */
+  /** Stops watching; the machine keeps running. */
   close(): void {
     this.#isClosed = true;
     this.#closing.abort();
@@ -127,7 +128,7 @@ export class VmWatch {
   }
 
   /**
-   * Reads what its logs have by now.
+   * Reads what its logs hold by now.
    *
    * @internal
    */
@@ -140,9 +141,9 @@ export class VmWatch {
   }
 
   #stepsOf({ powerdownTimeoutMs = 60_000, quitTimeoutMs = 5000 }: VmStopOptions): ControlStep[] {
-    // The witness's own connection, where there is no other way to talk to it.
+    // Without a driver, the witness's own connection is the only way to talk to it.
     const control: VmRequests | null = this.#options.driver ?? this.#witness?.control ?? null;
-    // What cannot even be asked for is not to be on record as if it had been.
+    // A request that cannot even be made must not be on record as made.
     if (control === null) return [];
     const steps: ControlStep[] = [
       {
@@ -155,7 +156,7 @@ export class VmWatch {
     return steps.filter(({ timeoutMs }) => timeoutMs > 0);
   }
 
-  /** Before anything is waited for, where that can be. */
+  /** Arms the watch: before the first await, if possible. */
   #arm(): Promise<ExitWatch> {
     const { pid, identity, pidfile } = this.#options;
     if (pidfile !== undefined && pid === undefined && identity === undefined) {
@@ -171,7 +172,7 @@ export class VmWatch {
     this.#witness = this.#begin({
       name: this.name,
       identity,
-      // By the clock as it is now: it may be set later.
+      // By the clock as it is now, which may be set later.
       startedAt: startOf(identity),
       isThere: isAlive(identity) === 'alive',
       ready: () => {
@@ -186,7 +187,7 @@ export class VmWatch {
     return this.#watch;
   }
 
-  /** `undefined`: it is of no use. */
+  /** `undefined`: the witness does not work. */
   #begin(run: VmRun): VmWitness | undefined {
     try {
       return this.#witnessOf(run);
@@ -214,7 +215,7 @@ export class VmWatch {
     this.#witness?.close();
   }
 
-  /** Its process has ended: now all that it had to say was said. */
+  /** Judges after the process has exited, when its hypervisor can say no more. */
   async #judge(
     exit: ExitEvent,
     identity: ProcessIdentity,

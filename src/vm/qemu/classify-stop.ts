@@ -5,7 +5,10 @@ import type { VmVerdict } from '../verdict/vm-verdict.js';
 import type { StopEvidence } from './stop-evidence.js';
 import { testimonyOf } from './testimony.js';
 
-/** Why a QEMU ended, by all that is known of it: the verdict of a `VmMonitor` alone, without its witnesses. */
+/**
+ * Why a QEMU ended, judged by evidence that you pass: the verdict of a `VmMonitor`, without its
+ * witnesses.
+ */
 export function classifyStop(evidence: StopEvidence): VmVerdict {
   const { name, exit, intents, leftovers, ...said } = evidence;
   return judge({
@@ -13,7 +16,7 @@ export function classifyStop(evidence: StopEvidence): VmVerdict {
       { name, exit, intents, pidfileIsLeft: leftovers.pidfile },
       { ...testimonyOf(said, exit), socketIsLeft: leftovers.socket },
     ),
-    // That nobody has looked for one is not the same as that nothing is known of it.
+    // `undefined` (nobody looked for an agent) differs from `null` (unknown).
     agent: said.agent,
   });
 }

@@ -1,8 +1,7 @@
 /**
- * Arguments for QEMU, by which it writes every event to a file by itself, without a client: a monitor on
- * a null device that is logged. It never opens, so that it never waits for the negotiation that it would
- * want of a client. Seen to work on QEMU 7.2 and 10.0, and documented nowhere: a `VmMonitor` looks
- * whether it does, and says so.
+ * Arguments that make QEMU write every event to a file, without a client: a QMP monitor on a null
+ * chardev with a log file. The null chardev never opens, so QEMU skips QMP negotiation. This works
+ * on QEMU 7.2 and 10.0, but is documented nowhere: a `VmMonitor` warns if it does not work.
  *
  * @param path one file for each start, or one for all: QEMU appends
  */
@@ -17,8 +16,8 @@ export function eventLogArguments(path: string): string[] {
 }
 
 /**
- * Arguments for QEMU, by which it writes to a file which signal it obeys, and from whom: with
- * `-daemonize`. Without, it writes that to its stderr.
+ * Arguments that make a QEMU with `-daemonize` log which signal it obeys, and from whom. Without
+ * `-daemonize`, it writes that to stderr.
  */
 export function logArguments(path: string): string[] {
   return ['-D', path];

@@ -1,11 +1,11 @@
 import { parseQmpEvent, type QmpEvent } from './qmp-event.js';
 
-/** The guest has set its clock: once a second, at worst, and nothing to us. */
+/** The guest set its clock: up to once a second, and of no interest. */
 export const CLOCK_EVENT = 'RTC_CHANGE';
 
 /**
- * The event that a line of an event log is; `null`: none, or one of no interest; `'torn'`: it was not
- * written whole, as on a disk that is full.
+ * The event in one line of an event log. `null`: no event, or one of no interest; `'torn'`: the
+ * line is incomplete, as a full disk leaves it.
  */
 export function parseLogLine(line: string): QmpEvent | 'torn' | null {
   if (line.trim() === '') return null;

@@ -9,19 +9,19 @@ import { LineSplitter } from '../../common/line-splitter.js';
 import { peerOf } from '../evidence/socket-peer.js';
 import { ANSWER_MS } from '../control/vm-driver.js';
 
-/** No byte of UTF-8: the agent's answer to `guest-sync-delimited` begins with it. */
+/** Never a byte of UTF-8: the agent's answer to `guest-sync-delimited` begins with it. */
 const DELIMITER = 0xff;
 
-/** More than any answer to what we ask. */
+/** Longer than any answer to our commands. */
 const MOST_LINE_BYTES = 64 * 1024;
 
-/** Of what an agent has said to clients before us. */
+/** Bytes to skip of what an agent has sent to earlier clients. */
 const MOST_LEFT_BYTES = 1024 * 1024;
 
-/** Of its own words. */
+/** Characters to keep of the agent's own words. */
 const MOST_REASON = 200;
 
-/** How a wait for an answer ended, if nothing was wrong. */
+/** How a wait for an answer ended, if not by an error. */
 type Reply = { kind: 'answer'; answer: Record<string, unknown> } | { kind: 'silent' | 'gone' };
 
 interface Pending {
@@ -31,12 +31,12 @@ interface Pending {
 }
 
 /**
- * A client of QEMU's guest agent (qemu-ga) on the unix socket of its channel, which serves one client at a
- * time. Behind the socket is a serial line: it is there without an agent, too, and may still hold what an
- * agent has said to others.
+ * A client of QEMU's guest agent (qemu-ga) on the unix socket of its channel, which serves one
+ * client at a time. Behind the socket is a serial line: the socket exists without an agent, too,
+ * and may still deliver what an agent sent to earlier clients.
  *
- * What goes wrong before the agent has answered is `ERR_EXITWATCH_NO_AGENT`: it was asked for nothing.
- * Afterwards it is `ERR_EXITWATCH_AGENT`.
+ * Errors before the agent has answered are `ERR_EXITWATCH_NO_AGENT`: nothing was asked of it. Later
+ * errors are `ERR_EXITWATCH_AGENT`.
  */
 export class GuestAgentClient {
   readonly path: string;
@@ -54,11 +54,11 @@ export class GuestAgentClient {
   #isDelimited = false;
   #isSynchronized = false;
   #pending: Pending | undefined;
-  /** Why it is of no use any more. */
+  /** Why the client cannot be used any more. */
   #failure: ExitwatchError | undefined;
   #isGone = false;
 
-  /** `owner`: the process that has to be at the other end; `null`: any. */
+  /** `owner`: the process that must be at the other end; `null`: any. */
   constructor(path: string, owner: number | null = null, signal?: AbortSignal) {
     this.path = path;
     this.#signal = signal;
@@ -72,7 +72,7 @@ export class GuestAgentClient {
       this.#onData(chunk);
     });
     this.#socket.on('error', (error) => {
-      // With the guest, QEMU is gone: it need not have read all.
+      // QEMU exits with its guest, perhaps before it has read all that we sent.
       if (!this.#isSynchronized) this.#fail(this.#error(`cannot be used: ${error.message}`, error));
     });
     this.#socket.on('close', () => {
@@ -84,15 +84,15 @@ export class GuestAgentClient {
   }
 
   /**
-   * Resolves when the agent has answered, so that what it says from then on is an answer to us.
+   * Resolves when the agent has answered: what it sends from then on is for us.
    *
    * Rejects with an {@link ExitwatchError} `ERR_EXITWATCH_NO_AGENT`, `ERR_EXITWATCH_ABORTED`.
    */
   async synchronize(timeoutMs: number = ANSWER_MS): Promise<void> {
     const id = randomInt(2 ** 47);
-    // The delimiter ends what a client before us has sent half of.
+    // The delimiter also ends what an earlier client may have sent half of.
     const message = Buffer.concat([Buffer.of(DELIMITER), line('guest-sync-delimited', { id })]);
-    // With another id, it was for a client before us.
+    // An answer with another id is for an earlier client.
     const reply = await this.#ask(message, timeoutMs, (answer) => answer['return'] === id);
     if (reply.kind === 'gone') throw this.#error('is gone');
     if (reply.kind === 'silent') {
@@ -104,8 +104,8 @@ export class GuestAgentClient {
   }
 
   /**
-   * Gives a command that the agent answers only where it does not obey it. Resolves when it has not refused
-   * for so long, or is gone: what came of it, something else has to tell.
+   * Sends a command that the agent answers only to refuse it. Resolves when no refusal came within
+   * `patienceMs`, or the agent is gone: other evidence must show whether it worked.
    *
    * Rejects with an {@link ExitwatchError} `ERR_EXITWATCH_AGENT`, `ERR_EXITWATCH_ABORTED`.
    */
@@ -142,7 +142,7 @@ export class GuestAgentClient {
   #onData(chunk: Buffer): void {
     let rest = chunk;
     for (let at = rest.indexOf(DELIMITER); at >= 0; at = rest.indexOf(DELIMITER)) {
-      // What came before was for somebody else, or no answer at all.
+      // What came before was for another client, or no answer at all.
       this.#lines = new LineSplitter(MOST_LINE_BYTES);
       this.#isDelimited = true;
       this.#count(at + 1);
@@ -168,7 +168,7 @@ export class GuestAgentClient {
     if (text.trim() === '') return;
     const answer = parse(text);
     if (!isObject(answer)) {
-      // Before, it need not have been meant for us.
+      // Until synchronized, the message may be for another client.
       if (this.#isSynchronized) this.#fail(this.#error('answers with what is no message'));
       return;
     }

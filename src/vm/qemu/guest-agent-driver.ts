@@ -1,25 +1,26 @@
 import { GuestAgentClient } from './guest-agent-client.js';
 import type { VmDriver } from '../control/vm-driver.js';
 
-/** It refuses at once, or when its guest's shutdown(8) has. */
+/** The agent refuses at once, or as soon as the guest's shutdown(8) does. */
 const REFUSAL_MS = 2000;
 
-/** Where a guest agent is. */
+/** How to reach a guest agent. */
 export interface GuestAgentOptions {
-  /** Of its channel, for us alone: it serves one client at a time. */
+  /** The socket of its channel, for us alone: it serves one client at a time. */
   socket: string;
-  /** The process that has to listen at the socket: the hypervisor's; without, any. */
+  /** The process that must listen at the socket: the hypervisor. Default: any. */
   pid?: number;
 }
 
 /**
- * The power button of a guest in which QEMU's guest agent (qemu-ga) runs: the agent has the guest shut itself
- * down (`guest-shutdown`), also where nothing in it listens to ACPI. It is no more than that: for a whole
- * driver, see `agent` of {@link qmpDriver}.
+ * The power button of a guest that runs QEMU's guest agent (qemu-ga). The agent shuts the guest
+ * down (`guest-shutdown`), even if nothing in the guest listens to ACPI. It has `powerDown()` and
+ * no more: for a whole driver, see `agent` of {@link qmpDriver}.
  *
- * The agent does not answer when it obeys: `powerDown()` resolves when it has not refused for two seconds.
- * Rejects with an `ExitwatchError`: `ERR_EXITWATCH_NO_AGENT` where it was asked for nothing, as it does
- * not answer; `ERR_EXITWATCH_AGENT` where it refuses, or its answer makes no sense; `ERR_EXITWATCH_ABORTED`.
+ * An agent that obeys does not answer: `powerDown()` resolves if it has not refused within two
+ * seconds. Rejects with an `ExitwatchError`: `ERR_EXITWATCH_NO_AGENT` if the agent does not answer,
+ * so that nothing was asked of it; `ERR_EXITWATCH_AGENT` if it refuses, or its answer makes no
+ * sense; `ERR_EXITWATCH_ABORTED`.
  */
 export function guestAgentDriver({ socket, pid }: GuestAgentOptions): Pick<VmDriver, 'powerDown'> {
   return {

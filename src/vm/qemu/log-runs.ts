@@ -1,11 +1,15 @@
 import type { QmpEvent } from './qmp-event.js';
 
-/** Nobody says more than that it runs so soon; and that, /proc and the log may date so far apart. */
+/**
+ * A process this young has logged no event but RESUME. The times of /proc and of the log may also
+ * differ by this much.
+ */
 const STARTING_MS = 20;
 
 /**
- * The events of each start, of a log that several starts have in common. A machine that runs cannot resume,
- * and one that has shut down says nothing more, unless it stays, which STOP tells at once.
+ * Splits an event log that several starts share into their runs. A running machine cannot resume,
+ * so RESUME then begins a new run. So does any event after SHUTDOWN but STOP, which a machine that
+ * lingers reports at once.
  */
 export function splitRuns(events: readonly QmpEvent[]): QmpEvent[][] {
   const runs: QmpEvent[][] = [];
@@ -28,24 +32,24 @@ export function splitRuns(events: readonly QmpEvent[]): QmpEvent[][] {
   return runs;
 }
 
-/** Whether a run's events are there from its beginning: one that was started paused has said nothing. */
+/** Whether events begin at a run's start: a run that starts paused logs nothing before RESUME. */
 export function isWhole(run: readonly QmpEvent[]): boolean {
   return run[0]?.event === 'RESUME';
 }
 
-/** What is known of one start among others that have the same log. */
+/** What is known about one start among others that share a log. */
 export interface RunBounds {
-  /** When its process started; `null`: not known. */
+  /** When its process started; `null` if unknown. */
   startedAt: Date | null;
-  /** What came up to then is another's; `null`: nothing is known of that. */
+  /** Events up to this time belong to another start; `null` if unknown. */
   after: Date | null;
-  /** When it was seen to be there; `null`: it was not. */
+  /** When it was seen to exist; `null`: it was not. */
   seenAt: Date | null;
-  /** When it had ended at the latest; `null`: not known. */
+  /** When it had exited at the latest; `null` if unknown. */
   endedAt: Date | null;
 }
 
-/** Its own events, of a log that others have written to before and after it. */
+/** The events of one start, in a log that others have written to before and after it. */
 export function runOf(
   events: readonly QmpEvent[],
   { startedAt, after, seenAt, endedAt }: RunBounds,
@@ -59,7 +63,7 @@ export function runOf(
   };
   const runs = splitRuns(events.filter(isOwn));
   if (startedAt !== null || after !== null || seenAt === null) return runs[0] ?? [];
-  // When it started is not known: it was there then, so that the last one that had begun is its own.
+  // Its start is unknown: of the runs begun by `seenAt`, the last one is its own.
   const begun = runs.filter(([first]) => (first?.at?.getTime() ?? 0) <= seenAt.getTime());
   return begun.at(-1) ?? runs[0] ?? [];
 }

@@ -7,40 +7,40 @@ import type { ProcessIdentity } from '../../identity/process-identity.js';
 import type { QmpClient } from './qmp-client.js';
 import { withQmp } from './qmp-driver.js';
 
-/** What {@link migrate} takes. */
+/** Options of {@link migrate}. */
 export interface MigrateOptions {
   /** Its QMP socket, for us alone. */
   socket: string;
-  /** The process that has to listen there; `null`: any. */
+  /** The process that must listen there; `null`: any. */
   owner: number | null;
-  /** Where to, as QEMU takes it: `tcp:HOST:PORT`, … */
+  /** The destination, in QEMU's terms: `tcp:HOST:PORT`, … */
   uri: string;
-  /** How long it may take, in ms. */
+  /** How long the migration may take, in ms. */
   timeoutMs: number;
   intentLog: IntentRecorder;
   reason: string | null;
-  /** Called when its status is another one, and every few seconds. */
+  /** Called when the status changes, and every few seconds. */
   onProgress: (progress: MigrationProgress) => void;
 }
 
-/** How far a migration has come. */
+/** Progress of a migration. */
 export type MigrationProgress = {
-  /** As QEMU has it: `'setup'`, `'active'`, … */
+  /** QEMU's own word: `'setup'`, `'active'`, … */
   status: string;
-  /** Of its memory, in bytes; `null`: not known. */
+  /** Guest memory still to be sent, in bytes; `null` if unknown. */
   remainingBytes: number | null;
   totalBytes: number | null;
 };
 
 /** How a migration ended. */
 export type Migration = {
-  /** `'timed-out'`: it may still be going on. */
+  /** `'timed-out'`: it may still be running. */
   outcome: 'completed' | 'failed' | 'cancelled' | 'timed-out';
-  /** What the hypervisor says of it; `null`: nothing. */
+  /** What the hypervisor says about it; `null`: nothing. */
   reason: string | null;
-  /** Of the intent log. */
+  /** Its id in the intent log. */
   intent: string;
-  /** What went wrong on the way, and changed nothing. */
+  /** What failed on the way without changing the outcome. */
   warnings: string[];
 };
 
@@ -48,15 +48,15 @@ export type Migration = {
 const LOOK_MS = 100;
 const REPORT_MS = 5000;
 
-/** Of its own words. */
+/** Characters to keep of the hypervisor's own words. */
 const MOST_REASON = 500;
 
 const ENDS = ['completed', 'failed', 'cancelled'] as const;
 
 /**
- * Migrates a virtual machine, and resolves when it has arrived, or has not: what is left of it here stays,
- * paused or running. Its events tell of the migration, which takes a capability that is set first; an intent
- * is on record before it begins.
+ * Migrates a virtual machine. Resolves when that has completed, failed, timed out or was cancelled;
+ * what is left of the machine here stays, paused or running. First makes QEMU report migrations as
+ * events, and writes an intent.
  *
  * Rejects as {@link withQmp} does, and with an {@link ExitwatchError} `ERR_EXITWATCH_QMP`,
  * `ERR_EXITWATCH_INTENT_LOG`.
@@ -68,7 +68,7 @@ export function migrate(identity: ProcessIdentity, options: MigrateOptions): Pro
     await client.execute('migrate-set-capabilities', { capabilities });
     const begin = performance.now();
     const deadline = new Date(Date.now() + timeoutMs);
-    // Whether a command or a descriptor leads to a file, nobody knows.
+    // A command (`exec:`) or a descriptor (`fd:`) may lead to a file, too, but nothing says so.
     const what = uri.startsWith('file:') ? 'save' : 'migrate';
     const intent = await intentLog.append({ identity, what, deadline, why: reason });
     const warnings: string[] = [];
@@ -88,7 +88,7 @@ export function migrate(identity: ProcessIdentity, options: MigrateOptions): Pro
   });
 }
 
-/** What may still take effect is not settled. */
+/** A migration that has timed out may still take effect: its intent stays open. */
 const OUTCOMES: Record<Migration['outcome'], IntentOutcome | null> = {
   ...{ completed: 'delivered', failed: 'not-delivered', cancelled: 'not-delivered' },
   'timed-out': null,
@@ -102,7 +102,7 @@ async function begun(client: QmpClient, uri: string, refused: () => void): Promi
     const { status } = await look(client);
     const isOver = status === 'none' || ENDS.some((each) => each === status);
     if (!isOver) return;
-    // That one may be of an earlier migration, or of this.
+    // This may be the status of an earlier migration, or of this one.
     if (status !== 'completed') refused();
     throw error;
   }
@@ -137,7 +137,7 @@ async function look(client: QmpClient): Promise<MigrationProgress & { reason: st
   const bytes = (name: string) => (typeof ram[name] === 'number' ? ram[name] : null);
   const reason = fields['error-desc'];
   return {
-    // QEMU leaves it out where there was no migration.
+    // QEMU omits it if there was no migration.
     status: typeof fields['status'] === 'string' ? fields['status'] : 'none',
     remainingBytes: bytes('remaining'),
     totalBytes: bytes('total'),

@@ -1,10 +1,10 @@
 import { signalName } from '../../events/wait-status.js';
 import type { ObeyedSignal } from '../evidence/vm-evidence.js';
 
-/** What QEMU writes when it obeys a signal (os-posix.c, softmmu/runstate.c). */
+/** What QEMU logs when it obeys a signal (os-posix.c, softmmu/runstate.c). */
 const TERMINATING = /terminating on signal (\d+)(?: from pid (\d+)(?: \((.*)\))?)?\s*$/;
 
-/** The last signal that it says to have obeyed; `null`: none. */
+/** The last signal that QEMU says it obeyed; `null`: none. */
 export function obeyedSignal(lines: readonly string[]): ObeyedSignal | null {
   for (const line of [...lines].reverse()) {
     const match = TERMINATING.exec(line);

@@ -1,26 +1,26 @@
 import { readFileSync } from 'node:fs';
 
-/** What a hypervisor's command line says of how it ends. */
+/** What a QEMU's command line says about how it ends. */
 export type QemuCommand = {
   /** `-no-shutdown`, or `-action shutdown=pause,panic=pause`. */
   mayLinger: boolean;
-  /** `-daemonize`: only then it writes to its log (`-D`) which signal it obeys. */
+  /** `-daemonize`: only then does it log (`-D`) which signal it obeys. */
   isDaemonized: boolean;
-  /** `-incoming`: it goes on with what was begun elsewhere. */
+  /** `-incoming`: it continues a run that began elsewhere. */
   isIncoming: boolean;
-  /** By its usual name: a channel of an agent in the guest, which others may have it power off by. */
+  /** It has a channel with an agent's usual name: others may power the guest off through it. */
   hasAgent: boolean;
-  /** It tells when the guest opens that channel, as an agent does: of a port that has an id. */
+  /** QEMU reports it when an agent opens that channel: only for a port that has an id. */
   tellsAgent: boolean;
-  /** isa-debug-exit: its guest may end it with a code of its own. */
+  /** isa-debug-exit: the guest may choose the exit code. */
   hasDebugExit: boolean;
 };
 
-/** As `-device` takes them, in either of its languages. */
+/** As `-device` accepts them, in either of its syntaxes. */
 const AGENT_PORT = /virtserialport.*guest_agent/;
 const HAS_ID = /,id=|"id"/;
 
-/** `null` where it cannot be read. */
+/** `null` if it cannot be read. */
 export function readQemuCommand(pid: number): QemuCommand | null {
   try {
     const args = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0');

@@ -2,32 +2,32 @@ import type { GuestAgent } from '../evidence/vm-evidence.js';
 
 import type { QemuCommand } from './qemu-command.js';
 
-/** Where a QEMU says what happens to it, and what is known of how it says it. */
+/** Where a QEMU reports what happens to it, and what is known about these places. */
 export interface QemuFiles {
   /** Its QMP socket, for us alone: QEMU serves one client of a socket at a time. */
   qmp?: string;
-  /** The socket was opened by another process, and handed over: it need not be the machine's own. */
+  /** Another process opened the socket and passed it on, so the listener need not be QEMU. */
   qmpIsInherited?: boolean;
-  /** What `eventLogArguments()` has it write: one file for each start, or one for all of them. */
+  /** The file that `eventLogArguments()` makes it write: one for each start, or one for all. */
   eventLog?: string;
-  /** It may have been started without one: that there is none is no warning. */
+  /** The machine may run without an event log: do not warn if there is none. */
   eventLogIsOptional?: boolean;
   /**
-   * Of one that has ended before: when it had, at the latest. What an event log that later starts share
-   * has of later is not its own.
+   * For a machine that has ended: when it had, at the latest. Later events in a shared event log
+   * are another start's.
    */
   endedBefore?: Date;
-  /** What the event log has of up to then is an earlier start's. */
+  /** Events up to this time in the event log belong to an earlier start. */
   eventsAfter?: Date;
-  /** When it was seen to be there: where an event log is shared, and its start is not known any more. */
+  /** When it was seen to exist: for a shared event log, if its start is no longer known. */
   seenAt?: Date;
   /**
-   * Whether an agent in its guest could have it power off, which no event tells: `'none'`; `'held'`: by a
-   * socket that nobody but its manager can use; `'open'`. By its command line, where nothing is said.
+   * Whether an agent in its guest could power it off, which no event reports: `'none'`; `'held'`:
+   * over a socket that only its manager can use; `'open'`. Default: judged by its command line.
    */
   agent?: GuestAgent;
-  /** Of one that has ended before: what its command line said. */
+  /** For a machine that has ended: what its command line said. */
   command?: QemuCommand;
-  /** What `logArguments()` has it write. */
+  /** The file that `logArguments()` makes it write. */
   log?: string;
 }

@@ -19,8 +19,8 @@ import { hasHadAgent } from './telling-events.js';
 import { testimonyOf } from './testimony.js';
 
 /**
- * QEMU as a witness: by its QMP socket, the event log that it writes by itself, its log, and its command
- * line. `isThere`: what its log has by now was another's, as what it says of its end comes at its end.
+ * Observes QEMU through its QMP socket, event log, log and command line. `isThere`: the process
+ * exists, so what its log holds by now is skipped: QEMU logs what ended it only at its end.
  */
 export function qemuWitness(files: QemuFiles, isThere: boolean): (run: VmRun) => VmWitness {
   const logFrom = files.log !== undefined && isThere ? sizeOf(files.log) : 0;
@@ -46,7 +46,7 @@ class QemuWitness implements VmWitness {
     this.#log = log === undefined ? undefined : new QemuLog(log, logFrom);
     if (isThere) this.#trustOnly(uidsOf(identity.pid));
     this.#command = files.command ?? (isThere ? readQemuCommand(identity.pid) : null);
-    // Of one that is gone, the socket is another's by now, if it is anybody's.
+    // If the process is gone, the socket is another one's by now, or nobody's.
     if (qmp !== undefined && isThere) this.#link = this.#connect(qmp);
     else if (isThere) run.ready();
   }
@@ -143,7 +143,7 @@ class QemuWitness implements VmWitness {
       if (log !== undefined) log.file.trustedUids = uids;
   }
 
-  /** What is wrong with its event log; `null`: nothing, or it has none, or that was said before. */
+  /** What is wrong with its event log; `null`: nothing, there is none, or a warning has said so. */
   #defectOf(
     isLogged: boolean,
     logged: readonly QmpEvent[],
@@ -158,7 +158,7 @@ class QemuWitness implements VmWitness {
       return hasRun && this.#files.eventLogIsOptional !== true ? 'is not there' : null;
     }
     if (log.defect !== null) return log.defect;
-    // One that goes on with what was begun elsewhere has no beginning here.
+    // A run that began elsewhere has no beginning here.
     const isWithoutBeginning = this.#command?.isIncoming === true || !log.isSurelyOwn(logged);
     const isLacking =
       (hasRun && !isWithoutBeginning && !isFromItsStart(logged, this.#link.initialStatus)) ||
@@ -166,7 +166,7 @@ class QemuWitness implements VmWitness {
     return isLacking ? 'lacks events: the event log does not work' : null;
   }
 
-  /** What it said when it was asked last, unless its log knows that it went on since. */
+  /** The last status it reported, unless its event log shows a later resume or reset. */
   #lastStatus(logged: readonly QmpEvent[]): string | null {
     const { last = null, lastAt = null } = this.#link?.status ?? {};
     const hasGoneOn = logged.some(
@@ -182,7 +182,7 @@ class QemuWitness implements VmWitness {
     const { agent } = this.#files;
     if (agent !== undefined) return agent;
     if (this.#command === null) {
-      // Nobody has seen it, or it was about to end by then: its log has to tell.
+      // Nobody saw the process, or it was about to exit when we looked: only its log can tell.
       if (all === null) return null;
       return hasHadAgent(all) ? 'open' : 'none';
     }
@@ -191,7 +191,7 @@ class QemuWitness implements VmWitness {
     return hasAgent && !wasNeverThere ? 'open' : 'none';
   }
 
-  /** When it had ended at the latest: what a log has of later is another start's. */
+  /** When it had exited at the latest: what a log has from later is another start's. */
   #endOf(exit: ExitEvent): Date | null {
     const { endedBefore } = this.#files;
     if (exit.how === 'unknown') return endedBefore ?? null;
@@ -208,7 +208,7 @@ function sizeOf(path: string): number {
   }
 }
 
-/** Root, us, and whom it runs as; `null` where nobody can tell. */
+/** Root, our user, and the user it runs as; `null` if unknown. */
 function uidsOf(pid: number): number[] | null {
   const lookup = processTable().lookNow(pid);
   if (lookup === null || lookup === 'unknown' || lookup.uid === null) return null;

@@ -11,23 +11,23 @@ import { peerOf } from '../evidence/socket-peer.js';
 
 /** The events of a {@link QmpClient}. */
 export interface QmpClientEvents {
-  /** Negotiated: from here on no event is missing. */
+  /** Negotiated: from here on, no event is missing. */
   ready: [];
   event: [QmpEvent];
-  /** It is of no use any more; `close` follows. */
+  /** The connection is of no more use; `close` follows. */
   error: [Error];
   close: [];
 }
 
-/** More than any message that QEMU sends in answer to what we ask. */
+/** Longer than any answer to our commands. */
 const MOST_BYTES = 1024 * 1024;
 
-/** Of its own words. */
+/** Characters to keep of QEMU's own words. */
 const MOST_REASON = 200;
 
 const ANSWER_MS = 5000;
 
-/** What was answered, and how many events had come before that. */
+/** An answer, and how many events came before it. */
 interface Answer {
   value: unknown;
   eventsBefore: number;
@@ -40,8 +40,8 @@ interface Pending {
 }
 
 /**
- * A client of the QEMU Machine Protocol over a unix socket. QEMU serves one client of a socket at a time:
- * a second one gets no greeting until the first has left.
+ * A client of the QEMU Machine Protocol (QMP) over a unix socket. QEMU serves one client of a
+ * socket at a time: a second one gets no greeting until the first has left.
  */
 export class QmpClient extends EventEmitter<QmpClientEvents> {
   readonly path: string;
@@ -55,7 +55,7 @@ export class QmpClient extends EventEmitter<QmpClientEvents> {
   #isReady = false;
   #isClosed = false;
 
-  /** `owner`: the process that has to be at the other end; `null`: any. */
+  /** `owner`: the process that must be at the other end; `null`: any. */
   constructor(path: string, owner: number | null = null) {
     super();
     this.path = path;
@@ -98,8 +98,8 @@ export class QmpClient extends EventEmitter<QmpClientEvents> {
   /**
    * Resolves with what the hypervisor returns.
    *
-   * Rejects with an {@link ExitwatchError} `ERR_EXITWATCH_QMP`: it refuses, does not answer in time, or
-   * is gone.
+   * Rejects with an {@link ExitwatchError} `ERR_EXITWATCH_QMP` before `ready`, and if the
+   * hypervisor refuses, is gone, or does not answer within `timeoutMs` (default: 5,000).
    */
   execute(
     command: string,
@@ -109,7 +109,7 @@ export class QmpClient extends EventEmitter<QmpClientEvents> {
     return this.query(command, args, timeoutMs).then(({ value }) => value);
   }
 
-  /** {@link QmpClient.execute}, with the place of the answer among the events. @internal */
+  /** {@link QmpClient.execute}, with the number of events before the answer. @internal */
   query(
     command: string,
     args?: Record<string, unknown>,
@@ -119,7 +119,7 @@ export class QmpClient extends EventEmitter<QmpClientEvents> {
     return this.#send(command, args, timeoutMs);
   }
 
-  /** Resolves when all that was sent to us was read: the other end has closed it, or it was quiet. */
+  /** Waits until the other end has closed, so that all it sent was read; `quietMs` at most. */
   async drain(quietMs: number): Promise<void> {
     if (this.#isClosed) return;
     const closed = new Promise<void>((resolve) => {

@@ -9,25 +9,26 @@ import { ANSWER_MS, type VmDriver } from '../control/vm-driver.js';
 
 /** Options of {@link qmpDriver}. */
 export interface QmpDriverOptions {
-  /** A QMP socket that nobody else is connected to: it serves one client at a time. */
+  /** A QMP socket without another client: QEMU serves one client at a time. */
   socket: string;
   /**
-   * The socket of the channel of its guest's agent (qemu-ga). Then `powerDown()` has the agent shut the guest
-   * down; where the agent cannot be asked, or refuses, it presses the power button.
+   * The socket of the guest agent's channel (qemu-ga). With it, `powerDown()` asks the agent to
+   * shut the guest down; if the agent cannot be asked, or refuses, it presses the power button.
    */
   agent?: string;
-  /** Called when the button is pressed for want of an agent, with the reason. */
+  /** Called with the reason when `powerDown()` presses the button in place of the agent. */
   onFallback?: (reason: Error) => void;
-  /** The process that has to listen at these sockets: its own are not those of another one; without, any. */
+  /** The process that must listen at these sockets. Default: any. */
   pid?: number;
 }
 
 /**
- * QEMU, by a QMP socket, and by its guest's agent, if that is given. Each request has a connection of its
- * own.
+ * A driver for QEMU, through a QMP socket and, if given, its guest's agent. Each request has a
+ * connection of its own.
  *
- * Rejects with an {@link ExitwatchError}: `ERR_EXITWATCH_NO_QMP` where nobody answers at the socket, so that
- * it was asked for nothing; `ERR_EXITWATCH_QMP`; `ERR_EXITWATCH_ABORTED` where asking the agent was aborted.
+ * Its methods reject with an {@link ExitwatchError}: `ERR_EXITWATCH_NO_QMP` if nobody answers at
+ * the socket, so that nothing was asked; `ERR_EXITWATCH_QMP`; `ERR_EXITWATCH_ABORTED` if asking the
+ * agent was aborted.
  */
 export function qmpDriver({ socket, agent, onFallback, pid }: QmpDriverOptions): VmDriver {
   const owner = pid ?? null;
@@ -60,7 +61,7 @@ export function qmpDriver({ socket, agent, onFallback, pid }: QmpDriverOptions):
 }
 
 /**
- * Does something with a connection of its own, which is negotiated before and closed afterwards.
+ * Calls `use` with a connection of its own, which is negotiated before and closed afterwards.
  *
  * @internal
  */
@@ -92,7 +93,7 @@ export async function withQmp<T>(
       const what = 'gives no greeting: it hangs, or serves another client';
       throw noQmp(`${JSON.stringify(path)} ${what}`);
     }
-    client.on('error', () => undefined); // then its requests reject
+    client.on('error', () => undefined); // its requests reject then
     return await use(client);
   } finally {
     signal?.removeEventListener('abort', leave);
@@ -100,7 +101,7 @@ export async function withQmp<T>(
   }
 }
 
-/** It was asked for nothing yet. */
+/** Nothing was asked of it yet. */
 function noQmp(detail: string, cause?: unknown): ExitwatchError {
   return new ExitwatchError('ERR_EXITWATCH_NO_QMP', detail, cause === undefined ? {} : { cause });
 }

@@ -1,15 +1,15 @@
 import { isObject } from '../../common/is-object.js';
 
-/** What the hypervisor says has happened (QMP, the QEMU Machine Protocol). */
+/** An event of QMP, the QEMU Machine Protocol. */
 export type QmpEvent = {
   /** `'SHUTDOWN'`, `'POWERDOWN'`, … */
   event: string;
   data: Record<string, unknown>;
-  /** CLOCK_REALTIME of the host, as the hypervisor has it; `null` where it had no clock. */
+  /** The hypervisor's time, by the host's CLOCK_REALTIME; `null` if it had no clock. */
   at: Date | null;
 };
 
-/** `null`: it is something else. */
+/** `null`: the message is no event. */
 export function parseQmpEvent(message: unknown): QmpEvent | null {
   if (!isObject(message) || typeof message['event'] !== 'string') return null;
   const { data, timestamp } = message;

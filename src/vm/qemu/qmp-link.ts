@@ -7,53 +7,53 @@ import { type QmpEvent } from './qmp-event.js';
 import { RunStatus } from './run-status.js';
 import { isTelling, keepEvent } from './telling-events.js';
 
-/** How often a socket is tried: at first, since it is about to appear, and then. */
+/** How often to try the socket: at first, as it is about to appear, and later. */
 const SOON_MS = 50;
 const SOON_TIMES = 40;
 const LATER_MS = 1000;
 
-/** So long a greeting may take: it comes at once, unless somebody else is being served. */
+/** How long a greeting may take: it comes at once, unless QEMU serves another client. */
 const GREETING_MS = 2000;
 
-/** A connection ends with its process, about. */
+/** A connection ends within about this time of its process. */
 const LOST_MS = 100;
 
-/** After its process has ended, what it sent before is there already. */
+/** How long to drain: when the process has exited, all that it sent has arrived already. */
 const QUIET_MS = 50;
 
-/** What {@link QmpLink} tells. */
+/** What {@link QmpLink} reports. */
 export interface QmpLinkListener {
   /** Negotiated for the first time. */
   ready(): void;
-  /** What is wrong; each thing once. */
+  /** Something does not work; each message once. */
   warning(error: Error): void;
 }
 
 const MOST_WARNINGS = 20;
 
-/** Not there yet, or not any more: that is what its process's end is for. */
+/** The socket does not exist yet, or no more: the exit of its process will say so. */
 const ABSENT: readonly unknown[] = ['ENOENT', 'ECONNREFUSED', 'ECONNRESET', 'EPIPE'];
 
-/** The connection to one virtual machine's QMP socket, for as long as it runs. */
+/** The connection to one virtual machine's QMP socket, for as long as that runs. */
 export class QmpLink {
   readonly events: QmpEvent[] = [];
-  /** What `query-status` said first; `null` before. */
+  /** The first answer to `query-status`, if no event came before it; otherwise `null`. */
   initialStatus: string | null = null;
-  /** What it says that it is doing. */
+  /** What QEMU says it is doing. */
   readonly status = new RunStatus();
-  /** It tells of migrations by events. */
+  /** QEMU reports migrations as events. */
   tellsMigration = false;
-  /** When it was negotiated first. */
+  /** When it was first negotiated. */
   readyAt: Date | null = null;
-  /** When the connection, once negotiated, was lost; before its process ended, or because it did. */
+  /** When a negotiated connection was lost: before its process exited, or because it did. */
   lostAt: Date | null = null;
-  /** There were more events than anybody needs. */
+  /** There were more events than are kept. */
   isOverflown = false;
-  /** There was such a socket. */
+  /** The socket existed. */
   wasThere = false;
-  /** Somebody has begun to talk to us. */
+  /** QEMU greeted us at least once. */
   wasGreeted = false;
-  /** It hangs, serves another client, or speaks another language. */
+  /** The socket hangs, serves another client, or speaks another protocol. */
   isUnusable = false;
   readonly #path: string;
   readonly #owner: number | null;
@@ -65,7 +65,7 @@ export class QmpLink {
   #isClosed = false;
   #connections = 0;
 
-  /** `owner`: whose socket it has to be; `null`: anybody's. */
+  /** `owner`: the process whose socket it must be; `null`: any. */
   constructor(path: string, owner: number | null, listener: QmpLinkListener) {
     this.#path = path;
     this.#owner = owner;
@@ -73,20 +73,20 @@ export class QmpLink {
     this.#connect();
   }
 
-  /** Of use for commands. */
+  /** Commands can be sent. */
   get isReady(): boolean {
     return this.#client?.isReady === true;
   }
 
-  /** Events may have come while nobody listened. */
+  /** The connection was lost and renewed: events may be missing. */
   get wasInterrupted(): boolean {
     return this.#connections > 1;
   }
 
-  /** No event is missing from its first word to the end of its process. */
+  /** No event is missing from the negotiation to the exit of the process. */
   isUnbroken({ exitedAt, uncertaintyMs }: ExitEvent): boolean {
     if (this.readyAt === null || this.wasInterrupted || this.isOverflown) return false;
-    // Lost before the end, without a word on it: what came then, we did not hear.
+    // If the connection was lost before the exit, and without SHUTDOWN, events may be missing.
     const hasSaidAll = this.events.some(({ event }) => event === 'SHUTDOWN');
     const lostMs = exitedAt.getTime() - (this.lostAt ?? exitedAt).getTime();
     return hasSaidAll || lostMs <= LOST_MS + uncertaintyMs;
@@ -101,7 +101,7 @@ export class QmpLink {
     return this.#client.execute(command);
   }
 
-  /** Its process has ended: reads what is left, and leaves. */
+  /** Reads what is left after the process has exited, and closes. */
   async end(): Promise<void> {
     this.#isClosed = true;
     clearTimeout(this.#timer);
@@ -141,7 +141,7 @@ export class QmpLink {
       clearTimeout(greeting);
       this.wasThere ||= client.isConnected;
       this.wasGreeted ||= client.isGreeted;
-      // Somebody was there, and had no word for us.
+      // The other end closed the connection without a greeting.
       if (client.isConnected && !client.isGreeted) this.isUnusable = true;
       if (this.readyAt !== null) this.lostAt ??= new Date();
       if (this.#isClosed) return;
@@ -170,7 +170,7 @@ export class QmpLink {
     try {
       this.tellsMigration = tellsOf(await client.execute('query-migrate-capabilities'));
     } catch {
-      // It ends already, or is too old to be asked.
+      // It is about to exit, or too old for this command.
     }
     this.#listener.ready();
   }
@@ -183,7 +183,7 @@ export class QmpLink {
   }
 }
 
-/** The answer to query-migrate-capabilities. */
+/** Reads the answer to query-migrate-capabilities. */
 function tellsOf(capabilities: unknown): boolean {
   return (
     Array.isArray(capabilities) &&

@@ -20,7 +20,7 @@ const REASONS = new Map<unknown, ShutdownReason>([
   ['host-error', 'host-error'],
 ]);
 
-/** `status` of query-status (RunState); of any other it runs. */
+/** `status` of query-status (RunState); any other counts as running. */
 const PHASES = new Map<string, VmPhase>([
   ['prelaunch', 'not-started'],
   ['inmigrate', 'incoming'],
@@ -34,7 +34,7 @@ const PHASES = new Map<string, VmPhase>([
   ['shutdown', 'shut-down'],
 ]);
 
-/** What an event of QEMU's means. */
+/** What an event of QEMU means. */
 export function meaningOf(event: QmpEvent): VmEvent {
   const { data, at } = event;
   const details = Object.keys(data).length === 0 ? '' : ` ${JSON.stringify(data)}`;
@@ -72,7 +72,7 @@ function watchdogAction(action: unknown): 'end' | 'press' | 'other' {
   return action === 'shutdown' ? 'press' : 'other';
 }
 
-/** What a status means; `null`: there is none. */
+/** What a status means; `null` if there is none. */
 export function phaseOf(status: string | null): SaidPhase | null {
   return status === null ? null : { phase: PHASES.get(status) ?? 'running', said: status };
 }

@@ -1,31 +1,31 @@
 import { isObject } from '../../common/is-object.js';
 import type { QmpClient } from './qmp-client.js';
 
-/** How often one that was stopped is asked whether it is something else by now: ever more seldom. */
+/** How often to ask a paused machine again whether its status has changed: less and less often. */
 const PAUSED_MS = 50;
 const PAUSED_LONG_MS = 10_000;
 
-/** It may be about to be something else, without a word. */
+/** A status that may change without an event. */
 const PASSING: readonly string[] = ['paused', 'finish-migrate', 'save-vm'];
 
-/** What a QEMU says that it is doing, asked again as long as that may change without an event. */
+/** What QEMU says it is doing; asked again as long as that may change without an event. */
 export class RunStatus {
-  /** What `query-status` said last, unless it went on since; `null`: not asked. */
+  /** What `query-status` said last, unless it was resumed or reset since; `null`: no answer. */
   last: string | null = null;
   /** When that was. */
   lastAt: Date | null = null;
   #asking: NodeJS.Timeout | undefined;
-  /** How often it went on. */
+  /** How often the machine was resumed or reset. */
   #resumptions = 0;
   #isClosed = false;
 
-  /** It went on: what it was before, it is no more. */
+  /** The machine was resumed or reset: its last status is out of date. */
   hasGoneOn(): void {
     this.#resumptions++;
     this.last = null;
   }
 
-  /** How many events came before its answer; nothing where there was none. */
+  /** Resolves with how many events came before the answer; with `undefined` if there was none. */
   async ask(client: QmpClient | undefined, delayMs = PAUSED_MS): Promise<number | undefined> {
     const resumptions = this.#resumptions;
     clearTimeout(this.#asking);
@@ -43,7 +43,7 @@ export class RunStatus {
       }
       return eventsBefore;
     } catch {
-      return undefined; // it ends already
+      return undefined; // it is about to exit
     }
   }
 

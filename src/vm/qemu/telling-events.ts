@@ -3,7 +3,7 @@ import { timelineOf } from '../evidence/timeline.js';
 import type { QmpEvent } from './qmp-event.js';
 import { meaningOf } from './qmp-meaning.js';
 
-/** Those that matter; of others there may be any number. */
+/** Events that matter; of others there may be any number. */
 const KEPT: readonly string[] = [
   'SHUTDOWN',
   'POWERDOWN',
@@ -16,29 +16,29 @@ const KEPT: readonly string[] = [
   'MIGRATION',
 ];
 
-/** Whether an event says something of a machine's end. */
+/** Whether an event bears on a machine's end. */
 export function isTelling({ event, data }: QmpEvent): boolean {
   return KEPT.includes(event) || (event === AGENT && data['open'] === true);
 }
 
-/** In the guest a port was opened, or closed: by its agent, if it is the agent's. */
+/** A port was opened or closed in the guest: by its agent, if the port is the agent's. */
 const AGENT = 'VSERPORT_CHANGE';
 
-/** Whether its guest may have had an agent at work, as far as these tell. */
+/** Whether an agent may have run in the guest, judged by these events. */
 export function hasHadAgent(events: readonly QmpEvent[]): boolean {
   return events.some(({ event }) => event === AGENT);
 }
 
-/** Of one run; of what is left of them when those are gone that say nothing any more. */
+/** For one run, without the events that no longer matter. */
 const MOST_EVENTS = 1000;
 
 /**
- * Keeps an event. A machine that was paused and went on, as for a backup, is what it was before: of that
- * nothing is kept. False: there are too many.
+ * Keeps an event. A machine that was paused and resumed, as for a backup, is what it was before:
+ * neither event is kept. Returns false if there are too many.
  */
 export function keepEvent(events: QmpEvent[], event: QmpEvent): boolean {
   if (event.event === 'RESUME' && events.at(-1)?.event === 'STOP') {
-    // After one of these, to go on is to begin anew.
+    // After one of these, resuming starts over.
     const before = events.slice(0, -1).map(meaningOf);
     const { shutdown, panicked, migrated } = timelineOf(before, null);
     if (shutdown === null && !panicked && !migrated) {

@@ -6,7 +6,7 @@ import { CLOCK_EVENT } from './event-log-line.js';
 import { meaningOf, phaseOf } from './qmp-meaning.js';
 import type { QemuTestimony } from './stop-evidence.js';
 
-/** What QEMU has said, in the words that all hypervisors share. */
+/** What QEMU said, in terms that all hypervisors share. */
 export function testimonyOf(
   { events, initialStatus, lastStatus = null, incoming, debugExit, ready, ...rest }: QemuTestimony,
   exit: ExitEvent | null,
@@ -23,7 +23,7 @@ export function testimonyOf(
   };
 }
 
-/** Once it is ready, it catches these: they do not kill it. */
+/** A QEMU that is ready catches these: they do not kill it. */
 function wasKilledEarly(exit: ExitEvent | null): boolean {
   return (exit?.how === 'killed' || exit?.how === 'dumped') && REQUESTS.includes(exit.signal);
 }

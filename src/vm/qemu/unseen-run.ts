@@ -8,29 +8,29 @@ import { isWhole, splitRuns } from './log-runs.js';
 import type { QmpEvent } from './qmp-event.js';
 import { hasHadAgent, isTelling } from './telling-events.js';
 
-/** A run that an event log tells of, and nobody has seen. */
+/** A run that nobody saw, known from an event log. */
 export interface UnseenRun {
   events: QmpEvent[];
-  /** Its last word. */
+  /** When its last event came. */
   until: Date;
 }
 
-/** Of what log, and whose. */
+/** Which log to read. */
 export interface UnseenLog {
   path: string;
-  /** The users who may have written it; `null`: anybody. */
+  /** The users who may have written it; `null` trusts everybody. */
   trustedUids: readonly number[] | null;
-  /** What came up to then is accounted for. */
+  /** What came up to this time is accounted for. */
   after: Date | null;
 }
 
-/** Nobody has missed more; of more, the last ones count. */
+/** Nobody misses more than this; beyond it, the last ones count. */
 const MOST_RUNS = 100;
 const MOST_EVENTS = 10_000;
 
 /**
- * The runs that a log tells of, one after the other; `refusal`: why it is not believed. Rejects where it
- * cannot be read just now.
+ * The runs in a log, in order; `refusal`: why the log is not trusted. Rejects if the log exists but
+ * cannot be read.
  */
 export async function readRuns({
   path,
@@ -53,13 +53,13 @@ export async function readRuns({
   return { runs: runs.slice(-MOST_RUNS), refusal: file.refusal };
 }
 
-/** Whether its last word was its end, unless it was to stay (`-no-shutdown`). */
+/** Whether SHUTDOWN ended the run. A later STOP means that it lingers (`-no-shutdown`). */
 export function hasEnded({ events }: UnseenRun): boolean {
   const names = events.map(({ event }) => event);
   return names.lastIndexOf('SHUTDOWN') > names.lastIndexOf('STOP');
 }
 
-/** Why a run has ended that nobody has seen: by its event log, and by its log, if that is its own. */
+/** Why a run ended that nobody saw, judged by its event log, and by its log if that is its own. */
 export function judgeUnseen(
   name: string,
   { events }: UnseenRun,
@@ -80,7 +80,7 @@ export function judgeUnseen(
     obeyed,
     hasLog: false,
     leftovers,
-    // They name processes, and which one this was is not known.
+    // Intents name processes, and which process this was is unknown.
     intents: null,
   });
 }

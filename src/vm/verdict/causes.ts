@@ -1,6 +1,6 @@
 import type { Cause } from './vm-verdict.js';
 
-/** All that ends it with 0. */
+/** Causes after which the process exits with 0. */
 export const ORDERLY: readonly Cause[] = [
   'guest-shutdown',
   'guest-hibernate',
@@ -22,7 +22,7 @@ export const ORDERLY: readonly Cause[] = [
   'vmm-exit',
 ];
 
-/** After these it may linger, and be ended by something else. */
+/** After these, the machine may linger until something else ends its process. */
 export const LINGERING: readonly Cause[] = [
   ...(['guest-shutdown', 'guest-hibernate', 'other-powerdown', 'admin-powerdown'] as const),
   ...(['watchdog-powerdown', 'guest-reboot', 'host-reset', 'guest-panic'] as const),
@@ -30,16 +30,18 @@ export const LINGERING: readonly Cause[] = [
 
 export const KILLED: readonly Cause[] = ['killed', 'oom-killed', 'vmm-crash', 'start-killed'];
 
-/** Where a machine is that was stopped, and does not go on here: which of them it is, nothing tells. */
+/**
+ * A machine that was paused and never resumed here had one of these causes; nothing tells which.
+ */
 export const ELSEWHERE: readonly Cause[] = ['migrated-away', 'saved'];
 
-/** A SHUTDOWN without a reason that we know: the guest's doing. */
+/** A SHUTDOWN by the guest, without a reason that we know, is one of these. */
 export const GUESTS: readonly Cause[] = [
   ...(['guest-shutdown', 'guest-hibernate', 'admin-powerdown', 'other-powerdown'] as const),
   ...(['watchdog-powerdown', 'guest-reboot', 'guest-panic', 'guest-watchdog'] as const),
 ];
 
-/** Or its host's. */
+/** The same for its host. */
 export const HOSTS: readonly Cause[] = [
   ...(['other-quit', 'manager-quit', 'forced-stop', 'host-reset', 'host-ui'] as const),
   'host-error',

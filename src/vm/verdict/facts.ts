@@ -3,7 +3,7 @@ import type { VmEvidence } from '../evidence/vm-evidence.js';
 
 import type { Evidence } from './vm-verdict.js';
 
-/** What is known of an end, one fact each, in words for people. */
+/** What is known about an end, as single facts for people to read. */
 export function factsOf(evidence: VmEvidence): Evidence[] {
   const { events, eventsComplete, exit, initialPhase, intents, lastPhase } = evidence;
   const { lastWords, leftovers, obeyed } = evidence;

@@ -9,7 +9,7 @@ import { byShutdown } from './rules/shutdown.js';
 import { StopCase } from './stop-case.js';
 import type { VmVerdict } from './vm-verdict.js';
 
-/** The first that has an answer gives it. */
+/** In order: the first rule that has an answer decides. */
 const RULES: readonly ((one: StopCase) => VmVerdict | null)[] = [
   beforeReady,
   byGuestState,
@@ -19,9 +19,9 @@ const RULES: readonly ((one: StopCase) => VmVerdict | null)[] = [
 ];
 
 /**
- * Why a virtual machine ended, by all that is known of it. The hypervisor's first word on it counts most;
- * where it has none, how its process ended, and who sent it signals. Of several explanations that fit, none
- * is chosen: they are the candidates.
+ * Judges by all the evidence why a virtual machine ended. The hypervisor's first shutdown event
+ * counts most; without one, the exit status and the senders of signals decide. If several
+ * explanations fit equally well, none is chosen: all are candidates.
  */
 export function judge(evidence: VmEvidence): VmVerdict {
   const one = new StopCase(evidence);

@@ -4,13 +4,13 @@ import type { Intent } from '../../process/intent-log.js';
 
 import { MAY_TAKE_MS, SLACK_MS } from './power-requests.js';
 
-/** What the hypervisor obeys in good order, and says so. */
+/** The hypervisor obeys these with a clean shutdown, and reports it. */
 const OBEYED: readonly string[] = ['quit', 'SIGTERM', 'SIGINT', 'SIGHUP'];
 
-/** What stops it; its hypervisor may end much later. */
+/** These pause the machine; its hypervisor may exit much later. */
 const LEAVING: readonly string[] = ['migrate', 'save'];
 
-/** Which of our intents an end may have come from. */
+/** Which of our intents may have caused an end. */
 export class OwnDoing {
   readonly #evidence: VmEvidence;
   readonly #timeline: Timeline;
@@ -20,11 +20,11 @@ export class OwnDoing {
     this.#timeline = timeline;
   }
 
-  /** What we were about to do to it, if its end may have been that. */
+  /** Our intent to do this, if it may have caused the end. */
   of(what: string): Intent | null {
     const { intents } = this.#evidence;
     const at = this.#timeOf(what);
-    // A migration takes its time, and nothing else of that name stops it.
+    // A migration may take long, and no other request goes by that name.
     const slackMs = LEAVING.includes(what) ? MAY_TAKE_MS : SLACK_MS;
     const isTimely = (intent: Intent) =>
       at === null ||
@@ -34,7 +34,7 @@ export class OwnDoing {
     return intents?.find(isIt) ?? null;
   }
 
-  /** We were about to, and it came later than we had waited for it. */
+  /** An intent of ours may have taken effect late: after its deadline. */
   mayBeLate(what: string): boolean {
     const { intents } = this.#evidence;
     const at = this.#timeOf(what)?.getTime() ?? -Infinity;
@@ -47,7 +47,7 @@ export class OwnDoing {
     );
   }
 
-  /** When that would have taken effect: by the hypervisor's own word, if it has one. */
+  /** When this would have taken effect: by the hypervisor's own event, if there is one. */
   #timeOf(what: string): Date | null {
     const { exit } = this.#evidence;
     const { pausedAt, shutdown } = this.#timeline;

@@ -3,33 +3,33 @@ import type { Intent } from '../../process/intent-log.js';
 import type { Timeline } from '../evidence/timeline.js';
 import { ANSWER_MS } from '../control/vm-driver.js';
 
-/** Clocks of two processes, and what writing takes. */
+/** For differences between two clocks, and for the time that writing takes. */
 export const SLACK_MS = 1000;
 
-/** How long a guest may take to obey a press, as far as anybody can tell who did not press. */
+/** How long a guest may take to obey a press whose deadline we do not know. */
 const OBEYS_WITHIN_MS = 120_000;
 
 /**
- * And how long it takes at most, once nobody waits for it any more: it may install updates, or ask somebody
- * at its console. What comes later is another matter.
+ * How long after the deadline a guest may still obey: it may install updates, or ask somebody at
+ * its console. A later power-off has another cause.
  */
 export const MAY_TAKE_MS = 3_600_000;
 
-/** One of the requests to power off that the guest had. */
+/** One request to the guest to power off. */
 export type Request = {
-  /** Whose it was; `null`: ours or another's. */
+  /** Who asked; `null`: we or somebody else. */
   by: 'us' | 'another' | 'watchdog' | null;
-  /** We were about to press, and may have been kept from it: then it was another's. */
+  /** We intended to press, but may not have: then the press was somebody else's. */
   mayBeOthers: boolean;
-  /** Whether it is what the guest has obeyed, by the time in between: nothing where that is out of question. */
+  /** How well its time fits what the guest obeyed; a request that cannot fit is left out. */
   fits: 'likely' | 'perhaps';
 };
 
 /**
- * What the guest may have obeyed when it powered off, in its order: presses of its power button, and what we
- * have asked of its agent, which nobody tells of. `null` for intents: which of them were about it is not
- * known. `heardFrom`: from then on every press would have been heard, and nothing else could have had it
- * power off; `null`: that is not so.
+ * Requests that the guest may have obeyed when it powered off, in order: presses of its power
+ * button, and our requests to its agent, which no event reports. `intents` is `null` if it is
+ * unknown which of them concern this machine. From `heardFrom` on, every press was heard, and
+ * nothing else could have powered the guest off; `null`: that is not certain.
  */
 export function requestsBefore(
   { presses, shutdown, since }: Timeline,
@@ -49,11 +49,11 @@ export function requestsBefore(
     const ours = byWatchdog ? -1 : own.findIndex((intent) => isPressOf(intent, at));
     const [intent] = ours === -1 ? [] : own.splice(ours, 1);
     if (intent !== undefined) {
-      // It is pressed when it was written down, or not at all; then this one was another's.
+      // A press follows its intent at once or not at all: a later one may be somebody else's.
       const soonMs = SLACK_MS + (intent.outcome === 'delivered' ? ANSWER_MS : 0);
       const time = at?.getTime() ?? -Infinity;
       const isLate = time > intent.at.getTime() + soonMs;
-      // An intent is written down before it is carried out, and by the same clock.
+      // An intent is written down before it is carried out, and both times are by the same clock.
       const isEarly = at !== null && time < intent.at.getTime();
       const isOurs = intent.outcome === 'delivered';
       add(isLate || isEarly ? null : 'us', at, intent.deadline.getTime(), !isOurs);
@@ -63,7 +63,7 @@ export function requestsBefore(
     }
   }
   for (const { at, deadline } of own) {
-    // What we wanted when it was off already is hardly what it has obeyed.
+    // A guest hardly obeys a request that we made after it was off.
     const isTooLate = obeyedAt !== null && at >= obeyedAt;
     const isUnheard = heardFrom !== null && at >= heardFrom;
     const isDoubtful = obeyedAt !== null && (isTooLate || isUnheard);
@@ -72,13 +72,15 @@ export function requestsBefore(
   return found.sort((a, b) => a.at - b.at).map(({ request }) => request);
 }
 
-/** Whether no request from before then can have been what the guest has obeyed. */
+/** Whether every request from before `at` is too old to be what the guest obeyed. */
 export function isLongAfter(at: Date | null, obeyedAt: Date | null): boolean {
   if (at === null || obeyedAt === null) return false;
   return obeyedAt.getTime() > at.getTime() + OBEYS_WITHIN_MS + MAY_TAKE_MS;
 }
 
-/** We have asked for it since the machine was revived, if it was, and before it was obeyed. */
+/**
+ * Whether we asked for a power-down since the machine was revived, if it was, and before it obeyed.
+ */
 function isOf({ what, at, outcome }: Intent, since: Date | null, obeyedAt: Date | null): boolean {
   const time = at.getTime();
   return (

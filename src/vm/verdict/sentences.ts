@@ -5,7 +5,7 @@ import type { VmEvidence } from '../evidence/vm-evidence.js';
 import { describeExit } from './facts.js';
 import type { Cause, Certainty } from './vm-verdict.js';
 
-/** Of more candidates, none is worth a line. */
+/** With more candidates than this, the sentence lists none. */
 const MOST_SENTENCES = 8;
 
 const SENTENCES: Record<Cause, string> = {
@@ -35,7 +35,7 @@ const SENTENCES: Record<Cause, string> = {
   unknown: 'why it ended is not known',
 };
 
-/** A verdict in one sentence for people. */
+/** A verdict as one sentence for people. */
 export function sentenceOf(
   evidence: VmEvidence,
   cause: Cause,
@@ -59,7 +59,7 @@ function senderOf({ exit }: VmEvidence): SignalSender | null {
   return exit === null ? null : (killerOf(exit) ?? exit.signalsReceived.at(-1) ?? null);
 }
 
-/** What there would have to be to know it. */
+/** What is missing to know the cause. */
 function missingFrom({ exit, events, eventsComplete }: VmEvidence): string {
   const end = exit === null ? 'nobody saw its process end' : describeExit(exit);
   if (events.length === 0) return `${end}, and nothing was heard of it`;

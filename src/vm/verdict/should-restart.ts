@@ -1,24 +1,24 @@
 import { ELSEWHERE } from './causes.js';
 import type { Cause, VmVerdict } from './vm-verdict.js';
 
-/** Whether a machine that has ended is to be started again. */
+/** Whether to start a machine again. */
 export type RestartAdvice = {
-  /** `null`: that is not known. Leave it off, and ask somebody. */
+  /** `null`: unknown. Leave it off, and ask somebody. */
   restart: boolean | null;
-  /** For people. */
+  /** The reason, for people. */
   because: string;
 };
 
-/** The guest has powered itself off, of itself or asked to. */
+/** The guest powered itself off, on its own or on request. */
 const POWERED_OFF: readonly Cause[] = [
   ...(['guest-shutdown', 'guest-hibernate', 'admin-powerdown', 'other-powerdown'] as const),
   'watchdog-powerdown',
 ];
 
-/** It could not be started, or was not meant to run. */
+/** It could not be started, or was not meant to keep running. */
 const FUTILE: readonly Cause[] = ['start-failed', 'start-exited'];
 
-/** It was to run on. */
+/** It was meant to keep running. */
 const CUT_SHORT: readonly Cause[] = [
   ...(['guest-panic', 'guest-watchdog', 'guest-reboot', 'host-reset', 'other-quit'] as const),
   ...(['forced-stop', 'host-ui', 'host-error', 'oom-killed', 'killed', 'vmm-crash'] as const),
@@ -26,11 +26,10 @@ const CUT_SHORT: readonly Cause[] = [
 ];
 
 /**
- * Whether a machine is to be started again. Never where it may go on elsewhere, nor where its guest has
- * powered it off, nor where we have ended it; where it was cut short, it is, unless one of its candidates
- * says otherwise.
+ * Whether to start a machine again. Not if it may continue elsewhere, if its guest powered it off,
+ * or if we ended it. Yes if it was cut short, unless a candidate says otherwise.
  *
- * Of a machine that fails again and again it knows nothing: wait a while between two starts.
+ * It keeps no record of failures: wait a while between two starts.
  */
 export function shouldRestart(stop: VmVerdict): RestartAdvice {
   const { candidates, certainty, initiator } = stop;
@@ -43,7 +42,7 @@ export function shouldRestart(stop: VmVerdict): RestartAdvice {
   if (initiator === 'manager') return { restart: false, because: 'we have ended it' };
   if (all(POWERED_OFF)) return { restart: false, because: 'its guest has powered off' };
   if (all(FUTILE)) return { restart: false, because: 'it would fail again' };
-  // We may have waited too shortly for what we had asked for, or nobody knows what that was.
+  // We may have waited too briefly for our own request to work, or our intents are unknown.
   const isDoubtful = initiator === 'unknown' && all(CUT_SHORT);
   if (isDoubtful && stop.evidence.some(({ source }) => source === 'intent')) {
     return { restart: null, because: 'we may have ended it' };
@@ -59,10 +58,13 @@ export function shouldRestart(stop: VmVerdict): RestartAdvice {
     : { restart: null, because: 'it may be unable to start' };
 }
 
-/** Events of whether it goes on. */
+/** Events that pause or resume a machine. */
 const RUNS = /^(STOP|RESUME)$/;
 
-/** As the source of a migration is, and it did not go on; not where it was paused, and nothing else. */
+/**
+ * Whether it was paused and never resumed, like the source of a migration; not if it was merely
+ * paused when it was last asked.
+ */
 function wasStopped({ evidence }: VmVerdict): boolean {
   const has = (of: string, what: RegExp) =>
     evidence.some(({ source, text }) => source === of && what.test(text));

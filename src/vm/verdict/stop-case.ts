@@ -11,12 +11,12 @@ import { requestsBefore, type Request } from './power-requests.js';
 import { VerdictWriter } from './verdict-writer.js';
 import type { Cause, Initiator, VmVerdict } from './vm-verdict.js';
 
-/** One end under judgement: what more than one of the rules asks of the evidence. */
+/** One end under judgement: answers what several rules ask of the evidence. */
 export class StopCase {
   readonly evidence: VmEvidence;
   readonly timeline: Timeline;
   readonly verdict: VerdictWriter;
-  /** What we were about to do, if its end may have been that. */
+  /** Our intents that may have caused the end. */
   readonly own: OwnDoing;
 
   constructor(evidence: VmEvidence) {
@@ -27,7 +27,7 @@ export class StopCase {
     this.own = new OwnDoing(evidence, this.timeline);
   }
 
-  /** Events may have come that nobody heard, also the last ones. */
+  /** Events may be missing, including the last ones. */
   get isBroken(): boolean {
     return isBroken(this.evidence);
   }
@@ -37,26 +37,26 @@ export class StopCase {
     return isIncoming ?? (initialPhase?.phase === 'incoming' || this.timeline.wasIncoming);
   }
 
-  /** As one does that is killed: what ends in good order removes them. */
+  /** It left the files that a clean exit removes, as a process does that is killed. */
   get hasLeftAll(): boolean {
     const { pidfile, socket } = this.evidence.leftovers;
     return pidfile === true && socket !== false;
   }
 
-  /** What may have come before that nobody was there to see, or that no event tells. */
+  /** What may have happened earlier that nobody heard, or that no event reports. */
   get before(): readonly Cause[] {
     const { lastPhase, mayLinger, tellsMigration } = this.evidence;
     if (isKnownFromTheFirst(this.evidence)) {
       const { shutdown, tellsMigration: hasTold, wasPaused } = this.timeline;
       if (!wasPaused || shutdown?.byGuest === true) return [];
       if (!hasTold && !tellsMigration) return ELSEWHERE;
-      // What is saved as a snapshot is no migration.
+      // Saving a snapshot is no migration, so no event reports it.
       return lastPhase?.phase === 'paused' ? [] : ['saved'];
     }
     return mayLinger === false ? ELSEWHERE : [...ELSEWHERE, ...LINGERING];
   }
 
-  /** What the guest may have obeyed. */
+  /** Requests that the guest may have obeyed. */
   get requests(): Request[] {
     const { agent, exit, intents } = this.evidence;
     const heardFrom = agent === 'none' ? heardSince(this.evidence) : null;
@@ -67,12 +67,12 @@ export class StopCase {
     return this.requests.some(({ by, fits }) => by === 'us' && fits === 'likely');
   }
 
-  /** What was done to it: its end, unless it had ended its work before, and nobody can tell. */
+  /** What ended the process is the cause, unless the machine may have finished before, unheard. */
   afterwards(cause: Cause, initiator: Initiator): VmVerdict {
     const { before } = this;
     if (before.length === 0) return this.verdict.sure(cause, initiator);
-    // It was being saved when it was asked last; or it may have powered off as we had asked it to, and
-    // have stayed.
+    // It was being saved when it was last asked. Or it may have powered off at our request, and
+    // stayed.
     const isBeingSaved = this.evidence.lastPhase?.phase === 'saving';
     if (isBeingSaved || (this.wasAsked && before.includes('guest-shutdown'))) {
       return this.oneOf([cause]);
@@ -88,19 +88,19 @@ export class StopCase {
     return this.verdict.oneOf([...candidates, ...this.before]);
   }
 
-  /** One that it has obeyed would be known: by the signal trace, or by its own log. */
+  /** If it obeyed a signal, we would know: from the signal trace or from its own log. */
   hasSeenSignals(exit: ExitEvent): boolean {
     return this.evidence.hasLog || hasSeenSignals(exit);
   }
 
-  /** Of a signal that the hypervisor has obeyed. */
+  /** Who sent the signal that the hypervisor obeyed. */
   get initiatorOfRequest(): Initiator {
     if (REQUESTS.some((signal) => this.own.of(signal) !== null)) return 'manager';
     if (REQUESTS.some((signal) => this.own.mayBeLate(signal))) return 'unknown';
     return this.evidence.intents === null ? 'unknown' : 'host';
   }
 
-  /** Of a signal, by its sender. */
+  /** Who initiated a signal, judged by its sender. */
   initiatorOf(sender: SignalSender | null, signal: string, pid: number): Initiator {
     if (this.own.of(signal) !== null) return 'manager';
     if (sender === null) return 'unknown';

@@ -4,10 +4,10 @@ import { factsOf } from './facts.js';
 import { sentenceOf } from './sentences.js';
 import type { Cause, Certainty, Initiator, VmVerdict } from './vm-verdict.js';
 
-/** Causes that are the user's own doing, inside of the guest. */
+/** Causes that are the user's own doing, inside the guest. */
 const USERS: readonly Cause[] = ['guest-shutdown', 'guest-hibernate'];
 
-/** Writes verdicts down, with what they rest on. */
+/** Writes verdicts, with the facts that they rest on. */
 export class VerdictWriter {
   readonly #evidence: VmEvidence;
 
@@ -19,7 +19,7 @@ export class VerdictWriter {
     return this.#write(cause, 'sure', initiator, []);
   }
 
-  /** `others`: what it may have been as well, if it was not that. */
+  /** `others`: what else it may have been. */
   likely(cause: Cause, initiator: Initiator, others: readonly Cause[]): VmVerdict {
     return this.#write(cause, 'likely', initiator, others);
   }
@@ -56,8 +56,8 @@ export class VerdictWriter {
 }
 
 /**
- * A power-down that somebody asked for, then obeyed, is not the user's own, most likely: the candidates
- * may differ, and the answer is `false` all the same.
+ * A power-off on request is most likely not the user's own: the answer is `false` even if the
+ * candidates differ.
  */
 function userShutdown(cause: Cause, candidates: readonly Cause[]): boolean | null {
   if (cause.endsWith('-powerdown')) return false;

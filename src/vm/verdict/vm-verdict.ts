@@ -1,62 +1,68 @@
 import type { ExitEvent } from '../../events/exit-event.js';
 
-/** Why a virtual machine's process ended; docs/vm-causes.md has a section for each. */
+/**
+ * Why a virtual machine's process ended. docs/vm-causes.md explains each cause. “We” are the
+ * programs whose intents are known.
+ */
 export type Cause =
-  /** It ended with an error before it was ready: a bad option, a missing image, a port in use. */
+  /** It exited with an error before it was ready: a bad option, a missing image, a port in use. */
   | 'start-failed'
-  /** It ended with 0 before it was ready: `-version`, `-device help`. */
+  /** It exited with 0 before it was ready: `-version`, `-device help`. */
   | 'start-exited'
   /** A signal killed it before it was ready. */
   | 'start-killed'
-  /** The guest had been migrated: it goes on elsewhere. */
+  /** The guest was migrated: it continues elsewhere. */
   | 'migrated-away'
-  /** The guest had been saved to a file, to go on from it. */
+  /** The guest was saved to a file, to continue from it. */
   | 'saved'
-  /** The guest's kernel had panicked. */
+  /** The guest's kernel panicked. */
   | 'guest-panic'
-  /** The guest's watchdog had expired, and the hypervisor ended itself for that. */
+  /** The guest's watchdog expired, and the hypervisor exited because of that. */
   | 'guest-watchdog'
-  /** The guest rebooted, or crashed so that its processor was reset, and that ends it here. */
+  /** The guest rebooted, or a crash reset its processor, which ends the hypervisor. */
   | 'guest-reboot'
-  /** A management client reset it, and that ends it here. */
+  /** A management client reset the machine, which ends the hypervisor. */
   | 'host-reset'
-  /** The guest has hibernated. */
+  /** The guest hibernated. */
   | 'guest-hibernate'
-  /** The guest powered itself off: nobody had asked it to. */
+  /** The guest powered itself off, without a request. */
   | 'guest-shutdown'
-  /** The guest powered itself off after we had pressed its power button. */
+  /** The guest powered itself off after we pressed its power button. */
   | 'admin-powerdown'
-  /** The same, and its watchdog had pressed it. */
+  /** The guest powered itself off after its watchdog pressed the power button. */
   | 'watchdog-powerdown'
-  /** The same, and somebody else had pressed it. */
+  /** The guest powered itself off after somebody else pressed its power button. */
   | 'other-powerdown'
   /** We told the hypervisor to quit. */
   | 'manager-quit'
-  /** Another management client told it to. */
+  /** Another management client told the hypervisor to quit. */
   | 'other-quit'
-  /** SIGTERM, SIGINT or SIGHUP, which it obeys in good order, and exits with 0. */
+  /** The hypervisor obeyed SIGTERM, SIGINT or SIGHUP: it shut down cleanly and exited with 0. */
   | 'forced-stop'
-  /** Its window was closed. */
+  /** The hypervisor's window was closed. */
   | 'host-ui'
-  /** The hypervisor gave up. */
+  /** The hypervisor reports that it failed. */
   | 'host-error'
-  /** The kernel's OOM killer. */
+  /** The kernel's OOM killer killed it. */
   | 'oom-killed'
-  /** A signal that it cannot catch, or does not. */
+  /** A signal that it cannot or does not catch killed it. */
   | 'killed'
   /** The hypervisor itself crashed. */
   | 'vmm-crash'
-  /** The hypervisor exited by itself, without a word of why. */
+  /** The hypervisor exited by itself, and nothing says why. */
   | 'vmm-exit'
-  /** See the candidates. */
+  /** Not known: see `candidates`. */
   | 'unknown';
 
-/** Who wanted the end. */
+/**
+ * Who wanted the end. `'manager'`: we did; `'host'`: somebody else on the host; `'vmm'`: the
+ * hypervisor itself.
+ */
 export type Initiator = 'guest' | 'manager' | 'host' | 'kernel' | 'vmm' | 'unknown';
 
 /**
- * `'sure'`: a witness who was there says so. `'likely'`: the best explanation; others are in
- * `candidates`. `'one-of'`: `candidates` has them all. `'unknown'`: nobody was there.
+ * `'sure'`: a witness reports it. `'likely'`: the best explanation; `candidates` lists the others,
+ * too. `'one-of'`: `candidates` lists all that fit. `'unknown'`: there was no witness.
  */
 export type Certainty = 'sure' | 'likely' | 'one-of' | 'unknown';
 
@@ -65,27 +71,27 @@ export type Evidence = {
   source: 'event' | 'status' | 'exit' | 'signal' | 'log' | 'intent' | 'files';
   /** For people. */
   text: string;
-  /** When it was; `null` where that is not known. */
+  /** When it happened; `null` if unknown. */
   at: Date | null;
 };
 
-/** The verdict on a virtual machine's end. */
+/** Why a virtual machine ended, and how sure that is. */
 export type VmVerdict = {
   event: 'stopped';
   name: string;
   cause: Cause;
   /**
-   * The guest's user has shut it down: leave it off. `null`: the remaining candidates differ on that.
-   * `false` does not mean that it has to be started again: see `initiator`.
+   * The guest's user shut it down: leave it off. `null`: the candidates differ on that. `false`
+   * does not mean that you should start it again: see `initiator`.
    */
   userShutdown: boolean | null;
   initiator: Initiator;
   certainty: Certainty;
-  /** What it may have been: `cause` alone, where that is sure. */
+  /** What it may have been; only `cause` if that is sure. */
   candidates: Cause[];
   evidence: Evidence[];
   /** One sentence for people. */
   summary: string;
-  /** How its process ended; `null` where nobody saw it. */
+  /** How its process exited; `null`: nobody saw it. */
   exit: ExitEvent | null;
 };

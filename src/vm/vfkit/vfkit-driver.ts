@@ -4,10 +4,11 @@ import { changeState, stateOf } from './vfkit-service.js';
 import { VfkitWitness } from './vfkit-witness.js';
 
 /**
- * vfkit (Apple's Virtualization framework), by its RESTful service on a unix socket (`--restful-uri
- * unix://…`): `GET` and `POST /vm/state`. It ends in the middle of its answer to a HardStop, as a rule.
+ * A driver for vfkit (Apple's Virtualization framework), through its RESTful service on a unix
+ * socket (`--restful-uri unix://…`): `GET` and `POST /vm/state`. vfkit usually exits in the middle
+ * of its answer to a HardStop.
  *
- * Rejects with an `ExitwatchError` `ERR_EXITWATCH_CONTROL`.
+ * Its methods reject with an `ExitwatchError` `ERR_EXITWATCH_CONTROL`.
  */
 export function vfkitDriver({ socket }: { socket: string }): VmDriver {
   return {

@@ -5,15 +5,15 @@ import { ExitwatchError } from '../../common/errors.js';
 import { ANSWER_MS } from '../control/vm-driver.js';
 import { peerOf } from '../evidence/socket-peer.js';
 
-/** More than it ever says. */
+/** More than vfkit ever sends. */
 const MOST_BYTES = 64 * 1024;
 
-/** Of its own words. */
+/** Characters to keep of vfkit's own word. */
 const MOST_WORD = 100;
 
 /**
- * What vfkit says it is doing (`GET /vm/state`), in its own word. `owner`: the process that has to listen at
- * its socket; `null`: any.
+ * What vfkit says it is doing (`GET /vm/state`), in its own word. `owner`: the process that must
+ * listen at its socket; `null`: any.
  *
  * Rejects with an {@link ExitwatchError} `ERR_EXITWATCH_CONTROL`.
  */
@@ -29,7 +29,7 @@ export async function stateOf(
   throw failure(path, 'does not tell its state');
 }
 
-/** Has it change its state, as `Stop` or `HardStop` do. Resolves when that was accepted. */
+/** Requests a state, such as `Stop` or `HardStop`. Resolves when vfkit has accepted it. */
 export async function changeState(
   path: string,
   state: string,
@@ -38,7 +38,7 @@ export async function changeState(
   await ask(path, { state }, signal);
 }
 
-/** Resolves with what it answers, if that is a success. */
+/** Resolves with the body of a successful answer. */
 function ask(
   socketPath: string,
   body: object | null,

@@ -4,20 +4,20 @@ import type { VmRun, VmWitness } from '../evidence/vm-witness.js';
 
 import { stateOf } from './vfkit-service.js';
 
-/** How often it is asked: it tells nothing of itself. */
+/** How often to ask for the state: vfkit reports nothing by itself. */
 const ASK_MS = 1000;
 
-/** What it has said of long ago is of no use. */
+/** Old states are of no use. */
 const MOST_EVENTS = 100;
 
-/** Its states that say what becomes of it; that it has stopped does not say why. */
+/** States that tell what vfkit is doing. That it has stopped does not say why. */
 const PHASES = new Map<string, VmPhase>([
   ['VirtualMachineStateStarting', 'not-started'],
   ['VirtualMachineStateRunning', 'running'],
   ['VirtualMachineStatePaused', 'paused'],
 ]);
 
-/** vfkit as a witness: it has no events, so that it is asked for its state as long as it runs. */
+/** Observes vfkit: it has no events, so its state is polled as long as it runs. */
 export class VfkitWitness implements VmWitness {
   readonly #socket: string;
   readonly #run: VmRun;
@@ -38,11 +38,11 @@ export class VfkitWitness implements VmWitness {
     this.close();
     return Promise.resolve({
       events: this.#events,
-      // Between two answers it may have been anything.
+      // Between two answers it may have been in any state.
       eventsComplete: false,
       initialPhase: this.#first,
       ready: this.#first === null ? null : true,
-      // It ends with its machine.
+      // vfkit exits with its machine.
       mayLinger: false,
     });
   }
@@ -57,7 +57,7 @@ export class VfkitWitness implements VmWitness {
     try {
       this.#hear(await stateOf(this.#socket, signal, this.#run.identity.pid));
     } catch (error) {
-      // A socket that has yet to come, or is gone with its process, is nothing to warn of.
+      // No warning about a socket that does not exist yet, or is gone with its process.
       if (!signal.aborted && this.#first !== null && !this.#hasWarned) {
         this.#hasWarned = true;
         this.#run.warning(error as Error);

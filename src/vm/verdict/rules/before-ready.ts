@@ -2,7 +2,7 @@ import { requestBefore } from '../../../events/ended-by.js';
 import type { StopCase } from '../stop-case.js';
 import type { Cause, VmVerdict } from '../vm-verdict.js';
 
-/** One that never got so far that it obeys signals in good order. */
+/** The hypervisor never got far enough to shut down cleanly on a signal. */
 export function beforeReady(one: StopCase): VmVerdict | null {
   const { exit, ready, obeyed } = one.evidence;
   if (one.timeline.shutdown !== null || exit === null) return null;

@@ -4,7 +4,7 @@ import { KILLED, ORDERLY } from '../causes.js';
 import type { StopCase } from '../stop-case.js';
 import type { Cause, VmVerdict } from '../vm-verdict.js';
 
-/** It has exited, or nobody saw how it ended, and it had no word on that. */
+/** It exited, or nobody saw how it ended; no shutdown event explains it. */
 export function byExit(one: StopCase): VmVerdict | null {
   const { exit, eventsComplete, obeyed } = one.evidence;
   const isSeen = exit?.how === 'exited';
@@ -13,7 +13,7 @@ export function byExit(one: StopCase): VmVerdict | null {
     return one.afterwards('forced-stop', one.initiatorOfRequest);
   }
   if (!isSeen) return byLeftovers(one);
-  // A full disk takes the last word of an event log.
+  // A full disk swallows the last event of an event log.
   if (eventsComplete) {
     return one.oneOf(['guest-watchdog', 'vmm-exit', 'start-exited', 'guest-shutdown']);
   }
@@ -24,7 +24,8 @@ export function byExit(one: StopCase): VmVerdict | null {
 function byError(one: StopCase): VmVerdict {
   const { events, eventsComplete, initialPhase, ready } = one.evidence;
   const { hasRun } = one.timeline;
-  // It says that it runs before it is ready; who has never run was never ready, though it may have greeted us.
+  // A hypervisor reports that it runs before it is ready: if it never ran, it was never ready, even
+  // if it greeted us.
   const hasHeard = eventsComplete || initialPhase !== null || one.wasIncoming;
   const neverRan = !hasRun && hasHeard;
   if (neverRan || ready !== true) {
@@ -35,7 +36,7 @@ function byError(one: StopCase): VmVerdict {
   return hasHeard || events.length > 0 ? one.likely('vmm-exit', 'vmm', causes) : one.oneOf(causes);
 }
 
-/** Nobody saw how it ended, and it had no word on that, or one that may be of an earlier start. */
+/** Nobody saw how it ended, and no event explains it. A log, if any, may be of an earlier start. */
 function byLeftovers(one: StopCase): VmVerdict | null {
   const { eventsComplete, leftovers, obeyed } = one.evidence;
   const exited: Cause[] = ['vmm-exit', 'guest-watchdog', 'start-failed'];
@@ -47,11 +48,11 @@ function byLeftovers(one: StopCase): VmVerdict | null {
   }
   if (!eventsComplete) return null;
   if (leftovers.pidfile === false && leftovers.socket === true) return one.oneOf(exited);
-  // Of its last word, a full disk may have robbed us.
+  // A full disk may have swallowed its last event.
   return one.oneOf([...KILLED, ...exited, 'guest-shutdown']);
 }
 
-/** It exited with 0, and neither it nor its log has a word of why. */
+/** It exited with 0, and neither an event nor its log says why. */
 function byOrderlyExit(one: StopCase, exit: ExitEvent): VmVerdict {
   const orderly = (...without: Cause[]) => ORDERLY.filter((cause) => !without.includes(cause));
   const request = requestBefore(exit);
@@ -59,7 +60,7 @@ function byOrderlyExit(one: StopCase, exit: ExitEvent): VmVerdict {
   if (request !== null && !own && one.wasAsked) return one.oneOf(orderly());
   if (request !== null || own) {
     const initiator = own ? 'manager' : one.initiatorOf(request, 'SIGTERM', exit.pid);
-    // It may have ended by itself a moment before.
+    // It may have shut down by itself just before.
     return one.likely('forced-stop', initiator, orderly());
   }
   const without = one.hasSeenSignals(exit) ? orderly('forced-stop') : orderly();

@@ -11,12 +11,12 @@ const REQUESTED: Record<NonNullable<Request['by']> | 'somebody', Cause[]> = {
   somebody: ['admin-powerdown', 'other-powerdown'],
 };
 
-/** The guest has powered itself off: of itself, or because somebody had asked it to. */
+/** The guest powered itself off, on its own or on request. */
 export function byGuestShutdown(one: StopCase): VmVerdict {
   const { eventsComplete, exit, guestSetsExitCode } = one.evidence;
   const { hibernates, isPaused, presses } = one.timeline;
   const cause = hibernates ? 'guest-hibernate' : 'guest-shutdown';
-  // A guest of a test suite has said so. One that stays has said nothing of its exit.
+  // The guest of a test suite chooses the exit code. A guest that lingers has not chosen any.
   const isError = exit?.how === 'exited' && exit.exitCode !== 0;
   const unheard = unheardCauses(one);
   const { requests } = one;
@@ -24,7 +24,7 @@ export function byGuestShutdown(one: StopCase): VmVerdict {
     const others: Cause[] = [cause, ...causesOf(requests), ...(eventsComplete ? [] : unheard)];
     return one.verdict.likely('vmm-exit', 'guest', others);
   }
-  // It stayed, and may have been started again when nobody heard it.
+  // The machine lingered, and may have been started again while nobody listened.
   if (one.isBroken && isPaused) {
     return one.verdict.oneOf([cause, ...causesOf(requests), ...unheard]);
   }
@@ -36,7 +36,7 @@ export function byGuestShutdown(one: StopCase): VmVerdict {
     : one.verdict.likely(cause, 'guest', []);
 }
 
-/** Why it may have that left no trace: an agent's request, or what came before us. */
+/** Causes that leave no trace: a request by an agent, or anything from before we listened. */
 function unheardCauses({ evidence, timeline, wasIncoming }: StopCase): Cause[] {
   const { agent = 'none', guestSetsExitCode = false, eventsComplete, exit } = evidence;
   const { heardSince, intents } = evidence;
@@ -46,7 +46,7 @@ function unheardCauses({ evidence, timeline, wasIncoming }: StopCase): Cause[] {
   if (exit?.how !== 'exited' && guestSetsExitCode !== false && !isPaused) unheard.push('vmm-exit');
   if (isBroken(evidence)) {
     if (!hibernates) unheard.push('guest-hibernate');
-    // It stayed, and may have been started again.
+    // It lingered, and may have been started again.
     if (isPaused) unheard.push(...ELSEWHERE, ...ORDERLY, ...KILLED);
   }
   if (agent === 'open' || agent === null) unheard.push('other-powerdown');

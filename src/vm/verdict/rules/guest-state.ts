@@ -2,7 +2,7 @@ import { ELSEWHERE, KILLED, ORDERLY } from '../causes.js';
 import type { StopCase } from '../stop-case.js';
 import type { VmVerdict } from '../vm-verdict.js';
 
-/** What the guest, or its host, had come to before the end. */
+/** Judges by the guest's last state: migrated, saved, panicked, or ended by its watchdog. */
 export function byGuestState(one: StopCase): VmVerdict | null {
   const { panicked, shutdown, watchdog } = one.timeline;
   const departed = departure(one);
@@ -16,13 +16,13 @@ export function byGuestState(one: StopCase): VmVerdict | null {
   return null;
 }
 
-/** It had been migrated, or saved, or may have been. */
+/** It was migrated or saved, or may have been. */
 function departure(one: StopCase): VmVerdict | null {
   const { isPaused, migrated, panicked, shutdown } = one.timeline;
   const { exit } = one.evidence;
   const own = ownDeparture(one);
   if (migrated && shutdown?.reason !== 'guest-shutdown') {
-    // It may have come back when nobody heard it.
+    // It may have come back while nobody listened.
     if (one.isBroken) {
       const ends =
         exit?.how === 'exited' ? ORDERLY : wasKilled(one) ? KILLED : [...ORDERLY, ...KILLED];
@@ -34,7 +34,7 @@ function departure(one: StopCase): VmVerdict | null {
       ELSEWHERE,
     );
   }
-  // We were about to, and do not know whether it went so far.
+  // We intended to migrate or save it, and do not know whether that completed.
   const endedWell =
     exit?.how === 'exited' ? exit.exitCode === 0 : !wasKilled(one) && shutdown !== null;
   const mayHaveLeft = one.before.includes('migrated-away') && shutdown?.byGuest !== true;
@@ -43,7 +43,7 @@ function departure(one: StopCase): VmVerdict | null {
   return one.oneOf(['forced-stop', 'other-quit', 'manager-quit']);
 }
 
-/** Where we were about to have it go. */
+/** Where our own intents would have sent it. */
 function ownDeparture({ own }: StopCase): 'migrated-away' | 'saved' | null {
   if (own.of('save') !== null) return 'saved';
   return own.of('migrate') === null ? null : 'migrated-away';

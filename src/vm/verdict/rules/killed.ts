@@ -14,7 +14,7 @@ const CRASHES: readonly string[] = [
   'SIGSYS',
 ];
 
-/** A signal has killed it, and it had no word on that. */
+/** A signal killed it, and no shutdown event explains it. */
 export function bySignal(one: StopCase): VmVerdict | null {
   const { exit } = one.evidence;
   if (exit?.how !== 'killed' && exit?.how !== 'dumped') return null;
@@ -23,7 +23,7 @@ export function bySignal(one: StopCase): VmVerdict | null {
   const by = attackerOf(exit);
   if (by !== null) {
     const initiator = one.initiatorOf(by, signal, pid);
-    // Sent from outside, and what came of it is not known.
+    // Another process sent that signal, but whether it had this effect is unknown.
     if (sender === null) return one.likely('killed', initiator, ['vmm-crash']);
     return one.afterwards('killed', initiator);
   }
@@ -42,7 +42,7 @@ export function bySignal(one: StopCase): VmVerdict | null {
     : one.likely('killed', 'unknown', ['vmm-crash']);
 }
 
-/** Who killed it from outside, also where it has caught the signal and raised it once more. */
+/** Which other process killed it, even if it caught the signal and raised it again. */
 function attackerOf(exit: ExitEvent): SignalSender | null {
   const isOther = (sender: SignalSender) => sender.pid !== null && sender.pid !== exit.pid;
   const killer = killerOf(exit);

@@ -4,11 +4,11 @@ import type { VmVerdict } from '../vm-verdict.js';
 
 import { byGuestShutdown } from './guest-shutdown.js';
 
-/** By the hypervisor's first word. */
+/** Judges by the hypervisor's first shutdown event. */
 export function byShutdown(one: StopCase): VmVerdict | null {
   const { shutdown, wasShutDown } = one.timeline;
   if (wasShutDown) {
-    // It may have been started again when nobody heard it.
+    // It may have been started again while nobody listened.
     const ends = one.isBroken ? [...ORDERLY, ...KILLED] : [];
     return one.verdict.oneOf([...LINGERING, ...ends]);
   }
@@ -28,7 +28,7 @@ export function byShutdown(one: StopCase): VmVerdict | null {
       return one.afterwards('host-ui', 'host');
     case 'host-error':
       return one.afterwards('host-error', 'vmm');
-    // A panic has a rule of its own.
+    // byGuestState() has judged a panic already.
     case 'guest-panic':
     case null:
       return bySide(one, shutdown.byGuest);
@@ -43,7 +43,7 @@ function byQuit(one: StopCase): VmVerdict {
     : one.afterwards('other-quit', 'host');
 }
 
-/** It gives no reason, or one that we do not know. */
+/** The event gives no reason, or one that we do not know. */
 function bySide(one: StopCase, byGuest: boolean | null): VmVerdict {
   if (byGuest === true) return one.oneOf(GUESTS);
   return one.oneOf(byGuest === false ? HOSTS : [...GUESTS, ...HOSTS]);

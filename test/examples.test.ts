@@ -40,14 +40,29 @@ async function press(key: string): Promise<void> {
       return printed.includes('A');
     });
   } else {
-    await until('the machine to be gone', async () => {
-      if (!existsSync(join(folder, 'run', 'web.qmp')) || socket.destroyed) return true;
-      socket.write(key);
-      await setTimeout(50);
-      return false;
-    });
+    await until(
+      'the machine to be gone',
+      async () => {
+        if (!existsSync(join(folder, 'run', 'web.qmp')) || socket.destroyed) return true;
+        socket.write(key);
+        await setTimeout(50);
+        return false;
+      },
+      stateOfMachine(() => printed),
+    );
   }
   socket.destroy();
+}
+
+/** What its guest has printed ("R": it runs), and what its files say. */
+function stateOfMachine(printed: () => string): () => string {
+  return () => {
+    const said = ['web.log', 'web.events'].map((name) => {
+      const path = join(folder, 'run', name);
+      return `${name}: ${existsSync(path) ? readFileSync(path, 'utf8') : 'none'}`;
+    });
+    return [`its guest has printed ${JSON.stringify(printed())}`, ...said].join('\n');
+  };
 }
 
 const options = () => [

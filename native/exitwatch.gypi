@@ -66,6 +66,7 @@
             'linux/system/kernel_clock.cc',
             'linux/system/namespaces.cc',
             'linux/system/numbered_processes.cc',
+            'linux/system/opened_process.cc',
             'linux/system/own_children.cc',
             'linux/system/pidfd.cc',
             'linux/system/pidfd_set.cc',

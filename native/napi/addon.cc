@@ -7,8 +7,8 @@
 #include "abi/signal_record.h"
 #include "core/bpf/spoilt_layout.h"
 #include "linux/system/datagram.h"
+#include "linux/system/opened_process.h"
 #include "linux/system/pidfd.h"
-#include "linux/system/proc_files.h"
 #include "linux/system/process_signal.h"
 #include "linux/system/socket_peer.h"
 #include "napi/exit_reader_object.h"
@@ -22,20 +22,14 @@ namespace {
 Napi::Value Identify(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   const int32_t pid = info[0].ToNumber().Int32Value();
-  const UniqueFd pidfd = OpenPidfd(pid);
-  if (!pidfd) {
-    if (IsNoSuchProcess(errno)) return env.Undefined();
-    return ThrowSystemError(env, PidfdOpenFailed(errno));
+  OpenedProcess opened;
+  if (const SystemError error = opened.Open(pid)) {
+    return IsGone(error) ? env.Undefined() : ThrowSystemError(env, error);
   }
-  ProcStat stat;
-  const bool has_stat = ReadProcStat(pid, &stat);
-  // If the process has not been reaped yet, it had the pid while its file was read.
-  if (LookAtPidfd(pidfd.Get()) == ProcessState::kGone) return env.Undefined();
-  if (!has_stat) return ThrowSystemError(env, {Failure::kNoProc, errno, "open"});
   Napi::Object process = Napi::Object::New(env);
-  process.Set("startTicks", Napi::Number::New(env, static_cast<double>(stat.start_ticks)));
-  process.Set("inode", Napi::Number::New(env, static_cast<double>(PidfdInode(pidfd.Get()))));
-  process.Set("isKernelThread", Napi::Boolean::New(env, stat.IsKernelThread()));
+  process.Set("startTicks", Napi::Number::New(env, static_cast<double>(opened.stat.start_ticks)));
+  process.Set("inode", Napi::Number::New(env, static_cast<double>(opened.inode)));
+  process.Set("isKernelThread", Napi::Boolean::New(env, opened.stat.IsKernelThread()));
   return process;
 }
 

@@ -26,6 +26,7 @@ Napi::Function ExitReaderObject::Define(Napi::Env env) {
                      {
                          InstanceMethod<&ExitReaderObject::Start>("start"),
                          InstanceMethod<&ExitReaderObject::Watch>("watch"),
+                         InstanceMethod<&ExitReaderObject::WatchPid>("watchPid"),
                          InstanceMethod<&ExitReaderObject::Unwatch>("unwatch"),
                          InstanceMethod<&ExitReaderObject::Filter>("filter"),
                          InstanceMethod<&ExitReaderObject::Trace>("trace"),
@@ -221,6 +222,23 @@ Napi::Value ExitReaderObject::Watch(const Napi::CallbackInfo& info) {
       info[0].ToNumber().Int32Value(), ToUint64(info[1]), ToUint64(info[2]), &error);
   if (result == WatchedProcesses::Result::kFailed) return ThrowSystemError(env, error);
   return Napi::Number::New(env, static_cast<int>(result));
+}
+
+// Undefined if the process is gone or cannot be watched: watch() says why.
+Napi::Value ExitReaderObject::WatchPid(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  if (!IsOurs(info)) return env.Undefined();
+  SystemError error;
+  GroupIdentity added = {};
+  const WatchedProcesses::Result result =
+      reader_->watched().AddByPid(info[0].ToNumber().Int32Value(), &added, &error);
+  using Result = WatchedProcesses::Result;
+  if (result == Result::kFailed || result == Result::kGone) return env.Undefined();
+  Napi::Object watched = Napi::Object::New(env);
+  watched.Set("result", Napi::Number::New(env, static_cast<int>(result)));
+  watched.Set("startTicks", Napi::Number::New(env, static_cast<double>(added.start_ticks)));
+  watched.Set("inode", Napi::Number::New(env, static_cast<double>(added.inode)));
+  return watched;
 }
 
 Napi::Value ExitReaderObject::Unwatch(const Napi::CallbackInfo& info) {

@@ -34,6 +34,7 @@ class ExitReaderObject : public Napi::ObjectWrap<ExitReaderObject> {
 
   Napi::Value Start(const Napi::CallbackInfo& info);
   Napi::Value Watch(const Napi::CallbackInfo& info);
+  Napi::Value WatchPid(const Napi::CallbackInfo& info);
   Napi::Value Unwatch(const Napi::CallbackInfo& info);
   Napi::Value Filter(const Napi::CallbackInfo& info);
   Napi::Value Trace(const Napi::CallbackInfo& info);

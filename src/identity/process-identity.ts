@@ -175,9 +175,15 @@ export function lookUp(pid: number): ProcessIdentity | Absence {
   checkPid(pid);
   const found = lookUpOnce(pid) ?? lookUpOnce(pid) ?? 'thread';
   if (typeof found === 'string') return found;
+  return identityOf(pid, found);
+}
+
+type Start = { startTicks: number; inode: number | null };
+
+/** Of a process of this boot and pid namespace. @internal */
+export function identityOf(pid: number, { startTicks, inode }: Start): ProcessIdentity {
   const boot = bootId();
   const namespace = pidNamespace();
-  const { startTicks, inode } = found;
   return {
     id: identityId(bootPrefix(boot, namespace), pid, inode, startTicks, 0),
     pid,
@@ -188,7 +194,7 @@ export function lookUp(pid: number): ProcessIdentity | Absence {
   };
 }
 
-type Found = { startTicks: number; inode: number | null } | Absence;
+type Found = Start | Absence;
 
 /** `null`: the pid was just taken by a process; look again. */
 function lookUpOnce(pid: number): Found | null {

@@ -3,7 +3,6 @@ import { EventEmitter } from 'node:events';
 import { ExitwatchError } from '../common/errors.js';
 import type { ExitEvent, Gap, MonitorEvent, Ready, SourceChange } from '../events/exit-event.js';
 import type { SignalEvent } from '../events/signal-event.js';
-import { absenceError } from '../identity/not-a-process.js';
 import type { ProcessIdentity } from '../identity/process-identity.js';
 import { noTraceError } from '../sources/downgrade.js';
 import type { ExitSource, SourceListener } from '../sources/exit-source.js';
@@ -15,7 +14,7 @@ import { type MonitorStats, NO_STATS, isHeard } from './monitor-stats.js';
 import { type CheckedOptions, type ExitMonitorOptions, checkOptions } from './options.js';
 import { SignalDemand } from './signal-demand.js';
 import { WatchRegistry } from './watch-registry.js';
-import { findTarget, goneBeforeWatch } from './watch-target.js';
+import { armWatch } from './watch-target.js';
 
 /** The events of an {@link ExitMonitor}. After `error` the monitor closes and emits `close`. */
 export interface ExitMonitorEvents {
@@ -125,15 +124,12 @@ export class ExitMonitor
    */
   watch(target: number | ProcessIdentity): ExitWatch {
     if (this.#state === 'closed') throw this.#closedError();
-    const { identity: found, isThere } = findTarget(target);
-    const identity = (isThere ? this.#watches.identityOf(found) : undefined) ?? found;
-    const joined = this.#watches.join(identity);
-    if (joined !== undefined) return joined;
-    const armed = isThere ? this.#openSource().watch(identity) : 'gone';
-    if (armed === 'gone' && typeof target === 'number') throw absenceError(target, 'none');
-    const watch = this.#watches.add(identity, armed === 'with-pidfd', armed !== 'gone');
+    const { watch, gone } = armWatch(target, this.#watches, {
+      current: this.#source,
+      open: () => this.#openSource(),
+    });
     this.awaitTrace();
-    if (armed === 'gone') this.#deliverSoon(goneBeforeWatch(identity));
+    if (gone !== null) this.#deliverSoon(gone);
     return watch;
   }
 

@@ -25,6 +25,11 @@ export class WatchRegistry {
     return this.#watches.size;
   }
 
+  /** Whether the source watches a process with this pid. */
+  hasPid(pid: number): boolean {
+    return this.#identities.has(pid);
+  }
+
   has(id: string): boolean {
     return this.#watches.has(id);
   }

@@ -8,14 +8,55 @@ import {
   type ProcessIdentity,
   checkAgainstPidMax,
   checkIdentity,
+  checkPid,
   isSameProcess,
   lookUp,
   pidNamespace,
 } from '../identity/process-identity.js';
 import { addonRefusal } from '../native/load-addon.js';
+import type { ExitSource, WatchedPid } from '../sources/exit-source.js';
+
+import type { PendingWatch } from './exit-watch.js';
+import type { WatchRegistry } from './watch-registry.js';
+
+/** A new watch; `gone`: the event for it, if its process was gone already. */
+type NewWatch = { watch: PendingWatch; gone: ExitEvent | null };
+
+/** Watches a process, or joins those that watch it. For the errors see {@link ExitMonitor.watch}. */
+export function armWatch(
+  target: number | ProcessIdentity,
+  watches: WatchRegistry,
+  sources: { current: ExitSource | undefined; open: () => ExitSource },
+): NewWatch {
+  const direct = typeof target === 'number' ? watchPid(target, watches, sources.current) : null;
+  if (direct !== null) {
+    const { identity, armed } = direct;
+    return { watch: watches.add(identity, armed === 'with-pidfd', true), gone: null };
+  }
+  const { identity: found, isThere } = findTarget(target);
+  const identity = (isThere ? watches.identityOf(found) : undefined) ?? found;
+  const joined = watches.join(identity);
+  if (joined !== undefined) return { watch: joined, gone: null };
+  const armed = isThere ? sources.open().watch(identity) : 'gone';
+  const isGone = armed === 'gone';
+  if (isGone && typeof target === 'number') throw absenceError(target, 'none');
+  const watch = watches.add(identity, armed === 'with-pidfd', !isGone);
+  return { watch, gone: isGone ? goneBeforeWatch(identity) : null };
+}
+
+/** The usual case, which opens the process only once. `null`: look at it more closely. */
+function watchPid(
+  pid: number,
+  watches: WatchRegistry,
+  source: ExitSource | undefined,
+): WatchedPid | null {
+  checkPid(pid);
+  if (pid === process.pid || watches.hasPid(pid)) return null;
+  return source?.watchPid?.(pid) ?? null;
+}
 
 /** Finds the process to watch, and whether it still exists. */
-export function findTarget(target: number | ProcessIdentity): {
+function findTarget(target: number | ProcessIdentity): {
   identity: ProcessIdentity;
   isThere: boolean;
 } {

@@ -66,6 +66,8 @@ export interface ExitReader {
     onBatch: (records: number, signals: number) => void,
   ): void;
   watch(pid: number, startTicks: number, inode: number): WatchResult;
+  /** Watches whichever process has the pid; undefined: see what `watch()` says. */
+  watchPid(pid: number): { result: WatchResult; startTicks: number; inode: number } | undefined;
   unwatch(pid: number, startTicks: number, inode: number): void;
   /** Call this once the reader is ready, and after it has changed its source. */
   filter(): NativeRefusal;

@@ -3,7 +3,7 @@ import type { SourceName } from '../events/exit-event.js';
 import type { ProcessIdentity } from '../identity/process-identity.js';
 
 import { failureDowngrade } from './downgrade.js';
-import type { Armed, ExitSource, SourceListener, SourceStats } from './exit-source.js';
+import type { Armed, ExitSource, SourceListener, SourceStats, WatchedPid } from './exit-source.js';
 import type { SourceKind, SourceOptions } from './source-kind.js';
 
 /** The best source while it works; its successor if it does not, or fails later. */
@@ -61,6 +61,12 @@ export class AutoSource implements ExitSource {
     const armed = this.#watch(identity);
     if (armed !== 'gone') this.#watched.set(identity.id, identity);
     return armed;
+  }
+
+  watchPid(pid: number): WatchedPid | null {
+    const watched = this.#current.watchPid?.(pid) ?? null;
+    if (watched !== null) this.#watched.set(watched.identity.id, watched.identity);
+    return watched;
   }
 
   /**

@@ -65,12 +65,19 @@ export interface SourceStats {
 /** How a watch was armed. `'gone'`: not at all, because there is no such process. */
 export type Armed = 'with-pidfd' | 'without-pidfd' | 'gone';
 
+export type WatchedPid = { identity: ProcessIdentity; armed: Armed };
+
 /** A source of exits: one way in which the kernel reports that processes exit. */
 export interface ExitSource {
   /** Starts; `ready` or `failed` follows. Throws if it cannot even begin. */
   start(): void;
   /** Can be called before `start()`. */
   watch(identity: ProcessIdentity): Armed;
+  /**
+   * Watches whichever process has this pid, and looks it up only once; not for a pid of which a process
+   * is watched already. `null`: `identify()` and `watch()` say why not.
+   */
+  watchPid?(pid: number): WatchedPid | null;
   unwatch(identity: ProcessIdentity): void;
   /** Call after `start()`. Blocks until the signal trace runs, or cannot run, or the time is up. */
   awaitTrace(timeoutMs: number): void;

@@ -1,3 +1,5 @@
+// One idea: a watch from the moment that it is armed until its pidfd or the stream takes it over;
+// every step is written so that an exit in between is seen by the next.
 #include "linux/reader/watched_processes.h"
 
 #include <algorithm>
@@ -32,26 +34,41 @@ SystemError WatchedProcesses::Open() {
   return pidfds_.Open();
 }
 
+SystemError WatchedProcesses::OpenProcess(int32_t pid, OpenedProcess* process) {
+  if (const SystemError error = Open()) return error;
+  return process->Open(pid);
+}
+
 WatchedProcesses::Result WatchedProcesses::Add(int32_t pid, uint64_t start_ticks, uint64_t inode,
                                                SystemError* error) {
-  *error = Open();
+  OpenedProcess process;
+  *error = OpenProcess(pid, &process);
+  if (error->code == Failure::kNoPidfd) return AddByNumber(pid, start_ticks, inode, error);
+  if (IsGone(*error) || error->code == Failure::kNoProc) return Result::kGone;
   if (*error) return Result::kFailed;
-  // Pin the process, verify its identity, register it, and look again. The last look sees what
-  // changed in between; the stream and the pidfd report what changes later.
-  UniqueFd pidfd = OpenPidfd(pid);
-  if (!pidfd) {
-    if (IsNoSuchProcess(errno)) return Result::kGone;
-    *error = PidfdOpenFailed(errno);
-    return IsPidfdDenied(errno) ? AddByNumber(pid, start_ticks, inode, error) : Result::kFailed;
-  }
-  ProcStat stat;
-  const bool has_stat = ReadProcStat(pid, &stat);
-  const std::optional<uint32_t> uid = ReadProcUid(pid);
-  if (!has_stat || LookAtPidfd(pidfd.Get()) == ProcessState::kGone) return Result::kGone;
-  const uint64_t actual_inode = PidfdInode(pidfd.Get());
-  if (stat.start_ticks != start_ticks || (inode != 0 && inode != actual_inode)) {
+  if (process.stat.start_ticks != start_ticks || (inode != 0 && inode != process.inode)) {
     return Result::kGone;
   }
+  return Register(std::move(process), error);
+}
+
+WatchedProcesses::Result WatchedProcesses::AddByPid(int32_t pid, GroupIdentity* added,
+                                                    SystemError* error) {
+  OpenedProcess process;
+  *error = OpenProcess(pid, &process);
+  if (*error) return IsGone(*error) ? Result::kGone : Result::kFailed;
+  if (process.stat.IsKernelThread()) return Result::kGone;
+  *added = {pid, process.stat.start_ticks, process.inode, 0, 0};
+  return Register(std::move(process), error);
+}
+
+// Registers it and looks again. That look sees what changed since it was opened; the stream and the
+// pidfd report what changes later.
+WatchedProcesses::Result WatchedProcesses::Register(OpenedProcess opened, SystemError* error) {
+  auto& [pidfd, stat, actual_inode] = opened;
+  const std::optional<uint32_t> uid = ReadProcUid(stat.pid);
+  const int32_t pid = stat.pid;
+  const uint64_t start_ticks = stat.start_ticks;
   const bool may_keep = options_.opens_pidfds && MayKeepDescriptor(pidfd.Get());
   owner_clock_.Sample();
   const uint64_t now_ns = owner_clock_.Now();

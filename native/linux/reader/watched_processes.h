@@ -14,6 +14,7 @@
 #include "core/groups/watch_set.h"
 #include "linux/bpf/cgroup_paths.h"
 #include "linux/system/kernel_clock.h"
+#include "linux/system/opened_process.h"
 #include "linux/system/pidfd_set.h"
 #include "linux/system/system_error.h"
 #include "linux/system/unique_fd.h"
@@ -44,6 +45,10 @@ class WatchedProcesses {
 
   // Watches the process with this pid, start and inode. kGone if there is no such process now.
   Result Add(int32_t pid, uint64_t start_ticks, uint64_t inode, SystemError* error);
+
+  // Watches whichever process has this pid now, and says which it is; a kernel thread is none. Not
+  // for a pid of which a process is watched already.
+  Result AddByPid(int32_t pid, GroupIdentity* added, SystemError* error);
   void Remove(int32_t pid, uint64_t start_ticks, uint64_t inode);
 
   WatchSet& set() { return set_; }
@@ -86,6 +91,8 @@ class WatchedProcesses {
   void Clear();
 
  private:
+  SystemError OpenProcess(int32_t pid, OpenedProcess* process);
+  Result Register(OpenedProcess process, SystemError* error);
   struct Pinned {
     GroupIdentity identity;
     UniqueFd pidfd;

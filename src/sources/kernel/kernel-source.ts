@@ -3,6 +3,7 @@ import { bootId } from '../../identity/boot-id.js';
 import {
   type ProcessIdentity,
   bootPrefix,
+  identityOf,
   inodeOf,
   pidNamespace,
 } from '../../identity/process-identity.js';
@@ -18,7 +19,7 @@ import { SignalHistory } from '../../trace/signal-history.js';
 import { joinStory, NO_STORY, type SignalStory } from '../../trace/signal-story.js';
 import { judgeTrial } from '../../trace/trial.js';
 import { bpfDowngrade, failureDowngrade } from '../downgrade.js';
-import type { Armed, ExitSource, SourceListener, SourceStats } from '../exit-source.js';
+import type { Armed, ExitSource, SourceListener, SourceStats, WatchedPid } from '../exit-source.js';
 import type { Scope, SourceOptions } from '../source-kind.js';
 import { WatchedIdentities } from '../watched-identities.js';
 
@@ -88,7 +89,20 @@ export class KernelSource implements ExitSource {
     const armed = this.#call(() => this.#reader.watch(pid, startTicks, inode ?? 0));
     if (armed === WatchResult.gone) return 'gone';
     this.#watched.add(identity);
-    return armed === WatchResult.armed && this.#opensPidfds ? 'with-pidfd' : 'without-pidfd';
+    return this.#armedAs(armed);
+  }
+
+  watchPid(pid: number): WatchedPid | null {
+    const found = this.#reader.watchPid(pid);
+    if (found === undefined) return null;
+    const { startTicks, inode, result } = found;
+    const identity = identityOf(pid, { startTicks, inode: inode === 0 ? null : inode });
+    this.#watched.add(identity);
+    return { identity, armed: this.#armedAs(result) };
+  }
+
+  #armedAs(result: WatchResult): Armed {
+    return result === WatchResult.armed && this.#opensPidfds ? 'with-pidfd' : 'without-pidfd';
   }
 
   unwatch(identity: ProcessIdentity): void {

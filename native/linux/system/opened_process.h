@@ -1,0 +1,28 @@
+#ifndef EXITWATCH_LINUX_SYSTEM_OPENED_PROCESS_H_
+#define EXITWATCH_LINUX_SYSTEM_OPENED_PROCESS_H_
+
+#include <cstdint>
+
+#include "core/parse/proc_stat.h"
+#include "linux/system/system_error.h"
+#include "linux/system/unique_fd.h"
+
+namespace exitwatch {
+
+// A process, and what identifies it. While its pidfd is open, no other process can take its place.
+struct OpenedProcess {
+  UniqueFd pidfd;
+  ProcStat stat;
+  uint64_t inode = 0;  // in pidfs; 0 before Linux 6.9
+
+  // Opens the process that has this pid now. An error with kNone as its code is none; IsGone() says
+  // whether there is no such process, else pidfds are missing or forbidden, or /proc is.
+  SystemError Open(int32_t pid);
+};
+
+// Whether OpenedProcess::Open() has found no process.
+bool IsGone(const SystemError& error);
+
+}  // namespace exitwatch
+
+#endif  // EXITWATCH_LINUX_SYSTEM_OPENED_PROCESS_H_

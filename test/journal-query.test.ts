@@ -8,8 +8,8 @@ import { itUnderSystemd, underSystemd } from './support/systemd';
 const UNITS = '/lib/systemd/system';
 const JOURNALD = ['systemd-journald.service', 'systemd-journald.socket'];
 
-const unit = blockWith('README.md', '# /etc/systemd/system/exitwatch.service');
-const query = blockWith('README.md', 'journalctl').trim();
+const unit = blockWith('docs/who-did-it.md', '# /etc/systemd/system/exitwatch.service');
+const query = blockWith('docs/who-did-it.md', 'journalctl').trim();
 
 let folder: string;
 
@@ -25,7 +25,7 @@ afterEach(() => {
 const journal = 'journalctl -u exitwatch -o cat';
 
 itUnderSystemd(
-  'the query of the README finds the end of a process in the journal of its unit, among other lines',
+  'the query of docs/who-did-it.md finds the end of a process in the journal of its unit, among other lines',
   async () => {
     writeFileSync(join(folder, 'exitwatch.service'), unit);
     // Elsewhere than in Debian its folder may be another one: then it does not start, and says so.

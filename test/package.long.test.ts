@@ -15,7 +15,8 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { dirname, join } from 'node:path';
 
-import { newProject, pack } from './support/package';
+import { newProject, pack, version } from './support/package';
+import { blockWith, LINKED } from './support/pages';
 import { itIf } from './support/privilege';
 import { REPOSITORY, run } from './support/programs';
 import { arrives } from './support/wait';
@@ -94,9 +95,9 @@ test('the package holds what is used, and nothing that npm would compile', async
   for (const file of [
     ...['dist/index.js', 'dist/index.d.ts', 'dist/cli/main.js', 'native/exitwatch.gypi'],
     ...[
-      'README.md',
-      'CHANGELOG.md',
-      'docs/bundlers.md',
+      ...LINKED,
+      'examples/vm-manager.mjs',
+      'schemas/vm-record.json',
       `prebuilds/linux-${process.arch}/exitwatch.node`,
     ],
   ]) {
@@ -165,6 +166,29 @@ test.each([
   },
   60_000,
 );
+
+test('the commands of the README install the library, and the command', async () => {
+  const [library, command] = blockWith('README.md', 'npm i -g')
+    .split('\n')
+    .map((line) => line.replace(/ *#.*/, '').split(' '));
+  expect([library?.[0], command?.[0]]).toEqual(['npm', 'npm']);
+  const registry = await serveRegistry();
+  try {
+    const { port } = registry.address() as AddressInfo;
+    const project = newProject(folder, 'readme');
+    writeFileSync(join(project, '.npmrc'), `registry=http://127.0.0.1:${port}/\n`);
+    const global = join(folder, 'global');
+    const npm = join(MANAGERS, 'node_modules', 'npm11', 'bin', 'npm-cli.js');
+    const env = { ...environment(), npm_config_prefix: global };
+    for (const words of [library, command])
+      await run(process.execPath, [npm, ...(words?.slice(1) ?? [])], { cwd: project, env });
+    expect(await tryOut(project)).toEqual(ALL_WORKS);
+    const { stdout } = await run(join(global, 'bin', 'exitwatch'), ['--version'], { env });
+    expect(stdout).toBe(`${version}\n`);
+  } finally {
+    registry.close();
+  }
+}, 120_000);
 
 interface Manifest {
   name: string;

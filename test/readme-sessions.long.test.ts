@@ -17,9 +17,9 @@ afterEach(async () => {
   await examples.remove();
 });
 
-/** A command of the README, and what the README shows that it prints. */
-function shown(part: string) {
-  const [session] = sessionOf(blockWith('README.md', part));
+/** A command of a page, and what the page shows that it prints. */
+function shown(page: string, part: string) {
+  const [session] = sessionOf(blockWith(page, part));
   if (session === undefined) throw new Error(`nothing is shown with ${part}`);
   return session;
 }
@@ -51,15 +51,15 @@ async function endAsShown(): Promise<void> {
 }
 
 itAsRoot('the table that the README begins with is what comes out', async () => {
-  const { command, printed } = shown('$ exitwatch watch');
+  const { command, printed } = shown('README.md', '$ exitwatch watch');
   const watch = examples.run(`exec ${command}`);
   const opening = await until(watch, /^TIME/);
   await endAsShown();
   expectAsShown([...opening, ...(await until(watch, / server /))], printed);
 });
 
-itAsRoot('wait tells what the README shows, and ends as it says', async () => {
-  const { command, printed } = shown('$ exitwatch wait');
+itAsRoot('wait prints what the README shows, and ends as it says', async () => {
+  const { command, printed } = shown('README.md', '$ exitwatch wait');
   const { pid } = examples.start('sleep', ['100']);
   const wait = examples.run(command.replace('23750', String(pid)));
   await armed(wait);
@@ -70,7 +70,7 @@ itAsRoot('wait tells what the README shows, and ends as it says', async () => {
 });
 
 test('stop says on a terminal what the README shows', async () => {
-  const { command, printed } = shown('$ exitwatch stop');
+  const { command, printed } = shown('README.md', '$ exitwatch stop');
   const stubborn = `sh -c 'trap "" TERM; echo ready; exec sleep 100'`;
   const script = `sleep 100 & sleep 100 & ${stubborn} & wait`;
   const worker = examples.start(examples.named('worker', SHELL), ['-c', script]);
@@ -86,9 +86,9 @@ test('stop says on a terminal what the README shows', async () => {
 });
 
 (KERNEL.pidfdStatus ? itAsRoot : it.skip)(
-  'doctor tells what the README shows (needs Linux 6.15)',
+  'doctor prints what docs/command-line.md shows (needs Linux 6.15)',
   async () => {
-    const { command, printed } = shown('--clear-groups');
+    const { command, printed } = shown('docs/command-line.md', '--clear-groups');
     const doctor = examples.run(command);
     const versions = (line: string) => line.replace(/\d+\.\d+\.\d+[\w.+-]*/g, '…');
     const arch = (line: string) => line.replace(/\(arm64\)/, '(x64)');
@@ -97,31 +97,34 @@ test('stop says on a terminal what the README shows', async () => {
   },
 );
 
-itAsRoot('the unit tells who it was, with the capabilities that it has', async () => {
-  const unit = blockWith('README.md', '[Unit]');
-  const setting = (name: string) => new RegExp(`^${name}=(.*)$`, 'm').exec(unit)?.[1] ?? '';
-  const capabilities = [
-    '-all',
-    ...setting('AmbientCapabilities')
-      .toLowerCase()
-      .split(' ')
-      .map((name) => name.replace('cap_', '+')),
-  ].join(',');
-  const command = setting('ExecStart').replace('/usr/local/bin/', '');
-  expect(setting('CapabilityBoundingSet')).toBe(setting('AmbientCapabilities'));
-  const watch = examples.run(
-    `exec setpriv --reuid=65534 --regid=65534 --clear-groups --no-new-privs --inh-caps=${capabilities} ` +
-      `--ambient-caps=${capabilities} --bounding-set=${capabilities} ${command}`,
-  );
-  await until(watch, /"event":"ready"/);
-  const server = examples.start(examples.named('server'), ['100']);
-  const killer = new LineProcess('sh', ['-c', `kill ${server.pid}; exit 0`]);
-  const told = (await until(watch, /"name":"server"/)).at(-1) ?? '';
-  expect(JSON.parse(told)).toMatchObject({
-    ...{ event: 'exit', pid: server.pid, program: 'server', signal: 'SIGTERM', traced: true },
-    sender: { pid: killer.pid, name: 'sh', uid: 0 },
-  });
-});
+itAsRoot(
+  'the unit of docs/who-did-it.md reports who it was, with the capabilities that it has',
+  async () => {
+    const unit = blockWith('docs/who-did-it.md', '[Unit]');
+    const setting = (name: string) => new RegExp(`^${name}=(.*)$`, 'm').exec(unit)?.[1] ?? '';
+    const capabilities = [
+      '-all',
+      ...setting('AmbientCapabilities')
+        .toLowerCase()
+        .split(' ')
+        .map((name) => name.replace('cap_', '+')),
+    ].join(',');
+    const command = setting('ExecStart').replace('/usr/local/bin/', '');
+    expect(setting('CapabilityBoundingSet')).toBe(setting('AmbientCapabilities'));
+    const watch = examples.run(
+      `exec setpriv --reuid=65534 --regid=65534 --clear-groups --no-new-privs --inh-caps=${capabilities} ` +
+        `--ambient-caps=${capabilities} --bounding-set=${capabilities} ${command}`,
+    );
+    await until(watch, /"event":"ready"/);
+    const server = examples.start(examples.named('server'), ['100']);
+    const killer = new LineProcess('sh', ['-c', `kill ${server.pid}; exit 0`]);
+    const told = (await until(watch, /"name":"server"/)).at(-1) ?? '';
+    expect(JSON.parse(told)).toMatchObject({
+      ...{ event: 'exit', pid: server.pid, program: 'server', signal: 'SIGTERM', traced: true },
+      sender: { pid: killer.pid, name: 'sh', uid: 0 },
+    });
+  },
+);
 
 test('npm start prints processes as they end, as the README says', async () => {
   const commands = blockWith('README.md', 'npm start').split('\n');
@@ -132,12 +135,12 @@ test('npm start prints processes as they end, as the README says', async () => {
   expect(await start.ended).toBe(0);
 });
 
-const LINES = blockWith('README.md', 'exitwatch build-native')
+const LINES = blockWith('docs/command-line.md', 'exitwatch build-native')
   .replace(/\n {2,}(?! |MACHINE)/g, ' ')
   .split('\n');
 const MACHINE = LINES.find((line) => line.includes('MACHINE: ')) ?? '';
 
-/** Each command that the README has, by its words, with the options that it names. */
+/** Each command that the page has, by its words, with the options that it names. */
 const USAGE = LINES.filter((line) => line.startsWith('exitwatch ')).flatMap((line) => {
   const options = line.replace('MACHINE', MACHINE).match(/--[a-z-]+/g) ?? [];
   const words = (/^exitwatch ([a-z][a-z|-]*(?: [a-z][a-z|-]*)*)/.exec(line)?.[1] ?? '').split(' ');
@@ -145,13 +148,13 @@ const USAGE = LINES.filter((line) => line.startsWith('exitwatch ')).flatMap((lin
   return last.split('|').map((each) => ({ words: [...words, each], options }));
 });
 
-test('the README has all commands', async () => {
+test('docs/command-line.md has all commands', async () => {
   const { lines } = await call('--help');
   const commands = lines.flatMap((line) => /^ {2}([a-z][a-z -]*?) {2,}/.exec(line)?.[1] ?? []);
   expect(USAGE.map(({ words }) => words.join(' '))).toEqual(commands);
 });
 
-test.each(USAGE)('the README has the options of $words', async ({ words, options }) => {
+test.each(USAGE)('docs/command-line.md has the options of $words', async ({ words, options }) => {
   const { lines } = await call(...words, '--help');
   const own = lines.flatMap((line) => /^ {2}(--[a-z-]+)/.exec(line)?.[1] ?? []);
   const named = lines

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { identify } from '../src';
@@ -143,6 +143,47 @@ itAsRoot('who had asked a program to end that exited with 0 is told', async () =
   `;
   const printed = await printedBy(snippetWith('function wasAsked'), before, after);
   expect(printed).toEqual(['exited 0 SIGTERM sh']);
+});
+
+itAsRoot(
+  'the supervisor starts again what crashed, and leaves off what was asked to end',
+  async () => {
+    const server = [
+      '#!/bin/sh',
+      'echo >>runs',
+      'case $(wc -l <runs) in',
+      '  1) exit 3 ;;',
+      '  2) kill -SEGV $$ ;;',
+      '  *) trap "exit 0" TERM; echo $$; while :; do sleep 0.05; done ;;',
+      'esac',
+      '',
+    ];
+    writeFileSync(join(project.path, 'server'), server.join('\n'), { mode: 0o755 });
+    const node = await project.run(snippetWith("'./server'"));
+    const lines = await until(node, /^\d+$/);
+    await new LineProcess('sh', ['-c', `kill ${lines.at(-1)}; exit 0`]).ended;
+    expect([...lines.slice(0, -1), ...(await node.rest())]).toEqual([
+      'crashed (3): starting again',
+      'crashed (SIGSEGV): starting again',
+      'stopped: SIGTERM from sh',
+    ]);
+    expect({ code: await node.ended, stderr: node.stderr }).toEqual({ code: 0, stderr: '' });
+  },
+);
+
+itAsRoot('why something is not in use is printed', async () => {
+  const env = { ...process.env, EXITWATCH_FILTER: 'cbpf' };
+  const node = await project.run(snippetWith('traceDowngrade]'), '', '', env);
+  await node.ended;
+  expect(node.stderr).toMatch(/^cbpf-requested: .+; .+\n$/);
+});
+
+itAsRoot('what a wait and a watch cost is printed', async () => {
+  expect(await printedBy(snippetWith('// costs.mjs'))).toEqual([
+    expect.stringMatching(/^the first wait: \d+ ms$/),
+    expect.stringMatching(/^a watch: -?\d+ bytes$/),
+    expect.stringMatching(/^a watch, in the kernel: -?\d+ bytes$/),
+  ]);
 });
 
 test('the question of a supervisor is answered', async () => {

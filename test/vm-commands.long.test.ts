@@ -46,8 +46,10 @@ async function machine(name = 'web', ...args: string[]): Promise<TestVm> {
   return vm;
 }
 
-itWithBoth('the daemon, and status, print what the README shows', async () => {
-  const [daemon, status] = sessionOf(blockWith('README.md', '$ exitwatch vm daemon'));
+itWithBoth('the daemon, and status, print what docs/virtual-machines.md shows', async () => {
+  const [daemon, status] = sessionOf(
+    blockWith('docs/virtual-machines.md', '$ exitwatch vm daemon'),
+  );
   mkdirSync(examples.at('vms'));
   const running = examples.run(`exec ${here(daemon?.command ?? '')}`);
   const lines = await until(running, / 0 virtual machines /);

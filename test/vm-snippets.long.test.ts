@@ -9,7 +9,7 @@ import { blockWith, likeOnPage } from './support/pages';
 import { itAsRoot } from './support/privilege';
 import { LineProcess } from './support/programs';
 import { bootFrom, hasQemu, itWithQemu, TestVm } from './support/qemu';
-import { ShellExamples } from './support/shell-examples';
+import { ShellExamples, until } from './support/shell-examples';
 import { promisesOf, SnippetProject, snippetsOf, type Snippet } from './support/snippets';
 
 let project: SnippetProject;
@@ -53,15 +53,16 @@ async function machine(...args: string[]): Promise<TestVm> {
   return vm;
 }
 
+itWithQemu('the monitor of docs/virtual-machines.md prints what the page says', async () => {
+  const page = 'docs/virtual-machines.md';
+  const node = await project.run(snippetWith(page, 'new VmMonitor'));
+  const lines = (await node.rest()).map((line) => line.trimEnd());
+  expect(lines.join('\n')).toBe(blockWith(page, 'web1: we have told').trim());
+  expect(node.stderr).toBe('');
+});
+
 describe('the monitor of the README', () => {
   const snippet = () => snippetWith('README.md', 'new VmMonitor');
-
-  itWithQemu('prints what the README says', async () => {
-    const node = await project.run(snippet());
-    const lines = (await node.rest()).map((line) => line.trimEnd());
-    expect(lines.join('\n')).toBe(blockWith('README.md', 'web1: we have told').trim());
-    expect(node.stderr).toBe('');
-  });
 
   /** Has QEMU boot a guest that powers itself off when it is written to. */
   function installGuest(): NodeJS.ProcessEnv {
@@ -97,13 +98,11 @@ describe('the monitor of the README', () => {
     ['SIGKILL', kill('KILL')],
   ];
 
-  itWithBoth.each(ends)('prints of others what the README says: %s', async (part, end) => {
+  itWithBoth.each(ends)('prints what the README says: %s', async (part, end) => {
     const lines = blockWith('README.md', 'web1: a signal').split('\n');
     const line = lines.find((each) => each.includes(part)) ?? '';
     const { text, ...rest } = snippet();
-    const waits =
-      "console.log(pid); await new Promise((resolve) => monitor.once('stopped', resolve));";
-    const changed = text.replace(/await vm\.stop\(.*\);/, waits).replace('const vm = ', '');
+    const changed = text.replace('const verdict', 'console.log(pid);\nconst verdict');
     const node = await project.run({ ...rest, text: changed }, '', '', installGuest());
     await end((await node.line()) ?? '');
     expect((await node.rest()).map((each) => each.trimEnd())).toEqual([
@@ -112,12 +111,34 @@ describe('the monitor of the README', () => {
   });
 });
 
+test('docs/vm-causes.md: whether to start a machine again is printed', async () => {
+  const before = "import { spawn } from 'node:child_process';\n";
+  const after = `
+    const { pid } = spawn('sleep', ['100']);
+    const vm = monitor.watch({ name: 'web', pid });
+    process.kill(pid, 'SIGKILL');
+    await vm.stopped;
+    await monitor.close();
+  `;
+  const node = await project.run(snippetWith('docs/vm-causes.md', 'shouldRestart'), before, after);
+  expect(await node.rest()).toEqual(['web killed true it was cut short']);
+});
+
 describe('docs/vm-control.md', () => {
   const page = 'docs/vm-control.md';
 
   itWithQemu('a machine is looked at, and stopped', async () => {
     await (await machine()).press('a');
     const snippet = snippetWith(page, 'await vm.stop');
+    const node = await project.run(snippet);
+    expect({ lines: await node.rest(), stderr: node.stderr }).toEqual({
+      ...{ lines: promisesOf(snippet), stderr: '' },
+    });
+  });
+
+  itWithQemu('a machine is asked by QMP', async () => {
+    await machine();
+    const snippet = snippetWith(page, 'new QmpClient');
     const node = await project.run(snippet);
     expect({ lines: await node.rest(), stderr: node.stderr }).toEqual({
       ...{ lines: promisesOf(snippet), stderr: '' },
@@ -215,8 +236,26 @@ describe('docs/vm-daemon.md', () => {
     const marker = snippetWith(page, 'readShutdownMarker');
     const node = await project.run(marker, before, 'console.log(isUsers);');
     expect(await node.rest()).toEqual(['true']);
+    const records = await project.run(snippetWith(page, 'readVmRecords'));
+    expect(await records.rest()).toEqual([
+      'web stopped guest-shutdown',
+      expect.stringMatching(/^(\d+|its process is not known)$/),
+    ]);
     daemon.child.kill();
     await daemon.ended;
     expect(daemon.stderr).toBe('');
+  });
+
+  itWithQemu('the directory reports what comes and goes in it', async () => {
+    const directory = await project.run(snippetWith(page, 'new VmDirectory'));
+    expect(await directory.line()).toBe('the directory is there');
+    const guest = await machine();
+    expect(await directory.line()).toBe(`web runs as ${guest.pid}`);
+    await guest.press('p');
+    const lines = await until(directory, /powered itself off/);
+    expect(lines.at(-1)).toBe('web: the guest has powered itself off (sure)');
+    directory.child.kill();
+    await directory.ended;
+    expect(directory.stderr).toBe('');
   });
 });

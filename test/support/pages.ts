@@ -11,6 +11,9 @@ export const PAGES = [
     .map((name) => `docs/${name}`),
 ];
 
+/** Those whose links are followed. */
+export const LINKED = [...PAGES, 'CHANGELOG.md', 'CONTRIBUTING.md', 'SECURITY.md'];
+
 /** A code block, as it stands on its page. */
 export interface Block {
   page: string;

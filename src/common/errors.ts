@@ -92,6 +92,8 @@ export type ExitwatchErrorCode =
 /**
  * The error that exitwatch throws and rejects with. Check {@link ExitwatchError.code} to tell
  * errors apart.
+ *
+ * @see [Errors](../../docs/errors.md)
  */
 export class ExitwatchError extends Error {
   override readonly name = 'ExitwatchError';

@@ -3,7 +3,11 @@ import type { ExitwatchErrorCode } from '../common/errors.js';
 import type { SignalSender } from './signal-event.js';
 import type { SignalName } from './wait-status.js';
 
-/** Why the outcome of a process is unknown. */
+/**
+ * Why the outcome of a process is unknown.
+ *
+ * @see [Events](../../docs/events.md)
+ */
 export type UnknownReason =
   /**
    * Its parent has not reaped it. Until then only a privileged process can read the status; before
@@ -26,7 +30,11 @@ export type UnknownReason =
   /** It had exited before it could be watched. */
   | 'gone-before-watch';
 
-/** How a process ended, in the terms of waitid(2). */
+/**
+ * How a process ended, in the terms of waitid(2).
+ *
+ * @see [Events](../../docs/events.md)
+ */
 export type Outcome =
   | { how: 'exited'; exitCode: number; signal: null; coreDumped: false; unknownReason: null }
   | {
@@ -46,7 +54,11 @@ export type Outcome =
       unknownReason: UnknownReason;
     };
 
-/** A process exited: all of its threads are gone. */
+/**
+ * A process exited: all of its threads are gone.
+ *
+ * @see [Events](../../docs/events.md)
+ */
 export type ExitEvent = {
   event: 'exit';
   /**
@@ -141,7 +153,11 @@ export type ExitEvent = {
   oom: boolean | null;
 } & Outcome;
 
-/** Exits that may have been missed. */
+/**
+ * Exits that may have been missed.
+ *
+ * @see [Events](../../docs/events.md)
+ */
 export type Gap = {
   event: 'gap';
   from: Date;
@@ -163,7 +179,11 @@ export type Gap = {
   recovered: number;
 };
 
-/** The monitor is running: every exit from now on is reported. */
+/**
+ * The monitor is running: every exit from now on is reported.
+ *
+ * @see [Options](../../docs/options.md)
+ */
 export type Ready = {
   event: 'ready';
   scope: 'watched' | 'all';
@@ -197,12 +217,16 @@ export type Ready = {
 /**
  * What reports exits. `'connector'`: the proc connector, plus a pidfd for each watched process.
  * `'pidfd'`: pidfds alone. `'poll'`: the process table, read at an interval.
+ *
+ * @see [Sources](../../docs/sources.md)
  */
 export type SourceName = 'connector' | 'pidfd' | 'poll';
 
 /**
  * The monitor switched to another source: the connector failed and pidfds took over, or it works
  * again. No watch is lost.
+ *
+ * @see [Events](../../docs/events.md)
  */
 export type SourceChange = {
   event: 'source';
@@ -221,12 +245,16 @@ export type SourceChange = {
  * How exits are filtered. `'ebpf'`: a program in the kernel, run by each exiting task, decides
  * whether the process is dead and how it ended. `'cbpf'`: the kernel sends the exits of threads,
  * and exitwatch joins them.
+ *
+ * @see [Sources](../../docs/sources.md)
  */
 export type Filter = 'ebpf' | 'cbpf';
 
 /**
  * Why something better is not in use. An error code of `start()`: pidfds or polling replace the
  * connector. Any other code: the cBPF filter replaces the eBPF filter, or there is no signal trace.
+ *
+ * @see [Troubleshooting](../../docs/troubleshooting.md)
  */
 export type Downgrade = {
   code:
@@ -251,5 +279,9 @@ export type Downgrade = {
   remedy: string | null;
 };
 
-/** What iterating over a monitor yields. */
+/**
+ * What iterating over a monitor yields.
+ *
+ * @see [Events](../../docs/events.md)
+ */
 export type MonitorEvent = ExitEvent | Gap | SourceChange;

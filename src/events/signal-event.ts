@@ -1,6 +1,10 @@
 import type { SignalName } from './wait-status.js';
 
-/** An ancestor of a sender, as it was when the signal was sent. */
+/**
+ * An ancestor of a sender, as it was when the signal was sent.
+ *
+ * @see [Who killed my process?](../../docs/who-did-it.md)
+ */
 export type Ancestor = {
   pid: number;
   /** The kernel's name for it: at most 15 bytes, untrusted. */
@@ -10,6 +14,8 @@ export type Ancestor = {
 /**
  * A signal sent to a process, and its sender. The sender is the kernel's `current`, not what the
  * siginfo claims, which any process can forge.
+ *
+ * @see [Who killed my process?](../../docs/who-did-it.md)
  */
 export type SignalSender = {
   signal: SignalName;
@@ -63,7 +69,11 @@ export type SignalSender = {
     }
 );
 
-/** A signal that could kill a process was generated for it. */
+/**
+ * A signal that could kill a process was generated for it.
+ *
+ * @see [Events](../../docs/events.md)
+ */
 export type SignalEvent = {
   event: 'signal';
   /** The identity's id of the process that receives it. */

@@ -3,10 +3,16 @@ import { ExitwatchError } from '../common/errors.js';
 /**
  * A signal as `child_process` names it. Real-time signals count from the C library's `SIGRTMIN`,
  * which is 34: it reserves 32 and 33, so these appear by number.
+ *
+ * @see [Events](../../docs/events.md)
  */
 export type SignalName = NodeJS.Signals | `SIGRTMIN+${number}` | 'SIG32' | 'SIG33';
 
-/** How a process ended, in the terms of waitid(2). */
+/**
+ * How a process ended, in the terms of waitid(2).
+ *
+ * @see [Wait for one process](../../docs/wait-for-one.md)
+ */
 export type WaitStatus =
   | { how: 'exited'; exitCode: number; signal: null; coreDumped: false }
   | { how: 'killed'; exitCode: null; signal: SignalName; coreDumped: false }
@@ -78,6 +84,7 @@ export function signalNumber(name: SignalName): number {
  *
  * @throws ExitwatchError `ERR_EXITWATCH_INVALID_WAIT_STATUS` for any other number, such as the
  *   status of a stopped or continued process.
+ * @see [Wait for one process](../../docs/wait-for-one.md)
  */
 export function decodeWaitStatus(status: number): WaitStatus {
   if (Number.isInteger(status) && status >= 0 && status <= 0xffff) {

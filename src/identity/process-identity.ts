@@ -13,6 +13,8 @@ import { signalZero } from './signal-zero.js';
 /**
  * Identifies a process across pid reuse. Plain data, so you can keep it as JSON in a file and use
  * it after a restart.
+ *
+ * @see [Wait for one process](../../docs/wait-for-one.md)
  */
 export type ProcessIdentity = {
   /** Unique to this process; compare identities by it. */
@@ -135,6 +137,7 @@ export function isSameProcess(a: ProcessIdentity, b: ProcessIdentity): boolean {
  *
  * @throws ExitwatchError `ERR_EXITWATCH_INVALID_PID`, `ERR_EXITWATCH_NO_PROC`,
  *   `ERR_EXITWATCH_NO_PS`, `ERR_EXITWATCH_SYSTEM`
+ * @see [Wait for one process](../../docs/wait-for-one.md)
  */
 export function identify(pid: number): ProcessIdentity | null {
   const found = lookUp(pid);

@@ -38,6 +38,8 @@ const LONGEST_ARMING_MS = 2000;
  * A started monitor keeps the event loop alive (see {@link ExitMonitor.unref}) and runs until
  * {@link ExitMonitor.close}, even if nothing references it. If a listener throws, the error
  * surfaces as an uncaught exception after the whole batch was delivered.
+ *
+ * @see [Watch everything that ends on a host](../../docs/watch-everything.md)
  */
 export class ExitMonitor
   extends EventEmitter<ExitMonitorEvents>

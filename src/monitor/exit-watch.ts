@@ -1,7 +1,11 @@
 import type { ExitEvent } from '../events/exit-event.js';
 import type { ProcessIdentity } from '../identity/process-identity.js';
 
-/** A process under watch; returned by {@link ExitMonitor.watch}. */
+/**
+ * A process under watch; returned by {@link ExitMonitor.watch}.
+ *
+ * @see [Wait for one process](../../docs/wait-for-one.md)
+ */
 export interface ExitWatch extends Disposable {
   readonly identity: ProcessIdentity;
   /**

@@ -2,7 +2,11 @@ import type { SourceStats } from '../sources/exit-source.js';
 import { sourceKind } from '../sources/registry.js';
 import type { SourceOptions } from '../sources/source-kind.js';
 
-/** Counters since the monitor was created. */
+/**
+ * Counters since the monitor was created.
+ *
+ * @see [Options](../../docs/options.md)
+ */
 export interface MonitorStats extends SourceStats {
   /** Processes under watch now. */
   watches: number;

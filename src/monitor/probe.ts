@@ -14,7 +14,11 @@ import type {
 
 import { ExitMonitor } from './exit-monitor.js';
 
-/** Whether a monitor can report who sent signals. */
+/**
+ * Whether a monitor can report who sent signals.
+ *
+ * @see [What works here](../../docs/options.md#what-works-here)
+ */
 export type TraceReport = {
   available: boolean;
   /** `null` if it is available. */
@@ -43,6 +47,8 @@ export type ProbeReport = {
  * Tries every source. Reports which ones work and how well, why not better, and what to do about
  * it. Whatever it finds, it resolves; it only rejects with `ERR_EXITWATCH_INVALID_OPTION` if an
  * environment variable (`EXITWATCH_FILTER`) has an invalid value.
+ *
+ * @see [What works here](../../docs/options.md#what-works-here)
  */
 export async function probe(): Promise<ProbeReport> {
   const reports = await probeSources();

@@ -31,6 +31,7 @@ const shared = new Map<string, Shared>();
  *
  * @param target a pid, or the identity of a process, which may be gone already: see
  *   {@link ExitMonitor.watch}
+ * @see [Wait for one process](../../docs/wait-for-one.md)
  */
 export async function waitForExit(
   target: number | ProcessIdentity,

@@ -9,7 +9,11 @@ import { regular, syncFolder } from '../common/small-file.js';
 import type { SignalName } from '../events/wait-status.js';
 import { identify, type ProcessIdentity } from '../identity/process-identity.js';
 
-/** What was about to be done to a process. */
+/**
+ * What was about to be done to a process.
+ *
+ * @see [Who asked](../../docs/stop-safely.md#who-asked)
+ */
 export type Intent = {
   event: 'intent';
   /** The id of this intent. */
@@ -40,10 +44,16 @@ export type Intent = {
  * - `'migrate'`: moves it to another host
  * - `'save'`: saves it to a file
  * - `'control'`: anything else
+ *
+ * @see [Who asked](../../docs/stop-safely.md#who-asked)
  */
 export type ControlName = 'control' | 'powerdown' | 'quit' | 'migrate' | 'save';
 
-/** Records intents. */
+/**
+ * Records intents.
+ *
+ * @see [Who asked](../../docs/stop-safely.md#who-asked)
+ */
 export interface IntentRecorder {
   append(
     intent: Pick<Intent, 'identity' | 'what' | 'deadline'> & { why?: string | null },
@@ -51,7 +61,11 @@ export interface IntentRecorder {
   settle(id: string, outcome: IntentOutcome): Promise<void>;
 }
 
-/** The recorded outcome of an intent. */
+/**
+ * The recorded outcome of an intent.
+ *
+ * @see [Who asked](../../docs/stop-safely.md#who-asked)
+ */
 export type IntentOutcome = 'delivered' | 'not-delivered' | 'uncertain' | 'superseded';
 
 const { O_APPEND, O_CREAT, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_WRONLY } = constants;
@@ -64,6 +78,8 @@ const MOST_REASON = 1024;
  * A durable record of what is about to be done to processes, written before it is done. Even after
  * a crash, it distinguishes "we asked for this" from "something else did". One JSON object per
  * line; any number of processes may append to the file.
+ *
+ * @see [Who asked](../../docs/stop-safely.md#who-asked)
  */
 export class IntentLog implements IntentRecorder {
   readonly path: string;
@@ -139,6 +155,8 @@ export class IntentLog implements IntentRecorder {
  * All intents of a log in order; torn records are skipped. A missing log has none.
  *
  * Rejects with an {@link ExitwatchError} `ERR_EXITWATCH_INTENT_LOG`.
+ *
+ * @see [Who asked](../../docs/stop-safely.md#who-asked)
  */
 export async function readIntents(path: string): Promise<Intent[]> {
   const intents = new Map<string, Intent>();

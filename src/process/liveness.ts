@@ -5,7 +5,11 @@ import { signalProcess } from './process-signal.js';
 import { notVerified } from './send.js';
 import { matchNow, resolveTarget, type ProcessTarget } from './target.js';
 
-/** Whether a process is alive. A zombie is dead once all of its threads are. */
+/**
+ * Whether a process is alive. A zombie is dead once all of its threads are.
+ *
+ * @see [Stop a process safely](../../docs/stop-safely.md)
+ */
 export type Liveness = 'alive' | 'dead' | 'unknown';
 
 /** A caller's mistake is thrown; whatever cannot be found out is `'unknown'`. */
@@ -23,6 +27,7 @@ const FAULTS: readonly string[] = [
  *   belongs to a thread or kernel thread, which is not a process but exists
  *
  * @throws ExitwatchError `ERR_EXITWATCH_INVALID_PID`, `ERR_EXITWATCH_INVALID_IDENTITY`
+ * @see [Stop a process safely](../../docs/stop-safely.md)
  */
 export function isAlive(target: number | ProcessIdentity): Liveness {
   return lookAt(target).liveness;
@@ -35,6 +40,7 @@ export function isAlive(target: number | ProcessIdentity): Liveness {
  * the pid is a thread's, whose process may match.
  *
  * @throws ExitwatchError `ERR_EXITWATCH_INVALID_PID`, `ERR_EXITWATCH_INVALID_OPTION`
+ * @see [Stop a process safely](../../docs/stop-safely.md)
  */
 export function exists({
   pid,

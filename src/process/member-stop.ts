@@ -11,7 +11,11 @@ import type { TreeLink, TreeMember } from './process-tree.js';
 import { notVerified } from './send.js';
 import type { StopEnd } from './stop-sequence.js';
 
-/** A process of a tree that was stopped. */
+/**
+ * A process of a tree that was stopped.
+ *
+ * @see [A process and all that belong to it](../../docs/stop-safely.md#a-process-and-all-that-belong-to-it)
+ */
 export type StoppedMember = {
   identity: ProcessIdentity;
   /** The kernel's name for it when it was found. */

@@ -19,7 +19,11 @@ import {
 
 import { isAlive, type Liveness } from './liveness.js';
 
-/** The contents of a pidfile. */
+/**
+ * The contents of a pidfile.
+ *
+ * @see [Stop a process safely](../../docs/stop-safely.md)
+ */
 export type Pidfile = {
   path: string;
   pid: number;
@@ -44,6 +48,8 @@ const identityPath = (path: string) => `${path}.id`;
  *
  * Rejects with an {@link ExitwatchError}: `ERR_EXITWATCH_NO_PIDFILE`, `…_INVALID_PIDFILE` (with
  * what it holds), `…_UNTRUSTED_PIDFILE`, `…_NOT_PERMITTED`, `…_SYSTEM`.
+ *
+ * @see [Stop a process safely](../../docs/stop-safely.md)
  */
 export async function readPidfile(path: string): Promise<Pidfile> {
   const file = await readTrusted(path, MOST_BYTES);
@@ -61,6 +67,8 @@ export async function readPidfile(path: string): Promise<Pidfile> {
  *
  * Rejects with an {@link ExitwatchError}: `ERR_EXITWATCH_NO_SUCH_PROCESS`, `…_THREAD`,
  * `…_KERNEL_THREAD`, `…_INVALID_PID`, `…_INVALID_IDENTITY`, `…_NOT_PERMITTED`, `…_SYSTEM`.
+ *
+ * @see [Stop a process safely](../../docs/stop-safely.md)
  */
 export async function writePidfile(
   path: string,
@@ -86,6 +94,8 @@ export async function writePidfile(
  * pid of `identity`, and another process has that pid by now.
  *
  * Rejects with an {@link ExitwatchError}: `ERR_EXITWATCH_NOT_PERMITTED`, `…_SYSTEM`.
+ *
+ * @see [Stop a process safely](../../docs/stop-safely.md)
  */
 export async function removePidfile(
   path: string,
@@ -113,6 +123,8 @@ export type PidfileState = Liveness | 'missing';
  * process cannot be checked, or if the pid is a thread or a kernel thread.
  *
  * Rejects like {@link readPidfile} and {@link removePidfile}, except for a missing file.
+ *
+ * @see [Stop a process safely](../../docs/stop-safely.md)
  */
 export async function removeStalePidfile(path: string): Promise<PidfileState> {
   let pidfile;

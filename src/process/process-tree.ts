@@ -10,7 +10,11 @@ import { HeldNumbers } from './held-numbers.js';
 import { PidCursor, type PidMark } from './pid-cursor.js';
 import { isOwn, isStillOwn, lookNow, type KnownTree } from './tree-cgroup.js';
 
-/** What linked a process to its tree when it was found. */
+/**
+ * What linked a process to its tree when it was found.
+ *
+ * @see [A process and all that belong to it](../../docs/stop-safely.md#a-process-and-all-that-belong-to-it)
+ */
 export type TreeLink = 'target' | 'parent' | 'session' | 'group' | 'cgroup';
 
 /** A process that belongs to a tree. */

@@ -5,7 +5,11 @@ import type { ProcessIdentity } from '../identity/process-identity.js';
 import { signalProcess } from './process-signal.js';
 import { resolveTarget, type ProcessTarget } from './target.js';
 
-/** The result of sending a signal. */
+/**
+ * The result of sending a signal.
+ *
+ * @see [Stop a process safely](../../docs/stop-safely.md)
+ */
 export type Sent = {
   /** `'requested'`: the signal was sent, which does not mean that the process exits. */
   outcome: 'requested' | 'already-gone';
@@ -28,12 +32,17 @@ export type Sent = {
  * `…_NO_PROC`, `…_SYSTEM`.
  *
  * @param options `force`: allow init, or this process itself
+ * @see [Stop a process safely](../../docs/stop-safely.md)
  */
 export function terminate(target: ProcessTarget, options: { force?: boolean } = {}): Promise<Sent> {
   return send(target, 'SIGTERM', options);
 }
 
-/** Kills a process with SIGKILL. Otherwise like {@link terminate}. */
+/**
+ * Kills a process with SIGKILL. Otherwise like {@link terminate}.
+ *
+ * @see [Stop a process safely](../../docs/stop-safely.md)
+ */
 export function kill(target: ProcessTarget, options: { force?: boolean } = {}): Promise<Sent> {
   return send(target, 'SIGKILL', options);
 }

@@ -9,7 +9,11 @@ import { signalNumber, type SignalName } from '../events/wait-status.js';
 import { IntentLog, type ControlName, type IntentRecorder } from './intent-log.js';
 import type { StopWait } from './stop-wait.js';
 
-/** A call that asks a process to exit. */
+/**
+ * A call that asks a process to exit.
+ *
+ * @see [Stop a process safely](../../docs/stop-safely.md)
+ */
 export interface ControlStep {
   /** Its name in the intent log. */
   what: ControlName;

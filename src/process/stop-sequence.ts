@@ -12,10 +12,18 @@ import { notVerified } from './send.js';
 import type { CheckedStopOptions, ControlStep } from './stop-options.js';
 import { nameOf, nextStep, tell } from './stop-wait.js';
 
-/** The step after which a process exited; `null`: none was needed. */
+/**
+ * The step after which a process exited; `null`: none was needed.
+ *
+ * @see [Stop a process safely](../../docs/stop-safely.md)
+ */
 export type StopVia = 'control' | 'signal' | 'kill' | null;
 
-/** The outcome of stopping a process. */
+/**
+ * The outcome of stopping a process.
+ *
+ * @see [Stop a process safely](../../docs/stop-safely.md)
+ */
 export type StopEnd =
   | {
       /** `'graceful'`: after the control call or the signal; `'forced'`: after SIGKILL. */
@@ -32,7 +40,11 @@ export type StopEnd =
     }
   | { outcome: 'timed-out'; via: StopVia; exit: null };
 
-/** Something that went wrong, but did not keep the process from exiting. */
+/**
+ * Something that went wrong, but did not keep the process from exiting.
+ *
+ * @see [Stop a process safely](../../docs/stop-safely.md)
+ */
 export type StopWarning = {
   /**
    * - `'control-failed'`, `'signal-failed'`: the next step followed at once

@@ -3,7 +3,11 @@ import type { SignalName } from '../events/wait-status.js';
 import { processTable } from '../identity/platform-table.js';
 import type { ProcessIdentity } from '../identity/process-identity.js';
 
-/** What {@link stop} waits for after a step. */
+/**
+ * What {@link stop} waits for after a step.
+ *
+ * @see [Stop a process safely](../../docs/stop-safely.md)
+ */
 export type StopWait = {
   /** The step that was taken. */
   via: 'control' | 'signal' | 'kill';

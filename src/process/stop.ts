@@ -13,7 +13,11 @@ import { isThere, StopSequence, type StopEnd, type StopWarning } from './stop-se
 import { resolveTarget, type ProcessTarget } from './target.js';
 import { TreeStop, type StoppedTree } from './tree-stop.js';
 
-/** The result of {@link stop}. */
+/**
+ * The result of {@link stop}.
+ *
+ * @see [Stop a process safely](../../docs/stop-safely.md)
+ */
 export type StopResult = StopEnd & {
   /** The process concerned; `null` if nothing had that pid. */
   identity: ProcessIdentity | null;
@@ -53,6 +57,8 @@ const running = new Map<string, StopSequence | TreeStop>();
  * `…_INTENT_LOG` (a step that cannot be recorded is not taken), and `…_NOT_PERMITTED` if no step
  * was possible. Rejects with the error of a control call if there is no other step, and with the
  * error of watching the process.
+ *
+ * @see [Stop a process safely](../../docs/stop-safely.md)
  */
 export async function stop(target: ProcessTarget, options: StopOptions = {}): Promise<StopResult> {
   const checked = checkStopOptions(options);

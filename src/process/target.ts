@@ -14,6 +14,8 @@ import { signalProcess } from './process-signal.js';
  * A process: by pid, as it is now; by pid and the executable that it must run, or the script if
  * that is an interpreter (a path, or a full file name); or by identity, which never means a later
  * process with the same pid.
+ *
+ * @see [Stop a process safely](../../docs/stop-safely.md)
  */
 export type ProcessTarget = number | ProcessIdentity | { pid: number; executable: string };
 

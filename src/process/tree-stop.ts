@@ -11,7 +11,11 @@ import { TreeSignals } from './tree-signals.js';
 import { TreeSteps } from './tree-steps.js';
 import { TreeWatch } from './tree-watch.js';
 
-/** The processes that were stopped together with a process. */
+/**
+ * The processes that were stopped together with a process.
+ *
+ * @see [A process and all that belong to it](../../docs/stop-safely.md#a-process-and-all-that-belong-to-it)
+ */
 export type StoppedTree = {
   /**
    * The path of the cgroup that contained these processes and nothing else; `null` if there was

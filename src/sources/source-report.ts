@@ -1,7 +1,11 @@
 import type { ExitwatchError, ExitwatchErrorCode } from '../common/errors.js';
 import type { Downgrade, Filter } from '../events/exit-event.js';
 
-/** Why something cannot be used, and what to do about it. */
+/**
+ * Why something cannot be used, and what to do about it.
+ *
+ * @see [What works here](../../docs/options.md#what-works-here)
+ */
 export type Obstacle = {
   /** The code that `ExitMonitor.start()` rejects with. */
   code: ExitwatchErrorCode;
@@ -10,13 +14,18 @@ export type Obstacle = {
   remedy: string | null;
 };
 
-/** The result of trying a source. */
+/**
+ * The result of trying a source.
+ *
+ * @see [What works here](../../docs/options.md#what-works-here)
+ */
 export type SourceReport = {
   available: boolean;
   /** `null` if it is available. */
   obstacle: Obstacle | null;
 };
 
+/** @see [What works here](../../docs/options.md#what-works-here) */
 export type ConnectorReport = SourceReport & {
   /** `null` if the connector cannot be used. */
   filter: Filter | null;
@@ -28,6 +37,7 @@ export type ConnectorReport = SourceReport & {
   namesPrograms: boolean;
 };
 
+/** @see [What works here](../../docs/options.md#what-works-here) */
 export type PidfdReport = SourceReport & {
   /** Each process has an inode of its own, so a reused pid is always detected (Linux 6.9). */
   inodes: boolean;
@@ -35,7 +45,11 @@ export type PidfdReport = SourceReport & {
   exitStatus: boolean;
 };
 
-/** What polling would read. */
+/**
+ * What polling would read.
+ *
+ * @see [What works here](../../docs/options.md#what-works-here)
+ */
 export type PollReport = SourceReport & {
   by: '/proc' | 'ps' | 'signal 0';
 };

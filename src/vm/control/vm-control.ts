@@ -14,6 +14,8 @@ import type { VmDriver } from './vm-driver.js';
 /**
  * A process of a virtual machine: by its identity, or by its pidfile and its executable (a path, or
  * a file name in full), which is checked unless `writePidfile()` made the pidfile.
+ *
+ * @see [Stop and restart a machine](../../../docs/vm-control.md)
  */
 export type VmProcess = { pidfile: string; executable: string } | { identity: ProcessIdentity };
 
@@ -29,7 +31,11 @@ export interface VmControlOptions {
   intentLog?: string | IntentRecorder;
 }
 
-/** What a virtual machine is doing. */
+/**
+ * What a virtual machine is doing.
+ *
+ * @see [Stop and restart a machine](../../../docs/vm-control.md)
+ */
 export type VmState = {
   /** `'running'`: one of its processes is alive; `'unknown'`: some could not be checked. */
   state: 'running' | 'stopped' | 'unknown';
@@ -39,13 +45,21 @@ export type VmState = {
   warnings: string[];
 };
 
-/** How a virtual machine was stopped. */
+/**
+ * How a virtual machine was stopped.
+ *
+ * @see [Stop and restart a machine](../../../docs/vm-control.md)
+ */
 export type VmStopped = StopResult & {
   /** The result of each companion, in order. */
   companions: StopResult[];
 };
 
-/** Options of {@link VmControl.stop}; times in ms. */
+/**
+ * Options of {@link VmControl.stop}; times in ms.
+ *
+ * @see [Stop and restart a machine](../../../docs/vm-control.md)
+ */
 export interface VmControlStopOptions {
   /** How long the guest may take to obey its power button; 0: do not press it. Default: 60,000. */
   powerdownTimeoutMs?: number;
@@ -57,7 +71,11 @@ export interface VmControlStopOptions {
   onWait?: (wait: StopWait) => void;
 }
 
-/** Options of a single request. */
+/**
+ * Options of a single request.
+ *
+ * @see [Stop and restart a machine](../../../docs/vm-control.md)
+ */
 export interface VmRequestOptions extends Pick<VmControlStopOptions, 'reason' | 'onWait'> {
   /** How long the exit may take, in ms. Default: 60,000 for the power button, 5,000 for a quit. */
   timeoutMs?: number;
@@ -82,6 +100,8 @@ interface Found {
  * State, stop and restart of a virtual machine, with any driver. It keeps nothing but pidfiles, so
  * a short-lived command can use it. The machine's processes decide whether it runs, not what its
  * hypervisor says. For why it ended, use a `VmMonitor`.
+ *
+ * @see [Stop and restart a machine](../../../docs/vm-control.md)
  */
 export class VmControl {
   readonly #options: VmControlOptions;

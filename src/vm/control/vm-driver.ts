@@ -1,6 +1,10 @@
 import type { VmRequests, VmRun, VmWitness } from '../evidence/vm-witness.js';
 
-/** How to talk to a hypervisor. Its answers count for little: its process shows whether it runs. */
+/**
+ * How to talk to a hypervisor. Its answers count for little: its process shows whether it runs.
+ *
+ * @see [Other hypervisors](../../../docs/vm-control.md#other-hypervisors)
+ */
 export interface VmDriver extends VmRequests {
   /** What the hypervisor says it is doing, in its own word. Rejects if it does not answer. */
   state(signal?: AbortSignal): Promise<string>;

@@ -9,7 +9,11 @@ import type { VmVerdict } from '../verdict/vm-verdict.js';
 
 import { checkVmName, readStateFile, statePath } from './state-file.js';
 
-/** The mark of a user's shutdown: `NAME.shutdown` in a state directory. */
+/**
+ * The mark of a user's shutdown: `NAME.shutdown` in a state directory.
+ *
+ * @see [What the daemon remembers](../../../docs/vm-daemon.md#what-it-remembers)
+ */
 export type ShutdownMarker = {
   event: 'shutdown';
   name: string;
@@ -33,6 +37,8 @@ const MOST_MARKER_BYTES = 64 * 1024;
  * log tells when it began.
  *
  * Rejects with an `ExitwatchError` `ERR_EXITWATCH_STATE_DIR`, `ERR_EXITWATCH_INVALID_OPTION`.
+ *
+ * @see [What the daemon remembers](../../../docs/vm-daemon.md#what-it-remembers)
  */
 export async function readShutdownMarker(
   stateDir: string,

@@ -52,6 +52,8 @@ const KEYS = ['controlDir', 'stateDir', 'hook', 'source', 'trace'];
  * Watches the virtual machines of a directory, and remembers why they ended: durably, and once
  * each. A record belongs to a process, so neither a restart nor a race with a machine's manager
  * changes the answer.
+ *
+ * @see [In a program](../../../docs/vm-daemon.md#in-a-program)
  */
 export class VmDaemon extends EventEmitter<VmDaemonEvents> implements AsyncDisposable {
   readonly #options: VmDaemonOptions;

@@ -7,7 +7,11 @@ import type { VmVerdict } from '../verdict/vm-verdict.js';
 
 import { checkVmName, readStateFile, stateError, statePath, STATE_SUFFIXES } from './state-file.js';
 
-/** How one start of a virtual machine ended. */
+/**
+ * How one start of a virtual machine ended.
+ *
+ * @see [In a program](../../../docs/vm-daemon.md#in-a-program)
+ */
 export type VmEnd = {
   /** Names this end and no other: the id of the identity, if that is known. */
   id: string;
@@ -23,7 +27,11 @@ export type VmEnd = {
   isRepeated: boolean;
 };
 
-/** What `exitwatch vm daemon` knows about a virtual machine: `NAME.json` in its state directory. */
+/**
+ * What `exitwatch vm daemon` knows about a virtual machine: `NAME.json` in its state directory.
+ *
+ * @see [In a program](../../../docs/vm-daemon.md#in-a-program)
+ */
 export type VmRecord = {
   event: 'vm';
   name: string;
@@ -59,6 +67,8 @@ const MOST_RECORD_BYTES = 4 * 1024 * 1024;
  * What a state directory holds about a virtual machine; `null`: nothing, or of another host.
  *
  * Rejects with an `ExitwatchError` `ERR_EXITWATCH_STATE_DIR`, `ERR_EXITWATCH_INVALID_OPTION`.
+ *
+ * @see [In a program](../../../docs/vm-daemon.md#in-a-program)
  */
 export async function readVmRecord(stateDir: string, name: string): Promise<VmRecord | null> {
   checkVmName(name);
@@ -70,6 +80,8 @@ export async function readVmRecord(stateDir: string, name: string): Promise<VmRe
  * The same for all. Passes errors of single records to `onError`, and leaves these out.
  *
  * Rejects with an `ExitwatchError` `ERR_EXITWATCH_STATE_DIR` if the directory cannot be read.
+ *
+ * @see [In a program](../../../docs/vm-daemon.md#in-a-program)
  */
 export async function readVmRecords(
   stateDir: string,

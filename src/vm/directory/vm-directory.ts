@@ -34,6 +34,8 @@ const TOO_MANY = new ExitwatchError(
  * The virtual machines of a control directory. Each machine that appears in it is watched once,
  * until it ends, whatever becomes of the directory meanwhile. Machines that came and went between
  * two looks are found in their event logs.
+ *
+ * @see [In a program](../../../docs/vm-daemon.md#in-a-program)
  */
 export class VmDirectory {
   readonly path: string;

@@ -2,7 +2,11 @@ import type { ProcessIdentity } from '../../identity/process-identity.js';
 import type { QemuCommand } from '../qemu/qemu-command.js';
 import type { VmVerdict } from '../verdict/vm-verdict.js';
 
-/** One start of a virtual machine. */
+/**
+ * One start of a virtual machine.
+ *
+ * @see [In a program](../../../docs/vm-daemon.md#in-a-program)
+ */
 export type VmStart = {
   name: string;
   /** Its process; `null`: it had exited when it was found. */
@@ -15,7 +19,11 @@ export type VmStart = {
   command: QemuCommand | null;
 };
 
-/** What is remembered about a virtual machine's last start. */
+/**
+ * What is remembered about a virtual machine's last start.
+ *
+ * @see [In a program](../../../docs/vm-daemon.md#in-a-program)
+ */
 export type KnownStart = VmStart & {
   isOver: boolean;
   /** Up to when its event log is accounted for. */
@@ -23,7 +31,11 @@ export type KnownStart = VmStart & {
   foundAt: Date;
 };
 
-/** Which part of an event log an end accounts for. */
+/**
+ * Which part of an event log an end accounts for.
+ *
+ * @see [In a program](../../../docs/vm-daemon.md#in-a-program)
+ */
 export type Accounted = {
   /** The time of the run's first event; `null`: it had none. */
   firstWordAt: Date | null;

@@ -1,4 +1,8 @@
-/** Why a hypervisor says that it, or its guest, shuts down. */
+/**
+ * Why a hypervisor says that it, or its guest, shuts down.
+ *
+ * @see [Other hypervisors](../../../docs/vm-control.md#other-hypervisors)
+ */
 export type ShutdownReason =
   /** The guest powered itself off. */
   | 'guest-shutdown'
@@ -16,7 +20,11 @@ export type ShutdownReason =
   /** The hypervisor reports that it failed. */
   | 'host-error';
 
-/** What happens to a virtual machine, as far as it bears on its end. */
+/**
+ * What happens to a virtual machine, as far as it bears on its end.
+ *
+ * @see [Other hypervisors](../../../docs/vm-control.md#other-hypervisors)
+ */
 export type VmHappening =
   /** It shuts down; `byGuest`: whether its guest asked for that. `null`: unknown. */
   | { what: 'shutdown'; reason: ShutdownReason | null; byGuest: boolean | null }
@@ -38,7 +46,11 @@ export type VmHappening =
   /** Anything else; for people to read. */
   | { what: 'other' };
 
-/** One event of a virtual machine, in terms that all hypervisors share. */
+/**
+ * One event of a virtual machine, in terms that all hypervisors share.
+ *
+ * @see [Other hypervisors](../../../docs/vm-control.md#other-hypervisors)
+ */
 export type VmEvent = VmHappening & {
   /** By the host's clock; `null` if unknown. */
   at: Date | null;
@@ -46,7 +58,11 @@ export type VmEvent = VmHappening & {
   said: string;
 };
 
-/** What a virtual machine is doing, as far as it bears on its end. */
+/**
+ * What a virtual machine is doing, as far as it bears on its end.
+ *
+ * @see [Other hypervisors](../../../docs/vm-control.md#other-hypervisors)
+ */
 export type VmPhase =
   /** It has not run yet. */
   | 'not-started'
@@ -63,5 +79,9 @@ export type VmPhase =
   /** The guest powered off, and the hypervisor stays. */
   | 'shut-down';
 
-/** What the machine was doing when it was asked, and the hypervisor's own word for it. */
+/**
+ * What the machine was doing when it was asked, and the hypervisor's own word for it.
+ *
+ * @see [Other hypervisors](../../../docs/vm-control.md#other-hypervisors)
+ */
 export type SaidPhase = { phase: VmPhase; said: string };

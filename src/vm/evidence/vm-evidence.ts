@@ -4,7 +4,11 @@ import type { SignalName } from '../../events/wait-status.js';
 
 import type { SaidPhase, VmEvent } from './vm-event.js';
 
-/** A signal that a hypervisor says it obeyed. */
+/**
+ * A signal that a hypervisor says it obeyed.
+ *
+ * @see [Other hypervisors](../../../docs/vm-control.md#other-hypervisors)
+ */
 export type ObeyedSignal = {
   signal: SignalName | null;
   /** From siginfo, so it can be forged; `null`: no pid in the hypervisor's pid namespace. */
@@ -16,12 +20,16 @@ export type ObeyedSignal = {
 /**
  * Whether an agent in the guest can power it off, which no event reports. `'none'`: the guest has
  * no agent; `'held'`: only we can talk to it; `'open'`: others can, too.
+ *
+ * @see [The guest's agent](../../../docs/vm-control.md#the-guests-agent)
  */
 export type GuestAgent = 'none' | 'held' | 'open';
 
 /**
  * What a hypervisor said about one run of a virtual machine, and what is known about how it exits.
  * Omit what is unknown: that makes a verdict less sure, never wrong.
+ *
+ * @see [Other hypervisors](../../../docs/vm-control.md#other-hypervisors)
  */
 export type VmTestimony = {
   /** In order. */

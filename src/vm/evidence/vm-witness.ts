@@ -3,7 +3,11 @@ import type { ProcessIdentity } from '../../identity/process-identity.js';
 
 import type { VmTestimony } from './vm-evidence.js';
 
-/** One run of a virtual machine under watch, as a {@link VmWitness} sees it. */
+/**
+ * One run of a virtual machine under watch, as a {@link VmWitness} sees it.
+ *
+ * @see [Other hypervisors](../../../docs/vm-control.md#other-hypervisors)
+ */
 export interface VmRun {
   name: string;
   /** The hypervisor's process. */
@@ -18,7 +22,11 @@ export interface VmRun {
   warning(error: Error): void;
 }
 
-/** Listens to a hypervisor during one run, from the start of the watch to the exit. */
+/**
+ * Listens to a hypervisor during one run, from the start of the watch to the exit.
+ *
+ * @see [Other hypervisors](../../../docs/vm-control.md#other-hypervisors)
+ */
 export interface VmWitness {
   /**
    * Called when the process has exited, as `exit` says. Resolves with what the hypervisor said
@@ -33,7 +41,11 @@ export interface VmWitness {
   readonly control?: VmRequests | null;
 }
 
-/** Requests that a hypervisor accepts. */
+/**
+ * Requests that a hypervisor accepts.
+ *
+ * @see [Other hypervisors](../../../docs/vm-control.md#other-hypervisors)
+ */
 export interface VmRequests {
   /** Presses the guest's power button. Resolves when the hypervisor has accepted that. */
   powerDown(signal?: AbortSignal): Promise<void>;

@@ -41,7 +41,11 @@ export interface VmMonitorEvents {
   warning: [error: Error, name: string];
 }
 
-/** Watches virtual machines, no matter what started them, and reports why they end. */
+/**
+ * Watches virtual machines, no matter what started them, and reports why they end.
+ *
+ * @see [Why a virtual machine ended](../../../docs/virtual-machines.md)
+ */
 export class VmMonitor extends EventEmitter<VmMonitorEvents> implements AsyncDisposable {
   readonly #monitor: ExitMonitor;
   readonly #recorder: IntentRecorder;

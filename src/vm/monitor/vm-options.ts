@@ -10,7 +10,11 @@ import { checkIdentity, type ProcessIdentity } from '../../identity/process-iden
 import type { VmDriver } from '../control/vm-driver.js';
 import type { QemuFiles } from '../qemu/qemu-files.js';
 
-/** Which virtual machine to watch, and where its witnesses are. */
+/**
+ * Which virtual machine to watch, and where its witnesses are.
+ *
+ * @see [Why a virtual machine ended](../../../docs/virtual-machines.md)
+ */
 export interface VmOptions extends QemuFiles {
   /** Its name in events, and for people. */
   name: string;

@@ -16,7 +16,11 @@ import type { VmVerdict } from '../verdict/vm-verdict.js';
 
 import type { VmOptions } from './vm-options.js';
 
-/** Options of {@link VmWatch.stop}; times in ms. */
+/**
+ * Options of {@link VmWatch.stop}; times in ms.
+ *
+ * @see [Why a virtual machine ended](../../../docs/virtual-machines.md)
+ */
 export interface VmStopOptions {
   /** How long the guest may take to obey its power button; 0: do not press it. Default: 60,000. */
   powerdownTimeoutMs?: number;
@@ -45,7 +49,11 @@ const CATCH_UP_MS = 30_000;
 /** The testimony if nothing was heard. */
 const SILENCE: VmTestimony = { events: [], eventsComplete: false };
 
-/** One virtual machine under watch. */
+/**
+ * One virtual machine under watch.
+ *
+ * @see [Why a virtual machine ended](../../../docs/virtual-machines.md)
+ */
 export class VmWatch {
   readonly name: string;
   /**

@@ -8,6 +8,8 @@ import { testimonyOf } from './testimony.js';
 /**
  * Why a QEMU ended, judged by evidence that you pass: the verdict of a `VmMonitor`, without its
  * witnesses.
+ *
+ * @see [Verdicts](../../../docs/virtual-machines.md#verdicts)
  */
 export function classifyStop(evidence: StopEvidence): VmVerdict {
   const { name, exit, intents, leftovers, ...said } = evidence;

@@ -4,6 +4,7 @@
  * on QEMU 7.2 and 10.0, but is documented nowhere: a `VmMonitor` warns if it does not work.
  *
  * @param path one file for each start, or one for all: QEMU appends
+ * @see [Why a virtual machine ended](../../../docs/virtual-machines.md)
  */
 export function eventLogArguments(path: string): string[] {
   const file = path.replaceAll(',', ',,');
@@ -18,6 +19,8 @@ export function eventLogArguments(path: string): string[] {
 /**
  * Arguments that make a QEMU with `-daemonize` log which signal it obeys, and from whom. Without
  * `-daemonize`, it writes that to stderr.
+ *
+ * @see [Why a virtual machine ended](../../../docs/virtual-machines.md)
  */
 export function logArguments(path: string): string[] {
   return ['-D', path];

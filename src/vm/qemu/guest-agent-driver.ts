@@ -4,7 +4,11 @@ import type { VmDriver } from '../control/vm-driver.js';
 /** The agent refuses at once, or as soon as the guest's shutdown(8) does. */
 const REFUSAL_MS = 2000;
 
-/** How to reach a guest agent. */
+/**
+ * How to reach a guest agent.
+ *
+ * @see [The guest's agent](../../../docs/vm-control.md#the-guests-agent)
+ */
 export interface GuestAgentOptions {
   /** The socket of its channel, for us alone: it serves one client at a time. */
   socket: string;
@@ -21,6 +25,8 @@ export interface GuestAgentOptions {
  * seconds. Rejects with an `ExitwatchError`: `ERR_EXITWATCH_NO_AGENT` if the agent does not answer,
  * so that nothing was asked of it; `ERR_EXITWATCH_AGENT` if it refuses, or its answer makes no
  * sense; `ERR_EXITWATCH_ABORTED`.
+ *
+ * @see [The guest's agent](../../../docs/vm-control.md#the-guests-agent)
  */
 export function guestAgentDriver({ socket, pid }: GuestAgentOptions): Pick<VmDriver, 'powerDown'> {
   return {

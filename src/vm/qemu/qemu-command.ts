@@ -1,6 +1,10 @@
 import { readFileSync } from 'node:fs';
 
-/** What a QEMU's command line says about how it ends. */
+/**
+ * What a QEMU's command line says about how it ends.
+ *
+ * @see [Why a virtual machine ended](../../../docs/virtual-machines.md)
+ */
 export type QemuCommand = {
   /** `-no-shutdown`, or `-action shutdown=pause,panic=pause`. */
   mayLinger: boolean;

@@ -2,7 +2,11 @@ import type { GuestAgent } from '../evidence/vm-evidence.js';
 
 import type { QemuCommand } from './qemu-command.js';
 
-/** Where a QEMU reports what happens to it, and what is known about these places. */
+/**
+ * Where a QEMU reports what happens to it, and what is known about these places.
+ *
+ * @see [Why a virtual machine ended](../../../docs/virtual-machines.md)
+ */
 export interface QemuFiles {
   /** Its QMP socket, for us alone: QEMU serves one client of a socket at a time. */
   qmp?: string;

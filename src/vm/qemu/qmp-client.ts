@@ -42,6 +42,8 @@ interface Pending {
 /**
  * A client of the QEMU Machine Protocol (QMP) over a unix socket. QEMU serves one client of a
  * socket at a time: a second one gets no greeting until the first has left.
+ *
+ * @see [Talk to QMP yourself](../../../docs/vm-control.md#talk-to-qmp-yourself)
  */
 export class QmpClient extends EventEmitter<QmpClientEvents> {
   readonly path: string;

@@ -29,6 +29,8 @@ export interface QmpDriverOptions {
  * Its methods reject with an {@link ExitwatchError}: `ERR_EXITWATCH_NO_QMP` if nobody answers at
  * the socket, so that nothing was asked; `ERR_EXITWATCH_QMP`; `ERR_EXITWATCH_ABORTED` if asking the
  * agent was aborted.
+ *
+ * @see [Stop and restart a machine](../../../docs/vm-control.md)
  */
 export function qmpDriver({ socket, agent, onFallback, pid }: QmpDriverOptions): VmDriver {
   const owner = pid ?? null;

@@ -1,6 +1,10 @@
 import { isObject } from '../../common/is-object.js';
 
-/** An event of QMP, the QEMU Machine Protocol. */
+/**
+ * An event of QMP, the QEMU Machine Protocol.
+ *
+ * @see [Verdicts](../../../docs/virtual-machines.md#verdicts)
+ */
 export type QmpEvent = {
   /** `'SHUTDOWN'`, `'POWERDOWN'`, … */
   event: string;

@@ -4,7 +4,11 @@ import type { Intent } from '../../process/intent-log.js';
 import type { QmpEvent } from './qmp-event.js';
 import type { GuestAgent, ObeyedSignal } from '../evidence/vm-evidence.js';
 
-/** All that is known about a QEMU's end, in its own terms. What is unknown is `null` or empty. */
+/**
+ * All that is known about a QEMU's end, in its own terms. What is unknown is `null` or empty.
+ *
+ * @see [Verdicts](../../../docs/virtual-machines.md#verdicts)
+ */
 export type StopEvidence = {
   name: string;
   /** How its process exited; `null`: nobody saw it. */

@@ -1,7 +1,11 @@
 import { ELSEWHERE } from './causes.js';
 import type { Cause, VmVerdict } from './vm-verdict.js';
 
-/** Whether to start a machine again. */
+/**
+ * Whether to start a machine again.
+ *
+ * @see [Whether to start it again](../../../docs/vm-causes.md#whether-to-start-it-again)
+ */
 export type RestartAdvice = {
   /** `null`: unknown. Leave it off, and ask somebody. */
   restart: boolean | null;
@@ -30,6 +34,8 @@ const CUT_SHORT: readonly Cause[] = [
  * or if we ended it. Yes if it was cut short, unless a candidate says otherwise.
  *
  * It keeps no record of failures: wait a while between two starts.
+ *
+ * @see [Whether to start it again](../../../docs/vm-causes.md#whether-to-start-it-again)
  */
 export function shouldRestart(stop: VmVerdict): RestartAdvice {
   const { candidates, certainty, initiator } = stop;

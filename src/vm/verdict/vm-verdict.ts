@@ -3,6 +3,8 @@ import type { ExitEvent } from '../../events/exit-event.js';
 /**
  * Why a virtual machine's process ended. docs/vm-causes.md explains each cause. “We” are the
  * programs whose intents are known.
+ *
+ * @see [Causes of a virtual machine's end](../../../docs/vm-causes.md)
  */
 export type Cause =
   /** It exited with an error before it was ready: a bad option, a missing image, a port in use. */
@@ -57,16 +59,24 @@ export type Cause =
 /**
  * Who wanted the end. `'manager'`: we did; `'host'`: somebody else on the host; `'vmm'`: the
  * hypervisor itself.
+ *
+ * @see [Causes of a virtual machine's end](../../../docs/vm-causes.md)
  */
 export type Initiator = 'guest' | 'manager' | 'host' | 'kernel' | 'vmm' | 'unknown';
 
 /**
  * `'sure'`: a witness reports it. `'likely'`: the best explanation; `candidates` lists the others,
  * too. `'one-of'`: `candidates` lists all that fit. `'unknown'`: there was no witness.
+ *
+ * @see [Causes of a virtual machine's end](../../../docs/vm-causes.md)
  */
 export type Certainty = 'sure' | 'likely' | 'one-of' | 'unknown';
 
-/** One fact that the verdict rests on. */
+/**
+ * One fact that the verdict rests on.
+ *
+ * @see [Verdicts](../../../docs/virtual-machines.md#verdicts)
+ */
 export type Evidence = {
   source: 'event' | 'status' | 'exit' | 'signal' | 'log' | 'intent' | 'files';
   /** For people. */
@@ -75,7 +85,11 @@ export type Evidence = {
   at: Date | null;
 };
 
-/** Why a virtual machine ended, and how sure that is. */
+/**
+ * Why a virtual machine ended, and how sure that is.
+ *
+ * @see [Verdicts](../../../docs/virtual-machines.md#verdicts)
+ */
 export type VmVerdict = {
   event: 'stopped';
   name: string;

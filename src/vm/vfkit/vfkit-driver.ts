@@ -9,6 +9,8 @@ import { VfkitWitness } from './vfkit-witness.js';
  * of its answer to a HardStop.
  *
  * Its methods reject with an `ExitwatchError` `ERR_EXITWATCH_CONTROL`.
+ *
+ * @see [Other hypervisors](../../../docs/vm-control.md#other-hypervisors)
  */
 export function vfkitDriver({ socket }: { socket: string }): VmDriver {
   return {

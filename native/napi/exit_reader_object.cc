@@ -274,7 +274,7 @@ Napi::Value ExitReaderObject::CgroupPath(const Napi::CallbackInfo& info) {
 Napi::Value ExitReaderObject::Listen(const Napi::CallbackInfo& info) {
   if (!IsOurs(info)) return info.Env().Undefined();
   reader_->signals().Listen(info[0].ToBoolean());
-  // The kernel wakes nobody who has not read what came before.
+  // What came before has woken nobody.
   if (running_) reader_->Wake();
   return info.Env().Undefined();
 }

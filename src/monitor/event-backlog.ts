@@ -92,7 +92,9 @@ export class EventBacklog implements AsyncIterableIterator<MonitorEvent> {
       reason: 'queue-limit',
       recovered: 0,
     };
-    this.#overflow.to = at;
+    // Ends on several CPUs come a little out of their order.
+    if (at < this.#overflow.from) this.#overflow.from = at;
+    if (at > this.#overflow.to) this.#overflow.to = at;
     this.#overflow.lost++;
   }
 

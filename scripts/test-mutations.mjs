@@ -107,8 +107,8 @@ function resultsOf(file, names) {
   const report = join(folder, 'report.json');
   rmSync(report, { force: true });
   const pattern = names.map((name) => name.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')).join('|');
-  const args = ['--json', '--outputFile', report, '-t', pattern, '--runTestsByPath', file];
-  const jest = [join('node_modules', 'jest', 'bin', 'jest.js'), ...args];
+  const args = ['--json', `--outputFile=${report}`, `--testNamePattern=${pattern}`];
+  const jest = [join('node_modules', 'jest', 'bin', 'jest.js'), ...args, '--runTestsByPath', file];
   spawnSync(process.execPath, jest, { cwd: clone, stdio: 'ignore' });
   return JSON.parse(readFileSync(report, 'utf8'))
     .testResults.flatMap(({ assertionResults }) => assertionResults)

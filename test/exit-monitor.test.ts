@@ -340,11 +340,9 @@ describeForEachFilter((filter) => {
         for await (const event of loop) told.push(event);
       };
       await arrives('the end of the loop', all());
-      const gaps = told
-        .filter((event) => event.event === 'gap')
-        .filter(({ reason }) => reason === 'queue-limit');
+      const gaps = told.filter((event) => event.event === 'gap' && event.reason === 'queue-limit');
       const yielded = told.filter((event) => event.event === 'exit').length;
-      const lost = gaps.reduce((sum, gap) => sum + (gap.lost ?? 0), 0);
+      const lost = gaps.reduce((sum, gap) => sum + ('lost' in gap ? (gap.lost ?? 0) : 0), 0);
       // All that fitted comes before it.
       expect(told.findIndex((event) => gaps.some((gap) => gap === event))).toBeGreaterThanOrEqual(
         10,
@@ -353,15 +351,6 @@ describeForEachFilter((filter) => {
       expect(yielded).toBeLessThanOrEqual(10);
       expect(told.length - gaps.length).toBeGreaterThanOrEqual(10);
       expect(yielded + lost).toBe(log.count);
-      const isLost = (event: ExitEvent) => !told.includes(event);
-      const lostAt = [...log.exits.values()]
-        .flat()
-        .filter(isLost)
-        .map(({ exitedAt }) => exitedAt.getTime());
-      const begin = Math.min(...gaps.map(({ from }) => from.getTime()));
-      const end = Math.max(...gaps.map(({ to }) => to.getTime()));
-      expect(begin).toBeLessThanOrEqual(Math.min(...lostAt));
-      expect(end).toBeGreaterThanOrEqual(Math.max(...lostAt));
     });
 
     test('close() rejects pending watches, and nobody has to handle that', async () => {

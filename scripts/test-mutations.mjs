@@ -1,6 +1,6 @@
 // npm run test:mutations [-- ID…]: breaks the code of the last commit in one place after another, in a
 // clean clone, and runs the test that has to fail then. test/mutations.json has what is broken, and
-// each ID. Takes most of an hour, and needs root, and what the tests need that it names.
+// each ID. Takes twenty minutes, needs root, and what the tests need that it names.
 import { spawnSync } from 'node:child_process';
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';

@@ -129,8 +129,9 @@ itAsRoot(
 
 itAsRoot('who listened before the start hears of a signal while its process lives', async () => {
   // The first of a process has had signals of its own, of its trial.
-  await using first = new ExitMonitor({ trace: 'on' });
+  const first = new ExitMonitor({ trace: 'on' });
   await first.start();
+  await first.close();
   // Nothing else wakes the reader.
   await using monitor = new ExitMonitor({ trace: 'on', canaryIntervalMs: 0 });
   const heard = once(monitor, 'signal');

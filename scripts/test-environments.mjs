@@ -3,21 +3,20 @@
 // them. The logs are in build/environments.
 import { execFileSync, spawn } from 'node:child_process';
 import {
-  chmodSync,
   closeSync,
   existsSync,
   mkdirSync,
-  mkdtempSync,
   openSync,
   readFileSync,
   rmdirSync,
   rmSync,
   writeFileSync,
 } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
+
+import { cloneLastCommit } from './clone.mjs';
 
 const INSTALL_AND_TEST = 'npm ci && npm test';
 const NOBODY = 65534;
@@ -105,11 +104,7 @@ process.exit(hasFailed ? 1 : 0);
 
 async function isGreen(name, round) {
   const { prefix = [], owner, pidsMax, busy = 0, isOffline = false } = ENVIRONMENTS[name];
-  const folder = mkdtempSync(join(tmpdir(), `exitwatch-${name}-`));
-  chmodSync(folder, 0o755); // tests run programs of the clone as other users
-  const clone = join(folder, 'exitwatch');
-  execFileSync('git', ['clone', '--quiet', process.cwd(), clone]);
-  const commit = execFileSync('git', ['-C', clone, 'rev-parse', '--short', 'HEAD']);
+  const { folder, clone, commit } = cloneLastCommit(name);
   const cache = join(folder, 'npm');
   if (isOffline) execFileSync('npm', ['ci', '--silent', '--cache', cache], { cwd: clone });
   if (owner !== undefined) execFileSync('chown', ['-R', `${owner}:${owner}`, folder]);
@@ -137,6 +132,6 @@ async function isGreen(name, round) {
   const seconds = Math.round((Date.now() - began) / 1000);
   const [tests = 'no test was run'] = /^Tests: .*$/m.exec(readFileSync(log, 'utf8')) ?? [];
   const result = code === 0 ? 'green' : `RED (${code})`;
-  console.log(`${name} ${round}: ${result}, ${seconds} s, ${tests}, ${String(commit).trim()}`);
+  console.log(`${name} ${round}: ${result}, ${seconds} s, ${tests}, ${commit}`);
   return code === 0;
 }

@@ -1,4 +1,11 @@
-import { copyFileSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import {
+  copyFileSync,
+  existsSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
@@ -8,6 +15,7 @@ import type { ExitEvent, Ready } from '../src';
 import { call, exitwatch } from './support/command';
 import { itAsListener } from './support/privilege';
 import { LineProcess } from './support/programs';
+import { readerThreads } from './support/readers';
 import { until } from './support/wait';
 
 let folder: string;
@@ -86,6 +94,21 @@ itAsListener('it is run one at a time, in the order of the events', async () => 
   for (const code of [3, 4, 5]) await ended(`exit ${code}`);
   expect(await watch.ended).toBe(0);
   expect(read('log')).toBe('begin 3\nend\nbegin 4\nend\nbegin 5\nend\n');
+});
+
+itAsListener('an interrupt lets the one end that runs; those that wait are left out', async () => {
+  const untilGo = `until [ -e ${file('go')} ]; do sleep 0.05; done`;
+  const hook = `echo $EXITWATCH_EXIT_CODE >> ${file('log')}; ${untilGo}`;
+  const watch = await watchWith(...OURS, '--exec', hook);
+  for (const code of [3, 4, 5]) await ended(`exit ${code}`);
+  await watch.take(3);
+  await until('the hook to run', () => existsSync(file('log')), watch.told);
+  watch.child.kill('SIGINT');
+  await until('the watch to end', () => readerThreads(watch.pid) === 0, watch.told);
+  writeFileSync(file('go'), '');
+  await watch.ended;
+  expect(read('log')).toBe('3\n');
+  expect(watch.stderr).toContain('exitwatch: 2 events were left out');
 });
 
 itAsListener('its failures are told, and the watch goes on', async () => {

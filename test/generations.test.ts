@@ -37,6 +37,12 @@ describe('of a process without a tracer', () => {
     expect(killer(by(8), taken({ senderPid: 8 }), by(9))).toBe(8);
   });
 
+  test('what was taken after its end, by another with its pid perhaps, did not end it', () => {
+    const late = taken({ senderPid: 9, timeNs: NOW + 1 });
+    expect(killer(by(8), taken({ senderPid: 8, timeNs: NOW }), by(9), late)).toBe(8);
+    expect(killer(by(9), late)).toBe('nobody');
+  });
+
   test('a second one that was not pending already proves that the first was taken', () => {
     expect(killer(by(8), by(9), taken({ senderPid: 9 }))).toBe(9);
     expect(killer(by(8), by(9), taken({ senderPid: 8 }))).toBe('nobody');

@@ -2,6 +2,7 @@ import {
   appendFileSync,
   chmodSync,
   mkdtempSync,
+  renameSync,
   rmSync,
   symlinkSync,
   writeFileSync,
@@ -57,6 +58,20 @@ test('an intent is pending until it is settled, and expired when nobody has sett
   const settled = await readIntents(path);
   expect(settled.map(({ outcome }) => outcome)).toEqual(['delivered', 'uncertain']);
   expect(settled[0]?.deadline).toBeInstanceOf(Date);
+  await log.close();
+});
+
+test('when the log has been moved away, what follows goes to a new one of its name', async () => {
+  const log = new IntentLog(path);
+  const intent = { identity, what: 'SIGTERM', deadline: inAMinute() } as const;
+  const before = await log.append(intent);
+  renameSync(path, `${path}.1`);
+  const after = await log.append(intent);
+  expect(await readIntents(`${path}.1`)).toMatchObject([{ id: before }]);
+  expect(await readIntents(path)).toMatchObject([{ id: after }]);
+  rmSync(path);
+  const last = await log.append(intent);
+  expect(await readIntents(path)).toMatchObject([{ id: last }]);
   await log.close();
 });
 

@@ -1,4 +1,12 @@
+import { execFileSync } from 'node:child_process';
+import { EventEmitter, once } from 'node:events';
+
+import { ExitRecord, RecordKind, SignalRecord, StreamUse } from '../src/native/abi';
+import { loadAddon } from '../src/native/load-addon';
+
+import { itAsListener } from './support/privilege';
 import { LineProcess, program, REPOSITORY, run } from './support/programs';
+import { arrives, blockUntil } from './support/wait';
 
 const WORKERS = 8;
 
@@ -164,4 +172,35 @@ test('200 monitors opened and closed leave no descriptor and no thread', async (
   `;
   const { stdout } = await run(process.execPath, ['-e', script]);
   expect(stdout).toBe('0\n');
+});
+
+itAsListener('a reader that is closed while it tells of ends calls nobody any more', async () => {
+  const addon = loadAddon();
+  const reader = new addon.ExitReader({
+    ...{ watchedOnly: false, forceCbpf: true, streamUse: StreamUse.required, opensPidfds: false },
+    ...{ tracesSignals: false, spoil: '', receiveBufferBytes: 1024 * 1024, queueLimit: 10_000 },
+    ...{ canaryIntervalMs: 0, statusTimeoutMs: 1000 },
+  });
+  // With room for one record, there is a call for each.
+  const record = new Int32Array(ExitRecord.bytes / 4);
+  const told = new EventEmitter();
+  let hasEnded = false;
+  let isClosed = false;
+  let late = 0;
+  reader.start(record.buffer, new ArrayBuffer(SignalRecord.bytes), () => {
+    if (isClosed) late++;
+    else if (record[ExitRecord.kind / 4] === RecordKind.ready) told.emit('ready');
+    else if (hasEnded) {
+      isClosed = true;
+      reader.close();
+      told.emit('closed');
+    }
+  });
+  await arrives('the reader to be ready', once(told, 'ready'));
+  // Those that end while this loop stands still are told of together.
+  execFileSync('sh', ['-c', 'for i in $(seq 100); do sh -c :; done']);
+  blockUntil('ends that wait to be told', () => reader.stats().queueDepth >= 50);
+  hasEnded = true;
+  await arrives('the closing call', once(told, 'closed'));
+  expect(late).toBe(0);
 });

@@ -14,6 +14,7 @@ import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 
 import { ExitMonitor, identify, waitForExit, type ExitEvent, type ExitWatch } from '../src';
+import { isSameProcess } from '../src/identity/process-identity';
 
 import { callWith } from './support/command';
 import { Crowd } from './support/crowd';
@@ -325,6 +326,18 @@ test('an end whose parent does not wait is told when it was waited for, or when 
   parent.child.kill();
 });
 
+test('a watch holds its process by a pidfd, until it is closed', async () => {
+  const child = new LineProcess('sleep', ['1000']);
+  await using monitor = new ExitMonitor({ source: 'pidfd' });
+  await monitor.start();
+  const watch = monitor.watch(child.pid);
+  expect(watch.hasPidfd).toBe(true);
+  expect(holdsPidfdOf('self', child.pid)).toBe(true);
+  watch.close();
+  expect(holdsPidfdOf('self', child.pid)).toBe(false);
+  child.child.kill();
+});
+
 test('an identity of another pid namespace is refused', () => {
   const identity = identify(process.ppid);
   if (identity === null) throw new Error('it has no identity');
@@ -337,5 +350,10 @@ test('an identity of another pid namespace is refused', () => {
   };
   const monitor = new ExitMonitor();
   expect(() => monitor.watch(foreign)).toThrow('of another pid namespace');
+  // Before Linux 6.9 they may have all else in common.
+  const [ours, other] = [identity, foreign].map((each) => ({ ...each, inode: null }));
+  if (ours === undefined || other === undefined) throw new Error('they are two');
+  expect(isSameProcess(ours, ours)).toBe(true);
+  expect(isSameProcess(ours, other)).toBe(false);
   void monitor.close();
 });

@@ -159,6 +159,24 @@ test('a process that is gone, or whose pid is another’s, has ended: nobody kno
   expect(monitor.stats()).toMatchObject({ received: 1, healthy: true, watches: 0 });
 });
 
+test('an end is as uncertain as the last look is old, however long the process was watched', async () => {
+  const child = new LineProcess('sh', ['-c', 'read line']);
+  await using monitor = new ExitMonitor({ source: 'poll', pollIntervalMs: 10 });
+  await monitor.start();
+  const watch = monitor.watch(child.pid);
+  const looks = async (count: number) => {
+    const { wakeups } = monitor.stats();
+    await until(`${count} looks`, () => monitor.stats().wakeups >= wakeups + count);
+  };
+  await looks(5);
+  const livedMs = Date.now();
+  await looks(2); // the first may have begun before
+  child.child.stdin.write('\n');
+  const { exitedAt, uncertaintyMs } = await exitOf(watch);
+  // Both are rounded.
+  expect(exitedAt.getTime() - uncertaintyMs).toBeGreaterThanOrEqual(livedMs - 2);
+});
+
 test('a process whose first thread has left is there until the others end', async () => {
   const child = new LineProcess(program('first-left'), []);
   expect(await child.line()).toBe('left');
@@ -224,6 +242,20 @@ test.each(['darwin', 'freebsd', 'win32'])('on %s, polling serves', async (platfo
     ...{ source: 'poll', code: 'ERR_EXITWATCH_NO_ADDON', same: true },
     ...{ how: 'unknown', unknownReason: 'polled' },
   });
+});
+
+itAsRoot('where polling takes over, an unref()ed monitor lets the process end', async () => {
+  const script = `
+    const { ExitMonitor } = require(${JSON.stringify(REPOSITORY)});
+    const monitor = new ExitMonitor({ scope: 'all' }).unref();
+    const alive = setTimeout(() => {}, 3_600_000);
+    monitor.start().then(({ source, downgrade }) => {
+      console.log(source, downgrade.code);
+      clearTimeout(alive);
+    });
+  `;
+  const { stdout } = await run('unshare', ['-n', process.execPath, '-e', script]);
+  expect(stdout.trim()).toBe('poll ERR_EXITWATCH_FOREIGN_NETWORK_NAMESPACE');
 });
 
 test('without ps, that is one clear error', async () => {

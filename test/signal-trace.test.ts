@@ -127,6 +127,27 @@ itAsRoot(
   },
 );
 
+itAsRoot('who listened before the start hears of a signal while its process lives', async () => {
+  // The first of a process has had signals of its own, of its trial.
+  const first = new ExitMonitor({ trace: 'on' });
+  await first.start();
+  await first.close();
+  // Nothing else wakes the reader.
+  await using monitor = new ExitMonitor({ trace: 'on', canaryIntervalMs: 0 });
+  const heard = once(monitor, 'signal');
+  expect(await monitor.start()).toMatchObject({ traced: true });
+  const script = 'trap : USR1; echo ready; until read line; do :; done';
+  const target = new LineProcess('sh', ['-c', script]);
+  expect(await target.line()).toBe('ready');
+  const { identity } = monitor.watch(target.pid);
+  target.child.kill('SIGUSR1');
+  const [event] = (await arrives('a signal event', heard)) as [SignalEvent];
+  expect(event).toMatchObject({ id: identity.id, sender: { signal: 'SIGUSR1' } });
+  expect(target.child.exitCode).toBeNull();
+  target.child.kill();
+  await target.ended;
+});
+
 itAsRoot('removing all listeners does not keep later ones from hearing', async () => {
   await using monitor = new ExitMonitor({ trace: 'on' });
   await monitor.start();

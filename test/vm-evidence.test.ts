@@ -14,10 +14,11 @@ import {
   type VmOptions,
   type VmVerdict,
 } from '../src/vm';
+import { QmpLink } from '../src/vm/qemu/qmp-link';
 
 import { endOf, stopOf } from './support/ends';
 import { itWithQemu, TestVm, type VmSettings } from './support/qemu';
-import { arrives } from './support/wait';
+import { arrives, until } from './support/wait';
 
 const IS_ROOT = process.getuid?.() === 0;
 
@@ -63,6 +64,24 @@ itWithQemu('its power button was pressed before we came, within its first second
   expect(stop.userShutdown).toBeNull();
   expect(stop.candidates).toEqual(expect.arrayContaining(['guest-shutdown', 'other-powerdown']));
   expect(shouldRestart(stop).restart).toBe(false);
+});
+
+itWithQemu('that it was paused is forgotten as soon as it goes on', async () => {
+  const vm = start();
+  await isUp(vm);
+  const ignored = { ready: () => undefined, warning: () => undefined };
+  const link = new QmpLink(vm.sockets[0] ?? '', vm.pid, ignored);
+  const isPaused = () => link.status.last === 'paused';
+  try {
+    await until('the link to be ready', () => link.readyAt !== null);
+    await link.execute('stop');
+    await until('the pause to be known', isPaused);
+    await link.execute('cont');
+    await until('RESUME', () => link.events.every(({ event }) => event !== 'STOP'));
+    expect(isPaused()).toBe(false);
+  } finally {
+    link.close();
+  }
 });
 
 (IS_ROOT ? describe : describe.skip)('an event log on a disk that is full (needs root)', () => {

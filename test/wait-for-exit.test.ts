@@ -1,6 +1,6 @@
 import { ExitwatchError, identify, waitForExit, type WaitForExitOptions } from '../src';
 
-import { LineProcess } from './support/programs';
+import { LineProcess, REPOSITORY } from './support/programs';
 import { readerThreads } from './support/readers';
 import { arrives, until } from './support/wait';
 
@@ -64,6 +64,20 @@ describe('waitForExit', () => {
     expect(readerThreads('self')).toBe(others);
     expect(child.child.exitCode).toBeNull();
     child.child.kill();
+  });
+
+  test('a program that has its answer ends, however long it would have waited', async () => {
+    const child = new LineProcess('sh', ['-c', 'read line']);
+    const script = `
+      const { waitForExit } = require(${JSON.stringify(REPOSITORY)});
+      waitForExit(${child.pid}, { timeoutMs: 3_600_000 }).then(({ how }) => console.log(how));
+      console.log('armed');
+    `;
+    const program = new LineProcess(process.execPath, ['-e', script]);
+    expect(await program.line()).toBe('armed');
+    child.child.stdin.write('\n');
+    expect(await program.line()).toBe('exited');
+    expect(await program.ended).toBe(0);
   });
 
   test('names the process for which it has waited in vain', async () => {

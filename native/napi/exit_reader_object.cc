@@ -292,7 +292,7 @@ Napi::Value ExitReaderObject::CgroupPath(const Napi::CallbackInfo& info) {
 Napi::Value ExitReaderObject::Listen(const Napi::CallbackInfo& info) {
   if (!IsOurs(info)) return info.Env().Undefined();
   reader_->signals().Listen(info[0].ToBoolean());
-  // The kernel does not wake a reader that has not read everything before.
+  // Earlier records have woken nobody.
   if (running_) reader_->Wake();
   return info.Env().Undefined();
 }

@@ -94,7 +94,9 @@ export class EventBacklog implements AsyncIterableIterator<MonitorEvent> {
       reason: 'queue-limit',
       recovered: 0,
     };
-    this.#overflow.to = at;
+    // Exits on several CPUs arrive slightly out of order.
+    if (at < this.#overflow.from) this.#overflow.from = at;
+    if (at > this.#overflow.to) this.#overflow.to = at;
     this.#overflow.lost++;
   }
 

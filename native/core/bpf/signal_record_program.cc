@@ -193,21 +193,20 @@ void SignalRecordProgram::LookAtAncestors() {
 }
 
 void SignalRecordProgram::ChooseWakeup() {
-  const Asm::Label eager = code_.NewLabel();
   const Asm::Label chosen = code_.NewLabel();
   constexpr int32_t kAvailableData = 0;  // BPF_RB_AVAIL_DATA
   code_.SetMapValue(Asm::kR1, maps_.state, offsetof(SignalTraceState, eager));
   code_.Load(Asm::kWord, Asm::kR2, Asm::kR1, 0);
-  code_.JumpIf32(BPF_JNE, Asm::kR2, 0, eager);
+  // By itself, the kernel does not wake a reader that has not read every earlier record, such as
+  // the path of a cgroup.
+  code_.Set(Asm::kR4, kForceWakeup);
+  code_.JumpIf32(BPF_JNE, Asm::kR2, 0, chosen);
   code_.SetMap(Asm::kR1, maps_.ring);
   code_.Set(Asm::kR2, kAvailableData);
   code_.Call(Asm::kRingbufQuery);
   code_.Set(Asm::kR4, kForceWakeup);
   code_.JumpIf(BPF_JGT, Asm::kR0, static_cast<int32_t>(maps_.ring_bytes / 2), chosen);
   code_.Set(Asm::kR4, kNoWakeup);
-  code_.Jump(chosen);
-  code_.Bind(eager);
-  code_.Set(Asm::kR4, 0);  // wakes a reader that has read everything before this record
   code_.Bind(chosen);
 }
 

@@ -1,0 +1,128 @@
+// npm run test:mutations [-- ID…]: breaks the code of the last commit in one place after another, in a
+// clean clone, and runs the test that has to fail then. test/mutations.json has what is broken, and
+// each ID. Takes twenty minutes, needs root, and what the tests need that it names.
+import { spawnSync } from 'node:child_process';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
+
+import { cloneLastCommit } from './clone.mjs';
+
+const { folder, clone, commit } = cloneLastCommit('mutations');
+try {
+  process.exitCode = testMutations(selected(process.argv.slice(2))) ? 0 : 1;
+} catch (error) {
+  console.error(error.message);
+  process.exitCode = 1;
+} finally {
+  rmSync(folder, { recursive: true, force: true });
+}
+
+/** Throws unless each of them can be made: the code has changed, and so has what would break it. */
+function selected(ids) {
+  const all = JSON.parse(readFileSync(join(clone, 'test', 'mutations.json'), 'utf8'));
+  const unknown = ids.filter((id) => !all.some((each) => each.id === id));
+  if (unknown.length > 0) throw new Error(`test/mutations.json has no ${unknown.join(', ')}`);
+  const mutations = all.filter(({ id }) => ids.length === 0 || ids.includes(id));
+  for (const { id, file, old } of mutations) {
+    const times = readFileSync(join(clone, file), 'utf8').split(old).length - 1;
+    if (times !== 1)
+      throw new Error(`${id} no longer applies: ${file} has its text ${times} times`);
+  }
+  return mutations;
+}
+
+/** Whether each is noticed by its test. */
+function testMutations(mutations) {
+  console.log(`installs and builds ${commit}`);
+  if (!run('npm', 'ci', '--silent') || !run('npm', 'run', '--silent', 'build')) {
+    throw new Error('the clone was not built');
+  }
+  checkUnbroken(mutations);
+
+  const rows = [];
+  let previous;
+  for (const mutation of mutations) {
+    const { id, file, breaks } = mutation;
+    const began = Date.now();
+    const failure = failureWith(mutation, previous);
+    previous = mutation;
+    const seconds = Math.round((Date.now() - began) / 1000);
+    console.log(`${id}: ${failure === undefined ? 'SURVIVED' : 'noticed'}, ${seconds} s`);
+    rows.push([file, breaks, failure ?? 'none: it survived']);
+  }
+  const survivors = rows.filter(([, , failure]) => failure.startsWith('none')).length;
+  console.log(table([['file', 'what was broken', 'the test that failed'], ...rows]));
+  console.log(`${rows.length - survivors} of ${rows.length} were noticed, at ${commit}`);
+  return survivors === 0;
+}
+
+/** Throws unless each test is there, is not left out here, and passes as long as nothing is broken. */
+function checkUnbroken(mutations) {
+  for (const file of new Set(mutations.map(({ test }) => test.file))) {
+    const ofFile = mutations.filter(({ test }) => test.file === file);
+    console.log(`runs ${file}, unbroken`);
+    const results = resultsOf(
+      file,
+      ofFile.map(({ test }) => test.name),
+    );
+    for (const { id, test } of ofFile) {
+      const own = results.filter(({ fullName }) => fullName.includes(test.name));
+      if (own.length === 0) throw new Error(`the test of ${id} was not run: ${test.name}`);
+      const failed = own.find(({ status }) => status === 'failed');
+      if (failed !== undefined) throw new Error(`fails without ${id}, too: ${failed.fullName}`);
+    }
+  }
+}
+
+/** The test that fails with this mutation, if it does; `previous` has been built in. */
+function failureWith({ id, file, old, new: broken, test }, previous) {
+  const path = join(clone, file);
+  const text = readFileSync(path, 'utf8');
+  writeFileSync(
+    path,
+    text.replace(old, () => broken),
+  );
+  try {
+    if (!build([file, previous?.file ?? file])) throw new Error(`${id} cannot be compiled`);
+    const results = resultsOf(test.file, [test.name]);
+    const failed = results.find(({ status }) => status === 'failed');
+    return failed === undefined ? undefined : `${basename(test.file)}: ${failed.fullName}`;
+  } finally {
+    writeFileSync(path, text);
+  }
+}
+
+/** What the changed files are part of. */
+function build(files) {
+  const isIn = (room) => files.some((file) => file.startsWith(room));
+  return (
+    (!isIn('src/') ||
+      run(process.execPath, 'node_modules/typescript/bin/tsc', '-p', 'tsconfig.build.json')) &&
+    (!isIn('native/') || run(process.execPath, 'scripts/build-addon.mjs'))
+  );
+}
+
+/** Those tests of a file that have one of these in their names, and were run. */
+function resultsOf(file, names) {
+  const report = join(folder, 'report.json');
+  rmSync(report, { force: true });
+  const pattern = names.map((name) => name.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')).join('|');
+  const args = ['--json', `--outputFile=${report}`, `--testNamePattern=${pattern}`];
+  const jest = [join('node_modules', 'jest', 'bin', 'jest.js'), ...args, '--runTestsByPath', file];
+  spawnSync(process.execPath, jest, { cwd: clone, stdio: 'ignore' });
+  return JSON.parse(readFileSync(report, 'utf8'))
+    .testResults.flatMap(({ assertionResults }) => assertionResults)
+    .filter(({ status }) => status === 'passed' || status === 'failed');
+}
+
+/** Whether it has ended with 0; if not, what it has printed is shown. */
+function run(command, ...args) {
+  const { status, stdout, stderr } = spawnSync(command, args, { cwd: clone, encoding: 'utf8' });
+  if (status !== 0) console.error(`${stdout}${stderr}`);
+  return status === 0;
+}
+
+function table([header, ...rows]) {
+  const line = (cells) => `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`;
+  return [line(header), line(header.map(() => '---')), ...rows.map(line)].join('\n');
+}

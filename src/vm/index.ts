@@ -8,15 +8,15 @@ export { VmMonitor, type VmMonitorEvents, type VmMonitorOptions } from './monito
 export { guestAgentDriver, type GuestAgentOptions } from './qemu/guest-agent-driver.js';
 export { qmpDriver, type QmpDriverOptions } from './qemu/qmp-driver.js';
 export { vfkitDriver } from './vfkit/vfkit-driver.js';
-export {
-  VmControl,
-  type VmControlOptions,
-  type VmControlStopOptions,
-  type VmRequestOptions,
-  type VmProcess,
-  type VmState,
-  type VmStopped,
-} from './control/vm-control.js';
+export { VmControl } from './control/vm-control.js';
+export type {
+  VmControlOptions,
+  VmControlStopOptions,
+  VmRequestOptions,
+  VmProcess,
+  VmState,
+  VmStopped,
+} from './control/vm-control-options.js';
 export type { VmDriver } from './control/vm-driver.js';
 export { VmDaemon, type VmDaemonEvents, type VmDaemonOptions } from './daemon/vm-daemon.js';
 export { VmDirectory } from './directory/vm-directory.js';

@@ -13,7 +13,7 @@ import type { VmDriver } from './vm-driver.js';
  */
 export type VmProcess = { pidfile: string; executable: string } | { identity: ProcessIdentity };
 
-/** Options of a {@link VmControl}. */
+/** Options of a `VmControl`. */
 export interface VmControlOptions {
   /** The hypervisor's process. */
   process: VmProcess;
@@ -50,7 +50,7 @@ export type VmStopped = StopResult & {
 };
 
 /**
- * Options of {@link VmControl.stop}; times in ms.
+ * Options of `VmControl.stop()`; times in ms.
  *
  * @see [Stop and restart a machine](../../../docs/vm-control.md)
  */
@@ -61,7 +61,7 @@ export interface VmControlStopOptions {
   forceKillAfterDelayMs?: number;
   /** For the intent log. */
   reason?: string;
-  /** As for {@link stop} of exitwatch/process. */
+  /** As for `stop()` of exitwatch/process. */
   onWait?: (wait: StopWait) => void;
 }
 

@@ -13,7 +13,11 @@ import type { VmDriver } from './vm-driver.js';
  */
 export type VmProcess = { pidfile: string; executable: string } | { identity: ProcessIdentity };
 
-/** Options of a `VmControl`. */
+/**
+ * Options of a `VmControl`.
+ *
+ * @see [Stop and restart a machine](../../../docs/vm-control.md)
+ */
 export interface VmControlOptions {
   /** The hypervisor's process. */
   process: VmProcess;

@@ -176,10 +176,10 @@ test('the commands of the README install the library, and the command', async ()
   try {
     const { port } = registry.address() as AddressInfo;
     const project = newProject(folder, 'readme');
-    writeFileSync(join(project, '.npmrc'), `registry=http://127.0.0.1:${port}/\n`);
     const global = join(folder, 'global');
     const npm = join(MANAGERS, 'node_modules', 'npm11', 'bin', 'npm-cli.js');
-    const env = { ...environment(), npm_config_prefix: global };
+    const url = `http://127.0.0.1:${port}/`;
+    const env = { ...environment(), npm_config_prefix: global, npm_config_registry: url };
     for (const words of [library, command])
       await run(process.execPath, [npm, ...(words?.slice(1) ?? [])], { cwd: project, env });
     expect(await tryOut(project)).toEqual(ALL_WORKS);

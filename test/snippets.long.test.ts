@@ -154,7 +154,8 @@ itAsRoot(
       'case $(wc -l <runs) in',
       '  1) exit 3 ;;',
       '  2) kill -SEGV $$ ;;',
-      '  *) trap "exit 0" TERM; echo $$; while :; do sleep 0.05; done ;;',
+      // What is sent before it is watched, right after its start, is not seen.
+    '  *) trap "exit 0" TERM; sleep 0.5; echo $$; while :; do sleep 0.05; done ;;',
       'esac',
       '',
     ];

@@ -102,7 +102,9 @@ describe('the monitor of the README', () => {
     const lines = blockWith('README.md', 'web1: a signal').split('\n');
     const line = lines.find((each) => each.includes(part)) ?? '';
     const { text, ...rest } = snippet();
-    const changed = text.replace('const verdict', 'console.log(pid);\nconst verdict');
+    const waits =
+      "await new Promise((resolve) => monitor.once('running', resolve)); console.log(pid);";
+    const changed = text.replace('const verdict', `${waits}\nconst verdict`);
     const node = await project.run({ ...rest, text: changed }, '', '', installGuest());
     await end((await node.line()) ?? '');
     expect((await node.rest()).map((each) => each.trimEnd())).toEqual([
@@ -111,17 +113,20 @@ describe('the monitor of the README', () => {
   });
 });
 
-test('docs/vm-causes.md: whether to start a machine again is printed', async () => {
-  const before = "import { spawn } from 'node:child_process';\n";
+itWithQemu('docs/vm-causes.md: whether to start a machine again is printed', async () => {
+  const guest = await machine();
+  const files = `qmp: '${examples.at('web.qmp')}', eventLog: '${examples.at('web.events')}'`;
   const after = `
-    const { pid } = spawn('sleep', ['100']);
-    const vm = monitor.watch({ name: 'web', pid });
-    process.kill(pid, 'SIGKILL');
+    const vm = monitor.watch({ name: 'web', pid: ${guest.pid}, ${files} });
+    await new Promise((resolve) => monitor.once('running', resolve));
+    console.log('running');
     await vm.stopped;
     await monitor.close();
   `;
-  const node = await project.run(snippetWith('docs/vm-causes.md', 'shouldRestart'), before, after);
-  expect(await node.rest()).toEqual(['web killed true it was cut short']);
+  const node = await project.run(snippetWith('docs/vm-causes.md', 'shouldRestart'), '', after);
+  expect(await node.line()).toBe('running');
+  await guest.press('p');
+  expect(await node.rest()).toEqual(['web guest-shutdown false its guest has powered off']);
 });
 
 describe('docs/vm-control.md', () => {

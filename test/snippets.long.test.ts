@@ -155,7 +155,7 @@ itAsRoot(
       '  1) exit 3 ;;',
       '  2) kill -SEGV $$ ;;',
       // What is sent before it is watched, right after its start, is not seen.
-    '  *) trap "exit 0" TERM; sleep 0.5; echo $$; while :; do sleep 0.05; done ;;',
+      '  *) trap "exit 0" TERM; sleep 0.5; echo $$; while :; do sleep 0.05; done ;;',
       'esac',
       '',
     ];

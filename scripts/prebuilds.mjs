@@ -24,6 +24,7 @@ function compile(arch) {
   const prefix = TARGETS[arch];
   const args = [require.resolve('prebuildify/bin.js'), '--napi', '--quiet', '--arch', arch];
   const env = {
+    JOBS: 'max', // node-gyp compiles with one processor otherwise
     ...environmentWithHeaders(),
     PREBUILD_NODE_GYP: require.resolve('node-gyp/bin/node-gyp.js'),
     GYP_DEFINES: 'portable=1',

@@ -116,7 +116,8 @@ function environment(folder: string): NodeJS.ProcessEnv {
   const nodedir = hasHeaders ? { npm_config_nodedir: prefix } : {};
   // npm and node-gyp store downloads in HOME. Without one they fail, and do not say why.
   const home = hasHome() ? {} : { HOME: folder };
-  return { ...nodedir, ...process.env, ...home };
+  // node-gyp compiles with one processor otherwise.
+  return { JOBS: 'max', ...nodedir, ...process.env, ...home };
 }
 
 function hasHome(): boolean {

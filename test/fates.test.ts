@@ -7,7 +7,7 @@ import { isLeftOpen, KERNEL, LEFT_OPEN } from './support/kernel';
 import { itAsRoot } from './support/privilege';
 import { LineProcess, program } from './support/programs';
 
-const ROUNDS = Number(process.env['EXITWATCH_ROUNDS'] ?? 6);
+const ROUNDS = Number(process.env['EXITWATCH_ROUNDS'] ?? 20);
 
 interface Fate {
   event: ExitEvent;

@@ -9,7 +9,7 @@ import { EventLog } from './support/event-log';
 import { itAsRootOfHost } from './support/privilege';
 import { LineProcess, program } from './support/programs';
 
-const ROUNDS = Number(process.env['EXITWATCH_ROUNDS'] ?? 2);
+const ROUNDS = Number(process.env['EXITWATCH_ROUNDS'] ?? 5);
 
 /** Of the first three a pidfd cannot tell whether a core was written. */
 const NAMES: DeathName[] = ['worker-fault-core', 'worker-fault', 'abort', 'exit-7', 'sigterm'];

@@ -9,8 +9,8 @@ import { roomForProcesses } from './support/room';
 import { exitOf, exitsOf } from './support/ends';
 import { until } from './support/wait';
 
-const WATCHED = roomForProcesses(4000);
-const STRANGERS = 10_000;
+const WATCHED = roomForProcesses(10_000);
+const STRANGERS = 50_000;
 
 /** How often the reader's thread of this process has gone to sleep, once it sleeps. */
 async function sleepsOfReader(): Promise<number> {

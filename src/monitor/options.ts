@@ -44,7 +44,7 @@ export interface ExitMonitorOptions {
    */
   receiveBufferBytes?: number;
   /**
-   * How many events to hold while JavaScript is busy (about 100 bytes each) and for each slow loop
+   * How many events to hold while JavaScript is busy (about 200 bytes each) and for each slow loop
    * (about 600 bytes each). Default 1,048,576.
    */
   queueLimit?: number;

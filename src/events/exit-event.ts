@@ -79,7 +79,7 @@ export type ExitEvent = {
   name: string | null;
   /**
    * The file name of the executable, without its path: `node`, even if the process changed its
-   * {@link ExitEvent.name}. Read in the kernel when the last thread exits. It names the file that
+   * {@link ExitEvent | name}. Read in the kernel when the last thread exits. It names the file that
    * the kernel loaded: the interpreter of a script, the target of a symbolic link (`python3.11`),
    * `memfd:NAME` for a memfd, the last name of a deleted file. Untrusted.
    *
@@ -195,7 +195,7 @@ export type Ready = {
    */
   downgrade: Downgrade | null;
   /**
-   * Exits reported by the kernel have {@link ExitEvent.program}. `false` without the eBPF filter,
+   * Exits reported by the kernel have {@link ExitEvent | program}. `false` without the eBPF filter,
    * and on older kernels that do not expose it; see there.
    */
   namesPrograms: boolean;

@@ -113,7 +113,7 @@ export class ExitMonitor
    * Watches a process, as often as you like, even before `start()`. Once it returns, the exit
    * cannot be missed. After `start()` was called, signals and their senders are seen as well: if
    * the monitor is still starting, this blocks the event loop until the signal trace runs, for
-   * about 20 ms in total and at most 2 s. {@link ExitEvent.tracedSince} says when it began.
+   * about 20 ms in total and at most 2 s. {@link ExitEvent | tracedSince} says when it began.
    *
    * @param target a pid, or the identity of a process; if that process is gone, the watch resolves
    *   with `how: 'unknown'`, `unknownReason: 'gone-before-watch'`.

@@ -23,7 +23,7 @@ const shared = new Map<string, Shared>();
  *
  * The watch is armed when this returns: from then on, the exit and the senders of signals are seen.
  * For that, the first call blocks the event loop until the signal trace runs (if it can), for about
- * 20 ms and at most 2 s. {@link ExitEvent.tracedSince} says when the trace began.
+ * 20 ms and at most 2 s. {@link ExitEvent | tracedSince} says when the trace began.
  *
  * Rejects with an {@link ExitwatchError}: `ERR_EXITWATCH_TIMEOUT`, `ERR_EXITWATCH_ABORTED`,
  * `ERR_EXITWATCH_INVALID_OPTION`, and whatever {@link ExitMonitor.watch} throws or

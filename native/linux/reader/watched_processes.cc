@@ -66,8 +66,10 @@ WatchedProcesses::Result WatchedProcesses::AddByPid(int32_t pid, GroupIdentity* 
 // pidfd report what changes later.
 WatchedProcesses::Result WatchedProcesses::Register(OpenedProcess opened, SystemError* error) {
   auto& [pidfd, stat, actual_inode] = opened;
-  const std::optional<uint32_t> uid = ReadProcUid(stat.pid);
   const int32_t pid = stat.pid;
+  std::optional<uint32_t> uid = ReadProcUid(pid);
+  // If the process was reaped meanwhile, the file may have been that of a later one.
+  if (LookAtPidfd(pidfd.Get()) == ProcessState::kGone) uid.reset();
   const uint64_t start_ticks = stat.start_ticks;
   const bool may_keep = options_.opens_pidfds && MayKeepDescriptor(pidfd.Get());
   owner_clock_.Sample();

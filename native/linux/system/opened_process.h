@@ -15,12 +15,12 @@ struct OpenedProcess {
   ProcStat stat;
   uint64_t inode = 0;  // in pidfs; 0 before Linux 6.9
 
-  // Opens the process that has this pid now. An error with kNone as its code is none; IsGone() says
-  // whether there is no such process, else pidfds are missing or forbidden, or /proc is.
+  // Opens the process that has this pid now. Fails if no process has it (see IsGone()), if pidfds
+  // are missing or forbidden (kNoPidfd), or if /proc hides the process (kNoProc).
   SystemError Open(int32_t pid);
 };
 
-// Whether OpenedProcess::Open() has found no process.
+// Whether OpenedProcess::Open() failed because no process has the pid.
 bool IsGone(const SystemError& error);
 
 }  // namespace exitwatch

@@ -24,7 +24,7 @@ function killer(...signals: TracedSignal[]): number | string {
   return sender.pid ?? sender.origin;
 }
 
-const TRACED = SignalFlag.traced;
+const TRACED = SignalFlag.ptraced;
 const by = (senderPid: number, changes: Partial<TracedSignal> = {}) =>
   signal({ senderPid, ...changes });
 const traced = (senderPid: number) =>

@@ -20,7 +20,7 @@ function story(signals: Partial<TracedSignal>[], ended: Partial<End> = {}) {
   return history.end(end(ended), false);
 }
 
-const { group, inSyscall, noInfo, senderExiting, senderTraces } = SignalFlag;
+const { group, inSyscall, noInfo, senderExiting, senderPtraces } = SignalFlag;
 
 test.each<[string, Partial<TracedSignal>, string]>([
   ['kill(2), since Linux 7.3', { flags: noInfo | group | inSyscall }, 'kill'],
@@ -29,7 +29,7 @@ test.each<[string, Partial<TracedSignal>, string]>([
   ['the end of its parent', { flags: noInfo | group | inSyscall | senderExiting }, 'parent-death'],
   ['a broken pipe', { flags: noInfo | inSyscall, senderPid: TARGET, signal: 13 }, 'kernel'],
   ['cgroup.kill', { flags: noInfo | inSyscall, signal: SIGKILL }, 'cgroup-kill'],
-  ['PTRACE_KILL', { flags: noInfo | inSyscall | senderTraces, signal: SIGKILL }, 'ptrace'],
+  ['PTRACE_KILL', { flags: noInfo | inSyscall | senderPtraces, signal: SIGKILL }, 'ptrace'],
 ])('without a siginfo, %s is told by how it was sent', (_, changes, origin) => {
   expect(originOf(signal(changes))).toBe(origin);
 });

@@ -14,7 +14,7 @@
 namespace exitwatch {
 
 // Of all that native/abi describes.
-constexpr char kAbiDigest[] = "e895faf0075efb4f";
+constexpr char kAbiDigest[] = "079910dd9a6d9f6a";
 
 // JavaScript reads these layouts.
 static_assert(sizeof(ExitRecord) == 176, "ExitRecord");

@@ -35,10 +35,10 @@ struct SignalRecord {
     kSenderStack = 1u << 7,      // a system call of the sender made the siginfo
     kOom = 1u << 8,              // the OOM killer did it
     kToItself = 1u << 9,         // the sender is the thread that the signal was sent to
-    kSenderTraces = 1u << 10,    // the sender ptraces the process
+    kSenderPtraces = 1u << 10,   // the sender ptraces the process
     kIgnored = 1u << 11,         // the process ignores the signal, but also blocks it
     kTaken = 1u << 12,           // a thread took the signal, which ends its process; see above
-    kTraced = 1u << 13,          // the thread that it was sent to, or that took it, is ptraced
+    kPtraced = 1u << 13,         // the thread that it was sent to, or that took it, is ptraced
     kInSyscall = 1u << 14,       // sent from a system call of the sender, not from an interrupt
     kBlocked = 1u << 15,         // the thread that the signal was sent to blocks it
     kMayBeInSyscall = 1u << 16,  // it is unknown whether kInSyscall holds

@@ -101,10 +101,10 @@ export enum SignalFlag {
   senderStack = 1 << 7,
   oom = 1 << 8,
   toItself = 1 << 9,
-  senderTraces = 1 << 10,
+  senderPtraces = 1 << 10,
   ignored = 1 << 11,
   taken = 1 << 12,
-  traced = 1 << 13,
+  ptraced = 1 << 13,
   inSyscall = 1 << 14,
   blocked = 1 << 15,
   mayBeInSyscall = 1 << 16,
@@ -191,4 +191,4 @@ export const SignalRecord = {
 } as const;
 
 /** Of all that is above: a binary with another one is of another version. */
-export const ABI_DIGEST = 'e895faf0075efb4f';
+export const ABI_DIGEST = '079910dd9a6d9f6a';

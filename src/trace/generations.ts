@@ -60,7 +60,7 @@ export class Generations {
       seen: whose === undefined ? seen : whose,
     };
     const repeated = earlier.find((each) => isRepeated(each, generation));
-    if (repeated !== undefined) generation.flags |= repeated.flags & SignalFlag.traced;
+    if (repeated !== undefined) generation.flags |= repeated.flags & SignalFlag.ptraced;
     const kept = earlier.filter((each) => each !== repeated);
     if (kept.length >= MOST) {
       kept.shift();
@@ -74,12 +74,12 @@ export class Generations {
     return whose === undefined;
   }
 
-  /** `byTracer`: the sender if the thread's debugger injected the signal. */
-  take(taken: TracedSignal, byTracer: Seen): void {
+  /** `byDebugger`: the sender if the thread's debugger injected the signal. */
+  take(taken: TracedSignal, byDebugger: Seen): void {
     const generated = this.#generated.get(taken.signal) ?? [];
     const isComplete = !this.#overflown.has(taken.signal);
-    const seen = whoseTaken(taken, generated, isComplete, byTracer);
-    this.#taken.push({ timeNs: taken.timeNs, signal: byTracer.sender.signal, seen });
+    const seen = whoseTaken(taken, generated, isComplete, byDebugger);
+    this.#taken.push({ timeNs: taken.timeNs, signal: byDebugger.sender.signal, seen });
     if (this.#taken.length > MOST) this.#taken.shift();
   }
 
@@ -109,10 +109,10 @@ function whoseAgain(signal: TracedSignal, earlier: readonly Generation[]): Seen 
   if (!has(SignalFlag.toItself) || has(SignalFlag.noInfo)) return undefined;
   // A signal injected at a system call stop (ptrace_report_syscall()) comes from the kernel.
   if (has(SignalFlag.privileged)) {
-    return has(SignalFlag.traced) && !has(SignalFlag.group) ? null : undefined;
+    return has(SignalFlag.ptraced) && !has(SignalFlag.group) ? null : undefined;
   }
   const isOwn = namesSender(signal);
-  const mayBeAgain = has(SignalFlag.traced) && has(SignalFlag.blocked);
+  const mayBeAgain = has(SignalFlag.ptraced) && has(SignalFlag.blocked);
   if (isOwn && !mayBeAgain) return undefined;
   const same = earlier.filter((each) => carries(each, signal));
   if (same.length === 0) return isOwn ? undefined : null;
@@ -127,12 +127,12 @@ function whoseTaken(
   taken: TracedSignal,
   generated: readonly Generation[],
   isComplete: boolean,
-  byTracer: Seen,
+  byDebugger: Seen,
 ): Seen | null {
-  const isTraced = (of: Siginfo) => (of.flags & SignalFlag.traced) !== 0;
+  const isPtraced = (of: Siginfo) => (of.flags & SignalFlag.ptraced) !== 0;
   const reachable = generated.filter(({ thread }) => thread === 0 || thread === taken.thread);
   let candidates = reachable.filter((each) => carries(each, taken));
-  if (taken.signal < FIRST_REAL_TIME && !isTraced(taken) && !reachable.some(isTraced)) {
+  if (taken.signal < FIRST_REAL_TIME && !isPtraced(taken) && !reachable.some(isPtraced)) {
     const last = [0, taken.thread].map((queue) =>
       reachable.findLast(({ thread }) => thread === queue),
     );
@@ -144,17 +144,19 @@ function whoseTaken(
   if (one === undefined) {
     // Nothing sent it, and it names the debugger, which injected it. That is not certain if the
     // debugger's pid is not visible to the process.
-    return isTraced(taken) && mayBeInjected(taken) && taken.senderPidThere !== 0 ? byTracer : null;
+    return isPtraced(taken) && mayBeInjected(taken) && taken.senderPidThere !== 0
+      ? byDebugger
+      : null;
   }
   const { seen } = one;
   if (seen === null || !candidates.every((each) => isSameSender(each.seen, seen))) return null;
   if (!mayBeInjected(taken)) return seen;
   // Either the debugger injected it, or it passed on what was sent: name the sender only if that is
   // the debugger in both cases.
-  if (isTraced(taken)) return seen.senderPid === taken.senderPid ? seen : null;
+  if (isPtraced(taken)) return seen.senderPid === taken.senderPid ? seen : null;
   // If it was ptraced when this was sent, a detaching debugger may have injected it in the parent's
   // name.
-  return candidates.some(isTraced) ? null : seen;
+  return candidates.some(isPtraced) ? null : seen;
 }
 
 /** Whether it makes no difference which of the two was taken. */

@@ -82,7 +82,7 @@ function originOnBehalf(signal: TracedSignal): SignalSender['origin'] {
   // SIGPIPE and SIGXFSZ look like this: the kernel sends them to the writer.
   if (signal.senderPid === signal.pid || has(SignalFlag.senderExiting)) return 'kernel';
   if (signal.signal !== SIGKILL) return 'kernel';
-  return has(SignalFlag.senderTraces) ? 'ptrace' : 'cgroup-kill';
+  return has(SignalFlag.senderPtraces) ? 'ptrace' : 'cgroup-kill';
 }
 
 /** `cgroup`: the path of the sender's cgroup. */

@@ -165,7 +165,7 @@ class Program : KernelProgram {
     code_.JumpIf(BPF_JEQ, kFirst, kTask, drop_);
     // Without a debugger, the thread has been released and has no pid any more.
     code_.JumpIf(BPF_JEQ, kOther, 0, drop_);
-    SetFlag(GroupRecord::kTraced);
+    SetFlag(GroupRecord::kPtraced);
     code_.Jump(done);
     code_.Bind(is_dead);
     SetFlag(GroupRecord::kDead);

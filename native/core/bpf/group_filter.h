@@ -17,8 +17,8 @@ namespace exitwatch {
 // kernel's own data.
 struct GroupRecord {
   enum Flags : uint32_t {
-    kDead = 1u << 0,           // every thread has ended; otherwise see kTraced
-    kTraced = 1u << 1,         // a thread has exited, but stays until its debugger releases it
+    kDead = 1u << 0,           // every thread has ended; otherwise see kPtraced
+    kPtraced = 1u << 1,        // a thread has exited, but stays until its debugger releases it
     kStatusKnown = 1u << 2,    // `status` is what the parent's waitpid returns
     kFirstThread = 1u << 3,    // start_ns and name are the first thread's
     kMayBeRepeated = 1u << 4,  // another thread may also find the group dead

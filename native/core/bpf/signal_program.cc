@@ -270,18 +270,18 @@ class SignalProgram : SignalRecordProgram {
   // How the sender relates to the process that it signals.
   void LookAtRelation() {
     const Asm::Label other_thread = code_.NewLabel();
-    const Asm::Label untraced = code_.NewLabel();
+    const Asm::Label unptraced = code_.NewLabel();
     code_.JumpIf(BPF_JNE, kCurrent, kTask, other_thread);
     SetFlag(SignalRecord::kToItself);
     code_.Bind(other_thread);
     ReadWord(Asm::kR1, kTask, layout_.task.ptrace);
-    code_.JumpIf32(BPF_JEQ, Asm::kR1, 0, untraced);
+    code_.JumpIf32(BPF_JEQ, Asm::kR1, 0, unptraced);
     ReadPointer(kOther, kTask, layout_.task.parent);
     ReadPointer(kOther, kOther, layout_.task.group_leader);
     ReadPointer(Asm::kR1, kCurrent, layout_.task.group_leader);
-    code_.JumpIf(BPF_JNE, Asm::kR1, kOther, untraced);
-    SetFlag(SignalRecord::kSenderTraces);
-    code_.Bind(untraced);
+    code_.JumpIf(BPF_JNE, Asm::kR1, kOther, unptraced);
+    SetFlag(SignalRecord::kSenderPtraces);
+    code_.Bind(unptraced);
   }
 };
 

@@ -97,11 +97,11 @@ void SignalRecordProgram::LookAtWatched() {
 void SignalRecordProgram::LookAtTarget() {
   ReadToRecord(offsetof(SignalRecord, thread), 4, kTask, layout_.task.pid);
   ReadToRecord(offsetof(SignalRecord, memory), 8, kTask, layout_.task.mm);
-  const Asm::Label untraced = code_.NewLabel();
+  const Asm::Label unptraced = code_.NewLabel();
   ReadWord(Asm::kR1, kTask, layout_.task.ptrace);
-  code_.JumpIf32(BPF_JEQ, Asm::kR1, 0, untraced);
-  SetFlag(SignalRecord::kTraced);
-  code_.Bind(untraced);
+  code_.JumpIf32(BPF_JEQ, Asm::kR1, 0, unptraced);
+  SetFlag(SignalRecord::kPtraced);
+  code_.Bind(unptraced);
   ReadPointer(kOther, kTask, layout_.task.group_leader);
   ReadToRecord(offsetof(SignalRecord, start_ns), 8, kOther, layout_.task.start_boottime);
   ReadToRecord(offsetof(SignalRecord, name), kNameBytes, kOther, layout_.task.comm);

@@ -208,7 +208,7 @@ void GroupStages::Presume(ThreadGroup& group, const GroupIdentity& identity, uin
   agenda_.Settle(group);
 }
 
-void GroupStages::EndTraced(ThreadGroup& group, const ProcEvent& event) {
+void GroupStages::EndPtraced(ThreadGroup& group, const ProcEvent& event) {
   group.answers.group_status = event.exit_code;
   group.answers.group_status_has_core = true;
   group.times.alive_ns = event.timestamp_ns;

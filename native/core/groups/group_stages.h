@@ -45,7 +45,7 @@ class GroupStages {
                ThreadGroup::Cause cause);
 
   // The process is gone, and a record reported its code before its debugger released it.
-  void EndTraced(ThreadGroup& group, const ProcEvent& event);
+  void EndPtraced(ThreadGroup& group, const ProcEvent& event);
 
   // The group is dead. Only its status may still change.
   void MarkDead(ThreadGroup& group, uint64_t now_ns);

@@ -196,7 +196,7 @@ void ThreadGroupAggregator::Presume(const GroupIdentity& identity, uint64_t aliv
   if (group.stage == Stage::kCollecting) stages_.Presume(group, identity, alive_ns, cause);
 }
 
-bool ThreadGroupAggregator::OnTracedExit(const ProcEvent& event, bool has_group_code) {
+bool ThreadGroupAggregator::OnPtracedExit(const ProcEvent& event, bool has_group_code) {
   ProcessWitness::Handle handle = ProcessWitness::kNoHandle;
   const ProcessState state = witness_.Open(event.tgid, &handle);
   if (state == ProcessState::kUnknown) return false;
@@ -215,7 +215,7 @@ bool ThreadGroupAggregator::OnTracedExit(const ProcEvent& event, bool has_group_
   // exit.
   if (!has_group_code) return true;
   ThreadGroup& group = Group(event.tgid);
-  if (group.stage != Stage::kDead) stages_.EndTraced(group, event);
+  if (group.stage != Stage::kDead) stages_.EndPtraced(group, event);
   return true;
 }
 

@@ -74,7 +74,7 @@ class ThreadGroupAggregator {
   // A thread has exited, but the group cannot be dead until its debugger releases the thread, which
   // only a handle reports. With `has_group_code`, `event` has the group's code instead of the
   // thread's. False if the process could not be inspected.
-  bool OnTracedExit(const ProcEvent& event, bool has_group_code);
+  bool OnPtracedExit(const ProcEvent& event, bool has_group_code);
 
   // Another source has reported the exit of this process.
   void Supersede(const GroupIdentity& identity);

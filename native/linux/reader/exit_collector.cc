@@ -67,7 +67,7 @@ void ExitCollector::OnRecord(const GroupRecord& record) {
     event.timestamp_ns = record.time_ns;
     event.exit_code = record.status;
     if (ended_.Contains({record.pid, 0, record.inode, record.group, 0})) return;
-    if (!aggregator_.OnTracedExit(event, has_status)) unheld_++;
+    if (!aggregator_.OnPtracedExit(event, has_status)) unheld_++;
     return;
   }
   const ThreadGroup group = MakeDeadGroup(record, clock_);

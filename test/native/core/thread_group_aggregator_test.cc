@@ -366,7 +366,7 @@ void ATracedThreadsProcessEndsByItsHandle() {
   event.timestamp_ns = scene.witness.now_ns;
   event.tgid = 10;
   event.exit_code = 0x8b;
-  CHECK(scene.aggregator.OnTracedExit(event, true));
+  CHECK(scene.aggregator.OnPtracedExit(event, true));
   scene.Pass(100 * kMs);
   CHECK_EQUAL(scene.ends.size(), 0u);
   scene.Process(10, ProcessState::kGone).exit_status = 0xb;  // a pidfd does not know of the core
@@ -383,10 +383,10 @@ void ATracedThreadThatIsGoneAlreadyHasToldTheStatus() {
   event.timestamp_ns = scene.witness.now_ns;
   event.tgid = 10;
   event.exit_code = 0x700;
-  CHECK(scene.aggregator.OnTracedExit(event, false));  // others went on
+  CHECK(scene.aggregator.OnPtracedExit(event, false));  // others went on
   scene.Pass(100 * kMs);
   CHECK_EQUAL(scene.ends.size(), 0u);
-  CHECK(scene.aggregator.OnTracedExit(event, true));
+  CHECK(scene.aggregator.OnPtracedExit(event, true));
   scene.Pass(100 * kMs);
   CHECK_EQUAL(scene.ends.size(), 1u);
   CHECK_EQUAL(scene.ends[0].status, 0x700);
@@ -748,7 +748,7 @@ void WhatATracerHeldWaitsForTheRecordToo() {
   ProcEvent event;
   event.timestamp_ns = scene.witness.now_ns;
   event.tgid = 10;
-  CHECK(scene.aggregator.OnTracedExit(event, false));  // a thread's, long before
+  CHECK(scene.aggregator.OnPtracedExit(event, false));  // a thread's, long before
   scene.Process(10, ProcessState::kGone).exit_status = 0xb;
   scene.witness.processes[10].inode = 7;
   scene.aggregator.OnHandleReady(10, scene.witness.now_ns - kMs);

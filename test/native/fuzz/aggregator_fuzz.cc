@@ -92,7 +92,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
           aggregator.OnCoredump(event);
           break;
         case 4:
-          aggregator.OnTracedExit(event, event.exit_code % 2 == 0);
+          aggregator.OnPtracedExit(event, event.exit_code % 2 == 0);
           break;
         case 5:
           aggregator.OnHandleReady(event.tgid, witness.now_ns - kMs);

@@ -1,6 +1,6 @@
 // npm run test:asan [-- JEST ARGUMENTS]: runs the tests with an addon built with AddressSanitizer
 // and UBSan, in a copy of the tree. Leaks are checked without Node: see the running readers in
-// test/native-core.long.test.ts.
+// test/package/native-core.test.ts.
 import { execFileSync, spawnSync } from 'node:child_process';
 import { cpSync, mkdirSync, rmSync, symlinkSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';

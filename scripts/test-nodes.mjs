@@ -7,7 +7,7 @@ import { join } from 'node:path';
 const VERSIONS = ['20', '22', '24', '26'];
 
 const args = process.argv.slice(2);
-const tests = args.length > 0 ? args : ['test/lifecycle.test.ts'];
+const tests = args.length > 0 ? args : ['test/native/lifecycle.test.ts'];
 
 for (const version of VERSIONS) {
   const folder = join('build', 'nodes', version);

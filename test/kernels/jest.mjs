@@ -21,7 +21,7 @@ export function addJest(initramfs, { arch, repository }) {
     }
   }
   const folder = join(repository, 'test');
-  for (const name of [...scriptsIn(folder, '.'), ...scriptsIn(folder, 'support')]) {
+  for (const name of scriptsIn(folder)) {
     const path = join('/exitwatch/test', name.replace(/\.ts$/, '.js'));
     initramfs.file(path, transpile(readFileSync(join(folder, name), 'utf8')));
   }
@@ -32,10 +32,8 @@ export function addJest(initramfs, { arch, repository }) {
 
 const isWanted = (path) => !/\.(map|md|[cm]?ts)$|\/node_modules$|\/esm$/.test(path);
 
-const scriptsIn = (folder, inside) =>
-  readdirSync(join(folder, inside))
-    .filter((name) => name.endsWith('.ts'))
-    .map((name) => join(inside, name));
+const scriptsIn = (folder) =>
+  readdirSync(folder, { recursive: true }).filter((name) => name.endsWith('.ts'));
 
 function transpile(source) {
   const { CommonJS } = ts.ModuleKind;

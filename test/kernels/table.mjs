@@ -38,12 +38,12 @@ const TESTS = [
   ['forged exits', 'root', 'forged', /./],
   ['signal trace', 'root', 'signal-trace', /./],
   ['since when it has seen', 'root', 'traced-since', /./],
-  ['`doctor`', 'root', 'cli-doctor', /./],
+  ['`doctor`', 'root', 'doctor', /./],
   ['deaths, connector', 'nobody', 'deaths', /^with/],
   ['deaths, pidfds and polling', 'nobody', 'deaths', /^scope/],
   ['20,000 exits in a storm', 'nobody', 'storm', /./],
   ['what the kernel drops', 'nobody', 'loss', /./],
-  ['`doctor`', 'nobody', 'cli-doctor', /./],
+  ['`doctor`', 'nobody', 'doctor', /./],
 ];
 
 const USERS = { root: 'root', nobody: 'ordinary user' };

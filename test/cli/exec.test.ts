@@ -1,0 +1,158 @@
+import {
+  copyFileSync,
+  existsSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
+
+import type { ExitEvent, Ready } from '../../src';
+
+import { call, exitwatch } from '../support/command';
+import { itAsListener } from '../support/privilege';
+import { LineProcess } from '../support/programs';
+import { readerThreads } from '../support/readers';
+import { until } from '../support/wait';
+
+let folder: string;
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'exitwatch-exec-'));
+});
+
+afterEach(() => {
+  rmSync(folder, { recursive: true });
+});
+
+const file = (name: string) => join(folder, name);
+const read = (name: string) => readFileSync(file(name), 'utf8');
+
+const ended = async (script: string) => {
+  const shell = new LineProcess('sh', ['-c', script]);
+  await shell.ended;
+  return shell.pid;
+};
+
+/** Only children of this process, which the command of a hook is none of. */
+const OURS = ['--parent', String(process.pid)];
+
+/** Resolves when it watches. */
+async function watchWith(...args: string[]): Promise<LineProcess> {
+  const watch = exitwatch('watch', '--json', ...args);
+  expect(JSON.parse((await watch.line()) ?? 'null') as Ready).toMatchObject({ event: 'ready' });
+  return watch;
+}
+
+itAsListener('it is told of an end by its environment and its stdin', async () => {
+  const hook = `env > ${file('env')}; cat > ${file('json')}`;
+  const watch = await watchWith(...OURS, '--count', '1', '--exec', hook);
+  const pid = await ended('exit 7');
+  expect(await watch.ended).toBe(0); // and not before the command has ended
+  expect(JSON.parse(read('json')) as ExitEvent).toMatchObject({ event: 'exit', pid, exitCode: 7 });
+  const environment = read('env').split('\n');
+  for (const line of [
+    'EXITWATCH_EVENT=exit',
+    `EXITWATCH_PID=${pid}`,
+    'EXITWATCH_NAME=sh',
+    `EXITWATCH_PARENT_PID=${process.pid}`,
+    'EXITWATCH_HOW=exited',
+    'EXITWATCH_EXIT_CODE=7',
+    'EXITWATCH_SIGNAL=',
+    'EXITWATCH_SENDER_PID=',
+  ]) {
+    expect(environment).toContain(line);
+  }
+});
+
+itAsListener('a name that is made to harm a shell is text, and no command', async () => {
+  const hook = `printf %s "$EXITWATCH_NAME" > ${file('name')}; cat > ${file('json')}`;
+  const victim = new LineProcess('python3', ['-c', HARMFUL], { cwd: folder });
+  expect(await victim.line()).toBe('here');
+  const watch = await watchWith('--pid', String(victim.pid), '--exec', hook);
+  victim.child.kill();
+  expect(await watch.ended).toBe(0);
+  expect(read('name')).toBe('$(>x)`>x`\n>x\u202e');
+  expect(read('json')).not.toContain('\u202e');
+  expect((JSON.parse(read('json')) as ExitEvent).name).toBe('$(>x)`>x`\n>x\u202e');
+  expect(existsSync(file('x'))).toBe(false);
+});
+
+const HARMFUL = `
+import ctypes, time
+ctypes.CDLL(None).prctl(15, b'$(>x)\`>x\`\\n>x\\xe2\\x80\\xae', 0, 0, 0)
+print('here', flush=True)
+time.sleep(1000)
+`;
+
+itAsListener('it is run one at a time, in the order of the events', async () => {
+  const hook = `echo begin $EXITWATCH_EXIT_CODE >> ${file('log')}; sleep 0.2; echo end >> ${file('log')}`;
+  const watch = await watchWith(...OURS, '--count', '3', '--exec', hook);
+  for (const code of [3, 4, 5]) await ended(`exit ${code}`);
+  expect(await watch.ended).toBe(0);
+  expect(read('log')).toBe('begin 3\nend\nbegin 4\nend\nbegin 5\nend\n');
+});
+
+itAsListener('an interrupt lets the one end that runs; those that wait are left out', async () => {
+  const untilGo = `until [ -e ${file('go')} ]; do sleep 0.05; done`;
+  const hook = `echo $EXITWATCH_EXIT_CODE >> ${file('log')}; ${untilGo}`;
+  const watch = await watchWith(...OURS, '--exec', hook);
+  for (const code of [3, 4, 5]) await ended(`exit ${code}`);
+  await watch.take(3);
+  await until('the hook to run', () => existsSync(file('log')), watch.told);
+  watch.child.kill('SIGINT');
+  await until('the watch to end', () => readerThreads(watch.pid) === 0, watch.told);
+  writeFileSync(file('go'), '');
+  await watch.ended;
+  expect(read('log')).toBe('3\n');
+  expect(watch.stderr).toContain('exitwatch: 2 events were left out');
+});
+
+itAsListener('its failures are told, and the watch goes on', async () => {
+  const hook = 'echo said; test "$EXITWATCH_EXIT_CODE" = 4 || kill -KILL $$; exit 9';
+  const watch = await watchWith(...OURS, '--count', '2', '--exec', hook);
+  const pids = [await ended('exit 3'), await ended('exit 4')];
+  expect((await watch.rest()).length).toBe(2); // what the command says is not among them
+  expect(await watch.ended).toBe(0);
+  // With the cBPF filter, an ordinary user's, nobody has seen the name of who was reaped at once.
+  const name = process.getuid?.() === 0 ? 'sh' : '(sh|\\?)';
+  for (const [i, failure] of ['was killed by SIGKILL', 'has failed with 9'].entries()) {
+    expect(watch.stderr).toMatch(
+      new RegExp(`^exitwatch: the hook for the end of ${pids[i]} \\(${name}\\) ${failure}$`, 'm'),
+    );
+  }
+  expect(watch.stderr).toContain('said\n');
+});
+
+itAsListener('what it starts itself is not told, and does not run it again', async () => {
+  const hookling = file('hookling');
+  copyFileSync('/bin/sh', hookling);
+  const nested = `${hookling} -c '${hookling} -c "true; exit 3"; true' | cat`;
+  const watch = await watchWith('--exec', `echo $EXITWATCH_NAME >> ${file('log')}; ${nested}; :`);
+  const pid = await ended('exit 7');
+  const told: ExitEvent[] = [];
+  const isTold = async () => {
+    told.push(JSON.parse((await watch.line()) ?? 'null') as ExitEvent);
+    return told.at(-1)?.pid === pid;
+  };
+  await until(`the exit of process ${pid}`, isTold, watch.told);
+  await until(`the hook to make ${file('log')}`, () => existsSync(file('log')), watch.told);
+  await setTimeout(1000); // in which it would run for itself, again and again
+  watch.child.kill('SIGINT');
+  for (const line of await watch.rest()) told.push(JSON.parse(line) as ExitEvent);
+  await watch.ended;
+  expect(told.filter(({ name }) => name === 'hookling')).toEqual([]);
+  expect(told.filter(({ parentPid }) => parentPid === watch.pid)).toEqual([]);
+  expect(read('log')).not.toContain('hookling');
+});
+
+test('it takes a command', async () => {
+  const { code, stderr } = await call('watch', '--exec', '');
+  expect([code, stderr.split('\n')[0]]).toEqual([
+    2,
+    'exitwatch: --exec takes a value, and not an empty one',
+  ]);
+});

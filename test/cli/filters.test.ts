@@ -1,0 +1,189 @@
+import { existsSync, mkdirSync, rmdirSync } from 'node:fs';
+
+import type { ExitEvent, Gap, Ready, SignalEvent } from '../../src';
+
+import { call, exitwatch } from '../support/command';
+import { itAsListener, itAsRootOfHost } from '../support/privilege';
+import { LineProcess, program } from '../support/programs';
+import { until } from '../support/wait';
+
+type Line = Ready | ExitEvent | Gap;
+
+/** The pids of what a watch with these filters tells, until it has told of so many. */
+async function told(filters: string[], count: number, act: () => Promise<unknown>) {
+  const watch = exitwatch('watch', '--json', '--count', String(count), ...filters);
+  expect(JSON.parse((await watch.line()) ?? 'null')).toMatchObject({ event: 'ready' });
+  await act();
+  const lines = (await watch.rest()).map((line) => JSON.parse(line) as Line);
+  expect(await watch.ended).toBe(0);
+  return lines.flatMap((line) => (line.event === 'exit' ? [line.pid] : []));
+}
+
+const ended = async (...command: string[]) => {
+  const [first = '', ...rest] = command;
+  const process = new LineProcess(first, rest);
+  await process.ended;
+  return process.pid;
+};
+
+itAsListener(
+  '--parent: only children of that process, of those that begin later, too',
+  async () => {
+    const before = new LineProcess('sleep', ['1000']);
+    let own: number[] = [];
+    const pids = await told(['--parent', String(process.pid)], 3, async () => {
+      own = [await ended('sh', '-c', 'sh -c "exit 3"; :'), await ended('true'), before.pid];
+      before.child.kill();
+    });
+    expect(pids).toEqual(own); // what the shell has started is none of ours
+  },
+);
+
+itAsRootOfHost('--user: by name and by number, of those that begin later, too', async () => {
+  const as = (uid: string) => ['setpriv', `--reuid=${uid}`, '--clear-groups', 'sh', '-c', 'exit 5'];
+  for (const user of ['nobody', '65534']) {
+    let nobodys = 0;
+    const pids = await told(['--user', user], 1, async () => {
+      await ended(...as('12345'));
+      nobodys = await ended(...as('65534'));
+    });
+    expect(pids).toEqual([nobodys]);
+  }
+});
+
+itAsListener('--killed: only what a signal has ended', async () => {
+  let killed = 0;
+  const filters = ['--killed', '--parent', String(process.pid)];
+  const pids = await told(filters, 1, async () => {
+    await ended('sh', '-c', 'exit 3');
+    killed = await ended('sh', '-c', 'kill -KILL $$');
+  });
+  expect(pids).toEqual([killed]);
+});
+
+const MOUNT = ['/sys/fs/cgroup', '/sys/fs/cgroup/unified'].find((path) =>
+  existsSync(`${path}/cgroup.controllers`),
+);
+
+itAsRootOfHost('--cgroup: a path, its folder, or a name; and what is below it', async () => {
+  expect(MOUNT).toBeDefined();
+  const name = `exitwatch-${process.pid}.slice`;
+  const folders = [`${MOUNT}/${name}`, `${MOUNT}/${name}/inner`];
+  const others = [`${MOUNT}/${name}s`, `${MOUNT}/x${name}`];
+  for (const folder of [...folders, ...others]) mkdirSync(folder);
+  const into = (folder: string) => ['sh', '-c', `echo $$ > ${folder}/cgroup.procs; exit 4`];
+  for (const wanted of [`/${name}`, folders[0] ?? '', name]) {
+    let inside: number[] = [];
+    const pids = await told(['--cgroup', wanted], 2, async () => {
+      await ended('sh', '-c', 'exit 4');
+      for (const other of others) await ended(...into(other));
+      inside = [await ended(...into(folders[0] ?? '')), await ended(...into(folders[1] ?? ''))];
+    });
+    expect(pids).toEqual(inside);
+  }
+  for (const folder of [...others, ...folders.reverse()]) rmdirSync(folder);
+});
+
+// With the other one the kernel tells it: see cli-watch.
+itAsListener(
+  '--name: with the cBPF filter, the program of one that lived for a second',
+  async () => {
+    process.env['EXITWATCH_FILTER'] = 'cbpf';
+    let later: number | undefined;
+    try {
+      const filters = ['--name', 'python3*', '--parent', String(process.pid)];
+      const pids = await told(filters, 1, async () => {
+        const script = new LineProcess('python3', ['-c', RENAMED]);
+        expect(await script.line()).toBe('here');
+        later = script.pid;
+        await new Promise((resolve) => setTimeout(resolve, 2500)); // looks every second
+        script.child.kill();
+      });
+      expect(pids).toEqual([later]);
+    } finally {
+      delete process.env['EXITWATCH_FILTER'];
+    }
+  },
+);
+
+// Their parent reaps sooner than anybody can look: the events tell neither inode nor start.
+itAsListener(
+  '--name: with the cBPF filter, the program of each that was reaped at once',
+  async () => {
+    process.env['EXITWATCH_FILTER'] = 'cbpf';
+    try {
+      const parent = new LineProcess(program('renamed'), ['stay', '20']);
+      let children: number[] = [];
+      const filters = ['--name', 'renamed', '--parent', String(parent.pid)];
+      const pids = await told(filters, 20, async () => {
+        parent.child.stdin.write('begin\n');
+        children = (await parent.take(20)).map(Number);
+        await new Promise((resolve) => setTimeout(resolve, 2500)); // looks every second
+        parent.child.stdin.end();
+        expect(await parent.ended).toBe(0);
+      });
+      expect(new Set(pids)).toEqual(new Set(children));
+    } finally {
+      delete process.env['EXITWATCH_FILTER'];
+    }
+  },
+);
+
+const RENAMED = `
+import ctypes, time
+ctypes.CDLL(None).prctl(15, b'renamed', 0, 0, 0)
+print('here', flush=True)
+time.sleep(1000)
+`;
+
+itAsRootOfHost('--signals follow the filters', async () => {
+  const watch = exitwatch('watch', '--json', '--signals', '--parent', String(process.pid));
+  await watch.line();
+  const fates = new LineProcess(program('fates'), ['catches-and-exits']);
+  await fates.line();
+  fates.child.stdin.write('go\n'); // its grandchild gets a SIGTERM, and is none of ours
+  await fates.ended;
+  const child = new LineProcess('sleep', ['1000']);
+  child.child.kill('SIGTERM');
+  const aSignal = async () => {
+    const line = JSON.parse((await watch.line()) ?? 'null') as { event: string; pid: number };
+    return line.event === 'signal' && line;
+  };
+  expect((await until('a signal event', aSignal, watch.told)).pid).toBe(child.pid);
+  watch.child.kill('SIGINT');
+  await watch.ended;
+});
+
+itAsRootOfHost('--signals follow the filters for who is gone when it is looked at', async () => {
+  const count = 50;
+  const brief = `sh -c 'sh -c "exit 1"; kill -KILL $$'`;
+  const parent = new LineProcess('sh', [
+    '-c',
+    `all=$(seq ${count}); read go; for i in $all; do ${brief}; done`,
+  ]);
+  const filters = ['--parent', String(parent.pid), '--count', String(count)];
+  const watch = exitwatch('watch', '--json', '--signals', ...filters);
+  await watch.line();
+  parent.child.stdin.write('go\n');
+  expect(await parent.ended).toBe(128 + 9); // as its last child
+  const lines = (await watch.rest()).map((line) => JSON.parse(line) as ExitEvent | SignalEvent);
+  const pids = (of: string) => lines.flatMap(({ event, pid }) => (event === of ? [pid] : []));
+  expect(pids('exit')).toHaveLength(count);
+  expect(pids('signal').sort()).toEqual(pids('exit').sort());
+  const isFirst = (index: number) =>
+    lines.findIndex(({ pid }) => pid === lines[index]?.pid) === index;
+  const firsts = lines.filter((_, index) => isFirst(index));
+  expect(firsts.filter(({ event }) => event === 'exit')).toEqual([]);
+  expect(await watch.ended).toBe(0);
+});
+
+test.each([
+  [['--user', 'no-such-user-here'], 'there is no user "no-such-user-here"'],
+  [['--user', '-x'], '--user takes a value: if -x is meant, write --user=-x'],
+  [['--user=-x'], 'there is no user "-x"'],
+  [['--parent', 'x'], '--parent takes a whole number from 1, not "x"'],
+  [['--cgroup', ''], '--cgroup takes a value, and not an empty one'],
+])('%j is wrong usage', async (args, message) => {
+  const { code, stderr } = await call('watch', ...args);
+  expect([code, stderr.split('\n')[0]]).toEqual([2, `exitwatch: ${message}`]);
+});

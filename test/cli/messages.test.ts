@@ -1,0 +1,257 @@
+import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import { call, callWith, MAIN } from '../support/command';
+import { mortal, release } from '../support/mortal';
+import { itAsRoot } from '../support/privilege';
+import { LineProcess, REPOSITORY } from '../support/programs';
+
+let folder: string;
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'exitwatch-messages-'));
+});
+
+afterEach(() => {
+  rmSync(folder, { recursive: true });
+});
+
+/** What a stack trace, or an error of Node's own, has in it. */
+const STACK = /\n\s+at |node:internal|Error:|\\u000a|E[A-Z]+: /;
+
+const TAIL = 'exitwatch --help, or --help after a command, tells more.\n';
+
+const usage = (message: string) => `exitwatch: ${message}\n${TAIL}`;
+
+describe('wrong usage ends with 2, and is told in the words of the command', () => {
+  test.each<[string[], string]>([
+    [['watch', 'node'], '"node" is no option; did you mean: exitwatch watch --name node'],
+    [['watch', '42'], '"42" is no option; did you mean: exitwatch watch --pid 42'],
+    [['watch', '--pid', '-1'], '--pid takes a value: if -1 is meant, write --pid=-1'],
+    [['watch', '--pid'], '--pid takes a value'],
+    [['watch', '--name', ''], '--name takes a value, and not an empty one'],
+    [['watch', '--colour'], 'there is no option --colour'],
+    [['watch', '--failed=yes'], '--failed takes no value'],
+    [['watch', '--source', 'pidfd'], '--source pidfd takes --pid: a pidfd tells of one process'],
+    [['watch', '--source', 'guess'], '--source takes auto, connector, pidfd or poll; not "guess"'],
+    [
+      ['watch', '--source', 'poll', '--signals'],
+      '--source poll tells of no signals: give --signals another source',
+    ],
+    [['wait', '1', '--source', 'x'], '--source takes auto, connector, pidfd or poll; not "x"'],
+    [['wait', '-1'], 'there is no option -1'],
+    [
+      ['stop', 'sleep'],
+      '"sleep" is no pid, and there is no pidfile of that name; pgrep tells pids by name',
+    ],
+    [
+      ['alive', 'sleep'],
+      '"sleep" is no pid, and there is no pidfile of that name; pgrep tells pids by name',
+    ],
+    [['stop', '1', '--executable', ''], '--executable takes a value, and not an empty one'],
+    [['alive', '1', '--executable='], '--executable takes a value, and not an empty one'],
+    [['stop', '1', '--intent-log', ''], '--intent-log takes a value, and not an empty one'],
+    [['vm', 'watch', '--pid', 'x'], '--pid takes a whole number from 1, not "x"'],
+    [['vm', 'watch', '--control-dir', ''], '--control-dir takes a value, and not an empty one'],
+    [['vm', 'status', '../x', '--state-dir', '/'], '"../x" is no name of a virtual machine'],
+    [['vm', 'fly'], 'there is no command "vm fly"'],
+    [['doctor', 'x'], '"x" is no option, and only options are taken'],
+  ])('%j', async (args, message) => {
+    expect(await call(...args)).toEqual({ code: 2, lines: [], stderr: usage(message) });
+  });
+
+  test.each([['watch', '--name'], ['wait']])(
+    'a pattern of 100,001 characters, to %j',
+    async (...args) => {
+      const { code, stderr } = await call(...args, 'a'.repeat(100_001));
+      expect({ code, stderr }).toEqual({
+        code: 2,
+        stderr: usage('a pattern of names has at most 1024 characters'),
+      });
+    },
+  );
+
+  test.each([
+    ['watch', '--for', '1s'],
+    ['doctor'],
+    ['wait', String(process.pid), '--timeout', '1s'],
+  ])('a variable that is misspelled, to %s', async (...args) => {
+    const { code, lines, stderr } = await callWith(['env', 'EXITWATCH_FILTER=clasic'], ...args);
+    const message = 'EXITWATCH_FILTER must be "cbpf", or unset, not "clasic"';
+    expect({ code, lines, stderr }).toEqual({ code: 2, lines: [], stderr: usage(message) });
+  });
+});
+
+test.each([['vm'], ['intent']])('%s alone lists its commands, and ends with 2', async (group) => {
+  const { code, lines } = await call(group);
+  expect(code).toBe(2);
+  const commands = lines.filter((line) => line.startsWith('  ') && !line.startsWith('  --'));
+  expect(commands.length).toBeGreaterThan(1);
+  for (const line of commands) expect(line).toMatch(new RegExp(`^  ${group} `));
+  expect(await call(group, '--help')).toMatchObject({ code: 0, lines });
+});
+
+test('help and a command is that command’s help', async () => {
+  expect(await call('help', 'vm', 'stop')).toEqual(await call('vm', 'stop', '--help'));
+});
+
+describe('what fails is told in a sentence, without a stack', () => {
+  const says = async (args: string[], code: number, message: string) => {
+    const told = await call(...args);
+    expect(told).toMatchObject({ code, stderr: `exitwatch: ${message}\n` });
+    expect(told.stderr).not.toMatch(STACK);
+  };
+
+  test('a folder that is not there', async () => {
+    const nope = join(folder, 'nope');
+    const missing = `${JSON.stringify(nope)} cannot be used: no such file or directory`;
+    await says(['vm', 'status', '--state-dir', nope], 125, missing);
+    await says(
+      ['vm', 'status', 'x', '--state-dir', nope],
+      125,
+      `${nope}: no such file or directory`,
+    );
+    await says(['stop', join(nope, 'x')], 127, `there is no pidfile "${join(nope, 'x')}"`);
+    await says(
+      ['vm', 'stop', '--pid', '1', '--intent-log', join(nope, 'log')],
+      125,
+      'process 1 is init',
+    );
+    const { code, lines } = await call('vm', 'watch', '--pidfile', nope);
+    expect([code, lines[0]]).toEqual([
+      127,
+      expect.stringContaining(`there is no pidfile "${nope}"`),
+    ]);
+  });
+
+  test('a state directory where nothing can be made', async () => {
+    const to = (path: string) => ['vm', 'daemon', '--control-dir', folder, '--state-dir', path];
+    await says(to('/proc/nope'), 125, '"/proc/nope" cannot be used: no such file or directory');
+    const file = join(folder, 'file');
+    writeFileSync(file, '');
+    await says(to(join(file, 'x')), 125, `"${join(file, 'x')}" cannot be used: not a directory`);
+  });
+
+  test('an intent log that cannot be written', async () => {
+    const target = await mortal();
+    const log = join(folder, 'nope', 'log');
+    const message = `the intent log "${log}" cannot be used: no such file or directory`;
+    await says(['stop', String(target.pid), '--intent-log', log], 125, message);
+    expect(await release(target)).toBe(0);
+  });
+
+  test('init, and an ancestor with its tree: the remedy is an option', async () => {
+    await says(['stop', '1'], 125, 'process 1 is init; if it is meant, give --force');
+    const tree = ['stop', String(process.pid), '--tree'];
+    const { code, stderr } = await call(...tree);
+    expect([code, stderr]).toEqual([
+      125,
+      expect.stringMatching(/from outside, or without --tree\n$/),
+    ]);
+  });
+
+  test('a vm watch of one process that --for ends has not failed', async () => {
+    expect(await call('vm', 'watch', '--pid', String(process.pid), '--for', '100ms')).toMatchObject(
+      {
+        code: 0,
+        lines: [expect.stringContaining('runs as process')],
+      },
+    );
+  });
+
+  test.each(['>&-', '2>&-', '>&- 2>&-', '2>/dev/full'])(
+    'a stream that is closed: %s',
+    async (how) => {
+      for (const [command, code] of [
+        ['watch --for 100ms', 0],
+        ['watch --bogus', 2],
+      ] as const) {
+        const shell = new LineProcess('sh', [
+          '-c',
+          `${process.execPath} ${MAIN} ${command} ${how}`,
+        ]);
+        expect(await shell.ended).toBe(code);
+        expect(shell.stderr).not.toMatch(STACK);
+      }
+    },
+  );
+
+  test('a reader of stderr that has gone', async () => {
+    const command = `${process.execPath} ${MAIN} watch --bogus; echo $? >&3`;
+    const shell = new LineProcess('bash', ['-c', `exec 3>&1; (${command}) 2>&1 >/dev/null | true`]);
+    expect(await shell.rest()).toEqual(['2']);
+  });
+});
+
+/** The PATH of a machine with these programs, and no more. */
+function machineWith(...programs: string[]): string {
+  const bin = join(folder, 'bin');
+  mkdirSync(bin);
+  for (const program of programs) symlinkSync(`/usr/bin/${program}`, join(bin, program));
+  symlinkSync(process.execPath, join(bin, 'node'));
+  return bin;
+}
+
+describe('building', () => {
+  const env = (path: string) => [
+    ...['env', '-u', 'CXX', '-u', 'MAKE', '-u', 'PYTHON', '-u', 'npm_config_python'],
+    `PATH=${path}`,
+  ];
+
+  test('build-native names what is missing, before it fetches anything', async () => {
+    const { code, stderr } = await callWith(env(machineWith('make')), 'build-native');
+    expect([code, stderr]).toEqual([
+      1,
+      'exitwatch: it cannot be compiled without a C++ compiler (g++ or clang++), Python 3: install it\n',
+    ]);
+  });
+
+  itAsRoot('build-native says that it may not write, without a home, too', async () => {
+    const nobody = ['setpriv', '--reuid=12345', '--regid=12345', '--clear-groups'];
+    const { code, stderr } = await callWith([...nobody, 'env', '-u', 'HOME'], 'build-native');
+    expect([code, stderr]).toEqual([
+      1,
+      `exitwatch: ${REPOSITORY} cannot be written by this user, and the addon belongs there\n`,
+    ]);
+  });
+
+  test('a build names what is missing', async () => {
+    const path = machineWith('python3');
+    const script = join(REPOSITORY, 'scripts', 'build-addon.mjs');
+    const build = new LineProcess(env(path)[0] ?? '', [...env(path).slice(1), 'node', script]);
+    expect(await build.ended).toBe(1);
+    expect(build.stderr).toBe(
+      'exitwatch: it cannot be built without a C++ compiler (g++ or clang++), make: install it, and try again\n',
+    );
+  });
+
+  test('npm start says that it builds, what is missing, and that it cannot be started', async () => {
+    const clone = join(folder, 'clone');
+    mkdirSync(clone);
+    const parts = [
+      'package.json',
+      'binding.gyp',
+      'tsconfig.json',
+      'tsconfig.build.json',
+      'scripts',
+      'src',
+    ];
+    for (const part of [...parts, 'native']) {
+      cpSync(join(REPOSITORY, part), join(clone, part), { recursive: true });
+    }
+    symlinkSync(join(REPOSITORY, 'node_modules'), join(clone, 'node_modules'));
+    const npm = new LineProcess('npm', ['--silent', 'start'], {
+      cwd: clone,
+      env: { ...process.env, PATH: machineWith('env', 'sh', 'make', 'npm') },
+    });
+    const lines = await npm.rest();
+    expect(await npm.ended).toBe(1);
+    expect(lines).toEqual([]);
+    expect(npm.stderr.split('\n').slice(0, 3)).toEqual([
+      'exitwatch: building, which takes a minute or two the first time',
+      'exitwatch: it cannot be built without a C++ compiler (g++ or clang++), Python 3: install it, and try again',
+      'exitwatch: it was not built, and so cannot be started',
+    ]);
+  });
+});

@@ -1,0 +1,204 @@
+import type { ExitEvent, Gap, SignalSender } from '../../src';
+import { ExitTable } from '../../src/cli/output/exit-table';
+
+import { callWith, MAIN } from '../support/command';
+import { itAsListener, itAsRoot, itAsRootOfHost } from '../support/privilege';
+import { LineProcess } from '../support/programs';
+
+const NOON = new Date(2026, 10, 22, 12);
+
+const END: ExitEvent = {
+  ...{ event: 'exit', id: 'x', pid: 4_194_303, parentPid: 4_194_302, name: 'server' },
+  ...{ program: 'server', uid: 1000 },
+  ...{ cgroup: '/', startedAt: new Date(NOON.getTime() - 90_000), exitedAt: NOON, exitedNs: 1 },
+  ...{ uncertaintyMs: 0, source: 'connector', lossless: true, traced: true, tracedSince: NOON },
+  ...{ sender: null, raisedAfter: null, signalsReceived: [], oom: false },
+  ...{ how: 'exited', exitCode: 0, signal: null, coreDumped: false, unknownReason: null },
+};
+
+const SENDER: SignalSender = {
+  signal: 'SIGTERM',
+  sentAt: NOON,
+  origin: 'kill',
+  pid: 4_194_301,
+  name: 'a-long-name-too',
+  uid: 0,
+  cgroup: null,
+  ancestors: [],
+};
+
+const KILLED: ExitEvent = {
+  ...END,
+  ...{ how: 'killed', exitCode: null, signal: 'SIGTERM', coreDumped: null, unknownReason: null },
+  ...{ name: '名前名前名\u001b', lossless: false, sender: SENDER, raisedAfter: SENDER },
+};
+
+const GAP: Gap = {
+  ...{ event: 'gap', from: NOON, to: NOON, lost: 12, reason: 'silenced', recovered: 3 },
+};
+
+/** Each of these characters takes two. */
+const columnsOf = (line: string) => line.length + (line.match(/[名前]/g)?.length ?? 0);
+
+test('a column begins in one place, also after a name in East Asian writing', () => {
+  const table = new ExitTable(false, () => 200, NOON);
+  const placeOf = (event: ExitEvent, how: string) => {
+    const [row = ''] = table.exit(event).split('\n');
+    return columnsOf(row.slice(0, row.indexOf(how)));
+  };
+  expect(placeOf(KILLED, 'killed')).toBe(placeOf(END, 'exited'));
+});
+
+describe.each([200, 103, 100, 90, 80, 60, 50])('on a terminal of %i columns', (columns) => {
+  const table = new ExitTable(false, () => columns, NOON);
+  const text = [table.header(), table.exit(END), table.exit(KILLED), table.gap(GAP)].join('\n');
+
+  test('no line is longer', () => {
+    for (const line of text.split('\n')) {
+      expect([line, columnsOf(line) <= columns]).toEqual([line, true]);
+    }
+  });
+
+  test('who did it is told in full', () => {
+    const words = text.replace(/\s+/g, ' ');
+    const pieces = ['4194301', 'a-long-name-too', 'SIGTERM'];
+    for (const piece of pieces) expect(words).toContain(piece);
+  });
+});
+
+test('without a terminal a row is a line, and has every column', () => {
+  const table = new ExitTable(false, () => undefined, NOON);
+  expect(table.exit(KILLED).split('\n')).toHaveLength(1);
+  expect(table.exit(END)).toMatch(
+    /^12:00:00\.000 +4194303 +4194302 +1000 +server +90\.00s +exited 0 +-$/,
+  );
+});
+
+test.each([
+  [80, 'node'],
+  [undefined, 'MainThread (node)'],
+])('on a terminal of %s columns a process of two names is %s', (columns, name) => {
+  const event = { ...END, name: 'MainThread', program: 'node' };
+  const row = new ExitTable(false, () => columns, NOON).exit(event);
+  expect(row.split(/ {2,}|(?<=\d) /)).toContain(name);
+  expect(row.split('\n')).toHaveLength(1);
+});
+
+test('a row of another day has the date before it, once', () => {
+  const table = new ExitTable(false, () => undefined, NOON);
+  const midnight = new Date(2026, 10, 23, 0, 0, 1);
+  const next = { ...END, exitedAt: midnight };
+  const lines = [END, next, next].flatMap((event) => table.exit(event).split('\n'));
+  expect(lines).toEqual([
+    expect.stringMatching(/^12:00:00/),
+    '2026-11-23',
+    expect.stringMatching(/^00:00:01/),
+    expect.stringMatching(/^00:00:01/),
+  ]);
+  expect(table.gap({ ...GAP, to: NOON }).split('\n')[0]).toBe('2026-11-22');
+});
+
+test('a terminal that becomes narrower gets another header', () => {
+  let columns = 120;
+  const table = new ExitTable(false, () => columns, NOON);
+  expect(table.header()).toMatch(/^TIME +PID +PARENT +UID/);
+  expect(table.exit(END).split('\n')).toHaveLength(1);
+  columns = 80;
+  expect(table.exit(END)).toMatch(/^TIME +PID +NAME +LIVED +HOW +BY\n12:00:00 4194303 server/);
+});
+
+/** What a terminal of 80 columns shows, as long as its command runs. */
+async function inTerminal(command: string): Promise<string[]> {
+  const terminal = new LineProcess('script', ['-qec', `stty cols 80; ${command}`, '/dev/null'], {
+    env: { ...process.env, NO_COLOR: '1' },
+  });
+  const lines = await terminal.rest();
+  await terminal.ended;
+  return lines;
+}
+
+const WATCH = `${process.execPath} ${MAIN} watch`;
+
+/** Ends a process, as soon as somebody watches: what is typed is typed ahead. */
+const COUNTING = `sh -c 'while kill -0 $PPID; do (sleep 0.1; exit 3); done' 2>/dev/null &`;
+
+test('nothing is wrapped on a real terminal of 80 columns', async () => {
+  const lines = await inTerminal(`${COUNTING} ${WATCH} --failed --count 3`);
+  expect(lines.length).toBeGreaterThanOrEqual(5);
+  expect(lines.find((line) => line.startsWith('TIME'))).toMatch(/^TIME +PID +NAME .*BY\s*$/);
+  for (const line of lines) expect(line.trimEnd().length).toBeLessThanOrEqual(80);
+});
+
+const WITHOUT_BPF = ['setpriv', '--bounding-set=-sys_admin,-bpf,-perfmon'];
+
+describe('a watch that does not tell all says so first, why, and what to do', () => {
+  const firstLine = async (before: string[], ...args: string[]) => {
+    const { stderr } = await callWith(before, 'watch', '--for', '100ms', ...args);
+    return stderr.split('\n')[0];
+  };
+
+  test('by polling', async () => {
+    expect(await firstLine([], '--source', 'poll')).toBe(
+      'watching every process of this host (poll, looks every second), degraded: how a process ends is ' +
+        'not told, nor who ended it (BY is ?), because --source poll asks for that; run exitwatch doctor',
+    );
+  });
+
+  itAsRootOfHost('without the signal trace', async () => {
+    const line = await firstLine(WITHOUT_BPF);
+    expect(line).toMatch(/\(connector, cBPF filter\), degraded: who sends signals is not told/);
+    expect(line).toMatch(
+      /because the process has neither CAP_BPF nor CAP_PERFMON; run exitwatch doctor$/,
+    );
+  });
+
+  itAsRootOfHost('in another pid namespace', async () => {
+    const line = await firstLine(['unshare', '-pf', '--mount-proc']);
+    expect(line).toMatch(/\(poll, .*, degraded: .*host's pid namespace.*; run exitwatch doctor$/);
+  });
+
+  itAsListener('with the cBPF filter, as JSON, too', async () => {
+    for (const args of [[], ['--json']]) {
+      const line = await firstLine(['env', 'EXITWATCH_FILTER=cbpf'], ...args);
+      expect(line).toMatch(/cBPF filter\), degraded: .*EXITWATCH_FILTER=cbpf.*doctor$/);
+    }
+  });
+
+  itAsRootOfHost('and one that does says nothing of it', async () => {
+    expect(await firstLine([])).toBe(
+      'watching every process of this host (connector, eBPF filter)',
+    );
+  });
+
+  itAsRoot('on a terminal its lines are broken between words', async () => {
+    const lines = await inTerminal(`${WITHOUT_BPF.join(' ')} ${WATCH} --for 100ms`);
+    for (const line of lines) expect(line.trimEnd().length).toBeLessThanOrEqual(80);
+    expect(lines.slice(0, -1).join(' ').replace(/\s+/g, ' ')).toContain('run exitwatch doctor');
+  });
+});
+
+describe('why a row names nobody is told once', () => {
+  itAsRoot('in the first line, without the signal trace', async () => {
+    const command = new LineProcess('sh', [
+      ...['-c', `${COUNTING} exec ${WITHOUT_BPF.join(' ')} ${WATCH} --failed --count 3`],
+    ]);
+    const rows = (await command.rest()).slice(1);
+    await command.ended;
+    expect(rows).toHaveLength(3);
+    for (const row of rows) expect(row).toMatch(/ \?$/);
+    expect(command.stderr.match(/BY/g)).toHaveLength(1);
+  });
+
+  itAsRoot('before the first such row, with it', async () => {
+    const target = new LineProcess('sleep', ['1000']);
+    const { pid } = target;
+    await target.stop();
+    process.kill(pid, 'SIGTERM'); // nobody sees who; it is taken when the process goes on
+    const watch = new LineProcess(process.execPath, [MAIN, 'watch', '--pid', String(pid)]);
+    await watch.line();
+    process.kill(pid, 'SIGCONT');
+    const [row] = await watch.rest();
+    expect(row).toMatch(/killed SIGTERM +\?$/);
+    expect(watch.stderr.match(/in the column BY: who ended it was not seen/g)).toHaveLength(1);
+  });
+});

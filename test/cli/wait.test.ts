@@ -1,0 +1,139 @@
+import type { ExitEvent } from '../../src';
+
+import { call, exitwatch, watching } from '../support/command';
+import { DEATH_NAMES, DyingProcesses } from '../support/deaths';
+import { itAsRootOfHost } from '../support/privilege';
+import { LineProcess, program } from '../support/programs';
+
+/** What a shell makes of a wait status. */
+function exitCodeFor(status: number): number {
+  return (status & 0x7f) === 0 ? status >> 8 : 128 + (status & 0x7f);
+}
+
+test('exitwatch wait ends as the process did, in whichever way that dies', async () => {
+  const dying = await DyingProcesses.spawn(DEATH_NAMES, 'now');
+  const waits = dying.pids.map((pid) => exitwatch('wait', String(pid)));
+  await Promise.all(waits.map(watching));
+  const deaths = await dying.die();
+  const codes = await Promise.all(waits.map((wait) => wait.ended));
+  const expected = dying.pids.map((pid) => {
+    const death = deaths.find((each) => each.pid === pid);
+    return [death?.name, exitCodeFor(death?.status ?? NaN)];
+  });
+  expect(codes.map((code, i) => [expected[i]?.[0], code])).toEqual(expected);
+});
+
+describe('exitwatch wait', () => {
+  test('prints the end in a sentence, or as JSON', async () => {
+    const child = new LineProcess('sleep', ['1000']);
+    const waits = [
+      exitwatch('wait', String(child.pid)),
+      exitwatch('wait', '--json', String(child.pid)),
+    ];
+    await Promise.all(waits.map(watching));
+    child.child.kill('SIGTERM');
+    expect(await waits[0]?.rest()).toEqual([
+      expect.stringMatching(
+        new RegExp(`^${child.pid} \\(sleep\\) killed SIGTERM, after [\\d.]+s$`),
+      ),
+    ]);
+    const event = JSON.parse((await waits[1]?.line()) ?? '{}') as ExitEvent;
+    expect(event).toMatchObject({
+      event: 'exit',
+      pid: child.pid,
+      how: 'killed',
+      signal: 'SIGTERM',
+    });
+    expect(await Promise.all(waits.map((wait) => wait.ended))).toEqual([143, 143]);
+  });
+
+  itAsRootOfHost('tells all that is known on stderr, and how sure that is', async () => {
+    const fates = new LineProcess(program('fates'), ['caught-then-killed']);
+    const [, pid] = ((await fates.line()) ?? '').split(' ');
+    const wait = exitwatch('wait', pid ?? '');
+    await watching(wait);
+    fates.child.stdin.write('go\n');
+    expect(await wait.ended).toBe(143);
+    const lines = wait.stderr.trimEnd().split('\n');
+    expect(lines).toEqual([
+      expect.stringMatching(
+        /^process +\d+ target( \(fates\))?, uid 0, (child of \d+|parent not known) \(id [-0-9a-f]+\)$/,
+      ),
+      expect.stringMatching(/^lived +\d+\.\d+s, from .*Z until .*Z \(sure: by the kernel\)$/),
+      'ended    killed by SIGTERM, no core (sure: by the kernel)',
+      expect.stringMatching(
+        /^by +SIGTERM from \d+ sender, \d+\.\d+s before the end \(sure: by the kernel\)$/,
+      ),
+      expect.stringMatching(/^ +uid 0, cgroup .* < \d+ fates < \d+ \S+ < /),
+      expect.stringMatching(/^before +SIGTERM from \d+ sender, \d+\.\d+s before the end/),
+      expect.stringMatching(/^ +uid 0, cgroup .* < \d+ fates < /),
+      'memory   not the OOM killer (sure)',
+      'gaps     no event was lost',
+    ]);
+  });
+
+  test('takes the name of one process, also one that the kernel has cut', async () => {
+    const child = new LineProcess(program('named-longer-than-15'), []);
+    await child.line();
+    const wait = exitwatch('wait', 'named-longer-than-15');
+    await watching(wait);
+    child.child.kill('SIGKILL');
+    expect(await wait.ended).toBe(137);
+  });
+
+  test('asks which one is meant where several have the name', async () => {
+    const children = [0, 1].map(() => new LineProcess(program('named-longer-than-15'), []));
+    for (const child of children) await child.line();
+    const { code, stderr } = await call('wait', 'named-longer-*');
+    expect(code).toBe(2);
+    for (const child of children) expect(stderr).toContain(String(child.pid));
+    for (const child of children) child.child.kill();
+  });
+
+  test('--timeout ends it with 124, and leaves the process alone', async () => {
+    const child = new LineProcess('sleep', ['1000']);
+    expect(await call('wait', String(child.pid), '--timeout', '100ms')).toEqual({
+      ...{ code: 124, lines: [], stderr: '' },
+    });
+    expect(child.child.exitCode).toBeNull();
+    child.child.kill();
+  });
+
+  test('a process that nobody has ends with 127', async () => {
+    const gone = new LineProcess('true', []);
+    await gone.ended;
+    expect((await call('wait', String(gone.pid))).code).toBe(127);
+    expect((await call('wait', 'no-such-name-anywhere')).code).toBe(127);
+    expect((await call('wait', '2')).code).toBe(127); // a kernel thread
+  });
+
+  // What a timer takes at most tells the units apart.
+  test.each([
+    ['2147483647ms', '2147483648ms'],
+    ['2147483', '2147484'],
+    ['2147483s', '2147484s'],
+    ['35791m', '35792m'],
+    ['596h', '597h'],
+    ['24d', '25d'],
+  ])('--timeout takes %s, and not %s', async (longest, tooLong) => {
+    const nobody = 'no-such-name-anywhere';
+    expect((await call('wait', nobody, '--timeout', longest)).code).toBe(127);
+    expect((await call('wait', nobody, '--timeout', tooLong)).code).toBe(2);
+  });
+
+  test.each([
+    [['wait']],
+    [['wait', '']],
+    [['wait', '0']],
+    [['wait', '99999999']],
+    [['wait', '1', '2']],
+    [['wait', '1', '--timeout', 'soon']],
+    [['wait', '1', '--source', 'guess']],
+    [['wait', '1', '--colour']],
+    [['wait', '[z-a]']],
+  ])('%j is wrong usage', async (args) => {
+    const { code, stderr } = await call(...args);
+    expect(code).toBe(2);
+    expect(stderr).not.toBe('');
+  });
+});

@@ -1,0 +1,208 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+import { identify } from '../../src';
+
+import { PAGES } from '../support/pages';
+import { itAsRoot } from '../support/privilege';
+import { LineProcess } from '../support/programs';
+import { armed, until } from '../support/shell-examples';
+import { promisesOf, SnippetProject, snippetsOf, type Snippet } from '../support/snippets';
+
+/** All but configuration files and virtual machines, which have tests of their own. */
+const SNIPPETS = PAGES.filter((page) => !/bundlers|vm-/.test(page))
+  .flatMap(snippetsOf)
+  .filter(({ text }) => !text.includes('qemu'));
+
+let project: SnippetProject;
+
+beforeAll(async () => {
+  project = await SnippetProject.make();
+}, 400_000);
+
+afterAll(() => {
+  project.remove();
+});
+
+test('the README has snippets in TypeScript, CommonJS and ESM', () => {
+  const kinds = snippetsOf('README.md').map(({ language, text }) =>
+    language === 'ts' ? 'ts' : text.includes('require(') ? 'cjs' : 'esm',
+  );
+  expect(new Set(kinds)).toEqual(new Set(['ts', 'cjs', 'esm']));
+});
+
+/** What it prints, when it has ended well. */
+async function printedBy(snippet: Snippet, before = '', after = ''): Promise<string[]> {
+  const node = await project.run(snippet, before, after);
+  const lines = await node.rest();
+  expect({ code: await node.ended, stderr: node.stderr }).toEqual({ code: 0, stderr: '' });
+  return lines.map((line) => line.trimEnd());
+}
+
+const hasPromises = (snippet: Snippet) => promisesOf(snippet).length > 0;
+
+describe.each(SNIPPETS.filter(hasPromises))('$page, block $number', (snippet) => {
+  const itMay = /filter|traced/.test(snippet.text) ? itAsRoot : it;
+
+  itMay('prints what the page says', async () => {
+    const printed = await printedBy(snippet);
+    const promised = promisesOf(snippet);
+    expect(printed.slice(0, promised.length)).toEqual(promised);
+    const counters = printed.slice(promised.length).join(' ');
+    if (snippet.text.includes('monitor.stats()')) {
+      expect(counters).toMatch(/^\{ .*delivered: 0, .*source: 'connector', .* \}$/);
+    } else {
+      expect(counters).toBe('');
+    }
+  });
+});
+
+/** The others, by what only they have. */
+function snippetWith(part: string): Snippet {
+  const [snippet, ...more] = SNIPPETS.filter(({ text }) => text.includes(part));
+  if (snippet === undefined || more.length > 0) throw new Error(`not one has ${part}`);
+  return snippet;
+}
+
+/** A process that ends by SIGTERM, and one that exits with 3, while a snippet watches all. */
+async function endTwo() {
+  const sleep = new LineProcess('sleep', ['100']);
+  sleep.child.kill();
+  await sleep.ended;
+  const shell = new LineProcess('sh', ['-c', 'exit 3']);
+  await shell.ended;
+  return { sleep: sleep.pid, shell: shell.pid };
+}
+
+const ENDLESS: [string, (pids: { sleep: number; shell: number }) => RegExp[], string][] = [
+  [
+    'events lost',
+    ({ sleep, shell }) => [
+      new RegExp(`^sleep \\(${sleep}\\) was killed by SIGTERM$`),
+      new RegExp(`^sh \\(${shell}\\) exited with 3$`),
+    ],
+    '',
+  ],
+  [
+    'JSON.stringify(event)',
+    ({ sleep, shell }) => [
+      new RegExp(`^\\{"event":"exit",.*"pid":${sleep},.*"how":"killed",.*"signal":"SIGTERM"`),
+      new RegExp(`^\\{"event":"exit",.*"pid":${shell},.*"how":"exited","exitCode":3`),
+    ],
+    '',
+  ],
+  [
+    "'now by', change.source",
+    ({ sleep, shell }) => [
+      new RegExp(`^${sleep} sleep killed$`),
+      new RegExp(`^${shell} sh exited$`),
+    ],
+    'by connector \n',
+  ],
+];
+
+itAsRoot.each(ENDLESS)(
+  'the snippet with %s prints who ends, and how',
+  async (part, lines, said) => {
+    const node = await project.run(snippetWith(part));
+    await armed(node);
+    const pids = await endTwo();
+    for (const line of lines(pids)) await until(node, line);
+    node.child.kill();
+    await node.ended;
+    expect(node.stderr).toBe(said);
+  },
+);
+
+test('who is identified is in the file', async () => {
+  expect(await printedBy(snippetWith('parent.json'))).toEqual([]);
+  const written: unknown = JSON.parse(readFileSync(join(project.path, 'parent.json'), 'utf8'));
+  expect(written).toEqual(identify(process.pid));
+});
+
+itAsRoot('who did it is told', async () => {
+  const ancestors = / < node < .+$/;
+  const [printed, ...more] = await printedBy(snippetWith('sender.ancestors'));
+  expect(printed).toMatch(/^SIGTERM by sh \(\d+\), uid 0 < /);
+  expect(printed).toMatch(ancestors);
+  expect(more).toEqual([]);
+});
+
+itAsRoot('who had asked a program to end that exited with 0 is told', async () => {
+  const before = `
+    import { execFileSync, spawn } from 'node:child_process';
+    import { waitForExit } from 'exitwatch';
+  `;
+  const after = `
+    const polite = spawn('sh', ['-c', 'trap "exit 0" TERM; echo; while :; do sleep 0.05; done']);
+    await new Promise((resolve) => polite.stdout.once('data', resolve));
+    const end = waitForExit(polite.pid ?? 0);
+    execFileSync('sh', ['-c', \`kill \${polite.pid}; exit 0\`]);
+    const event = await end;
+    console.log(event.how, event.exitCode, wasAsked(event)?.signal, wasAsked(event)?.name);
+  `;
+  const printed = await printedBy(snippetWith('function wasAsked'), before, after);
+  expect(printed).toEqual(['exited 0 SIGTERM sh']);
+});
+
+itAsRoot(
+  'the supervisor starts again what crashed, and leaves off what was asked to end',
+  async () => {
+    const server = [
+      '#!/bin/sh',
+      'echo >>runs',
+      'case $(wc -l <runs) in',
+      '  1) exit 3 ;;',
+      '  2) kill -SEGV $$ ;;',
+      // What is sent before it is watched, right after its start, is not seen.
+      '  *) trap "exit 0" TERM; sleep 0.5; echo $$; while :; do sleep 0.05; done ;;',
+      'esac',
+      '',
+    ];
+    writeFileSync(join(project.path, 'server'), server.join('\n'), { mode: 0o755 });
+    const node = await project.run(snippetWith("'./server'"));
+    const lines = await until(node, /^\d+$/);
+    await new LineProcess('sh', ['-c', `kill ${lines.at(-1)}; exit 0`]).ended;
+    expect([...lines.slice(0, -1), ...(await node.rest())]).toEqual([
+      'crashed (3): starting again',
+      'crashed (SIGSEGV): starting again',
+      'stopped: SIGTERM from sh',
+    ]);
+    expect({ code: await node.ended, stderr: node.stderr }).toEqual({ code: 0, stderr: '' });
+  },
+);
+
+itAsRoot('why something is not in use is printed', async () => {
+  const env = { ...process.env, EXITWATCH_FILTER: 'cbpf' };
+  const node = await project.run(snippetWith('traceDowngrade]'), '', '', env);
+  await node.ended;
+  expect(node.stderr).toMatch(/^cbpf-requested: .+; .+\n$/);
+});
+
+itAsRoot('what a wait and a watch cost is printed', async () => {
+  expect(await printedBy(snippetWith('// costs.mjs'))).toEqual([
+    expect.stringMatching(/^the first wait: \d+ ms$/),
+    expect.stringMatching(/^a watch: -?\d+ bytes$/),
+    expect.stringMatching(/^a watch, in the kernel: -?\d+ bytes$/),
+  ]);
+});
+
+test('the question of a supervisor is answered', async () => {
+  const after = `
+    const ends = [
+      { how: 'exited', exitCode: 0 },
+      { how: 'exited', exitCode: 3 },
+      { how: 'dumped', signal: 'SIGSEGV', coreDumped: true },
+      { how: 'unknown', unknownReason: 'polled' },
+    ];
+    for (const end of ends) console.log(summary(end as unknown as ExitEvent));
+  `;
+  expect(await printedBy(snippetWith('function summary'), '', after)).toEqual([
+    'done',
+    'failed with 3',
+    'killed by SIGSEGV, with a core',
+    'gone, nobody knows how (polled)',
+    // Its monitor is closed before its parent has ended.
+    'not watched any more',
+  ]);
+});

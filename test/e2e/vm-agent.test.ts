@@ -1,0 +1,305 @@
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { createServer, type Server, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import { identify } from '../../src';
+import { readIntents } from '../../src/process';
+import { guestAgentDriver, qmpDriver, VmControl, VmMonitor } from '../../src/vm';
+import { GuestAgentClient } from '../../src/vm/qemu/guest-agent-client';
+
+import { AgentVm, itWithAgent } from '../support/agent-guest';
+import { stopOf } from '../support/ends';
+import { itWithQemu, TestVm } from '../support/qemu';
+import { arrives } from '../support/wait';
+
+let folder: string;
+let socket: string;
+let server: Server | undefined;
+const connections = new Set<Socket>();
+let vm: TestVm | undefined;
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'exitwatch-agent-'));
+  socket = join(folder, 'agent');
+});
+
+afterEach(() => {
+  vm?.remove();
+  vm = undefined;
+  for (const each of connections) each.destroy();
+  server?.close();
+  server = undefined;
+  rmSync(folder, { recursive: true });
+});
+
+type Say = (text: string | Buffer) => void;
+
+/** What an agent does with what it is sent, line by line. */
+type Ways = {
+  onSync?: (id: number, say: Say, connection: Socket) => void;
+  onShutdown?: (say: Say, connection: Socket) => void;
+};
+
+const DELIMITER = Buffer.of(0xff);
+
+const obey = (id: number, say: Say) => {
+  say(DELIMITER);
+  say(`{"return": ${id}}\n`);
+};
+
+/** An agent that answers as it is told to; resolves with what it was asked for. */
+async function startAgent({ onSync = obey, onShutdown }: Ways = {}): Promise<unknown[]> {
+  const asked: unknown[] = [];
+  server = createServer((connection) => {
+    connections.add(connection);
+    connection.on('error', () => undefined);
+    let text = '';
+    connection.on('data', (chunk) => {
+      text += chunk.toString('latin1');
+      for (let end = text.indexOf('\n'); end >= 0; end = text.indexOf('\n')) {
+        const line = text.slice(0, end);
+        text = text.slice(end + 1);
+        const say: Say = (what) => void connection.write(what);
+        const message = JSON.parse(line.replace('\xff', '')) as {
+          execute: string;
+          arguments: { id: number };
+        };
+        if (message.execute === 'guest-sync-delimited') {
+          expect(line.startsWith('\xff')).toBe(true);
+          onSync(message.arguments.id, say, connection);
+        } else {
+          asked.push(message);
+          onShutdown?.(say, connection);
+        }
+      }
+    });
+  });
+  await arrives(`a server at ${socket}`, once(server.listen(socket), 'listening'));
+  return asked;
+}
+
+const SHUTDOWN = { execute: 'guest-shutdown', arguments: { mode: 'powerdown' } };
+
+const powerDown = (signal?: AbortSignal) => guestAgentDriver({ socket }).powerDown(signal);
+
+test('an agent that does not answer a shutdown obeys it', async () => {
+  const asked = await startAgent();
+  await powerDown();
+  expect(asked).toEqual([SHUTDOWN]);
+});
+
+test('so does one that is gone with its guest, and one that answers with a return', async () => {
+  const asked = await startAgent({ onShutdown: (_, connection) => connection.destroy() });
+  await powerDown();
+  server?.close();
+  const again = await startAgent({
+    onShutdown: (say) => {
+      say('{"return": {}}\n');
+    },
+  });
+  await powerDown();
+  expect([asked, again]).toEqual([[SHUTDOWN], [SHUTDOWN]]);
+});
+
+test('what was left for clients before us is not taken for an answer', async () => {
+  const asked = await startAgent({
+    onSync: (id, say) => {
+      say('{"return": {"pid": 7}}\n{"error": {"desc": "stray"}}\n{"half');
+      say(DELIMITER);
+      say(`{"return": ${id + 1}}\n`);
+      say(DELIMITER);
+      // In pieces.
+      for (const byte of `{"return": ${id}}\n`) say(byte);
+    },
+  });
+  await powerDown();
+  expect(asked).toEqual([SHUTDOWN]);
+});
+
+test.each<[string, Ways, RegExp]>([
+  ['hangs up', { onSync: (_id, _say, connection) => connection.destroy() }, /is gone/],
+  [
+    'never stops talking',
+    {
+      onSync: (_, say) => {
+        say(Buffer.alloc(2 * 1024 * 1024, 'x'));
+      },
+    },
+    /more than 1048576 bytes/,
+  ],
+  [
+    'sends a line without an end',
+    {
+      onSync: (_, say) => {
+        say(DELIMITER);
+        say(Buffer.alloc(128 * 1024, '{'));
+      },
+    },
+    /a line of more than 65536 bytes/,
+  ],
+])('one that %s before it has answered was asked for nothing', async (_, ways, reason) => {
+  const asked = await startAgent(ways);
+  await expect(powerDown()).rejects.toMatchObject({
+    code: 'ERR_EXITWATCH_NO_AGENT',
+    message: expect.stringMatching(reason) as string,
+  });
+  expect(asked).toEqual([]);
+});
+
+test.each<[string, NonNullable<Ways['onSync']>]>([
+  ['nothing', () => undefined],
+  [
+    'a wrong id',
+    (id, say) => {
+      say(Buffer.concat([DELIMITER, Buffer.from(`{"return": ${id + 1}}\n`)]));
+    },
+  ],
+  [
+    'its id as a text',
+    (id, say) => {
+      say(Buffer.concat([DELIMITER, Buffer.from(`{"return": "${id}"}\n`)]));
+    },
+  ],
+  [
+    'its id, but no delimiter',
+    (id, say) => {
+      say(`{"return": ${id}}\n`);
+    },
+  ],
+  [
+    'garbage',
+    (_, say) => {
+      say(Buffer.from('ff6e6f0a00ff0a5b5d0a6e756c6c0a', 'hex'));
+    },
+  ],
+])('one that answers a synchronization with %s does not answer', async (_, onSync) => {
+  await startAgent({ onSync });
+  const client = new GuestAgentClient(socket);
+  await expect(client.synchronize(200)).rejects.toMatchObject({
+    code: 'ERR_EXITWATCH_NO_AGENT',
+    message: expect.stringMatching(/does not answer after 200 ms/) as string,
+  });
+  client.close();
+});
+
+test('where nobody listens there is no agent', async () => {
+  await expect(powerDown()).rejects.toMatchObject({
+    code: 'ERR_EXITWATCH_NO_AGENT',
+    message: expect.stringMatching(/ENOENT/) as string,
+  });
+});
+
+test('a socket of another process is not spoken to', async () => {
+  const asked = await startAgent();
+  const other = guestAgentDriver({ socket, pid: 1 });
+  await expect(other.powerDown()).rejects.toMatchObject({
+    code: 'ERR_EXITWATCH_NO_AGENT',
+    message: expect.stringMatching(/is not the socket of process 1, but of \d+/) as string,
+  });
+  expect(asked).toEqual([]);
+});
+
+test.each<[string, string, RegExp]>([
+  [
+    'refuses',
+    `{"error": {"class": "CommandNotFound", "desc": "${'disabled '.repeat(100)}"}}\n`,
+    /refuses guest-shutdown: disabled (?!.{200})/,
+  ],
+  ['refuses without a reason', '{"error": 7}\n', /refuses guest-shutdown: no reason/],
+  ['answers with garbage', 'what?\n', /no message/],
+  ['answers with a list', '[]\n', /no message/],
+  ['answers at great length', 'x'.repeat(70_000), /more than 65536 bytes/],
+])('one that %s is an error', async (_, answer, reason) => {
+  await startAgent({
+    onShutdown: (say) => {
+      say(answer);
+    },
+  });
+  await expect(powerDown()).rejects.toMatchObject({
+    code: 'ERR_EXITWATCH_AGENT',
+    message: expect.stringMatching(reason) as string,
+  });
+});
+
+test('asking is ended by a signal, before and while it waits', async () => {
+  await startAgent({ onSync: () => undefined });
+  const reason = new Error('enough');
+  await expect(powerDown(AbortSignal.abort(reason))).rejects.toMatchObject({
+    code: 'ERR_EXITWATCH_ABORTED',
+    cause: reason,
+  });
+  const controller = new AbortController();
+  const asking = powerDown(controller.signal);
+  setTimeout(() => {
+    controller.abort();
+  }, 50);
+  await expect(asking).rejects.toMatchObject({ code: 'ERR_EXITWATCH_ABORTED' });
+});
+
+itWithQemu(
+  'where there is no agent, its driver presses the power button, and says why',
+  async () => {
+    vm = new TestVm({});
+    await vm.booted();
+    await vm.press('a');
+    const identity = identify(vm.pid);
+    if (identity === null) throw new Error('it ended');
+    const reasons: unknown[] = [];
+    const driver = qmpDriver({
+      ...{ socket: vm.sockets[0] ?? '', agent: socket, pid: vm.pid },
+      onFallback: (reason) => reasons.push(reason),
+    });
+    const stopped = await new VmControl({ process: { identity }, driver }).stop();
+    expect(stopped).toMatchObject({ outcome: 'graceful', via: 'control', warnings: [] });
+    expect(reasons).toMatchObject([{ code: 'ERR_EXITWATCH_NO_AGENT' }]);
+  },
+);
+
+itWithAgent('a guest that its agent has shut down for us is our doing', async () => {
+  const agentVm = new AgentVm();
+  vm = agentVm;
+  await agentVm.booted();
+  const intentLog = join(folder, 'intents');
+  await using monitor = new VmMonitor({ intentLog });
+  await monitor.start();
+  const [events = '', control = ''] = agentVm.sockets;
+  const watch = monitor.watch({
+    ...{ name: 'vm', pid: agentVm.pid, qmp: events, eventLog: agentVm.eventLog },
+    driver: qmpDriver({ socket: control, agent: agentVm.agent, pid: agentVm.pid }),
+  });
+  const stop = await watch.stop({ reason: 'a test' });
+  expect(await readIntents(intentLog)).toMatchObject([{ what: 'powerdown', why: 'a test' }]);
+  const { cause, userShutdown, initiator, certainty } = stop;
+  expect({ cause, userShutdown, initiator, certainty }).toEqual({
+    cause: 'admin-powerdown',
+    userShutdown: false,
+    initiator: 'manager',
+    certainty: 'likely',
+  });
+});
+
+itWithAgent(
+  'one that a stranger’s agent client has shut down is not known to be its user’s doing',
+  async () => {
+    const agentVm = new AgentVm();
+    vm = agentVm;
+    await agentVm.booted();
+    await using monitor = new VmMonitor();
+    await monitor.start();
+    const [events = ''] = agentVm.sockets;
+    const watch = monitor.watch({
+      ...{ name: 'vm', pid: agentVm.pid, qmp: events, eventLog: agentVm.eventLog },
+    });
+    await guestAgentDriver({ socket: agentVm.agent }).powerDown();
+    const { cause, userShutdown, initiator, certainty, candidates } = await stopOf(watch);
+    expect({ userShutdown, initiator, certainty }).toEqual({
+      userShutdown: null,
+      initiator: 'unknown',
+      certainty: 'one-of',
+    });
+    expect(['guest-shutdown', 'other-powerdown', 'unknown']).toContain(cause);
+    expect(candidates).toEqual(expect.arrayContaining(['guest-shutdown', 'other-powerdown']));
+  },
+);

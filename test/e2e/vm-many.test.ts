@@ -1,0 +1,142 @@
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { setTimeout } from 'node:timers/promises';
+
+import { identify } from '../../src';
+import type { Cause } from '../../src/vm';
+
+import { TestDaemon } from '../support/daemon';
+import { itWithQemu, type TestVm } from '../support/qemu';
+import { ROUNDS } from '../support/rounds';
+import { arrives, until } from '../support/wait';
+
+const VMS = Math.min(50, 10 * ROUNDS);
+const SECONDS = Math.min(120, 12 * ROUNDS);
+
+/** What a process of Node.js may have more or less, by its garbage collector's leave. */
+const SLACK_KB = 20 * 1024;
+
+/** So that it does not put off collecting. */
+const ENV = { NODE_OPTIONS: '--max-semi-space-size=1' };
+
+type Way = 'p' | 'SIGTERM' | 'SIGKILL' | 'quit';
+
+const CAUSES: Record<Way, Cause> = {
+  p: 'guest-shutdown',
+  SIGTERM: 'forced-stop',
+  SIGKILL: 'killed',
+  quit: 'other-quit',
+};
+
+async function end(vm: TestVm, way: Way): Promise<void> {
+  if (way === 'p') await vm.press('p');
+  else if (way === 'quit') await vm.ask('quit').catch(() => undefined);
+  else vm.child.kill(way);
+}
+
+/** What a process has open; what was closed while it was being looked at is left out. */
+function descriptors(pid: number): string[] {
+  return readdirSync(`/proc/${pid}/fd`).flatMap((fd) => {
+    try {
+      return [readlinkSync(`/proc/${pid}/fd/${fd}`)];
+    } catch {
+      return [];
+    }
+  });
+}
+
+/** It looks at what was left behind ever more seldom, and has that open for a moment. */
+const LOOKS_MS = 20_000;
+
+async function untilAsFew(pid: number, idle: readonly string[]): Promise<void> {
+  const since = Date.now();
+  while (descriptors(pid).length > idle.length) {
+    if (Date.now() - since > LOOKS_MS) expect(descriptors(pid)).toEqual(idle);
+    await setTimeout(50);
+  }
+}
+
+const residentKb = (pid: number) =>
+  Number(/^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'latin1'))?.[1]);
+
+let daemon: TestDaemon;
+
+afterEach(() => daemon.remove());
+
+itWithQemu(
+  `${VMS} machines at once, started and ended for ${SECONDS} s around a daemon that is restarted: each end has one verdict, and the daemon stays as small as it was`,
+  async () => {
+    daemon = new TestDaemon();
+    await daemon.start([], ENV);
+    const idle = descriptors(daemon.pid);
+    const ends: { id: string; way: Way; startedMs: number; toldMs: number }[] = [];
+    /** When there was no daemon. */
+    const absences: { fromMs: number; untilMs: number }[] = [];
+    const isOver = AbortSignal.timeout(SECONDS * 1000);
+
+    const play = async (name: string) => {
+      while (!isOver.aborted) {
+        const startedMs = Date.now();
+        const vm = await daemon.registeredVm(name);
+        const identity = identify(vm.pid);
+        if (identity === null) throw new Error('it ended');
+        await setTimeout(Math.random() * 5000);
+        const way = (['p', 'SIGTERM', 'SIGKILL', 'quit'] as const)[Math.floor(Math.random() * 4)];
+        const ended = { id: identity.id, way: way ?? 'p', startedMs, toldMs: Infinity };
+        ends.push(ended);
+        await end(vm, way ?? 'p');
+        const isTold = async () => {
+          await setTimeout(20); // the daemons of all of them are busy
+          return (await daemon.record(name))?.lastStopped?.id === identity.id;
+        };
+        await until(`the daemon to record the end of ${name}`, isTold);
+        ended.toldMs = Date.now();
+        vm.remove();
+      }
+    };
+
+    const restart = async () => {
+      for (const signal of ['SIGKILL', 'SIGTERM', 'SIGKILL'] as const) {
+        await setTimeout(SECONDS * 100);
+        const fromMs = Date.now();
+        await daemon.end(signal);
+        await daemon.start([], ENV);
+        absences.push({ fromMs, untilMs: Date.now() });
+      }
+    };
+    const playing = Promise.all(Array.from({ length: VMS }, (_, index) => play(`vm${index}`)));
+    playing.catch(() => undefined); // Where the test has failed before, nobody awaits it.
+    await restart();
+    // From here on it is one process.
+    await setTimeout(SECONDS * 200);
+    const before = residentKb(daemon.pid);
+    await arrives('the last machines to be played', playing);
+    await daemon.until(({ event }) => event === 'stopped');
+    await untilAsFew(daemon.pid, idle);
+    console.log(`${ends.length} ends; ${before} kB before, ${residentKb(daemon.pid)} kB after`);
+    expect(residentKb(daemon.pid)).toBeLessThan(before + SLACK_KB);
+
+    const told = daemon.said.filter(({ event }) => event === 'stopped');
+    const wrong = ends.flatMap((ended) => {
+      const verdicts = told.filter(({ id }) => id === ended.id);
+      const isOne = new Set(verdicts.map(({ cause }) => cause)).size === 1;
+      const [{ cause, certainty, candidates = [], userShutdown } = {}] = verdicts;
+      // Of 'unknown', nearly everything is a candidate.
+      const isRight =
+        certainty === 'sure'
+          ? cause === CAUSES[ended.way]
+          : certainty !== 'unknown' && candidates.includes(CAUSES[ended.way]);
+      // Of what ended while there was no daemon, this may be open; never the other way round.
+      const mayBeOpen =
+        certainty !== 'sure' &&
+        absences.some(({ fromMs, untilMs }) => ended.startedMs < untilMs && ended.toldMs > fromMs);
+      const isUsers = userShutdown === (ended.way === 'p') || (mayBeOpen && userShutdown === null);
+      return isOne && isRight && isUsers ? [] : [{ ended, verdicts }];
+    });
+    expect(wrong).toEqual([]);
+    expect(told.filter(({ isRepeated }) => isRepeated === false).length).toBeLessThanOrEqual(
+      ends.length,
+    );
+    expect(new Set(told.map(({ id }) => id)).size).toBe(ends.length);
+  },
+  180_000 + SECONDS * 1000,
+);

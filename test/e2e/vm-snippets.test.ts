@@ -1,0 +1,266 @@
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { connect } from 'node:net';
+import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
+
+import { writePidfile } from '../../src/process';
+
+import { blockWith, likeOnPage } from '../support/pages';
+import { itAsRoot } from '../support/privilege';
+import { LineProcess } from '../support/programs';
+import { bootFrom, hasQemu, itWithQemu, TestVm } from '../support/qemu';
+import { ShellExamples, until } from '../support/shell-examples';
+import { promisesOf, SnippetProject, snippetsOf, type Snippet } from '../support/snippets';
+
+let project: SnippetProject;
+let examples: ShellExamples;
+let vm: TestVm | undefined;
+
+beforeAll(async () => {
+  project = await SnippetProject.make();
+}, 400_000);
+
+afterAll(() => {
+  project.remove();
+});
+
+beforeEach(() => {
+  examples = new ShellExamples();
+});
+
+afterEach(async () => {
+  vm?.remove();
+  vm = undefined;
+  await examples.remove();
+});
+
+/** A snippet; the directories that it names are the test's. */
+function snippetWith(page: string, part: string): Snippet {
+  const [snippet, ...more] = snippetsOf(page).filter(({ text }) => text.includes(part));
+  if (snippet === undefined || more.length > 0) throw new Error(`${page} has not one ${part}`);
+  const text = snippet.text.replace(/\/(run\/vms|var\/lib\/exitwatch)(?=[/'])/g, examples.folder);
+  return { ...snippet, text };
+}
+
+const itWithBoth = hasQemu() ? itAsRoot : itWithQemu;
+
+/** A machine in the test's directory, with its sockets, whose guest obeys. */
+async function machine(...args: string[]): Promise<TestVm> {
+  const control = { folder: examples.folder, name: 'web' };
+  const socket = `unix:${examples.at('web.control')},server=on,wait=off`;
+  vm = new TestVm({ control, args: ['-qmp', socket, ...args] });
+  await vm.booted();
+  return vm;
+}
+
+itWithQemu('the monitor of docs/virtual-machines.md prints what the page says', async () => {
+  const page = 'docs/virtual-machines.md';
+  const node = await project.run(snippetWith(page, 'new VmMonitor'));
+  const lines = (await node.rest()).map((line) => line.trimEnd());
+  expect(lines.join('\n')).toBe(blockWith(page, 'web1: we have told').trim());
+  expect(node.stderr).toBe('');
+});
+
+describe('the monitor of the README', () => {
+  const snippet = () => snippetWith('README.md', 'new VmMonitor');
+
+  /** Has QEMU boot a guest that powers itself off when it is written to. */
+  function installGuest(): NodeJS.ProcessEnv {
+    const serial = `unix:${examples.at('serial')},server=on,wait=off`;
+    const guest = [
+      '-accel',
+      'tcg',
+      '-m',
+      '32',
+      '-serial',
+      serial,
+      ...bootFrom(examples.at('image')),
+    ];
+    const script = `#!/bin/sh\nPATH=\${PATH#*:} exec qemu-system-x86_64 "$@" ${guest.join(' ')}\n`;
+    writeFileSync(examples.at('bin/qemu-system-x86_64'), script, { mode: 0o755 });
+    return examples.env;
+  }
+
+  async function powerOff(): Promise<void> {
+    const serial = connect({ path: examples.at('serial') }).on('error', () => undefined);
+    while (!serial.destroyed) {
+      serial.write('p');
+      await setTimeout(20);
+    }
+  }
+
+  const kill = (name: string) => async (pid: string) => {
+    await new LineProcess('sh', ['-c', `kill -${name} ${pid}; exit 0`]).ended;
+  };
+  const ends: [string, (pid: string) => Promise<void>][] = [
+    ['powered itself off', powerOff],
+    ['SIGTERM', kill('TERM')],
+    ['SIGKILL', kill('KILL')],
+  ];
+
+  itWithBoth.each(ends)('prints what the README says: %s', async (part, end) => {
+    const lines = blockWith('README.md', 'web1: a signal').split('\n');
+    const line = lines.find((each) => each.includes(part)) ?? '';
+    const { text, ...rest } = snippet();
+    const waits =
+      "await new Promise((resolve) => monitor.once('running', resolve)); console.log(pid);";
+    const changed = text.replace('const verdict', `${waits}\nconst verdict`);
+    const node = await project.run({ ...rest, text: changed }, '', '', installGuest());
+    await end((await node.line()) ?? '');
+    expect((await node.rest()).map((each) => each.trimEnd())).toEqual([
+      expect.stringMatching(likeOnPage(line)),
+    ]);
+  });
+});
+
+itWithQemu('docs/vm-causes.md: whether to start a machine again is printed', async () => {
+  const guest = await machine();
+  const files = `qmp: '${examples.at('web.qmp')}', eventLog: '${examples.at('web.events')}'`;
+  const after = `
+    const vm = monitor.watch({ name: 'web', pid: ${guest.pid}, ${files} });
+    await new Promise((resolve) => monitor.once('running', resolve));
+    console.log('running');
+    await vm.stopped;
+    await monitor.close();
+  `;
+  const node = await project.run(snippetWith('docs/vm-causes.md', 'shouldRestart'), '', after);
+  expect(await node.line()).toBe('running');
+  await guest.press('p');
+  expect(await node.rest()).toEqual(['web guest-shutdown false its guest has powered off']);
+});
+
+describe('docs/vm-control.md', () => {
+  const page = 'docs/vm-control.md';
+
+  itWithQemu('a machine is looked at, and stopped', async () => {
+    await (await machine()).press('a');
+    const snippet = snippetWith(page, 'await vm.stop');
+    const node = await project.run(snippet);
+    expect({ lines: await node.rest(), stderr: node.stderr }).toEqual({
+      ...{ lines: promisesOf(snippet), stderr: '' },
+    });
+  });
+
+  itWithQemu('a machine is asked by QMP', async () => {
+    await machine();
+    const snippet = snippetWith(page, 'new QmpClient');
+    const node = await project.run(snippet);
+    expect({ lines: await node.rest(), stderr: node.stderr }).toEqual({
+      ...{ lines: promisesOf(snippet), stderr: '' },
+    });
+  });
+
+  itWithQemu(
+    'without an answer of the agent the power button is pressed, and that is told',
+    async () => {
+      const channel = blockWith(page, 'virtserialport').replace('/run/vms', examples.folder);
+      const guest = await machine(...channel.split(/\s+|\\\n/).filter(Boolean));
+      await guest.press('a');
+      const before = "import { qmpDriver } from 'exitwatch/vm';\n";
+      const node = await project.run(
+        snippetWith(page, 'onFallback'),
+        before,
+        'await driver.powerDown();',
+      );
+      expect(await node.rest()).toEqual([]);
+      expect(node.stderr).toMatch(
+        /^the guest agent’s ".*web\.agent" does not answer after 5000 ms: /,
+      );
+      while (guest.child.exitCode === null) await setTimeout(5);
+      expect(guest.child.exitCode).toBe(0);
+    },
+  );
+
+  test('a vfkit is stopped, and its companion', async () => {
+    const processes = ['vfkit', 'vmnet-helper'].map((name) =>
+      examples.start(examples.named(name), ['100']),
+    );
+    for (const [i, name] of ['vfkit', 'vmnet-helper'].entries()) {
+      await writePidfile(join(project.path, `${name}.pid`), processes[i]?.pid ?? 0);
+    }
+    const before = "import { vfkitDriver, VmControl } from 'exitwatch/vm';\n";
+    const after = `
+      console.log((await vm.state()).state);
+      const { outcome, companions } = await vm.stop();
+      console.log(outcome, ...companions.map(({ exit }) => exit.name));
+      console.log((await vm.state()).state);
+    `;
+    const node = await project.run(snippetWith(page, 'companions'), before, after);
+    expect(await node.rest()).toEqual(['running', 'graceful vmnet-helper', 'stopped']);
+    await Promise.all(processes.map(({ ended }) => ended));
+  });
+
+  test('its driver is the one of the types', async () => {
+    const before = "import type { VmDriver as Own, VmRun, VmWitness } from 'exitwatch/vm';\n";
+    const after = `
+      type Same = [Own] extends [VmDriver] ? ([VmDriver] extends [Own] ? 'same' : 'less') : 'more';
+      const same: Same = 'same';
+      console.log(same);
+    `;
+    const node = await project.run(snippetWith(page, 'interface VmDriver'), before, after);
+    expect(await node.rest()).toEqual(['same']);
+  });
+
+  test('by its witness, an end of another hypervisor is judged', async () => {
+    const before = `
+      import { spawn } from 'node:child_process';
+      import { VmMonitor } from 'exitwatch/vm';
+      function listenTo(_pid: number, hear: (said: string, at: Date) => void) {
+        for (const said of ['up', 'hum', 'guest is off']) hear(said, new Date());
+        return { closed: Promise.resolve(), isFromTheStart: true, close: () => undefined };
+      }
+    `;
+    const after = `
+      const nothing = () => Promise.resolve();
+      const driver = { state: async () => 'up', powerDown: nothing, forceOff: nothing, witness };
+      const monitor = new VmMonitor();
+      await monitor.start();
+      const { pid } = spawn('sleep', ['0.5']);
+      const stop = await monitor.watch({ name: 'vm', pid: pid!, driver }).stopped;
+      console.log(stop.cause, stop.certainty, stop.userShutdown);
+      await monitor.close();
+    `;
+    const node = await project.run(snippetWith(page, 'function witness'), before, after);
+    expect(await node.rest()).toEqual(['guest-shutdown sure true']);
+  });
+});
+
+describe('docs/vm-daemon.md', () => {
+  const page = 'docs/vm-daemon.md';
+
+  itWithQemu('the daemon prints why a machine has ended, and the mark is found', async () => {
+    const daemon = await project.run(snippetWith(page, 'new VmDaemon'));
+    const guest = await machine();
+    while (!existsSync(examples.at('web.json'))) await setTimeout(5);
+    await guest.press('p');
+    expect(await daemon.line()).toBe('web: the guest has powered itself off (sure)');
+    const { lastStopped } = JSON.parse(readFileSync(examples.at('web.json'), 'utf8')) as {
+      lastStopped: unknown;
+    };
+    const before = `const identity = ${JSON.stringify(lastStopped)};\n`;
+    const marker = snippetWith(page, 'readShutdownMarker');
+    const node = await project.run(marker, before, 'console.log(isUsers);');
+    expect(await node.rest()).toEqual(['true']);
+    const records = await project.run(snippetWith(page, 'readVmRecords'));
+    expect(await records.rest()).toEqual([
+      'web stopped guest-shutdown',
+      expect.stringMatching(/^(\d+|its process is not known)$/),
+    ]);
+    daemon.child.kill();
+    await daemon.ended;
+    expect(daemon.stderr).toBe('');
+  });
+
+  itWithQemu('the directory reports what comes and goes in it', async () => {
+    const directory = await project.run(snippetWith(page, 'new VmDirectory'));
+    expect(await directory.line()).toBe('the directory is there');
+    const guest = await machine();
+    expect(await directory.line()).toBe(`web runs as ${guest.pid}`);
+    await guest.press('p');
+    const lines = await until(directory, /powered itself off/);
+    expect(lines.at(-1)).toBe('web: the guest has powered itself off (sure)');
+    directory.child.kill();
+    await directory.ended;
+    expect(directory.stderr).toBe('');
+  });
+});

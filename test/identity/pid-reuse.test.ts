@@ -1,0 +1,85 @@
+import { ExitMonitor, type ExitEvent, type ProcessIdentity } from '../../src';
+
+import { exitOf } from '../support/ends';
+import { describeForEachFilter } from '../support/filters';
+import { itAsRoot } from '../support/privilege';
+import { LineProcess, program } from '../support/programs';
+import { until } from '../support/wait';
+
+const LIVES = 500;
+
+type Settings = { scope: 'all' | 'watched'; source: 'auto' | 'connector' | 'pidfd' };
+
+function itTellsEachByItsWatch(settings: Settings): void {
+  itAsRoot(
+    `each watch tells the end of its own process (${JSON.stringify(settings)})`,
+    async () => {
+      await using monitor = new ExitMonitor(settings);
+      await monitor.start();
+      const reuse = new LineProcess(program('reuse'), [String(LIVES), '--wait']);
+      const ends: Promise<ExitEvent>[] = [];
+      const tooLate: Promise<ExitEvent>[] = [];
+      const ids = new Set<string>();
+      const codes: number[] = [];
+      let before: ProcessIdentity | undefined;
+      for (let line = await reuse.line(); line !== undefined; line = await reuse.line()) {
+        const [pid = 0, code = 0] = line.split(' ').map(Number);
+        // Its pid is another's already; and the end of whoever that is, is not its own.
+        if (before !== undefined) tooLate.push(exitOf(monitor.watch(before)));
+        const watch = monitor.watch(pid);
+        before = watch.identity;
+        ids.add(watch.identity.id);
+        ends.push(exitOf(watch));
+        codes.push(code);
+        reuse.child.stdin.write('go\n');
+      }
+      expect(await reuse.ended).toBe(0);
+      const told = await Promise.all(ends);
+      expect(told.map(({ exitCode }) => exitCode)).toEqual(codes);
+      expect(told.map(({ id }) => id)).toEqual([...ids]);
+      expect(ids.size).toBe(LIVES);
+      // A watch of the same identity may be told its true end, as long as that is under way.
+      for (const [i, { id, exitCode, how, unknownReason }] of (
+        await Promise.all(tooLate)
+      ).entries()) {
+        expect(id).toBe(told[i]?.id);
+        if (how === 'exited') expect(exitCode).toBe(codes[i]);
+        else expect(unknownReason).toBe('gone-before-watch');
+      }
+      const [last = 0] = [before?.pid];
+      expect(() => monitor.watch(last)).toThrow('there is no process');
+    },
+  );
+}
+
+describe('one pid that process after process is given at once', () => {
+  itTellsEachByItsWatch({ scope: 'watched', source: 'pidfd' });
+});
+
+describeForEachFilter(() => {
+  describe('one pid that process after process is given at once', () => {
+    itTellsEachByItsWatch({ scope: 'watched', source: 'connector' });
+    itTellsEachByItsWatch({ scope: 'watched', source: 'auto' });
+    itTellsEachByItsWatch({ scope: 'all', source: 'auto' });
+
+    itAsRoot('each is told, also where nobody watches', async () => {
+      await using monitor = new ExitMonitor({ scope: 'all' });
+      const exits: ExitEvent[] = [];
+      monitor.on('exit', (event) => exits.push(event));
+      await monitor.start();
+      const reuse = new LineProcess(program('reuse'), [String(LIVES)]);
+      const lines = await reuse.rest();
+      expect(await reuse.ended).toBe(0);
+      expect(lines).toHaveLength(LIVES);
+      const wanted = Number(lines[0]?.split(' ')[0]);
+      // A stranger that was quicker to take the pid, and made us try again, is not ours.
+      const isOurs = ({ pid, parentPid }: ExitEvent) =>
+        pid === wanted && (parentPid === reuse.pid || parentPid === null);
+      const told = () => JSON.stringify(exits.filter(({ pid }) => pid === wanted));
+      const areTold = () => exits.filter(isOurs).length >= LIVES;
+      await until(`${LIVES} exits of process ${wanted}`, areTold, told);
+      const codes = exits.filter(isOurs).map(({ exitCode }) => exitCode);
+      expect(codes.toSorted()).toEqual(lines.map((line) => Number(line.split(' ')[1])).toSorted());
+    });
+  });
+});

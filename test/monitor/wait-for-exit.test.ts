@@ -1,0 +1,108 @@
+import { ExitwatchError, identify, waitForExit, type WaitForExitOptions } from '../../src';
+
+import { LineProcess, REPOSITORY } from '../support/programs';
+import { readerThreads } from '../support/readers';
+import { arrives, until } from '../support/wait';
+
+/** The code of what it rejects with. */
+async function codeOf(waiting: Promise<unknown>): Promise<string> {
+  return waiting.then(
+    () => 'resolved',
+    (error: unknown) => (error instanceof ExitwatchError ? error.code : String(error)),
+  );
+}
+
+describe('waitForExit', () => {
+  /** Of other tests of this run. */
+  const others = readerThreads('self');
+
+  test('resolves with the end of a process, by its pid or its identity', async () => {
+    const child = new LineProcess('sh', ['-c', 'read line; exit 7']);
+    const identity = identify(child.pid);
+    if (identity === null) throw new Error('it has no identity');
+    const waits = [waitForExit(child.pid), waitForExit(identity)];
+    child.child.stdin.write('\n');
+    for (const event of await arrives('both exits', Promise.all(waits))) {
+      expect(event).toMatchObject({ event: 'exit', pid: child.pid, exitCode: 7, lossless: true });
+    }
+  });
+
+  test('of many processes, with one reader that is gone after the last', async () => {
+    const children = Array.from({ length: 50 }, (_, i) => {
+      return new LineProcess('sh', ['-c', `read line; exit ${i}`]);
+    });
+    const waits = children.map(({ pid }) => waitForExit(pid));
+    // More than one only for as long as a canary lives.
+    await until('one reader to be left', () => readerThreads('self') === others + 1);
+    for (const { child } of children) child.stdin.write('\n');
+    const ends = await arrives('all exits', Promise.all(waits));
+    expect(ends.map(({ exitCode }) => exitCode)).toEqual(children.map((_, i) => i));
+    expect(readerThreads('self')).toBe(others);
+  });
+
+  test('a process that ended before is told as far as it can be known', async () => {
+    const child = new LineProcess('sh', ['-c', 'read line']);
+    const identity = identify(child.pid);
+    child.child.stdin.write('\n');
+    await child.ended;
+    if (identity === null) throw new Error('it had no identity');
+    expect(await arrives('what is known of its exit', waitForExit(identity))).toMatchObject({
+      ...{ how: 'unknown', unknownReason: 'gone-before-watch' },
+    });
+  });
+
+  test('gives up after timeoutMs, or when it is aborted; the process lives on', async () => {
+    const child = new LineProcess('sleep', ['1000']);
+    const abort = new AbortController();
+    const tooLong = codeOf(waitForExit(child.pid, { timeoutMs: 50 }));
+    const abandoned = codeOf(waitForExit(child.pid, { signal: abort.signal }));
+    const hopeless = codeOf(waitForExit(child.pid, { signal: AbortSignal.abort() }));
+    expect(await tooLong).toBe('ERR_EXITWATCH_TIMEOUT');
+    abort.abort();
+    expect(await abandoned).toBe('ERR_EXITWATCH_ABORTED');
+    expect(await hopeless).toBe('ERR_EXITWATCH_ABORTED');
+    expect(readerThreads('self')).toBe(others);
+    expect(child.child.exitCode).toBeNull();
+    child.child.kill();
+  });
+
+  test('a program that has its answer ends, however long it would have waited', async () => {
+    const child = new LineProcess('sh', ['-c', 'read line']);
+    const script = `
+      const { waitForExit } = require(${JSON.stringify(REPOSITORY)});
+      waitForExit(${child.pid}, { timeoutMs: 3_600_000 }).then(({ how }) => console.log(how));
+      console.log('armed');
+    `;
+    const program = new LineProcess(process.execPath, ['-e', script]);
+    expect(await program.line()).toBe('armed');
+    child.child.stdin.write('\n');
+    expect(await program.line()).toBe('exited');
+    expect(await program.ended).toBe(0);
+  });
+
+  test('names the process for which it has waited in vain', async () => {
+    const { child, pid } = new LineProcess('sleep', ['1000']);
+    await expect(waitForExit(pid, { timeoutMs: 50 })).rejects.toThrow(
+      `process ${pid} had not ended after 50 ms`,
+    );
+    await expect(waitForExit(pid, { signal: AbortSignal.timeout(50) })).rejects.toThrow(
+      `waiting for the end of process ${pid} was aborted`,
+    );
+    child.kill();
+  });
+
+  test.each<[unknown, unknown, string]>([
+    [0, {}, 'ERR_EXITWATCH_INVALID_PID'],
+    ['1', {}, 'ERR_EXITWATCH_INVALID_PID'],
+    [null, {}, 'ERR_EXITWATCH_INVALID_IDENTITY'],
+    [2, {}, 'ERR_EXITWATCH_KERNEL_THREAD'],
+    [1, { timeoutMs: -1 }, 'ERR_EXITWATCH_INVALID_OPTION'],
+    [1, { timeoutMs: '1' }, 'ERR_EXITWATCH_INVALID_OPTION'],
+    [1, { signal: {} }, 'ERR_EXITWATCH_INVALID_OPTION'],
+    [1, { scope: 'all' }, 'ERR_EXITWATCH_INVALID_OPTION'],
+    [1, null, 'ERR_EXITWATCH_INVALID_OPTION'],
+  ])('of %j with %j rejects', async (target, options, code) => {
+    expect(await codeOf(waitForExit(target as number, options as WaitForExitOptions))).toBe(code);
+    expect(readerThreads('self')).toBe(others);
+  });
+});

@@ -1,0 +1,114 @@
+import { readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { isBuiltin } from 'node:module';
+import { join } from 'node:path';
+
+import { newProject, pack } from '../support/package';
+import { REPOSITORY, run } from '../support/programs';
+import { fetchPackages, type Fetched } from '../support/registry';
+
+/** Of TypeScript and Node's types: ours, and the oldest that the README names. */
+const TOOLCHAINS: [title: string, toolchain: Fetched, ...options: string[]][] = [
+  ['our TypeScript', { folder: REPOSITORY, it }, '--ignoreDeprecations', '6.0'],
+  ['TypeScript 5.0', fetchPackages('types', { typescript: '5.0.4', '@types/node': '20.12.0' })],
+];
+
+const SETTINGS = [
+  { resolution: 'node10', module: 'commonjs', file: 'app.ts' },
+  { resolution: 'node16', module: 'node16', file: 'app.cts' },
+  { resolution: 'node16', module: 'node16', file: 'app.mts' },
+  { resolution: 'nodenext', module: 'nodenext', file: 'app.cts' },
+  { resolution: 'nodenext', module: 'nodenext', file: 'app.mts' },
+  { resolution: 'bundler', module: 'es2022', file: 'app.mts' },
+];
+
+/** What people write, and what must not compile. */
+const APP = `
+  import { spawn } from 'node:child_process';
+  import { ExitMonitor, waitForExit, type ExitEvent, type MonitorEvent } from 'exitwatch';
+  import { isAlive, stop, type StopResult } from 'exitwatch/process';
+  import { VmMonitor, type VmVerdict } from 'exitwatch/vm';
+
+  export function senderName(event: MonitorEvent): string {
+    if (event.event !== 'exit') return '';
+    // @ts-expect-error It is a string.
+    const wrong: number | undefined = event.sender?.name;
+    if (event.sender?.pid != null) {
+      const { name, uid, ancestors } = event.sender;
+      return [name, uid.toFixed(), ...ancestors.map((ancestor) => ancestor.name)].join();
+    }
+    return event.how === 'killed' ? (event.sender?.name ?? event.signal) : (wrong?.toFixed() ?? '');
+  }
+  export const endedBy = (result: StopResult): string | undefined => result.endedBy?.name;
+  export const all = [ExitMonitor, VmMonitor, stop];
+  export type Stop = VmVerdict;
+
+  async function main(): Promise<void> {
+    const { pid = 0 } = spawn('sleep', ['100']);
+    const end = waitForExit(pid, { timeoutMs: 10_000 });
+    process.kill(pid, 'SIGTERM');
+    const event: ExitEvent = await end;
+    const name: string | undefined = event.sender?.name;
+    const parents: number | undefined = event.sender?.ancestors?.length;
+    console.log(event.event, event.pid === pid, isAlive(pid), typeof name, typeof parents);
+  }
+  void main();
+`;
+
+let folder = '';
+let tarball = '';
+
+beforeAll(async () => {
+  ({ folder, tarball } = await pack());
+}, 400_000);
+
+afterAll(() => {
+  rmSync(folder, { recursive: true, force: true });
+});
+
+describe.each(TOOLCHAINS)('%s', (title, toolchain, ...options) => {
+  let project = '';
+
+  beforeAll(async () => {
+    project = newProject(folder, title.replaceAll(' ', '-'));
+    await run('npm', ['install', '--prefer-offline', tarball], { cwd: project });
+    const types = ['node_modules', '@types'];
+    symlinkSync(join(toolchain.folder, ...types), join(project, ...types));
+  }, 60_000);
+
+  describe.each(SETTINGS)('moduleResolution $resolution of $file', (settings) => {
+    toolchain.it(
+      'compiles a program with every type looked at, and its first event comes',
+      async () => {
+        const { resolution, module, file } = settings;
+        const output = join(project, `${resolution}-${file}`);
+        writeFileSync(join(project, file), APP);
+        const args = ['--strict', '--exactOptionalPropertyTypes', '--skipLibCheck', 'false'];
+        args.push('--types', 'node', '--target', 'es2022', '--outDir', output);
+        args.push('--module', module, '--moduleResolution', resolution, ...options, file);
+        const compiler = join(toolchain.folder, 'node_modules', 'typescript', 'bin', 'tsc');
+        await run(process.execPath, [compiler, ...args], { cwd: project }).catch(
+          (error: unknown) => {
+            throw new Error((error as { stdout: string }).stdout);
+          },
+        );
+        const compiled = join(output, file.replace('ts', 'js'));
+        const { stdout, stderr } = await run(process.execPath, [compiled], { cwd: project });
+        expect(stdout).toMatch(/^exit true dead (string number|undefined undefined)\n$/);
+        expect(stderr).toBe('');
+      },
+    );
+  });
+});
+
+test('no type of ours needs a package that is not declared', async () => {
+  const text = readFileSync(join(REPOSITORY, 'package.json'), 'utf8');
+  const manifest = JSON.parse(text) as Record<'dependencies' | 'peerDependencies', object>;
+  const declared = Object.keys({ ...manifest.dependencies, ...manifest.peerDependencies });
+  const { stdout } = await run('tar', ['-xzOf', tarball, '--wildcards', '*.d.ts']);
+  const imports = /(?:^(?:import|export) [^;]* from |import\()["']([^."'][^"']*)["']/gm;
+  const named = [...stdout.matchAll(imports)].map(([, name = '']) =>
+    isBuiltin(name) ? '@types/node' : name,
+  );
+  expect(named).toContain('@types/node');
+  expect(declared).toEqual(expect.arrayContaining([...new Set(named)]));
+});

@@ -1,0 +1,177 @@
+import { copyFileSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import { identify, waitForExit } from '../../src';
+import { exists, isAlive, kill, stop, terminate } from '../../src/process';
+
+import { mortal, release } from '../support/mortal';
+import { itAsRoot } from '../support/privilege';
+import { carelessParent, LineProcess, program, REPOSITORY, run } from '../support/programs';
+
+/** What `script` prints, where `process` is dist/process; run by another command. */
+async function printed(command: readonly string[], script: string): Promise<string> {
+  const prelude = `const process_ = require(${JSON.stringify(join(REPOSITORY, 'dist/process'))});`;
+  const [first, ...rest]: string[] = [...command, process.execPath, '-e', prelude + script];
+  return (await run(first ?? '', rest)).stdout.trim();
+}
+
+test('a process that lives is alive, by pid and by identity, and dead when it has ended', async () => {
+  const child = await mortal();
+  const identity = identify(child.pid);
+  if (identity === null) throw new Error('it ended');
+  expect(isAlive(child.pid)).toBe('alive');
+  expect(isAlive(identity)).toBe('alive');
+  await release(child);
+  expect(isAlive(child.pid)).toBe('dead');
+  expect(isAlive(identity)).toBe('dead');
+  expect(
+    isAlive({ ...identity, bootId: 'another', id: `another-${child.pid}-${identity.inode ?? 0}` }),
+  ).toBe('dead');
+});
+
+test('it exists by its executable’s name, in full also where the kernel has cut it, or by its path', async () => {
+  const child = new LineProcess(program('named-longer-than-15'), []);
+  await child.line();
+  const { pid } = child;
+  expect(exists({ pid, executable: 'named-longer-than-15' })).toBe(true);
+  expect(exists({ pid, executable: program('named-longer-than-15') })).toBe(true);
+  expect(exists({ pid, executable: 'named-longer-than-16' })).toBe(false);
+  expect(exists({ pid, executable: 'named-longer-th' })).toBe(false);
+  expect(exists({ pid, executable: '/bin/sh' })).toBe(false);
+  child.child.kill();
+  await child.ended;
+  expect(exists({ pid, executable: 'named-longer-than-15' })).toBe(false);
+});
+
+test('a pid that never was exists not, without an error', () => {
+  expect(exists({ pid: 0xfffffffc, executable: 'sh' })).toBe(false);
+});
+
+test('MK-07: a stranger is no match, is not gone either, and gets no signal', async () => {
+  const stranger = await mortal('--stranger');
+  const target = { pid: stranger.pid, executable: 'something-else' };
+  expect(exists(target)).toBe(false);
+  for (const act of [terminate(target), kill(target), stop(target)]) {
+    await expect(act).rejects.toMatchObject({
+      code: 'ERR_EXITWATCH_NOT_VERIFIED',
+      message: expect.stringContaining(
+        `process ${stranger.pid} runs "${program('mortal')}"`,
+      ) as string,
+    });
+  }
+  expect(await release(stranger)).toBe(0);
+  for (const act of [terminate(target), kill(target), stop(target)]) {
+    expect(await act).toMatchObject({ outcome: 'already-gone', identity: null });
+  }
+});
+
+test('a later process of the same name with the pid is a stranger', async () => {
+  const stranger = await mortal('--stranger');
+  const identity = identify(stranger.pid);
+  if (identity === null) throw new Error('it ended');
+  const inode = (identity.inode ?? 1) - 1;
+  const before = { ...identity, inode, id: identity.id.replace(/\d+$/, String(inode)) };
+  expect(isAlive(before)).toBe('dead');
+  expect(await kill(before)).toMatchObject({ outcome: 'already-gone' });
+  expect(await release(stranger)).toBe(0);
+});
+
+itAsRoot('another user’s process is alive, and may not be signalled', async () => {
+  const ours = await mortal();
+  const script = `
+    const { isAlive, exists, terminate } = process_;
+    const pid = ${ours.pid};
+    terminate(pid).catch(({ code }) =>
+      console.log(isAlive(pid), exists({ pid, executable: 'mortal' }), exists({ pid, executable: 'sh' }), code));
+  `;
+  const nobody = ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups'];
+  expect(await printed(nobody, script)).toBe('alive true false ERR_EXITWATCH_NOT_PERMITTED');
+  expect(await release(ours)).toBe(0);
+});
+
+test('a zombie is dead; a zombie first thread with others alive is not', async () => {
+  const parent = carelessParent('exec sleep 0.01');
+  const zombie = Number(await parent.line());
+  await waitForExit(zombie, { timeoutMs: 10_000 });
+  expect(readFileSync(`/proc/${zombie}/stat`, 'latin1')).toMatch(/\) Z /);
+  expect(isAlive(zombie)).toBe('dead');
+  expect(exists({ pid: zombie, executable: 'sleep' })).toBe(false);
+  parent.child.kill();
+
+  const left = new LineProcess(program('first-left'), []);
+  await left.line();
+  expect(isAlive(left.pid)).toBe('alive');
+  expect(exists({ pid: left.pid, executable: 'first-left' })).toBe(true);
+  expect(exists({ pid: left.pid, executable: program('first-left') })).toBe(true);
+  left.child.kill('SIGKILL');
+});
+
+itAsRoot('what cannot be looked at is unknown, not dead', async () => {
+  const hidden = ['unshare', '-m', 'sh', '-c', 'umount -l /proc; exec "$@"', 'sh'];
+  const ours = await mortal();
+  const script = `
+    const { isAlive, exists, kill } = process_;
+    const pid = ${ours.pid};
+    kill(pid).catch(({ code }) => console.log(isAlive(pid), exists({ pid, executable: 'mortal' }), code));
+  `;
+  expect(await printed(hidden, script)).toMatch(/^unknown unknown ERR_EXITWATCH_/);
+  expect(await release(ours)).toBe(0);
+});
+
+test('terminate asks, and says no more than that; kill ends', async () => {
+  const stubborn = await mortal('--ignore-term');
+  expect(await terminate(stubborn.pid)).toMatchObject({ outcome: 'requested', isAtomic: true });
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  expect(isAlive(stubborn.pid)).toBe('alive');
+  const end = waitForExit(stubborn.pid, { timeoutMs: 10_000 });
+  expect(await kill(stubborn.pid)).toMatchObject({ outcome: 'requested' });
+  expect(await end).toMatchObject({ signal: 'SIGKILL' });
+  expect(await kill(stubborn.pid)).toMatchObject({ outcome: 'already-gone' });
+});
+
+test('init and this very process are refused, a group never has a chance', async () => {
+  for (const pid of [1, process.pid]) {
+    await expect(terminate(pid)).rejects.toMatchObject({ code: 'ERR_EXITWATCH_REFUSED' });
+  }
+  for (const pid of [0, -1, 1.5, NaN]) {
+    await expect(kill(pid, { force: true })).rejects.toMatchObject({
+      code: 'ERR_EXITWATCH_INVALID_PID',
+    });
+  }
+});
+
+test('a signal to a name is for who runs that; to a path, for who runs that very file', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'exitwatch-liveness-'));
+  const copy = join(folder, 'mortal');
+  copyFileSync(program('mortal'), copy);
+  const other = new LineProcess(copy, []);
+  await other.line();
+  const { pid } = other;
+  const original = { pid, executable: program('mortal') };
+  expect(exists(original)).toBe(false);
+  for (const act of [terminate(original), kill(original)]) {
+    await expect(act).rejects.toMatchObject({ code: 'ERR_EXITWATCH_NOT_VERIFIED' });
+  }
+  // Had it got a signal, it would have ended by that.
+  expect(await release(other)).toBe(0);
+
+  const again = new LineProcess(copy, []);
+  await again.line();
+  const end = waitForExit(again.pid, { timeoutMs: 10_000 });
+  expect(exists({ pid: again.pid, executable: 'mortal' })).toBe(true);
+  const sent = await kill({ pid: again.pid, executable: 'mortal' });
+  expect(sent).toMatchObject({ outcome: 'requested', identity: { pid: again.pid } });
+  expect(await end).toMatchObject({ signal: 'SIGKILL' });
+  rmSync(folder, { recursive: true });
+});
+
+test('without pidfds the process is looked at first, which is said', async () => {
+  const child = await mortal();
+  const script = `
+    process_.terminate(${child.pid}).then(({ outcome, isAtomic }) => console.log(outcome, isAtomic));
+  `;
+  const without = [program('without'), 'pidfd_open', 'errno'];
+  expect(await printed(without, script)).toBe('requested false');
+  expect(await child.ended).toBeNull();
+});

@@ -1,0 +1,154 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import { ExitMonitor, type ExitEvent } from '../../src';
+
+import { itAsRootWith } from '../support/controllers';
+import { exitOf } from '../support/ends';
+import { describeForEachFilter } from '../support/filters';
+import { HAS_CONNECTOR, KERNEL } from '../support/kernel';
+import { itAsRoot, itAsRootOfHost } from '../support/privilege';
+import { LineProcess, program } from '../support/programs';
+import { ROUNDS } from '../support/rounds';
+import { until } from '../support/wait';
+
+const REPEATS = 4 * ROUNDS;
+
+interface Contest {
+  event: ExitEvent;
+  status: number;
+  /** Whom the siginfo names by which it ended; 0: the kernel. */
+  truth: number;
+}
+
+let folder = '';
+
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'exitwatch-cores-'));
+});
+
+afterAll(() => {
+  rmSync(folder, { recursive: true });
+});
+
+async function* contests(way: string, options: object): AsyncGenerator<Contest> {
+  await using monitor = new ExitMonitor({ trace: 'on', ...options });
+  await monitor.start();
+  const contest = new LineProcess(program('contest'), [way, String(REPEATS)], { cwd: folder });
+  for (let round = 0; round < REPEATS; round++) {
+    const [, pid] = ((await contest.line()) ?? '').split(' ');
+    const watch = monitor.watch(Number(pid));
+    contest.child.stdin.write('go\n');
+    const [, status, truth] = ((await contest.line()) ?? '').split(' ').map(Number);
+    yield { event: await exitOf(watch), status: status ?? -1, truth: truth ?? -1 };
+  }
+  expect(contest.stderr).toBe('');
+}
+
+/** Whom an event names: 0 is the kernel, and the process's own doing. */
+const named = ({ sender }: ExitEvent) => (sender === null ? 'nobody' : (sender.pid ?? 0));
+
+/** What is wrong with what is claimed: nothing is claimed where `traced` is false. */
+const isWrong = ({ event, truth }: Contest) =>
+  event.traced && (named(event) !== truth || event.oom !== false);
+
+/** Here one is to be named, always. */
+const MOSTLY_CERTAIN: [string, string[]][] = [
+  ['one', ['kill']],
+  ['abort', ['tgkill']],
+  ['two-dump', ['kill']],
+  ['held', ['kill']],
+  ['held-dump', ['kill']],
+  ['injected', ['ptrace']],
+  ['injected-dump', ['ptrace']],
+  ['injected-blocked-late', ['kill']],
+  ['own-timer', ['timer']],
+  ['by-file', ['sigio']],
+  ['by-file-default', ['sigio']],
+];
+
+const isCertain = ([way]: [string, string[]]) =>
+  (KERNEL.tellsInterrupts || !way.startsWith('by-file')) &&
+  (KERNEL.tellsInjected || way !== 'injected-blocked-late');
+
+const CERTAIN = MOSTLY_CERTAIN.filter(isCertain);
+
+/** Here it may have been one or the other. */
+const UNCERTAIN = [
+  'three-dump-threads',
+  'injected-blocked',
+  'injected-blocked-detached',
+  'detached',
+  ...MOSTLY_CERTAIN.filter((way) => !isCertain(way)).map(([way]) => way),
+];
+
+const SOURCES = [
+  { scope: 'watched', source: 'auto' },
+  { scope: 'all', source: 'connector' },
+];
+
+describeForEachFilter(() => {
+  describe.each(SOURCES)('and %j', (options) => {
+    itAsRoot.each(CERTAIN)(
+      `%s, ${REPEATS} times: who sent what was taken is named`,
+      async (way, origins) => {
+        const wrong = [];
+        for await (const contest of contests(way, options)) {
+          const { traced, sender } = contest.event;
+          const isRight = traced && !isWrong(contest) && origins.includes(sender?.origin ?? '');
+          if (!isRight) wrong.push(contest);
+        }
+        expect(wrong).toEqual([]);
+      },
+      60_000 + REPEATS * 200,
+    );
+
+    itAsRoot.each(UNCERTAIN)(
+      `%s, ${REPEATS} times: nobody is named wrongly`,
+      async (way) => {
+        const wrong = [];
+        for await (const contest of contests(way, options))
+          if (isWrong(contest)) wrong.push(contest);
+        expect(wrong).toEqual([]);
+      },
+      60_000 + REPEATS * 200,
+    );
+  });
+});
+
+(HAS_CONNECTOR ? itAsRootWith('memory') : itAsRootOfHost)(
+  'the end of a pid namespace is not the OOM killer’s doing, however soon after an OOM kill',
+  async () => {
+    const MEMBERS = 20;
+    const NAMESPACES = 80;
+    await using monitor = new ExitMonitor({ scope: 'all', trace: 'on' });
+    const ends: ExitEvent[] = [];
+    monitor.on('exit', (event) => {
+      if (event.signal === 'SIGKILL' && /^(member|target)$/.test(event.name ?? ''))
+        ends.push(event);
+    });
+    await monitor.start();
+    const rounds = Math.ceil(REPEATS / 40);
+    for (let round = 0; round < rounds; round++) {
+      const fates = new LineProcess(program('fates'), ['out-of-memory']);
+      await fates.line();
+      fates.child.stdin.write('go\n');
+      await fates.rest();
+      // The memory of the victim is used again some seconds later.
+      const many = [String(NAMESPACES), String(MEMBERS)];
+      expect(await new LineProcess(program('namespaces'), many).line()).toBe(
+        `killed ${NAMESPACES * MEMBERS}`,
+      );
+    }
+    const wanted = rounds * (NAMESPACES * MEMBERS + 1);
+    const told = () => `told were ${ends.length}`;
+    await until(`${wanted} ends`, () => ends.length >= wanted, told);
+    const victims = ends.filter(({ oom }) => oom !== false);
+    expect(victims.map(({ name, oom, traced }) => ({ name, oom, traced }))).toEqual(
+      Array.from({ length: rounds }, () => ({ name: 'target', oom: true, traced: true })),
+    );
+    expect(ends.filter(({ traced, sender }) => !traced || sender?.origin !== 'kernel')).toEqual([]);
+  },
+  60_000 + REPEATS * 1000,
+);

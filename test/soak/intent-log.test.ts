@@ -1,0 +1,159 @@
+import {
+  appendFileSync,
+  chmodSync,
+  mkdtempSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
+
+import { identify, type ProcessIdentity } from '../../src';
+import { IntentLog, readIntents, readPidfile } from '../../src/process';
+
+import { LineProcess, REPOSITORY } from '../support/programs';
+import { ROUNDS } from '../support/rounds';
+
+/** Two writers are killed so often; 250 by `npm run test:soak`. */
+const KILLS = 5 * ROUNDS;
+
+const identity = identify(process.pid);
+if (identity === null) throw new Error('we are not there');
+
+let folder: string;
+let path: string;
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'exitwatch-intents-'));
+  path = join(folder, 'intents');
+});
+
+afterEach(() => {
+  rmSync(folder, { recursive: true });
+});
+
+const inAMinute = () => new Date(Date.now() + 60_000);
+
+test('an intent is pending until it is settled, and expired when nobody has settled it in time', async () => {
+  const log = new IntentLog(path);
+  const first = await log.append({
+    identity,
+    what: 'SIGTERM',
+    deadline: inAMinute(),
+    why: 'tests',
+  });
+  const second = await log.append({
+    identity,
+    what: 'control',
+    deadline: new Date(Date.now() - 1),
+  });
+  expect(await readIntents(path)).toMatchObject([
+    { id: first, what: 'SIGTERM', why: 'tests', outcome: 'pending', identity },
+    { id: second, what: 'control', why: null, outcome: 'expired' },
+  ]);
+  await log.settle(first, 'delivered');
+  await log.settle(second, 'uncertain');
+  const settled = await readIntents(path);
+  expect(settled.map(({ outcome }) => outcome)).toEqual(['delivered', 'uncertain']);
+  expect(settled[0]?.deadline).toBeInstanceOf(Date);
+  await log.close();
+});
+
+test('when the log has been moved away, what follows goes to a new one of its name', async () => {
+  const log = new IntentLog(path);
+  const intent = { identity, what: 'SIGTERM', deadline: inAMinute() } as const;
+  const before = await log.append(intent);
+  renameSync(path, `${path}.1`);
+  const after = await log.append(intent);
+  expect(await readIntents(`${path}.1`)).toMatchObject([{ id: before }]);
+  expect(await readIntents(path)).toMatchObject([{ id: after }]);
+  rmSync(path);
+  const last = await log.append(intent);
+  expect(await readIntents(path)).toMatchObject([{ id: last }]);
+  await log.close();
+});
+
+test('a log that is missing has none; one that others can write, or a link, is not used', async () => {
+  expect(await readIntents(path)).toEqual([]);
+  writeFileSync(path, '');
+  chmodSync(path, 0o666);
+  const refused = { code: 'ERR_EXITWATCH_INTENT_LOG' };
+  await expect(readIntents(path)).rejects.toMatchObject(refused);
+  const intent = { identity, what: 'SIGTERM', deadline: inAMinute() } as const;
+  await expect(new IntentLog(path).append(intent)).rejects.toMatchObject(refused);
+  chmodSync(path, 0o600);
+  symlinkSync(path, `${path}-link`);
+  await expect(readIntents(`${path}-link`)).rejects.toMatchObject(refused);
+  await expect(new IntentLog(`${path}-link`).append(intent)).rejects.toMatchObject(refused);
+});
+
+test('a torn line takes nothing along, and neither does garbage', async () => {
+  const log = new IntentLog(path);
+  const intent = { identity, what: 'SIGTERM', deadline: inAMinute() } as const;
+  const ids = [await log.append(intent)];
+  for (const garbage of [
+    '\n{"event":"intent","id":"torn',
+    '\n\u0000\u0001\u0002',
+    `\n${'x'.repeat(100_000)}`,
+    '\nnull\n17\n[]\n{"event":"intent"}\n{"event":"settled","id":"nobody","outcome":"delivered"}',
+    '\n{"event":"settled","id":7}',
+  ]) {
+    appendFileSync(path, garbage);
+    ids.push(await log.append(intent));
+  }
+  appendFileSync(path, '\n{"event":"intent","id":"the last');
+  expect((await readIntents(path)).map(({ id }) => id)).toEqual(ids);
+  await log.close();
+});
+
+test(
+  `${2 * KILLS} times a writer is killed: what it was told to be written is there, whole, and so is its pidfile`,
+  async () => {
+    const pidfile = join(folder, 'pid');
+    const script = `
+      const { IntentLog, writePidfile } = require(${JSON.stringify(join(REPOSITORY, 'dist/process'))});
+      const { identify } = require(${JSON.stringify(REPOSITORY)});
+      const log = new IntentLog(${JSON.stringify(path)});
+      const identity = identify(process.pid);
+      const forever = async () => {
+        await writePidfile(${JSON.stringify(pidfile)});
+        for (;;) {
+          const deadline = new Date(Date.now() + 60_000);
+          console.log(await log.append({ identity, what: 'SIGTERM', deadline }));
+          await writePidfile(${JSON.stringify(pidfile)});
+        }
+      };
+      forever();
+    `;
+    const told = new Set<string>();
+    const writers: number[] = [];
+    const named: ProcessIdentity[] = [];
+    for (let round = 0; round < KILLS; round++) {
+      const both = [0, 1].map(() => new LineProcess(process.execPath, ['-e', script]));
+      await Promise.all(
+        both.map(async (writer) => {
+          writers.push(writer.pid);
+          told.add((await writer.line()) ?? 'it did not begin');
+          await setTimeout(Math.random() * 20);
+          writer.child.kill('SIGKILL');
+          for (const id of await writer.rest()) if (id.length === 36) told.add(id);
+        }),
+      );
+      const { pid, identity: written } = await readPidfile(pidfile);
+      expect(writers).toContain(pid);
+      if (written !== null) named.push(written); // it was the other's, just then
+    }
+    const intents = await readIntents(path);
+    const ids = new Set(intents.map(({ id }) => id));
+    expect([...told].filter((id) => !ids.has(id))).toEqual([]);
+    // One of each writer may have been written and not been told.
+    expect(ids.size).toBeLessThanOrEqual(told.size + 2 * KILLS);
+    for (const { identity: whose } of intents) expect(writers).toContain(whose.pid);
+    expect(named.length).toBeGreaterThan(0);
+    expect(intents.map((intent) => intent.identity)).toEqual(expect.arrayContaining(named));
+  },
+  60_000 + KILLS * 1000,
+);

@@ -1,0 +1,73 @@
+import { once } from 'node:events';
+
+import { ExitMonitor, type ExitEvent } from '../../src';
+
+import { LATE_STAMP_NS } from '../support/deaths';
+import { describeForEachFilter } from '../support/filters';
+import { LineProcess, program } from '../support/programs';
+import { ROUNDS } from '../support/rounds';
+import { until } from '../support/wait';
+
+const EXITS = 10_000 * ROUNDS;
+
+function nanoseconds(event: ExitEvent): number {
+  return event.exitedNs ?? NaN;
+}
+
+/** What is not as the storm reports it, child by child: `PID REAPED_NS`. */
+function compare(report: readonly string[], exits: readonly ExitEvent[], stormPid: number) {
+  const byPid = new Map<number, ExitEvent[]>();
+  for (const event of exits.toSorted((a, b) => nanoseconds(a) - nanoseconds(b))) {
+    const events = byPid.get(event.pid);
+    if (events === undefined) byPid.set(event.pid, [event]);
+    else events.push(event);
+  }
+  const missing: unknown[] = [];
+  const wrong: unknown[] = [];
+  let beforeNs = 0;
+  for (const [i, line] of report.entries()) {
+    const [pid = 0, reapedNs = 0] = line.split(' ').map(Number);
+    // Pids come round, within the storm and with strangers: the event that is meant is the first one
+    // after the child before had been reaped.
+    const events = byPid.get(pid) ?? [];
+    const index = events.findIndex((event) => nanoseconds(event) > beforeNs);
+    const [event] = index < 0 ? [] : events.splice(index, 1);
+    if (event === undefined || nanoseconds(event) > reapedNs + LATE_STAMP_NS) {
+      missing.push({ i, pid, event });
+    } else if (event.how !== 'exited' || event.exitCode !== i % 128 || !event.lossless) {
+      wrong.push({ i, pid, event });
+    }
+    beforeNs = reapedNs;
+  }
+  const twice = [...byPid.values()].flat().filter(({ parentPid }) => parentPid === stormPid);
+  return { missing, wrong, twice };
+}
+
+describeForEachFilter((filter) => {
+  test(`${EXITS} exits in a storm, with the main thread blocked for 3 s, are all told, each with its status`, async () => {
+    await using monitor = new ExitMonitor({ scope: 'all' });
+    const gaps: unknown[] = [];
+    const exits: ExitEvent[] = [];
+    monitor.on('gap', (gap) => gaps.push(gap));
+    monitor.on('exit', (event) => exits.push(event));
+    expect(await monitor.start()).toMatchObject({ filter });
+    const storm = new LineProcess(program('storm'), [String(EXITS)]);
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 3000);
+    const report = await storm.rest();
+    expect(await storm.ended).toBe(0);
+    expect(report).toHaveLength(EXITS);
+
+    let result = compare(report, exits, storm.pid);
+    const areTold = async () => {
+      if (result.missing.length === 0) return true;
+      await once(monitor, 'exit');
+      result = compare(report, exits, storm.pid);
+      return false;
+    };
+    const missing = () => `missing: ${JSON.stringify(result.missing.slice(0, 20))}`;
+    await until('the exits of the storm', areTold, missing);
+    expect(result).toEqual({ missing: [], wrong: [], twice: [] });
+    expect(gaps).toEqual([]);
+    expect(monitor.stats()).toMatchObject({ lost: 0, gaps: 0, rejected: 0 });
+  });
+});

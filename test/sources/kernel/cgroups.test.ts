@@ -1,0 +1,83 @@
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdirSync, rmdirSync } from 'node:fs';
+
+import { ExitMonitor, type ExitEvent } from '../../../src';
+
+import { describeForEachFilter } from '../../support/filters';
+import { KERNEL } from '../../support/kernel';
+import { itAsRoot, itAsRootOfHost } from '../../support/privilege';
+import { LineProcess } from '../../support/programs';
+import { until } from '../../support/wait';
+
+const MOUNT = ['/sys/fs/cgroup', '/sys/fs/cgroup/unified'].find((path) =>
+  existsSync(`${path}/cgroup.controllers`),
+);
+
+/** The longest name that containerd makes, below that of a pod. */
+const POD = `kubepods-besteffort-pod${'0123456789ab'.repeat(3)}.slice`;
+const CONTAINER = `cri-containerd-${'0123456789abcdef'.repeat(4)}.scope`;
+
+/** A process ends by a signal from another cgroup, and both cgroups are removed at once. */
+const SCRIPT = `
+set -e
+for i in $(seq 1 30); do
+  target=$MOUNT/exitwatch-$$-$i.slice sender=$MOUNT/exitwatch-$$-$i.sender
+  mkdir -p $target/${POD}/${CONTAINER} $sender
+  sh -c "echo \\$\\$ > $target/${POD}/${CONTAINER}/cgroup.procs; exec sleep 1000" & pid=$!
+  until [ "$(cat /proc/$pid/comm)" = sleep ]; do :; done
+  sh -c "echo \\$\\$ > $sender/cgroup.procs; kill $pid"
+  wait $pid || true
+  rmdir $target/${POD}/${CONTAINER} $target/${POD} $target $sender
+  echo $pid
+done`;
+
+/** While this event loop is busy. */
+function endSome(): number[] {
+  const env = { ...process.env, MOUNT };
+  const told = execFileSync('bash', ['-c', SCRIPT], { env, encoding: 'utf8' });
+  return told.trim().split('\n').map(Number);
+}
+
+itAsRootOfHost('cgroups that are gone at once are told, the sender’s as well', async () => {
+  expect(MOUNT).toBeDefined();
+  await using monitor = new ExitMonitor({ scope: 'all', trace: 'on' });
+  const ended = new Map<number, ExitEvent>();
+  monitor.on('exit', (event) => ended.set(event.pid, event));
+  await monitor.start();
+  const pids = endSome();
+  const left = () => pids.filter((pid) => !ended.has(pid));
+  await until(
+    'the exits of all',
+    () => left().length === 0,
+    () => `missing: ${left().join(' ')}`,
+  );
+  expect(pids).toHaveLength(30);
+  pids.forEach((pid, i) => {
+    const { cgroup, sender } = ended.get(pid) ?? {};
+    const [, run] = /^\/exitwatch-(\d+)-/.exec(cgroup ?? '') ?? [];
+    expect(cgroup).toBe(`/exitwatch-${run}-${i + 1}.slice/${POD}/${CONTAINER}`);
+    expect(sender).toMatchObject({ cgroup: `/exitwatch-${run}-${i + 1}.sender` });
+  });
+});
+
+describeForEachFilter(() => {
+  itAsRoot.each(['connector', 'pidfd'] as const)(
+    'of a watched process the cgroup is told by source %s, also if it is gone at once',
+    async (source) => {
+      const name = `/exitwatch-${process.pid}.watched`;
+      const folder = `${MOUNT}${name}`;
+      mkdirSync(folder);
+      const script = `echo $$ > ${folder}/cgroup.procs; echo there; exec sleep 1000`;
+      const child = new LineProcess('sh', ['-c', script]);
+      expect(await child.line()).toBe('there');
+      await using monitor = new ExitMonitor({ source });
+      const { filter } = await monitor.start();
+      const { exited } = monitor.watch(child.pid);
+      child.child.kill();
+      await child.ended;
+      rmdirSync(folder);
+      const isTold = filter === 'ebpf' || KERNEL.pidfdStatus;
+      expect((await exited).cgroup).toBe(isTold ? name : null);
+    },
+  );
+});

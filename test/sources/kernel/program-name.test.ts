@@ -1,0 +1,176 @@
+import {
+  copyFileSync,
+  mkdtempSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { basename, join } from 'node:path';
+
+import { ExitMonitor, type ExitEvent } from '../../../src';
+
+import { exitOf } from '../../support/ends';
+import { EventLog } from '../../support/event-log';
+import { describeForEachFilter } from '../../support/filters';
+import { KERNEL } from '../../support/kernel';
+import { itAsRoot, itAsRootOfHost } from '../../support/privilege';
+import { LineProcess, program, run } from '../../support/programs';
+
+const COUNT = 50;
+
+const SHELL = basename(realpathSync('/bin/sh'));
+
+const folder = mkdtempSync(join(tmpdir(), 'exitwatch-program-'));
+afterAll(() => {
+  rmSync(folder, { recursive: true });
+});
+
+/** A copy of the program that renames itself. */
+function copied(name: string): string {
+  const path = join(folder, name);
+  copyFileSync(program('renamed'), path);
+  return path;
+}
+
+/** The ends of the processes whose pids it prints, each on a line, perhaps with more on it. */
+async function endsOf(
+  command: string,
+  args: readonly string[],
+  options: ConstructorParameters<typeof ExitMonitor>[0] = { scope: 'all' },
+): Promise<ExitEvent[]> {
+  await using monitor = new ExitMonitor(options);
+  const log = new EventLog(monitor);
+  await monitor.start();
+  const lines = await new LineProcess(command, args).rest();
+  const pids = lines.map((line) => Number(line.split(' ')[0]));
+  expect(pids.length).toBeGreaterThan(0);
+  await log.untilAllOf(pids);
+  return [...new Set(pids)].flatMap((pid) => log.of(pid));
+}
+
+describeForEachFilter((filter) => {
+  const isTold = filter === 'ebpf' && KERNEL.tellsPrograms;
+
+  const programsOf = async (...command: Parameters<typeof endsOf>) =>
+    (await endsOf(...command)).map((event) => event.program);
+
+  const orNull = (name: string) => (isTold ? name : null);
+
+  itAsRoot(
+    `of ${COUNT} processes that rename themselves and end, all have their program`,
+    async () => {
+      const events = await endsOf(program('renamed'), ['run', String(COUNT), program('renamed')]);
+      expect(events).toHaveLength(COUNT);
+      for (const event of events) expect(event.program).toBe(orNull('renamed'));
+      if (isTold) for (const { name } of events) expect(name).toBe('MainThread');
+    },
+  );
+
+  itAsRoot('the last exec of a process tells its program', async () => {
+    const chain = `echo $$; exec sh -c 'exec ${program('renamed')}'`;
+    expect(await programsOf('sh', ['-c', chain])).toEqual([orNull('renamed')]);
+  });
+
+  itAsRoot('an exec that fails leaves the program as it was', async () => {
+    const failing = 'echo $$; exec /nowhere/at-all';
+    expect(await programsOf('sh', ['-c', failing])).toEqual([orNull(SHELL)]);
+  });
+
+  itAsRoot.each(['fork', 'vfork'])(
+    'after a %s without an exec a child has its parent’s',
+    async (how) => {
+      expect(await programsOf(program('renamed'), [how])).toEqual([orNull('renamed')]);
+    },
+  );
+
+  itAsRoot('a process whose first thread left first has its program', async () => {
+    const events = await endsOf(program('renamed'), ['threads']);
+    expect(events).toMatchObject([{ program: orNull('renamed') }]);
+    if (isTold) expect(events).toMatchObject([{ name: 'MainThread' }]);
+  });
+
+  itAsRoot('of a script it is the interpreter', async () => {
+    const script = join(folder, 'script');
+    writeFileSync(script, '#!/bin/sh\necho $$\n', { mode: 0o755 });
+    const [event] = await endsOf(script, []);
+    expect(event?.program).toBe(orNull(SHELL));
+    if (isTold) expect(event?.name).toBe('script');
+  });
+
+  itAsRoot('of a symbolic link it is what that leads to', async () => {
+    const link = join(folder, 'link');
+    rmSync(link, { force: true });
+    symlinkSync(program('renamed'), link);
+    expect(await programsOf(program('renamed'), ['run', '1', link])).toEqual([orNull('renamed')]);
+  });
+
+  itAsRoot('a file that was deleted meanwhile has kept its name', async () => {
+    const path = join(folder, 'deleted');
+    copyFileSync(realpathSync('/bin/sh'), path);
+    expect(await programsOf(path, ['-c', 'echo $$; rm "$0"; :', path])).toEqual([
+      orNull('deleted'),
+    ]);
+  });
+
+  itAsRoot('a file in memory has the name that it was made with', async () => {
+    expect(await programsOf(program('renamed'), ['in-memory'])).toEqual([
+      orNull('memfd:in-memory'),
+    ]);
+  });
+
+  itAsRoot.each([
+    ['has a name of 62 bytes', 'x'.repeat(62), true],
+    ['has none of 63 bytes', 'x'.repeat(63), false],
+    ['has none of 255 bytes', 'x'.repeat(255), false],
+    ['has bytes that are no text', 'a\u001b[31m\nb', true],
+  ])('a program %s', async (_, name, fits) => {
+    const args = ['run', '1', copied(name)];
+    expect(await programsOf(program('renamed'), args)).toEqual([fits ? orNull(name) : null]);
+  });
+
+  itAsRoot('who gets a pid does not get its former process’s program', async () => {
+    const events = await endsOf(program('reuse'), ['200', '--exec']);
+    expect(new Set(events.map(({ pid }) => pid)).size).toBe(1);
+    const told = new Set(events.map((event) => `${event.name} ${event.program}`));
+    if (isTold) expect(told).toEqual(new Set(['reuse reuse', `sh ${SHELL}`]));
+    else for (const event of events) expect(event.program).toBeNull();
+  });
+
+  itAsRoot('a watched process has its program', async () => {
+    await using monitor = new ExitMonitor({ scope: 'watched' });
+    await monitor.start();
+    const chain = `read line; exec ${program('renamed')}`;
+    const process = new LineProcess('sh', ['-c', chain]);
+    const watch = monitor.watch(process.pid);
+    process.child.stdin.end('\n');
+    expect((await exitOf(watch)).program).toBe(orNull('renamed'));
+  });
+});
+
+describe.each(['pidfd', 'poll'] as const)('%s', (source) => {
+  test('never tells a program that it did not see the process end with', async () => {
+    await using monitor = new ExitMonitor({ scope: 'watched', source });
+    await monitor.start();
+    const process = new LineProcess('sh', ['-c', `read line; exec ${program('renamed')}`]);
+    const watch = monitor.watch(process.pid);
+    process.child.stdin.end('\n');
+    expect((await exitOf(watch)).program).toBeNull();
+  });
+});
+
+itAsRootOfHost('10,000 forks one after the other all have a program', async () => {
+  if (!KERNEL.tellsPrograms) return;
+  await using monitor = new ExitMonitor({ scope: 'all' });
+  const log = new EventLog(monitor);
+  await monitor.start();
+  const { stdout } = await run(program('brief'), ['10000']);
+  const pids = stdout
+    .trim()
+    .split('\n')
+    .map((line) => Number(line.split(' ')[0]));
+  await log.untilAllOf(pids);
+  const programs = new Set(pids.flatMap((pid) => log.of(pid).map((event) => event.program)));
+  expect(programs).toEqual(new Set(['brief']));
+});

@@ -1,0 +1,60 @@
+import { ExitMonitor, probe, type SourceName } from '../../src';
+import { parseSource } from '../../src/cli/args/source-option';
+import { describeWatch } from '../../src/cli/output/watch-opening';
+import { registerSource } from '../../src/sources/registry';
+
+import { NULL } from '../support/null-source/null-source';
+
+const { name } = NULL;
+
+let takeAway: () => void;
+beforeEach(() => {
+  takeAway = registerSource(NULL);
+});
+afterEach(() => {
+  takeAway();
+});
+
+test('a source that was added to the registry serves a monitor', async () => {
+  await using monitor = new ExitMonitor({ source: name });
+  using watch = monitor.watch(process.ppid);
+  expect(watch.hasPidfd).toBe(false);
+  expect(await monitor.start()).toMatchObject({ source: 'null', scope: 'watched', filter: null });
+  expect(monitor.stats()).toMatchObject({ source: 'null', watches: 1, healthy: true });
+});
+
+test('what it cannot do is refused in its name', () => {
+  expect(() => new ExitMonitor({ source: name, scope: 'all' })).toThrow(
+    "nothing tells only of watched processes: scope 'all' takes another source",
+  );
+  expect(() => new ExitMonitor({ source: name, trace: 'on' })).toThrow(
+    "nothing tells of no signals: trace 'on' takes another source",
+  );
+});
+
+test('it is tried with the others, and nothing is chosen that falls back to nothing', async () => {
+  const tried = jest.spyOn(NULL, 'probe');
+  const { sources } = await probe();
+  expect(tried).toHaveBeenCalledTimes(1);
+  expect(Object.values(sources)).not.toContain('null');
+});
+
+test('the command takes it, and says what it does not tell', async () => {
+  expect(parseSource('null')).toBe('null');
+  await using monitor = new ExitMonitor({ source: name });
+  const line = describeWatch(await monitor.start(), [1]);
+  expect(line).toContain('watching pid 1 (null');
+  expect(line).toContain('because --source null asks for that');
+});
+
+test('a source that nobody has added is refused, with those that there are', () => {
+  takeAway();
+  takeAway = () => undefined;
+  const source = 'null' as SourceName;
+  expect(() => new ExitMonitor({ source })).toThrow(
+    'source is "auto" or "connector" or "pidfd" or "poll"',
+  );
+  expect(() => parseSource('null')).toThrow(
+    '--source takes auto, connector, pidfd or poll; not "null"',
+  );
+});

@@ -1,0 +1,9 @@
+/**
+ * EXITWATCH_ROUNDS: how many times a test repeats its rounds. By default 1, which covers every case
+ * once. CI runs the tests in test/soak with 5, and `npm run test:soak` with 20.
+ */
+export const ROUNDS = Number(process.env['EXITWATCH_ROUNDS'] ?? 1);
+
+if (!Number.isInteger(ROUNDS) || ROUNDS < 1) {
+  throw new Error(`EXITWATCH_ROUNDS must be an integer of 1 or more, not ${ROUNDS}`);
+}

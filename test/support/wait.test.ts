@@ -1,0 +1,62 @@
+import { EventEmitter, once } from 'node:events';
+import { setTimeout } from 'node:timers/promises';
+
+import { LineProcess, run } from './programs';
+import { arrives, blockUntil, until } from './wait';
+
+const known = () => 'a sleep came instead';
+
+const never = () => new Promise<never>(() => undefined);
+
+test('a wait in vain fails before jest gives up the test, by its name, and tells what is known', async () => {
+  const told = /^waited \d\.\d s in vain for a miracle\na sleep came instead$/;
+  const sleep = new LineProcess('sh', ['-c', 'echo yawns; echo snores >&2; exec sleep 1000']);
+  expect(await sleep.line()).toBe('yawns');
+  const name = `${sleep.pid}: sh -c echo yawns; echo snores >&2; exec sleep 1000`;
+  const said = 'it runs, and has printed:\nyawns\non stderr:\nsnores';
+  await Promise.all([
+    expect(until('a miracle', () => false, known)).rejects.toThrow(told),
+    expect(until('a miracle', never, known)).rejects.toThrow(told),
+    expect(arrives('a miracle', once(new EventEmitter(), 'miracle'), known)).rejects.toThrow(told),
+    expect(sleep.line()).rejects.toThrow(`the next line of ${name}\n${said}`),
+    expect(sleep.ended).rejects.toThrow(`the end of ${name}\n${said}`),
+    expect(run('sleep', ['10'])).rejects.toThrow('the end of sleep 10\nit has printed:'),
+  ]);
+  sleep.child.kill();
+}, 4000);
+
+test('so does one that blocks the event loop', () => {
+  const waiting = () => {
+    blockUntil('a miracle', () => false, known);
+  };
+  expect(waiting).toThrow(/in vain for a miracle\na sleep came instead$/);
+}, 2000);
+
+test('it does not look any more, and its stack leads to who waits', async () => {
+  let looks = 0;
+  const error = await until('a miracle', () => ++looks < 0).catch((reason: unknown) => reason);
+  expect((error as Error).stack).toMatch(/^Error: waited .* a miracle\n[^]*wait\.test\.ts/);
+  const before = looks;
+  await setTimeout(20);
+  expect(looks).toBeLessThanOrEqual(before + 1);
+}, 2000);
+
+test('a wait that comes true ends with what came, and leaves no timer behind', async () => {
+  const timers = () => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length;
+  const before = timers();
+  let looks = 0;
+  expect(await until('the third look', () => ++looks === 3 && { looks })).toEqual({ looks: 3 });
+  expect(await until('nothing that is nothing', () => 0)).toBe(0);
+  expect(await arrives('a value', Promise.resolve(7))).toBe(7);
+  await expect(arrives('a value', Promise.reject(new Error('no')))).rejects.toThrow('no');
+  await expect(until('a value', () => Promise.reject(new Error('no')))).rejects.toThrow('no');
+  blockUntil('the sixth look', () => ++looks === 6);
+  expect(timers()).toBe(before);
+});
+
+test('a program that ends before it has printed so many lines is told', async () => {
+  const short = new LineProcess('sh', ['-c', 'echo one; exit 7']);
+  await expect(short.take(2)).rejects.toThrow(
+    /has printed 1 lines instead of 2\nit has ended \(7\)/,
+  );
+});

@@ -1,0 +1,167 @@
+import { CgroupPaths } from '../../src/trace/cgroup-paths';
+import { SignalHistory } from '../../src/trace/signal-history';
+import type { End } from '../../src/native/kernel-records';
+import { SignalFlag } from '../../src/native/abi';
+import type { TracedSignal } from '../../src/native/signal-records';
+import { originOf } from '../../src/trace/signal-sender';
+
+import { end, HOUR, NOW, SECOND, signal, taken, TARGET } from '../support/signals';
+
+const SIGUSR1 = 10;
+const SIGKILL = 9;
+
+/** Of nothing that is asked for here. */
+const noCgroups = () => new CgroupPaths(() => undefined);
+
+/** The story of one process that was sent these. */
+function story(signals: Partial<TracedSignal>[], ended: Partial<End> = {}) {
+  const history = new SignalHistory(noCgroups());
+  for (const changes of signals) history.add(signal(changes));
+  return history.end(end(ended), false);
+}
+
+const { group, inSyscall, noInfo, senderExiting, senderPtraces } = SignalFlag;
+
+test.each<[string, Partial<TracedSignal>, string]>([
+  ['kill(2), since Linux 7.3', { flags: noInfo | group | inSyscall }, 'kill'],
+  ['the same, of its own', { flags: noInfo | group | inSyscall, senderPid: TARGET }, 'kill'],
+  ['an interrupt', { flags: noInfo | group }, 'kernel'],
+  ['the end of its parent', { flags: noInfo | group | inSyscall | senderExiting }, 'parent-death'],
+  ['a broken pipe', { flags: noInfo | inSyscall, senderPid: TARGET, signal: 13 }, 'kernel'],
+  ['cgroup.kill', { flags: noInfo | inSyscall, signal: SIGKILL }, 'cgroup-kill'],
+  ['PTRACE_KILL', { flags: noInfo | inSyscall | senderPtraces, signal: SIGKILL }, 'ptrace'],
+])('without a siginfo, %s is told by how it was sent', (_, changes, origin) => {
+  expect(originOf(signal(changes))).toBe(origin);
+});
+
+test('a SIGTERM of an hour ago is not offered for an end of now', () => {
+  const { received } = story([
+    { timeNs: NOW - HOUR },
+    { timeNs: NOW - 119 * SECOND, senderPid: 8 },
+  ]);
+  expect(received.map(({ pid }) => pid)).toEqual([8]);
+});
+
+test('but it is named where it kills: it was blocked until now', () => {
+  const { sender, received } = story([{ timeNs: NOW - HOUR }, taken()], { signal: 'SIGTERM' });
+  expect(sender).toMatchObject({ origin: 'kill', pid: 7 });
+  expect(received).toEqual([]);
+});
+
+test('what nobody was seen to take did not kill', () => {
+  expect(story([{}], { signal: 'SIGTERM' }).sender).toBeNull();
+});
+
+test('the signal with which the process began to die is the one, whatever came later', () => {
+  const deadly = { flags: SignalFlag.group | SignalFlag.deadly, senderPid: 8 };
+  const { sender } = story([{}, deadly, { senderPid: 9 }], { signal: 'SIGTERM' });
+  expect(sender).toMatchObject({ pid: 8 });
+});
+
+test('what was sent after the end is another’s, and so is what had the pid before', () => {
+  const killedBy = (changes: Partial<TracedSignal>) =>
+    story([changes, taken(changes)], { signal: 'SIGTERM' }).sender;
+  expect(killedBy({})).toMatchObject({ pid: 7 });
+  expect(killedBy({ timeNs: NOW + 1 })).toBeNull();
+  expect(killedBy({ inode: 1000 })).toBeNull();
+  expect(killedBy({ inode: 0, startTicks: 400 })).toBeNull();
+});
+
+test('two lives of one pid are kept apart where ends are told later than signals', () => {
+  const history = new SignalHistory(noCgroups());
+  const later = { inode: 1002, startTicks: 501, senderPid: 9 };
+  history.add(signal({ senderPid: 8 }));
+  history.add(taken({ senderPid: 8 }));
+  history.add(signal(later));
+  history.add(taken(later));
+  const first = history.end(end({ signal: 'SIGTERM' }), false);
+  const second = history.end(end({ inode: 1002, startTicks: 501, signal: 'SIGTERM' }), false);
+  expect([first.sender?.pid, second.sender?.pid]).toEqual([8, 9]);
+});
+
+test('an end that is told twice has its story twice, and then no more', () => {
+  const history = new SignalHistory(noCgroups());
+  history.add(signal());
+  expect(history.end(end(), true).received).toHaveLength(1);
+  expect(history.end(end(), false).received).toHaveLength(1);
+  expect(history.end(end(), false).received).toHaveLength(0);
+});
+
+test('who sends hundreds of signals does not hide the one that counts', () => {
+  const flood = Array.from({ length: 500 }, () => ({ signal: SIGUSR1, senderPid: 66 }));
+  const { received } = story([...flood, {}, ...flood]);
+  expect(received).toHaveLength(16);
+  expect(received.filter((each) => each.signal === 'SIGTERM')).toMatchObject([{ pid: 7 }]);
+});
+
+const BY_OOM = { signal: SIGKILL, flags: SignalFlag.privileged | SignalFlag.deadly, senderPid: 50 };
+const MARK = { signal: 0, flags: SignalFlag.oom, senderPid: 50 };
+
+test('the OOM killer marks whom it has just killed', () => {
+  const { sender, oom } = story([{ ...BY_OOM, timeNs: NOW - 20_000 }, MARK], { signal: 'SIGKILL' });
+  expect(sender).toMatchObject({ origin: 'kernel' });
+  expect(oom).toBe(true);
+});
+
+test('and who is dying anyhow: who was killed by somebody else was not killed by it', () => {
+  const byOther = { signal: SIGKILL, flags: SignalFlag.group | SignalFlag.deadly };
+  expect(story([byOther, MARK], { signal: 'SIGKILL' }).oom).toBe(false);
+  const before = { ...BY_OOM, senderPid: 60, timeNs: NOW - 20_000 };
+  expect(story([before, MARK], { signal: 'SIGKILL' }).oom).toBeNull();
+  const reused = { ...BY_OOM, senderStart: 1, timeNs: NOW - 20_000 };
+  expect(story([reused, MARK], { signal: 'SIGKILL' }).oom).toBeNull();
+  const dying = { ...BY_OOM, flags: BY_OOM.flags | SignalFlag.senderExiting };
+  expect(story([dying, MARK], { signal: 'SIGKILL' }).oom).toBe(false);
+  expect(
+    story([{ ...BY_OOM, timeNs: NOW - 5 * SECOND }, MARK], { signal: 'SIGKILL' }).oom,
+  ).toBeNull();
+});
+
+describe('who sends itself what it was sent', () => {
+  const own = (changes: Partial<TracedSignal> = {}) => ({
+    ...{ flags: SignalFlag.toItself | SignalFlag.senderStack | SignalFlag.deadly },
+    ...{ code: -6, senderPid: 100 },
+    ...changes,
+  });
+  const raisedAfter = (...signals: Partial<TracedSignal>[]) =>
+    story(signals, { signal: 'SIGTERM' }).raisedAfter;
+
+  test('did it after who sent that last', () => {
+    const sent = [{ timeNs: NOW - 3000 }, { timeNs: NOW - 2000, senderPid: 8 }];
+    expect(raisedAfter(...sent, own())).toMatchObject({ signal: 'SIGTERM', pid: 8 });
+    expect(story([...sent, own()], { signal: 'SIGTERM' }).sender).toMatchObject({ pid: 100 });
+  });
+
+  test('did it of its own accord where nobody had, or something else, or long ago', () => {
+    expect(raisedAfter(own())).toBeNull();
+    expect(raisedAfter({ signal: SIGUSR1, timeNs: NOW - 2000 }, own())).toBeNull();
+    expect(raisedAfter({ timeNs: NOW - 121 * SECOND }, own())).toBeNull();
+    expect(raisedAfter(own({ timeNs: NOW - 2000 }), { timeNs: NOW - 1000 })).toBeNull();
+  });
+
+  test('and who was killed by another did not', () => {
+    const flags = SignalFlag.group | SignalFlag.deadly;
+    expect(raisedAfter({ timeNs: NOW - 2000 }, { flags, senderPid: 8 })).toBeNull();
+  });
+});
+
+test('where ends were lost, a later owner of the pid of whom little is known is told nothing', () => {
+  const history = new SignalHistory(noCgroups());
+  history.add(signal());
+  history.doubtRuns();
+  const unknown = end({ inode: 0, startTicks: 0 });
+  expect(history.end(unknown, false)).toMatchObject({ received: [], isDoubtful: true });
+  expect(history.end(end(), false)).toMatchObject({ isDoubtful: false });
+});
+
+test('what was ignored was not received', () => {
+  const flags = SignalFlag.group | SignalFlag.ignored;
+  expect(story([{ flags }]).received).toEqual([]);
+});
+
+test('what nobody asks for any more is forgotten', () => {
+  const history = new SignalHistory(noCgroups());
+  history.add(signal());
+  history.forget({ pid: 100, inode: 1001, startTicks: 500 });
+  expect(history.end(end(), false).received).toEqual([]);
+});

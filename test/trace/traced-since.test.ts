@@ -1,0 +1,103 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { setTimeout } from 'node:timers/promises';
+
+import { ExitMonitor, waitForExit, type ExitEvent } from '../../src';
+
+import { exitsOf } from '../support/ends';
+import { itAsRoot, itAsRootOfHost } from '../support/privilege';
+import { ROUNDS } from '../support/rounds';
+import { arrives, until } from '../support/wait';
+
+const REPEATS = 2 * ROUNDS;
+
+/** Catches SIGTERM, and ends with 0 some time later. */
+async function catcher(): Promise<number> {
+  const script =
+    "process.on('SIGTERM', () => setTimeout(() => process.exit(0), 300)); console.log('ready'); setInterval(() => {}, 1e6)";
+  const child = spawn(process.execPath, ['-e', script]);
+  await arrives('the first word of a child', once(child.stdout, 'data'));
+  return child.pid ?? 0;
+}
+
+const isSeen = ({ signalsReceived }: ExitEvent) =>
+  signalsReceived.some(({ signal, pid }) => signal === 'SIGTERM' && pid === process.pid);
+
+/** It was not seen, and nothing else is claimed. */
+const isLeftOpen = (event: ExitEvent, sentAt: Date) =>
+  !isSeen(event) && (event.tracedSince === null || event.tracedSince > sentAt);
+
+itAsRoot('waitForExit() has armed the signal trace when it returns', async () => {
+  for (let round = 0; round < REPEATS; round++) {
+    const pid = await catcher();
+    const end = waitForExit(pid);
+    process.kill(pid, 'SIGTERM');
+    const event = await arrives(`the exit of process ${pid}`, end);
+    expect(event).toMatchObject({ exitCode: 0, traced: true });
+    expect(isSeen(event)).toBe(true);
+  }
+});
+
+itAsRoot('so has watch() of a monitor that is being started, or was', async () => {
+  for (let round = 0; round < REPEATS; round++) {
+    await using monitor = new ExitMonitor();
+    const pids = [await catcher(), await catcher()];
+    const ready = monitor.start();
+    const during = monitor.watch(pids[0] ?? 0);
+    process.kill(pids[0] ?? 0, 'SIGTERM');
+    await ready;
+    const after = monitor.watch(pids[1] ?? 0);
+    process.kill(pids[1] ?? 0, 'SIGTERM');
+    for (const event of await exitsOf([during, after])) {
+      expect(event).toMatchObject({ exitCode: 0, traced: true });
+      expect(isSeen(event)).toBe(true);
+    }
+  }
+});
+
+itAsRoot('what was sent before the trace was at work is left open', async () => {
+  for (let round = 0; round < REPEATS; round++) {
+    await using monitor = new ExitMonitor();
+    const pids = [await catcher(), await catcher(), await catcher()] as const;
+    const sentAt: Date[] = [];
+    const terminate = (pid: number) => {
+      sentAt.push(new Date());
+      process.kill(pid, 'SIGTERM');
+    };
+    const watches = [monitor.watch(pids[0]), monitor.watch(pids[1])];
+    terminate(pids[0]);
+    const ready = monitor.start();
+    await setTimeout(round);
+    terminate(pids[1]);
+    await ready;
+    terminate(pids[2]);
+    await setTimeout(50);
+    watches.push(monitor.watch(pids[2]));
+    const ends = await exitsOf(watches);
+    ends.forEach((event, i) => {
+      expect(event).toMatchObject({ exitCode: 0 });
+      expect(isSeen(event) || isLeftOpen(event, sentAt[i] ?? new Date(0))).toBe(true);
+    });
+  }
+});
+
+itAsRootOfHost('it is seen from its start if it began after the trace', async () => {
+  await using monitor = new ExitMonitor({ scope: 'all', trace: 'on' });
+  const begun = new Date();
+  await monitor.start();
+  const ended = new Map<number, ExitEvent>();
+  monitor.on('exit', (event) => ended.set(event.pid, event));
+  const child = spawn('sleep', ['0.05']);
+  const pid = child.pid ?? 0;
+  await until(`the exit of process ${pid}`, () => ended.has(pid));
+  const { startedAt, tracedSince } = ended.get(pid) ?? {};
+  expect(tracedSince?.getTime()).toBeGreaterThanOrEqual(startedAt?.getTime() ?? Infinity);
+  expect(tracedSince?.getTime()).toBeLessThanOrEqual((startedAt?.getTime() ?? 0) + 10);
+  expect(tracedSince?.getTime()).toBeGreaterThan(begun.getTime());
+});
+
+test('without the trace there is no such time', async () => {
+  const { pid } = spawn('sleep', ['0.05']);
+  const event = await arrives('the exit of sleep', waitForExit(pid ?? 0, { source: 'poll' }));
+  expect(event).toMatchObject({ traced: false, tracedSince: null, raisedAfter: null });
+});

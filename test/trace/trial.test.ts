@@ -1,0 +1,241 @@
+import { mkdirSync, mkdtempSync, readFileSync, rmdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import { ExitMonitor, type ExitEvent, type Ready } from '../../src';
+import { loadAddon } from '../../src/native/load-addon';
+
+import { folderOfController, itAsRootWith } from '../support/controllers';
+import { EventLog } from '../support/event-log';
+import { itAsRoot, itAsRootOfHost } from '../support/privilege';
+import { LineProcess, PROGRAMS, program, REPOSITORY } from '../support/programs';
+
+const NAME = 'exitwatch-trial';
+
+/** Starts a monitor of each scope, and prints what it is told of a child that a shell has killed. */
+const WATCHER = `
+  const { spawn } = require('node:child_process');
+  const { ExitMonitor } = require(${JSON.stringify(REPOSITORY)});
+  (async () => {
+    for (const scope of ['watched', 'all']) {
+      const monitor = new ExitMonitor({ scope });
+      const signals = [];
+      monitor.on('signal', ({ name }) => signals.push(name));
+      const { traced, traceDowngrade } = await monitor.start();
+      const child = spawn('sleep', ['1000']);
+      const { exited } = monitor.watch(child.pid);
+      spawn('sh', ['-c', 'kill ' + child.pid + '; :']);
+      const event = await exited;
+      await monitor.close();
+      console.log(JSON.stringify({ traced, traceDowngrade, event, signals }));
+    }
+  })();
+`;
+
+interface Told {
+  traced: boolean;
+  traceDowngrade: Ready['traceDowngrade'];
+  event: object;
+  signals: string[];
+}
+
+async function watch(spoil: string): Promise<Told[]> {
+  const env = { ...process.env, EXITWATCH_SPOIL_TRACE: spoil };
+  const watcher = new LineProcess(process.execPath, ['-e', WATCHER], { env });
+  const lines = await watcher.rest();
+  expect(watcher.stderr).toBe('');
+  return lines.map((line) => JSON.parse(line) as Told);
+}
+
+const UNTRACED = {
+  traced: false,
+  signals: [],
+  event: {
+    ...{ signal: 'SIGTERM', traced: false, tracedSince: null, sender: null, signalsReceived: [] },
+    ...{ oom: null, raisedAfter: null },
+  },
+};
+
+/** What a trace that misreads the kernel in this way is caught by; also where kill(2) has no siginfo. */
+const SPOILT: [string, RegExp][] = [
+  ['pid', /kill\(2\) came from another process/],
+  ['uid', /kill\(2\) came from another process/],
+  ['signal', /SIGTERM by kill\(2\) was not seen/],
+  ['arguments', /SIGTERM by kill\(2\) was not seen/],
+  ['no-info', /PR_SET_PDEATHSIG came as kill$|kill\(2\) came with another siginfo$/],
+  ['kernel-thread', /kill\(2\) came as kernel$/],
+  ['group', /kill\(2\) came (for another than it was sent to|as kernel)$/],
+  ['direction', /kill\(2\) was not seen/],
+  ['code', /tgkill\(2\) came as kill$/],
+  ['value', /kill\(2\) came with another siginfo/],
+  ['exit', /PR_SET_PDEATHSIG (came as kill|cannot be told from others)$/],
+  ['start', /kill\(2\) came to another process/],
+  ['name', /kill\(2\) came to another process/],
+  ['stack', /rt_sigqueueinfo\(2\) came as kernel$|kill\(2\) cannot be told from others$/],
+  ['parent', /kill\(2\) came from another process/],
+  ['thread', /kill\(2\) came from another process/],
+];
+
+test('each way to spoil the trace is tried here', () => {
+  expect(SPOILT.map(([spoil]) => spoil)).toEqual(loadAddon().spoils);
+});
+
+itAsRootOfHost.each(SPOILT)('a trace that misreads "%s" tells nothing', async (spoil, detail) => {
+  const told = await watch(spoil);
+  const traceDowngrade = {
+    code: 'trial-failed',
+    detail: expect.stringMatching(detail) as string,
+    remedy: expect.any(String) as string,
+  };
+  expect(told).toMatchObject([
+    { ...UNTRACED, traceDowngrade },
+    { ...UNTRACED, traceDowngrade },
+  ]);
+});
+
+/** Watches the process of its first argument, where its cgroup, the second, has no room for a child. */
+const POOR = `
+  const { readFileSync, writeFileSync } = require('node:fs');
+  const { ExitMonitor } = require(${JSON.stringify(REPOSITORY)});
+  const [pid, pids] = process.argv.slice(1);
+  (async () => {
+    const monitor = new ExitMonitor();
+    const { exited } = monitor.watch(Number(pid));
+    // The reader's thread, and that of the trial.
+    if (pids) writeFileSync(pids + '/pids.max', String(Number(readFileSync(pids + '/pids.current')) + 2));
+    const { traced, traceDowngrade } = await monitor.start();
+    console.log('ready');
+    const event = await exited;
+    if (pids) writeFileSync(pids + '/pids.max', 'max');
+    console.log(JSON.stringify({ traced, traceDowngrade, event, signals: [] }));
+    await monitor.close();
+  })();
+`;
+
+async function watchPoorly(before: readonly string[], pids: readonly string[]): Promise<Told> {
+  const sleep = new LineProcess('sleep', ['1000']);
+  const [command, ...args] = [...before, process.execPath, '-e', POOR];
+  const watcher = new LineProcess(command, [...args, String(sleep.pid), ...pids]);
+  expect(await watcher.line()).toBe('ready');
+  sleep.child.kill();
+  const told = JSON.parse((await watcher.line()) ?? '') as Told;
+  await watcher.ended;
+  return told;
+}
+
+describe('where no child is allowed, nothing is claimed, and why is told', () => {
+  const because = (error: string) => ({
+    ...UNTRACED,
+    traceDowngrade: {
+      code: 'no-trial',
+      detail: expect.stringContaining(`(clone: ${error})`) as string,
+      remedy: expect.stringContaining('pids.max') as string,
+    },
+  });
+
+  itAsRoot('by a seccomp filter', async () => {
+    const told = await watchPoorly([program('without'), 'fork', 'errno'], []);
+    expect(told).toMatchObject(because('EPERM'));
+  });
+
+  itAsRootWith('pids')('by pids.max', async () => {
+    const cgroup = join(folderOfController('pids') ?? '', `exitwatch-trial-${process.pid}`);
+    mkdirSync(cgroup);
+    try {
+      const join = `echo $$ > ${cgroup}/cgroup.procs; exec "$@"`;
+      const told = await watchPoorly(['sh', '-c', join, 'sh'], [cgroup]);
+      expect(told).toMatchObject(because('EAGAIN'));
+    } finally {
+      rmdirSync(cgroup);
+    }
+  });
+});
+
+describe('the child of the trial', () => {
+  let folder: string;
+
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), 'exitwatch-trial-'));
+  });
+
+  afterEach(() => {
+    rmSync(folder, { recursive: true });
+  });
+
+  itAsRootOfHost(
+    'is one for all monitors and Workers, and hidden from them, not from others',
+    async () => {
+      await using monitor = new ExitMonitor({ scope: 'all', trace: 'off' });
+      const log = new EventLog(monitor);
+      await monitor.start();
+      const host = new LineProcess(process.execPath, ['-e', HOST], {
+        env: {
+          ...process.env,
+          REAPED: join(folder, 'reaped'),
+          LD_PRELOAD: join(PROGRAMS, 'reap.so'),
+        },
+      });
+      const [line = ''] = await host.rest();
+      expect(host.stderr).toBe('');
+      expect(JSON.parse(line)).toEqual({
+        ...{ traced: Array(9).fill(true), told: [], childSignals: 0, threads: 0 },
+      });
+      await log.untilAllOf([host.pid]);
+      // Of one that is reaped before its message is made, the kernel names no parent.
+      const isHosts = ({ parentPid }: ExitEvent) => parentPid === host.pid || parentPid === null;
+      const ends = [...log.exits.values()].flat().filter(({ name }) => name === NAME);
+      const trials = ends.filter(isHosts);
+      // The other one tries what /proc shows of a zombie.
+      const child = { how: 'exited', exitCode: 0 };
+      expect(trials).toMatchObject([child, child]);
+      expect(readFileSync(join(folder, 'reaped'), 'utf8')).toBe('');
+    },
+  );
+});
+
+/** Monitors in Workers that all begin at once, beside some that were there before. */
+const HOST = `
+  const { Worker } = require('node:worker_threads');
+  const { readdirSync, readFileSync } = require('node:fs');
+  const { setTimeout: sleep } = require("node:timers/promises");
+  const { ExitMonitor } = require(${JSON.stringify(REPOSITORY)});
+  const worker = \`
+    const { parentPort } = require('node:worker_threads');
+    const { ExitMonitor } = require(${JSON.stringify(REPOSITORY)});
+    const monitor = new ExitMonitor();
+    monitor.start().then(({ traced }) => {
+      parentPort.postMessage(traced);
+      void monitor.close();
+    });
+  \`;
+  (async () => {
+    let childSignals = 0;
+    process.on('SIGCHLD', () => childSignals++);
+    const told = [];
+    const before = [
+      new ExitMonitor({ scope: 'all', trace: 'off' }),
+      new ExitMonitor({ scope: 'all', source: 'poll', pollIntervalMs: 10 }),
+    ];
+    const isChild = ({ name, parentPid }) => name === '${NAME}' || parentPid === process.pid;
+    for (const monitor of before) {
+      monitor.on('exit', (event) => isChild(event) && told.push(event));
+      monitor.on('signal', (event) => told.push(event));
+      await monitor.start();
+    }
+    const workers = Array.from({ length: 8 }, () => new Worker(worker, { eval: true }));
+    const traced = await Promise.all(
+      workers.map((each) => new Promise((resolve) => each.once('message', resolve))),
+    );
+    const last = new ExitMonitor({ scope: 'all' });
+    last.on('signal', (event) => isChild(event) && told.push(event));
+    last.on('exit', (event) => isChild(event) && told.push(event));
+    traced.push((await last.start()).traced);
+    await sleep(100); // whatever is to be told of the child has been
+    for (const monitor of [...before, last]) await monitor.close();
+    const threads = readdirSync('/proc/self/task').filter((thread) =>
+      readFileSync('/proc/self/task/' + thread + '/comm', 'utf8').startsWith('exitwatch'),
+    ).length;
+    console.log(JSON.stringify({ traced, told, childSignals, threads }));
+    process.exit();
+  })();
+`;

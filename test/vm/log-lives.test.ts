@@ -1,0 +1,127 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import { GrowingFile } from '../../src/vm/evidence/growing-file';
+import { runOf, splitRuns } from '../../src/vm/qemu/log-runs';
+import { keepEvent } from '../../src/vm/qemu/telling-events';
+import type { QmpEvent } from '../../src/vm';
+
+const BEGIN = Date.parse('2026-11-21T12:00:00Z');
+
+const after = (seconds: number) => new Date(BEGIN + seconds * 1000);
+
+/** `'RESUME@1'`: a second after the beginning. */
+const events = (...texts: string[]): QmpEvent[] =>
+  texts.map((text) => {
+    const [event = '', seconds = '0'] = text.split('@');
+    return { event, data: {}, at: after(Number(seconds)) };
+  });
+
+const names = (runs: QmpEvent[][]) => runs.map((run) => run.map(({ event }) => event));
+
+const NOTHING = { startedAt: null, after: null, seenAt: null, endedAt: null };
+
+test.each([
+  ['a power-off ends it', ['RESUME', 'SHUTDOWN', 'RESUME'], [['RESUME', 'SHUTDOWN'], ['RESUME']]],
+  ['who runs cannot go on: it was killed', ['RESUME', 'RESUME'], [['RESUME'], ['RESUME']]],
+  ['who was paused can', ['RESUME', 'STOP', 'RESUME'], [['RESUME', 'STOP', 'RESUME']]],
+  [
+    'who stays after a power-off says so at once (-no-shutdown)',
+    ['RESUME', 'SHUTDOWN', 'STOP', 'RESET', 'RESUME', 'SHUTDOWN'],
+    [['RESUME', 'SHUTDOWN', 'STOP', 'RESET', 'RESUME', 'SHUTDOWN']],
+  ],
+  [
+    'who was started paused, and ended so, has an end of his own',
+    ['RESUME', 'SHUTDOWN', 'SHUTDOWN'],
+    [['RESUME', 'SHUTDOWN'], ['SHUTDOWN']],
+  ],
+  [
+    'a power button after a power-off is another one’s',
+    ['RESUME', 'SHUTDOWN', 'POWERDOWN', 'SHUTDOWN'],
+    [
+      ['RESUME', 'SHUTDOWN'],
+      ['POWERDOWN', 'SHUTDOWN'],
+    ],
+  ],
+])('in a log of several starts, %s', (_, all, runs) => {
+  expect(names(splitRuns(events(...all)))).toEqual(runs);
+});
+
+test('a start has what came between its start and its end', () => {
+  const log = events('RESUME@1', 'SHUTDOWN@2', 'RESUME@11', 'SHUTDOWN@12', 'RESUME@21');
+  const second = { ...NOTHING, startedAt: after(10.9) };
+  expect(names([runOf(log, second)])).toEqual([['RESUME', 'SHUTDOWN']]);
+  expect(runOf(log, second)[0]?.at).toEqual(after(11));
+  expect(names([runOf(log, { ...second, endedAt: after(11.5) })])).toEqual([['RESUME']]);
+});
+
+test('what an earlier start says a moment before it is not its own; that it runs may be dated early', () => {
+  const log = events('RESUME@1', 'POWERDOWN@9.95', 'RESUME@10', 'SHUTDOWN@12');
+  const start = { ...NOTHING, startedAt: after(10.01) };
+  expect(names([runOf(log, start)])).toEqual([['RESUME', 'SHUTDOWN']]);
+});
+
+test('what is accounted for is not its own, whenever its process seems to have started', () => {
+  const log = events('RESUME@1', 'SHUTDOWN@2', 'RESUME@11');
+  expect(names([runOf(log, { ...NOTHING, after: after(2) })])).toEqual([['RESUME']]);
+  expect(names([runOf(log, { ...NOTHING, startedAt: after(0), after: after(2) })])).toEqual([
+    ['RESUME'],
+  ]);
+});
+
+test('of a start whose time is not known, the one that had begun when it was seen is its own', () => {
+  const log = events('RESUME@1', 'SHUTDOWN@2', 'RESUME@11', 'RESUME@21', 'SHUTDOWN@22');
+  expect(runOf(log, { ...NOTHING, seenAt: after(12) })[0]?.at).toEqual(after(11));
+});
+
+test('a machine that is paused every hour, for years, is still heard', () => {
+  const kept: QmpEvent[] = [];
+  const hour = ['STOP', 'RESUME'];
+  expect(events('RESUME').every((event) => keepEvent(kept, event))).toBe(true);
+  for (let i = 0; i < 20_000; i++) {
+    expect(events(...hour).every((event) => keepEvent(kept, event))).toBe(true);
+  }
+  expect(events('SHUTDOWN', 'STOP', 'RESUME').every((event) => keepEvent(kept, event))).toBe(true);
+  // To go on after a power-off is a new run: that is kept.
+  expect(names([kept])).toEqual([['RESUME', 'SHUTDOWN', 'STOP', 'RESUME']]);
+});
+
+test('so is one that came by a migration, which it says when it runs already', () => {
+  const kept: QmpEvent[] = [];
+  const came: QmpEvent = { event: 'MIGRATION', data: { status: 'completed' }, at: null };
+  for (const event of [...events('RESUME'), came]) expect(keepEvent(kept, event)).toBe(true);
+  for (let i = 0; i < 2000; i++) {
+    expect(events('STOP', 'RESUME').every((event) => keepEvent(kept, event))).toBe(true);
+  }
+  expect(names([kept])).toEqual([['RESUME', 'MIGRATION']]);
+  // Gone to another host: it was paused for that. To go on is to have stayed.
+  for (const event of [...events('STOP'), came, ...events('STOP', 'RESUME')])
+    keepEvent(kept, event);
+  expect(names([kept])).toEqual([['RESUME', 'MIGRATION', 'STOP', 'MIGRATION', 'STOP', 'RESUME']]);
+});
+
+test('lines are whole wherever the reads of their file end', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'exitwatch-lines-'));
+  const path = join(folder, 'log');
+  const lines = Array.from({ length: 10_000 }, (_, i) => `${i} ${'x'.repeat(i % 97)}`);
+  lines.push('y'.repeat(200_000));
+  writeFileSync(path, `${lines.join('\n')}\n`);
+  const read: string[] = [];
+  expect(await new GrowingFile(path, (line) => read.push(line)).read()).toBe(true);
+  expect(read).toEqual(lines);
+  rmSync(folder, { recursive: true });
+});
+
+test('a line of more than a MiB is left out, and those around it are read', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'exitwatch-lines-'));
+  const path = join(folder, 'log');
+  const longest = 'y'.repeat(1024 * 1024);
+  writeFileSync(path, ['before', `${longest}y`, 'between', longest, 'after', ''].join('\n'));
+  const read: string[] = [];
+  expect(await new GrowingFile(path, (line) => read.push(line)).read()).toBe(true);
+  expect(read.map((line) => line.slice(0, 10))).toEqual([
+    ...['before', 'between', longest.slice(0, 10), 'after'],
+  ]);
+  rmSync(folder, { recursive: true });
+});

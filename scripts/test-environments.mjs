@@ -130,8 +130,8 @@ async function isGreen(name, round) {
   rmSync(folder, { recursive: true, force: true });
 
   const seconds = Math.round((Date.now() - began) / 1000);
-  const [tests = 'no test was run'] = /^Tests: .*$/m.exec(readFileSync(log, 'utf8')) ?? [];
+  const tests = readFileSync(log, 'utf8').match(/(?<=^Tests: +).*$/gm) ?? ['no test was run'];
   const result = code === 0 ? 'green' : `RED (${code})`;
-  console.log(`${name} ${round}: ${result}, ${seconds} s, ${tests}, ${commit}`);
+  console.log(`${name} ${round}: ${result}, ${seconds} s, ${tests.join('; ')}, ${commit}`);
   return code === 0;
 }

@@ -1,8 +1,8 @@
 import { EventEmitter, once } from 'node:events';
 import { setTimeout } from 'node:timers/promises';
 
-import { LineProcess, run } from './programs';
-import { arrives, blockUntil, until } from './wait';
+import { LineProcess, run } from './support/programs';
+import { arrives, blockUntil, until } from './support/wait';
 
 const known = () => 'a sleep came instead';
 

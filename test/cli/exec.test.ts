@@ -134,11 +134,11 @@ itAsListener('a hook’s own processes are not reported and do not run it again'
   const watch = await watchWith('--exec', `echo $EXITWATCH_NAME >> ${file('log')}; ${nested}; :`);
   const pid = await ended('exit 7');
   const told: ExitEvent[] = [];
-  const isTold = async () => {
+  const isReported = async () => {
     told.push(JSON.parse((await watch.line()) ?? 'null') as ExitEvent);
     return told.at(-1)?.pid === pid;
   };
-  await until(`the exit of process ${pid}`, isTold, watch.told);
+  await until(`the exit of process ${pid}`, isReported, watch.told);
   await until(`the hook to make ${file('log')}`, () => existsSync(file('log')), watch.told);
   await setTimeout(1000); // long enough for the hook to run for its own children
   watch.child.kill('SIGINT');

@@ -146,11 +146,11 @@ itAsRootOfHost('--signals obeys the filters', async () => {
   await fates.ended;
   const child = new LineProcess('sleep', ['1000']);
   child.child.kill('SIGTERM');
-  const aSignal = async () => {
+  const signalEvent = async () => {
     const line = JSON.parse((await watch.line()) ?? 'null') as { event: string; pid: number };
     return line.event === 'signal' && line;
   };
-  expect((await until('a signal event', aSignal, watch.told)).pid).toBe(child.pid);
+  expect((await until('a signal event', signalEvent, watch.told)).pid).toBe(child.pid);
   watch.child.kill('SIGINT');
   await watch.ended;
 });

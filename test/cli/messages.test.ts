@@ -226,7 +226,7 @@ describe('building', () => {
     );
   });
 
-  test('npm start reports that it builds, names missing tools, and exits with an error', async () => {
+  test('npm start reports that it builds, names missing tools, and says that it cannot start', async () => {
     const clone = join(folder, 'clone');
     mkdirSync(clone);
     const parts = [

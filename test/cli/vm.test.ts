@@ -53,7 +53,7 @@ itWithQemu('powerdown presses the power button and returns at the machine’s en
   expect(await readIntents(intentLog)).toMatchObject([{ what: 'powerdown', why: 'why' }]);
 });
 
-itWithQemu('powerdown leaves a guest that ignores it alone, and says so', async () => {
+itWithQemu('powerdown reports a guest that ignores it, and leaves it alone', async () => {
   const machine = await booted();
   const command = [process.execPath, MAIN, 'vm', 'powerdown', ...of(machine), '--timeout', '1s'];
   const terminal = new LineProcess('script', ['-qec', command.join(' '), '/dev/null']);

@@ -81,7 +81,7 @@ describe('exitwatch wait', () => {
     expect(await wait.ended).toBe(137);
   });
 
-  test('asks for a pid if several processes have the name', async () => {
+  test('lists the pids if several processes have the name', async () => {
     const children = [0, 1].map(() => new LineProcess(program('named-longer-than-15'), []));
     for (const child of children) await child.line();
     const { code, stderr } = await call('wait', 'named-longer-*');

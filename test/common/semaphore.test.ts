@@ -8,7 +8,7 @@ test('runs up to its limit at once, starts the rest in order, and frees the plac
     semaphore.run(async () => {
       begun.push(number);
       await new Promise<void>((resolve) => ends.push(resolve));
-      if (number < 2) throw new Error(`${number} failed`);
+      if (number < 2) throw new Error(`${number} has failed`);
       return number;
     }),
   );

@@ -136,7 +136,7 @@ describe('links', () => {
   });
 });
 
-test('the README stays short and links to the docs', () => {
+test('the README has at most 250 lines', () => {
   expect(read('README.md').trimEnd().split('\n').length).toBeLessThanOrEqual(250);
 });
 
@@ -173,7 +173,7 @@ test.each(ABOUT_CODE)('each file and folder that %s names exists', (page) => {
   expect(missing).toEqual([]);
 });
 
-test('docs/architecture.md shows every folder that contains files', () => {
+test('docs/architecture.md shows every floor that has files', () => {
   const [picture = ''] = blocksOf('docs/architecture.md').map(({ text }) => text);
   const rooms = new Set(
     trackedFiles().flatMap((file) => /^(?:src|native)\/[\w-]+(?=\/)/.exec(file) ?? []),

@@ -161,7 +161,7 @@ async function replaceUnseen(first: LineProcess): Promise<void> {
 }
 
 /** Checks that both ends are reported, each with its own evidence. */
-async function toldApart(first: LineProcess): Promise<void> {
+async function expectSeparateEnds(first: LineProcess): Promise<void> {
   const end = await daemon.until(
     ({ event, identity }) => event === 'stopped' && identity?.pid === first.pid,
   );
@@ -183,7 +183,7 @@ test.each([true, false])(
     await daemon.recorded('web', ({ eventLog }) => eventLog !== null);
     await replaceUnseen(first);
     await daemon.start();
-    await toldApart(first);
+    await expectSeparateEnds(first);
   },
 );
 
@@ -196,7 +196,7 @@ test('a start without a log inherits nothing from the next one’s log', async (
   record.foundAt = new Date(Date.now() - 60_000);
   writeFileSync(path, JSON.stringify(record), { mode: 0o600 });
   await daemon.start();
-  await toldApart(first);
+  await expectSeparateEnds(first);
 });
 
 itWithQemu('a machine without QMP that is killed early does not count as starting', async () => {

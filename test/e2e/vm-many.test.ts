@@ -84,11 +84,11 @@ itWithQemu(
         const ended = { id: identity.id, way: way ?? 'p', startedMs, toldMs: Infinity };
         ends.push(ended);
         await end(vm, way ?? 'p');
-        const isTold = async () => {
+        const isReported = async () => {
           await setTimeout(20); // the daemons of all machines are busy
           return (await daemon.record(name))?.lastStopped?.id === identity.id;
         };
-        await until(`the daemon to record the end of ${name}`, isTold);
+        await until(`the daemon to record the end of ${name}`, isReported);
         ended.toldMs = Date.now();
         vm.remove();
       }

@@ -76,8 +76,8 @@ describeForEachFilter(() => {
       const isOurs = ({ pid, parentPid }: ExitEvent) =>
         pid === wanted && (parentPid === reuse.pid || parentPid === null);
       const told = () => JSON.stringify(exits.filter(({ pid }) => pid === wanted));
-      const areTold = () => exits.filter(isOurs).length >= LIVES;
-      await until(`${LIVES} exits of process ${wanted}`, areTold, told);
+      const areReported = () => exits.filter(isOurs).length >= LIVES;
+      await until(`${LIVES} exits of process ${wanted}`, areReported, told);
       const codes = exits.filter(isOurs).map(({ exitCode }) => exitCode);
       expect(codes.toSorted()).toEqual(lines.map((line) => Number(line.split(' ')[1])).toSorted());
     });

@@ -67,8 +67,8 @@ itAsRootOfHost('while the event loop is busy, the reader’s thread reads', asyn
   expect(own().every(({ lossless, how }) => lossless && how === 'exited')).toBe(true);
   // Afterwards the loop reads again.
   const once = await paced(20);
-  const isTold = (pid: number) => told.some((each) => each.pid === pid);
-  await until('the exits of the second storm', () => [...once].every(isTold));
+  const isReported = (pid: number) => told.some((each) => each.pid === pid);
+  await until('the exits of the second storm', () => [...once].every(isReported));
   expect(monitor.stats().lost).toBe(0);
 });
 
@@ -89,11 +89,11 @@ itAsRootOfHost(
     await setTimeout(200);
     const children = await paced(20);
     const left = new Set([...children].map(String));
-    const areTold = async () => {
+    const areReported = async () => {
       for (const line of await reader.take(1)) left.delete(line);
       return left.size === 0;
     };
-    await until('the exits of the storm', areTold, reader.told);
+    await until('the exits of the storm', areReported, reader.told);
     reader.child.stdin.end();
     expect(await reader.ended).toBe(0);
   },

@@ -161,7 +161,7 @@ describe.each(RECIPES.filter(({ place }) => place === 'inside'))('$bundler', (re
     }
   });
 
-  bundlers.it('finds the addon of the package in the working directory’s tree', async () => {
+  bundlers.it('finds the addon of the package installed beside the bundle’s folder', async () => {
     rmSync(join(project, 'dist', 'prebuilds'), { recursive: true });
     for (const file of FORMATS) {
       expect(await node(join('dist', file), project)).toEqual({ told: SEEN, warnings: [] });

@@ -37,18 +37,18 @@ const write = (file: string, text: string) => {
 
 const imports = () => check('check-imports.mjs');
 
-test('every file imports only from its own folder level or from lower ones', () => {
+test('every file imports only from its own floor or from lower ones', () => {
   expect(imports()).toEqual({ code: 0, says: '' });
 });
 
-test('an import from a higher level is refused', () => {
+test('an import from a higher floor is refused', () => {
   append('src/trace/siginfo.ts', "import type { Ready } from '../monitor/options.js';\n");
   const { code, says } = imports();
   expect(code).toBe(1);
   expect(says).toContain('src/trace/siginfo.ts imports upwards: src/monitor/options.ts\n');
 });
 
-test('an #include from a higher level is refused', () => {
+test('an #include from a higher floor is refused', () => {
   append('native/core/btf.cc', '#include "napi/values.h"\n');
   const { code, says } = imports();
   expect(code).toBe(1);
@@ -76,7 +76,7 @@ test('two headers that include each other are refused as a cycle', () => {
   expect(imports().says).toMatch(/^files import in a circle: native\/core\/one\.h → /);
 });
 
-test('two folders of one level that import from each other are refused as a cycle', () => {
+test('two folders of one floor that import from each other are refused as a cycle', () => {
   write('src/cli/a/one.ts', "export { four } from '../b/four.js';\n");
   write('src/cli/a/two.ts', 'export const two = 2;\n');
   write('src/cli/b/three.ts', "export { two } from '../a/two.js';\n");
@@ -84,14 +84,14 @@ test('two folders of one level that import from each other are refused as a cycl
   expect(imports().says).toBe('folders import in a circle: src/cli/a → src/cli/b → src/cli/a\n');
 });
 
-test('sibling folders of one level may not import each other', () => {
+test('rooms of one floor may not import each other', () => {
   write('src/journal/row.ts', "export { VmMonitor } from '../vm/index.js';\n");
   expect(imports().says).toBe(
     'src/journal/row.ts imports from another room of its floor: src/vm/index.ts\n',
   );
 });
 
-test('a file outside these folders is refused', () => {
+test('a file in no room is refused', () => {
   write('src/misc/thing.ts', 'export {};\n');
   expect(imports().says).toMatch(/^src\/misc\/thing\.ts is in no room: /);
 });

@@ -44,7 +44,7 @@ test('exists() matches an executable by its path, or by its full name even if th
   expect(exists({ pid, executable: 'named-longer-than-15' })).toBe(false);
 });
 
-test('a pid that no process has does not exist, without an error', () => {
+test('exists() is false for a pid that no process has', () => {
   expect(exists({ pid: 0xfffffffc, executable: 'sh' })).toBe(false);
 });
 

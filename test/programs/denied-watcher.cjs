@@ -43,9 +43,9 @@ const COMMANDS = {
   alive: isAlive,
   ends: async (others = []) => {
     const ends = await Promise.all(watches.map((watch) => watch.exited));
-    const isTold = ({ pid, spawnedNs }) =>
+    const isReported = ({ pid, spawnedNs }) =>
       told.some((event) => event.pid === pid && (event.exitedNs ?? Infinity) > spawnedNs);
-    while (!others.every(isTold)) await setTimeout(1);
+    while (!others.every(isReported)) await setTimeout(1);
     const { watches: left, source: by } = monitor.stats();
     return { ends, told, gaps, left, by };
   },

@@ -85,7 +85,7 @@ function expectedOf(death: Death, witness: Witness, event: ExitEvent | undefined
     (source === 'pidfd' || (witness.filter === 'cbpf' && !KERNEL.pidfdStatus)) &&
     (signal === SIGNALS['SIGSEGV'] || signal === SIGNALS['SIGABRT']);
   const isOpen = mayBeOpen(death, witness) && event?.how === 'unknown';
-  const isNotTold = source === 'poll' || isOpen || (mayLackCore && event?.coreDumped === null);
+  const isUnknown = source === 'poll' || isOpen || (mayLackCore && event?.coreDumped === null);
   // If a process is reaped at once, its pidfd has the first thread's code.
   const isFirsts =
     source === 'pidfd' && ENDS_BESIDE_ITS_FIRST.has(death.name) && event?.exitCode === 0;
@@ -95,7 +95,7 @@ function expectedOf(death: Death, witness: Witness, event: ExitEvent | undefined
     death: death.name,
     events: 1,
     ended: source === 'poll' ? 'polled' : told,
-    dumped: isNotTold ? null : (status & 0x80) !== 0,
+    dumped: isUnknown ? null : (status & 0x80) !== 0,
     lossless: true,
     notTooEarly: true,
     notTooLate: true,

@@ -48,8 +48,8 @@ describe.each(['watched', 'all'] as const)(
             if (scope === 'watched') for (const pid of pids) monitor.watch(pid);
           });
           const targets = killed.map(({ pid }) => pid);
-          const isTold = (pid: number) => log.of(pid).some(({ name }) => name === 'target');
-          await log.until('the exits of all targets', () => targets.every(isTold));
+          const isReported = (pid: number) => log.of(pid).some(({ name }) => name === 'target');
+          await log.until('the exits of all targets', () => targets.every(isReported));
           for (const { pid, way, sender, uid, name, parent } of killed) {
             const event = log.of(pid).findLast(({ name: ended }) => ended === 'target');
             const signal = SIGNALS[way] ?? 'SIGTERM';

@@ -58,14 +58,14 @@ describeForEachFilter((filter) => {
     expect(report).toHaveLength(EXITS);
 
     let result = compare(report, exits, storm.pid);
-    const areTold = async () => {
+    const areReported = async () => {
       if (result.missing.length === 0) return true;
       await once(monitor, 'exit');
       result = compare(report, exits, storm.pid);
       return false;
     };
     const missing = () => `missing: ${JSON.stringify(result.missing.slice(0, 20))}`;
-    await until('the exits of the storm', areTold, missing);
+    await until('the exits of the storm', areReported, missing);
     expect(result).toEqual({ missing: [], wrong: [], twice: [] });
     expect(gaps).toEqual([]);
     expect(monitor.stats()).toMatchObject({ lost: 0, gaps: 0, rejected: 0 });

@@ -117,19 +117,19 @@ itWithQemu(
     await arrives('the last daemon to start', harassing);
 
     // Every end is reported, and repeated reports are marked as such.
-    const tellings = () =>
+    const reports = () =>
       existsSync(told)
         ? readFileSync(told, 'utf8')
             .trim()
             .split('\n')
             .map((line) => line.split(' '))
         : [];
-    const areTold = () => new Set(tellings().map(([id]) => id)).size >= REPEATS;
-    await until(`${REPEATS} reported ends`, areTold, () => tellings().join('\n'));
-    const first = tellings().filter(([, , isRepeated]) => isRepeated === 'false');
+    const areReported = () => new Set(reports().map(([id]) => id)).size >= REPEATS;
+    await until(`${REPEATS} reported ends`, areReported, () => reports().join('\n'));
+    const first = reports().filter(([, , isRepeated]) => isRepeated === 'false');
     expect(new Set(first.map(([id]) => id)).size).toBe(first.length);
     const byId = new Map(rounds.map(({ id, isUsers }) => [id, String(isUsers)]));
-    expect(tellings().filter(([id = '', isUsers]) => byId.get(id) !== isUsers)).toEqual([]);
+    expect(reports().filter(([id = '', isUsers]) => byId.get(id) !== isUsers)).toEqual([]);
     const verdicts = new Map<string, Set<unknown>>();
     for (const { event, id = '', cause } of daemon.said as (VmEnd & {
       event: string;

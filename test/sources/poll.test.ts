@@ -202,8 +202,8 @@ test('with scope all, a process that vanishes between two looks is reported', as
   before.child.kill();
   after.child.kill();
   await exitOf(watched);
-  const isTold = () => told.some(({ pid }) => pid === before.pid);
-  await until(`the exit of process ${before.pid}`, isTold);
+  const isReported = () => told.some(({ pid }) => pid === before.pid);
+  await until(`the exit of process ${before.pid}`, isReported);
   await setTimeout(150);
   for (const { pid } of [before, after]) {
     expect(told.filter((event) => event.pid === pid)).toMatchObject([

@@ -46,15 +46,15 @@ export class EventLog {
 
   /** Resolves when the exit of each process has been reported. */
   untilAllOf(pids: readonly number[]): Promise<void> {
-    const isTold = (pid: number) => this.exits.has(pid);
+    const isReported = (pid: number) => this.exits.has(pid);
     const missing = () => {
-      const left = pids.filter((pid) => !isTold(pid));
+      const left = pids.filter((pid) => !isReported(pid));
       return `${left.length} are missing: ${left.slice(0, 20).join(' ')}\n${this.#told()}`;
     };
     const what = `the exits of ${pids.length} processes`;
     return arrives(
       what,
-      this.#until(() => pids.every(isTold)),
+      this.#until(() => pids.every(isReported)),
       missing,
     );
   }

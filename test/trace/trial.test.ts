@@ -83,7 +83,7 @@ test('every way to spoil the trace is tested here', () => {
   expect(SPOILT.map(([spoil]) => spoil)).toEqual(loadAddon().spoils);
 });
 
-itAsRootOfHost.each(SPOILT)('a trace that misreads "%s" is not used', async (spoil, detail) => {
+itAsRootOfHost.each(SPOILT)('a trace that misreads "%s" claims nothing', async (spoil, detail) => {
   const told = await watch(spoil);
   const traceDowngrade = {
     code: 'trial-failed',

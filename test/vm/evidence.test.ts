@@ -124,8 +124,8 @@ describe('the source of a migration whose manager has not requested migration ev
       const stopped = watch(vm, { qmp: vm.sockets[0] ?? '', eventLog: vm.eventLog });
       await isUp(vm);
       await vm.ask('migrate', { uri: 'exec:cat >/dev/null' });
-      await vm.untilStatus('the watch has asked as well by now');
-      await setTimeout(300); // whoever watches has asked as well
+      await vm.untilStatus('postmigrate');
+      await setTimeout(300); // the watch has asked as well by now
       if (by === 'quit') await vm.ask('quit').catch(() => undefined);
       else vm.child.kill(by);
       const stop = await stopped;

@@ -83,7 +83,7 @@ test('a start of unknown time gets the run that had begun when it was seen', () 
   expect(runOf(log, { ...NOTHING, seenAt: after(12) })[0]?.at).toEqual(after(11));
 });
 
-test('a machine that is paused every hour for years stays recordable', () => {
+test('events of a machine that is paused every hour for years still fit', () => {
   const kept: QmpEvent[] = [];
   const hour = ['STOP', 'RESUME'];
   expect(events('RESUME').every((event) => keepEvent(kept, event))).toBe(true);
@@ -95,7 +95,7 @@ test('a machine that is paused every hour for years stays recordable', () => {
   expect(names([kept])).toEqual([['RESUME', 'SHUTDOWN', 'STOP', 'RESUME']]);
 });
 
-test('so does a machine that came by a migration, which it reports after it resumes', () => {
+test('events of a machine that came by a migration still fit, too', () => {
   const kept: QmpEvent[] = [];
   const came: QmpEvent = { event: 'MIGRATION', data: { status: 'completed' }, at: null };
   for (const event of [...events('RESUME'), came]) expect(keepEvent(kept, event)).toBe(true);

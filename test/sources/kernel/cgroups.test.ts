@@ -76,8 +76,8 @@ describeForEachFilter(() => {
       child.child.kill();
       await child.ended;
       rmdirSync(folder);
-      const isTold = filter === 'ebpf' || KERNEL.pidfdStatus;
-      expect((await exited).cgroup).toBe(isTold ? name : null);
+      const isReported = filter === 'ebpf' || KERNEL.pidfdStatus;
+      expect((await exited).cgroup).toBe(isReported ? name : null);
     },
   );
 });

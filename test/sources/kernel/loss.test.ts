@@ -168,11 +168,11 @@ describeForEachFilter((filter) => {
       if (filter === 'ebpf') expect(gaps.map(({ lost }) => lost)).toEqual([unheard]);
 
       survivor.child.kill('SIGTERM');
-      const anEnd = async () => {
+      const endEvent = async () => {
         const event = await next(reader);
         return event.event === 'exit' && event;
       };
-      expect(await until('the exit of the survivor', anEnd, reader.told)).toMatchObject({
+      expect(await until('the exit of the survivor', endEvent, reader.told)).toMatchObject({
         ...{ pid: survivor.pid, how: 'killed', signal: 'SIGTERM', lossless: false },
       });
       reader.child.kill();

@@ -51,12 +51,12 @@ async function endsOf(
 }
 
 describeForEachFilter((filter) => {
-  const isTold = filter === 'ebpf' && KERNEL.tellsPrograms;
+  const isReported = filter === 'ebpf' && KERNEL.tellsPrograms;
 
   const programsOf = async (...command: Parameters<typeof endsOf>) =>
     (await endsOf(...command)).map((event) => event.program);
 
-  const orNull = (name: string) => (isTold ? name : null);
+  const orNull = (name: string) => (isReported ? name : null);
 
   itAsRoot(
     `reports the program of each of ${COUNT} processes that rename themselves before they end`,
@@ -64,7 +64,7 @@ describeForEachFilter((filter) => {
       const events = await endsOf(program('renamed'), ['run', String(COUNT), program('renamed')]);
       expect(events).toHaveLength(COUNT);
       for (const event of events) expect(event.program).toBe(orNull('renamed'));
-      if (isTold) for (const { name } of events) expect(name).toBe('MainThread');
+      if (isReported) for (const { name } of events) expect(name).toBe('MainThread');
     },
   );
 
@@ -88,7 +88,7 @@ describeForEachFilter((filter) => {
   itAsRoot('a process whose first thread has left still has its program', async () => {
     const events = await endsOf(program('renamed'), ['threads']);
     expect(events).toMatchObject([{ program: orNull('renamed') }]);
-    if (isTold) expect(events).toMatchObject([{ name: 'MainThread' }]);
+    if (isReported) expect(events).toMatchObject([{ name: 'MainThread' }]);
   });
 
   itAsRoot('the program of a script is its interpreter', async () => {
@@ -96,7 +96,7 @@ describeForEachFilter((filter) => {
     writeFileSync(script, '#!/bin/sh\necho $$\n', { mode: 0o755 });
     const [event] = await endsOf(script, []);
     expect(event?.program).toBe(orNull(SHELL));
-    if (isTold) expect(event?.name).toBe('script');
+    if (isReported) expect(event?.name).toBe('script');
   });
 
   itAsRoot('the program of a symbolic link is its target', async () => {
@@ -134,7 +134,7 @@ describeForEachFilter((filter) => {
     const events = await endsOf(program('reuse'), ['200', '--exec']);
     expect(new Set(events.map(({ pid }) => pid)).size).toBe(1);
     const told = new Set(events.map((event) => `${event.name} ${event.program}`));
-    if (isTold) expect(told).toEqual(new Set(['reuse reuse', `sh ${SHELL}`]));
+    if (isReported) expect(told).toEqual(new Set(['reuse reuse', `sh ${SHELL}`]));
     else for (const event of events) expect(event.program).toBeNull();
   });
 

@@ -36,7 +36,7 @@ async function next(reader: LineProcess): Promise<Told> {
 }
 
 /** The pids with a wrong event. */
-function wronglyTold(pids: readonly string[], exits: ReadonlyMap<string, ExitEvent>): string[] {
+function wrongPids(pids: readonly string[], exits: ReadonlyMap<string, ExitEvent>): string[] {
   return pids.filter((pid, i) => {
     const event = exits.get(pid);
     return event === undefined || !(event.exitCode === i % 128 || isLeftOpen(event));
@@ -93,21 +93,23 @@ describeForEachFilter((filter) => {
     const reader = new LineProcess(process.execPath, ['-e', READER], {
       env: { ...environmentFor(filter), SCOPE: 'all' },
     });
-    const aReady = async () => {
+    const readyEvent = async () => {
       const event = await next(reader); // other processes may end first
       return event.event === 'ready' && event;
     };
-    expect(await until('the reader to be ready', aReady, reader.told)).toMatchObject({ filter });
+    expect(await until('the reader to be ready', readyEvent, reader.told)).toMatchObject({
+      filter,
+    });
     await run(program('silence'), [String(reader.pid)]);
     await endAll(held);
     const told: Told[] = [];
     const ofHeld = () => told.filter((event) => event.event === 'exit' && isHeld(event));
     const isHeld = ({ pid }: ExitEvent) => held.pids.includes(String(pid));
-    const areTold = async () => {
+    const areReported = async () => {
       told.push(await next(reader));
       return ofHeld().length >= 3;
     };
-    await until('the exits of the held processes', areTold, reader.told);
+    await until('the exits of the held processes', areReported, reader.told);
     expect(told.map(({ event }) => event)).toContain('gap');
     for (const event of ofHeld()) {
       expect(event).toMatchObject({ how: 'unknown', unknownReason: 'lost', name: 'hold' });
@@ -183,7 +185,7 @@ describeForEachFilter((filter) => {
         if (event.event === 'exit') exits.set(String(event.pid), event);
         else others.push(event);
       }
-      expect(wronglyTold(wanted, exits)).toEqual([]);
+      expect(wrongPids(wanted, exits)).toEqual([]);
     };
     try {
       expect(await next(reader)).toMatchObject({ event: 'ready', source: 'connector', filter });
@@ -244,7 +246,7 @@ describeForEachFilter((filter) => {
       if (event.event === 'exit') exits.set(String(event.pid), event);
       else gaps.push(event);
     }
-    expect(wronglyTold(held.pids, exits)).toEqual([]);
+    expect(wrongPids(held.pids, exits)).toEqual([]);
     expect(gaps).toMatchObject([{ event: 'gap', reason: 'silenced' }]);
     // The reader has reopened the socket.
     last.child.kill('SIGKILL');

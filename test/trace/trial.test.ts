@@ -107,7 +107,7 @@ const POOR = `
   (async () => {
     const monitor = new ExitMonitor();
     const { exited } = monitor.watch(Number(pid));
-    // The reader's thread, and that of the trial.
+    // Room for the reader's thread and that of the self-test.
     if (pids) writeFileSync(pids + '/pids.max', String(Number(readFileSync(pids + '/pids.current')) + 2));
     const { traced, traceDowngrade } = await monitor.start();
     console.log('ready');
@@ -236,7 +236,7 @@ const HOST = `
     last.on('signal', (event) => isChild(event) && told.push(event));
     last.on('exit', (event) => isChild(event) && told.push(event));
     traced.push((await last.start()).traced);
-    await sleep(100); // whatever is to be told of the child has been
+    await sleep(100); // by now every event about the child has arrived
     for (const monitor of [...before, last]) await monitor.close();
     const threads = readdirSync('/proc/self/task').filter((thread) =>
       readFileSync('/proc/self/task/' + thread + '/comm', 'utf8').startsWith('exitwatch'),

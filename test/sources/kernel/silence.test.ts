@@ -269,7 +269,7 @@ describeForEachFilter((filter) => {
       exited.catch(() => undefined);
       monitor.start().then(async ({ filter }) => {
         for (let i = 0; i < 3; i++) {
-          await setTimeout(700); // at rest, it reads the stream
+          await setTimeout(700); // the idle loop reads the stream
           for (const until = Date.now() + 1500; Date.now() < until; );
         }
         await setTimeout(700);

@@ -196,7 +196,7 @@ describe('doctor names the namespace in which the connector receives nothing', (
   }
 });
 
-itAsListener('doctor prints one readable ASCII line per fact', async () => {
+itAsListener('doctor prints readable ASCII text', async () => {
   const { lines, stderr } = await callWith(['env', 'EXITWATCH_FILTER=cbpf'], 'doctor');
   expect(stderr).toBe('');
   expect(lines.join('\n')).toContain(`linux ${release()}`);

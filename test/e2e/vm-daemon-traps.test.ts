@@ -248,7 +248,7 @@ test('an end before the first daemon started is not reported', async () => {
 });
 
 itAsRoot(
-  'an unseen end of a user’s machine is reported with the intent its user registered',
+  'the unseen end of another user’s machine is found through the pidfile its user registered',
   async () => {
     await daemon.start();
     await daemon.end();
@@ -304,7 +304,7 @@ itWithQemu('an unreadable record does not repeat a report', async () => {
 });
 
 itWithQemu(
-  'a log of 60 GB does not block the other machines',
+  'a machine with an event log of 60 GB is watched all the same',
   async () => {
     const vm = await daemon.vm('huge');
     truncateSync(vm.eventLog, 60 * 1024 ** 3);

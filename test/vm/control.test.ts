@@ -198,7 +198,7 @@ test('companions are stopped even if the machine is gone, and either of them cou
   expect([pidfile, helperPidfile].some((path) => existsSync(path))).toBe(false);
 });
 
-test('a restart begins once the end is observed, and not otherwise', async () => {
+test('a restart begins once the end is observed', async () => {
   const first = await startVfkit({ STOP: 'early' });
   const second = await control().restart(() => {
     expect(isAlive(first.pid)).toBe('dead');

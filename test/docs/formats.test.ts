@@ -121,7 +121,7 @@ test('the schemas list exactly the known causes', () => {
     expect(schemaOf(name).$defs['cause']?.enum).toEqual(Object.keys(CAUSES));
 });
 
-/** Ends a machine in this way under a daemon whose hook fails. */
+/** Ends a machine in this way under a daemon whose hook never returns. */
 async function play(settings: VmSettings, act: (vm: TestVm) => unknown) {
   const controlDir = join(folder, 'control');
   const stateDir = join(folder, 'state');

@@ -8,8 +8,8 @@ const known = () => 'a sleep came instead';
 
 const never = () => new Promise<never>(() => undefined);
 
-test('a wait in vain fails before jest gives up the test, by its name, and tells what is known', async () => {
-  const told = /^waited \d\.\d s in vain for a miracle\na sleep came instead$/;
+test('a wait that times out fails before jest’s own timeout, and says what it waited for and what is known', async () => {
+  const told = /^timed out after \d\.\d s waiting for a miracle\na sleep came instead$/;
   const sleep = new LineProcess('sh', ['-c', 'echo yawns; echo snores >&2; exec sleep 1000']);
   expect(await sleep.line()).toBe('yawns');
   const name = `${sleep.pid}: sh -c echo yawns; echo snores >&2; exec sleep 1000`;
@@ -25,23 +25,23 @@ test('a wait in vain fails before jest gives up the test, by its name, and tells
   sleep.child.kill();
 }, 4000);
 
-test('so does one that blocks the event loop', () => {
+test('a wait that blocks the event loop also fails before jest’s timeout', () => {
   const waiting = () => {
     blockUntil('a miracle', () => false, known);
   };
-  expect(waiting).toThrow(/in vain for a miracle\na sleep came instead$/);
+  expect(waiting).toThrow(/waiting for a miracle\na sleep came instead$/);
 }, 2000);
 
-test('it does not look any more, and its stack leads to who waits', async () => {
+test('a wait that has timed out stops looking, and its stack leads to the test', async () => {
   let looks = 0;
   const error = await until('a miracle', () => ++looks < 0).catch((reason: unknown) => reason);
-  expect((error as Error).stack).toMatch(/^Error: waited .* a miracle\n[^]*wait\.test\.ts/);
+  expect((error as Error).stack).toMatch(/^Error: timed out .* a miracle\n[^]*wait\.test\.ts/);
   const before = looks;
   await setTimeout(20);
   expect(looks).toBeLessThanOrEqual(before + 1);
 }, 2000);
 
-test('a wait that comes true ends with what came, and leaves no timer behind', async () => {
+test('a wait that succeeds resolves with the value and leaves no timer behind', async () => {
   const timers = () => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length;
   const before = timers();
   let looks = 0;
@@ -54,7 +54,7 @@ test('a wait that comes true ends with what came, and leaves no timer behind', a
   expect(timers()).toBe(before);
 });
 
-test('a program that ends before it has printed so many lines is told', async () => {
+test('a program that ends before it has printed enough lines is reported', async () => {
   const short = new LineProcess('sh', ['-c', 'echo one; exit 7']);
   await expect(short.take(2)).rejects.toThrow(
     /has printed 1 lines instead of 2\nit has ended \(7\)/,

@@ -10,7 +10,9 @@ import { KERNEL } from '../support/kernel';
 import { itAsListener, itAsRoot, itAsRootOfHost } from '../support/privilege';
 import { program, REPOSITORY, run } from '../support/programs';
 
-/** The report under a command that changes the circumstances, and what doctor ends with. */
+/**
+ * Runs `doctor` under a command that changes the circumstances. Returns its report and exit code.
+ */
 async function examine(...before: string[]) {
   const { code, lines } = await callWith(before, 'doctor', '--json');
   return { code, report: JSON.parse(lines[0] ?? 'null') as ProbeReport };
@@ -27,7 +29,7 @@ const AS_NOBODY = ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups'
 
 const ORDINARY_USER = [...AS_NOBODY, '--inh-caps=-all', '--bounding-set=-all', '--no-new-privs'];
 
-/** A user who may listen to the connector, with further capabilities. */
+/** A user who may listen to the connector, with additional capabilities. */
 function listenerWith(...more: string[]): string[] {
   const names = KERNEL.ordinaryListeners ? more : [...more, 'net_admin'];
   const capabilities = ['-all', ...names.map((name) => `+${name}`)].join(',');
@@ -41,7 +43,7 @@ function listenerWith(...more: string[]): string[] {
 }
 
 itAsRootOfHost(
-  'doctor is content where everything works, as far as the kernel has it',
+  'doctor exits with 0 if everything works that this version of the kernel supports',
   async () => {
     const { code, report } = await examine();
     expect(report).toMatchObject({
@@ -64,7 +66,7 @@ itAsRootOfHost(
   },
 );
 
-describe('doctor names the true cause why the cBPF filter serves', () => {
+describe('doctor names the true cause of a fall-back to the cBPF filter', () => {
   const causes: [string, string, string[]][] = [
     ['a user who may listen', 'no-capabilities', listenerWith()],
     ['neither capability', 'no-capabilities', without('sys_admin', 'bpf', 'perfmon')],
@@ -81,7 +83,7 @@ describe('doctor names the true cause why the cBPF filter serves', () => {
           'head -c 1000000 /dev/urandom > /sys/kernel/btf/vmlinux',
       ),
     ],
-    ['the cBPF one is asked for', 'cbpf-requested', ['env', 'EXITWATCH_FILTER=cbpf']],
+    ['the cBPF filter is requested', 'cbpf-requested', ['env', 'EXITWATCH_FILTER=cbpf']],
   ];
   for (const [circumstances, cause, before] of causes) {
     itAsRootOfHost(circumstances, async () => {
@@ -101,14 +103,14 @@ describe('doctor names the true cause why the cBPF filter serves', () => {
     });
   }
 
-  itAsRootOfHost('but CAP_BPF and CAP_PERFMON are enough', async () => {
+  itAsRootOfHost('CAP_BPF and CAP_PERFMON suffice for the eBPF filter', async () => {
     const { code, report } = await examine(...listenerWith('bpf', 'perfmon'));
     expect(report.connector).toMatchObject({ filter: 'ebpf', downgrade: null });
     expect(code).toBe(KERNEL.pidfdStatus ? 0 : 1);
   });
 });
 
-describe('where the kernel counts BPF programs as locked memory (before Linux 5.11)', () => {
+describe('on kernels that count BPF programs as locked memory (before Linux 5.11)', () => {
   const limited = (limit: string) => [
     ...['prlimit', `--memlock=${limit}`, 'sh', '-c'],
     ...[`LD_PRELOAD=${program('memlock.so')} MEMLOCK_NEEDED=1000000 exec "$@"`, 'sh'],
@@ -117,8 +119,8 @@ describe('where the kernel counts BPF programs as locked memory (before Linux 5.
   const capabilities = /^CapEff:\t(\w+)/m.exec(readFileSync('/proc/self/status', 'latin1'))?.[1];
   const mayRaise = ((BigInt(`0x${capabilities ?? 0}`) >> 24n) & 1n) === 1n;
 
-  // Not even in CI, where root lacks it; in the kernels of test/kernels he has it.
-  (mayRaise ? it : it.skip)('CAP_SYS_RESOURCE makes room for them (needs it)', async () => {
+  // root lacks this capability in CI, but has it in the guests of test/kernels.
+  (mayRaise ? it : it.skip)('CAP_SYS_RESOURCE lifts the limit (needs it)', async () => {
     const { code, report } = await examine(...limited('65536'));
     expect(report).toMatchObject({
       connector: { filter: 'ebpf', downgrade: null },
@@ -127,12 +129,12 @@ describe('where the kernel counts BPF programs as locked memory (before Linux 5.
     expect(code).toBe(KERNEL.pidfdStatus ? 0 : 1);
   });
 
-  itAsRoot('without it the soft limit is raised as far as it may be', async () => {
+  itAsRoot('without CAP_SYS_RESOURCE, the soft limit is raised up to the hard limit', async () => {
     const { report } = await examine(...limited('65536:2000000'), ...without('sys_resource'));
     expect(report).toMatchObject({ connector: { downgrade: null }, trace: { available: true } });
   });
 
-  itAsRootOfHost('and where that is not enough, doctor names the limit', async () => {
+  itAsRootOfHost('doctor names the limit if the hard limit is too low', async () => {
     const { report } = await examine(...limited('65536'), ...without('sys_resource'));
     const downgrade = {
       code: 'memlock-limit',
@@ -145,7 +147,7 @@ describe('where the kernel counts BPF programs as locked memory (before Linux 5.
     });
   });
 
-  itAsRoot('what the program has for itself and its children stays as it was', async () => {
+  itAsRoot('the limit of the program and its children stays the same', async () => {
     const limits = "fs.readFileSync('/proc/self/limits', 'latin1').match(/locked memory.*/)[0]";
     const script =
       `const { probe } = require('${join(REPOSITORY, 'dist')}'), before = ${limits};` +
@@ -156,7 +158,7 @@ describe('where the kernel counts BPF programs as locked memory (before Linux 5.
   });
 });
 
-itAsRootOfHost('an ordinary user may listen from Linux 6.6 on', async () => {
+itAsRootOfHost('an ordinary user may listen since Linux 6.6', async () => {
   const { report } = await examine(...ORDINARY_USER);
   expect(report.connector).toMatchObject(
     KERNEL.ordinaryListeners
@@ -165,8 +167,8 @@ itAsRootOfHost('an ordinary user may listen from Linux 6.6 on', async () => {
   );
 });
 
-describe('doctor tells the namespace in which the connector is deaf', () => {
-  // Before Linux 6.6 the privilege is missing there, too, and is what is noticed.
+describe('doctor names the namespace in which the connector receives nothing', () => {
+  // Before Linux 6.6 the connector also requires a privilege, and doctor reports its absence first.
   const user = KERNEL.ordinaryListeners
     ? { code: 'ERR_EXITWATCH_FOREIGN_USER_NAMESPACE', network: true }
     : { code: 'ERR_EXITWATCH_NOT_PERMITTED', network: null };
@@ -194,7 +196,7 @@ describe('doctor tells the namespace in which the connector is deaf', () => {
   }
 });
 
-itAsListener('doctor is readable', async () => {
+itAsListener('doctor prints readable ASCII text', async () => {
   const { lines, stderr } = await callWith(['env', 'EXITWATCH_FILTER=cbpf'], 'doctor');
   expect(stderr).toBe('');
   expect(lines.join('\n')).toContain(`linux ${release()}`);
@@ -203,7 +205,7 @@ itAsListener('doctor is readable', async () => {
   for (const line of lines) expect(line).toMatch(/^[\x20-\x7e]+$/);
 });
 
-test('doctor names the kernel that has what pidfds lack here', async () => {
+test('doctor names the kernel version that adds what pidfds lack', async () => {
   const pidfd = { available: true, obstacle: null, inodes: false, exitStatus: false };
   const lines = (report: ProbeReport) => describeReport(report).split('\n');
   const report = await probe();
@@ -216,7 +218,7 @@ test('doctor names the kernel that has what pidfds lack here', async () => {
   expect(newer.filter((line) => line.includes('(Linux '))).toEqual(old.slice(1));
 });
 
-test('probe() leaves nothing behind: no child, no descriptor, no thread', async () => {
+test('probe() leaves no child, descriptor or thread behind', async () => {
   const remains = () => ({
     children: readFileSync(`/proc/self/task/${process.pid}/children`, 'utf8'),
     descriptors: readdirSync('/proc/self/fd').length,

@@ -37,21 +37,21 @@ const ended = async (script: string) => {
   return shell.pid;
 };
 
-/** Only children of this process, which the command of a hook is none of. */
+/** Only children of this process. The hook's command is not one of them. */
 const OURS = ['--parent', String(process.pid)];
 
-/** Resolves when it watches. */
+/** Resolves when the watch is ready. */
 async function watchWith(...args: string[]): Promise<LineProcess> {
   const watch = exitwatch('watch', '--json', ...args);
   expect(JSON.parse((await watch.line()) ?? 'null') as Ready).toMatchObject({ event: 'ready' });
   return watch;
 }
 
-itAsListener('it is told of an end by its environment and its stdin', async () => {
+itAsListener('the hook gets the event in its environment and on its stdin', async () => {
   const hook = `env > ${file('env')}; cat > ${file('json')}`;
   const watch = await watchWith(...OURS, '--count', '1', '--exec', hook);
   const pid = await ended('exit 7');
-  expect(await watch.ended).toBe(0); // and not before the command has ended
+  expect(await watch.ended).toBe(0); // only after the hook has ended
   expect(JSON.parse(read('json')) as ExitEvent).toMatchObject({ event: 'exit', pid, exitCode: 7 });
   const environment = read('env').split('\n');
   for (const line of [
@@ -68,7 +68,7 @@ itAsListener('it is told of an end by its environment and its stdin', async () =
   }
 });
 
-itAsListener('a name that is made to harm a shell is text, and no command', async () => {
+itAsListener('a name crafted to harm a shell reaches the hook as plain text', async () => {
   const hook = `printf %s "$EXITWATCH_NAME" > ${file('name')}; cat > ${file('json')}`;
   const victim = new LineProcess('python3', ['-c', HARMFUL], { cwd: folder });
   expect(await victim.line()).toBe('here');
@@ -88,7 +88,7 @@ print('here', flush=True)
 time.sleep(1000)
 `;
 
-itAsListener('it is run one at a time, in the order of the events', async () => {
+itAsListener('hooks run one at a time, in the order of the events', async () => {
   const hook = `echo begin $EXITWATCH_EXIT_CODE >> ${file('log')}; sleep 0.2; echo end >> ${file('log')}`;
   const watch = await watchWith(...OURS, '--count', '3', '--exec', hook);
   for (const code of [3, 4, 5]) await ended(`exit ${code}`);
@@ -96,9 +96,9 @@ itAsListener('it is run one at a time, in the order of the events', async () => 
   expect(read('log')).toBe('begin 3\nend\nbegin 4\nend\nbegin 5\nend\n');
 });
 
-itAsListener('an interrupt lets the one end that runs; those that wait are left out', async () => {
-  const untilGo = `until [ -e ${file('go')} ]; do sleep 0.05; done`;
-  const hook = `echo $EXITWATCH_EXIT_CODE >> ${file('log')}; ${untilGo}`;
+itAsListener('an interrupt waits for the running hook and drops the queued ones', async () => {
+  const waitForGo = `until [ -e ${file('go')} ]; do sleep 0.05; done`;
+  const hook = `echo $EXITWATCH_EXIT_CODE >> ${file('log')}; ${waitForGo}`;
   const watch = await watchWith(...OURS, '--exec', hook);
   for (const code of [3, 4, 5]) await ended(`exit ${code}`);
   await watch.take(3);
@@ -111,13 +111,13 @@ itAsListener('an interrupt lets the one end that runs; those that wait are left 
   expect(watch.stderr).toContain('exitwatch: 2 events were left out');
 });
 
-itAsListener('its failures are told, and the watch goes on', async () => {
+itAsListener('a failing hook is reported, and the watch goes on', async () => {
   const hook = 'echo said; test "$EXITWATCH_EXIT_CODE" = 4 || kill -KILL $$; exit 9';
   const watch = await watchWith(...OURS, '--count', '2', '--exec', hook);
   const pids = [await ended('exit 3'), await ended('exit 4')];
-  expect((await watch.rest()).length).toBe(2); // what the command says is not among them
+  expect((await watch.rest()).length).toBe(2); // the hook's own output goes to stderr
   expect(await watch.ended).toBe(0);
-  // With the cBPF filter, an ordinary user's, nobody has seen the name of who was reaped at once.
+  // The cBPF filter, which an ordinary user gets, cannot name a process that is reaped at once.
   const name = process.getuid?.() === 0 ? 'sh' : '(sh|\\?)';
   for (const [i, failure] of ['was killed by SIGKILL', 'has failed with 9'].entries()) {
     expect(watch.stderr).toMatch(
@@ -127,20 +127,20 @@ itAsListener('its failures are told, and the watch goes on', async () => {
   expect(watch.stderr).toContain('said\n');
 });
 
-itAsListener('what it starts itself is not told, and does not run it again', async () => {
+itAsListener('a hook’s own processes are not reported and do not run it again', async () => {
   const hookling = file('hookling');
   copyFileSync('/bin/sh', hookling);
   const nested = `${hookling} -c '${hookling} -c "true; exit 3"; true' | cat`;
   const watch = await watchWith('--exec', `echo $EXITWATCH_NAME >> ${file('log')}; ${nested}; :`);
   const pid = await ended('exit 7');
   const told: ExitEvent[] = [];
-  const isTold = async () => {
+  const isReported = async () => {
     told.push(JSON.parse((await watch.line()) ?? 'null') as ExitEvent);
     return told.at(-1)?.pid === pid;
   };
-  await until(`the exit of process ${pid}`, isTold, watch.told);
+  await until(`the exit of process ${pid}`, isReported, watch.told);
   await until(`the hook to make ${file('log')}`, () => existsSync(file('log')), watch.told);
-  await setTimeout(1000); // in which it would run for itself, again and again
+  await setTimeout(1000); // long enough for the hook to run for its own children
   watch.child.kill('SIGINT');
   for (const line of await watch.rest()) told.push(JSON.parse(line) as ExitEvent);
   await watch.ended;
@@ -149,7 +149,7 @@ itAsListener('what it starts itself is not told, and does not run it again', asy
   expect(read('log')).not.toContain('hookling');
 });
 
-test('it takes a command', async () => {
+test('--exec rejects an empty command', async () => {
   const { code, stderr } = await call('watch', '--exec', '');
   expect([code, stderr.split('\n')[0]]).toEqual([
     2,

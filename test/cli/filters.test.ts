@@ -9,7 +9,7 @@ import { until } from '../support/wait';
 
 type Line = Ready | ExitEvent | Gap;
 
-/** The pids of what a watch with these filters tells, until it has told of so many. */
+/** The pids that a watch with these filters reports, up to `count` events. */
 async function told(filters: string[], count: number, act: () => Promise<unknown>) {
   const watch = exitwatch('watch', '--json', '--count', String(count), ...filters);
   expect(JSON.parse((await watch.line()) ?? 'null')).toMatchObject({ event: 'ready' });
@@ -27,7 +27,7 @@ const ended = async (...command: string[]) => {
 };
 
 itAsListener(
-  '--parent: only children of that process, of those that begin later, too',
+  '--parent selects the children of that process, including those that start later',
   async () => {
     const before = new LineProcess('sleep', ['1000']);
     let own: number[] = [];
@@ -35,11 +35,11 @@ itAsListener(
       own = [await ended('sh', '-c', 'sh -c "exit 3"; :'), await ended('true'), before.pid];
       before.child.kill();
     });
-    expect(pids).toEqual(own); // what the shell has started is none of ours
+    expect(pids).toEqual(own); // the shell's own child is not a child of this process
   },
 );
 
-itAsRootOfHost('--user: by name and by number, of those that begin later, too', async () => {
+itAsRootOfHost('--user selects by name or number, also processes that start later', async () => {
   const as = (uid: string) => ['setpriv', `--reuid=${uid}`, '--clear-groups', 'sh', '-c', 'exit 5'];
   for (const user of ['nobody', '65534']) {
     let nobodys = 0;
@@ -51,7 +51,7 @@ itAsRootOfHost('--user: by name and by number, of those that begin later, too', 
   }
 });
 
-itAsListener('--killed: only what a signal has ended', async () => {
+itAsListener('--killed selects processes that a signal ended', async () => {
   let killed = 0;
   const filters = ['--killed', '--parent', String(process.pid)];
   const pids = await told(filters, 1, async () => {
@@ -65,7 +65,7 @@ const MOUNT = ['/sys/fs/cgroup', '/sys/fs/cgroup/unified'].find((path) =>
   existsSync(`${path}/cgroup.controllers`),
 );
 
-itAsRootOfHost('--cgroup: a path, its folder, or a name; and what is below it', async () => {
+itAsRootOfHost('--cgroup selects a path, its folder, or a name, and everything below', async () => {
   expect(MOUNT).toBeDefined();
   const name = `exitwatch-${process.pid}.slice`;
   const folders = [`${MOUNT}/${name}`, `${MOUNT}/${name}/inner`];
@@ -84,9 +84,9 @@ itAsRootOfHost('--cgroup: a path, its folder, or a name; and what is below it', 
   for (const folder of [...others, ...folders.reverse()]) rmdirSync(folder);
 });
 
-// With the other one the kernel tells it: see cli-watch.
+// With the eBPF filter the kernel reports the program: see watch.test.ts.
 itAsListener(
-  '--name: with the cBPF filter, the program of one that lived for a second',
+  '--name with the cBPF filter selects by the program of a process that lived for a second',
   async () => {
     process.env['EXITWATCH_FILTER'] = 'cbpf';
     let later: number | undefined;
@@ -96,7 +96,7 @@ itAsListener(
         const script = new LineProcess('python3', ['-c', RENAMED]);
         expect(await script.line()).toBe('here');
         later = script.pid;
-        await new Promise((resolve) => setTimeout(resolve, 2500)); // looks every second
+        await new Promise((resolve) => setTimeout(resolve, 2500)); // exitwatch looks once a second
         script.child.kill();
       });
       expect(pids).toEqual([later]);
@@ -106,9 +106,10 @@ itAsListener(
   },
 );
 
-// Their parent reaps sooner than anybody can look: the events tell neither inode nor start.
+// The parent reaps its children before exitwatch can look at them: the events have neither an inode
+// nor a start time.
 itAsListener(
-  '--name: with the cBPF filter, the program of each that was reaped at once',
+  '--name with the cBPF filter selects by the program of each child that is reaped at once',
   async () => {
     process.env['EXITWATCH_FILTER'] = 'cbpf';
     try {
@@ -118,7 +119,7 @@ itAsListener(
       const pids = await told(filters, 20, async () => {
         parent.child.stdin.write('begin\n');
         children = (await parent.take(20)).map(Number);
-        await new Promise((resolve) => setTimeout(resolve, 2500)); // looks every second
+        await new Promise((resolve) => setTimeout(resolve, 2500)); // exitwatch looks once a second
         parent.child.stdin.end();
         expect(await parent.ended).toBe(0);
       });
@@ -136,25 +137,25 @@ print('here', flush=True)
 time.sleep(1000)
 `;
 
-itAsRootOfHost('--signals follow the filters', async () => {
+itAsRootOfHost('--signals obeys the filters', async () => {
   const watch = exitwatch('watch', '--json', '--signals', '--parent', String(process.pid));
   await watch.line();
   const fates = new LineProcess(program('fates'), ['catches-and-exits']);
   await fates.line();
-  fates.child.stdin.write('go\n'); // its grandchild gets a SIGTERM, and is none of ours
+  fates.child.stdin.write('go\n'); // signals its own child, not one of ours
   await fates.ended;
   const child = new LineProcess('sleep', ['1000']);
   child.child.kill('SIGTERM');
-  const aSignal = async () => {
+  const signalEvent = async () => {
     const line = JSON.parse((await watch.line()) ?? 'null') as { event: string; pid: number };
     return line.event === 'signal' && line;
   };
-  expect((await until('a signal event', aSignal, watch.told)).pid).toBe(child.pid);
+  expect((await until('a signal event', signalEvent, watch.told)).pid).toBe(child.pid);
   watch.child.kill('SIGINT');
   await watch.ended;
 });
 
-itAsRootOfHost('--signals follow the filters for who is gone when it is looked at', async () => {
+itAsRootOfHost('--signals obeys the filters for processes that are already reaped', async () => {
   const count = 50;
   const brief = `sh -c 'sh -c "exit 1"; kill -KILL $$'`;
   const parent = new LineProcess('sh', [
@@ -165,7 +166,7 @@ itAsRootOfHost('--signals follow the filters for who is gone when it is looked a
   const watch = exitwatch('watch', '--json', '--signals', ...filters);
   await watch.line();
   parent.child.stdin.write('go\n');
-  expect(await parent.ended).toBe(128 + 9); // as its last child
+  expect(await parent.ended).toBe(128 + 9); // the status of its last child
   const lines = (await watch.rest()).map((line) => JSON.parse(line) as ExitEvent | SignalEvent);
   const pids = (of: string) => lines.flatMap(({ event, pid }) => (event === of ? [pid] : []));
   expect(pids('exit')).toHaveLength(count);

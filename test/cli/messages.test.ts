@@ -17,14 +17,14 @@ afterEach(() => {
   rmSync(folder, { recursive: true });
 });
 
-/** What a stack trace, or an error of Node's own, has in it. */
+/** Text that only a stack trace or one of Node's own errors contains. */
 const STACK = /\n\s+at |node:internal|Error:|\\u000a|E[A-Z]+: /;
 
 const TAIL = 'exitwatch --help, or --help after a command, tells more.\n';
 
 const usage = (message: string) => `exitwatch: ${message}\n${TAIL}`;
 
-describe('wrong usage ends with 2, and is told in the words of the command', () => {
+describe('wrong usage exits with 2 and names the command’s own words', () => {
   test.each<[string[], string]>([
     [['watch', 'node'], '"node" is no option; did you mean: exitwatch watch --name node'],
     [['watch', '42'], '"42" is no option; did you mean: exitwatch watch --pid 42'],
@@ -76,14 +76,14 @@ describe('wrong usage ends with 2, and is told in the words of the command', () 
     ['watch', '--for', '1s'],
     ['doctor'],
     ['wait', String(process.pid), '--timeout', '1s'],
-  ])('a variable that is misspelled, to %s', async (...args) => {
+  ])('a misspelled variable, given to %s', async (...args) => {
     const { code, lines, stderr } = await callWith(['env', 'EXITWATCH_FILTER=clasic'], ...args);
     const message = 'EXITWATCH_FILTER must be "cbpf", or unset, not "clasic"';
     expect({ code, lines, stderr }).toEqual({ code: 2, lines: [], stderr: usage(message) });
   });
 });
 
-test.each([['vm'], ['intent']])('%s alone lists its commands, and ends with 2', async (group) => {
+test.each([['vm'], ['intent']])('%s alone lists its commands and exits with 2', async (group) => {
   const { code, lines } = await call(group);
   expect(code).toBe(2);
   const commands = lines.filter((line) => line.startsWith('  ') && !line.startsWith('  --'));
@@ -92,18 +92,18 @@ test.each([['vm'], ['intent']])('%s alone lists its commands, and ends with 2', 
   expect(await call(group, '--help')).toMatchObject({ code: 0, lines });
 });
 
-test('help and a command is that command’s help', async () => {
+test('help followed by a command prints that command’s help', async () => {
   expect(await call('help', 'vm', 'stop')).toEqual(await call('vm', 'stop', '--help'));
 });
 
-describe('what fails is told in a sentence, without a stack', () => {
+describe('a failure is reported in one sentence, without a stack trace', () => {
   const says = async (args: string[], code: number, message: string) => {
     const told = await call(...args);
     expect(told).toMatchObject({ code, stderr: `exitwatch: ${message}\n` });
     expect(told.stderr).not.toMatch(STACK);
   };
 
-  test('a folder that is not there', async () => {
+  test('a folder that does not exist', async () => {
     const nope = join(folder, 'nope');
     const missing = `${JSON.stringify(nope)} cannot be used: no such file or directory`;
     await says(['vm', 'status', '--state-dir', nope], 125, missing);
@@ -125,7 +125,7 @@ describe('what fails is told in a sentence, without a stack', () => {
     ]);
   });
 
-  test('a state directory where nothing can be made', async () => {
+  test('a state directory that cannot be created', async () => {
     const to = (path: string) => ['vm', 'daemon', '--control-dir', folder, '--state-dir', path];
     await says(to('/proc/nope'), 125, '"/proc/nope" cannot be used: no such file or directory');
     const file = join(folder, 'file');
@@ -141,7 +141,7 @@ describe('what fails is told in a sentence, without a stack', () => {
     expect(await release(target)).toBe(0);
   });
 
-  test('init, and an ancestor with its tree: the remedy is an option', async () => {
+  test('init, and an ancestor with its tree: the message names the option to use', async () => {
     await says(['stop', '1'], 125, 'process 1 is init; if it is meant, give --force');
     const tree = ['stop', String(process.pid), '--tree'];
     const { code, stderr } = await call(...tree);
@@ -151,7 +151,7 @@ describe('what fails is told in a sentence, without a stack', () => {
     ]);
   });
 
-  test('a vm watch of one process that --for ends has not failed', async () => {
+  test('a vm watch of one process that --for ends is not a failure', async () => {
     expect(await call('vm', 'watch', '--pid', String(process.pid), '--for', '100ms')).toMatchObject(
       {
         code: 0,
@@ -161,7 +161,7 @@ describe('what fails is told in a sentence, without a stack', () => {
   });
 
   test.each(['>&-', '2>&-', '>&- 2>&-', '2>/dev/full'])(
-    'a stream that is closed: %s',
+    'a stream that has been closed: %s',
     async (how) => {
       for (const [command, code] of [
         ['watch --for 100ms', 0],
@@ -177,14 +177,14 @@ describe('what fails is told in a sentence, without a stack', () => {
     },
   );
 
-  test('a reader of stderr that has gone', async () => {
+  test('a reader of stderr that has gone away', async () => {
     const command = `${process.execPath} ${MAIN} watch --bogus; echo $? >&3`;
     const shell = new LineProcess('bash', ['-c', `exec 3>&1; (${command}) 2>&1 >/dev/null | true`]);
     expect(await shell.rest()).toEqual(['2']);
   });
 });
 
-/** The PATH of a machine with these programs, and no more. */
+/** A PATH that has only these programs. */
 function machineWith(...programs: string[]): string {
   const bin = join(folder, 'bin');
   mkdirSync(bin);
@@ -199,7 +199,7 @@ describe('building', () => {
     `PATH=${path}`,
   ];
 
-  test('build-native names what is missing, before it fetches anything', async () => {
+  test('build-native names missing tools before it downloads anything', async () => {
     const { code, stderr } = await callWith(env(machineWith('make')), 'build-native');
     expect([code, stderr]).toEqual([
       1,
@@ -207,7 +207,7 @@ describe('building', () => {
     ]);
   });
 
-  itAsRoot('build-native says that it may not write, without a home, too', async () => {
+  itAsRoot('build-native reports a folder it may not write to, even without a home', async () => {
     const nobody = ['setpriv', '--reuid=12345', '--regid=12345', '--clear-groups'];
     const { code, stderr } = await callWith([...nobody, 'env', '-u', 'HOME'], 'build-native');
     expect([code, stderr]).toEqual([
@@ -216,7 +216,7 @@ describe('building', () => {
     ]);
   });
 
-  test('a build names what is missing', async () => {
+  test('build names missing tools', async () => {
     const path = machineWith('python3');
     const script = join(REPOSITORY, 'scripts', 'build-addon.mjs');
     const build = new LineProcess(env(path)[0] ?? '', [...env(path).slice(1), 'node', script]);
@@ -226,7 +226,7 @@ describe('building', () => {
     );
   });
 
-  test('npm start says that it builds, what is missing, and that it cannot be started', async () => {
+  test('npm start reports that it builds, names missing tools, and says that it cannot start', async () => {
     const clone = join(folder, 'clone');
     mkdirSync(clone);
     const parts = [

@@ -37,10 +37,10 @@ const GAP: Gap = {
   ...{ event: 'gap', from: NOON, to: NOON, lost: 12, reason: 'silenced', recovered: 3 },
 };
 
-/** Each of these characters takes two. */
+/** Each of these characters takes two columns. */
 const columnsOf = (line: string) => line.length + (line.match(/[名前]/g)?.length ?? 0);
 
-test('a column begins in one place, also after a name in East Asian writing', () => {
+test('columns line up, also after a name with East Asian characters', () => {
   const table = new ExitTable(false, () => 200, NOON);
   const placeOf = (event: ExitEvent, how: string) => {
     const [row = ''] = table.exit(event).split('\n');
@@ -53,20 +53,20 @@ describe.each([200, 103, 100, 90, 80, 60, 50])('on a terminal of %i columns', (c
   const table = new ExitTable(false, () => columns, NOON);
   const text = [table.header(), table.exit(END), table.exit(KILLED), table.gap(GAP)].join('\n');
 
-  test('no line is longer', () => {
+  test('no line is longer than the terminal', () => {
     for (const line of text.split('\n')) {
       expect([line, columnsOf(line) <= columns]).toEqual([line, true]);
     }
   });
 
-  test('who did it is told in full', () => {
+  test('the sender is printed in full', () => {
     const words = text.replace(/\s+/g, ' ');
     const pieces = ['4194301', 'a-long-name-too', 'SIGTERM'];
     for (const piece of pieces) expect(words).toContain(piece);
   });
 });
 
-test('without a terminal a row is a line, and has every column', () => {
+test('without a terminal each row is one line with every column', () => {
   const table = new ExitTable(false, () => undefined, NOON);
   expect(table.exit(KILLED).split('\n')).toHaveLength(1);
   expect(table.exit(END)).toMatch(
@@ -77,14 +77,14 @@ test('without a terminal a row is a line, and has every column', () => {
 test.each([
   [80, 'node'],
   [undefined, 'MainThread (node)'],
-])('on a terminal of %s columns a process of two names is %s', (columns, name) => {
+])('on a terminal of %s columns a process with two names is shown as %s', (columns, name) => {
   const event = { ...END, name: 'MainThread', program: 'node' };
   const row = new ExitTable(false, () => columns, NOON).exit(event);
   expect(row.split(/ {2,}|(?<=\d) /)).toContain(name);
   expect(row.split('\n')).toHaveLength(1);
 });
 
-test('a row of another day has the date before it, once', () => {
+test('the first row of another day follows a line with the date', () => {
   const table = new ExitTable(false, () => undefined, NOON);
   const midnight = new Date(2026, 10, 23, 0, 0, 1);
   const next = { ...END, exitedAt: midnight };
@@ -98,7 +98,7 @@ test('a row of another day has the date before it, once', () => {
   expect(table.gap({ ...GAP, to: NOON }).split('\n')[0]).toBe('2026-11-22');
 });
 
-test('a terminal that becomes narrower gets another header', () => {
+test('the header is printed again when the terminal becomes narrower', () => {
   let columns = 120;
   const table = new ExitTable(false, () => columns, NOON);
   expect(table.header()).toMatch(/^TIME +PID +PARENT +UID/);
@@ -107,7 +107,7 @@ test('a terminal that becomes narrower gets another header', () => {
   expect(table.exit(END)).toMatch(/^TIME +PID +NAME +LIVED +HOW +BY\n12:00:00 4194303 server/);
 });
 
-/** What a terminal of 80 columns shows, as long as its command runs. */
+/** The lines that a terminal of 80 columns shows until the command ends. */
 async function inTerminal(command: string): Promise<string[]> {
   const terminal = new LineProcess('script', ['-qec', `stty cols 80; ${command}`, '/dev/null'], {
     env: { ...process.env, NO_COLOR: '1' },
@@ -119,10 +119,10 @@ async function inTerminal(command: string): Promise<string[]> {
 
 const WATCH = `${process.execPath} ${MAIN} watch`;
 
-/** Ends a process, as soon as somebody watches: what is typed is typed ahead. */
+/** Ends one process after another in the background until the shell ends. */
 const COUNTING = `sh -c 'while kill -0 $PPID; do (sleep 0.1; exit 3); done' 2>/dev/null &`;
 
-test('nothing is wrapped on a real terminal of 80 columns', async () => {
+test('no line wraps on a real terminal of 80 columns', async () => {
   const lines = await inTerminal(`${COUNTING} ${WATCH} --failed --count 3`);
   expect(lines.length).toBeGreaterThanOrEqual(5);
   expect(lines.find((line) => line.startsWith('TIME'))).toMatch(/^TIME +PID +NAME .*BY\s*$/);
@@ -131,13 +131,13 @@ test('nothing is wrapped on a real terminal of 80 columns', async () => {
 
 const WITHOUT_BPF = ['setpriv', '--bounding-set=-sys_admin,-bpf,-perfmon'];
 
-describe('a watch that does not tell all says so first, why, and what to do', () => {
+describe('a watch that cannot report everything first says so, with the reason and the remedy', () => {
   const firstLine = async (before: string[], ...args: string[]) => {
     const { stderr } = await callWith(before, 'watch', '--for', '100ms', ...args);
     return stderr.split('\n')[0];
   };
 
-  test('by polling', async () => {
+  test('when it polls', async () => {
     expect(await firstLine([], '--source', 'poll')).toBe(
       'watching every process of this host (poll, looks every second), degraded: how a process ends is ' +
         'not told, nor who ended it (BY is ?), because --source poll asks for that; run exitwatch doctor',
@@ -157,27 +157,27 @@ describe('a watch that does not tell all says so first, why, and what to do', ()
     expect(line).toMatch(/\(poll, .*, degraded: .*host's pid namespace.*; run exitwatch doctor$/);
   });
 
-  itAsListener('with the cBPF filter, as JSON, too', async () => {
+  itAsListener('with the cBPF filter, also with --json', async () => {
     for (const args of [[], ['--json']]) {
       const line = await firstLine(['env', 'EXITWATCH_FILTER=cbpf'], ...args);
       expect(line).toMatch(/cBPF filter\), degraded: .*EXITWATCH_FILTER=cbpf.*doctor$/);
     }
   });
 
-  itAsRootOfHost('and one that does says nothing of it', async () => {
+  itAsRootOfHost('a watch that can report everything does not mention limits', async () => {
     expect(await firstLine([])).toBe(
       'watching every process of this host (connector, eBPF filter)',
     );
   });
 
-  itAsRoot('on a terminal its lines are broken between words', async () => {
+  itAsRoot('on a terminal the warning breaks between words', async () => {
     const lines = await inTerminal(`${WITHOUT_BPF.join(' ')} ${WATCH} --for 100ms`);
     for (const line of lines) expect(line.trimEnd().length).toBeLessThanOrEqual(80);
     expect(lines.slice(0, -1).join(' ').replace(/\s+/g, ' ')).toContain('run exitwatch doctor');
   });
 });
 
-describe('why a row names nobody is told once', () => {
+describe('the reason why a row names no sender is printed once', () => {
   itAsRoot('in the first line, without the signal trace', async () => {
     const command = new LineProcess('sh', [
       ...['-c', `${COUNTING} exec ${WITHOUT_BPF.join(' ')} ${WATCH} --failed --count 3`],
@@ -193,7 +193,7 @@ describe('why a row names nobody is told once', () => {
     const target = new LineProcess('sleep', ['1000']);
     const { pid } = target;
     await target.stop();
-    process.kill(pid, 'SIGTERM'); // nobody sees who; it is taken when the process goes on
+    process.kill(pid, 'SIGTERM'); // the trace has not started yet
     const watch = new LineProcess(process.execPath, [MAIN, 'watch', '--pid', String(pid)]);
     await watch.line();
     process.kill(pid, 'SIGCONT');

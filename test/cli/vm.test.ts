@@ -35,7 +35,7 @@ async function booted(settings: VmSettings = {}): Promise<TestVm> {
   return vm;
 }
 
-/** The options that name it, with a QMP socket that nobody else has. */
+/** The options that identify a machine, with a QMP socket that has no other client. */
 function of({ pid, sockets }: TestVm): string[] {
   return ['--pid', String(pid), '--qmp', sockets[0] ?? '', '--intent-log', intentLog];
 }
@@ -43,7 +43,7 @@ function of({ pid, sockets }: TestVm): string[] {
 const intents = async () =>
   (await readIntents(intentLog)).map(({ what, outcome }) => [what, outcome]);
 
-itWithQemu('powerdown presses the power button, and ends when the machine has', async () => {
+itWithQemu('powerdown presses the power button and returns at the machine’s end', async () => {
   const machine = await booted();
   await machine.press('a');
   const { code, lines, stderr } = await call('vm', 'powerdown', ...of(machine), '--reason', 'why');
@@ -53,7 +53,7 @@ itWithQemu('powerdown presses the power button, and ends when the machine has', 
   expect(await readIntents(intentLog)).toMatchObject([{ what: 'powerdown', why: 'why' }]);
 });
 
-itWithQemu('a guest that does not obey is left alone, and that is told', async () => {
+itWithQemu('powerdown reports a guest that ignores it, and leaves it alone', async () => {
   const machine = await booted();
   const command = [process.execPath, MAIN, 'vm', 'powerdown', ...of(machine), '--timeout', '1s'];
   const terminal = new LineProcess('script', ['-qec', command.join(' '), '/dev/null']);
@@ -67,7 +67,7 @@ itWithQemu('a guest that does not obey is left alone, and that is told', async (
   expect(await intents()).toEqual([['powerdown', 'delivered']]);
 });
 
-itWithQemu('quit ends a hypervisor; kill needs no socket for that', async () => {
+itWithQemu('quit ends a hypervisor; kill does so without a socket', async () => {
   const machine = await booted();
   const quit = await call('vm', 'quit', ...of(machine), '--json');
   expect(quit).toMatchObject({ code: 0, stderr: '' });
@@ -84,7 +84,7 @@ itWithQemu('quit ends a hypervisor; kill needs no socket for that', async () => 
   expect((await intents()).map(([what]) => what)).toEqual(['quit', 'SIGKILL']);
 });
 
-itWithQemu('stop goes on to signals where the guest does not obey', async () => {
+itWithQemu('stop falls back to signals if the guest does not obey', async () => {
   const machine = await booted();
   const { code, lines } = await call('vm', 'stop', ...of(machine), '--timeout', '100ms');
   expect(code).toBe(0);
@@ -92,7 +92,7 @@ itWithQemu('stop goes on to signals where the guest does not obey', async () => 
   expect((await intents()).map(([what]) => what)).toEqual(['powerdown', 'SIGTERM']);
 });
 
-itWithQemu('a socket that is not the machine’s own is asked for nothing', async () => {
+itWithQemu('no command is sent to a socket that belongs to another machine', async () => {
   const machine = await booted();
   const other = await mortal();
   const wrong = ['--pid', String(other.pid), '--qmp', machine.sockets[0] ?? ''];
@@ -104,7 +104,7 @@ itWithQemu('a socket that is not the machine’s own is asked for nothing', asyn
   expect(await release(other)).toBe(0);
 });
 
-itWithQemu('a machine goes by its name, beside a daemon that has its events', async () => {
+itWithQemu('a machine can be addressed by name while a daemon follows its events', async () => {
   const beside = (daemon = new TestDaemon());
   await beside.start();
   const control = join(beside.controlDir, 'web.control');
@@ -127,7 +127,7 @@ itWithQemu('a machine goes by its name, beside a daemon that has its events', as
   expect(await call('vm', 'stop', 'unheard-of', ...state)).toMatchObject({ code: 127 });
 });
 
-itWithQemu('migrate tells that it has arrived, and the event log does, too', async () => {
+itWithQemu('migrate reports that the machine has arrived, and the event log agrees', async () => {
   const machine = await booted();
   const uri = 'exec:cat > /dev/null';
   const { code, lines, stderr } = await call('vm', 'migrate', ...of(machine), '--json', uri);
@@ -144,7 +144,7 @@ itWithQemu('migrate tells that it has arrived, and the event log does, too', asy
   expect(again.stderr).toMatch(/previous migration/);
 });
 
-itWithQemu('a migration that fails is told, and the machine goes on', async () => {
+itWithQemu('a failed migration is reported, and the machine goes on', async () => {
   const machine = await booted();
   const failed = await call('vm', 'migrate', ...of(machine), `unix:${folder}/nobody`);
   expect(failed).toMatchObject({ code: 125 });
@@ -159,7 +159,7 @@ itWithQemu('a migration that fails is told, and the machine goes on', async () =
   expect(await machine.status()).toBe('running');
 });
 
-itWithAgent('the guest’s agent is asked first', async () => {
+itWithAgent('the guest agent is asked first', async () => {
   const machine = new AgentVm();
   vm = machine;
   await machine.booted();
@@ -171,7 +171,7 @@ itWithAgent('the guest’s agent is asked first', async () => {
   expect((await intents()).map(([what]) => what)).toEqual(['powerdown']);
 });
 
-test('an intent is written down, and settled, for who acts himself', async () => {
+test('intent add records an intent and intent settle settles it', async () => {
   const target = await mortal();
   const who = ['--pid', String(target.pid), '--intent-log', intentLog];
   const { code, lines } = await call('intent', 'add', 'term', ...who, '--reason', 'an upgrade');
@@ -210,7 +210,7 @@ test.each<[number, string[]]>([
   [2, ['settle', 'x']],
   [2, ['settle', 'x', 'well']],
   [127, ['settle', 'x', 'delivered']],
-])('ends with %i, and writes nothing: intent %p', async (code, args) => {
+])('exits with %i and writes nothing: intent %p', async (code, args) => {
   const real = args.map((each) => each.replace('LONG', 'x'.repeat(2000)));
   const result = await call('intent', ...real, '--intent-log', intentLog);
   expect(result).toMatchObject({ code, lines: [] });
@@ -235,7 +235,7 @@ test.each<[number, string[]]>([
   [125, ['powerdown', '--pid', 'OURS', '--qmp', 'DIR/x', '--intent-log', 'DIR/x/y']],
   [125, ['powerdown', '--pid', 'OURS', '--qmp', 'DIR/no', '--intent-log', 'DIR/log']],
   [125, ['kill', '--pid', '1', '--intent-log', 'LOG']],
-])('ends with %i, and does nothing: vm %p', async (code, args) => {
+])('exits with %i and does nothing: vm %p', async (code, args) => {
   writeFileSync(join(folder, 'x'), '');
   const target = await mortal();
   const real = args.map((each) =>

@@ -5,12 +5,12 @@ import { DEATH_NAMES, DyingProcesses } from '../support/deaths';
 import { itAsRootOfHost } from '../support/privilege';
 import { LineProcess, program } from '../support/programs';
 
-/** What a shell makes of a wait status. */
+/** The exit code with which a shell reports a wait status. */
 function exitCodeFor(status: number): number {
   return (status & 0x7f) === 0 ? status >> 8 : 128 + (status & 0x7f);
 }
 
-test('exitwatch wait ends as the process did, in whichever way that dies', async () => {
+test('exitwatch wait exits as the process did, for every way to die', async () => {
   const dying = await DyingProcesses.spawn(DEATH_NAMES, 'now');
   const waits = dying.pids.map((pid) => exitwatch('wait', String(pid)));
   await Promise.all(waits.map(watching));
@@ -24,7 +24,7 @@ test('exitwatch wait ends as the process did, in whichever way that dies', async
 });
 
 describe('exitwatch wait', () => {
-  test('prints the end in a sentence, or as JSON', async () => {
+  test('prints the exit as a sentence or as JSON', async () => {
     const child = new LineProcess('sleep', ['1000']);
     const waits = [
       exitwatch('wait', String(child.pid)),
@@ -47,7 +47,7 @@ describe('exitwatch wait', () => {
     expect(await Promise.all(waits.map((wait) => wait.ended))).toEqual([143, 143]);
   });
 
-  itAsRootOfHost('tells all that is known on stderr, and how sure that is', async () => {
+  itAsRootOfHost('prints everything known to stderr, and how certain it is', async () => {
     const fates = new LineProcess(program('fates'), ['caught-then-killed']);
     const [, pid] = ((await fates.line()) ?? '').split(' ');
     const wait = exitwatch('wait', pid ?? '');
@@ -72,7 +72,7 @@ describe('exitwatch wait', () => {
     ]);
   });
 
-  test('takes the name of one process, also one that the kernel has cut', async () => {
+  test('accepts the name of one process, even one that the kernel has truncated', async () => {
     const child = new LineProcess(program('named-longer-than-15'), []);
     await child.line();
     const wait = exitwatch('wait', 'named-longer-than-15');
@@ -81,7 +81,7 @@ describe('exitwatch wait', () => {
     expect(await wait.ended).toBe(137);
   });
 
-  test('asks which one is meant where several have the name', async () => {
+  test('lists the pids if several processes have the name', async () => {
     const children = [0, 1].map(() => new LineProcess(program('named-longer-than-15'), []));
     for (const child of children) await child.line();
     const { code, stderr } = await call('wait', 'named-longer-*');
@@ -90,7 +90,7 @@ describe('exitwatch wait', () => {
     for (const child of children) child.child.kill();
   });
 
-  test('--timeout ends it with 124, and leaves the process alone', async () => {
+  test('--timeout ends the wait with 124 and leaves the process alone', async () => {
     const child = new LineProcess('sleep', ['1000']);
     expect(await call('wait', String(child.pid), '--timeout', '100ms')).toEqual({
       ...{ code: 124, lines: [], stderr: '' },
@@ -99,7 +99,7 @@ describe('exitwatch wait', () => {
     child.child.kill();
   });
 
-  test('a process that nobody has ends with 127', async () => {
+  test('a process that does not exist exits with 127', async () => {
     const gone = new LineProcess('true', []);
     await gone.ended;
     expect((await call('wait', String(gone.pid))).code).toBe(127);
@@ -107,7 +107,7 @@ describe('exitwatch wait', () => {
     expect((await call('wait', '2')).code).toBe(127); // a kernel thread
   });
 
-  // What a timer takes at most tells the units apart.
+  // The longest delay of a timer distinguishes the units.
   test.each([
     ['2147483647ms', '2147483648ms'],
     ['2147483', '2147484'],
@@ -115,7 +115,7 @@ describe('exitwatch wait', () => {
     ['35791m', '35792m'],
     ['596h', '597h'],
     ['24d', '25d'],
-  ])('--timeout takes %s, and not %s', async (longest, tooLong) => {
+  ])('--timeout accepts %s and rejects %s', async (longest, tooLong) => {
     const nobody = 'no-such-name-anywhere';
     expect((await call('wait', nobody, '--timeout', longest)).code).toBe(127);
     expect((await call('wait', nobody, '--timeout', tooLong)).code).toBe(2);

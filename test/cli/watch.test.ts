@@ -17,15 +17,15 @@ async function next(command: LineProcess): Promise<Line> {
   return JSON.parse((await command.line()) ?? 'null') as Line;
 }
 
-/** Outside of CI, without root, who sent a signal is not seen. */
+/** Without root, outside CI, nothing shows who sent a signal. */
 const BY_US = `(${process.pid} \\S+|\\?)`;
 
-/** Others may run and end what these tests do. */
+/** Other processes may run and end on this host during these tests. */
 const OF_OURS = ['--parent', String(process.pid)];
 
 describe('exitwatch watch', () => {
   itAsListener(
-    '--json prints ready and then every exit of the host, one object a line',
+    '--json prints ready and then each exit on the host as one object per line',
     async () => {
       const watch = exitwatch('watch', '--json');
       expect(await next(watch)).toMatchObject({
@@ -46,7 +46,7 @@ describe('exitwatch watch', () => {
     },
   );
 
-  itAsListener('prints a table for people, without colors where there is no terminal', async () => {
+  itAsListener('prints a table, without colors if stdout is not a terminal', async () => {
     const child = new LineProcess('sh', ['-c', 'echo here; exec sleep 1000']);
     await child.line();
     await until('the exec', () => readFileSync(`/proc/${child.pid}/comm`, 'utf8') === 'sleep\n');
@@ -61,13 +61,13 @@ describe('exitwatch watch', () => {
     expect(watch.stderr).toContain('watching every process of this host');
   });
 
-  itAsListener('colors on a terminal, and none with NO_COLOR', async () => {
+  itAsListener('prints colors on a terminal, but not with NO_COLOR', async () => {
     const inTerminal = async (env: NodeJS.ProcessEnv) => {
       const command = `${process.execPath} ${MAIN} watch --count 1 --failed ${OF_OURS.join(' ')}`;
       const terminal = new LineProcess('script', ['-qec', command, '/dev/null'], {
         env: { ...process.env, ...env },
       });
-      await terminal.line(); // what it watches
+      await terminal.line(); // the line that says what it watches
       await terminal.line(); // the header
       while (terminal.child.exitCode === null) {
         await new LineProcess('sh', ['-c', 'exit 7']).ended;
@@ -80,7 +80,7 @@ describe('exitwatch watch', () => {
     expect(await inTerminal({ NO_COLOR: '1' })).not.toContain('\u001b[');
   });
 
-  test('--pid watches processes by pid, and ends when the last of them has', async () => {
+  test('--pid watches processes by pid and ends after the last of them', async () => {
     const children = [new LineProcess('sleep', ['1000']), new LineProcess('sleep', ['1000'])];
     const pids = children.flatMap(({ pid }) => ['--pid', String(pid)]);
     const watch = exitwatch('watch', '--json', ...pids);
@@ -96,7 +96,7 @@ describe('exitwatch watch', () => {
     expect(await watch.ended).toBe(0);
   });
 
-  test('--name matches the kernel’s name, a longer one cut to 15 bytes, and the executable’s', async () => {
+  test('--name matches the kernel’s name, the same name cut to 15 bytes, and the executable’s name', async () => {
     const child = new LineProcess(program('named-longer-than-15'), []);
     const other = new LineProcess('sleep', ['1000']);
     const script = new LineProcess('python3', ['-c', RENAMED]);
@@ -117,7 +117,7 @@ describe('exitwatch watch', () => {
   });
 
   itAsRootOfHost(
-    '--name matches the program of processes that rename themselves and end',
+    '--name matches the program of a process that renames itself before it ends',
     async () => {
       if (!KERNEL.tellsPrograms) return;
       const count = 50;
@@ -134,7 +134,7 @@ describe('exitwatch watch', () => {
   );
 
   itAsRootOfHost(
-    '--name matches signals by the program that a process ran at the beginning',
+    '--name matches signals by the program that a process ran when it started',
     async () => {
       const script = new LineProcess('python3', ['-c', RENAMED]);
       expect(await script.line()).toBe('here');
@@ -155,7 +155,7 @@ describe('exitwatch watch', () => {
     },
   );
 
-  itAsRootOfHost('what a program’s name may do to a terminal is escaped', async () => {
+  itAsRootOfHost('escapes control characters in a program’s name', async () => {
     if (!KERNEL.tellsPrograms) return;
     const folder = mkdtempSync(join(tmpdir(), 'exitwatch-name-'));
     try {
@@ -173,7 +173,7 @@ describe('exitwatch watch', () => {
   });
 
   itAsRootOfHost(
-    '--failed and --signals tell of a program that exits with 0 because it was asked to',
+    '--failed and --signals report a program that exits with 0 after a signal asked it to',
     async () => {
       const watch = exitwatch(
         'watch',
@@ -216,7 +216,7 @@ describe('exitwatch watch', () => {
     return line.slice(line.indexOf('target')).replace(/ +/g, ' ');
   };
 
-  itAsRootOfHost('the column BY tells who did it, or asked for it', async () => {
+  itAsRootOfHost('the column BY names who killed a process or asked it to end', async () => {
     expect(await lineOf('catches-and-exits')).toMatch(/exited 0 after SIGTERM from \d+ sender$/);
     expect(await lineOf('tgkill')).toMatch(/killed SIGTERM \d+ sender \(tgkill\)$/);
     expect(await lineOf('fault')).toMatch(/killed SIGSEGV itself \(fault\)$/);
@@ -227,12 +227,12 @@ describe('exitwatch watch', () => {
     expect(await lineOf('exit')).toMatch(/exited 0 -$/);
   });
 
-  itAsRootWith('memory')('the column BY tells that there was no memory left', async () => {
+  itAsRootWith('memory')('the column BY says that memory ran out', async () => {
     expect(await lineOf('out-of-memory')).toMatch(/killed SIGKILL kernel \(out of memory\)$/);
   });
 
   itAsRoot(
-    'a server in Node.js raises the signal that killed it: who sent it is told',
+    'a Node.js server that raises the signal that killed it is reported with the signal’s first sender',
     async () => {
       const server = new LineProcess(process.execPath, [
         '-e',
@@ -249,7 +249,7 @@ describe('exitwatch watch', () => {
     },
   );
 
-  itAsListener('--failed prints everything but exit 0; --count ends it', async () => {
+  itAsListener('--failed leaves out exits with 0; --count ends the watch', async () => {
     const watch = exitwatch('watch', '--json', '--failed', '--count', '2', ...OF_OURS);
     expect(await next(watch)).toMatchObject({ event: 'ready' });
     const told: ExitEvent[] = [];
@@ -260,7 +260,7 @@ describe('exitwatch watch', () => {
       }
     })();
     while (watch.child.exitCode === null) {
-      // The first one exits with 0.
+      // The inner process exits with 0.
       await run('sh', ['-c', '/bin/true; kill -KILL $$']).catch(() => undefined);
     }
     await collect;
@@ -269,14 +269,14 @@ describe('exitwatch watch', () => {
     expect(await watch.ended).toBe(0);
   });
 
-  test('--for ends it', async () => {
+  test('--for ends the watch', async () => {
     expect(await call('watch', '--for', '200ms', '--pid', String(process.pid))).toMatchObject({
       code: 0,
       lines: [expect.stringContaining('TIME')],
     });
   });
 
-  test('a reader that goes away ends it without a word', async () => {
+  test('ends silently when its reader goes away', async () => {
     const watch = exitwatch('watch');
     await watch.line();
     watch.child.stdout.destroy();
@@ -289,14 +289,14 @@ describe('exitwatch watch', () => {
     expect(watch.stderr).toBe(`${watch.stderr.split('\n')[0] ?? ''}\n`);
   });
 
-  test('an output that cannot be written is a failure, with 125', async () => {
+  test('exits with 125 if its output cannot be written', async () => {
     const command = `${process.execPath} ${MAIN} watch --json --for 1s > /dev/full`;
     const watch = new LineProcess('sh', ['-c', command]);
     expect(await watch.ended).toBe(125);
     expect(watch.stderr).toContain('ENOSPC');
   });
 
-  test('a name made to harm a terminal is escaped', async () => {
+  test('escapes a name crafted to harm a terminal', async () => {
     const child = new LineProcess('python3', ['-c', HARMFUL]);
     expect(await child.line()).toBe('here');
     const watch = exitwatch('watch', '--pid', String(child.pid));
@@ -307,7 +307,7 @@ describe('exitwatch watch', () => {
     const line = (await watch.line()) ?? '';
     expect(line).toContain('a\\u001b[2Jb\\u202ec\\\\d');
     const raw = (await json.line()) ?? '';
-    expect(raw).not.toContain('\u202e'); // JSON itself escapes the other one
+    expect(raw).not.toContain('\u202e'); // JSON itself escapes the other character
     expect((JSON.parse(raw) as ExitEvent).name).toBe('a\u001b[2Jb\u202ec\\d');
   });
 
@@ -325,13 +325,13 @@ describe('exitwatch watch', () => {
     [['watch', 'something'], 2],
     [['whatch'], 2],
     [[], 2],
-  ])('%j ends with %i', async (args, code) => {
+  ])('%j exits with %i', async (args, code) => {
     const result = await call(...args);
     expect(result.code).toBe(code);
     expect(result.stderr.length + result.lines.length).toBeGreaterThan(0);
   });
 
-  test('a pid that nobody has ends with 127', async () => {
+  test('a pid that does not exist exits with 127', async () => {
     const gone = new LineProcess('true', []);
     await gone.ended;
     const { code, stderr } = await call('watch', '--pid', String(gone.pid));
@@ -340,7 +340,7 @@ describe('exitwatch watch', () => {
   });
 });
 
-test('--help and --version', async () => {
+test('--help and --version print their text', async () => {
   expect((await call('--help')).lines.join('\n')).toContain('watch');
   for (const command of ['watch', 'wait', 'doctor']) {
     expect((await call(command, '--help')).lines.join('\n')).toContain(`exitwatch ${command}`);

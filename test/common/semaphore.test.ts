@@ -1,6 +1,6 @@
 import { Semaphore } from '../../src/common/semaphore';
 
-test('so many go on at once, the others in their order, and one that fails hands its place on', async () => {
+test('runs up to its limit at once, starts the rest in order, and frees the place of a failed task', async () => {
   const semaphore = new Semaphore(2);
   const begun: number[] = [];
   const ends: (() => void)[] = [];
@@ -22,6 +22,6 @@ test('so many go on at once, the others in their order, and one that fails hands
   ends[2]?.();
   ends[3]?.();
   expect(await Promise.all(runs.slice(2))).toEqual([2, 3]);
-  // All are given back.
+  // Every place is free again.
   expect(await semaphore.run(() => Promise.resolve('again'))).toBe('again');
 });

@@ -30,10 +30,10 @@ async function press(key: string): Promise<void> {
   const socket = connect({ path: serial() });
   let printed = '';
   socket.on('data', (chunk) => (printed += chunk.toString('latin1')));
-  socket.on('error', () => undefined); // it has obeyed, and is gone
-  await arrives(`somebody at ${serial()}`, once(socket, 'connect'));
+  socket.on('error', () => undefined); // QEMU closes the socket when the guest obeys
+  await arrives(`a server at ${serial()}`, once(socket, 'connect'));
   if (key === 'a') {
-    // Its serial port may not be there yet when it is written to.
+    // The guest may not have opened its serial port when the first byte arrives.
     await until('the guest to obey its power button', async () => {
       socket.write(key);
       await setTimeout(50);
@@ -41,7 +41,7 @@ async function press(key: string): Promise<void> {
     });
   } else {
     await until(
-      'the machine to be gone',
+      'the machine to end',
       async () => {
         if (!existsSync(join(folder, 'run', 'web.qmp')) || socket.destroyed) return true;
         socket.write(key);
@@ -54,7 +54,7 @@ async function press(key: string): Promise<void> {
   socket.destroy();
 }
 
-/** What its guest has printed ("R": it runs), and what its files say. */
+/** What the guest has printed ("R" means that it runs), and what its log files contain. */
 function stateOfMachine(printed: () => string): () => string {
   return () => {
     const said = ['web.log', 'web.events'].map((name) => {
@@ -71,7 +71,7 @@ const options = () => [
   ...bootFrom(join(folder, 'image')),
 ];
 
-describe('the manager', () => {
+describe('the example manager', () => {
   const manager = (...args: string[]) =>
     new LineProcess(process.execPath, [join(EXAMPLES, 'vm-manager.mjs'), ...args], {
       env: { ...process.env, VMS: folder },
@@ -84,7 +84,7 @@ describe('the manager', () => {
     return [...lines, command.stderr].join('\n').trim();
   }
 
-  /** What it says of the machine, as soon as that includes these words. */
+  /** The answer of `why`, as soon as it includes these words. */
   async function says(words: string): Promise<string> {
     let answer = '';
     const isSaid = async () => (answer = await call('why', 'web')).includes(words);
@@ -94,14 +94,14 @@ describe('the manager', () => {
 
   const pidOf = (text: string) => Number(/(\d+)$/.exec(text)?.[1]);
 
-  itWithQemu('is as small as it says', () => {
+  itWithQemu('is as short as its page says', () => {
     expect(readFileSync(join(EXAMPLES, 'vm-manager.mjs'), 'utf8').split('\n').length).toBeLessThan(
       150,
     );
   });
 
   itWithQemuAsRoot(
-    'starts a machine, leaves it off when its user has, brings it back when it was killed',
+    'starts a machine, leaves it off after its user shuts it down, and restarts it after a kill',
     async () => {
       const watcher = manager('watch');
       try {
@@ -136,7 +136,7 @@ describe('the manager', () => {
     },
   );
 
-  test('says what it takes', async () => {
+  test('prints its usage', async () => {
     expect(await call('start', '../x')).toMatch(/^vm-manager: usage/);
     expect(await call('fly')).toMatch(/^vm-manager: usage/);
   });
@@ -151,19 +151,19 @@ describe('the examples in shell and Python', () => {
     return { code: await command.ended, said: [...lines, command.stderr].join('\n').trim() };
   }
 
-  test('are as small as they say', () => {
+  test('are as short as their page says', () => {
     for (const example of ['vm.sh', 'vm.py'])
       expect(readFileSync(join(EXAMPLES, example), 'utf8').split('\n').length).toBeLessThan(120);
   });
 
-  test('say what they take', async () => {
+  test('print their usage', async () => {
     const env = environment();
     expect(await run(env, 'vm.sh', 'start', '../x')).toMatchObject({ code: 2 });
     expect((await run(env, 'vm.py', 'fly')).said).toMatch(/vm.py quit NAME/);
   });
 
   itWithQemu(
-    'start, stop and explain machines; what they stop is known to be their doing',
+    'start, stop and explain machines, and their stops are recorded as their own',
     async () => {
       const env = environment();
       const state = join(folder, 'state');
@@ -222,11 +222,11 @@ describe('the examples in shell and Python', () => {
 
 const itWithBoth = hasQemu() ? itUnderSystemd : itWithQemu;
 
-describe('the unit', () => {
+describe('the example unit', () => {
   const unit = 'exitwatch-vm-daemon.service';
 
   itWithBoth(
-    'runs under systemd: ready when it is, back after a kill, and nothing is lost',
+    'runs under systemd: signals readiness, restarts after a kill, and loses no end',
     async () => {
       const qemu = [
         'qemu-system-x86_64 -accel tcg -m 32 -nodefaults -display none -no-user-config -daemonize',

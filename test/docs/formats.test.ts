@@ -37,14 +37,14 @@ afterEach(() => {
 
 type Json = Record<string, unknown>;
 
-/** All objects of a document, each with all that it is in. */
+/** All objects of a document, including nested ones. */
 function* objectsOf(value: unknown): Generator<Json> {
   if (typeof value !== 'object' || value === null) return;
   if (!Array.isArray(value)) yield value as Json;
   for (const each of Object.values(value)) yield* objectsOf(each);
 }
 
-/** It is as the schema says; with a field more, or less, it is not. */
+/** Checks that the document fits the schema, and that it does not with a field added or removed. */
 function expectExactly(validate: ValidateFunction, text: string): Json {
   const document = JSON.parse(text) as Json;
   validate(document);
@@ -66,7 +66,7 @@ function expectExactly(validate: ValidateFunction, text: string): Json {
 const identity = identify(process.pid);
 if (identity === null) throw new Error('we are not there');
 
-test('lines of an intent log are as their schema says', async () => {
+test('lines of an intent log match their schema', async () => {
   const path = join(folder, 'intents');
   const log = new IntentLog(path);
   const deadline = new Date(Date.now() + 60_000);
@@ -94,7 +94,7 @@ test('lines of an intent log are as their schema says', async () => {
   for (const line of lines) expectExactly(intentLine, line);
 });
 
-test('the example of a line in the docs is as the schema says, and is read', async () => {
+test('the line shown in the docs matches the schema and can be read', async () => {
   const [, example = ''] = /```json\n([^]*?)```/.exec(DOCUMENT) ?? [];
   expectExactly(intentLine, example);
   const path = join(folder, 'intents');
@@ -102,7 +102,7 @@ test('the example of a line in the docs is as the schema says, and is read', asy
   expect(await readIntents(path)).toMatchObject([{ what: 'quit', outcome: 'expired' }]);
 });
 
-test('the schemas know all causes, and no others', () => {
+test('the schemas list exactly the known causes', () => {
   const CAUSES = {
     ...{
       'start-failed': true,
@@ -121,7 +121,7 @@ test('the schemas know all causes, and no others', () => {
     expect(schemaOf(name).$defs['cause']?.enum).toEqual(Object.keys(CAUSES));
 });
 
-/** A machine that ends so, with a daemon whose hook does not. */
+/** Ends a machine in this way under a daemon whose hook never returns. */
 async function play(settings: VmSettings, act: (vm: TestVm) => unknown) {
   const controlDir = join(folder, 'control');
   const stateDir = join(folder, 'state');
@@ -137,7 +137,7 @@ async function play(settings: VmSettings, act: (vm: TestVm) => unknown) {
     const running = text('json');
     const stopped = once(daemon, 'stopped');
     await act(vm);
-    await arrives('the daemon to tell the stop', stopped);
+    await arrives('the daemon to report the stop', stopped);
     const marker = existsSync(join(stateDir, 'web.shutdown')) ? text('shutdown') : null;
     expect(await readVmRecord(stateDir, 'web')).toMatchObject({ state: 'stopped' });
     expect((await readShutdownMarker(stateDir, 'web')) === null).toBe(marker === null);
@@ -148,28 +148,25 @@ async function play(settings: VmSettings, act: (vm: TestVm) => unknown) {
   }
 }
 
-itWithQemu(
-  'the record of a machine and the mark of its user are as their schemas say',
-  async () => {
-    const { running, stopped, marker } = await play({}, (vm) => vm.press('p'));
-    expect(expectExactly(vmRecord, running)).toMatchObject({ state: 'running', lastStop: null });
-    expect(expectExactly(vmRecord, stopped)).toMatchObject({
-      state: 'stopped',
-      lastStop: { userShutdown: true },
-      undelivered: [{ isRepeated: false }],
-    });
-    expect(expectExactly(shutdownMarker, marker ?? '')).toMatchObject({ cause: 'guest-shutdown' });
-  },
-);
+itWithQemu('the record of a machine and the mark of its user match their schemas', async () => {
+  const { running, stopped, marker } = await play({}, (vm) => vm.press('p'));
+  expect(expectExactly(vmRecord, running)).toMatchObject({ state: 'running', lastStop: null });
+  expect(expectExactly(vmRecord, stopped)).toMatchObject({
+    state: 'stopped',
+    lastStop: { userShutdown: true },
+    undelivered: [{ isRepeated: false }],
+  });
+  expect(expectExactly(shutdownMarker, marker ?? '')).toMatchObject({ cause: 'guest-shutdown' });
+});
 
-itWithQemuAsRoot('the record of one that a signal has ended is as its schema says', async () => {
+itWithQemuAsRoot('the record of a machine that a signal ended matches its schema', async () => {
   const { stopped, marker } = await play({}, (vm) => process.kill(vm.pid, 'SIGKILL'));
   const record = expectExactly(vmRecord, stopped);
   expect(record).toMatchObject({ lastStop: { cause: 'killed', exit: { signal: 'SIGKILL' } } });
   expect(marker).toBeNull();
 });
 
-itWithQemu('the record of one that has crashed is as its schema says', async () => {
+itWithQemu('the record of a machine that crashed matches its schema', async () => {
   const { stopped } = await play({ env: crashing('fault') }, (vm) => {
     vm.crash();
   });

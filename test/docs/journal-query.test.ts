@@ -21,14 +21,15 @@ afterEach(() => {
   rmSync(folder, { recursive: true });
 });
 
-/** All that the journal has of the unit, by which it is waited for. */
+/** Prints all that the journal has of the unit. The test waits for lines in it. */
 const journal = 'journalctl -u exitwatch -o cat';
 
 itUnderSystemd(
   'the query of docs/who-did-it.md finds the end of a process in the journal of its unit, among other lines',
   async () => {
     writeFileSync(join(folder, 'exitwatch.service'), unit);
-    // Elsewhere than in Debian its folder may be another one: then it does not start, and says so.
+    // Other distributions may keep these files elsewhere. Then journald does not start, and the
+    // test fails with a message.
     for (const name of JOURNALD.filter((each) => existsSync(join(UNITS, each)))) {
       copyFileSync(join(UNITS, name), join(folder, name));
     }
@@ -36,12 +37,13 @@ itUnderSystemd(
       folder,
       ['exitwatch.service', ...JOURNALD],
       [
-        // It reads nothing of the host's kernel, and sets nothing there.
+        // journald neither reads the host's kernel log nor changes settings of the host.
         'mkdir -p /run/systemd/journald.conf.d',
         'printf "[Journal]\\nReadKMsg=no\\nAudit=\\n" >/run/systemd/journald.conf.d/test.conf',
         'systemctl start systemd-journald',
         'systemctl log-target journal; systemctl log-level info',
-        // Outside of the host's pid namespace processes are polled: those are told that it has seen.
+        // Outside the host's pid namespace exitwatch polls, and reports only processes that it has
+        // seen.
         'cp /bin/sleep /tmp/server; cp /bin/sleep /tmp/other',
         '/tmp/server 1000 & server=$!; /tmp/other 1000 & other=$!; echo $server',
         'systemctl start exitwatch',
@@ -55,7 +57,7 @@ itUnderSystemd(
       ],
     );
     const at = said.indexOf('the query:');
-    // systemd's own lines on the unit, and what exitwatch says on stderr: no JSON.
+    // systemd's own lines about the unit, and what exitwatch prints to stderr. They are not JSON.
     expect(said.slice(1, at)).toEqual(
       expect.arrayContaining([
         expect.stringMatching(/^Started .*Who ended which process/),

@@ -13,7 +13,7 @@ const VM_COMMANDS = 'e2e/vm-commands';
 const COMMANDS = 'e2e/docs-commands';
 const GUIDES = 'e2e/vm-guides';
 
-/** The test that runs each block of a page, in their order, and compares what it prints. */
+/** The tests that run the code blocks of each page, in order, and compare the output. */
 const TESTED_IN: Record<string, string[]> = {
   'README.md': [
     ...[SESSIONS, 'package/package', SESSIONS],
@@ -63,14 +63,14 @@ const manifest = JSON.parse(read('package.json')) as {
 };
 const repository = manifest.repository.url.replace(/^git\+|\.git$/g, '');
 
-/** Of the clone; what git ignores is not there for others. */
+/** The files of a clone. Files that git ignores do not count. */
 function trackedFiles(): string[] {
   const args = ['ls-files', '-co', '--exclude-standard'];
   const { stdout } = spawnSync('git', args, { cwd: REPOSITORY, encoding: 'utf8' });
   return stdout.split('\n').filter((file) => existsSync(join(REPOSITORY, file)));
 }
 
-/** What npm would publish; of the built files, those that are there. */
+/** The files that npm would publish. Build output counts only if it exists. */
 async function packedFiles(): Promise<string[]> {
   const args = ['pack', '--dry-run', '--json', '--ignore-scripts'];
   const { stdout } = await run('npm', args, { cwd: REPOSITORY });
@@ -85,18 +85,18 @@ const among = (paths: readonly string[]): LinkedFiles => ({
 });
 
 describe('links', () => {
-  test('all of them lead somewhere, in a clone', () => {
+  test('every link resolves in a clone', () => {
     expect(brokenLinks(LINKED, among(trackedFiles()))).toEqual([]);
   });
 
-  test('all of them lead somewhere, in the package', async () => {
+  test('every link resolves in the package', async () => {
     const packed = await packedFiles();
     const pages = packed.filter((path) => path.endsWith('.md'));
     expect(pages).toEqual(expect.arrayContaining(LINKED));
     expect(brokenLinks(pages, among(packed))).toEqual([]);
   });
 
-  test('one that leads nowhere is found', () => {
+  test('a broken link is found', () => {
     const pages: Record<string, string> = {
       'a.md': '# A\n[1](b/c.md) [2](b/d.md) [3](#a) [4](#b) [5](b/c.md#two-words)\n[x]: ../up.md\n',
       'b/c.md': '# C\n## Two `words`\n`[6](code.md)` [7](../a.md#c) [8](https://example.org/x)\n',
@@ -116,7 +116,7 @@ describe('links', () => {
     ]);
   });
 
-  test('the index of docs has every page', () => {
+  test('the index of docs lists every page', () => {
     const index = read('docs/README.md');
     const missing = PAGES.filter((page) => page.startsWith('docs/') && page !== 'docs/README.md')
       .map((page) => basename(page))
@@ -124,7 +124,7 @@ describe('links', () => {
     expect(missing).toEqual([]);
   });
 
-  test('package.json alone says whose repository it is', () => {
+  test('only package.json names the owner of the repository', () => {
     expect(manifest.homepage).toBe(`${repository}#readme`);
     expect(manifest.bugs.url).toBe(`${repository}/issues`);
     const others = LINKED.flatMap((page) =>
@@ -136,7 +136,7 @@ describe('links', () => {
   });
 });
 
-test('the README is a front door, not the house', () => {
+test('the README has at most 250 lines', () => {
   expect(read('README.md').trimEnd().split('\n').length).toBeLessThanOrEqual(250);
 });
 
@@ -149,10 +149,10 @@ test('each script that a page names is in package.json', () => {
   expect(missing).toEqual([]);
 });
 
-/** Pages for those who change the code. */
+/** Pages for people who change the code. */
 const ABOUT_CODE = ['docs/architecture.md', 'CONTRIBUTING.md', 'SECURITY.md'];
 
-test.each(ABOUT_CODE)('each file and folder that %s names is there', (page) => {
+test.each(ABOUT_CODE)('each file and folder that %s names exists', (page) => {
   const tracked = trackedFiles();
   const isThere = (name: string) =>
     name.includes('/')

@@ -26,7 +26,7 @@ afterEach(() => daemon.remove());
 
 const at = (file: string) => join(daemon.controlDir, file);
 
-/** Whether somebody is connected to that socket of a machine. */
+/** Whether a client is connected to this socket of a machine. */
 async function isConnected(vm: TestVm, path: string): Promise<boolean> {
   const chardevs = (await vm.ask('query-chardev')) as { filename: string }[];
   return chardevs.some(
@@ -34,14 +34,14 @@ async function isConnected(vm: TestVm, path: string): Promise<boolean> {
   );
 }
 
-/** What it says is wrong with it. */
+/** A warning of the daemon that matches. */
 const warning = (pattern: RegExp) =>
   daemon.until(
     ({ event, message = '' }) => event === 'warning' && pattern.test(message),
     `a warning ${pattern}`,
   );
 
-/** What is read there is open for a moment: whoever unmounts it tries again. */
+/** Retries, because the daemon opens the directory for a moment whenever it reads it. */
 async function unmount(point: string): Promise<void> {
   for (let left = 200; ; left--) {
     try {
@@ -54,26 +54,28 @@ async function unmount(point: string): Promise<void> {
   }
 }
 
-describe('a directory that comes and goes', () => {
+describe('a control directory that comes and goes', () => {
   beforeEach(() => {
     daemon = new TestDaemon({ isThere: false });
   });
 
-  /** A machine that is there as soon as the directory is: found, and its end told. */
-  async function comesAndGoes(name: string): Promise<void> {
+  /**
+   * Starts a machine in the directory, which must be found, and ends it, which must be reported.
+   */
+  async function startAndEnd(name: string): Promise<void> {
     const vm = await daemon.vm(name);
     await daemon.found(vm);
     await vm.press('p');
     expect(await daemon.stopped(vm)).toMatchObject({ name, userShutdown: true });
   }
 
-  itWithQemu('is waited for, with its parents, however often it is removed', async () => {
+  itWithQemu('is awaited together with its parents, however often it is removed', async () => {
     daemon.controlDir = join(daemon.folder, 'some', 'where', 'control');
     await daemon.start();
     expect(daemon.said[0]).toMatchObject({ event: 'control-dir', isThere: false });
     for (const round of [1, 2, 3]) {
       mkdirSync(daemon.controlDir, { recursive: true });
-      await comesAndGoes(`round${round}`);
+      await startAndEnd(`round${round}`);
       const top = round === 2 ? join(daemon.folder, 'some') : daemon.controlDir;
       rmSync(top, { recursive: true });
     }
@@ -81,7 +83,7 @@ describe('a directory that comes and goes', () => {
   });
 
   itWithQemu(
-    'leaves what is under watch alone: its end is told, wherever its files are',
+    'can be removed without ending a watch: the machine’s end is still reported',
     async () => {
       mkdirSync(daemon.controlDir);
       await daemon.start();
@@ -92,25 +94,26 @@ describe('a directory that comes and goes', () => {
       await daemon.until(({ event, isThere }) => event === 'control-dir' && isThere === false);
       await removed.press('p');
       const { candidates, userShutdown } = await daemon.stopped(removed);
-      // Sure only if that connection has heard all since the start: on a busy host it came too late.
+      // The verdict is sure only if the connection has heard everything since the start. On a busy
+      // host it may come too late.
       expect(candidates).toContain('guest-shutdown');
-      expect(candidates).not.toContain('forced-stop'); // as if nobody had heard anything of it
+      expect(candidates).not.toContain('forced-stop'); // the cause if nobody had heard a QMP event
       expect([true, null]).toContain(userShutdown);
     },
   );
 
-  itWithQemu('may be replaced by another one, by a rename of it or of a parent', async () => {
+  itWithQemu('can be replaced by a rename of the directory or of its parent', async () => {
     daemon.controlDir = join(daemon.folder, 'parent', 'control');
     mkdirSync(daemon.controlDir, { recursive: true });
     await daemon.start();
     for (const [index, moved] of [daemon.controlDir, join(daemon.folder, 'parent')].entries()) {
       renameSync(moved, `${moved}-${index}`);
       mkdirSync(daemon.controlDir, { recursive: true });
-      await comesAndGoes(`after${index}`);
+      await startAndEnd(`after${index}`);
     }
   });
 
-  itWithQemu('may be made at once with a machine in it, a hundred times over', async () => {
+  itWithQemu('can appear with a machine in it, and disappear, a hundred times', async () => {
     await daemon.start();
     const process = await mortal();
     for (let round = 0; round < 100; round++) {
@@ -122,31 +125,31 @@ describe('a directory that comes and goes', () => {
       rmSync(daemon.controlDir, { recursive: true });
     }
     await release(process);
-    // One process is one machine: under the name that it had first.
+    // One process is one machine. It keeps the name under which it was found first.
     expect(await daemon.until(({ event }) => event === 'stopped')).toMatchObject({ name: 'vm0' });
     await daemon.end();
     expect(daemon.count('found')).toBe(1);
   });
 
   itAsRoot(
-    'may be mounted over, and unmounted, with machines that appear at that instant',
+    'can be mounted over and unmounted, even at the instant in which machines appear',
     async () => {
       mkdirSync(daemon.controlDir);
       await daemon.start();
       for (const round of [1, 2]) {
         await run('mount', ['-t', 'tmpfs', 'none', daemon.controlDir]);
         try {
-          await comesAndGoes(`mounted${round}`);
+          await startAndEnd(`mounted${round}`);
         } finally {
           await unmount(daemon.controlDir);
         }
-        await comesAndGoes(`unmounted${round}`);
+        await startAndEnd(`unmounted${round}`);
       }
     },
   );
 });
 
-describe('a hostile directory', () => {
+describe('a hostile control directory', () => {
   const servers: LineProcess[] = [];
 
   beforeEach(() => {
@@ -160,7 +163,7 @@ describe('a hostile directory', () => {
     }
   });
 
-  /** Each in a process of its own. */
+  /** Each server runs in a process of its own. */
   async function serve(how: string): Promise<void> {
     const hostile = join(REPOSITORY, 'test', 'programs', 'hostile.cjs');
     const server = new LineProcess(process.execPath, [hostile, at(`${how}.qmp`), how]);
@@ -168,7 +171,7 @@ describe('a hostile directory', () => {
     await server.line();
   }
 
-  itWithQemu('keeps nothing from being told of a machine that is all right', async () => {
+  itWithQemu('does not hide the end of a well-behaved machine', async () => {
     const strangers = await Promise.all([mortal(), mortal()]);
     for (const how of ['silent', 'garbage', 'flood']) await serve(how);
     symlinkSync(at('silent.qmp'), at('link.qmp'));
@@ -210,7 +213,7 @@ describe('a hostile directory', () => {
     await warning(/garbage\.qmp" sends what is no JSON/);
     await warning(/flood\.qmp" sends a message of more than/);
     const found = daemon.said.filter(({ event }) => event === 'found').map(({ name }) => name);
-    // Some process listens there, whatever it says: its end will be told.
+    // A process listens on each of these sockets. Its end is reported whatever it sends.
     expect(found.sort()).toEqual(['fine', 'flood', 'garbage', 'silent']);
     await vm.press('p');
     expect(await daemon.stopped(vm)).toMatchObject({ userShutdown: true });
@@ -220,7 +223,7 @@ describe('a hostile directory', () => {
   });
 
   itAsRoot(
-    'that users can write to: they name no processes but their own, and no logs',
+    'that users can write to: a user can name only processes of their own, and cannot supply logs',
     async () => {
       const nobody = 65534;
       await run('chmod', ['1777', daemon.controlDir]);
@@ -235,7 +238,7 @@ describe('a hostile directory', () => {
       await until('setpriv to change its user', async () => (await uid()).includes('65534'));
       writeFileSync(at('own.pid'), String(own.pid));
       chownSync(at('own.pid'), nobody, nobody);
-      // They say that it was the user, in the name of a machine of ours.
+      // An ordinary user claims in the log of root's machine that its guest shut down.
       const said = '{"timestamp":{"seconds":4000000000,"microseconds":0},"event":"SHUTDOWN"';
       writeFileSync(
         at('ours.events'),
@@ -258,7 +261,7 @@ describe('a hostile directory', () => {
     },
   );
 
-  test('a pidfile that an earlier process has left does not mean who has its pid now', async () => {
+  test('a pidfile of an earlier process does not identify the process that has its pid now', async () => {
     const later = await mortal();
     writeFileSync(at('stale.pid'), String(later.pid));
     await run('touch', ['-d', '1 hour ago', at('stale.pid')]);
@@ -268,7 +271,7 @@ describe('a hostile directory', () => {
     expect(await release(later)).toBe(0);
   });
 
-  test('two thousand files that are of no use: it warns of a thousand, once each', async () => {
+  test('two thousand useless files cause one thousand warnings, each once', async () => {
     const aside = mkdtempSync(join(tmpdir(), 'exitwatch-many-'));
     for (let index = 0; index < 2000; index++) writeFileSync(join(aside, `vm${index}.pid`), 'x');
     rmSync(daemon.controlDir, { recursive: true });

@@ -18,14 +18,14 @@ afterEach(async () => {
   await examples.remove();
 });
 
-/** A command of a page; where that names a folder of the host's, it has the test's. */
+/** A command of a page, with the test's folders in place of the host's. */
 const command = (page: string, part: string) =>
   commandWith(`docs/${page}.md`, part).replace(
     /(\/run|\/var\/log|\/var\/lib\/me)(?=\/)/g,
     examples.folder,
   );
 
-/** Ended by a shell. */
+/** Has a shell send SIGTERM to the process. */
 async function killed({ pid }: LineProcess): Promise<LineProcess> {
   const killer = new LineProcess('sh', ['-c', `kill ${pid}; exit 0`]);
   await killer.ended;
@@ -36,7 +36,7 @@ const sleeper = (name = 'sleep') =>
   examples.start(name === 'sleep' ? name : examples.named(name), ['100']);
 
 describe('docs/wait-for-one.md', () => {
-  test('wait ends as the process did: its exit code, or 128 and the signal', async () => {
+  test('wait exits as the process did: with its exit code, or with 128 plus the signal', async () => {
     const line = command('wait-for-one', '4711');
     for (const [script, code, how] of [
       ['read line; exit 3', '3', 'exited 3'],
@@ -52,8 +52,8 @@ describe('docs/wait-for-one.md', () => {
     }
   });
 
-  test('wait waits for the one process of a name', async () => {
-    // Somebody else's QEMU may run here.
+  test('wait waits for the only process with that name', async () => {
+    // Another QEMU may run on this host.
     const line = command('wait-for-one', 'qemu-system-*').replace('qemu-system-*', 'the-one-*');
     const { pid, child } = sleeper('the-one-of-two');
     const wait = examples.run(line);
@@ -76,7 +76,7 @@ describe('docs/watch-everything.md', () => {
     expect(await watch.ended).toBe(0);
   });
 
-  itAsRoot('--failed leaves out what exited with 0', async () => {
+  itAsRoot('--failed leaves out exits with 0', async () => {
     const watch = examples.run(`exec ${command(page, '--failed')}`);
     await until(watch, /^TIME/);
     const good = examples.start('sh', ['-c', 'exit 0']);
@@ -86,7 +86,7 @@ describe('docs/watch-everything.md', () => {
     expect(lines.filter((line) => line.includes(` ${good.pid} `))).toEqual([]);
   });
 
-  itAsRoot('the ends of a name are added to a file, as JSON', async () => {
+  itAsRoot('the ends of processes with one name are appended to a file as JSON', async () => {
     const line = command(page, '--json').replace('qemu-*', 'pemu-*');
     const watch = examples.run(`exec ${line}`);
     await armed(watch);
@@ -129,8 +129,8 @@ describe('docs/watch-everything.md', () => {
     rmdirSync(slice);
   });
 
-  itAsRoot('--exec runs a command that gets the end in a sentence', async () => {
-    // In the place of one that writes to the host's log.
+  itAsRoot('--exec passes the end to a command as a sentence', async () => {
+    // Stands in for the program that writes to the host's log.
     writeFileSync(examples.at('bin/logger'), '#!/bin/sh\necho "logged: $1"\n', { mode: 0o755 });
     const watch = examples.run(`exec ${command(page, '--exec')}`);
     await until(watch, /^TIME/);
@@ -142,7 +142,7 @@ describe('docs/watch-everything.md', () => {
 });
 
 describe('docs/who-did-it.md', () => {
-  itAsRoot('wait tells the whole story on stderr', async () => {
+  itAsRoot('wait prints the whole story to stderr', async () => {
     const sleep = sleeper();
     const line = command('who-did-it', '4711').replace('4711', String(sleep.pid));
     const wait = examples.start('sh', ['-c', `exec ${line}`]);
@@ -152,7 +152,7 @@ describe('docs/who-did-it.md', () => {
     expect(wait.stderr).toMatch(new RegExp(`^by +SIGTERM from ${pid} sh, `, 'm'));
   });
 
-  itAsRoot('watch --failed names in the column BY who asked it to end', async () => {
+  itAsRoot('watch --failed names in the column BY who asked the process to end', async () => {
     const watch = examples.run(`exec ${command('who-did-it', '--failed')}`);
     await until(watch, /^TIME.* BY$/);
     const polite = examples.start('sh', [
@@ -164,7 +164,7 @@ describe('docs/who-did-it.md', () => {
     await until(watch, new RegExp(` ${polite.pid} .* exited 0 +after SIGTERM from ${pid} sh$`));
   });
 
-  itAsRoot('watch --signals prints each signal as it is sent', async () => {
+  itAsRoot('watch --signals prints each signal when it is sent', async () => {
     const watch = examples.run(`exec ${command('who-did-it', '--signals')}`);
     await until(watch, /^TIME/);
     const polite = examples.start('sh', [
@@ -191,7 +191,7 @@ describe('docs/stop-safely.md', () => {
     return process;
   };
 
-  test('stop has it on record, and ends when it is gone', async () => {
+  test('stop records its intent and returns when the process is gone', async () => {
     const { pid } = server();
     const stop = examples.run(command(page, '--intent-log'));
     expect(await stop.rest()).toEqual([
@@ -206,7 +206,7 @@ describe('docs/stop-safely.md', () => {
     ]);
   });
 
-  test('alive ends with 0, 1 or 125', async () => {
+  test('alive exits with 0, 1 or 125', async () => {
     const line = command(page, 'alive');
     const { child, ended } = server();
     expect(await examples.run(line).rest()).toEqual(['alive', '0']);
@@ -217,7 +217,7 @@ describe('docs/stop-safely.md', () => {
     expect((await examples.run(line).rest()).at(-1)).toBe('125');
   });
 
-  test('stop --tree stops all that belongs to it', async () => {
+  test('stop --tree stops a process and all its descendants', async () => {
     const shell = examples.start(examples.named('server', '/bin/sh'), [
       '-c',
       'sleep 100 & echo in; wait',
@@ -235,7 +235,7 @@ describe('docs/stop-safely.md', () => {
 });
 
 describe('docs/privilege.md', () => {
-  itAsRoot('with these capabilities an ordinary user has everything', async () => {
+  itAsRoot('an ordinary user with these capabilities gets every feature', async () => {
     const page = readFileSync(join(REPOSITORY, 'docs', 'privilege.md'), 'utf8');
     const [, before = ''] = /`sudo (setpriv .*) node …`/.exec(page) ?? [];
     const line = `${before.replace('$USER', 'nobody')} exitwatch doctor`;

@@ -20,7 +20,7 @@ import { ROUNDS } from '../support/rounds';
 
 const COUNT = 60;
 
-/** In every way that there is, over and over. */
+/** Every way to die, over and over. */
 const NAMES: DeathName[] = Array.from(
   { length: COUNT },
   (_, i) => DEATH_NAMES[i % DEATH_NAMES.length] ?? 'exit-0',
@@ -30,12 +30,12 @@ interface Ends {
   ends: ExitEvent[];
   told: ExitEvent[];
   gaps: Gap[];
-  /** Watches that were not told. */
+  /** The number of watches that have not reported an end. */
   left: number;
   by: string;
 }
 
-/** A monitor in a process that is forbidden pidfd_open(2) when we say so. */
+/** A monitor in another process, to which pidfd_open(2) can be forbidden on demand. */
 class DeniedWatcher implements AsyncDisposable {
   readonly #folder = mkdtempSync(join(tmpdir(), 'exitwatch-denied-'));
   readonly #process: LineProcess;
@@ -80,7 +80,7 @@ class DeniedWatcher implements AsyncDisposable {
   }
 }
 
-/** As waitpid has it. */
+/** The wait status that the event implies. */
 function statusOf(event: ExitEvent | undefined): number | string | undefined {
   if (event === undefined || event.how === 'unknown') return event?.unknownReason;
   if (event.how === 'exited') return event.exitCode << 8;
@@ -99,8 +99,8 @@ const seen = ({ pid, name }: Death, event: ExitEvent | undefined) => ({
 const expected = ({ pid, name, status }: Death) => ({ pid, name, status, lossless: true });
 
 /**
- * Which of its threads was the last one, the cBPF filter cannot tell without a pidfd: then nobody may
- * know its status.
+ * Without a pidfd the cBPF filter cannot determine which thread ended last. The status may then be
+ * unknown.
  */
 const isCertain = (filter: Filter, { name }: Death) =>
   filter === 'ebpf' || !HAVE_CODES_OF_THEIR_OWN.has(name);
@@ -117,7 +117,7 @@ describeForEachFilter((filter) => {
   for (const settings of SETTINGS) {
     for (const error of ['EPERM', 'ENOSYS'] as const) {
       itAsRoot(
-        `where ${error} forbids pidfd_open in mid-life, every status is told as before (${JSON.stringify(settings)})`,
+        `if ${error} forbids pidfd_open while it runs, it still reports every status (${JSON.stringify(settings)})`,
         async () => {
           await using watcher = new DeniedWatcher(error, settings);
           expect(await watcher.answer()).toMatchObject({ source: 'connector', filter });
@@ -153,7 +153,7 @@ describeForEachFilter((filter) => {
           );
           expect(ends).toHaveLength(deaths.length);
           expect({ gaps, left, by }).toEqual({ gaps: [], left: 0, by: 'connector' });
-          // Once each, to everybody as well.
+          // Listeners of the monitor, too, get each end once.
           for (const death of [...deaths, ...others]) {
             const events = told.filter((event) => isEndOf(death, event));
             expect(events).toHaveLength(1);
@@ -166,7 +166,7 @@ describeForEachFilter((filter) => {
   }
 
   itAsRoot(
-    'one process that is named in two ways is told once to each who watches it',
+    'a process that is watched by pid and by identity is reported once to each of its watches',
     async () => {
       await using watcher = new DeniedWatcher('EPERM', { scope: 'watched' });
       await watcher.answer();
@@ -183,7 +183,7 @@ describeForEachFilter((filter) => {
           startTicks: identities.get(pid)?.startTicks,
         });
       }
-      // By pid, by an identity from before, and once more by pid: in either order.
+      // By pid and by the identity from before, in either order.
       const watches = await watcher.ask<{ id: string }[]>('watch', [
         ...[held, identities.get(held)],
         ...[first, identities.get(first), first],
@@ -197,7 +197,7 @@ describeForEachFilter((filter) => {
         expect(each.map(statusOf)).toEqual(each.map(() => death.status));
       }
       expect(dying.pids.map((pid) => of(pid).length)).toEqual([3, 3, 3]);
-      // The id is the one that the watches have: with its inode, if any of them brought it along.
+      // All watches share one id. It contains the inode if any of them supplied it.
       const { id: byStart = '' } = watches[2] ?? {};
       expect(byStart).toMatch(/-t\d+$/);
       expect(new Set(of(first).map(({ id }) => id))).toEqual(new Set([byStart]));
@@ -209,37 +209,40 @@ describeForEachFilter((filter) => {
     },
   );
 
-  itAsRoot('what is gone, and whose pid another has, is noticed by its start', async () => {
-    await using watcher = new DeniedWatcher('EPERM', { scope: 'watched' });
-    await watcher.answer();
-    const child = await mortal();
-    const identity = await watcher.ask<ProcessIdentity>('identify', child.pid);
-    await watcher.ask('deny');
-    const { id, startTicks } = identity;
-    const ticks = startTicks - 100;
-    const older = {
-      ...identity,
-      startTicks: ticks,
-      inode: null,
-      id: id.replace(/-\d+$/, `-t${ticks}`),
-    };
-    await watcher.ask('watch', [older]);
-    expect(await watcher.ask('alive', older)).toBe('dead');
-    expect(await watcher.ask('alive', identity)).toBe('alive');
-    const stopped = await watcher.ask('terminate', identity);
-    expect(stopped).toMatchObject({ outcome: 'requested', isAtomic: false });
-    expect(await child.ended).toBeNull();
-    await watcher.ask('watch', [identity]);
-    const { ends } = await watcher.ask<Ends>('ends');
-    expect(ends.map(({ unknownReason }) => unknownReason)).toEqual([
-      'gone-before-watch',
-      'gone-before-watch',
-    ]);
-  });
+  itAsRoot(
+    'the start time reveals that a process is gone and another one has its pid',
+    async () => {
+      await using watcher = new DeniedWatcher('EPERM', { scope: 'watched' });
+      await watcher.answer();
+      const child = await mortal();
+      const identity = await watcher.ask<ProcessIdentity>('identify', child.pid);
+      await watcher.ask('deny');
+      const { id, startTicks } = identity;
+      const ticks = startTicks - 100;
+      const older = {
+        ...identity,
+        startTicks: ticks,
+        inode: null,
+        id: id.replace(/-\d+$/, `-t${ticks}`),
+      };
+      await watcher.ask('watch', [older]);
+      expect(await watcher.ask('alive', older)).toBe('dead');
+      expect(await watcher.ask('alive', identity)).toBe('alive');
+      const stopped = await watcher.ask('terminate', identity);
+      expect(stopped).toMatchObject({ outcome: 'requested', isAtomic: false });
+      expect(await child.ended).toBeNull();
+      await watcher.ask('watch', [identity]);
+      const { ends } = await watcher.ask<Ends>('ends');
+      expect(ends.map(({ unknownReason }) => unknownReason)).toEqual([
+        'gone-before-watch',
+        'gone-before-watch',
+      ]);
+    },
+  );
 });
 
 itAsRoot(
-  'where pidfds alone tell, those that are held go on; what is watched later is polled',
+  'without the connector, pidfds held before still work, and later watches are polled',
   async () => {
     await using watcher = new DeniedWatcher('EPERM', { scope: 'watched' }, ['unshare', '-n']);
     expect(await watcher.answer()).toMatchObject({ source: 'pidfd' });

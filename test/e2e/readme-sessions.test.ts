@@ -17,16 +17,16 @@ afterEach(async () => {
   await examples.remove();
 });
 
-/** A command of a page, and what the page shows that it prints. */
+/** A command of a page, and the output that the page shows. */
 function shown(page: string, part: string) {
   const [session] = sessionOf(blockWith(page, part));
-  if (session === undefined) throw new Error(`nothing is shown with ${part}`);
+  if (session === undefined) throw new Error(`no session is shown with ${part}`);
   return session;
 }
 
 const SHELL = '/bin/sh';
 
-/** Something ends in each of the ways that the first table has, one after the other. */
+/** Ends processes in each way that the README's first table shows, one after another. */
 async function endAsShown(): Promise<void> {
   const { pid, ended } = new LineProcess('sleep', ['100']);
   await new LineProcess('sh', ['-c', `kill ${pid}; exit 0`]).ended;
@@ -50,7 +50,7 @@ async function endAsShown(): Promise<void> {
   }
 }
 
-itAsRoot('the table that the README begins with is what comes out', async () => {
+itAsRoot('watch prints the table at the top of the README', async () => {
   const { command, printed } = shown('README.md', '$ exitwatch watch');
   const watch = examples.run(`exec ${command}`);
   const opening = await until(watch, /^TIME/);
@@ -58,7 +58,7 @@ itAsRoot('the table that the README begins with is what comes out', async () => 
   expectAsShown([...opening, ...(await until(watch, / server /))], printed);
 });
 
-itAsRoot('wait prints what the README shows, and ends as it says', async () => {
+itAsRoot('wait prints what the README shows and exits as it says', async () => {
   const { command, printed } = shown('README.md', '$ exitwatch wait');
   const { pid } = examples.start('sleep', ['100']);
   const wait = examples.run(command.replace('23750', String(pid)));
@@ -69,7 +69,7 @@ itAsRoot('wait prints what the README shows, and ends as it says', async () => {
   expect(lines[0]).toMatch(new RegExp(`^${pid} `));
 });
 
-test('stop says on a terminal what the README shows', async () => {
+test('stop prints on a terminal what the README shows', async () => {
   const { command, printed } = shown('README.md', '$ exitwatch stop');
   const stubborn = `sh -c 'trap "" TERM; echo ready; exec sleep 100'`;
   const script = `sleep 100 & sleep 100 & ${stubborn} & wait`;
@@ -78,7 +78,7 @@ test('stop says on a terminal what the README shows', async () => {
   writeFileSync(examples.at('worker.pid'), String(worker.pid), { mode: 0o644 });
   const onTerminal = command.replace('/run/worker.pid', examples.at('worker.pid'));
   const stop = examples.run(`script -qec '${onTerminal}' /dev/null`);
-  // On a busy machine others may take longer to end than it is patient.
+  // On a busy machine other processes of the group may also outlive the time limit.
   const lines = (await stop.rest()).map((line) =>
     line.trimEnd().replace(/ and \d+ others?(?=: SIGKILL in)/, ''),
   );
@@ -98,7 +98,7 @@ test('stop says on a terminal what the README shows', async () => {
 );
 
 itAsRoot(
-  'the unit of docs/who-did-it.md reports who it was, with the capabilities that it has',
+  'the unit of docs/who-did-it.md names the sender with only its listed capabilities',
   async () => {
     const unit = blockWith('docs/who-did-it.md', '[Unit]');
     const setting = (name: string) => new RegExp(`^${name}=(.*)$`, 'm').exec(unit)?.[1] ?? '';
@@ -140,7 +140,7 @@ const LINES = blockWith('docs/command-line.md', 'exitwatch build-native')
   .split('\n');
 const MACHINE = LINES.find((line) => line.includes('MACHINE: ')) ?? '';
 
-/** Each command that the page has, by its words, with the options that it names. */
+/** Each command of the page, by its words, with the options that the page lists. */
 const USAGE = LINES.filter((line) => line.startsWith('exitwatch ')).flatMap((line) => {
   const options = line.replace('MACHINE', MACHINE).match(/--[a-z-]+/g) ?? [];
   const words = (/^exitwatch ([a-z][a-z|-]*(?: [a-z][a-z|-]*)*)/.exec(line)?.[1] ?? '').split(' ');
@@ -148,13 +148,13 @@ const USAGE = LINES.filter((line) => line.startsWith('exitwatch ')).flatMap((lin
   return last.split('|').map((each) => ({ words: [...words, each], options }));
 });
 
-test('docs/command-line.md has all commands', async () => {
+test('docs/command-line.md has every command', async () => {
   const { lines } = await call('--help');
   const commands = lines.flatMap((line) => /^ {2}([a-z][a-z -]*?) {2,}/.exec(line)?.[1] ?? []);
   expect(USAGE.map(({ words }) => words.join(' '))).toEqual(commands);
 });
 
-test.each(USAGE)('docs/command-line.md has the options of $words', async ({ words, options }) => {
+test.each(USAGE)('docs/command-line.md has every option of $words', async ({ words, options }) => {
   const { lines } = await call(...words, '--help');
   const own = lines.flatMap((line) => /^ {2}(--[a-z-]+)/.exec(line)?.[1] ?? []);
   const named = lines

@@ -39,13 +39,13 @@ beforeEach(() => {
 
 afterEach(async () => {
   for (const each of started.splice(0)) {
-    each.child.kill(); // timeout(1) passes it on
+    each.child.kill(); // timeout(1) forwards the signal
     await each.ended;
   }
   rmSync(folder, { recursive: true });
 });
 
-/** A program that prints a line, in a folder of its own, which is its directory. */
+/** Starts a program in a folder of its own, and waits until it prints a line. */
 async function start(command: string, ...args: string[]): Promise<LineProcess> {
   const process = new LineProcess(command, args, { cwd: folder });
   started.push(process);
@@ -64,7 +64,7 @@ function write(name: string, text: string, mode = 0o644): string {
   return path;
 }
 
-test('a Node server is found by its script, and stopped; its pidfile goes', async () => {
+test('a Node server is identified by its script and stopped, and its pidfile is removed', async () => {
   write('server.js', NODE);
   const server = await start(process.execPath, 'server.js');
   writeFileSync(pidfile, String(server.pid), { mode: 0o644 });
@@ -74,14 +74,14 @@ test('a Node server is found by its script, and stopped; its pidfile goes', asyn
   expect(existsSync(pidfile)).toBe(false);
 });
 
-test('a living process that runs something else is not gone, and its pidfile stays', async () => {
+test('a living process that runs something else counts as alive, and its pidfile stays', async () => {
   write('other.js', NODE);
   const other = await start(process.execPath, 'other.js', 'server.js');
   const { pid } = other;
   const target = { pid, executable: 'server.js' };
   const says = `process ${pid} runs "${process.execPath}" with "other.js", not "server.js"`;
   const isOther = { code: 'ERR_EXITWATCH_NOT_VERIFIED', detail: says };
-  // With an identity beside it, and without.
+  // With and without an identity file.
   for (const hasIdentity of [true, false]) {
     if (hasIdentity) await writePidfile(pidfile, pid);
     else rmSync(`${pidfile}.id`);
@@ -104,7 +104,7 @@ test('a living process that runs something else is not gone, and its pidfile sta
   expect(isAlive(pid)).toBe('alive');
 });
 
-test('a stranger with the pid of one that exitwatch wrote down does not keep it from being gone', async () => {
+test('another process with the pid of a recorded one does not hide that the recorded one is gone', async () => {
   const stranger = await mortal('--stranger');
   const { identity } = await writePidfile(pidfile, stranger.pid);
   if (identity?.inode == null) throw new Error('it ended');
@@ -119,7 +119,7 @@ test('a stranger with the pid of one that exitwatch wrote down does not keep it 
   expect(await release(stranger)).toBe(0);
 });
 
-test('a script counts by its path, also if the process was given a relative one', async () => {
+test('a script matches by its absolute path even if the process was started with a relative one', async () => {
   const path = write('server.js', NODE);
   const { pid } = await start(process.execPath, 'server.js');
   mkdirSync(join(folder, 'releases'));
@@ -129,11 +129,11 @@ test('a script counts by its path, also if the process was given a relative one'
   expect(exists({ pid, executable: join(folder, 'releases', 'current', 'server.js') })).toBe(true);
   expect(exists({ pid, executable: join(folder, 'releases', 'server.js') })).toBe(false);
   expect(exists({ pid, executable: '/nowhere/other.js' })).toBe(false);
-  // The process may have changed its directory.
+  // The process may have changed its directory since.
   expect(exists({ pid, executable: '/nowhere/server.js' })).toBe('unknown');
 });
 
-itAsRoot('a relative script of another user’s process is unknown by its path', async () => {
+itAsRoot('the relative script of another user’s process has an unknown path', async () => {
   const path = write('server.js', NODE);
   const { pid } = await start(process.execPath, 'server.js');
   const nobody = ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups'];
@@ -146,7 +146,7 @@ itAsRoot('a relative script of another user’s process is unknown by its path',
   }
 });
 
-test('interpreters run scripts, with options before them, and by the first line of a script', async () => {
+test('interpreters run scripts after options, or through a script’s first line', async () => {
   write('a.js', NODE);
   write('b.sh', SHELL);
   write('c.py', PYTHON);
@@ -176,7 +176,7 @@ test('interpreters run scripts, with options before them, and by the first line 
   }
 });
 
-test('an argument that is mere data does not count', async () => {
+test('an argument that is plain data does not count as a script', async () => {
   write('server.js', NODE);
   write('keep.js', NODE);
   const { execPath } = process;
@@ -198,7 +198,7 @@ test('an argument that is mere data does not count', async () => {
   }
 });
 
-test('a process that has written over its arguments may run any script', async () => {
+test('a process that has overwritten its arguments may run any script', async () => {
   write('titled.js', `process.title = 'a title'; ${NODE}`);
   const { pid } = await start(process.execPath, 'titled.js');
   expect(exists({ pid, executable: 'node' })).toBe(true);
@@ -208,7 +208,7 @@ test('a process that has written over its arguments may run any script', async (
   });
 });
 
-/** As /proc would show it; nothing of it is there. */
+/** A process as /proc shows it. None of its files exist. */
 const program = (
   args: readonly string[],
   path: string | null = `/usr/bin/${args[0] ?? ''}`,
@@ -257,11 +257,11 @@ test.each<[string, boolean | 'unknown', ...string[]]>([
   expect(runs(program(args, args[0] === '-bash' ? '/bin/bash' : undefined), executable)).toBe(
     verdict,
   );
-  // Another user's executable cannot be read; what it was called by can.
+  // Another user's executable cannot be read, but the name with which it was called can.
   expect(runs(program(args, null), executable)).toBe(verdict);
 });
 
-test('sh of busybox runs scripts, too', () => {
+test('busybox sh runs scripts, too', () => {
   for (const args of [
     ['sh', 'run.sh'],
     ['busybox', 'sh', 'run.sh'],
@@ -271,7 +271,7 @@ test('sh of busybox runs scripts, too', () => {
   expect(runs(program(['busybox', 'tail', 'run.sh'], '/bin/busybox'), 'run.sh')).toBe(false);
 });
 
-test('an executable by its path is not another one of that name', () => {
+test('a path does not match another executable of the same name', () => {
   expect(runs(program(['/opt/a/server'], null), '/opt/a/server')).toBe(true);
   expect(runs(program(['/opt/b/server'], null), '/opt/a/server')).toBe('unknown');
   expect(runs(program(['/opt/b/other'], null), '/opt/a/server')).toBe(false);

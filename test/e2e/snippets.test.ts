@@ -9,7 +9,7 @@ import { LineProcess } from '../support/programs';
 import { armed, until } from '../support/shell-examples';
 import { promisesOf, SnippetProject, snippetsOf, type Snippet } from '../support/snippets';
 
-/** All but configuration files and virtual machines, which have tests of their own. */
+/** All snippets except configuration files and virtual machines, which have tests of their own. */
 const SNIPPETS = PAGES.filter((page) => !/bundlers|vm-/.test(page))
   .flatMap(snippetsOf)
   .filter(({ text }) => !text.includes('qemu'));
@@ -31,7 +31,7 @@ test('the README has snippets in TypeScript, CommonJS and ESM', () => {
   expect(new Set(kinds)).toEqual(new Set(['ts', 'cjs', 'esm']));
 });
 
-/** What it prints, when it has ended well. */
+/** Runs a snippet, which must exit with 0. Returns the lines that it prints. */
 async function printedBy(snippet: Snippet, before = '', after = ''): Promise<string[]> {
   const node = await project.run(snippet, before, after);
   const lines = await node.rest();
@@ -57,14 +57,15 @@ describe.each(SNIPPETS.filter(hasPromises))('$page, block $number', (snippet) =>
   });
 });
 
-/** The others, by what only they have. */
+/** Finds one of the other snippets by a text that only it contains. */
 function snippetWith(part: string): Snippet {
   const [snippet, ...more] = SNIPPETS.filter(({ text }) => text.includes(part));
-  if (snippet === undefined || more.length > 0) throw new Error(`not one has ${part}`);
+  if (snippet === undefined || more.length > 0)
+    throw new Error(`no single snippet contains ${part}`);
   return snippet;
 }
 
-/** A process that ends by SIGTERM, and one that exits with 3, while a snippet watches all. */
+/** Ends one process by SIGTERM and one with status 3 while a snippet watches everything. */
 async function endTwo() {
   const sleep = new LineProcess('sleep', ['100']);
   sleep.child.kill();
@@ -102,7 +103,7 @@ const ENDLESS: [string, (pids: { sleep: number; shell: number }) => RegExp[], st
 ];
 
 itAsRoot.each(ENDLESS)(
-  'the snippet with %s prints who ends, and how',
+  'the snippet with %s prints which process ends, and how',
   async (part, lines, said) => {
     const node = await project.run(snippetWith(part));
     await armed(node);
@@ -114,13 +115,13 @@ itAsRoot.each(ENDLESS)(
   },
 );
 
-test('who is identified is in the file', async () => {
+test('the identified process is written to the file', async () => {
   expect(await printedBy(snippetWith('parent.json'))).toEqual([]);
   const written: unknown = JSON.parse(readFileSync(join(project.path, 'parent.json'), 'utf8'));
   expect(written).toEqual(identify(process.pid));
 });
 
-itAsRoot('who did it is told', async () => {
+itAsRoot('the sender of a signal is printed', async () => {
   const ancestors = / < node < .+$/;
   const [printed, ...more] = await printedBy(snippetWith('sender.ancestors'));
   expect(printed).toMatch(/^SIGTERM by sh \(\d+\), uid 0 < /);
@@ -128,7 +129,7 @@ itAsRoot('who did it is told', async () => {
   expect(more).toEqual([]);
 });
 
-itAsRoot('who had asked a program to end that exited with 0 is told', async () => {
+itAsRoot('the process that asked a program to end, which exited with 0, is named', async () => {
   const before = `
     import { execFileSync, spawn } from 'node:child_process';
     import { waitForExit } from 'exitwatch';
@@ -146,7 +147,7 @@ itAsRoot('who had asked a program to end that exited with 0 is told', async () =
 });
 
 itAsRoot(
-  'the supervisor starts again what crashed, and leaves off what was asked to end',
+  'the supervisor restarts a crashed process and leaves one off that was asked to end',
   async () => {
     const server = [
       '#!/bin/sh',
@@ -154,7 +155,7 @@ itAsRoot(
       'case $(wc -l <runs) in',
       '  1) exit 3 ;;',
       '  2) kill -SEGV $$ ;;',
-      // What is sent before it is watched, right after its start, is not seen.
+      // A signal sent right after the start, before the watch begins, has no known sender.
       '  *) trap "exit 0" TERM; sleep 0.5; echo $$; while :; do sleep 0.05; done ;;',
       'esac',
       '',
@@ -172,14 +173,14 @@ itAsRoot(
   },
 );
 
-itAsRoot('why something is not in use is printed', async () => {
+itAsRoot('the reason why a feature is not in use is printed', async () => {
   const env = { ...process.env, EXITWATCH_FILTER: 'cbpf' };
   const node = await project.run(snippetWith('traceDowngrade]'), '', '', env);
   await node.ended;
   expect(node.stderr).toMatch(/^cbpf-requested: .+; .+\n$/);
 });
 
-itAsRoot('what a wait and a watch cost is printed', async () => {
+itAsRoot('the cost of a wait and of a watch is printed', async () => {
   expect(await printedBy(snippetWith('// costs.mjs'))).toEqual([
     expect.stringMatching(/^the first wait: \d+ ms$/),
     expect.stringMatching(/^a watch: -?\d+ bytes$/),
@@ -187,7 +188,7 @@ itAsRoot('what a wait and a watch cost is printed', async () => {
   ]);
 });
 
-test('the question of a supervisor is answered', async () => {
+test('summary() answers what a supervisor needs to know', async () => {
   const after = `
     const ends = [
       { how: 'exited', exitCode: 0 },
@@ -202,7 +203,7 @@ test('the question of a supervisor is answered', async () => {
     'failed with 3',
     'killed by SIGSEGV, with a core',
     'gone, nobody knows how (polled)',
-    // Its monitor is closed before its parent has ended.
+    // The monitor is closed before the parent ends.
     'not watched any more',
   ]);
 });

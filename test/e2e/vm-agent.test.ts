@@ -36,7 +36,7 @@ afterEach(() => {
 
 type Say = (text: string | Buffer) => void;
 
-/** What an agent does with what it is sent, line by line. */
+/** How an agent reacts to the lines that it receives. */
 type Ways = {
   onSync?: (id: number, say: Say, connection: Socket) => void;
   onShutdown?: (say: Say, connection: Socket) => void;
@@ -49,7 +49,7 @@ const obey = (id: number, say: Say) => {
   say(`{"return": ${id}}\n`);
 };
 
-/** An agent that answers as it is told to; resolves with what it was asked for. */
+/** Starts an agent that reacts in these ways. Resolves with the list of requests that it gets. */
 async function startAgent({ onSync = obey, onShutdown }: Ways = {}): Promise<unknown[]> {
   const asked: unknown[] = [];
   server = createServer((connection) => {
@@ -84,13 +84,13 @@ const SHUTDOWN = { execute: 'guest-shutdown', arguments: { mode: 'powerdown' } }
 
 const powerDown = (signal?: AbortSignal) => guestAgentDriver({ socket }).powerDown(signal);
 
-test('an agent that does not answer a shutdown obeys it', async () => {
+test('a shutdown succeeds if the agent obeys without an answer', async () => {
   const asked = await startAgent();
   await powerDown();
   expect(asked).toEqual([SHUTDOWN]);
 });
 
-test('so does one that is gone with its guest, and one that answers with a return', async () => {
+test('a shutdown succeeds if the agent disappears with its guest, or sends an answer', async () => {
   const asked = await startAgent({ onShutdown: (_, connection) => connection.destroy() });
   await powerDown();
   server?.close();
@@ -103,7 +103,7 @@ test('so does one that is gone with its guest, and one that answers with a retur
   expect([asked, again]).toEqual([[SHUTDOWN], [SHUTDOWN]]);
 });
 
-test('what was left for clients before us is not taken for an answer', async () => {
+test('an answer meant for an earlier client is ignored', async () => {
   const asked = await startAgent({
     onSync: (id, say) => {
       say('{"return": {"pid": 7}}\n{"error": {"desc": "stray"}}\n{"half');
@@ -139,7 +139,7 @@ test.each<[string, Ways, RegExp]>([
     },
     /a line of more than 65536 bytes/,
   ],
-])('one that %s before it has answered was asked for nothing', async (_, ways, reason) => {
+])('an agent that %s before it answers counts as not asked', async (_, ways, reason) => {
   const asked = await startAgent(ways);
   await expect(powerDown()).rejects.toMatchObject({
     code: 'ERR_EXITWATCH_NO_AGENT',
@@ -174,24 +174,27 @@ test.each<[string, NonNullable<Ways['onSync']>]>([
       say(Buffer.from('ff6e6f0a00ff0a5b5d0a6e756c6c0a', 'hex'));
     },
   ],
-])('one that answers a synchronization with %s does not answer', async (_, onSync) => {
-  await startAgent({ onSync });
-  const client = new GuestAgentClient(socket);
-  await expect(client.synchronize(200)).rejects.toMatchObject({
-    code: 'ERR_EXITWATCH_NO_AGENT',
-    message: expect.stringMatching(/does not answer after 200 ms/) as string,
-  });
-  client.close();
-});
+])(
+  'an agent that answers a synchronization with %s does not count as answering',
+  async (_, onSync) => {
+    await startAgent({ onSync });
+    const client = new GuestAgentClient(socket);
+    await expect(client.synchronize(200)).rejects.toMatchObject({
+      code: 'ERR_EXITWATCH_NO_AGENT',
+      message: expect.stringMatching(/does not answer after 200 ms/) as string,
+    });
+    client.close();
+  },
+);
 
-test('where nobody listens there is no agent', async () => {
+test('there is no agent if nothing listens', async () => {
   await expect(powerDown()).rejects.toMatchObject({
     code: 'ERR_EXITWATCH_NO_AGENT',
     message: expect.stringMatching(/ENOENT/) as string,
   });
 });
 
-test('a socket of another process is not spoken to', async () => {
+test('nothing is sent to a socket of another process', async () => {
   const asked = await startAgent();
   const other = guestAgentDriver({ socket, pid: 1 });
   await expect(other.powerDown()).rejects.toMatchObject({
@@ -211,7 +214,7 @@ test.each<[string, string, RegExp]>([
   ['answers with garbage', 'what?\n', /no message/],
   ['answers with a list', '[]\n', /no message/],
   ['answers at great length', 'x'.repeat(70_000), /more than 65536 bytes/],
-])('one that %s is an error', async (_, answer, reason) => {
+])('an agent that %s causes an error', async (_, answer, reason) => {
   await startAgent({
     onShutdown: (say) => {
       say(answer);
@@ -223,7 +226,7 @@ test.each<[string, string, RegExp]>([
   });
 });
 
-test('asking is ended by a signal, before and while it waits', async () => {
+test('a signal aborts the request, before and during its wait', async () => {
   await startAgent({ onSync: () => undefined });
   const reason = new Error('enough');
   await expect(powerDown(AbortSignal.abort(reason))).rejects.toMatchObject({
@@ -239,7 +242,7 @@ test('asking is ended by a signal, before and while it waits', async () => {
 });
 
 itWithQemu(
-  'where there is no agent, its driver presses the power button, and says why',
+  'without an agent the driver presses the power button, and the report says why',
   async () => {
     vm = new TestVm({});
     await vm.booted();
@@ -257,7 +260,7 @@ itWithQemu(
   },
 );
 
-itWithAgent('a guest that its agent has shut down for us is our doing', async () => {
+itWithAgent('a guest that its agent shuts down for exitwatch is exitwatch’s doing', async () => {
   const agentVm = new AgentVm();
   vm = agentVm;
   await agentVm.booted();
@@ -281,7 +284,7 @@ itWithAgent('a guest that its agent has shut down for us is our doing', async ()
 });
 
 itWithAgent(
-  'one that a stranger’s agent client has shut down is not known to be its user’s doing',
+  'a guest that a stranger’s agent client shuts down is not attributed to its user',
   async () => {
     const agentVm = new AgentVm();
     vm = agentVm;

@@ -25,7 +25,7 @@ afterEach(async () => {
 
 const itWithBoth = hasQemu() ? itAsRoot : itWithQemu;
 
-/** What a page says; the directories that it names are the test's. */
+/** The text of a page, with the test's directories in place of its own. */
 const here = (text: string) =>
   text
     .replace(/\/run\/vms|\/var\/lib\/(exitwatch|me)|\/usr\/local\/libexec/g, (path) =>
@@ -35,7 +35,7 @@ const here = (text: string) =>
 
 const command = (page: string, part: string) => here(commandWith(`docs/${page}.md`, part));
 
-/** A machine with its files in the control directory. */
+/** Starts a machine with its files in the control directory. */
 async function machine(name = 'web', ...args: string[]): Promise<TestVm> {
   mkdirSync(examples.at('vms'), { recursive: true });
   const control = { folder: examples.at('vms'), name };
@@ -46,7 +46,7 @@ async function machine(name = 'web', ...args: string[]): Promise<TestVm> {
   return vm;
 }
 
-itWithBoth('the daemon, and status, print what docs/virtual-machines.md shows', async () => {
+itWithBoth('the daemon and vm status print what docs/virtual-machines.md shows', async () => {
   const [daemon, status] = sessionOf(
     blockWith('docs/virtual-machines.md', '$ exitwatch vm daemon'),
   );
@@ -69,7 +69,7 @@ itWithBoth('the daemon, and status, print what docs/virtual-machines.md shows', 
 });
 
 describe('docs/vm-daemon.md', () => {
-  itWithQemu('the daemon runs a hook; watch prints the same, and status all of it', async () => {
+  itWithQemu('the daemon runs a hook; watch prints the same, and status everything', async () => {
     const hook = 'libexec/vm-ended';
     mkdirSync(examples.at('libexec'));
     const script = '#!/bin/sh\necho "hook: $EXITWATCH_NAME $EXITWATCH_CAUSE $EXITWATCH_RESTART"\n';
@@ -106,7 +106,7 @@ describe('docs/vm-control.md', () => {
     ['asks, and waits', 'powerdown', 'exitwatch/intents'],
     ['goes on to signals', 'powerdown', 'exitwatch/intents'],
     ['vm quit', 'quit', 'me/intents'],
-  ])('the command with "%s" ends a machine, and that is on record', async (part, what, log) => {
+  ])('the command with "%s" ends a machine and records its intent', async (part, what, log) => {
     for (const directory of ['exitwatch', 'me']) mkdirSync(examples.at(directory));
     const vm = await machine();
     await vm.press('a');
@@ -121,7 +121,7 @@ describe('docs/vm-control.md', () => {
     ]);
   });
 
-  itWithQemu('a machine is migrated, and what is left of it is paused', async () => {
+  itWithQemu('vm migrate moves a machine and leaves the source paused', async () => {
     mkdirSync(examples.at('exitwatch'));
     const vm = await machine();
     const uri = `unix:${examples.at('migration')}`;
@@ -134,7 +134,7 @@ describe('docs/vm-control.md', () => {
     expect([await vm.status(), await there.status()]).toEqual(['postmigrate', 'running']);
   });
 
-  itWithQemu('who writes an intent before he acts is known to have acted', async () => {
+  itWithQemu('a manager that writes an intent before acting counts as the initiator', async () => {
     installSocat();
     const daemon = examples.run(`exec ${command('vm-guides', 'vm daemon')}`);
     await until(daemon, /0 virtual machines/);
@@ -153,7 +153,7 @@ describe('docs/vm-control.md', () => {
     ]);
   });
 
-  /** One that takes what the page has it take, where there is none. */
+  /** Installs a substitute for socat if it is missing. It accepts the page's arguments. */
   function installSocat(): void {
     if (spawnSync('socat', ['-V']).status === 0) return;
     const script =
@@ -166,7 +166,7 @@ describe('docs/vm-control.md', () => {
 describe('docs/vm-guides.md', () => {
   const page = 'docs/vm-guides.md';
 
-  itWithQemu('a machine with the two things more is judged, and tells of migrations', async () => {
+  itWithQemu('a machine with both additions gets a verdict and reports migrations', async () => {
     const daemon = examples.run(`exec ${command('vm-guides', 'vm daemon')}`);
     await until(daemon, /0 virtual machines/);
     mkdirSync(examples.at('vms'));

@@ -38,7 +38,7 @@ const told = () => daemon.said.filter(({ event }) => event === 'stopped');
 
 const gone = (vm: TestVm) => dead(vm.pid);
 
-/** A start that its user has ended, as the daemon knows. */
+/** Starts a machine whose user shuts it down, and waits until the daemon knows. */
 async function shutDownByUser(name: string): Promise<void> {
   const vm = await daemon.vm(name);
   await daemon.found(vm);
@@ -46,7 +46,7 @@ async function shutDownByUser(name: string): Promise<void> {
   await daemon.stopped(vm);
 }
 
-itWithQemu('after a host has lost its power, a start is not taken for the one before', async () => {
+itWithQemu('after a power loss of the host, a new start is not taken for the old one', async () => {
   await daemon.start();
   await shutDownByUser('web');
   const vm = await daemon.vm('web');
@@ -69,7 +69,7 @@ itWithQemu('after a host has lost its power, a start is not taken for the one be
   expect(await readShutdownMarker(daemon.stateDir, 'web')).toBeNull();
 });
 
-itWithQemu('a start that never ran, and nobody saw, is not taken for the one before', async () => {
+itWithQemu('an unseen start that never ran is not mistaken for the previous one', async () => {
   await daemon.start();
   await shutDownByUser('web');
   await daemon.end();
@@ -91,10 +91,10 @@ itWithQemu('a start that never ran, and nobody saw, is not taken for the one bef
     ...['-chardev', `null,id=e,logfile=${at('events')},logappend=on`],
     ...['-mon', 'chardev=e,mode=control'],
   ]);
-  // It catches signals when it answers; before, it dies of them, and leaves its files.
+  // QEMU handles signals once it answers. Before that a signal kills it, and its files stay.
   const machine = qmpDriver({ socket: at('qmp') });
   const isPrelaunch = async () => (await machine.state().catch(() => null)) === 'prelaunch';
-  await until('the machine to be there', isPrelaunch);
+  await until('QEMU to answer', isPrelaunch);
   const before = readFileSync(at('events'), 'utf8');
   paused.kill('SIGTERM');
   await until(`${at('pid')} to be removed`, () => !existsSync(at('pid')));
@@ -106,7 +106,7 @@ itWithQemu('a start that never ran, and nobody saw, is not taken for the one bef
   expect(existsSync(join(daemon.stateDir, 'web.shutdown'))).toBe(false);
 });
 
-itWithQemu('a start whose log was removed has nothing of the next one’s', async () => {
+itWithQemu('a start whose log was removed inherits nothing from the next one’s log', async () => {
   await daemon.start();
   const vm = await daemon.vm('web');
   const identity = identify(vm.pid);
@@ -122,7 +122,7 @@ itWithQemu('a start whose log was removed has nothing of the next one’s', asyn
   await daemon.start();
   const first = await daemon.until((said) => said.event === 'stopped' && said.id === identity?.id);
   expect(first).toMatchObject({ userShutdown: null });
-  // What is known of the next one is by its log.
+  // The later verdict comes from its own log.
   const second = await daemon.until((said) => said.event === 'stopped' && said.identity === null);
   expect(second).toMatchObject({ cause: 'guest-shutdown', userShutdown: true });
 });
@@ -136,7 +136,7 @@ function writeLog(...events: [event: string, data?: object][]): void {
   writeFileSync(logPath(), `${lines.join('\n')}\n`, { mode: 0o600 });
 }
 
-/** A start that the daemon has found while it had no event log. */
+/** Starts a process that the daemon finds before it has an event log. */
 async function foundWithoutLog(): Promise<LineProcess> {
   const first = await mortal();
   await writePidfile(join(daemon.controlDir, 'web.pid'), first.pid);
@@ -145,7 +145,10 @@ async function foundWithoutLog(): Promise<LineProcess> {
   return first;
 }
 
-/** Unseen, it is killed, and the next one is shut down by its user: that one's log is left. */
+/**
+ * The process is killed while no daemon runs, and the user shuts down its successor, whose log
+ * stays.
+ */
 async function replaceUnseen(first: LineProcess): Promise<void> {
   await daemon.end('SIGKILL');
   first.child.kill('SIGKILL');
@@ -153,12 +156,12 @@ async function replaceUnseen(first: LineProcess): Promise<void> {
   for (const file of ['events', 'pid', 'pid.id']) {
     rmSync(join(daemon.controlDir, `web.${file}`), { force: true });
   }
-  await setTimeout(50); // by so much the clocks of a process and of a log may differ
+  await setTimeout(50); // the clock of a process and that of a log may differ by this much
   writeLog(['RESUME'], ['SHUTDOWN', { guest: true, reason: 'guest-shutdown' }]);
 }
 
-/** They are told, each by what is its own. */
-async function toldApart(first: LineProcess): Promise<void> {
+/** Checks that both ends are reported, each with its own evidence. */
+async function expectSeparateEnds(first: LineProcess): Promise<void> {
   const end = await daemon.until(
     ({ event, identity }) => event === 'stopped' && identity?.pid === first.pid,
   );
@@ -170,7 +173,7 @@ async function toldApart(first: LineProcess): Promise<void> {
 }
 
 test.each([true, false])(
-  'a log that came after its machine was found is not taken for the one of the next (watched then: %s)',
+  'a log that appears after its machine was found is not attributed to the next machine (watched then: %s)',
   async (isWatched) => {
     await daemon.start();
     const first = await foundWithoutLog();
@@ -180,11 +183,11 @@ test.each([true, false])(
     await daemon.recorded('web', ({ eventLog }) => eventLog !== null);
     await replaceUnseen(first);
     await daemon.start();
-    await toldApart(first);
+    await expectSeparateEnds(first);
   },
 );
 
-test('a start that never had a log has nothing of the log of the next one', async () => {
+test('a start without a log inherits nothing from the next one’s log', async () => {
   await daemon.start();
   const first = await foundWithoutLog();
   await replaceUnseen(first);
@@ -193,10 +196,10 @@ test('a start that never had a log has nothing of the log of the next one', asyn
   record.foundAt = new Date(Date.now() - 60_000);
   writeFileSync(path, JSON.stringify(record), { mode: 0o600 });
   await daemon.start();
-  await toldApart(first);
+  await expectSeparateEnds(first);
 });
 
-itWithQemu('a machine without QMP that is killed soon was not starting any more', async () => {
+itWithQemu('a machine without QMP that is killed early does not count as starting', async () => {
   await daemon.start();
   const vm = await daemon.vm('web');
   rmSync(join(daemon.controlDir, 'web.qmp'));
@@ -205,7 +208,7 @@ itWithQemu('a machine without QMP that is killed soon was not starting any more'
   expect(await daemon.stopped(vm)).toMatchObject({ cause: 'killed', certainty: 'sure' });
 });
 
-itWithQemu('a pidfile that was written late does not have its end told twice', async () => {
+itWithQemu('a pidfile that is written late does not repeat the report of an end', async () => {
   await daemon.start();
   const vm = await daemon.vm('web');
   await daemon.found(vm);
@@ -216,11 +219,11 @@ itWithQemu('a pidfile that was written late does not have its end told twice', a
   await gone(vm);
   await daemon.start();
   await daemon.stopped(vm);
-  await setTimeout(2500); // then it would be told once more
+  await setTimeout(2500); // long enough to report it again
   expect(told().length).toBe(1);
 });
 
-itWithQemu('another name for a process that has ended is not its end once more', async () => {
+itWithQemu('a second name for an ended process does not repeat the report of its end', async () => {
   await daemon.start();
   const vm = await daemon.registeredVm('web');
   await daemon.found(vm);
@@ -234,7 +237,7 @@ itWithQemu('another name for a process that has ended is not its end once more',
   expect(told()).toMatchObject([{ name: 'web', userShutdown: true }]);
 });
 
-test('what had ended before the first daemon came is not told', async () => {
+test('an end before the first daemon started is not reported', async () => {
   const old = await mortal();
   await writePidfile(join(daemon.controlDir, 'old.pid'), old.pid);
   await release(old);
@@ -245,7 +248,7 @@ test('what had ended before the first daemon came is not told', async () => {
 });
 
 itAsRoot(
-  'a user’s machine that has ended unseen is told by what its user has registered',
+  'the unseen end of another user’s machine is found through the pidfile its user registered',
   async () => {
     await daemon.start();
     await daemon.end();
@@ -265,7 +268,7 @@ itAsRoot(
   },
 );
 
-itWithQemu('whatever a machine has said in its life, its record can be read', async () => {
+itWithQemu('a machine’s record stays readable whatever the machine has sent', async () => {
   await daemon.start();
   const vm = await daemon.registeredVm('web');
   await daemon.found(vm);
@@ -284,7 +287,7 @@ itWithQemu('whatever a machine has said in its life, its record can be read', as
   expect(await daemon.record('web')).toMatchObject({ state: 'stopped' });
 });
 
-itWithQemu('a record that cannot be read is nothing that is told again', async () => {
+itWithQemu('an unreadable record does not repeat a report', async () => {
   await daemon.start();
   const vm = await daemon.registeredVm('web');
   await daemon.found(vm);
@@ -301,7 +304,7 @@ itWithQemu('a record that cannot be read is nothing that is told again', async (
 });
 
 itWithQemu(
-  'a log of 60 GB keeps nobody from being watched',
+  'a machine with an event log of 60 GB is watched all the same',
   async () => {
     const vm = await daemon.vm('huge');
     truncateSync(vm.eventLog, 60 * 1024 ** 3);
@@ -313,7 +316,7 @@ itWithQemu(
   20_000,
 );
 
-test('where descriptors are lacking, no end of hundreds is left out', async () => {
+test('a shortage of descriptors loses none of hundreds of ends', async () => {
   const { controlDir, stateDir } = daemon;
   await daemon.start();
   await daemon.end();
@@ -339,13 +342,13 @@ test('where descriptors are lacking, no end of hundreds is left out', async () =
   expect(await limited.ended).toBe(0);
 });
 
-test('a state directory that others can write to is not taken', async () => {
+test('a state directory that others can write to is refused', async () => {
   mkdirSync(daemon.stateDir);
   chmodSync(daemon.stateDir, 0o777);
   await expect(daemon.start()).rejects.toThrow(/others can write to it/);
 });
 
-test('closed while it starts, it tells nothing more', async () => {
+test('a daemon that is closed while it starts reports nothing more', async () => {
   const { controlDir, stateDir } = daemon;
   await daemon.start();
   await daemon.end();
@@ -368,13 +371,13 @@ test('closed while it starts, it tells nothing more', async () => {
     await setTimeout(round * 10);
     await one.close();
     isClosed = true;
-    await arrives('the daemon to have started, or been closed', starting);
+    await arrives('the daemon to start or close', starting);
     await setTimeout(50);
     expect(late).toEqual([]);
   }
 });
 
-test('SIGTERM while it starts ends it, also where systemd wants to hear that it lives', async () => {
+test('SIGTERM ends a daemon while it starts, also with a systemd watchdog', async () => {
   for (let round = 0; round < 5; round++) {
     const directories = ['--control-dir', daemon.controlDir, '--state-dir', daemon.stateDir];
     const child = spawn(process.execPath, ['dist/cli/main.js', 'vm', 'daemon', ...directories], {
@@ -383,13 +386,13 @@ test('SIGTERM while it starts ends it, also where systemd wants to hear that it 
     await setTimeout(80 + round * 15);
     child.kill('SIGTERM');
     const code = await endOf(child);
-    // Before it listens, the signal does what it does to anybody.
+    // Until the daemon handles the signal, SIGTERM kills it.
     expect([0, null]).toContain(code);
   }
 }, 20_000);
 
 itWithQemu(
-  'a hook that hangs does not keep it from ending',
+  'a hook that hangs does not prevent the daemon’s end',
   async () => {
     const path = join(daemon.folder, 'hooked');
     const hook = `exec > /dev/null 2>&1; touch ${path}; while test -e ${path} -a ! -e ${path}.go; do sleep 0.1; done`;
@@ -404,7 +407,7 @@ itWithQemu(
   20_000,
 );
 
-test('a pidfile older than the process that it names has nobody stopped', async () => {
+test('a pidfile that is older than its process stops nothing', async () => {
   const stranger = await mortal();
   const pidfile = join(daemon.folder, 'stale.pid');
   writeFileSync(pidfile, String(stranger.pid));
@@ -417,7 +420,7 @@ test('a pidfile older than the process that it names has nobody stopped', async 
   expect(await release(stranger)).toBe(0);
 });
 
-test('the commands end as their help says', async () => {
+test('the commands exit as their help says', async () => {
   const directories = ['--control-dir', daemon.controlDir, '--state-dir', daemon.stateDir];
   expect(await call('vm', 'daemon', ...directories, '--source', 'bogus')).toMatchObject({
     code: 2,

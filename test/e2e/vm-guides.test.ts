@@ -15,24 +15,24 @@ import { GUIDES, tellMigrations, type Guide, type GuidedVm } from '../vm/guides'
 
 const DOCUMENT = join(REPOSITORY, 'docs', 'vm-guides.md');
 
-/** By `npm run docs:vms` the table is written, otherwise it is compared. */
+/** `npm run docs:vms` writes the table; otherwise the test compares it. */
 const isWriting = process.env['EXITWATCH_TABLE'] !== undefined;
 
-/** One that comes later than that was not there from the start. */
+/** A watch that begins this late has missed the start. */
 const LATE_MS = 1200;
 
-/** In /proc/net/unix: it listens (include/linux/net.h). */
+/** The flag in /proc/net/unix of a socket that listens (include/linux/net.h). */
 const SO_ACCEPTCON = 0x10000;
 
-/** How a machine ends, and what is true of that. */
+/** A way to end a machine, and the truth about it. */
 interface End {
   name: string;
-  /** What comes long before its end. */
+  /** What happens long before the end. */
   prepare?: (machine: GuidedVm, guide: Guide, qemu: Qemu) => Promise<unknown>;
   act: (machine: GuidedVm) => Promise<unknown>;
   cause: Cause;
   userShutdown: boolean;
-  /** `null`: who it was is not on record, and either word will do. */
+  /** `null` if the evidence does not show the initiator. Then any verdict is right. */
   initiator: Initiator | null;
 }
 
@@ -79,7 +79,7 @@ async function quit({ client }: GuidedVm): Promise<void> {
   await client.execute('quit').catch(() => undefined);
 }
 
-/** A socket's file is there as soon as it is bound, and nobody can connect to it yet. */
+/** bind() creates a socket's file, but clients cannot connect before listen(). */
 function isListening(path: string): boolean {
   const isPassive = (flags = '0') => (parseInt(flags, 16) & SO_ACCEPTCON) !== 0;
   return readFileSync('/proc/net/unix', 'utf8')
@@ -106,15 +106,15 @@ async function migrate({ client, vm }: GuidedVm, guide: Guide, { binary }: Qemu)
 }
 
 interface Play {
-  /** It has what the guide adds. */
+  /** The machine has the additions of the guide. */
   isAdded: boolean;
-  /** But it was not told to tell of migrations, unless its manager does that. */
+  /** The daemon does not switch on migration events. A manager may still do so. */
   isUntold?: boolean;
-  /** It is watched since just before its end. */
+  /** The watch begins just before the end. */
   isWatchedLate?: boolean;
 }
 
-/** The verdict on such an end. */
+/** Plays an end, and returns the verdict. */
 async function play(guide: Guide, end: End, qemu: Qemu, how: Play): Promise<VmVerdict> {
   const { isAdded, isUntold = false, isWatchedLate = false } = how;
   const folder = mkdtempSync(join(tmpdir(), 'exitwatch-guides-'));
@@ -160,7 +160,7 @@ async function play(guide: Guide, end: End, qemu: Qemu, how: Play): Promise<VmVe
   }
 }
 
-/** What is wrong with a verdict, whatever it had to go by. */
+/** The claims of a verdict that are wrong, whatever evidence it had. */
 function lies(end: End, stop: VmVerdict): string[] {
   const wrong: string[] = [];
   const { cause, userShutdown, certainty, candidates, initiator } = stop;
@@ -175,7 +175,7 @@ function lies(end: End, stop: VmVerdict): string[] {
 
 const rows: string[][] = [];
 
-/** As it is written in the guide. Of one that is not sure, what it is depends on who is faster, too. */
+/** The verdict as the guide shows it. If it is not sure, its cause depends on timing. */
 function describeVerdict({ cause, certainty }: VmVerdict): string {
   return certainty === 'sure' ? `\`${cause}\`, sure` : 'not sure';
 }
@@ -198,7 +198,7 @@ function declareWith(qemu: Qemu): void {
         const added = await play(guide, end, qemu, { isAdded: true });
         expect({ without, lies: lies(end, without) }).toEqual({ without, lies: [] });
         expect({ added, lies: lies(end, added) }).toEqual({ added, lies: [] });
-        // Whether it was saved to a file, nobody can tell; nor whether an agent was asked.
+        // No evidence shows whether a migration was saved to a file, or whether an agent was asked.
         const isAgents = guide.hasAgent && end.userShutdown;
         const certainty = end === MIGRATED ? 'likely' : isAgents ? 'one-of' : 'sure';
         expect(added).toMatchObject({ cause: isAgents ? 'unknown' : end.cause, certainty });
@@ -211,8 +211,8 @@ function declareWith(qemu: Qemu): void {
   }
   for (const guide of GUIDES.filter(({ tellsMigrations }) => !tellsMigrations)) {
     for (const isWatchedLate of [false, true]) {
-      const since = isWatchedLate ? 'watched since then' : 'watched all the time';
-      qemu.it(`${guide.name}: migrated without a word, and then quit: ${since}`, async () => {
+      const since = isWatchedLate ? 'watched only at the end' : 'watched from the start';
+      qemu.it(`${guide.name}: migrated without an event, and then quit: ${since}`, async () => {
         const how = { isAdded: true, isUntold: true, isWatchedLate };
         const stop = await play(guide, MIGRATED, qemu, how);
         expect({ stop, lies: lies(MIGRATED, stop) }).toEqual({ stop, lies: [] });
@@ -223,7 +223,7 @@ function declareWith(qemu: Qemu): void {
 
 declareWith(INSTALLED);
 
-/** A word of a command line, without what differs from host to host: directories, and descriptors. */
+/** A word of a command line without what differs between hosts: directories and descriptors. */
 const bare = (word: string) =>
   word
     .replace(/\/[^,]*\//, '')
@@ -258,7 +258,7 @@ if (ROUNDS > 1 && !isWriting) {
 }
 
 afterAll(() => {
-  // Whoever writes has all of it.
+  // Write only a complete table.
   if (rows.length < GUIDES.length * (ENDS.length + 1)) return;
   const [head = ''] = readFileSync(DOCUMENT, 'utf8').split('<!-- generated -->');
   const header = ['manager', 'what happens', 'as it is', 'with the additions'];

@@ -12,10 +12,10 @@ import { arrives, until } from '../support/wait';
 const VMS = Math.min(50, 10 * ROUNDS);
 const SECONDS = Math.min(120, 12 * ROUNDS);
 
-/** What a process of Node.js may have more or less, by its garbage collector's leave. */
+/** The garbage collector of Node.js makes the memory of a process vary by this much. */
 const SLACK_KB = 20 * 1024;
 
-/** So that it does not put off collecting. */
+/** A small young generation makes V8 collect garbage early. */
 const ENV = { NODE_OPTIONS: '--max-semi-space-size=1' };
 
 type Way = 'p' | 'SIGTERM' | 'SIGKILL' | 'quit';
@@ -33,7 +33,7 @@ async function end(vm: TestVm, way: Way): Promise<void> {
   else vm.child.kill(way);
 }
 
-/** What a process has open; what was closed while it was being looked at is left out. */
+/** The open descriptors of a process, except those that close during the look. */
 function descriptors(pid: number): string[] {
   return readdirSync(`/proc/${pid}/fd`).flatMap((fd) => {
     try {
@@ -44,7 +44,7 @@ function descriptors(pid: number): string[] {
   });
 }
 
-/** It looks at what was left behind ever more seldom, and has that open for a moment. */
+/** The daemon polls leftover files at growing intervals, and opens them for a moment. */
 const LOOKS_MS = 20_000;
 
 async function untilAsFew(pid: number, idle: readonly string[]): Promise<void> {
@@ -63,13 +63,13 @@ let daemon: TestDaemon;
 afterEach(() => daemon.remove());
 
 itWithQemu(
-  `${VMS} machines at once, started and ended for ${SECONDS} s around a daemon that is restarted: each end has one verdict, and the daemon stays as small as it was`,
+  `${VMS} machines at once, started and ended for ${SECONDS} s while the daemon restarts: each end gets one verdict, and the daemon does not grow`,
   async () => {
     daemon = new TestDaemon();
     await daemon.start([], ENV);
     const idle = descriptors(daemon.pid);
     const ends: { id: string; way: Way; startedMs: number; toldMs: number }[] = [];
-    /** When there was no daemon. */
+    /** The times without a daemon. */
     const absences: { fromMs: number; untilMs: number }[] = [];
     const isOver = AbortSignal.timeout(SECONDS * 1000);
 
@@ -84,11 +84,11 @@ itWithQemu(
         const ended = { id: identity.id, way: way ?? 'p', startedMs, toldMs: Infinity };
         ends.push(ended);
         await end(vm, way ?? 'p');
-        const isTold = async () => {
-          await setTimeout(20); // the daemons of all of them are busy
+        const isReported = async () => {
+          await setTimeout(20); // the daemons of all machines are busy
           return (await daemon.record(name))?.lastStopped?.id === identity.id;
         };
-        await until(`the daemon to record the end of ${name}`, isTold);
+        await until(`the daemon to record the end of ${name}`, isReported);
         ended.toldMs = Date.now();
         vm.remove();
       }
@@ -104,9 +104,9 @@ itWithQemu(
       }
     };
     const playing = Promise.all(Array.from({ length: VMS }, (_, index) => play(`vm${index}`)));
-    playing.catch(() => undefined); // Where the test has failed before, nobody awaits it.
+    playing.catch(() => undefined); // If the test has failed before, nothing awaits this promise.
     await restart();
-    // From here on it is one process.
+    // From here on the daemon is not restarted.
     await setTimeout(SECONDS * 200);
     const before = residentKb(daemon.pid);
     await arrives('the last machines to be played', playing);
@@ -120,12 +120,12 @@ itWithQemu(
       const verdicts = told.filter(({ id }) => id === ended.id);
       const isOne = new Set(verdicts.map(({ cause }) => cause)).size === 1;
       const [{ cause, certainty, candidates = [], userShutdown } = {}] = verdicts;
-      // Of 'unknown', nearly everything is a candidate.
+      // With the cause 'unknown' nearly every cause is a candidate.
       const isRight =
         certainty === 'sure'
           ? cause === CAUSES[ended.way]
           : certainty !== 'unknown' && candidates.includes(CAUSES[ended.way]);
-      // Of what ended while there was no daemon, this may be open; never the other way round.
+      // A verdict may be uncertain for an end without a daemon, but not the other way round.
       const mayBeOpen =
         certainty !== 'sure' &&
         absences.some(({ fromMs, untilMs }) => ended.startedMs < untilMs && ended.toldMs > fromMs);

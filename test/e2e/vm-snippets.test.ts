@@ -34,17 +34,18 @@ afterEach(async () => {
   await examples.remove();
 });
 
-/** A snippet; the directories that it names are the test's. */
+/** A snippet with the test's directories in place of the page's. */
 function snippetWith(page: string, part: string): Snippet {
   const [snippet, ...more] = snippetsOf(page).filter(({ text }) => text.includes(part));
-  if (snippet === undefined || more.length > 0) throw new Error(`${page} has not one ${part}`);
+  if (snippet === undefined || more.length > 0)
+    throw new Error(`no single snippet of ${page} contains ${part}`);
   const text = snippet.text.replace(/\/(run\/vms|var\/lib\/exitwatch)(?=[/'])/g, examples.folder);
   return { ...snippet, text };
 }
 
 const itWithBoth = hasQemu() ? itAsRoot : itWithQemu;
 
-/** A machine in the test's directory, with its sockets, whose guest obeys. */
+/** Starts a machine in the test's directory, with its sockets, whose guest obeys. */
 async function machine(...args: string[]): Promise<TestVm> {
   const control = { folder: examples.folder, name: 'web' };
   const socket = `unix:${examples.at('web.control')},server=on,wait=off`;
@@ -64,7 +65,7 @@ itWithQemu('the monitor of docs/virtual-machines.md prints what the page says', 
 describe('the monitor of the README', () => {
   const snippet = () => snippetWith('README.md', 'new VmMonitor');
 
-  /** Has QEMU boot a guest that powers itself off when it is written to. */
+  /** Makes QEMU boot a guest that powers itself off when its serial port receives a byte. */
   function installGuest(): NodeJS.ProcessEnv {
     const serial = `unix:${examples.at('serial')},server=on,wait=off`;
     const guest = [
@@ -113,7 +114,7 @@ describe('the monitor of the README', () => {
   });
 });
 
-itWithQemu('docs/vm-causes.md: whether to start a machine again is printed', async () => {
+itWithQemu('docs/vm-causes.md: prints whether to restart a machine', async () => {
   const guest = await machine();
   const files = `qmp: '${examples.at('web.qmp')}', eventLog: '${examples.at('web.events')}'`;
   const after = `
@@ -132,7 +133,7 @@ itWithQemu('docs/vm-causes.md: whether to start a machine again is printed', asy
 describe('docs/vm-control.md', () => {
   const page = 'docs/vm-control.md';
 
-  itWithQemu('a machine is looked at, and stopped', async () => {
+  itWithQemu('a machine’s state is read, and the machine is stopped', async () => {
     await (await machine()).press('a');
     const snippet = snippetWith(page, 'await vm.stop');
     const node = await project.run(snippet);
@@ -141,7 +142,7 @@ describe('docs/vm-control.md', () => {
     });
   });
 
-  itWithQemu('a machine is asked by QMP', async () => {
+  itWithQemu('a QMP command gets its answer', async () => {
     await machine();
     const snippet = snippetWith(page, 'new QmpClient');
     const node = await project.run(snippet);
@@ -151,7 +152,7 @@ describe('docs/vm-control.md', () => {
   });
 
   itWithQemu(
-    'without an answer of the agent the power button is pressed, and that is told',
+    'without an answer from the agent, the power button is pressed and the fallback is reported',
     async () => {
       const channel = blockWith(page, 'virtserialport').replace('/run/vms', examples.folder);
       const guest = await machine(...channel.split(/\s+|\\\n/).filter(Boolean));
@@ -171,7 +172,7 @@ describe('docs/vm-control.md', () => {
     },
   );
 
-  test('a vfkit is stopped, and its companion', async () => {
+  test('vfkit is stopped together with its companion', async () => {
     const processes = ['vfkit', 'vmnet-helper'].map((name) =>
       examples.start(examples.named(name), ['100']),
     );
@@ -190,7 +191,7 @@ describe('docs/vm-control.md', () => {
     await Promise.all(processes.map(({ ended }) => ended));
   });
 
-  test('its driver is the one of the types', async () => {
+  test('its VmDriver equals the exported type', async () => {
     const before = "import type { VmDriver as Own, VmRun, VmWitness } from 'exitwatch/vm';\n";
     const after = `
       type Same = [Own] extends [VmDriver] ? ([VmDriver] extends [Own] ? 'same' : 'less') : 'more';
@@ -201,7 +202,7 @@ describe('docs/vm-control.md', () => {
     expect(await node.rest()).toEqual(['same']);
   });
 
-  test('by its witness, an end of another hypervisor is judged', async () => {
+  test('a witness provides a verdict on another hypervisor', async () => {
     const before = `
       import { spawn } from 'node:child_process';
       import { VmMonitor } from 'exitwatch/vm';
@@ -228,7 +229,7 @@ describe('docs/vm-control.md', () => {
 describe('docs/vm-daemon.md', () => {
   const page = 'docs/vm-daemon.md';
 
-  itWithQemu('the daemon prints why a machine has ended, and the mark is found', async () => {
+  itWithQemu('the daemon prints why a machine ended, and the mark is found', async () => {
     const daemon = await project.run(snippetWith(page, 'new VmDaemon'));
     const guest = await machine();
     while (!existsSync(examples.at('web.json'))) await setTimeout(5);
@@ -251,7 +252,7 @@ describe('docs/vm-daemon.md', () => {
     expect(daemon.stderr).toBe('');
   });
 
-  itWithQemu('the directory reports what comes and goes in it', async () => {
+  itWithQemu('the directory reports files that come and go', async () => {
     const directory = await project.run(snippetWith(page, 'new VmDirectory'));
     expect(await directory.line()).toBe('the directory is there');
     const guest = await machine();

@@ -15,26 +15,26 @@ import { arrives, until } from '../support/wait';
 import { compare, HEADER } from '../vm/other-rules';
 import { OUT_OF_MEMORY, SCENARIOS, type Scenario } from '../vm/scenarios';
 
-/** A single round covers one scenario for each cause with the other QEMU. */
+/** A single round plays one scenario per cause with the other QEMU. */
 const isSampled = ROUNDS === 1;
 
-/** Where the table goes, by `npm run docs:vms`. */
+/** The file for the table of `npm run docs:vms`. */
 const TABLE = process.env['EXITWATCH_TABLE'];
 
 interface Run {
   stop: VmVerdict;
-  /** By what each had to do without. */
+  /** By the name of the missing evidence. */
   reduced: Map<string, VmVerdict>;
   events: QmpEvent[];
 }
 
-/** Plays a scenario, before witnesses that have all there is, and others that have less. */
+/** Plays a scenario for one watch with all witnesses and others with fewer. */
 async function play(scenario: Scenario, hasLateClient: boolean): Promise<Run> {
   const folder = mkdtempSync(join(tmpdir(), 'exitwatch-vms-'));
   const intentLog = join(folder, 'intents');
   const traced = new VmMonitor({ intentLog });
   const untraced = new VmMonitor({ intentLog, trace: 'off' });
-  // A signal that comes before that has no sender.
+  // A signal that is sent before the trace starts has no known sender.
   await Promise.all([traced.start(), untraced.start()]);
   const vm = new TestVm({ ...scenario.settings, isEarly: scenario.isEarly === true });
   for (const monitor of [traced, untraced]) monitor.on('warning', () => undefined);
@@ -95,7 +95,7 @@ async function eventsOf(vm: TestVm): Promise<QmpEvent[]> {
   return events;
 }
 
-/** What is wrong with a verdict that had less to go by: it may know less, and must not claim more. */
+/** The wrong claims of a verdict with less evidence. It may know less, but must not claim more. */
 function claims(scenario: Scenario, stop: VmVerdict): string[] {
   const wrong: string[] = [];
   const { cause, userShutdown, certainty, candidates } = stop;
@@ -133,7 +133,7 @@ function check(scenario: Scenario, rounds = ROUNDS): () => Promise<void> {
 
 declareWith(INSTALLED, SCENARIOS, ROUNDS);
 
-// The comparison is of the one that is installed.
+// The comparison describes the installed QEMU.
 if (TABLE === undefined) {
   const isFirstOfCause = ({ cause, on }: Scenario, i: number) =>
     on !== undefined || SCENARIOS.findIndex((each) => each.cause === cause) === i;

@@ -15,12 +15,12 @@ test.each([
   [37, { how: 'killed', exitCode: null, signal: 'SIGRTMIN+3', coreDumped: false }],
   [64, { how: 'killed', exitCode: null, signal: 'SIGRTMIN+30', coreDumped: false }],
   [33, { how: 'killed', exitCode: null, signal: 'SIG33', coreDumped: false }],
-])('the wait status %i is %j', (status, decoded) => {
+])('wait status %i decodes to %j', (status, decoded) => {
   expect(decodeWaitStatus(status)).toEqual(decoded);
 });
 
-test('signals are named as the system names them', () => {
-  // Of two names of one number child_process takes the first: SIGABRT before SIGIOT.
+test('signals have the names that the system uses', () => {
+  // If two names share a number, child_process uses the first: SIGABRT rather than SIGIOT.
   const { signals } = jest.requireActual<typeof import('node:os')>('node:os').constants;
   for (const [name, number] of Object.entries(signals)) {
     const known = Object.entries(signals).filter(([, other]) => other === number);

@@ -3,7 +3,7 @@ import { ExitMonitor } from '../../src';
 import { itAsRoot, itAsRootOfHost } from '../support/privilege';
 import { LineProcess, program, REPOSITORY, run } from '../support/programs';
 
-/** Prints how `start()` went; `late` after 2 seconds. */
+/** Prints the result of `start()`, or `late` after 2 seconds. */
 const START = `
   const { ExitMonitor } = require(${JSON.stringify(REPOSITORY)});
   const monitor = new ExitMonitor({ scope: 'all', source: 'connector' });
@@ -31,7 +31,7 @@ describe.each(FOREIGN)('under %j', (command, code) => {
   });
 
   itAsRootOfHost(
-    `and so it does while the host has another listener and events leak in`,
+    `start() rejects even while another listener on the host lets events leak in`,
     async () => {
       await using listener = new ExitMonitor({ scope: 'all' });
       await listener.start();
@@ -46,12 +46,12 @@ describe.each(FOREIGN)('under %j', (command, code) => {
   );
 });
 
-itAsRootOfHost('an ordinary user without capabilities is served (Linux 6.6)', async () => {
+itAsRootOfHost('an ordinary user without capabilities can listen (Linux 6.6)', async () => {
   const nobody = ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups', '--inh-caps=-all'];
   expect(await startIn([...nobody, '--bounding-set=-all', '--no-new-privs'])).toBe('started');
 });
 
-itAsRoot('in a time namespace, times are still the wall clock’s', async () => {
+itAsRoot('times are wall-clock times also in a time namespace', async () => {
   const script = `
     const { ExitMonitor } = require(${JSON.stringify(REPOSITORY)});
     const monitor = new ExitMonitor({ scope: 'all' });

@@ -12,7 +12,7 @@ type Settings = { scope: 'all' | 'watched'; source: 'auto' | 'connector' | 'pidf
 
 function itTellsEachByItsWatch(settings: Settings): void {
   itAsRoot(
-    `each watch tells the end of its own process (${JSON.stringify(settings)})`,
+    `each watch reports the end of its own process (${JSON.stringify(settings)})`,
     async () => {
       await using monitor = new ExitMonitor(settings);
       await monitor.start();
@@ -24,7 +24,7 @@ function itTellsEachByItsWatch(settings: Settings): void {
       let before: ProcessIdentity | undefined;
       for (let line = await reuse.line(); line !== undefined; line = await reuse.line()) {
         const [pid = 0, code = 0] = line.split(' ').map(Number);
-        // Its pid is another's already; and the end of whoever that is, is not its own.
+        // Another process already has this pid. Its end must not resolve the earlier watch.
         if (before !== undefined) tooLate.push(exitOf(monitor.watch(before)));
         const watch = monitor.watch(pid);
         before = watch.identity;
@@ -38,7 +38,7 @@ function itTellsEachByItsWatch(settings: Settings): void {
       expect(told.map(({ exitCode }) => exitCode)).toEqual(codes);
       expect(told.map(({ id }) => id)).toEqual([...ids]);
       expect(ids.size).toBe(LIVES);
-      // A watch of the same identity may be told its true end, as long as that is under way.
+      // A watch of the same identity may get the true end as long as that end is being processed.
       for (const [i, { id, exitCode, how, unknownReason }] of (
         await Promise.all(tooLate)
       ).entries()) {
@@ -52,17 +52,17 @@ function itTellsEachByItsWatch(settings: Settings): void {
   );
 }
 
-describe('one pid that process after process is given at once', () => {
+describe('a pid that the kernel gives to one process after another', () => {
   itTellsEachByItsWatch({ scope: 'watched', source: 'pidfd' });
 });
 
 describeForEachFilter(() => {
-  describe('one pid that process after process is given at once', () => {
+  describe('a pid that the kernel gives to one process after another', () => {
     itTellsEachByItsWatch({ scope: 'watched', source: 'connector' });
     itTellsEachByItsWatch({ scope: 'watched', source: 'auto' });
     itTellsEachByItsWatch({ scope: 'all', source: 'auto' });
 
-    itAsRoot('each is told, also where nobody watches', async () => {
+    itAsRoot('reports each process, even without a watch', async () => {
       await using monitor = new ExitMonitor({ scope: 'all' });
       const exits: ExitEvent[] = [];
       monitor.on('exit', (event) => exits.push(event));
@@ -72,12 +72,12 @@ describeForEachFilter(() => {
       expect(await reuse.ended).toBe(0);
       expect(lines).toHaveLength(LIVES);
       const wanted = Number(lines[0]?.split(' ')[0]);
-      // A stranger that was quicker to take the pid, and made us try again, is not ours.
+      // A stranger that took the pid first, and made the program try again, does not count.
       const isOurs = ({ pid, parentPid }: ExitEvent) =>
         pid === wanted && (parentPid === reuse.pid || parentPid === null);
       const told = () => JSON.stringify(exits.filter(({ pid }) => pid === wanted));
-      const areTold = () => exits.filter(isOurs).length >= LIVES;
-      await until(`${LIVES} exits of process ${wanted}`, areTold, told);
+      const areReported = () => exits.filter(isOurs).length >= LIVES;
+      await until(`${LIVES} exits of process ${wanted}`, areReported, told);
       const codes = exits.filter(isOurs).map(({ exitCode }) => exitCode);
       expect(codes.toSorted()).toEqual(lines.map((line) => Number(line.split(' ')[1])).toSorted());
     });

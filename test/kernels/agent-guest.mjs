@@ -1,4 +1,5 @@
-// A small Linux guest in which QEMU's guest agent runs: prints where its kernel and its initramfs are.
+// A small Linux guest that runs QEMU's guest agent. Prints the paths of its kernel and its
+// initramfs.
 import { createHash } from 'node:crypto';
 import { copyFileSync, existsSync, mkdirSync, readFileSync, realpathSync } from 'node:fs';
 import { renameSync, writeFileSync } from 'node:fs';
@@ -13,10 +14,10 @@ import { inUsr, librariesOf, SUITE, which } from './userland.mjs';
 
 const ARCH = 'x64';
 
-/** Debian's stable one, in which the driver of virtio-serial ports is built in. */
+/** Debian's stable kernel, which has the driver of virtio-serial ports built in. */
 const KERNEL = '6.12';
 
-/** There is no udev that would name the port: it is the only one. */
+/** Without udev the port has no name, but it is the only one. */
 const INIT = `#!/bin/sh
 busybox mount -t proc proc /proc
 busybox mount -t sysfs sys /sys
@@ -26,13 +27,13 @@ echo READY
 while :; do busybox sleep 1000; done
 `;
 
-/** What the agent calls. */
+/** The command that the agent runs. */
 const SHUTDOWN = `#!/bin/sh
 busybox sync
 busybox poweroff -f
 `;
 
-/** Debian's agent: it gets the libraries of this host, which has them for its QEMU. */
+/** Debian's agent. It uses the libraries of this host, which has them for its own QEMU. */
 function fetchAgent() {
   const folder = cacheFolder('agent', 'package');
   const file = join(folder, 'usr', 'sbin', 'qemu-ga');
@@ -58,7 +59,7 @@ function buildInitramfs() {
   return gzipSync(initramfs.toBuffer(), { level: 1 });
 }
 
-// Made once for each version of this file, so that nothing is asked of the network a second time.
+// Built once per version of this file, so that later runs need no network.
 const recipe = createHash('sha256')
   .update(readFileSync(import.meta.filename))
   .digest('hex');

@@ -1,4 +1,5 @@
-// Packages of any Debian suite, by apt in a folder of its own: the host's lists stay as they are.
+// Packages of any Debian suite, fetched by apt into a folder of its own. The host's lists stay as
+// they are.
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -11,7 +12,7 @@ const KEYS = '/usr/share/keyrings/debian-archive-keyring.gpg';
 export class AptRoot {
   #options;
 
-  /** `name` names its folder; `suites` are of KERNELS. */
+  /** `name` is the name of the folder, and `suites` come from KERNELS. */
   constructor(name, { arch, suites }) {
     const root = cacheFolder('apt', name);
     for (const folder of ['lists/partial', 'cache/archives/partial', 'etc/preferences.d'])
@@ -35,7 +36,7 @@ export class AptRoot {
     this.#run('apt-get', ['update', '-qq']);
   }
 
-  /** What apt says of the newest version of a package. */
+  /** The fields that apt shows for the newest version of a package. */
   show(name) {
     const text = this.#run('apt-cache', ['show', '--no-all-versions', name]);
     return Object.fromEntries(
@@ -46,7 +47,7 @@ export class AptRoot {
     );
   }
 
-  /** Puts those files of a package that match into a folder. */
+  /** Copies the matching files of a package into a folder. */
   extract(name, folder, patterns = ['*']) {
     const temporary = mkdtempSync(join(cacheFolder('apt'), 'download-'));
     try {

@@ -3,7 +3,7 @@ import { createInterface } from 'node:readline';
 
 const QEMU = { x64: 'qemu-system-x86_64', arm64: 'qemu-system-aarch64' };
 
-/** TCG everywhere: a KVM that is itself virtual may hang in a kernel's decompressor. */
+/** Always TCG: a nested KVM may hang while a kernel decompresses itself. */
 const MACHINE = {
   x64: ['-cpu', 'max,la57=off', '-serial', 'file:CONSOLE', '-serial', 'stdio'],
   arm64: [
@@ -14,12 +14,12 @@ const MACHINE = {
 
 const CONSOLE = { x64: 'ttyS0', arm64: 'ttyAMA0' };
 
-/** Longer than anything in a guest takes between two lines that it tells. */
+/** Longer than any pause between two lines of a guest. */
 const PATIENCE_MS = 10 * 60_000;
 
 /**
- * Boots a kernel with an initramfs, and calls `onMessage` with what the guest tells; resolves when QEMU
- * has ended. It rejects if the guest is silent for too long.
+ * Boots a kernel with an initramfs, and calls `onMessage` with each message of the guest. Resolves
+ * when QEMU ends. Rejects if the guest is silent for too long.
  */
 export async function boot({ arch, kernel, initramfs, consoleFile, memory = 2048, onMessage }) {
   const append = `console=${CONSOLE[arch]} quiet panic=-1 mitigations=off nokaslr`;
@@ -39,7 +39,9 @@ export async function boot({ arch, kernel, initramfs, consoleFile, memory = 2048
   let last = 'nothing';
   let failure;
   const watchdog = setTimeout(() => {
-    failure = new Error(`it has been silent for ${PATIENCE_MS / 60_000} minutes, after ${last}`);
+    failure = new Error(
+      `the guest has been silent for ${PATIENCE_MS / 60_000} minutes, after ${last}`,
+    );
     stop();
   }, PATIENCE_MS);
   for await (const line of createInterface(qemu.stdout)) {

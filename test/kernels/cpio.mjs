@@ -6,7 +6,7 @@ const FILE = 0o100000;
 const LINK = 0o120000;
 const DEVICE = 0o020000;
 
-/** An initramfs: a cpio archive as the kernel unpacks it ("newc"), in which all is root's. */
+/** An initramfs: a cpio archive in the kernel's format ("newc"), in which root owns everything. */
 export class Initramfs {
   #parts = [];
   #known = new Set(['/', '.']);
@@ -32,7 +32,10 @@ export class Initramfs {
     this.#add(path, DEVICE | 0o600, Buffer.alloc(0), [major, minor]);
   }
 
-  /** A file of the host, with its mode and what it is a link to, or a folder with all in it. */
+  /**
+   * Adds a file of the host with its mode and the target of its link, or a folder with its
+   * contents.
+   */
   copy(source, path, wants = () => true) {
     const status = lstatSync(source);
     if (status.isSymbolicLink()) this.link(path, readlinkSync(source));
@@ -63,7 +66,7 @@ function entry(name, mode, inode, data, [major, minor]) {
   return [padded(Buffer.from(`070701${hex}${name}\0`)), padded(data)];
 }
 
-/** To a multiple of four bytes. */
+/** Pads to a multiple of four bytes. */
 function padded(data) {
   const missing = -data.length & 3;
   return missing === 0 ? data : Buffer.concat([data, Buffer.alloc(missing)]);

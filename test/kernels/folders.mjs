@@ -4,7 +4,7 @@ import { join } from 'node:path';
 
 export const REPOSITORY = join(import.meta.dirname, '..', '..');
 
-/** What was fetched for tests; it is made. */
+/** Makes and returns a folder for downloads of the tests. */
 export function cache(...names) {
   const base = process.env.XDG_CACHE_HOME || join(homedir(), '.cache');
   const folder = join(base, 'exitwatch', ...names);
@@ -12,5 +12,5 @@ export function cache(...names) {
   return folder;
 }
 
-/** The same of those that boot kernels. */
+/** The same for tests that boot kernels. */
 export const cacheFolder = (...names) => cache('kernels', ...names);

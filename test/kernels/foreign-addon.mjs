@@ -9,7 +9,7 @@ import { REPOSITORY } from './folders.mjs';
 
 const PREFIXES = { arm64: 'aarch64-linux-gnu-', x64: 'x86_64-linux-gnu-' };
 
-/** Compiles a checkout's addon for another architecture, outside of its own build/; the bytes of it. */
+/** Compiles a checkout's addon for another architecture outside its build/. Returns its bytes. */
 export function compileForeignAddon(arch, checkout) {
   const folder = mkdtempSync(join(tmpdir(), 'exitwatch-addon-'));
   try {

@@ -7,8 +7,9 @@ import { fetchKernel } from './debian-kernel.mjs';
 import { jobArchive } from './image.mjs';
 
 /**
- * Boots the newest kernel of that name, and has it do a job. `onMessage` is called with what the guest
- * tells; resolves with Debian's version of the kernel. It rejects if the guest does not come to an end.
+ * Boots the newest kernel of that name and runs a job in it. Calls `onMessage` with each message of
+ * the guest. Resolves with the Debian version of the kernel, and rejects if the guest does not
+ * finish.
  */
 export async function runGuest(name, { imageFor, job, files = [], onMessage }) {
   const { arch, file: kernel, version } = fetchKernel(name);
@@ -25,7 +26,7 @@ export async function runGuest(name, { imageFor, job, files = [], onMessage }) {
         onMessage(message);
       },
     });
-    if (!hasEnded) throw new Error('the guest has ended before its work was done');
+    if (!hasEnded) throw new Error('the guest ended before its job was done');
     return version;
   } catch (error) {
     console.error(readFileSync(consoleFile, 'latin1').slice(-4000));

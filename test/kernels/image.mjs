@@ -13,7 +13,9 @@ const GUEST = join(import.meta.dirname, 'guest');
 
 const COMPILERS = { x64: 'x86_64-linux-gnu-gcc', arm64: 'aarch64-linux-gnu-gcc' };
 
-/** All that guests of an architecture boot with; `checkout` is of the package that is put in it. */
+/**
+ * Everything that guests of an architecture boot with. `checkout` is the package that it contains.
+ */
 export function buildImage({ arch, checkout }) {
   const initramfs = new Initramfs();
   addUserland(initramfs, arch);
@@ -26,7 +28,7 @@ export function buildImage({ arch, checkout }) {
   return initramfs.toBuffer();
 }
 
-/** What a boot is to do, to be appended to the image. */
+/** An archive with the job of one boot, to be appended to the image. */
 export function jobArchive(job, files = []) {
   const archive = new Initramfs();
   for (const file of files) archive.copy(file, join('/job', basename(file)));
@@ -47,7 +49,7 @@ function addPackage(initramfs, arch, checkout) {
     initramfs.copy(folder, join('/exitwatch', relative(REPOSITORY, folder)));
 }
 
-/** The C programs of the tests. */
+/** Compiles the C programs of the tests. */
 function compilePrograms(arch) {
   const folder = join(REPOSITORY, 'build', 'kernels', arch, 'test-programs');
   mkdirSync(folder, { recursive: true });
@@ -59,7 +61,7 @@ function compilePrograms(arch) {
     const from = join(REPOSITORY, 'test', sources);
     for (const source of readdirSync(from).filter((name) => name.endsWith('.c'))) {
       const target = join(folder, `${basename(source, '.c')}${suffix}`);
-      // Another runner may be at it, too.
+      // Another runner may compile the same file, so rename it when it is complete.
       const own = `${target}.${process.pid}`;
       execFileSync(compiler, ['-O1', ...flags, join(from, source), '-o', own]);
       renameSync(own, target);

@@ -1,4 +1,4 @@
-// Jest, and the tests as JavaScript, as guests have them.
+// Jest and the compiled tests for guests.
 import { readdirSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join, relative } from 'node:path';
@@ -8,12 +8,12 @@ import { foldersOf, manifestOf } from './node-modules.mjs';
 
 const ts = createRequire(import.meta.url)('typescript');
 
-/** Puts them into an initramfs. */
+/** Adds them to an initramfs. */
 export function addJest(initramfs, { arch, repository }) {
   for (const folder of foldersOf('jest', repository)) {
     const path = join('/exitwatch', relative(repository, folder));
     initramfs.copy(folder, path, isWanted);
-    // What is native in it is installed for the host only.
+    // npm installs native modules for the host only.
     if (manifestOf(folder).name === 'unrs-resolver' && arch !== process.arch) {
       const name = `@unrs/resolver-binding-linux-${arch}-gnu`;
       const version = manifestOf(folder).optionalDependencies[name];
@@ -26,7 +26,7 @@ export function addJest(initramfs, { arch, repository }) {
     initramfs.file(path, transpile(readFileSync(join(folder, name), 'utf8')));
   }
   initramfs.copy(join(folder, 'programs'), '/exitwatch/test/programs');
-  // The tests are of the package as it is built.
+  // The tests run against the built package.
   initramfs.link('/exitwatch/src', 'dist');
 }
 

@@ -1,9 +1,9 @@
-// The kernels that are booted, by the names that `npm run test:kernels` takes.
+// The kernels that `npm run test:kernels` boots, by name.
 
 const DEBIAN = 'http://deb.debian.org/debian';
 const SECURITY = 'http://deb.debian.org/debian-security';
 
-/** Of each the newest of its suites. */
+/** The newest kernel of its suites is used. */
 export const KERNELS = {
   '5.10': { arch: 'x64', suites: [`${SECURITY} bullseye-security`] },
   6.1: { arch: 'x64', suites: [`${DEBIAN} bookworm`, `${SECURITY} bookworm-security`] },
@@ -14,8 +14,8 @@ export const KERNELS = {
   'arm64-6.12': { arch: 'arm64', suites: [`${DEBIAN} trixie`, `${SECURITY} trixie-security`] },
 };
 
-/** In CI: the oldest that is supported, Debian's stable, and the newest there is. */
+/** CI boots the oldest supported kernel, Debian's stable kernel, and the newest one. */
 export const CI = ['5.10', '6.12', 'experimental'];
 
-/** What Debian calls them. */
+/** Debian's names of the architectures. */
 export const DEBIAN_ARCH = { x64: 'amd64', arm64: 'arm64' };

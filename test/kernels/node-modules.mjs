@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
-/** The folders of a package, and of all that it depends on, as installed for a checkout. */
+/** The folders of a package and of all its dependencies, as installed in a checkout. */
 export function foldersOf(name, checkout) {
   const folders = new Set();
   const add = (folder) => {
@@ -19,7 +19,10 @@ export function manifestOf(folder) {
   return JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
 }
 
-/** As Node.js finds it; undefined where it is not installed, as what is for other systems. */
+/**
+ * Finds a package as Node.js does. Returns undefined if it is not installed, for example because it
+ * is for another system.
+ */
 function find(name, from, checkout) {
   for (let folder = from; folder.startsWith(checkout); folder = dirname(folder)) {
     const found = join(folder, 'node_modules', name);

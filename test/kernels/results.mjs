@@ -3,7 +3,7 @@ import { join } from 'node:path';
 
 import { REPOSITORY } from './folders.mjs';
 
-/** What the tests have shown in a kernel, and all that is wrong with it. */
+/** The results of the tests in a kernel, and everything that went wrong. */
 export class Results {
   release = '';
   version = '';
@@ -18,7 +18,7 @@ export class Results {
     else if (message.type === 'file') this.#files.push(message);
   }
 
-  /** Each in a line, also of what should have been run and was not. */
+  /** One line per failure, including files that should have run but did not. */
   failures(runs) {
     const failed = this.tests
       .filter(({ status }) => status === 'failed')
@@ -39,7 +39,7 @@ export class Results {
 
   summary() {
     const count = (wanted) => this.tests.filter(({ status }) => status === wanted).length;
-    return `${count('passed')} passed, ${count('failed')} failed, ${count('pending')} left out`;
+    return `${count('passed')} passed, ${count('failed')} failed, ${count('pending')} skipped`;
   }
 }
 

@@ -1,10 +1,11 @@
-// npm run test:kernels [-- NAME…]: boots Debian's kernels, and runs tests inside; see docs/kernels.md,
-// which it writes anew when it has run them all. --ci runs the smaller selection that CI has.
+// npm run test:kernels [-- NAME…]: boots Debian's kernels and runs tests in them; see
+// docs/kernels.md, which it rewrites after it has run them all. --ci runs the smaller selection of
+// CI.
 //
 //   node test/kernels/run.mjs [--package CHECKOUT] [--add PATH]... NAME --command 'COMMAND'
 //
-// runs a command as root in that kernel, with the package that was built in a checkout, and with files of
-// yours in /job.
+// runs a command as root in that kernel, with the package built in a checkout and with your files
+// in /job.
 import { parseArgs } from 'node:util';
 
 import { runGuest } from './guest-run.mjs';
@@ -22,7 +23,7 @@ const { values, positionals } = parseArgs({
     ci: { type: 'boolean', default: false },
     command: { type: 'string' },
     package: { type: 'string', default: REPOSITORY },
-    // From what the last runs have shown.
+    // Writes the table from the results of the last runs.
     table: { type: 'boolean', default: false },
   },
 });
@@ -32,7 +33,7 @@ for (const name of names) {
   if (!everything.includes(name)) throw new Error(`${name} is none of ${everything.join(', ')}`);
 }
 
-// No guest outlives its runner.
+// Kill the guests together with this runner.
 for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => process.exit(1));
 
 const images = new Map();
@@ -75,7 +76,7 @@ async function runTests(name) {
           );
         if (message.type === 'file') {
           const { file, user, passed, failed, skipped } = message;
-          const counts = `${passed} passed, ${failed} failed, ${skipped} left out`;
+          const counts = `${passed} passed, ${failed} failed, ${skipped} skipped`;
           const seconds = Math.round((Date.now() - startedAt) / 1000);
           console.log(`${name}: ${file} (${user}): ${counts} (${seconds} s)`);
         }

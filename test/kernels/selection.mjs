@@ -1,10 +1,11 @@
-// What is run in a guest, as whom. CI has two to four minutes for all of it.
+// The test files that run in a guest, and the user who runs them. In CI all of it has two to four
+// minutes.
 
-/** In an emulated machine a few rounds take as long as many on a real one. */
+/** A few rounds take as long in an emulated machine as many on a real one. */
 const env = { EXITWATCH_EMULATED: '1', EXITWATCH_ROUNDS: '2' };
 
-/** What measures memory and time says nothing there. */
-const pattern = '^(?!.*(take a descriptor each|sleep while|a quiet host|has armed|so has watch))';
+/** Measurements of memory and time mean nothing in an emulated machine. */
+const pattern = '^(?!.*(take a descriptor each|sleep while|a quiet host|has armed))';
 
 const EVERYTHING = [
   {
@@ -23,7 +24,7 @@ const EVERYTHING = [
   },
 ];
 
-/** Every way to die by every source and filter; the fates of one source and filter. */
+/** Every way to die with every source and filter, but the fates with only one source and filter. */
 const sample = {
   pattern:
     '^(?!.*("source":"(pidfd|connector)"|cbpf filter and|reaped: late|source poll|true cause))',

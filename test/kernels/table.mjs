@@ -1,4 +1,4 @@
-// docs/kernels.md: what was seen in each kernel.
+// Writes docs/kernels.md: the results in each kernel.
 import { execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -10,7 +10,7 @@ const FILE = join(REPOSITORY, 'docs', 'kernels.md');
 const yes = (holds) => (holds ? 'yes' : 'no');
 const connector = ({ connector: { filter } }) => filter ?? 'no';
 
-/** What `doctor` says there, which the tests compare with what the kernel has. */
+/** The report of `doctor`. The tests compare it with what the kernel has. */
 const FACTS = [
   ['connector', 'root', connector],
   ['connector', 'nobody', connector],
@@ -19,7 +19,7 @@ const FACTS = [
   ['pidfds tell the status of what was reaped', 'root', ({ pidfd }) => yes(pidfd.exitStatus)],
 ];
 
-/** Tests, by their file and by what is in their titles. */
+/** Tests by file and title. */
 const TESTS = [
   ['deaths, eBPF filter', 'root', 'deaths', /^with the ebpf/],
   ['deaths, cBPF filter', 'root', 'deaths', /^with the cbpf/],
@@ -48,10 +48,12 @@ const TESTS = [
 
 const USERS = { root: 'root', nobody: 'ordinary user' };
 
-/** The titles of those that cannot be run say why; others were not selected. */
+/**
+ * The title of a test that cannot run says what it needs; other pending tests were not selected.
+ */
 const isMeant = ({ status, title }) => status !== 'pending' || title.includes('(needs ');
 
-/** "12 of 12"; "–" where none could be run; nothing where none was to be run. */
+/** "12 of 12"; "–" if no test could run; empty if none was selected. */
 function cell(results, user, file, title) {
   const tests = results.tests.filter(
     (test) => test.user === user && test.file === file && title.test(test.title) && isMeant(test),
@@ -64,7 +66,7 @@ function cell(results, user, file, title) {
   return passed.length === run.length ? text : `**${text}**`;
 }
 
-/** Writes it, from results by the names of kernels. */
+/** Writes the page from the results by kernel name. */
 export function writeTable(byName) {
   const names = Object.keys(byName);
   const all = Object.values(byName);

@@ -1,4 +1,5 @@
-// What a guest has besides the package: Node.js, the tools that the tests call, and their libraries.
+// Everything in a guest besides the package: Node.js, the tools that the tests call, and their
+// libraries.
 import { execFileSync } from 'node:child_process';
 import { existsSync, readdirSync, realpathSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
@@ -7,7 +8,7 @@ import { AptRoot } from './apt.mjs';
 import { cacheFolder } from './folders.mjs';
 import { fetchNode } from './node-binary.mjs';
 
-/** Where busybox has none, or another one. */
+/** Tools that busybox lacks, or has in a different version. */
 const TOOLS = [
   'bash',
   'dash',
@@ -20,7 +21,10 @@ const TOOLS = [
   'taskset',
 ];
 
-/** For another architecture they come from Debian: with what these packages need. */
+/**
+ * The Debian packages from which these tools come for another architecture, with their
+ * dependencies.
+ */
 const PACKAGES = [
   ...['busybox-static', 'bash', 'dash', 'mount', 'util-linux', 'bsdutils'],
   ...['libblkid1', 'libcap-ng0', 'libmount1', 'libpcre2-8-0', 'libselinux1', 'libsmartcols1'],
@@ -28,7 +32,7 @@ const PACKAGES = [
 ];
 export const SUITE = 'http://deb.debian.org/debian bookworm';
 
-/** Puts them into an initramfs. */
+/** Adds them to an initramfs. */
 export function addUserland(initramfs, arch) {
   for (const [path, target] of [
     ...['bin', 'sbin', 'lib', 'lib64'].map((name) => [`/${name}`, `usr/${name}`]),
@@ -53,7 +57,7 @@ function* ofHost() {
   for (const program of programs.slice(1)) yield [`/usr/bin/${basename(program)}`, program];
   for (const library of librariesOf(programs)) {
     yield [inUsr(library), library];
-    // Those that native modules may take besides.
+    // Libraries that native modules may also link to.
     if (basename(library) !== 'libc.so.6') continue;
     for (const name of ['libdl.so.2', 'libpthread.so.0', 'librt.so.1', 'libutil.so.1'])
       yield [inUsr(join(dirname(library), name)), join(dirname(library), name)];
@@ -64,7 +68,7 @@ export function which(tool) {
   const found = ['/usr/bin', '/bin', '/usr/sbin', '/sbin']
     .map((folder) => join(folder, tool))
     .find((path) => existsSync(path));
-  if (found === undefined) throw new Error(`there is no ${tool} here, and a guest needs it`);
+  if (found === undefined) throw new Error(`a guest needs ${tool}, which is not installed here`);
   return found;
 }
 
@@ -90,7 +94,7 @@ function* ofDebian(arch) {
       yield [`/usr/bin/${file.name}`, path];
     if (/\.so\.\d+$/.test(file.name)) yield [`/usr/lib/${file.name}`, path];
   }
-  // Those with which the cross compiler has made the rest, and the dynamic linker, are at least as new.
+  // The cross compiler's own libraries and dynamic linker are at least as new as those of Debian.
   const sysroot = '/usr/aarch64-linux-gnu/lib';
   for (const name of readdirSync(sysroot).filter((file) => /\.so\.\d+$/.test(file)))
     yield [`/usr/lib/${name}`, join(sysroot, name)];

@@ -5,7 +5,7 @@ import { decodeWaitStatus, ExitMonitor, ExitwatchError, identify } from '../../s
 import { LineProcess } from '../support/programs';
 import { arrives } from '../support/wait';
 
-/** The code of what a call throws or rejects with. */
+/** The code of the error that a call throws or rejects with. */
 async function codeOf(call: () => unknown): Promise<string | undefined> {
   try {
     await call();
@@ -32,7 +32,7 @@ const INVALID_PIDS: unknown[] = [
   2 ** 40,
 ];
 
-test.each(INVALID_PIDS)('the pid %p is refused', async (pid) => {
+test.each(INVALID_PIDS)('rejects the pid %p', async (pid) => {
   const before = openDescriptors();
   const monitor = new ExitMonitor();
   expect(await codeOf(() => identify(pid as number))).toBe('ERR_EXITWATCH_INVALID_PID');
@@ -41,12 +41,12 @@ test.each(INVALID_PIDS)('the pid %p is refused', async (pid) => {
   expect(openDescriptors()).toBe(before);
 });
 
-test('a pid beyond kernel.pid_max that nobody has is refused', async () => {
+test('rejects a pid beyond kernel.pid_max that no process has', async () => {
   await using monitor = new ExitMonitor();
   expect(await codeOf(() => monitor.watch(4_194_303))).toBe('ERR_EXITWATCH_INVALID_PID');
 });
 
-test('a pid of no process, of a kernel thread, of a thread and of ourselves is refused', async () => {
+test('rejects the pid of no process, of a kernel thread, of a thread and of this process', async () => {
   await using monitor = new ExitMonitor();
   const gone = new LineProcess('true', []);
   await gone.ended;
@@ -79,7 +79,7 @@ const INVALID_IDENTITIES: unknown[] = [
   { ...identity, id: 'another' },
 ];
 
-test.each(INVALID_IDENTITIES)('the identity %j is refused', async (target) => {
+test.each(INVALID_IDENTITIES)('rejects the identity %j', async (target) => {
   await using monitor = new ExitMonitor();
   expect(await codeOf(() => monitor.watch(target as number))).toBe(
     'ERR_EXITWATCH_INVALID_IDENTITY',
@@ -105,7 +105,7 @@ const INVALID_OPTIONS: unknown[] = [
   { verbose: true },
 ];
 
-test.each(INVALID_OPTIONS)('the options %j are refused', async (options) => {
+test.each(INVALID_OPTIONS)('rejects the options %j', async (options) => {
   const before = openDescriptors();
   expect(await codeOf(() => new ExitMonitor(options as object))).toBe(
     'ERR_EXITWATCH_INVALID_OPTION',
@@ -129,7 +129,7 @@ test('a monitor cannot be started twice, nor used after close()', async () => {
   expect(openDescriptors()).toBe(before);
 });
 
-test('close() while starting rejects start(), and leaves nothing open', async () => {
+test('close() during the start rejects start() and leaves nothing open', async () => {
   const before = openDescriptors();
   const monitor = new ExitMonitor({ scope: 'all' });
   const starting = monitor.start();
@@ -139,7 +139,7 @@ test('close() while starting rejects start(), and leaves nothing open', async ()
 });
 
 test.each([-1, 0.5, 0x7f, 0x137f, 0xffff, 0x10000, 0x0101, '0', null])(
-  'the wait status %p is refused',
+  'rejects the wait status %p',
   async (status) => {
     expect(await codeOf(() => decodeWaitStatus(status as number))).toBe(
       'ERR_EXITWATCH_INVALID_WAIT_STATUS',
@@ -147,7 +147,7 @@ test.each([-1, 0.5, 0x7f, 0x137f, 0xffff, 0x10000, 0x0101, '0', null])(
   },
 );
 
-test('a watch that a failed call would have made is not left behind', async () => {
+test('a call that fails leaves no watch behind', async () => {
   await using monitor = new ExitMonitor();
   const before = openDescriptors();
   for (const pid of [0, -1, 4_194_303]) {
@@ -157,7 +157,7 @@ test('a watch that a failed call would have made is not left behind', async () =
   expect(openDescriptors()).toBe(before);
 });
 
-test('an EXITWATCH_FILTER that there is not is refused', async () => {
+test('rejects an unknown EXITWATCH_FILTER', async () => {
   process.env['EXITWATCH_FILTER'] = 'clasic';
   try {
     const monitor = new ExitMonitor();

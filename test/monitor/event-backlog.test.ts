@@ -3,8 +3,8 @@ import { EventBacklog } from '../../src/monitor/event-backlog';
 
 import { EXIT } from '../vm/evidence';
 
-// Ends on several CPUs come a little out of their order.
-test('the gap of a slow loop reaches from the earliest end that did not fit to the latest', async () => {
+// Exits on several CPUs arrive slightly out of order.
+test('the gap of a slow event loop spans from the earliest exit that did not fit to the latest', async () => {
   const backlog = new EventBacklog(1, () => undefined);
   for (const ms of [1, 20, 10, 30, 25]) backlog.push({ ...EXIT, exitedAt: new Date(ms) });
   backlog.end();

@@ -15,7 +15,7 @@ const FOREVER = ['sleep', ['1000']] as const;
 
 describeForEachFilter((filter) => {
   describe('watch()', () => {
-    test('before start() is armed: a process that dies in between is told with its status', async () => {
+    test('before start() reports the status of a process that dies before the start', async () => {
       await using monitor = new ExitMonitor();
       const child = new LineProcess('sh', ['-c', 'read line; exit 7']);
       const watch = monitor.watch(child.pid);
@@ -31,7 +31,7 @@ describeForEachFilter((filter) => {
       });
     });
 
-    test('of a zombie tells its status', async () => {
+    test('reports the status of a zombie', async () => {
       await using monitor = new ExitMonitor();
       await monitor.start();
       // The parent does not wait for its child until a line comes.
@@ -46,7 +46,7 @@ describeForEachFilter((filter) => {
       await parent.ended;
     });
 
-    test('any number of times on one process: each resolves with the one event', async () => {
+    test('can be called several times for one process: each watch resolves with the same event', async () => {
       await using monitor = new ExitMonitor();
       const log = new EventLog(monitor);
       await monitor.start();
@@ -67,7 +67,7 @@ describeForEachFilter((filter) => {
       expect(monitor.stats().watches).toBe(0);
     });
 
-    test('tells nothing of a process whose watch was closed, nor of strangers', async () => {
+    test('reports nothing about a process whose watch was closed, nor about other processes', async () => {
       await using monitor = new ExitMonitor();
       const log = new EventLog(monitor);
       await monitor.start();
@@ -81,7 +81,7 @@ describeForEachFilter((filter) => {
       expect([...log.exits.keys()]).toEqual([kept.pid]);
     });
 
-    test('of an identity whose process is gone resolves unknown, gone-before-watch', async () => {
+    test('of an identity whose process is gone resolves with unknown, gone-before-watch', async () => {
       await using monitor = new ExitMonitor();
       const child = new LineProcess(...FOREVER);
       const identity = identify(child.pid);
@@ -100,7 +100,7 @@ describeForEachFilter((filter) => {
       expect(event.exitedAt.getTime() - event.uncertaintyMs).toBe(event.startedAt?.getTime());
     });
 
-    test('of an identity whose end was told to all already tells the watch only', async () => {
+    test('of an identity whose end was already reported resolves only the watch', async () => {
       await using monitor = new ExitMonitor({ scope: 'all' });
       const log = new EventLog(monitor);
       await monitor.start();
@@ -115,7 +115,7 @@ describeForEachFilter((filter) => {
       expect(log.of(child.pid)).toHaveLength(1);
     });
 
-    test('of an identity of an earlier boot, whatever its pid, resolves unknown', async () => {
+    test('of an identity from an earlier boot resolves with unknown, whatever the pid', async () => {
       await using monitor = new ExitMonitor();
       await monitor.start();
       const boot = '00000000-1111-2222-3333-444444444444';
@@ -134,7 +134,7 @@ describeForEachFilter((filter) => {
       });
     });
 
-    test('leaves nothing open when it is closed before start()', async () => {
+    test('leaves nothing open if the monitor is closed before start()', async () => {
       const monitor = new ExitMonitor();
       const before = readdirSync('/proc/self/fd').length;
       for (let i = 0; i < 50; i++) monitor.watch(process.ppid).close();
@@ -142,7 +142,7 @@ describeForEachFilter((filter) => {
       expect(readdirSync('/proc/self/fd').length).toBe(before);
     });
 
-    test('with name and owner, also where the process is reaped at once', async () => {
+    test('reports name and owner even if the process is reaped at once', async () => {
       await using monitor = new ExitMonitor();
       await monitor.start();
       const child = new LineProcess('sh', ['-c', 'exec sleep 1000']);
@@ -161,7 +161,7 @@ describeForEachFilter((filter) => {
   });
 
   describe('start()', () => {
-    test('tells what it uses, and emits ready', async () => {
+    test('returns what the monitor uses, and emits ready', async () => {
       await using monitor = new ExitMonitor({
         scope: 'all',
         trace: 'off',
@@ -193,7 +193,7 @@ describeForEachFilter((filter) => {
     });
 
     for (const scope of ['all', 'watched'] as const) {
-      test(`finds a process whose first thread had left (scope ${scope})`, async () => {
+      test(`finds a process whose first thread has already left (scope ${scope})`, async () => {
         const child = new LineProcess(program('first-left'), []);
         expect(await child.line()).toBe('left');
         await using monitor = new ExitMonitor({ scope });
@@ -214,7 +214,7 @@ describeForEachFilter((filter) => {
       });
     }
 
-    test('finds processes that were there, with name, owner and start', async () => {
+    test('finds existing processes with their name, owner and start time', async () => {
       const child = new LineProcess(...FOREVER);
       await sleeps(child);
       const identity = identify(child.pid);
@@ -228,7 +228,7 @@ describeForEachFilter((filter) => {
       expect(Math.abs((event?.startedAt?.getTime() ?? 0) - Date.now())).toBeLessThan(60_000);
     });
 
-    itAsRoot('a new process with an old pid does not get the old one’s name', async () => {
+    itAsRoot('a new process with a reused pid does not get the old process’s name', async () => {
       const old = new LineProcess(...FOREVER);
       await sleeps(old);
       await using monitor = new ExitMonitor({ scope: 'all' });
@@ -236,7 +236,7 @@ describeForEachFilter((filter) => {
       await monitor.start();
       old.child.kill();
       await old.ended;
-      // Whoever forks in between takes the pid: tried until it is ours.
+      // Any fork on the host may take the pid first, so retry.
       const isReused = async () => {
         writeFileSync('/proc/sys/kernel/ns_last_pid', String(old.pid - 1));
         const reused = new LineProcess('sh', ['-c', 'exit 5']);
@@ -257,7 +257,7 @@ describeForEachFilter((filter) => {
   });
 
   describe('listeners and loops', () => {
-    test('a listener that throws takes nothing from the others, and surfaces', async () => {
+    test('a listener that throws loses no events for the others, and its error surfaces', async () => {
       const script = `
       const { ExitMonitor } = require(${JSON.stringify(REPOSITORY)});
       const monitor = new ExitMonitor({ scope: 'all' });
@@ -273,7 +273,7 @@ describeForEachFilter((filter) => {
       expect(stdout.trim().split('\n').sort()).toEqual(['second 3', 'uncaught first']);
     });
 
-    test('a loop starts the monitor, yields exits, and leaving it leaves the monitor running', async () => {
+    test('a loop starts the monitor and yields exits, and the monitor keeps running after the loop', async () => {
       await using monitor = new ExitMonitor({ scope: 'all' });
       const child = new LineProcess('sh', ['-c', 'read line; exit 3']);
       monitor.once('ready', () => child.child.stdin.end('go\n'));
@@ -292,7 +292,7 @@ describeForEachFilter((filter) => {
     });
 
     for (const way of ['closed', 'aborted'] as const) {
-      test(`a loop ends when the monitor is ${way}, after what was told before`, async () => {
+      test(`a loop ends after the pending events when the monitor is ${way}`, async () => {
         const aborter = new AbortController();
         const monitor = new ExitMonitor({ scope: 'all', signal: aborter.signal });
         const loop = monitor[Symbol.asyncIterator]();
@@ -312,7 +312,7 @@ describeForEachFilter((filter) => {
         });
       });
 
-      test(`a loop that waits ends when the monitor is ${way}`, async () => {
+      test(`an idle loop ends when the monitor is ${way}`, async () => {
         const aborter = new AbortController();
         const monitor = new ExitMonitor({ signal: aborter.signal });
         monitor.once('ready', () => {
@@ -325,7 +325,7 @@ describeForEachFilter((filter) => {
       });
     }
 
-    test('a loop that is too slow gets a gap for what did not fit, in its place', async () => {
+    test('a slow loop gets a gap in place of the events that did not fit', async () => {
       await using monitor = new ExitMonitor({ scope: 'all', queueLimit: 10 });
       const loop = monitor[Symbol.asyncIterator]();
       const log = new EventLog(monitor);
@@ -343,17 +343,17 @@ describeForEachFilter((filter) => {
       const gaps = told.filter((event) => event.event === 'gap' && event.reason === 'queue-limit');
       const yielded = told.filter((event) => event.event === 'exit').length;
       const lost = gaps.reduce((sum, gap) => sum + ('lost' in gap ? (gap.lost ?? 0) : 0), 0);
-      // All that fitted comes before it.
+      // Every event that fit comes before the gap.
       expect(told.findIndex((event) => gaps.some((gap) => gap === event))).toBeGreaterThanOrEqual(
         10,
       );
-      // A gap of the signal trace takes a place, too.
+      // A gap of the signal trace also takes a place.
       expect(yielded).toBeLessThanOrEqual(10);
       expect(told.length - gaps.length).toBeGreaterThanOrEqual(10);
       expect(yielded + lost).toBe(log.count);
     });
 
-    test('close() rejects pending watches, and nobody has to handle that', async () => {
+    test('close() rejects pending watches without an unhandled rejection', async () => {
       const script = `
       const { ExitMonitor } = require(${JSON.stringify(REPOSITORY)});
       const monitor = new ExitMonitor();
@@ -367,7 +367,7 @@ describeForEachFilter((filter) => {
       expect(stdout.split('\n').sort()).toEqual(['', 'close', 'closed']);
     });
 
-    test('unref() lets a process end whose monitor is started', async () => {
+    test('unref() lets a process end while its monitor runs', async () => {
       const script = `
       const { ExitMonitor } = require(${JSON.stringify(REPOSITORY)});
       new ExitMonitor({ scope: 'all' }).start().then((ready) => console.log(ready.event));
@@ -385,7 +385,7 @@ describeForEachFilter((filter) => {
     });
   });
 
-  test('stats() tell when the last one ended, and how many were told', async () => {
+  test('stats() reports when the last process ended, and how many ends were delivered', async () => {
     await using monitor = new ExitMonitor();
     await monitor.start();
     expect(monitor.stats()).toMatchObject({ received: 0, delivered: 0, lastEventAt: null });
@@ -418,7 +418,7 @@ describeForEachFilter((filter) => {
     expect(copy).toEqual({ ...event, ...dates });
   });
 
-  /** Resolves when it runs sleep(1). */
+  /** Resolves when the process has started sleep(1). */
   async function sleeps({ pid, told }: LineProcess): Promise<void> {
     const isSleep = () => readFileSync(`/proc/${pid}/comm`, 'utf8') === 'sleep\n';
     await until(`process ${pid} to run sleep`, isSleep, told);

@@ -4,7 +4,7 @@ import { LineProcess, REPOSITORY } from '../support/programs';
 import { readerThreads } from '../support/readers';
 import { arrives, until } from '../support/wait';
 
-/** The code of what it rejects with. */
+/** The code of the error that a promise rejects with. */
 async function codeOf(waiting: Promise<unknown>): Promise<string> {
   return waiting.then(
     () => 'resolved',
@@ -13,10 +13,10 @@ async function codeOf(waiting: Promise<unknown>): Promise<string> {
 }
 
 describe('waitForExit', () => {
-  /** Of other tests of this run. */
+  /** Readers of other tests in this run. */
   const others = readerThreads('self');
 
-  test('resolves with the end of a process, by its pid or its identity', async () => {
+  test('resolves with the exit of a process, given by pid or by identity', async () => {
     const child = new LineProcess('sh', ['-c', 'read line; exit 7']);
     const identity = identify(child.pid);
     if (identity === null) throw new Error('it has no identity');
@@ -27,12 +27,12 @@ describe('waitForExit', () => {
     }
   });
 
-  test('of many processes, with one reader that is gone after the last', async () => {
+  test('many processes share one reader, which is gone after the last exit', async () => {
     const children = Array.from({ length: 50 }, (_, i) => {
       return new LineProcess('sh', ['-c', `read line; exit ${i}`]);
     });
     const waits = children.map(({ pid }) => waitForExit(pid));
-    // More than one only for as long as a canary lives.
+    // A second thread exists only while a canary lives.
     await until('one reader to be left', () => readerThreads('self') === others + 1);
     for (const { child } of children) child.stdin.write('\n');
     const ends = await arrives('all exits', Promise.all(waits));
@@ -40,7 +40,7 @@ describe('waitForExit', () => {
     expect(readerThreads('self')).toBe(others);
   });
 
-  test('a process that ended before is told as far as it can be known', async () => {
+  test('a process that has already ended is reported as far as it is known', async () => {
     const child = new LineProcess('sh', ['-c', 'read line']);
     const identity = identify(child.pid);
     child.child.stdin.write('\n');
@@ -51,7 +51,7 @@ describe('waitForExit', () => {
     });
   });
 
-  test('gives up after timeoutMs, or when it is aborted; the process lives on', async () => {
+  test('rejects after timeoutMs or an abort, and the process lives on', async () => {
     const child = new LineProcess('sleep', ['1000']);
     const abort = new AbortController();
     const tooLong = codeOf(waitForExit(child.pid, { timeoutMs: 50 }));
@@ -66,7 +66,7 @@ describe('waitForExit', () => {
     child.child.kill();
   });
 
-  test('a program that has its answer ends, however long it would have waited', async () => {
+  test('lets a program end after the exit, however long its timeout is', async () => {
     const child = new LineProcess('sh', ['-c', 'read line']);
     const script = `
       const { waitForExit } = require(${JSON.stringify(REPOSITORY)});
@@ -80,7 +80,7 @@ describe('waitForExit', () => {
     expect(await program.ended).toBe(0);
   });
 
-  test('names the process for which it has waited in vain', async () => {
+  test('names the process in the error of a timeout', async () => {
     const { child, pid } = new LineProcess('sleep', ['1000']);
     await expect(waitForExit(pid, { timeoutMs: 50 })).rejects.toThrow(
       `process ${pid} had not ended after 50 ms`,
@@ -101,7 +101,7 @@ describe('waitForExit', () => {
     [1, { signal: {} }, 'ERR_EXITWATCH_INVALID_OPTION'],
     [1, { scope: 'all' }, 'ERR_EXITWATCH_INVALID_OPTION'],
     [1, null, 'ERR_EXITWATCH_INVALID_OPTION'],
-  ])('of %j with %j rejects', async (target, options, code) => {
+  ])('rejects for %j with %j', async (target, options, code) => {
     expect(await codeOf(waitForExit(target as number, options as WaitForExitOptions))).toBe(code);
     expect(readerThreads('self')).toBe(others);
   });

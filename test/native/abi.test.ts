@@ -10,7 +10,7 @@ import { REPOSITORY } from '../support/programs';
 
 const SCRIPT = join(REPOSITORY, 'scripts', 'generate-abi.mjs');
 
-/** What the check says of a copy in which one line of one file was changed. */
+/** What the check reports about a copy in which one line of one file is changed. */
 function checkAfter(file: string, line: RegExp, changed: string): string {
   const root = mkdtempSync(join(tmpdir(), 'exitwatch-abi-'));
   try {
@@ -31,24 +31,24 @@ function checkAfter(file: string, line: RegExp, changed: string): string {
   }
 }
 
-test('the addon and TypeScript have the same description of what crosses', () => {
+test('the addon and TypeScript describe the same binary layout', () => {
   const { status, stderr } = spawnSync(process.execPath, [SCRIPT, '--check']);
   expect({ status, stderr: stderr.toString() }).toEqual({ status: 0, stderr: '' });
   expect(loadAddon().abi).toBe(ABI_DIGEST);
 });
 
 test.each([
-  ['a field that C++ alone has', 'record.h', /( {2}double cgroup = 0;)/, '$1 double added = 0;'],
-  ['a field that C++ has no more', 'record.h', / {2}int32_t parent_pid = 0;/, ''],
-  ['a reason that C++ alone has', 'failure.h', /( {2}kNoTrial,)/, '  kAdded,\n$1'],
-])('%s is found by its name', (_, header, line, changed) => {
+  ['a field that only C++ has', 'record.h', /( {2}double cgroup = 0;)/, '$1 double added = 0;'],
+  ['a field that C++ no longer has', 'record.h', / {2}int32_t parent_pid = 0;/, ''],
+  ['a reason that only C++ has', 'failure.h', /( {2}kNoTrial,)/, '  kAdded,\n$1'],
+])('%s is reported by name', (_, header, line, changed) => {
   const names = { 'record.h': /ExitRecord\.(added|parentPid)/, 'failure.h': /Refusal\.added/ };
   expect(checkAfter(`native/abi/${header}`, line, changed)).toMatch(
     names[header as keyof typeof names],
   );
 });
 
-test('a field that TypeScript alone has is found by its name', () => {
+test('a field that only TypeScript has is reported by name', () => {
   const said = checkAfter(
     'src/native/abi.ts',
     / {2}parentPid: 84,/,

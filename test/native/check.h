@@ -18,7 +18,7 @@ void CheckEqual(const Actual& actual, const Expected& expected, const char* what
 
 }  // namespace exitwatch::test
 
-// Both are numbers or truth values.
+// Both are numbers or booleans.
 #define CHECK_EQUAL(actual, expected) \
   ::exitwatch::test::CheckEqual(actual, expected, #actual, __FILE__, __LINE__)
 

@@ -8,7 +8,7 @@
 
 namespace exitwatch::test {
 
-// Processes as a test sets them, on a clock that it moves.
+// Processes that a test defines, on a clock that it moves.
 class FakeWitness : public ProcessWitness {
  public:
   struct Process {

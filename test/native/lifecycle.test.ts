@@ -11,9 +11,9 @@ import { arrives, blockUntil } from '../support/wait';
 
 const WORKERS = 8;
 
-/** More by `npm run test:nodes`. */
+/** `npm run test:nodes` runs more. */
 
-/** Runs in a Worker: a monitor at work, until `end`. */
+/** A program for a Worker that runs a monitor until `end`. */
 const worker = (end: string) => `
   const { parentPort } = require('node:worker_threads');
   const { ExitMonitor } = require(${JSON.stringify(REPOSITORY)});
@@ -27,7 +27,9 @@ const worker = (end: string) => `
   });
 `;
 
-/** Starts Workers while processes end, ends them, and prints what is left of them. */
+/**
+ * A program that starts Workers while processes end, ends them, and prints what they leave behind.
+ */
 const main = (workerEnd: string, mainEnd: string) => `
   const { Worker } = require('node:worker_threads');
   const { readdirSync, readFileSync, readlinkSync } = require('node:fs');
@@ -66,7 +68,7 @@ const ENDS: [string, string, string][] = [
 ];
 
 test.each(ENDS)(
-  `${WORKERS} Workers with a monitor each that end by %s leave nothing`,
+  `${WORKERS} Workers, each with a monitor, leave nothing behind when they end by %s`,
   async (_, inWorker, inMain) => {
     for (let round = 0; round < ROUNDS; round++) {
       const node = new LineProcess(process.execPath, ['-e', main(inWorker, inMain)]);
@@ -78,14 +80,14 @@ test.each(ENDS)(
   60_000 + ROUNDS * 5000,
 );
 
-/** Ends of the main thread, while its own monitor and those of Workers are at work. */
+/** Ways to end the main thread while its monitor and those of Workers run. */
 const MAIN_ENDS: [string, string, number, RegExp][] = [
   ['process.exit()', 'process.exit(5);', 5, /^$/],
   ['an uncaught exception', 'throw new Error("uncaught");', 1, /Error: uncaught/],
 ];
 
 test.each(MAIN_ENDS)(
-  'a main thread with monitors in Workers ends by %s with the exit code that is meant',
+  'a main thread with monitors in Workers that ends by %s keeps its exit code',
   async (_, end, code, stderr) => {
     for (let round = 0; round < ROUNDS; round++) {
       const node = new LineProcess(process.execPath, ['-e', main('', end)]);
@@ -104,7 +106,7 @@ test.each([
   ['close()', 'monitor.close()', 0],
   ['doing nothing', 'monitor.unref()', 0],
 ])(
-  'a process whose monitor is at work in a storm ends by %s with the exit code that is meant',
+  'a process whose monitor runs in a storm and that ends by %s keeps its exit code',
   async (_, end, code) => {
     const script = `
       const { ExitMonitor } = require(${JSON.stringify(REPOSITORY)});
@@ -126,7 +128,7 @@ test.each([
   60_000 + ROUNDS * 5000,
 );
 
-test('a monitor that was made and never started is forgotten, with what it watched', async () => {
+test('a monitor that was never started is collected, together with its watches', async () => {
   const script = `
     const { ExitMonitor } = require(${JSON.stringify(REPOSITORY)});
     const { readdirSync } = require('node:fs');
@@ -142,7 +144,7 @@ test('a monitor that was made and never started is forgotten, with what it watch
   expect(stdout).toBe('200 0\n');
 });
 
-test('a started monitor that nobody refers to works on', async () => {
+test('a started monitor keeps running without a reference to it', async () => {
   const script = `
     const { ExitMonitor } = require(${JSON.stringify(REPOSITORY)});
     new ExitMonitor({ scope: 'all' }).once('exit', (event) => { console.log(event.event); process.exit(); }).start();
@@ -153,7 +155,7 @@ test('a started monitor that nobody refers to works on', async () => {
   expect(stdout).toBe('exit\n');
 });
 
-test('200 monitors opened and closed leave no descriptor and no thread', async () => {
+test('200 monitors, opened and closed, leave no descriptor and no thread behind', async () => {
   const script = `
     const { ExitMonitor } = require(${JSON.stringify(REPOSITORY)});
     const { readdirSync } = require('node:fs');
@@ -174,14 +176,14 @@ test('200 monitors opened and closed leave no descriptor and no thread', async (
   expect(stdout).toBe('0\n');
 });
 
-itAsListener('a reader that is closed while it tells of ends calls nobody any more', async () => {
+itAsListener('a reader that is closed during a delivery makes no further calls', async () => {
   const addon = loadAddon();
   const reader = new addon.ExitReader({
     ...{ watchedOnly: false, forceCbpf: true, streamUse: StreamUse.required, opensPidfds: false },
     ...{ tracesSignals: false, spoil: '', receiveBufferBytes: 1024 * 1024, queueLimit: 10_000 },
     ...{ canaryIntervalMs: 0, statusTimeoutMs: 1000 },
   });
-  // With room for one record, there is a call for each.
+  // A buffer for a single record makes the reader call once per record.
   const record = new Int32Array(ExitRecord.bytes / 4);
   const told = new EventEmitter();
   let hasEnded = false;
@@ -197,9 +199,9 @@ itAsListener('a reader that is closed while it tells of ends calls nobody any mo
     }
   });
   await arrives('the reader to be ready', once(told, 'ready'));
-  // Those that end while this loop stands still are told of together.
+  // The processes that end while the loop is blocked are delivered together.
   execFileSync('sh', ['-c', 'for i in $(seq 100); do sh -c :; done']);
-  blockUntil('ends that wait to be told', () => reader.stats().queueDepth >= 50);
+  blockUntil('queued ends', () => reader.stats().queueDepth >= 50);
   hasEnded = true;
   await arrives('the closing call', once(told, 'closed'));
   expect(late).toBe(0);

@@ -14,7 +14,7 @@ const bundlers = fetchPackages('bundlers', {
 });
 const bun = fetchPackages('bun', { bun: '~1.4.0' });
 
-/** The configuration files and commands under a heading of the page. */
+/** The configuration files and commands under one heading of the page. */
 interface Recipe {
   bundler: string;
   place: string;
@@ -35,7 +35,7 @@ const RECIPES: Recipe[] = [
   commands: [...text.matchAll(/^```sh\n(.*?)^```$/gms)].map(([, code = '']) => code).join(''),
 }));
 
-/** Prints by what, and how, its child ended: all three entry points are at work. */
+/** Prints the source, and how its child ended, with all three entry points in use. */
 const APP = `
   import { spawn } from 'node:child_process';
   import { ExitMonitor } from 'exitwatch';
@@ -75,7 +75,7 @@ afterAll(() => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** With the package in it, and the program that is to be bundled. */
+/** Makes a project with the package and the program to bundle. */
 async function projectWithApp(name: string): Promise<string> {
   const project = newProject(folder, name);
   await run('npm', ['install', '--prefer-offline', tarball], { cwd: project });
@@ -95,7 +95,7 @@ async function bundle(project: string, { files, commands }: Recipe): Promise<voi
 
 interface Ran {
   told: unknown;
-  /** What Node.js has warned of. */
+  /** The warnings of Node.js. */
   warnings: string[];
 }
 
@@ -120,7 +120,7 @@ test('the page has each bundler, outside and inside', () => {
 
 describe.each(RECIPES.filter(({ place }) => place === 'outside'))('$bundler', (recipe) => {
   bundlers.it(
-    'leaves the package outside, which has the addon',
+    'leaves the package, with its addon, outside the bundle',
     async () => {
       const project = await projectWithApp(`${recipe.bundler}-outside`);
       await bundle(project, recipe);
@@ -135,11 +135,11 @@ describe.each(RECIPES.filter(({ place }) => place === 'outside'))('$bundler', (r
 
 describe.each(RECIPES.filter(({ place }) => place === 'inside'))('$bundler', (recipe) => {
   let project = '';
-  /** Elsewhere, where nothing is installed. */
+  /** A folder elsewhere, without installed packages. */
   let away = '';
 
   beforeAll(async () => {
-    // Its tests are left out, too.
+    // The tests of this bundler are skipped, too.
     if (!existsSync(join(bundlers.folder, 'package.json'))) return;
     project = await projectWithApp(`${recipe.bundler}-inside`);
     await bundle(project, recipe);
@@ -153,7 +153,7 @@ describe.each(RECIPES.filter(({ place }) => place === 'inside'))('$bundler', (re
     }
   });
 
-  bundlers.it('finds it one folder above, as for a chunk', async () => {
+  bundlers.it('finds the addon one folder up, as a chunk does', async () => {
     for (const file of FORMATS) {
       mkdirSync(join(away, 'chunks'), { recursive: true });
       cpSync(join(away, file), join(away, 'chunks', file));
@@ -161,14 +161,14 @@ describe.each(RECIPES.filter(({ place }) => place === 'inside'))('$bundler', (re
     }
   });
 
-  bundlers.it('finds that of the package where the bundle runs', async () => {
+  bundlers.it('finds the addon of the package installed beside the bundle’s folder', async () => {
     rmSync(join(project, 'dist', 'prebuilds'), { recursive: true });
     for (const file of FORMATS) {
       expect(await node(join('dist', file), project)).toEqual({ told: SEEN, warnings: [] });
     }
   });
 
-  bundlers.it('does not take that of another version', async () => {
+  bundlers.it('does not load the addon of another version', async () => {
     const installed = join(project, 'node_modules', 'exitwatch');
     const manifest = join(installed, 'package.json');
     const text = readFileSync(manifest, 'utf8');
@@ -183,12 +183,12 @@ describe.each(RECIPES.filter(({ place }) => place === 'inside'))('$bundler', (re
     writeFileSync(manifest, text);
   });
 
-  bundlers.it('warns once where there is none, and polls', async () => {
+  bundlers.it('warns once and polls if there is no addon', async () => {
     const alone = join(folder, `${recipe.bundler}-alone`);
     mkdirSync(alone);
     for (const file of FORMATS) {
       cpSync(join(away, file), join(alone, file));
-      // The working directory has the package, and a binary: it is not looked at.
+      // The working directory has the package and its binary, which must not be loaded.
       const { told, warnings } = await node(join(alone, file), project);
       expect(told).toEqual(POLLED);
       expect(warnings).toEqual([expect.stringContaining('[ERR_EXITWATCH_NO_ADDON]')]);
@@ -213,13 +213,13 @@ describe('a bundle', () => {
     await bundle(project, recipe);
   }, 120_000);
 
-  bundlers.it('finds the addon whatever stacks look like', async () => {
+  bundlers.it('finds the addon whatever format stack traces have', async () => {
     const env = { NODE_OPTIONS: '--enable-source-maps --stack-trace-limit=0' };
     const file = join('dist', 'app.mjs');
     expect(await node(file, project, env)).toEqual({ told: SEEN, warnings: [] });
   });
 
-  bundlers.it('warns once for all copies in a process, and its workers', async () => {
+  bundlers.it('warns once for all copies in a process and its workers', async () => {
     const alone = join(folder, 'copies');
     mkdirSync(alone);
     for (const file of FORMATS) cpSync(join(project, 'dist', file), join(alone, file));
@@ -240,7 +240,7 @@ describe('a bundle', () => {
 
 describe('Bun', () => {
   bun.it(
-    'polls, with a warning, instead of ending in the addon',
+    'polls with a warning instead of crashing in the addon',
     async () => {
       const project = await projectWithApp('bun');
       const binary = join(bun.folder, 'node_modules', '.bin', 'bun');

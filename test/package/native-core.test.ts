@@ -4,10 +4,10 @@ import { compileNative } from '../support/compile-native';
 import { itIf } from '../support/privilege';
 import { run } from '../support/programs';
 
-// A compiler takes a minute for each, or several on a busy machine.
+// Each compilation takes a minute, or several on a busy machine.
 jest.setTimeout(300_000);
 
-/** What it prints, also where it ends with an error. */
+/** The output of a program, even if it fails. */
 async function outputOf(program: string, ...args: string[]): Promise<string> {
   const result = await run(program, args).catch(
     (error: unknown) => error as { stdout: string; stderr: string },
@@ -15,7 +15,7 @@ async function outputOf(program: string, ...args: string[]): Promise<string> {
   return result.stdout + result.stderr;
 }
 
-test('native/core passes its own tests, under AddressSanitizer and UBSan', async () => {
+test('native/core passes its own tests under AddressSanitizer and UBSan', async () => {
   const program = await compileNative('core-test', {
     sources: ['native/core', 'test/native/core'],
     flags: ['-fsanitize=address,undefined', '-fno-sanitize-recover=all'],
@@ -23,10 +23,10 @@ test('native/core passes its own tests, under AddressSanitizer and UBSan', async
   expect(await outputOf(program)).toBe('0 wrong\n');
 });
 
-/** Outside of CI it may be missing. */
+/** It may be missing outside CI. */
 const hasValgrind = spawnSync('valgrind', ['--version']).status === 0;
 
-itIf(hasValgrind, 'needs valgrind')('so it does under valgrind', async () => {
+itIf(hasValgrind, 'needs valgrind')('native/core passes its own tests under valgrind', async () => {
   const program = await compileNative('core-test-plain', {
     sources: ['native/core', 'test/native/core'],
     flags: [],
@@ -35,7 +35,7 @@ itIf(hasValgrind, 'needs valgrind')('so it does under valgrind', async () => {
   expect(await outputOf('valgrind', ...memcheck)).toBe('0 wrong\n');
 });
 
-describe('readers at work without Node', () => {
+describe('readers without Node', () => {
   test.each([
     ['AddressSanitizer, LeakSanitizer and UBSan', 'address,undefined'],
     ['ThreadSanitizer', 'thread'],

@@ -23,15 +23,15 @@ import { arrives } from '../support/wait';
 
 let folder = '';
 let tarball = '';
-/** Has nothing but Node.js, package managers and a shell: no compiler, no Python. */
+/** A PATH with only Node.js, package managers and a shell: no compiler and no Python. */
 let path = '';
 
-/** Kept between runs: they come from the registry. */
+/** Kept between runs, because they come from the registry. */
 const MANAGERS = join(REPOSITORY, 'build', 'managers');
 const VERSIONS = { npm10: 'npm@10', npm11: 'npm@11', yarn: 'yarn@1', pnpm: 'pnpm@9' };
 type Manager = keyof typeof VERSIONS;
 
-/** Where Node's headers are: beside this Node.js, unless it came from npm without any. */
+/** The prefix of Node's headers: that of this Node.js, unless it came from npm without headers. */
 const PREFIX =
   [dirname(dirname(process.execPath)), '/usr'].find((prefix) =>
     existsSync(join(prefix, 'include', 'node', 'node_api.h')),
@@ -62,7 +62,7 @@ const SCRIPTS: Record<Manager, string[]> = {
   pnpm: ['pnpm/bin/pnpm.cjs', 'add'],
 };
 
-/** Without what this run's npm hands down. */
+/** The environment without the variables that npm sets for this run. */
 function environment(): NodeJS.ProcessEnv {
   const own = Object.entries(process.env).filter(([name]) => !/^npm_/i.test(name));
   return { ...Object.fromEntries(own), PATH: path, CI: '1' };
@@ -71,11 +71,11 @@ function environment(): NodeJS.ProcessEnv {
 async function install(manager: Manager, what: string, project: string, ...options: string[]) {
   const [script = '', ...command] = SCRIPTS[manager];
   const args = [join(MANAGERS, 'node_modules', script), ...command, ...options, what];
-  // Not for the command to wait for us: it may ask the registry that this process is.
+  // Asynchronous, because the command may ask the registry in this process.
   return run(process.execPath, args, { cwd: project, env: environment() });
 }
 
-/** What the installed package can do. */
+/** Tries what the installed package can do. */
 async function tryOut(project: string): Promise<unknown> {
   const script = `
     const { identify, probe } = require('exitwatch');
@@ -89,7 +89,7 @@ async function tryOut(project: string): Promise<unknown> {
 
 const ALL_WORKS = { connector: true, pidfd: true, inode: true };
 
-test('the package holds what is used, and nothing that npm would compile', async () => {
+test('the package holds everything it uses, and nothing that npm would compile', async () => {
   const { stdout } = await run('tar', ['-tzf', tarball]);
   const files = stdout.trim().split('\n');
   for (const file of [
@@ -106,15 +106,15 @@ test('the package holds what is used, and nothing that npm would compile', async
   expect(files.filter((file) => /binding\.gyp|\.ts$/.test(file.replace('.d.ts', '')))).toEqual([]);
 });
 
-describe.each(Object.keys(SCRIPTS) as Manager[])('%s, without compiler and Python', (manager) => {
-  test('installs the file, and it works', async () => {
+describe.each(Object.keys(SCRIPTS) as Manager[])('%s, without a compiler and Python', (manager) => {
+  test('installs from the file, and the package works', async () => {
     const project = newProject(folder, `${manager}-file`);
     const { stdout, stderr } = await install(manager, tarball, project);
     expect(`${stdout}${stderr}`).not.toMatch(/gyp|exitwatch.*(warn|deprecated|script)/i);
     expect(await tryOut(project)).toEqual(ALL_WORKS);
   }, 120_000);
 
-  test('installs it from a registry that tells little, and it works', async () => {
+  test('installs from a registry with minimal metadata, and the package works', async () => {
     const registry = await serveRegistry();
     try {
       const { port } = registry.address() as AddressInfo;
@@ -131,7 +131,7 @@ describe.each(Object.keys(SCRIPTS) as Manager[])('%s, without compiler and Pytho
   }, 120_000);
 });
 
-/** The same program, as each kind of module writes it. */
+/** The same program in each module format. */
 const FIRST_EVENT = `
   monitor.on('exit', async ({ pid, how, exitCode }) => {
     if (pid !== child.pid) return;
@@ -155,7 +155,7 @@ test.each([
       import { spawn } from 'node:child_process';`,
   },
 ])(
-  'after the installation, the first event comes to $file',
+  'after the installation, $file receives its first event',
   async ({ file, head }) => {
     const project = newProject(folder, file.replace('.', '-'));
     await install('npm11', tarball, project);
@@ -167,7 +167,7 @@ test.each([
   60_000,
 );
 
-test('the commands of the README install the library, and the command', async () => {
+test('the commands of the README install the library and the command', async () => {
   const [library, command] = blockWith('README.md', 'npm i -g')
     .split('\n')
     .map((line) => line.replace(/ *#.*/, '').split(' '));
@@ -198,7 +198,7 @@ interface Manifest {
   engines?: unknown;
 }
 
-/** Serves us and what we depend on, with the metadata that an abbreviated document has. */
+/** Serves exitwatch and its dependencies with the metadata of an abbreviated document. */
 async function serveRegistry(): Promise<Server> {
   const packages = new Map<string, { manifest: Manifest; bytes: Buffer }>();
   const bytes = readFileSync(tarball);
@@ -243,7 +243,7 @@ async function serveRegistry(): Promise<Server> {
   return server;
 }
 
-describe('without a binary that can be used', () => {
+describe('without a usable binary', () => {
   let project = '';
   let root = '';
   let binary = '';
@@ -260,7 +260,7 @@ describe('without a binary that can be used', () => {
     rmSync(binary, { force: true });
   });
 
-  /** What `doctor` says, and that polling serves all the same. */
+  /** Runs `doctor`, and checks that polling works nevertheless. */
   async function doctor(): Promise<string> {
     const script = `
       const { ExitMonitor } = require('exitwatch');
@@ -280,23 +280,23 @@ describe('without a binary that can be used', () => {
       encoding: 'utf8',
     });
     expect(told.status).toBe(1);
-    // The command says it in its own voice, and not in that of Node.js.
+    // The command prints its own message, not a warning of Node.js.
     expect(told.stderr).toMatch(/^exitwatch: no native addon for [^\n]*\n$/);
     expect(told.stdout).toMatch('one process: polling alone');
     expect(told.stdout).toMatch('npx exitwatch build-native');
     return told.stdout;
   }
 
-  test('where there is none', async () => {
+  test('if there is none', async () => {
     expect(await doctor()).toMatch(`${binary} is not there`);
   });
 
-  test('where it is damaged', async () => {
+  test('if it is damaged', async () => {
     writeFileSync(binary, 'not a binary');
     expect(await doctor()).toMatch(`${binary} ${binary}: `);
   });
 
-  test('where it is another package’s', async () => {
+  test('if it belongs to another package', async () => {
     const lines = ['#include <node_api.h>', 'NAPI_MODULE_INIT() { return exports; }', ''];
     const source = join(folder, 'other.c');
     writeFileSync(source, lines.join('\n'));
@@ -305,9 +305,9 @@ describe('without a binary that can be used', () => {
     expect(await doctor()).toMatch('is of another version of exitwatch');
   });
 
-  /** Outside of CI there may be no musl. */
+  /** musl may be missing outside CI. */
   const hasMusl = spawnSync('musl-gcc', ['--version']).error === undefined;
-  itIf(hasMusl, 'needs musl-gcc')('where it is for another libc', async () => {
+  itIf(hasMusl, 'needs musl-gcc')('if it is for another libc', async () => {
     const source = join(folder, 'empty.c');
     writeFileSync(source, 'int puts(const char*); int empty(void) { return puts(""); }\n');
     await run('musl-gcc', ['-shared', '-fPIC', source, '-o', binary]);
@@ -324,10 +324,10 @@ describe('without a binary that can be used', () => {
   }, 300_000);
 });
 
-/** Outside of CI they may be missing. */
+/** These may be missing outside CI. */
 const hasArm64 = spawnSync('qemu-aarch64', ['--version']).error === undefined;
 itIf(hasArm64, 'needs qemu-aarch64')(
-  'the binary for arm64 is loaded by the Node.js for arm64',
+  'Node.js for arm64 loads the binary for arm64',
   async () => {
     const home = join(MANAGERS, 'arm64');
     mkdirSync(home, { recursive: true });

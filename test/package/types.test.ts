@@ -6,9 +6,12 @@ import { newProject, pack } from '../support/package';
 import { REPOSITORY, run } from '../support/programs';
 import { fetchPackages, type Fetched } from '../support/registry';
 
-/** Of TypeScript and Node's types: ours, and the oldest that the README names. */
+/**
+ * Versions of TypeScript and Node's types: the installed ones, and the oldest that the README
+ * names.
+ */
 const TOOLCHAINS: [title: string, toolchain: Fetched, ...options: string[]][] = [
-  ['our TypeScript', { folder: REPOSITORY, it }, '--ignoreDeprecations', '6.0'],
+  ['the installed TypeScript', { folder: REPOSITORY, it }, '--ignoreDeprecations', '6.0'],
   ['TypeScript 5.0', fetchPackages('types', { typescript: '5.0.4', '@types/node': '20.12.0' })],
 ];
 
@@ -21,7 +24,7 @@ const SETTINGS = [
   { resolution: 'bundler', module: 'es2022', file: 'app.mts' },
 ];
 
-/** What people write, and what must not compile. */
+/** A typical program, with a line that must not compile. */
 const APP = `
   import { spawn } from 'node:child_process';
   import { ExitMonitor, waitForExit, type ExitEvent, type MonitorEvent } from 'exitwatch';
@@ -77,7 +80,7 @@ describe.each(TOOLCHAINS)('%s', (title, toolchain, ...options) => {
 
   describe.each(SETTINGS)('moduleResolution $resolution of $file', (settings) => {
     toolchain.it(
-      'compiles a program with every type looked at, and its first event comes',
+      'compiles a program, checks every type, and receives its first event',
       async () => {
         const { resolution, module, file } = settings;
         const output = join(project, `${resolution}-${file}`);
@@ -100,7 +103,7 @@ describe.each(TOOLCHAINS)('%s', (title, toolchain, ...options) => {
   });
 });
 
-test('no type of ours needs a package that is not declared', async () => {
+test('no exported type needs an undeclared package', async () => {
   const text = readFileSync(join(REPOSITORY, 'package.json'), 'utf8');
   const manifest = JSON.parse(text) as Record<'dependencies' | 'peerDependencies', object>;
   const declared = Object.keys({ ...manifest.dependencies, ...manifest.peerDependencies });

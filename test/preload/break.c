@@ -1,5 +1,5 @@
-// For LD_PRELOAD: when the file $BREAK_WHEN comes into being, puts /dev/null in the place of the
-// connector's sockets, once.
+// For LD_PRELOAD: replaces the connector's sockets with /dev/null, once, when the file $BREAK_WHEN
+// appears.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <linux/netlink.h>

@@ -1,5 +1,5 @@
-// Loaded into a program: a thread that waits for the file $CRASH_WHEN, and then, as $CRASH_HOW
-// says, touches what is not there, aborts, or exits with 3.
+// Starts a thread that waits for the file $CRASH_WHEN. Then $CRASH_HOW decides whether it accesses
+// invalid memory, aborts, or exits with 3.
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
-// For LD_PRELOAD: while the file $DEAF_WHILE exists, sockets get another filter than they ask for,
-// one that lets nothing through but answers to subscriptions, or not even these where $DEAF_TO_ALL
-// is set. Their stream is silent from the begin.
+// For LD_PRELOAD: while the file $DEAF_WHILE exists, replaces the filter that a socket requests
+// with one that passes only answers to subscriptions, or not even these if $DEAF_TO_ALL is set. The
+// stream is silent from the beginning.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <linux/filter.h>

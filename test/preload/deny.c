@@ -1,5 +1,5 @@
-// For LD_PRELOAD: when the file $DENY_WHEN comes into being, installs a seccomp filter for all
-// threads that answers pidfd_open(2) with the error $DENY_WITH (a number), and removes the file.
+// For LD_PRELOAD: when the file $DENY_WHEN appears, installs a seccomp filter for all threads that
+// makes pidfd_open(2) fail with the error $DENY_WITH (a number), and removes the file.
 #define _GNU_SOURCE
 #include <linux/filter.h>
 #include <linux/seccomp.h>

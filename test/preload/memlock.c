@@ -1,5 +1,5 @@
-// For LD_PRELOAD: bpf(2) as before Linux 5.11, where maps and programs count against
-// RLIMIT_MEMLOCK: below $MEMLOCK_NEEDED bytes nothing can be created.
+// For LD_PRELOAD: makes bpf(2) behave as before Linux 5.11, when maps and programs counted against
+// RLIMIT_MEMLOCK. Below $MEMLOCK_NEEDED bytes nothing can be created.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>

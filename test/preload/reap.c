@@ -1,4 +1,4 @@
-// For LD_PRELOAD: a thread that reaps every child that wait(-1) gives, as some host programs do,
+// For LD_PRELOAD: starts a thread that reaps every child with wait(-1), as some host programs do,
 // and writes their pids to the file $REAPED.
 #include <pthread.h>
 #include <stdio.h>

@@ -9,14 +9,14 @@ import { mortal, release } from '../support/mortal';
 import { itAsRoot } from '../support/privilege';
 import { carelessParent, LineProcess, program, REPOSITORY, run } from '../support/programs';
 
-/** What `script` prints, where `process` is dist/process; run by another command. */
+/** Runs `script` under a command, with dist/process as `process_`. Returns its output. */
 async function printed(command: readonly string[], script: string): Promise<string> {
   const prelude = `const process_ = require(${JSON.stringify(join(REPOSITORY, 'dist/process'))});`;
   const [first, ...rest]: string[] = [...command, process.execPath, '-e', prelude + script];
   return (await run(first ?? '', rest)).stdout.trim();
 }
 
-test('a process that lives is alive, by pid and by identity, and dead when it has ended', async () => {
+test('a living process is alive by pid and by identity, and dead after its end', async () => {
   const child = await mortal();
   const identity = identify(child.pid);
   if (identity === null) throw new Error('it ended');
@@ -30,7 +30,7 @@ test('a process that lives is alive, by pid and by identity, and dead when it ha
   ).toBe('dead');
 });
 
-test('it exists by its executable’s name, in full also where the kernel has cut it, or by its path', async () => {
+test('exists() matches an executable by its path, or by its full name even if the kernel truncates it', async () => {
   const child = new LineProcess(program('named-longer-than-15'), []);
   await child.line();
   const { pid } = child;
@@ -44,11 +44,11 @@ test('it exists by its executable’s name, in full also where the kernel has cu
   expect(exists({ pid, executable: 'named-longer-than-15' })).toBe(false);
 });
 
-test('a pid that never was exists not, without an error', () => {
+test('exists() is false for a pid that no process has', () => {
   expect(exists({ pid: 0xfffffffc, executable: 'sh' })).toBe(false);
 });
 
-test('MK-07: a stranger is no match, is not gone either, and gets no signal', async () => {
+test('MK-07: another program with the pid is no match, is not gone either, and gets no signal', async () => {
   const stranger = await mortal('--stranger');
   const target = { pid: stranger.pid, executable: 'something-else' };
   expect(exists(target)).toBe(false);
@@ -66,7 +66,7 @@ test('MK-07: a stranger is no match, is not gone either, and gets no signal', as
   }
 });
 
-test('a later process of the same name with the pid is a stranger', async () => {
+test('a later process with the same pid and name is not the recorded one', async () => {
   const stranger = await mortal('--stranger');
   const identity = identify(stranger.pid);
   if (identity === null) throw new Error('it ended');
@@ -90,7 +90,7 @@ itAsRoot('another user’s process is alive, and may not be signalled', async ()
   expect(await release(ours)).toBe(0);
 });
 
-test('a zombie is dead; a zombie first thread with others alive is not', async () => {
+test('a zombie is dead; a zombie first thread of a living process is not', async () => {
   const parent = carelessParent('exec sleep 0.01');
   const zombie = Number(await parent.line());
   await waitForExit(zombie, { timeoutMs: 10_000 });
@@ -107,7 +107,7 @@ test('a zombie is dead; a zombie first thread with others alive is not', async (
   left.child.kill('SIGKILL');
 });
 
-itAsRoot('what cannot be looked at is unknown, not dead', async () => {
+itAsRoot('a process that cannot be examined is unknown, not dead', async () => {
   const hidden = ['unshare', '-m', 'sh', '-c', 'umount -l /proc; exec "$@"', 'sh'];
   const ours = await mortal();
   const script = `
@@ -119,7 +119,7 @@ itAsRoot('what cannot be looked at is unknown, not dead', async () => {
   expect(await release(ours)).toBe(0);
 });
 
-test('terminate asks, and says no more than that; kill ends', async () => {
+test('terminate() requests an end and promises no more; kill() ends the process', async () => {
   const stubborn = await mortal('--ignore-term');
   expect(await terminate(stubborn.pid)).toMatchObject({ outcome: 'requested', isAtomic: true });
   await new Promise((resolve) => setTimeout(resolve, 50));
@@ -130,7 +130,7 @@ test('terminate asks, and says no more than that; kill ends', async () => {
   expect(await kill(stubborn.pid)).toMatchObject({ outcome: 'already-gone' });
 });
 
-test('init and this very process are refused, a group never has a chance', async () => {
+test('init and this process are refused, and a pid never selects a group', async () => {
   for (const pid of [1, process.pid]) {
     await expect(terminate(pid)).rejects.toMatchObject({ code: 'ERR_EXITWATCH_REFUSED' });
   }
@@ -141,7 +141,7 @@ test('init and this very process are refused, a group never has a chance', async
   }
 });
 
-test('a signal to a name is for who runs that; to a path, for who runs that very file', async () => {
+test('a name selects any file with that name, a path only that very file', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'exitwatch-liveness-'));
   const copy = join(folder, 'mortal');
   copyFileSync(program('mortal'), copy);
@@ -153,7 +153,7 @@ test('a signal to a name is for who runs that; to a path, for who runs that very
   for (const act of [terminate(original), kill(original)]) {
     await expect(act).rejects.toMatchObject({ code: 'ERR_EXITWATCH_NOT_VERIFIED' });
   }
-  // Had it got a signal, it would have ended by that.
+  // A signal would have ended it with another status.
   expect(await release(other)).toBe(0);
 
   const again = new LineProcess(copy, []);
@@ -166,7 +166,7 @@ test('a signal to a name is for who runs that; to a path, for who runs that very
   rmSync(folder, { recursive: true });
 });
 
-test('without pidfds the process is looked at first, which is said', async () => {
+test('without pidfds the process is checked before the signal, and the result says so', async () => {
   const child = await mortal();
   const script = `
     process_.terminate(${child.pid}).then(({ outcome, isAtomic }) => console.log(outcome, isAtomic));

@@ -39,14 +39,14 @@ afterEach(() => {
   rmSync(folder, { recursive: true });
 });
 
-/** What reading it rejects with. */
+/** The error with which readPidfile() rejects. */
 async function refusal(): Promise<ExitwatchError> {
   const error: unknown = await readPidfile(path).catch((thrown: unknown) => thrown);
   if (error instanceof ExitwatchError) return error;
   throw new Error(`read as ${JSON.stringify(error)}`);
 }
 
-test('a missing pidfile is told apart, with its ENOENT', async () => {
+test('a missing pidfile has a code of its own, with ENOENT as the cause', async () => {
   const error = await refusal();
   expect(error).toMatchObject({ code: 'ERR_EXITWATCH_NO_PIDFILE', cause: { code: 'ENOENT' } });
 });
@@ -72,14 +72,14 @@ test.each([
 });
 
 test.each([[' 42\n'], ['42'], ['\t42\r\n'], ['42\n\n'], ['00042\n']])(
-  '%j is 42',
+  '%j reads as 42',
   async (content) => {
     writeFileSync(path, content, { mode: 0o644 });
     expect(await readPidfile(path)).toEqual({ path, pid: 42, identity: null });
   },
 );
 
-test('a folder, a fifo and a symbolic link are none, and nothing waits for them', async () => {
+test('a folder, a fifo and a symbolic link are refused without blocking', async () => {
   mkdirSync(path);
   expect((await refusal()).code).toBe('ERR_EXITWATCH_INVALID_PIDFILE');
   rmSync(path, { recursive: true });
@@ -91,7 +91,7 @@ test('a folder, a fifo and a symbolic link are none, and nothing waits for them'
   expect((await refusal()).code).toBe('ERR_EXITWATCH_UNTRUSTED_PIDFILE');
 });
 
-test('what others can write is not trusted', async () => {
+test('a pidfile that others can write to is not trusted', async () => {
   writeFileSync(path, '42');
   for (const mode of [0o666, 0o602, 0o660]) {
     chmodSync(path, mode);
@@ -101,7 +101,7 @@ test('what others can write is not trusted', async () => {
   expect((await readPidfile(path)).pid).toBe(42);
 });
 
-itAsRoot('another user’s pidfile may name processes of that user only', async () => {
+itAsRoot('another user’s pidfile may name only processes of that user', async () => {
   const ours = await mortal();
   writeFileSync(path, String(ours.pid), { mode: 0o644 });
   chownSync(path, NOBODY, NOBODY);
@@ -115,7 +115,7 @@ itAsRoot('another user’s pidfile may name processes of that user only', async 
   await release(ours);
 });
 
-itAsRoot('one that this user may not read says so', () => {
+itAsRoot('an unreadable pidfile rejects with ERR_EXITWATCH_NOT_PERMITTED', () => {
   writeFileSync(path, '42', { mode: 0o600 });
   const script = `
     const { readPidfile } = require(${JSON.stringify(join(REPOSITORY, 'dist/process'))});
@@ -125,7 +125,7 @@ itAsRoot('one that this user may not read says so', () => {
   expect(execFileSync('setpriv', args, { encoding: 'utf8' })).toBe('ERR_EXITWATCH_NOT_PERMITTED\n');
 });
 
-test('what is written holds the digits and nothing else, for any reader; and who that is, beside it', async () => {
+test('a written pidfile holds only digits, which any reader accepts, with the identity in a file beside it', async () => {
   writeFileSync(path, 'something else');
   const written = await writePidfile(path);
   expect(readFileSync(path, 'latin1')).toBe(String(process.pid));
@@ -138,7 +138,7 @@ test('what is written holds the digits and nothing else, for any reader; and who
   const readers: [string, string[]][] = [
     ['sh', ['-c', `kill -0 $(cat ${path}) && cat ${path}`]],
     ['python3', ['-c', `print(int(open(${JSON.stringify(path)}).read()))`]],
-    // strconv.Atoi takes digits, and no white space.
+    // strconv.Atoi accepts digits but no white space.
     ['sh', ['-c', `grep -zxE '[0-9]+' ${path}`]],
   ];
   for (const [command, args] of readers) {
@@ -147,7 +147,7 @@ test('what is written holds the digits and nothing else, for any reader; and who
   }
 });
 
-test('no symbolic link is followed: it is replaced', async () => {
+test('a symbolic link is replaced, not followed', async () => {
   const other = join(folder, 'other');
   writeFileSync(other, 'untouched');
   symlinkSync(other, path);
@@ -156,7 +156,7 @@ test('no symbolic link is followed: it is replaced', async () => {
   expect(statSync(path).isFile()).toBe(true);
 });
 
-test('an identity counts only with its own pid, and only if nobody else can have written it', async () => {
+test('an identity file counts only with its own pid, and only if others cannot have written it', async () => {
   await writePidfile(path);
   const child = await mortal();
   writeFileSync(path, String(child.pid));
@@ -170,7 +170,7 @@ test('an identity counts only with its own pid, and only if nobody else can have
   await release(child);
 });
 
-itAsRoot('what another user has put beside it does not count', async () => {
+itAsRoot('an identity file that belongs to another user does not count', async () => {
   await writePidfile(path);
   chownSync(`${path}.id`, NOBODY, NOBODY);
   expect((await readPidfile(path)).identity).toBeNull();
@@ -178,7 +178,7 @@ itAsRoot('what another user has put beside it does not count', async () => {
   expect((await readPidfile(path)).identity).toEqual(identify(process.pid));
 });
 
-test('a stale pidfile is removed, one of a process that lives is not', async () => {
+test('a stale pidfile is removed, the pidfile of a living process is not', async () => {
   const child = await mortal();
   await writePidfile(path, child.pid);
   expect(await removeStalePidfile(path)).toBe('alive');
@@ -188,7 +188,7 @@ test('a stale pidfile is removed, one of a process that lives is not', async () 
   expect(await removeStalePidfile(path)).toBe('missing');
 });
 
-test('one that names somebody else by now is not removed, a missing one is fine', async () => {
+test('a pidfile that names another process by now is not removed, and a missing one is no error', async () => {
   const first = await mortal();
   const second = await mortal();
   const { identity } = await writePidfile(path, first.pid);
@@ -200,7 +200,7 @@ test('one that names somebody else by now is not removed, a missing one is fine'
   await Promise.all([release(first), release(second)]);
 });
 
-test('a reader sees the old file or the new one, whole, while two write', async () => {
+test('while two processes write, a reader always sees a complete file', async () => {
   const script = `
     const { writePidfile } = require(${JSON.stringify(join(REPOSITORY, 'dist/process'))});
     const forever = async () => { for (;;) await writePidfile(${JSON.stringify(path)}); };
@@ -213,7 +213,7 @@ test('a reader sees the old file or the new one, whole, while two write', async 
   for (let i = 0; i < 2000 || seen.size < 2; i++) {
     const { pid, identity } = await readPidfile(path);
     expect([...identities.keys()]).toContain(pid);
-    if (identity === null) continue; // beside it was the other's, just then
+    if (identity === null) continue; // the identity file was the other's at that moment
     expect(identity).toEqual(identities.get(pid));
     seen.add(pid);
   }

@@ -34,7 +34,7 @@ afterEach(() => {
   rmSync(folder, { recursive: true });
 });
 
-test('a process that obeys ends gracefully, and its pidfile goes', async () => {
+test('a process that obeys ends gracefully, and its pidfile is removed', async () => {
   const child = await mortal();
   await writePidfile(pidfile, child.pid);
   const result = await stop(child.pid, { pidfile });
@@ -49,17 +49,17 @@ test('a process that obeys ends gracefully, and its pidfile goes', async () => {
   expect(existsSync(`${pidfile}.id`)).toBe(false);
 });
 
-test('one that ignores the signal is killed when its time is over, and is seen to be gone', async () => {
+test('a process that ignores the signal is killed after the delay, and its end is confirmed', async () => {
   const child = await mortal('--ignore-term');
   const result = await stop(child.pid, { forceKillAfterDelayMs: 100 });
   expect(result).toMatchObject({ outcome: 'forced', via: 'kill', exit: { signal: 'SIGKILL' } });
   expect(isAlive(child.pid)).toBe('dead');
 });
 
-describe('who ended it is told', () => {
+describe('the result says who ended the process', () => {
   const US = { endedByUs: true, endedBy: { pid: process.pid } };
 
-  itAsRoot('by our first signal, or by our SIGKILL', async () => {
+  itAsRoot('exitwatch, with its first signal or with SIGKILL', async () => {
     for (let round = 0; round < 5; round++) {
       const first = await mortal();
       const result = await stop(first.pid);
@@ -71,7 +71,7 @@ describe('who ended it is told', () => {
     }
   });
 
-  itAsRoot('who raises our signal again, or exits when it comes, was ended by us', async () => {
+  itAsRoot('exitwatch, if the process raises the signal again or exits on it', async () => {
     const start = async (script: string) => {
       const child = new LineProcess(process.execPath, ['-e', `${script}; console.log('ready')`]);
       await child.line();
@@ -86,7 +86,7 @@ describe('who ended it is told', () => {
     expect(await stop(catcher, options)).toMatchObject({ ...US, exit: { exitCode: 0 } });
   });
 
-  itAsRoot('somebody else was quicker, or it ended by itself', async () => {
+  itAsRoot('another process that was faster, or the process itself', async () => {
     const start = async (onTerm: string) => {
       const script = `setInterval(() => {}, 1e6); process.on('SIGTERM', () => { ${onTerm} });`;
       const child = new LineProcess(process.execPath, ['-e', `${script} console.log('ready')`]);
@@ -107,7 +107,7 @@ describe('who ended it is told', () => {
   });
 });
 
-test('any other signal may ask it; SIGKILL asks nothing', async () => {
+test('any other signal can be the first step; SIGKILL skips the request', async () => {
   const first = await mortal('--ignore-term');
   expect(await stop(first.pid, { killSignal: 'SIGINT' })).toMatchObject({
     outcome: 'graceful',
@@ -120,7 +120,7 @@ test('any other signal may ask it; SIGKILL asks nothing', async () => {
   });
 });
 
-test('one that outlives all steps is told to be there, and its pidfile stays', async () => {
+test('a process that survives every step times out, and its pidfile stays', async () => {
   const child = await mortal('--ignore-term');
   await writePidfile(pidfile, child.pid);
   const result = await stop(child.pid, {
@@ -133,7 +133,7 @@ test('one that outlives all steps is told to be there, and its pidfile stays', a
   expect(await release(child)).toBe(0);
 });
 
-test('one that is gone was gone already, by pid and by identity; its pidfile goes, a missing one is fine', async () => {
+test('a process that has ended is already gone, by pid and by identity; its pidfile is removed if it exists', async () => {
   const child = await mortal();
   const identity = identify(child.pid);
   if (identity === null) throw new Error('it ended');
@@ -150,7 +150,7 @@ test('one that is gone was gone already, by pid and by identity; its pidfile goe
   });
 });
 
-test('a zombie was gone already, with its status, and gets no signal', async () => {
+test('a zombie is already gone, with its status, and gets no signal', async () => {
   const parent = carelessParent('exit 7');
   const zombie = Number(await parent.line());
   await dead(zombie);
@@ -160,7 +160,7 @@ test('a zombie was gone already, with its status, and gets no signal', async () 
   parent.child.kill();
 });
 
-test('stopped twice, or by many at once, it is one sequence with one outcome', async () => {
+test('repeated and concurrent stops share one sequence with one outcome', async () => {
   const child = await mortal('--ignore-term');
   const log = join(folder, 'intents');
   const options = { forceKillAfterDelayMs: 100, intentLog: log };
@@ -176,7 +176,7 @@ test('stopped twice, or by many at once, it is one sequence with one outcome', a
   expect(await stop(child.pid)).toMatchObject({ outcome: 'already-gone' });
 });
 
-test('who aborts waits no more; others do, and without anybody no further step follows', async () => {
+test('an abort ends only its own wait; after the last one no further step follows', async () => {
   const child = await mortal('--ignore-term');
   const impatient = stop(child.pid, {
     signal: AbortSignal.timeout(20),
@@ -198,7 +198,7 @@ test('who aborts waits no more; others do, and without anybody no further step f
   expect(await stop(left.pid, { forceKillAfterDelayMs: 50 })).toMatchObject({ outcome: 'forced' });
 });
 
-test('a pidfile that cannot be removed is a warning', async () => {
+test('a pidfile that cannot be removed causes a warning', async () => {
   const child = await mortal();
   mkdirSync(`${pidfile}.id`);
   const { outcome, warnings } = await stop(child.pid, { pidfile });
@@ -228,7 +228,7 @@ test.each([
   expect(await release(stranger)).toBe(0);
 });
 
-test('what cannot be written down is not done', async () => {
+test('a step that cannot be written down is not taken', async () => {
   const stranger = await mortal('--stranger');
   for (const intentLog of [join(folder, 'nowhere', 'log'), folder, '/dev/full']) {
     await expect(stop(stranger.pid, { intentLog })).rejects.toMatchObject({
@@ -238,7 +238,7 @@ test('what cannot be written down is not done', async () => {
   expect(await release(stranger)).toBe(0);
 });
 
-test('each step is written down before it is done, and what came of it after', async () => {
+test('each step is written down before it is taken, and its outcome afterwards', async () => {
   const log = new IntentLog(join(folder, 'intents'));
   const child = await mortal('--ignore-term');
   const before: unknown[] = [];
@@ -256,7 +256,7 @@ test('each step is written down before it is done, and what came of it after', a
   await log.close();
 });
 
-test('what was written down when the process had ended is settled as superseded, and not done', async () => {
+test('a step whose process ends while it is written down is settled as superseded and not taken', async () => {
   const child = await mortal('--stranger');
   const settled: string[] = [];
   const slow = {
@@ -309,7 +309,7 @@ describe('a control call', () => {
       asking.end();
     });
 
-  test('that the process does not obey is followed by the next one, and that is told before', async () => {
+  test('that the process ignores is followed by the next step, which is announced in advance', async () => {
     const child = await mortal('--ignore-term');
     const step = (what: 'powerdown' | 'quit') => ({
       ...{ what, call: () => Promise.resolve(), timeoutMs: 50 },
@@ -329,7 +329,7 @@ describe('a control call', () => {
   describe('that no signal follows', () => {
     const alone = { killSignal: false, forceKillAfterDelayMs: 500 } as const;
 
-    test('and that the process does not obey, is in vain, and nothing else is done', async () => {
+    test('times out if the process ignores it', async () => {
       const child = await mortal('--stranger');
       server.on('request', (_, response) => response.end('stopping'));
       const waits: unknown[] = [];
@@ -341,7 +341,7 @@ describe('a control call', () => {
       expect(await release(child)).toBe(0);
     });
 
-    test('and that fails, fails with its own error', async () => {
+    test('rejects with its own error if it fails', async () => {
       const child = await mortal('--stranger');
       server.on('request', (_, response) => {
         response.statusCode = 500;
@@ -354,7 +354,7 @@ describe('a control call', () => {
       expect(await release(child)).toBe(0);
     });
 
-    test('and that nobody was there for, is on record as not made', async () => {
+    test('is recorded as not delivered if nothing listens', async () => {
       const child = await mortal('--stranger');
       const log = join(folder, 'intents');
       const nobody = () => Promise.reject(Object.assign(new Error('no'), { code: 'ENOENT' }));
@@ -365,7 +365,7 @@ describe('a control call', () => {
     });
   });
 
-  test('that ends the process is how it ended', async () => {
+  test('that ends the process is reported as how it ended', async () => {
     const child = await mortal('--ignore-term');
     server.on('request', (_, response) => {
       child.child.stdin.end();
@@ -418,21 +418,21 @@ describe('a control call', () => {
     expect(result).toMatchObject({ outcome: 'graceful', via: 'signal' });
   });
 
-  test('that never answers has its time, and no more', async () => {
+  test('that never answers is abandoned after its time', async () => {
     const child = await mortal();
     const result = await stop(child.pid, { control: ask, forceKillAfterDelayMs: 100 });
     const detail = 'the control call had no answer after 100 ms';
     expect(result).toMatchObject({ via: 'signal', warnings: [{ code: 'control-failed', detail }] });
   });
 
-  test('that says "stopped" of a process that lives on is not believed', async () => {
+  test('that says "stopped" about a living process is not believed', async () => {
     const child = await mortal('--ignore-term');
     server.on('request', (_, response) => response.end('stopped'));
     const result = await stop(child.pid, { control: ask, forceKillAfterDelayMs: 100 });
     expect(result).toMatchObject({ outcome: 'forced', via: 'kill', exit: { signal: 'SIGKILL' } });
   });
 
-  test('that fails because the process dies of it was how it ended', async () => {
+  test('that fails because the process dies of it is reported as how it ended', async () => {
     const child = await mortal();
     const control = async () => {
       child.child.stdin.end();
@@ -448,7 +448,7 @@ describe('a control call', () => {
 });
 
 describe('the commands', () => {
-  test('stop ends with 0 when it is gone, and removes the pidfile', async () => {
+  test('stop exits with 0 when the process is gone, and removes the pidfile', async () => {
     const child = await mortal();
     await writePidfile(pidfile, child.pid);
     const { code, lines } = await call('stop', pidfile, '--reason', 'a test', '--json');
@@ -461,14 +461,14 @@ describe('the commands', () => {
     expect((await call('stop', String(child.pid))).code).toBe(0);
   });
 
-  test('stop kills what ignores it, after --kill-after', async () => {
+  test('stop kills a process that ignores the signal, after --kill-after', async () => {
     const child = await mortal('--ignore-term');
     const { code, lines } = await call('stop', String(child.pid), '--kill-after', '100ms');
     expect(code).toBe(0);
     expect(lines[0]).toMatch(/killed SIGKILL.*by SIGKILL$/);
   });
 
-  itAsRoot('stop says why it may not', async () => {
+  itAsRoot('stop explains why it may not signal', async () => {
     const ours = await mortal();
     const nobody = ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups'];
     const { code, stderr } = await callWith(nobody, 'stop', String(ours.pid));
@@ -477,7 +477,7 @@ describe('the commands', () => {
     expect(await release(ours)).toBe(0);
   });
 
-  itAsRoot('stop works without privilege for one’s own, and in a container', async () => {
+  itAsRoot('stop works without privilege for one’s own processes, and in a container', async () => {
     const nobody = [
       'setpriv',
       '--reuid=65534',
@@ -496,7 +496,7 @@ describe('the commands', () => {
     expect({ code, lines }).toMatchObject({ code: 0 });
   });
 
-  test('stop says that it could not hold on to the process, without pidfds', async () => {
+  test('stop says that it could not hold the process, without pidfds', async () => {
     const child = await mortal();
     const without = [program('without'), 'pidfd_open', 'errno'];
     const { code, stderr } = await callWith(without, 'stop', String(child.pid));
@@ -504,7 +504,7 @@ describe('the commands', () => {
     expect(stderr).toContain('its pid');
   });
 
-  test('alive ends with 0, 1 or 125', async () => {
+  test('alive exits with 0, 1 or 125', async () => {
     const child = await mortal();
     expect(await call('alive', String(child.pid))).toMatchObject({ code: 0, lines: ['alive'] });
     const mismatch = await call('alive', String(child.pid), '--executable', 'sleep');

@@ -38,7 +38,7 @@ beforeEach(async () => {
 });
 
 afterEach(async () => {
-  // It exits with 66 if it ever got a signal.
+  // It exits with 66 if any signal reaches it.
   expect(await release(stranger)).toBe(0);
   expect(existsSync(pidfile)).toBe(true);
   rmSync(folder, { recursive: true });
@@ -49,7 +49,7 @@ const isAThread = () => ({
   message: `${thread} is a thread of process ${stranger.pid} (mortal); if that process is meant, give ${stranger.pid}`,
 });
 
-test('a thread is no process, and is not dead', async () => {
+test('the id of a thread is not a process, and not dead', async () => {
   expect(identify(thread)).toBeNull();
   expect(isAlive(thread)).toBe('unknown');
   expect(exists({ pid: thread, executable: 'mortal' })).toBe('unknown');
@@ -71,12 +71,12 @@ test('a pidfile with the id of a thread is not stale', async () => {
   const vm = new VmControl({ process: { pidfile, executable: 'mortal' } });
   expect(await vm.state()).toMatchObject({ state: 'unknown', warnings: [isAThread().message] });
   await expect(vm.stop()).rejects.toMatchObject(isAThread());
-  // Nor has the machine ended whose files these are.
+  // The machine with these files has not ended, either.
   const files = { pidfile, qmp: null } as ControlFiles;
   expect(await ownerOf(files)).toMatchObject({ state: 'unknown', error: isAThread() });
 });
 
-test('a pidfile that says no more than a pid stays, if that is a thread’s by now', async () => {
+test('a pidfile with only a pid stays if that is the id of a thread by now', async () => {
   const ended = await mortal();
   const identity = identify(ended.pid);
   if (identity === null) throw new Error('it ended');
@@ -88,7 +88,7 @@ test('a pidfile that says no more than a pid stays, if that is a thread’s by n
     outcome: 'already-gone',
     warnings: [{ code: 'pidfile-not-removed' }],
   });
-  // With the identity beside it, the file says that it means the one that has ended.
+  // With an identity beside it, the pidfile names the ended process.
   const ours = join(folder, 'ours.pid');
   await writePidfile(ours, before);
   expect(await removeStalePidfile(ours)).toBe('dead');
@@ -142,7 +142,7 @@ itAsRoot('a kernel thread is not dead, and is not stopped', async () => {
   expect(existsSync(names)).toBe(true);
 });
 
-/** Ways in which less can be seen; the command that is run by each sees the same pids. */
+/** Ways to hide information. The command under each of them sees the same pids. */
 const BLINDFOLDS: [string, () => readonly string[]][] = [
   ['without pidfds', () => [program('without'), 'pidfd_open', 'errno']],
   ['without /proc', () => ['unshare', '-m', 'sh', '-c', 'umount -l /proc; exec "$@"', 'sh']],
@@ -154,7 +154,7 @@ const BLINDFOLDS: [string, () => readonly string[]][] = [
     ],
   ],
   [
-    'as another user to whom /proc hides it',
+    'as another user from whom /proc hides it',
     () => [
       ...['unshare', '-m', 'sh', '-c', 'mount -t proc -o hidepid=2 proc /proc; exec "$@"', 'sh'],
       ...['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups'],
@@ -174,7 +174,7 @@ for (const [how, blindfold] of BLINDFOLDS) {
 }
 
 test('a thread is not dead without the addon', async () => {
-  // As where no binary can be loaded: polling serves.
+  // As on a machine for which there is no binary, where exitwatch polls.
   const script = `
     const Module = require('node:module');
     const load = Module._load;
@@ -195,7 +195,7 @@ test('a thread is not dead without the addon', async () => {
   expect(stdout.trim()).toBe('true unknown unknown ERR_EXITWATCH_THREAD alive');
 });
 
-itAsRoot('in a pid namespace of its own a thread is not dead', async () => {
+itAsRoot('a thread is not dead in another pid namespace', async () => {
   const script = `
     rm -f ${folder}/out
     tail -f /dev/null | ${program('mortal')} --stranger --thread > ${folder}/out &
@@ -206,7 +206,7 @@ itAsRoot('in a pid namespace of its own a thread is not dead', async () => {
     kill -0 $! && echo there
   `;
   for (const mount of [['--mount-proc'], []]) {
-    // It is the first process there, and so all of them end with it.
+    // The shell is the first process there, so all others end with it.
     const { stdout } = await run('unshare', ['-pf', ...mount, 'sh', '-c', script]);
     expect(stdout.trim().split('\n')).toEqual(['unknown', '125', '125', 'there']);
   }

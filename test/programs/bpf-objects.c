@@ -1,6 +1,6 @@
-// bpf-objects PREFIX: the ids of all BPF programs, maps and links of this machine, a line for each:
-// `program ID NAME`, `map ID NAME`, `link ID -`. Programs and maps only if their names begin so;
-// links only of such programs.
+// bpf-objects PREFIX: prints the ids of all BPF programs, maps and links of this machine, one per
+// line: `program ID NAME`, `map ID NAME`, `link ID -`. Prints only programs and maps whose names
+// begin with PREFIX, and only links of such programs.
 #include <errno.h>
 #include <linux/bpf.h>
 #include <stdint.h>

@@ -1,6 +1,7 @@
-// brief COUNT: COUNT processes, one after the other, that live for a fraction of a millisecond, the
-// i-th with a name, a user and a status of its own, reaped at once. Then prints `PID NAME UID
-// STATUS EARLIEST_MS LATEST_MS` of each: between these it was born, on CLOCK_REALTIME.
+// brief COUNT: runs COUNT processes, one after the other, that live for a fraction of a millisecond
+// and are reaped at once. The i-th has a name, a user and a status of its own. Then prints `PID
+// NAME UID STATUS EARLIEST_MS LATEST_MS` of each: it was born between these times of
+// CLOCK_REALTIME.
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,7 +31,7 @@ int main(int argc, char** argv) {
     const double before = now_ms();
     const pid_t pid = fork();
     if (pid == 0) {
-      char name[32];  // of which the kernel keeps 15
+      char name[32];  // the kernel keeps 15 bytes
       snprintf(name, sizeof(name), "brief-%ld", i);
       prctl(PR_SET_NAME, name);
       if (syscall(SYS_setresuid, 1000 + i % 50, 1000 + i % 50, 1000 + i % 50) != 0) _exit(255);

@@ -1,10 +1,9 @@
-// contest WAY ROUNDS: processes that end by a signal of which several were sent, or whose sender
-// hides; and what their end says itself of who it was.
+// contest WAY ROUNDS: ends processes by a signal although several were sent, or by a sender that
+// hides, and prints what the end itself says about the sender.
 //
-// For each round prints `target PID`, waits for a line, ends the target, and prints
-// `ended STATUS TRUTH NAME`: TRUTH is the pid that the siginfo had by which the target ended, as
-// its core (NT_SIGINFO) or its tracer has it; 0 where that was the kernel itself. Needs a folder to
-// write cores to, as its working directory.
+// For each round prints `target PID`, waits for a line, ends the target, and prints `ended STATUS
+// TRUTH NAME`. TRUTH is the pid in the siginfo of the fatal signal, from the core (NT_SIGINFO) or
+// from the tracer; 0 is the kernel. The working directory must be a folder for cores.
 #define _GNU_SOURCE
 #include <elf.h>
 #include <errno.h>
@@ -65,7 +64,7 @@ static void allow_core(void) {
   setrlimit(RLIMIT_CORE, &limit);
 }
 
-// A target that is ready, and told; it goes on when the line has come.
+// Starts a target and prints it when it is ready. Returns when the line has come.
 static void spawn(void (*live)(void)) {
   shared->is_ready = shared->may_go = 0;
   target = fork();
@@ -89,7 +88,7 @@ static void ready(void) {
   while (!shared->may_go) nap(50);
 }
 
-// Sends after so many microseconds.
+// Sends after this many microseconds.
 static pid_t sender(int signal, int after_us) {
   const pid_t pid = fork();
   if (pid == 0) {
@@ -107,7 +106,7 @@ static long now_ns(void) {
   return now.tv_sec * 1000000000L + now.tv_nsec;
 }
 
-// Is awake when it is to send: so many ns after all were told to.
+// A sender that is awake on time: this many ns after all senders are released.
 static pid_t alert_sender(int signal, int after_ns) {
   const pid_t pid = fork();
   if (pid == 0) {
@@ -126,7 +125,7 @@ static void reap(const pid_t* pids, int count) {
   for (int i = 0; i < count; i++) waitpid(pids[i], NULL, 0);
 }
 
-// The pid in the siginfo of a core; it is removed. -1: there is none, or it has none.
+// The pid in the siginfo of a core, which is removed; -1 if there is no core or no pid.
 static pid_t truth_of_core(void) {
   char path[64];
   snprintf(path, sizeof(path), "core.%d", (int)target);
@@ -230,7 +229,7 @@ static int wait_stop(void) {
   return status;
 }
 
-// Several send; the tracer lets one of them pass, after it has held it, or dropped others.
+// Several send. The tracer holds one of the signals and lets it pass, or drops the others first.
 static void held(int signal, void (*live)(void)) {
   spawn(live);
   if (ptrace(PTRACE_SEIZE, target, NULL, NULL) != 0) die("PTRACE_SEIZE");
@@ -241,13 +240,13 @@ static void held(int signal, void (*live)(void)) {
   for (int i = 0; i < SENDERS; i++) {
     senders[i] = sender(signal, 0);
     waitpid(senders[i], NULL, 0);
-    if (i > 0 && is_held && i <= passes) continue;  // it waits behind the first
+    if (i > 0 && is_held && i <= passes) continue;  // it queues behind the first
     const int status = wait_stop();
     if (!WIFSTOPPED(status)) die("no stop");
     siginfo_t info;
     if (ptrace(PTRACE_GETSIGINFO, target, NULL, &info) != 0) die("PTRACE_GETSIGINFO");
     if (is_held) {
-      // The others come while it is held: the second waits, the third is lost.
+      // The others are sent while the first is held: the second waits, the third is lost.
       for (int j = i + 1; j < SENDERS; j++) {
         senders[j] = sender(signal, 0);
         waitpid(senders[j], NULL, 0);
@@ -266,7 +265,7 @@ static void held(int signal, void (*live)(void)) {
   ended(live == live_traced_dumping ? -2 : truth, senders, SENDERS);
 }
 
-// The tracer drops what one has sent, and injects a signal of its own.
+// The tracer drops a signal and injects one of its own.
 static void injected(int dropped, int signal, void (*live)(void)) {
   spawn(live);
   if (ptrace(PTRACE_SEIZE, target, NULL, NULL) != 0) die("PTRACE_SEIZE");
@@ -294,14 +293,14 @@ static void live_blocking_term(void) {
   linger();
 }
 
-// The same of a signal that is blocked: it waits, and comes when it is not any more.
+// The same with a blocked signal, which stays pending until it is unblocked.
 static void injected_blocked(int is_sent, int detaches) {
   spawn(live_blocking_term);
   while (shared->is_ready) nap(50);
   if (ptrace(PTRACE_SEIZE, target, NULL, NULL) != 0) die("PTRACE_SEIZE");
   pid_t senders[2] = {0, 0};
   if (is_sent) {
-    // It waits already: one of the two is lost.
+    // A signal is already pending: one of the two is lost.
     senders[0] = sender(SIGTERM, 0);
     waitpid(senders[0], NULL, 0);
   }
@@ -327,11 +326,11 @@ static void injected_blocked(int is_sent, int detaches) {
   ended(truth, senders, 2);
 }
 
-// The tracer's parent-in-law: another process traces, and lets go with a signal.
+// Another process than the target's parent traces it, and detaches with a signal.
 static void detached(void) {
   spawn(live_traced);
   pid_t senders[2];
-  // From the target's own parent, which the kernel will name as the sender of what is injected.
+  // The tracer's parent is the target's own parent, which the kernel will name as the sender.
   const pid_t tracer = fork();
   if (tracer == 0) {
     if (ptrace(PTRACE_SEIZE, target, NULL, NULL) != 0) _exit(1);
@@ -385,7 +384,7 @@ static void own_timer(int signal) {
   ended(0, &other, 1);
 }
 
-// --- By way of a file
+// --- Signals through a file
 
 static void by_file(int signal, int is_default) {
   spawn(live_traced);
@@ -393,7 +392,7 @@ static void by_file(int signal, int is_default) {
   if (pipe(ends) != 0 || pipe(gate) != 0) die("pipe");
   const pid_t owner = fork();
   if (owner == 0) {
-    // Who arranges it is another one than who writes.
+    // One process sets the owner, another one writes.
     close(gate[0]);
     if (fcntl(ends[0], F_SETOWN, target) != 0) _exit(1);
     if (!is_default && fcntl(ends[0], F_SETSIG, signal) != 0) _exit(1);
@@ -415,7 +414,7 @@ static void by_file(int signal, int is_default) {
   ended(writer, &writer, 1);
 }
 
-// --- One sender, which is to be named always
+// --- One sender, which must always be named
 
 static void one(int signal) {
   core_signal = signal;

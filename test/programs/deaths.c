@@ -1,12 +1,12 @@
-// Ends processes in all the ways that there are, and tells how waitpid saw it.
+// Ends processes in every possible way, and prints the statuses from waitpid.
 //
 //   deaths [--hold] [--reap now|late|ignore] DEATH...
 //
 // Forks one child per DEATH, side by side. Prints `spawned PID DEATH NS` for each; with --hold they
-// live until a line comes on stdin. Then `reaped PID STATUS ALIVE_NS REAPED_NS` for each: the wait
-// status, and on CLOCK_MONOTONIC when its last thread was still alive and when its death was known
-// here. With `late` the children stay zombies for 30 ms; with `ignore` nobody waits for them,
-// STATUS is -1 and REAPED_NS is when they were gone.
+// live until a line comes on stdin. Then prints `reaped PID STATUS ALIVE_NS REAPED_NS` for each:
+// the wait status, and on CLOCK_MONOTONIC when its last thread was still alive and when this
+// process learned of its death. With `late` the children stay zombies for 30 ms. With `ignore` they
+// are not waited for: STATUS is -1, and REAPED_NS is when they were gone.
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
@@ -67,7 +67,7 @@ static void fault(void) {
 
 static int first_leaves;
 
-// Until the first thread is gone, where it leaves.
+// Waits until the first thread has left, if it leaves.
 static void await_first(void) {
   char path[40], text[256] = "";
   snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)getpid());
@@ -86,7 +86,8 @@ static void* exit_later(void* ms) {
   exit(7);
 }
 
-// While the first thread is ending by itself: PF_EXITING of the kernel's <linux/sched.h>.
+// Ends the process while the first thread is ending by itself: PF_EXITING of the kernel's
+// <linux/sched.h>.
 static void* exit_beside(void* unused) {
   char path[40], text[256];
   snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)getpid());
@@ -101,7 +102,7 @@ static void* exit_beside(void* unused) {
   return unused;
 }
 
-// Its end takes some milliseconds: it closes many descriptors, which are its own.
+// Makes the exit of this thread take milliseconds: it closes many descriptors of its own.
 static void make_slow(void) {
   struct rlimit limit;
   getrlimit(RLIMIT_NOFILE, &limit);
@@ -158,7 +159,7 @@ static void* raw_exit_10(void* unused) {
   return NULL;
 }
 
-// The new program lives on for a while and exits with 4.
+// The new program lives for a while and exits with 4.
 static void* exec_later(void* ms) {
   sleep_ms((long)(intptr_t)ms);
   await_first();
@@ -306,7 +307,7 @@ static void die(const char* how) {
   _exit(99);
 }
 
-// Cores go to a folder of the child's own: the usual pattern has one name for all.
+// Cores go to a folder of each child: with the usual pattern they would share a name.
 static void remove_folder(const char* path) {
   DIR* folder = opendir(path);
   if (folder == NULL) return;

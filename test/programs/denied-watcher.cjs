@@ -1,11 +1,12 @@
-// Watches processes while deny.so forbids pidfd_open(2) to it in the middle of its life. Obeys lines
-// on stdin, and answers each with one line of JSON:
+// Watches processes while deny.so forbids it pidfd_open(2) in the middle of its life. Reads
+// commands from stdin, one per line, and answers each with one line of JSON:
 //
-//   identify PID          its identity
+//   identify PID          the identity
 //   watch TARGETS         an array of pids and identities: how each is watched
-//   deny                  it is forbidden from now on: what is known of our parent then
-//   terminate, alive ID   of an identity
-//   ends DEATHS           what each watch was told, and everybody, when all watches and these were
+//   deny                  forbids pidfd_open from now on: what is known of the parent then
+//   terminate, alive ID   the result for an identity
+//   ends DEATHS           the events of each watch and of the monitor, once all watches and these
+//   have ended
 const { writeFileSync, existsSync } = require('node:fs');
 const { createInterface } = require('node:readline');
 const { setTimeout } = require('node:timers/promises');
@@ -42,9 +43,9 @@ const COMMANDS = {
   alive: isAlive,
   ends: async (others = []) => {
     const ends = await Promise.all(watches.map((watch) => watch.exited));
-    const isTold = ({ pid, spawnedNs }) =>
+    const isReported = ({ pid, spawnedNs }) =>
       told.some((event) => event.pid === pid && (event.exitedNs ?? Infinity) > spawnedNs);
-    while (!others.every(isTold)) await setTimeout(1);
+    while (!others.every(isReported)) await setTimeout(1);
     const { watches: left, source: by } = monitor.stats();
     return { ends, told, gaps, left, by };
   },

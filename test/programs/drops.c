@@ -1,5 +1,5 @@
-// drops PID: what the kernel has dropped of that process's streams of exits, by its own counts: of
-// its connector sockets, and of the records of its eBPF filters.
+// drops PID: prints how many exits the kernel has dropped from that process's streams, by its own
+// counts: those of its connector sockets, and of the records of its eBPF filters.
 #define _GNU_SOURCE
 #include <linux/bpf.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 // fates [--hold] NAME: a process that ends in the way of that name.
 //
-// Prints `target PID`; when a line comes on stdin, lets it happen, and prints `ended STATUS SENDER`
-// when it has ended: its wait status, and who sent the signal (0: nobody). With --hold it is a
+// Prints `target PID`. When a line comes on stdin, ends the target, and prints `ended STATUS
+// SENDER`: the wait status, and the sender of the signal (0: none). With --hold the target stays a
 // zombie until another line comes.
 #define _GNU_SOURCE
 #include <errno.h>
@@ -29,8 +29,8 @@
 
 #define NOBODY 65534
 
-static int ready[2];  // the target says that it is prepared
-static int go[2];     // it may go on
+static int ready[2];  // the target is prepared
+static int go[2];     // the target may go on
 static pid_t target;
 static pid_t sender;
 static char cgroup[256];
@@ -145,7 +145,7 @@ static void forbidden_call(void) {
   syscall(SYS_getppid);
 }
 
-// Behind the end of a file.
+// Accesses a page beyond the end of a file.
 static void bad_page(void) {
   volatile char* page =
       mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, memfd_create("empty", 0), 0);
@@ -226,14 +226,14 @@ static void blocks(void) {
   linger();
 }
 
-// More signals than anybody reads.
+// Sends more signals than the reader can read.
 static void flood(void) {
   catch_signal(SIGUSR1, on_signal, 0);
   for (int i = 0; i < 5000; i++) raise(SIGUSR1);
   _exit(0);
 }
 
-// What a runtime does all day, before it is killed.
+// Handles faults as a runtime does all day, before it is killed.
 static void handles_faults(void) {
   catch_signal(SIGSEGV, on_signal, 0);
   catch_signal(SIGPROF, on_signal, 0);
@@ -247,9 +247,9 @@ static void handles_faults(void) {
   linger();
 }
 
-// --- what somebody else does
+// --- what another process does
 
-// A process that lives as long as it takes to do one thing.
+// Forks a process that lives just long enough to act.
 static pid_t by_another(void (*act)(void)) {
   pid_t pid = fork();
   if (pid == 0) {
@@ -276,7 +276,7 @@ static void send_by_pidfd(void) {
   syscall(SYS_pidfd_send_signal, fd, SIGTERM, NULL, 0);
 }
 
-// Has the kernel send it, when a pipe is written to of which the target is told.
+// Makes the kernel send the signal, by a write to a pipe that the target owns.
 static void send_by_file(void) {
   int ends[2];
   if (pipe(ends) != 0 || fcntl(ends[0], F_SETOWN, target) != 0) die("F_SETOWN");
@@ -292,7 +292,7 @@ static void send_queued(void) {
   sigqueue(target, SIGTERM, value);
 }
 
-// Says that it is a timer of init.
+// Pretends to be a timer of init.
 static void send_forged(void) {
   siginfo_t info = {.si_signo = SIGTERM, .si_code = SI_TIMER};
   info.si_pid = 1;
@@ -316,7 +316,7 @@ static void trace_and_kill(void) {
   waitpid(target, NULL, __WALL);
 }
 
-// In `base`, or nothing where that is not there.
+// Makes a cgroup in `base`; fails if `base` does not exist.
 static int make_cgroup(const char* base) {
   snprintf(cgroup, sizeof(cgroup), "%s/exitwatch-fate-%d", base, getpid());
   return mkdir(cgroup, 0755);
@@ -333,7 +333,7 @@ static void make_v2_cgroup(void) {
     die("mkdir");
 }
 
-// 16 MiB of memory, in the hierarchy that this machine has.
+// Limits the memory to 16 MiB, in either cgroup hierarchy.
 static void make_small_cgroup(void) {
   if (make_cgroup("/sys/fs/cgroup/memory") == 0) {
     write_file("memory.limit_in_bytes", "16777216");
@@ -350,7 +350,7 @@ static void use_memory(void) {
   }
 }
 
-// --- ways that take more than one of both
+// --- ways that take several steps of both
 
 static void wait_for_target(int* status) {
   if (holds) {
@@ -376,7 +376,7 @@ static void spawn(void (*live)(void), int prepares) {
   if (read(ready[0], &byte, 1) != 1) die("read");
 }
 
-// Until no signal waits to be taken by it.
+// Waits until no signal is pending for the target.
 static void await_taken(void) {
   char path[64], line[256];
   unsigned long long pending = 1;
@@ -407,7 +407,7 @@ static void in_terminal(void) {
   linger();
 }
 
-// The terminal's other end is closed by us.
+// Closes the other end of the target's terminal.
 static int hang_up(void) {
   int status, master = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
   if (master < 0 || grantpt(master) != 0 || unlockpt(master) != 0) die("posix_openpt");
@@ -453,7 +453,7 @@ static int parent_dies(void) {
   if (read(pids[0], &target, sizeof(target)) != sizeof(target) || read(ready[0], &byte, 1) != 1)
     die("read");
   announce();
-  // One of both takes the first byte; the parent ends when it has the other.
+  // One of the two takes the first byte. The parent ends when it has the other.
   let_go();
   let_go();
   waitpid(parent, NULL, 0);
@@ -471,7 +471,7 @@ static int namespace_init(void* unused) {
   _exit(0);
 }
 
-// The first process of a pid namespace ends, and takes the others along.
+// The first process of a pid namespace ends and takes the others with it.
 static int namespace_ends(void) {
   static char stack[65536];
   prctl(PR_SET_CHILD_SUBREAPER, 1);
@@ -509,7 +509,7 @@ static int two_at_once(int signal) {
   close(gate[1]);
   wait_for_target(&status);
   for (int i = 0; i < 2; i++) waitpid(pids[i], NULL, 0);
-  // Either of both may have been first.
+  // Either may have been first.
   printf("either %d %d\n", pids[0], pids[1]);
   return status;
 }
@@ -517,9 +517,9 @@ static int two_at_once(int signal) {
 struct fate {
   const char* name;
   void (*live)(void);    // what the target does when it may go on
-  int prepares;          // it calls await_go() itself
+  int prepares;          // live() calls await_go() itself
   void (*first)(void);   // what another process does then
-  void (*second)(void);  // and one more, who is named as the sender
+  void (*second)(void);  // what a third process does, the named sender
 };
 
 static const struct fate fates[] = {

@@ -1,5 +1,5 @@
-// first-left: a process whose first thread leaves with 0. Another one prints `left` then, and ends
-// the process with 7 after a line on stdin.
+// first-left: a process whose first thread leaves with 0. Then another thread prints `left`, and
+// ends the process with 7 after a line on stdin.
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdio.h>

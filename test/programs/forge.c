@@ -38,7 +38,8 @@ int main(int argc, char** argv) {
   for (int i = 0; i < 4; i++) {
     put32(message, (uint32_t)sizes[i]);
     const ssize_t sent = sendto(fd, message, sizes[i], 0, (struct sockaddr*)&to, sizeof(to));
-    // A sender to the group is told that no kernel listens at port 0 of it, after the delivery.
+    // After it has delivered to the group, the kernel refuses the sender: nothing listens at port
+    // 0.
     printf("%s %s\n", sent == (ssize_t)sizes[i] ? "sent" : "refused",
            sent < 0 ? strerror(errno) : "");
   }

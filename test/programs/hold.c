@@ -1,5 +1,5 @@
-// hold COUNT: COUNT children that live side by side. Prints the pid of each, and after a line on
-// stdin they end, the i-th with status i mod 128; `reaped` when all were.
+// hold COUNT: starts COUNT children side by side, and prints the pid of each. After a line on stdin
+// they end, the i-th with status i mod 128. Prints `reaped` when all are reaped.
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +20,7 @@ int main(int argc, char** argv) {
     }
     if (pid < 0) {
       perror("hold: fork");
-      return 2;  // and whoever was started reads the end of the gate
+      return 2;  // its children read the end of the gate
     }
     printf("%d\n", (int)pid);
   }

@@ -1,4 +1,4 @@
-// node hostile.cjs SOCKET HOW: a socket that is silent, or sends garbage, or floods whoever connects.
+// node hostile.cjs SOCKET HOW: a socket that is silent, sends garbage, or floods its clients.
 const { createServer } = require('node:net');
 
 const [, , path, how] = process.argv;

@@ -1,7 +1,8 @@
-// node hypervisor.cjs SOCKET: a hypervisor with events of its own, on a unix socket. To each client it says
-// `hello`, all that has happened since its start, and what happens from then on: `MILLISECONDS WORD`.
-// It obeys lines: `button`, `off` (it ends), and what its guest does: `guest-off`, `guest-panic`, `guest-deaf`
-// (it does not listen to its button). With SILENT=1 it does not say what was before.
+// node hypervisor.cjs SOCKET: a hypervisor with events of its own on a unix socket. It sends each
+// client `hello`, everything that has happened since its start, and then each new event as
+// `MILLISECONDS WORD`. It obeys these lines: `button`, `off` (ends the process), and the actions of
+// its guest: `guest-off`, `guest-panic`, `guest-deaf` (ignores the button). With SILENT=1 it does
+// not send what happened before.
 const { createServer } = require('node:net');
 
 const [, , socket] = process.argv;

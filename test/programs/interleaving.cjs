@@ -1,7 +1,7 @@
-// node interleaving.cjs ROUNDS, as the first process of a pid namespace with a /proc of its own: in each
-// round a process is stopped by several at once, while it ends by itself, or ignores the signal; and as
-// soon as it is dead, its pid is given to a stranger, who ends with 66 if he gets any signal. Prints what
-// was wrong, and a count.
+// node interleaving.cjs ROUNDS, as the first process of a pid namespace with a /proc of its own. In
+// each round several callers stop a process while it ends by itself or ignores the signal. As soon
+// as it is dead, a stranger gets its pid, and exits with 66 if any signal reaches it. Prints what
+// went wrong, and a count.
 const { spawn } = require('node:child_process');
 const { once } = require('node:events');
 const { readFileSync, writeFileSync } = require('node:fs');
@@ -27,7 +27,7 @@ const KINDS = [
   ['--exit-after', '4'],
 ];
 
-/** Not by exitwatch: who has this pid is dead, or a stranger, or nobody has it. */
+/** Without exitwatch: the process with this pid is dead or another one, or there is none. */
 function isGone({ pid }) {
   try {
     const [state] = readFileSync(`/proc/${pid}/stat`, 'latin1').replace(/^.*\) /s, '');
@@ -40,7 +40,7 @@ function isGone({ pid }) {
   }
 }
 
-/** Whoever comes next has this pid, unless somebody is faster. */
+/** Starts a stranger with this pid, unless another process takes it first. */
 function spawnStranger(pid) {
   writeFileSync(LAST_PID, String(pid - 1));
   const stranger = spawn(MORTAL, ['--stranger'], { stdio: ['pipe', 'pipe', 'inherit'] });

@@ -1,7 +1,7 @@
-// late-records PID...: until its stdin ends, the first threads of these processes take a tenth of a
-// second and more between the end of their process, which pidfds and waitpid tell, and what the
-// connector's listeners are told of it. Prints `ready`. Listeners from before are those meant: a
-// message goes to the latest socket first, and its filter runs in the thread that ends.
+// late-records PID...: until its stdin ends, makes the first threads of these processes spend a
+// tenth of a second or more between the end of their process, which pidfds and waitpid report, and
+// the event for the connector's listeners. Prints `ready`. This delays listeners that exist
+// already: a message goes to the latest socket first, and its filter runs in the thread that ends.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <linux/bpf.h>
@@ -18,7 +18,7 @@
 
 enum { MOST = 64, SOCKETS = 64, READINGS = 100000 };
 
-// Of a message, as include/uapi/linux/cn_proc.h has it.
+// Offsets in a message; see include/uapi/linux/cn_proc.h.
 enum { WHAT = 36, PID = 52, TGID = 56 };
 
 static struct bpf_insn program[16 + MOST];
@@ -34,7 +34,8 @@ static void emit(int code, int to, int from, int offset, uint32_t value) {
   };
 }
 
-// Reads the clock over and over for the exits of first threads of these processes; drops all.
+// Reads the clock over and over for the exits of first threads of these processes. Drops every
+// message.
 static int load(int count, char** pids) {
   emit(BPF_ALU64 | BPF_MOV | BPF_X, 6, 1, 0, 0);
   emit(BPF_LD | BPF_ABS | BPF_W, 0, 0, 0, WHAT);
@@ -44,7 +45,7 @@ static int load(int count, char** pids) {
   emit(BPF_LD | BPF_ABS | BPF_W, 0, 0, 0, TGID);
   emit(BPF_JMP32 | BPF_JNE | BPF_X, 0, 7, count + 4, 0);
   for (int i = 0; i < count; i++) {
-    // The last one skips the loop where it is not meant, either.
+    // The last comparison skips the loop if it does not match.
     const int is_last = i == count - 1;
     emit(BPF_JMP32 | (is_last ? BPF_JNE : BPF_JEQ) | BPF_K, 0, 0, is_last ? 4 : count - 1 - i,
          htonl((uint32_t)atoi(pids[i])));

@@ -1,7 +1,7 @@
-// mortal [--ignore-term] [--exit-after MS] [--stranger] [--thread] [--child]: prints `ready`, and
-// lives until its stdin ends; then exits with 0. A stranger is never to be signalled: with any
-// signal it exits with 66. With --thread it has a second thread, whose id it prints after `ready`.
-// With --child it has a child that does the same, and exits with 66 if that does not exit with 0.
+// mortal [--ignore-term] [--exit-after MS] [--stranger] [--thread] [--child]: prints `ready`, lives
+// until its stdin ends, and exits with 0. A stranger must never be signalled: any signal makes it
+// exit with 66. With --thread it has a second thread, whose id it prints after `ready`. With
+// --child it has a child that does the same, and exits with 66 unless the child exits with 0.
 #define _GNU_SOURCE
 #include <poll.h>
 #include <pthread.h>

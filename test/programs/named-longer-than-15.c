@@ -1,4 +1,4 @@
-// Has a name that the kernel cuts: TASK_COMM_LEN leaves it 15 bytes. Says `here`, and stays.
+// A program whose name the kernel truncates to 15 bytes (TASK_COMM_LEN). Prints `here` and stays.
 #include <stdio.h>
 #include <unistd.h>
 

@@ -1,6 +1,6 @@
-// namespaces COUNT MEMBERS: ends pid namespaces, one every 50 ms: the kernel kills all their
-// members, which are called "member", when the first process of each has ended. Prints `killed N`
-// at the end.
+// namespaces COUNT MEMBERS: ends pid namespaces, one every 50 ms. When the first process of each
+// ends, the kernel kills its other members, which are called "member". Prints `killed N` at the
+// end.
 #define _GNU_SOURCE
 #include <sched.h>
 #include <signal.h>
@@ -23,7 +23,7 @@ static int be_first(void* unused) {
     if (pid < 0) _exit(1);
     if (pid > 0) continue;
     prctl(PR_SET_NAME, "member");
-    // Address spaces of all ages are given up together.
+    // Touches memory, so that address spaces of all ages are torn down together.
     memset(malloc(65536), i, 65536);
     __atomic_fetch_add(ready, 1, __ATOMIC_SEQ_CST);
     for (;;) pause();

@@ -1,4 +1,4 @@
-# python3 notified.py SOCKET: prints what sd_notify(3) would have systemd know.
+# python3 notified.py SOCKET: prints the notifications that sd_notify(3) would send to systemd.
 import socket
 import sys
 

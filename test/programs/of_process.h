@@ -1,4 +1,4 @@
-// What test programs do with the descriptors of another process.
+// Access to the descriptors of another process.
 #ifndef EXITWATCH_TEST_OF_PROCESS_H_
 #define EXITWATCH_TEST_OF_PROCESS_H_
 

@@ -1,6 +1,6 @@
-// quick-tracer COUNT: COUNT processes, one after the other, whose first thread leaves with 0 before
-// another one ends the process with i mod 128; that one has a tracer, which lets go of it the
-// moment it has ended. Then prints `PID STATUS` of each, as waitpid saw it.
+// quick-tracer COUNT: runs COUNT processes, one after the other, whose first thread leaves with 0
+// before another thread ends the process with i mod 128. That thread has a tracer, which detaches
+// the moment it has ended. Then prints `PID STATUS` of each, from waitpid.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>

@@ -1,10 +1,11 @@
-// renamed: a process that calls itself MainThread at once, as Node.js 24 does, and ends.
+// renamed: a process that renames itself to MainThread at once, as Node.js 24 does, and ends.
 // renamed run COUNT FILE…: COUNT processes, one after the other, that run FILE….
 // renamed fork, renamed vfork: a child that runs no file of its own.
 // renamed threads: a process whose first thread leaves before another one ends it.
-// renamed in-memory: goes on as itself from a memfd of that name.
-// renamed stay COUNT: at a line of input COUNT children that live, at the next one they are killed,
-// and reaped at once. Each but the first prints a line with the PID of each process.
+// renamed in-memory: executes itself from a memfd of that name.
+// renamed stay COUNT: starts COUNT children after a line of input. After the next line it kills
+// them and reaps them at once. Each form but the first prints one line with the PID of each
+// process.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>

@@ -1,7 +1,7 @@
-// reuse COUNT [--wait|--exec]: COUNT processes, one after the other, that all have the same pid, by
-// /proc/sys/kernel/ns_last_pid. The i-th exits with i mod 5 and is reaped at once. Prints `PID
-// CODE` of each; with --wait it lives until a line comes on stdin, with --exec every other one runs
-// the shell.
+// reuse COUNT [--wait|--exec]: runs COUNT processes, one after the other, that all get the same pid
+// through /proc/sys/kernel/ns_last_pid. The i-th exits with i mod 5 and is reaped at once. Prints
+// `PID CODE` of each. With --wait each lives until a line comes on stdin; with --exec every other
+// one runs the shell.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdio.h>
@@ -38,7 +38,7 @@ int main(int argc, char** argv) {
         snprintf(command, sizeof(command), "exit %ld", i % 5);
         execl("/bin/sh", "sh", "-c", command, (char*)NULL);
       }
-      _exit(told == 1 ? (int)(i % 5) : 77);  // 77: somebody else has taken the pid
+      _exit(told == 1 ? (int)(i % 5) : 77);  // 77: another process has taken the pid
     }
     if (pid < 0) return 2;
     if (wanted == 0) wanted = pid;

@@ -1,9 +1,9 @@
-// senders: processes that are killed, each by another one that is gone at once.
+// senders: kills processes, each by another process that is gone at once.
 //
 // Reads commands from stdin:
-//   spawn N   starts N targets, and prints `target PID UID` for each; some are another user's
+//   spawn N   starts N targets, some with another user, and prints `target PID UID` for each
 //   kill      kills them, each in the next way of WAYS, and prints `killed PID WAY SENDER UID NAME
-//             PARENT` for each when all are dead
+//   PARENT` for each when all are dead
 #define _GNU_SOURCE
 #include <errno.h>
 #include <sched.h>
@@ -25,8 +25,8 @@ static const char* const names[] = {"shell", "command", "brief", "pidfd", "user"
 
 struct target {
   pid_t pid;    // as seen from here
-  pid_t init;   // of its pid namespace; 0: ours
-  int control;  // of init
+  pid_t init;   // the first process of its pid namespace; 0: this namespace
+  int control;  // a socket to init
   enum way way;
 };
 
@@ -54,7 +54,7 @@ static void kill_at_once(pid_t pid, int signal, int by_pidfd) {
   _exit(0);
 }
 
-// Tells the process at the other end who we are, by a pid of its own namespace.
+// Tells the process at the other end this process's pid in its own namespace.
 static void introduce(int socket) {
   char byte = 0;
   if (write(socket, &byte, 1) != 1) _exit(1);
@@ -71,7 +71,7 @@ static pid_t introduced(int socket) {
   return credentials.pid;
 }
 
-// The first process of a pid namespace: starts a target, and when it is told to, its killer.
+// The first process of a pid namespace. Starts a target, and the target's killer on request.
 static int run_container(void* argument) {
   int socket = *(int*)argument;
   prctl(PR_SET_NAME, "init");

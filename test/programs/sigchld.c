@@ -1,4 +1,4 @@
-// sigchld COUNT: sends itself SIGCHLD so many times.
+// sigchld COUNT: sends itself SIGCHLD COUNT times.
 #include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
-// silence PID: gives the process's connector sockets a filter that lets nothing through, so that
-// the kernel tells it nothing any more, without an error.
+// silence PID: gives the process's connector sockets a filter that passes nothing, so that the
+// stream goes silent without an error.
 #define _GNU_SOURCE
 #include <linux/filter.h>
 

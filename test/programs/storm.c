@@ -1,6 +1,6 @@
-// storm COUNT [RATE]: ends COUNT children by vfork and _exit, one after the other, the i-th with
-// status i mod 128; at most RATE of them a second. Then prints `PID REAPED_NS` of each: when
-// waitpid returned, on CLOCK_MONOTONIC.
+// storm COUNT [RATE]: ends COUNT children by vfork and _exit, one after the other, at most RATE a
+// second. The i-th exits with status i mod 128. Then prints `PID REAPED_NS` of each: the time on
+// CLOCK_MONOTONIC when waitpid returned.
 #define _GNU_SOURCE
 #include <stdint.h>
 #include <stdio.h>

@@ -1,12 +1,12 @@
-// traced first-left|first-stays HOLD_MS: a process with a thread that has a tracer when it ends, so
-// that the thread stays until the tracer lets go of it, HOLD_MS later, and its process with it.
+// traced first-left|first-stays HOLD_MS: a process with a thread that has a tracer when it ends.
+// The thread, and its process, stay until the tracer detaches HOLD_MS later.
 //
 //   first-left:   the first thread has left before; the traced one ends the process with 9
 //   first-stays:  the traced thread ends by itself, then the first one ends the process with 7
 //
-// Prints `PID`, and waits for a line before anybody ends; `held` when the thread has ended, and
-// waits for another line if HOLD_MS is 0; `reaped STATUS RELEASED_NS` at the end: the wait status,
-// and on CLOCK_MONOTONIC when the tracer was about to let go.
+// Prints `PID` and waits for a line before any thread ends. Prints `held` when the thread has
+// ended, and waits for another line if HOLD_MS is 0. Prints `reaped STATUS RELEASED_NS` at the end:
+// the wait status, and the time on CLOCK_MONOTONIC just before the tracer detached.
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <signal.h>
@@ -37,7 +37,7 @@ static void* traced_thread(void* unused) {
   shared->thread = (pid_t)syscall(SYS_gettid);
   while (!shared->may_end) sleep_ms(1);
   if (first_left) {
-    sleep_ms(20);  // the first thread goes before
+    sleep_ms(20);  // the first thread leaves before
     exit(9);
   }
   return unused;
@@ -48,7 +48,7 @@ static void be_traced(void) {
   if (pthread_create(&thread, NULL, traced_thread, NULL) != 0) abort();
   while (!shared->may_end) sleep_ms(1);
   if (first_left) pthread_exit(NULL);
-  sleep_ms(20);  // the traced thread goes before
+  sleep_ms(20);  // the traced thread ends before
   _exit(7);
 }
 
@@ -67,7 +67,7 @@ int main(int argc, char** argv) {
   printf("%d\n", (int)pid);
   if (fgets(line, sizeof(line), stdin) == NULL) return 2;
   shared->may_end = 1;
-  // Dead, but still there.
+  // The thread is dead but not reaped.
   siginfo_t info;
   if (waitid(P_PID, (id_t)thread, &info, WEXITED | WNOWAIT | __WALL) != 0) return 4;
   puts("held");

@@ -1,7 +1,8 @@
-// node tree-reuse.cjs ROUNDS, as the first process of a pid namespace with a /proc of its own: in each
-// round the root of a tree, which leads a session, ends by SIGTERM while a member of another session lives
-// on. As soon as its session is empty, a stranger has its pid, leads a session by that number, and has a
-// child in it. Neither of the two may get a signal. Prints what was wrong, and a count.
+// node tree-reuse.cjs ROUNDS, as the first process of a pid namespace with a /proc of its own. In
+// each round the root of a tree, which leads a session, ends by SIGTERM while a member of another
+// session lives on. As soon as its session is empty, a stranger gets its pid, leads a session with
+// that number, and has a child in it. Neither of the two may get a signal. Prints what went wrong,
+// and a count.
 const { spawn } = require('node:child_process');
 const { once } = require('node:events');
 const { writeFileSync } = require('node:fs');

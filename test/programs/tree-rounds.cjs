@@ -1,6 +1,7 @@
-// node tree-rounds.cjs KIND ROUNDS [CGROUP]: in each round a random tree (tree.c) is stopped with all that
-// belongs to it. Nothing of it may be left, and nobody else may get a signal: its parent, its siblings in
-// the same session, group and cgroup, who all exit with 66 if they do. Prints what was wrong, and a count.
+// node tree-rounds.cjs KIND ROUNDS [CGROUP]: stops a random tree (tree.c) in each round. Nothing of
+// it may be left, and no other process may get a signal: not its parent, nor its siblings in the
+// same session, group and cgroup, which all exit with 66 if they get one. Prints what went wrong,
+// and a count.
 const { spawn } = require('node:child_process');
 const { once } = require('node:events');
 const { mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } = require('node:fs');
@@ -18,7 +19,7 @@ const outcomes = {};
 const foundBy = {};
 let members = 0;
 
-/** Not by exitwatch: who lives and has the token among its arguments. */
+/** Without exitwatch: the living processes with the token among their arguments. */
 function living(token) {
   return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
@@ -48,7 +49,7 @@ async function startStranger(cgroup) {
   };
 }
 
-/** Its last processes may still be on their way out of it. */
+/** The last processes may still be leaving it. */
 async function remove(cgroup, at) {
   for (let tries = 0; tries < 100; tries++) {
     try {
@@ -103,7 +104,7 @@ async function play(round) {
   const [code, signal] = await exited;
   if (code !== 0) wrong.push(`${at}: the parent was signalled: ${code} ${signal}`);
   for (const pid of left) process.kill(pid, 'SIGKILL');
-  // The pipe ends when nobody is left who has it, however that was forked.
+  // The pipe ends when no process has it any more, however it was forked.
   const late = setTimeout(5000, 'late', { ref: false });
   if ((await Promise.race([ended, late])) === 'late') wrong.push(`${at}: its output has no end`);
   if (cgroup !== null) await remove(cgroup, at);

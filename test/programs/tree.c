@@ -1,12 +1,12 @@
-// tree KIND SEED TOKEN [CGROUP]: a parent that is never to be signalled (then it exits with 66),
-// and a random tree of processes below it, whose root is stopped by the test. KIND:
+// tree KIND SEED TOKEN [CGROUP]: a parent that must never be signalled (any signal makes it exit
+// with 66), and a random tree of processes below it. The test stops the root of the tree. KIND:
 //   session  the root leads a session: orphans stay in it, or in that of another member
 //   group    the root leads a process group: orphans stay in it, or in that of another member
 //   plain    the root leads nothing: there are no orphans before it is stopped
-//   cgroup   the root has put itself into CGROUP, which nobody else is in: orphans are in any
+//   cgroup   the root has moved into CGROUP, which has no other processes: orphans are in any
 //   session
-// Members ignore SIGTERM or do not, and some fork for ever more, within bounds. All of them have
-// TOKEN in their arguments and the parent's stdout. Prints the pid of the root when the tree has
+// Some members ignore SIGTERM, and some keep forking, within bounds. All of them have TOKEN in
+// their arguments and share the parent's stdout. Prints the pid of the root when the tree has
 // grown.
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -69,15 +69,16 @@ static _Noreturn void wait_for_ever(void) {
   for (;;) pause();
 }
 
-// Forks now and then, children that live a moment or for ever, until too many were forked.
+// Forks now and then, until the limit is reached. The children live for a moment or for ever.
 static _Noreturn void fork_for_ever(int ignores_term) {
   for (;;) {
     usleep(500 + below(4000));
     if (!may_fork()) wait_for_ever();
     if (fork_member() != 0) continue;
-    // A child that leaves while its parent may die just then could not be told from a stranger.
+    // A child that leaves while its parent may be dying could not be told from a stranger.
     if (kind == 'c' || ignores_term) leave_group_or_session();
-    // Nor could one who has left all that he shared with others, and his parent then.
+    // Neither could a process that has left everything it shared with others, if its parent then
+    // dies.
     const int is_orphan = kind == 'c' || (kind == 's' && getsid(0) != getpid()) ||
                           (kind == 'g' && getpgrp() != getpid());
     if (is_orphan && below(3) == 0 && may_fork() && fork_member() != 0) _exit(0);
@@ -90,7 +91,7 @@ static _Noreturn void fork_for_ever(int ignores_term) {
   }
 }
 
-// Returns in children, each of which has to grow a branch of its own.
+// Returns in children, each of which must grow a branch of its own.
 static void grow(int depth) {
   signal(SIGCHLD, SIG_IGN);
   const int children = depth == 0 ? 2 : depth < 3 ? (int)below(3) : 0;

@@ -1,7 +1,7 @@
 #!/bin/sh
-# under-systemd.sh FOLDER UNIT...: runs systemd as the first process of namespaces of its own, with these
-# units of FOLDER, until one of them has it exit. FOLDER/bin is /usr/local/bin. In each hierarchy it has a
-# cgroup of its own, which is gone afterwards.
+# under-systemd.sh FOLDER UNIT...: runs systemd as the first process of namespaces of its own, with
+# these units of FOLDER, until one of them makes it exit. FOLDER/bin becomes /usr/local/bin. It gets
+# a cgroup of its own in each hierarchy, which is removed afterwards.
 set -eu
 folder=$1
 shift
@@ -9,7 +9,7 @@ if [ "$(id -u)" != 0 ]; then echo "needs root" >&2; exit 125; fi
 
 if [ "${EXITWATCH_INSIDE:-}" != yes ]; then
   if mountpoint -q /sys/fs/cgroup/systemd; then root=/sys/fs/cgroup/systemd; else root=/sys/fs/cgroup; fi
-  # In each hierarchy, below where we are: systemd makes cgroups in all that it finds.
+  # In each hierarchy, below the current cgroup: systemd makes cgroups in every hierarchy it finds.
   all=$(
     while IFS=: read -r _ controllers path; do
       case $controllers in
@@ -22,13 +22,13 @@ if [ "${EXITWATCH_INSIDE:-}" != yes ]; then
   for own in $all; do mkdir "$own"; done
   status=0
   (
-    # One of cpuset takes nobody before it has CPUs.
+    # A cpuset cgroup accepts no process before it has CPUs.
     for own in $all; do sh -c 'echo $PPID' 2>/dev/null >"$own/cgroup.procs" || :; done
     EXITWATCH_INSIDE=yes EXITWATCH_ROOT=$root exec unshare --mount --pid --fork --kill-child --mount-proc \
       --uts --ipc --cgroup "$0" "$folder" "$@"
   ) || status=$?
   for own in $all; do
-    # Who was in it is gone with its namespace; the kernel may take a moment.
+    # Its processes ended with the namespace, but the kernel may take a moment.
     for _ in 1 2 3 4 5 6 7 8 9 10; do
       find "$own" -depth -type d -exec rmdir {} + 2>/dev/null && break
       sleep 0.1
@@ -38,7 +38,7 @@ if [ "${EXITWATCH_INSIDE:-}" != yes ]; then
 fi
 
 mount --make-rprivate /
-# Nothing that the host has is written to: neither by systemd nor by what it comes with.
+# Neither systemd nor anything that comes with it may write to the host.
 mount --bind -o ro /proc/sys /proc/sys
 for path in /etc/systemd /usr/lib/systemd/system /usr/lib/systemd/system-generators /run /var; do
   mount -t tmpfs tmpfs "$path"
@@ -49,16 +49,16 @@ mount --bind "$(dirname "$0")/../.." /run/repository
 mount -t tmpfs tmpfs /tmp
 mount --bind /run/test/bin /usr/local/bin
 if [ "$EXITWATCH_ROOT" = /sys/fs/cgroup ]; then
-  umount --recursive --lazy /sys/fs/cgroup # one upon the other is refused (EBUSY)
+  umount --recursive --lazy /sys/fs/cgroup # mounting over it fails (EBUSY)
   mount -t cgroup2 cgroup2 /sys/fs/cgroup
 else
-  # Its own hierarchy, and no controllers.
+  # A hierarchy of its own, without controllers.
   mount -t tmpfs tmpfs /sys/fs/cgroup
   mkdir /sys/fs/cgroup/systemd
   mount -t cgroup -o none,name=systemd cgroup /sys/fs/cgroup/systemd
 fi
 mount -o remount,bind,ro /
-# All the units that there are.
+# The only units.
 for target in sysinit basic shutdown; do
   printf '[Unit]\nDescription=%s\nDefaultDependencies=no\n' "$target" \
     >"/run/systemd/system/$target.target"

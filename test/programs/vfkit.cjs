@@ -1,8 +1,8 @@
-// node vfkit.cjs SOCKET PIDFILE: answers as vfkit's RESTful service does. By its environment:
-// SAYS: the state that it tells, or `garbage`, `flood`, `hang`, `eof`
-// STOP, HARD_STOP: `obey`, `early` (says stopped, and ends 3 s later), `eof` (hangs up in the middle of its
-// answer, and stays), `die` (ends in the middle of its answer), `refuse`, `ignore`
-// TERM=ignore: SIGTERM does nothing.
+// node vfkit.cjs SOCKET PIDFILE: answers like vfkit's RESTful service. Environment variables:
+// SAYS: the state that it reports, or `garbage`, `flood`, `hang`, `eof`
+// STOP, HARD_STOP: `obey`, `early` (reports stopped, and ends 3 s later), `eof` (hangs up in the
+// middle of its answer, and stays), `die` (ends in the middle of its answer), `refuse`, `ignore`
+// TERM=ignore: ignores SIGTERM.
 const { writeFileSync } = require('node:fs');
 const { createServer } = require('node:http');
 

@@ -1,5 +1,5 @@
-// node vm-watcher.cjs: watches the virtual machines that are on its stdin, as JSON lines of what
-// VmMonitor.watch() takes; prints their verdicts, as JSON lines.
+// node vm-watcher.cjs: watches the virtual machines on its stdin, one JSON line each with the
+// argument of VmMonitor.watch(). Prints their verdicts as JSON lines.
 const { createInterface } = require('node:readline');
 
 const { VmMonitor } = require('../../dist/vm');

@@ -1,6 +1,6 @@
 // without bpf|pidfd_open|fork kill|errno COMMAND...: runs a command with a seccomp filter that
-// answers the system call with the end of the process, or with EPERM; "fork": clone(2) of anything
-// but a thread.
+// kills the process for this system call, or makes the call fail with EPERM. "fork" means clone(2)
+// of anything but a thread.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <linux/filter.h>

@@ -1,6 +1,6 @@
-// Prints where Debian's backport of QEMU is, and fetches it first if it is not there: 13 MB, which are
-// unpacked into a folder of their own. Nothing is installed. Its libraries are those of Debian's own QEMU.
-// What is there stays as it is: remove the folder for a newer one.
+// Prints the path of Debian's backport of QEMU. Fetches it first if it is missing: 13 MB, unpacked
+// into a folder of their own. Nothing is installed. It uses the libraries of Debian's own QEMU. An
+// existing copy stays as it is: remove the folder to get a newer one.
 import { execFileSync } from 'node:child_process';
 import { existsSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -10,7 +10,10 @@ import { cache } from '../kernels/folders.mjs';
 
 const SUITE = 'bookworm-backports';
 
-/** Of each package, what a machine without a network needs: QEMU looks beside itself for the rest. */
+/**
+ * The files of each package that a machine without a network needs. QEMU finds the rest beside
+ * itself.
+ */
 const PARTS = {
   'qemu-system-x86': ['./usr/bin/qemu-system-x86_64'],
   'qemu-system-data': ['./usr/share/qemu/*'],
@@ -35,7 +38,7 @@ function fetch() {
     const suites = [`http://deb.debian.org/debian ${SUITE}`];
     const apt = new AptRoot(`qemu-${SUITE}`, { arch: 'x64', suites });
     for (const [name, patterns] of Object.entries(PARTS)) apt.extract(name, partial, patterns);
-    if (!existsSync(folder)) renameSync(partial, folder); // or somebody else was faster
+    if (!existsSync(folder)) renameSync(partial, folder); // unless another process was faster
   } finally {
     rmSync(partial, { recursive: true, force: true });
   }

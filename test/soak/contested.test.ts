@@ -18,7 +18,7 @@ const REPEATS = 4 * ROUNDS;
 interface Contest {
   event: ExitEvent;
   status: number;
-  /** Whom the siginfo names by which it ended; 0: the kernel. */
+  /** The pid in the siginfo of the fatal signal; 0: the kernel. */
   truth: number;
 }
 
@@ -46,14 +46,14 @@ async function* contests(way: string, options: object): AsyncGenerator<Contest> 
   expect(contest.stderr).toBe('');
 }
 
-/** Whom an event names: 0 is the kernel, and the process's own doing. */
+/** The sender that an event names. 0 is the kernel or the process itself. */
 const named = ({ sender }: ExitEvent) => (sender === null ? 'nobody' : (sender.pid ?? 0));
 
-/** What is wrong with what is claimed: nothing is claimed where `traced` is false. */
+/** Whether the event claims something wrong. Without `traced` it claims nothing. */
 const isWrong = ({ event, truth }: Contest) =>
   event.traced && (named(event) !== truth || event.oom !== false);
 
-/** Here one is to be named, always. */
+/** In these ways the sender must always be named. */
 const MOSTLY_CERTAIN: [string, string[]][] = [
   ['one', ['kill']],
   ['abort', ['tgkill']],
@@ -74,7 +74,7 @@ const isCertain = ([way]: [string, string[]]) =>
 
 const CERTAIN = MOSTLY_CERTAIN.filter(isCertain);
 
-/** Here it may have been one or the other. */
+/** In these ways it may have been either sender. */
 const UNCERTAIN = [
   'three-dump-threads',
   'injected-blocked',
@@ -91,7 +91,7 @@ const SOURCES = [
 describeForEachFilter(() => {
   describe.each(SOURCES)('and %j', (options) => {
     itAsRoot.each(CERTAIN)(
-      `%s, ${REPEATS} times: who sent what was taken is named`,
+      `%s, ${REPEATS} times: names the sender of the signal that the process took`,
       async (way, origins) => {
         const wrong = [];
         for await (const contest of contests(way, options)) {
@@ -105,7 +105,7 @@ describeForEachFilter(() => {
     );
 
     itAsRoot.each(UNCERTAIN)(
-      `%s, ${REPEATS} times: nobody is named wrongly`,
+      `%s, ${REPEATS} times: never names the wrong sender`,
       async (way) => {
         const wrong = [];
         for await (const contest of contests(way, options))
@@ -118,7 +118,7 @@ describeForEachFilter(() => {
 });
 
 (HAS_CONNECTOR ? itAsRootWith('memory') : itAsRootOfHost)(
-  'the end of a pid namespace is not the OOM killer’s doing, however soon after an OOM kill',
+  'the end of a pid namespace is not attributed to the OOM killer, however soon it follows an OOM kill',
   async () => {
     const MEMBERS = 20;
     const NAMESPACES = 80;
@@ -135,14 +135,14 @@ describeForEachFilter(() => {
       await fates.line();
       fates.child.stdin.write('go\n');
       await fates.rest();
-      // The memory of the victim is used again some seconds later.
+      // The kernel reuses the memory of the victim some seconds later.
       const many = [String(NAMESPACES), String(MEMBERS)];
       expect(await new LineProcess(program('namespaces'), many).line()).toBe(
         `killed ${NAMESPACES * MEMBERS}`,
       );
     }
     const wanted = rounds * (NAMESPACES * MEMBERS + 1);
-    const told = () => `told were ${ends.length}`;
+    const told = () => `${ends.length} were reported`;
     await until(`${wanted} ends`, () => ends.length >= wanted, told);
     const victims = ends.filter(({ oom }) => oom !== false);
     expect(victims.map(({ name, oom, traced }) => ({ name, oom, traced }))).toEqual(

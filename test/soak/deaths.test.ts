@@ -16,9 +16,9 @@ import { describeForEachFilter } from '../support/filters';
 import { KERNEL, MAY_LISTEN } from '../support/kernel';
 import { ROUNDS } from '../support/rounds';
 
-/** More by `npm run test:soak`. */
+/** `npm run test:soak` runs more. */
 
-/** The wait status that an event tells. */
+/** The wait status that an event implies. */
 function statusOf(event: ExitEvent): number | string {
   switch (event.how) {
     case 'exited':
@@ -39,10 +39,10 @@ const SIGNALS: Record<string, number> = {
   'SIGRTMIN+3': 37,
 };
 
-/** A processor of an emulated machine may stand still, with a thread between its end and its event. */
+/** A CPU of an emulated machine may stall while a thread is between its end and its event. */
 const PATIENCE = process.env['EXITWATCH_EMULATED'] === undefined ? {} : { statusTimeoutMs: 3000 };
 
-/** On CLOCK_MONOTONIC, as the C programs tell the time; a Date is cut to milliseconds. */
+/** In terms of CLOCK_MONOTONIC, which the C programs use. A Date is truncated to milliseconds. */
 function exitTime(event: ExitEvent): { earliestNs: number; latestNs: number } {
   const clockNs = Date.now() * 1e6 - Number(process.hrtime.bigint());
   const told = event.exitedNs ?? event.exitedAt.getTime() * 1e6 - clockNs;
@@ -50,11 +50,11 @@ function exitTime(event: ExitEvent): { earliestNs: number; latestNs: number } {
   return { earliestNs: told - slackNs, latestNs: told + slackNs };
 }
 
-/** The events of this very process: its pid was another's before, and is by now. */
+/** The events of exactly this process: other processes have had its pid before and since. */
 const eventsOf = (death: Death, log: EventLog) =>
   log.of(death.pid).filter((event) => isEndOf(death, event));
 
-/** What an event says, beside what waitpid said. */
+/** The event's values beside those of waitpid. */
 function describeDeath(death: Death, events: readonly ExitEvent[]) {
   const [event] = events;
   const time = event && exitTime(event);
@@ -70,7 +70,7 @@ function describeDeath(death: Death, events: readonly ExitEvent[]) {
   };
 }
 
-/** Whether nobody can know the status, if it was reaped before anybody looked. */
+/** Whether the status may be unknown because the process was reaped before exitwatch could look. */
 function mayBeOpen({ name }: Death, { source, filter }: Witness): boolean {
   const isUnclear = filter === 'cbpf' && HAVE_CODES_OF_THEIR_OWN.has(name);
   return isUnclear || (source === 'pidfd' && !KERNEL.pidfdStatus);
@@ -80,13 +80,13 @@ function expectedOf(death: Death, witness: Witness, event: ExitEvent | undefined
   const { source } = witness;
   const status = DEATHS[death.name];
   const signal = status & 0x7f;
-  // What a pidfd tells may lack the core bit, where the parent was quicker than we.
+  // A pidfd may lack the core bit if the parent reaps first.
   const mayLackCore =
     (source === 'pidfd' || (witness.filter === 'cbpf' && !KERNEL.pidfdStatus)) &&
     (signal === SIGNALS['SIGSEGV'] || signal === SIGNALS['SIGABRT']);
   const isOpen = mayBeOpen(death, witness) && event?.how === 'unknown';
-  const isNotTold = source === 'poll' || isOpen || (mayLackCore && event?.coreDumped === null);
-  // Of a process that was reaped at once a pidfd tells the first thread's code.
+  const isUnknown = source === 'poll' || isOpen || (mayLackCore && event?.coreDumped === null);
+  // If a process is reaped at once, its pidfd has the first thread's code.
   const isFirsts =
     source === 'pidfd' && ENDS_BESIDE_ITS_FIRST.has(death.name) && event?.exitCode === 0;
   const known = isFirsts ? 0 : signal === 0 ? status : signal;
@@ -95,7 +95,7 @@ function expectedOf(death: Death, witness: Witness, event: ExitEvent | undefined
     death: death.name,
     events: 1,
     ended: source === 'poll' ? 'polled' : told,
-    dumped: isNotTold ? null : (status & 0x80) !== 0,
+    dumped: isUnknown ? null : (status & 0x80) !== 0,
     lossless: true,
     notTooEarly: true,
     notTooLate: true,
@@ -106,7 +106,7 @@ function expectedOf(death: Death, witness: Witness, event: ExitEvent | undefined
 type Scope = 'all' | 'watched';
 type Source = 'auto' | 'connector' | 'pidfd' | 'poll';
 
-/** What `start()` tells of who sees the deaths. */
+/** The part of the result of `start()` that says what observes the deaths. */
 interface Witness {
   source: Exclude<Source, 'auto'>;
   filter: Filter | null;
@@ -117,7 +117,7 @@ function describeDeaths(scope: Scope, source: Source, witness: Witness): void {
   const watches = source !== 'connector' || scope === 'watched';
 
   it.each(reaps)(
-    `scope ${scope}, source ${source}: every death is told once, with the status of waitpid, when the group is dead (reaped: %s)`,
+    `scope ${scope}, source ${source}: reports every death once, with the status of waitpid, when the group is dead (reaped: %s)`,
     async (reap) => {
       await using monitor = new ExitMonitor({ scope, source, pollIntervalMs: 50, ...PATIENCE });
       const log = new EventLog(monitor);
@@ -132,11 +132,11 @@ function describeDeaths(scope: Scope, source: Source, witness: Witness): void {
           deaths.every((death) => eventsOf(death, log).length > 0),
         );
       }
-      // Whatever false or second event there is has had time: its process's exit is on record.
+      // A false or second event would have arrived by now: its process's exit is on record.
       const last = await DyingProcesses.spawn(['exit-0'], 'now');
       if (watches) monitor.watch(last.pids[0] ?? 0);
       const deaths = await last.die();
-      await log.until('the exit of the last', () =>
+      await log.until('the exit of the last process', () =>
         deaths.every((death) => eventsOf(death, log).length > 0),
       );
 
@@ -160,7 +160,7 @@ describeForEachFilter((filter) => {
 
 describeDeaths('watched', 'pidfd', { source: 'pidfd', filter: null });
 
-// Whom the connector tells nothing.
+// Without access to the connector, auto selects pidfds.
 if (!MAY_LISTEN) describeDeaths('watched', 'auto', { source: 'pidfd', filter: null });
 
 describeDeaths('watched', 'poll', { source: 'poll', filter: null });

@@ -12,18 +12,18 @@ const REPEATS = 2 * ROUNDS;
 
 interface Fate {
   event: ExitEvent;
-  /** Who sent the signal, as the program knows it; 0: nobody. */
+  /** The sender of the signal, according to the program; 0: none. */
   sender: number;
-  /** Where either of two may have been first. */
+  /** Both senders, if either may have been first. */
   either: number[];
-  /** The program itself, which is the parent of all others. */
+  /** The program itself, which is the parent of all the others. */
   parent: number;
 }
 
-/** Whether a process has to stay a zombie for its status to be known. */
+/** Whether a process must stay a zombie for its status to be known. */
 const isHeld = ({ source }: { source: string }) => source === 'pidfd' && !KERNEL.pidfdStatus;
 
-/** How a process ends in this way, as it is told. */
+/** Ends a process in this way, and returns its event. */
 async function meet(name: string, options: Options): Promise<Fate> {
   await using monitor = new ExitMonitor({ trace: 'on', ...options });
   const gaps: Gap[] = [];
@@ -50,7 +50,7 @@ async function meet(name: string, options: Options): Promise<Fate> {
   return { event, sender, either: numbers('either'), parent: fates.pid };
 }
 
-/** Whether a zombie does not show how it has ended: then nothing is claimed. */
+/** Whether a zombie does not show how it ended. The event then claims nothing. */
 function isNotShown(event: ExitEvent): boolean {
   if (KERNEL.zombieStatus || !isLeftOpen(event)) return false;
   expect(event).toMatchObject(LEFT_OPEN);
@@ -58,10 +58,10 @@ function isNotShown(event: ExitEvent): boolean {
 }
 
 /**
- * A timer expires in an interrupt, in the name of whoever is running. There are kernels that run nobody's
- * BPF programs while process 1 of the host does (that of a Firecracker guest: in 2 of 690 expiries tracefs
- * told the signal, and the smallest program at the same tracepoint was not called): then nobody was seen,
- * and that has to be said.
+ * A timer expires in an interrupt, on behalf of the process that happens to run. Some kernels skip
+ * all BPF programs while process 1 of the host runs (that of a Firecracker guest: in 2 of 690
+ * expiries tracefs reported the signal, but the smallest program at the same tracepoint was not
+ * called). The event must then say that no sender was seen.
  */
 async function meetTimer(name: string, options: Options): Promise<Fate> {
   const attempts = 3;
@@ -72,13 +72,13 @@ async function meetTimer(name: string, options: Options): Promise<Fate> {
   }
 }
 
-/** With the nearest ancestors only: further up is who runs the tests. */
+/** Keeps only the nearest ancestors. Those above belong to the test run. */
 const near = (sender: SignalSender | null | undefined): object => {
   if (sender?.pid == null) return sender ?? {};
   return { ...sender, ancestors: sender.ancestors.slice(0, 2) };
 };
 
-/** A sender that the program has started. */
+/** A sender that the program started. */
 const by = (origin: SignalSender['origin'], pid: number, parent: number, uid = 0): object => ({
   origin,
   pid,
@@ -94,7 +94,7 @@ const BY_KERNEL = { origin: 'kernel', pid: null };
 const BY_FAULT = { origin: 'fault', pid: null };
 const BY_TIMER = { origin: 'timer', pid: null };
 
-/** What sends a signal to itself does so by name, too. */
+/** A process that signals itself is also recorded by name. */
 const BY_ITSELF = { origin: 'tgkill', name: 'target' };
 
 const ALONE: [string, string, object][] = [
@@ -146,7 +146,8 @@ describeForEachFilter((filter) => {
   // Pidfds have no filter.
   const sources = SOURCES.filter(({ source }) => filter !== 'cbpf' || source !== 'pidfd');
   describe.each(sources)('and %j', (options) => {
-    // The kernel reaps what ends with its pid namespace: nobody can hold that.
+    // The kernel itself reaps a process that ends with its pid namespace, so it cannot stay a
+    // zombie.
     const alone = ALONE.filter(([name]) => name !== 'namespace-death' || !isHeld(options));
     const byAnother = BY_ANOTHER.filter(([name]) => name !== 'cgroup-kill' || KERNEL.cgroupKill);
 
@@ -158,7 +159,7 @@ describeForEachFilter((filter) => {
       if (name !== 'raises-again') expect(event.raisedAfter).toBeNull();
     });
 
-    itAsRoot('who raises a signal that it was sent is told by both', async () => {
+    itAsRoot('a process that raises a signal again is reported with both senders', async () => {
       const { event, sender, parent } = await meet('raises-again', options);
       expect(event).toMatchObject({ signal: 'SIGTERM', sender: BY_ITSELF });
       expect(near(event.raisedAfter)).toMatchObject({
@@ -167,7 +168,7 @@ describeForEachFilter((filter) => {
       });
     });
 
-    itAsRoot.each(byAnother)('%s: %s comes from another by %s', async (name, signal, origin) => {
+    itAsRoot.each(byAnother)('%s: %s comes from a sender by %s', async (name, signal, origin) => {
       const { event, sender, parent } = await meet(name, options);
       if (name === 'ptrace-kill' && !KERNEL.ptraceKillSends) {
         expect(event).toMatchObject({ signal, traced: false, sender: null });
@@ -181,13 +182,13 @@ describeForEachFilter((filter) => {
       expect(near(event.sender)).toMatchObject({ signal, ...by(origin, sender, parent) });
     });
 
-    itAsRoot('another user is told by his uid', async () => {
+    itAsRoot('a sender with another user is reported with its uid', async () => {
       const { event, sender, parent } = await meet('other-user', options);
       expect(event).toMatchObject({ signal: 'SIGTERM', traced: true });
       expect(near(event.sender)).toMatchObject(by('kill', sender, parent, 65534));
     });
 
-    itAsRoot('a forbidden system call is a fault, if the kernel makes a signal of it', async () => {
+    itAsRoot('a forbidden system call is a fault if the kernel sends a signal for it', async () => {
       const { event } = await meet('forbidden-call', options);
       if (isNotShown(event)) return;
       expect(event).toMatchObject({ signal: 'SIGSYS', traced: KERNEL.seccompSignals });
@@ -195,7 +196,7 @@ describeForEachFilter((filter) => {
       else expect(event.sender).toBeNull();
     });
 
-    itAsRoot('the death of a parent is told as its own, when it was asked for', async () => {
+    itAsRoot('a parent-death signal is reported as such', async () => {
       const { event, sender, parent } = await meet('parent-death', options);
       expect(event).toMatchObject({ signal: 'SIGTERM', traced: true });
       expect(near(event.sender)).toMatchObject({
@@ -207,7 +208,7 @@ describeForEachFilter((filter) => {
     });
 
     itAsRootWith('memory')(
-      'the OOM killer is told from a SIGKILL in the same small cgroup',
+      'the OOM killer is told apart from a SIGKILL in the same small cgroup',
       async () => {
         const memory = await meet('out-of-memory', options);
         expect(memory.event).toMatchObject({ signal: 'SIGKILL', traced: true, oom: true });
@@ -219,7 +220,7 @@ describeForEachFilter((filter) => {
     );
 
     const catchers = ['catches-and-exits', 'sigwait-then-exits'];
-    const title = '%s: who takes SIGTERM and exits with 0 was asked to, by whom is told';
+    const title = '%s: a process that takes SIGTERM and exits with 0 is reported with the sender';
     itAsRoot.each(catchers)(title, async (name) => {
       const { event, sender, parent } = await meet(name, options);
       if (isNotShown(event)) return;
@@ -231,19 +232,19 @@ describeForEachFilter((filter) => {
       });
     });
 
-    itAsRoot('who exits by itself was sent nothing', async () => {
+    itAsRoot('a process that exits by itself has received no signal', async () => {
       const { event } = await meet('exit', options);
       if (isNotShown(event)) return;
       expect(event).toMatchObject({ exitCode: 0, traced: true, sender: null, oom: false });
       expect(event.signalsReceived).toEqual([]);
     });
 
-    itAsRoot('a death by a signal that nobody sent says that nobody was seen', async () => {
+    itAsRoot('a death by a signal without a sender reports that no sender was seen', async () => {
       const { event } = await meet('seccomp-strict', options);
       expect(event).toMatchObject({ signal: 'SIGKILL', traced: false, sender: null });
     });
 
-    itAsRoot('of two at once one is named', async () => {
+    itAsRoot('one of two simultaneous senders is named', async () => {
       for (const name of ['two-kills', 'two-terms']) {
         for (let round = 0; round < REPEATS; round++) {
           const { event, either } = await meet(name, options);
@@ -253,7 +254,7 @@ describeForEachFilter((filter) => {
       }
     });
 
-    itAsRoot('what came before is offered in its order, what was ignored is not', async () => {
+    itAsRoot('earlier signals are listed in order, without the ignored ones', async () => {
       const signals = async (name: string) =>
         (await meet(name, options)).event.signalsReceived.map(({ signal }) => signal);
       expect(await signals('term-then-kill')).toEqual(['SIGTERM', 'SIGKILL']);

@@ -17,7 +17,7 @@ import { IntentLog, readIntents, readPidfile } from '../../src/process';
 import { LineProcess, REPOSITORY } from '../support/programs';
 import { ROUNDS } from '../support/rounds';
 
-/** Two writers are killed so often; 250 by `npm run test:soak`. */
+/** How often each of the two writers is killed. */
 const KILLS = 5 * ROUNDS;
 
 const identity = identify(process.pid);
@@ -37,7 +37,7 @@ afterEach(() => {
 
 const inAMinute = () => new Date(Date.now() + 60_000);
 
-test('an intent is pending until it is settled, and expired when nobody has settled it in time', async () => {
+test('an intent is pending until it is settled, and expires if it is not settled in time', async () => {
   const log = new IntentLog(path);
   const first = await log.append({
     identity,
@@ -62,7 +62,7 @@ test('an intent is pending until it is settled, and expired when nobody has sett
   await log.close();
 });
 
-test('when the log has been moved away, what follows goes to a new one of its name', async () => {
+test('after the log has been moved away, new intents go to a new file with its name', async () => {
   const log = new IntentLog(path);
   const intent = { identity, what: 'SIGTERM', deadline: inAMinute() } as const;
   const before = await log.append(intent);
@@ -76,7 +76,7 @@ test('when the log has been moved away, what follows goes to a new one of its na
   await log.close();
 });
 
-test('a log that is missing has none; one that others can write, or a link, is not used', async () => {
+test('a missing log has no intents, and a log that others can write to, or a link, is refused', async () => {
   expect(await readIntents(path)).toEqual([]);
   writeFileSync(path, '');
   chmodSync(path, 0o666);
@@ -90,7 +90,7 @@ test('a log that is missing has none; one that others can write, or a link, is n
   await expect(new IntentLog(`${path}-link`).append(intent)).rejects.toMatchObject(refused);
 });
 
-test('a torn line takes nothing along, and neither does garbage', async () => {
+test('a torn line or garbage does not affect the other lines', async () => {
   const log = new IntentLog(path);
   const intent = { identity, what: 'SIGTERM', deadline: inAMinute() } as const;
   const ids = [await log.append(intent)];
@@ -110,7 +110,7 @@ test('a torn line takes nothing along, and neither does garbage', async () => {
 });
 
 test(
-  `${2 * KILLS} times a writer is killed: what it was told to be written is there, whole, and so is its pidfile`,
+  `after a writer is killed, ${2 * KILLS} times, every intent it confirmed is in the log, complete, and so is its pidfile`,
   async () => {
     const pidfile = join(folder, 'pid');
     const script = `
@@ -136,7 +136,7 @@ test(
       await Promise.all(
         both.map(async (writer) => {
           writers.push(writer.pid);
-          told.add((await writer.line()) ?? 'it did not begin');
+          told.add((await writer.line()) ?? 'the writer did not begin');
           await setTimeout(Math.random() * 20);
           writer.child.kill('SIGKILL');
           for (const id of await writer.rest()) if (id.length === 36) told.add(id);
@@ -144,12 +144,12 @@ test(
       );
       const { pid, identity: written } = await readPidfile(pidfile);
       expect(writers).toContain(pid);
-      if (written !== null) named.push(written); // it was the other's, just then
+      if (written !== null) named.push(written); // it was the other's at that moment
     }
     const intents = await readIntents(path);
     const ids = new Set(intents.map(({ id }) => id));
     expect([...told].filter((id) => !ids.has(id))).toEqual([]);
-    // One of each writer may have been written and not been told.
+    // Each writer may have written one intent that it could not confirm.
     expect(ids.size).toBeLessThanOrEqual(told.size + 2 * KILLS);
     for (const { identity: whose } of intents) expect(writers).toContain(whose.pid);
     expect(named.length).toBeGreaterThan(0);

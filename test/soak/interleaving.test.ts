@@ -4,11 +4,10 @@ import { itAsRoot } from '../support/privilege';
 import { LineProcess, REPOSITORY } from '../support/programs';
 import { ROUNDS } from '../support/rounds';
 
-/** 10,000 by `npm run test:soak`. */
 const REPEATS = 100 * ROUNDS;
 
 itAsRoot(
-  `in ${REPEATS} rounds of stopping a process that ends anyhow, whose pid is a stranger’s at once, the stranger gets no signal`,
+  `in ${REPEATS} rounds of stopping a process that ends at the same time, the stranger that gets its pid at once receives no signal`,
   async () => {
     const script = join(REPOSITORY, 'test', 'programs', 'interleaving.cjs');
     const inside = ['-pf', '--mount-proc', process.execPath, script, String(REPEATS)];

@@ -10,16 +10,18 @@ import { itAsRootOfHost } from '../support/privilege';
 import { LineProcess, program } from '../support/programs';
 import { ROUNDS } from '../support/rounds';
 
-/** Of the first three a pidfd cannot tell whether a core was written. */
+/** For the first three a pidfd does not show whether a core was written. */
 const NAMES: DeathName[] = ['worker-fault-core', 'worker-fault', 'abort', 'exit-7', 'sigterm'];
 
-/** Has the processes, and nobody else, end on one processor: the reader has the others. */
+/** Makes these processes end on one CPU, and leaves the others to the reader. */
 function keepToOneProcessor(pids: readonly number[]): void {
   if (cpus().length < 2) return;
   for (const pid of pids) execFileSync('taskset', ['-cp', '1', String(pid)], { stdio: 'ignore' });
 }
 
-/** They end when their pidfds have spoken, and their last threads have yet to write their records. */
+/**
+ * Ends the processes so that their pidfds are ready before their last threads write their records.
+ */
 async function dieWithLateRecords(dying: DyingProcesses): Promise<Death[]> {
   keepToOneProcessor(dying.pids);
   const late = new LineProcess(program('late-records'), dying.pids.map(String));
@@ -34,7 +36,7 @@ async function dieWithLateRecords(dying: DyingProcesses): Promise<Death[]> {
 
 describe.each(['watched', 'all'] as const)('with scope %s', (scope) => {
   itAsRootOfHost(
-    'a dump is told as waitpid has it, also where the record comes long after the pidfd',
+    'a dump is reported as waitpid saw it even if the record arrives long after the pidfd',
     async () => {
       await using monitor = new ExitMonitor({ scope });
       const log = new EventLog(monitor);
@@ -65,15 +67,15 @@ describe.each(['watched', 'all'] as const)('with scope %s', (scope) => {
         }
         all.push(...deaths);
       }
-      // Who watches is told by the pidfd, and everybody by the record.
+      // The pidfd resolves the watches, but the record triggers the monitor's event.
       const eventsOf = (death: Death) => log.of(death.pid).filter((each) => isEndOf(death, each));
-      await log.until('the exits of all', () => all.every((death) => eventsOf(death).length > 0));
-      // What else there was to write on their processor has been written before this one's.
+      await log.until('all exits', () => all.every((death) => eventsOf(death).length > 0));
+      // Any other records from that CPU have been written before this one.
       const last = await DyingProcesses.spawn(['exit-0'], 'now');
       keepToOneProcessor(last.pids);
       for (const pid of last.pids) monitor.watch(pid);
       const lastDeaths = await last.die();
-      await log.until('the exits of the last', () =>
+      await log.until('the exits of the last processes', () =>
         lastDeaths.every((death) => eventsOf(death).length > 0),
       );
       for (const death of all) expect(eventsOf(death)).toHaveLength(1);

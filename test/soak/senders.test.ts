@@ -10,7 +10,7 @@ const AT_ONCE = 50;
 
 const SIGNALS: Record<string, string> = { command: 'SIGKILL' };
 
-/** Targets of one round, each with who killed it. */
+/** The targets of one round, each with its killer. */
 async function killSome(killers: LineProcess, onSpawned: (pids: number[]) => void) {
   killers.child.stdin.write(`spawn ${AT_ONCE}\n`);
   const spawned = await killers.take(AT_ONCE);
@@ -33,7 +33,7 @@ describe.each(['watched', 'all'] as const)(
   'with scope %s, while processes come and go',
   (scope) => {
     itAsRootOfHost(
-      `${REPEATS * AT_ONCE} senders that were gone at once are named, every one`,
+      `names all ${REPEATS * AT_ONCE} senders, although each is gone at once`,
       async () => {
         await using monitor = new ExitMonitor({ scope, trace: 'on' });
         const log = new EventLog(monitor);
@@ -48,8 +48,8 @@ describe.each(['watched', 'all'] as const)(
             if (scope === 'watched') for (const pid of pids) monitor.watch(pid);
           });
           const targets = killed.map(({ pid }) => pid);
-          const isTold = (pid: number) => log.of(pid).some(({ name }) => name === 'target');
-          await log.until('the exits of all targets', () => targets.every(isTold));
+          const isReported = (pid: number) => log.of(pid).some(({ name }) => name === 'target');
+          await log.until('the exits of all targets', () => targets.every(isReported));
           for (const { pid, way, sender, uid, name, parent } of killed) {
             const event = log.of(pid).findLast(({ name: ended }) => ended === 'target');
             const signal = SIGNALS[way] ?? 'SIGTERM';

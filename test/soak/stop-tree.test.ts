@@ -23,7 +23,6 @@ import { LineProcess, program, REPOSITORY } from '../support/programs';
 import { ROUNDS } from '../support/rounds';
 import { until } from '../support/wait';
 
-/** 200 by `npm run test:soak`. */
 const REPEATS = 3 * ROUNDS;
 
 const NOBODY = ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups'];
@@ -48,7 +47,7 @@ afterEach(async () => {
   rmSync(folder, { recursive: true });
 });
 
-/** Where cgroup v2 is mounted: alone, or beside v1. */
+/** The mount point of cgroup v2, alone or beside v1. */
 const UNIFIED = ['/sys/fs/cgroup', '/sys/fs/cgroup/unified'].find(
   (path) => existsSync(join(path, 'cgroup.procs')) && existsSync(join(path, 'cgroup.controllers')),
 );
@@ -69,7 +68,7 @@ function newCgroup(): string {
   return cgroup;
 }
 
-/** A shell that prints the pids of what it starts, each on a line. */
+/** A shell that prints the pids of its children, one per line. */
 async function shell(
   script: string,
   lines: number,
@@ -83,7 +82,7 @@ async function shell(
 const lives = (pids: readonly number[]) => pids.map((pid) => isAlive(pid));
 const outcomes = ({ tree }: StopResult) => tree?.members.map(({ outcome }) => outcome);
 
-describe('of trees that fork, leave their parents, groups and sessions, and ignore SIGTERM', () => {
+describe('trees that fork, leave their parents, groups and sessions, and ignore SIGTERM', () => {
   const script = join(REPOSITORY, 'test', 'programs', 'tree-rounds.cjs');
 
   async function playRounds(before: readonly string[], ...args: string[]): Promise<void> {
@@ -100,14 +99,14 @@ describe('of trees that fork, leave their parents, groups and sessions, and igno
   const rounds = String(REPEATS);
 
   test.each(['session', 'group', 'plain'])(
-    `${REPEATS} are stopped whole, and nobody else: %s`,
+    `stops ${REPEATS} completely, and nothing else: %s`,
     (kind) => playRounds([], kind, rounds),
     timeoutMs,
   );
 
   for (const kind of ['cgroup', 'shared']) {
     itWithCgroup(
-      `${REPEATS} are stopped whole, and nobody else: ${kind === 'cgroup' ? 'in a cgroup of its own' : 'in a cgroup with a stranger'}`,
+      `stops ${REPEATS} completely, and nothing else: ${kind === 'cgroup' ? 'in a cgroup of its own' : 'in a cgroup with a stranger'}`,
       () => playRounds([], kind, rounds, cgroupName()),
       timeoutMs,
     );
@@ -115,19 +114,19 @@ describe('of trees that fork, leave their parents, groups and sessions, and igno
 
   for (const kind of ['session', 'group', 'plain']) {
     itAsRoot(
-      `${REPEATS} are stopped whole, and nobody else, by a user without privileges: ${kind}`,
+      `stops ${REPEATS} completely, and nothing else, as a user without privileges: ${kind}`,
       () => playRounds(NOBODY, kind, rounds),
       timeoutMs,
     );
     itAsRoot(
-      `${REPEATS} are stopped whole, and nobody else, in a pid namespace: ${kind}`,
+      `stops ${REPEATS} completely, and nothing else, in a pid namespace: ${kind}`,
       () => playRounds(['unshare', '-pf', '--mount-proc'], kind, rounds),
       timeoutMs,
     );
   }
 
   itAsRoot(
-    `in ${REPEATS} rounds a stranger that has the pid of a root, and leads a session by it, gets no signal`,
+    `in ${REPEATS} rounds a stranger that has the pid of a root, and leads a session with that number, receives no signal`,
     async () => {
       const reuse = join(REPOSITORY, 'test', 'programs', 'tree-reuse.cjs');
       const inside = ['-pf', '--mount-proc', process.execPath, reuse, rounds];
@@ -140,7 +139,7 @@ describe('of trees that fork, leave their parents, groups and sessions, and igno
   );
 });
 
-test('without its tree a shell leaves its child; with it, both end as they were asked', async () => {
+test('without --tree a shell’s child lives on; with it, both end gracefully', async () => {
   const left = await shell('sleep 1000 & echo $!; wait', 1);
   expect(await stop(left.root.pid)).not.toHaveProperty('tree');
   expect(lives(left.pids)).toEqual(['alive']);
@@ -168,7 +167,7 @@ test('without its tree a shell leaves its child; with it, both end as they were 
   expect(await stop(root.pid, { tree: true })).toMatchObject({ outcome: 'already-gone' });
 });
 
-test('a tree is stopped once, by however many', async () => {
+test('concurrent stops of a tree signal each member once', async () => {
   const { root, pids } = await shell(`trap '' TERM; sleep 1000 & echo $!; wait; wait`, 1);
   const log = join(folder, 'intents');
   const options = { tree: true, forceKillAfterDelayMs: 100, intentLog: log };
@@ -179,7 +178,7 @@ test('a tree is stopped once, by however many', async () => {
   expect(asked.map(({ identity: { pid } }) => pid)).toEqual([root.pid, ...pids]);
 });
 
-test('each signal to each member is on record before it is sent, and what came of it', async () => {
+test('each signal to each member is on record before it is sent, and its outcome afterwards', async () => {
   const { root, pids } = await shell(
     `sh -c "trap '' TERM; echo \\$\\$; exec sleep 1000" & sleep 1000 & echo $!; wait`,
     2,
@@ -206,7 +205,7 @@ test('each signal to each member is on record before it is sent, and what came o
   expect(intents[0]).toMatchObject({ identity: { pid: root.pid }, why: 'a test' });
 });
 
-test('what cannot be written down is not done, to none of them', async () => {
+test('if an intent cannot be written down, no member is signalled', async () => {
   const stranger = await mortal('--stranger', '--child');
   for (const killSignal of ['SIGTERM', 'SIGKILL'] as const) {
     await expect(
@@ -217,7 +216,7 @@ test('what cannot be written down is not done, to none of them', async () => {
   expect(await release(stranger)).toBe(0);
 });
 
-test('what a member does in its last moments is not disturbed', async () => {
+test('a member may finish its work after the signal', async () => {
   const done = join(folder, 'done');
   const script = `trap 'sleep 0.3 && echo done > ${done}; exit 3' TERM; sleep 1000 & echo $!; wait`;
   const { root } = await shell(script, 1);
@@ -226,7 +225,7 @@ test('what a member does in its last moments is not disturbed', async () => {
   expect(readFileSync(done, 'latin1')).toBe('done\n');
 });
 
-test('one that is still there is told, and the pidfile stays', async () => {
+test('a member that survives is reported, and the pidfile stays', async () => {
   const pidfile = join(folder, 'some.pid');
   const { root, pids } = await shell(
     `sh -c "trap '' TERM; echo \\$\\$; while :; do sleep 1; done" & wait`,
@@ -247,7 +246,7 @@ test('one that is still there is told, and the pidfile stays', async () => {
   });
 });
 
-test('a control call asks the process; the others get the signal when it has ended', async () => {
+test('a control call asks the process, and the others get the signal once it has ended', async () => {
   const root = await mortal('--ignore-term');
   const { root: other, pids } = await shell(
     `sleep 1000 & echo $!; read x <&3`.replace('<&3', ''),
@@ -266,7 +265,7 @@ test('a control call asks the process; the others get the signal when it has end
   await release(root);
 });
 
-test('when nobody waits any more no further step follows, and nobody is left stopped', async () => {
+test('after the last wait is aborted no further step follows, and no process stays suspended', async () => {
   const { root, pids } = await shell(`trap '' TERM; sleep 1000 & echo $!; wait; wait`, 1);
   const all = [root.pid, ...pids];
   const options = { tree: true, forceKillAfterDelayMs: 200, signal: AbortSignal.timeout(100) };
@@ -281,7 +280,7 @@ test('when nobody waits any more no further step follows, and nobody is left sto
   expect(lives(all)).toEqual(['dead', 'dead']);
 });
 
-test('a zombie has a session still, which is stopped', async () => {
+test('the session of a zombie still exists, and is stopped', async () => {
   const script = `
     setsid sh -c 'sleep 1000 & echo $! $$; exit 7' &
     exec sleep 1000`;
@@ -297,7 +296,7 @@ test('a zombie has a session still, which is stopped', async () => {
   await stop(parent.pid, { tree: true });
 });
 
-test('the trees of init, of ourselves and of our ancestors are refused, whatever is meant', async () => {
+test('the trees of init, of this process and of its ancestors are refused, even with force', async () => {
   for (const pid of [1, process.pid, process.ppid]) {
     await expect(stop(pid, { tree: true, force: true })).rejects.toMatchObject({
       code: 'ERR_EXITWATCH_REFUSED',
@@ -311,7 +310,7 @@ test('the trees of init, of ourselves and of our ancestors are refused, whatever
   expect(asking.stderr).toContain('an ancestor of this process');
 });
 
-test('onWait tells who is waited for, and what follows', async () => {
+test('onWait reports which processes are awaited, and what follows', async () => {
   const { root, pids } = await shell(`trap '' TERM; sleep 1000 & echo $!; wait; wait`, 1);
   const told: StopWait[] = [];
   const onWait = (wait: StopWait) => void told.push(wait);
@@ -331,7 +330,7 @@ test('onWait tells who is waited for, and what follows', async () => {
   });
 });
 
-itAsRoot('a member of another user is told to be there, and the others are stopped', async () => {
+itAsRoot('a member of another user is reported, and the other members are stopped', async () => {
   const script = `sleep 1000 & echo $!; exec ${NOBODY.join(' ')} sleep 1000`;
   const { root, pids } = await shell(script, 1);
   const [ours = 0] = pids;
@@ -345,7 +344,7 @@ itAsRoot('a member of another user is told to be there, and the others are stopp
   await stop(ours);
 });
 
-test('without pidfds a tree is stopped as well, and what may go wrong is told', async () => {
+test('without pidfds a tree is stopped, too, and the risk is reported', async () => {
   const { root, pids } = await shell(`trap '' TERM; sleep 1000 & echo $!; wait; wait`, 1);
   const without = [program('without'), 'pidfd_open', 'errno'];
   const args = ['stop', String(root.pid), '--tree', '--kill-after', '200ms'];
@@ -355,7 +354,7 @@ test('without pidfds a tree is stopped as well, and what may go wrong is told', 
   expect(lives([root.pid, ...pids])).toEqual(['dead', 'dead']);
 });
 
-itAsRoot('what may be hidden is told, and where nothing can be read nothing is done', async () => {
+itAsRoot('hidden processes are reported, and nothing is done if /proc cannot be read', async () => {
   const hide = 'mount -t proc -o hidepid=2 proc /proc; exec "$@"';
   const hidden = ['unshare', '-m', 'sh', '-c', hide, 'sh', ...NOBODY];
   const own = new LineProcess(NOBODY[0] ?? '', [...NOBODY.slice(1), 'sh', '-c', 'echo; read x']);
@@ -369,7 +368,7 @@ itAsRoot('what may be hidden is told, and where nothing can be read nothing is d
   const nothing = ['unshare', '-m', 'sh', '-c', 'umount -l /proc; exec "$@"', 'sh'];
   const blind = await callWith(nothing, 'stop', String(stranger.pid), '--tree');
   expect(blind).toMatchObject({ code: 125, lines: [] });
-  // /proc is the host's, where others have these pids.
+  // This /proc is the host's, where other processes have these pids.
   const script = `sleep 1000 & ${process.execPath} ${MAIN} stop $! --tree; echo $?; kill -0 $! && echo there`;
   const foreign = new LineProcess('unshare', ['-pf', 'sh', '-c', script]);
   expect(await foreign.rest()).toEqual(['125', 'there']);
@@ -377,11 +376,11 @@ itAsRoot('what may be hidden is told, and where nothing can be read nothing is d
 });
 
 describe('in a cgroup', () => {
-  /** What has put itself into a cgroup, and prints the pids of what it starts. */
+  /** A script that moves itself into a cgroup, and then runs `script`. */
   const inside = (cgroup: string, script: string) => `echo 0 > ${cgroup}/cgroup.procs; ${script}`;
   const ORPHAN = `setsid sh -c 'echo $$; exec sleep 1000' & sleep 0.1`;
 
-  itWithCgroup('of its own, those who have left everything else belong to it', async () => {
+  itWithCgroup('of its own, orphans that have left everything else belong to it', async () => {
     const cgroup = newCgroup();
     const script = inside(cgroup, `(${ORPHAN}); echo $$; exec sleep 1000`);
     const { root, pids } = await shell(script, 2);
@@ -394,7 +393,7 @@ describe('in a cgroup', () => {
     expect(lives(pids)).toEqual(['dead', 'dead']);
   });
 
-  itWithCgroup('of its own, they are stopped without a right to write to it, too', async () => {
+  itWithCgroup('of its own, orphans are stopped even without write permission to it', async () => {
     const cgroup = newCgroup();
     const stubborn = `trap '' TERM; (${ORPHAN}); while :; do sleep 0.1; done`;
     const { root, pids } = await shell(
@@ -411,9 +410,9 @@ describe('in a cgroup', () => {
     expect(lives([root.pid, ...pids])).toEqual(['dead', 'dead']);
   });
 
-  itWithCgroup('those that somebody has left there before are nobody’s', async () => {
+  itWithCgroup('whose creator is gone, other processes there do not belong to it', async () => {
     const cgroup = newCgroup();
-    // Both have lost their parents: nothing tells which of them has started the other.
+    // Both have lost their parents: nothing shows which of them started the other.
     const { pids } = await shell(inside(cgroup, `(${ORPHAN}); (${ORPHAN})`), 2);
     const [first = 0, second = 0] = pids;
     const result = await stop(first, { tree: true });
@@ -423,7 +422,7 @@ describe('in a cgroup', () => {
     await stop(second);
   });
 
-  itWithCgroup('its parent in it makes it somebody else’s', async () => {
+  itWithCgroup('that also contains its parent, the others do not belong to it', async () => {
     const cgroup = newCgroup();
     const { root, pids } = await shell(
       inside(cgroup, `(${ORPHAN}); sleep 1000 & echo $!; wait`),
@@ -438,7 +437,7 @@ describe('in a cgroup', () => {
 });
 
 describe('the command', () => {
-  test('says who else was stopped', async () => {
+  test('says how many other processes were stopped', async () => {
     const script = `sh -c "trap '' TERM; echo \\$\\$; exec sleep 1000" & sleep 1000 & echo $!; wait`;
     const { root } = await shell(script, 2);
     const { code, lines, stderr } = await call(
@@ -456,13 +455,13 @@ describe('the command', () => {
     ]);
   });
 
-  test('says on a terminal what it waits for, and for how long', async () => {
+  test('says on a terminal which process it waits for, and for how long', async () => {
     const child = await mortal('--ignore-term');
     const stop = `${process.execPath} ${MAIN} stop ${child.pid} --kill-after 600ms`;
     const terminal = new LineProcess('script', ['-qec', stop, '/dev/null']);
     const lines = (await terminal.rest()).map((line) => line.trim());
     expect(lines).toEqual([
-      // What is left of it.
+      // The remaining time.
       expect.stringMatching(`^waiting for ${child.pid} \\(mortal\\): SIGKILL in [1-6]\\d{0,2}ms$`),
       expect.stringMatching(/killed SIGKILL.*by SIGKILL$/),
     ]);

@@ -14,7 +14,7 @@ function nanoseconds(event: ExitEvent): number {
   return event.exitedNs ?? NaN;
 }
 
-/** What is not as the storm reports it, child by child: `PID REAPED_NS`. */
+/** The differences from the storm's report, child by child: `PID REAPED_NS`. */
 function compare(report: readonly string[], exits: readonly ExitEvent[], stormPid: number) {
   const byPid = new Map<number, ExitEvent[]>();
   for (const event of exits.toSorted((a, b) => nanoseconds(a) - nanoseconds(b))) {
@@ -27,8 +27,8 @@ function compare(report: readonly string[], exits: readonly ExitEvent[], stormPi
   let beforeNs = 0;
   for (const [i, line] of report.entries()) {
     const [pid = 0, reapedNs = 0] = line.split(' ').map(Number);
-    // Pids come round, within the storm and with strangers: the event that is meant is the first one
-    // after the child before had been reaped.
+    // Pids repeat, within the storm and among other processes: the right event is the first one
+    // after the previous child was reaped.
     const events = byPid.get(pid) ?? [];
     const index = events.findIndex((event) => nanoseconds(event) > beforeNs);
     const [event] = index < 0 ? [] : events.splice(index, 1);
@@ -44,7 +44,7 @@ function compare(report: readonly string[], exits: readonly ExitEvent[], stormPi
 }
 
 describeForEachFilter((filter) => {
-  test(`${EXITS} exits in a storm, with the main thread blocked for 3 s, are all told, each with its status`, async () => {
+  test(`reports every exit in a storm of ${EXITS} with its status, with the main thread blocked for 3 s`, async () => {
     await using monitor = new ExitMonitor({ scope: 'all' });
     const gaps: unknown[] = [];
     const exits: ExitEvent[] = [];
@@ -58,14 +58,14 @@ describeForEachFilter((filter) => {
     expect(report).toHaveLength(EXITS);
 
     let result = compare(report, exits, storm.pid);
-    const areTold = async () => {
+    const areReported = async () => {
       if (result.missing.length === 0) return true;
       await once(monitor, 'exit');
       result = compare(report, exits, storm.pid);
       return false;
     };
     const missing = () => `missing: ${JSON.stringify(result.missing.slice(0, 20))}`;
-    await until('the exits of the storm', areTold, missing);
+    await until('the exits of the storm', areReported, missing);
     expect(result).toEqual({ missing: [], wrong: [], twice: [] });
     expect(gaps).toEqual([]);
     expect(monitor.stats()).toMatchObject({ lost: 0, gaps: 0, rejected: 0 });

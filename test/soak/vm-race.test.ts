@@ -11,26 +11,25 @@ import { itWithQemu, type TestVm } from '../support/qemu';
 import { ROUNDS } from '../support/rounds';
 import { arrives, until } from '../support/wait';
 
-/** 1,000 by `npm run test:vms`. */
 const REPEATS = 15 * ROUNDS;
 
 const AT_ONCE = 4;
 
-/** Each name has many starts, whose events are in one log. */
+/** Each name has many starts, whose events share one log. */
 type Way = 'ours' | 'users' | 'both';
 
 interface Round {
   name: string;
   way: Way;
   id: string;
-  /** By the hypervisor's own word. */
+  /** According to the hypervisor. */
   isUsers: boolean;
 }
 
-/** Between 0 and so many. */
+/** Waits between 0 and `most` ms. */
 const randomMs = (most: number) => setTimeout(Math.random() * most);
 
-/** Whether the guest was first, of the last start that its event log tells of. */
+/** Whether the guest was first in the last start of the event log. */
 function wasGuestFirst(vm: TestVm, startedAt: number): boolean {
   const events = readFileSync(vm.eventLog, 'utf8')
     .split('\n')
@@ -45,7 +44,7 @@ let daemon: TestDaemon;
 afterEach(() => daemon.remove());
 
 itWithQemu(
-  `${REPEATS} rounds of a stop by us, or by the user, or both at once, around a daemon that is killed: each has its verdict, and its mark is right`,
+  `${REPEATS} rounds of a stop by exitwatch, by the user, or by both at once, while the daemon is killed: each gets its verdict and the right mark`,
   async () => {
     daemon = new TestDaemon();
     const told = join(daemon.folder, 'told');
@@ -65,7 +64,8 @@ itWithQemu(
         const vm = await (isRegistered ? daemon.registeredVm(name) : daemon.vm(name));
         const identity = identify(vm.pid);
         if (identity === null) throw new Error('it ended');
-        // Where its pidfile goes with it, the daemon has to have seen it, to know which process it was.
+        // If the pidfile disappears with the machine, the daemon must see it first to know the
+        // process.
         if (!isRegistered) {
           await daemon.recorded(name, (record) => record.identity?.id === identity.id);
         }
@@ -109,27 +109,27 @@ itWithQemu(
       }
     };
     const harassing = harass();
-    harassing.catch(() => undefined); // Where the test has failed before, nobody awaits it.
+    harassing.catch(() => undefined); // If the test has failed before, nothing awaits this promise.
     await Promise.all(
       Array.from({ length: AT_ONCE }, (_, index) => play(`race${index}`, index % 2 === 0)),
     );
     isOver = true;
     await arrives('the last daemon to start', harassing);
 
-    // All were told, and those that were told twice were said to be.
-    const tellings = () =>
+    // Every end is reported, and repeated reports are marked as such.
+    const reports = () =>
       existsSync(told)
         ? readFileSync(told, 'utf8')
             .trim()
             .split('\n')
             .map((line) => line.split(' '))
         : [];
-    const areTold = () => new Set(tellings().map(([id]) => id)).size >= REPEATS;
-    await until(`${REPEATS} ends to be told`, areTold, () => tellings().join('\n'));
-    const first = tellings().filter(([, , isRepeated]) => isRepeated === 'false');
+    const areReported = () => new Set(reports().map(([id]) => id)).size >= REPEATS;
+    await until(`${REPEATS} reported ends`, areReported, () => reports().join('\n'));
+    const first = reports().filter(([, , isRepeated]) => isRepeated === 'false');
     expect(new Set(first.map(([id]) => id)).size).toBe(first.length);
     const byId = new Map(rounds.map(({ id, isUsers }) => [id, String(isUsers)]));
-    expect(tellings().filter(([id = '', isUsers]) => byId.get(id) !== isUsers)).toEqual([]);
+    expect(reports().filter(([id = '', isUsers]) => byId.get(id) !== isUsers)).toEqual([]);
     const verdicts = new Map<string, Set<unknown>>();
     for (const { event, id = '', cause } of daemon.said as (VmEnd & {
       event: string;

@@ -8,14 +8,13 @@ import { LineProcess, REPOSITORY } from '../support/programs';
 import { ROUNDS } from '../support/rounds';
 import { arrives, until } from '../support/wait';
 
-/** 200 by `npm run test:vms`. */
 const ENDS = 8 * ROUNDS;
 
 const AT_ONCE = 4;
 
 type Way = 'p' | 'SIGTERM' | 'SIGKILL' | 'quit';
 
-/** What is sure of each way, if anything is; and what it may be told as otherwise. */
+/** The cause of each end if the verdict is sure, and the other permitted verdicts. */
 const CAUSES: Record<Way, string> = {
   p: 'guest-shutdown',
   SIGTERM: 'forced-stop',
@@ -49,7 +48,7 @@ async function end({ vm, way }: Played): Promise<void> {
 
 const declareWith = (qemu: Qemu) => {
   qemu.it(
-    `QEMU ${qemu.major}: ${ENDS} ends around which the monitor is killed and started again have one verdict each, and none is sure and wrong`,
+    `QEMU ${qemu.major}: ${ENDS} ends get one verdict each while the monitor is killed and restarted, and no sure verdict is wrong`,
     async () => {
       const running = new Map<string, Played>();
       const verdicts = new Map<string, VmVerdict[]>();
@@ -59,7 +58,7 @@ const declareWith = (qemu: Qemu) => {
           `${REPOSITORY}/test/programs/vm-watcher.cjs`,
         ]);
         watcher = started;
-        started.child.stdin.on('error', () => undefined); // it is killed now and then
+        started.child.stdin.on('error', () => undefined); // it may have been killed
         for (const { options } of running.values())
           started.child.stdin.write(`${JSON.stringify(options)}\n`);
         void read(started);
@@ -109,7 +108,7 @@ const declareWith = (qemu: Qemu) => {
         }
       };
       const harassing = harass();
-      harassing.catch(() => undefined); // Where the test has failed before, nobody awaits it.
+      harassing.catch(() => undefined); // if the test has failed, nothing awaits this
       await Promise.all(Array.from({ length: AT_ONCE }, play));
       isOver = true;
       await arrives('the last watcher to start', harassing);
@@ -124,5 +123,5 @@ const declareWith = (qemu: Qemu) => {
 };
 
 declareWith(INSTALLED);
-// Fetched; in one round of all tests vm-truth-table has it.
+// The fetched QEMU. In a single round vm-truth-table uses it.
 if (ROUNDS > 1) declareWith(backportedQemu());

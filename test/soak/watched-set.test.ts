@@ -13,7 +13,7 @@ import { until } from '../support/wait';
 const WATCHED = roomForProcesses(2_000 * ROUNDS);
 const STRANGERS = 10_000 * ROUNDS;
 
-/** How often the reader's thread of this process has gone to sleep, once it sleeps. */
+/** How often the reader's thread of this process has gone to sleep, counted while it sleeps. */
 async function sleepsOfReader(): Promise<number> {
   const asleep = () => {
     const status = readdirSync('/proc/self/task')
@@ -28,7 +28,7 @@ async function sleepsOfReader(): Promise<number> {
 
 describeForEachFilter((filter) => {
   test(
-    `many watched processes are told, also those that are added and left in a storm of ${STRANGERS} others`,
+    `reports many watched processes, even if watches come and go in a storm of ${STRANGERS} other exits`,
     async () => {
       await using crowd = await Crowd.of(WATCHED);
       const { pids } = crowd;
@@ -44,7 +44,7 @@ describeForEachFilter((filter) => {
         watchedSet: filter === 'ebpf' ? 'kernel' : 'user-space',
       });
 
-      // While nothing is added, strangers do not even wake the reader.
+      // While no watch is added, exits of other processes do not even wake the reader.
       const before = await sleepsOfReader();
       const quiet = new LineProcess(program('storm'), [String(STRANGERS)]);
       expect(await quiet.rest()).toHaveLength(STRANGERS);
@@ -52,7 +52,7 @@ describeForEachFilter((filter) => {
 
       const storm = new LineProcess(program('storm'), [String(STRANGERS)]);
       for (const pid of pids.slice(WATCHED / 2)) watches.push(monitor.watch(pid));
-      // Every tenth is left, and taken up again.
+      // Closes every tenth watch, and later watches the process again.
       const left = watches.filter((_, i) => i % 10 === 0);
       for (const watch of left) watch.close();
       for (const [i, pid] of pids.entries()) {

@@ -15,7 +15,7 @@ afterEach(() => {
   takeAway();
 });
 
-test('a source that was added to the registry serves a monitor', async () => {
+test('a source that is added to the registry serves a monitor', async () => {
   await using monitor = new ExitMonitor({ source: name });
   using watch = monitor.watch(process.ppid);
   expect(watch.hasPidfd).toBe(false);
@@ -23,7 +23,7 @@ test('a source that was added to the registry serves a monitor', async () => {
   expect(monitor.stats()).toMatchObject({ source: 'null', watches: 1, healthy: true });
 });
 
-test('what it cannot do is refused in its name', () => {
+test('a feature that the source lacks is refused in its name', () => {
   expect(() => new ExitMonitor({ source: name, scope: 'all' })).toThrow(
     "nothing tells only of watched processes: scope 'all' takes another source",
   );
@@ -32,14 +32,14 @@ test('what it cannot do is refused in its name', () => {
   );
 });
 
-test('it is tried with the others, and nothing is chosen that falls back to nothing', async () => {
+test('probe() tries the source, and never chooses a source without a fall-back', async () => {
   const tried = jest.spyOn(NULL, 'probe');
   const { sources } = await probe();
   expect(tried).toHaveBeenCalledTimes(1);
   expect(Object.values(sources)).not.toContain('null');
 });
 
-test('the command takes it, and says what it does not tell', async () => {
+test('the command line accepts the source, and says what it does not report', async () => {
   expect(parseSource('null')).toBe('null');
   await using monitor = new ExitMonitor({ source: name });
   const line = describeWatch(await monitor.start(), [1]);
@@ -47,7 +47,7 @@ test('the command takes it, and says what it does not tell', async () => {
   expect(line).toContain('because --source null asks for that');
 });
 
-test('a source that nobody has added is refused, with those that there are', () => {
+test('an unknown source is refused with the list of known ones', () => {
   takeAway();
   takeAway = () => undefined;
   const source = 'null' as SourceName;

@@ -30,7 +30,7 @@ import { arrives, until } from '../support/wait';
 const NOBODY = ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups', '--inh-caps=-all'];
 const POWERLESS = [...NOBODY, '--bounding-set=-all', '--no-new-privs'];
 
-/** What a death is told as; of a core, a pidfd tells only where there is one. */
+/** The event of each death. A pidfd reports a core dump only if there was one. */
 const TOLD: [DeathName, object][] = [
   ['exit-7', { how: 'exited', exitCode: 7, coreDumped: false }],
   ['sigterm', { how: 'killed', signal: 'SIGTERM', coreDumped: false }],
@@ -40,7 +40,7 @@ const TOLD: [DeathName, object][] = [
 ];
 
 describe.each(['auto', 'pidfd'])('by --source %s', (source) => {
-  itAsRoot('a user without capabilities is told the end of root’s processes', async () => {
+  itAsRoot('a user without capabilities learns of the exits of root’s processes', async () => {
     for (const [name, told] of TOLD) {
       const dying = await DyingProcesses.spawn([name], 'now');
       const [pid = 0] = dying.pids;
@@ -55,7 +55,7 @@ describe.each(['auto', 'pidfd'])('by --source %s', (source) => {
   });
 });
 
-/** Resolves when a reader of some process holds a pidfd of it, and not only who looks at it. */
+/** Resolves when a reader of another process holds a pidfd of it for longer than a look. */
 async function isWatched(pid: number): Promise<void> {
   const others = () =>
     readdirSync('/proc').filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid);
@@ -67,7 +67,7 @@ function hasReader(holder: string): boolean {
   try {
     return readerThreads(Number(holder)) > 0;
   } catch {
-    return false; // it has ended meanwhile
+    return false; // it has ended
   }
 }
 
@@ -77,11 +77,11 @@ function holdsPidfdOf(holder: string, pid: number): boolean {
       readFileSync(`/proc/${holder}/fdinfo/${fd}`, 'latin1').includes(`\nPid:\t${pid}\n`),
     );
   } catch {
-    return false; // it has ended meanwhile
+    return false; // it has ended
   }
 }
 
-/** Watches children of a child, which end in each way, and prints what it is told. */
+/** Watches children of a child that end in every way, and prints their events. */
 const IN_A_NAMESPACE = `
   const { ExitMonitor } = require(${JSON.stringify(REPOSITORY)});
   const { createInterface } = require('node:readline');
@@ -111,7 +111,7 @@ describe.each([
   [['unshare', '-Urpf', '--mount-proc'], /ERR_EXITWATCH_(FOREIGN_|NOT_PERMITTED)/],
 ])('under %j', (command, code) => {
   for (const source of ['auto', 'pidfd'])
-    itAsRoot(`processes of the namespace are told (by ${source})`, async () => {
+    itAsRoot(`reports processes of the namespace (by ${source})`, async () => {
       const names = TOLD.map(([name]) => name);
       const args = ['-e', IN_A_NAMESPACE, program('deaths'), source, ...names];
       const { stdout } = await run(command[0] ?? '', [
@@ -137,13 +137,16 @@ describe.each([
     });
 });
 
-/** Outside of CI they may be missing; a busybox that is not static has no libraries in there. */
+/**
+ * These may be missing outside CI. In the container a dynamically linked busybox would lack its
+ * libraries.
+ */
 const isStatic = spawnSync('ldd', ['/bin/busybox']).status !== 0;
 const hasRunc = existsSync('/usr/sbin/runc') && existsSync('/bin/busybox') && isStatic;
 const withRunc = itAsRootIf(hasRunc, 'needs runc and a static busybox');
 
 for (const source of ['auto', 'pidfd'] as const) {
-  withRunc(`the first process of a container is told on the host (by ${source})`, async () => {
+  withRunc(`the first process of a container is reported on the host (by ${source})`, async () => {
     const bundle = mkdtempSync(join(tmpdir(), 'exitwatch-bundle-'));
     const name = `exitwatch-${process.pid}-${source}`;
     try {
@@ -173,15 +176,15 @@ for (const source of ['auto', 'pidfd'] as const) {
 }
 
 describe('many watches', () => {
-  /** What the garbage collector may not have come to. */
+  /** Memory that the garbage collector may not have freed yet. */
   const OF_THE_HEAP = 4 * 1024 * 1024;
 
-  /** Of them all, in bytes; as far as this process has it. */
+  /** The resident memory of this process, in bytes. */
   const residentBytes = () =>
     1024 * Number(/^VmRSS:\s+(\d+)/m.exec(readFileSync('/proc/self/status', 'utf8'))?.[1]);
 
   itAsRoot(
-    'take a descriptor each, little memory, and two wake-ups at the end at most',
+    'take a descriptor each, little memory, and at most two wake-ups at the end',
     async () => {
       const COUNT = roomForDescriptors(roomForProcesses(10_000));
       await using crowd = await Crowd.of(COUNT);
@@ -206,9 +209,10 @@ describe('many watches', () => {
     },
   );
 
-  itAsRoot('sleep while many zombies stand', async () => {
+  itAsRoot('sleep while there are many zombies', async () => {
     const COUNT = roomForProcesses(1000);
-    // As a user who may not read a zombie's status; their parent does not wait for them.
+    // Runs as a user who may not read the status of a zombie. The parent does not wait for its
+    // children.
     const script = `
       const { ExitMonitor } = require(${JSON.stringify(REPOSITORY)});
       const monitor = new ExitMonitor({ source: 'pidfd', statusTimeoutMs: 3000 });
@@ -226,7 +230,7 @@ describe('many watches', () => {
     expect(await reader.line()).toBe('started');
     await crowd.parent.stop();
     for (const pid of pids) process.kill(Number(pid), 'SIGKILL');
-    await setTimeout(1000); // by then it has seen them all
+    await setTimeout(1000); // enough for it to have seen them all
     const ticks = cpuTicks(reader.pid);
     await setTimeout(500);
     expect(cpuTicks(reader.pid) - ticks).toBeLessThanOrEqual(2);
@@ -235,14 +239,14 @@ describe('many watches', () => {
     await reader.ended;
   });
 
-  /** Of all its threads, in hundredths of a second. */
+  /** The CPU time of all threads, in hundredths of a second. */
   function cpuTicks(pid: number): number {
     const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
     return Number(fields[11]) + Number(fields[12]);
   }
 
-  test('raise the soft limit of descriptors as far as they may', async () => {
+  test('raise the soft limit of descriptors as far as permitted', async () => {
     const script = `
       const { ExitMonitor } = require(${JSON.stringify(REPOSITORY)});
       const monitor = new ExitMonitor({ source: 'pidfd' });
@@ -258,14 +262,14 @@ describe('many watches', () => {
     await using crowd = await Crowd.of(COUNT);
     const reader = new LineProcess(process.execPath, ['-e', script, ...crowd.pids.map(String)]);
     expect(await reader.line()).toBe('started');
-    // Node.js has raised it when it began; and it has some thirty of its own.
+    // Node.js raises this limit at its start, and has some thirty descriptors of its own.
     await run('prlimit', ['--pid', String(reader.pid), `--nofile=${Math.max(50, COUNT)}:`]);
     reader.child.stdin.write('watch\n');
     expect(await reader.line()).toBe(String(COUNT));
   });
 
   itAsRootOfHost(
-    'beyond the limit of descriptors are told by the connector alone, or refused',
+    'beyond the limit of descriptors use the connector alone, or are refused',
     async () => {
       const script = `
       const { ExitMonitor } = require(${JSON.stringify(REPOSITORY)});
@@ -314,19 +318,19 @@ describe('many watches', () => {
   );
 });
 
-test('an end whose parent does not wait is told when it was waited for, or when it takes too long', async () => {
+test('an end whose parent does not wait is reported when it is reaped, or after a timeout', async () => {
   const parent = new LineProcess('sh', ['-c', 'sleep 1000 & echo $!; exec sleep 1001']);
   const pid = Number(await parent.line());
   await using monitor = new ExitMonitor({ source: 'pidfd', statusTimeoutMs: 50 });
   await monitor.start();
   const watch: ExitWatch = monitor.watch(pid);
   process.kill(pid, 'SIGKILL');
-  // Root, and who has the same user, reads it of the zombie.
+  // Root, and a process of the same user, can read the status of the zombie.
   expect(await exitOf(watch)).toMatchObject({ how: 'killed', signal: 'SIGKILL', source: 'pidfd' });
   parent.child.kill();
 });
 
-test('a watch holds its process by a pidfd, until it is closed', async () => {
+test('a watch holds its process by a pidfd until it is closed', async () => {
   const child = new LineProcess('sleep', ['1000']);
   await using monitor = new ExitMonitor({ source: 'pidfd' });
   await monitor.start();
@@ -338,7 +342,7 @@ test('a watch holds its process by a pidfd, until it is closed', async () => {
   child.child.kill();
 });
 
-test('an identity of another pid namespace is refused', () => {
+test('an identity from another pid namespace is refused', () => {
   const identity = identify(process.ppid);
   if (identity === null) throw new Error('it has no identity');
   const namespace = (identity.pidNamespace ?? 4026531836) + 1;
@@ -350,7 +354,7 @@ test('an identity of another pid namespace is refused', () => {
   };
   const monitor = new ExitMonitor();
   expect(() => monitor.watch(foreign)).toThrow('of another pid namespace');
-  // Before Linux 6.9 they may have all else in common.
+  // Before Linux 6.9 everything else may be equal.
   const [ours, other] = [identity, foreign].map((each) => ({ ...each, inode: null }));
   if (ours === undefined || other === undefined) throw new Error('they are two');
   expect(isSameProcess(ours, ours)).toBe(true);

@@ -15,7 +15,7 @@ import { until } from '../support/wait';
 
 const NOW_MS = Date.UTC(2026, 10, 21, 12);
 
-/** As these systems print it, with LC_ALL=C and TZ=UTC0. */
+/** Output of ps on these systems, with LC_ALL=C and TZ=UTC0. */
 const RECORDED = {
   macOS: {
     form: ['pid', 'ppid', 'uid', 'stat', 'lstart', 'comm'],
@@ -71,13 +71,13 @@ const RECORDED = {
   },
 } as const;
 
-test.each(Object.entries(RECORDED))('what ps prints on %s is understood', (_, recorded) => {
+test.each(Object.entries(RECORDED))('parses the output of ps on %s', (_, recorded) => {
   const table = parsePs(recorded.output, recorded.form, NOW_MS);
   expect(table.size).toBe(recorded.rows.length);
   for (const row of recorded.rows) expect(table.get(row.pid)).toMatchObject(row);
 });
 
-test('what ps has twice, or has no start of, is not taken for an end', () => {
+test('a process that ps lists twice, or without a start time, does not count as ended', () => {
   const output =
     ' 77 1 0 S Sat Nov 21 11:59:00 2026 a\n77 1 0 Z Sat Nov 21 11:59:00 2026 b\n78 1 0 Z - (sh)\n';
   const table = parsePs(output, RECORDED.macOS.form, NOW_MS);
@@ -91,11 +91,11 @@ test.each([
   'ps: bad -o argument\n',
   '1 0 0 S Sat Nov 21 sh\n',
   '1 0 0 S Sat Foo 21 1:2:3 2026 x',
-])('what is no table is refused: %j', (output) => {
+])('rejects output that is not a table: %j', (output) => {
   expect(() => parsePs(output, RECORDED.macOS.form, NOW_MS)).toThrow();
 });
 
-test.each(['', '1', '1 (a) S', 'x (a) S 1'])('what is no stat file is refused: %j', (text) => {
+test.each(['', '1', '1 (a) S', 'x (a) S 1'])('rejects text that is not a stat file: %j', (text) => {
   expect(parseStat(text, null)).toBeNull();
 });
 
@@ -114,7 +114,7 @@ describe.each(['ps', 'toybox ps', 'busybox ps'])('%s, live', (words) => {
   });
 
   itIf(isThere, `needs ${program}`)(
-    'tells who is there, who is a zombie, and since when, in any time zone',
+    'lists processes and zombies with their start times, in any time zone',
     async () => {
       const table = new PsTable(words.split(' '));
       const parent = carelessParent('exec sleep 0.1');
@@ -140,7 +140,7 @@ describe.each(['ps', 'toybox ps', 'busybox ps'])('%s, live', (words) => {
   );
 });
 
-test('a process that is gone, or whose pid is another’s, has ended: nobody knows how', async () => {
+test('a process that is gone, or whose pid another one has, ended in an unknown way', async () => {
   const child = new LineProcess('sh', ['-c', 'read line; exit 3']);
   await using monitor = new ExitMonitor({ source: 'poll', pollIntervalMs: 50 });
   expect(await monitor.start()).toMatchObject({ source: 'poll', filter: null, downgrade: null });
@@ -159,7 +159,7 @@ test('a process that is gone, or whose pid is another’s, has ended: nobody kno
   expect(monitor.stats()).toMatchObject({ received: 1, healthy: true, watches: 0 });
 });
 
-test('an end is as uncertain as the last look is old, however long the process was watched', async () => {
+test('the uncertainty of an end is the time since the last look, however long the process was watched', async () => {
   const child = new LineProcess('sh', ['-c', 'read line']);
   await using monitor = new ExitMonitor({ source: 'poll', pollIntervalMs: 10 });
   await monitor.start();
@@ -177,7 +177,7 @@ test('an end is as uncertain as the last look is old, however long the process w
   expect(exitedAt.getTime() - uncertaintyMs).toBeGreaterThanOrEqual(livedMs - 2);
 });
 
-test('a process whose first thread has left is there until the others end', async () => {
+test('a process whose first thread has left exists until the others end', async () => {
   const child = new LineProcess(program('first-left'), []);
   expect(await child.line()).toBe('left');
   await using monitor = new ExitMonitor({ source: 'poll', pollIntervalMs: 50 });
@@ -190,7 +190,7 @@ test('a process whose first thread has left is there until the others end', asyn
   expect(await exited).toMatchObject({ pid: child.pid, unknownReason: 'polled' });
 });
 
-test('of everybody, who vanished between two looks is told', async () => {
+test('with scope all, a process that vanishes between two looks is reported', async () => {
   await using monitor = new ExitMonitor({ source: 'poll', scope: 'all', pollIntervalMs: 50 });
   const told: ExitEvent[] = [];
   monitor.on('exit', (event) => told.push(event));
@@ -202,8 +202,8 @@ test('of everybody, who vanished between two looks is told', async () => {
   before.child.kill();
   after.child.kill();
   await exitOf(watched);
-  const isTold = () => told.some(({ pid }) => pid === before.pid);
-  await until(`the exit of process ${before.pid}`, isTold);
+  const isReported = () => told.some(({ pid }) => pid === before.pid);
+  await until(`the exit of process ${before.pid}`, isReported);
   await setTimeout(150);
   for (const { pid } of [before, after]) {
     expect(told.filter((event) => event.pid === pid)).toMatchObject([
@@ -213,7 +213,7 @@ test('of everybody, who vanished between two looks is told', async () => {
   expect(told.find(({ pid }) => pid === after.pid)?.id).toBe(watched.identity.id);
 });
 
-/** A Node.js that is told to be on another system. */
+/** Runs a script in a Node.js that claims to be on another platform. */
 async function on(platform: string, script: string, env: NodeJS.ProcessEnv = {}): Promise<string> {
   const prefix = `
     Object.defineProperty(process, 'platform', { value: ${JSON.stringify(platform)} });
@@ -237,14 +237,14 @@ const WAIT = `
   }, ({ code }) => console.log(code));
 `;
 
-test.each(['darwin', 'freebsd', 'win32'])('on %s, polling serves', async (platform) => {
+test.each(['darwin', 'freebsd', 'win32'])('on %s monitors poll', async (platform) => {
   expect(JSON.parse(await on(platform, WAIT))).toEqual({
     ...{ source: 'poll', code: 'ERR_EXITWATCH_NO_ADDON', same: true },
     ...{ how: 'unknown', unknownReason: 'polled' },
   });
 });
 
-itAsRoot('where polling takes over, an unref()ed monitor lets the process end', async () => {
+itAsRoot('after a fall-back to polling, an unref()ed monitor lets the process end', async () => {
   const script = `
     const { ExitMonitor } = require(${JSON.stringify(REPOSITORY)});
     const monitor = new ExitMonitor({ scope: 'all' }).unref();
@@ -258,7 +258,7 @@ itAsRoot('where polling takes over, an unref()ed monitor lets the process end', 
   expect(stdout.trim()).toBe('poll ERR_EXITWATCH_FOREIGN_NETWORK_NAMESPACE');
 });
 
-test('without ps, that is one clear error', async () => {
+test('without ps there is one clear error', async () => {
   const script = `
     try { new ExitMonitor().watch(process.ppid); } catch ({ code, remedy }) { console.log(code, remedy); }
     new ExitMonitor({ scope: 'all' }).start().catch(({ code }) => console.log(code));
@@ -268,7 +268,7 @@ test('without ps, that is one clear error', async () => {
   );
 });
 
-itAsRoot('whom /proc hides (hidepid=2) is not told to be gone', async () => {
+itAsRoot('a process that /proc hides (hidepid=2) is not reported as gone', async () => {
   const script = `
     const { ExitMonitor } = require(${JSON.stringify(REPOSITORY)});
     const { readFileSync } = require('node:fs');
@@ -315,7 +315,7 @@ itAsRoot('whom /proc hides (hidepid=2) is not told to be gone', async () => {
   expect(readFileSync('/proc/mounts', 'utf8')).not.toMatch('hidepid=2');
 });
 
-itAsRoot('where the connector does not work, everybody is polled', async () => {
+itAsRoot('without a working connector, scope all polls', async () => {
   const script = `
     const { ExitMonitor } = require(${JSON.stringify(REPOSITORY)});
     const monitor = new ExitMonitor({ scope: 'all', pollIntervalMs: 50 });
@@ -334,7 +334,7 @@ itAsRoot('where the connector does not work, everybody is polled', async () => {
   expect(stdout).toBe('poll ERR_EXITWATCH_FOREIGN_NETWORK_NAMESPACE\npoll unknown\n');
 });
 
-test('where pidfds are forbidden, polling serves', async () => {
+test('without pidfds, watches poll', async () => {
   const script = `
     const { waitForExit, probe } = require(${JSON.stringify(REPOSITORY)});
     const { pid } = require('node:child_process').spawn('sleep', ['0.2']);
@@ -348,7 +348,7 @@ test('where pidfds are forbidden, polling serves', async () => {
   expect(stdout).toBe('poll polled poll ERR_EXITWATCH_NO_PIDFD\n');
 });
 
-test('many watches are told, each once', async () => {
+test('many watches are each reported once', async () => {
   await using crowd = await Crowd.of(roomForProcesses(2000));
   const { pids } = crowd;
   await using monitor = new ExitMonitor({ source: 'poll', pollIntervalMs: 100 });

@@ -10,7 +10,7 @@ function owner(inode: number | null, startTicks: number): ProcessIdentity {
   return { id, pid: 700, startTicks, bootId: BOOT, inode, pidNamespace: null };
 }
 
-test('of two watched processes that had one pid, the end of one leaves the other', () => {
+test('of two watched processes that had the same pid, the end of one leaves the other', () => {
   const [first, second] = [owner(11, 5000), owner(12, 5000)];
   const watched = new WatchedIdentities();
   watched.add(first);
@@ -23,7 +23,7 @@ test('of two watched processes that had one pid, the end of one leaves the other
   expect(watched.size).toBe(0);
 });
 
-test('where one side does not know the inode, the start tells', () => {
+test('if one side does not know the inode, the start time decides', () => {
   const made = owner(null, 5000);
   const watched = new WatchedIdentities();
   watched.add(made);

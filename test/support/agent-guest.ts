@@ -15,7 +15,7 @@ interface Image {
   initramfs: string;
 }
 
-/** Made once from Debian's packages; `null`: they cannot be had. In CI they have to be there. */
+/** Built once from Debian's packages; `null`: they are unavailable, which is an error in CI. */
 function findImage(): Image | null {
   if (!hasQemu() || process.arch !== 'x64') return null;
   try {
@@ -32,7 +32,7 @@ const image = findImage();
 
 export const itWithAgent = itIf(image !== null, "needs QEMU, and Debian's packages");
 
-/** A virtual machine with Linux, in which QEMU's guest agent runs. */
+/** A virtual machine with Linux and QEMU's guest agent. */
 export class AgentVm extends TestVm {
   readonly agent: string;
   readonly #channel: string;
@@ -67,7 +67,7 @@ export class AgentVm extends TestVm {
         await client.synchronize(500);
         return true;
       } catch (error) {
-        refusal = error; // It has not opened its channel yet.
+        refusal = error; // it has not opened its channel yet
         return false;
       } finally {
         client.close();

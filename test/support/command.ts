@@ -7,12 +7,12 @@ import { until } from './wait';
 
 export const MAIN = join(REPOSITORY, 'dist', 'cli', 'main.js');
 
-/** The command, running. */
+/** Starts the command. */
 export function exitwatch(...args: string[]): LineProcess {
   return new LineProcess(process.execPath, [MAIN, ...args]);
 }
 
-/** What a call prints and ends with; `before` is a command that runs it. */
+/** The output and exit code of a call. `before` is a command that runs it. */
 export async function callWith(before: readonly string[], ...args: string[]) {
   const [first = '', ...rest] = [...before, process.execPath, MAIN, ...args];
   const command = new LineProcess(first, rest);
@@ -24,7 +24,9 @@ export function call(...args: string[]) {
   return callWith([], ...args);
 }
 
-/** Resolves when the command's reader waits for events: it has made its watches then, and listens. */
+/**
+ * Resolves when the command's reader waits for events: by then it listens and has made its watches.
+ */
 export async function watching({ pid, child, told }: LineProcess): Promise<void> {
   const watches = () => {
     if (child.exitCode !== null) return true;
@@ -37,7 +39,10 @@ export async function watching({ pid, child, told }: LineProcess): Promise<void>
   await until(`the reader of process ${pid} to wait for events`, watches, told);
 }
 
-/** An environment in which the command has its name, as where it is installed, and the folder of that. */
+/**
+ * An environment in which the command is in the PATH under its own name, as if it were installed,
+ * and the folder that has it.
+ */
 export function installCommand(folder: string): { env: NodeJS.ProcessEnv; bin: string } {
   const bin = join(folder, 'bin');
   mkdirSync(bin);

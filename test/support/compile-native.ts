@@ -4,7 +4,7 @@ import { join } from 'node:path';
 
 import { PROGRAMS, REPOSITORY, run } from './programs';
 
-/** Compiles all C++ sources of some folders into one program; its path. */
+/** Compiles all C++ sources of some folders into one program, and returns its path. */
 export async function compileNative(
   name: string,
   { sources, flags }: { sources: readonly string[]; flags: readonly string[] },

@@ -4,7 +4,7 @@ import { basename, join } from 'node:path';
 
 import { PROGRAMS } from './programs';
 
-/** Compiles the C programs that the tests run; jest calls it once, before all tests. */
+/** Compiles the C programs of the tests. Jest calls it once before all tests. */
 export default function compilePrograms(): void {
   mkdirSync(PROGRAMS, { recursive: true });
   compileAll('programs', '', ['-pthread']);

@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 
 import { itAsRootIf } from './privilege';
 
-/** Where cgroups with this controller are made; `null`: it is bound to no hierarchy here. */
+/** The folder for cgroups with this controller; `null`: no hierarchy here has it. */
 export function folderOfController(name: 'memory' | 'pids'): string | null {
   const v1 = `/sys/fs/cgroup/${name}`;
   if (existsSync(`${v1}/cgroup.procs`)) return v1;
@@ -11,7 +11,7 @@ export function folderOfController(name: 'memory' | 'pids'): string | null {
   return readFileSync(enabled, 'utf8').split(/\s+/).includes(name) ? '/sys/fs/cgroup' : null;
 }
 
-/** Needs root, and that cgroups can limit this. */
+/** Needs root and this cgroup controller. */
 export function itAsRootWith(controller: 'memory' | 'pids'): jest.It {
   const isThere = folderOfController(controller) !== null;
   return itAsRootIf(isThere, `needs the ${controller} controller of cgroups`);

@@ -4,8 +4,8 @@ import { LineProcess, program } from './programs';
 import { until } from './wait';
 
 /**
- * Processes that live side by side until they are told to end, the i-th with i mod 128. How many there may
- * be, roomForProcesses() tells.
+ * Processes that live side by side until they are released, the i-th of which exits with i mod 128.
+ * roomForProcesses() returns how many there may be.
  */
 export class Crowd {
   private constructor(
@@ -30,15 +30,15 @@ export class Crowd {
     this.parent.child.stdin.write('end\n');
   }
 
-  /** Resolves when their parent has waited for all of them. */
+  /** Resolves when their parent has reaped all of them. */
   async reaped(): Promise<void> {
     const line = await this.parent.line();
     if (line !== 'reaped') throw new Error(`they were not reaped: ${this.parent.stderr}`);
   }
 
-  /** Until the last one is gone there is less room for the crowd of the next test. */
+  /** Waits until the last one is gone, because the next test needs the room. */
   async [Symbol.asyncDispose](): Promise<void> {
-    this.parent.child.kill('SIGKILL'); // they read the end of its gate, and end
+    this.parent.child.kill('SIGKILL'); // they see the gate close, and end
     await this.parent.ended;
     const left = () => this.pids.filter((pid) => existsSync(`/proc/${pid}`));
     await until(

@@ -10,18 +10,18 @@ import { LineProcess } from './programs';
 import { TestVm, type VmSettings } from './qemu';
 import { until } from './wait';
 
-/** What the daemon prints, as far as tests look at it. */
+/** The fields of the daemon's output that tests use. */
 export type Said = { event: string; name?: string; message?: string; code?: string } & Partial<
   Omit<VmVerdict, 'event' | 'name'> & VmEnd
 > & { isThere?: boolean; watched?: number };
 
-/** `exitwatch vm daemon`, with a control and a state directory of its own. */
+/** `exitwatch vm daemon` with a control directory and a state directory of its own. */
 export class TestDaemon {
   readonly folder = mkdtempSync(join(tmpdir(), 'exitwatch-daemon-'));
   controlDir = join(this.folder, 'control');
   readonly stateDir = join(this.folder, 'state');
   readonly intentLog = join(this.stateDir, 'intents');
-  /** By all that have run. */
+  /** The output of all daemons that this object has started. */
   readonly said: Said[] = [];
   readonly #vms: TestVm[] = [];
   #process: LineProcess | undefined;
@@ -31,7 +31,7 @@ export class TestDaemon {
     if (isThere) mkdirSync(this.controlDir);
   }
 
-  /** Resolves when it is ready. */
+  /** Resolves when the daemon is ready. */
   async start(args: readonly string[] = [], env: NodeJS.ProcessEnv = {}): Promise<void> {
     const before = this.count('ready');
     const directories = ['--control-dir', this.controlDir, '--state-dir', this.stateDir];
@@ -50,7 +50,7 @@ export class TestDaemon {
 
   async #read(daemon: LineProcess): Promise<void> {
     for await (const line of daemon.lines) {
-      // Cut off where it was killed.
+      // The last line is cut off if the daemon was killed.
       if (line.endsWith('}')) this.said.push(JSON.parse(line) as Said);
     }
   }
@@ -80,7 +80,7 @@ export class TestDaemon {
     return this.said.filter((each) => each.event === event).length;
   }
 
-  /** The first that fits, as soon as it was said. */
+  /** The first message that fits, as soon as the daemon prints it. */
   until(fits: (said: Said) => boolean, what = fits.toString()): Promise<Said> {
     return this.#until(`the daemon to say ${what}`, () => this.said.find(fits));
   }
@@ -93,7 +93,7 @@ export class TestDaemon {
     });
   }
 
-  /** Ends with the test, too: what one waits for in vain is nothing to the next one. */
+  /** Also ends with the test, so that its waits do not disturb the next test. */
   #until<T>(what: string, look: () => T | Promise<T>) {
     const unlessRemoved = () => {
       if (this.#isRemoved) throw new Error(`the daemon was removed before ${what} came`);
@@ -101,11 +101,11 @@ export class TestDaemon {
     };
     return until(what, unlessRemoved, () => {
       const said = this.said.slice(-20).map((each) => JSON.stringify(each).slice(0, 500));
-      return ['the daemon has said at last:', ...said, this.stderr].join('\n');
+      return ['the last output of the daemon:', ...said, this.stderr].join('\n');
     });
   }
 
-  /** Of this process. */
+  /** The message about the end of this machine's process. */
   stopped(vm: TestVm): Promise<Said> {
     return this.#untilOf('stopped', vm);
   }
@@ -125,7 +125,7 @@ export class TestDaemon {
     return readVmRecord(this.stateDir, name);
   }
 
-  /** A virtual machine in its control directory, whose guest runs. */
+  /** A virtual machine in the control directory. Resolves when its guest runs. */
   async vm(name: string, settings: VmSettings = {}): Promise<TestVm> {
     const vm = new TestVm({ control: { folder: this.controlDir, name }, ...settings });
     this.#vms.push(vm);
@@ -133,7 +133,7 @@ export class TestDaemon {
     return vm;
   }
 
-  /** The same; its manager writes down which process it is. */
+  /** The same, but its manager writes the pidfile. */
   async registeredVm(name: string): Promise<TestVm> {
     const control = { folder: this.controlDir, name, withoutPidfile: true };
     const vm = new TestVm({ control });

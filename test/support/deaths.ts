@@ -3,7 +3,7 @@ import type { ExitEvent } from '../../src';
 import { KERNEL } from './kernel';
 import { LineProcess, program } from './programs';
 
-/** Deaths that test/programs/deaths.c knows, with the wait status that each must have. */
+/** The deaths in test/programs/deaths.c, with the wait status that each must have. */
 export const DEATHS = {
   'exit-0': 0,
   'exit-7': 7 << 8,
@@ -44,7 +44,7 @@ export const ENDS_BESIDE_ITS_FIRST: ReadonlySet<DeathName> = new Set([
   'leader-first-slowly',
 ] as const);
 
-/** Where threads leave one by one, their messages do not tell which code is the status. */
+/** If threads leave one by one, their messages do not show which code is the status. */
 export const HAVE_CODES_OF_THEIR_OWN: ReadonlySet<DeathName> = new Set([
   'raw-exits',
   ...ENDS_BESIDE_ITS_FIRST,
@@ -53,26 +53,30 @@ export const HAVE_CODES_OF_THEIR_OWN: ReadonlySet<DeathName> = new Set([
 export interface Death {
   name: DeathName;
   pid: number;
-  /** What waitpid returned; -1 where nobody waited. */
+  /** The status from waitpid; -1 if no process waited. */
   status: number;
-  /** CLOCK_MONOTONIC: it did not exist yet. */
+  /** CLOCK_MONOTONIC, before it existed. */
   spawnedNs: number;
-  /** CLOCK_MONOTONIC: its last thread lived then. */
+  /** CLOCK_MONOTONIC, when its last thread still lived. */
   aliveNs: number;
-  /** CLOCK_MONOTONIC: its death was known then. */
+  /** CLOCK_MONOTONIC, when its death was known. */
   deadNs: number;
 }
 
 /**
- * A thread's exit is stamped after it is gone for its parent: by microseconds, or by as long as it was
- * preempted in between. In an emulated machine its processor is preempted as well.
+ * The exit of a thread gets its timestamp after its parent can see it: microseconds later, or
+ * longer if the thread is preempted in between. On an emulated machine the CPU is preempted as
+ * well.
  */
 export const LATE_STAMP_NS = process.env['EXITWATCH_EMULATED'] === undefined ? 100e6 : 2e9;
 
-/** With a stamp that is later than that, an end is another process's, which has the pid by then. */
+/** A later timestamp than this belongs to another process, which has the pid by then. */
 const OTHERS_STAMP_NS = 20 * LATE_STAMP_NS;
 
-/** Whether an event tells this death: its pid was another's before, and may be one's again. */
+/**
+ * Whether an event reports this death: other processes may have had the pid before, and may get it
+ * again.
+ */
 export function isEndOf(death: Death, event: ExitEvent): boolean {
   const clockNs = Date.now() * 1e6 - Number(process.hrtime.bigint());
   const atNs = event.exitedNs ?? new Date(event.exitedAt).getTime() * 1e6 - clockNs;
@@ -108,7 +112,7 @@ export class DyingProcesses {
     return [...this.#spawned.keys()];
   }
 
-  /** Lets them go; resolves when all are dead. */
+  /** Lets them go. Resolves when all are dead. */
   async die(): Promise<Death[]> {
     this.#process.child.stdin.write('die\n');
     const deaths = (await this.#process.rest()).map((line) => {

@@ -19,7 +19,7 @@ export function exitsOf(watches: readonly ExitWatch[]): Promise<ExitEvent[]> {
   });
   const missing = () => {
     const pids = [...left].map(({ identity }) => identity.pid);
-    return `missing are ${pids.length}: ${pids.slice(0, 20).join(' ')}`;
+    return `${pids.length} are missing: ${pids.slice(0, 20).join(' ')}`;
   };
   return arrives(`the exits of ${watches.length} processes`, Promise.all(exits), missing);
 }
@@ -28,7 +28,7 @@ export function stopOf({ name, stopped }: VmWatch): Promise<VmVerdict> {
   return arrives(`the stop of ${name}`, stopped);
 }
 
-/** Of a child of ours; its exit code. */
+/** The exit code of a child of this process, once it has ended. */
 export function endOf(child: ChildProcess): Promise<number | null> {
   const { exitCode, signalCode, pid = 0, spawnargs } = child;
   if (exitCode !== null || signalCode !== null) return Promise.resolve(exitCode);
@@ -36,7 +36,7 @@ export function endOf(child: ChildProcess): Promise<number | null> {
   return arrives(`the end of ${pid}: ${spawnargs.join(' ')}`, ended);
 }
 
-/** Resolves when it is reaped, or a zombie. */
+/** Resolves when the process is reaped, or a zombie. */
 export async function dead(pid: number): Promise<void> {
   await until(`the death of process ${pid}`, () => isAlive(pid) === 'dead');
 }

@@ -1,11 +1,11 @@
 import { TestEnvironment } from 'jest-environment-node';
 
-/** What runs in a test, or before or after it. */
+/** A test or hook that runs. */
 interface Step {
   timeout?: number | null;
 }
 
-/** Tells a test when jest's patience with it ends: see wait.ts. */
+/** Tells a test when jest's timeout for it ends: see wait.ts. */
 export default class TimedEnvironment extends TestEnvironment {
   handleTestEvent(
     { name, test, hook }: { name: string; test?: Step; hook?: Step },

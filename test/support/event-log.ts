@@ -2,7 +2,7 @@ import type { ExitEvent, ExitMonitor, Gap } from '../../src';
 
 import { arrives } from './wait';
 
-/** Everything a monitor tells, to be asked about by pid. */
+/** Collects the events of a monitor, for queries by pid. */
 export class EventLog {
   readonly exits = new Map<number, ExitEvent[]>();
   readonly gaps: Gap[] = [];
@@ -21,7 +21,7 @@ export class EventLog {
     });
   }
 
-  /** Exits that were told, or told to be lost. */
+  /** The number of exits that were reported, or reported as lost. */
   get count(): number {
     const told = [...this.exits.values()].reduce((sum, events) => sum + events.length, 0);
     return this.gaps.reduce((sum, gap) => sum + (gap.lost ?? 0), told);
@@ -31,7 +31,7 @@ export class EventLog {
     return this.exits.get(pid) ?? [];
   }
 
-  /** Resolves when it holds. */
+  /** Resolves when the condition holds. */
   until(what: string, holds: () => boolean): Promise<void> {
     return arrives(what, this.#until(holds), () => this.#told());
   }
@@ -44,17 +44,17 @@ export class EventLog {
     }
   }
 
-  /** Resolves when the exit of each of them was told. */
+  /** Resolves when the exit of each process has been reported. */
   untilAllOf(pids: readonly number[]): Promise<void> {
-    const isTold = (pid: number) => this.exits.has(pid);
+    const isReported = (pid: number) => this.exits.has(pid);
     const missing = () => {
-      const left = pids.filter((pid) => !isTold(pid));
-      return `missing are ${left.length}: ${left.slice(0, 20).join(' ')}\n${this.#told()}`;
+      const left = pids.filter((pid) => !isReported(pid));
+      return `${left.length} are missing: ${left.slice(0, 20).join(' ')}\n${this.#told()}`;
     };
     const what = `the exits of ${pids.length} processes`;
     return arrives(
       what,
-      this.#until(() => pids.every(isTold)),
+      this.#until(() => pids.every(isReported)),
       missing,
     );
   }
@@ -62,7 +62,7 @@ export class EventLog {
   #told(): string {
     const exits = [...this.exits.values()].flat().map(({ pid, name }) => `${pid} (${name ?? '?'})`);
     return [
-      `told were ${exits.length} exits: ${exits.length > 20 ? '… ' : ''}${exits.slice(-20).join(', ')}`,
+      `${exits.length} exits were reported: ${exits.length > 20 ? '… ' : ''}${exits.slice(-20).join(', ')}`,
       ...this.gaps.map((gap) => JSON.stringify(gap)),
     ].join('\n');
   }

@@ -2,14 +2,14 @@ import type { Filter } from '../../src';
 
 import { HAS_CONNECTOR, MAY_LISTEN } from './kernel';
 
-/** The environment in which a monitor takes this filter. */
+/** The environment in which a monitor uses this filter. */
 export function environmentFor(filter: Filter): NodeJS.ProcessEnv {
   return { ...process.env, EXITWATCH_FILTER: filter === 'cbpf' ? 'cbpf' : undefined };
 }
 
 /**
- * The same tests with both forms of the filter. Outside of CI they are left out where there is no connector;
- * the eBPF one needs root, and both do before Linux 6.6.
+ * Declares the same tests for both forms of the filter. Outside CI they are skipped if there is no
+ * connector. The eBPF filter needs root; before Linux 6.6 both do.
  */
 export function describeForEachFilter(body: (filter: Filter) => void): void {
   for (const filter of ['ebpf', 'cbpf'] as const) {

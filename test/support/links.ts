@@ -1,18 +1,18 @@
 import { dirname, join, normalize } from 'node:path';
 
-/** Where pages and what they link to are: a clone, or a package. */
+/** The files of pages and of their links: a clone, or a package. */
 export interface LinkedFiles {
   read(page: string): string;
-  /** Whether there is a file, or a folder, with this path. */
+  /** Whether a file or folder with this path exists. */
   has(path: string): boolean;
-  /** The URL that links to the repository itself begin with. */
+  /** The prefix of URLs that link to the repository itself. */
   repository: string;
 }
 
-/** Without code: what looks like a link there is none. */
+/** Removes code, in which text may look like a link. */
 const withoutCode = (text: string) => text.replace(/^```.*?^```$/gms, '').replace(/`[^`]*`/g, '');
 
-/** The targets of a page's links, inline ones and references. */
+/** The targets of a page's links, inline and by reference. */
 export function linksOf(text: string): string[] {
   const prose = withoutCode(text);
   const inline = [...prose.matchAll(/\]\(([^)\s]+)\)/g)];
@@ -36,7 +36,7 @@ export function anchorsOf(text: string): Set<string> {
   return anchors;
 }
 
-/** Links of these pages that lead nowhere, each as "page: target". */
+/** The broken links of these pages, each as "page: target". */
 export function brokenLinks(pages: readonly string[], files: LinkedFiles): string[] {
   return pages.flatMap((page) =>
     linksOf(files.read(page))
@@ -50,7 +50,7 @@ function leadsSomewhere(page: string, target: string, files: LinkedFiles): boole
     const [, path] = /^\/blob\/[^/]+\/([^#]+)/.exec(target.slice(files.repository.length)) ?? [];
     return path === undefined || files.has(path);
   }
-  if (/^https?:/.test(target)) return true; // somebody else's
+  if (/^https?:/.test(target)) return true; // another site
   const [path = '', anchor] = target.split('#');
   const file = path === '' ? page : normalize(join(dirname(page), path)).replace(/\/$/, '');
   if (file.startsWith('..') || !files.has(file)) return false;

@@ -7,7 +7,7 @@ export async function mortal(...args: string[]): Promise<LineProcess> {
   return process;
 }
 
-/** Ends it in its own way; resolves with its exit code. */
+/** Lets the process exit by itself. Resolves with its exit code. */
 export function release(process: LineProcess): Promise<number | null> {
   process.child.stdin.end();
   return process.ended;

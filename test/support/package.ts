@@ -19,10 +19,10 @@ export const { version } = JSON.parse(readFileSync(join(REPOSITORY, 'package.jso
   version: string;
 };
 
-/** Kept between runs, and for the other files of one: the binaries take minutes. */
+/** Kept between runs and shared by the test files, because the binaries take minutes. */
 const PACKED = join(REPOSITORY, 'build', 'packed');
 
-/** What `npm pack` makes of a clone, in a new folder. */
+/** Packs a clone with `npm pack` into a new folder. */
 export async function pack(): Promise<{ folder: string; tarball: string }> {
   const folder = mkdtempSync(join(tmpdir(), 'exitwatch-package-'));
   const tarball = join(folder, `exitwatch-${version}.tgz`);
@@ -52,14 +52,17 @@ export async function pack(): Promise<{ folder: string; tarball: string }> {
   return { folder, tarball };
 }
 
-/** Of what the package is made from; in CI it has the binaries of every machine. */
+/**
+ * A hash of everything the package is made from. In CI the package has the binaries of every
+ * machine.
+ */
 function hashOf(files: readonly string[]): string {
   const hash = createHash('sha256').update(`${process.version} ${process.env['CI'] ?? ''}`);
   for (const file of files) hash.update(`\0${file}\0`).update(readFileSync(join(REPOSITORY, file)));
   return hash.digest('hex');
 }
 
-/** A new project, with nothing in it. */
+/** A new, empty project. */
 export function newProject(folder: string, name: string): string {
   const project = join(folder, name);
   mkdirSync(project);

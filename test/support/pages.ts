@@ -3,7 +3,7 @@ import { join } from 'node:path';
 
 import { REPOSITORY } from './programs';
 
-/** README and the pages of docs, by their paths in the repository. */
+/** README.md and the pages of docs, by their paths in the repository. */
 export const PAGES = [
   'README.md',
   ...readdirSync(join(REPOSITORY, 'docs'))
@@ -11,13 +11,13 @@ export const PAGES = [
     .map((name) => `docs/${name}`),
 ];
 
-/** Those whose links are followed. */
+/** The pages whose links are checked. */
 export const LINKED = [...PAGES, 'CHANGELOG.md', 'CONTRIBUTING.md', 'SECURITY.md'];
 
-/** A code block, as it stands on its page. */
+/** A code block of a page. */
 export interface Block {
   page: string;
-  /** Of the page, from 1. */
+  /** The position on its page, from 1. */
   number: number;
   language: string;
   text: string;
@@ -30,7 +30,7 @@ export function blocksOf(page: string): Block[] {
   );
 }
 
-/** The one block of a page that has this in it. */
+/** The only block of a page that contains this text. */
 export function blockWith(page: string, part: string): string {
   const found = blocksOf(page).filter(({ text }) => text.includes(part));
   const [block] = found;
@@ -40,7 +40,7 @@ export function blockWith(page: string, part: string): string {
   return block.text;
 }
 
-/** The commands of a block that shows what they print, each with that. */
+/** The commands of a block that shows their output, each with that output. */
 export function sessionOf(block: string): { command: string; printed: string[] }[] {
   return block.split(/^\$ /m).flatMap((part) => {
     const [command = '', ...printed] = part.trimEnd().split('\n');
@@ -48,18 +48,22 @@ export function sessionOf(block: string): { command: string; printed: string[] }
   });
 }
 
-/** The one command in the shell blocks of a page whose line has this in it, without what is remarked on it. */
+/**
+ * The only command in the shell blocks of a page whose line contains this text, without its
+ * comment.
+ */
 export function commandWith(page: string, part: string): string {
   const blocks = blocksOf(page).filter(({ language }) => language === 'sh');
   const lines = blocks.flatMap(({ text }) => text.replaceAll('\\\n', '').split('\n'));
   const [line, ...others] = lines.filter((each) => each.includes(part));
-  if (line === undefined || others.length > 0) throw new Error(`${page} has not one ${part}`);
+  if (line === undefined || others.length > 0)
+    throw new Error(`${page} has no single command with ${part}`);
   return line.replace(/\s+# .*$/, '');
 }
 
 /**
- * What a line is to look like that the page shows: times, pids and ids may be others, and columns
- * wider. Everything else is as it is on the page, a status, too.
+ * A pattern for a line of the page. Times, pids and ids may differ, and columns may be wider.
+ * Everything else must match, including a status.
  */
 export function likeOnPage(line: string): RegExp {
   const pattern = line

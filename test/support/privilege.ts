@@ -4,23 +4,23 @@ const IS_ROOT = process.getuid?.() === 0;
 
 export const itAsRoot = itIf(IS_ROOT, 'needs root');
 
-/** The same of one that needs more. */
+/** The same with a further requirement. */
 export function itAsRootIf(isPossible: boolean, need: string): jest.It {
   return IS_ROOT ? itIf(isPossible, need) : itAsRoot;
 }
 
 const NEEDS_HOST = 'needs the host’s network namespace';
 
-/** The same of one that needs the connector as well. */
+/** The same for a test that also needs the connector. */
 export const itAsRootOfHost = itAsRootIf(HAS_CONNECTOR, NEEDS_HOST);
 
-/** The same of one that needs the connector. */
+/** The same for a test that needs only the connector. */
 export const itAsListener = itIf(
   MAY_LISTEN,
   HAS_CONNECTOR ? 'needs root before Linux 6.6' : NEEDS_HOST,
 );
 
-/** Outside of CI a test that cannot be run is left out, and its title says why. */
+/** Outside CI a test that cannot run is skipped, and its title says why. */
 export function itIf(isPossible: boolean, need: string): jest.It {
   return isPossible || process.env['CI'] !== undefined ? it : leftOut(need);
 }

@@ -7,7 +7,7 @@ import { promisify } from 'node:util';
 
 import { arrives, until } from './wait';
 
-/** Where the compiled test programs are. */
+/** The folder of the compiled test programs. */
 export const PROGRAMS = join(__dirname, '..', '..', 'build', 'test-programs');
 
 export const REPOSITORY = join(__dirname, '..', '..');
@@ -18,7 +18,7 @@ export function program(name: string): string {
 
 const execute = promisify(execFile);
 
-/** What a program prints until its end; rejects if it fails. */
+/** Runs a program to its end. Rejects if it fails. */
 export function run(
   command: string,
   args: readonly string[],
@@ -33,7 +33,7 @@ export function run(
   return arrives(`the end of ${commandLine([command, ...args])}`, running, known);
 }
 
-/** In one line; of a script its beginning. */
+/** The command on one line, with long words such as scripts truncated. */
 function commandLine(words: readonly string[]): string {
   const short = (word: string) => (word.length > 100 ? `${word.slice(0, 100)}…` : word);
   return words.map((word) => short(word.trim().replaceAll(/\s+/g, ' '))).join(' ');
@@ -48,7 +48,7 @@ function lastLines(text: string): string {
 /** A running program whose output is read line by line. */
 export class LineProcess {
   readonly child: ChildProcessWithoutNullStreams;
-  /** However long they take. */
+  /** Without a time limit for each line. */
   readonly lines: AsyncIterableIterator<string>;
   readonly #closed: Promise<number | null>;
   readonly #printed: string[] = [];
@@ -74,12 +74,12 @@ export class LineProcess {
 
   static readonly #living = new Set<LineProcess>();
 
-  /** What failed tests have left must not be in the way of others. */
+  /** Kills what failed tests have left, so that it cannot disturb other tests. */
   static async endAll(): Promise<void> {
     const living = [...LineProcess.#living];
     for (const { child } of living) child.kill('SIGKILL');
     for (const { child } of living) {
-      // Its output may stay open, for a child of its own: not the 'close' is waited for.
+      // A child of its own may keep its output open, so do not wait for 'close'.
       if (child.exitCode === null && child.signalCode === null) await once(child, 'exit');
     }
   }
@@ -89,12 +89,12 @@ export class LineProcess {
     return this.child.pid;
   }
 
-  /** Its exit code, when it has ended and all that it printed is read. */
+  /** Resolves with the exit code when the program has ended and its output has been read. */
   get ended(): Promise<number | null> {
     return this.#arrives('the end', this.#closed);
   }
 
-  /** Stops it; resolves when every thread of it has. */
+  /** Stops the program. Resolves when every one of its threads is stopped. */
   async stop(): Promise<void> {
     this.child.kill('SIGSTOP');
     const tasks = `/proc/${this.pid}/task`;
@@ -116,7 +116,7 @@ export class LineProcess {
     return next.value;
   }
 
-  /** So many lines; rejects if there are fewer. */
+  /** The next `count` lines. Rejects if there are fewer. */
   async take(count: number): Promise<string[]> {
     const lines: string[] = [];
     while (lines.length < count) {
@@ -141,10 +141,10 @@ export class LineProcess {
   }
 
   get #name(): string {
-    return `${this.child.pid ?? 'what did not start'}: ${commandLine(this.child.spawnargs)}`;
+    return `${this.child.pid ?? 'a process that did not start'}: ${commandLine(this.child.spawnargs)}`;
   }
 
-  /** What it has said, for when a wait was in vain. */
+  /** The output so far, for the error of a wait that times out. */
   readonly told = (): string => {
     const { exitCode, signalCode } = this.child;
     return [
@@ -161,8 +161,8 @@ export class LineProcess {
 }
 
 /**
- * A process that never waits for its child, a shell's `script`; prints the child's pid. A shell would have
- * waited for one that ends before it has become another program.
+ * A process that never waits for its child, which is a shell with this `script`. Prints the child's
+ * pid. A shell would reap a child that ends before the shell has become another program.
  */
 export function carelessParent(script: string): LineProcess {
   const isParentReady = '[ "$(cat /proc/$PPID/comm)" = sleep ]';

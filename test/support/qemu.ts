@@ -12,21 +12,24 @@ import { arrives, until } from './wait';
 
 const QEMU = 'qemu-system-x86_64';
 
-/** A QEMU to test with. */
+/** A QEMU for tests. */
 export interface Qemu {
   binary: string;
   /** `null`: there is none. */
   major: number | null;
-  /** Declares a test with it. Outside of CI one that lacks it is left out, and its title says why. */
+  /**
+   * Declares a test that uses it. Outside CI the test is skipped if it is missing, and its title
+   * says why.
+   */
   it: jest.It;
 }
 
-/** The one that is installed: in CI it has to be there. */
+/** The installed QEMU, which must exist in CI. */
 export const INSTALLED: Qemu = qemu(QEMU, `needs ${QEMU}`);
 
 export const itWithQemu: jest.It = INSTALLED.it;
 
-/** The same of one in which the signal trace has a say. */
+/** The same for tests that use the signal trace. */
 export const itWithQemuAsRoot: jest.It = itAsRootIf(hasQemu(), `needs ${QEMU}`);
 
 export function hasQemu(): boolean {
@@ -35,7 +38,7 @@ export function hasQemu(): boolean {
 
 let backport: Qemu | undefined;
 
-/** Debian's backport of a newer one, fetched if need be: some seconds, the first time. */
+/** Debian's backport of a newer QEMU. The first call fetches it, which takes some seconds. */
 export function backportedQemu(): Qemu {
   return (backport ??= fetchBackport());
 }
@@ -69,7 +72,7 @@ const OBEDIENT =
   ' b8 00 28 ba 04 06 ef eb 99 ba f9 0c b0 02 ee b0 06 ee eb 8e b0 fe e6 64 eb 88 ba 05 05 b0 01 ee eb 80' +
   ' b0 10 e6 f4 e9 79 ff ba 43 04 b0 0f ee e9 70 ff fa 31 c0 8e d8 0f 01 1e a3 7c cc 00 00 00 00 00 00';
 
-/** One that touches all of its memory, up to a GiB. */
+/** A boot sector that touches all of its memory, up to a GiB. */
 const HUNGRY =
   'fa 31 c0 8e d8 e4 92 0c 02 e6 92 0f 01 16 58 7c 0f 20 c0 0c 01 0f 22 c0 66 ea 20 7c 00 00 08 00 66 b8' +
   ' 10 00 8e d8 bf 00 00 10 00 c6 07 5a 81 c7 00 10 00 00 81 ff 00 00 ff 3f 72 ef f4 eb fd 90' +
@@ -82,31 +85,34 @@ function bootSector(hex: string): Buffer {
   return sector;
 }
 
-/** Has QEMU boot that sector from a file that is made here. */
+/** The arguments with which QEMU boots that sector from a file, which this function writes. */
 export function bootFrom(image: string, hex = OBEDIENT): string[] {
   writeFileSync(image, bootSector(hex));
   return ['-drive', `if=floppy,format=raw,readonly=on,file=${image}`, '-boot', 'a'];
 }
 
 export interface VmSettings {
-  /** Its binary; the installed one unless told. */
+  /** The QEMU binary; by default the installed one. */
   qemu?: string;
   args?: string[];
   machine?: string;
   memory?: number;
   guest?: 'obedient' | 'hungry';
   daemonize?: boolean;
-  /** Runs QEMU. */
+  /** A command that runs QEMU. */
   before?: string[];
   env?: NodeJS.ProcessEnv;
-  /** It ends before its guest could say anything: nobody listens to that. */
+  /** The machine ends before its guest can print anything, so its output is not read. */
   isEarly?: boolean;
   /**
-   * Its files are in such a directory, by this name, with one QMP socket more; without its pidfile, where
-   * its manager writes that.
+   * Names its files in this directory, and adds a QMP socket. With `withoutPidfile` its manager
+   * writes the pidfile.
    */
   control?: { folder: string; name: string; withoutPidfile?: boolean };
-  /** The arguments of its manager, in the place of these files and sockets; it gets a folder for its own. */
+  /**
+   * The manager's arguments, which replace these files and sockets. It gets a folder for its own
+   * files.
+   */
   manager?: (folder: string) => string[];
   stdio?: StdioOptions;
 }
@@ -170,7 +176,7 @@ export class TestVm {
       ],
       ...['-no-user-config', ...drive],
       ...[
-        '-serial', // Its first word must not be lost: it waits for whoever listens.
+        '-serial', // Wait for a client, so that the guest's first word is not lost.
         `unix:${join(this.folder, 'serial')},server=on,wait=${isEarly ? 'off' : 'on'}`,
       ],
       ...(manager?.(this.folder) ?? [
@@ -187,15 +193,15 @@ export class TestVm {
       env: { ...process.env, ...env, CRASH_WHEN: join(this.folder, 'crash') },
     });
     this.child.on('error', () => undefined);
-    if (!isEarly) this.#listen().catch(() => undefined); // booted() tells of it
+    if (!isEarly) this.#listen().catch(() => undefined); // booted() reports the error
   }
 
-  /** Its QMP sockets, for one client each; the last one is for {@link TestVm.ask}. */
+  /** Its QMP sockets, for one client each. The last one is for {@link TestVm.ask}. */
   get sockets(): string[] {
     return ['qmp0', 'qmp1', 'qmp2'].map((name) => join(this.folder, name));
   }
 
-  /** Of the process; with `daemonize` once that has written it down. */
+  /** The pid of the process. With `daemonize` it is known once QEMU has written it to a file. */
   get pid(): number {
     return this.child.pid ?? 0;
   }
@@ -206,7 +212,7 @@ export class TestVm {
     return Number(readFileSync(pidfile, 'latin1'));
   }
 
-  /** Resolves when the guest runs, and obeys. */
+  /** Resolves when the guest runs and obeys. */
   async booted(): Promise<void> {
     await until(
       `the guest of QEMU ${this.pid} to run`,
@@ -233,8 +239,9 @@ export class TestVm {
   }
 
   /**
-   * Has the guest do something: p: S5, 3: S3, 4: S4, r: reset by CF9, k: by the keyboard, t: triple
-   * fault, x: pvpanic, d: isa-debug-exit, w: watchdog, a: obeys its power button from now on.
+   * Makes the guest do something. p: S5, 3: S3, 4: S4, r: reset by CF9, k: reset by the keyboard
+   * controller, t: triple fault, x: pvpanic, d: isa-debug-exit, w: watchdog, a: obey the power
+   * button from now on.
    */
   async press(key: string): Promise<void> {
     const before = this.#printed.length;
@@ -244,17 +251,20 @@ export class TestVm {
     await until(`the guest of QEMU ${this.pid} to obey its power button`, hasObeyed, this.#known);
   }
 
-  /** As another management client than ours. */
+  /** Sends a command from a management client other than exitwatch. */
   async ask(command: string, args?: Record<string, unknown>): Promise<unknown> {
     const client = this.#client();
     if (!client.isReady) {
       const ready = new Promise<void>((resolve) => client.once('ready', resolve));
       await arrives(`QMP of QEMU ${this.pid} to be ready for ${command}`, ready, this.#known);
     }
-    return arrives(`what QEMU answers ${command}`, client.execute(command, args), this.#known);
+    return arrives(`the answer of QEMU to ${command}`, client.execute(command, args), this.#known);
   }
 
-  /** That client listens from now on; what is given resolves when it has heard of such an event. */
+  /**
+   * Makes that client listen from now on. The returned function resolves when it has received such
+   * an event.
+   */
   async listenTo(wanted: string): Promise<() => Promise<void>> {
     await this.status();
     const heard = new Promise<void>((resolve) => {
@@ -262,7 +272,7 @@ export class TestVm {
         if (event === wanted) resolve();
       });
     });
-    return () => arrives(`QEMU ${this.pid} to tell ${wanted}`, heard, this.#known);
+    return () => arrives(`QEMU ${this.pid} to report ${wanted}`, heard, this.#known);
   }
 
   #client(): QmpClient {
@@ -273,7 +283,7 @@ export class TestVm {
     return this.#other;
   }
 
-  /** What it is doing. */
+  /** The machine's run state. */
   async status(): Promise<string> {
     return ((await this.ask('query-status')) as { status: string }).status;
   }
@@ -284,11 +294,11 @@ export class TestVm {
     await until(
       `QEMU ${this.pid} to be ${wanted}`,
       isWanted,
-      () => `it is ${status ?? 'not known'}\n${this.#known()}`,
+      () => `it is ${status ?? 'unknown'}\n${this.#known()}`,
     );
   }
 
-  /** For when a wait was in vain. */
+  /** The state so far, for the error of a wait that times out. */
   readonly #known = (): string => {
     const { exitCode, signalCode } = this.child;
     const log = existsSync(this.log) ? readFileSync(this.log, 'utf8') : '';
@@ -301,7 +311,7 @@ export class TestVm {
     ].join('\n');
   };
 
-  /** Has the library that was loaded into it do its harm. */
+  /** Makes the loaded library do its harm. */
   crash(): void {
     writeFileSync(join(this.folder, 'crash'), '');
   }
@@ -314,7 +324,7 @@ export class TestVm {
   }
 }
 
-/** Loaded into QEMU, it does this when told to. */
+/** The environment that loads a library into QEMU which does this on request. */
 export function crashing(how: 'fault' | 'abort' | 'exit'): NodeJS.ProcessEnv {
   return { LD_PRELOAD: join(PROGRAMS, 'crash.so'), CRASH_HOW: how };
 }

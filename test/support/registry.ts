@@ -5,14 +5,17 @@ import { join } from 'node:path';
 import { itIf } from './privilege';
 import { REPOSITORY } from './programs';
 
-/** Packages to test with, that are too large to be installed by everybody. */
+/** Packages for tests that are too large for every developer to install. */
 export interface Fetched {
   folder: string;
-  /** Declares a test with them. Outside of CI one that lacks them is left out, and its title says why. */
+  /**
+   * Declares a test that uses them. Outside CI the test is skipped if they are missing, and its
+   * title says why.
+   */
   it: jest.It;
 }
 
-/** Fetches them from the registry the first time, and keeps them between runs. */
+/** Fetches packages from the registry on first use, and keeps them between runs. */
 export function fetchPackages(name: string, dependencies: Record<string, string>): Fetched {
   const folder = join(REPOSITORY, 'build', name);
   const manifest = JSON.stringify({ private: true, dependencies });

@@ -1,13 +1,13 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
-/** What is left to others of what is free. */
+/** The share of the free capacity that other programs keep. */
 const SHARE = 0.5;
 
-/** What a small program takes, at most, with what the kernel keeps for it. */
+/** The most memory that a small program takes, including the kernel's own for it. */
 const BYTES_PER_PROCESS = 128 * 1024;
 
-/** How many of `wanted` processes a test may start without starving what runs beside it. */
+/** How many of `wanted` processes a test may start without starving other programs. */
 export function roomForProcesses(wanted: number): number {
   return least(wanted, [...cgroupLimits(), userLimit(), machineLimit(), memoryLimit()]);
 }
@@ -28,7 +28,7 @@ function least(wanted: number, limits: readonly Limit[]): number {
   return Math.max(1, Math.min(wanted, ...free));
 }
 
-/** pids.max of the cgroup that this process is in, and of each one above it. */
+/** pids.max of this process's cgroup and of each ancestor. */
 function* cgroupLimits(): Generator<Limit> {
   for (const line of readFileSync('/proc/self/cgroup', 'utf8').split('\n')) {
     const [, controllers = '', path = ''] = /^\d+:([^:]*):(.*)$/.exec(line) ?? [];
@@ -48,7 +48,7 @@ function unifiedRoot(): string {
   return mounts.find((line) => line.includes(' cgroup2 '))?.split(' ')[1] ?? '/sys/fs/cgroup';
 }
 
-/** RLIMIT_NPROC, which binds whoever is not privileged, and counts threads. */
+/** RLIMIT_NPROC, which applies to processes without privileges, and counts threads. */
 function userLimit(): Limit {
   if (process.getuid?.() === 0) return { most: Infinity, taken: 0 };
   let taken = 0;
@@ -80,7 +80,7 @@ function softLimit(name: string): number {
   return value === undefined || value === 'unlimited' ? Infinity : Number(value);
 }
 
-/** `null`: there is no such file, or no number in it. */
+/** `null`: the file does not exist or contains no number. */
 function numberIn(path: string): number | null {
   const text = textOf(path)?.trim() ?? '';
   return /^\d+$/.test(text) ? Number(text) : null;

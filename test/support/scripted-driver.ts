@@ -4,7 +4,7 @@ import { createInterface } from 'node:readline';
 
 import type { VmDriver, VmEvent, VmHappening, VmRun, VmWitness } from '../../src/vm';
 
-/** What the words of test/programs/hypervisor.cjs mean. */
+/** The meanings of the words of test/programs/hypervisor.cjs. */
 const MEANINGS: Record<string, VmHappening> = {
   started: { what: 'resume' },
   'button-pressed': { what: 'powerdown' },
@@ -13,7 +13,7 @@ const MEANINGS: Record<string, VmHappening> = {
   'told-to-end': { what: 'shutdown', reason: 'host-quit', byGuest: false },
 };
 
-/** Of test/programs/hypervisor.cjs: all that it takes to have its ends judged. */
+/** A driver for test/programs/hypervisor.cjs, with everything needed for verdicts on its ends. */
 export function scriptedDriver(socketPath: string): VmDriver {
   const order = async (line: string) => {
     const socket = connect(socketPath);

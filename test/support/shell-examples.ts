@@ -8,7 +8,7 @@ import { likeOnPage } from './pages';
 import { LineProcess } from './programs';
 import { readerSleeps } from './readers';
 
-/** Where the commands of a page are run: a folder that stands for those which the page names. */
+/** Runs the commands of a page in a folder that stands in for those that the page names. */
 export class ShellExamples {
   readonly folder = mkdtempSync(join(tmpdir(), 'exitwatch-shell-'));
   readonly env: NodeJS.ProcessEnv;
@@ -23,7 +23,7 @@ export class ShellExamples {
     return join(this.folder, name);
   }
 
-  /** A command of a page, run in a shell; what it says on stderr is among its lines, as on a terminal. */
+  /** Runs a command of a page in a shell. Its stderr is among its lines, as on a terminal. */
   run(command: string): LineProcess {
     return this.start('sh', ['-c', `exec 2>&1; ${command}`]);
   }
@@ -34,7 +34,7 @@ export class ShellExamples {
     return process;
   }
 
-  /** A copy of a program, by the name that a page has for one. */
+  /** A copy of a program under a name that a page uses. */
   named(name: string, original = '/bin/sleep'): string {
     cpSync(realpathSync(original), this.at(name));
     return this.at(name);
@@ -42,7 +42,7 @@ export class ShellExamples {
 
   async remove(): Promise<void> {
     for (const { child } of this.#started) {
-      child.stdout.destroy(); // nobody reads it any more, and it would not be closed
+      child.stdout.destroy(); // nothing reads it any more, so it would not close
       child.kill('SIGKILL');
     }
     await Promise.all(this.#started.map(({ ended }) => ended));
@@ -50,7 +50,7 @@ export class ShellExamples {
   }
 }
 
-/** Resolves when a command watches; a shell may have started it. */
+/** Resolves when a command is watching. A shell may have started it. */
 export async function armed({ pid, child }: LineProcess): Promise<void> {
   const watches = () => {
     try {
@@ -63,7 +63,7 @@ export async function armed({ pid, child }: LineProcess): Promise<void> {
   while (!watches()) await setTimeout(5);
 }
 
-/** The lines up to one that fits. */
+/** The lines up to the first one that fits. */
 export async function until(process: LineProcess, fits: RegExp): Promise<string[]> {
   const lines: string[] = [];
   for (let line = await process.line(); line !== undefined; line = await process.line()) {
@@ -73,7 +73,10 @@ export async function until(process: LineProcess, fits: RegExp): Promise<string[
   throw new Error([`it has not said ${String(fits)}:`, ...lines, process.stderr].join('\n'));
 }
 
-/** Each line of the page comes out, in its order. Others may come in between: whoever else ends there. */
+/**
+ * Checks that each line of the page is printed, in order. Other lines may come in between, because
+ * other processes may end on this host.
+ */
 export function expectAsShown(printed: readonly string[], onPage: readonly string[]): void {
   let from = 0;
   for (const line of onPage) {

@@ -7,10 +7,10 @@ export const HOUR = 3600 * SECOND;
 export const NOW = 10 * HOUR;
 export const SIGTERM = 15;
 
-/** The process that is sent signals, and its first thread. */
+/** The process that receives the signals, and its first thread. */
 export const TARGET = 100;
 
-/** A SIGTERM by kill(2), a moment ago. */
+/** A SIGTERM by kill(2), sent a moment ago. */
 export function signal(changes: Partial<TracedSignal> = {}): TracedSignal {
   const { senderPid = 7 } = changes;
   return {
@@ -37,7 +37,7 @@ export function signal(changes: Partial<TracedSignal> = {}): TracedSignal {
   };
 }
 
-/** A thread takes what this process has sent by kill(2); it has a parent, or tracer, of pid 2. */
+/** A thread takes a signal that this process sent by kill(2). The parent or tracer has pid 2. */
 export function taken(
   { senderPid = 7, ...changes }: Partial<TracedSignal> = {},
   parent = 2,

@@ -5,19 +5,19 @@ import { newProject, pack } from './package';
 import { blocksOf, type Block } from './pages';
 import { LineProcess, REPOSITORY, run } from './programs';
 
-/** A program of a page. */
+/** A program on a page. */
 export type Snippet = Block & { language: 'ts' | 'js' };
 
 export function snippetsOf(page: string): Snippet[] {
   return blocksOf(page).filter((block): block is Snippet => /^[tj]s$/.test(block.language));
 }
 
-/** What the page says, in comments, that it prints. */
+/** The output that the page promises in comments. */
 export function promisesOf({ text }: Snippet): string[] {
   return [...text.matchAll(/console\.log\([^;]*?\); \/\/ (.*)$/gm)].map(([, line = '']) => line);
 }
 
-/** A new project with the packed package in it, and nothing else, in which snippets are run. */
+/** A new project that contains only the packed package, and runs snippets. */
 export class SnippetProject {
   readonly #folder: string;
   readonly path: string;
@@ -34,7 +34,10 @@ export class SnippetProject {
     return new SnippetProject(folder, path);
   }
 
-  /** Runs it as its reader would; what stands for it where it is a part of a program goes before and after. */
+  /**
+   * Runs a snippet as a reader would. If it is part of a program, `before` and `after` supply the
+   * rest.
+   */
   async run(
     snippet: Snippet,
     before = '',

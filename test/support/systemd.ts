@@ -8,8 +8,8 @@ import { LineProcess, REPOSITORY } from './programs';
 const SYSTEMD = '/lib/systemd/systemd';
 
 /**
- * Declares a test that boots systemd, and takes these tools besides. Outside of CI one that lacks any is left
- * out, and its title says why.
+ * Declares a test that boots systemd and needs these additional tools. Outside CI the test is
+ * skipped if one is missing, and its title says why.
  */
 export function itUnderSystemd(
   title: string,
@@ -21,8 +21,8 @@ export function itUnderSystemd(
 }
 
 /**
- * Boots systemd in namespaces of its own, with the units of a folder; the script is run there.
- * Returns what it has printed, in lines.
+ * Boots systemd in namespaces of its own with the units of a folder, and runs the script there.
+ * Returns the lines that the script prints.
  */
 export async function underSystemd(
   folder: string,
@@ -65,7 +65,7 @@ export async function underSystemd(
   return said;
 }
 
-/** What it makes at the top of a hierarchy where it is not confined. */
+/** The cgroups that systemd makes at the top of a hierarchy if it is not confined. */
 function cgroupsOfSystemd(): string[] {
   const root = '/sys/fs/cgroup';
   const hierarchies = ['.', ...readdirSync(root)].map((name) => join(root, name));

@@ -1,42 +1,45 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
 declare global {
-  /** When jest gives up what runs, by performance.now(): see environment.ts. */
+  /** The time of jest's timeout for the current test, by performance.now(): see environment.ts. */
   var testEndsAt: number | undefined;
 }
 
-/** What there is to say of a wait in vain, such as what came instead. */
+/** Returns what is known when a wait times out, such as what came instead. */
 export type Known = () => string;
 
 type Nothing = false | null | undefined;
 
 const LOOKS_EVERY_MS = 2;
 
-/** Nearly all that the test has left; the rest is to say so, and to clean up, which may wait as well. */
+/**
+ * Nearly all the time that the test has left. The rest is for the report and for cleaning up, which
+ * may also wait.
+ */
 function patienceMs(): number {
   const { testEndsAt } = globalThis;
   const leftMs = testEndsAt === undefined ? 60_000 : testEndsAt - performance.now();
   return leftMs - Math.min(5000, leftMs / 8);
 }
 
-/** What the promise does; it rejects with the name of what did not come in time. */
+/** Settles like the promise. Rejects if it takes too long, and names what did not come. */
 export function arrives<T>(what: string, promise: PromiseLike<T>, known?: Known): Promise<T> {
   const ms = patienceMs();
   const here = new Error();
   let timer: NodeJS.Timeout;
-  const inVain = new Promise<never>((_, reject) => {
+  const timeout = new Promise<never>((_, reject) => {
     timer = setTimeout(() => {
-      reject(waitedInVain(what, ms, known, here));
+      reject(timeoutError(what, ms, known, here));
     }, ms);
   });
-  const arrival = Promise.race([promise, inVain]).finally(() => {
+  const arrival = Promise.race([promise, timeout]).finally(() => {
     clearTimeout(timer);
   });
-  arrival.catch(() => undefined); // A test that has failed in between does not look at it any more.
+  arrival.catch(() => undefined); // a test that has already failed no longer looks at it
   return arrival;
 }
 
-/** Looks until there is something; resolves with it. */
+/** Polls until the result is something, and resolves with it. */
 export function until<T>(
   what: string,
   look: () => T | Promise<T>,
@@ -58,13 +61,13 @@ export function until<T>(
   return arrival;
 }
 
-/** The same, while the event loop stands still: jest itself could not end that. */
+/** The same, but blocks the event loop. Jest itself could not end such a wait. */
 export function blockUntil(what: string, holds: () => boolean, known?: Known): void {
   const ms = patienceMs();
   const deadline = performance.now() + ms;
   const asleep = new Int32Array(new SharedArrayBuffer(4));
   while (!holds()) {
-    if (performance.now() > deadline) throw waitedInVain(what, ms, known, new Error());
+    if (performance.now() > deadline) throw timeoutError(what, ms, known, new Error());
     Atomics.wait(asleep, 0, 0, 20);
   }
 }
@@ -73,15 +76,19 @@ function isSomething<T>(found: T): found is Exclude<T, Nothing> {
   return found !== false && found !== null && found !== undefined;
 }
 
-/** Its stack leads to the test that waits: a timer has none, and what is in this folder is in between. */
-function waitedInVain(what: string, ms: number, known: Known | undefined, { stack = '' }: Error) {
+/**
+ * Gives the error the stack of the waiting test: a timer has no useful stack, and frames of this
+ * folder would hide the test.
+ */
+function timeoutError(what: string, ms: number, known: Known | undefined, { stack = '' }: Error) {
   let instead: string;
   try {
     instead = known?.() ?? '';
   } catch (error) {
-    instead = String(error); // A timer calls it: nobody would catch that.
+    instead = String(error); // called by a timer: nothing would catch the error
   }
-  const message = `waited ${(ms / 1000).toFixed(1)} s in vain for ${what}\n${instead}`.trim();
+  const message =
+    `timed out after ${(ms / 1000).toFixed(1)} s waiting for ${what}\n${instead}`.trim();
   const error = new Error(message);
   const calls = stack
     .split('\n')

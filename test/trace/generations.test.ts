@@ -12,7 +12,7 @@ function seen(by: TracedSignal): Seen {
   return { timeNs, flags, senderPid, senderThread, senderStart, sender: senderOf(by, null) };
 }
 
-/** Who ended a process that was sent, and took, these. */
+/** The sender whose signal ended a process that was sent, and took, these signals. */
 function killer(...signals: TracedSignal[]): number | string {
   const generations = new Generations();
   for (const each of signals) {
@@ -32,31 +32,31 @@ const traced = (senderPid: number) =>
 const toThread = (senderPid: number, thread = TARGET) =>
   by(senderPid, { thread, flags: SignalFlag.senderStack, code: -6 });
 
-describe('of a process without a tracer', () => {
-  test('the one that was taken is named, not one that came later', () => {
+describe('the killer of a process without a tracer', () => {
+  test('is the sender of the signal that was taken, not of a later one', () => {
     expect(killer(by(8), taken({ senderPid: 8 }), by(9))).toBe(8);
   });
 
-  test('what was taken after its end, by another with its pid perhaps, did not end it', () => {
+  test('is not the sender of a signal taken after its end, perhaps by another process with its pid', () => {
     const late = taken({ senderPid: 9, timeNs: NOW + 1 });
     expect(killer(by(8), taken({ senderPid: 8, timeNs: NOW }), by(9), late)).toBe(8);
     expect(killer(by(9), late)).toBe('nobody');
   });
 
-  test('a second one that was not pending already proves that the first was taken', () => {
+  test('is the second sender if the second signal was not pending already, which proves that the first was taken', () => {
     expect(killer(by(8), by(9), taken({ senderPid: 9 }))).toBe(9);
     expect(killer(by(8), by(9), taken({ senderPid: 8 }))).toBe('nobody');
   });
 
-  test('what waits for a thread is told from what waits for the process', () => {
+  test('is found by the queue: signals to a thread and to the process are told apart', () => {
     const group = by(8);
     expect(killer(toThread(9), group, taken({ senderPid: 8 }))).toBe(8);
     expect(killer(group, toThread(9), taken({ senderPid: 9, code: -6 }))).toBe(9);
-    // What another thread has in its queue, nobody else takes.
+    // No other thread takes what is in a thread's queue.
     expect(killer(toThread(9, 101), taken({ senderPid: 9, code: -6 }))).toBe('nobody');
   });
 
-  test('an outsider’s pid does not tell senders apart that the process cannot see; its queue does', () => {
+  test('is found by the queue if the senders are outside its namespace, and their pids look the same', () => {
     const outside = { info: [0, 0, 0, 0], senderPidThere: 0 } as const;
     const end = taken(outside);
     expect(killer(by(8, outside), by(9, outside), end)).toBe(9);
@@ -68,7 +68,7 @@ describe('of a process without a tracer', () => {
     expect(generations.killer('SIGRTMIN+3', NOW)).toBeNull();
   });
 
-  test('of more than can be kept, nobody is named whose signal looks like one that was dropped', () => {
+  test('is unknown if its signal looks like one that was dropped for lack of room', () => {
     const outside = { info: [0, 0, 0, 0], senderPidThere: 0, signal: 37 } as const;
     const killerOf37 = (others: readonly TracedSignal[]) => {
       const generations = new Generations();
@@ -81,7 +81,7 @@ describe('of a process without a tracer', () => {
     };
     const many = Array.from({ length: 100 }, (_, i) => by(1000 + i, { signal: 37 }));
     expect(killerOf37(many)).toBe('nobody');
-    // What one repeats takes no room.
+    // Repeated signals take no additional room.
     const repeated = Array.from({ length: 100 }, () => by(1000, { signal: 37 }));
     expect(killerOf37(repeated)).toBe('nobody');
     expect(killer(...repeated, by(8), taken({ senderPid: 8 }))).toBe(8);
@@ -90,20 +90,20 @@ describe('of a process without a tracer', () => {
     expect(killer(...traced8, end)).toBe(8);
   });
 
-  test('two threads that take two at once: either may have been first', () => {
+  test('is unknown if two threads take two signals at once, because either may have been first', () => {
     const first = taken({ senderPid: 8 });
     const second = taken({ senderPid: 9, thread: 101 });
     expect(killer(by(8), first, by(9), second)).toBe('nobody');
     expect(killer(by(8), first, by(8), taken({ senderPid: 8, thread: 101 }))).toBe(8);
   });
 
-  test('a pid that was used again is another sender', () => {
+  test('is unknown if the sender’s pid was reused: the new process is another sender', () => {
     const again = by(8, { senderStart: 1 });
     const first = taken({ senderPid: 8 });
     expect(killer(by(8), first, again, taken({ senderPid: 8, thread: 101 }))).toBe('nobody');
   });
 
-  test('what the kernel sends is known by what it writes', () => {
+  test('is the kernel if the siginfo is one that only the kernel writes', () => {
     const kernel = by(50, { flags: SignalFlag.privileged | SignalFlag.group });
     expect(killer(by(8), kernel, taken({ code: 0x80, info: [0, 0, 0, 0] }))).toBe('kernel');
     const onBehalf = by(8, { flags: SignalFlag.noInfo | SignalFlag.group });
@@ -112,12 +112,12 @@ describe('of a process without a tracer', () => {
     expect(killer(lost, taken({ info: [0, 0, 0, 0] }))).toBe(8);
   });
 
-  test('a timer that has expired more often meanwhile is the same timer', () => {
+  test('is the same timer even if it has expired more often meanwhile', () => {
     const timer = by(50, { code: -2, flags: SignalFlag.group, info: [0, 0, 1, 0] });
     expect(killer(timer, taken({ code: -2, info: [0, 3, 1, 0] }))).toBe('timer');
   });
 
-  test('what was not generated under our eyes is nobody’s', () => {
+  test('is unknown if the signal’s generation was not observed', () => {
     expect(killer(taken({ senderPid: 8 }))).toBe('nobody');
     const generations = new Generations();
     generations.add(by(8), seen(by(8)));
@@ -127,41 +127,41 @@ describe('of a process without a tracer', () => {
     expect(generations.killer(TERM, NOW)).toBeNull();
   });
 
-  test('the signal that began its death is not one that was taken before', () => {
+  test('is the sender of the deadly signal, not of one that was taken before', () => {
     const deadly = by(9, { flags: SignalFlag.group | SignalFlag.deadly });
     expect(killer(deadly)).toBe(9);
     expect(killer(by(8), taken({ senderPid: 8 }), deadly)).toBe('nobody');
   });
 });
 
-describe('of a process with a tracer', () => {
+describe('the killer of a process with a tracer', () => {
   const TRACER = 2;
   const takes = (senderPid: number, changes: Partial<TracedSignal> = {}) =>
     taken({ senderPid, flags: SignalFlag.taken | TRACED, ...changes }, TRACER);
 
-  test('whichever the tracer lets pass is named', () => {
+  test('is the sender of the signal that the tracer lets pass', () => {
     expect(killer(traced(8), traced(9), takes(8))).toBe(8);
     expect(killer(traced(8), traced(9), takes(9))).toBe(9);
   });
 
-  test('the tracer is, where nobody sent what was taken', () => {
+  test('is the tracer if no one sent the signal that was taken', () => {
     expect(killer(traced(8), takes(TRACER))).toBe(TRACER);
     expect(killer(traced(8), takes(77))).toBe('nobody');
   });
 
-  test('nobody is, where the tracer is out of sight of the process', () => {
+  test('is unknown if the tracer is outside the process’s pid namespace', () => {
     const outside = { info: [0, 0, 0, 0], senderPidThere: 0 } as const;
     expect(killer(takes(0, outside))).toBe('nobody');
     expect(killer(signal({ ...traced(8), ...outside }), takes(0, outside))).toBe('nobody');
   });
 
-  test('one that lets go may inject in the name of the parent', () => {
+  test('is unknown if a tracer may have injected the signal in the parent’s name while it detached', () => {
     const parents = taken({ senderPid: TRACER });
     expect(killer(traced(TRACER), parents)).toBe('nobody');
     expect(killer(by(TRACER), parents)).toBe(TRACER);
   });
 
-  test('what is injected while it is blocked comes again, in the name of the process', () => {
+  test('is the original sender if a blocked signal is injected, and so sent again in the process’s own name', () => {
     const again = (info: number, flags = 0) =>
       by(TARGET, {
         info: [info, 0, 0, 0],
@@ -170,12 +170,12 @@ describe('of a process with a tracer', () => {
     const blocked = TRACED | SignalFlag.blocked;
     expect(killer(traced(8), again(8, blocked), takes(8))).toBe(8);
     expect(killer(again(TRACER, blocked), takes(TRACER))).toBe('nobody');
-    // Without a tracer, it has forged this itself.
+    // Without a tracer, the process has forged this itself.
     expect(killer(by(8), again(8), taken({ senderPid: 8 }))).toBe('nobody');
     expect(killer(again(TARGET), taken({ senderPid: TARGET }))).toBe(TARGET);
   });
 
-  test('what it takes at a system call comes from the kernel, for the tracer', () => {
+  test('is unknown for a signal at a system call, which the kernel sends for the tracer', () => {
     const atCall = by(TARGET, { flags: SignalFlag.toItself | SignalFlag.privileged | TRACED });
     expect(killer(atCall, takes(0, { code: 0x80, info: [0, 0, 0, 0] }))).toBe('nobody');
   });

@@ -10,10 +10,10 @@ import { end, HOUR, NOW, SECOND, signal, taken, TARGET } from '../support/signal
 const SIGUSR1 = 10;
 const SIGKILL = 9;
 
-/** Of nothing that is asked for here. */
+/** These tests do not use cgroups. */
 const noCgroups = () => new CgroupPaths(() => undefined);
 
-/** The story of one process that was sent these. */
+/** The history of one process that was sent these signals. */
 function story(signals: Partial<TracedSignal>[], ended: Partial<End> = {}) {
   const history = new SignalHistory(noCgroups());
   for (const changes of signals) history.add(signal(changes));
@@ -23,18 +23,22 @@ function story(signals: Partial<TracedSignal>[], ended: Partial<End> = {}) {
 const { group, inSyscall, noInfo, senderExiting, senderPtraces } = SignalFlag;
 
 test.each<[string, Partial<TracedSignal>, string]>([
-  ['kill(2), since Linux 7.3', { flags: noInfo | group | inSyscall }, 'kill'],
-  ['the same, of its own', { flags: noInfo | group | inSyscall, senderPid: TARGET }, 'kill'],
+  ['kill(2) since Linux 7.3', { flags: noInfo | group | inSyscall }, 'kill'],
+  [
+    'kill(2) of the process itself',
+    { flags: noInfo | group | inSyscall, senderPid: TARGET },
+    'kill',
+  ],
   ['an interrupt', { flags: noInfo | group }, 'kernel'],
-  ['the end of its parent', { flags: noInfo | group | inSyscall | senderExiting }, 'parent-death'],
+  ['the end of the parent', { flags: noInfo | group | inSyscall | senderExiting }, 'parent-death'],
   ['a broken pipe', { flags: noInfo | inSyscall, senderPid: TARGET, signal: 13 }, 'kernel'],
   ['cgroup.kill', { flags: noInfo | inSyscall, signal: SIGKILL }, 'cgroup-kill'],
   ['PTRACE_KILL', { flags: noInfo | inSyscall | senderPtraces, signal: SIGKILL }, 'ptrace'],
-])('without a siginfo, %s is told by how it was sent', (_, changes, origin) => {
+])('without a siginfo, %s is recognized by how the signal was sent', (_, changes, origin) => {
   expect(originOf(signal(changes))).toBe(origin);
 });
 
-test('a SIGTERM of an hour ago is not offered for an end of now', () => {
+test('a SIGTERM from an hour ago is not listed for an end now', () => {
   const { received } = story([
     { timeNs: NOW - HOUR },
     { timeNs: NOW - 119 * SECOND, senderPid: 8 },
@@ -42,23 +46,23 @@ test('a SIGTERM of an hour ago is not offered for an end of now', () => {
   expect(received.map(({ pid }) => pid)).toEqual([8]);
 });
 
-test('but it is named where it kills: it was blocked until now', () => {
+test('an old SIGTERM is named as the killer if it was blocked until now', () => {
   const { sender, received } = story([{ timeNs: NOW - HOUR }, taken()], { signal: 'SIGTERM' });
   expect(sender).toMatchObject({ origin: 'kill', pid: 7 });
   expect(received).toEqual([]);
 });
 
-test('what nobody was seen to take did not kill', () => {
+test('a signal that was not seen to be taken did not kill', () => {
   expect(story([{}], { signal: 'SIGTERM' }).sender).toBeNull();
 });
 
-test('the signal with which the process began to die is the one, whatever came later', () => {
+test('the killer is the signal with which the process began to die, whatever comes later', () => {
   const deadly = { flags: SignalFlag.group | SignalFlag.deadly, senderPid: 8 };
   const { sender } = story([{}, deadly, { senderPid: 9 }], { signal: 'SIGTERM' });
   expect(sender).toMatchObject({ pid: 8 });
 });
 
-test('what was sent after the end is another’s, and so is what had the pid before', () => {
+test('a signal sent after the end, or to an earlier process with the pid, does not count', () => {
   const killedBy = (changes: Partial<TracedSignal>) =>
     story([changes, taken(changes)], { signal: 'SIGTERM' }).sender;
   expect(killedBy({})).toMatchObject({ pid: 7 });
@@ -67,7 +71,7 @@ test('what was sent after the end is another’s, and so is what had the pid bef
   expect(killedBy({ inode: 0, startTicks: 400 })).toBeNull();
 });
 
-test('two lives of one pid are kept apart where ends are told later than signals', () => {
+test('two processes with one pid keep separate histories if their ends arrive after later signals', () => {
   const history = new SignalHistory(noCgroups());
   const later = { inode: 1002, startTicks: 501, senderPid: 9 };
   history.add(signal({ senderPid: 8 }));
@@ -79,7 +83,7 @@ test('two lives of one pid are kept apart where ends are told later than signals
   expect([first.sender?.pid, second.sender?.pid]).toEqual([8, 9]);
 });
 
-test('an end that is told twice has its story twice, and then no more', () => {
+test('an end that is reported twice has its history twice, which is then dropped', () => {
   const history = new SignalHistory(noCgroups());
   history.add(signal());
   expect(history.end(end(), true).received).toHaveLength(1);
@@ -87,7 +91,7 @@ test('an end that is told twice has its story twice, and then no more', () => {
   expect(history.end(end(), false).received).toHaveLength(0);
 });
 
-test('who sends hundreds of signals does not hide the one that counts', () => {
+test('hundreds of signals from one sender do not displace the one that counts', () => {
   const flood = Array.from({ length: 500 }, () => ({ signal: SIGUSR1, senderPid: 66 }));
   const { received } = story([...flood, {}, ...flood]);
   expect(received).toHaveLength(16);
@@ -97,13 +101,13 @@ test('who sends hundreds of signals does not hide the one that counts', () => {
 const BY_OOM = { signal: SIGKILL, flags: SignalFlag.privileged | SignalFlag.deadly, senderPid: 50 };
 const MARK = { signal: 0, flags: SignalFlag.oom, senderPid: 50 };
 
-test('the OOM killer marks whom it has just killed', () => {
+test('a mark of the OOM killer counts for the process that it has just killed', () => {
   const { sender, oom } = story([{ ...BY_OOM, timeNs: NOW - 20_000 }, MARK], { signal: 'SIGKILL' });
   expect(sender).toMatchObject({ origin: 'kernel' });
   expect(oom).toBe(true);
 });
 
-test('and who is dying anyhow: who was killed by somebody else was not killed by it', () => {
+test('a mark of the OOM killer does not count for a process that dies of another signal', () => {
   const byOther = { signal: SIGKILL, flags: SignalFlag.group | SignalFlag.deadly };
   expect(story([byOther, MARK], { signal: 'SIGKILL' }).oom).toBe(false);
   const before = { ...BY_OOM, senderPid: 60, timeNs: NOW - 20_000 };
@@ -117,7 +121,7 @@ test('and who is dying anyhow: who was killed by somebody else was not killed by
   ).toBeNull();
 });
 
-describe('who sends itself what it was sent', () => {
+describe('a process that sends itself a signal it was sent', () => {
   const own = (changes: Partial<TracedSignal> = {}) => ({
     ...{ flags: SignalFlag.toItself | SignalFlag.senderStack | SignalFlag.deadly },
     ...{ code: -6, senderPid: 100 },
@@ -126,26 +130,26 @@ describe('who sends itself what it was sent', () => {
   const raisedAfter = (...signals: Partial<TracedSignal>[]) =>
     story(signals, { signal: 'SIGTERM' }).raisedAfter;
 
-  test('did it after who sent that last', () => {
+  test('raised it after the last sender of that signal', () => {
     const sent = [{ timeNs: NOW - 3000 }, { timeNs: NOW - 2000, senderPid: 8 }];
     expect(raisedAfter(...sent, own())).toMatchObject({ signal: 'SIGTERM', pid: 8 });
     expect(story([...sent, own()], { signal: 'SIGTERM' }).sender).toMatchObject({ pid: 100 });
   });
 
-  test('did it of its own accord where nobody had, or something else, or long ago', () => {
+  test('raised it on its own if nobody sent it, or another signal, or long ago', () => {
     expect(raisedAfter(own())).toBeNull();
     expect(raisedAfter({ signal: SIGUSR1, timeNs: NOW - 2000 }, own())).toBeNull();
     expect(raisedAfter({ timeNs: NOW - 121 * SECOND }, own())).toBeNull();
     expect(raisedAfter(own({ timeNs: NOW - 2000 }), { timeNs: NOW - 1000 })).toBeNull();
   });
 
-  test('and who was killed by another did not', () => {
+  test('did not raise it if another process’s signal killed it', () => {
     const flags = SignalFlag.group | SignalFlag.deadly;
     expect(raisedAfter({ timeNs: NOW - 2000 }, { flags, senderPid: 8 })).toBeNull();
   });
 });
 
-test('where ends were lost, a later owner of the pid of whom little is known is told nothing', () => {
+test('after lost ends, a later owner of the pid that cannot be identified gets no history', () => {
   const history = new SignalHistory(noCgroups());
   history.add(signal());
   history.doubtRuns();
@@ -154,12 +158,12 @@ test('where ends were lost, a later owner of the pid of whom little is known is 
   expect(history.end(end(), false)).toMatchObject({ isDoubtful: false });
 });
 
-test('what was ignored was not received', () => {
+test('an ignored signal was not received', () => {
   const flags = SignalFlag.group | SignalFlag.ignored;
   expect(story([{ flags }]).received).toEqual([]);
 });
 
-test('what nobody asks for any more is forgotten', () => {
+test('the history of an unwatched process is dropped', () => {
   const history = new SignalHistory(noCgroups());
   history.add(signal());
   history.forget({ pid: 100, inode: 1001, startTicks: 500 });

@@ -15,7 +15,9 @@ const POWERLESS = [
   ...['--bounding-set=-all', '--no-new-privs'],
 ];
 
-/** A monitor in a process of its own, which watches the pids on its stdin, and prints what it is told. */
+/**
+ * Starts a monitor in another process, which watches the pids on its stdin and prints its events.
+ */
 function startMonitor(options: object, before: readonly string[] = []): LineProcess {
   const script = `
     const { ExitMonitor } = require(${JSON.stringify(REPOSITORY)});
@@ -36,7 +38,7 @@ async function next<Told>(monitor: LineProcess): Promise<Told> {
   return JSON.parse((await monitor.line()) ?? '{"event":"end"}') as Told;
 }
 
-/** A process that will end in this way when `end()` is called; see test/programs/fates.c. */
+/** Starts a process that ends in this way when `end()` is called; see test/programs/fates.c. */
 async function prepare(fate: string) {
   const fates = new LineProcess(program('fates'), [fate]);
   const [, pid] = ((await fates.line()) ?? '').split(' ');
@@ -47,14 +49,14 @@ async function prepare(fate: string) {
   return { pid: Number(pid), parent: fates.pid, end };
 }
 
-/** BPF programs, maps and links of exitwatch in this kernel. */
+/** The BPF programs, maps and links of exitwatch in this kernel. */
 async function objects(): Promise<string[]> {
   const { stdout } = await run(program('bpf-objects'), ['exitwatch']);
   return stdout.split('\n').filter((line) => line !== '');
 }
 
 itAsRoot(
-  'signals that do not fit into the buffer are a gap with their number, and nothing is claimed across it',
+  'signals that do not fit into the buffer become a counted gap, and nothing is claimed across it',
   async () => {
     const monitor = startMonitor({ trace: 'on' });
     await next<Ready>(monitor);
@@ -67,8 +69,8 @@ itAsRoot(
 
     const gap = await next<Gap>(monitor);
     expect(gap).toMatchObject({ event: 'gap', reason: 'trace-buffer', recovered: 0 });
-    // 256 KiB of records, of 232 bytes each, and, with a v2 hierarchy, of the path of one cgroup; the signal
-    // that was not sent by itself is none.
+    // 256 KiB of records of 232 bytes each. In a v2 hierarchy the path of one cgroup takes some of
+    // it. The signal that the process did not send itself does not count.
     const fitting = [0, 1944].map((taken) => Math.floor((256 * 1024 - taken) / 232));
     expect(fitting.map((fits) => 5000 - fits)).toContain(gap.lost);
     const exit = await next<ExitEvent>(monitor);
@@ -92,7 +94,7 @@ itAsRoot(
 );
 
 itAsRoot(
-  'signals are told as they are sent while somebody listens, those of watched processes only',
+  'while there is a listener, signals of watched processes, and only those, are reported when they are sent',
   async () => {
     await using monitor = new ExitMonitor({ trace: 'on' });
     const told: SignalEvent[] = [];
@@ -127,8 +129,8 @@ itAsRoot(
   },
 );
 
-itAsRoot('who listened before the start hears of a signal while its process lives', async () => {
-  // The first of a process has had signals of its own, of its trial.
+itAsRoot('a listener from before the start hears of a signal while its process lives', async () => {
+  // The first monitor of a process also sees the signals of its own self-test.
   const first = new ExitMonitor({ trace: 'on' });
   await first.start();
   await first.close();
@@ -148,7 +150,7 @@ itAsRoot('who listened before the start hears of a signal while its process live
   await target.ended;
 });
 
-itAsRoot('removing all listeners does not keep later ones from hearing', async () => {
+itAsRoot('later listeners still hear of signals after all listeners were removed', async () => {
   await using monitor = new ExitMonitor({ trace: 'on' });
   await monitor.start();
   monitor.removeAllListeners();
@@ -159,7 +161,7 @@ itAsRoot('removing all listeners does not keep later ones from hearing', async (
   await arrives('a signal event', heard);
 });
 
-itAsRoot('a million SIGCHLDs wake nobody', async () => {
+itAsRoot('a million SIGCHLDs do not wake the reader', async () => {
   await using monitor = new ExitMonitor({ scope: 'watched', source: 'pidfd', trace: 'on' });
   await monitor.start();
   const { wakeups } = monitor.stats();
@@ -167,7 +169,7 @@ itAsRoot('a million SIGCHLDs wake nobody', async () => {
   expect(monitor.stats().wakeups).toBe(wakeups);
 });
 
-test('with trace off nothing is claimed', async () => {
+test('with trace off nothing is claimed about senders', async () => {
   await using monitor = new ExitMonitor({ trace: 'off' });
   expect(await monitor.start()).toMatchObject({ traced: false, traceDowngrade: null });
   const target = await prepare('kill-segv');
@@ -184,7 +186,7 @@ test('with trace off nothing is claimed', async () => {
   });
 });
 
-itAsRoot('without capabilities all else works, and it is told what is missing', async () => {
+itAsRoot('without capabilities everything else works, and the missing ones are named', async () => {
   const monitor = startMonitor({}, POWERLESS);
   const ready = await next<Ready>(monitor);
   expect(ready).toMatchObject({
@@ -211,7 +213,7 @@ itAsRoot('without capabilities all else works, and it is told what is missing', 
   expect(await next(demanding)).toMatchObject({ code: 'ERR_EXITWATCH_NO_TRACE' });
 });
 
-itAsRoot('in another pid namespace there is none: its pids are not the kernel’s', async () => {
+itAsRoot('in another pid namespace there is no trace: its pids are not the kernel’s', async () => {
   const command = ['unshare', '-pf', '--mount-proc', '--kill-child'];
   const monitor = startMonitor({}, command);
   expect(await next<Ready>(monitor)).toMatchObject({
@@ -223,7 +225,7 @@ itAsRoot('in another pid namespace there is none: its pids are not the kernel’
   await monitor.ended;
 });
 
-itAsRootOfHost('nothing is left in the kernel of a monitor that was killed', async () => {
+itAsRootOfHost('a monitor that was killed leaves nothing in the kernel', async () => {
   const before = new Set(await objects());
   const monitor = startMonitor({ scope: 'all', trace: 'on' });
   await next<Ready>(monitor);
@@ -234,7 +236,7 @@ itAsRootOfHost('nothing is left in the kernel of a monitor that was killed', asy
   expect(kinds.filter((kind) => kind === 'link').length).toBe(3 + ofExecutables);
   monitor.child.kill('SIGKILL');
   await monitor.ended;
-  // Maps and programs are freed by the kernel's workers, a moment later.
+  // The kernel's workers free maps and programs a moment later.
   for (let left = ours; left.length > 0;) {
     const now = new Set(await objects());
     left = ours.filter((object) => now.has(object));
@@ -242,7 +244,7 @@ itAsRootOfHost('nothing is left in the kernel of a monitor that was killed', asy
 });
 
 itAsRoot(
-  '200 monitors one after another leave no descriptor, and no locked memory',
+  '200 monitors, one after another, leave no descriptor and no locked memory behind',
   async () => {
     const count = () => readdirSync('/proc/self/fd').length;
     const locked = () =>
@@ -259,7 +261,7 @@ itAsRoot(
     let left: string[] = [];
     const isLeft = (object: string) => !objectsBefore.has(object);
     await until(
-      'the BPF objects to go',
+      'the BPF objects to be freed',
       async () => (left = (await objects()).filter(isLeft)).length === 0,
       () => left.join('\n'),
     );

@@ -11,19 +11,19 @@ import { arrives, until } from '../support/wait';
 
 const REPEATS = 2 * ROUNDS;
 
-/** Catches SIGTERM, and ends with 0 some time later. */
+/** Starts a process that catches SIGTERM and exits with 0 some time later. */
 async function catcher(): Promise<number> {
   const script =
     "process.on('SIGTERM', () => setTimeout(() => process.exit(0), 300)); console.log('ready'); setInterval(() => {}, 1e6)";
   const child = spawn(process.execPath, ['-e', script]);
-  await arrives('the first word of a child', once(child.stdout, 'data'));
+  await arrives('the first line of a child', once(child.stdout, 'data'));
   return child.pid ?? 0;
 }
 
 const isSeen = ({ signalsReceived }: ExitEvent) =>
   signalsReceived.some(({ signal, pid }) => signal === 'SIGTERM' && pid === process.pid);
 
-/** It was not seen, and nothing else is claimed. */
+/** The signal was not seen, and the event claims nothing else. */
 const isLeftOpen = (event: ExitEvent, sentAt: Date) =>
   !isSeen(event) && (event.tracedSince === null || event.tracedSince > sentAt);
 
@@ -38,7 +38,7 @@ itAsRoot('waitForExit() has armed the signal trace when it returns', async () =>
   }
 });
 
-itAsRoot('so has watch() of a monitor that is being started, or was', async () => {
+itAsRoot('watch() has armed it, too, on a monitor that is starting or started', async () => {
   for (let round = 0; round < REPEATS; round++) {
     await using monitor = new ExitMonitor();
     const pids = [await catcher(), await catcher()];
@@ -55,7 +55,7 @@ itAsRoot('so has watch() of a monitor that is being started, or was', async () =
   }
 });
 
-itAsRoot('what was sent before the trace was at work is left open', async () => {
+itAsRoot('a signal sent before the trace was running is left open', async () => {
   for (let round = 0; round < REPEATS; round++) {
     await using monitor = new ExitMonitor();
     const pids = [await catcher(), await catcher(), await catcher()] as const;
@@ -81,7 +81,7 @@ itAsRoot('what was sent before the trace was at work is left open', async () => 
   }
 });
 
-itAsRootOfHost('it is seen from its start if it began after the trace', async () => {
+itAsRootOfHost('a process that began after the trace is traced from its start', async () => {
   await using monitor = new ExitMonitor({ scope: 'all', trace: 'on' });
   const begun = new Date();
   await monitor.start();
@@ -96,7 +96,7 @@ itAsRootOfHost('it is seen from its start if it began after the trace', async ()
   expect(tracedSince?.getTime()).toBeGreaterThan(begun.getTime());
 });
 
-test('without the trace there is no such time', async () => {
+test('without the trace tracedSince is null', async () => {
   const { pid } = spawn('sleep', ['0.05']);
   const event = await arrives('the exit of sleep', waitForExit(pid ?? 0, { source: 'poll' }));
   expect(event).toMatchObject({ traced: false, tracedSince: null, raisedAfter: null });

@@ -5,7 +5,7 @@ import { EventLog } from '../support/event-log';
 import { describeForEachFilter } from '../support/filters';
 import { LineProcess, program } from '../support/programs';
 
-/** When it is told to have ended, at the latest, on CLOCK_MONOTONIC. */
+/** The latest time of the end that the event allows, on CLOCK_MONOTONIC. */
 function latestNs(event: ExitEvent | undefined): number {
   if (event === undefined) return NaN;
   const clockNs = Date.now() * 1e6 - Number(process.hrtime.bigint());
@@ -27,7 +27,7 @@ function describeTraced(
 ): void {
   describe(JSON.stringify(settings), () => {
     for (const way of ['first-left', 'first-stays'] as const) {
-      test(`a process of which a dead thread is held by its tracer ends when that lets go (${way})`, async () => {
+      test(`a process whose dead thread is held by a tracer ends when the tracer detaches (${way})`, async () => {
         await using monitor = new ExitMonitor(settings);
         const log = new EventLog(monitor);
         expect(await monitor.start()).toMatchObject(ready);
@@ -48,7 +48,7 @@ function describeTraced(
         expect(log.of(pid)).toHaveLength(1);
       });
 
-      test(`so it does when the thread was dead before the monitor began (${way})`, async () => {
+      test(`a process whose thread was dead before the monitor started also ends when the tracer detaches (${way})`, async () => {
         const traced = new LineProcess(program('traced'), [way, '0']);
         const pid = Number(await traced.line());
         traced.child.stdin.write('\n');
@@ -74,7 +74,7 @@ describeTraced({ scope: 'watched', source: 'pidfd' }, { source: 'pidfd' });
 describeForEachFilter((filter) => {
   for (const settings of SETTINGS) describeTraced(settings, { source: 'connector', filter });
 
-  test('a tracer may be as quick as it likes', async () => {
+  test('a tracer that detaches at once does not hide the status', async () => {
     const COUNT = 500;
     await using monitor = new ExitMonitor({ scope: 'all' });
     const log = new EventLog(monitor);

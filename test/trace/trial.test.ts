@@ -12,7 +12,7 @@ import { LineProcess, PROGRAMS, program, REPOSITORY } from '../support/programs'
 
 const NAME = 'exitwatch-trial';
 
-/** Starts a monitor of each scope, and prints what it is told of a child that a shell has killed. */
+/** Starts a monitor of each scope, and prints the event of a child that a shell has killed. */
 const WATCHER = `
   const { spawn } = require('node:child_process');
   const { ExitMonitor } = require(${JSON.stringify(REPOSITORY)});
@@ -56,7 +56,10 @@ const UNTRACED = {
   },
 };
 
-/** What a trace that misreads the kernel in this way is caught by; also where kill(2) has no siginfo. */
+/**
+ * The finding of the self-test for each way to misread the kernel, including kernels where kill(2)
+ * has no siginfo.
+ */
 const SPOILT: [string, RegExp][] = [
   ['pid', /kill\(2\) came from another process/],
   ['uid', /kill\(2\) came from another process/],
@@ -76,11 +79,11 @@ const SPOILT: [string, RegExp][] = [
   ['thread', /kill\(2\) came from another process/],
 ];
 
-test('each way to spoil the trace is tried here', () => {
+test('every way to spoil the trace is tested here', () => {
   expect(SPOILT.map(([spoil]) => spoil)).toEqual(loadAddon().spoils);
 });
 
-itAsRootOfHost.each(SPOILT)('a trace that misreads "%s" tells nothing', async (spoil, detail) => {
+itAsRootOfHost.each(SPOILT)('a trace that misreads "%s" claims nothing', async (spoil, detail) => {
   const told = await watch(spoil);
   const traceDowngrade = {
     code: 'trial-failed',
@@ -93,7 +96,10 @@ itAsRootOfHost.each(SPOILT)('a trace that misreads "%s" tells nothing', async (s
   ]);
 });
 
-/** Watches the process of its first argument, where its cgroup, the second, has no room for a child. */
+/**
+ * Watches the process of its first argument while its cgroup, the second one, has no room for a
+ * child.
+ */
 const POOR = `
   const { readFileSync, writeFileSync } = require('node:fs');
   const { ExitMonitor } = require(${JSON.stringify(REPOSITORY)});
@@ -101,7 +107,7 @@ const POOR = `
   (async () => {
     const monitor = new ExitMonitor();
     const { exited } = monitor.watch(Number(pid));
-    // The reader's thread, and that of the trial.
+    // Room for the reader's thread and that of the self-test.
     if (pids) writeFileSync(pids + '/pids.max', String(Number(readFileSync(pids + '/pids.current')) + 2));
     const { traced, traceDowngrade } = await monitor.start();
     console.log('ready');
@@ -123,7 +129,7 @@ async function watchPoorly(before: readonly string[], pids: readonly string[]): 
   return told;
 }
 
-describe('where no child is allowed, nothing is claimed, and why is told', () => {
+describe('if no child process can be created, nothing is claimed, and the reason is reported', () => {
   const because = (error: string) => ({
     ...UNTRACED,
     traceDowngrade: {
@@ -133,12 +139,12 @@ describe('where no child is allowed, nothing is claimed, and why is told', () =>
     },
   });
 
-  itAsRoot('by a seccomp filter', async () => {
+  itAsRoot('because of a seccomp filter', async () => {
     const told = await watchPoorly([program('without'), 'fork', 'errno'], []);
     expect(told).toMatchObject(because('EPERM'));
   });
 
-  itAsRootWith('pids')('by pids.max', async () => {
+  itAsRootWith('pids')('because of pids.max', async () => {
     const cgroup = join(folderOfController('pids') ?? '', `exitwatch-trial-${process.pid}`);
     mkdirSync(cgroup);
     try {
@@ -151,7 +157,7 @@ describe('where no child is allowed, nothing is claimed, and why is told', () =>
   });
 });
 
-describe('the child of the trial', () => {
+describe('the child of the self-test', () => {
   let folder: string;
 
   beforeEach(() => {
@@ -163,7 +169,7 @@ describe('the child of the trial', () => {
   });
 
   itAsRootOfHost(
-    'is one for all monitors and Workers, and hidden from them, not from others',
+    'is shared by all monitors and Workers, and is hidden from them but not from other processes',
     async () => {
       await using monitor = new ExitMonitor({ scope: 'all', trace: 'off' });
       const log = new EventLog(monitor);
@@ -181,11 +187,11 @@ describe('the child of the trial', () => {
         ...{ traced: Array(9).fill(true), told: [], childSignals: 0, threads: 0 },
       });
       await log.untilAllOf([host.pid]);
-      // Of one that is reaped before its message is made, the kernel names no parent.
+      // If a process is reaped before its message is made, the kernel names no parent.
       const isHosts = ({ parentPid }: ExitEvent) => parentPid === host.pid || parentPid === null;
       const ends = [...log.exits.values()].flat().filter(({ name }) => name === NAME);
       const trials = ends.filter(isHosts);
-      // The other one tries what /proc shows of a zombie.
+      // The other child tests what /proc shows of a zombie.
       const child = { how: 'exited', exitCode: 0 };
       expect(trials).toMatchObject([child, child]);
       expect(readFileSync(join(folder, 'reaped'), 'utf8')).toBe('');
@@ -193,7 +199,7 @@ describe('the child of the trial', () => {
   );
 });
 
-/** Monitors in Workers that all begin at once, beside some that were there before. */
+/** Starts monitors in Workers all at once, beside monitors that exist already. */
 const HOST = `
   const { Worker } = require('node:worker_threads');
   const { readdirSync, readFileSync } = require('node:fs');
@@ -230,7 +236,7 @@ const HOST = `
     last.on('signal', (event) => isChild(event) && told.push(event));
     last.on('exit', (event) => isChild(event) && told.push(event));
     traced.push((await last.start()).traced);
-    await sleep(100); // whatever is to be told of the child has been
+    await sleep(100); // by now every event about the child has arrived
     for (const monitor of [...before, last]) await monitor.close();
     const threads = readdirSync('/proc/self/task').filter((thread) =>
       readFileSync('/proc/self/task/' + thread + '/comm', 'utf8').startsWith('exitwatch'),

@@ -36,14 +36,14 @@ function judge(evidence: Partial<StopEvidence>) {
 
 const complete = (...events: QmpEvent[]) => ({ events: [RESUME, ...events], eventsComplete: true });
 
-test('a guest that powers itself off, with a witness who was there all the time', () => {
+test('a complete event stream proves that a guest powered itself off', () => {
   expect(judge(complete(GUEST_SHUTDOWN))).toMatchObject({
     ...{ cause: 'guest-shutdown', userShutdown: true, initiator: 'guest', certainty: 'sure' },
     candidates: ['guest-shutdown'],
   });
 });
 
-test('without one, somebody may have pressed its power button: nobody knows whose doing it was', () => {
+test('without a complete stream the power button may have been pressed, so the initiator is unknown', () => {
   const { cause, userShutdown, certainty, candidates } = judge({ events: [GUEST_SHUTDOWN] });
   expect({ cause, userShutdown, certainty }).toEqual({
     ...{ cause: 'unknown', userShutdown: null, certainty: 'one-of' },
@@ -52,7 +52,7 @@ test('without one, somebody may have pressed its power button: nobody knows whos
   expect(candidates).toContain('other-powerdown');
 });
 
-test('a power button that we have pressed is ours, on record or not heard of', () => {
+test('a power button that exitwatch pressed is its own doing, whether the press was heard or not', () => {
   const own = [intent({ what: 'powerdown' })];
   for (const evidence of [complete(POWERDOWN, GUEST_SHUTDOWN), { events: [GUEST_SHUTDOWN] }]) {
     expect(judge({ ...evidence, intents: own })).toMatchObject({
@@ -66,7 +66,7 @@ test('a power button that we have pressed is ours, on record or not heard of', (
   }
 });
 
-test('an intent that was not delivered, or superseded, or is over, is not what ended it', () => {
+test('an intent that was not delivered, or superseded, or has expired, does not explain the end', () => {
   const forgotten: Partial<Intent>[] = [
     { outcome: 'not-delivered' },
     { outcome: 'superseded' },
@@ -81,7 +81,7 @@ test('an intent that was not delivered, or superseded, or is over, is not what e
   }
 });
 
-test('one that nobody has settled may have been carried out', () => {
+test('an unsettled intent may have been carried out', () => {
   for (const outcome of ['pending', 'expired', 'uncertain'] as const) {
     expect(judge({ intents: [intent({ outcome })] })).toMatchObject({
       ...{ cause: 'forced-stop', initiator: 'manager', userShutdown: null, certainty: 'likely' },
@@ -89,26 +89,26 @@ test('one that nobody has settled may have been carried out', () => {
   }
 });
 
-test('a stranger’s SIGTERM is the host’s, and never the user’s', () => {
+test('another process’s SIGTERM comes from the host, never from the user', () => {
   expect(judge(complete(HOST_SIGNAL))).toMatchObject({
     ...{ cause: 'forced-stop', userShutdown: false, initiator: 'host', certainty: 'sure' },
   });
 });
 
-test('the same with an intent of ours is ours', () => {
+test('a SIGTERM with an intent comes from exitwatch', () => {
   expect(judge({ ...complete(HOST_SIGNAL), intents: [intent()] })).toMatchObject({
     ...{ cause: 'forced-stop', userShutdown: false, initiator: 'manager', certainty: 'sure' },
   });
 });
 
-test('with a signal alone, it may have powered off a moment before: both are named', () => {
+test('with only a signal, the guest may have powered off a moment before: both causes are candidates', () => {
   const exit = { ...EXIT, signalsReceived: [sender('SIGTERM')] };
   const stop = judge({ exit });
   expect(stop).toMatchObject({ cause: 'forced-stop', userShutdown: null, certainty: 'likely' });
   expect(stop.candidates).toEqual(expect.arrayContaining(['forced-stop', 'guest-shutdown']));
 });
 
-test('with nothing but exit 0 nobody knows, and the user is not guessed', () => {
+test('with only exit 0 the cause is unknown, and the user is not blamed', () => {
   const stop = judge({ exit: { ...EXIT, traced: false } });
   expect(stop).toMatchObject({ cause: 'unknown', userShutdown: null, certainty: 'one-of' });
   expect(stop.candidates).toContain('guest-shutdown');
@@ -118,9 +118,9 @@ test('with nothing but exit 0 nobody knows, and the user is not guessed', () => 
   );
 });
 
-test('with a trace that saw no signal, none was it', () => {
+test('a trace that saw no signal rules signals out', () => {
   expect(judge({}).candidates).not.toContain('forced-stop');
-  // What was sent before the trace was at work was not seen.
+  // A signal before the trace was running would not have been seen.
   const late = { ...EXIT, tracedSince: secondsAgo(10) };
   expect(judge({ exit: late }).candidates).toContain('forced-stop');
   expect(judge({ exit: { ...EXIT, tracedSince: secondsAgo(121) } }).candidates).not.toContain(
@@ -136,20 +136,20 @@ test('a second SHUTDOWN changes nothing', () => {
   });
 });
 
-test('what was before it was started again counts no more', () => {
+test('events before a restart of the guest no longer count', () => {
   const events = complete(POWERDOWN, GUEST_SHUTDOWN, STOP, event('RESET'), RESUME, GUEST_SHUTDOWN);
   expect(judge(events)).toMatchObject({ cause: 'guest-shutdown', userShutdown: true });
   const revived = complete(GUEST_SHUTDOWN, STOP, event('RESET'), RESUME, HOST_SIGNAL);
   expect(judge(revived)).toMatchObject({ cause: 'forced-stop' });
 });
 
-test('a pause is no shutdown, and neither is a migration that we are about to make', () => {
+test('a pause is not a shutdown, and neither is a planned migration', () => {
   expect(judge(complete(STOP)).candidates).toEqual([
     ...judge(complete()).candidates,
     ...['migrated-away', 'saved'],
   ]);
   const intents = [intent({ what: 'migrate' })];
-  // Whether it went so far, nobody knows: it may have been paused, and ended here.
+  // The migration may not have got that far: the guest may have been paused, and ended here.
   const stop = judge({ ...complete(STOP, HOST_SIGNAL), intents });
   expect(stop).toMatchObject({ cause: 'unknown', certainty: 'one-of', userShutdown: false });
   expect(stop.candidates).toEqual(expect.arrayContaining(['migrated-away', 'forced-stop']));
@@ -157,11 +157,11 @@ test('a pause is no shutdown, and neither is a migration that we are about to ma
   expect(judge(gone)).toMatchObject({ cause: 'migrated-away', initiator: 'manager' });
 });
 
-test('a power-down and a shutdown at once: what the hypervisor heard first counts', () => {
+test('of a power-down and a shutdown at the same time, the first that the hypervisor heard counts', () => {
   expect(judge(complete(GUEST_SHUTDOWN, POWERDOWN))).toMatchObject({ userShutdown: true });
 });
 
-test('before QEMU 4.0 it only says whose side it was', () => {
+test('before QEMU 4.0 a SHUTDOWN says only which side it came from', () => {
   expect(judge(complete(event('SHUTDOWN', { guest: true })))).toMatchObject({ userShutdown: null });
   expect(judge(complete(event('SHUTDOWN', { guest: false })))).toMatchObject({
     userShutdown: false,
@@ -171,14 +171,14 @@ test('before QEMU 4.0 it only says whose side it was', () => {
   expect(judge(complete(later))).toMatchObject({ certainty: 'one-of' });
 });
 
-test('whoever came when it had shut down already does not know why', () => {
+test('a client that connects after the shutdown does not know why', () => {
   const stop = judge({ events: [HOST_SIGNAL], initialStatus: 'shutdown' });
   expect(stop).toMatchObject({ certainty: 'one-of', userShutdown: null });
   expect(judge({ initialStatus: 'guest-panicked' })).toMatchObject({ cause: 'guest-panic' });
   expect(judge({ initialStatus: 'postmigrate' })).toMatchObject({ cause: 'migrated-away' });
 });
 
-test('its window that was closed, and its own failure, are as named', () => {
+test('a closed window and an error of the hypervisor are reported by name', () => {
   expect(judge(complete(event('SHUTDOWN', { guest: false, reason: 'host-ui' })))).toMatchObject({
     ...{ cause: 'host-ui', userShutdown: false, certainty: 'sure' },
   });
@@ -187,7 +187,7 @@ test('its window that was closed, and its own failure, are as named', () => {
   });
 });
 
-test('nobody saw the end: what it said counts, then what it left behind', () => {
+test('if nobody saw the end, the events count first, then the files left behind', () => {
   const exit = null;
   expect(judge({ exit, ...complete(GUEST_SHUTDOWN) })).toMatchObject({ userShutdown: true });
   const left = { pidfile: true, socket: true };
@@ -201,7 +201,7 @@ test('nobody saw the end: what it said counts, then what it left behind', () => 
   expect(judge({ exit })).toMatchObject({ certainty: 'unknown', userShutdown: null });
 });
 
-test('a log says which signal it obeyed, and from whom, if that could be told', () => {
+test('a log names the signal that QEMU obeyed, and its sender if QEMU knew it', () => {
   expect(
     obeyedSignal(['qemu-system-x86_64: terminating on signal 15 from pid 42 (/bin/kill)']),
   ).toEqual({
@@ -221,7 +221,7 @@ test('a log says which signal it obeyed, and from whom, if that could be told', 
   });
 });
 
-test('our intents count by when the hypervisor obeyed, not by when its process was gone', () => {
+test('an intent counts by when the hypervisor obeyed, not by when its process was gone', () => {
   const minutesAgo = (minutes: number) => secondsAgo(minutes * 60);
   const stamped = (each: QmpEvent, at: Date) => ({ ...each, at });
   const quit = event('SHUTDOWN', { guest: false, reason: 'host-qmp-quit' });
@@ -231,18 +231,18 @@ test('our intents count by when the hypervisor obeyed, not by when its process w
   const unseen = { ...EXIT, how: 'unknown', exitCode: null, coreDumped: null } as never;
   expect(judge({ ...events, intents, exit: unseen })).toMatchObject({ cause: 'manager-quit' });
 
-  // It had shut down before we pressed its button.
+  // It had shut down before exitwatch pressed its button.
   const pressed = [intent({ what: 'powerdown', at: minutesAgo(1), deadline: NOW })];
   const before = [stamped(GUEST_SHUTDOWN, minutesAgo(2)), stamped(POWERDOWN, minutesAgo(1))];
   expect(judge({ ...complete(...before), intents: pressed })).toMatchObject({ userShutdown: true });
 
-  // It has ignored our button for hours, and now its user shuts it down.
+  // It has ignored exitwatch's press for hours, and now its user shuts it down.
   const ignored = [intent({ what: 'powerdown', at: minutesAgo(300), deadline: minutesAgo(299) })];
   const later = [stamped(POWERDOWN, minutesAgo(300)), GUEST_SHUTDOWN];
   expect(judge({ ...complete(...later), intents: ignored })).toMatchObject({ userShutdown: true });
 });
 
-test('a machine that came from another host has not gone to one', () => {
+test('a machine that came from another host has not migrated away', () => {
   const migration = (status: string) => event('MIGRATION', { status });
   const arrived = complete(migration('active'), RESUME, migration('completed'));
   const exit = {
@@ -257,7 +257,7 @@ test('a machine that came from another host has not gone to one', () => {
   expect(judge(gone)).toMatchObject({ cause: 'migrated-away' });
 });
 
-test('who was cut off does not know what came then', () => {
+test('a client that was cut off does not know what came afterwards', () => {
   const exit = {
     ...EXIT,
     how: 'killed',
@@ -271,14 +271,14 @@ test('who was cut off does not know what came then', () => {
   expect(stop).toMatchObject({ cause: 'killed', certainty: 'likely', userShutdown: null });
 });
 
-test('a reason that nobody knows yet is told by its side, if it has one', () => {
+test('an unknown reason is judged by its side, if it has one', () => {
   const later = (guest?: boolean) => event('SHUTDOWN', { guest, reason: 'something-new' });
   expect(judge(complete(later(true))).userShutdown).toBeNull();
   expect(judge(complete(later(false))).userShutdown).toBe(false);
   expect(judge(complete(later())).userShutdown).toBeNull();
 });
 
-test('what it was when we came is over when it runs again', () => {
+test('the state at the connection no longer counts once the guest runs again', () => {
   const again = { events: [event('RESET'), RESUME, GUEST_SHUTDOWN], eventsComplete: true };
   for (const initialStatus of ['guest-panicked', 'postmigrate', 'shutdown']) {
     expect(judge({ ...again, initialStatus })).toMatchObject({ cause: 'guest-shutdown' });

@@ -34,7 +34,7 @@ afterEach(async () => {
 
 type Ways = Partial<Record<'SAYS' | 'STOP' | 'HARD_STOP' | 'TERM', string>>;
 
-/** A process that answers as vfkit does; see test/programs/vfkit.cjs. */
+/** Starts a process that answers as vfkit does; see test/programs/vfkit.cjs. */
 async function startVfkit(ways: Ways = {}): Promise<LineProcess> {
   const program = join(REPOSITORY, 'test', 'programs', 'vfkit.cjs');
   rmSync(socket, { force: true });
@@ -61,7 +61,7 @@ const WORDS = [
 ].map((word) => `VirtualMachineState${word}`);
 
 test.each([...WORDS, 'SomethingOfNextYear', ''])(
-  'a machine that says it is %p runs as long as its process does',
+  'a machine that reports %p is running as long as its process lives',
   async (word) => {
     const vfkit = await startVfkit({ SAYS: word });
     expect(await control().state()).toEqual({ state: 'running', said: word, warnings: [] });
@@ -77,7 +77,7 @@ test.each([
   ['eof', /in the middle of its answer/],
   ['hang', /has not answered/],
 ])(
-  'one that answers with %s runs, too, and what was wrong is told',
+  'a machine that answers with %s counts as running, and the error is reported',
   async (how, reason) => {
     await startVfkit({ SAYS: how });
     const { state, said, warnings } = await control().state();
@@ -87,7 +87,7 @@ test.each([
   10_000,
 );
 
-test('its process is gone: its pidfile goes with the first question', async () => {
+test('a state request after the process has ended removes its pidfile', async () => {
   const vfkit = await startVfkit();
   vfkit.child.kill('SIGKILL');
   await vfkit.ended;
@@ -95,7 +95,7 @@ test('its process is gone: its pidfile goes with the first question', async () =
   expect(existsSync(pidfile)).toBe(false);
 });
 
-test('a stranger that has its pid is not stopped, and nothing is called gone', async () => {
+test('another process with the pid is not stopped, and nothing is reported as gone', async () => {
   const stranger = await mortal('--stranger');
   writeFileSync(pidfile, String(stranger.pid));
   const { state, warnings } = await control().state();
@@ -108,19 +108,19 @@ test('a stranger that has its pid is not stopped, and nothing is called gone', a
   expect(await release(stranger)).toBe(0);
 });
 
-test('without a pidfile it is stopped, and stays so however often it is stopped', async () => {
+test('without a pidfile a machine is stopped, and stays stopped however often stop() is called', async () => {
   expect(await control().state()).toEqual({ state: 'stopped', said: null, warnings: [] });
   expect(await control().stop()).toMatchObject({ outcome: 'already-gone', companions: [] });
   expect(await control().kill()).toMatchObject({ outcome: 'already-gone' });
 });
 
-test('a pidfile that holds no pid is an error, and nothing is signalled', async () => {
+test('a pidfile without a pid is an error, and nothing is signalled', async () => {
   writeFileSync(pidfile, '-1');
   await expect(control().state()).rejects.toMatchObject({ code: 'ERR_EXITWATCH_INVALID_PIDFILE' });
   await expect(control().stop()).rejects.toMatchObject({ code: 'ERR_EXITWATCH_INVALID_PIDFILE' });
 });
 
-test('stop presses its power button, and is done when its process is gone', async () => {
+test('stop() presses the power button, and resolves when the process is gone', async () => {
   const vfkit = await startVfkit();
   const intentLog = join(folder, 'intents');
   const result = await control({ intentLog }).stop({ reason: 'a test' });
@@ -131,7 +131,7 @@ test('stop presses its power button, and is done when its process is gone', asyn
   expect(await readIntents(intentLog)).toMatchObject([{ what: 'powerdown', why: 'a test' }]);
 });
 
-test('it says to be stopped three seconds before it is: it runs until then', async () => {
+test('a machine that reports stopped three seconds early counts as running until its process ends', async () => {
   const vfkit = await startVfkit({ STOP: 'early' });
   const stopping = control().stop();
   expect(await vfkit.line()).toBe('Stop');
@@ -140,14 +140,14 @@ test('it says to be stopped three seconds before it is: it runs until then', asy
     expect(state).toBe('running');
     return said === 'VirtualMachineStateStopped';
   };
-  await until('vfkit to say that it is stopped', saysStopped, vfkit.told);
+  await until('vfkit to report that it is stopped', saysStopped, vfkit.told);
   expect(isAlive(vfkit.pid)).toBe('alive');
   expect(await stopping).toMatchObject({ outcome: 'graceful', via: 'control' });
   expect(await control().state()).toMatchObject({ state: 'stopped' });
 }, 10_000);
 
 test.each(['eof', 'refuse'])(
-  'where it answers a Stop by %s, SIGTERM follows at once, and once',
+  'if it answers a Stop by %s, SIGTERM follows at once, and only once',
   async (how) => {
     const vfkit = await startVfkit({ STOP: how });
     const result = await control().stop();
@@ -157,30 +157,30 @@ test.each(['eof', 'refuse'])(
   },
 );
 
-test('one that neither obeys its button nor SIGTERM is killed in the end', async () => {
+test('a machine that ignores its button and SIGTERM is killed in the end', async () => {
   await startVfkit({ STOP: 'ignore', TERM: 'ignore' });
   expect(
     await control().stop({ powerdownTimeoutMs: 100, forceKillAfterDelayMs: 100 }),
   ).toMatchObject({ outcome: 'forced', via: 'kill', exit: { signal: 'SIGKILL' } });
 });
 
-test('a hard stop ends it in the middle of its answer: that is no failure', async () => {
+test('a hard stop that ends vfkit in the middle of its answer is not a failure', async () => {
   const vfkit = await startVfkit({ HARD_STOP: 'die' });
   const result = await control().kill();
-  // Its hang-up may be heard before its end.
+  // Its hang-up may be noticed before its end.
   expect(['control', 'kill', null]).toContain(result.via);
   expect(['graceful', 'forced', 'already-gone']).toContain(result.outcome);
   expect(await vfkit.line()).toBe('HardStop');
   expect(isAlive(vfkit.pid)).toBe('dead');
 });
 
-test.each(['eof', 'refuse'])('where it answers a HardStop by %s, SIGKILL follows', async (how) => {
+test.each(['eof', 'refuse'])('if it answers a HardStop by %s, SIGKILL follows', async (how) => {
   await startVfkit({ HARD_STOP: how });
   const result = await control().kill();
   expect(result).toMatchObject({ outcome: 'forced', via: 'kill', exit: { signal: 'SIGKILL' } });
 });
 
-test('what is gone does not keep its companion from being stopped; either of them keeps it running', async () => {
+test('companions are stopped even if the machine is gone, and either of them counts as running', async () => {
   const helper = await mortal();
   const helperPidfile = join(folder, 'helper.pid');
   writeFileSync(helperPidfile, String(helper.pid));
@@ -198,7 +198,7 @@ test('what is gone does not keep its companion from being stopped; either of the
   expect([pidfile, helperPidfile].some((path) => existsSync(path))).toBe(false);
 });
 
-test('a restart begins when the end was observed, and not at all where it was not', async () => {
+test('a restart begins once the end is observed', async () => {
   const first = await startVfkit({ STOP: 'early' });
   const second = await control().restart(() => {
     expect(isAlive(first.pid)).toBe('dead');
@@ -207,7 +207,7 @@ test('a restart begins when the end was observed, and not at all where it was no
   expect((await readPidfile(pidfile)).pid).toBe(second.pid);
 }, 10_000);
 
-itWithQemu('QEMU is stopped by its power button, or told to quit, by the same calls', async () => {
+itWithQemu('the same calls stop QEMU by its power button, or make it quit', async () => {
   const vm = new TestVm({});
   await vm.booted();
   const identity = identify(vm.pid);
@@ -230,7 +230,7 @@ itWithQemu('QEMU is stopped by its power button, or told to quit, by the same ca
   other.remove();
 });
 
-test('a machine under watch is stopped by the driver that it has', async () => {
+test('a watched machine is stopped by its own driver', async () => {
   const vfkit = await startVfkit();
   await using monitor = new VmMonitor();
   await monitor.start();
@@ -239,7 +239,7 @@ test('a machine under watch is stopped by the driver that it has', async () => {
   expect(await vfkit.line()).toBe('Stop');
 });
 
-test('why it ended is judged by what it said while it was under watch, too', async () => {
+test('the verdict also uses what the machine reported while it was watched', async () => {
   const vfkit = await startVfkit({ SAYS: 'VirtualMachineStatePaused' });
   await using monitor = new VmMonitor();
   await monitor.start();
@@ -254,7 +254,7 @@ test('why it ended is judged by what it said while it was under watch, too', asy
   );
 });
 
-test('what another vfkit says at its socket is not believed', async () => {
+test('the answer of another vfkit at the socket is not believed', async () => {
   await startVfkit();
   await using monitor = new VmMonitor();
   await monitor.start();
@@ -264,7 +264,7 @@ test('what another vfkit says at its socket is not believed', async () => {
   });
   let isRunning = false;
   monitor.on('running', () => (isRunning = true));
-  // It has asked by then.
+  // The watch has asked by now.
   expect(await vfkitDriver({ socket }).state()).toBe('VirtualMachineStateRunning');
   stranger.child.kill('SIGKILL');
   const { evidence } = await stopOf(watch);

@@ -32,7 +32,7 @@ const removed = (file: string) => until(`${file} to be removed`, () => !existsSy
 
 const marker = (name: string) => join(daemon.stateDir, `${name}.shutdown`);
 
-itWithQemuAsRoot('the user’s shutdown is marked, and nothing else is', async () => {
+itWithQemuAsRoot('only a shutdown by the user is marked', async () => {
   await daemon.start();
   const [users, strangers, ours, killed] = await Promise.all([
     daemon.vm('users'),
@@ -79,7 +79,7 @@ itWithQemuAsRoot('the user’s shutdown is marked, and nothing else is', async (
   expect(statSync(marker('users')).mode & 0o777).toBe(0o600);
 });
 
-itWithQemu('an event log that is gone is warned of, and one that never was is not', async () => {
+itWithQemu('a lost event log causes a warning, and one that never existed does not', async () => {
   await daemon.start();
   const path = (suffix: string) => join(daemon.controlDir, `plain.${suffix}`);
   const plain = await daemon.vm('plain', {
@@ -88,13 +88,13 @@ itWithQemu('an event log that is gone is warned of, and one that never was is no
   const losing = await daemon.vm('losing');
   await Promise.all([daemon.found(plain), daemon.found(losing)]);
   await daemon.recorded('losing', ({ eventLog }) => eventLog !== null);
-  await setTimeout(500); // it is read as soon as it is found
+  await setTimeout(500); // the daemon reads the log as soon as it finds it
   rmSync(losing.eventLog);
   await Promise.all([plain.press('p'), losing.press('p')]);
-  // Heard by QMP.
+  // Heard over QMP.
   const { candidates } = await daemon.stopped(plain);
   expect(candidates).toContain('guest-shutdown');
-  expect(candidates).not.toContain('forced-stop'); // as if nobody had heard anything of it
+  expect(candidates).not.toContain('forced-stop'); // the cause if nobody had heard an event
   await daemon.stopped(losing);
   const warnings = daemon.said.filter(({ event }) => event === 'warning');
   expect(warnings).toMatchObject([
@@ -102,7 +102,7 @@ itWithQemu('an event log that is gone is warned of, and one that never was is no
   ]);
 });
 
-itWithQemu('who runs before it starts is found as if it had just come', async () => {
+itWithQemu('a machine that runs before the daemon starts is found like a new one', async () => {
   const vm = await daemon.vm('early');
   await daemon.start();
   expect(await daemon.found(vm)).toMatchObject({ name: 'early' });
@@ -112,7 +112,7 @@ itWithQemu('who runs before it starts is found as if it had just come', async ()
 });
 
 itWithQemuAsRoot(
-  'a new start of the same name has nothing of the one before but its history',
+  'a new start under the same name inherits only the history of the previous one',
   async () => {
     await daemon.start();
     const first = await daemon.vm('web');
@@ -130,7 +130,7 @@ itWithQemuAsRoot(
       lastStopped: before,
       lastStop: { cause: 'guest-shutdown' },
     });
-    // Of another process than the one that is asked for, whoever has left it.
+    // Names another process than the one in question.
     writeFileSync(
       marker('web'),
       JSON.stringify({
@@ -150,7 +150,7 @@ itWithQemuAsRoot(
 );
 
 itWithQemu(
-  'a manager that stops a machine and clears the mark is not overtaken by a daemon that is late',
+  'a daemon that is late does not interfere with a manager that stops a machine and clears the mark',
   async () => {
     await daemon.start();
     const vm = await daemon.vm('late');
@@ -164,7 +164,7 @@ itWithQemu(
   },
 );
 
-itWithQemu('ends that come while it is down are told when it is up again, once each', async () => {
+itWithQemu('ends without a daemon are reported after its start, once each', async () => {
   await daemon.start();
   const users = await daemon.vm('users');
   const ours = await daemon.vm('ours');
@@ -174,7 +174,7 @@ itWithQemu('ends that come while it is down are told when it is up again, once e
   await users.press('p');
   await stop(identityOf(ours), { intentLog: daemon.intentLog });
   await removed(users.pidfile);
-  // Two that nobody has seen.
+  // Two ends that nobody sees.
   const unseen = await daemon.vm('unseen');
   await unseen.press('p');
   await removed(unseen.pidfile);
@@ -198,12 +198,13 @@ itWithQemu('ends that come while it is down are told when it is up again, once e
   const told = daemon.said.filter(({ event, name }) => event === 'stopped' && name === 'unseen');
   expect(told).toMatchObject([
     { cause: 'guest-shutdown', userShutdown: true, identity: null, exit: null },
-    // Whether that was its manager, nobody can tell: an intent names a process.
+    // An intent names a process, so it cannot show whether this was the manager.
     { cause: 'forced-stop', userShutdown: false, initiator: 'unknown' },
   ]);
   expect(existsSync(marker('users'))).toBe(true);
   expect(existsSync(marker('unseen'))).toBe(false);
-  // Who has started it can ask for that start, though nobody has seen which process it was.
+  // Whoever started the machine can ask about that start, although its process was never
+  // identified.
   await daemon.until(
     ({ event, name, cause }) =>
       event === 'stopped' && name === 'alone' && cause === 'guest-shutdown',
@@ -217,7 +218,7 @@ itWithQemu('ends that come while it is down are told when it is up again, once e
   for (const run of [before, { startedAt: new Date(killed.startedAt) }]) {
     expect(await readShutdownMarker(daemon.stateDir, 'alone', run)).toBeNull();
   }
-  // And not once more.
+  // It is not reported again.
   const count = daemon.count('stopped');
   await daemon.end();
   await daemon.start();
@@ -227,14 +228,14 @@ itWithQemu('ends that come while it is down are told when it is up again, once e
 });
 
 itWithQemu(
-  'a start that nobody saw, and whose pidfile says which process it was, is judged with all that we did',
+  'the verdict on an unseen start whose pidfile identifies its process uses all of exitwatch’s intents',
   async () => {
     await daemon.start();
     await daemon.end();
     const vm = await daemon.vm('named');
     const identity = identityOf(vm);
     await stop(identity, { intentLog: daemon.intentLog });
-    // By its manager; QEMU removes what it has made itself.
+    // Written by its manager, because QEMU would remove its own file.
     await writePidfile(vm.pidfile, identity);
     await daemon.start();
     expect(await daemon.stopped(vm)).toMatchObject({
@@ -246,7 +247,7 @@ itWithQemu(
 );
 
 itWithQemuAsRoot(
-  'one that is enabled while it runs is watched from then on, and no other',
+  'a machine that is enabled while it runs is watched from then on, and no other machine is',
   async () => {
     await daemon.start();
     const elsewhere = new TestVm({});
@@ -258,13 +259,13 @@ itWithQemuAsRoot(
     await writePidfile(join(daemon.controlDir, 'enabled.pid'), elsewhere.pid);
     await daemon.found(elsewhere);
     elsewhere.child.kill('SIGTERM');
-    // Without an event log, and with nobody at its QMP socket, the signal trace knows of the signal.
+    // Without an event log and a QMP client, only the signal trace knows of the signal.
     expect(await daemon.stopped(elsewhere)).toMatchObject({ name: 'enabled', initiator: 'host' });
     elsewhere.remove();
   },
 );
 
-itWithQemuAsRoot('machines that a host ends as it shuts down are one group', async () => {
+itWithQemuAsRoot('machines that a host ends while it shuts down form one group', async () => {
   await daemon.start();
   const vms = await Promise.all(['a', 'b', 'c'].map((name) => daemon.vm(name)));
   const alone = await daemon.vm('alone');
@@ -280,7 +281,7 @@ itWithQemuAsRoot('machines that a host ends as it shuts down are one group', asy
   expect((await daemon.stopped(alone)).group).toBeNull();
 });
 
-itWithQemu('the user was first: stopping it is all in order, and says so', async () => {
+itWithQemu('stopping a machine whose user was first succeeds, and the result says so', async () => {
   const vm = await daemon.vm('mine');
   await using monitor = new VmMonitor({ intentLog: join(daemon.folder, 'intents') });
   await monitor.start();
@@ -292,7 +293,7 @@ itWithQemu('the user was first: stopping it is all in order, and says so', async
   expect(existsSync(pidfile)).toBe(false);
 });
 
-itWithQemu('the hook is told all about an end, and its failure is a warning', async () => {
+itWithQemu('the hook gets every detail of an end, and its failure is a warning', async () => {
   const told = join(daemon.folder, 'told');
   await daemon.start(['--hook', `env > ${told}.env; cat > ${told}.json; exit 3`]);
   const vm = await daemon.vm('hooked');
@@ -327,11 +328,11 @@ itWithQemu('the hook is told all about an end, and its failure is a warning', as
 });
 
 itWithQemu(
-  'a hook whose end the daemon did not see is run again, and told that it is',
+  'a hook whose end the daemon did not see runs again, and is told that it is a repeat',
   async () => {
     const told = join(daemon.folder, 'told');
     const command = [
-      'exec > /dev/null 2>&1', // It outlives the daemon, and its stderr.
+      'exec > /dev/null 2>&1', // it outlives the daemon's stderr
       `echo $EXITWATCH_NAME $EXITWATCH_REPEATED >> ${told}`,
       `while test -e ${told} -a ! -e ${told}.go; do sleep 0.05; done`,
     ];
@@ -348,7 +349,7 @@ itWithQemu(
     expect(readFileSync(told, 'utf8')).toBe('hooked false\nhooked true\n');
     await daemon.end();
     await daemon.start(hook);
-    // What there is to be told of it would have been told before.
+    // Any further report would have come before this one.
     const last = await daemon.vm('last');
     await daemon.found(last);
     last.child.kill('SIGKILL');
@@ -361,7 +362,7 @@ itWithQemu(
 );
 
 itWithQemu(
-  'what comes from another host, in a copy of its state, is not about this one',
+  'the state of another host, found in a copied directory, does not affect this host',
   async () => {
     await daemon.start();
     const vm = await daemon.vm('moved');
@@ -381,7 +382,7 @@ itWithQemu(
   },
 );
 
-test('a state directory has one daemon at a time, and is free as soon as that is gone', async () => {
+test('a state directory has one daemon at a time, and is free as soon as that daemon is gone', async () => {
   await daemon.start();
   const args = ['--control-dir', daemon.controlDir, '--state-dir', daemon.stateDir];
   const second = await call('vm', 'daemon', ...args);
@@ -396,7 +397,7 @@ test('a state directory has one daemon at a time, and is free as soon as that is
 });
 
 test.each(['notify', '@exitwatch-test-notify'])(
-  'systemd is told that it is ready, that it lives, and that it ends, at %s',
+  'systemd is notified of readiness, liveness and the end, at %s',
   async (name) => {
     const path = name.startsWith('@') ? `${name}-${process.pid}` : join(daemon.folder, name);
     const systemd = new LineProcess('python3', [
@@ -415,7 +416,7 @@ test.each(['notify', '@exitwatch-test-notify'])(
   },
 );
 
-itWithQemu('status tells what is known, and what has ended and was not judged yet', async () => {
+itWithQemu('status shows what is known, including ends without a verdict so far', async () => {
   await daemon.start();
   const users = await daemon.vm('users');
   const runs = await daemon.vm('runs');
@@ -447,7 +448,7 @@ function fail({ stderr }: LineProcess): never {
 }
 
 itWithQemuAsRoot(
-  'vm watch prints machines of a directory, or one, and writes nothing down',
+  'vm watch prints the machines of a directory, or one machine, and writes nothing',
   async () => {
     const vm = await daemon.vm('seen');
     const other = await daemon.vm('other');
@@ -493,7 +494,7 @@ test.each([
   expect(code).toBe(2);
 });
 
-test('who is not there cannot be watched', async () => {
+test('a machine that does not exist cannot be watched', async () => {
   const gone = await mortal();
   await release(gone);
   expect(await call('vm', 'watch', '--pid', String(gone.pid))).toMatchObject({ code: 127 });

@@ -12,7 +12,7 @@ import { scriptedDriver } from '../support/scripted-driver';
 import { arrives } from '../support/wait';
 
 /**
- * A hypervisor that nobody has heard of, with words of its own, is added by a driver alone: see
+ * A driver is all it takes to add an unknown hypervisor with words of its own: see
  * support/scripted-driver.ts.
  */
 
@@ -47,7 +47,7 @@ async function startHypervisor(env: NodeJS.ProcessEnv = {}): Promise<LineProcess
   return hypervisor;
 }
 
-/** It runs, and is heard. */
+/** Starts a machine and a watch that hears it. */
 async function watchOne(driver: VmDriver = scriptedDriver(socket)): Promise<VmWatch> {
   const { pid } = await startHypervisor();
   const running = once(monitor, 'running');
@@ -56,14 +56,14 @@ async function watchOne(driver: VmDriver = scriptedDriver(socket)): Promise<VmWa
   return watch;
 }
 
-/** By another client than us. */
+/** Sends an order from another client. */
 async function order(line: string): Promise<void> {
   const client = connect(socket);
   await once(client, 'connect');
   client.end(`${line}\n`);
 }
 
-test('a guest that powers itself off is told for sure, in the words of its hypervisor', async () => {
+test('a guest that powers itself off is reported as sure, in its hypervisor’s words', async () => {
   const watch = await watchOne();
   await order('guest-off');
   const stop = await stopOf(watch);
@@ -75,7 +75,7 @@ test('a guest that powers itself off is told for sure, in the words of its hyper
   expect(words).toEqual(['started', 'guest-off']);
 });
 
-test('a power button that we press, and one that somebody else presses, are told apart', async () => {
+test('a press by exitwatch and a press by another client are told apart', async () => {
   const ours = await watchOne();
   expect(await ours.stop()).toMatchObject({
     ...{ cause: 'admin-powerdown', initiator: 'manager', userShutdown: false },
@@ -85,7 +85,7 @@ test('a power button that we press, and one that somebody else presses, are told
   expect(await stopOf(others)).toMatchObject({ cause: 'other-powerdown', initiator: 'host' });
 });
 
-test('who told it to end is known for sure', async () => {
+test('the client that made it end is known for sure', async () => {
   const ours = await watchOne();
   expect(await ours.stop({ powerdownTimeoutMs: 0 })).toMatchObject({
     ...{ cause: 'manager-quit', certainty: 'sure', initiator: 'manager' },
@@ -95,25 +95,25 @@ test('who told it to end is known for sure', async () => {
   expect(await stopOf(others)).toMatchObject({ cause: 'other-quit', certainty: 'sure' });
 });
 
-test('a guest that does not listen to its button is ended by the next step', async () => {
+test('a guest that ignores its button is ended by the next step', async () => {
   const watch = await watchOne();
   await order('guest-deaf');
   expect(await watch.stop({ powerdownTimeoutMs: 200 })).toMatchObject({ cause: 'manager-quit' });
 });
 
-test('a guest that panics is told for sure', async () => {
+test('a guest that panics is reported as sure', async () => {
   const watch = await watchOne();
   await order('guest-panic');
   expect(await stopOf(watch)).toMatchObject({ cause: 'guest-panic', certainty: 'sure' });
 });
 
-test('a signal that it does not catch has killed it: it was not starting', async () => {
+test('a signal that the hypervisor does not catch has killed it, not a failed start', async () => {
   const watch = await watchOne();
   process.kill(watch.identity?.pid ?? 0, 'SIGTERM');
   expect(await stopOf(watch)).toMatchObject({ cause: 'killed' });
 });
 
-test('one that does not say what was before leaves open who had asked its guest', async () => {
+test('if the hypervisor does not send its history, it stays open who asked the guest', async () => {
   const { pid } = await startHypervisor({ SILENT: '1' });
   const watch = monitor.watch({ name: 'vm', pid, driver: scriptedDriver(socket) });
   await order('guest-off');
@@ -136,7 +136,7 @@ test.each<[string, VmDriver['witness']]>([
       return { testify: () => Promise.reject(new Error('of no use')), close: () => undefined };
     },
   ],
-])('a witness that %s is a warning, and the others go on', async (_, witness) => {
+])('a witness that %s causes a warning, and the others go on', async (_, witness) => {
   const { pid } = await startHypervisor();
   const warned = once(monitor, 'warning');
   const driver = { ...scriptedDriver(socket), ...(witness === undefined ? {} : { witness }) };
@@ -147,14 +147,14 @@ test.each<[string, VmDriver['witness']]>([
   expect(error.message).toBe('of no use');
 });
 
-test('a witness of its own and files of QEMU’s are one too many', () => {
+test('a witness together with QEMU’s files is refused', () => {
   const watch = (driver: object) =>
     monitor.watch({ name: 'vm', pid: process.pid, qmp: socket, driver: driver as VmDriver });
   expect(() => watch(scriptedDriver(socket))).toThrow(/qmp is QEMU's/);
   expect(() => watch({ ...scriptedDriver(socket), witness: 1 })).toThrow(/witness/);
 });
 
-test('the rules of the verdict know evidence, and no hypervisor', () => {
+test('the rules of the verdict know evidence but no hypervisor', () => {
   for (const room of ['evidence', 'verdict', 'verdict/rules']) {
     const path = join(REPOSITORY, 'src', 'vm', room);
     for (const file of readdirSync(path).filter((each) => each.endsWith('.ts'))) {

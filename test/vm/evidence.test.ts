@@ -45,17 +45,17 @@ function watch(vm: TestVm, options: Partial<VmOptions> = {}): Promise<VmVerdict>
   return stopOf(monitor.watch({ name: 'web', pid: vm.pid, ...options }));
 }
 
-/** It is ready for whoever connects. */
+/** Waits until the machine accepts clients. */
 async function isUp(vm: TestVm): Promise<void> {
   await vm.booted();
   await vm.status();
 }
 
-itWithQemu('its power button was pressed before we came, within its first second', async () => {
+itWithQemu('a press in the first second, before exitwatch connects, leaves it open', async () => {
   const vm = start();
   await isUp(vm);
   await vm.press('a');
-  await vm.press('a'); // it looks at its button between two ticks
+  await vm.press('a'); // the guest checks its button between two ticks
   const stopped = watch(vm, { qmp: vm.sockets[0] ?? '' });
   await arrives('the machine to run', once(monitor, 'running'));
   await vm.press('p');
@@ -66,7 +66,7 @@ itWithQemu('its power button was pressed before we came, within its first second
   expect(shouldRestart(stop).restart).toBe(false);
 });
 
-itWithQemu('that it was paused is forgotten as soon as it goes on', async () => {
+itWithQemu('a pause no longer counts once the machine resumes', async () => {
   const vm = start();
   await isUp(vm);
   const ignored = { ready: () => undefined, warning: () => undefined };
@@ -84,7 +84,7 @@ itWithQemu('that it was paused is forgotten as soon as it goes on', async () => 
   }
 });
 
-(IS_ROOT ? describe : describe.skip)('an event log on a disk that is full (needs root)', () => {
+(IS_ROOT ? describe : describe.skip)('an event log on a full disk (needs root)', () => {
   let disk: string;
 
   beforeEach(() => {
@@ -99,14 +99,14 @@ itWithQemu('that it was paused is forgotten as soon as it goes on', async () => 
     rmSync(disk, { recursive: true, force: true });
   });
 
-  itWithQemu('does not make the user somebody else', async () => {
+  itWithQemu('does not attribute another’s press to the user', async () => {
     const folder = join(disk, 'run');
     const vm = start({ control: { folder, name: 'web' } });
     const stopped = watch(vm, { eventLog: vm.eventLog });
     await isUp(vm);
     const filler = join(disk, 'filler');
     writeFileSync(filler, Buffer.alloc(statfsSync(disk).bavail * statfsSync(disk).bsize));
-    // What is in its last page is written yet.
+    // The rest of its last page can still be written.
     for (let i = 0; i < 60; i++) await vm.ask('system_powerdown');
     rmSync(filler);
     await vm.press('p');
@@ -116,27 +116,30 @@ itWithQemu('that it was paused is forgotten as soon as it goes on', async () => 
   });
 });
 
-describe('the source of a migration, whose manager has not asked for its events', () => {
-  itWithQemu.each(['quit', 'SIGTERM', 'SIGKILL'] as const)('ended by %s', async (by) => {
-    const vm = start();
-    const stopped = watch(vm, { qmp: vm.sockets[0] ?? '', eventLog: vm.eventLog });
-    await isUp(vm);
-    await vm.ask('migrate', { uri: 'exec:cat >/dev/null' });
-    await vm.untilStatus('postmigrate');
-    await setTimeout(300); // whoever watches has asked as well
-    if (by === 'quit') await vm.ask('quit').catch(() => undefined);
-    else vm.child.kill(by);
-    const stop = await stopped;
-    expect(stop).toMatchObject({
-      cause: 'migrated-away',
-      certainty: 'likely',
-      initiator: 'unknown',
-    });
-    expect(stop.candidates).toEqual(['migrated-away', 'saved']);
-    expect(shouldRestart(stop).restart).toBe(false);
-  });
+describe('the source of a migration whose manager has not requested migration events', () => {
+  itWithQemu.each(['quit', 'SIGTERM', 'SIGKILL'] as const)(
+    'has migrated, even after %s',
+    async (by) => {
+      const vm = start();
+      const stopped = watch(vm, { qmp: vm.sockets[0] ?? '', eventLog: vm.eventLog });
+      await isUp(vm);
+      await vm.ask('migrate', { uri: 'exec:cat >/dev/null' });
+      await vm.untilStatus('postmigrate');
+      await setTimeout(300); // the watch has asked as well by now
+      if (by === 'quit') await vm.ask('quit').catch(() => undefined);
+      else vm.child.kill(by);
+      const stop = await stopped;
+      expect(stop).toMatchObject({
+        cause: 'migrated-away',
+        certainty: 'likely',
+        initiator: 'unknown',
+      });
+      expect(stop.candidates).toEqual(['migrated-away', 'saved']);
+      expect(shouldRestart(stop).restart).toBe(false);
+    },
+  );
 
-  itWithQemu('by its event log alone', async () => {
+  itWithQemu('may have migrated if there is only its event log', async () => {
     const vm = start();
     const stopped = watch(vm, { eventLog: vm.eventLog });
     await isUp(vm);
@@ -149,7 +152,7 @@ describe('the source of a migration, whose manager has not asked for its events'
     expect(shouldRestart(stop).restart).toBe(false);
   });
 
-  itWithQemu('watched when it was over', async () => {
+  itWithQemu('has migrated, even if the watch begins after the migration', async () => {
     const vm = start();
     await isUp(vm);
     await vm.ask('migrate', { uri: 'exec:cat >/dev/null' });
@@ -161,7 +164,7 @@ describe('the source of a migration, whose manager has not asked for its events'
   });
 });
 
-itWithQemu('a paused machine that tells of migrations was not migrated', async () => {
+itWithQemu('a paused machine that reports migrations has not migrated', async () => {
   const vm = start();
   await isUp(vm);
   await vm.ask('migrate-set-capabilities', {
@@ -170,7 +173,7 @@ itWithQemu('a paused machine that tells of migrations was not migrated', async (
   const stopped = watch(vm, { qmp: vm.sockets[0] ?? '', eventLog: vm.eventLog });
   await arrives('the machine to run', once(monitor, 'running'));
   await vm.ask('stop');
-  await setTimeout(500); // it is asked what it is by now
+  await setTimeout(500); // the watch has asked for its state by now
   await vm.ask('quit').catch(() => undefined);
   const stop = await stopped;
   expect(stop).toMatchObject({ cause: 'other-quit', certainty: 'sure', initiator: 'host' });
@@ -178,14 +181,14 @@ itWithQemu('a paused machine that tells of migrations was not migrated', async (
 });
 
 itWithQemu(
-  'asked to power off before it was migrated, the user is not sure at its target',
+  'after a press on the source, the target of a migration does not attribute its end to the user',
   async () => {
     const target = start({ args: ['-incoming', 'defer'], isEarly: true });
     const stopped = watch(target, { qmp: target.sockets[0] ?? '', eventLog: target.eventLog });
     const source = start();
     await isUp(source);
     await source.press('a');
-    await source.ask('stop'); // it sees its button when it goes on
+    await source.ask('stop'); // it will see its button when it resumes
     await source.ask('system_powerdown');
     const uri = `unix:${join(target.folder, 'move')}`;
     await target.ask('migrate-incoming', { uri });
@@ -198,7 +201,7 @@ itWithQemu(
   },
 );
 
-itWithQemu('a press that failed is not what the guest has obeyed, without a log, too', async () => {
+itWithQemu('a press that failed does not explain a shutdown, even without a log', async () => {
   const vm = start({ args: ['-no-shutdown'] });
   await isUp(vm);
   const driver: VmDriver = {
@@ -215,11 +218,11 @@ itWithQemu('a press that failed is not what the guest has obeyed, without a log,
   expect(stop.candidates).not.toContain('admin-powerdown');
 });
 
-itWithQemu('a log that an earlier start has left is not this one’s', async () => {
+itWithQemu('the log of an earlier start does not count for this one', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'exitwatch-log-'));
   const log = join(folder, 'log');
   writeFileSync(log, 'qemu-system-x86_64: terminating on signal 15 from pid 7 (/bin/sh)\n');
-  await setTimeout(1500); // by its time it is older than the machine
+  await setTimeout(1500); // so that the log is clearly older than the machine
   const vm = start();
   await isUp(vm);
   const identity = identify(vm.pid);
@@ -233,7 +236,7 @@ itWithQemu('a log that an earlier start has left is not this one’s', async () 
   rmSync(folder, { recursive: true });
 });
 
-itWithQemu('a stream that does not come whole: it could not be started, and says why', async () => {
+itWithQemu('an incomplete incoming stream is a failed start', async () => {
   const vm = start({ args: ['-incoming', 'exec:head -c 100 /dev/zero'], isEarly: true });
   const stopped = watch(vm, { qmp: vm.sockets[0] ?? '', eventLog: vm.eventLog, log: vm.log });
   const stop = await stopped;

@@ -10,7 +10,7 @@ if (identity === null) throw new Error('we are not there');
 export const NOW = new Date('2026-01-01T12:00:00Z');
 export const secondsAgo = (seconds: number) => new Date(NOW.getTime() - seconds * 1000);
 
-/** It exited with 0, and nothing else is known. */
+/** A machine that exited with 0, without further evidence. */
 export const EXIT: ExitEvent & { how: 'exited' } = {
   event: 'exit',
   id: identity.id,
@@ -67,7 +67,7 @@ export function intent(changes: Partial<Intent> = {}): Intent {
   };
 }
 
-/** It was killed by somebody whom the signal trace saw. */
+/** A machine that was killed by a sender whom the signal trace saw. */
 export function killedBy(signal: 'SIGTERM' | 'SIGKILL'): ExitEvent {
   return { ...EXIT, how: 'killed', exitCode: null, signal, sender: sender(signal) };
 }

@@ -9,11 +9,11 @@ import { eventLogArguments, QmpClient, type VmOptions } from '../../src/vm';
 import { TestVm } from '../support/qemu';
 import { arrives } from '../support/wait';
 
-/** A machine as one of the managers starts it that docs/vm-guides.md is about. */
+/** A machine as started by one of the managers in docs/vm-guides.md. */
 export interface GuidedVm {
   vm: TestVm;
   pid: number;
-  /** What there is to go by without any addition. */
+  /** The evidence without any addition. */
   witnesses: Omit<VmOptions, 'name'>;
   /** The manager's own QMP client. */
   client: QmpClient;
@@ -22,23 +22,23 @@ export interface GuidedVm {
 
 export interface Guide {
   name: string;
-  /** Its manager has the machine tell of its migrations by itself. */
+  /** Whether the manager itself enables migration events. */
   tellsMigrations: boolean;
-  /** Its guest may have an agent, and nobody watches its channel. */
+  /** Whether the guest may have an agent whose channel nobody watches. */
   hasAgent: boolean;
-  /** What a machine has to have to take over from it: the same devices. */
+  /** The devices that a machine must have to take over from it. */
   devices(folder: string): string[];
-  /** `added`: the control directory, if what the guide adds is to be there. */
+  /** `added`: the control directory if the guide's additions are used. */
   start(added: string | null, qemu: string): Promise<GuidedVm>;
 }
 
-/** What docs/vm-guides.md adds: an event log, and a QMP socket for exitwatch alone. */
+/** The additions of docs/vm-guides.md: an event log, and a QMP socket only for exitwatch. */
 const additions = (controlDir: string) => [
   ...['-qmp', `unix:${controlDir}/web.qmp,server=on,wait=off`],
   ...eventLogArguments(`${controlDir}/web.events`),
 ];
 
-/** A folder for what is there before the machine. */
+/** A folder for everything that exists before the machine. */
 const folderOf = () => mkdtempSync(join(tmpdir(), 'exitwatch-guide-'));
 
 async function clientOf(path: string): Promise<QmpClient> {
@@ -47,10 +47,10 @@ async function clientOf(path: string): Promise<QmpClient> {
   const ready = new Promise<void>((resolve, reject) => {
     client.once('ready', resolve);
     client.once('close', () => {
-      reject(new Error(`nobody serves ${path}`));
+      reject(new Error(`nothing listens on ${path}`));
     });
   });
-  await arrives(`somebody who serves ${path}`, ready);
+  await arrives(`a server on ${path}`, ready);
   return client;
 }
 
@@ -62,7 +62,7 @@ function terminate(pid: number): void {
   }
 }
 
-/** Ends what has shut down, as qmeventd does. */
+/** Ends machines that have shut down, as qmeventd does. */
 function qmeventd(path: string, pidOf: () => number): Server {
   return createServer((socket) => {
     const say = (execute: string) => socket.write(`${JSON.stringify({ execute })}\n`);
@@ -125,7 +125,8 @@ const libvirt: Guide = {
   async start(added, qemu) {
     const folder = folderOf();
     const path = join(folder, 'monitor.sock');
-    // What listens is made here and handed over; it is neither accepted from here, nor removed with it.
+    // This process makes the listening socket and hands it over. It does not accept clients from
+    // it, and closing the server must not remove its file.
     const server = createServer().listen(`${path}.new`);
     await arrives(`a server at ${path}`, once(server, 'listening'));
     renameSync(`${path}.new`, path);
@@ -148,7 +149,7 @@ const libvirt: Guide = {
     closeSync(stderr);
     const client = await clientOf(path);
     await tellMigrations(client);
-    // It ends what has shut down.
+    // libvirt ends a machine that has shut down.
     client.on('event', ({ event }) => {
       if (event === 'SHUTDOWN') terminate(vm.pid);
     });
@@ -191,7 +192,7 @@ const ganeti: Guide = {
 
 export const GUIDES: readonly Guide[] = [proxmox(true), proxmox(false), libvirt, ganeti];
 
-/** It is off by default, and it is each machine's own. */
+/** It is off by default, and must be set for each machine. */
 export async function tellMigrations(client: QmpClient): Promise<void> {
   await client.execute('migrate-set-capabilities', {
     capabilities: [{ capability: 'events', state: true }],

@@ -18,7 +18,7 @@ let folder: string;
 let path: string;
 let server: Server;
 
-/** A socket that treats everybody like this. */
+/** A socket that treats every client in this way. */
 async function serve(treat: (socket: Socket) => void): Promise<void> {
   server = createServer((socket) => {
     socket.on('error', () => undefined);
@@ -27,7 +27,7 @@ async function serve(treat: (socket: Socket) => void): Promise<void> {
   await arrives(`a server at ${path}`, once(server.listen(path), 'listening'));
 }
 
-/** Answers as a hypervisor would, and has `events` for whoever has negotiated. */
+/** Answers like a hypervisor, and sends `events` after the negotiation. */
 const hypervisor =
   (...events: string[]) =>
   (socket: Socket) => {
@@ -83,7 +83,7 @@ const HOSTILE: [string, (socket: Socket) => void, RegExp][] = [
 ];
 
 test.each(HOSTILE)(
-  'a QMP socket that %s is a warning, and the others tell the end',
+  'a QMP socket that %s causes a warning, and the other witnesses report the end',
   async (_, treat, message) => {
     await serve(treat);
     const memory = process.memoryUsage().rss;
@@ -102,7 +102,7 @@ test.each(HOSTILE)(
     child.child.kill('SIGKILL');
     const stop = await stopOf(watch);
     expect(warnings.join('\n')).toMatch(message);
-    // Each thing is said once, however often it happens.
+    // Each warning comes once, however often its reason recurs.
     expect(new Set(warnings).size).toBe(warnings.length);
     expect(stop.exit).toMatchObject({ signal: 'SIGKILL' });
     expect(stop.candidates).toContain('killed');
@@ -111,7 +111,7 @@ test.each(HOSTILE)(
   },
 );
 
-test('an event that only speaks of a SHUTDOWN is none', async () => {
+test('an event that only mentions SHUTDOWN does not count as one', async () => {
   await serve(
     hypervisor(
       '{"event": "BLOCK_JOB_ERROR", "data": {"device": "SHUTDOWN", "reason": "guest-shutdown"}}',
@@ -125,13 +125,13 @@ test('an event that only speaks of a SHUTDOWN is none', async () => {
   await setTimeout(20);
   await release(child);
   const stop = await watch.stopped;
-  // So it is of one that has said nothing of its end.
+  // The same as without any event about its end.
   expect(stop).toMatchObject({ cause: 'unknown', userShutdown: null });
   expect(stop.candidates).toContain('vmm-exit');
   expect(stop.evidence.filter(({ text }) => text.startsWith('SHUTDOWN'))).toEqual([]);
 });
 
-test('what a socket says right before the end is read, and its first word on it counts', async () => {
+test('events right before the end are read, and the first SHUTDOWN counts', async () => {
   const shutdown = (guest: boolean, reason: string) =>
     JSON.stringify({ event: 'SHUTDOWN', data: { guest, reason } });
   await serve(hypervisor(shutdown(true, 'guest-shutdown'), shutdown(false, 'host-signal')));
@@ -140,12 +140,12 @@ test('what a socket says right before the end is read, and its first word on it 
   const watch = monitor.watch({ name: 'vm', pid: child.pid, qmp: path, qmpIsInherited: true });
   await arrives('the machine to run', once(monitor, 'running'));
   await release(child);
-  // Its guest has powered off; whether somebody had pressed its button before we came, nobody knows.
+  // The guest has powered off, but its button may have been pressed before the client connected.
   const { candidates } = await stopOf(watch);
   expect(candidates).toEqual(['guest-shutdown', 'other-powerdown', 'watchdog-powerdown']);
 });
 
-test('a second client waits until the first has left, and says so', async () => {
+test('a second client waits for the first one to leave, and says so', async () => {
   const waiting: Socket[] = [];
   let isTaken = false;
   await serve((socket) => {
@@ -173,7 +173,7 @@ test('a second client waits until the first has left, and says so', async () => 
   await release(child);
 });
 
-test('commands are answered by their ids, refused with the reason, and end with the connection', async () => {
+test('commands get answers by their ids, are refused with a reason, and fail when the connection ends', async () => {
   await serve((socket) => {
     socket.write(GREETING);
     const held: string[] = [];
@@ -218,7 +218,7 @@ test.each([
   expect(() => monitor.watch(options as never)).toThrow(ExitwatchError);
 });
 
-test('a pidfile that is missing, and a VM that is gone, reject, and harm nobody else', async () => {
+test('a missing pidfile and an ended machine reject without harm to other watches', async () => {
   await serve(() => undefined);
   await using monitor = new VmMonitor();
   const missing = monitor.watch({ name: 'missing', pidfile: join(folder, 'none') });
@@ -232,7 +232,7 @@ test('a pidfile that is missing, and a VM that is gone, reject, and harm nobody 
   expect((await stopOf(watch)).exit).toMatchObject({ exitCode: 0 });
 });
 
-test('an event log of an earlier start, garbage in it, or none, is not taken for this one’s', async () => {
+test('an event log from an earlier start, with garbage, or missing, does not count for this start', async () => {
   await serve(() => undefined);
   const eventLog = join(folder, 'events');
   const old = { event: 'SHUTDOWN', data: { guest: true, reason: 'guest-shutdown' } };

@@ -11,7 +11,7 @@ const BEGIN = Date.parse('2026-11-21T12:00:00Z');
 
 const after = (seconds: number) => new Date(BEGIN + seconds * 1000);
 
-/** `'RESUME@1'`: a second after the beginning. */
+/** `'RESUME@1'`: one second after the beginning. */
 const events = (...texts: string[]): QmpEvent[] =>
   texts.map((text) => {
     const [event = '', seconds = '0'] = text.split('@');
@@ -23,21 +23,29 @@ const names = (runs: QmpEvent[][]) => runs.map((run) => run.map(({ event }) => e
 const NOTHING = { startedAt: null, after: null, seenAt: null, endedAt: null };
 
 test.each([
-  ['a power-off ends it', ['RESUME', 'SHUTDOWN', 'RESUME'], [['RESUME', 'SHUTDOWN'], ['RESUME']]],
-  ['who runs cannot go on: it was killed', ['RESUME', 'RESUME'], [['RESUME'], ['RESUME']]],
-  ['who was paused can', ['RESUME', 'STOP', 'RESUME'], [['RESUME', 'STOP', 'RESUME']]],
   [
-    'who stays after a power-off says so at once (-no-shutdown)',
+    'a power-off ends a run',
+    ['RESUME', 'SHUTDOWN', 'RESUME'],
+    [['RESUME', 'SHUTDOWN'], ['RESUME']],
+  ],
+  [
+    'a machine that runs cannot resume, so it was killed',
+    ['RESUME', 'RESUME'],
+    [['RESUME'], ['RESUME']],
+  ],
+  ['a paused machine can resume', ['RESUME', 'STOP', 'RESUME'], [['RESUME', 'STOP', 'RESUME']]],
+  [
+    'a machine that stays after a power-off says so at once (-no-shutdown)',
     ['RESUME', 'SHUTDOWN', 'STOP', 'RESET', 'RESUME', 'SHUTDOWN'],
     [['RESUME', 'SHUTDOWN', 'STOP', 'RESET', 'RESUME', 'SHUTDOWN']],
   ],
   [
-    'who was started paused, and ended so, has an end of his own',
+    'a machine that was started paused, and ended so, has an end of its own',
     ['RESUME', 'SHUTDOWN', 'SHUTDOWN'],
     [['RESUME', 'SHUTDOWN'], ['SHUTDOWN']],
   ],
   [
-    'a power button after a power-off is another one’s',
+    'a power button after a power-off belongs to the next run',
     ['RESUME', 'SHUTDOWN', 'POWERDOWN', 'SHUTDOWN'],
     [
       ['RESUME', 'SHUTDOWN'],
@@ -48,7 +56,7 @@ test.each([
   expect(names(splitRuns(events(...all)))).toEqual(runs);
 });
 
-test('a start has what came between its start and its end', () => {
+test('a start gets the events between its beginning and its end', () => {
   const log = events('RESUME@1', 'SHUTDOWN@2', 'RESUME@11', 'SHUTDOWN@12', 'RESUME@21');
   const second = { ...NOTHING, startedAt: after(10.9) };
   expect(names([runOf(log, second)])).toEqual([['RESUME', 'SHUTDOWN']]);
@@ -56,13 +64,13 @@ test('a start has what came between its start and its end', () => {
   expect(names([runOf(log, { ...second, endedAt: after(11.5) })])).toEqual([['RESUME']]);
 });
 
-test('what an earlier start says a moment before it is not its own; that it runs may be dated early', () => {
+test('an event of an earlier start just before does not count, but RESUME may be dated a moment early', () => {
   const log = events('RESUME@1', 'POWERDOWN@9.95', 'RESUME@10', 'SHUTDOWN@12');
   const start = { ...NOTHING, startedAt: after(10.01) };
   expect(names([runOf(log, start)])).toEqual([['RESUME', 'SHUTDOWN']]);
 });
 
-test('what is accounted for is not its own, whenever its process seems to have started', () => {
+test('events already accounted for do not count, whenever the process seems to have started', () => {
   const log = events('RESUME@1', 'SHUTDOWN@2', 'RESUME@11');
   expect(names([runOf(log, { ...NOTHING, after: after(2) })])).toEqual([['RESUME']]);
   expect(names([runOf(log, { ...NOTHING, startedAt: after(0), after: after(2) })])).toEqual([
@@ -70,12 +78,12 @@ test('what is accounted for is not its own, whenever its process seems to have s
   ]);
 });
 
-test('of a start whose time is not known, the one that had begun when it was seen is its own', () => {
+test('a start of unknown time gets the run that had begun when it was seen', () => {
   const log = events('RESUME@1', 'SHUTDOWN@2', 'RESUME@11', 'RESUME@21', 'SHUTDOWN@22');
   expect(runOf(log, { ...NOTHING, seenAt: after(12) })[0]?.at).toEqual(after(11));
 });
 
-test('a machine that is paused every hour, for years, is still heard', () => {
+test('events of a machine that is paused every hour for years still fit', () => {
   const kept: QmpEvent[] = [];
   const hour = ['STOP', 'RESUME'];
   expect(events('RESUME').every((event) => keepEvent(kept, event))).toBe(true);
@@ -83,11 +91,11 @@ test('a machine that is paused every hour, for years, is still heard', () => {
     expect(events(...hour).every((event) => keepEvent(kept, event))).toBe(true);
   }
   expect(events('SHUTDOWN', 'STOP', 'RESUME').every((event) => keepEvent(kept, event))).toBe(true);
-  // To go on after a power-off is a new run: that is kept.
+  // Resuming after a power-off is a new run, which is kept.
   expect(names([kept])).toEqual([['RESUME', 'SHUTDOWN', 'STOP', 'RESUME']]);
 });
 
-test('so is one that came by a migration, which it says when it runs already', () => {
+test('events of a machine that came by a migration still fit, too', () => {
   const kept: QmpEvent[] = [];
   const came: QmpEvent = { event: 'MIGRATION', data: { status: 'completed' }, at: null };
   for (const event of [...events('RESUME'), came]) expect(keepEvent(kept, event)).toBe(true);
@@ -95,13 +103,13 @@ test('so is one that came by a migration, which it says when it runs already', (
     expect(events('STOP', 'RESUME').every((event) => keepEvent(kept, event))).toBe(true);
   }
   expect(names([kept])).toEqual([['RESUME', 'MIGRATION']]);
-  // Gone to another host: it was paused for that. To go on is to have stayed.
+  // Migrated to another host: the pause was part of that. Resuming means that it stayed.
   for (const event of [...events('STOP'), came, ...events('STOP', 'RESUME')])
     keepEvent(kept, event);
   expect(names([kept])).toEqual([['RESUME', 'MIGRATION', 'STOP', 'MIGRATION', 'STOP', 'RESUME']]);
 });
 
-test('lines are whole wherever the reads of their file end', async () => {
+test('lines are complete wherever the reads of their file end', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'exitwatch-lines-'));
   const path = join(folder, 'log');
   const lines = Array.from({ length: 10_000 }, (_, i) => `${i} ${'x'.repeat(i % 97)}`);
@@ -113,7 +121,7 @@ test('lines are whole wherever the reads of their file end', async () => {
   rmSync(folder, { recursive: true });
 });
 
-test('a line of more than a MiB is left out, and those around it are read', async () => {
+test('a line of more than a MiB is dropped, and its neighbors are read', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'exitwatch-lines-'));
   const path = join(folder, 'log');
   const longest = 'y'.repeat(1024 * 1024);

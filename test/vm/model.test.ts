@@ -9,16 +9,16 @@ import { describeHistory, Findings } from './model/report';
 import { chainOf } from './model/views';
 
 /**
- * What the rules say of machines that nobody has run. The model knows what is true of each, and shares
- * nothing with the rules. Where they are wrong, the first of these tests says by which history; what is told
- * too seldom for some thousands shows in a million.
+ * Checks the rules against machines that were never run. The model knows the truth about each, and
+ * shares no code with the rules. If a rule is wrong, the first of these tests prints the history
+ * that shows it. Errors too rare for some thousands of histories show up in a million.
  */
 
-/** A million takes some five minutes. */
+/** A million takes about five minutes. */
 const HISTORIES = Number(process.env['EXITWATCH_HISTORIES'] ?? 5000);
 const FIRST_SEED = Number(process.env['EXITWATCH_SEED'] ?? 1);
 
-/** Tells what was found, class by class, and how fast. */
+/** Prints every class of findings, and the speed. */
 const REPORTS = process.env['EXITWATCH_MODEL_REPORT'] === '1';
 
 const shouldRestart = 'shouldRestart' in vm ? vm.shouldRestart : null;
@@ -28,10 +28,10 @@ function judge(evidence: Evidence): Judged {
   return { evidence, stop, restart: shouldRestart?.(stop) ?? null };
 }
 
-/** Between these, the witnesses cannot tell. */
+/** The witnesses cannot tell these two apart. */
 const LEFT: readonly string[] = ['migrated-away', 'saved'];
 
-/** What nobody can be blamed for, and one should know. */
+/** Errors that are unavoidable but worth knowing. */
 const counts = new Map<string, number>();
 const count = (what: string) => counts.set(what, (counts.get(what) ?? 0) + 1);
 
@@ -56,7 +56,7 @@ function play(seed: number, findings: Findings): void {
   const [view] = chain;
   const [best] = verdicts;
   if (view === undefined || best === undefined) return;
-  // What is wrong without a lie as well is not the lie's fault.
+  // What is also wrong without the false claim is not its fault.
   const known = new Set(check(machine, best).map(({ rule }) => rule));
   for (const { name, evidence, isDetectable } of claimsOf(machine, view)) {
     for (const each of check(machine, judge(evidence))) {
@@ -68,7 +68,7 @@ function play(seed: number, findings: Findings): void {
 }
 
 test(
-  'of machines that end in all ways, with all witnesses or a few, no verdict claims what is not so',
+  'no verdict on machines that end in any way, with all or few witnesses, claims anything false',
   () => {
     const findings = new Findings();
     const startedAt = performance.now();
@@ -96,7 +96,7 @@ test('a seed always plays the same history', () => {
   }
 });
 
-test('every history comes to an end, which has a truth, and its clock does not run backwards', () => {
+test('every history ends with a known truth, and its clock never runs backwards', () => {
   for (let seed = 0; seed < 2000; seed++) {
     const { end, truth, events } = playHistory(seed);
     expect(end).not.toBeNull();
@@ -106,7 +106,7 @@ test('every history comes to an end, which has a truth, and its clock does not r
   }
 });
 
-test('who has less evidence has heard nothing that others have not', () => {
+test('a poorer view has no events that a richer one lacks', () => {
   for (let seed = 0; seed < 500; seed++) {
     const machine = playHistory(seed);
     const chain = chainOf(machine, new Random(seed)).map((view) => evidenceOf(machine, view));

@@ -2,20 +2,20 @@ import type { QmpEvent, VmVerdict } from '../../src/vm';
 
 import type { Scenario } from './scenarios';
 
-/** Ganeti's kvmd: any SHUTDOWN is the user's, unless there ever was a POWERDOWN or a STOP. */
+/** Ganeti's kvmd: a SHUTDOWN is the user's unless there ever was a POWERDOWN or a STOP. */
 function ganeti(events: readonly QmpEvent[]): boolean {
   const has = (name: string) => events.some(({ event }) => event === name);
   return has('SHUTDOWN') && !has('POWERDOWN') && !has('STOP');
 }
 
-/** Proxmox's qmeventd: the last SHUTDOWN is what it goes by. */
+/** Proxmox's qmeventd uses the last SHUTDOWN. */
 function proxmox(events: readonly QmpEvent[]): string {
   const last = events.filter(({ event }) => event === 'SHUTDOWN').at(-1);
   if (last === undefined) return 'crashed';
   return last.data['guest'] === true ? 'guest' : 'host';
 }
 
-/** libvirt: the first one, and by whose side. */
+/** libvirt uses the first SHUTDOWN and its side. */
 function libvirt(events: readonly QmpEvent[]): string {
   const first = events.find(({ event }) => event === 'SHUTDOWN');
   if (first === undefined) return 'crashed';
@@ -28,7 +28,7 @@ export const HEADER = [
   '| --- | --- | --- | --- | --- | --- |',
 ];
 
-/** A row of the table in docs/vm-comparison.md; what is wrong is in bold type. */
+/** A row of the table in docs/vm-comparison.md, with wrong verdicts in bold. */
 export function compare(scenario: Scenario, stop: VmVerdict, events: readonly QmpEvent[]): string {
   const mark = (text: string, isUser: boolean) =>
     isUser === scenario.userShutdown ? text : `**${text}**`;

@@ -23,7 +23,7 @@ afterEach(() => {
   rmSync(folder, { recursive: true });
 });
 
-/** A process that listens there. */
+/** Starts a process that listens on the socket. */
 async function listener(): Promise<LineProcess> {
   const script =
     "require('node:net').createServer().listen(process.argv[1], () => console.log('listens'))";
@@ -32,7 +32,7 @@ async function listener(): Promise<LineProcess> {
   return server;
 }
 
-/** Before any process of ours began. */
+/** Before any process of this test began. */
 const LONG_AGO = new Date(Date.now() - 3_600_000);
 
 const files = (more: Partial<ControlFiles> = {}): ControlFiles => ({
@@ -40,7 +40,7 @@ const files = (more: Partial<ControlFiles> = {}): ControlFiles => ({
   ...more,
 });
 
-test('who listens at a socket is told while somebody does', async () => {
+test('listenerOf() identifies the listener of a socket while there is one', async () => {
   expect(await listenerOf(path)).toBe('nobody');
   const server = await listener();
   const identity = identify(server.pid);
@@ -52,7 +52,7 @@ test('who listens at a socket is told while somebody does', async () => {
 });
 
 itIf(KERNEL.pidfdInodes, 'needs Linux 6.9')(
-  'who listens is the one, whatever the date of the socket',
+  'the listener owns the machine, whatever the date of the socket',
   async () => {
     const server = await listener();
     utimesSync(path, LONG_AGO, LONG_AGO);
@@ -65,7 +65,7 @@ itIf(KERNEL.pidfdInodes, 'needs Linux 6.9')(
   },
 );
 
-test('a pidfile that is older than the process that has its pid tells nothing', async () => {
+test('a pidfile that is older than the process with its pid identifies nothing', async () => {
   const later = new LineProcess('sleep', ['1000']);
   const pidfile = join(folder, 'web.pid');
   writeFileSync(pidfile, String(later.pid), { mode: 0o600 });

@@ -4,36 +4,36 @@ import type { Cause, Initiator } from '../../src/vm';
 import type { VmWatch } from '../../src/vm';
 import { crashing, type TestVm, type VmSettings } from '../support/qemu';
 
-/** What a scenario has to play with. */
+/** What a scenario has to work with. */
 export interface Stage {
   vm: TestVm;
-  /** The watch with all evidence: its stop() is our own doing. */
+  /** The watch with all evidence. Its stop() is exitwatch's own doing. */
   watch: VmWatch;
   pid: number;
-  /** A client that comes late comes here. */
+  /** Lets a late client connect at this point. */
   late: () => Promise<void>;
 }
 
-/** One way in which a virtual machine ends; what is true of it. */
+/** A way to end a virtual machine, and the truth about it. */
 export interface Scenario extends Truth {
   name: string;
   settings?: VmSettings;
   /** It ends before a guest could run. */
   isEarly?: boolean;
   act: (stage: Stage) => Promise<unknown>;
-  /** What another QEMU than 7 tells of it, by its major version. */
+  /** What differs with other QEMUs than 7, by major version. */
   on?: Partial<Record<number, Partial<Truth>>>;
 }
 
-/** What is true of an end. */
+/** The truth about an end. */
 interface Truth {
   cause: Cause;
-  /** Where a witness cannot tell these apart, either is right. */
+  /** Either is right if a witness cannot tell them apart. */
   orCause?: Cause;
-  /** `null`: nothing tells. */
+  /** `null`: no evidence shows it. */
   userShutdown: boolean | null;
   initiator: Initiator;
-  /** It cannot be sure; `'perhaps'`: whether it is depends on who is faster. */
+  /** Whether the verdict cannot be sure; `'perhaps'`: it depends on timing. */
   isLikely?: boolean | 'perhaps';
 }
 
@@ -83,7 +83,7 @@ export const SCENARIOS: Scenario[] = [
       try {
         process.kill(pid, 'SIGTERM');
       } catch {
-        // It was faster.
+        // The guest was faster.
       }
     },
     ...BY_USER,
@@ -147,7 +147,7 @@ export const SCENARIOS: Scenario[] = [
     act: press('d'),
     ...BY_VMM,
     cause: 'vmm-exit',
-    // It has a word for that, and it is the one for a guest that powers off.
+    // QEMU 10 reports a reason of its own for this, which it also uses for a guest that powers off.
     on: { 10: { userShutdown: null, initiator: 'guest', isLikely: true } },
   },
   ...(['r', 'k', 't'] as const).map((key, i): Scenario => ({
@@ -340,7 +340,7 @@ export const SCENARIOS: Scenario[] = [
       act: kill(signal),
       ...BY_HOST,
       cause: 'killed',
-      // QEMU catches it, and raises it once more.
+      // QEMU catches it and raises it again.
       isLikely: signal === 'SIGBUS' ? 'perhaps' : false,
     }),
   ),

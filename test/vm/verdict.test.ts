@@ -21,7 +21,7 @@ const off = (seconds: number) =>
 const quit = (seconds: number) =>
   event(seconds, 'SHUTDOWN', { guest: false, reason: 'host-qmp-quit' });
 
-/** We press its power button, and give it a minute. */
+/** exitwatch presses the power button, and waits for a minute. */
 const ours = (seconds: number) =>
   intent({ what: 'powerdown', at: at(seconds), deadline: at(seconds + 60) });
 
@@ -55,73 +55,81 @@ const OPEN = {
   restart: false,
 };
 
-describe('who had the guest power off', () => {
+describe('a guest’s power-off is attributed to', () => {
   const cases: [title: string, evidence: Evidence, expected: object, candidates?: string[]][] = [
     ['its user', { events: [resume(), off(100)] }, USERS],
-    ['we, by its agent', { events: [resume(), off(12)], intents: [ours(8)] }, OURS],
+    ['exitwatch, through its agent', { events: [resume(), off(12)], intents: [ours(8)] }, OURS],
     [
-      'its user, or another by an agent that others can talk to',
+      'its user, or anyone, if others can talk to its agent',
       { events: [resume(), off(100)], agent: 'open' },
       OPEN,
       ['guest-shutdown', 'other-powerdown'],
     ],
     [
-      'the same where it is not known whether it has an agent',
+      'its user, or anyone, if it is unknown whether it has an agent',
       { events: [resume(), off(100)], agent: null },
       OPEN,
       ['guest-shutdown', 'other-powerdown'],
     ],
-    ['its user, where we hold its agent', { events: [resume(), off(100)], agent: 'held' }, USERS],
     [
-      'we: it installed updates and rebooted first',
+      'its user, if exitwatch holds its agent',
+      { events: [resume(), off(100)], agent: 'held' },
+      USERS,
+    ],
+    [
+      'exitwatch, if it installs updates and reboots first',
       { events: [resume(), press(8), reboot(20), off(30)], intents: [ours(8)] },
       OURS,
     ],
-    ['another, the same', { events: [resume(), press(8), reboot(20), off(30)] }, ANOTHERS],
     [
-      'we, or its user: it obeyed when nobody waited for it any more',
+      'another client, if it installs updates and reboots first',
+      { events: [resume(), press(8), reboot(20), off(30)] },
+      ANOTHERS,
+    ],
+    [
+      'exitwatch or its user, if it obeys after the wait',
       { events: [resume(), press(8), off(75)], intents: [ours(8)] },
       OPEN,
       ['admin-powerdown', 'guest-shutdown'],
     ],
     [
-      'we, by the second press',
+      'exitwatch, after its second press',
       { events: [resume(), press(8), press(900), off(901)], intents: [ours(8), ours(900)] },
       OURS,
     ],
     [
-      'we, when another had pressed in vain',
+      'exitwatch, after another client’s press had no effect',
       { events: [resume(), press(8), press(900), off(901)], intents: [ours(900)] },
       OURS,
     ],
     [
-      'another, when we had pressed in vain',
+      'another client, after exitwatch’s press had no effect',
       { events: [resume(), press(8), press(900), off(901)], intents: [ours(8)] },
       ANOTHERS,
     ],
     [
-      'we, a moment after it was written down',
+      'exitwatch, a moment after its intent was written',
       { events: [resume(), press(8.2), off(20)], intents: [ours(8)] },
       OURS,
     ],
     [
-      'we, or another: it was pressed a moment before that was written down',
+      'exitwatch or another client, if the press came a moment before the intent was written',
       { events: [resume(), press(7.8), off(20)], intents: [ours(8)] },
       OPEN,
       ['admin-powerdown', 'other-powerdown', 'guest-shutdown'],
     ],
     [
-      'its user, when another had pressed in vain a week ago',
+      'its user, if another client’s press had no effect a week ago',
       { events: [resume(), press(8), off(7 * DAY_S)] },
       { ...USERS, certainty: 'likely' },
     ],
     [
-      'its user, when we had pressed in vain a week ago',
+      'its user, if exitwatch’s press had no effect a week ago',
       { events: [resume(), press(8), off(7 * DAY_S)], intents: [ours(8)] },
       { ...USERS, certainty: 'likely' },
     ],
     [
-      'its user, when it was reset from outside after a press',
+      'its user, if it was reset from outside after a press',
       {
         events: [
           resume(),
@@ -140,7 +148,7 @@ describe('who had the guest power off', () => {
     if (candidates !== undefined) expect(stop.candidates).toEqual(candidates);
   });
 
-  test('it may have been asked before we came, until nothing that old can be what it has obeyed', () => {
+  test('nobody, if it may have been asked before exitwatch connected, until that was too long ago', () => {
     const heard = { eventsComplete: false, initialStatus: 'running', heardSince: at(1) };
     const soon = judge({ ...heard, events: [off(100)] });
     expect(answer(soon)).toEqual(OPEN);
@@ -149,7 +157,7 @@ describe('who had the guest power off', () => {
     expect(answer(later)).toEqual({ ...USERS, certainty: 'likely' });
   });
 
-  test('it may have been asked where it came from', () => {
+  test('nobody, if it may have been asked on the host it came from', () => {
     const stop = judge({ initialStatus: 'inmigrate', events: [resume(), off(20)] });
     expect(answer(stop)).toEqual(OPEN);
     expect(stop.candidates).toEqual(
@@ -158,17 +166,17 @@ describe('who had the guest power off', () => {
   });
 });
 
-describe('a machine that was stopped, and does not go on here', () => {
+describe('a machine that was stopped, and does not resume here', () => {
   const left = [resume(), event(50, 'STOP'), quit(60)];
 
-  test('may go on elsewhere: it is not started again', () => {
+  test('may go on elsewhere, so it is not restarted', () => {
     const stop = judge({ events: left });
     expect(stop.certainty).not.toBe('sure');
     expect(stop.candidates).toEqual(expect.arrayContaining(['other-quit', 'migrated-away']));
     expect(shouldRestart(stop).restart).toBe(false);
   });
 
-  test('the same, killed or told to end by a signal', () => {
+  test('may go on elsewhere, too, if it is killed or ended by a signal', () => {
     const killed = judge({
       events: left.slice(0, 2),
       exit: killedBy('SIGKILL'),
@@ -183,13 +191,13 @@ describe('a machine that was stopped, and does not go on here', () => {
     }
   });
 
-  test('does, when it says so', () => {
+  test('has migrated if it reports that', () => {
     const stop = judge({ events: left, lastStatus: 'postmigrate' });
     expect(answer(stop)).toMatchObject({ cause: 'migrated-away', restart: false });
     expect(stop.candidates).toEqual(['migrated-away', 'saved']);
   });
 
-  test('does not, where it would have told so', () => {
+  test('has not migrated if it would have reported that', () => {
     const stop = judge({ events: left, tellsMigration: true, lastStatus: 'paused' });
     expect(answer(stop)).toEqual({
       ...{ cause: 'other-quit', userShutdown: false, initiator: 'host', certainty: 'sure' },
@@ -200,7 +208,7 @@ describe('a machine that was stopped, and does not go on here', () => {
   test.each([
     ['migrate', 'migrated-away'],
     ['save', 'saved'],
-  ] as const)('we were about to %s it', (what, cause) => {
+  ] as const)('has an intent of exitwatch to %s it', (what, cause) => {
     const stop = judge({
       events: left,
       lastStatus: 'postmigrate',
@@ -212,7 +220,7 @@ describe('a machine that was stopped, and does not go on here', () => {
   });
 });
 
-test('a log that an earlier start may have left says nothing against files that are left', () => {
+test('a log that may come from an earlier start does not outweigh files left behind', () => {
   const stop = judge({
     exit: null,
     events: [resume()],
@@ -223,7 +231,7 @@ test('a log that an earlier start may have left says nothing against files that 
   expect(stop.candidates).toEqual(expect.arrayContaining(['killed', 'forced-stop']));
 });
 
-test('by a signal of ours and the exit alone, it may have powered off a moment before', () => {
+test('with only a signal of exitwatch and the exit, the guest may have powered off a moment before', () => {
   const stop = judge({
     eventsComplete: false,
     mayLinger: true,
@@ -241,7 +249,7 @@ describe('an error', () => {
 
   const words = 'qemu: load of migration failed';
 
-  test('of one that was greeted and has never run: it could not be started', () => {
+  test('of a machine that was greeted but never ran is a failed start', () => {
     for (const initialStatus of ['inmigrate', 'prelaunch']) {
       const stop = judge({
         exit: failed,
@@ -255,7 +263,7 @@ describe('an error', () => {
     }
   });
 
-  test('may be what its guest has ended it with', () => {
+  test('may be the status with which its guest ended it', () => {
     const byLog = judge({ exit: failed, events: [resume()], ready: null });
     expect(byLog.candidates).toContain('vmm-exit');
     const unseen = judge({ exit: null, events: [resume(), off(20)], debugExit: true });
@@ -264,7 +272,7 @@ describe('an error', () => {
   });
 });
 
-test('a crash whose signal somebody may have sent is nobody’s, as far as we know', () => {
+test('a crash whose signal may have been sent has no known initiator', () => {
   const exit = {
     ...EXIT,
     how: 'killed',
@@ -277,14 +285,14 @@ test('a crash whose signal somebody may have sent is nobody’s, as far as we kn
   expect(stop.candidates).toEqual(['vmm-crash', 'killed']);
 });
 
-test('what was cut short is started again; where that is not known, nobody guesses', () => {
+test('a machine that was cut short is restarted, and there is no answer if that is unknown', () => {
   const killed = judge({ events: [resume()], exit: killedBy('SIGKILL') });
   expect(shouldRestart(killed)).toEqual({ restart: true, because: 'it was cut short' });
   const nothing = judge({ eventsComplete: false, mayLinger: null, exit: null });
   expect(shouldRestart(nothing).restart).toBeNull();
 });
 
-test('ends by one hand are one group, as long as they follow each other closely', () => {
+test('ends by one sender form a group as long as they follow each other closely', () => {
   const groups = new EndGroups();
   const killedAt = (seconds: number) =>
     judge({ exit: { ...killedBy('SIGKILL'), exitedAt: at(seconds) } });

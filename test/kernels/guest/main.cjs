@@ -1,4 +1,4 @@
-// Does the job of this guest, and tells what comes of it, in lines of JSON, on the port that is given.
+// Runs the job of this guest, and reports its results as lines of JSON on the given port.
 const { execFileSync, fork, spawn } = require('node:child_process');
 const { openSync, readFileSync, writeSync } = require('node:fs');
 const { release } = require('node:os');
@@ -13,7 +13,9 @@ function tell(message) {
   for (let at = 0; at < bytes.length;) at += writeSync(port, bytes, at);
 }
 
-/** What it ends with, when all that it has said is told. */
+/**
+ * Forwards the child's output. Resolves with its exit code or signal when all output is forwarded.
+ */
 function follow(child) {
   for (const stream of [child.stdout, child.stderr])
     stream.setEncoding('utf8').on('data', (text) => tell({ type: 'output', text }));
@@ -22,7 +24,7 @@ function follow(child) {
   });
 }
 
-/** It ends with 1 where something could be better: that is no failure here. */
+/** doctor exits with 1 if something could be better, which is not a failure here. */
 function examine(user) {
   const command = 'node dist/cli/main.js doctor --json || true';
   const options = { ...USERS[user], cwd: CWD, encoding: 'utf8' };

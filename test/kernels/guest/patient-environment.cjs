@@ -1,6 +1,6 @@
 const { default: TimedEnvironment } = require('/exitwatch/test/support/environment.js');
 
-/** An emulated machine is slower than a real one; less than the host has patience (boot.mjs). */
+/** An emulated machine is slower than a real one. Keep this below the host's limit (boot.mjs). */
 const PATIENCE = 3;
 
 module.exports = class PatientEnvironment extends TimedEnvironment {

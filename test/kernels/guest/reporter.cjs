@@ -2,7 +2,7 @@ const { basename } = require('node:path');
 
 const nameOf = ({ path }) => basename(path, '.test.js');
 
-/** Hands to the parent process what it is to tell the host. */
+/** Passes results to the parent process, which forwards them to the host. */
 module.exports = class Reporter {
   onTestCaseStart(test, { fullName }) {
     process.send({ type: 'testing', file: nameOf(test), title: fullName });
@@ -15,7 +15,7 @@ module.exports = class Reporter {
 
   onTestFileResult(test, result) {
     const { numPassingTests, numFailingTests, numPendingTests, testExecError } = result;
-    // Of those that are left out nothing was told before.
+    // Jest announces no start for skipped tests.
     for (const { status, fullName } of result.testResults)
       if (status === 'pending')
         process.send({ type: 'test', file: nameOf(test), title: fullName, status });

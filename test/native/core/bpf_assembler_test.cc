@@ -8,13 +8,13 @@ namespace exitwatch {
 
 namespace {
 
-void JumpsOfAProgramGoWhereTheirLabelsAre() {
+void JumpsReachTheirLabels() {
   BpfAssembler code;
   const BpfAssembler::Label end = code.NewLabel();
   const BpfAssembler::Label again = code.NewLabel();
   code.Bind(again);
   code.JumpIf32(BPF_JEQ, BpfAssembler::kR1, 7, end);
-  code.SetMap(BpfAssembler::kR1, 3);  // takes two places
+  code.SetMap(BpfAssembler::kR1, 3);  // takes two slots
   code.Jump(again);
   code.Bind(end);
   code.Exit();
@@ -26,6 +26,6 @@ void JumpsOfAProgramGoWhereTheirLabelsAre() {
 
 }  // namespace
 
-void test::BpfAssemblerTests() { JumpsOfAProgramGoWhereTheirLabelsAre(); }
+void test::BpfAssemblerTests() { JumpsReachTheirLabels(); }
 
 }  // namespace exitwatch

@@ -12,7 +12,7 @@ namespace exitwatch {
 
 namespace {
 
-// As the kernel would describe
+// The description that the kernel would give of
 //   struct task { int pid; struct { char name[16]; long flag : 1; }; const struct task *next; };
 class BtfBytes {
  public:
@@ -25,15 +25,15 @@ class BtfBytes {
     Type("task", 4, 3, 40);  // 5
     Member("pid", 1, 0), Member("", 4, 64), Member("next", 7, 256);
     Type("", 10, 0, 5);                                      // 6: const struct task
-    Type("", 2, 0, 6);                                       // 7: its pointer
-    Type("loop", 8, 0, 8);                                   // 8: a name of itself
+    Type("", 2, 0, 6);                                       // 7: pointer to 6
+    Type("loop", 8, 0, 8);                                   // 8: a typedef of itself
     Type("", 13, 2, 1), Word(0), Word(1), Word(0), Word(7);  // 9: int (int, const struct task *)
-    Type("", 2, 0, 9);                                       // 10: its pointer
+    Type("", 2, 0, 9);                                       // 10: pointer to 9
     Type("callback", 8, 0, 10);                              // 11
     Type("", 3, 0, 0), Word(5), Word(1), Word(0);            // 12: struct task[]
     Type("tasks", 4, 2, 8);                                  // 13
     Member("count", 1, 0), Member("all", 12, 64);
-    Type("call", 12, 0, 9);  // 14: of 9
+    Type("call", 12, 0, 9);  // 14: a function of type 9
   }
 
   std::vector<uint8_t> Bytes() const {
@@ -72,7 +72,7 @@ class BtfBytes {
   std::string names_ = std::string(1, '\0');
 };
 
-void MembersAreFoundAlsoInStructuresWithoutAName() {
+void MembersOfAnonymousStructsAreFound() {
   const std::vector<uint8_t> bytes = BtfBytes().Bytes();
   const std::optional<Btf> btf = Btf::Parse(bytes.data(), bytes.size());
   CHECK(btf);
@@ -95,7 +95,7 @@ void MembersAreFoundAlsoInStructuresWithoutAName() {
   CHECK(!btf->FindFunction("callback", 2));
 }
 
-void AnyBtfIsReadSafely() {
+void ReadsAnyBtfSafely() {
   const std::vector<uint8_t> whole = BtfBytes().Bytes();
   std::mt19937 random(1);
   for (int i = 0; i < 50'000; i++) {
@@ -114,7 +114,7 @@ void AnyBtfIsReadSafely() {
   }
 }
 
-void ALayoutNamesWhatIsMissing() {
+void ALayoutNamesMissingFields() {
   const std::vector<uint8_t> bytes = BtfBytes().Bytes();
   const char* missing = "";
   CHECK(!ResolveKernelLayout(*Btf::Parse(bytes.data(), bytes.size()), &missing));
@@ -124,9 +124,9 @@ void ALayoutNamesWhatIsMissing() {
 }  // namespace
 
 void test::BtfTests() {
-  MembersAreFoundAlsoInStructuresWithoutAName();
-  AnyBtfIsReadSafely();
-  ALayoutNamesWhatIsMissing();
+  MembersOfAnonymousStructsAreFound();
+  ReadsAnyBtfSafely();
+  ALayoutNamesMissingFields();
 }
 
 }  // namespace exitwatch

@@ -28,7 +28,7 @@ std::optional<std::string> PathOfNames(const std::vector<std::string>& own_first
 void test::CgroupRecordTests() {
   CHECK(PathOfNames({}) == "/");
   CHECK(PathOfNames({"user-0.slice", "user.slice"}) == "/user.slice/user-0.slice");
-  // What may have been cut is not a path; nor is what could not be read.
+  // A name that may be truncated, or that could not be read, makes no path.
   CHECK(PathOfNames({std::string(CgroupRecord::kLevelBytes - 2, 'a'), "b"}));
   CHECK(!PathOfNames({std::string(CgroupRecord::kLevelBytes - 1, 'a'), "b"}));
   CHECK(!PathOfNames({std::string(CgroupRecord::kLevelBytes, 'a'), "b"}));

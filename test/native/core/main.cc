@@ -1,4 +1,4 @@
-// Tests of native/core, which needs no kernel: prints what is wrong, and ends with 1 then.
+// Tests of native/core, which needs no kernel. Prints failures, and exits with 1 if there are any.
 #include <cstdio>
 
 #include "check.h"

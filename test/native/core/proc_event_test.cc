@@ -29,7 +29,7 @@ std::vector<uint8_t> ExitDatagram(int32_t pid, int32_t tgid, int32_t code, int32
   return bytes;
 }
 
-void AWholeDatagramIsRead() {
+void ReadsACompleteDatagram() {
   const std::vector<uint8_t> bytes = ExitDatagram(12, 10, 0x700, 3);
   ProcEvent event;
   CHECK(ParseProcEvent(bytes.data(), bytes.size(), &event));
@@ -41,7 +41,7 @@ void AWholeDatagramIsRead() {
   CHECK_EQUAL(event.parent_tgid, 3);
 }
 
-void NoPartOfADatagramIsTakenForAWhole() {
+void RefusesTruncatedDatagrams() {
   const std::vector<uint8_t> whole = ExitDatagram(12, 10, 0x700, 3);
   for (size_t size = 0; size < whole.size(); size++) {
     const std::vector<uint8_t> part(whole.begin(), whole.begin() + static_cast<long>(size));
@@ -50,7 +50,7 @@ void NoPartOfADatagramIsTakenForAWhole() {
   }
 }
 
-void LengthsThatLieAreRefused() {
+void RefusesWrongLengths() {
   ProcEvent event;
   for (const uint32_t offset : {wire::kNetlinkLength, wire::kConnectorLength}) {
     for (const uint16_t length : {0, 15, 35, 39, 77, 0xffff}) {
@@ -61,7 +61,7 @@ void LengthsThatLieAreRefused() {
   }
 }
 
-void ImpossibleThreadsAndCodesAreRefused() {
+void RefusesImpossibleThreadsAndCodes() {
   ProcEvent event;
   for (const auto& bytes :
        {ExitDatagram(0, 10, 0, 3), ExitDatagram(12, 0, 0, 3), ExitDatagram(-1, 10, 0, 3),
@@ -70,7 +70,7 @@ void ImpossibleThreadsAndCodesAreRefused() {
   }
 }
 
-void AnyBytesAreReadSafely() {
+void ReadsAnyBytesSafely() {
   std::mt19937 random(1);
   for (int i = 0; i < 200'000; i++) {
     std::vector<uint8_t> bytes = ExitDatagram(12, 10, 0x700, 3);
@@ -86,11 +86,11 @@ void AnyBytesAreReadSafely() {
 }  // namespace
 
 void test::ProcEventTests() {
-  AWholeDatagramIsRead();
-  NoPartOfADatagramIsTakenForAWhole();
-  LengthsThatLieAreRefused();
-  ImpossibleThreadsAndCodesAreRefused();
-  AnyBytesAreReadSafely();
+  ReadsACompleteDatagram();
+  RefusesTruncatedDatagrams();
+  RefusesWrongLengths();
+  RefusesImpossibleThreadsAndCodes();
+  ReadsAnyBytesSafely();
 }
 
 }  // namespace exitwatch

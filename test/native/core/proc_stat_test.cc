@@ -17,7 +17,7 @@ std::string StatLine(const std::string& name, const std::string& exit_code = "17
   return line + " " + exit_code + "\n";
 }
 
-void AStatLineIsRead() {
+void ReadsAStatLine() {
   const std::string line = StatLine("a) b (c");
   ProcStat stat;
   CHECK(ParseProcStat(line.data(), line.size(), &stat));
@@ -32,7 +32,7 @@ void AStatLineIsRead() {
   CHECK(stat.IsLeaderGone());
 }
 
-void NoPartOfAStatLineIsTakenForAWhole() {
+void RefusesTruncatedStatLines() {
   const std::string line = StatLine("name", "0");
   ProcStat stat;
   for (size_t size = 0; size + 2 < line.size(); size++) {
@@ -46,8 +46,8 @@ void NoPartOfAStatLineIsTakenForAWhole() {
 }  // namespace
 
 void test::ProcStatTests() {
-  AStatLineIsRead();
-  NoPartOfAStatLineIsTakenForAWhole();
+  ReadsAStatLine();
+  RefusesTruncatedStatLines();
 }
 
 }  // namespace exitwatch

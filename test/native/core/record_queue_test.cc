@@ -25,7 +25,7 @@ std::vector<Record> Take(RecordQueue& queue, size_t capacity) {
   return records;
 }
 
-void AFullQueueTellsItsLossInPlace() {
+void AFullQueueReportsItsLossInPlace() {
   RecordQueue queue(3);
   for (int i = 1; i <= 7; i++) queue.Push({ExitAt(i)});
   queue.Push({ExitAt(8, ExitRecord::kWatched | ExitRecord::kLossless)});
@@ -46,14 +46,14 @@ void AFullQueueTellsItsLossInPlace() {
   CHECK_EQUAL(gap.from_ns, 4);
   CHECK_EQUAL(gap.to_ns, 7);
   CHECK_EQUAL(std::get<ExitRecord>(records[4]).time_ns, 8);
-  CHECK_EQUAL(std::get<GapRecord>(records[5]).lost, 1);  // 9 came when there was no room yet
+  CHECK_EQUAL(std::get<GapRecord>(records[5]).lost, 1);  // 9 came before there was room again
   const RecordQueue::Counts counts = queue.counts();
   CHECK_EQUAL(counts.received, counts.delivered + counts.lost);
   CHECK_EQUAL(counts.gaps, 2u);
 }
 
-// Across CPUs, ends do not come in the order of their times.
-void AGapReachesFromTheEarliestLossToTheLatest() {
+// Ends on different CPUs do not arrive in the order of their times.
+void AGapSpansFromTheEarliestLossToTheLatest() {
   RecordQueue queue(1);
   queue.Push({ExitAt(1), ExitAt(20), ExitAt(10), ExitAt(30), ExitAt(25)});
   const std::vector<Record> records = Take(queue, 4);
@@ -64,7 +64,7 @@ void AGapReachesFromTheEarliestLossToTheLatest() {
   CHECK_EQUAL(gap.to_ns, 30);
 }
 
-void WhoLivedThroughAGapIsNotLossless() {
+void AProcessThatLivedThroughAGapIsNotLossless() {
   RecordQueue queue(1);
   queue.Push({ExitAt(1), ExitAt(2)});
   CHECK_EQUAL(Take(queue, 4).size(), 2u);
@@ -83,9 +83,9 @@ void WhoLivedThroughAGapIsNotLossless() {
 }  // namespace
 
 void test::RecordQueueTests() {
-  AFullQueueTellsItsLossInPlace();
-  AGapReachesFromTheEarliestLossToTheLatest();
-  WhoLivedThroughAGapIsNotLossless();
+  AFullQueueReportsItsLossInPlace();
+  AGapSpansFromTheEarliestLossToTheLatest();
+  AProcessThatLivedThroughAGapIsNotLossless();
 }
 
 }  // namespace exitwatch

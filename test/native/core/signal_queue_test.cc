@@ -12,7 +12,7 @@ void SignalQueueTests() {
     record.pid = pid;
     CHECK(queue.Push(record));
   }
-  // What does not fit is for the caller to count.
+  // The caller counts records that do not fit.
   CHECK(!queue.Push(record));
   CHECK_EQUAL(queue.Depth(), 2u);
   SignalRecord taken[3] = {};

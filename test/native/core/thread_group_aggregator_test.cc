@@ -20,10 +20,10 @@ struct End {
   int core;        // -1: unknown
   uint64_t ended_ns;
   bool by_kernel;
-  uint64_t latest_ns;  // it may have ended then
+  uint64_t latest_ns;  // the end may be as late as this
 };
 
-// As a vector, but one that a failing test can read beyond.
+// A vector that a failing test may read beyond its end.
 class Ends {
  public:
   void push_back(const End& end) { ends_.push_back(end); }
@@ -89,7 +89,7 @@ class Scene {
     aggregator.OnCoredump(event);
   }
 
-  // Time passes, and the stream is read to its end again and again.
+  // Lets time pass while the stream is repeatedly read to its end.
   void Pass(uint64_t ns) {
     for (const uint64_t end_ns = witness.now_ns + ns; witness.now_ns < end_ns;) {
       aggregator.Settle(witness.now_ns);
@@ -110,7 +110,7 @@ class Scene {
     return process;
   }
 
-  // A handle of a process that is dead by now, and whose pid another may have.
+  // A handle of a process that is dead by now, and whose pid may have been reused.
   void HoldPidfd(int32_t pid, uint64_t inode, ProcessState life, std::optional<int32_t> status,
                  ThreadGroup::Outstanding outstanding = ThreadGroup::Outstanding::kEvent) {
     const ProcessWitness::Handle handle = 100 + pid;
@@ -136,7 +136,7 @@ void AReleasedProcessEndsAtOnce() {
   CHECK(scene.ends[0].by_kernel);
 }
 
-void AReapedProcessEndsWhenTheStreamHasPassedTheProof() {
+void AReapedProcessEndsOnceTheStreamIsReadPastTheProof() {
   Scene scene;
   scene.Exit(10, 10, 0x700);
   scene.aggregator.Settle(scene.witness.now_ns);
@@ -148,7 +148,7 @@ void AReapedProcessEndsWhenTheStreamHasPassedTheProof() {
 
 void AFirstThreadsZeroWaitsForTheLastThreadsCode() {
   Scene scene;
-  scene.Exit(10, 10, 0);  // and reaped already: the event of the last thread was preempted
+  scene.Exit(10, 10, 0);  // already reaped: the last thread was preempted before its event
   scene.Pass(900 * kMs);
   CHECK_EQUAL(scene.ends.size(), 0u);
   CHECK(scene.aggregator.HasUnreported());
@@ -160,7 +160,7 @@ void AFirstThreadsZeroWaitsForTheLastThreadsCode() {
 
 void AReleasedFirstThreadNeedNotHaveBeenTheLast() {
   Scene scene;
-  scene.Exit(10, 10, 0, 0);  // preempted before its event, as the last one still is
+  scene.Exit(10, 10, 0, 0);  // preempted before its event; so is the last thread
   scene.Pass(30 * kMs);
   CHECK_EQUAL(scene.ends.size(), 0u);
   scene.Exit(11, 10, 0x700);
@@ -169,7 +169,7 @@ void AReleasedFirstThreadNeedNotHaveBeenTheLast() {
   CHECK_EQUAL(scene.ends[0].status, 0x700);
 }
 
-void AFirstThreadsZeroIsTheStatusWhereNothingElseComes() {
+void AFirstThreadsZeroIsTheStatusIfNothingElseComes() {
   Scene scene;
   for (const int32_t pid : {10, 20, 30}) {
     scene.Exit(pid, pid, 0);
@@ -186,7 +186,7 @@ void AFirstThreadsZeroIsTheStatusWhereNothingElseComes() {
 
 void AFirstThreadsZeroOfAWatchedProcessWaits() {
   Scene scene;
-  scene.HoldPidfd(10, 77, ProcessState::kGone, {});  // a kernel whose pidfds do not tell the status
+  scene.HoldPidfd(10, 77, ProcessState::kGone, {});  // a kernel whose pidfds have no exit status
   scene.Exit(10, 10, 0);
   scene.Pass(900 * kMs);
   CHECK_EQUAL(scene.ends.size(), 0u);
@@ -197,7 +197,7 @@ void AFirstThreadsZeroOfAWatchedProcessWaits() {
   CHECK_EQUAL(scene.witness.open, 0);
 }
 
-void AHandleThatTellsNoCoreBitWaitsForTheEvent() {
+void AHandleWithoutACoreBitWaitsForTheEvent() {
   Scene scene;
   scene.HoldPidfd(10, 77, ProcessState::kGone, 11);
   scene.Pass(900 * kMs);
@@ -220,8 +220,8 @@ void AHandleEndsTheWaitForAnEvent() {
   CHECK_EQUAL(scene.ends[0].status, 0x700);
 }
 
-// The first thread was ending by itself when another one ended the process; or that one itself.
-void AHandleThatMayTellTheFirstThreadsCodeIsNotBelieved() {
+// Either the first thread was ending by itself when another one ended the process, or it ended it.
+void AHandleThatMayHoldTheFirstThreadsCodeIsNotTrusted() {
   Scene scene;
   for (const int32_t code : {0x700, 0x1f, 9}) {
     scene.Exit(11, 10, code);
@@ -233,14 +233,14 @@ void AHandleThatMayTellTheFirstThreadsCodeIsNotBelieved() {
   for (size_t i = 0; i < 3; i++) CHECK_EQUAL(scene.ends[i].status, -1);
   scene.Exit(21, 20, 0x700);
   scene.Exit(20, 20, 0x300);
-  scene.HoldPidfd(20, 78, ProcessState::kGone, 0x700);  // which is not the first one's own
+  scene.HoldPidfd(20, 78, ProcessState::kGone, 0x700);  // not the first thread's own code
   scene.Pass(30 * kMs);
   CHECK_EQUAL(scene.ends.size(), 4u);
   CHECK_EQUAL(scene.ends[3].status, 0x700);
   CHECK_EQUAL(scene.witness.open, 0);
 }
 
-void AHandleThatMayTellTheFirstThreadsCodeWaitsForOthers() {
+void AHandleThatMayHoldTheFirstThreadsCodeWaitsForOthers() {
   Scene scene;
   scene.Exit(10, 10, 0);
   scene.HoldPidfd(10, 77, ProcessState::kGone, 0);
@@ -251,7 +251,7 @@ void AHandleThatMayTellTheFirstThreadsCodeWaitsForOthers() {
   CHECK_EQUAL(scene.ends.size(), 1u);
   CHECK_EQUAL(scene.ends[0].status, -1);
   scene.HoldPidfd(20, 78, ProcessState::kGone, 0);
-  scene.Exit(21, 20, 0x700);  // and the first one's is on its way
+  scene.Exit(21, 20, 0x700);  // the first thread's event is on its way
   scene.Pass(30 * kMs);
   CHECK_EQUAL(scene.ends.size(), 1u);
   scene.Exit(20, 20, 0x300);
@@ -260,7 +260,7 @@ void AHandleThatMayTellTheFirstThreadsCodeWaitsForOthers() {
   CHECK_EQUAL(scene.ends[1].status, 0);
 }
 
-void WhatAProcessIsEndingWithIsReadWhileItLives() {
+void TheStatusOfAnEndingProcessIsReadWhileItLives() {
   Scene scene;
   const auto end = [&scene](int32_t shown, bool may_read, std::optional<int32_t> handle) {
     const size_t before = scene.ends.size();
@@ -277,7 +277,7 @@ void WhatAProcessIsEndingWithIsReadWhileItLives() {
   for (const std::optional<int32_t> handle :
        {std::optional<int32_t>(0), std::optional<int32_t>()}) {
     CHECK_EQUAL(end(0x700, true, handle), 0x700);
-    CHECK_EQUAL(end(0, true, handle), 0);    // that thread alone has ended
+    CHECK_EQUAL(end(0, true, handle), 0);    // only that thread has ended
     CHECK_EQUAL(end(19, true, handle), -1);  // stopped by a signal
     CHECK_EQUAL(end(0, false, handle), -1);
     scene.witness.stat_tells_status = false;
@@ -290,13 +290,13 @@ void WhatAProcessIsEndingWithIsReadWhileItLives() {
   CHECK(!scene.aggregator.HasGroups());
 }
 
-void AHeldProcessIsAskedAboutEachThread() {
+void AHeldProcessIsCheckedForEachThread() {
   Scene scene;
   scene.Process(10, ProcessState::kAlive, 'Z', 3);
   scene.Exit(11, 10, 0x900);
   scene.Exit(10, 10, 0);  // in the same batch
   scene.Pass(10 * kMs);
-  scene.Exit(12, 10, 0x700);  // and the last one ends with 0
+  scene.Exit(12, 10, 0x700);  // and the last thread ends with 0
   scene.Pass(10 * kMs);
   scene.Process(10, ProcessState::kGone);
   scene.aggregator.OnHandleReady(10, scene.witness.now_ns);
@@ -305,7 +305,7 @@ void AHeldProcessIsAskedAboutEachThread() {
   CHECK_EQUAL(scene.ends[0].status, 0);
 }
 
-void WithoutAStreamNoEventIsAwaited() {
+void WithoutAStreamThereIsNoWaitForEvents() {
   Scene scene;
   scene.Exit(10, 10, 0);
   scene.Pass(100 * kMs);
@@ -332,7 +332,7 @@ void AProcessWithoutItsFirstThreadLives() {
   CHECK_EQUAL(scene.witness.open, 0);
 }
 
-void AHandleTellsWhatNoEventTold() {
+void AHandleReportsAnEndWithoutAnEvent() {
   Scene scene;
   scene.Process(10, ProcessState::kAlive, 'Z', 2);
   scene.Exit(10, 10, 0x500);
@@ -345,7 +345,7 @@ void AHandleTellsWhatNoEventTold() {
   CHECK(!scene.ends[0].by_kernel);
 }
 
-void ACodeThatIsNotTheGroupsWasNotTheLastThreads() {
+void ACodeOtherThanTheGroupsWasNotTheLastThreads() {
   Scene scene;
   scene.Process(10, ProcessState::kAlive, 'Z', 3);
   scene.Exit(10, 10, 0x500);
@@ -359,7 +359,7 @@ void ACodeThatIsNotTheGroupsWasNotTheLastThreads() {
   CHECK(!scene.ends[0].by_kernel);
 }
 
-void ATracedThreadsProcessEndsByItsHandle() {
+void TheHandleEndsTheProcessOfATracedThread() {
   Scene scene;
   scene.Process(10, ProcessState::kAlive, 'S', 2).stat.start_ticks = 10;
   ProcEvent event;
@@ -369,7 +369,7 @@ void ATracedThreadsProcessEndsByItsHandle() {
   CHECK(scene.aggregator.OnPtracedExit(event, true));
   scene.Pass(100 * kMs);
   CHECK_EQUAL(scene.ends.size(), 0u);
-  scene.Process(10, ProcessState::kGone).exit_status = 0xb;  // a pidfd does not know of the core
+  scene.Process(10, ProcessState::kGone).exit_status = 0xb;  // a pidfd does not report core dumps
   scene.aggregator.OnHandleReady(10, scene.witness.now_ns - kMs);
   scene.Pass(100 * kMs);
   CHECK_EQUAL(scene.ends.size(), 1u);
@@ -377,13 +377,13 @@ void ATracedThreadsProcessEndsByItsHandle() {
   CHECK_EQUAL(scene.ends[0].core, 1);
 }
 
-void ATracedThreadThatIsGoneAlreadyHasToldTheStatus() {
+void ATracedThreadThatIsGoneHasReportedTheStatus() {
   Scene scene;
   ProcEvent event;
   event.timestamp_ns = scene.witness.now_ns;
   event.tgid = 10;
   event.exit_code = 0x700;
-  CHECK(scene.aggregator.OnPtracedExit(event, false));  // others went on
+  CHECK(scene.aggregator.OnPtracedExit(event, false));  // other threads went on
   scene.Pass(100 * kMs);
   CHECK_EQUAL(scene.ends.size(), 0u);
   CHECK(scene.aggregator.OnPtracedExit(event, true));
@@ -392,7 +392,7 @@ void ATracedThreadThatIsGoneAlreadyHasToldTheStatus() {
   CHECK_EQUAL(scene.ends[0].status, 0x700);
 }
 
-void WhatOthersToldIsNotToldAgain() {
+void AnEndFromAnotherSourceIsNotReportedAgain() {
   Scene scene;
   scene.Process(10, ProcessState::kAlive, 'Z', 2).inode = 7;
   scene.aggregator.Adopt({10, 10, 7}, 10, scene.witness.now_ns, ThreadGroup::Cause::kFound);
@@ -402,7 +402,7 @@ void WhatOthersToldIsNotToldAgain() {
   CHECK(!scene.aggregator.IsEnding(10));
 }
 
-void AnExecByAnotherThreadIsNoDeath() {
+void AnExecByAnotherThreadIsNotADeath() {
   Scene scene;
   scene.Process(10, ProcessState::kAlive, 'S', 1);
   scene.witness.processes[10].stat.start_ticks = 10;
@@ -416,8 +416,8 @@ void AnExecByAnotherThreadIsNoDeath() {
   CHECK_EQUAL(scene.ends[0].status, 0x400);
 }
 
-void AnExecThatIsReadLateIsNoDeathEither() {
-  Scene scene;  // the program is over and reaped by the time that the first exit is read
+void AnExecThatIsReadLateIsNotADeath() {
+  Scene scene;  // the program is reaped before the first exit is read
   scene.Exit(10, 10, 0);
   const uint64_t exec_ns = scene.witness.now_ns;
   scene.Pass(5 * kMs);
@@ -454,18 +454,18 @@ void TwoExitsOfOnePidWithoutAnExecAreTwoProcesses() {
   CHECK_EQUAL(scene.ends[1].status, 0x500);
 }
 
-void AProcessOfTheSameTickIsTakenForANewOneWhenNoExecComes() {
+void AProcessOfTheSameTickIsNewIfNoExecComes() {
   Scene scene;
   scene.Process(10, ProcessState::kAlive).stat.start_ticks =
       scene.witness.TickOf(scene.witness.now_ns);
   scene.Exit(10, 10, 0);
   scene.Pass(1000 * kMs);
-  CHECK_EQUAL(scene.ends.size(), 0u);  // an exec may be under way
+  CHECK_EQUAL(scene.ends.size(), 0u);  // an exec may be in progress
   scene.Pass(2100 * kMs);
   CHECK_EQUAL(scene.ends.size(), 1u);
 }
 
-void AZombieOfTheSameTickMayBeALaterProcesss() {
+void AZombieOfTheSameTickMayBeALaterProcess() {
   Scene scene;
   scene.Process(10, ProcessState::kDead, 'Z', 1, 0x100).stat.start_ticks =
       scene.witness.TickOf(scene.witness.now_ns);
@@ -494,7 +494,7 @@ void AProcessWithAnotherInodeIsAnother() {
   CHECK_EQUAL(scene.ends[1].status, 0x900);
 }
 
-void AStrangerWithThePidMeansThatOursIsDead() {
+void AnotherProcessWithThePidProvesADeath() {
   Scene scene;
   scene.Process(10, ProcessState::kAlive).stat.start_ticks = 1'000'000;
   scene.Exit(10, 10, 9);
@@ -509,7 +509,7 @@ void ADumpByAnyThreadIsTheGroupsDump() {
   scene.Coredump(11, 10);
   scene.Exit(10, 10, 0xb);
   scene.Pass(5 * kMs);
-  CHECK_EQUAL(scene.ends.size(), 0u);  // the thread that dumps has not ended yet
+  CHECK_EQUAL(scene.ends.size(), 0u);  // the dumping thread has not ended yet
   scene.Exit(11, 10, 0x8b);
   scene.Pass(5 * kMs);
   CHECK_EQUAL(scene.ends.size(), 1u);
@@ -517,7 +517,7 @@ void ADumpByAnyThreadIsTheGroupsDump() {
   CHECK_EQUAL(scene.ends[0].core, 1);
 }
 
-void WhoHasAnnouncedADumpMayBeLate() {
+void AThreadThatAnnouncedADumpMayBeLate() {
   Scene scene;
   scene.Coredump(10, 10);
   scene.Pass(500 * kMs);  // reaped by now
@@ -526,18 +526,18 @@ void WhoHasAnnouncedADumpMayBeLate() {
   scene.Pass(30 * kMs);
   CHECK_EQUAL(scene.ends.size(), 1u);
   CHECK_EQUAL(scene.ends[0].core, 0);
-  scene.Coredump(20, 20);  // and what has announced it never ends, as far as anybody hears
+  scene.Coredump(20, 20);  // it announced a dump, but its end never arrives
   scene.Pass(1100 * kMs);
   CHECK(!scene.aggregator.HasGroups());
 }
 
-void AnAnnouncedDumpThatWasNotWrittenIsNone() {
+void AnAnnouncedDumpThatWasNotWrittenDoesNotCount() {
   Scene scene;
   scene.Coredump(10, 10);
   scene.Exit(10, 10, 0xb);
   scene.Pass(5 * kMs);
   CHECK_EQUAL(scene.ends[0].core, 0);
-  // Without the announcement nobody can know: it may have come before we listened.
+  // Without an announcement the dump is unknown: it may have come before the reader listened.
   scene.Exit(20, 20, 0xb);
   scene.Pass(5 * kMs);
   CHECK_EQUAL(scene.ends[1].core, -1);
@@ -546,11 +546,11 @@ void AnAnnouncedDumpThatWasNotWrittenIsNone() {
   CHECK_EQUAL(scene.ends[2].core, 0);
 }
 
-void AThreadsOwnOldCodeIsNotTheProcesss() {
+void AnOldCodeOfAThreadIsNotTheProcessStatus() {
   Scene scene;
   scene.witness.stat_tells_status = false;
   scene.Process(10, ProcessState::kAlive);
-  scene.Exit(11, 10, 31);  // seccomp killed one thread, long ago
+  scene.Exit(11, 10, 31);  // seccomp killed one thread long before
   scene.Pass(5000 * kMs);
   scene.Process(10, ProcessState::kGone);
   scene.Exit(10, 10, 0);
@@ -559,11 +559,11 @@ void AThreadsOwnOldCodeIsNotTheProcesss() {
   CHECK_EQUAL(scene.ends[0].status, 0);
 }
 
-void ALateThreadDoesNotColorTheNextProcess() {
+void ALateThreadDoesNotAffectTheNextProcess() {
   Scene scene;
   scene.Exit(10, 10, 9);
   scene.Pass(kMs);
-  scene.Exit(11, 10, 9);  // of the same group, which was told
+  scene.Exit(11, 10, 9);  // of the same group, which was already reported
   scene.Pass(1000 * kMs);
   scene.Exit(10, 10, 0);  // a new process
   scene.Pass(1100 * kMs);
@@ -581,7 +581,7 @@ void AZombieThatWasNeverSeenToEndWaitsForItsStatus() {
   CHECK_EQUAL(scene.ends.size(), 0u);
   scene.Process(10, ProcessState::kGone).exit_status = 0x900;
   scene.aggregator.OnHandleReady(10, scene.witness.now_ns);
-  scene.Pass(30 * kMs);  // its own exit could be on its way
+  scene.Pass(30 * kMs);  // its own exit event may still come
   CHECK_EQUAL(scene.ends.size(), 1u);
   CHECK_EQUAL(scene.ends[0].status, 0x900);
 
@@ -594,7 +594,7 @@ void AZombieThatWasNeverSeenToEndWaitsForItsStatus() {
   CHECK_EQUAL(scene.witness.open, 0);
 }
 
-void WhereTheKernelCannotWakeUsHandlesArePolled() {
+void HandlesArePolledIfTheKernelCannotWakeTheReader() {
   Scene scene;
   scene.witness.can_hold = false;
   scene.Process(10, ProcessState::kAlive, 'Z', 2);
@@ -617,9 +617,9 @@ void APresumedEndIsUnknownUnlessAnEventComes() {
   CHECK_EQUAL(scene.ends[1].status, 0x300);
 }
 
-void AGuardTellsTheStatusThatNoEventTold() {
+void AGuardReportsAStatusWithoutAnEvent() {
   Scene scene;
-  scene.Exit(10, 10, 0);  // the first thread; another ended the process
+  scene.Exit(10, 10, 0);  // the first thread; another one ended the process
   scene.HoldPidfd(10, 7, ProcessState::kGone, 0x700);
   scene.Pass(100 * kMs);
   CHECK_EQUAL(scene.ends.size(), 1u);
@@ -641,17 +641,17 @@ void AGuardWaitsForTheStream() {
   CHECK(scene.ends[0].by_kernel);
 }
 
-void AGuardThatIsReadLateLeavesTheKernelsStamp() {
+void AGuardThatIsReadLateKeepsTheKernelsTimestamp() {
   Scene scene;
   scene.Exit(10, 10, 0x700);
-  scene.witness.now_ns += 5 * kMs;  // the reader had to wait for a processor
+  scene.witness.now_ns += 5 * kMs;  // the reader had to wait for a CPU
   scene.HoldPidfd(10, 7, ProcessState::kGone, 0x700);
   scene.Pass(kMs);
   CHECK_EQUAL(scene.ends.size(), 1u);
   CHECK(scene.ends[0].by_kernel);
 }
 
-void AnEventThatIsVeryLateIsNotToldAgain() {
+void AVeryLateEventIsNotReportedAgain() {
   Scene scene;
   scene.HoldPidfd(10, 7, ProcessState::kGone, 0x700);
   scene.Pass(500 * kMs);
@@ -659,7 +659,7 @@ void AnEventThatIsVeryLateIsNotToldAgain() {
   scene.Exit(10, 10, 0x700, 0);
   scene.Pass(100 * kMs);
   CHECK_EQUAL(scene.ends.size(), 1u);
-  scene.Exit(10, 10, 0x100, 0);  // the next process's
+  scene.Exit(10, 10, 0x100, 0);  // from the next process
   CHECK_EQUAL(scene.ends.size(), 2u);
 }
 
@@ -675,18 +675,18 @@ void AZombiesEventEndsTheWaitForItsReaping() {
 
 using Outstanding = ThreadGroup::Outstanding;
 
-void AGuardThatCannotTellOfACoreWaitsForTheRecord() {
+void AGuardWithoutACoreBitWaitsForTheRecord() {
   Scene scene;
   scene.HoldPidfd(10, 7, ProcessState::kGone, 0xb, Outstanding::kRecord);
   scene.Pass(4000 * kMs);
   CHECK_EQUAL(scene.ends.size(), 0u);
-  scene.aggregator.Supersede({10, 10, 7, 0, 0});  // the record tells it
+  scene.aggregator.Supersede({10, 10, 7, 0, 0});  // the record reports it
   scene.Pass(4000 * kMs);
   CHECK_EQUAL(scene.ends.size(), 0u);
   CHECK_EQUAL(scene.witness.open, 0);
 }
 
-void ARecordThatDoesNotComeIsNotWaitedForForEver() {
+void TheWaitForARecordHasALimit() {
   Scene scene;
   scene.HoldPidfd(10, 7, ProcessState::kGone, 0xb, Outstanding::kRecord);
   scene.HoldPidfd(20, 8, ProcessState::kGone, {}, Outstanding::kRecord);  // before Linux 6.15
@@ -705,17 +705,17 @@ void ALateReaderReadsTheRecordFirst() {
   scene.HoldPidfd(10, 7, ProcessState::kGone, 0xb, Outstanding::kRecord);
   const uint64_t read_ns = scene.witness.now_ns;
   scene.witness.now_ns += 60'000 * kMs;
-  scene.aggregator.Settle(read_ns);  // so far the stream was read
+  scene.aggregator.Settle(read_ns);  // the stream has been read up to here
   CHECK_EQUAL(scene.ends.size(), 0u);
 }
 
-void WhatNeedsNoRecordIsToldAtOnce() {
+void AnEndThatNeedsNoRecordIsReportedAtOnce() {
   Scene scene;
   scene.HoldPidfd(10, 7, ProcessState::kGone, 0x700, Outstanding::kRecord);
   scene.HoldPidfd(20, 8, ProcessState::kGone, 9, Outstanding::kRecord);  // SIGKILL never dumps core
   scene.HoldPidfd(30, 9, ProcessState::kGone, 0x8b,
-                  Outstanding::kRecord);  // the first thread has dumped
-  // A zombie's status has the core bit.
+                  Outstanding::kRecord);  // the first thread dumped
+  // The status of a zombie contains the core bit.
   scene.Process(40, ProcessState::kDead, 'Z', 1, 0xb);
   scene.HoldPidfd(40, 11, ProcessState::kDead, {}, Outstanding::kRecord);
   scene.witness.processes[140].stat.exit_code = 0xb;
@@ -727,7 +727,7 @@ void WhatNeedsNoRecordIsToldAtOnce() {
   CHECK_EQUAL(scene.ends[3].core, 0);
 }
 
-void ARecordThatMayBeLostIsNotWaitedFor() {
+void ThereIsNoWaitForARecordThatMayBeLost() {
   Scene scene;
   scene.HoldPidfd(10, 7, ProcessState::kGone, 0xb, Outstanding::kRecord);
   scene.Pass(100 * kMs);
@@ -742,13 +742,13 @@ void ARecordThatMayBeLostIsNotWaitedFor() {
   CHECK_EQUAL(scene.ends.size(), 2u);
 }
 
-void WhatATracerHeldWaitsForTheRecordToo() {
+void AThreadThatATracerHeldAlsoWaitsForTheRecord() {
   Scene scene;
   scene.Process(10, ProcessState::kAlive, 'S', 2).inode = 7;
   ProcEvent event;
   event.timestamp_ns = scene.witness.now_ns;
   event.tgid = 10;
-  CHECK(scene.aggregator.OnPtracedExit(event, false));  // a thread's, long before
+  CHECK(scene.aggregator.OnPtracedExit(event, false));  // of a thread, long before
   scene.Process(10, ProcessState::kGone).exit_status = 0xb;
   scene.witness.processes[10].inode = 7;
   scene.aggregator.OnHandleReady(10, scene.witness.now_ns - kMs);
@@ -759,9 +759,9 @@ void WhatATracerHeldWaitsForTheRecordToo() {
   CHECK_EQUAL(scene.witness.open, 0);
 }
 
-void AGuardTakesThePlaceOfAHandleThatKnowsLess() {
+void AGuardReplacesAHandleThatKnowsLess() {
   Scene scene;
-  scene.witness.can_hold = false;  // pidfd_open(2) is forbidden by now: there is no inode, either
+  scene.witness.can_hold = false;  // pidfd_open(2) is now forbidden: no inode either
   scene.expected_inode = 7;
   scene.Process(10, ProcessState::kAlive, 'Z', 2);
   scene.Exit(10, 10, 0);
@@ -776,7 +776,7 @@ void AGuardTakesThePlaceOfAHandleThatKnowsLess() {
   CHECK_EQUAL(scene.witness.open, 0);
 }
 
-void ALastThreadsEventThatAloneTellsTheStatusMayBeLate() {
+void TheLastThreadsEventMayBeLateIfOnlyItHasTheStatus() {
   Scene scene;
   scene.witness.can_hold = false;
   scene.Process(10, ProcessState::kAlive, 'Z', 2);
@@ -799,7 +799,7 @@ void ALastThreadsEventThatAloneTellsTheStatusMayBeLate() {
   CHECK_EQUAL(scene.ends[1].status, 0);
 }
 
-void WhichOfSeveralCodesWasTheLastThreadsNobodyKnows() {
+void SeveralPossibleCodesMakeTheStatusUnknown() {
   Scene scene;
   scene.witness.can_hold = false;
   scene.Process(10, ProcessState::kAlive, 'Z', 3);
@@ -808,7 +808,7 @@ void WhichOfSeveralCodesWasTheLastThreadsNobodyKnows() {
   scene.Exit(12, 10, 0xa00);
   scene.Process(10, ProcessState::kGone);
   scene.Pass(20 * kMs);
-  scene.Exit(11, 10, 0x900);  // ended before, but its event was late
+  scene.Exit(11, 10, 0x900);  // ended earlier, but its event was late
   scene.Pass(1100 * kMs);
   CHECK_EQUAL(scene.ends.size(), 1u);
   CHECK_EQUAL(scene.ends[0].status, -1);
@@ -816,14 +816,14 @@ void WhichOfSeveralCodesWasTheLastThreadsNobodyKnows() {
   scene.Process(20, ProcessState::kAlive, 'Z', 3);
   scene.Exit(20, 20, 0x500);
   scene.Pass(20 * kMs);
-  scene.Exit(21, 20, 9);  // a signal ends them all
+  scene.Exit(21, 20, 9);  // a signal ends all threads
   scene.Process(20, ProcessState::kGone);
   scene.Pass(40 * kMs);
   CHECK_EQUAL(scene.ends.size(), 2u);
   CHECK_EQUAL(scene.ends[1].status, 9);
 
   scene.Process(30, ProcessState::kAlive, 'Z', 3);
-  scene.Exit(30, 30, 0x700);  // with all the others
+  scene.Exit(30, 30, 0x700);  // together with all the others
   scene.Exit(31, 30, 0x700);
   scene.Pass(20 * kMs);
   scene.Process(30, ProcessState::kGone);
@@ -838,14 +838,14 @@ void WhichOfSeveralCodesWasTheLastThreadsNobodyKnows() {
   scene.Pass(100 * kMs);
   const uint64_t alive_ns = scene.witness.now_ns;
   scene.Process(40, ProcessState::kGone);
-  scene.Pass(1100 * kMs);  // the last one's event does not come
+  scene.Pass(1100 * kMs);  // the last thread's event never comes
   CHECK_EQUAL(scene.ends.size(), 4u);
   CHECK_EQUAL(scene.ends[3].status, -1);
   CHECK(scene.ends[3].latest_ns >= alive_ns);
 }
 
 // Before Linux 5.17.
-void AZombieThatIsBeingReleasedTellsNothing() {
+void AZombieThatIsBeingReleasedProvesNothing() {
   Scene scene;
   scene.Process(10, ProcessState::kAlive, 'Z', 2);
   scene.Exit(10, 10, 0);
@@ -858,7 +858,7 @@ void AZombieThatIsBeingReleasedTellsNothing() {
   CHECK_EQUAL(scene.ends[0].status, 0x700);
 }
 
-void AZombiesCodeMayBeItsFirstThreadsOnly() {
+void AZombiesCodeMayBeOnlyItsFirstThreads() {
   Scene scene;
   scene.witness.stat_tells_status = false;
   scene.Process(10, ProcessState::kAlive, 'Z', 2);
@@ -884,7 +884,7 @@ void AZombiesCodeMayBeItsFirstThreadsOnly() {
   CHECK_EQUAL(scene.ends.size(), 2u);
   CHECK_EQUAL(scene.ends[1].status, 0x700);
 
-  // The first thread, which had left by itself, is all that anybody saw.
+  // Only the first thread was seen, which had left by itself.
   scene.Process(30, ProcessState::kDead, 'Z', 1, 0x500);
   scene.Exit(30, 30, 0x500);
   scene.Pass(30 * kMs);
@@ -892,7 +892,7 @@ void AZombiesCodeMayBeItsFirstThreadsOnly() {
   CHECK_EQUAL(scene.ends[2].status, 0x500);
 }
 
-void AFirstThreadThatASignalHasEndedEndedWithItsGroup() {
+void AFirstThreadThatASignalEndsEndsWithItsGroup() {
   Scene scene;
   scene.witness.stat_tells_status = false;
   scene.aggregator.SetStream(StreamKind::kNone);
@@ -911,12 +911,12 @@ void AFirstThreadThatASignalHasEndedEndedWithItsGroup() {
   CHECK_EQUAL(by_pid.at(11).status, 0x8b);
   CHECK_EQUAL(by_pid.at(12).status, 0xb);
   CHECK_EQUAL(by_pid.at(12).core, -1);    // another thread may have dumped
-  CHECK_EQUAL(by_pid.at(13).status, -1);  // by seccomp, perhaps alone
-  CHECK_EQUAL(by_pid.at(14).status, -1);  // others may have outlived it
+  CHECK_EQUAL(by_pid.at(13).status, -1);  // by seccomp, perhaps just that thread
+  CHECK_EQUAL(by_pid.at(14).status, -1);  // others may have lived longer
   CHECK_EQUAL(by_pid.at(15).status, -1);
 }
 
-void WhoWasFoundWithoutItsFirstThreadEndsAsTheOthersTell() {
+void AProcessFoundWithoutItsFirstThreadEndsAsTheOthersReport() {
   Scene scene;
   scene.witness.stat_tells_status = false;
   for (const int32_t pid : {10, 20, 30}) {
@@ -936,10 +936,10 @@ void WhoWasFoundWithoutItsFirstThreadEndsAsTheOthersTell() {
   for (size_t i = 0; i < 3; i++) statuses[scene.ends[i].pid] = scene.ends[i].status;
   CHECK_EQUAL(statuses[10], 9);
   CHECK_EQUAL(statuses[20], 0);   // no other code came
-  CHECK_EQUAL(statuses[30], -1);  // its own, or the 0 of whoever ended the group
+  CHECK_EQUAL(statuses[30], -1);  // its own code, or another thread's 0 for the group
 }
 
-void AnEventThatAloneTellsTheStatusMayBeLate() {
+void AnEventMayBeLateIfOnlyItHasTheStatus() {
   Scene scene;
   scene.HoldPidfd(10, 7, ProcessState::kGone, {});  // before Linux 6.15
   scene.Pass(900 * kMs);
@@ -949,7 +949,7 @@ void AnEventThatAloneTellsTheStatusMayBeLate() {
   CHECK_EQUAL(scene.ends.size(), 1u);
   CHECK_EQUAL(scene.ends[0].status, 0x700);
 
-  // Not for ever.
+  // The wait has a limit.
   scene.HoldPidfd(20, 8, ProcessState::kGone, {});
   scene.Pass(900 * kMs);
   CHECK_EQUAL(scene.ends.size(), 1u);
@@ -957,7 +957,7 @@ void AnEventThatAloneTellsTheStatusMayBeLate() {
   CHECK_EQUAL(scene.ends.size(), 2u);
   CHECK_EQUAL(scene.ends[1].status, -1);
 
-  // Nor where it may be among what was lost.
+  // The aggregator does not wait for an event that may be lost.
   scene.HoldPidfd(30, 9, ProcessState::kGone, {});
   scene.Pass(100 * kMs);
   CHECK_EQUAL(scene.ends.size(), 2u);
@@ -966,24 +966,24 @@ void AnEventThatAloneTellsTheStatusMayBeLate() {
   CHECK_EQUAL(scene.ends.size(), 3u);
 }
 
-void AnEventThatOnlyItsWatcherWaitedForIsNotRemembered() {
+void AnEventThatOnlyItsWatcherAwaitedIsNotRemembered() {
   Scene scene;
   scene.aggregator.ReportsAll(false);
   scene.HoldPidfd(10, 7, ProcessState::kGone, 0x700);
   scene.Pass(100 * kMs);
   CHECK_EQUAL(scene.ends.size(), 1u);
-  scene.Exit(10, 10, 0x100, 0);  // a new process with the pid, which is watched, too
+  scene.Exit(10, 10, 0x100, 0);  // a new process with the pid, also watched
   CHECK_EQUAL(scene.ends.size(), 2u);
   CHECK_EQUAL(scene.ends[1].status, 0x100);
 }
 
-void WhoWasFoundAliveWaitsForItsRecord() {
+void AProcessFoundAliveWaitsForItsRecord() {
   Scene scene;
   scene.aggregator.SetStream(StreamKind::kGroups);
   scene.Process(10, ProcessState::kAlive, 'Z', 2).inode = 7;
   scene.witness.open++;
   scene.aggregator.Adopt({10, 10, 7}, 10, scene.witness.now_ns, ThreadGroup::Cause::kFound);
-  scene.Process(10, ProcessState::kGone).inode = 7;  // before Linux 6.15 it has no status then
+  scene.Process(10, ProcessState::kGone).inode = 7;  // no status before Linux 6.15
   scene.aggregator.OnHandleReady(10, scene.witness.now_ns);
   scene.Pass(1000 * kMs);
   CHECK_EQUAL(scene.ends.size(), 0u);
@@ -991,7 +991,7 @@ void WhoWasFoundAliveWaitsForItsRecord() {
   CHECK(!scene.aggregator.IsEnding(10));
 }
 
-void CodesThatContradictEachOtherTellNothing() {
+void ContradictoryCodesMakeTheStatusUnknown() {
   Scene scene;
   scene.Exit(11, 10, 0x900);
   scene.Exit(10, 10, 0x500);
@@ -1000,7 +1000,7 @@ void CodesThatContradictEachOtherTellNothing() {
   CHECK_EQUAL(scene.ends.size(), 1u);
   CHECK_EQUAL(scene.ends[0].status, -1);
 
-  // Whatever their stamps: by a signal all end together.
+  // The order of the timestamps does not matter: a signal ends all threads together.
   scene.Exit(22, 20, 9);
   scene.Exit(21, 20, 0x900);
   scene.Exit(20, 20, 0x500);
@@ -1008,7 +1008,7 @@ void CodesThatContradictEachOtherTellNothing() {
   CHECK_EQUAL(scene.ends.size(), 2u);
   CHECK_EQUAL(scene.ends[1].status, 9);
 
-  // A thread that had left long before has nothing to do with it.
+  // A thread that left long before does not count.
   scene.Process(30, ProcessState::kAlive, 'S', 2);
   scene.Exit(31, 30, 0x900);
   scene.Pass(2000 * kMs);
@@ -1019,16 +1019,16 @@ void CodesThatContradictEachOtherTellNothing() {
   CHECK_EQUAL(scene.ends[2].status, 0x500);
 }
 
-void WithoutAnInodeTheStartTellsWhoseAZombieIs() {
+void WithoutAnInodeTheStartTimeIdentifiesAZombie() {
   Scene scene;
   scene.expected_inode = 7;
-  scene.Process(10, ProcessState::kDead, 'Z', 1, 0x700);  // without one, and begun before
+  scene.Process(10, ProcessState::kDead, 'Z', 1, 0x700);  // without an inode, and started before
   scene.Exit(10, 10, 0);
   scene.Pass(kMs);
   CHECK_EQUAL(scene.ends.size(), 1u);
   CHECK_EQUAL(scene.ends[0].status, 0x700);
   scene.Process(20, ProcessState::kDead, 'Z', 1, 0x700).stat.start_ticks =
-      1'000'000;  // begun later
+      1'000'000;  // started later
   scene.Exit(20, 20, 9);
   scene.Pass(kMs);
   CHECK_EQUAL(scene.ends.size(), 2u);
@@ -1046,7 +1046,7 @@ void WithoutAStreamAGuardDoesNotWait() {
 }
 
 void AGuardsProcessIsNotTheNextOneWithItsPid() {
-  Scene scene;  // the exit of the first was lost
+  Scene scene;  // the first process's exit was lost
   scene.expected_inode = 8;
   scene.Exit(10, 10, 0x100);
   scene.HoldPidfd(10, 7, ProcessState::kGone, 0x700);
@@ -1058,7 +1058,7 @@ void AGuardsProcessIsNotTheNextOneWithItsPid() {
   CHECK_EQUAL(scene.witness.open, 0);
 }
 
-void ADeadGroupsSecondExitIsTheNextProcesss() {
+void ASecondExitOfADeadGroupIsFromTheNextProcess() {
   Scene scene;
   scene.HoldPidfd(10, 7, ProcessState::kGone, 0x700);
   scene.Exit(10, 10, 0x700);
@@ -1069,9 +1069,9 @@ void ADeadGroupsSecondExitIsTheNextProcesss() {
   CHECK_EQUAL(scene.ends[1].status, 0x100);
 }
 
-void ANewProcessWithThePidMeansThatOursIsDead() {
+void ANewProcessWithThePidProvesADeath() {
   Scene scene;
-  scene.Process(10, ProcessState::kAlive);  // the next one
+  scene.Process(10, ProcessState::kAlive);  // the next process
   scene.Exit(10, 10, 15);
   scene.witness.now_ns += kMs / 10;
   scene.Fork(10, 10);
@@ -1084,13 +1084,13 @@ void ANewProcessWithThePidMeansThatOursIsDead() {
   CHECK_EQUAL(scene.ends[1].status, 0x500);
 }
 
-void ANewThreadOrAnEarlierForkMeansNothing() {
+void ANewThreadOrAnEarlierForkProvesNothing() {
   Scene scene;
   scene.Fork(10, 10);
   scene.witness.now_ns += kMs / 10;
   scene.Exit(10, 10, 0);
   scene.Fork(11, 10);
-  scene.Exec(10);  // by another of its threads
+  scene.Exec(10);  // from another thread
   scene.Pass(100 * kMs);
   CHECK_EQUAL(scene.ends.size(), 0u);
 }
@@ -1101,7 +1101,7 @@ void AnExecThatIsReadLateLeavesTheGuard() {
   scene.Pass(kMs);
   scene.HoldPidfd(10, 7, ProcessState::kGone, 0x400);
   scene.Exec(10, exec_ns);
-  scene.Exec(10, exec_ns + 100 * kMs);  // the next process's
+  scene.Exec(10, exec_ns + 100 * kMs);  // from the next process
   scene.Pass(100 * kMs);
   CHECK_EQUAL(scene.ends.size(), 1u);
   CHECK_EQUAL(scene.ends[0].status, 0x400);
@@ -1111,68 +1111,68 @@ void AnExecThatIsReadLateLeavesTheGuard() {
 
 void test::ThreadGroupAggregatorTests() {
   AReleasedProcessEndsAtOnce();
-  AReapedProcessEndsWhenTheStreamHasPassedTheProof();
+  AReapedProcessEndsOnceTheStreamIsReadPastTheProof();
   AFirstThreadsZeroWaitsForTheLastThreadsCode();
   AReleasedFirstThreadNeedNotHaveBeenTheLast();
-  AFirstThreadsZeroIsTheStatusWhereNothingElseComes();
+  AFirstThreadsZeroIsTheStatusIfNothingElseComes();
   AFirstThreadsZeroOfAWatchedProcessWaits();
-  AHandleThatTellsNoCoreBitWaitsForTheEvent();
+  AHandleWithoutACoreBitWaitsForTheEvent();
   AHandleEndsTheWaitForAnEvent();
-  AHandleThatMayTellTheFirstThreadsCodeIsNotBelieved();
-  AHandleThatMayTellTheFirstThreadsCodeWaitsForOthers();
-  WhatAProcessIsEndingWithIsReadWhileItLives();
-  AHeldProcessIsAskedAboutEachThread();
-  WithoutAStreamNoEventIsAwaited();
+  AHandleThatMayHoldTheFirstThreadsCodeIsNotTrusted();
+  AHandleThatMayHoldTheFirstThreadsCodeWaitsForOthers();
+  TheStatusOfAnEndingProcessIsReadWhileItLives();
+  AHeldProcessIsCheckedForEachThread();
+  WithoutAStreamThereIsNoWaitForEvents();
   AProcessWithoutItsFirstThreadLives();
-  AHandleTellsWhatNoEventTold();
-  ACodeThatIsNotTheGroupsWasNotTheLastThreads();
-  ATracedThreadsProcessEndsByItsHandle();
-  ATracedThreadThatIsGoneAlreadyHasToldTheStatus();
-  WhatOthersToldIsNotToldAgain();
-  AnExecByAnotherThreadIsNoDeath();
-  AnExecThatIsReadLateIsNoDeathEither();
+  AHandleReportsAnEndWithoutAnEvent();
+  ACodeOtherThanTheGroupsWasNotTheLastThreads();
+  TheHandleEndsTheProcessOfATracedThread();
+  ATracedThreadThatIsGoneHasReportedTheStatus();
+  AnEndFromAnotherSourceIsNotReportedAgain();
+  AnExecByAnotherThreadIsNotADeath();
+  AnExecThatIsReadLateIsNotADeath();
   AnExecEndsTheHoldOfAHandle();
   TwoExitsOfOnePidWithoutAnExecAreTwoProcesses();
-  AProcessOfTheSameTickIsTakenForANewOneWhenNoExecComes();
-  AZombieOfTheSameTickMayBeALaterProcesss();
+  AProcessOfTheSameTickIsNewIfNoExecComes();
+  AZombieOfTheSameTickMayBeALaterProcess();
   AProcessWithAnotherInodeIsAnother();
-  AStrangerWithThePidMeansThatOursIsDead();
+  AnotherProcessWithThePidProvesADeath();
   ADumpByAnyThreadIsTheGroupsDump();
-  WhoHasAnnouncedADumpMayBeLate();
-  AnAnnouncedDumpThatWasNotWrittenIsNone();
-  AThreadsOwnOldCodeIsNotTheProcesss();
-  ALateThreadDoesNotColorTheNextProcess();
+  AThreadThatAnnouncedADumpMayBeLate();
+  AnAnnouncedDumpThatWasNotWrittenDoesNotCount();
+  AnOldCodeOfAThreadIsNotTheProcessStatus();
+  ALateThreadDoesNotAffectTheNextProcess();
   AZombieThatWasNeverSeenToEndWaitsForItsStatus();
-  WhereTheKernelCannotWakeUsHandlesArePolled();
+  HandlesArePolledIfTheKernelCannotWakeTheReader();
   APresumedEndIsUnknownUnlessAnEventComes();
-  AGuardTellsTheStatusThatNoEventTold();
+  AGuardReportsAStatusWithoutAnEvent();
   AGuardWaitsForTheStream();
-  AGuardThatIsReadLateLeavesTheKernelsStamp();
-  AnEventThatIsVeryLateIsNotToldAgain();
+  AGuardThatIsReadLateKeepsTheKernelsTimestamp();
+  AVeryLateEventIsNotReportedAgain();
   AZombiesEventEndsTheWaitForItsReaping();
-  AGuardThatCannotTellOfACoreWaitsForTheRecord();
-  ARecordThatDoesNotComeIsNotWaitedForForEver();
+  AGuardWithoutACoreBitWaitsForTheRecord();
+  TheWaitForARecordHasALimit();
   ALateReaderReadsTheRecordFirst();
-  WhatNeedsNoRecordIsToldAtOnce();
-  ARecordThatMayBeLostIsNotWaitedFor();
-  WhatATracerHeldWaitsForTheRecordToo();
-  AGuardTakesThePlaceOfAHandleThatKnowsLess();
-  ALastThreadsEventThatAloneTellsTheStatusMayBeLate();
-  WhichOfSeveralCodesWasTheLastThreadsNobodyKnows();
-  AZombieThatIsBeingReleasedTellsNothing();
-  AZombiesCodeMayBeItsFirstThreadsOnly();
-  AFirstThreadThatASignalHasEndedEndedWithItsGroup();
-  WhoWasFoundWithoutItsFirstThreadEndsAsTheOthersTell();
-  AnEventThatAloneTellsTheStatusMayBeLate();
-  AnEventThatOnlyItsWatcherWaitedForIsNotRemembered();
-  WhoWasFoundAliveWaitsForItsRecord();
-  CodesThatContradictEachOtherTellNothing();
-  WithoutAnInodeTheStartTellsWhoseAZombieIs();
+  AnEndThatNeedsNoRecordIsReportedAtOnce();
+  ThereIsNoWaitForARecordThatMayBeLost();
+  AThreadThatATracerHeldAlsoWaitsForTheRecord();
+  AGuardReplacesAHandleThatKnowsLess();
+  TheLastThreadsEventMayBeLateIfOnlyItHasTheStatus();
+  SeveralPossibleCodesMakeTheStatusUnknown();
+  AZombieThatIsBeingReleasedProvesNothing();
+  AZombiesCodeMayBeOnlyItsFirstThreads();
+  AFirstThreadThatASignalEndsEndsWithItsGroup();
+  AProcessFoundWithoutItsFirstThreadEndsAsTheOthersReport();
+  AnEventMayBeLateIfOnlyItHasTheStatus();
+  AnEventThatOnlyItsWatcherAwaitedIsNotRemembered();
+  AProcessFoundAliveWaitsForItsRecord();
+  ContradictoryCodesMakeTheStatusUnknown();
+  WithoutAnInodeTheStartTimeIdentifiesAZombie();
   WithoutAStreamAGuardDoesNotWait();
   AGuardsProcessIsNotTheNextOneWithItsPid();
-  ADeadGroupsSecondExitIsTheNextProcesss();
-  ANewProcessWithThePidMeansThatOursIsDead();
-  ANewThreadOrAnEarlierForkMeansNothing();
+  ASecondExitOfADeadGroupIsFromTheNextProcess();
+  ANewProcessWithThePidProvesADeath();
+  ANewThreadOrAnEarlierForkProvesNothing();
   AnExecThatIsReadLateLeavesTheGuard();
 }
 

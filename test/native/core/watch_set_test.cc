@@ -8,7 +8,7 @@ namespace exitwatch {
 
 namespace {
 
-void TheWatchOfAReusedPidIsNotTaken() {
+void AReusedPidDoesNotResolveTheOldWatch() {
   WatchSet watches;
   Watch watch;
   watch.pid = 10;
@@ -20,8 +20,8 @@ void TheWatchOfAReusedPidIsNotTaken() {
   watch.process.inode = 8;
   watch.since_ns = 200;
   watches.Add(watch, [] { return uint64_t{0}; });
-  CHECK(!watches.Take({10, 0, 9, 0}, 300));  // neither's inode
-  CHECK(!watches.Take({10, 0, 0, 0}, 50));   // ended before either was watched
+  CHECK(!watches.Take({10, 0, 9, 0}, 300));  // the inode of neither
+  CHECK(!watches.Take({10, 0, 0, 0}, 50));   // ended before either watch began
   CHECK_EQUAL(watches.InodeAt(10, 150), 7u);
   CHECK_EQUAL(watches.InodeAt(10, 50), 0u);
   CHECK_EQUAL(watches.Take({10, 0, 0, 0}, 150)->process.inode, 7u);
@@ -39,7 +39,7 @@ void AWatchIsArmedOnceItIsFollowed() {
   CHECK_EQUAL(watches.Take({10, 0, 0, 0}, 1)->armed_ns, 2u);
 }
 
-void WatchesAreCountedByWhatReportsThem() {
+void WatchesAreCountedByTheirReporter() {
   WatchSet watches;
   Watch watch;
   watch.pid = 10;
@@ -55,7 +55,7 @@ void WatchesAreCountedByWhatReportsThem() {
   CHECK_EQUAL(watches.without_pidfd(), 0u);
 }
 
-void APidIsFollowedUntilNoOwnerOfItIsWatched() {
+void APidIsFollowedUntilItsLastWatchIsGone() {
   WatchSet watches;
   std::map<int32_t, bool> followed;
   watches.Follow([&](int32_t pid, bool is_watched) { followed[pid] = is_watched; });
@@ -68,7 +68,7 @@ void APidIsFollowedUntilNoOwnerOfItIsWatched() {
   }
   CHECK(watches.Remove(10, 700, 7));
   CHECK(followed[10]);
-  // Who begins to follow is told of the one that is left.
+  // A new follower hears of the remaining watch.
   bool is_told = false;
   watches.Follow([&](int32_t pid, bool is_watched) { is_told = pid == 10 && is_watched; });
   CHECK(is_told);
@@ -80,10 +80,10 @@ void APidIsFollowedUntilNoOwnerOfItIsWatched() {
 }  // namespace
 
 void test::WatchSetTests() {
-  TheWatchOfAReusedPidIsNotTaken();
+  AReusedPidDoesNotResolveTheOldWatch();
   AWatchIsArmedOnceItIsFollowed();
-  WatchesAreCountedByWhatReportsThem();
-  APidIsFollowedUntilNoOwnerOfItIsWatched();
+  WatchesAreCountedByTheirReporter();
+  APidIsFollowedUntilItsLastWatchIsGone();
 }
 
 }  // namespace exitwatch

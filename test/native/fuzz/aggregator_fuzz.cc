@@ -1,4 +1,5 @@
-// Events in any order, of processes about which the kernel says anything at any time.
+// Feeds the aggregator events in any order, about processes whose state may be anything at any
+// time.
 #include <algorithm>
 #include <set>
 
@@ -17,7 +18,7 @@ using exitwatch::ThreadGroupAggregator;
 
 constexpr uint64_t kMs = 1'000'000;
 
-// Takes bytes from the input, and zeros after its end.
+// Reads bytes from the input, and zeros after its end.
 class Input {
  public:
   Input(const uint8_t* data, size_t size) : data_(data), size_(size) {}
@@ -134,7 +135,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       aggregator.NextDeadline();
     }
   }
-  // Every handle is closed, and nobody ends who was not told of.
+  // Every handle is closed, and no end is reported without an event.
   if (witness.open != 0 || ends > events) __builtin_trap();
   return 0;
 }

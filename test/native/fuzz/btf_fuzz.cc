@@ -1,4 +1,4 @@
-// What claims to be the kernel's description of its types.
+// Feeds the BTF parser arbitrary bytes.
 #include "core/bpf/btf.h"
 #include "core/bpf/kernel_layout.h"
 

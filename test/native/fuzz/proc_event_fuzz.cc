@@ -1,4 +1,4 @@
-// What claims to be a datagram of the proc connector, and a line of /proc/PID/stat.
+// Feeds the parsers of proc connector datagrams and of /proc/PID/stat arbitrary bytes.
 #include "core/parse/proc_event.h"
 #include "core/parse/proc_stat.h"
 

@@ -1,5 +1,5 @@
-// Readers at work without Node, for sanitizers and valgrind: several at once, while processes end,
-// watches come and go and others ask for their counts. Prints what is wrong, and ends with 1 then.
+// Runs several readers without Node, for sanitizers and valgrind, while processes end, watches come
+// and go, and threads ask for statistics. Prints failures, and exits with 1 if there are any.
 //
 //   reader_test [ROUNDS]
 #include <poll.h>
@@ -34,7 +34,7 @@ constexpr int kReaders = 4;
 constexpr int kChildren = 100;
 constexpr uint64_t kMillisecond = 1'000'000;
 
-// A reader, and what it has delivered.
+// A reader and what it has delivered.
 class Observer {
  public:
   Observer(const std::shared_ptr<ExitReader::Shared>& shared, bool watched_only, bool force_cbpf)
@@ -42,7 +42,8 @@ class Observer {
 
   ExitReader& reader() { return reader_; }
 
-  // Takes what is there; whether the reader has told that it is ready, or that it failed.
+  // Collects the deliveries so far. Returns whether the reader has reported that it is ready or
+  // failed.
   bool IsReady() {
     Take();
     return ready_ || failed_;
@@ -76,7 +77,7 @@ class Observer {
   }
 
   void Take() {
-    // As an event loop does, when it comes to it.
+    // Reads like an event loop.
     if (reader_.offers_stream()) reads_in_loop_ = reader_.TakeStream();
     pollfd doorbell = {reader_.doorbell(), POLLIN, 0};
     if (reads_in_loop_ && poll(&doorbell, 1, 0) > 0) reads_in_loop_ = reader_.ReadInLoop();
@@ -122,7 +123,7 @@ bool Watch(ExitReader& reader, pid_t pid, bool also_remove) {
   return result == WatchedProcesses::Result::kArmed;
 }
 
-// Children that live until the returned end of a pipe is closed, the i-th of which exits with i.
+// Spawns children that live until the returned end of a pipe is closed. The i-th exits with i.
 int SpawnChildren(std::vector<pid_t>* pids) {
   int gate[2];
   if (pipe(gate) != 0) std::abort();
@@ -139,7 +140,7 @@ int SpawnChildren(std::vector<pid_t>* pids) {
   return gate[1];
 }
 
-void ReadersTellTheSameChildren(bool force_cbpf) {
+void ReadersReportTheSameChildren(bool force_cbpf) {
   const auto shared = std::make_shared<ExitReader::Shared>();
   std::vector<pid_t> pids;
   const int gate = SpawnChildren(&pids);
@@ -149,7 +150,7 @@ void ReadersTellTheSameChildren(bool force_cbpf) {
     if (i == 0) CHECK(Watch(all[0]->reader(), pids[0], true));  // before the start
     CHECK(!all.back()->reader().Start());
   }
-  // Another thread asks while all else goes on.
+  // Another thread asks for statistics all the time.
   std::atomic<bool> done{false};
   std::thread asks([&] {
     while (!done) {
@@ -170,7 +171,7 @@ void ReadersTellTheSameChildren(bool force_cbpf) {
       CHECK(Watch(all[static_cast<size_t>(i)]->reader(), pids[child], child % 3 == 0));
     }
   }
-  std::this_thread::sleep_for(std::chrono::milliseconds(250));  // some canaries
+  std::this_thread::sleep_for(std::chrono::milliseconds(250));  // time for some canaries
   close(gate);
   for (const pid_t pid : pids) waitpid(pid, nullptr, 0);
   for (const auto& told : all) {
@@ -184,8 +185,8 @@ void ReadersTellTheSameChildren(bool force_cbpf) {
   for (const auto& told : all) told->reader().Stop();
 }
 
-// As of Linux 5.17. What older kernels have in the field, some distributions' have not.
-void TheTrialKnowsWhatTheKernelHas() {
+// True since Linux 5.17. Older kernels have other data in the field, or none in some distributions.
+void TheTrialFindsWhatTheKernelHas() {
   utsname names;
   CHECK_EQUAL(uname(&names), 0);
   int major = 0;
@@ -196,7 +197,8 @@ void TheTrialKnowsWhatTheKernelHas() {
   CHECK_EQUAL(StatCodeIsStatus(), is_status);
 }
 
-// Whoever may load the one for this kernel, may load the one for kernels before Linux 6.0.
+// A process that may load the filter for this kernel may also load the one for kernels before Linux
+// 6.0.
 void TheFilterForOlderKernelsPassesTheVerifier() {
   KernelTypes types;
   KernelLayout layout;
@@ -216,7 +218,7 @@ void TheFilterForOlderKernelsPassesTheVerifier() {
   }
 }
 
-// Stopped at any time, also while it begins.
+// Stops readers at any time, also while they start.
 void AReaderCanBeStoppedAtAnyTime() {
   const auto shared = std::make_shared<ExitReader::Shared>();
   for (int i = 0; i < 20; i++) {
@@ -235,9 +237,9 @@ void AReaderCanBeStoppedAtAnyTime() {
 int main(int argc, char** argv) {
   const int rounds = argc > 1 ? std::atoi(argv[1]) : 1;
   for (int i = 0; i < rounds; i++) {
-    exitwatch::ReadersTellTheSameChildren(false);
-    exitwatch::ReadersTellTheSameChildren(true);
-    exitwatch::TheTrialKnowsWhatTheKernelHas();
+    exitwatch::ReadersReportTheSameChildren(false);
+    exitwatch::ReadersReportTheSameChildren(true);
+    exitwatch::TheTrialFindsWhatTheKernelHas();
     exitwatch::TheFilterForOlderKernelsPassesTheVerifier();
     exitwatch::AReaderCanBeStoppedAtAnyTime();
   }

@@ -10,12 +10,12 @@ namespace exitwatch {
 
 namespace {
 
-// Times are ours alone, the canaries are real threads.
+// Canaries are real threads, but the test sets the times.
 using Finding = SilenceDetector::Finding;
 
 constexpr uint64_t kInterval = 4000;
 
-// Until the latest canary is gone: one that is still to end is not missed.
+// Waits until the latest canary has ended: a living canary is not missed.
 void AwaitLanding(Canary& canary) {
   Canary::Flight latest;
   CHECK(!canary.Fly(0, 0, &latest));
@@ -33,18 +33,18 @@ void TwoLostCanariesInARowAreSilence() {
   CHECK(detector.Probe(3002, false) == Finding::kSilent);
 }
 
-void WhatCameInBetweenProvesThatItWasNone() {
+void AnEventInBetweenDisprovesSilence() {
   Canary canary;
   SilenceDetector detector(canary, kInterval);
   CHECK(!detector.Begin(1000));
   AwaitLanding(canary);
-  CHECK(detector.Probe(2001, false) == Finding::kNothing);  // the first is lost
+  CHECK(detector.Probe(2001, false) == Finding::kNothing);  // the first canary is lost
   AwaitLanding(canary);
   detector.OnEvent(2500, 2500);
   CHECK(detector.Probe(2600, false) == Finding::kNothing);
-  CHECK(detector.Probe(6600, false) == Finding::kNothing);  // another flies
+  CHECK(detector.Probe(6600, false) == Finding::kNothing);  // another one flies
   AwaitLanding(canary);
-  CHECK(detector.Probe(7700, false) == Finding::kNothing);  // and is lost: the first since
+  CHECK(detector.Probe(7700, false) == Finding::kNothing);  // lost, too: the first since the event
   AwaitLanding(canary);
   CHECK(detector.Probe(8800, false) == Finding::kSilent);
 }
@@ -53,7 +53,7 @@ void WhatCameInBetweenProvesThatItWasNone() {
 
 void test::SilenceDetectorTests() {
   TwoLostCanariesInARowAreSilence();
-  WhatCameInBetweenProvesThatItWasNone();
+  AnEventInBetweenDisprovesSilence();
 }
 
 }  // namespace exitwatch

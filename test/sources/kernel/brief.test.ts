@@ -7,11 +7,11 @@ import { LineProcess, program } from '../../support/programs';
 
 const COUNT = 10_000;
 
-/** With the cBPF filter, start times come from /proc, which tells them to the clock tick. */
+/** With the cBPF filter start times come from /proc, which has a resolution of one clock tick. */
 const TICK_MS = { ebpf: 0, cbpf: 10 };
 
 describeForEachFilter((filter) => {
-  itAsRoot(`what is told of ${COUNT} processes that live for a moment is right`, async () => {
+  itAsRoot(`reports ${COUNT} short-lived processes correctly`, async () => {
     await using monitor = new ExitMonitor({ scope: 'all' });
     const log = new EventLog(monitor);
     await monitor.start();
@@ -28,7 +28,7 @@ describeForEachFilter((filter) => {
         (isKnown || filter === 'cbpf') &&
         [name, null].includes(event.name) &&
         [Number(uid), null].includes(event.uid) &&
-        // Dates are cut to the millisecond.
+        // Dates are truncated to milliseconds.
         (started ?? Infinity) >= Math.floor(Number(earliest)) - TICK_MS[filter] &&
         (started ?? 0) <= Number(latest)
       );

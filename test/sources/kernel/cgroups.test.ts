@@ -13,11 +13,11 @@ const MOUNT = ['/sys/fs/cgroup', '/sys/fs/cgroup/unified'].find((path) =>
   existsSync(`${path}/cgroup.controllers`),
 );
 
-/** The longest name that containerd makes, below that of a pod. */
+/** The longest name that containerd creates, below that of a pod. */
 const POD = `kubepods-besteffort-pod${'0123456789ab'.repeat(3)}.slice`;
 const CONTAINER = `cri-containerd-${'0123456789abcdef'.repeat(4)}.scope`;
 
-/** A process ends by a signal from another cgroup, and both cgroups are removed at once. */
+/** A process ends by a signal from another cgroup. Both cgroups are removed at once. */
 const SCRIPT = `
 set -e
 for i in $(seq 1 30); do
@@ -31,14 +31,14 @@ for i in $(seq 1 30); do
   echo $pid
 done`;
 
-/** While this event loop is busy. */
+/** Runs while this event loop is blocked. */
 function endSome(): number[] {
   const env = { ...process.env, MOUNT };
   const told = execFileSync('bash', ['-c', SCRIPT], { env, encoding: 'utf8' });
   return told.trim().split('\n').map(Number);
 }
 
-itAsRootOfHost('cgroups that are gone at once are told, the sender’s as well', async () => {
+itAsRootOfHost('cgroups that are removed at once are reported, the sender’s included', async () => {
   expect(MOUNT).toBeDefined();
   await using monitor = new ExitMonitor({ scope: 'all', trace: 'on' });
   const ended = new Map<number, ExitEvent>();
@@ -47,7 +47,7 @@ itAsRootOfHost('cgroups that are gone at once are told, the sender’s as well',
   const pids = endSome();
   const left = () => pids.filter((pid) => !ended.has(pid));
   await until(
-    'the exits of all',
+    'all exits',
     () => left().length === 0,
     () => `missing: ${left().join(' ')}`,
   );
@@ -62,7 +62,7 @@ itAsRootOfHost('cgroups that are gone at once are told, the sender’s as well',
 
 describeForEachFilter(() => {
   itAsRoot.each(['connector', 'pidfd'] as const)(
-    'of a watched process the cgroup is told by source %s, also if it is gone at once',
+    'source %s reports the cgroup of a watched process even if it is removed at once',
     async (source) => {
       const name = `/exitwatch-${process.pid}.watched`;
       const folder = `${MOUNT}${name}`;
@@ -76,8 +76,8 @@ describeForEachFilter(() => {
       child.child.kill();
       await child.ended;
       rmdirSync(folder);
-      const isTold = filter === 'ebpf' || KERNEL.pidfdStatus;
-      expect((await exited).cgroup).toBe(isTold ? name : null);
+      const isReported = filter === 'ebpf' || KERNEL.pidfdStatus;
+      expect((await exited).cgroup).toBe(isReported ? name : null);
     },
   );
 });

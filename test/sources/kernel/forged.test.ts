@@ -11,13 +11,13 @@ import { LineProcess, program, run } from '../../support/programs';
 const NETLINK_CONNECTOR = '11';
 const FORGED_EXIT_CODE = 42;
 
-/** The netlink ports of this process's connector sockets, by what /proc/net/netlink says of them. */
+/** The netlink ports of this process's connector sockets, from /proc/net/netlink. */
 function connectorPorts(): string[] {
   const inodes = readdirSync('/proc/self/fd').flatMap((fd) => {
     try {
       return /^socket:\[(\d+)\]$/.exec(readlinkSync(`/proc/self/fd/${fd}`))?.[1] ?? [];
     } catch {
-      return []; // the descriptor with which the folder was read
+      return []; // the descriptor of this listing itself
     }
   });
   return readFileSync('/proc/net/netlink', 'utf8')
@@ -29,7 +29,7 @@ function connectorPorts(): string[] {
 
 describeForEachFilter(() => {
   describe('an exit forged by another root process', () => {
-    itAsRoot('that is sent to the group is counted and not delivered', async () => {
+    itAsRoot('sent to the group is counted and not delivered', async () => {
       await using monitor = new ExitMonitor({ scope: 'all' });
       const log = new EventLog(monitor);
       await monitor.start();
@@ -46,11 +46,11 @@ describeForEachFilter(() => {
         lossless: true,
       });
       expect(log.of(victim.pid)).toHaveLength(1);
-      // Two whole ones, and two that are too short to be the kernel's.
+      // Two complete datagrams and two that are shorter than the kernel's.
       expect(monitor.stats().rejected).toBeGreaterThanOrEqual(4);
     });
 
-    itAsRoot('that is sent to the socket is refused at the sender', async () => {
+    itAsRoot('sent to the socket is refused at the sender', async () => {
       await using monitor = new ExitMonitor({ scope: 'all' });
       const log = new EventLog(monitor);
       await monitor.start();

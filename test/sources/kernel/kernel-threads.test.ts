@@ -9,7 +9,7 @@ import { describeForEachFilter } from '../../support/filters';
 import { itAsRoot } from '../../support/privilege';
 import { LineProcess, run } from '../../support/programs';
 
-/** The pids of the kernel threads that keep the journals of ext4 file systems. */
+/** The pids of the kernel threads that write the journals of ext4 file systems. */
 function journalThreads(): number[] {
   return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
@@ -26,7 +26,7 @@ function commOf(pid: string): string {
 }
 
 describeForEachFilter(() => {
-  itAsRoot('ends of kernel threads, old and new, are left out', async () => {
+  itAsRoot('exits of kernel threads, old and new, are not reported', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'exitwatch-mount-'));
     const image = join(folder, 'image');
     const point = join(folder, 'point');
@@ -51,7 +51,7 @@ describeForEachFilter(() => {
       const last = new LineProcess('true', []);
       await last.ended;
       await log.untilAllOf([last.pid]);
-      // Another process may have had the pid since; a kernel thread's end has no parent.
+      // Another process may have got the pid since. The exit of a kernel thread has no parent.
       const told = [...old, ...young].flatMap((pid) => log.of(pid));
       expect(told.filter(({ parentPid }) => parentPid === null)).toEqual([]);
     } finally {

@@ -10,7 +10,7 @@ import { LineProcess, program, REPOSITORY, run } from '../../support/programs';
 import { roomForProcesses } from '../../support/room';
 import { blockUntil, until } from '../../support/wait';
 
-/** Prints what it is told; `PID…` on its stdin are watched. */
+/** Runs a monitor that prints its events. It watches the `PID…` on its stdin. */
 function startReader(filter: Filter, options: object): LineProcess {
   const script = `
     const { ExitMonitor } = require(${JSON.stringify(REPOSITORY)});
@@ -30,20 +30,20 @@ async function next(reader: LineProcess): Promise<ExitEvent | Gap> {
   return JSON.parse((await reader.line()) ?? 'null') as ExitEvent | Gap;
 }
 
-/** Resolves with the line; others have their exits told before it. */
+/** Resolves when this line comes. Exits of other processes may come first. */
 async function lineOf(reader: LineProcess, wanted: string): Promise<void> {
   for (let line = await reader.line(); line !== wanted; line = await reader.line()) {
-    if (line === undefined) throw new Error(`ended without ${wanted}: ${reader.stderr}`);
+    if (line === undefined) throw new Error(`ended before ${wanted}: ${reader.stderr}`);
   }
 }
 
-/** By the kernel's own counts. */
+/** According to the kernel's own counts. */
 async function droppedByTheKernel(pid: number): Promise<number> {
   return Number((await run(program('drops'), [String(pid)])).stdout);
 }
 
 itAsListener(
-  'what does not fit into the queue is one counted gap, in its place; what is watched always fits',
+  'events that do not fit into the queue become one counted gap in their place; watched processes always fit',
   async () => {
     await using monitor = new ExitMonitor({ scope: 'all', queueLimit: 1000 });
     const log = new EventLog(monitor);
@@ -53,11 +53,11 @@ itAsListener(
     await monitor.start();
     const storm = new LineProcess(program('storm'), ['20000']);
     const watch = monitor.watch(storm.pid);
-    // The main thread is blocked through all of it.
+    // The main thread is blocked the whole time.
     blockUntil('20,000 exits to be received', () => monitor.stats().received >= 20_000);
     const report = storm.rest();
     const event = await exitOf(watch);
-    await log.until('20,001 exits, told or lost', () => log.count >= 20_001);
+    await log.until('20,001 exits, delivered or lost', () => log.count >= 20_001);
 
     expect(event).toMatchObject({ how: 'exited', exitCode: 0, lossless: false });
     expect(log.gaps.length).toBeGreaterThan(0);
@@ -72,7 +72,7 @@ itAsListener(
 );
 
 describeForEachFilter((filter) => {
-  test('what the kernel drops while the reader is stopped is one gap with the kernel’s own number, and the stream goes on', async () => {
+  test('events that the kernel drops while the reader is stopped become one gap with the kernel’s own count, and the stream goes on', async () => {
     const reader = startReader(filter, { scope: 'all', receiveBufferBytes: 65536 });
     await lineOf(reader, filter);
     await reader.stop();
@@ -86,12 +86,12 @@ describeForEachFilter((filter) => {
     let event = await next(reader);
     for (; event.event === 'exit'; event = await next(reader)) told.push(event);
     expect(event).toMatchObject({ reason: 'receive-buffer', recovered: 0 });
-    // What came before the gap was told before, with its right status; nothing else is missing.
+    // Everything before the gap was reported with the right status, and nothing else is missing.
     const ours = told.filter(({ pid }) => order.has(pid));
     const places = ours.map(({ pid }) => order.get(pid) ?? NaN);
     expect(ours.map(({ exitCode }) => exitCode)).toEqual(places.map((place) => place % 128));
     expect(new Set(places).size).toBe(ours.length);
-    // Whoever was preempted before its message comes after later ones, and perhaps too late.
+    // A process that was preempted before its message comes after later ones, and perhaps too late.
     expect(Math.max(...places) + 1 - ours.length).toBeLessThan(10);
     if (filter === 'ebpf') expect(event.lost).toBeGreaterThanOrEqual(5000 - ours.length);
 
@@ -103,7 +103,7 @@ describeForEachFilter((filter) => {
     };
     const after = await until(`the exit of process ${last.pid}`, itsExit, reader.told);
     expect(after).toMatchObject({ exitCode: 7 });
-    // Strangers may have made another gap since.
+    // Other processes may have caused another gap since.
     let lost = event.lost ?? 0;
     const allAreCounted = async () => {
       if (lost === (await droppedByTheKernel(reader.pid))) return true;
@@ -111,7 +111,7 @@ describeForEachFilter((filter) => {
       if (later.event === 'gap') lost += later.lost ?? 0;
       return false;
     };
-    await until('the kernel’s own number', allAreCounted, () => `told: ${lost}`);
+    await until('the kernel’s own count', allAreCounted, () => `told: ${lost}`);
     reader.child.kill();
     await reader.ended;
   });
@@ -120,13 +120,13 @@ describeForEachFilter((filter) => {
     ['connector', 3000, 32_768],
     ['auto', 2000, 212_992],
   ] as const)(
-    'by %s, watched processes that ended in a gap are found',
+    'with source %s, watched processes that ended in a gap are recovered',
     async (source, most, bufferBytes) => {
       const count = roomForProcesses(most);
       const receiveBufferBytes = Math.min(bufferBytes, 100 * count);
       const reader = startReader(filter, { scope: 'watched', source, receiveBufferBytes });
       await lineOf(reader, filter);
-      // Their parent reaps them: nobody but the kernel's stream, or a pidfd, could tell their statuses.
+      // Their parent reaps them: only the kernel's stream or a pidfd can supply their statuses.
       await using crowd = await Crowd.of(count);
       const { pids } = crowd;
       const survivor = new LineProcess('sleep', ['1000']);
@@ -160,19 +160,19 @@ describeForEachFilter((filter) => {
       expect(unknown).toBe(source === 'connector' ? unheard : 0);
       for (const { reason } of gaps) expect(reason).toBe('receive-buffer');
       const recovered = gaps.reduce((sum, gap) => sum + gap.recovered, 0);
-      // Of some a pidfd has told before the gap was.
+      // A pidfd may have reported some of them before the gap arrived.
       expect(recovered).toBeLessThanOrEqual(unheard);
       if (source === 'connector') expect(recovered).toBe(unheard);
-      // With the eBPF filter nobody else's exit is among them; with the cBPF one strangers may
-      // have made a gap of their own.
+      // The eBPF filter passes no other process's exit. With the cBPF filter other processes may
+      // have caused a gap of their own.
       if (filter === 'ebpf') expect(gaps.map(({ lost }) => lost)).toEqual([unheard]);
 
       survivor.child.kill('SIGTERM');
-      const anEnd = async () => {
+      const endEvent = async () => {
         const event = await next(reader);
         return event.event === 'exit' && event;
       };
-      expect(await until('the end of the survivor', anEnd, reader.told)).toMatchObject({
+      expect(await until('the exit of the survivor', endEvent, reader.told)).toMatchObject({
         ...{ pid: survivor.pid, how: 'killed', signal: 'SIGTERM', lossless: false },
       });
       reader.child.kill();

@@ -34,7 +34,7 @@ function copied(name: string): string {
   return path;
 }
 
-/** The ends of the processes whose pids it prints, each on a line, perhaps with more on it. */
+/** The events of the processes whose pids the command prints, one at the beginning of each line. */
 async function endsOf(
   command: string,
   args: readonly string[],
@@ -51,62 +51,62 @@ async function endsOf(
 }
 
 describeForEachFilter((filter) => {
-  const isTold = filter === 'ebpf' && KERNEL.tellsPrograms;
+  const isReported = filter === 'ebpf' && KERNEL.tellsPrograms;
 
   const programsOf = async (...command: Parameters<typeof endsOf>) =>
     (await endsOf(...command)).map((event) => event.program);
 
-  const orNull = (name: string) => (isTold ? name : null);
+  const orNull = (name: string) => (isReported ? name : null);
 
   itAsRoot(
-    `of ${COUNT} processes that rename themselves and end, all have their program`,
+    `reports the program of each of ${COUNT} processes that rename themselves before they end`,
     async () => {
       const events = await endsOf(program('renamed'), ['run', String(COUNT), program('renamed')]);
       expect(events).toHaveLength(COUNT);
       for (const event of events) expect(event.program).toBe(orNull('renamed'));
-      if (isTold) for (const { name } of events) expect(name).toBe('MainThread');
+      if (isReported) for (const { name } of events) expect(name).toBe('MainThread');
     },
   );
 
-  itAsRoot('the last exec of a process tells its program', async () => {
+  itAsRoot('the last exec of a process determines its program', async () => {
     const chain = `echo $$; exec sh -c 'exec ${program('renamed')}'`;
     expect(await programsOf('sh', ['-c', chain])).toEqual([orNull('renamed')]);
   });
 
-  itAsRoot('an exec that fails leaves the program as it was', async () => {
+  itAsRoot('an exec that fails does not change the program', async () => {
     const failing = 'echo $$; exec /nowhere/at-all';
     expect(await programsOf('sh', ['-c', failing])).toEqual([orNull(SHELL)]);
   });
 
   itAsRoot.each(['fork', 'vfork'])(
-    'after a %s without an exec a child has its parent’s',
+    'after a %s without an exec, a child has its parent’s program',
     async (how) => {
       expect(await programsOf(program('renamed'), [how])).toEqual([orNull('renamed')]);
     },
   );
 
-  itAsRoot('a process whose first thread left first has its program', async () => {
+  itAsRoot('a process whose first thread has left still has its program', async () => {
     const events = await endsOf(program('renamed'), ['threads']);
     expect(events).toMatchObject([{ program: orNull('renamed') }]);
-    if (isTold) expect(events).toMatchObject([{ name: 'MainThread' }]);
+    if (isReported) expect(events).toMatchObject([{ name: 'MainThread' }]);
   });
 
-  itAsRoot('of a script it is the interpreter', async () => {
+  itAsRoot('the program of a script is its interpreter', async () => {
     const script = join(folder, 'script');
     writeFileSync(script, '#!/bin/sh\necho $$\n', { mode: 0o755 });
     const [event] = await endsOf(script, []);
     expect(event?.program).toBe(orNull(SHELL));
-    if (isTold) expect(event?.name).toBe('script');
+    if (isReported) expect(event?.name).toBe('script');
   });
 
-  itAsRoot('of a symbolic link it is what that leads to', async () => {
+  itAsRoot('the program of a symbolic link is its target', async () => {
     const link = join(folder, 'link');
     rmSync(link, { force: true });
     symlinkSync(program('renamed'), link);
     expect(await programsOf(program('renamed'), ['run', '1', link])).toEqual([orNull('renamed')]);
   });
 
-  itAsRoot('a file that was deleted meanwhile has kept its name', async () => {
+  itAsRoot('a deleted file keeps its name', async () => {
     const path = join(folder, 'deleted');
     copyFileSync(realpathSync('/bin/sh'), path);
     expect(await programsOf(path, ['-c', 'echo $$; rm "$0"; :', path])).toEqual([
@@ -114,31 +114,31 @@ describeForEachFilter((filter) => {
     ]);
   });
 
-  itAsRoot('a file in memory has the name that it was made with', async () => {
+  itAsRoot('a file in memory has the name that it was created with', async () => {
     expect(await programsOf(program('renamed'), ['in-memory'])).toEqual([
       orNull('memfd:in-memory'),
     ]);
   });
 
   itAsRoot.each([
-    ['has a name of 62 bytes', 'x'.repeat(62), true],
-    ['has none of 63 bytes', 'x'.repeat(63), false],
-    ['has none of 255 bytes', 'x'.repeat(255), false],
-    ['has bytes that are no text', 'a\u001b[31m\nb', true],
+    ['is reported with a name of 62 bytes', 'x'.repeat(62), true],
+    ['is not reported with a name of 63 bytes', 'x'.repeat(63), false],
+    ['is not reported with a name of 255 bytes', 'x'.repeat(255), false],
+    ['is reported with control characters in its name', 'a\u001b[31m\nb', true],
   ])('a program %s', async (_, name, fits) => {
     const args = ['run', '1', copied(name)];
     expect(await programsOf(program('renamed'), args)).toEqual([fits ? orNull(name) : null]);
   });
 
-  itAsRoot('who gets a pid does not get its former process’s program', async () => {
+  itAsRoot('a process does not get the program of an earlier process with its pid', async () => {
     const events = await endsOf(program('reuse'), ['200', '--exec']);
     expect(new Set(events.map(({ pid }) => pid)).size).toBe(1);
     const told = new Set(events.map((event) => `${event.name} ${event.program}`));
-    if (isTold) expect(told).toEqual(new Set(['reuse reuse', `sh ${SHELL}`]));
+    if (isReported) expect(told).toEqual(new Set(['reuse reuse', `sh ${SHELL}`]));
     else for (const event of events) expect(event.program).toBeNull();
   });
 
-  itAsRoot('a watched process has its program', async () => {
+  itAsRoot('a watched process is reported with its program', async () => {
     await using monitor = new ExitMonitor({ scope: 'watched' });
     await monitor.start();
     const chain = `read line; exec ${program('renamed')}`;
@@ -150,7 +150,7 @@ describeForEachFilter((filter) => {
 });
 
 describe.each(['pidfd', 'poll'] as const)('%s', (source) => {
-  test('never tells a program that it did not see the process end with', async () => {
+  test('never reports a program if it did not see the process end with it', async () => {
     await using monitor = new ExitMonitor({ scope: 'watched', source });
     await monitor.start();
     const process = new LineProcess('sh', ['-c', `read line; exec ${program('renamed')}`]);
@@ -160,7 +160,7 @@ describe.each(['pidfd', 'poll'] as const)('%s', (source) => {
   });
 });
 
-itAsRootOfHost('10,000 forks one after the other all have a program', async () => {
+itAsRootOfHost('each of 10,000 forks in a row is reported with a program', async () => {
   if (!KERNEL.tellsPrograms) return;
   await using monitor = new ExitMonitor({ scope: 'all' });
   const log = new EventLog(monitor);

@@ -15,7 +15,7 @@ import { until } from '../../support/wait';
 
 const INTERVAL_MS = process.env['EXITWATCH_EMULATED'] === undefined ? 500 : 1000;
 
-/** Watches the processes given as arguments, by $SOURCE, with $SCOPE. */
+/** Watches the processes given as arguments with the source $SOURCE and the scope $SCOPE. */
 const READER = `
   const { ExitMonitor } = require(${JSON.stringify(REPOSITORY)});
   const { SOURCE: source = 'connector', SCOPE: scope = 'watched' } = process.env;
@@ -35,15 +35,15 @@ async function next(reader: LineProcess): Promise<Told> {
   return JSON.parse((await reader.line()) ?? 'null') as Told;
 }
 
-/** Those of whom something else is told than is true. */
-function wronglyTold(pids: readonly string[], exits: ReadonlyMap<string, ExitEvent>): string[] {
+/** The pids with a wrong event. */
+function wrongPids(pids: readonly string[], exits: ReadonlyMap<string, ExitEvent>): string[] {
   return pids.filter((pid, i) => {
     const event = exits.get(pid);
     return event === undefined || !(event.exitCode === i % 128 || isLeftOpen(event));
   });
 }
 
-/** With as many as there is room for. */
+/** As many processes as there is room for, up to `most`. */
 async function heldOf(most: number): Promise<{ crowd: Crowd; pids: string[] }> {
   const crowd = await Crowd.of(roomForProcesses(most));
   return { crowd, pids: crowd.pids.map(String) };
@@ -55,7 +55,7 @@ async function endAll({ crowd }: { crowd: Crowd }): Promise<void> {
 }
 
 describeForEachFilter((filter) => {
-  itAsRoot('a stream that goes silent is a gap, and comes back', async () => {
+  itAsRoot('a stream that goes silent causes a gap, and recovers', async () => {
     const during = new LineProcess('sleep', ['1000']);
     const after = new LineProcess('sleep', ['1000']);
     const pids = [String(during.pid), String(after.pid)];
@@ -73,10 +73,10 @@ describeForEachFilter((filter) => {
     const [from, to] = [new Date(gap.from).getTime(), new Date(gap.to).getTime()];
     expect(from).toBeLessThanOrEqual(silentAt + 100);
     expect(to - silencedAt).toBeLessThanOrEqual(2 * INTERVAL_MS + 500);
-    // It was reaped by us in the silence: only a zombie's status could have been read.
+    // The test reaped it during the silence: only a zombie's status could have been read.
     const found = (await next(reader)) as ExitEvent;
     expect(found).toMatchObject({ event: 'exit', pid: during.pid, lossless: false });
-    // It ended soon after the silence had begun, and what is told of its time allows for that.
+    // It ended soon after the silence began, and the reported uncertainty allows for that.
     const earliest = new Date(found.exitedAt).getTime() - found.uncertaintyMs;
     expect(earliest).toBeLessThanOrEqual(silentAt + 100);
 
@@ -88,26 +88,28 @@ describeForEachFilter((filter) => {
     await reader.ended;
   });
 
-  itAsRoot('who vanished in it is told to be lost, where everybody is told', async () => {
+  itAsRoot('with scope all, processes that vanish in a silence are reported lost', async () => {
     const held = await heldOf(3);
     const reader = new LineProcess(process.execPath, ['-e', READER], {
       env: { ...environmentFor(filter), SCOPE: 'all' },
     });
-    const aReady = async () => {
-      const event = await next(reader); // strangers may end before
+    const readyEvent = async () => {
+      const event = await next(reader); // other processes may end first
       return event.event === 'ready' && event;
     };
-    expect(await until('the reader to be ready', aReady, reader.told)).toMatchObject({ filter });
+    expect(await until('the reader to be ready', readyEvent, reader.told)).toMatchObject({
+      filter,
+    });
     await run(program('silence'), [String(reader.pid)]);
     await endAll(held);
     const told: Told[] = [];
     const ofHeld = () => told.filter((event) => event.event === 'exit' && isHeld(event));
     const isHeld = ({ pid }: ExitEvent) => held.pids.includes(String(pid));
-    const areTold = async () => {
+    const areReported = async () => {
       told.push(await next(reader));
       return ofHeld().length >= 3;
     };
-    await until('the exits of those that were held', areTold, reader.told);
+    await until('the exits of the held processes', areReported, reader.told);
     expect(told.map(({ event }) => event)).toContain('gap');
     for (const event of ofHeld()) {
       expect(event).toMatchObject({ how: 'unknown', unknownReason: 'lost', name: 'hold' });
@@ -116,7 +118,7 @@ describeForEachFilter((filter) => {
     await reader.ended;
   });
 
-  itAsRoot('it comes back also while watches come and go', async () => {
+  itAsRoot('a stream recovers even while watches come and go', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'exitwatch-deaf-'));
     const deafWhile = join(folder, 'deaf');
     const env = {
@@ -131,7 +133,7 @@ describeForEachFilter((filter) => {
       expect(await next(reader)).toMatchObject({ event: 'ready', filter });
       writeFileSync(deafWhile, '');
       await run(program('silence'), [String(reader.pid)]);
-      // Long enough for the reader to be in the middle of subscribing, which answers nothing.
+      // Long enough for the reader to be in the middle of subscribing, which gets no answer.
       await setTimeout(1.5 * INTERVAL_MS + 200);
       rmSync(deafWhile);
       expect(await next(reader)).toMatchObject({ event: 'gap', reason: 'silenced' });
@@ -163,7 +165,7 @@ describeForEachFilter((filter) => {
     }
   });
 
-  itAsRoot('of watches that pidfds guard, a stream that stays silent takes nothing', async () => {
+  itAsRoot('a stream that stays silent does not affect watches with pidfds', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'exitwatch-deaf-'));
     const deafWhile = join(folder, 'deaf');
     const [during, after, again] = [await heldOf(1000), await heldOf(100), await heldOf(10)];
@@ -183,7 +185,7 @@ describeForEachFilter((filter) => {
         if (event.event === 'exit') exits.set(String(event.pid), event);
         else others.push(event);
       }
-      expect(wronglyTold(wanted, exits)).toEqual([]);
+      expect(wrongPids(wanted, exits)).toEqual([]);
     };
     try {
       expect(await next(reader)).toMatchObject({ event: 'ready', source: 'connector', filter });
@@ -205,7 +207,7 @@ describeForEachFilter((filter) => {
         after.pids.map(() => 'pidfd'),
       );
 
-      // When it can be heard again, it is.
+      // When the stream can be heard again, the reader uses it.
       rmSync(deafWhile);
       expect(await next(reader)).toMatchObject({
         ...{ event: 'source', source: 'connector', previous: 'pidfd', filter },
@@ -221,7 +223,7 @@ describeForEachFilter((filter) => {
     }
   });
 
-  itAsRoot('nor does a socket that breaks', async () => {
+  itAsRoot('a socket that breaks does not affect watches with pidfds, either', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'exitwatch-broken-'));
     const held = await heldOf(1000);
     const last = new LineProcess('sleep', ['1000']);
@@ -244,9 +246,9 @@ describeForEachFilter((filter) => {
       if (event.event === 'exit') exits.set(String(event.pid), event);
       else gaps.push(event);
     }
-    expect(wronglyTold(held.pids, exits)).toEqual([]);
+    expect(wrongPids(held.pids, exits)).toEqual([]);
     expect(gaps).toMatchObject([{ event: 'gap', reason: 'silenced' }]);
-    // It was opened anew.
+    // The reader has reopened the socket.
     last.child.kill('SIGKILL');
     expect(await next(reader)).toMatchObject({ pid: last.pid, signal: 'SIGKILL' });
     reader.child.kill();
@@ -256,7 +258,7 @@ describeForEachFilter((filter) => {
 });
 
 describeForEachFilter((filter) => {
-  itAsRoot('an event loop that is busy does not make a stream silent', async () => {
+  itAsRoot('a busy event loop does not make a stream silent', async () => {
     const script = `
       const { ExitMonitor } = require(${JSON.stringify(REPOSITORY)});
       const { setTimeout } = require('node:timers/promises');
@@ -267,7 +269,7 @@ describeForEachFilter((filter) => {
       exited.catch(() => undefined);
       monitor.start().then(async ({ filter }) => {
         for (let i = 0; i < 2; i++) {
-          await setTimeout(400); // at rest, it reads the stream
+          await setTimeout(400); // the idle loop reads the stream
           for (const until = Date.now() + 1000; Date.now() < until; );
         }
         await setTimeout(400);
@@ -283,15 +285,15 @@ describeForEachFilter((filter) => {
   });
 });
 
-itAsRoot('a canary for which there is no thread proves nothing, and ends nothing', async () => {
+itAsRoot('a canary that cannot be created proves nothing and ends nothing', async () => {
   const asNobody = ['--reuid=65534', '--regid=65534', '--clear-groups'];
-  // Before Linux 6.6 it takes a capability to listen.
+  // Before Linux 6.6 listening requires a capability.
   const listener = KERNEL.ordinaryListeners
     ? asNobody
     : [...asNobody, '--inh-caps=+net_admin', '--ambient-caps=+net_admin'];
   const reader = new LineProcess('setpriv', [...listener, process.execPath, '-e', READER]);
   expect(await next(reader)).toMatchObject({ event: 'ready' });
-  // The soft limit alone, as the user himself may.
+  // Only the soft limit, which the user could also lower.
   await run('setpriv', [...asNobody, 'prlimit', '--pid', String(reader.pid), '--nproc=1:']);
   await setTimeout(3 * INTERVAL_MS);
   expect(reader.child.exitCode).toBeNull();
@@ -299,7 +301,7 @@ itAsRoot('a canary for which there is no thread proves nothing, and ends nothing
   expect(await reader.rest()).toEqual([]);
 });
 
-itAsRoot('a quiet host is not taken for a silent one', async () => {
+itAsRoot('a quiet host does not count as silent', async () => {
   const script = `
     const { ExitMonitor } = require(${JSON.stringify(REPOSITORY)});
     const monitors = [1, 2, 3].map(() => new ExitMonitor({ canaryIntervalMs: 100 }));

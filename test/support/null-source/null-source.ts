@@ -10,7 +10,7 @@ import type { SourceName } from '../../../src';
 
 const NAME = 'null' as SourceName;
 
-/** Sees nothing, and says so at once. */
+/** A source that reports nothing. */
 class NullSource implements ExitSource {
   readonly #scope: SourceOptions['scope'];
   readonly #listener: SourceListener;

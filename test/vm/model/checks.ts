@@ -7,30 +7,30 @@ import type { Truth } from './truth';
 
 export type Restart = { restart: boolean | null; because: string };
 
-/** One verdict, and what it rests on. */
+/** A verdict and its evidence. */
 export interface Judged {
   evidence: Evidence;
   stop: VmVerdict;
-  /** `null`: nobody has said anything of that yet. */
+  /** `null`: there is no answer yet. */
   restart: Restart | null;
 }
 
 export interface Finding {
-  /** What was broken, in a word. */
+  /** The rule that was broken, in a phrase. */
   rule: string;
   judged: Judged;
-  /** For two verdicts: the one that had less to go by. */
+  /** If two verdicts are compared: the one with less evidence. */
   less: Judged | null;
 }
 
-/** Of a machine that has left, migrated or saved, one name is as good as the other. */
+/** For a machine that was migrated or saved, either name is right. */
 const isRight = ({ causes }: Truth, { cause }: VmVerdict) => causes.includes(cause);
 
-/** A right one names it; one that names nothing is not wrong. */
+/** A verdict that names no cause is not wrong. */
 const isWrong = (truth: Truth, stop: VmVerdict) =>
   stop.cause !== 'unknown' && !isRight(truth, stop);
 
-/** What is wrong with one verdict. */
+/** The rules that one verdict breaks. */
 export function check(machine: Machine, judged: Judged): Finding[] {
   const { truth } = machine;
   if (truth === null) throw new Error('it has no truth');
@@ -48,7 +48,7 @@ export function check(machine: Machine, judged: Judged): Finding[] {
   else if (isSure && initiator !== 'unknown' && !truth.initiators.includes(initiator)) {
     rules.push('sure of a wrong initiator');
   }
-  // Nobody has seen who sent that signal: then the hypervisor itself is not to be named.
+  // If nobody saw the sender of the signal, the hypervisor itself must not be named.
   if (!isSure && initiator === 'vmm' && machine.end?.how === 'killed' && isAttack(truth)) {
     if (cause === 'vmm-crash') rules.push('blames the hypervisor for a signal of others');
   }
@@ -60,7 +60,7 @@ export function check(machine: Machine, judged: Judged): Finding[] {
   if (userShutdown === false && truth.user === true) rules.push("says not user's, and is");
   if (restart?.restart === true && truth.restart === 'never')
     rules.push('restarts what must not be');
-  // One that was stopped may go on elsewhere: who starts it again may have two of it.
+  // A stopped machine may go on elsewhere: a restart could make it run twice.
   const runs = evidence.events.filter(({ event }) => event === 'STOP' || event === 'RESUME');
   const mayGoOn = runs.at(-1)?.event === 'STOP' && evidence.lastStatus !== 'paused';
   if (restart?.restart === false && truth.restart === 'wanted' && !mayGoOn)
@@ -68,7 +68,10 @@ export function check(machine: Machine, judged: Judged): Finding[] {
   return rules.map((rule) => ({ rule, judged, less: null }));
 }
 
-/** Whether more evidence made it worse. `richer` has all that `poorer` has. */
+/**
+ * Checks that more evidence does not make a verdict worse. `richer` has everything that `poorer`
+ * has.
+ */
 export function checkMonotony(machine: Machine, richer: Judged, poorer: Judged): Finding[] {
   const { truth } = machine;
   if (truth === null || isUndecidable(machine, richer.evidence)) return [];
@@ -81,13 +84,16 @@ export function checkMonotony(machine: Machine, richer: Judged, poorer: Judged):
 
 const isAttack = ({ causes }: Truth) => causes[0] === 'killed';
 
-/** Its user has powered it off when a press may have been on its way: nobody can tell, by that. */
+/**
+ * The user powered off when a press may still have been on its way: the evidence cannot show which
+ * of the two counted.
+ */
 function isUndecidable({ truth, events, end }: Machine, { intents }: Evidence): boolean {
   if (truth?.user === 'undecidable') return true;
   if (truth?.user !== true) return false;
   const shutdown = events.findLast(({ data }) => data['reason'] === 'guest-shutdown');
   const at = dateOf(shutdown?.at ?? 0).getTime();
-  // Without events nobody knows which of the two was first.
+  // Without events the order of the two is unknown.
   const until = dateOf(end?.at ?? 0).getTime();
   const isLive = (intent: { at: Date }) =>
     intent.at.getTime() <= until && at - intent.at.getTime() <= LATE_MS;

@@ -2,27 +2,28 @@ import { evidenceOf, toEvent, type Evidence } from './evidence';
 import type { Machine, Told } from './machine';
 import { FROM_START_MS, type View } from './views';
 
-/** Evidence that is not what it says it is. */
+/** Evidence that is not what it claims to be. */
 export interface Claim {
   name: 'lines lost, and not missed' | 'lines lost' | 'came too late' | 'log of an earlier start';
   evidence: Evidence;
   /**
-   * Whether something else in the evidence contradicts it: a press of ours on record, or the files that a
-   * killed machine has left. If nothing does, it equals the evidence of an honest witness, bit for bit, and
-   * no rule can do better: who gathers evidence must not claim that. Such verdicts are only counted.
+   * Whether other evidence contradicts it: a recorded press by exitwatch, or the files that a
+   * killed machine leaves behind. Otherwise it equals the evidence of an honest witness, bit for
+   * bit, and no rule can do better: the code that gathers evidence must not make such claims. These
+   * verdicts are only counted.
    */
   isDetectable: boolean;
 }
 
-/** These lines are never lost here: without them nobody can tell one life from the next. */
+/** These lines are never lost here: without them one life cannot be told from the next. */
 const NEW_LIFE: readonly string[] = ['RESET', 'RESUME'];
 
-/** What witnesses say who have missed something, with or without knowing it. */
+/** The claims of witnesses that have missed something, knowingly or not. */
 export function claimsOf(machine: Machine, view: View): Claim[] {
   return [...lostLines(machine, view), ...cameTooLate(machine, view), ...staleLog(machine, view)];
 }
 
-/** Its disk was full: for a while the event log grew no more, and QEMU says nothing of that. */
+/** The disk was full, so the event log stopped growing for a while. QEMU does not report that. */
 function lostLines(machine: Machine, view: View): Claim[] {
   const { events, random, options } = machine;
   const some = events.filter(({ event }) => !NEW_LIFE.includes(event));
@@ -45,7 +46,7 @@ function lostLines(machine: Machine, view: View): Claim[] {
   ];
 }
 
-/** A press in its first second, before our client had come. */
+/** A press within the first second, before the client connected. */
 function cameTooLate(machine: Machine, view: View): Claim[] {
   const { link } = view;
   if (link === null || link.at > FROM_START_MS || !link.asks || link.until !== null) return [];
@@ -61,7 +62,7 @@ function cameTooLate(machine: Machine, view: View): Claim[] {
   ];
 }
 
-/** It was started with `-D` before, and this time without: the file is still there. */
+/** The machine was started with `-D` before, and without it this time: the file is still there. */
 function staleLog(machine: Machine, view: View): Claim[] {
   const { end, options } = machine;
   const isPlain = machine.truth?.restart === 'wanted' && machine.isReady;
@@ -82,7 +83,7 @@ function staleLog(machine: Machine, view: View): Claim[] {
   ];
 }
 
-/** A press of ours, which was obeyed. */
+/** Whether a press by exitwatch was obeyed, and is on record. */
 function isOnRecord({ truth, presses }: Machine, { intents }: Evidence): boolean {
   const isOurs = truth?.causes[0] === 'admin-powerdown' && truth.causes.length === 1;
   return isOurs && intents !== null && presses.at(-1)?.by === 'us';

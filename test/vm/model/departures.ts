@@ -2,7 +2,7 @@ import { LATE_MS } from './interludes';
 import { MINUTE, SECOND, type Machine } from './machine';
 import { goneAway, type TrueCause, type Truth } from './truth';
 
-/** A machine that was paused before says STOP no more. */
+/** A machine that is already paused sends no STOP. */
 function goAway(machine: Machine): void {
   const { options, random } = machine;
   const told = (status: string) => {
@@ -34,8 +34,8 @@ export function migration(machine: Machine): void {
 }
 
 /**
- * Who migrates a machine is its manager, for all who look on; who saves it to a file is not known. One
- * that failed, not long before, may have been tried again by whoever it was.
+ * To any observer, the manager migrates a machine, but who saves it to a file is unknown. A
+ * migration that failed shortly before may have been retried by anyone.
  */
 function away(machine: Machine, causes: readonly TrueCause[], by: 'us' | 'others'): Truth {
   const isOurs =

@@ -12,7 +12,7 @@ import { byGuest, byOthers, byVmm } from './truth';
 
 type Ending = (machine: Machine) => void;
 
-/** How one that runs comes to its end, or comes to where it only has to be ended. */
+/** Ends a running machine, or brings it to a state in which it only needs to be ended. */
 export function ending(machine: Machine): void {
   const { options, random } = machine;
   const all: [number, Ending][] = [
@@ -34,7 +34,7 @@ export function ending(machine: Machine): void {
   if (options.debugExit) all.push([4, debugExit]);
   if (options.agent === 'open') all.push([1, agentHibernates]);
   random.weighted(all.map(([weight, play]) => [weight, play] as const))(machine);
-  // It is off, or gone, and its process is still there.
+  // The machine is off or gone, but its process is still there.
   if (!machine.isGone) {
     const span = random.pick([SECOND, MINUTE, 100 * MINUTE]);
     machine.wait(span / 2, span * 2);

@@ -15,21 +15,21 @@ import {
 } from './machine';
 import { FROM_START_MS, type View } from './views';
 
-/** How far back the signals go that are told. */
+/** How far back the reported signals go. */
 const RECEIVED_MS = 120_000;
 
-/** The answer comes so much later than the STOP. */
+/** The delay between STOP and the answer about it. */
 const ASKED_MS = 10;
 
-/** All that a verdict can rest on. */
+/** Everything that a verdict can use. */
 export type Evidence = StopEvidence & {
-  /** Whether the guest has an agent, and we hold its only channel; `null`: not known. */
+  /** Whether the guest has an agent, and exitwatch holds its only channel; `null`: unknown. */
   agent: 'none' | 'held' | 'open' | null;
-  /** What `query-status` said after the last STOP. */
+  /** The answer of `query-status` after the last STOP. */
   lastStatus: string | null;
 };
 
-/** What such witnesses say. */
+/** The evidence that these witnesses provide. */
 export function evidenceOf(machine: Machine, view: View): Evidence {
   const { options } = machine;
   return {
@@ -79,7 +79,7 @@ function eventsOf(machine: Machine, view: View): Heard {
   }
   const heard = events.filter(({ at }) => at > link.at && at <= (link.until ?? Infinity));
   const eventsUnbroken = link.until === null;
-  // That it runs is known: it was asked.
+  // The client has asked, so it knows that the machine runs.
   const missed = events.filter(({ at, event }) => at <= link.at && event !== 'RESUME');
   const eventsComplete =
     eventsUnbroken &&
@@ -94,8 +94,8 @@ function eventsOf(machine: Machine, view: View): Heard {
 }
 
 /**
- * A guest that came from another host has a past there. These are all of its events only for those who can
- * see that it came.
+ * A guest that came from another host has a past there. Only a client that can see the arrival
+ * knows that these are not all of its events.
  */
 function isKnownToBeAll(
   { options }: Machine,
@@ -112,7 +112,7 @@ function statusAt({ statuses }: Machine, at: number): string {
   return statuses.findLast((each) => each.at <= at)?.status ?? 'prelaunch';
 }
 
-/** What it said when it was asked last, unless it went on since, or was paused once more. */
+/** The last answer about its state, unless it has resumed or was paused again since. */
 function lastStatusOf(machine: Machine, { link, asksAfterStop, eventLog }: View): string | null {
   if (link === null) return null;
   const isHeard = ({ at }: Told) => at > link.at && at <= (link.until ?? Infinity);
@@ -126,7 +126,7 @@ function lastStatusOf(machine: Machine, { link, asksAfterStop, eventLog }: View)
   return link.asks && link.at >= last.at ? statusAt(machine, link.at) : null;
 }
 
-/** Nothing is known of signals. */
+/** No information about signals. */
 const UNTRACED = {
   ...{ traced: false, tracedSince: null, sender: null, raisedAfter: null, signalsReceived: [] },
 };
@@ -189,7 +189,7 @@ function seenAt(ms: number) {
   };
 }
 
-/** `null`: the trace was not there, or too late for the signal that counts. */
+/** `null`: the trace was missing, or too late for the signal that counts. */
 function traceOf({ signals }: Machine, end: Ended, since: number | null) {
   if (since === null) return null;
   const isSeen = ({ at }: Sent) => at >= since && at > end.at - RECEIVED_MS;

@@ -5,7 +5,7 @@ import { endProcess } from './process-ends';
 import { Random } from './random';
 import { byAttack, byOthers, byUs, byVmm } from './truth';
 
-/** One machine's life; always the same one for a seed. */
+/** Plays the life of one machine. A seed always gives the same one. */
 export function playHistory(seed: number): Machine {
   const random = new Random(seed);
   const machine = new Machine(randomOptions(random), random);
@@ -50,7 +50,7 @@ function randomOptions(random: Random): Options {
   };
 }
 
-/** It ends before it is ready: the witnesses see little of that. */
+/** The machine ends before it is ready: the witnesses see little of that. */
 function failToStart(machine: Machine): void {
   const { random } = machine;
   machine.wait(3, 40);
@@ -97,12 +97,12 @@ function start(machine: Machine): void {
     machine.wait(100, 10 * SECOND);
   }
   machine.resume();
-  // What happens in its first second, a client that is there soon may have missed.
+  // A client that connects early may have missed what happens in the first second.
   if (random.chance(0.2)) machine.wait(50, 400);
   else passTime(machine);
 }
 
-/** Its guest comes from another host, where something may have been done to it. */
+/** The guest comes from another host, where a press may have happened. */
 function arrive(machine: Machine): void {
   const { options, random } = machine;
   const told = (status: string) => {

@@ -9,16 +9,16 @@ import {
   type Presser,
 } from './machine';
 
-/** A guest that obeys at all has obeyed by then: some need minutes. */
+/** A guest that obeys at all does so within this time: some need minutes. */
 export const LATE_MS = 5 * MINUTE;
 
 /**
- * After that nobody takes a press for the reason of a power-off. Between the two it is a matter of opinion:
- * the model's users power off before or after, and not then.
+ * After this time a press no longer explains a power-off. In between it is a matter of opinion, so
+ * the model's users power off before or after that range.
  */
 export const FORGOTTEN_MS = DAY;
 
-/** How long we wait for a guest, and for the hypervisor. */
+/** How long exitwatch waits for a guest and for the hypervisor. */
 const POWERDOWN_MS = 60 * SECOND;
 
 const NAMES: Record<Presser, string> = {
@@ -29,7 +29,7 @@ const NAMES: Record<Presser, string> = {
   "others' agent": 'somebody else has its agent power it off',
 };
 
-/** Who could do that here. */
+/** Everyone who could press this machine's power button. */
 export function pressers({ options }: Machine): [Presser, ...Presser[]] {
   const found: [Presser, ...Presser[]] = ['us', 'others'];
   if (options.watchdog === 'shutdown') found.push('watchdog');
@@ -50,12 +50,12 @@ export function press(machine: Machine, by: Presser): void {
     ({ deadline } = machine.intend('powerdown', withinMs, outcome));
   }
   if (by === 'watchdog') machine.tell('WATCHDOG', { action: 'shutdown' });
-  // Of what an agent is asked for, the hypervisor knows nothing.
+  // The hypervisor does not know what an agent is asked to do.
   if (!by.endsWith('agent')) machine.tell('POWERDOWN');
   machine.presses.push({ at: machine.now, by, deadline, wasObeyed: false });
 }
 
-/** What happens to machines, and does not end them. Those that run run on. */
+/** Something that does not end the machine. A running machine keeps running. */
 export function interlude(machine: Machine): void {
   const { options, random } = machine;
   const all: [number, (machine: Machine) => void][] = [
@@ -74,7 +74,7 @@ export function interlude(machine: Machine): void {
   passTime(machine);
 }
 
-/** Seconds, minutes, hours or days. */
+/** Lets seconds, minutes, hours or days pass. */
 export function passTime(machine: Machine): void {
   const span = machine.random.pick([SECOND, 10 * SECOND, MINUTE, 10 * MINUTE, HOUR, 3 * DAY]);
   machine.wait(span / 2, span * 2);
@@ -105,7 +105,7 @@ function ignoredPress(machine: Machine): void {
   machine.say('and the guest ignores that');
 }
 
-/** It is on record, and nothing came of it. */
+/** The press is on record, but had no effect. */
 function pressThatFailed(machine: Machine): void {
   machine.say('we want to press its power button, and cannot');
   machine.intend('powerdown', POWERDOWN_MS, 'not-delivered');
@@ -123,7 +123,7 @@ function failedMigration(machine: Machine): void {
   told('setup');
   told('active');
   machine.wait(SECOND, 20 * SECOND);
-  // It fails on its way, or in its last step.
+  // It fails on the way, or in its last step.
   const isLate = random.chance(0.3);
   if (isLate) machine.pause('paused');
   told('failed');
@@ -131,7 +131,7 @@ function failedMigration(machine: Machine): void {
   machine.labels.add('failed migration');
 }
 
-/** It was gone to another host, whose fault it was that it goes on here. */
+/** It had moved to another host, whose failure makes it resume here. */
 function cameBack(machine: Machine): void {
   machine.say('somebody migrates it; that host cannot run it, and it goes on here');
   const told = (status: string) => {
@@ -164,7 +164,7 @@ function survivedPanic(machine: Machine): void {
   machine.tell('GUEST_PANICKED', { action: 'run' });
 }
 
-/** It is off, and stays; then it is started once more, as the same process. */
+/** The machine shuts down but its process stays, and then it is started again. */
 function offAndOnAgain(machine: Machine): void {
   const { random } = machine;
   const by = random.pick(pressers(machine));
@@ -183,11 +183,11 @@ function offAndOnAgain(machine: Machine): void {
   machine.tell('RESET', { guest: false, reason: 'host-qmp-system-reset' });
   machine.resume();
   machine.labels.add('revived');
-  // Our intents are not over before that: what the guest does by itself comes later.
+  // Let the intents expire first: what the guest does by itself comes later.
   machine.wait(LATE_MS, 2 * LATE_MS);
 }
 
-/** Until nobody would take an earlier press for the reason. */
+/** Waits until no earlier press can explain an end. */
 export function restFromPresses(machine: Machine): void {
   const last = machine.presses.findLast(({ wasObeyed }) => !wasObeyed);
   if (last === undefined) return;

@@ -10,22 +10,22 @@ export const MINUTE = 60 * SECOND;
 export const HOUR = 60 * MINUTE;
 export const DAY = 24 * HOUR;
 
-/** When each of them starts. */
+/** The start time of every machine. */
 const EPOCH_MS = Date.UTC(2026, 0, 1);
 
-/** Of the hypervisor; of us; of others. */
+/** The pids of the hypervisor, of exitwatch, and of others. */
 export const ITS_PID = 4000;
 export const OUR_PID = 50;
 export const OTHER_PID = 7;
 
 export const dateOf = (ms: number): Date => new Date(EPOCH_MS + ms);
 
-/** How it was started. */
+/** The way the machine was started. */
 export interface Options {
   version: '7.2' | '10.0';
   noShutdown: boolean;
   noReboot: boolean;
-  /** With `-daemonize` and `-D`: it says which signal it obeys. */
+  /** With `-daemonize` and `-D` it logs which signal it obeys. */
   log: boolean;
   eventLog: boolean;
   pidfile: boolean;
@@ -38,7 +38,7 @@ export interface Options {
   migrationEvents: boolean;
   /** `-S` */
   startsPaused: boolean;
-  /** It waits for a guest that comes from another host. */
+  /** It waits for a guest from another host. */
   incoming: boolean;
 }
 
@@ -53,12 +53,12 @@ export type Status =
   | 'save-vm'
   | 'io-error';
 
-/** All times are in ms since its start. */
+/** All times are in ms since the start. */
 export interface Told {
   at: number;
   event: string;
   data: Record<string, unknown>;
-  /** As QMP has it. */
+  /** The event as QMP sends it. */
   told: QmpEvent;
 }
 
@@ -83,10 +83,12 @@ export type Ended =
       raisedAfter: SignalSender | null;
     };
 
-/** Who may press its power button, or have the agent do as much. */
+/** Who may press the power button, or ask the agent for the same. */
 export type Presser = 'us' | 'others' | 'watchdog' | 'our agent' | "others' agent";
 
-/** One machine, from its start to its end: what happens to it, and all that is to be seen of that. */
+/**
+ * One machine from its start to its end: what happens to it, and everything that can be observed.
+ */
 export class Machine {
   readonly options: Options;
   readonly random: Random;
@@ -99,10 +101,10 @@ export class Machine {
   obeyed: { signal: SignalName; pid: number | null; path: string | null } | null = null;
   isReady = false;
   end: Ended | null = null;
-  /** Files that it has left behind. */
+  /** Files that it leaves behind. */
   left = { pidfile: false, socket: false };
   truth: Truth | null = null;
-  /** What has ended it, in a word; what there was besides. */
+  /** What ended it, in a phrase, and what else happened. */
   ending = '';
   readonly labels = new Set<string>();
   readonly words: string[] = [];
@@ -133,14 +135,14 @@ export class Machine {
     this.statuses.push({ at: this.now, status });
   }
 
-  /** What has happened ends it, or did already, unless it is revived. */
+  /** Records that this ends the machine, unless something did already. revive() undoes it. */
   decide(ending: string, truth: Truth): void {
     if (this.truth !== null) return;
     this.ending = ending;
     this.truth = truth;
   }
 
-  /** It goes on: nothing is decided yet. */
+  /** The machine goes on: nothing is decided yet. */
   revive(): void {
     this.truth = null;
     this.ending = '';
@@ -156,7 +158,7 @@ export class Machine {
     this.tell('RESUME');
   }
 
-  /** We write down what we are about to do, and do it. */
+  /** Records an intent of exitwatch. */
   intend(
     what: Intended['what'],
     withinMs: number,
@@ -172,7 +174,9 @@ export class Machine {
     return intent;
   }
 
-  /** The hypervisor's first word on its end; with `-no-shutdown` it stays, but for what forces it. */
+  /**
+   * The hypervisor's first event about its end. With `-no-shutdown` it stays unless it is forced.
+   */
   shutDown(reason: string): void {
     const isGuests = reason.startsWith('guest-');
     this.tell('SHUTDOWN', { guest: isGuests, reason });
@@ -190,7 +194,7 @@ export class Machine {
     return this.end !== null;
   }
 
-  /** In good order; `keepsSocket`: by exit(3), past its cleaning up. */
+  /** A regular exit. `keepsSocket`: exits by exit(3) without cleaning up. */
   exit(exitCode: number, keepsSocket = false): void {
     this.end = { at: this.now, how: 'exited', exitCode };
     this.left = { pidfile: false, socket: keepsSocket };
@@ -202,14 +206,14 @@ export class Machine {
     return sent;
   }
 
-  /** `raisedAfter`: whose signal it has caught, and sent to itself once more. */
+  /** `raisedAfter`: the sender of the signal that it caught and raised again. */
   dieOf(by: SignalSender, isOom = false, raisedAfter: SignalSender | null = null): void {
     this.wait(0, 3);
     this.end = { at: this.now, how: 'killed', signal: by.signal, by, isOom, raisedAfter };
     this.left = { pidfile: true, socket: true };
   }
 
-  /** SIGTERM, SIGINT or SIGHUP, when it is ready to obey them. */
+  /** SIGTERM, SIGINT or SIGHUP, when the machine is ready to obey. */
   obey(by: SignalSender): void {
     this.wait(1, 10);
     const path = by.pid === null ? null : '/bin/kill';
@@ -217,7 +221,7 @@ export class Machine {
     this.shutDown('host-signal');
   }
 
-  /** Somebody's press was obeyed. */
+  /** The recent presses that were not obeyed. */
   pressesWithin(ms: number): Machine['presses'] {
     return this.presses.filter(({ at, wasObeyed }) => !wasObeyed && this.now - at <= ms);
   }

@@ -6,7 +6,7 @@ import { byOthers, byUser, type TrueCause } from './truth';
 
 function guestShutsDown(machine: Machine): void {
   machine.shutDown('guest-shutdown');
-  // Somebody was about to stop it: too late, or at the same time, which the witnesses see.
+  // A stop that came too late, or at the same time, which the witnesses see.
   if (!machine.isGone || !machine.random.chance(0.2)) return;
   const end = machine.end;
   if (end === null) return;
@@ -39,7 +39,7 @@ export function userHibernates(machine: Machine): void {
   guestShutsDown(machine);
 }
 
-/** Nobody can tell that from a guest that has obeyed. */
+/** This cannot be told from a guest that obeyed. */
 export function powerOffSoonAfterPress(machine: Machine): void {
   press(machine, machine.random.pick(pressers(machine)));
   machine.wait(SECOND, LATE_MS);
@@ -94,7 +94,7 @@ export function pressObeyed(machine: Machine): void {
   obey(machine);
 }
 
-/** Of all who have pressed of late, any may have been the one. */
+/** Any of the recent pressers may have been the one. */
 export function obey(machine: Machine): void {
   const live = machine.pressesWithin(LATE_MS + SECOND);
   const causes = [...new Set(live.map(({ by }) => PRESSED[by][0]))];

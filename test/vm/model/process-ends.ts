@@ -5,7 +5,7 @@ import { ITS_PID, OTHER_PID, OUR_PID, SECOND, type Machine } from './machine';
 import { obey } from './power-offs';
 import { byAttack, byOthers, byUs, byVmm } from './truth';
 
-/** By those who look after processes. */
+/** The ends caused by those who manage processes. */
 export function endProcess(machine: Machine): void {
   machine.random.weighted<(machine: Machine) => void>([
     [6, endedFromOutside],
@@ -14,7 +14,9 @@ export function endProcess(machine: Machine): void {
   ])(machine);
 }
 
-/** Its button, then quit, then SIGTERM, then SIGKILL: the first that works is the last. */
+/**
+ * The power button, then quit, then SIGTERM, then SIGKILL: the first step that works is the last.
+ */
 export function ourStop(machine: Machine): void {
   const { options, random } = machine;
   const isRunning = machine.status === 'running';
@@ -23,7 +25,7 @@ export function ourStop(machine: Machine): void {
     press(machine, 'us');
     machine.say(isRunning ? 'and the guest ignores that' : 'which is of no use: it does not run');
     machine.now = machine.presses.at(-1)?.deadline ?? machine.now;
-    // It has obeyed after all, when we had given it up.
+    // It obeys after all, after exitwatch has given up on it.
     if (isRunning && random.chance(0.1)) {
       machine.say('the guest obeys after all');
       machine.say('we tell it to quit at the same time');
@@ -71,12 +73,12 @@ function killed(machine: Machine, by: 'us' | 'others', signal: SignalName): void
     machine.dieOf(machine.signal(signal, { pid: ITS_PID, origin: 'tgkill' }), false, caught);
     return;
   }
-  // It has no time to obey that.
+  // There is no time to obey that.
   if (!isOurs && machine.random.chance(0.1)) machine.signal('SIGTERM', { pid });
   machine.dieOf(machine.signal(signal, { pid }));
 }
 
-/** One act, of ours or of others. */
+/** One act by exitwatch or by others. */
 export function endedFromOutside(machine: Machine): void {
   const { options, random } = machine;
   const by = random.chance(0.3) ? 'us' : 'others';
@@ -121,7 +123,7 @@ export function endedFromOutside(machine: Machine): void {
   machine.obey(sender);
 }
 
-/** A hypervisor that waits for a disk obeys when it is done with that. */
+/** A hypervisor that waits for a disk obeys when the disk is done. */
 function stall(machine: Machine, isOurs: boolean): void {
   if (!isOurs || !machine.random.chance(0.05)) return;
   machine.wait(7 * SECOND, 40 * SECOND);

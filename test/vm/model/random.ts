@@ -1,13 +1,13 @@
-/** Random numbers that a seed repeats. */
+/** Random numbers that a seed reproduces. */
 export class Random {
   #state: number;
 
   constructor(seed: number) {
-    // Seeds that follow one another must not give histories that are alike.
+    // Consecutive seeds must not give similar histories.
     this.#state = Math.imul(seed + 1, 0x9e3779b1) >>> 0;
   }
 
-  /** From 0 to 1, and never 1 (mulberry32). */
+  /** From 0 to 1, excluding 1 (mulberry32). */
   next(): number {
     this.#state = (this.#state + 0x6d2b79f5) >>> 0;
     let mixed = this.#state;
@@ -20,7 +20,7 @@ export class Random {
     return this.next() < probability;
   }
 
-  /** A whole number; both ends may come. */
+  /** An integer, including both bounds. */
   between(least: number, most: number): number {
     return least + Math.floor(this.next() * (most - least + 1));
   }
@@ -29,7 +29,7 @@ export class Random {
     return items[Math.floor(this.next() * items.length)] ?? items[0];
   }
 
-  /** One of several, each as often as its weight says. */
+  /** One of several items, with frequencies according to their weights. */
   weighted<T>(items: readonly (readonly [weight: number, item: T])[]): T {
     let left = this.next() * items.reduce((sum, [weight]) => sum + weight, 0);
     for (const [weight, item] of items) {

@@ -1,7 +1,7 @@
 import type { Finding, Judged } from './checks';
 import { describeTime, type Machine } from './machine';
 
-/** A class of findings, with the plainest history that has one. */
+/** A class of findings with its simplest history. */
 export interface FindingClass {
   name: string;
   count: number;
@@ -10,7 +10,7 @@ export interface FindingClass {
   text: string;
 }
 
-/** Findings by what was broken, how the machine ended, and what was said. */
+/** Findings by broken rule, the machine's end, and the verdict. */
 export class Findings {
   readonly classes = new Map<string, FindingClass>();
 
@@ -39,7 +39,7 @@ export class Findings {
   }
 }
 
-/** What makes an end another one. */
+/** Labels that make an end a different one. */
 const TELLING_LABELS = [
   'reset before it obeyed',
   'obeyed late',
@@ -56,7 +56,7 @@ function labelsOf({ labels }: Machine): string[] {
   return TELLING_LABELS.filter((label) => labels.has(label)).slice(0, 1);
 }
 
-/** The plainest history is the shortest one, judged by the least that there is to say. */
+/** The simplest history is the shortest one, judged with the least evidence. */
 function lengthOf(machine: Machine, { evidence }: Judged): number {
   return machine.words.length * 10 + machine.labels.size + evidence.events.length;
 }

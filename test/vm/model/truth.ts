@@ -3,17 +3,17 @@ import type { Cause, Initiator } from '../../../src/vm';
 /** `'saved'`: its state is in a file. */
 export type TrueCause = Cause | 'saved';
 
-/** What is true of a machine's end, whatever anybody knows of it. */
+/** The truth about a machine's end, whatever anyone knows of it. */
 export interface Truth {
-  /** The right name; several, where more than one person had a hand in it, and either is right. */
+  /** The right cause, or several if more than one party was involved and either is right. */
   causes: readonly TrueCause[];
   initiators: readonly Initiator[];
   /**
-   * Whether the guest's user wanted it. `'undecidable'`: so shortly after a press of the power button
-   * that nobody could tell. `'either'`: nobody minds.
+   * Whether the guest's user wanted it. `'undecidable'`: it came too soon after a press of the
+   * power button to tell. `'either'`: any verdict is fine.
    */
   user: boolean | 'undecidable' | 'either';
-  /** Whether somebody may start it again without being asked. */
+  /** Whether it may be restarted without a request. */
   restart: 'never' | 'wanted' | 'either';
 }
 
@@ -33,7 +33,7 @@ export const byUser = (cause: 'guest-shutdown' | 'guest-hibernate'): Truth => ({
   user: true,
 });
 export const byGuest = (cause: TrueCause): Truth => truth(cause, 'guest', 'either');
-/** Of the process, by itself. */
+/** By the process itself. */
 export const byVmm = (
   cause: TrueCause,
   initiators: readonly Initiator[] = ['vmm'],
@@ -48,6 +48,6 @@ export const byAttack = (
   causes: TrueCause | readonly TrueCause[],
   initiators: Initiator | readonly Initiator[] = 'host',
 ): Truth => truth(causes, initiators, 'wanted');
-/** It is elsewhere: whoever starts it here as well spoils its disk. */
+/** It runs elsewhere: starting it here as well would damage its disk. */
 export const goneAway = (causes: readonly TrueCause[], by: 'us' | 'others'): Truth =>
   truth(causes, by === 'us' ? 'manager' : 'host', 'never');

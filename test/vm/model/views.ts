@@ -1,20 +1,20 @@
 import type { Machine } from './machine';
 import type { Random } from './random';
 
-/** A client on its QMP socket: there from then on, and perhaps cut off before its end. */
+/** A client on the QMP socket: connected at this time, and perhaps cut off before the end. */
 export interface Link {
   at: number;
   until: number | null;
-  /** It asked at once what the machine was doing. */
+  /** Whether it asked at once for the machine's state. */
   asks: boolean;
 }
 
-/** What of all that happened is known: which witnesses there were. */
+/** Which witnesses there are, and so what can be known. */
 export interface View {
   eventLog: boolean;
   link: Link | null;
   exit: 'seen' | 'gone' | 'unseen';
-  /** Since when signals were traced; `null`: they were not. */
+  /** The time since which signals are traced; `null`: they are not. */
   tracedSince: number | null;
   log: boolean;
   pidfile: boolean;
@@ -23,20 +23,20 @@ export interface View {
   ready: boolean;
   command: boolean;
   agent: boolean;
-  /** After each STOP that it hears, the client asks what the machine is doing. */
+  /** Whether the client asks for the machine's state after each STOP. */
   asksAfterStop: boolean;
 }
 
-/** A client that is there so soon is said to have missed nothing. */
+/** A client that connects within this time counts as having missed nothing. */
 export const FROM_START_MS = 1000;
-/** Who is there before anything can happen; earlier nobody is served. */
+/** The earliest time at which a client can connect, before anything can happen. */
 const AT_ONCE_MS = 95;
 
-/** All that there can be of this machine. */
+/** Every witness that this machine can have. */
 export function fullView({ options, random, end }: Machine): View {
   const endedAt = end?.at ?? 0;
   const first = AT_ONCE_MS;
-  // Before anything happened; soon, which may be too late; or much later.
+  // Before anything happens; early, which may be too late; or much later.
   const at = random.weighted([
     [3, first],
     [1, random.between(first, FROM_START_MS)],
@@ -58,7 +58,7 @@ export function fullView({ options, random, end }: Machine): View {
   };
 }
 
-/** The same with a little less; what is gone does not come back. */
+/** The same view with a little less. What is removed does not come back. */
 export function withLess(view: View, machine: Machine): View {
   const { random } = machine;
   const link = view.link && lessOfLink(view.link, machine);
@@ -97,8 +97,7 @@ function lessOfTrace(since: number | null, { random, end }: Machine): number | n
 }
 
 /**
- * From all that there can be, or a little less, down to next to nothing: each has what the next one has,
- * and more.
+ * From the full view, or slightly less, down to almost nothing. Each view contains the next one.
  */
 export function chainOf(machine: Machine, random: Random): View[] {
   let view = fullView(machine);

@@ -29,7 +29,8 @@ const { values, positionals } = parseArgs({
 const everything = Object.keys(KERNELS);
 const names = positionals.length > 0 ? positionals : values.ci ? CI : everything;
 for (const name of names) {
-  if (!everything.includes(name)) throw new Error(`${name} is none of ${everything.join(', ')}`);
+  if (!everything.includes(name))
+    throw new Error(`unknown kernel ${name}; choose from ${everything.join(', ')}`);
 }
 
 // No guest outlives its runner.
@@ -75,7 +76,7 @@ async function runTests(name) {
           );
         if (message.type === 'file') {
           const { file, user, passed, failed, skipped } = message;
-          const counts = `${passed} passed, ${failed} failed, ${skipped} left out`;
+          const counts = `${passed} passed, ${failed} failed, ${skipped} skipped`;
           const seconds = Math.round((Date.now() - startedAt) / 1000);
           console.log(`${name}: ${file} (${user}): ${counts} (${seconds} s)`);
         }

@@ -64,7 +64,7 @@ export function which(tool) {
   const found = ['/usr/bin', '/bin', '/usr/sbin', '/sbin']
     .map((folder) => join(folder, tool))
     .find((path) => existsSync(path));
-  if (found === undefined) throw new Error(`there is no ${tool} here, and a guest needs it`);
+  if (found === undefined) throw new Error(`${tool} is not installed, but a guest requires it`);
   return found;
 }
 

@@ -339,8 +339,8 @@ itAsRoot('a member of another user is told to be there, and the others are stopp
   await until('setpriv to change its user', () => status().includes('Uid:\t65534'), status);
   const args = ['stop', String(root.pid), '--tree', '--kill-after', '300ms'];
   const stopped = await callWith(NOBODY, ...args);
-  expect(stopped).toMatchObject({ code: 124, lines: [`${ours} (sleep) is still there`] });
-  expect(stopped.stderr).toContain(`process ${ours} is another user's`);
+  expect(stopped).toMatchObject({ code: 124, lines: [`${ours} (sleep) is still running`] });
+  expect(stopped.stderr).toContain(`this user may not signal process ${ours}`);
   expect(lives([root.pid, ours])).toEqual(['dead', 'alive']);
   await stop(ours);
 });
@@ -363,7 +363,7 @@ itAsRoot('what may be hidden is told, and where nothing can be read nothing is d
   await own.line();
   const seen = await callWith(hidden, 'stop', String(own.pid), '--tree');
   expect(seen).toMatchObject({ code: 0 });
-  expect(seen.stderr).toContain('some processes are hidden (hidepid)');
+  expect(seen.stderr).toContain('/proc hides some processes (hidepid)');
 
   const stranger = await mortal('--stranger', '--child');
   const nothing = ['unshare', '-m', 'sh', '-c', 'umount -l /proc; exec "$@"', 'sh'];
@@ -451,7 +451,7 @@ describe('the command', () => {
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(lines).toEqual([
       expect.stringMatching(
-        /killed SIGTERM.*, by the signal; and 2 others of its tree, 1 by SIGKILL$/,
+        /killed SIGTERM.*, by the signal; and 2 others in its tree, 1 by SIGKILL$/,
       ),
     ]);
   });

@@ -25,10 +25,10 @@ test('a source that was added to the registry serves a monitor', async () => {
 
 test('what it cannot do is refused in its name', () => {
   expect(() => new ExitMonitor({ source: name, scope: 'all' })).toThrow(
-    "nothing tells only of watched processes: scope 'all' takes another source",
+    "nothing reports only watched processes; use another source for scope 'all'",
   );
   expect(() => new ExitMonitor({ source: name, trace: 'on' })).toThrow(
-    "nothing tells of no signals: trace 'on' takes another source",
+    "nothing does not report signals; use another source for trace 'on'",
   );
 });
 
@@ -44,7 +44,7 @@ test('the command takes it, and says what it does not tell', async () => {
   await using monitor = new ExitMonitor({ source: name });
   const line = describeWatch(await monitor.start(), [1]);
   expect(line).toContain('watching pid 1 (null');
-  expect(line).toContain('because --source null asks for that');
+  expect(line).toContain('because --source null was requested');
 });
 
 test('a source that nobody has added is refused, with those that there are', () => {

@@ -114,7 +114,7 @@ test('with nothing but exit 0 nobody knows, and the user is not guessed', () => 
   expect(stop.candidates).toContain('guest-shutdown');
   expect(stop.candidates).toContain('forced-stop');
   expect(stop.summary).toBe(
-    'vm: why it ended is not known, because it exited with 0, and nothing was heard of it',
+    'vm: why it ended is unknown, because it exited with 0, and it reported no events',
   );
 });
 

@@ -72,10 +72,10 @@ test.each([...WORDS, 'SomethingOfNextYear', ''])(
 );
 
 test.each([
-  ['garbage', /does not tell its state/],
+  ['garbage', /did not report a state/],
   ['flood', /more than 65536 bytes/],
-  ['eof', /in the middle of its answer/],
-  ['hang', /has not answered/],
+  ['eof', /before the answer was complete/],
+  ['hang', /did not answer/],
 ])(
   'one that answers with %s runs, too, and what was wrong is told',
   async (how, reason) => {
@@ -250,7 +250,7 @@ test('why it ended is judged by what it said while it was under watch, too', asy
   const stop = await stopOf(watch);
   expect(stop.candidates).toContain('killed');
   expect(stop.evidence).toContainEqual(
-    expect.objectContaining({ text: 'it was VirtualMachineStatePaused when we came' }),
+    expect.objectContaining({ text: 'its first known status was VirtualMachineStatePaused' }),
   );
 });
 

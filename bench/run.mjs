@@ -124,7 +124,7 @@ async function generate(storm, args) {
   let text = '';
   child.stdout.on('data', (chunk) => (text += chunk));
   const [code] = await once(child, 'close');
-  if (code !== 0) throw new Error(`the generator ended with ${code}`);
+  if (code !== 0) throw new Error(`the generator exited with ${code}`);
   const times = text
     .trim()
     .split('\n')

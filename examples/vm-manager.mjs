@@ -70,10 +70,10 @@ async function watch() {
     hook: async ({ stop }) => {
       console.log(stop.summary);
       const { restart, because } = shouldRestart(stop);
-      if (restart === null) console.log(`${stop.name} stays off until you know better: ${because}`);
+      if (restart === null) console.log(`${stop.name} stays off until you decide: ${because}`);
       if (restart !== true || (await control(stop.name).state()).state !== 'stopped') return;
       const args = JSON.parse(await readFile(settings(stop.name), 'utf8'));
-      console.log(`${stop.name} is started again: ${await start(stop.name, args)}`);
+      console.log(`${stop.name} was started again as process ${await start(stop.name, args)}`);
     },
   });
   daemon.on('warning', (error, name) => console.error(name ?? 'machines', error.message));
@@ -86,20 +86,22 @@ async function watch() {
 async function stop(name) {
   const { outcome, warnings } = await control(name).stop({ reason: 'vm-manager stop' });
   for (const { detail } of warnings) console.error(detail);
-  if (outcome === 'timed-out') throw new Error(`${name} is still there`);
+  if (outcome === 'timed-out') throw new Error(`${name} is still running`);
   const record = await readVmRecord(stateDir, name);
   const isUsers = (await readShutdownMarker(stateDir, name)) !== null;
   return outcome === 'already-gone' && isUsers && record?.state === 'stopped'
-    ? `${name} was off: its user had shut it down`
+    ? `${name} was already off: its user shut it down`
     : `${name}: ${outcome}`;
 }
 
 async function why(name) {
   const record = await readVmRecord(stateDir, name);
-  if (record === null) return `${name}: nothing is known`;
+  if (record === null) return `${name} is unknown`;
   const runs = record.identity !== null && isAlive(record.identity) === 'alive';
-  const last = record.lastStop === null ? '' : `; the last time: ${record.lastStop.summary}`;
-  return runs ? `${name} runs, as process ${record.identity.pid}${last}` : `${name} is off${last}`;
+  const last = record.lastStop === null ? '' : `; last end: ${record.lastStop.summary}`;
+  return runs
+    ? `${name} is running as process ${record.identity.pid}${last}`
+    : `${name} is off${last}`;
 }
 
 const [command, name, ...args] = process.argv.slice(2);

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Lists virtual machines, waits for the end of one, or quits it: exitwatch from Python.
 
-  vm.py list          from the daemon's files: no command is needed
-  vm.py wait NAME     by `exitwatch vm watch`
-  vm.py quit NAME     by QMP, and on record as ours
+  vm.py list          reads the daemon's files, and needs no command
+  vm.py wait NAME     uses `exitwatch vm watch`
+  vm.py quit NAME     uses QMP, and records an intent first
 
-Its files are in $VMS, or /run/vms and /var/lib/vms. docs/formats.md says what is in them.
+The files are in $VMS if that is set, otherwise in /run/vms and /var/lib/vms. docs/formats.md
+describes them.
 """
 
 import json
@@ -29,7 +30,7 @@ def utc(seconds=0):
 
 
 def marked(record):
-    """Whether the last start that the record knows was shut down by its user."""
+    """Whether the user shut down the last run in the record."""
     try:
         mark = json.loads((STATE / f"{record['name']}.shutdown").read_text())
     except FileNotFoundError:
@@ -39,7 +40,7 @@ def marked(record):
 
 
 def describe(stop):
-    user = {True: "the user", False: "not the user", None: "the user or not"}[stop["userShutdown"]]
+    user = {True: "by its user", False: "not by its user", None: "by its user or not"}[stop["userShutdown"]]
     return f"{stop['cause']} ({stop['certainty']}), {user}"
 
 
@@ -59,7 +60,7 @@ def wait(name):
     with subprocess.Popen(watch + witnesses, stdout=subprocess.PIPE, text=True) as lines:
         for event in map(json.loads, lines.stdout):
             if event["event"] == "found":
-                print(f"{name}: under watch", flush=True)
+                print(f"{name}: watching", flush=True)
             elif event["event"] == "stopped":
                 print(f"{name}: {describe(event)}")
             elif event["event"] == "warning":
@@ -67,7 +68,7 @@ def wait(name):
 
 
 def write_down(entry):
-    """On the disk when it returns. Where it fails, nothing must be done."""
+    """Writes an entry to the disk. If this fails, do not carry out the intent."""
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW
     log = os.open(STATE / "intents", flags, 0o600)
     try:
@@ -86,7 +87,7 @@ def quit_machine(name):
         qmp.connect(str(RUN / f"{name}.control"))
         peer = qmp.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
         if struct.unpack("3i", peer)[0] != record["identity"]["pid"]:
-            sys.exit(f"the daemon has not found {name} yet")
+            sys.exit(f"the daemon has not found the current process of {name} yet")
         replies = qmp.makefile()
         replies.readline()  # the greeting
         qmp.sendall(b'{"execute": "qmp_capabilities"}\n')

@@ -50,7 +50,7 @@ case $command in
     ;;
   wanted)
     if status --json | grep -q '"isMarked":true'; then
-      echo "$name: its user has shut it down"
+      echo "$name: its user shut it down"
       exit 1
     fi
     ;;

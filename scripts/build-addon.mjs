@@ -13,7 +13,7 @@ function fail(why) {
 
 const missing = toolchain.missingTools();
 if (missing.length > 0) {
-  fail(`it cannot be built without ${missing.join(', ')}: install it, and try again`);
+  fail(`cannot build the addon; install ${missing.join(' and ')}`);
 }
 const env = { MAKEFLAGS: '-j2 --no-print-directory', ...environmentWithHeaders() };
 const gyp = createRequire(import.meta.url).resolve('node-gyp/bin/node-gyp.js');
@@ -21,5 +21,5 @@ const gyp = createRequire(import.meta.url).resolve('node-gyp/bin/node-gyp.js');
 for (const step of [['configure', ...process.argv.slice(2)], ['build']]) {
   const args = [gyp, '--loglevel=warn', ...step];
   const { status } = spawnSync(process.execPath, args, { stdio: 'inherit', env });
-  if (status !== 0) fail(`the addon was not built: node-gyp ${step[0]} has failed`);
+  if (status !== 0) fail(`the build failed at node-gyp ${step[0]}`);
 }

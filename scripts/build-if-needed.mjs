@@ -18,10 +18,10 @@ const sources = [
 const newest = Math.max(...sources.map((path) => modified(path) ?? 0));
 const oldest = Math.min(...MADE.map((path) => modified(path) ?? 0));
 if (newest > oldest) {
-  console.error('exitwatch: building, which takes a minute or two the first time');
+  console.error('exitwatch: building; the first time, this takes a minute or two');
   const { status } = spawnSync('npm', ['run', '--silent', 'build'], { stdio: 'inherit' });
   if (status !== 0) {
-    console.error('exitwatch: it was not built, and so cannot be started');
+    console.error('exitwatch: cannot start, because the build failed');
     process.exit(status ?? 1);
   }
 }

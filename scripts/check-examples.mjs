@@ -32,7 +32,7 @@ const LINK = /\]\(([^)#\s]+\.md)(?:#([^)\s]+))?\)/;
 
 /** What is wrong with the links of a symbol; `null`: one of them leads to an example. */
 function complaint(name, { declarations, isValue }) {
-  let why = 'has no @example, and no @see with a link to a page of docs/';
+  let why = 'has neither an @example nor an @see with a link to a page of docs/';
   for (const declaration of declarations) {
     const folder = dirname(declaration.getSourceFile().fileName);
     for (const tag of ts.getJSDocTags(declaration)) {
@@ -62,7 +62,7 @@ function linkedNames(declaration) {
 
 function problemOf(path, anchor, name) {
   const page = relative('.', path);
-  if (!existsSync(path)) return `links to ${page}, which is not there`;
+  if (!existsSync(path)) return `links to ${page}, which does not exist`;
   const section = sectionOf(readFileSync(path, 'utf8'), anchor);
   if (section === null) return `links to #${anchor}, which ${page} does not have`;
   if (!section.includes(name)) return `links to a section of ${page} that does not name it`;

@@ -74,14 +74,16 @@ function floorOf(file) {
 for (const [file, imported] of imports) {
   const own = floorOf(file);
   if (own.floor < 0) {
-    found.push(`${file} is in no room: FLOORS of scripts/check-imports.mjs lists them`);
+    found.push(
+      `${file} is in no known folder; add the folder to FLOORS in scripts/check-imports.mjs`,
+    );
     continue;
   }
   for (const other of imported) {
     const { floor, room } = floorOf(other);
     if (floor > own.floor) found.push(`${file} imports upwards: ${other}`);
     else if (floor === own.floor && room !== own.room) {
-      found.push(`${file} imports from another room of its floor: ${other}`);
+      found.push(`${file} imports from another folder on its own floor: ${other}`);
     }
   }
 }

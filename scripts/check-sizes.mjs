@@ -26,7 +26,7 @@ for (const folder of ['src', 'native']) {
     for (const [className, fields] of classes) {
       if (fields <= MOST_FIELDS) continue;
       found.push(
-        `${file}: class ${className} has ${fields} fields, and at most ${MOST_FIELDS} are one idea`,
+        `${file}: class ${className} has ${fields} fields; at most ${MOST_FIELDS} are allowed`,
       );
     }
   }
@@ -35,7 +35,7 @@ for (const folder of ['src', 'native']) {
 function checkLines(file, lines) {
   if (lines.length <= MOST_LINES) return;
   if (lines.slice(0, TOP).some((line) => MARK.test(line))) return;
-  found.push(`${file} has ${lines.length} lines, and no "One idea: …" at its top says why`);
+  found.push(`${file} has ${lines.length} lines, but no "One idea: …" at its top explains why`);
 }
 
 /** Each class with its number of fields, including its constructor's parameter properties. */

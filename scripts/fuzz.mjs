@@ -17,7 +17,9 @@ const compiler = [process.env.CLANGXX, 'clang++-19', 'clang++'].find(
   (name) => name !== undefined && spawnSync(name, ['--version']).status === 0,
 );
 if (compiler === undefined) {
-  console.error('fuzzing needs clang++ with libFuzzer (Debian: clang-19 and libclang-rt-19-dev)');
+  console.error(
+    'fuzzing requires clang++ with libFuzzer (Debian: clang-19 and libclang-rt-19-dev)',
+  );
   process.exit(1);
 }
 const core = join('native', 'core');
@@ -50,6 +52,6 @@ for (const file of readdirSync(TARGETS).filter((name) => name.endsWith('_fuzz.cc
   );
   if (status !== 0) console.error(stderr.split('\n').slice(-60).join('\n'));
   const inputs = /^stat::number_of_executed_units: (\d+)$/m.exec(stderr)?.[1] ?? 'few';
-  console.log(`${name}: ${inputs} inputs, ${status === 0 ? 'nothing found' : 'A FINDING'}`);
+  console.log(`${name}: ${inputs} inputs, ${status === 0 ? 'no errors' : 'ERROR FOUND'}`);
   if (status !== 0) process.exit(1);
 }

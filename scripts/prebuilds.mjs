@@ -54,13 +54,13 @@ function tooNew(binary, prefix) {
 rmSync('prebuilds', { recursive: true, force: true });
 for (const [arch, prefix] of Object.entries(TARGETS)) {
   if (!wantsAll && spawnSync(`${prefix}g++`, ['--version']).error !== undefined) {
-    console.warn(`prebuilds/linux-${arch}: left out, there is no ${prefix}g++`);
+    console.warn(`prebuilds/linux-${arch}: skipped, because ${prefix}g++ is not installed`);
     continue;
   }
   const binary = compile(arch);
   const refused = tooNew(binary, prefix);
   if (refused.length > 0) {
-    console.error(`${binary} needs ${refused.join(', ')}: more than systems of 2018 have`);
+    console.error(`${binary} requires ${refused.join(', ')}, which systems from 2018 lack`);
     process.exit(1);
   }
   console.log(`${binary}: compiled`);

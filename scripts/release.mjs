@@ -15,16 +15,16 @@ function step(title, command, ...args) {
   console.log(`\n== ${title}`);
   const env = { ...process.env, CI: '1' };
   const { status } = spawnSync(command, args, { stdio: 'inherit', env });
-  if (status !== 0) fail(`${title}: failed`);
+  if (status !== 0) fail(`${title} failed`);
 }
 
 const { version } = JSON.parse(readFileSync('package.json', 'utf8'));
 const changes = readFileSync('CHANGELOG.md', 'utf8');
 const changed = execFileSync('git', ['status', '--porcelain'], { encoding: 'utf8' });
-if (changed !== '') fail(`there is something that is not committed:\n${changed}`);
-if (!changes.includes(`\n## ${version}\n`)) fail(`CHANGELOG.md says nothing of ${version}`);
+if (changed !== '') fail(`the working tree has uncommitted changes:\n${changed}`);
+if (!changes.includes(`\n## ${version}\n`)) fail(`CHANGELOG.md has no section for ${version}`);
 
-step('what it depends on', 'npm', 'ci');
+step('dependencies', 'npm', 'ci');
 step('style, types and package', 'npm', 'run', 'lint');
 step('tests', 'npm', 'run', 'test:all');
 step('tests with every Node.js, with one binary', 'npm', 'run', 'test:nodes');
@@ -32,5 +32,5 @@ mkdirSync(FOLDER, { recursive: true });
 step('binaries and tarball', 'npm', 'pack', '--pack-destination', FOLDER);
 
 const tarball = join(FOLDER, `exitwatch-${version}.tgz`);
-console.log(`\n${tarball} is what would be published. To do it:`);
+console.log(`\n${tarball} is ready. To publish it, run:`);
 console.log(`  git tag v${version} && git push origin v${version} && npm publish ${tarball}`);

@@ -67,7 +67,9 @@ class PidsCgroup {
       }
     }
     const left = readFileSync(join(this.folder, 'cgroup.procs'), 'utf8').trim();
-    console.error(`${this.folder} is left, with ${left.split('\n').join(', ')}`);
+    console.error(
+      `cannot remove ${this.folder}, which still contains ${left.split('\n').join(', ')}`,
+    );
   }
 }
 
@@ -77,18 +79,20 @@ const { values, positionals } = parseArgs({
 });
 const rounds = Number(values.rounds);
 if (!Number.isInteger(rounds) || rounds < 1) {
-  console.error(`--rounds takes a whole number from 1, not ${JSON.stringify(values.rounds)}`);
+  console.error(`--rounds must be a positive integer, not ${JSON.stringify(values.rounds)}`);
   process.exit(2);
 }
 const names = positionals.length > 0 ? positionals : Object.keys(ENVIRONMENTS);
 for (const name of names) {
   if (!(name in ENVIRONMENTS)) {
-    console.error(`there is no ${name}: ${Object.keys(ENVIRONMENTS).join(', ')}`);
+    console.error(
+      `unknown environment ${name}; choose from ${Object.keys(ENVIRONMENTS).join(', ')}`,
+    );
     process.exit(2);
   }
 }
 if (process.getuid() !== 0) {
-  console.error('the environments are made as root');
+  console.error('creating the environments requires root');
   process.exit(2);
 }
 
@@ -130,7 +134,7 @@ async function isGreen(name, round) {
   rmSync(folder, { recursive: true, force: true });
 
   const seconds = Math.round((Date.now() - began) / 1000);
-  const tests = readFileSync(log, 'utf8').match(/(?<=^Tests: +).*$/gm) ?? ['no test was run'];
+  const tests = readFileSync(log, 'utf8').match(/(?<=^Tests: +).*$/gm) ?? ['no tests were run'];
   const result = code === 0 ? 'green' : `RED (${code})`;
   console.log(`${name} ${round}: ${result}, ${seconds} s, ${tests.join('; ')}, ${commit}`);
   return code === 0;

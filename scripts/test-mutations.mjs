@@ -21,21 +21,22 @@ try {
 function selected(ids) {
   const all = JSON.parse(readFileSync(join(clone, 'test', 'mutations.json'), 'utf8'));
   const unknown = ids.filter((id) => !all.some((each) => each.id === id));
-  if (unknown.length > 0) throw new Error(`test/mutations.json has no ${unknown.join(', ')}`);
+  if (unknown.length > 0)
+    throw new Error(`test/mutations.json does not contain ${unknown.join(', ')}`);
   const mutations = all.filter(({ id }) => ids.length === 0 || ids.includes(id));
   for (const { id, file, old } of mutations) {
     const times = readFileSync(join(clone, file), 'utf8').split(old).length - 1;
     if (times !== 1)
-      throw new Error(`${id} no longer applies: ${file} has its text ${times} times`);
+      throw new Error(`${id} no longer applies: its text occurs ${times} times in ${file}`);
   }
   return mutations;
 }
 
 /** Whether each is noticed by its test. */
 function testMutations(mutations) {
-  console.log(`installs and builds ${commit}`);
+  console.log(`installing and building ${commit}`);
   if (!run('npm', 'ci', '--silent') || !run('npm', 'run', '--silent', 'build')) {
-    throw new Error('the clone was not built');
+    throw new Error('building the clone failed');
   }
   checkUnbroken(mutations);
 
@@ -48,11 +49,11 @@ function testMutations(mutations) {
     previous = mutation;
     const seconds = Math.round((Date.now() - began) / 1000);
     console.log(`${id}: ${failure === undefined ? 'SURVIVED' : 'noticed'}, ${seconds} s`);
-    rows.push([file, breaks, failure ?? 'none: it survived']);
+    rows.push([file, breaks, failure ?? 'none: the mutation survived']);
   }
   const survivors = rows.filter(([, , failure]) => failure.startsWith('none')).length;
-  console.log(table([['file', 'what was broken', 'the test that failed'], ...rows]));
-  console.log(`${rows.length - survivors} of ${rows.length} were noticed, at ${commit}`);
+  console.log(table([['file', 'what the mutation breaks', 'the test that failed'], ...rows]));
+  console.log(`tests noticed ${rows.length - survivors} of ${rows.length} mutations at ${commit}`);
   return survivors === 0;
 }
 
@@ -60,16 +61,17 @@ function testMutations(mutations) {
 function checkUnbroken(mutations) {
   for (const file of new Set(mutations.map(({ test }) => test.file))) {
     const ofFile = mutations.filter(({ test }) => test.file === file);
-    console.log(`runs ${file}, unbroken`);
+    console.log(`running ${file} without mutations`);
     const results = resultsOf(
       file,
       ofFile.map(({ test }) => test.name),
     );
     for (const { id, test } of ofFile) {
       const own = results.filter(({ fullName }) => fullName.includes(test.name));
-      if (own.length === 0) throw new Error(`the test of ${id} was not run: ${test.name}`);
+      if (own.length === 0) throw new Error(`the test of ${id} did not run: ${test.name}`);
       const failed = own.find(({ status }) => status === 'failed');
-      if (failed !== undefined) throw new Error(`fails without ${id}, too: ${failed.fullName}`);
+      if (failed !== undefined)
+        throw new Error(`this test also fails without ${id}: ${failed.fullName}`);
     }
   }
 }
@@ -83,7 +85,7 @@ function failureWith({ id, file, old, new: broken, test }, previous) {
     text.replace(old, () => broken),
   );
   try {
-    if (!build([file, previous?.file ?? file])) throw new Error(`${id} cannot be compiled`);
+    if (!build([file, previous?.file ?? file])) throw new Error(`${id} does not compile`);
     const results = resultsOf(test.file, [test.name]);
     const failed = results.find(({ status }) => status === 'failed');
     return failed === undefined ? undefined : `${basename(test.file)}: ${failed.fullName}`;

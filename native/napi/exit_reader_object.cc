@@ -68,7 +68,7 @@ ExitReaderObject::ExitReaderObject(const Napi::CallbackInfo& info) : ObjectWrap(
   native.canary_interval_ns = kNsPerMs * ToUint64(option("canaryIntervalMs"));
   native.status_timeout_ns = kNsPerMs * ToUint64(option("statusTimeoutMs"));
   if (missing != nullptr) {
-    Napi::TypeError::New(env, std::string("ExitReader takes an option ") + missing)
+    Napi::TypeError::New(env, std::string("ExitReader requires the option ") + missing)
         .ThrowAsJavaScriptException();
     return;
   }

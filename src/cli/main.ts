@@ -35,30 +35,30 @@ import { VM_WATCH_HELP, vmWatchCommand } from './commands/vm-watch.js';
 import { WAIT_HELP, waitCommand } from './commands/wait.js';
 import { WATCH_HELP, watchCommand } from './commands/watch.js';
 
-const HELP_TAIL = `  --help after a command tells its options; --version tells the version.
+const HELP_TAIL = `  --help after a command explains its options; --version prints the version.
 `;
 
-const HELP = `exitwatch tells that processes end, how, and who ended them.
+const HELP = `exitwatch reports when processes end, how they end, and who ended them.
 
 Usage: exitwatch COMMAND [OPTION]…
 
 Commands:
   watch          prints processes as they end
-  wait           waits until a process ends, and ends as it did
-  stop           stops a process, and ends when its end was observed
-  alive          tells whether a process lives
-  vm watch       prints virtual machines as they come and go, and why they ended
-  vm daemon      the same, remembered, with a hook
-  vm status      what the daemon knows
+  wait           waits until a process ends, and exits as it did
+  stop           stops a process, and exits when it has ended
+  alive          reports whether a process is alive
+  vm watch       prints virtual machines as they start and end, and why
+  vm daemon      does the same, remembers it, and runs a hook
+  vm status      prints what the daemon remembers
   vm powerdown   asks a guest to shut down, by its agent or its power button
-  vm quit        has a hypervisor end at once
+  vm quit        tells a hypervisor to quit at once
   vm stop        stops a virtual machine: powerdown, then signals
   vm kill        ends a virtual machine at once: quit, then SIGKILL
   vm migrate     migrates a virtual machine
-  intent add     writes down what somebody is about to do to a process
-  intent settle  writes down what came of it
-  doctor         tells what works here, why not better, and what to do about it
-  build-native   compiles the native addon, where no binary that came along can be used
+  intent add     records what you are about to do to a process
+  intent settle  records the outcome
+  doctor         reports what works here, what limits it, and what to do
+  build-native   compiles the native addon, if the package has no binary for it
 
 ${HELP_TAIL}`;
 
@@ -108,7 +108,7 @@ async function main(args: readonly string[]): Promise<number> {
   } else if (isAsked || first === undefined) {
     process.stdout.write(HELP);
   } else {
-    throw new UsageError(`there is no command ${JSON.stringify(name)}`);
+    throw new UsageError(`unknown command ${JSON.stringify(name)}`);
   }
   return isAsked ? 0 : EXIT_USAGE;
 }
@@ -147,7 +147,7 @@ main(process.argv.slice(2)).then(
   (error: unknown) => {
     process.stderr.write(`exitwatch: ${escapeText(describeError(error))}\n`);
     if (isWrongUsage(error)) {
-      process.stderr.write('exitwatch --help, or --help after a command, tells more.\n');
+      process.stderr.write('Run "exitwatch --help" or "exitwatch COMMAND --help" for usage.\n');
     }
     process.exitCode = isWrongUsage(error) ? EXIT_USAGE : EXIT_FAILED;
   },

@@ -11,7 +11,7 @@ export function notifyService(state: string): void {
     loadAddon().sendDatagram(path, state);
   } catch (error) {
     const { syscall } = error as NodeJS.ErrnoException;
-    process.stderr.write(`exitwatch: systemd cannot be told: ${syscall ?? String(error)}\n`);
+    process.stderr.write(`exitwatch: cannot notify systemd: ${syscall ?? String(error)}\n`);
   }
 }
 

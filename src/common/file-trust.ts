@@ -31,9 +31,9 @@ export function distrustOf(
   writers: 'owner' | 'group' = 'owner',
 ): string | null {
   if (process.platform === 'win32') return null;
-  if (owners?.includes(uid) === false) return `is user ${uid}'s`;
+  if (owners?.includes(uid) === false) return `belongs to user ${uid}`;
   if (writers === 'owner' && isWritableByOthers({ mode })) {
-    return 'can be written by others than its owner';
+    return 'is writable by users other than its owner';
   }
-  return (mode & OTHERS_WRITE) === 0 ? null : 'can be written by everybody';
+  return (mode & OTHERS_WRITE) === 0 ? null : 'is writable by everyone';
 }

@@ -19,10 +19,10 @@ export function checkOptionNames<Name extends string>(
   known: readonly Name[],
 ): Partial<Record<Name, unknown>> {
   if (typeof options !== 'object' || options === null) {
-    throw invalidOption(`options are an object, not ${String(options)}`);
+    throw invalidOption(`options must be an object, not ${String(options)}`);
   }
   const unknown = Object.keys(options).find((name) => !known.includes(name as Name));
-  if (unknown !== undefined) throw invalidOption(`there is no option ${JSON.stringify(unknown)}`);
+  if (unknown !== undefined) throw invalidOption(`unknown option ${JSON.stringify(unknown)}`);
   return options;
 }
 
@@ -35,7 +35,7 @@ export function checkOneOf<Value extends string>(
   const found = allowed.find((candidate) => candidate === value);
   if (found !== undefined) return found;
   const choice = allowed.map((candidate) => JSON.stringify(candidate)).join(' or ');
-  throw invalidOption(`${name} is ${choice}`);
+  throw invalidOption(`${name} must be ${choice}`);
 }
 
 /**
@@ -45,7 +45,7 @@ export function checkInteger(name: string, value: unknown, least: number, most: 
   if (Number.isInteger(value) && (value as number) >= least && (value as number) <= most) {
     return value as number;
   }
-  throw invalidOption(`${name} is an integer from ${least} to ${most}`);
+  throw invalidOption(`${name} must be an integer from ${least} to ${most}`);
 }
 
 /** A duration that setTimeout() accepts. @throws ExitwatchError `ERR_EXITWATCH_INVALID_OPTION` */
@@ -56,17 +56,17 @@ export function checkMilliseconds(name: string, value: unknown): number {
 /** @throws ExitwatchError `ERR_EXITWATCH_INVALID_OPTION` unless it is an AbortSignal or missing */
 export function checkAbortSignal(signal: unknown): AbortSignal | undefined {
   if (signal === undefined || signal instanceof AbortSignal) return signal;
-  throw invalidOption('signal is an AbortSignal');
+  throw invalidOption('signal must be an AbortSignal');
 }
 
 /** @throws ExitwatchError `ERR_EXITWATCH_INVALID_OPTION` unless it is a path or missing */
 export function checkPath(name: string, value: unknown): string | undefined {
   if (value === undefined || (typeof value === 'string' && value !== '')) return value;
-  throw invalidOption(`${name} is a path`);
+  throw invalidOption(`${name} must be a path`);
 }
 
 /** @throws ExitwatchError `ERR_EXITWATCH_INVALID_OPTION` unless it is a Date or missing */
 export function checkDate(name: string, value: unknown): Date | undefined {
   if (value === undefined || value instanceof Date) return value;
-  throw invalidOption(`${name} is a Date`);
+  throw invalidOption(`${name} must be a Date`);
 }

@@ -101,6 +101,6 @@ export function decodeWaitStatus(status: number): WaitStatus {
   }
   throw new ExitwatchError(
     'ERR_EXITWATCH_INVALID_WAIT_STATUS',
-    `not the wait status of an ended process: ${String(status)}`,
+    `${String(status)} is not the wait status of an ended process`,
   );
 }

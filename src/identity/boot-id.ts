@@ -32,9 +32,9 @@ function readLinuxBootId(): string {
   try {
     return readFileSync('/proc/sys/kernel/random/boot_id', 'latin1').trim();
   } catch (cause) {
-    throw new ExitwatchError('ERR_EXITWATCH_NO_PROC', 'there is no /proc/sys', {
+    throw new ExitwatchError('ERR_EXITWATCH_NO_PROC', '/proc/sys does not exist', {
       cause,
-      remedy: 'mount the whole of /proc: not with subset=pid, ProcSubset=pid in a systemd unit',
+      remedy: 'mount all of /proc, without subset=pid (ProcSubset=pid in a systemd unit)',
     });
   }
 }

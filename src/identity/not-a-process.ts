@@ -18,14 +18,11 @@ export function threadGroupOf(thread: number): number | null {
 export function absenceError(pid: number, found: Absence): ExitwatchError {
   switch (found) {
     case 'none':
-      return new ExitwatchError(
-        'ERR_EXITWATCH_NO_SUCH_PROCESS',
-        `there is no process with pid ${pid}`,
-      );
+      return new ExitwatchError('ERR_EXITWATCH_NO_SUCH_PROCESS', `no process has pid ${pid}`);
     case 'kernel-thread':
       return new ExitwatchError(
         'ERR_EXITWATCH_KERNEL_THREAD',
-        `pid ${pid} is a kernel thread${inParentheses(field(pid, 'Name'))}, and no process`,
+        `pid ${pid} is a kernel thread${inParentheses(field(pid, 'Name'))}, not a process`,
       );
     case 'thread':
       return threadError(pid);
@@ -37,14 +34,14 @@ function threadError(pid: number): ExitwatchError {
   if (group === null || group === pid) {
     return new ExitwatchError(
       'ERR_EXITWATCH_THREAD',
-      `${pid} is the id of a thread, and no process's`,
-      { remedy: 'give the id of its process: Tgid in /proc/ID/status' },
+      `${pid} is the id of a thread, not of a process`,
+      { remedy: 'use the pid of its process: Tgid in /proc/ID/status' },
     );
   }
   return new ExitwatchError(
     'ERR_EXITWATCH_THREAD',
     `${pid} is a thread of process ${group}${inParentheses(field(group, 'Name'))}`,
-    { remedy: `if that process is meant, give ${group}` },
+    { remedy: `use pid ${group} if you mean that process` },
   );
 }
 

@@ -83,7 +83,7 @@ export function checkPid(pid: unknown): asserts pid is number {
   if (Number.isInteger(pid) && (pid as number) > 0 && (pid as number) <= PID_LIMIT) return;
   throw new ExitwatchError(
     'ERR_EXITWATCH_INVALID_PID',
-    `a pid is an integer from 1 to ${PID_LIMIT}, not ${describe(pid)}`,
+    `a pid must be an integer from 1 to ${PID_LIMIT}, not ${describe(pid)}`,
   );
 }
 
@@ -116,7 +116,7 @@ export function checkIdentity(value: unknown): asserts value is ProcessIdentity 
   }
   throw new ExitwatchError(
     'ERR_EXITWATCH_INVALID_IDENTITY',
-    'it is no identity of a process, as identify() makes them',
+    'not an identity of a process, as returned by identify()',
   );
 }
 
@@ -242,7 +242,7 @@ function lookUpByTable(pid: number): Found {
 }
 
 function hidden(pid: number): ExitwatchError {
-  return new ExitwatchError('ERR_EXITWATCH_NO_PROC', `pid ${pid} is hidden from this process`);
+  return new ExitwatchError('ERR_EXITWATCH_NO_PROC', `/proc hides pid ${pid} from this process`);
 }
 
 /**
@@ -273,7 +273,7 @@ export function checkAgainstPidMax(pid: number): void {
   if (pid <= pidMax) return;
   throw new ExitwatchError(
     'ERR_EXITWATCH_INVALID_PID',
-    `pid ${pid} is beyond kernel.pid_max, ${pidMax}`,
+    `pid ${pid} exceeds kernel.pid_max, which is ${pidMax}`,
   );
 }
 

@@ -83,10 +83,14 @@ export class PsTable implements ProcessTable {
         if (typeof (error as NodeJS.ErrnoException).code === 'string') break;
       }
     }
-    throw new ExitwatchError('ERR_EXITWATCH_NO_PS', 'ps cannot be run, or prints something else', {
-      cause,
-      remedy: 'install ps (procps on Linux), and see that it is in PATH',
-    });
+    throw new ExitwatchError(
+      'ERR_EXITWATCH_NO_PS',
+      'ps cannot be run, or its output is not a process table',
+      {
+        cause,
+        remedy: 'install ps (procps on Linux), and make sure that it is in PATH',
+      },
+    );
   }
 }
 
@@ -103,7 +107,8 @@ export function parsePs(
   for (const line of output.split('\n')) {
     if (line.trim() === '') continue;
     const row = parseLine(line, form, nowMs);
-    if (row === null) throw new Error(`not a line of ps: ${JSON.stringify(line.slice(0, 200))}`);
+    if (row === null)
+      throw new Error(`unexpected line from ps: ${JSON.stringify(line.slice(0, 200))}`);
     // A pid with two lines: perhaps a name that contains a line break.
     table.set(row.pid, table.has(row.pid) ? 'unknown' : row);
   }

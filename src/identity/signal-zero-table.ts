@@ -33,7 +33,7 @@ export class SignalZeroTable implements ProcessTable {
   }
 
   list(): Promise<Map<number, Lookup>> {
-    return Promise.reject(new Error('there is no list of processes by signal 0'));
+    return Promise.reject(new Error('signal 0 cannot list processes'));
   }
 
   startTime(startTicks: number): Date {

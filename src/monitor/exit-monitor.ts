@@ -94,7 +94,7 @@ export class ExitMonitor
       if (this.#state !== 'new') {
         throw new ExitwatchError(
           'ERR_EXITWATCH_ALREADY_STARTED',
-          'the monitor was started already',
+          'the monitor was already started',
         );
       }
       this.#state = 'starting';

@@ -112,11 +112,11 @@ export function checkOptions(options: unknown): CheckedOptions {
   const kind = chosen === 'auto' ? null : sourceKind(chosen);
   if (scope === 'all' && kind?.tellsAll === false) {
     throw invalidOption(
-      `${kind.title} tells only of watched processes: scope 'all' takes another source`,
+      `${kind.title} reports only watched processes; use another source for scope 'all'`,
     );
   }
   if (trace === 'on' && kind?.tellsSignals === false) {
-    throw invalidOption(`${kind.title} tells of no signals: trace 'on' takes another source`);
+    throw invalidOption(`${kind.title} does not report signals; use another source for trace 'on'`);
   }
   return {
     scope: checkOneOf('scope', scope, ['watched', 'all']),

@@ -90,7 +90,7 @@ async function limit(
   const watched = unlessAborted(exited, signal, () => aborted(who, signal));
   const event = await withDeadline(watched, timeoutMs);
   if (event !== LATE) return event;
-  const detail = `${who} had not ended after ${timeoutMs ?? 0} ms`;
+  const detail = `${who} did not end within ${timeoutMs ?? 0} ms`;
   throw new ExitwatchError('ERR_EXITWATCH_TIMEOUT', detail);
 }
 

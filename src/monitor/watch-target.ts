@@ -69,7 +69,7 @@ function findTarget(target: number | ProcessIdentity): {
   if (found === 'none') checkAgainstPidMax(pid);
   if (typeof found === 'string') throw absenceError(pid, found);
   if (pid === process.pid) {
-    throw new ExitwatchError('ERR_EXITWATCH_INVALID_PID', 'a process cannot learn of its own end');
+    throw new ExitwatchError('ERR_EXITWATCH_INVALID_PID', 'a process cannot watch itself end');
   }
   // If pidfd_open(2) is now forbidden, an identity made earlier has the inode and is better.
   const knowsMore = typeof target === 'object' && target.inode !== null && found.inode === null;
@@ -81,7 +81,7 @@ function checkNamespace(target: ProcessIdentity): void {
   if (target.bootId !== bootId() || target.pidNamespace === pidNamespace()) return;
   throw new ExitwatchError(
     'ERR_EXITWATCH_FOREIGN_PID_NAMESPACE',
-    `pid ${target.pid} is of another pid namespace: there it is another number than here`,
+    `pid ${target.pid} belongs to another pid namespace`,
   );
 }
 

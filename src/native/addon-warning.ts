@@ -3,7 +3,7 @@ import { getEnvironmentData, setEnvironmentData } from 'node:worker_threads';
 import type { ExitwatchError } from '../common/errors.js';
 
 /** Environment data: workers inherit it, and other copies of this file see it too. */
-const WARNED = 'exitwatch: the missing addon was told';
+const WARNED = 'exitwatch: the missing addon was reported';
 
 type Tell = (message: string, code: string) => void;
 
@@ -15,7 +15,10 @@ let tell: Tell = (message, code) => {
 export function warnOfMissingAddon({ message, code }: ExitwatchError): void {
   if (getEnvironmentData(WARNED) === true) return;
   setEnvironmentData(WARNED, true);
-  tell(`${message}. Until then processes are polled: who is gone is told, and not how`, code);
+  tell(
+    `${message}. Until then, exitwatch polls: it reports which processes are gone, but not how they ended`,
+    code,
+  );
 }
 
 /** Lets the command line print the warning in its own way. */

@@ -49,11 +49,14 @@ export function binaryPlaces(): BinaryPlaces {
     } else if (isOurs(installed)) {
       paths.push(...IN_PACKAGE.map((file) => join(installed, file)));
     } else {
-      tried.push({ path: installed, failure: `is not exitwatch ${OWN.version}, as in the bundle` });
+      tried.push({
+        path: installed,
+        failure: `is not exitwatch ${OWN.version}, the version in the bundle`,
+      });
     }
   }
   if (folders.length === 0) {
-    tried.push({ path: 'the bundle', failure: 'does not know the folder that it is in' });
+    tried.push({ path: 'the bundle', failure: 'cannot find out which folder it is in' });
   }
   return { isBundled: true, paths: [...new Set(paths)], tried };
 }

@@ -12,49 +12,48 @@ const FAILURES: Readonly<Record<Exclude<keyof typeof Failure, 'none'>, Explanati
   system: ['ERR_EXITWATCH_SYSTEM', 'a system call failed'],
   foreignNetwork: [
     'ERR_EXITWATCH_FOREIGN_NETWORK_NAMESPACE',
-    "the proc connector exists in the host's network namespace only, and this process is in " +
-      'another one',
-    "run it in the host's: --network=host for a container",
+    "the proc connector works only in the host's network namespace; this process is in another one",
+    'use --network=host for a container',
   ],
   foreignPid: [
     'ERR_EXITWATCH_FOREIGN_PID_NAMESPACE',
-    "the proc connector serves the host's pid namespace only, and this process is in another one",
-    "run it in the host's: --pid=host for a container",
+    "the proc connector works only in the host's pid namespace; this process is in another one",
+    'use --pid=host for a container',
   ],
   foreignUser: [
     'ERR_EXITWATCH_FOREIGN_USER_NAMESPACE',
-    "the proc connector serves the host's user namespace only, and this process is in another one",
-    "run it in the host's: not in a rootless container",
+    "the proc connector works only in the host's user namespace; this process is in another one",
+    'use a container that is not rootless',
   ],
   notPermitted: [
     'ERR_EXITWATCH_NOT_PERMITTED',
-    'before Linux 6.6 the proc connector takes root or CAP_NET_ADMIN in the host',
-    'give it CAP_NET_ADMIN, or run Linux 6.6 or later',
+    'before Linux 6.6, the proc connector requires root or CAP_NET_ADMIN on the host',
+    'grant CAP_NET_ADMIN, or use Linux 6.6 or later',
   ],
   noConnector: [
     'ERR_EXITWATCH_NO_CONNECTOR',
     'this kernel was built without the proc connector',
-    'run one with CONFIG_CONNECTOR and CONFIG_PROC_EVENTS',
+    'use a kernel with CONFIG_CONNECTOR and CONFIG_PROC_EVENTS',
   ],
   noPidfd: [
     'ERR_EXITWATCH_NO_PIDFD',
     'pidfd_open(2) is missing or forbidden',
-    'allow it in the seccomp filter; it takes Linux 5.3',
+    'use Linux 5.3 or later, and allow it in the seccomp filter',
   ],
   noProc: [
     'ERR_EXITWATCH_NO_PROC',
-    "/proc is not mounted, hides this process, or is another pid namespace's",
+    '/proc is not mounted, hides this process, or belongs to another pid namespace',
     'mount /proc of this pid namespace, without hidepid',
   ],
   silent: [
     'ERR_EXITWATCH_SILENT',
-    'the kernel took the subscription but sends no events: it has no process events, or somebody ' +
-      'has silenced them for the whole host',
-    'run a kernel with CONFIG_PROC_EVENTS, or find who silenced it',
+    'the kernel accepted the subscription but sends no events: it was built without process ' +
+      'events, or another program switched them off for the whole host',
+    'use a kernel with CONFIG_PROC_EVENTS, or find the program that switched them off',
   ],
   descriptorLimit: [
     'ERR_EXITWATCH_DESCRIPTOR_LIMIT',
-    'there is no descriptor to spare for another watch, which takes one here',
+    'too few file descriptors are left for another watch, which requires one here',
     'raise RLIMIT_NOFILE: LimitNOFILE= in a systemd unit, --ulimit nofile= for a container, ulimit -n',
   ],
 };
@@ -62,7 +61,7 @@ const FAILURES: Readonly<Record<Exclude<keyof typeof Failure, 'none'>, Explanati
 /** The soft limit that the kernel has for this process. */
 function descriptorLimit(): string {
   const limits = readFileSync('/proc/self/limits', 'latin1');
-  return /^Max open files\s+(\S+)/m.exec(limits)?.[1] ?? 'not known';
+  return /^Max open files\s+(\S+)/m.exec(limits)?.[1] ?? 'unknown';
 }
 
 /** The error for a failure that the addon threw as `{ failure, errno, syscall }`. */

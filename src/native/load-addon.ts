@@ -26,7 +26,7 @@ function loadOrWarn(): Addon | ExitwatchError {
   if (process.platform !== 'linux') {
     return new ExitwatchError(
       'ERR_EXITWATCH_NO_ADDON',
-      `there is no native addon for ${process.platform}: it reads Linux's kernel`,
+      `the native addon is for Linux only, not for ${process.platform}`,
     );
   }
   const loaded = load();
@@ -39,8 +39,8 @@ function load(): Addon | ExitwatchError {
   if (bun !== undefined) {
     return new ExitwatchError(
       'ERR_EXITWATCH_NO_ADDON',
-      `Bun ${bun} lacks what the native addon takes of libuv (uv_poll), and ends when that is called`,
-      { remedy: 'run it with Node.js' },
+      `Bun ${bun} lacks uv_poll of libuv, which the native addon requires, and exits when it is called`,
+      { remedy: 'use Node.js' },
     );
   }
   const isUsable = (binary: unknown) => (binary as Partial<Addon>).abi === ABI_DIGEST;
@@ -55,8 +55,8 @@ function load(): Addon | ExitwatchError {
 }
 
 const BUILD_REMEDY =
-  'build one: `npx exitwatch build-native`, with a C++ compiler, make and Python 3';
+  'run `npx exitwatch build-native`, which requires a C++ compiler, make and Python 3';
 
 const BUNDLE_REMEDY =
-  'keep exitwatch out of the bundle, or copy its folder prebuilds beside the bundle: ' +
-  'docs/bundlers.md of the package tells how';
+  'exclude exitwatch from the bundle, or copy its folder prebuilds next to the bundle: ' +
+  'see docs/bundlers.md in the package';

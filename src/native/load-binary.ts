@@ -24,7 +24,7 @@ export function loadNativeBinary(isUsable: (binary: unknown) => boolean): {
       if (failure === null) {
         const binary = load(path);
         if (isUsable(binary)) return { binary, tried, isBundled };
-        tried.push({ path, failure: 'is of another version of exitwatch' });
+        tried.push({ path, failure: 'belongs to another version of exitwatch' });
       } else {
         tried.push({ path, failure });
       }
@@ -42,11 +42,11 @@ function load(path: string): unknown {
 }
 
 function refusalOf(path: string): string | null {
-  if (!existsSync(path)) return 'is not there';
+  if (!existsSync(path)) return 'does not exist';
   const wanted = libcOfBinary(readFileSync(path));
   const ours = libcOfProgram('/proc/self/exe');
   if (wanted === null || ours === null || wanted === ours) return null;
-  return `is for ${wanted}, and this Node.js is for ${ours}`;
+  return `is for ${wanted}, but this Node.js is for ${ours}`;
 }
 
 /** The C library that a shared object needs; `null` if it names neither. @internal */

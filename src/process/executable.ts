@@ -46,7 +46,7 @@ export function runs(program: Program, executable: string): boolean | 'unknown' 
 export function describeProgram(program: Program): string {
   const { path, args, kernel } = program;
   const executable = path ?? args?.[0] ?? kernel;
-  if (executable === null) return 'something else';
+  if (executable === null) return 'an unknown program';
   const script = scriptIn(program);
   const quoted = JSON.stringify(executable);
   if (script.kind === 'file') return `${quoted} with ${JSON.stringify(script.path)}`;

@@ -186,7 +186,8 @@ async function openForAppending(path: string): Promise<FileHandle> {
 }
 
 async function checkTrust(file: FileHandle): Promise<void> {
-  if (distrustOf(await regular(file)) !== null) throw new Error('others can write it');
+  const distrust = distrustOf(await regular(file));
+  if (distrust !== null) throw new Error(`it ${distrust}`);
 }
 
 async function* linesOf(path: string): AsyncGenerator<string> {
@@ -249,7 +250,7 @@ function take(record: Parsed, intents: Map<string, Intent>): void {
 function logError(path: string, error: unknown): ExitwatchError {
   return new ExitwatchError(
     'ERR_EXITWATCH_INTENT_LOG',
-    `the intent log ${JSON.stringify(path)} cannot be used: ${reasonOf(error)}`,
+    `cannot use the intent log ${JSON.stringify(path)}: ${reasonOf(error)}`,
     { cause: error },
   );
 }

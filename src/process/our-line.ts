@@ -9,11 +9,15 @@ import type { Lookup } from '../identity/process-table.js';
 export function refuseOurLine(pid: number): void {
   if (pid !== 1 && !ourLine().includes(pid)) return;
   const who =
-    pid === 1 ? 'init' : pid === process.pid ? 'this very process' : 'an ancestor of this process';
+    pid === 1
+      ? 'init'
+      : pid === process.pid
+        ? 'this process itself'
+        : 'an ancestor of this process';
   throw new ExitwatchError(
     'ERR_EXITWATCH_REFUSED',
-    `process ${pid} is ${who}: its tree has this process in it`,
-    { remedy: 'stop it from outside, or without its tree' },
+    `process ${pid} is ${who}: its tree contains this process`,
+    { remedy: 'stop it from outside its tree, or without its tree' },
   );
 }
 

@@ -166,7 +166,7 @@ async function readTrusted(path: string, most: number): Promise<SmallFile> {
   const file = await readSmallFile(path, most).catch((error: unknown) => {
     throw fileError(path, error, 'read');
   });
-  if (isWritableByOthers(file)) throw untrusted(path, 'others than its owner can write it');
+  if (isWritableByOthers(file)) throw untrusted(path, 'users other than its owner can write it');
   return file;
 }
 
@@ -183,7 +183,7 @@ function parsePid(path: string, { bytes, isCut }: SmallFile): number {
     const quoted = JSON.stringify(text) + (isCut ? '…' : '');
     throw new ExitwatchError(
       'ERR_EXITWATCH_INVALID_PIDFILE',
-      `${quote(path)} holds no pid, but ${quoted}`,
+      `${quote(path)} contains ${quoted}, which is not a pid`,
     );
   }
 }
@@ -192,7 +192,7 @@ function checkOwner(path: string, { uid: owner }: SmallFile, pid: number): void 
   if (trustedOwners().includes(owner)) return;
   const lookup = processTable().lookNow(pid);
   if (lookup !== null && lookup !== 'unknown' && lookup.uid === owner) return;
-  throw untrusted(path, `it is user ${owner}'s, and names no process of that user`);
+  throw untrusted(path, `it belongs to user ${owner}, but does not name a process of that user`);
 }
 
 async function readIdentity(
@@ -241,19 +241,19 @@ function fileError(path: string, error: unknown, done: string): ExitwatchError {
 }
 
 const FILE_ERRORS: Partial<Record<string, readonly [ExitwatchErrorCode, string]>> = {
-  ENOENT: ['ERR_EXITWATCH_NO_PIDFILE', 'is missing'],
+  ENOENT: ['ERR_EXITWATCH_NO_PIDFILE', 'does not exist'],
   ELOOP: ['ERR_EXITWATCH_UNTRUSTED_PIDFILE', 'is a symbolic link'],
-  EINVAL: ['ERR_EXITWATCH_INVALID_PIDFILE', 'is no regular file'],
-  EISDIR: ['ERR_EXITWATCH_INVALID_PIDFILE', 'is no regular file'],
-  ENXIO: ['ERR_EXITWATCH_INVALID_PIDFILE', 'is no regular file'],
-  EACCES: ['ERR_EXITWATCH_NOT_PERMITTED', 'is not permitted to this user'],
-  EPERM: ['ERR_EXITWATCH_NOT_PERMITTED', 'is not permitted to this user'],
+  EINVAL: ['ERR_EXITWATCH_INVALID_PIDFILE', 'is not a regular file'],
+  EISDIR: ['ERR_EXITWATCH_INVALID_PIDFILE', 'is not a regular file'],
+  ENXIO: ['ERR_EXITWATCH_INVALID_PIDFILE', 'is not a regular file'],
+  EACCES: ['ERR_EXITWATCH_NOT_PERMITTED', 'is not accessible to this user'],
+  EPERM: ['ERR_EXITWATCH_NOT_PERMITTED', 'is not accessible to this user'],
 };
 
 function untrusted(path: string, why: string): ExitwatchError {
   return new ExitwatchError(
     'ERR_EXITWATCH_UNTRUSTED_PIDFILE',
-    `${quote(path)} is not trusted: ${why}`,
+    `cannot trust ${quote(path)}: ${why}`,
   );
 }
 

@@ -78,7 +78,7 @@ function signalByPid(identity: ProcessIdentity, signal?: SignalName): Signalled 
 function notPermitted(pid: number, cause: unknown): ExitwatchError {
   return new ExitwatchError(
     'ERR_EXITWATCH_NOT_PERMITTED',
-    `process ${pid} is another user's, and may not be signalled`,
-    { cause, remedy: 'do it as that user, or with CAP_KILL' },
+    `this user may not signal process ${pid}, which belongs to another user`,
+    { cause, remedy: 'run as that user, or with CAP_KILL' },
   );
 }

@@ -242,8 +242,8 @@ function checkProc(): void {
 function noProc(): ExitwatchError {
   return new ExitwatchError(
     'ERR_EXITWATCH_NO_PROC',
-    'which processes belong to a tree is read from /proc of Linux, which is not there, hides them, or ' +
-      'is another pid namespace’s',
+    'cannot find the processes of a tree: /proc is missing, hides them, or belongs to another pid ' +
+      'namespace',
   );
 }
 

@@ -64,9 +64,9 @@ async function send(
 /** @throws ExitwatchError `ERR_EXITWATCH_REFUSED` */
 export function refuseOurselves(pid: number, force: boolean): void {
   if (force || (pid !== 1 && pid !== process.pid)) return;
-  const who = pid === 1 ? 'init' : 'this very process';
+  const who = pid === 1 ? 'init' : 'this process itself';
   throw new ExitwatchError('ERR_EXITWATCH_REFUSED', `process ${pid} is ${who}`, {
-    remedy: 'if it is meant, pass `force: true`',
+    remedy: 'set `force: true` if you mean it',
   });
 }
 
@@ -74,6 +74,6 @@ export function refuseOurselves(pid: number, force: boolean): void {
 export function notVerified({ pid }: ProcessIdentity): ExitwatchError {
   return new ExitwatchError(
     'ERR_EXITWATCH_NOT_VERIFIED',
-    `whether process ${pid} is the one that is meant cannot be found out from here`,
+    `cannot verify from here that process ${pid} is the intended one`,
   );
 }

@@ -110,21 +110,24 @@ export function checkStopOptions(options: StopOptions): CheckedStopOptions {
     signal,
   } = options;
   if (control !== undefined && typeof control !== 'function' && !Array.isArray(control))
-    throw invalidOption('control is a function');
+    throw invalidOption('control must be a function');
   if (killSignal !== false && (typeof killSignal !== 'string' || signalNumber(killSignal) <= 0)) {
-    throw invalidOption(`killSignal is the name of a signal, not ${JSON.stringify(killSignal)}`);
+    throw invalidOption(
+      `killSignal must be the name of a signal, not ${JSON.stringify(killSignal)}`,
+    );
   }
   const isUncontrolled = control === undefined || (Array.isArray(control) && control.length === 0);
   if (killSignal === false && isUncontrolled)
-    throw invalidOption('without a signal it takes a control call');
-  if (killSignal === false && tree) throw invalidOption('a tree is not stopped without a signal');
+    throw invalidOption('killSignal: false requires a control call');
+  if (killSignal === false && tree)
+    throw invalidOption('tree cannot be combined with killSignal: false');
   if (pidfile !== undefined && typeof pidfile !== 'string')
-    throw invalidOption('pidfile is a path');
-  if (reason !== null && typeof reason !== 'string') throw invalidOption('reason is a text');
-  if (typeof tree !== 'boolean') throw invalidOption('tree is true or false');
+    throw invalidOption('pidfile must be a path');
+  if (reason !== null && typeof reason !== 'string') throw invalidOption('reason must be a string');
+  if (typeof tree !== 'boolean') throw invalidOption('tree must be true or false');
   if (onWait !== undefined && typeof onWait !== 'function')
-    throw invalidOption('onWait is a function');
-  if (typeof force !== 'boolean') throw invalidOption('force is true or false');
+    throw invalidOption('onWait must be a function');
+  if (typeof force !== 'boolean') throw invalidOption('force must be true or false');
   checkAbortSignal(signal);
   const killAfterMs =
     forceKillAfterDelayMs === false
@@ -152,7 +155,7 @@ function recorder(log: unknown): IntentRecorder | undefined {
   if (log === undefined) return undefined;
   const { append, settle } = (log ?? {}) as Partial<IntentRecorder>;
   if (typeof append === 'function' && typeof settle === 'function') return log as IntentRecorder;
-  throw invalidOption('intentLog is a path, or an IntentLog');
+  throw invalidOption('intentLog must be a path or an IntentLog');
 }
 
 function controlSteps(control: StopOptions['control'], timeoutMs: number): readonly ControlStep[] {

@@ -236,7 +236,8 @@ export class StopSequence {
     if (id === undefined) return;
     try {
       const settled = this.#options.intentLog?.settle(id, outcome);
-      if (!(await isWithin(settled, SETTLE_MS))) throw new Error('the intent log does not answer');
+      if (!(await isWithin(settled, SETTLE_MS)))
+        throw new Error(`the intent log did not respond within ${SETTLE_MS} ms`);
     } catch (error) {
       this.warnings.push({ code: 'intent-not-settled', detail: (error as Error).message });
     }
@@ -262,8 +263,8 @@ export async function isWithin(work: Promise<void> | undefined, limitMs: number)
 }
 
 export const NOT_ATOMIC =
-  'without pidfds the process was looked at first, and then signalled by its pid: in between that may ' +
-  'have become another’s';
+  'without pidfds, checking the process and signalling its pid are two steps: another process may ' +
+  'have received the pid in between';
 
 /** Errors which prove that a control call reached nothing. */
 const NOT_ASKED: readonly unknown[] = [
@@ -282,6 +283,6 @@ export async function call(
 ): Promise<IntentOutcome> {
   const name = what === 'control' ? 'the control call' : what;
   if ((await withDeadline(control(signal), timeoutMs, signal)) !== LATE) return 'delivered';
-  const detail = `${name} had no answer after ${timeoutMs} ms`;
+  const detail = `${name} was not answered within ${timeoutMs} ms`;
   throw new ExitwatchError('ERR_EXITWATCH_TIMEOUT', detail);
 }

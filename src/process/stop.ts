@@ -100,7 +100,7 @@ async function finish(
     try {
       // It names another process by now, or cannot be read.
       if (!(await removePidfile(pidfile, who))) {
-        const detail = `${JSON.stringify(pidfile)} names another process by now, or cannot be trusted`;
+        const detail = `${JSON.stringify(pidfile)} stays: it names another process now, or cannot be trusted`;
         warnings.push({ code: 'pidfile-not-removed', detail });
       }
     } catch (error) {

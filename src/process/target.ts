@@ -79,14 +79,14 @@ export function checkRuns({ pid }: ProcessIdentity, executable: string): void {
 
 function checkExecutable(executable: unknown): void {
   if (typeof executable === 'string' && executable !== '' && !executable.includes('\0')) return;
-  throw invalidOption('executable is a path or a file name');
+  throw invalidOption('executable must be a path or a file name');
 }
 
 function runsOther(program: Program, executable: string): ExitwatchError {
   return new ExitwatchError(
     'ERR_EXITWATCH_NOT_VERIFIED',
     `process ${program.pid} runs ${describeProgram(program)}, not ${JSON.stringify(executable)}`,
-    { remedy: 'if it is the one that is meant, name what it runs; if not, its pid is out of date' },
+    { remedy: 'if you mean this process, name what it runs; if not, your pid is out of date' },
   );
 }
 
@@ -94,7 +94,7 @@ function cannotTell(program: Program, executable: string): ExitwatchError {
   const { pid } = program;
   return new ExitwatchError(
     'ERR_EXITWATCH_NOT_VERIFIED',
-    `whether process ${pid} runs ${JSON.stringify(executable)} cannot be told: it runs ${describeProgram(program)}`,
-    { remedy: 'name the executable itself, or ask as its user or with CAP_SYS_PTRACE' },
+    `cannot tell whether process ${pid} runs ${JSON.stringify(executable)}: it runs ${describeProgram(program)}`,
+    { remedy: 'name the executable itself, or run as its user or with CAP_SYS_PTRACE' },
   );
 }

@@ -91,7 +91,8 @@ export class TreeSignals {
   async #settle(id: string, outcome: IntentOutcome): Promise<void> {
     try {
       const settled = this.#options.intentLog?.settle(id, outcome);
-      if (!(await isWithin(settled, SETTLE_MS))) throw new Error('the intent log does not answer');
+      if (!(await isWithin(settled, SETTLE_MS)))
+        throw new Error(`the intent log did not respond within ${SETTLE_MS} ms`);
     } catch (error) {
       this.warn('intent-not-settled', (error as Error).message);
     }

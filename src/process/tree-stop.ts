@@ -26,8 +26,7 @@ export type StoppedTree = {
   members: StoppedMember[];
 };
 
-const HIDDEN =
-  'some processes are hidden (hidepid), and what belongs to the tree may be among them';
+const HIDDEN = '/proc hides some processes (hidepid); some of them may belong to the tree';
 
 /** Stops a process and its tree; several callers can share it. */
 export class TreeStop {

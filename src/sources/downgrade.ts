@@ -9,11 +9,11 @@ import { NO_TRIAL } from '../trace/trial.js';
 type Explanation = readonly [code: Downgrade['code'], detail: string, remedy: string | null];
 
 const CAPABILITIES =
-  'give it CAP_BPF and CAP_PERFMON: AmbientCapabilities= in a systemd unit, --cap-add for a ' +
-  'container, setcap on a node of its own, or run it as root';
+  'grant CAP_BPF and CAP_PERFMON: AmbientCapabilities= in a systemd unit, --cap-add for a ' +
+  'container, setcap on a separate copy of node; or run as root';
 
 const EXPLANATIONS: Readonly<Record<Exclude<keyof typeof Refusal, 'none'>, Explanation>> = {
-  notWanted: ['cbpf-requested', 'EXITWATCH_FILTER=cbpf asks for the cBPF one', 'unset it'],
+  notWanted: ['cbpf-requested', 'EXITWATCH_FILTER=cbpf requests the cBPF filter', 'unset it'],
   noCapabilities: [
     'no-capabilities',
     'the process has neither CAP_BPF nor CAP_PERFMON',
@@ -23,35 +23,31 @@ const EXPLANATIONS: Readonly<Record<Exclude<keyof typeof Refusal, 'none'>, Expla
   noPerfmon: ['no-cap-perfmon', 'the process has CAP_BPF, but not CAP_PERFMON', CAPABILITIES],
   blocked: [
     'bpf-blocked',
-    'bpf(2) is refused in spite of the capabilities: by a seccomp filter or a security module',
-    "allow bpf(2): SystemCallFilter= in a systemd unit, a container's seccomp profile",
+    'a seccomp filter or a security module blocks bpf(2), despite the capabilities',
+    "allow bpf(2) in SystemCallFilter= of a systemd unit or in a container's seccomp profile",
   ],
   confidential: [
     'kernel-confidential',
-    'the kernel is locked down to "confidentiality", and lets no program read its memory',
-    'kernel_lockdown(7) tells how a system gets there; "integrity" is enough for most',
+    'the kernel is locked down in "confidentiality" mode, so no program may read kernel memory',
+    'use "integrity" mode, which is enough for most systems: see kernel_lockdown(7)',
   ],
   noBtf: [
     'no-btf',
-    'the kernel does not describe its types: /sys/kernel/btf/vmlinux cannot be used',
-    'mount sysfs on /sys, or run a kernel built with CONFIG_DEBUG_INFO_BTF',
+    "the kernel's type information (BTF), /sys/kernel/btf/vmlinux, cannot be used",
+    'mount sysfs on /sys, or use a kernel with CONFIG_DEBUG_INFO_BTF',
   ],
-  otherKernel: [
-    'kernel-lacks',
-    'this kernel lacks something that it takes',
-    'Linux 5.10 or later has it',
-  ],
-  refused: ['verifier-refused', "the kernel's verifier refuses the program", 'please report this'],
+  otherKernel: ['kernel-lacks', 'this kernel lacks a required feature', 'use Linux 5.10 or later'],
+  refused: ['verifier-refused', "the kernel's verifier rejects the program", 'please report this'],
   system: ['system', 'a system call failed', null],
   foreignPid: [
     'foreign-pid-namespace',
-    "the kernel tells of signals by the pids of the host's pid namespace, and this is another one",
-    "run it in the host's: --pid=host for a container",
+    "the signal trace works only in the host's pid namespace; this process is in another one",
+    'use --pid=host for a container',
   ],
   lockedMemory: [
     'memlock-limit',
-    'before Linux 5.11 BPF programs count as locked memory, of which the limit leaves too little',
-    'raise it: LimitMEMLOCK=infinity in a systemd unit, --ulimit memlock=-1 for a container, ' +
+    'before Linux 5.11, BPF programs count as locked memory, and the limit is too low for them',
+    'raise the limit: LimitMEMLOCK=infinity in a systemd unit, --ulimit memlock=-1 for a container, ' +
       'ulimit -l unlimited',
   ],
   noTrial: [NO_TRIAL.code, NO_TRIAL.detail, NO_TRIAL.remedy],
@@ -69,7 +65,7 @@ export function bpfDowngrade({ refusal, errno, detail }: NativeRefusal): Downgra
 /** Why there is no signal trace with polling. */
 export const POLLING_DOWNGRADE: Downgrade = {
   code: 'polling',
-  detail: 'the process table is polled, which tells of no signals',
+  detail: 'exitwatch polls the process table, which does not show signals',
   remedy: null,
 };
 
@@ -80,7 +76,7 @@ export function failureDowngrade({ code, detail, remedy }: ExitwatchError): Down
 
 /** The error if the signal trace is required but cannot run. */
 export function noTraceError(reason: Downgrade | null): ExitwatchError {
-  const detail = reason?.detail ?? 'there is none';
+  const detail = reason?.detail ?? 'unknown reason';
   return new ExitwatchError('ERR_EXITWATCH_NO_TRACE', `no signal trace: ${detail}`, {
     remedy: reason?.remedy ?? undefined,
   });

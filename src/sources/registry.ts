@@ -35,7 +35,7 @@ export function sourceChoices(): ('auto' | SourceName)[] {
 
 export function sourceKind(name: SourceName): SourceKind {
   const kind = SOURCES.find((each) => each.name === name);
-  if (kind === undefined) throw new RangeError(`there is no source ${name}`);
+  if (kind === undefined) throw new RangeError(`unknown source ${name}`);
   return kind;
 }
 

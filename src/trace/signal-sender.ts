@@ -88,7 +88,7 @@ function originOnBehalf(signal: TracedSignal): SignalSender['origin'] {
 /** `cgroup`: the path of the sender's cgroup. */
 export function senderOf(signal: TracedSignal, cgroup: string | null): SignalSender {
   const name = signalName(signal.signal);
-  if (name === null) throw new RangeError(`there is no signal ${signal.signal}`);
+  if (name === null) throw new RangeError(`unknown signal number ${signal.signal}`);
   const sentAt = new Date(signal.sentAtMs);
   const origin = originOf(signal);
   switch (origin) {

@@ -27,7 +27,7 @@ const WAYS: readonly Way[] = [
   { signal: 'SIGTERM', by: 'kill(2)', origin: 'kill', isForGroup: true },
   { signal: 'SIGINT', by: 'tgkill(2)', origin: 'tgkill', isForGroup: false },
   { signal: 'SIGUSR1', by: 'rt_sigqueueinfo(2)', origin: 'sigqueue', isForGroup: true },
-  { signal: 'SIGUSR2', by: "a forged timer's", origin: 'sigqueue', isForGroup: true },
+  { signal: 'SIGUSR2', by: 'a forged timer', origin: 'sigqueue', isForGroup: true },
   { signal: 'SIGHUP', by: 'F_SETSIG', origin: 'sigio', isForGroup: true },
   { signal: 'SIGQUIT', by: 'PR_SET_PDEATHSIG', origin: 'parent-death', isForGroup: true },
   { signal: 'SIGPIPE', by: 'a broken pipe', origin: 'kernel', isForGroup: false },
@@ -41,8 +41,8 @@ const AMBIGUOUS: SignalName = 'SIGHUP';
 /** The trial could not take place. @internal */
 export const NO_TRIAL = {
   code: 'no-trial',
-  detail: 'it could not be tried with a child of our own',
-  remedy: 'allow it one: pids.max of its cgroup, RLIMIT_NPROC, the seccomp filter',
+  detail: 'the self-test with a child process could not run',
+  remedy: 'allow one more process: pids.max of the cgroup, RLIMIT_NPROC, the seccomp filter',
 } as const satisfies Downgrade;
 
 /** Origins with a sender, which is this process. */
@@ -63,8 +63,8 @@ export function judgeTrial(trial: NativeTrial): Downgrade | null {
     if (wrong === null) continue;
     return {
       code: 'trial-failed',
-      detail: `this kernel is not as the signal trace takes it to be: ${way.signal} by ${way.by} ${wrong}`,
-      remedy: 'please report this, with what uname -a says',
+      detail: `the signal trace failed its self-test on this kernel: ${way.signal} from ${way.by} ${wrong}`,
+      remedy: 'please report this, with the output of uname -a',
     };
   }
   return null;
@@ -77,15 +77,17 @@ function whatIsWrong(
 ): string | null {
   const [signal, ...others] = signals.filter((each) => each.signal === signalNumber(way.signal));
   if (signal === undefined) return 'was not seen';
-  if (others.length > 0) return 'was seen more than once';
-  if (isAmbiguous(signal)) return way.signal === AMBIGUOUS ? null : 'cannot be told from others';
+  if (others.length > 0) return 'was seen several times';
+  if (isAmbiguous(signal))
+    return way.signal === AMBIGUOUS ? null : 'cannot be distinguished from other signals';
   const origin = originOf(signal);
-  if (origin !== way.origin) return `came as ${origin}`;
+  if (origin !== way.origin) return `was seen as ${origin}`;
   const has = (flag: SignalFlag) => (signal.flags & flag) !== 0;
-  if (has(SignalFlag.group) !== way.isForGroup) return 'came for another than it was sent to';
-  if (!isOfChild(signal, trial)) return 'came to another process';
-  if (BY_US.includes(origin) && !isByUs(signal, trial)) return 'came from another process';
-  return hasInfo(signal, origin) ? null : 'came with another siginfo';
+  if (has(SignalFlag.group) !== way.isForGroup)
+    return 'was seen with the wrong scope (thread or process)';
+  if (!isOfChild(signal, trial)) return 'was seen at another process';
+  if (BY_US.includes(origin) && !isByUs(signal, trial)) return 'was seen from another process';
+  return hasInfo(signal, origin) ? null : 'was seen with a different siginfo';
 }
 
 function isOfChild(signal: TracedSignal, { pid, startTicks, inode }: NativeTrial): boolean {

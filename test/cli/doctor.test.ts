@@ -211,8 +211,8 @@ test('doctor names the kernel version that adds what pidfds lack', async () => {
   const report = await probe();
   const old = lines({ ...report, pidfd }).filter((line) => line.includes('(Linux '));
   expect(old).toEqual([
-    expect.stringMatching(/no inodes.*\(Linux 6\.9 has them\)$/),
-    expect.stringMatching(/no exit status.*\(Linux 6\.15 has it\)$/),
+    expect.stringMatching(/no inodes.*\(requires Linux 6\.9\)$/),
+    expect.stringMatching(/no exit status.*\(requires Linux 6\.15\)$/),
   ]);
   const newer = lines({ ...report, pidfd: { ...pidfd, inodes: true } });
   expect(newer.filter((line) => line.includes('(Linux '))).toEqual(old.slice(1));

@@ -108,7 +108,7 @@ itAsListener('an interrupt waits for the running hook and drops the queued ones'
   writeFileSync(file('go'), '');
   await watch.ended;
   expect(read('log')).toBe('3\n');
-  expect(watch.stderr).toContain('exitwatch: 2 events were left out');
+  expect(watch.stderr).toContain('was too slow; skipped 2 events');
 });
 
 itAsListener('a failing hook is reported, and the watch goes on', async () => {
@@ -119,7 +119,7 @@ itAsListener('a failing hook is reported, and the watch goes on', async () => {
   expect(await watch.ended).toBe(0);
   // The cBPF filter, which an ordinary user gets, cannot name a process that is reaped at once.
   const name = process.getuid?.() === 0 ? 'sh' : '(sh|\\?)';
-  for (const [i, failure] of ['was killed by SIGKILL', 'has failed with 9'].entries()) {
+  for (const [i, failure] of ['was killed by SIGKILL', 'exited with 9'].entries()) {
     expect(watch.stderr).toMatch(
       new RegExp(`^exitwatch: the hook for the end of ${pids[i]} \\(${name}\\) ${failure}$`, 'm'),
     );
@@ -153,6 +153,6 @@ test('--exec rejects an empty command', async () => {
   const { code, stderr } = await call('watch', '--exec', '');
   expect([code, stderr.split('\n')[0]]).toEqual([
     2,
-    'exitwatch: --exec takes a value, and not an empty one',
+    'exitwatch: --exec requires a value that is not empty',
   ]);
 });

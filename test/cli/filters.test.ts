@@ -179,11 +179,11 @@ itAsRootOfHost('--signals obeys the filters for processes that are already reape
 });
 
 test.each([
-  [['--user', 'no-such-user-here'], 'there is no user "no-such-user-here"'],
-  [['--user', '-x'], '--user takes a value: if -x is meant, write --user=-x'],
-  [['--user=-x'], 'there is no user "-x"'],
-  [['--parent', 'x'], '--parent takes a whole number from 1, not "x"'],
-  [['--cgroup', ''], '--cgroup takes a value, and not an empty one'],
+  [['--user', 'no-such-user-here'], 'unknown user "no-such-user-here"'],
+  [['--user', '-x'], '--user requires a value; if the value is -x, write --user=-x'],
+  [['--user=-x'], 'unknown user "-x"'],
+  [['--parent', 'x'], '--parent must be a positive integer, not "x"'],
+  [['--cgroup', ''], '--cgroup requires a value that is not empty'],
 ])('%j is wrong usage', async (args, message) => {
   const { code, stderr } = await call('watch', ...args);
   expect([code, stderr.split('\n')[0]]).toEqual([2, `exitwatch: ${message}`]);

@@ -20,43 +20,52 @@ afterEach(() => {
 /** Text that only a stack trace or one of Node's own errors contains. */
 const STACK = /\n\s+at |node:internal|Error:|\\u000a|E[A-Z]+: /;
 
-const TAIL = 'exitwatch --help, or --help after a command, tells more.\n';
+const TAIL = 'Run "exitwatch --help" or "exitwatch COMMAND --help" for usage.\n';
 
 const usage = (message: string) => `exitwatch: ${message}\n${TAIL}`;
 
 describe('wrong usage exits with 2 and names the command’s own words', () => {
   test.each<[string[], string]>([
-    [['watch', 'node'], '"node" is no option; did you mean: exitwatch watch --name node'],
-    [['watch', '42'], '"42" is no option; did you mean: exitwatch watch --pid 42'],
-    [['watch', '--pid', '-1'], '--pid takes a value: if -1 is meant, write --pid=-1'],
-    [['watch', '--pid'], '--pid takes a value'],
-    [['watch', '--name', ''], '--name takes a value, and not an empty one'],
-    [['watch', '--colour'], 'there is no option --colour'],
-    [['watch', '--failed=yes'], '--failed takes no value'],
-    [['watch', '--source', 'pidfd'], '--source pidfd takes --pid: a pidfd tells of one process'],
-    [['watch', '--source', 'guess'], '--source takes auto, connector, pidfd or poll; not "guess"'],
+    [['watch', 'node'], 'unexpected argument "node"; did you mean: exitwatch watch --name node'],
+    [['watch', '42'], 'unexpected argument "42"; did you mean: exitwatch watch --pid 42'],
+    [['watch', '--pid', '-1'], '--pid requires a value; if the value is -1, write --pid=-1'],
+    [['watch', '--pid'], '--pid requires a value'],
+    [['watch', '--name', ''], '--name requires a value that is not empty'],
+    [['watch', '--colour'], 'unknown option --colour'],
+    [['watch', '--failed=yes'], '--failed does not take a value'],
+    [
+      ['watch', '--source', 'pidfd'],
+      '--source pidfd requires --pid: a pidfd reports a single process',
+    ],
+    [
+      ['watch', '--source', 'guess'],
+      '--source must be auto, connector, pidfd or poll, not "guess"',
+    ],
     [
       ['watch', '--source', 'poll', '--signals'],
-      '--source poll tells of no signals: give --signals another source',
+      '--source poll does not report signals; use --signals with another source',
     ],
-    [['wait', '1', '--source', 'x'], '--source takes auto, connector, pidfd or poll; not "x"'],
-    [['wait', '-1'], 'there is no option -1'],
+    [['wait', '1', '--source', 'x'], '--source must be auto, connector, pidfd or poll, not "x"'],
+    [['wait', '-1'], 'unknown option -1'],
     [
       ['stop', 'sleep'],
-      '"sleep" is no pid, and there is no pidfile of that name; pgrep tells pids by name',
+      '"sleep" is neither a pid nor an existing pidfile; pgrep finds pids by name',
     ],
     [
       ['alive', 'sleep'],
-      '"sleep" is no pid, and there is no pidfile of that name; pgrep tells pids by name',
+      '"sleep" is neither a pid nor an existing pidfile; pgrep finds pids by name',
     ],
-    [['stop', '1', '--executable', ''], '--executable takes a value, and not an empty one'],
-    [['alive', '1', '--executable='], '--executable takes a value, and not an empty one'],
-    [['stop', '1', '--intent-log', ''], '--intent-log takes a value, and not an empty one'],
-    [['vm', 'watch', '--pid', 'x'], '--pid takes a whole number from 1, not "x"'],
-    [['vm', 'watch', '--control-dir', ''], '--control-dir takes a value, and not an empty one'],
-    [['vm', 'status', '../x', '--state-dir', '/'], '"../x" is no name of a virtual machine'],
-    [['vm', 'fly'], 'there is no command "vm fly"'],
-    [['doctor', 'x'], '"x" is no option, and only options are taken'],
+    [['stop', '1', '--executable', ''], '--executable requires a value that is not empty'],
+    [['alive', '1', '--executable='], '--executable requires a value that is not empty'],
+    [['stop', '1', '--intent-log', ''], '--intent-log requires a value that is not empty'],
+    [['vm', 'watch', '--pid', 'x'], '--pid must be a positive integer, not "x"'],
+    [['vm', 'watch', '--control-dir', ''], '--control-dir requires a value that is not empty'],
+    [
+      ['vm', 'status', '../x', '--state-dir', '/'],
+      '"../x" is not a valid name of a virtual machine',
+    ],
+    [['vm', 'fly'], 'unknown command "vm fly"'],
+    [['doctor', 'x'], 'unexpected argument "x": this command accepts only options'],
   ])('%j', async (args, message) => {
     expect(await call(...args)).toEqual({ code: 2, lines: [], stderr: usage(message) });
   });
@@ -67,7 +76,7 @@ describe('wrong usage exits with 2 and names the command’s own words', () => {
       const { code, stderr } = await call(...args, 'a'.repeat(100_001));
       expect({ code, stderr }).toEqual({
         code: 2,
-        stderr: usage('a pattern of names has at most 1024 characters'),
+        stderr: usage('a name pattern can have at most 1024 characters'),
       });
     },
   );
@@ -105,14 +114,14 @@ describe('a failure is reported in one sentence, without a stack trace', () => {
 
   test('a folder that does not exist', async () => {
     const nope = join(folder, 'nope');
-    const missing = `${JSON.stringify(nope)} cannot be used: no such file or directory`;
+    const missing = `cannot use ${JSON.stringify(nope)}: no such file or directory`;
     await says(['vm', 'status', '--state-dir', nope], 125, missing);
     await says(
       ['vm', 'status', 'x', '--state-dir', nope],
       125,
       `${nope}: no such file or directory`,
     );
-    await says(['stop', join(nope, 'x')], 127, `there is no pidfile "${join(nope, 'x')}"`);
+    await says(['stop', join(nope, 'x')], 127, `pidfile "${join(nope, 'x')}" does not exist`);
     await says(
       ['vm', 'stop', '--pid', '1', '--intent-log', join(nope, 'log')],
       125,
@@ -121,33 +130,33 @@ describe('a failure is reported in one sentence, without a stack trace', () => {
     const { code, lines } = await call('vm', 'watch', '--pidfile', nope);
     expect([code, lines[0]]).toEqual([
       127,
-      expect.stringContaining(`there is no pidfile "${nope}"`),
+      expect.stringContaining(`pidfile "${nope}" does not exist`),
     ]);
   });
 
   test('a state directory that cannot be created', async () => {
     const to = (path: string) => ['vm', 'daemon', '--control-dir', folder, '--state-dir', path];
-    await says(to('/proc/nope'), 125, '"/proc/nope" cannot be used: no such file or directory');
+    await says(to('/proc/nope'), 125, 'cannot use "/proc/nope": no such file or directory');
     const file = join(folder, 'file');
     writeFileSync(file, '');
-    await says(to(join(file, 'x')), 125, `"${join(file, 'x')}" cannot be used: not a directory`);
+    await says(to(join(file, 'x')), 125, `cannot use "${join(file, 'x')}": not a directory`);
   });
 
   test('an intent log that cannot be written', async () => {
     const target = await mortal();
     const log = join(folder, 'nope', 'log');
-    const message = `the intent log "${log}" cannot be used: no such file or directory`;
+    const message = `cannot use the intent log "${log}": no such file or directory`;
     await says(['stop', String(target.pid), '--intent-log', log], 125, message);
     expect(await release(target)).toBe(0);
   });
 
   test('init, and an ancestor with its tree: the message names the option to use', async () => {
-    await says(['stop', '1'], 125, 'process 1 is init; if it is meant, give --force');
+    await says(['stop', '1'], 125, 'process 1 is init; use --force if you mean it');
     const tree = ['stop', String(process.pid), '--tree'];
     const { code, stderr } = await call(...tree);
     expect([code, stderr]).toEqual([
       125,
-      expect.stringMatching(/from outside, or without --tree\n$/),
+      expect.stringMatching(/from outside its tree, or without --tree\n$/),
     ]);
   });
 
@@ -155,7 +164,7 @@ describe('a failure is reported in one sentence, without a stack trace', () => {
     expect(await call('vm', 'watch', '--pid', String(process.pid), '--for', '100ms')).toMatchObject(
       {
         code: 0,
-        lines: [expect.stringContaining('runs as process')],
+        lines: [expect.stringContaining('running as process')],
       },
     );
   });
@@ -203,7 +212,7 @@ describe('building', () => {
     const { code, stderr } = await callWith(env(machineWith('make')), 'build-native');
     expect([code, stderr]).toEqual([
       1,
-      'exitwatch: it cannot be compiled without a C++ compiler (g++ or clang++), Python 3: install it\n',
+      'exitwatch: cannot compile the addon; install a C++ compiler (g++ or clang++) and Python 3\n',
     ]);
   });
 
@@ -212,7 +221,7 @@ describe('building', () => {
     const { code, stderr } = await callWith([...nobody, 'env', '-u', 'HOME'], 'build-native');
     expect([code, stderr]).toEqual([
       1,
-      `exitwatch: ${REPOSITORY} cannot be written by this user, and the addon belongs there\n`,
+      `exitwatch: the addon belongs in ${REPOSITORY}, which this user cannot write\n`,
     ]);
   });
 
@@ -222,7 +231,7 @@ describe('building', () => {
     const build = new LineProcess(env(path)[0] ?? '', [...env(path).slice(1), 'node', script]);
     expect(await build.ended).toBe(1);
     expect(build.stderr).toBe(
-      'exitwatch: it cannot be built without a C++ compiler (g++ or clang++), make: install it, and try again\n',
+      'exitwatch: cannot build the addon; install a C++ compiler (g++ or clang++) and make\n',
     );
   });
 
@@ -249,9 +258,9 @@ describe('building', () => {
     expect(await npm.ended).toBe(1);
     expect(lines).toEqual([]);
     expect(npm.stderr.split('\n').slice(0, 3)).toEqual([
-      'exitwatch: building, which takes a minute or two the first time',
-      'exitwatch: it cannot be built without a C++ compiler (g++ or clang++), Python 3: install it, and try again',
-      'exitwatch: it was not built, and so cannot be started',
+      'exitwatch: building; the first time, this takes a minute or two',
+      'exitwatch: cannot build the addon; install a C++ compiler (g++ or clang++) and Python 3',
+      'exitwatch: cannot start, because the build failed',
     ]);
   });
 });

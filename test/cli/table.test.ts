@@ -139,14 +139,14 @@ describe('a watch that cannot report everything first says so, with the reason a
 
   test('when it polls', async () => {
     expect(await firstLine([], '--source', 'poll')).toBe(
-      'watching every process of this host (poll, looks every second), degraded: how a process ends is ' +
-        'not told, nor who ended it (BY is ?), because --source poll asks for that; run exitwatch doctor',
+      'watching every process on this host (poll, polling every second), degraded: it cannot report how ' +
+        'processes end or who ended them (BY is ?), because --source poll was requested; run exitwatch doctor',
     );
   });
 
   itAsRootOfHost('without the signal trace', async () => {
     const line = await firstLine(WITHOUT_BPF);
-    expect(line).toMatch(/\(connector, cBPF filter\), degraded: who sends signals is not told/);
+    expect(line).toMatch(/\(connector, cBPF filter\), degraded: it cannot report who sent signals/);
     expect(line).toMatch(
       /because the process has neither CAP_BPF nor CAP_PERFMON; run exitwatch doctor$/,
     );
@@ -166,7 +166,7 @@ describe('a watch that cannot report everything first says so, with the reason a
 
   itAsRootOfHost('a watch that can report everything does not mention limits', async () => {
     expect(await firstLine([])).toBe(
-      'watching every process of this host (connector, eBPF filter)',
+      'watching every process on this host (connector, eBPF filter)',
     );
   });
 
@@ -199,6 +199,8 @@ describe('the reason why a row names no sender is printed once', () => {
     process.kill(pid, 'SIGCONT');
     const [row] = await watch.rest();
     expect(row).toMatch(/killed SIGTERM +\?$/);
-    expect(watch.stderr.match(/in the column BY: who ended it was not seen/g)).toHaveLength(1);
+    expect(watch.stderr.match(/in the BY column: exitwatch did not see who ended/g)).toHaveLength(
+      1,
+    );
   });
 });

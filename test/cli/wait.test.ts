@@ -57,18 +57,20 @@ describe('exitwatch wait', () => {
     const lines = wait.stderr.trimEnd().split('\n');
     expect(lines).toEqual([
       expect.stringMatching(
-        /^process +\d+ target( \(fates\))?, uid 0, (child of \d+|parent not known) \(id [-0-9a-f]+\)$/,
+        /^process +\d+ target( \(fates\))?, uid 0, (child of \d+|parent unknown) \(id [-0-9a-f]+\)$/,
       ),
-      expect.stringMatching(/^lived +\d+\.\d+s, from .*Z until .*Z \(sure: by the kernel\)$/),
-      'ended    killed by SIGTERM, no core (sure: by the kernel)',
       expect.stringMatching(
-        /^by +SIGTERM from \d+ sender, \d+\.\d+s before the end \(sure: by the kernel\)$/,
+        /^lived +\d+\.\d+s, from .*Z until .*Z \(sure: reported by the kernel\)$/,
+      ),
+      'ended    killed by SIGTERM, no core dump (sure: reported by the kernel)',
+      expect.stringMatching(
+        /^by +SIGTERM from \d+ sender, \d+\.\d+s before the end \(sure: reported by the kernel\)$/,
       ),
       expect.stringMatching(/^ +uid 0, cgroup .* < \d+ fates < \d+ \S+ < /),
       expect.stringMatching(/^before +SIGTERM from \d+ sender, \d+\.\d+s before the end/),
       expect.stringMatching(/^ +uid 0, cgroup .* < \d+ fates < /),
-      'memory   not the OOM killer (sure)',
-      'gaps     no event was lost',
+      'memory   not killed by the OOM killer (sure)',
+      'gaps     no events were lost',
     ]);
   });
 

@@ -58,7 +58,7 @@ describe('exitwatch watch', () => {
     );
     expect(await watch.rest()).toEqual([expect.stringMatching(own)]);
     expect(await watch.ended).toBe(0);
-    expect(watch.stderr).toContain('watching every process of this host');
+    expect(watch.stderr).toContain('watching every process on this host');
   });
 
   itAsListener('prints colors on a terminal, but not with NO_COLOR', async () => {
@@ -336,7 +336,7 @@ describe('exitwatch watch', () => {
     await gone.ended;
     const { code, stderr } = await call('watch', '--pid', String(gone.pid));
     expect(code).toBe(127);
-    expect(stderr).toBe(`exitwatch: there is no process with pid ${gone.pid}\n`);
+    expect(stderr).toBe(`exitwatch: no process has pid ${gone.pid}\n`);
   });
 });
 

@@ -106,29 +106,27 @@ describe('the example manager', () => {
       const watcher = manager('watch');
       try {
         expect(await watcher.line()).toBe('watching');
-        expect(await call('why', 'web')).toBe('web: nothing is known');
+        expect(await call('why', 'web')).toBe('web is unknown');
         await call('start', 'web', ...options());
         expect(await call('start', 'web', ...options())).toMatch(/web is running/);
         await press('p');
-        expect(await watcher.line()).toMatch(/^web: the guest has powered itself off \(sure\)/);
+        expect(await watcher.line()).toMatch(/^web: the guest powered itself off \(sure\)/);
         expect(await call('why', 'web')).toMatch(/^web is off; .* powered itself off/);
-        expect(await call('stop', 'web')).toBe('web was off: its user had shut it down');
+        expect(await call('stop', 'web')).toBe('web was already off: its user shut it down');
 
         const first = pidOf(await call('start', 'web', ...options()));
-        await says(`runs, as process ${first}`);
+        await says(`is running as process ${first}`);
         process.kill(first, 'SIGKILL');
-        expect(await watcher.line()).toMatch(/^web: a signal has killed it: SIGKILL from/);
+        expect(await watcher.line()).toMatch(/^web: a signal killed it: SIGKILL from/);
         const again = (await watcher.line()) ?? '';
-        expect(again).toMatch(/^web is started again: \d+$/);
-        const answer = await says('runs, as process');
-        expect(answer).toMatch(new RegExp(`${pidOf(again)}; the last time: .*SIGKILL`));
+        expect(again).toMatch(/^web was started again as process \d+$/);
+        const answer = await says('is running as process');
+        expect(answer).toMatch(new RegExp(`${pidOf(again)}; last end: .*SIGKILL`));
 
         await press('a');
         expect(await call('stop', 'web')).toBe('web: graceful');
-        expect(await watcher.line()).toMatch(
-          /^web: the guest has powered off, as we had asked it to/,
-        );
-        expect(await call('why', 'web')).toMatch(/^web is off; .*as we had asked it to/);
+        expect(await watcher.line()).toMatch(/^web: the guest powered off at our request/);
+        expect(await call('why', 'web')).toMatch(/^web is off; .*at our request/);
       } finally {
         watcher.child.kill();
         await watcher.ended;
@@ -192,25 +190,25 @@ describe('the examples in shell and Python', () => {
         await until('the daemon to be ready', isReady, daemon.told);
         await start();
         const waiting = new LineProcess(join(EXAMPLES, 'vm.py'), ['wait', 'web'], { env });
-        expect(await waiting.line()).toBe('web: under watch');
+        expect(await waiting.line()).toBe('web: watching');
         await press('p');
-        expect(await waiting.line()).toBe('web: guest-shutdown (sure), the user');
-        expect(await says(/^web: stopped/)).toMatch(/marked as the user’s shutdown/);
+        expect(await waiting.line()).toBe('web: guest-shutdown (sure), by its user');
+        expect(await says(/^web: stopped/)).toMatch(/marked as its user's shutdown/);
         expect(await run(env, 'vm.sh', 'wanted', 'web')).toMatchObject({ code: 1 });
         expect((await run(env, 'vm.py', 'list')).said).toBe(
-          'web: stopped; guest-shutdown (sure), the user, marked',
+          'web: stopped; guest-shutdown (sure), by its user, marked',
         );
 
         await start();
         expect(await run(env, 'vm.sh', 'wanted', 'web')).toEqual({ code: 0, said: '' });
         expect(await run(env, 'vm.py', 'quit', 'web')).toEqual({ code: 0, said: '' });
-        expect(await says(/^web: stopped/)).toMatch(/we have told the hypervisor to quit \(sure\)/);
+        expect(await says(/^web: stopped/)).toMatch(/we told the hypervisor to quit \(sure\)/);
 
         await start();
         expect(await run(env, 'vm.sh', 'stop', 'web')).toMatchObject({ code: 0 });
         expect(await says(/^web: stopped/)).toMatch(/forced|SIGTERM/);
         expect((await run(env, 'vm.py', 'list')).said).toBe(
-          'web: stopped; forced-stop (sure), not the user',
+          'web: stopped; forced-stop (sure), not by its user',
         );
       } finally {
         daemon.child.kill();
@@ -260,7 +258,10 @@ describe('the example unit', () => {
         state: 'stopped',
         lastStop: { cause: 'forced-stop', userShutdown: false, certainty: 'sure' },
       });
-      expect(said.slice(2)).toEqual([expect.stringMatching(/machines? under watch/), 'success']);
+      expect(said.slice(2)).toEqual([
+        expect.stringMatching(/^watching \d+ virtual machine/),
+        'success',
+      ]);
     },
   );
 });

@@ -61,7 +61,7 @@ itUnderSystemd(
     expect(said.slice(1, at)).toEqual(
       expect.arrayContaining([
         expect.stringMatching(/^Started .*Who ended which process/),
-        expect.stringMatching(/^watching every process of this host/),
+        expect.stringMatching(/^watching every process on this host/),
       ]),
     );
     expect(JSON.parse(said.slice(at + 1).join('\n'))).toMatchObject({

@@ -227,7 +227,7 @@ describe('docs/stop-safely.md', () => {
     const stop = examples.run(command(page, '--tree'));
     expect(await stop.rest()).toEqual([
       expect.stringMatching(
-        /\(server\) killed SIGTERM, after [\d.]+s, by the signal; and 1 other of its tree$/,
+        /\(server\) killed SIGTERM, after [\d.]+s, by the signal; and 1 other in its tree$/,
       ),
     ]);
     expect(await shell.ended).toBeNull();

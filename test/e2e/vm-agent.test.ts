@@ -119,7 +119,7 @@ test('an answer meant for an earlier client is ignored', async () => {
 });
 
 test.each<[string, Ways, RegExp]>([
-  ['hangs up', { onSync: (_id, _say, connection) => connection.destroy() }, /is gone/],
+  ['hangs up', { onSync: (_id, _say, connection) => connection.destroy() }, /was closed/],
   [
     'never stops talking',
     {
@@ -181,7 +181,7 @@ test.each<[string, NonNullable<Ways['onSync']>]>([
     const client = new GuestAgentClient(socket);
     await expect(client.synchronize(200)).rejects.toMatchObject({
       code: 'ERR_EXITWATCH_NO_AGENT',
-      message: expect.stringMatching(/does not answer after 200 ms/) as string,
+      message: expect.stringMatching(/did not answer within 200 ms/) as string,
     });
     client.close();
   },
@@ -199,7 +199,7 @@ test('nothing is sent to a socket of another process', async () => {
   const other = guestAgentDriver({ socket, pid: 1 });
   await expect(other.powerDown()).rejects.toMatchObject({
     code: 'ERR_EXITWATCH_NO_AGENT',
-    message: expect.stringMatching(/is not the socket of process 1, but of \d+/) as string,
+    message: expect.stringMatching(/belongs to process \d+, not to process 1/) as string,
   });
   expect(asked).toEqual([]);
 });
@@ -208,9 +208,9 @@ test.each<[string, string, RegExp]>([
   [
     'refuses',
     `{"error": {"class": "CommandNotFound", "desc": "${'disabled '.repeat(100)}"}}\n`,
-    /refuses guest-shutdown: disabled (?!.{200})/,
+    /refused guest-shutdown: disabled (?!.{200})/,
   ],
-  ['refuses without a reason', '{"error": 7}\n', /refuses guest-shutdown: no reason/],
+  ['refuses without a reason', '{"error": 7}\n', /refused guest-shutdown: no reason given/],
   ['answers with garbage', 'what?\n', /no message/],
   ['answers with a list', '[]\n', /no message/],
   ['answers at great length', 'x'.repeat(70_000), /more than 65536 bytes/],

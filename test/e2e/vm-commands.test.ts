@@ -79,21 +79,22 @@ describe('docs/vm-daemon.md', () => {
     const vm = await machine();
     await until(daemon, /web: runs/);
     await vm.press('p');
-    const ended = /web: the guest has powered itself off \(sure\) \[the user: leave it off\]$/;
+    const ended =
+      /web: the guest powered itself off \(sure\) \[shut down by its user: leave it off\]$/;
     const told = await until(daemon, /^hook: web guest-shutdown false$/);
     expect(told[0]).toMatch(ended);
     daemon.child.kill();
     await daemon.ended;
 
     expect(await examples.run(command('vm-daemon', 'all; with a NAME')).rest()).toEqual([
-      expect.stringMatching(/^web: stopped .*Z, marked as the user’s shutdown$/),
+      expect.stringMatching(/^web: stopped .*Z, marked as its user's shutdown$/),
       expect.stringMatching(ended),
     ]);
 
     const watch = examples.run(`exec ${command('vm-daemon', 'vm watch')}`);
     await until(watch, / is there$/);
     const next = await machine();
-    await until(watch, /web: runs as process/);
+    await until(watch, /web: running as process/);
     await next.press('p');
     await until(watch, ended);
   });
@@ -129,7 +130,9 @@ describe('docs/vm-control.md', () => {
     machines.push(there);
     while (!existsSync(examples.at('migration'))) await setTimeout(5);
     const run = examples.run(command(page, 'vm migrate').replace('tcp:elsewhere:4444', uri));
-    expect(await run.rest()).toEqual(['web: it has arrived; what is left of it here is paused']);
+    expect(await run.rest()).toEqual([
+      'web: the migration has completed; the machine here is paused',
+    ]);
     expect(await run.ended).toBe(0);
     expect([await vm.status(), await there.status()]).toEqual(['postmigrate', 'running']);
   });
@@ -147,7 +150,7 @@ describe('docs/vm-control.md', () => {
     await acts.rest();
     expect(await acts.ended).toBe(0);
     const [line] = await until(daemon, /web: the guest/);
-    expect(line).toMatch(/web: the guest has powered off, as we had asked it to/);
+    expect(line).toMatch(/web: the guest powered off at our request/);
     expect(await readIntents(examples.at('exitwatch/intents'))).toMatchObject([
       { what: 'powerdown', outcome: 'delivered', identity: { pid: vm.pid } },
     ]);
@@ -191,7 +194,7 @@ describe('docs/vm-guides.md', () => {
     await vm.press('p');
     await until(
       daemon,
-      /web: the guest has powered itself off \(sure\) \[the user: leave it off\]$/,
+      /web: the guest powered itself off \(sure\) \[shut down by its user: leave it off\]$/,
     );
   });
 });

@@ -58,7 +58,7 @@ itWithQemu('the monitor of docs/virtual-machines.md prints what the page says', 
   const page = 'docs/virtual-machines.md';
   const node = await project.run(snippetWith(page, 'new VmMonitor'));
   const lines = (await node.rest()).map((line) => line.trimEnd());
-  expect(lines.join('\n')).toBe(blockWith(page, 'web1: we have told').trim());
+  expect(lines.join('\n')).toBe(blockWith(page, 'web1: we told').trim());
   expect(node.stderr).toBe('');
 });
 
@@ -127,7 +127,7 @@ itWithQemu('docs/vm-causes.md: prints whether to restart a machine', async () =>
   const node = await project.run(snippetWith('docs/vm-causes.md', 'shouldRestart'), '', after);
   expect(await node.line()).toBe('running');
   await guest.press('p');
-  expect(await node.rest()).toEqual(['web guest-shutdown false its guest has powered off']);
+  expect(await node.rest()).toEqual(['web guest-shutdown false its guest powered off']);
 });
 
 describe('docs/vm-control.md', () => {
@@ -165,7 +165,7 @@ describe('docs/vm-control.md', () => {
       );
       expect(await node.rest()).toEqual([]);
       expect(node.stderr).toMatch(
-        /^the guest agent’s ".*web\.agent" does not answer after 5000 ms: /,
+        /^the guest agent's socket ".*web\.agent" did not answer within 5000 ms: /,
       );
       while (guest.child.exitCode === null) await setTimeout(5);
       expect(guest.child.exitCode).toBe(0);
@@ -234,7 +234,7 @@ describe('docs/vm-daemon.md', () => {
     const guest = await machine();
     while (!existsSync(examples.at('web.json'))) await setTimeout(5);
     await guest.press('p');
-    expect(await daemon.line()).toBe('web: the guest has powered itself off (sure)');
+    expect(await daemon.line()).toBe('web: the guest powered itself off (sure)');
     const { lastStopped } = JSON.parse(readFileSync(examples.at('web.json'), 'utf8')) as {
       lastStopped: unknown;
     };
@@ -259,7 +259,7 @@ describe('docs/vm-daemon.md', () => {
     expect(await directory.line()).toBe(`web runs as ${guest.pid}`);
     await guest.press('p');
     const lines = await until(directory, /powered itself off/);
-    expect(lines.at(-1)).toBe('web: the guest has powered itself off (sure)');
+    expect(lines.at(-1)).toBe('web: the guest powered itself off (sure)');
     directory.child.kill();
     await directory.ended;
     expect(directory.stderr).toBe('');

@@ -47,7 +47,7 @@ function itTellsEachByItsWatch(settings: Settings): void {
         else expect(unknownReason).toBe('gone-before-watch');
       }
       const [last = 0] = [before?.pid];
-      expect(() => monitor.watch(last)).toThrow('there is no process');
+      expect(() => monitor.watch(last)).toThrow('no process has pid');
     },
   );
 }

@@ -39,9 +39,7 @@ export async function boot({ arch, kernel, initramfs, consoleFile, memory = 2048
   let last = 'nothing';
   let failure;
   const watchdog = setTimeout(() => {
-    failure = new Error(
-      `the guest has been silent for ${PATIENCE_MS / 60_000} minutes, after ${last}`,
-    );
+    failure = new Error(`no output for ${PATIENCE_MS / 60_000} minutes; the last line was ${last}`);
     stop();
   }, PATIENCE_MS);
   for await (const line of createInterface(qemu.stdout)) {

@@ -26,7 +26,7 @@ export async function runGuest(name, { imageFor, job, files = [], onMessage }) {
         onMessage(message);
       },
     });
-    if (!hasEnded) throw new Error('the guest ended before its job was done');
+    if (!hasEnded) throw new Error('the guest exited before its work was done');
     return version;
   } catch (error) {
     console.error(readFileSync(consoleFile, 'latin1').slice(-4000));

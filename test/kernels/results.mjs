@@ -26,13 +26,13 @@ export class Results {
     for (const { user, files } of runs) {
       for (const file of files) {
         const result = this.#files.find((other) => other.file === file && other.user === user);
-        if (result === undefined) failed.push(`${file} (${user}): was not run`);
+        if (result === undefined) failed.push(`${file} (${user}): did not run`);
         else if (result.error !== null) failed.push(`${file} (${user}): ${result.error}`);
         else if (result.passed + result.failed + result.skipped === 0)
           failed.push(`${file} (${user}): has no tests`);
       }
       if (!this.tests.some((test) => test.user === user && test.status === 'passed'))
-        failed.push(`no test has passed (${user})`);
+        failed.push(`no test passed (${user})`);
     }
     return failed;
   }

@@ -30,7 +30,8 @@ const { values, positionals } = parseArgs({
 const everything = Object.keys(KERNELS);
 const names = positionals.length > 0 ? positionals : values.ci ? CI : everything;
 for (const name of names) {
-  if (!everything.includes(name)) throw new Error(`${name} is none of ${everything.join(', ')}`);
+  if (!everything.includes(name))
+    throw new Error(`unknown kernel ${name}; choose from ${everything.join(', ')}`);
 }
 
 // Kill the guests together with this runner.

@@ -14,9 +14,9 @@ const connector = ({ connector: { filter } }) => filter ?? 'no';
 const FACTS = [
   ['connector', 'root', connector],
   ['connector', 'nobody', connector],
-  ['who sent a signal is told', 'root', ({ trace }) => yes(trace.available)],
+  ['reports who sent a signal', 'root', ({ trace }) => yes(trace.available)],
   ['pidfds have an inode', 'root', ({ pidfd }) => yes(pidfd.inodes)],
-  ['pidfds tell the status of what was reaped', 'root', ({ pidfd }) => yes(pidfd.exitStatus)],
+  ['pidfds keep the status of reaped processes', 'root', ({ pidfd }) => yes(pidfd.exitStatus)],
 ];
 
 /** Tests by file and title. */
@@ -37,7 +37,7 @@ const TESTS = [
   ['pidfds, in namespaces and without privilege', 'root', 'pidfd', /./],
   ['forged exits', 'root', 'forged', /./],
   ['signal trace', 'root', 'signal-trace', /./],
-  ['since when it has seen', 'root', 'traced-since', /./],
+  ['start of the signal trace', 'root', 'traced-since', /./],
   ['`doctor`', 'root', 'doctor', /./],
   ['deaths, connector', 'nobody', 'deaths', /^with/],
   ['deaths, pidfds and polling', 'nobody', 'deaths', /^scope/],

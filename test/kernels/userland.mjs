@@ -68,7 +68,7 @@ export function which(tool) {
   const found = ['/usr/bin', '/bin', '/usr/sbin', '/sbin']
     .map((folder) => join(folder, tool))
     .find((path) => existsSync(path));
-  if (found === undefined) throw new Error(`a guest needs ${tool}, which is not installed here`);
+  if (found === undefined) throw new Error(`${tool} is not installed, but a guest requires it`);
   return found;
 }
 

@@ -83,7 +83,7 @@ describe('waitForExit', () => {
   test('names the process in the error of a timeout', async () => {
     const { child, pid } = new LineProcess('sleep', ['1000']);
     await expect(waitForExit(pid, { timeoutMs: 50 })).rejects.toThrow(
-      `process ${pid} had not ended after 50 ms`,
+      `process ${pid} did not end within 50 ms`,
     );
     await expect(waitForExit(pid, { signal: AbortSignal.timeout(50) })).rejects.toThrow(
       `waiting for the end of process ${pid} was aborted`,

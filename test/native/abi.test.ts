@@ -54,5 +54,5 @@ test('a field that only TypeScript has is reported by name', () => {
     / {2}parentPid: 84,/,
     '  parentPid: 84,\n  added: 88,',
   );
-  expect(said).toMatch(/differs in ExitRecord\.added/);
+  expect(said).toMatch(/is out of date in ExitRecord\.added/);
 });

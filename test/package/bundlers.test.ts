@@ -194,7 +194,7 @@ describe.each(RECIPES.filter(({ place }) => place === 'inside'))('$bundler', (re
       expect(warnings).toEqual([expect.stringContaining('[ERR_EXITWATCH_NO_ADDON]')]);
       const [warning = ''] = warnings;
       const places = ['prebuilds', `linux-${process.arch}`, 'exitwatch.node'].join('/');
-      expect(warning).toMatch(`${join(alone, places)} is not there`);
+      expect(warning).toMatch(`${join(alone, places)} does not exist`);
       expect(warning).toMatch(`exitwatch/package.json cannot be resolved from ${alone}`);
       expect(warning).toMatch('docs/bundlers.md');
     }
@@ -246,7 +246,7 @@ describe('Bun', () => {
       const binary = join(bun.folder, 'node_modules', '.bin', 'bun');
       const { told, warnings } = await call(binary, ['app.js'], project);
       expect(told).toEqual(POLLED);
-      expect(warnings).toEqual([expect.stringMatching(/Bun [\d.]+ lacks .*run it with Node\.js/)]);
+      expect(warnings).toEqual([expect.stringMatching(/Bun [\d.]+ lacks .*use Node\.js/)]);
     },
     120_000,
   );

@@ -87,13 +87,13 @@ test('two folders of one floor that import from each other are refused as a cycl
 test('rooms of one floor may not import each other', () => {
   write('src/journal/row.ts', "export { VmMonitor } from '../vm/index.js';\n");
   expect(imports().says).toBe(
-    'src/journal/row.ts imports from another room of its floor: src/vm/index.ts\n',
+    'src/journal/row.ts imports from another folder on its own floor: src/vm/index.ts\n',
   );
 });
 
 test('a file in no room is refused', () => {
   write('src/misc/thing.ts', 'export {};\n');
-  expect(imports().says).toMatch(/^src\/misc\/thing\.ts is in no room: /);
+  expect(imports().says).toMatch(/^src\/misc\/thing\.ts is in no known folder; /);
 });
 
 const SIZES = 'check-sizes.mjs';
@@ -108,8 +108,8 @@ test('a file of more than 300 lines must say at its top why it is one idea', () 
   );
   const { code, says } = check(SIZES);
   expect(code).toBe(1);
-  expect(says).toContain('src/common/long.ts has 301 lines, and no "One idea: …"');
-  expect(says).toContain('native/core/long.h has 301 lines, and no "One idea: …"');
+  expect(says).toContain('src/common/long.ts has 301 lines, but no "One idea: …"');
+  expect(says).toContain('native/core/long.h has 301 lines, but no "One idea: …"');
   expect(says).not.toContain('table.h');
 });
 

@@ -421,7 +421,7 @@ describe('a control call', () => {
   test('that never answers is abandoned after its time', async () => {
     const child = await mortal();
     const result = await stop(child.pid, { control: ask, forceKillAfterDelayMs: 100 });
-    const detail = 'the control call had no answer after 100 ms';
+    const detail = 'the control call was not answered within 100 ms';
     expect(result).toMatchObject({ via: 'signal', warnings: [{ code: 'control-failed', detail }] });
   });
 

@@ -46,7 +46,7 @@ afterEach(async () => {
 
 const isAThread = () => ({
   code: 'ERR_EXITWATCH_THREAD',
-  message: `${thread} is a thread of process ${stranger.pid} (mortal); if that process is meant, give ${stranger.pid}`,
+  message: `${thread} is a thread of process ${stranger.pid} (mortal); use pid ${stranger.pid} if you mean that process`,
 });
 
 test('the id of a thread is not a process, and not dead', async () => {
@@ -137,7 +137,7 @@ itAsRoot('a kernel thread is not dead, and is not stopped', async () => {
   ]) {
     const { code, stderr } = await call(...args);
     expect(code).toBe(125);
-    expect(stderr).toContain('pid 2 is a kernel thread (kthreadd), and no process');
+    expect(stderr).toContain('pid 2 is a kernel thread (kthreadd), not a process');
   }
   expect(existsSync(names)).toBe(true);
 });

@@ -338,8 +338,8 @@ itAsRoot('a member of another user is reported, and the other members are stoppe
   await until('setpriv to change its user', () => status().includes('Uid:\t65534'), status);
   const args = ['stop', String(root.pid), '--tree', '--kill-after', '300ms'];
   const stopped = await callWith(NOBODY, ...args);
-  expect(stopped).toMatchObject({ code: 124, lines: [`${ours} (sleep) is still there`] });
-  expect(stopped.stderr).toContain(`process ${ours} is another user's`);
+  expect(stopped).toMatchObject({ code: 124, lines: [`${ours} (sleep) is still running`] });
+  expect(stopped.stderr).toContain(`this user may not signal process ${ours}`);
   expect(lives([root.pid, ours])).toEqual(['dead', 'alive']);
   await stop(ours);
 });
@@ -362,7 +362,7 @@ itAsRoot('hidden processes are reported, and nothing is done if /proc cannot be 
   await own.line();
   const seen = await callWith(hidden, 'stop', String(own.pid), '--tree');
   expect(seen).toMatchObject({ code: 0 });
-  expect(seen.stderr).toContain('some processes are hidden (hidepid)');
+  expect(seen.stderr).toContain('/proc hides some processes (hidepid)');
 
   const stranger = await mortal('--stranger', '--child');
   const nothing = ['unshare', '-m', 'sh', '-c', 'umount -l /proc; exec "$@"', 'sh'];
@@ -450,7 +450,7 @@ describe('the command', () => {
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(lines).toEqual([
       expect.stringMatching(
-        /killed SIGTERM.*, by the signal; and 2 others of its tree, 1 by SIGKILL$/,
+        /killed SIGTERM.*, by the signal; and 2 others in its tree, 1 by SIGKILL$/,
       ),
     ]);
   });

@@ -25,10 +25,10 @@ test('a source that is added to the registry serves a monitor', async () => {
 
 test('a feature that the source lacks is refused in its name', () => {
   expect(() => new ExitMonitor({ source: name, scope: 'all' })).toThrow(
-    "nothing tells only of watched processes: scope 'all' takes another source",
+    "nothing reports only watched processes; use another source for scope 'all'",
   );
   expect(() => new ExitMonitor({ source: name, trace: 'on' })).toThrow(
-    "nothing tells of no signals: trace 'on' takes another source",
+    "nothing does not report signals; use another source for trace 'on'",
   );
 });
 
@@ -44,7 +44,7 @@ test('the command line accepts the source, and says what it does not report', as
   await using monitor = new ExitMonitor({ source: name });
   const line = describeWatch(await monitor.start(), [1]);
   expect(line).toContain('watching pid 1 (null');
-  expect(line).toContain('because --source null asks for that');
+  expect(line).toContain('because --source null was requested');
 });
 
 test('an unknown source is refused with the list of known ones', () => {

@@ -353,7 +353,7 @@ test('an identity from another pid namespace is refused', () => {
     id: `${boot.slice(0, 12)}n${namespace}-${pid}-${inode}`,
   };
   const monitor = new ExitMonitor();
-  expect(() => monitor.watch(foreign)).toThrow('of another pid namespace');
+  expect(() => monitor.watch(foreign)).toThrow('belongs to another pid namespace');
   // Before Linux 6.9 everything else may be equal.
   const [ours, other] = [identity, foreign].map((each) => ({ ...each, inode: null }));
   if (ours === undefined || other === undefined) throw new Error('they are two');

@@ -264,7 +264,7 @@ test('without ps there is one clear error', async () => {
     new ExitMonitor({ scope: 'all' }).start().catch(({ code }) => console.log(code));
   `;
   expect(await on('darwin', script, { PATH: '/nowhere' })).toBe(
-    'ERR_EXITWATCH_NO_PS install ps (procps on Linux), and see that it is in PATH\nERR_EXITWATCH_NO_PS',
+    'ERR_EXITWATCH_NO_PS install ps (procps on Linux), and make sure that it is in PATH\nERR_EXITWATCH_NO_PS',
   );
 });
 

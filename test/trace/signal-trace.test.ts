@@ -207,7 +207,7 @@ itAsRoot('without capabilities everything else works, and the missing ones are n
 
   const { lines, code } = await callWith(POWERLESS, 'doctor');
   expect(code).toBe(1);
-  expect(lines.join('\n')).toMatch(/signals +WHO SENT THEM IS NOT TOLD\n.*CAP_BPF.*CAP_PERFMON/);
+  expect(lines.join('\n')).toMatch(/signals +DOES NOT WORK: .*\n.*CAP_BPF.*CAP_PERFMON/);
 
   const demanding = startMonitor({ trace: 'on' }, POWERLESS);
   expect(await next(demanding)).toMatchObject({ code: 'ERR_EXITWATCH_NO_TRACE' });

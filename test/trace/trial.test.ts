@@ -61,22 +61,25 @@ const UNTRACED = {
  * has no siginfo.
  */
 const SPOILT: [string, RegExp][] = [
-  ['pid', /kill\(2\) came from another process/],
-  ['uid', /kill\(2\) came from another process/],
-  ['signal', /SIGTERM by kill\(2\) was not seen/],
-  ['arguments', /SIGTERM by kill\(2\) was not seen/],
-  ['no-info', /PR_SET_PDEATHSIG came as kill$|kill\(2\) came with another siginfo$/],
-  ['kernel-thread', /kill\(2\) came as kernel$/],
-  ['group', /kill\(2\) came (for another than it was sent to|as kernel)$/],
+  ['pid', /kill\(2\) was seen from another process/],
+  ['uid', /kill\(2\) was seen from another process/],
+  ['signal', /SIGTERM from kill\(2\) was not seen/],
+  ['arguments', /SIGTERM from kill\(2\) was not seen/],
+  ['no-info', /PR_SET_PDEATHSIG was seen as kill$|kill\(2\) was seen with a different siginfo$/],
+  ['kernel-thread', /kill\(2\) was seen as kernel$/],
+  ['group', /kill\(2\) was seen (with the wrong scope|as kernel)/],
   ['direction', /kill\(2\) was not seen/],
-  ['code', /tgkill\(2\) came as kill$/],
-  ['value', /kill\(2\) came with another siginfo/],
-  ['exit', /PR_SET_PDEATHSIG (came as kill|cannot be told from others)$/],
+  ['code', /tgkill\(2\) was seen as kill$/],
+  ['value', /kill\(2\) was seen with a different siginfo/],
+  ['exit', /PR_SET_PDEATHSIG (was seen as kill|cannot be distinguished from other signals)$/],
   ['start', /kill\(2\) came to another process/],
   ['name', /kill\(2\) came to another process/],
-  ['stack', /rt_sigqueueinfo\(2\) came as kernel$|kill\(2\) cannot be told from others$/],
-  ['parent', /kill\(2\) came from another process/],
-  ['thread', /kill\(2\) came from another process/],
+  [
+    'stack',
+    /rt_sigqueueinfo\(2\) was seen as kernel$|kill\(2\) cannot be distinguished from other signals$/,
+  ],
+  ['parent', /kill\(2\) was seen from another process/],
+  ['thread', /kill\(2\) was seen from another process/],
 ];
 
 test('every way to spoil the trace is tested here', () => {

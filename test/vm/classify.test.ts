@@ -114,7 +114,7 @@ test('with only exit 0 the cause is unknown, and the user is not blamed', () => 
   expect(stop.candidates).toContain('guest-shutdown');
   expect(stop.candidates).toContain('forced-stop');
   expect(stop.summary).toBe(
-    'vm: why it ended is not known, because it exited with 0, and nothing was heard of it',
+    'vm: why it ended is unknown, because it exited with 0, and it reported no events',
   );
 });
 

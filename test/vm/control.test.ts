@@ -72,10 +72,10 @@ test.each([...WORDS, 'SomethingOfNextYear', ''])(
 );
 
 test.each([
-  ['garbage', /does not tell its state/],
+  ['garbage', /did not report a state/],
   ['flood', /more than 65536 bytes/],
-  ['eof', /in the middle of its answer/],
-  ['hang', /has not answered/],
+  ['eof', /before the answer was complete/],
+  ['hang', /did not answer/],
 ])(
   'a machine that answers with %s counts as running, and the error is reported',
   async (how, reason) => {
@@ -250,7 +250,7 @@ test('the verdict also uses what the machine reported while it was watched', asy
   const stop = await stopOf(watch);
   expect(stop.candidates).toContain('killed');
   expect(stop.evidence).toContainEqual(
-    expect.objectContaining({ text: 'it was VirtualMachineStatePaused when we came' }),
+    expect.objectContaining({ text: 'its first known status was VirtualMachineStatePaused' }),
   );
 });
 

@@ -98,7 +98,7 @@ itWithQemu('a lost event log causes a warning, and one that never existed does n
   await daemon.stopped(losing);
   const warnings = daemon.said.filter(({ event }) => event === 'warning');
   expect(warnings).toMatchObject([
-    { name: 'losing', message: `${JSON.stringify(losing.eventLog)} is gone` },
+    { name: 'losing', message: `${JSON.stringify(losing.eventLog)} no longer exists` },
   ]);
 });
 
@@ -302,7 +302,7 @@ itWithQemu('the hook gets every detail of an end, and its failure is a warning',
   await vm.press('p');
   expect(await daemon.until(({ event }) => event === 'warning')).toMatchObject({
     code: 'ERR_EXITWATCH_HOOK',
-    message: expect.stringMatching(/has failed with 3/) as unknown,
+    message: expect.stringMatching(/exited with 3/) as unknown,
   });
   const env = readFileSync(`${told}.env`, 'utf8').split('\n');
   expect(env).toEqual(
@@ -387,7 +387,7 @@ test('a state directory has one daemon at a time, and is free as soon as that da
   const args = ['--control-dir', daemon.controlDir, '--state-dir', daemon.stateDir];
   const second = await call('vm', 'daemon', ...args);
   expect(second).toMatchObject({ code: 125 });
-  expect(second.stderr).toMatch(/another daemon has/);
+  expect(second.stderr).toMatch(/another daemon uses/);
   await expect(
     new VmDaemon({ controlDir: daemon.controlDir, stateDir: daemon.stateDir }).start(),
   ).rejects.toMatchObject({ code: 'ERR_EXITWATCH_IN_USE' });
@@ -407,7 +407,7 @@ test.each(['notify', '@exitwatch-test-notify'])(
     expect(await systemd.line()).toBe('bound');
     await daemon.start([], { NOTIFY_SOCKET: path, WATCHDOG_USEC: '20000' });
     expect(await systemd.line()).toBe('READY=1');
-    expect(await systemd.line()).toBe('STATUS=0 virtual machines under watch');
+    expect(await systemd.line()).toBe('STATUS=watching 0 virtual machines');
     expect(await systemd.line()).toBe('WATCHDOG=1');
     await daemon.end();
     systemd.child.kill();
@@ -436,8 +436,8 @@ itWithQemu('status shows what is known, including ends without a verdict so far'
   ]);
   const one = await call('vm', 'status', 'users', ...state);
   expect(one).toMatchObject({ code: 0, stderr: '' });
-  expect(one.lines.join('\n')).toMatch(/users: stopped .*, marked as the user’s shutdown/);
-  expect(one.lines.join('\n')).toMatch(/the guest has powered itself off \(sure\)/);
+  expect(one.lines.join('\n')).toMatch(/users: stopped .*, marked as its user's shutdown/);
+  expect(one.lines.join('\n')).toMatch(/the guest powered itself off \(sure\)/);
   expect(await call('vm', 'status', 'nobody', ...state)).toMatchObject({ code: 127, lines: [] });
   expect(await call('vm', 'status', '../x', ...state)).toMatchObject({ code: 2, lines: [] });
   expect(await call('vm', 'status', '--state-dir', '/nowhere')).toMatchObject({ code: 125 });
@@ -460,7 +460,7 @@ itWithQemuAsRoot(
     while (lines.filter((line) => line.includes('"found"')).length < 2) {
       lines.push((await watch.line()) ?? fail(watch));
     }
-    expect(await alone.line()).toMatch(/runs as process/);
+    expect(await alone.line()).toMatch(/running as process/);
     await vm.press('p');
     other.child.kill('SIGTERM');
     lines.push(...(await watch.rest()));
@@ -474,19 +474,22 @@ itWithQemuAsRoot(
     );
     const told = await alone.rest();
     expect(await alone.ended).toBe(0);
-    expect(told.at(-1)).toMatch(/a signal has asked the hypervisor to end: SIGTERM from/);
+    expect(told.at(-1)).toMatch(/a signal told the hypervisor to exit: SIGTERM from/);
     expect(existsSync(daemon.stateDir)).toBe(false);
   },
 );
 
 test.each([
   [['vm', 'daemon'], /--control-dir DIR and --state-dir DIR/],
-  [['vm', 'daemon', '--control-dir', '', '--state-dir', '/tmp/x'], /--control-dir takes a value/],
+  [
+    ['vm', 'daemon', '--control-dir', '', '--state-dir', '/tmp/x'],
+    /--control-dir requires a value/,
+  ],
   [['vm', 'daemon', '--control-dir', '/x', '--state-dir', '/tmp/x', '--hook', ''], /--hook takes/],
   [['vm', 'status'], /--state-dir DIR/],
   [['vm', 'watch'], /one of --control-dir, --pid and --pidfile/],
-  [['vm', 'watch', '--pid', 'x'], /--pid takes a whole number/],
-  [['vm', 'watch', '--control-dir', '/x', '--qmp', '/y'], /the files are found there/],
+  [['vm', 'watch', '--pid', 'x'], /--pid must be a positive integer/],
+  [['vm', 'watch', '--control-dir', '/x', '--qmp', '/y'], /it contains these files/],
   [['vm', 'watch', '--pid', '1', '--count', '0'], /--count takes/],
 ])('%j is wrong usage', async (args, reason) => {
   const { code, stderr } = await call(...args);

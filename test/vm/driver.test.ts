@@ -150,7 +150,7 @@ test.each<[string, VmDriver['witness']]>([
 test('a witness together with QEMU’s files is refused', () => {
   const watch = (driver: object) =>
     monitor.watch({ name: 'vm', pid: process.pid, qmp: socket, driver: driver as VmDriver });
-  expect(() => watch(scriptedDriver(socket))).toThrow(/qmp is QEMU's/);
+  expect(() => watch(scriptedDriver(socket))).toThrow(/qmp is for QEMU only/);
   expect(() => watch({ ...scriptedDriver(socket), witness: 1 })).toThrow(/witness/);
 });
 

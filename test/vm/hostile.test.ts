@@ -53,9 +53,9 @@ afterEach(() => {
 });
 
 const HOSTILE: [string, (socket: Socket) => void, RegExp][] = [
-  ['never says a word', () => undefined, /gives no greeting/],
-  ['sends garbage', (socket) => socket.write('HTTP/1.1 400 Bad Request\r\n\r\n'), /no JSON/],
-  ['sends what is no message', (socket) => socket.write('[1,2,3]\n'), /no message/],
+  ['never says a word', () => undefined, /sent no greeting/],
+  ['sends garbage', (socket) => socket.write('HTTP/1.1 400 Bad Request\r\n\r\n'), /not JSON/],
+  ['sends what is no message', (socket) => socket.write('[1,2,3]\n'), /not a QMP message/],
   [
     'sends 100 MB without a newline',
     (socket) => {
@@ -78,7 +78,7 @@ const HOSTILE: [string, (socket: Socket) => void, RegExp][] = [
         socket.write(`${JSON.stringify({ error: { class: 'GenericError', desc: 'no' }, id })}\n`);
       });
     },
-    /refuses: no/,
+    /refused the command: no/,
   ],
 ];
 
@@ -167,7 +167,7 @@ test('a second client waits for the first one to leave, and says so', async () =
   const warned = new Promise<Error>((resolve) => monitor.once('warning', resolve));
   const running = once(monitor, 'running');
   monitor.watch({ name: 'vm', pid: child.pid, qmp: path, qmpIsInherited: true });
-  expect((await arrives('a warning', warned)).message).toContain('serves another client');
+  expect((await arrives('a warning', warned)).message).toContain('another client is connected');
   first.close();
   await arrives('the machine to run', running);
   await release(child);
@@ -200,9 +200,9 @@ test('commands get answers by their ids, are refused with a reason, and fail whe
   const first = client.execute('first');
   expect(await client.execute('second')).toEqual({ of: 'second' });
   expect(await arrives('the first answer', first)).toBe(1);
-  await expect(client.execute('refused')).rejects.toThrow('refuses: unknown');
-  await expect(client.execute('first', {}, 20)).rejects.toThrow('has not answered first');
-  await expect(client.execute('leave')).rejects.toThrow('is gone');
+  await expect(client.execute('refused')).rejects.toThrow('refused the command: unknown');
+  await expect(client.execute('first', {}, 20)).rejects.toThrow('did not answer first');
+  await expect(client.execute('leave')).rejects.toThrow('was closed');
 });
 
 test.each([
@@ -225,7 +225,7 @@ test('a missing pidfile and an ended machine reject without harm to other watche
   await expect(stopOf(missing)).rejects.toMatchObject({ code: 'ERR_EXITWATCH_NO_PIDFILE' });
   const gone = await mortal();
   await release(gone);
-  expect(() => monitor.watch({ name: 'gone', pid: gone.pid })).toThrow('there is no process');
+  expect(() => monitor.watch({ name: 'gone', pid: gone.pid })).toThrow('no process has pid');
   const child = await mortal();
   const watch = monitor.watch({ name: 'there', pid: child.pid });
   await release(child);

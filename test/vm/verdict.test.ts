@@ -258,7 +258,7 @@ describe('an error', () => {
       });
       expect(answer(stop)).toMatchObject({ cause: 'start-failed', restart: null });
       expect(stop.evidence).toContainEqual(
-        expect.objectContaining({ source: 'log', text: `it says: ${words}` }),
+        expect.objectContaining({ source: 'log', text: `it logged: ${words}` }),
       );
     }
   });

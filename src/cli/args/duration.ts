@@ -13,7 +13,7 @@ export function parseDuration(option: string, text: string): number {
   const milliseconds = match === null ? NaN : Number(match[1]) * (UNITS[match[2] ?? 's'] ?? NaN);
   if (milliseconds > 0 && milliseconds <= LONGEST_MS) return milliseconds;
   throw new UsageError(
-    `${option} takes a time such as 10s, 500ms or 2h, at most 24 days; not ${JSON.stringify(text)}`,
+    `${option} must be a duration such as 10s, 500ms or 2h, at most 24 days, not ${JSON.stringify(text)}`,
   );
 }
 

@@ -16,7 +16,7 @@ export class NamePattern {
   constructor(globs: readonly string[]) {
     this.#patterns = globs.flatMap((glob) => {
       if (glob.length > MOST_CHARACTERS) {
-        throw new UsageError(`a pattern of names has at most ${MOST_CHARACTERS} characters`);
+        throw new UsageError(`a name pattern can have at most ${MOST_CHARACTERS} characters`);
       }
       const cut = Buffer.from(glob).subarray(0, KERNEL_NAME_BYTES).toString();
       return cut === glob ? [globPattern(glob)] : [globPattern(glob), globPattern(cut)];
@@ -41,6 +41,6 @@ function globPattern(glob: string): RegExp {
   try {
     return new RegExp(`^${source}$`, 's');
   } catch {
-    throw new UsageError(`${JSON.stringify(glob)} is no pattern of names`);
+    throw new UsageError(`${JSON.stringify(glob)} is not a valid name pattern`);
   }
 }

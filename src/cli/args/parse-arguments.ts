@@ -13,7 +13,8 @@ const MAY_BE_EMPTY: readonly string[] = ['reason'];
  */
 export function parseArguments<T extends ParseArgsConfig>(
   config: T,
-  strayWord = (word: string) => `${JSON.stringify(word)} is no option, and only options are taken`,
+  strayWord = (word: string) =>
+    `unexpected argument ${JSON.stringify(word)}: this command accepts only options`,
 ): ReturnType<typeof parseArgs<T>> {
   const { args, options } = config;
   const { tokens } = parseArgs({
@@ -41,18 +42,18 @@ interface OptionToken {
 
 function checkOption(token: OptionToken, type: 'string' | 'boolean' | undefined): void {
   const { name, rawName, value, inlineValue } = token;
-  if (type === undefined) throw new UsageError(`there is no option ${rawName}`);
+  if (type === undefined) throw new UsageError(`unknown option ${rawName}`);
   if (type === 'boolean') {
-    if (value !== undefined) throw new UsageError(`${rawName} takes no value`);
+    if (value !== undefined) throw new UsageError(`${rawName} does not take a value`);
     return;
   }
-  if (value === undefined) throw new UsageError(`${rawName} takes a value`);
+  if (value === undefined) throw new UsageError(`${rawName} requires a value`);
   if (value === '' && !MAY_BE_EMPTY.includes(name)) {
-    throw new UsageError(`${rawName} takes a value, and not an empty one`);
+    throw new UsageError(`${rawName} requires a value that is not empty`);
   }
   if (inlineValue !== true && /^-./.test(value)) {
     throw new UsageError(
-      `${rawName} takes a value: if ${value} is meant, write ${rawName}=${value}`,
+      `${rawName} requires a value; if the value is ${value}, write ${rawName}=${value}`,
     );
   }
 }

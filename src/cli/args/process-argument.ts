@@ -44,13 +44,13 @@ function isBareWord(argument: string): boolean {
 function noName(argument: string): UsageError {
   const word = JSON.stringify(argument);
   return new UsageError(
-    `${word} is no pid, and there is no pidfile of that name; pgrep tells pids by name`,
+    `${word} is neither a pid nor an existing pidfile; pgrep finds pids by name`,
   );
 }
 
 /** The message for a missing pidfile. */
 export function noPidfile(path: string): string {
-  return `there is no pidfile ${JSON.stringify(path)}`;
+  return `pidfile ${JSON.stringify(path)} does not exist`;
 }
 
 /** Whether the error means that the pidfile is missing. */

@@ -121,5 +121,5 @@ export function parseUser(text: string): number {
   const { stdout, status } = spawnSync('id', ['-u', '--', text], { encoding: 'utf8' });
   const uid = status === 0 ? stdout.trim() : '';
   if (/^\d+$/.test(uid)) return Number(uid);
-  throw new UsageError(`there is no user ${JSON.stringify(text)}`);
+  throw new UsageError(`unknown user ${JSON.stringify(text)}`);
 }

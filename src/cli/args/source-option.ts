@@ -10,5 +10,5 @@ export function parseSource(text: string): 'auto' | SourceName {
   if (source !== undefined) return source;
   const last = choices.at(-1) ?? '';
   const others = choices.slice(0, -1).join(', ');
-  throw new UsageError(`--source takes ${others} or ${last}; not ${JSON.stringify(text)}`);
+  throw new UsageError(`--source must be ${others} or ${last}, not ${JSON.stringify(text)}`);
 }

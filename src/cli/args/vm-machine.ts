@@ -33,18 +33,21 @@ export const MACHINE_OPTIONS = {
 } as const;
 
 /** Help text for {@link MACHINE_OPTIONS}. */
-export const MACHINE_HELP = `  --control-dir DIR  where NAME has its files: its process is found by NAME.pid or NAME.qmp; it is
-                     talked to by NAME.agent and NAME.control, or NAME.qmp where there is no
-                     NAME.control
-  --state-dir DIR    the daemon's: what it is about to do is written to DIR/intents before; without
-                     --control-dir, NAME is the process that the daemon knows it as
-  --pid N            this process
-  --pidfile FILE     the process that this names
-  --qmp SOCKET       its QMP socket, that nobody else is connected to
-  --agent SOCKET     the channel of its guest's agent (qemu-ga), that nobody else is connected to
-  --inherited        these sockets were opened by another process, and handed over to it
-  --intent-log FILE  where it is written down what is about to be done
-  --reason TEXT      why, for the intent log`;
+export const MACHINE_HELP = `  --control-dir DIR  the directory with NAME's files. NAME.pid or NAME.qmp leads
+                     to its process; commands go to NAME.agent and NAME.control
+                     (or NAME.qmp without NAME.control)
+  --state-dir DIR    the daemon's state directory: records each step in
+                     DIR/intents beforehand. Without --control-dir, the daemon's
+                     record says which process NAME is
+  --pid N            selects the machine by its pid
+  --pidfile FILE     selects the machine by its pidfile
+  --qmp SOCKET       its QMP socket; nobody else may be connected to it
+  --agent SOCKET     the socket of its guest agent (qemu-ga); nobody else may be
+                     connected to it
+  --inherited        another process opened these sockets and handed them over
+                     to the machine
+  --intent-log FILE  records each step in this file beforehand
+  --reason TEXT      the reason to record in the intent log`;
 
 /** The parsed {@link MACHINE_OPTIONS}. */
 export interface MachineValues {
@@ -84,14 +87,12 @@ export async function findMachine(
 ): Promise<Machine> {
   const { pid, pidfile, 'control-dir': controlDir, 'state-dir': stateDir } = values;
   if ([name, pid, pidfile].filter((each) => each !== undefined).length !== 1) {
-    throw new UsageError(`${command} takes one of NAME, --pid and --pidfile`);
+    throw new UsageError(`${command} requires exactly one of NAME, --pid and --pidfile`);
   }
   const intentLog =
     values['intent-log'] ?? (stateDir === undefined ? undefined : intentLogPath(stateDir));
   if (intentLog === undefined) {
-    throw new UsageError(
-      `${command} takes --state-dir or --intent-log: it writes down what it does`,
-    );
+    throw new UsageError(`${command} requires --state-dir or --intent-log, to record what it does`);
   }
   const found = await identityOf(command, { name, pid, pidfile, controlDir, stateDir });
   const sockets =
@@ -121,7 +122,7 @@ async function identityOf(command: string, wanted: Wanted): Promise<ProcessIdent
     return byFiles({ name: '', pidfile, qmp: null, eventLog: null, log: null, signature: '' });
   }
   if (name === undefined || !isVmName(name)) {
-    throw new UsageError(`${JSON.stringify(name)} is no name of a virtual machine`);
+    throw new UsageError(`${JSON.stringify(name)} is not a valid name of a virtual machine`);
   }
   if (controlDir !== undefined) {
     const files = (await readControlDirectory(controlDir)).vms.get(name);
@@ -131,9 +132,9 @@ async function identityOf(command: string, wanted: Wanted): Promise<ProcessIdent
     const record = await readVmRecord(stateDir, name);
     if (record !== null) return record.state === 'running' ? record.identity : null;
   } else if (controlDir === undefined) {
-    throw new UsageError(`${command} NAME takes --control-dir or --state-dir`);
+    throw new UsageError(`${command} NAME requires --control-dir or --state-dir`);
   }
-  throw new NoSuchMachine(`nothing is known of ${name}`);
+  throw new NoSuchMachine(`unknown virtual machine ${name}`);
 }
 
 function byPid(text: string): ProcessIdentity {
@@ -143,9 +144,9 @@ function byPid(text: string): ProcessIdentity {
     if (identity !== null) return identity;
   } catch (error) {
     const isUsage = error instanceof ExitwatchError && error.code === 'ERR_EXITWATCH_INVALID_PID';
-    throw isUsage ? new UsageError(`--pid takes a pid, not ${JSON.stringify(text)}`) : error;
+    throw isUsage ? new UsageError(`--pid must be a pid, not ${JSON.stringify(text)}`) : error;
   }
-  throw new NoSuchMachine(`there is no process ${pid}`);
+  throw new NoSuchMachine(`no process has pid ${pid}`);
 }
 
 /** In the same way as the daemon. */
@@ -155,7 +156,9 @@ async function byFiles(files: ControlFiles): Promise<ProcessIdentity | null> {
   if (owner.state === 'ended') return null;
   if (owner.error !== null) throw owner.error;
   const { pidfile, name } = files;
-  throw new NoSuchMachine(pidfile === null ? `no process is known of ${name}` : noPidfile(pidfile));
+  throw new NoSuchMachine(
+    pidfile === null ? `the process of ${name} is unknown` : noPidfile(pidfile),
+  );
 }
 
 async function socketsOf(folder: string, name: string): Promise<{ qmp?: string; agent?: string }> {

@@ -6,21 +6,23 @@ import { UsageError } from '../args/usage-error.js';
 import { escapeText, toJsonLine } from '../output/escape.js';
 import { EXIT_UNKNOWN } from '../output/exit-codes.js';
 
-export const ALIVE_HELP = `Tells whether a process lives.
+export const ALIVE_HELP = `Reports whether a process is alive.
 
 Usage: exitwatch alive PID|PIDFILE [OPTION]…
 
-  --executable NAME  it has to run this: an executable, or the script of an interpreter; a
-                     path, or a file name in full
-  --json             one JSON object
-  --help             this text
+  --executable NAME  the process must run this: an executable, or the script of
+                     an interpreter; a path, or a full file name
+  --json             prints one JSON object
+  --help             prints this text
 
-A zombie is dead. A pidfile that exitwatch has written names a process and no later one with its pid;
-of any other one, the pid is all that is known, unless --executable is given.
+A zombie counts as dead. A pidfile written by exitwatch identifies one process,
+and never a later one with the same pid. Any other pidfile is only a number: add
+--executable to check what has the pid.
 
-Ends with 0 if it is alive, with 1 if it is dead or there is no such pidfile, with 125 if that cannot
-be told, and with 2 for wrong usage. It cannot be told if a process lives that runs something else, or if
-the pid is a thread's: stderr says what is there.
+Exits with 0 if the process is alive, 1 if it is dead or the pidfile does not
+exist, 125 if that is unknown, and 2 for wrong usage. It is unknown if the
+process runs something else, or if the pid is a thread's id: stderr says what
+has the pid.
 `;
 
 const EXIT_DEAD = 1;
@@ -65,7 +67,7 @@ function parse(args: readonly string[]) {
   });
   const [argument, ...more] = parsed.positionals;
   if (argument === undefined || argument === '' || more.length > 0) {
-    throw new UsageError('alive takes one PID or PIDFILE');
+    throw new UsageError('alive requires exactly one PID or PIDFILE');
   }
   return { argument, ...parsed.values };
 }

@@ -18,14 +18,14 @@ import { UsageError } from '../args/usage-error.js';
 import { escapeText } from '../output/escape.js';
 import { missingTools } from '../toolchain.js';
 
-export const BUILD_NATIVE_HELP = `Compiles the native addon for this machine, where no binary that came along can be used.
+export const BUILD_NATIVE_HELP = `Compiles the native addon for this machine, if the package has no binary for it.
 
 Usage: exitwatch build-native
 
-  --help         this text
+  --help         prints this text
 
-Takes a C++ compiler, make, Python 3 and npm, which fetches node-gyp and node-addon-api. Ends
-with 0 when the addon was loaded, 1 otherwise.
+Requires a C++ compiler, make, Python 3 and npm, which downloads node-gyp and
+node-addon-api. Exits with 0 if the new addon can be loaded, 1 otherwise.
 `;
 
 const ROOT = join(__dirname, '..', '..', '..');
@@ -40,16 +40,18 @@ const EXIT_NOT_BUILT = 1;
 
 /** `exitwatch build-native`; resolves with the exit code. */
 export function buildNativeCommand(args: readonly string[]): Promise<number> {
-  if (args.length > 0) throw new UsageError('build-native takes no arguments');
+  if (args.length > 0) throw new UsageError('build-native does not take arguments');
   if (process.platform !== 'linux') {
-    process.stderr.write(`exitwatch: there is nothing to compile for ${process.platform}\n`);
+    process.stderr.write(
+      `exitwatch: the native addon is for Linux only, not for ${process.platform}\n`,
+    );
     return Promise.resolve(EXIT_NOT_BUILT);
   }
   const obstacle = whyNot();
   if (obstacle !== null) return Promise.resolve(fail(obstacle));
   const folder = mkdtempSync(join(tmpdir(), 'exitwatch-build-'));
   try {
-    return Promise.resolve(build(folder) ? 0 : fail('nothing was compiled: see above'));
+    return Promise.resolve(build(folder) ? 0 : fail('the build failed: see the messages above'));
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
@@ -63,12 +65,12 @@ function fail(why: string): number {
 /** What prevents compiling, as far as it can be found out before spending a minute on it. */
 function whyNot(): string | null {
   const missing = missingTools();
-  if (missing.length > 0) return `it cannot be compiled without ${missing.join(', ')}: install it`;
+  if (missing.length > 0) return `cannot compile the addon; install ${missing.join(' and ')}`;
   try {
     accessSync(ROOT, constants.W_OK);
     return null;
   } catch {
-    return `${ROOT} cannot be written by this user, and the addon belongs there`;
+    return `the addon belongs in ${ROOT}, which this user cannot write`;
   }
 }
 
@@ -78,7 +80,7 @@ function build(folder: string): boolean {
   writeFileSync(join(folder, 'package.json'), '{"private": true}\n');
   const gyp = join(folder, 'node_modules', 'node-gyp', 'bin', 'node-gyp.js');
   const target = join(ROOT, 'build', 'Release', 'exitwatch.node');
-  say('fetching node-gyp and node-addon-api');
+  say('downloading node-gyp and node-addon-api');
   if (
     !run(folder, 'npm', [
       'install',
@@ -91,21 +93,21 @@ function build(folder: string): boolean {
   ) {
     return false;
   }
-  say('compiling, which takes a minute or two');
+  say('compiling; this takes a minute or two');
   if (!run(folder, process.execPath, [gyp, 'rebuild', '--loglevel=warn'])) return false;
   const built = join(folder, 'build', 'Release', 'exitwatch.node');
   if (!run(folder, process.execPath, ['-e', `require(${JSON.stringify(built)})`])) return false;
   mkdirSync(dirname(target), { recursive: true });
   cpSync(built, `${target}.new`);
   renameSync(`${target}.new`, target);
-  process.stdout.write(`${target} was compiled, and can be loaded\n`);
+  process.stdout.write(`compiled and loaded ${target}\n`);
   return true;
 }
 
 function run(folder: string, command: string, args: readonly string[]): boolean {
   const options = { cwd: folder, stdio: 'inherit', env: environment(folder) } as const;
   const { error, status } = spawnSync(command, args, options);
-  if (error !== undefined) fail(`${command} cannot be run: ${reasonOf(error)}`);
+  if (error !== undefined) fail(`cannot run ${command}: ${reasonOf(error)}`);
   return status === 0;
 }
 

@@ -6,21 +6,21 @@ import { parseArguments } from '../args/parse-arguments.js';
 import { toJsonLine } from '../output/escape.js';
 import { FILTER_TITLES } from '../output/filter-title.js';
 
-export const DOCTOR_HELP = `Tries every witness, and tells which work here, why not better, and what to do about it.
+export const DOCTOR_HELP = `Tries every source, and reports what works, what limits it, and what to do.
 
 Usage: exitwatch doctor [--json]
 
-  --json         one JSON object
-  --help         this text
+  --json         prints one JSON object
+  --help         prints this text
 
-Ends with 0 where everything works as well as it can, with 1 otherwise.
+Exits with 0 if everything works as well as it can, 1 otherwise.
 `;
 
 const EXIT_DEGRADED = 1;
 
 const NO_PROGRAMS =
-  'the file names of programs are not known: an older kernel than Linux 6.16 needs BPF trampolines, ' +
-  'taskstats, and before 5.11 room to lock memory';
+  'the file names of programs are unknown: before Linux 6.16 they require BPF trampolines, ' +
+  'taskstats and, before 5.11, room to lock memory';
 
 /** `exitwatch doctor`; resolves with the exit code. */
 export async function doctorCommand(args: readonly string[]): Promise<number> {
@@ -55,13 +55,13 @@ function describeSource(source: SourceName | null): string {
 function describeConnector(report: ConnectorReport): string[] {
   const { obstacle, filter, downgrade, watchedSet, namesPrograms } = report;
   if (filter === null) return [row('connector', 'DOES NOT WORK'), ...describeReason(obstacle)];
-  const set = watchedSet === 'kernel' ? 'the kernel' : 'exitwatch itself';
+  const set = watchedSet === 'kernel' ? 'the kernel' : 'exitwatch';
   return [
     row(
       'connector',
-      `works, ${FILTER_TITLES[filter]} filter; watched processes are told from others by ${set}`,
+      `works, ${FILTER_TITLES[filter]} filter; ${set} selects the watched processes`,
     ),
-    ...(downgrade === null ? [] : [detail('not the eBPF filter:')]),
+    ...(downgrade === null ? [] : [detail('the eBPF filter is not in use:')]),
     ...describeReason(downgrade),
     ...(namesPrograms || downgrade !== null ? [] : [detail(NO_PROGRAMS)]),
   ];
@@ -72,12 +72,10 @@ function describePidfd({ available, obstacle, inodes, exitStatus }: PidfdReport)
   const lacks = [
     ...(inodes
       ? []
-      : [
-          'no inodes: a pid that is reused within a clock tick may go unnoticed (Linux 6.9 has them)',
-        ]),
+      : ['no inodes: a pid reused within one clock tick may go unnoticed (requires Linux 6.9)']),
     ...(exitStatus
       ? []
-      : ['no exit status: one that no event told stays unknown (Linux 6.15 has it)']),
+      : ['no exit status: a status that no event reports stays unknown (requires Linux 6.15)']),
   ];
   return [
     row('pidfd', lacks.length === 0 ? 'works, with inodes and exit status' : 'works'),
@@ -87,13 +85,16 @@ function describePidfd({ available, obstacle, inodes, exitStatus }: PidfdReport)
 
 function describeTrace({ available, downgrade }: TraceReport): string[] {
   return available
-    ? [row('signals', 'works: who sent a signal is told')]
-    : [row('signals', 'WHO SENT THEM IS NOT TOLD'), ...describeReason(downgrade)];
+    ? [row('signals', 'works: exitwatch reports who sent a signal')]
+    : [
+        row('signals', 'DOES NOT WORK: exitwatch cannot report who sent a signal'),
+        ...describeReason(downgrade),
+      ];
 }
 
 function describePoll({ available, obstacle, by }: PollReport): string[] {
   return available
-    ? [row('polling', `works, by ${by}`)]
+    ? [row('polling', `works, using ${by}`)]
     : [row('polling', 'DOES NOT WORK'), ...describeReason(obstacle)];
 }
 

@@ -16,40 +16,44 @@ import { findMachine, NoSuchMachine } from '../args/vm-machine.js';
 import { parseArguments } from '../args/parse-arguments.js';
 import { UsageError } from '../args/usage-error.js';
 
-export const INTENT_ADD_HELP = `Writes down what you are about to do to a process, and prints the intent's id.
+export const INTENT_ADD_HELP = `Records what you are about to do to a process, and prints the id of this intent.
 
 Usage: exitwatch intent add WHAT --pid N|--pidfile FILE [OPTION]…
 
-  WHAT               powerdown, quit, migrate or save (of a virtual machine), a signal (TERM,
-                     KILL, …), or control for anything else
-  --pid N            the process as it is now
-  --pidfile FILE     the process that this names
-  --deadline TIME    when it should have taken effect: 60s (default), 500ms, 5m; later, an end is not
-                     its doing
-  --reason TEXT      why
-  --intent-log FILE  where to
-  --state-dir DIR    the daemon's: to DIR/intents
-  --json             the intent as a JSON object
-  --help             this text
+  WHAT               powerdown, quit, migrate or save (of a virtual machine), a
+                     signal (TERM, KILL, …), or control for anything else
+  --pid N            the process that has this pid now
+  --pidfile FILE     the process that this pidfile names
+  --deadline TIME    how soon it should take effect: 60s (default), 500ms, 5m;
+                     exitwatch does not attribute a later end to it
+  --reason TEXT      the reason to record
+  --intent-log FILE  the file to record it in
+  --state-dir DIR    the daemon's state directory: records it in DIR/intents
+  --json             prints the intent as a JSON object
+  --help             prints this text
 
-Do it only when this has ended with 0: then the intent is on the disk. Say what came of it by exitwatch
-intent settle; without that, it counts as done until its deadline.
+Act only after this command has exited with 0: then the intent is on the disk.
+Record the outcome with exitwatch intent settle; without that, the intent counts
+as carried out until its deadline.
 
-Ends with 0; 127 if there is no such process or pidfile, 125 if it cannot be written down, 2 for wrong usage.
+Exits with 0; 127 if there is no such process or pidfile, 125 if the intent
+cannot be recorded, 2 for wrong usage.
 `;
 
-export const INTENT_SETTLE_HELP = `Writes down what came of an intent.
+export const INTENT_SETTLE_HELP = `Records the outcome of an intent.
 
 Usage: exitwatch intent settle ID OUTCOME [OPTION]…
 
-  ID                 as exitwatch intent add has printed it
-  OUTCOME            delivered, not-delivered, uncertain (it failed on its way, perhaps after it took
-                     effect), or superseded (the process had ended before)
-  --intent-log FILE  where it is
-  --state-dir DIR    the daemon's: in DIR/intents
-  --help             this text
+  ID                 the id that exitwatch intent add printed
+  OUTCOME            delivered, not-delivered, uncertain (it failed, but may
+                     have taken effect), or superseded (the process had already
+                     ended)
+  --intent-log FILE  the file with the intent
+  --state-dir DIR    the daemon's state directory: the intent is in DIR/intents
+  --help             prints this text
 
-Ends with 0; 127 if there is no such intent, 125 if it cannot be written down, 2 for wrong usage.
+Exits with 0; 127 if there is no such intent, 125 if the outcome cannot be
+recorded, 2 for wrong usage.
 `;
 
 const CONTROLS: readonly string[] = ['control', 'powerdown', 'quit', 'migrate', 'save'];
@@ -79,10 +83,11 @@ export async function intentAddCommand(args: readonly string[]): Promise<number>
     },
   });
   const [word, ...more] = positionals;
-  if (word === undefined || more.length > 0) throw new UsageError('intent add takes one WHAT');
+  if (word === undefined || more.length > 0)
+    throw new UsageError('intent add requires exactly one WHAT');
   const { json, reason } = values;
   if (reason !== undefined && reason.length > MOST_REASON) {
-    throw new UsageError(`--reason has at most ${MOST_REASON} characters`);
+    throw new UsageError(`--reason can have at most ${MOST_REASON} characters`);
   }
   const what = parseWhat(word);
   const inMs = Math.ceil(parseDuration('--deadline', values.deadline));
@@ -90,7 +95,7 @@ export async function intentAddCommand(args: readonly string[]): Promise<number>
     const target = { ...values, inherited: false };
     const { identity, intentLog } = await findMachine('intent add', undefined, target);
     if (identity === null || isAlive(identity) === 'dead') {
-      throw new NoSuchMachine('the process has ended');
+      throw new NoSuchMachine('the process has already ended');
     }
     const log = new IntentLog(intentLog);
     const intent = {
@@ -117,19 +122,17 @@ export async function intentSettleCommand(args: readonly string[]): Promise<numb
   });
   const [id, outcome, ...more] = positionals;
   if (id === undefined || outcome === undefined || more.length > 0) {
-    throw new UsageError('intent settle takes ID and OUTCOME');
+    throw new UsageError('intent settle requires ID and OUTCOME');
   }
   if (!OUTCOMES.includes(outcome)) {
     throw new UsageError(
-      `OUTCOME is one of ${OUTCOMES.join(', ')}; not ${JSON.stringify(outcome)}`,
+      `OUTCOME must be one of ${OUTCOMES.join(', ')}, not ${JSON.stringify(outcome)}`,
     );
   }
   const path = logOf(values);
   const intents: Intent[] = await readIntents(path);
   if (!intents.some((intent) => intent.id === id)) {
-    process.stderr.write(
-      `exitwatch: there is no intent ${escapeText(id)} in ${escapeText(path)}\n`,
-    );
+    process.stderr.write(`exitwatch: intent ${escapeText(id)} is not in ${escapeText(path)}\n`);
     return EXIT_NO_SUCH_PROCESS;
   }
   const log = new IntentLog(path);
@@ -141,7 +144,7 @@ function logOf(values: { 'intent-log'?: string | undefined; 'state-dir'?: string
   const { 'intent-log': path, 'state-dir': stateDir } = values;
   const log = path ?? (stateDir === undefined ? undefined : intentLogPath(stateDir));
   if (log === undefined) {
-    throw new UsageError('intent settle takes --intent-log FILE or --state-dir DIR');
+    throw new UsageError('intent settle requires --intent-log FILE or --state-dir DIR');
   }
   return log;
 }
@@ -151,5 +154,7 @@ function parseWhat(word: string): ControlName | SignalName {
   const upper = word.toUpperCase();
   const signal = (upper.startsWith('SIG') ? upper : `SIG${upper}`) as SignalName;
   if (signalNumber(signal) > 0) return signal;
-  throw new UsageError(`WHAT is ${CONTROLS.join(', ')} or a signal; not ${JSON.stringify(word)}`);
+  throw new UsageError(
+    `WHAT must be ${CONTROLS.join(', ')} or a signal, not ${JSON.stringify(word)}`,
+  );
 }

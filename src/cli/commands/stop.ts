@@ -11,35 +11,38 @@ import { describeExit } from '../output/exit-table.js';
 import { describeSender } from '../output/sender-text.js';
 import { StopProgress } from '../output/stop-progress.js';
 
-export const STOP_HELP = `Stops a process, and ends when its end was observed.
+export const STOP_HELP = `Stops a process, and exits when the process has ended.
 
 Usage: exitwatch stop PID|PIDFILE [OPTION]…
 
-  --signal NAME      asks it to end: TERM (default), INT, HUP, …
-  --kill-after TIME  ends it by SIGKILL if it has not by then: 5s (default), 500ms
-  --timeout TIME     gives up if it is still there: 30s (default)
-  --tree             stops all that belongs to it, too; see below
-  --executable NAME  it has to run this: an executable, or the script of an interpreter; a
-                     path, or a file name in full
-  --intent-log FILE  writes down what is about to be done, before it is done
-  --reason TEXT      why, for the intent log
-  --force            also init
-  --json             the outcome as a JSON object
-  --help             this text
+  --signal NAME      asks it to exit with this signal: TERM (default), INT, …
+  --kill-after TIME  sends SIGKILL if it is still running: 5s (default), 500ms
+  --timeout TIME     gives up if it is still running: 30s (default)
+  --tree             also stops everything that belongs to it; see below
+  --executable NAME  the process must run this: an executable, or the script of
+                     an interpreter; a path, or a full file name
+  --intent-log FILE  records each step in this file beforehand
+  --reason TEXT      the reason to record in the intent log
+  --force            allows you to stop init
+  --json             prints the outcome as a JSON object
+  --help             prints this text
 
-The process is held on to while it is looked at and signalled: a later one with its pid gets nothing. A
-pidfile is removed when its process is gone. A word without a slash or a dot is none, unless it is there.
-A process that runs something else, a thread and a kernel thread are not gone: they are an error, and get
-no signal.
+The signal goes only to the process that was checked, never to a later one with
+the same pid. The pidfile is removed when its process is gone. A word without a
+slash or a dot is a pidfile only if that file exists. If the process runs
+something else, or the pid is a thread's or a kernel thread's, that is an error,
+and nothing gets a signal.
 
-With --tree all that belongs to the process is stopped: what is in its cgroup (v2), if that holds nobody
-else; and its descendants, its session if it leads one, and its group if it leads that. Each gets the
-signal, and SIGKILL after --kill-after. What had left all of these before is not found.
+--tree stops everything that belongs to the process: its descendants, its
+session or process group if it leads one, and its cgroup (v2) if that contains
+nothing else. Each process gets the signal, and SIGKILL after --kill-after. A
+process that had left all of these before is not found.
 
-On a terminal it tells on stderr what it waits for.
+On a terminal, stderr shows what the command waits for.
 
-Ends with 0 when it is gone, also if it was before; with 124 if it, or one of its tree, is still there;
-127 if there is no such pidfile, 125 if it cannot be stopped, 2 for wrong usage.
+Exits with 0 if the process is gone, even if it was gone before; 124 if it, or
+one of its tree, is still running; 127 if there is no such pidfile, 125 if it
+cannot be stopped, 2 for wrong usage.
 `;
 
 /** `exitwatch stop`; resolves with the exit code. */
@@ -59,8 +62,8 @@ export async function stopCommand(args: readonly string[]): Promise<number> {
     });
   } catch (error) {
     const remedy = options.tree
-      ? 'stop it from outside, or without --tree'
-      : 'if it is meant, give --force';
+      ? 'stop it from outside its tree, or without --tree'
+      : 'use --force if you mean it';
     if (!isMissingPidfile(error)) throw refusal(error, remedy);
     process.stderr.write(`exitwatch: ${escapeText(noPidfile(argument))}\n`);
     return EXIT_NO_SUCH_PROCESS;
@@ -78,8 +81,8 @@ export async function stopCommand(args: readonly string[]): Promise<number> {
 /** How a process was stopped, as a sentence. */
 export function describeStopped(result: StopResult): string {
   const { outcome, via, exit, identity, tree, endedBy, endedByUs } = result;
-  if (outcome === 'timed-out') return `${whoRemains(result)} still there`;
-  if (outcome === 'already-gone') return 'it was gone already';
+  if (outcome === 'timed-out') return `${whoRemains(result)} still running`;
+  if (outcome === 'already-gone') return 'it was already gone';
   const by = { control: 'a control call', signal: 'the signal', kill: 'SIGKILL' }[via ?? 'signal'];
   const other = endedByUs === false ? `, not by us: ${describeOther(endedBy, identity)}` : '';
   const others = tree?.members.filter((member) => member.identity.id !== identity?.id) ?? [];
@@ -91,7 +94,7 @@ export function describeStopped(result: StopResult): string {
 
 /** Another sender whose signal came first. */
 function describeOther(sender: StopResult['endedBy'], identity: StopResult['identity']): string {
-  if (sender === null) return 'by itself';
+  if (sender === null) return 'on its own';
   return `${sender.signal} from ${describeSender(sender, identity?.pid ?? 0)}`;
 }
 
@@ -105,11 +108,11 @@ function whoRemains({ identity, tree }: StopResult): string {
   return names.length === 1 ? `${names.join('')} is` : `${names.join(', ')} are`;
 }
 
-/** `3 others of its tree, 1 by SIGKILL` */
+/** `3 others in its tree, 1 by SIGKILL` */
 function describeOthers(others: readonly StoppedMember[]): string {
   const count = others.length === 1 ? '1 other' : `${others.length} others`;
   const killed = others.filter(({ outcome }) => outcome === 'forced').length;
-  return `${count} of its tree${killed === 0 ? '' : `, ${killed} by SIGKILL`}`;
+  return `${count} in its tree${killed === 0 ? '' : `, ${killed} by SIGKILL`}`;
 }
 
 function parse(args: readonly string[]) {
@@ -130,12 +133,12 @@ function parse(args: readonly string[]) {
   });
   const [argument, ...more] = parsed.positionals;
   if (argument === undefined || argument === '' || more.length > 0) {
-    throw new UsageError('stop takes one PID or PIDFILE');
+    throw new UsageError('stop requires exactly one PID or PIDFILE');
   }
   const { signal, timeout, tree, executable, reason, force, json } = parsed.values;
   const killAfterMs = Math.ceil(parseDuration('--kill-after', parsed.values['kill-after']));
   const confirmTimeoutMs = Math.ceil(parseDuration('--timeout', timeout)) - killAfterMs;
-  if (confirmTimeoutMs < 0) throw new UsageError('--timeout has to be at least --kill-after');
+  if (confirmTimeoutMs < 0) throw new UsageError('--timeout must be at least --kill-after');
   const intentLog = parsed.values['intent-log'];
   return {
     argument,
@@ -155,5 +158,5 @@ function parseSignal(text: string): SignalName {
   const upper = text.toUpperCase();
   const name = (upper.startsWith('SIG') ? upper : `SIG${upper}`) as SignalName;
   if (signalNumber(name) > 0) return name;
-  throw new UsageError(`there is no signal ${JSON.stringify(text)}`);
+  throw new UsageError(`unknown signal ${JSON.stringify(text)}`);
 }

@@ -12,18 +12,21 @@ export const VM_DAEMON_HELP = `Watches the virtual machines of a directory, and 
 
 Usage: exitwatch vm daemon --control-dir DIR --state-dir DIR [OPTION]…
 
-  --control-dir DIR  where they have their files: NAME.qmp, NAME.pid, NAME.events, NAME.log.
-                     It may be absent, and come and go
-  --state-dir DIR    where it is remembered: NAME.json for each, NAME.shutdown where it was the
-                     user's shutdown. Whoever stops one writes that down before, in DIR/intents
-  --hook COMMAND     runs it for each end, with the verdict in its environment (EXITWATCH_…) and
-                     as JSON on its stdin
-  --source S         the witness: auto (default), connector, pidfd, or poll
-  --json             one JSON object a line
-  --help             this text
+  --control-dir DIR  the directory with the machines' files: NAME.qmp, NAME.pid,
+                     NAME.events, NAME.log. It may be missing, and appear or
+                     disappear later
+  --state-dir DIR    the directory to remember the ends in: NAME.json for each
+                     machine, and NAME.shutdown after a shutdown by its user.
+                     Record in DIR/intents what you are about to do to a machine
+  --hook COMMAND     runs COMMAND for each end, with the verdict in its
+                     environment (EXITWATCH_…) and as JSON on its stdin
+  --source S         the source: auto (default), connector, pidfd or poll
+  --json             prints one JSON object per line
+  --help             prints this text
 
-Ends with 0 after SIGTERM or SIGINT, and leaves all of them alone. Ends with 125 where nothing can be
-watched or written down, or another daemon has the state directory; with 2 for wrong usage.
+Exits with 0 after SIGTERM or SIGINT; the machines keep running. Exits with 125
+if it cannot watch the machines or write the state directory, or if another
+daemon uses it; with 2 for wrong usage.
 `;
 
 /** `exitwatch vm daemon`; resolves with the exit code. */
@@ -92,7 +95,7 @@ function parse(args: readonly string[]) {
   });
   const { 'control-dir': controlDir, 'state-dir': stateDir, hook, source, json } = values;
   if (controlDir === undefined || stateDir === undefined) {
-    throw new UsageError('vm daemon takes --control-dir DIR and --state-dir DIR');
+    throw new UsageError('vm daemon requires --control-dir DIR and --state-dir DIR');
   }
   return { controlDir, stateDir, hook, source: parseSource(source), json };
 }

@@ -8,25 +8,28 @@ import { escapeText, toJsonLine } from '../output/escape.js';
 import { EXIT_FAILED, EXIT_NO_SUCH_PROCESS, EXIT_TIMEOUT } from '../output/exit-codes.js';
 import { StopProgress } from '../output/stop-progress.js';
 
-export const VM_MIGRATE_HELP = `Migrates a virtual machine, and ends when it has arrived, or has not.
+export const VM_MIGRATE_HELP = `Migrates a virtual machine, and waits until that has completed or failed.
 
 Usage: exitwatch vm migrate NAME URI [OPTION]…
        exitwatch vm migrate --pid N|--pidfile FILE URI [OPTION]…
 
-  URI                where to, as QEMU takes it: tcp:HOST:PORT, unix:PATH, …; a QEMU listens there
-                     (-incoming)
+  URI                the destination in QEMU's notation: tcp:HOST:PORT,
+                     unix:PATH, …; a QEMU must listen there (-incoming)
 ${MACHINE_HELP}
-  --timeout TIME     gives up waiting: 1h (default), 5m, 2h; the migration goes on
-  --json             the outcome as a JSON object
-  --help             this text
+  --timeout TIME     stops waiting after this time: 1h (default), 5m, 2h; the
+                     migration continues
+  --json             prints the outcome as a JSON object
+  --help             prints this text
 
-The migration capability "events" is set first, so that the machine's event log tells of the migration; and
-an intent is on record before it begins. When it has arrived, the machine here is still there, paused: end it
-by exitwatch vm quit. If it has not, it goes on here.
+First sets the migration capability "events", so that the event log shows the
+migration, and records an intent. After a migration that has completed, the
+machine here still exists, paused: end it with exitwatch vm quit. After one that
+has failed, it continues here.
 
-On a terminal it tells on stderr how far it has come. Ends with 0 when it has arrived; 124 if that is not
-known in time, 125 if it fails, is cancelled or cannot be asked for, 127 if there is no such machine, process
-or pidfile, 2 for wrong usage.
+On a terminal, stderr shows the progress. Exits with 0 if the migration has
+completed; 124 if it has not after --timeout, 125 if it fails, is cancelled or
+cannot be requested, 127 if there is no such machine, process or pidfile, 2 for
+wrong usage.
 `;
 
 /** `exitwatch vm migrate`; resolves with the exit code. */
@@ -37,9 +40,9 @@ export async function vmMigrateCommand(args: readonly string[]): Promise<number>
   try {
     const machine = await findMachine('vm migrate', name, values);
     const { identity, qmp, owner } = machine;
-    if (identity === null) throw new NoSuchMachine(`${machine.name} has ended`);
+    if (identity === null) throw new NoSuchMachine(`${machine.name} has already ended`);
     if (qmp === undefined) {
-      throw new UsageError('vm migrate takes --qmp SOCKET, or a NAME with such a socket');
+      throw new UsageError('vm migrate requires --qmp SOCKET, or a NAME with such a socket');
     }
     log = new IntentLog(machine.intentLog);
     const until = performance.now() + timeoutMs;
@@ -75,13 +78,13 @@ function describe({ outcome, reason }: Migration): string {
   const why = reason === null ? '' : `: ${escapeText(reason)}`;
   switch (outcome) {
     case 'completed':
-      return 'it has arrived; what is left of it here is paused';
+      return 'the migration has completed; the machine here is paused';
     case 'failed':
-      return `the migration has failed${why}`;
+      return `the migration failed${why}`;
     case 'cancelled':
       return `the migration was cancelled${why}`;
     case 'timed-out':
-      return `it has not arrived yet${why}; the migration goes on`;
+      return `the migration has not completed yet${why}; it continues`;
   }
 }
 
@@ -108,11 +111,11 @@ function parse(args: readonly string[]) {
       json: { type: 'boolean', default: false },
     },
   });
-  if (values.agent !== undefined) throw new UsageError('vm migrate takes no --agent');
+  if (values.agent !== undefined) throw new UsageError('vm migrate does not take --agent');
   const isNamed = values.pid === undefined && values.pidfile === undefined;
   const [name, uri, ...more] = isNamed ? positionals : [undefined, ...positionals];
   if (uri === undefined || uri === '' || more.length > 0) {
-    throw new UsageError('vm migrate takes NAME and URI, or URI with --pid or --pidfile');
+    throw new UsageError('vm migrate requires NAME and URI, or URI with --pid or --pidfile');
   }
   const timeoutMs = Math.ceil(parseDuration('--timeout', values.timeout));
   return { name, uri, values, timeoutMs };

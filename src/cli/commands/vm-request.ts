@@ -27,35 +27,39 @@ Usage: exitwatch vm ${request} NAME|--pid N|--pidfile FILE [OPTION]…
 ${MACHINE_HELP}
 `;
 
-const END = `  --json             the outcome as a JSON object
-  --help             this text
+const END = `  --json             prints the outcome as a JSON object
+  --help             prints this text
 
-On a terminal it tells on stderr what it waits for. What it does is on record before it is done: so the
-daemon, and whoever else reads the intent log, knows that it was not the user.
+On a terminal, stderr shows what the command waits for. Each step is recorded
+before it is taken, so the daemon and other readers of the intent log know that
+it was not the user.
 
-Ends with 0 when its end was observed, also if it had ended before; with 124 if it is still there; 127 if
-there is no such machine, process or pidfile, 125 if it cannot be asked, 2 for wrong usage.
+Exits with 0 if the machine has ended, even if it had ended before; 124 if it is
+still running, 127 if there is no such machine, process or pidfile, 125 if it
+cannot be asked, 2 for wrong usage.
 `;
 
-export const VM_POWERDOWN_HELP = `Asks a guest to shut down, and ends when its machine has ended. Nothing is forced.
-${SYNOPSIS('powerdown')}  --timeout TIME     gives up if it is still there: 60s (default), 500ms, 5m
+export const VM_POWERDOWN_HELP = `Asks a guest to shut down, and waits until it has ended. Never uses force.
+${SYNOPSIS('powerdown')}  --timeout TIME     gives up if it is still running: 60s (default), 500ms, 5m
 ${END}
-The guest's agent is asked first, if its channel is known; where it does not answer, or refuses, the power
-button is pressed by QMP, and stderr says so.
+If the socket of the guest agent is known, the agent is asked first. If it does
+not answer, or refuses, exitwatch presses the power button over QMP, and says so
+on stderr.
 `;
 
-export const VM_QUIT_HELP = `Has a hypervisor end at once, as pulling the plug does, and ends when it has.
-${SYNOPSIS('quit')}  --timeout TIME     gives up if it is still there: 5s (default), 500ms, 5m
+export const VM_QUIT_HELP = `Tells a hypervisor to quit, like pulling the plug, and waits until it has ended.
+${SYNOPSIS('quit')}  --timeout TIME     gives up if it is still running: 5s (default), 500ms, 5m
 ${END}`;
 
-export const VM_STOP_HELP = `Stops a virtual machine: asks its guest to shut down, then sends SIGTERM, then SIGKILL.
-${SYNOPSIS('stop')}  --timeout TIME     what the guest may take to shut down: 60s (default), 500ms, 5m
-  --kill-after TIME  what SIGTERM may take, before SIGKILL: 5s (default)
+export const VM_STOP_HELP = `Stops a virtual machine: asks its guest to shut down, then sends SIGTERM, then
+SIGKILL.
+${SYNOPSIS('stop')}  --timeout TIME     how long the guest may take: 60s (default), 500ms, 5m
+  --kill-after TIME  how long to wait between SIGTERM and SIGKILL: 5s (default)
 ${END}
-Without a socket, or where nobody answers at it, SIGTERM comes at once.
+Without a socket, or if nobody answers on it, SIGTERM is sent at once.
 `;
 
-export const VM_KILL_HELP = `Ends a virtual machine at once: has its hypervisor quit, then sends SIGKILL.
+export const VM_KILL_HELP = `Kills a virtual machine: tells its hypervisor to quit, then sends SIGKILL.
 ${SYNOPSIS('kill')}${END}`;
 
 export const vmPowerdownCommand = (args: readonly string[]) => request('powerdown', args);
@@ -117,7 +121,7 @@ function act(what: Request, machine: Machine, options: Options): Promise<StopRes
   const isPossible = qmp !== undefined || (what === 'powerdown' && agent !== undefined);
   if (!isPossible && (what === 'powerdown' || what === 'quit')) {
     const sockets = what === 'quit' ? '--qmp SOCKET' : '--agent or --qmp SOCKET';
-    throw new UsageError(`vm ${what} takes ${sockets}, or a NAME with such a socket`);
+    throw new UsageError(`vm ${what} requires ${sockets}, or a NAME with such a socket`);
   }
   // An agent cannot stop a hypervisor.
   const driver = what === 'kill' && qmp === undefined ? undefined : driverOf(machine);
@@ -150,7 +154,9 @@ function driverOf({ qmp, agent, owner }: Machine): VmDriver | undefined {
       ...{ socket: qmp, ...pid },
       ...(agent === undefined ? {} : { agent }),
       onFallback: ({ message }) => {
-        process.stderr.write(`exitwatch: ${escapeText(message)}; pressing the power button\n`);
+        process.stderr.write(
+          `exitwatch: ${escapeText(message)}; pressing the power button instead\n`,
+        );
       },
     });
   }
@@ -159,7 +165,7 @@ function driverOf({ qmp, agent, owner }: Machine): VmDriver | undefined {
   return { ...guestAgentDriver({ socket: agent, ...pid }), state: refuse, forceOff: refuse };
 }
 
-const NO_QMP = 'it has no QMP socket that is known here';
+const NO_QMP = 'its QMP socket is unknown';
 
 function parse(what: Request, args: readonly string[]) {
   const { values, positionals } = parseArguments({
@@ -173,11 +179,12 @@ function parse(what: Request, args: readonly string[]) {
     },
   });
   const [name, ...more] = positionals;
-  if (more.length > 0) throw new UsageError(`vm ${what} takes one NAME`);
+  if (more.length > 0) throw new UsageError(`vm ${what} takes only one NAME`);
   const { timeout, 'kill-after': killAfter } = values;
-  if (timeout !== undefined && what === 'kill') throw new UsageError('vm kill takes no --timeout');
+  if (timeout !== undefined && what === 'kill')
+    throw new UsageError('vm kill does not take --timeout');
   if (killAfter !== undefined && what !== 'stop') {
-    throw new UsageError(`vm ${what} takes no --kill-after`);
+    throw new UsageError(`vm ${what} does not take --kill-after`);
   }
   const milliseconds = (option: string, text: string | undefined) =>
     text === undefined ? undefined : Math.ceil(parseDuration(option, text));

@@ -8,17 +8,17 @@ import { escapeText, toJsonLine } from '../output/escape.js';
 import { EXIT_NO_SUCH_PROCESS } from '../output/exit-codes.js';
 import { describeStop } from '../output/vm-text.js';
 
-export const VM_STATUS_HELP = `Tells what the daemon knows of virtual machines, and why they ended.
+export const VM_STATUS_HELP = `Prints what the daemon knows about virtual machines, and why they ended.
 
 Usage: exitwatch vm status [NAME] --state-dir DIR [OPTION]…
 
-  --state-dir DIR  the daemon's
-  --json           one JSON object a line
-  --help           this text
+  --state-dir DIR  the daemon's state directory
+  --json           prints one JSON object per line
+  --help           prints this text
 
-A machine that runs by the daemon's word, and has ended, is told to have ended: its verdict is still to
-come. Ends with 0; with 127 where nothing is known of NAME, 125 where the directory cannot be read, 2 for
-wrong usage.
+A machine is "ended" if its process is gone, but the daemon has not reported why
+yet. Exits with 0; 127 if NAME is unknown, 125 if the directory cannot be read,
+2 for wrong usage.
 `;
 
 /** `exitwatch vm status`; resolves with the exit code. */
@@ -26,7 +26,7 @@ export async function vmStatusCommand(args: readonly string[]): Promise<number> 
   const { name, stateDir, json } = parse(args);
   const records = await find(stateDir, name);
   if (records.length === 0 && name !== undefined) {
-    process.stderr.write(`exitwatch: nothing is known of ${escapeText(name)}\n`);
+    process.stderr.write(`exitwatch: unknown virtual machine ${escapeText(name)}\n`);
     return EXIT_NO_SUCH_PROCESS;
   }
   for (const record of records) {
@@ -73,8 +73,8 @@ function describe(
   if (lastStop === null) return head;
   const at = lastStop.exit?.exitedAt ?? lastStop.evidence.at(-1)?.at ?? null;
   const when = at === null ? '' : ` ${at.toISOString()}`;
-  const mark = isMarked ? ', marked as the user’s shutdown' : '';
-  const ended = `${state === 'stopped' ? '' : 'before that '}stopped${when}${mark}`;
+  const mark = isMarked ? ", marked as its user's shutdown" : '';
+  const ended = `${state === 'stopped' ? '' : 'previously '}stopped${when}${mark}`;
   const lines = [
     state === 'stopped' ? `${escapeText(name)}: ${ended}` : `${head}; ${ended}`,
     `  ${describeStop(lastStop)}`,
@@ -84,7 +84,8 @@ function describe(
     ({ source, text, at: time }) =>
       `  ${(time?.toISOString() ?? '').padEnd(24)}  ${source.padEnd(6)}  ${escapeText(text)}`,
   );
-  const process = lastStopped === null ? 'it had ended when it was found' : lastStopped.id;
+  const process =
+    lastStopped === null ? 'unknown (it had ended before it was found)' : lastStopped.id;
   return [...lines, `  process: ${process}`, ...facts].join('\n');
 }
 
@@ -100,8 +101,8 @@ function parse(args: readonly string[]) {
   const [name, ...more] = positionals;
   const stateDir = values['state-dir'];
   if (stateDir === undefined) {
-    throw new UsageError('vm status takes --state-dir DIR');
+    throw new UsageError('vm status requires --state-dir DIR');
   }
-  if (more.length > 0) throw new UsageError('vm status takes one NAME');
+  if (more.length > 0) throw new UsageError('vm status takes only one NAME');
   return { name, stateDir, json: values.json };
 }

@@ -12,26 +12,27 @@ import { untilSignalled } from '../until-signalled.js';
 import { UsageError } from '../args/usage-error.js';
 import { VmLines } from '../output/vm-text.js';
 
-export const VM_WATCH_HELP = `Prints virtual machines as they come and go, and why they ended. Nothing is written down.
+export const VM_WATCH_HELP = `Prints virtual machines as they start and end, and why. Stores nothing.
 
 Usage: exitwatch vm watch --control-dir DIR [OPTION]…
        exitwatch vm watch --pid N|--pidfile FILE [OPTION]…
 
-  --control-dir DIR  all whose files are in it: NAME.qmp, NAME.pid, NAME.events, NAME.log
-  --pid N            only this process; ends when it has ended
-  --pidfile FILE     only the process that this names
-  --qmp SOCKET       its QMP socket, for us alone
+  --control-dir DIR  watches every machine with files in DIR: NAME.qmp,
+                     NAME.pid, NAME.events, NAME.log
+  --pid N            watches only this process, and exits when it has ended
+  --pidfile FILE     watches only the process that this pidfile names
+  --qmp SOCKET       its QMP socket; nobody else may be connected to it
   --event-log FILE   its event log
   --log FILE         its log
-  --intent-log FILE  where its manager writes down what it does before
-  --source S         the witness: auto (default), connector, pidfd, or poll
-  --json             one JSON object a line
-  --count N          ends after N ends
-  --for TIME         ends after this time: 10s, 500ms, 2h
-  --help             this text
+  --intent-log FILE  the file in which its manager records each step beforehand
+  --source S         the source: auto (default), connector, pidfd or poll
+  --json             prints one JSON object per line
+  --count N          exits after N ends
+  --for TIME         exits after this time: 10s, 500ms, 2h
+  --help             prints this text
 
-Ends with 0; 127 where there is no such process or pidfile, 125 where nothing can be watched, 2 for
-wrong usage.
+Exits with 0; 127 if there is no such process or pidfile, 125 if nothing can be
+watched, 2 for wrong usage.
 `;
 
 const MISSING: readonly string[] = [
@@ -167,11 +168,13 @@ function parse(args: readonly string[]) {
   const { pid, pidfile, qmp, log, source, json } = values;
   const controlDir = values['control-dir'];
   if ([controlDir, pid, pidfile].filter((each) => each !== undefined).length !== 1) {
-    throw new UsageError('vm watch takes one of --control-dir, --pid and --pidfile');
+    throw new UsageError('vm watch requires exactly one of --control-dir, --pid and --pidfile');
   }
   const eventLog = values['event-log'];
   if (controlDir !== undefined && [qmp, eventLog, log].some((each) => each !== undefined)) {
-    throw new UsageError('with --control-dir, the files are found there');
+    throw new UsageError(
+      '--control-dir cannot be combined with --qmp, --event-log or --log: it contains these files',
+    );
   }
   const vm: VmOptions = {
     name: pid ?? pidfile ?? '',

@@ -14,25 +14,26 @@ import { EXIT_NO_SUCH_PROCESS, EXIT_TIMEOUT, EXIT_UNKNOWN } from '../output/exit
 import { tellStory } from '../output/exit-story.js';
 import { describeExit } from '../output/exit-table.js';
 
-export const WAIT_HELP = `Waits until a process ends, whoever's child it is, and ends as it did.
+export const WAIT_HELP = `Waits until a process ends, even if it is not a child, and exits as it did.
 
 Usage: exitwatch wait PID|NAME [OPTION]…
 
-  PID            the process with this pid; to wait for a process with a number for a
-                 name, put it into a pattern: '[1]23'
-  NAME           the one process of this name, which may have * and ?: the kernel's name,
-                 of which it keeps 15 bytes, or the executable's file name
+  PID            the process with this pid; if its name is a number, write a
+                 pattern: '[1]23'
+  NAME           the only process with this name, which may contain * and ?: the
+                 kernel's name (its first 15 bytes), or the program's file name
 
   --timeout TIME gives up after this time: 10s, 500ms, 2h
-  --source S     the witness: auto (default), connector, pidfd or poll
-  --json         prints the end as a JSON object, which has all that is known
-  --help         this text
+  --source S     the source: auto (default), connector, pidfd or poll
+  --json         prints the end as a JSON object, with everything that is known
+  --help         prints this text
 
-Prints how it ended, and on stderr all that is known of it, who ended it, and how sure
-that is. Ends with the exit code of the process, or 128 and the number of the signal that killed it.
-124 after --timeout, 125 where it has ended and nobody knows how, where the kernel cannot be
-watched, or where PID is a thread's, 127 where there is no such process, 2 for wrong usage,
-also where several processes have the name.
+Prints how the process ended; stderr shows everything that is known about it,
+who ended it, and how certain that is. Exits with the exit code of the process,
+or with 128 plus the number of the signal that killed it. Exits with 124 after
+--timeout; 125 if nobody knows how it ended, if the kernel cannot be watched, or
+if PID is a thread's id; 127 if there is no such process; 2 for wrong usage, or
+if several processes have the name.
 `;
 
 /** `exitwatch wait`; resolves with the exit code. */
@@ -73,7 +74,7 @@ function parse(args: readonly string[]) {
   });
   const [target, ...more] = parsed.positionals;
   if (target === undefined || target === '' || more.length > 0) {
-    throw new UsageError('wait takes one PID or NAME');
+    throw new UsageError('wait requires exactly one PID or NAME');
   }
   const { timeout, source, json } = parsed.values;
   return {
@@ -86,7 +87,8 @@ function parse(args: readonly string[]) {
 
 /** @throws ExitwatchError `ERR_EXITWATCH_NO_SUCH_PROCESS`; UsageError if there are several */
 function findOne(name: string): ProcessIdentity {
-  if (process.platform !== 'linux') throw new UsageError('by name only on Linux: give a pid');
+  if (process.platform !== 'linux')
+    throw new UsageError('waiting by name works only on Linux; give a pid');
   const pattern = new NamePattern([name]);
   const found = [...listProcesses()].filter(
     (listed) =>
@@ -95,11 +97,13 @@ function findOne(name: string): ProcessIdentity {
   );
   const [first, ...others] = found.map(({ identity }) => identity);
   if (first === undefined) {
-    throw new ExitwatchError('ERR_EXITWATCH_NO_SUCH_PROCESS', `there is no process named ${name}`);
+    throw new ExitwatchError('ERR_EXITWATCH_NO_SUCH_PROCESS', `no process is named ${name}`);
   }
   if (others.length > 0) {
     const pids = [first, ...others].map(({ pid }) => pid).join(', ');
-    throw new UsageError(`${others.length + 1} processes are named ${name}: ${pids}`);
+    throw new UsageError(
+      `${others.length + 1} processes are named ${name}; give one of these pids: ${pids}`,
+    );
   }
   return first;
 }

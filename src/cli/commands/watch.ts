@@ -21,35 +21,41 @@ import { DoubtfulSignals } from '../output/doubtful-signals.js';
 import { EXIT_NO_SUCH_PROCESS } from '../output/exit-codes.js';
 import { WatchPrinter } from '../output/watch-printer.js';
 
-export const WATCH_HELP = `Prints processes as they end: which, when and how.
+export const WATCH_HELP = `Prints processes as they end: which ones, when, and how.
 
 Usage: exitwatch watch [OPTION]…
 
-  --pid N        only this process (may be repeated); ends when all of them have ended
-  --name GLOB    only processes of this name (may be repeated): the kernel's name, of
-                 which it keeps 15 bytes, or the program's file name
+  --pid N        only this process (may be repeated); exits when all of them
+                 have ended
+  --name GLOB    only processes with this name (may be repeated): the kernel's
+                 name (its first 15 bytes), or the program's file name
   --user USER    only processes of this user, by name or uid (may be repeated)
-  --cgroup PATH  only processes in this cgroup (v2) or below it (may be repeated): from
-                 the root, /system.slice, or anywhere, nginx.service
+  --cgroup PATH  only processes in this cgroup (v2) or below it (may be
+                 repeated): a path from the root (/system.slice), or any part of
+                 one (nginx.service)
   --parent N     only children of this process (may be repeated)
-  --failed       only what did not exit with 0, or did after a SIGTERM, SIGINT or SIGHUP
-  --killed       only what a signal has ended
-  --signals      prints signals that could end a process, too, as they are sent
-  --source S     the witness: auto (default), connector, pidfd (only with --pid), or poll
-  --exec COMMAND runs it for each event, one at a time, with what it has to know in its
-                 environment (EXITWATCH_…), and all of it as JSON on its stdin
-  --json         one JSON object a line: ready, then exits, gaps and changes of source,
-                 with --signals signals
-  --count N      ends after N processes
-  --for TIME     ends after this time: 10s, 500ms, 2h
-  --help         this text
+  --failed       only processes that did not exit with 0, or did so after a
+                 SIGTERM, SIGINT or SIGHUP
+  --killed       only processes that a signal killed
+  --signals      also prints signals that could end a process, as they are sent
+  --source S     the source: auto (default), connector, pidfd (only with --pid)
+                 or poll
+  --exec COMMAND runs COMMAND for each event, one at a time, with the main facts
+                 in its environment (EXITWATCH_…), and all of them as JSON on
+                 its stdin
+  --json         prints one JSON object per line: ready, then exits, gaps and
+                 changes of source; with --signals, also signals
+  --count N      exits after N processes
+  --for TIME     exits after this time: 10s, 500ms, 2h
+  --help         prints this text
 
-Different filters narrow each other down, and hold for processes that begin later, too. Without the
-eBPF filter, the program of one that began later is known if it has lived for a second. What
---exec has started is not told of.
+A process must match all kinds of filters that you give, and one value of each.
+Filters also apply to processes that start later. Without the eBPF filter, the
+program of a process that started later is known only if it lived for a second.
+Processes that --exec starts are not reported.
 
-Ends with 0; 127 where there is no process of a --pid, 125 where the kernel cannot be watched,
-2 for wrong usage.
+Exits with 0; 127 if no process has the pid of a --pid, 125 if the kernel cannot
+be watched, 2 for wrong usage.
 `;
 
 /** Most exits to buffer for a reader that has stopped reading: about 60 MB. */
@@ -92,10 +98,12 @@ function parse(args: readonly string[]): Settings {
   const source = parseSource(values.source);
   const kind = source === 'auto' ? null : sourceKind(source);
   if (kind?.tellsAll === false && pids.length === 0) {
-    throw new UsageError(`--source ${source} takes --pid: a ${source} tells of one process`);
+    throw new UsageError(`--source ${source} requires --pid: a ${source} reports a single process`);
   }
   if (kind?.tellsSignals === false && values.signals) {
-    throw new UsageError(`--source ${source} tells of no signals: give --signals another source`);
+    throw new UsageError(
+      `--source ${source} does not report signals; use --signals with another source`,
+    );
   }
   return {
     pids,
@@ -120,7 +128,7 @@ function parse(args: readonly string[]): Settings {
 function hintAt(word: string): string {
   const option = /^\d+$/.test(word) ? '--pid' : '--name';
   const command = `exitwatch watch ${option} ${/^[\w.-]+$/.test(word) ? word : JSON.stringify(word)}`;
-  return `${JSON.stringify(word)} is no option; did you mean: ${command}`;
+  return `unexpected argument ${JSON.stringify(word)}; did you mean: ${command}`;
 }
 
 /** `exitwatch watch`; resolves with the exit code. */
@@ -141,7 +149,7 @@ export async function watchCommand(args: readonly string[]): Promise<number> {
   process.once('SIGINT', end);
   process.stdout.on('error', end);
   const patience = setTimeout(() => {
-    if (process.stderr.isTTY) process.stderr.write('waiting for the first event of the kernel\n');
+    if (process.stderr.isTTY) process.stderr.write('waiting for the first event from the kernel\n');
   }, PATIENCE_MS);
   let timer: NodeJS.Timeout | undefined;
   const printer = new WatchPrinter(settings);
@@ -240,7 +248,7 @@ async function print(
   printer.end();
   if (filter.untold > 0) {
     process.stderr.write(
-      `exitwatch: ${filter.untold} others ended of which too little was known to tell\n`,
+      `exitwatch: ${filter.untold} other processes ended; too little is known to filter them\n`,
     );
   }
 }

@@ -37,7 +37,7 @@ export function runHook(command: string, call: HookCall): Promise<void> {
       reject(new ExitwatchError('ERR_EXITWATCH_HOOK', detail));
     };
     const timer = setTimeout(() => {
-      fail(`has not ended after ${MOST_MS} ms, and is not waited for`);
+      fail(`did not finish within ${MOST_MS} ms; exitwatch no longer waits for it`);
       child.unref();
     }, MOST_MS);
     if (!call.isAwaited) {
@@ -53,7 +53,7 @@ export function runHook(command: string, call: HookCall): Promise<void> {
     child.on('exit', (code, signal) => {
       clearTimeout(timer);
       if (code === 0) resolve();
-      else fail(code === null ? `was killed by ${String(signal)}` : `has failed with ${code}`);
+      else fail(code === null ? `was killed by ${String(signal)}` : `exited with ${code}`);
     });
     child.stdin?.on('error', () => undefined); // it need not read its stdin
     child.stdin?.end(`${toJsonLine(call.content)}\n`);

@@ -42,8 +42,7 @@ export class WatchHook {
     if (signal.aborted) drop();
     else signal.addEventListener('abort', drop, { once: true });
     await this.#running;
-    if (this.#left > 0)
-      say(`${this.#left} events were left out: the command of --exec was too slow`);
+    if (this.#left > 0) say(`the command of --exec was too slow; skipped ${this.#left} events`);
   }
 
   async #run(): Promise<void> {

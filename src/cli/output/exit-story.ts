@@ -22,9 +22,9 @@ export function tellStory(event: ExitEvent): string {
 
 function describeIdentity(event: ExitEvent): string {
   const { id, pid, uid, parentPid } = event;
-  const what = describeNames(event) ?? 'name not known';
-  const whose = uid === null ? 'user not known' : `uid ${uid}`;
-  const parent = parentPid === null ? 'parent not known' : `child of ${parentPid}`;
+  const what = describeNames(event) ?? 'name unknown';
+  const whose = uid === null ? 'user unknown' : `uid ${uid}`;
+  const parent = parentPid === null ? 'parent unknown' : `child of ${parentPid}`;
   return `${pid} ${what}, ${whose}, ${parent} (id ${id})`;
 }
 
@@ -32,9 +32,9 @@ function describeRun({ startedAt, exitedAt, uncertaintyMs, source }: ExitEvent):
   const until = `until ${exitedAt.toISOString()}`;
   const accuracy =
     uncertaintyMs === 0
-      ? 'sure: by the kernel'
-      : `by ${sourceKind(source).title}, give or take ${span(uncertaintyMs)}`;
-  if (startedAt === null) return `from when is not known, ${until} (${accuracy})`;
+      ? 'sure: reported by the kernel'
+      : `seen by ${sourceKind(source).title}, accurate to ${span(uncertaintyMs)}`;
+  if (startedAt === null) return `start unknown, ${until} (${accuracy})`;
   const lived = span(exitedAt.getTime() - startedAt.getTime());
   return `${lived}, from ${startedAt.toISOString()} ${until} (${accuracy})`;
 }
@@ -42,15 +42,15 @@ function describeRun({ startedAt, exitedAt, uncertaintyMs, source }: ExitEvent):
 function describeEnd(event: ExitEvent): string {
   switch (event.how) {
     case 'exited':
-      return `exited with ${event.exitCode} (sure: by the kernel)`;
+      return `exited with ${event.exitCode} (sure: reported by the kernel)`;
     case 'killed':
       return event.coreDumped === null
-        ? `killed by ${event.signal} (sure: by the kernel), whether it dumped core is not known`
-        : `killed by ${event.signal}, no core (sure: by the kernel)`;
+        ? `killed by ${event.signal} (sure: reported by the kernel), core dump unknown`
+        : `killed by ${event.signal}, no core dump (sure: reported by the kernel)`;
     case 'dumped':
-      return `killed by ${event.signal}, dumped core (sure: by the kernel)`;
+      return `killed by ${event.signal}, dumped core (sure: reported by the kernel)`;
     case 'unknown':
-      return `not known how (${event.unknownReason})`;
+      return `how is unknown (${event.unknownReason})`;
   }
 }
 
@@ -66,37 +66,36 @@ function describeSenders(event: ExitEvent): string[] {
 
 function describeKiller(event: ExitEvent): string[] {
   if (event.sender !== null) return describeReceived(event, event.sender, 'by');
-  if (event.how === 'unknown') return [row('by', 'not known: how it ended is not')];
+  if (event.how === 'unknown') return [row('by', 'unknown, because how it ended is unknown')];
   if (hasSeenSignals(event)) return [row('by', 'no signal (sure: the signal trace saw none)')];
   if (event.tracedSince !== null) {
     const since = event.tracedSince.toISOString();
-    return [row('by', `no signal since ${since}, when the signal trace began to see it`)];
+    return [row('by', `no signal since ${since}, when the signal trace began to cover it`)];
   }
-  const why = 'not known: the signal trace has not seen all of its life';
+  const why = 'unknown: the signal trace did not cover its whole life';
   return event.how === 'exited' ? [] : [row('by', why)];
 }
 
 function describeReceived(event: ExitEvent, sender: SignalSender, name: string): string[] {
   const ago = span(event.exitedAt.getTime() - sender.sentAt.getTime());
   const what = `${sender.signal} from ${describeSender(sender, event.pid)}, ${ago} before the end`;
-  if (sender.pid === null) return [row(name, `${what} (sure: by the kernel)`)];
-  const cgroup =
-    sender.cgroup === null ? 'cgroup not known' : `cgroup ${escapeText(sender.cgroup)}`;
+  if (sender.pid === null) return [row(name, `${what} (sure: reported by the kernel)`)];
+  const cgroup = sender.cgroup === null ? 'cgroup unknown' : `cgroup ${escapeText(sender.cgroup)}`;
   const parents = sender.ancestors.map(describeProcess);
   return [
-    row(name, `${what} (sure: by the kernel)`),
+    row(name, `${what} (sure: reported by the kernel)`),
     row('', [`uid ${sender.uid}, ${cgroup}`, ...parents].join(' < ')),
   ];
 }
 
 function describeOom({ oom }: ExitEvent): string {
-  if (oom === null) return 'whether the OOM killer did it is not known';
-  return oom ? 'killed by the OOM killer (sure)' : 'not the OOM killer (sure)';
+  if (oom === null) return 'unknown whether the OOM killer killed it';
+  return oom ? 'killed by the OOM killer (sure)' : 'not killed by the OOM killer (sure)';
 }
 
 function describeGaps({ lossless, traced }: ExitEvent): string {
-  const ends = lossless ? 'no event was lost' : 'EVENTS WERE LOST while it was watched';
-  return traced ? ends : `${ends}; signals were not, or not all, seen`;
+  const ends = lossless ? 'no events were lost' : 'EVENTS WERE LOST while it was watched';
+  return traced ? ends : `${ends}; some or all signals were not seen`;
 }
 
 function row(name: string, text: string): string {

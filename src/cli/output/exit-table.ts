@@ -10,8 +10,8 @@ type Color = 'plain' | 'yellow' | 'red' | 'magenta';
 
 const GAP_REASONS: Record<Gap['reason'], string> = {
   'receive-buffer': "the kernel's buffer was full",
-  'queue-limit': 'exitwatch was too slow to print',
-  silenced: 'the kernel had gone silent',
+  'queue-limit': 'exitwatch printed too slowly',
+  silenced: 'the kernel stopped sending events',
   'trace-buffer': 'too many signals at once',
 };
 
@@ -80,15 +80,15 @@ export class ExitTable {
   }
 
   gap(gap: Gap): string {
-    const recovered = gap.recovered === 0 ? '' : `, ${gap.recovered} found again`;
+    const recovered = gap.recovered === 0 ? '' : `; ${gap.recovered} recovered`;
     const what = gap.reason === 'trace-buffer' ? 'signals' : 'events';
-    const lost = `${gap.lost ?? 'unknown'} ${what} lost since ${clock(gap.from)}`;
-    return this.#note(gap.to, `GAP: ${lost}, ${GAP_REASONS[gap.reason]}${recovered}`, 'magenta');
+    const lost = `${gap.lost ?? 'an unknown number of'} ${what} lost since ${clock(gap.from)}`;
+    return this.#note(gap.to, `GAP: ${lost}: ${GAP_REASONS[gap.reason]}${recovered}`, 'magenta');
   }
 
   source({ at, source, previous, downgrade }: SourceChange): string {
     const why = downgrade === null ? '' : `: ${downgrade.detail}`;
-    return this.#note(at, `SOURCE: ${source} instead of ${previous}${why}`, 'magenta');
+    return this.#note(at, `SOURCE: switched from ${previous} to ${source}${why}`, 'magenta');
   }
 
   /** A sentence between rows. */

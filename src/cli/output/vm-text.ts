@@ -5,9 +5,9 @@ import { clock } from './exit-table.js';
 
 /** What to do about an exit, if that is known. */
 function adviceOn({ userShutdown, initiator }: VmVerdict): string {
-  if (userShutdown === true) return 'the user: leave it off';
-  if (userShutdown === null) return 'the user or not: not known';
-  return initiator === 'manager' ? 'not the user, but its manager' : 'not the user';
+  if (userShutdown === true) return 'shut down by its user: leave it off';
+  if (userShutdown === null) return 'shut down by its user or not: unknown';
+  return initiator === 'manager' ? 'ended by its manager, not its user' : 'not ended by its user';
 }
 
 /** An exit as a sentence. */
@@ -17,7 +17,7 @@ export function describeStop(stop: VmVerdict): string {
 
 /** The number of machines under watch, as text. */
 export function describeWatched(watched: number): string {
-  return `${watched} virtual machine${watched === 1 ? '' : 's'} under watch`;
+  return `watching ${watched} virtual machine${watched === 1 ? '' : 's'}`;
 }
 
 /** Prints a line for each virtual machine that starts or exits, as JSON or for people. */
@@ -34,13 +34,14 @@ export class VmLines {
 
   found(start: VmStart): void {
     const { name, identity } = start;
-    const who = identity === null ? 'found when it had ended' : `runs as process ${identity.pid}`;
+    const who =
+      identity === null ? 'found after it had ended' : `running as process ${identity.pid}`;
     this.#print({ event: 'found', ...start }, `${escapeText(name)}: ${who}`);
   }
 
   /** For an exit found by a directory or the daemon, or of a watched machine. */
   stopped({ stop, ...end }: Pick<VmEnd, 'stop'> & Partial<VmEnd>): void {
-    const repeated = end.isRepeated === true ? ' (told before)' : '';
+    const repeated = end.isRepeated === true ? ' (reported before)' : '';
     this.#print({ ...stop, ...end }, `${describeStop(stop)}${repeated}`);
   }
 
@@ -52,7 +53,7 @@ export class VmLines {
   }
 
   presence(path: string, isThere: boolean): void {
-    const text = isThere ? 'is there' : 'is not there: it is waited for';
+    const text = isThere ? 'exists' : 'does not exist; waiting for it';
     this.#print({ event: 'control-dir', path, isThere }, `${escapeText(path)} ${text}`);
   }
 

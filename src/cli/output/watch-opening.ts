@@ -7,13 +7,13 @@ import { describeKiller, NOT_SEEN } from './sender-text.js';
 
 /** The first line: what is watched and how, what is missing, why, and what to do about it. */
 export function describeWatch(ready: Ready, pids: readonly number[]): string {
-  const what = ready.scope === 'all' ? 'every process of this host' : `pid ${pids.join(', ')}`;
+  const what = ready.scope === 'all' ? 'every process on this host' : `pid ${pids.join(', ')}`;
   const filter = ready.filter === null ? '' : `, ${FILTER_TITLES[ready.filter]} filter`;
-  const poll = sourceKind(ready.source).tellsStatus ? '' : ', looks every second';
+  const poll = sourceKind(ready.source).tellsStatus ? '' : ', polling every second';
   const head = `watching ${what} (${ready.source}${filter}${poll})`;
   const lacks = shortcomings(ready);
   if (lacks.size === 0) return head;
-  const reasons = [...lacks].map(([why, what]) => `${what.join(', and ')}, because ${why}`);
+  const reasons = [...lacks].map(([why, what]) => `${what.join(' and ')}, because ${why}`);
   return `${head}, degraded: ${escapeText(reasons.join('; '))}; run exitwatch doctor`;
 }
 
@@ -33,17 +33,17 @@ function shortcomings({
   const lacks = new Map<string, string[]>();
   const add = (what: string, why: string) => lacks.set(why, [...(lacks.get(why) ?? []), what]);
   if (!sourceKind(source).tellsStatus) {
-    const why = downgrade?.detail ?? `--source ${source} asks for that`;
-    add(`how a process ends is not told, nor who ended it (BY is ${NOT_SEEN})`, why);
+    const why = downgrade?.detail ?? `--source ${source} was requested`;
+    add(`it cannot report how processes end or who ended them (BY is ${NOT_SEEN})`, why);
     return lacks;
   }
   if (!traced) {
-    const why = traceDowngrade?.detail ?? 'there is no signal trace';
-    add(`who sends signals is not told (BY is ${NOT_SEEN})`, why);
+    const why = traceDowngrade?.detail ?? 'the signal trace is not running';
+    add(`it cannot report who sent signals (BY is ${NOT_SEEN})`, why);
   }
   if (downgrade !== null) {
     const what =
-      filter === null ? 'pidfds serve alone' : 'less is told of those that live a moment';
+      filter === null ? 'it uses only pidfds' : 'it reports less about short-lived processes';
     add(what, downgrade.detail);
   }
   return lacks;
@@ -62,8 +62,8 @@ export class UnseenNote {
     if (this.#isSaid || describeKiller(event) !== NOT_SEEN) return null;
     this.#isSaid = true;
     return (
-      `${NOT_SEEN} in the column BY: who ended it was not seen; its signal came before exitwatch did, ` +
-      'a debugger had a hand in it, or how it ended is not known'
+      `${NOT_SEEN} in the BY column: exitwatch did not see who ended the process. Its signal was sent ` +
+      'before exitwatch started, a debugger was involved, or how it ended is unknown'
     );
   }
 }

@@ -52,7 +52,8 @@ export class WatchPrinter {
   }
 
   end(): void {
-    if (this.#unwritten > 0) say(`exitwatch: ${this.#unwritten} signals were not printed`);
+    if (this.#unwritten > 0)
+      say(`exitwatch: output was too slow; skipped ${this.#unwritten} signals`);
   }
 
   #row(event: MonitorEvent): string {

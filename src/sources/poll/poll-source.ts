@@ -275,12 +275,12 @@ function idOf(pid: number, startTicks: number | null): string {
 
 /** A table without this process is invalid: other processes missing from it may not be gone. */
 function checkThatWeAreThere(lookups: ReadonlyMap<number, Lookup>): void {
-  if (!lookups.has(process.pid)) throw new Error('this process is missing from the table');
+  if (!lookups.has(process.pid)) throw new Error('the process table does not contain this process');
 }
 
 function inspectionFailed(error: unknown): ExitwatchError {
   if (error instanceof ExitwatchError) return error;
-  return new ExitwatchError('ERR_EXITWATCH_NO_PROC', 'the process table cannot be read', {
+  return new ExitwatchError('ERR_EXITWATCH_NO_PROC', 'cannot read the process table', {
     cause: error,
   });
 }

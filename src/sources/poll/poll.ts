@@ -23,7 +23,10 @@ export const POLL: SourceKind<PollReport> = {
     try {
       const lookup = table.lookNow(process.pid);
       if (lookup === null || lookup === 'unknown') {
-        throw new ExitwatchError('ERR_EXITWATCH_NO_PROC', 'this process is missing from the table');
+        throw new ExitwatchError(
+          'ERR_EXITWATCH_NO_PROC',
+          'the process table does not contain this process',
+        );
       }
       return Promise.resolve({ available: true, obstacle: null, by: table.by });
     } catch (error) {

@@ -140,7 +140,7 @@ export class VmControl {
     if (left !== undefined) {
       throw new ExitwatchError(
         'ERR_EXITWATCH_TIMEOUT',
-        `process ${left.identity?.pid ?? '?'} is still there: it is not started again`,
+        `process ${left.identity?.pid ?? '?'} is still running, so the machine was not started again`,
       );
     }
     return start();
@@ -149,7 +149,7 @@ export class VmControl {
   #driver(): VmDriver {
     const { driver } = this.#options;
     if (driver !== undefined) return driver;
-    throw invalidOption('that takes a driver');
+    throw invalidOption('this method requires the driver option');
   }
 
   async #request(common: VmRequestOptions, step: ControlStep): Promise<StopResult> {
@@ -201,8 +201,8 @@ async function find(process: VmProcess): Promise<Found> {
 function doubt(pidfile: string): ExitwatchError {
   return new ExitwatchError(
     'ERR_EXITWATCH_NOT_VERIFIED',
-    `${JSON.stringify(pidfile)} is older than the process that it names: it is another one's, or the clock was set`,
-    { remedy: 'write it by writePidfile(), or remove it if it is not needed' },
+    `${JSON.stringify(pidfile)} is older than the process that it names: it belongs to another process, or the clock was set`,
+    { remedy: 'write it with writePidfile(), or remove it if you do not need it' },
   );
 }
 

@@ -73,13 +73,14 @@ function isOfStart(marker: ShutdownMarker, at: Date): boolean {
 function checkRun(run: ProcessIdentity | { startedAt: Date }): void {
   if (!('startedAt' in run)) checkIdentity(run);
   else if (!((run.startedAt as unknown) instanceof Date)) {
-    throw invalidOption('startedAt is a Date');
+    throw invalidOption('startedAt must be a Date');
   }
 }
 
 function asMarker(value: unknown, name: string): ShutdownMarker {
   const marker = value as Partial<ShutdownMarker> | null;
-  if (marker?.event !== 'shutdown' || marker.name !== name) throw new Error('it is no such mark');
+  if (marker?.event !== 'shutdown' || marker.name !== name)
+    throw new Error('it is not a shutdown mark of this machine');
   if (marker.identity != null) checkIdentity(marker.identity);
   return marker as ShutdownMarker;
 }

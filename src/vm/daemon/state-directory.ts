@@ -15,7 +15,8 @@ const TEMPORARY = /^\..*\.[0-9a-f]{12}$/;
 
 /** A user who can write to it can forge our records. */
 async function checkTrust(path: string): Promise<void> {
-  if (distrustOf(await stat(path)) !== null) throw new Error('others can write to it');
+  const distrust = distrustOf(await stat(path));
+  if (distrust !== null) throw new Error(`it ${distrust}`);
 }
 
 /**
@@ -59,7 +60,7 @@ export class StateDirectory {
       lock = await open(join(path, '.lock'), 'a', 0o600);
       // Only on Linux can there be another daemon.
       if (addonRefusal() === null && !loadAddon().lockFile(lock.fd)) {
-        const detail = `another daemon has ${JSON.stringify(path)}`;
+        const detail = `another daemon uses ${JSON.stringify(path)}`;
         throw new ExitwatchError('ERR_EXITWATCH_IN_USE', detail);
       }
       for (const entry of await readdir(path)) {

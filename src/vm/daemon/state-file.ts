@@ -40,7 +40,7 @@ export async function readStateFile<T extends { host: string | null }>(
     const folder = await stat(dirname(path));
     const distrust = distrustOf(file, trustedOwners(folder.uid));
     if (distrust !== null) throw new Error(`it ${distrust}`);
-    if (file.isCut) throw new Error('it is too long');
+    if (file.isCut) throw new Error('the file is too long');
     return forThisHost(parse(JSON.parse(file.bytes.toString('utf8'), reviveDates)));
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
@@ -65,12 +65,12 @@ function forThisHost<T extends { host: string | null }>(value: T): T | null {
 /** @throws ExitwatchError `ERR_EXITWATCH_INVALID_OPTION` */
 export function checkVmName(name: unknown): void {
   if (typeof name === 'string' && isVmName(name)) return;
-  throw invalidOption(`${JSON.stringify(name)} is no name of a virtual machine`);
+  throw invalidOption(`${JSON.stringify(name)} is not a valid name of a virtual machine`);
 }
 
 /** @internal */
 export function stateError(path: string, error: unknown): ExitwatchError {
   if (error instanceof ExitwatchError && error.code === 'ERR_EXITWATCH_STATE_DIR') return error;
-  const detail = `${JSON.stringify(path)} cannot be used: ${reasonOf(error)}`;
+  const detail = `cannot use ${JSON.stringify(path)}: ${reasonOf(error)}`;
   return new ExitwatchError('ERR_EXITWATCH_STATE_DIR', detail, { cause: error });
 }

@@ -71,7 +71,7 @@ export class VmDaemon extends EventEmitter<VmDaemonEvents> implements AsyncDispo
     checkOptionNames(options, KEYS);
     for (const key of ['controlDir', 'stateDir'] as const) {
       if (typeof options[key] !== 'string' || options[key] === '') {
-        throw invalidOption(`${key} is a path`);
+        throw invalidOption(`${key} must be a path`);
       }
     }
     const { source = 'auto', trace = 'auto' } = options;

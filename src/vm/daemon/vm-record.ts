@@ -117,7 +117,7 @@ function asRecord(value: unknown, name: string): VmRecord {
     (record.state === 'running' || record.state === 'stopped') &&
     record.foundAt instanceof Date &&
     Array.isArray(record.undelivered);
-  if (!isOne) throw new Error('it is no record of that virtual machine');
+  if (!isOne) throw new Error('it is not a record of this machine');
   for (const identity of [record.identity, record.lastStopped]) {
     if (identity != null) checkIdentity(identity);
   }

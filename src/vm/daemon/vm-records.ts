@@ -83,7 +83,7 @@ export class VmRecords {
   ): Promise<VmEnd> {
     const stop = cut(verdict);
     const entry = this.#entries.get(name);
-    if (entry === undefined) throw new Error(`${name} has ended before it was found`);
+    if (entry === undefined) throw new Error(`${name} ended before it was found`);
     const id = identity?.id ?? `${name}-unseen-${until.getTime()}`;
     const end: VmEnd = { id, identity, stop, group: this.#groups.of(id, stop), isRepeated: false };
     const { record } = entry;
@@ -121,7 +121,7 @@ export class VmRecords {
     record.undelivered = [...record.undelivered, end];
     if (record.undelivered.length <= MOST_UNDELIVERED) return;
     record.undelivered.shift();
-    const detail = `more than ${MOST_UNDELIVERED} ends wait for the hook: of those before, it is not told again after a restart`;
+    const detail = `more than ${MOST_UNDELIVERED} ends wait for the hook; after a restart, the oldest ones are not delivered again`;
     this.#warn(new ExitwatchError('ERR_EXITWATCH_HOOK', detail), record.name);
   }
 

@@ -68,7 +68,7 @@ export async function readControlDirectory(
     const name = text.slice(0, -SUFFIXES[kind].length);
     const file = join(path, text);
     if (!isVmName(name) || !Buffer.from(text).equals(entry)) {
-      refused.push({ path: file, reason: 'is no name for a virtual machine' });
+      refused.push({ path: file, reason: 'does not contain a valid name of a virtual machine' });
       continue;
     }
     const status = await lstat(file, { bigint: true }).catch(() => null);
@@ -76,7 +76,7 @@ export async function readControlDirectory(
     const reason = refusalOf(kind, status);
     if (reason !== null) refused.push({ path: file, reason });
     else if (vms.size < MOST_VMS || vms.has(name)) add(vms, name, kind, file, status);
-    else refused.push({ path: file, reason: `is one of more than ${MOST_VMS} virtual machines` });
+    else refused.push({ path: file, reason: `exceeds the limit of ${MOST_VMS} virtual machines` });
   }
   return { vms, refused, isThere: true };
 }
@@ -86,10 +86,10 @@ const ABSENT: readonly unknown[] = ['ENOENT', 'ENOTDIR'];
 /** Why a file is refused. A link is, as somebody else may decide where it leads. */
 function refusalOf(kind: Kind, status: BigIntStats): string | null {
   if (status.isSymbolicLink()) return 'is a symbolic link';
-  if (kind === 'qmp') return status.isSocket() ? null : 'is no socket';
-  if (!status.isFile()) return 'is no regular file';
+  if (kind === 'qmp') return status.isSocket() ? null : 'is not a socket';
+  if (!status.isFile()) return 'is not a regular file';
   const isOpenToAll = (status.mode & BigInt(constants.S_IWOTH)) !== 0n;
-  return isOpenToAll ? 'can be written by everybody' : null;
+  return isOpenToAll ? 'is writable by everyone' : null;
 }
 
 function add(

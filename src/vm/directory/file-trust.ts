@@ -30,13 +30,13 @@ export class FileTrust {
   async accepts(path: string): Promise<boolean> {
     const status = await stat(path).catch(() => null);
     if (status === null || this.uids.includes(status.uid)) return true;
-    this.refuse(path, `is user ${status.uid}'s`);
+    this.refuse(path, `belongs to user ${status.uid}`);
     return false;
   }
 
   /** Warns that a file is not trusted, and why. */
   refuse(path: string, reason: string): void {
-    const detail = `${JSON.stringify(path)} ${reason}: it is not believed`;
+    const detail = `ignoring ${JSON.stringify(path)}: it ${reason}`;
     this.#warn(new ExitwatchError('ERR_EXITWATCH_UNTRUSTED_LOG', detail));
   }
 }

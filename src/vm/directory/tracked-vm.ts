@@ -189,7 +189,7 @@ export class TrackedVm {
   ): Promise<boolean> {
     const other = this.#context.namesakeOf(identity, this.name);
     if (other !== undefined) {
-      const detail = `process ${identity.pid} is watched as ${JSON.stringify(other)} already`;
+      const detail = `process ${identity.pid} is already watched as ${JSON.stringify(other)}`;
       this.#warn(new ExitwatchError('ERR_EXITWATCH_CONTROL_DIR', detail));
       return false;
     }

@@ -27,7 +27,7 @@ const MOST_LOOKING = 16;
 
 const TOO_MANY = new ExitwatchError(
   'ERR_EXITWATCH_CONTROL_DIR',
-  'more is wrong than is told; for an hour nothing more of that is',
+  'too many warnings; suppressing further ones for an hour',
 );
 
 /**

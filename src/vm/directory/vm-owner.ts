@@ -50,7 +50,7 @@ async function byListener(path: string): Promise<VmOwner | null> {
   const listener = await listenerOf(path);
   if (listener === 'nobody') return ended(path);
   if (listener === 'unknown') {
-    const detail = `who listens at ${JSON.stringify(path)} cannot be told; a pidfile would tell`;
+    const detail = `cannot tell which process listens on ${JSON.stringify(path)}; create a pidfile for it`;
     return { state: 'unknown', error: new ExitwatchError('ERR_EXITWATCH_CONTROL_DIR', detail) };
   }
   return processOf(path, listener.pid, listener.inode === 0 ? null : listener.inode);
@@ -68,7 +68,7 @@ function processOf(path: string, pid: number, inode: number | null): VmOwner | n
     if (isSame) return { state: 'found', identity, uid: uidOf(pid) };
     const detail =
       `${JSON.stringify(path)} is older than process ${pid}, which it names: ` +
-      'it was left by another one, or the clock was set';
+      'another process left it behind, or the clock was set';
     return { state: 'unknown', error: new ExitwatchError('ERR_EXITWATCH_CONTROL_DIR', detail) };
   } catch (error) {
     const isGone = (error as NodeJS.ErrnoException).code === 'ENOENT';

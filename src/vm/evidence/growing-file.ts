@@ -100,6 +100,6 @@ async function isFull(path: string): Promise<boolean> {
 
 /** A user who can write the file can put words into the hypervisor's mouth. */
 function refusalOf(status: Stats, trustedUids: readonly number[] | null): string | null {
-  if (!status.isFile()) return 'is no regular file';
+  if (!status.isFile()) return 'is not a regular file';
   return distrustOf(status, trustedUids, 'group');
 }

@@ -42,14 +42,16 @@ const AGENTS = ['none', 'held', 'open'] as const;
 export function checkVmOptions(options: VmOptions): void {
   checkOptionNames(options, KEYS);
   if (typeof options.name !== 'string' || options.name === '')
-    throw invalidOption('name is a text');
+    throw invalidOption('name must be a string that is not empty');
   for (const key of ['pidfile', 'qmp', 'eventLog', 'log'] as const) {
     checkPath(key, options[key]);
   }
   const { pid, pidfile, identity } = options;
   const isAmbiguous = pid !== undefined && identity !== undefined;
   if (isAmbiguous || (pid ?? pidfile ?? identity) === undefined) {
-    throw invalidOption('a process is a pid, a pidfile or an identity');
+    throw invalidOption(
+      'give the process as a pid, a pidfile or an identity; pid and identity exclude each other',
+    );
   }
   if (identity !== undefined) checkIdentity(identity);
   for (const key of ['endedBefore', 'eventsAfter', 'seenAt'] as const) {
@@ -67,10 +69,10 @@ function checkDriver(driver: VmDriver, options: VmOptions): void {
   const given = (driver as unknown) ?? {};
   const { state, powerDown, forceOff, witness } = given as Record<string, unknown>;
   const isOne = [state, powerDown, forceOff].every((each) => typeof each === 'function');
-  if (!isOne) throw invalidOption('driver has state(), powerDown() and forceOff()');
+  if (!isOne) throw invalidOption('driver must have state(), powerDown() and forceOff()');
   if (witness === undefined) return;
-  if (typeof witness !== 'function') throw invalidOption('witness of a driver is a function');
+  if (typeof witness !== 'function') throw invalidOption('witness of a driver must be a function');
   const other = QEMUS.find((key) => options[key] !== undefined);
   if (other !== undefined)
-    throw invalidOption(`the driver has a witness of its own: ${other} is QEMU's`);
+    throw invalidOption(`${other} is for QEMU only, but the driver has its own witness`);
 }

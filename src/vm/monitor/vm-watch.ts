@@ -122,7 +122,10 @@ export class VmWatch {
       ...(pidfile === undefined ? {} : { pidfile }),
     });
     if (result.outcome === 'timed-out') {
-      throw new ExitwatchError('ERR_EXITWATCH_TIMEOUT', `${this.name} has outlived SIGKILL`);
+      throw new ExitwatchError(
+        'ERR_EXITWATCH_TIMEOUT',
+        `${this.name} is still running after SIGKILL`,
+      );
     }
     return this.stopped;
   }

@@ -60,9 +60,9 @@ export class EventLog {
 
   /** Why events may be missing; `null`: no sign of that. */
   get defect(): string | null {
-    if (this.#isTorn || this.file.wasFull) return 'may lack events: its disk is full, or was';
-    if (this.file.wasReplaced) return 'may lack events: it was replaced, or cut';
-    return this.#isOverflown ? 'has more events than anybody can judge' : null;
+    if (this.#isTorn || this.file.wasFull) return 'may lack events: its disk is or was full';
+    if (this.file.wasReplaced) return 'may lack events: it was replaced or truncated';
+    return this.#isOverflown ? 'has too many events to judge' : null;
   }
 
   /** Events of the first read may be an earlier start's; later ones are not. */

@@ -44,7 +44,7 @@ export class GuestAgentClient {
   readonly #signal: AbortSignal | undefined;
   readonly #onAbort = () => {
     this.#fail(
-      new ExitwatchError('ERR_EXITWATCH_ABORTED', 'asking the guest agent was aborted', {
+      new ExitwatchError('ERR_EXITWATCH_ABORTED', 'the request to the guest agent was aborted', {
         cause: this.#signal?.reason,
       }),
     );
@@ -66,7 +66,7 @@ export class GuestAgentClient {
     this.#socket.on('connect', () => {
       const peer = owner === null ? null : (peerOf(this.#socket)?.pid ?? null);
       if (peer === null || peer === owner) return;
-      this.#fail(this.#error(`is not the socket of process ${owner}, but of ${peer}`));
+      this.#fail(this.#error(`belongs to process ${peer}, not to process ${owner}`));
     });
     this.#socket.on('data', (chunk) => {
       this.#onData(chunk);
@@ -94,10 +94,10 @@ export class GuestAgentClient {
     const message = Buffer.concat([Buffer.of(DELIMITER), line('guest-sync-delimited', { id })]);
     // An answer with another id is for an earlier client.
     const reply = await this.#ask(message, timeoutMs, (answer) => answer['return'] === id);
-    if (reply.kind === 'gone') throw this.#error('is gone');
+    if (reply.kind === 'gone') throw this.#error('was closed');
     if (reply.kind === 'silent') {
       throw this.#error(
-        `does not answer after ${timeoutMs} ms: no agent runs in the guest, or another client is connected`,
+        `did not answer within ${timeoutMs} ms: no agent runs in the guest, or another client is connected`,
       );
     }
     this.#isSynchronized = true;
@@ -115,8 +115,8 @@ export class GuestAgentClient {
     if (reply.kind !== 'answer' || !('error' in reply.answer)) return;
     const { error } = reply.answer;
     const reason =
-      isObject(error) && typeof error['desc'] === 'string' ? error['desc'] : 'no reason';
-    throw this.#error(`refuses ${command}: ${reason.slice(0, MOST_REASON)}`);
+      isObject(error) && typeof error['desc'] === 'string' ? error['desc'] : 'no reason given';
+    throw this.#error(`refused ${command}: ${reason.slice(0, MOST_REASON)}`);
   }
 
   close(): void {
@@ -152,7 +152,7 @@ export class GuestAgentClient {
     if (!this.#isDelimited) return;
     for (const text of this.#lines.push(rest)) this.#onLine(text);
     if (this.#lines.isTooLong) {
-      this.#fail(this.#error(`sends a line of more than ${MOST_LINE_BYTES} bytes`));
+      this.#fail(this.#error(`sent a line of more than ${MOST_LINE_BYTES} bytes`));
     }
   }
 
@@ -160,7 +160,7 @@ export class GuestAgentClient {
     if (this.#isSynchronized) return;
     this.#leftBytes += bytes;
     if (this.#leftBytes > MOST_LEFT_BYTES) {
-      this.#fail(this.#error(`sends more than ${MOST_LEFT_BYTES} bytes, and no answer`));
+      this.#fail(this.#error(`sent more than ${MOST_LEFT_BYTES} bytes without an answer`));
     }
   }
 
@@ -169,7 +169,7 @@ export class GuestAgentClient {
     const answer = parse(text);
     if (!isObject(answer)) {
       // Until synchronized, the message may be for another client.
-      if (this.#isSynchronized) this.#fail(this.#error('answers with what is no message'));
+      if (this.#isSynchronized) this.#fail(this.#error('sent an invalid answer'));
       return;
     }
     const pending = this.#pending;
@@ -186,7 +186,7 @@ export class GuestAgentClient {
 
   #error(what: string, cause?: unknown): ExitwatchError {
     const code = this.#isSynchronized ? 'ERR_EXITWATCH_AGENT' : 'ERR_EXITWATCH_NO_AGENT';
-    const detail = `the guest agent’s ${JSON.stringify(this.path)} ${what}`;
+    const detail = `the guest agent's socket ${JSON.stringify(this.path)} ${what}`;
     return new ExitwatchError(code, detail, cause === undefined ? {} : { cause });
   }
 }

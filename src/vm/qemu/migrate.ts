@@ -120,7 +120,8 @@ async function ended(
     const end = ENDS.find((each) => each === progress.status);
     if (end !== undefined) return { outcome: end, reason };
     const now = performance.now();
-    if (now >= deadlineMs) return { outcome: 'timed-out', reason: `it is ${progress.status}` };
+    if (now >= deadlineMs)
+      return { outcome: 'timed-out', reason: `its status is ${progress.status}` };
     if (progress.status !== reported || now - reportedAt >= REPORT_MS) {
       reportedAt = now;
       reported = progress.status;

@@ -66,7 +66,7 @@ class QemuWitness implements VmWitness {
     for (const { path, refusal } of followed) {
       if (refusal === null || this.#distrusted.has(path)) continue;
       this.#distrusted.add(path);
-      const detail = `${JSON.stringify(path)} ${refusal}: it is not believed`;
+      const detail = `ignoring ${JSON.stringify(path)}: it ${refusal}`;
       this.#run.warning(new ExitwatchError('ERR_EXITWATCH_UNTRUSTED_LOG', detail));
     }
   }
@@ -154,8 +154,8 @@ class QemuWitness implements VmWitness {
     if (log.file.failure !== null) return `cannot be read: ${log.file.failure.message}`;
     const hasRun = this.#link?.readyAt != null;
     if (!isLogged) {
-      if (log.file.modifiedAt !== null) return 'is gone';
-      return hasRun && this.#files.eventLogIsOptional !== true ? 'is not there' : null;
+      if (log.file.modifiedAt !== null) return 'no longer exists';
+      return hasRun && this.#files.eventLogIsOptional !== true ? 'does not exist' : null;
     }
     if (log.defect !== null) return log.defect;
     // A run that began elsewhere has no beginning here.

@@ -67,7 +67,7 @@ export class QmpClient extends EventEmitter<QmpClientEvents> {
       const peer = owner === null ? null : (peerOf(this.#socket)?.pid ?? null);
       if (peer === null || peer === owner) return;
       this.#fail(
-        this.#error(`is not the socket of process ${String(owner)}, but of ${String(peer)}`),
+        this.#error(`belongs to process ${String(peer)}, not to process ${String(owner)}`),
       );
     });
     this.#socket.on('data', (chunk) => {
@@ -143,7 +143,7 @@ export class QmpClient extends EventEmitter<QmpClientEvents> {
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => {
         this.#pending.delete(id);
-        reject(this.#error(`has not answered ${command} after ${String(timeoutMs)} ms`));
+        reject(this.#error(`did not answer ${command} within ${String(timeoutMs)} ms`));
       }, timeoutMs);
       this.#pending.set(id, { resolve, reject, timer });
       const message =
@@ -158,7 +158,7 @@ export class QmpClient extends EventEmitter<QmpClientEvents> {
       this.#onLine(line);
     }
     if (this.#lines.isTooLong)
-      this.#fail(this.#error(`sends a message of more than ${MOST_BYTES} bytes`));
+      this.#fail(this.#error(`sent a message of more than ${MOST_BYTES} bytes`));
   }
 
   #onLine(line: string): void {
@@ -167,10 +167,10 @@ export class QmpClient extends EventEmitter<QmpClientEvents> {
     try {
       message = JSON.parse(line);
     } catch {
-      this.#fail(this.#error('sends what is no JSON'));
+      this.#fail(this.#error('sent something that is not JSON'));
       return;
     }
-    if (!isObject(message)) this.#fail(this.#error('sends what is no message'));
+    if (!isObject(message)) this.#fail(this.#error('sent something that is not a QMP message'));
     else if ('QMP' in message) this.#onGreeting();
     else if ('return' in message || 'error' in message) this.#onAnswer(message);
     else this.#onEvent(message);
@@ -201,9 +201,9 @@ export class QmpClient extends EventEmitter<QmpClientEvents> {
     }
     const { error } = message;
     const reason =
-      isObject(error) && typeof error['desc'] === 'string' ? error['desc'] : 'no reason';
+      isObject(error) && typeof error['desc'] === 'string' ? error['desc'] : 'no reason given';
     const detail = reason.slice(0, MOST_REASON);
-    pending.reject(this.#error(`refuses: ${detail}`));
+    pending.reject(this.#error(`refused the command: ${detail}`));
   }
 
   #onEvent(message: Record<string, unknown>): void {
@@ -228,7 +228,7 @@ export class QmpClient extends EventEmitter<QmpClientEvents> {
     this.#isReady = false;
     for (const { reject, timer } of this.#pending.values()) {
       clearTimeout(timer);
-      reject(this.#error('is gone'));
+      reject(this.#error('was closed'));
     }
     this.#pending.clear();
     this.emit('close');

@@ -43,7 +43,7 @@ export function qmpDriver({ socket, agent, onFallback, pid }: QmpDriverOptions):
     state: async (signal) => {
       const answer = await run('query-status', signal);
       if (isObject(answer) && typeof answer['status'] === 'string') return answer['status'];
-      throw failure(socket, 'does not tell its status');
+      throw failure(socket, 'did not report a status');
     },
     powerDown: async (signal) => {
       if (agent === undefined) return button(signal);
@@ -88,11 +88,11 @@ export async function withQmp<T>(
         );
       });
       client.once('close', () => {
-        reject(noQmp(`${JSON.stringify(path)} is gone`));
+        reject(noQmp(`${JSON.stringify(path)} was closed`));
       });
     });
     if ((await withDeadline(greeted, ANSWER_MS)) === LATE) {
-      const what = 'gives no greeting: it hangs, or serves another client';
+      const what = 'sent no greeting: it hangs, or another client is connected';
       throw noQmp(`${JSON.stringify(path)} ${what}`);
     }
     client.on('error', () => undefined); // its requests reject then
@@ -109,7 +109,7 @@ function noQmp(detail: string, cause?: unknown): ExitwatchError {
 }
 
 function unusable(path: string, error: Error): ExitwatchError {
-  return noQmp(`${JSON.stringify(path)} cannot be used: ${reasonOf(error)}`, error);
+  return noQmp(`cannot use ${JSON.stringify(path)}: ${reasonOf(error)}`, error);
 }
 
 function failure(path: string, what: string): ExitwatchError {

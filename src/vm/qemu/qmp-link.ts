@@ -122,7 +122,7 @@ export class QmpLink {
     this.#client = client;
     const greeting = setTimeout(() => {
       if (client.isGreeted || client.isClosed) return;
-      const what = 'gives no greeting: it hangs, or serves another client';
+      const what = 'sent no greeting: it hangs, or another client is connected';
       this.#warn(new ExitwatchError('ERR_EXITWATCH_QMP', `${JSON.stringify(this.#path)} ${what}`));
     }, GREETING_MS);
     client.on('event', (event) => {

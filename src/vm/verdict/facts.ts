@@ -11,19 +11,19 @@ export function factsOf(evidence: VmEvidence): Evidence[] {
   const add = (source: Evidence['source'], text: string, at: Date | null = null) => {
     facts.push({ source, text, at });
   };
-  if (initialPhase !== null) add('status', `it was ${initialPhase.said} when we came`);
+  if (initialPhase !== null) add('status', `its first known status was ${initialPhase.said}`);
   for (const { said, at } of events) add('event', said, at);
   if (!eventsComplete) add('event', 'events may be missing');
-  if (lastPhase !== null) add('status', `it was ${lastPhase.said} when it was asked last`);
-  for (const line of lastWords) add('log', `it says: ${line}`);
+  if (lastPhase !== null) add('status', lastStatus(lastPhase.said));
+  for (const line of lastWords) add('log', `it logged: ${line}`);
   if (obeyed !== null) {
     const from = obeyed.pid === null ? '' : ` from pid ${obeyed.pid}`;
     const path = obeyed.path === null ? '' : ` (${obeyed.path})`;
-    add('log', `it says to have obeyed ${obeyed.signal ?? 'a signal'}${from}${path}`);
+    add('log', `it logged that it obeyed ${obeyed.signal ?? 'a signal'}${from}${path}`);
   }
-  if (intents === null) add('intent', 'what we were about to do is not known');
+  if (intents === null) add('intent', 'our intents are unknown');
   for (const { what, why, at, outcome } of intents ?? []) {
-    add('intent', `we were about to: ${what}${why === null ? '' : ` (${why})`}, ${outcome}`, at);
+    add('intent', `we intended: ${what}${why === null ? '' : ` (${why})`}, ${outcome}`, at);
   }
   for (const sender of exit?.signalsReceived ?? []) {
     const from = sender.pid === null ? sender.origin : `${sender.pid} (${sender.name})`;
@@ -31,9 +31,14 @@ export function factsOf(evidence: VmEvidence): Evidence[] {
   }
   if (exit !== null) add('exit', describeExit(exit), exit.exitedAt);
   for (const [name, isLeft] of Object.entries(leftovers)) {
-    if (isLeft !== null) add('files', `its ${name} is ${isLeft ? 'left' : 'gone'}`);
+    if (isLeft !== null) add('files', `its ${name} ${isLeft ? 'still exists' : 'is gone'}`);
   }
   return facts;
+}
+
+/** The fact that tells a status, as `shouldRestart` looks for it. */
+export function lastStatus(said: string): string {
+  return `its last known status was ${said}`;
 }
 
 export function describeExit(exit: ExitEvent): string {
@@ -42,8 +47,8 @@ export function describeExit(exit: ExitEvent): string {
       return `it exited with ${exit.exitCode}`;
     case 'killed':
     case 'dumped':
-      return `it was killed by ${exit.signal}${exit.oom === true ? ', for want of memory' : ''}`;
+      return `it was killed by ${exit.signal}${exit.oom === true ? ' because memory ran out' : ''}`;
     case 'unknown':
-      return `how it ended is not known (${exit.unknownReason})`;
+      return `how it ended is unknown (${exit.unknownReason})`;
   }
 }

@@ -9,30 +9,30 @@ import type { Cause, Certainty } from './vm-verdict.js';
 const MOST_SENTENCES = 8;
 
 const SENTENCES: Record<Cause, string> = {
-  'start-failed': 'it could not be started',
+  'start-failed': 'it failed to start',
   'start-exited': 'it exited before it was ready',
   'start-killed': 'it was killed before it was ready',
-  'migrated-away': 'it had been migrated away',
-  saved: 'it had been saved to a file',
-  'guest-panic': 'the guest has panicked',
-  'guest-watchdog': "the guest's watchdog has ended it",
-  'guest-reboot': 'the guest has rebooted, or crashed, and that ends it',
-  'host-reset': 'it was reset from outside, and that ends it',
-  'guest-hibernate': 'the guest has hibernated',
-  'guest-shutdown': 'the guest has powered itself off',
-  'admin-powerdown': 'the guest has powered off, as we had asked it to',
-  'watchdog-powerdown': 'the guest has powered off when its watchdog had pressed the power button',
-  'other-powerdown': 'the guest has powered off after somebody had pressed its power button',
-  'manager-quit': 'we have told the hypervisor to quit',
-  'other-quit': 'somebody has told the hypervisor to quit',
-  'forced-stop': 'a signal has asked the hypervisor to end',
+  'migrated-away': 'it was migrated away',
+  saved: 'it was saved to a file',
+  'guest-panic': 'the guest panicked',
+  'guest-watchdog': "the guest's watchdog ended it",
+  'guest-reboot': 'the guest rebooted or crashed, which ends it',
+  'host-reset': 'it was reset from outside, which ends it',
+  'guest-hibernate': 'the guest hibernated',
+  'guest-shutdown': 'the guest powered itself off',
+  'admin-powerdown': 'the guest powered off at our request',
+  'watchdog-powerdown': 'the guest powered off after its watchdog pressed the power button',
+  'other-powerdown': 'the guest powered off after somebody else pressed its power button',
+  'manager-quit': 'we told the hypervisor to quit',
+  'other-quit': 'somebody else told the hypervisor to quit',
+  'forced-stop': 'a signal told the hypervisor to exit',
   'host-ui': 'its window was closed',
-  'host-error': 'the hypervisor has given up',
-  'oom-killed': 'the kernel was out of memory, and killed it',
-  killed: 'a signal has killed it',
-  'vmm-crash': 'the hypervisor has crashed',
-  'vmm-exit': 'the hypervisor has exited by itself',
-  unknown: 'why it ended is not known',
+  'host-error': 'the hypervisor gave up because of an error',
+  'oom-killed': "the kernel's OOM killer killed it",
+  killed: 'a signal killed it',
+  'vmm-crash': 'the hypervisor crashed',
+  'vmm-exit': 'the hypervisor exited on its own',
+  unknown: 'why it ended is unknown',
 };
 
 /** A verdict as one sentence for people. */
@@ -52,7 +52,7 @@ export function sentenceOf(
   if (certainty === 'unknown' || candidates.length > MOST_SENTENCES) {
     return `${name}: ${SENTENCES.unknown}, because ${missingFrom(evidence)}`;
   }
-  return `${name}: one of ${candidates.map((each) => SENTENCES[each]).join('; ')}`;
+  return `${name}: possible causes: ${candidates.map((each) => SENTENCES[each]).join('; ')}`;
 }
 
 function senderOf({ exit }: VmEvidence): SignalSender | null {
@@ -61,7 +61,7 @@ function senderOf({ exit }: VmEvidence): SignalSender | null {
 
 /** What is missing to know the cause. */
 function missingFrom({ exit, events, eventsComplete }: VmEvidence): string {
-  const end = exit === null ? 'nobody saw its process end' : describeExit(exit);
-  if (events.length === 0) return `${end}, and nothing was heard of it`;
+  const end = exit === null ? 'nobody saw its process exit' : describeExit(exit);
+  if (events.length === 0) return `${end}, and it reported no events`;
   return eventsComplete ? end : `${end}, and events may be missing`;
 }

@@ -1,4 +1,5 @@
 import { ELSEWHERE } from './causes.js';
+import { lastStatus } from './facts.js';
 import type { Cause, VmVerdict } from './vm-verdict.js';
 
 /**
@@ -42,11 +43,11 @@ export function shouldRestart(stop: VmVerdict): RestartAdvice {
   const all = (causes: readonly Cause[]) => candidates.every((each) => causes.includes(each));
   const any = (causes: readonly Cause[]) => candidates.some((each) => causes.includes(each));
   if (candidates.length === 0 || certainty === 'unknown') {
-    return { restart: null, because: 'why it ended is not known' };
+    return { restart: null, because: 'why it ended is unknown' };
   }
-  if (all(ELSEWHERE)) return { restart: false, because: 'it goes on elsewhere' };
-  if (initiator === 'manager') return { restart: false, because: 'we have ended it' };
-  if (all(POWERED_OFF)) return { restart: false, because: 'its guest has powered off' };
+  if (all(ELSEWHERE)) return { restart: false, because: 'it continues elsewhere' };
+  if (initiator === 'manager') return { restart: false, because: 'we ended it' };
+  if (all(POWERED_OFF)) return { restart: false, because: 'its guest powered off' };
   if (all(FUTILE)) return { restart: false, because: 'it would fail again' };
   // We may have waited too briefly for our own request to work, or our intents are unknown.
   const isDoubtful = initiator === 'unknown' && all(CUT_SHORT);
@@ -55,7 +56,7 @@ export function shouldRestart(stop: VmVerdict): RestartAdvice {
   }
   if (all(CUT_SHORT)) return { restart: true, because: 'it was cut short' };
   if (any(ELSEWHERE)) {
-    const because = 'it may go on elsewhere: two of it would share its disks';
+    const because = 'it may continue elsewhere: two copies would share its disks';
     return { restart: wasStopped(stop) ? false : null, because };
   }
   if (any(['manager-quit'])) return { restart: null, because: 'we may have ended it' };
@@ -72,8 +73,9 @@ const RUNS = /^(STOP|RESUME)$/;
  * paused when it was last asked.
  */
 function wasStopped({ evidence }: VmVerdict): boolean {
-  const has = (of: string, what: RegExp) =>
-    evidence.some(({ source, text }) => source === of && what.test(text));
+  const wasPausedAtLast = evidence.some(
+    ({ source, text }) => source === 'status' && text === lastStatus('paused'),
+  );
   const runs = evidence.filter(({ source, text }) => source === 'event' && RUNS.test(text));
-  return runs.at(-1)?.text === 'STOP' && !has('status', /^it was paused when it was asked last$/);
+  return runs.at(-1)?.text === 'STOP' && !wasPausedAtLast;
 }

@@ -26,7 +26,7 @@ export async function stateOf(
   if (isObject(answer) && typeof answer['state'] === 'string') {
     return answer['state'].slice(0, MOST_WORD);
   }
-  throw failure(path, 'does not tell its state');
+  throw failure(path, 'did not report a state');
 }
 
 /** Requests a state, such as `Stop` or `HardStop`. Resolves when vfkit has accepted it. */
@@ -62,32 +62,32 @@ function ask(
         let bytes = 0;
         response.on('data', (chunk: Buffer) => {
           bytes += chunk.length;
-          if (bytes > MOST_BYTES) fail(`answers with more than ${MOST_BYTES} bytes`);
+          if (bytes > MOST_BYTES) fail(`answered with more than ${MOST_BYTES} bytes`);
           else chunks.push(chunk);
         });
         response.on('error', (error) => {
-          fail(`ended in the middle of its answer: ${error.message}`, error);
+          fail(`closed the connection before the answer was complete: ${error.message}`, error);
         });
         response.on('end', () => {
           const status = response.statusCode ?? 0;
-          if (status < 200 || status > 299) fail(`answers with ${status}`);
+          if (status < 200 || status > 299) fail(`answered with HTTP status ${status}`);
           clearTimeout(late);
           resolve(Buffer.concat(chunks).toString('utf8'));
         });
       },
     );
     const late = setTimeout(() => {
-      fail(`has not answered ${body === null ? 'GET' : 'POST'} /vm/state after ${ANSWER_MS} ms`);
+      fail(`did not answer ${body === null ? 'GET' : 'POST'} /vm/state within ${ANSWER_MS} ms`);
     }, ANSWER_MS);
     asked.on('socket', (socket) => {
       socket.once('connect', () => {
         const peer = owner === null ? null : (peerOf(socket)?.pid ?? null);
         if (peer === null || peer === owner) return;
-        fail(`is not the socket of process ${String(owner)}, but of ${peer}`);
+        fail(`belongs to process ${peer}, not to process ${String(owner)}`);
       });
     });
     asked.on('error', (error) => {
-      fail(`does not answer: ${error.message}`, error);
+      fail(`did not answer: ${error.message}`, error);
     });
     asked.end(body === null ? undefined : JSON.stringify(body));
   });

@@ -189,9 +189,12 @@ describe('exitwatch watch', () => {
       const fates = new LineProcess(program('fates'), ['catches-and-exits']);
       const [, pid] = ((await fates.line()) ?? '').split(' ').map(Number);
       fates.child.stdin.write('go\n');
-      const told = [await watch.line(), await watch.line()].map(
-        (line) => JSON.parse(line ?? 'null') as SignalEvent | ExitEvent,
-      );
+      // Other tests may run processes with these names.
+      const told: (SignalEvent | ExitEvent)[] = [];
+      while (told.length < 2) {
+        const event = JSON.parse((await watch.line()) ?? 'null') as SignalEvent | ExitEvent;
+        if (event.pid === pid) told.push(event);
+      }
       watch.child.kill('SIGINT');
       expect(told).toMatchObject([
         { event: 'signal', pid, sender: { signal: 'SIGTERM', name: 'sender' } },

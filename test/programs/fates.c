@@ -114,7 +114,7 @@ static void file_limit(void) {
 }
 
 static void interval_timer(void) {
-  alarm(1);
+  ualarm(50 * 1000, 0);
   linger();
 }
 

@@ -23,7 +23,7 @@ import { LineProcess, program, REPOSITORY } from '../support/programs';
 import { ROUNDS } from '../support/rounds';
 import { until } from '../support/wait';
 
-const REPEATS = 3 * ROUNDS;
+const REPEATS = 2 * ROUNDS;
 
 const NOBODY = ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups'];
 
@@ -133,7 +133,7 @@ describe('trees that fork, leave their parents, groups and sessions, and ignore 
       const process_ = new LineProcess('unshare', inside);
       const [line = 'null'] = await process_.rest();
       expect(JSON.parse(line)).toMatchObject({ rounds: REPEATS, wrong: [] });
-      expect((JSON.parse(line) as { reused: number }).reused).toBeGreaterThan(REPEATS / 2);
+      expect((JSON.parse(line) as { reused: number }).reused).toBeGreaterThanOrEqual(REPEATS / 2);
     },
     timeoutMs,
   );

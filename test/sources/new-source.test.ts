@@ -52,9 +52,9 @@ test('an unknown source is refused with the list of known ones', () => {
   takeAway = () => undefined;
   const source = 'null' as SourceName;
   expect(() => new ExitMonitor({ source })).toThrow(
-    'source is "auto" or "connector" or "pidfd" or "poll"',
+    'source must be "auto" or "connector" or "pidfd" or "poll"',
   );
   expect(() => parseSource('null')).toThrow(
-    '--source takes auto, connector, pidfd or poll; not "null"',
+    '--source must be auto, connector, pidfd or poll, not "null"',
   );
 });

@@ -207,13 +207,13 @@ test('doctor names the kernel that has what pidfds lack here', async () => {
   const pidfd = { available: true, obstacle: null, inodes: false, exitStatus: false };
   const lines = (report: ProbeReport) => describeReport(report).split('\n');
   const report = await probe();
-  const old = lines({ ...report, pidfd }).filter((line) => line.includes('(Linux '));
+  const old = lines({ ...report, pidfd }).filter((line) => line.includes('(requires Linux '));
   expect(old).toEqual([
     expect.stringMatching(/no inodes.*\(requires Linux 6\.9\)$/),
     expect.stringMatching(/no exit status.*\(requires Linux 6\.15\)$/),
   ]);
   const newer = lines({ ...report, pidfd: { ...pidfd, inodes: true } });
-  expect(newer.filter((line) => line.includes('(Linux '))).toEqual(old.slice(1));
+  expect(newer.filter((line) => line.includes('(requires Linux '))).toEqual(old.slice(1));
 });
 
 test('probe() leaves nothing behind: no child, no descriptor, no thread', async () => {

@@ -52,9 +52,9 @@ test('a source that nobody has added is refused, with those that there are', () 
   takeAway = () => undefined;
   const source = 'null' as SourceName;
   expect(() => new ExitMonitor({ source })).toThrow(
-    'source is "auto" or "connector" or "pidfd" or "poll"',
+    'source must be "auto" or "connector" or "pidfd" or "poll"',
   );
   expect(() => parseSource('null')).toThrow(
-    '--source takes auto, connector, pidfd or poll; not "null"',
+    '--source must be auto, connector, pidfd or poll, not "null"',
   );
 });

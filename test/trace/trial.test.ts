@@ -69,8 +69,8 @@ const SPOILT: [string, RegExp][] = [
   ['code', /tgkill\(2\) was seen as kill$/],
   ['value', /kill\(2\) was seen with a different siginfo/],
   ['exit', /PR_SET_PDEATHSIG (was seen as kill|cannot be distinguished from other signals)$/],
-  ['start', /kill\(2\) came to another process/],
-  ['name', /kill\(2\) came to another process/],
+  ['start', /kill\(2\) was seen at another process/],
+  ['name', /kill\(2\) was seen at another process/],
   [
     'stack',
     /rt_sigqueueinfo\(2\) was seen as kernel$|kill\(2\) cannot be distinguished from other signals$/,

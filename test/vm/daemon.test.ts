@@ -484,12 +484,15 @@ test.each([
     ['vm', 'daemon', '--control-dir', '', '--state-dir', '/tmp/x'],
     /--control-dir requires a value/,
   ],
-  [['vm', 'daemon', '--control-dir', '/x', '--state-dir', '/tmp/x', '--hook', ''], /--hook takes/],
+  [
+    ['vm', 'daemon', '--control-dir', '/x', '--state-dir', '/tmp/x', '--hook', ''],
+    /--hook requires a value/,
+  ],
   [['vm', 'status'], /--state-dir DIR/],
   [['vm', 'watch'], /one of --control-dir, --pid and --pidfile/],
   [['vm', 'watch', '--pid', 'x'], /--pid must be a positive integer/],
   [['vm', 'watch', '--control-dir', '/x', '--qmp', '/y'], /it contains these files/],
-  [['vm', 'watch', '--pid', '1', '--count', '0'], /--count takes/],
+  [['vm', 'watch', '--pid', '1', '--count', '0'], /--count must be a positive integer/],
 ])('%j is wrong usage', async (args, reason) => {
   const { code, stderr } = await call(...args);
   expect(stderr).toMatch(reason);

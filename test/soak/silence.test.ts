@@ -261,9 +261,7 @@ describeForEachFilter((filter) => {
     await reader.ended;
     rmSync(folder, { recursive: true });
   });
-});
 
-describeForEachFilter((filter) => {
   itInDepth(filter)('a busy event loop does not make a stream silent', async () => {
     const script = `
       const { ExitMonitor } = require(${JSON.stringify(REPOSITORY)});

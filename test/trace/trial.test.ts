@@ -225,10 +225,12 @@ const HOST = `
       new ExitMonitor({ scope: 'all', trace: 'off' }),
       new ExitMonitor({ scope: 'all', source: 'poll', pollIntervalMs: 10 }),
     ];
-    const isChild = ({ name, parentPid }) => name === '${NAME}' || parentPid === process.pid;
+    // Another program may try its trace at the same time.
+    const isChild = ({ parentPid }) => parentPid === process.pid;
+    const isOurs = ({ name, sender }) => name === '${NAME}' && sender.pid === process.pid;
     for (const monitor of before) {
       monitor.on('exit', (event) => isChild(event) && told.push(event));
-      monitor.on('signal', (event) => told.push(event));
+      monitor.on('signal', (event) => isOurs(event) && told.push(event));
       await monitor.start();
     }
     const workers = Array.from({ length: 8 }, () => new Worker(worker, { eval: true }));
@@ -236,7 +238,7 @@ const HOST = `
       workers.map((each) => new Promise((resolve) => each.once('message', resolve))),
     );
     const last = new ExitMonitor({ scope: 'all' });
-    last.on('signal', (event) => isChild(event) && told.push(event));
+    last.on('signal', (event) => isOurs(event) && told.push(event));
     last.on('exit', (event) => isChild(event) && told.push(event));
     traced.push((await last.start()).traced);
     await sleep(100); // by now every event about the child has arrived

@@ -203,7 +203,7 @@ describe('a hostile control directory', () => {
     await warning(/zero\.pid" contains .*, which is not a pid/);
     await warning(/long\.pid" contains .*, which is not a pid/);
     await warning(/open\.pid" is writable by everyone/);
-    await warning(/file\.qmp" is no socket/);
+    await warning(/file\.qmp" is not a socket/);
     await warning(/directory\.pid" is not a regular file/);
     await warning(/fifo\.events" is not a regular file/);
     await warning(
@@ -211,7 +211,7 @@ describe('a hostile control directory', () => {
     );
     await warning(/bytes.*\.pid" does not contain a valid name of a virtual machine/);
     await warning(/nnn\.pid" does not contain a valid name/);
-    await warning(/silent\.qmp" gives no greeting/);
+    await warning(/silent\.qmp" sent no greeting/);
     await warning(/garbage\.qmp" sent something that is not JSON/);
     await warning(/flood\.qmp" sent a message of more than/);
     const found = daemon.said.filter(({ event }) => event === 'found').map(({ name }) => name);

@@ -211,8 +211,8 @@ test.each<[string, string, RegExp]>([
     /refused guest-shutdown: disabled (?!.{200})/,
   ],
   ['refuses without a reason', '{"error": 7}\n', /refused guest-shutdown: no reason given/],
-  ['answers with garbage', 'what?\n', /no message/],
-  ['answers with a list', '[]\n', /no message/],
+  ['answers with garbage', 'what?\n', /sent an invalid answer/],
+  ['answers with a list', '[]\n', /sent an invalid answer/],
   ['answers at great length', 'x'.repeat(70_000), /more than 65536 bytes/],
 ])('an agent that %s causes an error', async (_, answer, reason) => {
   await startAgent({

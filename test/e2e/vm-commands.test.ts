@@ -52,11 +52,11 @@ itWithBoth('the daemon and vm status print what docs/virtual-machines.md shows',
   );
   mkdirSync(examples.at('vms'));
   const running = examples.run(`exec ${here(daemon?.command ?? '')}`);
-  const lines = await until(running, / 0 virtual machines /);
+  const lines = await until(running, /watching 0 virtual machines/);
   const db = await machine('db');
-  lines.push(...(await until(running, / db: runs /)));
+  lines.push(...(await until(running, / db: running /)));
   const web = await machine();
-  lines.push(...(await until(running, / web: runs /)));
+  lines.push(...(await until(running, / web: running /)));
   await new LineProcess('bash', ['-c', `kill ${db.pid}; exit 0`]).ended;
   lines.push(...(await until(running, / db: a signal /)));
   await web.press('p');
@@ -77,7 +77,7 @@ describe('docs/vm-daemon.md', () => {
     const daemon = examples.run(`exec ${command('vm-daemon', '--hook')}`);
     await until(daemon, /0 virtual machines/);
     const vm = await machine();
-    await until(daemon, /web: runs/);
+    await until(daemon, /web: running/);
     await vm.press('p');
     const ended =
       /web: the guest powered itself off \(sure\) \[shut down by its user: leave it off\]$/;
@@ -92,7 +92,7 @@ describe('docs/vm-daemon.md', () => {
     ]);
 
     const watch = examples.run(`exec ${command('vm-daemon', 'vm watch')}`);
-    await until(watch, / is there$/);
+    await until(watch, / exists$/);
     const next = await machine();
     await until(watch, /web: running as process/);
     await next.press('p');
@@ -143,7 +143,7 @@ describe('docs/vm-control.md', () => {
     await until(daemon, /0 virtual machines/);
     const monitor = `unix:${examples.at('vms')}/web.monitor,server=on,wait=off`;
     const vm = await machine('web', '-monitor', monitor);
-    await until(daemon, /web: runs/);
+    await until(daemon, /web: running/);
     await vm.press('a');
     const script = here(blockWith(`docs/${page}.md`, 'intent add')).replace('4242', String(vm.pid));
     const acts = examples.run(script);
@@ -178,7 +178,7 @@ describe('docs/vm-guides.md', () => {
     const vm = new TestVm({ manager: () => [...added.trim().split(/\s+/), '-qmp', own] });
     machines.push(vm);
     await vm.booted();
-    await until(daemon, /web: runs/);
+    await until(daemon, /web: running/);
     const { execute, arguments: args } = JSON.parse(blockWith(page, '"execute"')) as {
       execute: string;
       arguments: Record<string, unknown>;

@@ -4,9 +4,10 @@ import { exitOf } from '../support/ends';
 import { describeForEachFilter } from '../support/filters';
 import { itAsRoot } from '../support/privilege';
 import { LineProcess, program } from '../support/programs';
+import { ROUNDS } from '../support/rounds';
 import { until } from '../support/wait';
 
-const LIVES = 500;
+const LIVES = 200 * ROUNDS;
 
 type Settings = { scope: 'all' | 'watched'; source: 'auto' | 'connector' | 'pidfd' };
 

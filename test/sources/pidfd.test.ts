@@ -25,6 +25,7 @@ import { itAsRoot, itAsRootIf, itAsRootOfHost } from '../support/privilege';
 import { LineProcess, program, REPOSITORY, run } from '../support/programs';
 import { readerThreads } from '../support/readers';
 import { roomForDescriptors, roomForProcesses } from '../support/room';
+import { ROUNDS } from '../support/rounds';
 import { arrives, until } from '../support/wait';
 
 const NOBODY = ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups', '--inh-caps=-all'];
@@ -186,7 +187,7 @@ describe('many watches', () => {
   itAsRoot(
     'take a descriptor each, little memory, and at most two wake-ups at the end',
     async () => {
-      const COUNT = roomForDescriptors(roomForProcesses(10_000));
+      const COUNT = roomForDescriptors(roomForProcesses(2000 * ROUNDS));
       await using crowd = await Crowd.of(COUNT);
       const { pids } = crowd;
       await using monitor = new ExitMonitor({ source: 'pidfd' });

@@ -1,11 +1,12 @@
-import { ExitMonitor, type ExitEvent } from '../../../src';
+import { ExitMonitor, type ExitEvent } from '../../src';
 
-import { EventLog } from '../../support/event-log';
-import { describeForEachFilter } from '../../support/filters';
-import { itAsRoot } from '../../support/privilege';
-import { LineProcess, program } from '../../support/programs';
+import { EventLog } from '../support/event-log';
+import { describeForEachFilter } from '../support/filters';
+import { itAsRoot } from '../support/privilege';
+import { LineProcess, program } from '../support/programs';
+import { ROUNDS } from '../support/rounds';
 
-const COUNT = 10_000;
+const COUNT = 2000 * ROUNDS;
 
 /** With the cBPF filter start times come from /proc, which has a resolution of one clock tick. */
 const TICK_MS = { ebpf: 0, cbpf: 10 };

@@ -1,5 +1,5 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 
 import { REPOSITORY } from './folders.mjs';
 
@@ -25,7 +25,9 @@ export class Results {
       .map(({ user, file, title }) => `${file} (${user}): ${title}`);
     for (const { user, files } of runs) {
       for (const file of files) {
-        const result = this.#files.find((other) => other.file === file && other.user === user);
+        const result = this.#files.find(
+          (other) => other.file === basename(file) && other.user === user,
+        );
         if (result === undefined) failed.push(`${file} (${user}): did not run`);
         else if (result.error !== null) failed.push(`${file} (${user}): ${result.error}`);
         else if (result.passed + result.failed + result.skipped === 0)

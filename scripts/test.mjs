@@ -2,18 +2,22 @@
 // events share one run, because they end thousands of processes; commands and virtual machines mostly
 // wait. `npm test -- PATTERN…` runs what matches, in a single run.
 import { spawn } from 'node:child_process';
+import { join } from 'node:path';
 
 const JEST = 'node_modules/jest/bin/jest.js';
 
-/** What `npm test` leaves to other scripts. */
-const OTHERS = ['test/e2e', 'test/package', 'test/soak/stop-tree'];
+/** Absolute, because Jest's patterns match anywhere in a path, and a clone may be anywhere. */
+const pattern = (path) => join(process.cwd(), path).replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
 
-const COMMANDS = ['test/cli', 'test/docs', 'test/process', 'test/vm'];
+/** What `npm test` leaves to other scripts. */
+const OTHERS = ['test/e2e/', 'test/package/', 'test/soak/stop-tree'].map(pattern);
+
+const COMMANDS = ['test/cli/', 'test/docs/', 'test/process/', 'test/vm/'].map(pattern);
 
 /** They make the kernel reuse pids at once, which confuses other tests that name a process by its pid. */
-const ALONE = ['test/identity/pid-reuse', 'test/monitor/exit-monitor'];
+const ALONE = ['test/identity/pid-reuse', 'test/monitor/exit-monitor'].map(pattern);
 
-const ignore = (folders) => folders.flatMap((folder) => ['--testPathIgnorePatterns', `/${folder}`]);
+const ignore = (patterns) => patterns.flatMap((each) => ['--testPathIgnorePatterns', each]);
 
 const args = process.argv.slice(2);
 if (args.length > 0) {
@@ -23,7 +27,7 @@ const codes = await Promise.all([run(COMMANDS), run(ignore([...OTHERS, ...COMMAN
 process.exit(Math.max(...codes, await run(ALONE)));
 
 /** Resolves with its exit code. */
-function run(jestArgs, options = { stdio: 'inherit' }) {
-  const child = spawn(process.execPath, [JEST, ...jestArgs], options);
+function run(jestArgs) {
+  const child = spawn(process.execPath, [JEST, ...jestArgs], { stdio: 'inherit' });
   return new Promise((resolve) => child.once('close', (code) => resolve(code ?? 1)));
 }

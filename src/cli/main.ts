@@ -41,7 +41,7 @@ interface Command {
   help: string;
 }
 
-/** Loads each command only when it is used: that halves the time of most. */
+/** Each command is loaded when it is used, so that none waits for the modules of the others. */
 const COMMANDS = new Map<string, () => Promise<Command>>([
   [
     'watch',

@@ -140,7 +140,7 @@ export class VmControl {
     if (left !== undefined) {
       throw new ExitwatchError(
         'ERR_EXITWATCH_TIMEOUT',
-        `process ${left.identity?.pid ?? '?'} is still running, so the machine was not started again`,
+        `process ${left.identity?.pid ?? '?'} still exists, so the machine was not started again`,
       );
     }
     return start();

@@ -122,10 +122,7 @@ export class VmWatch {
       ...(pidfile === undefined ? {} : { pidfile }),
     });
     if (result.outcome === 'timed-out') {
-      throw new ExitwatchError(
-        'ERR_EXITWATCH_TIMEOUT',
-        `${this.name} is still running after SIGKILL`,
-      );
+      throw new ExitwatchError('ERR_EXITWATCH_TIMEOUT', `${this.name} still exists after SIGKILL`);
     }
     return this.stopped;
   }

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
@@ -299,6 +299,8 @@ itAsRoot('a canary that cannot be created proves nothing and ends nothing', asyn
   expect(await next(reader)).toMatchObject({ event: 'ready' });
   // Only the soft limit, which the user could also lower.
   await run('setpriv', [...asNobody, 'prlimit', '--pid', String(reader.pid), '--nproc=1:']);
+  const limits = readFileSync(`/proc/${reader.pid}/limits`, 'latin1');
+  expect(limits).toMatch(/^Max processes +1 /m);
   await setTimeout(3 * INTERVAL_MS);
   expect(reader.child.exitCode).toBeNull();
   reader.child.kill();

@@ -1,12 +1,12 @@
 import { chmodSync, cpSync, mkdtempSync, readFileSync, realpathSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout } from 'node:timers/promises';
 
 import { installCommand } from './command';
 import { likeOnPage } from './pages';
 import { LineProcess } from './programs';
 import { readerSleeps } from './readers';
+import { until as becomes } from './wait';
 
 /** Runs the commands of a page in a folder that stands in for those that the page names. */
 export class ShellExamples {
@@ -51,7 +51,7 @@ export class ShellExamples {
 }
 
 /** Resolves when a command is watching. A shell may have started it. */
-export async function armed({ pid, child }: LineProcess): Promise<void> {
+export async function armed({ pid, child, told }: LineProcess): Promise<void> {
   const watches = () => {
     try {
       const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').match(/\d+/g);
@@ -60,7 +60,7 @@ export async function armed({ pid, child }: LineProcess): Promise<void> {
       return child.exitCode !== null; // it has ended
     }
   };
-  while (!watches()) await setTimeout(5);
+  await becomes(`process ${pid}, or a child of it, to watch`, watches, told);
 }
 
 /** The lines up to the first one that fits. */

@@ -227,7 +227,9 @@ const HOST = `
     ];
     // Another program may try its trace at the same time.
     const isChild = ({ parentPid }) => parentPid === process.pid;
-    const isOurs = ({ name, sender }) => name === '${NAME}' && sender.pid === process.pid;
+    const isOurs = ({ name, sender }) =>
+      name === '${NAME}' &&
+      [sender, ...sender.ancestors].some(({ pid }) => pid === process.pid);
     for (const monitor of before) {
       monitor.on('exit', (event) => isChild(event) && told.push(event));
       monitor.on('signal', (event) => isOurs(event) && told.push(event));

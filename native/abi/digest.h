@@ -14,7 +14,7 @@
 namespace exitwatch {
 
 // A digest of everything that native/abi describes.
-constexpr char kAbiDigest[] = "3074758e593bcf57";
+constexpr char kAbiDigest[] = "65b5865e2fd394e1";
 
 // JavaScript reads these layouts.
 static_assert(sizeof(ExitRecord) == 176, "ExitRecord");

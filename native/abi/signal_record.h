@@ -42,6 +42,9 @@ struct SignalRecord {
     kInSyscall = 1u << 14,       // sent from a system call of the sender, not from an interrupt
     kBlocked = 1u << 15,         // the thread that the signal was sent to blocks it
     kMayBeInSyscall = 1u << 16,  // it is unknown whether kInSyscall holds
+    // Only from a recorder:
+    kUnhandled = 1u << 17,  // the process has no handler for it
+    kReplaced = 1u << 18,   // it overwrote an earlier record like it
   };
 
   // For kTaken, the sender is the thread's debugger, or its parent if it has none: when a debugger

@@ -1,7 +1,10 @@
+#include <fcntl.h>
 #include <napi.h>
 #include <sys/file.h>
 
 #include <cerrno>
+#include <optional>
+#include <vector>
 
 #include "abi/digest.h"
 #include "abi/signal_record.h"
@@ -12,6 +15,7 @@
 #include "linux/system/process_signal.h"
 #include "linux/system/socket_peer.h"
 #include "napi/exit_reader_object.h"
+#include "napi/recorder_object.h"
 #include "napi/values.h"
 
 namespace exitwatch {
@@ -66,10 +70,44 @@ Napi::Value LockFile(const Napi::CallbackInfo& info) {
   return ThrowSystemError(info.Env(), {Failure::kSystem, errno, "flock"});
 }
 
-// sendDatagram(path, text): sends to a unix socket.
+// sendDatagram(path, text, descriptors): sends to a unix socket.
 Napi::Value SendText(const Napi::CallbackInfo& info) {
-  const SystemError error = SendDatagram(info[0].ToString(), info[1].ToString());
+  std::vector<int> descriptors;
+  const auto array = info[2].As<Napi::Array>();
+  for (uint32_t i = 0; info[2].IsArray() && i < array.Length(); i++) {
+    descriptors.push_back(array.Get(i).ToNumber().Int32Value());
+  }
+  const SystemError error = SendDatagram(info[0].ToString(), info[1].ToString(), descriptors);
   return error ? ThrowSystemError(info.Env(), error) : info.Env().Undefined();
+}
+
+// keepFromChildren(fd): has the descriptor closed in what we run. False: it is none.
+Napi::Value KeepFromChildren(const Napi::CallbackInfo& info) {
+  const int fd = info[0].ToNumber().Int32Value();
+  return Napi::Boolean::New(info.Env(), fcntl(fd, F_SETFD, FD_CLOEXEC) == 0);
+}
+
+// openPidfd(pid): a descriptor, which the caller closes; undefined if there is no such process.
+Napi::Value OpenProcessDescriptor(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  UniqueFd fd = OpenPidfd(info[0].ToNumber().Int32Value());
+  if (fd) return Napi::Number::New(env, fd.Release());
+  if (IsNoSuchProcess(errno)) return env.Undefined();
+  return ThrowSystemError(env, PidfdOpenFailed(errno));
+}
+
+// lookAtPidfd(fd): the state of its process, a ProcessState; its inode; the wait status, once it
+// was reaped (Linux 6.15).
+Napi::Value LookAtDescriptor(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  const int fd = info[0].ToNumber().Int32Value();
+  Napi::Object look = Napi::Object::New(env);
+  look.Set("state", Napi::Number::New(env, static_cast<int>(LookAtPidfd(fd))));
+  look.Set("inode", Napi::Number::New(env, static_cast<double>(PidfdInode(fd))));
+  if (const std::optional<int32_t> status = PidfdExitStatus(fd)) {
+    look.Set("status", Napi::Number::New(env, *status));
+  }
+  return look;
 }
 
 // probePidfd(): which newer features of pidfds this kernel has.
@@ -87,11 +125,15 @@ Napi::Object Init(Napi::Env env, Napi::Object exports) {
   env.SetInstanceData(
       new SharedByReaders(std::shared_ptr<ExitReader::Shared>(new ExitReader::Shared)));
   exports.Set("ExitReader", ExitReaderObject::Define(env));
+  exports.Set("Recorder", RecorderObject::Define(env));
   exports.Set("identify", Napi::Function::New<Identify>(env, "identify"));
   exports.Set("signal", Napi::Function::New<Signal>(env, "signal"));
   exports.Set("peer", Napi::Function::New<Peer>(env, "peer"));
   exports.Set("lockFile", Napi::Function::New<LockFile>(env, "lockFile"));
   exports.Set("sendDatagram", Napi::Function::New<SendText>(env, "sendDatagram"));
+  exports.Set("keepFromChildren", Napi::Function::New<KeepFromChildren>(env, "keepFromChildren"));
+  exports.Set("openPidfd", Napi::Function::New<OpenProcessDescriptor>(env, "openPidfd"));
+  exports.Set("lookAtPidfd", Napi::Function::New<LookAtDescriptor>(env, "lookAtPidfd"));
   exports.Set("probePidfd", Napi::Function::New<ProbePidfd>(env, "probePidfd"));
   Napi::Array spoils = Napi::Array::New(env);
   for (const char* spoil : kSpoils) spoils.Set(spoils.Length(), Napi::String::New(env, spoil));

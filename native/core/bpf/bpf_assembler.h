@@ -27,6 +27,7 @@ class BpfAssembler {
     kGetCurrentTask = 35,
     kProbeReadKernel = 113,     // Linux 5.5
     kProbeReadKernelStr = 115,  // Linux 5.5
+    kKtimeGetBootNs = 125,      // Linux 5.8
     kRingbufOutput = 130,       // Linux 5.8
     kRingbufReserve = 131,      // Linux 5.8
     kRingbufSubmit = 132,       // Linux 5.8
@@ -34,6 +35,7 @@ class BpfAssembler {
     kRingbufQuery = 134,        // Linux 5.8
     kGetCurrentTaskBtf = 158,   // Linux 5.11
     kTaskPtRegs = 175,          // Linux 5.15
+    kKtimeGetTaiNs = 208,       // Linux 6.1
   };
 
   struct Label {

@@ -44,7 +44,8 @@ class Program : KernelProgram {
       Read(kPidAt, 4, kTask, layout_.task.tgid);
       RequireWatched(maps_.watched, kPidAt, done_);
     }
-    ReadName(places);
+    ReadExecutable(places, kTask, kOther, kNameAt, done_);
+    code_.JumpIf(BPF_JSLE, Asm::kR0, 1, done_);  // an error, or only the terminating NUL
     ReadPointer(Asm::kR1, kTask, layout_.task.signal);
     code_.Store(Asm::kDouble, Asm::kFrame, KeyField(offsetof(ExecutableKey, group)), Asm::kR1);
     ReadPointer(kOther, kTask, layout_.task.group_leader);
@@ -54,27 +55,6 @@ class Program : KernelProgram {
     PointTo(Asm::kR3, kNameAt);
     code_.Set(Asm::kR4, BPF_ANY);
     code_.Call(Asm::kMapUpdate);
-  }
-
-  // Kernel threads have no address space.
-  void ReadName(const ExecutablePlaces& places) {
-    ReadPointer(kOther, kTask, places.in_task);
-    for (const uint32_t offset : {places.in_space, places.in_file, places.in_entry}) {
-      code_.JumpIf(BPF_JEQ, kOther, 0, done_);
-      ReadPointer(kOther, kOther, offset);
-    }
-    code_.JumpIf(BPF_JEQ, kOther, 0, done_);
-    Clear(kNameAt, kExecutableBytes);
-    PointTo(Asm::kR1, kNameAt);
-    code_.Set(Asm::kR2, static_cast<int32_t>(kExecutableBytes));
-    code_.Move(Asm::kR3, kOther);
-    code_.Call(Asm::kProbeReadKernelStr);
-    code_.JumpIf(BPF_JSLE, Asm::kR0, 1, done_);  // an error, or only the terminating NUL
-  }
-
-  void PointTo(Asm::Register to, int16_t at) {
-    code_.Move(to, Asm::kFrame);
-    code_.Compute(BPF_ADD, to, at);
   }
 
   static constexpr int16_t KeyField(size_t offset) {

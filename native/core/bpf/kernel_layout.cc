@@ -49,12 +49,16 @@ std::optional<CgroupPlaces> FindCgroup(const Btf& btf) {
   return places;
 }
 
+// The first parameter is the tracepoint's own; the third one came when it was moved.
+bool ExitTellsLast(const Btf& btf) {
+  return btf.CountParameters("btf_trace_sched_process_exit") == 3u;
+}
+
 std::optional<ExecutablePlaces> FindExecutable(const Btf& btf) {
   constexpr uint32_t kPath = 2 * kPointer;
   constexpr uint32_t kName = 2 * kPointer;
   ExecutablePlaces places = {};
-  // The first parameter is the tracepoint's own. The third one was added when the tracepoint moved.
-  if (btf.CountParameters("btf_trace_sched_process_exit") != 3u) {
+  if (!ExitTellsLast(btf)) {
     places.function = btf.FindFunction("taskstats_exit", 2);
     if (!places.function) return std::nullopt;
   }
@@ -131,6 +135,7 @@ std::optional<KernelLayout> ResolveKernelLayout(const Btf& btf, const char** mis
       {"task_struct", "signal", kPointer, &layout.task.signal},
       {"signal_struct", "sigcnt", 4, &layout.signal.references},
       {"signal_struct", "nr_threads", 4, &layout.signal.threads},
+      {"signal_struct", "live", 4, &layout.signal.live},
       {"signal_struct", "group_exit_code", 4, &layout.signal.group_exit_code},
       {"signal_struct", "flags", 4, &layout.signal.flags},
       {"cred", "euid", 4, &layout.cred.euid},
@@ -141,6 +146,7 @@ std::optional<KernelLayout> ResolveKernelLayout(const Btf& btf, const char** mis
   layout.pid.inode = FindInode(btf);
   layout.locks_programs = btf.Find("bpf_map", "memory").has_value();
   layout.cgroup = FindCgroup(btf);
+  layout.exit_tells_last = ExitTellsLast(btf);
   layout.executable = FindExecutable(btf);
   return layout;
 }

@@ -46,7 +46,7 @@ struct KernelLayout {
     uint32_t start_boottime, cred, comm, signal;
   } task;
   struct {
-    uint32_t references, threads, group_exit_code, flags;
+    uint32_t references, threads, live, group_exit_code, flags;
     // Every dead group has SIGNAL_GROUP_EXIT, and its status in group_exit_code (Linux 6.0,
     // kernel/exit.c, synchronize_group_exit()). Before, a group whose threads exited one by one has
     // neither, and waitpid(2) returns the first thread's code (wait_task_zombie()).
@@ -62,6 +62,9 @@ struct KernelLayout {
   // bpf_map_memory, before Linux 5.11).
   bool locks_programs;
   std::optional<CgroupPlaces> cgroup;  // with CONFIG_CGROUPS
+  // The tracepoint sched_process_exit says whether the task is the last one of its group (Linux
+  // 6.16). Before, the number of live tasks does.
+  bool exit_tells_last;
   // Requires a place where a dying task still has its address space and knows whether it is the
   // last one of its group: the tracepoint sched_process_exit, since Linux 6.16; or a function, with
   // CONFIG_TASKSTATS.

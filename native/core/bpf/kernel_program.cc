@@ -93,6 +93,48 @@ void KernelProgram::TellCgroup(const CgroupPlaces& places, Asm::Register task,
   code_.Bind(done);
 }
 
+// Kernel threads have no address space.
+void KernelProgram::ReadExecutable(const ExecutablePlaces& places, Asm::Register task,
+                                   Asm::Register scratch, int16_t to, Asm::Label otherwise) {
+  ReadPointer(scratch, task, places.in_task);
+  for (const uint32_t offset : {places.in_space, places.in_file, places.in_entry}) {
+    code_.JumpIf(BPF_JEQ, scratch, 0, otherwise);
+    ReadPointer(scratch, scratch, offset);
+  }
+  code_.JumpIf(BPF_JEQ, scratch, 0, otherwise);
+  Clear(to, kExecutableBytes);
+  PointTo(Asm::kR1, to);
+  code_.Set(Asm::kR2, static_cast<int32_t>(kExecutableBytes));
+  code_.Move(Asm::kR3, scratch);
+  code_.Call(Asm::kProbeReadKernelStr);
+}
+
+void KernelProgram::MakeKey(int16_t to, bool has_inode, int16_t inode_at, int16_t pid_at,
+                            int16_t start_at) {
+  constexpr int32_t kNsPerTick = 10'000'000;  // USER_HZ is 100 on all that we support
+  const auto ticks_at = static_cast<int16_t>(to + offsetof(RecorderKey, start_ticks));
+  if (has_inode) {
+    code_.Load(Asm::kDouble, Asm::kR1, Asm::kFrame, inode_at);
+    code_.Store(Asm::kDouble, Asm::kFrame, to, Asm::kR1);
+    code_.StoreValue(Asm::kDouble, Asm::kFrame, ticks_at, 0);
+    return;
+  }
+  code_.Load(Asm::kWord, Asm::kR1, Asm::kFrame, pid_at);
+  code_.Store(Asm::kDouble, Asm::kFrame, to, Asm::kR1);
+  code_.Load(Asm::kDouble, Asm::kR1, Asm::kFrame, start_at);
+  code_.Compute(BPF_DIV, Asm::kR1, kNsPerTick);
+  code_.Store(Asm::kDouble, Asm::kFrame, ticks_at, Asm::kR1);
+}
+
+void KernelProgram::RequireLease(int state_map, int16_t time_at, Asm::Label otherwise) {
+  code_.Call(Asm::kKtimeGetBootNs);
+  code_.Store(Asm::kDouble, Asm::kFrame, time_at, Asm::kR0);
+  code_.SetMapValue(Asm::kR1, state_map, offsetof(RecorderState, lease_ns));
+  code_.Load(Asm::kDouble, Asm::kR1, Asm::kR1, 0);
+  code_.Load(Asm::kDouble, Asm::kR2, Asm::kFrame, time_at);
+  code_.JumpIf(BPF_JLE, Asm::kR1, Asm::kR2, otherwise);
+}
+
 void KernelProgram::RequireWatched(int watched_map, int16_t pid_at, Asm::Label otherwise) {
   const Asm::Label beyond = code_.NewLabel();
   code_.Load(Asm::kWord, Asm::kR1, Asm::kFrame, pid_at);
@@ -118,15 +160,38 @@ void KernelProgram::Clear(int16_t at, size_t bytes) {
   }
 }
 
-void KernelProgram::WriteRecord(int ring_map, int16_t at, size_t bytes, int state_map,
-                                size_t lost_offset) {
-  const Asm::Label written = code_.NewLabel();
+void KernelProgram::PointTo(Asm::Register to, int16_t at) {
+  code_.Move(to, Asm::kFrame);
+  code_.Compute(BPF_ADD, to, at);
+}
+
+void KernelProgram::Output(int ring_map, int16_t at, size_t bytes, Asm::Label written) {
   code_.SetMap(Asm::kR1, ring_map);
-  code_.Move(Asm::kR2, Asm::kFrame);
-  code_.Compute(BPF_ADD, Asm::kR2, at);
+  PointTo(Asm::kR2, at);
   code_.Set(Asm::kR3, static_cast<int32_t>(bytes));
   code_.Call(Asm::kRingbufOutput);
   code_.JumpIf(BPF_JEQ, Asm::kR0, 0, written);
+}
+
+void KernelProgram::CountLoss(int state_map, size_t loss_offset) {
+  const Asm::Label has_first = code_.NewLabel();
+  code_.Call(Asm::kKtimeGetBootNs);
+  code_.Move(Asm::kR3, Asm::kR0);
+  const auto at = [&](size_t field) { return static_cast<int16_t>(field); };
+  code_.SetMapValue(Asm::kR1, state_map, static_cast<int32_t>(loss_offset));
+  code_.Load(Asm::kDouble, Asm::kR2, Asm::kR1, at(offsetof(RecorderLoss, first_ns)));
+  code_.JumpIf(BPF_JNE, Asm::kR2, 0, has_first);
+  code_.Store(Asm::kDouble, Asm::kR1, at(offsetof(RecorderLoss, first_ns)), Asm::kR3);
+  code_.Bind(has_first);
+  code_.Store(Asm::kDouble, Asm::kR1, at(offsetof(RecorderLoss, last_ns)), Asm::kR3);
+  code_.Set(Asm::kR2, 1);
+  code_.AtomicAdd(Asm::kDouble, Asm::kR1, at(offsetof(RecorderLoss, count)), Asm::kR2);
+}
+
+void KernelProgram::WriteRecord(int ring_map, int16_t at, size_t bytes, int state_map,
+                                size_t lost_offset) {
+  const Asm::Label written = code_.NewLabel();
+  Output(ring_map, at, bytes, written);
   code_.SetMapValue(Asm::kR1, state_map, static_cast<int32_t>(lost_offset));
   code_.Set(Asm::kR2, 1);
   code_.AtomicAdd(Asm::kDouble, Asm::kR1, 0, Asm::kR2);

@@ -7,6 +7,7 @@
 #include "core/bpf/bpf_assembler.h"
 #include "core/bpf/cgroup_record.h"
 #include "core/bpf/kernel_layout.h"
+#include "core/bpf/recorder_program.h"
 
 namespace exitwatch {
 
@@ -38,11 +39,32 @@ class KernelProgram {
   void TellCgroup(const CgroupPlaces& places, Asm::Register task, Asm::Register scratch,
                   int16_t id_at, int known_map, int ring_map, int16_t slots_at);
 
+  // Reads the file name of the program that a task runs, if it still has its address space; goes to
+  // `otherwise` if not. Leaves `task` alone.
+  void ReadExecutable(const ExecutablePlaces& places, Asm::Register task, Asm::Register scratch,
+                      int16_t to, Asm::Label otherwise);
+
+  // Writes the RecorderKey of a process to a place on the stack, by its inode, or its pid and
+  // start, which stand at these places.
+  void MakeKey(int16_t to, bool has_inode, int16_t inode_at, int16_t pid_at, int16_t start_at);
+
+  // Goes to `otherwise` if the recorder with this state has no reader any more; writes the time, on
+  // CLOCK_BOOTTIME, to a place on the stack.
+  void RequireLease(int state_map, int16_t time_at, Asm::Label otherwise);
+
   // Jumps to `otherwise` unless the set contains the process whose id is in this stack slot. An id
   // beyond the set's end, after kernel.pid_max was raised, passes: user space checks it then.
   void RequireWatched(int watched_map, int16_t pid_at, Asm::Label otherwise);
 
   void Clear(int16_t at, size_t bytes);
+  void PointTo(Asm::Register to, int16_t at);
+
+  // Writes what stands at this place, with the flags that are in r4, and goes to `written`; goes on
+  // if there is no room for it.
+  void Output(int ring_map, int16_t at, size_t bytes, Asm::Label written);
+
+  // Adds to a RecorderLoss at this place in the state. Clobbers r0 to r5.
+  void CountLoss(int state_map, size_t loss_offset);
 
   // Writes the stack's content at `at`, with the flags in r4, or counts that it did not fit.
   void WriteRecord(int ring_map, int16_t at, size_t bytes, int state_map, size_t lost_offset);

@@ -26,9 +26,11 @@ class OomProgram : SignalRecordProgram {
     ReadSenderIds();
     if (layout_.victim_is_task) {
       ReadToRecord(offsetof(SignalRecord, pid), 4, kTask, layout_.task.tgid);
+      if (IsRecorder()) LookUp(true);
       LookAtTarget();
     } else {
       code_.Store(Asm::kWord, Asm::kFrame, RecordField(offsetof(SignalRecord, pid)), kTask);
+      if (IsRecorder()) DoNotLookUp();
     }
     return Finish();
   }

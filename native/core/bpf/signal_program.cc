@@ -1,3 +1,4 @@
+// One idea: the program that runs when a signal is generated, step by step.
 #include "core/bpf/signal_program.h"
 
 #include <csignal>
@@ -109,7 +110,13 @@ class SignalProgram : SignalRecordProgram {
     SetFlag(SignalRecord::kIgnored);
     code_.Jump(done);
     code_.Bind(not_ignored);
-    code_.JumpIf(BPF_JEQ, Asm::kR3, 0, done);
+    const Asm::Label handled = code_.NewLabel();
+    code_.JumpIf(BPF_JNE, Asm::kR3, 0, handled);
+    if (IsRecorder()) SetFlag(SignalRecord::kUnhandled);
+    code_.Jump(done);
+    code_.Bind(handled);
+    // A recorder has no room for what a process sends to itself, as hypervisors do all day.
+    if (IsRecorder()) DropUnlessBlockedOrFromOther();
     code_.SetDouble(Asm::kR3, kRoutine);
     JumpIfInSet(Asm::kR3, false, done);
     // A blocked signal may be taken after its handler is gone.
@@ -117,6 +124,16 @@ class SignalProgram : SignalRecordProgram {
     code_.JumpIf32(BPF_JSET, Asm::kR1, static_cast<int32_t>(SignalRecord::kBlocked), done);
     DropUnlessFromOther();
     code_.Bind(done);
+  }
+
+  void DropUnlessBlockedOrFromOther() {
+    const Asm::Label blocked = code_.NewLabel();
+    code_.Load(Asm::kWord, Asm::kR1, Asm::kFrame, RecordField(offsetof(SignalRecord, flags)));
+    code_.JumpIf32(BPF_JSET, Asm::kR1, static_cast<int32_t>(SignalRecord::kBlocked), blocked);
+    ReadWord(Asm::kR3, kCurrent, layout_.task.tgid);
+    code_.Load(Asm::kWord, Asm::kR2, Asm::kFrame, RecordField(offsetof(SignalRecord, pid)));
+    code_.JumpIf32(BPF_JEQ, Asm::kR3, Asm::kR2, drop_);
+    code_.Bind(blocked);
   }
 
   // Runtimes catch these all day, from themselves or from the kernel: keep only what another

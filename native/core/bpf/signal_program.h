@@ -9,6 +9,7 @@
 
 #include "abi/signal_record.h"
 #include "core/bpf/kernel_layout.h"
+#include "core/bpf/recorder_program.h"
 
 namespace exitwatch {
 
@@ -25,6 +26,8 @@ struct SignalTraceMaps {
   int state;          // array with one SignalTraceState
   int watched;        // array of 64-bit words, one bit per process to report; -1: all are
   int cgroups;        // array of kKnownCgroups ids; -1: do not report paths
+  // The programs are a recorder's and write to its maps: of the fields above, only `state` counts.
+  const RecorderMaps* recorder = nullptr;
 };
 
 // For the raw tracepoint signal_generate, which runs in the sender. Leaves out signals that cannot

@@ -27,9 +27,13 @@ void SignalRecordProgram::Begin() {
 std::vector<bpf_insn> SignalRecordProgram::Finish() {
   code_.Call(Asm::kKtimeGetNs);
   code_.Store(Asm::kDouble, Asm::kFrame, RecordField(offsetof(SignalRecord, time_ns)), Asm::kR0);
-  ChooseWakeup();
-  WriteRecord(maps_.ring, kRecord, sizeof(SignalRecord), maps_.state,
-              offsetof(SignalTraceState, lost));
+  if (IsRecorder()) {
+    Record();
+  } else {
+    ChooseWakeup();
+    WriteRecord(maps_.ring, kRecord, sizeof(SignalRecord), maps_.state,
+                offsetof(SignalTraceState, lost));
+  }
   code_.Bind(drop_);
   code_.Set(Asm::kR0, 0);
   code_.Exit();
@@ -90,6 +94,7 @@ void SignalRecordProgram::ClearRecord() {
 }
 
 void SignalRecordProgram::LookAtWatched() {
+  if (IsRecorder()) return LookUp(false);
   if (maps_.watched < 0) return;
   RequireWatched(maps_.watched, RecordField(offsetof(SignalRecord, pid)), drop_);
 }
@@ -173,8 +178,10 @@ void SignalRecordProgram::LookAtPidThere() {
 
 void SignalRecordProgram::TellSenderCgroup() {
   if (!layout_.cgroup) return;
+  const bool is_recorder = IsRecorder();
   TellCgroup(*layout_.cgroup, kCurrent, kOther, RecordField(offsetof(SignalRecord, cgroup)),
-             maps_.cgroups, maps_.ring, kSlotsAt);
+             is_recorder ? maps_.recorder->signal_cgroups : maps_.cgroups,
+             is_recorder ? maps_.recorder->signals : maps_.ring, kSlotsAt);
 }
 
 void SignalRecordProgram::LookAtAncestors() {

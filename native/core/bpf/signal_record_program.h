@@ -27,6 +27,9 @@ class SignalRecordProgram : protected KernelProgram {
   static constexpr int16_t kContextAt = -16;
   static constexpr int16_t kSlotsAt = -32;
   static constexpr int16_t kRecord = kSlotsAt - static_cast<int16_t>(sizeof(SignalRecord));
+  // Of a recorder: the key, and the process's entry in the table of watched ones, or 0.
+  static constexpr int16_t kKeyAt = kRecord - static_cast<int16_t>(sizeof(RecordedSignalKey));
+  static constexpr int16_t kWatchAt = kKeyAt - 8;
 
   // From the kernel's <linux/sched/signal.h>: the siginfo of signals from the kernel.
   static constexpr int32_t kPrivileged = 1;  // SEND_SIG_PRIV
@@ -58,6 +61,12 @@ class SignalRecordProgram : protected KernelProgram {
   void ClearRecord();
   void LookAtWatched();
   void LookAtTarget();
+  bool IsRecorder() const { return maps_.recorder != nullptr; }
+
+  // Of a recorder: whether the process, in kTask, is watched. Goes to drop_ if neither that nor
+  // anything else makes its signals worth a record.
+  void LookUp(bool keeps_strangers);
+  void DoNotLookUp();
 
   // From the siginfo in kOther.
   void ReadInfo();
@@ -79,6 +88,10 @@ class SignalRecordProgram : protected KernelProgram {
   const SignalLayout& layout_;
   const SignalTraceMaps& maps_;
   Asm::Label drop_ = {0};
+
+ private:
+  void Record();
+  void Keep();
 };
 
 }  // namespace exitwatch

@@ -119,6 +119,85 @@ UniqueFd LoadProgram(const char* name, uint32_t type, const std::vector<bpf_insn
   return fd;
 }
 
+namespace {
+
+template <typename Attributes>
+long Call(bpf_cmd command, Attributes& attributes) {
+  return syscall(SYS_bpf, command, &attributes, sizeof(attributes));
+}
+
+bpf_attr ElementOf(int map_fd, const void* key, const void* value) {
+  bpf_attr attributes;
+  std::memset(&attributes, 0, sizeof(attributes));
+  attributes.map_fd = static_cast<uint32_t>(map_fd);
+  attributes.key = reinterpret_cast<uint64_t>(key);
+  attributes.value = reinterpret_cast<uint64_t>(value);
+  return attributes;
+}
+
+// As many bytes of it as the kernel knows.
+bool ReadInfo(int fd, void* info, uint32_t bytes) {
+  bpf_attr attributes;
+  std::memset(&attributes, 0, sizeof(attributes));
+  attributes.info.bpf_fd = static_cast<uint32_t>(fd);
+  attributes.info.info_len = bytes;
+  attributes.info.info = reinterpret_cast<uint64_t>(info);
+  return Call(BPF_OBJ_GET_INFO_BY_FD, attributes) == 0;
+}
+
+}  // namespace
+
+bool Lookup(int map_fd, const void* key, void* value) {
+  bpf_attr attributes = ElementOf(map_fd, key, value);
+  return Call(BPF_MAP_LOOKUP_ELEM, attributes) == 0;
+}
+
+bool Update(int map_fd, const void* key, const void* value, uint64_t flags) {
+  bpf_attr attributes = ElementOf(map_fd, key, value);
+  attributes.flags = flags;
+  return Call(BPF_MAP_UPDATE_ELEM, attributes) == 0;
+}
+
+bool Delete(int map_fd, const void* key) {
+  bpf_attr attributes = ElementOf(map_fd, key, nullptr);
+  return Call(BPF_MAP_DELETE_ELEM, attributes) == 0;
+}
+
+bool NextKey(int map_fd, const void* key, void* next) {
+  bpf_attr attributes = ElementOf(map_fd, key, next);
+  return Call(BPF_MAP_GET_NEXT_KEY, attributes) == 0;
+}
+
+bool ReadMapInfo(int map_fd, MapInfo* info) { return ReadInfo(map_fd, info, sizeof(*info)); }
+
+bool ReadProgramInfo(int program_fd, ProgramInfo* info) {
+  // struct bpf_prog_info, as far as it is looked at: headers of old distributions lack its end.
+  struct {
+    uint32_t type, id;
+    uint8_t unused[184];
+    uint64_t run_ns, run_count, misses;
+  } raw = {};
+  static_assert(offsetof(decltype(raw), run_ns) == 192, "the kernel writes this layout");
+  if (!ReadInfo(program_fd, &raw, sizeof(raw))) return false;
+  *info = {raw.id, raw.run_ns, raw.run_count, raw.misses};
+  return true;
+}
+
+bool Pin(int fd, const std::string& path) {
+  bpf_attr attributes;
+  std::memset(&attributes, 0, sizeof(attributes));
+  attributes.pathname = reinterpret_cast<uint64_t>(path.c_str());
+  attributes.bpf_fd = static_cast<uint32_t>(fd);
+  return Call(BPF_OBJ_PIN, attributes) == 0;
+}
+
+UniqueFd OpenPinned(const std::string& path) {
+  bpf_attr attributes;
+  std::memset(&attributes, 0, sizeof(attributes));
+  attributes.pathname = reinterpret_cast<uint64_t>(path.c_str());
+  return UniqueFd(static_cast<int>(Call(BPF_OBJ_GET, attributes)));
+}
+
 UniqueFd OpenRawTracepoint(const char* tracepoint, int program_fd) {
   constexpr auto kRawTracepointOpen = static_cast<bpf_cmd>(17);
   bpf_attr attributes;

@@ -63,6 +63,13 @@ bool KnownCgroups::Open() {
   return static_cast<bool>(fd_);
 }
 
+bool KnownCgroups::Adopt(UniqueFd fd) {
+  if (!ids_.Map(fd.Get(), kKnownBytes, PROT_READ | PROT_WRITE)) return false;
+  fd_ = std::move(fd);
+  std::memset(ids_.At<uint8_t>(0), 0, kKnownBytes);
+  return true;
+}
+
 void KnownCgroups::Follow(const CgroupPaths& paths) {
   const uint32_t forgotten = paths.forgotten();
   if (forgotten == std::exchange(forgotten_, forgotten) || !ids_) return;

@@ -49,6 +49,9 @@ class KnownCgroups {
   // than the kernel (cgroup_namespaces(7)).
   bool Open();
 
+  // Takes over the map of a program that goes on: it writes all paths again. False with errno set.
+  bool Adopt(UniqueFd fd);
+
   // -1 if not open.
   int fd() const { return fd_.Get(); }
 

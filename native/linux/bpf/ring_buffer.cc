@@ -17,8 +17,14 @@ bool RingBuffer::Open(int map_fd, size_t bytes) {
   page_bytes_ = static_cast<size_t>(sysconf(_SC_PAGESIZE));
   mask_ = bytes - 1;
   // The data is mapped twice in a row, so that a record that wraps around is contiguous.
-  return consumer_.Map(map_fd, page_bytes_, PROT_READ | PROT_WRITE) &&
-         producer_.Map(map_fd, page_bytes_ + 2 * bytes, PROT_READ, page_bytes_);
+  if (!consumer_.Map(map_fd, page_bytes_, PROT_READ | PROT_WRITE) ||
+      !producer_.Map(map_fd, page_bytes_ + 2 * bytes, PROT_READ, page_bytes_)) {
+    return false;
+  }
+  position_ = Committed();
+  // Nobody but a reader that is broken has read what was never written.
+  if (position_ > End() || End() - position_ > bytes) Advance(End());
+  return true;
 }
 
 bool RingBuffer::HasRecord() const {
@@ -41,7 +47,11 @@ const uint8_t* RingBuffer::Next(size_t* size, uint64_t* next_position) const {
 
 void RingBuffer::Advance(uint64_t position) {
   position_ = position;
-  __atomic_store_n(consumer_.At<uint64_t>(0), position_, __ATOMIC_RELEASE);
+  Commit(position);
+}
+
+void RingBuffer::Commit(uint64_t position) {
+  __atomic_store_n(consumer_.At<uint64_t>(0), position, __ATOMIC_RELEASE);
 }
 
 }  // namespace exitwatch

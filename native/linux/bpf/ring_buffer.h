@@ -11,7 +11,7 @@ namespace exitwatch {
 // The reading side of a BPF ring buffer (the kernel's Documentation/bpf/ringbuf.rst).
 class RingBuffer {
  public:
-  // `bytes`: the map's size. False with errno set.
+  // `bytes`: the map's size. Goes on where an earlier reader has stopped. False with errno set.
   bool Open(int map_fd, size_t bytes);
 
   // Whether there is a record to read. A record that is still being written does not count: its
@@ -36,6 +36,27 @@ class RingBuffer {
       Advance(next_position);
     }
     return false;
+  }
+
+  // The same, but the records stay where they are, until Commit(): `visit(record, size, end)` gets
+  // the position after each.
+  template <typename Visit>
+  bool ReadAhead(size_t limit, Visit visit) {
+    for (size_t i = 0; i < limit; i++) {
+      size_t size = 0;
+      uint64_t next_position = 0;
+      const uint8_t* record = Next(&size, &next_position);
+      if (record == nullptr) return true;
+      position_ = next_position;
+      if (size != 0) visit(record, size, next_position);
+    }
+    return false;
+  }
+
+  // The kernel may overwrite what comes before this position.
+  void Commit(uint64_t position);
+  uint64_t Committed() const {
+    return __atomic_load_n(consumer_.At<uint64_t>(0), __ATOMIC_RELAXED);
   }
 
  private:

@@ -26,11 +26,6 @@ constexpr size_t kQueueLimit = 64 * 1024;
 // JavaScript keeps only the latest signals of each process. Wake it when this many wait.
 constexpr size_t kManySignals = 4096;
 
-// Right after its victim, the OOM killer kills the processes that share the victim's memory. In
-// between it writes to the kernel's log, and a serial console is slow.
-constexpr uint64_t kVictimNs = 10'000'000'000;
-constexpr size_t kVictims = 64;
-
 }  // namespace
 
 TracedSignals::TracedSignals(CgroupPaths& cgroups)
@@ -131,31 +126,12 @@ bool TracedSignals::Collect(const KernelClock& clock, std::vector<Record>& recor
 }
 
 void TracedSignals::OnRecord(const SignalRecord& record, const KernelClock& clock) {
-  SignalRecord signal = ForJavaScript(record, clock);
+  SignalRecord signal = record;
+  victims_.OnRecord(&signal);
+  signal = ForJavaScript(signal, clock);
   if (OwnChildren::Contains({signal.pid, signal.start_ns, signal.inode, 0, 0}, signal.time_ns))
     return;
-  if (record.signal == 0) {
-    if (victims_.size() == kVictims) victims_.erase(victims_.begin());
-    victims_.push_back({record.memory, record.time_ns, record.sender_thread, record.sender_start});
-  } else if (IsOfVictim(record)) {
-    signal.flags |= SignalRecord::kOom;
-  }
   if (!queue_.Push(signal)) unheld_++;
-}
-
-// Processes that share a victim's memory are killed with it, but not marked. The OOM killer does
-// that in one go, and holds on to the memory meanwhile. If the same address shows up later, or in a
-// signal from another thread, it is other memory. A sender that is exiting may be the first process
-// of a pid namespace, whose exit kills all others.
-bool TracedSignals::IsOfVictim(const SignalRecord& record) const {
-  const bool is_by_kernel = (record.flags & SignalRecord::kPrivileged) != 0 &&
-                            (record.flags & SignalRecord::kSenderExiting) == 0;
-  if (record.signal != SIGKILL || !is_by_kernel) return false;
-  return std::any_of(victims_.begin(), victims_.end(), [&](const Victim& victim) {
-    return victim.memory != 0 && victim.memory == record.memory &&
-           victim.by_thread == record.sender_thread && victim.by_start == record.sender_start &&
-           victim.time_ns <= record.time_ns && record.time_ns - victim.time_ns < kVictimNs;
-  });
 }
 
 }  // namespace exitwatch

@@ -9,6 +9,7 @@
 
 #include "abi/record.h"
 #include "core/queues/signal_queue.h"
+#include "linux/bpf/oom_victims.h"
 #include "linux/bpf/signal_trace.h"
 #include "linux/bpf/trace_trial.h"
 #include "linux/system/kernel_clock.h"
@@ -55,16 +56,7 @@ class TracedSignals {
   void Listen(bool listens);
 
  private:
-  // A victim of the OOM killer.
-  struct Victim {
-    uint64_t memory;
-    uint64_t time_ns;
-    int32_t by_thread;
-    uint64_t by_start;
-  };
-
   void OnRecord(const SignalRecord& record, const KernelClock& clock);
-  bool IsOfVictim(const SignalRecord& record) const;
 
   CgroupPaths& cgroups_;
   UniqueFd settled_;  // eventfd; readable from Settle() on
@@ -74,10 +66,10 @@ class TracedSignals {
   std::shared_ptr<const TraceTrial> trial_;  // guarded by mutex_
   std::atomic<bool> listens_{false};
   SignalQueue queue_;
-  std::vector<Victim> victims_;  // recent ones
-  uint64_t unheld_ = 0;          // signals that did not fit into the queue or could not be read
-  uint64_t lost_ = 0;            // losses that gaps have reported
-  uint64_t complete_ns_ = 0;     // nothing was lost unreported since
+  OomVictims victims_;
+  uint64_t unheld_ = 0;       // signals that did not fit into the queue or could not be read
+  uint64_t lost_ = 0;         // losses that gaps have reported
+  uint64_t complete_ns_ = 0;  // nothing was lost unreported since
   uint64_t collected_ns_ = 0;
 };
 

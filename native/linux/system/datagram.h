@@ -2,14 +2,17 @@
 #define EXITWATCH_LINUX_SYSTEM_DATAGRAM_H_
 
 #include <string>
+#include <vector>
 
 #include "linux/system/system_error.h"
 
 namespace exitwatch {
 
-// Sends one datagram to a unix socket without waiting. A path that begins with '@' is in the
-// abstract namespace, as in systemd (sd_notify(3)).
-SystemError SendDatagram(const std::string& path, const std::string& text);
+// Sends one datagram to a unix socket, with copies of these descriptors; waits only if there are
+// any, for at most 2 s. A path that begins with '@' is in the abstract namespace, as in systemd
+// (sd_notify(3)).
+SystemError SendDatagram(const std::string& path, const std::string& text,
+                         const std::vector<int>& descriptors);
 
 }  // namespace exitwatch
 

@@ -50,6 +50,10 @@ KernelClock::KernelClock()
 
 uint64_t KernelClock::Now() const { return Read(CLOCK_MONOTONIC) - namespace_offset_ns_; }
 
+uint64_t KernelClock::BootNow() const {
+  return Read(CLOCK_BOOTTIME) - namespace_boottime_offset_ns_;
+}
+
 void KernelClock::Sample() {
   // Read the other clocks between two readings of one clock; try again if the thread was preempted
   // in between.

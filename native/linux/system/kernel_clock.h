@@ -14,6 +14,9 @@ class KernelClock {
   // CLOCK_MONOTONIC of the host, in nanoseconds.
   uint64_t Now() const;
 
+  // CLOCK_BOOTTIME of the host, in nanoseconds.
+  uint64_t BootNow() const;
+
   // Measures the offsets between the clocks again.
   void Sample();
 

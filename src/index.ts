@@ -8,7 +8,6 @@ export type {
   Gap,
   MonitorEvent,
   Outcome,
-  Ready,
   SourceChange,
   SourceName,
   UnknownReason,
@@ -16,10 +15,13 @@ export type {
 export type { Ancestor, SignalEvent, SignalSender } from './events/signal-event.js';
 export { ExitMonitor, type ExitMonitorEvents } from './monitor/exit-monitor.js';
 export type { MonitorStats } from './monitor/monitor-stats.js';
-export type { ExitMonitorOptions, WaitForExitOptions } from './monitor/options.js';
+export type { ExitMonitorOptions, WaitForExitOptions, WatchOptions } from './monitor/options.js';
+export type { RecorderOptions } from './monitor/memory-options.js';
+export type { MemoryKind } from './memory/memory.js';
 export type { ExitWatch } from './monitor/exit-watch.js';
+export type { Ready } from './monitor/ready.js';
 export { waitForExit } from './monitor/wait-for-exit.js';
-export { probe, type ProbeReport, type TraceReport } from './monitor/probe.js';
+export { probe, type MemoryReport, type ProbeReport, type TraceReport } from './monitor/probe.js';
 export type {
   ConnectorReport,
   Obstacle,

@@ -68,12 +68,14 @@ export type ExitwatchErrorCode =
   | 'ERR_EXITWATCH_INTENT_LOG'
   /** The log may have been written by someone other than the virtual machine. */
   | 'ERR_EXITWATCH_UNTRUSTED_LOG'
-  /** Another daemon uses this state directory. */
+  /** Another daemon or monitor uses this state directory. */
   | 'ERR_EXITWATCH_IN_USE'
   /** A directory entry cannot be used as a virtual machine; the message says why. */
   | 'ERR_EXITWATCH_CONTROL_DIR'
   /** The state in a state directory cannot be read or written. */
   | 'ERR_EXITWATCH_STATE_DIR'
+  /** The recorder has no room for another watched process. */
+  | 'ERR_EXITWATCH_RECORDER_FULL'
   /** A hook failed or timed out. */
   | 'ERR_EXITWATCH_HOOK'
   /** A virtual machine's control interface refused, did not answer, or is gone. */

@@ -48,6 +48,12 @@ export function checkInteger(name: string, value: unknown, least: number, most: 
   throw invalidOption(`${name} must be an integer from ${least} to ${most}`);
 }
 
+/** @throws ExitwatchError `ERR_EXITWATCH_INVALID_OPTION` unless it is `true` or `false` */
+export function checkBoolean(name: string, value: unknown): boolean {
+  if (typeof value === 'boolean') return value;
+  throw invalidOption(`${name} is true or false`);
+}
+
 /** A duration that setTimeout() accepts. @throws ExitwatchError `ERR_EXITWATCH_INVALID_OPTION` */
 export function checkMilliseconds(name: string, value: unknown): number {
   return checkInteger(name, value, 0, LONGEST_MS);

@@ -28,7 +28,9 @@ export type UnknownReason =
   /** Polling found that it is gone, and cannot find out more. */
   | 'polled'
   /** It had exited before it could be watched. */
-  | 'gone-before-watch';
+  | 'gone-before-watch'
+  /** It was watched, but exited while no monitor was running, and nothing recorded how. */
+  | 'gone-while-unobserved';
 
 /**
  * How a process ended, in the terms of waitid(2).
@@ -101,7 +103,7 @@ export type ExitEvent = {
   exitedAt: Date;
   /**
    * The kernel's time stamp of the exit: CLOCK_MONOTONIC of the host, in ns. `null` unless `source`
-   * is `'connector'`.
+   * is `'connector'` or `'recorder'`.
    */
   exitedNs: number | null;
   /**
@@ -110,8 +112,13 @@ export type ExitEvent = {
    * of the wall clock.
    */
   uncertaintyMs: number;
-  /** What reported the exit. */
-  source: SourceName;
+  /** What reported the exit; `'recorder'`: it was recorded while no monitor was running. */
+  source: SourceName | 'recorder';
+  /**
+   * An earlier monitor with the same `stateDir` may have delivered it, but did not commit it. The
+   * event has the same `id` as then.
+   */
+  isRepeated: boolean;
   /**
    * No gap overlapped the time during which the process was observed, which begins at its start, at
    * `watch()` or at `start()`, whichever is latest. Covers the gaps known when this event was sent;
@@ -165,7 +172,8 @@ export type Gap = {
   /**
    * For `'queue-limit'`, and for `'receive-buffer'` with the eBPF filter: exits of processes. For
    * `'receive-buffer'` with the cBPF filter: messages, which include thread exits and execs. For
-   * `'trace-buffer'`: signals. `null` if the number is unknown.
+   * `'trace-buffer'`: signals. For `'recorder-full'`: exits of processes. `null` if the number is
+   * unknown.
    */
   lost: number | null;
   /**
@@ -173,18 +181,16 @@ export type Gap = {
    * - `'queue-limit'`: the queue for JavaScript was full
    * - `'silenced'`: the kernel stopped sending events without an error; the monitor resubscribed
    * - `'trace-buffer'`: signals were lost, but no exits
+   * - `'recorder-full'`: more processes exited while no monitor was running than the recorder has
+   *   room for
    */
-  reason: 'receive-buffer' | 'queue-limit' | 'silenced' | 'trace-buffer';
+  reason: 'receive-buffer' | 'queue-limit' | 'silenced' | 'trace-buffer' | 'recorder-full';
   /** Watched processes that exited during the gap; their events follow it. */
   recovered: number;
 };
 
-/**
- * The monitor is running: every exit from now on is reported.
- *
- * @see [Options](../../docs/options.md)
- */
-export type Ready = {
+/** What a source reports when it runs. */
+export type SourceReady = {
   event: 'ready';
   scope: 'watched' | 'all';
   source: SourceName;
@@ -273,6 +279,9 @@ export type Downgrade = {
     | 'no-trial'
     | 'trial-failed'
     | 'polling'
+    | 'no-bpffs'
+    | 'newer-recorder'
+    | 'watched-only'
     | 'system';
   detail: string;
   /** What to do about it; `null` if no remedy is known. */

@@ -25,6 +25,7 @@ export function unknownExit(known: KnownOfExit, unknownReason: UnknownReason): E
     exitedNs: null,
     uncertaintyMs,
     source,
+    isRepeated: false,
     lossless: true,
     traced: false,
     tracedSince: null,

@@ -1,7 +1,8 @@
+// One idea: the life of a monitor, and the doors of its rooms.
 import { EventEmitter } from 'node:events';
 
 import { ExitwatchError } from '../common/errors.js';
-import type { ExitEvent, Gap, MonitorEvent, Ready, SourceChange } from '../events/exit-event.js';
+import type { ExitEvent, Gap, MonitorEvent, SourceChange } from '../events/exit-event.js';
 import type { SignalEvent } from '../events/signal-event.js';
 import type { ProcessIdentity } from '../identity/process-identity.js';
 import { noTraceError } from '../sources/downgrade.js';
@@ -11,7 +12,15 @@ import { openSource } from '../sources/open-source.js';
 import { Delivery } from './delivery.js';
 import type { ExitWatch } from './exit-watch.js';
 import { type MonitorStats, NO_STATS, isHeard } from './monitor-stats.js';
-import { type CheckedOptions, type ExitMonitorOptions, checkOptions } from './options.js';
+import { describeReady, type MemoryHost, MonitorMemory } from './monitor-memory.js';
+import {
+  type CheckedOptions,
+  type ExitMonitorOptions,
+  type WatchOptions,
+  checkOptions,
+  checkWatchOptions,
+} from './options.js';
+import type { Ready } from './ready.js';
 import { SignalDemand } from './signal-demand.js';
 import { WatchRegistry } from './watch-registry.js';
 import { armWatch } from './watch-target.js';
@@ -50,9 +59,11 @@ export class ExitMonitor
   #referenced = true;
   #source: ExitSource | undefined;
   #starting: { resolve: (ready: Ready) => void; reject: (error: Error) => void } | undefined;
-  readonly #watches = new WatchRegistry((identity) => {
-    this.#source?.unwatch(identity);
+  readonly #watches = new WatchRegistry((watch, isLast) => {
+    if (isLast) this.#source?.unwatch(watch.identity);
+    if (this.#state !== 'closed') this.#memory?.forget(watch);
   });
+  #memory: MonitorMemory | undefined;
   /** Exits that were known before they could be delivered. */
   readonly #known: ExitEvent[] = [];
   readonly #delivery = new Delivery(this);
@@ -86,7 +97,8 @@ export class ExitMonitor
    * `ERR_EXITWATCH_CLOSED`, `ERR_EXITWATCH_ABORTED`, `ERR_EXITWATCH_NO_ADDON`; why the kernel
    * reports nothing: `ERR_EXITWATCH_FOREIGN_NETWORK_NAMESPACE`, `…_FOREIGN_PID_NAMESPACE`,
    * `…_FOREIGN_USER_NAMESPACE`, `…_NOT_PERMITTED`, `…_NO_CONNECTOR`, `…_NO_PIDFD`, `…_NO_PROC`,
-   * `…_SILENT`, `…_SYSTEM`; and `ERR_EXITWATCH_NO_TRACE` with `trace: 'on'`.
+   * `…_SILENT`, `…_SYSTEM`; `ERR_EXITWATCH_NO_TRACE` with `trace: 'on'`; and
+   * `ERR_EXITWATCH_IN_USE` and `ERR_EXITWATCH_STATE_DIR` with `stateDir`.
    */
   start(): Promise<Ready> {
     return new Promise((resolve, reject) => {
@@ -100,7 +112,9 @@ export class ExitMonitor
       this.#state = 'starting';
       this.#starting = { resolve, reject };
       try {
+        const memory = this.#openMemory();
         const source = this.#openSource();
+        memory?.restore(this.#watches, () => source);
         source.start();
         if (!this.#referenced) source.unref();
       } catch (error) {
@@ -122,22 +136,32 @@ export class ExitMonitor
    *   a pid, `ERR_EXITWATCH_FOREIGN_PID_NAMESPACE` for an identity from another one,
    *   `ERR_EXITWATCH_DESCRIPTOR_LIMIT` without the connector, `ERR_EXITWATCH_NO_PIDFD` with source
    *   `'pidfd'`, `ERR_EXITWATCH_CLOSED`, `ERR_EXITWATCH_NO_ADDON`, `ERR_EXITWATCH_SYSTEM` (out of
-   *   descriptors)
+   *   descriptors); with `stateDir` also `ERR_EXITWATCH_IN_USE`, `ERR_EXITWATCH_STATE_DIR` and
+   *   `ERR_EXITWATCH_RECORDER_FULL`
    */
-  watch(target: number | ProcessIdentity): ExitWatch {
+  watch(target: number | ProcessIdentity, options: WatchOptions = {}): ExitWatch {
     if (this.#state === 'closed') throw this.#closedError();
-    const { watch, gone } = armWatch(target, this.#watches, {
-      current: this.#source,
-      open: () => this.#openSource(),
-    });
+    const { key, durable } = checkWatchOptions(options);
+    const memory = this.#openMemory();
+    const store = durable ? (memory?.store(key) ?? null) : null;
+    const sources = { current: this.#source, open: () => this.#openSource() };
+    const { watch, gone } = armWatch(target, this.#watches, sources, { key, store });
     this.awaitTrace();
-    if (gone !== null) this.#deliverSoon(gone);
+    if (gone !== null) this.#deliverSoon(this.#memory?.known(watch.identity) ?? gone);
     return watch;
   }
 
   /** If the monitor is starting, blocks until the signal trace runs. @internal */
   awaitTrace(): void {
     if (this.#state === 'starting') this.#source?.awaitTrace(LONGEST_ARMING_MS);
+  }
+
+  /**
+   * With `stateDir` and `autoCommit: false`: you have stored this exit, so that no later monitor
+   * needs to deliver it again. Without `stateDir` this does nothing.
+   */
+  commit(event: Pick<ExitEvent, 'id'>): void {
+    this.#memory?.commit(event.id);
   }
 
   stats(): MonitorStats {
@@ -166,9 +190,11 @@ export class ExitMonitor
   /**
    * Stops the monitor and ends all loops over it. Unresolved watches reject with
    * `ERR_EXITWATCH_CLOSED`; watched processes are not touched. You can call it any number of times.
+   *
+   * With `stateDir`, watches stay stored, and the recorder goes on. `forget: true` removes both.
    */
-  close(): Promise<void> {
-    this.#shutDown();
+  close({ forget = false }: { forget?: boolean } = {}): Promise<void> {
+    this.#shutDown(undefined, forget);
     return Promise.resolve();
   }
 
@@ -201,6 +227,13 @@ export class ExitMonitor
     return this.#source;
   }
 
+  #openMemory(): MonitorMemory | undefined {
+    const { memory, autoCommit } = this.#options;
+    if (memory === null) return undefined;
+    this.#memory ??= new MonitorMemory(memory, this.#memoryHost, autoCommit);
+    return this.#memory;
+  }
+
   override removeAllListeners(name?: keyof ExitMonitorEvents): this {
     super.removeAllListeners(name);
     if (name === undefined) this.#signalDemand.follow();
@@ -214,9 +247,18 @@ export class ExitMonitor
         return;
       }
       this.#state = 'started';
-      this.#delivery.emit('ready', ready);
-      this.#starting?.resolve(ready);
+      const described = describeReady(ready, this.#memory);
+      this.#delivery.emit('ready', described);
+      this.#starting?.resolve(described);
       this.#starting = undefined;
+      const memory = this.#memory;
+      // Before the next event, but when those who await start() have added their listeners.
+      if (memory !== undefined)
+        queueMicrotask(() => {
+          process.nextTick(() => {
+            this.#replay(memory);
+          });
+        });
       for (const event of this.#known.splice(0)) this.#onKnown(event);
     },
     exit: (event, isForWatchesOnly) => {
@@ -236,16 +278,40 @@ export class ExitMonitor
       this.#shutDown(error);
     },
     batchEnd: () => {
+      this.#memory?.batchEnd();
       this.#delivery.surfaceThrown();
     },
   };
 
-  #onExit(event: ExitEvent, isForWatchesOnly = false): void {
+  readonly #memoryHost: MemoryHost = {
+    deliver: (event, isFromRing) => {
+      this.#onExit(event, false, isFromRing);
+    },
+    gap: (gap) => {
+      this.#delivery.send(gap);
+    },
+    batchEnd: () => {
+      this.#delivery.surfaceThrown();
+    },
+    isWatched: (id) => this.#watches.has(id),
+  };
+
+  #onExit(reported: ExitEvent, isForWatchesOnly = false, isFromRing = false): void {
     if (this.#state === 'closed') return; // a listener closed it in the middle of a batch
-    const watches = this.#watches.take(event.id);
-    if (watches !== undefined) for (const watch of watches) watch.resolve(event);
+    const watches = this.#watches.take(reported.id);
+    const isWatched = watches !== undefined;
+    const memory = this.#memory;
+    const event = memory?.take(reported, watches) ?? reported;
+    if (isWatched) for (const watch of watches) watch.resolve(event);
     else if (this.#options.scope === 'watched') return; // its watch was closed in the meantime
-    if (!isForWatchesOnly) this.#delivery.send(event, watches !== undefined);
+    if (!isForWatchesOnly && memory?.isForListeners(event, isFromRing, isWatched) !== false) {
+      this.#delivery.send(event, isWatched);
+    }
+    if (!isForWatchesOnly || this.#options.scope === 'watched') memory?.onDelivered(event);
+  }
+
+  #replay(memory: MonitorMemory): void {
+    if (this.#state !== 'closed') memory.replay();
   }
 
   /** Never before `watch()` has returned. */
@@ -266,7 +332,7 @@ export class ExitMonitor
   }
 
   /** Closes the monitor for good; pending promises reject, with the error if there is one. */
-  #shutDown(error?: Error): void {
+  #shutDown(error?: Error, forget = false): void {
     if (this.#state === 'closed') return;
     const before = this.#state;
     this.#state = 'closed';
@@ -277,6 +343,7 @@ export class ExitMonitor
       this.#source.close();
       this.#source = undefined;
     }
+    this.#memory?.close(forget);
     this.#starting?.reject(this.#closedError());
     this.#starting = undefined;
     this.#watches.rejectAll(this.#closedError());

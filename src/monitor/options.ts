@@ -1,5 +1,6 @@
 import {
   checkAbortSignal,
+  checkBoolean,
   checkInteger,
   checkMilliseconds,
   checkOneOf,
@@ -7,9 +8,12 @@ import {
   invalidOption,
 } from '../common/options.js';
 import type { SourceName } from '../events/exit-event.js';
+import type { MemoryOptions } from '../memory/memory.js';
 import { sourceChoices, sourceKind } from '../sources/registry.js';
 import { DEFAULT_SOURCE_OPTIONS } from '../sources/source-defaults.js';
 import type { SourceOptions } from '../sources/source-kind.js';
+
+import { checkMemory, type RecorderOptions } from './memory-options.js';
 
 /** Options of an {@link ExitMonitor}. */
 export interface ExitMonitorOptions {
@@ -66,10 +70,40 @@ export interface ExitMonitorOptions {
   canaryIntervalMs?: number;
   /** Closes the monitor when aborted. */
   signal?: AbortSignal;
+  /**
+   * A directory in which the monitor keeps its watches, so that the next monitor with the same
+   * directory goes on with them: see {@link Ready | restored}. It is created if it is missing, and
+   * only one monitor can use it at a time. Exits while no monitor is running are remembered by a
+   * recorder in the kernel, if possible: see {@link Ready | memory}.
+   */
+  stateDir?: string;
+  /**
+   * With `stateDir`: an exit is done with once its listeners have run (default `true`). With `false`,
+   * call {@link ExitMonitor.commit} when you have stored an exit; until then, later monitors deliver
+   * it again.
+   */
+  autoCommit?: boolean;
+  /** With `stateDir`: the recorder, if there is none yet. */
+  recorder?: RecorderOptions;
+}
+
+/**
+ * Options of {@link ExitMonitor.watch}.
+ *
+ * @see [Options](../../docs/options.md)
+ */
+export interface WatchOptions {
+  /** A name by which you find the watch again in {@link Ready | restored}; at most 256 characters. */
+  key?: string;
+  /** With `stateDir`: later monitors go on with this watch (default `true`). */
+  durable?: boolean;
 }
 
 export interface CheckedOptions extends SourceOptions {
   signal: AbortSignal | undefined;
+  /** `null` without `stateDir`. */
+  memory: MemoryOptions | null;
+  autoCommit: boolean;
 }
 
 /** Options of {@link waitForExit}. */
@@ -91,7 +125,10 @@ export interface CheckedWaitOptions {
 const MONITOR_OPTIONS = [
   ...(['scope', 'source', 'trace', 'receiveBufferBytes', 'queueLimit', 'pollIntervalMs'] as const),
   ...(['statusTimeoutMs', 'canaryIntervalMs', 'signal'] as const),
+  ...(['stateDir', 'autoCommit', 'recorder'] as const),
 ];
+
+const MOST_KEY = 256;
 
 const WAIT_OPTIONS = ['timeoutMs', 'signal', 'source'] as const;
 
@@ -107,6 +144,9 @@ export function checkOptions(options: unknown): CheckedOptions {
     statusTimeoutMs = DEFAULT_SOURCE_OPTIONS.statusTimeoutMs,
     canaryIntervalMs = DEFAULT_SOURCE_OPTIONS.canaryIntervalMs,
     signal,
+    stateDir,
+    autoCommit = true,
+    recorder = {},
   } = checkOptionNames(options, MONITOR_OPTIONS);
   const chosen = checkOneOf('source', source, sourceChoices());
   const kind = chosen === 'auto' ? null : sourceKind(chosen);
@@ -118,8 +158,9 @@ export function checkOptions(options: unknown): CheckedOptions {
   if (trace === 'on' && kind?.tellsSignals === false) {
     throw invalidOption(`${kind.title} does not report signals; use another source for trace 'on'`);
   }
+  const checkedScope = checkOneOf('scope', scope, ['watched', 'all']);
   return {
-    scope: checkOneOf('scope', scope, ['watched', 'all']),
+    scope: checkedScope,
     source: chosen,
     trace: checkOneOf('trace', trace, ['auto', 'on', 'off']),
     receiveBufferBytes: checkInteger(
@@ -136,7 +177,19 @@ export function checkOptions(options: unknown): CheckedOptions {
         ? 0
         : checkInteger('canaryIntervalMs', canaryIntervalMs, 100, 86_400_000),
     signal: checkAbortSignal(signal),
+    memory: checkMemory(stateDir, checkedScope, recorder),
+    autoCommit: checkBoolean('autoCommit', autoCommit),
   };
+}
+
+/** @throws ExitwatchError `ERR_EXITWATCH_INVALID_OPTION` */
+export function checkWatchOptions(options: unknown): { key: string | null; durable: boolean } {
+  const { key = null, durable = true } = checkOptionNames(options, ['key', 'durable']);
+  checkBoolean('durable', durable);
+  if (key === null || (typeof key === 'string' && key.length <= MOST_KEY)) {
+    return { key, durable: durable === true };
+  }
+  throw invalidOption(`key must be a string of at most ${MOST_KEY} characters`);
 }
 
 /** @throws ExitwatchError `ERR_EXITWATCH_INVALID_OPTION` */

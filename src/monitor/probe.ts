@@ -3,6 +3,8 @@ import { arch, release } from 'node:os';
 import { ExitwatchError } from '../common/errors.js';
 import type { Downgrade, SourceName } from '../events/exit-event.js';
 import { HOST_NAMESPACE, namespaceInode } from '../identity/namespaces.js';
+import type { MemoryKind } from '../memory/memory.js';
+import { probeMemory } from '../memory/probe-memory.js';
 import { failureDowngrade } from '../sources/downgrade.js';
 import { chooseSource, probeSources } from '../sources/registry.js';
 import type {
@@ -25,6 +27,17 @@ export type TraceReport = {
   downgrade: Downgrade | null;
 };
 
+/**
+ * What a monitor with `stateDir` remembers exits with while none is running.
+ *
+ * @see [What works here](../../docs/options.md#what-works-here)
+ */
+export type MemoryReport = {
+  kind: MemoryKind;
+  /** Why there is nothing better; `null` if there is not. */
+  downgrade: Downgrade | null;
+};
+
 /** The result of {@link probe}. */
 export type ProbeReport = {
   platform: NodeJS.Platform;
@@ -39,6 +52,7 @@ export type ProbeReport = {
   pidfd: PidfdReport;
   poll: PollReport;
   trace: TraceReport;
+  memory: MemoryReport;
   /** Something does not work, or not as well as it could. */
   degraded: boolean;
 };
@@ -53,6 +67,7 @@ export type ProbeReport = {
 export async function probe(): Promise<ProbeReport> {
   const reports = await probeSources();
   const trace = await probeTrace();
+  const memory = probeMemory();
   const { connector, pidfd, poll } = reports;
   return {
     platform: process.platform,
@@ -72,8 +87,10 @@ export async function probe(): Promise<ProbeReport> {
     pidfd,
     poll,
     trace,
+    memory,
     degraded:
       !trace.available ||
+      memory.downgrade !== null ||
       connector.filter !== 'ebpf' ||
       !connector.namesPrograms ||
       !pidfd.inodes ||

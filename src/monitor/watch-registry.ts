@@ -2,7 +2,7 @@ import { ExitwatchError } from '../common/errors.js';
 import type { ProcessIdentity } from '../identity/process-identity.js';
 import { WatchedIdentities } from '../sources/watched-identities.js';
 
-import { PendingWatch } from './exit-watch.js';
+import { PendingWatch, type WatchLabel } from './exit-watch.js';
 
 /** All open watches, by process. */
 export class WatchRegistry {
@@ -13,11 +13,14 @@ export class WatchRegistry {
    * inode), but is watched once.
    */
   readonly #identities = new WatchedIdentities();
-  readonly #onLastClosed: (identity: ProcessIdentity) => void;
+  readonly #onClosed: (watch: PendingWatch, isLast: boolean) => void;
 
-  /** `onLastClosed`: the last watch of that process was closed. */
-  constructor(onLastClosed: (identity: ProcessIdentity) => void) {
-    this.#onLastClosed = onLastClosed;
+  /**
+   * `onClosed`: a watch was closed, perhaps after it had resolved; `isLast`: it was the last one of
+   * its process.
+   */
+  constructor(onClosed: (watch: PendingWatch, isLast: boolean) => void) {
+    this.#onClosed = onClosed;
   }
 
   /** Processes under watch. */
@@ -40,18 +43,23 @@ export class WatchRegistry {
   }
 
   /** Adds a watch of a process that is already watched. */
-  join(identity: ProcessIdentity): PendingWatch | undefined {
+  join(identity: ProcessIdentity, label: WatchLabel): PendingWatch | undefined {
     const others = this.#watches.get(identity.id);
     if (others === undefined) return undefined;
     const [first] = others;
-    const watch = this.#newWatch(identity, first?.hasPidfd ?? false);
+    const watch = this.#newWatch(identity, first?.hasPidfd ?? false, label);
     others.add(watch);
     return watch;
   }
 
   /** Adds the first watch of a process. `isArmed`: the source watches it. */
-  add(identity: ProcessIdentity, hasPidfd: boolean, isArmed: boolean): PendingWatch {
-    const watch = this.#newWatch(identity, hasPidfd);
+  add(
+    identity: ProcessIdentity,
+    hasPidfd: boolean,
+    isArmed: boolean,
+    label: WatchLabel,
+  ): PendingWatch {
+    const watch = this.#newWatch(identity, hasPidfd, label);
     this.#watches.set(identity.id, new Set([watch]));
     if (isArmed) this.#identities.add(identity);
     return watch;
@@ -77,8 +85,8 @@ export class WatchRegistry {
     this.#identities.clear();
   }
 
-  #newWatch(identity: ProcessIdentity, hasPidfd: boolean): PendingWatch {
-    return new PendingWatch(identity, hasPidfd, (watch) => {
+  #newWatch(identity: ProcessIdentity, hasPidfd: boolean, label: WatchLabel): PendingWatch {
+    return new PendingWatch(identity, hasPidfd, label, (watch) => {
       this.#close(watch);
     });
   }
@@ -86,11 +94,16 @@ export class WatchRegistry {
   #close(watch: PendingWatch): void {
     const { identity } = watch;
     const watches = this.#watches.get(identity.id);
-    if (watches?.delete(watch) !== true) return;
+    if (watches?.delete(watch) !== true) {
+      this.#onClosed(watch, false); // it has resolved, or its monitor is closed
+      return;
+    }
     watch.reject(new ExitwatchError('ERR_EXITWATCH_CLOSED', 'the watch was closed'));
-    if (watches.size > 0) return;
-    this.#watches.delete(identity.id);
-    this.#identities.delete(identity);
-    this.#onLastClosed(identity);
+    const isLast = watches.size === 0;
+    if (isLast) {
+      this.#watches.delete(identity.id);
+      this.#identities.delete(identity);
+    }
+    this.#onClosed(watch, isLast);
   }
 }

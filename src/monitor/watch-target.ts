@@ -13,6 +13,7 @@ import {
   lookUp,
   pidNamespace,
 } from '../identity/process-identity.js';
+import type { StoredWatch } from '../memory/watch-log.js';
 import { addonRefusal } from '../native/load-addon.js';
 import type { ExitSource, WatchedPid } from '../sources/exit-source.js';
 
@@ -22,26 +23,44 @@ import type { WatchRegistry } from './watch-registry.js';
 /** A new watch; `gone`: the event for it, if its process was gone already. */
 type NewWatch = { watch: PendingWatch; gone: ExitEvent | null };
 
+/** Stores a watch before it is armed, and forgets one that could not be armed. */
+export interface WatchStore {
+  add(identity: ProcessIdentity): StoredWatch;
+  forget(stored: StoredWatch): void;
+}
+
 /** Watches a process, or joins those that watch it. For the errors see {@link ExitMonitor.watch}. */
 export function armWatch(
   target: number | ProcessIdentity,
   watches: WatchRegistry,
   sources: { current: ExitSource | undefined; open: () => ExitSource },
+  { key, store }: { key: string | null; store: WatchStore | null },
 ): NewWatch {
-  const direct = typeof target === 'number' ? watchPid(target, watches, sources.current) : null;
+  const direct =
+    typeof target === 'number' && store === null
+      ? watchPid(target, watches, sources.current)
+      : null;
   if (direct !== null) {
     const { identity, armed } = direct;
-    return { watch: watches.add(identity, armed === 'with-pidfd', true), gone: null };
+    const label = { key, stored: null };
+    return { watch: watches.add(identity, armed === 'with-pidfd', true, label), gone: null };
   }
   const { identity: found, isThere } = findTarget(target);
   const identity = (isThere ? watches.identityOf(found) : undefined) ?? found;
-  const joined = watches.join(identity);
-  if (joined !== undefined) return { watch: joined, gone: null };
-  const armed = isThere ? sources.open().watch(identity) : 'gone';
-  const isGone = armed === 'gone';
-  if (isGone && typeof target === 'number') throw absenceError(target, 'none');
-  const watch = watches.add(identity, armed === 'with-pidfd', !isGone);
-  return { watch, gone: isGone ? goneBeforeWatch(identity) : null };
+  const stored = store?.add(identity) ?? null;
+  try {
+    const label = { key, stored };
+    const joined = watches.join(identity, label);
+    if (joined !== undefined) return { watch: joined, gone: null };
+    const armed = isThere ? sources.open().watch(identity) : 'gone';
+    const isGone = armed === 'gone';
+    if (isGone && typeof target === 'number') throw absenceError(target, 'none');
+    const watch = watches.add(identity, armed === 'with-pidfd', !isGone, label);
+    return { watch, gone: isGone ? goneBeforeWatch(identity) : null };
+  } catch (error) {
+    if (stored !== null) store?.forget(stored);
+    throw error;
+  }
 }
 
 /** The usual case, which opens the process only once. `null`: look at it more closely. */

@@ -108,6 +108,8 @@ export enum SignalFlag {
   inSyscall = 1 << 14,
   blocked = 1 << 15,
   mayBeInSyscall = 1 << 16,
+  unhandled = 1 << 17,
+  replaced = 1 << 18,
 }
 
 /** The offsets of its fields, in bytes. */
@@ -191,4 +193,4 @@ export const SignalRecord = {
 } as const;
 
 /** A digest of everything above. A binary with a different digest belongs to another version. */
-export const ABI_DIGEST = '3074758e593bcf57';
+export const ABI_DIGEST = '65b5865e2fd394e1';

@@ -20,11 +20,18 @@ export interface Addon {
   /** flock(2): whether this open file got the lock, which it keeps until it is closed. */
   lockFile(fd: number): boolean;
   /** To a unix socket; a leading `@` means an abstract one. */
-  sendDatagram(path: string, text: string): void;
+  sendDatagram(path: string, text: string, descriptors?: readonly number[]): void;
+  /** Has the descriptor closed in what we run. `false`: it is not open. */
+  keepFromChildren(fd: number): boolean;
+  /** Close it. `undefined`: there is no such process. */
+  openPidfd(pid: number): number | undefined;
+  /** `status`: the wait status, once the process was reaped (Linux 6.15). */
+  lookAtPidfd(fd: number): { state: ProcessState; inode: number; status?: number };
   /**
    * What pidfds can report here; throws if they are not available. Runs a child that exits at once.
    */
   probePidfd(): { inodes: boolean; exitStatus: boolean };
+  Recorder: new () => NativeRecorder;
   ExitReader: new (options: {
     watchedOnly: boolean;
     forceCbpf: boolean;
@@ -40,6 +47,112 @@ export interface Addon {
     canaryIntervalMs: number;
     statusTimeoutMs: number;
   }) => ExitReader;
+}
+
+/** See native/linux/recorder/recorder.h. */
+export interface NativeRecorder {
+  /** Loads and attaches the programs. Call it once, on a new object; or `open()`. */
+  create(options: {
+    slots: number;
+    /** 0: record only watched processes. */
+    ringBytes: number;
+    signalBytes: number;
+    owner: number;
+    version: string;
+    stateDir: string;
+  }): NativeRefusal;
+  /** Sends signals to a child, and returns what the new recorder has of that. */
+  trial(): NativeTrial;
+  /** It has passed its trial: records that for whoever opens it later. */
+  trust(): void;
+  /** Pins everything in a folder of a BPF file system. */
+  pin(folder: string): void;
+  /** All that it consists of; the descriptors stay its own. */
+  parts(): RecorderPart[];
+  /** Opens a recorder from copies of its parts; returns what `open()` does. */
+  adopt(parts: readonly RecorderPart[]): number;
+  /** 0, or the errno for which it cannot be used: EPROTO for another layout. */
+  open(folder: string): number;
+  /** Undefined if the folder is not a recorder's. */
+  about(): NativeRecorderAbout | undefined;
+  /** 0, or an errno: E2BIG if the table is full. */
+  watch(pid: number, startTicks: number, inode: number): number;
+  forget(pid: number, startTicks: number, inode: number): void;
+  /** How many processes are in the table. */
+  watched(): number;
+  /** Forgets all other processes; three numbers for each: pid, startTicks, inode. */
+  retain(identities: Float64Array): void;
+  /**
+   * The exit goes to the beginning of `batch`; returns how many signals are in `signals`. Undefined if
+   * the process has not exited.
+   */
+  find(
+    pid: number,
+    startTicks: number,
+    inode: number,
+    batch: ArrayBuffer,
+    signals: ArrayBuffer,
+  ): number | undefined;
+  /**
+   * Reads on, without removing anything. `ends` gets, for each record in order, the position to commit
+   * after it; it is negative if the record is a signal.
+   */
+  readRing(batch: ArrayBuffer, signals: ArrayBuffer, ends: ArrayBuffer): number;
+  readSignals(batch: ArrayBuffer, signals: ArrayBuffer, ends: ArrayBuffer): number;
+  /** The position after the latest record of the ring. */
+  ringEnd(): number;
+  /** What the ring has before this position may have been delivered. */
+  delivered(): number;
+  setDelivered(position: number): void;
+  commitRing(end: number): void;
+  commitSignals(end: number): void;
+  /** Bytes of records that were not committed. */
+  used(): { ring: number; signals: number };
+  /** What did not fit. `reset`: the exits were reported, so begin to count anew. */
+  losses(reset: boolean): Record<'exits' | 'signals' | 'watched', NativeLoss>;
+  /** For how many ms the programs go on; negative if they have stopped. */
+  lease(): number;
+  setLease(ms: number): void;
+  cgroupPath(id: number): string | null | undefined;
+  programs(): NativeProgram[];
+  close(): void;
+}
+
+export interface RecorderPart {
+  name: string;
+  fd: number;
+}
+
+export interface NativeRecorderAbout {
+  layout: number;
+  slots: number;
+  ringBytes: number;
+  signalBytes: number;
+  /** CLOCK_MONOTONIC. */
+  sinceNs: number;
+  owner: number;
+  isTrusted: boolean;
+  /** Processes are known by their inodes in pidfs, not by pid and start. */
+  hasInodes: boolean;
+  version: string;
+  stateDir: string;
+}
+
+export interface NativeLoss {
+  count: number;
+  /** CLOCK_REALTIME; 0 if there was none. */
+  firstMs: number;
+  lastMs: number;
+}
+
+export interface NativeProgram {
+  name: string;
+  id: number;
+  /** 0 unless kernel.bpf_stats_enabled is set. */
+  runs: number;
+  runNs: number;
+  /** Runs that the kernel left out. */
+  misses: number;
 }
 
 export interface NativeIdentity {

@@ -110,6 +110,7 @@ export class KernelRecords {
       uncertaintyMs: isKernelTime ? Math.floor(uncertaintyMs) : Math.ceil(uncertaintyMs),
       // Only the connector has the kernel's time stamp; otherwise a pidfd reported the exit.
       source: isKernelTime ? 'connector' : 'pidfd',
+      isRepeated: false,
       lossless: (flags & ExitFlag.lossless) !== 0,
       traced: isTraced,
       tracedSince: isTraced ? this.#tracedSince(index, startedAt) : null,

@@ -3,7 +3,7 @@ import type {
   ExitEvent,
   Filter,
   Gap,
-  Ready,
+  SourceReady,
   SourceChange,
   SourceName,
 } from '../events/exit-event.js';
@@ -12,7 +12,7 @@ import type { ProcessIdentity } from '../identity/process-identity.js';
 
 /** What a source reports. All of a batch is reported in one go, followed by `batchEnd`. */
 export interface SourceListener {
-  ready(ready: Ready): void;
+  ready(ready: SourceReady): void;
   /** `isForWatchesOnly`: deliver it to watches only; other listeners get another event. */
   exit(event: ExitEvent, isForWatchesOnly: boolean): void;
   /** Only between `listen(true)` and `listen(false)`, and shortly after. */

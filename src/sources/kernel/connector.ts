@@ -1,5 +1,5 @@
 import { ExitwatchError } from '../../common/errors.js';
-import type { Ready } from '../../events/exit-event.js';
+import type { SourceReady } from '../../events/exit-event.js';
 import { addonRefusal } from '../../native/load-addon.js';
 import type { ExitSource } from '../exit-source.js';
 import { DEFAULT_SOURCE_OPTIONS } from '../source-defaults.js';
@@ -28,22 +28,24 @@ export const CONNECTOR: SourceKind<ConnectorReport> = {
   async probe() {
     let source: ExitSource | undefined;
     try {
-      const { filter, downgrade, namesPrograms } = await new Promise<Ready>((resolve, reject) => {
-        const ignore = () => undefined;
-        source = new KernelSource(
-          { ...DEFAULT_SOURCE_OPTIONS, source: 'connector' },
-          {
-            ready: resolve,
-            failed: reject,
-            exit: ignore,
-            signal: ignore,
-            gap: ignore,
-            source: ignore,
-            batchEnd: ignore,
-          },
-        );
-        source.start();
-      });
+      const { filter, downgrade, namesPrograms } = await new Promise<SourceReady>(
+        (resolve, reject) => {
+          const ignore = () => undefined;
+          source = new KernelSource(
+            { ...DEFAULT_SOURCE_OPTIONS, source: 'connector' },
+            {
+              ready: resolve,
+              failed: reject,
+              exit: ignore,
+              signal: ignore,
+              gap: ignore,
+              source: ignore,
+              batchEnd: ignore,
+            },
+          );
+          source.start();
+        },
+      );
       const watchedSet = source?.stats().watchedSet ?? null;
       return { available: true, obstacle: null, filter, downgrade, watchedSet, namesPrograms };
     } catch (error) {

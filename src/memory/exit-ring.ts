@@ -1,0 +1,204 @@
+import type { ExitEvent, Gap } from '../events/exit-event.js';
+import type { NativeRecorder } from '../native/addon.js';
+
+import type { RecordedExits } from './recorded-exits.js';
+
+/** How long the live stream may take to report an exit that is in the ring. */
+const LIVE_PATIENCE_MS = 2000;
+
+/** How long to remember an exit that only one of both has reported. */
+const MEMORY_MS = 30_000;
+
+/** A recorder with its reader. */
+export interface Recording {
+  recorder: NativeRecorder;
+  exits: RecordedExits;
+}
+
+/** An exit in a ring that was not committed yet. */
+interface Pending {
+  id: string;
+  end: number;
+  isCommitted: boolean;
+  /** Until when it waits for the live stream; 0: it was delivered. */
+  waitsUntil: number;
+  event: ExitEvent | null;
+  /** The same exit in the ring of an older recorder. */
+  twin: Pending | undefined;
+}
+
+interface Ring extends Recording {
+  /** In the order of the ring. */
+  pending: Pending[];
+}
+
+/**
+ * The exits of all processes that recorders have in their rings, joined with the live stream: each
+ * is delivered once. Exits of now are left to the live stream for a while, which reports them when
+ * their processes are really gone.
+ */
+export class ExitRing {
+  /** The oldest recorder first. */
+  #rings: readonly Ring[];
+  readonly #byId = new Map<string, Pending>();
+  /** Delivered live, and not yet found in the ring; the value: committed, and when it came. */
+  readonly #live = new Map<string, { isCommitted: boolean; at: number }>();
+  /** Delivered from the ring: the live stream may report them, too. */
+  readonly #recorded = new Map<string, number>();
+  #isMarked = false;
+
+  constructor(recordings: readonly Recording[]) {
+    this.#rings = recordings.map((each) => ({ ...each, pending: [] }));
+  }
+
+  /** What the rings hold and nobody has delivered, in order, if `isDue`. */
+  drain(isDue: (event: ExitEvent) => boolean): ExitEvent[] {
+    this.#read();
+    const due = this.#take((_, event) => isDue(event));
+    this.#forget(Date.now() - MEMORY_MS);
+    return due;
+  }
+
+  /** What the live stream should have reported by now. Call this about each second. */
+  missed(isDue: (event: ExitEvent) => boolean): ExitEvent[] {
+    this.#read();
+    const now = Date.now();
+    const missed = this.#take(({ waitsUntil }, event) => waitsUntil <= now && isDue(event));
+    this.#forget(now - MEMORY_MS);
+    return missed;
+  }
+
+  /** The live stream reports an exit. Returns whether to deliver it. */
+  onLive({ id }: ExitEvent): boolean {
+    if (this.#recorded.delete(id)) return false;
+    // What the ring has by now may have been delivered, if we are killed before it is committed.
+    if (!this.#isMarked) {
+      for (const { recorder } of this.#rings) recorder.setDelivered(recorder.ringEnd());
+      this.#isMarked = true;
+    }
+    const pending = this.#byId.get(id);
+    if (pending === undefined) this.#live.set(id, { isCommitted: false, at: Date.now() });
+    else markDelivered(pending);
+    return true;
+  }
+
+  /** The batch of the live stream has ended. */
+  batchEnd(): void {
+    this.#isMarked = false;
+  }
+
+  /** The reader of this exit has stored it. */
+  commit(id: string): void {
+    const live = this.#live.get(id);
+    if (live !== undefined) live.isCommitted = true;
+    const pending = this.#byId.get(id);
+    if (pending === undefined) return;
+    for (let each: Pending | undefined = pending; each !== undefined; each = each.twin) {
+      each.isCommitted = true;
+    }
+    this.#advance();
+  }
+
+  /** Whether all that this recorder has in its ring is committed. */
+  isDone(recorder: NativeRecorder): boolean {
+    return this.#rings.every((ring) => ring.recorder !== recorder || ring.pending.length === 0);
+  }
+
+  /** The recorder is about to be closed. */
+  remove(recorder: NativeRecorder): void {
+    this.#rings = this.#rings.filter((ring) => ring.recorder !== recorder);
+  }
+
+  /** Exits that did not fit since this was last asked; `null`: none. */
+  loss(): Gap | null {
+    let lost = 0;
+    let from = Infinity;
+    let to = 0;
+    for (const { recorder } of this.#rings) {
+      const { count, firstMs, lastMs } = recorder.losses(true).exits;
+      if (count === 0) continue;
+      lost += count;
+      from = Math.min(from, Math.floor(firstMs));
+      to = Math.max(to, Math.ceil(lastMs));
+    }
+    if (lost === 0) return null;
+    const [first, last] = [new Date(from), new Date(to)];
+    return { event: 'gap', from: first, to: last, lost, reason: 'recorder-full', recovered: 0 };
+  }
+
+  #read(): void {
+    for (const ring of this.#rings) {
+      const delivered = ring.recorder.delivered();
+      for (let exits = ring.exits.readRing(); exits.length > 0; exits = ring.exits.readRing()) {
+        for (const { event, end } of exits) {
+          event.isRepeated = end <= delivered;
+          const pending = this.#pendingOf(event, end);
+          ring.pending.push(pending);
+          this.#byId.set(event.id, pending);
+        }
+      }
+    }
+    this.#advance();
+  }
+
+  #pendingOf(event: ExitEvent, end: number): Pending {
+    const { id } = event;
+    const twin = this.#byId.get(id);
+    const live = this.#live.get(id);
+    this.#live.delete(id);
+    if (twin !== undefined || live !== undefined) {
+      const isCommitted = (twin ?? live)?.isCommitted === true;
+      return { id, end, isCommitted, waitsUntil: 0, event: null, twin };
+    }
+    // An older recorder had it, too, and it was committed since.
+    if (this.#recorded.has(id)) {
+      return { id, end, isCommitted: true, waitsUntil: 0, event: null, twin };
+    }
+    const waitsUntil = Date.now() + LIVE_PATIENCE_MS;
+    return { id, end, isCommitted: false, waitsUntil, event, twin };
+  }
+
+  #take(isDue: (pending: Pending, event: ExitEvent) => boolean): ExitEvent[] {
+    const due: ExitEvent[] = [];
+    for (const { recorder, pending } of this.#rings) {
+      for (const each of pending) {
+        if (each.event === null || !isDue(each, each.event)) continue;
+        due.push(each.event);
+        markDelivered(each);
+        this.#recorded.set(each.id, Date.now());
+        recorder.setDelivered(each.end);
+      }
+    }
+    return due;
+  }
+
+  #advance(): void {
+    for (const ring of this.#rings) {
+      let count = 0;
+      while (ring.pending[count]?.isCommitted === true) count++;
+      if (count === 0) continue;
+      const done = ring.pending.splice(0, count);
+      for (const pending of done) {
+        if (this.#byId.get(pending.id) === pending) this.#byId.delete(pending.id);
+      }
+      ring.recorder.commitRing(done.at(-1)?.end ?? 0);
+    }
+  }
+
+  /** Exits that the ring had no room for, and those that the live stream never reported. */
+  #forget(before: number): void {
+    for (const [id, { at }] of this.#live) {
+      if (at >= before) break;
+      this.#live.delete(id);
+    }
+    for (const [id, at] of this.#recorded) {
+      if (at >= before) break;
+      this.#recorded.delete(id);
+    }
+  }
+}
+
+function markDelivered(pending: Pending): void {
+  pending.event = null;
+  pending.waitsUntil = 0;
+}

@@ -1,0 +1,23 @@
+import type { ExitEvent } from '../events/exit-event.js';
+
+/** The live event has the time when the process was really gone; the recorder may know more. */
+export function joined(live: ExitEvent, recorded: ExitEvent): ExitEvent {
+  const { how, exitCode, signal, coreDumped, unknownReason } = recorded;
+  const outcome = { how, exitCode, signal, coreDumped, unknownReason };
+  // A pidfd may report the status of the first thread, and lack the core: see docs/sources.md.
+  const isBetter =
+    recorded.how !== 'unknown' && (live.how === 'unknown' || live.source === 'pidfd');
+  const { traced, tracedSince, sender, raisedAfter, signalsReceived, oom } = recorded;
+  const story = { traced, tracedSince, sender, raisedAfter, signalsReceived, oom };
+  return {
+    ...live,
+    ...(isBetter ? { ...outcome, source: 'recorder' } : {}),
+    ...(isBetter || (!live.traced && (traced || live.sender === null)) ? story : {}),
+    parentPid: live.parentPid ?? recorded.parentPid,
+    name: live.name ?? recorded.name,
+    program: live.program ?? recorded.program,
+    uid: live.uid ?? recorded.uid,
+    cgroup: live.cgroup ?? recorded.cgroup,
+    startedAt: live.startedAt ?? recorded.startedAt,
+  } as ExitEvent;
+}

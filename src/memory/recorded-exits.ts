@@ -1,0 +1,118 @@
+import type { ExitEvent } from '../events/exit-event.js';
+import { bootId } from '../identity/boot-id.js';
+import { bootPrefix, type ProcessIdentity } from '../identity/process-identity.js';
+import { SignalFlag } from '../native/abi.js';
+import type { NativeLoss, NativeRecorder } from '../native/addon.js';
+import { IdWriter } from '../native/id-writer.js';
+import { KernelRecords } from '../native/kernel-records.js';
+import { SignalRecords } from '../native/signal-records.js';
+import { CgroupPaths } from '../trace/cgroup-paths.js';
+import { SignalHistory } from '../trace/signal-history.js';
+import { joinStory } from '../trace/signal-story.js';
+
+import { RecordedSignals } from './recorded-signals.js';
+
+/** Records that cross at once. */
+const BATCH = 512;
+
+/** The most that a recorder has of one process: see RecorderSlot. */
+const MOST_SIGNALS = 128;
+
+/** An exit of any process, and the position in the ring after it. */
+export interface RingExit {
+  event: ExitEvent;
+  end: number;
+}
+
+/** Reads a recorder's records as events; removes nothing. */
+export class RecordedExits {
+  readonly #recorder: NativeRecorder;
+  readonly #cgroups: CgroupPaths;
+  readonly #records: KernelRecords;
+  readonly #signals = new SignalRecords(BATCH);
+  readonly #kept = new SignalRecords(MOST_SIGNALS);
+  readonly #ends = new Float64Array(BATCH);
+  readonly #history: SignalHistory;
+  readonly #received: RecordedSignals;
+  readonly #isTrusted: boolean;
+
+  constructor(recorder: NativeRecorder) {
+    this.#recorder = recorder;
+    const about = recorder.about();
+    this.#isTrusted = about?.isTrusted === true;
+    this.#received = new RecordedSignals(recorder);
+    this.#cgroups = new CgroupPaths((id) => recorder.cgroupPath(id));
+    this.#history = new SignalHistory(this.#cgroups);
+    // A recorder works in the host's pid namespace only.
+    const ids = new IdWriter(bootPrefix(bootId(), null));
+    this.#records = new KernelRecords(BATCH, this.#cgroups, ids, about?.hasInodes === true);
+  }
+
+  /** Call this now and then, and before {@link find}. */
+  readSignals(): void {
+    this.#received.read();
+  }
+
+  /** The exit of a watched process; `null` if none is recorded. */
+  find(identity: ProcessIdentity): ExitEvent | null {
+    const { pid, startTicks, inode } = identity;
+    const { buffer } = this.#records;
+    const count = this.#recorder.find(pid, startTicks, inode ?? 0, buffer, this.#kept.buffer);
+    if (count === undefined) return null;
+    const signals = [...this.#received.of(pid)];
+    let isWhole = true;
+    for (let i = 0; i < count; i++) {
+      const signal = this.#kept.signal(i);
+      if ((signal.flags & SignalFlag.replaced) !== 0) isWhole = false;
+      signals.push(signal);
+    }
+    const history = new SignalHistory(this.#cgroups);
+    for (const signal of signals.sort((a, b) => a.timeNs - b.timeNs)) history.add(signal);
+    const losses = this.#recorder.losses(false);
+    const event = this.#eventOf(0, history, [losses.signals, losses.watched]);
+    if (!isWhole) {
+      event.traced = false;
+      event.tracedSince = null;
+    }
+    event.id = identity.id;
+    return event;
+  }
+
+  /** The next exits of all processes, in order; empty at the end. */
+  readRing(): RingExit[] {
+    const exits: RingExit[] = [];
+    const { buffer } = this.#records;
+    for (;;) {
+      const count = this.#recorder.readRing(buffer, this.#signals.buffer, this.#ends.buffer);
+      if (count === 0) return exits;
+      const losses = this.#recorder.losses(false);
+      let exitAt = 0;
+      let signalAt = 0;
+      for (let i = 0; i < count; i++) {
+        const end = this.#ends[i] ?? 0;
+        if (end < 0) {
+          this.#history.add(this.#signals.signal(signalAt++));
+          continue;
+        }
+        const event = this.#eventOf(exitAt++, this.#history, [losses.signals, losses.exits]);
+        exits.push({ event, end });
+      }
+      if (exits.length > 0) return exits;
+    }
+  }
+
+  #eventOf(index: number, history: SignalHistory, losses: readonly NativeLoss[]): ExitEvent {
+    const event = this.#records.exit(index);
+    const story = this.#isTrusted ? history.end(this.#records.end(index, event), false) : null;
+    if (losses.some((loss) => overlaps(loss, event))) event.traced = false;
+    joinStory(event, story);
+    event.source = 'recorder';
+    return event;
+  }
+}
+
+/** Whether something was lost while the process was traced. */
+function overlaps({ firstMs, lastMs }: NativeLoss, { tracedSince, exitedAt }: ExitEvent): boolean {
+  if (firstMs === 0) return false;
+  return lastMs + 1 >= (tracedSince?.getTime() ?? 0) && firstMs - 1 <= exitedAt.getTime();
+}

@@ -1,0 +1,122 @@
+import {
+  closeSync,
+  constants,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  renameSync,
+  statSync,
+  unlinkSync,
+  writeSync,
+} from 'node:fs';
+import { randomBytes } from 'node:crypto';
+import { basename, dirname, join } from 'node:path';
+
+import { ExitwatchError, reasonOf } from '../common/errors.js';
+import { distrustOf } from '../common/file-trust.js';
+import { addonRefusal, loadAddon } from '../native/load-addon.js';
+
+const { O_APPEND, O_CREAT, O_DIRECTORY, O_EXCL, O_NOFOLLOW, O_RDONLY, O_WRONLY } = constants;
+
+/** A file that {@link StateFolder.replace} left behind when it was killed. */
+const TEMPORARY = /^\..*\.[0-9a-f]{12}$/;
+
+/**
+ * A folder that one monitor owns, and in which it remembers what it watches. All calls are synchronous,
+ * because `watch()` is.
+ */
+export class StateFolder {
+  readonly path: string;
+  readonly #lock: number;
+
+  /**
+   * Creates the folder if it is missing, and locks it.
+   *
+   * @throws ExitwatchError `ERR_EXITWATCH_IN_USE`, `ERR_EXITWATCH_STATE_DIR`
+   */
+  constructor(path: string) {
+    this.path = path;
+    let lock: number | undefined;
+    try {
+      makeFolder(path);
+      const distrust = distrustOf(statSync(path));
+      if (distrust !== null) throw new Error(`it ${distrust}`);
+      lock = openSync(join(path, '.lock'), O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW, 0o600);
+      if (addonRefusal() === null && !loadAddon().lockFile(lock)) {
+        throw new ExitwatchError(
+          'ERR_EXITWATCH_IN_USE',
+          `another monitor owns ${JSON.stringify(path)}`,
+        );
+      }
+      for (const entry of readdirSync(path)) {
+        if (TEMPORARY.test(entry)) unlinkSync(join(path, entry));
+      }
+      this.#lock = lock;
+    } catch (error) {
+      if (lock !== undefined) closeSync(lock);
+      throw this.error(error);
+    }
+  }
+
+  /** Replaces a file atomically; it is on disk when this returns. */
+  replace(name: string, content: string): void {
+    const path = join(this.path, name);
+    const temporary = join(dirname(path), `.${basename(path)}.${randomBytes(6).toString('hex')}`);
+    try {
+      const file = openSync(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600);
+      try {
+        writeAll(file, content);
+        fsyncSync(file);
+      } finally {
+        closeSync(file);
+      }
+      renameSync(temporary, path);
+      this.sync();
+    } catch (error) {
+      throw this.error(error);
+    }
+  }
+
+  /** Makes files that were created or renamed durable. */
+  sync(): void {
+    const folder = openSync(this.path, O_RDONLY | O_DIRECTORY);
+    try {
+      fsyncSync(folder);
+    } finally {
+      closeSync(folder);
+    }
+  }
+
+  /** What to throw instead of an error of the file system. */
+  error(error: unknown): ExitwatchError {
+    if (error instanceof ExitwatchError) return error;
+    const detail = `${JSON.stringify(this.path)} cannot be used: ${reasonOf(error)}`;
+    return new ExitwatchError('ERR_EXITWATCH_STATE_DIR', detail, { cause: error });
+  }
+
+  close(): void {
+    closeSync(this.#lock);
+  }
+}
+
+/** Writes all of it, or throws. */
+export function writeAll(file: number, content: string): void {
+  const bytes = Buffer.from(content);
+  for (let written = 0; written < bytes.length;) {
+    written += writeSync(file, bytes, written);
+  }
+}
+
+/** Like mkdir -p. Node's own loops forever where a file system refuses with ENOENT, as /proc does. */
+function makeFolder(path: string): void {
+  try {
+    mkdirSync(path, { mode: 0o700 });
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'EEXIST' && statSync(path).isDirectory()) return;
+    if (code !== 'ENOENT' || dirname(path) === path) throw error;
+    makeFolder(dirname(path));
+    mkdirSync(path, { mode: 0o700 });
+  }
+}

@@ -1,9 +1,11 @@
 import { EventEmitter } from 'node:events';
+import { join } from 'node:path';
 
 import { emitSafely } from '../../common/emit-safely.js';
 import { checkOptionNames, invalidOption } from '../../common/options.js';
 import { ExitwatchError } from '../../common/errors.js';
 import type { SourceName } from '../../events/exit-event.js';
+import type { RecorderOptions } from '../../monitor/memory-options.js';
 import { VmDirectory } from '../directory/vm-directory.js';
 import type { KnownStart, VmStart } from '../directory/vm-start.js';
 import { VmMonitor } from '../monitor/vm-monitor.js';
@@ -30,6 +32,8 @@ export interface VmDaemonOptions {
   source?: 'auto' | SourceName;
   /** As for an `ExitMonitor`. */
   trace?: 'auto' | 'on' | 'off';
+  /** As for an `ExitMonitor`: what records how machines end while no daemon is running. */
+  recorder?: RecorderOptions;
 }
 
 /** The events of a {@link VmDaemon}. */
@@ -46,7 +50,10 @@ export interface VmDaemonEvents {
   error: [Error];
 }
 
-const KEYS = ['controlDir', 'stateDir', 'hook', 'source', 'trace'];
+/** Where the watches are, in the state directory. */
+const WATCHES = 'watches';
+
+const KEYS = ['controlDir', 'stateDir', 'hook', 'source', 'trace', 'recorder'];
 
 /**
  * Watches the virtual machines of a directory, and remembers why they ended: durably, and once
@@ -74,8 +81,8 @@ export class VmDaemon extends EventEmitter<VmDaemonEvents> implements AsyncDispo
         throw invalidOption(`${key} must be a path`);
       }
     }
-    const { source = 'auto', trace = 'auto' } = options;
-    void new VmMonitor({ source, trace }).close(); // throws if these are wrong
+    const { source = 'auto', trace = 'auto', recorder = {} } = options;
+    void new VmMonitor({ source, trace }, { recorder }).close(); // throws if these are wrong
     this.#options = options;
     this.#delivery = new EndDelivery(options.hook, {
       delivered: async (end) => {
@@ -104,12 +111,15 @@ export class VmDaemon extends EventEmitter<VmDaemonEvents> implements AsyncDispo
   }
 
   async #start(): Promise<void> {
-    const { controlDir, stateDir, source = 'auto', trace = 'auto' } = this.#options;
+    const { controlDir, stateDir, source = 'auto', trace = 'auto', recorder = {} } = this.#options;
     const state = await StateDirectory.open(stateDir);
     this.#state = state;
     try {
       this.#checkOpen();
-      this.#monitor = new VmMonitor({ intentLog: intentLogPath(state.path), source, trace });
+      this.#monitor = new VmMonitor(
+        { intentLog: intentLogPath(state.path), source, trace },
+        { stateDir: join(state.path, WATCHES), recorder },
+      );
       this.#monitor.on('warning', (error, name) => {
         emitSafely(() => this.emit('warning', error, name));
       });
@@ -128,6 +138,7 @@ export class VmDaemon extends EventEmitter<VmDaemonEvents> implements AsyncDispo
       }
       await this.#directory.open([...known.records.map(asKnown), ...known.forgotten]);
       this.#checkOpen();
+      this.#monitor.forgetRestored();
     } catch (error) {
       this.#isClosed = true;
       this.#delivery.close();
@@ -186,7 +197,9 @@ export class VmDaemon extends EventEmitter<VmDaemonEvents> implements AsyncDispo
       },
       logged: (start) => records.logged(start),
       ended: async (start, stop, accounted) => {
-        this.#deliver(await records.ended(start, stop, accounted));
+        const end = await records.ended(start, stop, accounted);
+        if (stop.exit !== null) monitor.commit(stop.exit);
+        this.#deliver(end);
       },
       warning: (error, name) => {
         this.#warn(error, name);

@@ -2,8 +2,11 @@ import { EventEmitter } from 'node:events';
 
 import { checkOptionNames } from '../../common/options.js';
 import { ExitwatchError } from '../../common/errors.js';
-import type { SourceName } from '../../events/exit-event.js';
+import type { ExitEvent, SourceName } from '../../events/exit-event.js';
 import { ExitMonitor } from '../../monitor/exit-monitor.js';
+import type { ExitWatch } from '../../monitor/exit-watch.js';
+import type { ExitMonitorOptions } from '../../monitor/options.js';
+import type { Ready } from '../../monitor/ready.js';
 import {
   IntentLog,
   readIntents,
@@ -52,15 +55,27 @@ export class VmMonitor extends EventEmitter<VmMonitorEvents> implements AsyncDis
   readonly #ownLog: IntentLog | undefined;
   readonly #readIntents: () => Promise<readonly Intent[]>;
   readonly #watches = new Set<VmWatch>();
-  #starting: Promise<unknown> | undefined;
+  #starting: Promise<Ready> | undefined;
+  /** Of earlier monitors. */
+  #restored: readonly ExitWatch[] = [];
   #isClosed = false;
 
-  /** @throws ExitwatchError `ERR_EXITWATCH_INVALID_OPTION` */
-  constructor(options: VmMonitorOptions = {}) {
+  /**
+   * `memory`: what a daemon's monitor remembers its watches with.
+   *
+   * @throws ExitwatchError `ERR_EXITWATCH_INVALID_OPTION`
+   */
+  constructor(
+    options: VmMonitorOptions = {},
+    memory: Pick<ExitMonitorOptions, 'stateDir' | 'recorder'> = {},
+  ) {
     super();
     checkOptionNames(options, ['intentLog', 'source', 'trace']);
     const { intentLog, source = 'auto', trace = 'auto' } = options;
-    this.#monitor = new ExitMonitor({ scope: 'watched', source, trace });
+    this.#monitor = new ExitMonitor({
+      ...{ scope: 'watched', source, trace, ...memory },
+      autoCommit: memory.stateDir === undefined,
+    });
     // An error makes its watches reject, and with them `stopped`.
     this.#monitor.on('error', () => undefined);
     if (intentLog === undefined) {
@@ -83,7 +98,19 @@ export class VmMonitor extends EventEmitter<VmMonitorEvents> implements AsyncDis
    */
   async start(): Promise<void> {
     this.#starting ??= this.#monitor.start();
-    await this.#starting;
+    const { restored } = await this.#starting;
+    this.#restored = restored;
+  }
+
+  /** The verdict of a process's exit is stored. @internal */
+  commit(exit: ExitEvent): void {
+    this.#monitor.commit(exit);
+  }
+
+  /** Forgets the watches of earlier monitors: those of now took up what they need. @internal */
+  forgetRestored(): void {
+    for (const watch of this.#restored) watch.close();
+    this.#restored = [];
   }
 
   /**

@@ -174,7 +174,7 @@ export class VmWatch {
   }
 
   #watchProcess(target: number | ProcessIdentity): ExitWatch {
-    this.#watch = this.#context.monitor.watch(target);
+    this.#watch = this.#watchOf(target);
     if (this.#isClosed) this.#watch.close();
     const { identity } = this.#watch;
     this.#witness = this.#begin({
@@ -193,6 +193,19 @@ export class VmWatch {
     this.#timer = setInterval(() => void this.catchUp(), CATCH_UP_MS).unref();
     void this.catchUp();
     return this.#watch;
+  }
+
+  /** A full disk must not keep a machine from being watched. */
+  #watchOf(target: number | ProcessIdentity): ExitWatch {
+    const { monitor } = this.#context;
+    try {
+      return monitor.watch(target, { key: this.name });
+    } catch (error) {
+      const { code } = error as Partial<ExitwatchError>;
+      if (code !== 'ERR_EXITWATCH_STATE_DIR' && code !== 'ERR_EXITWATCH_RECORDER_FULL') throw error;
+      this.#context.warning(error as Error, this.name);
+      return monitor.watch(target, { durable: false });
+    }
   }
 
   /** `undefined`: the witness does not work. */

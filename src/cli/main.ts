@@ -31,6 +31,7 @@ Commands:
   vm migrate     migrates a virtual machine
   intent add     records what you are about to do to a process
   intent settle  records the outcome
+  memory         lists, creates and removes recorders of exits
   doctor         reports what works here, what limits it, and what to do
   build-native   compiles the native addon, if the package has no binary for it
 
@@ -143,6 +144,13 @@ const COMMANDS = new Map<string, () => Promise<Command>>([
     async () => {
       const { intentSettleCommand: run, INTENT_SETTLE_HELP: help } =
         await import('./commands/intent.js');
+      return { run, help };
+    },
+  ],
+  [
+    'memory',
+    async () => {
+      const { memoryCommand: run, MEMORY_HELP: help } = await import('./commands/memory.js');
       return { run, help };
     },
   ],

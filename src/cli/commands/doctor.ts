@@ -1,5 +1,11 @@
 import type { SourceName } from '../../events/exit-event.js';
-import { probe, type ProbeReport, type TraceReport } from '../../monitor/probe.js';
+import type { MemoryKind } from '../../memory/memory.js';
+import {
+  probe,
+  type MemoryReport,
+  type ProbeReport,
+  type TraceReport,
+} from '../../monitor/probe.js';
 import { bestSource, sourceKind } from '../../sources/registry.js';
 import type { ConnectorReport, PidfdReport, PollReport } from '../../sources/source-report.js';
 import { parseArguments } from '../args/parse-arguments.js';
@@ -42,6 +48,7 @@ export function describeReport(report: ProbeReport): string {
     ...describeConnector(report.connector),
     ...describePidfd(report.pidfd),
     ...describeTrace(report.trace),
+    ...describeMemory(report.memory),
     ...describePoll(report.poll),
   ].join('\n');
 }
@@ -90,6 +97,16 @@ function describeTrace({ available, downgrade }: TraceReport): string[] {
         row('signals', 'DOES NOT WORK: exitwatch cannot report who sent a signal'),
         ...describeReason(downgrade),
       ];
+}
+
+const MEMORIES: Record<MemoryKind, string> = {
+  recorder: 'a recorder in the kernel remembers exits while nobody watches',
+  'descriptor-store': 'systemd keeps descriptors for this service while it does not run',
+  none: 'NOTHING remembers exits while nobody watches',
+};
+
+function describeMemory({ kind, downgrade }: MemoryReport): string[] {
+  return [row('memory', MEMORIES[kind]), ...describeReason(downgrade)];
 }
 
 function describePoll({ available, obstacle, by }: PollReport): string[] {

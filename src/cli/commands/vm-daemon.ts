@@ -1,3 +1,4 @@
+import { DEFAULT_PINS } from '../../memory/recorder-pins.js';
 import { VmDaemon } from '../../vm/index.js';
 import { parseArguments } from '../args/parse-arguments.js';
 import { parseSource } from '../args/source-option.js';
@@ -21,6 +22,8 @@ Usage: exitwatch vm daemon --control-dir DIR --state-dir DIR [OPTION]…
   --hook COMMAND     runs COMMAND for each end, with the verdict in its
                      environment (EXITWATCH_…) and as JSON on its stdin
   --source S         the source: auto (default), connector, pidfd or poll
+  --pin-dir DIR      the directory for recorders, which remember how machines
+                     end while no daemon runs (default: ${DEFAULT_PINS})
   --json             prints one JSON object per line
   --help             prints this text
 
@@ -90,12 +93,15 @@ function parse(args: readonly string[]) {
       'state-dir': { type: 'string' },
       hook: { type: 'string' },
       source: { type: 'string', default: 'auto' },
+      'pin-dir': { type: 'string' },
       json: { type: 'boolean', default: false },
     },
   });
   const { 'control-dir': controlDir, 'state-dir': stateDir, hook, source, json } = values;
+  const { 'pin-dir': pinDir } = values;
   if (controlDir === undefined || stateDir === undefined) {
     throw new UsageError('vm daemon requires --control-dir DIR and --state-dir DIR');
   }
-  return { controlDir, stateDir, hook, source: parseSource(source), json };
+  const recorder = pinDir === undefined ? {} : { pinDir };
+  return { controlDir, stateDir, hook, source: parseSource(source), recorder, json };
 }

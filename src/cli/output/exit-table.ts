@@ -13,6 +13,7 @@ const GAP_REASONS: Record<Gap['reason'], string> = {
   'queue-limit': 'exitwatch printed too slowly',
   silenced: 'the kernel stopped sending events',
   'trace-buffer': 'too many signals at once',
+  'recorder-full': 'the recorder was full',
 };
 
 const COLORS: Record<Color, string> = {

@@ -1,4 +1,5 @@
-import type { ExitEvent, Ready } from '../../events/exit-event.js';
+import type { ExitEvent } from '../../events/exit-event.js';
+import type { Ready } from '../../monitor/ready.js';
 import { sourceKind } from '../../sources/registry.js';
 
 import { escapeText } from './escape.js';

@@ -1,7 +1,8 @@
 import { once } from 'node:events';
 import type { WriteStream } from 'node:tty';
 
-import type { MonitorEvent, Ready } from '../../events/exit-event.js';
+import type { MonitorEvent } from '../../events/exit-event.js';
+import type { Ready } from '../../monitor/ready.js';
 import type { SignalEvent } from '../../events/signal-event.js';
 
 import { toJsonLine } from './escape.js';

@@ -11,7 +11,8 @@ const END: ExitEvent = {
   ...{ event: 'exit', id: 'x', pid: 4_194_303, parentPid: 4_194_302, name: 'server' },
   ...{ program: 'server', uid: 1000 },
   ...{ cgroup: '/', startedAt: new Date(NOON.getTime() - 90_000), exitedAt: NOON, exitedNs: 1 },
-  ...{ uncertaintyMs: 0, source: 'connector', lossless: true, traced: true, tracedSince: NOON },
+  ...{ uncertaintyMs: 0, source: 'connector', isRepeated: false },
+  ...{ lossless: true, traced: true, tracedSince: NOON },
   ...{ sender: null, raisedAfter: null, signalsReceived: [], oom: false },
   ...{ how: 'exited', exitCode: 0, signal: null, coreDumped: false, unknownReason: null },
 };

@@ -25,6 +25,7 @@ export const EXIT: ExitEvent & { how: 'exited' } = {
   exitedNs: null,
   uncertaintyMs: 0,
   source: 'connector',
+  isRepeated: false,
   lossless: true,
   traced: true,
   tracedSince: secondsAgo(3600),

@@ -185,6 +185,7 @@ function seenAt(ms: number) {
     exitedNs: null,
     uncertaintyMs: 0,
     source: 'connector' as const,
+    isRepeated: false,
     lossless: true,
   };
 }

@@ -70,8 +70,8 @@ export type ExitEvent = {
   id: string;
   pid: number;
   /**
-   * Its parent when it exited. `null` if unknown: the kernel does not report a parent that ignores
-   * SIGCHLD.
+   * Its parent when it exited. `null` if unknown: without the eBPF filter, nobody knows the parent of
+   * a process that was reaped at once, because the parent ignores SIGCHLD or was quick.
    */
   parentPid: number | null;
   /**

@@ -60,7 +60,7 @@ class Program : KernelProgram {
     }
     LookAtGroup();
     FillRecord();
-    if (maps_.executables >= 0) TakeExecutable();
+    if (maps_.notes >= 0) TakeNote();
     if (layout_.cgroup) {
       TellCgroup(*layout_.cgroup, kTask, kOther, RecordField(offsetof(GroupRecord, cgroup)),
                  maps_.cgroups, maps_.ring, kSlotsAt);
@@ -242,8 +242,18 @@ class Program : KernelProgram {
     code_.Bind(filled);
   }
 
-  // Takes the name that the group's last thread noted. If two records are possible, both get it.
-  void TakeExecutable() {
+  // The note is at r0.
+  void TakeIfUnknown(Asm::Size size, size_t to, size_t from) {
+    const Asm::Label known = code_.NewLabel();
+    code_.Load(size, Asm::kR1, Asm::kFrame, RecordField(to));
+    code_.JumpIf(BPF_JNE, Asm::kR1, 0, known);
+    code_.Load(size, Asm::kR1, Asm::kR0, static_cast<int16_t>(from));
+    code_.Store(size, Asm::kFrame, RecordField(to), Asm::kR1);
+    code_.Bind(known);
+  }
+
+  // Takes what the group's last thread noted. If two records are possible, both get it.
+  void TakeNote() {
     const Asm::Label taken = code_.NewLabel();
     code_.Load(Asm::kWord, Asm::kR1, Asm::kFrame, RecordField(offsetof(GroupRecord, flags)));
     code_.Compute(BPF_AND, Asm::kR1, kWhole);
@@ -253,9 +263,12 @@ class Program : KernelProgram {
     code_.JumpIf(BPF_JEQ, Asm::kR0, 0, taken);
     for (int16_t at = 0; at < static_cast<int16_t>(kExecutableBytes); at += 8) {
       const auto to = RecordField(offsetof(GroupRecord, executable) + static_cast<size_t>(at));
-      code_.Load(Asm::kDouble, Asm::kR1, Asm::kR0, at);
+      code_.Load(Asm::kDouble, Asm::kR1, Asm::kR0,
+                 static_cast<int16_t>(offsetof(ExitNote, executable)) + at);
       code_.Store(Asm::kDouble, Asm::kFrame, to, Asm::kR1);
     }
+    TakeIfUnknown(Asm::kDouble, offsetof(GroupRecord, inode), offsetof(ExitNote, inode));
+    TakeIfUnknown(Asm::kWord, offsetof(GroupRecord, parent_pid), offsetof(ExitNote, parent_pid));
     code_.Load(Asm::kWord, Asm::kR1, Asm::kFrame, RecordField(offsetof(GroupRecord, flags)));
     code_.JumpIf32(BPF_JSET, Asm::kR1, static_cast<int32_t>(GroupRecord::kMayBeRepeated), taken);
     PointToKey();
@@ -264,7 +277,7 @@ class Program : KernelProgram {
   }
 
   void PointToKey() {
-    code_.SetMap(Asm::kR1, maps_.executables);
+    code_.SetMap(Asm::kR1, maps_.notes);
     code_.Move(Asm::kR2, Asm::kFrame);
     code_.Compute(BPF_ADD, Asm::kR2, RecordField(offsetof(GroupRecord, group)));
   }

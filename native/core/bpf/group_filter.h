@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/bpf/executable_program.h"
+#include "core/bpf/exit_note_program.h"
 #include "core/bpf/kernel_layout.h"
 #include "core/parse/proc_stat.h"
 
@@ -25,12 +25,12 @@ struct GroupRecord {
   };
 
   uint64_t time_ns;    // CLOCK_MONOTONIC: the exit event's timestamp
-  uint64_t inode;      // of pidfs; 0 if the kernel has none, or the process was already reaped
+  uint64_t inode;      // of pidfs; 0 if unknown, or the kernel has none
   uint64_t cgroup;     // its id in the v2 hierarchy; 0 if unknown
   uint64_t group;      // same for all threads of a group, and unique while one of them exists
   uint64_t start_ns;   // CLOCK_BOOTTIME
   int32_t pid;         // of the process
-  int32_t parent_pid;  // 0 if it was already reaped
+  int32_t parent_pid;  // 0 if unknown
   int32_t status;      // raw wait status
   uint32_t uid;        // effective
   uint32_t flags;
@@ -42,8 +42,8 @@ static_assert(sizeof(GroupRecord) == 144 && offsetof(GroupRecord, name) == 64 &&
                   offsetof(GroupRecord, executable) == 80,
               "the filter writes this layout");
 static_assert(offsetof(GroupRecord, start_ns) - offsetof(GroupRecord, group) ==
-                  offsetof(ExecutableKey, start_ns),
-              "there is an ExecutableKey in it");
+                  offsetof(ExitNoteKey, start_ns),
+              "there is an ExitNoteKey in it");
 
 // Shared by the filter and user space, besides the records.
 struct GroupFilterState {
@@ -60,11 +60,11 @@ struct GroupFilterState {
 static_assert(offsetof(GroupFilterState, lost) == 64, "on a cache line of its own");
 
 struct GroupFilterMaps {
-  int ring;         // BPF_MAP_TYPE_RINGBUF of GroupRecord and CgroupRecord
-  int state;        // array with one GroupFilterState
-  int watched;      // array of 64-bit words, one bit per process to report; -1: all are
-  int cgroups;      // array of kKnownCgroups ids; -1: do not report paths
-  int executables;  // ExecutableMaps::names; -1: do not report them
+  int ring;     // BPF_MAP_TYPE_RINGBUF of GroupRecord and CgroupRecord
+  int state;    // array with one GroupFilterState
+  int watched;  // array of 64-bit words, one bit per process to report; -1: all are
+  int cgroups;  // array of kKnownCgroups ids; -1: do not report paths
+  int notes;    // ExitNoteMaps::notes; -1: there are none
 };
 
 // The eBPF filter of the connector's socket. It runs in the dying task and determines whether the

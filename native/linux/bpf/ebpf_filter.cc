@@ -26,17 +26,17 @@ BpfRefusal EbpfFilter::Open(KernelTypes& types, size_t ring_bytes, WatchedBitmap
   known_cgroups_.Open();
   const int watched_map = watched != nullptr ? watched->fd() : -1;
   GroupFilterMaps maps = {ring_fd_.Get(), state_fd_.Get(), watched_map, known_cgroups_.fd(), -1};
-  // Names are not worth the filter: load it without them first. The memory that they take is
+  // Notes are not worth the filter: load it without them first. The memory that they take is
   // released too late for a second try.
   if (is_short) {
     if (BpfRefusal refusal = Load(layout, maps)) return refusal;
   }
-  executables_.Open(layout, watched_map);
-  maps.executables = executables_.fd();
-  if (program_ && maps.executables < 0) return {};
+  notes_.Open(layout, watched_map);
+  maps.notes = notes_.fd();
+  if (program_ && maps.notes < 0) return {};
   BpfRefusal refusal = Load(layout, maps);
   if (!refusal || !program_) return refusal;
-  executables_ = ExecutableNames();
+  notes_ = ExitNotes();
   return {};
 }
 

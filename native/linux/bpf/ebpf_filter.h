@@ -8,7 +8,7 @@
 #include "core/bpf/group_filter.h"
 #include "linux/bpf/bpf_refusal.h"
 #include "linux/bpf/cgroup_paths.h"
-#include "linux/bpf/executable_names.h"
+#include "linux/bpf/exit_notes.h"
 #include "linux/bpf/kernel_types.h"
 #include "linux/bpf/ring_buffer.h"
 #include "linux/bpf/watched_bitmap.h"
@@ -35,7 +35,7 @@ class EbpfFilter {
   size_t ring_bytes() const { return ring_bytes_; }
 
   // Whether records have the executable's name. The kernel must let us read it.
-  bool names_programs() const { return executables_.fd() >= 0; }
+  bool names_programs() const { return notes_.fd() >= 0; }
 
   // Readable (EPOLLET) when the doorbell has rung in vain for a while and there is a fallback
   // reader.
@@ -77,7 +77,7 @@ class EbpfFilter {
 
   CgroupPaths* cgroups_;
   KnownCgroups known_cgroups_;
-  ExecutableNames executables_;
+  ExitNotes notes_;
   UniqueFd ring_fd_;
   UniqueFd state_fd_;
   UniqueFd program_;

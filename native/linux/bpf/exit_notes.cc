@@ -1,4 +1,4 @@
-#include "linux/bpf/executable_names.h"
+#include "linux/bpf/exit_notes.h"
 
 #include "linux/bpf/bpf_program.h"
 #include "linux/bpf/bpf_syscall.h"
@@ -10,19 +10,19 @@ namespace {
 // How many processes may be between the exit of their last thread and the filter. In between, the
 // kernel frees their memory, which takes 60 ms per gigabyte. New entries displace processes that
 // never get to the filter.
-constexpr uint32_t kMostNames = 4096;
+constexpr uint32_t kMostNotes = 4096;
 
 }  // namespace
 
-void ExecutableNames::Open(const KernelLayout& layout, int watched_map) {
+void ExitNotes::Open(const KernelLayout& layout, int watched_map) {
   if (!layout.executable) return;
-  map_ = bpf::CreateMap("exitwatch_exe", bpf::kLruHash, sizeof(ExecutableKey), kExecutableBytes,
-                        kMostNames, 0);
+  map_ = bpf::CreateMap("exitwatch_note", bpf::kLruHash, sizeof(ExitNoteKey), sizeof(ExitNote),
+                        kMostNotes, 0);
   if (!map_) return;
-  const auto program = BuildExecutableProgram(layout, {map_.Get(), watched_map});
+  const auto program = BuildExitNoteProgram(layout, {map_.Get(), watched_map});
   const std::optional<uint32_t> function = layout.executable->function;
   const uint32_t type = function ? bpf::kTracing : bpf::kRawTracepoint;
-  if (LoadBpfProgram("exitwatch_exe", type, program, &program_, function.value_or(0))) return;
+  if (LoadBpfProgram("exitwatch_note", type, program, &program_, function.value_or(0))) return;
   link_ = bpf::OpenRawTracepoint(function ? nullptr : "sched_process_exit", program_.Get());
 }
 

@@ -1,0 +1,28 @@
+#ifndef EXITWATCH_LINUX_BPF_EXIT_NOTES_H_
+#define EXITWATCH_LINUX_BPF_EXIT_NOTES_H_
+
+#include "core/bpf/exit_note_program.h"
+#include "linux/system/unique_fd.h"
+
+namespace exitwatch {
+
+// Notes about dying processes, kept in the kernel: BuildExitNoteProgram() writes them, and the eBPF
+// filter takes them shortly afterwards. They disappear with this object: nothing is pinned.
+class ExitNotes {
+ public:
+  // `watched_map`: see GroupFilterMaps. If the kernel cannot or will not provide notes, there are
+  // none.
+  void Open(const KernelLayout& layout, int watched_map);
+
+  // The map of notes; -1 if there is none.
+  int fd() const { return link_ ? map_.Get() : -1; }
+
+ private:
+  UniqueFd map_;
+  UniqueFd program_;
+  UniqueFd link_;  // attaches the program
+};
+
+}  // namespace exitwatch
+
+#endif  // EXITWATCH_LINUX_BPF_EXIT_NOTES_H_

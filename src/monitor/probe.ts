@@ -53,7 +53,10 @@ export type ProbeReport = {
   poll: PollReport;
   trace: TraceReport;
   memory: MemoryReport;
-  /** Something does not work, or not as well as it could. */
+  /**
+   * Something does not work, or not as well as it could. The memory does not count: only monitors
+   * with `stateDir` need one.
+   */
   degraded: boolean;
 };
 
@@ -90,7 +93,6 @@ export async function probe(): Promise<ProbeReport> {
     memory,
     degraded:
       !trace.available ||
-      memory.downgrade !== null ||
       connector.filter !== 'ebpf' ||
       !connector.namesPrograms ||
       !pidfd.inodes ||

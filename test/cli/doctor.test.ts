@@ -27,6 +27,8 @@ const mounted = (command: string) => ['unshare', '-m', 'sh', '-c', `${command} &
 
 const AS_NOBODY = ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups'];
 
+const IS_BPFFS_MOUNTED = readFileSync('/proc/mounts', 'latin1').includes(' /sys/fs/bpf bpf ');
+
 const ORDINARY_USER = [...AS_NOBODY, '--inh-caps=-all', '--bounding-set=-all', '--no-new-privs'];
 
 /** A user who may listen to the connector, with additional capabilities. */
@@ -108,6 +110,39 @@ describe('doctor names the true cause of a fall-back to the cBPF filter', () => 
     expect(report.connector).toMatchObject({ filter: 'ebpf', downgrade: null });
     expect(code).toBe(KERNEL.pidfdStatus ? 0 : 1);
   });
+});
+
+describe('doctor names what keeps exits while no monitor runs', () => {
+  const none = (detail: string) => ({
+    kind: 'none',
+    downgrade: { code: 'no-bpffs', detail: expect.stringContaining(detail) as string },
+  });
+
+  itAsRootOfHost('nothing, without a BPF file system', async () => {
+    const { report } = await examine(...mounted('mount -t tmpfs none /sys/fs/bpf'));
+    expect(report.memory).toMatchObject(none('no BPF file system is mounted at /sys/fs/bpf'));
+  });
+
+  itAsRootOfHost('nothing, if the BPF file system ends with its mount namespace', async () => {
+    const { report } = await examine(...mounted('mount -t bpf none /sys/fs/bpf'));
+    expect(report.memory).toMatchObject(none('mount namespace only'));
+  });
+
+  (IS_BPFFS_MOUNTED ? itAsRootOfHost : it.skip)(
+    'a recorder (needs a BPF file system at /sys/fs/bpf)',
+    async () => {
+      const { report } = await examine();
+      expect(report.memory).toEqual({ kind: 'recorder', downgrade: null });
+    },
+  );
+
+  (IS_BPFFS_MOUNTED ? itAsRootOfHost : it.skip)(
+    'nothing, without capabilities (needs a BPF file system at /sys/fs/bpf)',
+    async () => {
+      const { report } = await examine(...without('sys_admin', 'bpf', 'perfmon'));
+      expect(report.memory).toMatchObject({ kind: 'none', downgrade: { code: 'no-capabilities' } });
+    },
+  );
 });
 
 describe('on kernels that count BPF programs as locked memory (before Linux 5.11)', () => {

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 
 import { readIntents } from '../../src/process';
 
+import { MemoryFolder } from '../support/bpffs';
 import { commandWith } from '../support/pages';
 import { itAsRoot } from '../support/privilege';
 import { LineProcess, REPOSITORY } from '../support/programs';
@@ -21,7 +22,7 @@ afterEach(async () => {
 /** A command of a page, with the test's folders in place of the host's. */
 const command = (page: string, part: string) =>
   commandWith(`docs/${page}.md`, part).replace(
-    /(\/run|\/var\/log|\/var\/lib\/me)(?=\/)/g,
+    /(\/run|\/var\/log|\/var\/lib\/me|\/var\/lib(?=\/my-))(?=\/)/g,
     examples.folder,
   );
 
@@ -231,6 +232,24 @@ describe('docs/stop-safely.md', () => {
       ),
     ]);
     expect(await shell.ended).toBeNull();
+  });
+});
+
+describe('docs/memory.md', () => {
+  itAsRoot('a recorder for another user is created, listed and removed', async () => {
+    using memory = new MemoryFolder();
+    const there = `--pin-dir ${memory.pinDir}`;
+    const linesOf = (line: string) => examples.run(`${line} ${there}`).rest();
+    const [created] = await linesOf(command('memory', '--create'));
+    expect(created).toMatch(/^created /);
+    expect(await linesOf(command('memory', 'lists all'))).toEqual(
+      expect.arrayContaining([
+        expect.stringMatching(new RegExp(`^${examples.at('my-supervisor')} \\(user \\d+, `)),
+      ]),
+    );
+    expect(await linesOf(command('memory', '--remove'))).toEqual([
+      expect.stringMatching(/^removed /),
+    ]);
   });
 });
 

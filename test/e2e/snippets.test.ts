@@ -1,13 +1,15 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { identify } from '../../src';
 
+import { MemoryFolder } from '../support/bpffs';
 import { PAGES } from '../support/pages';
 import { itAsRoot } from '../support/privilege';
 import { LineProcess } from '../support/programs';
 import { armed, until } from '../support/shell-examples';
 import { promisesOf, SnippetProject, snippetsOf, type Snippet } from '../support/snippets';
+import { until as untilTrue } from '../support/wait';
 
 /** All snippets except configuration files and virtual machines, which have tests of their own. */
 const SNIPPETS = PAGES.filter((page) => !/bundlers|vm-/.test(page))
@@ -85,7 +87,7 @@ const ENDLESS: [string, (pids: { sleep: number; shell: number }) => RegExp[], st
     '',
   ],
   [
-    'JSON.stringify(event)',
+    'console.log(JSON.stringify(event))',
     ({ sleep, shell }) => [
       new RegExp(`^\\{"event":"exit",.*"pid":${sleep},.*"how":"killed",.*"signal":"SIGTERM"`),
       new RegExp(`^\\{"event":"exit",.*"pid":${shell},.*"how":"exited","exitCode":3`),
@@ -186,6 +188,49 @@ itAsRoot('the cost of a wait and of a watch is printed', async () => {
     expect.stringMatching(/^a watch: -?\d+ bytes$/),
     expect.stringMatching(/^a watch, in the kernel: -?\d+ bytes$/),
   ]);
+});
+
+describe('docs/memory.md', () => {
+  const withRecorder = (snippet: Snippet, stateDir: string, memory: MemoryFolder): Snippet => {
+    const options = JSON.stringify(memory.options).slice(1, -1);
+    expect(snippet.text).toContain(`stateDir: '${stateDir}'`);
+    return { ...snippet, text: snippet.text.replace(`stateDir: '${stateDir}'`, options) };
+  };
+
+  itAsRoot('a restarted program learns who ended what it watched', async () => {
+    using memory = new MemoryFolder();
+    const snippet = snippetWith('of restored');
+    const supervisor = withRecorder(snippet, '/var/lib/my-supervisor', memory);
+    const web1 = new LineProcess('sleep', ['100']);
+    const watch = `monitor.watch(${web1.pid}, { key: 'web1' }); await monitor.close();`;
+    expect(await printedBy(supervisor, '', watch)).toEqual(['recorder']);
+    await new LineProcess('sh', ['-c', `kill ${web1.pid}; exit 0`]).ended;
+    await web1.ended;
+    const end =
+      'await Promise.all(restored.map(({ exited }) => exited)); await monitor.close({ forget: true });';
+    expect(await printedBy(supervisor, '', end)).toEqual(['recorder', 'web1 killed sh']);
+  });
+
+  itAsRoot('a program stores every exit, also those of its downtime', async () => {
+    using memory = new MemoryFolder();
+    const store = withRecorder(snippetWith('monitor.commit(event)'), 'state', memory);
+    const file = join(project.path, 'exits.jsonl');
+    const stored = () => (existsSync(file) ? readFileSync(file, 'utf8') : '');
+    expect(await printedBy(store, '', 'await monitor.close();')).toEqual([]);
+    const { sleep, shell } = await endTwo();
+    const node = await project.run(store);
+    const expected = [
+      expect.stringMatching(new RegExp(`"pid":${sleep},.*"signal":"SIGTERM"`)) as string,
+      expect.stringMatching(new RegExp(`"pid":${shell},.*"exitCode":3`)) as string,
+    ];
+    await untilTrue('both exits in exits.jsonl', () => {
+      const lines = stored().split('\n');
+      return lines.some((line) => line.includes(`"pid":${shell},`));
+    });
+    node.child.kill();
+    await node.ended;
+    expect(stored().split('\n')).toEqual(expect.arrayContaining(expected));
+  });
 });
 
 test('summary() answers what a supervisor needs to know', async () => {

@@ -13,6 +13,7 @@ const EVERYTHING = [
     files: [
       ...['deaths', 'fates', 'senders', 'contested', 'storm', 'silence', 'loss', 'pidfd', 'forged'],
       ...['cli/doctor', 'signal-trace', 'trace/trial', 'traced-since', 'program-name'],
+      ...['reaped-at-once', 'durable-watches', 'recorder-full', 'recorder-pins'],
     ],
     pattern,
     env,

@@ -9,12 +9,14 @@ const FILE = join(REPOSITORY, 'docs', 'kernels.md');
 
 const yes = (holds) => (holds ? 'yes' : 'no');
 const connector = ({ connector: { filter } }) => filter ?? 'no';
+const memory = ({ memory: { kind } }) => kind;
 
 /** The report of `doctor`. The tests compare it with what the kernel has. */
 const FACTS = [
   ['connector', 'root', connector],
   ['connector', 'nobody', connector],
   ['reports who sent a signal', 'root', ({ trace }) => yes(trace.available)],
+  ['keeps exits while no monitor runs', 'root', memory],
   ['pidfds have an inode', 'root', ({ pidfd }) => yes(pidfd.inodes)],
   ['pidfds keep the status of reaped processes', 'root', ({ pidfd }) => yes(pidfd.exitStatus)],
 ];
@@ -38,6 +40,9 @@ const TESTS = [
   ['forged exits', 'root', 'forged', /./],
   ['signal trace', 'root', 'signal-trace', /./],
   ['start of the signal trace', 'root', 'traced-since', /./],
+  ['watches that outlive their monitor', 'root', 'durable-watches', /./],
+  ['a recorder that is full', 'root', 'recorder-full', /./],
+  ['a recorder’s pins', 'root', 'recorder-pins', /./],
   ['`doctor`', 'root', 'doctor', /./],
   ['deaths, connector', 'nobody', 'deaths', /^with/],
   ['deaths, pidfds and polling', 'nobody', 'deaths', /^scope/],

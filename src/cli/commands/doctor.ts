@@ -19,7 +19,8 @@ Usage: exitwatch doctor [--json]
   --json         prints one JSON object
   --help         prints this text
 
-Exits with 0 if everything works as well as it can, 1 otherwise.
+Exits with 0 if everything works as well as it can, 1 otherwise. The memory does not
+count: only programs that use it need it.
 `;
 
 const EXIT_DEGRADED = 1;
@@ -100,9 +101,9 @@ function describeTrace({ available, downgrade }: TraceReport): string[] {
 }
 
 const MEMORIES: Record<MemoryKind, string> = {
-  recorder: 'a recorder in the kernel remembers exits while nobody watches',
-  'descriptor-store': 'systemd keeps descriptors for this service while it does not run',
-  none: 'NOTHING remembers exits while nobody watches',
+  recorder: 'works: a recorder in the kernel keeps exits while no monitor runs',
+  'descriptor-store': 'systemd keeps descriptors while this service is not running',
+  none: 'none: nothing keeps exits while no monitor runs',
 };
 
 function describeMemory({ kind, downgrade }: MemoryReport): string[] {

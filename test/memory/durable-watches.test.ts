@@ -8,7 +8,7 @@ import { DeathName, DEATHS, DyingProcesses, isEndOf, LATE_STAMP_NS } from '../su
 import { dead, exitOf, exitsOf } from '../support/ends';
 import { mortal } from '../support/mortal';
 import { itAsRootOfHost } from '../support/privilege';
-import { LineProcess, program } from '../support/programs';
+import { LineProcess, program, REPOSITORY } from '../support/programs';
 
 const COUNT = 40;
 
@@ -217,6 +217,43 @@ describe('watches of a state directory', () => {
     expect(await exitOf(second)).toMatchObject({ signal: 'SIGTERM', source: 'connector' });
     await next.close({ forget: true });
   });
+
+  itAsRootOfHost(
+    `ES-14: a monitor that nothing refers to goes on recording ${COUNT} processes through garbage collections`,
+    async () => {
+      using memory = new MemoryFolder();
+      const script = `
+        const { ExitMonitor } = require(${JSON.stringify(REPOSITORY)});
+        (async () => {
+          const monitor = new ExitMonitor(${JSON.stringify(memory.options)});
+          monitor.on('exit', ({ pid, sender }) => console.log(pid, sender?.pid));
+          await monitor.start();
+          for (const pid of process.argv.slice(1)) monitor.watch(Number(pid));
+        })().then(() => setTimeout(() => {
+          for (let i = 0; i < 50; i++) gc();
+          console.log('collected');
+        }, 100));
+        setInterval(gc, 20);
+      `;
+      const targets = await DyingProcesses.spawn(deathsOf(COUNT), 'now');
+      const sleeper = new LineProcess('sleep', ['1000']);
+      const args = ['--expose-gc', '-e', script, ...[sleeper.pid, ...targets.pids].map(String)];
+      const owner = new LineProcess(process.execPath, args);
+      expect(await owner.line()).toBe('collected');
+      const killer = new LineProcess('sh', ['-c', `kill ${sleeper.pid}; exit 0`]);
+      expect(await owner.line()).toBe(`${sleeper.pid} ${killer.pid}`);
+      owner.child.kill('SIGKILL');
+      await owner.ended;
+      const deaths = await targets.die();
+      const { monitor, ready } = await restart(memory);
+      const ends = (await exitsOf(ready.restored)).filter(({ pid }) => pid !== sleeper.pid);
+      expect(ends.map(statusOf)).toEqual(
+        ends.map(({ pid }) => deaths.find((death) => death.pid === pid)?.status),
+      );
+      expect(ends).toHaveLength(COUNT);
+      await monitor.close({ forget: true });
+    },
+  );
 
   itAsRootOfHost('ES-15: more processes than the recorder has room for are refused', async () => {
     using memory = new MemoryFolder();

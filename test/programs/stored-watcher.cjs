@@ -1,12 +1,12 @@
-// stored-watcher.cjs PACKAGE STATE_DIR PIDS RESULTS: a service. The first time, watches the pids in the
+// stored-watcher.cjs PACKAGE STATE_DIR PIDS RESULTS [PIN_DIR]: a service. The first time, watches the pids in the
 // file PIDS; later, writes how those ended to the file RESULTS, a line of JSON each.
 const { existsSync, readFileSync, writeFileSync } = require('node:fs');
 
-const [root, stateDir, pids, results] = process.argv.slice(2);
+const [root, stateDir, pids, results, pinDir = '/nowhere'] = process.argv.slice(2);
 const { ExitMonitor } = require(root);
 
 async function main() {
-  const monitor = new ExitMonitor({ stateDir, recorder: { pinDir: '/nowhere' } });
+  const monitor = new ExitMonitor({ stateDir, recorder: { pinDir } });
   const { memory, memoryDowngrade, restored } = await monitor.start();
   if (restored.length === 0) {
     for (const pid of readFileSync(pids, 'utf8').trim().split(/\s+/)) {

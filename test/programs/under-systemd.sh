@@ -1,10 +1,11 @@
 #!/bin/sh
-# under-systemd.sh FOLDER UNIT...: runs systemd as the first process of namespaces of its own, with
-# these units of FOLDER, until one of them makes it exit. FOLDER/bin becomes /usr/local/bin. It gets
-# a cgroup of its own in each hierarchy, which is removed afterwards.
+# under-systemd.sh MANAGER FOLDER UNIT...: runs systemd with these units of FOLDER, until one of them
+# makes it exit. FOLDER/bin becomes /usr/local/bin. It gets a cgroup of its own in each hierarchy,
+# which is removed afterwards. MANAGER is "system", for the first process of namespaces of its own, or
+# "user", for a manager in the host's pid namespace, whose services may have users of their own.
 set -eu
-folder=$1
-shift
+manager=$1 folder=$2
+shift 2
 if [ "$(id -u)" != 0 ]; then echo "needs root" >&2; exit 125; fi
 
 if [ "${EXITWATCH_INSIDE:-}" != yes ]; then
@@ -24,10 +25,14 @@ if [ "${EXITWATCH_INSIDE:-}" != yes ]; then
   (
     # A cpuset cgroup accepts no process before it has CPUs.
     for own in $all; do sh -c 'echo $PPID' 2>/dev/null >"$own/cgroup.procs" || :; done
-    EXITWATCH_INSIDE=yes EXITWATCH_ROOT=$root exec unshare --mount --pid --fork --kill-child --mount-proc \
-      --uts --ipc --cgroup "$0" "$folder" "$@"
+    pids=
+    [ "$manager" = user ] || pids='--pid --mount-proc'
+    EXITWATCH_INSIDE=yes EXITWATCH_ROOT=$root exec unshare --mount $pids --fork --kill-child \
+      --uts --ipc --cgroup "$0" "$manager" "$folder" "$@"
   ) || status=$?
   for own in $all; do
+    # Services outlive a user's manager that is made to exit.
+    find "$own" -name cgroup.procs -exec cat {} + | xargs -r kill -KILL 2>/dev/null || :
     # Its processes ended with the namespace, but the kernel may take a moment.
     for _ in 1 2 3 4 5 6 7 8 9 10; do
       find "$own" -depth -type d -exec rmdir {} + 2>/dev/null && break
@@ -44,7 +49,7 @@ for path in /etc/systemd /usr/lib/systemd/system /usr/lib/systemd/system-generat
   mount -t tmpfs tmpfs "$path"
 done
 mkdir -p /run/systemd/system /run/test /run/repository /var/lib /var/tmp
-mount --bind "$folder" /run/test
+mount --rbind "$folder" /run/test
 mount --bind "$(dirname "$0")/../.." /run/repository
 mount -t tmpfs tmpfs /tmp
 mount --bind /run/test/bin /usr/local/bin
@@ -58,12 +63,13 @@ else
   mount -t cgroup -o none,name=systemd cgroup /sys/fs/cgroup/systemd
 fi
 mount -o remount,bind,ro /
+units=/run/systemd/$manager
+mkdir -p "$units"
 # The only units.
 for target in sysinit basic shutdown; do
-  printf '[Unit]\nDescription=%s\nDefaultDependencies=no\n' "$target" \
-    >"/run/systemd/system/$target.target"
+  printf '[Unit]\nDescription=%s\nDefaultDependencies=no\n' "$target" >"$units/$target.target"
 done
-for unit in "$@"; do cp "/run/test/$unit" /run/systemd/system/; done
+for unit in "$@"; do cp "/run/test/$unit" "$units/"; done
 cd /run/test
 exec env -u EXITWATCH_INSIDE container=test SYSTEMD_LOG_TARGET=console SYSTEMD_LOG_LEVEL=warning \
-  /lib/systemd/systemd --system --unit="$1"
+  XDG_RUNTIME_DIR=/run/manager /lib/systemd/systemd "--$manager" --unit="$1"

@@ -21,19 +21,25 @@ export function itUnderSystemd(
 }
 
 /**
- * Boots systemd in namespaces of its own with the units of a folder, and runs the script there.
- * Returns the lines that the script prints.
+ * Boots systemd in namespaces of its own, or as a user's manager in the host's pid namespace, with
+ * the units of a folder, and runs the script there. Returns the lines that the script prints.
  */
 export async function underSystemd(
   folder: string,
   units: readonly string[],
   script: readonly string[],
+  manager: 'system' | 'user' = 'system',
 ): Promise<string[]> {
   const bin = join(folder, 'bin');
   mkdirSync(bin);
   writeFileSync(
     join(bin, 'exitwatch'),
     `#!/bin/sh\nexec ${process.execPath} /run/repository/dist/cli/main.js "$@"\n`,
+    { mode: 0o755 },
+  );
+  writeFileSync(
+    join(bin, 'systemctl'),
+    `#!/bin/sh\nXDG_RUNTIME_DIR=/run/manager exec /bin/systemctl --${manager} "$@"\n`,
     { mode: 0o755 },
   );
   const answers = join(folder, 'answers');
@@ -50,13 +56,13 @@ export async function underSystemd(
       'Type=oneshot',
       'TimeoutStartSec=50',
       'ExecStart=/run/test/test.sh',
-      'ExecStopPost=/bin/systemctl --force exit 7',
+      'ExecStopPost=/usr/local/bin/systemctl --force exit 7',
       '',
     ].join('\n'),
   );
   const cgroups = cgroupsOfSystemd();
   const systemd = new LineProcess(join(REPOSITORY, 'test', 'programs', 'under-systemd.sh'), [
-    ...[folder, 'test.service', ...units],
+    ...[manager, folder, 'test.service', ...units],
   ]);
   const code = await systemd.ended;
   const said = existsSync(answers) ? readFileSync(answers, 'utf8').trimEnd().split('\n') : [];

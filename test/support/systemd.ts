@@ -7,6 +7,9 @@ import { LineProcess, REPOSITORY } from './programs';
 
 const SYSTEMD = '/lib/systemd/systemd';
 
+/** The cgroups that systemd makes at the top of a hierarchy if it is not confined. */
+const UNCONFINED = /^(init\.scope|system\.slice)$/;
+
 /**
  * Declares a test that boots systemd and needs these additional tools. Outside CI the test is
  * skipped if one is missing, and its title says why.
@@ -60,28 +63,32 @@ export async function underSystemd(
       '',
     ].join('\n'),
   );
-  const cgroups = cgroupsOfSystemd();
+  const cgroups = cgroupsAtTop(UNCONFINED);
   const systemd = new LineProcess(join(REPOSITORY, 'test', 'programs', 'under-systemd.sh'), [
     ...[manager, folder, 'test.service', ...units],
   ]);
   const code = await systemd.ended;
   const said = existsSync(answers) ? readFileSync(answers, 'utf8').trimEnd().split('\n') : [];
   expect({ said, stderr: systemd.stderr, code }).toEqual({ said, stderr: '', code: 7 });
-  expect(cgroupsOfSystemd()).toEqual(cgroups);
+  expect(cgroupsAtTop(UNCONFINED)).toEqual(cgroups);
+  expect(cgroupsAtTop(new RegExp(`^exitwatch-test-${systemd.pid}$`))).toEqual([]);
   return said;
 }
 
-/** The cgroups that systemd makes at the top of a hierarchy if it is not confined. */
-function cgroupsOfSystemd(): string[] {
+/** The cgroups with such a name at the top of any hierarchy. */
+function cgroupsAtTop(name: RegExp): string[] {
   const root = '/sys/fs/cgroup';
-  const hierarchies = ['.', ...readdirSync(root)].map((name) => join(root, name));
-  const isLeft = (path: string) => /exitwatch-test|(init\.scope|system\.slice)$/.test(path);
-  return hierarchies.flatMap((path) => foldersIn(path)).filter(isLeft);
+  const hierarchies = ['.', ...readdirSync(root)].map((each) => join(root, each));
+  return hierarchies.flatMap((path) =>
+    namesIn(path)
+      .filter((each) => name.test(each))
+      .map((each) => join(path, each)),
+  );
 }
 
-function foldersIn(path: string): string[] {
+function namesIn(path: string): string[] {
   try {
-    return readdirSync(path).map((name) => join(path, name));
+    return readdirSync(path);
   } catch {
     return []; // a file
   }

@@ -98,7 +98,7 @@ export function openRecorders(place: RecorderPlace): OpenRecorders {
     throw new NoRecorder({
       code: 'newer-recorder',
       detail: `exitwatch ${about.version} pinned a recorder at ${folder}, which this version cannot read`,
-      remedy: `use that version, or remove the recorder: exitwatch memory --remove ${folder}`,
+      remedy: `use that version, or remove the recorder: exitwatch memory --remove --state-dir ${JSON.stringify(place.stateDir)}`,
     });
   }
   const isReadable = errno === 0 && about?.stateDir === place.stateDir;

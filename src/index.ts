@@ -15,7 +15,12 @@ export type {
 export type { Ancestor, SignalEvent, SignalSender } from './events/signal-event.js';
 export { ExitMonitor, type ExitMonitorEvents } from './monitor/exit-monitor.js';
 export type { MonitorStats } from './monitor/monitor-stats.js';
-export type { ExitMonitorOptions, WaitForExitOptions, WatchOptions } from './monitor/options.js';
+export type {
+  CloseOptions,
+  ExitMonitorOptions,
+  WaitForExitOptions,
+  WatchOptions,
+} from './monitor/options.js';
 export type { RecorderOptions } from './monitor/memory-options.js';
 export type { MemoryKind } from './memory/memory.js';
 export type { ExitWatch } from './monitor/exit-watch.js';

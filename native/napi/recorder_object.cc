@@ -41,6 +41,7 @@ Napi::Function RecorderObject::Define(Napi::Env env) {
                          InstanceMethod<&RecorderObject::Create>("create"),
                          InstanceMethod<&RecorderObject::Trial>("trial"),
                          InstanceMethod<&RecorderObject::Trust>("trust"),
+                         InstanceMethod<&RecorderObject::Inherit>("inherit"),
                          InstanceMethod<&RecorderObject::Pin>("pin"),
                          InstanceMethod<&RecorderObject::Parts>("parts"),
                          InstanceMethod<&RecorderObject::Adopt>("adopt"),
@@ -169,11 +170,23 @@ Napi::Value RecorderObject::About(const Napi::CallbackInfo& info) {
   set("signalBytes", static_cast<double>(about.signal_bytes));
   set("sinceNs", static_cast<double>(about.since_ns));
   set("owner", about.owner);
+  result.Set("isRecording", Napi::Boolean::New(env, recorder_->IsRecording()));
   result.Set("hasInodes", Napi::Boolean::New(env, about.has_inodes != 0));
   result.Set("isTrusted", Napi::Boolean::New(env, about.is_trusted != 0));
   result.Set("version", Napi::String::New(env, about.version));
   result.Set("stateDir", Napi::String::New(env, about.state_dir));
   return result;
+}
+
+// inherit(other): watches what the other recorder watches.
+Napi::Value RecorderObject::Inherit(const Napi::CallbackInfo& info) {
+  if (!IsOpen(info)) return info.Env().Undefined();
+  const Napi::Object object = info[0].ToObject();
+  if (!object.CheckTypeTag(&kTypeTag)) return info.Env().Undefined();
+  const RecorderObject* other = Unwrap(object);
+  if (!other->recorder_) return info.Env().Undefined();
+  for (const RecorderKey& key : other->recorder_->Watched()) recorder_->Watch(key);
+  return info.Env().Undefined();
 }
 
 // watch(pid, startTicks, inode): 0, or an errno: E2BIG if there is no slot left.

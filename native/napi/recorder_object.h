@@ -22,6 +22,7 @@ class RecorderObject : public Napi::ObjectWrap<RecorderObject> {
   Napi::Value Create(const Napi::CallbackInfo& info);
   Napi::Value Trial(const Napi::CallbackInfo& info);
   Napi::Value Trust(const Napi::CallbackInfo& info);
+  Napi::Value Inherit(const Napi::CallbackInfo& info);
   Napi::Value Pin(const Napi::CallbackInfo& info);
   Napi::Value Parts(const Napi::CallbackInfo& info);
   Napi::Value Adopt(const Napi::CallbackInfo& info);

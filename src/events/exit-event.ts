@@ -281,6 +281,7 @@ export type Downgrade = {
     | 'polling'
     | 'no-bpffs'
     | 'newer-recorder'
+    | 'untrusted-recorder'
     | 'watched-only'
     | 'system';
   detail: string;

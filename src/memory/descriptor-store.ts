@@ -39,6 +39,10 @@ export class DescriptorStore {
   static of(stateDir: string): DescriptorStore | null {
     const { NOTIFY_SOCKET: socket } = process.env;
     if (socket === undefined || socket === '') return null;
+    // A child of the service has inherited its environment, but systemd stores nothing for it
+    // (NotifyAccess=main). systemd 248 and later says whose it is.
+    const { SYSTEMD_EXEC_PID: main } = process.env;
+    if (main !== undefined && Number(main) !== process.pid) return null;
     const most = sizeOfStore();
     return most > 0 ? new DescriptorStore(socket, stateDir, most) : null;
   }

@@ -1,5 +1,5 @@
 import type { ExitEvent, Gap } from '../events/exit-event.js';
-import type { NativeRecorder } from '../native/addon.js';
+import type { NativeLoss, NativeRecorder } from '../native/addon.js';
 
 import type { RecordedExits } from './recorded-exits.js';
 
@@ -109,21 +109,16 @@ export class ExitRing {
     this.#rings = this.#rings.filter((ring) => ring.recorder !== recorder);
   }
 
-  /** Exits that did not fit since this was last asked; `null`: none. */
+  /** Exits that did not fit, and were not reported yet; `null`: none. */
   loss(): Gap | null {
-    let lost = 0;
-    let from = Infinity;
-    let to = 0;
-    for (const { recorder } of this.#rings) {
-      const { count, firstMs, lastMs } = recorder.losses(true).exits;
-      if (count === 0) continue;
-      lost += count;
-      from = Math.min(from, Math.floor(firstMs));
-      to = Math.max(to, Math.ceil(lastMs));
-    }
-    if (lost === 0) return null;
-    const [first, last] = [new Date(from), new Date(to)];
-    return { event: 'gap', from: first, to: last, lost, reason: 'recorder-full', recovered: 0 };
+    return gapOf(this.#rings.map(({ recorder }) => recorder.losses(false).exits));
+  }
+
+  /** The gap was delivered. Returns what was lost since it was made. */
+  lossReported({ lost, to }: Gap): Gap | null {
+    const more = gapOf(this.#rings.map(({ recorder }) => recorder.losses(true).exits));
+    if (more?.lost == null || more.lost <= (lost ?? 0)) return null;
+    return { ...more, from: to, lost: more.lost - (lost ?? 0) };
   }
 
   #read(): void {
@@ -196,6 +191,21 @@ export class ExitRing {
       this.#recorded.delete(id);
     }
   }
+}
+
+function gapOf(losses: readonly NativeLoss[]): Gap | null {
+  let lost = 0;
+  let from = Infinity;
+  let to = 0;
+  for (const { count, firstMs, lastMs } of losses) {
+    if (count === 0) continue;
+    lost += count;
+    from = Math.min(from, Math.floor(firstMs));
+    to = Math.max(to, Math.ceil(lastMs));
+  }
+  if (lost === 0) return null;
+  const [first, last] = [new Date(from), new Date(to)];
+  return { event: 'gap', from: first, to: last, lost, reason: 'recorder-full', recovered: 0 };
 }
 
 function markDelivered(pending: Pending): void {

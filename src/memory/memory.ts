@@ -9,10 +9,11 @@ import { DescriptorStore } from './descriptor-store.js';
 import { ExitRing } from './exit-ring.js';
 import { joined } from './join-exits.js';
 import { refuseNoRecorder } from './no-recorder.js';
-import { openRecorders, pinsOf, type RecorderSize, removePins } from './recorder-pins.js';
+import { openRecorders, type RecorderSize } from './recorder-pins.js';
+import { removeRecorders } from './recorder-list.js';
 import { Recordings } from './recordings.js';
 import { StateFolder } from './state-folder.js';
-import { openStoredRecorder, removeStoredRecorder } from './stored-recorder.js';
+import { openStoredRecorder } from './stored-recorder.js';
 import { StoredPidfds } from './stored-pidfds.js';
 import { type StoredWatch, WatchLog } from './watch-log.js';
 
@@ -48,9 +49,12 @@ export class Memory {
   readonly #byProcess = new Map<string, Set<StoredWatch>>();
   /** Watches whose exit was delivered, by the event's id. */
   readonly #delivered = new Map<string, StoredWatch[]>();
+  /** Those that could not be forgotten yet, because the disk is full. */
+  readonly #unforgotten = new Set<StoredWatch>();
   #pidfds: StoredPidfds | undefined;
   readonly #ring: ExitRing | null;
   #hasWarned = false;
+  #isClosed = false;
 
   /** @throws ExitwatchError `ERR_EXITWATCH_IN_USE`, `ERR_EXITWATCH_STATE_DIR` */
   constructor(options: MemoryOptions) {
@@ -58,13 +62,21 @@ export class Memory {
     this.#folder = new StateFolder(options.stateDir);
     try {
       this.#log = new WatchLog(this.#folder);
+    } catch (error) {
+      this.#folder.close();
+      throw error;
+    }
+    try {
       for (const stored of this.#log.watches) this.#index(stored);
-      this.downgrade = this.#openRecorders();
+      const noPins = this.#openRecorders();
       const isPinned = !this.#recordings.isEmpty;
-      const hasStore = !isPinned && addonRefusal() === null && this.#openStore();
-      this.kind = isPinned ? 'recorder' : hasStore ? 'descriptor-store' : 'none';
+      const store = isPinned ? null : this.#openStore();
+      this.kind = isPinned ? 'recorder' : store?.isOpen === true ? 'descriptor-store' : 'none';
+      this.downgrade = store?.failure ?? noPins;
       this.readSignals();
     } catch (error) {
+      this.#recordings.close();
+      this.#log.close();
       this.#folder.close();
       throw error;
     }
@@ -113,8 +125,11 @@ export class Memory {
   forget(stored: StoredWatch): void {
     try {
       this.#log.forget(stored.watch);
+      this.#unforgotten.delete(stored);
     } catch (error) {
+      this.#unforgotten.add(stored);
       this.#warn(error);
+      return;
     }
     this.#forgetPidfd(stored);
     const others = this.#byProcess.get(stored.identity.id);
@@ -170,44 +185,71 @@ export class Memory {
 
   /** The reader of this exit has stored it. */
   commit(id: string): void {
+    if (this.#isClosed) return;
     this.#ring?.commit(id);
+    this.commitWatches(id);
+  }
+
+  /** The same of the watches alone: listeners have not had the exit from the ring yet. */
+  commitWatches(id: string): void {
     const watches = this.#delivered.get(id);
     if (watches === undefined) return;
     this.#delivered.delete(id);
     for (const stored of watches) this.forget(stored);
   }
 
-  /** More exits than fit, since this was last asked. */
-  loss(): Gap | null {
-    return this.#ring?.loss() ?? null;
+  /** The gap was delivered. Returns what was lost since it was made. */
+  lossReported(gap: Gap): Gap | null {
+    return this.#isClosed ? null : (this.#ring?.lossReported(gap) ?? null);
   }
 
   /** Call this about each second. */
   tick(): void {
     this.readSignals();
+    for (const stored of this.#unforgotten) this.forget(stored);
     this.#recordings.renewLease();
+    if (this.#ring === null) this.#recordings.drainUnread();
     this.removePrevious();
   }
 
   /** Removes the recorders that this one's has replaced, once nothing needs them. */
   removePrevious(): void {
-    this.#recordings.removePrevious(this.#ring);
+    try {
+      this.#recordings.removePrevious(this.#ring);
+    } catch (error) {
+      this.#warn(error);
+    }
   }
 
-  /** `forget`: removes the recorder, and forgets all watches. */
+  /**
+   * `forget`: removes the recorder, and forgets all watches.
+   *
+   * @throws ExitwatchError `ERR_EXITWATCH_STATE_DIR` if something cannot be forgotten; it is closed
+   *   all the same.
+   */
   close(forget: boolean): void {
-    if (forget) for (const stored of this.#log.watches) this.forget(stored);
-    this.#recordings.close();
-    if (forget && this.kind === 'recorder') {
-      const { pinDir, stateDir } = this.#options;
-      for (const folder of this.#recordings.previousFolders) removePins(folder);
-      removePins(pinsOf(pinDir, stateDir));
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    try {
+      if (forget) this.#forgetAll();
+    } catch (error) {
+      throw this.#folder.error(error);
+    } finally {
+      this.#recordings.close();
+      this.#log.close();
+      this.#folder.close();
     }
-    if (forget && this.kind === 'descriptor-store') {
-      removeStoredRecorder(DescriptorStore.of(this.#options.stateDir));
+  }
+
+  #forgetAll(): void {
+    const { pinDir, stateDir } = this.#options;
+    for (const { watch } of this.#log.watches) this.#log.forget(watch);
+    this.#recordings.retain([]);
+    if (this.kind === 'recorder') removeRecorders(pinDir, stateDir);
+    if (this.kind === 'descriptor-store') {
+      const store = DescriptorStore.of(stateDir);
+      for (const name of store?.names ?? []) store?.remove(name);
     }
-    this.#log.close();
-    this.#folder.close();
   }
 
   #index(stored: StoredWatch): void {
@@ -233,20 +275,26 @@ export class Memory {
     }
   }
 
-  /** Without pins, systemd keeps the recorder; without a recorder, pidfds. `false`: it keeps none. */
-  #openStore(): boolean {
+  /** Without pins, systemd keeps the recorder; without a recorder, pidfds. */
+  #openStore(): { isOpen: boolean; failure: Downgrade | null } {
     const { stateDir, scope, size } = this.#options;
-    const store = DescriptorStore.of(stateDir);
-    if (store === null) return false;
     const ringBytes = scope === 'all' ? size.ringBytes : 0;
-    const recorder = openStoredRecorder(store, { stateDir, size: { ...size, ringBytes } });
-    if (recorder !== null) {
-      this.#recordings.add(recorder);
-      return true;
+    try {
+      const store = addonRefusal() === null ? DescriptorStore.of(stateDir) : null;
+      if (store === null) return { isOpen: false, failure: null };
+      const recorder = openStoredRecorder(store, { stateDir, size: { ...size, ringBytes } });
+      if (recorder !== null) {
+        this.#recordings.add(recorder);
+        return { isOpen: true, failure: null };
+      }
+      this.#pidfds = new StoredPidfds(store);
+      this.#pidfds.retain(this.#log.watches);
+      return { isOpen: true, failure: null };
+    } catch (error) {
+      this.#recordings.close();
+      this.#pidfds = undefined;
+      return { isOpen: false, failure: refuseNoRecorder(error) };
     }
-    this.#pidfds = new StoredPidfds(store);
-    this.#pidfds.retain(this.#log.watches);
-    return true;
   }
 
   #forgetPidfd(stored: StoredWatch): void {

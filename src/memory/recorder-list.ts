@@ -1,11 +1,26 @@
-import { closeSync, openSync, readdirSync } from 'node:fs';
-import { basename, dirname, join } from 'node:path';
+import {
+  chownSync,
+  closeSync,
+  constants,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+} from 'node:fs';
+import { dirname, join } from 'node:path';
 
-import { ExitwatchError } from '../common/errors.js';
+import { ExitwatchError, reasonOf } from '../common/errors.js';
 import type { NativeProgram } from '../native/addon.js';
 import { loadAddon } from '../native/load-addon.js';
 
-import { pinsOf, removePins } from './recorder-pins.js';
+import { checkFileSystem } from './bpf-file-system.js';
+import {
+  createRecorder,
+  foldersOfPrevious,
+  pinsOf,
+  type RecorderPlace,
+  removePins,
+} from './recorder-pins.js';
 
 /** A pinned recorder. */
 export interface RecorderReport {
@@ -48,7 +63,8 @@ export function listRecorders(root: string): RecorderReport[] {
     entries = readdirSync(root);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
-    throw new ExitwatchError('ERR_EXITWATCH_SYSTEM', (error as Error).message, { cause: error });
+    const detail = `${JSON.stringify(root)} cannot be read: ${reasonOf(error)}`;
+    throw new ExitwatchError('ERR_EXITWATCH_SYSTEM', detail, { cause: error });
   }
   return entries
     .filter((entry) => RECORDER.test(entry))
@@ -84,33 +100,72 @@ function look(folder: string): RecorderReport[] {
 }
 
 /**
- * Removes the recorder of a state directory, and those that it has replaced. Returns the folders.
+ * Creates a recorder for a state directory, which is created as well if it is missing. Returns the folder
+ * of its pins.
+ *
+ * @throws NoRecorder
+ * @throws ExitwatchError `ERR_EXITWATCH_IN_USE`: it has a recorder, or a monitor uses it
+ */
+export function addRecorder(place: RecorderPlace): string {
+  const { root, stateDir, owner } = place;
+  checkFileSystem(root);
+  makeStateDir(stateDir, owner);
+  return whileUnused(stateDir, () => {
+    const folder = pinsOf(root, stateDir);
+    if (existsSync(folder)) {
+      const remedy = `exitwatch memory --remove --state-dir ${JSON.stringify(stateDir)}`;
+      const detail = `${JSON.stringify(stateDir)} has a recorder already`;
+      throw new ExitwatchError('ERR_EXITWATCH_IN_USE', detail, { remedy });
+    }
+    createRecorder(place).close();
+    return folder;
+  });
+}
+
+function makeStateDir(path: string, owner: number | undefined): void {
+  if (existsSync(path)) return;
+  mkdirSync(dirname(path), { recursive: true });
+  mkdirSync(path, { mode: 0o700 });
+  if (owner !== undefined) chownSync(path, owner, process.getgid?.() ?? 0);
+}
+
+/**
+ * Removes the recorder of a state directory, and those that it has replaced. The directory may be gone.
+ * Returns the folders of their pins.
  *
  * @throws ExitwatchError `ERR_EXITWATCH_IN_USE`: a monitor uses it
  */
 export function removeRecorder(root: string, stateDir: string): string[] {
-  if (isInUse(stateDir)) {
-    const detail = `a monitor is using ${JSON.stringify(stateDir)}`;
-    throw new ExitwatchError('ERR_EXITWATCH_IN_USE', detail);
-  }
-  const name = basename(pinsOf(root, stateDir));
-  const folders = readdirSync(dirname(pinsOf(root, stateDir)))
-    .filter((entry) => entry === name || entry.startsWith(`${name}-previous-`))
-    .map((entry) => join(root, entry));
-  for (const folder of folders) removePins(folder);
-  return folders;
+  if (existsSync(stateDir)) return whileUnused(stateDir, () => removeRecorders(root, stateDir));
+  return listRecorders(root)
+    .filter((each) => each.stateDir === stateDir)
+    .map(({ folder }) => folder)
+    .filter(removePins);
 }
 
-function isInUse(stateDir: string): boolean {
+/** The same for the owner of the state directory. */
+export function removeRecorders(root: string, stateDir: string): string[] {
+  const folder = pinsOf(root, stateDir);
+  const all = [...foldersOfPrevious(folder), ...(existsSync(folder) ? [folder] : [])];
+  return all.filter(removePins);
+}
+
+/** Does something while no monitor owns the state directory. */
+function whileUnused<T>(stateDir: string, act: () => T): T {
+  const { O_NOFOLLOW, O_NONBLOCK, O_RDWR } = constants;
+  let lock;
   try {
-    const lock = openSync(join(stateDir, '.lock'), 'r+');
-    try {
-      return !loadAddon().lockFile(lock);
-    } finally {
-      closeSync(lock);
-    }
+    lock = openSync(join(stateDir, '.lock'), O_RDWR | O_NOFOLLOW | O_NONBLOCK);
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return false;
-    throw error;
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return act();
+    const detail = `${JSON.stringify(stateDir)} cannot be used: ${reasonOf(error)}`;
+    throw new ExitwatchError('ERR_EXITWATCH_STATE_DIR', detail, { cause: error });
+  }
+  try {
+    if (loadAddon().lockFile(lock)) return act();
+    const detail = `a monitor is using ${JSON.stringify(stateDir)}`;
+    throw new ExitwatchError('ERR_EXITWATCH_IN_USE', detail);
+  } finally {
+    closeSync(lock);
   }
 }

@@ -1,16 +1,20 @@
 import { createHash, randomBytes } from 'node:crypto';
 import {
+  accessSync,
   chmodSync,
   chownSync,
+  constants,
   mkdirSync,
   readdirSync,
   renameSync,
   rmdirSync,
+  statSync,
   unlinkSync,
 } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 
 import { reasonOf } from '../common/errors.js';
+import { distrustOf } from '../common/file-trust.js';
 import type { Downgrade } from '../events/exit-event.js';
 import { bpfDowngrade, failureDowngrade } from '../sources/downgrade.js';
 import type { NativeRecorder, NativeRecorderAbout } from '../native/addon.js';
@@ -43,16 +47,21 @@ export const DEFAULT_SIZE: RecorderSize = {
   signalBytes: 1024 * 1024,
 };
 
-/** The folder in which the recorder of a state directory is pinned. */
+/**
+ * The folder in which the recorder of a state directory is pinned. It is named after the directory
+ * itself: the same path may be another directory in another mount namespace, and the same directory
+ * may have several paths.
+ */
 export function pinsOf(root: string, stateDir: string): string {
-  return join(root, createHash('sha256').update(stateDir).digest('hex').slice(0, 16));
+  const { dev, ino } = statSync(stateDir, { bigint: true });
+  return join(root, createHash('sha256').update(`${dev}:${ino}`).digest('hex').slice(0, 16));
 }
 
 /** What is needed to open or create a recorder. */
 export interface RecorderPlace {
   /** The folder of all recorders, in a BPF file system. */
   root: string;
-  /** An absolute path: the recorder is this folder's. */
+  /** The path of an existing directory: the recorder is that directory's. */
   stateDir: string;
   size: RecorderSize;
   /** The user that may use the recorder, if it is not this process's. */
@@ -76,34 +85,44 @@ export interface OpenRecorders {
 export function openRecorders(place: RecorderPlace): OpenRecorders {
   checkFileSystem(place.root);
   const folder = pinsOf(place.root, place.stateDir);
+  checkOwner(folder);
   const recorder = new (loadAddon().Recorder)();
-  const errno = recorder.open(folder);
+  const isReadable = recorder.open(folder) === 0;
   const about = recorder.about();
-  if (errno === 0 && isOurs(about, place)) {
+  if (isReadable && about?.version === PACKAGE_VERSION && about.isRecording) {
     recorder.setLease(LEASE_MS);
-    if (place.size.ringBytes === 0 || about?.ringBytes !== 0) {
-      return { current: recorder, previous: openPrevious(folder), lacks: null };
-    }
-    try {
-      const larger = createRecorder(place, true);
-      recorder.close();
-      return { current: larger, previous: openPrevious(folder), lacks: null };
-    } catch (error) {
-      refuseNoRecorder(error);
-      return { current: recorder, previous: openPrevious(folder), lacks: WATCHED_ONLY };
-    }
+    return withRoom(recorder, about, place);
   }
-  recorder.close();
-  if (about !== undefined && isNewer(about)) {
-    throw new NoRecorder({
-      code: 'newer-recorder',
-      detail: `exitwatch ${about.version} pinned a recorder at ${folder}, which this version cannot read`,
-      remedy: `use that version, or remove the recorder: exitwatch memory --remove --state-dir ${JSON.stringify(place.stateDir)}`,
-    });
+  try {
+    if (about !== undefined && isNewer(about)) throw new NoRecorder(newerRecorder(about, place));
+    const current = createRecorder(place, isReadable ? recorder : undefined);
+    return { current, previous: openPrevious(folder), lacks: null };
+  } finally {
+    recorder.close();
   }
-  const isReadable = errno === 0 && about?.stateDir === place.stateDir;
-  const current = createRecorder(place, isReadable);
-  return { current, previous: openPrevious(folder), lacks: null };
+}
+
+/** Replaces a recorder that has not the room that is wanted, if that is permitted. */
+function withRoom(
+  recorder: NativeRecorder,
+  about: NativeRecorderAbout,
+  place: RecorderPlace,
+): OpenRecorders {
+  const folder = pinsOf(place.root, place.stateDir);
+  const { slots, ringBytes, signalBytes } = place.size;
+  const hasRing = ringBytes === 0 ? about.ringBytes === 0 : about.ringBytes >= ringBytes;
+  if (hasRing && about.slots >= slots && about.signalBytes >= signalBytes) {
+    return { current: recorder, previous: openPrevious(folder), lacks: null };
+  }
+  try {
+    const other = createRecorder(place, recorder);
+    recorder.close();
+    return { current: other, previous: openPrevious(folder), lacks: null };
+  } catch (error) {
+    refuseNoRecorder(error);
+    const lacks = ringBytes > 0 && about.ringBytes === 0 ? WATCHED_ONLY : null;
+    return { current: recorder, previous: openPrevious(folder), lacks };
+  }
 }
 
 const WATCHED_ONLY: Downgrade = {
@@ -112,15 +131,44 @@ const WATCHED_ONLY: Downgrade = {
   remedy: 'exitwatch memory --create --scope all --owner USER, run by root, creates one for all',
 };
 
+function newerRecorder(
+  { version }: NativeRecorderAbout,
+  { root, stateDir }: RecorderPlace,
+): Downgrade {
+  const at = root === DEFAULT_PINS ? '' : ` --pin-dir ${JSON.stringify(root)}`;
+  const name = version.replace(/[^\w.+-]/g, '?');
+  return {
+    code: 'newer-recorder',
+    detail: `exitwatch ${name} pinned the recorder of this directory, which this version cannot read`,
+    remedy: `use that version, or exitwatch memory --remove --state-dir ${JSON.stringify(stateDir)}${at}`,
+  };
+}
+
+/** @throws NoRecorder if others than we and root could have changed what is pinned there */
+function checkOwner(folder: string): void {
+  let distrust;
+  try {
+    distrust = distrustOf(statSync(folder));
+  } catch {
+    return; // there is none, or it cannot be opened either
+  }
+  if (distrust === null) return;
+  throw new NoRecorder({
+    code: 'untrusted-recorder',
+    detail: `the recorder at ${folder} ${distrust}`,
+    remedy: 'run as that user, or use another stateDir',
+  });
+}
+
 /**
- * Creates a recorder and pins it. What has been pinned there before is kept beside it if `keepsOld`,
- * and stops recording.
+ * Creates a recorder and pins it. `old`: the one that was pinned there before, which is kept beside it
+ * and stops recording when the new one records all that it has recorded.
  *
  * @throws NoRecorder
  */
 export function createRecorder(
   { root, stateDir, size, owner }: RecorderPlace,
-  keepsOld = false,
+  old?: NativeRecorder,
 ): NativeRecorder {
   const recorder = new (loadAddon().Recorder)();
   const refusal = recorder.create({
@@ -134,7 +182,9 @@ export function createRecorder(
   try {
     recorder.setLease(LEASE_MS);
     if (judgeTrial(recorder.trial()) === null) recorder.trust();
-    publish(recorder, { root, folder: pinsOf(root, stateDir), owner, keepsOld });
+    if (old !== undefined) recorder.inherit(old);
+    const folder = pinsOf(root, stateDir);
+    publish(recorder, { root, folder, owner, keepsOld: old !== undefined });
   } catch (error) {
     recorder.close();
     throw new NoRecorder({
@@ -157,7 +207,7 @@ export function probeRecorder(): Downgrade | null {
   }
   const recorder = new (loadAddon().Recorder)();
   try {
-    const size = { slots: 1, ringBytes: 0, signalBytes: 4096 };
+    const size = { slots: 1, ringBytes: 0, signalBytes: 65_536 };
     const version = PACKAGE_VERSION;
     const refusal = recorder.create({ ...size, owner: 0, version, stateDir: '' });
     const downgrade = bpfDowngrade(refusal);
@@ -173,13 +223,15 @@ function openPrevious(folder: string): OpenRecorders['previous'] {
   return foldersOfPrevious(folder).flatMap((each) => {
     const recorder = new (loadAddon().Recorder)();
     if (recorder.open(each) === 0) return [{ recorder, folder: each }];
+    // A removal that was interrupted left it.
+    if (recorder.about() === undefined) removePins(each);
     recorder.close();
     return [];
   });
 }
 
-/** The oldest first. */
-function foldersOfPrevious(folder: string): string[] {
+/** Where recorders are pinned that the one in this folder has replaced; the oldest first. */
+export function foldersOfPrevious(folder: string): string[] {
   const start = `${basename(folder)}-previous-`;
   let entries;
   try {
@@ -193,10 +245,22 @@ function foldersOfPrevious(folder: string): string[] {
     .map((entry) => join(dirname(folder), entry));
 }
 
-/** Removes the pins: the programs end with the last process that has them open. */
-export function removePins(folder: string): void {
-  for (const entry of readdirSync(folder)) unlinkSync(join(folder, entry));
-  rmdirSync(folder);
+/**
+ * Removes the pins: the programs end with the last process that has them open. Leaves a recorder alone
+ * that root has pinned for us, because we could not create another one. Returns whether it is gone.
+ */
+export function removePins(folder: string): boolean {
+  try {
+    accessSync(dirname(folder), constants.W_OK);
+    for (const entry of readdirSync(folder)) unlinkSync(join(folder, entry));
+    rmdirSync(folder);
+    return true;
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'ENOENT') return true;
+    if (code === 'EACCES' || code === 'EPERM') return false;
+    throw error;
+  }
 }
 
 /** All at once, by a rename. */
@@ -211,13 +275,12 @@ function publish(
   // The file system permits no dots in names.
   const fresh = join(root, `new-${process.pid}-${suffix}`);
   mkdirSync(fresh, { mode: 0o700 });
-  recorder.pin(fresh);
-  if (owner !== undefined) {
-    for (const entry of readdirSync(fresh)) {
-      chmodSync(join(fresh, entry), 0o600);
-      chownSync(join(fresh, entry), owner, 0);
-    }
-    chownSync(fresh, owner, 0);
+  try {
+    recorder.pin(fresh);
+    if (owner !== undefined) giveTo(owner, fresh);
+  } catch (error) {
+    removePins(fresh);
+    throw error;
   }
   const old = keepsOld
     ? `${folder}-previous-${Date.now()}`
@@ -227,6 +290,14 @@ function publish(
   if (!hasOld) return;
   if (keepsOld) stopRecording(old);
   else removePins(old);
+}
+
+function giveTo(owner: number, folder: string): void {
+  for (const entry of readdirSync(folder)) {
+    chmodSync(join(folder, entry), 0o600);
+    chownSync(join(folder, entry), owner, 0);
+  }
+  chownSync(folder, owner, 0);
 }
 
 function renameIfThere(from: string, to: string): boolean {
@@ -266,10 +337,6 @@ function isThere(pid: number): boolean {
   } catch (error) {
     return (error as NodeJS.ErrnoException).code === 'EPERM';
   }
-}
-
-function isOurs(about: NativeRecorderAbout | undefined, { stateDir }: RecorderPlace): boolean {
-  return about?.stateDir === stateDir && about.version === PACKAGE_VERSION;
 }
 
 function isNewer(about: NativeRecorderAbout): boolean {

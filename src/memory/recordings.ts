@@ -66,7 +66,7 @@ export class Recordings {
     throw new ExitwatchError(
       'ERR_EXITWATCH_RECORDER_FULL',
       `the recorder has room for ${about.slots} watched processes`,
-      { remedy: 'close watches, commit exits, or create a larger one: recorder.slots' },
+      { remedy: 'close watches, commit exits, or start with more recorder.slots' },
     );
   }
 
@@ -106,12 +106,12 @@ export class Recordings {
     }
   }
 
-  /** Where older ones are pinned. */
-  get previousFolders(): string[] {
-    return this.#previous.map(({ folder }) => folder);
+  /** Nobody wants what the rings have: without room, signals would count as lost. */
+  drainUnread(): void {
+    for (const { recorder } of this.rings) recorder.commitRing(recorder.ringEnd());
   }
 
   close(): void {
-    for (const { recorder } of this.#all) recorder.close();
+    for (const { recorder } of this.#all.splice(0)) recorder.close();
   }
 }

@@ -1,11 +1,14 @@
 import {
   closeSync,
   constants,
+  fstatSync,
   fsyncSync,
   mkdirSync,
   openSync,
   readdirSync,
+  readFileSync,
   renameSync,
+  rmSync,
   statSync,
   unlinkSync,
   writeSync,
@@ -17,7 +20,17 @@ import { ExitwatchError, reasonOf } from '../common/errors.js';
 import { distrustOf } from '../common/file-trust.js';
 import { addonRefusal, loadAddon } from '../native/load-addon.js';
 
-const { O_APPEND, O_CREAT, O_DIRECTORY, O_EXCL, O_NOFOLLOW, O_RDONLY, O_WRONLY } = constants;
+const {
+  O_APPEND,
+  O_CREAT,
+  O_DIRECTORY,
+  O_EXCL,
+  O_NOFOLLOW,
+  O_NONBLOCK,
+  O_RDONLY,
+  O_RDWR,
+  O_WRONLY,
+} = constants;
 
 /** A file that {@link StateFolder.replace} left behind when it was killed. */
 const TEMPORARY = /^\..*\.[0-9a-f]{12}$/;
@@ -42,7 +55,7 @@ export class StateFolder {
       makeFolder(path);
       const distrust = distrustOf(statSync(path));
       if (distrust !== null) throw new Error(`it ${distrust}`);
-      lock = openSync(join(path, '.lock'), O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW, 0o600);
+      lock = openFile(join(path, '.lock'), O_RDWR | O_APPEND | O_CREAT);
       if (addonRefusal() === null && !loadAddon().lockFile(lock)) {
         throw new ExitwatchError(
           'ERR_EXITWATCH_IN_USE',
@@ -74,7 +87,24 @@ export class StateFolder {
       renameSync(temporary, path);
       this.sync();
     } catch (error) {
+      rmSync(temporary, { force: true });
       throw this.error(error);
+    }
+  }
+
+  /** A file of this folder; `null` if it does not exist. */
+  read(name: string): string | null {
+    let file;
+    try {
+      file = openFile(join(this.path, name), O_RDONLY);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
+      throw this.error(error);
+    }
+    try {
+      return readFileSync(file, 'utf8');
+    } finally {
+      closeSync(file);
     }
   }
 
@@ -97,6 +127,24 @@ export class StateFolder {
 
   close(): void {
     closeSync(this.#lock);
+  }
+}
+
+/**
+ * Opens a regular file that only its owner, who is this user or root, can write; does not wait if it is
+ * something else.
+ */
+export function openFile(path: string, flags: number): number {
+  const file = openSync(path, flags | O_NOFOLLOW | O_NONBLOCK, 0o600);
+  try {
+    const status = fstatSync(file);
+    if (!status.isFile()) throw new Error(`its file ${basename(path)} is not a regular file`);
+    const distrust = distrustOf(status);
+    if (distrust !== null) throw new Error(`its file ${basename(path)} ${distrust}`);
+    return file;
+  } catch (error) {
+    closeSync(file);
+    throw error;
   }
 }
 

@@ -26,7 +26,8 @@ export function openStoredRecorder(
       return fd === undefined ? [] : [{ name: name.slice(PREFIX.length), fd }];
     });
     const errno = recorder.adopt(parts);
-    if (errno === 0 && recorder.about()?.stateDir === stateDir) {
+    const about = recorder.about();
+    if (errno === 0 && about?.version === PACKAGE_VERSION && about.isRecording) {
       recorder.setLease(LEASE_MS);
       return recorder;
     }

@@ -1,14 +1,13 @@
-import { closeSync, constants, fdatasyncSync, fstatSync, openSync, readFileSync } from 'node:fs';
+import { closeSync, constants, fstatSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-import { distrustOf } from '../common/file-trust.js';
 import { isObject } from '../common/is-object.js';
 import type { ExitEvent } from '../events/exit-event.js';
 import { checkIdentity, type ProcessIdentity } from '../identity/process-identity.js';
 
-import { StateFolder, writeAll } from './state-folder.js';
+import { openFile, type StateFolder, writeAll } from './state-folder.js';
 
-const { O_APPEND, O_CREAT, O_NOFOLLOW, O_NONBLOCK, O_RDWR } = constants;
+const { O_APPEND, O_CREAT, O_RDWR } = constants;
 
 /** A watch that outlives the monitor that made it. */
 export interface StoredWatch {
@@ -36,8 +35,8 @@ const MOST_DEAD = 4096;
  * The watches of a monitor, in a file of JSON lines. A line is written before what it announces is done:
  * so after a crash, each watch is known whose `watch()` has returned.
  *
- * A line is safe from our own death when it is written. It is safe from a power failure after
- * {@link WatchLog.sync}; but then its process is gone as well.
+ * A line is safe from our own death when it is written. A power failure may lose it, but then its
+ * process is gone as well.
  */
 export class WatchLog {
   readonly #folder: StateFolder;
@@ -50,12 +49,14 @@ export class WatchLog {
   /** @throws ExitwatchError `ERR_EXITWATCH_STATE_DIR` */
   constructor(folder: StateFolder) {
     this.#folder = folder;
+    this.#file = -1;
     try {
       this.#next = this.#reserved = readNext(folder);
       this.#file = this.#open();
       for (const line of readFileSync(this.#file, 'utf8').split('\n')) this.#take(line);
       this.#compact();
     } catch (error) {
+      this.close();
       throw folder.error(error);
     }
   }
@@ -67,6 +68,7 @@ export class WatchLog {
 
   /** @throws ExitwatchError `ERR_EXITWATCH_STATE_DIR`: then do not arm the watch. */
   add(identity: ProcessIdentity, key: string | null): StoredWatch {
+    this.#checkFile();
     if (this.#next === this.#reserved) this.#reserve();
     const watch = { watch: this.#next++, key, identity, at: new Date(), exit: null };
     this.#write({ event: 'watch', ...watch });
@@ -84,42 +86,31 @@ export class WatchLog {
   }
 
   forget(watch: number): void {
-    if (!this.#watches.delete(watch)) return;
+    if (!this.#watches.has(watch)) return;
     this.#write({ event: 'forgotten', watch });
+    this.#watches.delete(watch);
     this.#dead += 2;
     if (this.#dead >= MOST_DEAD) this.#compact();
   }
 
-  /** What was written is on disk when this returns. */
-  sync(): void {
-    try {
-      fdatasyncSync(this.#file);
-    } catch (error) {
-      throw this.#folder.error(error);
-    }
-  }
-
+  /** Nothing is written afterwards. */
   close(): void {
-    closeSync(this.#file);
+    if (this.#file >= 0) closeSync(this.#file);
+    this.#file = -1;
   }
 
   #open(): number {
-    const path = join(this.#folder.path, FILE);
-    const flags = O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK;
-    const file = openSync(path, flags, 0o600);
-    try {
-      const status = fstatSync(file);
-      if (!status.isFile()) throw new Error('the list of watches is not a file');
-      const distrust = distrustOf(status);
-      if (distrust !== null) throw new Error(`its list of watches ${distrust}`);
-      return file;
-    } catch (error) {
-      closeSync(file);
-      throw error;
-    }
+    return openFile(join(this.#folder.path, FILE), O_RDWR | O_APPEND | O_CREAT);
+  }
+
+  /** @throws ExitwatchError if nobody would find what is written to it */
+  #checkFile(): void {
+    if (fstatSync(this.#file).nlink > 0) return;
+    throw this.#folder.error(new Error('it was removed'));
   }
 
   #write(record: object): void {
+    if (this.#file < 0) return;
     try {
       // The leading newline ends a line that a crash has torn.
       writeAll(this.#file, `\n${JSON.stringify(record)}\n`);
@@ -142,15 +133,16 @@ export class WatchLog {
         : `${line}\n${JSON.stringify({ event: 'exit', watch: watch.watch, exit })}`;
     });
     this.#folder.replace(FILE, lines.map((line) => `${line}\n`).join(''));
-    closeSync(this.#file);
-    this.#file = this.#open();
+    const file = this.#open();
+    this.close();
+    this.#file = file;
     this.#dead = 0;
   }
 
   #take(line: string): void {
     const record = parse(line);
-    if (record === null || !Number.isSafeInteger(record['watch'])) return;
-    const watch = record['watch'] as number;
+    const watch = record?.['watch'];
+    if (record === null || !isWatchId(watch)) return;
     // An id that a line has was reserved, whatever the other file says.
     if (watch >= this.#next) this.#next = this.#reserved = watch + 1;
     if (record['event'] === 'forgotten') this.#watches.delete(watch);
@@ -170,20 +162,26 @@ export class WatchLog {
 
   #takeExit(watch: number, exit: unknown): void {
     const stored = this.#watches.get(watch);
-    if (stored !== undefined && isObject(exit)) stored.exit = reviveExit(exit);
+    if (stored === undefined || !isObject(exit)) return;
+    const { id, pid } = stored.identity;
+    if (exit['id'] !== id || exit['pid'] !== pid || !OUTCOMES.has(exit['how'])) return;
+    stored.exit = reviveExit(exit);
   }
 }
 
+const OUTCOMES: ReadonlySet<unknown> = new Set(['exited', 'killed', 'dumped', 'unknown']);
+
+/** Far more than can be given out, and far from where numbers stop being exact. */
+const MOST_ID = 2 ** 52;
+
+function isWatchId(value: unknown): value is number {
+  return Number.isSafeInteger(value) && (value as number) > 0 && (value as number) < MOST_ID;
+}
+
 function readNext(folder: StateFolder): number {
-  let text;
-  try {
-    text = readFileSync(join(folder.path, IDS), 'utf8');
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return 1;
-    throw error;
-  }
-  const next = Number(text);
-  if (Number.isSafeInteger(next) && next > 0) return next;
+  const text = folder.read(IDS);
+  const next = text === null ? 1 : Number(text);
+  if (isWatchId(next)) return next;
   throw new Error(`its file ${IDS} is damaged`);
 }
 

@@ -10,11 +10,19 @@ import { EventBacklog } from './event-backlog.js';
  */
 export class Delivery {
   readonly #emitter: EventEmitter;
+  readonly #onDone: (event: MonitorEvent) => void;
   readonly #backlogs = new Set<EventBacklog>();
+  /** In how many loops an event still is. */
+  readonly #remaining = new WeakMap<MonitorEvent, number>();
   readonly #thrown: unknown[] = [];
 
-  constructor(emitter: EventEmitter) {
+  /**
+   * @param onDone called for each event, when listeners have it and every loop has asked for the one
+   *   after it
+   */
+  constructor(emitter: EventEmitter, onDone: (event: MonitorEvent) => void) {
     this.#emitter = emitter;
+    this.#onDone = onDone;
   }
 
   /** At least one `for await` loop is running. */
@@ -24,8 +32,15 @@ export class Delivery {
 
   /** Opens the backlog of a new loop; it holds at most `queueLimit` exits. */
   openBacklog(queueLimit: number): EventBacklog {
-    const backlog = new EventBacklog(queueLimit, (detaching) => {
-      this.#backlogs.delete(detaching);
+    const backlog = new EventBacklog(queueLimit, {
+      onDetach: (detaching) => {
+        this.#backlogs.delete(detaching);
+      },
+      onDone: (event) => {
+        const remaining = (this.#remaining.get(event) ?? 1) - 1;
+        this.#remaining.set(event, remaining);
+        if (remaining === 0) this.#onDone(event);
+      },
     });
     this.#backlogs.add(backlog);
     return backlog;
@@ -55,6 +70,9 @@ export class Delivery {
    * full.
    */
   send(event: MonitorEvent, isWatched = false): void {
+    // Before a listener can close the monitor.
+    if (this.#backlogs.size === 0) this.#onDone(event);
+    else this.#remaining.set(event, this.#backlogs.size);
     this.emit(event.event, event);
     for (const backlog of this.#backlogs) backlog.push(event, isWatched);
   }

@@ -7,21 +7,30 @@ interface Waiting {
   reject: (error: Error) => void;
 }
 
+export interface BacklogHost {
+  /** The loop was left. */
+  onDetach(backlog: EventBacklog): void;
+  /** The loop has asked for the event after this one, or has lost this one. */
+  onDone(event: MonitorEvent): void;
+}
+
 /**
  * Buffers events between a monitor and one `for await` loop over it; holds at most `limit` exits.
  */
 export class EventBacklog implements AsyncIterableIterator<MonitorEvent> {
   readonly #limit: number;
-  readonly #onDetach: (backlog: EventBacklog) => void;
+  readonly #host: BacklogHost;
+  /** The loop has them, and has not asked for another one yet. */
+  #handed: MonitorEvent[] = [];
   #events: MonitorEvent[] = [];
   #taken = 0;
   #overflow: (Gap & { lost: number }) | undefined;
   #waiting: Waiting[] = [];
   #end: { error: Error | undefined } | undefined;
 
-  constructor(limit: number, onDetach: (backlog: EventBacklog) => void) {
+  constructor(limit: number, host: BacklogHost) {
     this.#limit = limit;
-    this.#onDetach = onDetach;
+    this.#host = host;
   }
 
   /** `isWatched`: the exit always fits, because the number of watches bounds how many there are. */
@@ -29,9 +38,11 @@ export class EventBacklog implements AsyncIterableIterator<MonitorEvent> {
     if (this.#end !== undefined) return;
     const waiting = this.#waiting.shift();
     if (waiting !== undefined) {
+      this.#handed.push(event);
       waiting.resolve({ done: false, value: event });
     } else if (event.event === 'exit' && !isWatched && this.#depth() >= this.#limit) {
       this.#drop(event.exitedAt);
+      this.#host.onDone(event);
     } else {
       this.#flushOverflow();
       this.#events.push(event);
@@ -46,17 +57,21 @@ export class EventBacklog implements AsyncIterableIterator<MonitorEvent> {
   }
 
   next(): Promise<Result> {
+    this.#finishHanded();
     return new Promise((resolve, reject) => {
       const event = this.#take();
-      if (event !== undefined) resolve({ done: false, value: event });
-      else if (this.#end !== undefined) this.#settleEnd({ resolve, reject });
+      if (event !== undefined) {
+        this.#handed.push(event);
+        resolve({ done: false, value: event });
+      } else if (this.#end !== undefined) this.#settleEnd({ resolve, reject });
       else this.#waiting.push({ resolve, reject });
     });
   }
 
   /** Called when the loop is left early; the monitor goes on without it. */
   return(): Promise<Result> {
-    this.#onDetach(this);
+    this.#finishHanded();
+    this.#host.onDetach(this);
     this.#events = [];
     this.#taken = 0;
     this.#overflow = undefined;
@@ -66,6 +81,10 @@ export class EventBacklog implements AsyncIterableIterator<MonitorEvent> {
 
   [Symbol.asyncIterator](): this {
     return this;
+  }
+
+  #finishHanded(): void {
+    for (const event of this.#handed.splice(0)) this.#host.onDone(event);
   }
 
   #depth(): number {

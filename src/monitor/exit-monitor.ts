@@ -15,8 +15,11 @@ import { type MonitorStats, NO_STATS, isHeard } from './monitor-stats.js';
 import { describeReady, type MemoryHost, MonitorMemory } from './monitor-memory.js';
 import {
   type CheckedOptions,
+  type CloseOptions,
   type ExitMonitorOptions,
   type WatchOptions,
+  checkCloseOptions,
+  checkEvent,
   checkOptions,
   checkWatchOptions,
 } from './options.js';
@@ -66,7 +69,9 @@ export class ExitMonitor
   #memory: MonitorMemory | undefined;
   /** Exits that were known before they could be delivered. */
   readonly #known: ExitEvent[] = [];
-  readonly #delivery = new Delivery(this);
+  readonly #delivery = new Delivery(this, (event) => {
+    if (event.event === 'exit') this.#memory?.onDelivered(event.id);
+  });
   readonly #signalDemand = new SignalDemand(this, (isWanted) => {
     this.#source?.listen(isWanted);
   });
@@ -158,10 +163,12 @@ export class ExitMonitor
 
   /**
    * With `stateDir` and `autoCommit: false`: you have stored this exit, so that no later monitor
-   * needs to deliver it again. Without `stateDir` this does nothing.
+   * needs to deliver it again. Without `stateDir`, or when the monitor is closed, this does nothing.
+   *
+   * @throws ExitwatchError `ERR_EXITWATCH_INVALID_OPTION` if it is no event
    */
   commit(event: Pick<ExitEvent, 'id'>): void {
-    this.#memory?.commit(event.id);
+    this.#memory?.commit(checkEvent(event));
   }
 
   stats(): MonitorStats {
@@ -191,11 +198,21 @@ export class ExitMonitor
    * Stops the monitor and ends all loops over it. Unresolved watches reject with
    * `ERR_EXITWATCH_CLOSED`; watched processes are not touched. You can call it any number of times.
    *
-   * With `stateDir`, watches stay stored, and the recorder goes on. `forget: true` removes both.
+   * With `stateDir`, watches stay stored, and the recorder goes on. `forget: true` removes both, also
+   * of a monitor that was not started.
+   *
+   * Rejects with an {@link ExitwatchError}: `ERR_EXITWATCH_INVALID_OPTION`; with `forget: true`
+   * `ERR_EXITWATCH_CLOSED` if the monitor was closed before, and `ERR_EXITWATCH_STATE_DIR` if
+   * something could not be removed.
    */
-  close({ forget = false }: { forget?: boolean } = {}): Promise<void> {
-    this.#shutDown(undefined, forget);
-    return Promise.resolve();
+  close(options: CloseOptions = {}): Promise<void> {
+    return new Promise((resolve) => {
+      const { forget } = checkCloseOptions(options);
+      if (forget && this.#state === 'closed') throw this.#closedError();
+      if (forget) this.#openMemory();
+      this.#shutDown(undefined, forget);
+      resolve();
+    });
   }
 
   [Symbol.asyncDispose](): Promise<void> {
@@ -291,6 +308,7 @@ export class ExitMonitor
       this.#delivery.send(gap);
     },
     batchEnd: () => {
+      this.#memory?.batchEnd();
       this.#delivery.surfaceThrown();
     },
     isWatched: (id) => this.#watches.has(id),
@@ -306,8 +324,9 @@ export class ExitMonitor
     else if (this.#options.scope === 'watched') return; // its watch was closed in the meantime
     if (!isForWatchesOnly && memory?.isForListeners(event, isFromRing, isWatched) !== false) {
       this.#delivery.send(event, isWatched);
+    } else if (isWatched) {
+      memory?.onWatchDelivered(event.id);
     }
-    if (!isForWatchesOnly || this.#options.scope === 'watched') memory?.onDelivered(event);
   }
 
   #replay(memory: MonitorMemory): void {
@@ -343,7 +362,7 @@ export class ExitMonitor
       this.#source.close();
       this.#source = undefined;
     }
-    this.#memory?.close(forget);
+    const failure = this.#closeMemory(forget);
     this.#starting?.reject(this.#closedError());
     this.#starting = undefined;
     this.#watches.rejectAll(this.#closedError());
@@ -356,6 +375,17 @@ export class ExitMonitor
       process.nextTick(() => this.emit('error', error));
     }
     process.nextTick(() => this.emit('close'));
+    if (failure !== undefined) throw failure;
+  }
+
+  /** Returns why not all of it could be forgotten. */
+  #closeMemory(forget: boolean): Error | undefined {
+    try {
+      this.#memory?.close(forget);
+      return undefined;
+    } catch (error) {
+      return error as Error;
+    }
   }
 
   #closedError(): Error {

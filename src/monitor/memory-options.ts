@@ -47,7 +47,7 @@ export function checkMemory(
   };
   const root = checkPath('recorder.pinDir', pinDir);
   if (stateDir === undefined) return null;
-  return { stateDir: resolve(checkPath('stateDir', stateDir)), scope, pinDir: root, size };
+  return { stateDir: resolve(checkPath('stateDir', stateDir)), scope, pinDir: resolve(root), size };
 }
 
 function checkPath(name: string, value: unknown): string {

@@ -35,20 +35,24 @@ export class MonitorMemory {
   readonly #memory: Memory;
   readonly #host: MemoryHost;
   readonly #commitsItself: boolean;
+  /** The watches of earlier monitors. */
+  readonly #stored: readonly StoredWatch[];
   readonly #restored: PendingWatch[] = [];
   /** To deliver when the monitor is ready. */
   readonly #gone: ExitEvent[] = [];
   #downtime: ExitEvent[] = [];
   #loss: Gap | null = null;
   /** Delivered, to be committed when listeners have run. */
-  #uncommitted: string[] = [];
+  #uncommitted: { id: string; isForWatches: boolean }[] = [];
   #timer: NodeJS.Timeout | undefined;
+  #isClosed = false;
   /** Nothing else reports how processes exit that are not watched. */
   #isAlone = false;
 
   /** @throws ExitwatchError `ERR_EXITWATCH_IN_USE`, `ERR_EXITWATCH_STATE_DIR` */
   constructor(options: MemoryOptions, host: MemoryHost, commitsItself: boolean) {
     this.#memory = new Memory(options);
+    this.#stored = this.#memory.stored;
     this.#host = host;
     this.#commitsItself = commitsItself;
   }
@@ -78,7 +82,10 @@ export class MonitorMemory {
 
   /** Arms the watches of earlier monitors, before the source starts. */
   restore(watches: WatchRegistry, open: () => ExitSource): void {
-    for (const stored of this.#memory.stored) {
+    const forget = (stored: StoredWatch): void => {
+      this.#memory.forget(stored);
+    };
+    for (const stored of this.#stored) {
       const label = { key: stored.key, stored };
       const store: WatchStore = { add: () => stored, forget: () => undefined };
       const { identity } = stored;
@@ -96,7 +103,9 @@ export class MonitorMemory {
         else this.#memory.resume(stored);
       } catch (error) {
         // Only this one cannot go on; it stays stored.
-        const watch = new PendingWatch(identity, false, label, () => undefined);
+        const watch = new PendingWatch(identity, false, label, () => {
+          forget(stored);
+        });
         watch.reject(error as Error);
         this.#restored.push(watch);
       }
@@ -130,11 +139,14 @@ export class MonitorMemory {
   replay(): void {
     const { ring } = this.#memory;
     for (const event of this.#downtime.splice(0)) this.#host.deliver(event, true);
-    if (this.#loss !== null) this.#host.gap(this.#loss);
+    this.#tellLoss(this.#loss);
     // Between the first look and the beginning of the live stream.
-    for (const event of ring?.drain(this.#isDue) ?? []) this.#host.deliver(event, true);
+    if (!this.#isClosed) {
+      for (const event of ring?.drain(this.#isDue) ?? []) this.#host.deliver(event, true);
+    }
     const gone = new Map(this.#gone.splice(0).map((event) => [event.id, event]));
     for (const event of gone.values()) this.#host.deliver(event, false);
+    if (this.#isClosed) return; // by a listener
     this.#timer = setInterval(this.#tick, this.#isAlone ? ALONE_MS : BESIDE_MS);
     this.#timer.unref();
     this.#host.batchEnd();
@@ -158,11 +170,14 @@ export class MonitorMemory {
     return ring.onLive(event);
   }
 
-  /** An exit was delivered. */
-  onDelivered({ id }: ExitEvent): void {
-    if (!this.#commitsItself) return;
-    if (this.#uncommitted.length === 0) setImmediate(this.#commitDelivered);
-    this.#uncommitted.push(id);
+  /** An exit was delivered to all. */
+  onDelivered(id: string): void {
+    this.#commitSoon(id, false);
+  }
+
+  /** An exit was delivered to its watches alone. */
+  onWatchDelivered(id: string): void {
+    this.#commitSoon(id, true);
   }
 
   batchEnd(): void {
@@ -170,21 +185,42 @@ export class MonitorMemory {
   }
 
   commit(id: string): void {
+    if (this.#isClosed) return;
     this.#memory.commit(id);
     this.#memory.removePrevious();
   }
 
+  /** @throws ExitwatchError `ERR_EXITWATCH_STATE_DIR`: something could not be forgotten */
   close(forget: boolean): void {
     clearInterval(this.#timer);
     this.#commitDelivered();
+    this.#isClosed = true;
     this.#memory.close(forget);
   }
 
+  /** What was lost is forgotten when the gap was delivered. */
+  #tellLoss(loss: Gap | null): void {
+    for (let gap = loss; gap !== null;) {
+      this.#host.gap(gap);
+      gap = this.#memory.lossReported(gap);
+    }
+  }
+
+  #commitSoon(id: string, isForWatches: boolean): void {
+    if (!this.#commitsItself || this.#isClosed) return;
+    if (this.#uncommitted.length === 0) setImmediate(this.#commitDelivered);
+    this.#uncommitted.push({ id, isForWatches });
+  }
+
   readonly #commitDelivered = (): void => {
-    const ids = this.#uncommitted;
+    if (this.#isClosed) return;
+    const delivered = this.#uncommitted;
     this.#uncommitted = [];
-    for (const id of ids) this.#memory.commit(id);
-    if (ids.length > 0) this.#memory.removePrevious();
+    for (const { id, isForWatches } of delivered) {
+      if (isForWatches) this.#memory.commitWatches(id);
+      else this.#memory.commit(id);
+    }
+    if (delivered.length > 0) this.#memory.removePrevious();
   };
 
   readonly #tick = (): void => {
@@ -192,9 +228,9 @@ export class MonitorMemory {
     this.#memory.tick();
     if (ring === null) return;
     const missed = this.#isAlone ? ring.drain(this.#isDue) : ring.missed(this.#isNotWatched);
-    for (const event of missed) this.#host.deliver(event, true);
     const loss = this.#isAlone ? ring.loss() : null;
-    if (loss !== null) this.#host.gap(loss);
+    for (const event of missed) this.#host.deliver(event, true);
+    this.#tellLoss(loss);
     if (missed.length > 0 || loss !== null) this.#host.batchEnd();
   };
 

@@ -1,3 +1,4 @@
+import { isObject } from '../common/is-object.js';
 import {
   checkAbortSignal,
   checkBoolean,
@@ -190,6 +191,29 @@ export function checkWatchOptions(options: unknown): { key: string | null; durab
     return { key, durable: durable === true };
   }
   throw invalidOption(`key must be a string of at most ${MOST_KEY} characters`);
+}
+
+/** Options of {@link ExitMonitor.close}. */
+export interface CloseOptions {
+  /** Removes the recorder, and forgets all watches. Default `false`. */
+  forget?: boolean;
+}
+
+/** @throws ExitwatchError `ERR_EXITWATCH_INVALID_OPTION` */
+export function checkCloseOptions(options: unknown): { forget: boolean } {
+  const { forget = false } = checkOptionNames(options, ['forget']);
+  checkBoolean('forget', forget);
+  return { forget: forget === true };
+}
+
+/**
+ * Returns the id of an exit.
+ *
+ * @throws ExitwatchError `ERR_EXITWATCH_INVALID_OPTION`
+ */
+export function checkEvent(event: unknown): string {
+  if (isObject(event) && typeof event['id'] === 'string') return event['id'];
+  throw invalidOption('commit() requires an exit event');
 }
 
 /** @throws ExitwatchError `ERR_EXITWATCH_INVALID_OPTION` */

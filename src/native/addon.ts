@@ -65,6 +65,8 @@ export interface NativeRecorder {
   trial(): NativeTrial;
   /** It has passed its trial: records that for whoever opens it later. */
   trust(): void;
+  /** From now on watches the processes that the other one watches, too. */
+  inherit(other: NativeRecorder): void;
   /** Pins everything in a folder of a BPF file system. */
   pin(folder: string): void;
   /** All that it consists of; the descriptors stay its own. */
@@ -132,6 +134,8 @@ export interface NativeRecorderAbout {
   sinceNs: number;
   owner: number;
   isTrusted: boolean;
+  /** Its programs are attached. */
+  isRecording: boolean;
   /** Processes are known by their inodes in pidfs, not by pid and start. */
   hasInodes: boolean;
   version: string;

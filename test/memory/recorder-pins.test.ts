@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { chmodSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
+import { chmodSync, chownSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { ExitMonitor, type ExitEvent } from '../../src';
@@ -217,7 +217,7 @@ describe('a user without capabilities', () => {
   itAsRootOfHost(
     'uses a recorder that root has made for it: statuses, times and senders',
     async () => {
-      using memory = new MemoryFolder(`uid=${NOBODY},mode=0700`);
+      using memory = new MemoryFolder(NOBODY);
       chmodSync(memory.path, 0o777);
       const forNobody = ['--create', '--owner', 'nobody', '--state-dir', memory.stateDir];
       const created = await call('memory', ...forNobody, '--pin-dir', memory.pinDir);
@@ -248,6 +248,7 @@ describe('a user without capabilities', () => {
     using memory = new MemoryFolder();
     chmodSync(memory.path, 0o777);
     chmodSync(memory.bpffs, 0o755);
+    chownSync(memory.stateDir, NOBODY, NOBODY);
     const target = await mortal('7');
     const first = await asNobody(memory, target.pid);
     expect(first).toMatchObject({ memory: 'none', memoryDowngrade: { code: 'no-capabilities' } });

@@ -1,4 +1,4 @@
-import { chmodSync, chownSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import type { ExitEvent } from '../../src';
@@ -44,10 +44,8 @@ itUnderSystemd(
   `a service with a user of its own has the statuses, times and senders of ${COUNT} processes that ended while it did not run`,
   async () => {
     if (!HAS_CONNECTOR) throw new Error('this needs the host’s network namespace');
-    using memory = new MemoryFolder(`uid=${NOBODY},mode=0700`);
+    using memory = new MemoryFolder(NOBODY);
     chmodSync(memory.path, 0o777);
-    mkdirSync(memory.stateDir);
-    chownSync(memory.stateDir, NOBODY, NOBODY);
     writeFileSync(join(memory.path, 'watcher.service'), UNIT);
     const before = Date.now();
     const said = await underSystemd(memory.path, ['watcher.service'], SCRIPT, 'user');

@@ -5,7 +5,7 @@ import { EXIT } from '../vm/evidence';
 
 // Exits on several CPUs arrive slightly out of order.
 test('the gap of a slow event loop spans from the earliest exit that did not fit to the latest', async () => {
-  const backlog = new EventBacklog(1, () => undefined);
+  const backlog = new EventBacklog(1, { onDetach: () => undefined, onDone: () => undefined });
   for (const ms of [1, 20, 10, 30, 25]) backlog.push({ ...EXIT, exitedAt: new Date(ms) });
   backlog.end();
   const told: MonitorEvent[] = [];

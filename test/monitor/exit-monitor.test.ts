@@ -187,6 +187,9 @@ describeForEachFilter((filter) => {
         receiveBufferBytes: filter === 'ebpf' ? 256 * 1024 : 1024 * 1024,
         traced: false,
         traceDowngrade: null,
+        memory: 'none',
+        memoryDowngrade: null,
+        restored: [],
       });
       expect(emitted).toEqual([ready]);
       expect(monitor.stats()).toMatchObject({ filter, watchedSet: null, healthy: true });

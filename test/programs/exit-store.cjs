@@ -17,7 +17,7 @@ let left = slack === undefined ? Infinity : 1 + Math.floor(Math.random() * Numbe
 const store = (event) => writeSync(file, `${JSON.stringify(event)}\n`);
 
 const monitor = new ExitMonitor({
-  ...{ scope: 'all', stateDir, autoCommit: false, recorder: { pinDir } },
+  ...{ scope: 'all', stateDir, autoCommit: false, recorder: { pinDir, ringBytes: 16 << 20 } },
 });
 monitor.on('exit', (event) => {
   if (!known.has(event.id)) {

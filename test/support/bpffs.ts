@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { chmodSync, chownSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -10,10 +10,14 @@ export class MemoryFolder {
   readonly bpffs = join(this.path, 'bpf');
   readonly pinDir = join(this.bpffs, 'exitwatch');
 
-  /** `options`: those of the mount. */
-  constructor(options = 'mode=0700') {
+  /** `owner`: the user of both. */
+  constructor(owner = 0) {
     mkdirSync(this.bpffs);
-    execFileSync('mount', ['-t', 'bpf', '-o', options, 'bpf', this.bpffs]);
+    execFileSync('mount', ['-t', 'bpf', '-o', 'mode=0700', 'bpf', this.bpffs]);
+    mkdirSync(this.stateDir, { mode: 0o700 });
+    // Before Linux 6.8 there is no mount option for it.
+    for (const path of [this.bpffs, this.stateDir]) chownSync(path, owner, owner);
+    if (owner !== 0) chmodSync(this.path, 0o755);
   }
 
   /** The options of a monitor that remembers here. */

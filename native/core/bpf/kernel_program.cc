@@ -126,13 +126,18 @@ void KernelProgram::MakeKey(int16_t to, bool has_inode, int16_t inode_at, int16_
   code_.Store(Asm::kDouble, Asm::kFrame, ticks_at, Asm::kR1);
 }
 
-void KernelProgram::RequireLease(int state_map, int16_t time_at, Asm::Label otherwise) {
+void KernelProgram::RequireLease(int state_map, int16_t time_at, size_t loss_offset,
+                                 Asm::Label otherwise) {
+  const Asm::Label has_lease = code_.NewLabel();
   code_.Call(Asm::kKtimeGetBootNs);
   code_.Store(Asm::kDouble, Asm::kFrame, time_at, Asm::kR0);
   code_.SetMapValue(Asm::kR1, state_map, offsetof(RecorderState, lease_ns));
   code_.Load(Asm::kDouble, Asm::kR1, Asm::kR1, 0);
   code_.Load(Asm::kDouble, Asm::kR2, Asm::kFrame, time_at);
-  code_.JumpIf(BPF_JLE, Asm::kR1, Asm::kR2, otherwise);
+  code_.JumpIf(BPF_JGT, Asm::kR1, Asm::kR2, has_lease);
+  CountLoss(state_map, loss_offset);
+  code_.Jump(otherwise);
+  code_.Bind(has_lease);
 }
 
 void KernelProgram::RequireWatched(int watched_map, int16_t pid_at, Asm::Label otherwise) {

@@ -48,9 +48,9 @@ class KernelProgram {
   // start, which stand at these places.
   void MakeKey(int16_t to, bool has_inode, int16_t inode_at, int16_t pid_at, int16_t start_at);
 
-  // Goes to `otherwise` if the recorder with this state has no reader any more; writes the time, on
-  // CLOCK_BOOTTIME, to a place on the stack.
-  void RequireLease(int state_map, int16_t time_at, Asm::Label otherwise);
+  // If the recorder with this state has had no reader for too long, counts a loss and goes to
+  // `otherwise`. Writes the time, on CLOCK_BOOTTIME, to a place on the stack.
+  void RequireLease(int state_map, int16_t time_at, size_t loss_offset, Asm::Label otherwise);
 
   // Jumps to `otherwise` unless the set contains the process whose id is in this stack slot. An id
   // beyond the set's end, after kernel.pid_max was raised, passes: user space checks it then.

@@ -41,7 +41,8 @@ class Program : KernelProgram {
     done_ = code_.NewLabel();
     LookAtTask();
     Clear(kRecord, sizeof(RecordedExit));
-    RequireLease(maps_.state, Field(offsetof(RecordedExit, boot_ns)), done_);
+    RequireLease(maps_.state, Field(offsetof(RecordedExit, boot_ns)),
+                 offsetof(RecorderState, exits), done_);
     Identify();
     LookUp();
     LookAtStatus();

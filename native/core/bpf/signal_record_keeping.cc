@@ -6,7 +6,8 @@ namespace exitwatch {
 void SignalRecordProgram::LookUp(bool keeps_strangers) {
   const RecorderMaps& maps = *maps_.recorder;
   const Asm::Label known = code_.NewLabel();
-  RequireLease(maps.state, RecordField(offsetof(SignalRecord, time_ns)), drop_);
+  RequireLease(maps.state, RecordField(offsetof(SignalRecord, time_ns)),
+               offsetof(RecorderState, signals), drop_);
   ReadPointer(kOther, kTask, layout_.task.group_leader);
   ReadToRecord(offsetof(SignalRecord, start_ns), 8, kOther, layout_.task.start_boottime);
   if (layout_.pid.inode) {
@@ -25,7 +26,8 @@ void SignalRecordProgram::LookUp(bool keeps_strangers) {
 }
 
 void SignalRecordProgram::DoNotLookUp() {
-  RequireLease(maps_.recorder->state, RecordField(offsetof(SignalRecord, time_ns)), drop_);
+  RequireLease(maps_.recorder->state, RecordField(offsetof(SignalRecord, time_ns)),
+               offsetof(RecorderState, signals), drop_);
   code_.StoreValue(Asm::kDouble, Asm::kFrame, kWatchAt, 0);
 }
 

@@ -57,6 +57,9 @@ class Recorder {
 
   const RecorderAbout& about() const { return about_; }
 
+  // Whether all of its programs are attached.
+  bool IsRecording() const;
+
   // For who opens it later: it has passed the trial.
   SystemError Trust();
 

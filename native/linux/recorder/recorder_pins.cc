@@ -98,7 +98,7 @@ SystemError Recorder::OpenParts(const std::function<UniqueFd(const std::string& 
   about_.version[sizeof(about_.version) - 1] = '\0';
   about_.state_dir[sizeof(about_.state_dir) - 1] = '\0';
   if (about_.layout != kRecorderLayout) return {Failure::kSystem, EPROTO, "BPF_OBJ_GET"};
-  for (const auto& names : {MapNames(parts_), ProgramNames(parts_)}) {
+  for (const auto& names : {MapNames(parts_), ProgramNames(parts_), LinkNames(parts_)}) {
     for (const Name& each : names) {
       if (!open(each.name, each.fd)) return {Failure::kSystem, errno, "BPF_OBJ_GET"};
     }
@@ -116,6 +116,13 @@ SystemError Recorder::OpenParts(const std::function<UniqueFd(const std::string& 
   }
   if (!MapAll()) return {Failure::kSystem, errno, "mmap"};
   return {};
+}
+
+bool Recorder::IsRecording() const {
+  const RecorderParts::Programs &programs = parts_.programs, &links = parts_.links;
+  // A kernel may lack the tracepoints of the other two.
+  return programs.exit && links.exit && programs.signal && links.signal &&
+         (!programs.taken || links.taken) && (!programs.oom || links.oom);
 }
 
 // Somebody else may have pinned something else under these names.

@@ -1,8 +1,13 @@
 import { spawnSync } from 'node:child_process';
 import { resolve } from 'node:path';
 
-import { listRecorders, removeRecorder, type RecorderReport } from '../../memory/recorder-list.js';
-import { createRecorder, DEFAULT_PINS, DEFAULT_SIZE, pinsOf } from '../../memory/recorder-pins.js';
+import {
+  addRecorder,
+  listRecorders,
+  removeRecorder,
+  type RecorderReport,
+} from '../../memory/recorder-list.js';
+import { DEFAULT_PINS, DEFAULT_SIZE } from '../../memory/recorder-pins.js';
 import { NoRecorder } from '../../memory/no-recorder.js';
 import { formatDuration } from '../args/duration.js';
 import { parseArguments } from '../args/parse-arguments.js';
@@ -36,10 +41,13 @@ export function memoryCommand(args: readonly string[]): Promise<number> {
       throw new UsageError(`memory --${create ? 'create' : 'remove'} requires --state-dir DIR`);
     }
     if (create) return Promise.resolve(createFor(root, resolve(stateDir), owner, scope, json));
-    for (const folder of removeRecorder(root, resolve(stateDir))) {
+    const removed = removeRecorder(root, resolve(stateDir));
+    for (const folder of removed) {
       print(json ? toJsonLine({ event: 'removed', folder }) : `removed ${folder}`);
     }
-    return Promise.resolve(0);
+    if (removed.length > 0) return Promise.resolve(0);
+    process.stderr.write(`exitwatch: no recorder of ${escapeText(stateDir)} is pinned there\n`);
+    return Promise.resolve(EXIT_FAILED);
   }
   const recorders = listRecorders(root);
   for (const recorder of recorders) {
@@ -59,7 +67,14 @@ function createFor(
   const uid = owner === undefined ? undefined : uidOf(owner);
   const size = { ...DEFAULT_SIZE, ...(scope === 'watched' ? { ringBytes: 0 } : {}) };
   try {
-    createRecorder({ root, stateDir, size, ...(uid === undefined ? {} : { owner: uid }) }).close();
+    const folder = addRecorder({
+      root,
+      stateDir,
+      size,
+      ...(uid === undefined ? {} : { owner: uid }),
+    });
+    print(json ? toJsonLine({ event: 'created', folder, stateDir }) : `created ${folder}`);
+    return 0;
   } catch (error) {
     if (!(error instanceof NoRecorder)) throw error;
     const { detail, remedy } = error.downgrade;
@@ -67,9 +82,6 @@ function createFor(
     process.stderr.write(`exitwatch: cannot create a recorder: ${escapeText(detail)}${advice}\n`);
     return EXIT_FAILED;
   }
-  const folder = pinsOf(root, stateDir);
-  print(json ? toJsonLine({ event: 'created', folder, stateDir }) : `created ${folder}`);
-  return 0;
 }
 
 function describe({ folder, stateDir, version, owner, usage }: RecorderReport): string {
@@ -100,9 +112,12 @@ function print(text: string): void {
   process.stdout.write(`${text}\n`);
 }
 
+/** The next one means "unchanged" to chown(2). */
+const MOST_UID = 2 ** 32 - 2;
+
 /** The id of a user, by name or number. */
 function uidOf(owner: string): number {
-  if (/^\d{1,10}$/.test(owner)) return Number(owner);
+  if (/^\d{1,10}$/.test(owner) && Number(owner) <= MOST_UID) return Number(owner);
   const { stdout, status } = spawnSync('id', ['-u', '--', owner], { encoding: 'utf8' });
   if (status !== 0) throw new UsageError(`there is no user ${JSON.stringify(owner)}`);
   return Number(stdout);
@@ -115,7 +130,7 @@ function parse(args: readonly string[]) {
       create: { type: 'boolean', default: false },
       remove: { type: 'boolean', default: false },
       owner: { type: 'string' },
-      scope: { type: 'string', default: 'watched' },
+      scope: { type: 'string' },
       'state-dir': { type: 'string' },
       'pin-dir': { type: 'string', default: DEFAULT_PINS },
       json: { type: 'boolean', default: false },
@@ -124,9 +139,14 @@ function parse(args: readonly string[]) {
   const { create, remove, owner, json } = values;
   if (create && remove) throw new UsageError('use --create or --remove, not both');
   if (!create && owner !== undefined) throw new UsageError('--owner requires --create');
-  const scope = (['watched', 'all'] as const).find((each) => each === values.scope);
+  if (!create && values.scope !== undefined) throw new UsageError('--scope requires --create');
+  if (!create && !remove && values['state-dir'] !== undefined) {
+    throw new UsageError('--state-dir requires --create or --remove');
+  }
+  const wanted = values.scope ?? 'watched';
+  const scope = (['watched', 'all'] as const).find((each) => each === wanted);
   if (scope === undefined) {
-    throw new UsageError(`--scope must be watched or all, not ${JSON.stringify(values.scope)}`);
+    throw new UsageError(`--scope must be watched or all, not ${JSON.stringify(wanted)}`);
   }
   const { 'state-dir': stateDir, 'pin-dir': root } = values;
   return { create, remove, owner, json, scope: scope, stateDir, root };

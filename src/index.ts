@@ -10,6 +10,7 @@ export type {
   Outcome,
   SourceChange,
   SourceName,
+  SourceReady,
   UnknownReason,
 } from './events/exit-event.js';
 export type { Ancestor, SignalEvent, SignalSender } from './events/signal-event.js';
@@ -22,7 +23,7 @@ export type {
   WatchOptions,
 } from './monitor/options.js';
 export type { RecorderOptions } from './monitor/memory-options.js';
-export type { MemoryKind } from './memory/memory.js';
+export type { MemoryKind } from './memory/keeping.js';
 export type { ExitWatch } from './monitor/exit-watch.js';
 export type { Ready } from './monitor/ready.js';
 export { waitForExit } from './monitor/wait-for-exit.js';

@@ -189,7 +189,11 @@ export type Gap = {
   recovered: number;
 };
 
-/** What a source reports when it runs. */
+/**
+ * What a source reports when it runs.
+ *
+ * @see [Is it healthy?](../../docs/watch-everything.md#is-it-healthy)
+ */
 export type SourceReady = {
   event: 'ready';
   scope: 'watched' | 'all';
@@ -243,7 +247,7 @@ export type SourceChange = {
   filter: Filter | null;
   /** Why a better source or filter is not in use; `null` if there is none. */
   downgrade: Downgrade | null;
-  /** See {@link Ready.namesPrograms}. */
+  /** See {@link SourceReady.namesPrograms}. */
   namesPrograms: boolean;
 };
 

@@ -2,37 +2,16 @@ import { ExitwatchError } from '../common/errors.js';
 import { bootId } from '../identity/boot-id.js';
 import type { Downgrade, ExitEvent, Gap } from '../events/exit-event.js';
 import type { ProcessIdentity } from '../identity/process-identity.js';
-import { addonRefusal } from '../native/load-addon.js';
-import { failureDowngrade } from '../sources/downgrade.js';
 
 import { DescriptorStore } from './descriptor-store.js';
 import { ExitRing } from './exit-ring.js';
 import { joined } from './join-exits.js';
-import { refuseNoRecorder } from './no-recorder.js';
-import { openRecorders, type RecorderSize } from './recorder-pins.js';
+import { type MemoryKind, type MemoryOptions, openKeeping } from './keeping.js';
 import { removeRecorders } from './recorder-list.js';
-import { Recordings } from './recordings.js';
+import type { Recordings } from './recordings.js';
 import { StateFolder } from './state-folder.js';
-import { openStoredRecorder } from './stored-recorder.js';
-import { StoredPidfds } from './stored-pidfds.js';
+import type { StoredPidfds } from './stored-pidfds.js';
 import { type StoredWatch, WatchLog } from './watch-log.js';
-
-/**
- * What remembers exits while no monitor is running.
- *
- * @see [What ended while nobody watched](../../docs/memory.md)
- */
-export type MemoryKind = 'recorder' | 'descriptor-store' | 'none';
-
-/** Of an {@link ExitMonitor}, with its defaults. */
-export interface MemoryOptions {
-  /** An absolute path. */
-  stateDir: string;
-  scope: 'watched' | 'all';
-  /** The folder of all recorders. */
-  pinDir: string;
-  size: RecorderSize;
-}
 
 /**
  * What a monitor remembers beyond its own life: its watches in a file, and their exits in a recorder
@@ -44,14 +23,14 @@ export class Memory {
   readonly #options: MemoryOptions;
   readonly #folder: StateFolder;
   readonly #log: WatchLog;
-  readonly #recordings = new Recordings();
+  readonly #recordings: Recordings;
   /** Watches by the id of their process. */
   readonly #byProcess = new Map<string, Set<StoredWatch>>();
   /** Watches whose exit was delivered, by the event's id. */
   readonly #delivered = new Map<string, StoredWatch[]>();
   /** Those that could not be forgotten yet, because the disk is full. */
   readonly #unforgotten = new Set<StoredWatch>();
-  #pidfds: StoredPidfds | undefined;
+  readonly #pidfds: StoredPidfds | null;
   readonly #ring: ExitRing | null;
   #hasWarned = false;
   #isClosed = false;
@@ -68,18 +47,17 @@ export class Memory {
     }
     try {
       for (const stored of this.#log.watches) this.#index(stored);
-      const noPins = this.#openRecorders();
-      const isPinned = !this.#recordings.isEmpty;
-      const store = isPinned ? null : this.#openStore();
-      this.kind = isPinned ? 'recorder' : store?.isOpen === true ? 'descriptor-store' : 'none';
-      this.downgrade = store?.failure ?? noPins;
-      this.readSignals();
+      const keeping = openKeeping(options, this.#log.watches);
+      this.kind = keeping.kind;
+      this.downgrade = keeping.downgrade;
+      this.#recordings = keeping.recordings;
+      this.#pidfds = keeping.pidfds;
     } catch (error) {
-      this.#recordings.close();
       this.#log.close();
       this.#folder.close();
       throw error;
     }
+    this.readSignals();
     const { rings } = this.#recordings;
     this.#ring = options.scope === 'all' && rings.length > 0 ? new ExitRing(rings) : null;
   }
@@ -257,44 +235,6 @@ export class Memory {
     const others = this.#byProcess.get(id);
     if (others === undefined) this.#byProcess.set(id, new Set([stored]));
     else others.add(stored);
-  }
-
-  /** Returns why there is no recorder, or no better one; `null` if there is. */
-  #openRecorders(): Downgrade | null {
-    const noAddon = addonRefusal();
-    if (noAddon !== null) return failureDowngrade(noAddon);
-    const { pinDir: root, stateDir, scope, size } = this.#options;
-    try {
-      const ringBytes = scope === 'all' ? size.ringBytes : 0;
-      const opened = openRecorders({ root, stateDir, size: { ...size, ringBytes } });
-      this.#recordings.addPinned(opened);
-      this.#recordings.retain(this.#log.watches.map(({ identity }) => identity));
-      return opened.lacks;
-    } catch (error) {
-      return refuseNoRecorder(error);
-    }
-  }
-
-  /** Without pins, systemd keeps the recorder; without a recorder, pidfds. */
-  #openStore(): { isOpen: boolean; failure: Downgrade | null } {
-    const { stateDir, scope, size } = this.#options;
-    const ringBytes = scope === 'all' ? size.ringBytes : 0;
-    try {
-      const store = addonRefusal() === null ? DescriptorStore.of(stateDir) : null;
-      if (store === null) return { isOpen: false, failure: null };
-      const recorder = openStoredRecorder(store, { stateDir, size: { ...size, ringBytes } });
-      if (recorder !== null) {
-        this.#recordings.add(recorder);
-        return { isOpen: true, failure: null };
-      }
-      this.#pidfds = new StoredPidfds(store);
-      this.#pidfds.retain(this.#log.watches);
-      return { isOpen: true, failure: null };
-    } catch (error) {
-      this.#recordings.close();
-      this.#pidfds = undefined;
-      return { isOpen: false, failure: refuseNoRecorder(error) };
-    }
   }
 
   #forgetPidfd(stored: StoredWatch): void {

@@ -2,7 +2,7 @@ import type { Downgrade } from '../events/exit-event.js';
 import { addonRefusal } from '../native/load-addon.js';
 
 import { DescriptorStore } from './descriptor-store.js';
-import type { MemoryKind } from './memory.js';
+import type { MemoryKind } from './keeping.js';
 import { probeRecorder } from './recorder-pins.js';
 
 /** What a monitor of this process would remember exits with; leaves nothing behind. */

@@ -14,13 +14,8 @@ import type { NativeProgram } from '../native/addon.js';
 import { loadAddon } from '../native/load-addon.js';
 
 import { checkFileSystem } from './bpf-file-system.js';
-import {
-  createRecorder,
-  foldersOfPrevious,
-  pinsOf,
-  type RecorderPlace,
-  removePins,
-} from './recorder-pins.js';
+import { foldersOfPrevious, pinsOf, removePins } from './pin-folder.js';
+import { createRecorder, type RecorderPlace } from './recorder-pins.js';
 
 /** A pinned recorder. */
 export interface RecorderReport {

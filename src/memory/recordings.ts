@@ -5,7 +5,8 @@ import type { NativeRecorder } from '../native/addon.js';
 
 import type { ExitRing, Recording } from './exit-ring.js';
 import { RecordedExits } from './recorded-exits.js';
-import { LEASE_MS, type OpenRecorders, removePins } from './recorder-pins.js';
+import { removePins } from './pin-folder.js';
+import { LEASE_MS, type OpenRecorders } from './recorder-pins.js';
 
 /** E2BIG of <asm-generic/errno-base.h>. */
 const E2BIG = 7;

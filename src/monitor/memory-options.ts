@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 
 import { checkInteger, checkOptionNames, invalidOption } from '../common/options.js';
-import type { MemoryOptions } from '../memory/memory.js';
+import type { MemoryOptions } from '../memory/keeping.js';
 import { DEFAULT_PINS, DEFAULT_SIZE } from '../memory/recorder-pins.js';
 
 /**

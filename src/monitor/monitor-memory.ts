@@ -4,7 +4,8 @@ import type { ExitEvent, Gap, SourceReady } from '../events/exit-event.js';
 import { unknownExit } from '../events/unknown-exit.js';
 import { bootId } from '../identity/boot-id.js';
 import { lookUp, type ProcessIdentity } from '../identity/process-identity.js';
-import { Memory, type MemoryOptions } from '../memory/memory.js';
+import type { MemoryOptions } from '../memory/keeping.js';
+import { Memory } from '../memory/memory.js';
 import type { StoredWatch } from '../memory/watch-log.js';
 import type { ExitSource } from '../sources/exit-source.js';
 

@@ -9,7 +9,7 @@ import {
   invalidOption,
 } from '../common/options.js';
 import type { SourceName } from '../events/exit-event.js';
-import type { MemoryOptions } from '../memory/memory.js';
+import type { MemoryOptions } from '../memory/keeping.js';
 import { sourceChoices, sourceKind } from '../sources/registry.js';
 import { DEFAULT_SOURCE_OPTIONS } from '../sources/source-defaults.js';
 import type { SourceOptions } from '../sources/source-kind.js';
@@ -193,7 +193,11 @@ export function checkWatchOptions(options: unknown): { key: string | null; durab
   throw invalidOption(`key must be a string of at most ${MOST_KEY} characters`);
 }
 
-/** Options of {@link ExitMonitor.close}. */
+/**
+ * Options of {@link ExitMonitor.close}.
+ *
+ * @see [What ended while nobody watched](../../docs/memory.md)
+ */
 export interface CloseOptions {
   /** Removes the recorder, and forgets all watches. Default `false`. */
   forget?: boolean;

@@ -3,7 +3,7 @@ import { arch, release } from 'node:os';
 import { ExitwatchError } from '../common/errors.js';
 import type { Downgrade, SourceName } from '../events/exit-event.js';
 import { HOST_NAMESPACE, namespaceInode } from '../identity/namespaces.js';
-import type { MemoryKind } from '../memory/memory.js';
+import type { MemoryKind } from '../memory/keeping.js';
 import { probeMemory } from '../memory/probe-memory.js';
 import { failureDowngrade } from '../sources/downgrade.js';
 import { chooseSource, probeSources } from '../sources/registry.js';

@@ -1,5 +1,5 @@
 import type { Downgrade, SourceReady } from '../events/exit-event.js';
-import type { MemoryKind } from '../memory/memory.js';
+import type { MemoryKind } from '../memory/keeping.js';
 
 import type { ExitWatch } from './exit-watch.js';
 

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 
 import { ExitMonitor, type ExitEvent, type Gap } from '../../src';
-import { pinsOf } from '../../src/memory/recorder-pins';
+import { pinsOf } from '../../src/memory/pin-folder';
 import { loadAddon } from '../../src/native/load-addon';
 
 import { MemoryFolder } from '../support/bpffs';

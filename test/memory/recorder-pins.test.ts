@@ -3,7 +3,7 @@ import { chmodSync, chownSync, mkdirSync, readdirSync, readFileSync } from 'node
 import { join } from 'node:path';
 
 import { ExitMonitor, type ExitEvent } from '../../src';
-import { pinsOf } from '../../src/memory/recorder-pins';
+import { pinsOf } from '../../src/memory/pin-folder';
 import type { NativeRecorder } from '../../src/native/addon';
 import { loadAddon } from '../../src/native/load-addon';
 

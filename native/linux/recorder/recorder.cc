@@ -36,6 +36,7 @@ BpfRefusal Recorder::Create(KernelTypes& types, const RecorderAbout& about) {
   about_.signal_bytes = RoundUpToRingBytes(about_.signal_bytes);
   if (BpfRefusal refusal = CreateMaps()) return refusal;
   if (BpfRefusal refusal = Load(types)) return refusal;
+  SetLease(UINT64_MAX);  // until its creator sets one
   return Attach();
 }
 

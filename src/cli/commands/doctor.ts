@@ -1,5 +1,5 @@
 import type { SourceName } from '../../events/exit-event.js';
-import type { MemoryKind } from '../../memory/memory.js';
+import type { MemoryKind } from '../../memory/keeping.js';
 import {
   probe,
   type MemoryReport,

@@ -10,9 +10,9 @@ export type {
   Outcome,
   SourceChange,
   SourceName,
-  SourceReady,
   UnknownReason,
 } from './events/exit-event.js';
+export type { SourceReady } from './events/source-ready.js';
 export type { Ancestor, SignalEvent, SignalSender } from './events/signal-event.js';
 export { ExitMonitor, type ExitMonitorEvents } from './monitor/exit-monitor.js';
 export type { MonitorStats } from './monitor/monitor-stats.js';

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 
-import type { ExitEvent, Gap, SourceReady } from '../events/exit-event.js';
+import type { ExitEvent, Gap } from '../events/exit-event.js';
+import type { SourceReady } from '../events/source-ready.js';
 import { unknownExit } from '../events/unknown-exit.js';
 import { bootId } from '../identity/boot-id.js';
 import { lookUp, type ProcessIdentity } from '../identity/process-identity.js';

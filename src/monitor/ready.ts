@@ -1,4 +1,5 @@
-import type { Downgrade, SourceReady } from '../events/exit-event.js';
+import type { Downgrade } from '../events/exit-event.js';
+import type { SourceReady } from '../events/source-ready.js';
 import type { MemoryKind } from '../memory/keeping.js';
 
 import type { ExitWatch } from './exit-watch.js';

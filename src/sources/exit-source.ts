@@ -1,12 +1,6 @@
 import type { ExitwatchError } from '../common/errors.js';
-import type {
-  ExitEvent,
-  Filter,
-  Gap,
-  SourceReady,
-  SourceChange,
-  SourceName,
-} from '../events/exit-event.js';
+import type { ExitEvent, Filter, Gap, SourceChange, SourceName } from '../events/exit-event.js';
+import type { SourceReady } from '../events/source-ready.js';
 import type { SignalEvent } from '../events/signal-event.js';
 import type { ProcessIdentity } from '../identity/process-identity.js';
 

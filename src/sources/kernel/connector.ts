@@ -1,5 +1,5 @@
 import { ExitwatchError } from '../../common/errors.js';
-import type { SourceReady } from '../../events/exit-event.js';
+import type { SourceReady } from '../../events/source-ready.js';
 import { addonRefusal } from '../../native/load-addon.js';
 import type { ExitSource } from '../exit-source.js';
 import { DEFAULT_SOURCE_OPTIONS } from '../source-defaults.js';

@@ -3,7 +3,7 @@ import type { Downgrade, Filter, SourceName } from './exit-event.js';
 /**
  * What a source reports when it runs.
  *
- * @see [Is it healthy?](../../docs/watch-everything.md#is-it-healthy)
+ * @see [Options](../../docs/options.md)
  */
 export type SourceReady = {
   event: 'ready';

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 
 import { ExitMonitor, type ExitEvent, type Gap, type Ready, type SignalEvent } from '../../src';
 
+import { countOf, openObjects, remaining } from '../support/bpf-objects';
 import { callWith } from '../support/command';
 import { exitOf } from '../support/ends';
 import { KERNEL, orLeftOpen } from '../support/kernel';
@@ -47,12 +48,6 @@ async function prepare(fate: string) {
     await fates.rest();
   };
   return { pid: Number(pid), parent: fates.pid, end };
-}
-
-/** The BPF programs, maps and links of exitwatch in this kernel. */
-async function objects(): Promise<string[]> {
-  const { stdout } = await run(program('bpf-objects'), ['exitwatch']);
-  return stdout.split('\n').filter((line) => line !== '');
 }
 
 itAsRoot(
@@ -226,21 +221,17 @@ itAsRoot('in another pid namespace there is no trace: its pids are not the kerne
 });
 
 itAsRootOfHost('a monitor that was killed leaves nothing in the kernel', async () => {
-  const before = new Set(await objects());
   const monitor = startMonitor({ scope: 'all', trace: 'on' });
   await next<Ready>(monitor);
-  const ours = (await objects()).filter((object) => !before.has(object));
-  const kinds = ours.map((object) => object.split(' ')[0]);
-  const ofExecutables = KERNEL.tellsPrograms ? 1 : 0;
-  expect(kinds.filter((kind) => kind === 'program').length).toBe(4 + ofExecutables);
-  expect(kinds.filter((kind) => kind === 'link').length).toBe(3 + ofExecutables);
+  const ours = openObjects(monitor.pid);
+  expect(await remaining(ours)).toEqual(ours);
+  const ofNotes = KERNEL.tellsPrograms ? 1 : 0;
+  expect(countOf('program', ours)).toBe(4 + ofNotes);
+  expect(countOf('link', ours)).toBe(3 + ofNotes);
   monitor.child.kill('SIGKILL');
   await monitor.ended;
   // The kernel's workers free maps and programs a moment later.
-  for (let left = ours; left.length > 0;) {
-    const now = new Set(await objects());
-    left = ours.filter((object) => now.has(object));
-  }
+  await until('the BPF objects to be freed', async () => (await remaining(ours)).length === 0);
 });
 
 itAsRoot(
@@ -249,20 +240,20 @@ itAsRoot(
     const count = () => readdirSync('/proc/self/fd').length;
     const locked = () =>
       /^VmLck:\s+(\d+) kB$/m.exec(readFileSync('/proc/self/status', 'latin1'))?.[1];
+    const ours = new Set<string>();
     const openAndClose = async () => {
       await using monitor = new ExitMonitor({ trace: 'on' });
       await monitor.start();
+      for (const object of openObjects(process.pid)) ours.add(object);
     };
     await openAndClose();
     const before = { descriptors: count(), locked: locked() };
-    const objectsBefore = new Set(await objects());
     for (let i = 0; i < 200; i++) await openAndClose();
     expect({ descriptors: count(), locked: locked() }).toEqual(before);
     let left: string[] = [];
-    const isLeft = (object: string) => !objectsBefore.has(object);
     await until(
       'the BPF objects to be freed',
-      async () => (left = (await objects()).filter(isLeft)).length === 0,
+      async () => (left = await remaining([...ours])).length === 0,
       () => left.join('\n'),
     );
   },

@@ -81,6 +81,7 @@ test('stop prints on a terminal what the README shows', async () => {
   // On a busy machine other processes may also outlive the time limit, and SIGKILL may take longer.
   const lines = (await stop.rest())
     .map((line) => line.trimEnd().replace(/ and \d+ others?(?=: SIGKILL in)/, ''))
+    .map((line) => line.replace(/^(waiting for \d+) \(worker\)/, '$1 (sleep)'))
     .filter((line) => !/^waiting for .*: giving up in \d+s$/.test(line));
   expect(lines).toEqual(printed.map((line) => expect.stringMatching(likeOnPage(line)) as string));
 });

@@ -237,7 +237,8 @@ itAsRootOfHost('more slots than the recorder has are given', async () => {
   for (const target of targets) await release(target);
   const third = new ExitMonitor(withSlots(2));
   const { restored } = await third.start();
-  expect(await exitsOf(restored)).toMatchObject([{ exitCode: 0 }, { exitCode: 0 }]);
+  const end = { exitCode: 0, traced: true };
+  expect(await exitsOf(restored)).toMatchObject([end, end]);
   await third.close({ forget: true });
 });
 

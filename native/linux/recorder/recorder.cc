@@ -53,7 +53,7 @@ BpfRefusal Recorder::CreateMaps() {
   maps.exits = bpf::CreateMap("exitwatch_exits", bpf::kHash, sizeof(RecorderKey),
                               sizeof(RecordedExit), slots, 0);
   maps.kept = bpf::CreateMap("exitwatch_kept", bpf::kHash, sizeof(RecordedSignalKey),
-                             sizeof(SignalRecord), slots, 0);
+                             sizeof(SignalRecord), KeptSignals(slots), 0);
   maps.signals = bpf::CreateMap("exitwatch_rsig", bpf::kRingbuf, 0, 0,
                                 static_cast<uint32_t>(about_.signal_bytes), 0);
   for (const UniqueFd* map : {&maps.about, &maps.state, &maps.trace_state, &maps.watched,

@@ -132,7 +132,8 @@ bool Recorder::HasExpectedMaps() const {
   return Is(maps.state, bpf::kArray, 4, sizeof(RecorderState), 1) &&
          Is(maps.watched, bpf::kHash, sizeof(RecorderKey), sizeof(RecordedProcess), slots) &&
          Is(maps.exits, bpf::kHash, sizeof(RecorderKey), sizeof(RecordedExit), slots) &&
-         Is(maps.kept, bpf::kHash, sizeof(RecordedSignalKey), sizeof(SignalRecord), slots) &&
+         Is(maps.kept, bpf::kHash, sizeof(RecordedSignalKey), sizeof(SignalRecord),
+            KeptSignals(slots)) &&
          Is(maps.signals, bpf::kRingbuf, 0, 0, about_.signal_bytes) &&
          (about_.ring_bytes == 0 || Is(maps.ring, bpf::kRingbuf, 0, 0, about_.ring_bytes));
 }

@@ -12,6 +12,7 @@ import { MemoryFolder } from '../support/bpffs';
 import { call } from '../support/command';
 import { DyingProcesses } from '../support/deaths';
 import { exitOf, exitsOf } from '../support/ends';
+import { KERNEL } from '../support/kernel';
 import { mortal } from '../support/mortal';
 import { itAsRootOfHost } from '../support/privilege';
 import { LineProcess, program, REPOSITORY, run } from '../support/programs';
@@ -202,8 +203,8 @@ describe('a user without capabilities', () => {
     };
   };
 
-  itAsRootOfHost(
-    'uses a recorder that root has made for it: statuses, times and senders',
+  (KERNEL.sharesPins ? itAsRootOfHost : it.skip)(
+    'uses a recorder that root has made for it: statuses, times and senders (needs Linux 5.19)',
     async () => {
       using memory = new MemoryFolder(NOBODY);
       chmodSync(memory.path, 0o777);

@@ -39,6 +39,11 @@ export const KERNEL = {
   lastThreadsStatus: isSince(6, 0),
   /** "connector/cn_proc: Allow non-root users access" */
   ordinaryListeners: isSince(6, 6),
+  /**
+   * "bpf: refine kernel.unprivileged_bpf_disabled behaviour": it no longer forbids the use of pinned
+   * maps.
+   */
+  sharesPins: isSince(5, 19),
   /** "pidfd: add pidfs" */
   pidfdInodes: isSince(6, 9),
   /** "pidfs: allow to retrieve exit information", even after the process was reaped. */

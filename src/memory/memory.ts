@@ -7,7 +7,8 @@ import { DescriptorStore } from './descriptor-store.js';
 import { ExitRing } from './exit-ring.js';
 import { joined } from './join-exits.js';
 import { type MemoryKind, type MemoryOptions, openKeeping } from './keeping.js';
-import { removeRecorders } from './recorder-list.js';
+import { removePins } from './pin-folder.js';
+import { recordersOf } from './recorder-list.js';
 import type { Recordings } from './recordings.js';
 import { StateFolder } from './state-folder.js';
 import type { StoredPidfds } from './stored-pidfds.js';
@@ -223,7 +224,8 @@ export class Memory {
     const { pinDir, stateDir } = this.#options;
     for (const { watch } of this.#log.watches) this.#log.forget(watch);
     this.#recordings.retain([]);
-    if (this.kind === 'recorder') removeRecorders(pinDir, stateDir);
+    // One that root has pinned for us stays, without watches.
+    if (this.kind === 'recorder') recordersOf(pinDir, stateDir).forEach(removePins);
     if (this.kind === 'descriptor-store') {
       const store = DescriptorStore.of(stateDir);
       for (const name of store?.names ?? []) store?.remove(name);

@@ -128,21 +128,29 @@ function makeStateDir(path: string, owner: number | undefined): void {
  * Removes the recorder of a state directory, and those that it has replaced. The directory may be gone.
  * Returns the folders of their pins.
  *
- * @throws ExitwatchError `ERR_EXITWATCH_IN_USE`: a monitor uses it
+ * @throws ExitwatchError `ERR_EXITWATCH_IN_USE`: a monitor uses it; `ERR_EXITWATCH_NOT_PERMITTED`
  */
 export function removeRecorder(root: string, stateDir: string): string[] {
-  if (existsSync(stateDir)) return whileUnused(stateDir, () => removeRecorders(root, stateDir));
-  return listRecorders(root)
-    .filter((each) => each.stateDir === stateDir)
-    .map(({ folder }) => folder)
-    .filter(removePins);
+  if (existsSync(stateDir)) {
+    return whileUnused(stateDir, () => removeAll(recordersOf(root, stateDir)));
+  }
+  const gone = listRecorders(root).filter((each) => each.stateDir === stateDir);
+  return removeAll(gone.map(({ folder }) => folder));
 }
 
-/** The same for the owner of the state directory. */
-export function removeRecorders(root: string, stateDir: string): string[] {
+/** Where the recorder of a state directory is pinned, and those that it has replaced. */
+export function recordersOf(root: string, stateDir: string): string[] {
   const folder = pinsOf(root, stateDir);
-  const all = [...foldersOfPrevious(folder), ...(existsSync(folder) ? [folder] : [])];
-  return all.filter(removePins);
+  return [...foldersOfPrevious(folder), ...(existsSync(folder) ? [folder] : [])];
+}
+
+function removeAll(folders: string[]): string[] {
+  for (const folder of folders) {
+    if (removePins(folder)) continue;
+    const detail = `this user may not remove ${JSON.stringify(folder)}`;
+    throw new ExitwatchError('ERR_EXITWATCH_NOT_PERMITTED', detail, { remedy: 'run as root' });
+  }
+  return folders;
 }
 
 /** Does something while no monitor owns the state directory. */

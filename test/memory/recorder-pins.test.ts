@@ -9,7 +9,7 @@ import { loadAddon } from '../../src/native/load-addon';
 
 import { countOf, openObjects, remaining } from '../support/bpf-objects';
 import { MemoryFolder } from '../support/bpffs';
-import { call } from '../support/command';
+import { call, callWith } from '../support/command';
 import { DyingProcesses } from '../support/deaths';
 import { exitOf, exitsOf } from '../support/ends';
 import { KERNEL } from '../support/kernel';
@@ -39,18 +39,26 @@ function pinAs(version: string, memory: MemoryFolder, ringBytes: number): Native
 
 itAsRootOfHost('close() leaves the recorder, and forget leaves nothing in the kernel', async () => {
   using memory = new MemoryFolder();
+  const others = new Set(openObjects(process.pid)); // of tests in this process before
+  const added = () => openObjects(process.pid).filter((object) => !others.has(object));
   const monitor = new ExitMonitor(memory.options);
   await monitor.start();
-  const all = openObjects(process.pid);
+  const all = added();
   await monitor.close();
-  const left = () => remaining(all);
-  await until('the live programs to be gone', async () => countOf('program', await left()) === 4);
-  expect(countOf('link', await left())).toBe(4);
+  let left: string[] = [];
+  const look = async () => (left = await remaining(all));
+  const told = () => left.join();
+  await until(
+    'the live programs to be gone',
+    async () => countOf('program', await look()) === 4,
+    told,
+  );
+  expect(countOf('link', left)).toBe(4);
   const next = new ExitMonitor(memory.options);
   await next.start();
-  all.push(...openObjects(process.pid));
+  all.push(...added());
   await next.close({ forget: true });
-  await until('everything to be gone', async () => (await left()).length === 0);
+  await until('everything to be gone', async () => (await look()).length === 0, told);
   expect(memory.pinned).toEqual([]);
 });
 
@@ -230,6 +238,20 @@ describe('a user without capabilities', () => {
         { signal: 'SIGTERM', traced: true, sender: { pid: killer.pid, name: 'sh' } },
       ]);
       for (const event of exits) expect(event.source).toBe('recorder');
+
+      const remove = [
+        'memory',
+        '--remove',
+        '--state-dir',
+        memory.stateDir,
+        '--pin-dir',
+        memory.pinDir,
+      ];
+      expect(await callWith(['setpriv', ...AS_NOBODY], ...remove)).toMatchObject({
+        ...{ code: 125, lines: [], stderr: expect.stringContaining('may not remove') as string },
+      });
+      expect(await call(...remove)).toMatchObject({ code: 0, stderr: '' });
+      expect(memory.pinned).toEqual([]);
     },
   );
 

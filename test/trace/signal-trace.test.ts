@@ -240,11 +240,12 @@ itAsRoot(
     const count = () => readdirSync('/proc/self/fd').length;
     const locked = () =>
       /^VmLck:\s+(\d+) kB$/m.exec(readFileSync('/proc/self/status', 'latin1'))?.[1];
+    const others = new Set(openObjects(process.pid)); // of tests in this process before
     const ours = new Set<string>();
     const openAndClose = async () => {
       await using monitor = new ExitMonitor({ trace: 'on' });
       await monitor.start();
-      for (const object of openObjects(process.pid)) ours.add(object);
+      for (const object of openObjects(process.pid)) if (!others.has(object)) ours.add(object);
     };
     await openAndClose();
     const before = { descriptors: count(), locked: locked() };

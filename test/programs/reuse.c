@@ -1,5 +1,6 @@
 // reuse COUNT [--wait|--exec]: runs COUNT processes, one after the other, that all get the same pid
-// through /proc/sys/kernel/ns_last_pid. The i-th exits with i mod 5 and is reaped at once. Prints
+// through /proc/sys/kernel/ns_last_pid, which is turned back for one fork at a time: the pids of
+// other processes stay different. The i-th exits with i mod 5 and is reaped at once. Prints
 // `PID CODE` of each. With --wait each lives until a line comes on stdin; with --exec every other
 // one runs the shell.
 #define _GNU_SOURCE
@@ -16,6 +17,11 @@ static int set_last_pid(int file, pid_t pid) {
   return pwrite(file, text, (size_t)size, 0) == size;
 }
 
+static pid_t get_last_pid(int file) {
+  char text[16] = "";
+  return pread(file, text, sizeof(text) - 1, 0) > 0 ? (pid_t)atoi(text) : 0;
+}
+
 int main(int argc, char** argv) {
   const long count = argc > 1 ? atol(argv[1]) : 0;
   const int wait_for_line = argc > 2 && strcmp(argv[2], "--wait") == 0;
@@ -27,7 +33,8 @@ int main(int argc, char** argv) {
   for (long i = 0; i < count;) {
     int gate[2];
     if (pipe(gate) != 0) return 2;
-    if (wanted != 0 && !set_last_pid(last_pid, wanted - 1)) return 2;
+    const pid_t latest = get_last_pid(last_pid);
+    if (latest == 0 || (wanted != 0 && !set_last_pid(last_pid, wanted - 1))) return 2;
     const pid_t pid = fork();
     if (pid == 0) {
       close(gate[1]);
@@ -41,7 +48,11 @@ int main(int argc, char** argv) {
       _exit(told == 1 ? (int)(i % 5) : 77);  // 77: another process has taken the pid
     }
     if (pid < 0) return 2;
-    if (wanted == 0) wanted = pid;
+    if (wanted == 0) {
+      wanted = pid;
+    } else if (!set_last_pid(last_pid, latest)) {
+      return 2;
+    }
     close(gate[0]);
     if (pid == wanted) {
       printf("%d %ld\n", (int)pid, i % 5);

@@ -335,6 +335,7 @@ Napi::Value RecorderObject::Losses(const Napi::CallbackInfo& info) {
     size_t offset;
   };
   clock_.Sample();
+  recorder_->CountMisses(clock_.BootNow());
   // To CLOCK_REALTIME.
   const auto clock_ms = [&](uint64_t boot_ns) {
     const double age_ns = static_cast<double>(clock_.BootNow()) - static_cast<double>(boot_ns);

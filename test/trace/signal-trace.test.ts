@@ -225,7 +225,7 @@ itAsRootOfHost('a monitor that was killed leaves nothing in the kernel', async (
   await next<Ready>(monitor);
   const ours = openObjects(monitor.pid);
   expect(await remaining(ours)).toEqual(ours);
-  const ofNotes = KERNEL.tellsPrograms ? 1 : 0;
+  const ofNotes = KERNEL.tellsPrograms ? 2 : 0;
   expect(countOf('program', ours)).toBe(4 + ofNotes);
   expect(countOf('link', ours)).toBe(3 + ofNotes);
   monitor.child.kill('SIGKILL');
@@ -250,7 +250,9 @@ itAsRoot(
     await openAndClose();
     const before = { descriptors: count(), locked: locked() };
     for (let i = 0; i < 200; i++) await openAndClose();
-    expect({ descriptors: count(), locked: locked() }).toEqual(before);
+    // Fewer, if pipes of an earlier test have closed meanwhile.
+    expect(count()).toBeLessThanOrEqual(before.descriptors);
+    expect(locked()).toBe(before.locked);
     let left: string[] = [];
     await until(
       'the BPF objects to be freed',

@@ -23,7 +23,8 @@ constexpr Asm::Register kOther = Asm::kR9;  // the object being followed
 
 class Program : KernelProgram {
  public:
-  Program(const KernelLayout& layout, const ExitNoteMaps& maps) : layout_(layout), maps_(maps) {}
+  Program(const KernelLayout& layout, const ExitNoteMaps& maps, ExitNoteTurn turn)
+      : layout_(layout), maps_(maps), turn_(turn) {}
 
   std::vector<bpf_insn> Build() {
     done_ = code_.NewLabel();
@@ -45,19 +46,25 @@ class Program : KernelProgram {
       Read(kPidAt, 4, kTask, layout_.task.tgid);
       RequireWatched(maps_.watched, kPidAt, done_);
     }
+    ReadPointer(kFirst, kTask, layout_.task.group_leader);
+    ReadPointer(Asm::kR1, kTask, layout_.task.signal);
+    code_.Store(Asm::kDouble, Asm::kFrame, KeyField(offsetof(ExitNoteKey, group)), Asm::kR1);
+    Read(KeyField(offsetof(ExitNoteKey, start_ns)), 8, kFirst, layout_.task.start_boottime);
+    if (turn_ == ExitNoteTurn::kBackup) {
+      code_.SetMap(Asm::kR1, maps_.notes);
+      PointTo(Asm::kR2, kKeyAt);
+      code_.Call(Asm::kMapLookup);
+      code_.JumpIf(BPF_JNE, Asm::kR0, 0, done_);
+    }
     Clear(kNoteAt, sizeof(ExitNote));
     // Kernel threads have no address space.
     ReadExecutable(places, kTask, kOther, NoteField(offsetof(ExitNote, executable)), done_);
-    ReadPointer(kFirst, kTask, layout_.task.group_leader);
     if (layout_.pid.inode) {
       ReadPointer(kOther, kFirst, layout_.task.thread_pid);
       Read(NoteField(offsetof(ExitNote, inode)), 8, kOther, *layout_.pid.inode);
     }
     ReadPointer(kOther, kFirst, layout_.task.real_parent);
     Read(NoteField(offsetof(ExitNote, parent_pid)), 4, kOther, layout_.task.tgid);
-    ReadPointer(Asm::kR1, kTask, layout_.task.signal);
-    code_.Store(Asm::kDouble, Asm::kFrame, KeyField(offsetof(ExitNoteKey, group)), Asm::kR1);
-    Read(KeyField(offsetof(ExitNoteKey, start_ns)), 8, kFirst, layout_.task.start_boottime);
     code_.SetMap(Asm::kR1, maps_.notes);
     PointTo(Asm::kR2, kKeyAt);
     PointTo(Asm::kR3, kNoteAt);
@@ -75,13 +82,15 @@ class Program : KernelProgram {
 
   const KernelLayout& layout_;
   const ExitNoteMaps& maps_;
+  const ExitNoteTurn turn_;
   Asm::Label done_ = {0};
 };
 
 }  // namespace
 
-std::vector<bpf_insn> BuildExitNoteProgram(const KernelLayout& layout, const ExitNoteMaps& maps) {
-  return Program(layout, maps).Build();
+std::vector<bpf_insn> BuildExitNoteProgram(const KernelLayout& layout, const ExitNoteMaps& maps,
+                                           ExitNoteTurn turn) {
+  return Program(layout, maps, turn).Build();
 }
 
 }  // namespace exitwatch

@@ -32,11 +32,15 @@ struct ExitNoteMaps {
   int watched;  // see GroupFilterMaps
 };
 
+// As RecorderTurn: the backup writes the note if there is none.
+enum class ExitNoteTurn { kFirst, kBackup };
+
 // A program for the raw tracepoint sched_process_exit, or for the entry of taskstats_exit(), which
 // has the same arguments. The last thread of a group writes the note. When the eBPF filter looks,
 // the address space is gone, and with it the file that the process ran; and the parent may have
 // reaped the process. Requires KernelLayout::executable.
-std::vector<bpf_insn> BuildExitNoteProgram(const KernelLayout& layout, const ExitNoteMaps& maps);
+std::vector<bpf_insn> BuildExitNoteProgram(const KernelLayout& layout, const ExitNoteMaps& maps,
+                                           ExitNoteTurn turn);
 
 }  // namespace exitwatch
 

@@ -35,7 +35,8 @@ constexpr Asm::Register kFirst = Asm::kR9;   // its group's first thread
 
 class Program : KernelProgram {
  public:
-  Program(const KernelLayout& layout, const RecorderMaps& maps) : layout_(layout), maps_(maps) {}
+  Program(const KernelLayout& layout, const RecorderMaps& maps, RecorderTurn turn)
+      : layout_(layout), maps_(maps), turn_(turn) {}
 
   std::vector<bpf_insn> Build(bool has_tai) {
     done_ = code_.NewLabel();
@@ -69,12 +70,36 @@ class Program : KernelProgram {
     code_.Move(kTask, Asm::kR0);
     ReadWord(Asm::kR1, kTask, layout_.task.flags);
     code_.JumpIf32(BPF_JSET, Asm::kR1, kTaskKernelThread, done_);
+    Mark();
     ReadPointer(kSignal, kTask, layout_.task.signal);
     if (!layout_.exit_tells_last) {
       ReadWord(Asm::kR1, kSignal, layout_.signal.live);
       code_.JumpIf32(BPF_JNE, Asm::kR1, 0, done_);
     }
     ReadPointer(kFirst, kTask, layout_.task.group_leader);
+  }
+
+  // The first program leaves a mark that it runs for this task. The backup goes on if there is
+  // none, or if another task has just overwritten it: then both record the same.
+  void Mark() {
+    const Asm::Label is_next = code_.NewLabel();
+    ReadWord(Asm::kR1, kTask, layout_.task.pid);
+    code_.Compute(BPF_AND, Asm::kR1, kRecorderMarks - 1);
+    code_.Store(Asm::kWord, Asm::kFrame, kSlotsAt, Asm::kR1);
+    PointTo(Asm::kR2, kSlotsAt);
+    code_.SetMap(Asm::kR1, maps_.marks);
+    code_.Call(Asm::kMapLookup);
+    code_.JumpIf(BPF_JEQ, Asm::kR0, 0, is_next);
+    if (turn_ == RecorderTurn::kFirst) {
+      code_.Store(Asm::kDouble, Asm::kR0, 0, kTask);
+    } else {
+      code_.Load(Asm::kDouble, Asm::kR1, Asm::kR0, 0);
+      code_.JumpIf(BPF_JNE, Asm::kR1, kTask, is_next);
+      // The kernel may use this address again.
+      code_.StoreValue(Asm::kDouble, Asm::kR0, 0, 0);
+      code_.Jump(done_);
+    }
+    code_.Bind(is_next);
   }
 
   void Identify() {
@@ -193,14 +218,15 @@ class Program : KernelProgram {
 
   const KernelLayout& layout_;
   const RecorderMaps& maps_;
+  const RecorderTurn turn_;
   Asm::Label done_ = {0};
 };
 
 }  // namespace
 
 std::vector<bpf_insn> BuildRecorderProgram(const KernelLayout& layout, const RecorderMaps& maps,
-                                           bool has_tai) {
-  return Program(layout, maps).Build(has_tai);
+                                           bool has_tai, RecorderTurn turn) {
+  return Program(layout, maps, turn).Build(has_tai);
 }
 
 }  // namespace exitwatch

@@ -14,7 +14,7 @@ namespace exitwatch {
 
 // The programs and maps of a recorder outlive the process that has loaded them, and another version
 // of exitwatch may read them. A change of what is below is a change of this number.
-constexpr uint32_t kRecorderLayout = 1;
+constexpr uint32_t kRecorderLayout = 2;
 
 // Identifies a process in a recorder's tables.
 struct RecorderKey {
@@ -66,7 +66,9 @@ struct RecorderLoss {
 struct RecorderState {
   uint64_t lease_ns;   // CLOCK_BOOTTIME: from then on the programs return at once
   uint64_t delivered;  // readers may have delivered what the ring of exits has before this position
-  uint64_t unused[6];
+  uint64_t misses;     // of the program for exits and its backup, which `exits` counts
+  uint64_t misses_read_ns;  // CLOCK_BOOTTIME
+  uint64_t unused[4];
   RecorderLoss exits;  // from the ring of exits
   uint64_t unused_beside_exits[4];
   RecorderLoss signals;  // from either ring
@@ -89,12 +91,21 @@ struct RecorderMaps {
   // Arrays of kKnownCgroups ids, one for each ring; -1: paths are not recorded.
   int ring_cgroups;
   int signal_cgroups;
+  int marks;  // array of kRecorderMarks addresses of tasks
 };
+
+constexpr uint32_t kRecorderMarks = 4096;
+
+// The kernel leaves out a run of a program that is running on that CPU already. Until Linux 7.0
+// only an interrupt could cause that; since then tracepoints let programs be preempted, and one
+// exit in some hundreds is left out while a machine is busy. Therefore there are two of them, one
+// after the other at the same tracepoint: the second one records what the first has not.
+enum class RecorderTurn { kFirst, kBackup };
 
 // For the raw tracepoint sched_process_exit. `has_tai`: the kernel has bpf_ktime_get_tai_ns()
 // (Linux 6.1).
 std::vector<bpf_insn> BuildRecorderProgram(const KernelLayout& layout, const RecorderMaps& maps,
-                                           bool has_tai);
+                                           bool has_tai, RecorderTurn turn);
 
 }  // namespace exitwatch
 

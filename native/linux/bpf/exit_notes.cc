@@ -1,5 +1,7 @@
 #include "linux/bpf/exit_notes.h"
 
+#include <utility>
+
 #include "linux/bpf/bpf_program.h"
 #include "linux/bpf/bpf_syscall.h"
 
@@ -19,11 +21,17 @@ void ExitNotes::Open(const KernelLayout& layout, int watched_map) {
   map_ = bpf::CreateMap("exitwatch_note", bpf::kLruHash, sizeof(ExitNoteKey), sizeof(ExitNote),
                         kMostNotes, 0);
   if (!map_) return;
-  const auto program = BuildExitNoteProgram(layout, {map_.Get(), watched_map});
   const std::optional<uint32_t> function = layout.executable->function;
   const uint32_t type = function ? bpf::kTracing : bpf::kRawTracepoint;
-  if (LoadBpfProgram("exitwatch_note", type, program, &program_, function.value_or(0))) return;
-  link_ = bpf::OpenRawTracepoint(function ? nullptr : "sched_process_exit", program_.Get());
+  const char* tracepoint = function ? nullptr : "sched_process_exit";
+  for (const auto& [turn, attached] :
+       {std::pair{ExitNoteTurn::kFirst, &first_}, std::pair{ExitNoteTurn::kBackup, &backup_}}) {
+    const auto program = BuildExitNoteProgram(layout, {map_.Get(), watched_map}, turn);
+    if (LoadBpfProgram("exitwatch_note", type, program, &attached->program, function.value_or(0))) {
+      return;
+    }
+    attached->link = bpf::OpenRawTracepoint(tracepoint, attached->program.Get());
+  }
 }
 
 }  // namespace exitwatch

@@ -15,12 +15,16 @@ class ExitNotes {
   void Open(const KernelLayout& layout, int watched_map);
 
   // The map of notes; -1 if there is none.
-  int fd() const { return link_ ? map_.Get() : -1; }
+  int fd() const { return first_.link ? map_.Get() : -1; }
 
  private:
+  struct Attached {
+    UniqueFd program;
+    UniqueFd link;
+  };
+
   UniqueFd map_;
-  UniqueFd program_;
-  UniqueFd link_;  // attaches the program
+  Attached first_, backup_;
 };
 
 }  // namespace exitwatch

@@ -18,8 +18,7 @@ namespace exitwatch {
 
 namespace {
 
-constexpr uint32_t kNoEntry = 0;  // the only key of an array with one entry
-
+constexpr uint32_t kNoEntry = 0;         // the only key of an array with one entry
 constexpr uint64_t kMargin = 1'000'000;  // ns that an update of a map hardly ever takes
 
 }  // namespace
@@ -56,8 +55,10 @@ BpfRefusal Recorder::CreateMaps() {
                              sizeof(SignalRecord), KeptSignals(slots), 0);
   maps.signals = bpf::CreateMap("exitwatch_rsig", bpf::kRingbuf, 0, 0,
                                 static_cast<uint32_t>(about_.signal_bytes), 0);
+  maps.marks =
+      bpf::CreateMap("exitwatch_marks", bpf::kArray, 4, sizeof(uint64_t), kRecorderMarks, 0);
   for (const UniqueFd* map : {&maps.about, &maps.state, &maps.trace_state, &maps.watched,
-                              &maps.exits, &maps.kept, &maps.signals}) {
+                              &maps.exits, &maps.kept, &maps.signals, &maps.marks}) {
     if (!*map) return BpfSystemRefusal("BPF_MAP_CREATE");
   }
   if (about_.ring_bytes != 0) {
@@ -81,9 +82,9 @@ BpfRefusal Recorder::Load(KernelTypes& types) {
   about_.has_inodes = groups.pid.inode ? 1 : 0;
 
   const RecorderParts::Maps& maps = parts_.maps;
-  const RecorderMaps shared = {maps.state.Get(),   maps.watched.Get(),  maps.exits.Get(),
-                               maps.kept.Get(),    maps.ring.Get(),     maps.signals.Get(),
-                               ring_cgroups_.fd(), signal_cgroups_.fd()};
+  const RecorderMaps shared = {maps.state.Get(),   maps.watched.Get(),   maps.exits.Get(),
+                               maps.kept.Get(),    maps.ring.Get(),      maps.signals.Get(),
+                               ring_cgroups_.fd(), signal_cgroups_.fd(), maps.marks.Get()};
   SignalTraceMaps trace = {-1, 0, maps.trace_state.Get(), -1, -1};
   trace.recorder = &shared;
   const auto load = [](const char* name, const std::vector<bpf_insn>& program, UniqueFd* loaded) {
@@ -91,11 +92,18 @@ BpfRefusal Recorder::Load(KernelTypes& types) {
   };
   RecorderParts::Programs& programs = parts_.programs;
   using Reason = BpfRefusal::Reason;
-  BpfRefusal refusal =
-      load("exitwatch_rexit", BuildRecorderProgram(groups, shared, true), &programs.exit);
+  const auto load_exit = [&](bool has_tai) {
+    const auto build = [&](RecorderTurn turn) {
+      return BuildRecorderProgram(groups, shared, has_tai, turn);
+    };
+    BpfRefusal refusal = load("exitwatch_rexit", build(RecorderTurn::kFirst), &programs.exit);
+    if (refusal) return refusal;
+    return load("exitwatch_rback", build(RecorderTurn::kBackup), &programs.backup);
+  };
+  BpfRefusal refusal = load_exit(true);
   // bpf_ktime_get_tai_ns is Linux 6.1's.
   if (refusal.reason == Reason::kOtherKernel) {
-    refusal = load("exitwatch_rexit", BuildRecorderProgram(groups, shared, false), &programs.exit);
+    refusal = load_exit(false);
   }
   if (refusal) return refusal;
   refusal = load("exitwatch_rsig", BuildSignalProgram(signals, trace), &programs.signal);
@@ -120,12 +128,15 @@ BpfRefusal Recorder::Attach() {
   } attached[] = {{"mark_victim", programs.oom, &links.oom},
                   {"signal_deliver", programs.taken, &links.taken},
                   {"signal_generate", programs.signal, &links.signal},
-                  {"sched_process_exit", programs.exit, &links.exit}};
+                  {"sched_process_exit", programs.exit, &links.exit},
+                  {"sched_process_exit", programs.backup, &links.backup}};
   for (const auto& [tracepoint, program, link] : attached) {
     *link = bpf::OpenRawTracepoint(tracepoint, program.Get());
     if (!*link) return BpfSystemRefusal(tracepoint);
   }
-  about_.since_ns = KernelClock().Now();
+  const KernelClock clock;
+  about_.since_ns = clock.Now();
+  SetState(offsetof(RecorderState, misses_read_ns), clock.BootNow());
   if (!bpf::Update(parts_.maps.about.Get(), &kNoEntry, &about_, BPF_ANY)) {
     return BpfSystemRefusal("BPF_MAP_UPDATE_ELEM");
   }
@@ -247,13 +258,38 @@ void Recorder::ResetLoss(size_t offset, const RecorderLoss& loss) {
   SetState(offset + offsetof(RecorderLoss, first_ns), 0);
 }
 
+void Recorder::CountMisses(uint64_t boot_ns) {
+  const auto misses_of = [](const UniqueFd& program) {
+    bpf::ProgramInfo info;
+    return program && bpf::ReadProgramInfo(program.Get(), &info) ? info.misses : 0;
+  };
+  // An exit is lost only if both were left out.
+  const RecorderParts::Programs& all = parts_.programs;
+  const uint64_t misses = std::min(misses_of(all.exit), misses_of(all.backup));
+  const uint64_t before_ns = StateAt(offsetof(RecorderState, misses_read_ns));
+  const uint64_t counted = StateAt(offsetof(RecorderState, misses));
+  SetState(offsetof(RecorderState, misses_read_ns), boot_ns);
+  if (misses <= counted) return;
+  SetState(offsetof(RecorderState, misses), misses);
+  constexpr size_t kExits = offsetof(RecorderState, exits);
+  auto* lost = state_.At<uint64_t>(kExits + offsetof(RecorderLoss, count));
+  __atomic_fetch_add(lost, misses - counted, __ATOMIC_RELAXED);
+  const size_t first = kExits + offsetof(RecorderLoss, first_ns);
+  if (StateAt(first) == 0 || StateAt(first) > before_ns) SetState(first, before_ns);
+  SetState(kExits + offsetof(RecorderLoss, last_ns), boot_ns);
+}
+
 std::vector<Recorder::Program> Recorder::Programs() const {
   std::vector<Program> programs;
   const RecorderParts::Programs& all = parts_.programs;
   const struct {
     const char* name;
     const UniqueFd& fd;
-  } each[] = {{"exit", all.exit}, {"signal", all.signal}, {"taken", all.taken}, {"oom", all.oom}};
+  } each[] = {{"exit", all.exit},
+              {"backup", all.backup},
+              {"signal", all.signal},
+              {"taken", all.taken},
+              {"oom", all.oom}};
   for (const auto& [name, fd] : each) {
     bpf::ProgramInfo info;
     if (fd && bpf::ReadProgramInfo(fd.Get(), &info)) programs.push_back({name, info});

@@ -16,9 +16,11 @@ struct RecorderParts {
     UniqueFd kept;
     UniqueFd ring;
     UniqueFd signals;
+    UniqueFd marks;
   };
   struct Programs {
     UniqueFd exit;
+    UniqueFd backup;
     UniqueFd signal;
     UniqueFd taken;
     UniqueFd oom;

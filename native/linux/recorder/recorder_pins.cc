@@ -19,12 +19,14 @@ std::vector<Name> MapNames(RecorderParts& parts) {
   return {{"state", &maps.state},     {"trace_state", &maps.trace_state},
           {"watched", &maps.watched}, {"exits", &maps.exits},
           {"kept", &maps.kept},       {"ring", &maps.ring},
-          {"signals", &maps.signals}, {"about", &maps.about}};
+          {"signals", &maps.signals}, {"marks", &maps.marks},
+          {"about", &maps.about}};
 }
 
 std::vector<Name> ProgramNames(RecorderParts& parts) {
   RecorderParts::Programs& programs = parts.programs;
   return {{"exit_program", &programs.exit},
+          {"backup_program", &programs.backup},
           {"signal_program", &programs.signal},
           {"taken_program", &programs.taken},
           {"oom_program", &programs.oom}};
@@ -33,6 +35,7 @@ std::vector<Name> ProgramNames(RecorderParts& parts) {
 std::vector<Name> LinkNames(RecorderParts& parts) {
   RecorderParts::Programs& links = parts.links;
   return {{"exit_link", &links.exit},
+          {"backup_link", &links.backup},
           {"signal_link", &links.signal},
           {"taken_link", &links.taken},
           {"oom_link", &links.oom}};
@@ -121,8 +124,8 @@ SystemError Recorder::OpenParts(const std::function<UniqueFd(const std::string& 
 bool Recorder::IsRecording() const {
   const RecorderParts::Programs &programs = parts_.programs, &links = parts_.links;
   // A kernel may lack the tracepoints of the other two.
-  return programs.exit && links.exit && programs.signal && links.signal &&
-         (!programs.taken || links.taken) && (!programs.oom || links.oom);
+  return programs.exit && links.exit && programs.backup && links.backup && programs.signal &&
+         links.signal && (!programs.taken || links.taken) && (!programs.oom || links.oom);
 }
 
 // Somebody else may have pinned something else under these names.
@@ -134,6 +137,7 @@ bool Recorder::HasExpectedMaps() const {
          Is(maps.exits, bpf::kHash, sizeof(RecorderKey), sizeof(RecordedExit), slots) &&
          Is(maps.kept, bpf::kHash, sizeof(RecordedSignalKey), sizeof(SignalRecord),
             KeptSignals(slots)) &&
+         Is(maps.marks, bpf::kArray, 4, sizeof(uint64_t), kRecorderMarks) &&
          Is(maps.signals, bpf::kRingbuf, 0, 0, about_.signal_bytes) &&
          (about_.ring_bytes == 0 || Is(maps.ring, bpf::kRingbuf, 0, 0, about_.ring_bytes));
 }

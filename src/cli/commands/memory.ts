@@ -89,7 +89,10 @@ function describe({ folder, stateDir, version, owner, usage }: RecorderReport): 
   if (usage === null) return [head, row('pins', folder), row('', 'of another version')].join('\n');
   const { watched, slots, ringBytes, ringUsed, lostExits, lostSignals, leaseMs } = usage;
   const share = (used: number, all: number) => `${Math.round((100 * used) / all)} % full`;
-  const misses = usage.programs.reduce((sum, program) => sum + program.misses, 0);
+  // Those of the programs for exits count among the lost exits.
+  const misses = usage.programs
+    .filter(({ name }) => name !== 'exit' && name !== 'backup')
+    .reduce((sum, program) => sum + program.misses, 0);
   const measured = usage.programs.filter(({ runs }) => runs > 0);
   const costs = measured.map(({ name, runs, runNs }) => `${name} ${Math.round(runNs / runs)} ns`);
   return [

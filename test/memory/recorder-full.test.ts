@@ -46,17 +46,15 @@ itAsRootOfHost(
     expect(all.gaps).toEqual([]);
     await until('a gap', () => told.gaps.length > 0);
     const ids = new Set(told.exits.map(({ id }) => id));
-    // What was lost after the first gap was made is in another one.
-    const gaps = [...told.gaps];
-    const until_ = gaps.at(-1)?.to.getTime() ?? 0;
+    // The ring may still have been full when the stream began: then there is another gap for strangers.
+    const [gap] = told.gaps;
+    const until_ = gap?.to.getTime() ?? 0;
     const missing = all.exits.filter(
       ({ id, exitedAt }) =>
         !ids.has(id) && exitedAt.getTime() >= since && exitedAt.getTime() <= until_ + 1,
     );
     expect(missing.length).toBeGreaterThan(1000);
-    for (const gap of gaps) expect(gap).toMatchObject({ reason: 'recorder-full', recovered: 0 });
-    expect(gaps.reduce((sum, { lost }) => sum + (lost ?? NaN), 0)).toBe(missing.length);
-    const [gap] = gaps;
+    expect(gap).toMatchObject({ reason: 'recorder-full', lost: missing.length, recovered: 0 });
     const [first, last] = [missing[0], missing.at(-1)].map(
       (event) => event?.exitedAt.getTime() ?? 0,
     );

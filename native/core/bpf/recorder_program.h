@@ -96,10 +96,10 @@ struct RecorderMaps {
 
 constexpr uint32_t kRecorderMarks = 4096;
 
-// The kernel leaves out a run of a program that is running on that CPU already. Until Linux 7.0
-// only an interrupt could cause that; since then tracepoints let programs be preempted, and one
-// exit in some hundreds is left out while a machine is busy. Therefore there are two of them, one
-// after the other at the same tracepoint: the second one records what the first has not.
+// The kernel leaves out a run of a program that is running on that CPU already. Linux 7.2 and 7.3
+// let a program at this tracepoint be preempted meanwhile, and leave out one exit in a hundred in a
+// busy emulated machine; 6.18 left out none. Therefore there are two of them, one after the other
+// at the same tracepoint: the second one records what the first has not.
 enum class RecorderTurn { kFirst, kBackup };
 
 // For the raw tracepoint sched_process_exit. `has_tai`: the kernel has bpf_ktime_get_tai_ns()

@@ -102,9 +102,7 @@ BpfRefusal Recorder::Load(KernelTypes& types) {
   };
   BpfRefusal refusal = load_exit(true);
   // bpf_ktime_get_tai_ns is Linux 6.1's.
-  if (refusal.reason == Reason::kOtherKernel) {
-    refusal = load_exit(false);
-  }
+  if (refusal.reason == Reason::kOtherKernel) refusal = load_exit(false);
   if (refusal) return refusal;
   refusal = load("exitwatch_rsig", BuildSignalProgram(signals, trace), &programs.signal);
   // bpf_task_pt_regs is Linux 5.15's.
@@ -263,17 +261,19 @@ void Recorder::CountMisses(uint64_t boot_ns) {
     bpf::ProgramInfo info;
     return program && bpf::ReadProgramInfo(program.Get(), &info) ? info.misses : 0;
   };
-  // An exit is lost only if both were left out.
-  const RecorderParts::Programs& all = parts_.programs;
+  const RecorderParts::Programs& all = parts_.programs;  // an exit is lost if both were left out
   const uint64_t misses = std::min(misses_of(all.exit), misses_of(all.backup));
   const uint64_t before_ns = StateAt(offsetof(RecorderState, misses_read_ns));
-  const uint64_t counted = StateAt(offsetof(RecorderState, misses));
   SetState(offsetof(RecorderState, misses_read_ns), boot_ns);
-  if (misses <= counted) return;
-  SetState(offsetof(RecorderState, misses), misses);
+  auto* shared = state_.At<uint64_t>(offsetof(RecorderState, misses));
+  uint64_t counted = StateAt(offsetof(RecorderState, misses));
+  if (misses <= counted || !__atomic_compare_exchange_n(shared, &counted, misses, false,
+                                                        __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+    return;
+  }
   constexpr size_t kExits = offsetof(RecorderState, exits);
-  auto* lost = state_.At<uint64_t>(kExits + offsetof(RecorderLoss, count));
-  __atomic_fetch_add(lost, misses - counted, __ATOMIC_RELAXED);
+  __atomic_fetch_add(state_.At<uint64_t>(kExits + offsetof(RecorderLoss, count)), misses - counted,
+                     __ATOMIC_RELAXED);
   const size_t first = kExits + offsetof(RecorderLoss, first_ns);
   if (StateAt(first) == 0 || StateAt(first) > before_ns) SetState(first, before_ns);
   SetState(kExits + offsetof(RecorderLoss, last_ns), boot_ns);

@@ -118,7 +118,7 @@ class Recorder {
 
   // Adds the exits for which the kernel may have left out both programs to those that were lost:
   // no fewer, but some may be those of threads, or of processes that nobody watches. `boot_ns`:
-  // now.
+  // now. Others may do so at the same time: `exitwatch memory` lists recorders.
   void CountMisses(uint64_t boot_ns);
 
   // Has the next loss begin anew; `loss`: what was reported.

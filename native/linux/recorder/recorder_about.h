@@ -26,11 +26,11 @@ struct RecorderAbout {
   char version[kVersionBytes];  // of exitwatch, for people
   char state_dir[kStateDirBytes];
 };
+static_assert(sizeof(RecorderAbout) == 600, "other versions read this layout");
+
 // How many signals to watched processes a recorder keeps: a single process, such as the child of a
 // trial, may have been sent many.
 constexpr uint32_t KeptSignals(uint32_t slots) { return slots < 256 ? 256 : slots; }
-
-static_assert(sizeof(RecorderAbout) == 600, "other versions read this layout");
 
 }  // namespace exitwatch
 

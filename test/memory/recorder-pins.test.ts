@@ -50,10 +50,10 @@ itAsRootOfHost('close() leaves the recorder, and forget leaves nothing in the ke
   const told = () => left.join();
   await until(
     'the live programs to be gone',
-    async () => countOf('program', await look()) === 5,
+    async () => countOf('program', await look()) === 6,
     told,
   );
-  expect(countOf('link', left)).toBe(5);
+  expect(countOf('link', left)).toBe(6);
   const next = new ExitMonitor(memory.options);
   await next.start();
   all.push(...added());
@@ -85,12 +85,12 @@ itAsRootOfHost(
     const all = openObjects(owner.pid);
     owner.child.kill('SIGKILL');
     await owner.ended;
-    expect(countOf('program', await remaining(all))).toBeGreaterThanOrEqual(5);
+    expect(countOf('program', await remaining(all))).toBeGreaterThanOrEqual(6);
     const { lines } = await call('memory', '--json', ...at);
     expect(lines.map((line) => JSON.parse(line) as unknown)).toMatchObject([
       {
         ...{ event: 'recorder', stateDir: memory.stateDir, owner: 0 },
-        usage: { watched: 1, slots: 16_384, lostExits: 0, programs: Array(5).fill({ misses: 0 }) },
+        usage: { watched: 1, slots: 16_384, lostExits: 0, programs: Array(6).fill({ misses: 0 }) },
       },
     ]);
     expect((await call('memory', ...at)).lines).toEqual([

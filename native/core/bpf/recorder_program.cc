@@ -1,5 +1,7 @@
 #include "core/bpf/recorder_program.h"
 
+#include <csignal>
+
 #include "core/bpf/kernel_program.h"
 
 namespace exitwatch {
@@ -11,6 +13,9 @@ using Asm = BpfAssembler;
 // The arguments of sched_process_exit: the task, which is the current one, and whether it is the
 // last one of its group (Linux 6.16, <trace/events/sched.h>).
 constexpr int16_t kGroupDead = 8;
+
+// The first argument of signal_generate.
+constexpr int16_t kSignalArgument = 0;
 
 // Of the kernel's <linux/sched.h> and <linux/sched/signal.h>.
 constexpr int32_t kTaskKernelThread = 0x00200000;  // PF_KTHREAD
@@ -41,6 +46,7 @@ class Program : KernelProgram {
   std::vector<bpf_insn> Build(bool has_tai) {
     done_ = code_.NewLabel();
     LookAtTask();
+    Mark();
     Clear(kRecord, sizeof(RecordedExit));
     RequireLease(maps_.state, Field(offsetof(RecordedExit, boot_ns)),
                  offsetof(RecorderState, exits), done_);
@@ -51,6 +57,7 @@ class Program : KernelProgram {
     Stamp(has_tai);
     Keep();
     if (maps_.ring >= 0) Write();
+    if (turn_ == RecorderTurn::kNotice) CountNotice();
     code_.Bind(done_);
     code_.Set(Asm::kR0, 0);
     code_.Exit();
@@ -61,44 +68,52 @@ class Program : KernelProgram {
   // Goes on with the last task of a group of user space, and with kSignal and kFirst set. Before
   // Linux 6.16 several tasks may find that none of their group is left: each comes here.
   void LookAtTask() {
-    if (layout_.exit_tells_last) {
+    const bool is_told = layout_.exit_tells_last && turn_ != RecorderTurn::kNotice;
+    if (turn_ == RecorderTurn::kNotice) {
+      code_.Load(Asm::kDouble, Asm::kR1, Asm::kR1, kSignalArgument);
+      code_.JumpIf32(BPF_JNE, Asm::kR1, SIGCHLD, done_);
+    } else if (is_told) {
       code_.Load(Asm::kDouble, Asm::kR1, Asm::kR1, kGroupDead);
       code_.Compute(BPF_AND, Asm::kR1, 0xff);  // a bool
       code_.JumpIf(BPF_JEQ, Asm::kR1, 0, done_);
     }
     code_.Call(Asm::kGetCurrentTask);
     code_.Move(kTask, Asm::kR0);
+    if (turn_ == RecorderTurn::kNotice) {
+      // A living process sends SIGCHLD when it stops, or with kill(2).
+      ReadWord(Asm::kR1, kTask, layout_.task.exit_state);
+      code_.JumpIf32(BPF_JEQ, Asm::kR1, 0, done_);
+    }
     ReadWord(Asm::kR1, kTask, layout_.task.flags);
     code_.JumpIf32(BPF_JSET, Asm::kR1, kTaskKernelThread, done_);
-    Mark();
     ReadPointer(kSignal, kTask, layout_.task.signal);
-    if (!layout_.exit_tells_last) {
+    if (!is_told) {
       ReadWord(Asm::kR1, kSignal, layout_.signal.live);
       code_.JumpIf32(BPF_JNE, Asm::kR1, 0, done_);
     }
     ReadPointer(kFirst, kTask, layout_.task.group_leader);
   }
 
-  // The first program leaves a mark that it runs for this task. The backup goes on if there is
-  // none, or if another task has just overwritten it: then both record the same.
+  // Leaves a mark that a program has come by for this process, or goes to the end if there is one.
+  // If another process has overwritten it in between, both programs record the same.
   void Mark() {
     const Asm::Label is_next = code_.NewLabel();
-    ReadWord(Asm::kR1, kTask, layout_.task.pid);
+    // Neither the address of its signal_struct nor its start is unique.
+    Read(kSlotsAt, 8, kFirst, layout_.task.start_boottime);
+    code_.Load(Asm::kDouble, kOther, Asm::kFrame, kSlotsAt);
+    code_.Compute(BPF_ADD, kOther, kSignal);
+    ReadWord(Asm::kR1, kTask, layout_.task.tgid);
     code_.Compute(BPF_AND, Asm::kR1, kRecorderMarks - 1);
     code_.Store(Asm::kWord, Asm::kFrame, kSlotsAt, Asm::kR1);
     PointTo(Asm::kR2, kSlotsAt);
     code_.SetMap(Asm::kR1, maps_.marks);
     code_.Call(Asm::kMapLookup);
     code_.JumpIf(BPF_JEQ, Asm::kR0, 0, is_next);
-    if (turn_ == RecorderTurn::kFirst) {
-      code_.Store(Asm::kDouble, Asm::kR0, 0, kTask);
-    } else {
+    if (turn_ != RecorderTurn::kFirst) {
       code_.Load(Asm::kDouble, Asm::kR1, Asm::kR0, 0);
-      code_.JumpIf(BPF_JNE, Asm::kR1, kTask, is_next);
-      // The kernel may use this address again.
-      code_.StoreValue(Asm::kDouble, Asm::kR0, 0, 0);
-      code_.Jump(done_);
+      code_.JumpIf(BPF_JEQ, Asm::kR1, kOther, done_);
     }
+    code_.Store(Asm::kDouble, Asm::kR0, 0, kOther);
     code_.Bind(is_next);
   }
 
@@ -214,6 +229,12 @@ class Program : KernelProgram {
     Output(maps_.ring, kRecord, sizeof(RecordedExit), written);
     CountLoss(maps_.state, offsetof(RecorderState, exits));
     code_.Bind(written);
+  }
+
+  void CountNotice() {
+    code_.SetMapValue(Asm::kR1, maps_.state, offsetof(RecorderState, noticed));
+    code_.Set(Asm::kR2, 1);
+    code_.AtomicAdd(Asm::kDouble, Asm::kR1, 0, Asm::kR2);
   }
 
   const KernelLayout& layout_;

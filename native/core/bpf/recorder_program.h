@@ -66,9 +66,10 @@ struct RecorderLoss {
 struct RecorderState {
   uint64_t lease_ns;   // CLOCK_BOOTTIME: from then on the programs return at once
   uint64_t delivered;  // readers may have delivered what the ring of exits has before this position
-  uint64_t misses;     // of the program for exits and its backup, which `exits` counts
+  uint64_t misses;     // of all programs for exits, at most; `exits` counts them, too
   uint64_t misses_read_ns;  // CLOCK_BOOTTIME
-  uint64_t unused[4];
+  uint64_t noticed;         // exits that only RecorderTurn::kNotice has recorded
+  uint64_t unused[3];
   RecorderLoss exits;  // from the ring of exits
   uint64_t unused_beside_exits[4];
   RecorderLoss signals;  // from either ring
@@ -91,19 +92,21 @@ struct RecorderMaps {
   // Arrays of kKnownCgroups ids, one for each ring; -1: paths are not recorded.
   int ring_cgroups;
   int signal_cgroups;
-  int marks;  // array of kRecorderMarks addresses of tasks
+  int marks;  // array of kRecorderMarks; each stands for a process
 };
 
 constexpr uint32_t kRecorderMarks = 4096;
 
 // The kernel leaves out a run of a program that is running on that CPU already. Linux 7.2 and 7.3
-// let a program at this tracepoint be preempted meanwhile, and leave out one exit in a hundred in a
-// busy emulated machine; 6.18 left out none. Therefore there are two of them, one after the other
-// at the same tracepoint: the second one records what the first has not.
-enum class RecorderTurn { kFirst, kBackup };
+// let a program at a tracepoint be preempted meanwhile, and leave out one exit in a hundred in a
+// busy emulated machine; 6.18 left out none. Therefore several programs look at each exit, and
+// those that come later record what the earlier ones have not:
+// - kFirst and then kBackup at sched_process_exit, as the process begins to exit
+// - kNotice at signal_generate, when its parent gets SIGCHLD. The kernel holds a lock then, which
+//   forbids preemption. A parent that ignores SIGCHLD gets none.
+enum class RecorderTurn { kFirst, kBackup, kNotice };
 
-// For the raw tracepoint sched_process_exit. `has_tai`: the kernel has bpf_ktime_get_tai_ns()
-// (Linux 6.1).
+// For these raw tracepoints. `has_tai`: the kernel has bpf_ktime_get_tai_ns() (Linux 6.1).
 std::vector<bpf_insn> BuildRecorderProgram(const KernelLayout& layout, const RecorderMaps& maps,
                                            bool has_tai, RecorderTurn turn);
 

@@ -97,8 +97,9 @@ BpfRefusal Recorder::Load(KernelTypes& types) {
       return BuildRecorderProgram(groups, shared, has_tai, turn);
     };
     BpfRefusal refusal = load("exitwatch_rexit", build(RecorderTurn::kFirst), &programs.exit);
-    if (refusal) return refusal;
-    return load("exitwatch_rback", build(RecorderTurn::kBackup), &programs.backup);
+    if (!refusal) refusal = load("exitwatch_rback", build(RecorderTurn::kBackup), &programs.backup);
+    if (!refusal) refusal = load("exitwatch_rnote", build(RecorderTurn::kNotice), &programs.notice);
+    return refusal;
   };
   BpfRefusal refusal = load_exit(true);
   // bpf_ktime_get_tai_ns is Linux 6.1's.
@@ -126,6 +127,7 @@ BpfRefusal Recorder::Attach() {
   } attached[] = {{"mark_victim", programs.oom, &links.oom},
                   {"signal_deliver", programs.taken, &links.taken},
                   {"signal_generate", programs.signal, &links.signal},
+                  {"signal_generate", programs.notice, &links.notice},
                   {"sched_process_exit", programs.exit, &links.exit},
                   {"sched_process_exit", programs.backup, &links.backup}};
   for (const auto& [tracepoint, program, link] : attached) {
@@ -261,8 +263,9 @@ void Recorder::CountMisses(uint64_t boot_ns) {
     bpf::ProgramInfo info;
     return program && bpf::ReadProgramInfo(program.Get(), &info) ? info.misses : 0;
   };
-  const RecorderParts::Programs& all = parts_.programs;  // an exit is lost if both were left out
-  const uint64_t misses = std::min(misses_of(all.exit), misses_of(all.backup));
+  const RecorderParts::Programs& all = parts_.programs;  // an exit is lost if all were left out
+  const uint64_t both = std::min(misses_of(all.exit), misses_of(all.backup));
+  const uint64_t misses = both - std::min(both, StateAt(offsetof(RecorderState, noticed)));
   const uint64_t before_ns = StateAt(offsetof(RecorderState, misses_read_ns));
   SetState(offsetof(RecorderState, misses_read_ns), boot_ns);
   auto* shared = state_.At<uint64_t>(offsetof(RecorderState, misses));
@@ -285,11 +288,8 @@ std::vector<Recorder::Program> Recorder::Programs() const {
   const struct {
     const char* name;
     const UniqueFd& fd;
-  } each[] = {{"exit", all.exit},
-              {"backup", all.backup},
-              {"signal", all.signal},
-              {"taken", all.taken},
-              {"oom", all.oom}};
+  } each[] = {{"exit", all.exit},     {"backup", all.backup}, {"notice", all.notice},
+              {"signal", all.signal}, {"taken", all.taken},   {"oom", all.oom}};
   for (const auto& [name, fd] : each) {
     bpf::ProgramInfo info;
     if (fd && bpf::ReadProgramInfo(fd.Get(), &info)) programs.push_back({name, info});

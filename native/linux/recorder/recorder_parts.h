@@ -21,6 +21,7 @@ struct RecorderParts {
   struct Programs {
     UniqueFd exit;
     UniqueFd backup;
+    UniqueFd notice;
     UniqueFd signal;
     UniqueFd taken;
     UniqueFd oom;

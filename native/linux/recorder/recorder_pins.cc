@@ -25,20 +25,16 @@ std::vector<Name> MapNames(RecorderParts& parts) {
 
 std::vector<Name> ProgramNames(RecorderParts& parts) {
   RecorderParts::Programs& programs = parts.programs;
-  return {{"exit_program", &programs.exit},
-          {"backup_program", &programs.backup},
-          {"signal_program", &programs.signal},
-          {"taken_program", &programs.taken},
-          {"oom_program", &programs.oom}};
+  return {{"exit_program", &programs.exit},     {"backup_program", &programs.backup},
+          {"notice_program", &programs.notice}, {"signal_program", &programs.signal},
+          {"taken_program", &programs.taken},   {"oom_program", &programs.oom}};
 }
 
 std::vector<Name> LinkNames(RecorderParts& parts) {
   RecorderParts::Programs& links = parts.links;
-  return {{"exit_link", &links.exit},
-          {"backup_link", &links.backup},
-          {"signal_link", &links.signal},
-          {"taken_link", &links.taken},
-          {"oom_link", &links.oom}};
+  return {{"exit_link", &links.exit},     {"backup_link", &links.backup},
+          {"notice_link", &links.notice}, {"signal_link", &links.signal},
+          {"taken_link", &links.taken},   {"oom_link", &links.oom}};
 }
 
 constexpr char kRingCgroups[] = "ring_cgroups";
@@ -124,8 +120,9 @@ SystemError Recorder::OpenParts(const std::function<UniqueFd(const std::string& 
 bool Recorder::IsRecording() const {
   const RecorderParts::Programs &programs = parts_.programs, &links = parts_.links;
   // A kernel may lack the tracepoints of the other two.
-  return programs.exit && links.exit && programs.backup && links.backup && programs.signal &&
-         links.signal && (!programs.taken || links.taken) && (!programs.oom || links.oom);
+  return programs.exit && links.exit && programs.backup && links.backup && programs.notice &&
+         links.notice && programs.signal && links.signal && (!programs.taken || links.taken) &&
+         (!programs.oom || links.oom);
 }
 
 // Somebody else may have pinned something else under these names.

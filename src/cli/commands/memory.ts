@@ -91,7 +91,7 @@ function describe({ folder, stateDir, version, owner, usage }: RecorderReport): 
   const share = (used: number, all: number) => `${Math.round((100 * used) / all)} % full`;
   // Those of the programs for exits count among the lost exits.
   const misses = usage.programs
-    .filter(({ name }) => name !== 'exit' && name !== 'backup')
+    .filter(({ name }) => !['exit', 'backup', 'notice'].includes(name))
     .reduce((sum, program) => sum + program.misses, 0);
   const measured = usage.programs.filter(({ runs }) => runs > 0);
   const costs = measured.map(({ name, runs, runNs }) => `${name} ${Math.round(runNs / runs)} ns`);

@@ -61,6 +61,7 @@ Napi::Function RecorderObject::Define(Napi::Env env) {
                          InstanceMethod<&RecorderObject::CommitSignals>("commitSignals"),
                          InstanceMethod<&RecorderObject::Used>("used"),
                          InstanceMethod<&RecorderObject::Losses>("losses"),
+                         InstanceMethod<&RecorderObject::AcknowledgeLoss>("acknowledgeLoss"),
                          InstanceMethod<&RecorderObject::Lease>("lease"),
                          InstanceMethod<&RecorderObject::SetLease>("setLease"),
                          InstanceMethod<&RecorderObject::CgroupPath>("cgroupPath"),
@@ -324,8 +325,7 @@ Napi::Value RecorderObject::Used(const Napi::CallbackInfo& info) {
   return used;
 }
 
-// losses(reset): of exits, of signals and of watched processes. `reset`: those of exits were
-// reported.
+// losses(): of exits, of signals and of watched processes.
 Napi::Value RecorderObject::Losses(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   if (!IsOpen(info)) return env.Undefined();
@@ -354,13 +354,18 @@ Napi::Value RecorderObject::Losses(const Napi::CallbackInfo& info) {
     };
     set("count", static_cast<double>(loss.count - loss.reported));
     set("firstMs", loss.first_ns == 0 ? 0 : clock_ms(loss.first_ns));
-    set("lastMs", loss.first_ns == 0 ? 0 : clock_ms(loss.last_ns));
+    set("lastMs", loss.last_ns == 0 ? 0 : clock_ms(loss.last_ns));
     result.Set(name, described);
-    if (info[0].ToBoolean() && offset == offsetof(RecorderState, exits)) {
-      recorder_->ResetLoss(offset, loss);
-    }
   }
   return result;
+}
+
+// acknowledgeLoss(count): so many lost exits were reported.
+Napi::Value RecorderObject::AcknowledgeLoss(const Napi::CallbackInfo& info) {
+  if (IsOpen(info)) {
+    recorder_->AcknowledgeLoss(offsetof(RecorderState, exits), ToUint64(info[0]));
+  }
+  return info.Env().Undefined();
 }
 
 // How long, in ms, the programs go on without a reader; negative if they have stopped.

@@ -42,6 +42,7 @@ class RecorderObject : public Napi::ObjectWrap<RecorderObject> {
   Napi::Value CommitSignals(const Napi::CallbackInfo& info);
   Napi::Value Used(const Napi::CallbackInfo& info);
   Napi::Value Losses(const Napi::CallbackInfo& info);
+  Napi::Value AcknowledgeLoss(const Napi::CallbackInfo& info);
   Napi::Value Lease(const Napi::CallbackInfo& info);
   Napi::Value SetLease(const Napi::CallbackInfo& info);
   Napi::Value CgroupPath(const Napi::CallbackInfo& info);

@@ -9,6 +9,9 @@ const LIVE_PATIENCE_MS = 2000;
 /** How long to remember an exit that only one of both has reported. */
 const MEMORY_MS = 30_000;
 
+/** How often to compare what was lost with the live stream, which reports an exit a little later. */
+const COMPARISONS = 4;
+
 /** A recorder with its reader. */
 export interface Recording {
   recorder: NativeRecorder;
@@ -46,6 +49,10 @@ export class ExitRing {
   /** Delivered from the ring: the live stream may report them, too. */
   readonly #recorded = new Map<string, number>();
   #isMarked = false;
+  #comparisons = 0;
+  #leastLost = Infinity;
+  /** Until when a gap has told what was lost. */
+  #toldUntil = 0;
 
   constructor(recordings: readonly Recording[]) {
     this.#rings = recordings.map((each) => ({ ...each, pending: [] }));
@@ -69,7 +76,7 @@ export class ExitRing {
   }
 
   /** The live stream reports an exit. Returns whether to deliver it. */
-  onLive({ id }: ExitEvent): boolean {
+  onLive({ id, isRepeated }: ExitEvent): boolean {
     if (this.#recorded.delete(id)) return false;
     // What the ring has by now may have been delivered, if we are killed before it is committed.
     if (!this.#isMarked) {
@@ -77,8 +84,8 @@ export class ExitRing {
       this.#isMarked = true;
     }
     const pending = this.#byId.get(id);
-    if (pending === undefined) this.#live.set(id, { isCommitted: false, at: Date.now() });
-    else markDelivered(pending);
+    if (pending !== undefined) markDelivered(pending);
+    else if (!isRepeated) this.#live.set(id, { isCommitted: false, at: Date.now() });
     return true;
   }
 
@@ -111,14 +118,38 @@ export class ExitRing {
 
   /** Exits that did not fit, and were not reported yet; `null`: none. */
   loss(): Gap | null {
-    return gapOf(this.#rings.map(({ recorder }) => recorder.losses(false).exits));
+    const losses = this.#rings.map(({ recorder }) => recorder.losses().exits);
+    return gapOf(losses, this.#toldUntil);
   }
 
-  /** The gap was delivered. Returns what was lost since it was made. */
-  lossReported({ lost, to }: Gap): Gap | null {
-    const more = gapOf(this.#rings.map(({ recorder }) => recorder.losses(true).exits));
-    if (more?.lost == null || more.lost <= (lost ?? 0)) return null;
-    return { ...more, from: to, lost: more.lost - (lost ?? 0) };
+  /**
+   * The same of the time until the live stream began. It has delivered what did not fit since then.
+   * Call this about each second after {@link missed}: the answer comes once, after some comparisons.
+   */
+  lossBeforeLive(): Gap | null {
+    if (this.#comparisons === COMPARISONS) return null;
+    const loss = this.loss();
+    this.#leastLost = Math.min(this.#leastLost, (loss?.lost ?? 0) - this.#live.size);
+    this.#comparisons++;
+    if (this.#comparisons < COMPARISONS || loss === null || this.#leastLost <= 0) return null;
+    return { ...loss, lost: this.#leastLost };
+  }
+
+  /** The gap was delivered. */
+  lossReported({ lost, to }: Gap): void {
+    this.#acknowledge(lost ?? 0);
+    this.#toldUntil = to.getTime();
+  }
+
+  /** The live stream has delivered the rest of what did not fit. */
+  close(): void {
+    this.#read();
+    this.#forget(Infinity);
+  }
+
+  #acknowledge(count: number): void {
+    if (count === 0) return;
+    for (const { recorder } of this.#rings) recorder.acknowledgeLoss(count);
   }
 
   #read(): void {
@@ -182,10 +213,13 @@ export class ExitRing {
 
   /** Exits that the ring had no room for, and those that the live stream never reported. */
   #forget(before: number): void {
-    for (const [id, { at }] of this.#live) {
+    let committed = 0;
+    for (const [id, { at, isCommitted }] of this.#live) {
       if (at >= before) break;
       this.#live.delete(id);
+      if (isCommitted) committed++;
     }
+    this.#acknowledge(committed);
     for (const [id, at] of this.#recorded) {
       if (at >= before) break;
       this.#recorded.delete(id);
@@ -193,14 +227,14 @@ export class ExitRing {
   }
 }
 
-function gapOf(losses: readonly NativeLoss[]): Gap | null {
+function gapOf(losses: readonly NativeLoss[], toldUntil: number): Gap | null {
   let lost = 0;
   let from = Infinity;
   let to = 0;
   for (const { count, firstMs, lastMs } of losses) {
     if (count === 0) continue;
     lost += count;
-    from = Math.min(from, Math.floor(firstMs));
+    from = Math.min(from, Math.floor(firstMs || toldUntil || lastMs));
     to = Math.max(to, Math.ceil(lastMs));
   }
   if (lost === 0) return null;

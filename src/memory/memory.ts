@@ -177,9 +177,9 @@ export class Memory {
     for (const stored of watches) this.forget(stored);
   }
 
-  /** The gap was delivered. Returns what was lost since it was made. */
-  lossReported(gap: Gap): Gap | null {
-    return this.#isClosed ? null : (this.#ring?.lossReported(gap) ?? null);
+  /** The gap was delivered. */
+  lossReported(gap: Gap): void {
+    if (!this.#isClosed) this.#ring?.lossReported(gap);
   }
 
   /** Call this about each second. */
@@ -211,6 +211,7 @@ export class Memory {
     this.#isClosed = true;
     try {
       if (forget) this.#forgetAll();
+      else this.#ring?.close();
     } catch (error) {
       throw this.#folder.error(error);
     } finally {

@@ -68,7 +68,7 @@ export class RecordedExits {
     }
     const history = new SignalHistory(this.#cgroups);
     for (const signal of signals.sort((a, b) => a.timeNs - b.timeNs)) history.add(signal);
-    const losses = this.#recorder.losses(false);
+    const losses = this.#recorder.losses();
     const event = this.#eventOf(0, history, [losses.signals, losses.watched]);
     if (!isWhole) {
       event.traced = false;
@@ -85,7 +85,7 @@ export class RecordedExits {
     for (;;) {
       const count = this.#recorder.readRing(buffer, this.#signals.buffer, this.#ends.buffer);
       if (count === 0) return exits;
-      const losses = this.#recorder.losses(false);
+      const losses = this.#recorder.losses();
       let exitAt = 0;
       let signalAt = 0;
       for (let i = 0; i < count; i++) {
@@ -111,8 +111,11 @@ export class RecordedExits {
   }
 }
 
-/** Whether something was lost while the process was traced. */
+/**
+ * Whether something may have been lost while the process was traced. It is no longer known when the
+ * loss began once it was acknowledged.
+ */
 function overlaps({ firstMs, lastMs }: NativeLoss, { tracedSince, exitedAt }: ExitEvent): boolean {
-  if (firstMs === 0) return false;
+  if (lastMs === 0) return false;
   return lastMs + 1 >= (tracedSince?.getTime() ?? 0) && firstMs - 1 <= exitedAt.getTime();
 }

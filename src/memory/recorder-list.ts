@@ -75,7 +75,7 @@ function look(folder: string): RecorderReport[] {
     const { stateDir, version, owner, slots, ringBytes, signalBytes } = about;
     if (errno !== 0) return [{ folder, stateDir, version, owner, usage: null }];
     const { ring, signals } = recorder.used();
-    const losses = recorder.losses(false);
+    const losses = recorder.losses();
     const usage: RecorderUsage = {
       watched: recorder.watched(),
       slots,

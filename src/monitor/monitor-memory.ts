@@ -202,10 +202,9 @@ export class MonitorMemory {
 
   /** What was lost is forgotten when the gap was delivered. */
   #tellLoss(loss: Gap | null): void {
-    for (let gap = loss; gap !== null;) {
-      this.#host.gap(gap);
-      gap = this.#memory.lossReported(gap);
-    }
+    if (loss === null) return;
+    this.#host.gap(loss);
+    this.#memory.lossReported(loss);
   }
 
   #commitSoon(id: string, isForWatches: boolean): void {
@@ -230,7 +229,7 @@ export class MonitorMemory {
     this.#memory.tick();
     if (ring === null) return;
     const missed = this.#isAlone ? ring.drain(this.#isDue) : ring.missed(this.#isNotWatched);
-    const loss = this.#isAlone ? ring.loss() : null;
+    const loss = this.#isAlone ? ring.loss() : ring.lossBeforeLive();
     for (const event of missed) this.#host.deliver(event, true);
     this.#tellLoss(loss);
     if (missed.length > 0 || loss !== null) this.#host.batchEnd();

@@ -110,8 +110,10 @@ export interface NativeRecorder {
   commitSignals(end: number): void;
   /** Bytes of records that were not committed. */
   used(): { ring: number; signals: number };
-  /** What did not fit. `reset`: the exits were reported, so begin to count anew. */
-  losses(reset: boolean): Record<'exits' | 'signals' | 'watched', NativeLoss>;
+  /** What did not fit. */
+  losses(): Record<'exits' | 'signals' | 'watched', NativeLoss>;
+  /** So many of the exits that did not fit are no longer to be reported. */
+  acknowledgeLoss(count: number): void;
   /** For how many ms the programs go on; negative if they have stopped. */
   lease(): number;
   setLease(ms: number): void;
@@ -144,8 +146,9 @@ export interface NativeRecorderAbout {
 
 export interface NativeLoss {
   count: number;
-  /** CLOCK_REALTIME; 0 if there was none. */
+  /** CLOCK_REALTIME. Of the first one that was not acknowledged; 0 if there was none. */
   firstMs: number;
+  /** Of the last one ever; 0 if there was none. */
   lastMs: number;
 }
 

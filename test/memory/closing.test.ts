@@ -164,7 +164,7 @@ itAsRootOfHost('a gap is reported again if its reader died before it was deliver
   await first.start();
   await first.close();
   await new LineProcess(program('storm'), ['100']).ended;
-  const lost = () => withRecorder(memory, (each) => each.losses(false).exits.count);
+  const lost = () => withRecorder(memory, (each) => each.losses().exits.count);
   const before = lost();
   expect(before).toBeGreaterThan(50);
   const script = `

@@ -1,3 +1,5 @@
+import { setTimeout } from 'node:timers/promises';
+
 import { ExitMonitor, type ExitEvent, type Gap } from '../../src';
 
 import { MemoryFolder } from '../support/bpffs';
@@ -66,6 +68,66 @@ itAsRootOfHost(
     expect(times).toEqual(times.toSorted((a, b) => a - b));
     await told.monitor.close({ forget: true });
     await all.monitor.close({ forget: true });
+  },
+);
+
+itAsRootOfHost(
+  'ES-15: of what does not fit while the live stream begins, only what it has not delivered is lost',
+  async () => {
+    using small = new MemoryFolder();
+    using large = new MemoryFolder();
+    const all = await open(large, 4 * 1024 * 1024);
+    await (await open(small, RING_BYTES)).monitor.close();
+    const filling = new LineProcess(program('storm'), ['1000']);
+    await filling.rest();
+    const storm = new LineProcess(program('storm'), ['4000', '2000']);
+    const told = await open(small, RING_BYTES);
+    await storm.rest();
+    const pids = new Set([filling.pid, storm.pid]);
+    const isOfStorms = ({ parentPid }: ExitEvent) => parentPid !== null && pids.has(parentPid);
+    await until('the storms', () => all.exits.filter(isOfStorms).length === 5000);
+    const isAfter = (exits: readonly ExitEvent[], last: ExitEvent | undefined) =>
+      exits.some(({ id }) => id === last?.id);
+    await until('the last exit', () => isAfter(told.exits, all.exits.findLast(isOfStorms)));
+    // It tells what was lost meanwhile, if anything was, within a few seconds.
+    await setTimeout(5000);
+
+    const lost = told.gaps.reduce((sum, gap) => sum + (gap.lost ?? NaN), 0);
+    const until_ = told.exits.at(-1)?.exitedNs ?? NaN;
+    const since = all.exits.find(isOfStorms)?.exitedNs ?? NaN;
+    const ids = new Set(told.exits.map(({ id }) => id));
+    const missing = all.exits.filter(
+      ({ id, exitedNs }) =>
+        !ids.has(id) && (exitedNs ?? NaN) >= since && (exitedNs ?? NaN) <= until_,
+    );
+    expect({ lost, reasons: told.gaps.map(({ reason }) => reason) }).toEqual({
+      lost: missing.length,
+      reasons: told.gaps.map(() => 'recorder-full'),
+    });
+    await told.monitor.close({ forget: true });
+    await all.monitor.close({ forget: true });
+  },
+);
+
+itAsRootOfHost(
+  'what the live stream has delivered is not lost, even if it did not fit',
+  async () => {
+    using memory = new MemoryFolder();
+    const first = await open(memory, RING_BYTES);
+    const storm = new LineProcess(program('storm'), ['3000']);
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 3000);
+    await storm.rest();
+    const isOfStorm = ({ parentPid }: ExitEvent) => parentPid === storm.pid;
+    await until('the storm', () => first.exits.filter(isOfStorm).length === 3000);
+    await first.monitor.close();
+    expect(first.gaps).toEqual([]);
+
+    const next = await open(memory, RING_BYTES);
+    const { pid } = new LineProcess('true', []);
+    await until('an exit', () => next.exits.some((event) => event.pid === pid));
+    expect(next.exits.filter(isOfStorm)).toEqual([]);
+    expect(next.gaps).toEqual([]);
+    await next.monitor.close({ forget: true });
   },
 );
 

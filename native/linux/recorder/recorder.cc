@@ -101,8 +101,7 @@ BpfRefusal Recorder::Load(KernelTypes& types) {
     if (!refusal) refusal = load("exitwatch_rnote", build(RecorderTurn::kNotice), &programs.notice);
     return refusal;
   };
-  BpfRefusal refusal = load_exit(true);
-  // bpf_ktime_get_tai_ns is Linux 6.1's.
+  BpfRefusal refusal = load_exit(true);  // bpf_ktime_get_tai_ns is Linux 6.1's
   if (refusal.reason == Reason::kOtherKernel) refusal = load_exit(false);
   if (refusal) return refusal;
   refusal = load("exitwatch_rsig", BuildSignalProgram(signals, trace), &programs.signal);
@@ -253,8 +252,9 @@ RecorderLoss Recorder::Loss(size_t offset) const {
           StateAt(offset + offsetof(RecorderLoss, reported))};
 }
 
-void Recorder::ResetLoss(size_t offset, const RecorderLoss& loss) {
-  SetState(offset + offsetof(RecorderLoss, reported), loss.count);
+void Recorder::AcknowledgeLoss(size_t offset, uint64_t count) {
+  const RecorderLoss loss = Loss(offset);
+  SetState(offset + offsetof(RecorderLoss, reported), std::min(loss.count, loss.reported + count));
   SetState(offset + offsetof(RecorderLoss, first_ns), 0);
 }
 

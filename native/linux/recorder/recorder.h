@@ -116,13 +116,13 @@ class Recorder {
   // Records that did not fit, as the member of RecorderState at this offset has them.
   RecorderLoss Loss(size_t offset) const;
 
-  // Adds the exits for which the kernel may have left out both programs to those that were lost:
+  // Adds the exits for which the kernel may have left out all programs to those that were lost:
   // no fewer, but some may be those of threads, or of processes that nobody watches. `boot_ns`:
   // now. Others may do so at the same time: `exitwatch memory` lists recorders.
   void CountMisses(uint64_t boot_ns);
 
-  // Has the next loss begin anew; `loss`: what was reported.
-  void ResetLoss(size_t offset, const RecorderLoss& loss);
+  // So many of them are no longer to be reported, and the next is the first one.
+  void AcknowledgeLoss(size_t offset, uint64_t count);
 
   struct Program {
     const char* name;

@@ -43,7 +43,7 @@ const TESTED_IN: Record<string, string[]> = {
   'docs/vm-guides.md': [VM_COMMANDS, VM_COMMANDS, VM_COMMANDS, GUIDES, GUIDES, GUIDES],
   'docs/wait-for-one.md': [COMMANDS, SNIPPETS, SNIPPETS, SNIPPETS, SNIPPETS],
   'docs/watch-everything.md': [COMMANDS, SNIPPETS, SNIPPETS],
-  'docs/who-did-it.md': [COMMANDS, SNIPPETS, SNIPPETS, 'docs/journal-query', 'docs/journal-query'],
+  'docs/who-did-it.md': [COMMANDS, SNIPPETS, SNIPPETS, 'e2e/journal-query', 'e2e/journal-query'],
 };
 
 test.each(PAGES)('each code block of %s has a test', (page) => {

@@ -3,10 +3,8 @@ import { setTimeout } from 'node:timers/promises';
 import { ExitMonitor, type ExitEvent, type Gap } from '../../src';
 
 import { MemoryFolder } from '../support/bpffs';
-import { Crowd } from '../support/crowd';
-import { exitsOf } from '../support/ends';
 import { itAsRootOfHost } from '../support/privilege';
-import { LineProcess, program, run } from '../support/programs';
+import { LineProcess, program } from '../support/programs';
 import { until } from '../support/wait';
 
 const RING_BYTES = 64 * 1024;
@@ -126,43 +124,9 @@ itAsRootOfHost(
     const { pid } = new LineProcess('true', []);
     await until('an exit', () => next.exits.some((event) => event.pid === pid));
     expect(next.exits.filter(isOfStorm)).toEqual([]);
-    expect(next.gaps).toEqual([]);
+    // Strangers may exit between the two monitors, while it is still full.
+    const lost = next.gaps.reduce((sum, gap) => sum + (gap.lost ?? NaN), 0);
+    expect(lost).toBeLessThan(100);
     await next.monitor.close({ forget: true });
-  },
-);
-
-itAsRootOfHost.each(['watched', 'all'] as const)(
-  'scope %s: floods of signals and of exits take nothing from what is watched',
-  async (scope) => {
-    using memory = new MemoryFolder();
-    await using crowd = await Crowd.of(500);
-    const { stateDir, recorder } = memory.options;
-    const options = {
-      ...{ scope, stateDir },
-      recorder: { ...recorder, ringBytes: RING_BYTES, signalBytes: RING_BYTES },
-    };
-    const monitor = new ExitMonitor(options);
-    await monitor.start();
-    for (const pid of crowd.pids) monitor.watch(pid);
-    await monitor.close();
-    const nobody = ['--reuid=65534', '--regid=65534', '--clear-groups', '--bounding-set=-all'];
-    await run('setpriv', [...nobody, program('flood'), '1000000']);
-    const storm = new LineProcess(program('storm'), ['5000']);
-    await storm.rest();
-    const killer = new LineProcess('sh', ['-c', `kill -TERM ${crowd.pids.join(' ')}`]);
-    expect(await killer.ended).toBe(0);
-    crowd.end();
-    await crowd.reaped();
-
-    const next = new ExitMonitor(options);
-    const { restored } = await next.start();
-    const ends = await exitsOf(restored);
-    expect(ends.map(({ pid }) => pid)).toEqual(crowd.pids);
-    const wrong = ends.filter(
-      ({ signal, sender }) => signal !== 'SIGTERM' || sender?.pid !== killer.pid,
-    );
-    expect(wrong).toEqual([]);
-    if (scope === 'watched') expect(ends.filter(({ traced }) => !traced)).toEqual([]);
-    await next.close({ forget: true });
   },
 );

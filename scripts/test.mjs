@@ -12,7 +12,7 @@ const pattern = (path) => join(process.cwd(), path).replace(/[.*+?^${}()|[\]\\]/
 /** What `npm test` leaves to other scripts. Of the soak tests it runs those of the ways to end. */
 const OTHERS = [
   ...['test/e2e/', 'test/package/'].map(pattern),
-  `${pattern('test/soak/')}(?!(?:deaths|fates|senders)\\.)`,
+  `${pattern('test/soak/')}(?!(?:deaths|senders)\\.)`,
 ];
 
 const COMMANDS = ['test/cli/', 'test/docs/', 'test/process/', 'test/vm/'].map(pattern);

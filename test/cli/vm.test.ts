@@ -4,7 +4,6 @@ import { join } from 'node:path';
 
 import { isAlive, readIntents } from '../../src/process';
 
-import { AgentVm, itWithAgent } from '../support/agent-guest';
 import { call, MAIN } from '../support/command';
 import { TestDaemon } from '../support/daemon';
 import { mortal, release } from '../support/mortal';
@@ -157,18 +156,6 @@ itWithQemu('a failed migration is reported, and the machine goes on', async () =
     ['migrate', 'not-delivered'],
   ]);
   expect(await machine.status()).toBe('running');
-});
-
-itWithAgent('the guest agent is asked first', async () => {
-  const machine = new AgentVm();
-  vm = machine;
-  await machine.booted();
-  const { code, lines, stderr } = await call(
-    ...['vm', 'powerdown', ...of(machine), '--agent', machine.agent],
-  );
-  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-  expect(lines).toEqual([expect.stringMatching(/exited 0.*, by a control call$/)]);
-  expect((await intents()).map(([what]) => what)).toEqual(['powerdown']);
 });
 
 test('intent add records an intent and intent settle settles it', async () => {

@@ -10,6 +10,7 @@ import { guestAgentDriver, qmpDriver, VmControl, VmMonitor } from '../../src/vm'
 import { GuestAgentClient } from '../../src/vm/qemu/guest-agent-client';
 
 import { AgentVm, itWithAgent } from '../support/agent-guest';
+import { call } from '../support/command';
 import { stopOf } from '../support/ends';
 import { itWithQemu, TestVm } from '../support/qemu';
 import { arrives } from '../support/wait';
@@ -306,3 +307,18 @@ itWithAgent(
     expect(candidates).toEqual(expect.arrayContaining(['guest-shutdown', 'other-powerdown']));
   },
 );
+
+itWithAgent('the command vm powerdown asks the agent first', async () => {
+  const agentVm = new AgentVm();
+  vm = agentVm;
+  await agentVm.booted();
+  const intentLog = join(folder, 'intents');
+  const log = ['--intent-log', intentLog];
+  const { code, lines, stderr } = await call(
+    ...['vm', 'powerdown', '--pid', String(agentVm.pid), '--qmp', agentVm.sockets[0] ?? '', ...log],
+    ...['--agent', agentVm.agent],
+  );
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  expect(lines).toEqual([expect.stringMatching(/exited 0.*, by a control call$/)]);
+  expect((await readIntents(intentLog)).map(({ what }) => what)).toEqual(['powerdown']);
+});

@@ -1,4 +1,5 @@
 import { once, EventEmitter } from 'node:events';
+import { readFileSync } from 'node:fs';
 
 import type { ExitEvent } from '../../events/exit-event.js';
 import { processTable } from '../../identity/platform-table.js';
@@ -19,6 +20,12 @@ export class OwnFamily {
   /** The parents of processes that exited recently. */
   readonly #parents = new Map<number, number>();
   readonly #learned = new EventEmitter();
+  readonly #look: typeof lookNow;
+
+  /** `look`: tests give it the states of a process that last only for a moment. */
+  constructor(look = lookNow) {
+    this.#look = look;
+  }
 
   add(pid: number): void {
     this.#hooks.add(pid);
@@ -61,11 +68,25 @@ export class OwnFamily {
     return false;
   }
 
-  /** 0: it cannot be read, so we did not start it. */
+  /** 0: it is hidden from us, so we did not start it. */
   #parentOf(pid: number): number | null {
-    const lookup = processTable().lookNow(pid);
-    if (lookup === null) return this.#parents.get(pid) ?? null;
-    return lookup === 'unknown' ? 0 : (lookup.parentPid ?? 0);
+    const lookup = this.#look(pid);
+    if (lookup === 'hidden') return 0;
+    return lookup === null ? (this.#parents.get(pid) ?? null) : (lookup.parentPid ?? 0);
+  }
+}
+
+/** `null`: it is gone, or the kernel is just releasing it: then its exit is about to be reported. */
+function lookNow(pid: number): { parentPid: number | null } | 'hidden' | null {
+  const lookup = processTable().lookNow(pid);
+  if (lookup !== 'unknown') return lookup;
+  try {
+    readFileSync(`/proc/${pid}/stat`);
+    return null;
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    const isGone = process.platform === 'linux' && (code === 'ENOENT' || code === 'ESRCH');
+    return isGone ? null : 'hidden';
   }
 }
 

@@ -95,7 +95,10 @@ export class PsTable implements ProcessTable {
 }
 
 /**
- * The output of ps by pid. Throws if it is not a process table, which always lists this process.
+ * The output of ps by pid. Throws if it is not a process table.
+ *
+ * A name may contain line breaks, and comes last: what follows a row and is none belongs to its name.
+ * A line that begins like a row, and cannot be read, or repeats a pid, makes that pid unknown.
  * @internal
  */
 export function parsePs(
@@ -104,13 +107,22 @@ export function parsePs(
   nowMs: number,
 ): Map<number, Lookup> {
   const table = new Map<number, Lookup>();
+  let rows = 0;
+  let unread = 0;
+  let last: ProcessRow | undefined;
   for (const line of output.split('\n')) {
     if (line.trim() === '') continue;
     const row = parseLine(line, form, nowMs);
-    if (row === null)
+    const pid = row?.pid ?? number(/^\s*(\S+)/.exec(line)?.[1] ?? '');
+    if (row !== null) rows++;
+    else if (!Number.isNaN(pid)) unread++;
+    else if (last !== undefined) last.name = null;
+    // What ps says instead of a table, or rows of another form.
+    if (rows === 0 || unread > rows)
       throw new Error(`unexpected line from ps: ${JSON.stringify(line.slice(0, 200))}`);
-    // A pid with two lines: perhaps a name that contains a line break.
-    table.set(row.pid, table.has(row.pid) ? 'unknown' : row);
+    if (Number.isNaN(pid)) continue;
+    last = row ?? undefined;
+    table.set(pid, row === null || table.has(pid) ? 'unknown' : row);
   }
   if (table.size === 0) throw new Error('ps printed nothing');
   return table;

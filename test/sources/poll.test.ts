@@ -85,6 +85,17 @@ test('a process that ps lists twice, or without a start time, does not count as 
   expect(table.get(78)).toMatchObject({ startTicks: null, isDead: true });
 });
 
+test('a name with line breaks hides no process, and makes none of them seem gone', () => {
+  const output = '20 1 S a\n>x\n\n21 b\n22 1 S c\n1 0 S init\n23 1 S d\n1 0 Z init\n';
+  const table = parsePs(output, RECORDED.busybox.form, NOW_MS);
+  expect(table.get(20)).toMatchObject({ parentPid: 1, name: null });
+  expect(table.get(22)).toMatchObject({ parentPid: 1, name: 'c' });
+  expect(table.get(23)).toMatchObject({ name: 'd' });
+  // Nobody can tell a row from a line of a name that looks like one.
+  expect([table.get(1), table.get(21)]).toEqual(['unknown', 'unknown']);
+  expect(table.size).toBe(5);
+});
+
 test.each([
   '',
   '\n',
@@ -136,6 +147,19 @@ describe.each(['ps', 'toybox ps', 'busybox ps'])('%s, live', (words) => {
         expect(words).toBe('busybox ps');
       }
       parent.child.kill();
+    },
+  );
+
+  itIf(isThere, `needs ${program}`)(
+    'lists processes beside one with a line break in its name',
+    async () => {
+      const script = `require('node:fs').writeFileSync('/proc/self/comm', 'a\\n>x\\n21 b'); console.log(); setInterval(() => {}, 1000)`;
+      const hostile = new LineProcess(process.execPath, ['-e', script]);
+      expect(await hostile.line()).toBe('');
+      const table = new PsTable(words.split(' '));
+      expect(table.lookNow(hostile.pid)).toMatchObject({ parentPid: process.pid });
+      expect((await table.list()).get(process.pid)).toMatchObject({ parentPid: process.ppid });
+      hostile.child.kill();
     },
   );
 });

@@ -22,7 +22,7 @@ const PATIENCE_MS = 10 * 60_000;
  * when QEMU ends. Rejects if the guest is silent for too long.
  */
 export async function boot({ arch, kernel, initramfs, consoleFile, memory = 2048, onMessage }) {
-  const append = `console=${CONSOLE[arch]} quiet panic=-1 mitigations=off nokaslr`;
+  const append = `console=${CONSOLE[arch]} quiet oops=panic panic=-1 mitigations=off nokaslr`;
   const args = [
     ...['-accel', 'tcg,thread=multi', '-smp', '2', '-m', String(memory)],
     ...['-display', 'none', '-monitor', 'none', '-nodefaults', '-no-reboot'],

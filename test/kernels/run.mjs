@@ -8,7 +8,7 @@
 // in /job.
 import { parseArgs } from 'node:util';
 
-import { runGuest } from './guest-run.mjs';
+import { despiteEmulator, runGuest } from './guest-run.mjs';
 import { REPOSITORY } from './folders.mjs';
 import { buildImage } from './image.mjs';
 import { CI, KERNELS } from './kernels.mjs';
@@ -46,42 +46,44 @@ function imageFor(arch) {
 
 async function runCommand(name) {
   let code;
-  await runGuest(name, {
-    imageFor,
-    job: { command: values.command },
-    files: values.add,
-    onMessage: (message) => {
-      if (message.type === 'kernel') console.error(`linux ${message.release}`);
-      if (message.type === 'output') process.stdout.write(message.text);
-      if (message.type === 'end') code = message.code;
-    },
-  });
+  await despiteEmulator(name, () =>
+    runGuest(name, {
+      imageFor,
+      job: { command: values.command },
+      files: values.add,
+      onMessage: (message) => {
+        if (message.type === 'kernel') console.error(`linux ${message.release}`);
+        if (message.type === 'output') process.stdout.write(message.text);
+        if (message.type === 'end') code = message.code;
+      },
+    }),
+  );
   if (code !== 0) process.exitCode = 1;
 }
 
 async function runTests(name) {
   const runs = selectionOf(values.ci);
-  const results = new Results();
   const startedAt = Date.now();
   const failures = [];
+  let results;
+
+  function show(message) {
+    results.add(message);
+    if (message.type === 'kernel') console.log(`${name}: linux ${message.release}`);
+    if (message.type === 'test' && message.status === 'failed')
+      console.error(`${message.file} (${message.user}): ${message.title}\n${message.failure}\n`);
+    if (message.type === 'file') {
+      const { file, user, passed, failed, skipped } = message;
+      const counts = `${passed} passed, ${failed} failed, ${skipped} skipped`;
+      const seconds = Math.round((Date.now() - startedAt) / 1000);
+      console.log(`${name}: ${file} (${user}): ${counts} (${seconds} s)`);
+    }
+  }
+
   try {
-    results.version = await runGuest(name, {
-      imageFor,
-      job: { runs },
-      onMessage: (message) => {
-        results.add(message);
-        if (message.type === 'kernel') console.log(`${name}: linux ${message.release}`);
-        if (message.type === 'test' && message.status === 'failed')
-          console.error(
-            `${message.file} (${message.user}): ${message.title}\n${message.failure}\n`,
-          );
-        if (message.type === 'file') {
-          const { file, user, passed, failed, skipped } = message;
-          const counts = `${passed} passed, ${failed} failed, ${skipped} skipped`;
-          const seconds = Math.round((Date.now() - startedAt) / 1000);
-          console.log(`${name}: ${file} (${user}): ${counts} (${seconds} s)`);
-        }
-      },
+    await despiteEmulator(name, async () => {
+      results = new Results();
+      results.version = await runGuest(name, { imageFor, job: { runs }, onMessage: show });
     });
   } catch (error) {
     failures.push(String(error));

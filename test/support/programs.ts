@@ -1,5 +1,5 @@
 import { execFile, spawn, type ChildProcessWithoutNullStreams } from 'node:child_process';
-import { once } from 'node:events';
+import { on, once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -67,7 +67,10 @@ export class LineProcess {
       this.#printed.push(line);
       if (this.#printed.length > LAST_LINES) this.#printed.shift();
     });
-    this.lines = lines[Symbol.asyncIterator]();
+    this.lines = linesOf(
+      // Without a limit: a program whose output nobody reads would have to wait, and could not end.
+      on(lines, 'line', { close: ['close'], highWaterMark: Number.MAX_SAFE_INTEGER }),
+    );
     this.#closed = new Promise((resolve) => this.child.once('close', resolve));
     void this.#closed.then(() => LineProcess.#living.delete(this));
   }
@@ -168,4 +171,8 @@ export function carelessParent(script: string): LineProcess {
   const isParentReady = '[ "$(cat /proc/$PPID/comm)" = sleep ]';
   const child = `until ${isParentReady}; do sleep 0.01; done; ${script}`;
   return new LineProcess('sh', ['-c', `sh -c '${child}' & echo $!; exec sleep 1000`]);
+}
+
+async function* linesOf(events: AsyncIterable<unknown[]>): AsyncGenerator<string> {
+  for await (const [line] of events) yield line as string;
 }

@@ -15,7 +15,7 @@ const MACHINE = {
 const CONSOLE = { x64: 'ttyS0', arm64: 'ttyAMA0' };
 
 /** Longer than any pause between two lines of a guest. */
-const PATIENCE_MS = 20 * 60_000;
+const PATIENCE_MS = 30 * 60_000;
 
 /**
  * Boots a kernel with an initramfs, and calls `onMessage` with each message of the guest. Resolves

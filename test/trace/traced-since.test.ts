@@ -11,13 +11,13 @@ import { arrives, until } from '../support/wait';
 
 const REPEATS = 2 * ROUNDS;
 
-/** Starts a process that catches SIGTERM and exits with 0 some time later. */
-async function catcher(): Promise<number> {
+/** Starts a process that exits with 0 when it has caught SIGTERM and `end()` was called. */
+async function catcher(): Promise<{ pid: number; end: () => void }> {
   const script =
-    "process.on('SIGTERM', () => setTimeout(() => process.exit(0), 300)); console.log('ready'); setInterval(() => {}, 1e6)";
-  const child = spawn(process.execPath, ['-e', script]);
-  await arrives('the first line of a child', once(child.stdout, 'data'));
-  return child.pid ?? 0;
+    "process.on('SIGTERM', () => process.stdin.once('data', () => process.exit(0))); console.log('ready'); setInterval(() => {}, 1e6)";
+  const { pid = 0, stdin, stdout } = spawn(process.execPath, ['-e', script]);
+  await arrives('the first line of a child', once(stdout, 'data'));
+  return { pid, end: () => stdin.write('end\n') };
 }
 
 const isSeen = ({ signalsReceived }: ExitEvent) =>
@@ -29,10 +29,11 @@ const isLeftOpen = (event: ExitEvent, sentAt: Date) =>
 
 itAsRoot('waitForExit() has armed the signal trace when it returns', async () => {
   for (let round = 0; round < REPEATS; round++) {
-    const pid = await catcher();
-    const end = waitForExit(pid);
+    const { pid, end } = await catcher();
+    const exited = waitForExit(pid);
     process.kill(pid, 'SIGTERM');
-    const event = await arrives(`the exit of process ${pid}`, end);
+    end();
+    const event = await arrives(`the exit of process ${pid}`, exited);
     expect(event).toMatchObject({ exitCode: 0, traced: true });
     expect(isSeen(event)).toBe(true);
   }
@@ -41,13 +42,15 @@ itAsRoot('waitForExit() has armed the signal trace when it returns', async () =>
 itAsRoot('watch() has armed it, too, on a monitor that is starting or started', async () => {
   for (let round = 0; round < REPEATS; round++) {
     await using monitor = new ExitMonitor();
-    const pids = [await catcher(), await catcher()];
+    const [first, second] = [await catcher(), await catcher()];
     const ready = monitor.start();
-    const during = monitor.watch(pids[0] ?? 0);
-    process.kill(pids[0] ?? 0, 'SIGTERM');
+    const during = monitor.watch(first.pid);
+    process.kill(first.pid, 'SIGTERM');
     await ready;
-    const after = monitor.watch(pids[1] ?? 0);
-    process.kill(pids[1] ?? 0, 'SIGTERM');
+    const after = monitor.watch(second.pid);
+    process.kill(second.pid, 'SIGTERM');
+    first.end();
+    second.end();
     for (const event of await exitsOf([during, after])) {
       expect(event).toMatchObject({ exitCode: 0, traced: true });
       expect(isSeen(event)).toBe(true);
@@ -58,7 +61,8 @@ itAsRoot('watch() has armed it, too, on a monitor that is starting or started', 
 itAsRoot('a signal sent before the trace was running is left open', async () => {
   for (let round = 0; round < REPEATS; round++) {
     await using monitor = new ExitMonitor();
-    const pids = [await catcher(), await catcher(), await catcher()] as const;
+    const catchers = [await catcher(), await catcher(), await catcher()] as const;
+    const pids = catchers.map(({ pid }) => pid) as [number, number, number];
     const sentAt: Date[] = [];
     const terminate = (pid: number) => {
       sentAt.push(new Date());
@@ -73,6 +77,7 @@ itAsRoot('a signal sent before the trace was running is left open', async () => 
     terminate(pids[2]);
     await setTimeout(50);
     watches.push(monitor.watch(pids[2]));
+    for (const { end } of catchers) end();
     const ends = await exitsOf(watches);
     ends.forEach((event, i) => {
       expect(event).toMatchObject({ exitCode: 0 });

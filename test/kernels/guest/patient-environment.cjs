@@ -1,7 +1,7 @@
 const { default: TimedEnvironment } = require('/exitwatch/test/support/environment.js');
 
 /** An emulated machine is slower than a real one. Keep this below the host's limit (boot.mjs). */
-const PATIENCE = 6;
+const PATIENCE = process.arch === 'arm64' ? 12 : 6;
 
 module.exports = class PatientEnvironment extends TimedEnvironment {
   handleTestEvent(event, state) {

@@ -18,8 +18,8 @@ const MOST_BOOTS = 3;
 class EmulatorError extends Error {}
 
 /**
- * Calls `attempt`, which runs a guest, and once more if QEMU itself crashed that: nothing that an
- * attempt has seen may count for the next.
+ * Calls `attempt`, which runs a guest, and again each time QEMU itself crashed that, up to MOST_BOOTS
+ * times in all. Nothing that an attempt has seen may count for the next.
  */
 export async function despiteEmulator(name, attempt) {
   for (let boots = 1; ; boots++) {

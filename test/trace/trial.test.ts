@@ -133,18 +133,18 @@ async function watchPoorly(before: readonly string[], pids: readonly string[]): 
 }
 
 describe('if no child process can be created, nothing is claimed, and the reason is reported', () => {
-  const because = (error: string) => ({
+  const because = (failure: RegExp) => ({
     ...UNTRACED,
     traceDowngrade: {
       code: 'no-trial',
-      detail: expect.stringContaining(`(clone: ${error})`) as string,
+      detail: expect.stringMatching(failure) as string,
       remedy: expect.stringContaining('pids.max') as string,
     },
   });
 
   itAsRoot('because of a seccomp filter', async () => {
     const told = await watchPoorly([program('without'), 'fork', 'errno'], []);
-    expect(told).toMatchObject(because('EPERM'));
+    expect(told).toMatchObject(because(/\(clone: EPERM\)/));
   });
 
   itAsRootWith('pids')('because of pids.max', async () => {
@@ -153,7 +153,8 @@ describe('if no child process can be created, nothing is claimed, and the reason
     try {
       const join = `echo $$ > ${cgroup}/cgroup.procs; exec "$@"`;
       const told = await watchPoorly(['sh', '-c', join, 'sh'], [cgroup]);
-      expect(told).toMatchObject(because('EAGAIN'));
+      // A thread that is just ending leaves room for the trial's own, or not.
+      expect(told).toMatchObject(because(/\((clone|pthread_create): EAGAIN\)/));
     } finally {
       rmdirSync(cgroup);
     }

@@ -70,8 +70,9 @@ export type ExitEvent = {
   id: string;
   pid: number;
   /**
-   * Its parent when it exited. `null` if unknown: without the eBPF filter, nobody knows the parent of
-   * a process that was reaped at once, because the parent ignores SIGCHLD or was quick.
+   * Its parent when it exited. `null` if unknown: without the eBPF filter, and on arm64 before Linux
+   * 6.4, nobody knows the parent of a process that was reaped at once, because the parent ignores
+   * SIGCHLD or was quick.
    */
   parentPid: number | null;
   /**

@@ -5,6 +5,7 @@ import { ExitMonitor, type ExitEvent, type Gap } from '../../src';
 import { MemoryFolder } from '../support/bpffs';
 import { itAsRootOfHost } from '../support/privilege';
 import { LineProcess, program } from '../support/programs';
+import { isOfStorms } from '../support/storms';
 import { until } from '../support/wait';
 
 const RING_BYTES = 64 * 1024;
@@ -35,14 +36,14 @@ itAsRootOfHost(
     await (await open(small, RING_BYTES)).monitor.close();
     const since = Date.now();
     const storm = new LineProcess(program('storm'), ['2000']);
-    const pids = (await storm.rest()).map((line) => Number(line.split(' ')[0]));
+    const report = await storm.rest();
+    const isChild = isOfStorms([storm.pid], report);
     expect(await storm.ended).toBe(0);
 
     const told = await open(small, RING_BYTES);
     const all = await open(large, 4 * 1024 * 1024);
-    const isOfStorm = ({ parentPid, exitedAt }: ExitEvent) =>
-      parentPid === storm.pid && exitedAt.getTime() >= since - 1;
-    await until('the storm', () => all.exits.filter(isOfStorm).length === pids.length);
+    const isOfStorm = (event: ExitEvent) => isChild(event) && event.exitedAt.getTime() >= since - 1;
+    await until('the storm', () => all.exits.filter(isOfStorm).length === report.length);
     expect(all.gaps).toEqual([]);
     await until('a gap', () => told.gaps.length > 0);
     const ids = new Set(told.exits.map(({ id }) => id));
@@ -77,22 +78,20 @@ itAsRootOfHost(
     const all = await open(large, 4 * 1024 * 1024);
     await (await open(small, RING_BYTES)).monitor.close();
     const filling = new LineProcess(program('storm'), ['1000']);
-    await filling.rest();
+    const filled = await filling.rest();
     const storm = new LineProcess(program('storm'), ['4000', '2000']);
     const told = await open(small, RING_BYTES);
-    await storm.rest();
-    const pids = new Set([filling.pid, storm.pid]);
-    const isOfStorms = ({ parentPid }: ExitEvent) => parentPid !== null && pids.has(parentPid);
-    await until('the storms', () => all.exits.filter(isOfStorms).length === 5000);
+    const isOfThem = isOfStorms([filling.pid, storm.pid], [...filled, ...(await storm.rest())]);
+    await until('the storms', () => all.exits.filter(isOfThem).length === 5000);
     const isAfter = (exits: readonly ExitEvent[], last: ExitEvent | undefined) =>
       exits.some(({ id }) => id === last?.id);
-    await until('the last exit', () => isAfter(told.exits, all.exits.findLast(isOfStorms)));
+    await until('the last exit', () => isAfter(told.exits, all.exits.findLast(isOfThem)));
     // It tells what was lost meanwhile, if anything was, within a few seconds.
     await setTimeout(5000);
 
     const lost = told.gaps.reduce((sum, gap) => sum + (gap.lost ?? NaN), 0);
     const until_ = told.exits.at(-1)?.exitedNs ?? NaN;
-    const since = all.exits.find(isOfStorms)?.exitedNs ?? NaN;
+    const since = all.exits.find(isOfThem)?.exitedNs ?? NaN;
     const ids = new Set(told.exits.map(({ id }) => id));
     const missing = all.exits.filter(
       ({ id, exitedNs }) =>
@@ -114,8 +113,7 @@ itAsRootOfHost(
     const first = await open(memory, RING_BYTES);
     const storm = new LineProcess(program('storm'), ['3000']);
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 3000);
-    await storm.rest();
-    const isOfStorm = ({ parentPid }: ExitEvent) => parentPid === storm.pid;
+    const isOfStorm = isOfStorms([storm.pid], await storm.rest());
     await until('the storm', () => first.exits.filter(isOfStorm).length === 3000);
     await first.monitor.close();
     expect(first.gaps).toEqual([]);

@@ -16,6 +16,7 @@ import { KERNEL } from '../support/kernel';
 import { mortal } from '../support/mortal';
 import { itAsRootOfHost } from '../support/privilege';
 import { LineProcess, program, REPOSITORY, run } from '../support/programs';
+import { isOfStorms } from '../support/storms';
 import { until } from '../support/wait';
 
 const NOBODY = 65534;
@@ -166,7 +167,7 @@ itAsRootOfHost(
     monitor.on('exit', (event) => exits.push(event)).on('gap', (gap) => gaps.push(gap));
     expect(await monitor.start()).toMatchObject({ memory: 'recorder', memoryDowngrade: null });
     const report = await storm.rest();
-    const ofStorm = () => exits.filter(({ parentPid }) => parentPid === storm.pid);
+    const ofStorm = () => exits.filter(isOfStorms([storm.pid], report));
     await until(
       'all exits',
       () => ofStorm().length >= report.length,

@@ -31,6 +31,10 @@ void ExitNotes::Open(const KernelLayout& layout, int watched_map) {
       return;
     }
     attached->link = bpf::OpenRawTracepoint(tracepoint, attached->program.Get());
+    if (attached->link) continue;
+    // Kernels without direct calls (arm64 before Linux 6.4) load it, but cannot attach it.
+    attached->program = UniqueFd();
+    return;
   }
 }
 

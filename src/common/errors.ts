@@ -76,6 +76,16 @@ export type ExitwatchErrorCode =
   | 'ERR_EXITWATCH_STATE_DIR'
   /** The recorder has no room for another watched process. */
   | 'ERR_EXITWATCH_RECORDER_FULL'
+  /** There is no program that keeps processes for this system. */
+  | 'ERR_EXITWATCH_NO_KEEPER'
+  /** The keeper died, refused, or did not answer. */
+  | 'ERR_EXITWATCH_KEEPER'
+  /** A command could not be executed; see `errno`. */
+  | 'ERR_EXITWATCH_START_FAILED'
+  /** The keeper has no run of this id. */
+  | 'ERR_EXITWATCH_NO_RUN'
+  /** A run cannot be forgotten while anything of it is alive. */
+  | 'ERR_EXITWATCH_BUSY'
   /** A hook failed or timed out. */
   | 'ERR_EXITWATCH_HOOK'
   /** A virtual machine's control interface refused, did not answer, or is gone. */

@@ -113,8 +113,11 @@ export type ExitEvent = {
    * of the wall clock.
    */
   uncertaintyMs: number;
-  /** What reported the exit; `'recorder'`: it was recorded while no monitor was running. */
-  source: SourceName | 'recorder';
+  /**
+   * What reported the exit. `'recorder'`: it was recorded while no monitor was running. `'keeper'`:
+   * its parent, a {@link Keeper} of `exitwatch/supervisor`.
+   */
+  source: SourceName | 'recorder' | 'keeper';
   /**
    * An earlier monitor with the same `stateDir` may have delivered it, but did not commit it. The
    * event has the same `id` as then.

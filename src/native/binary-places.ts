@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, isAbsolute, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -23,31 +23,47 @@ export interface BinaryPlaces {
   tried: Tried[];
 }
 
-const NAME = 'exitwatch.node';
-const SHIPPED = join('prebuilds', `${process.platform}-${process.arch}`, NAME);
+const ADDON_NAME = 'exitwatch.node';
+
+/** The program that keeps processes. */
+export const KEEPER_NAME = 'exitwatch-keeper';
+
+const shipped = (name: string) => join('prebuilds', `${process.platform}-${process.arch}`, name);
 
 /** Within a package; a binary built on this machine comes first. */
-const IN_PACKAGE = [join('build', 'Release', NAME), join('build', 'Debug', NAME), SHIPPED];
+const inPackage = (name: string) => [
+  join('build', 'Release', name),
+  join('build', 'Debug', name),
+  shipped(name),
+];
+
+/** The first of the places where a file with this name is; and why others cannot be used. */
+export function usableFile(name: string): { path: string | null; tried: Tried[] } {
+  const { paths, tried } = binaryPlaces(name);
+  const path = paths.find((each) => existsSync(each)) ?? null;
+  const missing = paths.map((each) => ({ path: each, failure: 'does not exist' }));
+  return { path, tried: path === null ? [...missing, ...tried] : [] };
+}
 
 /**
  * Our package. From a bundle: next to the bundle or one folder above it, then the installed
  * package. The working directory is never searched.
  */
-export function binaryPlaces(): BinaryPlaces {
+export function binaryPlaces(name = ADDON_NAME): BinaryPlaces {
   const folders = ownFolders();
   const root = folders.map((folder) => join(folder, '..', '..')).find(isOurs);
   if (root !== undefined) {
-    return { isBundled: false, paths: IN_PACKAGE.map((file) => join(root, file)), tried: [] };
+    return { isBundled: false, paths: inPackage(name).map((file) => join(root, file)), tried: [] };
   }
   const paths: string[] = [];
   const tried: Tried[] = [];
   for (const folder of folders) {
-    paths.push(join(folder, SHIPPED), join(folder, '..', SHIPPED));
+    paths.push(join(folder, shipped(name)), join(folder, '..', shipped(name)));
     const installed = installedRoot(folder);
     if (installed === null) {
       tried.push({ path: 'exitwatch/package.json', failure: `cannot be resolved from ${folder}` });
     } else if (isOurs(installed)) {
-      paths.push(...IN_PACKAGE.map((file) => join(installed, file)));
+      paths.push(...inPackage(name).map((file) => join(installed, file)));
     } else {
       tried.push({
         path: installed,

@@ -15,7 +15,7 @@ export class Cgroup {
   /** The cgroup of a process; `null` if it is the root, or cannot be read. */
   static of(pid: number): Cgroup | null {
     const path = cgroupPath(pid);
-    const mount = mountPoint();
+    const mount = cgroupMount();
     if (path === null || mount === null || path === '/') return null;
     const cgroup = new Cgroup(path, join(mount, path));
     return cgroup.processes() === null ? null : cgroup;
@@ -85,7 +85,7 @@ function childProcesses(directory: string, name: string): number[] {
 }
 
 /** Relative to the root of our cgroup namespace; `null` if it is outside, or cannot be read. */
-function cgroupPath(pid: number): string | null {
+export function cgroupPath(pid: number): string | null {
   try {
     const text = readFileSync(`/proc/${pid}/cgroup`, 'utf8');
     const path = /^0::(\/.*)$/m.exec(text)?.[1] ?? null;
@@ -96,7 +96,7 @@ function cgroupPath(pid: number): string | null {
 }
 
 /** Where the whole v2 hierarchy of our namespace is mounted, alone or next to v1. */
-function mountPoint(): string | null {
+export function cgroupMount(): string | null {
   for (const line of readFileSync('/proc/self/mountinfo', 'utf8').split('\n')) {
     const [mount = '', type = ''] = line.split(' - ');
     const [, , , root, point] = mount.split(' ');

@@ -33,10 +33,14 @@ function describeRun({ startedAt, exitedAt, uncertaintyMs, source }: ExitEvent):
   const accuracy =
     uncertaintyMs === 0
       ? 'sure: reported by the kernel'
-      : `seen by ${source === 'recorder' ? 'a recorder' : sourceKind(source).title}, accurate to ${span(uncertaintyMs)}`;
+      : `seen by ${witness(source)}, accurate to ${span(uncertaintyMs)}`;
   if (startedAt === null) return `start unknown, ${until} (${accuracy})`;
   const lived = span(exitedAt.getTime() - startedAt.getTime());
   return `${lived}, from ${startedAt.toISOString()} ${until} (${accuracy})`;
+}
+
+function witness(source: ExitEvent['source']): string {
+  return source === 'recorder' || source === 'keeper' ? `a ${source}` : sourceKind(source).title;
 }
 
 function describeEnd(event: ExitEvent): string {

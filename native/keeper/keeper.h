@@ -1,0 +1,254 @@
+// exitwatch-keeper: the parent of processes that outlive their supervisor. It starts what it is
+// told to start, reaps it and all that it leaves behind, and writes down each end before it tells.
+// It takes no decision, and no decision depends on the wall clock.
+#ifndef EXITWATCH_KEEPER_H_
+#define EXITWATCH_KEEPER_H_
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/resource.h>
+#include <sys/types.h>
+
+enum {
+  kProtocol = 1,
+  kMostRequestBytes = 4 << 20,
+  kMostClients = 64,
+  kMostIdBytes = 100,
+};
+
+// ---- text.c: messages are fields "key=value", each with a NUL at its end, after a length of 4
+// bytes
+
+typedef struct {
+  char* bytes;
+  size_t size;
+  size_t room;
+} Buffer;
+
+void BufferAdd(Buffer* buffer, const void* bytes, size_t size);
+void BufferDrop(Buffer* buffer, size_t size);
+void BufferFree(Buffer* buffer);
+
+// Begins a message, and returns where its length will be.
+size_t MessageBegin(Buffer* buffer);
+void MessageText(Buffer* buffer, const char* key, const char* value);
+void MessageNumber(Buffer* buffer, const char* key, int64_t value);
+void MessageEnd(Buffer* buffer, size_t begin);
+
+// A request whose fields are all well-formed.
+typedef struct {
+  const char* bytes;
+  size_t size;
+} Request;
+
+bool RequestIsWellFormed(Request request);
+// The first value of a key; NULL if there is none.
+const char* RequestText(Request request, const char* key);
+// The number of a key, or `otherwise`; sets *bad if it is no number within the limits.
+int64_t RequestNumber(Request request, const char* key, int64_t otherwise, int64_t most, bool* bad);
+// All values of a key, with NULL at the end; they point into the request. Free it.
+char** RequestTexts(Request request, const char* key);
+// The first key that is not in the list, which ends with NULL.
+const char* RequestUnknown(Request request, const char* const* known);
+// The whole text as a number without sign.
+bool ParseNumber(const char* text, int64_t* value);
+
+// ---- clock.c
+
+int64_t WallMs(void);
+// Milliseconds since boot, with the time that the machine slept.
+int64_t BootMs(void);
+const char* BootId(void);
+
+// ---- runs.c: what was started
+
+typedef enum { kStarting, kRunning, kEnded, kFailed } RunState;
+
+typedef struct {
+  char* id;
+  char* cgroup;    // its own directory; NULL: it has a shim
+  char* text;      // STATUS= of its notify socket
+  char* log_fifo;  // what its log process reads, and writes to `log_file`
+  char* log_file;
+  char* step;  // which step of the start failed
+  uint64_t serial;
+  int64_t started_ms;  // WallMs()
+  int64_t ended_ms;
+  int64_t started_boot_ms;  // BootMs()
+  int64_t lived_ms;
+  int64_t start_ticks;
+  int64_t shim_ticks;
+  int64_t alive_boot_ms;  // the last WATCHDOG=1 or READY=1
+  int64_t log_most;
+  int64_t log_next_boot_ms;
+  int64_t user_us;
+  int64_t system_us;
+  int64_t peak_kib;
+  int64_t kill_next_boot_ms;
+  uint64_t start_client;  // whose request is answered when exec has succeeded
+  int64_t start_seq;
+  uint64_t pause_client;  // resume when this client leaves
+  pid_t pid;
+  pid_t shim;
+  pid_t log_pid;
+  int status;  // of waitpid; -1: unknown
+  int error;   // errno of a start that failed
+  int exec_fd;
+  int shim_fd;
+  int notify_fd;
+  int log_fd;  // keeps what is in the FIFO
+  int log_keep;
+  int kill_wait_ms;
+  uint32_t uid;
+  uint8_t state;
+  bool is_ours;   // we are its parent, or its shim's
+  bool has_left;  // processes of it remain
+  bool is_ready;
+  bool is_stopping;  // it said STOPPING=1
+  bool is_killing;
+  bool is_stored;  // its end is in the journal
+} Run;
+
+Run* RunAdd(const char* id);
+void RunRemove(Run* run);
+Run* RunFind(const char* id);
+// The first run whose serial is greater; NULL if there is none.
+Run* RunAfter(uint64_t serial);
+size_t RunCount(void);
+bool RunsAlive(void);
+bool RunIsAlive(const Run* run);
+// Adds a message's fields that describe it.
+void RunDescribe(Buffer* out, const Run* run);
+
+// Everything that waitpid has; never blocks.
+void RunsReap(void);
+// Reads what a shim reports, or whether exec succeeded.
+void RunReadShim(Run* run);
+void RunReadExec(Run* run);
+// Makes what has ended durable, and tells it.
+void RunsTellEnded(void);
+// Does what is due; returns how many ms until something is, or -1.
+int RunsTick(void);
+// What an earlier keeper left.
+void RunsTakeStock(void);
+// Frees what a run has and no longer needs.
+void RunClosed(Run* run);
+
+// ---- journal.c: the file that survives the keeper. Functions return 0 or an errno.
+
+int JournalOpen(void);
+int JournalBegin(const Run* run);
+void JournalStarted(const Run* run);
+int JournalEnded(const Run* run);
+void JournalForgotten(const char* id);
+// Makes ends durable that were written since.
+int JournalSync(void);
+void JournalCompactIfDue(void);
+int JournalCompact(void);
+
+// ---- spawn.c
+
+// What RLIMIT_NOFILE was before the keeper raised its own.
+extern struct rlimit inherited_files;
+
+typedef struct {
+  const char* file;
+  char** arguments;
+  char** environment;
+  const char* environment_file;
+  const char* directory;
+  const char* out;
+  const char* err;
+  gid_t* groups;
+  size_t group_count;
+  int64_t uid;  // -1: as the keeper
+  int64_t gid;
+  int64_t mask;
+  int64_t log_most;
+  int64_t log_keep;
+  bool refuses_root;
+  bool has_groups;
+} StartSpec;
+
+// Forks. 0 or an errno; what fails in the child comes through run->exec_fd.
+int SpawnRun(Run* run, const StartSpec* spec);
+void SpawnLog(Run* run);
+int LogMain(const char* fifo, const char* file, int64_t most, int keep);
+void RotateFile(const char* file, int keep);
+
+// ---- tree.c
+
+typedef struct {
+  pid_t pid;
+  int64_t ticks;
+  char state;
+} Member;
+
+typedef struct {
+  Member* list;
+  size_t count;
+  size_t room;
+} Members;
+
+// Reads state, parent and start of a process; false if there is none.
+bool ReadStat(pid_t pid, char* state, pid_t* parent, int64_t* ticks);
+// All living processes of a run.
+void TreeMembers(const Run* run, Members* members);
+bool TreeIsEmpty(const Run* run);
+bool TreeHas(const Run* run, pid_t pid);
+// Signals exactly this process; 0 or an errno.
+int SignalProcess(pid_t pid, int64_t ticks, int signal);
+int TreeSignal(const Run* run, int signal);
+// One attempt to kill everything.
+void TreeKill(Run* run);
+int TreeFreeze(const Run* run, bool on);
+bool TreeIsFrozen(const Run* run);
+int CgroupMake(const char* path);
+void CgroupRemove(const char* path);
+int WriteFile(const char* path, const char* text, int flags);
+
+// ---- notify.c
+
+int NotifyOpen(Run* run, char* address, size_t room);
+void NotifyRead(Run* run);
+
+// ---- server.c
+
+void ServerInit(void);
+void TellAll(const char* event, const Run* run);
+void AnswerStart(const Run* run);
+void ServerPoll(int wait_ms);
+size_t ServerClients(void);
+void TellNotify(const Run* run, const char* text);
+// A descriptor of a run to wait for.
+typedef enum { kListening, kSignals, kClient, kExecFd, kShimFd, kNotifyFd } Waited;
+void WaitFor(int fd, Waited kind, uint64_t id);
+void StopWaiting(int fd);
+
+// ---- upgrade.c
+
+// Becomes that binary; returns an errno if it cannot.
+int Upgrade(const char* path);
+void UpgradeResume(int state);
+
+// ---- main.c
+
+extern struct Keeper {
+  const char* folder;
+  int listening;
+  int lock;
+  int journal;
+  int signals;
+  int epoll;
+  int main_status;
+  pid_t main_pid;  // as init: the command
+  bool is_leaving;
+} keeper;
+
+void Die(const char* what) __attribute__((noreturn));
+void* Need(void* memory);
+char* Copy(const char* text);
+void CloseFd(int* fd);
+
+#endif  // EXITWATCH_KEEPER_H_

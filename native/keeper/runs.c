@@ -1,0 +1,418 @@
+// One idea: the table of runs, and what becomes of each: it starts, it ends, nothing of it is left.
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "keeper.h"
+#include "shim.h"
+
+enum {
+  kUnknown = -1,
+  kLookEveryMs = 200,
+  kFirstKillWaitMs = 1,
+  kMostKillWaitMs = 200,
+  // A status is in a pidfd when the process was reaped, which takes its parent a moment.
+  kReapingMs = 5000,
+};
+
+// linux/pidfd.h, since Linux 6.15.
+typedef struct {
+  uint64_t mask;
+  uint64_t cgroupid;
+  uint32_t numbers[11];
+  int32_t exit_code;
+} PidfdInfo;
+
+static Run** runs;
+static size_t count;
+static size_t room;
+static uint64_t last_serial;
+
+Run* RunAdd(const char* id) {
+  if (count == room) {
+    room = room == 0 ? 16 : room * 2;
+    runs = Need(realloc(runs, room * sizeof *runs));
+  }
+  Run* const run = Need(calloc(1, sizeof *run));
+  run->id = Copy(id);
+  run->serial = ++last_serial;
+  run->status = kUnknown;
+  run->exec_fd = run->shim_fd = run->notify_fd = run->log_fd = -1;
+  runs[count++] = run;
+  return run;
+}
+
+static void CloseWaited(int* fd) {
+  if (*fd >= 0) StopWaiting(*fd);
+  CloseFd(fd);
+}
+
+void RunClosed(Run* run) {
+  CloseWaited(&run->exec_fd);
+  CloseWaited(&run->shim_fd);
+  CloseWaited(&run->notify_fd);
+}
+
+void RunRemove(Run* run) {
+  size_t at = 0;
+  while (runs[at] != run) at++;
+  count--;
+  memmove(runs + at, runs + at + 1, (count - at) * sizeof *runs);
+  RunClosed(run);
+  CloseFd(&run->log_fd);
+  free(run->id);
+  free(run->cgroup);
+  free(run->text);
+  free(run->log_fifo);
+  free(run->log_file);
+  free(run->step);
+  free(run);
+}
+
+Run* RunFind(const char* id) {
+  for (size_t i = count; i-- > 0;) {
+    if (strcmp(runs[i]->id, id) == 0) return runs[i];
+  }
+  return NULL;
+}
+
+Run* RunAfter(uint64_t serial) {
+  size_t low = 0, high = count;
+  while (low < high) {
+    const size_t middle = (low + high) / 2;
+    if (runs[middle]->serial > serial)
+      high = middle;
+    else
+      low = middle + 1;
+  }
+  return low < count ? runs[low] : NULL;
+}
+
+size_t RunCount(void) { return count; }
+
+bool RunIsAlive(const Run* run) { return run->state == kStarting || run->state == kRunning; }
+
+bool RunsAlive(void) {
+  for (size_t i = 0; i < count; i++) {
+    if (RunIsAlive(runs[i]) || runs[i]->has_left || runs[i]->log_pid != 0) return true;
+  }
+  return false;
+}
+
+void RunDescribe(Buffer* out, const Run* run) {
+  static const char* const kStates[] = {"starting", "running", "ended", "failed"};
+  MessageText(out, "run", run->id);
+  MessageText(out, "state", kStates[run->state]);
+  MessageNumber(out, "startedMs", run->started_ms);
+  if (run->pid != 0) {
+    MessageNumber(out, "pid", run->pid);
+    MessageNumber(out, "startTicks", run->start_ticks);
+  }
+  if (run->cgroup != NULL) MessageText(out, "cgroup", run->cgroup);
+  if (run->shim != 0) MessageNumber(out, "shim", run->shim);
+  if (!run->is_ours && RunIsAlive(run)) MessageText(out, "lost", "1");
+  if (run->has_left) MessageText(out, "left", "1");
+  if (run->is_ready) MessageText(out, "ready", "1");
+  if (run->is_stopping) MessageText(out, "stopping", "1");
+  if (run->text != NULL) MessageText(out, "text", run->text);
+  if (run->alive_boot_ms != 0) MessageNumber(out, "aliveMs", BootMs() - run->alive_boot_ms);
+  if (RunIsAlive(run)) {
+    MessageNumber(out, "livesMs", BootMs() - run->started_boot_ms);
+    return;
+  }
+  if (run->ended_ms != 0) MessageNumber(out, "endedMs", run->ended_ms);
+  if (!run->is_stored) MessageText(out, "unstored", "1");
+  if (run->state == kFailed) {
+    MessageNumber(out, "errno", run->error);
+    MessageText(out, "step", run->step);
+  } else if (run->status != kUnknown) {
+    MessageNumber(out, "status", run->status);
+    MessageNumber(out, "livedMs", run->lived_ms);
+    MessageNumber(out, "peakKib", run->peak_kib);
+    MessageNumber(out, "userUs", run->user_us);
+    MessageNumber(out, "systemUs", run->system_us);
+  }
+}
+
+// ---- ends
+
+// Written at once, and told after all that ended at the same time were made durable together.
+static Run** ended;
+static size_t ended_count;
+
+static void Ended(Run* run) {
+  run->is_stored = JournalEnded(run) == 0;
+  ended = Need(realloc(ended, (ended_count + 1) * sizeof *ended));
+  ended[ended_count++] = run;
+}
+
+static void NothingIsLeft(Run* run) {
+  run->has_left = false;
+  run->is_killing = false;
+  if (run->cgroup != NULL) CgroupRemove(run->cgroup);
+  RunClosed(run);
+}
+
+void RunsTellEnded(void) {
+  if (ended_count == 0) return;
+  const bool is_synced = JournalSync() == 0;
+  Run** const all = ended;
+  const size_t number = ended_count;
+  ended = NULL;
+  ended_count = 0;
+  for (size_t i = 0; i < number; i++) {
+    Run* const run = all[i];
+    run->is_stored &= is_synced;
+    // Most leave nothing behind: then this says both.
+    if (run->has_left && TreeIsEmpty(run)) NothingIsLeft(run);
+    if (run->start_client != 0) AnswerStart(run);
+    TellAll("ended", run);
+  }
+  free(all);
+  JournalCompactIfDue();
+}
+
+static void MainEnded(Run* run, int status, int64_t at, int64_t lived, const Usage* usage) {
+  RunReadExec(run);
+  if (!RunIsAlive(run)) return;
+  run->state = kEnded;
+  run->status = status;
+  run->ended_ms = at;
+  run->lived_ms = lived;
+  if (usage != NULL) {
+    run->peak_kib = usage->peak_kib;
+    run->user_us = usage->user_us;
+    run->system_us = usage->system_us;
+  }
+  Ended(run);
+}
+
+static void LookWhatIsLeft(Run* run) {
+  if (!run->has_left || RunIsAlive(run) || !TreeIsEmpty(run)) return;
+  NothingIsLeft(run);
+  TellAll("empty", run);
+}
+
+void RunReadExec(Run* run) {
+  if (run->exec_fd < 0) return;
+  StartFailure failure;
+  const ssize_t size = read(run->exec_fd, &failure, sizeof failure);
+  if (size < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  CloseWaited(&run->exec_fd);
+  if (run->shim != 0) RunReadShim(run);
+  if (size == sizeof failure) {
+    failure.step[sizeof failure.step - 1] = '\0';
+    run->state = kFailed;
+    run->error = failure.error;
+    free(run->step);
+    run->step = Copy(failure.step);
+    run->ended_ms = WallMs();
+    if (run->shim == 0) Ended(run);  // else when the shim is gone, too
+    return;
+  }
+  if (run->state != kStarting) return;
+  run->state = kRunning;
+  JournalStarted(run);
+  if (run->start_client != 0) AnswerStart(run);
+  TellAll("started", run);
+}
+
+static void ReadPidfd(Run* run) {
+  struct pollfd readable = {.fd = run->shim_fd, .events = POLLIN};
+  if (poll(&readable, 1, 0) <= 0) return;
+  PidfdInfo info = {.mask = 1 << 3};
+  // PIDFD_GET_INFO with PIDFD_INFO_EXIT.
+  const bool has_status =
+      ioctl(run->shim_fd, _IOWR(0xFF, 11, PidfdInfo), &info) == 0 && (info.mask & 1 << 3) != 0;
+  const int64_t now = BootMs();
+  if (!has_status) {
+    // It is a zombie, or the kernel cannot tell.
+    StopWaiting(run->shim_fd);
+    if (run->lived_ms == 0) run->lived_ms = now;
+    if (now - run->lived_ms < kReapingMs) return;
+  }
+  CloseWaited(&run->shim_fd);
+  MainEnded(run, has_status ? info.exit_code : kUnknown, WallMs(), now - run->started_boot_ms,
+            NULL);
+}
+
+static void TakeReport(Run* run, const ShimReport* report) {
+  run->pid = report->pid;
+  if (!report->is_end) {
+    run->start_ticks = report->ticks;
+    return;
+  }
+  MainEnded(run, report->status, report->ended_ms, report->lived_ms, &report->usage);
+}
+
+void RunReadShim(Run* run) {
+  if (run->shim_fd >= 0 && run->shim == 0) ReadPidfd(run);
+  ShimReport report;
+  while (run->shim_fd >= 0 && run->shim != 0) {
+    const ssize_t size = read(run->shim_fd, &report, sizeof report);
+    if (size == sizeof report) {
+      TakeReport(run, &report);
+    } else {
+      if (size == 0) CloseWaited(&run->shim_fd);
+      break;
+    }
+  }
+}
+
+static void ShimEnded(Run* run) {
+  RunReadShim(run);
+  RunReadExec(run);
+  CloseWaited(&run->shim_fd);
+  if (run->state == kFailed && !run->is_stored) Ended(run);
+  ShimReport report;
+  if (RunIsAlive(run) && ShimTake(run->id, &report) == 0) TakeReport(run, &report);
+  // Somebody killed it: then the run is our child now, or an earlier keeper's loss.
+  if (RunIsAlive(run) && TreeIsEmpty(run)) {
+    int status;
+    struct rusage rusage;
+    const bool is_child = run->pid > 0 && wait4(run->pid, &status, WNOHANG, &rusage) == run->pid;
+    const Usage usage = is_child ? UsageOf(&rusage) : (Usage){0};
+    MainEnded(run, is_child ? status : kUnknown, WallMs(), BootMs() - run->started_boot_ms, &usage);
+  }
+}
+
+static void Reaped(pid_t pid, int status, const struct rusage* rusage) {
+  if (pid == keeper.main_pid) {
+    keeper.main_pid = 0;
+    keeper.main_status = status;
+    keeper.is_leaving = true;
+    return;
+  }
+  for (size_t i = 0; i < count; i++) {
+    Run* const run = runs[i];
+    if (pid == run->log_pid) {
+      run->log_pid = 0;
+      // It ends with 0 when nobody can write any more.
+      if (WIFEXITED(status) && WEXITSTATUS(status) == 0) CloseFd(&run->log_fd);
+      return;
+    }
+    if (pid == run->shim && run->is_ours) {
+      ShimEnded(run);
+      return;
+    }
+    if (pid == run->pid && RunIsAlive(run)) {
+      const Usage usage = UsageOf(rusage);
+      MainEnded(run, status, WallMs(), BootMs() - run->started_boot_ms, &usage);
+      return;
+    }
+  }
+}
+
+void RunsReap(void) {
+  struct rusage usage;
+  int status;
+  for (pid_t pid; (pid = wait4(-1, &status, WNOHANG, &usage)) > 0;) Reaped(pid, status, &usage);
+}
+
+// ---- what is due
+
+static int Sooner(int wait, int64_t at, int64_t now) {
+  const int64_t left = at <= now ? 0 : at - now;
+  return wait < 0 || left < wait ? (int)left : wait;
+}
+
+static void KillAgain(Run* run, int64_t now) {
+  TreeKill(run);
+  run->kill_wait_ms = run->kill_wait_ms == 0 ? kFirstKillWaitMs : run->kill_wait_ms * 2;
+  if (run->kill_wait_ms > kMostKillWaitMs) run->kill_wait_ms = kMostKillWaitMs;
+  run->kill_next_boot_ms = now + run->kill_wait_ms;
+}
+
+static void LookAtLost(Run* run) {
+  RunReadShim(run);
+  char state;
+  pid_t parent;
+  int64_t ticks;
+  const pid_t watched = run->shim != 0 ? run->shim : run->pid;
+  const int64_t since = run->shim != 0 ? run->shim_ticks : run->start_ticks;
+  if (watched != 0 && ReadStat(watched, &state, &parent, &ticks) && ticks == since && state != 'Z')
+    return;
+  if (run->shim != 0)
+    ShimEnded(run);
+  else if (run->shim_fd < 0)
+    MainEnded(run, kUnknown, WallMs(), 0, NULL);
+}
+
+int RunsTick(void) {
+  const int64_t now = BootMs();
+  int wait = -1;
+  for (size_t i = 0; i < count; i++) {
+    if (!RunIsAlive(runs[i]) || runs[i]->is_ours) continue;
+    LookAtLost(runs[i]);
+    wait = Sooner(wait, now + kLookEveryMs, now);
+  }
+  RunsTellEnded();
+  for (size_t i = 0; i < count; i++) {
+    Run* const run = runs[i];
+    if (run->is_killing && run->has_left) {
+      if (run->kill_next_boot_ms <= now) KillAgain(run, now);
+      wait = Sooner(wait, run->kill_next_boot_ms, now);
+    }
+    if (run->has_left && !RunIsAlive(run)) {
+      LookWhatIsLeft(run);
+      if (run->has_left) wait = Sooner(wait, now + (run->is_killing ? 1 : kLookEveryMs), now);
+    }
+    if (run->log_pid == 0 && run->log_fd >= 0) {
+      if (run->log_next_boot_ms <= now) SpawnLog(run);
+      wait = Sooner(wait, run->log_next_boot_ms, now);
+    }
+  }
+  return wait;
+}
+
+// ---- after an earlier keeper
+
+static void Adopt(Run* run) {
+  if (run->log_fifo != NULL) {
+    run->log_fd = open(run->log_fifo, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
+    SpawnLog(run);
+  }
+  if (run->shim != 0) {
+    char path[40];
+    snprintf(path, sizeof path, "/proc/%d/fd/%d", run->shim, kShimReadFd);
+    char state;
+    pid_t parent;
+    int64_t ticks;
+    if (ReadStat(run->shim, &state, &parent, &ticks) && ticks == run->shim_ticks)
+      run->shim_fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  } else if (run->pid != 0) {
+    char state;
+    pid_t parent;
+    int64_t ticks;
+    run->shim_fd = (int)syscall(SYS_pidfd_open, run->pid, 0);
+    if (!ReadStat(run->pid, &state, &parent, &ticks) || ticks != run->start_ticks)
+      CloseFd(&run->shim_fd);
+  }
+  if (run->shim_fd >= 0) WaitFor(run->shim_fd, kShimFd, run->serial);
+}
+
+void RunsTakeStock(void) {
+  for (size_t i = 0; i < count; i++) {
+    Run* const run = runs[i];
+    if (run->pid == 0 && run->shim == 0 && RunIsAlive(run)) {
+      // Of another boot, or the keeper died before it knew whether it had started it.
+      MainEnded(run, kUnknown, 0, 0, NULL);
+      run->has_left = run->cgroup != NULL && !TreeIsEmpty(run);
+    } else if (run->pid == 0 && run->shim == 0) {
+      run->has_left = false;
+    } else if (RunIsAlive(run)) {
+      run->state = kRunning;
+      Adopt(run);
+    } else {
+      run->has_left = run->state == kEnded && !TreeIsEmpty(run);
+    }
+  }
+}

@@ -1,0 +1,48 @@
+#include "shim.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "keeper.h"
+
+Usage UsageOf(const struct rusage* usage) {
+  return (Usage){
+      .peak_kib = usage->ru_maxrss,
+      .user_us = (int64_t)usage->ru_utime.tv_sec * 1000000 + usage->ru_utime.tv_usec,
+      .system_us = (int64_t)usage->ru_stime.tv_sec * 1000000 + usage->ru_stime.tv_usec,
+  };
+}
+
+void CloseFrom(int first) {
+  if (syscall(SYS_close_range, first, ~0U, 0) == 0) return;  // Linux 5.9
+  for (int fd = first; fd < (int)sysconf(_SC_OPEN_MAX); fd++) close(fd);
+}
+
+static void PathOf(char* path, size_t room, const char* id) { snprintf(path, room, "end.%s", id); }
+
+void ShimStore(const char* id, const ShimReport* report) {
+  char path[kMostIdBytes + 8], temporary[kMostIdBytes + 16];
+  PathOf(path, sizeof path, id);
+  snprintf(temporary, sizeof temporary, "%s.new", path);
+  const int file = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+  if (file < 0) return;
+  const bool is_whole = write(file, report, sizeof *report) == sizeof *report && fsync(file) == 0;
+  close(file);
+  if (!is_whole || rename(temporary, path) < 0) unlink(temporary);
+}
+
+int ShimTake(const char* id, ShimReport* report) {
+  char path[kMostIdBytes + 8];
+  PathOf(path, sizeof path, id);
+  const int file = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+  if (file < 0) return errno;
+  const bool is_whole = read(file, report, sizeof *report) == sizeof *report;
+  close(file);
+  unlink(path);
+  return is_whole ? 0 : EIO;
+}

@@ -1,0 +1,40 @@
+// What a shim, and a child before its exec, report through pipes.
+#ifndef EXITWATCH_SHIM_H_
+#define EXITWATCH_SHIM_H_
+
+#include <stdint.h>
+#include <sys/resource.h>
+#include <sys/types.h>
+
+enum { kShimReadFd = 3, kShimWriteFd = 4 };
+
+typedef struct {
+  int error;
+  char step[28];
+} StartFailure;
+
+typedef struct {
+  int64_t peak_kib;
+  int64_t user_us;
+  int64_t system_us;
+} Usage;
+
+typedef struct {
+  int64_t ticks;
+  int64_t boot_ms;
+  int64_t ended_ms;
+  int64_t lived_ms;
+  Usage usage;
+  pid_t pid;
+  int status;
+  int is_end;
+} ShimReport;
+
+Usage UsageOf(const struct rusage* usage);
+// Closes all descriptors from this one on.
+void CloseFrom(int first);
+// In a file, for the next keeper; and takes it out of there: 0 or an errno.
+void ShimStore(const char* id, const ShimReport* report);
+int ShimTake(const char* id, ShimReport* report);
+
+#endif  // EXITWATCH_SHIM_H_

@@ -1,0 +1,317 @@
+// One idea: from a fork to an exec: what a process gets, and what it must not inherit.
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "keeper.h"
+#include "shim.h"
+
+struct rlimit inherited_files;
+
+typedef struct {
+  int out;
+  int err;
+  int failure;  // the pipe for a StartFailure; closed by exec
+} ChildFiles;
+
+static void Fail(const ChildFiles* files, const char* step, int error) {
+  StartFailure failure = {.error = error};
+  snprintf(failure.step, sizeof failure.step, "%s", step);
+  if (write(files->failure, &failure, sizeof failure) < 0) _exit(126);
+  _exit(127);
+}
+
+static void Inherit(const ChildFiles* files, const StartSpec* spec) {
+  const int null = open("/dev/null", O_RDWR);
+  if (null < 0 || dup2(null, 0) < 0) Fail(files, "stdin", errno);
+  // Not 0, 1 or 2: the keeper keeps these open.
+  if (dup2(files->out >= 0 ? files->out : null, 1) < 0) Fail(files, "stdout", errno);
+  if (dup2(files->err >= 0 ? files->err : null, 2) < 0) Fail(files, "stderr", errno);
+  for (int number = 1; number < NSIG; number++) signal(number, SIG_DFL);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, NULL);
+  // As far as it is allowed: to lower them takes privileges.
+  WriteFile("/proc/self/oom_score_adj", "0", 0);
+  setpriority(PRIO_PROCESS, 0, 0);
+  setrlimit(RLIMIT_NOFILE, &inherited_files);
+  umask((mode_t)spec->mask);
+}
+
+static void DropPrivileges(const ChildFiles* files, const StartSpec* spec) {
+  if (spec->gid >= 0 || spec->uid >= 0) {
+    if (spec->has_groups ? setgroups(spec->group_count, spec->groups) < 0
+                         : geteuid() == 0 && setgroups(0, NULL) < 0)
+      Fail(files, "group", errno);
+  }
+  if (spec->gid >= 0 && setresgid((gid_t)spec->gid, (gid_t)spec->gid, (gid_t)spec->gid) < 0)
+    Fail(files, "group", errno);
+  if (spec->uid >= 0 && setresuid((uid_t)spec->uid, (uid_t)spec->uid, (uid_t)spec->uid) < 0)
+    Fail(files, "user", errno);
+  if (spec->refuses_root && (getuid() == 0 || geteuid() == 0)) Fail(files, "root", EPERM);
+}
+
+// Lines NAME=VALUE; others are ignored. A later one counts, and all of them before the request's.
+static char** AddEnvironmentFile(const ChildFiles* files, const StartSpec* spec) {
+  size_t count = 0;
+  while (spec->environment[count] != NULL) count++;
+  FILE* const file = fopen(spec->environment_file, "re");
+  if (file == NULL) Fail(files, "environment", errno);
+  char** all = NULL;
+  size_t added = 0;
+  char* line = NULL;
+  size_t room = 0;
+  ssize_t length;
+  while ((length = getline(&line, &room, file)) > 0) {
+    if (line[length - 1] == '\n') line[length - 1] = '\0';
+    const char* const equals = strchr(line, '=');
+    if (line[0] == '#' || equals == NULL || equals == line) continue;
+    bool is_set = false;
+    const size_t name = (size_t)(equals - line) + 1;
+    for (size_t i = 0; i < count; i++) is_set |= strncmp(spec->environment[i], line, name) == 0;
+    if (is_set) continue;
+    all = Need(realloc(all, (added + 1) * sizeof *all));
+    size_t at = 0;
+    while (at < added && strncmp(all[at], line, name) != 0) at++;
+    all[at] = Copy(line);
+    if (at == added) added++;
+  }
+  if (ferror(file)) Fail(files, "environment", errno);
+  all = Need(realloc(all, (added + count + 1) * sizeof *all));
+  memcpy(all + added, spec->environment, (count + 1) * sizeof *all);
+  return all;
+}
+
+static const char* PathOf(char** environment) {
+  for (char** at = environment; *at != NULL; at++) {
+    if (strncmp(*at, "PATH=", 5) == 0) return *at + 5;
+  }
+  return "/usr/local/bin:/usr/bin:/bin";
+}
+
+// As execvpe(3), but with the PATH of the new environment.
+static int Execute(const char* file, char** arguments, char** environment) {
+  if (strchr(file, '/') != NULL) {
+    execve(file, arguments, environment);
+    return errno;
+  }
+  int error = ENOENT;
+  char path[PATH_MAX];
+  for (const char* at = PathOf(environment);; at++) {
+    const size_t length = strcspn(at, ":");
+    if (snprintf(path, sizeof path, "%.*s/%s", (int)length, at, file) < (int)sizeof path &&
+        length > 0) {
+      execve(path, arguments, environment);
+      if (errno != ENOENT && errno != ENOTDIR) error = errno;
+      if (error != ENOENT && error != EACCES) return error;
+    }
+    at += length;
+    if (*at == '\0') return error;
+  }
+}
+
+static void ChildMain(const Run* run, const StartSpec* spec, const ChildFiles* files) {
+  char path[PATH_MAX];
+  if (run->cgroup != NULL) {
+    snprintf(path, sizeof path, "%s/cgroup.procs", run->cgroup);
+    const int error = WriteFile(path, "0", 0);
+    if (error != 0) Fail(files, "cgroup", error);
+  }
+  if (setsid() < 0) Fail(files, "session", errno);
+  char** const environment =
+      spec->environment_file == NULL ? spec->environment : AddEnvironmentFile(files, spec);
+  Inherit(files, spec);
+  DropPrivileges(files, spec);
+  if (chdir(spec->directory) < 0) Fail(files, "cwd", errno);
+  Fail(files, "exec", Execute(spec->file, spec->arguments, environment));
+}
+
+// The number of bytes that the keeper has not read.
+static int Unread(int pipe) {
+  int count = 0;
+  return ioctl(pipe, FIONREAD, &count) < 0 ? 0 : count;
+}
+
+// The parent of a run without a cgroup, and of all that it leaves behind: it ends with the last of
+// them. It survives the keeper; the next one reads the pipe from /proc/PID/fd/3.
+static void ShimMain(const Run* run, const StartSpec* spec, const ChildFiles* files, int pipes[2]) {
+  prctl(PR_SET_NAME, "exitwatch-shim");
+  setsid();
+  prctl(PR_SET_CHILD_SUBREAPER, 1);
+  for (int number = 1; number < NSIG; number++) signal(number, SIG_IGN);
+  signal(SIGCHLD, SIG_DFL);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, NULL);
+  const pid_t child = fork();
+  if (child < 0) Fail(files, "fork", errno);
+  if (child == 0) ChildMain(run, spec, files);
+  ShimReport report = {.pid = child, .boot_ms = BootMs()};
+  char state;
+  pid_t parent;
+  ReadStat(child, &state, &parent, &report.ticks);
+  const int high = fcntl(pipes[0], F_DUPFD, 100), high_write = fcntl(pipes[1], F_DUPFD, 100);
+  if (dup2(high, kShimReadFd) < 0 || dup2(high_write, kShimWriteFd) < 0) _exit(126);
+  if (write(kShimWriteFd, &report, sizeof report) < 0) _exit(126);
+  CloseFrom(kShimWriteFd + 1);  // among them the pipe whose end means that exec succeeded
+  const int64_t began = report.boot_ms;
+  for (;;) {
+    struct rusage usage;
+    int status;
+    const pid_t pid = wait4(-1, &status, 0, &usage);
+    if (pid < 0 && errno == EINTR) continue;
+    if (pid < 0) break;
+    if (pid != child) continue;
+    report = (ShimReport){.pid = child, .is_end = 1, .status = status, .ended_ms = WallMs()};
+    report.boot_ms = BootMs();
+    report.lived_ms = report.boot_ms - began;
+    report.usage = UsageOf(&usage);
+    if (write(kShimWriteFd, &report, sizeof report) < 0) _exit(126);
+  }
+  // A keeper that is dead never reads it: leave it in a file for the next one.
+  for (int wait = 1; Unread(kShimReadFd) > 0 && wait < 256; wait *= 2)
+    usleep((useconds_t)wait * 1000);
+  if (Unread(kShimReadFd) > 0) ShimStore(run->id, &report);
+  _exit(0);
+}
+
+// Never follows a link, and never waits for a reader of a FIFO. -1: errno says why not.
+static int OpenLog(const char* path) {
+  const int file = open(
+      path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0640);
+  struct stat status;
+  if (file < 0) return -1;
+  if (fstat(file, &status) < 0 || !S_ISREG(status.st_mode)) {
+    close(file);
+    errno = EINVAL;
+    return -1;
+  }
+  fcntl(file, F_SETFL, O_APPEND);
+  return file;
+}
+
+static int OpenRotated(const char* path, const StartSpec* spec) {
+  struct stat status;
+  if (spec->log_most > 0 && lstat(path, &status) == 0 && S_ISREG(status.st_mode) &&
+      status.st_size >= spec->log_most)
+    RotateFile(path, (int)spec->log_keep);
+  return OpenLog(path);
+}
+
+void RotateFile(const char* file, int keep) {
+  char from[PATH_MAX], to[PATH_MAX];
+  for (int i = keep; i > 0; i--) {
+    snprintf(to, sizeof to, "%s.%d", file, i);
+    if (i > 1)
+      snprintf(from, sizeof from, "%s.%d", file, i - 1);
+    else
+      snprintf(from, sizeof from, "%s", file);
+    rename(from, to);
+  }
+  if (keep == 0) unlink(file);
+}
+
+// The child reads and writes its FIFO, so that it never gets SIGPIPE; we keep what is in it.
+static int OpenFifo(Run* run) {
+  if (mkfifo(run->log_fifo, 0600) < 0 && errno != EEXIST) return -1;
+  run->log_fd = open(run->log_fifo, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
+  struct stat status;
+  if (run->log_fd < 0 || fstat(run->log_fd, &status) < 0) return -1;
+  if (!S_ISFIFO(status.st_mode)) {
+    errno = EINVAL;
+    return -1;
+  }
+  return open(run->log_fifo, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+}
+
+static int FailHere(Run* run, ChildFiles* files, const char* step) {
+  const int error = errno;
+  free(run->step);
+  run->step = Copy(step);
+  if (files->err != files->out) CloseFd(&files->err);
+  CloseFd(&files->out);
+  CloseFd(&files->failure);
+  CloseFd(&run->exec_fd);
+  CloseFd(&run->shim_fd);
+  CloseFd(&run->log_fd);
+  return error == 0 ? EIO : error;
+}
+
+int SpawnRun(Run* run, const StartSpec* spec) {
+  ChildFiles files = {.out = -1, .err = -1, .failure = -1};
+  if (run->log_fifo != NULL) {
+    files.out = files.err = OpenFifo(run);
+    if (files.out < 0) return FailHere(run, &files, "log");
+  } else {
+    if (spec->out != NULL && (files.out = OpenRotated(spec->out, spec)) < 0)
+      return FailHere(run, &files, "stdout");
+    const bool is_same =
+        spec->out != NULL && spec->err != NULL && strcmp(spec->out, spec->err) == 0;
+    files.err = is_same ? files.out : -1;
+    if (spec->err != NULL && !is_same && (files.err = OpenRotated(spec->err, spec)) < 0)
+      return FailHere(run, &files, "stderr");
+  }
+  int failures[2], reports[2] = {-1, -1};
+  if (pipe2(failures, O_CLOEXEC | O_NONBLOCK) < 0) return FailHere(run, &files, "pipe");
+  run->exec_fd = failures[0];
+  files.failure = failures[1];
+  if (run->cgroup == NULL) {
+    if (pipe2(reports, O_CLOEXEC | O_NONBLOCK) < 0) return FailHere(run, &files, "pipe");
+    run->shim_fd = reports[0];
+  }
+  if (run->cgroup != NULL && (errno = CgroupMake(run->cgroup)) != 0)
+    return FailHere(run, &files, "cgroup");
+  const pid_t pid = fork();
+  if (pid == 0) {
+    if (run->cgroup == NULL) ShimMain(run, spec, &files, reports);
+    ChildMain(run, spec, &files);
+  }
+  const int error = errno;
+  CloseFd(&reports[1]);
+  if (pid < 0) {
+    if (run->cgroup != NULL) CgroupRemove(run->cgroup);
+    errno = error;
+    return FailHere(run, &files, "fork");
+  }
+  if (files.err != files.out) CloseFd(&files.err);
+  CloseFd(&files.out);
+  CloseFd(&files.failure);
+  char state;
+  pid_t parent;
+  run->started_ms = WallMs();
+  run->started_boot_ms = BootMs();
+  run->has_left = true;
+  run->is_ours = true;
+  if (run->cgroup == NULL) {
+    run->shim = pid;
+    ReadStat(pid, &state, &parent, &run->shim_ticks);
+  } else {
+    run->pid = pid;
+    ReadStat(pid, &state, &parent, &run->start_ticks);
+  }
+  SpawnLog(run);
+  return 0;
+}
+
+void SpawnLog(Run* run) {
+  if (run->log_fifo == NULL || run->log_pid != 0) return;
+  const pid_t pid = fork();
+  if (pid == 0) {
+    CloseFrom(3);
+    _exit(LogMain(run->log_fifo, run->log_file, run->log_most, run->log_keep));
+  }
+  if (pid > 0) run->log_pid = pid;
+  run->log_next_boot_ms = BootMs() + 500;
+}

@@ -1,0 +1,307 @@
+// One idea: which processes belong to a run, and how all of them are reached. Of a run with a
+// cgroup: those in it. Of one without: all below its shim, to which the kernel gives what they
+// leave behind.
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "keeper.h"
+
+// 0 or an errno; reads a whole small file, and ends it with a NUL.
+static int ReadFile(const char* path, char* text, size_t room) {
+  const int file = open(path, O_RDONLY | O_CLOEXEC);
+  if (file < 0) return errno;
+  size_t size = 0;
+  ssize_t count;
+  while (size < room - 1 && (count = read(file, text + size, room - 1 - size)) != 0) {
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) {
+      const int error = errno;
+      close(file);
+      return error;
+    }
+    size += (size_t)count;
+  }
+  close(file);
+  text[size] = '\0';
+  return 0;
+}
+
+int WriteFile(const char* path, const char* text, int flags) {
+  const int file = open(path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | flags, 0644);
+  if (file < 0) return errno;
+  const ssize_t count = write(file, text, strlen(text));
+  const int error = count == (ssize_t)strlen(text) ? 0 : count < 0 ? errno : ENOSPC;
+  if (close(file) < 0 && error == 0) return errno;
+  return error;
+}
+
+bool ReadStat(pid_t pid, char* state, pid_t* parent, int64_t* ticks) {
+  char path[40], text[1024];
+  snprintf(path, sizeof path, "/proc/%d/stat", pid);
+  if (ReadFile(path, text, sizeof text) != 0) return false;
+  const char* const name_end = strrchr(text, ')');
+  long long start;
+  if (name_end == NULL) return false;
+  const int found = sscanf(name_end + 1,
+                           " %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d "
+                           "%*d %lld",
+                           state, parent, &start);
+  *ticks = start;
+  return found == 3;
+}
+
+static void AddMember(Members* members, pid_t pid) {
+  Member member = {.pid = pid};
+  pid_t parent;
+  if (!ReadStat(pid, &member.state, &parent, &member.ticks)) return;
+  if (members->count == members->room) {
+    members->room = members->room == 0 ? 16 : members->room * 2;
+    members->list = Need(realloc(members->list, members->room * sizeof *members->list));
+  }
+  members->list[members->count++] = member;
+}
+
+// Calls back with each number in a file, which may be long.
+static int ForEachNumber(const char* path, void (*each)(Members*, pid_t), Members* members) {
+  FILE* const file = fopen(path, "re");
+  if (file == NULL) return errno;
+  int pid;
+  while (fscanf(file, "%d", &pid) == 1) each(members, pid);
+  const int error = ferror(file) ? errno : 0;
+  fclose(file);
+  return error;
+}
+
+static bool Has(const Members* members, pid_t pid) {
+  for (size_t i = 0; i < members->count; i++) {
+    if (members->list[i].pid == pid) return true;
+  }
+  return false;
+}
+
+static void AddNewMember(Members* members, pid_t pid) {
+  if (!Has(members, pid)) AddMember(members, pid);
+}
+
+static void AddChildren(Members* members, pid_t pid) {
+  char path[64];
+  snprintf(path, sizeof path, "/proc/%d/task", pid);
+  DIR* const tasks = opendir(path);
+  if (tasks == NULL) return;
+  for (const struct dirent* entry; (entry = readdir(tasks)) != NULL;) {
+    if (entry->d_name[0] == '.') continue;
+    snprintf(path, sizeof path, "/proc/%d/task/%.12s/children", pid, entry->d_name);
+    ForEachNumber(path, AddNewMember, members);
+  }
+  closedir(tasks);
+}
+
+static void AddCgroup(Members* members, const char* cgroup) {
+  char path[PATH_MAX];
+  snprintf(path, sizeof path, "%s/cgroup.procs", cgroup);
+  ForEachNumber(path, AddNewMember, members);
+  DIR* const folder = opendir(cgroup);
+  if (folder == NULL) return;
+  for (const struct dirent* entry; (entry = readdir(folder)) != NULL;) {
+    if (entry->d_type != DT_DIR || entry->d_name[0] == '.') continue;
+    if (snprintf(path, sizeof path, "%s/%s", cgroup, entry->d_name) >= (int)sizeof path) continue;
+    AddCgroup(members, path);
+  }
+  closedir(folder);
+}
+
+// The shim, if it is still that process.
+static pid_t ShimOf(const Run* run) {
+  char state;
+  pid_t parent;
+  int64_t ticks;
+  if (run->shim == 0 || !ReadStat(run->shim, &state, &parent, &ticks)) return 0;
+  return ticks == run->shim_ticks && state != 'Z' && state != 'X' ? run->shim : 0;
+}
+
+static bool MainIsAlive(const Run* run) {
+  char state;
+  pid_t parent;
+  int64_t ticks;
+  if (run->pid == 0 || !ReadStat(run->pid, &state, &parent, &ticks)) return false;
+  return ticks == run->start_ticks && state != 'Z' && state != 'X';
+}
+
+void TreeMembers(const Run* run, Members* members) {
+  if (run->cgroup != NULL) {
+    AddCgroup(members, run->cgroup);
+    return;
+  }
+  const pid_t shim = ShimOf(run);
+  if (shim != 0)
+    AddChildren(members, shim);
+  else if (MainIsAlive(run))
+    AddMember(members, run->pid);  // its shim was killed
+  // The list grows while it is read.
+  for (size_t i = 0; i < members->count; i++) AddChildren(members, members->list[i].pid);
+}
+
+static bool CgroupSays(const char* cgroup, const char* wanted, bool otherwise) {
+  char path[PATH_MAX], text[256];
+  snprintf(path, sizeof path, "%s/cgroup.events", cgroup);
+  return ReadFile(path, text, sizeof text) == 0 ? strstr(text, wanted) != NULL : otherwise;
+}
+
+bool TreeIsEmpty(const Run* run) {
+  if (run->cgroup != NULL) return CgroupSays(run->cgroup, "populated 0", true);
+  return ShimOf(run) == 0 && !MainIsAlive(run);
+}
+
+bool TreeHas(const Run* run, pid_t pid) {
+  char path[40], text[PATH_MAX];
+  if (run->cgroup != NULL) {
+    snprintf(path, sizeof path, "/proc/%d/cgroup", pid);
+    if (ReadFile(path, text, sizeof text) != 0) return false;
+    // Where the hierarchy is mounted is not known here: compare the last two folders.
+    const char* name = strrchr(run->cgroup, '/');
+    do name--;
+    while (*name != '/');
+    const char* const line = strstr(text, "0::");
+    const char* const at = line == NULL ? NULL : strstr(line, name);
+    return at != NULL && strchr("/\n", at[strlen(name)]) != NULL;
+  }
+  const pid_t shim = ShimOf(run);
+  for (int depth = 0; shim != 0 && depth < 64 && pid > 1; depth++) {
+    char state;
+    int64_t ticks;
+    if (pid == shim) return true;
+    if (!ReadStat(pid, &state, &pid, &ticks)) return false;
+  }
+  return false;
+}
+
+int SignalProcess(pid_t pid, int64_t ticks, int signal) {
+  const int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+  if (pidfd < 0 && errno == ESRCH) return ESRCH;
+  char state;
+  pid_t parent;
+  int64_t found;
+  int error = 0;
+  if (!ReadStat(pid, &state, &parent, &found) || found != ticks)
+    error = ESRCH;
+  else if (pidfd >= 0 ? syscall(SYS_pidfd_send_signal, pidfd, signal, NULL, 0) < 0
+                      : kill(pid, signal) < 0)  // before Linux 5.3
+    error = errno;
+  if (pidfd >= 0) close(pidfd);
+  return error;
+}
+
+static int SignalMembers(const Members* members, int signal) {
+  int error = ESRCH;
+  for (size_t i = 0; i < members->count; i++) {
+    const Member* const member = &members->list[i];
+    if (member->state == 'X') continue;  // behind a zombie there may be living threads
+    const int result = SignalProcess(member->pid, member->ticks, signal);
+    if (result != ESRCH && error != 0) error = result;
+  }
+  return error;
+}
+
+int TreeSignal(const Run* run, int signal) {
+  Members members = {0};
+  TreeMembers(run, &members);
+  const int error = SignalMembers(&members, signal);
+  free(members.list);
+  return error;
+}
+
+// Stops all of them: what is stopped does not fork. Returns when a look finds nobody new.
+static void StopMembers(const Run* run, Members* members) {
+  for (int looks = 0; looks < 100; looks++) {
+    bool found = false;
+    Members now = {0};
+    TreeMembers(run, &now);
+    for (size_t i = 0; i < now.count; i++) {
+      if (Has(members, now.list[i].pid)) continue;
+      found = true;
+      SignalProcess(now.list[i].pid, now.list[i].ticks, SIGSTOP);
+    }
+    free(members->list);
+    *members = now;
+    if (!found) return;
+  }
+}
+
+void TreeKill(Run* run) {
+  if (run->cgroup != NULL) {
+    char path[PATH_MAX];
+    snprintf(path, sizeof path, "%s/cgroup.kill", run->cgroup);
+    if (WriteFile(path, "1", 0) == 0) return;  // Linux 5.14
+    TreeFreeze(run, true);
+    TreeSignal(run, SIGKILL);
+    TreeFreeze(run, false);
+    return;
+  }
+  Members members = {0};
+  StopMembers(run, &members);
+  SignalMembers(&members, SIGKILL);
+  free(members.list);
+}
+
+int TreeFreeze(const Run* run, bool on) {
+  if (run->cgroup != NULL) {
+    char path[PATH_MAX];
+    snprintf(path, sizeof path, "%s/cgroup.freeze", run->cgroup);
+    const int error = WriteFile(path, on ? "1" : "0", 0);
+    if (error != ENOENT || TreeIsEmpty(run)) return error == ENOENT ? ESRCH : error;
+  }
+  if (!on) return TreeSignal(run, SIGCONT);
+  Members members = {0};
+  StopMembers(run, &members);
+  const int error = members.count == 0 ? ESRCH : 0;
+  free(members.list);
+  return error;
+}
+
+bool TreeIsFrozen(const Run* run) {
+  if (run->cgroup != NULL && CgroupSays(run->cgroup, "frozen 1", false)) return true;
+  Members members = {0};
+  TreeMembers(run, &members);
+  bool is_frozen = members.count > 0;
+  for (size_t i = 0; i < members.count; i++)
+    is_frozen &= strchr("TtZX", members.list[i].state) != NULL;
+  free(members.list);
+  return is_frozen;
+}
+
+// Makes the folder of a run; those above it must exist, but the last of them.
+int CgroupMake(const char* path) {
+  char parent[PATH_MAX];
+  const char* const slash = strrchr(path, '/');
+  if (slash == NULL || slash == path || strlen(path) >= sizeof parent) return EINVAL;
+  memcpy(parent, path, (size_t)(slash - path));
+  parent[slash - path] = '\0';
+  if (mkdir(parent, 0755) < 0 && errno != EEXIST) return errno;
+  if (mkdir(path, 0755) == 0) return 0;
+  if (errno != EEXIST) return errno;
+  // Of a run that was forgotten while its folder could not be removed, or of somebody else.
+  return CgroupSays(path, "populated 0", false) ? 0 : EBUSY;
+}
+
+void CgroupRemove(const char* cgroup) {
+  if (rmdir(cgroup) == 0 || errno == ENOENT) return;
+  DIR* const folder = opendir(cgroup);
+  if (folder == NULL) return;
+  char path[PATH_MAX];
+  for (const struct dirent* entry; (entry = readdir(folder)) != NULL;) {
+    if (entry->d_type != DT_DIR || entry->d_name[0] == '.') continue;
+    if (snprintf(path, sizeof path, "%s/%s", cgroup, entry->d_name) < (int)sizeof path)
+      CgroupRemove(path);
+  }
+  closedir(folder);
+  rmdir(cgroup);
+}

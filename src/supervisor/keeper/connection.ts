@@ -1,0 +1,119 @@
+import { EventEmitter, once } from 'node:events';
+import type { Socket } from 'node:net';
+
+import { encodeMessage, type Message, MessageReader, type Fields } from './message.js';
+import { keeperError } from './keeper-process.js';
+
+const PROTOCOL = 1;
+
+interface Pending {
+  items: Message[];
+  resolve: (answer: Answer) => void;
+  reject: (error: Error) => void;
+}
+
+/** An answer, and what a `list` has before it. */
+export interface Answer {
+  message: Message;
+  items: Message[];
+}
+
+interface ConnectionEvents {
+  hello: [Message];
+  event: [Message];
+  close: [];
+}
+
+/** Requests to a keeper, and what it tells, over one socket. */
+export class KeeperConnection extends EventEmitter<ConnectionEvents> {
+  readonly #socket: Socket;
+  readonly #pending = new Map<number, Pending>();
+  #seq = 0;
+  #isClosed = false;
+
+  constructor(socket: Socket) {
+    super();
+    this.#socket = socket;
+    const reader = new MessageReader();
+    socket.on('data', (piece: Buffer) => {
+      try {
+        for (const message of reader.read(piece)) this.#take(message);
+      } catch {
+        socket.destroy();
+      }
+    });
+    socket.on('error', () => undefined); // 'close' follows
+    socket.once('close', () => {
+      this.#isClosed = true;
+      const gone = keeperError('the connection to the keeper was lost');
+      for (const { reject } of this.#pending.values()) reject(gone);
+      this.#pending.clear();
+      this.emit('close');
+    });
+  }
+
+  /** The first message. Rejects if the keeper speaks another protocol, or says nothing. */
+  async hello(): Promise<Message> {
+    const signal = AbortSignal.timeout(10_000);
+    const gone = new AbortController();
+    this.once('close', () => {
+      gone.abort();
+    });
+    try {
+      const signals = AbortSignal.any([signal, gone.signal]);
+      const [message] = (await once(this, 'hello', { signal: signals })) as [Message];
+      if (message.number('protocol') === PROTOCOL) return message;
+      throw keeperError('the keeper speaks another protocol');
+    } catch (error) {
+      this.close();
+      throw error instanceof Error && error.name === 'AbortError'
+        ? keeperError('the keeper does not answer')
+        : error;
+    }
+  }
+
+  /** Rejects only if the connection is lost. */
+  request(fields: Fields): Promise<Answer> {
+    const seq = ++this.#seq;
+    const bytes = encodeMessage([['seq', String(seq)], ...fields]);
+    return new Promise((resolve, reject) => {
+      if (this.#isClosed) {
+        reject(keeperError('the connection to the keeper was lost'));
+        return;
+      }
+      this.#pending.set(seq, { items: [], resolve, reject });
+      this.#socket.write(bytes);
+    });
+  }
+
+  close(): void {
+    this.#socket.destroy();
+  }
+
+  ref(): void {
+    this.#socket.ref();
+  }
+
+  unref(): void {
+    this.#socket.unref();
+  }
+
+  #take(message: Message): void {
+    const event = message.text('event');
+    if (event === 'hello') this.emit('hello', message);
+    else if (event !== null) this.emit('event', message);
+    else this.#answer(message);
+  }
+
+  #answer(message: Message): void {
+    const seq = message.number('seq') ?? -1;
+    const pending = this.#pending.get(seq);
+    if (pending === undefined) return;
+    if (message.has('item')) {
+      pending.items.push(message);
+      return;
+    }
+    this.#pending.delete(seq);
+    pending.resolve({ message, items: pending.items });
+  }
+}

@@ -1,0 +1,45 @@
+import type { ExitEvent } from '../../events/exit-event.js';
+import { unknownExit } from '../../events/unknown-exit.js';
+import { decodeWaitStatus } from '../../events/wait-status.js';
+import { startOf } from '../../identity/process-identity.js';
+
+import type { KeeperRun } from './keeper-run.js';
+
+/** The end of a run as its keeper knows it; `null` if it had no process. */
+export function exitOf(run: KeeperRun, isRepeated: boolean): ExitEvent | null {
+  const { identity, pid, endedAt, waitStatus, livedMs } = run;
+  if (identity === null || pid === null) return null;
+  const known = {
+    id: identity.id,
+    pid,
+    startedAt: startOf(identity) ?? run.startedAt,
+    exitedAt: endedAt ?? new Date(),
+    // The keeper hears of the end soon, but only the kernel knows how soon.
+    uncertaintyMs: livedMs ?? 0,
+    source: 'keeper' as const,
+  };
+  const unknown = { ...unknownExit(known, 'gone-while-unobserved'), isRepeated };
+  if (waitStatus === null) return unknown;
+  const { how, ...status } = decodeWaitStatus(waitStatus);
+  return { ...unknown, ...status, how, unknownReason: null } as ExitEvent;
+}
+
+/**
+ * What the monitor saw, with the status of the keeper, which is that of waitpid(2). The keeper knows
+ * the status where the monitor may not, and the monitor when it ended and who sent the signal.
+ */
+export function joinExit(kept: ExitEvent, seen: ExitEvent | null): ExitEvent {
+  if (seen === null || seen.how === 'unknown') return kept;
+  if (kept.how === 'unknown') return { ...seen, isRepeated: kept.isRepeated };
+  const isSame = kept.exitCode === seen.exitCode && kept.signal === seen.signal;
+  return isSame
+    ? { ...seen, ...statusOf(kept), source: 'keeper', isRepeated: kept.isRepeated }
+    : kept;
+}
+
+function statusOf({ how, exitCode, signal, coreDumped, unknownReason }: ExitEvent) {
+  return { how, exitCode, signal, coreDumped, unknownReason } as Pick<
+    ExitEvent & { how: 'exited' },
+    'how' | 'exitCode' | 'signal' | 'coreDumped' | 'unknownReason'
+  >;
+}

@@ -1,0 +1,215 @@
+import { execFileSync } from 'node:child_process';
+import { isAbsolute, join } from 'node:path';
+
+import { ExitwatchError } from '../../common/errors.js';
+import {
+  checkBoolean,
+  checkInteger,
+  checkOptionNames,
+  checkPath,
+  invalidOption,
+} from '../../common/options.js';
+
+import type { Fields } from './message.js';
+
+/**
+ * Where the output of a run goes. The run writes to a file by itself, so it never waits for anybody;
+ * or to a log process, which rotates the file while the run goes on.
+ *
+ * @see [Supervisor](../../../docs/supervisor.md)
+ */
+export type RunLogs = {
+  /** A file for its standard output; without it, that is discarded. */
+  stdout?: string;
+  /** A file for its standard error; may be the same. */
+  stderr?: string;
+  /** One file for both, which a log process of its own writes. Not together with the two above. */
+  file?: string;
+  /**
+   * Rotated once the file has so many bytes: by the log process at once, otherwise before the next
+   * start and by `rotateLog()`. Default: never.
+   */
+  maxBytes?: number;
+  /** How many rotated files are kept: `FILE.1` is the newest. Default 5. */
+  keep?: number;
+};
+
+/**
+ * What a {@link Keeper} starts.
+ *
+ * @see [Supervisor](../../../docs/supervisor.md)
+ */
+export type RunOptions = {
+  /**
+   * Names this run for good: 1 to 100 of the characters A-Z, a-z, 0-9 and `._@-`, the first one no dot.
+   * An id starts at most once.
+   */
+  id: string;
+  /** A path, or a name that is looked up in the PATH of the new environment. */
+  command: string;
+  args?: readonly string[];
+  /** All of its environment; default: ours. */
+  env?: Readonly<Record<string, string | undefined>>;
+  /** A file of lines `NAME=VALUE`, which is read at the start; `env` has precedence. */
+  envFile?: string;
+  /** Default: ours. */
+  cwd?: string;
+  /** Default 0o022. */
+  umask?: number;
+  /** A name or a uid. Its groups are dropped before the command runs. */
+  user?: string | number;
+  /** A name or a gid; default: that of `user`. */
+  group?: string | number;
+  /** `false`: refuse to run it as root. Default `true`. */
+  allowRoot?: boolean;
+  /** A cgroup v2 folder, below which the run gets one of its own; `null`: none. */
+  cgroup?: string | null;
+  logs?: RunLogs;
+  /** Gives it `NOTIFY_SOCKET`, as sd_notify(3) describes. */
+  notify?: boolean;
+};
+
+const NAMES = [
+  ...['id', 'command', 'args', 'env', 'envFile', 'cwd', 'umask', 'user', 'group', 'allowRoot'],
+  ...['cgroup', 'logs', 'notify'],
+] as const;
+
+const ID = /^[A-Za-z0-9_@-][A-Za-z0-9._@-]{0,99}$/;
+const MOST_ID = 2 ** 32 - 2;
+
+/**
+ * The options as a request.
+ *
+ * @throws ExitwatchError `ERR_EXITWATCH_INVALID_OPTION`
+ */
+export function toRequest(options: RunOptions, cgroupBase: string | null): Fields {
+  checkOptionNames(options, NAMES as readonly (keyof RunOptions)[]);
+  const { id, command, args = [], env = process.env, cwd = process.cwd(), umask = 0o022 } = options;
+  checkRunId(id);
+  if (typeof command !== 'string' || command === '')
+    throw invalidOption('command must be a path or a name');
+  if (!Array.isArray(args) || !args.every((each) => typeof each === 'string')) {
+    throw invalidOption('args must be an array of strings');
+  }
+  const fields: [string, string][] = [
+    ['op', 'start'],
+    ['run', id],
+    ['file', command],
+    ['arg', command],
+    ...args.map((each): [string, string] => ['arg', each]),
+    ...environmentFields(env),
+    ['cwd', checkAbsolute('cwd', cwd) ?? '/'],
+    ['umask', String(checkInteger('umask', umask, 0, 0o777))],
+    ...userFields(options),
+    ...logFields(options.logs, id),
+  ];
+  const envFile = checkAbsolute('envFile', options.envFile);
+  if (envFile !== undefined) fields.push(['envFile', envFile]);
+  if (!checkBoolean('allowRoot', options.allowRoot ?? true)) fields.push(['noRoot', '1']);
+  if (checkBoolean('notify', options.notify ?? false)) fields.push(['notify', '1']);
+  const { cgroup = cgroupBase } = options;
+  if (cgroup !== null) fields.push(['cgroup', join(checkAbsolute('cgroup', cgroup) ?? '', id)]);
+  return fields;
+}
+
+/** @throws ExitwatchError `ERR_EXITWATCH_INVALID_OPTION` */
+export function checkRunId(id: unknown): asserts id is string {
+  if (typeof id === 'string' && ID.test(id)) return;
+  throw invalidOption(`id must have 1 to 100 of the characters A-Z, a-z, 0-9 and ._@-`);
+}
+
+function environmentFields(env: unknown): [string, string][] {
+  if (typeof env !== 'object' || env === null || Array.isArray(env)) {
+    throw invalidOption('env must be an object');
+  }
+  return Object.entries(env as Record<string, unknown>).flatMap(([name, value]) => {
+    if (value === undefined) return [];
+    if (typeof value !== 'string') throw invalidOption(`env.${name} must be a string`);
+    if (name === '' || name.includes('=')) {
+      throw invalidOption(`env cannot have a variable named ${JSON.stringify(name)}`);
+    }
+    return [['env', `${name}=${value}`] as [string, string]];
+  });
+}
+
+/** Paths that the keeper opens: it has another working directory, and its journal is a text file. */
+function checkAbsolute(name: string, value: unknown): string | undefined {
+  const path = checkPath(name, value);
+  if (path === undefined) return undefined;
+  if (!isAbsolute(path)) throw invalidOption(`${name} must be an absolute path`);
+  if (/[\t\n\0]/.test(path) || path.length >= 4000) {
+    throw invalidOption(
+      `${name} must not contain a tab, a line feed or a NUL, nor 4,000 characters`,
+    );
+  }
+  return path;
+}
+
+function logFields(logs: unknown, id: string): [string, string][] {
+  if (logs === undefined) return [];
+  const given = checkOptionNames(logs, ['stdout', 'stderr', 'file', 'maxBytes', 'keep']);
+  const stdout = checkAbsolute('logs.stdout', given.stdout);
+  const stderr = checkAbsolute('logs.stderr', given.stderr);
+  const file = checkAbsolute('logs.file', given.file);
+  const fields: [string, string][] = [];
+  if (file !== undefined) {
+    if (stdout !== undefined || stderr !== undefined) {
+      throw invalidOption('logs.file is for both: leave out logs.stdout and logs.stderr');
+    }
+    fields.push(['fifo', `${file}.${id}.fifo`], ['logFile', file]);
+  }
+  if (stdout !== undefined) fields.push(['out', stdout]);
+  if (stderr !== undefined) fields.push(['err', stderr]);
+  const most = checkInteger('logs.maxBytes', given.maxBytes ?? 0, 0, Number.MAX_SAFE_INTEGER);
+  if (most > 0) fields.push(['logMost', String(most)]);
+  fields.push(['logKeep', String(checkInteger('logs.keep', given.keep ?? 5, 0, 1000))]);
+  return fields;
+}
+
+function userFields({ user, group }: RunOptions): [string, string][] {
+  const fields: [string, string][] = [];
+  if (user !== undefined) {
+    const uid = typeof user === 'number' ? checkInteger('user', user, 0, MOST_ID) : null;
+    const name = String(user);
+    const found = uid ?? Number(askId('user', '-u', name));
+    const groups = tryId('-G', name)?.split(' ') ?? [];
+    const own = tryId('-g', name);
+    fields.push(['uid', String(found)]);
+    if (group === undefined) {
+      if (own === null) throw invalidOption(`user ${name} has no group: give one as well`);
+      fields.push(['gid', own]);
+    }
+    for (const each of groups) fields.push(['group', each]);
+  }
+  if (group !== undefined) fields.push(['gid', String(gidOf(group))]);
+  return fields;
+}
+
+function gidOf(group: unknown): number {
+  if (typeof group === 'number') return checkInteger('group', group, 0, MOST_ID);
+  if (typeof group !== 'string' || group === '' || group.startsWith('-')) {
+    throw invalidOption('group must be a name or a gid');
+  }
+  try {
+    const entry = execFileSync('getent', ['group', group], { encoding: 'utf8', stdio: 'pipe' });
+    return Number(entry.split(':')[2]);
+  } catch {
+    throw invalidOption(`unknown group ${JSON.stringify(group)}`);
+  }
+}
+
+function askId(option: string, flag: string, name: string): string {
+  const found = name === '' || name.startsWith('-') ? null : tryId(flag, name);
+  if (found === null) throw invalidOption(`unknown ${option} ${JSON.stringify(name)}`);
+  return found;
+}
+
+/** id(1) knows the users of every name service, which a static program cannot ask. */
+function tryId(flag: string, name: string): string | null {
+  try {
+    return execFileSync('id', [flag, name], { encoding: 'utf8', stdio: 'pipe' }).trim();
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') return null;
+    throw new ExitwatchError('ERR_EXITWATCH_SYSTEM', 'cannot look up users: there is no id(1)');
+  }
+}

@@ -88,8 +88,10 @@ void NotifyRead(Run* run) {
     if (sender.pid == 0 || !IsOurs(run, &sender)) continue;
     text[size] = '\0';
     if (strlen(text) != (size_t)size) continue;  // a NUL within
-    TellNotify(run, text);
-    char* rest = text;
+    char* const lines = Copy(text);
+    char* rest = lines;
     for (char* line; (line = strsep(&rest, "\n")) != NULL;) TakeLine(run, line);
+    free(lines);
+    TellNotify(run, text);
   }
 }

@@ -207,7 +207,6 @@ void RunReadExec(Run* run) {
   const ssize_t size = read(run->exec_fd, &failure, sizeof failure);
   if (size < 0 && (errno == EAGAIN || errno == EINTR)) return;
   CloseWaited(&run->exec_fd);
-  if (run->shim != 0) RunReadShim(run);
   if (size == sizeof failure) {
     failure.step[sizeof failure.step - 1] = '\0';
     run->state = kFailed;
@@ -218,6 +217,7 @@ void RunReadExec(Run* run) {
     if (run->shim == 0) Ended(run);  // else when the shim is gone, too
     return;
   }
+  if (run->shim != 0) RunReadShim(run);
   if (run->state != kStarting) return;
   run->state = kRunning;
   JournalStarted(run);

@@ -287,10 +287,7 @@ static void Start(Client* client, int64_t seq, Request request) {
   Run* run = RunFind(id);
   if (run != NULL) {
     // An id starts once: this is the answer that somebody did not live to hear.
-    if (run->state != kStarting) return AnswerRun(client, seq, run, "existed");
-    run->start_client = client->id;
-    run->start_seq = seq;
-    return;
+    return AnswerRun(client, seq, run, "existed");
   }
   if (keeper.is_leaving) return AnswerError(client, seq, "leaving", NULL, 0);
   StartSpec spec = {0};
@@ -506,7 +503,21 @@ static void OnRun(Waited kind, uint64_t serial) {
   if (kind == kNotifyFd && run->notify_fd >= 0) NotifyRead(run);
 }
 
+// What was told since the last time.
+static void FlushAll(void) {
+  for (size_t i = 0; i < kMostClients; i++) {
+    Client* const client = clients[i];
+    if (client == NULL || client->out.size == 0) continue;
+    Flush(client);
+    if (client->is_lost)
+      Drop(client);
+    else
+      Interest(client);
+  }
+}
+
 void ServerPoll(int wait_ms) {
+  FlushAll();
   struct epoll_event events[kEventsAtOnce];
   const int number = epoll_wait(keeper.epoll, events, kEventsAtOnce, wait_ms);
   for (int i = 0; i < number; i++) {

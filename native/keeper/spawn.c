@@ -34,7 +34,7 @@ static void Fail(const ChildFiles* files, const char* step, int error) {
 }
 
 static void Inherit(const ChildFiles* files, const StartSpec* spec) {
-  const int null = open("/dev/null", O_RDWR);
+  const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
   if (null < 0 || dup2(null, 0) < 0) Fail(files, "stdin", errno);
   // Not 0, 1 or 2: the keeper keeps these open.
   if (dup2(files->out >= 0 ? files->out : null, 1) < 0) Fail(files, "stdout", errno);

@@ -96,6 +96,8 @@ export class Keeper extends EventEmitter<KeeperEvents> {
   readonly #runs = new Map<string, KeeperRun>();
   readonly #watches = new Map<string, ExitWatch>();
   readonly #stops = new Map<string, RunStop>();
+  /** Who waits for another caller's start. */
+  readonly #starting = new Map<string, ((run: KeeperRun) => void)[]>();
   /** Runs whose end is being joined with what the monitor saw. */
   readonly #ending = new Set<string>();
   #folder: StateFolder | undefined;
@@ -174,8 +176,9 @@ export class Keeper extends EventEmitter<KeeperEvents> {
     const request = toRequest(options, this.#cgroup);
     const { message } = await this.#request(request);
     // What it has told in the meantime is newer than the answer.
-    const run = this.#runs.get(options.id) ?? this.#take(message);
     this.#check(message, options.id);
+    let run = this.#runs.get(options.id) ?? this.#take(message);
+    if (run.state === 'starting') run = await this.#started(run.id);
     if (run.state !== 'failed') return run;
     await this.forget(run.id);
     throw startError(options, run);
@@ -483,7 +486,17 @@ export class Keeper extends EventEmitter<KeeperEvents> {
     this.#check(message, message.text('run') ?? '');
     const run = runOf(message, this.#runs.get(message.text('run') ?? ''));
     this.#runs.set(run.id, run);
+    if (run.state !== 'starting') {
+      for (const resolve of this.#starting.get(run.id) ?? []) resolve(run);
+      this.#starting.delete(run.id);
+    }
     return run;
+  }
+
+  #started(id: string): Promise<KeeperRun> {
+    return new Promise((resolve) => {
+      this.#starting.set(id, [...(this.#starting.get(id) ?? []), resolve]);
+    });
   }
 
   #onEvent(message: Message): void {

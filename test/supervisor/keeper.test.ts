@@ -1,0 +1,409 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import {
+  chmodSync,
+  existsSync,
+  readFileSync,
+  readlinkSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+
+import { ExitMonitor } from '../../src/index.js';
+import { Keeper, type RunOptions } from '../../src/supervisor/index.js';
+import { CGROUP2, itWithCgroup } from '../support/cgroup2';
+import { KeeperHost, processesWith } from '../support/keeper';
+import { itAsRoot, itAsRootOfHost } from '../support/privilege';
+import { program } from '../support/programs';
+import { until } from '../support/wait';
+
+const shell = (id: string, script: string, more: Partial<RunOptions> = {}): RunOptions => ({
+  id,
+  command: 'sh',
+  args: ['-c', script],
+  ...more,
+});
+
+/** What a process has written into a file, once it is whole. */
+const written = (path: string) =>
+  until(`${path} to be written`, () => {
+    const text = existsSync(path) ? readFileSync(path, 'utf8') : '';
+    return text.endsWith('\n') ? text : null;
+  });
+
+const MODES: readonly (readonly [string, jest.It, Partial<RunOptions>])[] = [
+  ['without a cgroup', it, { cgroup: null }],
+  [
+    'in a cgroup',
+    itWithCgroup,
+    CGROUP2 === undefined ? {} : { cgroup: `${CGROUP2}/exitwatch-test` },
+  ],
+];
+
+describe.each(MODES)('a run %s', (_, itHere, mode) => {
+  itHere('ends with the status of waitpid', async () => {
+    await using host = await KeeperHost.open();
+    await host.keeper.start(shell('exits', 'exit 7', mode));
+    await host.keeper.start(shell('aborts', 'ulimit -c 0; kill -ABRT $$', mode));
+    expect(await host.end('exits')).toMatchObject({
+      ...{ how: 'exited', exitCode: 7, source: 'keeper', isRepeated: false },
+    });
+    expect(await host.end('aborts')).toMatchObject({ how: 'killed', signal: 'SIGABRT' });
+    const { livedMs, usage, isStored } = host.keeper.run('exits') ?? {};
+    expect(livedMs).toBeGreaterThanOrEqual(0);
+    expect(usage?.maxRssBytes).toBeGreaterThan(0);
+    expect(isStored).toBe(true);
+  });
+
+  itHere('starts once for an id, and tells its end until it is forgotten', async () => {
+    await using host = await KeeperHost.open();
+    const marks = host.path('marks');
+    const options = shell('once', `echo $$ >> ${marks}; exit 3`, mode);
+    const [first, second] = await Promise.all([
+      host.keeper.start(options),
+      host.keeper.start(options),
+    ]);
+    expect(second.pid).toBe(first.pid);
+    await host.end('once');
+    expect((await host.keeper.start(options)).state).toBe('ended');
+    host.ended.clear();
+    await host.reopen();
+    expect(await host.end('once')).toMatchObject({ how: 'exited', exitCode: 3, isRepeated: true });
+    expect(readFileSync(marks, 'utf8')).toBe(`${first.pid}\n`);
+    await until('nothing to be left', () => host.keeper.run('once')?.hasMembers === false);
+    await host.keeper.forget('once');
+    await host.reopen();
+    expect(host.keeper.runs()).toEqual([]);
+  });
+
+  itHere('that cannot be executed is an error, and nothing remains of it', async () => {
+    await using host = await KeeperHost.open();
+    const start = (more: Partial<RunOptions>) =>
+      host.keeper.start({ id: 'bad', command: 'true', ...mode, ...more });
+    const failed = { code: 'ERR_EXITWATCH_START_FAILED' };
+    await expect(start({ command: '/nosuch' })).rejects.toMatchObject({ ...failed, errno: 2 });
+    await expect(start({ command: 'nosuch' })).rejects.toMatchObject({ ...failed, errno: 2 });
+    await expect(start({ command: '/etc/passwd' })).rejects.toMatchObject({ ...failed, errno: 13 });
+    await expect(start({ cwd: '/nosuch' })).rejects.toMatchObject({ ...failed, syscall: 'cwd' });
+    await expect(start({ envFile: '/nosuch' })).rejects.toMatchObject(failed);
+    await expect(start({ logs: { stdout: '/nosuch/log' } })).rejects.toMatchObject({
+      ...{ ...failed, syscall: 'stdout' },
+    });
+    expect(host.keeper.runs()).toEqual([]);
+  });
+
+  itHere('SV-05, SV-12, SV-19: is stopped with all that it has started', async () => {
+    await using host = await KeeperHost.open();
+    const word = `stop-${process.pid}-${Math.random()}`;
+    // The leader goes at once; a grandchild has a session of its own, ignores TERM, and has the pipe.
+    const script = `(trap '' TERM; setsid sh -c 'trap "" TERM; while :; do sleep 1; done' ${word} &)
+      sleep 1000 & exec sleep 1001`;
+    await host.keeper.start(shell('tree', script, mode));
+    await until('the grandchild to run', () => processesWith(word).length > 0);
+    const stopped = await host.keeper.stop('tree', { graceMs: 200 });
+    expect(stopped).toEqual({ id: 'tree', isGone: true, wasKilled: true, left: [] });
+    expect(processesWith(word)).toEqual([]);
+    expect(await host.end('tree')).toMatchObject({ how: 'killed', signal: 'SIGTERM' });
+    expect(await host.keeper.stop('tree')).toMatchObject({ isGone: true, wasKilled: false });
+  });
+
+  itHere('what it leaves behind is known, and can be stopped later', async () => {
+    await using host = await KeeperHost.open();
+    await host.keeper.start(shell('leaves', 'setsid sleep 1000 & exit 0', mode));
+    await host.end('leaves');
+    expect(await host.keeper.members('leaves')).toHaveLength(1);
+    await expect(host.keeper.forget('leaves')).rejects.toMatchObject({
+      code: 'ERR_EXITWATCH_BUSY',
+    });
+    await host.reopen();
+    expect(host.keeper.run('leaves')?.hasMembers).toBe(true);
+    expect(await host.keeper.stop('leaves')).toMatchObject({ isGone: true, wasKilled: false });
+    await host.untilEmpty('leaves');
+  });
+
+  itHere('a second stop can shorten the grace', async () => {
+    await using host = await KeeperHost.open();
+    await host.keeper.start(
+      shell('stays', `trap '' TERM; echo > ${host.path('up')}; while :; do sleep 1; done`, mode),
+    );
+    await written(host.path('up'));
+    const long = host.keeper.stop('stays', { graceMs: 1_000_000 });
+    const short = host.keeper.stop('stays', { graceMs: 10 });
+    expect(await Promise.all([long, short])).toMatchObject([{ isGone: true }, { wasKilled: true }]);
+  });
+
+  itHere('is paused and resumed as a whole', async () => {
+    await using host = await KeeperHost.open();
+    const count = host.path('count');
+    await host.keeper.start(
+      shell(
+        'counts',
+        `(setsid sh -c 'while :; do echo >> ${count}; sleep 0.01; done' &); sleep 1000`,
+        mode,
+      ),
+    );
+    await written(count);
+    expect(await host.keeper.pause('counts')).toBe(true);
+    const sizes = async () => {
+      const { size } = statSync(count);
+      await new Promise((resolve) => setTimeout(resolve, 50));
+      return statSync(count).size === size;
+    };
+    await until('it to be paused', sizes);
+    expect(await host.keeper.resume('counts')).toBe(true);
+    const { size } = statSync(count);
+    await until('it to go on', () => statSync(count).size > size);
+    await host.keeper.pause('counts');
+    expect(await host.keeper.stop('counts')).toMatchObject({ isGone: true });
+  });
+
+  itHere('SV-13: inherits neither descriptors, signals, priorities nor a terminal', async () => {
+    await using host = await KeeperHost.open();
+    const facts = host.path('facts');
+    const script = `{ ls /proc/self/fd | tr '\\n' ' '; grep -E '^Sig(Blk|Ign)' /proc/self/status;
+      cat /proc/self/oom_score_adj; nice; umask; pwd; cut -d' ' -f5-7 /proc/$$/stat; echo $$; } > ${facts}.new
+      mv ${facts}.new ${facts}; sleep 1000`;
+    const { pid } = await host.keeper.start(shell('facts', script, { ...mode, cwd: '/usr' }));
+    const lines = (await written(facts)).trimEnd().split('\n');
+    expect(lines[0]).toMatch(/^0 1 2 3 SigBlk:\t0{16}$/); // 3: the folder that ls reads
+    expect(lines.slice(1, 6)).toEqual([
+      expect.stringMatching(/^SigIgn:\t0{16}$/),
+      '0',
+      '0',
+      '0022',
+      '/usr',
+    ]);
+    expect(lines[6]).toBe(`${pid} ${pid} 0`); // group, session, terminal
+    expect(readlinkSync(`/proc/${pid}/fd/0`)).toBe('/dev/null');
+    const limits = (of: number | string) =>
+      /^Max open files.*$/m.exec(readFileSync(`/proc/${of}/limits`, 'utf8'))?.[0];
+    expect(limits(pid ?? 0)).toBe(limits('self'));
+  });
+
+  itHere('CS-29: has a file for each of its outputs, or one for both', async () => {
+    await using host = await KeeperHost.open();
+    const [out, err, both] = [host.path('out'), host.path('err'), host.path('both')];
+    const say = 'echo one; echo two >&2';
+    writeFileSync(out, 'before\n');
+    await host.keeper.start(shell('a', say, { ...mode, logs: { stdout: out, stderr: err } }));
+    await host.keeper.start(shell('b', say, { ...mode, logs: { stdout: both, stderr: both } }));
+    await host.end('a');
+    await host.end('b');
+    expect(readFileSync(out, 'utf8')).toBe('before\none\n');
+    expect(readFileSync(err, 'utf8')).toBe('two\n');
+    expect(readFileSync(both, 'utf8')).toBe('one\ntwo\n');
+    const small = { ...mode, logs: { stdout: out, maxBytes: 5, keep: 2 } };
+    for (const id of ['c', 'd', 'e']) {
+      await host.keeper.start(shell(id, `echo run ${id}`, small));
+      await host.end(id);
+    }
+    const files = [out, `${out}.1`, `${out}.2`].map((path) => readFileSync(path, 'utf8'));
+    expect(files).toEqual(['run e\n', 'run d\n', 'run c\n']);
+    expect(existsSync(`${out}.3`)).toBe(false);
+  });
+
+  itHere('ES-21: writes its log while nobody else lives', async () => {
+    await using host = await KeeperHost.open();
+    const log = host.path('log');
+    await host.keeper.start(
+      shell('speaks', 'while :; do echo x; sleep 0.01; done', { ...mode, logs: { stdout: log } }),
+    );
+    process.kill(host.keeperPid, 'SIGKILL');
+    await host.keeper.close();
+    const { size } = statSync(log);
+    await until('the log to grow', () => statSync(log).size > size + 10);
+    await host.reopen();
+    expect(host.keeper.run('speaks')).toMatchObject({ state: 'running', isLost: true });
+    expect(await host.keeper.stop('speaks')).toMatchObject({ isGone: true });
+  });
+
+  itHere('is ready when it says so, and only it can say so', async () => {
+    await using host = await KeeperHost.open();
+    const go = host.path('go');
+    const script = `echo "$NOTIFY_SOCKET" > ${host.path('address')}
+      while [ ! -e ${go} ]; do sleep 0.01; done
+      python3 -c 'import os, socket
+s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+s.sendto(b"READY=1\\nSTATUS=serving =\\nX=1", "\\0" + os.environ["NOTIFY_SOCKET"][1:])'
+      sleep 1000`;
+    await host.keeper.start(shell('tells', script, { ...mode, notify: true }));
+    const address = (await written(host.path('address'))).trim();
+    const forge = `import socket
+s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+s.sendto(b"STATUS=forged", "\\0" + ${JSON.stringify(address.slice(1))})
+import time; time.sleep(1000)`;
+    const stranger = spawn('python3', ['-c', forge]);
+    await until('the stranger to have sent', () =>
+      /S/.test(
+        /^State:\s+(\S)/m.exec(readFileSync(`/proc/${stranger.pid}/status`, 'utf8'))?.[1] ?? '',
+      ),
+    );
+    writeFileSync(go, '');
+    await until('it to be ready', () => host.keeper.run('tells')?.isReady === true);
+    expect(host.keeper.run('tells')).toMatchObject({ isReady: true, statusText: 'serving =' });
+    await host.reopen();
+    expect(host.keeper.run('tells')).toMatchObject({ isReady: true, statusText: 'serving =' });
+    expect(host.notified.filter((text) => text.includes('forged'))).toEqual([]);
+    stranger.kill('SIGKILL');
+    await once(stranger, 'close');
+  });
+});
+
+describe('a keeper', () => {
+  itAsRootOfHost('joins the end with who sent the signal', async () => {
+    await using monitor = new ExitMonitor();
+    await monitor.start();
+    await using host = await KeeperHost.open({ monitor });
+    const { pid } = await host.keeper.start({ id: 'victim', command: 'sleep', args: ['1000'] });
+    const killer = spawn('sh', ['-c', `kill -9 ${pid}; exec sleep 1000`]);
+    const exit = await host.end('victim');
+    expect(exit).toMatchObject({
+      ...{ how: 'killed', signal: 'SIGKILL', source: 'keeper', traced: true },
+      sender: { pid: killer.pid, name: 'sh' },
+    });
+    killer.kill('SIGKILL');
+    await once(killer, 'close');
+  });
+
+  it('MK-22, CS-17: its runs survive the end of its client and of that one’s group', async () => {
+    await using host = await KeeperHost.open();
+    await host.keeper.close();
+    const script = `
+      const { Keeper } = require(${JSON.stringify(require.resolve('../../dist/supervisor/index.js'))});
+      (async () => {
+        const keeper = new Keeper({ stateDir: ${JSON.stringify(host.stateDir)} });
+        const { pid } = await keeper.open();
+        const run = await keeper.start({ id: 'stays', command: 'sleep', args: ['1000'] });
+        console.log(JSON.stringify([pid, run.pid]));
+        setInterval(() => {}, 1000);
+      })();`;
+    const client = spawn(process.execPath, ['-e', script], { detached: true });
+    const [line] = (await once(client.stdout, 'data')) as [Buffer];
+    const [keeperPid, pid] = JSON.parse(line.toString()) as [number, number];
+    process.kill(-(client.pid ?? 0), 'SIGTERM');
+    await once(client, 'close');
+    const ready = await host.reopen();
+    expect(ready.pid).toBe(keeperPid);
+    expect(host.keeper.run('stays')).toMatchObject({ state: 'running', pid, isLost: false });
+    process.kill(pid, 'SIGUSR1');
+    expect(await host.end('stays')).toMatchObject({ how: 'killed', signal: 'SIGUSR1' });
+  });
+
+  it('CS-14: closing leaves everything running', async () => {
+    await using host = await KeeperHost.open();
+    const { pid } = await host.keeper.start({ id: 'stays', command: 'sleep', args: ['1000'] });
+    await host.keeper.close();
+    await host.keeper.close();
+    await expect(host.keeper.start({ id: 'x', command: 'true' })).rejects.toMatchObject({
+      code: 'ERR_EXITWATCH_CLOSED',
+    });
+    await host.reopen();
+    expect(host.keeper.run('stays')).toMatchObject({ state: 'running', pid });
+  });
+
+  it('a directory has one client and one keeper at a time', async () => {
+    await using host = await KeeperHost.open();
+    const second = new Keeper({ stateDir: host.stateDir });
+    await expect(second.open()).rejects.toMatchObject({ code: 'ERR_EXITWATCH_IN_USE' });
+    const binary = require.resolve('../../build/Release/exitwatch-keeper');
+    const other = spawn(binary, ['keep', host.path('keeper')]);
+    expect(await once(other, 'close')).toEqual([75, null]);
+    expect((await host.reopen()).pid).toBe(host.keeperPid);
+  });
+
+  it('is not started in a folder that others can write', async () => {
+    await using host = await KeeperHost.open();
+    await host.keeper.close();
+    await until('the keeper to end', () => !existsSync(`/proc/${host.keeperPid}/exe`));
+    chmodSync(host.path('keeper'), 0o777);
+    await expect(new Keeper({ stateDir: host.stateDir }).open()).rejects.toMatchObject({
+      code: 'ERR_EXITWATCH_KEEPER',
+      message: expect.stringContaining('Operation not permitted') as string,
+    });
+    chmodSync(host.path('keeper'), 0o700);
+  });
+
+  itAsRoot('CS-30: drops privileges before the command runs, or refuses root', async () => {
+    await using host = await KeeperHost.open();
+    chmodSync(host.stateDir, 0o755);
+    const facts = host.path('facts');
+    writeFileSync(facts, '');
+    chmodSync(facts, 0o666);
+    const script = `{ id -u; id -g; id -G; } > ${facts}`;
+    await host.keeper.start(
+      shell('nobody', script, { user: 'nobody', allowRoot: false, cwd: '/' }),
+    );
+    expect(await host.end('nobody')).toMatchObject({ exitCode: 0 });
+    expect(readFileSync(facts, 'utf8').split('\n').slice(0, 3)).toEqual([
+      '65534',
+      '65534',
+      '65534',
+    ]);
+    await host.keeper.start(shell('numbers', script, { user: 12345, group: 54321, cwd: '/' }));
+    expect(await host.end('numbers')).toMatchObject({ exitCode: 0 });
+    expect(readFileSync(facts, 'utf8').split('\n').slice(0, 3)).toEqual([
+      '12345',
+      '54321',
+      '54321',
+    ]);
+    await expect(
+      host.keeper.start(shell('root', 'true', { allowRoot: false })),
+    ).rejects.toMatchObject({ code: 'ERR_EXITWATCH_START_FAILED', syscall: 'root' });
+  });
+
+  it('reads secrets from a file, which stay out of its state', async () => {
+    await using host = await KeeperHost.open();
+    const file = host.path('secrets');
+    writeFileSync(file, '# comment\nTOKEN=hunter2 =x\nPATH=/nowhere\nEMPTY=\nno assignment\n', {
+      mode: 0o600,
+    });
+    const out = host.path('out');
+    const script = 'echo "$TOKEN|$PATH|${EMPTY-unset}"';
+    await host.keeper.start(
+      shell('secret', script, {
+        ...{ envFile: file, env: { PATH: '/usr/bin:/bin' }, logs: { stdout: out } },
+      }),
+    );
+    await host.end('secret');
+    expect(readFileSync(out, 'utf8')).toBe('hunter2 =x|/usr/bin:/bin|\n');
+    expect(readFileSync(host.path('keeper', 'runs'), 'utf8')).not.toContain('hunter2');
+  });
+
+  it('ES-17: a command that ends at once has its status, a hundred times', async () => {
+    await using host = await KeeperHost.open();
+    const ids = Array.from({ length: 100 }, (_, i) => `brief${i}`);
+    await Promise.all(
+      ids.map((id, i) =>
+        host.keeper.start({ id, command: program('mortal'), args: [String(i)], cgroup: null }),
+      ),
+    );
+    for (const id of ids) await host.end(id);
+    expect([...host.ended.values()].every((ends) => ends.length === 1)).toBe(true);
+  });
+
+  it.each<[string, Record<string, unknown>]>([
+    ['an id with a slash', { id: '../x' }],
+    ['an id that begins with a dot', { id: '.x' }],
+    ['an id that is too long', { id: 'x'.repeat(101) }],
+    ['no command', { command: '' }],
+    ['arguments that are no strings', { args: [1] }],
+    ['a NUL', { args: ['a\0b'] }],
+    ['an environment that is an array', { env: [] }],
+    ['a variable with "="', { env: { 'A=B': '' } }],
+    ['a relative folder', { cwd: 'here' }],
+    ['a user that does not exist', { user: 'no-such-user' }],
+    ['a user that is an option', { user: '-u' }],
+    ['a mask', { umask: 0o1000 }],
+    ['logs of both kinds', { logs: { file: '/tmp/a', stdout: '/tmp/b' } }],
+    ['a path with a line feed', { logs: { stdout: '/tmp/a\nb' } }],
+    ['an unknown option', { commands: 'true' }],
+  ])('refuses %s, and starts nothing', async (_, bad) => {
+    await using host = await KeeperHost.open();
+    const options = { id: 'ok', command: 'true', ...bad } as RunOptions;
+    await expect(host.keeper.start(options)).rejects.toMatchObject({
+      code: 'ERR_EXITWATCH_INVALID_OPTION',
+    });
+    expect(host.keeper.runs()).toEqual([]);
+    expect(() => new Keeper({ stateDir: '' })).toThrow(/stateDir/);
+  });
+});

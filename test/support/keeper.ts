@@ -1,0 +1,114 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import type { ExitEvent } from '../../src/index.js';
+import {
+  Keeper,
+  type KeeperOptions,
+  type KeeperReady,
+  type KeeperRun,
+} from '../../src/supervisor/index.js';
+
+import { until } from './wait';
+
+/** A keeper with a directory of its own, and all that it has told. */
+export class KeeperHost implements AsyncDisposable {
+  readonly stateDir: string;
+  keeper: Keeper;
+  ready: KeeperReady | undefined;
+  readonly ended = new Map<string, ExitEvent[]>();
+  readonly empty: string[] = [];
+  readonly notified: string[] = [];
+  readonly errors: Error[] = [];
+  restarts = 0;
+  readonly #more: Omit<KeeperOptions, 'stateDir'>;
+
+  constructor(more: Omit<KeeperOptions, 'stateDir'> = {}, stateDir?: string) {
+    this.stateDir = stateDir ?? mkdtempSync(join(tmpdir(), 'exitwatch-keeper-'));
+    this.#more = more;
+    this.keeper = this.#create();
+  }
+
+  static async open(more?: Omit<KeeperOptions, 'stateDir'>, stateDir?: string) {
+    const host = new KeeperHost(more, stateDir);
+    host.ready = await host.keeper.open();
+    return host;
+  }
+
+  /** As after a crash of this program: another client of the same keeper. */
+  async reopen(): Promise<KeeperReady> {
+    await this.keeper.close();
+    this.keeper = this.#create();
+    this.ready = await this.keeper.open();
+    return this.ready;
+  }
+
+  get keeperPid(): number {
+    return this.ready?.pid ?? 0;
+  }
+
+  path(...names: string[]): string {
+    return join(this.stateDir, ...names);
+  }
+
+  /** The only end of a run. */
+  end(id: string): Promise<ExitEvent> {
+    return until(
+      `the end of run ${id}`,
+      () => this.ended.get(id)?.[0],
+      () => JSON.stringify(this.keeper.run(id)),
+    );
+  }
+
+  untilEmpty(id: string): Promise<true> {
+    return until(`nothing to be left of run ${id}`, () => this.empty.includes(id) || null);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all(
+      this.keeper.runs().map(async ({ id }) => {
+        await this.keeper.stop(id, { signal: 'SIGKILL' });
+        await until(`run ${id} to be forgotten`, () =>
+          this.keeper.forget(id).then(
+            () => true,
+            ({ code }: { code: string }) => code === 'ERR_EXITWATCH_NO_RUN',
+          ),
+        );
+      }),
+    );
+    await this.keeper.close();
+    rmSync(this.stateDir, { recursive: true, force: true });
+  }
+
+  #create(): Keeper {
+    const keeper = new Keeper({ ...this.#more, stateDir: this.stateDir });
+    keeper.on('ended', (exit, run: KeeperRun) => {
+      const ends = this.ended.get(run.id);
+      if (ends === undefined) this.ended.set(run.id, [exit]);
+      else ends.push(exit);
+    });
+    keeper.on('empty', ({ id }) => this.empty.push(id));
+    keeper.on('notify', (_, text) => this.notified.push(text));
+    keeper.on('error', (error) => this.errors.push(error));
+    keeper.on('restarted', (ready) => {
+      this.ready = ready;
+      this.restarts++;
+    });
+    return keeper;
+  }
+}
+
+/** The processes that have a word among their arguments. */
+export function processesWith(word: string): number[] {
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .filter((pid) => {
+      try {
+        return readFileSync(`/proc/${pid}/cmdline`, 'latin1').split('\0').includes(word);
+      } catch {
+        return false;
+      }
+    })
+    .map(Number);
+}

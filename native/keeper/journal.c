@@ -147,7 +147,7 @@ static void ReadLine(char* line, bool* is_this_boot) {
   Run* run = RunFind(id);
   if (line[0] == 'B') {
     long long at, boot_at;
-    if (run != NULL || sscanf(rest, "%lld %lld", &at, &boot_at) != 2) return;
+    if (run != NULL || !IsRunId(id) || sscanf(rest, "%lld %lld", &at, &boot_at) != 2) return;
     run = RunAdd(id);
     run->started_ms = at;
     run->started_boot_ms = boot_at;

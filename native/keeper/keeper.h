@@ -110,6 +110,7 @@ typedef struct {
   bool is_stored;  // its end is in the journal
 } Run;
 
+bool IsRunId(const char* id);
 Run* RunAdd(const char* id);
 void RunRemove(Run* run);
 Run* RunFind(const char* id);

@@ -1,5 +1,6 @@
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -76,7 +77,10 @@ static void TakeSignals(void) {
   if (keeper.signals < 0 || keeper.epoll < 0) Die("signalfd");
 }
 
-static void RaiseFiles(void) {
+static void TakeResources(void) {
+#ifdef __GLIBC__
+  mallopt(M_MMAP_THRESHOLD, 32768);  // so that large buffers are given back
+#endif
   getrlimit(RLIMIT_NOFILE, &inherited_files);
   struct rlimit most = {inherited_files.rlim_max, inherited_files.rlim_max};
   setrlimit(RLIMIT_NOFILE, &most);
@@ -126,7 +130,7 @@ static int Keep(char** arguments, bool is_init) {
   if (!is_init) setsid();
   umask(077);
   TakeSignals();
-  RaiseFiles();
+  TakeResources();
   prctl(PR_SET_NAME, "exitwatch-keepr");
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   const int before = is_init ? open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
@@ -147,7 +151,7 @@ static int Keep(char** arguments, bool is_init) {
 
 static int Resume(int memory) {
   TakeSignals();
-  RaiseFiles();
+  TakeResources();
   prctl(PR_SET_NAME, "exitwatch-keepr");
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   UpgradeResume(memory);

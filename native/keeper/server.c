@@ -190,13 +190,13 @@ static void Accept(void) {
   }
 }
 
-static bool IsId(const char* id) {
+bool IsRunId(const char* id) {
   if (id == NULL || *id == '\0' || strlen(id) > kMostIdBytes) return false;
   for (const char* at = id; *at != '\0'; at++) {
     if (strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-@", *at) == NULL)
       return false;
   }
-  return *id != '.';
+  return *id != '.';  // it becomes the name of a cgroup and of a file
 }
 
 static const char* const kStartKeys[] = {
@@ -407,7 +407,7 @@ static void Handle(Client* client, Request request) {
     return AnswerOk(client, seq);
   }
   const char* const id = RequestText(request, "run");
-  if (!IsId(id)) return AnswerError(client, seq, "bad-request", "run", 0);
+  if (!IsRunId(id)) return AnswerError(client, seq, "bad-request", "run", 0);
   if (strcmp(op, "start") == 0) return Start(client, seq, request);
   Run* const run = RunFind(id);
   if (run == NULL) return AnswerError(client, seq, "no-run", NULL, 0);

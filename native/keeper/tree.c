@@ -292,7 +292,7 @@ int CgroupMake(const char* path) {
   return CgroupSays(path, "populated 0", false) ? 0 : EBUSY;
 }
 
-void CgroupRemove(const char* cgroup) {
+static void RemoveTree(const char* cgroup) {
   if (rmdir(cgroup) == 0 || errno == ENOENT) return;
   DIR* const folder = opendir(cgroup);
   if (folder == NULL) return;
@@ -300,8 +300,17 @@ void CgroupRemove(const char* cgroup) {
   for (const struct dirent* entry; (entry = readdir(folder)) != NULL;) {
     if (entry->d_type != DT_DIR || entry->d_name[0] == '.') continue;
     if (snprintf(path, sizeof path, "%s/%s", cgroup, entry->d_name) < (int)sizeof path)
-      CgroupRemove(path);
+      RemoveTree(path);
   }
   closedir(folder);
   rmdir(cgroup);
+}
+
+void CgroupRemove(const char* cgroup) {
+  RemoveTree(cgroup);
+  char parent[PATH_MAX];
+  snprintf(parent, sizeof parent, "%s", cgroup);
+  *strrchr(parent, '/') = '\0';
+  // Made by us, see CgroupMake(); others' folders stay.
+  if (strncmp(strrchr(parent, '/'), "/exitwatch-", 11) == 0) rmdir(parent);
 }

@@ -36,7 +36,7 @@ const MODES: readonly (readonly [string, jest.It, Partial<RunOptions>])[] = [
   [
     'in a cgroup',
     itWithCgroup,
-    CGROUP2 === undefined ? {} : { cgroup: `${CGROUP2}/exitwatch-test` },
+    CGROUP2 === undefined ? {} : { cgroup: `${CGROUP2}/exitwatch-test-${process.pid}` },
   ],
 ];
 

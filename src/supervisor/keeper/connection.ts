@@ -1,10 +1,13 @@
 import { EventEmitter, once } from 'node:events';
 import type { Socket } from 'node:net';
 
+import { LATE, withDeadline } from '../../common/deadline.js';
+import { ExitwatchError } from '../../common/errors.js';
+
 import { encodeMessage, type Message, MessageReader, type Fields } from './message.js';
-import { keeperError } from './keeper-process.js';
 
 const PROTOCOL = 1;
+const LONGEST_HELLO_MS = 10_000;
 
 interface Pending {
   items: Message[];
@@ -52,24 +55,20 @@ export class KeeperConnection extends EventEmitter<ConnectionEvents> {
     });
   }
 
-  /** The first message. Rejects if the keeper speaks another protocol, or says nothing. */
-  async hello(): Promise<Message> {
-    const signal = AbortSignal.timeout(10_000);
-    const gone = new AbortController();
-    this.once('close', () => {
-      gone.abort();
-    });
-    try {
-      const signals = AbortSignal.any([signal, gone.signal]);
-      const [message] = (await once(this, 'hello', { signal: signals })) as [Message];
-      if (message.number('protocol') === PROTOCOL) return message;
-      throw keeperError('the keeper speaks another protocol');
-    } catch (error) {
-      this.close();
-      throw error instanceof Error && error.name === 'AbortError'
-        ? keeperError('the keeper does not answer')
-        : error;
-    }
+  /**
+   * The first message; `null` if the keeper ended before it could say anything. Rejects if it speaks
+   * another protocol.
+   */
+  async hello(): Promise<Message | null> {
+    const lost = once(this, 'close').then(() => null);
+    const said = once(this, 'hello').then(([message]: Message[]) => message ?? null);
+    const message = await withDeadline(Promise.race([said, lost]), LONGEST_HELLO_MS);
+    if (message === null) return null;
+    if (message !== LATE && message.number('protocol') === PROTOCOL) return message;
+    this.close();
+    throw keeperError(
+      message === LATE ? 'the keeper does not answer' : 'the keeper speaks another protocol',
+    );
   }
 
   /** Rejects only if the connection is lost. */
@@ -116,4 +115,10 @@ export class KeeperConnection extends EventEmitter<ConnectionEvents> {
     this.#pending.delete(seq);
     pending.resolve({ message, items: pending.items });
   }
+}
+
+/** An error of the keeper itself. */
+export function keeperError(detail: string, cause?: unknown): ExitwatchError {
+  const more = cause === undefined ? {} : { cause };
+  return new ExitwatchError('ERR_EXITWATCH_KEEPER', detail, more);
 }

@@ -7,8 +7,14 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { ExitwatchError, reasonOf } from '../../common/errors.js';
 import { KEEPER_NAME, usableFile } from '../../native/binary-places.js';
 
+import { KeeperConnection, keeperError } from './connection.js';
+import type { Message } from './message.js';
+
 /** Another keeper has the folder; native/keeper/main.c. */
 const IN_USE = 75;
+
+/** There is no keeper, or it is just ending. */
+const NOBODY = ['ENOENT', 'ECONNREFUSED', 'ECONNRESET', 'EPIPE'];
 
 const LONGEST_START_MS = 10_000;
 
@@ -30,11 +36,17 @@ export function keeperBinary(): string {
  * Connects to the keeper of a folder, and starts one if there is none. A keeper belongs to no process:
  * it goes on when we end.
  */
-export async function connectKeeper(folder: string): Promise<Socket> {
+export async function connectKeeper(
+  folder: string,
+): Promise<{ connection: KeeperConnection; hello: Message }> {
   const deadline = performance.now() + LONGEST_START_MS;
   for (;;) {
     const socket = await tryConnect(folder);
-    if (socket !== null) return socket;
+    if (socket !== null) {
+      const connection = new KeeperConnection(socket);
+      const hello = await connection.hello();
+      if (hello !== null) return { connection, hello };
+    }
     if (performance.now() > deadline) {
       throw keeperError(`the keeper of ${JSON.stringify(folder)} does not answer`);
     }
@@ -59,7 +71,7 @@ function tryConnect(folder: string): Promise<Socket | null> {
     });
     socket.once('error', (error: NodeJS.ErrnoException) => {
       done();
-      if (error.code === 'ENOENT' || error.code === 'ECONNREFUSED') resolve(null);
+      if (NOBODY.includes(error.code ?? '')) resolve(null);
       else reject(keeperError(`cannot connect to the keeper: ${reasonOf(error)}`, error));
     });
   });
@@ -92,10 +104,4 @@ function startKeeper(folder: string): Promise<boolean> {
       else reject(keeperError(`the keeper did not start: ${said.trim() || `${signal ?? code}`}`));
     });
   });
-}
-
-/** An error of the keeper itself. */
-export function keeperError(detail: string, cause?: unknown): ExitwatchError {
-  const more = cause === undefined ? {} : { cause };
-  return new ExitwatchError('ERR_EXITWATCH_KEEPER', detail, more);
 }

@@ -17,8 +17,8 @@ import { ExitMonitor } from '../../monitor/exit-monitor.js';
 import type { ExitWatch } from '../../monitor/exit-watch.js';
 
 import { cgroupBase } from './cgroup-base.js';
-import { KeeperConnection, type Answer } from './connection.js';
-import { connectKeeper, keeperBinary, keeperError } from './keeper-process.js';
+import { type Answer, type KeeperConnection, keeperError } from './connection.js';
+import { connectKeeper, keeperBinary } from './keeper-process.js';
 import { type KeeperRun, runOf } from './keeper-run.js';
 import type { Fields, Message } from './message.js';
 import { rotateLog } from './rotate-log.js';
@@ -98,8 +98,8 @@ export class Keeper extends EventEmitter<KeeperEvents> {
   readonly #stops = new Map<string, RunStop>();
   /** Who waits for another caller's start. */
   readonly #starting = new Map<string, ((run: KeeperRun) => void)[]>();
-  /** Runs whose end is being joined with what the monitor saw. */
-  readonly #ending = new Set<string>();
+  /** Runs whose end was told, or is being joined with what the monitor saw. */
+  readonly #ends = new Map<string, 'joining' | 'told'>();
   #folder: StateFolder | undefined;
   #connection: KeeperConnection | undefined;
   #connecting: Promise<KeeperReady> | undefined;
@@ -172,7 +172,7 @@ export class Keeper extends EventEmitter<KeeperEvents> {
    * `…_KEEPER`, `…_CLOSED`.
    */
   async start(options: RunOptions): Promise<KeeperRun> {
-    this.#cgroup ??= cgroupBase();
+    this.#cgroup ??= cgroupBase(this.#stateDir);
     const request = toRequest(options, this.#cgroup);
     const { message } = await this.#request(request);
     // What it has told in the meantime is newer than the answer.
@@ -257,8 +257,7 @@ export class Keeper extends EventEmitter<KeeperEvents> {
       ['run', id],
     ]);
     this.#check(message, id);
-    this.#runs.delete(id);
-    this.#unwatch(id);
+    this.#drop(id);
   }
 
   /**
@@ -340,8 +339,7 @@ export class Keeper extends EventEmitter<KeeperEvents> {
   }
 
   async #connect(): Promise<KeeperReady> {
-    const connection = new KeeperConnection(await connectKeeper(this.#keeperFolder));
-    const hello = await connection.hello();
+    const { connection, hello } = await connectKeeper(this.#keeperFolder);
     connection.on('event', (message) => {
       this.#onEvent(message);
     });
@@ -471,15 +469,13 @@ export class Keeper extends EventEmitter<KeeperEvents> {
     const gone = new Set(this.#runs.keys());
     for (const message of items) {
       gone.delete(message.text('run') ?? '');
-      const before = this.#runs.get(message.text('run') ?? '');
+      const wasOver = isOver(this.run(message.text('run') ?? ''), false);
       const run = this.#take(message);
       if (run.state === 'running') this.#watch(run);
-      const isNews =
-        before === undefined || before.state === 'running' || before.state === 'starting';
-      if (run.state === 'ended' && isNews) this.#onEnded(run, true);
-      if (isOver(run) && !isOver(before ?? null, false)) this.#onEmpty(run);
+      if (run.state === 'ended' && !this.#ends.has(run.id)) this.#onEnded(run, true);
+      else if (isOver(run) && !wasOver) this.#onEmpty(run);
     }
-    for (const id of gone) this.#runs.delete(id);
+    for (const id of gone) this.#drop(id);
   }
 
   #take(message: Message): KeeperRun {
@@ -508,7 +504,7 @@ export class Keeper extends EventEmitter<KeeperEvents> {
         break;
       case 'ended':
         if (run.state === 'ended') this.#onEnded(run, false);
-        if (isOver(run)) this.#onEmpty(run);
+        else this.#onEmpty(run);
         break;
       case 'empty':
         this.#onEmpty(run);
@@ -523,9 +519,11 @@ export class Keeper extends EventEmitter<KeeperEvents> {
   #onEnded(run: KeeperRun, isRepeated: boolean): void {
     const kept = exitOf(run, isRepeated);
     if (kept === null) return;
-    this.#ending.add(run.id);
+    this.#ends.set(run.id, 'joining');
+    if (isOver(run)) this.#stops.get(run.id)?.noteGone();
     void this.#seen(run.id).then((seen) => {
-      this.#ending.delete(run.id);
+      if (this.#ends.get(run.id) !== 'joining') return; // it was forgotten
+      this.#ends.set(run.id, 'told');
       const exit = joinExit(kept, seen);
       this.#tell(() => this.emit('ended', exit, run));
       const now = this.#runs.get(run.id) ?? run;
@@ -535,9 +533,8 @@ export class Keeper extends EventEmitter<KeeperEvents> {
 
   #onEmpty(run: KeeperRun): void {
     this.#stops.get(run.id)?.noteGone();
-    // While its end is being joined, `empty` follows that.
-    if (run.state === 'failed' || this.#ending.has(run.id)) return;
-    this.#tell(() => this.emit('empty', run));
+    // Otherwise it follows `ended`, which may come with the list only.
+    if (this.#ends.get(run.id) === 'told') this.#tell(() => this.emit('empty', run));
   }
 
   #watch(run: KeeperRun): void {
@@ -556,6 +553,12 @@ export class Keeper extends EventEmitter<KeeperEvents> {
     const seen = await withDeadline(watch.exited, SEEN_WITHIN_MS).catch(() => null);
     this.#unwatch(id);
     return seen === LATE ? null : seen;
+  }
+
+  #drop(id: string): void {
+    this.#runs.delete(id);
+    this.#ends.delete(id);
+    this.#unwatch(id);
   }
 
   #unwatch(id: string): void {

@@ -88,7 +88,7 @@ export interface StopHost {
 
 /** Nothing of it can be running. */
 export const isOver = (run: KeeperRun | null, ifMissing = true) =>
-  run === null ? ifMissing : ((run.state === 'ended' || run.state === 'failed') && !run.hasMembers);
+  run === null ? ifMissing : (run.state === 'ended' || run.state === 'failed') && !run.hasMembers;
 
 /** One stop of one run, which later callers join. */
 export class RunStop {

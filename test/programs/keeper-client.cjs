@@ -1,0 +1,13 @@
+// keeper-client SOCKET BYTES ANSWERS REQUEST: sends so many bytes of a request (base64) to a keeper,
+// waits for so many pieces of answers, and kills itself.
+const { connect } = require('node:net');
+
+const [socketPath, bytes, answers, request] = process.argv.slice(2);
+const die = () => process.kill(process.pid, 'SIGKILL');
+let left = Number(answers);
+const socket = connect(socketPath, () => {
+  const part = Buffer.from(request, 'base64').subarray(0, Number(bytes));
+  if (part.length === 0) return left === 0 && die();
+  socket.write(part, () => left === 0 && die());
+});
+socket.on('data', () => --left === 0 && die());

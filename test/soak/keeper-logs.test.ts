@@ -1,0 +1,104 @@
+import { createReadStream, existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+import type { RunOptions } from '../../src/supervisor/index.js';
+import { KeeperHost } from '../support/keeper';
+import { program } from '../support/programs';
+import { ROUNDS } from '../support/rounds';
+import { until } from '../support/wait';
+
+/** Each has 64 bytes: 51 MB in each round, and 1 GB in 20. */
+const LINES = 800_000 * ROUNDS;
+const MOST_BYTES = 8 << 20;
+const KEEP = 900;
+const PATIENCE_MS = 60_000 * (1 + ROUNDS);
+
+/** Reads a log with its rotated files, and checks that its numbers are 0, 1, 2 …; returns how many. */
+async function countLines(log: string): Promise<number> {
+  let oldest = 0;
+  while (existsSync(`${log}.${oldest + 1}`)) oldest++;
+  let next = 0;
+  let rest = '';
+  for (let i = oldest; i >= 0; i--) {
+    const file = createReadStream(i === 0 ? log : `${log}.${i}`, 'latin1');
+    for await (const part of file as AsyncIterable<string>) {
+      const lines = (rest + part).split('\n');
+      rest = lines.pop() ?? '';
+      for (const line of lines) {
+        if (line.length !== 63 || Number(line) !== next)
+          throw new Error(`line ${next} is "${line}"`);
+        next++;
+      }
+    }
+  }
+  expect(rest).toBe('');
+  return next;
+}
+
+/** The log process that writes this file. */
+function logProcess(log: string): number | undefined {
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .map(Number)
+    .find((pid) => {
+      try {
+        if (readFileSync(`/proc/${pid}/comm`, 'latin1') !== 'exitwatch-log\n') return false;
+        const files = readdirSync(`/proc/${pid}/fd`);
+        return files.some((fd) => readlinkSync(`/proc/${pid}/fd/${fd}`) === log);
+      } catch {
+        return false;
+      }
+    });
+}
+
+const counting = (logs: RunOptions['logs'] & object): RunOptions => ({
+  ...{ id: 'counts', command: program('counting'), args: [String(LINES)], logs },
+});
+
+it(
+  `${(LINES * 64) / 1e6} MB through a log process, while it, the keeper and the client die: no byte lost, none twice`,
+  async () => {
+    await using host = await KeeperHost.open();
+    const log = host.path('log');
+    await host.keeper.start(counting({ file: log, maxBytes: MOST_BYTES, keep: KEEP }));
+    let kills = 0;
+    while (host.keeper.run('counts')?.state === 'running') {
+      const pid = logProcess(log);
+      if (pid !== undefined) process.kill(pid, 'SIGKILL');
+      kills++;
+      if (kills % 4 === 0) await host.reopen();
+      if (kills % 10 === 0) {
+        const { restarts } = host;
+        process.kill(host.keeperPid, 'SIGKILL');
+        await until('another keeper', () => host.restarts > restarts);
+      }
+      await sleep(50);
+    }
+    // Its parent was killed, too: its status may be unknown, but is not wrong.
+    expect([0, null]).toContain((await host.end('counts')).exitCode);
+    await until('the log process to end', () => logProcess(log) === undefined);
+    expect(await countLines(log)).toBe(LINES);
+    expect(existsSync(`${log}.3`)).toBe(true);
+    expect(kills).toBeGreaterThan(2);
+  },
+  PATIENCE_MS,
+);
+
+it(
+  `${(LINES * 64) / 1e6} MB into a file that is rotated: no byte lost, none twice`,
+  async () => {
+    await using host = await KeeperHost.open();
+    const log = host.path('log');
+    await host.keeper.start(counting({ stdout: log }));
+    let rotations = 0;
+    while (host.keeper.run('counts')?.state === 'running') {
+      await host.keeper.rotateLog('counts', log, KEEP);
+      rotations++;
+      if (rotations % 5 === 0) await host.reopen();
+    }
+    expect(await host.end('counts')).toMatchObject({ how: 'exited', exitCode: 0 });
+    expect(await countLines(log)).toBe(LINES);
+    expect(rotations).toBeGreaterThan(2);
+  },
+  PATIENCE_MS,
+);

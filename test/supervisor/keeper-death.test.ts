@@ -1,0 +1,126 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync, writeFileSync } from 'node:fs';
+
+import { itWithCgroup, CGROUP2 } from '../support/cgroup2';
+import { KeeperHost } from '../support/keeper';
+import { KERNEL } from '../support/kernel';
+import { itAsRoot } from '../support/privilege';
+import { LineProcess, program } from '../support/programs';
+import { until } from '../support/wait';
+
+describe.each([
+  // The parent of these is a process of the keeper, which survives it.
+  ['without cgroups', it, { cgroup: null }, true],
+  // The kernel keeps the status of a reaped process in its pidfd since Linux 6.15.
+  ['in cgroups', itWithCgroup, { cgroup: `${CGROUP2 ?? ''}/exitwatch-test-${process.pid}` }, KERNEL.pidfdStatus],
+] as const)(
+  'SV-14: the keeper is killed while 50 runs %s live and 20 end',
+  (_, itHere, more, isKnown) => {
+    itHere('the ends are true or unknown, and the others go on', async () => {
+      await using host = await KeeperHost.open();
+      const go = host.path('go');
+      const live = Array.from({ length: 50 }, (__, i) => `lives${i}`);
+      const end = Array.from({ length: 20 }, (__, i) => `ends${i}`);
+      for (const id of live) {
+        await host.keeper.start({ id, command: 'sleep', args: ['1000'], ...more });
+      }
+      for (const [i, id] of end.entries()) {
+        const script = `while [ ! -e ${go} ]; do sleep 0.01; done; exit ${100 + i}`;
+        await host.keeper.start({ id, command: 'sh', args: ['-c', script], ...more });
+      }
+      const pids = new Map(host.keeper.runs().map(({ id, pid }) => [id, pid]));
+      await host.keeper.close();
+      process.kill(host.keeperPid, 'SIGKILL');
+      writeFileSync(go, '');
+      const ready = await host.reopen();
+      expect(ready.lost.length).toBeGreaterThanOrEqual(50);
+      for (const [i, id] of end.entries()) {
+        const { how, exitCode } = await host.end(id);
+        const isTrue = how === 'exited' && exitCode === 100 + i;
+        expect({ id, isHonest: isTrue || how === 'unknown' }).toEqual({ id, isHonest: true });
+      }
+      const known = end.filter((id) => host.ended.get(id)?.[0]?.how === 'exited');
+      if (isKnown && more.cgroup === null) expect(known).toHaveLength(end.length);
+      for (const id of live) {
+        expect(host.keeper.run(id)).toMatchObject({
+          state: 'running',
+          isLost: true,
+          pid: pids.get(id),
+        });
+      }
+      process.kill(pids.get('lives0') ?? 0, 'SIGKILL');
+      const first = await host.end('lives0');
+      expect(isKnown ? [first.signal] : ['SIGKILL', null]).toContain(first.signal);
+      const stopped = await Promise.all(live.slice(1).map((id) => host.keeper.stop(id)));
+      expect(stopped.every(({ isGone }) => isGone)).toBe(true);
+      for (const id of live) await host.end(id);
+    });
+  },
+);
+
+it('SV-03: a run of an earlier boot is over, its end unknown, and its pid is nobody’s', async () => {
+  await using host = await KeeperHost.open();
+  const stranger = spawn(program('mortal'), ['--stranger']);
+  await host.keeper.start({ id: 'old', command: 'sleep', args: ['1000'], cgroup: null });
+  const pid = host.keeper.run('old')?.pid ?? 0;
+  await host.keeper.close();
+  process.kill(host.keeperPid, 'SIGKILL');
+  process.kill(pid, 'SIGKILL');
+  // The same state, as if it were of another boot, with the pid of a stranger.
+  const path = host.path('keeper', 'runs');
+  const text = readFileSync(path, 'utf8')
+    .replace(/^K .*/m, 'K 00000000-0000-0000-0000-000000000000')
+    .replaceAll(` ${pid} `, ` ${stranger.pid} `);
+  writeFileSync(path, text);
+  await host.reopen();
+  expect(host.keeper.run('old')).toMatchObject({
+    state: 'ended',
+    waitStatus: null,
+    hasMembers: false,
+  });
+  expect(await host.keeper.stop('old')).toMatchObject({ isGone: true, wasKilled: false });
+  stranger.stdin.end();
+  expect(await once(stranger, 'close')).toEqual([0, null]);
+});
+
+it('a state that was torn or filled with garbage does not keep it from starting', async () => {
+  await using host = await KeeperHost.open();
+  await host.keeper.start({ id: 'kept', command: 'sh', args: ['-c', 'exit 4'], cgroup: null });
+  await host.end('kept');
+  await until('nothing to be left', () => host.keeper.run('kept')?.hasMembers === false);
+  await host.keeper.close();
+  process.kill(host.keeperPid, 'SIGKILL');
+  const path = host.path('keeper', 'runs');
+  const text = readFileSync(path, 'latin1');
+  const garbage = `B\nS x\nE kept\nZ zz\nB ../evil 1 2\nS nosuch 1 1 1 1 1 1 1\t\t\t\n\x00\xff\n${'a'.repeat(20_000)}\n`;
+  writeFileSync(path, `${text}${garbage}E kept 9 1 1`, 'latin1');
+  host.ended.clear();
+  await host.reopen();
+  expect(await host.end('kept')).toMatchObject({ how: 'exited', exitCode: 4, isRepeated: true });
+});
+
+itAsRoot(
+  'as PID 1 it reaps strangers, passes signals on, and ends as its command does',
+  async () => {
+    await using host = await KeeperHost.open();
+    const folder = host.path('init');
+    const binary = require.resolve('../../build/Release/exitwatch-keeper');
+    const script = `trap 'echo caught; exit 9' USR1
+    for i in 1 2 3 4 5; do (setsid sh -c 'exit 0' &); done
+    while ls /proc/*/stat | xargs cat 2>/dev/null | grep -q ' Z '; do sleep 0.01; done
+    echo "clean $$"; while :; do sleep 0.01; done`;
+    const namespace = ['--pid', '--fork', '--mount-proc', '--kill-child'];
+    const init = new LineProcess('sh', [
+      ...['-c', 'mkdir -m 700 "$1" && shift && exec "$@"', 'sh', folder, 'unshare', ...namespace],
+      ...[binary, 'init', folder, 'sh', '-c', script],
+    ]);
+    expect(await init.line()).toMatch(/^clean \d+$/);
+    const [pid1 = ''] = readFileSync(`/proc/${init.pid}/task/${init.pid}/children`, 'latin1').split(
+      ' ',
+    );
+    process.kill(Number(pid1), 'SIGUSR1');
+    expect(await init.line()).toBe('caught');
+    expect(await init.ended).toBe(9);
+  },
+);

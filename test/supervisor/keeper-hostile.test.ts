@@ -1,0 +1,261 @@
+import { once } from 'node:events';
+import { chmodSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
+import { connect, type Socket } from 'node:net';
+import { join } from 'node:path';
+
+import { encodeMessage } from '../../src/supervisor/keeper/message.js';
+import { folderOfController } from '../support/controllers';
+import { KeeperHost } from '../support/keeper';
+import { itAsRoot, itAsRootIf } from '../support/privilege';
+import { run } from '../support/programs';
+import { until } from '../support/wait';
+
+async function raw(host: KeeperHost): Promise<Socket> {
+  const socket = connect(host.path('keeper', 'socket'));
+  socket.on('error', () => undefined);
+  await once(socket, 'data'); // hello
+  return socket;
+}
+
+const rssKib = (pid: number) =>
+  Number(/^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'latin1'))?.[1]);
+
+it.each<[string, Buffer]>([
+  ['garbage', Buffer.from('GET / HTTP/1.1\r\n\r\n')],
+  ['a length of nothing', Buffer.alloc(4)],
+  ['a length beyond the limit', Buffer.from([0xff, 0xff, 0xff, 0xff])],
+  ['a field without "="', Buffer.from('\x07\0\0\0seq=1\0a', 'latin1')],
+  ['a body without its end', Buffer.from('\x04\0\0\0op=x', 'latin1')],
+  ['a request without a number', encodeMessage([['op', 'list']])],
+  ['a request without an operation', encodeMessage([['seq', '1']])],
+  [
+    'a negative number',
+    encodeMessage([
+      ['seq', '-1'],
+      ['op', 'list'],
+    ]),
+  ],
+])('%s ends the connection, and nothing else', async (_, bytes) => {
+  await using host = await KeeperHost.open();
+  await host.keeper.start({ id: 'stays', command: 'sleep', args: ['1000'] });
+  const socket = await raw(host);
+  socket.write(bytes);
+  await once(socket, 'close');
+  expect(host.keeper.run('stays')?.state).toBe('running');
+  expect(host.restarts).toBe(0);
+});
+
+it.each<[string, [string, string][], string]>([
+  [
+    'an unknown operation',
+    [
+      ['op', 'destroy'],
+      ['run', 'x'],
+    ],
+    'no-run',
+  ],
+  [
+    'an unknown option of a start',
+    [
+      ['op', 'start'],
+      ['run', 'x'],
+      ['file', 'true'],
+      ['arg', 'true'],
+      ['pray', '1'],
+    ],
+    'unsupported',
+  ],
+  [
+    'an id that is a path',
+    [
+      ['op', 'start'],
+      ['run', '../x'],
+      ['file', 'true'],
+      ['arg', 'true'],
+    ],
+    'bad-request',
+  ],
+  [
+    'a relative log',
+    [
+      ['op', 'start'],
+      ['run', 'x'],
+      ['file', 'true'],
+      ['arg', 'true'],
+      ['out', 'log'],
+    ],
+    'bad-request',
+  ],
+  [
+    'a number with a sign',
+    [
+      ['op', 'start'],
+      ['run', 'x'],
+      ['file', 'true'],
+      ['arg', 'true'],
+      ['uid', '-1'],
+    ],
+    'bad-request',
+  ],
+  [
+    'a signal beyond the last',
+    [
+      ['op', 'signal'],
+      ['run', 'stays'],
+      ['signal', '65'],
+    ],
+    'bad-request',
+  ],
+  [
+    'a run that does not exist',
+    [
+      ['op', 'forget'],
+      ['run', 'x'],
+    ],
+    'no-run',
+  ],
+])('%s is refused', async (_, fields, code) => {
+  await using host = await KeeperHost.open();
+  await host.keeper.start({ id: 'stays', command: 'sleep', args: ['1000'] });
+  const socket = await raw(host);
+  socket.write(encodeMessage([['seq', '1'], ...fields]));
+  const [answer] = (await once(socket, 'data')) as [Buffer];
+  expect(answer.toString('latin1')).toContain(`error=${code}\0`);
+  socket.destroy();
+  expect(host.keeper.run('stays')?.state).toBe('running');
+  expect(host.keeper.run('x')).toBeNull();
+});
+
+it('half messages of many clients, and a flood of requests whose answers nobody reads, cost nothing in the end', async () => {
+  await using host = await KeeperHost.open();
+  await host.keeper.start({ id: 'stays', command: 'sleep', args: ['1000'] });
+  const half = encodeMessage([
+    ['seq', '1'],
+    ['op', 'x'.repeat(100_000)],
+  ]).subarray(0, 90_000);
+  const sockets = await Promise.all(Array.from({ length: 20 }, () => raw(host)));
+  for (const socket of sockets) socket.write(half);
+  const flood = await raw(host);
+  flood.pause();
+  const request = encodeMessage([
+    ['seq', '1'],
+    ['op', 'look'],
+    ['run', 'stays'],
+  ]);
+  flood.write(Buffer.concat(Array.from({ length: 20_000 }, () => request)));
+  // Others are served in the meantime.
+  await host.keeper.start({ id: 'more', command: 'true' });
+  await host.end('more');
+  for (const socket of [...sockets, flood]) socket.destroy();
+  await until('its memory to be given back', () => rssKib(host.keeperPid) < 2048);
+});
+
+it('no more than 64 clients are served', async () => {
+  await using host = await KeeperHost.open();
+  const sockets = await Promise.all(Array.from({ length: 63 }, () => raw(host)));
+  const more = connect(host.path('keeper', 'socket'));
+  more.on('error', () => undefined);
+  await once(more, 'close');
+  for (const socket of sockets) socket.destroy();
+  await host.reopen();
+});
+
+itAsRoot('another user can neither connect nor read the state', async () => {
+  await using host = await KeeperHost.open();
+  chmodSync(host.stateDir, 0o755);
+  const attempt = `require('net').connect(${JSON.stringify(host.path('keeper', 'socket'))})
+    .on('error', ({ code }) => console.log(code)).on('data', () => console.log('served'))`;
+  const asNobody = [
+    '--reuid=65534',
+    '--regid=65534',
+    '--clear-groups',
+    process.execPath,
+    '-e',
+    attempt,
+  ];
+  expect((await run('setpriv', asNobody)).stdout).toBe('EACCES\n');
+  // Even if the folder were open.
+  chmodSync(host.path('keeper'), 0o755);
+  chmodSync(host.path('keeper', 'socket'), 0o777);
+  const other = await run('setpriv', asNobody);
+  expect(other.stdout).not.toContain('served');
+  chmodSync(host.path('keeper'), 0o700);
+});
+
+itAsRoot('a full disk: nothing is started, and ends are known nevertheless', async () => {
+  await using host = await KeeperHost.open();
+  // In a mount namespace of its own, with a file system of 64 KiB.
+  const script = `
+    const { Keeper } = require(${JSON.stringify(require.resolve('../../dist/supervisor/index.js'))});
+    const fs = require('fs');
+    (async () => {
+      const keeper = new Keeper({ stateDir: '/mnt/state' });
+      const ended = new Promise((resolve) => keeper.on('ended', (exit, run) => run.id === 'early' && resolve([exit.exitCode, run.isStored])));
+      await keeper.open();
+      await keeper.start({ id: 'early', command: 'sh', args: ['-c', 'while [ ! -e /mnt/full ]; do sleep 0.01; done; exit 5'] });
+      try { for (;;) fs.appendFileSync('/mnt/fill', 'x'.repeat(4096)); } catch {}
+      try { for (;;) fs.appendFileSync('/mnt/fill', 'x'); } catch {}
+      const late = [];
+      for (let i = 0; i < 40; i++) {
+        await keeper.start({ id: 'late' + i, command: 'true' }).then(() => late.push('started'), ({ code, message }) => late.push(code + ' ' + message));
+      }
+      fs.mkdirSync('/mnt/full');
+      console.log(JSON.stringify([late.at(-1), await ended]));
+      fs.rmSync('/mnt/fill');
+      await keeper.start({ id: 'again', command: 'true' });
+      for (const { id } of keeper.runs()) { await keeper.stop(id); await keeper.forget(id).catch(() => {}); }
+      await keeper.close();
+    })();`;
+  const mount = 'mount -t tmpfs -o size=64k,nr_inodes=100 none /mnt && exec "$@"';
+  const { stdout } = await run('unshare', [
+    '-m',
+    'sh',
+    '-c',
+    mount,
+    'sh',
+    process.execPath,
+    '-e',
+    script,
+  ]);
+  const [late, ended] = JSON.parse(stdout) as [string, unknown];
+  expect(late).toMatch(/^ERR_EXITWATCH_KEEPER .*no space left on device/);
+  expect(ended).toEqual([5, true]);
+});
+
+const PIDS = folderOfController('pids');
+
+itAsRootIf(PIDS !== null, 'needs the pids controller')(
+  'SV-10: a fork that fails is an error, and nothing else suffers',
+  async () => {
+    const cgroup = join(PIDS ?? '', `exitwatch-keeper-${process.pid}`);
+    mkdirSync(cgroup);
+    try {
+      await using host = await KeeperHost.open();
+      await host.keeper.start({ id: 'stays', command: 'sleep', args: ['1000'] });
+      writeFileSync(join(cgroup, 'cgroup.procs'), String(host.keeperPid));
+      writeFileSync(join(cgroup, 'pids.max'), '1');
+      await expect(host.keeper.start({ id: 'no', command: 'true' })).rejects.toMatchObject({
+        ...{ code: 'ERR_EXITWATCH_START_FAILED', syscall: 'fork', errno: 11 },
+      });
+      writeFileSync(join(cgroup, 'pids.max'), '2');
+      await expect(
+        host.keeper.start({ id: 'no', command: 'true', cgroup: null }),
+      ).rejects.toMatchObject({ code: 'ERR_EXITWATCH_START_FAILED', syscall: 'fork' });
+      writeFileSync(join(cgroup, 'pids.max'), 'max');
+      await host.keeper.start({ id: 'no', command: 'true' });
+      await host.end('no');
+      expect(host.keeper.run('stays')?.state).toBe('running');
+    } finally {
+      await until('the keeper to have left', () => {
+        try {
+          rmdirSync(cgroup);
+          return true;
+        } catch {
+          const pids = readFileSync(join(cgroup, 'cgroup.procs'), 'latin1').trim().split('\n');
+          for (const pid of pids) writeFileSync(join(PIDS ?? '', 'cgroup.procs'), pid);
+          return false;
+        }
+      });
+    }
+  },
+);

@@ -181,7 +181,7 @@ int JournalCompact(void) {
   int error = WriteHead(file);
   for (const Run* run = RunAfter(0); run != NULL && error == 0; run = RunAfter(run->serial)) {
     error = AppendLine(BeginLine, run);
-    if (error == 0 && run->pid != 0) error = AppendLine(StartedLine, run);
+    if (error == 0 && (run->pid != 0 || run->shim != 0)) error = AppendLine(StartedLine, run);
     if (error == 0 && (run->state == kEnded || run->state == kFailed))
       error = AppendLine(EndedLine, run);
   }

@@ -30,6 +30,7 @@ static void InheritAll(bool on) {
 
 // A binary that cannot take over must not get the chance: nobody could go back.
 static int Check(const char* path) {
+  if (access(path, X_OK) < 0) return errno;
   const pid_t pid = fork();
   if (pid < 0) return errno;
   if (pid == 0) {
@@ -38,14 +39,13 @@ static int Check(const char* path) {
     sigprocmask(SIG_SETMASK, &none, NULL);
     alarm(5);
     execl(path, path, "check", NULL);
-    _exit(errno == 0 || errno > 120 ? 126 : errno);
+    _exit(126);
   }
   int status;
   while (waitpid(pid, &status, 0) < 0) {
     if (errno != EINTR) return errno;
   }
-  if (!WIFEXITED(status)) return ENOEXEC;
-  return WEXITSTATUS(status) > 120 ? ENOEXEC : WEXITSTATUS(status);
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : ENOEXEC;
 }
 
 static void WriteRun(FILE* state, const Run* run) {

@@ -55,9 +55,9 @@ it('a keeper killed while runs start: each id runs at most once, and no end is i
     };
     const started = host.keeper.start(options).catch((error: unknown) => error);
     await new Promise((resolve) => setTimeout(resolve, (i % 10) / 2));
-    process.kill(host.keeperPid, 'SIGKILL');
-    await started;
     const before = host.keeperPid;
+    process.kill(before, 'SIGKILL');
+    await started;
     await host.keeper.start({ id: `next${i}`, command: 'true' });
     expect(host.keeperPid).not.toBe(before);
   }

@@ -28,8 +28,8 @@ describe.each([
       await host.keeper.start({
         ...{
           id: 'other',
-          command: program('mortal'),
-          args: ['--stranger', '--exit-after', '10000000'],
+          command: 'sleep',
+          args: ['100000'],
         },
         ...more,
       });

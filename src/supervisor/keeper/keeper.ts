@@ -252,11 +252,13 @@ export class Keeper extends EventEmitter<KeeperEvents> {
    */
   async forget(id: string): Promise<void> {
     checkRunId(id);
+    const wasThere = this.#runs.has(id);
     const { message } = await this.#request([
       ['op', 'forget'],
       ['run', id],
     ]);
-    this.#check(message, id);
+    // It may have been forgotten when the connection was lost before the answer.
+    if (!wasThere || message.text('error') !== 'no-run') this.#check(message, id);
     this.#drop(id);
   }
 

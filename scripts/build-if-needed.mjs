@@ -5,7 +5,10 @@ import { join } from 'node:path';
 
 const SOURCES = ['binding.gyp', 'package.json', 'tsconfig.json', 'tsconfig.build.json'];
 const SOURCE_FOLDERS = ['native', 'src'];
-const MADE = ['build/Release/exitwatch.node', 'dist/cli/main.js'];
+const MADE = [
+  ...['build/Release/exitwatch.node', 'dist/cli/main.js'],
+  ...(process.platform === 'linux' ? ['build/Release/exitwatch-keeper'] : []),
+];
 
 const modified = (path) => statSync(path, { throwIfNoEntry: false })?.mtimeMs;
 

@@ -1,10 +1,12 @@
-// npm run prebuilds: compiles the addon into prebuilds/, from which the published package loads it,
+// npm run prebuilds: compiles the addon and the keeper into prebuilds/, from which the published package loads it,
 // for x64 and arm64 with Debian's compilers. Rejects a binary that requires a newer system than
 // promised.
 import { execFileSync, spawnSync } from 'node:child_process';
 import { rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
+
+import keeper from '../dist/cli/compile-keeper.js';
 
 import { environmentWithHeaders } from './node-headers.mjs';
 
@@ -35,6 +37,9 @@ function compile(arch) {
   if (status !== 0) process.exit(status ?? 1);
   const binary = join('prebuilds', `linux-${arch}`, 'exitwatch.node');
   execFileSync(`${prefix}strip`, [binary]);
+  const program = join('prebuilds', `linux-${arch}`, 'exitwatch-keeper');
+  if (!keeper.compileKeeper('.', program, { cc: `${prefix}gcc`, flags: ['-static', '-s'] }))
+    process.exit(1);
   return binary;
 }
 

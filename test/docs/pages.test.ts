@@ -32,6 +32,7 @@ const TESTED_IN: Record<string, string[]> = {
   'docs/performance.md': [SNIPPETS],
   'docs/sources.md': [SNIPPETS],
   'docs/stop-safely.md': [COMMANDS, SNIPPETS, SNIPPETS, SNIPPETS],
+  'docs/supervisor.md': [SNIPPETS, SNIPPETS],
   'docs/troubleshooting.md': [SNIPPETS],
   'docs/virtual-machines.md': [VM_SNIPPETS, VM_SNIPPETS, SNIPPETS, SNIPPETS, VM_COMMANDS],
   'docs/vm-causes.md': [VM_SNIPPETS],

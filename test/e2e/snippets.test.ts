@@ -1,4 +1,5 @@
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 import { identify } from '../../src';
@@ -188,6 +189,58 @@ itAsRoot('the cost of a wait and of a watch is printed', async () => {
     expect.stringMatching(/^a watch: -?\d+ bytes$/),
     expect.stringMatching(/^a watch, in the kernel: -?\d+ bytes$/),
   ]);
+});
+
+describe('docs/supervisor.md', () => {
+  const inFolder = (snippet: Snippet, folder: string): Snippet => ({
+    ...snippet,
+    text: snippet.text.replace("'/var/lib/my-supervisor'", JSON.stringify(folder)),
+  });
+
+  it('a run that ended while its program was away is told to the next one', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'exitwatch-keeper-'));
+    const keeps = inFolder(snippetWith("'backup-1'"), folder);
+    const first = await project.run(keeps, '', "console.log('started');");
+    expect(await first.line()).toBe('started');
+    first.child.kill('SIGKILL');
+    await first.ended;
+    const ends = `(?:^|\n)E backup-1 ${3 << 8} `;
+    await untilTrue('its end to be on disk', () =>
+      new RegExp(ends).test(readFileSync(join(folder, 'keeper', 'runs'), 'utf8')),
+    );
+    const next = await project.run(keeps);
+    expect(await next.line()).toBe('backup-1 exited 3 (while we were away)');
+    next.child.kill();
+    await next.ended;
+    rmSync(folder, { recursive: true });
+  });
+
+  itAsRoot('a run has the user, the environment and the log that it was given', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'exitwatch-keeper-'));
+    const log = join(folder, 'web.log');
+    const secrets = join(folder, 'web.secrets');
+    writeFileSync(secrets, 'TOKEN=hunter2\n');
+    const program = 'console.log(process.getuid(), process.env.PORT, process.env.TOKEN)';
+    const text = snippetWith("'web-7'")
+      .text.replace("['server.js']", JSON.stringify(['-e', program]))
+      .replace("command: 'node'", `command: ${JSON.stringify(process.execPath)}`)
+      .replace("'/srv/web'", "'/'")
+      .replace("'/etc/web.secrets'", JSON.stringify(secrets))
+      .replace("'/var/log/web.log'", JSON.stringify(log));
+    const before = `import { Keeper } from 'exitwatch/supervisor';
+      const keeper = new Keeper({ stateDir: ${JSON.stringify(folder)} });
+      keeper.on('empty', async ({ id }) => {
+        for (;;) if (await keeper.forget(id).then(() => true, () => false)) break;
+        await keeper.close();
+      });
+      await keeper.open();`;
+    const node = await project.run({ ...snippetWith("'web-7'"), text }, before);
+    expect(await node.ended).toBe(0);
+    expect({ stderr: node.stderr, log: readFileSync(log, 'utf8') }).toEqual({
+      ...{ stderr: '', log: '33 8080 hunter2\n' },
+    });
+    rmSync(folder, { recursive: true });
+  });
 });
 
 describe('docs/memory.md', () => {

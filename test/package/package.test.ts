@@ -99,6 +99,7 @@ test('the package holds everything it uses, and nothing that npm would compile',
       'examples/vm-manager.mjs',
       'schemas/vm-record.json',
       `prebuilds/linux-${process.arch}/exitwatch.node`,
+      `prebuilds/linux-${process.arch}/exitwatch-keeper`,
     ],
   ]) {
     expect(files).toContain(`package/${file}`);

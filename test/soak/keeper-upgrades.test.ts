@@ -16,9 +16,9 @@ it(`upgraded again and again while ${RUNS} runs start and end: none lost, none t
   copyFileSync(BINARY, binary);
   const { pid } = await host.keeper.upgrade(binary);
   let upgrades = 0;
-  let isOver = false;
+  const runs = { areOver: false };
   const upgrading = (async () => {
-    while (!isOver) {
+    while (!runs.areOver) {
       // The package's files are replaced underneath it.
       copyFileSync(BINARY, `${binary}.new`);
       renameSync(`${binary}.new`, binary);
@@ -42,7 +42,7 @@ it(`upgraded again and again while ${RUNS} runs start and end: none lost, none t
       await host.keeper.forget(id);
     }
   }
-  isOver = true;
+  runs.areOver = true;
   await upgrading;
   expect(upgrades).toBeGreaterThan(ROUNDS);
   const ran = readFileSync(marks, 'utf8').trimEnd().split('\n');

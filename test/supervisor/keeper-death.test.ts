@@ -13,7 +13,12 @@ describe.each([
   // The parent of these is a process of the keeper, which survives it.
   ['without cgroups', it, { cgroup: null }, true],
   // The kernel keeps the status of a reaped process in its pidfd since Linux 6.15.
-  ['in cgroups', itWithCgroup, { cgroup: `${CGROUP2 ?? ''}/exitwatch-test-${process.pid}` }, KERNEL.pidfdStatus],
+  [
+    'in cgroups',
+    itWithCgroup,
+    { cgroup: `${CGROUP2 ?? ''}/exitwatch-test-${process.pid}` },
+    KERNEL.pidfdStatus,
+  ],
 ] as const)(
   'SV-14: the keeper is killed while 50 runs %s live and 20 end',
   (_, itHere, more, isKnown) => {

@@ -183,7 +183,6 @@ itAsRoot('another user can neither connect nor read the state', async () => {
 });
 
 itAsRoot('a full disk: nothing is started, and ends are known nevertheless', async () => {
-  await using host = await KeeperHost.open();
   // In a mount namespace of its own, with a file system of 64 KiB.
   const script = `
     const { Keeper } = require(${JSON.stringify(require.resolve('../../dist/supervisor/index.js'))});

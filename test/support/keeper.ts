@@ -72,7 +72,7 @@ export class KeeperHost implements AsyncDisposable {
         await until(`run ${id} to be forgotten`, () =>
           this.keeper.forget(id).then(
             () => true,
-            ({ code }: { code: string }) => code === 'ERR_EXITWATCH_NO_RUN',
+            (error: unknown) => (error as { code?: unknown }).code === 'ERR_EXITWATCH_NO_RUN',
           ),
         );
       }),

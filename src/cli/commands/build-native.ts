@@ -14,7 +14,9 @@ import { homedir, tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 
 import { reasonOf } from '../../common/errors.js';
+import { KEEPER_NAME } from '../../native/binary-places.js';
 import { UsageError } from '../args/usage-error.js';
+import { compileKeeper } from '../compile-keeper.js';
 import { escapeText } from '../output/escape.js';
 import { missingTools } from '../toolchain.js';
 
@@ -100,6 +102,7 @@ function build(folder: string): boolean {
   mkdirSync(dirname(target), { recursive: true });
   cpSync(built, `${target}.new`);
   renameSync(`${target}.new`, target);
+  if (!compileKeeper(folder, join(dirname(target), KEEPER_NAME))) return false;
   process.stdout.write(`compiled and loaded ${target}\n`);
   return true;
 }

@@ -2,6 +2,7 @@ import {
   LONGEST_MS,
   checkMilliseconds,
   checkOptionNames,
+  checkOneOf,
   invalidOption,
 } from '../../common/options.js';
 import { signalNumber, type SignalName } from '../../events/wait-status.js';
@@ -64,7 +65,7 @@ export function checkStopRunOptions(options: StopRunOptions): Required<StopRunOp
     confirmMs = DEFAULT_MS,
   } = options;
   checkSignalName(signal);
-  if (ask !== 'tree' && ask !== 'main') throw invalidOption('ask must be "tree" or "main"');
+  checkOneOf('ask', ask, ['tree', 'main']);
   checkMilliseconds('graceMs', graceMs);
   checkMilliseconds('confirmMs', confirmMs);
   return { signal, ask, graceMs, confirmMs };

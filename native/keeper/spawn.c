@@ -271,8 +271,12 @@ int SpawnRun(Run* run, const StartSpec* spec) {
     if (pipe2(reports, O_CLOEXEC | O_NONBLOCK) < 0) return FailHere(run, &files, "pipe");
     run->shim_fd = reports[0];
   }
-  if (run->cgroup != NULL && (errno = CgroupMake(run->cgroup)) != 0)
-    return FailHere(run, &files, "cgroup");
+  if (run->cgroup != NULL && (errno = CgroupMake(run->cgroup)) != 0) {
+    const int result = FailHere(run, &files, "cgroup");
+    free(run->cgroup);
+    run->cgroup = NULL;  // it is not ours
+    return result;
+  }
   const pid_t pid = fork();
   if (pid == 0) {
     if (run->cgroup == NULL) ShimMain(run, spec, &files, reports);

@@ -5,11 +5,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/magic.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -168,8 +170,7 @@ bool TreeHas(const Run* run, pid_t pid) {
     if (ReadFile(path, text, sizeof text) != 0) return false;
     // Where the hierarchy is mounted is not known here: compare the last two folders.
     const char* name = strrchr(run->cgroup, '/');
-    do name--;
-    while (*name != '/');
+    while (name > run->cgroup && *--name != '/') continue;
     const char* const line = strstr(text, "0::");
     const char* const at = line == NULL ? NULL : strstr(line, name);
     return at != NULL && strchr("/\n", at[strlen(name)]) != NULL;
@@ -278,13 +279,27 @@ bool TreeIsFrozen(const Run* run) {
   return is_frozen;
 }
 
+// Nothing else is made or removed, whatever a request says.
+static bool IsInCgroups(const char* path) {
+  struct statfs status;
+  return statfs(path, &status) == 0 && status.f_type == CGROUP2_SUPER_MAGIC;
+}
+
+// The folder above; false if that is the root.
+static bool ParentOf(const char* path, char* parent) {
+  const size_t length = strlen(path);
+  if (length >= PATH_MAX) return false;
+  memcpy(parent, path, length + 1);
+  char* const slash = strrchr(parent, '/');
+  if (slash == NULL || slash == parent) return false;
+  *slash = '\0';
+  return true;
+}
+
 // Makes the folder of a run; those above it must exist, but the last of them.
 int CgroupMake(const char* path) {
-  char parent[PATH_MAX];
-  const char* const slash = strrchr(path, '/');
-  if (slash == NULL || slash == path || strlen(path) >= sizeof parent) return EINVAL;
-  memcpy(parent, path, (size_t)(slash - path));
-  parent[slash - path] = '\0';
+  char parent[PATH_MAX], above[PATH_MAX];
+  if (!ParentOf(path, parent) || !ParentOf(parent, above) || !IsInCgroups(above)) return EINVAL;
   if (mkdir(parent, 0755) < 0 && errno != EEXIST) return errno;
   if (mkdir(path, 0755) == 0) return 0;
   if (errno != EEXIST) return errno;
@@ -293,7 +308,7 @@ int CgroupMake(const char* path) {
 }
 
 static void RemoveTree(const char* cgroup) {
-  if (rmdir(cgroup) == 0 || errno == ENOENT) return;
+  if (!IsInCgroups(cgroup) || rmdir(cgroup) == 0) return;
   DIR* const folder = opendir(cgroup);
   if (folder == NULL) return;
   char path[PATH_MAX];
@@ -309,8 +324,8 @@ static void RemoveTree(const char* cgroup) {
 void CgroupRemove(const char* cgroup) {
   RemoveTree(cgroup);
   char parent[PATH_MAX];
-  snprintf(parent, sizeof parent, "%s", cgroup);
-  *strrchr(parent, '/') = '\0';
+  if (!ParentOf(cgroup, parent) || !IsInCgroups(parent)) return;
   // Made by us, see CgroupMake(); others' folders stay.
-  if (strncmp(strrchr(parent, '/'), "/exitwatch-", 11) == 0) rmdir(parent);
+  const char* const name = strrchr(parent, '/');
+  if (name != NULL && strncmp(name, "/exitwatch-", 11) == 0) rmdir(parent);
 }

@@ -115,7 +115,7 @@ export type ExitEvent = {
   uncertaintyMs: number;
   /**
    * What reported the exit. `'recorder'`: it was recorded while no monitor was running. `'keeper'`:
-   * its parent, a {@link Keeper} of `exitwatch/supervisor`.
+   * its parent, a `Keeper` of `exitwatch/supervisor`.
    */
   source: SourceName | 'recorder' | 'keeper';
   /**

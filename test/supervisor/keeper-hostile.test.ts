@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { chmodSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 
@@ -258,3 +258,16 @@ itAsRootIf(PIDS !== null, 'needs the pids controller')(
     }
   },
 );
+
+it('a folder that is no cgroup is neither used as one nor removed', async () => {
+  await using host = await KeeperHost.open();
+  const folder = host.path('a', 'b', 'c');
+  mkdirSync(folder, { recursive: true });
+  for (const cgroup of [folder, host.path('a'), '/proc/self', '/proc']) {
+    const start = host.keeper.start({ id: 'b', command: 'true', cgroup });
+    await expect(start).rejects.toMatchObject({
+      ...{ code: 'ERR_EXITWATCH_START_FAILED', syscall: 'cgroup' },
+    });
+  }
+  expect(existsSync(folder)).toBe(true);
+});

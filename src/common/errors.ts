@@ -86,6 +86,10 @@ export type ExitwatchErrorCode =
   | 'ERR_EXITWATCH_NO_RUN'
   /** A run cannot be forgotten while anything of it is alive. */
   | 'ERR_EXITWATCH_BUSY'
+  /** A supervisor has no service of this name. */
+  | 'ERR_EXITWATCH_NO_SERVICE'
+  /** A service cannot do this in its present phase; the message names both. */
+  | 'ERR_EXITWATCH_WRONG_PHASE'
   /** A hook failed or timed out. */
   | 'ERR_EXITWATCH_HOOK'
   /** A virtual machine's control interface refused, did not answer, or is gone. */

@@ -7,3 +7,40 @@ export {
 export type { KeeperRun, RunFailure, RunState, RunUsage } from './keeper/keeper-run.js';
 export type { RunLogs, RunOptions } from './keeper/run-options.js';
 export type { RunMember, StoppedRun, StopRunOptions } from './keeper/stop-run.js';
+export type { BackoffOptions } from './services/backoff.js';
+export type { Applied } from './services/desired-set.js';
+export type {
+  AskedBy,
+  RestartDecision,
+  RestartMode,
+  RestartReason,
+  StopIntent,
+  StopPurpose,
+} from './services/restart-policy.js';
+export { Service, type RestartedService, type StopServiceOptions } from './services/service.js';
+export type {
+  OrphanEvent,
+  ServiceBackoff,
+  ServiceEnd,
+  ServiceExit,
+  ServicePhase,
+  ServiceRunEvent,
+  ServiceStatus,
+  ServiceStopped,
+  SupervisorEvents,
+  SupervisorWarning,
+  Termination,
+} from './services/service-events.js';
+export type {
+  ServiceCommand,
+  ServiceReady,
+  ServiceSpec,
+  ServiceStop,
+} from './services/service-spec.js';
+export {
+  Supervisor,
+  type StoppedAll,
+  type SupervisorMetrics,
+  type SupervisorOptions,
+  type SupervisorReady,
+} from './services/supervisor.js';

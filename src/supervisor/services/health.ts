@@ -1,0 +1,170 @@
+import { get as getHttp } from 'node:http';
+import { get as getHttps } from 'node:https';
+import { connect } from 'node:net';
+
+import type { Clock } from './clock.js';
+import { runCommand } from './run-command.js';
+import type { ServiceReady, ServiceSpec } from './service-spec.js';
+
+const EVERY_MS = 1000;
+/** How long one try may take. */
+const TRY_MS = 5000;
+
+/** What a health check tells its worker. */
+export interface HealthListener {
+  onReady(): void;
+  /** It must be restarted. */
+  onUnhealthy(why: string): void;
+}
+
+/** Whether one run is ready, and whether it serves its watchdog. */
+export class Health {
+  isReady = false;
+  readonly #spec: ServiceSpec;
+  readonly #pid: number;
+  readonly #clock: Clock;
+  readonly #listener: HealthListener;
+  readonly #aborted = new AbortController();
+  readonly #timers = new Set<() => void>();
+  #cancelWatchdog: (() => void) | undefined;
+  #isPaused = false;
+
+  constructor(spec: ServiceSpec, pid: number, clock: Clock, listener: HealthListener) {
+    this.#spec = spec;
+    this.#pid = pid;
+    this.#clock = clock;
+    this.#listener = listener;
+  }
+
+  /**
+   * @param wasReady it was, as its keeper knows
+   * @param aliveAgoMs when it served its watchdog
+   */
+  begin(wasReady: boolean, aliveAgoMs: number | null): void {
+    const { ready } = this.#spec;
+    if (ready === undefined || ('notify' in ready && wasReady)) this.#setReady();
+    else this.#await(ready);
+    this.#armWatchdog(aliveAgoMs ?? 0);
+  }
+
+  /** It has sent this to its NOTIFY_SOCKET. */
+  onNotify(text: string): void {
+    const lines = text.split('\n');
+    const { ready } = this.#spec;
+    if (lines.includes('READY=1') && ready !== undefined && 'notify' in ready) this.#setReady();
+    if (lines.includes('WATCHDOG=trigger')) this.#unhealthy('it has triggered its watchdog');
+    else if (lines.includes('WATCHDOG=1') || lines.includes('READY=1')) this.#armWatchdog(0);
+  }
+
+  /** What is paused serves no watchdog. */
+  setPaused(isPaused: boolean): void {
+    this.#isPaused = isPaused;
+    if (isPaused) this.#cancelWatchdog?.();
+    else this.#armWatchdog(0);
+  }
+
+  end(): void {
+    this.#aborted.abort();
+    this.#cancelWatchdog?.();
+    for (const cancel of this.#timers) cancel();
+    this.#timers.clear();
+  }
+
+  #await(ready: ServiceReady): void {
+    const { withinMs } = ready;
+    if (withinMs !== undefined) {
+      this.#after(withinMs, () => {
+        if (!this.isReady) this.#unhealthy(`it was not ready after ${withinMs} ms`);
+      });
+    }
+    if ('aliveMs' in ready) {
+      this.#after(ready.aliveMs, () => {
+        this.#setReady();
+      });
+    } else if (!('notify' in ready)) {
+      void this.#try(ready);
+    }
+  }
+
+  async #try(ready: ServiceReady): Promise<void> {
+    const isReady = await this.#isReady(ready).catch(() => false);
+    if (this.#aborted.signal.aborted) return;
+    if (isReady) this.#setReady();
+    else this.#after(ready.everyMs ?? EVERY_MS, () => void this.#try(ready));
+  }
+
+  async #isReady(ready: ServiceReady): Promise<boolean> {
+    if ('http' in ready) return answers(ready.http, this.#aborted.signal);
+    if ('tcp' in ready) {
+      const { host = '127.0.0.1', port } = ready.tcp;
+      return accepts(host, port, this.#aborted.signal);
+    }
+    if (!('exec' in ready)) return false;
+    const env = { MAINPID: String(this.#pid) };
+    return (await runCommand(ready.exec, env, this.#clock, this.#aborted.signal)) === 0;
+  }
+
+  #setReady(): void {
+    if (this.isReady || this.#aborted.signal.aborted) return;
+    this.isReady = true;
+    this.#listener.onReady();
+  }
+
+  #armWatchdog(agoMs: number): void {
+    this.#cancelWatchdog?.();
+    const { watchdog } = this.#spec;
+    if (watchdog === undefined || this.#isPaused || this.#aborted.signal.aborted) return;
+    const { withinMs } = watchdog;
+    this.#cancelWatchdog = this.#clock.after(Math.max(0, withinMs - agoMs), () => {
+      this.#unhealthy(`it did not serve its watchdog for ${withinMs} ms`);
+    });
+  }
+
+  #unhealthy(why: string): void {
+    if (!this.#aborted.signal.aborted) this.#listener.onUnhealthy(why);
+  }
+
+  #after(ms: number, call: () => void): void {
+    const cancel = this.#clock.after(ms, () => {
+      this.#timers.delete(cancel);
+      call();
+    });
+    this.#timers.add(cancel);
+  }
+}
+
+function answers(url: string, signal: AbortSignal): Promise<boolean> {
+  return new Promise((resolve) => {
+    const get = url.startsWith('https:') ? getHttps : getHttp;
+    const request = get(url, { signal, timeout: TRY_MS, agent: false }, (response) => {
+      response.resume();
+      resolve((response.statusCode ?? 500) < 400);
+    });
+    request.once('timeout', () => request.destroy());
+    request.once('error', () => {
+      resolve(false);
+    });
+    request.once('close', () => {
+      resolve(false);
+    });
+  });
+}
+
+function accepts(host: string, port: number, signal: AbortSignal): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect({ host, port, signal, timeout: TRY_MS });
+    const done = (isReady: boolean) => {
+      socket.destroy();
+      resolve(isReady);
+    };
+    socket.once('connect', () => {
+      done(true);
+    });
+    socket.on('error', () => {
+      done(false);
+    });
+    socket.once('timeout', () => {
+      done(false);
+    });
+  });
+}

@@ -1,0 +1,162 @@
+import { killerOf } from '../../events/ended-by.js';
+import type { ExitEvent } from '../../events/exit-event.js';
+import type { SignalSender } from '../../events/signal-event.js';
+
+/**
+ * When a service is started again after its process has ended by itself.
+ * - `'always'`
+ * - `'on-failure'`: unless its exit code is one of `successExitCodes`; a signal is a failure
+ * - `'unless-asked'`: unless somebody asked it to end
+ * - `'never'`
+ *
+ * @see [Supervisor](../../../docs/supervisor.md)
+ */
+export type RestartMode = 'always' | 'on-failure' | 'unless-asked' | 'never';
+
+/**
+ * Whose signal asks a service to end: a user's id, a systemd unit from which it comes, or the kernel's
+ * name of the process that sent it or of one of its ancestors. Names are what processes call themselves.
+ *
+ * @see [Supervisor](../../../docs/supervisor.md)
+ */
+export type AskedBy = { uid: number } | { unit: string } | { ancestor: string };
+
+/**
+ * What we were about to do when a process ended.
+ * - `'stop'`: somebody called `stop()`, or the service was removed
+ * - `'restart'`: somebody called `restart()`, or its command has changed
+ * - `'health'`: it was not ready in time, or its watchdog was not served
+ *
+ * @see [Supervisor](../../../docs/supervisor.md)
+ */
+export type StopPurpose = 'stop' | 'restart' | 'health';
+
+/**
+ * On disk before the first signal.
+ *
+ * @see [Supervisor](../../../docs/supervisor.md)
+ */
+export type StopIntent = { purpose: StopPurpose; at: string; why: string | null };
+
+/**
+ * Why a service is started again, or not.
+ *
+ * @see [Supervisor](../../../docs/supervisor.md)
+ */
+export type RestartReason =
+  /** An intent of ours. */
+  | 'stop'
+  | 'restart'
+  | 'health'
+  /** A signal of somebody in `askedBy` ended it. */
+  | 'asked-by-signal'
+  /** Nobody asked. */
+  | 'not-asked'
+  | 'success'
+  | 'failure'
+  /** The mode says it whatever happened. */
+  | 'always'
+  | 'never'
+  /** How it ended, or who sent the signal, is not known. */
+  | 'not-known'
+  /** `backoff.giveUpAfter` */
+  | 'gave-up';
+
+/**
+ * @see [Supervisor](../../../docs/supervisor.md)
+ */
+export type RestartDecision = {
+  restart: boolean;
+  reason: RestartReason;
+  /** The same for people. */
+  because: string;
+  /** What it is based on. */
+  evidence: {
+    intent: StopIntent | null;
+    /** Who ended it; `null`: nobody did, or that is not known. */
+    sender: SignalSender | null;
+    /** The trace saw who sent the signals. */
+    traced: boolean;
+  };
+};
+
+/** What the decision depends on. @internal */
+export interface RestartRules {
+  restart: RestartMode;
+  successExitCodes: readonly number[];
+  askedBy: readonly AskedBy[];
+  /** What follows if it is not known. */
+  onUnknown: 'restart' | 'stay';
+}
+
+/** Whether to start again what has ended. @internal */
+export function decideRestart(
+  rules: RestartRules,
+  exit: ExitEvent,
+  intent: StopIntent | null,
+): RestartDecision {
+  const sender = killerOf(exit);
+  const evidence = { intent, sender, traced: exit.traced };
+  const decision = (restart: boolean, reason: RestartReason, because: string) => ({
+    restart,
+    reason,
+    because,
+    evidence,
+  });
+  if (intent !== null) return decision(...ofIntent(rules, intent));
+  if (rules.restart === 'always') return decision(true, 'always', `${howOf(exit)}; it always runs`);
+  if (rules.restart === 'never') return decision(false, 'never', `${howOf(exit)}; it runs once`);
+  if (rules.restart === 'on-failure') return decision(...ofOutcome(rules, exit));
+  return decision(...ofSender(rules, exit, sender));
+}
+
+type Verdict = [restart: boolean, reason: RestartReason, because: string];
+
+function ofIntent({ restart }: RestartRules, { purpose, why }: StopIntent): Verdict {
+  const reason = why === null ? '' : `: ${why}`;
+  if (purpose === 'stop') return [false, 'stop', `we were asked to stop it${reason}`];
+  if (purpose === 'restart') return [true, 'restart', `we were asked to restart it${reason}`];
+  if (restart === 'never') return [false, 'never', `we ended it${reason}; it runs once`];
+  return [true, 'health', `we ended it${reason}`];
+}
+
+function ofOutcome(rules: RestartRules, exit: ExitEvent): Verdict {
+  if (exit.how === 'unknown') return notKnown(rules, 'how it ended is not known');
+  const isSuccess = exit.how === 'exited' && rules.successExitCodes.includes(exit.exitCode);
+  return isSuccess
+    ? [false, 'success', `${howOf(exit)}, which is a success`]
+    : [true, 'failure', `${howOf(exit)}, which is a failure`];
+}
+
+function ofSender(rules: RestartRules, exit: ExitEvent, sender: SignalSender | null): Verdict {
+  // Without askedBy only intents count, and we know all of those.
+  if (rules.askedBy.length === 0 || exit.how === 'exited') {
+    return [true, 'not-asked', `${howOf(exit)}, and nobody asked`];
+  }
+  if (exit.how === 'unknown') return notKnown(rules, 'how it ended is not known');
+  if (sender === null) return notKnown(rules, `who sent ${exit.signal} is not known`);
+  if (sender.pid === null) {
+    return [true, 'not-asked', `${howOf(exit)}, which the kernel sent`];
+  }
+  const who = `${sender.name} (pid ${sender.pid}, uid ${sender.uid})`;
+  return rules.askedBy.some((each) => isFrom(sender, each))
+    ? [false, 'asked-by-signal', `${howOf(exit)} from ${who}, who may ask`]
+    : [true, 'not-asked', `${howOf(exit)} from ${who}, who may not ask`];
+}
+
+function notKnown({ onUnknown }: RestartRules, what: string): Verdict {
+  return [onUnknown === 'restart', 'not-known', what];
+}
+
+function isFrom(sender: SignalSender & { pid: number }, by: AskedBy): boolean {
+  if ('uid' in by) return sender.uid === by.uid;
+  if ('unit' in by) return sender.cgroup?.split('/').includes(by.unit) ?? false;
+  const names = [sender.name, ...sender.ancestors.map(({ name }) => name)];
+  // The kernel keeps 15 bytes of a name.
+  return names.some((name) => Buffer.from(by.ancestor).subarray(0, 15).equals(Buffer.from(name)));
+}
+
+function howOf(exit: ExitEvent): string {
+  if (exit.how === 'unknown') return 'it ended in an unknown way';
+  return exit.how === 'exited' ? `it exited with ${exit.exitCode}` : `it got ${exit.signal}`;
+}

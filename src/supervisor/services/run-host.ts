@@ -1,0 +1,21 @@
+import type { EventEmitter } from 'node:events';
+
+import type { SignalName } from '../../events/wait-status.js';
+import type { KeeperEvents, KeeperReady } from '../keeper/keeper.js';
+import type { KeeperRun } from '../keeper/keeper-run.js';
+import type { RunOptions } from '../keeper/run-options.js';
+import type { StoppedRun, StopRunOptions } from '../keeper/stop-run.js';
+
+/** What starts and stops processes for the workers: a {@link Keeper}, or what takes its place. */
+export interface RunHost extends EventEmitter<KeeperEvents> {
+  open(): Promise<KeeperReady>;
+  runs(): KeeperRun[];
+  run(id: string): KeeperRun | null;
+  start(options: RunOptions): Promise<KeeperRun>;
+  stop(id: string, options?: StopRunOptions): Promise<StoppedRun>;
+  signal(id: string, signal: SignalName, tree?: boolean): Promise<boolean>;
+  pause(id: string): Promise<boolean>;
+  resume(id: string): Promise<boolean>;
+  forget(id: string): Promise<void>;
+  close(): Promise<void>;
+}

@@ -1,0 +1,136 @@
+import { createHmac, randomBytes } from 'node:crypto';
+
+import type { ProcessIdentity } from '../../identity/process-identity.js';
+import { bootId } from '../../identity/boot-id.js';
+
+import type { StopIntent } from './restart-policy.js';
+import { runPart, type ServiceSpec } from './service-spec.js';
+
+/** The version of the files; another one is refused. */
+export const RECORD_VERSION = 1;
+
+/** A service as it is stored. */
+export interface StoredSpec {
+  /** As the redaction hook returns it. */
+  spec: ServiceSpec;
+  /** The hook took something away: it cannot be started from here. */
+  isRedacted: boolean;
+  salt: string;
+  /** Tells whether another one is equal; keyed, so that a secret cannot be guessed from it. */
+  digest: string;
+  /** The same for what a run depends on. */
+  runDigest: string;
+}
+
+/** A run whose id was reserved, so that nothing else starts under it. */
+export interface StoredRun {
+  id: string;
+  /** What it was started as. */
+  runDigest: string;
+  /** `null`: it was not started, or we died before we knew. */
+  identity: ProcessIdentity | null;
+  isPaused: boolean;
+  /** On disk before the first signal. */
+  intent: StopIntent | null;
+}
+
+/** How the last run ended. */
+export interface StoredEnd {
+  run: string;
+  how: string;
+  exitCode: number | null;
+  signal: string | null;
+  at: string;
+  reason: string;
+  because: string;
+}
+
+/** All that a service needs to go on after we died. */
+export interface ServiceRecord {
+  version: typeof RECORD_VERSION;
+  name: string;
+  /** Tells services of one name apart: a removed one that was created again is another one. */
+  uid: string;
+  bootId: string;
+  stored: StoredSpec;
+  isRemoved: boolean;
+  /** Takes its place after it was removed. */
+  next: StoredSpec | null;
+  /** An operator stopped it. */
+  stopped: { until: 'start' | 'reboot'; bootId: string } | null;
+  /** It is not started again: its policy says so, or it has failed too often. */
+  rest: 'ended' | 'failed' | null;
+  /** The number in the id of its last run. */
+  lastRun: number;
+  run: StoredRun | null;
+  /** Starts in a row without a healthy run. */
+  attempts: number;
+  restarts: number;
+  lastEnd: StoredEnd | null;
+}
+
+/** Takes secrets out of a service before it is stored. */
+export type Redact = (spec: ServiceSpec) => ServiceSpec;
+
+export function newRecord(stored: StoredSpec): ServiceRecord {
+  return {
+    version: RECORD_VERSION,
+    name: stored.spec.name,
+    uid: randomBytes(4).toString('hex'),
+    bootId: bootId(),
+    stored,
+    isRemoved: false,
+    next: null,
+    stopped: null,
+    rest: null,
+    lastRun: 0,
+    run: null,
+    attempts: 0,
+    restarts: 0,
+    lastEnd: null,
+  };
+}
+
+/** @param salt that of what it replaces, so that the two can be compared */
+export function toStored(
+  spec: ServiceSpec,
+  redact: Redact | undefined,
+  salt = randomBytes(16).toString('hex'),
+): StoredSpec {
+  const plain = canonical(spec);
+  const given = redact === undefined ? spec : redact(structuredClone(spec));
+  return {
+    spec: given,
+    isRedacted: canonical(given) !== plain,
+    salt,
+    digest: digestOf(plain, salt),
+    runDigest: digestOf(canonical(runPart(spec)), salt),
+  };
+}
+
+/** Whether this is what is stored, redacted or not. */
+export function isStored(spec: ServiceSpec, stored: StoredSpec): boolean {
+  return stored.digest === digestOf(canonical(spec), stored.salt);
+}
+
+/** The id of a run: its service, which one of that name, and a number that never comes again. */
+export const runId = ({ name, uid }: ServiceRecord, number: number) => `${name}.${uid}-${number}`;
+
+/** The service that an id names; `null`: it is none of ours. */
+export function serviceOf(id: string): { name: string; uid: string } | null {
+  const [, name, uid] = /^(.+)\.([0-9a-f]{8})-\d+$/.exec(id) ?? [];
+  return name === undefined || uid === undefined ? null : { name, uid };
+}
+
+function digestOf(text: string, salt: string): string {
+  return createHmac('sha256', salt).update(text).digest('hex');
+}
+
+/** The order in which somebody wrote the options does not count. */
+function canonical(value: unknown): string {
+  return JSON.stringify(value, (_, each: unknown) =>
+    typeof each === 'object' && each !== null && !Array.isArray(each)
+      ? Object.fromEntries(Object.entries(each).sort(([a], [b]) => (a < b ? -1 : 1)))
+      : each,
+  );
+}

@@ -1,0 +1,107 @@
+import type { SignalName } from '../../events/wait-status.js';
+import type { RunLogs } from '../keeper/run-options.js';
+
+import type { BackoffOptions } from './backoff.js';
+import type { AskedBy, RestartMode } from './restart-policy.js';
+
+/**
+ * A command that ends by itself. It runs as the supervisor's user.
+ *
+ * @see [Supervisor](../../../docs/supervisor.md)
+ */
+export type ServiceCommand = { command: string; args?: string[]; timeoutMs?: number };
+
+/**
+ * How a service is stopped: the control command, the signal, and SIGKILL for all that is left.
+ *
+ * @see [Supervisor](../../../docs/supervisor.md)
+ */
+export type ServiceStop = {
+  /** Default `'SIGTERM'`. */
+  signal?: SignalName;
+  /** How long it may take after the signal, in ms; default 5,000. 0 counts as 1. */
+  graceMs?: number;
+  /**
+   * Runs before the signal, with `MAINPID` in its environment. The signal follows when it has ended or
+   * its `timeoutMs` (default 5,000) has passed, unless the service is gone by then.
+   */
+  control?: ServiceCommand;
+};
+
+/**
+ * When a service is ready. One of:
+ * - `notify`: it sends `READY=1` as sd_notify(3) describes
+ * - `http`: a GET of this URL is answered with a status below 400
+ * - `tcp`: something accepts connections there
+ * - `exec`: the command exits with 0
+ * - `aliveMs`: it has lived so long
+ *
+ * @see [Supervisor](../../../docs/supervisor.md)
+ */
+export type ServiceReady = (
+  | { notify: true }
+  | { http: string }
+  | { tcp: { host?: string; port: number } }
+  | { exec: ServiceCommand }
+  | { aliveMs: number }
+) & {
+  /** How often it is tried, in ms; default 1,000. */
+  everyMs?: number;
+  /** It is restarted if it is not ready after so many ms; default: never. */
+  withinMs?: number;
+};
+
+/**
+ * What a {@link Supervisor} keeps running. Plain JSON.
+ *
+ * @see [Supervisor](../../../docs/supervisor.md)
+ */
+export type ServiceSpec = {
+  /** 1 to 75 of the characters A-Z, a-z, 0-9 and `._@-`, the first one no dot. */
+  name: string;
+  /** A path, or a name that is looked up in the PATH of the environment. */
+  command: string;
+  args?: string[];
+  /** All of its environment; default: that of the supervisor when it starts. */
+  env?: Record<string, string>;
+  /** A file of lines `NAME=VALUE`, read at each start: for secrets, which are not stored then. */
+  envFile?: string;
+  /** Default `'/'`. */
+  cwd?: string;
+  /** Default 0o022. */
+  umask?: number;
+  user?: string | number;
+  group?: string | number;
+  /** `false`: refuse to run it as root. Default `true`. */
+  allowRoot?: boolean;
+  /** A cgroup v2 folder, below which each run gets one of its own; `null`: none. */
+  cgroup?: string | null;
+  logs?: RunLogs;
+  /** Default `'unless-asked'`. */
+  restart?: RestartMode;
+  /** For `'on-failure'`; default `[0]`. */
+  successExitCodes?: number[];
+  /** For `'unless-asked'`: whose signals ask it to end. Default: nobody's. */
+  askedBy?: AskedBy[];
+  /** What follows an end of which that is not known; default `'restart'`. */
+  onUnknown?: 'restart' | 'stay';
+  backoff?: BackoffOptions;
+  stop?: ServiceStop;
+  /** Default: as soon as it runs. */
+  ready?: ServiceReady;
+  /** It is restarted if it does not send `WATCHDOG=1` within so many ms; its WATCHDOG_USEC says so. */
+  watchdog?: { withinMs: number };
+  /** Has the pid while it runs, and its identity in `PIDFILE.id`. */
+  pidfile?: string;
+};
+
+/** What takes effect without another start. @internal */
+const LIVE: readonly (keyof ServiceSpec)[] = [
+  ...(['restart', 'successExitCodes', 'askedBy', 'onUnknown', 'backoff', 'stop'] as const),
+];
+
+/** What a run depends on: if it differs, another run takes the place of this one. @internal */
+export function runPart(spec: ServiceSpec): Partial<ServiceSpec> {
+  const entries = Object.entries(spec).filter(([name]) => !LIVE.includes(name as never));
+  return Object.fromEntries(entries) as Partial<ServiceSpec>;
+}

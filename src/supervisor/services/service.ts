@@ -1,0 +1,103 @@
+import { LONGEST_MS, checkInteger, checkOneOf, checkOptionNames } from '../../common/options.js';
+
+import type { ServiceStatus } from './service-events.js';
+import type { ServiceWorker } from './service-worker.js';
+
+/**
+ * How one service is stopped.
+ *
+ * @see [Supervisor](../../../docs/supervisor.md)
+ */
+export type StopServiceOptions = {
+  /** Instead of that of the service. A stop that is under way only gets shorter by it. */
+  graceMs?: number;
+  /** How long it stays stopped: until somebody starts it (default), or until the next boot as well. */
+  until?: 'start' | 'reboot';
+};
+
+/**
+ * @see [Supervisor](../../../docs/supervisor.md)
+ */
+export type RestartedService = {
+  name: string;
+  /** `null`: it did not run. */
+  oldPid: number | null;
+  newPid: number | null;
+};
+
+/**
+ * A service of a {@link Supervisor}, by its name.
+ *
+ * All methods reject with an {@link ExitwatchError} `ERR_EXITWATCH_NO_SERVICE` if it was removed, and
+ * `…_CLOSED` if the supervisor was closed.
+ *
+ * @see [Supervisor](../../../docs/supervisor.md)
+ */
+export class Service {
+  readonly name: string;
+  readonly #worker: () => ServiceWorker;
+
+  /** @internal */
+  constructor(name: string, worker: () => ServiceWorker) {
+    this.name = name;
+    this.#worker = worker;
+  }
+
+  /**
+   * Starts it, if it does not run, and ends a `stop()`. Resolves when its command was executed.
+   *
+   * Rejects also with the error of the attempt, such as `ERR_EXITWATCH_START_FAILED`; further attempts
+   * follow. And with `…_ABORTED` if it is stopped in the meantime.
+   */
+  async start(): Promise<ServiceStatus> {
+    return this.#worker().start();
+  }
+
+  /**
+   * Stops it for good: until `start()`, also if the supervisor is restarted in between. Resolves when
+   * nothing of its run is left.
+   *
+   * Rejects also with `ERR_EXITWATCH_INVALID_OPTION`, and with `…_TIMEOUT` after 10 s or 1.5 times the
+   * grace; the stop goes on.
+   */
+  async stop(options: StopServiceOptions = {}): Promise<ServiceStatus> {
+    checkOptionNames(options, ['graceMs', 'until']);
+    const { graceMs, until = 'start' } = options;
+    if (graceMs !== undefined) checkInteger('graceMs', graceMs, 0, LONGEST_MS);
+    checkOneOf('until', until, ['start', 'reboot']);
+    const worker = this.#worker();
+    await worker.stop(graceMs, until);
+    return worker.status();
+  }
+
+  /** Stops its run and starts another one; or starts it. Resolves when the new one has begun. */
+  async restart(): Promise<RestartedService> {
+    const worker = this.#worker();
+    const { pid: oldPid } = worker.status();
+    const { pid: newPid } = await worker.restart();
+    return { name: this.name, oldPid, newPid };
+  }
+
+  /**
+   * Stops all its processes where they are.
+   *
+   * Rejects also with `ERR_EXITWATCH_WRONG_PHASE` unless it is running.
+   */
+  async pause(): Promise<void> {
+    await this.#worker().setPaused(true);
+  }
+
+  /**
+   * Lets them go on.
+   *
+   * Rejects also with `ERR_EXITWATCH_WRONG_PHASE` unless it is paused.
+   */
+  async resume(): Promise<void> {
+    await this.#worker().setPaused(false);
+  }
+
+  /** @throws ExitwatchError `ERR_EXITWATCH_NO_SERVICE` */
+  status(): ServiceStatus {
+    return this.#worker().status();
+  }
+}

@@ -1,0 +1,429 @@
+// One idea: the workers of all services, their common store and keeper, and what users call.
+import { EventEmitter } from 'node:events';
+
+import { emitSafely } from '../../common/emit-safely.js';
+import { ExitwatchError } from '../../common/errors.js';
+import { checkOptionNames, checkPath, invalidOption } from '../../common/options.js';
+import { Semaphore } from '../../common/semaphore.js';
+import type { ExitMonitor } from '../../monitor/exit-monitor.js';
+import { Keeper } from '../keeper/keeper.js';
+import type { KeeperRun } from '../keeper/keeper-run.js';
+import { isOver } from '../keeper/stop-run.js';
+
+import { checkSpecs } from './check-spec.js';
+import { type Clock, realClock } from './clock.js';
+import { type Applied, DesiredSet } from './desired-set.js';
+import { Gathering } from './gathering.js';
+import type { RunHost } from './run-host.js';
+import { type RestartedService, Service } from './service.js';
+import type { ServicePhase, ServiceStatus, SupervisorEvents } from './service-events.js';
+import { type Redact, serviceOf } from './service-record.js';
+import type { ServiceSpec } from './service-spec.js';
+import { ServiceStore } from './service-store.js';
+import { noService, ServiceWorker, type WorkerHost } from './service-worker.js';
+
+/**
+ * @see [Supervisor](../../../docs/supervisor.md)
+ */
+export type SupervisorOptions = {
+  /** A folder that is this program's alone. Who opens it later finds the same services. */
+  stateDir: string;
+  /** A started monitor: it adds to each end who sent the signal, which `askedBy` requires. */
+  monitor?: ExitMonitor;
+  /**
+   * Takes secrets out of a service before it is stored: returns what may be on disk. A service from
+   * which it took something is not started again after a restart of the supervisor until it is applied.
+   */
+  redact?: (spec: ServiceSpec) => ServiceSpec;
+  /** @internal */
+  clock?: Clock;
+  /** @internal */
+  runs?: RunHost;
+};
+
+/**
+ * What {@link Supervisor.start} found.
+ *
+ * @see [Supervisor](../../../docs/supervisor.md)
+ */
+export type SupervisorReady = {
+  /** The process of the keeper. */
+  keeperPid: number;
+  /** Services that run since before. */
+  adopted: string[];
+  /** Runs that nobody desires; they are stopped. */
+  orphans: string[];
+};
+
+/**
+ * @see [Supervisor](../../../docs/supervisor.md)
+ */
+export type StoppedAll = {
+  stopped: string[];
+  /** Those that could not be stopped; they are still listed, and their stop goes on. */
+  errors: { name: string; error: Error }[];
+};
+
+/**
+ * @see [Supervisor](../../../docs/supervisor.md)
+ */
+export type SupervisorMetrics = {
+  /** Services that were applied and not removed. */
+  desired: number;
+  /** Services with a run. */
+  active: number;
+  phases: Record<ServicePhase, number>;
+  /** Starts that took the place of another run, by the reason of the decision. */
+  restarts: Record<string, number>;
+  /** Runs that nobody desired. */
+  orphaned: number;
+  /** Since when the oldest request waits to be served, in ms; `null`: none waits. */
+  oldestRequestMs: number | null;
+  /** The longest time from a request to its begin, in ms. */
+  longestLatencyMs: number;
+  /** Files that were written. */
+  writes: number;
+};
+
+const PHASES = [
+  ...(['waiting', 'starting', 'running', 'paused', 'backoff', 'stopping'] as const),
+  ...(['stopped', 'ended', 'failed'] as const),
+] satisfies ServicePhase[];
+
+/** What nobody desires gets so long to end. */
+const ORPHAN_GRACE_MS = 2000;
+const MOST_RESTARTS = 8;
+
+type State = 'new' | 'starting' | 'started' | 'closed';
+
+/**
+ * Keeps services running by a keeper, which outlives this program: who opens the same directory later
+ * goes on with the same processes.
+ *
+ * @see [Supervisor](../../../docs/supervisor.md)
+ */
+export class Supervisor extends EventEmitter<SupervisorEvents> {
+  readonly #stateDir: string;
+  readonly #runs: RunHost;
+  readonly #redact: Redact | undefined;
+  readonly #clock: Clock;
+  readonly #workers = new Map<string, ServiceWorker>();
+  readonly #gathering: Gathering;
+  readonly #restarts: Record<string, number> = {};
+  #store: ServiceStore | undefined;
+  #desired: DesiredSet | undefined;
+  #newest: readonly ServiceSpec[] = [];
+  #applying: PromiseWithResolvers<Applied> | undefined;
+  #state: State = 'new';
+  #orphaned = 0;
+  #longestLatencyMs = 0;
+
+  /** @throws ExitwatchError `ERR_EXITWATCH_INVALID_OPTION` */
+  constructor(options: SupervisorOptions) {
+    super();
+    checkOptionNames(options, ['stateDir', 'monitor', 'redact', 'clock', 'runs']);
+    const { stateDir, monitor, redact, clock = realClock } = options;
+    const path = checkPath('stateDir', stateDir);
+    if (path === undefined) throw invalidOption('stateDir is required');
+    if (redact !== undefined && typeof redact !== 'function') {
+      throw invalidOption('redact must be a function');
+    }
+    this.#stateDir = path;
+    this.#redact = redact;
+    this.#clock = clock;
+    const keeperOptions = monitor === undefined ? { stateDir } : { stateDir, monitor };
+    this.#runs = options.runs ?? new Keeper(keeperOptions);
+    this.#gathering = new Gathering(clock, () => {
+      this.#applyNow();
+    });
+  }
+
+  /**
+   * Goes on with what the directory has: adopts what runs, starts what should run, replays what was
+   * accepted but not done, and stops what nobody desires.
+   *
+   * Rejects with an {@link ExitwatchError}: `ERR_EXITWATCH_ALREADY_STARTED`; `…_IN_USE`; `…_STATE_DIR`
+   * if a file there is of another version, and then changes nothing; `…_NO_KEEPER`, `…_KEEPER`,
+   * `…_CLOSED`.
+   */
+  async start(): Promise<SupervisorReady> {
+    if (this.#state === 'closed') throw closedError();
+    if (this.#state !== 'new') {
+      throw new ExitwatchError('ERR_EXITWATCH_ALREADY_STARTED', 'the supervisor was started');
+    }
+    this.#state = 'starting';
+    let store: ServiceStore | undefined;
+    try {
+      store = new ServiceStore(this.#stateDir);
+      this.#store = store;
+      const { records, pending } = store.load();
+      const host = this.#hostOf(store);
+      for (const record of records) {
+        this.#workers.set(record.name, new ServiceWorker(host, record, null));
+      }
+      this.#listen();
+      const { pid } = await this.#runs.open();
+      if (this.#isClosed) throw closedError();
+      this.#desired = new DesiredSet(host, this.#workers, this.#redact);
+      this.#state = 'started';
+      const adopted = this.#adopt();
+      if (pending !== null) this.#desired.replay(pending.services);
+      const orphans = this.#findOrphans();
+      return { keeperPid: pid, adopted, orphans };
+    } catch (error) {
+      store?.close();
+      this.#workers.clear();
+      if (!this.#isClosed) this.#state = 'new';
+      throw error;
+    }
+  }
+
+  /**
+   * What shall run from now on: all of it. Services that are equal are left alone, others are stopped,
+   * started or replaced. The first call acts at once; later ones that come within 500 ms of each other
+   * act as one, after 5 s at most. Resolves when what was applied last is on disk and has been begun.
+   *
+   * Rejects with an {@link ExitwatchError}: `ERR_EXITWATCH_INVALID_OPTION`, and then changes nothing;
+   * `…_STATE_DIR`; `…_CLOSED`.
+   */
+  async apply(services: readonly ServiceSpec[]): Promise<Applied> {
+    this.#checkStarted();
+    this.#newest = checkSpecs(services);
+    this.#applying ??= newPromise<Applied>();
+    const { promise } = this.#applying;
+    this.#gathering.request();
+    return promise;
+  }
+
+  /** @throws ExitwatchError `ERR_EXITWATCH_NO_SERVICE` */
+  service(name: string): Service {
+    this.#worker(name);
+    return new Service(name, () => this.#worker(name));
+  }
+
+  /** All services, also those that are being removed. */
+  services(): ServiceStatus[] {
+    return [...this.#workers.values()].map((worker) => worker.status());
+  }
+
+  /** Stops and starts every service that nobody has stopped. */
+  async restartAll(): Promise<(RestartedService & { error: Error | null })[]> {
+    this.#checkStarted();
+    const few = new Semaphore(MOST_RESTARTS);
+    const up = this.services().filter(
+      ({ phase, isRemoved }) => !isRemoved && !['stopped', 'ended', 'waiting'].includes(phase),
+    );
+    return Promise.all(
+      up.map(({ name, pid }) =>
+        few.run(async () => {
+          try {
+            return { ...(await this.service(name).restart()), error: null };
+          } catch (error) {
+            return { name, oldPid: pid, newPid: null, error: error as Error };
+          }
+        }),
+      ),
+    );
+  }
+
+  /**
+   * Stops all services. They are started again by the next supervisor, by `apply()` or by their
+   * `start()`.
+   */
+  async stopAll(options: { graceMs?: number } = {}): Promise<StoppedAll> {
+    this.#checkStarted();
+    const { graceMs } = checkOptionNames(options, ['graceMs']) as { graceMs?: number };
+    const result: StoppedAll = { stopped: [], errors: [] };
+    await Promise.all(
+      [...this.#workers.values()].map(async (worker) => {
+        const { name } = worker;
+        try {
+          await (worker.isLeaving ? worker.finished() : worker.stop(graceMs, 'close'));
+          result.stopped.push(name);
+        } catch (error) {
+          result.errors.push({ name, error: error as Error });
+        }
+      }),
+    );
+    return result;
+  }
+
+  /** Plain numbers. */
+  metrics(): SupervisorMetrics {
+    const phases = Object.fromEntries(PHASES.map((phase) => [phase, 0])) as Record<
+      ServicePhase,
+      number
+    >;
+    const all = this.services();
+    for (const { phase } of all) phases[phase]++;
+    const waiting = [...this.#workers.values()].flatMap((each) => each.requestedAtMs ?? []);
+    return {
+      desired: all.filter(({ isRemoved }) => !isRemoved).length,
+      active: all.filter(({ run }) => run !== null).length,
+      phases,
+      restarts: { ...this.#restarts },
+      orphaned: this.#orphaned,
+      oldestRequestMs: waiting.length === 0 ? null : this.#clock.now() - Math.min(...waiting),
+      longestLatencyMs: this.#longestLatencyMs,
+      writes: this.#store?.writes ?? 0,
+    };
+  }
+
+  /** Leaves everything running. */
+  async close(): Promise<void> {
+    if (this.#isClosed) return;
+    this.#state = 'closed';
+    this.#gathering.cancel();
+    this.#applying?.reject(closedError());
+    for (const worker of this.#workers.values()) worker.abandon();
+    await this.#runs.close();
+    this.#store?.close();
+    process.nextTick(() => this.emit('close'));
+  }
+
+  get #isClosed(): boolean {
+    return this.#state === 'closed';
+  }
+
+  #hostOf(store: ServiceStore): WorkerHost {
+    return {
+      runs: this.#runs,
+      store,
+      clock: this.#clock,
+      emit: (name, ...args) => {
+        this.#tell(name, ...args);
+      },
+      countRestart: (reason) => {
+        this.#restarts[reason] = (this.#restarts[reason] ?? 0) + 1;
+      },
+      countLatency: (ms) => {
+        this.#longestLatencyMs = Math.max(this.#longestLatencyMs, ms);
+      },
+      onFinished: ({ name }) => {
+        this.#workers.delete(name);
+      },
+    };
+  }
+
+  #listen(): void {
+    const runs = this.#runs;
+    runs.removeAllListeners();
+    runs.on('ended', (exit, run) => {
+      const worker = this.#ownerOf(run.id);
+      if (worker !== null) worker.onEnded(exit, run);
+      else if (this.#state === 'started') this.#forget(run.id);
+    });
+    runs.on('empty', ({ id }) => {
+      this.#ownerOf(id)?.resync();
+    });
+    runs.on('started', (run) => {
+      // Asked by a supervisor that died before it was told.
+      if (this.#state === 'started' && this.#ownerOf(run.id) === null) this.#orphan(run);
+    });
+    runs.on('notify', (run, text) => this.#ownerOf(run.id)?.onNotify(run, text));
+    runs.on('restarted', () => {
+      for (const worker of this.#workers.values()) worker.resync();
+      if (this.#state === 'started') this.#findOrphans();
+    });
+    runs.on('error', (error) => {
+      this.#tell('warning', { service: null, error });
+    });
+  }
+
+  #adopt(): string[] {
+    const adopted: string[] = [];
+    for (const worker of this.#workers.values()) {
+      worker.adopt();
+      if (worker.status().pid !== null) adopted.push(worker.name);
+    }
+    return adopted;
+  }
+
+  #findOrphans(): string[] {
+    const orphans = this.#runs.runs().filter(({ id }) => this.#ownerOf(id) === null);
+    for (const run of orphans) {
+      if (isOver(run)) this.#forget(run.id);
+      else this.#orphan(run);
+    }
+    return orphans.filter((run) => !isOver(run)).map(({ id }) => id);
+  }
+
+  #orphan(run: KeeperRun): void {
+    this.#orphaned++;
+    const { id, pid, identity } = run;
+    this.#tell('orphan', { run: id, pid, identity });
+    this.#runs.stop(id, { graceMs: ORPHAN_GRACE_MS }).then(
+      () => {
+        this.#forget(id);
+      },
+      (error: unknown) => {
+        this.#tell('warning', { service: null, error: error as Error });
+      },
+    );
+  }
+
+  /** Nobody waits for its end. */
+  #forget(id: string): void {
+    this.#runs.forget(id).catch((error: unknown) => {
+      const { code } = error as ExitwatchError;
+      const isExpected = ['ERR_EXITWATCH_NO_RUN', 'ERR_EXITWATCH_BUSY'].includes(code);
+      if (!isExpected) this.#tell('warning', { service: null, error: error as Error });
+    });
+  }
+
+  /** `null`: it is no service's present run. */
+  #ownerOf(id: string): ServiceWorker | null {
+    const worker = this.#workers.get(serviceOf(id)?.name ?? '');
+    return worker?.runId === id ? worker : null;
+  }
+
+  #worker(name: string): ServiceWorker {
+    this.#checkStarted();
+    const worker = this.#workers.get(name);
+    if (worker === undefined) throw noService(name);
+    return worker;
+  }
+
+  #applyNow(): void {
+    const applying = this.#applying;
+    this.#applying = undefined;
+    if (this.#desired === undefined || applying === undefined) return;
+    try {
+      applying.resolve(this.#desired.apply(this.#newest));
+    } catch (error) {
+      applying.reject(error);
+    }
+  }
+
+  #checkStarted(): void {
+    if (this.#isClosed) throw closedError();
+    if (this.#state !== 'started') throw invalidOption('call start() first');
+  }
+
+  #tell<Name extends keyof SupervisorEvents>(name: Name, ...args: SupervisorEvents[Name]): void {
+    if (this.#isClosed) return;
+    const emitter: EventEmitter = this as unknown as EventEmitter;
+    emitSafely(() => emitter.emit(name, ...args));
+  }
+}
+
+interface PromiseWithResolvers<T> {
+  promise: Promise<T>;
+  resolve: (value: T) => void;
+  reject: (error: unknown) => void;
+}
+
+/** Promise.withResolvers() of Node.js 22. */
+function newPromise<T>(): PromiseWithResolvers<T> {
+  let resolve!: (value: T) => void;
+  let reject!: (error: unknown) => void;
+  const promise = new Promise<T>((onResolve, onReject) => {
+    resolve = onResolve;
+    reject = onReject;
+  });
+  return { promise, resolve, reject };
+}
+
+function closedError(): ExitwatchError {
+  return new ExitwatchError('ERR_EXITWATCH_CLOSED', 'the supervisor was closed');
+}

@@ -76,6 +76,11 @@ export class SupervisorHost implements AsyncDisposable {
     return host;
   }
 
+  /** Another one, which was not started. */
+  static beside(stateDir: string): Supervisor {
+    return new Supervisor({ stateDir });
+  }
+
   /** The same directory, by a supervisor that knows nothing else. */
   async reopen(meanwhile?: () => unknown): Promise<SupervisorReady> {
     await this.supervisor.close();
@@ -131,9 +136,7 @@ export class SupervisorHost implements AsyncDisposable {
   }
 
   story(): string {
-    return this.told
-      .map(({ name, event }) => `${name} ${JSON.stringify(event, short)}`)
-      .join('\n');
+    return this.told.map(({ name, event }) => `${name} ${JSON.stringify(event, short)}`).join('\n');
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -150,7 +153,7 @@ export class SupervisorHost implements AsyncDisposable {
   #create(clock = this.clock): Supervisor {
     const supervisor = new Supervisor({ clock, ...this.#more, stateDir: this.stateDir });
     for (const name of EVENTS) {
-      supervisor.on(name as 'started', (event) => {
+      supervisor.on(name as 'started', (event: unknown) => {
         this.told.push({ name, event } as Told);
       });
     }

@@ -35,11 +35,7 @@ export class DesiredSet {
   readonly #workers: Map<string, ServiceWorker>;
   readonly #redact: Redact | undefined;
 
-  constructor(
-    host: WorkerHost,
-    workers: Map<string, ServiceWorker>,
-    redact: Redact | undefined,
-  ) {
+  constructor(host: WorkerHost, workers: Map<string, ServiceWorker>, redact: Redact | undefined) {
     this.#host = host;
     this.#store = host.store;
     this.#workers = workers;
@@ -50,11 +46,8 @@ export class DesiredSet {
     const changes = new Map<string, Change>();
     for (const spec of specs) {
       const before = this.#workers.get(spec.name);
-      const isEqual =
-        before !== undefined && !before.isLeaving && isStored(spec, before.stored);
-      const stored = isEqual
-        ? before.stored
-        : toStored(spec, this.#redact, before?.stored.salt);
+      const isEqual = before !== undefined && !before.isLeaving && isStored(spec, before.stored);
+      const stored = isEqual ? before.stored : toStored(spec, this.#redact, before?.stored.salt);
       changes.set(spec.name, { spec, stored });
     }
     return this.#hand(changes);

@@ -103,5 +103,5 @@ const LIVE: readonly (keyof ServiceSpec)[] = [
 /** What a run depends on: if it differs, another run takes the place of this one. @internal */
 export function runPart(spec: ServiceSpec): Partial<ServiceSpec> {
   const entries = Object.entries(spec).filter(([name]) => !LIVE.includes(name as never));
-  return Object.fromEntries(entries) as Partial<ServiceSpec>;
+  return Object.fromEntries(entries);
 }

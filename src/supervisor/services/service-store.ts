@@ -71,7 +71,8 @@ export class ServiceStore {
   }
 
   #replace(file: string, value: object): void {
-    if (this.#isClosed) throw new ExitwatchError('ERR_EXITWATCH_CLOSED', 'the supervisor was closed');
+    if (this.#isClosed)
+      throw new ExitwatchError('ERR_EXITWATCH_CLOSED', 'the supervisor was closed');
     const text = `${JSON.stringify(value)}\n`;
     if (this.#written.get(file) === text) return;
     this.#folder.replace(file, text);
@@ -80,7 +81,8 @@ export class ServiceStore {
   }
 
   #remove(file: string): void {
-    if (this.#isClosed) throw new ExitwatchError('ERR_EXITWATCH_CLOSED', 'the supervisor was closed');
+    if (this.#isClosed)
+      throw new ExitwatchError('ERR_EXITWATCH_CLOSED', 'the supervisor was closed');
     if (!this.#written.delete(file)) return;
     try {
       rmSync(join(this.#folder.path, file), { force: true });

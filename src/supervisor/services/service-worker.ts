@@ -105,7 +105,7 @@ export class ServiceWorker {
   #graceMs: number | null = null;
   #dueAtMs = 0;
   #cancelTimer: (() => void) | undefined;
-  #loop: Promise<void> | undefined;
+  #isLooping = false;
   #isDirty = false;
   #isAbandoned = false;
   #requestedAtMs: number | null = null;
@@ -133,7 +133,9 @@ export class ServiceWorker {
   }
 
   get stored(): StoredSpec {
-    return this.#record.isRemoved ? (this.#record.next ?? this.#record.stored) : this.#record.stored;
+    return this.#record.isRemoved
+      ? (this.#record.next ?? this.#record.stored)
+      : this.#record.stored;
   }
 
   get isRemoved(): boolean {
@@ -254,7 +256,9 @@ export class ServiceWorker {
   /** @param isPaused `true`: from running to paused; `false`: back */
   async setPaused(isPaused: boolean): Promise<void> {
     this.#checkOpen();
-    const [from, verb] = isPaused ? (['running', 'pause'] as const) : (['paused', 'resume'] as const);
+    const [from, verb] = isPaused
+      ? (['running', 'pause'] as const)
+      : (['paused', 'resume'] as const);
     const live = this.#live;
     if (this.#phase !== from || this.#wantsPaused === isPaused || live === null) {
       throw new ExitwatchError(
@@ -330,7 +334,7 @@ export class ServiceWorker {
     }
     const live = this.#live;
     const run = live === null ? null : this.#host.runs.run(live.stored.id);
-    if (live !== null && run !== null && run.identity !== null && isBegun(run)) {
+    if (live !== null && run?.identity != null && isBegun(run)) {
       live.isStarted = true;
       live.startedAtMs = this.#host.clock.now() - (run.livedMs ?? 0);
       live.stored.identity = run.identity;
@@ -360,7 +364,9 @@ export class ServiceWorker {
 
   #wake(): void {
     this.#isDirty = true;
-    if (!this.#isAbandoned) this.#loop ??= this.#run();
+    if (this.#isAbandoned || this.#isLooping) return;
+    this.#isLooping = true;
+    void this.#run();
   }
 
   #request(): void {
@@ -389,7 +395,7 @@ export class ServiceWorker {
       }
       this.#waiters.notify();
     }
-    this.#loop = undefined;
+    this.#isLooping = false;
   }
 
   #wakeIn(ms: number): void {
@@ -483,8 +489,7 @@ export class ServiceWorker {
   /** Its id was reserved, and it is not known whether it was started: an id starts only once. */
   async #stepReserved(live: LiveRun): Promise<void> {
     const run = this.#host.runs.run(live.stored.id);
-    const isWanted =
-      this.#goal === 'up' && live.stored.runDigest === this.#record.stored.runDigest;
+    const isWanted = this.#goal === 'up' && live.stored.runDigest === this.#record.stored.runDigest;
     if (isWanted && this.#spec !== null && live.stored.identity === null) {
       await this.#launch(live, this.#spec);
     } else if (run !== null && run.state !== 'failed') {
@@ -619,8 +624,8 @@ export class ServiceWorker {
     if (control === undefined || live.control.signal.aborted || live.exit !== null) return;
     const env = { MAINPID: String(live.stored.identity?.pid ?? '') };
     const code = await runCommand(control, env, this.#host.clock, live.control.signal);
-    if (code !== 0 && !live.control.signal.aborted) {
-      const detail = `the control command ended with ${code === null ? 'a signal' : code}`;
+    if (code !== 0) {
+      const detail = `the control command ended with ${code ?? 'a signal, or took too long'}`;
       this.#warn(new ExitwatchError('ERR_EXITWATCH_CONTROL', detail));
     }
     live.control.abort(); // once only

@@ -402,8 +402,8 @@ export class Supervisor extends EventEmitter<SupervisorEvents> {
 
   #tell<Name extends keyof SupervisorEvents>(name: Name, ...args: SupervisorEvents[Name]): void {
     if (this.#isClosed) return;
-    const emitter: EventEmitter = this as unknown as EventEmitter;
-    emitSafely(() => emitter.emit(name, ...args));
+    const emit = this.emit.bind(this) as (name: string, ...args: unknown[]) => boolean;
+    emitSafely(() => emit(name, ...args));
   }
 }
 

@@ -1,6 +1,6 @@
 interface Waiter {
   look: () => void;
-  reject: (error: unknown) => void;
+  reject: (error: Error) => void;
 }
 
 /** Promises that settle once something holds. */
@@ -23,7 +23,7 @@ export class Waiters {
             resolve(found);
           } catch (error) {
             this.#waiting.delete(waiter);
-            reject(error as Error);
+            reject(error instanceof Error ? error : new Error(String(error)));
           }
         },
       };

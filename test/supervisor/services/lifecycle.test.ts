@@ -56,7 +56,10 @@ describe('a service', () => {
     });
     const next = await host.event('started', 2);
     expect(next.pid).not.toBe(pid);
-    await until('the new pid', () => existsSync(pidfile) && readFileSync(pidfile, 'utf8') === `${next.pid}`);
+    await until(
+      'the new pid',
+      () => existsSync(pidfile) && readFileSync(pidfile, 'utf8') === `${next.pid}`,
+    );
   });
 
   it('CS-09 gets the signal of its choice, and is gone when stop() resolves', async () => {

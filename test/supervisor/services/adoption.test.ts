@@ -1,0 +1,304 @@
+import { readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+
+import { Keeper } from '../../../src/supervisor/index';
+import { mortal, release } from '../../support/mortal';
+import { isRunning, shell, sleeper, SupervisorHost } from '../../support/supervisor';
+import { until } from '../../support/wait';
+
+/** Changes the stored record of a service. */
+function edit(host: SupervisorHost, name: string, change: (record: Rec) => void): void {
+  const path = host.path('services', `${name}.json`);
+  const record = JSON.parse(readFileSync(path, 'utf8')) as Rec;
+  change(record);
+  writeFileSync(path, `${JSON.stringify(record)}\n`, { mode: 0o600 });
+}
+
+type Rec = Record<string, unknown> & { run: Record<string, unknown> | null };
+
+/** Does something with the keeper's runs while there is no supervisor. */
+async function withKeeper(host: SupervisorHost, work: (keeper: Keeper) => Promise<unknown>) {
+  const keeper = new Keeper({ stateDir: host.stateDir });
+  await keeper.open();
+  await work(keeper);
+  await keeper.close();
+}
+
+describe('a supervisor that comes back', () => {
+  it('CS-17 CS-18 CS-19 adopts what runs, and restarts it when it dies', async () => {
+    await using host = await SupervisorHost.open();
+    await host.apply(sleeper('web'));
+    const { pid, run } = await host.phase('web', 'running');
+    expect(await host.reopen()).toMatchObject({ adopted: ['web'], orphans: [] });
+    expect(await host.event('adopted')).toMatchObject({ service: 'web', run, pid });
+    expect(host.status('web')).toMatchObject({ phase: 'running', pid, run });
+    process.kill(pid ?? 0, 'SIGKILL');
+    await host.event('started', 2);
+    await host.supervisor.service('web').stop();
+    expect(host.status('web').phase).toBe('stopped');
+  });
+
+  it('CS-18 has nothing of a service that never started', async () => {
+    await using host = await SupervisorHost.open();
+    expect(host.supervisor.services()).toEqual([]);
+    expect(await host.reopen()).toMatchObject({ adopted: [], orphans: [] });
+  });
+
+  it('CS-19 SV-04 stops what it has adopted, also by force, with its hooks', async () => {
+    await using host = await SupervisorHost.open();
+    const log = host.path('log');
+    const control = { command: 'sh', args: ['-c', `echo control > ${log}`] };
+    const script = `trap '' TERM; while :; do sleep 0.01; done`;
+    await host.apply(shell('web', script, { stop: { control, graceMs: 1 } }));
+    const { pid } = await host.phase('web', 'running');
+    await host.reopen();
+    await host.supervisor.service('web').stop();
+    expect(isRunning(pid)).toBe(false);
+    expect(readFileSync(log, 'utf8')).toBe('control\n');
+    expect(host.of('exit')).toHaveLength(1);
+  });
+
+  it('SV-02 CS-20 starts again what has died in the meantime, and knows how it ended', async () => {
+    await using host = await SupervisorHost.open();
+    await host.apply(sleeper('web'), sleeper('other'));
+    const { pid } = await host.phase('web', 'running');
+    const { pid: other } = await host.phase('other', 'running');
+    await host.reopen(async () => {
+      process.kill(pid ?? 0, 'SIGQUIT');
+      await until('its death', () => !isRunning(pid));
+    });
+    expect(await host.event('exit')).toMatchObject({ pid, signal: 'SIGQUIT', isRepeated: true });
+    await host.event('started', 3);
+    expect(host.status('web').phase).toBe('running');
+    expect(host.status('other').pid).toBe(other);
+  });
+
+  it('CS-20 a missing folder is no error, another version is one, and changes nothing', async () => {
+    await using host = await SupervisorHost.open();
+    await host.apply(sleeper('web'));
+    const { pid } = await host.phase('web', 'running');
+    const before = readFileSync(host.path('services', 'web.json'), 'utf8');
+    const changed = before.replace('"version":1', '"version":99');
+    const reopening = host.reopen(() => {
+      writeFileSync(host.path('services', 'web.json'), changed);
+    });
+    await expect(reopening).rejects.toMatchObject({
+      code: 'ERR_EXITWATCH_STATE_DIR',
+      message: expect.stringContaining('version 99') as string,
+    });
+    expect(readFileSync(host.path('services', 'web.json'), 'utf8')).toBe(changed);
+    expect(isRunning(pid)).toBe(true);
+    await host.reopen(() => {
+      writeFileSync(host.path('services', 'web.json'), before);
+    });
+    expect(host.status('web').pid).toBe(pid);
+  });
+
+  it('CS-21 SV-01 leaves a stranger alone who has the pid of what was lost', async () => {
+    await using host = await SupervisorHost.open();
+    await host.apply(sleeper('web'));
+    const { pid } = await host.phase('web', 'running');
+    const stranger = await mortal();
+    await host.reopen(async () => {
+      // The keeper knows nothing of it, and its pid is somebody else's by now.
+      await withKeeper(host, async (keeper) => {
+        const [run] = keeper.runs();
+        await keeper.stop(run?.id ?? '', { signal: 'SIGKILL' });
+        await keeper.forget(run?.id ?? '');
+      });
+      edit(host, 'web', ({ run }) => {
+        const identity = run?.['identity'] as Record<string, unknown>;
+        identity['pid'] = stranger.pid;
+      });
+    });
+    expect(await host.event('exit')).toMatchObject({
+      how: 'unknown',
+      exitCode: null,
+      unknownReason: 'gone-while-unobserved',
+    });
+    const next = await host.event('started', 2);
+    expect(next.pid).not.toBe(pid);
+    expect(await release(stranger)).toBe(0);
+  });
+
+  it('SV-03 does not count what an earlier boot has left', async () => {
+    await using host = await SupervisorHost.open();
+    await host.apply(sleeper('web'), sleeper('down'));
+    await host.phase('web', 'running');
+    await host.phase('down', 'running');
+    await host.supervisor.service('down').stop({ until: 'reboot' });
+    await host.reopen(async () => {
+      await withKeeper(host, async (keeper) => {
+        for (const { id } of keeper.runs()) {
+          await keeper.stop(id, { signal: 'SIGKILL' });
+          await keeper.forget(id);
+        }
+      });
+      for (const name of ['web', 'down']) {
+        edit(host, name, (record) => {
+          record['bootId'] = '11111111-2222-3333-4444-555555555555';
+          record['attempts'] = 9;
+          const identity = record.run?.['identity'] as Record<string, unknown> | undefined;
+          if (identity !== undefined) identity['bootId'] = record['bootId'];
+        });
+      }
+    });
+    await host.phase('web', 'running');
+    await host.phase('down', 'running');
+    expect(host.status('web').attempts).toBe(1);
+    expect(host.of('backoff')).toEqual([]);
+  });
+
+  it('leaves stopped what an operator has stopped', async () => {
+    await using host = await SupervisorHost.open();
+    await host.apply(sleeper('web'));
+    await host.supervisor.service('web').stop({ until: 'reboot' });
+    await host.reopen();
+    await host.apply(sleeper('web'));
+    expect(host.status('web').phase).toBe('stopped');
+  });
+
+  it('KB-12 stops what nobody desires, and says so', async () => {
+    await using host = await SupervisorHost.open();
+    let pid: number | null = null;
+    const { orphans } = await host.reopen(() =>
+      withKeeper(host, async (keeper) => {
+        ({ pid } = await keeper.start({ id: 'stray', command: 'sleep', args: ['1000'] }));
+      }),
+    );
+    expect(orphans).toEqual(['stray']);
+    expect(await host.event('orphan')).toMatchObject({ run: 'stray', pid });
+    await until('its end', () => !isRunning(pid));
+    expect(host.supervisor.metrics().orphaned).toBe(1);
+    expect(() => host.supervisor.service('stray')).toThrow('there is no service "stray"'); // KB-15
+  });
+
+  it('KB-13 drives a removal to its end that it did not finish', async () => {
+    await using host = await SupervisorHost.open();
+    await host.apply(sleeper('web'), sleeper('never', { command: '/nowhere/never' }));
+    const { pid } = await host.phase('web', 'running');
+    await host.phase('never', 'backoff');
+    await host.reopen(() => {
+      for (const name of ['web', 'never']) {
+        edit(host, name, (record) => {
+          record['isRemoved'] = true;
+        });
+      }
+    });
+    await until('both to be gone', () => host.supervisor.services().length === 0);
+    expect(isRunning(pid)).toBe(false);
+    expect(host.of('orphan')).toEqual([]);
+    expect(host.of('exit').map(({ service }) => service)).toEqual(['web']);
+  });
+
+  it('starts what was reserved and never started, under the same id', async () => {
+    await using host = await SupervisorHost.open();
+    await host.apply(sleeper('web'));
+    const { run } = await host.phase('web', 'running');
+    await host.reopen(async () => {
+      await withKeeper(host, async (keeper) => {
+        await keeper.stop(run ?? '', { signal: 'SIGKILL' });
+        await keeper.forget(run ?? '');
+      });
+      edit(host, 'web', (record) => {
+        if (record.run !== null) record.run['identity'] = null;
+      });
+    });
+    const { run: again } = await host.phase('web', 'running');
+    expect(again).toBe(run);
+    expect(host.of('exit')).toEqual([]);
+  });
+
+  it('finds what was started before it could write so', async () => {
+    await using host = await SupervisorHost.open();
+    await host.apply(sleeper('web'));
+    const { run, pid } = await host.phase('web', 'running');
+    await host.reopen(() => {
+      edit(host, 'web', (record) => {
+        if (record.run !== null) record.run['identity'] = null;
+      });
+    });
+    expect(await host.phase('web', 'running')).toMatchObject({ run, pid });
+    expect(host.of('orphan')).toEqual([]);
+  });
+
+  it('SV-16 replays what was accepted and not done', async () => {
+    await using host = await SupervisorHost.open();
+    await host.apply(sleeper('a'), sleeper('b'));
+    const { pid } = await host.phase('a', 'running');
+    await host.phase('b', 'running');
+    const pending = host.path('services', '+apply.json');
+    const stored = host.record('a')['stored'] as object;
+    await host.reopen(() => {
+      const changed = { ...stored, digest: 'x', runDigest: 'y', spec: sleeper('a', { args: ['2000'] }) };
+      writeFileSync(pending, JSON.stringify({ version: 1, services: [changed] }), { mode: 0o600 });
+    });
+    await until('b to be removed', () => host.supervisor.services().length === 1);
+    await host.event('started', 3);
+    expect(isRunning(pid)).toBe(false);
+    const { pid: now } = await host.phase('a', 'running');
+    expect(readFileSync(`/proc/${now}/cmdline`, 'latin1')).toBe('sleep\x002000\x00');
+    expect(readdirSync(host.path('services'))).not.toContain('+apply.json');
+  });
+
+  it('SV-14 says honestly what it does not know when the keeper was killed', async () => {
+    await using host = await SupervisorHost.open();
+    await host.apply(sleeper('web'));
+    const { pid } = await host.phase('web', 'running');
+    const keeperPid = host.ready?.keeperPid ?? 0;
+    process.kill(keeperPid, 'SIGKILL');
+    await until('the keeper to be gone', () => !isRunning(keeperPid));
+    expect(isRunning(pid)).toBe(true);
+    process.kill(pid ?? 0, 'SIGKILL');
+    const exit = await host.event('exit');
+    expect(exit.pid).toBe(pid);
+    expect(exit.exitCode).toBeNull();
+    expect(['unknown', 'killed']).toContain(exit.how);
+    await host.event('started', 2);
+    expect(host.status('web').phase).toBe('running');
+  });
+
+  it('CS-28 keeps its files to itself', async () => {
+    await using host = await SupervisorHost.open();
+    await host.apply(sleeper('web'));
+    expect(statSync(host.path('services', 'web.json')).mode & 0o777).toBe(0o600);
+    expect(statSync(host.path('services')).mode & 0o777).toBe(0o700);
+  });
+
+  it('CS-28 stores what the redaction hook leaves, and then waits for the rest', async () => {
+    const redact = ({ env, ...rest }: Parameters<typeof sleeper>[1] & { name: string }) =>
+      ({ ...rest, ...(env === undefined ? {} : { env: {} }) }) as ReturnType<typeof sleeper>;
+    await using host = await SupervisorHost.open({ redact });
+    const service = sleeper('web', { env: { PATH: '/usr/bin:/bin', TOKEN: 'hush' } });
+    await host.apply(service);
+    const { pid } = await host.phase('web', 'running');
+    for (const file of readdirSync(host.path('services'))) {
+      expect(readFileSync(host.path('services', file), 'latin1')).not.toContain('hush');
+    }
+    await host.reopen();
+    await host.apply(service);
+    expect(host.status('web').pid).toBe(pid); // equal, as its digest says
+    await host.reopen();
+    process.kill(pid ?? 0, 'SIGKILL');
+    await host.phase('web', 'waiting');
+    await host.apply(service);
+    const { pid: next } = await host.phase('web', 'running');
+    expect(readFileSync(`/proc/${next}/environ`, 'latin1')).toContain('TOKEN=hush');
+  });
+
+  it('refuses a directory that another one has', async () => {
+    await using host = await SupervisorHost.open();
+    const other = SupervisorHost.beside(host.stateDir);
+    await expect(other.start()).rejects.toMatchObject({ code: 'ERR_EXITWATCH_IN_USE' });
+    await other.close();
+  });
+
+  it('CS-26 may be closed before it was started, and twice', async () => {
+    await using host = await SupervisorHost.open();
+    const path = host.path('unused');
+    const unused = SupervisorHost.beside(path);
+    await unused.close();
+    await unused.close();
+    await expect(unused.start()).rejects.toMatchObject({ code: 'ERR_EXITWATCH_CLOSED' });
+    rmSync(path, { recursive: true, force: true });
+  });
+});

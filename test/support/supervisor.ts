@@ -153,7 +153,7 @@ export class SupervisorHost implements AsyncDisposable {
   #create(clock = this.clock): Supervisor {
     const supervisor = new Supervisor({ clock, ...this.#more, stateDir: this.stateDir });
     for (const name of EVENTS) {
-      supervisor.on(name as 'started', (event: unknown) => {
+      supervisor.on(name, (event: unknown) => {
         this.told.push({ name, event } as Told);
       });
     }

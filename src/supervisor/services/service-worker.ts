@@ -343,7 +343,9 @@ export class ServiceWorker {
         this.#host.emit('adopted', this.#eventOf(live));
       }
     }
-    this.#termination = this.#goal === 'gone' ? { ...NEVER, requested: true } : NEVER;
+    const requested = this.#goal === 'gone' || this.#goal === 'down';
+    const isDone = live === null && this.#goal !== 'up' && this.#goal !== 'gone';
+    this.#termination = { requested, started: isDone, terminated: isDone, finished: isDone };
     this.#wake();
   }
 
@@ -463,7 +465,7 @@ export class ServiceWorker {
       return;
     }
     if (goal !== 'up') {
-      this.#termination = { ...this.#termination, started: true, terminated: true, finished: true };
+      this.#rest();
       return;
     }
     if (this.#spec === null) return;
@@ -484,6 +486,17 @@ export class ServiceWorker {
     this.#termination = NEVER;
     this.#save();
     await this.#launch(this.#live, this.#spec);
+  }
+
+  /** Nothing runs, and nothing is started. */
+  #rest(): void {
+    if (this.#termination.finished) return;
+    const { requested } = this.#termination;
+    this.#termination = { requested, started: true, terminated: true, finished: true };
+    const { lastEnd, rest } = this.#record;
+    const failure = rest === 'failed' ? (this.#lastError?.message ?? null) : null;
+    const because = failure ?? lastEnd?.because ?? 'we were asked to stop it';
+    this.#host.emit('stopped', { service: this.name, phase: this.#phase, because });
   }
 
   /** Its id was reserved, and it is not known whether it was started: an id starts only once. */
@@ -676,7 +689,6 @@ export class ServiceWorker {
       reason: decision.reason,
       because: decision.because,
     };
-    const wasUp = this.#goal === 'up';
     this.#graceMs = null;
     this.#termination = { ...this.#termination, terminated: this.#termination.requested };
     // On disk before the keeper forgets it: otherwise nobody would know the end.
@@ -687,12 +699,6 @@ export class ServiceWorker {
       await runs.forget(id).catch((error: unknown) => {
         if ((error as ExitwatchError).code !== 'ERR_EXITWATCH_NO_RUN') this.#warn(error);
       });
-    }
-    const phase = this.#phase;
-    const isDown = this.#goal !== 'up' && this.#goal !== 'gone';
-    if (isDown && (wasUp || this.#goal === 'down')) {
-      const because = phase === 'failed' ? 'it was started too often' : decision.because;
-      this.#host.emit('stopped', { service: this.name, phase, because });
     }
     this.#wake();
   }

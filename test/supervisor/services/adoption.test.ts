@@ -1,9 +1,13 @@
 import { readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 
+import type { ProcessIdentity } from '../../../src/index';
+import { bootPrefix, identityId, identityOf } from '../../../src/identity/process-identity';
 import { Keeper } from '../../../src/supervisor/index';
 import { mortal, release } from '../../support/mortal';
 import { isRunning, shell, sleeper, SupervisorHost } from '../../support/supervisor';
 import { until } from '../../support/wait';
+
+const EARLIER = '11111111-2222-3333-4444-555555555555';
 
 /** Changes the stored record of a service. */
 function edit(host: SupervisorHost, name: string, change: (record: Rec) => void): void {
@@ -106,8 +110,8 @@ describe('a supervisor that comes back', () => {
         await keeper.forget(run?.id ?? '');
       });
       edit(host, 'web', ({ run }) => {
-        const identity = run?.['identity'] as Record<string, unknown>;
-        identity['pid'] = stranger.pid;
+        const { startTicks } = run?.['identity'] as ProcessIdentity;
+        if (run !== null) run['identity'] = identityOf(stranger.pid, { startTicks, inode: null });
       });
     });
     expect(await host.event('exit')).toMatchObject({
@@ -135,10 +139,14 @@ describe('a supervisor that comes back', () => {
       });
       for (const name of ['web', 'down']) {
         edit(host, name, (record) => {
-          record['bootId'] = '11111111-2222-3333-4444-555555555555';
+          record['bootId'] = EARLIER;
+          if (record['stopped'] !== null) record['stopped'] = { until: 'reboot', bootId: EARLIER };
           record['attempts'] = 9;
-          const identity = record.run?.['identity'] as Record<string, unknown> | undefined;
-          if (identity !== undefined) identity['bootId'] = record['bootId'];
+          const identity = record.run?.['identity'] as ProcessIdentity | undefined;
+          if (identity === undefined || record.run === null) return;
+          const { pid, startTicks, pidNamespace } = identity;
+          const id = identityId(bootPrefix(EARLIER, pidNamespace), pid, null, startTicks, 0);
+          record.run['identity'] = { ...identity, id, inode: null, bootId: EARLIER };
         });
       }
     });
@@ -229,7 +237,12 @@ describe('a supervisor that comes back', () => {
     const pending = host.path('services', '+apply.json');
     const stored = host.record('a')['stored'] as object;
     await host.reopen(() => {
-      const changed = { ...stored, digest: 'x', runDigest: 'y', spec: sleeper('a', { args: ['2000'] }) };
+      const changed = {
+        ...stored,
+        digest: 'x',
+        runDigest: 'y',
+        spec: sleeper('a', { args: ['2000'] }),
+      };
       writeFileSync(pending, JSON.stringify({ version: 1, services: [changed] }), { mode: 0o600 });
     });
     await until('b to be removed', () => host.supervisor.services().length === 1);

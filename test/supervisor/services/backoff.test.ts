@@ -122,6 +122,7 @@ describe('a service in a crash loop', () => {
     const { phase, termination } = await host.supervisor.service('web').stop();
     expect(phase).toBe('stopped');
     expect(termination.requested).toBe(true);
+    expect(await host.event('stopped')).toMatchObject({ service: 'web', phase: 'stopped' });
     host.clock.advance(100_000);
     await host.apply(sleeper('web'), sleeper('other'));
     await host.phase('other', 'running');

@@ -84,10 +84,13 @@ describe('restart', () => {
     ]);
   });
 
-  it.each(['restart', 'stay'] as const)('on-failure does what it is told if unknown: %s', (then) => {
-    const decision = decideRestart(rules({ restart: 'on-failure', onUnknown: then }), base, null);
-    expect(decision).toMatchObject({ restart: then === 'restart', reason: 'not-known' });
-  });
+  it.each(['restart', 'stay'] as const)(
+    'on-failure does what it is told if unknown: %s',
+    (then) => {
+      const decision = decideRestart(rules({ restart: 'on-failure', onUnknown: then }), base, null);
+      expect(decision).toMatchObject({ restart: then === 'restart', reason: 'not-known' });
+    },
+  );
 
   it('unless-asked takes only the intent to stop for a request', () => {
     const ask = (purpose: StopIntent['purpose']) =>

@@ -1,0 +1,144 @@
+import { execFileSync } from 'node:child_process';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { existsSync, writeFileSync } from 'node:fs';
+import { once } from 'node:events';
+
+import { sleeper, SupervisorHost } from '../../support/supervisor';
+import { until } from '../../support/wait';
+
+/** Sends each line of a fifo to its NOTIFY_SOCKET. */
+const SENDER = String.raw`
+import os, socket, sys
+s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+to = os.environ['NOTIFY_SOCKET']
+to = '\0' + to[1:] if to[0] == '@' else to
+while True:
+    with open(sys.argv[1]) as lines:
+        for line in lines:
+            s.sendto(line.strip().encode(), to)
+`;
+
+function notifier(host: SupervisorHost, name = 'web') {
+  const fifo = host.path(`${name}.fifo`);
+  if (!existsSync(fifo)) execFileSync('mkfifo', [fifo]);
+  return {
+    spec: { name, command: 'python3', args: ['-c', SENDER, fifo] },
+    send: (line: string) => {
+      writeFileSync(fifo, `${line}\n`);
+    },
+  };
+}
+
+describe('a service is ready', () => {
+  it('as soon as it runs, if nothing else is said', async () => {
+    await using host = await SupervisorHost.open();
+    await host.apply(sleeper('web'));
+    await host.phase('web', 'running');
+    expect(host.status('web').isReady).toBe(true);
+    expect(await host.event('ready')).toMatchObject({ service: 'web' });
+  });
+
+  it('when it says so', async () => {
+    await using host = await SupervisorHost.open();
+    const { spec, send } = notifier(host);
+    await host.apply({ ...spec, ready: { notify: true } });
+    await host.phase('web', 'running');
+    send('STATUS=not yet');
+    expect(host.status('web').isReady).toBe(false);
+    send('READY=1');
+    await host.event('ready');
+    expect(host.status('web').isReady).toBe(true);
+    await host.reopen();
+    expect(host.status('web').isReady).toBe(true);
+  });
+
+  it('when it answers', async () => {
+    await using host = await SupervisorHost.open();
+    let status = 503;
+    const server = createServer((_, response) => response.writeHead(status).end());
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const { port } = server.address() as AddressInfo;
+    await host.apply(
+      sleeper('http', { ready: { http: `http://127.0.0.1:${port}/health`, everyMs: 10 } }),
+      sleeper('tcp', { ready: { tcp: { port } } }),
+    );
+    await until('tcp to be ready', () => host.status('tcp').isReady);
+    expect(host.status('http').isReady).toBe(false);
+    status = 204;
+    await until('http to be ready', () => {
+      host.clock.advance(10);
+      return host.status('http').isReady;
+    });
+    server.close();
+  });
+
+  it('when a command succeeds', async () => {
+    await using host = await SupervisorHost.open();
+    const file = host.path('ready');
+    const exec = { command: 'test', args: ['-e', file] };
+    await host.apply(sleeper('web', { ready: { exec, everyMs: 10 } }));
+    await host.phase('web', 'running');
+    expect(host.status('web').isReady).toBe(false);
+    writeFileSync(file, '');
+    await until('it to be ready', () => {
+      host.clock.advance(10);
+      return host.status('web').isReady;
+    });
+  });
+
+  it('when it has lived so long', async () => {
+    await using host = await SupervisorHost.open();
+    await host.apply(sleeper('web', { ready: { aliveMs: 3000 } }));
+    await host.phase('web', 'running');
+    host.clock.advance(2999);
+    expect(host.status('web').isReady).toBe(false);
+    host.clock.advance(1);
+    expect(host.status('web').isReady).toBe(true);
+  });
+});
+
+describe('a service is restarted', () => {
+  it('if it is not ready in time, which is on record as ours', async () => {
+    await using host = await SupervisorHost.open();
+    await host.apply(sleeper('web', { ready: { notify: true, withinMs: 3000 } }));
+    await host.phase('web', 'running');
+    host.clock.advance(3000);
+    const { decision } = await host.event('exit');
+    expect(decision).toMatchObject({
+      restart: true,
+      reason: 'health',
+      evidence: { intent: { purpose: 'health', why: 'it was not ready after 3000 ms' } },
+    });
+    await host.event('started', 2);
+  });
+
+  it('if it does not serve its watchdog', async () => {
+    await using host = await SupervisorHost.open();
+    const { spec, send } = notifier(host);
+    await host.apply({ ...spec, watchdog: { withinMs: 5000 } });
+    await host.phase('web', 'running');
+    send('WATCHDOG=1');
+    send('READY=1');
+    host.clock.advance(4000);
+    expect(host.status('web').phase).toBe('running');
+    host.clock.advance(6000);
+    const { decision } = await host.event('exit');
+    expect(decision).toMatchObject({ reason: 'health' });
+    await host.event('started', 2);
+  });
+
+  it('if it triggers its watchdog, but not while it is paused', async () => {
+    await using host = await SupervisorHost.open();
+    const { spec, send } = notifier(host);
+    await host.apply({ ...spec, watchdog: { withinMs: 5000 } });
+    await host.phase('web', 'running');
+    await host.supervisor.service('web').pause();
+    host.clock.advance(100_000);
+    expect(host.status('web').phase).toBe('paused');
+    await host.supervisor.service('web').resume();
+    send('WATCHDOG=trigger');
+    await host.event('started', 2);
+  });
+});

@@ -2,6 +2,7 @@
 // KILL_AT=N and KILL_WHEN=before or after, it kills itself at the Nth durable write.
 'use strict';
 const fs = require('node:fs');
+const { performance } = require('node:perf_hooks');
 const { createInterface } = require('node:readline');
 
 let writes = Number(process.env.KILL_AT ?? 0);

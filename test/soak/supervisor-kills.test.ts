@@ -58,7 +58,7 @@ async function killAtEach(
     await next.request('apply', { services: JSON.parse(lastApplied(word)) as unknown });
     expect(marked(word).map(({ pid }) => pid)).toEqual(pids);
     await next.request('apply', { services: [] });
-    await until('nothing to be left', () => marked(word).length === 0);
+    await until('nothing to be left', () => marks().length === 0);
     await until('no service', async () => ((await next.request('services')) as []).length === 0);
     await next.request('close');
     await next.kill();

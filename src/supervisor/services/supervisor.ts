@@ -5,6 +5,7 @@ import { emitSafely } from '../../common/emit-safely.js';
 import { ExitwatchError } from '../../common/errors.js';
 import { checkOptionNames, checkPath, invalidOption } from '../../common/options.js';
 import { Semaphore } from '../../common/semaphore.js';
+import type { Downgrade } from '../../events/exit-event.js';
 import type { ExitMonitor } from '../../monitor/exit-monitor.js';
 import { Keeper } from '../keeper/keeper.js';
 import type { KeeperRun } from '../keeper/keeper-run.js';
@@ -14,10 +15,11 @@ import { checkSpecs } from './check-spec.js';
 import { type Clock, realClock } from './clock.js';
 import { type Applied, DesiredSet } from './desired-set.js';
 import { Gathering } from './gathering.js';
+import { PlainRuns } from './plain-runs.js';
 import type { RunHost } from './run-host.js';
 import { type RestartedService, Service } from './service.js';
 import type { ServicePhase, ServiceStatus, SupervisorEvents } from './service-events.js';
-import { type Redact, serviceOf } from './service-record.js';
+import { type Redact, type ServiceRecord, serviceOf } from './service-record.js';
 import type { ServiceSpec } from './service-spec.js';
 import { ServiceStore } from './service-store.js';
 import { noService, ServiceWorker, type WorkerHost } from './service-worker.js';
@@ -37,8 +39,8 @@ export type SupervisorOptions = {
   redact?: (spec: ServiceSpec) => ServiceSpec;
   /** @internal */
   clock?: Clock;
-  /** @internal */
-  runs?: RunHost;
+  /** As if there were no keeper for this system. @internal */
+  withoutKeeper?: boolean;
 };
 
 /**
@@ -47,8 +49,14 @@ export type SupervisorOptions = {
  * @see [Supervisor](../../../docs/supervisor.md)
  */
 export type SupervisorReady = {
-  /** The process of the keeper. */
-  keeperPid: number;
+  /** The process of the keeper; `null`: there is none. */
+  keeperPid: number | null;
+  /**
+   * Why there is no keeper, and what to do about it. Then the services are plain children: they outlive
+   * this program as well, but how they end afterwards is unknown, and options such as `user` and `logs`
+   * are refused. `null`: there is one.
+   */
+  downgrade: Downgrade | null;
   /** Services that run since before. */
   adopted: string[];
   /** Runs that nobody desires; they are stopped. */
@@ -104,8 +112,9 @@ type State = 'new' | 'starting' | 'started' | 'closed';
  */
 export class Supervisor extends EventEmitter<SupervisorEvents> {
   readonly #stateDir: string;
-  readonly #runs: RunHost;
+  #runs: RunHost;
   readonly #redact: Redact | undefined;
+  readonly #withoutKeeper: boolean;
   readonly #clock: Clock;
   readonly #workers = new Map<string, ServiceWorker>();
   readonly #gathering: Gathering;
@@ -121,7 +130,7 @@ export class Supervisor extends EventEmitter<SupervisorEvents> {
   /** @throws ExitwatchError `ERR_EXITWATCH_INVALID_OPTION` */
   constructor(options: SupervisorOptions) {
     super();
-    checkOptionNames(options, ['stateDir', 'monitor', 'redact', 'clock', 'runs']);
+    checkOptionNames(options, ['stateDir', 'monitor', 'redact', 'clock', 'withoutKeeper']);
     const { stateDir, monitor, redact, clock = realClock } = options;
     const path = checkPath('stateDir', stateDir);
     if (path === undefined) throw invalidOption('stateDir is required');
@@ -132,7 +141,8 @@ export class Supervisor extends EventEmitter<SupervisorEvents> {
     this.#redact = redact;
     this.#clock = clock;
     const keeperOptions = monitor === undefined ? { stateDir } : { stateDir, monitor };
-    this.#runs = options.runs ?? new Keeper(keeperOptions);
+    this.#runs = new Keeper(keeperOptions);
+    this.#withoutKeeper = options.withoutKeeper === true;
     this.#gathering = new Gathering(clock, () => {
       this.#applyNow();
     });
@@ -161,15 +171,14 @@ export class Supervisor extends EventEmitter<SupervisorEvents> {
       for (const record of records) {
         this.#workers.set(record.name, new ServiceWorker(host, record, null));
       }
-      this.#listen();
-      const { pid } = await this.#runs.open();
+      const { keeperPid, downgrade } = await this.#open(records);
       if (this.#isClosed) throw closedError();
       this.#desired = new DesiredSet(host, this.#workers, this.#redact);
       this.#state = 'started';
       const adopted = this.#adopt();
       if (pending !== null) this.#desired.replay(pending.services);
       const orphans = this.#findOrphans();
-      return { keeperPid: pid, adopted, orphans };
+      return { keeperPid, downgrade, adopted, orphans };
     } catch (error) {
       store?.close();
       this.#workers.clear();
@@ -286,8 +295,11 @@ export class Supervisor extends EventEmitter<SupervisorEvents> {
   }
 
   #hostOf(store: ServiceStore): WorkerHost {
+    const runs = () => this.#runs;
     return {
-      runs: this.#runs,
+      get runs() {
+        return runs();
+      },
       store,
       clock: this.#clock,
       emit: (name, ...args) => {
@@ -303,6 +315,31 @@ export class Supervisor extends EventEmitter<SupervisorEvents> {
         this.#workers.delete(name);
       },
     };
+  }
+
+  /** Opens the keeper, or does without if there is none for this system. */
+  async #open(
+    records: readonly ServiceRecord[],
+  ): Promise<Pick<SupervisorReady, 'keeperPid' | 'downgrade'>> {
+    this.#listen();
+    try {
+      if (this.#withoutKeeper) {
+        throw new ExitwatchError('ERR_EXITWATCH_NO_KEEPER', 'there is no keeper');
+      }
+      const { pid } = await this.#runs.open();
+      return { keeperPid: pid, downgrade: null };
+    } catch (error) {
+      const { code, detail, remedy = null } = error as ExitwatchError;
+      if (code !== 'ERR_EXITWATCH_NO_KEEPER') throw error;
+      this.#runs = new PlainRuns(() =>
+        records.flatMap(({ run }) =>
+          run === null || run.identity === null ? [] : [{ id: run.id, identity: run.identity }],
+        ),
+      );
+      this.#listen();
+      await this.#runs.open();
+      return { keeperPid: null, downgrade: { code, detail, remedy } };
+    }
   }
 
   #listen(): void {

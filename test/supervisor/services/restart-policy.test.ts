@@ -1,11 +1,12 @@
-import type { ExitEvent, SignalSender } from '../../../src/index';
+import { ExitMonitor, type ExitEvent, type SignalSender } from '../../../src/index';
 import { unknownExit } from '../../../src/events/unknown-exit';
 import {
   decideRestart,
   type RestartRules,
   type StopIntent,
 } from '../../../src/supervisor/services/restart-policy';
-import { shell, SupervisorHost } from '../../support/supervisor';
+import { itAsRootOfHost } from '../../support/privilege';
+import { shell, sleeper, SupervisorHost } from '../../support/supervisor';
 
 const base = unknownExit(
   {
@@ -166,5 +167,28 @@ describe('a service that ends by itself', () => {
     await host.apply(shell('job', 'exit 0', { restart: 'never' }));
     expect(host.status('job')).toMatchObject({ phase: 'ended', run: null });
     expect(host.of('started')).toHaveLength(1);
+  });
+
+  itAsRootOfHost('is not started again if somebody asked who may, as the trace saw', async () => {
+    await using monitor = new ExitMonitor();
+    await monitor.start();
+    await using host = await SupervisorHost.open({ monitor });
+    await host.apply(
+      sleeper('mine', { askedBy: [{ uid: 0 }] }),
+      sleeper('other', { askedBy: [{ uid: 1 }] }),
+    );
+    for (const name of ['mine', 'other']) {
+      const { pid } = await host.phase(name, 'running');
+      process.kill(pid ?? 0, 'SIGTERM');
+    }
+    const { lastEnd } = await host.phase('mine', 'ended');
+    expect(lastEnd).toMatchObject({ reason: 'asked-by-signal', signal: 'SIGTERM' });
+    await host.event('started', 3);
+    const exits = host.of('exit');
+    expect(exits.find(({ service }) => service === 'other')).toMatchObject({
+      traced: true,
+      sender: { pid: process.pid },
+      decision: { restart: true, reason: 'not-asked', evidence: { traced: true } },
+    });
   });
 });

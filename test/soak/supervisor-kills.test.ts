@@ -59,7 +59,10 @@ async function killAtEach(
     expect(marked(word).map(({ pid }) => pid)).toEqual(pids);
     await next.request('apply', { services: [] });
     await until('nothing to be left', () => marks().length === 0);
-    await until('no service', async () => ((await next.request('services')) as []).length === 0);
+    await until(
+      'no service',
+      async () => ((await next.request('services')) as unknown[]).length === 0,
+    );
     await next.request('close');
     await next.kill();
     rmSync(stateDir, { recursive: true, force: true });

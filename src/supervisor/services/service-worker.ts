@@ -223,6 +223,7 @@ export class ServiceWorker {
     const done = this.#waiters.until(() => {
       if (this.#live === null || this.#live !== live) return true;
       if (isLate) throw stopTimeout(this.name, limitMs);
+      if (this.#isKept(live, false)) throw startedError(this.name);
       return undefined;
     });
     cancels.push(
@@ -936,6 +937,11 @@ function stopTimeout(name: string, ms: number): ExitwatchError {
 
 function stoppedError(name: string): ExitwatchError {
   const detail = `${JSON.stringify(name)} was stopped before it was started`;
+  return new ExitwatchError('ERR_EXITWATCH_ABORTED', detail);
+}
+
+function startedError(name: string): ExitwatchError {
+  const detail = `${JSON.stringify(name)} was started again before it was stopped`;
   return new ExitwatchError('ERR_EXITWATCH_ABORTED', detail);
 }
 

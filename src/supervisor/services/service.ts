@@ -58,7 +58,7 @@ export class Service {
    * nothing of its run is left.
    *
    * Rejects also with `ERR_EXITWATCH_INVALID_OPTION`, and with `…_TIMEOUT` after 10 s or 1.5 times the
-   * grace; the stop goes on.
+   * grace; the stop goes on. And with `…_ABORTED` if it is started before its stop has begun.
    */
   async stop(options: StopServiceOptions = {}): Promise<ServiceStatus> {
     checkOptionNames(options, ['graceMs', 'until']);

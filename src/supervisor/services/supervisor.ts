@@ -333,7 +333,7 @@ export class Supervisor extends EventEmitter<SupervisorEvents> {
       if (code !== 'ERR_EXITWATCH_NO_KEEPER') throw error;
       this.#runs = new PlainRuns(() =>
         records.flatMap(({ run }) =>
-          run === null || run.identity === null ? [] : [{ id: run.id, identity: run.identity }],
+          run?.identity == null ? [] : [{ id: run.id, identity: run.identity }],
         ),
       );
       this.#listen();

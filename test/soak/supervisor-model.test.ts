@@ -106,13 +106,15 @@ class Model {
   }
 
   async apply(): Promise<void> {
+    // What goes and comes in one call was never away.
+    const before = new Map(this.wanted);
     for (let changes = 1 + Math.floor(this.random() * 4); changes > 0; changes--) {
       const name = `s${Math.floor(this.random() * SERVICES)}`;
       const now = this.wanted.get(name);
       if (now !== undefined && this.random() < 0.3) this.wanted.delete(name);
       else {
         const variant = Math.floor(this.random() * (BROKEN + 1));
-        this.wanted.set(name, { variant, isStopped: now?.isStopped ?? false });
+        this.wanted.set(name, { variant, isStopped: before.get(name)?.isStopped ?? false });
       }
     }
     this.log.push(`apply ${JSON.stringify([...this.wanted])}`);

@@ -83,6 +83,7 @@ export interface KeeperEvents {
 
 const SEEN_WITHIN_MS = 1000;
 const RECONNECTS = 10;
+const FORGOTTEN_WITHIN_MS = 5000;
 
 /**
  * The parent of processes that outlive this program: a small program of its own, one for each state
@@ -180,7 +181,7 @@ export class Keeper extends EventEmitter<KeeperEvents> {
     let run = this.#runs.get(options.id) ?? this.#take(message);
     if (run.state === 'starting') run = await this.#started(run.id);
     if (run.state !== 'failed') return run;
-    await this.forget(run.id);
+    await this.#forgetFailed(run.id);
     throw startError(options, run);
   }
 
@@ -260,6 +261,22 @@ export class Keeper extends EventEmitter<KeeperEvents> {
     // It may have been forgotten when the connection was lost before the answer.
     if (!wasThere || message.text('error') !== 'no-run') this.#check(message, id);
     this.#drop(id);
+  }
+
+  /** What tried to become the command may take a moment to end, also under load. */
+  async #forgetFailed(id: string): Promise<void> {
+    const deadline = performance.now() + FORGOTTEN_WITHIN_MS;
+    for (;;) {
+      try {
+        await this.forget(id);
+        return;
+      } catch (error) {
+        const { code } = error as ExitwatchError;
+        if (code === 'ERR_EXITWATCH_NO_RUN') return;
+        if (code !== 'ERR_EXITWATCH_BUSY' || performance.now() > deadline) throw error;
+        await sleep(2);
+      }
+    }
   }
 
   /**

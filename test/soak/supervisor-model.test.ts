@@ -41,6 +41,10 @@ class Model {
   readonly seen = new Map<number, string | null>();
   readonly exits: ToldExit[] = [];
   readonly log: string[] = [];
+  /** What is under way. */
+  asked: Promise<unknown>[] = [];
+  /** What was killed may be there for another moment. */
+  readonly doomed = new Set<number>();
   one: Supervised;
   keeper = 0;
   /** A keeper was killed since the last look: statuses may be unknown. */
@@ -140,7 +144,7 @@ class Model {
       if (wanted !== undefined) wanted.isStopped = false;
     }
     this.log.push(`${op} ${name}`);
-    void this.request(op, { name });
+    this.asked.push(this.request(op, { name }));
   }
 
   /** Refusals are not of interest here: only what is in the end. */
@@ -153,6 +157,7 @@ class Model {
     if (all.length === 0) return;
     const { pid, mark } = this.pick(all);
     this.log.push(`kill ${pid} ${mark}`);
+    this.doomed.add(pid);
     try {
       process.kill(pid, 'SIGKILL');
     } catch {
@@ -204,7 +209,10 @@ class Model {
 
   /** At a quiet moment it is certain what ends a process. */
   async killOneQuietly(): Promise<void> {
-    const all = marked(this.word);
+    await Promise.all(this.asked);
+    this.asked = [];
+    await this.look();
+    const all = marked(this.word).filter(({ pid }) => !this.doomed.has(pid));
     if (all.length === 0) return;
     const { pid } = this.pick(all);
     const signal = this.pick(['SIGKILL', 'SIGUSR1', 'SIGALRM', 'SIGTERM'] as const);

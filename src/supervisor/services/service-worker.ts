@@ -78,6 +78,7 @@ interface LiveRun {
 const GRACE_MS = 5000;
 const ERROR_RETRY_MS = 10_000;
 const TRANSIENT_RETRY_MS = 1000;
+const RESYNC_MS = 60_000;
 const LEAST_STOP_TIMEOUT_MS = 10_000;
 
 const NEVER: Termination = {
@@ -383,6 +384,7 @@ export class ServiceWorker {
     while (this.#isDirty && !this.#isAbandoned) {
       this.#isDirty = false;
       this.#cancelTimer?.();
+      this.#cancelTimer = undefined;
       if (this.#requestedAtMs !== null) {
         this.#host.countLatency(this.#host.clock.now() - this.#requestedAtMs);
         this.#requestedAtMs = null;
@@ -399,6 +401,10 @@ export class ServiceWorker {
       this.#waiters.notify();
     }
     this.#isLooping = false;
+    // Looks again now and then, in case that something was missed.
+    if (!this.#isAbandoned && this.#cancelTimer === undefined) {
+      this.#wakeIn(RESYNC_MS * (1 + Math.random() / 10));
+    }
   }
 
   #wakeIn(ms: number): void {

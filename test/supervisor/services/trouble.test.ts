@@ -74,6 +74,21 @@ describe('a process of a service', () => {
 });
 
 describe('a supervisor', () => {
+  it('KB-19 finds within 66 s what it was not told', async () => {
+    await using host = await SupervisorHost.open();
+    await host.apply(sleeper('web'));
+    const { pid, run } = await host.phase('web', 'running');
+    const known = jest.spyOn(Keeper.prototype, 'run').mockReturnValue(null); // it has forgotten it
+    host.clock.advance(59_999);
+    await Promise.resolve();
+    expect(host.of('exit')).toEqual([]);
+    host.clock.advance(6002);
+    expect(await host.event('exit')).toMatchObject({ run, exitCode: null });
+    known.mockRestore();
+    await host.event('started', 2);
+    expect(isRunning(pid)).toBe(false);
+  });
+
   it('KB-21 goes on when its keeper is killed again and again', async () => {
     await using host = await SupervisorHost.open();
     await host.apply(sleeper('web'));

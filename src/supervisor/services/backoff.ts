@@ -3,7 +3,7 @@ import { LONGEST_MS, checkInteger, checkOptionNames, invalidOption } from '../..
 /**
  * How long to wait before a process that keeps ending is started again.
  *
- * @see [Supervisor](../../../docs/supervisor.md)
+ * @see [Services](../../../docs/services.md)
  */
 export type BackoffOptions = {
   /** So many starts in a row, the first one included, do not wait. Default 3. */

@@ -13,7 +13,7 @@ import { ServiceWorker, type WorkerHost } from './service-worker.js';
 /**
  * What {@link Supervisor.apply} changed.
  *
- * @see [Supervisor](../../../docs/supervisor.md)
+ * @see [Services](../../../docs/services.md)
  */
 export type Applied = {
   added: string[];

@@ -9,7 +9,7 @@ import type { SignalSender } from '../../events/signal-event.js';
  * - `'unless-asked'`: unless somebody asked it to end
  * - `'never'`
  *
- * @see [Supervisor](../../../docs/supervisor.md)
+ * @see [Services](../../../docs/services.md)
  */
 export type RestartMode = 'always' | 'on-failure' | 'unless-asked' | 'never';
 
@@ -17,7 +17,7 @@ export type RestartMode = 'always' | 'on-failure' | 'unless-asked' | 'never';
  * Whose signal asks a service to end: a user's id, a systemd unit from which it comes, or the kernel's
  * name of the process that sent it or of one of its ancestors. Names are what processes call themselves.
  *
- * @see [Supervisor](../../../docs/supervisor.md)
+ * @see [Services](../../../docs/services.md)
  */
 export type AskedBy = { uid: number } | { unit: string } | { ancestor: string };
 
@@ -27,21 +27,21 @@ export type AskedBy = { uid: number } | { unit: string } | { ancestor: string };
  * - `'restart'`: somebody called `restart()`, or its command has changed
  * - `'health'`: it was not ready in time, or its watchdog was not served
  *
- * @see [Supervisor](../../../docs/supervisor.md)
+ * @see [Services](../../../docs/services.md)
  */
 export type StopPurpose = 'stop' | 'restart' | 'health';
 
 /**
  * On disk before the first signal.
  *
- * @see [Supervisor](../../../docs/supervisor.md)
+ * @see [Services](../../../docs/services.md)
  */
 export type StopIntent = { purpose: StopPurpose; at: string; why: string | null };
 
 /**
  * Why a service is started again, or not.
  *
- * @see [Supervisor](../../../docs/supervisor.md)
+ * @see [Services](../../../docs/services.md)
  */
 export type RestartReason =
   /** An intent of ours. */
@@ -63,7 +63,7 @@ export type RestartReason =
   | 'gave-up';
 
 /**
- * @see [Supervisor](../../../docs/supervisor.md)
+ * @see [Services](../../../docs/services.md)
  */
 export type RestartDecision = {
   restart: boolean;

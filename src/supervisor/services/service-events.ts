@@ -11,7 +11,7 @@ import type { RestartDecision } from './restart-policy.js';
  * - `'ended'`: its policy says that it is not started again
  * - `'failed'`: it was started `backoff.giveUpAfter` times in a row
  *
- * @see [Supervisor](../../../docs/supervisor.md)
+ * @see [Services](../../../docs/services.md)
  */
 export type ServicePhase =
   | 'waiting'
@@ -27,7 +27,7 @@ export type ServicePhase =
 /**
  * A service as it is now. Survives JSON.
  *
- * @see [Supervisor](../../../docs/supervisor.md)
+ * @see [Services](../../../docs/services.md)
  */
 export type ServiceStatus = {
   name: string;
@@ -55,7 +55,7 @@ export type ServiceStatus = {
 };
 
 /**
- * @see [Supervisor](../../../docs/supervisor.md)
+ * @see [Services](../../../docs/services.md)
  */
 export type ServiceEnd = {
   run: string;
@@ -70,7 +70,7 @@ export type ServiceEnd = {
 /**
  * Four facts about a stop, each of which stays true until the next start.
  *
- * @see [Supervisor](../../../docs/supervisor.md)
+ * @see [Services](../../../docs/services.md)
  */
 export type Termination = {
   /** Somebody has asked for it. */
@@ -86,7 +86,7 @@ export type Termination = {
 /**
  * A run of a service has begun, or was found running.
  *
- * @see [Supervisor](../../../docs/supervisor.md)
+ * @see [Services](../../../docs/services.md)
  */
 export type ServiceRunEvent = {
   service: string;
@@ -99,12 +99,12 @@ export type ServiceRunEvent = {
  * The process of a service has ended. `name` is the kernel's name of the process, as in every
  * {@link ExitEvent}.
  *
- * @see [Supervisor](../../../docs/supervisor.md)
+ * @see [Services](../../../docs/services.md)
  */
 export type ServiceExit = ExitEvent & { service: string; run: string; decision: RestartDecision };
 
 /**
- * @see [Supervisor](../../../docs/supervisor.md)
+ * @see [Services](../../../docs/services.md)
  */
 export type ServiceBackoff = {
   service: string;
@@ -116,25 +116,29 @@ export type ServiceBackoff = {
 };
 
 /**
- * @see [Supervisor](../../../docs/supervisor.md)
+ * @see [Services](../../../docs/services.md)
  */
 export type ServiceStopped = { service: string; phase: ServicePhase | 'removed'; because: string };
 
 /**
  * A run that nobody desires was found, and is stopped.
  *
- * @see [Supervisor](../../../docs/supervisor.md)
+ * @see [Services](../../../docs/services.md)
  */
 export type OrphanEvent = { run: string; pid: number | null; identity: ProcessIdentity | null };
 
 /**
  * Something went wrong that does not keep the supervisor from going on.
  *
- * @see [Supervisor](../../../docs/supervisor.md)
+ * @see [Services](../../../docs/services.md)
  */
 export type SupervisorWarning = { service: string | null; error: Error };
 
-/** The events of a {@link Supervisor}. */
+/**
+ * The events of a {@link Supervisor}.
+ *
+ * @see [Services](../../../docs/services.md)
+ */
 export interface SupervisorEvents {
   started: [ServiceRunEvent];
   /** It runs since before we started. */

@@ -7,14 +7,14 @@ import type { AskedBy, RestartMode } from './restart-policy.js';
 /**
  * A command that ends by itself. It runs as the supervisor's user.
  *
- * @see [Supervisor](../../../docs/supervisor.md)
+ * @see [Services](../../../docs/services.md)
  */
 export type ServiceCommand = { command: string; args?: string[]; timeoutMs?: number };
 
 /**
  * How a service is stopped: the control command, the signal, and SIGKILL for all that is left.
  *
- * @see [Supervisor](../../../docs/supervisor.md)
+ * @see [Services](../../../docs/services.md)
  */
 export type ServiceStop = {
   /** Default `'SIGTERM'`. */
@@ -36,7 +36,7 @@ export type ServiceStop = {
  * - `exec`: the command exits with 0
  * - `aliveMs`: it has lived so long
  *
- * @see [Supervisor](../../../docs/supervisor.md)
+ * @see [Services](../../../docs/services.md)
  */
 export type ServiceReady = (
   | { notify: true }
@@ -54,7 +54,7 @@ export type ServiceReady = (
 /**
  * What a {@link Supervisor} keeps running. Plain JSON.
  *
- * @see [Supervisor](../../../docs/supervisor.md)
+ * @see [Services](../../../docs/services.md)
  */
 export type ServiceSpec = {
   /** 1 to 75 of the characters A-Z, a-z, 0-9 and `._@-`, the first one no dot. */

@@ -6,7 +6,7 @@ import type { ServiceWorker } from './service-worker.js';
 /**
  * How one service is stopped.
  *
- * @see [Supervisor](../../../docs/supervisor.md)
+ * @see [Services](../../../docs/services.md)
  */
 export type StopServiceOptions = {
   /** Instead of that of the service. A stop that is under way only gets shorter by it. */
@@ -16,7 +16,7 @@ export type StopServiceOptions = {
 };
 
 /**
- * @see [Supervisor](../../../docs/supervisor.md)
+ * @see [Services](../../../docs/services.md)
  */
 export type RestartedService = {
   name: string;
@@ -28,10 +28,10 @@ export type RestartedService = {
 /**
  * A service of a {@link Supervisor}, by its name.
  *
- * All methods reject with an {@link ExitwatchError} `ERR_EXITWATCH_NO_SERVICE` if it was removed, and
+ * All methods reject with an `ExitwatchError` `ERR_EXITWATCH_NO_SERVICE` if it was removed, and
  * `…_CLOSED` if the supervisor was closed.
  *
- * @see [Supervisor](../../../docs/supervisor.md)
+ * @see [Services](../../../docs/services.md)
  */
 export class Service {
   readonly name: string;

@@ -25,7 +25,7 @@ import { ServiceStore } from './service-store.js';
 import { noService, ServiceWorker, type WorkerHost } from './service-worker.js';
 
 /**
- * @see [Supervisor](../../../docs/supervisor.md)
+ * @see [Services](../../../docs/services.md)
  */
 export type SupervisorOptions = {
   /** A folder that is this program's alone. Who opens it later finds the same services. */
@@ -46,7 +46,7 @@ export type SupervisorOptions = {
 /**
  * What {@link Supervisor.start} found.
  *
- * @see [Supervisor](../../../docs/supervisor.md)
+ * @see [Services](../../../docs/services.md)
  */
 export type SupervisorReady = {
   /** The process of the keeper; `null`: there is none. */
@@ -64,7 +64,7 @@ export type SupervisorReady = {
 };
 
 /**
- * @see [Supervisor](../../../docs/supervisor.md)
+ * @see [Services](../../../docs/services.md)
  */
 export type StoppedAll = {
   stopped: string[];
@@ -73,7 +73,7 @@ export type StoppedAll = {
 };
 
 /**
- * @see [Supervisor](../../../docs/supervisor.md)
+ * @see [Services](../../../docs/services.md)
  */
 export type SupervisorMetrics = {
   /** Services that were applied and not removed. */
@@ -108,7 +108,7 @@ type State = 'new' | 'starting' | 'started' | 'closed';
  * Keeps services running by a keeper, which outlives this program: who opens the same directory later
  * goes on with the same processes.
  *
- * @see [Supervisor](../../../docs/supervisor.md)
+ * @see [Services](../../../docs/services.md)
  */
 export class Supervisor extends EventEmitter<SupervisorEvents> {
   readonly #stateDir: string;

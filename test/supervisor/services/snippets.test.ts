@@ -9,7 +9,7 @@ type Run = (face: object, log: (line: unknown) => void) => Promise<supervisorFac
 
 /** A program of the page as a function, in another directory. */
 function snippet(number: number, stateDir: string): Run {
-  const page = readFileSync(join(REPOSITORY, 'docs', 'supervisor-services.part.md'), 'utf8');
+  const page = readFileSync(join(REPOSITORY, 'docs', 'services.md'), 'utf8');
   const text = [...page.matchAll(/^```ts\n([\s\S]*?)^```/gm)][number]?.[1] ?? '';
   const body = text
     .replace(/^import .*$/gm, '')

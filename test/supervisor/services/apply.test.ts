@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 
+import { itAsRoot } from '../../support/privilege';
 import { isRunning, sleeper, SupervisorHost } from '../../support/supervisor';
 import { until } from '../../support/wait';
 
@@ -276,8 +277,7 @@ describe('a service that is not well described', () => {
     expect(readFileSync(logs.stderr, 'utf8')).toBe('to err\n');
   });
 
-  it('CS-30 is not run as root if it must not, and says why', async () => {
-    if (process.getuid?.() !== 0) return;
+  itAsRoot('CS-30 is not run as root if it must not, and says why', async () => {
     await using host = await SupervisorHost.open();
     await host.apply(sleeper('a', { allowRoot: false }), sleeper('b'));
     await host.phase('b', 'running');

@@ -30,7 +30,7 @@ const TESTED_IN: Record<string, string[]> = {
   'docs/memory.md': [SNIPPETS, SNIPPETS, COMMANDS],
   'docs/options.md': [SNIPPETS, SNIPPETS],
   'docs/performance.md': [SNIPPETS],
-  'docs/services.md': ['supervisor/services/snippets', 'supervisor/services/snippets'],
+  'docs/services.md': [SNIPPETS, SNIPPETS],
   'docs/sources.md': [SNIPPETS],
   'docs/stop-safely.md': [COMMANDS, SNIPPETS, SNIPPETS, SNIPPETS],
   'docs/supervisor.md': [SNIPPETS, SNIPPETS],

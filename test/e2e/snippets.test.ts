@@ -44,7 +44,10 @@ async function printedBy(snippet: Snippet, before = '', after = ''): Promise<str
 
 const hasPromises = (snippet: Snippet) => promisesOf(snippet).length > 0;
 
-describe.each(SNIPPETS.filter(hasPromises))('$page, block $number', (snippet) => {
+/** Its two programs belong together: see below. */
+const isAlone = ({ page }: Snippet) => page !== 'docs/services.md';
+
+describe.each(SNIPPETS.filter(hasPromises).filter(isAlone))('$page, block $number', (snippet) => {
   const itMay = /filter|traced/.test(snippet.text) ? itAsRoot : it;
 
   itMay('prints what the page says', async () => {
@@ -241,6 +244,28 @@ describe('docs/supervisor.md', () => {
     });
     rmSync(folder, { recursive: true });
   });
+});
+
+test('docs/services.md: services are kept running by one supervisor after another', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'exitwatch-services-'));
+  const inFolder = (part: string): Snippet => {
+    const snippet = snippetWith(part);
+    return { ...snippet, text: snippet.text.replace("'/var/lib/my-app'", JSON.stringify(folder)) };
+  };
+  const untilStopped = `
+    while (supervisor.service('job').status().phase !== 'ended') {
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    }
+    await supervisor.close();`;
+  expect(await printedBy(inFolder('supervisor.apply('), '', untilStopped)).toEqual([
+    'job: 0; restart: false, because it exited with 0, which is a success',
+  ]);
+  const uses = inFolder("supervisor.service('web')");
+  expect(await printedBy(uses)).toEqual(['running', 'true']);
+  const start = uses.text.slice(0, uses.text.indexOf('const web'));
+  const ends = 'await supervisor.stopAll(); await supervisor.apply([]); await supervisor.close();';
+  expect(await printedBy({ ...uses, text: `${start}${ends}` })).toEqual([]);
+  rmSync(folder, { recursive: true });
 });
 
 describe('docs/memory.md', () => {

@@ -29,6 +29,7 @@ const APP = `
   import { spawn } from 'node:child_process';
   import { ExitMonitor, waitForExit, type ExitEvent, type MonitorEvent } from 'exitwatch';
   import { isAlive, stop, type StopResult } from 'exitwatch/process';
+  import { Keeper, Supervisor, type KeeperRun } from 'exitwatch/supervisor';
   import { VmMonitor, type VmVerdict } from 'exitwatch/vm';
 
   export function senderName(event: MonitorEvent): string {
@@ -42,8 +43,9 @@ const APP = `
     return event.how === 'killed' ? (event.sender?.name ?? event.signal) : (wrong?.toFixed() ?? '');
   }
   export const endedBy = (result: StopResult): string | undefined => result.endedBy?.name;
-  export const all = [ExitMonitor, VmMonitor, stop];
+  export const all = [ExitMonitor, Keeper, Supervisor, VmMonitor, stop];
   export type Stop = VmVerdict;
+  export type Run = KeeperRun;
 
   async function main(): Promise<void> {
     const { pid = 0 } = spawn('sleep', ['100']);

@@ -1,4 +1,4 @@
-/** Time as a supervisor counts it: nobody sets it, and tests bring their own. @internal */
+/** Time as a supervisor counts it: nobody sets it, and tests bring their own. */
 export interface Clock {
   /** Milliseconds since some moment. */
   now(): number;
@@ -6,7 +6,7 @@ export interface Clock {
   after(ms: number, call: () => void): () => void;
 }
 
-/** The monotonic clock of Node.js. @internal */
+/** The monotonic clock of Node.js. */
 export const realClock: Clock = {
   now: () => performance.now(),
   after: (ms, call) => {

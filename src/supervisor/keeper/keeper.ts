@@ -70,7 +70,7 @@ export interface KeeperEvents {
    * the run is forgotten, then with `isRepeated: true`.
    */
   ended: [ExitEvent, KeeperRun];
-  /** Nothing of a run is left. Comes after `ended`. */
+  /** Nothing of a run is left. Comes after `ended`, and alone if the run is of an earlier boot. */
   empty: [KeeperRun];
   /** It has sent something to its `NOTIFY_SOCKET`: lines as in sd_notify(3); untrusted. */
   notify: [KeeperRun, string];
@@ -537,7 +537,11 @@ export class Keeper extends EventEmitter<KeeperEvents> {
 
   #onEnded(run: KeeperRun, isRepeated: boolean): void {
     const kept = exitOf(run, isRepeated);
-    if (kept === null) return;
+    if (kept === null) {
+      this.#ends.set(run.id, 'told');
+      if (isOver(run)) this.#onEmpty(run);
+      return;
+    }
     this.#ends.set(run.id, 'joining');
     if (isOver(run)) this.#stops.get(run.id)?.noteGone();
     void this.#seen(run.id).then((seen) => {

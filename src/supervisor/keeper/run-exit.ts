@@ -9,13 +9,14 @@ import type { KeeperRun } from './keeper-run.js';
 export function exitOf(run: KeeperRun, isRepeated: boolean): ExitEvent | null {
   const { identity, pid, endedAt, waitStatus, livedMs } = run;
   if (identity === null || pid === null) return null;
+  const exitedAt = endedAt ?? new Date();
   const known = {
     id: identity.id,
     pid,
     startedAt: startOf(identity) ?? run.startedAt,
-    exitedAt: endedAt ?? new Date(),
+    exitedAt,
     // The keeper hears of the end soon, but only the kernel knows how soon.
-    uncertaintyMs: livedMs ?? 0,
+    uncertaintyMs: Math.max(1, livedMs ?? exitedAt.getTime() - run.startedAt.getTime()),
     source: 'keeper' as const,
   };
   const unknown = { ...unknownExit(known, 'gone-while-unobserved'), isRepeated };

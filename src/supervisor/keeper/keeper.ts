@@ -83,6 +83,8 @@ export interface KeeperEvents {
 
 const SEEN_WITHIN_MS = 1000;
 const RECONNECTS = 10;
+/** The keeper may be upgraded, or die, again and again in the meantime. */
+const LONGEST_REQUEST_MS = 10_000;
 const FORGOTTEN_WITHIN_MS = 5000;
 
 /**
@@ -419,12 +421,13 @@ export class Keeper extends EventEmitter<KeeperEvents> {
    * to do once more.
    */
   async #request(fields: Fields): Promise<Answer> {
-    for (let attempt = 1; ; attempt++) {
+    const deadline = performance.now() + LONGEST_REQUEST_MS;
+    for (;;) {
       const connection = await this.#connected();
       try {
         return await connection.request(fields);
       } catch (error) {
-        const isAgain = (fields[0]?.[1] ?? '') !== 'signal' && attempt < RECONNECTS;
+        const isAgain = (fields[0]?.[1] ?? '') !== 'signal' && performance.now() < deadline;
         if (
           !isAgain ||
           !(error instanceof ExitwatchError) ||

@@ -19,6 +19,8 @@ static const char kNewName[] = "runs.new";
 static off_t size;
 static size_t lines;
 static bool is_dirty;
+// The pids of another boot are those of strangers.
+static bool is_this_boot;
 
 static int Append(int file, const char* line, size_t length) {
   for (size_t written = 0; written < length;) {
@@ -62,11 +64,21 @@ static int EndedLine(char* line, const Run* run) {
                   (long long)run->user_us, (long long)run->system_us);
 }
 
-static int AppendLine(int (*make)(char*, const Run*), const Run* run) {
+// A run that is over needs nothing else.
+static int PastLine(char* line, const Run* run) {
+  return snprintf(
+      line, kLineBytes, "P %s %d %lld %d %d %lld %d %lld %d %lld %lld %lld %lld %s\t%s\n", run->id,
+      run->state, (long long)run->started_ms, run->pid, run->shim, (long long)run->start_ticks,
+      run->status, (long long)run->ended_ms, run->error, (long long)run->lived_ms,
+      (long long)run->peak_kib, (long long)run->user_us, (long long)run->system_us,
+      run->step == NULL ? "-" : run->step, run->cgroup == NULL ? "" : run->cgroup);
+}
+
+static int AppendLine(int file, int (*make)(char*, const Run*), const Run* run) {
   char line[kLineBytes];
   const int length = make(line, run);
   if (length >= kLineBytes) return ENAMETOOLONG;
-  return Append(keeper.journal, line, (size_t)length);
+  return Append(file, line, (size_t)length);
 }
 
 static char* NextWord(char** text, char end) {
@@ -135,21 +147,72 @@ static void ReadFailed(Run* run, const char* rest) {
   run->has_left = false;
 }
 
-static void ReadLine(char* line, bool* is_this_boot) {
+// Fills in a run whose texts are in the line.
+static bool ReadPast(char* line, Run* run) {
+  char* rest = line + 2;
+  char* const numbers = line[0] == 'P' && line[1] == ' ' ? NextWord(&rest, '\t') : NULL;
+  static char id[kMostIdBytes + 1], step[32];
+  int state;
+  long long started, ticks, ended, lived, peak, user, system;
+  *run = (Run){.exec_fd = -1, .shim_fd = -1, .notify_fd = -1, .log_fd = -1, .is_stored = true};
+  if (numbers == NULL ||
+      sscanf(numbers, "%100s %d %lld %d %d %lld %d %lld %d %lld %lld %lld %lld %31s", id, &state,
+             &started, &run->pid, &run->shim, &ticks, &run->status, &ended, &run->error, &lived,
+             &peak, &user, &system, step) != 14 ||
+      (state != kEnded && state != kFailed) || !IsRunId(id)) {
+    return false;
+  }
+  run->id = id;
+  run->step = step;
+  run->cgroup = *rest == '\0' ? NULL : rest;
+  run->state = (uint8_t)state;
+  run->started_ms = started;
+  run->start_ticks = ticks;
+  run->ended_ms = ended;
+  run->lived_ms = lived;
+  run->peak_kib = peak;
+  run->user_us = user;
+  run->system_us = system;
+  return true;
+}
+
+bool JournalReadPast(uint32_t at, Run* run) {
+  static char line[kLineBytes];
+  const ssize_t length = pread(keeper.journal, line, sizeof line - 1, at);
+  if (length <= 0) return false;
+  line[length] = '\0';
+  char* const end = strchr(line, '\n');
+  if (end == NULL) return false;
+  *end = '\0';
+  return ReadPast(line, run);
+}
+
+static void ReadPastLine(char* line, off_t at) {
+  Run over;
+  if (!ReadPast(line, &over) || at > UINT32_MAX) return;
+  Run* run = RunFind(over.id);
+  if (run == NULL) run = RunAdd(over.id);
+  PastAdd(run, (uint32_t)at);
+  RunRemove(run);
+}
+
+static void ReadLine(char* line, off_t at) {
   char* rest = line + 2;
   if (strlen(line) < 3 || line[1] != ' ') return;
   if (line[0] == 'K') {
-    *is_this_boot = strcmp(rest, BootId()) == 0;
+    is_this_boot = strcmp(rest, BootId()) == 0;
     return;
   }
+  if (line[0] == 'P') return ReadPastLine(line, at);
   char* id = NextWord(&rest, ' ');
   if (id == NULL) id = rest;
   Run* run = RunFind(id);
+  if (run == NULL && line[0] == 'R' && PastRemove(id)) return;
   if (line[0] == 'B') {
-    long long at, boot_at;
-    if (run != NULL || !IsRunId(id) || sscanf(rest, "%lld %lld", &at, &boot_at) != 2) return;
+    long long started, boot_at;
+    if (run != NULL || !IsRunId(id) || sscanf(rest, "%lld %lld", &started, &boot_at) != 2) return;
     run = RunAdd(id);
-    run->started_ms = at;
+    run->started_ms = started;
     run->started_boot_ms = boot_at;
   }
   if (run == NULL) return;
@@ -157,8 +220,7 @@ static void ReadLine(char* line, bool* is_this_boot) {
   if (line[0] == 'E') ReadEnded(run, rest);
   if (line[0] == 'F') ReadFailed(run, rest);
   if (line[0] == 'R') RunRemove(run);
-  // The pids of another boot are those of strangers.
-  if (line[0] == 'S' && !*is_this_boot) run->pid = run->shim = 0;
+  if (line[0] == 'S' && !is_this_boot) run->pid = run->shim = 0;
 }
 
 static int WriteHead(int file) {
@@ -167,35 +229,62 @@ static int WriteHead(int file) {
   return Append(file, line, (size_t)length);
 }
 
+static int WriteRun(int file, const Run* run) {
+  int error = AppendLine(file, BeginLine, run);
+  if (error == 0 && (run->pid != 0 || run->shim != 0)) error = AppendLine(file, StartedLine, run);
+  if (error == 0 && !RunIsAlive(run)) error = AppendLine(file, EndedLine, run);
+  return error;
+}
+
+// All runs in their order; `places` is where the lines of those that are over begin.
+static int WriteRuns(int file, uint32_t* places) {
+  size_t past = 0;
+  Run over;
+  bool has_past = PastAfter(0, &over);
+  const Run* run = RunAfter(0);
+  while (run != NULL || has_past) {
+    int error;
+    if (has_past && (run == NULL || over.serial < run->serial)) {
+      if (size > UINT32_MAX) return EFBIG;
+      places[past++] = (uint32_t)size;
+      if (!is_this_boot) over.pid = over.shim = 0;
+      error = AppendLine(file, PastLine, &over);
+      has_past = PastAfter(over.serial, &over);
+    } else {
+      error = WriteRun(file, run);
+      run = RunAfter(run->serial);
+    }
+    if (error != 0) return error;
+  }
+  return past == PastCount() ? 0 : EIO;
+}
+
 // Writes all that is known into a new file, which then takes the place of the old one.
 int JournalCompact(void) {
   const int file =
       open(kNewName, O_RDWR | O_CREAT | O_TRUNC | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (file < 0) return errno;
-  const int old = keeper.journal;
   const off_t old_size = size;
   const size_t old_lines = lines;
-  keeper.journal = file;
   size = 0;
   lines = 0;
+  uint32_t* const places = Need(calloc(PastCount() + 1, sizeof *places));
   int error = WriteHead(file);
-  for (const Run* run = RunAfter(0); run != NULL && error == 0; run = RunAfter(run->serial)) {
-    error = AppendLine(BeginLine, run);
-    if (error == 0 && (run->pid != 0 || run->shim != 0)) error = AppendLine(StartedLine, run);
-    if (error == 0 && (run->state == kEnded || run->state == kFailed))
-      error = AppendLine(EndedLine, run);
-  }
+  if (error == 0) error = WriteRuns(file, places);
   if (error == 0 && fsync(file) < 0) error = errno;
   if (error == 0 && rename(kNewName, kName) < 0) error = errno;
+  if (error == 0) PastMoved(places);
+  free(places);
   if (error != 0) {
     close(file);
     unlink(kNewName);
-    keeper.journal = old;
     size = old_size;
     lines = old_lines;
     return error;
   }
-  if (old >= 0) close(old);
+  CloseFd(&keeper.journal);
+  keeper.journal = file;
+  is_this_boot = true;
   const int folder = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (folder >= 0) {
     fsync(folder);
@@ -205,42 +294,43 @@ int JournalCompact(void) {
 }
 
 int JournalOpen(void) {
-  const int file = open(kName, O_RDWR | O_APPEND | O_NOFOLLOW | O_CLOEXEC);
-  if (file < 0 && errno != ENOENT) return errno;
-  if (file >= 0) {
-    FILE* const stream = fdopen(file, "r");
+  keeper.journal = open(kName, O_RDWR | O_APPEND | O_NOFOLLOW | O_CLOEXEC);
+  if (keeper.journal < 0 && errno != ENOENT) return errno;
+  if (keeper.journal >= 0) {
+    FILE* const stream = fdopen(fcntl(keeper.journal, F_DUPFD_CLOEXEC, 0), "r");
+    if (stream == NULL) return errno;
     char* line = NULL;
     size_t room = 0;
-    bool is_this_boot = false;
+    off_t at = 0;
     ssize_t length;
     while ((length = getline(&line, &room, stream)) > 0) {
       if (line[length - 1] != '\n') break;  // torn by a crash of the machine
       line[length - 1] = '\0';
-      ReadLine(line, &is_this_boot);
+      ReadLine(line, at);
+      at += length;
     }
     free(line);
     fclose(stream);
   }
-  keeper.journal = -1;
   return JournalCompact();
 }
 
 // The room for the ends of all that runs is taken in advance: a disk that is full later hides none.
 static int Reserve(void) {
-  const off_t wanted = (off_t)(RunCount() + 2) * kReserveBytes;
+  const off_t wanted = (off_t)(RunCount() + 2) * kReserveBytes + kLineBytes;
   if (fallocate(keeper.journal, FALLOC_FL_KEEP_SIZE, size, wanted) == 0) return 0;
   return errno == ENOSPC || errno == EDQUOT ? errno : 0;
 }
 
 int JournalBegin(const Run* run) {
   const int error = Reserve();
-  return error != 0 ? error : AppendLine(BeginLine, run);
+  return error != 0 ? error : AppendLine(keeper.journal, BeginLine, run);
 }
 
-void JournalStarted(const Run* run) { AppendLine(StartedLine, run); }
+void JournalStarted(const Run* run) { AppendLine(keeper.journal, StartedLine, run); }
 
 int JournalEnded(const Run* run) {
-  const int error = AppendLine(EndedLine, run);
+  const int error = AppendLine(keeper.journal, EndedLine, run);
   if (error == 0) is_dirty = true;
   return error;
 }
@@ -252,6 +342,21 @@ int JournalSync(void) {
   return 0;
 }
 
+int JournalPast(Run* run) {
+  const off_t at = size;
+  if (at > UINT32_MAX) return EFBIG;
+  int error = Reserve();
+  if (error == 0) error = AppendLine(keeper.journal, PastLine, run);
+  if (error == 0 && !run->is_stored) {
+    is_dirty = true;
+    error = JournalSync();
+  }
+  if (error != 0) return error;
+  PastAdd(run, (uint32_t)at);
+  RunRemove(run);
+  return 0;
+}
+
 void JournalForgotten(const char* id) {
   char line[kMostIdBytes + 8];
   const int length = snprintf(line, sizeof line, "R %s\n", id);
@@ -259,5 +364,5 @@ void JournalForgotten(const char* id) {
 }
 
 void JournalCompactIfDue(void) {
-  if (lines > 8 * RunCount() + kSlackLines) JournalCompact();
+  if (lines > 8 * RunCount() + 2 * PastCount() + kSlackLines) JournalCompact();
 }

@@ -111,6 +111,7 @@ typedef struct {
 } Run;
 
 bool IsRunId(const char* id);
+// The functions of this table know the runs of which something may still come; past.c has the rest.
 Run* RunAdd(const char* id);
 void RunRemove(Run* run);
 Run* RunFind(const char* id);
@@ -136,12 +137,27 @@ void RunsTakeStock(void);
 // Frees what a run has and no longer needs.
 void RunClosed(Run* run);
 
+// ---- past.c: runs of which nothing will come any more. What is filled in here owns nothing: its
+// texts are good until the next call.
+
+size_t PastCount(void);
+void PastAdd(const Run* run, uint32_t at);
+bool PastFind(const char* id, Run* run);
+bool PastRemove(const char* id);
+// The first whose serial is greater.
+bool PastAfter(uint64_t serial, Run* run);
+// Where their lines begin in a new journal, in the order of their serials.
+void PastMoved(const uint32_t* places);
+
 // ---- journal.c: the file that survives the keeper. Functions return 0 or an errno.
 
 int JournalOpen(void);
 int JournalBegin(const Run* run);
 void JournalStarted(const Run* run);
 int JournalEnded(const Run* run);
+// Writes a line that says all, and adds the run to those that are over.
+int JournalPast(Run* run);
+bool JournalReadPast(uint32_t at, Run* run);
 void JournalForgotten(const char* id);
 // Makes ends durable that were written since.
 int JournalSync(void);

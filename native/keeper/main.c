@@ -102,7 +102,7 @@ static int Loop(bool is_init) {
     const int wait = RunsTick();
     if (is_init && keeper.main_pid == 0) return ExitCode(keeper.main_status);
     if (keeper.is_leaving && !RunsAlive()) return 0;
-    const bool is_idle = !is_init && ServerClients() == 0 && RunCount() == 0;
+    const bool is_idle = !is_init && ServerClients() == 0 && RunCount() + PastCount() == 0;
     if (!is_idle) idle_since = BootMs();
     if (BootMs() - idle_since >= kIdleMs) return 0;
     ServerPoll(!is_idle ? wait : wait < 0 || wait > kIdleMs ? kIdleMs : wait);

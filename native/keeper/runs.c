@@ -346,6 +346,20 @@ static void LookAtLost(Run* run) {
     MainEnded(run, kUnknown, WallMs(), 0, NULL);
 }
 
+// What it has said of itself goes with it.
+static bool IsOver(const Run* run) {
+  return !RunIsAlive(run) && !run->has_left && run->start_client == 0 && run->exec_fd < 0 &&
+         run->shim_fd < 0 && run->notify_fd < 0 && run->log_fd < 0 && run->log_pid == 0;
+}
+
+static void PutOverAside(void) {
+  if (ended_count > 0) return;  // they are still to be told
+  for (size_t i = count; i-- > 0;) {
+    if (IsOver(runs[i]) && JournalPast(runs[i]) != 0) return;
+  }
+  JournalCompactIfDue();
+}
+
 int RunsTick(void) {
   const int64_t now = BootMs();
   int wait = -1;
@@ -370,6 +384,7 @@ int RunsTick(void) {
       wait = Sooner(wait, run->log_next_boot_ms, now);
     }
   }
+  PutOverAside();
   return wait;
 }
 

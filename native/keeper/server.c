@@ -289,6 +289,8 @@ static void Start(Client* client, int64_t seq, Request request) {
     // An id starts once: this is the answer that somebody did not live to hear.
     return AnswerRun(client, seq, run, "existed");
   }
+  Run over;
+  if (PastFind(id, &over)) return AnswerRun(client, seq, &over, "existed");
   if (keeper.is_leaving) return AnswerError(client, seq, "leaving", NULL, 0);
   StartSpec spec = {0};
   const char* const wrong = ReadSpec(request, &spec);
@@ -371,6 +373,23 @@ static void Forget(Client* client, int64_t seq, Run* run) {
   AnswerOk(client, seq);
 }
 
+static void ForgetPast(Client* client, int64_t seq, const char* id, const Run* over) {
+  if (over->cgroup != NULL) CgroupRemove(over->cgroup);
+  JournalForgotten(id);
+  PastRemove(id);
+  JournalCompactIfDue();
+  AnswerOk(client, seq);
+}
+
+// What may be asked of a run that is over.
+static void HandlePast(Client* client, int64_t seq, const char* op, const char* id,
+                       const Run* over) {
+  if (strcmp(op, "forget") == 0) return ForgetPast(client, seq, id, over);
+  if (strcmp(op, "look") == 0) return AnswerRun(client, seq, over, NULL);
+  if (strcmp(op, "kill") == 0) return AnswerOk(client, seq);
+  AnswerError(client, seq, "gone", NULL, ESRCH);
+}
+
 static void Freeze(Client* client, int64_t seq, Request request, Run* run, bool on) {
   const int error = TreeFreeze(run, on);
   if (error != 0) return AnswerError(client, seq, error == ESRCH ? "gone" : "system", NULL, error);
@@ -409,7 +428,9 @@ static void Handle(Client* client, Request request) {
   const char* const id = RequestText(request, "run");
   if (!IsRunId(id)) return AnswerError(client, seq, "bad-request", "run", 0);
   if (strcmp(op, "start") == 0) return Start(client, seq, request);
+  Run over;
   Run* const run = RunFind(id);
+  if (run == NULL && PastFind(id, &over)) return HandlePast(client, seq, op, id, &over);
   if (run == NULL) return AnswerError(client, seq, "no-run", NULL, 0);
   if (strcmp(op, "look") == 0) return Look(client, seq, run);
   if (strcmp(op, "forget") == 0) return Forget(client, seq, run);
@@ -444,8 +465,12 @@ static void HandleAll(Client* client) {
 
 // A part of the list at a time: it may be longer than what we want to keep.
 static void List(Client* client) {
-  const Run* run;
-  while (client->out.size < kPieceBytes && (run = RunAfter(client->list_serial)) != NULL) {
+  while (client->out.size < kPieceBytes) {
+    Run over;
+    const Run* run = RunAfter(client->list_serial);
+    if (PastAfter(client->list_serial, &over) && (run == NULL || over.serial < run->serial))
+      run = &over;
+    if (run == NULL) break;
     client->list_serial = run->serial;
     AnswerRun(client, client->list_seq, run, "item");
   }

@@ -1,7 +1,8 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 
+import type { KeeperRun } from '../../src/supervisor/index.js';
 import { itWithCgroup, CGROUP2 } from '../support/cgroup2';
 import { KeeperHost } from '../support/keeper';
 import { KERNEL } from '../support/kernel';
@@ -92,6 +93,61 @@ it('SV-03: a run of an earlier boot is over, its end unknown, and its pid is nob
   stranger.stdin.end();
   expect(await once(stranger, 'close')).toEqual([0, null]);
 });
+
+it('runs that are over are told by the next keeper, too, each as its own', async () => {
+  await using host = await KeeperHost.open();
+  // Two ids whose hashes are the same (FNV-1a), and some between them.
+  const codes = new Map([
+    ['costarring', 3],
+    ['between-1', 4],
+    ['liquid', 5],
+    ['between-2', 6],
+  ]);
+  for (const [id, code] of codes) {
+    await host.keeper.start({ id, command: 'sh', args: ['-c', `exit ${code}`] });
+    await host.end(id);
+    await host.untilEmpty(id);
+  }
+  const before = host.keeper.runs();
+  const isSame = () => {
+    const facts = (run: KeeperRun) => ({ ...run, identity: run.identity?.startTicks });
+    expect(host.keeper.runs().map(facts)).toEqual(before.map(facts));
+    for (const [id, code] of codes) expect(host.keeper.run(id)?.waitStatus).toBe(code << 8);
+  };
+  const killAndReopen = async (change = (text: string) => text) => {
+    await host.keeper.close();
+    process.kill(host.keeperPid, 'SIGKILL');
+    await until('the keeper to be gone', () => !existsSync(`/proc/${host.keeperPid}/exe`));
+    const path = host.path('keeper', 'runs');
+    writeFileSync(path, change(readFileSync(path, 'utf8')));
+    await host.reopen();
+  };
+  await host.reopen();
+  isSame();
+  await killAndReopen();
+  isSame();
+  await host.keeper.upgrade();
+  await host.reopen();
+  isSame();
+  // An id starts once, and what is over can be asked for, but not signalled.
+  expect(await host.keeper.start({ id: 'liquid', command: 'true' })).toMatchObject({
+    waitStatus: 5 << 8,
+  });
+  expect(await host.keeper.members('liquid')).toEqual([]);
+  expect(await host.keeper.signal('liquid', 'SIGTERM', true)).toBe(false);
+  expect(await host.keeper.stop('liquid')).toMatchObject({ isGone: true });
+  await host.keeper.forget('costarring');
+  codes.delete('costarring');
+  before.shift();
+  await host.reopen();
+  isSame();
+  await killAndReopen((text) => text.replace(/^K .*/m, 'K 00000000-0000-0000-0000-000000000000'));
+  expect(host.keeper.runs()).toMatchObject([
+    { id: 'between-1', waitStatus: 4 << 8, identity: null },
+    { id: 'liquid', waitStatus: 5 << 8, identity: null },
+    { id: 'between-2', waitStatus: 6 << 8, identity: null },
+  ]);
+}, 60_000);
 
 it('a state that was torn or filled with garbage does not keep it from starting', async () => {
   await using host = await KeeperHost.open();

@@ -2,11 +2,12 @@
 // aggregator, each for N seconds. Leaves its findings in build/fuzz. Requires clang with libFuzzer.
 import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdirSync, readdirSync } from 'node:fs';
-import { basename, join } from 'node:path';
+import { basename, join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 
-const TARGETS = join('test', 'native', 'fuzz');
-const BUILD = join('build', 'fuzz');
+// Absolute, because a target may go elsewhere.
+const TARGETS = resolve('test', 'native', 'fuzz');
+const BUILD = resolve('build', 'fuzz');
 const LONGEST_INPUT = 4096;
 
 const { values } = parseArgs({
@@ -22,10 +23,18 @@ if (compiler === undefined) {
   );
   process.exit(1);
 }
-const core = join('native', 'core');
-const sources = readdirSync(core, { recursive: true }).filter((name) => name.endsWith('.cc'));
-for (const file of readdirSync(TARGETS).filter((name) => name.endsWith('_fuzz.cc'))) {
-  const name = basename(file, '_fuzz.cc');
+const filesIn = (folder, pattern) =>
+  readdirSync(folder, { recursive: true })
+    .filter((name) => pattern.test(name))
+    .map((name) => join(folder, name));
+const CORE = ['-std=c++17', '-Inative', ...filesIn(join('native', 'core'), /\.cc$/)];
+/** What creates processes, signals them, and becomes another program stays out. */
+const KEEPER = [
+  ...['-xc', '-std=c11', '-D_GNU_SOURCE', '-DKEEPER_VERSION="fuzz"', '-Inative/keeper'],
+  ...filesIn(join('native', 'keeper'), /(clock|journal|notify|past|runs|server|text)\.c$/),
+];
+for (const file of readdirSync(TARGETS).filter((name) => /_fuzz\.cc?$/.test(name))) {
+  const name = basename(file).replace(/_fuzz\.cc?$/, '');
   if (values.target !== undefined && values.target !== name) continue;
   const corpus = join(BUILD, `${name}-corpus`);
   mkdirSync(corpus, { recursive: true });
@@ -33,9 +42,10 @@ for (const file of readdirSync(TARGETS).filter((name) => name.endsWith('_fuzz.cc
   execFileSync(
     compiler,
     [
-      ...['-std=c++17', '-O1', '-g', '-fsanitize=fuzzer,address,undefined'],
-      ...['-fno-sanitize-recover=all', '-Inative', `-I${join('test', 'native')}`],
-      ...[join(TARGETS, file), ...sources.map((source) => join(core, source)), '-o', program],
+      ...['-O1', '-g', '-fsanitize=fuzzer,address,undefined', '-fno-sanitize-recover=all'],
+      ...[`-I${join('test', 'native')}`, '-o', program],
+      ...(file.endsWith('.c') ? KEEPER : CORE),
+      join(TARGETS, file),
     ],
     { stdio: 'inherit' },
   );

@@ -1,6 +1,6 @@
-// npm run test:asan [-- JEST ARGUMENTS]: runs the tests with an addon built with AddressSanitizer
-// and UBSan, in a copy of the tree. Leaks are checked without Node: see the running readers in
-// test/package/native-core.test.ts.
+// npm run test:asan [-- JEST ARGUMENTS]: runs the tests with an addon and a keeper built with
+// AddressSanitizer and UBSan, in a copy of the tree. Leaks of the addon are checked without Node: see
+// the running readers in test/package/native-core.test.ts.
 import { execFileSync, spawnSync } from 'node:child_process';
 import { cpSync, mkdirSync, rmSync, symlinkSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
@@ -8,7 +8,7 @@ import { dirname, join, resolve } from 'node:path';
 const COPY = resolve('build', 'asan');
 
 // Tests that read memory of their own, end processes by faults, or measure what a plain Node opens.
-const LEFT_OUT = ['native-core', 'readme'];
+const LEFT_OUT = ['native-core', 'readme', 'keeper-flood'];
 
 const tracked = execFileSync('git', ['ls-files', '-z'], { encoding: 'utf8' }).split('\0');
 rmSync(COPY, { recursive: true, force: true });
@@ -26,13 +26,20 @@ const run = (command, args, env = {}) => {
 
 run(process.execPath, ['node_modules/typescript/bin/tsc', '-p', 'tsconfig.build.json']);
 run(process.execPath, ['scripts/build-addon.mjs', '--', '-Dsanitize=1']);
+const keeper = {
+  flags: ['-g', '-fsanitize=address,undefined', '-fno-sanitize-recover=all'],
+};
+run(process.execPath, [
+  '-e',
+  `if (!require('./dist/cli/compile-keeper.js').compileKeeper(
+    '.', 'build/Release/exitwatch-keeper', ${JSON.stringify(keeper)})) process.exit(1)`,
+]);
 const library = (name) =>
   execFileSync('cc', [`-print-file-name=${name}`], { encoding: 'utf8' }).trim();
-const args = process.argv.slice(2);
-const filter =
-  args.length > 0
-    ? args
-    : [`--testPathIgnorePatterns=${LEFT_OUT.map((name) => `/${name}`).join('|')}`];
+const filter = [
+  ...process.argv.slice(2),
+  `--testPathIgnorePatterns=${LEFT_OUT.map((name) => `/${name}`).join('|')}`,
+];
 run(process.execPath, ['node_modules/jest/bin/jest.js', ...filter], {
   LD_PRELOAD: `${library('libasan.so')}:${library('libubsan.so')}`,
   ASAN_OPTIONS:

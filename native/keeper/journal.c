@@ -306,7 +306,7 @@ int JournalOpen(void) {
     while ((length = getline(&line, &room, stream)) > 0) {
       if (line[length - 1] != '\n') break;  // torn by a crash of the machine
       line[length - 1] = '\0';
-      ReadLine(line, at);
+      if (length < kLineBytes && strlen(line) == (size_t)length - 1) ReadLine(line, at);
       at += length;
     }
     free(line);

@@ -1,24 +1,14 @@
 import { once } from 'node:events';
 import { chmodSync, existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
-import { connect, type Socket } from 'node:net';
+import { connect } from 'node:net';
 import { join } from 'node:path';
 
 import { encodeMessage } from '../../src/supervisor/keeper/message.js';
 import { folderOfController } from '../support/controllers';
-import { KeeperHost } from '../support/keeper';
+import { KeeperHost, rawClient } from '../support/keeper';
 import { itAsRoot, itAsRootIf } from '../support/privilege';
 import { run } from '../support/programs';
 import { until } from '../support/wait';
-
-async function raw(host: KeeperHost): Promise<Socket> {
-  const socket = connect(host.path('keeper', 'socket'));
-  socket.on('error', () => undefined);
-  await once(socket, 'data'); // hello
-  return socket;
-}
-
-const rssKib = (pid: number) =>
-  Number(/^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'latin1'))?.[1]);
 
 it.each<[string, Buffer]>([
   ['garbage', Buffer.from('GET / HTTP/1.1\r\n\r\n')],
@@ -38,7 +28,7 @@ it.each<[string, Buffer]>([
 ])('%s ends the connection, and nothing else', async (_, bytes) => {
   await using host = await KeeperHost.open();
   await host.keeper.start({ id: 'stays', command: 'sleep', args: ['1000'] });
-  const socket = await raw(host);
+  const socket = await rawClient(host);
   socket.write(bytes);
   await once(socket, 'close');
   expect(host.keeper.run('stays')?.state).toBe('running');
@@ -117,7 +107,7 @@ it.each<[string, [string, string][], string]>([
 ])('%s is refused', async (_, fields, code) => {
   await using host = await KeeperHost.open();
   await host.keeper.start({ id: 'stays', command: 'sleep', args: ['1000'] });
-  const socket = await raw(host);
+  const socket = await rawClient(host);
   socket.write(encodeMessage([['seq', '1'], ...fields]));
   const [answer] = (await once(socket, 'data')) as [Buffer];
   expect(answer.toString('latin1')).toContain(`error=${code}\0`);
@@ -126,33 +116,9 @@ it.each<[string, [string, string][], string]>([
   expect(host.keeper.run('x')).toBeNull();
 });
 
-it('half messages of many clients, and a flood of requests whose answers nobody reads, cost nothing in the end', async () => {
-  await using host = await KeeperHost.open();
-  await host.keeper.start({ id: 'stays', command: 'sleep', args: ['1000'] });
-  const half = encodeMessage([
-    ['seq', '1'],
-    ['op', 'x'.repeat(100_000)],
-  ]).subarray(0, 90_000);
-  const sockets = await Promise.all(Array.from({ length: 20 }, () => raw(host)));
-  for (const socket of sockets) socket.write(half);
-  const flood = await raw(host);
-  flood.pause();
-  const request = encodeMessage([
-    ['seq', '1'],
-    ['op', 'look'],
-    ['run', 'stays'],
-  ]);
-  flood.write(Buffer.concat(Array.from({ length: 20_000 }, () => request)));
-  // Others are served in the meantime.
-  await host.keeper.start({ id: 'more', command: 'true' });
-  await host.end('more');
-  for (const socket of [...sockets, flood]) socket.destroy();
-  await until('its memory to be given back', () => rssKib(host.keeperPid) < 2048);
-});
-
 it('no more than 64 clients are served', async () => {
   await using host = await KeeperHost.open();
-  const sockets = await Promise.all(Array.from({ length: 63 }, () => raw(host)));
+  const sockets = await Promise.all(Array.from({ length: 63 }, () => rawClient(host)));
   const more = connect(host.path('keeper', 'socket'));
   more.on('error', () => undefined);
   await once(more, 'close');

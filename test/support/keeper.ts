@@ -1,4 +1,6 @@
+import { once } from 'node:events';
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -111,4 +113,12 @@ export function processesWith(word: string): number[] {
       }
     })
     .map(Number);
+}
+
+/** A client that says whatever it likes; it has heard the keeper's first message. */
+export async function rawClient(host: KeeperHost): Promise<Socket> {
+  const socket = connect(host.path('keeper', 'socket'));
+  socket.on('error', () => undefined);
+  await once(socket, 'data'); // hello
+  return socket;
 }

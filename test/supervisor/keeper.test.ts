@@ -287,6 +287,21 @@ describe('a keeper', () => {
     expect(await host.end('stays')).toMatchObject({ how: 'killed', signal: 'SIGUSR1' });
   });
 
+  it('MK-20: what is started straight after a stop begins when all of the one before is gone', async () => {
+    await using host = await KeeperHost.open();
+    // Neither it nor its child goes when asked to.
+    const script = `trap '' TERM; sleep 1000 & echo "$$ $!" > ${host.path('pids')}; while :; do wait; done`;
+    await host.keeper.start({ id: 'one', command: 'sh', args: ['-c', script] });
+    const pids = (await written(host.path('pids'))).trim();
+    const { isGone, wasKilled } = await host.keeper.stop('one', { graceMs: 50 });
+    const seen = host.path('seen');
+    const look = `for pid in ${pids}; do test ! -e /proc/$pid && echo gone; done > ${seen}; exit 0`;
+    await host.keeper.start({ id: 'two', command: 'sh', args: ['-c', look] });
+    await host.end('two');
+    expect({ isGone, wasKilled }).toEqual({ isGone: true, wasKilled: true });
+    expect(readFileSync(seen, 'utf8')).toBe('gone\ngone\n');
+  });
+
   it('CS-14: closing leaves everything running', async () => {
     await using host = await KeeperHost.open();
     const { pid } = await host.keeper.start({ id: 'stays', command: 'sleep', args: ['1000'] });

@@ -1,4 +1,11 @@
-import { createReadStream, existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import {
+  createReadStream,
+  existsSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  statSync,
+} from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import type { RunOptions } from '../../src/supervisor/index.js';
@@ -10,6 +17,7 @@ import { until } from '../support/wait';
 /** Each has 64 bytes: 51 MB in each round, and 1 GB in 20. */
 const LINES = 800_000 * ROUNDS;
 const MOST_BYTES = 8 << 20;
+const LEAST_BYTES = 2 << 20;
 const KEEP = 900;
 const PATIENCE_MS = 60_000 * (1 + ROUNDS);
 
@@ -90,15 +98,37 @@ it(
     await using host = await KeeperHost.open();
     const log = host.path('log');
     await host.keeper.start(counting({ stdout: log }));
+    const isRunning = () => host.keeper.run('counts')?.state === 'running';
     let rotations = 0;
-    while (host.keeper.run('counts')?.state === 'running') {
+    while (isRunning()) {
       await host.keeper.rotateLog('counts', log, KEEP);
       rotations++;
+      // However slow the disk is, there are fewer than we keep.
+      while (isRunning() && statSync(log).size < LEAST_BYTES) await sleep(1);
       if (rotations % 5 === 0) await host.reopen();
     }
     expect(await host.end('counts')).toMatchObject({ how: 'exited', exitCode: 0 });
     expect(await countLines(log)).toBe(LINES);
     expect(rotations).toBeGreaterThan(2);
+  },
+  PATIENCE_MS,
+);
+
+it(
+  'the log of a run that ends while it is rotated: it is rotated, and no byte lost',
+  async () => {
+    await using host = await KeeperHost.open();
+    const lines = 2000;
+    for (let i = 0; i < 200 * ROUNDS; i++) {
+      const [id, log] = [`run${i}`, host.path(`log${i}`)];
+      await host.keeper.start({
+        ...{ ...counting({ stdout: log }), id, args: [`${lines}`] },
+        ...(i % 4 === 3 ? { cgroup: null } : {}),
+      });
+      while (host.keeper.run(id)?.state === 'running') await host.keeper.rotateLog(id, log, KEEP);
+      await host.end(id);
+      expect(await countLines(log)).toBe(lines);
+    }
   },
   PATIENCE_MS,
 );

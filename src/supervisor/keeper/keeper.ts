@@ -86,6 +86,7 @@ const RECONNECTS = 10;
 /** The keeper may be upgraded, or die, again and again in the meantime. */
 const LONGEST_REQUEST_MS = 10_000;
 const FORGOTTEN_WITHIN_MS = 5000;
+const FREEZE_MS = 10_000;
 
 /**
  * The parent of processes that outlive this program: a small program of its own, one for each state
@@ -285,18 +286,21 @@ export class Keeper extends EventEmitter<KeeperEvents> {
    * Moves what a log file of a run has into `FILE.1`, while the run goes on; it is paused while the
    * last part is copied. Not for `logs.file`, which its log process rotates.
    *
+   * Rejects with an {@link ExitwatchError}: `ERR_EXITWATCH_BUSY` if it cannot be paused for 10
+   * seconds, as a process that waits for a dead disk (then nothing was rotated), `…_NO_RUN`,
+   * `…_KEEPER`, `…_CLOSED`; and with the system's error if the file cannot be copied.
+   *
    * @param keep how many rotated files are kept
    */
   async rotateLog(id: string, file: string, keep = 5): Promise<void> {
     checkRunId(id);
     checkInteger('keep', keep, 0, 1000);
     await rotateLog(file, keep, async (work) => {
-      const isPaused = await this.#attempt('pause', id, [['whileConnected', '1']]);
       try {
-        while (isPaused && !(await this.#look(id)).has('frozen')) await sleep(1);
+        await this.#freeze(id);
         await work();
       } finally {
-        if (isPaused) await this.resume(id);
+        await this.resume(id);
       }
     });
   }
@@ -447,6 +451,24 @@ export class Keeper extends EventEmitter<KeeperEvents> {
     if (message.text('error') === 'gone') return false;
     this.#check(message, id);
     return true;
+  }
+
+  /**
+   * Pauses a run for as long as we are connected, and waits until nothing of it can write: it is
+   * frozen, or has ended in the meantime.
+   */
+  async #freeze(id: string): Promise<void> {
+    const deadline = performance.now() + FREEZE_MS;
+    while (await this.#attempt('pause', id, [['whileConnected', '1']])) {
+      if ((await this.#look(id)).has('frozen')) return;
+      if (performance.now() > deadline) {
+        throw new ExitwatchError(
+          'ERR_EXITWATCH_BUSY',
+          `run ${JSON.stringify(id)} cannot be paused`,
+        );
+      }
+      await sleep(1);
+    }
   }
 
   async #look(id: string): Promise<Message> {

@@ -25,6 +25,7 @@ export async function rotateLog(
     try {
       if (process.geteuid?.() === 0) await copy.chown(uid, gid);
       let at = await copyFrom(log, copy, 0);
+      await copy.sync(); // most of it: the pause is short then
       await whilePaused(async () => {
         at = await copyFrom(log, copy, at);
         await copy.sync();

@@ -40,8 +40,8 @@ static int Append(int file, const char* line, size_t length) {
 }
 
 static int BeginLine(char* line, const Run* run) {
-  return snprintf(line, kLineBytes, "B %s %lld %lld\n", run->id, (long long)run->started_ms,
-                  (long long)run->started_boot_ms);
+  return snprintf(line, kLineBytes, "B %s %lld %lld\t%s\n", run->id, (long long)run->started_ms,
+                  (long long)run->started_boot_ms, run->cgroup == NULL ? "" : run->cgroup);
 }
 
 // Tabs separate what may hold spaces.
@@ -154,7 +154,8 @@ static bool ReadPast(char* line, Run* run) {
   static char id[kMostIdBytes + 1], step[32];
   int state;
   long long started, ticks, ended, lived, peak, user, system;
-  *run = (Run){.exec_fd = -1, .shim_fd = -1, .notify_fd = -1, .log_fd = -1, .is_stored = true};
+  *run = (Run){.is_stored = true};
+  run->go_fd = run->exec_fd = run->shim_fd = run->notify_fd = run->log_fd = -1;
   if (numbers == NULL ||
       sscanf(numbers, "%100s %d %lld %d %d %lld %d %lld %d %lld %lld %lld %lld %31s", id, &state,
              &started, &run->pid, &run->shim, &ticks, &run->status, &ended, &run->error, &lived,
@@ -214,6 +215,8 @@ static void ReadLine(char* line, off_t at) {
     run = RunAdd(id);
     run->started_ms = started;
     run->started_boot_ms = boot_at;
+    const char* const tab = strchr(rest, '\t');
+    if (tab != NULL) run->cgroup = CopyIfAny(tab + 1);
   }
   if (run == NULL) return;
   if (line[0] == 'S') ReadStarted(run, rest);
@@ -231,7 +234,9 @@ static int WriteHead(int file) {
 
 static int WriteRun(int file, const Run* run) {
   int error = AppendLine(file, BeginLine, run);
-  if (error == 0 && (run->pid != 0 || run->shim != 0)) error = AppendLine(file, StartedLine, run);
+  // Without this line it was never executed.
+  const bool was_started = run->pid != 0 || run->shim != 0 || run->state == kRunning;
+  if (error == 0 && was_started) error = AppendLine(file, StartedLine, run);
   if (error == 0 && !RunIsAlive(run)) error = AppendLine(file, EndedLine, run);
   return error;
 }
@@ -327,7 +332,7 @@ int JournalBegin(const Run* run) {
   return error != 0 ? error : AppendLine(keeper.journal, BeginLine, run);
 }
 
-void JournalStarted(const Run* run) { AppendLine(keeper.journal, StartedLine, run); }
+int JournalStarted(const Run* run) { return AppendLine(keeper.journal, StartedLine, run); }
 
 int JournalEnded(const Run* run) {
   const int error = AppendLine(keeper.journal, EndedLine, run);

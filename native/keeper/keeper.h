@@ -94,6 +94,7 @@ typedef struct {
   pid_t log_pid;
   int status;  // of waitpid; -1: unknown
   int error;   // errno of a start that failed
+  int go_fd;   // closed without a word: the child ends
   int exec_fd;
   int shim_fd;
   int notify_fd;
@@ -153,7 +154,7 @@ void PastMoved(const uint32_t* places);
 
 int JournalOpen(void);
 int JournalBegin(const Run* run);
-void JournalStarted(const Run* run);
+int JournalStarted(const Run* run);
 int JournalEnded(const Run* run);
 // Writes a line that says all, and adds the run to those that are over.
 int JournalPast(Run* run);
@@ -188,8 +189,10 @@ typedef struct {
   bool has_groups;
 } StartSpec;
 
-// Forks. 0 or an errno; what fails in the child comes through run->exec_fd.
+// Forks. 0 or an errno; what fails in the child comes through run->exec_fd. The child does nothing
+// before Go(), which comes when the journal knows it: a keeper that dies before it leaves nobody.
 int SpawnRun(Run* run, const StartSpec* spec);
+void Go(Run* run);
 void SpawnLog(Run* run);
 int LogMain(const char* fifo, const char* file, int64_t most, int keep);
 void RotateFile(const char* file, int keep);
@@ -223,6 +226,8 @@ int TreeFreeze(const Run* run, bool on);
 bool TreeIsFrozen(const Run* run);
 int CgroupMake(const char* path);
 void CgroupRemove(const char* path);
+// 0 or an errno; reads a whole small file, and ends it with a NUL.
+int ReadFile(const char* path, char* text, size_t room);
 int WriteFile(const char* path, const char* text, int flags);
 
 // ---- notify.c

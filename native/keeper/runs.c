@@ -45,7 +45,7 @@ Run* RunAdd(const char* id) {
   run->id = Copy(id);
   run->serial = ++last_serial;
   run->status = kUnknown;
-  run->exec_fd = run->shim_fd = run->notify_fd = run->log_fd = -1;
+  run->go_fd = run->exec_fd = run->shim_fd = run->notify_fd = run->log_fd = -1;
   runs[count++] = run;
   return run;
 }
@@ -67,6 +67,7 @@ void RunRemove(Run* run) {
   count--;
   memmove(runs + at, runs + at + 1, (count - at) * sizeof *runs);
   RunClosed(run);
+  CloseFd(&run->go_fd);
   CloseFd(&run->log_fd);
   free(run->id);
   free(run->cgroup);
@@ -248,6 +249,10 @@ static void TakeReport(Run* run, const ShimReport* report) {
   run->pid = report->pid;
   if (!report->is_end) {
     run->start_ticks = report->ticks;
+    if (run->state != kRunning) return;
+    // The keeper before had not read it yet.
+    JournalStarted(run);
+    TellAll("started", run);
     return;
   }
   MainEnded(run, report->status, report->ended_ms, report->lived_ms, &report->usage);
@@ -331,7 +336,10 @@ static void KillAgain(Run* run, int64_t now) {
   run->kill_next_boot_ms = now + run->kill_wait_ms;
 }
 
+static void ReachShim(Run* run);
+
 static void LookAtLost(Run* run) {
+  if (run->shim != 0 && run->shim_fd < 0) ReachShim(run);
   RunReadShim(run);
   char state;
   pid_t parent;
@@ -390,19 +398,34 @@ int RunsTick(void) {
 
 // ---- after an earlier keeper
 
+// Its descriptors are in place when it has its name.
+static void ReachShim(Run* run) {
+  char path[40], name[16];
+  char state;
+  pid_t parent;
+  int64_t ticks;
+  snprintf(path, sizeof path, "/proc/%d/comm", run->shim);
+  if (ReadFile(path, name, sizeof name) != 0 || strcmp(name, kShimName "\n") != 0) return;
+  snprintf(path, sizeof path, "/proc/%d/fd/%d", run->shim, kShimReadFd);
+  const int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  if (fd < 0) return;
+  // Looked at last: then it was the shim that was asked before.
+  if (!ReadStat(run->shim, &state, &parent, &ticks) || ticks != run->shim_ticks) {
+    close(fd);
+    return;
+  }
+  run->shim_fd = fd;
+  WaitFor(fd, kShimFd, run->serial);
+  RunReadShim(run);
+}
+
 static void Adopt(Run* run) {
   if (run->log_fifo != NULL) {
     run->log_fd = open(run->log_fifo, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
     SpawnLog(run);
   }
   if (run->shim != 0) {
-    char path[40];
-    snprintf(path, sizeof path, "/proc/%d/fd/%d", run->shim, kShimReadFd);
-    char state;
-    pid_t parent;
-    int64_t ticks;
-    if (ReadStat(run->shim, &state, &parent, &ticks) && ticks == run->shim_ticks)
-      run->shim_fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    ReachShim(run);
   } else if (run->pid != 0) {
     char state;
     pid_t parent;
@@ -410,15 +433,21 @@ static void Adopt(Run* run) {
     run->shim_fd = (int)syscall(SYS_pidfd_open, run->pid, 0);
     if (!ReadStat(run->pid, &state, &parent, &ticks) || ticks != run->start_ticks)
       CloseFd(&run->shim_fd);
+    if (run->shim_fd >= 0) WaitFor(run->shim_fd, kShimFd, run->serial);
   }
-  if (run->shim_fd >= 0) WaitFor(run->shim_fd, kShimFd, run->serial);
 }
 
 void RunsTakeStock(void) {
   for (size_t i = 0; i < count; i++) {
     Run* const run = runs[i];
-    if (run->pid == 0 && run->shim == 0 && RunIsAlive(run)) {
-      // Of another boot, or the keeper died before it knew whether it had started it.
+    if (run->pid == 0 && run->shim == 0 && run->state == kStarting) {
+      // The keeper died before Go(): nothing was executed, and who asked for it asks again.
+      if (run->cgroup != NULL) CgroupRemove(run->cgroup);
+      JournalForgotten(run->id);
+      RunRemove(run);
+      i--;
+    } else if (run->pid == 0 && run->shim == 0 && RunIsAlive(run)) {
+      // Of another boot.
       MainEnded(run, kUnknown, 0, 0, NULL);
       run->has_left = run->cgroup != NULL && !TreeIsEmpty(run);
     } else if (run->pid == 0 && run->shim == 0) {

@@ -280,6 +280,16 @@ static int Begin(Run* run, Request request, StartSpec* spec) {
   return SpawnRun(run, spec);
 }
 
+// The journal does not know it, and so it does not run.
+static void TakeBack(Run* run) {
+  CloseFd(&run->go_fd);
+  CloseFd(&run->exec_fd);
+  CloseFd(&run->shim_fd);
+  run->pid = 0;
+  free(run->step);
+  run->step = Copy("journal");
+}
+
 static void Start(Client* client, int64_t seq, Request request) {
   const char* const id = RequestText(request, "run");
   const char* const unknown = RequestUnknown(request, kStartKeys);
@@ -315,6 +325,7 @@ static void Start(Client* client, int64_t seq, Request request) {
   }
   error = Begin(run, request, &spec);
   FreeSpec(&spec);
+  if (error == 0 && (error = JournalStarted(run)) != 0) TakeBack(run);
   if (error != 0) {
     run->state = kFailed;
     run->error = error;
@@ -324,7 +335,7 @@ static void Start(Client* client, int64_t seq, Request request) {
     AnswerRun(client, seq, run, "ok");
     return TellAll("ended", run);
   }
-  JournalStarted(run);
+  Go(run);
   run->start_client = client->id;
   run->start_seq = seq;
   WaitFor(run->exec_fd, kExecFd, run->serial);

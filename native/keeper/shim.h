@@ -6,6 +6,9 @@
 #include <sys/resource.h>
 #include <sys/types.h>
 
+// Its name once these descriptors are in place.
+#define kShimName "exitwatch-shim"
+
 enum { kShimReadFd = 3, kShimWriteFd = 4 };
 
 typedef struct {

@@ -24,6 +24,7 @@ typedef struct {
   int out;
   int err;
   int failure;  // the pipe for a StartFailure; closed by exec
+  int go;       // see Go()
 } ChildFiles;
 
 static void Fail(const ChildFiles* files, const char* step, int error) {
@@ -31,6 +32,21 @@ static void Fail(const ChildFiles* files, const char* step, int error) {
   snprintf(failure.step, sizeof failure.step, "%s", step);
   if (write(files->failure, &failure, sizeof failure) < 0) _exit(126);
   _exit(127);
+}
+
+// Without a word from the keeper there is nobody to whom this process would be known.
+static void AwaitGo(const Run* run, const ChildFiles* files) {
+  char byte;
+  ssize_t size;
+  close(run->go_fd);
+  while ((size = read(files->go, &byte, 1)) < 0 && errno == EINTR) continue;
+  if (size != 1) _exit(126);
+}
+
+void Go(Run* run) {
+  // A pipe without a reader: it was killed already.
+  if (write(run->go_fd, "", 1) < 0 && errno != EPIPE) Die("go");
+  CloseFd(&run->go_fd);
 }
 
 static void Inherit(const ChildFiles* files, const StartSpec* spec) {
@@ -147,7 +163,6 @@ static int Unread(int pipe) {
 // The parent of a run without a cgroup, and of all that it leaves behind: it ends with the last of
 // them. It survives the keeper; the next one reads the pipe from /proc/PID/fd/3.
 static void ShimMain(const Run* run, const StartSpec* spec, const ChildFiles* files, int pipes[2]) {
-  prctl(PR_SET_NAME, "exitwatch-shim");
   setsid();
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   for (int number = 1; number < NSIG; number++) signal(number, SIG_IGN);
@@ -165,6 +180,7 @@ static void ShimMain(const Run* run, const StartSpec* spec, const ChildFiles* fi
   const int high = fcntl(pipes[0], F_DUPFD, 100), high_write = fcntl(pipes[1], F_DUPFD, 100);
   if (dup2(high, kShimReadFd) < 0 || dup2(high_write, kShimWriteFd) < 0) _exit(126);
   if (write(kShimWriteFd, &report, sizeof report) < 0) _exit(126);
+  prctl(PR_SET_NAME, kShimName);
   CloseFrom(kShimWriteFd + 1);  // among them the pipe whose end means that exec succeeded
   const int64_t began = report.boot_ms;
   for (;;) {
@@ -243,6 +259,8 @@ static int FailHere(Run* run, ChildFiles* files, const char* step) {
   if (files->err != files->out) CloseFd(&files->err);
   CloseFd(&files->out);
   CloseFd(&files->failure);
+  CloseFd(&files->go);
+  CloseFd(&run->go_fd);
   CloseFd(&run->exec_fd);
   CloseFd(&run->shim_fd);
   CloseFd(&run->log_fd);
@@ -250,7 +268,7 @@ static int FailHere(Run* run, ChildFiles* files, const char* step) {
 }
 
 int SpawnRun(Run* run, const StartSpec* spec) {
-  ChildFiles files = {.out = -1, .err = -1, .failure = -1};
+  ChildFiles files = {.out = -1, .err = -1, .failure = -1, .go = -1};
   if (run->log_fifo != NULL) {
     files.out = files.err = OpenFifo(run);
     if (files.out < 0) return FailHere(run, &files, "log");
@@ -263,10 +281,13 @@ int SpawnRun(Run* run, const StartSpec* spec) {
     if (spec->err != NULL && !is_same && (files.err = OpenRotated(spec->err, spec)) < 0)
       return FailHere(run, &files, "stderr");
   }
-  int failures[2], reports[2] = {-1, -1};
+  int failures[2], go[2], reports[2] = {-1, -1};
   if (pipe2(failures, O_CLOEXEC | O_NONBLOCK) < 0) return FailHere(run, &files, "pipe");
   run->exec_fd = failures[0];
   files.failure = failures[1];
+  if (pipe2(go, O_CLOEXEC) < 0) return FailHere(run, &files, "pipe");
+  files.go = go[0];
+  run->go_fd = go[1];
   if (run->cgroup == NULL) {
     if (pipe2(reports, O_CLOEXEC | O_NONBLOCK) < 0) return FailHere(run, &files, "pipe");
     run->shim_fd = reports[0];
@@ -279,6 +300,7 @@ int SpawnRun(Run* run, const StartSpec* spec) {
   }
   const pid_t pid = fork();
   if (pid == 0) {
+    AwaitGo(run, &files);
     if (run->cgroup == NULL) ShimMain(run, spec, &files, reports);
     ChildMain(run, spec, &files);
   }
@@ -292,6 +314,7 @@ int SpawnRun(Run* run, const StartSpec* spec) {
   if (files.err != files.out) CloseFd(&files.err);
   CloseFd(&files.out);
   CloseFd(&files.failure);
+  CloseFd(&files.go);
   char state;
   pid_t parent;
   run->started_ms = WallMs();

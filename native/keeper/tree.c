@@ -17,8 +17,7 @@
 
 #include "keeper.h"
 
-// 0 or an errno; reads a whole small file, and ends it with a NUL.
-static int ReadFile(const char* path, char* text, size_t room) {
+int ReadFile(const char* path, char* text, size_t room) {
   const int file = open(path, O_RDONLY | O_CLOEXEC);
   if (file < 0) return errno;
   size_t size = 0;

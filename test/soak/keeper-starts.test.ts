@@ -1,12 +1,14 @@
 import { spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { encodeMessage } from '../../src/supervisor/keeper/message.js';
 import { toRequest } from '../../src/supervisor/keeper/run-options.js';
-import { KeeperHost } from '../support/keeper';
+import { KeeperHost, processesWith } from '../support/keeper';
 import { ROUNDS } from '../support/rounds';
+import { until } from '../support/wait';
 
 const CLIENT = join(__dirname, '..', 'programs', 'keeper-client.cjs');
 const KILLS = 25 * ROUNDS;
@@ -70,4 +72,31 @@ it('a keeper killed while runs start: each id runs at most once, and no end is i
       expect(exit.how === 'exited' || exit.how === 'unknown').toBe(true);
     }
   }
+});
+
+it('a keeper killed while runs start that stay: what runs is known to the next one, and runs once', async () => {
+  await using host = await KeeperHost.open();
+  const word = `mark-${randomUUID()}`;
+  let ran = 0;
+  for (let i = 0; i < 20 * ROUNDS; i++) {
+    const [id, mark] = [`run${i}`, `${word}-${i}`];
+    const started = host.keeper
+      .start({
+        ...{ id, command: 'sh', args: ['-c', 'sleep 1000; exit', mark] },
+        ...(i % 2 === 0 ? { cgroup: null } : {}),
+      })
+      .catch((error: unknown) => error);
+    await new Promise((resolve) => setTimeout(resolve, (i % 10) / 4));
+    const before = host.keeperPid;
+    process.kill(before, 'SIGKILL');
+    await started;
+    await host.keeper.start({ id: `next${i}`, command: 'true' });
+    const run = host.keeper.run(id);
+    const isKnown = run?.state === 'running';
+    if (isKnown) await until(`the command of ${id}`, () => processesWith(mark).length === 1);
+    expect({ run, pids: processesWith(mark) }).toEqual({ run, pids: isKnown ? [run.pid] : [] });
+    if (isKnown) await host.keeper.stop(id, { signal: 'SIGKILL' });
+    ran += isKnown ? 1 : 0;
+  }
+  expect(ran).toBeGreaterThan(0);
 });

@@ -74,33 +74,37 @@ it('a keeper killed while runs start: each id runs at most once, and no end is i
   }
 });
 
-it('a keeper killed while runs start that stay: what runs is known to the next one, and runs once', async () => {
-  await using host = await KeeperHost.open();
-  const word = `mark-${randomUUID()}`;
-  let ran = 0;
-  for (let i = 0; i < 20 * ROUNDS; i++) {
-    const [id, mark] = [`run${i}`, `${word}-${i}`];
-    const started = host.keeper
-      .start({
-        ...{ id, command: 'sh', args: ['-c', 'sleep 1000; exit', mark] },
-        ...(i % 2 === 0 ? { cgroup: null } : {}),
-      })
-      .catch((error: unknown) => error);
-    await new Promise((resolve) => setTimeout(resolve, (i % 10) / 4));
-    const before = host.keeperPid;
-    process.kill(before, 'SIGKILL');
-    await started;
-    await host.keeper.start({ id: `next${i}`, command: 'true' });
-    const isKnown = host.keeper.run(id)?.state === 'running';
-    if (isKnown) {
-      await until(`the command of ${id}`, () => processesWith(mark).length === 1);
-      // The next keeper asks the parent of a run without a cgroup, as soon as that answers.
-      await until(`the pid of ${id}`, () => host.keeper.run(id)?.pid != null);
+it(
+  'a keeper killed while runs start that stay: what runs is known to the next one, and runs once',
+  async () => {
+    await using host = await KeeperHost.open();
+    const word = `mark-${randomUUID()}`;
+    let ran = 0;
+    for (let i = 0; i < 20 * ROUNDS; i++) {
+      const [id, mark] = [`run${i}`, `${word}-${i}`];
+      const started = host.keeper
+        .start({
+          ...{ id, command: 'sh', args: ['-c', 'sleep 1000; exit', mark] },
+          ...(i % 2 === 0 ? { cgroup: null } : {}),
+        })
+        .catch((error: unknown) => error);
+      await new Promise((resolve) => setTimeout(resolve, (i % 10) / 4));
+      const before = host.keeperPid;
+      process.kill(before, 'SIGKILL');
+      await started;
+      await host.keeper.start({ id: `next${i}`, command: 'true' });
+      const isKnown = host.keeper.run(id)?.state === 'running';
+      if (isKnown) {
+        await until(`the command of ${id}`, () => processesWith(mark).length === 1);
+        // The next keeper asks the parent of a run without a cgroup, as soon as that answers.
+        await until(`the pid of ${id}`, () => host.keeper.run(id)?.pid != null);
+      }
+      const run = host.keeper.run(id);
+      expect({ run, pids: processesWith(mark) }).toEqual({ run, pids: isKnown ? [run?.pid] : [] });
+      if (isKnown) await host.keeper.stop(id, { signal: 'SIGKILL' });
+      ran += isKnown ? 1 : 0;
     }
-    const run = host.keeper.run(id);
-    expect({ run, pids: processesWith(mark) }).toEqual({ run, pids: isKnown ? [run?.pid] : [] });
-    if (isKnown) await host.keeper.stop(id, { signal: 'SIGKILL' });
-    ran += isKnown ? 1 : 0;
-  }
-  expect(ran).toBeGreaterThan(0);
-});
+    expect(ran).toBeGreaterThan(0);
+  },
+  60_000 * (1 + ROUNDS),
+);

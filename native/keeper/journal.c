@@ -334,6 +334,24 @@ int JournalBegin(const Run* run) {
 
 int JournalStarted(const Run* run) { return AppendLine(keeper.journal, StartedLine, run); }
 
+bool JournalKnowsUs(const char* id) {
+  FILE* const file = fopen(kName, "re");
+  if (file == NULL) return false;
+  char* line = NULL;
+  size_t room = 0;
+  bool is_known = false;
+  for (ssize_t length; (length = getline(&line, &room, file)) > 0;) {
+    char kind, other[kMostIdBytes + 1];
+    int pid = 0, shim = 0;
+    const int found = sscanf(line, "%c %100s %d %*d %d", &kind, other, &pid, &shim);
+    if (line[length - 1] != '\n' || found < 2 || strcmp(other, id) != 0) continue;
+    is_known = kind == 'S' && found == 4 && (pid == getpid() || shim == getpid());
+  }
+  free(line);
+  fclose(file);
+  return is_known;
+}
+
 int JournalEnded(const Run* run) {
   const int error = AppendLine(keeper.journal, EndedLine, run);
   if (error == 0) is_dirty = true;

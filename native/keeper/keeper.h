@@ -94,7 +94,7 @@ typedef struct {
   pid_t log_pid;
   int status;  // of waitpid; -1: unknown
   int error;   // errno of a start that failed
-  int go_fd;   // closed without a word: the child ends
+  int go_fd;   // see Go()
   int exec_fd;
   int shim_fd;
   int notify_fd;
@@ -155,6 +155,8 @@ void PastMoved(const uint32_t* places);
 int JournalOpen(void);
 int JournalBegin(const Run* run);
 int JournalStarted(const Run* run);
+// Whether a line of JournalStarted() names us; for a child whose keeper is dead.
+bool JournalKnowsUs(const char* id);
 int JournalEnded(const Run* run);
 // Writes a line that says all, and adds the run to those that are over.
 int JournalPast(Run* run);
@@ -190,7 +192,7 @@ typedef struct {
 } StartSpec;
 
 // Forks. 0 or an errno; what fails in the child comes through run->exec_fd. The child does nothing
-// before Go(), which comes when the journal knows it: a keeper that dies before it leaves nobody.
+// before the journal knows it, which Go() says: a next keeper knows all that was executed.
 int SpawnRun(Run* run, const StartSpec* spec);
 void Go(Run* run);
 void SpawnLog(Run* run);

@@ -221,7 +221,6 @@ void RunReadExec(Run* run) {
   if (run->shim != 0) RunReadShim(run);
   if (run->state != kStarting) return;
   run->state = kRunning;
-  JournalStarted(run);
   if (run->start_client != 0) AnswerStart(run);
   TellAll("started", run);
 }
@@ -246,25 +245,36 @@ static void ReadPidfd(Run* run) {
 }
 
 static void TakeReport(Run* run, const ShimReport* report) {
+  const bool is_new = run->pid != report->pid;
   run->pid = report->pid;
   if (!report->is_end) {
+    if (!is_new) return;  // it was in the journal of the keeper before
     run->start_ticks = report->ticks;
-    if (run->state != kRunning) return;
-    // The keeper before had not read it yet.
     JournalStarted(run);
-    TellAll("started", run);
+    if (run->state == kRunning) TellAll("started", run);
     return;
   }
   MainEnded(run, report->status, report->ended_ms, report->lived_ms, &report->usage);
+}
+
+// What a shim reports stays in its pipe until the journal has it: a keeper that is killed in
+// between takes nothing along.
+static ssize_t Peek(int pipe, ShimReport* report) {
+  static int copy[2] = {-1, -1};
+  if (copy[0] < 0 && pipe2(copy, O_CLOEXEC | O_NONBLOCK) < 0) return -1;
+  const ssize_t size = tee(pipe, copy[1], sizeof *report, SPLICE_F_NONBLOCK);
+  return size <= 0 ? size : read(copy[0], report, (size_t)size);
 }
 
 void RunReadShim(Run* run) {
   if (run->shim_fd >= 0 && run->shim == 0) ReadPidfd(run);
   ShimReport report;
   while (run->shim_fd >= 0 && run->shim != 0) {
-    const ssize_t size = read(run->shim_fd, &report, sizeof report);
+    const int pipe = run->shim_fd;
+    const ssize_t size = Peek(pipe, &report);
     if (size == sizeof report) {
       TakeReport(run, &report);
+      if (read(pipe, &report, sizeof report) != sizeof report) break;
     } else {
       if (size == 0) CloseWaited(&run->shim_fd);
       break;

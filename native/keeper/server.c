@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "keeper.h"
+#include "shim.h"
 
 enum { kPieceBytes = 1 << 16, kMostOwedBytes = 4 << 20, kEventsAtOnce = 64, kIdBits = 56 };
 
@@ -378,6 +379,7 @@ static void Forget(Client* client, int64_t seq, Run* run) {
   if (RunIsAlive(run) || (run->has_left && !TreeIsEmpty(run)) || run->log_pid != 0)
     return AnswerError(client, seq, "busy", NULL, 0);
   if (run->cgroup != NULL) CgroupRemove(run->cgroup);
+  ShimForget(run->id);
   JournalForgotten(run->id);
   RunRemove(run);
   JournalCompactIfDue();
@@ -386,6 +388,7 @@ static void Forget(Client* client, int64_t seq, Run* run) {
 
 static void ForgetPast(Client* client, int64_t seq, const char* id, const Run* over) {
   if (over->cgroup != NULL) CgroupRemove(over->cgroup);
+  ShimForget(id);
   JournalForgotten(id);
   PastRemove(id);
   JournalCompactIfDue();
@@ -457,6 +460,19 @@ static void Handle(Client* client, Request request) {
   AnswerError(client, seq, "unsupported", op, 0);
 }
 
+static bool HasRequest(const Client* client) {
+  uint32_t size;
+  if (client->in.size < sizeof size) return false;
+  memcpy(&size, client->in.bytes, sizeof size);
+  return size > kMostRequestBytes || client->in.size - sizeof size >= size;
+}
+
+// Without anything more from the client: nothing would wake us for it.
+static bool CanGoOn(const Client* client) {
+  return !client->is_lost && client->out.size < kPieceBytes &&
+         (client->is_listing || HasRequest(client));
+}
+
 static void HandleAll(Client* client) {
   size_t at = 0;
   while (!client->is_lost && !client->is_listing && client->out.size < kPieceBytes &&
@@ -503,20 +519,17 @@ static void Serve(Client* client, uint32_t events) {
 // Until nothing more can be done for anybody.
 static void ServeAll(void) {
   for (size_t i = 0; i < kMostClients; i++) {
-    for (Client* client; (client = clients[i]) != NULL;) {
-      const size_t before = client->in.size;
+    Client* const client = clients[i];
+    if (client == NULL) continue;
+    do {
       if (client->is_listing) List(client);
       HandleAll(client);
       if (client->out.size > 0 && !client->is_lost) Flush(client);
-      const bool can_go_on =
-          client->out.size < kPieceBytes &&
-          (client->is_listing || (client->in.size > 0 && client->in.size != before));
-      if (client->is_lost)
-        Drop(client);
-      else
-        Interest(client);
-      if (clients[i] == NULL || !can_go_on) break;
-    }
+    } while (CanGoOn(client));
+    if (client->is_lost)
+      Drop(client);
+    else
+      Interest(client);
   }
 }
 
@@ -539,8 +552,9 @@ static void OnRun(Waited kind, uint64_t serial) {
   if (kind == kNotifyFd && run->notify_fd >= 0) NotifyRead(run);
 }
 
-// What was told since the last time.
-static void FlushAll(void) {
+// What was told since the last time. Whether there is then room for more.
+static bool FlushAll(void) {
+  bool can_go_on = false;
   for (size_t i = 0; i < kMostClients; i++) {
     Client* const client = clients[i];
     if (client == NULL || client->out.size == 0) continue;
@@ -549,11 +563,13 @@ static void FlushAll(void) {
       Drop(client);
     else
       Interest(client);
+    can_go_on |= clients[i] != NULL && CanGoOn(client);
   }
+  return can_go_on;
 }
 
 void ServerPoll(int wait_ms) {
-  FlushAll();
+  if (FlushAll()) wait_ms = 0;
   struct epoll_event events[kEventsAtOnce];
   const int number = epoll_wait(keeper.epoll, events, kEventsAtOnce, wait_ms);
   for (int i = 0; i < number; i++) {

@@ -46,3 +46,9 @@ int ShimTake(const char* id, ShimReport* report) {
   unlink(path);
   return is_whole ? 0 : EIO;
 }
+
+void ShimForget(const char* id) {
+  char path[kMostIdBytes + 8];
+  PathOf(path, sizeof path, id);
+  unlink(path);
+}

@@ -39,5 +39,7 @@ void CloseFrom(int first);
 // In a file, for the next keeper; and takes it out of there: 0 or an errno.
 void ShimStore(const char* id, const ShimReport* report);
 int ShimTake(const char* id, ShimReport* report);
+// A run may get this id again: it must not find the end of this one.
+void ShimForget(const char* id);
 
 #endif  // EXITWATCH_SHIM_H_

@@ -75,6 +75,26 @@ it('a keeper killed while runs start: each id runs at most once, and no end is i
 });
 
 it(
+  'a keeper killed while a run without a cgroup starts and ends: its status is known',
+  async () => {
+    await using host = await KeeperHost.open();
+    for (let i = 0; i < 20 * ROUNDS; i++) {
+      const id = `run${i}`;
+      const started = host.keeper.start({
+        ...{ id, command: 'sh', args: ['-c', 'exit 7'], cgroup: null },
+      });
+      await new Promise((resolve) => setTimeout(resolve, (i % 20) / 4));
+      process.kill(host.keeperPid, 'SIGKILL');
+      const { restarts } = host;
+      await started;
+      await until('another keeper', () => host.restarts > restarts);
+      expect(await host.end(id)).toMatchObject({ how: 'exited', exitCode: 7 });
+    }
+  },
+  60_000 * (1 + ROUNDS),
+);
+
+it(
   'a keeper killed while runs start that stay: what runs is known to the next one, and runs once',
   async () => {
     await using host = await KeeperHost.open();

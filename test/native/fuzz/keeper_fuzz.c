@@ -15,6 +15,10 @@ int ShimTake(const char* id, ShimReport* report) {
   return id[0] == 'l' ? ENOENT : ESRCH;
 }
 
+void ShimForget(const char* id) {
+  if (!IsRunId(id)) abort();
+}
+
 // What becomes of it is in the name of the command: it fails, ends, or goes on.
 int SpawnRun(Run* run, const StartSpec* spec) {
   if (spec->file[0] == 'n') {

@@ -18,7 +18,8 @@ const descriptors = (pid: number) => readdirSync(`/proc/${pid}/fd`).length;
 it(`${RUNS} runs that nobody forgets: the keeper has less than 2 MiB, and no descriptor more`, async () => {
   await using host = await KeeperHost.open();
   const pid = host.keeperPid;
-  await host.keeper.start({ id: 'first', command: 'true' });
+  // What it opens once, for runs without a cgroup, is there from then on.
+  await host.keeper.start({ id: 'first', command: 'true', cgroup: null });
   await host.end('first');
   const before = descriptors(pid);
   for (let i = 0; i < RUNS; i += AT_ONCE) {

@@ -21,8 +21,10 @@ const PATIENCE_MS = 30 * 60_000;
  * Boots a kernel with an initramfs, and calls `onMessage` with each message of the guest. Resolves
  * when QEMU ends. Rejects if the guest is silent for too long.
  */
-export async function boot({ arch, kernel, initramfs, consoleFile, memory = 2048, onMessage }) {
-  const append = `console=${CONSOLE[arch]} quiet oops=panic panic=-1 mitigations=off nokaslr`;
+export async function boot(options) {
+  const { arch, kernel, initramfs, consoleFile, parameters, memory = 2048, onMessage } = options;
+  const console = `console=${CONSOLE[arch]} quiet`;
+  const append = `${console} oops=panic panic=-1 mitigations=off nokaslr ${parameters}`;
   const args = [
     ...['-accel', 'tcg,thread=multi', '-smp', '2', '-m', String(memory)],
     ...['-display', 'none', '-monitor', 'none', '-nodefaults', '-no-reboot'],

@@ -37,7 +37,7 @@ export async function despiteEmulator(name, attempt) {
  * the guest. Resolves with the Debian version of the kernel, and rejects if the guest does not
  * finish.
  */
-export async function runGuest(name, { imageFor, job, files = [], onMessage }) {
+export async function runGuest(name, { imageFor, job, files = [], parameters = '', onMessage }) {
   const { arch, file: kernel, version } = fetchKernel(name);
   const folder = mkdtempSync(join(tmpdir(), 'exitwatch-kernel-'));
   const consoleFile = join(folder, 'console');
@@ -46,7 +46,7 @@ export async function runGuest(name, { imageFor, job, files = [], onMessage }) {
     const initramfs = join(folder, 'initramfs');
     writeFileSync(initramfs, Buffer.concat([imageFor(arch), jobArchive(job, files)]));
     await boot({
-      ...{ arch, kernel, initramfs, consoleFile },
+      ...{ arch, kernel, initramfs, consoleFile, parameters },
       onMessage: (message) => {
         if (message.type === 'end') hasEnded = true;
         onMessage(message);

@@ -2,10 +2,11 @@
 // docs/kernels.md, which it rewrites after it has run them all. --ci runs the smaller selection of
 // CI.
 //
-//   node test/kernels/run.mjs [--package CHECKOUT] [--add PATH]... NAME --command 'COMMAND'
+//   node test/kernels/run.mjs [--package CHECKOUT] [--add PATH]... [--append PARAMETERS] NAME
+//     --command 'COMMAND'
 //
-// runs a command as root in that kernel, with the package built in a checkout and with your files
-// in /job.
+// runs a command as root in that kernel, with the package built in a checkout, with your files in
+// /job, and with more parameters of the kernel, such as preempt=full.
 import { parseArgs } from 'node:util';
 
 import { despiteEmulator, runGuest } from './guest-run.mjs';
@@ -20,6 +21,7 @@ const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: {
     add: { type: 'string', multiple: true, default: [] },
+    append: { type: 'string', default: '' },
     ci: { type: 'boolean', default: false },
     command: { type: 'string' },
     package: { type: 'string', default: REPOSITORY },
@@ -51,6 +53,7 @@ async function runCommand(name) {
       imageFor,
       job: { command: values.command },
       files: values.add,
+      parameters: values.append,
       onMessage: (message) => {
         if (message.type === 'kernel') console.error(`linux ${message.release}`);
         if (message.type === 'output') process.stdout.write(message.text);

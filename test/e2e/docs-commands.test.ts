@@ -5,7 +5,7 @@ import { readIntents } from '../../src/process';
 
 import { MemoryFolder } from '../support/bpffs';
 import { commandWith } from '../support/pages';
-import { itAsRoot } from '../support/privilege';
+import { itAsRecorder, itAsRoot } from '../support/privilege';
 import { LineProcess, REPOSITORY } from '../support/programs';
 import { armed, ShellExamples, until } from '../support/shell-examples';
 
@@ -236,7 +236,7 @@ describe('docs/stop-safely.md', () => {
 });
 
 describe('docs/memory.md', () => {
-  itAsRoot('a recorder for another user is created, listed and removed', async () => {
+  itAsRecorder('a recorder for another user is created, listed and removed', async () => {
     using memory = new MemoryFolder();
     const there = `--pin-dir ${memory.pinDir}`;
     const linesOf = (line: string) => examples.run(`${line} ${there}`).rest();

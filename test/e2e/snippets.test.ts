@@ -6,7 +6,7 @@ import { identify } from '../../src';
 
 import { MemoryFolder } from '../support/bpffs';
 import { PAGES } from '../support/pages';
-import { itAsRoot } from '../support/privilege';
+import { itAsRecorder, itAsRoot } from '../support/privilege';
 import { LineProcess } from '../support/programs';
 import { armed, until } from '../support/shell-examples';
 import { promisesOf, SnippetProject, snippetsOf, type Snippet } from '../support/snippets';
@@ -275,7 +275,7 @@ describe('docs/memory.md', () => {
     return { ...snippet, text: snippet.text.replace(`stateDir: '${stateDir}'`, options) };
   };
 
-  itAsRoot('a restarted program learns who ended what it watched', async () => {
+  itAsRecorder('a restarted program learns who ended what it watched', async () => {
     using memory = new MemoryFolder();
     const snippet = snippetWith('of restored');
     const supervisor = withRecorder(snippet, '/var/lib/my-supervisor', memory);
@@ -289,7 +289,7 @@ describe('docs/memory.md', () => {
     expect(await printedBy(supervisor, '', end)).toEqual(['recorder', 'web1 killed sh']);
   });
 
-  itAsRoot('a program stores every exit, also those of its downtime', async () => {
+  itAsRecorder('a program stores every exit, also those of its downtime', async () => {
     using memory = new MemoryFolder();
     const store = withRecorder(snippetWith('monitor.commit(event)'), 'state', memory);
     const file = join(project.path, 'exits.jsonl');

@@ -9,7 +9,7 @@ import { loadAddon } from '../../src/native/load-addon';
 import { MemoryFolder } from '../support/bpffs';
 import { exitOf, exitsOf } from '../support/ends';
 import { mortal, release } from '../support/mortal';
-import { itAsRootOfHost } from '../support/privilege';
+import { itAsRecorder } from '../support/privilege';
 import { LineProcess, program, REPOSITORY } from '../support/programs';
 import { until } from '../support/wait';
 
@@ -39,7 +39,7 @@ function withRecorder<T>(
 }
 
 describe('a monitor that is closed', () => {
-  itAsRootOfHost('by a listener delivers no more, and the rest comes again', async () => {
+  itAsRecorder('by a listener delivers no more, and the rest comes again', async () => {
     using memory = new MemoryFolder();
     await endedMeanwhile(memory, 3);
     const monitor = new ExitMonitor(memory.options);
@@ -59,7 +59,7 @@ describe('a monitor that is closed', () => {
     await next.close({ forget: true });
   });
 
-  itAsRootOfHost('writes nothing into descriptors that are others’ by now', async () => {
+  itAsRecorder('writes nothing into descriptors that are others’ by now', async () => {
     using memory = new MemoryFolder();
     const monitor = new ExitMonitor({ ...memory.options, autoCommit: false });
     await monitor.start();
@@ -79,7 +79,7 @@ describe('a monitor that is closed', () => {
     await next.close({ forget: true });
   });
 
-  itAsRootOfHost('forgets everything even if its pins are gone, and says no twice', async () => {
+  itAsRecorder('forgets everything even if its pins are gone, and says no twice', async () => {
     using memory = new MemoryFolder();
     await endedMeanwhile(memory, 1);
     const monitor = new ExitMonitor(memory.options);
@@ -94,7 +94,7 @@ describe('a monitor that is closed', () => {
     await next.close({ forget: true });
   });
 
-  itAsRootOfHost('forgets everything even if it was never started', async () => {
+  itAsRecorder('forgets everything even if it was never started', async () => {
     using memory = new MemoryFolder();
     await endedMeanwhile(memory, 1);
     await new ExitMonitor(memory.options).close({ forget: true });
@@ -102,7 +102,7 @@ describe('a monitor that is closed', () => {
   });
 });
 
-itAsRootOfHost('a loop’s exit is committed when the loop asks for the next one', async () => {
+itAsRecorder('a loop’s exit is committed when the loop asks for the next one', async () => {
   using memory = new MemoryFolder();
   await endedMeanwhile(memory, 4);
   const script = `
@@ -127,7 +127,7 @@ itAsRootOfHost('a loop’s exit is committed when the loop asks for the next one
   await next.close({ forget: true });
 });
 
-itAsRootOfHost('a hole in the lease makes nothing traced, and is a gap', async () => {
+itAsRecorder('a hole in the lease makes nothing traced, and is a gap', async () => {
   using memory = new MemoryFolder();
   const options = { ...memory.options, scope: 'all' as const };
   const first = new ExitMonitor(options);
@@ -156,7 +156,7 @@ itAsRootOfHost('a hole in the lease makes nothing traced, and is a gap', async (
   await third.close({ forget: true });
 });
 
-itAsRootOfHost('a gap is reported again if its reader died before it was delivered', async () => {
+itAsRecorder('a gap is reported again if its reader died before it was delivered', async () => {
   using memory = new MemoryFolder();
   const recorder = { ...memory.options.recorder, ringBytes: 4096 };
   const options = { ...memory.options, scope: 'all' as const, recorder };
@@ -184,7 +184,7 @@ itAsRootOfHost('a gap is reported again if its reader died before it was deliver
   await next.close({ forget: true });
 });
 
-itAsRootOfHost('the directory counts, not the path to it', async () => {
+itAsRecorder('the directory counts, not the path to it', async () => {
   using memory = new MemoryFolder();
   const link = join(memory.path, 'link');
   symlinkSync(memory.stateDir, link);
@@ -196,7 +196,7 @@ itAsRootOfHost('the directory counts, not the path to it', async () => {
   expect(memory.pinned).toEqual([]);
 });
 
-itAsRootOfHost('a recorder whose programs are detached is replaced', async () => {
+itAsRecorder('a recorder whose programs are detached is replaced', async () => {
   using memory = new MemoryFolder();
   const first = new ExitMonitor(memory.options);
   await first.start();
@@ -218,7 +218,7 @@ itAsRootOfHost('a recorder whose programs are detached is replaced', async () =>
   await third.close({ forget: true });
 });
 
-itAsRootOfHost('more slots than the recorder has are given', async () => {
+itAsRecorder('more slots than the recorder has are given', async () => {
   using memory = new MemoryFolder();
   const withSlots = (slots: number) => ({
     ...memory.options,
@@ -242,7 +242,7 @@ itAsRootOfHost('more slots than the recorder has are given', async () => {
   await third.close({ forget: true });
 });
 
-itAsRootOfHost('a watch that was made before start() is not restored', async () => {
+itAsRecorder('a watch that was made before start() is not restored', async () => {
   using memory = new MemoryFolder();
   const target = await mortal();
   const monitor = new ExitMonitor(memory.options);
@@ -253,7 +253,7 @@ itAsRootOfHost('a watch that was made before start() is not restored', async () 
   await monitor.close({ forget: true });
 });
 
-itAsRootOfHost('a damaged exit in the log does not leave a watch without an end', async () => {
+itAsRecorder('a damaged exit in the log does not leave a watch without an end', async () => {
   using memory = new MemoryFolder();
   await endedMeanwhile(memory, 1);
   const log = join(memory.stateDir, 'watches');

@@ -7,7 +7,7 @@ import { MemoryFolder } from '../support/bpffs';
 import { DeathName, DEATHS, DyingProcesses, isEndOf, LATE_STAMP_NS } from '../support/deaths';
 import { dead, exitOf, exitsOf } from '../support/ends';
 import { mortal } from '../support/mortal';
-import { itAsRootOfHost } from '../support/privilege';
+import { itAsRecorder } from '../support/privilege';
 import { LineProcess, program, REPOSITORY } from '../support/programs';
 
 const COUNT = 40;
@@ -45,7 +45,7 @@ async function watchAndGo(memory: MemoryFolder, pids: readonly number[]): Promis
 }
 
 describe('watches of a state directory', () => {
-  itAsRootOfHost('ES-05: have ids that are never given out again, and keys', async () => {
+  itAsRecorder('ES-05: have ids that are never given out again, and keys', async () => {
     using memory = new MemoryFolder();
     const sleeper = new LineProcess('sleep', ['1000']);
     const seen: number[] = [];
@@ -67,7 +67,7 @@ describe('watches of a state directory', () => {
     expect(seen).not.toContain(NaN);
   });
 
-  itAsRootOfHost(
+  itAsRecorder(
     `ES-06, ES-10: ${COUNT} processes that ended meanwhile have their statuses, and the times of their ends`,
     async () => {
       using memory = new MemoryFolder();
@@ -97,7 +97,7 @@ describe('watches of a state directory', () => {
     },
   );
 
-  itAsRootOfHost(`${COUNT} processes that were killed meanwhile have their killers`, async () => {
+  itAsRecorder(`${COUNT} processes that were killed meanwhile have their killers`, async () => {
     using memory = new MemoryFolder();
     const targets = await Promise.all(Array.from({ length: COUNT }, () => mortal()));
     await watchAndGo(
@@ -121,7 +121,7 @@ describe('watches of a state directory', () => {
     await monitor.close({ forget: true });
   });
 
-  itAsRootOfHost(`ES-07: ${COUNT} that live go on being watched`, async () => {
+  itAsRecorder(`ES-07: ${COUNT} that live go on being watched`, async () => {
     using memory = new MemoryFolder();
     const dying = await DyingProcesses.spawn(deathsOf(COUNT), 'now');
     const before = await watchAndGo(memory, dying.pids);
@@ -141,7 +141,7 @@ describe('watches of a state directory', () => {
     await monitor.close({ forget: true });
   });
 
-  itAsRootOfHost(
+  itAsRecorder(
     `ES-08: ${COUNT} strangers that got the pids meanwhile are neither watched nor signalled`,
     async () => {
       using memory = new MemoryFolder();
@@ -169,7 +169,7 @@ describe('watches of a state directory', () => {
     },
   );
 
-  itAsRootOfHost(
+  itAsRecorder(
     `ES-09: ${COUNT} that end while they are looked up have their statuses`,
     async () => {
       using memory = new MemoryFolder();
@@ -189,7 +189,7 @@ describe('watches of a state directory', () => {
     },
   );
 
-  itAsRootOfHost('ES-11: without a recorder the outcome is unknown', async () => {
+  itAsRecorder('ES-11: without a recorder the outcome is unknown', async () => {
     using memory = new MemoryFolder();
     const options = { ...memory.options, recorder: { pinDir: join(memory.path, 'nowhere') } };
     const gone = await mortal('7');
@@ -218,7 +218,7 @@ describe('watches of a state directory', () => {
     await next.close({ forget: true });
   });
 
-  itAsRootOfHost(
+  itAsRecorder(
     `ES-14: a monitor that nothing refers to goes on recording ${COUNT} processes through garbage collections`,
     async () => {
       using memory = new MemoryFolder();
@@ -255,7 +255,7 @@ describe('watches of a state directory', () => {
     },
   );
 
-  itAsRootOfHost('ES-15: more processes than the recorder has room for are refused', async () => {
+  itAsRecorder('ES-15: more processes than the recorder has room for are refused', async () => {
     using memory = new MemoryFolder();
     const options = {
       ...memory.options,
@@ -285,7 +285,7 @@ describe('watches of a state directory', () => {
     await next.close({ forget: true });
   });
 
-  itAsRootOfHost('ES-19: what a crash left is cleaned up, and the rest is restored', async () => {
+  itAsRecorder('ES-19: what a crash left is cleaned up, and the rest is restored', async () => {
     using memory = new MemoryFolder();
     const sleeper = new LineProcess('sleep', ['1000']);
     await watchAndGo(memory, [sleeper.pid]);
@@ -309,7 +309,7 @@ describe('watches of a state directory', () => {
     await monitor.close({ forget: true });
   });
 
-  itAsRootOfHost('a reboot makes every process unknown whose end was not stored', async () => {
+  itAsRecorder('a reboot makes every process unknown whose end was not stored', async () => {
     using memory = new MemoryFolder();
     const [stored, open] = [await mortal('3'), await mortal('4')];
     const first = new ExitMonitor({ ...memory.options, autoCommit: false });
@@ -337,7 +337,7 @@ describe('watches of a state directory', () => {
     await open.ended;
   });
 
-  itAsRootOfHost('one monitor owns a state directory', async () => {
+  itAsRecorder('one monitor owns a state directory', async () => {
     using memory = new MemoryFolder();
     const { monitor } = await restart(memory);
     const other = new ExitMonitor(memory.options);
@@ -351,7 +351,7 @@ describe('watches of a state directory', () => {
     await next.close({ forget: true });
   });
 
-  itAsRootOfHost('an exit that was not committed comes again, with its id', async () => {
+  itAsRecorder('an exit that was not committed comes again, with its id', async () => {
     using memory = new MemoryFolder();
     const options = { ...memory.options, autoCommit: false };
     const target = await mortal('7');
@@ -379,7 +379,7 @@ describe('watches of a state directory', () => {
     await last.close({ forget: true });
   });
 
-  itAsRootOfHost('a watch that was closed is forgotten', async () => {
+  itAsRecorder('a watch that was closed is forgotten', async () => {
     using memory = new MemoryFolder();
     const sleeper = new LineProcess('sleep', ['1000']);
     const { monitor } = await restart(memory);

@@ -3,7 +3,7 @@ import { setTimeout } from 'node:timers/promises';
 import { ExitMonitor, type ExitEvent, type Gap } from '../../src';
 
 import { MemoryFolder } from '../support/bpffs';
-import { itAsRootOfHost } from '../support/privilege';
+import { itAsRecorder } from '../support/privilege';
 import { LineProcess, program } from '../support/programs';
 import { isOfStorms } from '../support/storms';
 import { until } from '../support/wait';
@@ -27,7 +27,7 @@ async function open(memory: MemoryFolder, ringBytes: number): Promise<Told> {
   return { monitor, exits, gaps };
 }
 
-itAsRootOfHost(
+itAsRecorder(
   'ES-15: exits that do not fit are counted, with the first and the last time',
   async () => {
     using small = new MemoryFolder();
@@ -75,7 +75,7 @@ itAsRootOfHost(
   },
 );
 
-itAsRootOfHost(
+itAsRecorder(
   'ES-15: of what does not fit while the live stream begins, only what it has not delivered is lost',
   async () => {
     using small = new MemoryFolder();
@@ -111,25 +111,22 @@ itAsRootOfHost(
   },
 );
 
-itAsRootOfHost(
-  'what the live stream has delivered is not lost, even if it did not fit',
-  async () => {
-    using memory = new MemoryFolder();
-    const first = await open(memory, RING_BYTES);
-    const storm = new LineProcess(program('storm'), ['3000']);
-    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 3000);
-    const isOfStorm = isOfStorms([storm.pid], await storm.rest());
-    await until('the storm', () => first.exits.filter(isOfStorm).length === 3000);
-    await first.monitor.close();
-    expect(first.gaps).toEqual([]);
+itAsRecorder('what the live stream has delivered is not lost, even if it did not fit', async () => {
+  using memory = new MemoryFolder();
+  const first = await open(memory, RING_BYTES);
+  const storm = new LineProcess(program('storm'), ['3000']);
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 3000);
+  const isOfStorm = isOfStorms([storm.pid], await storm.rest());
+  await until('the storm', () => first.exits.filter(isOfStorm).length === 3000);
+  await first.monitor.close();
+  expect(first.gaps).toEqual([]);
 
-    const next = await open(memory, RING_BYTES);
-    const { pid } = new LineProcess('true', []);
-    await until('an exit', () => next.exits.some((event) => event.pid === pid));
-    expect(next.exits.filter(isOfStorm)).toEqual([]);
-    // Strangers may exit between the two monitors, while it is still full.
-    const lost = next.gaps.reduce((sum, gap) => sum + (gap.lost ?? NaN), 0);
-    expect(lost).toBeLessThan(100);
-    await next.monitor.close({ forget: true });
-  },
-);
+  const next = await open(memory, RING_BYTES);
+  const { pid } = new LineProcess('true', []);
+  await until('an exit', () => next.exits.some((event) => event.pid === pid));
+  expect(next.exits.filter(isOfStorm)).toEqual([]);
+  // Strangers may exit between the two monitors, while it is still full.
+  const lost = next.gaps.reduce((sum, gap) => sum + (gap.lost ?? NaN), 0);
+  expect(lost).toBeLessThan(100);
+  await next.monitor.close({ forget: true });
+});

@@ -14,7 +14,7 @@ import { DyingProcesses } from '../support/deaths';
 import { exitOf, exitsOf } from '../support/ends';
 import { KERNEL } from '../support/kernel';
 import { mortal } from '../support/mortal';
-import { itAsRootOfHost } from '../support/privilege';
+import { itAsRecorder } from '../support/privilege';
 import { LineProcess, program, REPOSITORY, run } from '../support/programs';
 import { isOfStorms } from '../support/storms';
 import { until } from '../support/wait';
@@ -38,7 +38,7 @@ function pinAs(version: string, memory: MemoryFolder, ringBytes: number): Native
   return recorder;
 }
 
-itAsRootOfHost('close() leaves the recorder, and forget leaves nothing in the kernel', async () => {
+itAsRecorder('close() leaves the recorder, and forget leaves nothing in the kernel', async () => {
   using memory = new MemoryFolder();
   const others = new Set(openObjects(process.pid)); // of tests in this process before
   const added = () => openObjects(process.pid).filter((object) => !others.has(object));
@@ -63,7 +63,7 @@ itAsRootOfHost('close() leaves the recorder, and forget leaves nothing in the ke
   expect(memory.pinned).toEqual([]);
 });
 
-itAsRootOfHost(
+itAsRecorder(
   'exitwatch memory lists recorders, also of a killed owner, and removes them',
   async () => {
     using memory = new MemoryFolder();
@@ -112,7 +112,7 @@ itAsRootOfHost(
   },
 );
 
-itAsRootOfHost('programs without a reader return at once when the lease is over', async () => {
+itAsRecorder('programs without a reader return at once when the lease is over', async () => {
   using memory = new MemoryFolder();
   const monitor = new ExitMonitor(memory.options);
   await monitor.start();
@@ -132,7 +132,7 @@ itAsRootOfHost('programs without a reader return at once when the lease is over'
   await next.close({ forget: true });
 });
 
-itAsRootOfHost('pins of a newer version are left alone, with the reason', async () => {
+itAsRecorder('pins of a newer version are left alone, with the reason', async () => {
   using memory = new MemoryFolder();
   const newer = pinAs('99.0.0', memory, 0);
   const pins = readdirSync(pinsOf(memory.pinDir, memory.stateDir)).sort();
@@ -147,7 +147,7 @@ itAsRootOfHost('pins of a newer version are left alone, with the reason', async 
   newer.close();
 });
 
-itAsRootOfHost(
+itAsRecorder(
   'an older version is replaced while 20000 processes end: none is missing, or comes twice',
   async () => {
     using memory = new MemoryFolder();
@@ -212,7 +212,7 @@ describe('a user without capabilities', () => {
     };
   };
 
-  (KERNEL.sharesPins ? itAsRootOfHost : it.skip)(
+  (KERNEL.sharesPins ? itAsRecorder : it.skip)(
     'uses a recorder that root has made for it: statuses, times and senders (needs Linux 5.19)',
     async () => {
       using memory = new MemoryFolder(NOBODY);
@@ -256,7 +256,7 @@ describe('a user without capabilities', () => {
     },
   );
 
-  itAsRootOfHost('without one, remembers nothing, and says why', async () => {
+  itAsRecorder('without one, remembers nothing, and says why', async () => {
     using memory = new MemoryFolder();
     chmodSync(memory.path, 0o777);
     chmodSync(memory.bpffs, 0o755);
@@ -281,7 +281,7 @@ describe('elsewhere', () => {
     });
   `;
 
-  itAsRootOfHost('a BPF file system in a private mount namespace is not used', async () => {
+  itAsRecorder('a BPF file system in a private mount namespace is not used', async () => {
     using memory = new MemoryFolder();
     execFileSync('umount', [memory.bpffs]);
     const inside = `mount -t bpf bpf ${memory.bpffs} && exec "$@"`;
@@ -297,7 +297,7 @@ describe('elsewhere', () => {
     });
   });
 
-  itAsRootOfHost('in a container there is no recorder, and the reason is given', async () => {
+  itAsRecorder('in a container there is no recorder, and the reason is given', async () => {
     using memory = new MemoryFolder();
     const args = ['--pid', '--fork', '--mount-proc', process.execPath, '-e', ready(memory)];
     const { stdout } = await run('unshare', args);
@@ -307,7 +307,7 @@ describe('elsewhere', () => {
   });
 });
 
-itAsRootOfHost('garbage under the names of pins is replaced', async () => {
+itAsRecorder('garbage under the names of pins is replaced', async () => {
   using memory = new MemoryFolder();
   const first = new ExitMonitor(memory.options);
   await first.start();

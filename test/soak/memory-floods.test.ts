@@ -3,12 +3,12 @@ import { ExitMonitor } from '../../src';
 import { MemoryFolder } from '../support/bpffs';
 import { Crowd } from '../support/crowd';
 import { exitsOf } from '../support/ends';
-import { itAsRootOfHost } from '../support/privilege';
+import { itAsRecorder } from '../support/privilege';
 import { LineProcess, program, run } from '../support/programs';
 
 const RING_BYTES = 64 * 1024;
 
-itAsRootOfHost.each(['watched', 'all'] as const)(
+itAsRecorder.each(['watched', 'all'] as const)(
   'scope %s: floods of signals and of exits take nothing from what is watched',
   async (scope) => {
     using memory = new MemoryFolder();

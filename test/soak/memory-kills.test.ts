@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 
 import { MemoryFolder } from '../support/bpffs';
-import { itAsRootOfHost } from '../support/privilege';
+import { itAsRecorder } from '../support/privilege';
 import { LineProcess, program, REPOSITORY } from '../support/programs';
 import { ROUNDS } from '../support/rounds';
 import { until } from '../support/wait';
@@ -22,7 +22,7 @@ interface Stored {
   reason?: string;
 }
 
-itAsRootOfHost(
+itAsRecorder(
   `a store of exits is killed ${KILLS} times during ${EXITS} exits: it has each exit once`,
   async () => {
     using memory = new MemoryFolder();

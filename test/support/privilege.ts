@@ -1,3 +1,5 @@
+import { readlinkSync } from 'node:fs';
+
 import { HAS_CONNECTOR, MAY_LISTEN } from './kernel';
 
 const IS_ROOT = process.getuid?.() === 0;
@@ -14,6 +16,11 @@ const NEEDS_HOST = 'needs the host’s network namespace';
 /** The same for a test that also needs the connector. */
 export const itAsRootOfHost = itAsRootIf(HAS_CONNECTOR, NEEDS_HOST);
 
+/** The same for a test of a recorder, which would end with a mount namespace of our own. */
+export const itAsRecorder = HAS_CONNECTOR
+  ? itAsRootIf(hasHostsMounts(), 'needs the host’s mount namespace')
+  : itAsRootOfHost;
+
 /** The same for a test that needs only the connector. */
 export const itAsListener = itIf(
   MAY_LISTEN,
@@ -23,6 +30,14 @@ export const itAsListener = itIf(
 /** Outside CI a test that cannot run is skipped, and its title says why. */
 export function itIf(isPossible: boolean, need: string): jest.It {
   return isPossible || process.env['CI'] !== undefined ? it : leftOut(need);
+}
+
+function hasHostsMounts(): boolean {
+  try {
+    return readlinkSync('/proc/self/ns/mnt') === readlinkSync('/proc/1/ns/mnt');
+  } catch {
+    return false; // an ordinary user, or no Linux
+  }
 }
 
 function leftOut(need: string): jest.It {

@@ -1,4 +1,4 @@
-import { readlinkSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 
 import { HAS_CONNECTOR, MAY_LISTEN } from './kernel';
 
@@ -32,11 +32,17 @@ export function itIf(isPossible: boolean, need: string): jest.It {
   return isPossible || process.env['CI'] !== undefined ? it : leftOut(need);
 }
 
+/** A mount's number, the first field of proc_pid_mountinfo(5), is that of no other mount. */
 function hasHostsMounts(): boolean {
+  const [own, inits] = ['self', '1'].map((pid) => numberOfRoot(`/proc/${pid}/mountinfo`));
+  return own !== undefined && own === inits;
+}
+
+function numberOfRoot(mountinfo: string): string | undefined {
   try {
-    return readlinkSync('/proc/self/ns/mnt') === readlinkSync('/proc/1/ns/mnt');
+    return /^(\d+) \S+ \S+ \S+ \/ /m.exec(readFileSync(mountinfo, 'latin1'))?.[1];
   } catch {
-    return false; // an ordinary user, or no Linux
+    return undefined; // no Linux, or hidden processes
   }
 }
 

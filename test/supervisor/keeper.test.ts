@@ -82,7 +82,9 @@ describe.each(MODES)('a run %s', (_, itHere, mode) => {
       host.keeper.start({ id: 'bad', command: 'true', ...mode, ...more });
     const failed = { code: 'ERR_EXITWATCH_START_FAILED' };
     await expect(start({ command: '/nosuch' })).rejects.toMatchObject({ ...failed, errno: 2 });
-    await expect(start({ command: 'nosuch' })).rejects.toMatchObject({ ...failed, errno: 2 });
+    // A folder of PATH that may not be searched would make it EACCES (execvp(3)).
+    const env = { PATH: '/usr/bin:/bin' };
+    await expect(start({ command: 'nosuch', env })).rejects.toMatchObject({ ...failed, errno: 2 });
     await expect(start({ command: '/etc/passwd' })).rejects.toMatchObject({ ...failed, errno: 13 });
     await expect(start({ cwd: '/nosuch' })).rejects.toMatchObject({ ...failed, syscall: 'cwd' });
     await expect(start({ envFile: '/nosuch' })).rejects.toMatchObject(failed);

@@ -67,7 +67,7 @@ const ENDS: [string, string, string][] = [
   ['an exception in a listener', 'monitor.on("exit", () => { throw new Error("thrown"); });', ''],
 ];
 
-test.each(ENDS)(
+itAsListener.each(ENDS)(
   `${WORKERS} Workers, each with a monitor, leave nothing behind when they end by %s`,
   async (_, inWorker, inMain) => {
     for (let round = 0; round < ROUNDS; round++) {
@@ -86,7 +86,7 @@ const MAIN_ENDS: [string, string, number, RegExp][] = [
   ['an uncaught exception', 'throw new Error("uncaught");', 1, /Error: uncaught/],
 ];
 
-test.each(MAIN_ENDS)(
+itAsListener.each(MAIN_ENDS)(
   'a main thread with monitors in Workers that ends by %s keeps its exit code',
   async (_, end, code, stderr) => {
     for (let round = 0; round < ROUNDS; round++) {

@@ -3,9 +3,17 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { existsSync, writeFileSync } from 'node:fs';
 import { once } from 'node:events';
+import { networkInterfaces } from 'node:os';
 
+import { itIf } from '../../support/privilege';
 import { sleeper, SupervisorHost } from '../../support/supervisor';
 import { until } from '../../support/wait';
+
+/** Only interfaces that are up are listed. */
+const itWithLoopback = itIf(
+  Object.values(networkInterfaces()).some((each) => each?.some(({ internal }) => internal)),
+  'needs a loopback interface',
+);
 
 /** Sends each line of a fifo to its NOTIFY_SOCKET. */
 const SENDER = String.raw`
@@ -53,7 +61,7 @@ describe('a service is ready', () => {
     expect(host.status('web').isReady).toBe(true);
   });
 
-  it('when it answers', async () => {
+  itWithLoopback('when it answers', async () => {
     await using host = await SupervisorHost.open();
     let status = 503;
     const server = createServer((_, response) => response.writeHead(status).end());

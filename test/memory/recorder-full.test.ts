@@ -95,8 +95,10 @@ itAsRecorder(
     await setTimeout(5000);
 
     const lost = told.gaps.reduce((sum, gap) => sum + (gap.lost ?? NaN), 0);
-    const until_ = told.exits.at(-1)?.exitedNs ?? NaN;
-    const since = all.exits.find(isOfThem)?.exitedNs ?? NaN;
+    // Exits on different processors are not delivered in their order.
+    const times = (exits: readonly ExitEvent[]) => exits.flatMap(({ exitedNs }) => exitedNs ?? []);
+    const until_ = Math.max(...times(told.exits));
+    const since = Math.min(...times(all.exits.filter(isOfThem)));
     const ids = new Set(told.exits.map(({ id }) => id));
     const missing = all.exits.filter(
       ({ id, exitedNs }) =>

@@ -33,8 +33,10 @@ const KEEPER_ONLY = ['envFile', 'umask', 'user', 'group', 'logs', 'notify'] as c
  * how those end that we are not the parent of any more.
  */
 export class PlainRuns extends EventEmitter<KeeperEvents> implements RunHost {
+  readonly source = 'poll';
   readonly #runs = new Map<string, KeeperRun>();
-  readonly #exits = new Map<string, ExitEvent>();
+  /** When it was started or found, by performance.now(), and how long it had lived by then. */
+  readonly #seen = new Map<string, { atMs: number; livedMs: number }>();
   readonly #known: () => KnownRun[];
   readonly #aborted = new AbortController();
 
@@ -47,7 +49,9 @@ export class PlainRuns extends EventEmitter<KeeperEvents> implements RunHost {
   open(): Promise<KeeperReady> {
     for (const { id, identity } of this.#known()) {
       if (isAlive(identity) !== 'alive') continue;
-      this.#runs.set(id, newRun(id, identity, true));
+      const found = newRun(id, identity, true);
+      this.#runs.set(id, found);
+      this.#seen.set(id, { atMs: performance.now(), livedMs: found.livedMs ?? 0 });
       void waitForExit(identity, { signal: this.#aborted.signal }).then(
         (exit) => {
           // A parent knows the status; we are not the parent of it.
@@ -89,6 +93,7 @@ export class PlainRuns extends EventEmitter<KeeperEvents> implements RunHost {
     const run = newRun(id, identity, false);
     run.pid = child.pid ?? null;
     this.#runs.set(id, run);
+    this.#seen.set(id, { atMs: performance.now(), livedMs: 0 });
     this.#await(child, run);
     this.emit('started', run);
     return run;
@@ -130,7 +135,7 @@ export class PlainRuns extends EventEmitter<KeeperEvents> implements RunHost {
       throw new ExitwatchError('ERR_EXITWATCH_BUSY', `run ${JSON.stringify(id)} is alive`);
     }
     this.#runs.delete(id);
-    this.#exits.delete(id);
+    this.#seen.delete(id);
     return Promise.resolve();
   }
 
@@ -158,7 +163,9 @@ export class PlainRuns extends EventEmitter<KeeperEvents> implements RunHost {
     run.state = 'ended';
     run.endedAt = exit.exitedAt;
     run.waitStatus = status;
-    run.livedMs = Date.now() - run.startedAt.getTime();
+    // Not by the wall clock: a step of it would end every row of crashes, or none.
+    const seen = this.#seen.get(id);
+    run.livedMs = seen === undefined ? null : seen.livedMs + performance.now() - seen.atMs;
     this.emit('ended', exit, run);
     this.emit('empty', run);
   }

@@ -8,6 +8,8 @@ import type { StoppedRun, StopRunOptions } from '../keeper/stop-run.js';
 
 /** What starts and stops processes for the workers: a {@link Keeper}, or what takes its place. */
 export interface RunHost extends EventEmitter<KeeperEvents> {
+  /** Who says that a run is gone which it does not know. */
+  readonly source?: 'poll';
   open(): Promise<KeeperReady>;
   runs(): KeeperRun[];
   run(id: string): KeeperRun | null;

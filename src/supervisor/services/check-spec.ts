@@ -20,6 +20,19 @@ const NAMES = [
   ...(['onUnknown', 'backoff', 'stop', 'ready', 'watchdog', 'pidfile'] as const),
 ] satisfies (keyof ServiceSpec)[];
 
+/** A service that had them would speak to our service manager in our place; see sd_notify(3). */
+const ONLY_OURS = [
+  ...[
+    'NOTIFY_SOCKET',
+    'WATCHDOG_USEC',
+    'WATCHDOG_PID',
+    'LISTEN_FDS',
+    'LISTEN_PID',
+    'LISTEN_FDNAMES',
+  ],
+  ...['LISTEN_PIDFDID', 'FDSTORE', 'MAINPID'],
+];
+
 const NAME = /^[A-Za-z0-9_@-][A-Za-z0-9._@-]{0,74}$/;
 const MODES = ['always', 'on-failure', 'unless-asked', 'never'] as const;
 
@@ -71,11 +84,18 @@ export function runOptions(spec: ServiceSpec, id: string): RunOptions {
     command,
     cwd: cwd ?? '/',
     env: {
-      ...(env ?? process.env),
+      ...(env ?? ownEnvironment()),
       ...(watchdog === undefined ? {} : { WATCHDOG_USEC: String(watchdog.withinMs * 1000) }),
     },
     notify: watchdog !== undefined || (ready !== undefined && 'notify' in ready),
   };
+}
+
+/** Ours, without what our own service manager has told us alone. */
+function ownEnvironment(): NodeJS.ProcessEnv {
+  const given = { ...process.env };
+  for (const name of ONLY_OURS) Reflect.deleteProperty(given, name);
+  return given;
 }
 
 function plain(value: unknown): Record<string, unknown> {
@@ -173,7 +193,9 @@ function checkCommand(name: string, value: unknown): void {
   const { command, args, timeoutMs } = only(name, value, ['command', 'args', 'timeoutMs']);
   text(`${name}.command`, command);
   for (const each of list(`${name}.args`, args)) {
-    if (typeof each !== 'string') throw invalidOption(`${name}.args must be an array of strings`);
+    if (typeof each !== 'string' || each.includes('\0')) {
+      throw invalidOption(`${name}.args must be an array of strings without NUL`);
+    }
   }
   if (timeoutMs !== undefined) checkInteger(`${name}.timeoutMs`, timeoutMs, 1, LONGEST_MS);
 }

@@ -39,11 +39,12 @@ export class Health {
   /**
    * @param wasReady it was, as its keeper knows
    * @param aliveAgoMs when it served its watchdog
+   * @param livedMs since its real start, also if that was before ours
    */
-  begin(wasReady: boolean, aliveAgoMs: number | null): void {
+  begin(wasReady: boolean, aliveAgoMs: number | null, livedMs: number): void {
     const { ready } = this.#spec;
     if (ready === undefined || ('notify' in ready && wasReady)) this.#setReady();
-    else this.#await(ready);
+    else this.#await(ready, livedMs);
     this.#armWatchdog(aliveAgoMs ?? 0);
   }
 
@@ -70,20 +71,23 @@ export class Health {
     this.#timers.clear();
   }
 
-  #await(ready: ServiceReady): void {
-    const { withinMs } = ready;
-    if (withinMs !== undefined) {
-      this.#after(withinMs, () => {
-        if (!this.isReady) this.#unhealthy(`it was not ready after ${withinMs} ms`);
-      });
-    }
+  #await(ready: ServiceReady, livedMs: number): void {
+    if (ready.withinMs !== undefined) this.#limit(ready.withinMs);
     if ('aliveMs' in ready) {
-      this.#after(ready.aliveMs, () => {
+      this.#after(Math.max(0, ready.aliveMs - livedMs), () => {
         this.#setReady();
       });
     } else if (!('notify' in ready)) {
       void this.#try(ready);
     }
+  }
+
+  #limit(withinMs: number): void {
+    this.#after(withinMs, () => {
+      if (this.isReady) return;
+      if (this.#isPaused) this.#limit(withinMs);
+      else this.#unhealthy(`it was not ready after ${withinMs} ms`);
+    });
   }
 
   async #try(ready: ServiceReady): Promise<void> {
@@ -137,11 +141,11 @@ function answers(url: string, signal: AbortSignal): Promise<boolean> {
   return new Promise((resolve) => {
     const get = url.startsWith('https:') ? getHttps : getHttp;
     const request = get(url, { signal, timeout: TRY_MS, agent: false }, (response) => {
-      response.resume();
       resolve((response.statusCode ?? 500) < 400);
+      request.destroy(); // its body may never end
     });
     request.once('timeout', () => request.destroy());
-    request.once('error', () => {
+    request.on('error', () => {
       resolve(false);
     });
     request.once('close', () => {

@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 
 import type { Clock } from './clock.js';
 import type { ServiceCommand } from './service-spec.js';
@@ -16,12 +16,18 @@ export function runCommand(
   aborted?: AbortSignal,
 ): Promise<number | null> {
   return new Promise((resolve) => {
-    const child = spawn(command, args, {
-      env: { ...process.env, ...env },
-      cwd: '/',
-      stdio: 'ignore',
-      detached: true,
-    });
+    let child: ChildProcess;
+    try {
+      child = spawn(command, args, {
+        env: { ...process.env, ...env },
+        cwd: '/',
+        stdio: 'ignore',
+        detached: true,
+      });
+    } catch {
+      resolve(null); // too long, for example: it throws only some errors
+      return;
+    }
     const kill = () => {
       // Its process group, so that what it has started ends as well.
       try {

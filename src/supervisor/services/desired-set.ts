@@ -69,7 +69,8 @@ export class DesiredSet {
       if (!changes.has(worker.name) && !worker.isLeaving) applied.removed.push(worker.name);
     }
     const writes = applied.added.length + applied.changed.length + applied.removed.length;
-    const isJournalled = writes > 1 && !isPending;
+    // What an earlier call has left must not be replayed over this one.
+    const isJournalled = (writes > 1 || this.#store.hasPending) && !isPending;
     if (isJournalled) {
       const services = [...changes.values()].map(({ stored }) => stored);
       this.#store.savePending({ version: RECORD_VERSION, services });

@@ -59,6 +59,8 @@ export type RestartReason =
   | 'never'
   /** How it ended, or who sent the signal, is not known. */
   | 'not-known'
+  /** The machine has booted again; all services that nobody stopped start then. */
+  | 'reboot'
   /** `backoff.giveUpAfter` */
   | 'gave-up';
 
@@ -108,6 +110,16 @@ export function decideRestart(
   if (rules.restart === 'never') return decision(false, 'never', `${howOf(exit)}; it runs once`);
   if (rules.restart === 'on-failure') return decision(...ofOutcome(rules, exit));
   return decision(...ofSender(rules, exit, sender));
+}
+
+/** What ended because the machine did is started, whatever its mode. @internal */
+export function afterReboot(exit: ExitEvent, intent: StopIntent | null): RestartDecision {
+  return {
+    restart: true,
+    reason: 'reboot',
+    because: 'the machine has booted again',
+    evidence: { intent, sender: killerOf(exit), traced: exit.traced },
+  };
 }
 
 type Verdict = [restart: boolean, reason: RestartReason, because: string];

@@ -1,5 +1,7 @@
 import { createHmac, randomBytes } from 'node:crypto';
 
+import { isObject } from '../../common/is-object.js';
+import { invalidOption } from '../../common/options.js';
 import type { ProcessIdentity } from '../../identity/process-identity.js';
 import { bootId } from '../../identity/boot-id.js';
 
@@ -32,6 +34,8 @@ export interface StoredRun {
   isPaused: boolean;
   /** On disk before the first signal. */
   intent: StopIntent | null;
+  /** Removed when it has ended. */
+  pidfile: string | null;
 }
 
 /** How the last run ended. */
@@ -99,6 +103,9 @@ export function toStored(
 ): StoredSpec {
   const plain = canonical(spec);
   const given = redact === undefined ? spec : redact(structuredClone(spec));
+  if (!isObject(given) || given.name !== spec.name) {
+    throw invalidOption(`redact must return the service ${JSON.stringify(spec.name)}`);
+  }
   return {
     spec: given,
     isRedacted: canonical(given) !== plain,
@@ -111,6 +118,14 @@ export function toStored(
 /** Whether this is what is stored, redacted or not. */
 export function isStored(spec: ServiceSpec, stored: StoredSpec): boolean {
   return stored.digest === digestOf(canonical(spec), stored.salt);
+}
+
+/** Whether what has come to rest stays so: nothing differs of what was run or of why it rests. */
+export function restsAlike({ rest, stored: before }: ServiceRecord, after: StoredSpec): boolean {
+  if (rest === null || before.runDigest !== after.runDigest) return false;
+  const why = ({ spec: { restart, successExitCodes, askedBy, onUnknown, backoff } }: StoredSpec) =>
+    canonical({ restart, successExitCodes, askedBy, onUnknown, backoff });
+  return why(before) === why(after);
 }
 
 /** The id of a run: its service, which one of that name, and a number that never comes again. */

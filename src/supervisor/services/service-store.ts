@@ -60,6 +60,10 @@ export class ServiceStore {
     this.#replace(PENDING, pending);
   }
 
+  get hasPending(): boolean {
+    return this.#written.has(PENDING);
+  }
+
   removePending(): void {
     this.#remove(PENDING);
   }

@@ -9,13 +9,19 @@ import { isAlive } from '../../process/liveness.js';
 import { removePidfile, writePidfile } from '../../process/pidfile.js';
 import { stop as stopProcess } from '../../process/stop.js';
 import type { KeeperRun } from '../keeper/keeper-run.js';
+import { exitOf } from '../keeper/run-exit.js';
 import { isOver } from '../keeper/stop-run.js';
 
 import { Backoff } from './backoff.js';
 import { runOptions } from './check-spec.js';
 import { type Clock, realClock } from './clock.js';
 import { Health } from './health.js';
-import { decideRestart, type RestartDecision, type StopPurpose } from './restart-policy.js';
+import {
+  afterReboot,
+  decideRestart,
+  type RestartDecision,
+  type StopPurpose,
+} from './restart-policy.js';
 import { runCommand } from './run-command.js';
 import type { RunHost } from './run-host.js';
 import type {
@@ -28,6 +34,7 @@ import type {
 } from './service-events.js';
 import {
   newRecord,
+  restsAlike,
   runId,
   type ServiceRecord,
   type StoredRun,
@@ -71,6 +78,13 @@ interface LiveRun {
   isStopping: boolean;
   /** Its stop ended with nothing left. */
   isGone: boolean;
+  isPaused: boolean;
+  /** Why it could not be paused or resumed. */
+  moveError: ExitwatchError | null;
+  /** The demands at that time. */
+  decidedAt: number;
+  /** Since when its host knows that it has ended, but has not told; by the clock. */
+  overdueSinceMs: number | null;
   /** Cuts its control command short. */
   control: AbortController;
 }
@@ -79,6 +93,8 @@ const GRACE_MS = 5000;
 const ERROR_RETRY_MS = 10_000;
 const TRANSIENT_RETRY_MS = 1000;
 const RESYNC_MS = 60_000;
+/** Longer than a keeper waits for what the monitor saw. */
+const OVERDUE_MS = 5000;
 const LEAST_STOP_TIMEOUT_MS = 10_000;
 
 const NEVER: Termination = {
@@ -101,6 +117,8 @@ export class ServiceWorker {
   #termination: Termination = NEVER;
   /** Stopped for as long as this supervisor lives. */
   #isHeld = false;
+  /** Grows with each request to run: what was decided before one of them does not count any more. */
+  #demands = 0;
   #wantsPaused = false;
   #generation = 0;
   #graceMs: number | null = null;
@@ -166,12 +184,17 @@ export class ServiceWorker {
       this.#record.next = stored;
       this.#nextSpec = spec;
     } else {
+      const keepsRest = restsAlike(this.#record, stored);
       this.#record.stored = stored;
       this.#spec = spec;
-      this.#record.rest = null;
-      this.#record.attempts = 0;
-      this.#dueAtMs = 0;
+      if (!keepsRest) {
+        this.#record.rest = null;
+        this.#record.attempts = 0;
+        this.#dueAtMs = 0;
+        this.#demands++;
+      }
     }
+    this.#isHeld = false;
     this.#save();
     this.#request();
   }
@@ -181,6 +204,7 @@ export class ServiceWorker {
     if (this.#record.isRemoved) this.#nextSpec ??= spec;
     else this.#spec ??= spec;
     this.#isHeld = false;
+    this.#save(); // it may not have been on disk, if the disk was full
     this.#wake();
   }
 
@@ -188,6 +212,9 @@ export class ServiceWorker {
     this.#record.isRemoved = true;
     this.#record.next = null;
     this.#nextSpec = null;
+    // From now on they are those of what is created again under this name.
+    this.#record.stopped = null;
+    this.#isHeld = false;
     this.#save();
     this.#termination = { ...this.#termination, requested: true };
     this.#request();
@@ -205,6 +232,10 @@ export class ServiceWorker {
     this.#save();
     this.#isHeld = false;
     this.#graceMs = null;
+    this.#demands++;
+    if (before !== null && this.#goal === 'up' && this.#isKept(before, false)) {
+      this.#termination = NEVER;
+    }
     this.#request();
     return this.#untilStarted(before);
   }
@@ -215,6 +246,11 @@ export class ServiceWorker {
     if (until === 'close') this.#isHeld = true;
     else this.#record.stopped = { until, bootId: bootId() };
     this.#save();
+    await this.end(graceMs);
+  }
+
+  /** Waits until nothing of its run is left, which somebody has asked for. */
+  async end(graceMs: number | undefined): Promise<void> {
     this.#termination = { ...this.#termination, requested: true };
     this.#shorten(graceMs);
     const live = this.#live;
@@ -241,15 +277,12 @@ export class ServiceWorker {
     }
   }
 
-  /** Waits until it is removed. */
-  async finished(): Promise<void> {
-    await this.#waiters.until(() => this.#termination.finished || undefined);
-  }
-
   async restart(): Promise<ServiceStatus> {
     this.#checkOpen();
     const before = this.#live;
     if (this.#goal !== 'up' || before === null) return this.start();
+    if (this.#spec === null) throw waitingError(this.name, 'restart'); // nobody could start it again
+    this.#demands++;
     if (before.generation === this.#generation) this.#generation++;
     this.#request();
     return this.#untilStarted(before, true);
@@ -262,27 +295,29 @@ export class ServiceWorker {
       ? (['running', 'pause'] as const)
       : (['paused', 'resume'] as const);
     const live = this.#live;
-    if (this.#phase !== from || this.#wantsPaused === isPaused || live === null) {
+    if (this.#phase !== from || live === null) {
       throw new ExitwatchError(
         'ERR_EXITWATCH_WRONG_PHASE',
         `cannot ${verb} ${JSON.stringify(this.name)}: it is ${this.#phase}, and must be ${from}`,
       );
     }
     this.#wantsPaused = isPaused;
+    live.moveError = null;
     this.#request();
     await this.#waiters.until(() => {
+      if (live.moveError !== null) throw live.moveError;
       if (this.#live !== live || live.exit !== null || live.isStopping) {
         throw new ExitwatchError(
           'ERR_EXITWATCH_WRONG_PHASE',
           `cannot ${verb} ${JSON.stringify(this.name)}: it is ${this.#phase}, and must be ${from}`,
         );
       }
-      return live.stored.isPaused === isPaused || undefined;
+      return live.isPaused === isPaused || undefined;
     });
   }
 
   status(): ServiceStatus {
-    const { restarts, attempts, lastEnd, stored, isRemoved } = this.#record;
+    const { restarts, attempts, lastEnd } = this.#record;
     const live = this.#live;
     const isRunning = live?.isStarted === true && live.exit === null;
     const phase = this.#phase;
@@ -294,8 +329,10 @@ export class ServiceWorker {
       pid: isRunning ? (live.stored.identity?.pid ?? null) : null,
       identity: isRunning ? live.stored.identity : null,
       isReady: isRunning && live.health?.isReady === true,
-      isCurrent: live === null || live.stored.runDigest === stored.runDigest,
-      isRemoved,
+      isCurrent:
+        live === null ||
+        (!this.#record.isRemoved && live.stored.runDigest === this.#record.stored.runDigest),
+      isRemoved: this.isLeaving,
       restarts,
       attempts,
       lastEnd: lastEnd === null ? null : ({ ...lastEnd, at: new Date(lastEnd.at) } as ServiceEnd),
@@ -329,8 +366,10 @@ export class ServiceWorker {
   /** Its keeper is open: takes over what runs. */
   adopt(): void {
     const record = this.#record;
+    // Not by that of the record, which is of its last start.
+    const { stopped } = record;
+    if (stopped?.until === 'reboot' && stopped.bootId !== bootId()) record.stopped = null;
     if (record.bootId !== bootId()) {
-      if (record.stopped?.until === 'reboot') record.stopped = null;
       record.rest = null;
       record.attempts = 0;
     }
@@ -427,7 +466,7 @@ export class ServiceWorker {
     if (live !== null) {
       if (live.isStopping || live.exit !== null) return 'stopping';
       if (!live.isStarted) return 'starting';
-      return live.stored.isPaused ? 'paused' : 'running';
+      return live.isPaused ? 'paused' : 'running';
     }
     const { rest } = this.#record;
     if (this.#goal === 'gone') return 'stopping';
@@ -460,7 +499,9 @@ export class ServiceWorker {
     const purpose = this.#purposeOfEnd(live);
     if (purpose !== null) {
       if (!live.isGone) await this.#terminate(live, purpose);
-    } else if (this.#wantsPaused !== live.stored.isPaused) {
+    } else if (run?.state === 'ended') {
+      this.#expectEnd(live, run);
+    } else if (this.#wantsPaused !== live.isPaused) {
       await this.#pause(live, this.#wantsPaused);
     }
   }
@@ -487,11 +528,12 @@ export class ServiceWorker {
     record.bootId = bootId();
     const id = runId(record, record.lastRun);
     const { runDigest } = record.stored;
-    record.run = { id, runDigest, identity: null, isPaused: false, intent: null };
+    const { pidfile = null } = this.#spec;
+    record.run = { id, runDigest, identity: null, isPaused: false, intent: null, pidfile };
     this.#live = newLive(record.run, this.#generation);
     this.#wantsPaused = false;
+    this.#graceMs = null; // it was for a stop of before
     this.#termination = NEVER;
-    this.#save();
     await this.#launch(this.#live, this.#spec);
   }
 
@@ -514,7 +556,7 @@ export class ServiceWorker {
       await this.#launch(live, this.#spec);
     } else if (run !== null && run.state !== 'failed') {
       live.isStarted = true;
-      live.stored.identity = run.identity;
+      live.stored.identity = run.identity ?? live.stored.identity; // after a boot the keeper has none
       this.#wake();
     } else if (live.stored.identity !== null) {
       await this.#lose(live);
@@ -529,6 +571,7 @@ export class ServiceWorker {
 
   async #launch(live: LiveRun, spec: ServiceSpec): Promise<void> {
     const { runs, clock } = this.#host;
+    this.#save(); // otherwise the next supervisor would take it for an orphan
     let run: KeeperRun;
     try {
       run = await runs.start(runOptions(spec, live.stored.id));
@@ -574,7 +617,7 @@ export class ServiceWorker {
 
   /** When the next start is due; or that there is none. */
   #delayNext(because: string, reason: string): void {
-    const backoff = new Backoff(this.#record.stored.spec.backoff);
+    const backoff = new Backoff(this.#policy.backoff);
     const { attempts } = this.#record;
     if (backoff.isLast(attempts)) {
       this.#record.rest = 'failed';
@@ -599,12 +642,15 @@ export class ServiceWorker {
   /** Why the run must end; `null`: it must not. */
   #purposeOfEnd(live: LiveRun): StopPurpose | null {
     if (this.#goal === 'gone' || this.#goal === 'down') return 'stop';
-    if (live.generation < this.#generation) return 'restart';
-    if (this.#spec !== null && live.stored.runDigest !== this.#record.stored.runDigest) {
-      return 'restart';
-    }
+    if (this.#isReplaced(live)) return 'restart';
     if (live.unhealthy !== null) return 'health';
     return live.stored.intent?.purpose ?? null;
+  }
+
+  /** Another run is to take its place. */
+  #isReplaced(live: LiveRun): boolean {
+    if (live.generation < this.#generation) return true;
+    return this.#spec !== null && live.stored.runDigest !== this.#record.stored.runDigest;
   }
 
   async #terminate(live: LiveRun, purpose: StopPurpose): Promise<void> {
@@ -622,7 +668,7 @@ export class ServiceWorker {
     await this.#control(live);
     if (this.#isAbandoned) return;
     const graceMs = Math.max(1, this.#graceMs ?? this.#specGraceMs);
-    const { signal = 'SIGTERM' } = this.#record.stored.spec.stop ?? {};
+    const { signal = 'SIGTERM' } = this.#policy.stop ?? {};
     const { isGone, left } = await runs.stop(id, { signal, graceMs }).catch((error: unknown) => {
       if ((error as ExitwatchError).code !== 'ERR_EXITWATCH_NO_RUN') throw error;
       return { isGone: true, left: [] };
@@ -640,7 +686,7 @@ export class ServiceWorker {
   }
 
   async #control(live: LiveRun): Promise<void> {
-    const { control } = this.#record.stored.spec.stop ?? {};
+    const { control } = this.#policy.stop ?? {};
     if (control === undefined || live.control.signal.aborted || live.exit !== null) return;
     const env = { MAINPID: String(live.stored.identity?.pid ?? '') };
     const code = await runCommand(control, env, this.#host.clock, live.control.signal);
@@ -664,11 +710,18 @@ export class ServiceWorker {
     this.#graceMs = shorter;
     if (live?.isStopping !== true) return;
     live.control.abort();
-    this.#host.runs.stop(live.stored.id, { graceMs: shorter }).catch(() => undefined);
+    const { signal = 'SIGTERM' } = this.#policy.stop ?? {};
+    // It may be the first one, if the control command was still running.
+    this.#host.runs.stop(live.stored.id, { signal, graceMs: shorter }).catch(() => undefined);
   }
 
   get #specGraceMs(): number {
-    return this.#record.stored.spec.stop?.graceMs ?? GRACE_MS;
+    return this.#policy.stop?.graceMs ?? GRACE_MS;
+  }
+
+  /** What is stored lacks what the redaction hook took. */
+  get #policy(): ServiceSpec {
+    return this.#spec ?? this.#record.stored.spec;
   }
 
   /** Its process has ended: decides, tells, and clears away what it has left. */
@@ -679,6 +732,7 @@ export class ServiceWorker {
     const { id } = live.stored;
     if (live.decision === null) {
       live.decision = this.#decide(live, exit);
+      live.decidedAt = this.#demands;
       live.health?.end();
       this.#host.emit('exit', { ...exit, service: this.name, run: id, decision: live.decision });
     }
@@ -711,7 +765,7 @@ export class ServiceWorker {
   }
 
   #decide(live: LiveRun, exit: ExitEvent): RestartDecision {
-    const { spec } = this.#record.stored;
+    const spec = this.#policy;
     const { restart = 'unless-asked', successExitCodes = [0], askedBy = [] } = spec;
     const rules = { restart, successExitCodes, askedBy, onUnknown: spec.onUnknown ?? 'restart' };
     const { intent } = live.stored;
@@ -721,13 +775,9 @@ export class ServiceWorker {
     if (this.#goal !== 'up') {
       return decideRestart(rules, exit, { purpose: 'stop', at: intent?.at ?? at, why });
     }
-    const isBoot = this.#record.bootId !== bootId();
-    if (isBoot || intent?.purpose === 'stop' || live.generation < this.#generation) {
-      const purpose = { purpose: 'restart' as const, at: intent?.at ?? at };
-      return decideRestart(rules, exit, {
-        ...purpose,
-        why: isBoot ? 'the machine has booted again' : why,
-      });
+    if (this.#record.bootId !== bootId()) return afterReboot(exit, intent);
+    if (intent?.purpose === 'stop' || this.#isReplaced(live)) {
+      return decideRestart(rules, exit, { purpose: 'restart', at: intent?.at ?? at, why });
     }
     const decision = decideRestart(rules, exit, intent);
     const attempts = this.#attemptsAfter(live, exit);
@@ -740,13 +790,17 @@ export class ServiceWorker {
   /** What the end means for the next start. */
   #account(live: LiveRun, exit: ExitEvent, decision: RestartDecision): void {
     const record = this.#record;
-    const isAsked = decision.reason === 'restart' || decision.reason === 'stop';
+    // Somebody has asked for another one while what this one has left behind ended.
+    const isOutdated = live.decidedAt !== this.#demands;
+    const { reason: why } = decision;
+    const isAsked = why === 'restart' || why === 'stop' || why === 'reboot' || isOutdated;
     record.attempts = isAsked ? 0 : this.#attemptsAfter(live, exit);
     this.#dueAtMs = 0;
     if (this.#goal !== 'up') return;
     // Somebody has started it again while it ended.
     if (decision.reason === 'stop') return;
-    if (decision.restart) this.#delayNext(decision.because, decision.reason);
+    if (isOutdated) this.#delayNext('it was asked to run', 'restart');
+    else if (decision.restart) this.#delayNext(decision.because, decision.reason);
     else record.rest = decision.reason === 'gave-up' ? 'failed' : 'ended';
   }
 
@@ -755,13 +809,13 @@ export class ServiceWorker {
     const byClock = clock.now() - live.startedAtMs;
     const isOurs = clock !== realClock && !exit.isRepeated;
     const livedMs = isOurs ? byClock : (live.livedMs ?? byClock);
-    const backoff = new Backoff(this.#record.stored.spec.backoff);
+    const backoff = new Backoff(this.#policy.backoff);
     return backoff.attemptsAfter(this.#record.attempts, livedMs);
   }
 
   /** Ends what the process has left behind. */
   async #clear(live: LiveRun): Promise<void> {
-    const { signal = 'SIGTERM' } = this.#record.stored.spec.stop ?? {};
+    const { signal = 'SIGTERM' } = this.#policy.stop ?? {};
     const graceMs = Math.max(1, this.#graceMs ?? this.#specGraceMs);
     live.isStopping = true;
     this.#waiters.notify();
@@ -775,25 +829,40 @@ export class ServiceWorker {
     );
   }
 
+  /** Its end is told once it is joined with what the monitor saw; if not, the status is enough. */
+  #expectEnd(live: LiveRun, run: KeeperRun): void {
+    const now = this.#host.clock.now();
+    live.overdueSinceMs ??= now;
+    const leftMs = live.overdueSinceMs + OVERDUE_MS - now;
+    if (leftMs > 0) {
+      this.#wakeIn(leftMs);
+      return;
+    }
+    live.exit = exitOf(run, false);
+    live.livedMs = run.livedMs;
+    this.#wake();
+  }
+
   /** Nobody knows the run any more: how it ended is unknown, and what is left of it is stopped. */
   async #lose(live: LiveRun): Promise<void> {
     const { identity } = live.stored;
     if (identity !== null && isAlive(identity) === 'alive') {
-      const { signal = 'SIGTERM' } = this.#record.stored.spec.stop ?? {};
+      const { signal = 'SIGTERM' } = this.#policy.stop ?? {};
       await stopProcess(identity, {
         killSignal: signal,
         forceKillAfterDelayMs: Math.max(1, this.#specGraceMs),
         tree: true,
       });
     }
+    const startedAt = identity === null ? null : startOf(identity);
     live.exit ??= unknownExit(
       {
         id: identity?.id ?? live.stored.id,
         pid: identity?.pid ?? 0,
-        startedAt: identity === null ? null : startOf(identity),
+        startedAt,
         exitedAt: new Date(),
-        uncertaintyMs: Math.max(0, this.#host.clock.now() - live.startedAtMs),
-        source: 'keeper',
+        uncertaintyMs: Math.max(1, Date.now() - (startedAt?.getTime() ?? 0)),
+        source: this.#host.runs.source ?? 'keeper',
       },
       'gone-while-unobserved',
     );
@@ -813,11 +882,10 @@ export class ServiceWorker {
       this.#waiters.rejectAll(noService(this.name));
       return;
     }
-    // Another service of the same name: it knows nothing of this one.
-    this.#record = newRecord(record.next);
+    // Another service of the same name: it knows nothing of this one, but who stopped it meant it.
+    this.#record = { ...newRecord(record.next), stopped: record.stopped };
     this.#spec = this.#nextSpec;
     this.#nextSpec = null;
-    this.#isHeld = false;
     this.#dueAtMs = 0;
     this.#lastError = null;
     this.#host.countRestart('created-again');
@@ -833,22 +901,26 @@ export class ServiceWorker {
     const { id } = live.stored;
     // What is on disk is what must be undone: paused before it is, running after it is.
     if (isPaused) {
-      this.#record.run = { ...live.stored, isPaused };
-      this.#save();
-      await runs.pause(id);
-      live.stored = this.#record.run;
-    } else {
-      await runs.resume(id);
-      live.stored.isPaused = false;
+      live.stored.isPaused = true;
       this.#save();
     }
+    try {
+      await (isPaused ? runs.pause(id) : runs.resume(id));
+    } catch (error) {
+      if ((error as ExitwatchError).code === 'ERR_EXITWATCH_KEEPER') throw error; // tried again
+      live.moveError = error as ExitwatchError;
+      this.#wantsPaused = !isPaused;
+      return;
+    }
+    live.isPaused = isPaused;
+    live.stored.isPaused = isPaused;
+    this.#save();
     live.health?.setPaused(isPaused);
     this.#wake();
   }
 
   #beginHealth(live: LiveRun, run: KeeperRun): void {
-    const spec = this.#spec ?? this.#record.stored.spec;
-    live.health = new Health(spec, run.pid ?? 0, this.#host.clock, {
+    live.health = new Health(this.#policy, run.pid ?? 0, this.#host.clock, {
       onReady: () => {
         this.#host.emit('ready', this.#eventOf(live));
         this.#waiters.notify();
@@ -858,8 +930,8 @@ export class ServiceWorker {
         this.#wake();
       },
     });
-    live.health.begin(run.isReady, run.aliveAgoMs);
-    if (live.stored.isPaused) live.health.setPaused(true);
+    live.health.begin(run.isReady, run.aliveAgoMs, this.#host.clock.now() - live.startedAtMs);
+    if (live.isPaused) live.health.setPaused(true);
   }
 
   async #writePidfile(live: LiveRun, { pidfile }: ServiceSpec): Promise<void> {
@@ -871,9 +943,9 @@ export class ServiceWorker {
   }
 
   async #removePidfile(live: LiveRun): Promise<void> {
-    const { pidfile } = this.#record.stored.spec;
-    const { identity } = live.stored;
-    if (pidfile === undefined || identity === null) return;
+    // Not that of the service, which may have another one by now.
+    const { identity, pidfile } = live.stored;
+    if (pidfile === null || identity === null) return;
     await removePidfile(pidfile, identity).catch((error: unknown) => {
       this.#warn(error);
     });
@@ -882,8 +954,10 @@ export class ServiceWorker {
   async #untilStarted(before: LiveRun | null, isOther = false): Promise<ServiceStatus> {
     const failures = this.#startFailures;
     return this.#waiters.until(() => {
+      if (this.#goal === 'gone' && !this.isLeaving) return undefined; // the next one of this name
       if (this.#goal !== 'up') throw stoppedError(this.name);
       const live = this.#live;
+      if (live === null && this.#spec === null) throw waitingError(this.name, 'start');
       if (live?.isStarted === true && (live !== before || this.#isKept(live, isOther))) {
         return this.status();
       }
@@ -910,7 +984,7 @@ export class ServiceWorker {
   }
 
   #checkOpen(): void {
-    if (this.#record.isRemoved && this.#record.next === null) throw noService(this.name);
+    if (this.isLeaving) throw noService(this.name);
     if (this.#isAbandoned) throw closedError();
   }
 }
@@ -928,6 +1002,10 @@ function newLive(stored: StoredRun, generation: number): LiveRun {
     unhealthy: null,
     isStopping: false,
     isGone: false,
+    isPaused: stored.isPaused,
+    moveError: null,
+    decidedAt: 0,
+    overdueSinceMs: null,
     control: new AbortController(),
   };
 }
@@ -938,6 +1016,13 @@ function stopTimeout(name: string, ms: number): ExitwatchError {
   return new ExitwatchError(
     'ERR_EXITWATCH_TIMEOUT',
     `${JSON.stringify(name)} is still stopping after ${ms} ms; it goes on`,
+  );
+}
+
+function waitingError(name: string, verb: string): ExitwatchError {
+  return new ExitwatchError(
+    'ERR_EXITWATCH_WRONG_PHASE',
+    `cannot ${verb} ${JSON.stringify(name)}: it is waiting for what was redacted; apply() it first`,
   );
 }
 

@@ -100,6 +100,8 @@ const PHASES = [
 
 /** What nobody desires gets so long to end. */
 const ORPHAN_GRACE_MS = 2000;
+const ORPHAN_RETRY_MS = 10_000;
+const REOPEN_MS = 1000;
 const MOST_RESTARTS = 8;
 
 type State = 'new' | 'starting' | 'started' | 'closed';
@@ -125,6 +127,10 @@ export class Supervisor extends EventEmitter<SupervisorEvents> {
   #applying: PromiseWithResolvers<Applied> | undefined;
   #state: State = 'new';
   #orphaned = 0;
+  /** Those that are being stopped. */
+  readonly #orphans = new Set<string>();
+  readonly #retries = new Set<() => void>();
+  #cancelReopen: (() => void) | undefined;
   #longestLatencyMs = 0;
 
   /** @throws ExitwatchError `ERR_EXITWATCH_INVALID_OPTION` */
@@ -181,6 +187,7 @@ export class Supervisor extends EventEmitter<SupervisorEvents> {
       return { keeperPid, downgrade, adopted, orphans };
     } catch (error) {
       store?.close();
+      for (const worker of this.#workers.values()) worker.abandon();
       this.#workers.clear();
       if (!this.#isClosed) this.#state = 'new';
       throw error;
@@ -247,7 +254,7 @@ export class Supervisor extends EventEmitter<SupervisorEvents> {
       [...this.#workers.values()].map(async (worker) => {
         const { name } = worker;
         try {
-          await (worker.isLeaving ? worker.finished() : worker.stop(graceMs, 'close'));
+          await (worker.isLeaving ? worker.end(graceMs) : worker.stop(graceMs, 'close'));
           result.stopped.push(name);
         } catch (error) {
           result.errors.push({ name, error: error as Error });
@@ -283,6 +290,8 @@ export class Supervisor extends EventEmitter<SupervisorEvents> {
     if (this.#isClosed) return;
     this.#state = 'closed';
     this.#gathering.cancel();
+    this.#cancelReopen?.();
+    for (const cancel of this.#retries) cancel();
     this.#applying?.reject(closedError());
     for (const worker of this.#workers.values()) worker.abandon();
     await this.#runs.close();
@@ -351,7 +360,9 @@ export class Supervisor extends EventEmitter<SupervisorEvents> {
       else if (this.#state === 'started') this.#forget(run.id);
     });
     runs.on('empty', ({ id }) => {
-      this.#ownerOf(id)?.resync();
+      const worker = this.#ownerOf(id);
+      if (worker !== null) worker.resync();
+      else if (this.#state === 'started') this.#forget(id);
     });
     runs.on('started', (run) => {
       // Asked by a supervisor that died before it was told.
@@ -359,11 +370,31 @@ export class Supervisor extends EventEmitter<SupervisorEvents> {
     });
     runs.on('notify', (run, text) => this.#ownerOf(run.id)?.onNotify(run, text));
     runs.on('restarted', () => {
-      for (const worker of this.#workers.values()) worker.resync();
-      if (this.#state === 'started') this.#findOrphans();
+      this.#onReopened();
     });
     runs.on('error', (error) => {
       this.#tell('warning', { service: null, error });
+      this.#reopenLater();
+    });
+  }
+
+  #onReopened(): void {
+    for (const worker of this.#workers.values()) worker.resync();
+    if (this.#state === 'started') this.#findOrphans();
+  }
+
+  /** There is no keeper for now, for example because no process can be started: tries for ever. */
+  #reopenLater(): void {
+    if (this.#isClosed) return;
+    this.#cancelReopen = this.#clock.after(REOPEN_MS, () => {
+      this.#runs.open().then(
+        () => {
+          this.#onReopened();
+        },
+        () => {
+          this.#reopenLater();
+        },
+      );
     });
   }
 
@@ -386,17 +417,36 @@ export class Supervisor extends EventEmitter<SupervisorEvents> {
   }
 
   #orphan(run: KeeperRun): void {
-    this.#orphaned++;
     const { id, pid, identity } = run;
+    if (this.#orphans.has(id)) return; // told already
+    this.#orphans.add(id);
+    this.#orphaned++;
     this.#tell('orphan', { run: id, pid, identity });
-    this.#runs.stop(id, { graceMs: ORPHAN_GRACE_MS }).then(
-      () => {
+    void this.#stopOrphan(id);
+  }
+
+  /** Until nothing of it is left. */
+  async #stopOrphan(id: string): Promise<void> {
+    try {
+      const { isGone } = await this.#runs.stop(id, { graceMs: ORPHAN_GRACE_MS });
+      if (isGone) {
+        this.#orphans.delete(id);
         this.#forget(id);
-      },
-      (error: unknown) => {
-        this.#tell('warning', { service: null, error: error as Error });
-      },
-    );
+        return;
+      }
+    } catch (error) {
+      if ((error as ExitwatchError).code === 'ERR_EXITWATCH_NO_RUN') {
+        this.#orphans.delete(id);
+        return;
+      }
+      this.#tell('warning', { service: null, error: error as Error });
+    }
+    if (this.#isClosed) return;
+    const cancel = this.#clock.after(ORPHAN_RETRY_MS, () => {
+      this.#retries.delete(cancel);
+      void this.#stopOrphan(id);
+    });
+    this.#retries.add(cancel);
   }
 
   /** Nobody waits for its end. */

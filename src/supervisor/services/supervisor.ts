@@ -85,6 +85,8 @@ export type SupervisorMetrics = {
   restarts: Record<string, number>;
   /** Runs that nobody desired. */
   orphaned: number;
+  /** Those of them that are not gone yet. */
+  orphans: number;
   /** Since when the oldest request waits to be served, in ms; `null`: none waits. */
   oldestRequestMs: number | null;
   /** The longest time from a request to its begin, in ms. */
@@ -279,6 +281,7 @@ export class Supervisor extends EventEmitter<SupervisorEvents> {
       phases,
       restarts: { ...this.#restarts },
       orphaned: this.#orphaned,
+      orphans: this.#orphans.size,
       oldestRequestMs: waiting.length === 0 ? null : this.#clock.now() - Math.min(...waiting),
       longestLatencyMs: this.#longestLatencyMs,
       writes: this.#store?.writes ?? 0,

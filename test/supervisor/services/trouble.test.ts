@@ -1,7 +1,15 @@
-import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import {
+  existsSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 
-import { ExitwatchError } from '../../../src/index';
 import { Keeper } from '../../../src/supervisor/index';
+import { Childless, Frozen, itWithFreezer, itWithPids } from '../../support/cgroup1';
 import { isRunning, shell, sleeper, SupervisorHost } from '../../support/supervisor';
 import { until } from '../../support/wait';
 
@@ -10,40 +18,63 @@ afterEach(() => {
 });
 
 describe('a stop that goes wrong', () => {
-  it('KB-08 KB-19 is tried again after 10 s, also of a service that was removed', async () => {
+  itWithFreezer('SV-09 of what outlives SIGKILL is reported, and not forgotten', async () => {
     await using host = await SupervisorHost.open();
-    await host.apply(sleeper('web'));
+    await host.apply(sleeper('web', { stop: { graceMs: 1 } }));
     const { pid } = await host.phase('web', 'running');
-    const broken = new ExitwatchError('ERR_EXITWATCH_SYSTEM', 'it broke');
-    const stop = jest.spyOn(Keeper.prototype, 'stop').mockRejectedValueOnce(broken);
+    await using frozen = await Frozen.of(pid ?? 0);
+    const stopped = host.supervisor.service('web').stop();
+    const { error } = await host.event('warning');
+    expect(error.message).toBe(`something of "web" has survived SIGKILL: ${pid}`);
+    expect(isRunning(pid)).toBe(true);
+    expect(host.status('web')).toMatchObject({ phase: 'stopping', pid });
+    expect([host.of('stopped'), host.of('exit')]).toEqual([[], []]);
+    frozen.thaw();
+    await stopped;
+    expect(host.of('exit')).toMatchObject([{ pid, how: 'killed' }]);
+    expect(host.status('web').phase).toBe('stopped');
+  });
+
+  itWithFreezer('KB-08 KB-19 is tried again after 10 s, also of a removed service', async () => {
+    await using host = await SupervisorHost.open();
+    await host.apply(sleeper('web', { stop: { graceMs: 1 } }));
+    const { pid } = await host.phase('web', 'running');
+    const stop = jest.spyOn(Keeper.prototype, 'stop'); // counts only
+    await using frozen = await Frozen.of(pid ?? 0);
     await host.apply();
-    expect((await host.event('warning')).error).toBe(broken);
+    await host.event('warning');
     host.clock.advance(9999);
-    await Promise.resolve();
     expect(stop).toHaveBeenCalledTimes(1);
     expect(host.supervisor.services()).toMatchObject([{ name: 'web', isRemoved: true }]);
     host.clock.advance(1002);
+    await until('the next try', () => stop.mock.calls.length === 2);
+    frozen.thaw();
     await until('it to be gone', () => host.supervisor.services().length === 0);
     expect(isRunning(pid)).toBe(false);
   });
 
-  it('SV-09 of what outlives SIGKILL is reported, and not forgotten', async () => {
+  itWithFreezer('KB-12 KB-14 of what nobody desires goes on until it is gone', async () => {
     await using host = await SupervisorHost.open();
-    await host.apply(sleeper('web'));
-    const { pid } = await host.phase('web', 'running');
-    const left = [{ pid: pid ?? 0, startTicks: 0, state: 'D' }];
-    jest
-      .spyOn(Keeper.prototype, 'stop')
-      .mockResolvedValueOnce({ id: '', isGone: false, wasKilled: true, left });
-    const stopped = host.supervisor.service('web').stop();
-    const { error } = await host.event('warning');
-    expect(error.message).toBe(`something of "web" has survived SIGKILL: ${pid}`);
-    expect(host.status('web').phase).toBe('stopping');
-    host.clock.advance(9000);
-    expect(host.of('stopped')).toEqual([]);
-    const joined = host.supervisor.service('web').stop({ graceMs: 1 });
-    expect((await joined).phase).toBe('stopped');
-    await stopped;
+    await host.supervisor.close();
+    const keeper = new Keeper({ stateDir: host.stateDir });
+    await keeper.open();
+    const { pid } = await keeper.start({ id: 'stray', command: 'sleep', args: ['1000'] });
+    await keeper.close();
+    await using frozen = await Frozen.of(pid ?? 0);
+    const stop = jest.spyOn(Keeper.prototype, 'stop'); // counts only
+    await host.reopen();
+    await until('the next try', () => {
+      host.clock.advance(500);
+      return stop.mock.calls.length === 2;
+    });
+    frozen.thaw();
+    await until('its end', () => !isRunning(pid));
+    await until('it to be forgotten', () => {
+      host.clock.advance(500);
+      return host.supervisor.metrics().orphans === 0;
+    });
+    expect(host.of('orphan')).toHaveLength(1);
+    expect(host.supervisor.metrics().orphaned).toBe(1);
   });
 
   it('SV-19 a grandchild that holds its output does not hold it up', async () => {
@@ -74,6 +105,57 @@ describe('a process of a service', () => {
 });
 
 describe('a supervisor', () => {
+  itWithPids('SV-10 counts a fork that fails with EAGAIN as an attempt', async () => {
+    await using host = await SupervisorHost.open();
+    await host.apply(sleeper('other'));
+    const { pid } = await host.phase('other', 'running');
+    await using childless = Childless.of(host.ready?.keeperPid ?? 0);
+    await host.apply(sleeper('other'), sleeper('web'));
+    const { attempts, lastError } = await host.phase('web', 'backoff');
+    expect(attempts).toBe(3);
+    expect(lastError).toMatch(/resource temporarily unavailable/);
+    expect(host.status('other')).toMatchObject({ phase: 'running', pid });
+    childless.allow();
+    host.clock.advance(2000);
+    await host.phase('web', 'running');
+  });
+
+  it('SV-10 goes on after a time in which no keeper can be started', async () => {
+    await using host = await SupervisorHost.open();
+    await host.apply(sleeper('web'));
+    const { pid } = await host.phase('web', 'running');
+    const [folder, away] = [host.path('keeper'), host.path('away')];
+    renameSync(folder, away);
+    writeFileSync(folder, '');
+    process.kill(host.ready?.keeperPid ?? 0, 'SIGKILL');
+    expect(await host.event('warning')).toMatchObject({ service: null });
+    rmSync(folder);
+    renameSync(away, folder);
+    process.kill(pid ?? 0, 'SIGKILL');
+    await until('the next run', () => {
+      host.clock.advance(500);
+      return host.of('started').length === 2;
+    });
+    expect(host.of('exit')).toMatchObject([{ pid, exitCode: null }]);
+  });
+
+  it('KB-21 finds the end that its keeper knows and it was not told', async () => {
+    await using host = await SupervisorHost.open();
+    await host.apply(sleeper('web'));
+    const { pid } = await host.phase('web', 'running');
+    const emit = jest.spyOn(Keeper.prototype, 'emit').mockReturnValue(true); // news get lost
+    process.kill(pid ?? 0, 'SIGUSR1');
+    await until('its end to be lost', () => emit.mock.calls.some(([name]) => name === 'ended'));
+    emit.mockRestore();
+    expect(host.status('web').phase).toBe('running');
+    host.clock.advance(66_001);
+    await until('its end', () => {
+      host.clock.advance(500);
+      return host.of('exit').length > 0;
+    });
+    expect(await host.event('exit')).toMatchObject({ pid, signal: 'SIGUSR1' });
+  });
+
   it('KB-19 finds within 66 s what it was not told', async () => {
     await using host = await SupervisorHost.open();
     await host.apply(sleeper('web'));

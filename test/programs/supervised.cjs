@@ -20,9 +20,11 @@ const { Supervisor } = require('../../dist/supervisor/index.js');
 
 const tell = (message) => fs.writeSync(1, `${JSON.stringify(message)}\n`);
 
+let setBackMs = 0;
+
 /** Does not wait long for calls that come together, nor to try again. */
 const clock = {
-  now: () => performance.now(),
+  now: () => performance.now() - setBackMs,
   after: (ms, call) => {
     const timer = setTimeout(call, ms <= 5000 ? ms / 50 : ms);
     return () => clearTimeout(timer);
@@ -44,6 +46,13 @@ const DO = {
   stop: ({ name, graceMs }) => supervisor.service(name).stop({ graceMs }),
   restart: ({ name }) => supervisor.service(name).restart(),
   services: () => supervisor.services(),
+  setBack: ({ byMs }) => {
+    setBackMs += byMs;
+  },
+  memory: () => {
+    global.gc();
+    return process.memoryUsage().heapUsed;
+  },
   close: () => supervisor.close(),
   clock: ({ byMs }) => {
     Date.now = () => wall() + byMs;

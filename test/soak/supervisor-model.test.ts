@@ -1,7 +1,9 @@
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 
+import { Childless, HAS_PIDS } from '../support/cgroup1';
 import { mortal, release } from '../support/mortal';
 import { marked, markedService, Supervised, type ToldExit } from '../support/supervised';
 import { until } from '../support/wait';
@@ -10,6 +12,8 @@ import { until } from '../support/wait';
 const STEPS = Number(process.env['EXITWATCH_STEPS'] ?? 120);
 const SEED = Number(process.env['EXITWATCH_SEED'] ?? 1);
 const SERVICES = 20;
+/** Of what is left after a garbage collection. */
+const MOST_GROWTH_BYTES = 8 * 2 ** 20;
 /** Operations between two looks at what runs. */
 const BETWEEN = 12;
 
@@ -104,7 +108,9 @@ class Model {
     else if (chance < 0.55) this.start(this.pick(names));
     else if (chance < 0.65) this.ask('restart', this.pick(names));
     else if (chance < 0.85) this.killOne();
-    else if (chance < 0.9) await this.request('clock', { byMs: (this.random() - 0.5) * 1e9 });
+    else if (chance < 0.87) await this.request('clock', { byMs: (this.random() - 0.5) * 1e9 });
+    else if (chance < 0.89) await this.request('setBack', { byMs: this.random() * 1e7 });
+    else if (chance < 0.91) await this.forbidForks();
     else if (chance < 0.97) await this.killSupervisor();
     else this.killKeeper();
   }
@@ -175,7 +181,25 @@ class Model {
     this.log.push('kill the keeper');
     this.mayBeUnknown = true;
     const keeper = keepers(this.stateDir);
-    for (const pid of keeper) process.kill(pid, 'SIGKILL');
+    for (const pid of keeper) {
+      try {
+        process.kill(pid, 'SIGKILL');
+      } catch {
+        // It had no run left, and has just ended by itself.
+      }
+    }
+  }
+
+  /** For a moment the keeper can start nothing: fork(2) fails with EAGAIN. */
+  async forbidForks(): Promise<void> {
+    const [pid] = keepers(this.stateDir);
+    if (pid === undefined || !HAS_PIDS) return;
+    this.log.push('forbid forks');
+    await using childless = Childless.of(pid);
+    await this.apply();
+    this.killOne();
+    await sleep(50);
+    childless.allow();
   }
 
   /** Waits until what runs is what should run, and looks at all records. */
@@ -259,6 +283,7 @@ describe('20 services', () => {
       await model.apply();
       await model.look();
       let descriptors: number | null = null;
+      let heapBytes: number | null = null;
       for (let step = 1; step <= STEPS; step++) {
         await model.step();
         if (step % BETWEEN !== 0) continue;
@@ -267,6 +292,9 @@ describe('20 services', () => {
         const open = readdirSync(`/proc/${model.one.process.pid}/fd`).length;
         descriptors ??= open;
         expect(open).toBeLessThan(descriptors + 20);
+        const heap = (await model.one.request('memory')) as number;
+        heapBytes ??= heap;
+        expect(heap - heapBytes).toBeLessThan(MOST_GROWTH_BYTES);
       }
       model.wanted.clear();
       await model.request('apply', { services: [] });

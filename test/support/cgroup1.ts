@@ -9,6 +9,7 @@ const has = (controller: 'freezer' | 'pids') =>
   existsSync(join(folderOf(controller), 'cgroup.procs')) &&
   existsSync(join(folderOf(controller), 'cgroup.clone_children'));
 
+export const HAS_PIDS = process.getuid?.() === 0 && has('pids');
 export const itWithFreezer = itAsRootIf(has('freezer'), 'needs the freezer of cgroup v1');
 export const itWithPids = itAsRootIf(has('pids'), 'needs the pids controller of cgroup v1');
 

@@ -28,7 +28,7 @@ export class Supervised {
 
   constructor(stateDir: string, env: Record<string, string> = {}) {
     const program = join(__dirname, '..', 'programs', 'supervised.cjs');
-    this.process = new LineProcess(process.execPath, [program, stateDir], {
+    this.process = new LineProcess(process.execPath, ['--expose-gc', program, stateDir], {
       env: { ...process.env, ...env },
     });
     this.ready = this.#read();

@@ -31,6 +31,10 @@ export class TestClock {
     };
   }
 
+  setBack(ms: number): void {
+    this.#nowMs -= ms;
+  }
+
   /** Calls what is due on the way, in order. */
   advance(ms: number): void {
     const end = this.#nowMs + ms;

@@ -69,6 +69,8 @@ export interface ServiceRecord {
   run: StoredRun | null;
   /** Starts in a row without a healthy run. */
   attempts: number;
+  /** The next start waits until then, by the clock that all programs of one boot share. */
+  dueAtMs: number;
   restarts: number;
   lastEnd: StoredEnd | null;
 }
@@ -90,6 +92,7 @@ export function newRecord(stored: StoredSpec): ServiceRecord {
     lastRun: 0,
     run: null,
     attempts: 0,
+    dueAtMs: 0,
     restarts: 0,
     lastEnd: null,
   };

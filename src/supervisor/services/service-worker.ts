@@ -122,7 +122,6 @@ export class ServiceWorker {
   #wantsPaused = false;
   #generation = 0;
   #graceMs: number | null = null;
-  #dueAtMs = 0;
   #cancelTimer: (() => void) | undefined;
   #isLooping = false;
   #isDirty = false;
@@ -190,7 +189,7 @@ export class ServiceWorker {
       if (!keepsRest) {
         this.#record.rest = null;
         this.#record.attempts = 0;
-        this.#dueAtMs = 0;
+        this.#record.dueAtMs = 0;
         this.#demands++;
       }
     }
@@ -227,7 +226,7 @@ export class ServiceWorker {
     this.#record.rest = null;
     if (before === null || this.#termination.requested) {
       this.#record.attempts = 0;
-      this.#dueAtMs = 0;
+      this.#record.dueAtMs = 0;
     }
     this.#save();
     this.#isHeld = false;
@@ -321,7 +320,7 @@ export class ServiceWorker {
     const live = this.#live;
     const isRunning = live?.isStarted === true && live.exit === null;
     const phase = this.#phase;
-    const waitMs = this.#dueAtMs - this.#host.clock.now();
+    const waitMs = this.#waitMs;
     return {
       name: this.name,
       phase,
@@ -372,6 +371,7 @@ export class ServiceWorker {
     if (record.bootId !== bootId()) {
       record.rest = null;
       record.attempts = 0;
+      record.dueAtMs = 0; // by a clock that began anew
     }
     const live = this.#live;
     const run = live === null ? null : this.#host.runs.run(live.stored.id);
@@ -473,7 +473,17 @@ export class ServiceWorker {
     if (this.#goal === 'down') return 'stopped';
     if (rest !== null) return rest;
     if (this.#spec === null) return 'waiting';
-    return this.#dueAtMs > this.#host.clock.now() ? 'backoff' : 'starting';
+    return this.#waitMs > 0 ? 'backoff' : 'starting';
+  }
+
+  /** Until the next start, but never longer than its backoff says: a clock may have gone back. */
+  get #waitMs(): number {
+    const record = this.#record;
+    const now = this.#host.clock.now();
+    if (record.dueAtMs <= now) return 0;
+    const most = new Backoff(this.#policy.backoff).delayMs(record.attempts + 1, () => 1);
+    record.dueAtMs = Math.min(record.dueAtMs, now + most);
+    return record.dueAtMs - now;
   }
 
   async #step(): Promise<void> {
@@ -517,7 +527,7 @@ export class ServiceWorker {
       return;
     }
     if (this.#spec === null) return;
-    const waitMs = this.#dueAtMs - this.#host.clock.now();
+    const waitMs = this.#waitMs;
     if (waitMs > 0) {
       this.#wakeIn(waitMs);
       return;
@@ -525,6 +535,7 @@ export class ServiceWorker {
     const record = this.#record;
     record.lastRun++;
     record.attempts++;
+    record.dueAtMs = 0;
     record.bootId = bootId();
     const id = runId(record, record.lastRun);
     const { runDigest } = record.stored;
@@ -624,7 +635,7 @@ export class ServiceWorker {
       return;
     }
     const delayMs = backoff.delayMs(attempts + 1);
-    this.#dueAtMs = this.#host.clock.now() + delayMs;
+    this.#record.dueAtMs = this.#host.clock.now() + delayMs;
     this.#record.restarts++;
     this.#host.countRestart(reason);
     if (delayMs === 0) return;
@@ -795,7 +806,7 @@ export class ServiceWorker {
     const { reason: why } = decision;
     const isAsked = why === 'restart' || why === 'stop' || why === 'reboot' || isOutdated;
     record.attempts = isAsked ? 0 : this.#attemptsAfter(live, exit);
-    this.#dueAtMs = 0;
+    this.#record.dueAtMs = 0;
     if (this.#goal !== 'up') return;
     // Somebody has started it again while it ended.
     if (decision.reason === 'stop') return;
@@ -886,7 +897,7 @@ export class ServiceWorker {
     this.#record = { ...newRecord(record.next), stopped: record.stopped };
     this.#spec = this.#nextSpec;
     this.#nextSpec = null;
-    this.#dueAtMs = 0;
+    this.#record.dueAtMs = 0;
     this.#lastError = null;
     this.#host.countRestart('created-again');
     this.#save();

@@ -130,6 +130,31 @@ describe('a service in a crash loop', () => {
     expect(host.of('exit')).toHaveLength(exits);
   });
 
+  it('CS-04 waits no less because its supervisor was restarted', async () => {
+    await using host = await SupervisorHost.open();
+    await host.apply(sleeper('web'));
+    for (let round = 0; round < 3; round++) await crash(host);
+    await host.phase('web', 'backoff');
+    host.clock.advance(500);
+    await host.reopen();
+    host.clock.advance(1499);
+    expect(host.status('web').phase).toBe('backoff');
+    expect(host.of('started')).toHaveLength(3);
+    host.clock.advance(1);
+    await host.event('started', 4);
+  });
+
+  it('SV-08 waits no longer than its backoff says if even that clock is set back', async () => {
+    await using host = await SupervisorHost.open();
+    await host.apply(sleeper('web'));
+    for (let round = 0; round < 3; round++) await crash(host);
+    await host.phase('web', 'backoff');
+    host.clock.setBack(3_600_000);
+    await host.reopen(); // whose timer begins anew
+    host.clock.advance(2000);
+    await host.event('started', 4);
+  });
+
   it('starts at once when somebody starts it', async () => {
     await using host = await SupervisorHost.open();
     await host.apply(sleeper('web'));

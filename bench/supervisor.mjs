@@ -117,7 +117,7 @@ const CONTENDERS = {
       const file = join(work, 'ecosystem.config.json');
       const apps = names.map((each) => ({
         ...{ name: each.name, script: '/bin/sh', args: ['-c', shellOf(each)], interpreter: 'none' },
-        ...{ max_restarts: 1e9, min_uptime: 1, out_file: '/dev/null', error_file: '/dev/null' },
+        ...{ max_restarts: 1e9, min_uptime: 100, out_file: '/dev/null', error_file: '/dev/null' },
       }));
       writeFileSync(file, JSON.stringify({ apps }));
       const env = { ...process.env, PM2_HOME: join(work, 'pm2'), PM2_CONCURRENT_ACTIONS: '32' };

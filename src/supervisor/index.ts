@@ -8,6 +8,7 @@ export type { KeeperRun, RunFailure, RunState, RunUsage } from './keeper/keeper-
 export type { RunLogs, RunOptions } from './keeper/run-options.js';
 export type { RunMember, StoppedRun, StopRunOptions } from './keeper/stop-run.js';
 export type { BackoffOptions } from './services/backoff.js';
+export type { SupervisorHealth } from './services/contact.js';
 export type { Applied } from './services/desired-set.js';
 export type {
   AskedBy,

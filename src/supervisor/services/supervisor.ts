@@ -13,6 +13,7 @@ import { isOver } from '../keeper/stop-run.js';
 
 import { checkSpecs } from './check-spec.js';
 import { type Clock, realClock } from './clock.js';
+import { ASK_MS, Contact, type SupervisorHealth } from './contact.js';
 import { type Applied, DesiredSet } from './desired-set.js';
 import { Gathering } from './gathering.js';
 import { PlainRuns } from './plain-runs.js';
@@ -91,6 +92,8 @@ export type SupervisorMetrics = {
   oldestRequestMs: number | null;
   /** The longest time from a request to its begin, in ms. */
   longestLatencyMs: number;
+  /** How often is looked for what was not told, at the latest, in ms. */
+  resyncMs: number;
   /** Files that were written. */
   writes: number;
 };
@@ -122,6 +125,7 @@ export class Supervisor extends EventEmitter<SupervisorEvents> {
   readonly #clock: Clock;
   readonly #workers = new Map<string, ServiceWorker>();
   readonly #gathering: Gathering;
+  readonly #contact: Contact;
   readonly #restarts: Record<string, number> = {};
   #store: ServiceStore | undefined;
   #desired: DesiredSet | undefined;
@@ -151,6 +155,7 @@ export class Supervisor extends EventEmitter<SupervisorEvents> {
     const keeperOptions = monitor === undefined ? { stateDir } : { stateDir, monitor };
     this.#runs = new Keeper(keeperOptions);
     this.#withoutKeeper = options.withoutKeeper === true;
+    this.#contact = new Contact(() => this.#runs, clock);
     this.#gathering = new Gathering(clock, () => {
       this.#applyNow();
     });
@@ -183,6 +188,7 @@ export class Supervisor extends EventEmitter<SupervisorEvents> {
       if (this.#isClosed) throw closedError();
       this.#desired = new DesiredSet(host, this.#workers, this.#redact);
       this.#state = 'started';
+      this.#contact.begin();
       const adopted = this.#adopt();
       if (pending !== null) this.#desired.replay(pending.services);
       const orphans = this.#findOrphans();
@@ -284,8 +290,14 @@ export class Supervisor extends EventEmitter<SupervisorEvents> {
       orphans: this.#orphans.size,
       oldestRequestMs: waiting.length === 0 ? null : this.#clock.now() - Math.min(...waiting),
       longestLatencyMs: this.#longestLatencyMs,
+      resyncMs: ASK_MS,
       writes: this.#store?.writes ?? 0,
     };
+  }
+
+  /** Whether its keeper answers. Not healthy before `start()`. */
+  health(): SupervisorHealth {
+    return this.#contact.health();
   }
 
   /** Leaves everything running. */
@@ -294,6 +306,7 @@ export class Supervisor extends EventEmitter<SupervisorEvents> {
     this.#state = 'closed';
     this.#gathering.cancel();
     this.#cancelReopen?.();
+    this.#contact.end();
     for (const cancel of this.#retries) cancel();
     this.#applying?.reject(closedError());
     for (const worker of this.#workers.values()) worker.abandon();

@@ -156,6 +156,11 @@ describe('a supervisor that comes back', () => {
     await host.phase('down', 'running');
     expect(host.status('web').attempts).toBe(1);
     expect(host.of('backoff')).toEqual([]);
+    // Nobody has asked for a restart: it says what it was.
+    expect(host.of('exit').at(-1)).toMatchObject({
+      how: 'unknown',
+      decision: { restart: true, reason: 'reboot', evidence: { intent: null } },
+    });
   });
 
   it('leaves stopped what an operator has stopped', async () => {

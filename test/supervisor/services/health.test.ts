@@ -5,6 +5,7 @@ import { existsSync, writeFileSync } from 'node:fs';
 import { once } from 'node:events';
 import { networkInterfaces } from 'node:os';
 
+import { identify, startOf } from '../../../src/identity/process-identity';
 import { itIf } from '../../support/privilege';
 import { sleeper, SupervisorHost } from '../../support/supervisor';
 import { until } from '../../support/wait';
@@ -96,6 +97,36 @@ describe('a service is ready', () => {
     });
   });
 
+  it('when it has lived so long, also if another supervisor has started it', async () => {
+    await using host = await SupervisorHost.open();
+    await host.apply(sleeper('web', { ready: { aliveMs: 50 } }));
+    const { identity } = await host.phase('web', 'running');
+    await until('it to be old enough', () => {
+      const started = startOf(identity ?? identify(process.pid) ?? ({} as never));
+      return Date.now() - (started?.getTime() ?? 0) > 100;
+    });
+    await host.reopen();
+    host.clock.advance(0);
+    expect(host.status('web').isReady).toBe(true);
+  });
+
+  it('when it answers, even if its answer has no end', async () => {
+    await using host = await SupervisorHost.open();
+    let open = 0;
+    const server = createServer((_, response) => {
+      open++;
+      response.on('close', () => open--);
+      response.writeHead(200).write('and on');
+    });
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const { port } = server.address() as AddressInfo;
+    await host.apply(sleeper('web', { ready: { http: `http://127.0.0.1:${port}/` } }));
+    await host.event('ready');
+    await until('the request to be closed', () => open === 0);
+    server.close();
+  });
+
   it('when it has lived so long', async () => {
     await using host = await SupervisorHost.open();
     await host.apply(sleeper('web', { ready: { aliveMs: 3000 } }));
@@ -120,6 +151,18 @@ describe('a service is restarted', () => {
       evidence: { intent: { purpose: 'health', why: 'it was not ready after 3000 ms' } },
     });
     await host.event('started', 2);
+  });
+
+  it('if it is not ready in time, but not while it is paused', async () => {
+    await using host = await SupervisorHost.open();
+    await host.apply(sleeper('web', { ready: { notify: true, withinMs: 3000 } }));
+    const { pid } = await host.phase('web', 'running');
+    await host.supervisor.service('web').pause();
+    host.clock.advance(100_000);
+    expect(host.status('web')).toMatchObject({ phase: 'paused', pid });
+    await host.supervisor.service('web').resume();
+    host.clock.advance(3000);
+    expect((await host.event('exit')).decision.reason).toBe('health');
   });
 
   it('if it does not serve its watchdog', async () => {

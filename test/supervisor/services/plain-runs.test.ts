@@ -1,3 +1,4 @@
+import { realClock } from '../../../src/supervisor/services/clock';
 import { isRunning, shell, sleeper, SupervisorHost } from '../../support/supervisor';
 import { until } from '../../support/wait';
 
@@ -24,6 +25,25 @@ describe('a supervisor without a keeper', () => {
     const { pid: next } = await host.phase('web', 'running');
     await host.supervisor.service('web').stop();
     expect(isRunning(next)).toBe(false);
+  });
+
+  it('SV-08 do not take a step of the wall clock for a long life', async () => {
+    // Without a clock of the test's: what counts is what the children are said to have lived.
+    await using host = await SupervisorHost.open({ withoutKeeper, clock: realClock });
+    const wall = Date.now.bind(Date);
+    let hours = 0;
+    const stepped = jest.spyOn(Date, 'now').mockImplementation(() => wall() + hours * 3_600_000);
+    try {
+      await host.apply(sleeper('web'));
+      for (let round = 1; round <= 3; round++) {
+        const { pid } = await host.event('started', round);
+        hours++;
+        process.kill(pid, 'SIGKILL');
+      }
+      expect(await host.event('backoff')).toMatchObject({ attempt: 4, delayMs: 2000 });
+    } finally {
+      stepped.mockRestore();
+    }
   });
 
   it('CS-07 counts a start that fails', async () => {

@@ -145,7 +145,9 @@ describe('a supervisor', () => {
     const { pid } = await host.phase('web', 'running');
     const emit = jest.spyOn(Keeper.prototype, 'emit').mockReturnValue(true); // news get lost
     process.kill(pid ?? 0, 'SIGUSR1');
-    await until('its end to be lost', () => emit.mock.calls.some((args: unknown[]) => args[0] === 'ended'));
+    await until('its end to be lost', () =>
+      emit.mock.calls.some((args: unknown[]) => args[0] === 'ended'),
+    );
     emit.mockRestore();
     expect(host.status('web').phase).toBe('running');
     host.clock.advance(66_001);

@@ -110,7 +110,7 @@ describe('a service is ready', () => {
     expect(host.status('web').isReady).toBe(true);
   });
 
-  it('when it answers, even if its answer has no end', async () => {
+  itWithLoopback('when it answers, even if its answer has no end', async () => {
     await using host = await SupervisorHost.open();
     let open = 0;
     const server = createServer((_, response) => {

@@ -14,6 +14,18 @@ export type {
 } from './events/exit-event.js';
 export type { SourceReady } from './events/source-ready.js';
 export type { Ancestor, SignalEvent, SignalSender } from './events/signal-event.js';
+export { locate } from './trace/where/locate.js';
+export type {
+  CgroupContainer,
+  CgroupLocation,
+  CgroupMachine,
+  CgroupPlace,
+  CgroupPod,
+  CgroupUnit,
+  ContainerRuntime,
+  LibvirtDriver,
+  LocationReason,
+} from './trace/where/location.js';
 export { ExitMonitor, type ExitMonitorEvents } from './monitor/exit-monitor.js';
 export type { MonitorStats } from './monitor/monitor-stats.js';
 export type {

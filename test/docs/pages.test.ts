@@ -23,6 +23,7 @@ const TESTED_IN: Record<string, string[]> = {
   'docs/architecture.md': ['docs/pages'],
   'docs/bundlers.md': Array.from({ length: 10 }, () => 'package/bundlers'),
   'docs/command-line.md': [SESSIONS, SESSIONS],
+  'docs/cgroups.md': [SNIPPETS],
   'docs/containers.md': [SNIPPETS],
   'docs/errors.md': [SNIPPETS],
   'docs/events.md': [SNIPPETS],
@@ -184,16 +185,21 @@ test('docs/architecture.md shows every floor that has files', () => {
   expect([...rooms].filter((room) => !picture.includes(room))).toEqual([]);
 });
 
-test('docs/errors.md has every code, and docs/troubleshooting.md every reason', () => {
+test('docs/errors.md has every code, docs/troubleshooting.md and docs/cgroups.md every reason', () => {
   const [, codes = ''] =
     /type ExitwatchErrorCode =(.*?);\n/s.exec(read('src/common/errors.ts')) ?? [];
   const [, reasons = ''] =
     /export type Downgrade = \{(.*?);\n/s.exec(read('src/events/exit-event.ts')) ?? [];
+  const [, locations = ''] =
+    /type LocationReason =(.*?);\n/s.exec(read('src/trace/where/location.ts')) ?? [];
   const names = (text: string) =>
     [...text.matchAll(/\| '([\w-]+)'/g)].map(([, name = '']) => `\`${name}\``);
   expect(names(codes).length).toBeGreaterThan(30);
   expect(names(reasons).length).toBeGreaterThan(10);
+  expect(names(locations).length).toBeGreaterThan(5);
   const absent = (page: string, all: string[]) => all.filter((name) => !read(page).includes(name));
   expect(absent('docs/errors.md', names(codes))).toEqual([]);
   expect(absent('docs/troubleshooting.md', names(reasons))).toEqual([]);
+  const quoted = names(locations).map((name) => `\`'${name.slice(1, -1)}'\``);
+  expect(absent('docs/cgroups.md', quoted)).toEqual([]);
 });

@@ -195,8 +195,15 @@ typedef struct {
 // before the journal knows it, which Go() says: a next keeper knows all that was executed.
 int SpawnRun(Run* run, const StartSpec* spec);
 void Go(Run* run);
-void SpawnLog(Run* run);
-int LogMain(const char* fifo, const char* file, int64_t most, int keep);
+
+// ---- log.c
+
+// Opens the FIFO of a run, so that what is in it is not lost. 0 or an errno.
+int LogOpen(Run* run);
+// Starts its log process if it has none.
+void LogSpawn(Run* run);
+// `is_complete`: nobody can write any more, and all is in the file.
+void LogEnded(Run* run, bool is_complete);
 void RotateFile(const char* file, int keep);
 
 // ---- tree.c

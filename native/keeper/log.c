@@ -2,26 +2,58 @@
 // size.
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "keeper.h"
+#include "shim.h"
 
-enum { kPieceBytes = 1 << 16 };
+enum { kPieceBytes = 1 << 16, kAgainAfterUs = 200000, kLogEveryMs = 500 };
 
-// splice(2) refuses files opened with O_APPEND.
-static int OpenEnd(const char* path) {
-  const int file =
-      open(path, O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0640);
-  struct stat status;
-  if (file < 0 || fstat(file, &status) < 0 || !S_ISREG(status.st_mode)) return -1;
-  lseek(file, 0, SEEK_END);
-  return file;
+void RotateFile(const char* file, int keep) {
+  char from[PATH_MAX], to[PATH_MAX];
+  for (int i = keep; i > 0; i--) {
+    snprintf(to, sizeof to, "%s.%d", file, i);
+    if (i > 1)
+      snprintf(from, sizeof from, "%s.%d", file, i - 1);
+    else
+      snprintf(from, sizeof from, "%s", file);
+    rename(from, to);
+  }
+  if (keep == 0) unlink(file);
 }
 
+// The end of the file, for us alone: other runs may have the same one. -1: errno says why not.
+static int OpenEnd(const char* path) {
+  for (;;) {
+    // splice(2) refuses files opened with O_APPEND.
+    const int file =
+        open(path, O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0640);
+    struct stat status, now;
+    if (file < 0) return -1;
+    if (fstat(file, &status) == 0 && S_ISREG(status.st_mode)) {
+      while (flock(file, LOCK_EX) < 0 && errno == EINTR) continue;
+      // Somebody may have rotated it before we had the lock.
+      if (lstat(path, &now) == 0 && now.st_ino == status.st_ino && now.st_dev == status.st_dev) {
+        lseek(file, 0, SEEK_END);
+        return file;
+      }
+    } else {
+      close(file);
+      errno = EINVAL;
+      return -1;
+    }
+    close(file);
+  }
+}
+
+// Where a file system cannot splice.
 static ssize_t Copied(int fifo, int file) {
   char bytes[4096];
   const ssize_t count = read(fifo, bytes, sizeof bytes);
@@ -30,12 +62,36 @@ static ssize_t Copied(int fifo, int file) {
     if (more > 0)
       written += more;
     else
-      usleep(200000);
+      usleep(kAgainAfterUs);
   }
   return count;
 }
 
-int LogMain(const char* fifo, const char* path, int64_t most, int keep) {
+// As read(2): 0 when nobody can write any more, -1 with EAGAIN when there is nothing.
+static ssize_t MovePiece(int fifo, const char* path, int64_t most, int keep) {
+  const int file = OpenEnd(path);
+  if (file < 0) return -1;
+  // What splice takes from the pipe is in the file: SIGKILL cannot come between.
+  ssize_t count = splice(fifo, NULL, file, NULL, kPieceBytes, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+  if (count < 0 && errno == EINVAL) count = Copied(fifo, file);
+  const int error = errno;
+  if (count > 0 && most > 0 && lseek(file, 0, SEEK_CUR) >= most) RotateFile(path, keep);
+  close(file);
+  errno = error;
+  return count;
+}
+
+// Nothing is in it, and nobody can write any more.
+static bool IsOver(int fifo) {
+  int copy[2];
+  if (pipe2(copy, O_CLOEXEC) < 0) return false;
+  const bool is_over = tee(fifo, copy[1], 1, SPLICE_F_NONBLOCK) == 0;
+  close(copy[0]);
+  close(copy[1]);
+  return is_over;
+}
+
+static int LogMain(const Run* run) {
   prctl(PR_SET_NAME, "exitwatch-log");
   setsid();
   signal(SIGCHLD, SIG_DFL);
@@ -43,26 +99,46 @@ int LogMain(const char* fifo, const char* path, int64_t most, int keep) {
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, NULL);
   // Without O_NONBLOCK this would wait for a writer, and there may never be one again.
-  const int in = open(fifo, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
-  if (in < 0 || fcntl(in, F_SETFL, 0) < 0) return 1;
+  const int in = open(run->log_fifo, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
+  if (in < 0) return 1;
   // One at a time, also if an earlier keeper started the other one.
   while (flock(in, LOCK_EX) < 0 && errno == EINTR) continue;
-  bool can_splice = true;
-  int out = OpenEnd(path);
-  if (out < 0) return 1;
   for (;;) {
-    // What splice takes from the pipe is in the file: SIGKILL cannot come between.
-    const ssize_t count =
-        can_splice ? splice(in, NULL, out, NULL, kPieceBytes, SPLICE_F_MOVE) : Copied(in, out);
+    const ssize_t count = MovePiece(in, run->log_file, run->log_most, run->log_keep);
     if (count == 0) return 0;
-    if (count < 0 && errno == EINVAL && can_splice) {
-      can_splice = false;
+    if (count < 0 && errno == EAGAIN) {
+      struct pollfd readable = {.fd = in, .events = POLLIN};
+      poll(&readable, 1, -1);
     } else if (count < 0 && errno != EINTR) {
-      usleep(200000);  // the disk is full, for example: the writer waits in the meantime
-    } else if (count > 0 && most > 0 && lseek(out, 0, SEEK_CUR) >= most) {
-      close(out);
-      RotateFile(path, keep);
-      while ((out = OpenEnd(path)) < 0) usleep(200000);
+      if (IsOver(in)) return 0;
+      usleep(kAgainAfterUs);  // the disk is full, for example: the writer waits in the meantime
     }
   }
+}
+
+int LogOpen(Run* run) {
+  run->log_fd = open(run->log_fifo, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
+  struct stat status;
+  if (run->log_fd < 0 || fstat(run->log_fd, &status) < 0) return errno;
+  if (S_ISFIFO(status.st_mode) && status.st_uid == geteuid()) return 0;
+  CloseFd(&run->log_fd);
+  return EINVAL;
+}
+
+void LogSpawn(Run* run) {
+  if (run->log_fd < 0 || run->log_pid != 0) return;
+  const pid_t pid = fork();
+  if (pid == 0) {
+    CloseFrom(3);
+    _exit(LogMain(run));
+  }
+  if (pid > 0) run->log_pid = pid;
+  run->log_next_boot_ms = BootMs() + kLogEveryMs;
+}
+
+void LogEnded(Run* run, bool is_complete) {
+  run->log_pid = 0;
+  if (!is_complete) return;  // somebody killed it: another one follows
+  CloseFd(&run->log_fd);
+  unlink(run->log_fifo);
 }

@@ -309,9 +309,7 @@ static void Reaped(pid_t pid, int status, const struct rusage* rusage) {
   for (size_t i = 0; i < count; i++) {
     Run* const run = runs[i];
     if (pid == run->log_pid) {
-      run->log_pid = 0;
-      // It ends with 0 when nobody can write any more.
-      if (WIFEXITED(status) && WEXITSTATUS(status) == 0) CloseFd(&run->log_fd);
+      LogEnded(run, WIFEXITED(status) && WEXITSTATUS(status) == 0);
       return;
     }
     if (pid == run->shim && run->is_ours) {
@@ -398,7 +396,7 @@ int RunsTick(void) {
       if (run->has_left) wait = Sooner(wait, now + (run->is_killing ? 1 : kLookEveryMs), now);
     }
     if (run->log_pid == 0 && run->log_fd >= 0) {
-      if (run->log_next_boot_ms <= now) SpawnLog(run);
+      if (run->log_next_boot_ms <= now) LogSpawn(run);
       wait = Sooner(wait, run->log_next_boot_ms, now);
     }
   }
@@ -430,10 +428,6 @@ static void ReachShim(Run* run) {
 }
 
 static void Adopt(Run* run) {
-  if (run->log_fifo != NULL) {
-    run->log_fd = open(run->log_fifo, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
-    SpawnLog(run);
-  }
   if (run->shim != 0) {
     ReachShim(run);
   } else if (run->pid != 0) {
@@ -450,6 +444,8 @@ static void Adopt(Run* run) {
 void RunsTakeStock(void) {
   for (size_t i = 0; i < count; i++) {
     Run* const run = runs[i];
+    // Also of one that has ended: what it left behind may write.
+    if (run->log_fifo != NULL && LogOpen(run) == 0) LogSpawn(run);
     if (run->pid == 0 && run->shim == 0 && run->state == kStarting) {
       // The keeper died before Go(): nothing was executed, and who asked for it asks again.
       if (run->cgroup != NULL) CgroupRemove(run->cgroup);

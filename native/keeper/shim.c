@@ -1,5 +1,6 @@
 #include "shim.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -20,7 +21,14 @@ Usage UsageOf(const struct rusage* usage) {
 
 void CloseFrom(int first) {
   if (syscall(SYS_close_range, first, ~0U, 0) == 0) return;  // Linux 5.9
-  for (int fd = first; fd < (int)sysconf(_SC_OPEN_MAX); fd++) close(fd);
+  // Not all numbers up to the limit: that may be a thousand millions.
+  DIR* const folder = opendir("/proc/self/fd");
+  if (folder == NULL) return;
+  for (const struct dirent* entry; (entry = readdir(folder)) != NULL;) {
+    const int fd = atoi(entry->d_name);
+    if (fd >= first && fd != dirfd(folder)) close(fd);
+  }
+  closedir(folder);
 }
 
 static void PathOf(char* path, size_t room, const char* id) { snprintf(path, room, "end.%s", id); }

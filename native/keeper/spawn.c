@@ -23,8 +23,9 @@ struct rlimit inherited_files;
 typedef struct {
   int out;
   int err;
-  int failure;  // the pipe for a StartFailure; closed by exec
-  int go;       // see Go()
+  int failure;     // the pipe for a StartFailure; closed by exec
+  int go;          // see Go()
+  int reports[2];  // of a shim
 } ChildFiles;
 
 static void Fail(const ChildFiles* files, const char* step, int error) {
@@ -34,12 +35,31 @@ static void Fail(const ChildFiles* files, const char* step, int error) {
   _exit(127);
 }
 
+// A child may wait for long before its exec, for a dead disk for example. If the keeper dies in the
+// meantime, it must have neither its lock, nor its socket, nor the connections of its clients.
+static void KeepOnly(ChildFiles* files) {
+  int* const kept[] = {&files->reports[0], &files->reports[1], &files->failure,
+                       &files->go,         &files->out,        &files->err};
+  enum { kFirst = kShimReadFd, kEnd = kFirst + sizeof kept / sizeof *kept };
+  for (int i = 0; i < kEnd - kFirst; i++) {
+    const int away = *kept[i] < 0 ? -1 : fcntl(*kept[i], F_DUPFD, kEnd);
+    if (*kept[i] >= 0 && away < 0) Fail(files, "descriptors", errno);
+    *kept[i] = away;
+  }
+  for (int i = 0; i < kEnd - kFirst; i++) {
+    if (*kept[i] < 0)
+      close(kFirst + i);
+    else
+      *kept[i] = dup3(*kept[i], kFirst + i, O_CLOEXEC);
+  }
+  CloseFrom(kEnd);
+}
+
 // The keeper may die, before or after the journal knows us: then the journal says whether the next
 // one will know us, or start this run anew.
 static void AwaitGo(const Run* run, const ChildFiles* files) {
   char byte;
   ssize_t size;
-  close(run->go_fd);
   while ((size = read(files->go, &byte, 1)) < 0 && errno == EINTR) continue;
   if (size != 1 && !JournalKnowsUs(run->id)) _exit(126);
 }
@@ -147,9 +167,9 @@ static void ChildMain(const Run* run, const StartSpec* spec, const ChildFiles* f
     if (error != 0) Fail(files, "cgroup", error);
   }
   if (setsid() < 0) Fail(files, "session", errno);
+  Inherit(files, spec);
   char** const environment =
       spec->environment_file == NULL ? spec->environment : AddEnvironmentFile(files, spec);
-  Inherit(files, spec);
   DropPrivileges(files, spec);
   if (chdir(spec->directory) < 0) Fail(files, "cwd", errno);
   Fail(files, "exec", Execute(spec->file, spec->arguments, environment));
@@ -163,7 +183,7 @@ static int Unread(int pipe) {
 
 // The parent of a run without a cgroup, and of all that it leaves behind: it ends with the last of
 // them. It survives the keeper; the next one reads the pipe from /proc/PID/fd/3.
-static void ShimMain(const Run* run, const StartSpec* spec, const ChildFiles* files, int pipes[2]) {
+static void ShimMain(const Run* run, const StartSpec* spec, const ChildFiles* files) {
   setsid();
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   for (int number = 1; number < NSIG; number++) signal(number, SIG_IGN);
@@ -178,8 +198,6 @@ static void ShimMain(const Run* run, const StartSpec* spec, const ChildFiles* fi
   char state;
   pid_t parent;
   ReadStat(child, &state, &parent, &report.ticks);
-  const int high = fcntl(pipes[0], F_DUPFD, 100), high_write = fcntl(pipes[1], F_DUPFD, 100);
-  if (dup2(high, kShimReadFd) < 0 || dup2(high_write, kShimWriteFd) < 0) _exit(126);
   if (write(kShimWriteFd, &report, sizeof report) < 0) _exit(126);
   prctl(PR_SET_NAME, kShimName);
   CloseFrom(kShimWriteFd + 1);  // among them the pipe whose end means that exec succeeded
@@ -227,49 +245,35 @@ static int OpenRotated(const char* path, const StartSpec* spec) {
   return OpenLog(path);
 }
 
-void RotateFile(const char* file, int keep) {
-  char from[PATH_MAX], to[PATH_MAX];
-  for (int i = keep; i > 0; i--) {
-    snprintf(to, sizeof to, "%s.%d", file, i);
-    if (i > 1)
-      snprintf(from, sizeof from, "%s.%d", file, i - 1);
-    else
-      snprintf(from, sizeof from, "%s", file);
-    rename(from, to);
-  }
-  if (keep == 0) unlink(file);
-}
-
 // The child reads and writes its FIFO, so that it never gets SIGPIPE; we keep what is in it.
 static int OpenFifo(Run* run) {
   if (mkfifo(run->log_fifo, 0600) < 0 && errno != EEXIST) return -1;
-  run->log_fd = open(run->log_fifo, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
-  struct stat status;
-  if (run->log_fd < 0 || fstat(run->log_fd, &status) < 0) return -1;
-  if (!S_ISFIFO(status.st_mode)) {
-    errno = EINVAL;
-    return -1;
-  }
+  if ((errno = LogOpen(run)) != 0) return -1;
   return open(run->log_fifo, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+}
+
+static void CloseChildFiles(ChildFiles* files) {
+  if (files->err != files->out) CloseFd(&files->err);
+  CloseFd(&files->out);
+  CloseFd(&files->failure);
+  CloseFd(&files->go);
+  CloseFd(&files->reports[1]);
 }
 
 static int FailHere(Run* run, ChildFiles* files, const char* step) {
   const int error = errno;
   free(run->step);
   run->step = Copy(step);
-  if (files->err != files->out) CloseFd(&files->err);
-  CloseFd(&files->out);
-  CloseFd(&files->failure);
-  CloseFd(&files->go);
+  CloseChildFiles(files);
   CloseFd(&run->go_fd);
   CloseFd(&run->exec_fd);
   CloseFd(&run->shim_fd);
-  CloseFd(&run->log_fd);
+  if (run->log_fd >= 0) LogEnded(run, true);
   return error == 0 ? EIO : error;
 }
 
 int SpawnRun(Run* run, const StartSpec* spec) {
-  ChildFiles files = {.out = -1, .err = -1, .failure = -1, .go = -1};
+  ChildFiles files = {.out = -1, .err = -1, .failure = -1, .go = -1, .reports = {-1, -1}};
   if (run->log_fifo != NULL) {
     files.out = files.err = OpenFifo(run);
     if (files.out < 0) return FailHere(run, &files, "log");
@@ -282,7 +286,7 @@ int SpawnRun(Run* run, const StartSpec* spec) {
     if (spec->err != NULL && !is_same && (files.err = OpenRotated(spec->err, spec)) < 0)
       return FailHere(run, &files, "stderr");
   }
-  int failures[2], go[2], reports[2] = {-1, -1};
+  int failures[2], go[2];
   if (pipe2(failures, O_CLOEXEC | O_NONBLOCK) < 0) return FailHere(run, &files, "pipe");
   run->exec_fd = failures[0];
   files.failure = failures[1];
@@ -290,8 +294,8 @@ int SpawnRun(Run* run, const StartSpec* spec) {
   files.go = go[0];
   run->go_fd = go[1];
   if (run->cgroup == NULL) {
-    if (pipe2(reports, O_CLOEXEC | O_NONBLOCK) < 0) return FailHere(run, &files, "pipe");
-    run->shim_fd = reports[0];
+    if (pipe2(files.reports, O_CLOEXEC | O_NONBLOCK) < 0) return FailHere(run, &files, "pipe");
+    run->shim_fd = files.reports[0];
   }
   if (run->cgroup != NULL && (errno = CgroupMake(run->cgroup)) != 0) {
     const int result = FailHere(run, &files, "cgroup");
@@ -301,21 +305,17 @@ int SpawnRun(Run* run, const StartSpec* spec) {
   }
   const pid_t pid = fork();
   if (pid == 0) {
+    KeepOnly(&files);
     AwaitGo(run, &files);
-    if (run->cgroup == NULL) ShimMain(run, spec, &files, reports);
+    if (run->cgroup == NULL) ShimMain(run, spec, &files);
     ChildMain(run, spec, &files);
   }
-  const int error = errno;
-  CloseFd(&reports[1]);
   if (pid < 0) {
+    const int error = FailHere(run, &files, "fork");
     if (run->cgroup != NULL) CgroupRemove(run->cgroup);
-    errno = error;
-    return FailHere(run, &files, "fork");
+    return error;
   }
-  if (files.err != files.out) CloseFd(&files.err);
-  CloseFd(&files.out);
-  CloseFd(&files.failure);
-  CloseFd(&files.go);
+  CloseChildFiles(&files);
   char state;
   pid_t parent;
   run->started_ms = WallMs();
@@ -329,17 +329,6 @@ int SpawnRun(Run* run, const StartSpec* spec) {
     run->pid = pid;
     ReadStat(pid, &state, &parent, &run->start_ticks);
   }
-  SpawnLog(run);
+  LogSpawn(run);
   return 0;
-}
-
-void SpawnLog(Run* run) {
-  if (run->log_fifo == NULL || run->log_pid != 0) return;
-  const pid_t pid = fork();
-  if (pid == 0) {
-    CloseFrom(3);
-    _exit(LogMain(run->log_fifo, run->log_file, run->log_most, run->log_keep));
-  }
-  if (pid > 0) run->log_pid = pid;
-  run->log_next_boot_ms = BootMs() + 500;
 }

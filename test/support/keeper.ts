@@ -115,6 +115,18 @@ export function processesWith(word: string): number[] {
     .map(Number);
 }
 
+/** The children of a process that have this name. */
+export function childrenOf(pid: number, name?: string): number[] {
+  return readFileSync(`/proc/${pid}/task/${pid}/children`, 'latin1')
+    .split(' ')
+    .filter((child) => child !== '')
+    .map(Number)
+    .filter(
+      (child) =>
+        name === undefined || readFileSync(`/proc/${child}/comm`, 'latin1') === `${name}\n`,
+    );
+}
+
 /** A client that says whatever it likes; it has heard the keeper's first message. */
 export async function rawClient(host: KeeperHost): Promise<Socket> {
   const socket = connect(host.path('keeper', 'socket'));

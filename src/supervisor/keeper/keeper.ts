@@ -219,7 +219,8 @@ export class Keeper extends EventEmitter<KeeperEvents> {
   async stop(id: string, options: StopRunOptions = {}): Promise<StoppedRun> {
     const checked = checkStopRunOptions(options);
     checkRunId(id);
-    if (this.#runs.get(id) === undefined) throw noRun(id);
+    // Its start may not be answered yet.
+    if (!this.#runs.has(id)) this.#take(await this.#look(id));
     const running = this.#stops.get(id);
     if (running !== undefined) {
       running.shorten(checked.signal === 'SIGKILL' ? 0 : checked.graceMs);
@@ -624,7 +625,10 @@ export class Keeper extends EventEmitter<KeeperEvents> {
     kill: async (id: string) => {
       await this.#attempt('kill', id);
     },
-    members: (id: string) => this.members(id),
+    look: async (id: string) => {
+      const message = await this.#look(id);
+      return { isOver: isOver(runOf(message, undefined)), left: membersIn(message.all('member')) };
+    },
     run: (id: string) => this.run(id),
   };
 }

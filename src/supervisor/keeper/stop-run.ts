@@ -83,7 +83,7 @@ export interface StopHost {
   signal(id: string, signal: SignalName, tree: boolean): Promise<boolean>;
   resume(id: string): Promise<boolean>;
   kill(id: string): Promise<void>;
-  members(id: string): Promise<RunMember[]>;
+  look(id: string): Promise<{ isOver: boolean; left: RunMember[] }>;
   run(id: string): KeeperRun | null;
 }
 
@@ -136,8 +136,11 @@ export class RunStop {
       this.#killAt = performance.now() + confirmMs;
       await this.#due();
     }
-    const left = this.#isOver ? [] : await this.#host.members(this.#id);
-    return { id: this.#id, isGone: left.length === 0, wasKilled, left };
+    // Not that nobody is seen, but what its keeper says: it may be all that it can see.
+    const { isOver: isGone, left } = this.#isOver
+      ? { isOver: true, left: [] }
+      : await this.#host.look(this.#id);
+    return { id: this.#id, isGone, wasKilled, left };
   }
 
   /** Resolves when the time is up, or nothing is left. */

@@ -1,0 +1,58 @@
+import { execFileSync } from 'node:child_process';
+import { closeSync, constants, openSync } from 'node:fs';
+
+import type { RunOptions } from '../../src/supervisor/index.js';
+import { CGROUP2, itWithCgroup } from '../support/cgroup2';
+import { KeeperHost } from '../support/keeper';
+import { until } from '../support/wait';
+
+const IN_CGROUP = { cgroup: `${CGROUP2 ?? ''}/exitwatch-test-${process.pid}` };
+
+/** Begins a start that waits before its exec, as for a disk that does not answer, until `release()`. */
+async function hang(host: KeeperHost, mode: Partial<RunOptions>) {
+  const envFile = host.path('secrets');
+  execFileSync('mkfifo', [envFile]);
+  const started = host.keeper.start({ id: 'hangs', command: 'true', envFile, ...mode });
+  started.catch(() => undefined);
+  const writer = await until('the child to read', () => openWriter(envFile));
+  const release = () => {
+    closeSync(writer);
+  };
+  return { started, release };
+}
+
+/** `null`: nobody has it open for reading. */
+function openWriter(fifo: string): number | null {
+  try {
+    return openSync(fifo, constants.O_WRONLY | constants.O_NONBLOCK);
+  } catch {
+    return null;
+  }
+}
+
+describe.each([
+  ['without a cgroup', it, { cgroup: null }],
+  ['in a cgroup', itWithCgroup, IN_CGROUP],
+] as const)('a start %s that waits before its exec', (_, itHere, mode) => {
+  itHere('is stopped', async () => {
+    await using host = await KeeperHost.open();
+    const { started, release } = await hang(host, mode);
+    expect(await host.keeper.stop('hangs')).toMatchObject({ isGone: true, wasKilled: false });
+    await started;
+    expect(await host.end('hangs')).toMatchObject({ how: 'killed', signal: 'SIGTERM' });
+    release();
+  });
+
+  itHere('does not hold up the next keeper when this one is killed', async () => {
+    await using host = await KeeperHost.open();
+    const { started, release } = await hang(host, mode);
+    const { restarts, keeperPid } = host;
+    process.kill(keeperPid, 'SIGKILL');
+    await until('another keeper', () => host.restarts > restarts);
+    await host.keeper.start({ id: 'other', command: 'true' });
+    await host.end('other');
+    release();
+    expect(await started).toMatchObject({ id: 'hangs', isLost: true });
+    await host.end('hangs');
+  });
+});

@@ -39,6 +39,13 @@ static int Append(int file, const char* line, size_t length) {
   return 0;
 }
 
+// The room for the ends of all that runs is taken in advance: a disk that is full later hides none.
+static int Reserve(int file) {
+  const off_t wanted = (off_t)(RunCount() + 2) * kReserveBytes + kLineBytes;
+  if (fallocate(file, FALLOC_FL_KEEP_SIZE, size, wanted) == 0) return 0;
+  return errno == ENOSPC || errno == EDQUOT ? errno : 0;
+}
+
 static int BeginLine(char* line, const Run* run) {
   return snprintf(line, kLineBytes, "B %s %lld %lld\t%s\n", run->id, (long long)run->started_ms,
                   (long long)run->started_boot_ms, run->cgroup == NULL ? "" : run->cgroup);
@@ -276,6 +283,7 @@ int JournalCompact(void) {
   uint32_t* const places = Need(calloc(PastCount() + 1, sizeof *places));
   int error = WriteHead(file);
   if (error == 0) error = WriteRuns(file, places);
+  if (error == 0) error = Reserve(file);
   if (error == 0 && fsync(file) < 0) error = errno;
   if (error == 0 && rename(kNewName, kName) < 0) error = errno;
   if (error == 0) PastMoved(places);
@@ -301,34 +309,34 @@ int JournalCompact(void) {
 int JournalOpen(void) {
   keeper.journal = open(kName, O_RDWR | O_APPEND | O_NOFOLLOW | O_CLOEXEC);
   if (keeper.journal < 0 && errno != ENOENT) return errno;
+  off_t at = 0;
+  size_t found = 0;
   if (keeper.journal >= 0) {
     FILE* const stream = fdopen(fcntl(keeper.journal, F_DUPFD_CLOEXEC, 0), "r");
     if (stream == NULL) return errno;
     char* line = NULL;
     size_t room = 0;
-    off_t at = 0;
     ssize_t length;
     while ((length = getline(&line, &room, stream)) > 0) {
       if (line[length - 1] != '\n') break;  // torn by a crash of the machine
       line[length - 1] = '\0';
       if (length < kLineBytes && strlen(line) == (size_t)length - 1) ReadLine(line, at);
       at += length;
+      found++;
     }
     free(line);
     fclose(stream);
   }
-  return JournalCompact();
-}
-
-// The room for the ends of all that runs is taken in advance: a disk that is full later hides none.
-static int Reserve(void) {
-  const off_t wanted = (off_t)(RunCount() + 2) * kReserveBytes + kLineBytes;
-  if (fallocate(keeper.journal, FALLOC_FL_KEEP_SIZE, size, wanted) == 0) return 0;
-  return errno == ENOSPC || errno == EDQUOT ? errno : 0;
+  const int error = JournalCompact();
+  if (error == 0 || keeper.journal < 0 || !is_this_boot) return error;
+  // The disk is full: what runs can be stopped, though nothing can be started.
+  size = at;
+  lines = found;
+  return ftruncate(keeper.journal, size) < 0 ? errno : 0;
 }
 
 int JournalBegin(const Run* run) {
-  const int error = Reserve();
+  const int error = Reserve(keeper.journal);
   return error != 0 ? error : AppendLine(keeper.journal, BeginLine, run);
 }
 
@@ -368,7 +376,7 @@ int JournalSync(void) {
 int JournalPast(Run* run) {
   const off_t at = size;
   if (at > UINT32_MAX) return EFBIG;
-  int error = Reserve();
+  int error = Reserve(keeper.journal);
   if (error == 0) error = AppendLine(keeper.journal, PastLine, run);
   if (error == 0 && !run->is_stored) {
     is_dirty = true;
@@ -380,10 +388,11 @@ int JournalPast(Run* run) {
   return 0;
 }
 
-void JournalForgotten(const char* id) {
+int JournalForgotten(const char* id) {
   char line[kMostIdBytes + 8];
   const int length = snprintf(line, sizeof line, "R %s\n", id);
-  Append(keeper.journal, line, (size_t)length);
+  const int error = Reserve(keeper.journal);
+  return error != 0 ? error : Append(keeper.journal, line, (size_t)length);
 }
 
 void JournalCompactIfDue(void) {

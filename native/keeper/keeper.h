@@ -108,7 +108,8 @@ typedef struct {
   bool is_ready;
   bool is_stopping;  // it said STOPPING=1
   bool is_killing;
-  bool is_stored;  // its end is in the journal
+  bool is_stored;      // its end is in the journal
+  bool has_lost_shim;  // it was killed: what it had collected is ours now
 } Run;
 
 bool IsRunId(const char* id);
@@ -161,7 +162,7 @@ int JournalEnded(const Run* run);
 // Writes a line that says all, and adds the run to those that are over.
 int JournalPast(Run* run);
 bool JournalReadPast(uint32_t at, Run* run);
-void JournalForgotten(const char* id);
+int JournalForgotten(const char* id);
 // Makes ends durable that were written since.
 int JournalSync(void);
 void JournalCompactIfDue(void);
@@ -225,6 +226,7 @@ bool ReadStat(pid_t pid, char* state, pid_t* parent, int64_t* ticks);
 // All living processes of a run.
 void TreeMembers(const Run* run, Members* members);
 bool TreeIsEmpty(const Run* run);
+bool MainIsAlive(const Run* run);
 bool TreeHas(const Run* run, pid_t pid);
 // Signals exactly this process; 0 or an errno.
 int SignalProcess(pid_t pid, int64_t ticks, int signal);

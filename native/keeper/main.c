@@ -66,9 +66,8 @@ static void Listen(void) {
 
 static void TakeSignals(void) {
   sigset_t taken;
-  sigemptyset(&taken);
-  const int kTaken[] = {SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH};
-  for (size_t i = 0; i < sizeof kTaken / sizeof *kTaken; i++) sigaddset(&taken, kTaken[i]);
+  sigfillset(&taken);
+  sigdelset(&taken, SIGPIPE);  // of our own writes: not to be passed on
   sigprocmask(SIG_SETMASK, &taken, NULL);
   signal(SIGPIPE, SIG_IGN);
   signal(SIGCHLD, SIG_DFL);
@@ -102,14 +101,15 @@ static int Loop(bool is_init) {
     const int wait = RunsTick();
     if (is_init && keeper.main_pid == 0) return ExitCode(keeper.main_status);
     if (keeper.is_leaving && !RunsAlive()) return 0;
-    const bool is_idle = !is_init && ServerClients() == 0 && RunCount() + PastCount() == 0;
+    // What is over is in the journal: the next keeper tells it.
+    const bool is_idle = !is_init && ServerClients() == 0 && RunCount() == 0;
     if (!is_idle) idle_since = BootMs();
     if (BootMs() - idle_since >= kIdleMs) return 0;
     ServerPoll(!is_idle ? wait : wait < 0 || wait > kIdleMs ? kIdleMs : wait);
   }
 }
 
-static void StartMain(char** command, int folder) {
+static void StartMain(char** command, int folder, mode_t mask) {
   keeper.main_pid = fork();
   if (keeper.main_pid < 0) Die("fork");
   if (keeper.main_pid > 0) return;
@@ -118,7 +118,7 @@ static void StartMain(char** command, int folder) {
   sigprocmask(SIG_SETMASK, &none, NULL);
   signal(SIGPIPE, SIG_DFL);
   setrlimit(RLIMIT_NOFILE, &inherited_files);
-  umask(022);
+  umask(mask);
   if (fchdir(folder) == 0) execvp(command[0], command);
   fprintf(stderr, "exitwatch-keeper: %s: %s\n", command[0], strerror(errno));
   _exit(errno == ENOENT ? 127 : 126);
@@ -128,7 +128,7 @@ static int Keep(char** arguments, bool is_init) {
   char** const command = is_init ? arguments + 1 : NULL;
   CloseFrom(3);
   if (!is_init) setsid();
-  umask(077);
+  const mode_t mask = umask(077);
   TakeSignals();
   TakeResources();
   prctl(PR_SET_NAME, "exitwatch-keepr");
@@ -140,7 +140,7 @@ static int Keep(char** arguments, bool is_init) {
   ServerInit();
   RunsTakeStock();
   if (is_init) {
-    StartMain(command, before);
+    StartMain(command, before, mask);
     close(before);
   } else {
     if (write(1, "ready\n", 6) < 0) Die("stdout");
@@ -155,9 +155,10 @@ static int Resume(int memory) {
   prctl(PR_SET_NAME, "exitwatch-keepr");
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   UpgradeResume(memory);
+  const bool is_init = keeper.main_pid != 0;
   ServerInit();
   RunsReap();
-  return Loop(keeper.main_pid != 0);
+  return Loop(is_init);
 }
 
 // Whether systemd has delegated a cgroup: Node.js cannot read extended attributes.

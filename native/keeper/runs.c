@@ -282,7 +282,8 @@ void RunReadShim(Run* run) {
   }
 }
 
-static void ShimEnded(Run* run) {
+static void ShimEnded(Run* run, bool was_killed) {
+  run->has_lost_shim = was_killed;
   RunReadShim(run);
   RunReadExec(run);
   CloseWaited(&run->shim_fd);
@@ -290,7 +291,7 @@ static void ShimEnded(Run* run) {
   ShimReport report;
   if (RunIsAlive(run) && ShimTake(run->id, &report) == 0) TakeReport(run, &report);
   // Somebody killed it: then the run is our child now, or an earlier keeper's loss.
-  if (RunIsAlive(run) && TreeIsEmpty(run)) {
+  if (RunIsAlive(run) && !MainIsAlive(run)) {
     int status;
     struct rusage rusage;
     const bool is_child = run->pid > 0 && wait4(run->pid, &status, WNOHANG, &rusage) == run->pid;
@@ -313,7 +314,7 @@ static void Reaped(pid_t pid, int status, const struct rusage* rusage) {
       return;
     }
     if (pid == run->shim && run->is_ours) {
-      ShimEnded(run);
+      ShimEnded(run, !WIFEXITED(status));
       return;
     }
     if (pid == run->pid && RunIsAlive(run)) {
@@ -357,7 +358,7 @@ static void LookAtLost(Run* run) {
   if (watched != 0 && ReadStat(watched, &state, &parent, &ticks) && ticks == since && state != 'Z')
     return;
   if (run->shim != 0)
-    ShimEnded(run);
+    ShimEnded(run, false);
   else if (run->shim_fd < 0)
     MainEnded(run, kUnknown, WallMs(), 0, NULL);
 }

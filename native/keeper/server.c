@@ -272,11 +272,16 @@ static int Begin(Run* run, Request request, StartSpec* spec) {
       run->step = Copy("notify");
       return error;
     }
-    size_t number = 0;
+    size_t number = 0, kept = 0;
     while (spec->environment[number] != NULL) number++;
     spec->environment = Need(realloc(spec->environment, (number + 2) * sizeof(char*)));
-    spec->environment[number] = address;
-    spec->environment[number + 1] = NULL;
+    // Not beside the one of a supervisor that systemd started: the first one counts.
+    for (size_t i = 0; i < number; i++) {
+      if (strncmp(spec->environment[i], address, 14) != 0)
+        spec->environment[kept++] = spec->environment[i];
+    }
+    spec->environment[kept] = address;
+    spec->environment[kept + 1] = NULL;
   }
   return SpawnRun(run, spec);
 }
@@ -294,7 +299,12 @@ static void TakeBack(Run* run) {
 static void Start(Client* client, int64_t seq, Request request) {
   const char* const id = RequestText(request, "run");
   const char* const unknown = RequestUnknown(request, kStartKeys);
-  if (unknown != NULL) return AnswerError(client, seq, "unsupported", unknown, 0);
+  if (unknown != NULL) {
+    // Its name only: the value may be a secret.
+    char* const key = strndup(unknown, strcspn(unknown, "="));
+    AnswerError(client, seq, "unsupported", Need(key), 0);
+    return free(key);
+  }
   Run* run = RunFind(id);
   if (run != NULL) {
     // An id starts once: this is the answer that somebody did not live to hear.
@@ -378,18 +388,20 @@ static void Forget(Client* client, int64_t seq, Run* run) {
   RunsTellEnded();
   if (RunIsAlive(run) || (run->has_left && !TreeIsEmpty(run)) || run->log_pid != 0)
     return AnswerError(client, seq, "busy", NULL, 0);
+  const int error = JournalForgotten(run->id);
+  if (error != 0) return AnswerError(client, seq, "journal", NULL, error);
   if (run->cgroup != NULL) CgroupRemove(run->cgroup);
   ShimForget(run->id);
-  JournalForgotten(run->id);
   RunRemove(run);
   JournalCompactIfDue();
   AnswerOk(client, seq);
 }
 
 static void ForgetPast(Client* client, int64_t seq, const char* id, const Run* over) {
+  const int error = JournalForgotten(id);
+  if (error != 0) return AnswerError(client, seq, "journal", NULL, error);
   if (over->cgroup != NULL) CgroupRemove(over->cgroup);
   ShimForget(id);
-  JournalForgotten(id);
   PastRemove(id);
   JournalCompactIfDue();
   AnswerOk(client, seq);
@@ -409,6 +421,15 @@ static void Freeze(Client* client, int64_t seq, Request request, Run* run, bool 
   if (error != 0) return AnswerError(client, seq, error == ESRCH ? "gone" : "system", NULL, error);
   run->pause_client = on && RequestText(request, "whileConnected") != NULL ? client->id : 0;
   AnswerOk(client, seq);
+}
+
+static bool IsOperation(const char* op) {
+  static const char* const kOfARun[] = {"start", "look",   "forget", "signal",
+                                        "pause", "resume", "kill"};
+  for (size_t i = 0; i < sizeof kOfARun / sizeof *kOfARun; i++) {
+    if (strcmp(op, kOfARun[i]) == 0) return true;
+  }
+  return false;
 }
 
 static void Handle(Client* client, Request request) {
@@ -439,6 +460,7 @@ static void Handle(Client* client, Request request) {
     keeper.is_leaving = true;
     return AnswerOk(client, seq);
   }
+  if (!IsOperation(op)) return AnswerError(client, seq, "unsupported", op, 0);
   const char* const id = RequestText(request, "run");
   if (!IsRunId(id)) return AnswerError(client, seq, "bad-request", "run", 0);
   if (strcmp(op, "start") == 0) return Start(client, seq, request);
@@ -451,13 +473,10 @@ static void Handle(Client* client, Request request) {
   if (strcmp(op, "signal") == 0) return Signal(client, seq, request, run);
   if (strcmp(op, "pause") == 0) return Freeze(client, seq, request, run, true);
   if (strcmp(op, "resume") == 0) return Freeze(client, seq, request, run, false);
-  if (strcmp(op, "kill") == 0) {
-    run->is_killing = true;
-    run->kill_wait_ms = 0;
-    run->kill_next_boot_ms = 0;
-    return AnswerOk(client, seq);
-  }
-  AnswerError(client, seq, "unsupported", op, 0);
+  run->is_killing = true;
+  run->kill_wait_ms = 0;
+  run->kill_next_boot_ms = 0;
+  AnswerOk(client, seq);
 }
 
 static bool HasRequest(const Client* client) {

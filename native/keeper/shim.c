@@ -36,7 +36,7 @@ static void PathOf(char* path, size_t room, const char* id) { snprintf(path, roo
 void ShimStore(const char* id, const ShimReport* report) {
   char path[kMostIdBytes + 8], temporary[kMostIdBytes + 16];
   PathOf(path, sizeof path, id);
-  snprintf(temporary, sizeof temporary, "%s.new", path);
+  snprintf(temporary, sizeof temporary, "new.%s", id);
   const int file = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (file < 0) return;
   const bool is_whole = write(file, report, sizeof *report) == sizeof *report && fsync(file) == 0;

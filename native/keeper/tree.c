@@ -129,7 +129,7 @@ static pid_t ShimOf(const Run* run) {
   return ticks == run->shim_ticks && state != 'Z' && state != 'X' ? run->shim : 0;
 }
 
-static bool MainIsAlive(const Run* run) {
+bool MainIsAlive(const Run* run) {
   char state;
   pid_t parent;
   int64_t ticks;
@@ -137,18 +137,41 @@ static bool MainIsAlive(const Run* run) {
   return ticks == run->start_ticks && state != 'Z' && state != 'X';
 }
 
-void TreeMembers(const Run* run, Members* members) {
-  if (run->cgroup != NULL) {
-    AddCgroup(members, run->cgroup);
-    return;
+static bool IsOfARun(pid_t pid) {
+  for (const Run* run = RunAfter(0); run != NULL; run = RunAfter(run->serial)) {
+    if (pid == run->shim || pid == run->pid || pid == run->log_pid) return true;
+    if (run->cgroup != NULL && TreeHas(run, pid)) return true;
   }
+  return pid == keeper.main_pid;
+}
+
+// Of a run whose shim was killed: our children that nobody else has. If they may be another such
+// run's, or a container's whose first process we are, only those of its session are certainly its
+// own.
+static void AddStrays(Members* members, const Run* run) {
+  bool is_alone = keeper.main_pid == 0;
+  for (const Run* other = RunAfter(0); other != NULL; other = RunAfter(other->serial))
+    is_alone &= other == run || !other->has_lost_shim || !other->has_left;
+  Members ours = {0};
+  AddChildren(&ours, getpid());
+  for (size_t i = 0; i < ours.count; i++) {
+    const pid_t pid = ours.list[i].pid;
+    if (!IsOfARun(pid) && (is_alone || getsid(pid) == run->pid)) AddNewMember(members, pid);
+  }
+  free(ours.list);
+}
+
+void TreeMembers(const Run* run, Members* members) {
+  if (run->cgroup != NULL) AddCgroup(members, run->cgroup);
+  size_t i = members->count;
   const pid_t shim = ShimOf(run);
   if (shim != 0)
     AddChildren(members, shim);
   else if (MainIsAlive(run))
-    AddMember(members, run->pid);  // its shim was killed
+    AddNewMember(members, run->pid);  // its shim was killed, or it has left its cgroup
+  if (run->has_lost_shim) AddStrays(members, run);
   // The list grows while it is read.
-  for (size_t i = 0; i < members->count; i++) AddChildren(members, members->list[i].pid);
+  for (; i < members->count; i++) AddChildren(members, members->list[i].pid);
 }
 
 static bool CgroupSays(const char* cgroup, const char* wanted, bool otherwise) {
@@ -158,8 +181,13 @@ static bool CgroupSays(const char* cgroup, const char* wanted, bool otherwise) {
 }
 
 bool TreeIsEmpty(const Run* run) {
+  if (ShimOf(run) != 0 || MainIsAlive(run)) return false;
   if (run->cgroup != NULL) return CgroupSays(run->cgroup, "populated 0", true);
-  return ShimOf(run) == 0 && !MainIsAlive(run);
+  if (!run->has_lost_shim) return true;
+  Members members = {0};
+  TreeMembers(run, &members);
+  free(members.list);
+  return members.count == 0;
 }
 
 bool TreeHas(const Run* run, pid_t pid) {
@@ -240,11 +268,12 @@ void TreeKill(Run* run) {
   if (run->cgroup != NULL) {
     char path[PATH_MAX];
     snprintf(path, sizeof path, "%s/cgroup.kill", run->cgroup);
-    if (WriteFile(path, "1", 0) == 0) return;  // Linux 5.14
-    TreeFreeze(run, true);
-    TreeSignal(run, SIGKILL);
-    TreeFreeze(run, false);
-    return;
+    if (WriteFile(path, "1", 0) != 0) {  // before Linux 5.14
+      TreeFreeze(run, true);
+      TreeSignal(run, SIGKILL);
+      TreeFreeze(run, false);
+    }
+    if (!MainIsAlive(run) || TreeHas(run, run->pid)) return;
   }
   Members members = {0};
   StopMembers(run, &members);

@@ -66,6 +66,7 @@ int Upgrade(const char* path) {
   fprintf(state, "keeper %d %d %d %d\n", keeper.lock, keeper.journal, keeper.listening,
           keeper.main_pid);
   for (const Run* run = RunAfter(0); run != NULL; run = RunAfter(run->serial)) WriteRun(state, run);
+  if (keeper.is_leaving) fputs("leaving\n", state);
   fclose(state);
   InheritAll(true);
   setrlimit(RLIMIT_NOFILE, &inherited_files);
@@ -125,6 +126,7 @@ void UpgradeResume(int memory) {
   for (ssize_t length; (length = getline(&line, &room, state)) > 0;) {
     if (line[length - 1] == '\n') line[length - 1] = '\0';
     ReadRun(line);
+    keeper.is_leaving |= strcmp(line, "leaving") == 0;
   }
   free(line);
   fclose(state);

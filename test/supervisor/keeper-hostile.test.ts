@@ -36,14 +36,7 @@ it.each<[string, Buffer]>([
 });
 
 it.each<[string, [string, string][], string]>([
-  [
-    'an unknown operation',
-    [
-      ['op', 'destroy'],
-      ['run', 'x'],
-    ],
-    'no-run',
-  ],
+  ['an unknown operation', [['op', 'destroy']], 'unsupported'],
   [
     'an unknown option of a start',
     [
@@ -148,43 +141,63 @@ itAsRoot('another user can neither connect nor read the state', async () => {
   chmodSync(host.path('keeper'), 0o700);
 });
 
-itAsRoot('a full disk: nothing is started, and ends are known nevertheless', async () => {
-  // In a mount namespace of its own, with a file system of 64 KiB.
-  const script = `
-    const { Keeper } = require(${JSON.stringify(require.resolve('../../dist/supervisor/index.js'))});
-    const fs = require('fs');
-    (async () => {
-      const keeper = new Keeper({ stateDir: '/mnt/state' });
-      const ended = new Promise((resolve) => keeper.on('ended', (exit, run) => run.id === 'early' && resolve([exit.exitCode, run.isStored])));
-      await keeper.open();
-      await keeper.start({ id: 'early', command: 'sh', args: ['-c', 'while [ ! -e /mnt/full ]; do sleep 0.01; done; exit 5'] });
-      try { for (;;) fs.appendFileSync('/mnt/fill', 'x'.repeat(4096)); } catch {}
-      try { for (;;) fs.appendFileSync('/mnt/fill', 'x'); } catch {}
-      const late = [];
-      for (let i = 0; i < 40; i++) {
-        await keeper.start({ id: 'late' + i, command: 'true' }).then(() => late.push('started'), ({ code, message }) => late.push(code + ' ' + message));
-      }
-      fs.mkdirSync('/mnt/full');
-      console.log(JSON.stringify([late.at(-1), await ended]));
-      fs.rmSync('/mnt/fill');
-      await keeper.start({ id: 'again', command: 'true' });
-      for (const { id } of keeper.runs()) { await keeper.stop(id); await keeper.forget(id).catch(() => {}); }
-      await keeper.close();
-    })();`;
+/** The start of programs on a file system of 64 KiB, in a mount namespace of their own. */
+const SMALL_DISK = `
+  const { Keeper } = require(${JSON.stringify(require.resolve('../../dist/supervisor/index.js'))});
+  const fs = require('fs');
+  const fill = () => {
+    for (const piece of ['x'.repeat(4096), 'x']) {
+      try { for (;;) fs.appendFileSync('/mnt/fill', piece); } catch {}
+    }
+  };
+  const keeper = new Keeper({ stateDir: '/mnt/state' });
+  const ended = new Promise((resolve) => keeper.on('ended', (exit, run) => run.id === 'early' && resolve([exit.exitCode ?? exit.signal, run.isStored])));
+`;
+
+async function onSmallDisk(program: string): Promise<unknown[]> {
   const mount = 'mount -t tmpfs -o size=64k,nr_inodes=100 none /mnt && exec "$@"';
-  const { stdout } = await run('unshare', [
-    '-m',
-    'sh',
-    '-c',
-    mount,
-    'sh',
-    process.execPath,
-    '-e',
-    script,
-  ]);
-  const [late, ended] = JSON.parse(stdout) as [string, unknown];
+  const script = `${SMALL_DISK}(async () => {${program}})();`;
+  const node = [process.execPath, '-e', script];
+  const { stdout } = await run('unshare', ['-m', 'sh', '-c', mount, 'sh', ...node]);
+  return JSON.parse(stdout) as unknown[];
+}
+
+itAsRoot('a full disk: nothing is started, and ends are known nevertheless', async () => {
+  const [late, ended] = await onSmallDisk(`
+    await keeper.open();
+    await keeper.start({ id: 'early', command: 'sh', args: ['-c', 'while [ ! -e /mnt/full ]; do sleep 0.01; done; exit 5'] });
+    fill();
+    const late = [];
+    for (let i = 0; i < 40; i++) {
+      await keeper.start({ id: 'late' + i, command: 'true' }).then(() => late.push('started'), ({ code, message }) => late.push(code + ' ' + message));
+    }
+    fs.mkdirSync('/mnt/full');
+    console.log(JSON.stringify([late.at(-1), await ended]));
+    fs.rmSync('/mnt/fill');
+    await keeper.start({ id: 'again', command: 'true' });
+    for (const { id } of keeper.runs()) { await keeper.stop(id); await keeper.forget(id).catch(() => {}); }
+    await keeper.close();`);
   expect(late).toMatch(/^ERR_EXITWATCH_KEEPER .*no space left on device/);
   expect(ended).toEqual([5, true]);
+});
+
+itAsRoot('a keeper that starts on a full disk stops what runs, and starts nothing', async () => {
+  const [stopped, ended, late] = await onSmallDisk(`
+    const { pid } = await keeper.open();
+    await keeper.start({ id: 'early', command: 'sleep', args: ['1000'], cgroup: null });
+    fill();
+    const restarted = new Promise((resolve) => keeper.once('restarted', resolve));
+    process.kill(pid, 'SIGKILL');
+    await restarted;
+    const { isGone } = await keeper.stop('early');
+    const late = await keeper.start({ id: 'late', command: 'true' }).catch(({ message }) => message);
+    console.log(JSON.stringify([isGone, await ended, late]));
+    fs.rmSync('/mnt/fill');
+    await keeper.forget('early');
+    await keeper.close();`);
+  expect(stopped).toBe(true);
+  expect(ended).toEqual(['SIGTERM', true]);
+  expect(late).toMatch(/no space left on device/);
 });
 
 const PIDS = folderOfController('pids');

@@ -70,6 +70,7 @@ void TreeMembers(const Run* run, Members* members) {
   members->list = Need(calloc(1, sizeof *members->list));
   members->list[members->count++] = (Member){run->pid, run->start_ticks, 'S'};
 }
+bool MainIsAlive(const Run* run) { return RunIsAlive(run); }
 bool TreeIsEmpty(const Run* run) { return !RunIsAlive(run); }
 bool TreeHas(const Run* run, pid_t pid) { return pid == run->pid; }
 int SignalProcess(pid_t pid, int64_t ticks, int signal) {

@@ -1,0 +1,92 @@
+import { existsSync, mkdirSync, readFileSync, rmdirSync } from 'node:fs';
+
+import { CGROUP2, cgroupName, itWithCgroup } from '../support/cgroup2';
+import { childrenOf, KeeperHost, processesWith } from '../support/keeper';
+import { until } from '../support/wait';
+
+const IN_CGROUP = { cgroup: `${CGROUP2 ?? ''}/exitwatch-test-${process.pid}` };
+
+itWithCgroup('a run that has left its cgroup is stopped', async () => {
+  await using host = await KeeperHost.open();
+  const other = cgroupName();
+  mkdirSync(other);
+  const word = `left-${process.pid}-${Math.random()}`;
+  const script = `trap '' TERM; echo $$ > ${other}/cgroup.procs
+    sh -c 'sleep 1000; :' ${word} & echo > ${host.path('up')}; wait; sleep 1000`;
+  await host.keeper.start({ id: 'left', command: 'sh', args: ['-c', script], ...IN_CGROUP });
+  await until('it to have left', () => existsSync(host.path('up')));
+  await until('its child to run', () => processesWith(word).length === 1);
+  expect(await host.keeper.members('left')).toHaveLength(3);
+  expect(await host.keeper.stop('left', { graceMs: 50 })).toMatchObject({
+    ...{ isGone: true, wasKilled: true },
+  });
+  expect(processesWith(word)).toEqual([]);
+  expect(await host.end('left')).toMatchObject({ how: 'killed', signal: 'SIGKILL' });
+  await until('the cgroup to be empty', () =>
+    readFileSync(`${other}/cgroup.events`, 'latin1').includes('populated 0'),
+  );
+  rmdirSync(other);
+});
+
+/** Starts a run with a descendant that has a session of its own, and kills its shim. */
+async function loseShim(host: KeeperHost, id: string, word: string): Promise<void> {
+  const before = childrenOf(host.keeperPid, 'exitwatch-shim');
+  const script = `(setsid sh -c 'sleep 1000; :' ${word} &); exec sleep 1001`;
+  await host.keeper.start({ id, command: 'sh', args: ['-c', script], cgroup: null });
+  await until('the descendant to run', () => processesWith(word).length === 1);
+  const shim = childrenOf(host.keeperPid, 'exitwatch-shim').find((pid) => !before.includes(pid));
+  process.kill(shim ?? 0, 'SIGKILL');
+  const main = host.keeper.run(id)?.pid ?? 0;
+  await until('the keeper to be its parent', () => childrenOf(host.keeperPid).includes(main));
+}
+
+it('a run whose shim was killed has its status, and is stopped with all that it has started', async () => {
+  await using host = await KeeperHost.open();
+  const word = `stray-${process.pid}-${Math.random()}`;
+  await host.keeper.start({ id: 'other', command: 'sleep', args: ['1000'], cgroup: null });
+  await loseShim(host, 'alone', word);
+  expect(await host.keeper.stop('alone')).toMatchObject({ isGone: true, wasKilled: false });
+  expect(processesWith(word)).toEqual([]);
+  expect(await host.end('alone')).toMatchObject({ how: 'killed', signal: 'SIGTERM' });
+  await host.keeper.forget('alone');
+  expect(host.keeper.run('other')?.state).toBe('running');
+});
+
+it('what a run has left behind is known, though its shim was killed', async () => {
+  await using host = await KeeperHost.open();
+  const word = `stray-${process.pid}-${Math.random()}`;
+  await loseShim(host, 'alone', word);
+  await host.keeper.signal('alone', 'SIGUSR1');
+  expect(await host.end('alone')).toMatchObject({ how: 'killed', signal: 'SIGUSR1' });
+  expect(host.keeper.run('alone')?.hasMembers).toBe(true);
+  expect(await host.keeper.stop('alone')).toMatchObject({ isGone: true });
+  expect(processesWith(word)).toEqual([]);
+});
+
+itWithCgroup('what a run in a cgroup has left behind is not stopped with such a run', async () => {
+  await using host = await KeeperHost.open();
+  const word = `stray-${process.pid}-${Math.random()}`;
+  const script = `(setsid sh -c 'sleep 1000; :' ${word}-other &)`;
+  await host.keeper.start({ id: 'other', command: 'sh', args: ['-c', script], ...IN_CGROUP });
+  await host.end('other');
+  await until('what it left behind to run', () => processesWith(`${word}-other`).length === 1);
+  await loseShim(host, 'alone', `${word}-own`);
+  await host.keeper.stop('alone');
+  expect(processesWith(`${word}-own`)).toEqual([]);
+  expect(processesWith(`${word}-other`)).toHaveLength(1);
+  expect(await host.keeper.stop('other')).toMatchObject({ isGone: true });
+});
+
+it('of two runs whose shims were killed, each is stopped without the other', async () => {
+  await using host = await KeeperHost.open();
+  const word = `stray-${process.pid}-${Math.random()}`;
+  await loseShim(host, 'one', `${word}-1`);
+  await loseShim(host, 'two', `${word}-2`);
+  await host.keeper.stop('one');
+  expect(host.keeper.run('two')?.state).toBe('running');
+  expect(processesWith(`${word}-2`)).toHaveLength(1);
+  // Whose the other one was, nobody knows any more, until only one run can have it.
+  await host.keeper.stop('two');
+  expect(processesWith(`${word}-1`)).toEqual([]);
+  expect(processesWith(`${word}-2`)).toEqual([]);
+});

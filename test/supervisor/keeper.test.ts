@@ -249,6 +249,31 @@ import time; time.sleep(1000)`;
   });
 });
 
+it('a run has one NOTIFY_SOCKET, and it is its own', async () => {
+  await using host = await KeeperHost.open();
+  const out = host.path('out');
+  const script = "tr '\\0' '\\n' < /proc/$$/environ | grep -a NOTIFY_SOCKET";
+  const env = { NOTIFY_SOCKET: '/run/systemd/notify', PATH: process.env['PATH'] };
+  await host.keeper.start(shell('own', script, { env, notify: true, logs: { stdout: out } }));
+  await host.end('own');
+  expect(readFileSync(out, 'utf8')).toMatch(/^NOTIFY_SOCKET=@exitwatch\/[0-9a-f]+\n$/);
+});
+
+it('what systemd gave to the supervisor is not inherited', async () => {
+  await using host = await KeeperHost.open();
+  const out = host.path('out');
+  const given = { NOTIFY_SOCKET: '@x', WATCHDOG_USEC: '1', LISTEN_FDS: '1', GIVEN: 'to all' };
+  Object.assign(process.env, given);
+  try {
+    await host.keeper.start({ id: 'env', command: 'env', logs: { stdout: out } });
+  } finally {
+    for (const name of Object.keys(given)) Reflect.deleteProperty(process.env, name);
+  }
+  await host.end('env');
+  const names = readFileSync(out, 'utf8').match(/^(NOTIFY_|WATCHDOG_|LISTEN_|GIVEN=).*/gm);
+  expect(names).toEqual(['GIVEN=to all']);
+});
+
 describe('a keeper', () => {
   itAsRootOfHost('joins the end with who sent the signal', async () => {
     await using monitor = new ExitMonitor();

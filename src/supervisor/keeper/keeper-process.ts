@@ -59,7 +59,7 @@ export async function connectKeeper(
 function tryConnect(folder: string): Promise<Socket | null> {
   return new Promise((resolve, reject) => {
     // The address of a socket has at most 107 bytes; a path through a descriptor always fits.
-    const directory = openSync(folder, constants.O_RDONLY | constants.O_DIRECTORY);
+    const directory = openFolder(folder);
     const socket = connect(join('/proc/self/fd', String(directory), 'socket'));
     const done = () => {
       closeSync(directory);
@@ -75,6 +75,14 @@ function tryConnect(folder: string): Promise<Socket | null> {
       else reject(keeperError(`cannot connect to the keeper: ${reasonOf(error)}`, error));
     });
   });
+}
+
+function openFolder(folder: string): number {
+  try {
+    return openSync(folder, constants.O_RDONLY | constants.O_DIRECTORY);
+  } catch (error) {
+    throw keeperError(`cannot open ${JSON.stringify(folder)}: ${reasonOf(error)}`, error);
+  }
 }
 
 /** `false`: another keeper has the folder. */

@@ -48,7 +48,7 @@ export type RunOptions = {
   /** A path, or a name that is looked up in the PATH of the new environment. */
   command: string;
   args?: readonly string[];
-  /** All of its environment; default: ours. */
+  /** All of its environment; default: ours, without what systemd gives to this program only. */
   env?: Readonly<Record<string, string | undefined>>;
   /** A file of lines `NAME=VALUE`, which is read at the start; `env` has precedence. */
   envFile?: string;
@@ -74,6 +74,12 @@ const NAMES = [
   ...['cgroup', 'logs', 'notify'],
 ] as const;
 
+/** What systemd gives to this program only: see sd_notify(3) and sd_listen_fds(3). */
+const NOT_INHERITED = [
+  ...['NOTIFY_SOCKET', 'WATCHDOG_PID', 'WATCHDOG_USEC'],
+  ...['LISTEN_PID', 'LISTEN_FDS', 'LISTEN_FDNAMES'],
+];
+
 const ID = /^[A-Za-z0-9_@-][A-Za-z0-9._@-]{0,99}$/;
 const MOST_ID = 2 ** 32 - 2;
 
@@ -84,7 +90,8 @@ const MOST_ID = 2 ** 32 - 2;
  */
 export function toRequest(options: RunOptions, cgroupBase: string | null): Fields {
   checkOptionNames(options, NAMES as readonly (keyof RunOptions)[]);
-  const { id, command, args = [], env = process.env, cwd = process.cwd(), umask = 0o022 } = options;
+  const { id, command, args = [], env = ourEnvironment(), umask = 0o022 } = options;
+  const { cwd = process.cwd() } = options;
   checkRunId(id);
   if (typeof command !== 'string' || command === '')
     throw invalidOption('command must be a path or a name');
@@ -116,6 +123,12 @@ export function toRequest(options: RunOptions, cgroupBase: string | null): Field
 export function checkRunId(id: unknown): asserts id is string {
   if (typeof id === 'string' && ID.test(id)) return;
   throw invalidOption(`id must have 1 to 100 of the characters A-Z, a-z, 0-9 and ._@-`);
+}
+
+function ourEnvironment(): NodeJS.ProcessEnv {
+  return Object.fromEntries(
+    Object.entries(process.env).filter(([name]) => !NOT_INHERITED.includes(name)),
+  );
 }
 
 function environmentFields(env: unknown): [string, string][] {

@@ -181,8 +181,8 @@ itAsRoot('a full disk: nothing is started, and ends are known nevertheless', asy
   expect(ended).toEqual([5, true]);
 });
 
-itAsRoot('a keeper that starts on a full disk stops what runs, and starts nothing', async () => {
-  const [stopped, ended, late] = await onSmallDisk(`
+itAsRoot('a keeper that starts on a full disk stops what runs', async () => {
+  const [stopped, ended] = await onSmallDisk(`
     const { pid } = await keeper.open();
     await keeper.start({ id: 'early', command: 'sleep', args: ['1000'], cgroup: null });
     fill();
@@ -190,14 +190,12 @@ itAsRoot('a keeper that starts on a full disk stops what runs, and starts nothin
     process.kill(pid, 'SIGKILL');
     await restarted;
     const { isGone } = await keeper.stop('early');
-    const late = await keeper.start({ id: 'late', command: 'true' }).catch(({ message }) => message);
-    console.log(JSON.stringify([isGone, await ended, late]));
+    console.log(JSON.stringify([isGone, await ended]));
     fs.rmSync('/mnt/fill');
     await keeper.forget('early');
     await keeper.close();`);
   expect(stopped).toBe(true);
   expect(ended).toEqual(['SIGTERM', true]);
-  expect(late).toMatch(/no space left on device/);
 });
 
 const PIDS = folderOfController('pids');

@@ -11,6 +11,7 @@ import {
 } from '../../common/options.js';
 
 import type { Fields } from './message.js';
+import { ownEnvironment } from './own-environment.js';
 
 /**
  * Where the output of a run goes. The run writes to a file by itself, so it never waits for anybody;
@@ -74,12 +75,6 @@ const NAMES = [
   ...['cgroup', 'logs', 'notify'],
 ] as const;
 
-/** What systemd gives to this program only: see sd_notify(3) and sd_listen_fds(3). */
-const NOT_INHERITED = [
-  ...['NOTIFY_SOCKET', 'WATCHDOG_PID', 'WATCHDOG_USEC'],
-  ...['LISTEN_PID', 'LISTEN_FDS', 'LISTEN_FDNAMES'],
-];
-
 const ID = /^[A-Za-z0-9_@-][A-Za-z0-9._@-]{0,99}$/;
 const MOST_ID = 2 ** 32 - 2;
 
@@ -90,7 +85,7 @@ const MOST_ID = 2 ** 32 - 2;
  */
 export function toRequest(options: RunOptions, cgroupBase: string | null): Fields {
   checkOptionNames(options, NAMES as readonly (keyof RunOptions)[]);
-  const { id, command, args = [], env = ourEnvironment(), umask = 0o022 } = options;
+  const { id, command, args = [], env = ownEnvironment(), umask = 0o022 } = options;
   const { cwd = process.cwd() } = options;
   checkRunId(id);
   if (typeof command !== 'string' || command === '')
@@ -123,12 +118,6 @@ export function toRequest(options: RunOptions, cgroupBase: string | null): Field
 export function checkRunId(id: unknown): asserts id is string {
   if (typeof id === 'string' && ID.test(id)) return;
   throw invalidOption(`id must have 1 to 100 of the characters A-Z, a-z, 0-9 and ._@-`);
-}
-
-function ourEnvironment(): NodeJS.ProcessEnv {
-  return Object.fromEntries(
-    Object.entries(process.env).filter(([name]) => !NOT_INHERITED.includes(name)),
-  );
 }
 
 function environmentFields(env: unknown): [string, string][] {

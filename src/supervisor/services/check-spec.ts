@@ -8,6 +8,7 @@ import {
   checkOptionNames,
   invalidOption,
 } from '../../common/options.js';
+import { ownEnvironment } from '../keeper/own-environment.js';
 import { type RunOptions, toRequest } from '../keeper/run-options.js';
 import { checkSignalName } from '../keeper/stop-run.js';
 
@@ -19,19 +20,6 @@ const NAMES = [
   ...(['allowRoot', 'cgroup', 'logs', 'restart', 'successExitCodes', 'askedBy'] as const),
   ...(['onUnknown', 'backoff', 'stop', 'ready', 'watchdog', 'pidfile'] as const),
 ] satisfies (keyof ServiceSpec)[];
-
-/** A service that had them would speak to our service manager in our place; see sd_notify(3). */
-const ONLY_OURS = [
-  ...[
-    'NOTIFY_SOCKET',
-    'WATCHDOG_USEC',
-    'WATCHDOG_PID',
-    'LISTEN_FDS',
-    'LISTEN_PID',
-    'LISTEN_FDNAMES',
-  ],
-  ...['LISTEN_PIDFDID', 'FDSTORE', 'MAINPID'],
-];
 
 const NAME = /^[A-Za-z0-9_@-][A-Za-z0-9._@-]{0,74}$/;
 const MODES = ['always', 'on-failure', 'unless-asked', 'never'] as const;
@@ -89,13 +77,6 @@ export function runOptions(spec: ServiceSpec, id: string): RunOptions {
     },
     notify: watchdog !== undefined || (ready !== undefined && 'notify' in ready),
   };
-}
-
-/** Ours, without what our own service manager has told us alone. */
-function ownEnvironment(): NodeJS.ProcessEnv {
-  const given = { ...process.env };
-  for (const name of ONLY_OURS) Reflect.deleteProperty(given, name);
-  return given;
 }
 
 function plain(value: unknown): Record<string, unknown> {

@@ -14,6 +14,7 @@ import { signalProcess } from '../../process/process-signal.js';
 import { stop as stopProcess } from '../../process/stop.js';
 import type { KeeperEvents, KeeperReady } from '../keeper/keeper.js';
 import type { KeeperRun } from '../keeper/keeper-run.js';
+import { ownEnvironment } from '../keeper/own-environment.js';
 import type { RunOptions } from '../keeper/run-options.js';
 import { isOver, type StoppedRun, type StopRunOptions } from '../keeper/stop-run.js';
 
@@ -72,7 +73,7 @@ export class PlainRuns extends EventEmitter<KeeperEvents> implements RunHost {
   }
 
   async start(options: RunOptions): Promise<KeeperRun> {
-    const { id, command, args = [], cwd = '/', env = process.env } = options;
+    const { id, command, args = [], cwd = '/', env = ownEnvironment() } = options;
     const before = this.#runs.get(id);
     if (before !== undefined) return before;
     const needed = KEEPER_ONLY.find(

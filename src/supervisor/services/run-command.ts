@@ -1,5 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 
+import { ownEnvironment } from '../keeper/own-environment.js';
+
 import type { Clock } from './clock.js';
 import type { ServiceCommand } from './service-spec.js';
 
@@ -19,7 +21,7 @@ export function runCommand(
     let child: ChildProcess;
     try {
       child = spawn(command, args, {
-        env: { ...process.env, ...env },
+        env: { ...ownEnvironment(), ...env },
         cwd: '/',
         stdio: 'ignore',
         detached: true,

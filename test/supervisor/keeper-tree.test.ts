@@ -15,8 +15,9 @@ itWithCgroup('a run that has left its cgroup is stopped', async () => {
     sh -c 'sleep 1000; :' ${word} & echo > ${host.path('up')}; wait; sleep 1000`;
   await host.keeper.start({ id: 'left', command: 'sh', args: ['-c', script], ...IN_CGROUP });
   await until('it to have left', () => existsSync(host.path('up')));
-  await until('its child to run', () => processesWith(word).length === 1);
-  expect(await host.keeper.members('left')).toHaveLength(3);
+  await until('its child and grandchild to be known', async () => {
+    return processesWith(word).length === 1 && (await host.keeper.members('left')).length === 3;
+  });
   expect(await host.keeper.stop('left', { graceMs: 50 })).toMatchObject({
     ...{ isGone: true, wasKilled: true },
   });

@@ -1,6 +1,6 @@
-// npm test: runs the tests that cover every feature once, in two runs of Jest side by side. Tests of
-// events share one run, because they end thousands of processes; commands and virtual machines mostly
-// wait. `npm test -- PATTERN…` runs what matches, in a single run.
+// npm test: runs the tests that cover every feature once, in three runs of Jest side by side. Tests of
+// events share one run, because they end thousands of processes; commands, virtual machines and the
+// supervisor mostly wait. `npm test -- PATTERN…` runs what matches, in a single run.
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 
@@ -16,6 +16,7 @@ const OTHERS = [
 ];
 
 const COMMANDS = ['test/cli/', 'test/docs/', 'test/process/', 'test/vm/'].map(pattern);
+const SUPERVISOR = [pattern('test/supervisor/')];
 
 /** They make the kernel reuse pids at once, which confuses other tests that name a process by its pid. */
 const ALONE = ['test/identity/pid-reuse', 'test/monitor/exit-monitor'].map(pattern);
@@ -26,7 +27,11 @@ const args = process.argv.slice(2);
 if (args.length > 0) {
   process.exit(await run([...args, ...ignore(OTHERS)]));
 }
-const codes = await Promise.all([run(COMMANDS), run(ignore([...OTHERS, ...COMMANDS, ...ALONE]))]);
+const codes = await Promise.all([
+  run(COMMANDS),
+  run(SUPERVISOR),
+  run(ignore([...OTHERS, ...COMMANDS, ...SUPERVISOR, ...ALONE])),
+]);
 process.exit(Math.max(...codes, await run(ALONE)));
 
 /** Resolves with its exit code. */

@@ -11,6 +11,7 @@ import ts from 'typescript';
  */
 const FLOORS = [
   ['src/common'],
+  ['src/where'],
   ['src/events'],
   ['src/native'],
   ['src/identity'],

@@ -13,8 +13,9 @@ export type {
   UnknownReason,
 } from './events/exit-event.js';
 export type { SourceReady } from './events/source-ready.js';
-export type { Ancestor, SignalEvent, SignalSender } from './events/signal-event.js';
-export { locate } from './trace/where/locate.js';
+export type { Ancestor, OnBehalfReason, SignalEvent, SignalSender } from './events/signal-event.js';
+export type { Whereabouts } from './where/whereabouts.js';
+export { locate } from './where/locate.js';
 export type {
   CgroupContainer,
   CgroupLocation,
@@ -25,7 +26,7 @@ export type {
   ContainerRuntime,
   LibvirtDriver,
   LocationReason,
-} from './trace/where/location.js';
+} from './where/location.js';
 export { ExitMonitor, type ExitMonitorEvents } from './monitor/exit-monitor.js';
 export type { MonitorStats } from './monitor/monitor-stats.js';
 export type {

@@ -1,5 +1,7 @@
 import type { ExitwatchErrorCode } from '../common/errors.js';
 
+import type { Whereabouts } from '../where/whereabouts.js';
+
 import type { SignalSender } from './signal-event.js';
 import type { SignalName } from './wait-status.js';
 
@@ -162,7 +164,8 @@ export type ExitEvent = {
   signalsReceived: readonly SignalSender[];
   /** The kernel's OOM killer killed it; `null` if unknown. */
   oom: boolean | null;
-} & Outcome;
+} & Whereabouts &
+  Outcome;
 
 /**
  * Exits that may have been missed.

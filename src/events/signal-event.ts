@@ -1,3 +1,5 @@
+import type { Whereabouts } from '../where/whereabouts.js';
+
 import type { SignalName } from './wait-status.js';
 
 /**
@@ -12,6 +14,22 @@ export type Ancestor = {
 };
 
 /**
+ * Whom a sender acts for: it does what another process asked it for, over a socket, so that no
+ * signal and no ancestor tells who that was.
+ *
+ * - `'service-manager'`: systemd (`systemctl`, a shutdown), its logind and machined
+ * - `'container-runtime'`: dockerd, containerd and its shims, CRI-O, conmon, LXD, Incus; also runc and
+ *   crun if one of these runs them
+ * - `'kubelet'`: kubelet
+ * - `'machine-manager'`: libvirt's daemons (`virsh`)
+ * - `'supervisor'`: supervisord, PM2, runit, s6, Monit, Nomad, exitwatch's keeper, and others
+ *
+ * @see [Who killed my process?](../../docs/who-did-it.md)
+ */
+export type OnBehalfReason =
+  'service-manager' | 'container-runtime' | 'kubelet' | 'machine-manager' | 'supervisor';
+
+/**
  * A signal sent to a process, and its sender. The sender is the kernel's `current`, not what the
  * siginfo claims, which any process can forge.
  *
@@ -22,7 +40,7 @@ export type SignalSender = {
   /** When the signal was generated. If it was blocked, it took effect later. */
   sentAt: Date;
 } & (
-  | {
+  | ({
       /**
        * - `'kill'`: kill(2), pidfd_send_signal(2), and whatever uses them
        * - `'sigqueue'`: sigqueue(3), or a message queue
@@ -47,7 +65,14 @@ export type SignalSender = {
       cgroup: string | null;
       /** Its parent, grandparent and so on: at most four, up to init. */
       ancestors: Ancestor[];
-    }
+      /**
+       * The sender is a program that mostly does what other processes ask it for: then it says little
+       * who wanted this. Judged by its name, which is untrusted. `onBehalfReason` says what kind of
+       * program it is.
+       */
+      onBehalf: boolean;
+      onBehalfReason: OnBehalfReason | null;
+    } & Whereabouts)
   | {
       /**
        * - `'fault'`: the process did something forbidden (a bad address, a forbidden system call,
@@ -65,7 +90,13 @@ export type SignalSender = {
       name?: never;
       uid?: never;
       cgroup?: never;
+      unit?: never;
+      container?: never;
+      pod?: never;
+      machine?: never;
       ancestors?: never;
+      onBehalf?: never;
+      onBehalfReason?: never;
     }
 );
 

@@ -1,3 +1,5 @@
+import { NOWHERE } from '../where/whereabouts.js';
+
 import type { ExitEvent, UnknownReason } from './exit-event.js';
 
 /** What is known about a process whose outcome is unknown. */
@@ -20,6 +22,7 @@ export function unknownExit(known: KnownOfExit, unknownReason: UnknownReason): E
     program: null,
     uid,
     cgroup: null,
+    ...NOWHERE,
     startedAt,
     exitedAt,
     exitedNs: null,

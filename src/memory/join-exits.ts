@@ -1,7 +1,9 @@
 import type { ExitEvent } from '../events/exit-event.js';
+import { whereaboutsOf } from '../where/whereabouts.js';
 
 /** The live event has the time when the process was really gone; the recorder may know more. */
 export function joined(live: ExitEvent, recorded: ExitEvent): ExitEvent {
+  const cgroup = live.cgroup ?? recorded.cgroup;
   const { how, exitCode, signal, coreDumped, unknownReason } = recorded;
   const outcome = { how, exitCode, signal, coreDumped, unknownReason };
   // A pidfd may report the status of the first thread, and lack the core: see docs/sources.md.
@@ -17,7 +19,8 @@ export function joined(live: ExitEvent, recorded: ExitEvent): ExitEvent {
     name: live.name ?? recorded.name,
     program: live.program ?? recorded.program,
     uid: live.uid ?? recorded.uid,
-    cgroup: live.cgroup ?? recorded.cgroup,
+    cgroup,
+    ...whereaboutsOf(cgroup),
     startedAt: live.startedAt ?? recorded.startedAt,
   } as ExitEvent;
 }

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { isObject } from '../common/is-object.js';
 import type { ExitEvent } from '../events/exit-event.js';
 import { checkIdentity, type ProcessIdentity } from '../identity/process-identity.js';
+import { whereaboutsOf } from '../where/whereabouts.js';
 
 import { openFile, type StateFolder, writeAll } from './state-folder.js';
 
@@ -208,7 +209,9 @@ function reviveExit(exit: Record<string, unknown>): ExitEvent {
   const reviveSender = (sender: unknown) =>
     isObject(sender) ? { ...sender, sentAt: new Date(String(sender['sentAt'])) } : null;
   const received = Array.isArray(exit['signalsReceived']) ? exit['signalsReceived'] : [];
+  const cgroup = exit['cgroup'];
   return {
+    ...whereaboutsOf(typeof cgroup === 'string' ? cgroup : null), // earlier versions did not write it
     ...exit,
     ...dates,
     sender: reviveSender(exit['sender']),

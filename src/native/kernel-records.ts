@@ -2,6 +2,7 @@ import type { ExitwatchError } from '../common/errors.js';
 import type { ExitEvent, Gap, Outcome } from '../events/exit-event.js';
 import type { SignalSender } from '../events/signal-event.js';
 import { decodeWaitStatus } from '../events/wait-status.js';
+import { whereaboutsOf } from '../where/whereabouts.js';
 
 import {
   EXECUTABLE_BYTES,
@@ -91,6 +92,8 @@ export class KernelRecords {
     const isTraced = (flags & ExitFlag.traced) !== 0;
     const isKernelTime = (flags & ExitFlag.kernelTime) !== 0;
     const uncertaintyMs = this.#double(index, ExitRecord.uncertaintyNs) / 1e6;
+    const cgroup = this.#cgroups.path(this.#double(index, ExitRecord.cgroup));
+    const { unit, container, pod, machine } = whereaboutsOf(cgroup);
     const startedAt = startKnown ? new Date(this.#double(index, ExitRecord.startedMs)) : null;
     // Field by field: a spread would cost more than everything else.
     const { how, exitCode, signal, coreDumped, unknownReason } = this.#outcome(index, flags);
@@ -102,7 +105,11 @@ export class KernelRecords {
       name: (flags & ExitFlag.nameKnown) !== 0 ? this.#names.at(index) : null,
       program: this.#executables.at(index) || null,
       uid: (flags & ExitFlag.uidKnown) !== 0 ? this.#word(index, ExitRecord.uid) >>> 0 : null,
-      cgroup: this.#cgroups.path(this.#double(index, ExitRecord.cgroup)),
+      cgroup,
+      unit,
+      container,
+      pod,
+      machine,
       startedAt,
       exitedAt: dateOf(timeNs, this.#double(index, ExitRecord.clockMs)),
       exitedNs: isKernelTime ? timeNs : null,

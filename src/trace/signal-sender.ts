@@ -2,7 +2,9 @@ import type { SignalSender } from '../events/signal-event.js';
 import { type SignalName, signalName, signalNumber } from '../events/wait-status.js';
 import { SignalFlag } from '../native/abi.js';
 import type { TracedSignal } from '../native/signal-records.js';
+import { whereaboutsOf } from '../where/whereabouts.js';
 
+import { onBehalfReason } from './on-behalf.js';
 import { SI_SIGIO, SI_TIMER, SI_TKILL, SI_USER } from './siginfo.js';
 
 const numbers = (...names: SignalName[]) => new Set(names.map(signalNumber));
@@ -97,15 +99,31 @@ export function senderOf(signal: TracedSignal, cgroup: string | null): SignalSen
     case 'timer':
       return { signal: name, sentAt, origin, pid: null };
     default:
-      return {
-        signal: name,
-        sentAt,
-        origin,
-        pid: signal.senderPid,
-        name: signal.senderName,
-        uid: signal.senderUid,
-        cgroup,
-        ancestors: signal.ancestors,
-      };
+      return processOf(signal, name, sentAt, origin, cgroup);
   }
+}
+
+function processOf(
+  { senderPid, senderName, senderUid, ancestors }: TracedSignal,
+  signal: SignalName,
+  sentAt: Date,
+  origin: Exclude<SignalSender['origin'], 'kernel' | 'fault' | 'timer'>,
+  cgroup: string | null,
+): SignalSender {
+  const where = whereaboutsOf(cgroup);
+  const agent = { pid: senderPid, name: senderName, unit: where.unit, ancestors };
+  const reason = onBehalfReason(agent);
+  return {
+    signal,
+    sentAt,
+    origin,
+    pid: senderPid,
+    name: senderName,
+    uid: senderUid,
+    cgroup,
+    ...where,
+    ancestors,
+    onBehalf: reason !== null,
+    onBehalfReason: reason,
+  };
 }

@@ -1,5 +1,6 @@
 import type { ExitEvent, Gap, SignalSender } from '../../src';
 import { ExitTable } from '../../src/cli/output/exit-table';
+import { NOWHERE } from '../../src/where/whereabouts';
 
 import { callWith, MAIN } from '../support/command';
 import { itAsListener, itAsRoot, itAsRootOfHost } from '../support/privilege';
@@ -10,6 +11,7 @@ const NOON = new Date(2026, 10, 22, 12);
 const END: ExitEvent = {
   ...{ event: 'exit', id: 'x', pid: 4_194_303, parentPid: 4_194_302, name: 'server' },
   ...{ program: 'server', uid: 1000 },
+  ...NOWHERE,
   ...{ cgroup: '/', startedAt: new Date(NOON.getTime() - 90_000), exitedAt: NOON, exitedNs: 1 },
   ...{ uncertaintyMs: 0, source: 'connector', isRepeated: false },
   ...{ lossless: true, traced: true, tracedSince: NOON },
@@ -25,6 +27,8 @@ const SENDER: SignalSender = {
   name: 'a-long-name-too',
   uid: 0,
   cgroup: null,
+  ...NOWHERE,
+  ...{ onBehalf: false, onBehalfReason: null },
   ancestors: [],
 };
 

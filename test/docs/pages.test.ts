@@ -191,7 +191,7 @@ test('docs/errors.md has every code, docs/troubleshooting.md and docs/cgroups.md
   const [, reasons = ''] =
     /export type Downgrade = \{(.*?);\n/s.exec(read('src/events/exit-event.ts')) ?? [];
   const [, locations = ''] =
-    /type LocationReason =(.*?);\n/s.exec(read('src/trace/where/location.ts')) ?? [];
+    /type LocationReason =(.*?);\n/s.exec(read('src/where/location.ts')) ?? [];
   const names = (text: string) =>
     [...text.matchAll(/\| '([\w-]+)'/g)].map(([, name = '']) => `\`${name}\``);
   expect(names(codes).length).toBeGreaterThan(30);

@@ -1,6 +1,7 @@
 import { identify, type ExitEvent, type SignalSender } from '../../src';
 import type { Intent } from '../../src/process';
 import type { StopEvidence } from '../../src/vm';
+import { NOWHERE } from '../../src/where/whereabouts';
 
 export type Evidence = Partial<StopEvidence>;
 
@@ -20,6 +21,7 @@ export const EXIT: ExitEvent & { how: 'exited' } = {
   program: 'qemu-system-x86_64',
   uid: 0,
   cgroup: '/',
+  ...NOWHERE,
   startedAt: secondsAgo(3600),
   exitedAt: NOW,
   exitedNs: null,
@@ -49,6 +51,8 @@ export function sender(signal: 'SIGTERM' | 'SIGKILL', pid = 7): SignalSender {
     name: 'sh',
     uid: 0,
     cgroup: null,
+    ...NOWHERE,
+    ...{ onBehalf: false, onBehalfReason: null },
     ancestors: [],
   };
 }

@@ -15,11 +15,8 @@ export class NamePattern {
   /** @throws UsageError */
   constructor(globs: readonly string[]) {
     this.#patterns = globs.flatMap((glob) => {
-      if (glob.length > MOST_CHARACTERS) {
-        throw new UsageError(`a name pattern can have at most ${MOST_CHARACTERS} characters`);
-      }
       const cut = Buffer.from(glob).subarray(0, KERNEL_NAME_BYTES).toString();
-      return cut === glob ? [globPattern(glob)] : [globPattern(glob), globPattern(cut)];
+      return [...new Set([glob, cut])].map((each) => globPattern(each));
     });
   }
 
@@ -28,7 +25,11 @@ export class NamePattern {
   }
 }
 
-function globPattern(glob: string): RegExp {
+/** @throws UsageError */
+export function globPattern(glob: string): RegExp {
+  if (glob.length > MOST_CHARACTERS) {
+    throw new UsageError(`a name pattern can have at most ${MOST_CHARACTERS} characters`);
+  }
   const source = glob.replace(
     /(\*)+|(\?)|\[(!?)([^\]]+)\]|([\\^$.|+(){}[\]/-])/g,
     (_, star?: string, any?: string, not?: string, set?: string, literal?: string) => {

@@ -2,16 +2,39 @@ import { spawnSync } from 'node:child_process';
 
 import type { ExitEvent } from '../../events/exit-event.js';
 import type { SignalEvent } from '../../events/signal-event.js';
+import { locate } from '../../where/locate.js';
+import type { LocationReason } from '../../where/location.js';
+import { whereaboutsOf } from '../../where/whereabouts.js';
 
 import { factsOf, KnownProcesses, type Facts } from './known-processes.js';
-import { NamePattern } from './name-pattern.js';
+import { globPattern, NamePattern } from './name-pattern.js';
 import { UsageError } from './usage-error.js';
+
+/** systemd.unit(5) */
+const UNIT_SUFFIX =
+  /\.(?:service|socket|device|mount|automount|swap|target|path|timer|slice|scope)$/;
+
+const TELLS_NO_UNIT: readonly LocationReason[] = [
+  ...(['no-path', 'not-a-path', 'root', 'outside-namespace'] as const),
+];
+/** With v1 hierarchies, what runs in a container may have the cgroup of its runtime. */
+const TELLS_NO_CONTAINER: readonly LocationReason[] = [...TELLS_NO_UNIT, 'runtime-unit'];
+
+const FIRST_DIGITS = /^[0-9a-f]{4,64}$/;
+
+/** A container by name, or by the first digits of its id. */
+interface ContainerPattern {
+  name: RegExp;
+  digits: string | null;
+}
 
 /** Which processes to select: any item of each list; an empty list matches all. */
 export interface ProcessCriteria {
   names: readonly string[];
   uids: readonly number[];
   cgroups: readonly string[];
+  units: readonly string[];
+  containers: readonly string[];
   parents: readonly number[];
 }
 
@@ -27,6 +50,8 @@ interface Profile {
 export class ProcessFilter {
   readonly #criteria: ProcessCriteria;
   readonly #pattern: NamePattern;
+  readonly #units: readonly RegExp[];
+  readonly #containers: readonly ContainerPattern[];
   readonly #known: KnownProcesses | undefined;
   /** Exits of processes about which too little was known to match them. */
   untold = 0;
@@ -35,6 +60,8 @@ export class ProcessFilter {
   constructor(criteria: ProcessCriteria) {
     this.#criteria = criteria;
     this.#pattern = new NamePattern(criteria.names);
+    this.#units = criteria.units.map(unitPattern);
+    this.#containers = criteria.containers.map(containerPattern);
     const isNarrow = Object.values(criteria).some((list: readonly unknown[]) => list.length > 0);
     this.#known = isNarrow ? new KnownProcesses() : undefined;
   }
@@ -76,12 +103,14 @@ export class ProcessFilter {
 
   /** `null`: too little is known. */
   #judge({ names, uid, cgroup, parentPid }: Profile): boolean | null {
-    const { names: globs, uids, cgroups, parents } = this.#criteria;
+    const { names: globs, uids, cgroups, units, containers, parents } = this.#criteria;
     const verdicts = [
       globs.length === 0 || (names === null ? null : this.#pattern.matches(names)),
       uids.length === 0 || (uid === null ? null : uids.includes(uid)),
       cgroups.length === 0 ||
         (cgroup === null ? null : cgroups.some((wanted) => isIn(cgroup, wanted))),
+      units.length === 0 || isInUnit(cgroup, this.#units),
+      containers.length === 0 || isInContainer(cgroup, this.#containers),
       parents.length === 0 || (parentPid === null ? null : parents.includes(parentPid)),
     ];
     if (verdicts.includes(false)) return false;
@@ -102,6 +131,40 @@ function profileOf(event: EventFacts, facts: Facts | undefined): Profile {
     cgroup: event.cgroup ?? facts?.cgroup ?? null,
     parentPid: event.parentPid ?? facts?.parentPid ?? null,
   };
+}
+
+/** Whether it is in such a unit, or in something below it; `null`: its cgroup does not tell. */
+function isInUnit(cgroup: string | null, patterns: readonly RegExp[]): boolean | null {
+  const { chain, reason } = locate(cgroup);
+  const names = chain.flatMap((place) => (place.kind === 'unit' ? [place.name] : []));
+  if (names.some((name) => patterns.some((pattern) => pattern.test(name)))) return true;
+  return reason !== null && TELLS_NO_UNIT.includes(reason) ? null : false;
+}
+
+function isInContainer(
+  cgroup: string | null,
+  patterns: readonly ContainerPattern[],
+): boolean | null {
+  const { container } = whereaboutsOf(cgroup);
+  if (container === null) {
+    const { reason } = locate(cgroup);
+    return reason !== null && TELLS_NO_CONTAINER.includes(reason) ? null : false;
+  }
+  const { id, name } = container;
+  return patterns.some((pattern) => {
+    if (pattern.digits !== null && id.startsWith(pattern.digits)) return true;
+    return name !== null && pattern.name.test(name);
+  });
+}
+
+function containerPattern(text: string): ContainerPattern {
+  return { name: globPattern(text), digits: FIRST_DIGITS.test(text) ? text : null };
+}
+
+/** As systemctl(1) takes them: `nginx` is `nginx.service`. */
+function unitPattern(glob: string): RegExp {
+  const isWhole = UNIT_SUFFIX.test(glob) || /[*?[]/.test(glob);
+  return globPattern(isWhole ? glob : `${glob}.service`);
 }
 
 /** An absolute path includes everything below it; any other path matches at any depth. */

@@ -33,6 +33,10 @@ Usage: exitwatch watch [OPTION]…
   --cgroup PATH  only processes in this cgroup (v2) or below it (may be
                  repeated): a path from the root (/system.slice), or any part of
                  one (nginx.service)
+  --unit UNIT    only processes of this unit of systemd (may be repeated): a name
+                 or a glob; nginx is nginx.service
+  --container C  only processes in this container (may be repeated): its name, a
+                 glob, or the first digits of its id
   --parent N     only children of this process (may be repeated)
   --failed       only processes that did not exit with 0, or did so after a
                  SIGTERM, SIGINT or SIGHUP
@@ -83,6 +87,8 @@ function parse(args: readonly string[]): Settings {
     name: { type: 'string', multiple: true, default: [] as string[] },
     user: { type: 'string', multiple: true, default: [] as string[] },
     cgroup: { type: 'string', multiple: true, default: [] as string[] },
+    unit: { type: 'string', multiple: true, default: [] as string[] },
+    container: { type: 'string', multiple: true, default: [] as string[] },
     parent: { type: 'string', multiple: true, default: [] as string[] },
     failed: { type: 'boolean', default: false },
     killed: { type: 'boolean', default: false },
@@ -111,6 +117,8 @@ function parse(args: readonly string[]): Settings {
       names: values.name,
       uids: values.user.map(parseUser),
       cgroups: values.cgroup.map(parseCgroup),
+      units: values.unit,
+      containers: values.container,
       parents: values.parent.map((text) => parseInteger('--parent', text)),
     },
     failed: values.failed,

@@ -81,7 +81,7 @@ function subjectOf(event: WatchEvent): string {
   }
 }
 
-const NO_SENDER = { pid: null, name: null, uid: null };
+const NO_SENDER = { pid: null, name: null, uid: null, unit: null };
 
 /** Always sets all variables, so that none is inherited from our own environment. */
 function environment(event: WatchEvent): NodeJS.ProcessEnv {
@@ -99,12 +99,15 @@ function environment(event: WatchEvent): NodeJS.ProcessEnv {
     EXITWATCH_PARENT_PID: text(exit?.parentPid),
     EXITWATCH_UID: text(exit?.uid),
     EXITWATCH_CGROUP: text(exit?.cgroup),
+    EXITWATCH_UNIT: text(exit?.unit),
+    EXITWATCH_CONTAINER: text(exit?.container?.name ?? exit?.container?.id),
     EXITWATCH_HOW: text(exit?.how),
     EXITWATCH_EXIT_CODE: text(exit?.exitCode),
     EXITWATCH_SIGNAL: text(exit?.signal ?? sent?.signal),
     EXITWATCH_SENDER_PID: text(sender.pid),
     EXITWATCH_SENDER_NAME: text(sender.name),
     EXITWATCH_SENDER_UID: text(sender.uid),
+    EXITWATCH_SENDER_UNIT: text(sender.unit),
     EXITWATCH_SUMMARY: exit === null ? '' : describeExit(exit),
   };
 }

@@ -3,14 +3,14 @@ import type { ExitEvent } from '../../events/exit-event.js';
 import type { SignalSender } from '../../events/signal-event.js';
 import { sourceKind } from '../../sources/registry.js';
 
-import { escapeText } from './escape.js';
 import { describeNames, span } from './exit-table.js';
-import { describeProcess, describeSender } from './sender-text.js';
+import { describeOnBehalf, describePlace, describeProcess, describeSender } from './sender-text.js';
 
 /** What is known about an exit, and how certain that is: one fact per line. */
 export function tellStory(event: ExitEvent): string {
   return [
     row('process', describeIdentity(event)),
+    ...(hasPlace(event) ? [row('in', describePlace(event))] : []),
     row('lived', describeRun(event)),
     row('ended', describeEnd(event)),
     ...describeSenders(event),
@@ -26,6 +26,11 @@ function describeIdentity(event: ExitEvent): string {
   const whose = uid === null ? 'user unknown' : `uid ${uid}`;
   const parent = parentPid === null ? 'parent unknown' : `child of ${parentPid}`;
   return `${pid} ${what}, ${whose}, ${parent} (id ${id})`;
+}
+
+/** Its cgroup says more than the path. */
+function hasPlace({ unit, container, pod, machine }: ExitEvent): boolean {
+  return [unit, container, pod, machine].some((place) => place !== null);
 }
 
 function describeRun({ startedAt, exitedAt, uncertaintyMs, source }: ExitEvent): string {
@@ -84,11 +89,12 @@ function describeReceived(event: ExitEvent, sender: SignalSender, name: string):
   const ago = span(event.exitedAt.getTime() - sender.sentAt.getTime());
   const what = `${sender.signal} from ${describeSender(sender, event.pid)}, ${ago} before the end`;
   if (sender.pid === null) return [row(name, `${what} (sure: reported by the kernel)`)];
-  const cgroup = sender.cgroup === null ? 'cgroup unknown' : `cgroup ${escapeText(sender.cgroup)}`;
+  const onBehalf = describeOnBehalf(sender);
   const parents = sender.ancestors.map(describeProcess);
   return [
     row(name, `${what} (sure: reported by the kernel)`),
-    row('', [`uid ${sender.uid}, ${cgroup}`, ...parents].join(' < ')),
+    row('', [`uid ${sender.uid}, ${describePlace(sender)}`, ...parents].join(' < ')),
+    ...(onBehalf === null ? [] : [row('', onBehalf)]),
   ];
 }
 

@@ -1,6 +1,7 @@
 import { requestBefore } from '../../events/ended-by.js';
 import type { ExitEvent } from '../../events/exit-event.js';
-import type { Ancestor, SignalSender } from '../../events/signal-event.js';
+import type { Ancestor, OnBehalfReason, SignalSender } from '../../events/signal-event.js';
+import type { Whereabouts } from '../../where/whereabouts.js';
 
 import { escapeText } from './escape.js';
 
@@ -19,6 +20,40 @@ export function describeSender(sender: SignalSender, pid: number): string {
 
 export function describeProcess({ pid, name }: Ancestor): string {
   return `${pid} ${escapeText(name)}`;
+}
+
+/** Where a process runs, in a few words, the innermost place first. */
+export function describePlace({
+  cgroup,
+  unit,
+  container,
+  pod,
+  machine,
+}: Whereabouts & { cgroup: string | null }): string {
+  const isScopeOf = (id: string) => unit?.endsWith(`${id}.scope`) === true;
+  const places = [
+    container === null ? null : `container ${container.name ?? container.id.slice(0, 12)}`,
+    pod === null ? null : `pod ${pod.uid.slice(0, 8)}`,
+    machine === null ? null : `machine ${machine.name}`,
+    // The unit of a container is named like it.
+    unit === null || (container !== null && isScopeOf(container.id)) ? null : `unit ${unit}`,
+  ].filter((place) => place !== null);
+  if (places.length > 0) return escapeText(places.join(', '));
+  return cgroup === null ? 'cgroup unknown' : `cgroup ${escapeText(cgroup)}`;
+}
+
+const ON_BEHALF: Record<OnBehalfReason, string> = {
+  'service-manager': 'systemctl, a shutdown, a timer',
+  'container-runtime': 'docker, kubectl, podman, crictl',
+  kubelet: 'kubectl, a controller of Kubernetes',
+  'machine-manager': 'virsh, a management program',
+  supervisor: 'its own command, its configuration',
+};
+
+/** Who may be behind a sender that acts for others; `null`: it does not. */
+export function describeOnBehalf(sender: SignalSender): string | null {
+  if (sender.pid === null || sender.onBehalfReason === null) return null;
+  return `${escapeText(sender.name)} acts for others: ${ON_BEHALF[sender.onBehalfReason]}`;
 }
 
 /** The sender was not seen, though there may be one. */

@@ -1,5 +1,6 @@
 import { ExitMonitor, type ExitEvent, type SignalSender } from '../../../src/index';
 import { unknownExit } from '../../../src/events/unknown-exit';
+import { whereaboutsOf } from '../../../src/where/whereabouts';
 import {
   decideRestart,
   type RestartRules,
@@ -48,6 +49,8 @@ const sender = (more: object = {}): SignalSender => ({
   name: 'kill',
   uid: 1000,
   cgroup: '/system.slice/admin.service',
+  ...whereaboutsOf('/system.slice/admin.service'),
+  ...{ onBehalf: false, onBehalfReason: null },
   ancestors: [{ pid: 8, name: 'a-name-of-more-' }],
   ...more,
 });

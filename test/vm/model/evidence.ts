@@ -1,6 +1,7 @@
 import type { ExitEvent } from '../../../src';
 import type { Intent } from '../../../src/process';
 import type { QmpEvent, StopEvidence } from '../../../src/vm';
+import { NOWHERE } from '../../../src/where/whereabouts';
 
 import {
   dateOf,
@@ -180,6 +181,7 @@ function seenAt(ms: number) {
     program: 'qemu-system-x86_64',
     uid: 0,
     cgroup: '/',
+    ...NOWHERE,
     startedAt: dateOf(0),
     exitedAt: dateOf(ms),
     exitedNs: null,

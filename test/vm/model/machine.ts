@@ -1,6 +1,7 @@
 import type { Intent } from '../../../src/process';
 import type { SignalName, SignalSender } from '../../../src';
 import type { QmpEvent } from '../../../src/vm';
+import { NOWHERE } from '../../../src/where/whereabouts';
 
 import type { Random } from './random';
 import type { Truth } from './truth';
@@ -239,7 +240,8 @@ function senderOf(
   const name = pid === ITS_PID ? 'qemu-system-x86' : pid === OUR_PID ? 'exitwatch' : 'sh';
   return {
     ...{ signal, sentAt, origin: origin === 'tgkill' ? 'tgkill' : 'kill', pid, name },
-    ...{ uid: 0, cgroup: null, ancestors: [] },
+    ...{ uid: 0, cgroup: null, ...NOWHERE, ancestors: [] },
+    ...{ onBehalf: false, onBehalfReason: null },
   };
 }
 

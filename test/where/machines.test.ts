@@ -1,4 +1,4 @@
-import { H, MANAGER, testPaths, USER } from '../../support/places';
+import { H, MANAGER, testPaths, USER } from '../support/places';
 
 testPaths('LXC and Proxmox', [
   ['/lxc.payload.web', ['machine lxc web']],

@@ -1,4 +1,4 @@
-import { locate } from '../../../src';
+import { locate } from '../../src';
 
 import {
   H,
@@ -11,7 +11,7 @@ import {
   testPaths,
   USER,
   expectSound,
-} from '../../support/places';
+} from '../support/places';
 
 testPaths('machines in machines', [
   [

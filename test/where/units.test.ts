@@ -1,4 +1,4 @@
-import { MANAGER, testPaths, USER } from '../../support/places';
+import { MANAGER, testPaths, USER } from '../support/places';
 
 testPaths('systemd, the system’s units', [
   ['/init.scope', ['init.scope in -.slice']],

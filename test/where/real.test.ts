@@ -13,12 +13,12 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-import { locate } from '../../../src';
+import { locate } from '../../src';
 
-import { inWords } from '../../support/places';
-import { itAsRootIf } from '../../support/privilege';
-import { LineProcess, run } from '../../support/programs';
-import { itUnderSystemd, underSystemd } from '../../support/systemd';
+import { inWords } from '../support/places';
+import { itAsRootIf } from '../support/privilege';
+import { LineProcess, run } from '../support/programs';
+import { itUnderSystemd, underSystemd } from '../support/systemd';
 
 /** Nobody else's containers are below it. */
 const ABOVE = `/exitwatch-where-${process.pid}`;

@@ -59,7 +59,7 @@ const SYSTEM: Level = { manager: 'system', uid: null, session: null };
  *   const { unit, container, reason } = locate('/system.slice/nginx.service');
  *   console.log(unit?.name, container, reason); // nginx.service null null
  *
- * @see [Unit, container, pod and machine](../../../docs/cgroups.md)
+ * @see [Unit, container, pod and machine](../../docs/cgroups.md)
  */
 export function locate(cgroup: string | null | undefined): CgroupLocation {
   if (typeof cgroup !== 'string') return locationOf(new Chain(), 'no-path');

@@ -1,4 +1,4 @@
-import { H, H2, MANAGER, POD, POD_, testPaths, USER } from '../../support/places';
+import { H, H2, MANAGER, POD, POD_, testPaths, USER } from '../support/places';
 
 /** The hash of a static pod's file. */
 const STATIC = 'c5d4d8c1e8e0cfbc1b7f4ab3d5d3b0fa';

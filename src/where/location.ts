@@ -36,7 +36,10 @@ export type CgroupContainer = {
   runtime: ContainerRuntime | null;
   /** 64 hexadecimal digits; BuildKit's ids have 25 digits and lower-case letters. */
   id: string;
-  /** Always `null`: no path has it. Only the runtime's own files know it. */
+  /**
+   * `null` from {@link locate}, because no path has it. In an event it comes from the runtime's own
+   * files; `null` if they do not tell it.
+   */
   name: string | null;
 };
 

@@ -67,6 +67,8 @@ ExitReaderObject::ExitReaderObject(const Napi::CallbackInfo& info) : ObjectWrap(
   native.queue_limit = static_cast<size_t>(option("queueLimit").ToNumber().Int64Value());
   native.canary_interval_ns = kNsPerMs * ToUint64(option("canaryIntervalMs"));
   native.status_timeout_ns = kNsPerMs * ToUint64(option("statusTimeoutMs"));
+  native.max_delay_ns = kNsPerMs * ToUint64(option("maxDelayMs"));
+  native.stream.is_held = native.max_delay_ns > 0;
   if (missing != nullptr) {
     Napi::TypeError::New(env, std::string("ExitReader requires the option ") + missing)
         .ThrowAsJavaScriptException();
@@ -221,6 +223,7 @@ Napi::Value ExitReaderObject::Watch(const Napi::CallbackInfo& info) {
   const WatchedProcesses::Result result = reader_->watched().Add(
       info[0].ToNumber().Int32Value(), ToUint64(info[1]), ToUint64(info[2]), &error);
   if (result == WatchedProcesses::Result::kFailed) return ThrowSystemError(env, error);
+  reader_->OnWatch();
   return Napi::Number::New(env, static_cast<int>(result));
 }
 
@@ -234,6 +237,7 @@ Napi::Value ExitReaderObject::WatchPid(const Napi::CallbackInfo& info) {
       reader_->watched().AddByPid(info[0].ToNumber().Int32Value(), &added, &error);
   using Result = WatchedProcesses::Result;
   if (result == Result::kFailed || result == Result::kGone) return env.Undefined();
+  reader_->OnWatch();
   Napi::Object watched = Napi::Object::New(env);
   watched.Set("result", Napi::Number::New(env, static_cast<int>(result)));
   watched.Set("startTicks", Napi::Number::New(env, static_cast<double>(added.start_ticks)));

@@ -69,6 +69,13 @@ export interface ExitMonitorOptions {
    * this off.
    */
   canaryIntervalMs?: number;
+  /**
+   * How long, in ms, an exit may wait for others, so that they are delivered together: default 0, at
+   * most 10,000. With 100, many exits cost a fraction of what they cost one by one. It delays neither
+   * processes that you watch nor signals for listeners of `signal`, and has no effect on the times in
+   * events.
+   */
+  maxDelayMs?: number;
   /** Closes the monitor when aborted. */
   signal?: AbortSignal;
   /**
@@ -125,11 +132,14 @@ export interface CheckedWaitOptions {
 
 const MONITOR_OPTIONS = [
   ...(['scope', 'source', 'trace', 'receiveBufferBytes', 'queueLimit', 'pollIntervalMs'] as const),
-  ...(['statusTimeoutMs', 'canaryIntervalMs', 'signal'] as const),
+  ...(['statusTimeoutMs', 'canaryIntervalMs', 'maxDelayMs', 'signal'] as const),
   ...(['stateDir', 'autoCommit', 'recorder'] as const),
 ];
 
 const MOST_KEY = 256;
+
+/** Longer, the kernel's buffer might not hold what comes meanwhile. */
+const MOST_DELAY_MS = 10_000;
 
 const WAIT_OPTIONS = ['timeoutMs', 'signal', 'source'] as const;
 
@@ -144,6 +154,7 @@ export function checkOptions(options: unknown): CheckedOptions {
     pollIntervalMs = DEFAULT_SOURCE_OPTIONS.pollIntervalMs,
     statusTimeoutMs = DEFAULT_SOURCE_OPTIONS.statusTimeoutMs,
     canaryIntervalMs = DEFAULT_SOURCE_OPTIONS.canaryIntervalMs,
+    maxDelayMs = DEFAULT_SOURCE_OPTIONS.maxDelayMs,
     signal,
     stateDir,
     autoCommit = true,
@@ -177,6 +188,7 @@ export function checkOptions(options: unknown): CheckedOptions {
       canaryIntervalMs === 0
         ? 0
         : checkInteger('canaryIntervalMs', canaryIntervalMs, 100, 86_400_000),
+    maxDelayMs: checkInteger('maxDelayMs', maxDelayMs, 0, MOST_DELAY_MS),
     signal: checkAbortSignal(signal),
     memory: checkMemory(stateDir, checkedScope, recorder),
     autoCommit: checkBoolean('autoCommit', autoCommit),

@@ -46,6 +46,8 @@ export interface Addon {
     queueLimit: number;
     canaryIntervalMs: number;
     statusTimeoutMs: number;
+    /** How long exits may wait for others, so that they cross together. */
+    maxDelayMs: number;
   }) => ExitReader;
 }
 

@@ -10,4 +10,5 @@ export const DEFAULT_SOURCE_OPTIONS: SourceOptions = {
   pollIntervalMs: 1000,
   statusTimeoutMs: 1000,
   canaryIntervalMs: 10_000,
+  maxDelayMs: 0,
 };

@@ -16,6 +16,7 @@ export interface SourceOptions {
   pollIntervalMs: number;
   statusTimeoutMs: number;
   canaryIntervalMs: number;
+  maxDelayMs: number;
 }
 
 /** Everything that the registry and the rest of the code know about a kind of source. */

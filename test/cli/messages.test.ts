@@ -262,5 +262,5 @@ describe('building', () => {
       'exitwatch: cannot build the addon; install a C++ compiler (g++ or clang++) and Python 3',
       'exitwatch: cannot start, because the build failed',
     ]);
-  });
+  }, 180_000); // it compiles all of src
 });

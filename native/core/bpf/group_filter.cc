@@ -285,6 +285,25 @@ class Program : KernelProgram {
   // Sets r4 to the flags of the write.
   void ChooseWakeup() {
     const Asm::Label chosen = code_.NewLabel();
+    if (maps_.wake_above_bytes > 0) {
+      WakeIfFull(chosen);
+    } else {
+      WakeFallbackReader(chosen);
+    }
+    code_.Set(Asm::kR4, kForceWakeup);
+    code_.Bind(chosen);
+  }
+
+  void WakeIfFull(Asm::Label chosen) {
+    constexpr int32_t kAvailableData = 0;  // BPF_RB_AVAIL_DATA
+    code_.SetMap(Asm::kR1, maps_.ring);
+    code_.Set(Asm::kR2, kAvailableData);
+    code_.Call(Asm::kRingbufQuery);
+    code_.Set(Asm::kR4, kNoWakeup);
+    code_.JumpIf(BPF_JLE, Asm::kR0, static_cast<int32_t>(maps_.wake_above_bytes), chosen);
+  }
+
+  void WakeFallbackReader(Asm::Label chosen) {
     code_.Set(Asm::kR4, kNoWakeup);
     code_.SetMapValue(Asm::kR1, maps_.state, 0);
     code_.Load(Asm::kWord, Asm::kR2, Asm::kR1, offsetof(GroupFilterState, has_fallback_reader));
@@ -296,8 +315,6 @@ class Program : KernelProgram {
     code_.Compute(BPF_SUB, Asm::kR2, Asm::kR3);
     // Signed: another CPU may have rung it later.
     code_.JumpIf(BPF_JSLE, Asm::kR2, kInVainNs, chosen);
-    code_.Set(Asm::kR4, kForceWakeup);
-    code_.Bind(chosen);
   }
 
   void RingDoorbell() {

@@ -65,6 +65,9 @@ struct GroupFilterMaps {
   int watched;  // array of 64-bit words, one bit per process to report; -1: all are
   int cgroups;  // array of kKnownCgroups ids; -1: do not report paths
   int notes;    // ExitNoteMaps::notes; -1: there are none
+  // A reader that lets records come together is woken when the ring buffer holds more than this; 0:
+  // there is no such reader.
+  size_t wake_above_bytes;
 };
 
 // The eBPF filter of the connector's socket. It runs in the dying task and determines whether the

@@ -11,8 +11,9 @@ namespace exitwatch {
 // ahead of a rate of 5,000 per second.
 class ExitRate {
  public:
-  void Add(size_t exits, uint64_t now_ns) {
-    due_ns_ = std::min(std::max(due_ns_, now_ns) + exits * kExitNs, now_ns + kMostAheadNs);
+  // `since_ns`: they came since then.
+  void Add(size_t exits, uint64_t since_ns, uint64_t now_ns) {
+    due_ns_ = std::min(std::max(due_ns_, since_ns) + exits * kExitNs, now_ns + kMostAheadNs);
   }
 
   bool IsStorm(uint64_t now_ns) const { return due_ns_ > now_ns + kStormNs; }

@@ -12,7 +12,8 @@
 
 namespace exitwatch {
 
-BpfRefusal EbpfFilter::Open(KernelTypes& types, size_t ring_bytes, WatchedBitmap* watched) {
+BpfRefusal EbpfFilter::Open(KernelTypes& types, size_t ring_bytes, WatchedBitmap* watched,
+                            bool is_held) {
   if (BpfRefusal refusal = AskBpfPermission()) return refusal;
   KernelLayout layout;
   if (BpfRefusal refusal = types.ForGroups(&layout)) return refusal;
@@ -25,7 +26,12 @@ BpfRefusal EbpfFilter::Open(KernelTypes& types, size_t ring_bytes, WatchedBitmap
   }
   known_cgroups_.Open();
   const int watched_map = watched != nullptr ? watched->fd() : -1;
-  GroupFilterMaps maps = {ring_fd_.Get(), state_fd_.Get(), watched_map, known_cgroups_.fd(), -1};
+  GroupFilterMaps maps = {ring_fd_.Get(),
+                          state_fd_.Get(),
+                          watched_map,
+                          known_cgroups_.fd(),
+                          -1,
+                          is_held ? ring_bytes_ / 2 : 0};
   // Notes are not worth the filter: load it without them first. The memory that they take is
   // released too late for a second try.
   if (is_short) {

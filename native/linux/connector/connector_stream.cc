@@ -18,7 +18,8 @@ SystemError ConnectorStream::Open(KernelTypes& types, int stop_fd) {
     filter_refusal_ = {BpfRefusal::Reason::kNotWanted, 0, ""};
   } else {
     const auto ring_bytes = static_cast<size_t>(options_.receive_buffer_bytes / kRecordsPart);
-    filter_refusal_ = filter_.Open(types, ring_bytes, options_.watched_only ? &watched_ : nullptr);
+    filter_refusal_ = filter_.Open(types, ring_bytes, options_.watched_only ? &watched_ : nullptr,
+                                   options_.is_held);
   }
   if (filter_refusal_) filter_ = EbpfFilter(cgroups_);
   return Subscribe(stop_fd);

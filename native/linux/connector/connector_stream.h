@@ -27,6 +27,7 @@ class ConnectorStream {
     bool watched_only = true;
     bool force_cbpf = false;  // even if the eBPF filter is available
     int receive_buffer_bytes = 0;
+    bool is_held = false;  // see EbpfFilter::Open()
   };
 
   // `watched`: the processes that the filter passes if `watched_only` is set.

@@ -21,6 +21,9 @@ constexpr uint64_t kMillisecond = 1'000'000;
 // How long to hold exits in a storm, so that they cross together.
 constexpr int kStormMs = 1;
 
+// Without the eBPF filter, nothing wakes the reader when the kernel's buffer fills up.
+constexpr int kLongestHoldMs = 50;
+
 // How many times the loop reads on before it yields.
 constexpr int kReadsInLoop = 8;
 
@@ -141,21 +144,51 @@ uint64_t ExitReader::Deadline() const {
 
 // Sleeps until there is something to do.
 SystemError ExitReader::Wait() {
-  sleeps_until_ns_ = Deadline();
   const uint64_t begin_ns = clock_.Now();
-  int timeout_ms = TimeoutMs(sleeps_until_ns_, begin_ns);
-  if (session_.CountsStorm(begin_ns)) {
+  const bool was_held = held_since_ns_ != 0;
+  // Where some came, more will follow.
+  bool holds = MayHold() && session_.has_read();
+  const bool is_storm = session_.CountsStorm(was_held ? held_since_ns_ : begin_ns, begin_ns);
+  held_since_ns_ = 0;
+  sleeps_until_ns_ = Deadline();
+  const int timeout_ms = TimeoutMs(sleeps_until_ns_, begin_ns);
+  if (is_storm) {
     // Exits accumulate, and wake nobody.
-    if (timeout_ms != 0) timeout_ms = kStormMs;
     handover_.Listen(StreamHandover::Listener::kNobody, begin_ns);
-  } else {
-    ChooseListener(begin_ns);
-    if (timeout_ms != 0 && !session_.ArmDoorbell()) timeout_ms = 0;
+    return Sleep(timeout_ms == 0 ? 0 : kStormMs).error;
   }
+  if (!holds) {
+    ChooseListener(begin_ns);
+    const bool may_sleep = timeout_ms != 0 && session_.ArmDoorbell();
+    const ReaderEpoll::Wakeup wakeup = Sleep(may_sleep ? timeout_ms : 0);
+    // The first exit after a pause is not read before others could come.
+    holds = MayHold() && wakeup.has_socket && !wakeup.is_urgent;
+    if (wakeup.error || !holds) return wakeup.error;
+  }
+  held_since_ns_ = clock_.Now();
+  handover_.Listen(StreamHandover::Listener::kHeld, held_since_ns_);
+  const int most_ms = HoldMs();
+  const int rest_ms = TimeoutMs(Deadline(), held_since_ns_);
+  const ReaderEpoll::Wakeup wakeup = Sleep(rest_ms < 0 ? most_ms : std::min(rest_ms, most_ms));
+  session_.SetReadable();  // it may have been, while nobody listened
+  return wakeup.error;
+}
 
-  pidfds_.BeginSleep(begin_ns, watched_.has_pidfds() || collector_.HasGroups());
+int ExitReader::HoldMs() const {
+  const auto most_ms = static_cast<int>(options_.max_delay_ns / kMillisecond);
+  return session_.has_ebpf_filter() ? most_ms : std::min(most_ms, kLongestHoldMs);
+}
+
+// Whether exits may wait for others. A watched one that only the stream reports may not.
+bool ExitReader::MayHold() const {
+  return options_.max_delay_ns > 0 && is_ready_ && session_.is_open() &&
+         watched_.without_pidfd() == 0;
+}
+
+ReaderEpoll::Wakeup ExitReader::Sleep(int timeout_ms) {
+  pidfds_.BeginSleep(clock_.Now(), watched_.has_pidfds() || collector_.HasGroups());
   const ReaderEpoll::Wakeup wakeup = epoll_.Wait(timeout_ms, reading_);
-  if (wakeup.error) return wakeup.error;
+  if (wakeup.error) return wakeup;
   if (timeout_ms != 0) wakeups_.fetch_add(1, std::memory_order_relaxed);
   const uint64_t now_ns = clock_.Now();
   delivery_.OnWake(now_ns);
@@ -163,7 +196,7 @@ SystemError ExitReader::Wait() {
   // The doorbell rang, but the loop did not answer.
   if (wakeup.has_ring) handover_.Withdraw();
   pidfds_.EndSleep(now_ns, wakeup.has_pidfds, wakeup.was_stopped);
-  return {};
+  return wakeup;
 }
 
 // A ready pidfd wakes the thread anyway. So the loop reads only if there are none.
@@ -172,8 +205,8 @@ void ExitReader::ChooseListener(uint64_t now_ns) {
   const bool is_for_loop = !watched_.has_pidfds();
   handover_.Listen(handover_.reads_in_loop() && is_for_loop ? Listener::kLoop : Listener::kThread,
                    now_ns);
-  const bool may_offer =
-      is_ready_ && session_.is_open() && session_.has_ebpf_filter() && is_for_loop;
+  const bool may_offer = is_ready_ && session_.is_open() && session_.has_ebpf_filter() &&
+                         is_for_loop && options_.max_delay_ns == 0;
   if (may_offer && handover_.Offer(now_ns)) delivery_.WakeOwner();
 }
 
@@ -205,7 +238,8 @@ bool ExitReader::Round(Reader reader) {
   session_.ReadDoorbells();
   if (is_thread) {
     repair_.RepairWhatIsDue(begin_ns);
-  } else if (loss.is_noticed() || session_.has_failed() || session_.CountsStorm(clock_.Now())) {
+  } else if (const uint64_t now_ns = clock_.Now();
+             loss.is_noticed() || session_.has_failed() || session_.CountsStorm(now_ns, now_ns)) {
     return false;
   }
   if (!loss.is_noticed() && repair_.is_complete()) loss.SetComplete(begin_ns);

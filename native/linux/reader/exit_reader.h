@@ -49,6 +49,8 @@ class ExitReader {
     size_t queue_limit = 0;
     uint64_t canary_interval_ns = 0;  // 0: only the one at the start
     uint64_t status_timeout_ns = 0;   // see ThreadGroupAggregator
+    // How long an exit may wait for others, so that they cross together. Then the thread reads.
+    uint64_t max_delay_ns = 0;
   };
 
   using Shared = StreamSession::Shared;
@@ -72,6 +74,11 @@ class ExitReader {
 
   // Makes the reader look at everything now.
   void Wake() { epoll_.Wake(); }
+
+  // Call this after a watch was added: exits that wait for others may be its.
+  void OnWatch() {
+    if (options_.max_delay_ns > 0 && watched_.without_pidfd() > 0) Wake();
+  }
 
   // Whether the owner's event loop may read the stream; `wake` announces it. The loop then calls
   // TakeStream() and, if that returns true, ReadInLoop() whenever doorbell() is readable, until it
@@ -99,6 +106,9 @@ class ExitReader {
   SystemError OpenTrace();
   uint64_t Deadline() const;
   SystemError Wait();
+  bool MayHold() const;
+  int HoldMs() const;
+  ReaderEpoll::Wakeup Sleep(int timeout_ms);
   void ChooseListener(uint64_t now_ns);
   bool Round(Reader reader);
   void DeliverPidfds();
@@ -124,7 +134,8 @@ class ExitReader {
   StreamRepair repair_;
   ReadyPidfds pidfds_;
   uint64_t sleeps_until_ns_ = 0;
-  bool is_ready_ = false;  // kReady was delivered
+  uint64_t held_since_ns_ = 0;  // what is read next came since then; 0: just now
+  bool is_ready_ = false;       // kReady was delivered
 
   Thread thread_;  // last: joined before anything above is destroyed
 };

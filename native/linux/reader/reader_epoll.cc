@@ -66,6 +66,7 @@ ReaderEpoll::Wakeup ReaderEpoll::Wait(int timeout_ms, std::mutex& held) {
     wakeup.has_pidfds |= source == Source::kPidfds;
     wakeup.has_socket |= source == Source::kStreamSocket;
     wakeup.has_ring |= source == Source::kRing;
+    wakeup.is_urgent |= source != Source::kStreamSocket;
     if (source == Source::kWakeEvent) {
       eventfd_t value;
       eventfd_read(wake_event_.Get(), &value);

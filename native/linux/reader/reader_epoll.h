@@ -22,6 +22,8 @@ class ReaderEpoll {
     bool has_pidfds = false;
     bool has_socket = false;
     bool has_ring = false;
+    // Something else than the stream's socket is ready.
+    bool is_urgent = false;
     // The process was stopped (SIGSTOP) and continued: what is ready may have been ready for long.
     bool was_stopped = false;
   };

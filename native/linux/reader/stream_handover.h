@@ -16,7 +16,8 @@ namespace exitwatch {
 // time. Everything but the atomics is for the thread that reads.
 class StreamHandover {
  public:
-  enum class Listener { kThread, kLoop, kNobody };
+  // kHeld: nobody, even for what the filter passes.
+  enum class Listener { kThread, kLoop, kNobody, kHeld };
 
   explicit StreamHandover(ReaderEpoll& epoll) : epoll_(epoll) {}
 

@@ -143,8 +143,8 @@ uint64_t StreamSession::SettledUntil(bool is_empty, uint64_t begin_ns) const {
   return is_empty ? begin_ns : last_event_ns_ - std::min(last_event_ns_, kDisorderNs);
 }
 
-bool StreamSession::CountsStorm(uint64_t now_ns) {
-  rate_.Add(std::exchange(read_, 0), now_ns);
+bool StreamSession::CountsStorm(uint64_t since_ns, uint64_t now_ns) {
+  rate_.Add(std::exchange(read_, 0), since_ns, now_ns);
   return rate_.IsStorm(now_ns);
 }
 

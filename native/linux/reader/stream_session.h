@@ -67,8 +67,12 @@ class StreamSession {
   // Call this before sleeping. False if there is something to read.
   bool ArmDoorbell() { return stream_.ArmDoorbell(); }
 
-  // Counts what was read since the last call. True if it comes too fast to be read one by one.
-  bool CountsStorm(uint64_t now_ns);
+  // Whether anything was read since the last CountsStorm().
+  bool has_read() const { return read_ > 0; }
+
+  // Counts what was read since the last call; it came since `since_ns`. True if it comes too fast
+  // to be read one by one.
+  bool CountsStorm(uint64_t since_ns, uint64_t now_ns);
 
   // What the stream has dropped, plus exits that nothing will report.
   uint64_t Drops() { return stream_.Drops(clock_.Now()) + collector_.unheld(); }

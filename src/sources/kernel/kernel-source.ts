@@ -72,6 +72,7 @@ export class KernelSource implements ExitSource {
       queueLimit: options.queueLimit,
       canaryIntervalMs: options.canaryIntervalMs,
       statusTimeoutMs: options.statusTimeoutMs,
+      maxDelayMs: options.maxDelayMs,
     });
   }
 

@@ -101,10 +101,11 @@ const BEFORE = 'before: ';
 /** The variants of exitwatch as built in this checkout. */
 function exitwatchOf(checkout) {
   const script = [process.execPath, join(checkout, 'bench', 'exitwatch.cjs'), String(WARM_UP)];
-  const all = (trace) => [...script, JSON.stringify({ scope: 'all', trace })];
+  const all = (trace, more) => [...script, JSON.stringify({ scope: 'all', trace, ...more })];
   const one = (trace) => [...script, JSON.stringify({ scope: 'watched', trace }), `${process.pid}`];
   return [
     { name: 'exitwatch', command: all('on'), tells: true },
+    { name: 'exitwatch together', command: all('on', { maxDelayMs: 100 }), tells: true },
     { name: 'exitwatch untraced', command: all('off'), tells: true },
     { name: 'exitwatch of one', command: one('on'), tells: true, others: true },
     { name: 'exitwatch of one untraced', command: one('off'), tells: true, others: true },

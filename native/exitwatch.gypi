@@ -24,6 +24,7 @@
             'core/groups/ended_groups.cc',
             'core/groups/group_inspection.cc',
             'core/groups/group_stages.cc',
+            'core/groups/process_usage.cc',
             'core/groups/thread_group.cc',
             'core/groups/thread_group_aggregator.cc',
             'core/groups/watch_set.cc',

@@ -11,6 +11,7 @@ export type {
   SourceChange,
   SourceName,
   UnknownReason,
+  Usage,
 } from './events/exit-event.js';
 export type { SourceReady } from './events/source-ready.js';
 export type { Ancestor, OnBehalfReason, SignalEvent, SignalSender } from './events/signal-event.js';

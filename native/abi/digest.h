@@ -14,10 +14,10 @@
 namespace exitwatch {
 
 // A digest of everything that native/abi describes.
-constexpr char kAbiDigest[] = "65b5865e2fd394e1";
+constexpr char kAbiDigest[] = "5c618975fbd04074";
 
 // JavaScript reads these layouts.
-static_assert(sizeof(ExitRecord) == 176, "ExitRecord");
+static_assert(sizeof(ExitRecord) == 232, "ExitRecord");
 static_assert(offsetof(ExitRecord, kind) == 0, "ExitRecord::kind");
 static_assert(offsetof(ExitRecord, flags) == 4, "ExitRecord::flags");
 static_assert(offsetof(ExitRecord, time_ns) == 8, "ExitRecord::time_ns");
@@ -29,12 +29,18 @@ static_assert(offsetof(ExitRecord, started_ms) == 48, "ExitRecord::started_ms");
 static_assert(offsetof(ExitRecord, inode) == 56, "ExitRecord::inode");
 static_assert(offsetof(ExitRecord, cgroup) == 64, "ExitRecord::cgroup");
 static_assert(offsetof(ExitRecord, traced_from_ns) == 72, "ExitRecord::traced_from_ns");
-static_assert(offsetof(ExitRecord, pid) == 80, "ExitRecord::pid");
-static_assert(offsetof(ExitRecord, parent_pid) == 84, "ExitRecord::parent_pid");
-static_assert(offsetof(ExitRecord, status) == 88, "ExitRecord::status");
-static_assert(offsetof(ExitRecord, uid) == 92, "ExitRecord::uid");
-static_assert(offsetof(ExitRecord, name) == 96, "ExitRecord::name");
-static_assert(offsetof(ExitRecord, executable) == 112, "ExitRecord::executable");
+static_assert(offsetof(ExitRecord, user_ns) == 80, "ExitRecord::user_ns");
+static_assert(offsetof(ExitRecord, system_ns) == 88, "ExitRecord::system_ns");
+static_assert(offsetof(ExitRecord, max_rss_bytes) == 96, "ExitRecord::max_rss_bytes");
+static_assert(offsetof(ExitRecord, read_bytes) == 104, "ExitRecord::read_bytes");
+static_assert(offsetof(ExitRecord, written_bytes) == 112, "ExitRecord::written_bytes");
+static_assert(offsetof(ExitRecord, pid) == 120, "ExitRecord::pid");
+static_assert(offsetof(ExitRecord, parent_pid) == 124, "ExitRecord::parent_pid");
+static_assert(offsetof(ExitRecord, status) == 128, "ExitRecord::status");
+static_assert(offsetof(ExitRecord, uid) == 132, "ExitRecord::uid");
+static_assert(offsetof(ExitRecord, name) == 136, "ExitRecord::name");
+static_assert(offsetof(ExitRecord, executable) == 152, "ExitRecord::executable");
+static_assert(offsetof(ExitRecord, parent_name) == 216, "ExitRecord::parent_name");
 static_assert(sizeof(GapRecord) == 48, "GapRecord");
 static_assert(offsetof(GapRecord, kind) == 0, "GapRecord::kind");
 static_assert(offsetof(GapRecord, reason) == 4, "GapRecord::reason");

@@ -32,6 +32,8 @@ struct ExitRecord {
     kNotPermitted = 1u << 10,    // status unknown because it could no longer be read
     kOnlyForWatcher = 1u << 11,  // only for watchers: the stream is yet to report this exit
     kTraced = 1u << 12,          // the signal trace lost nothing while it observed the process
+    kUsageKnown = 1u << 13,
+    kIoKnown = 1u << 14,  // read_bytes and written_bytes
   };
 
   RecordKind kind = RecordKind::kExit;
@@ -46,12 +48,19 @@ struct ExitRecord {
   double cgroup = 0;       // its id in the v2 hierarchy; 0 if unknown
   // With kTraced: when the signal trace began to see the process; 0: at its start.
   double traced_from_ns = 0;
+  // With kUsageKnown: what its threads have used.
+  double user_ns = 0;
+  double system_ns = 0;
+  double max_rss_bytes = 0;
+  double read_bytes = 0;
+  double written_bytes = 0;
   int32_t pid = 0;
   int32_t parent_pid = 0;  // 0 if unknown
   int32_t status = 0;      // raw wait status
   uint32_t uid = 0;
   char name[kNameBytes] = {};
   char executable[kExecutableBytes] = {};  // the file name; empty if unknown
+  char parent_name[kNameBytes] = {};       // empty if unknown
 };
 
 enum class GapReason : int32_t {

@@ -59,6 +59,30 @@ export type Outcome =
     };
 
 /**
+ * What a process used, in all of its threads, without its children.
+ *
+ * @see [Events](../../docs/events.md)
+ */
+export type Usage = {
+  /** CPU time in user mode, in ms: as getrusage(2) divides what the scheduler measured. */
+  userMs: number;
+  /** CPU time in the kernel, in ms. */
+  systemMs: number;
+  /**
+   * The most memory that it had resident (RSS), also before it called exec. `ru_maxrss` of
+   * getrusage(2).
+   */
+  maxRssBytes: number;
+  /**
+   * What it read from storage: not from caches, pipes and sockets. `read_bytes` of proc_pid_io(5).
+   * `null` if the kernel does not count it (CONFIG_TASK_IO_ACCOUNTING).
+   */
+  readBytes: number | null;
+  /** What it caused to be written to storage; the same. */
+  writtenBytes: number | null;
+};
+
+/**
  * A process exited: all of its threads are gone.
  *
  * @see [Events](../../docs/events.md)
@@ -77,6 +101,11 @@ export type ExitEvent = {
    * SIGCHLD or was quick.
    */
   parentPid: number | null;
+  /**
+   * The kernel's name for its parent when it exited: at most 15 bytes, untrusted. `null` without the
+   * eBPF filter, and where `parentPid` is.
+   */
+  parentName: string | null;
   /**
    * The kernel's name for it when last read: at most 15 bytes (`TASK_COMM_LEN`), untrusted. `null`
    * if it was never read.
@@ -164,6 +193,8 @@ export type ExitEvent = {
   signalsReceived: readonly SignalSender[];
   /** The kernel's OOM killer killed it; `null` if unknown. */
   oom: boolean | null;
+  /** `null` without the eBPF filter, and if only a recorder saw the exit. */
+  usage: Usage | null;
 } & Whereabouts &
   Outcome;
 

@@ -16,6 +16,7 @@ export function joined(live: ExitEvent, recorded: ExitEvent): ExitEvent {
     ...(isBetter ? { ...outcome, source: 'recorder' } : {}),
     ...(isBetter || (!live.traced && (traced || live.sender === null)) ? story : {}),
     parentPid: live.parentPid ?? recorded.parentPid,
+    parentName: live.parentName ?? recorded.parentName,
     name: live.name ?? recorded.name,
     program: live.program ?? recorded.program,
     uid: live.uid ?? recorded.uid,

@@ -211,7 +211,9 @@ function reviveExit(exit: Record<string, unknown>): ExitEvent {
   const received = Array.isArray(exit['signalsReceived']) ? exit['signalsReceived'] : [];
   const cgroup = exit['cgroup'];
   return {
-    ...whereaboutsOf(typeof cgroup === 'string' ? cgroup : null), // earlier versions did not write it
+    // Earlier versions did not write these.
+    ...{ parentName: null, usage: null },
+    ...whereaboutsOf(typeof cgroup === 'string' ? cgroup : null),
     ...exit,
     ...dates,
     sender: reviveSender(exit['sender']),

@@ -44,7 +44,7 @@ export interface ExitMonitorOptions {
   trace?: 'auto' | 'on' | 'off';
   /**
    * The size of the kernel's event buffer; default 8 MiB. With the cBPF filter that holds about
-   * 10,000 events by the kernel's own count. The eBPF filter uses a quarter of it, for about 13,000
+   * 10,000 events by the kernel's own count. The eBPF filter uses a quarter of it, for about 9,700
    * exits of processes.
    */
   receiveBufferBytes?: number;

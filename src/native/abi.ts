@@ -81,6 +81,8 @@ export enum ExitFlag {
   notPermitted = 1 << 10,
   onlyForWatcher = 1 << 11,
   traced = 1 << 12,
+  usageKnown = 1 << 13,
+  ioKnown = 1 << 14,
 }
 
 export enum GapReason {
@@ -125,13 +127,19 @@ export const ExitRecord = {
   inode: 56,
   cgroup: 64,
   tracedFromNs: 72,
-  pid: 80,
-  parentPid: 84,
-  status: 88,
-  uid: 92,
-  name: 96,
-  executable: 112,
-  bytes: 176,
+  userNs: 80,
+  systemNs: 88,
+  maxRssBytes: 96,
+  readBytes: 104,
+  writtenBytes: 112,
+  pid: 120,
+  parentPid: 124,
+  status: 128,
+  uid: 132,
+  name: 136,
+  executable: 152,
+  parentName: 216,
+  bytes: 232,
 } as const;
 
 /** The offsets of its fields, in bytes. */
@@ -193,4 +201,4 @@ export const SignalRecord = {
 } as const;
 
 /** A digest of everything above. A binary with a different digest belongs to another version. */
-export const ABI_DIGEST = '65b5865e2fd394e1';
+export const ABI_DIGEST = '5c618975fbd04074';

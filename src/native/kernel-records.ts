@@ -1,5 +1,5 @@
 import type { ExitwatchError } from '../common/errors.js';
-import type { ExitEvent, Gap, Outcome } from '../events/exit-event.js';
+import type { ExitEvent, Gap, Outcome, Usage } from '../events/exit-event.js';
 import type { SignalSender } from '../events/signal-event.js';
 import { decodeWaitStatus } from '../events/wait-status.js';
 import { whereaboutsOf } from '../where/whereabouts.js';
@@ -57,6 +57,7 @@ export class KernelRecords {
   readonly #cgroups: CgroupNames;
   readonly #names: LastText;
   readonly #executables: LastText;
+  readonly #parentNames: LastText;
   /** By wait status; there are only a few. */
   readonly #outcomes = new Map<number, Outcome>();
 
@@ -75,6 +76,7 @@ export class KernelRecords {
     this.#bytes = Buffer.from(this.buffer);
     this.#names = new LastText(this.buffer, ExitRecord.name, NAME_BYTES);
     this.#executables = new LastText(this.buffer, ExitRecord.executable, EXECUTABLE_BYTES);
+    this.#parentNames = new LastText(this.buffer, ExitRecord.parentName, NAME_BYTES);
   }
 
   kind(index: number): keyof typeof RecordKind {
@@ -102,6 +104,7 @@ export class KernelRecords {
       id: this.#id(index, pid, inode, startKnown, timeNs),
       pid,
       parentPid: parentPid === 0 ? null : parentPid,
+      parentName: this.#parentNames.at(index) || null,
       name: (flags & ExitFlag.nameKnown) !== 0 ? this.#names.at(index) : null,
       program: this.#executables.at(index) || null,
       uid: (flags & ExitFlag.uidKnown) !== 0 ? this.#word(index, ExitRecord.uid) >>> 0 : null,
@@ -125,6 +128,7 @@ export class KernelRecords {
       raisedAfter: null,
       signalsReceived: NO_SIGNALS,
       oom: null,
+      usage: (flags & ExitFlag.usageKnown) === 0 ? null : this.#usage(index, flags),
       how,
       exitCode,
       signal,
@@ -206,6 +210,17 @@ export class KernelRecords {
     if (failure === 0) return null;
     const syscall = textAt(this.#bytes, index * RECORD_BYTES + SourceRecord.syscall, NAME_BYTES);
     return failureError(failure, this.#word(index, SourceRecord.errorNumber), syscall);
+  }
+
+  #usage(index: number, flags: number): Usage {
+    const hasIo = (flags & ExitFlag.ioKnown) !== 0;
+    return {
+      userMs: this.#double(index, ExitRecord.userNs) / 1e6,
+      systemMs: this.#double(index, ExitRecord.systemNs) / 1e6,
+      maxRssBytes: this.#double(index, ExitRecord.maxRssBytes),
+      readBytes: hasIo ? this.#double(index, ExitRecord.readBytes) : null,
+      writtenBytes: hasIo ? this.#double(index, ExitRecord.writtenBytes) : null,
+    };
   }
 
   #outcome(index: number, flags: number): Outcome {

@@ -93,7 +93,7 @@ itAsRootOfHost('maxDelayMs loses nothing, even if the buffer is soon full', asyn
   await using monitor = monitorOf({ maxDelayMs: FOR_EVER_MS, receiveBufferBytes: 256 * 1024 });
   const log = new EventLog(monitor);
   await monitor.start();
-  // 64 KiB hold some 430 exits.
+  // 64 KiB hold some 300 exits.
   const { exits } = await storm(log, 2000, 2000);
   expect(exits).toHaveLength(2000);
   expect(log.gaps).toEqual([]);

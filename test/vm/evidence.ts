@@ -20,6 +20,7 @@ export const EXIT: ExitEvent & { how: 'exited' } = {
   name: 'qemu-system-x86',
   program: 'qemu-system-x86_64',
   uid: 0,
+  ...{ parentName: null, usage: null },
   cgroup: '/',
   ...NOWHERE,
   startedAt: secondsAgo(3600),

@@ -65,6 +65,8 @@ class Program : KernelProgram {
     }
     ReadPointer(kOther, kFirst, layout_.task.real_parent);
     Read(NoteField(offsetof(ExitNote, parent_pid)), 4, kOther, layout_.task.tgid);
+    ReadPointer(kOther, kOther, layout_.task.group_leader);
+    Read(NoteField(offsetof(ExitNote, parent_name)), kNameBytes, kOther, layout_.task.comm);
     code_.SetMap(Asm::kR1, maps_.notes);
     PointTo(Asm::kR2, kKeyAt);
     PointTo(Asm::kR3, kNoteAt);

@@ -24,8 +24,10 @@ struct ExitNote {
   int32_t parent_pid;  // the process's parent at that time
   uint32_t unused;
   char executable[kExecutableBytes];  // the file name; empty if unknown
+  char parent_name[kNameBytes];
 };
-static_assert(sizeof(ExitNote) == 16 + kExecutableBytes, "the program writes this layout");
+static_assert(sizeof(ExitNote) == 16 + kExecutableBytes + kNameBytes,
+              "the program writes this layout");
 
 struct ExitNoteMaps {
   int notes;    // hash of ExitNote by ExitNoteKey

@@ -28,7 +28,7 @@ constexpr int32_t kWhole = GroupRecord::kDead | GroupRecord::kFirstThread;
 // The stack below kScratch: the message's event, the record, two slots.
 constexpr int16_t kEventBytes = wire::kDatagramBytes - wire::kEvent;
 constexpr int16_t kEventAt = -8 - kEventBytes;
-constexpr int16_t kRecord = kEventAt - static_cast<int16_t>(sizeof(GroupRecord));
+constexpr int16_t kRecord = kEventAt - static_cast<int16_t>(sizeof(GroupReport));
 constexpr int16_t kSlotsAt = kRecord - 16;
 constexpr int16_t kThreadsAt = kSlotsAt;  // used before TellCgroup() uses the slots
 
@@ -61,12 +61,13 @@ class Program : KernelProgram {
     LookAtGroup();
     FillRecord();
     if (maps_.notes >= 0) TakeNote();
+    if (layout_.usage) ReadUsage(*layout_.usage);
     if (layout_.cgroup) {
       TellCgroup(*layout_.cgroup, kTask, kOther, RecordField(offsetof(GroupRecord, cgroup)),
                  maps_.cgroups, maps_.ring, kSlotsAt);
     }
     ChooseWakeup();
-    WriteRecord(maps_.ring, kRecord, sizeof(GroupRecord), maps_.state,
+    WriteRecord(maps_.ring, kRecord, sizeof(GroupReport), maps_.state,
                 offsetof(GroupFilterState, lost));
     RingDoorbell();
     code_.Bind(drop_);
@@ -123,7 +124,7 @@ class Program : KernelProgram {
   // If there is something to report, continues with kSignal and kFirst set, and with the record's
   // flags and status.
   void LookAtGroup() {
-    Clear(kRecord, sizeof(GroupRecord));
+    Clear(kRecord, sizeof(GroupReport));
     const Asm::Label is_first = code_.NewLabel();
     const Asm::Label has_first = code_.NewLabel();
     const Asm::Label not_dead = code_.NewLabel();
@@ -239,6 +240,9 @@ class Program : KernelProgram {
     }
     ReadPointer(kOther, kFirst, layout_.task.real_parent);
     Read(RecordField(offsetof(GroupRecord, parent_pid)), 4, kOther, layout_.task.tgid);
+    // It may be another thread of the parent.
+    ReadPointer(kOther, kOther, layout_.task.group_leader);
+    Read(RecordField(offsetof(GroupReport, parent_name)), kNameBytes, kOther, layout_.task.comm);
     code_.Bind(filled);
   }
 
@@ -269,11 +273,67 @@ class Program : KernelProgram {
     }
     TakeIfUnknown(Asm::kDouble, offsetof(GroupRecord, inode), offsetof(ExitNote, inode));
     TakeIfUnknown(Asm::kWord, offsetof(GroupRecord, parent_pid), offsetof(ExitNote, parent_pid));
+    for (const size_t at : {size_t{0}, kNameBytes / 2}) {
+      TakeIfUnknown(Asm::kDouble, offsetof(GroupReport, parent_name) + at,
+                    offsetof(ExitNote, parent_name) + at);
+    }
     code_.Load(Asm::kWord, Asm::kR1, Asm::kFrame, RecordField(offsetof(GroupRecord, flags)));
     code_.JumpIf32(BPF_JSET, Asm::kR1, static_cast<int32_t>(GroupRecord::kMayBeRepeated), taken);
     PointToKey();
     code_.Call(Asm::kMapDelete);
     code_.Bind(taken);
+  }
+
+  // Threads that were released are counted in the signal_struct; only the first one may not be
+  // released yet. It may be at any time, by its parent: the kernel first adds what it counted, and
+  // then takes its handlers away (kernel/exit.c, __exit_signal()).
+  void ReadUsage(const UsagePlaces& places) {
+    const Asm::Label released = code_.NewLabel();
+    const Asm::Label done = code_.NewLabel();
+    constexpr auto kDead = static_cast<int32_t>(GroupRecord::kDead);
+    code_.Load(Asm::kWord, Asm::kR1, Asm::kFrame, RecordField(offsetof(GroupRecord, flags)));
+    code_.Compute(BPF_AND, Asm::kR1, kDead);
+    code_.JumpIf(BPF_JEQ, Asm::kR1, 0, done);
+    SetFlag(GroupRecord::kUsageKnown);
+    if (places.io) SetFlag(GroupRecord::kIoKnown);
+    Read(UsageField(offsetof(ProcessUsage, max_rss_pages)), 8, kSignal, places.max_rss);
+    JumpIfReleased(released);
+    ReadCounters(places, true);
+    JumpIfReleased(released);
+    code_.Jump(done);
+    code_.Bind(released);
+    ReadCounters(places, false);
+    code_.Bind(done);
+  }
+
+  // The memory of a first thread that is gone may be another task's.
+  void JumpIfReleased(Asm::Label released) {
+    ReadPointer(Asm::kR1, kFirst, layout_.task.sighand);
+    code_.JumpIf(BPF_JEQ, Asm::kR1, 0, released);
+    ReadPointer(Asm::kR1, kFirst, layout_.task.signal);
+    code_.JumpIf(BPF_JNE, Asm::kR1, kSignal, released);
+  }
+
+  void ReadCounters(const UsagePlaces& places, bool adds_first) {
+    ReadCounter(offsetof(ProcessUsage, user_ns), places.user, adds_first);
+    ReadCounter(offsetof(ProcessUsage, system_ns), places.system, adds_first);
+    ReadCounter(offsetof(ProcessUsage, runtime_ns), places.runtime, adds_first);
+    if (!places.io) return;
+    ReadCounter(offsetof(ProcessUsage, read_bytes), places.io->read, adds_first);
+    ReadCounter(offsetof(ProcessUsage, written_bytes), places.io->written, adds_first);
+  }
+
+  void ReadCounter(size_t field, const UsagePlaces::Counter& places, bool adds_first) {
+    Read(UsageField(field), 8, kSignal, places.in_signal);
+    if (!adds_first) return;
+    ReadPointer(Asm::kR1, kFirst, places.in_task);
+    code_.Load(Asm::kDouble, Asm::kR2, Asm::kFrame, UsageField(field));
+    code_.Compute(BPF_ADD, Asm::kR1, Asm::kR2);
+    code_.Store(Asm::kDouble, Asm::kFrame, UsageField(field), Asm::kR1);
+  }
+
+  static constexpr int16_t UsageField(size_t offset) {
+    return RecordField(offsetof(GroupReport, usage) + offset);
   }
 
   void PointToKey() {

@@ -9,12 +9,12 @@
 
 #include "core/bpf/exit_note_program.h"
 #include "core/bpf/kernel_layout.h"
+#include "core/groups/process_usage.h"
 #include "core/parse/proc_stat.h"
 
 namespace exitwatch {
 
-// What the eBPF filter writes into its ring buffer. The dying task itself writes it, from the
-// kernel's own data.
+// A process that exits. The dying task itself writes it, from the kernel's own data.
 struct GroupRecord {
   enum Flags : uint32_t {
     kDead = 1u << 0,           // every thread has ended; otherwise see kPtraced
@@ -22,6 +22,9 @@ struct GroupRecord {
     kStatusKnown = 1u << 2,    // `status` is what the parent's waitpid returns
     kFirstThread = 1u << 3,    // start_ns and name are the first thread's
     kMayBeRepeated = 1u << 4,  // another thread may also find the group dead
+    // Of a GroupReport:
+    kUsageKnown = 1u << 5,
+    kIoKnown = 1u << 6,
   };
 
   uint64_t time_ns;    // CLOCK_MONOTONIC: the exit event's timestamp
@@ -45,6 +48,14 @@ static_assert(offsetof(GroupRecord, start_ns) - offsetof(GroupRecord, group) ==
                   offsetof(ExitNoteKey, start_ns),
               "there is an ExitNoteKey in it");
 
+// What the eBPF filter writes: the record, and what only it finds out.
+struct GroupReport {
+  GroupRecord group;
+  ProcessUsage usage;            // if kUsageKnown; without kIoKnown no bytes
+  char parent_name[kNameBytes];  // empty if the parent is unknown
+};
+static_assert(sizeof(GroupReport) == sizeof(GroupRecord) + 64, "the filter writes this layout");
+
 // Shared by the filter and user space, besides the records.
 struct GroupFilterState {
   // 1: nobody is reading. The next task that writes a record sets 0 and passes its message, which
@@ -60,7 +71,7 @@ struct GroupFilterState {
 static_assert(offsetof(GroupFilterState, lost) == 64, "on a cache line of its own");
 
 struct GroupFilterMaps {
-  int ring;     // BPF_MAP_TYPE_RINGBUF of GroupRecord and CgroupRecord
+  int ring;     // BPF_MAP_TYPE_RINGBUF of GroupReport and CgroupRecord
   int state;    // array with one GroupFilterState
   int watched;  // array of 64-bit words, one bit per process to report; -1: all are
   int cgroups;  // array of kKnownCgroups ids; -1: do not report paths

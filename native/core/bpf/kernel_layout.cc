@@ -78,6 +78,41 @@ std::optional<ExecutablePlaces> FindExecutable(const Btf& btf) {
   return places;
 }
 
+bool FindCounter(const Btf& btf, const char* in_signal, const char* in_task,
+                 UsagePlaces::Counter* counter) {
+  const Wanted wanted[] = {{"signal_struct", in_signal, 8, &counter->in_signal},
+                           {"task_struct", in_task, 8, &counter->in_task}};
+  const char* missing = "";
+  return FindAll(btf, wanted, &missing);
+}
+
+std::optional<UsagePlaces> FindUsage(const Btf& btf) {
+  UsagePlaces places = {};
+  const Wanted wanted[] = {
+      {"signal_struct", "sum_sched_runtime", 8, &places.runtime.in_signal},
+      {"sched_entity", "sum_exec_runtime", 8, &places.runtime.in_task},
+      {"signal_struct", "maxrss", 8, &places.max_rss},
+  };
+  const char* missing = "";
+  const std::optional<Btf::Member> entity = btf.Find("task_struct", "se");
+  if (!entity || !FindAll(btf, wanted, &missing) ||
+      !FindCounter(btf, "utime", "utime", &places.user) ||
+      !FindCounter(btf, "stime", "stime", &places.system)) {
+    return std::nullopt;
+  }
+  places.runtime.in_task += entity->offset;
+  const std::optional<Btf::Member> in_signal = btf.Find("signal_struct", "ioac");
+  const std::optional<Btf::Member> in_task = btf.Find("task_struct", "ioac");
+  uint32_t read, written;
+  const Wanted bytes[] = {{"task_io_accounting", "read_bytes", 8, &read},
+                          {"task_io_accounting", "write_bytes", 8, &written}};
+  if (in_signal && in_task && FindAll(btf, bytes, &missing)) {
+    places.io = UsagePlaces::Io{{in_signal->offset + read, in_task->offset + read},
+                                {in_signal->offset + written, in_task->offset + written}};
+  }
+  return places;
+}
+
 std::optional<PidPlaces> FindPid(const Btf& btf, const char** missing) {
   PidPlaces places = {};
   const Wanted wanted[] = {
@@ -133,6 +168,7 @@ std::optional<KernelLayout> ResolveKernelLayout(const Btf& btf, const char** mis
       {"task_struct", "cred", kPointer, &layout.task.cred},
       {"task_struct", "comm", kNameBytes, &layout.task.comm},
       {"task_struct", "signal", kPointer, &layout.task.signal},
+      {"task_struct", "sighand", kPointer, &layout.task.sighand},
       {"signal_struct", "sigcnt", 4, &layout.signal.references},
       {"signal_struct", "nr_threads", 4, &layout.signal.threads},
       {"signal_struct", "live", 4, &layout.signal.live},
@@ -148,6 +184,7 @@ std::optional<KernelLayout> ResolveKernelLayout(const Btf& btf, const char** mis
   layout.cgroup = FindCgroup(btf);
   layout.exit_tells_last = ExitTellsLast(btf);
   layout.executable = FindExecutable(btf);
+  layout.usage = FindUsage(btf);
   return layout;
 }
 

@@ -30,6 +30,20 @@ struct ExecutablePlaces {
   std::optional<uint32_t> function;
 };
 
+// Where the kernel counts what a process uses: its threads that are gone in its signal_struct, each
+// other one in its task.
+struct UsagePlaces {
+  struct Counter {
+    uint32_t in_signal, in_task;
+  };
+  Counter user, system, runtime;
+  uint32_t max_rss;  // in the signal_struct
+  struct Io {
+    Counter read, written;
+  };
+  std::optional<Io> io;  // with CONFIG_TASK_IO_ACCOUNTING
+};
+
 // The path from a task's struct pid to its number in a pid namespace.
 struct PidPlaces {
   uint32_t level;         // depth of its own namespace
@@ -43,7 +57,7 @@ struct PidPlaces {
 struct KernelLayout {
   struct {
     uint32_t flags, exit_state, exit_code, pid, tgid, real_parent, group_leader, thread_pid;
-    uint32_t start_boottime, cred, comm, signal;
+    uint32_t start_boottime, cred, comm, signal, sighand;
   } task;
   struct {
     uint32_t references, threads, live, group_exit_code, flags;
@@ -69,6 +83,7 @@ struct KernelLayout {
   // last one of its group: the tracepoint sched_process_exit, since Linux 6.16; or a function, with
   // CONFIG_TASKSTATS.
   std::optional<ExecutablePlaces> executable;
+  std::optional<UsagePlaces> usage;
 };
 
 // Where the running kernel keeps what the signal trace reads.

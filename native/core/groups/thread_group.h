@@ -7,6 +7,7 @@
 
 #include "abi/names.h"
 #include "core/groups/group_identity.h"
+#include "core/groups/process_usage.h"
 #include "core/groups/process_witness.h"
 #include "core/parse/proc_event.h"
 #include "core/parse/proc_stat.h"
@@ -194,6 +195,9 @@ struct ThreadGroup {
   uint64_t inode = 0;                      // of its pidfd; 0 if unknown
   uint64_t cgroup = 0;                     // its id in the v2 hierarchy; 0 if unknown
   char executable[kExecutableBytes] = {};  // the file name; empty if unknown
+  char parent_name[kNameBytes] = {};       // empty if unknown
+  std::optional<ProcessUsage> usage;
+  bool has_io = false;  // and the bytes in it
 };
 
 }  // namespace exitwatch

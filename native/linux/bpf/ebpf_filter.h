@@ -47,16 +47,16 @@ class EbpfFilter {
   // Requests a message with the next record. False if there already is a record.
   bool ArmDoorbell();
 
-  // Calls `visit(const GroupRecord&)` for what came, at most `limit` times. False if there may be
+  // Calls `visit(const GroupReport&)` for what came, at most `limit` times. False if there may be
   // more.
   template <typename Visit>
   bool Read(size_t limit, Visit visit) {
     known_cgroups_.Follow(*cgroups_);
     return ring_.Read(limit, [&](const uint8_t* data, size_t size) {
-      if (size == sizeof(GroupRecord)) {
-        GroupRecord record;
-        __builtin_memcpy(&record, data, sizeof(record));
-        visit(record);
+      if (size == sizeof(GroupReport)) {
+        GroupReport report;
+        __builtin_memcpy(&report, data, sizeof(report));
+        visit(report);
       } else if (size == sizeof(CgroupRecord)) {
         cgroups_->Learn(*reinterpret_cast<const CgroupRecord*>(data));
       }

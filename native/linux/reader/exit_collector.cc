@@ -57,7 +57,8 @@ void ExitCollector::OnEvent(const ProcEvent& event) {
   if (event.what == kProcEventCoredump) aggregator_.OnCoredump(event);
 }
 
-void ExitCollector::OnRecord(const GroupRecord& record) {
+void ExitCollector::OnReport(const GroupReport& report) {
+  const GroupRecord& record = report.group;
   if (!IsWanted(record.pid)) return;
   const bool has_status = (record.flags & GroupRecord::kStatusKnown) != 0;
   if ((record.flags & GroupRecord::kDead) == 0) {
@@ -70,7 +71,7 @@ void ExitCollector::OnRecord(const GroupRecord& record) {
     if (!aggregator_.OnPtracedExit(event, has_status)) unheld_++;
     return;
   }
-  const ThreadGroup group = MakeDeadGroup(record, clock_);
+  const ThreadGroup group = MakeDeadGroup(report, clock_);
   GroupIdentity identity = group.Identity();
   identity.group = record.group;
   if (ended_.Contains(identity)) return;

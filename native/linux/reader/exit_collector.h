@@ -36,7 +36,7 @@ class ExitCollector {
   // Sets what the stream reports from now on.
   void SetStream(StreamKind stream);
   void OnEvent(const ProcEvent& event);
-  void OnRecord(const GroupRecord& record);
+  void OnReport(const GroupReport& report);
 
   // A pidfd is ready; see WatchedProcesses::OnReady().
   void OnPidfd(const PidfdSet::Ready& ready, uint64_t not_ready_ns, bool records_come) {

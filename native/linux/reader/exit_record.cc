@@ -1,5 +1,7 @@
 #include "linux/reader/exit_record.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -55,9 +57,24 @@ void SetProcess(const ProcessEntry& process, uint64_t started_ns, ExitRecord& re
   }
 }
 
+void SetUsage(const ThreadGroup& group, ExitRecord& record) {
+  if (!group.usage) return;
+  static const auto page_bytes = static_cast<double>(sysconf(_SC_PAGESIZE));
+  const CpuTimes times = DivideRuntime(*group.usage);
+  record.flags |= ExitRecord::kUsageKnown;
+  record.user_ns = static_cast<double>(times.user_ns);
+  record.system_ns = static_cast<double>(times.system_ns);
+  record.max_rss_bytes = static_cast<double>(group.usage->max_rss_pages) * page_bytes;
+  if (!group.has_io) return;
+  record.flags |= ExitRecord::kIoKnown;
+  record.read_bytes = static_cast<double>(group.usage->read_bytes);
+  record.written_bytes = static_cast<double>(group.usage->written_bytes);
+}
+
 }  // namespace
 
-ThreadGroup MakeDeadGroup(const GroupRecord& record, const KernelClock& clock) {
+ThreadGroup MakeDeadGroup(const GroupReport& report, const KernelClock& clock) {
+  const GroupRecord& record = report.group;
   ThreadGroup group(record.pid);
   group.stage = ThreadGroup::Stage::kDead;
   group.parent_pid = record.parent_pid;
@@ -83,6 +100,9 @@ ThreadGroup MakeDeadGroup(const GroupRecord& record, const KernelClock& clock) {
   if (strnlen(record.executable, kExecutableBytes) < kExecutableBytes - 1) {
     std::memcpy(group.executable, record.executable, kExecutableBytes);
   }
+  std::memcpy(group.parent_name, report.parent_name, kNameBytes);
+  if ((record.flags & GroupRecord::kUsageKnown) != 0) group.usage = report.usage;
+  group.has_io = (record.flags & GroupRecord::kIoKnown) != 0;
   return group;
 }
 
@@ -120,6 +140,10 @@ ExitRecord MakeExitRecord(const ThreadGroup& group, const std::optional<ProcessE
   if (group.cgroup == 0 && known) record.cgroup = static_cast<double>(known->cgroup);
   if (process) SetProcess(*process, started_ns, record);
   std::memcpy(record.executable, group.executable, sizeof(record.executable));
+  if (record.parent_pid != 0) {
+    std::memcpy(record.parent_name, group.parent_name, sizeof(record.parent_name));
+  }
+  SetUsage(group, record);
 
   uint64_t observed_ns = times.armed_ns;
   if (watch) observed_ns = std::max(observed_ns, watch->since_ns);

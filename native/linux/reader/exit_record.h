@@ -23,7 +23,7 @@ struct ReadingTimes {
 };
 
 // The exit of a process as the eBPF filter reported it.
-ThreadGroup MakeDeadGroup(const GroupRecord& record, const KernelClock& clock);
+ThreadGroup MakeDeadGroup(const GroupReport& report, const KernelClock& clock);
 
 // Joins what events, witnesses and earlier looks say about the exit of a process. `is_zombie`: its
 // parent has not reaped it yet.

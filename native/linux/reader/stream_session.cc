@@ -103,7 +103,7 @@ SystemError StreamSession::Resubscribe() {
 bool StreamSession::Read() {
   if (!stream_.has_ebpf_filter()) return ReadEvents();
   const ConnectorStream::Read read =
-      stream_.ReadRecords([this](const GroupRecord& record) { OnRecord(record); });
+      stream_.ReadRecords([this](const GroupReport& report) { OnReport(report); });
   return read != ConnectorStream::Read::kMore;
 }
 
@@ -132,11 +132,12 @@ void StreamSession::OnEvent(const ProcEvent& event) {
   }
 }
 
-void StreamSession::OnRecord(const GroupRecord& record) {
+void StreamSession::OnReport(const GroupReport& report) {
+  const GroupRecord& record = report.group;
   read_++;
   silence_.OnEvent(clock_.Now(), record.time_ns);
   last_event_ns_ = std::max(last_event_ns_, record.time_ns);
-  collector_.OnRecord(record);
+  collector_.OnReport(report);
 }
 
 uint64_t StreamSession::SettledUntil(bool is_empty, uint64_t begin_ns) const {

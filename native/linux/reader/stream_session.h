@@ -111,7 +111,7 @@ class StreamSession {
   SystemError Subscribe();
   bool ReadEvents();
   void OnEvent(const ProcEvent& event);
-  void OnRecord(const GroupRecord& record);
+  void OnReport(const GroupReport& report);
 
   const KernelClock& clock_;
   Shared& shared_;

@@ -60,10 +60,13 @@ describe('exitwatch wait', () => {
     const lines = wait.stderr.trimEnd().split('\n');
     expect(lines).toEqual([
       expect.stringMatching(
-        /^process +\d+ target( \(fates\))?, uid 0, (child of \d+|parent unknown) \(id [-0-9a-f]+\)$/,
+        /^process +\d+ target( \(fates\))?, uid 0, (child of \d+( .+)?|parent unknown) \(id [-0-9a-f]+\)$/,
       ),
       expect.stringMatching(
         /^lived +\d+\.\d+s, from .*Z until .*Z \(sure: reported by the kernel\)$/,
+      ),
+      expect.stringMatching(
+        /^used +\d+\.\d\ds user, \d+\.\d\ds system, at most [\d.]+ [KMG]iB of memory, [\d.]+ \w+ read, [\d.]+ \w+ written$/,
       ),
       'ended    killed by SIGTERM, no core dump (sure: reported by the kernel)',
       expect.stringMatching(

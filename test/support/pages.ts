@@ -73,6 +73,9 @@ export function likeOnPage(line: string): RegExp {
     .replace(/\d\d:\d\d:\d\d\\\.\d{3}/g, '\\d\\d:\\d\\d:\\d\\d\\.\\d{3}')
     .replace(/\b\d+\\\.\d\ds/g, '\\d+\\.\\d\\ds')
     .replace(/(?<![\\{\d])\b\d{4,}\b/g, '\\d+')
+    .replace(/child of (\\d\+) \w+/g, 'child of $1 \\S+')
+    .replace(/[\d\\.]+ ([KMG]iB|B)(?= )/g, '[\\d.]+ ([KMG]i)?B')
+    .replace(/[\d\\.]+ B(?= written)/g, '[\\d.]+ ([KMG]i)?B')
     .replace(/ < .*$/g, ' < .*')
     .replace(/cgroup \/\S*/g, 'cgroup /\\S*')
     .replace(/ {2,}/g, ' {2,}');

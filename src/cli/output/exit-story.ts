@@ -1,5 +1,5 @@
 import { hasSeenSignals } from '../../events/ended-by.js';
-import type { ExitEvent } from '../../events/exit-event.js';
+import type { ExitEvent, Usage } from '../../events/exit-event.js';
 import type { SignalSender } from '../../events/signal-event.js';
 import { sourceKind } from '../../sources/registry.js';
 
@@ -12,6 +12,7 @@ export function tellStory(event: ExitEvent): string {
     row('process', describeIdentity(event)),
     ...(hasPlace(event) ? [row('in', describePlace(event))] : []),
     row('lived', describeRun(event)),
+    ...(event.usage === null ? [] : [row('used', describeUsage(event.usage))]),
     row('ended', describeEnd(event)),
     ...describeSenders(event),
     row('memory', describeOom(event)),
@@ -21,10 +22,13 @@ export function tellStory(event: ExitEvent): string {
 }
 
 function describeIdentity(event: ExitEvent): string {
-  const { id, pid, uid, parentPid } = event;
+  const { id, pid, uid, parentPid, parentName } = event;
   const what = describeNames(event) ?? 'name unknown';
   const whose = uid === null ? 'user unknown' : `uid ${uid}`;
-  const parent = parentPid === null ? 'parent unknown' : `child of ${parentPid}`;
+  const parent =
+    parentPid === null
+      ? 'parent unknown'
+      : `child of ${describeProcess({ pid: parentPid, name: parentName ?? '' }).trimEnd()}`;
   return `${pid} ${what}, ${whose}, ${parent} (id ${id})`;
 }
 
@@ -42,6 +46,22 @@ function describeRun({ startedAt, exitedAt, uncertaintyMs, source }: ExitEvent):
   if (startedAt === null) return `start unknown, ${until} (${accuracy})`;
   const lived = span(exitedAt.getTime() - startedAt.getTime());
   return `${lived}, from ${startedAt.toISOString()} ${until} (${accuracy})`;
+}
+
+function describeUsage({ userMs, systemMs, maxRssBytes, readBytes, writtenBytes }: Usage): string {
+  const io =
+    readBytes === null || writtenBytes === null
+      ? []
+      : [`${bytes(readBytes)} read`, `${bytes(writtenBytes)} written`];
+  const cpu = `${span(userMs)} user, ${span(systemMs)} system`;
+  return [cpu, `at most ${bytes(maxRssBytes)} of memory`, ...io].join(', ');
+}
+
+function bytes(count: number): string {
+  const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
+  const power = Math.min(units.length - 1, Math.floor(Math.log2(Math.max(1, count)) / 10));
+  const value = count / 1024 ** power;
+  return `${value < 10 && power > 0 ? value.toFixed(1) : Math.round(value)} ${units[power]}`;
 }
 
 function witness(source: ExitEvent['source']): string {

@@ -4,6 +4,7 @@ export { shouldRestart, type RestartAdvice } from './verdict/should-restart.js';
 export { eventLogArguments, logArguments } from './qemu/event-log-arguments.js';
 export { QmpClient, type QmpClientEvents } from './qemu/qmp-client.js';
 export type { QmpEvent } from './qemu/qmp-event.js';
+export { machineName } from './machine-name.js';
 export { VmMonitor, type VmMonitorEvents, type VmMonitorOptions } from './monitor/vm-monitor.js';
 export { guestAgentDriver, type GuestAgentOptions } from './qemu/guest-agent-driver.js';
 export { qmpDriver, type QmpDriverOptions } from './qemu/qmp-driver.js';

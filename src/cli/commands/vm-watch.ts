@@ -1,6 +1,6 @@
 import { ExitwatchError } from '../../common/errors.js';
 import { readPidfile } from '../../process/index.js';
-import { VmDirectory, VmMonitor, type VmOptions } from '../../vm/index.js';
+import { machineName, VmDirectory, VmMonitor, type VmOptions } from '../../vm/index.js';
 
 import { parseDuration } from '../args/duration.js';
 import { EXIT_FAILED, EXIT_NO_SUCH_PROCESS } from '../output/exit-codes.js';
@@ -116,9 +116,15 @@ export async function vmWatchCommand(args: readonly string[]): Promise<number> {
 /** Reads a pidfile only once; after that the process is known. */
 async function resolveTarget(options: VmOptions): Promise<VmOptions> {
   const { pidfile, pid } = options;
-  if (pidfile === undefined || pid !== undefined) return options;
+  if (pidfile === undefined || pid !== undefined) return named(options, pid);
   const { identity, pid: found } = await readPidfile(pidfile);
-  return { ...options, ...(identity === null ? { pid: found } : { identity }) };
+  return named({ ...options, ...(identity === null ? { pid: found } : { identity }) }, found);
+}
+
+/** With the name that libvirt or Proxmox knows it by, if it is theirs. */
+function named(options: VmOptions, pid: number | undefined): VmOptions {
+  const name = pid === undefined ? null : machineName(pid);
+  return name === null ? options : { ...options, name };
 }
 
 function openDirectory(

@@ -118,6 +118,25 @@ describe('restart', () => {
     },
   );
 
+  const ofUser = (uid: number) => `/user.slice/user-${uid}.slice/user@${uid}.service`;
+
+  it.each([
+    ['a service of the system', '/system.slice/admin.service', false],
+    ['a cgroup in it', '/system.slice/admin.service/worker', false],
+    ['our own user’s', `${ofUser(process.getuid?.() ?? 0)}/app.slice/admin.service`, false],
+    ['another user’s', `${ofUser(4711)}/app.slice/admin.service`, true],
+    ['a cgroup that a user named so', `${ofUser(4711)}/admin.service`, true],
+    ['a container’s', `/docker/${'ab'.repeat(32)}/system.slice/admin.service`, true],
+    ['a cgroup of another service', '/system.slice/web.service/admin.service', true],
+  ])(
+    'unless-asked takes the unit of a sender from where only its owner can be: %s',
+    (_, cgroup, restart) => {
+      const mayAsk = rules({ askedBy: [{ unit: 'admin.service' }] });
+      const exit = killed({ sender: sender({ cgroup }), traced: true });
+      expect(decideRestart(mayAsk, exit, null).restart).toBe(restart);
+    },
+  );
+
   it('unless-asked goes by who sent the signal before the process raised it again', () => {
     const own = sender({ pid: 7, uid: 0 });
     const exit = killed({ sender: own, raisedAfter: sender() });

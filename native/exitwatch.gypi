@@ -36,6 +36,7 @@
             'linux/bpf/bpf_syscall.cc',
             'linux/bpf/cgroup_paths.cc',
             'linux/bpf/exit_notes.cc',
+            'linux/bpf/command_lines.cc',
             'linux/bpf/ebpf_filter.cc',
             'linux/bpf/kernel_types.cc',
             'linux/bpf/locked_memory.cc',

@@ -11,8 +11,8 @@ export type {
   SourceChange,
   SourceName,
   UnknownReason,
-  Usage,
 } from './events/exit-event.js';
+export type { Usage } from './events/usage.js';
 export type { SourceReady } from './events/source-ready.js';
 export type { Ancestor, OnBehalfReason, SignalEvent, SignalSender } from './events/signal-event.js';
 export type { Whereabouts } from './where/whereabouts.js';
@@ -28,6 +28,7 @@ export type {
   LibvirtDriver,
   LocationReason,
 } from './where/location.js';
+export { redactSecrets } from './trace/redact-secrets.js';
 export { ExitMonitor, type ExitMonitorEvents } from './monitor/exit-monitor.js';
 export type { MonitorStats } from './monitor/monitor-stats.js';
 export type {

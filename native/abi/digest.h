@@ -14,10 +14,10 @@
 namespace exitwatch {
 
 // A digest of everything that native/abi describes.
-constexpr char kAbiDigest[] = "5c618975fbd04074";
+constexpr char kAbiDigest[] = "aca247d66fffa167";
 
 // JavaScript reads these layouts.
-static_assert(sizeof(ExitRecord) == 232, "ExitRecord");
+static_assert(sizeof(ExitRecord) == 240, "ExitRecord");
 static_assert(offsetof(ExitRecord, kind) == 0, "ExitRecord::kind");
 static_assert(offsetof(ExitRecord, flags) == 4, "ExitRecord::flags");
 static_assert(offsetof(ExitRecord, time_ns) == 8, "ExitRecord::time_ns");
@@ -34,13 +34,14 @@ static_assert(offsetof(ExitRecord, system_ns) == 88, "ExitRecord::system_ns");
 static_assert(offsetof(ExitRecord, max_rss_bytes) == 96, "ExitRecord::max_rss_bytes");
 static_assert(offsetof(ExitRecord, read_bytes) == 104, "ExitRecord::read_bytes");
 static_assert(offsetof(ExitRecord, written_bytes) == 112, "ExitRecord::written_bytes");
-static_assert(offsetof(ExitRecord, pid) == 120, "ExitRecord::pid");
-static_assert(offsetof(ExitRecord, parent_pid) == 124, "ExitRecord::parent_pid");
-static_assert(offsetof(ExitRecord, status) == 128, "ExitRecord::status");
-static_assert(offsetof(ExitRecord, uid) == 132, "ExitRecord::uid");
-static_assert(offsetof(ExitRecord, name) == 136, "ExitRecord::name");
-static_assert(offsetof(ExitRecord, executable) == 152, "ExitRecord::executable");
-static_assert(offsetof(ExitRecord, parent_name) == 216, "ExitRecord::parent_name");
+static_assert(offsetof(ExitRecord, command_line) == 120, "ExitRecord::command_line");
+static_assert(offsetof(ExitRecord, pid) == 128, "ExitRecord::pid");
+static_assert(offsetof(ExitRecord, parent_pid) == 132, "ExitRecord::parent_pid");
+static_assert(offsetof(ExitRecord, status) == 136, "ExitRecord::status");
+static_assert(offsetof(ExitRecord, uid) == 140, "ExitRecord::uid");
+static_assert(offsetof(ExitRecord, name) == 144, "ExitRecord::name");
+static_assert(offsetof(ExitRecord, executable) == 160, "ExitRecord::executable");
+static_assert(offsetof(ExitRecord, parent_name) == 224, "ExitRecord::parent_name");
 static_assert(sizeof(GapRecord) == 48, "GapRecord");
 static_assert(offsetof(GapRecord, kind) == 0, "GapRecord::kind");
 static_assert(offsetof(GapRecord, reason) == 4, "GapRecord::reason");

@@ -54,6 +54,7 @@ struct ExitRecord {
   double max_rss_bytes = 0;
   double read_bytes = 0;
   double written_bytes = 0;
+  double command_line = 0;  // its number in CommandLines; 0: unknown
   int32_t pid = 0;
   int32_t parent_pid = 0;  // 0 if unknown
   int32_t status = 0;      // raw wait status

@@ -49,11 +49,13 @@ struct SignalRecord {
 
   // For kTaken, the sender is the thread's debugger, or its parent if it has none: when a debugger
   // injects a signal, the kernel puts that pid into the siginfo.
-  uint64_t time_ns;       // CLOCK_MONOTONIC
-  uint64_t start_ns;      // of the process, CLOCK_BOOTTIME; for JavaScript, in clock ticks
-  uint64_t inode;         // of the process, in pidfs; 0 if unknown
-  uint64_t cgroup;        // id of the sender's cgroup in the v2 hierarchy; 0 if unknown
-  uint64_t memory;        // identifies the address space; 0 for JavaScript
+  uint64_t time_ns;   // CLOCK_MONOTONIC
+  uint64_t start_ns;  // of the process, CLOCK_BOOTTIME; for JavaScript, in clock ticks
+  uint64_t inode;     // of the process, in pidfs; 0 if unknown
+  uint64_t cgroup;    // id of the sender's cgroup in the v2 hierarchy; 0 if unknown
+  // Identifies the process's address space. For JavaScript: the number of the sender's command
+  // line, or 0; see CommandLines.
+  uint64_t memory;
   double clock_ms;        // add to time_ns, in ms, to get CLOCK_REALTIME
   uint64_t sender_start;  // of the sending process, CLOCK_BOOTTIME, in ns
   uint64_t info[2];       // what follows si_code in the siginfo: si_pid and si_uid, si_value, …

@@ -33,6 +33,7 @@ Napi::Function ExitReaderObject::Define(Napi::Env env) {
                          InstanceMethod<&ExitReaderObject::Trial>("trial"),
                          InstanceMethod<&ExitReaderObject::AwaitTrace>("awaitTrace"),
                          InstanceMethod<&ExitReaderObject::CgroupPath>("cgroupPath"),
+                         InstanceMethod<&ExitReaderObject::CommandLine>("commandLine"),
                          InstanceMethod<&ExitReaderObject::Listen>("listen"),
                          InstanceMethod<&ExitReaderObject::Stats>("stats"),
                          InstanceMethod<&ExitReaderObject::Ref>("ref"),
@@ -68,7 +69,7 @@ ExitReaderObject::ExitReaderObject(const Napi::CallbackInfo& info) : ObjectWrap(
   native.canary_interval_ns = kNsPerMs * ToUint64(option("canaryIntervalMs"));
   native.status_timeout_ns = kNsPerMs * ToUint64(option("statusTimeoutMs"));
   native.max_delay_ns = kNsPerMs * ToUint64(option("maxDelayMs"));
-  native.stream.is_held = native.max_delay_ns > 0;
+  native.tells_command_lines = option("commandLines").ToBoolean();
   if (missing != nullptr) {
     Napi::TypeError::New(env, std::string("ExitReader requires the option ") + missing)
         .ThrowAsJavaScriptException();
@@ -290,6 +291,20 @@ Napi::Value ExitReaderObject::CgroupPath(const Napi::CallbackInfo& info) {
   const std::optional<std::string> path = reader_->cgroups().Find(ToUint64(info[0]), &is_shortage);
   if (path) return Napi::String::New(env, *path);
   return is_shortage ? env.Null() : env.Undefined();
+}
+
+// commandLine(number): { bytes, isCut }; undefined if it is not known any more.
+Napi::Value ExitReaderObject::CommandLine(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  if (!IsOurs(info)) return env.Undefined();
+  CommandLines* const lines = reader_->signals().command_lines();
+  const std::optional<CommandLines::Text> text =
+      lines == nullptr ? std::nullopt : lines->Find(ToUint64(info[0]));
+  if (!text) return env.Undefined();
+  Napi::Object found = Napi::Object::New(env);
+  found.Set("bytes", Napi::Buffer<char>::Copy(env, text->bytes.data(), text->bytes.size()));
+  found.Set("isCut", Napi::Boolean::New(env, text->is_cut));
+  return found;
 }
 
 // Whether to deliver signals at once; otherwise they come before the exits of their processes.

@@ -41,6 +41,7 @@ class ExitReaderObject : public Napi::ObjectWrap<ExitReaderObject> {
   Napi::Value Trial(const Napi::CallbackInfo& info);
   Napi::Value AwaitTrace(const Napi::CallbackInfo& info);
   Napi::Value CgroupPath(const Napi::CallbackInfo& info);
+  Napi::Value CommandLine(const Napi::CallbackInfo& info);
   Napi::Value Listen(const Napi::CallbackInfo& info);
   Napi::Value Stats(const Napi::CallbackInfo& info);
   Napi::Value Ref(const Napi::CallbackInfo& info);

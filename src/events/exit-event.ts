@@ -3,6 +3,7 @@ import type { ExitwatchErrorCode } from '../common/errors.js';
 import type { Whereabouts } from '../where/whereabouts.js';
 
 import type { SignalSender } from './signal-event.js';
+import type { Usage } from './usage.js';
 import type { SignalName } from './wait-status.js';
 
 /**
@@ -59,30 +60,6 @@ export type Outcome =
     };
 
 /**
- * What a process used, in all of its threads, without its children.
- *
- * @see [Events](../../docs/events.md)
- */
-export type Usage = {
-  /** CPU time in user mode, in ms: as getrusage(2) divides what the scheduler measured. */
-  userMs: number;
-  /** CPU time in the kernel, in ms. */
-  systemMs: number;
-  /**
-   * The most memory that it had resident (RSS), also before it called exec. `ru_maxrss` of
-   * getrusage(2).
-   */
-  maxRssBytes: number;
-  /**
-   * What it read from storage: not from caches, pipes and sockets. `read_bytes` of proc_pid_io(5).
-   * `null` if the kernel does not count it (CONFIG_TASK_IO_ACCOUNTING).
-   */
-  readBytes: number | null;
-  /** What it caused to be written to storage; the same. */
-  writtenBytes: number | null;
-};
-
-/**
  * A process exited: all of its threads are gone.
  *
  * @see [Events](../../docs/events.md)
@@ -122,6 +99,13 @@ export type ExitEvent = {
    * CONFIG_TASKSTATS, and before Linux 5.11 if RLIMIT_MEMLOCK is too low.
    */
   program: string | null;
+  /**
+   * Its arguments when it ended, the first one being the name it was called by: with `commandLines`,
+   * and where {@link ExitEvent | program} is known. Untrusted, and they may hold secrets. At most 4064
+   * bytes; if there were more, the last one ends with `…`. Empty ones at the end are left out. `null` also if the kernel could not read them
+   * (their memory was swapped out) or if there were none.
+   */
+  commandLine: readonly string[] | null;
   /** The effective user id, as in ps(1); `null` if unknown. */
   uid: number | null;
   /**

@@ -63,6 +63,11 @@ export type SignalSender = {
        * The sender's cgroup v2 path when it sent the signal; `null` if cgroup v2 is not mounted.
        */
       cgroup: string | null;
+      /**
+       * Its arguments when it sent the signal: see `commandLine` of {@link ExitEvent}. `null` without
+       * `commandLines`.
+       */
+      commandLine: readonly string[] | null;
       /** Its parent, grandparent and so on: at most four, up to init. */
       ancestors: Ancestor[];
       /**
@@ -95,6 +100,7 @@ export type SignalSender = {
       pod?: never;
       machine?: never;
       ancestors?: never;
+      commandLine?: never;
       onBehalf?: never;
       onBehalfReason?: never;
     }

@@ -21,6 +21,7 @@ export function unknownExit(known: KnownOfExit, unknownReason: UnknownReason): E
     parentName: null,
     name,
     program: null,
+    commandLine: null,
     uid,
     cgroup: null,
     ...NOWHERE,

@@ -18,6 +18,7 @@ export function joined(live: ExitEvent, recorded: ExitEvent): ExitEvent {
     parentPid: live.parentPid ?? recorded.parentPid,
     parentName: live.parentName ?? recorded.parentName,
     name: live.name ?? recorded.name,
+    commandLine: live.commandLine ?? recorded.commandLine,
     program: live.program ?? recorded.program,
     uid: live.uid ?? recorded.uid,
     cgroup,

@@ -212,7 +212,7 @@ function reviveExit(exit: Record<string, unknown>): ExitEvent {
   const cgroup = exit['cgroup'];
   return {
     // Earlier versions did not write these.
-    ...{ parentName: null, usage: null },
+    ...{ parentName: null, usage: null, commandLine: null },
     ...whereaboutsOf(typeof cgroup === 'string' ? cgroup : null),
     ...exit,
     ...dates,

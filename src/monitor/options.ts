@@ -13,6 +13,7 @@ import type { MemoryOptions } from '../memory/keeping.js';
 import { sourceChoices, sourceKind } from '../sources/registry.js';
 import { DEFAULT_SOURCE_OPTIONS } from '../sources/source-defaults.js';
 import type { SourceOptions } from '../sources/source-kind.js';
+import type { Redact } from '../trace/command-lines.js';
 
 import { checkMemory, type RecorderOptions } from './memory-options.js';
 
@@ -76,6 +77,12 @@ export interface ExitMonitorOptions {
    * events.
    */
   maxDelayMs?: number;
+  /**
+   * Whether events have the arguments of processes and of senders (`commandLine`). Default `false`,
+   * because arguments may hold secrets. A function gets the arguments of each and returns those to show:
+   * {@link redactSecrets} hides what is probably secret.
+   */
+  commandLines?: boolean | ((args: string[]) => string[]);
   /** Closes the monitor when aborted. */
   signal?: AbortSignal;
   /**
@@ -132,7 +139,7 @@ export interface CheckedWaitOptions {
 
 const MONITOR_OPTIONS = [
   ...(['scope', 'source', 'trace', 'receiveBufferBytes', 'queueLimit', 'pollIntervalMs'] as const),
-  ...(['statusTimeoutMs', 'canaryIntervalMs', 'maxDelayMs', 'signal'] as const),
+  ...(['statusTimeoutMs', 'canaryIntervalMs', 'maxDelayMs', 'commandLines', 'signal'] as const),
   ...(['stateDir', 'autoCommit', 'recorder'] as const),
 ];
 
@@ -155,6 +162,7 @@ export function checkOptions(options: unknown): CheckedOptions {
     statusTimeoutMs = DEFAULT_SOURCE_OPTIONS.statusTimeoutMs,
     canaryIntervalMs = DEFAULT_SOURCE_OPTIONS.canaryIntervalMs,
     maxDelayMs = DEFAULT_SOURCE_OPTIONS.maxDelayMs,
+    commandLines = false,
     signal,
     stateDir,
     autoCommit = true,
@@ -189,10 +197,18 @@ export function checkOptions(options: unknown): CheckedOptions {
         ? 0
         : checkInteger('canaryIntervalMs', canaryIntervalMs, 100, 86_400_000),
     maxDelayMs: checkInteger('maxDelayMs', maxDelayMs, 0, MOST_DELAY_MS),
+    redact: checkCommandLines(commandLines),
     signal: checkAbortSignal(signal),
     memory: checkMemory(stateDir, checkedScope, recorder),
     autoCommit: checkBoolean('autoCommit', autoCommit),
   };
+}
+
+function checkCommandLines(commandLines: unknown): Redact | null {
+  if (typeof commandLines === 'function') return commandLines as Redact;
+  if (commandLines === true) return (args) => args;
+  if (commandLines === false) return null;
+  throw invalidOption('commandLines must be a boolean, or a function of arguments');
 }
 
 /** @throws ExitwatchError `ERR_EXITWATCH_INVALID_OPTION` */

@@ -132,14 +132,15 @@ export const ExitRecord = {
   maxRssBytes: 96,
   readBytes: 104,
   writtenBytes: 112,
-  pid: 120,
-  parentPid: 124,
-  status: 128,
-  uid: 132,
-  name: 136,
-  executable: 152,
-  parentName: 216,
-  bytes: 232,
+  commandLine: 120,
+  pid: 128,
+  parentPid: 132,
+  status: 136,
+  uid: 140,
+  name: 144,
+  executable: 160,
+  parentName: 224,
+  bytes: 240,
 } as const;
 
 /** The offsets of its fields, in bytes. */
@@ -201,4 +202,4 @@ export const SignalRecord = {
 } as const;
 
 /** A digest of everything above. A binary with a different digest belongs to another version. */
-export const ABI_DIGEST = '5c618975fbd04074';
+export const ABI_DIGEST = 'aca247d66fffa167';

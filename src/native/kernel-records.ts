@@ -1,6 +1,7 @@
 import type { ExitwatchError } from '../common/errors.js';
-import type { ExitEvent, Gap, Outcome, Usage } from '../events/exit-event.js';
+import type { ExitEvent, Gap, Outcome } from '../events/exit-event.js';
 import type { SignalSender } from '../events/signal-event.js';
+import type { Usage } from '../events/usage.js';
 import { decodeWaitStatus } from '../events/wait-status.js';
 import { whereaboutsOf } from '../where/whereabouts.js';
 
@@ -16,6 +17,7 @@ import {
 } from './abi.js';
 import { failureError } from './failures.js';
 import type { IdWriter } from './id-writer.js';
+import { LastText, textAt } from './last-text.js';
 
 /** The size of a record in a batch: that of the largest kind. */
 const RECORD_BYTES = Math.max(ExitRecord.bytes, GapRecord.bytes, SourceRecord.bytes);
@@ -74,9 +76,14 @@ export class KernelRecords {
     this.#doubles = new Float64Array(this.buffer);
     this.#words = new Int32Array(this.buffer);
     this.#bytes = Buffer.from(this.buffer);
-    this.#names = new LastText(this.buffer, ExitRecord.name, NAME_BYTES);
-    this.#executables = new LastText(this.buffer, ExitRecord.executable, EXECUTABLE_BYTES);
-    this.#parentNames = new LastText(this.buffer, ExitRecord.parentName, NAME_BYTES);
+    this.#names = new LastText(this.buffer, RECORD_BYTES, ExitRecord.name, NAME_BYTES);
+    this.#executables = new LastText(
+      this.buffer,
+      RECORD_BYTES,
+      ExitRecord.executable,
+      EXECUTABLE_BYTES,
+    );
+    this.#parentNames = new LastText(this.buffer, RECORD_BYTES, ExitRecord.parentName, NAME_BYTES);
   }
 
   kind(index: number): keyof typeof RecordKind {
@@ -128,6 +135,7 @@ export class KernelRecords {
       raisedAfter: null,
       signalsReceived: NO_SIGNALS,
       oom: null,
+      commandLine: null,
       usage: (flags & ExitFlag.usageKnown) === 0 ? null : this.#usage(index, flags),
       how,
       exitCode,
@@ -135,6 +143,11 @@ export class KernelRecords {
       coreDumped,
       unknownReason,
     } as ExitEvent;
+  }
+
+  /** The number of its command line; 0 if unknown. */
+  commandLine(index: number): number {
+    return this.#double(index, ExitRecord.commandLine);
   }
 
   /** The same exit, for the signal trace. */
@@ -262,50 +275,8 @@ export class KernelRecords {
   }
 }
 
-/** Processes with the same name tend to exit together, so the last text is kept with its bytes. */
-class LastText {
-  readonly #words: Int32Array;
-  readonly #bytes: Buffer;
-  readonly #offset: number;
-  readonly #last: Int32Array;
-  #text = '';
-
-  constructor(records: ArrayBuffer, offset: number, bytes: number) {
-    this.#words = new Int32Array(records);
-    this.#bytes = Buffer.from(records);
-    this.#offset = offset;
-    this.#last = new Int32Array(bytes / 4);
-  }
-
-  /** The text of this record; zeros follow it. */
-  at(index: number): string {
-    const first = (index * RECORD_BYTES + this.#offset) / 4;
-    const words = this.#words;
-    const last = this.#last;
-    for (let i = 0; i < last.length; i++) {
-      const word = words[first + i];
-      if (word !== last[i]) return this.#read(index, first);
-      if (word === 0) break;
-    }
-    return this.#text;
-  }
-
-  #read(index: number, first: number): string {
-    this.#last.set(this.#words.subarray(first, first + this.#last.length));
-    const begin = index * RECORD_BYTES + this.#offset;
-    this.#text = textAt(this.#bytes, begin, this.#last.byteLength);
-    return this.#text;
-  }
-}
-
 function dateOf(timeNs: number, clockMs: number): Date {
   return new Date(timeNs / 1e6 + clockMs);
-}
-
-/** Up to the first zero byte. */
-function textAt(bytes: Buffer, begin: number, length: number): string {
-  const end = bytes.indexOf(0, begin);
-  return bytes.toString('utf8', begin, end < 0 ? begin + length : Math.min(end, begin + length));
 }
 
 function outcomeOf(status: number, coreKnown: boolean): Outcome {

@@ -43,6 +43,8 @@ export interface TracedSignal {
   /** The id of its cgroup v2; 0 if unknown. */
   senderCgroup: number;
   ancestors: SenderAncestor[];
+  /** The number of the sender's command line; 0 if unknown. */
+  senderCommandLine: number;
 }
 
 /** A batch of signals that the addon fills. */
@@ -90,6 +92,7 @@ export class SignalRecords {
       senderUid: this.#word(at + Field.senderUid) >>> 0,
       senderCgroup: this.#double(at + Field.cgroup),
       ancestors: this.#ancestors(at + Field.ancestors),
+      senderCommandLine: this.#double(at + Field.memory),
     };
   }
 

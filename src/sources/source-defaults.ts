@@ -11,4 +11,5 @@ export const DEFAULT_SOURCE_OPTIONS: SourceOptions = {
   statusTimeoutMs: 1000,
   canaryIntervalMs: 10_000,
   maxDelayMs: 0,
+  redact: null,
 };

@@ -1,6 +1,8 @@
 import type { ExitwatchError } from '../common/errors.js';
 import type { Downgrade, SourceName } from '../events/exit-event.js';
 
+import type { Redact } from '../trace/command-lines.js';
+
 import type { ExitSource, SourceListener } from './exit-source.js';
 import type { SourceReport } from './source-report.js';
 
@@ -17,6 +19,8 @@ export interface SourceOptions {
   statusTimeoutMs: number;
   canaryIntervalMs: number;
   maxDelayMs: number;
+  /** What command lines go through before they are told; `null`: they are not wanted. */
+  redact: Redact | null;
 }
 
 /** Everything that the registry and the rest of the code know about a kind of source. */

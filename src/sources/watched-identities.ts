@@ -45,3 +45,16 @@ function isSame(a: Known, b: Known): boolean {
   if (a.inode !== null && b.inode !== null) return a.inode === b.inode;
   return a.startTicks === b.startTicks;
 }
+
+/** In the form that identities use. */
+export function knownOf({
+  pid,
+  startTicks,
+  inode,
+}: {
+  pid: number;
+  startTicks: number;
+  inode: number;
+}) {
+  return { pid, startTicks, inode: inode === 0 ? null : inode };
+}

@@ -5,6 +5,7 @@ import type { End } from '../native/kernel-records.js';
 import type { TracedSignal } from '../native/signal-records.js';
 
 import type { CgroupPaths } from './cgroup-paths.js';
+import type { CommandLines } from './command-lines.js';
 import { Generations, type Seen } from './generations.js';
 import { isAmbiguous, senderOf } from './signal-sender.js';
 import { NO_STORY, type SignalStory } from './signal-story.js';
@@ -50,9 +51,12 @@ export class SignalHistory {
   /** By pid, in order: exits arrive later than signals, so a pid can have several processes. */
   readonly #runs = new Map<number, Run[]>();
   readonly #cgroups: CgroupPaths;
+  readonly #commandLines: CommandLines | null;
 
-  constructor(cgroups: CgroupPaths) {
+  /** `commandLines`: `null` if they are not wanted. */
+  constructor(cgroups: CgroupPaths, commandLines: CommandLines | null = null) {
     this.#cgroups = cgroups;
+    this.#commandLines = commandLines;
   }
 
   get isEmpty(): boolean {
@@ -70,7 +74,9 @@ export class SignalHistory {
       if (run.marks.length > MARKS) run.marks.shift();
       return null;
     }
-    const sender = senderOf(signal, this.#cgroups.path(signal.senderCgroup));
+    const cgroup = this.#cgroups.path(signal.senderCgroup);
+    const args = this.#commandLines?.of(signal.senderCommandLine) ?? null;
+    const sender = senderOf(signal, cgroup, args);
     const seen: Seen = { timeNs, flags, senderPid, senderThread, senderStart, sender };
     if ((flags & SignalFlag.taken) !== 0) {
       run.generations.take(signal, seen);

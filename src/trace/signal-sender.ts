@@ -87,8 +87,12 @@ function originOnBehalf(signal: TracedSignal): SignalSender['origin'] {
   return has(SignalFlag.senderPtraces) ? 'ptrace' : 'cgroup-kill';
 }
 
-/** `cgroup`: the path of the sender's cgroup. */
-export function senderOf(signal: TracedSignal, cgroup: string | null): SignalSender {
+/** `cgroup`, `commandLine`: the path of the sender's cgroup, and its arguments. */
+export function senderOf(
+  signal: TracedSignal,
+  cgroup: string | null,
+  commandLine: readonly string[] | null,
+): SignalSender {
   const name = signalName(signal.signal);
   if (name === null) throw new RangeError(`unknown signal number ${signal.signal}`);
   const sentAt = new Date(signal.sentAtMs);
@@ -99,26 +103,32 @@ export function senderOf(signal: TracedSignal, cgroup: string | null): SignalSen
     case 'timer':
       return { signal: name, sentAt, origin, pid: null };
     default:
-      return processOf(signal, name, sentAt, origin, cgroup);
+      return processOf(signal, { name, sentAt, origin, cgroup, commandLine });
   }
 }
 
+/** A process as a sender. */
 function processOf(
   { senderPid, senderName, senderUid, ancestors }: TracedSignal,
-  signal: SignalName,
-  sentAt: Date,
-  origin: Exclude<SignalSender['origin'], 'kernel' | 'fault' | 'timer'>,
-  cgroup: string | null,
+  found: {
+    name: SignalName;
+    sentAt: Date;
+    origin: Exclude<SignalSender['origin'], 'kernel' | 'fault' | 'timer'>;
+    cgroup: string | null;
+    commandLine: readonly string[] | null;
+  },
 ): SignalSender {
+  const { name, sentAt, origin, cgroup, commandLine } = found;
   const where = whereaboutsOf(cgroup);
   const agent = { pid: senderPid, name: senderName, unit: where.unit, ancestors };
   const reason = onBehalfReason(agent);
   return {
-    signal,
+    signal: name,
     sentAt,
     origin,
     pid: senderPid,
     name: senderName,
+    commandLine,
     uid: senderUid,
     cgroup,
     ...where,

@@ -11,7 +11,7 @@ const NOON = new Date(2026, 10, 22, 12);
 const END: ExitEvent = {
   ...{ event: 'exit', id: 'x', pid: 4_194_303, parentPid: 4_194_302, name: 'server' },
   ...{ program: 'server', uid: 1000 },
-  ...{ parentName: null, usage: null },
+  ...{ parentName: null, usage: null, commandLine: null },
   ...NOWHERE,
   ...{ cgroup: '/', startedAt: new Date(NOON.getTime() - 90_000), exitedAt: NOON, exitedNs: 1 },
   ...{ uncertaintyMs: 0, source: 'connector', isRepeated: false },
@@ -29,7 +29,7 @@ const SENDER: SignalSender = {
   uid: 0,
   cgroup: null,
   ...NOWHERE,
-  ...{ onBehalf: false, onBehalfReason: null },
+  ...{ onBehalf: false, onBehalfReason: null, commandLine: null },
   ancestors: [],
 };
 

@@ -181,7 +181,7 @@ itAsListener('a reader that is closed during a delivery makes no further calls',
   const reader = new addon.ExitReader({
     ...{ watchedOnly: false, forceCbpf: true, streamUse: StreamUse.required, opensPidfds: false },
     ...{ tracesSignals: false, spoil: '', receiveBufferBytes: 1024 * 1024, queueLimit: 10_000 },
-    ...{ canaryIntervalMs: 0, statusTimeoutMs: 1000, maxDelayMs: 0 },
+    ...{ canaryIntervalMs: 0, statusTimeoutMs: 1000, maxDelayMs: 0, commandLines: false },
   });
   // A buffer for a single record makes the reader call once per record.
   const record = new Int32Array(ExitRecord.bytes / 4);

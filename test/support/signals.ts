@@ -33,6 +33,7 @@ export function signal(changes: Partial<TracedSignal> = {}): TracedSignal {
     senderUid: 0,
     senderCgroup: 0,
     ancestors: [],
+    senderCommandLine: 0,
     ...changes,
   };
 }

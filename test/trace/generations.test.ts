@@ -9,7 +9,7 @@ const TERM = 'SIGTERM';
 
 function seen(by: TracedSignal): Seen {
   const { timeNs, flags, senderPid, senderThread, senderStart } = by;
-  return { timeNs, flags, senderPid, senderThread, senderStart, sender: senderOf(by, null) };
+  return { timeNs, flags, senderPid, senderThread, senderStart, sender: senderOf(by, null, null) };
 }
 
 /** The sender whose signal ended a process that was sent, and took, these signals. */

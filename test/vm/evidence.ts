@@ -20,7 +20,7 @@ export const EXIT: ExitEvent & { how: 'exited' } = {
   name: 'qemu-system-x86',
   program: 'qemu-system-x86_64',
   uid: 0,
-  ...{ parentName: null, usage: null },
+  ...{ parentName: null, usage: null, commandLine: null },
   cgroup: '/',
   ...NOWHERE,
   startedAt: secondsAgo(3600),
@@ -53,7 +53,7 @@ export function sender(signal: 'SIGTERM' | 'SIGKILL', pid = 7): SignalSender {
     uid: 0,
     cgroup: null,
     ...NOWHERE,
-    ...{ onBehalf: false, onBehalfReason: null },
+    ...{ onBehalf: false, onBehalfReason: null, commandLine: null },
     ancestors: [],
   };
 }

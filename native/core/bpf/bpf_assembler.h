@@ -25,6 +25,7 @@ class BpfAssembler {
     kKtimeGetNs = 5,
     kSkbLoadBytes = 26,
     kGetCurrentTask = 35,
+    kProbeReadUser = 112,       // Linux 5.5
     kProbeReadKernel = 113,     // Linux 5.5
     kProbeReadKernelStr = 115,  // Linux 5.5
     kKtimeGetBootNs = 125,      // Linux 5.8

@@ -16,6 +16,7 @@ constexpr int16_t kGroupDead = 8;
 constexpr int16_t kPidAt = -16;
 constexpr int16_t kKeyAt = kPidAt - static_cast<int16_t>(sizeof(ExitNoteKey));
 constexpr int16_t kNoteAt = kKeyAt - static_cast<int16_t>(sizeof(ExitNote));
+constexpr int16_t kSlotsAt = kNoteAt - 24;
 
 constexpr Asm::Register kTask = Asm::kR7;
 constexpr Asm::Register kFirst = Asm::kR8;  // the first thread of its group
@@ -42,8 +43,8 @@ class Program : KernelProgram {
     code_.JumpIf(BPF_JEQ, Asm::kR1, 0, done_);
     code_.Call(Asm::kGetCurrentTask);
     code_.Move(kTask, Asm::kR0);
+    Read(kPidAt, 4, kTask, layout_.task.tgid);
     if (maps_.watched >= 0) {
-      Read(kPidAt, 4, kTask, layout_.task.tgid);
       RequireWatched(maps_.watched, kPidAt, done_);
     }
     ReadPointer(kFirst, kTask, layout_.task.group_leader);
@@ -55,6 +56,10 @@ class Program : KernelProgram {
       PointTo(Asm::kR2, kKeyAt);
       code_.Call(Asm::kMapLookup);
       code_.JumpIf(BPF_JNE, Asm::kR0, 0, done_);
+    }
+    if (maps_.command_lines >= 0 && layout_.arguments) {
+      TellCommandLine(*layout_.arguments, kTask, kOther, kPidAt,
+                      KeyField(offsetof(ExitNoteKey, start_ns)), maps_.command_lines, kSlotsAt);
     }
     Clear(kNoteAt, sizeof(ExitNote));
     // Kernel threads have no address space.

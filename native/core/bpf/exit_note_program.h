@@ -32,6 +32,9 @@ static_assert(sizeof(ExitNote) == 16 + kExecutableBytes + kNameBytes,
 struct ExitNoteMaps {
   int notes;    // hash of ExitNote by ExitNoteKey
   int watched;  // see GroupFilterMaps
+  // BPF_MAP_TYPE_RINGBUF that gets a CommandLineRecord of each process, ahead of its note; -1:
+  // none.
+  int command_lines;
 };
 
 // As RecorderTurn: the backup writes the note if there is none.

@@ -78,6 +78,18 @@ std::optional<ExecutablePlaces> FindExecutable(const Btf& btf) {
   return places;
 }
 
+std::optional<ArgumentPlaces> FindArguments(const Btf& btf) {
+  ArgumentPlaces places = {};
+  const Wanted wanted[] = {
+      {"task_struct", "mm", kPointer, &places.in_task},
+      {"mm_struct", "arg_start", 8, &places.begin},
+      {"mm_struct", "arg_end", 8, &places.end},
+  };
+  const char* missing = "";
+  if (!FindAll(btf, wanted, &missing)) return std::nullopt;
+  return places;
+}
+
 bool FindCounter(const Btf& btf, const char* in_signal, const char* in_task,
                  UsagePlaces::Counter* counter) {
   const Wanted wanted[] = {{"signal_struct", in_signal, 8, &counter->in_signal},
@@ -185,6 +197,7 @@ std::optional<KernelLayout> ResolveKernelLayout(const Btf& btf, const char** mis
   layout.exit_tells_last = ExitTellsLast(btf);
   layout.executable = FindExecutable(btf);
   layout.usage = FindUsage(btf);
+  layout.arguments = FindArguments(btf);
   return layout;
 }
 
@@ -240,6 +253,7 @@ std::optional<SignalLayout> ResolveSignalLayout(const Btf& btf, const char** mis
   layout.victim_is_task = *parameters > 2;
 
   layout.cgroup = FindCgroup(btf);
+  layout.command_line = FindArguments(btf);
   return layout;
 }
 

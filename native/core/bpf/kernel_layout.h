@@ -30,6 +30,12 @@ struct ExecutablePlaces {
   std::optional<uint32_t> function;
 };
 
+// The path from a task to the bounds of its arguments in its memory.
+struct ArgumentPlaces {
+  uint32_t in_task;  // its address space
+  uint32_t begin, end;
+};
+
 // Where the kernel counts what a process uses: its threads that are gone in its signal_struct, each
 // other one in its task.
 struct UsagePlaces {
@@ -84,6 +90,7 @@ struct KernelLayout {
   // CONFIG_TASKSTATS.
   std::optional<ExecutablePlaces> executable;
   std::optional<UsagePlaces> usage;
+  std::optional<ArgumentPlaces> arguments;
 };
 
 // Where the running kernel keeps what the signal trace reads.
@@ -110,6 +117,7 @@ struct SignalLayout {
   } pid;
   PidPlaces pid_there;
   std::optional<CgroupPlaces> cgroup;  // with CONFIG_CGROUPS
+  std::optional<ArgumentPlaces> command_line;
   struct Number {
     uint32_t offset, bytes;
   };

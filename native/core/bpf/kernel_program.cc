@@ -1,5 +1,7 @@
 #include "core/bpf/kernel_program.h"
 
+#include <iterator>
+
 namespace exitwatch {
 
 void KernelProgram::Read(int16_t to, int32_t size, Asm::Register base, uint32_t offset) {
@@ -107,6 +109,76 @@ void KernelProgram::ReadExecutable(const ExecutablePlaces& places, Asm::Register
   code_.Set(Asm::kR2, static_cast<int32_t>(kExecutableBytes));
   code_.Move(Asm::kR3, scratch);
   code_.Call(Asm::kProbeReadKernelStr);
+}
+
+void KernelProgram::TellCommandLine(const ArgumentPlaces& places, Asm::Register task,
+                                    Asm::Register scratch, int16_t pid_at, int16_t start_at,
+                                    int ring_map, int16_t slots_at) {
+  const int16_t begin_at = slots_at;
+  const auto length_at = static_cast<int16_t>(slots_at + 8);
+  const auto record_at = static_cast<int16_t>(slots_at + 16);
+  const Asm::Label done = code_.NewLabel();
+  const Asm::Label submit = code_.NewLabel();
+  // Sets r1 to the current bounds' length; goes to `otherwise` if they begin elsewhere.
+  const auto look_again = [&](Asm::Label otherwise) {
+    ReadPointer(Asm::kR1, scratch, places.begin);
+    code_.Load(Asm::kDouble, Asm::kR2, Asm::kFrame, begin_at);
+    code_.JumpIf(BPF_JNE, Asm::kR1, Asm::kR2, otherwise);
+    ReadPointer(Asm::kR1, scratch, places.end);
+    code_.Load(Asm::kDouble, Asm::kR2, Asm::kFrame, begin_at);
+    code_.Compute(BPF_SUB, Asm::kR1, Asm::kR2);
+  };
+
+  ReadPointer(scratch, task, places.in_task);
+  code_.JumpIf(BPF_JEQ, scratch, 0, done);
+  Read(begin_at, 8, scratch, places.begin);
+  look_again(done);
+  code_.Store(Asm::kDouble, Asm::kFrame, length_at, Asm::kR1);
+
+  constexpr size_t kHeader = sizeof(CommandLineRecord);
+  constexpr size_t kLargest = CommandLineRecord::kSizes[std::size(CommandLineRecord::kSizes) - 1];
+  for (const size_t size : CommandLineRecord::kSizes) {
+    const auto room = static_cast<int32_t>(size - kHeader);
+    const Asm::Label next = code_.NewLabel();
+    const Asm::Label fits = code_.NewLabel();
+    code_.Load(Asm::kDouble, Asm::kR1, Asm::kFrame, length_at);
+    if (size != kLargest) code_.JumpIf(BPF_JGT, Asm::kR1, room, next);
+    code_.SetMap(Asm::kR1, ring_map);
+    code_.Set(Asm::kR2, static_cast<int32_t>(size));
+    code_.Set(Asm::kR3, 0);
+    code_.Call(Asm::kRingbufReserve);
+    code_.JumpIf(BPF_JEQ, Asm::kR0, 0, done);
+    code_.Store(Asm::kDouble, Asm::kFrame, record_at, Asm::kR0);
+    code_.StoreValue(Asm::kDouble, Asm::kR0, offsetof(CommandLineRecord, mark), -1);
+    code_.StoreValue(Asm::kWord, Asm::kR0, offsetof(CommandLineRecord, failed), 1);
+    code_.Load(Asm::kDouble, Asm::kR1, Asm::kFrame, start_at);
+    code_.Store(Asm::kDouble, Asm::kR0, offsetof(CommandLineRecord, start_ns), Asm::kR1);
+    code_.Load(Asm::kWord, Asm::kR1, Asm::kFrame, pid_at);
+    code_.Store(Asm::kWord, Asm::kR0, offsetof(CommandLineRecord, pid), Asm::kR1);
+    code_.Load(Asm::kDouble, Asm::kR2, Asm::kFrame, length_at);
+    code_.Store(Asm::kDouble, Asm::kR0, offsetof(CommandLineRecord, length), Asm::kR2);
+    code_.JumpIf(BPF_JLE, Asm::kR2, room, fits);
+    code_.Set(Asm::kR2, room);
+    code_.Bind(fits);
+    code_.Move(Asm::kR1, Asm::kR0);
+    code_.Compute(BPF_ADD, Asm::kR1, static_cast<int32_t>(kHeader));
+    code_.Load(Asm::kDouble, Asm::kR3, Asm::kFrame, begin_at);
+    code_.Call(Asm::kProbeReadUser);
+    code_.JumpIf(BPF_JNE, Asm::kR0, 0, submit);
+    // If the process moved them meanwhile, something else may be there.
+    look_again(submit);
+    code_.Load(Asm::kDouble, Asm::kR2, Asm::kFrame, length_at);
+    code_.JumpIf(BPF_JNE, Asm::kR1, Asm::kR2, submit);
+    code_.Load(Asm::kDouble, Asm::kR1, Asm::kFrame, record_at);
+    code_.StoreValue(Asm::kWord, Asm::kR1, offsetof(CommandLineRecord, failed), 0);
+    code_.Jump(submit);
+    code_.Bind(next);
+  }
+  code_.Bind(submit);
+  code_.Load(Asm::kDouble, Asm::kR1, Asm::kFrame, record_at);
+  code_.Set(Asm::kR2, kNoWakeup);
+  code_.Call(Asm::kRingbufSubmit);
+  code_.Bind(done);
 }
 
 void KernelProgram::MakeKey(int16_t to, bool has_inode, int16_t inode_at, int16_t pid_at,

@@ -6,6 +6,7 @@
 
 #include "core/bpf/bpf_assembler.h"
 #include "core/bpf/cgroup_record.h"
+#include "core/bpf/command_line_record.h"
 #include "core/bpf/kernel_layout.h"
 #include "core/bpf/recorder_program.h"
 
@@ -43,6 +44,12 @@ class KernelProgram {
   // `otherwise` if not. Leaves `task` alone.
   void ReadExecutable(const ExecutablePlaces& places, Asm::Register task, Asm::Register scratch,
                       int16_t to, Asm::Label otherwise);
+
+  // Writes the arguments of a task's process to a ring buffer, if it still has its address space.
+  // Its pid and start stand at these places. Preserves `task`; clobbers all else, and the stack
+  // from `slots_at` to `slots_at` + 24.
+  void TellCommandLine(const ArgumentPlaces& places, Asm::Register task, Asm::Register scratch,
+                       int16_t pid_at, int16_t start_at, int ring_map, int16_t slots_at);
 
   // Writes the RecorderKey of a process to a place on the stack, by its inode, or its pid and
   // start, which stand at these places.

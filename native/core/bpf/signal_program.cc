@@ -72,6 +72,7 @@ class SignalProgram : SignalRecordProgram {
     LookAtPidThere();
     LookAtAncestors();
     TellSenderCgroup();
+    TellSenderCommandLine();
     return Finish();
   }
 

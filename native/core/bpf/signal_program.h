@@ -26,6 +26,8 @@ struct SignalTraceMaps {
   int state;          // array with one SignalTraceState
   int watched;        // array of 64-bit words, one bit per process to report; -1: all are
   int cgroups;        // array of kKnownCgroups ids; -1: do not report paths
+  // Report the arguments of senders, ahead of their signals.
+  bool tells_command_lines = false;
   // The programs are a recorder's and write to its maps: of the fields above, only `state` counts.
   const RecorderMaps* recorder = nullptr;
 };

@@ -184,6 +184,14 @@ void SignalRecordProgram::TellSenderCgroup() {
              is_recorder ? maps_.recorder->signals : maps_.ring, kSlotsAt);
 }
 
+void SignalRecordProgram::TellSenderCommandLine() {
+  if (!maps_.tells_command_lines || !layout_.command_line || IsRecorder()) return;
+  static_assert(kSlotsAt + 24 <= kScratch, "three slots: the context is no longer needed");
+  TellCommandLine(*layout_.command_line, kCurrent, kOther,
+                  RecordField(offsetof(SignalRecord, sender_pid)),
+                  RecordField(offsetof(SignalRecord, sender_start)), maps_.ring, kSlotsAt);
+}
+
 void SignalRecordProgram::LookAtAncestors() {
   const Asm::Label none = code_.NewLabel();
   ReadPointer(kOther, kCurrent, layout_.task.group_leader);

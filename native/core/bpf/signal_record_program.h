@@ -77,6 +77,7 @@ class SignalRecordProgram : protected KernelProgram {
   // has a number for its own namespace and for each one above.
   void LookAtPidThere();
   void TellSenderCgroup();
+  void TellSenderCommandLine();
 
   // From the sender's parent up to init.
   void LookAtAncestors();

@@ -195,6 +195,7 @@ struct ThreadGroup {
   uint64_t inode = 0;                      // of its pidfd; 0 if unknown
   uint64_t cgroup = 0;                     // its id in the v2 hierarchy; 0 if unknown
   char executable[kExecutableBytes] = {};  // the file name; empty if unknown
+  uint64_t command_line = 0;               // its number in CommandLines; 0: unknown
   char parent_name[kNameBytes] = {};       // empty if unknown
   std::optional<ProcessUsage> usage;
   bool has_io = false;  // and the bytes in it

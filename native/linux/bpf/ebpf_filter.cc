@@ -37,7 +37,7 @@ BpfRefusal EbpfFilter::Open(KernelTypes& types, size_t ring_bytes, WatchedBitmap
   if (is_short) {
     if (BpfRefusal refusal = Load(layout, maps)) return refusal;
   }
-  notes_.Open(layout, watched_map);
+  notes_.Open(layout, watched_map, command_lines_ != nullptr ? ring_fd_.Get() : -1);
   maps.notes = notes_.fd();
   if (program_ && maps.notes < 0) return {};
   BpfRefusal refusal = Load(layout, maps);

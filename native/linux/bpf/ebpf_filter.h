@@ -8,6 +8,7 @@
 #include "core/bpf/group_filter.h"
 #include "linux/bpf/bpf_refusal.h"
 #include "linux/bpf/cgroup_paths.h"
+#include "linux/bpf/command_lines.h"
 #include "linux/bpf/exit_notes.h"
 #include "linux/bpf/kernel_types.h"
 #include "linux/bpf/ring_buffer.h"
@@ -21,7 +22,9 @@ namespace exitwatch {
 // object and the socket that it is attached to: nothing is pinned.
 class EbpfFilter {
  public:
-  explicit EbpfFilter(CgroupPaths& cgroups) : cgroups_(&cgroups) {}
+  // `command_lines`: nullptr if they are not wanted.
+  EbpfFilter(CgroupPaths& cgroups, CommandLines* command_lines)
+      : cgroups_(&cgroups), command_lines_(command_lines) {}
 
   // Reserves at least `ring_bytes` for records. `watched`: the processes whose exits are reported;
   // nullptr: all.
@@ -53,6 +56,7 @@ class EbpfFilter {
   bool Read(size_t limit, Visit visit) {
     known_cgroups_.Follow(*cgroups_);
     return ring_.Read(limit, [&](const uint8_t* data, size_t size) {
+      if (command_lines_ != nullptr && command_lines_->Learn(data, size)) return;
       if (size == sizeof(GroupReport)) {
         GroupReport report;
         __builtin_memcpy(&report, data, sizeof(report));
@@ -78,6 +82,7 @@ class EbpfFilter {
   BpfRefusal Load(const KernelLayout& layout, const GroupFilterMaps& maps);
 
   CgroupPaths* cgroups_;
+  CommandLines* command_lines_;
   KnownCgroups known_cgroups_;
   ExitNotes notes_;
   UniqueFd ring_fd_;

@@ -12,7 +12,8 @@ class ExitNotes {
  public:
   // `watched_map`: see GroupFilterMaps. If the kernel cannot or will not provide notes, there are
   // none.
-  void Open(const KernelLayout& layout, int watched_map);
+  // `command_lines_map`: see ExitNoteMaps.
+  void Open(const KernelLayout& layout, int watched_map, int command_lines_map);
 
   // The map of notes; -1 if there is none.
   int fd() const { return first_.link ? map_.Get() : -1; }

@@ -30,8 +30,8 @@ BpfRefusal SignalTrace::Open(KernelTypes& types, size_t ring_bytes, WatchedBitma
   }
   known_cgroups_.Open();
   const int watched_map = watched != nullptr ? watched->fd() : -1;
-  const SignalTraceMaps maps = {ring_fd_.Get(), ring_bytes_, state_fd_.Get(), watched_map,
-                                known_cgroups_.fd()};
+  const SignalTraceMaps maps = {ring_fd_.Get(), ring_bytes_,         state_fd_.Get(),
+                                watched_map,    known_cgroups_.fd(), command_lines_ != nullptr};
   if (BpfRefusal refusal = LoadSignalProgram(layout, maps)) return refusal;
   BpfRefusal refusal = LoadBpfProgram("exitwatch_taken", bpf::kRawTracepoint,
                                       BuildTakenProgram(layout, maps), &taken_program_);

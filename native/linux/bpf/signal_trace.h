@@ -11,6 +11,7 @@
 #include "core/bpf/signal_program.h"
 #include "linux/bpf/bpf_refusal.h"
 #include "linux/bpf/cgroup_paths.h"
+#include "linux/bpf/command_lines.h"
 #include "linux/bpf/kernel_types.h"
 #include "linux/bpf/ring_buffer.h"
 #include "linux/bpf/watched_bitmap.h"
@@ -24,7 +25,9 @@ namespace exitwatch {
 // this process: nothing is pinned.
 class SignalTrace {
  public:
-  explicit SignalTrace(CgroupPaths& cgroups) : cgroups_(&cgroups) {}
+  // `command_lines`: gets those of senders; nullptr: they are not wanted.
+  explicit SignalTrace(CgroupPaths& cgroups, CommandLines* command_lines = nullptr)
+      : cgroups_(&cgroups), command_lines_(command_lines) {}
 
   // `watched`: the processes whose signals are reported; nullptr: all. `spoil`: see SpoilLayout().
   // After a refusal, discard the object.
@@ -48,6 +51,7 @@ class SignalTrace {
     for (int patience = kPatience; ring_.position() < end;) {
       const uint64_t before = ring_.position();
       ring_.Read(kBatch, [&](const uint8_t* data, size_t size) {
+        if (command_lines_ != nullptr && command_lines_->Learn(data, size)) return;
         if (size == sizeof(SignalRecord)) {
           SignalRecord record;
           __builtin_memcpy(&record, data, sizeof(record));
@@ -77,6 +81,7 @@ class SignalTrace {
   BpfRefusal LoadSignalProgram(SignalLayout layout, const SignalTraceMaps& maps);
 
   CgroupPaths* cgroups_;
+  CommandLines* command_lines_;
   KnownCgroups known_cgroups_;
   UniqueFd ring_fd_;
   UniqueFd state_fd_;

@@ -21,7 +21,7 @@ SystemError ConnectorStream::Open(KernelTypes& types, int stop_fd) {
     filter_refusal_ = filter_.Open(types, ring_bytes, options_.watched_only ? &watched_ : nullptr,
                                    options_.is_held);
   }
-  if (filter_refusal_) filter_ = EbpfFilter(cgroups_);
+  if (filter_refusal_) filter_ = EbpfFilter(cgroups_, options_.command_lines);
   return Subscribe(stop_fd);
 }
 
@@ -36,7 +36,7 @@ void ConnectorStream::Close() {
   former_drops_ += socket_.Drops() + (filter_ ? filter_.Lost() : 0);
   socket_drops_ = 0;
   socket_ = ConnectorSocket();
-  filter_ = EbpfFilter(cgroups_);
+  filter_ = EbpfFilter(cgroups_, options_.command_lines);
 }
 
 StreamProperties ConnectorStream::properties() const {

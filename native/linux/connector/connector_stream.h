@@ -27,12 +27,16 @@ class ConnectorStream {
     bool watched_only = true;
     bool force_cbpf = false;  // even if the eBPF filter is available
     int receive_buffer_bytes = 0;
-    bool is_held = false;  // see EbpfFilter::Open()
+    CommandLines* command_lines = nullptr;  // gets them, if they are wanted
+    bool is_held = false;                   // see EbpfFilter::Open()
   };
 
   // `watched`: the processes that the filter passes if `watched_only` is set.
   ConnectorStream(const Options& options, WatchedBitmap& watched, CgroupPaths& cgroups)
-      : options_(options), watched_(watched), cgroups_(cgroups), filter_(cgroups) {}
+      : options_(options),
+        watched_(watched),
+        cgroups_(cgroups),
+        filter_(cgroups, options.command_lines) {}
   ~ConnectorStream() { Close(); }
 
   // Waits for at most half a second, or until `stop_fd` is readable.

@@ -71,7 +71,10 @@ void ExitCollector::OnReport(const GroupReport& report) {
     if (!aggregator_.OnPtracedExit(event, has_status)) unheld_++;
     return;
   }
-  const ThreadGroup group = MakeDeadGroup(report, clock_);
+  ThreadGroup group = MakeDeadGroup(report, clock_);
+  if (options_.command_lines != nullptr) {
+    group.command_line = options_.command_lines->LatestOf(record.pid, record.start_ns);
+  }
   GroupIdentity identity = group.Identity();
   identity.group = record.group;
   if (ended_.Contains(identity)) return;

@@ -9,6 +9,7 @@
 #include "core/groups/stream_kind.h"
 #include "core/groups/thread_group_aggregator.h"
 #include "core/parse/proc_event.h"
+#include "linux/bpf/command_lines.h"
 #include "linux/reader/exit_delivery.h"
 #include "linux/reader/known_processes.h"
 #include "linux/reader/linux_witness.h"
@@ -24,7 +25,8 @@ class ExitCollector {
  public:
   struct Options {
     bool watched_only = true;
-    uint64_t status_timeout_ns = 0;  // see ThreadGroupAggregator
+    uint64_t status_timeout_ns = 0;         // see ThreadGroupAggregator
+    CommandLines* command_lines = nullptr;  // if they are wanted
   };
 
   ExitCollector(const Options& options, const KernelClock& clock, WatchedProcesses& watched,

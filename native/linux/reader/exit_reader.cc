@@ -1,3 +1,5 @@
+// One idea: the reader's rounds, each of which sleeps, reads and delivers, in one thread or the
+// other.
 #include "linux/reader/exit_reader.h"
 
 #include <sys/epoll.h>
@@ -39,17 +41,17 @@ ExitReader::ExitReader(const Options& options, std::shared_ptr<Shared> shared,
                        std::function<void()> wake)
     : options_(options),
       shared_(std::move(shared)),
-      signals_(cgroups_),
+      signals_(cgroups_, options.tells_command_lines),
       watched_(
           {options.opens_pidfds, !options.stream.watched_only, options.use != StreamUse::kNone},
           cgroups_, [this] { epoll_.Wake(); }),
       watched_bitmap_(watched_.set()),
       delivery_({options.stream.watched_only, options.queue_limit}, clock_, cgroups_, signals_,
                 std::move(wake)),
-      collector_({options.stream.watched_only, options.status_timeout_ns}, clock_, watched_,
-                 delivery_),
+      collector_({options.stream.watched_only, options.status_timeout_ns, signals_.command_lines()},
+                 clock_, watched_, delivery_),
       handover_(epoll_),
-      session_(options.stream, options.canary_interval_ns, *shared_, watched_bitmap_, cgroups_,
+      session_(StreamOptions(), options.canary_interval_ns, *shared_, watched_bitmap_, cgroups_,
                clock_, epoll_, handover_, collector_,
                [this](bool has_ready) { ServePidfds(has_ready); }),
       repair_({options.stream.watched_only, options.use == StreamUse::kRequired,
@@ -58,6 +60,13 @@ ExitReader::ExitReader(const Options& options, std::shared_ptr<Shared> shared,
       pidfds_(watched_.pidfds(), session_.stream()) {}
 
 ExitReader::~ExitReader() { Stop(); }
+
+ConnectorStream::Options ExitReader::StreamOptions() {
+  ConnectorStream::Options options = options_.stream;
+  options.is_held = options_.max_delay_ns > 0;
+  options.command_lines = signals_.command_lines();
+  return options;
+}
 
 SystemError ExitReader::Start() {
   if (const SystemError error = epoll_.Open()) return error;

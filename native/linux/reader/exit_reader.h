@@ -51,6 +51,7 @@ class ExitReader {
     uint64_t status_timeout_ns = 0;   // see ThreadGroupAggregator
     // How long an exit may wait for others, so that they cross together. Then the thread reads.
     uint64_t max_delay_ns = 0;
+    bool tells_command_lines = false;
   };
 
   using Shared = StreamSession::Shared;
@@ -106,6 +107,7 @@ class ExitReader {
   SystemError OpenTrace();
   uint64_t Deadline() const;
   SystemError Wait();
+  ConnectorStream::Options StreamOptions();
   bool MayHold() const;
   int HoldMs() const;
   ReaderEpoll::Wakeup Sleep(int timeout_ms);

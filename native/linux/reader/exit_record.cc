@@ -144,6 +144,7 @@ ExitRecord MakeExitRecord(const ThreadGroup& group, const std::optional<ProcessE
     std::memcpy(record.parent_name, group.parent_name, sizeof(record.parent_name));
   }
   SetUsage(group, record);
+  record.command_line = static_cast<double>(group.command_line);
 
   uint64_t observed_ns = times.armed_ns;
   if (watch) observed_ns = std::max(observed_ns, watch->since_ns);

@@ -28,12 +28,15 @@ constexpr size_t kManySignals = 4096;
 
 }  // namespace
 
-TracedSignals::TracedSignals(CgroupPaths& cgroups)
-    : cgroups_(cgroups), trace_(cgroups), queue_(kQueueLimit) {}
+TracedSignals::TracedSignals(CgroupPaths& cgroups, bool tells_command_lines)
+    : cgroups_(cgroups),
+      tells_command_lines_(tells_command_lines),
+      trace_(cgroups),
+      queue_(kQueueLimit) {}
 
 void TracedSignals::Open(KernelTypes& types, WatchedBitmap* watched, const KernelClock& clock,
                          const std::string& spoil) {
-  SignalTrace trace(cgroups_);
+  SignalTrace trace(cgroups_, command_lines());
   BpfRefusal refusal = trace.Open(types, kRingBytes, watched, spoil);
   std::shared_ptr<const TraceTrial> trial;
   if (!refusal) {
@@ -129,6 +132,9 @@ void TracedSignals::OnRecord(const SignalRecord& record, const KernelClock& cloc
   SignalRecord signal = record;
   victims_.OnRecord(&signal);
   signal = ForJavaScript(signal, clock);
+  if (tells_command_lines_) {
+    signal.memory = command_lines_.LatestOf(signal.sender_pid, signal.sender_start);
+  }
   if (OwnChildren::Contains({signal.pid, signal.start_ns, signal.inode, 0, 0}, signal.time_ns))
     return;
   if (!queue_.Push(signal)) unheld_++;

@@ -23,7 +23,7 @@ namespace exitwatch {
 // Close() require that there is no reader.
 class TracedSignals {
  public:
-  explicit TracedSignals(CgroupPaths& cgroups);
+  TracedSignals(CgroupPaths& cgroups, bool tells_command_lines);
 
   // For the owner, before the reader begins.
   SystemError Begin();
@@ -49,6 +49,9 @@ class TracedSignals {
   bool Collect(const KernelClock& clock, std::vector<Record>& records);
 
   SignalQueue& queue() { return queue_; }
+
+  // Those of senders, and of processes that exit; nullptr if they are not wanted.
+  CommandLines* command_lines() { return tells_command_lines_ ? &command_lines_ : nullptr; }
   BpfRefusal refusal();
   std::shared_ptr<const TraceTrial> trial();
 
@@ -59,6 +62,8 @@ class TracedSignals {
   void OnRecord(const SignalRecord& record, const KernelClock& clock);
 
   CgroupPaths& cgroups_;
+  const bool tells_command_lines_;
+  CommandLines command_lines_;
   UniqueFd settled_;  // eventfd; readable from Settle() on
   std::mutex mutex_;
   SignalTrace trace_;                        // opened and closed under mutex_

@@ -1,6 +1,7 @@
 import { hasSeenSignals } from '../../events/ended-by.js';
-import type { ExitEvent, Usage } from '../../events/exit-event.js';
+import type { ExitEvent } from '../../events/exit-event.js';
 import type { SignalSender } from '../../events/signal-event.js';
+import type { Usage } from '../../events/usage.js';
 import { sourceKind } from '../../sources/registry.js';
 
 import { describeNames, span } from './exit-table.js';

@@ -15,13 +15,14 @@ import { KernelRecords } from '../../native/kernel-records.js';
 import { loadAddon } from '../../native/load-addon.js';
 import { SignalRecords } from '../../native/signal-records.js';
 import { CgroupPaths } from '../../trace/cgroup-paths.js';
+import { CommandLines } from '../../trace/command-lines.js';
 import { SignalHistory } from '../../trace/signal-history.js';
 import { joinStory, NO_STORY, type SignalStory } from '../../trace/signal-story.js';
 import { judgeTrial } from '../../trace/trial.js';
 import { bpfDowngrade, failureDowngrade } from '../downgrade.js';
 import type { Armed, ExitSource, SourceListener, SourceStats, WatchedPid } from '../exit-source.js';
 import type { Scope, SourceOptions } from '../source-kind.js';
-import { WatchedIdentities } from '../watched-identities.js';
+import { knownOf, WatchedIdentities } from '../watched-identities.js';
 
 import { asksForCbpf, spoil, streamUse } from './reader-options.js';
 
@@ -42,7 +43,8 @@ export class KernelSource implements ExitSource {
     typeof inodeOf(process.pid) === 'number',
   );
   readonly #signals = new SignalRecords(SIGNAL_BATCH);
-  readonly #history = new SignalHistory(this.#cgroups);
+  readonly #commandLines: CommandLines | null;
+  readonly #history: SignalHistory;
   readonly #isTraceWanted: boolean;
   /**
    * Why there is no signal trace, or none to trust; determined once the reader has sent something.
@@ -60,6 +62,10 @@ export class KernelSource implements ExitSource {
     this.#listener = listener;
     this.#opensPidfds = options.source !== 'connector';
     this.#isTraceWanted = options.trace !== 'off';
+    const { redact } = options;
+    const ask = (number: number) => this.#reader.commandLine(number);
+    this.#commandLines = redact === null ? null : new CommandLines(ask, redact);
+    this.#history = new SignalHistory(this.#cgroups, this.#commandLines);
     const addon = loadAddon();
     this.#reader = new addon.ExitReader({
       watchedOnly: options.scope === 'watched',
@@ -73,6 +79,7 @@ export class KernelSource implements ExitSource {
       canaryIntervalMs: options.canaryIntervalMs,
       statusTimeoutMs: options.statusTimeoutMs,
       maxDelayMs: options.maxDelayMs,
+      commandLines: redact !== null,
     });
   }
 
@@ -226,6 +233,9 @@ export class KernelSource implements ExitSource {
 
   #onExit(index: number): void {
     const event = this.#records.exit(index);
+    if (this.#commandLines !== null) {
+      event.commandLine = this.#commandLines.of(this.#records.commandLine(index));
+    }
     const isOnlyForWatcher = this.#records.isOnlyForWatcher(index);
     const story = this.#isTraceTrusted()
       ? this.#storyOf(event, index, isOnlyForWatcher && this.#scope === 'all')
@@ -286,9 +296,4 @@ export class KernelSource implements ExitSource {
     }
     this.#listener.batchEnd();
   }
-}
-
-/** In the form that identities use. */
-function knownOf({ pid, startTicks, inode }: { pid: number; startTicks: number; inode: number }) {
-  return { pid, startTicks, inode: inode === 0 ? null : inode };
 }

@@ -50,7 +50,7 @@ const sender = (more: object = {}): SignalSender => ({
   uid: 1000,
   cgroup: '/system.slice/admin.service',
   ...whereaboutsOf('/system.slice/admin.service'),
-  ...{ onBehalf: false, onBehalfReason: null },
+  ...{ onBehalf: false, onBehalfReason: null, commandLine: null },
   ancestors: [{ pid: 8, name: 'a-name-of-more-' }],
   ...more,
 });

@@ -180,7 +180,7 @@ function seenAt(ms: number) {
     name: 'qemu-system-x86',
     program: 'qemu-system-x86_64',
     uid: 0,
-    ...{ parentName: null, usage: null },
+    ...{ parentName: null, usage: null, commandLine: null },
     cgroup: '/',
     ...NOWHERE,
     startedAt: dateOf(0),

@@ -241,7 +241,7 @@ function senderOf(
   return {
     ...{ signal, sentAt, origin: origin === 'tgkill' ? 'tgkill' : 'kill', pid, name },
     ...{ uid: 0, cgroup: null, ...NOWHERE, ancestors: [] },
-    ...{ onBehalf: false, onBehalfReason: null },
+    ...{ onBehalf: false, onBehalfReason: null, commandLine: null },
   };
 }
 

@@ -1,0 +1,164 @@
+import { ExitMonitor, redactSecrets, type ExitEvent } from '../../src';
+
+import { EventLog } from '../support/event-log';
+import { KERNEL } from '../support/kernel';
+import { itAsListener, itAsRootOfHost } from '../support/privilege';
+import { LineProcess, program, REPOSITORY } from '../support/programs';
+
+/** MAX_ARG_STRLEN of Linux, less the NUL. */
+const LONGEST = 128 * 1024 - 1;
+/** What events have at most. */
+const MOST_BYTES = 4096 - 32;
+const PATTERN = 'abcdefghijklmnopqrstuvwxyz0123456789';
+const COUNT = process.env['EXITWATCH_ROUNDS'] === undefined ? 400 : 10_000;
+
+async function watching(run: (log: EventLog, monitor: ExitMonitor) => Promise<void>) {
+  await using monitor = new ExitMonitor({ scope: 'all', commandLines: true });
+  const log = new EventLog(monitor);
+  await monitor.start();
+  await run(log, monitor);
+}
+
+const exitOf = async (log: EventLog, pid: number, isOurs: (event: ExitEvent) => boolean) => {
+  await log.until(`the exit of ${pid}`, () => log.of(pid).some(isOurs));
+  return log.of(pid).find(isOurs);
+};
+
+const textOf = ({ commandLine }: ExitEvent) => (commandLine ?? []).join('\0');
+
+itAsRootOfHost(
+  `arguments of every length up to 128 KiB are told, and nothing of the environment (${COUNT} execs)`,
+  async () => {
+    if (!KERNEL.tellsPrograms) return;
+    await watching(async (log) => {
+      const runner = new LineProcess(program('argued'), [String(LONGEST), String(COUNT)]);
+      const rows = (await runner.rest()).map((line) => line.split(' ').map(Number));
+      expect(rows).toHaveLength(COUNT);
+      const isChild = ({ parentPid }: ExitEvent) => parentPid === runner.pid;
+      for (const [pid = 0, length = NaN] of rows) {
+        const event = await exitOf(log, pid, isChild);
+        const expected = PATTERN.repeat(Math.ceil(length / PATTERN.length)).slice(0, length);
+        const whole = length === 0 ? 'quit' : `quit\0${expected}`;
+        const isCut = length + 'quit\0\0'.length > MOST_BYTES;
+        const shown = isCut ? `${whole.slice(0, MOST_BYTES)}…` : whole;
+        expect([length, event && textOf(event) === shown]).toEqual([length, true]);
+      }
+      const told = [...log.exits.values()].flat().map(textOf);
+      expect(told.filter((text) => text.includes('ENVIRONMENT'))).toEqual([]);
+    });
+  },
+  300_000,
+);
+
+itAsRootOfHost('a title that a program wrote over its arguments ends where they end', async () => {
+  if (!KERNEL.tellsPrograms) return;
+  await watching(async (log) => {
+    const args = ['title', 'server: idle', 'x'.repeat(100)];
+    const server = new LineProcess(program('argued'), args);
+    const bytes = Number(await server.line());
+    const event = await exitOf(log, server.pid, ({ program: name }) => name === 'argued');
+    expect(event?.commandLine).toEqual(['server: idle'.padEnd(bytes, '.')]);
+  });
+});
+
+itAsRootOfHost('a thread that calls exec gives the process new arguments', async () => {
+  if (!KERNEL.tellsPrograms) return;
+  await watching(async (log) => {
+    const { pid } = new LineProcess(program('argued'), ['thread', 'one', '', 'two', '']);
+    const event = await exitOf(log, pid, () => true);
+    expect(event?.commandLine).toEqual(['true', 'one', '', 'two']);
+  });
+});
+
+itAsRootOfHost('a sender has the arguments that it had when it sent the signal', async () => {
+  await watching(async (log, monitor) => {
+    const victim = new LineProcess('sleep', ['1000']);
+    const watch = monitor.watch(victim.pid);
+    const script = `kill ${victim.pid}; exec true other arguments`;
+    const sender = new LineProcess('sh', ['-c', script, 'deploy.sh']);
+    const { sender: told, commandLine } = await watch.exited;
+    expect(told).toMatchObject({
+      pid: sender.pid,
+      commandLine: ['sh', '-c', script, 'deploy.sh'],
+    });
+    if (KERNEL.tellsPrograms) expect(commandLine).toEqual(['sleep', '1000']);
+    await exitOf(
+      log,
+      sender.pid,
+      ({ parentPid }) => parentPid === process.pid || parentPid === null,
+    );
+  });
+});
+
+itAsListener('nobody has arguments unless they are asked for', async () => {
+  await using monitor = new ExitMonitor();
+  await monitor.start();
+  const victim = new LineProcess('sleep', ['1000']);
+  const watch = monitor.watch(victim.pid);
+  victim.child.kill();
+  const { sender, commandLine } = await watch.exited;
+  expect([commandLine, sender?.commandLine ?? null]).toEqual([null, null]);
+});
+
+itAsRootOfHost('a redaction that fails shows nothing, and the failure is told', async () => {
+  if (!KERNEL.tellsPrograms) return;
+  const script = `
+    const { ExitMonitor } = require(${JSON.stringify(REPOSITORY)});
+    const commandLines = () => { throw new Error('my redaction failed'); };
+    const monitor = new ExitMonitor({ commandLines });
+    process.on('uncaughtException', (error) => console.log(error.message));
+    monitor.start().then(async () => {
+      const child = require('node:child_process').spawn('sleep', ['1000']);
+      const watch = monitor.watch(child.pid);
+      child.kill();
+      console.log((await watch.exited).commandLine);
+      await monitor.close();
+    });`;
+  const lines = await new LineProcess(process.execPath, ['-e', script]).rest();
+  expect(new Set(lines)).toEqual(new Set(['null', 'my redaction failed']));
+});
+
+test.each(['yes', 1, null, {}])('commandLines %j is refused', (commandLines) => {
+  expect(() => new ExitMonitor({ commandLines } as unknown as { commandLines: boolean })).toThrow(
+    expect.objectContaining({ code: 'ERR_EXITWATCH_INVALID_OPTION' }) as Error,
+  );
+});
+
+describe('redactSecrets()', () => {
+  test.each([
+    ['app --password=geheim --port=80', 'app --password=*** --port=80'],
+    ['app --db-password geheim --port 80', 'app --db-password *** --port 80'],
+    ['app --token -v', 'app --token -v'],
+    ['env DB_PASSWORD=geheim API_KEY=abc server', 'env DB_PASSWORD=*** API_KEY=*** server'],
+    ['curl -u user:geheim https://host/', 'curl -u *** https://host/'],
+    ['curl https://user:geheim@host/path', 'curl https://user:***@host/path'],
+    ['mysql -pgeheim -u root', 'mysql -p*** -u root'],
+    ['psql postgres://me:ge:heim@db/x', 'psql postgres://me:***@db/x'],
+    ['/usr/bin/sshpass -p geheim ssh host', '/usr/bin/sshpass -p *** ssh host'],
+    ['node server.js --author=me --keyboard=de', 'node server.js --author=me --keyboard=de'],
+    ['cp -p a b', 'cp -p a b'],
+    ['ls --authority', 'ls --authority'],
+  ])('%s', (line, shown) => {
+    expect(redactSecrets(line.split(' ')).join(' ')).toBe(shown);
+  });
+
+  test('headers and JSON', () => {
+    const args = [
+      'curl',
+      '-H',
+      'Authorization: Bearer abc.def',
+      '-d',
+      '{"secret": "x", "name": "y"}',
+    ];
+    expect(redactSecrets(args)).toEqual([
+      ...['curl', '-H', 'Authorization: ***', '-d', '{"secret": "***", "name": "y"}'],
+    ]);
+  });
+
+  test('more patterns: a group, or all of a match', () => {
+    const more = [/--pin=(\d+)/, /customer-\w+/g];
+    expect(redactSecrets(['x', '--pin=1234', 'customer-a and customer-b'], more)).toEqual([
+      ...['x', '--pin=***', '*** and ***'],
+    ]);
+  });
+});

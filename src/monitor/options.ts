@@ -129,12 +129,15 @@ export interface WaitForExitOptions {
   signal?: AbortSignal;
   /** As for an {@link ExitMonitor}. */
   source?: 'auto' | SourceName;
+  /** As for an {@link ExitMonitor}; such calls share no monitor. */
+  commandLines?: ExitMonitorOptions['commandLines'];
 }
 
 export interface CheckedWaitOptions {
   timeoutMs: number | undefined;
   signal: AbortSignal | undefined;
   source: 'auto' | SourceName;
+  commandLines: boolean | Redact;
 }
 
 const MONITOR_OPTIONS = [
@@ -148,7 +151,7 @@ const MOST_KEY = 256;
 /** Longer, the kernel's buffer might not hold what comes meanwhile. */
 const MOST_DELAY_MS = 10_000;
 
-const WAIT_OPTIONS = ['timeoutMs', 'signal', 'source'] as const;
+const WAIT_OPTIONS = ['timeoutMs', 'signal', 'source', 'commandLines'] as const;
 
 /** @throws ExitwatchError `ERR_EXITWATCH_INVALID_OPTION` */
 export function checkOptions(options: unknown): CheckedOptions {
@@ -250,10 +253,12 @@ export function checkEvent(event: unknown): string {
 
 /** @throws ExitwatchError `ERR_EXITWATCH_INVALID_OPTION` */
 export function checkWaitOptions(options: unknown): CheckedWaitOptions {
-  const { timeoutMs, signal, source = 'auto' } = checkOptionNames(options, WAIT_OPTIONS);
+  const given = checkOptionNames(options, WAIT_OPTIONS);
+  const { timeoutMs, signal, source = 'auto', commandLines = false } = given;
   return {
     timeoutMs: timeoutMs === undefined ? undefined : checkMilliseconds('timeoutMs', timeoutMs),
     signal: checkAbortSignal(signal),
     source: checkOneOf('source', source, sourceChoices()),
+    commandLines: checkCommandLines(commandLines) ?? false,
   };
 }

@@ -5,7 +5,7 @@ import type { ProcessIdentity } from '../identity/process-identity.js';
 
 import { ExitMonitor } from './exit-monitor.js';
 import type { ExitWatch } from './exit-watch.js';
-import { checkWaitOptions, type WaitForExitOptions } from './options.js';
+import { checkWaitOptions, type CheckedWaitOptions, type WaitForExitOptions } from './options.js';
 
 /** A monitor that all callers with the same source share; closed after the last of them. */
 interface Shared {
@@ -37,9 +37,9 @@ export async function waitForExit(
   target: number | ProcessIdentity,
   options: WaitForExitOptions = {},
 ): Promise<ExitEvent> {
-  const { timeoutMs, signal, source } = checkWaitOptions(options);
+  const { timeoutMs, signal, source, commandLines } = checkWaitOptions(options);
   if (signal?.aborted === true) throw aborted('a process', signal);
-  const entry = enter(source);
+  const entry = commandLines === false ? enter(source) : alone(source, commandLines);
   try {
     using watch = entry.monitor.watch(target);
     start(entry);
@@ -58,6 +58,12 @@ function enter(source: 'auto' | SourceName): Shared {
   }
   entry.waiting++;
   return entry;
+}
+
+/** Nobody shares what goes through a function of its own. */
+function alone(source: Shared['source'], commandLines: CheckedWaitOptions['commandLines']): Shared {
+  const monitor = new ExitMonitor({ source, commandLines });
+  return { source, monitor, isStarted: false, waiting: 1 };
 }
 
 function start(entry: Shared): void {

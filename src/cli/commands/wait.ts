@@ -3,6 +3,11 @@ import type { ExitEvent } from '../../events/exit-event.js';
 import { signalNumber } from '../../events/wait-status.js';
 import type { ProcessIdentity } from '../../identity/process-identity.js';
 import { waitForExit } from '../../monitor/wait-for-exit.js';
+import {
+  COMMAND_LINE_HELP,
+  COMMAND_LINE_OPTIONS,
+  parseCommandLines,
+} from '../args/command-lines.js';
 import { parseDuration } from '../args/duration.js';
 import { NamePattern } from '../args/name-pattern.js';
 import { parseArguments } from '../args/parse-arguments.js';
@@ -25,6 +30,7 @@ Usage: exitwatch wait PID|NAME [OPTION]…
 
   --timeout TIME gives up after this time: 10s, 500ms, 2h
   --source S     the source: auto (default), connector, pidfd or poll
+${COMMAND_LINE_HELP}
   --json         prints the end as a JSON object, with everything that is known
   --help         prints this text
 
@@ -38,10 +44,11 @@ if several processes have the name.
 
 /** `exitwatch wait`; resolves with the exit code. */
 export async function waitCommand(args: readonly string[]): Promise<number> {
-  const { target, timeoutMs, source, json } = parse(args);
+  const { target, timeoutMs, source, commandLines, json } = parse(args);
   try {
     const event = await waitForExit(typeof target === 'number' ? target : findOne(target), {
       source,
+      commandLines,
       ...(timeoutMs === undefined ? {} : { timeoutMs }),
     });
     process.stdout.write(`${json ? toJsonLine(event) : describeExit(event)}\n`);
@@ -69,6 +76,7 @@ function parse(args: readonly string[]) {
     options: {
       timeout: { type: 'string' },
       source: { type: 'string', default: 'auto' },
+      ...COMMAND_LINE_OPTIONS,
       json: { type: 'boolean', default: false },
     },
   });
@@ -81,6 +89,7 @@ function parse(args: readonly string[]) {
     target: /^\d+$/.test(target) ? Number(target) : target,
     timeoutMs: timeout === undefined ? undefined : Math.ceil(parseDuration('--timeout', timeout)),
     source: parseSource(source),
+    commandLines: parseCommandLines(parsed.values),
     json,
   };
 }

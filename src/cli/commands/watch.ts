@@ -4,6 +4,11 @@ import type { ExitEvent, SourceName } from '../../events/exit-event.js';
 import type { SignalEvent } from '../../events/signal-event.js';
 import { ExitMonitor } from '../../monitor/exit-monitor.js';
 import { sourceKind } from '../../sources/registry.js';
+import {
+  COMMAND_LINE_HELP,
+  COMMAND_LINE_OPTIONS,
+  parseCommandLines,
+} from '../args/command-lines.js';
 import { parseDuration } from '../args/duration.js';
 import { parseInteger } from '../args/integer.js';
 import { parseArguments } from '../args/parse-arguments.js';
@@ -47,6 +52,7 @@ Usage: exitwatch watch [OPTION]…
   --exec COMMAND runs COMMAND for each event, one at a time, with the main facts
                  in its environment (EXITWATCH_…), and all of them as JSON on
                  its stdin
+${COMMAND_LINE_HELP}
   --json         prints one JSON object per line: ready, then exits, gaps and
                  changes of source; with --signals, also signals
   --count N      exits after N processes
@@ -76,6 +82,7 @@ interface Settings {
   exec: string | undefined;
   signals: boolean;
   source: 'auto' | SourceName;
+  commandLines: ReturnType<typeof parseCommandLines>;
   json: boolean;
   count: number;
   forMs: number | undefined;
@@ -95,6 +102,7 @@ function parse(args: readonly string[]): Settings {
     exec: { type: 'string' },
     signals: { type: 'boolean', default: false },
     source: { type: 'string', default: 'auto' },
+    ...COMMAND_LINE_OPTIONS,
     json: { type: 'boolean', default: false },
     count: { type: 'string' },
     for: { type: 'string' },
@@ -126,6 +134,7 @@ function parse(args: readonly string[]): Settings {
     exec: values.exec,
     signals: values.signals,
     source,
+    commandLines: parseCommandLines(values),
     json: values.json,
     count: values.count === undefined ? Infinity : parseInteger('--count', values.count),
     forMs: values.for === undefined ? undefined : parseDuration('--for', values.for),
@@ -160,7 +169,7 @@ export async function watchCommand(args: readonly string[]): Promise<number> {
     if (process.stderr.isTTY) process.stderr.write('waiting for the first event from the kernel\n');
   }, PATIENCE_MS);
   let timer: NodeJS.Timeout | undefined;
-  const printer = new WatchPrinter(settings);
+  const printer = new WatchPrinter({ ...settings, hasCommands: settings.commandLines !== false });
   monitor.once('ready', (ready) => {
     clearTimeout(patience);
     if (settings.forMs !== undefined) timer = setTimeout(end, settings.forMs);
@@ -178,11 +187,15 @@ export async function watchCommand(args: readonly string[]): Promise<number> {
   return 0;
 }
 
-function openMonitor({ pids, source, signals }: Settings, signal: AbortSignal): ExitMonitor {
+function openMonitor(
+  { pids, source, signals, commandLines }: Settings,
+  signal: AbortSignal,
+): ExitMonitor {
   return new ExitMonitor({
     scope: pids.length > 0 ? 'watched' : 'all',
     source,
     trace: signals ? 'on' : 'auto',
+    commandLines,
     queueLimit: QUEUE_LIMIT,
     signal,
   });

@@ -5,12 +5,19 @@ import type { Usage } from '../../events/usage.js';
 import { sourceKind } from '../../sources/registry.js';
 
 import { describeNames, span } from './exit-table.js';
-import { describeOnBehalf, describePlace, describeProcess, describeSender } from './sender-text.js';
+import {
+  describeCommand,
+  describeOnBehalf,
+  describePlace,
+  describeProcess,
+  describeSender,
+} from './sender-text.js';
 
 /** What is known about an exit, and how certain that is: one fact per line. */
 export function tellStory(event: ExitEvent): string {
   return [
     row('process', describeIdentity(event)),
+    ...(event.commandLine === null ? [] : [row('command', describeCommand(event.commandLine))]),
     ...(hasPlace(event) ? [row('in', describePlace(event))] : []),
     row('lived', describeRun(event)),
     ...(event.usage === null ? [] : [row('used', describeUsage(event.usage))]),

@@ -2,7 +2,7 @@ import type { ExitEvent, Gap, SourceChange } from '../../events/exit-event.js';
 import type { SignalEvent } from '../../events/signal-event.js';
 
 import { escapeText } from './escape.js';
-import { describeKiller, describeSender } from './sender-text.js';
+import { describeCommand, describeKiller, describeSender } from './sender-text.js';
 import { TableLayout } from './table-layout.js';
 import { paragraph } from './terminal-text.js';
 
@@ -28,18 +28,28 @@ const COLORS: Record<Color, string> = {
  */
 export class ExitTable {
   readonly #colored: boolean;
+  readonly #hasCommands: boolean;
   readonly #columns: () => number | undefined;
   #width: number | undefined;
   #layout: TableLayout;
   /** The day of the previous row. */
   #day: string;
 
-  /** `columns`: the current width of the terminal; `undefined`: there is no terminal. */
-  constructor(colored: boolean, columns: () => number | undefined, since: Date) {
+  /**
+   * `columns`: the current width of the terminal; `undefined`: there is no terminal. `hasCommands`:
+   * exits come with command lines.
+   */
+  constructor(
+    colored: boolean,
+    columns: () => number | undefined,
+    since: Date,
+    hasCommands = false,
+  ) {
+    this.#hasCommands = hasCommands;
     this.#colored = colored;
     this.#columns = columns;
     this.#width = columns();
-    this.#layout = new TableLayout(this.#width);
+    this.#layout = new TableLayout(this.#width, hasCommands);
     this.#day = day(since);
   }
 
@@ -59,18 +69,29 @@ export class ExitTable {
       LIVED: startedAt === null ? '-' : span(exitedAt.getTime() - startedAt.getTime()),
       // Polling never knows more; the first line has said so.
       HOW: event.unknownReason === 'polled' ? 'unknown' : outcome(event),
-      BY: describeKiller(event) + (event.lossless ? '' : ' (a gap overlapped its life)'),
+      BY: this.#killer(event) + (event.lossless ? '' : ' (a gap overlapped its life)'),
     });
     return before + this.#paint(row, color(event));
   }
 
   /**
-   * Both names if they fit into one line, otherwise the program's, which is the better known one.
+   * The command line if it is known; otherwise both names if they fit into one line, or the program's,
+   * which is the better known one.
    */
   #names(event: ExitEvent): string {
+    if (event.commandLine !== null) {
+      return this.#layout.shortened('NAME', describeCommand(event.commandLine));
+    }
     const both = describeNames(event) ?? '-';
     if (event.program === null || this.#layout.fits('NAME', both)) return both;
     return escapeText(event.program);
+  }
+
+  /** A sender's command line may be long. */
+  #killer(event: ExitEvent): string {
+    const killer = describeKiller(event);
+    const isLong = [event.sender, event.raisedAfter].some((sender) => sender?.commandLine != null);
+    return isLong || this.#hasCommands ? this.#layout.shortened('BY', killer) : killer;
   }
 
   signal({ pid, name, sender }: SignalEvent): string {
@@ -111,7 +132,7 @@ export class ExitTable {
     const width = this.#columns();
     if (width !== this.#width) {
       this.#width = width;
-      this.#layout = new TableLayout(width);
+      this.#layout = new TableLayout(width, this.#hasCommands);
       lines.push(this.header());
     }
     return lines.map((line) => `${line}\n`).join('');

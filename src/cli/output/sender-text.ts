@@ -14,8 +14,25 @@ const BY_ITSELF: Partial<Record<SignalSender['origin'], string>> = {
 /** The sender of a signal to the process with this pid, in a few words. */
 export function describeSender(sender: SignalSender, pid: number): string {
   if (sender.pid === null) return BY_ITSELF[sender.origin] ?? sender.origin;
-  const who = sender.pid === pid ? 'itself' : describeProcess(sender);
+  const who = sender.pid === pid ? 'itself' : describeWithCommand(sender);
   return sender.origin === 'kill' ? who : `${who} (${sender.origin})`;
+}
+
+/** By its command line if that is known, otherwise by its name. */
+function describeWithCommand(sender: SignalSender & { pid: number }): string {
+  const { pid, commandLine } = sender;
+  return commandLine === null ? describeProcess(sender) : `${pid} ${describeCommand(commandLine)}`;
+}
+
+/** A command line as one would type it. */
+export function describeCommand(args: readonly string[]): string {
+  return escapeText(args.map(quoted).join(' '));
+}
+
+/** As for a shell, if it needs that. */
+function quoted(arg: string): string {
+  if (/^[\w@%+=:,./…*-]+$/.test(arg)) return arg;
+  return `'${arg.replaceAll("'", `'\\''`)}'`;
 }
 
 export function describeProcess({ pid, name }: Ancestor): string {

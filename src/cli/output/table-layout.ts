@@ -41,18 +41,33 @@ const RIGHT: readonly string[] = ['PID', 'PARENT', 'UID', 'LIVED'];
 export class TableLayout {
   readonly #layout: Layout;
   readonly #by: number;
+  /** A full time fits. */
+  readonly hasMilliseconds: boolean;
 
-  constructor(columns: number | undefined) {
+  /** `hasCommands`: NAME has command lines, and gets more room. */
+  constructor(columns: number | undefined, hasCommands = false) {
     const widthOf = ({ widths, gap }: Layout) =>
       Object.values(widths).reduce((sum, width) => sum + width + gap.length, 0);
     const fits = (layout: Layout) => columns === undefined || widthOf(layout) + LEAST_BY <= columns;
-    this.#layout = LAYOUTS.find(fits) ?? LAYOUTS.at(-1) ?? WIDE;
+    const layout = LAYOUTS.find(fits) ?? LAYOUTS.at(-1) ?? WIDE;
+    const spare = hasCommands && columns !== undefined ? columns - widthOf(layout) - LEAST_BY : 0;
+    const more = Math.max(0, Math.floor(spare / 2));
+    const { widths } = layout;
+    this.#layout = { ...layout, widths: { ...widths, NAME: (widths.NAME ?? 0) + more } };
+    this.hasMilliseconds = layout === WIDE;
     this.#by = columns === undefined ? Infinity : Math.max(LEAST, columns - widthOf(this.#layout));
   }
 
-  /** A full time fits. */
-  get hasMilliseconds(): boolean {
-    return this.#layout === WIDE;
+  /** The text, cut off so that it fits into one line of its column. */
+  shortened(column: keyof Cells, text: string): string {
+    if (this.fits(column, text)) return text;
+    const width = this.#layout.widths[column] ?? this.#by;
+    let shown = '';
+    for (const character of text) {
+      if (textWidth(shown + character) > width - 1) break;
+      shown += character;
+    }
+    return `${shown}…`;
   }
 
   /** The text fits into one line of its column. */

@@ -20,10 +20,10 @@ export class WatchPrinter {
   #note: UnseenNote | undefined;
   #unwritten = 0;
 
-  constructor({ json }: { json: boolean }) {
+  constructor({ json, hasCommands }: { json: boolean; hasCommands: boolean }) {
     this.#asJson = json;
     const colored = process.stdout.isTTY && !process.env['NO_COLOR'];
-    this.#table = new ExitTable(colored, () => columnsOf(process.stdout), new Date());
+    this.#table = new ExitTable(colored, () => columnsOf(process.stdout), new Date(), hasCommands);
   }
 
   ready(ready: Ready, pids: readonly number[]): void {

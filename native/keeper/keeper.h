@@ -173,6 +173,9 @@ int JournalCompact(void);
 // What RLIMIT_NOFILE was before the keeper raised its own.
 extern struct rlimit inherited_files;
 
+// Whether some descriptors are left alone: without any, we would see neither processes nor clients.
+void ReserveFiles(bool on);
+
 typedef struct {
   const char* file;
   char** arguments;
@@ -221,8 +224,21 @@ typedef struct {
   size_t room;
 } Members;
 
-// Reads state, parent and start of a process; false if there is none.
-bool ReadStat(pid_t pid, char* state, pid_t* parent, int64_t* ticks);
+typedef struct {
+  int64_t ticks;  // its start
+  pid_t parent;
+  unsigned flags;
+  char state;
+} Stat;
+
+// 0 or an errno; ESRCH: there is no such process.
+int ReadStat(pid_t pid, Stat* stat);
+// Its start; 0: unknown.
+int64_t TicksOf(pid_t pid);
+// Neither gone, nor a zombie, nor another one with its pid.
+bool IsAlive(pid_t pid, int64_t ticks);
+// It is this process, dead or alive, and has not executed anything.
+bool IsBeforeExec(pid_t pid, int64_t ticks);
 // All living processes of a run.
 void TreeMembers(const Run* run, Members* members);
 bool TreeIsEmpty(const Run* run);
@@ -254,7 +270,7 @@ void AnswerStart(const Run* run);
 void ServerPoll(int wait_ms);
 size_t ServerClients(void);
 void TellNotify(const Run* run, const char* text);
-// A descriptor of a run to wait for.
+// A descriptor to wait for.
 typedef enum { kListening, kSignals, kClient, kExecFd, kShimFd, kNotifyFd } Waited;
 void WaitFor(int fd, Waited kind, uint64_t id);
 void StopWaiting(int fd);

@@ -350,13 +350,7 @@ static void ReachShim(Run* run);
 static void LookAtLost(Run* run) {
   if (run->shim != 0 && run->shim_fd < 0) ReachShim(run);
   RunReadShim(run);
-  char state;
-  pid_t parent;
-  int64_t ticks;
-  const pid_t watched = run->shim != 0 ? run->shim : run->pid;
-  const int64_t since = run->shim != 0 ? run->shim_ticks : run->start_ticks;
-  if (watched != 0 && ReadStat(watched, &state, &parent, &ticks) && ticks == since && state != 'Z')
-    return;
+  if (run->shim != 0 ? IsAlive(run->shim, run->shim_ticks) : MainIsAlive(run)) return;
   if (run->shim != 0)
     ShimEnded(run, false);
   else if (run->shim_fd < 0)
@@ -410,16 +404,13 @@ int RunsTick(void) {
 // Its descriptors are in place when it has its name.
 static void ReachShim(Run* run) {
   char path[40], name[16];
-  char state;
-  pid_t parent;
-  int64_t ticks;
   snprintf(path, sizeof path, "/proc/%d/comm", run->shim);
   if (ReadFile(path, name, sizeof name) != 0 || strcmp(name, kShimName "\n") != 0) return;
   snprintf(path, sizeof path, "/proc/%d/fd/%d", run->shim, kShimReadFd);
   const int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   if (fd < 0) return;
   // Looked at last: then it was the shim that was asked before.
-  if (!ReadStat(run->shim, &state, &parent, &ticks) || ticks != run->shim_ticks) {
+  if (TicksOf(run->shim) != run->shim_ticks) {
     close(fd);
     return;
   }
@@ -432,12 +423,8 @@ static void Adopt(Run* run) {
   if (run->shim != 0) {
     ReachShim(run);
   } else if (run->pid != 0) {
-    char state;
-    pid_t parent;
-    int64_t ticks;
     run->shim_fd = (int)syscall(SYS_pidfd_open, run->pid, 0);
-    if (!ReadStat(run->pid, &state, &parent, &ticks) || ticks != run->start_ticks)
-      CloseFd(&run->shim_fd);
+    if (TicksOf(run->pid) != run->start_ticks) CloseFd(&run->shim_fd);
     if (run->shim_fd >= 0) WaitFor(run->shim_fd, kShimFd, run->serial);
   }
 }

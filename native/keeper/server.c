@@ -12,7 +12,13 @@
 #include "keeper.h"
 #include "shim.h"
 
-enum { kPieceBytes = 1 << 16, kMostOwedBytes = 4 << 20, kEventsAtOnce = 64, kIdBits = 56 };
+enum {
+  kPieceBytes = 1 << 16,
+  kMostOwedBytes = 4 << 20,
+  kEventsAtOnce = 64,
+  kIdBits = 56,
+  kAgainMs = 200,
+};
 
 typedef struct {
   uint64_t id;
@@ -30,12 +36,16 @@ typedef struct {
 
 static Client* clients[kMostClients];
 static uint64_t last_client;
+// When clients are accepted again for whom there was no room; 0: now.
+static int64_t accept_boot_ms;
+// There was no room in epoll, and so everything is looked at again and again.
+static bool is_blind;
 
 // ---- epoll
 
 void WaitFor(int fd, Waited kind, uint64_t id) {
   struct epoll_event event = {.events = EPOLLIN, .data.u64 = (uint64_t)kind << kIdBits | id};
-  if (epoll_ctl(keeper.epoll, EPOLL_CTL_ADD, fd, &event) < 0) Die("epoll_ctl");
+  if (epoll_ctl(keeper.epoll, EPOLL_CTL_ADD, fd, &event) < 0) is_blind = true;
 }
 
 // Children share our open files: to close one does not do it.
@@ -160,9 +170,19 @@ void AnswerStart(const Run* run) {
 
 // ---- requests
 
+// Those that wait would wake us at once.
+static void AcceptLater(void) {
+  StopWaiting(keeper.listening);
+  accept_boot_ms = BootMs() + kAgainMs;
+}
+
 static void Accept(void) {
   for (;;) {
+    ReserveFiles(true);
     const int fd = accept4(keeper.listening, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    ReserveFiles(false);
+    if (fd < 0 && (errno == EINTR || errno == ECONNABORTED)) continue;
+    if (fd < 0 && errno != EAGAIN) return AcceptLater();
     if (fd < 0) return;
     struct ucred peer;
     socklen_t size = sizeof peer;
@@ -226,13 +246,10 @@ static const char* ReadSpec(Request request, StartSpec* spec) {
   if (bad) return "number";
   if (spec->file == NULL || *spec->file == '\0') return "file";
   if (spec->directory == NULL) spec->directory = "/";
-  for (size_t i = 0; i < 7; i++) {
-    static const char* const kPaths[] = {"cwd",    "envFile", "out",    "err",
-                                         "cgroup", "fifo",    "logFile"};
+  for (size_t i = 0; i < 6; i++) {
+    static const char* const kPaths[] = {"cwd", "envFile", "out", "err", "cgroup", "logFile"};
     if (!IsPath(RequestText(request, kPaths[i]))) return kPaths[i];
   }
-  if ((RequestText(request, "fifo") == NULL) != (RequestText(request, "logFile") == NULL))
-    return "fifo";
   char** const groups = RequestTexts(request, "group");
   for (spec->group_count = 0; groups[spec->group_count] != NULL;) spec->group_count++;
   spec->groups = Need(calloc(spec->group_count + 1, sizeof *spec->groups));
@@ -266,6 +283,7 @@ static char* CopyField(Request request, const char* key) {
 
 static int Begin(Run* run, Request request, StartSpec* spec) {
   char address[128] = "NOTIFY_SOCKET=";
+  ReserveFiles(true);
   if (RequestText(request, "notify") != NULL) {
     const int error = NotifyOpen(run, address + 14, sizeof address - 14);
     if (error != 0) {
@@ -324,8 +342,13 @@ static void Start(Client* client, int64_t seq, Request request) {
   run->started_boot_ms = BootMs();
   run->uid = spec.uid >= 0 ? (uint32_t)spec.uid : geteuid();
   run->cgroup = CopyField(request, "cgroup");
-  run->log_fifo = CopyField(request, "fifo");
   run->log_file = CopyField(request, "logFile");
+  if (run->log_file != NULL) {
+    // Beside the journal: the disk of the log may not answer. What a client names is ignored.
+    char fifo[kMostIdBytes + 8];
+    snprintf(fifo, sizeof fifo, "fifo.%s", id);
+    run->log_fifo = Copy(fifo);
+  }
   run->log_most = spec.log_most;
   run->log_keep = (int)spec.log_keep;
   int error = JournalBegin(run);
@@ -335,6 +358,7 @@ static void Start(Client* client, int64_t seq, Request request) {
     return AnswerError(client, seq, "journal", NULL, error);
   }
   error = Begin(run, request, &spec);
+  ReserveFiles(false);
   FreeSpec(&spec);
   if (error == 0 && (error = JournalStarted(run)) != 0) TakeBack(run);
   if (error != 0) {
@@ -587,8 +611,31 @@ static bool FlushAll(void) {
   return can_go_on;
 }
 
+static int AcceptAgain(int wait_ms) {
+  const int64_t left = accept_boot_ms - BootMs();
+  if (left > 0) return wait_ms < 0 || left < wait_ms ? (int)left : wait_ms;
+  accept_boot_ms = 0;
+  WaitFor(keeper.listening, kListening, 0);
+  return wait_ms;
+}
+
+static void LookAtAll(void) {
+  if (accept_boot_ms == 0) Accept();
+  ReadSignals();
+  for (size_t i = 0; i < kMostClients; i++) {
+    if (clients[i] != NULL && clients[i]->wants_in) Serve(clients[i], EPOLLIN);
+  }
+  for (Run* run = RunAfter(0); run != NULL; run = RunAfter(run->serial)) {
+    RunReadExec(run);
+    RunReadShim(run);
+    if (run->notify_fd >= 0) NotifyRead(run);
+  }
+}
+
 void ServerPoll(int wait_ms) {
   if (FlushAll()) wait_ms = 0;
+  if (accept_boot_ms != 0) wait_ms = AcceptAgain(wait_ms);
+  if (is_blind && (wait_ms < 0 || wait_ms > kAgainMs)) wait_ms = kAgainMs;
   struct epoll_event events[kEventsAtOnce];
   const int number = epoll_wait(keeper.epoll, events, kEventsAtOnce, wait_ms);
   for (int i = 0; i < number; i++) {
@@ -599,6 +646,7 @@ void ServerPoll(int wait_ms) {
     if (kind == kClient && ClientOf(id) != NULL) Serve(ClientOf(id), events[i].events);
     if (kind == kExecFd || kind == kShimFd || kind == kNotifyFd) OnRun(kind, id);
   }
+  if (is_blind) LookAtAll();
   RunsReap();
   RunsTellEnded();
   ServeAll();

@@ -158,6 +158,7 @@ function logFields(logs: unknown, id: string): [string, string][] {
     if (stdout !== undefined || stderr !== undefined) {
       throw invalidOption('logs.file is for both: leave out logs.stdout and logs.stderr');
     }
+    // Older keepers ask where the FIFO shall be.
     fields.push(['fifo', `${file}.${id}.fifo`], ['logFile', file]);
   }
   if (stdout !== undefined) fields.push(['out', stdout]);

@@ -265,14 +265,17 @@ static void ShimMain(const Run* run, const StartSpec* spec, ChildFiles* files) {
   prctl(PR_SET_NAME, kShimName);
   CloseFrom(kShimWriteFd + 1);  // among them the pipe whose end means that exec succeeded
   const int64_t began = report.boot_ms;
-  for (;;) {
+  siginfo_t info;
+  while (waitid(P_ALL, 0, &info, WEXITED | WNOWAIT) == 0 || errno == EINTR) {
+    // What it has executed can be seen until it is reaped.
+    const bool is_early = IsBeforeExec(child, report.ticks);
     struct rusage usage;
     int status;
-    const pid_t pid = wait4(-1, &status, 0, &usage);
-    if (pid < 0 && errno == EINTR) continue;
-    if (pid < 0) break;
+    const pid_t pid = wait4(info.si_pid, &status, WNOHANG, &usage);
     if (pid != child) continue;
-    report = (ShimReport){.pid = child, .is_end = 1, .status = status, .ended_ms = WallMs()};
+    report.kind = is_early ? kEndedBeforeExec : kEndedAfterExec;
+    report.status = status;
+    report.ended_ms = WallMs();
     report.boot_ms = BootMs();
     report.lived_ms = report.boot_ms - began;
     report.usage = UsageOf(&usage);

@@ -88,7 +88,7 @@ typedef struct {
   int64_t kill_next_boot_ms;
   uint64_t start_client;  // whose request is answered when exec has succeeded
   int64_t start_seq;
-  uint64_t pause_client;  // resume when this client leaves
+  uint64_t hold_client;  // see is_held
   pid_t pid;
   pid_t shim;
   pid_t log_pid;
@@ -110,6 +110,8 @@ typedef struct {
   bool is_killing;
   bool is_stored;      // its end is in the journal
   bool has_lost_shim;  // it was killed: what it had collected is ours now
+  bool is_paused;
+  bool is_held;  // paused until a client says so, leaves, or does not live to see the next keeper
 } Run;
 
 bool IsRunId(const char* id);
@@ -136,6 +138,8 @@ void RunsTellEnded(void);
 int RunsTick(void);
 // What an earlier keeper left.
 void RunsTakeStock(void);
+// Stops all of it or lets it go on, and remembers which. 0 or an errno.
+int RunPause(Run* run, bool is_paused, bool is_held);
 // Frees what a run has and no longer needs.
 void RunClosed(Run* run);
 
@@ -158,6 +162,7 @@ int JournalBegin(const Run* run);
 int JournalStarted(const Run* run);
 // Whether a line of JournalStarted() names us; for a child whose keeper is dead.
 bool JournalKnowsUs(const char* id);
+int JournalPaused(const Run* run);
 int JournalEnded(const Run* run);
 // Writes a line that says all, and adds the run to those that are over.
 int JournalPast(Run* run);

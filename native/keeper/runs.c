@@ -452,6 +452,24 @@ int RunsTick(void) {
   return wait;
 }
 
+// ---- paused
+
+// On disk before anything stops: the next keeper must know what it has to undo.
+int RunPause(Run* run, bool is_paused, bool is_held) {
+  const bool was_paused = run->is_paused, was_held = run->is_held;
+  const bool is_changed = is_paused != was_paused || is_held != was_held;
+  run->is_paused = is_paused;
+  run->is_held = is_held;
+  const bool is_on = is_paused || is_held;
+  const int unwritten = is_changed ? JournalPaused(run) : 0;
+  if (unwritten != 0 && is_on) {
+    run->is_paused = was_paused;
+    run->is_held = was_held;
+    return unwritten;
+  }
+  return TreeFreeze(run, is_on);
+}
+
 // ---- after an earlier keeper
 
 // Its descriptors are in place when it has its name.
@@ -493,7 +511,9 @@ void RunsTakeStock(void) {
       JournalForgotten(run->id);
       RunRemove(run);
       i--;
-    } else if (run->pid == 0 && run->shim == 0 && RunIsAlive(run)) {
+      continue;
+    }
+    if (run->pid == 0 && run->shim == 0 && RunIsAlive(run)) {
       // Of another boot.
       MainEnded(run, kUnknown, 0, 0, NULL);
       run->has_left = run->cgroup != NULL && !TreeIsEmpty(run);
@@ -506,5 +526,6 @@ void RunsTakeStock(void) {
     } else {
       run->has_left = run->state == kEnded && !TreeIsEmpty(run);
     }
+    if (run->is_held) RunPause(run, run->is_paused, false);
   }
 }

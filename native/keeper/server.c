@@ -77,9 +77,9 @@ static void Drop(Client* client) {
   }
   for (Run* run = RunAfter(0); run != NULL; run = RunAfter(run->serial)) {
     if (run->start_client == client->id) run->start_client = 0;
-    if (run->pause_client != client->id) continue;
-    run->pause_client = 0;
-    TreeFreeze(run, false);
+    if (run->hold_client != client->id) continue;
+    run->hold_client = 0;
+    RunPause(run, run->is_paused, false);
   }
   StopWaiting(client->fd);
   CloseFd(&client->fd);
@@ -440,10 +440,13 @@ static void HandlePast(Client* client, int64_t seq, const char* op, const char* 
   AnswerError(client, seq, "gone", NULL, ESRCH);
 }
 
-static void Freeze(Client* client, int64_t seq, Request request, Run* run, bool on) {
-  const int error = TreeFreeze(run, on);
+static void Pause(Client* client, int64_t seq, Request request, Run* run, bool on) {
+  const bool is_hold = RequestText(request, "whileConnected") != NULL;
+  // To end a hold leaves paused what was paused before; to resume ends both.
+  const int error = RunPause(run, is_hold ? run->is_paused : on, is_hold ? on : on && run->is_held);
   if (error != 0) return AnswerError(client, seq, error == ESRCH ? "gone" : "system", NULL, error);
-  run->pause_client = on && RequestText(request, "whileConnected") != NULL ? client->id : 0;
+  if (!run->is_held) run->hold_client = 0;
+  if (is_hold && on) run->hold_client = client->id;
   AnswerOk(client, seq);
 }
 
@@ -477,6 +480,10 @@ static void Handle(Client* client, Request request) {
   if (strcmp(op, "upgrade") == 0) {
     const char* const path = RequestText(request, "path");
     if (path == NULL || !IsPath(path)) return AnswerError(client, seq, "bad-request", "path", 0);
+    // Its client would lose its connection, and with that what it relies on.
+    for (const Run* run = RunAfter(0); run != NULL; run = RunAfter(run->serial)) {
+      if (run->is_held) return AnswerError(client, seq, "busy", NULL, 0);
+    }
     return AnswerError(client, seq, "system", path, Upgrade(path));
   }
   if (strcmp(op, "leave") == 0) {
@@ -495,8 +502,8 @@ static void Handle(Client* client, Request request) {
   if (strcmp(op, "look") == 0) return Look(client, seq, run);
   if (strcmp(op, "forget") == 0) return Forget(client, seq, run);
   if (strcmp(op, "signal") == 0) return Signal(client, seq, request, run);
-  if (strcmp(op, "pause") == 0) return Freeze(client, seq, request, run, true);
-  if (strcmp(op, "resume") == 0) return Freeze(client, seq, request, run, false);
+  if (strcmp(op, "pause") == 0) return Pause(client, seq, request, run, true);
+  if (strcmp(op, "resume") == 0) return Pause(client, seq, request, run, false);
   run->is_killing = true;
   run->kill_wait_ms = 0;
   run->kill_next_boot_ms = 0;

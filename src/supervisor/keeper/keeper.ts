@@ -87,6 +87,7 @@ const RECONNECTS = 10;
 const LONGEST_REQUEST_MS = 10_000;
 const FORGOTTEN_WITHIN_MS = 5000;
 const FREEZE_MS = 10_000;
+const WHILE_CONNECTED: Fields = [['whileConnected', '1']];
 
 /**
  * The parent of processes that outlive this program: a small program of its own, one for each state
@@ -104,6 +105,8 @@ export class Keeper extends EventEmitter<KeeperEvents> {
   readonly #starting = new Map<string, ((run: KeeperRun) => void)[]>();
   /** Runs whose end was told, or is being joined with what the monitor saw. */
   readonly #ends = new Map<string, 'joining' | 'told'>();
+  /** What relies on this keeper. */
+  readonly #working = new Set<Promise<void>>();
   #folder: StateFolder | undefined;
   #connection: KeeperConnection | undefined;
   #connecting: Promise<KeeperReady> | undefined;
@@ -289,7 +292,8 @@ export class Keeper extends EventEmitter<KeeperEvents> {
    *
    * Rejects with an {@link ExitwatchError}: `ERR_EXITWATCH_BUSY` if it cannot be paused for 10
    * seconds, as a process that waits for a dead disk (then nothing was rotated), `…_NO_RUN`,
-   * `…_KEEPER`, `…_CLOSED`; and with the system's error if the file cannot be copied.
+   * `…_KEEPER` (also if the keeper dies while the run is paused: then the log is left as it is),
+   * `…_CLOSED`; and with the system's error if the file cannot be copied.
    *
    * @param keep how many rotated files are kept
    */
@@ -298,10 +302,11 @@ export class Keeper extends EventEmitter<KeeperEvents> {
     checkInteger('keep', keep, 0, 1000);
     await rotateLog(file, keep, async (work) => {
       try {
-        await this.#freeze(id);
-        await work();
+        const connection = await this.#hold(id);
+        if (this.#connection !== connection) throw keeperError('the keeper was lost');
+        await this.#withoutAnother(work());
       } finally {
-        await this.resume(id);
+        await this.#attempt('resume', id, WHILE_CONNECTED);
       }
     });
   }
@@ -311,7 +316,7 @@ export class Keeper extends EventEmitter<KeeperEvents> {
    * processes and their statuses.
    *
    * Rejects with an {@link ExitwatchError}: `ERR_EXITWATCH_SYSTEM` if that binary cannot take over;
-   * then the old one goes on. `…_KEEPER`, `…_CLOSED`.
+   * then the old one goes on. `…_BUSY` while `rotateLog()` is under way; `…_KEEPER`, `…_CLOSED`.
    */
   async upgrade(binary: string = keeperBinary()): Promise<KeeperReady> {
     const connection = await this.#connected();
@@ -403,7 +408,18 @@ export class Keeper extends EventEmitter<KeeperEvents> {
     );
   }
 
+  /** The next keeper lets go on what this one has paused: it has to wait for this work. */
+  async #withoutAnother(work: Promise<void>): Promise<void> {
+    this.#working.add(work);
+    try {
+      await work;
+    } finally {
+      this.#working.delete(work);
+    }
+  }
+
   async #reconnect(): Promise<KeeperReady> {
+    await Promise.allSettled(this.#working);
     for (let attempt = 1; ; attempt++) {
       try {
         return await this.#connect();
@@ -456,12 +472,13 @@ export class Keeper extends EventEmitter<KeeperEvents> {
 
   /**
    * Pauses a run for as long as we are connected, and waits until nothing of it can write: it is
-   * frozen, or has ended in the meantime.
+   * frozen, or has ended in the meantime. Returns the connection.
    */
-  async #freeze(id: string): Promise<void> {
+  async #hold(id: string): Promise<KeeperConnection> {
     const deadline = performance.now() + FREEZE_MS;
-    while (await this.#attempt('pause', id, [['whileConnected', '1']])) {
-      if ((await this.#look(id)).has('frozen')) return;
+    const connection = await this.#connected();
+    while (await this.#attempt('pause', id, WHILE_CONNECTED)) {
+      if ((await this.#look(id)).has('frozen')) break;
       if (performance.now() > deadline) {
         throw new ExitwatchError(
           'ERR_EXITWATCH_BUSY',
@@ -470,6 +487,7 @@ export class Keeper extends EventEmitter<KeeperEvents> {
       }
       await sleep(1);
     }
+    return connection;
   }
 
   async #look(id: string): Promise<Message> {
@@ -495,7 +513,7 @@ export class Keeper extends EventEmitter<KeeperEvents> {
     if (code === 'busy') {
       return new ExitwatchError(
         'ERR_EXITWATCH_BUSY',
-        `something of run ${JSON.stringify(id)} is alive`,
+        id === '' ? 'a log is being rotated' : `something of run ${JSON.stringify(id)} is alive`,
       );
     }
     if (code === 'bad-request') return invalidOption(`the keeper refused ${detail}`);

@@ -10,49 +10,14 @@
 #include <sys/resource.h>
 #include <sys/types.h>
 
+#include "text.h"
+
 enum {
   kProtocol = 1,
   kMostRequestBytes = 4 << 20,
   kMostClients = 64,
   kMostIdBytes = 100,
 };
-
-// ---- text.c: messages are fields "key=value", each with a NUL at its end, after a length of 4
-// bytes
-
-typedef struct {
-  char* bytes;
-  size_t size;
-  size_t room;
-} Buffer;
-
-void BufferAdd(Buffer* buffer, const void* bytes, size_t size);
-void BufferDrop(Buffer* buffer, size_t size);
-void BufferFree(Buffer* buffer);
-
-// Begins a message, and returns where its length will be.
-size_t MessageBegin(Buffer* buffer);
-void MessageText(Buffer* buffer, const char* key, const char* value);
-void MessageNumber(Buffer* buffer, const char* key, int64_t value);
-void MessageEnd(Buffer* buffer, size_t begin);
-
-// A request whose fields are all well-formed.
-typedef struct {
-  const char* bytes;
-  size_t size;
-} Request;
-
-bool RequestIsWellFormed(Request request);
-// The first value of a key; NULL if there is none.
-const char* RequestText(Request request, const char* key);
-// The number of a key, or `otherwise`; sets *bad if it is no number within the limits.
-int64_t RequestNumber(Request request, const char* key, int64_t otherwise, int64_t most, bool* bad);
-// All values of a key, with NULL at the end; they point into the request. Free it.
-char** RequestTexts(Request request, const char* key);
-// The first key that is not in the list, which ends with NULL.
-const char* RequestUnknown(Request request, const char* const* known);
-// The whole text as a number without sign.
-bool ParseNumber(const char* text, int64_t* value);
 
 // ---- clock.c
 
@@ -189,6 +154,7 @@ typedef struct {
   const char* directory;
   const char* out;
   const char* err;
+  const char* pidfile;
   gid_t* groups;
   size_t group_count;
   int64_t uid;  // -1: as the keeper
@@ -204,6 +170,11 @@ typedef struct {
 // before the journal knows it, which Go() says: a next keeper knows all that was executed.
 int SpawnRun(Run* run, const StartSpec* spec);
 void Go(Run* run);
+
+// ---- pidfile.c
+
+// Of ourselves. If it cannot be written, whoever asked for it sees that.
+void PidfileWrite(const char* path);
 
 // ---- log.c
 

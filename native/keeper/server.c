@@ -205,6 +205,7 @@ static void Accept(void) {
     MessageText(&client->out, "version", KEEPER_VERSION);
     MessageNumber(&client->out, "pid", getpid());
     MessageText(&client->out, "bootId", BootId());
+    MessageText(&client->out, "can", "pidfile");  // what the first keepers could not
     MessageEnd(&client->out, begin);
     Flush(client);
     Interest(client);
@@ -221,9 +222,9 @@ bool IsRunId(const char* id) {
 }
 
 static const char* const kStartKeys[] = {
-    "seq",    "op",      "run",   "file",     "arg",     "env",     "cwd", "umask",
-    "uid",    "gid",     "group", "noGroups", "noRoot",  "cgroup",  "out", "err",
-    "notify", "envFile", "fifo",  "logFile",  "logMost", "logKeep", NULL};
+    "seq",    "op",      "run",     "file",     "arg",     "env",     "cwd",     "umask",
+    "uid",    "gid",     "group",   "noGroups", "noRoot",  "cgroup",  "out",     "err",
+    "notify", "envFile", "pidfile", "fifo",     "logFile", "logMost", "logKeep", NULL};
 
 static bool IsPath(const char* path) {
   return path == NULL || (path[0] == '/' && strpbrk(path, "\t\n") == NULL && strlen(path) < 4000);
@@ -237,6 +238,7 @@ static const char* ReadSpec(Request request, StartSpec* spec) {
   spec->environment_file = RequestText(request, "envFile");
   spec->out = RequestText(request, "out");
   spec->err = RequestText(request, "err");
+  spec->pidfile = RequestText(request, "pidfile");
   spec->uid = RequestNumber(request, "uid", -1, UINT32_MAX - 1, &bad);
   spec->gid = RequestNumber(request, "gid", -1, UINT32_MAX - 1, &bad);
   spec->mask = RequestNumber(request, "umask", 022, 0777, &bad);
@@ -246,8 +248,9 @@ static const char* ReadSpec(Request request, StartSpec* spec) {
   if (bad) return "number";
   if (spec->file == NULL || *spec->file == '\0') return "file";
   if (spec->directory == NULL) spec->directory = "/";
-  for (size_t i = 0; i < 6; i++) {
-    static const char* const kPaths[] = {"cwd", "envFile", "out", "err", "cgroup", "logFile"};
+  for (size_t i = 0; i < 7; i++) {
+    static const char* const kPaths[] = {"cwd",    "envFile", "out",    "err",
+                                         "cgroup", "logFile", "pidfile"};
     if (!IsPath(RequestText(request, kPaths[i]))) return kPaths[i];
   }
   char** const groups = RequestTexts(request, "group");
@@ -471,6 +474,7 @@ static void Handle(Client* client, Request request) {
     client->is_watching = true;
     return AnswerOk(client, seq);
   }
+  if (strcmp(op, "ping") == 0) return AnswerOk(client, seq);
   if (strcmp(op, "list") == 0) {
     client->is_listing = true;
     client->list_seq = seq;

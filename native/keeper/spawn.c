@@ -239,6 +239,7 @@ static void ChildMain(const Run* run, const StartSpec* spec, ChildFiles* files) 
   Inherit(files, spec);
   char** const environment =
       spec->environment_file == NULL ? spec->environment : AddEnvironmentFile(files, spec);
+  if (spec->pidfile != NULL) PidfileWrite(spec->pidfile);
   DropPrivileges(files, spec);
   if (chdir(spec->directory) < 0) Fail(files, "cwd", errno);
   Fail(files, "exec", Execute(spec->file, spec->arguments, environment));

@@ -5,7 +5,7 @@ export {
   type KeeperReady,
 } from './keeper/keeper.js';
 export type { KeeperRun, RunFailure, RunState, RunUsage } from './keeper/keeper-run.js';
-export type { RunLogs, RunOptions } from './keeper/run-options.js';
+export type { ProcessOptions, RunLogs, RunOptions } from './keeper/run-options.js';
 export type { RunMember, StoppedRun, StopRunOptions } from './keeper/stop-run.js';
 export type { BackoffOptions } from './services/backoff.js';
 export type { SupervisorHealth } from './services/contact.js';

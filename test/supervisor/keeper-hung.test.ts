@@ -14,7 +14,13 @@ const IN_CGROUP = { cgroup: `${CGROUP2 ?? ''}/exitwatch-test-${process.pid}` };
 async function hang(host: KeeperHost, mode: Partial<RunOptions>) {
   const envFile = host.path('secrets');
   execFileSync('mkfifo', [envFile]);
-  const started = host.keeper.start({ id: 'hangs', command: 'sleep', args: ['1'], envFile, ...mode });
+  const started = host.keeper.start({
+    id: 'hangs',
+    command: 'sleep',
+    args: ['1'],
+    envFile,
+    ...mode,
+  });
   started.catch(() => undefined);
   const writer = await until('the child to read', () => openWriter(envFile));
   const release = () => {

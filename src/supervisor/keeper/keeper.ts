@@ -15,6 +15,7 @@ import { signalNumber, type SignalName } from '../../events/wait-status.js';
 import { StateFolder } from '../../memory/state-folder.js';
 import { ExitMonitor } from '../../monitor/exit-monitor.js';
 import type { ExitWatch } from '../../monitor/exit-watch.js';
+import { removeStalePidfile, writePidfile } from '../../process/pidfile.js';
 
 import { cgroupBase } from './cgroup-base.js';
 import { type Answer, type KeeperConnection, keeperError } from './connection.js';
@@ -112,6 +113,8 @@ export class Keeper extends EventEmitter<KeeperEvents> {
   #connecting: Promise<KeeperReady> | undefined;
   #ready: KeeperReady | undefined;
   #cgroup: string | null | undefined;
+  /** Older keepers do not; then we do. */
+  #writesPidfiles = true;
   #isClosed = false;
 
   /** @throws ExitwatchError `ERR_EXITWATCH_INVALID_OPTION` */
@@ -172,7 +175,8 @@ export class Keeper extends EventEmitter<KeeperEvents> {
 
   /**
    * Starts a run, and resolves when its command was executed. If a run of that id exists, resolves with
-   * that instead: it is safe to call it again after a crash.
+   * that instead: it is safe to call it again after a crash. A pidfile that cannot be written does not
+   * keep it from starting: `readPidfile()` of `exitwatch/process` says what it has.
    *
    * Rejects with an {@link ExitwatchError}: `ERR_EXITWATCH_INVALID_OPTION`; `…_START_FAILED` (see
    * `errno` and `step` in the message; the run is forgotten, so you may use the id again);
@@ -181,12 +185,20 @@ export class Keeper extends EventEmitter<KeeperEvents> {
   async start(options: RunOptions): Promise<KeeperRun> {
     this.#cgroup ??= cgroupBase(this.#stateDir);
     const request = toRequest(options, this.#cgroup);
-    const { message } = await this.#request(request);
+    await this.#connected();
+    const { message } = await this.#request(
+      this.#writesPidfiles ? request : request.filter(([key]) => key !== 'pidfile'),
+    );
     // What it has told in the meantime is newer than the answer.
     this.#check(message, options.id);
     let run = this.#runs.get(options.id) ?? this.#take(message);
     if (run.state === 'starting') run = await this.#started(run.id);
-    if (run.state !== 'failed') return run;
+    const { pidfile } = options;
+    if (run.state !== 'failed') {
+      if (pidfile !== undefined && !this.#writesPidfiles) await writeMissing(pidfile, run);
+      return run;
+    }
+    if (pidfile !== undefined) await removeStalePidfile(pidfile).catch(() => undefined);
     await this.#forgetFailed(run.id);
     throw startError(options, run);
   }
@@ -268,6 +280,17 @@ export class Keeper extends EventEmitter<KeeperEvents> {
     // It may have been forgotten when the connection was lost before the answer.
     if (!wasThere || message.text('error') !== 'no-run') this.#check(message, id);
     this.#drop(id);
+  }
+
+  /**
+   * Resolves when the keeper has answered.
+   *
+   * Rejects with an {@link ExitwatchError}: `…_KEEPER`, `…_CLOSED`.
+   */
+  async ping(): Promise<void> {
+    const { message } = await this.#request([['op', 'ping']]);
+    // Older keepers answer that they do not know it.
+    if (message.text('error') !== 'unsupported') this.#check(message, '');
   }
 
   /** What tried to become the command may take a moment to end, also under load. */
@@ -385,6 +408,7 @@ export class Keeper extends EventEmitter<KeeperEvents> {
       throw closedError();
     }
     this.#connection = connection;
+    this.#writesPidfiles = hello.all('can').includes('pidfile');
     this.#takeList(items);
     this.#ready = {
       pid: hello.number('pid') ?? 0,
@@ -649,6 +673,10 @@ export class Keeper extends EventEmitter<KeeperEvents> {
     },
     run: (id: string) => this.run(id),
   };
+}
+
+async function writeMissing(pidfile: string, { identity }: KeeperRun): Promise<void> {
+  if (identity !== null) await writePidfile(pidfile, identity).catch(() => undefined);
 }
 
 function membersIn(texts: readonly string[]): RunMember[] {

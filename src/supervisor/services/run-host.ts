@@ -19,5 +19,7 @@ export interface RunHost extends EventEmitter<KeeperEvents> {
   pause(id: string): Promise<boolean>;
   resume(id: string): Promise<boolean>;
   forget(id: string): Promise<void>;
+  /** Resolves when it has answered. */
+  ping(): Promise<void>;
   close(): Promise<void>;
 }

@@ -1,12 +1,17 @@
 // One idea: what one service shall be and what it is, and the one loop that brings them together.
-import { ExitwatchError } from '../../common/errors.js';
+import { asExitwatchError, ExitwatchError } from '../../common/errors.js';
 import { LONGEST_MS } from '../../common/options.js';
 import type { ExitEvent } from '../../events/exit-event.js';
 import { unknownExit } from '../../events/unknown-exit.js';
 import { bootId } from '../../identity/boot-id.js';
-import { startOf } from '../../identity/process-identity.js';
+import { isSameProcess, startOf } from '../../identity/process-identity.js';
 import { isAlive } from '../../process/liveness.js';
-import { removePidfile, writePidfile } from '../../process/pidfile.js';
+import {
+  readPidfile,
+  removePidfile,
+  removeStalePidfile,
+  writePidfile,
+} from '../../process/pidfile.js';
 import { stop as stopProcess } from '../../process/stop.js';
 import type { KeeperRun } from '../keeper/keeper-run.js';
 import { exitOf } from '../keeper/run-exit.js';
@@ -76,6 +81,8 @@ interface LiveRun {
   /** Why its health requires a restart. */
   unhealthy: string | null;
   isStopping: boolean;
+  /** It was asked for, and its keeper has not answered. */
+  isLaunching: boolean;
   /** Its stop ended with nothing left. */
   isGone: boolean;
   isPaused: boolean;
@@ -227,6 +234,7 @@ export class ServiceWorker {
     if (before === null || this.#termination.requested) {
       this.#record.attempts = 0;
       this.#record.dueAtMs = 0;
+      this.#record.planned = null;
     }
     this.#save();
     this.#isHeld = false;
@@ -407,7 +415,11 @@ export class ServiceWorker {
 
   #wake(): void {
     this.#isDirty = true;
-    if (this.#isAbandoned || this.#isLooping) return;
+    if (this.#isAbandoned) return;
+    if (this.#isLooping) {
+      this.#cancelLaunch();
+      return;
+    }
     this.#isLooping = true;
     void this.#run();
   }
@@ -537,6 +549,12 @@ export class ServiceWorker {
     record.attempts++;
     record.dueAtMs = 0;
     record.bootId = bootId();
+    const reason = record.planned ?? null;
+    record.planned = null;
+    if (reason !== null) {
+      record.restarts++;
+      this.#host.countRestart(reason);
+    }
     const id = runId(record, record.lastRun);
     const { runDigest } = record.stored;
     const { pidfile = null } = this.#spec;
@@ -575,6 +593,8 @@ export class ServiceWorker {
       this.#wake();
     } else {
       if (run !== null) await this.#host.runs.forget(run.id);
+      const { pidfile } = live.stored;
+      if (pidfile !== null) await removeStalePidfile(pidfile).catch(() => undefined);
       this.#drop();
       this.#wake();
     }
@@ -584,14 +604,17 @@ export class ServiceWorker {
     const { runs, clock } = this.#host;
     this.#save(); // otherwise the next supervisor would take it for an orphan
     let run: KeeperRun;
+    live.isLaunching = true;
     try {
       run = await runs.start(runOptions(spec, live.stored.id));
     } catch (error) {
       const { code } = error as ExitwatchError;
       // It may have been started: the next step asks again, under the same id.
       if (code === 'ERR_EXITWATCH_KEEPER' || code === 'ERR_EXITWATCH_CLOSED') throw error;
-      this.#onStartFailed(error as ExitwatchError);
+      this.#onStartFailed(live, error as ExitwatchError);
       return;
+    } finally {
+      live.isLaunching = false;
     }
     live.isStarted = true;
     live.startedAtMs = clock.now();
@@ -608,7 +631,29 @@ export class ServiceWorker {
     this.#wake();
   }
 
-  #onStartFailed(error: ExitwatchError): void {
+  /** What waits before its exec, for a disk for example, must not keep what was asked since waiting. */
+  #cancelLaunch(): void {
+    const live = this.#live;
+    if (live?.isLaunching !== true || live.isStopping) return;
+    const purpose = this.#purposeOfEnd(live);
+    if (purpose === null) return;
+    try {
+      this.#intend(live, purpose);
+    } catch (error) {
+      this.#warn(error);
+      return;
+    }
+    const { signal = 'SIGTERM' } = this.#policy.stop ?? {};
+    const graceMs = Math.max(1, this.#graceMs ?? this.#specGraceMs);
+    this.#host.runs.stop(live.stored.id, { signal, graceMs }).catch(() => undefined);
+  }
+
+  #onStartFailed(live: LiveRun, error: ExitwatchError): void {
+    if (live.isStopping) {
+      this.#drop();
+      this.#wake();
+      return;
+    }
     this.#lastError = error;
     this.#startFailures++;
     this.#warn(error);
@@ -636,8 +681,7 @@ export class ServiceWorker {
     }
     const delayMs = backoff.delayMs(attempts + 1);
     this.#record.dueAtMs = this.#host.clock.now() + delayMs;
-    this.#record.restarts++;
-    this.#host.countRestart(reason);
+    this.#record.planned = reason;
     if (delayMs === 0) return;
     this.#host.emit('backoff', {
       service: this.name,
@@ -667,13 +711,7 @@ export class ServiceWorker {
   async #terminate(live: LiveRun, purpose: StopPurpose): Promise<void> {
     const { runs } = this.#host;
     const { id } = live.stored;
-    live.isStopping = true;
-    if (live.stored.intent?.purpose !== purpose) {
-      const why = purpose === 'health' ? live.unhealthy : null;
-      live.stored.intent = { purpose, at: new Date().toISOString(), why };
-    }
-    this.#termination = { ...this.#termination, started: true };
-    this.#save(); // before the first signal
+    this.#intend(live, purpose);
     live.health?.end();
     this.#waiters.notify();
     await this.#control(live);
@@ -694,6 +732,17 @@ export class ServiceWorker {
       'ERR_EXITWATCH_TIMEOUT',
       `something of ${JSON.stringify(this.name)} has survived SIGKILL: ${pids}`,
     );
+  }
+
+  /** On record before the first signal. */
+  #intend(live: LiveRun, purpose: StopPurpose): void {
+    live.isStopping = true;
+    if (live.stored.intent?.purpose !== purpose) {
+      const why = purpose === 'health' ? live.unhealthy : null;
+      live.stored.intent = { purpose, at: new Date().toISOString(), why };
+    }
+    this.#termination = { ...this.#termination, started: true };
+    this.#save();
   }
 
   async #control(live: LiveRun): Promise<void> {
@@ -945,9 +994,12 @@ export class ServiceWorker {
     if (live.isPaused) live.health.setPaused(true);
   }
 
+  /** Its keeper has done so before its exec, if it could. */
   async #writePidfile(live: LiveRun, { pidfile }: ServiceSpec): Promise<void> {
     const { identity } = live.stored;
     if (pidfile === undefined || identity === null || live.exit !== null) return;
+    const found = await readPidfile(pidfile).catch(() => null);
+    if (found?.identity != null && isSameProcess(found.identity, identity)) return;
     await writePidfile(pidfile, identity).catch((error: unknown) => {
       this.#warn(error);
     });
@@ -991,7 +1043,7 @@ export class ServiceWorker {
   }
 
   #warn(error: unknown): void {
-    this.#host.emit('warning', { service: this.name, error: error as Error });
+    this.#host.emit('warning', { service: this.name, error: asExitwatchError(error) });
   }
 
   #checkOpen(): void {
@@ -1012,6 +1064,7 @@ function newLive(stored: StoredRun, generation: number): LiveRun {
     health: null,
     unhealthy: null,
     isStopping: false,
+    isLaunching: false,
     isGone: false,
     isPaused: stored.isPaused,
     moveError: null,

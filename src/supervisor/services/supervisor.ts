@@ -2,20 +2,19 @@
 import { EventEmitter } from 'node:events';
 
 import { emitSafely } from '../../common/emit-safely.js';
-import { ExitwatchError } from '../../common/errors.js';
+import { asExitwatchError, ExitwatchError } from '../../common/errors.js';
 import { checkOptionNames, checkPath, invalidOption } from '../../common/options.js';
 import { Semaphore } from '../../common/semaphore.js';
 import type { Downgrade } from '../../events/exit-event.js';
 import type { ExitMonitor } from '../../monitor/exit-monitor.js';
 import { Keeper } from '../keeper/keeper.js';
-import type { KeeperRun } from '../keeper/keeper-run.js';
-import { isOver } from '../keeper/stop-run.js';
 
 import { checkSpecs } from './check-spec.js';
 import { type Clock, realClock } from './clock.js';
 import { ASK_MS, Contact, type SupervisorHealth } from './contact.js';
 import { type Applied, DesiredSet } from './desired-set.js';
 import { Gathering } from './gathering.js';
+import { type OrphanHost, Orphans } from './orphans.js';
 import { PlainRuns } from './plain-runs.js';
 import type { RunHost } from './run-host.js';
 import { type RestartedService, Service } from './service.js';
@@ -70,7 +69,7 @@ export type SupervisorReady = {
 export type StoppedAll = {
   stopped: string[];
   /** Those that could not be stopped; they are still listed, and their stop goes on. */
-  errors: { name: string; error: Error }[];
+  errors: { name: string; error: ExitwatchError }[];
 };
 
 /**
@@ -103,9 +102,6 @@ const PHASES = [
   ...(['stopped', 'ended', 'failed'] as const),
 ] satisfies ServicePhase[];
 
-/** What nobody desires gets so long to end. */
-const ORPHAN_GRACE_MS = 2000;
-const ORPHAN_RETRY_MS = 10_000;
 const REOPEN_MS = 1000;
 const MOST_RESTARTS = 8;
 
@@ -132,10 +128,7 @@ export class Supervisor extends EventEmitter<SupervisorEvents> {
   #newest: readonly ServiceSpec[] = [];
   #applying: PromiseWithResolvers<Applied> | undefined;
   #state: State = 'new';
-  #orphaned = 0;
-  /** Those that are being stopped. */
-  readonly #orphans = new Set<string>();
-  readonly #retries = new Set<() => void>();
+  readonly #orphans: Orphans;
   #cancelReopen: (() => void) | undefined;
   #longestLatencyMs = 0;
 
@@ -156,6 +149,7 @@ export class Supervisor extends EventEmitter<SupervisorEvents> {
     this.#runs = new Keeper(keeperOptions);
     this.#withoutKeeper = options.withoutKeeper === true;
     this.#contact = new Contact(() => this.#runs, clock);
+    this.#orphans = new Orphans(this.#orphanHost());
     this.#gathering = new Gathering(clock, () => {
       this.#applyNow();
     });
@@ -191,7 +185,7 @@ export class Supervisor extends EventEmitter<SupervisorEvents> {
       this.#contact.begin();
       const adopted = this.#adopt();
       if (pending !== null) this.#desired.replay(pending.services);
-      const orphans = this.#findOrphans();
+      const orphans = this.#orphans.begin();
       return { keeperPid, downgrade, adopted, orphans };
     } catch (error) {
       store?.close();
@@ -231,7 +225,7 @@ export class Supervisor extends EventEmitter<SupervisorEvents> {
   }
 
   /** Stops and starts every service that nobody has stopped. */
-  async restartAll(): Promise<(RestartedService & { error: Error | null })[]> {
+  async restartAll(): Promise<(RestartedService & { error: ExitwatchError | null })[]> {
     this.#checkStarted();
     const few = new Semaphore(MOST_RESTARTS);
     const up = this.services().filter(
@@ -243,7 +237,7 @@ export class Supervisor extends EventEmitter<SupervisorEvents> {
           try {
             return { ...(await this.service(name).restart()), error: null };
           } catch (error) {
-            return { name, oldPid: pid, newPid: null, error: error as Error };
+            return { name, oldPid: pid, newPid: null, error: asExitwatchError(error) };
           }
         }),
       ),
@@ -265,7 +259,7 @@ export class Supervisor extends EventEmitter<SupervisorEvents> {
           await (worker.isLeaving ? worker.end(graceMs) : worker.stop(graceMs, 'close'));
           result.stopped.push(name);
         } catch (error) {
-          result.errors.push({ name, error: error as Error });
+          result.errors.push({ name, error: asExitwatchError(error) });
         }
       }),
     );
@@ -286,8 +280,7 @@ export class Supervisor extends EventEmitter<SupervisorEvents> {
       active: all.filter(({ run }) => run !== null).length,
       phases,
       restarts: { ...this.#restarts },
-      orphaned: this.#orphaned,
-      orphans: this.#orphans.size,
+      ...this.#orphans.counts,
       oldestRequestMs: waiting.length === 0 ? null : this.#clock.now() - Math.min(...waiting),
       longestLatencyMs: this.#longestLatencyMs,
       resyncMs: ASK_MS,
@@ -307,7 +300,7 @@ export class Supervisor extends EventEmitter<SupervisorEvents> {
     this.#gathering.cancel();
     this.#cancelReopen?.();
     this.#contact.end();
-    for (const cancel of this.#retries) cancel();
+    this.#orphans.end();
     this.#applying?.reject(closedError());
     for (const worker of this.#workers.values()) worker.abandon();
     await this.#runs.close();
@@ -338,6 +331,23 @@ export class Supervisor extends EventEmitter<SupervisorEvents> {
       },
       onFinished: ({ name }) => {
         this.#workers.delete(name);
+      },
+    };
+  }
+
+  #orphanHost(): OrphanHost {
+    const runs = () => this.#runs;
+    return {
+      get runs() {
+        return runs();
+      },
+      clock: this.#clock,
+      isOwned: (id) => this.#ownerOf(id) !== null,
+      onOrphan: (event) => {
+        this.#tell('orphan', event);
+      },
+      onError: (error) => {
+        this.#tell('warning', { service: null, error });
       },
     };
   }
@@ -373,30 +383,30 @@ export class Supervisor extends EventEmitter<SupervisorEvents> {
     runs.on('ended', (exit, run) => {
       const worker = this.#ownerOf(run.id);
       if (worker !== null) worker.onEnded(exit, run);
-      else if (this.#state === 'started') this.#forget(run.id);
+      else if (this.#state === 'started') this.#orphans.forget(run.id);
     });
     runs.on('empty', ({ id }) => {
       const worker = this.#ownerOf(id);
       if (worker !== null) worker.resync();
-      else if (this.#state === 'started') this.#forget(id);
+      else if (this.#state === 'started') this.#orphans.forget(id);
     });
     runs.on('started', (run) => {
       // Asked by a supervisor that died before it was told.
-      if (this.#state === 'started' && this.#ownerOf(run.id) === null) this.#orphan(run);
+      if (this.#state === 'started' && this.#ownerOf(run.id) === null) this.#orphans.take(run);
     });
     runs.on('notify', (run, text) => this.#ownerOf(run.id)?.onNotify(run, text));
     runs.on('restarted', () => {
       this.#onReopened();
     });
     runs.on('error', (error) => {
-      this.#tell('warning', { service: null, error });
+      this.#tell('warning', { service: null, error: asExitwatchError(error) });
       this.#reopenLater();
     });
   }
 
   #onReopened(): void {
     for (const worker of this.#workers.values()) worker.resync();
-    if (this.#state === 'started') this.#findOrphans();
+    if (this.#state === 'started') this.#orphans.search();
   }
 
   /** There is no keeper for now, for example because no process can be started: tries for ever. */
@@ -421,57 +431,6 @@ export class Supervisor extends EventEmitter<SupervisorEvents> {
       if (worker.status().pid !== null) adopted.push(worker.name);
     }
     return adopted;
-  }
-
-  #findOrphans(): string[] {
-    const orphans = this.#runs.runs().filter(({ id }) => this.#ownerOf(id) === null);
-    for (const run of orphans) {
-      if (isOver(run)) this.#forget(run.id);
-      else this.#orphan(run);
-    }
-    return orphans.filter((run) => !isOver(run)).map(({ id }) => id);
-  }
-
-  #orphan(run: KeeperRun): void {
-    const { id, pid, identity } = run;
-    if (this.#orphans.has(id)) return; // told already
-    this.#orphans.add(id);
-    this.#orphaned++;
-    this.#tell('orphan', { run: id, pid, identity });
-    void this.#stopOrphan(id);
-  }
-
-  /** Until nothing of it is left. */
-  async #stopOrphan(id: string): Promise<void> {
-    try {
-      const { isGone } = await this.#runs.stop(id, { graceMs: ORPHAN_GRACE_MS });
-      if (isGone) {
-        this.#orphans.delete(id);
-        this.#forget(id);
-        return;
-      }
-    } catch (error) {
-      if ((error as ExitwatchError).code === 'ERR_EXITWATCH_NO_RUN') {
-        this.#orphans.delete(id);
-        return;
-      }
-      this.#tell('warning', { service: null, error: error as Error });
-    }
-    if (this.#isClosed) return;
-    const cancel = this.#clock.after(ORPHAN_RETRY_MS, () => {
-      this.#retries.delete(cancel);
-      void this.#stopOrphan(id);
-    });
-    this.#retries.add(cancel);
-  }
-
-  /** Nobody waits for its end. */
-  #forget(id: string): void {
-    this.#runs.forget(id).catch((error: unknown) => {
-      const { code } = error as ExitwatchError;
-      const isExpected = ['ERR_EXITWATCH_NO_RUN', 'ERR_EXITWATCH_BUSY'].includes(code);
-      if (!isExpected) this.#tell('warning', { service: null, error: error as Error });
-    });
   }
 
   /** `null`: it is no service's present run. */

@@ -85,7 +85,7 @@ int TreeFreeze(const Run* run, bool on) {
   (void)on;
   return RunIsAlive(run) ? 0 : ESRCH;
 }
-bool TreeIsFrozen(const Run* run) { return run->pause_client != 0; }
+bool TreeIsFrozen(const Run* run) { return run->hold_client != 0; }
 void CgroupRemove(const char* path) {
   if (path[0] == '\0') abort();
 }

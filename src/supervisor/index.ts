@@ -38,10 +38,10 @@ export type {
   ServiceSpec,
   ServiceStop,
 } from './services/service-spec.js';
-export {
-  Supervisor,
-  type StoppedAll,
-  type SupervisorMetrics,
-  type SupervisorOptions,
-  type SupervisorReady,
-} from './services/supervisor.js';
+export { Supervisor } from './services/supervisor.js';
+export type { SupervisorMetrics } from './services/supervisor-metrics.js';
+export type {
+  StoppedAll,
+  SupervisorOptions,
+  SupervisorReady,
+} from './services/supervisor-types.js';

@@ -1,9 +1,5 @@
-export {
-  Keeper,
-  type KeeperEvents,
-  type KeeperOptions,
-  type KeeperReady,
-} from './keeper/keeper.js';
+export { Keeper, type KeeperOptions } from './keeper/keeper.js';
+export type { KeeperEvents, KeeperReady } from './keeper/keeper-events.js';
 export type { KeeperRun, RunFailure, RunState, RunUsage } from './keeper/keeper-run.js';
 export type { ProcessOptions, RunLogs, RunOptions } from './keeper/run-options.js';
 export type { RunMember, StoppedRun, StopRunOptions } from './keeper/stop-run.js';

@@ -13,7 +13,7 @@ import { isAlive } from '../../process/liveness.js';
 import { PausableTree } from '../../process/pause-tree.js';
 import { signalProcess } from '../../process/process-signal.js';
 import { stop as stopProcess } from '../../process/stop.js';
-import type { KeeperEvents, KeeperReady } from '../keeper/keeper.js';
+import type { KeeperEvents, KeeperReady } from '../keeper/keeper-events.js';
 import type { KeeperRun } from '../keeper/keeper-run.js';
 import { ownEnvironment } from '../keeper/own-environment.js';
 import type { RunOptions } from '../keeper/run-options.js';

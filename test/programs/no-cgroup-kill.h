@@ -1,4 +1,5 @@
-// Compiled into a keeper before everything else: the kernel has no cgroup.kill, as before Linux 5.14.
+// Compiled into a keeper before everything else: the kernel has no cgroup.kill, as before
+// Linux 5.14.
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>

@@ -1,5 +1,6 @@
-// take-pid PID: runs a process that has this pid, which must be free; prints `taken`. It lives until our
-// standard input ends, and then exits with 0; we end as it does. Exits with 2 if the pid cannot be had.
+// take-pid PID: runs a process that has this pid, which must be free; prints `taken`. It lives
+// until our standard input ends, and then exits with 0; we end as it does. Exits with 2 if the pid
+// cannot be had.
 #define _GNU_SOURCE
 #include <linux/sched.h>
 #include <signal.h>

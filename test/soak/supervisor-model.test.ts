@@ -247,6 +247,7 @@ class Model {
           `is     ${JSON.stringify(this.marks())}`,
           ...this.log.slice(-BETWEEN * 2),
           ...this.one.told.slice(-20),
+          this.one.process.stderr,
         ].join('\n'),
     );
     const now = new Set(marked(this.word).map(keyOf));

@@ -3,6 +3,7 @@ import type { ExitEvent } from '../../events/exit-event.js';
 import type { ExitMonitor } from '../../monitor/exit-monitor.js';
 import type { ExitWatch } from '../../monitor/exit-watch.js';
 
+import { keeperError } from './connection.js';
 import { checkAnswer } from './keeper-errors.js';
 import type { KeeperEvents } from './keeper-events.js';
 import { type KeeperRun, runOf } from './keeper-run.js';
@@ -11,6 +12,11 @@ import { exitOf, joinExit } from './run-exit.js';
 import { isOver } from './stop-run.js';
 
 const SEEN_WITHIN_MS = 1000;
+
+interface Starting {
+  resolve: (run: KeeperRun) => void;
+  reject: (error: Error) => void;
+}
 
 /** Tells an event of a {@link Keeper}. */
 export type Tell = <Name extends keyof KeeperEvents>(
@@ -26,7 +32,7 @@ export class RunTable {
   readonly #runs = new Map<string, KeeperRun>();
   readonly #watches = new Map<string, ExitWatch>();
   /** Who waits for another caller's start. */
-  readonly #starting = new Map<string, ((run: KeeperRun) => void)[]>();
+  readonly #starting = new Map<string, Starting[]>();
   /** Runs whose end was told, or is being joined with what the monitor saw. */
   readonly #ends = new Map<string, 'joining' | 'told'>();
 
@@ -67,15 +73,15 @@ export class RunTable {
     const run = runOf(message, this.#runs.get(message.text('run') ?? ''));
     this.#runs.set(run.id, run);
     if (run.state !== 'starting') {
-      for (const resolve of this.#starting.get(run.id) ?? []) resolve(run);
+      for (const { resolve } of this.#starting.get(run.id) ?? []) resolve(run);
       this.#starting.delete(run.id);
     }
     return run;
   }
 
   started(id: string): Promise<KeeperRun> {
-    return new Promise((resolve) => {
-      this.#starting.set(id, [...(this.#starting.get(id) ?? []), resolve]);
+    return new Promise((resolve, reject) => {
+      this.#starting.set(id, [...(this.#starting.get(id) ?? []), { resolve, reject }]);
     });
   }
 
@@ -145,6 +151,10 @@ export class RunTable {
 
   drop(id: string): void {
     this.#runs.delete(id);
+    // The next keeper does not know it, and so it was not executed.
+    for (const { reject } of this.#starting.get(id) ?? [])
+      reject(keeperError('the start was lost'));
+    this.#starting.delete(id);
     this.#ends.delete(id);
     this.unwatch(id);
   }

@@ -71,6 +71,10 @@ static int EndedLine(char* line, const Run* run) {
                   (long long)run->user_us, (long long)run->system_us);
 }
 
+static int PausedLine(char* line, const Run* run) {
+  return snprintf(line, kLineBytes, "Z %s %d %d\n", run->id, run->is_paused, run->is_held);
+}
+
 // A run that is over needs nothing else.
 static int PastLine(char* line, const Run* run) {
   return snprintf(
@@ -125,6 +129,13 @@ static void ReadStarted(Run* run, char* rest) {
   run->log_fifo = CopyIfAny(NextWord(&rest, '\t'));
   run->log_file = CopyIfAny(rest);
   run->has_left = true;
+}
+
+static void ReadPaused(Run* run, const char* rest) {
+  int is_paused, is_held;
+  if (sscanf(rest, "%d %d", &is_paused, &is_held) != 2) return;
+  run->is_paused = is_paused != 0;
+  run->is_held = is_held != 0;
 }
 
 static void ReadEnded(Run* run, const char* rest) {
@@ -227,6 +238,7 @@ static void ReadLine(char* line, off_t at) {
   }
   if (run == NULL) return;
   if (line[0] == 'S') ReadStarted(run, rest);
+  if (line[0] == 'Z') ReadPaused(run, rest);
   if (line[0] == 'E') ReadEnded(run, rest);
   if (line[0] == 'F') ReadFailed(run, rest);
   if (line[0] == 'R') RunRemove(run);
@@ -244,6 +256,7 @@ static int WriteRun(int file, const Run* run) {
   // Without this line it was never executed.
   const bool was_started = run->pid != 0 || run->shim != 0 || run->state == kRunning;
   if (error == 0 && was_started) error = AppendLine(file, StartedLine, run);
+  if (error == 0 && (run->is_paused || run->is_held)) error = AppendLine(file, PausedLine, run);
   if (error == 0 && !RunIsAlive(run)) error = AppendLine(file, EndedLine, run);
   return error;
 }
@@ -341,6 +354,8 @@ int JournalBegin(const Run* run) {
 }
 
 int JournalStarted(const Run* run) { return AppendLine(keeper.journal, StartedLine, run); }
+
+int JournalPaused(const Run* run) { return AppendLine(keeper.journal, PausedLine, run); }
 
 bool JournalKnowsUs(const char* id) {
   FILE* const file = fopen(kName, "re");

@@ -10,49 +10,14 @@
 #include <sys/resource.h>
 #include <sys/types.h>
 
+#include "text.h"
+
 enum {
   kProtocol = 1,
   kMostRequestBytes = 4 << 20,
   kMostClients = 64,
   kMostIdBytes = 100,
 };
-
-// ---- text.c: messages are fields "key=value", each with a NUL at its end, after a length of 4
-// bytes
-
-typedef struct {
-  char* bytes;
-  size_t size;
-  size_t room;
-} Buffer;
-
-void BufferAdd(Buffer* buffer, const void* bytes, size_t size);
-void BufferDrop(Buffer* buffer, size_t size);
-void BufferFree(Buffer* buffer);
-
-// Begins a message, and returns where its length will be.
-size_t MessageBegin(Buffer* buffer);
-void MessageText(Buffer* buffer, const char* key, const char* value);
-void MessageNumber(Buffer* buffer, const char* key, int64_t value);
-void MessageEnd(Buffer* buffer, size_t begin);
-
-// A request whose fields are all well-formed.
-typedef struct {
-  const char* bytes;
-  size_t size;
-} Request;
-
-bool RequestIsWellFormed(Request request);
-// The first value of a key; NULL if there is none.
-const char* RequestText(Request request, const char* key);
-// The number of a key, or `otherwise`; sets *bad if it is no number within the limits.
-int64_t RequestNumber(Request request, const char* key, int64_t otherwise, int64_t most, bool* bad);
-// All values of a key, with NULL at the end; they point into the request. Free it.
-char** RequestTexts(Request request, const char* key);
-// The first key that is not in the list, which ends with NULL.
-const char* RequestUnknown(Request request, const char* const* known);
-// The whole text as a number without sign.
-bool ParseNumber(const char* text, int64_t* value);
 
 // ---- clock.c
 
@@ -88,7 +53,7 @@ typedef struct {
   int64_t kill_next_boot_ms;
   uint64_t start_client;  // whose request is answered when exec has succeeded
   int64_t start_seq;
-  uint64_t pause_client;  // resume when this client leaves
+  uint64_t hold_client;  // see is_held
   pid_t pid;
   pid_t shim;
   pid_t log_pid;
@@ -110,6 +75,8 @@ typedef struct {
   bool is_killing;
   bool is_stored;      // its end is in the journal
   bool has_lost_shim;  // it was killed: what it had collected is ours now
+  bool is_paused;
+  bool is_held;  // paused until a client says so, leaves, or does not live to see the next keeper
 } Run;
 
 bool IsRunId(const char* id);
@@ -136,6 +103,8 @@ void RunsTellEnded(void);
 int RunsTick(void);
 // What an earlier keeper left.
 void RunsTakeStock(void);
+// Stops all of it or lets it go on, and remembers which. 0 or an errno.
+int RunPause(Run* run, bool is_paused, bool is_held);
 // Frees what a run has and no longer needs.
 void RunClosed(Run* run);
 
@@ -158,6 +127,7 @@ int JournalBegin(const Run* run);
 int JournalStarted(const Run* run);
 // Whether a line of JournalStarted() names us; for a child whose keeper is dead.
 bool JournalKnowsUs(const char* id);
+int JournalPaused(const Run* run);
 int JournalEnded(const Run* run);
 // Writes a line that says all, and adds the run to those that are over.
 int JournalPast(Run* run);
@@ -173,6 +143,9 @@ int JournalCompact(void);
 // What RLIMIT_NOFILE was before the keeper raised its own.
 extern struct rlimit inherited_files;
 
+// Whether some descriptors are left alone: without any, we would see neither processes nor clients.
+void ReserveFiles(bool on);
+
 typedef struct {
   const char* file;
   char** arguments;
@@ -181,6 +154,7 @@ typedef struct {
   const char* directory;
   const char* out;
   const char* err;
+  const char* pidfile;
   gid_t* groups;
   size_t group_count;
   int64_t uid;  // -1: as the keeper
@@ -196,6 +170,11 @@ typedef struct {
 // before the journal knows it, which Go() says: a next keeper knows all that was executed.
 int SpawnRun(Run* run, const StartSpec* spec);
 void Go(Run* run);
+
+// ---- pidfile.c
+
+// Of ourselves. If it cannot be written, whoever asked for it sees that.
+void PidfileWrite(const char* path);
 
 // ---- log.c
 
@@ -221,8 +200,21 @@ typedef struct {
   size_t room;
 } Members;
 
-// Reads state, parent and start of a process; false if there is none.
-bool ReadStat(pid_t pid, char* state, pid_t* parent, int64_t* ticks);
+typedef struct {
+  int64_t ticks;  // its start
+  pid_t parent;
+  unsigned flags;
+  char state;
+} Stat;
+
+// 0 or an errno; ESRCH: there is no such process.
+int ReadStat(pid_t pid, Stat* stat);
+// Its start; 0: unknown.
+int64_t TicksOf(pid_t pid);
+// Neither gone, nor a zombie, nor another one with its pid.
+bool IsAlive(pid_t pid, int64_t ticks);
+// It is this process, dead or alive, and has not executed anything.
+bool IsBeforeExec(pid_t pid, int64_t ticks);
 // All living processes of a run.
 void TreeMembers(const Run* run, Members* members);
 bool TreeIsEmpty(const Run* run);
@@ -254,7 +246,7 @@ void AnswerStart(const Run* run);
 void ServerPoll(int wait_ms);
 size_t ServerClients(void);
 void TellNotify(const Run* run, const char* text);
-// A descriptor of a run to wait for.
+// A descriptor to wait for.
 typedef enum { kListening, kSignals, kClient, kExecFd, kShimFd, kNotifyFd } Waited;
 void WaitFor(int fd, Waited kind, uint64_t id);
 void StopWaiting(int fd);

@@ -36,11 +36,9 @@ int NotifyOpen(Run* run, char* address, size_t room) {
 
 // A sender may be gone when its message is read: then its user must do.
 static bool IsOurs(const Run* run, const struct ucred* sender) {
-  char state;
-  pid_t parent;
-  int64_t ticks;
+  Stat stat;
   if (sender->pid == run->pid || TreeHas(run, sender->pid)) return true;
-  return !ReadStat(sender->pid, &state, &parent, &ticks) && sender->uid == run->uid;
+  return ReadStat(sender->pid, &stat) == ESRCH && sender->uid == run->uid;
 }
 
 static void TakeLine(Run* run, const char* line) {

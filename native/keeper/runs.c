@@ -181,9 +181,25 @@ void RunsTellEnded(void) {
   JournalCompactIfDue();
 }
 
+static void Fail(Run* run, int error, const char* step) {
+  run->state = kFailed;
+  run->error = error;
+  free(run->step);
+  run->step = Copy(step);
+  run->ended_ms = WallMs();
+  if (!IsAlive(run->shim, run->shim_ticks)) Ended(run);  // else when that is gone, too
+}
+
+static void Executed(Run* run) {
+  run->state = kRunning;
+  if (run->start_client != 0) AnswerStart(run);
+  TellAll("started", run);
+}
+
 static void MainEnded(Run* run, int status, int64_t at, int64_t lived, const Usage* usage) {
   RunReadExec(run);
   if (!RunIsAlive(run)) return;
+  if (run->state == kStarting) Executed(run);
   run->state = kEnded;
   run->status = status;
   run->ended_ms = at;
@@ -196,10 +212,26 @@ static void MainEnded(Run* run, int status, int64_t at, int64_t lived, const Usa
   Ended(run);
 }
 
+// Somebody killed it, or its keeper was dead and could not be told why it failed.
+static void MainEndedEarly(Run* run) {
+  RunReadExec(run);
+  if (!RunIsAlive(run)) return;
+  CloseWaited(&run->exec_fd);
+  Fail(run, ECANCELED, "killed");
+}
+
 static void LookWhatIsLeft(Run* run) {
   if (!run->has_left || RunIsAlive(run) || !TreeIsEmpty(run)) return;
   NothingIsLeft(run);
   TellAll("empty", run);
+}
+
+// An exec closes its pipe, and so does a death: of a zombie the kernel still knows which it was. If
+// it was reaped already, its shim tells.
+static void LookIfExecuted(Run* run) {
+  if (run->state != kStarting || run->exec_fd >= 0 || run->pid == 0) return;
+  if (TicksOf(run->pid) != run->start_ticks || IsBeforeExec(run->pid, run->start_ticks)) return;
+  Executed(run);
 }
 
 void RunReadExec(Run* run) {
@@ -210,19 +242,10 @@ void RunReadExec(Run* run) {
   CloseWaited(&run->exec_fd);
   if (size == sizeof failure) {
     failure.step[sizeof failure.step - 1] = '\0';
-    run->state = kFailed;
-    run->error = failure.error;
-    free(run->step);
-    run->step = Copy(failure.step);
-    run->ended_ms = WallMs();
-    if (run->shim == 0) Ended(run);  // else when the shim is gone, too
-    return;
+    return Fail(run, failure.error, failure.step);
   }
   if (run->shim != 0) RunReadShim(run);
-  if (run->state != kStarting) return;
-  run->state = kRunning;
-  if (run->start_client != 0) AnswerStart(run);
-  TellAll("started", run);
+  LookIfExecuted(run);
 }
 
 static void ReadPidfd(Run* run) {
@@ -247,13 +270,13 @@ static void ReadPidfd(Run* run) {
 static void TakeReport(Run* run, const ShimReport* report) {
   const bool is_new = run->pid != report->pid;
   run->pid = report->pid;
-  if (!report->is_end) {
+  if (report->kind == kBegun) {
     if (!is_new) return;  // it was in the journal of the keeper before
     run->start_ticks = report->ticks;
     JournalStarted(run);
-    if (run->state == kRunning) TellAll("started", run);
-    return;
+    return LookIfExecuted(run);
   }
+  if (report->kind == kEndedBeforeExec) return MainEndedEarly(run);
   MainEnded(run, report->status, report->ended_ms, report->lived_ms, &report->usage);
 }
 
@@ -282,25 +305,39 @@ void RunReadShim(Run* run) {
   }
 }
 
+static bool IsToBeTold(const Run* run) {
+  for (size_t i = 0; i < ended_count; i++) {
+    if (ended[i] == run) return true;
+  }
+  return false;
+}
+
+static void MainEndedWithShim(Run* run) {
+  int status;
+  struct rusage rusage;
+  if (run->pid == 0 || (run->state == kStarting && IsBeforeExec(run->pid, run->start_ticks))) {
+    if (run->pid > 0) waitpid(run->pid, &status, WNOHANG);
+    run->is_killing = true;  // what it has forked, and did not live to report
+    return MainEndedEarly(run);
+  }
+  const bool is_child = wait4(run->pid, &status, WNOHANG, &rusage) == run->pid;
+  const Usage usage = is_child ? UsageOf(&rusage) : (Usage){0};
+  MainEnded(run, is_child ? status : kUnknown, WallMs(), BootMs() - run->started_boot_ms, &usage);
+}
+
 static void ShimEnded(Run* run, bool was_killed) {
   run->has_lost_shim = was_killed;
   RunReadShim(run);
   RunReadExec(run);
   CloseWaited(&run->shim_fd);
-  if (run->state == kFailed && !run->is_stored) Ended(run);
   ShimReport report;
   if (RunIsAlive(run) && ShimTake(run->id, &report) == 0) TakeReport(run, &report);
   // Somebody killed it: then the run is our child now, or an earlier keeper's loss.
-  if (RunIsAlive(run) && !MainIsAlive(run)) {
-    int status;
-    struct rusage rusage;
-    const bool is_child = run->pid > 0 && wait4(run->pid, &status, WNOHANG, &rusage) == run->pid;
-    const Usage usage = is_child ? UsageOf(&rusage) : (Usage){0};
-    MainEnded(run, is_child ? status : kUnknown, WallMs(), BootMs() - run->started_boot_ms, &usage);
-  }
+  if (RunIsAlive(run) && !MainIsAlive(run)) MainEndedWithShim(run);
+  if (run->state == kFailed && !run->is_stored && !IsToBeTold(run)) Ended(run);
 }
 
-static void Reaped(pid_t pid, int status, const struct rusage* rusage) {
+static void Reaped(pid_t pid, int status, const struct rusage* rusage, bool is_early) {
   if (pid == keeper.main_pid) {
     keeper.main_pid = 0;
     keeper.main_status = status;
@@ -318,6 +355,7 @@ static void Reaped(pid_t pid, int status, const struct rusage* rusage) {
       return;
     }
     if (pid == run->pid && RunIsAlive(run)) {
+      if (is_early) return MainEndedEarly(run);
       const Usage usage = UsageOf(rusage);
       MainEnded(run, status, WallMs(), BootMs() - run->started_boot_ms, &usage);
       return;
@@ -325,10 +363,24 @@ static void Reaped(pid_t pid, int status, const struct rusage* rusage) {
   }
 }
 
+static bool IsEarly(pid_t pid) {
+  for (size_t i = 0; i < count; i++) {
+    if (runs[i]->pid == pid && runs[i]->state == kStarting)
+      return IsBeforeExec(pid, runs[i]->start_ticks);
+  }
+  return false;
+}
+
 void RunsReap(void) {
-  struct rusage usage;
-  int status;
-  for (pid_t pid; (pid = wait4(-1, &status, WNOHANG, &usage)) > 0;) Reaped(pid, status, &usage);
+  siginfo_t info = {.si_pid = 0};
+  while (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid > 0) {
+    const bool is_early = IsEarly(info.si_pid);
+    struct rusage usage;
+    int status;
+    const pid_t pid = wait4(info.si_pid, &status, WNOHANG, &usage);
+    if (pid > 0) Reaped(pid, status, &usage, is_early);
+    info.si_pid = 0;
+  }
 }
 
 // ---- what is due
@@ -350,13 +402,8 @@ static void ReachShim(Run* run);
 static void LookAtLost(Run* run) {
   if (run->shim != 0 && run->shim_fd < 0) ReachShim(run);
   RunReadShim(run);
-  char state;
-  pid_t parent;
-  int64_t ticks;
-  const pid_t watched = run->shim != 0 ? run->shim : run->pid;
-  const int64_t since = run->shim != 0 ? run->shim_ticks : run->start_ticks;
-  if (watched != 0 && ReadStat(watched, &state, &parent, &ticks) && ticks == since && state != 'Z')
-    return;
+  LookIfExecuted(run);
+  if (run->shim != 0 ? IsAlive(run->shim, run->shim_ticks) : MainIsAlive(run)) return;
   if (run->shim != 0)
     ShimEnded(run, false);
   else if (run->shim_fd < 0)
@@ -405,21 +452,36 @@ int RunsTick(void) {
   return wait;
 }
 
+// ---- paused
+
+// On disk before anything stops: the next keeper must know what it has to undo.
+int RunPause(Run* run, bool is_paused, bool is_held) {
+  const bool was_paused = run->is_paused, was_held = run->is_held;
+  const bool is_changed = is_paused != was_paused || is_held != was_held;
+  run->is_paused = is_paused;
+  run->is_held = is_held;
+  const bool is_on = is_paused || is_held;
+  const int unwritten = is_changed ? JournalPaused(run) : 0;
+  if (unwritten != 0 && is_on) {
+    run->is_paused = was_paused;
+    run->is_held = was_held;
+    return unwritten;
+  }
+  return TreeFreeze(run, is_on);
+}
+
 // ---- after an earlier keeper
 
 // Its descriptors are in place when it has its name.
 static void ReachShim(Run* run) {
   char path[40], name[16];
-  char state;
-  pid_t parent;
-  int64_t ticks;
   snprintf(path, sizeof path, "/proc/%d/comm", run->shim);
   if (ReadFile(path, name, sizeof name) != 0 || strcmp(name, kShimName "\n") != 0) return;
   snprintf(path, sizeof path, "/proc/%d/fd/%d", run->shim, kShimReadFd);
   const int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   if (fd < 0) return;
   // Looked at last: then it was the shim that was asked before.
-  if (!ReadStat(run->shim, &state, &parent, &ticks) || ticks != run->shim_ticks) {
+  if (TicksOf(run->shim) != run->shim_ticks) {
     close(fd);
     return;
   }
@@ -432,12 +494,8 @@ static void Adopt(Run* run) {
   if (run->shim != 0) {
     ReachShim(run);
   } else if (run->pid != 0) {
-    char state;
-    pid_t parent;
-    int64_t ticks;
     run->shim_fd = (int)syscall(SYS_pidfd_open, run->pid, 0);
-    if (!ReadStat(run->pid, &state, &parent, &ticks) || ticks != run->start_ticks)
-      CloseFd(&run->shim_fd);
+    if (TicksOf(run->pid) != run->start_ticks) CloseFd(&run->shim_fd);
     if (run->shim_fd >= 0) WaitFor(run->shim_fd, kShimFd, run->serial);
   }
 }
@@ -453,17 +511,21 @@ void RunsTakeStock(void) {
       JournalForgotten(run->id);
       RunRemove(run);
       i--;
-    } else if (run->pid == 0 && run->shim == 0 && RunIsAlive(run)) {
+      continue;
+    }
+    if (run->pid == 0 && run->shim == 0 && RunIsAlive(run)) {
       // Of another boot.
       MainEnded(run, kUnknown, 0, 0, NULL);
       run->has_left = run->cgroup != NULL && !TreeIsEmpty(run);
     } else if (run->pid == 0 && run->shim == 0) {
       run->has_left = false;
     } else if (RunIsAlive(run)) {
-      run->state = kRunning;
+      run->state = kStarting;
       Adopt(run);
+      LookIfExecuted(run);
     } else {
       run->has_left = run->state == kEnded && !TreeIsEmpty(run);
     }
+    if (run->is_held) RunPause(run, run->is_paused, false);
   }
 }

@@ -12,7 +12,13 @@
 #include "keeper.h"
 #include "shim.h"
 
-enum { kPieceBytes = 1 << 16, kMostOwedBytes = 4 << 20, kEventsAtOnce = 64, kIdBits = 56 };
+enum {
+  kPieceBytes = 1 << 16,
+  kMostOwedBytes = 4 << 20,
+  kEventsAtOnce = 64,
+  kIdBits = 56,
+  kAgainMs = 200,
+};
 
 typedef struct {
   uint64_t id;
@@ -30,12 +36,16 @@ typedef struct {
 
 static Client* clients[kMostClients];
 static uint64_t last_client;
+// When clients are accepted again for whom there was no room; 0: now.
+static int64_t accept_boot_ms;
+// There was no room in epoll, and so everything is looked at again and again.
+static bool is_blind;
 
 // ---- epoll
 
 void WaitFor(int fd, Waited kind, uint64_t id) {
   struct epoll_event event = {.events = EPOLLIN, .data.u64 = (uint64_t)kind << kIdBits | id};
-  if (epoll_ctl(keeper.epoll, EPOLL_CTL_ADD, fd, &event) < 0) Die("epoll_ctl");
+  if (epoll_ctl(keeper.epoll, EPOLL_CTL_ADD, fd, &event) < 0) is_blind = true;
 }
 
 // Children share our open files: to close one does not do it.
@@ -67,9 +77,9 @@ static void Drop(Client* client) {
   }
   for (Run* run = RunAfter(0); run != NULL; run = RunAfter(run->serial)) {
     if (run->start_client == client->id) run->start_client = 0;
-    if (run->pause_client != client->id) continue;
-    run->pause_client = 0;
-    TreeFreeze(run, false);
+    if (run->hold_client != client->id) continue;
+    run->hold_client = 0;
+    RunPause(run, run->is_paused, false);
   }
   StopWaiting(client->fd);
   CloseFd(&client->fd);
@@ -160,9 +170,19 @@ void AnswerStart(const Run* run) {
 
 // ---- requests
 
+// Those that wait would wake us at once.
+static void AcceptLater(void) {
+  StopWaiting(keeper.listening);
+  accept_boot_ms = BootMs() + kAgainMs;
+}
+
 static void Accept(void) {
   for (;;) {
+    ReserveFiles(true);
     const int fd = accept4(keeper.listening, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    ReserveFiles(false);
+    if (fd < 0 && (errno == EINTR || errno == ECONNABORTED)) continue;
+    if (fd < 0 && errno != EAGAIN) return AcceptLater();
     if (fd < 0) return;
     struct ucred peer;
     socklen_t size = sizeof peer;
@@ -185,6 +205,7 @@ static void Accept(void) {
     MessageText(&client->out, "version", KEEPER_VERSION);
     MessageNumber(&client->out, "pid", getpid());
     MessageText(&client->out, "bootId", BootId());
+    MessageText(&client->out, "can", "pidfile");  // what the first keepers could not
     MessageEnd(&client->out, begin);
     Flush(client);
     Interest(client);
@@ -201,9 +222,9 @@ bool IsRunId(const char* id) {
 }
 
 static const char* const kStartKeys[] = {
-    "seq",    "op",      "run",   "file",     "arg",     "env",     "cwd", "umask",
-    "uid",    "gid",     "group", "noGroups", "noRoot",  "cgroup",  "out", "err",
-    "notify", "envFile", "fifo",  "logFile",  "logMost", "logKeep", NULL};
+    "seq",    "op",      "run",     "file",     "arg",     "env",     "cwd",     "umask",
+    "uid",    "gid",     "group",   "noGroups", "noRoot",  "cgroup",  "out",     "err",
+    "notify", "envFile", "pidfile", "fifo",     "logFile", "logMost", "logKeep", NULL};
 
 static bool IsPath(const char* path) {
   return path == NULL || (path[0] == '/' && strpbrk(path, "\t\n") == NULL && strlen(path) < 4000);
@@ -217,6 +238,7 @@ static const char* ReadSpec(Request request, StartSpec* spec) {
   spec->environment_file = RequestText(request, "envFile");
   spec->out = RequestText(request, "out");
   spec->err = RequestText(request, "err");
+  spec->pidfile = RequestText(request, "pidfile");
   spec->uid = RequestNumber(request, "uid", -1, UINT32_MAX - 1, &bad);
   spec->gid = RequestNumber(request, "gid", -1, UINT32_MAX - 1, &bad);
   spec->mask = RequestNumber(request, "umask", 022, 0777, &bad);
@@ -228,11 +250,9 @@ static const char* ReadSpec(Request request, StartSpec* spec) {
   if (spec->directory == NULL) spec->directory = "/";
   for (size_t i = 0; i < 7; i++) {
     static const char* const kPaths[] = {"cwd",    "envFile", "out",    "err",
-                                         "cgroup", "fifo",    "logFile"};
+                                         "cgroup", "logFile", "pidfile"};
     if (!IsPath(RequestText(request, kPaths[i]))) return kPaths[i];
   }
-  if ((RequestText(request, "fifo") == NULL) != (RequestText(request, "logFile") == NULL))
-    return "fifo";
   char** const groups = RequestTexts(request, "group");
   for (spec->group_count = 0; groups[spec->group_count] != NULL;) spec->group_count++;
   spec->groups = Need(calloc(spec->group_count + 1, sizeof *spec->groups));
@@ -266,6 +286,7 @@ static char* CopyField(Request request, const char* key) {
 
 static int Begin(Run* run, Request request, StartSpec* spec) {
   char address[128] = "NOTIFY_SOCKET=";
+  ReserveFiles(true);
   if (RequestText(request, "notify") != NULL) {
     const int error = NotifyOpen(run, address + 14, sizeof address - 14);
     if (error != 0) {
@@ -324,8 +345,13 @@ static void Start(Client* client, int64_t seq, Request request) {
   run->started_boot_ms = BootMs();
   run->uid = spec.uid >= 0 ? (uint32_t)spec.uid : geteuid();
   run->cgroup = CopyField(request, "cgroup");
-  run->log_fifo = CopyField(request, "fifo");
   run->log_file = CopyField(request, "logFile");
+  if (run->log_file != NULL) {
+    // Beside the journal: the disk of the log may not answer. What a client names is ignored.
+    char fifo[kMostIdBytes + 8];
+    snprintf(fifo, sizeof fifo, "fifo.%s", id);
+    run->log_fifo = Copy(fifo);
+  }
   run->log_most = spec.log_most;
   run->log_keep = (int)spec.log_keep;
   int error = JournalBegin(run);
@@ -335,6 +361,7 @@ static void Start(Client* client, int64_t seq, Request request) {
     return AnswerError(client, seq, "journal", NULL, error);
   }
   error = Begin(run, request, &spec);
+  ReserveFiles(false);
   FreeSpec(&spec);
   if (error == 0 && (error = JournalStarted(run)) != 0) TakeBack(run);
   if (error != 0) {
@@ -416,10 +443,13 @@ static void HandlePast(Client* client, int64_t seq, const char* op, const char* 
   AnswerError(client, seq, "gone", NULL, ESRCH);
 }
 
-static void Freeze(Client* client, int64_t seq, Request request, Run* run, bool on) {
-  const int error = TreeFreeze(run, on);
+static void Pause(Client* client, int64_t seq, Request request, Run* run, bool on) {
+  const bool is_hold = RequestText(request, "whileConnected") != NULL;
+  // To end a hold leaves paused what was paused before; to resume ends both.
+  const int error = RunPause(run, is_hold ? run->is_paused : on, is_hold ? on : on && run->is_held);
   if (error != 0) return AnswerError(client, seq, error == ESRCH ? "gone" : "system", NULL, error);
-  run->pause_client = on && RequestText(request, "whileConnected") != NULL ? client->id : 0;
+  if (!run->is_held) run->hold_client = 0;
+  if (is_hold && on) run->hold_client = client->id;
   AnswerOk(client, seq);
 }
 
@@ -444,6 +474,7 @@ static void Handle(Client* client, Request request) {
     client->is_watching = true;
     return AnswerOk(client, seq);
   }
+  if (strcmp(op, "ping") == 0) return AnswerOk(client, seq);
   if (strcmp(op, "list") == 0) {
     client->is_listing = true;
     client->list_seq = seq;
@@ -453,6 +484,10 @@ static void Handle(Client* client, Request request) {
   if (strcmp(op, "upgrade") == 0) {
     const char* const path = RequestText(request, "path");
     if (path == NULL || !IsPath(path)) return AnswerError(client, seq, "bad-request", "path", 0);
+    // Its client would lose its connection, and with that what it relies on.
+    for (const Run* run = RunAfter(0); run != NULL; run = RunAfter(run->serial)) {
+      if (run->is_held) return AnswerError(client, seq, "busy", NULL, 0);
+    }
     return AnswerError(client, seq, "system", path, Upgrade(path));
   }
   if (strcmp(op, "leave") == 0) {
@@ -471,8 +506,8 @@ static void Handle(Client* client, Request request) {
   if (strcmp(op, "look") == 0) return Look(client, seq, run);
   if (strcmp(op, "forget") == 0) return Forget(client, seq, run);
   if (strcmp(op, "signal") == 0) return Signal(client, seq, request, run);
-  if (strcmp(op, "pause") == 0) return Freeze(client, seq, request, run, true);
-  if (strcmp(op, "resume") == 0) return Freeze(client, seq, request, run, false);
+  if (strcmp(op, "pause") == 0) return Pause(client, seq, request, run, true);
+  if (strcmp(op, "resume") == 0) return Pause(client, seq, request, run, false);
   run->is_killing = true;
   run->kill_wait_ms = 0;
   run->kill_next_boot_ms = 0;
@@ -587,8 +622,31 @@ static bool FlushAll(void) {
   return can_go_on;
 }
 
+static int AcceptAgain(int wait_ms) {
+  const int64_t left = accept_boot_ms - BootMs();
+  if (left > 0) return wait_ms < 0 || left < wait_ms ? (int)left : wait_ms;
+  accept_boot_ms = 0;
+  WaitFor(keeper.listening, kListening, 0);
+  return wait_ms;
+}
+
+static void LookAtAll(void) {
+  if (accept_boot_ms == 0) Accept();
+  ReadSignals();
+  for (size_t i = 0; i < kMostClients; i++) {
+    if (clients[i] != NULL && clients[i]->wants_in) Serve(clients[i], EPOLLIN);
+  }
+  for (Run* run = RunAfter(0); run != NULL; run = RunAfter(run->serial)) {
+    RunReadExec(run);
+    RunReadShim(run);
+    if (run->notify_fd >= 0) NotifyRead(run);
+  }
+}
+
 void ServerPoll(int wait_ms) {
   if (FlushAll()) wait_ms = 0;
+  if (accept_boot_ms != 0) wait_ms = AcceptAgain(wait_ms);
+  if (is_blind && (wait_ms < 0 || wait_ms > kAgainMs)) wait_ms = kAgainMs;
   struct epoll_event events[kEventsAtOnce];
   const int number = epoll_wait(keeper.epoll, events, kEventsAtOnce, wait_ms);
   for (int i = 0; i < number; i++) {
@@ -599,6 +657,7 @@ void ServerPoll(int wait_ms) {
     if (kind == kClient && ClientOf(id) != NULL) Serve(ClientOf(id), events[i].events);
     if (kind == kExecFd || kind == kShimFd || kind == kNotifyFd) OnRun(kind, id);
   }
+  if (is_blind) LookAtAll();
   RunsReap();
   RunsTellEnded();
   ServeAll();

@@ -22,6 +22,9 @@ typedef struct {
   int64_t system_us;
 } Usage;
 
+// `kEndedBeforeExec`: it ended, and its command was not executed.
+enum { kBegun, kEndedAfterExec, kEndedBeforeExec };
+
 typedef struct {
   int64_t ticks;
   int64_t boot_ms;
@@ -30,7 +33,7 @@ typedef struct {
   Usage usage;
   pid_t pid;
   int status;
-  int is_end;
+  int kind;
 } ShimReport;
 
 Usage UsageOf(const struct rusage* usage);

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -18,7 +19,18 @@
 #include "keeper.h"
 #include "shim.h"
 
+enum { kReservedFiles = 32, kLockTries = 100 };
+
 struct rlimit inherited_files;
+
+void ReserveFiles(bool on) {
+  struct rlimit files;
+  if (getrlimit(RLIMIT_NOFILE, &files) < 0) return;
+  files.rlim_cur = files.rlim_max;
+  if (on)
+    files.rlim_cur -= files.rlim_max > 2 * kReservedFiles ? kReservedFiles : files.rlim_max / 2;
+  setrlimit(RLIMIT_NOFILE, &files);
+}
 
 typedef struct {
   int out;
@@ -70,16 +82,71 @@ void Go(Run* run) {
   CloseFd(&run->go_fd);
 }
 
+// Never follows a link, and never waits for a reader of a FIFO. -1: errno says why not.
+static int OpenLog(const char* path) {
+  const int file = open(
+      path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0640);
+  struct stat status;
+  if (file < 0) return -1;
+  if (fstat(file, &status) < 0 || !S_ISREG(status.st_mode)) {
+    close(file);
+    errno = EINVAL;
+    return -1;
+  }
+  fcntl(file, F_SETFL, O_APPEND);
+  return file;
+}
+
+static bool IsAt(int file, const char* path, struct stat* status) {
+  struct stat now;
+  return fstat(file, status) == 0 && lstat(path, &now) == 0 && now.st_ino == status->st_ino &&
+         now.st_dev == status->st_dev;
+}
+
+// Of several that start at once, one rotates.
+static int OpenRotated(const char* path, const StartSpec* spec) {
+  for (int tries = 0;; tries++) {
+    struct stat status;
+    const int file = OpenLog(path);
+    if (file < 0 || spec->log_most <= 0 || tries == kLockTries) return file;
+    const bool is_ours = flock(file, LOCK_EX | LOCK_NB) == 0;
+    if (is_ours && IsAt(file, path, &status)) {
+      if (status.st_size >= spec->log_most) {
+        RotateFile(path, (int)spec->log_keep);
+      } else {
+        flock(file, LOCK_UN);
+        return file;
+      }
+    }
+    close(file);
+    if (!is_ours) usleep(10000);
+  }
+}
+
+static void TakeSignalsAs(void (*handler)(int)) {
+  for (int number = 1; number < NSIG; number++) signal(number, handler);
+  signal(SIGCHLD, SIG_DFL);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+// Not in the keeper: a disk may not answer.
+static void OpenLogs(ChildFiles* files, const StartSpec* spec) {
+  if (spec->out != NULL && (files->out = OpenRotated(spec->out, spec)) < 0)
+    Fail(files, "stdout", errno);
+  const bool is_same = spec->out != NULL && spec->err != NULL && strcmp(spec->out, spec->err) == 0;
+  if (is_same) files->err = files->out;
+  if (spec->err != NULL && !is_same && (files->err = OpenRotated(spec->err, spec)) < 0)
+    Fail(files, "stderr", errno);
+}
+
 static void Inherit(const ChildFiles* files, const StartSpec* spec) {
   const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
   if (null < 0 || dup2(null, 0) < 0) Fail(files, "stdin", errno);
   // Not 0, 1 or 2: the keeper keeps these open.
   if (dup2(files->out >= 0 ? files->out : null, 1) < 0) Fail(files, "stdout", errno);
   if (dup2(files->err >= 0 ? files->err : null, 2) < 0) Fail(files, "stderr", errno);
-  for (int number = 1; number < NSIG; number++) signal(number, SIG_DFL);
-  sigset_t none;
-  sigemptyset(&none);
-  sigprocmask(SIG_SETMASK, &none, NULL);
   // As far as it is allowed: to lower them takes privileges.
   WriteFile("/proc/self/oom_score_adj", "0", 0);
   setpriority(PRIO_PROCESS, 0, 0);
@@ -159,7 +226,7 @@ static int Execute(const char* file, char** arguments, char** environment) {
   }
 }
 
-static void ChildMain(const Run* run, const StartSpec* spec, const ChildFiles* files) {
+static void ChildMain(const Run* run, const StartSpec* spec, ChildFiles* files) {
   char path[PATH_MAX];
   if (run->cgroup != NULL) {
     snprintf(path, sizeof path, "%s/cgroup.procs", run->cgroup);
@@ -167,9 +234,12 @@ static void ChildMain(const Run* run, const StartSpec* spec, const ChildFiles* f
     if (error != 0) Fail(files, "cgroup", error);
   }
   if (setsid() < 0) Fail(files, "session", errno);
+  TakeSignalsAs(SIG_DFL);  // from now on it may wait for a disk, and can be stopped
+  OpenLogs(files, spec);
   Inherit(files, spec);
   char** const environment =
       spec->environment_file == NULL ? spec->environment : AddEnvironmentFile(files, spec);
+  if (spec->pidfile != NULL) PidfileWrite(spec->pidfile);
   DropPrivileges(files, spec);
   if (chdir(spec->directory) < 0) Fail(files, "cwd", errno);
   Fail(files, "exec", Execute(spec->file, spec->arguments, environment));
@@ -183,33 +253,30 @@ static int Unread(int pipe) {
 
 // The parent of a run without a cgroup, and of all that it leaves behind: it ends with the last of
 // them. It survives the keeper; the next one reads the pipe from /proc/PID/fd/3.
-static void ShimMain(const Run* run, const StartSpec* spec, const ChildFiles* files) {
+static void ShimMain(const Run* run, const StartSpec* spec, ChildFiles* files) {
   setsid();
   prctl(PR_SET_CHILD_SUBREAPER, 1);
-  for (int number = 1; number < NSIG; number++) signal(number, SIG_IGN);
-  signal(SIGCHLD, SIG_DFL);
-  sigset_t none;
-  sigemptyset(&none);
-  sigprocmask(SIG_SETMASK, &none, NULL);
+  TakeSignalsAs(SIG_IGN);
   const pid_t child = fork();
   if (child < 0) Fail(files, "fork", errno);
   if (child == 0) ChildMain(run, spec, files);
   ShimReport report = {.pid = child, .boot_ms = BootMs()};
-  char state;
-  pid_t parent;
-  ReadStat(child, &state, &parent, &report.ticks);
+  report.ticks = TicksOf(child);
   if (write(kShimWriteFd, &report, sizeof report) < 0) _exit(126);
   prctl(PR_SET_NAME, kShimName);
   CloseFrom(kShimWriteFd + 1);  // among them the pipe whose end means that exec succeeded
   const int64_t began = report.boot_ms;
-  for (;;) {
+  siginfo_t info;
+  while (waitid(P_ALL, 0, &info, WEXITED | WNOWAIT) == 0 || errno == EINTR) {
+    // What it has executed can be seen until it is reaped.
+    const bool is_early = IsBeforeExec(child, report.ticks);
     struct rusage usage;
     int status;
-    const pid_t pid = wait4(-1, &status, 0, &usage);
-    if (pid < 0 && errno == EINTR) continue;
-    if (pid < 0) break;
+    const pid_t pid = wait4(info.si_pid, &status, WNOHANG, &usage);
     if (pid != child) continue;
-    report = (ShimReport){.pid = child, .is_end = 1, .status = status, .ended_ms = WallMs()};
+    report.kind = is_early ? kEndedBeforeExec : kEndedAfterExec;
+    report.status = status;
+    report.ended_ms = WallMs();
     report.boot_ms = BootMs();
     report.lived_ms = report.boot_ms - began;
     report.usage = UsageOf(&usage);
@@ -220,29 +287,6 @@ static void ShimMain(const Run* run, const StartSpec* spec, const ChildFiles* fi
     usleep((useconds_t)wait * 1000);
   if (Unread(kShimReadFd) > 0) ShimStore(run->id, &report);
   _exit(0);
-}
-
-// Never follows a link, and never waits for a reader of a FIFO. -1: errno says why not.
-static int OpenLog(const char* path) {
-  const int file = open(
-      path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0640);
-  struct stat status;
-  if (file < 0) return -1;
-  if (fstat(file, &status) < 0 || !S_ISREG(status.st_mode)) {
-    close(file);
-    errno = EINVAL;
-    return -1;
-  }
-  fcntl(file, F_SETFL, O_APPEND);
-  return file;
-}
-
-static int OpenRotated(const char* path, const StartSpec* spec) {
-  struct stat status;
-  if (spec->log_most > 0 && lstat(path, &status) == 0 && S_ISREG(status.st_mode) &&
-      status.st_size >= spec->log_most)
-    RotateFile(path, (int)spec->log_keep);
-  return OpenLog(path);
 }
 
 // The child reads and writes its FIFO, so that it never gets SIGPIPE; we keep what is in it.
@@ -277,14 +321,6 @@ int SpawnRun(Run* run, const StartSpec* spec) {
   if (run->log_fifo != NULL) {
     files.out = files.err = OpenFifo(run);
     if (files.out < 0) return FailHere(run, &files, "log");
-  } else {
-    if (spec->out != NULL && (files.out = OpenRotated(spec->out, spec)) < 0)
-      return FailHere(run, &files, "stdout");
-    const bool is_same =
-        spec->out != NULL && spec->err != NULL && strcmp(spec->out, spec->err) == 0;
-    files.err = is_same ? files.out : -1;
-    if (spec->err != NULL && !is_same && (files.err = OpenRotated(spec->err, spec)) < 0)
-      return FailHere(run, &files, "stderr");
   }
   int failures[2], go[2];
   if (pipe2(failures, O_CLOEXEC | O_NONBLOCK) < 0) return FailHere(run, &files, "pipe");
@@ -303,6 +339,7 @@ int SpawnRun(Run* run, const StartSpec* spec) {
     run->cgroup = NULL;  // it is not ours
     return result;
   }
+  ReserveFiles(false);
   const pid_t pid = fork();
   if (pid == 0) {
     KeepOnly(&files);
@@ -316,18 +353,16 @@ int SpawnRun(Run* run, const StartSpec* spec) {
     return error;
   }
   CloseChildFiles(&files);
-  char state;
-  pid_t parent;
   run->started_ms = WallMs();
   run->started_boot_ms = BootMs();
   run->has_left = true;
   run->is_ours = true;
   if (run->cgroup == NULL) {
     run->shim = pid;
-    ReadStat(pid, &state, &parent, &run->shim_ticks);
+    run->shim_ticks = TicksOf(pid);
   } else {
     run->pid = pid;
-    ReadStat(pid, &state, &parent, &run->start_ticks);
+    run->start_ticks = TicksOf(pid);
   }
   LogSpawn(run);
   return 0;

@@ -45,30 +45,51 @@ int WriteFile(const char* path, const char* text, int flags) {
   return error;
 }
 
-bool ReadStat(pid_t pid, char* state, pid_t* parent, int64_t* ticks) {
+int ReadStat(pid_t pid, Stat* stat) {
   char path[40], text[1024];
   snprintf(path, sizeof path, "/proc/%d/stat", pid);
-  if (ReadFile(path, text, sizeof text) != 0) return false;
+  const int error = ReadFile(path, text, sizeof text);
+  if (error != 0) return error == ENOENT ? ESRCH : error;
   const char* const name_end = strrchr(text, ')');
-  long long start;
-  if (name_end == NULL) return false;
-  const int found = sscanf(name_end + 1,
-                           " %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d "
-                           "%*d %lld",
-                           state, parent, &start);
-  *ticks = start;
-  return found == 3;
+  long long ticks;
+  if (name_end == NULL ||
+      sscanf(name_end + 1,
+             " %c %d %*d %*d %*d %*d %u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %lld",
+             &stat->state, &stat->parent, &stat->flags, &ticks) != 4) {
+    return EIO;
+  }
+  stat->ticks = ticks;
+  return 0;
+}
+
+int64_t TicksOf(pid_t pid) {
+  Stat stat;
+  return ReadStat(pid, &stat) == 0 ? stat.ticks : 0;
+}
+
+bool IsAlive(pid_t pid, int64_t ticks) {
+  Stat stat;
+  if (pid == 0) return false;
+  const int error = ReadStat(pid, &stat);
+  if (error != 0) return error != ESRCH;  // without a descriptor, say: nobody has seen it go
+  return stat.ticks == ticks && stat.state != 'Z' && stat.state != 'X';
+}
+
+bool IsBeforeExec(pid_t pid, int64_t ticks) {
+  enum { kForkNoExec = 0x40 };  // PF_FORKNOEXEC: no program since its fork
+  Stat stat;
+  return pid != 0 && ReadStat(pid, &stat) == 0 && stat.ticks == ticks &&
+         (stat.flags & kForkNoExec) != 0;
 }
 
 static void AddMember(Members* members, pid_t pid) {
-  Member member = {.pid = pid};
-  pid_t parent;
-  if (!ReadStat(pid, &member.state, &parent, &member.ticks)) return;
+  Stat stat;
+  if (ReadStat(pid, &stat) != 0) return;
   if (members->count == members->room) {
     members->room = members->room == 0 ? 16 : members->room * 2;
     members->list = Need(realloc(members->list, members->room * sizeof *members->list));
   }
-  members->list[members->count++] = member;
+  members->list[members->count++] = (Member){pid, stat.ticks, stat.state};
 }
 
 // Calls back with each number in a file, which may be long.
@@ -121,21 +142,9 @@ static void AddCgroup(Members* members, const char* cgroup) {
 }
 
 // The shim, if it is still that process.
-static pid_t ShimOf(const Run* run) {
-  char state;
-  pid_t parent;
-  int64_t ticks;
-  if (run->shim == 0 || !ReadStat(run->shim, &state, &parent, &ticks)) return 0;
-  return ticks == run->shim_ticks && state != 'Z' && state != 'X' ? run->shim : 0;
-}
+static pid_t ShimOf(const Run* run) { return IsAlive(run->shim, run->shim_ticks) ? run->shim : 0; }
 
-bool MainIsAlive(const Run* run) {
-  char state;
-  pid_t parent;
-  int64_t ticks;
-  if (run->pid == 0 || !ReadStat(run->pid, &state, &parent, &ticks)) return false;
-  return ticks == run->start_ticks && state != 'Z' && state != 'X';
-}
+bool MainIsAlive(const Run* run) { return IsAlive(run->pid, run->start_ticks); }
 
 static bool IsOfARun(pid_t pid) {
   for (const Run* run = RunAfter(0); run != NULL; run = RunAfter(run->serial)) {
@@ -174,10 +183,13 @@ void TreeMembers(const Run* run, Members* members) {
   for (; i < members->count; i++) AddChildren(members, members->list[i].pid);
 }
 
+// `otherwise`: what holds if there is no such cgroup.
 static bool CgroupSays(const char* cgroup, const char* wanted, bool otherwise) {
   char path[PATH_MAX], text[256];
   snprintf(path, sizeof path, "%s/cgroup.events", cgroup);
-  return ReadFile(path, text, sizeof text) == 0 ? strstr(text, wanted) != NULL : otherwise;
+  const int error = ReadFile(path, text, sizeof text);
+  if (error != 0) return otherwise && (error == ENOENT || error == ENODEV || error == ENOTDIR);
+  return strstr(text, wanted) != NULL;
 }
 
 bool TreeIsEmpty(const Run* run) {
@@ -204,10 +216,10 @@ bool TreeHas(const Run* run, pid_t pid) {
   }
   const pid_t shim = ShimOf(run);
   for (int depth = 0; shim != 0 && depth < 64 && pid > 1; depth++) {
-    char state;
-    int64_t ticks;
+    Stat stat;
     if (pid == shim) return true;
-    if (!ReadStat(pid, &state, &pid, &ticks)) return false;
+    if (ReadStat(pid, &stat) != 0) return false;
+    pid = stat.parent;
   }
   return false;
 }
@@ -215,14 +227,11 @@ bool TreeHas(const Run* run, pid_t pid) {
 int SignalProcess(pid_t pid, int64_t ticks, int signal) {
   const int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
   if (pidfd < 0 && errno == ESRCH) return ESRCH;
-  char state;
-  pid_t parent;
-  int64_t found;
-  int error = 0;
-  if (!ReadStat(pid, &state, &parent, &found) || found != ticks)
-    error = ESRCH;
-  else if (pidfd >= 0 ? syscall(SYS_pidfd_send_signal, pidfd, signal, NULL, 0) < 0
-                      : kill(pid, signal) < 0)  // before Linux 5.3
+  Stat stat;
+  int error = ReadStat(pid, &stat);
+  if (error == 0 && stat.ticks != ticks) error = ESRCH;
+  if (error == 0 && (pidfd >= 0 ? syscall(SYS_pidfd_send_signal, pidfd, signal, NULL, 0) < 0
+                                : kill(pid, signal) < 0))  // before Linux 5.3
     error = errno;
   if (pidfd >= 0) close(pidfd);
   return error;

@@ -136,6 +136,19 @@ export class ExitwatchError extends Error {
     if (more.errno !== undefined) this.errno = more.errno;
     if (more.syscall !== undefined) this.syscall = more.syscall;
   }
+
+  /** With its message, which JSON leaves out of errors. */
+  toJSON(): object {
+    const { name, code, message, detail, remedy, errno, syscall } = this;
+    return { name, code, message, detail, remedy, errno, syscall };
+  }
+}
+
+/** The error itself, or one of ours about it. @internal */
+export function asExitwatchError(error: unknown): ExitwatchError {
+  if (error instanceof ExitwatchError) return error;
+  const { message = String(error) } = error as Partial<Error>;
+  return new ExitwatchError('ERR_EXITWATCH_SYSTEM', message, { cause: error });
 }
 
 /** Why a system call failed, without its name and path: `no such file or directory`. @internal */

@@ -1,11 +1,7 @@
-export {
-  Keeper,
-  type KeeperEvents,
-  type KeeperOptions,
-  type KeeperReady,
-} from './keeper/keeper.js';
+export { Keeper, type KeeperOptions } from './keeper/keeper.js';
+export type { KeeperEvents, KeeperReady } from './keeper/keeper-events.js';
 export type { KeeperRun, RunFailure, RunState, RunUsage } from './keeper/keeper-run.js';
-export type { RunLogs, RunOptions } from './keeper/run-options.js';
+export type { ProcessOptions, RunLogs, RunOptions } from './keeper/run-options.js';
 export type { RunMember, StoppedRun, StopRunOptions } from './keeper/stop-run.js';
 export type { BackoffOptions } from './services/backoff.js';
 export type { SupervisorHealth } from './services/contact.js';
@@ -38,10 +34,10 @@ export type {
   ServiceSpec,
   ServiceStop,
 } from './services/service-spec.js';
-export {
-  Supervisor,
-  type StoppedAll,
-  type SupervisorMetrics,
-  type SupervisorOptions,
-  type SupervisorReady,
-} from './services/supervisor.js';
+export { Supervisor } from './services/supervisor.js';
+export type { SupervisorMetrics } from './services/supervisor-metrics.js';
+export type {
+  StoppedAll,
+  SupervisorOptions,
+  SupervisorReady,
+} from './services/supervisor-types.js';

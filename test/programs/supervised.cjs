@@ -35,6 +35,11 @@ const supervisor = new Supervisor({ stateDir: process.argv[2], clock });
 supervisor.on('exit', ({ service, run, pid, how, signal, exitCode, isRepeated }) => {
   tell({ exit: { service, run, pid, how, signal, exitCode, isRepeated } });
 });
+for (const name of ['started', 'adopted']) {
+  supervisor.on(name, ({ run, identity }) =>
+    tell({ began: run, ticks: identity?.startTicks ?? 0 }),
+  );
+}
 supervisor.on('orphan', (orphan) => tell({ orphan }));
 supervisor.on('warning', ({ service, error }) => tell({ warning: [service, error.message] }));
 

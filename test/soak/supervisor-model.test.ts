@@ -1,11 +1,18 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import { Childless, HAS_PIDS } from '../support/cgroup1';
 import { mortal, release } from '../support/mortal';
-import { marked, markedService, Supervised, type ToldExit } from '../support/supervised';
+import { LineProcess, program } from '../support/programs';
+import {
+  type Marked,
+  marked,
+  markedService,
+  Supervised,
+  type ToldExit,
+} from '../support/supervised';
 import { until } from '../support/wait';
 
 /** How many random operations; `npm run test:soak` does more. */
@@ -14,6 +21,7 @@ const SEED = Number(process.env['EXITWATCH_SEED'] ?? 1);
 const SERVICES = 20;
 /** Of what is left after a garbage collection. */
 const MOST_GROWTH_BYTES = 8 * 2 ** 20;
+const MOST_KEEPER_KIB = 3072;
 /** Operations between two looks at what runs. */
 const BETWEEN = 12;
 
@@ -41,14 +49,17 @@ class Model {
   readonly stateDir = mkdtempSync(join(tmpdir(), 'exitwatch-model-'));
   readonly random = randomOf(SEED);
   readonly wanted = new Map<string, Wanted>();
-  /** By pid, since it was seen: how it was killed at a quiet moment, if it was. */
-  readonly seen = new Map<number, string | null>();
+  /** By pid and start, since it was seen: how it was killed at a quiet moment, if it was. */
+  readonly seen = new Map<string, string | null>();
   readonly exits: ToldExit[] = [];
+  readonly began = new Map<string, number>();
+  /** Each has the pid of a process of a service that is gone. */
+  readonly strangers: LineProcess[] = [];
   readonly log: string[] = [];
   /** What is under way. */
   asked: Promise<unknown>[] = [];
   /** What was killed may be there for another moment. */
-  readonly doomed = new Set<number>();
+  readonly doomed = new Set<string>();
   one: Supervised;
   keeper = 0;
   /** A keeper was killed since the last look: statuses may be unknown. */
@@ -89,6 +100,7 @@ class Model {
 
   async reopen(): Promise<void> {
     this.exits.push(...this.one.exits);
+    for (const [run, ticks] of this.one.began) this.began.set(run, ticks);
     this.one = new Supervised(this.stateDir);
     this.keeper = await this.one.ready;
     // As a program does that has died: what it was about to ask, it asks again.
@@ -111,7 +123,8 @@ class Model {
     else if (chance < 0.87) await this.request('clock', { byMs: (this.random() - 0.5) * 1e9 });
     else if (chance < 0.89) await this.request('setBack', { byMs: this.random() * 1e7 });
     else if (chance < 0.91) await this.forbidForks();
-    else if (chance < 0.97) await this.killSupervisor();
+    else if (chance < 0.96) await this.killSupervisor();
+    else if (chance < 0.98) await this.giveAway();
     else this.killKeeper();
   }
 
@@ -161,9 +174,10 @@ class Model {
   killOne(): void {
     const all = marked(this.word);
     if (all.length === 0) return;
-    const { pid, mark } = this.pick(all);
+    const one = this.pick(all);
+    const { pid, mark } = one;
     this.log.push(`kill ${pid} ${mark}`);
-    this.doomed.add(pid);
+    this.doomed.add(keyOf(one));
     try {
       process.kill(pid, 'SIGKILL');
     } catch {
@@ -174,6 +188,24 @@ class Model {
   async killSupervisor(): Promise<void> {
     this.log.push('kill the supervisor');
     await this.one.kill();
+    await this.reopen();
+  }
+
+  /** While nobody looks, a process ends, and a stranger gets its pid. */
+  async giveAway(): Promise<void> {
+    await this.one.kill();
+    this.killKeeper();
+    const all = marked(this.word);
+    if (all.length > 0) {
+      const one = this.pick(all);
+      this.doomed.add(keyOf(one));
+      process.kill(one.pid, 'SIGKILL');
+      await until(`${one.pid} to be free`, () => !existsSync(`/proc/${one.pid}`));
+      const stranger = new LineProcess(program('take-pid'), [String(one.pid)]);
+      const isTaken = (await stranger.line()) === 'taken';
+      this.log.push(`give ${one.pid} ${isTaken ? 'to a stranger' : 'to nobody'}`);
+      if (isTaken) this.strangers.push(stranger);
+    }
     await this.reopen();
   }
 
@@ -215,20 +247,33 @@ class Model {
           `is     ${JSON.stringify(this.marks())}`,
           ...this.log.slice(-BETWEEN * 2),
           ...this.one.told.slice(-20),
+          this.one.process.stderr,
         ].join('\n'),
     );
-    const now = new Set(marked(this.word).map(({ pid }) => pid));
-    const gone = [...this.seen].filter(([pid]) => !now.has(pid));
-    for (const [pid, signal] of gone) {
-      const records = await until(`a record of ${pid}`, () => {
-        const found = [...this.exits, ...this.one.exits].filter((each) => each.pid === pid);
+    const now = new Set(marked(this.word).map(keyOf));
+    const gone = [...this.seen].filter(([key]) => !now.has(key));
+    for (const [key, signal] of gone) {
+      const records = await until(`a record of ${key}`, () => {
+        const found = this.recordsOf(key);
         return found.length > 0 && found;
       });
-      checkRecords(records, this.mayBeUnknown ? null : signal);
-      this.seen.delete(pid);
+      checkRecords(key, records, this.mayBeUnknown ? null : signal);
+      this.seen.delete(key);
     }
-    for (const pid of now) if (!this.seen.has(pid)) this.seen.set(pid, null);
+    for (const key of now) if (!this.seen.has(key)) this.seen.set(key, null);
     this.mayBeUnknown = false;
+  }
+
+  /**
+   * The records of one process: of the runs that began when it did. When a run began is not known if
+   * its supervisor was killed before it could tell; then the pid must do.
+   */
+  recordsOf(key: string): ToldExit[] {
+    const [pid, ticks] = key.split(':').map(Number);
+    return [...this.exits, ...this.one.exits].filter((each) => {
+      const began = this.one.began.get(each.run) ?? this.began.get(each.run) ?? 0;
+      return each.pid === pid && (began === 0 || began === ticks);
+    });
   }
 
   /** At a quiet moment it is certain what ends a process. */
@@ -236,31 +281,31 @@ class Model {
     await Promise.all(this.asked);
     this.asked = [];
     await this.look();
-    const all = marked(this.word).filter(({ pid }) => !this.doomed.has(pid));
+    const all = marked(this.word).filter((each) => !this.doomed.has(keyOf(each)));
     if (all.length === 0) return;
-    const { pid } = this.pick(all);
+    const one = this.pick(all);
     const signal = this.pick(['SIGKILL', 'SIGUSR1', 'SIGALRM', 'SIGTERM'] as const);
-    this.log.push(`kill ${pid} with ${signal}`);
-    this.seen.set(pid, signal);
-    process.kill(pid, signal);
-    await until('its record', () => this.one.exits.some((each) => each.pid === pid));
+    this.log.push(`kill ${one.pid} with ${signal}`);
+    this.seen.set(keyOf(one), signal);
+    process.kill(one.pid, signal);
+    await until('its record', () => this.recordsOf(keyOf(one)).length > 0);
     await this.look();
   }
 }
 
+const keyOf = ({ pid, ticks }: Pick<Marked, 'pid' | 'ticks'>) => `${pid}:${ticks}`;
+
 /**
- * One end has one status, however often it is told. The records are those of a pid, which the kernel
- * may have given to several runs, one after the other.
+ * One process is one run, and one end has one status, however often it is told: two runs with records of
+ * one pid are two processes, which did not start at the same time.
  */
-function checkRecords(records: readonly ToldExit[], signal: string | null): void {
-  const runs = new Map<string, ToldExit[]>();
-  for (const each of records) runs.set(each.run, [...(runs.get(each.run) ?? []), each]);
-  for (const [run, all] of runs) {
-    expect([run, new Set(all.map((each) => `${each.how} ${each.signal}`)).size]).toEqual([run, 1]);
-    for (const { isRepeated } of all.slice(1)) expect(isRepeated).toBe(true);
-    for (const { exitCode } of all) expect(exitCode).toBeNull(); // none of them ever exits by itself
-  }
-  if (signal !== null) expect([...runs.values()].at(-1)?.at(-1)?.signal).toBe(signal);
+function checkRecords(key: string, records: readonly ToldExit[], signal: string | null): void {
+  expect([key, new Set(records.map(({ run }) => run)).size]).toEqual([key, 1]);
+  const ends = new Set(records.map((each) => `${each.how} ${each.signal}`));
+  expect([key, [...ends]]).toEqual([key, [[...ends][0]]]);
+  for (const { isRepeated } of records.slice(1)) expect(isRepeated).toBe(true);
+  for (const { exitCode } of records) expect(exitCode).toBeNull(); // none ever exits by itself
+  if (signal !== null) expect(records.at(-1)?.signal).toBe(signal);
 }
 
 /** The keepers of this directory. */
@@ -268,7 +313,28 @@ function keepers(stateDir: string): number[] {
   const folder = join(stateDir, 'keeper');
   return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name) && commandLineOf(name).includes(folder))
+    .filter((name) => commOf(name) === 'exitwatch-keepr') // its shims have the same command line
     .map(Number);
+}
+
+function commOf(pid: string): string {
+  try {
+    return readFileSync(`/proc/${pid}/comm`, 'latin1').trim();
+  } catch {
+    return '';
+  }
+}
+
+/** What a keeper has: its own, and up to three descriptors for each run. */
+function checkKeeper(pid: number): void {
+  try {
+    const open = readdirSync(`/proc/${pid}/fd`).length;
+    const [, kib] = /^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'latin1')) ?? [];
+    expect(open).toBeLessThan(20 + 3 * SERVICES);
+    expect(Number(kib)).toBeLessThan(MOST_KEEPER_KIB);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error; // it had no runs, and has ended
+  }
 }
 
 function commandLineOf(pid: string): string[] {
@@ -300,6 +366,7 @@ describe('20 services', () => {
         const heap = (await model.one.request('memory')) as number;
         heapBytes ??= heap;
         expect(heap - heapBytes).toBeLessThan(MOST_GROWTH_BYTES);
+        for (const pid of keepers(model.stateDir)) checkKeeper(pid);
       }
       model.wanted.clear();
       await model.request('apply', { services: [] });
@@ -309,7 +376,8 @@ describe('20 services', () => {
         return left?.length === 0;
       });
       await model.one.request('close');
-      expect(await release(stranger)).toBe(0); // nobody has signalled it
+      // Nobody has signalled them.
+      for (const each of [stranger, ...model.strangers]) expect(await release(each)).toBe(0);
     } finally {
       await model.one.kill();
       for (const { pid } of marked(model.word)) process.kill(pid, 'SIGKILL');

@@ -189,3 +189,53 @@ itAsRoot(
     expect(await init.ended).toBe(9);
   },
 );
+
+itAsRoot(
+  'as PID 1 it gives its command our umask, and no signal is blocked or ignored',
+  async () => {
+    await using host = await KeeperHost.open();
+    const folder = host.path('init');
+    const binary = require.resolve('../../build/Release/exitwatch-keeper');
+    const script = `umask; grep -E '^Sig(Blk|Ign)' /proc/self/status; trap 'exit 3' TERM
+    echo ready; while :; do sleep 0.01; done`;
+    const namespace = ['--pid', '--fork', '--mount-proc', '--kill-child'];
+    const init = new LineProcess('sh', [
+      ...['-c', 'mkdir -m 700 "$1" && shift && umask 027 && exec "$@"', 'sh', folder, 'unshare'],
+      ...[...namespace, binary, 'init', folder, 'sh', '-c', script],
+    ]);
+    expect(await init.line()).toBe('0027');
+    // Of `grep`, which is a child of the shell: real-time signals are of the C library.
+    expect(await init.line()).toMatch(/^SigBlk:\s+0+$/);
+    expect(await init.line()).toMatch(/^SigIgn:\s+0+$/);
+    expect(await init.line()).toBe('ready');
+    const [pid1 = ''] = readFileSync(`/proc/${init.pid}/task/${init.pid}/children`, 'latin1').split(
+      ' ',
+    );
+    process.kill(Number(pid1), 'SIGTERM'); // which PID 1 would ignore without a handler
+    expect(await init.ended).toBe(3);
+  },
+);
+
+it('a keeper that was told to end starts nothing after an upgrade either, and ends', async () => {
+  await using host = await KeeperHost.open();
+  await host.keeper.start({ id: 'last', command: 'sleep', args: ['1000'] });
+  process.kill(host.keeperPid, 'SIGTERM');
+  await until('it to refuse', () =>
+    host.keeper.start({ id: 'more', command: 'true' }).then(
+      ({ id }) =>
+        host.keeper.forget(id).then(
+          () => false,
+          () => false,
+        ),
+      () => true,
+    ),
+  );
+  await host.keeper.upgrade();
+  await expect(host.keeper.start({ id: 'more', command: 'true' })).rejects.toThrow(/told to end/);
+  const { keeperPid, restarts } = host;
+  await host.keeper.stop('last');
+  await host.end('last');
+  await until('the keeper to end', () => !existsSync(`/proc/${keeperPid}/exe`));
+  await until('another keeper', () => host.restarts > restarts);
+  await host.keeper.start({ id: 'more', command: 'true' });
+});

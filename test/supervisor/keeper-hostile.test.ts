@@ -1,6 +1,16 @@
 import { once } from 'node:events';
-import { chmodSync, existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmdirSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { connect } from 'node:net';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 import { encodeMessage } from '../../src/supervisor/keeper/message.js';
@@ -196,6 +206,62 @@ itAsRoot('a keeper that starts on a full disk stops what runs', async () => {
     await keeper.close();`);
   expect(stopped).toBe(true);
   expect(ended).toEqual(['SIGTERM', true]);
+});
+
+itAsRoot('what cannot be forgotten on a full disk is told again, and forgotten later', async () => {
+  const [code, again, isGone] = await onSmallDisk(`
+    await keeper.open();
+    const ids = Array.from({ length: 45 }, (_, i) => 'run' + i + 'x'.repeat(80));
+    let over = 0;
+    const allOver = new Promise((resolve) => keeper.on('empty', () => ++over === ids.length && resolve()));
+    for (const id of ids) await keeper.start({ id, command: 'sh', args: ['-c', 'exit 5'], cgroup: null });
+    await allOver;
+    fill();
+    // Some room was taken in advance, and so the first ones are forgotten.
+    let code = null;
+    let id;
+    while (code === null && ids.length > 0) {
+      id = ids.shift();
+      await keeper.forget(id).catch((error) => (code = error.code + ' ' + error.message));
+    }
+    const again = keeper.run(id)?.waitStatus ?? null;
+    fs.rmSync('/mnt/fill');
+    await keeper.forget(id);
+    console.log(JSON.stringify([code, again, keeper.run(id) === null]));
+    for (const { id } of keeper.runs()) await keeper.forget(id);
+    await keeper.close();`);
+  expect(code).toMatch(/^ERR_EXITWATCH_KEEPER .*no space left on device/);
+  expect(again).toBe(5 << 8);
+  expect(isGone).toBe(true);
+});
+
+itAsRoot('SV-10: the limit of processes of its user (RLIMIT_NPROC) makes starts fail', async () => {
+  const other = mkdtempSync(join(tmpdir(), 'exitwatch-nproc-'));
+  chmodSync(other, 0o777);
+  const library = require.resolve('../../dist/supervisor/index.js');
+  const uid = 54_321 + (process.pid % 1000);
+  const script = `
+    const { Keeper } = require(${JSON.stringify(library)});
+    const { execFileSync } = require('child_process');
+    const { readFileSync } = require('fs');
+    const keeper = new Keeper({ stateDir: ${JSON.stringify(join(other, 'state'))} });
+    const attempt = () => keeper.start({ id: 'no', command: 'true' }).then(() => 'started', ({ errno, syscall }) => syscall + ' ' + errno);
+    (async () => {
+      const { pid } = await keeper.open();
+      await keeper.start({ id: 'stays', command: 'sleep', args: ['1000'] });
+      const limit = (most) => execFileSync('prlimit', ['--pid=' + pid, '--nproc=' + most + ':']);
+      const [, before] = /^Max processes +(\\w+)/m.exec(readFileSync('/proc/' + pid + '/limits', 'latin1'));
+      limit(1);
+      const limited = await attempt();
+      limit(before);
+      console.log(JSON.stringify([limited, await attempt(), keeper.run('stays').state]));
+      for (const { id } of keeper.runs()) { await keeper.stop(id); await keeper.forget(id).catch(() => {}); }
+      await keeper.close();
+    })();`;
+  const asOther = [`--reuid=${uid}`, `--regid=${uid}`, '--clear-groups'];
+  const { stdout } = await run('setpriv', [...asOther, process.execPath, '-e', script]);
+  expect(JSON.parse(stdout)).toEqual(['fork 11', 'started', 'running']);
+  rmSync(other, { recursive: true });
 });
 
 const PIDS = folderOfController('pids');

@@ -1,4 +1,5 @@
 import { execFileSync } from 'node:child_process';
+import { once } from 'node:events';
 import { closeSync, constants, openSync } from 'node:fs';
 
 import type { RunOptions } from '../../src/supervisor/index.js';
@@ -6,13 +7,20 @@ import { CGROUP2, itWithCgroup } from '../support/cgroup2';
 import { KeeperHost } from '../support/keeper';
 import { until } from '../support/wait';
 
+const KILLED = { code: 'ERR_EXITWATCH_START_FAILED', syscall: 'killed' };
 const IN_CGROUP = { cgroup: `${CGROUP2 ?? ''}/exitwatch-test-${process.pid}` };
 
 /** Begins a start that waits before its exec, as for a disk that does not answer, until `release()`. */
 async function hang(host: KeeperHost, mode: Partial<RunOptions>) {
   const envFile = host.path('secrets');
   execFileSync('mkfifo', [envFile]);
-  const started = host.keeper.start({ id: 'hangs', command: 'true', envFile, ...mode });
+  const started = host.keeper.start({
+    id: 'hangs',
+    command: 'sleep',
+    args: ['1'],
+    envFile,
+    ...mode,
+  });
   started.catch(() => undefined);
   const writer = await until('the child to read', () => openWriter(envFile));
   const release = () => {
@@ -34,13 +42,39 @@ describe.each([
   ['without a cgroup', it, { cgroup: null }],
   ['in a cgroup', itWithCgroup, IN_CGROUP],
 ] as const)('a start %s that waits before its exec', (_, itHere, mode) => {
-  itHere('is stopped', async () => {
+  itHere('is stopped, and has never been a start', async () => {
     await using host = await KeeperHost.open();
     const { started, release } = await hang(host, mode);
     expect(await host.keeper.stop('hangs')).toMatchObject({ isGone: true, wasKilled: false });
-    await started;
-    expect(await host.end('hangs')).toMatchObject({ how: 'killed', signal: 'SIGTERM' });
+    await expect(started).rejects.toMatchObject(KILLED);
     release();
+    expect(host.keeper.runs()).toEqual([]);
+    expect(host.ended.has('hangs')).toBe(false);
+  });
+
+  itHere('fails when it is killed, though its pipe closes as by an exec', async () => {
+    await using host = await KeeperHost.open();
+    const { started, release } = await hang(host, mode);
+    const [{ pid } = { pid: 0 }] = await host.keeper.members('hangs');
+    process.kill(pid, 'SIGKILL');
+    await expect(started).rejects.toMatchObject(KILLED);
+    release();
+    await host.keeper.start({ id: 'hangs', command: 'sh', args: ['-c', 'kill -9 $$'], ...mode });
+    expect(await host.end('hangs')).toMatchObject({ how: 'killed', signal: 'SIGKILL' });
+  });
+
+  itHere('is known as such to the next keeper, and told when it begins', async () => {
+    await using host = await KeeperHost.open();
+    const { started, release } = await hang(host, mode);
+    const { restarts, keeperPid } = host;
+    process.kill(keeperPid, 'SIGKILL');
+    await until('another keeper', () => host.restarts > restarts);
+    expect(host.keeper.run('hangs')).toMatchObject({ state: 'starting', isLost: true });
+    const begun = once(host.keeper, 'started');
+    release();
+    expect(await begun).toMatchObject([{ id: 'hangs' }]);
+    expect(await started).toMatchObject({ id: 'hangs' });
+    await host.end('hangs');
   });
 
   itHere('does not hold up the next keeper when this one is killed', async () => {

@@ -1,7 +1,9 @@
 import { existsSync, mkdirSync, readFileSync, rmdirSync } from 'node:fs';
 
+import { compileKeeper } from '../../src/cli/compile-keeper.js';
 import { CGROUP2, cgroupName, itWithCgroup } from '../support/cgroup2';
 import { childrenOf, KeeperHost, processesWith } from '../support/keeper';
+import { REPOSITORY } from '../support/programs';
 import { until } from '../support/wait';
 
 const IN_CGROUP = { cgroup: `${CGROUP2 ?? ''}/exitwatch-test-${process.pid}` };
@@ -28,6 +30,30 @@ itWithCgroup('a run that has left its cgroup is stopped', async () => {
   );
   rmdirSync(other);
 });
+
+itWithCgroup(
+  'a run is killed where the kernel has no cgroup.kill',
+  async () => {
+    await using host = await KeeperHost.open();
+    const binary = host.path('no-cgroup-kill-keeper');
+    const header = `${REPOSITORY}/test/programs/no-cgroup-kill.h`;
+    expect(compileKeeper(REPOSITORY, binary, { flags: ['-include', header] })).toBe(true);
+    await host.keeper.upgrade(binary);
+    for (let round = 0; round < 5; round++) {
+      const [id, word] = [`forks-${round}`, `forks-${process.pid}-${Math.random()}`];
+      // Forks while it is killed, and what it forks is of a session of its own.
+      const script = `trap '' TERM; while :; do setsid sh -c 'sleep 1000; :' ${word} & sleep 0.01; done`;
+      await host.keeper.start({ id, command: 'sh', args: ['-c', script], ...IN_CGROUP });
+      await until('it to fork', () => processesWith(word).length > 3);
+      if (round % 2 === 1) await host.keeper.pause(id);
+      const stopped = await host.keeper.stop(id, { signal: 'SIGKILL' });
+      expect(stopped).toEqual({ id, isGone: true, wasKilled: true, left: [] });
+      expect(processesWith(word)).toEqual([]);
+      expect(await host.end(id)).toMatchObject({ how: 'killed', signal: 'SIGKILL' });
+    }
+  },
+  60_000,
+);
 
 /** Starts a run with a descendant that has a session of its own, and kills its shim. */
 async function loseShim(host: KeeperHost, id: string, word: string): Promise<void> {

@@ -128,7 +128,7 @@ export function childrenOf(pid: number, name?: string): number[] {
 }
 
 /** A client that says whatever it likes; it has heard the keeper's first message. */
-export async function rawClient(host: KeeperHost): Promise<Socket> {
+export async function rawClient(host: { path(...names: string[]): string }): Promise<Socket> {
   const socket = connect(host.path('keeper', 'socket'));
   socket.on('error', () => undefined);
   await once(socket, 'data'); // hello

@@ -21,6 +21,8 @@ type Answer = { error?: string; result?: unknown };
 export class Supervised {
   readonly process: LineProcess;
   readonly exits: ToldExit[] = [];
+  /** When the process of a run started, in clock ticks. */
+  readonly began = new Map<string, number>();
   readonly told: string[] = [];
   readonly #waiting = new Map<number, (answer: Answer) => void>();
   readonly ready: Promise<number>;
@@ -63,6 +65,7 @@ export class Supervised {
           const message = JSON.parse(line) as Record<string, never>;
           if ('ready' in message) resolve(message['ready']);
           if ('failed' in message) reject(new Error(message['failed']));
+          if ('began' in message) this.began.set(message['began'], Number(message['ticks']));
           if ('exit' in message) this.exits.push(message['exit']);
           if ('done' in message) this.#waiting.get(message['done'])?.(message);
         }
@@ -72,14 +75,19 @@ export class Supervised {
   }
 }
 
+export type Marked = { pid: number; ticks: number; mark: string };
+
 /** Processes by a word in their command line, as /proc has them now: `WORD:NAME:VARIANT`. */
-export function marked(word: string): { pid: number; mark: string }[] {
+export function marked(word: string): Marked[] {
   return readdirSync('/proc').flatMap((name) => {
     if (!/^\d+$/.test(name)) return [];
     try {
       const words = readFileSync(`/proc/${name}/cmdline`, 'latin1').split('\0');
       const mark = words.find((each) => each.startsWith(`${word}:`));
-      return mark === undefined ? [] : [{ pid: Number(name), mark: mark.slice(word.length + 1) }];
+      if (mark === undefined) return [];
+      const stat = readFileSync(`/proc/${name}/stat`, 'latin1');
+      const ticks = Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19]);
+      return [{ pid: Number(name), ticks, mark: mark.slice(word.length + 1) }];
     } catch {
       return [];
     }

@@ -1,29 +1,25 @@
-// One idea: a keeper as its only client sees it: runs that begin and end, over one connection after
-// another.
+// One idea: what may be asked of a keeper.
 import { EventEmitter } from 'node:events';
-import { mkdirSync, statSync } from 'node:fs';
-import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { getSystemErrorMap } from 'node:util';
 
-import { LATE, withDeadline } from '../../common/deadline.js';
 import { emitSafely } from '../../common/emit-safely.js';
 import { ExitwatchError } from '../../common/errors.js';
 import { checkInteger, checkOptionNames, checkPath, invalidOption } from '../../common/options.js';
-import type { ExitEvent } from '../../events/exit-event.js';
 import { signalNumber, type SignalName } from '../../events/wait-status.js';
-import { StateFolder } from '../../memory/state-folder.js';
 import { ExitMonitor } from '../../monitor/exit-monitor.js';
-import type { ExitWatch } from '../../monitor/exit-watch.js';
+import { removeStalePidfile, writePidfile } from '../../process/pidfile.js';
 
 import { cgroupBase } from './cgroup-base.js';
-import { type Answer, type KeeperConnection, keeperError } from './connection.js';
-import { connectKeeper, keeperBinary } from './keeper-process.js';
+import { type KeeperConnection, keeperError } from './connection.js';
+import { answerError, checkAnswer, closedError, startError } from './keeper-errors.js';
+import type { KeeperEvents, KeeperReady } from './keeper-events.js';
+import { KeeperLink } from './keeper-link.js';
+import { keeperBinary } from './keeper-process.js';
 import { type KeeperRun, runOf } from './keeper-run.js';
 import type { Fields, Message } from './message.js';
 import { rotateLog } from './rotate-log.js';
-import { exitOf, joinExit } from './run-exit.js';
 import { checkRunId, type RunOptions, toRequest } from './run-options.js';
+import { RunTable, type Tell } from './run-table.js';
 import {
   checkSignalName,
   checkStopRunOptions,
@@ -47,46 +43,10 @@ export type KeeperOptions = {
   monitor?: ExitMonitor;
 };
 
-/**
- * What {@link Keeper.open} found.
- *
- * @see [Supervisor](../../../docs/supervisor.md)
- */
-export type KeeperReady = {
-  /** The process of the keeper. */
-  pid: number;
-  /** The version of exitwatch that it comes from. */
-  version: string;
-  /** Runs whose keeper has died; this one is not their parent. */
-  lost: KeeperRun[];
-};
-
-/** The events of a {@link Keeper}. */
-export interface KeeperEvents {
-  /** A command was executed. */
-  started: [KeeperRun];
-  /**
-   * The process of a run has ended, with the status of waitpid(2). Comes again after a restart until
-   * the run is forgotten, then with `isRepeated: true`.
-   */
-  ended: [ExitEvent, KeeperRun];
-  /** Nothing of a run is left. Comes after `ended`, and alone if the run is of an earlier boot. */
-  empty: [KeeperRun];
-  /** It has sent something to its `NOTIFY_SOCKET`: lines as in sd_notify(3); untrusted. */
-  notify: [KeeperRun, string];
-  /** The keeper had died, and another one has taken its place; or it was upgraded. */
-  restarted: [KeeperReady];
-  /** There is no keeper any more, and none can be started. */
-  error: [Error];
-  close: [];
-}
-
-const SEEN_WITHIN_MS = 1000;
-const RECONNECTS = 10;
-/** The keeper may be upgraded, or die, again and again in the meantime. */
-const LONGEST_REQUEST_MS = 10_000;
 const FORGOTTEN_WITHIN_MS = 5000;
 const FREEZE_MS = 10_000;
+const AGAIN_AFTER_LOOKS = 20;
+const WHILE_CONNECTED: Fields = [['whileConnected', '1']];
 
 /**
  * The parent of processes that outlive this program: a small program of its own, one for each state
@@ -96,20 +56,10 @@ const FREEZE_MS = 10_000;
  */
 export class Keeper extends EventEmitter<KeeperEvents> {
   readonly #stateDir: string;
-  readonly #monitor: ExitMonitor | null;
-  readonly #runs = new Map<string, KeeperRun>();
-  readonly #watches = new Map<string, ExitWatch>();
+  readonly #runs: RunTable;
+  readonly #link: KeeperLink;
   readonly #stops = new Map<string, RunStop>();
-  /** Who waits for another caller's start. */
-  readonly #starting = new Map<string, ((run: KeeperRun) => void)[]>();
-  /** Runs whose end was told, or is being joined with what the monitor saw. */
-  readonly #ends = new Map<string, 'joining' | 'told'>();
-  #folder: StateFolder | undefined;
-  #connection: KeeperConnection | undefined;
-  #connecting: Promise<KeeperReady> | undefined;
-  #ready: KeeperReady | undefined;
   #cgroup: string | null | undefined;
-  #isClosed = false;
 
   /** @throws ExitwatchError `ERR_EXITWATCH_INVALID_OPTION` */
   constructor(options: KeeperOptions) {
@@ -121,7 +71,30 @@ export class Keeper extends EventEmitter<KeeperEvents> {
       throw invalidOption('monitor must be an ExitMonitor');
     }
     this.#stateDir = path;
-    this.#monitor = monitor ?? null;
+    const tell: Tell = (name, ...args) => {
+      const emit = this.emit.bind(this) as (name: string, ...args: unknown[]) => boolean;
+      if (!this.#link.isClosed) emitSafely(() => emit(name, ...args));
+    };
+    this.#runs = new RunTable(monitor ?? null, tell, (id) => this.#stops.get(id)?.noteGone());
+    this.#link = new KeeperLink(path, {
+      onConnected: (hello, items) => {
+        this.#runs.takeList(items);
+        return {
+          pid: hello.number('pid') ?? 0,
+          version: hello.text('version') ?? '',
+          lost: this.runs().filter(({ isLost, state }) => isLost && state === 'running'),
+        };
+      },
+      onEvent: (message) => {
+        this.#runs.onEvent(message);
+      },
+      onRestarted: (ready) => {
+        tell('restarted', ready);
+      },
+      onLost: (error) => {
+        process.nextTick(() => this.emit('error', error));
+      },
+    });
   }
 
   /**
@@ -132,44 +105,23 @@ export class Keeper extends EventEmitter<KeeperEvents> {
    * `…_KEEPER`, `…_CLOSED`.
    */
   async open(): Promise<KeeperReady> {
-    if (this.#isClosed) throw closedError();
-    if (this.#folder === undefined) {
-      this.#folder = new StateFolder(this.#stateDir);
-      try {
-        this.#makeFolder();
-      } catch (error) {
-        const failure = this.#folder.error(error);
-        this.#folder.close();
-        this.#folder = undefined;
-        throw failure;
-      }
-    }
-    this.#connecting ??= this.#connect();
-    try {
-      return await this.#connecting;
-    } catch (error) {
-      this.#connecting = undefined;
-      if (this.#ready === undefined) {
-        this.#folder.close();
-        this.#folder = undefined;
-      }
-      throw error;
-    }
+    return this.#link.open();
   }
 
   /** All runs that were not forgotten, the oldest first. */
   runs(): KeeperRun[] {
-    return [...this.#runs.values()];
+    return this.#runs.all();
   }
 
   /** `null`: there is none of that id. */
   run(id: string): KeeperRun | null {
-    return this.#runs.get(id) ?? null;
+    return this.#runs.get(id);
   }
 
   /**
    * Starts a run, and resolves when its command was executed. If a run of that id exists, resolves with
-   * that instead: it is safe to call it again after a crash.
+   * that instead: it is safe to call it again after a crash. A pidfile that cannot be written does not
+   * keep it from starting: `readPidfile()` of `exitwatch/process` says what it has.
    *
    * Rejects with an {@link ExitwatchError}: `ERR_EXITWATCH_INVALID_OPTION`; `…_START_FAILED` (see
    * `errno` and `step` in the message; the run is forgotten, so you may use the id again);
@@ -178,12 +130,19 @@ export class Keeper extends EventEmitter<KeeperEvents> {
   async start(options: RunOptions): Promise<KeeperRun> {
     this.#cgroup ??= cgroupBase(this.#stateDir);
     const request = toRequest(options, this.#cgroup);
-    const { message } = await this.#request(request);
+    const { message } = await this.#link.request(
+      this.#link.writesPidfiles ? request : request.filter(([key]) => key !== 'pidfile'),
+    );
     // What it has told in the meantime is newer than the answer.
-    this.#check(message, options.id);
-    let run = this.#runs.get(options.id) ?? this.#take(message);
-    if (run.state === 'starting') run = await this.#started(run.id);
-    if (run.state !== 'failed') return run;
+    checkAnswer(message, options.id);
+    let run = this.#runs.get(options.id) ?? this.#runs.take(message);
+    if (run.state === 'starting') run = await this.#runs.started(run.id);
+    const { pidfile } = options;
+    if (run.state !== 'failed') {
+      if (pidfile !== undefined && !this.#link.writesPidfiles) await writeMissing(pidfile, run);
+      return run;
+    }
+    if (pidfile !== undefined) await removeStalePidfile(pidfile).catch(() => undefined);
     await this.#forgetFailed(run.id);
     throw startError(options, run);
   }
@@ -220,7 +179,7 @@ export class Keeper extends EventEmitter<KeeperEvents> {
     const checked = checkStopRunOptions(options);
     checkRunId(id);
     // Its start may not be answered yet.
-    if (!this.#runs.has(id)) this.#take(await this.#look(id));
+    if (this.run(id) === null) this.#runs.take(await this.#look(id));
     const running = this.#stops.get(id);
     if (running !== undefined) {
       running.shorten(checked.signal === 'SIGKILL' ? 0 : checked.graceMs);
@@ -257,14 +216,25 @@ export class Keeper extends EventEmitter<KeeperEvents> {
    */
   async forget(id: string): Promise<void> {
     checkRunId(id);
-    const wasThere = this.#runs.has(id);
-    const { message } = await this.#request([
+    const wasThere = this.run(id) !== null;
+    const { message } = await this.#link.request([
       ['op', 'forget'],
       ['run', id],
     ]);
     // It may have been forgotten when the connection was lost before the answer.
-    if (!wasThere || message.text('error') !== 'no-run') this.#check(message, id);
-    this.#drop(id);
+    if (!wasThere || message.text('error') !== 'no-run') checkAnswer(message, id);
+    this.#runs.drop(id);
+  }
+
+  /**
+   * Resolves when the keeper has answered.
+   *
+   * Rejects with an {@link ExitwatchError}: `…_KEEPER`, `…_CLOSED`.
+   */
+  async ping(): Promise<void> {
+    const { message } = await this.#link.request([['op', 'ping']]);
+    // Older keepers answer that they do not know it.
+    if (message.text('error') !== 'unsupported') checkAnswer(message, '');
   }
 
   /** What tried to become the command may take a moment to end, also under load. */
@@ -289,7 +259,8 @@ export class Keeper extends EventEmitter<KeeperEvents> {
    *
    * Rejects with an {@link ExitwatchError}: `ERR_EXITWATCH_BUSY` if it cannot be paused for 10
    * seconds, as a process that waits for a dead disk (then nothing was rotated), `…_NO_RUN`,
-   * `…_KEEPER`, `…_CLOSED`; and with the system's error if the file cannot be copied.
+   * `…_KEEPER` (also if the keeper dies while the run is paused: then the log is left as it is),
+   * `…_CLOSED`; and with the system's error if the file cannot be copied.
    *
    * @param keep how many rotated files are kept
    */
@@ -298,10 +269,11 @@ export class Keeper extends EventEmitter<KeeperEvents> {
     checkInteger('keep', keep, 0, 1000);
     await rotateLog(file, keep, async (work) => {
       try {
-        await this.#freeze(id);
-        await work();
+        const connection = await this.#hold(id);
+        if (this.#link.connection !== connection) throw keeperError('the keeper was lost');
+        await this.#link.withoutAnother(work());
       } finally {
-        await this.resume(id);
+        await this.#attempt('resume', id, WHILE_CONNECTED);
       }
     });
   }
@@ -311,10 +283,10 @@ export class Keeper extends EventEmitter<KeeperEvents> {
    * processes and their statuses.
    *
    * Rejects with an {@link ExitwatchError}: `ERR_EXITWATCH_SYSTEM` if that binary cannot take over;
-   * then the old one goes on. `…_KEEPER`, `…_CLOSED`.
+   * then the old one goes on. `…_BUSY` while `rotateLog()` is under way; `…_KEEPER`, `…_CLOSED`.
    */
   async upgrade(binary: string = keeperBinary()): Promise<KeeperReady> {
-    const connection = await this.#connected();
+    const connection = await this.#link.connected();
     let message;
     try {
       ({ message } = await connection.request([
@@ -323,145 +295,43 @@ export class Keeper extends EventEmitter<KeeperEvents> {
       ]));
     } catch {
       // It has dropped its clients, and is the new one now.
-      this.#onLost(connection);
-      await this.#connected();
-      if (this.#ready !== undefined) return this.#ready;
+      this.#link.lost(connection);
+      await this.#link.connected();
+      const { ready } = this.#link;
+      if (ready !== undefined) return ready;
       throw closedError();
     }
-    throw this.#error(message, '');
+    throw answerError(message, '');
   }
 
   /** Leaves everything running. A keeper without runs ends by itself. */
   async close(): Promise<void> {
-    if (this.#isClosed) return;
-    this.#isClosed = true;
-    for (const id of [...this.#watches.keys()]) this.#unwatch(id);
-    const connection = this.#connection;
-    if (connection !== undefined && this.#runs.size === 0) {
-      await withDeadline(connection.request([['op', 'leave']]), SEEN_WITHIN_MS).catch(
-        () => undefined,
-      );
-    }
-    connection?.close();
-    this.#folder?.close();
+    if (this.#link.isClosed) return;
+    this.#runs.close();
+    await this.#link.close(this.runs().length === 0);
     process.nextTick(() => this.emit('close'));
-  }
-
-  // ---- the connection
-
-  get #keeperFolder(): string {
-    return join(this.#stateDir, 'keeper');
-  }
-
-  #makeFolder(): void {
-    try {
-      mkdirSync(this.#keeperFolder, { mode: 0o700 });
-    } catch (error) {
-      const isThere =
-        (error as NodeJS.ErrnoException).code === 'EEXIST' &&
-        statSync(this.#keeperFolder).isDirectory();
-      if (!isThere) throw error;
-    }
-  }
-
-  async #connect(): Promise<KeeperReady> {
-    const { connection, hello } = await connectKeeper(this.#keeperFolder);
-    connection.on('event', (message) => {
-      this.#onEvent(message);
-    });
-    connection.once('close', () => {
-      this.#onLost(connection);
-    });
-    // In this order: what happens while it lists is told as well.
-    await connection.request([['op', 'watch']]);
-    const { items } = await connection.request([['op', 'list']]);
-    if (this.#isClosed) {
-      connection.close();
-      throw closedError();
-    }
-    this.#connection = connection;
-    this.#takeList(items);
-    this.#ready = {
-      pid: hello.number('pid') ?? 0,
-      version: hello.text('version') ?? '',
-      lost: this.runs().filter(({ isLost, state }) => isLost && state === 'running'),
-    };
-    return this.#ready;
-  }
-
-  #onLost(connection: KeeperConnection): void {
-    if (this.#connection !== connection || this.#isClosed) return;
-    this.#connection = undefined;
-    this.#connecting = this.#reconnect();
-    this.#connecting.then(
-      (ready) => {
-        this.#tell(() => this.emit('restarted', ready));
-      },
-      (error: unknown) => {
-        if (!this.#isClosed) process.nextTick(() => this.emit('error', error as Error));
-      },
-    );
-  }
-
-  async #reconnect(): Promise<KeeperReady> {
-    for (let attempt = 1; ; attempt++) {
-      try {
-        return await this.#connect();
-      } catch (error) {
-        if (attempt === RECONNECTS || this.#isClosed) throw error;
-        await sleep(attempt * 20);
-      }
-    }
-  }
-
-  async #connected(): Promise<KeeperConnection> {
-    if (this.#isClosed) throw closedError();
-    if (this.#connection === undefined) await this.#connecting;
-    if (this.#connection !== undefined) return this.#connection;
-    throw keeperError('the keeper was not opened; call open() first');
-  }
-
-  /**
-   * Asks again if the connection is lost: all requests but `signal` say what shall be, and not what
-   * to do once more.
-   */
-  async #request(fields: Fields): Promise<Answer> {
-    const deadline = performance.now() + LONGEST_REQUEST_MS;
-    for (;;) {
-      const connection = await this.#connected();
-      try {
-        return await connection.request(fields);
-      } catch (error) {
-        const isAgain = (fields[0]?.[1] ?? '') !== 'signal' && performance.now() < deadline;
-        if (
-          !isAgain ||
-          !(error instanceof ExitwatchError) ||
-          error.code !== 'ERR_EXITWATCH_KEEPER'
-        ) {
-          throw error;
-        }
-        this.#onLost(connection);
-      }
-    }
   }
 
   /** `false`: it is gone. */
   async #attempt(op: string, id: string, more: Fields = []): Promise<boolean> {
     checkRunId(id);
-    const { message } = await this.#request([['op', op], ['run', id], ...more]);
+    const { message } = await this.#link.request([['op', op], ['run', id], ...more]);
     if (message.text('error') === 'gone') return false;
-    this.#check(message, id);
+    checkAnswer(message, id);
     return true;
   }
 
   /**
    * Pauses a run for as long as we are connected, and waits until nothing of it can write: it is
-   * frozen, or has ended in the meantime.
+   * frozen, or has ended in the meantime. Returns the connection.
    */
-  async #freeze(id: string): Promise<void> {
+  async #hold(id: string): Promise<KeeperConnection> {
     const deadline = performance.now() + FREEZE_MS;
-    while (await this.#attempt('pause', id, [['whileConnected', '1']])) {
-      if ((await this.#look(id)).has('frozen')) return;
+    const connection = await this.#link.connected();
+    for (let looks = 1; await this.#attempt('pause', id, WHILE_CONNECTED); looks++) {
+      if ((await this.#look(id)).has('frozen')) break;
+      // Who waits for a child of vfork(2) that was stopped before its exec waits until that goes on.
+      if (looks % AGAIN_AFTER_LOOKS === 0) await this.#attempt('resume', id, WHILE_CONNECTED);
       if (performance.now() > deadline) {
         throw new ExitwatchError(
           'ERR_EXITWATCH_BUSY',
@@ -470,153 +340,17 @@ export class Keeper extends EventEmitter<KeeperEvents> {
       }
       await sleep(1);
     }
+    return connection;
   }
 
   async #look(id: string): Promise<Message> {
     checkRunId(id);
-    const { message } = await this.#request([
+    const { message } = await this.#link.request([
       ['op', 'look'],
       ['run', id],
     ]);
-    this.#check(message, id);
+    checkAnswer(message, id);
     return message;
-  }
-
-  #check(message: Message, id: string): void {
-    if (message.has('error')) throw this.#error(message, id);
-  }
-
-  #error(message: Message, id: string): ExitwatchError {
-    const code = message.text('error') ?? '';
-    const detail = message.text('detail') ?? '';
-    const errno = message.number('errno') ?? 0;
-    const reason = errnoText(errno);
-    if (code === 'no-run') return noRun(id);
-    if (code === 'busy') {
-      return new ExitwatchError(
-        'ERR_EXITWATCH_BUSY',
-        `something of run ${JSON.stringify(id)} is alive`,
-      );
-    }
-    if (code === 'bad-request') return invalidOption(`the keeper refused ${detail}`);
-    if (code === 'unsupported') {
-      return keeperError(`this keeper does not support ${detail}; upgrade it`);
-    }
-    if (code === 'leaving') return keeperError('the keeper was told to end, and starts nothing');
-    if (code === 'journal') return keeperError(`the keeper cannot write its journal: ${reason}`);
-    const name = errno === 1 ? 'ERR_EXITWATCH_NOT_PERMITTED' : 'ERR_EXITWATCH_SYSTEM';
-    return new ExitwatchError(name, `${detail === '' ? code : detail}: ${reason}`, { errno });
-  }
-
-  // ---- what it tells
-
-  #takeList(items: readonly Message[]): void {
-    const gone = new Set(this.#runs.keys());
-    for (const message of items) {
-      gone.delete(message.text('run') ?? '');
-      const wasOver = isOver(this.run(message.text('run') ?? ''), false);
-      const run = this.#take(message);
-      if (run.state === 'running') this.#watch(run);
-      if (run.state === 'ended' && !this.#ends.has(run.id)) this.#onEnded(run, true);
-      else if (isOver(run) && !wasOver) this.#onEmpty(run);
-    }
-    for (const id of gone) this.#drop(id);
-  }
-
-  #take(message: Message): KeeperRun {
-    this.#check(message, message.text('run') ?? '');
-    const run = runOf(message, this.#runs.get(message.text('run') ?? ''));
-    this.#runs.set(run.id, run);
-    if (run.state !== 'starting') {
-      for (const resolve of this.#starting.get(run.id) ?? []) resolve(run);
-      this.#starting.delete(run.id);
-    }
-    return run;
-  }
-
-  #started(id: string): Promise<KeeperRun> {
-    return new Promise((resolve) => {
-      this.#starting.set(id, [...(this.#starting.get(id) ?? []), resolve]);
-    });
-  }
-
-  #onEvent(message: Message): void {
-    const run = this.#take(message);
-    switch (message.text('event')) {
-      case 'started':
-        this.#watch(run);
-        this.#tell(() => this.emit('started', run));
-        break;
-      case 'ended':
-        if (run.state === 'ended') this.#onEnded(run, false);
-        else this.#onEmpty(run);
-        break;
-      case 'empty':
-        this.#onEmpty(run);
-        break;
-      case 'notify':
-        this.#tell(() => this.emit('notify', run, message.text('notify') ?? ''));
-        break;
-      default: // of a newer keeper
-    }
-  }
-
-  #onEnded(run: KeeperRun, isRepeated: boolean): void {
-    const kept = exitOf(run, isRepeated);
-    if (kept === null) {
-      this.#ends.set(run.id, 'told');
-      if (isOver(run)) this.#onEmpty(run);
-      return;
-    }
-    this.#ends.set(run.id, 'joining');
-    if (isOver(run)) this.#stops.get(run.id)?.noteGone();
-    void this.#seen(run.id).then((seen) => {
-      if (this.#ends.get(run.id) !== 'joining') return; // it was forgotten
-      this.#ends.set(run.id, 'told');
-      const exit = joinExit(kept, seen);
-      this.#tell(() => this.emit('ended', exit, run));
-      const now = this.#runs.get(run.id) ?? run;
-      if (isOver(now)) this.#tell(() => this.emit('empty', now));
-    });
-  }
-
-  #onEmpty(run: KeeperRun): void {
-    this.#stops.get(run.id)?.noteGone();
-    // Otherwise it follows `ended`, which may come with the list only.
-    if (this.#ends.get(run.id) === 'told') this.#tell(() => this.emit('empty', run));
-  }
-
-  #watch(run: KeeperRun): void {
-    if (this.#monitor === null || run.identity === null || this.#watches.has(run.id)) return;
-    try {
-      this.#watches.set(run.id, this.#monitor.watch(run.identity, { key: `run:${run.id}` }));
-    } catch {
-      // The monitor is closed, or has no room: the keeper's status remains.
-    }
-  }
-
-  /** What the monitor saw of its end; it may come a moment after the keeper's message. */
-  async #seen(id: string): Promise<ExitEvent | null> {
-    const watch = this.#watches.get(id);
-    if (watch === undefined) return null;
-    const seen = await withDeadline(watch.exited, SEEN_WITHIN_MS).catch(() => null);
-    this.#unwatch(id);
-    return seen === LATE ? null : seen;
-  }
-
-  #drop(id: string): void {
-    this.#runs.delete(id);
-    this.#ends.delete(id);
-    this.#unwatch(id);
-  }
-
-  #unwatch(id: string): void {
-    this.#watches.get(id)?.close();
-    this.#watches.delete(id);
-  }
-
-  #tell(emit: () => void): void {
-    if (!this.#isClosed) emitSafely(emit);
   }
 
   readonly #stopHost = {
@@ -633,27 +367,13 @@ export class Keeper extends EventEmitter<KeeperEvents> {
   };
 }
 
+async function writeMissing(pidfile: string, { identity }: KeeperRun): Promise<void> {
+  if (identity !== null) await writePidfile(pidfile, identity).catch(() => undefined);
+}
+
 function membersIn(texts: readonly string[]): RunMember[] {
   return texts.map((text) => {
     const [pid = '', ticks = '', state = ''] = text.split(' ');
     return { pid: Number(pid), startTicks: Number(ticks), state };
   });
-}
-
-function errnoText(errno: number): string {
-  return getSystemErrorMap().get(-errno)?.[1] ?? `error ${errno}`;
-}
-
-function startError({ id, command }: RunOptions, { failure }: KeeperRun): ExitwatchError {
-  const { step, errno } = failure ?? { step: 'unknown', errno: 0 };
-  const detail = `cannot start ${JSON.stringify(command)} (${id}): ${step}: ${errnoText(errno)}`;
-  return new ExitwatchError('ERR_EXITWATCH_START_FAILED', detail, { errno, syscall: step });
-}
-
-function noRun(id: string): ExitwatchError {
-  return new ExitwatchError('ERR_EXITWATCH_NO_RUN', `there is no run ${JSON.stringify(id)}`);
-}
-
-function closedError(): ExitwatchError {
-  return new ExitwatchError('ERR_EXITWATCH_CLOSED', 'the keeper was closed');
 }

@@ -36,44 +36,65 @@ export type RunLogs = {
 };
 
 /**
- * What a {@link Keeper} starts.
+ * What a process is given: by a {@link Keeper} and by a {@link Supervisor}.
  *
- * @see [Supervisor](../../../docs/supervisor.md)
+ * @see [Supervisor](../../../docs/supervisor.md#start)
  */
-export type RunOptions = {
-  /**
-   * Names this run for good: 1 to 100 of the characters A-Z, a-z, 0-9 and `._@-`, the first one no dot.
-   * An id starts at most once.
-   */
-  id: string;
+export type ProcessOptions = {
   /** A path, or a name that is looked up in the PATH of the new environment. */
   command: string;
   args?: readonly string[];
-  /** All of its environment; default: ours, without what systemd gives to this program only. */
+  /**
+   * All of its environment; default: that of your program at the start, without what systemd gives to it
+   * alone.
+   */
   env?: Readonly<Record<string, string | undefined>>;
-  /** A file of lines `NAME=VALUE`, which is read at the start; `env` has precedence. */
+  /**
+   * A file of lines `NAME=VALUE`, which is read at each start and stored nowhere; `env` has precedence.
+   */
   envFile?: string;
-  /** Default: ours. */
+  /** Default: that of your program; of a service: `'/'`. */
   cwd?: string;
   /** Default 0o022. */
   umask?: number;
-  /** A name or a uid. Its groups are dropped before the command runs. */
+  /** A name or a uid. Your program's groups are dropped before the command runs. */
   user?: string | number;
   /** A name or a gid; default: that of `user`. */
   group?: string | number;
   /** `false`: refuse to run it as root. Default `true`. */
   allowRoot?: boolean;
-  /** A cgroup v2 folder, below which the run gets one of its own; `null`: none. */
+  /** A cgroup v2 folder, below which each run gets one of its own; `null`: none. */
   cgroup?: string | null;
   logs?: RunLogs;
+  /**
+   * Has its pid from before the command runs, and its identity in `PIDFILE.id`, also if your program dies
+   * in the meantime. A supervisor removes it at the end; for a run of a keeper use `removePidfile()`.
+   */
+  pidfile?: string;
+};
+
+/** The names of {@link ProcessOptions}. @internal */
+export const PROCESS_OPTIONS = [
+  ...(['command', 'args', 'env', 'envFile', 'cwd', 'umask', 'user', 'group'] as const),
+  ...(['allowRoot', 'cgroup', 'logs', 'pidfile'] as const),
+] satisfies (keyof ProcessOptions)[];
+
+/**
+ * What a {@link Keeper} starts.
+ *
+ * @see [Supervisor](../../../docs/supervisor.md#start)
+ */
+export type RunOptions = ProcessOptions & {
+  /**
+   * Names this run for good: 1 to 100 of the characters A-Z, a-z, 0-9 and `._@-`, the first one no dot.
+   * An id starts at most once.
+   */
+  id: string;
   /** Gives it `NOTIFY_SOCKET`, as sd_notify(3) describes. */
   notify?: boolean;
 };
 
-const NAMES = [
-  ...['id', 'command', 'args', 'env', 'envFile', 'cwd', 'umask', 'user', 'group', 'allowRoot'],
-  ...['cgroup', 'logs', 'notify'],
-] as const;
+const NAMES = ['id', 'notify', ...PROCESS_OPTIONS] as const satisfies (keyof RunOptions)[];
 
 const ID = /^[A-Za-z0-9_@-][A-Za-z0-9._@-]{0,99}$/;
 const MOST_ID = 2 ** 32 - 2;
@@ -84,7 +105,7 @@ const MOST_ID = 2 ** 32 - 2;
  * @throws ExitwatchError `ERR_EXITWATCH_INVALID_OPTION`
  */
 export function toRequest(options: RunOptions, cgroupBase: string | null): Fields {
-  checkOptionNames(options, NAMES as readonly (keyof RunOptions)[]);
+  checkOptionNames(options, NAMES);
   const { id, command, args = [], env = ownEnvironment(), umask = 0o022 } = options;
   const { cwd = process.cwd() } = options;
   checkRunId(id);
@@ -105,8 +126,10 @@ export function toRequest(options: RunOptions, cgroupBase: string | null): Field
     ...userFields(options),
     ...logFields(options.logs, id),
   ];
-  const envFile = checkAbsolute('envFile', options.envFile);
-  if (envFile !== undefined) fields.push(['envFile', envFile]);
+  for (const name of ['envFile', 'pidfile'] as const) {
+    const path = checkAbsolute(name, options[name]);
+    if (path !== undefined) fields.push([name, path]);
+  }
   if (!checkBoolean('allowRoot', options.allowRoot ?? true)) fields.push(['noRoot', '1']);
   if (checkBoolean('notify', options.notify ?? false)) fields.push(['notify', '1']);
   const { cgroup = cgroupBase } = options;
@@ -158,6 +181,7 @@ function logFields(logs: unknown, id: string): [string, string][] {
     if (stdout !== undefined || stderr !== undefined) {
       throw invalidOption('logs.file is for both: leave out logs.stdout and logs.stderr');
     }
+    // Older keepers ask where the FIFO shall be.
     fields.push(['fifo', `${file}.${id}.fifo`], ['logFile', file]);
   }
   if (stdout !== undefined) fields.push(['out', stdout]);

@@ -9,16 +9,16 @@ import {
   invalidOption,
 } from '../../common/options.js';
 import { ownEnvironment } from '../keeper/own-environment.js';
-import { type RunOptions, toRequest } from '../keeper/run-options.js';
+import { PROCESS_OPTIONS, type RunOptions, toRequest } from '../keeper/run-options.js';
 import { checkSignalName } from '../keeper/stop-run.js';
 
 import { Backoff } from './backoff.js';
 import type { ServiceSpec } from './service-spec.js';
 
 const NAMES = [
-  ...(['name', 'command', 'args', 'env', 'envFile', 'cwd', 'umask', 'user', 'group'] as const),
-  ...(['allowRoot', 'cgroup', 'logs', 'restart', 'successExitCodes', 'askedBy'] as const),
-  ...(['onUnknown', 'backoff', 'stop', 'ready', 'watchdog', 'pidfile'] as const),
+  ...PROCESS_OPTIONS,
+  ...(['name', 'restart', 'successExitCodes', 'askedBy', 'onUnknown', 'backoff'] as const),
+  ...(['stop', 'ready', 'watchdog'] as const),
 ] satisfies (keyof ServiceSpec)[];
 
 const NAME = /^[A-Za-z0-9_@-][A-Za-z0-9._@-]{0,74}$/;
@@ -62,19 +62,12 @@ export function checkSpecs(values: unknown): ServiceSpec[] {
 
 /** What a keeper is asked to start. */
 export function runOptions(spec: ServiceSpec, id: string): RunOptions {
-  const { command, args, env, envFile, cwd, umask, user, group, allowRoot, cgroup, logs } = spec;
-  const all = { args, envFile, umask, user, group, allowRoot, cgroup, logs };
-  const given = Object.entries(all).filter(([, value]) => value !== undefined);
-  const { ready, watchdog } = spec;
+  const given = PROCESS_OPTIONS.filter((name) => spec[name] !== undefined);
+  const { command, cwd = '/', env = ownEnvironment(), ready, watchdog } = spec;
+  const usec = watchdog === undefined ? {} : { WATCHDOG_USEC: String(watchdog.withinMs * 1000) };
   return {
-    ...(Object.fromEntries(given) as Partial<RunOptions>),
-    id,
-    command,
-    cwd: cwd ?? '/',
-    env: {
-      ...(env ?? ownEnvironment()),
-      ...(watchdog === undefined ? {} : { WATCHDOG_USEC: String(watchdog.withinMs * 1000) }),
-    },
+    ...Object.fromEntries(given.map((name) => [name, spec[name]])),
+    ...{ id, command, cwd, env: { ...env, ...usec } },
     notify: watchdog !== undefined || (ready !== undefined && 'notify' in ready),
   };
 }
@@ -123,7 +116,6 @@ function checkParts(given: Record<string, unknown>): void {
     const { withinMs } = only('watchdog', given['watchdog'], ['withinMs']);
     checkInteger('watchdog.withinMs', withinMs, 1, LONGEST_MS);
   }
-  absolute('pidfile', given['pidfile']);
 }
 
 function checkAskedBy(value: unknown): void {
@@ -202,9 +194,4 @@ function list(name: string, value: unknown): unknown[] {
 function text(name: string, value: unknown): void {
   if (typeof value === 'string' && value !== '' && !value.includes('\0')) return;
   throw invalidOption(`${name} must be a text that is not empty`);
-}
-
-function absolute(name: string, value: unknown): void {
-  if (value === undefined || (typeof value === 'string' && value.startsWith('/'))) return;
-  throw invalidOption(`${name} must be an absolute path`);
 }

@@ -1,5 +1,3 @@
-import type { ExitwatchError } from '../../common/errors.js';
-
 import type { Clock } from './clock.js';
 import type { RunHost } from './run-host.js';
 
@@ -20,8 +18,6 @@ export type SupervisorHealth = {
 export const ASK_MS = 60_000;
 /** Silence for so long is a fault. */
 const LONGEST_SILENCE_MS = 150_000;
-/** No run is named like this: each has its service and a number in its id. */
-const NO_RUN = '-';
 
 /** Asks a keeper now and then, and knows when it answered last. */
 export class Contact {
@@ -65,15 +61,14 @@ export class Contact {
     });
   }
 
-  /** To forget what it does not have changes nothing, and its refusal is an answer. */
   async #ask(): Promise<void> {
     if (this.#isAsking) return;
     this.#isAsking = true;
     try {
-      await this.#runs().forget(NO_RUN);
-    } catch (error) {
-      const isAnswer = (error as ExitwatchError).code === 'ERR_EXITWATCH_NO_RUN';
-      if (isAnswer) this.#seenAtMs = this.#clock.now();
+      await this.#runs().ping();
+      this.#seenAtMs = this.#clock.now();
+    } catch {
+      // Its silence is what health() tells.
     } finally {
       this.#isAsking = false;
     }

@@ -8,7 +8,8 @@ import {
 } from './service-record.js';
 import type { ServiceSpec } from './service-spec.js';
 import type { ServiceStore } from './service-store.js';
-import { ServiceWorker, type WorkerHost } from './service-worker.js';
+import type { WorkerHost } from './service-state.js';
+import { ServiceWorker } from './service-worker.js';
 
 /**
  * What {@link Supervisor.apply} changed.

@@ -10,9 +10,10 @@ import { type SignalName, signalNumber } from '../../events/wait-status.js';
 import { identify, type ProcessIdentity, startOf } from '../../identity/process-identity.js';
 import { waitForExit } from '../../monitor/wait-for-exit.js';
 import { isAlive } from '../../process/liveness.js';
+import { PausableTree } from '../../process/pause-tree.js';
 import { signalProcess } from '../../process/process-signal.js';
 import { stop as stopProcess } from '../../process/stop.js';
-import type { KeeperEvents, KeeperReady } from '../keeper/keeper.js';
+import type { KeeperEvents, KeeperReady } from '../keeper/keeper-events.js';
 import type { KeeperRun } from '../keeper/keeper-run.js';
 import { ownEnvironment } from '../keeper/own-environment.js';
 import type { RunOptions } from '../keeper/run-options.js';
@@ -38,6 +39,7 @@ export class PlainRuns extends EventEmitter<KeeperEvents> implements RunHost {
   readonly #runs = new Map<string, KeeperRun>();
   /** When it was started or found, by performance.now(), and how long it had lived by then. */
   readonly #seen = new Map<string, { atMs: number; livedMs: number }>();
+  readonly #paused = new Map<string, PausableTree>();
   readonly #known: () => KnownRun[];
   readonly #aborted = new AbortController();
 
@@ -123,12 +125,26 @@ export class PlainRuns extends EventEmitter<KeeperEvents> implements RunHost {
     return Promise.resolve(signalProcess(identity, signal).liveness === 'alive');
   }
 
-  pause(id: string): Promise<boolean> {
-    return this.signal(id, 'SIGSTOP');
+  async pause(id: string): Promise<boolean> {
+    const { identity } = this.#need(id);
+    if (identity === null || isAlive(identity) === 'dead') return false;
+    const tree = new PausableTree(identity);
+    this.#paused.set(id, tree);
+    return tree.pause();
   }
 
-  resume(id: string): Promise<boolean> {
-    return this.signal(id, 'SIGCONT');
+  async resume(id: string): Promise<boolean> {
+    const { identity } = this.#need(id);
+    if (identity === null || isAlive(identity) === 'dead') return false;
+    // If a supervisor of before paused it, only what is linked to it is found.
+    const tree = this.#paused.get(id) ?? new PausableTree(identity);
+    this.#paused.delete(id);
+    return tree.resume();
+  }
+
+  /** There is nobody who could be silent. */
+  ping(): Promise<void> {
+    return Promise.resolve();
   }
 
   forget(id: string): Promise<void> {
@@ -137,6 +153,7 @@ export class PlainRuns extends EventEmitter<KeeperEvents> implements RunHost {
     }
     this.#runs.delete(id);
     this.#seen.delete(id);
+    this.#paused.delete(id);
     return Promise.resolve();
   }
 

@@ -1,7 +1,7 @@
 import type { EventEmitter } from 'node:events';
 
 import type { SignalName } from '../../events/wait-status.js';
-import type { KeeperEvents, KeeperReady } from '../keeper/keeper.js';
+import type { KeeperEvents, KeeperReady } from '../keeper/keeper-events.js';
 import type { KeeperRun } from '../keeper/keeper-run.js';
 import type { RunOptions } from '../keeper/run-options.js';
 import type { StoppedRun, StopRunOptions } from '../keeper/stop-run.js';
@@ -19,5 +19,7 @@ export interface RunHost extends EventEmitter<KeeperEvents> {
   pause(id: string): Promise<boolean>;
   resume(id: string): Promise<boolean>;
   forget(id: string): Promise<void>;
+  /** Resolves when it has answered. */
+  ping(): Promise<void>;
   close(): Promise<void>;
 }

@@ -1,3 +1,4 @@
+import type { ExitwatchError } from '../../common/errors.js';
 import type { ExitEvent } from '../../events/exit-event.js';
 import type { ProcessIdentity } from '../../identity/process-identity.js';
 
@@ -41,7 +42,7 @@ export type ServiceStatus = {
   isCurrent: boolean;
   /** It was removed, and goes away when nothing of it is left. */
   isRemoved: boolean;
-  /** How often it was started again. */
+  /** How often it was started again; a start that is only planned does not count yet. */
   restarts: number;
   /** Starts in a row without a healthy run. */
   attempts: number;
@@ -132,7 +133,7 @@ export type OrphanEvent = { run: string; pid: number | null; identity: ProcessId
  *
  * @see [Services](../../../docs/services.md)
  */
-export type SupervisorWarning = { service: string | null; error: Error };
+export type SupervisorWarning = { service: string | null; error: ExitwatchError };
 
 /**
  * The events of a {@link Supervisor}.

@@ -71,6 +71,8 @@ export interface ServiceRecord {
   attempts: number;
   /** The next start waits until then, by the clock that all programs of one boot share. */
   dueAtMs: number;
+  /** Why it is started again next; `null`: it is not, or for no reason that counts. */
+  planned?: string | null;
   restarts: number;
   lastEnd: StoredEnd | null;
 }
@@ -93,6 +95,7 @@ export function newRecord(stored: StoredSpec): ServiceRecord {
     run: null,
     attempts: 0,
     dueAtMs: 0,
+    planned: null,
     restarts: 0,
     lastEnd: null,
   };

@@ -1,5 +1,5 @@
 import type { SignalName } from '../../events/wait-status.js';
-import type { RunLogs } from '../keeper/run-options.js';
+import type { ProcessOptions } from '../keeper/run-options.js';
 
 import type { BackoffOptions } from './backoff.js';
 import type { AskedBy, RestartMode } from './restart-policy.js';
@@ -56,27 +56,9 @@ export type ServiceReady = (
  *
  * @see [Services](../../../docs/services.md)
  */
-export type ServiceSpec = {
+export type ServiceSpec = ProcessOptions & {
   /** 1 to 75 of the characters A-Z, a-z, 0-9 and `._@-`, the first one no dot. */
   name: string;
-  /** A path, or a name that is looked up in the PATH of the environment. */
-  command: string;
-  args?: string[];
-  /** All of its environment; default: that of the supervisor when it starts. */
-  env?: Record<string, string>;
-  /** A file of lines `NAME=VALUE`, read at each start: for secrets, which are not stored then. */
-  envFile?: string;
-  /** Default `'/'`. */
-  cwd?: string;
-  /** Default 0o022. */
-  umask?: number;
-  user?: string | number;
-  group?: string | number;
-  /** `false`: refuse to run it as root. Default `true`. */
-  allowRoot?: boolean;
-  /** A cgroup v2 folder, below which each run gets one of its own; `null`: none. */
-  cgroup?: string | null;
-  logs?: RunLogs;
   /** Default `'unless-asked'`. */
   restart?: RestartMode;
   /** For `'on-failure'`; default `[0]`. */
@@ -91,8 +73,6 @@ export type ServiceSpec = {
   ready?: ServiceReady;
   /** It is restarted if it does not send `WATCHDOG=1` within so many ms; its WATCHDOG_USEC says so. */
   watchdog?: { withinMs: number };
-  /** Has the pid while it runs, and its identity in `PIDFILE.id`. */
-  pidfile?: string;
 };
 
 /** What takes effect without another start. @internal */

@@ -2,110 +2,32 @@
 import { EventEmitter } from 'node:events';
 
 import { emitSafely } from '../../common/emit-safely.js';
-import { ExitwatchError } from '../../common/errors.js';
+import { asExitwatchError, ExitwatchError } from '../../common/errors.js';
 import { checkOptionNames, checkPath, invalidOption } from '../../common/options.js';
+import { newPromise, type PromiseWithResolvers } from '../../common/promise-with-resolvers.js';
 import { Semaphore } from '../../common/semaphore.js';
-import type { Downgrade } from '../../events/exit-event.js';
-import type { ExitMonitor } from '../../monitor/exit-monitor.js';
 import { Keeper } from '../keeper/keeper.js';
-import type { KeeperRun } from '../keeper/keeper-run.js';
-import { isOver } from '../keeper/stop-run.js';
 
 import { checkSpecs } from './check-spec.js';
 import { type Clock, realClock } from './clock.js';
-import { ASK_MS, Contact, type SupervisorHealth } from './contact.js';
+import { Contact, type SupervisorHealth } from './contact.js';
 import { type Applied, DesiredSet } from './desired-set.js';
 import { Gathering } from './gathering.js';
-import { PlainRuns } from './plain-runs.js';
+import { type OrphanHost, Orphans } from './orphans.js';
+import { type KnownRun, PlainRuns } from './plain-runs.js';
+import { listenToRuns } from './run-events.js';
 import type { RunHost } from './run-host.js';
 import { type RestartedService, Service } from './service.js';
-import type { ServicePhase, ServiceStatus, SupervisorEvents } from './service-events.js';
+import type { ServiceStatus, SupervisorEvents } from './service-events.js';
 import { type Redact, type ServiceRecord, serviceOf } from './service-record.js';
 import type { ServiceSpec } from './service-spec.js';
+import { closedError, noService } from './service-errors.js';
 import { ServiceStore } from './service-store.js';
-import { noService, ServiceWorker, type WorkerHost } from './service-worker.js';
+import type { WorkerHost } from './service-state.js';
+import { ServiceWorker } from './service-worker.js';
+import { Counters, type SupervisorMetrics } from './supervisor-metrics.js';
+import type { StoppedAll, SupervisorOptions, SupervisorReady } from './supervisor-types.js';
 
-/**
- * @see [Services](../../../docs/services.md)
- */
-export type SupervisorOptions = {
-  /** A folder that is this program's alone. Who opens it later finds the same services. */
-  stateDir: string;
-  /** A started monitor: it adds to each end who sent the signal, which `askedBy` requires. */
-  monitor?: ExitMonitor;
-  /**
-   * Takes secrets out of a service before it is stored: returns what may be on disk. A service from
-   * which it took something is not started again after a restart of the supervisor until it is applied.
-   */
-  redact?: (spec: ServiceSpec) => ServiceSpec;
-  /** @internal */
-  clock?: Clock;
-  /** As if there were no keeper for this system. @internal */
-  withoutKeeper?: boolean;
-};
-
-/**
- * What {@link Supervisor.start} found.
- *
- * @see [Services](../../../docs/services.md)
- */
-export type SupervisorReady = {
-  /** The process of the keeper; `null`: there is none. */
-  keeperPid: number | null;
-  /**
-   * Why there is no keeper, and what to do about it. Then the services are plain children: they outlive
-   * this program as well, but how they end afterwards is unknown, and options such as `user` and `logs`
-   * are refused. `null`: there is one.
-   */
-  downgrade: Downgrade | null;
-  /** Services that run since before. */
-  adopted: string[];
-  /** Runs that nobody desires; they are stopped. */
-  orphans: string[];
-};
-
-/**
- * @see [Services](../../../docs/services.md)
- */
-export type StoppedAll = {
-  stopped: string[];
-  /** Those that could not be stopped; they are still listed, and their stop goes on. */
-  errors: { name: string; error: Error }[];
-};
-
-/**
- * @see [Services](../../../docs/services.md)
- */
-export type SupervisorMetrics = {
-  /** Services that were applied and not removed. */
-  desired: number;
-  /** Services with a run. */
-  active: number;
-  phases: Record<ServicePhase, number>;
-  /** Starts that took the place of another run, by the reason of the decision. */
-  restarts: Record<string, number>;
-  /** Runs that nobody desired. */
-  orphaned: number;
-  /** Those of them that are not gone yet. */
-  orphans: number;
-  /** Since when the oldest request waits to be served, in ms; `null`: none waits. */
-  oldestRequestMs: number | null;
-  /** The longest time from a request to its begin, in ms. */
-  longestLatencyMs: number;
-  /** How often is looked for what was not told, at the latest, in ms. */
-  resyncMs: number;
-  /** Files that were written. */
-  writes: number;
-};
-
-const PHASES = [
-  ...(['waiting', 'starting', 'running', 'paused', 'backoff', 'stopping'] as const),
-  ...(['stopped', 'ended', 'failed'] as const),
-] satisfies ServicePhase[];
-
-/** What nobody desires gets so long to end. */
-const ORPHAN_GRACE_MS = 2000;
-const ORPHAN_RETRY_MS = 10_000;
 const REOPEN_MS = 1000;
 const MOST_RESTARTS = 8;
 
@@ -126,18 +48,14 @@ export class Supervisor extends EventEmitter<SupervisorEvents> {
   readonly #workers = new Map<string, ServiceWorker>();
   readonly #gathering: Gathering;
   readonly #contact: Contact;
-  readonly #restarts: Record<string, number> = {};
+  readonly #counters = new Counters();
   #store: ServiceStore | undefined;
   #desired: DesiredSet | undefined;
   #newest: readonly ServiceSpec[] = [];
   #applying: PromiseWithResolvers<Applied> | undefined;
   #state: State = 'new';
-  #orphaned = 0;
-  /** Those that are being stopped. */
-  readonly #orphans = new Set<string>();
-  readonly #retries = new Set<() => void>();
+  readonly #orphans: Orphans;
   #cancelReopen: (() => void) | undefined;
-  #longestLatencyMs = 0;
 
   /** @throws ExitwatchError `ERR_EXITWATCH_INVALID_OPTION` */
   constructor(options: SupervisorOptions) {
@@ -156,6 +74,7 @@ export class Supervisor extends EventEmitter<SupervisorEvents> {
     this.#runs = new Keeper(keeperOptions);
     this.#withoutKeeper = options.withoutKeeper === true;
     this.#contact = new Contact(() => this.#runs, clock);
+    this.#orphans = new Orphans(this.#orphanHost());
     this.#gathering = new Gathering(clock, () => {
       this.#applyNow();
     });
@@ -191,7 +110,7 @@ export class Supervisor extends EventEmitter<SupervisorEvents> {
       this.#contact.begin();
       const adopted = this.#adopt();
       if (pending !== null) this.#desired.replay(pending.services);
-      const orphans = this.#findOrphans();
+      const orphans = this.#orphans.begin();
       return { keeperPid, downgrade, adopted, orphans };
     } catch (error) {
       store?.close();
@@ -231,7 +150,7 @@ export class Supervisor extends EventEmitter<SupervisorEvents> {
   }
 
   /** Stops and starts every service that nobody has stopped. */
-  async restartAll(): Promise<(RestartedService & { error: Error | null })[]> {
+  async restartAll(): Promise<(RestartedService & { error: ExitwatchError | null })[]> {
     this.#checkStarted();
     const few = new Semaphore(MOST_RESTARTS);
     const up = this.services().filter(
@@ -243,7 +162,7 @@ export class Supervisor extends EventEmitter<SupervisorEvents> {
           try {
             return { ...(await this.service(name).restart()), error: null };
           } catch (error) {
-            return { name, oldPid: pid, newPid: null, error: error as Error };
+            return { name, oldPid: pid, newPid: null, error: asExitwatchError(error) };
           }
         }),
       ),
@@ -265,7 +184,7 @@ export class Supervisor extends EventEmitter<SupervisorEvents> {
           await (worker.isLeaving ? worker.end(graceMs) : worker.stop(graceMs, 'close'));
           result.stopped.push(name);
         } catch (error) {
-          result.errors.push({ name, error: error as Error });
+          result.errors.push({ name, error: asExitwatchError(error) });
         }
       }),
     );
@@ -274,25 +193,10 @@ export class Supervisor extends EventEmitter<SupervisorEvents> {
 
   /** Plain numbers. */
   metrics(): SupervisorMetrics {
-    const phases = Object.fromEntries(PHASES.map((phase) => [phase, 0])) as Record<
-      ServicePhase,
-      number
-    >;
-    const all = this.services();
-    for (const { phase } of all) phases[phase]++;
-    const waiting = [...this.#workers.values()].flatMap((each) => each.requestedAtMs ?? []);
-    return {
-      desired: all.filter(({ isRemoved }) => !isRemoved).length,
-      active: all.filter(({ run }) => run !== null).length,
-      phases,
-      restarts: { ...this.#restarts },
-      orphaned: this.#orphaned,
-      orphans: this.#orphans.size,
-      oldestRequestMs: waiting.length === 0 ? null : this.#clock.now() - Math.min(...waiting),
-      longestLatencyMs: this.#longestLatencyMs,
-      resyncMs: ASK_MS,
-      writes: this.#store?.writes ?? 0,
-    };
+    const now = this.#clock.now();
+    const writes = this.#store?.writes ?? 0;
+    const counts = { ...this.#orphans.counts, writes };
+    return this.#counters.metrics([...this.#workers.values()], now, counts);
   }
 
   /** Whether its keeper answers. Not healthy before `start()`. */
@@ -307,7 +211,7 @@ export class Supervisor extends EventEmitter<SupervisorEvents> {
     this.#gathering.cancel();
     this.#cancelReopen?.();
     this.#contact.end();
-    for (const cancel of this.#retries) cancel();
+    this.#orphans.end();
     this.#applying?.reject(closedError());
     for (const worker of this.#workers.values()) worker.abandon();
     await this.#runs.close();
@@ -331,13 +235,30 @@ export class Supervisor extends EventEmitter<SupervisorEvents> {
         this.#tell(name, ...args);
       },
       countRestart: (reason) => {
-        this.#restarts[reason] = (this.#restarts[reason] ?? 0) + 1;
+        this.#counters.countRestart(reason);
       },
       countLatency: (ms) => {
-        this.#longestLatencyMs = Math.max(this.#longestLatencyMs, ms);
+        this.#counters.countLatency(ms);
       },
-      onFinished: ({ name }) => {
+      onFinished: (name) => {
         this.#workers.delete(name);
+      },
+    };
+  }
+
+  #orphanHost(): OrphanHost {
+    const runs = () => this.#runs;
+    return {
+      get runs() {
+        return runs();
+      },
+      clock: this.#clock,
+      isOwned: (id) => this.#ownerOf(id) !== null,
+      onOrphan: (event) => {
+        this.#tell('orphan', event);
+      },
+      onError: (error) => {
+        this.#tell('warning', { service: null, error });
       },
     };
   }
@@ -348,19 +269,13 @@ export class Supervisor extends EventEmitter<SupervisorEvents> {
   ): Promise<Pick<SupervisorReady, 'keeperPid' | 'downgrade'>> {
     this.#listen();
     try {
-      if (this.#withoutKeeper) {
-        throw new ExitwatchError('ERR_EXITWATCH_NO_KEEPER', 'there is no keeper');
-      }
+      if (this.#withoutKeeper) throw noKeeper();
       const { pid } = await this.#runs.open();
       return { keeperPid: pid, downgrade: null };
     } catch (error) {
       const { code, detail, remedy = null } = error as ExitwatchError;
       if (code !== 'ERR_EXITWATCH_NO_KEEPER') throw error;
-      this.#runs = new PlainRuns(() =>
-        records.flatMap(({ run }) =>
-          run?.identity == null ? [] : [{ id: run.id, identity: run.identity }],
-        ),
-      );
+      this.#runs = new PlainRuns(() => knownRuns(records));
       this.#listen();
       await this.#runs.open();
       return { keeperPid: null, downgrade: { code, detail, remedy } };
@@ -368,35 +283,22 @@ export class Supervisor extends EventEmitter<SupervisorEvents> {
   }
 
   #listen(): void {
-    const runs = this.#runs;
-    runs.removeAllListeners();
-    runs.on('ended', (exit, run) => {
-      const worker = this.#ownerOf(run.id);
-      if (worker !== null) worker.onEnded(exit, run);
-      else if (this.#state === 'started') this.#forget(run.id);
-    });
-    runs.on('empty', ({ id }) => {
-      const worker = this.#ownerOf(id);
-      if (worker !== null) worker.resync();
-      else if (this.#state === 'started') this.#forget(id);
-    });
-    runs.on('started', (run) => {
-      // Asked by a supervisor that died before it was told.
-      if (this.#state === 'started' && this.#ownerOf(run.id) === null) this.#orphan(run);
-    });
-    runs.on('notify', (run, text) => this.#ownerOf(run.id)?.onNotify(run, text));
-    runs.on('restarted', () => {
-      this.#onReopened();
-    });
-    runs.on('error', (error) => {
-      this.#tell('warning', { service: null, error });
-      this.#reopenLater();
+    listenToRuns(this.#runs, {
+      ownerOf: (id) => this.#ownerOf(id),
+      orphans: () => (this.#state === 'started' ? this.#orphans : null),
+      onReopened: () => {
+        this.#onReopened();
+      },
+      onLost: (error) => {
+        this.#tell('warning', { service: null, error: asExitwatchError(error) });
+        this.#reopenLater();
+      },
     });
   }
 
   #onReopened(): void {
     for (const worker of this.#workers.values()) worker.resync();
-    if (this.#state === 'started') this.#findOrphans();
+    if (this.#state === 'started') this.#orphans.search();
   }
 
   /** There is no keeper for now, for example because no process can be started: tries for ever. */
@@ -421,57 +323,6 @@ export class Supervisor extends EventEmitter<SupervisorEvents> {
       if (worker.status().pid !== null) adopted.push(worker.name);
     }
     return adopted;
-  }
-
-  #findOrphans(): string[] {
-    const orphans = this.#runs.runs().filter(({ id }) => this.#ownerOf(id) === null);
-    for (const run of orphans) {
-      if (isOver(run)) this.#forget(run.id);
-      else this.#orphan(run);
-    }
-    return orphans.filter((run) => !isOver(run)).map(({ id }) => id);
-  }
-
-  #orphan(run: KeeperRun): void {
-    const { id, pid, identity } = run;
-    if (this.#orphans.has(id)) return; // told already
-    this.#orphans.add(id);
-    this.#orphaned++;
-    this.#tell('orphan', { run: id, pid, identity });
-    void this.#stopOrphan(id);
-  }
-
-  /** Until nothing of it is left. */
-  async #stopOrphan(id: string): Promise<void> {
-    try {
-      const { isGone } = await this.#runs.stop(id, { graceMs: ORPHAN_GRACE_MS });
-      if (isGone) {
-        this.#orphans.delete(id);
-        this.#forget(id);
-        return;
-      }
-    } catch (error) {
-      if ((error as ExitwatchError).code === 'ERR_EXITWATCH_NO_RUN') {
-        this.#orphans.delete(id);
-        return;
-      }
-      this.#tell('warning', { service: null, error: error as Error });
-    }
-    if (this.#isClosed) return;
-    const cancel = this.#clock.after(ORPHAN_RETRY_MS, () => {
-      this.#retries.delete(cancel);
-      void this.#stopOrphan(id);
-    });
-    this.#retries.add(cancel);
-  }
-
-  /** Nobody waits for its end. */
-  #forget(id: string): void {
-    this.#runs.forget(id).catch((error: unknown) => {
-      const { code } = error as ExitwatchError;
-      const isExpected = ['ERR_EXITWATCH_NO_RUN', 'ERR_EXITWATCH_BUSY'].includes(code);
-      if (!isExpected) this.#tell('warning', { service: null, error: error as Error });
-    });
   }
 
   /** `null`: it is no service's present run. */
@@ -510,23 +361,12 @@ export class Supervisor extends EventEmitter<SupervisorEvents> {
   }
 }
 
-interface PromiseWithResolvers<T> {
-  promise: Promise<T>;
-  resolve: (value: T) => void;
-  reject: (error: unknown) => void;
+function knownRuns(records: readonly ServiceRecord[]): KnownRun[] {
+  return records.flatMap(({ run }) =>
+    run?.identity == null ? [] : [{ id: run.id, identity: run.identity }],
+  );
 }
 
-/** Promise.withResolvers() of Node.js 22. */
-function newPromise<T>(): PromiseWithResolvers<T> {
-  let resolve!: (value: T) => void;
-  let reject!: (error: unknown) => void;
-  const promise = new Promise<T>((onResolve, onReject) => {
-    resolve = onResolve;
-    reject = onReject;
-  });
-  return { promise, resolve, reject };
-}
-
-function closedError(): ExitwatchError {
-  return new ExitwatchError('ERR_EXITWATCH_CLOSED', 'the supervisor was closed');
+function noKeeper(): ExitwatchError {
+  return new ExitwatchError('ERR_EXITWATCH_NO_KEEPER', 'there is no keeper');
 }

@@ -40,7 +40,7 @@ int SpawnRun(Run* run, const StartSpec* spec) {
     if (write(started[1], &failure, sizeof failure) < 0) abort();
   }
   if (spec->file[0] == 'e') {
-    begin.is_end = 1;
+    begin.kind = kEndedAfterExec;
     begin.status = 0x700;
     if (write(report[1], &begin, sizeof begin) < 0) abort();
   }
@@ -59,12 +59,14 @@ void LogEnded(Run* run, bool is_complete) {
   (void)is_complete;
   run->log_pid = 0;
 }
-bool ReadStat(pid_t pid, char* state, pid_t* parent, int64_t* ticks) {
-  *state = 'S';
-  *parent = 1;
-  *ticks = pid;
-  return pid > 0 && pid < 1000;
+int ReadStat(pid_t pid, Stat* stat) {
+  *stat = (Stat){.ticks = pid, .parent = 1, .state = 'S'};
+  return pid > 0 && pid < 1000 ? 0 : ESRCH;
 }
+int64_t TicksOf(pid_t pid) { return pid == 1 << 30 ? 1 : 0; }
+bool IsAlive(pid_t pid, int64_t ticks) { return pid == ticks; }
+bool IsBeforeExec(pid_t pid, int64_t ticks) { return pid < ticks; }
+void ReserveFiles(bool on) { (void)on; }
 void TreeMembers(const Run* run, Members* members) {
   if (!RunIsAlive(run)) return;
   members->list = Need(calloc(1, sizeof *members->list));
@@ -83,7 +85,7 @@ int TreeFreeze(const Run* run, bool on) {
   (void)on;
   return RunIsAlive(run) ? 0 : ESRCH;
 }
-bool TreeIsFrozen(const Run* run) { return run->pause_client != 0; }
+bool TreeIsFrozen(const Run* run) { return run->hold_client != 0; }
 void CgroupRemove(const char* path) {
   if (path[0] == '\0') abort();
 }

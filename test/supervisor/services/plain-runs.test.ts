@@ -1,8 +1,23 @@
+import { readdirSync, readFileSync, statSync } from 'node:fs';
+
 import { realClock } from '../../../src/supervisor/services/clock';
 import { isRunning, shell, sleeper, SupervisorHost } from '../../support/supervisor';
 import { until } from '../../support/wait';
 
 const withoutKeeper = true;
+
+/** The shells whose script has this text. */
+const processesWithText = (text: string) =>
+  readdirSync('/proc').filter((name) => {
+    try {
+      return /^\d+$/.test(name) && readFileSync(`/proc/${name}/cmdline`, 'latin1').includes(text);
+    } catch {
+      return false;
+    }
+  });
+
+const isStopped = (pid: string) =>
+  /^\d+ \(.*\) [TZ]/s.test(readFileSync(`/proc/${pid}/stat`, 'latin1'));
 
 describe('a supervisor without a keeper', () => {
   it('says so', async () => {
@@ -75,6 +90,23 @@ describe('a supervisor without a keeper', () => {
     });
     expect(await host.event('exit')).toMatchObject({ how: 'unknown' });
     await host.event('started', 2);
+  });
+
+  it('pauses and resumes all of a service', async () => {
+    await using host = await SupervisorHost.open({ withoutKeeper });
+    const count = host.path('count');
+    const script = `setsid sh -c 'while :; do echo >> ${count}; sleep 0.01; done' & wait`;
+    await host.apply(shell('web', script));
+    const size = () => statSync(count, { throwIfNoEntry: false })?.size ?? 0;
+    await until('it to count', () => size() > 0);
+    await host.supervisor.service('web').pause();
+    const word = `echo >> ${count}`;
+    const counting = processesWithText(word);
+    expect(counting.length).toBeGreaterThan(0);
+    await until('all of it to be stopped', () => counting.every(isStopped));
+    await host.supervisor.service('web').resume();
+    const before = size();
+    await until('it to go on', () => size() > before);
   });
 
   it('refuses what only a keeper can do', async () => {

@@ -46,8 +46,7 @@ describe('stop()', () => {
     await using host = await SupervisorHost.open();
     const pidfile = host.path('web.pid');
     await host.apply(sleeper('web', { pidfile }));
-    await until('the pidfile', () => existsSync(pidfile));
-    const { pid } = host.status('web');
+    const { pid } = await host.phase('web', 'running');
     const service = host.supervisor.service('web');
     await host.supervisor.close();
     await expect(service.stop()).rejects.toMatchObject({ code: 'ERR_EXITWATCH_CLOSED' });

@@ -25,7 +25,10 @@ describe('a stop that goes wrong', () => {
     await using frozen = await Frozen.of(pid ?? 0);
     const stopped = host.supervisor.service('web').stop();
     const { error } = await host.event('warning');
-    expect(error.message).toBe(`something of "web" has survived SIGKILL: ${pid}`);
+    const message = `something of "web" has survived SIGKILL: ${pid}`;
+    expect(error.message).toBe(message);
+    const told: unknown = JSON.parse(JSON.stringify({ error }));
+    expect(told).toMatchObject({ error: { code: 'ERR_EXITWATCH_TIMEOUT', message } });
     expect(isRunning(pid)).toBe(true);
     expect(host.status('web')).toMatchObject({ phase: 'stopping', pid });
     expect([host.of('stopped'), host.of('exit')]).toEqual([[], []]);

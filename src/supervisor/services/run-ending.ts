@@ -1,0 +1,245 @@
+import { ExitwatchError } from '../../common/errors.js';
+import type { ExitEvent } from '../../events/exit-event.js';
+import { unknownExit } from '../../events/unknown-exit.js';
+import { bootId } from '../../identity/boot-id.js';
+import { startOf } from '../../identity/process-identity.js';
+import { isAlive } from '../../process/liveness.js';
+import { removePidfile } from '../../process/pidfile.js';
+import { stop as stopProcess } from '../../process/stop.js';
+import type { KeeperRun } from '../keeper/keeper-run.js';
+import { exitOf } from '../keeper/run-exit.js';
+import { isOver } from '../keeper/stop-run.js';
+
+import { Backoff } from './backoff.js';
+import { realClock } from './clock.js';
+import type { LiveRun } from './live-run.js';
+import {
+  afterReboot,
+  decideRestart,
+  type RestartDecision,
+  type StopPurpose,
+} from './restart-policy.js';
+import { runCommand } from './run-command.js';
+import { survivedError } from './service-errors.js';
+import type { ServiceState } from './service-state.js';
+
+/** Longer than a keeper waits for what the monitor saw. */
+const OVERDUE_MS = 5000;
+
+/** How a run ends: it is stopped, or its end is seen; what follows is decided, told and stored. */
+export class RunEnding {
+  readonly #state: ServiceState;
+
+  constructor(state: ServiceState) {
+    this.#state = state;
+  }
+
+  async terminate(live: LiveRun, purpose: StopPurpose): Promise<void> {
+    const { runs } = this.#state.host;
+    const { id } = live.stored;
+    this.#state.intend(live, purpose);
+    live.health?.end();
+    this.#state.waiters.notify();
+    await this.#control(live);
+    if (this.#state.isAbandoned) return;
+    const graceMs = Math.max(1, this.#state.graceMs ?? this.#state.specGraceMs);
+    const { signal = 'SIGTERM' } = this.#state.policy.stop ?? {};
+    const { isGone, left } = await runs.stop(id, { signal, graceMs }).catch((error: unknown) => {
+      if ((error as ExitwatchError).code !== 'ERR_EXITWATCH_NO_RUN') throw error;
+      return { isGone: true, left: [] };
+    });
+    live.isGone = isGone;
+    if (isGone) {
+      this.#state.loop.wake();
+      return;
+    }
+    throw survivedError(this.#state.name, left);
+  }
+
+  /** A shorter grace counts, also for a stop that is under way; a longer one does not. */
+  shorten(graceMs: number | undefined): void {
+    if (graceMs === undefined) return;
+    const shorter = Math.max(1, graceMs);
+    const live = this.#state.live;
+    if (live?.isStopping !== true && this.#state.graceMs === null) {
+      this.#state.graceMs = shorter;
+      return;
+    }
+    if (shorter >= (this.#state.graceMs ?? this.#state.specGraceMs)) return;
+    this.#state.graceMs = shorter;
+    if (live?.isStopping !== true) return;
+    live.control.abort();
+    const { signal = 'SIGTERM' } = this.#state.policy.stop ?? {};
+    // It may be the first one, if the control command was still running.
+    this.#state.host.runs.stop(live.stored.id, { signal, graceMs: shorter }).catch(() => undefined);
+  }
+
+  /** Its process has ended: decides, tells, and clears away what it has left. */
+  async settle(live: LiveRun): Promise<void> {
+    const { runs } = this.#state.host;
+    const exit = live.exit;
+    if (exit === null) return;
+    const { id } = live.stored;
+    if (live.decision === null) {
+      live.decision = this.#decide(live, exit);
+      live.decidedAt = this.#state.demands;
+      live.health?.end();
+      this.#state.host.emit('exit', {
+        ...exit,
+        service: this.#state.name,
+        run: id,
+        decision: live.decision,
+      });
+    }
+    const run = runs.run(id);
+    if (run !== null && !isOver(run)) await this.#clear(live);
+    if (this.#state.isAbandoned) return;
+    const { decision } = live;
+    await this.#removePidfile(live);
+    this.#state.record.lastEnd = {
+      run: id,
+      how: exit.how,
+      exitCode: exit.exitCode,
+      signal: exit.signal,
+      at: exit.exitedAt.toISOString(),
+      reason: decision.reason,
+      because: decision.because,
+    };
+    this.#state.graceMs = null;
+    this.#state.termination = {
+      ...this.#state.termination,
+      terminated: this.#state.termination.requested,
+    };
+    // On disk before the keeper forgets it: otherwise nobody would know the end.
+    this.#state.drop(() => {
+      this.#account(live, exit, decision);
+    });
+    if (run !== null) {
+      await runs.forget(id).catch((error: unknown) => {
+        if ((error as ExitwatchError).code !== 'ERR_EXITWATCH_NO_RUN') this.#state.warn(error);
+      });
+    }
+    this.#state.loop.wake();
+  }
+
+  /** Its end is told once it is joined with what the monitor saw; if not, the status is enough. */
+  expectEnd(live: LiveRun, run: KeeperRun): void {
+    const now = this.#state.host.clock.now();
+    live.overdueSinceMs ??= now;
+    const leftMs = live.overdueSinceMs + OVERDUE_MS - now;
+    if (leftMs > 0) {
+      this.#state.loop.wakeIn(leftMs);
+      return;
+    }
+    live.exit = exitOf(run, false);
+    live.livedMs = run.livedMs;
+    this.#state.loop.wake();
+  }
+
+  /** Nobody knows the run any more: how it ended is unknown, and what is left of it is stopped. */
+  async lose(live: LiveRun): Promise<void> {
+    const { identity } = live.stored;
+    if (identity !== null && isAlive(identity) === 'alive') {
+      const { signal = 'SIGTERM' } = this.#state.policy.stop ?? {};
+      await stopProcess(identity, {
+        killSignal: signal,
+        forceKillAfterDelayMs: Math.max(1, this.#state.specGraceMs),
+        tree: true,
+      });
+    }
+    const startedAt = identity === null ? null : startOf(identity);
+    live.exit ??= unknownExit(
+      {
+        id: identity?.id ?? live.stored.id,
+        pid: identity?.pid ?? 0,
+        startedAt,
+        exitedAt: new Date(),
+        uncertaintyMs: Math.max(1, Date.now() - (startedAt?.getTime() ?? 0)),
+        source: this.#state.host.runs.source ?? 'keeper',
+      },
+      'gone-while-unobserved',
+    );
+  }
+
+  async #control(live: LiveRun): Promise<void> {
+    const { control } = this.#state.policy.stop ?? {};
+    if (control === undefined || live.control.signal.aborted || live.exit !== null) return;
+    const env = { MAINPID: String(live.stored.identity?.pid ?? '') };
+    const code = await runCommand(control, env, this.#state.host.clock, live.control.signal);
+    if (code !== 0) {
+      const detail = `the control command ended with ${code ?? 'a signal, or took too long'}`;
+      this.#state.warn(new ExitwatchError('ERR_EXITWATCH_CONTROL', detail));
+    }
+    live.control.abort(); // once only
+  }
+
+  #decide(live: LiveRun, exit: ExitEvent): RestartDecision {
+    const spec = this.#state.policy;
+    const { restart = 'unless-asked', successExitCodes = [0], askedBy = [] } = spec;
+    const rules = { restart, successExitCodes, askedBy, onUnknown: spec.onUnknown ?? 'restart' };
+    const { intent } = live.stored;
+    const at = new Date().toISOString();
+    const why = intent?.why ?? null;
+    // What was asked last counts, also if it ended by itself before it was signalled.
+    if (this.#state.goal !== 'up') {
+      return decideRestart(rules, exit, { purpose: 'stop', at: intent?.at ?? at, why });
+    }
+    if (this.#state.record.bootId !== bootId()) return afterReboot(exit, intent);
+    if (intent?.purpose === 'stop' || this.#state.isReplaced(live)) {
+      return decideRestart(rules, exit, { purpose: 'restart', at: intent?.at ?? at, why });
+    }
+    const decision = decideRestart(rules, exit, intent);
+    const attempts = this.#attemptsAfter(live, exit);
+    const isLast = new Backoff(spec.backoff).isLast(attempts);
+    if (!decision.restart || !isLast || decision.reason === 'restart') return decision;
+    const because = `${decision.because}; it was started ${attempts} times in a row`;
+    return { ...decision, restart: false, reason: 'gave-up', because };
+  }
+
+  /** What the end means for the next start. */
+  #account(live: LiveRun, exit: ExitEvent, decision: RestartDecision): void {
+    const record = this.#state.record;
+    // Somebody has asked for another one while what this one has left behind ended.
+    const isOutdated = live.decidedAt !== this.#state.demands;
+    const { reason: why } = decision;
+    const isAsked = why === 'restart' || why === 'stop' || why === 'reboot' || isOutdated;
+    record.attempts = isAsked ? 0 : this.#attemptsAfter(live, exit);
+    this.#state.record.dueAtMs = 0;
+    if (this.#state.goal !== 'up') return;
+    // Somebody has started it again while it ended.
+    if (decision.reason === 'stop') return;
+    if (isOutdated) this.#state.delayNext('it was asked to run', 'restart');
+    else if (decision.restart) this.#state.delayNext(decision.because, decision.reason);
+    else record.rest = decision.reason === 'gave-up' ? 'failed' : 'ended';
+  }
+
+  #attemptsAfter(live: LiveRun, exit: ExitEvent): number {
+    const { clock } = this.#state.host;
+    const byClock = clock.now() - live.startedAtMs;
+    const isOurs = clock !== realClock && !exit.isRepeated;
+    const livedMs = isOurs ? byClock : (live.livedMs ?? byClock);
+    const backoff = new Backoff(this.#state.policy.backoff);
+    return backoff.attemptsAfter(this.#state.record.attempts, livedMs);
+  }
+
+  /** Ends what the process has left behind. */
+  async #clear(live: LiveRun): Promise<void> {
+    const { signal = 'SIGTERM' } = this.#state.policy.stop ?? {};
+    const graceMs = Math.max(1, this.#state.graceMs ?? this.#state.specGraceMs);
+    live.isStopping = true;
+    this.#state.waiters.notify();
+    const { id } = live.stored;
+    const { isGone, left } = await this.#state.host.runs.stop(id, { signal, graceMs });
+    if (isGone) return;
+    throw survivedError(this.#state.name, left);
+  }
+
+  async #removePidfile(live: LiveRun): Promise<void> {
+    // Not that of the service, which may have another one by now.
+    const { identity, pidfile } = live.stored;
+    if (pidfile === null || identity === null) return;
+    await removePidfile(pidfile, identity).catch((error: unknown) => {
+      this.#state.warn(error);
+    });
+  }
+}

@@ -1,0 +1,251 @@
+import { asExitwatchError, type ExitwatchError } from '../../common/errors.js';
+
+import { Backoff } from './backoff.js';
+import type { Clock } from './clock.js';
+import type { LiveRun } from './live-run.js';
+import { newLive } from './live-run.js';
+import type { StopPurpose } from './restart-policy.js';
+import type { RunHost } from './run-host.js';
+import type {
+  ServiceEnd,
+  ServicePhase,
+  ServiceRunEvent,
+  ServiceStatus,
+  SupervisorEvents,
+  Termination,
+} from './service-events.js';
+import type { ServiceRecord } from './service-record.js';
+import type { ServiceSpec } from './service-spec.js';
+import type { ServiceStore } from './service-store.js';
+import { Waiters } from './waiters.js';
+import { WorkLoop } from './work-loop.js';
+
+/** What a worker needs of its supervisor. */
+export interface WorkerHost {
+  readonly runs: RunHost;
+  readonly store: ServiceStore;
+  readonly clock: Clock;
+  emit<Name extends keyof SupervisorEvents>(name: Name, ...args: SupervisorEvents[Name]): void;
+  /** A new run takes the place of one that ended for this reason. */
+  countRestart(reason: string): void;
+  /** A request was served after so long. */
+  countLatency(ms: number): void;
+  /** Nothing of a removed service is left. */
+  onFinished(name: string): void;
+}
+
+const GRACE_MS = 5000;
+
+/** Nobody has asked for a stop. */
+export const NEVER: Termination = {
+  requested: false,
+  started: false,
+  terminated: false,
+  finished: false,
+};
+
+/** What one service shall be, and what it is. */
+export class ServiceState {
+  readonly host: WorkerHost;
+  readonly loop: WorkLoop;
+  readonly waiters = new Waiters();
+  record: ServiceRecord;
+  /** `null`: only what is left of it after redaction is known. */
+  spec: ServiceSpec | null;
+  /** What follows after a removal. */
+  nextSpec: ServiceSpec | null = null;
+  live: LiveRun | null = null;
+  termination: Termination = NEVER;
+  /** Stopped for as long as this supervisor lives. */
+  isHeld = false;
+  /** Grows with each request to run: what was decided before one of them does not count any more. */
+  demands = 0;
+  wantsPaused = false;
+  generation = 0;
+  graceMs: number | null = null;
+  startFailures = 0;
+  lastError: ExitwatchError | null = null;
+
+  /** @param spec `null`: it is that of the record */
+  constructor(
+    host: WorkerHost,
+    record: ServiceRecord,
+    spec: ServiceSpec | null,
+    work: { step: () => Promise<void>; onBusy: () => void },
+  ) {
+    this.host = host;
+    this.record = record;
+    this.spec = spec ?? (record.stored.isRedacted ? null : record.stored.spec);
+    if (record.next !== null && !record.next.isRedacted) this.nextSpec = record.next.spec;
+    if (record.run !== null) {
+      this.live = newLive(record.run, 0);
+      this.wantsPaused = record.run.isPaused;
+    }
+    this.loop = new WorkLoop({
+      ...work,
+      clock: host.clock,
+      onStep: () => {
+        this.waiters.notify();
+      },
+      onError: (error) => {
+        this.warn(error);
+      },
+      countLatency: (ms) => {
+        host.countLatency(ms);
+      },
+    });
+  }
+
+  /** What is under way does nothing more. */
+  get isAbandoned(): boolean {
+    return this.loop.isEnded;
+  }
+
+  get name(): string {
+    return this.record.name;
+  }
+
+  /** It is removed, and nothing takes its place. */
+  get isLeaving(): boolean {
+    return this.record.isRemoved && this.record.next === null;
+  }
+
+  /** What was asked last. `'rest'`: nobody stopped it, but it has ended for good. */
+  get goal(): 'up' | 'down' | 'gone' | 'rest' {
+    const { isRemoved, stopped, rest } = this.record;
+    if (isRemoved) return 'gone';
+    if (stopped !== null || this.isHeld) return 'down';
+    return rest === null ? 'up' : 'rest';
+  }
+
+  get phase(): ServicePhase {
+    const live = this.live;
+    if (live !== null) {
+      if (live.isStopping || live.exit !== null) return 'stopping';
+      if (!live.isStarted) return 'starting';
+      return live.isPaused ? 'paused' : 'running';
+    }
+    const { rest } = this.record;
+    if (this.goal === 'gone') return 'stopping';
+    if (this.goal === 'down') return 'stopped';
+    if (rest !== null) return rest;
+    if (this.spec === null) return 'waiting';
+    return this.waitMs > 0 ? 'backoff' : 'starting';
+  }
+
+  /** Until the next start, but never longer than its backoff says: a clock may have gone back. */
+  get waitMs(): number {
+    const record = this.record;
+    const now = this.host.clock.now();
+    if (record.dueAtMs <= now) return 0;
+    const most = new Backoff(this.policy.backoff).delayMs(record.attempts + 1, () => 1);
+    record.dueAtMs = Math.min(record.dueAtMs, now + most);
+    return record.dueAtMs - now;
+  }
+
+  /** What is stored lacks what the redaction hook took. */
+  get policy(): ServiceSpec {
+    return this.spec ?? this.record.stored.spec;
+  }
+
+  get specGraceMs(): number {
+    return this.policy.stop?.graceMs ?? GRACE_MS;
+  }
+
+  status(): ServiceStatus {
+    const { restarts, attempts, lastEnd } = this.record;
+    const live = this.live;
+    const isRunning = live?.isStarted === true && live.exit === null;
+    const phase = this.phase;
+    const waitMs = this.waitMs;
+    return {
+      name: this.name,
+      phase,
+      run: live?.stored.id ?? null,
+      pid: isRunning ? (live.stored.identity?.pid ?? null) : null,
+      identity: isRunning ? live.stored.identity : null,
+      isReady: isRunning && live.health?.isReady === true,
+      isCurrent:
+        live === null ||
+        (!this.record.isRemoved && live.stored.runDigest === this.record.stored.runDigest),
+      isRemoved: this.isLeaving,
+      restarts,
+      attempts,
+      lastEnd: lastEnd === null ? null : ({ ...lastEnd, at: new Date(lastEnd.at) } as ServiceEnd),
+      lastError: this.lastError?.message ?? null,
+      nextStartAt: phase === 'backoff' ? new Date(Date.now() + waitMs) : null,
+      termination: { ...this.termination },
+    };
+  }
+
+  /** Why the run must end; `null`: it must not. */
+  purposeOfEnd(live: LiveRun): StopPurpose | null {
+    if (this.goal === 'gone' || this.goal === 'down') return 'stop';
+    if (this.isReplaced(live)) return 'restart';
+    if (live.unhealthy !== null) return 'health';
+    return live.stored.intent?.purpose ?? null;
+  }
+
+  /** Another run is to take its place. */
+  isReplaced(live: LiveRun): boolean {
+    if (live.generation < this.generation) return true;
+    return this.spec !== null && live.stored.runDigest !== this.record.stored.runDigest;
+  }
+
+  /** The run of before serves as well. */
+  isKept(live: LiveRun, isOther: boolean): boolean {
+    return !isOther && live.exit === null && !live.isStopping && this.purposeOfEnd(live) === null;
+  }
+
+  /** On record before the first signal. */
+  intend(live: LiveRun, purpose: StopPurpose): void {
+    live.isStopping = true;
+    if (live.stored.intent?.purpose !== purpose) {
+      const why = purpose === 'health' ? live.unhealthy : null;
+      live.stored.intent = { purpose, at: new Date().toISOString(), why };
+    }
+    this.termination = { ...this.termination, started: true };
+    this.save();
+  }
+
+  /** The run is over, or never was. */
+  drop(change?: () => void): void {
+    this.live = null;
+    this.record.run = null;
+    change?.();
+    this.save();
+  }
+
+  /** When the next start is due; or that there is none. */
+  delayNext(because: string, reason: string): void {
+    const backoff = new Backoff(this.policy.backoff);
+    const { attempts } = this.record;
+    if (backoff.isLast(attempts)) {
+      this.record.rest = 'failed';
+      return;
+    }
+    const delayMs = backoff.delayMs(attempts + 1);
+    this.record.dueAtMs = this.host.clock.now() + delayMs;
+    this.record.planned = reason;
+    if (delayMs === 0) return;
+    this.host.emit('backoff', {
+      service: this.name,
+      attempt: attempts + 1,
+      delayMs,
+      nextStartAt: new Date(Date.now() + delayMs),
+      because,
+    });
+  }
+
+  eventOf({ stored: { id, identity } }: LiveRun): ServiceRunEvent {
+    return { service: this.name, run: id, pid: identity?.pid ?? 0, identity };
+  }
+
+  save(): void {
+    this.host.store.save(this.record);
+  }
+
+  warn(error: unknown): void {
+    this.host.emit('warning', { service: this.name, error: asExitwatchError(error) });
+  }
+}

@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -139,6 +139,15 @@ export class SupervisorHost implements AsyncDisposable {
     );
   }
 
+  /**
+   * Once a service runs and has written this file. A process may write it before its supervisor is
+   * told that it was started.
+   */
+  async wrote(file: string, name = 'web'): Promise<ServiceStatus> {
+    await until(`${name} to write ${file}`, () => existsSync(this.path(file)));
+    return this.phase(name, 'running');
+  }
+
   story(): string {
     return this.told.map(({ name, event }) => `${name} ${JSON.stringify(event, short)}`).join('\n');
   }
@@ -185,8 +194,9 @@ export const shell = (
   more: Partial<ServiceSpec> = {},
 ): ServiceSpec => ({ name, command: 'sh', args: ['-c', script], ...more });
 
-/** Whether a process is there and not a zombie. */
-export function isRunning(pid: number | null): boolean {
+/** Whether a process is there and not a zombie. Of one that is not known, nobody can say. */
+export function isRunning(pid: number | null | undefined): boolean {
+  if (pid == null || pid <= 0) throw new Error(`no process has the pid ${pid}`);
   try {
     return !/^\d+ \(.*\) [ZX]/s.test(readFileSync(`/proc/${pid}/stat`, 'latin1'));
   } catch {

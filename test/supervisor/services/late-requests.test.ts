@@ -143,7 +143,7 @@ describe('a stop', () => {
     const log = host.path('log');
     const script = `trap 'echo term >> ${log}' TERM; trap 'echo usr1 >> ${log}; exit 0' USR1; echo up >> ${log}; while :; do sleep 0.01; done`;
     await host.apply(shell('web', script, { stop: { ...slowToStop(host), signal: 'SIGUSR1' } }));
-    await until('the traps', () => existsSync(log));
+    await host.wrote('log');
     const service = host.supervisor.service('web');
     const stopped = service.stop();
     await host.phase('web', 'stopping');
@@ -159,7 +159,7 @@ describe('a stop', () => {
     await host.phase('web', 'backoff');
     await host.supervisor.stopAll({ graceMs: 1 });
     await host.apply(shell('web', script));
-    await until('the trap', () => existsSync(host.path('up')));
+    await host.wrote('up');
     await host.supervisor.service('web').stop();
     expect(readFileSync(caught, 'utf8')).toBe('term\n');
   });

@@ -67,8 +67,7 @@ describe('a service', () => {
     const caught = host.path('caught');
     const script = `trap 'echo int > ${caught}; exit 3' INT; echo up > ${caught}; while :; do sleep 0.01; done`;
     await host.apply(shell('web', script, { stop: { signal: 'SIGINT' } }));
-    await until('the trap', () => existsSync(caught));
-    const { pid } = host.status('web');
+    const { pid } = await host.wrote('caught');
     await host.supervisor.service('web').stop();
     expect(isRunning(pid)).toBe(false);
     expect(readFileSync(caught, 'utf8')).toBe('int\n');
@@ -84,8 +83,7 @@ describe('a service', () => {
     const up = host.path('up');
     const script = `trap '' TERM; echo > ${up}; while :; do sleep 0.01; done`;
     await host.apply(shell('web', script, { stop: { graceMs: 20 } }));
-    await until('the trap', () => existsSync(up));
-    const { pid } = host.status('web');
+    const { pid } = await host.wrote('up');
     await host.supervisor.service('web').stop();
     expect(isRunning(pid)).toBe(false);
     expect(await host.event('exit')).toMatchObject({ how: 'killed', signal: 'SIGKILL' });

@@ -18,14 +18,13 @@ describe('what is observed', () => {
     const script = `trap '' TERM; echo > ${up}; while :; do sleep 0.01; done`;
     const stop = { graceMs: 600_000 };
     await host.apply({ name: 'web', command: 'sh', args: ['-c', script], stop });
-    await until('the trap', () => readdirSync(host.stateDir).includes('up'));
-    const { pid } = host.status('web');
+    const { pid } = await host.wrote('up');
     await host.apply();
     await host.phase('web', 'stopping');
     // The next keeper lists it as a run that is there: nobody may act on that.
     const { keeperPid } = host.ready ?? {};
     process.kill(keeperPid ?? 0, 'SIGKILL');
-    await until('the next keeper', () => !isRunning(keeperPid ?? null));
+    await until('the next keeper', () => !isRunning(keeperPid));
     await host.reopen();
     expect(host.ready).toMatchObject({ orphans: [] });
     expect([host.of('orphan'), isRunning(pid)]).toEqual([[], true]);

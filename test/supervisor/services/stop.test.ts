@@ -15,7 +15,7 @@ const stubborn = (host: SupervisorHost, name = 'web', graceMs = 600_000) =>
 async function openStubborn(graceMs?: number) {
   const host = await SupervisorHost.open();
   await host.apply(stubborn(host, 'web', graceMs));
-  await until('the trap', () => existsSync(host.path('up')));
+  await host.wrote('up');
   return host;
 }
 
@@ -33,7 +33,7 @@ describe('stop()', () => {
     const log = host.path('terms');
     const script = `trap 'echo term >> ${log}; exit 0' TERM; echo > ${host.path('up')}; while :; do sleep 0.01; done`;
     await host.apply(shell('web', script));
-    await until('the trap', () => existsSync(host.path('up')));
+    await host.wrote('up');
     const service = host.supervisor.service('web');
     const stops = [service.stop(), service.stop(), service.stop()];
     expect((await Promise.all(stops)).map(({ phase }) => phase)).toEqual(Array(3).fill('stopped'));
@@ -169,8 +169,7 @@ describe('stop()', () => {
     const script = `trap 'echo term >> ${log}; exit 0' TERM; echo up >> ${log}; while :; do sleep 0.01; done`;
     const control = { command: 'sh', args: ['-c', `echo control $MAINPID >> ${log}`] };
     await host.apply(shell('web', script, { stop: { control } }));
-    await until('the trap', () => existsSync(log));
-    const { pid } = host.status('web');
+    const { pid } = await host.wrote('log');
     await host.supervisor.service('web').stop();
     expect(readFileSync(log, 'utf8')).toBe(`up\ncontrol ${pid}\nterm\n`);
   });
@@ -181,7 +180,7 @@ describe('stop()', () => {
     const control = { command: 'sh', args: ['-c', `kill -USR1 $MAINPID; ${wait}`] };
     const script = `trap 'exit 5' USR1; echo > ${host.path('up')}; while :; do sleep 0.01; done`;
     await host.apply(shell('web', script, { stop: { control } }));
-    await until('the trap', () => existsSync(host.path('up')));
+    await host.wrote('up');
     await host.supervisor.service('web').stop();
     expect(await host.event('exit')).toMatchObject({ how: 'exited', exitCode: 5 });
   });

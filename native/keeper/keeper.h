@@ -198,12 +198,14 @@ typedef struct {
   Member* list;
   size_t count;
   size_t room;
+  int error;  // why some of them may not have been seen, or 0
 } Members;
 
 typedef struct {
   int64_t ticks;  // its start
   pid_t parent;
   unsigned flags;
+  int threads;
   char state;
 } Stat;
 
@@ -211,7 +213,8 @@ typedef struct {
 int ReadStat(pid_t pid, Stat* stat);
 // Its start; 0: unknown.
 int64_t TicksOf(pid_t pid);
-// Neither gone, nor a zombie, nor another one with its pid.
+// Neither gone, nor a zombie, nor another one with its pid. Whose first thread alone has left is
+// alive.
 bool IsAlive(pid_t pid, int64_t ticks);
 // It is this process, dead or alive, and has not executed anything.
 bool IsBeforeExec(pid_t pid, int64_t ticks);

@@ -54,8 +54,8 @@ int ReadStat(pid_t pid, Stat* stat) {
   long long ticks;
   if (name_end == NULL ||
       sscanf(name_end + 1,
-             " %c %d %*d %*d %*d %*d %u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %lld",
-             &stat->state, &stat->parent, &stat->flags, &ticks) != 4) {
+             " %c %d %*d %*d %*d %*d %u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %d %*d %lld",
+             &stat->state, &stat->parent, &stat->flags, &stat->threads, &ticks) != 5) {
     return EIO;
   }
   stat->ticks = ticks;
@@ -67,12 +67,17 @@ int64_t TicksOf(pid_t pid) {
   return ReadStat(pid, &stat) == 0 ? stat.ticks : 0;
 }
 
+// Whether an attempt to look failed because nothing is there. Who has no descriptor left, for
+// example, knows nothing.
+static bool SaysGone(int error) { return error == ENOENT || error == ESRCH || error == ENODEV; }
+
 bool IsAlive(pid_t pid, int64_t ticks) {
   Stat stat;
   if (pid == 0) return false;
   const int error = ReadStat(pid, &stat);
-  if (error != 0) return error != ESRCH;  // without a descriptor, say: nobody has seen it go
-  return stat.ticks == ticks && stat.state != 'Z' && stat.state != 'X';
+  if (error != 0) return !SaysGone(error);
+  if (stat.ticks != ticks || stat.state == 'X') return false;
+  return stat.state != 'Z' || stat.threads > 1;
 }
 
 bool IsBeforeExec(pid_t pid, int64_t ticks) {
@@ -82,25 +87,19 @@ bool IsBeforeExec(pid_t pid, int64_t ticks) {
          (stat.flags & kForkNoExec) != 0;
 }
 
+static void NoteUnseen(Members* members, int error) {
+  if (error != 0 && !SaysGone(error)) members->error = error;
+}
+
 static void AddMember(Members* members, pid_t pid) {
   Stat stat;
-  if (ReadStat(pid, &stat) != 0) return;
+  const int error = ReadStat(pid, &stat);
+  if (error != 0) return NoteUnseen(members, error);
   if (members->count == members->room) {
     members->room = members->room == 0 ? 16 : members->room * 2;
     members->list = Need(realloc(members->list, members->room * sizeof *members->list));
   }
   members->list[members->count++] = (Member){pid, stat.ticks, stat.state};
-}
-
-// Calls back with each number in a file, which may be long.
-static int ForEachNumber(const char* path, void (*each)(Members*, pid_t), Members* members) {
-  FILE* const file = fopen(path, "re");
-  if (file == NULL) return errno;
-  int pid;
-  while (fscanf(file, "%d", &pid) == 1) each(members, pid);
-  const int error = ferror(file) ? errno : 0;
-  fclose(file);
-  return error;
 }
 
 static bool Has(const Members* members, pid_t pid) {
@@ -114,15 +113,24 @@ static void AddNewMember(Members* members, pid_t pid) {
   if (!Has(members, pid)) AddMember(members, pid);
 }
 
+// Adds each of the numbers in a file, which may be long.
+static void AddListed(Members* members, const char* path) {
+  FILE* const file = fopen(path, "re");
+  if (file == NULL) return NoteUnseen(members, errno);
+  int pid;
+  while (fscanf(file, "%d", &pid) == 1) AddNewMember(members, pid);
+  fclose(file);
+}
+
 static void AddChildren(Members* members, pid_t pid) {
   char path[64];
   snprintf(path, sizeof path, "/proc/%d/task", pid);
   DIR* const tasks = opendir(path);
-  if (tasks == NULL) return;
+  if (tasks == NULL) return NoteUnseen(members, errno);
   for (const struct dirent* entry; (entry = readdir(tasks)) != NULL;) {
     if (entry->d_name[0] == '.') continue;
     snprintf(path, sizeof path, "/proc/%d/task/%.12s/children", pid, entry->d_name);
-    ForEachNumber(path, AddNewMember, members);
+    AddListed(members, path);
   }
   closedir(tasks);
 }
@@ -130,9 +138,9 @@ static void AddChildren(Members* members, pid_t pid) {
 static void AddCgroup(Members* members, const char* cgroup) {
   char path[PATH_MAX];
   snprintf(path, sizeof path, "%s/cgroup.procs", cgroup);
-  ForEachNumber(path, AddNewMember, members);
+  AddListed(members, path);
   DIR* const folder = opendir(cgroup);
-  if (folder == NULL) return;
+  if (folder == NULL) return NoteUnseen(members, errno);
   for (const struct dirent* entry; (entry = readdir(folder)) != NULL;) {
     if (entry->d_type != DT_DIR || entry->d_name[0] == '.') continue;
     if (snprintf(path, sizeof path, "%s/%s", cgroup, entry->d_name) >= (int)sizeof path) continue;
@@ -167,6 +175,7 @@ static void AddStrays(Members* members, const Run* run) {
     const pid_t pid = ours.list[i].pid;
     if (!IsOfARun(pid) && (is_alone || getsid(pid) == run->pid)) AddNewMember(members, pid);
   }
+  NoteUnseen(members, ours.error);
   free(ours.list);
 }
 
@@ -188,8 +197,8 @@ static bool CgroupSays(const char* cgroup, const char* wanted, bool otherwise) {
   char path[PATH_MAX], text[256];
   snprintf(path, sizeof path, "%s/cgroup.events", cgroup);
   const int error = ReadFile(path, text, sizeof text);
-  if (error != 0) return otherwise && (error == ENOENT || error == ENODEV || error == ENOTDIR);
-  return strstr(text, wanted) != NULL;
+  if (error == 0) return strstr(text, wanted) != NULL;
+  return otherwise && (SaysGone(error) || error == ENOTDIR);
 }
 
 bool TreeIsEmpty(const Run* run) {
@@ -199,7 +208,7 @@ bool TreeIsEmpty(const Run* run) {
   Members members = {0};
   TreeMembers(run, &members);
   free(members.list);
-  return members.count == 0;
+  return members.count == 0 && members.error == 0;
 }
 
 bool TreeHas(const Run* run, pid_t pid) {
@@ -253,7 +262,7 @@ int TreeSignal(const Run* run, int signal) {
   TreeMembers(run, &members);
   const int error = SignalMembers(&members, signal);
   free(members.list);
-  return error;
+  return error == ESRCH && members.error != 0 ? members.error : error;
 }
 
 // Stops all of them: what is stopped does not fork. Returns when a look finds nobody new.
@@ -300,7 +309,7 @@ int TreeFreeze(const Run* run, bool on) {
   if (!on) return TreeSignal(run, SIGCONT);
   Members members = {0};
   StopMembers(run, &members);
-  const int error = members.count == 0 ? ESRCH : 0;
+  const int error = members.count > 0 ? 0 : members.error != 0 ? members.error : ESRCH;
   free(members.list);
   return error;
 }

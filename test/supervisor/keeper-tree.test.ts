@@ -1,9 +1,10 @@
-import { existsSync, mkdirSync, readFileSync, rmdirSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
 
 import { compileKeeper } from '../../src/cli/compile-keeper.js';
 import { CGROUP2, cgroupName, itWithCgroup } from '../support/cgroup2';
 import { childrenOf, KeeperHost, processesWith } from '../support/keeper';
-import { REPOSITORY } from '../support/programs';
+import { program, REPOSITORY } from '../support/programs';
 import { until } from '../support/wait';
 
 const IN_CGROUP = { cgroup: `${CGROUP2 ?? ''}/exitwatch-test-${process.pid}` };
@@ -77,6 +78,24 @@ it('a run whose shim was killed has its status, and is stopped with all that it 
   expect(await host.end('alone')).toMatchObject({ how: 'killed', signal: 'SIGTERM' });
   await host.keeper.forget('alone');
   expect(host.keeper.run('other')?.state).toBe('running');
+});
+
+it('a run whose shim was killed goes on after its first thread has left', async () => {
+  await using host = await KeeperHost.open();
+  const [lines, log] = [host.path('lines'), host.path('log')];
+  execFileSync('mkfifo', [lines]);
+  const args = ['-c', `exec ${program('first-left')} <> ${lines}`];
+  await host.keeper.start({ id: 'web', command: 'sh', args, logs: { stdout: log }, cgroup: null });
+  await until('the other thread', () => readFileSync(log, 'utf8') === 'left\n');
+  const [shim = 0] = childrenOf(host.keeperPid, 'exitwatch-shim');
+  const main = host.keeper.run('web')?.pid ?? 0;
+  process.kill(shim, 'SIGKILL');
+  await until('the keeper to be its parent', () => childrenOf(host.keeperPid).includes(main));
+  await host.keeper.members('web');
+  await host.keeper.members('web');
+  expect([host.keeper.run('web')?.state, host.ended.size]).toEqual(['running', 0]);
+  writeFileSync(lines, 'go\n');
+  expect(await host.end('web')).toMatchObject({ how: 'exited', exitCode: 7 });
 });
 
 it('what a run has left behind is known, though its shim was killed', async () => {

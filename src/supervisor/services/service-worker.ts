@@ -86,7 +86,7 @@ export class ServiceWorker {
         this.#state.demands++;
       }
     }
-    this.#state.isHeld = false;
+    this.#release();
     this.#state.save();
     this.#state.loop.request();
   }
@@ -95,9 +95,17 @@ export class ServiceWorker {
   confirm(spec: ServiceSpec): void {
     if (this.#state.record.isRemoved) this.#state.nextSpec ??= spec;
     else this.#state.spec ??= spec;
-    this.#state.isHeld = false;
+    this.#release();
     this.#state.save(); // it may not have been on disk, if the disk was full
     this.#state.loop.wake();
+  }
+
+  /** What was stopped until now may run again. */
+  #release(): void {
+    this.#state.isHeld = false;
+    // The grace of a stop that did not come about is not that of the next one.
+    const isStopping = this.#state.live?.isStopping === true;
+    if (this.#state.goal === 'up' && !isStopping) this.#state.graceMs = null;
   }
 
   remove(): void {

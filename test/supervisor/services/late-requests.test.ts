@@ -8,8 +8,13 @@ import {
   writeFileSync,
 } from 'node:fs';
 
+import { Keeper } from '../../../src/supervisor/index';
 import { isRunning, shell, sleeper, SupervisorHost } from '../../support/supervisor';
 import { arrives, until } from '../../support/wait';
+
+afterEach(() => {
+  jest.restoreAllMocks();
+});
 
 /** Its stop waits for a line in the fifo `go`. */
 function slowToStop(host: SupervisorHost) {
@@ -162,6 +167,20 @@ describe('a stop', () => {
     await host.wrote('up');
     await host.supervisor.service('web').stop();
     expect(readFileSync(caught, 'utf8')).toBe('term\n');
+  });
+
+  it('that an apply() overtook leaves its grace to no later one', async () => {
+    await using host = await SupervisorHost.open();
+    const stop = jest.spyOn(Keeper.prototype, 'stop'); // counts only
+    const web = sleeper('web', { stop: { graceMs: 600_000 } });
+    await host.apply(web);
+    expect(host.status('web').phase).toBe('starting');
+    const stopped = host.supervisor.stopAll({ graceMs: 1 });
+    await host.apply(web); // before it was started, and so before it was stopped
+    expect((await stopped).errors).toMatchObject([{ error: { code: 'ERR_EXITWATCH_ABORTED' } }]);
+    const { run } = await host.phase('web', 'running');
+    await host.supervisor.service('web').stop();
+    expect(stop.mock.calls).toEqual([[run, { signal: 'SIGTERM', graceMs: 600_000 }]]);
   });
 
   it('until reboot outlasts a supervisor, also if it has never run since the boot', async () => {

@@ -28,6 +28,7 @@ const TESTED_IN: Record<string, string[]> = {
   'docs/errors.md': [SNIPPETS],
   'docs/events.md': [SNIPPETS],
   'docs/formats.md': ['docs/formats'],
+  'docs/journal.md': [SNIPPETS],
   'docs/memory.md': [SNIPPETS, SNIPPETS, COMMANDS],
   'docs/options.md': [SNIPPETS, SNIPPETS],
   'docs/performance.md': [SNIPPETS],

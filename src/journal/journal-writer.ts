@@ -20,9 +20,9 @@ import { removeOldest } from './retention.js';
 import { type Dropped, type QueuedRow, RowQueue } from './row-queue.js';
 import { type JournalEvent, type JournalGap, rowLine } from './rows.js';
 
-/** How long a row may wait for the disk; and the end of a process by a signal. */
+/** How long an end may wait for the disk; and one by a signal, or what is no end. */
 const ROW_MS = 1000;
-const SIGNAL_MS = 10;
+const URGENT_MS = 10;
 
 /** So many rows are written at once, even if they could wait. */
 const MANY_ROWS = 4096;
@@ -124,10 +124,10 @@ export class JournalWriter implements AsyncDisposable {
     }
     if (event.event === 'exit' && this.#known.has(event.id)) this.#repeated.push(event);
     else this.#queue.push(event, this.#trouble !== null);
-    const isUrgent = event.event === 'exit' && event.signal !== null;
+    const isUrgent = event.event !== 'exit' || event.signal !== null;
     const isMany = this.#queue.length >= MANY_ROWS;
     if (this.#trouble !== null) this.#schedule(ROW_MS);
-    else this.#schedule(isMany ? 0 : isUrgent ? SIGNAL_MS : ROW_MS);
+    else this.#schedule(isMany ? 0 : isUrgent ? URGENT_MS : ROW_MS);
   }
 
   /** Resolves when everything so far is on disk, or cannot be written: see {@link JournalWriter.trouble}. */
@@ -179,7 +179,7 @@ export class JournalWriter implements AsyncDisposable {
       this.#flushing = undefined;
       const isLeft = this.#queue.length > 0 || this.#queue.loss !== null;
       if (isLeft && !this.#isClosed && this.#timer === undefined) {
-        this.#schedule(this.#trouble === null ? SIGNAL_MS : ROW_MS);
+        this.#schedule(this.#trouble === null ? URGENT_MS : ROW_MS);
       }
     });
     return this.#flushing;

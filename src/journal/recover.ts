@@ -55,9 +55,10 @@ export function recover(folder: JournalFolder): Recovered {
       }
       if (isNewest && header.bootId === bootId()) recovered.resumable = { header, size };
       else recovered.unpacked.unshift(first);
-      takeLines(recovered, lines, header);
+      takeLines(recovered, lines, header.bootId);
     } else if (recovered.ids.size < MOST_IDS) {
-      takeLines(recovered, packedLines(folder, first), null);
+      const { lines, bootId } = packedLines(folder, first);
+      takeLines(recovered, lines, bootId);
     }
     isNewest = false;
     recovered.next = Math.max(recovered.next, first);
@@ -82,7 +83,7 @@ function removeRests(folder: JournalFolder, segments: readonly SegmentFiles[]): 
   }
 }
 
-function takeLines(recovered: Recovered, lines: string[], header: SegmentHeader | null): void {
+function takeLines(recovered: Recovered, lines: string[], bootId: string | null): void {
   const isNewest = recovered.last === null;
   for (let i = lines.length - 1; i >= 0; i--) {
     const line = lines[i] ?? '';
@@ -91,7 +92,7 @@ function takeLines(recovered: Recovered, lines: string[], header: SegmentHeader 
     recovered.next = Math.max(recovered.next, seq + 1);
     if (isNewest && recovered.last === null) {
       const row = parseRow(line);
-      if (row !== null) recovered.last = { at: timeOf(row), bootId: header?.bootId ?? null };
+      if (row !== null) recovered.last = { at: timeOf(row), bootId };
     }
     if (recovered.ids.size >= MOST_IDS) return;
     const id = /"event":"exit","id":"([^"]+)"/.exec(line)?.[1];
@@ -137,17 +138,22 @@ function cut(folder: JournalFolder, name: string, size: number): void {
 }
 
 /** The last lines of a compressed segment. */
-function packedLines(folder: JournalFolder, first: number): string[] {
+function packedLines(
+  folder: JournalFolder,
+  first: number,
+): { lines: string[]; bootId: string | null } {
   const bytes = contentOf(folder, packedName(first));
-  const blocks = parseIndex(folder.read(indexName(first)) ?? '')?.blocks;
+  const index = parseIndex(folder.read(indexName(first)) ?? '');
+  const bootId = index?.bootId ?? null;
   try {
     const members =
-      blocks === undefined
+      index === null
         ? [bytes]
-        : blocks.map(({ at, size }) => bytes.subarray(at, at + size)).slice(-32);
-    return members.flatMap((member) => gunzipSync(member).toString('utf8').split('\n'));
+        : index.blocks.map(({ at, size }) => bytes.subarray(at, at + size)).slice(-32);
+    const lines = members.flatMap((member) => gunzipSync(member).toString('utf8').split('\n'));
+    return { lines, bootId };
   } catch {
-    return []; // damaged
+    return { lines: [], bootId }; // damaged
   }
 }
 

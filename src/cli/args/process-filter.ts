@@ -168,7 +168,7 @@ function unitPattern(glob: string): RegExp {
 }
 
 /** An absolute path includes everything below it; any other path matches at any depth. */
-function isIn(cgroup: string, wanted: string): boolean {
+export function isIn(cgroup: string, wanted: string): boolean {
   const path = `${cgroup}/`.replaceAll('//', '/');
   return wanted.startsWith('/') ? path.startsWith(`${wanted}/`) : path.includes(`/${wanted}/`);
 }

@@ -74,6 +74,6 @@ function say(text: string): void {
 }
 
 /** `undefined`: not a terminal, or its width is unknown. */
-function columnsOf(stream: WriteStream): number | undefined {
+export function columnsOf(stream: WriteStream): number | undefined {
   return stream.isTTY && stream.columns > 0 ? stream.columns : undefined;
 }

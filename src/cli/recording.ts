@@ -63,7 +63,9 @@ export class Recording {
     });
     this.#monitor.on('exit', (event) => {
       if (this.#isEnding) return; // it comes again
-      if (!options.matches(event)) this.#monitor.commit(event);
+      // The recorder also sees the children with which we have tried it.
+      const isOwn = event.parentPid === process.pid;
+      if (isOwn || !options.matches(event)) this.#monitor.commit(event);
       else if (this.#rate.admits(event)) this.#journal.append(event);
     });
     const append = (event: Gap | SourceChange) => {

@@ -43,7 +43,7 @@ export function parseArguments<T extends ParseArgsConfig>(
     }
   }
   try {
-    return parseArgs<T>({ ...config, args } as T);
+    return parseArgs<T>({ ...config, args });
   } catch (error) {
     throw new UsageError((error as Error).message);
   }

@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { existsSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { DEFAULT_STATE_DIR } from './journal-dirs.js';
@@ -58,6 +58,7 @@ export function recordUnit({ stateDir, group, args }: UnitOptions): string {
 
 /** Installs and starts it. Returns what went wrong; `null`: nothing. */
 export function installUnit(options: UnitOptions): string | null {
+  mkdirSync(FOLDER, { recursive: true });
   writeFileSync(join(FOLDER, NAME), recordUnit(options), { mode: 0o644 });
   return systemctl('daemon-reload') ?? systemctl('enable', NAME) ?? systemctl('restart', NAME);
 }

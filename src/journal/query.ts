@@ -68,8 +68,14 @@ export class Query {
   /** What to look for in the bytes of a block; `null`: every line may match. */
   readonly texts: readonly Buffer[] | null;
 
-  /** @throws ExitwatchError `ERR_EXITWATCH_INVALID_OPTION` */
-  constructor(options: unknown) {
+  readonly #endsOnly: boolean;
+
+  /**
+   * @param endsOnly leaves out gaps and the like
+   * @throws ExitwatchError `ERR_EXITWATCH_INVALID_OPTION`
+   */
+  constructor(options: unknown, endsOnly = false) {
+    this.#endsOnly = endsOnly;
     const checked = checkOptionNames(options, NAMES);
     this.dir = checkDir(checked.dir);
     this.follow = checkBoolean('follow', checked.follow ?? false);
@@ -84,7 +90,8 @@ export class Query {
       byPid(checked.pid),
     ].filter((criterion) => criterion !== null);
     const texts = this.#criteria.find((criterion) => criterion.texts !== null)?.texts;
-    this.texts = texts == null ? null : [...texts, ...OTHERS].map((text) => Buffer.from(text));
+    const all = endsOnly ? (texts ?? null) : texts == null ? null : [...texts, ...OTHERS];
+    this.texts = all?.map((text) => Buffer.from(text)) ?? null;
   }
 
   /** Whether rows of this time may match. */
@@ -95,7 +102,10 @@ export class Query {
   /** Whether a block with these terms may have a row that matches. */
   mayBeIn(terms: TermSet): boolean {
     const has = (text: string) => terms.mayHave(text);
-    return has(term.other()) || this.#criteria.every((each) => each.terms?.some(has) ?? true);
+    return (
+      (!this.#endsOnly && has(term.other())) ||
+      this.#criteria.every((each) => each.terms?.some(has) ?? true)
+    );
   }
 
   /** Whether the row in this line may match, by a look at its time. */
@@ -111,7 +121,8 @@ export class Query {
     const to = timeOf(row).getTime();
     const from = row.event === 'gap' || row.event === 'skipped' ? row.from.getTime() : to;
     if (!this.isInTime(from, to)) return false;
-    return row.event !== 'exit' || this.#criteria.every((criterion) => criterion.matches(row));
+    if (row.event !== 'exit') return !this.#endsOnly;
+    return this.#criteria.every((criterion) => criterion.matches(row));
   }
 }
 

@@ -12,6 +12,9 @@ const decompress = promisify(gunzip);
 
 const NEWLINE = 0x0a;
 
+/** Most lines are shorter. */
+const LINE_BYTES = 16 * 1024;
+
 /** The first line of a segment is shorter. */
 const MOST_HEADER = 1024;
 
@@ -114,7 +117,11 @@ export class SegmentReader {
   /** The lines that begin in this range. */
   async #linesFrom(from: number, to: number): Promise<Buffer> {
     const start = Math.max(0, from - 1);
-    const bytes = await this.read(start, to + MOST_LINE_BYTES);
+    // Room for the rest of the last line: usually little, but lines may be long.
+    let bytes = await this.read(start, to + LINE_BYTES);
+    if (bytes.indexOf(NEWLINE, to - 1 - start) < 0 && bytes.length > to - start) {
+      bytes = await this.read(start, to + MOST_LINE_BYTES);
+    }
     const begin = from === 0 ? 0 : bytes.indexOf(NEWLINE) + 1;
     if (from > 0 && begin === 0) return Buffer.alloc(0);
     const end = bytes.indexOf(NEWLINE, to - 1 - start);

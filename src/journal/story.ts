@@ -3,7 +3,7 @@ import type { SignalSender } from '../events/signal-event.js';
 import { agentOf, isClientOf } from './agents.js';
 import { containerOf, unitOf } from './places.js';
 import type { JournalQuery } from './query.js';
-import { readJournal, readJournalBackwards } from './read-journal.js';
+import { readEnds, readEndsBackwards, readJournal } from './read-journal.js';
 import type { JournalExit, JournalGap, JournalRow } from './rows.js';
 import { enderOf, namesOf } from './terms.js';
 
@@ -56,7 +56,7 @@ export async function findEnd(
   const isPlace = subject.unit !== undefined || subject.container !== undefined;
   let best: JournalExit | null = null;
   let latestMs: number | null = null;
-  for await (const row of readJournalBackwards({ dir, ...subject, ...timesOf(since) })) {
+  for await (const row of readEndsBackwards({ dir, ...subject, ...timesOf(since) })) {
     if (row.event !== 'exit') continue;
     if (!isPlace) return row;
     const at = row.exitedAt.getTime();
@@ -73,7 +73,7 @@ export async function* findEnds(
   subject: Subject,
   since: Date | undefined,
 ): AsyncGenerator<JournalExit> {
-  for await (const row of readJournal({ dir, ...subject, ...timesOf(since) })) {
+  for await (const row of readEnds({ dir, ...subject, ...timesOf(since) })) {
     if (row.event === 'exit') yield row;
   }
 }
@@ -133,7 +133,7 @@ function isOf(row: JournalExit, { sentAt }: SignalSender): boolean {
 
 /** The end of the process that had this pid then. */
 async function endOf(dir: string, pid: number, then: Date): Promise<JournalExit | null> {
-  for await (const row of readJournal({ dir, pid, since: then })) {
+  for await (const row of readEnds({ dir, pid, since: then })) {
     if (row.event !== 'exit') continue;
     return row.startedAt !== null && row.startedAt.getTime() <= then.getTime() + 10 ? row : null;
   }
@@ -150,7 +150,7 @@ async function endsBefore(dir: string, end: JournalExit): Promise<JournalExit[]>
     until: end.exitedAt,
   };
   const before: JournalExit[] = [];
-  for await (const row of readJournalBackwards(query)) {
+  for await (const row of readEndsBackwards(query)) {
     const isBefore = row.event === 'exit' && row.seq < end.seq;
     if (!isBefore || (unit === null && row.cgroup !== end.cgroup)) continue;
     // What ran beside it was not started again.

@@ -60,7 +60,8 @@ function dateIn(text: string, now: Date): Date | null {
   const zone =
     /[T :]\d\d:\d\d/.test(text) || text.endsWith('UTC') ? ZONE.exec(text)?.[0] : undefined;
   const local = zone === undefined ? text : text.slice(0, -zone.length);
-  const [first = '', second] = local.split(/[T ]/);
+  const [first = '', second, ...more] = local.split(/[T ]/);
+  if (more.length > 0) return null;
   const hasDate = DATE.test(first);
   const clock = CLOCK.exec(hasDate ? (second ?? '00:00') : first);
   if (clock === null || (!hasDate && second !== undefined)) return null;

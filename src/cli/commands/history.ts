@@ -13,8 +13,8 @@ import { DEFAULT_STATE_DIR, journalDir } from '../journal-dirs.js';
 import { withJournalRemedy } from '../journal-remedy.js';
 import { HistoryPrinter } from '../output/history-printer.js';
 
-export const HISTORY_HELP = `Prints which processes ended, when, how, and who ended them, from the journal that
-"exitwatch record" writes.
+export const HISTORY_HELP = `Prints which processes ended, when, how, and who ended them, from the journal
+that "exitwatch record" writes.
 
 Usage: exitwatch history [OPTION]…
 

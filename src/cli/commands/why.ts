@@ -12,12 +12,11 @@ import { describeError } from '../output/error-text.js';
 import { escapeText, toJsonLine } from '../output/escape.js';
 import { describeExit } from '../output/exit-table.js';
 import { EXIT_FAILED, EXIT_NO_SUCH_PROCESS } from '../output/exit-codes.js';
-import { paragraph } from '../output/terminal-text.js';
-import { columnsOf } from '../output/watch-printer.js';
+import { columnsOf, paragraph } from '../output/terminal-text.js';
 import { tellWhy } from '../output/why-text.js';
 
-export const WHY_HELP = `Tells how a process ended, who ended it, and what led to it, from the journal that
-"exitwatch record" writes.
+export const WHY_HELP = `Tells how a process ended, who ended it, and what led to it, from the journal
+that "exitwatch record" writes.
 
 Usage: exitwatch why NAME|PID|UNIT|CONTAINER [OPTION]…
 

@@ -4,7 +4,7 @@ import type { JournalRow } from '../../journal/index.js';
 
 import { toJsonLine } from './escape.js';
 import { ExitTable } from './exit-table.js';
-import { columnsOf } from './watch-printer.js';
+import { columnsOf } from './terminal-text.js';
 
 /** Prints rows of a journal, as JSON or as a table. */
 export class HistoryPrinter {

@@ -40,7 +40,6 @@ export class Recording {
   readonly #timer: NodeJS.Timeout;
   /** Another process has recorded since the last row. */
   readonly #wasRecorded: boolean;
-  #isEnding = false;
   /** Resolves if the monitor fails. */
   readonly failed: Promise<Error>;
 
@@ -62,14 +61,13 @@ export class Recording {
       ...{ stateDir: recorderDir(stateDir), recorder: { pinDir } },
     });
     this.#monitor.on('exit', (event) => {
-      if (this.#isEnding) return; // it comes again
       // The recorder also sees the children with which we have tried it.
       const isOwn = event.parentPid === process.pid;
       if (isOwn || !options.matches(event)) this.#monitor.commit(event);
       else if (this.#rate.admits(event)) this.#journal.append(event);
     });
     const append = (event: Gap | SourceChange) => {
-      if (!this.#isEnding) this.#journal.append(event);
+      this.#journal.append(event);
     };
     this.#monitor.on('gap', append).on('source', append);
     this.failed = new Promise((fail) => this.#monitor.once('error', fail));
@@ -92,7 +90,6 @@ export class Recording {
   async close(): Promise<void> {
     clearInterval(this.#timer);
     await this.#writeSkipped();
-    this.#isEnding = true;
     await this.#journal.close();
     await this.#monitor.close();
   }

@@ -1,6 +1,5 @@
 import { resolve } from 'node:path';
 
-import { ExitwatchError } from '../common/errors.js';
 import { isObject } from '../common/is-object.js';
 import { invalidOption } from '../common/options.js';
 import type { ExitEvent } from '../events/exit-event.js';
@@ -61,6 +60,7 @@ export class JournalWriter implements AsyncDisposable {
   #flushing: Promise<void> | undefined;
   #trouble: Error | null = null;
   #isClosed = false;
+  #closing: Promise<void> | undefined;
 
   /**
    * Opens the journal, and cuts off what a crash has torn.
@@ -113,15 +113,15 @@ export class JournalWriter implements AsyncDisposable {
 
   /**
    * Takes an event; `onStored` says when it is on disk. An end that an earlier writer has written is not
-   * written again.
+   * written again. A journal that was closed takes nothing: a monitor may go on meanwhile.
    *
-   * @throws ExitwatchError `ERR_EXITWATCH_CLOSED`, `ERR_EXITWATCH_INVALID_OPTION`
+   * @throws ExitwatchError `ERR_EXITWATCH_INVALID_OPTION`
    */
   append(event: JournalEvent): void {
-    if (this.#isClosed) throw new ExitwatchError('ERR_EXITWATCH_CLOSED', 'the journal is closed');
     if (!isObject(event) || !EVENTS.has(event.event)) {
       throw invalidOption('append() requires an exit, gap, source or skipped event');
     }
+    if (this.#isClosed) return;
     if (event.event === 'exit' && this.#known.has(event.id)) this.#repeated.push(event);
     else this.#queue.push(event, this.#trouble !== null);
     const isUrgent = event.event !== 'exit' || event.signal !== null;
@@ -137,8 +137,12 @@ export class JournalWriter implements AsyncDisposable {
   }
 
   /** Writes what there is, and closes the journal. What cannot be written was not stored. */
-  async close(): Promise<void> {
-    if (this.#isClosed) return;
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
     this.#isClosed = true;
     await this.flush();
     clearTimeout(this.#timer);

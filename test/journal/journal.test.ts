@@ -399,6 +399,23 @@ describe('a journal that somebody else may have written', () => {
   });
 });
 
+test('a journal that was closed takes nothing, and says nothing of it', async () => {
+  using folder = new Folder();
+  const stored: string[] = [];
+  const journal = new JournalWriter({
+    dir: folder.journal,
+    onStored: (exits) => stored.push(...exits.map(({ id }) => id)),
+  });
+  journal.append(endOf(0));
+  await Promise.all([journal.close(), journal.close()]);
+  journal.append(endOf(1));
+  expect(() => {
+    journal.append({ event: 'exits' } as never);
+  }).toThrow(expect.objectContaining({ code: 'ERR_EXITWATCH_INVALID_OPTION' }) as Error);
+  expect(stored).toEqual([endOf(0).id]);
+  expect(await found({ dir: folder.journal })).toEqual([1]);
+});
+
 test('there is no journal where there is none', async () => {
   using folder = new Folder();
   await expect(found({ dir: folder.journal })).rejects.toMatchObject({

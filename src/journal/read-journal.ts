@@ -42,6 +42,7 @@ export function readEndsBackwards(
 
 async function* read(query: Query): AsyncGenerator<JournalRow, undefined> {
   const directory = await JournalDirectory.open(query.dir);
+  const isInTime = query.isInTime.bind(query);
   const inOrder = new InOrder();
   let bootId = '';
   let next = 0;
@@ -49,12 +50,12 @@ async function* read(query: Query): AsyncGenerator<JournalRow, undefined> {
     const segments = (await directory.segments()).filter(({ first }) => first >= next);
     for (const [i, files] of segments.entries()) {
       if (isEnded(query)) return undefined;
-      const reader = await SegmentReader.open(directory, files);
+      next = files.first + 1;
+      const reader = await SegmentReader.open(directory, files, isInTime);
       if (reader === null) continue;
       try {
         if (reader.bootId !== bootId) yield* inOrder.end();
         bootId = reader.bootId;
-        next = reader.first + 1;
         const isLast = i === segments.length - 1;
         if (query.follow && isLast && reader.isPlain) {
           yield* follow(directory, reader, query, inOrder);
@@ -117,8 +118,9 @@ async function pause({ signal }: Query): Promise<boolean> {
 
 async function* readBackwards(query: Query): AsyncGenerator<JournalRow, undefined> {
   const directory = await JournalDirectory.open(query.dir);
+  const isInTime = query.isInTime.bind(query);
   for (const files of (await directory.segments()).toReversed()) {
-    const reader = await SegmentReader.open(directory, files);
+    const reader = await SegmentReader.open(directory, files, isInTime);
     if (reader === null) continue;
     try {
       for (const block of (await reader.blocks()).toReversed()) {

@@ -9,7 +9,7 @@ import {
   type SegmentFiles,
   segmentsIn,
 } from './segment-files.js';
-import { latestIn } from './segment-index.js';
+import { rangeIn } from './segment-index.js';
 
 /** How much of a journal to keep. */
 export interface Retention {
@@ -59,5 +59,5 @@ function bytesOf(folder: JournalFolder, name: string): number {
 
 /** `null`: not known before it is compressed. */
 function latestOf(folder: JournalFolder, { first, hasIndex }: SegmentFiles): number | null {
-  return hasIndex ? latestIn(folder.read(indexName(first)) ?? '') : null;
+  return hasIndex ? (rangeIn(folder.read(indexName(first)) ?? '')?.to ?? null) : null;
 }

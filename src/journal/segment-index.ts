@@ -111,8 +111,12 @@ function blockIn(line: unknown): PackedBlock | null {
   return { ...(line as unknown as PackedBlock), terms };
 }
 
-/** The time of the latest row, from the first line of an index; `null`: unknown. */
-export function latestIn(text: string): number | null {
-  const to = /^\{"event":"index".*?"to":(\d+)/.exec(text)?.[1];
-  return to === undefined ? null : Number(to);
+/** The first line of an index is shorter. */
+export const MOST_HEAD = 512;
+
+/** The times of the earliest and the latest row, from the first line of an index; `null`: unknown. */
+export function rangeIn(text: string): { from: number; to: number } | null {
+  const [, from, to] =
+    /^\{"event":"index","version":1,.*?"from":(-?\d+),"to":(-?\d+)\}/.exec(text) ?? [];
+  return from === undefined ? null : { from: Number(from), to: Number(to) };
 }

@@ -5,7 +5,7 @@ import { gunzip } from 'node:zlib';
 import type { JournalDirectory } from './journal-directory.js';
 import { MOST_LINE_BYTES, parseHeader } from './rows.js';
 import { indexName, packedName, plainName, type SegmentFiles } from './segment-files.js';
-import { BLOCK_BYTES, type PackedBlock, parseIndex } from './segment-index.js';
+import { BLOCK_BYTES, MOST_HEAD, type PackedBlock, parseIndex, rangeIn } from './segment-index.js';
 import type { TermSet } from './terms.js';
 
 const decompress = promisify(gunzip);
@@ -47,17 +47,20 @@ export class SegmentReader {
     this.#content = content;
   }
 
-  /** `null`: it was removed. */
+  /** `null`: it was removed, or has no row of these times. */
   static async open(
     directory: JournalDirectory,
     { first, isPlain }: SegmentFiles,
+    isInTime: (from: number, to: number) => boolean,
   ): Promise<SegmentReader | null> {
     // It may be compressed at any moment, but is never gone in between.
     const plain = isPlain ? await directory.file(plainName(first)) : null;
     if (plain !== null) return new SegmentReader(first, await bootIn(plain), { file: plain });
+    const text = await indexOf(directory, first, isInTime);
+    if (text === null) return null;
     const file = await directory.file(packedName(first));
     if (file === null) return null;
-    const index = parseIndex(await indexOf(directory, first));
+    const index = parseIndex(text);
     const { size } = await file.stat();
     const last = index?.blocks.at(-1);
     if (index !== null && last !== undefined && last.at + last.size === size) {
@@ -142,12 +145,20 @@ function chunkFor(bytes: number): number {
   return Math.min(Math.max(bytes + 1, 1024), 4 * BLOCK_BYTES);
 }
 
-async function indexOf(directory: JournalDirectory, first: number): Promise<string> {
+/** The text of its index; `null`: it has no row of these times. */
+async function indexOf(
+  directory: JournalDirectory,
+  first: number,
+  isInTime: (from: number, to: number) => boolean,
+): Promise<string | null> {
   const file = await directory.file(indexName(first));
+  if (file === null) return '';
   try {
-    return (await file?.readFile('latin1')) ?? '';
+    const range = rangeIn((await bytesAt(file, 0, MOST_HEAD)).toString('latin1'));
+    if (range !== null && !isInTime(range.from, range.to)) return null;
+    return await file.readFile('latin1');
   } finally {
-    await file?.close();
+    await file.close();
   }
 }
 

@@ -200,6 +200,8 @@ describe('exitwatch history', () => {
       '-1h',
       '--killed-by',
       String(process.pid),
+      '--name',
+      'followed',
       '--state-dir',
       record.stateDir,
     );

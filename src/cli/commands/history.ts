@@ -18,7 +18,7 @@ that "exitwatch record" writes.
 
 Usage: exitwatch history [OPTION]…
 
-  --since TIME       only what happened then or later: -1h, "2 hours ago", today,
+  --since TIME       only what happened then or later: -1h, "2 hours ago",
                      yesterday, 03:00, "2026-11-24 03:00", or ISO 8601
   --until TIME       only what happened until then
   --pid N            only this pid (may be repeated)

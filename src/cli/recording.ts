@@ -13,7 +13,11 @@ import type { Ready } from '../monitor/ready.js';
 import { journalDir, recorderDir } from './journal-dirs.js';
 
 /** How `record` watches; options that only it needs belong here. */
-const MONITOR_OPTIONS = { scope: 'all', autoCommit: false } satisfies ExitMonitorOptions;
+const MONITOR_OPTIONS = {
+  scope: 'all',
+  autoCommit: false,
+  maxDelayMs: 100,
+} satisfies ExitMonitorOptions;
 
 /** How often to write how many ends were skipped. */
 const SKIPPED_MS = 10_000;
@@ -21,6 +25,8 @@ const SKIPPED_MS = 10_000;
 export interface RecordingOptions {
   stateDir: string;
   pinDir: string;
+  /** Also keeps the arguments of processes and of senders. */
+  commandLines: boolean;
   gid: number | undefined;
   /** Most rows of one name in a minute. */
   rate: number;
@@ -45,7 +51,7 @@ export class Recording {
 
   /** @throws ExitwatchError `ERR_EXITWATCH_IN_USE`, `ERR_EXITWATCH_STATE_DIR` */
   constructor(options: RecordingOptions) {
-    const { stateDir, pinDir, gid, rate, onTrouble } = options;
+    const { stateDir, pinDir, gid, rate, commandLines, onTrouble } = options;
     this.#options = options;
     this.#journal = new JournalWriter({
       ...{ dir: journalDir(stateDir), onTrouble },
@@ -58,6 +64,7 @@ export class Recording {
     this.#rate = new RateLimit(rate);
     this.#monitor = new ExitMonitor({
       ...MONITOR_OPTIONS,
+      commandLines,
       ...{ stateDir: recorderDir(stateDir), recorder: { pinDir } },
     });
     this.#monitor.on('exit', (event) => {

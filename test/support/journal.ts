@@ -2,7 +2,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-import type { ExitEvent } from '../../src';
+import type { ExitEvent, SignalSender } from '../../src';
 import { type JournalQuery, type JournalRow, readJournal } from '../../src/journal';
 
 /** A folder that is removed with all it has. */
@@ -30,7 +30,15 @@ export function endOf(i: number, more: Partial<ExitEvent> = {}): ExitEvent {
     ...{ uncertaintyMs: 0, source: 'connector', isRepeated: false, lossless: true, traced: true },
     ...{ tracedSince: new Date(exitedAt.getTime() - 500), sender: null, raisedAfter: null },
     ...{ signalsReceived: [], oom: false, how: 'exited', exitCode: 0, signal: null },
-    ...{ coreDumped: false, unknownReason: null },
+    ...{ coreDumped: false, unknownReason: null, parentName: null, usage: null, executable: null },
+    ...{
+      commandLine: null,
+      unit: null,
+      container: null,
+      pod: null,
+      machine: null,
+      whereReason: null,
+    },
     ...more,
   } as ExitEvent;
 }
@@ -42,8 +50,9 @@ export function killedBy(name: string, pid: number, i: number): Partial<ExitEven
     ...{ how: 'killed', exitCode: null, signal: 'SIGTERM' },
     sender: {
       ...{ signal: 'SIGTERM', sentAt, origin: 'kill', pid, name, uid: 1000, cgroup: '/user.slice' },
-      ancestors: [{ pid: pid - 1, name: 'bash' }],
-    },
+      ...{ commandLine: null, onBehalf: false, onBehalfReason: null, unit: null, container: null },
+      ...{ pod: null, machine: null, ancestors: [{ pid: pid - 1, name: 'bash' }] },
+    } as SignalSender,
   };
 }
 

@@ -30,6 +30,8 @@ Usage: exitwatch record [OPTION]…
                    name=GLOB, user=USER or unit=UNIT
   --rate N         keeps at most N ends of one name in a minute, and counts the
                    others
+  --command-lines  also keeps the arguments of processes and of senders, which
+                   may have secrets
   --pin-dir DIR    the directory for the recorder, which remembers what ends
                    while this command does not run (default:
                    ${DEFAULT_PINS})
@@ -67,7 +69,7 @@ export async function recordCommand(args: readonly string[]): Promise<number> {
 type Settings = ReturnType<typeof parse>;
 
 async function record(settings: Settings): Promise<number> {
-  const { stateDir, pinDir, gid, rate, matches, json } = settings;
+  const { stateDir, pinDir, gid, rate, matches, json, commandLines } = settings;
   const say = (event: object, text: string) => {
     process.stdout.write(`${json ? toJsonLine(event) : escapeText(text)}\n`);
   };
@@ -76,7 +78,7 @@ async function record(settings: Settings): Promise<number> {
     notifyService(`STATUS=${text.replaceAll('\n', ' ')}`);
   };
   const recording = new Recording({
-    ...{ stateDir, pinDir, gid, rate, matches },
+    ...{ stateDir, pinDir, gid, rate, matches, commandLines },
     onTrouble: (error) => {
       const message = error?.message ?? 'there is room again';
       say({ event: 'warning', message }, `WARNING: ${message}`);
@@ -145,6 +147,7 @@ function parse(args: readonly string[]) {
       group: { type: 'string' },
       match: { type: 'string', multiple: true, default: [] as string[] },
       rate: { type: 'string' },
+      'command-lines': { type: 'boolean', default: false },
       'pin-dir': { type: 'string', default: DEFAULT_PINS },
       json: { type: 'boolean', default: false },
       install: { type: 'boolean', default: false },
@@ -161,6 +164,7 @@ function parse(args: readonly string[]) {
   return {
     action: actions[0] ?? ('record' as const),
     stateDir,
+    commandLines: values['command-lines'],
     pinDir: values['pin-dir'],
     gid: group === undefined ? undefined : parseGroup(group),
     matches: parseMatches(values.match),

@@ -21,6 +21,9 @@ Commands:
   wait           waits until a process ends, and exits as it did
   stop           stops a process, and exits when it has ended
   alive          reports whether a process is alive
+  record         writes down which processes end, how, and who ended them
+  why            tells how a process ended, and who ended it, from that
+  history        prints what was written down
   vm watch       prints virtual machines as they start and end, and why
   vm daemon      does the same, remembers it, and runs a hook
   vm status      prints what the daemon remembers
@@ -69,6 +72,27 @@ const COMMANDS = new Map<string, () => Promise<Command>>([
     'alive',
     async () => {
       const { aliveCommand: run, ALIVE_HELP: help } = await import('./commands/alive.js');
+      return { run, help };
+    },
+  ],
+  [
+    'record',
+    async () => {
+      const { recordCommand: run, RECORD_HELP: help } = await import('./commands/record.js');
+      return { run, help };
+    },
+  ],
+  [
+    'why',
+    async () => {
+      const { whyCommand: run, WHY_HELP: help } = await import('./commands/why.js');
+      return { run, help };
+    },
+  ],
+  [
+    'history',
+    async () => {
+      const { historyCommand: run, HISTORY_HELP: help } = await import('./commands/history.js');
       return { run, help };
     },
   ],

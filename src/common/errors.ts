@@ -74,6 +74,10 @@ export type ExitwatchErrorCode =
   | 'ERR_EXITWATCH_CONTROL_DIR'
   /** The state in a state directory cannot be read or written. */
   | 'ERR_EXITWATCH_STATE_DIR'
+  /** There is no journal in this directory. */
+  | 'ERR_EXITWATCH_NO_JOURNAL'
+  /** A journal cannot be read, or someone else may have written it. */
+  | 'ERR_EXITWATCH_JOURNAL'
   /** The recorder has no room for another watched process. */
   | 'ERR_EXITWATCH_RECORDER_FULL'
   /** There is no program that keeps processes for this system. */

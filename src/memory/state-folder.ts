@@ -46,9 +46,10 @@ export class StateFolder {
   /**
    * Creates the folder if it is missing, and locks it.
    *
+   * @param other what else may have locked it, for the message
    * @throws ExitwatchError `ERR_EXITWATCH_IN_USE`, `ERR_EXITWATCH_STATE_DIR`
    */
-  constructor(path: string) {
+  constructor(path: string, other = 'another monitor') {
     this.path = path;
     let lock: number | undefined;
     try {
@@ -57,10 +58,7 @@ export class StateFolder {
       if (distrust !== null) throw new Error(`it ${distrust}`);
       lock = openFile(join(path, '.lock'), O_RDWR | O_APPEND | O_CREAT);
       if (addonRefusal() === null && !loadAddon().lockFile(lock)) {
-        throw new ExitwatchError(
-          'ERR_EXITWATCH_IN_USE',
-          `another monitor owns ${JSON.stringify(path)}`,
-        );
+        throw new ExitwatchError('ERR_EXITWATCH_IN_USE', `${other} owns ${JSON.stringify(path)}`);
       }
       for (const entry of readdirSync(path)) {
         if (TEMPORARY.test(entry)) unlinkSync(join(path, entry));

@@ -64,6 +64,23 @@ describe('wrong usage exits with 2 and names the command’s own words', () => {
       ['vm', 'status', '../x', '--state-dir', '/'],
       '"../x" is not a valid name of a virtual machine',
     ],
+    [['why'], 'why requires exactly one NAME, PID, UNIT or CONTAINER'],
+    [
+      ['why', 'x', '--since', '-1x'],
+      '--since must be a time such as -1h, yesterday or "2026-11-24 03:00", not "-1x"',
+    ],
+    [['history', 'nginx'], 'unexpected argument "nginx": this command accepts only options'],
+    [['history', '--user', 'no such user'], 'unknown user "no such user"'],
+    [
+      ['record', '--match', 'some'],
+      '--match must be all, failed, killed, name=GLOB, user=USER or unit=UNIT, not "some"',
+    ],
+    [['record', '--group', 'no such group'], 'unknown group "no such group"'],
+    [
+      ['record', '--install', '--uninstall'],
+      'record accepts only one of --install, --uninstall and --print-unit',
+    ],
+    [['record', '--rate', '0'], '--rate must be a positive integer, not "0"'],
     [['vm', 'fly'], 'unknown command "vm fly"'],
     [['doctor', 'x'], 'unexpected argument "x": this command accepts only options'],
   ])('%j', async (args, message) => {

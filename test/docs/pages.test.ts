@@ -12,12 +12,13 @@ const VM_SNIPPETS = 'e2e/vm-snippets';
 const VM_COMMANDS = 'e2e/vm-commands';
 const COMMANDS = 'e2e/docs-commands';
 const GUIDES = 'e2e/vm-guides';
+const JOURNAL = 'e2e/journal-service';
 
 /** The tests that run the code blocks of each page, in order, and compare the output. */
 const TESTED_IN: Record<string, string[]> = {
   'README.md': [
     ...[SESSIONS, 'package/package', SESSIONS],
-    ...[SNIPPETS, SNIPPETS, SNIPPETS, SESSIONS, SNIPPETS],
+    ...[SNIPPETS, SNIPPETS, SNIPPETS, SESSIONS, JOURNAL, SNIPPETS],
     ...[SNIPPETS, SESSIONS, VM_SNIPPETS, VM_SNIPPETS],
   ],
   'docs/architecture.md': ['docs/pages'],
@@ -28,6 +29,7 @@ const TESTED_IN: Record<string, string[]> = {
   'docs/errors.md': [SNIPPETS],
   'docs/events.md': [SNIPPETS],
   'docs/formats.md': ['docs/formats'],
+  'docs/journal.md': [JOURNAL, 'cli/why', SNIPPETS],
   'docs/memory.md': [SNIPPETS, SNIPPETS, COMMANDS],
   'docs/options.md': [SNIPPETS, SNIPPETS],
   'docs/performance.md': [SNIPPETS],

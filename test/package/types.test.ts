@@ -28,6 +28,7 @@ const SETTINGS = [
 const APP = `
   import { spawn } from 'node:child_process';
   import { ExitMonitor, waitForExit, type ExitEvent, type MonitorEvent } from 'exitwatch';
+  import { JournalWriter, type JournalRow } from 'exitwatch/journal';
   import { isAlive, stop, type StopResult } from 'exitwatch/process';
   import { Keeper, Supervisor, type KeeperRun } from 'exitwatch/supervisor';
   import { VmMonitor, type VmVerdict } from 'exitwatch/vm';
@@ -43,8 +44,9 @@ const APP = `
     return event.how === 'killed' ? (event.sender?.name ?? event.signal) : (wrong?.toFixed() ?? '');
   }
   export const endedBy = (result: StopResult): string | undefined => result.endedBy?.name;
-  export const all = [ExitMonitor, Keeper, Supervisor, VmMonitor, stop];
+  export const all = [ExitMonitor, JournalWriter, Keeper, Supervisor, VmMonitor, stop];
   export type Stop = VmVerdict;
+  export const numberOf = ({ seq }: JournalRow): number => seq;
   export type Run = KeeperRun;
 
   async function main(): Promise<void> {

@@ -5,6 +5,21 @@ import { UsageError } from './usage-error.js';
 /** Options for which an empty value makes sense; names, paths and times need a value. */
 const MAY_BE_EMPTY: readonly string[] = ['reason'];
 
+/** Options whose value may be a time before now: `--since -1h`. */
+const TIMES: readonly string[] = ['--since', '--until'];
+
+/** Node's parser takes a value that begins with a dash only behind `=`. */
+function joinTimes(args: readonly string[]): string[] {
+  const joined: string[] = [];
+  for (const arg of args) {
+    const option = joined.at(-1);
+    if (option !== undefined && TIMES.includes(option) && /^-\d/.test(arg)) {
+      joined[joined.length - 1] = `${option}=${arg}`;
+    } else joined.push(arg);
+  }
+  return joined;
+}
+
 /**
  * parseArgs() of node:util with our own messages. `strayWord` explains what to do about a word that
  * is not an option, if the command takes only options.
@@ -16,7 +31,8 @@ export function parseArguments<T extends ParseArgsConfig>(
   strayWord = (word: string) =>
     `unexpected argument ${JSON.stringify(word)}: this command accepts only options`,
 ): ReturnType<typeof parseArgs<T>> {
-  const { args, options } = config;
+  const { options } = config;
+  const args = joinTimes(config.args ?? []);
   const { tokens } = parseArgs({
     ...{ args, options, strict: false, allowPositionals: true, tokens: true },
   });
@@ -27,7 +43,7 @@ export function parseArguments<T extends ParseArgsConfig>(
     }
   }
   try {
-    return parseArgs(config);
+    return parseArgs<T>({ ...config, args });
   } catch (error) {
     throw new UsageError((error as Error).message);
   }

@@ -1,5 +1,6 @@
 import { spawnSync } from 'node:child_process';
 
+import { globPattern, NamePattern } from '../../common/name-pattern.js';
 import type { ExitEvent } from '../../events/exit-event.js';
 import type { SignalEvent } from '../../events/signal-event.js';
 import { locate } from '../../where/locate.js';
@@ -7,7 +8,6 @@ import type { LocationReason } from '../../where/location.js';
 import { whereaboutsOf } from '../../where/whereabouts.js';
 
 import { factsOf, KnownProcesses, type Facts } from './known-processes.js';
-import { globPattern, NamePattern } from './name-pattern.js';
 import { UsageError } from './usage-error.js';
 
 /** systemd.unit(5) */
@@ -168,7 +168,7 @@ function unitPattern(glob: string): RegExp {
 }
 
 /** An absolute path includes everything below it; any other path matches at any depth. */
-function isIn(cgroup: string, wanted: string): boolean {
+export function isIn(cgroup: string, wanted: string): boolean {
   const path = `${cgroup}/`.replaceAll('//', '/');
   return wanted.startsWith('/') ? path.startsWith(`${wanted}/`) : path.includes(`/${wanted}/`);
 }

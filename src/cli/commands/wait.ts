@@ -9,7 +9,7 @@ import {
   parseCommandLines,
 } from '../args/command-lines.js';
 import { parseDuration } from '../args/duration.js';
-import { NamePattern } from '../args/name-pattern.js';
+import { NamePattern } from '../../common/name-pattern.js';
 import { parseArguments } from '../args/parse-arguments.js';
 import { listProcesses } from '../args/process-list.js';
 import { parseSource } from '../args/source-option.js';

@@ -1,6 +1,5 @@
 import { ExitwatchError } from '../../common/errors.js';
-import { requestBefore } from '../../events/ended-by.js';
-import type { ExitEvent, SourceName } from '../../events/exit-event.js';
+import type { SourceName } from '../../events/exit-event.js';
 import type { SignalEvent } from '../../events/signal-event.js';
 import { ExitMonitor } from '../../monitor/exit-monitor.js';
 import { sourceKind } from '../../sources/registry.js';
@@ -11,6 +10,7 @@ import {
 } from '../args/command-lines.js';
 import { parseDuration } from '../args/duration.js';
 import { parseInteger } from '../args/integer.js';
+import { hasOutcome } from '../args/outcome-filter.js';
 import { parseArguments } from '../args/parse-arguments.js';
 import {
   parseCgroup,
@@ -252,7 +252,7 @@ async function print(
       if (isOwn) filter.forget(event);
       else if (filter.matches(event)) {
         signals.forEach(tell);
-        if (isWanted(event, settings)) {
+        if (hasOutcome(event, settings)) {
           left--;
           hook?.add(event);
           await printer.print(event, signal);
@@ -272,14 +272,4 @@ async function print(
       `exitwatch: ${filter.untold} other processes ended; too little is known to filter them\n`,
     );
   }
-}
-
-function isWanted(event: ExitEvent, { failed, killed }: Settings): boolean {
-  if (failed && hasSucceeded(event)) return false;
-  return !killed || event.signal !== null;
-}
-
-/** It exited with 0, and no signal had asked it to. */
-function hasSucceeded(event: ExitEvent): boolean {
-  return event.how === 'exited' && event.exitCode === 0 && requestBefore(event) === null;
 }

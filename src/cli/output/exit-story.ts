@@ -136,6 +136,7 @@ function describeGaps({ lossless, traced }: ExitEvent): string {
   return traced ? ends : `${ends}; some or all signals were not seen`;
 }
 
-function row(name: string, text: string): string {
+/** A fact with its name. */
+export function row(name: string, text: string): string {
   return `${name.padEnd(9)}${text}`;
 }

@@ -1,5 +1,6 @@
-import type { ExitEvent, Gap, SourceChange } from '../../events/exit-event.js';
+import type { ExitEvent, SourceChange } from '../../events/exit-event.js';
 import type { SignalEvent } from '../../events/signal-event.js';
+import type { JournalGap, JournalSkip } from '../../journal/index.js';
 
 import { escapeText } from './escape.js';
 import { describeCommand, describeKiller, describeSender } from './sender-text.js';
@@ -8,12 +9,14 @@ import { paragraph } from './terminal-text.js';
 
 type Color = 'plain' | 'yellow' | 'red' | 'magenta';
 
-const GAP_REASONS: Record<Gap['reason'], string> = {
+const GAP_REASONS: Record<JournalGap['reason'], string> = {
   'receive-buffer': "the kernel's buffer was full",
   'queue-limit': 'exitwatch printed too slowly',
   silenced: 'the kernel stopped sending events',
   'trace-buffer': 'too many signals at once',
   'recorder-full': 'the recorder was full',
+  'disk-full': 'the disk was full',
+  'not-recording': 'nothing was recording',
 };
 
 const COLORS: Record<Color, string> = {
@@ -101,11 +104,16 @@ export class ExitTable {
     return this.#note(sender.sentAt, what, 'plain');
   }
 
-  gap(gap: Gap): string {
+  gap(gap: JournalGap): string {
     const recovered = gap.recovered === 0 ? '' : `; ${gap.recovered} recovered`;
     const what = gap.reason === 'trace-buffer' ? 'signals' : 'events';
     const lost = `${gap.lost ?? 'an unknown number of'} ${what} lost since ${clock(gap.from)}`;
     return this.#note(gap.to, `GAP: ${lost}: ${GAP_REASONS[gap.reason]}${recovered}`, 'magenta');
+  }
+
+  skipped({ name, count, from, to }: JournalSkip): string {
+    const whose = name === null ? '' : ` of ${escapeText(name)}`;
+    return this.#note(to, `SKIPPED: ${count} ends${whose} since ${clock(from)}`, 'plain');
   }
 
   source({ at, source, previous, downgrade }: SourceChange): string {

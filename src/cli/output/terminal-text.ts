@@ -1,3 +1,5 @@
+import type { WriteStream } from 'node:tty';
+
 /** Characters without width. */
 const ZERO_WIDTH = /^[\p{Mn}\p{Me}\p{Cf}]$/u;
 
@@ -58,4 +60,9 @@ export function paragraph(text: string, columns: number | undefined, indent: num
   if (columns === undefined || textWidth(text) <= columns) return text;
   const [first = '', ...rest] = wrap(text, Math.max(20, columns - indent));
   return [first, ...rest.map((line) => ' '.repeat(indent) + line)].join('\n');
+}
+
+/** `undefined`: not a terminal, or its width is unknown. */
+export function columnsOf(stream: WriteStream): number | undefined {
+  return stream.isTTY && stream.columns > 0 ? stream.columns : undefined;
 }

@@ -1,5 +1,4 @@
 import { once } from 'node:events';
-import type { WriteStream } from 'node:tty';
 
 import type { MonitorEvent } from '../../events/exit-event.js';
 import type { Ready } from '../../monitor/ready.js';
@@ -7,7 +6,7 @@ import type { SignalEvent } from '../../events/signal-event.js';
 
 import { toJsonLine } from './escape.js';
 import { ExitTable } from './exit-table.js';
-import { paragraph } from './terminal-text.js';
+import { columnsOf, paragraph } from './terminal-text.js';
 import { describeWatch, isDegraded, UnseenNote } from './watch-opening.js';
 
 /** Most bytes to buffer for a reader that has stopped reading. */
@@ -71,9 +70,4 @@ export class WatchPrinter {
 
 function say(text: string): void {
   process.stderr.write(`${paragraph(text, columnsOf(process.stderr), 2)}\n`);
-}
-
-/** `undefined`: not a terminal, or its width is unknown. */
-function columnsOf(stream: WriteStream): number | undefined {
-  return stream.isTTY && stream.columns > 0 ? stream.columns : undefined;
 }

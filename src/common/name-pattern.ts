@@ -1,4 +1,4 @@
-import { UsageError } from './usage-error.js';
+import { invalidOption } from './options.js';
 
 /** The kernel truncates names to this length. */
 const KERNEL_NAME_BYTES = 15;
@@ -11,9 +11,16 @@ const MOST_CHARACTERS = 1024;
  */
 export class NamePattern {
   readonly #patterns: RegExp[];
+  /** The names that match, if no pattern has wildcards; otherwise `null`. */
+  readonly literals: readonly string[] | null;
 
-  /** @throws UsageError */
+  /** @throws ExitwatchError `ERR_EXITWATCH_INVALID_OPTION` */
   constructor(globs: readonly string[]) {
+    const hasWildcards = globs.some((glob) => /[*?[]/.test(glob));
+    const cutNames = globs.map((glob) =>
+      Buffer.from(glob).subarray(0, KERNEL_NAME_BYTES).toString(),
+    );
+    this.literals = hasWildcards ? null : [...new Set([...globs, ...cutNames])];
     this.#patterns = globs.flatMap((glob) => {
       const cut = Buffer.from(glob).subarray(0, KERNEL_NAME_BYTES).toString();
       return [...new Set([glob, cut])].map((each) => globPattern(each));
@@ -25,10 +32,10 @@ export class NamePattern {
   }
 }
 
-/** @throws UsageError */
+/** @throws ExitwatchError `ERR_EXITWATCH_INVALID_OPTION` */
 export function globPattern(glob: string): RegExp {
   if (glob.length > MOST_CHARACTERS) {
-    throw new UsageError(`a name pattern can have at most ${MOST_CHARACTERS} characters`);
+    throw invalidOption(`a name pattern can have at most ${MOST_CHARACTERS} characters`);
   }
   const source = glob.replace(
     /(\*)+|(\?)|\[(!?)([^\]]+)\]|([\\^$.|+(){}[\]/-])/g,
@@ -42,6 +49,6 @@ export function globPattern(glob: string): RegExp {
   try {
     return new RegExp(`^${source}$`, 's');
   } catch {
-    throw new UsageError(`${JSON.stringify(glob)} is not a valid name pattern`);
+    throw invalidOption(`${JSON.stringify(glob)} is not a valid name pattern`);
   }
 }

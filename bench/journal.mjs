@@ -1,0 +1,257 @@
+// npm run bench:journal [-- --rows N] [--exits N] [--rate N] [--rounds N] [--keep DIR] [--json]
+//
+// What a journal costs: a row when it is written and on disk, questions to a journal of many rows, and
+// `exitwatch record` during a storm of exits, beside a monitor that does nothing with them. The storm requires root; it
+// mounts a BPF file system in a folder of its own, which it removes. `--keep DIR` leaves the journal there, or uses the one that is there.
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+} from 'node:fs';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+
+import { median, number, table } from './figures.mjs';
+
+const HERE = dirname(fileURLToPath(import.meta.url));
+const BUILD = join(HERE, '..', 'build', 'bench');
+const MAIN = join(HERE, '..', 'dist', 'cli', 'main.js');
+const { JournalWriter } = createRequire(import.meta.url)('../dist/journal/index.js');
+
+const { values } = parseArgs({
+  options: {
+    rows: { type: 'string', default: '5000000' },
+    exits: { type: 'string', default: '20000' },
+    rate: { type: 'string', default: '1000' },
+    rounds: { type: 'string', default: '5' },
+    keep: { type: 'string' },
+    json: { type: 'boolean', default: false },
+  },
+});
+const ROWS = Number(values.rows);
+const DAY_MS = 86_400_000;
+const DAYS = 90;
+
+const folder = mkdtempSync(join(tmpdir(), 'exitwatch-bench-'));
+const stateDir = values.keep ?? folder;
+const dir = join(stateDir, 'journal');
+const figures = {};
+
+const NAMES = ['sh', 'node', 'sleep', 'cat', 'grep', 'python3', 'postgres', 'cron', 'curl', 'git'];
+/** So many ends are of the process that is asked for, in all and each day. */
+const RARE = 500;
+
+/** Each end 90 days / ROWS after the one before; the last one now. */
+function endOf(i, nowMs) {
+  const exitedMs = nowMs - ((ROWS - 1 - i) * DAYS * DAY_MS) / ROWS;
+  const isRare = i % Math.ceil(ROWS / RARE) === 0;
+  const name = isRare ? 'nginx' : NAMES[(i * 7) % NAMES.length];
+  const pid = 1000 + ((i * 17) % 4_000_000);
+  const startedAt = new Date(exitedMs - (i % 977));
+  const sender = {
+    signal: 'SIGTERM',
+    sentAt: new Date(exitedMs),
+    origin: 'kill',
+    pid: pid - 1,
+    name: 'deploy',
+  };
+  return {
+    ...{
+      event: 'exit',
+      id: `8a68af16253b-${pid}-${46_497_757 + i}`,
+      pid,
+      parentPid: pid - 13,
+      name,
+    },
+    ...{
+      program: name,
+      uid: i % 3 === 0 ? 1000 : 0,
+      cgroup: `/system.slice/${NAMES[i % 10]}.service`,
+    },
+    ...{
+      startedAt,
+      exitedAt: new Date(exitedMs),
+      exitedNs: 5e13 + i * 1_554_321,
+      uncertaintyMs: 0,
+    },
+    ...{
+      source: 'connector',
+      isRepeated: false,
+      lossless: true,
+      traced: true,
+      tracedSince: startedAt,
+    },
+    sender: isRare
+      ? { ...sender, uid: 1000, cgroup: '/user.slice', ancestors: [{ pid: 900, name: 'bash' }] }
+      : null,
+    ...{
+      raisedAfter: null,
+      signalsReceived: [],
+      oom: false,
+      coreDumped: false,
+      unknownReason: null,
+    },
+    ...(isRare
+      ? { how: 'killed', exitCode: null, signal: 'SIGTERM' }
+      : { how: 'exited', exitCode: i % 5 === 0 ? 1 : 0, signal: null }),
+  };
+}
+
+async function write() {
+  const nowMs = Date.now();
+  const journal = new JournalWriter({ dir, keepBytes: 1e12, keepMs: 1e14 });
+  let spent = 0;
+  for (let i = 0; i < ROWS;) {
+    const ends = Array.from({ length: Math.min(1000, ROWS - i) }, () => endOf(i++, nowMs));
+    const before = process.cpuUsage();
+    for (const end of ends) journal.append(end);
+    await journal.flush();
+    const { user, system } = process.cpuUsage(before);
+    spent += user + system;
+  }
+  await journal.close();
+  // The last segment is compressed when another one begins, which a second writer waits for.
+  const again = new JournalWriter({ dir, segmentBytes: 4096, keepBytes: 1e12, keepMs: 1e14 });
+  again.append({ ...endOf(ROWS - 1, nowMs + 1), id: 'the last' });
+  const isPacked = () => readdirSync(dir).filter((name) => name.endsWith('.jsonl')).length === 1;
+  while (!isPacked()) {
+    await again.flush();
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+  await again.close();
+  figures.usPerRow = spent / ROWS;
+}
+
+/** What a command costs, the median of some rounds. */
+async function costOf(...args) {
+  const runs = [];
+  for (let round = 0; round < Number(values.rounds); round++) {
+    const stdio = ['ignore', 'ignore', 'inherit', 'pipe'];
+    const child = spawn(process.execPath, ['-r', join(HERE, 'usage.cjs'), ...args], { stdio });
+    let text = '';
+    child.stdio[3].on('data', (chunk) => (text += chunk));
+    await once(child, 'close');
+    runs.push(JSON.parse(text));
+  }
+  return {
+    cpuMs: median(runs.map(({ cpuMs }) => cpuMs)),
+    rssMiB: median(runs.map(({ rssMiB }) => rssMiB)),
+  };
+}
+
+/** The CPU time of a process and all of its threads, in µs. */
+function cpuOf(pid) {
+  return readdirSync(`/proc/${pid}/task`).reduce((sum, task) => {
+    return (
+      sum +
+      Number(readFileSync(`/proc/${pid}/task/${task}/schedstat`, 'latin1').split(' ')[0]) / 1000
+    );
+  }, 0);
+}
+
+const PLAIN = `
+  const { ExitMonitor } = require(${JSON.stringify(join(HERE, '..'))});
+  const monitor = new ExitMonitor({ scope: 'all' });
+  monitor.on('exit', () => {});
+  monitor.start().then(() => console.log('ready'));`;
+
+/** The CPU time per exit of what this command does during a storm, in µs. */
+async function cpuPerExit(storm, command) {
+  const child = spawn(process.execPath, command, { stdio: ['ignore', 'pipe', 'inherit'] });
+  await once(child.stdout, 'data'); // it is ready
+  child.stdout.resume();
+  const before = cpuOf(child.pid);
+  const exits = spawn(storm, [values.exits, values.rate], { stdio: 'ignore' });
+  await once(exits, 'close');
+  // What is written once a second.
+  await new Promise((resolve) => setTimeout(resolve, 1500));
+  const spent = cpuOf(child.pid) - before;
+  child.kill('SIGTERM');
+  await once(child, 'close');
+  return spent / Number(values.exits);
+}
+
+async function stormFigures() {
+  mkdirSync(BUILD, { recursive: true });
+  const storm = join(BUILD, 'storm');
+  execFileSync('cc', [
+    '-O2',
+    '-pthread',
+    join(HERE, '..', 'test', 'programs', 'storm.c'),
+    '-o',
+    storm,
+  ]);
+  const bpffs = join(folder, 'bpf');
+  mkdirSync(bpffs);
+  execFileSync('mount', ['-t', 'bpf', 'bpf', bpffs]);
+  const rounds = { plain: [], record: [] };
+  try {
+    for (let round = 0; round < Number(values.rounds); round++) {
+      rounds.plain.push(await cpuPerExit(storm, ['-e', PLAIN]));
+      const places = ['--state-dir', join(folder, 'record'), '--pin-dir', join(bpffs, 'exitwatch')];
+      rounds.record.push(await cpuPerExit(storm, [MAIN, 'record', ...places]));
+    }
+  } finally {
+    execFileSync('umount', [bpffs]);
+  }
+  figures.plainUsPerExit = median(rounds.plain);
+  figures.recordUsPerExit = median(rounds.record);
+}
+
+try {
+  if (ROWS > 0) {
+    if (!existsSync(dir)) await write();
+    const bytes = readdirSync(dir).reduce((sum, name) => sum + statSync(join(dir, name)).size, 0);
+    figures.bytesPerRow = bytes / ROWS;
+    const ask = (...args) => costOf(MAIN, ...args, '--state-dir', stateDir);
+    figures.bare = await costOf('-e', '');
+    figures.why = await ask('why', 'nginx', '--since', 'yesterday');
+    figures.whyPid = await ask('why', '4242');
+    figures.whyMissing = await ask('why', 'zzyzx');
+    figures.whyAll = await ask('history', '--name', 'nginx');
+    figures.commonName = await ask('history', '--name', 'node', '--failed', '--since', '-1d');
+  }
+  if (Number(values.exits) > 0 && process.getuid() === 0) await stormFigures();
+} finally {
+  rmSync(folder, { recursive: true });
+}
+
+if (values.json) {
+  console.log(JSON.stringify(figures));
+} else {
+  const cost = (title, { cpuMs, rssMiB }) => [
+    title,
+    `${number(cpuMs)} ms`,
+    `${number(rssMiB - figures.bare.rssMiB)} MiB`,
+  ];
+  if (figures.bare !== undefined) {
+    if (figures.usPerRow !== undefined) console.log(`a row: ${number(figures.usPerRow)} µs of CPU`);
+    console.log(`a row: ${number(figures.bytesPerRow)} bytes on disk, with the indexes\n`);
+    console.log(
+      table([
+        ['question', 'CPU', 'memory above bare Node.js'],
+        cost('nothing (bare Node.js)', figures.bare),
+        cost('why nginx --since yesterday', figures.why),
+        cost('why 4242', figures.whyPid),
+        cost('why zzyzx (which is not there)', figures.whyMissing),
+        cost('history --name nginx', figures.whyAll),
+        cost('history --name node --failed --since -1d', figures.commonName),
+      ]),
+    );
+  }
+  if (figures.recordUsPerExit !== undefined) {
+    console.log(
+      `\nan end, ${values.rate} a second: ${number(figures.recordUsPerExit)} µs of CPU by record,`,
+    );
+    console.log(`${number(figures.plainUsPerExit)} µs by a monitor that does nothing with it`);
+  }
+}

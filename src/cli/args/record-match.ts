@@ -1,0 +1,52 @@
+import { NamePattern } from '../../common/name-pattern.js';
+import type { ExitEvent } from '../../events/exit-event.js';
+import { unitOf } from '../../journal/places.js';
+import { namesOf } from '../../journal/terms.js';
+
+import { hasOutcome } from './outcome-filter.js';
+import { parseUser } from './process-filter.js';
+import { UsageError } from './usage-error.js';
+
+type Match = (event: ExitEvent) => boolean;
+
+/** Whether to keep an end: if one of these values of `--match` fits. @throws UsageError */
+export function parseMatches(texts: readonly string[]): Match {
+  const matches = texts.map(parseMatch);
+  return matches.length === 0 ? () => true : (event) => matches.some((fits) => fits(event));
+}
+
+function parseMatch(text: string): Match {
+  const [, kind = text, value] = /^([a-z]+)=(.+)$/s.exec(text) ?? [];
+  if (value === undefined) {
+    switch (kind) {
+      case 'all':
+        return () => true;
+      case 'failed':
+        return (event) => hasOutcome(event, { failed: true, killed: false });
+      case 'killed':
+        return (event) => hasOutcome(event, { failed: false, killed: true });
+    }
+  } else {
+    switch (kind) {
+      case 'name':
+        return matchName(value);
+      case 'user':
+        return matchUser(value);
+      case 'unit':
+        return ({ cgroup }) => unitOf(cgroup) === value;
+    }
+  }
+  throw new UsageError(
+    `--match must be all, failed, killed, name=GLOB, user=USER or unit=UNIT, not ${JSON.stringify(text)}`,
+  );
+}
+
+function matchName(glob: string): Match {
+  const pattern = new NamePattern([glob]);
+  return (event) => pattern.matches(namesOf(event));
+}
+
+function matchUser(user: string): Match {
+  const wanted = parseUser(user);
+  return ({ uid }) => uid === wanted;
+}

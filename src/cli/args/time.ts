@@ -1,0 +1,106 @@
+import { UsageError } from './usage-error.js';
+
+const SECOND = 1000;
+const DAY = 86_400 * SECOND;
+
+/** The units of systemd.time(7). */
+const UNITS: readonly [names: string, ms: number][] = [
+  ['ms msec', 1],
+  ['s sec second seconds', SECOND],
+  ['m min minute minutes', 60 * SECOND],
+  ['h hr hour hours', 3600 * SECOND],
+  ['d day days', DAY],
+  ['w week weeks', 7 * DAY],
+  ['month months', 30.44 * DAY],
+  ['y year years', 365.25 * DAY],
+];
+
+const UNIT_MS = new Map(
+  UNITS.flatMap(([names, ms]) => names.split(' ').map((name) => [name, ms] as const)),
+);
+
+/**
+ * A time as journalctl(1) takes it: `-1h`, `2 hours ago`, `yesterday`, `today`, `now`, `2026-11-24 03:00`, `03:00`,
+ * `@1763953200`; or one in ISO 8601. Without a zone, it is local.
+ *
+ * @throws UsageError
+ */
+export function parseTime(option: string, text: string, now = new Date()): Date {
+  const time = timeIn(text.trim(), now);
+  if (time !== null && !Number.isNaN(time.getTime())) return time;
+  throw new UsageError(
+    `${option} must be a time such as -1h, yesterday or "2026-11-24 03:00", not ${JSON.stringify(text)}`,
+  );
+}
+
+function timeIn(text: string, now: Date): Date | null {
+  switch (text) {
+    case 'now':
+      return now;
+    case 'today':
+      return midnight(now, 0);
+    case 'yesterday':
+      return midnight(now, -1);
+    case 'tomorrow':
+      return midnight(now, 1);
+  }
+  const [, before, after, ago] = /^(?:-(.+)|\+(.+)|(.+?) ago)$/.exec(text) ?? [];
+  const earlier = before ?? ago;
+  if (earlier !== undefined) return shifted(now, -spanIn(earlier));
+  if (after !== undefined) return shifted(now, spanIn(after));
+  if (/^@\d{1,12}(\.\d+)?$/.test(text)) return new Date(Number(text.slice(1)) * SECOND);
+  return dateIn(text, now);
+}
+
+const DATE = /^(\d{4})-(\d\d)-(\d\d)$/;
+const CLOCK = /^(\d\d):(\d\d)(?::(\d\d)(\.\d{1,9})?)?$/;
+const ZONE = /(?: ?(UTC)|(Z)|([+-]\d\d:?\d\d))$/;
+
+function dateIn(text: string, now: Date): Date | null {
+  const zone =
+    /[T :]\d\d:\d\d/.test(text) || text.endsWith('UTC') ? ZONE.exec(text)?.[0] : undefined;
+  const local = zone === undefined ? text : text.slice(0, -zone.length);
+  const [first = '', second, ...more] = local.split(/[T ]/);
+  if (more.length > 0) return null;
+  const hasDate = DATE.test(first);
+  const clock = CLOCK.exec(hasDate ? (second ?? '00:00') : first);
+  if (clock === null || (!hasDate && second !== undefined)) return null;
+  const [, year, month, day] = DATE.exec(first) ?? [];
+  const [, hours, minutes, seconds = '0', fraction = '0'] = clock;
+  const parts = [
+    ...(year === undefined
+      ? [now.getFullYear(), now.getMonth(), now.getDate()]
+      : [Number(year), Number(month) - 1, Number(day)]),
+    ...[Number(hours), Number(minutes), Number(seconds), Math.floor(Number(fraction) * SECOND)],
+  ] as [number, number, number, number, number, number, number];
+  if (parts[1] > 11 || parts[2] < 1 || parts[2] > 31) return null;
+  if (parts[3] > 23 || parts[4] > 59 || parts[5] > 60) return null;
+  if (zone === undefined) return new Date(...parts);
+  return new Date(Date.UTC(...parts) - offsetMs(zone.trim()));
+}
+
+function offsetMs(zone: string): number {
+  const [, sign, hours, minutes] = /^([+-])(\d\d):?(\d\d)$/.exec(zone) ?? [];
+  if (sign === undefined) return 0;
+  return (sign === '-' ? -1 : 1) * (Number(hours) * 60 + Number(minutes)) * 60 * SECOND;
+}
+
+/** The length of `1h`, `2h 30min` or `1 week`; NaN: it is none. */
+function spanIn(text: string): number {
+  const parts = [...text.matchAll(/\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*/gy)];
+  const length = parts.reduce((sum, [part]) => sum + part.length, 0);
+  if (parts.length === 0 || length !== text.length) return NaN;
+  return parts.reduce(
+    (sum, [, count, unit]) =>
+      sum + Number(count) * (UNIT_MS.get(unit === '' ? 's' : (unit ?? '')) ?? NaN),
+    0,
+  );
+}
+
+function shifted(now: Date, ms: number): Date {
+  return new Date(now.getTime() + ms);
+}
+
+function midnight(now: Date, days: number): Date {
+  return new Date(now.getFullYear(), now.getMonth(), now.getDate() + days);
+}

@@ -1,0 +1,138 @@
+import { resolve } from 'node:path';
+
+import { ExitwatchError } from '../../common/errors.js';
+import { findEnd, findEnds, type Story, storyOf, type Subject } from '../../journal/story.js';
+import { parseArguments } from '../args/parse-arguments.js';
+import { parseTime } from '../args/time.js';
+import { UsageError } from '../args/usage-error.js';
+import { DEFAULT_STATE_DIR, journalDir } from '../journal-dirs.js';
+import { withJournalRemedy } from '../journal-remedy.js';
+import { otherLines } from '../other-logs.js';
+import { describeError } from '../output/error-text.js';
+import { escapeText, toJsonLine } from '../output/escape.js';
+import { describeExit } from '../output/exit-table.js';
+import { EXIT_FAILED, EXIT_NO_SUCH_PROCESS } from '../output/exit-codes.js';
+import { columnsOf, paragraph } from '../output/terminal-text.js';
+import { tellWhy } from '../output/why-text.js';
+
+export const WHY_HELP = `Tells how a process ended, who ended it, and what led to it, from the journal
+that "exitwatch record" writes.
+
+Usage: exitwatch why NAME|PID|UNIT|CONTAINER [OPTION]…
+
+  NAME             the last process with this name, which may contain * and ?:
+                   the kernel's name, or the program's file name. If none has
+                   it, the unit NAME.service
+  PID              the last process with this pid
+  UNIT             a unit of systemd: nginx.service. Of the processes that ended
+                   last, the one that was started first
+  CONTAINER        a container, by its id or the first 12 digits of it
+
+  --since TIME     only what happened then or later: -1h, yesterday, 03:00,
+                   "2026-11-24 03:00", or ISO 8601
+  --all            tells of all ends, the oldest first
+  --json           prints one JSON object per line
+  --state-dir DIR  the directory of "exitwatch record" (default:
+                   ${DEFAULT_STATE_DIR})
+  --help           prints this text
+
+Each line says how certain it is. Without a journal, prints what other logs have
+about it.
+
+Exits with 0; 127 if the journal has no such end, 125 if there is no journal or
+it cannot be read, 2 for wrong usage.
+`;
+
+/** `exitwatch why`; resolves with the exit code. */
+export async function whyCommand(args: readonly string[]): Promise<number> {
+  const { word, subjects, since, all, json, dir } = parse(args);
+  try {
+    let found = false;
+    for (const subject of subjects) {
+      for await (const end of all ? findEnds(dir, subject, since) : lastEnd(dir, subject, since)) {
+        if (found && !json) process.stdout.write('\n');
+        print(await storyOf(dir, end), json);
+        found = true;
+      }
+      if (found) return 0;
+    }
+    const when = since === undefined ? '' : ` since ${since.toISOString()}`;
+    say(`exitwatch: the journal has no end of ${JSON.stringify(word)}${when}`);
+    tellOthers(subjects, since, json);
+    return EXIT_NO_SUCH_PROCESS;
+  } catch (error) {
+    const isMissing = error instanceof ExitwatchError && error.code === 'ERR_EXITWATCH_NO_JOURNAL';
+    if (!isMissing) throw error;
+    say(`exitwatch: ${describeError(withJournalRemedy(error))}`);
+    tellOthers(subjects, since, json);
+    return EXIT_FAILED;
+  }
+}
+
+async function* lastEnd(dir: string, subject: Subject, since: Date | undefined) {
+  const end = await findEnd(dir, subject, since);
+  if (end !== null) yield end;
+}
+
+function print(story: Story, json: boolean): void {
+  if (json) {
+    process.stdout.write(`${toJsonLine({ event: 'why', ...story })}\n`);
+    return;
+  }
+  const columns = columnsOf(process.stdout);
+  const lines = [describeExit(story.end), ...tellWhy(story).trimEnd().split('\n')];
+  for (const line of lines) process.stdout.write(`${paragraph(line, columns, 9)}\n`);
+}
+
+/** What can be known without us. */
+function tellOthers(subjects: readonly Subject[], since: Date | undefined, json: boolean): void {
+  const lines = subjects.flatMap((subject) => otherLines(subject, since));
+  for (const { line, certainty } of lines) {
+    const text = json
+      ? toJsonLine({ event: 'other-log', line, certainty })
+      : `${escapeText(line)} (${certainty})`;
+    process.stdout.write(`${text}\n`);
+  }
+  if (lines.length === 0) say('Neither systemd’s log nor the kernel’s has anything about it.');
+}
+
+function say(text: string): void {
+  process.stderr.write(`${paragraph(escapeText(text), columnsOf(process.stderr), 2)}\n`);
+}
+
+function parse(args: readonly string[]) {
+  const { values, positionals } = parseArguments({
+    args: [...args],
+    allowPositionals: true,
+    options: {
+      since: { type: 'string' },
+      all: { type: 'boolean', default: false },
+      json: { type: 'boolean', default: false },
+      'state-dir': { type: 'string', default: DEFAULT_STATE_DIR },
+    },
+  });
+  const [word, ...more] = positionals;
+  if (word === undefined || word === '' || more.length > 0) {
+    throw new UsageError('why requires exactly one NAME, PID, UNIT or CONTAINER');
+  }
+  return {
+    word,
+    subjects: subjectsOf(word),
+    since: values.since === undefined ? undefined : parseTime('--since', values.since),
+    all: values.all,
+    json: values.json,
+    dir: journalDir(resolve(values['state-dir'])),
+  };
+}
+
+const UNIT = /\.(?:service|scope|socket|mount|swap|slice)$/;
+
+/** What a word may mean, the most likely first. */
+function subjectsOf(word: string): Subject[] {
+  if (/^\d{1,10}$/.test(word) && Number(word) > 0 && Number(word) < 2 ** 31) {
+    return [{ pid: Number(word) }];
+  }
+  if (UNIT.test(word)) return [{ unit: word }, { name: word }];
+  if (/^[0-9a-f]{12,64}$/.test(word)) return [{ container: word }, { name: word }];
+  return [{ name: word }, { unit: `${word}.service` }];
+}

@@ -1,0 +1,134 @@
+import { resolve } from 'node:path';
+
+import { bootId } from '../identity/boot-id.js';
+import type { ExitEvent, Gap, SourceChange } from '../events/exit-event.js';
+import { JournalWriter } from '../journal/index.js';
+import { RateLimit } from '../journal/rate-limit.js';
+import { recordersOf } from '../memory/recorder-list.js';
+import { LEASE_MS } from '../memory/recorder-pins.js';
+import { ExitMonitor } from '../monitor/exit-monitor.js';
+import type { ExitMonitorOptions } from '../monitor/options.js';
+import type { Ready } from '../monitor/ready.js';
+
+import { journalDir, recorderDir } from './journal-dirs.js';
+
+/** How `record` watches; options that only it needs belong here. */
+const MONITOR_OPTIONS = {
+  scope: 'all',
+  autoCommit: false,
+  maxDelayMs: 100,
+} satisfies ExitMonitorOptions;
+
+/** How often to write how many ends were skipped. */
+const SKIPPED_MS = 10_000;
+
+export interface RecordingOptions {
+  stateDir: string;
+  pinDir: string;
+  /** Also keeps the arguments of processes and of senders. */
+  commandLines: boolean;
+  gid: number | undefined;
+  /** Most rows of one name in a minute. */
+  rate: number;
+  matches: (event: ExitEvent) => boolean;
+  onTrouble: (error: Error | null) => void;
+}
+
+/**
+ * Writes the ends of all processes into a journal. A monitor forgets an end when it is on disk, so that none
+ * is lost if this process dies.
+ */
+export class Recording {
+  readonly #options: RecordingOptions;
+  readonly #journal: JournalWriter;
+  readonly #monitor: ExitMonitor;
+  readonly #rate: RateLimit;
+  readonly #timer: NodeJS.Timeout;
+  /** Another process has recorded since the last row. */
+  readonly #wasRecorded: boolean;
+  /** Resolves if the monitor fails. */
+  readonly failed: Promise<Error>;
+
+  /** @throws ExitwatchError `ERR_EXITWATCH_IN_USE`, `ERR_EXITWATCH_STATE_DIR` */
+  constructor(options: RecordingOptions) {
+    const { stateDir, pinDir, gid, rate, commandLines, onTrouble } = options;
+    this.#options = options;
+    this.#journal = new JournalWriter({
+      ...{ dir: journalDir(stateDir), onTrouble },
+      ...(gid === undefined ? {} : { gid }),
+      onStored: (exits) => {
+        this.#commit(exits);
+      },
+    });
+    this.#wasRecorded = this.#hasRecorder();
+    this.#rate = new RateLimit(rate);
+    this.#monitor = new ExitMonitor({
+      ...MONITOR_OPTIONS,
+      commandLines,
+      ...{ stateDir: recorderDir(stateDir), recorder: { pinDir } },
+    });
+    this.#monitor.on('exit', (event) => {
+      // The recorder also sees the children with which we have tried it.
+      const isOwn = event.parentPid === process.pid;
+      if (isOwn || !options.matches(event)) this.#monitor.commit(event);
+      else if (this.#rate.admits(event)) this.#journal.append(event);
+    });
+    const append = (event: Gap | SourceChange) => {
+      this.#journal.append(event);
+    };
+    this.#monitor.on('gap', append).on('source', append);
+    this.failed = new Promise((fail) => this.#monitor.once('error', fail));
+    this.#timer = setInterval(() => void this.#writeSkipped(), SKIPPED_MS);
+  }
+
+  /** Rejects like `start()` of a monitor. */
+  async start(): Promise<Ready> {
+    const ready = await this.#monitor.start();
+    const { last } = this.#journal;
+    if (last === null || this.#isKept(ready, last)) return ready;
+    this.#journal.append({
+      ...{ event: 'gap', from: last.at, to: new Date(), lost: null },
+      ...{ reason: 'not-recording', recovered: 0 },
+    });
+    return ready;
+  }
+
+  /** What is not on disk by now is delivered again later. */
+  async close(): Promise<void> {
+    clearInterval(this.#timer);
+    await this.#writeSkipped();
+    await this.#journal.close();
+    await this.#monitor.close();
+  }
+
+  /** Whether something has remembered all ends since the last row. */
+  #isKept({ memory }: Ready, last: { at: Date; bootId: string | null }): boolean {
+    if (last.bootId !== bootId() || Date.now() - last.at.getTime() > LEASE_MS) return false;
+    if (memory === 'descriptor-store') return process.env['LISTEN_FDS'] !== undefined;
+    return memory === 'recorder' && this.#wasRecorded;
+  }
+
+  #hasRecorder(): boolean {
+    const { pinDir, stateDir } = this.#options;
+    try {
+      return recordersOf(resolve(pinDir), resolve(recorderDir(stateDir))).length > 0;
+    } catch {
+      return false; // no BPF file system, or no addon
+    }
+  }
+
+  /** The latest ones first: then the recorder's room is freed once, and not for each. */
+  #commit(exits: readonly ExitEvent[]): void {
+    for (const exit of exits.toReversed()) this.#monitor.commit(exit);
+  }
+
+  /** An end that was skipped is done with when its number is on disk. */
+  async #writeSkipped(): Promise<void> {
+    const skipped = this.#rate.takeSkipped();
+    if (skipped.length === 0) return;
+    for (const { row } of skipped) this.#journal.append(row);
+    await this.#journal.flush();
+    if (this.#journal.trouble !== null) return;
+    for (const { exits } of skipped) this.#commit(exits);
+  }
+}

@@ -1,0 +1,25 @@
+/**
+ * Characters that a terminal may interpret: control characters (C0, DEL, C1), line and paragraph
+ * separators, and those that change the direction of writing.
+ */
+const UNSAFE = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/gu;
+
+/** Whether a line of JSON may have any of them: in JSON, C0 is always escaped. */
+const MAY_BE_UNSAFE = /[^ -~]/;
+
+function codePoint(character: string): string {
+  return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
+}
+
+/**
+ * Makes untrusted text safe for a terminal. Doubles backslashes, so that the result is unambiguous.
+ */
+export function escapeText(text: string): string {
+  return text.replaceAll('\\', '\\\\').replace(UNSAFE, codePoint);
+}
+
+/** A line of JSON that is equally safe and has the same value. */
+export function toJsonLine(value: unknown): string {
+  const line = JSON.stringify(value);
+  return MAY_BE_UNSAFE.test(line) ? line.replace(UNSAFE, codePoint) : line;
+}

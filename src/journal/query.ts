@@ -1,0 +1,201 @@
+import {
+  checkAbortSignal,
+  checkBoolean,
+  checkDate,
+  checkInteger,
+  checkOptionNames,
+  invalidOption,
+} from '../common/options.js';
+import { NamePattern } from '../common/name-pattern.js';
+import { toJsonLine } from '../common/safe-text.js';
+import type { ExitEvent } from '../events/exit-event.js';
+
+import { checkDir } from './journal-options.js';
+import { containerOf, unitOf } from './places.js';
+import { type JournalRow, timeOf } from './rows.js';
+import { enderOf, namesOf, SHORT_ID, term, type TermSet } from './terms.js';
+
+/**
+ * Which rows {@link readJournal} yields: ends that match everything that is given, and all gaps.
+ *
+ * @see [The journal](../../docs/journal.md#in-a-program)
+ */
+export interface JournalQuery {
+  /** The directory of the journal. */
+  dir: string;
+  /** Only what happened at this time or later, or earlier, by the wall clock of then. */
+  since?: Date;
+  until?: Date;
+  /** The kernel's name or the program's; may contain `*`, `?` and `[a-z]`. */
+  name?: string;
+  pid?: number;
+  /** The unit of systemd that it ran in: `nginx.service`. */
+  unit?: string;
+  /** The container that it ran in: its id, or the beginning of it. */
+  container?: string;
+  /** Who ended it, by a signal that killed it or that asked it to exit: a name or a pid. */
+  killedBy?: string | number;
+  /** Then waits for more rows, and never ends by itself. */
+  follow?: boolean;
+  /** Ends the loop when aborted. */
+  signal?: AbortSignal;
+}
+
+const NAMES = [
+  ...(['dir', 'since', 'until', 'name', 'pid', 'unit', 'container', 'killedBy'] as const),
+  ...(['follow', 'signal'] as const),
+];
+
+const MOST_PID = 2 ** 31 - 1;
+
+/** What must hold for an end, and how to see from afar that it does not. */
+interface Criterion {
+  matches: (exit: ExitEvent) => boolean;
+  /** At least one of these is in the set of its block; `null`: any may be. */
+  terms: string[] | null;
+  /** At least one of these is in its line; `null`: anything may be. */
+  texts: string[] | null;
+}
+
+/** A query, ready to be asked of blocks, lines and rows. */
+export class Query {
+  readonly dir: string;
+  readonly follow: boolean;
+  readonly signal: AbortSignal | undefined;
+  readonly #since: number;
+  readonly #until: number;
+  readonly #criteria: readonly Criterion[];
+  /** What to look for in the bytes of a block; `null`: every line may match. */
+  readonly texts: readonly Buffer[] | null;
+
+  readonly #endsOnly: boolean;
+
+  /**
+   * @param endsOnly leaves out gaps and the like
+   * @throws ExitwatchError `ERR_EXITWATCH_INVALID_OPTION`
+   */
+  constructor(options: unknown, endsOnly = false) {
+    this.#endsOnly = endsOnly;
+    const checked = checkOptionNames(options, NAMES);
+    this.dir = checkDir(checked.dir);
+    this.follow = checkBoolean('follow', checked.follow ?? false);
+    this.signal = checkAbortSignal(checked.signal);
+    this.#since = timeIn('since', checked.since) ?? -Infinity;
+    this.#until = timeIn('until', checked.until) ?? Infinity;
+    this.#criteria = [
+      byContainer(checkText('container', checked.container)),
+      byUnit(checkText('unit', checked.unit)),
+      byName(checkText('name', checked.name)),
+      byKiller(checked.killedBy),
+      byPid(checked.pid),
+    ].filter((criterion) => criterion !== null);
+    const texts = this.#criteria.find((criterion) => criterion.texts !== null)?.texts;
+    const all = endsOnly ? (texts ?? null) : texts == null ? null : [...texts, ...OTHERS];
+    this.texts = all?.map((text) => Buffer.from(text)) ?? null;
+  }
+
+  /** Whether rows of this time may match. */
+  isInTime(from: number, to: number): boolean {
+    return to >= this.#since && from <= this.#until;
+  }
+
+  /** Whether a block with these terms may have a row that matches. */
+  mayBeIn(terms: TermSet): boolean {
+    const has = (text: string) => terms.mayHave(text);
+    return (
+      (!this.#endsOnly && has(term.other())) ||
+      this.#criteria.every((each) => each.terms?.some(has) ?? true)
+    );
+  }
+
+  /** Whether the row in this line may match, by a look at its time. */
+  mayBe(line: string): boolean {
+    if (this.#since === -Infinity && this.#until === Infinity) return true;
+    const start = line.indexOf(AT);
+    if (start < 0) return true;
+    const at = Date.parse(line.slice(start + AT.length, line.indexOf('"', start + AT.length)));
+    return this.isInTime(at, at);
+  }
+
+  matches(row: JournalRow): boolean {
+    const to = timeOf(row).getTime();
+    const from = row.event === 'gap' || row.event === 'skipped' ? row.from.getTime() : to;
+    if (!this.isInTime(from, to)) return false;
+    if (row.event !== 'exit') return !this.#endsOnly;
+    return this.#criteria.every((criterion) => criterion.matches(row));
+  }
+}
+
+const AT = '"exitedAt":"';
+
+/** The beginnings of rows that are no ends. */
+const OTHERS = ['"event":"gap"', '"event":"source"', '"event":"skipped"'];
+
+function byName(glob: string | undefined): Criterion | null {
+  if (glob === undefined) return null;
+  const pattern = new NamePattern([glob]);
+  const names = pattern.literals;
+  return {
+    matches: (exit) => pattern.matches(namesOf(exit)),
+    terms: names?.map(term.name) ?? null,
+    texts: names?.map((name) => `:${toJsonLine(name)}`) ?? null,
+  };
+}
+
+function byPid(pid: unknown): Criterion | null {
+  if (pid === undefined) return null;
+  const checked = checkInteger('pid', pid, 1, MOST_PID);
+  return {
+    matches: (exit) => exit.pid === checked,
+    terms: [term.pid(checked)],
+    texts: [`"pid":${checked},`],
+  };
+}
+
+function byUnit(unit: string | undefined): Criterion | null {
+  if (unit === undefined) return null;
+  return {
+    matches: ({ cgroup }) => unitOf(cgroup) === unit,
+    terms: [term.unit(unit)],
+    texts: [toJsonLine(unit).slice(1, -1)],
+  };
+}
+
+function byContainer(id: string | undefined): Criterion | null {
+  if (id === undefined) return null;
+  return {
+    matches: ({ cgroup }) => containerOf(cgroup)?.startsWith(id) === true,
+    terms: id.length < SHORT_ID ? null : [term.container(id)],
+    texts: [toJsonLine(id).slice(1, -1)],
+  };
+}
+
+function byKiller(killer: unknown): Criterion | null {
+  if (killer === undefined) return null;
+  if (typeof killer === 'number') {
+    const pid = checkInteger('killedBy', killer, 1, MOST_PID);
+    return {
+      matches: (exit) => enderOf(exit)?.pid === pid,
+      terms: [term.killerPid(pid)],
+      texts: [`"pid":${pid},`],
+    };
+  }
+  const pattern = new NamePattern([checkText('killedBy', killer) ?? '']);
+  const names = pattern.literals;
+  return {
+    matches: (exit) => pattern.matches([enderOf(exit)?.name ?? []].flat()),
+    terms: names?.map(term.killerName) ?? null,
+    texts: names?.map((name) => `"name":${toJsonLine(name)}`) ?? null,
+  };
+}
+
+function checkText(name: string, value: unknown): string | undefined {
+  if (value === undefined || (typeof value === 'string' && value !== '')) return value;
+  throw invalidOption(`${name} must be a string that is not empty`);
+}
+
+function timeIn(name: string, value: unknown): number | undefined {
+  const at = checkDate(name, value)?.getTime();
+  if (Number.isNaN(at)) throw invalidOption(`${name} must be a valid Date`);
+  return at;
+}

@@ -1,0 +1,63 @@
+import { statSync } from 'node:fs';
+import { join } from 'node:path';
+
+import type { JournalFolder } from './journal-folder.js';
+import {
+  indexName,
+  packedName,
+  plainName,
+  type SegmentFiles,
+  segmentsIn,
+} from './segment-files.js';
+import { rangeIn } from './segment-index.js';
+
+/** How much of a journal to keep. */
+export interface Retention {
+  bytes: number;
+  ms: number;
+}
+
+/**
+ * How many segments may go at once because of their age: if somebody sets the clock a year ahead,
+ * a journal must not lose all at once.
+ */
+const MOST_BY_AGE = 2;
+
+/** Removes the oldest segments until the rest fits. Never the one that is written to, `active`. */
+export function removeOldest(
+  folder: JournalFolder,
+  { bytes, ms }: Retention,
+  active: number | null,
+  nowMs: number,
+): void {
+  const segments = segmentsIn(folder.entries).filter(({ first }) => first !== active);
+  const sizes = segments.map((segment) => sizeOf(folder, segment));
+  let total = sizes.reduce((sum, size) => sum + size, 0);
+  if (active !== null) total += bytesOf(folder, plainName(active));
+  let byAge = 0;
+  for (const [i, segment] of segments.entries()) {
+    if (total <= bytes) {
+      const latest = latestOf(folder, segment);
+      if (latest === null || latest >= nowMs - ms || byAge === MOST_BY_AGE) return;
+      byAge++;
+    }
+    total -= sizes[i] ?? 0;
+    for (const name of [plainName, packedName, indexName]) folder.remove(name(segment.first));
+  }
+}
+
+function sizeOf(folder: JournalFolder, { first }: SegmentFiles): number {
+  return [plainName, packedName, indexName].reduce(
+    (sum, name) => sum + bytesOf(folder, name(first)),
+    0,
+  );
+}
+
+function bytesOf(folder: JournalFolder, name: string): number {
+  return statSync(join(folder.path, name), { throwIfNoEntry: false })?.size ?? 0;
+}
+
+/** `null`: not known before it is compressed. */
+function latestOf(folder: JournalFolder, { first, hasIndex }: SegmentFiles): number | null {
+  return hasIndex ? (rangeIn(folder.read(indexName(first)) ?? '')?.to ?? null) : null;
+}

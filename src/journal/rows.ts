@@ -1,0 +1,162 @@
+import { isObject } from '../common/is-object.js';
+import type { ExitEvent, Gap, SourceChange } from '../events/exit-event.js';
+
+/**
+ * Ends that a journal lacks. `'disk-full'`: the disk had no room for them. `'not-recording'`: no
+ * recorder remembered what ended while nobody wrote the journal. The other reasons are those of a
+ * monitor's {@link Gap}.
+ *
+ * @see [The journal](../../docs/journal.md#in-a-program)
+ */
+export type JournalGap = Omit<Gap, 'reason'> & {
+  reason: Gap['reason'] | 'disk-full' | 'not-recording';
+};
+
+/**
+ * Ends of processes with this name that were counted and not kept, because there were too many.
+ *
+ * @see [The journal](../../docs/journal.md#in-a-program)
+ */
+export type JournalSkip = {
+  event: 'skipped';
+  name: string | null;
+  count: number;
+  from: Date;
+  to: Date;
+};
+
+/**
+ * What a journal takes.
+ *
+ * @see [The journal](../../docs/journal.md#in-a-program)
+ */
+export type JournalEvent = ExitEvent | JournalGap | SourceChange | JournalSkip;
+
+/**
+ * A row of a journal: an event with its number, which rises by one from row to row.
+ *
+ * @see [The journal](../../docs/journal.md#in-a-program)
+ */
+export type JournalRow = JournalEvent & { seq: number };
+
+/**
+ * A row with an end.
+ *
+ * @see [The journal](../../docs/journal.md#in-a-program)
+ */
+export type JournalExit = ExitEvent & { seq: number };
+
+/** The first line of a segment. */
+export interface SegmentHeader {
+  event: 'segment';
+  version: 1;
+  /** The number of its first row. */
+  first: number;
+  bootId: string;
+  /** The wall clock, and CLOCK_MONOTONIC of the same moment. */
+  at: Date;
+  monotonicNs: number;
+}
+
+/** Longer lines are not ours. */
+export const MOST_LINE_BYTES = 256 * 1024;
+
+/** What a row begins with, so that its number can be read without parsing all of it. */
+const START = '{"seq":';
+
+/** A row as text, without its newline; `json` is the event's. */
+export function rowLine(seq: number, json: string): string {
+  return `${START}${seq},${json.slice(1)}`;
+}
+
+/** The number of a row; `null`: it is no row. */
+export function seqOf(line: string): number | null {
+  if (!line.startsWith(START) || !line.endsWith('}')) return null;
+  const end = line.indexOf(',', START.length);
+  const seq = Number(line.slice(START.length, end));
+  return Number.isSafeInteger(seq) && seq > 0 ? seq : null;
+}
+
+/** When it happened, by the wall clock. */
+export function timeOf(event: JournalEvent): Date {
+  switch (event.event) {
+    case 'exit':
+      return event.exitedAt;
+    case 'source':
+      return event.at;
+    case 'gap':
+    case 'skipped':
+      return event.to;
+  }
+}
+
+/** The first line of a segment; `null`: it is none. */
+export function parseHeader(line: string): SegmentHeader | null {
+  const header = parse(line);
+  if (header?.['event'] !== 'segment' || header['version'] !== 1) return null;
+  const { first, bootId, at, monotonicNs } = header;
+  if (!Number.isSafeInteger(first) || typeof bootId !== 'string') return null;
+  if (typeof monotonicNs !== 'number') return null;
+  const date = new Date(String(at));
+  return { event: 'segment', version: 1, first: first as number, bootId, at: date, monotonicNs };
+}
+
+/** The row in a line; `null`: it is none, or one of a later version. */
+export function parseRow(line: string): JournalRow | null {
+  const row = parse(line);
+  if (row === null || !Number.isSafeInteger(row['seq'])) return null;
+  switch (row['event']) {
+    case 'exit':
+      return isExit(row) ? reviveExit(row) : null;
+    case 'gap':
+    case 'skipped':
+      return revive(row, ['from', 'to']);
+    case 'source':
+      return revive(row, ['at']);
+    default:
+      return null;
+  }
+}
+
+function parse(line: string): Record<string, unknown> | null {
+  try {
+    const value: unknown = JSON.parse(line);
+    return isObject(value) ? value : null;
+  } catch {
+    return null; // torn, or damaged
+  }
+}
+
+const OUTCOMES: ReadonlySet<unknown> = new Set(['exited', 'killed', 'dumped', 'unknown']);
+
+function isExit({ id, pid, how, exitedAt }: Record<string, unknown>): boolean {
+  return (
+    typeof id === 'string' &&
+    Number.isSafeInteger(pid) &&
+    OUTCOMES.has(how) &&
+    typeof exitedAt === 'string'
+  );
+}
+
+/** As it was before it became JSON. */
+function reviveExit(row: Record<string, unknown>): JournalRow {
+  row['sender'] = reviveSender(row['sender']);
+  row['raisedAfter'] = reviveSender(row['raisedAfter']);
+  const received = row['signalsReceived'];
+  row['signalsReceived'] = Array.isArray(received) ? received.map(reviveSender) : [];
+  return revive(row, ['startedAt', 'exitedAt', 'tracedSince']);
+}
+
+function reviveSender(sender: unknown): unknown {
+  return isObject(sender)
+    ? Object.assign(sender, { sentAt: new Date(String(sender['sentAt'])) })
+    : null;
+}
+
+function revive(row: Record<string, unknown>, dates: readonly string[]): JournalRow {
+  for (const name of dates) {
+    const date = row[name];
+    row[name] = typeof date === 'string' ? new Date(date) : null;
+  }
+  return row as unknown as JournalRow;
+}

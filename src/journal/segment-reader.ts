@@ -1,0 +1,183 @@
+import type { FileHandle } from 'node:fs/promises';
+import { promisify } from 'node:util';
+import { gunzip } from 'node:zlib';
+
+import type { JournalDirectory } from './journal-directory.js';
+import { MOST_LINE_BYTES, parseHeader } from './rows.js';
+import { indexName, packedName, plainName, type SegmentFiles } from './segment-files.js';
+import { BLOCK_BYTES, MOST_HEAD, type PackedBlock, parseIndex, rangeIn } from './segment-index.js';
+import type { TermSet } from './terms.js';
+
+const decompress = promisify(gunzip);
+
+const NEWLINE = 0x0a;
+
+/** Most lines are shorter. */
+const LINE_BYTES = 16 * 1024;
+
+/** The first line of a segment is shorter. */
+const MOST_HEADER = 1024;
+
+/** Rows that follow each other in a segment; `null` where nothing is known without reading them. */
+export interface Block {
+  from: number | null;
+  to: number | null;
+  terms: TermSet | null;
+  read: () => Promise<Buffer>;
+}
+
+/** A segment that is open for reading. It stays readable if its file is replaced or removed. */
+export class SegmentReader {
+  readonly first: number;
+  readonly bootId: string;
+  readonly #file: FileHandle | null;
+  readonly #packed: readonly PackedBlock[] | null;
+  /** All its rows: it is compressed, and its index is missing or damaged. */
+  readonly #content: Buffer | null;
+
+  private constructor(
+    first: number,
+    bootId: string,
+    { file = null, packed = null, content = null }: Partial<Source>,
+  ) {
+    this.first = first;
+    this.bootId = bootId;
+    this.#file = file;
+    this.#packed = packed;
+    this.#content = content;
+  }
+
+  /** `null`: it was removed, or has no row of these times. */
+  static async open(
+    directory: JournalDirectory,
+    { first, isPlain }: SegmentFiles,
+    isInTime: (from: number, to: number) => boolean,
+  ): Promise<SegmentReader | null> {
+    // It may be compressed at any moment, but is never gone in between.
+    const plain = isPlain ? await directory.file(plainName(first)) : null;
+    if (plain !== null) return new SegmentReader(first, await bootIn(plain), { file: plain });
+    const text = await indexOf(directory, first, isInTime);
+    if (text === null) return null;
+    const file = await directory.file(packedName(first));
+    if (file === null) return null;
+    const index = parseIndex(text);
+    const { size } = await file.stat();
+    const last = index?.blocks.at(-1);
+    if (index !== null && last !== undefined && last.at + last.size === size) {
+      return new SegmentReader(first, index.bootId, { file, packed: index.blocks });
+    }
+    try {
+      const content = await decompress(await bytesAt(file, 0, size));
+      return new SegmentReader(first, headerIn(content), { content });
+    } catch {
+      return new SegmentReader(first, '', { content: Buffer.alloc(0) }); // damaged
+    } finally {
+      await file.close();
+    }
+  }
+
+  /** It may grow, so that there will be more of them. */
+  get isPlain(): boolean {
+    return this.#packed === null && this.#content === null;
+  }
+
+  /** What it consists of now. */
+  async blocks(): Promise<Block[]> {
+    const file = this.#file;
+    if (file !== null && this.#packed !== null) {
+      return this.#packed.map((block) => ({
+        ...block,
+        read: async () =>
+          decompress(await bytesAt(file, block.at, block.size), {
+            chunkSize: chunkFor(block.bytes),
+          }),
+      }));
+    }
+    const size = await this.size();
+    const count = Math.ceil(size / BLOCK_BYTES);
+    return Array.from({ length: count }, (_, i) => ({
+      ...{ from: null, to: null, terms: null },
+      read: () => this.#linesFrom(i * BLOCK_BYTES, Math.min((i + 1) * BLOCK_BYTES, size)),
+    }));
+  }
+
+  /** In bytes, without compression. */
+  async size(): Promise<number> {
+    if (this.#content !== null) return this.#content.length;
+    return (await this.#file?.stat())?.size ?? 0;
+  }
+
+  /** Bytes of a segment that is not compressed. */
+  async read(from: number, to: number): Promise<Buffer> {
+    if (this.#content !== null) return this.#content.subarray(from, to);
+    return this.#file === null ? Buffer.alloc(0) : bytesAt(this.#file, from, to - from);
+  }
+
+  async close(): Promise<void> {
+    await this.#file?.close();
+  }
+
+  /** The lines that begin in this range. */
+  async #linesFrom(from: number, to: number): Promise<Buffer> {
+    const start = Math.max(0, from - 1);
+    // Room for the rest of the last line: usually little, but lines may be long.
+    let bytes = await this.read(start, to + LINE_BYTES);
+    if (bytes.indexOf(NEWLINE, to - 1 - start) < 0 && bytes.length > to - start) {
+      bytes = await this.read(start, to + MOST_LINE_BYTES);
+    }
+    const begin = from === 0 ? 0 : bytes.indexOf(NEWLINE) + 1;
+    if (from > 0 && begin === 0) return Buffer.alloc(0);
+    const end = bytes.indexOf(NEWLINE, to - 1 - start);
+    // Without a newline, the last line is being written.
+    const stop = end < 0 ? bytes.lastIndexOf(NEWLINE) + 1 : end + 1;
+    return bytes.subarray(begin, Math.max(begin, stop));
+  }
+}
+
+interface Source {
+  file: FileHandle | null;
+  packed: readonly PackedBlock[] | null;
+  content: Buffer | null;
+}
+
+/** Room for all of a block at once. */
+function chunkFor(bytes: number): number {
+  return Math.min(Math.max(bytes + 1, 1024), 4 * BLOCK_BYTES);
+}
+
+/** The text of its index; `null`: it has no row of these times. */
+async function indexOf(
+  directory: JournalDirectory,
+  first: number,
+  isInTime: (from: number, to: number) => boolean,
+): Promise<string | null> {
+  const file = await directory.file(indexName(first));
+  if (file === null) return '';
+  try {
+    const range = rangeIn((await bytesAt(file, 0, MOST_HEAD)).toString('latin1'));
+    if (range !== null && !isInTime(range.from, range.to)) return null;
+    return await file.readFile('latin1');
+  } finally {
+    await file.close();
+  }
+}
+
+async function bootIn(file: FileHandle): Promise<string> {
+  return headerIn(await bytesAt(file, 0, MOST_HEADER));
+}
+
+function headerIn(bytes: Buffer): string {
+  const end = bytes.indexOf(NEWLINE);
+  return parseHeader(bytes.toString('utf8', 0, end))?.bootId ?? '';
+}
+
+async function bytesAt(file: FileHandle, offset: number, length: number): Promise<Buffer> {
+  const bytes = Buffer.allocUnsafe(length);
+  let taken = 0;
+  while (taken < length) {
+    const { bytesRead } = await file.read(bytes, taken, length - taken, offset + taken);
+    if (bytesRead === 0) break;
+    taken += bytesRead;
+  }
+  return bytes.subarray(0, taken);
+}

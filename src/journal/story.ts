@@ -1,0 +1,175 @@
+import type { SignalSender } from '../events/signal-event.js';
+
+import { agentOf, isClientOf } from './agents.js';
+import { containerOf, unitOf } from './places.js';
+import type { JournalQuery } from './query.js';
+import { readEnds, readEndsBackwards, readJournal } from './read-journal.js';
+import type { JournalExit, JournalGap, JournalRow } from './rows.js';
+import { enderOf, namesOf } from './terms.js';
+
+/** What somebody asks about. */
+export type Subject = Pick<JournalQuery, 'name' | 'pid' | 'unit' | 'container'>;
+
+/** An end, and what the journal has about it. */
+export interface Story {
+  end: JournalExit;
+  unit: string | null;
+  container: string | null;
+  /** Who ended it: by a signal that killed it, or that asked it to exit. */
+  ender: SignalSender | null;
+  /** How that process itself ended; `null`: it has not, or nobody knows. */
+  enderEnd: JournalExit | null;
+  /** Other ends by the same process, within seconds. */
+  sameEnder: JournalExit[];
+  /** Other ends in the same unit or cgroup, within seconds. */
+  samePlace: JournalExit[];
+  /** Earlier ends of the same program in the same place, within a day; the latest first. */
+  before: JournalExit[];
+  /** The program, if who ended it acts for others: `systemd`. */
+  agent: string | null;
+  /** What ran then, and may have asked it: likely. */
+  clients: JournalExit[];
+  /** What the journal lacks of that time. */
+  gaps: JournalGap[];
+}
+
+/** What is within seconds. */
+const SECONDS_MS = 10_000;
+
+const DAY_MS = 86_400_000;
+
+/** The most earlier ends to look for. */
+const MOST_BEFORE = 10;
+
+/** How soon after each other the processes of a unit end. */
+const TOGETHER_MS = 10_000;
+
+/**
+ * The latest end of the subject, `null`: there is none. Of a unit or container, it is the end of what was started
+ * first among those that ended together: what it ran, and not what that ran.
+ */
+export async function findEnd(
+  dir: string,
+  subject: Subject,
+  since: Date | undefined,
+): Promise<JournalExit | null> {
+  const isPlace = subject.unit !== undefined || subject.container !== undefined;
+  let best: JournalExit | null = null;
+  let latestMs: number | null = null;
+  for await (const row of readEndsBackwards({ dir, ...subject, ...timesOf(since) })) {
+    if (row.event !== 'exit') continue;
+    if (!isPlace) return row;
+    const at = row.exitedAt.getTime();
+    latestMs ??= at;
+    if (latestMs - at > TOGETHER_MS) break;
+    if (best === null || startOf(row) < startOf(best)) best = row;
+  }
+  return best;
+}
+
+/** All ends of the subject, the oldest first. */
+export async function* findEnds(
+  dir: string,
+  subject: Subject,
+  since: Date | undefined,
+): AsyncGenerator<JournalExit> {
+  for await (const row of readEnds({ dir, ...subject, ...timesOf(since) })) {
+    if (row.event === 'exit') yield row;
+  }
+}
+
+/** Everything that the journal has about an end. */
+export async function storyOf(dir: string, end: JournalExit): Promise<Story> {
+  const ender = enderOf(end);
+  const agent =
+    ender?.pid == null
+      ? null
+      : agentOf(
+          ender.name,
+          ender.ancestors.map(({ name }) => name),
+        );
+  const story: Story = {
+    ...{ end, unit: unitOf(end.cgroup), container: containerOf(end.cgroup), ender, agent },
+    ...{ enderEnd: null, sameEnder: [], samePlace: [], before: [], clients: [], gaps: [] },
+  };
+  const sentMs = (ender?.sentAt ?? end.exitedAt).getTime();
+  const since = new Date(Math.min(sentMs, end.exitedAt.getTime()) - SECONDS_MS);
+  const until = new Date(end.exitedAt.getTime() + SECONDS_MS);
+  for await (const row of readJournal({ dir, since, until })) take(story, row, sentMs);
+  if (ender?.pid != null && ender.pid !== end.pid) {
+    story.enderEnd ??= await endOf(dir, ender.pid, ender.sentAt);
+  }
+  story.before = await endsBefore(dir, end);
+  return story;
+}
+
+/** Adds a row of the seconds around the end to what it belongs to. */
+function take(story: Story, row: JournalRow, sentMs: number): void {
+  const { end, ender, agent } = story;
+  if (row.event === 'gap') story.gaps.push(row);
+  if (row.event !== 'exit' || row.id === end.id) return;
+  if (ender?.pid != null && row.pid === ender.pid && isOf(row, ender)) story.enderEnd = row;
+  const by = enderOf(row);
+  if (ender?.pid != null && by?.pid === ender.pid && by.name === ender.name) {
+    story.sameEnder.push(row);
+  } else if (isSamePlace(row, end)) story.samePlace.push(row);
+  const isThen = startOf(row) <= sentMs && row.exitedAt.getTime() >= sentMs - SECONDS_MS / 2;
+  if (agent !== null && isThen && isClientOf(agent, namesOf(row))) story.clients.push(row);
+}
+
+function isSamePlace(row: JournalExit, end: JournalExit): boolean {
+  if (end.cgroup === null || end.cgroup === '/' || row.cgroup === null) return false;
+  const unit = unitOf(end.cgroup);
+  // A slice has everything of a user.
+  return row.cgroup === end.cgroup || (unit !== null && unitOf(row.cgroup) === unit);
+}
+
+/** Whether this is the process that sent the signal, and not a later one with its pid. */
+function isOf(row: JournalExit, { sentAt }: SignalSender): boolean {
+  const ms = sentAt.getTime();
+  // A clock that is set makes times of one process differ by milliseconds.
+  return startOf(row) <= ms + 10 && row.exitedAt.getTime() >= ms - 10;
+}
+
+/** The end of the process that had this pid then. */
+async function endOf(dir: string, pid: number, then: Date): Promise<JournalExit | null> {
+  for await (const row of readEnds({ dir, pid, since: then })) {
+    if (row.event !== 'exit') continue;
+    return row.startedAt !== null && row.startedAt.getTime() <= then.getTime() + 10 ? row : null;
+  }
+  return null;
+}
+
+async function endsBefore(dir: string, end: JournalExit): Promise<JournalExit[]> {
+  const [name] = namesOf(end);
+  if (name === undefined) return [];
+  const unit = unitOf(end.cgroup);
+  const query = {
+    ...{ dir, name: literally(name), since: new Date(end.exitedAt.getTime() - DAY_MS) },
+    ...(unit === null ? {} : { unit }),
+    until: end.exitedAt,
+  };
+  const before: JournalExit[] = [];
+  for await (const row of readEndsBackwards(query)) {
+    const isBefore = row.event === 'exit' && row.seq < end.seq;
+    if (!isBefore || (unit === null && row.cgroup !== end.cgroup)) continue;
+    // What ran beside it was not started again.
+    if (row.exitedAt.getTime() > startOf(end)) continue;
+    before.push(row);
+    if (before.length === MOST_BEFORE) break;
+  }
+  return before;
+}
+
+/** A pattern for this name alone. */
+function literally(name: string): string {
+  return name.replace(/[*?[]/g, '[$&]');
+}
+
+function startOf({ startedAt, exitedAt }: JournalExit): number {
+  return (startedAt ?? exitedAt).getTime();
+}
+
+function timesOf(since: Date | undefined): Pick<JournalQuery, 'since'> {
+  return since === undefined ? {} : { since };
+}

@@ -1,0 +1,239 @@
+import { execFileSync, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { copyFileSync, mkdirSync, mkdtempSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import { call, exitwatch } from '../support/command';
+import { itAsRecorder } from '../support/privilege';
+import { TestRecord } from '../support/recording';
+import { until } from '../support/wait';
+
+/** A process with a name of its own that waits to be ended. */
+function victim(name: string) {
+  const folder = mkdtempSync(join(tmpdir(), 'exitwatch-record-'));
+  const path = join(folder, name);
+  copyFileSync('/bin/sleep', path);
+  const child = spawn(path, ['1000']);
+  const ended = once(child, 'exit');
+  return {
+    pid: child.pid ?? 0,
+    child,
+    ended,
+    remove: () => {
+      rmSync(folder, { recursive: true });
+    },
+  };
+}
+
+const inJournal = (record: TestRecord, pid: number, id = '') =>
+  until(`the end of ${pid}${id} to be in the journal`, async () =>
+    (await record.history('--pid', String(pid))).find(({ event }) => event === 'exit'),
+  );
+
+describe('exitwatch record', () => {
+  itAsRecorder('writes who ended a process, and why tells it', async () => {
+    await using record = new TestRecord();
+    expect(await record.start()).toMatchObject({ memory: 'recorder', traced: true });
+    const { pid, ended, remove } = victim('webserver');
+    const killer = spawn('sh', ['-c', `kill ${pid}; exit 3`]);
+    await Promise.all([ended, once(killer, 'exit')]);
+    remove();
+    const row = await inJournal(record, pid);
+    expect(row).toMatchObject({
+      name: 'webserver',
+      how: 'killed',
+      signal: 'SIGTERM',
+      sender: { pid: killer.pid, name: 'sh' },
+    });
+    await inJournal(record, killer.pid ?? 0);
+    const { code, lines, stderr } = await call('why', 'webserver', '--state-dir', record.stateDir);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    const text = lines.join('\n');
+    expect(lines[0]).toMatch(new RegExp(`^${pid} \\(webserver\\) killed SIGTERM, after `));
+    expect(text).toMatch(new RegExp(`^by +SIGTERM from ${killer.pid} sh, `, 'm'));
+    expect(text).toMatch(new RegExp(`^sender +${killer.pid} \\(sh\\) exited 3`, 'm'));
+    for (const subject of [String(pid), 'webs*er']) {
+      expect((await call('why', subject, '--state-dir', record.stateDir)).lines).toEqual(lines);
+    }
+    const json = await call('why', 'webserver', '--json', '--state-dir', record.stateDir);
+    expect(JSON.parse(json.lines[0] ?? '')).toMatchObject({
+      ...{
+        event: 'why',
+        end: { pid },
+        ender: { pid: killer.pid },
+        enderEnd: { pid: killer.pid, exitCode: 3 },
+      },
+    });
+    expect(await record.kill()).toBe(0);
+  });
+
+  itAsRecorder('has what ended while it did not run, once, and no gap', async () => {
+    await using record = new TestRecord();
+    await record.start();
+    const before = victim('before');
+    before.child.kill('SIGKILL');
+    await before.ended;
+    await inJournal(record, before.pid);
+    await record.kill('SIGKILL');
+    const between = victim('between');
+    before.remove();
+    spawnSync('sh', ['-c', `kill -9 ${between.pid}`]);
+    await between.ended;
+    between.remove();
+    await record.start();
+    expect(await inJournal(record, between.pid)).toMatchObject({
+      source: 'recorder',
+      signal: 'SIGKILL',
+      sender: { name: 'sh' },
+    });
+    const rows = await record.history();
+    expect(rows.filter(({ event }) => event === 'gap')).toEqual([]);
+    const ids = rows.flatMap((row) => (row.event === 'exit' ? [row.id] : []));
+    expect(new Set(ids).size).toBe(ids.length);
+  });
+
+  itAsRecorder('tells as a gap that nothing has recorded', async () => {
+    await using record = new TestRecord();
+    await record.start();
+    spawnSync('true');
+    await until('an end to be in the journal', async () => (await record.history()).length > 0);
+    await record.kill();
+    expect(
+      (
+        await call(
+          'memory',
+          '--remove',
+          '--state-dir',
+          join(record.stateDir, 'recorder'),
+          '--pin-dir',
+          record.pinDir,
+        )
+      ).code,
+    ).toBe(0);
+    await record.start();
+    const gap = await until('a gap', async () =>
+      (await record.history()).find(({ event }) => event === 'gap'),
+    );
+    expect(gap).toMatchObject({ reason: 'not-recording', lost: null });
+  });
+
+  itAsRecorder('keeps what --match selects, and counts what is more than --rate', async () => {
+    await using record = new TestRecord();
+    await record.start('--match', 'failed', '--match', 'name=keep*', '--rate', '3');
+    spawnSync('true');
+    const kept = victim('keeper');
+    kept.child.kill('SIGKILL');
+    await kept.ended;
+    kept.remove();
+    execFileSync('sh', ['-c', 'for i in 1 2 3 4 5 6 7 8 9 10; do sh -c "exit 7"; done; exit 0']);
+    await inJournal(record, kept.pid);
+    const skipped = await until('the number of those that were skipped', async () =>
+      (await record.history()).find((row) => row.event === 'skipped' && row.name === 'sh'),
+    );
+    const rows = (await record.history()).filter((row) => row.event === 'exit');
+    expect(rows.filter(({ how, exitCode }) => how === 'exited' && exitCode === 0)).toEqual([]);
+    const count = skipped.event === 'skipped' ? skipped.count : 0;
+    expect(rows.filter(({ exitCode }) => exitCode === 7).length + count).toBeGreaterThanOrEqual(10);
+  });
+
+  itAsRecorder('refuses a second one, and a directory that others can write', async () => {
+    await using record = new TestRecord();
+    await record.start();
+    const second = await call('record', '--state-dir', record.stateDir);
+    expect(second).toMatchObject({
+      code: 125,
+      stderr: expect.stringMatching(/^exitwatch: another writer owns /) as string,
+    });
+    const open = mkdtempSync(join(tmpdir(), 'exitwatch-record-'));
+    mkdirSync(join(open, 'journal'));
+    execFileSync('chmod', ['777', join(open, 'journal')]);
+    expect(await call('record', '--state-dir', open)).toMatchObject({
+      code: 125,
+      stderr: expect.stringMatching(/is writable by users other than its owner/) as string,
+    });
+    rmSync(open, { recursive: true });
+  });
+
+  itAsRecorder('lets a group read the journal', async () => {
+    await using record = new TestRecord();
+    await record.start('--group', 'adm');
+    const { gid, mode } = statSync(record.stateDir);
+    expect([mode & 0o777, statSync(record.dir).mode & 0o777, gid]).toEqual([
+      0o750,
+      0o750,
+      statSync(record.dir).gid,
+    ]);
+    expect(gid).not.toBe(0);
+  });
+});
+
+describe('exitwatch history', () => {
+  itAsRecorder('prints the table of watch, and follows', async () => {
+    await using record = new TestRecord();
+    await record.start();
+    const following = exitwatch(
+      'history',
+      '--follow',
+      '--name',
+      'followed',
+      '--json',
+      '--state-dir',
+      record.stateDir,
+    );
+    const { pid, child, ended, remove } = victim('followed');
+    child.kill('SIGKILL');
+    await ended;
+    remove();
+    const line = await following.line();
+    expect(JSON.parse(line ?? '')).toMatchObject({
+      event: 'exit',
+      pid,
+      name: 'followed',
+      signal: 'SIGKILL',
+    });
+    following.child.kill('SIGINT');
+    expect(await following.ended).toBe(0);
+    const table = await call(
+      'history',
+      '--since',
+      '-1h',
+      '--killed-by',
+      String(process.pid),
+      '--name',
+      'followed',
+      '--state-dir',
+      record.stateDir,
+    );
+    expect(table.lines[0]).toMatch(/^TIME +PID +PARENT +UID +NAME +LIVED +HOW +BY$/);
+    expect(table.lines.at(-1)).toMatch(
+      new RegExp(`^[\\d:.]+ +${pid} .* followed +.* killed SIGKILL +${process.pid} `),
+    );
+    expect(
+      (await call('history', '--since', 'tomorrow', '--state-dir', record.stateDir)).lines,
+    ).toEqual([]);
+  });
+});
+
+test('the unit has what the options say', async () => {
+  const { code, lines } = await call(
+    'record',
+    '--print-unit',
+    '--group',
+    '0',
+    '--match',
+    'name=a b%',
+    '--rate=5',
+  );
+  expect(code).toBe(0);
+  expect(lines).toEqual(
+    expect.arrayContaining([
+      'Type=notify',
+      'StateDirectoryMode=0750',
+      'CapabilityBoundingSet=CAP_BPF CAP_PERFMON CAP_NET_ADMIN CAP_DAC_READ_SEARCH CAP_CHOWN',
+    ]),
+  );
+  expect(lines.find((line) => line.startsWith('ExecStart='))).toMatch(
+    / record --group 0 --match "name=a b%%" --rate=5$/,
+  );
+});

@@ -1,0 +1,205 @@
+import { join } from 'node:path';
+
+import type { ExitEvent } from '../../src';
+import { JournalWriter, type JournalEvent } from '../../src/journal';
+
+import { call } from '../support/command';
+import { endOf, Folder, killedBy } from '../support/journal';
+import { blockWith, sessionOf } from '../support/pages';
+
+const DOCKER = `/system.slice/docker-${'3f2a9c1b04de'.padEnd(64, '0')}.scope`;
+
+async function withJournal(
+  events: readonly JournalEvent[],
+  test: (ask: (...args: string[]) => Promise<string[]>) => Promise<void>,
+): Promise<void> {
+  using folder = new Folder();
+  {
+    await using journal = new JournalWriter({ dir: folder.journal });
+    for (const event of events) journal.append(event);
+  }
+  await test(async (...args) => {
+    const { code, lines, stderr } = await call('why', ...args, '--state-dir', folder.path);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    return lines;
+  });
+}
+
+/** An end of a server that systemd runs. */
+const server = (i: number, more: Partial<ExitEvent> = {}) =>
+  endOf(i, { name: 'node', program: 'node', ...more });
+
+test('the story has the sender’s own end, who else it ended, and the ends before', async () => {
+  const events = [
+    server(0, { how: 'exited', exitCode: 1 }),
+    server(30, { how: 'exited', exitCode: 2 }),
+    server(100, killedBy('deploy.sh', 4711, 100)),
+    endOf(101, {
+      name: 'worker',
+      program: 'worker',
+      cgroup: '/x',
+      ...killedBy('deploy.sh', 4711, 101),
+    }),
+    endOf(102, {
+      name: 'deploy.sh',
+      program: 'bash',
+      pid: 4711,
+      uid: 1000,
+      cgroup: '/user.slice',
+      startedAt: endOf(90).exitedAt,
+    }),
+    endOf(103, { name: 'logger', program: 'logger' }),
+    endOf(400, { name: 'late', program: 'late', ...killedBy('deploy.sh', 4711, 400) }),
+  ];
+  await withJournal(events, async (ask) => {
+    const lines = await ask('node');
+    expect(lines.filter((line) => !/^(lived|ended|memory|gaps|process) /.test(line))).toEqual([
+      '1100 (node) killed SIGTERM, after 0.50s',
+      'by       SIGTERM from 4711 deploy.sh, 0.00s before the end (sure: reported by the kernel)',
+      '         uid 1000, cgroup /user.slice < 4710 bash',
+      'in       unit web.service',
+      'sender   4711 (deploy.sh) exited 0, after 12.00s, from 2026-11-24T03:01:30.000Z until 2026-11-24T03:01:42.000Z',
+      '         uid 1000, cgroup /user.slice',
+      'also     1 other ended by the same sender within 10 s (sure)',
+      '         1101 (worker) killed SIGTERM, after 0.50s; 1.00s after',
+      'near     1 other ended in the same unit within 10 s (sure)',
+      '         1103 (logger) exited 0, after 0.50s; 3.00s after',
+      'before   it had ended 2 times in the 24 hours before',
+      '         2026-11-24T03:00:30.000Z  1030 (node) exited 2, after 0.50s',
+      '         2026-11-24T03:00:00.000Z  1000 (node) exited 1, after 0.50s',
+    ]);
+    expect(await ask('1100')).toEqual(lines);
+    const all = await ask('node', '--all');
+    expect(all.filter((line) => line.includes('(node)') && !line.startsWith(' '))).toEqual([
+      '1000 (node) exited 1, after 0.50s',
+      '1030 (node) exited 2, after 0.50s',
+      '1100 (node) killed SIGTERM, after 0.50s',
+    ]);
+  });
+});
+
+test('of a unit, it is the end of what was started first among those that ended together', async () => {
+  const events = [
+    endOf(50, { name: 'sh', startedAt: endOf(49).exitedAt }),
+    server(100, { startedAt: endOf(1).exitedAt, ...killedBy('systemd', 1, 100) }),
+    endOf(101, { name: 'rm', program: 'rm' }),
+    endOf(102, {
+      name: 'systemctl',
+      program: 'systemctl',
+      uid: 0,
+      cgroup: '/user.slice',
+      startedAt: endOf(99).exitedAt,
+    }),
+  ];
+  await withJournal(events, async (ask) => {
+    for (const word of ['web.service', 'web']) {
+      const lines = await ask(word);
+      expect(lines[0]).toBe('1100 (node) killed SIGTERM, after 99.00s');
+      expect(lines).toEqual(
+        expect.arrayContaining([
+          'for      systemd acts for others: who asked it is not known for sure',
+          '         1102 systemctl, uid 0, child of 1 ran at that time (likely)',
+        ]),
+      );
+    }
+  });
+});
+
+test('of a container, by its id or the beginning of it', async () => {
+  await withJournal([server(5, { cgroup: DOCKER })], async (ask) => {
+    expect(await ask('3f2a9c1b04de')).toContain(
+      'in       unit docker-3f2a9c1b04de0000000000000000000000000000000000000000000000000000.scope, container 3f2a9c1b04de',
+    );
+  });
+});
+
+test('a later process with the sender’s pid is not taken for it', async () => {
+  const events = [
+    server(100, killedBy('deploy.sh', 4711, 100)),
+    endOf(200, { name: 'other', program: 'other', pid: 4711 }),
+  ];
+  await withJournal(events, async (ask) => {
+    expect((await ask('node')).filter((line) => line.startsWith('sender'))).toEqual([]);
+  });
+});
+
+test('what the journal lacks of that time is told', async () => {
+  const gap: JournalEvent = {
+    ...{ event: 'gap', from: endOf(95).exitedAt, to: endOf(99).exitedAt, lost: null },
+    ...{ reason: 'not-recording', recovered: 0 },
+  };
+  await withJournal([gap, server(100)], async (ask) => {
+    expect((await ask('node')).at(-1)).toBe(
+      'lost     ends between 2026-11-24T03:01:35.000Z and 2026-11-24T03:01:39.000Z are missing in the journal',
+    );
+  });
+});
+
+test('names from other processes are escaped', async () => {
+  const evil = endOf(1, { name: 'a\u001b[2J', program: 'b\u202e', cgroup: '/c\u0007' });
+  await withJournal([evil], async (ask) => {
+    expect((await ask(String(evil.pid))).join('')).not.toMatch(/[^ -~]/);
+  });
+});
+
+test('without a journal, it says how to get one', async () => {
+  using folder = new Folder();
+  const stateDir = join(folder.path, 'nowhere');
+  const { code, stderr } = await call('why', 'exitwatch-zzyzx', '--state-dir', stateDir);
+  expect({ code, stderr }).toEqual({
+    code: 125,
+    stderr: [
+      `exitwatch: there is no journal in "${stateDir}/journal"; run "exitwatch record --install" as root, or give --state-dir`,
+      'Neither systemd’s log nor the kernel’s has anything about it.',
+      '',
+    ].join('\n'),
+  });
+});
+
+test('of what is not in the journal, it says so', async () => {
+  using folder = new Folder();
+  await new JournalWriter({ dir: folder.journal }).close();
+  const { code, stderr } = await call('why', 'zzyzx', '--state-dir', folder.path);
+  expect({ code, stderr }).toEqual({
+    code: 127,
+    stderr: [
+      'exitwatch: the journal has no end of "zzyzx"',
+      'Neither systemd’s log nor the kernel’s has anything about it.',
+      '',
+    ].join('\n'),
+  });
+});
+
+test('it prints what docs/journal.md shows', async () => {
+  const at = (time: string) => new Date(`2026-11-24T${time}Z`);
+  const deploy = killedBy('deploy.sh', 4711, 0).sender;
+  const killed = (ms: number) => ({
+    ...killedBy('deploy.sh', 4711, 0),
+    sender:
+      deploy == null ? null : { ...deploy, sentAt: new Date(at('03:00:03.210').getTime() + ms) },
+  });
+  const events = [
+    server(0, {
+      ...{ pid: 3900, id: '8a68af16253b-3900-46000000', startedAt: at('00:00:00.000') },
+      ...{ exitedAt: at('01:00:00.000'), exitedNs: 1e13, how: 'exited', exitCode: 1 },
+    }),
+    server(0, {
+      ...{ pid: 4101, id: '8a68af16253b-4101-46497757', startedAt: at('03:00:00.000') },
+      ...{ exitedAt: at('03:00:03.211'), exitedNs: 2e13, ...killed(0) },
+    }),
+    endOf(0, {
+      ...{ name: 'worker', program: 'worker', pid: 4102, id: '8a68af16253b-4102-46497758' },
+      ...{ startedAt: at('03:00:00.010'), exitedAt: at('03:00:03.221'), exitedNs: 2.1e13 },
+      ...killed(5),
+    }),
+    endOf(0, {
+      ...{ name: 'deploy.sh', program: 'bash', pid: 4711, id: '8a68af16253b-4711-46499999' },
+      ...{ uid: 1000, cgroup: '/user.slice', startedAt: at('02:59:53.000') },
+      ...{ exitedAt: at('03:00:05.000'), exitedNs: 3e13 },
+    }),
+  ];
+  const [session] = sessionOf(blockWith('docs/journal.md', '$ exitwatch why web.service'));
+  await withJournal(events, async (ask) => {
+    expect(await ask('web.service')).toEqual(session?.printed);
+  });
+});

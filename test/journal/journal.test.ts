@@ -1,0 +1,463 @@
+import {
+  appendFileSync,
+  chmodSync,
+  mkdirSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { gunzipSync } from 'node:zlib';
+import { readFileSync } from 'node:fs';
+
+import type { ExitEvent } from '../../src';
+import { JournalWriter, type JournalRow, readJournal } from '../../src/journal';
+
+import { segmentsIn } from '../../src/journal/segment-files';
+import { TermSet } from '../../src/journal/terms';
+
+import { endOf, filesIn, Folder, found, killedBy, range, rowsOf, textOf } from '../support/journal';
+import { until } from '../support/wait';
+
+const FIRST = '0000000000000001';
+
+/** Writes ends of a series to a journal, in segments of about a hundred. */
+async function write(dir: string, ends: readonly ExitEvent[], more = {}): Promise<void> {
+  await using journal = new JournalWriter({ dir, segmentBytes: 64 * 1024, ...more });
+  for (const [i, end] of ends.entries()) {
+    journal.append(end);
+    if (i % 50 === 49) await journal.flush();
+  }
+}
+
+const isPacked = (dir: string) => () =>
+  filesIn(dir).filter((name) => name.endsWith('.jsonl')).length <= 1;
+
+test('rows come back as they were, with numbers', async () => {
+  using folder = new Folder();
+  const ends = [
+    endOf(0),
+    endOf(1, killedBy('deploy', 77, 1)),
+    endOf(2, { name: 'a\u001b[31m\u2028é"' }),
+  ];
+  await write(folder.journal, ends);
+  expect(await rowsOf({ dir: folder.journal })).toEqual(
+    ends.map((end, i) => ({ seq: i + 1, ...end })),
+  );
+  const lines = textOf(folder.journal, `${FIRST}.jsonl`).trimEnd().split('\n');
+  expect(lines).toHaveLength(4);
+  expect(JSON.parse(lines[0] ?? '')).toMatchObject({ event: 'segment', version: 1, first: 1 });
+  expect(lines.join('')).not.toMatch(/[^ -~é]/);
+});
+
+test('a writer says what is on disk, and an end by a signal is there before others would be', async () => {
+  using folder = new Folder();
+  const stored: string[] = [];
+  await using journal = new JournalWriter({
+    dir: folder.journal,
+    onStored: (exits) => stored.push(...exits.map(({ id }) => id)),
+  });
+  const before = performance.now();
+  journal.append(endOf(0, killedBy('sh', 7, 0)));
+  await until('the end by a signal to be stored', () => stored.length === 1);
+  expect(performance.now() - before).toBeLessThan(900);
+  journal.append(endOf(1));
+  await until('the other end to be stored', () => stored.length === 2);
+  expect(await found({ dir: folder.journal })).toEqual([1, 2]);
+});
+
+test('complete segments are compressed, and stay readable by zcat', async () => {
+  using folder = new Folder();
+  const ends = range(0, 999).map((i) => endOf(i));
+  {
+    await using journal = new JournalWriter({ dir: folder.journal, segmentBytes: 64 * 1024 });
+    for (const [i, end] of ends.entries()) {
+      journal.append(end);
+      if (i % 50 === 49) await journal.flush();
+    }
+    await until('the segments to be compressed', async () => {
+      await journal.flush();
+      journal.append({
+        event: 'source',
+        at: new Date(0),
+        source: 'pidfd',
+        previous: 'connector',
+        filter: null,
+        downgrade: null,
+        namesPrograms: false,
+      });
+      return isPacked(folder.journal)();
+    });
+  }
+  const packed = filesIn(folder.journal).filter((name) => name.endsWith('.gz'));
+  expect(packed.length).toBeGreaterThan(5);
+  const text = gunzipSync(readFileSync(join(folder.journal, `${FIRST}.jsonl.gz`))).toString();
+  expect(text.split('\n')[1]).toMatch(/^\{"seq":1,"event":"exit"/);
+  const rows = await rowsOf({ dir: folder.journal });
+  expect(rows.filter(({ event }) => event === 'exit').map(({ seq }) => seq)).toEqual(
+    range(1, 1000),
+  );
+});
+
+describe('a query', () => {
+  const folder = new Folder();
+  const dir = folder.journal;
+  const id = '3f2a9c1b04de5f6a7b8c9d0e1f2a3b4c5d6e7f8091a2b3c4d5e6f708192a3b4c';
+
+  beforeAll(async () => {
+    const ends = range(0, 599).map((i) => endOf(i));
+    ends[100] = endOf(100, { name: 'nginx', program: 'nginx', ...killedBy('deploy', 4242, 100) });
+    ends[300] = endOf(300, { name: 'a-name-of-15-by', program: 'a-name-of-15-bytes' });
+    ends[400] = endOf(400, { cgroup: `/system.slice/docker-${id}.scope` });
+    ends[500] = endOf(500, { cgroup: '/system.slice/a\\x2db.service' });
+    await write(dir, ends);
+  });
+
+  afterAll(() => {
+    folder[Symbol.dispose]();
+  });
+
+  test.each([
+    ['name', { name: 'nginx' }, [101]],
+    ['name with wildcards', { name: 'ngin?' }, [101]],
+    ['name that the kernel cut', { name: 'a-name-of-15-bytes' }, [301]],
+    ['pid', { pid: 1042 }, [43]],
+    ['unit', { unit: 'a\\x2db.service' }, [501]],
+    ['container', { container: id }, [401]],
+    ['short id of a container', { container: id.slice(0, 12) }, [401]],
+    ['shorter id', { container: id.slice(0, 5) }, [401]],
+    ['name of a killer', { killedBy: 'deploy' }, [101]],
+    ['pid of a killer', { killedBy: 4242 }, [101]],
+    ['several', { killedBy: 4242, name: 'nginx', unit: 'web.service' }, [101]],
+    ['several that contradict each other', { killedBy: 4242, name: 'sh' }, []],
+    [
+      'time',
+      { since: new Date('2026-11-24T03:01:00Z'), until: new Date('2026-11-24T03:01:02Z') },
+      [61, 62, 63],
+    ],
+    ['what is not there', { name: 'zzyzx' }, []],
+  ])('finds rows by %s', async (_, query, numbers) => {
+    expect(await found({ dir, ...query })).toEqual(numbers);
+  });
+
+  test.each([
+    [{}, 'dir is the path of a journal'],
+    [{ dir: '' }, 'dir must be a path'],
+    [{ dir, nmae: 'x' }, 'unknown option "nmae"'],
+    [{ dir, pid: '1' }, 'pid must be an integer from 1 to 2147483647'],
+    [{ dir, since: new Date('x') }, 'since must be a valid Date'],
+    [{ dir, unit: '' }, 'unit must be a string that is not empty'],
+    [{ dir, follow: 1 }, 'follow is true or false'],
+  ])('with %j is refused', (query, message) => {
+    expect(() => readJournal(query as never)).toThrow(
+      expect.objectContaining({ code: 'ERR_EXITWATCH_INVALID_OPTION', message }) as Error,
+    );
+  });
+});
+
+test('without an index, a compressed segment is read as a whole', async () => {
+  using folder = new Folder();
+  await using journal = new JournalWriter({ dir: folder.journal, segmentBytes: 4096 });
+  for (const i of range(0, 29)) journal.append(endOf(i, i === 3 ? { name: 'nginx' } : {}));
+  await journal.flush();
+  journal.append(endOf(30));
+  await journal.flush();
+  await until('the segment to be compressed', () =>
+    filesIn(folder.journal).includes(`${FIRST}.index`),
+  );
+  writeFileSync(join(folder.journal, `${FIRST}.index`), 'damaged');
+  expect(await found({ dir: folder.journal, name: 'nginx' })).toEqual([4]);
+  expect(await found({ dir: folder.journal })).toEqual(range(1, 31));
+});
+
+test('a later writer goes on, cuts off a torn row, and does not write an end twice', async () => {
+  using folder = new Folder();
+  const dir = folder.journal;
+  await write(
+    dir,
+    range(0, 9).map((i) => endOf(i)),
+  );
+  appendFileSync(join(dir, `${FIRST}.jsonl`), '{"seq":11,"event":"exit","id":"x"');
+  const stored: string[] = [];
+  {
+    await using journal = new JournalWriter({
+      dir,
+      onStored: (exits) => stored.push(...exits.map(({ id }) => id)),
+    });
+    expect(journal.last).toMatchObject({ at: endOf(9).exitedAt });
+    journal.append({ ...endOf(9), isRepeated: true });
+    journal.append(endOf(10));
+  }
+  expect(stored).toEqual([endOf(9).id, endOf(10).id]);
+  const rows = await rowsOf({ dir });
+  expect(rows.map((row) => row.event === 'exit' && row.id)).toEqual(
+    range(0, 10).map((i) => endOf(i).id),
+  );
+  expect(filesIn(dir)).toEqual(['.lock', `${FIRST}.jsonl`, 'loss']);
+});
+
+test('rows that a power failure has damaged are cut off, and those before remain', async () => {
+  using folder = new Folder();
+  const dir = folder.journal;
+  await write(
+    dir,
+    range(0, 9).map((i) => endOf(i)),
+  );
+  const path = join(dir, `${FIRST}.jsonl`);
+  const bytes = readFileSync(path);
+  const at = bytes.indexOf('{"seq":6,');
+  bytes.fill(0, at + 20, at + 200);
+  writeFileSync(path, bytes);
+  await write(dir, [endOf(20)]);
+  const rows = await rowsOf({ dir });
+  expect(rows.map(({ seq }) => seq)).toEqual(range(1, 6));
+  expect(rows.at(-1)).toMatchObject({ id: endOf(20).id });
+});
+
+test('a segment whose header never reached the disk is no obstacle', async () => {
+  using folder = new Folder();
+  const dir = folder.journal;
+  await write(dir, [endOf(0)]);
+  writeFileSync(join(dir, '0000000000000002.jsonl'), '');
+  await write(dir, [endOf(1)]);
+  expect(await found({ dir })).toEqual([1, 2]);
+});
+
+test('a second writer is refused', async () => {
+  using folder = new Folder();
+  await using first = new JournalWriter({ dir: folder.journal });
+  first.append(endOf(0));
+  expect(() => new JournalWriter({ dir: folder.journal })).toThrow(
+    expect.objectContaining({ code: 'ERR_EXITWATCH_IN_USE' }) as Error,
+  );
+});
+
+test('ends are read in the order of the kernel’s time stamps, whatever the wall clock and the writing', async () => {
+  using folder = new Folder();
+  const dir = folder.journal;
+  // The clock was set back by an hour after the third end; the fifth one was written last.
+  const back = (i: number) => ({ exitedAt: new Date(endOf(i).exitedAt.getTime() - 3_600_000) });
+  const ends = [
+    endOf(0),
+    endOf(1),
+    endOf(2),
+    endOf(3, back(3)),
+    endOf(5, back(5)),
+    endOf(4, back(4)),
+  ];
+  {
+    await using journal = new JournalWriter({ dir });
+    for (const end of ends) {
+      journal.append(end);
+      await journal.flush();
+    }
+  }
+  const pids = (rows: JournalRow[]) => rows.map((row) => (row.event === 'exit' ? row.pid : 0));
+  expect(pids(await rowsOf({ dir }))).toEqual(range(1000, 1005));
+  expect(pids(await rowsOf({ dir, until: new Date('2026-11-24T02:30:00Z') }))).toEqual([
+    1003, 1004, 1005,
+  ]);
+});
+
+test('the wall clock does not decide when a segment ends', async () => {
+  using folder = new Folder();
+  let wallMs = Date.now();
+  let monotonicNs = 1e12;
+  const clock = { now: () => wallMs, monotonicNs: () => monotonicNs };
+  const dir = folder.journal;
+  await using journal = JournalWriter.withClock({ dir }, clock);
+  const put = async (i: number) => {
+    journal.append(endOf(i));
+    await journal.flush();
+  };
+  const segments = () => segmentsIn(filesIn(dir)).length;
+  await put(0);
+  wallMs += 365 * 86_400_000;
+  await put(1);
+  expect(segments()).toBe(1);
+  wallMs = 0;
+  monotonicNs += 86_400_001e6;
+  await put(2);
+  expect(segments()).toBe(2);
+  expect(await found({ dir })).toEqual([1, 2, 3]);
+});
+
+test('only so much is kept, in whole segments, and never less than the latest one', async () => {
+  using folder = new Folder();
+  const dir = folder.journal;
+  await using journal = new JournalWriter({ dir, segmentBytes: 16 * 1024, keepBytes: 64 * 1024 });
+  for (const i of range(0, 1999)) {
+    journal.append(endOf(i));
+    if (i % 25 === 24) await journal.flush();
+  }
+  const size = () => filesIn(dir).reduce((sum, name) => sum + statSync(join(dir, name)).size, 0);
+  await until('the journal to be small', async () => {
+    journal.append(endOf(2000));
+    await journal.flush();
+    return isPacked(dir)() && size() < 96 * 1024;
+  });
+  const numbers = await found({ dir });
+  expect(numbers[0]).toBeGreaterThan(1);
+  expect(numbers).toEqual(range(numbers[0] ?? 0, numbers.at(-1) ?? 0));
+});
+
+test('a clock that jumps ahead does not remove everything', async () => {
+  using folder = new Folder();
+  const dir = folder.journal;
+  let wallMs = Date.parse('2026-11-24T03:00:00Z');
+  const clock = { now: () => wallMs, monotonicNs: () => Number(process.hrtime.bigint()) };
+  await using journal = JournalWriter.withClock({ dir, segmentBytes: 4096 }, clock);
+  const put = async (from: number, to: number) => {
+    for (const i of range(from, to)) {
+      journal.append(endOf(i));
+      await journal.flush();
+    }
+  };
+  await put(0, 49);
+  const segments = () => segmentsIn(filesIn(dir)).length;
+  await until('all but the last to be compressed', async () => {
+    await journal.flush();
+    journal.append(endOf(50));
+    return isPacked(dir)();
+  });
+  const before = segments();
+  expect(before).toBeGreaterThan(5);
+  wallMs += 10 * 365 * 86_400_000;
+  await put(51, 60);
+  expect(segments()).toBeGreaterThan(before / 2);
+});
+
+test('a reader that follows gets each row once, over segments that begin, are compressed and removed', async () => {
+  using folder = new Folder();
+  const dir = folder.journal;
+  await using journal = new JournalWriter({ dir, segmentBytes: 8192 });
+  journal.append(endOf(0));
+  await journal.flush();
+  const ending = new AbortController();
+  const numbers: number[] = [];
+  const reading = (async () => {
+    for await (const { seq } of readJournal({ dir, follow: true, signal: ending.signal })) {
+      numbers.push(seq);
+      if (seq === 500) ending.abort();
+    }
+  })();
+  for (const i of range(1, 499)) {
+    journal.append(endOf(i));
+    if (i % 10 === 9) await journal.flush();
+  }
+  await until(
+    'the reader to have all',
+    () => numbers.length >= 500,
+    () => `${numbers.length} rows`,
+  );
+  await reading;
+  expect(numbers).toEqual(range(1, 500));
+});
+
+describe('a journal that somebody else may have written', () => {
+  test('is not read', async () => {
+    using folder = new Folder();
+    const dir = folder.journal;
+    await write(dir, [endOf(0)]);
+    chmodSync(join(dir, `${FIRST}.jsonl`), 0o666);
+    await expect(found({ dir })).rejects.toMatchObject({ code: 'ERR_EXITWATCH_JOURNAL' });
+    chmodSync(dir, 0o777);
+    await expect(found({ dir })).rejects.toMatchObject({ code: 'ERR_EXITWATCH_JOURNAL' });
+    expect(() => new JournalWriter({ dir })).toThrow(
+      expect.objectContaining({ code: 'ERR_EXITWATCH_STATE_DIR' }) as Error,
+    );
+  });
+
+  test('a symbolic link is not followed', async () => {
+    using folder = new Folder();
+    const dir = folder.journal;
+    mkdirSync(dir);
+    const elsewhere = join(folder.path, 'elsewhere');
+    writeFileSync(elsewhere, '');
+    symlinkSync(elsewhere, join(dir, `${FIRST}.jsonl`));
+    await expect(found({ dir })).rejects.toMatchObject({ code: 'ERR_EXITWATCH_JOURNAL' });
+    expect(() => new JournalWriter({ dir })).toThrow(
+      expect.objectContaining({ code: 'ERR_EXITWATCH_STATE_DIR' }) as Error,
+    );
+  });
+
+  test('rows that make no sense are left out', async () => {
+    using folder = new Folder();
+    const dir = folder.journal;
+    await write(dir, [endOf(0)]);
+    const hostile = [
+      '{"seq":2}',
+      '{"seq":3,"event":"exit"}',
+      '[]',
+      'null',
+      '\u0000',
+      '{"seq":4,"event":"exit","id":"x","pid":1,"how":"?","exitedAt":"x"}',
+    ];
+    appendFileSync(join(dir, `${FIRST}.jsonl`), hostile.map((line) => `${line}\n`).join(''));
+    expect(await found({ dir })).toEqual([1]);
+  });
+});
+
+test('a journal that was closed takes nothing, and says nothing of it', async () => {
+  using folder = new Folder();
+  const stored: string[] = [];
+  const journal = new JournalWriter({
+    dir: folder.journal,
+    onStored: (exits) => stored.push(...exits.map(({ id }) => id)),
+  });
+  journal.append(endOf(0));
+  await Promise.all([journal.close(), journal.close()]);
+  journal.append(endOf(1));
+  expect(() => {
+    journal.append({ event: 'exits' } as never);
+  }).toThrow(expect.objectContaining({ code: 'ERR_EXITWATCH_INVALID_OPTION' }) as Error);
+  expect(stored).toEqual([endOf(0).id]);
+  expect(await found({ dir: folder.journal })).toEqual([1]);
+});
+
+test('there is no journal where there is none', async () => {
+  using folder = new Folder();
+  await expect(found({ dir: folder.journal })).rejects.toMatchObject({
+    code: 'ERR_EXITWATCH_NO_JOURNAL',
+  });
+});
+
+test('others cannot read it, except for a group that is named', async () => {
+  using folder = new Folder();
+  const dir = folder.journal;
+  const modes = () =>
+    ['', `${FIRST}.jsonl`].map((name) => (statSync(join(dir, name)).mode & 0o777).toString(8));
+  await write(dir, [endOf(0)]);
+  expect(modes()).toEqual(['700', '600']);
+  await write(dir, [endOf(1)], { gid: process.getgid?.() ?? 0, segmentBytes: 4096 });
+  expect(modes()[0]).toBe('750');
+});
+
+test('a file that is torn anywhere is readable, and a later writer goes on', async () => {
+  using folder = new Folder();
+  const dir = folder.journal;
+  await write(
+    dir,
+    range(0, 4).map((i) => endOf(i)),
+  );
+  const path = join(dir, `${FIRST}.jsonl`);
+  const { size } = statSync(path);
+  for (let length = size; length > 0; length -= 97) {
+    truncateSync(path, length);
+    const before = await found({ dir });
+    expect(before).toEqual(range(1, before.length));
+  }
+  await write(dir, [endOf(9)]);
+  expect(await found({ dir })).toEqual([1]);
+});
+
+test('a set of terms forgets none, and takes few for its own that it has not', () => {
+  const terms = new TermSet();
+  const own = range(1, 3000).map((i) => `p:${i}`);
+  for (const each of own) terms.add(each);
+  const read = TermSet.parse(terms.toString());
+  expect(own.filter((each) => read?.mayHave(each) !== true)).toEqual([]);
+  const others = range(3001, 13_000).filter((i) => read?.mayHave(`p:${i}`) === true);
+  expect(others.length).toBeLessThan(300);
+});

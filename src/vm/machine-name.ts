@@ -9,7 +9,7 @@ import { locate } from '../where/locate.js';
  *
  * Reads the paths of all hierarchies: with cgroup v1, that of v2 often tells nothing.
  *
- * @see [Unit, container, pod and machine](../../docs/cgroups.md)
+ * @see [Why a virtual machine ended](../../docs/virtual-machines.md)
  */
 export function machineName(pid: number): string | null {
   let text: string;

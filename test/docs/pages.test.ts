@@ -27,7 +27,7 @@ const TESTED_IN: Record<string, string[]> = {
   'docs/cgroups.md': [SNIPPETS],
   'docs/containers.md': [SNIPPETS],
   'docs/errors.md': [SNIPPETS],
-  'docs/events.md': [SNIPPETS],
+  'docs/events.md': [SNIPPETS, SNIPPETS],
   'docs/formats.md': ['docs/formats'],
   'docs/journal.md': [JOURNAL, 'cli/why', SNIPPETS],
   'docs/memory.md': [SNIPPETS, SNIPPETS, COMMANDS],

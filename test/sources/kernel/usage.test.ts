@@ -18,7 +18,7 @@ const REAPED = {
 } as const;
 
 /** Between the program's last look and its end, it only frees its memory. */
-const MOST_MORE_MS = 100;
+const MOST_MORE_MS = process.env['EXITWATCH_EMULATED'] === undefined ? 100 : 5000;
 
 async function exitOf(log: EventLog, pid: number, isOurs: (event: ExitEvent) => boolean) {
   let found: ExitEvent | undefined;

@@ -25,8 +25,8 @@ const SKIPPED_MS = 10_000;
 export interface RecordingOptions {
   stateDir: string;
   pinDir: string;
-  /** Also keeps the arguments of processes and of senders. */
-  commandLines: boolean;
+  /** Whether to keep the arguments of processes and of senders, and what they go through before. */
+  commandLines: NonNullable<ExitMonitorOptions['commandLines']>;
   gid: number | undefined;
   /** Most rows of one name in a minute. */
   rate: number;

@@ -4,6 +4,7 @@ import { resolve } from 'node:path';
 
 import { removeRecorder } from '../../memory/recorder-list.js';
 import { DEFAULT_PINS } from '../../memory/recorder-pins.js';
+import { COMMAND_LINE_OPTIONS, parseCommandLines } from '../args/command-lines.js';
 import { parseInteger } from '../args/integer.js';
 import { parseArguments } from '../args/parse-arguments.js';
 import { parseMatches } from '../args/record-match.js';
@@ -30,8 +31,10 @@ Usage: exitwatch record [OPTION]…
                    name=GLOB, user=USER or unit=UNIT
   --rate N         keeps at most N ends of one name in a minute, and counts the
                    others
-  --command-lines  also keeps the arguments of processes and of senders, which
-                   may have secrets
+  --command-lines  also keeps the arguments of processes and of those who end
+                   them, without what is probably a password, a token or a key
+  --redact REGEX   hides more in arguments (may be repeated): the first group of
+                   each match, or all of it
   --pin-dir DIR    the directory for the recorder, which remembers what ends
                    while this command does not run (default:
                    ${DEFAULT_PINS})
@@ -147,7 +150,7 @@ function parse(args: readonly string[]) {
       group: { type: 'string' },
       match: { type: 'string', multiple: true, default: [] as string[] },
       rate: { type: 'string' },
-      'command-lines': { type: 'boolean', default: false },
+      ...COMMAND_LINE_OPTIONS,
       'pin-dir': { type: 'string', default: DEFAULT_PINS },
       json: { type: 'boolean', default: false },
       install: { type: 'boolean', default: false },
@@ -164,7 +167,7 @@ function parse(args: readonly string[]) {
   return {
     action: actions[0] ?? ('record' as const),
     stateDir,
-    commandLines: values['command-lines'],
+    commandLines: parseCommandLines(values),
     pinDir: values['pin-dir'],
     gid: group === undefined ? undefined : parseGroup(group),
     matches: parseMatches(values.match),

@@ -4,6 +4,7 @@ import { existsSync, readFileSync } from 'node:fs';
 
 import { CGROUP2, itWithCgroup } from '../support/cgroup2';
 import { KeeperHost } from '../support/keeper';
+import { kill } from '../support/kill';
 import { isRunning } from '../support/supervisor';
 import { until } from '../support/wait';
 
@@ -40,7 +41,7 @@ describe.each([
     });
     await looks(host, 'web');
     expect([isRunning(pid), host.ended.size, host.empty]).toEqual([true, 0, []]);
-    process.kill(pid ?? 0, 'SIGKILL');
+    kill(pid, 'SIGKILL');
     await host.end('web');
     await host.untilEmpty('web');
   });

@@ -3,6 +3,7 @@ import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { encodeMessage } from '../../src/supervisor/keeper/message.js';
 import { CGROUP2, itWithCgroup } from '../support/cgroup2';
 import { childrenOf, KeeperHost, processesWith, rawClient } from '../support/keeper';
+import { kill } from '../support/kill';
 import { until } from '../support/wait';
 
 const IN_CGROUP = { cgroup: `${CGROUP2 ?? ''}/exitwatch-test-${process.pid}` };
@@ -149,7 +150,7 @@ it('an upgrade knows that the shim of a run was killed', async () => {
   await host.keeper.start({ id: 'alone', command: 'sh', args: ['-c', script], cgroup: null });
   await until('the descendant to run', () => processesWith(word).length === 1);
   const [shim] = childrenOf(host.keeperPid, 'exitwatch-shim');
-  process.kill(shim ?? 0, 'SIGKILL');
+  kill(shim, 'SIGKILL');
   const main = host.keeper.run('alone')?.pid ?? 0;
   await until('the keeper to be its parent', () => childrenOf(host.keeperPid).includes(main));
   await host.keeper.upgrade();

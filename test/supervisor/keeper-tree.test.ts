@@ -4,6 +4,7 @@ import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'n
 import { compileKeeper } from '../../src/cli/compile-keeper.js';
 import { CGROUP2, cgroupName, itWithCgroup } from '../support/cgroup2';
 import { childrenOf, KeeperHost, processesWith } from '../support/keeper';
+import { kill } from '../support/kill';
 import { program, REPOSITORY } from '../support/programs';
 import { until } from '../support/wait';
 
@@ -63,7 +64,7 @@ async function loseShim(host: KeeperHost, id: string, word: string): Promise<voi
   await host.keeper.start({ id, command: 'sh', args: ['-c', script], cgroup: null });
   await until('the descendant to run', () => processesWith(word).length === 1);
   const shim = childrenOf(host.keeperPid, 'exitwatch-shim').find((pid) => !before.includes(pid));
-  process.kill(shim ?? 0, 'SIGKILL');
+  kill(shim, 'SIGKILL');
   const main = host.keeper.run(id)?.pid ?? 0;
   await until('the keeper to be its parent', () => childrenOf(host.keeperPid).includes(main));
 }

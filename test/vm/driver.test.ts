@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { VmMonitor, type VmDriver, type VmWatch } from '../../src/vm';
 
 import { stopOf } from '../support/ends';
+import { kill } from '../support/kill';
 import { LineProcess, REPOSITORY } from '../support/programs';
 import { scriptedDriver } from '../support/scripted-driver';
 import { arrives } from '../support/wait';
@@ -109,7 +110,7 @@ test('a guest that panics is reported as sure', async () => {
 
 test('a signal that the hypervisor does not catch has killed it, not a failed start', async () => {
   const watch = await watchOne();
-  process.kill(watch.identity?.pid ?? 0, 'SIGTERM');
+  kill(watch.identity?.pid, 'SIGTERM');
   expect(await stopOf(watch)).toMatchObject({ cause: 'killed' });
 });
 

@@ -3,6 +3,7 @@ import { readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node
 import type { ProcessIdentity } from '../../../src/index';
 import { bootPrefix, identityId, identityOf } from '../../../src/identity/process-identity';
 import { Keeper } from '../../../src/supervisor/index';
+import { kill } from '../../support/kill';
 import { mortal, release } from '../../support/mortal';
 import { isRunning, shell, sleeper, SupervisorHost } from '../../support/supervisor';
 import { until } from '../../support/wait';
@@ -35,7 +36,7 @@ describe('a supervisor that comes back', () => {
     expect(await host.reopen()).toMatchObject({ adopted: ['web'], orphans: [] });
     expect(await host.event('adopted')).toMatchObject({ service: 'web', run, pid });
     expect(host.status('web')).toMatchObject({ phase: 'running', pid, run });
-    process.kill(pid ?? 0, 'SIGKILL');
+    kill(pid, 'SIGKILL');
     await host.event('started', 2);
     await host.supervisor.service('web').stop();
     expect(host.status('web').phase).toBe('stopped');
@@ -67,7 +68,7 @@ describe('a supervisor that comes back', () => {
     const { pid } = await host.phase('web', 'running');
     const { pid: other } = await host.phase('other', 'running');
     await host.reopen(async () => {
-      process.kill(pid ?? 0, 'SIGQUIT');
+      kill(pid, 'SIGQUIT');
       await until('its death', () => !isRunning(pid));
     });
     expect(await host.event('exit')).toMatchObject({ pid, signal: 'SIGQUIT', isRepeated: true });
@@ -268,7 +269,7 @@ describe('a supervisor that comes back', () => {
     process.kill(keeperPid, 'SIGKILL');
     await until('the keeper to be gone', () => !isRunning(keeperPid));
     expect(isRunning(pid)).toBe(true);
-    process.kill(pid ?? 0, 'SIGKILL');
+    kill(pid, 'SIGKILL');
     const exit = await host.event('exit');
     expect(exit.pid).toBe(pid);
     expect(exit.exitCode).toBeNull();
@@ -298,7 +299,7 @@ describe('a supervisor that comes back', () => {
     await host.apply(service);
     expect(host.status('web').pid).toBe(pid); // equal, as its digest says
     await host.reopen();
-    process.kill(pid ?? 0, 'SIGKILL');
+    kill(pid, 'SIGKILL');
     await host.phase('web', 'waiting');
     await host.apply(service);
     const { pid: next } = await host.phase('web', 'running');

@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 
+import { kill } from '../../support/kill';
 import { itAsRoot } from '../../support/privilege';
 import { isRunning, sleeper, SupervisorHost } from '../../support/supervisor';
 import { until } from '../../support/wait';
@@ -101,7 +102,7 @@ describe('apply()', () => {
     const { pid } = await host.phase('a', 'running');
     expect((await host.apply(sleeper('a', { restart: 'never' }))).changed).toEqual(['a']);
     expect(host.status('a').pid).toBe(pid);
-    process.kill(pid ?? 0, 'SIGKILL');
+    kill(pid, 'SIGKILL');
     await host.phase('a', 'ended');
   });
 
@@ -151,7 +152,7 @@ describe('apply()', () => {
     await using host = await SupervisorHost.open();
     await host.apply(sleeper('a'));
     const { run, pid } = await host.phase('a', 'running');
-    process.kill(pid ?? 0, 'SIGKILL');
+    kill(pid, 'SIGKILL');
     await host.event('started', 2);
     const { pid: second } = await host.phase('a', 'running');
     await host.apply();
@@ -195,7 +196,7 @@ describe('apply()', () => {
     const { pid } = await host.phase('a', 'running');
     await host.phase('b', 'running');
     await host.phase('c', 'backoff');
-    process.kill(pid ?? 0, 'SIGKILL');
+    kill(pid, 'SIGKILL');
     await host.event('started', 3);
     await host.supervisor.service('b').stop();
     expect(host.supervisor.metrics()).toMatchObject({

@@ -1,4 +1,5 @@
 import { Backoff } from '../../../src/supervisor/services/backoff';
+import { kill } from '../../support/kill';
 import { sleeper, SupervisorHost } from '../../support/supervisor';
 import { until } from '../../support/wait';
 
@@ -42,7 +43,7 @@ describe('the backoff', () => {
 async function crash(host: SupervisorHost): Promise<void> {
   const exits = host.of('exit').length;
   const { pid } = await host.phase('web', 'running');
-  process.kill(pid ?? 0, 'SIGKILL');
+  kill(pid, 'SIGKILL');
   await host.event('exit', exits + 1);
   await until('its end to be settled', () => {
     const { phase } = host.status('web');

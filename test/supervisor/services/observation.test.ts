@@ -3,6 +3,7 @@ import { join } from 'node:path';
 
 import { ExitMonitor } from '../../../src/index';
 import { Keeper } from '../../../src/supervisor/index';
+import { kill } from '../../support/kill';
 import { itAsRootOfHost } from '../../support/privilege';
 import { isRunning, sleeper, SupervisorHost } from '../../support/supervisor';
 import { until } from '../../support/wait';
@@ -23,7 +24,7 @@ describe('what is observed', () => {
     await host.phase('web', 'stopping');
     // The next keeper lists it as a run that is there: nobody may act on that.
     const { keeperPid } = host.ready ?? {};
-    process.kill(keeperPid ?? 0, 'SIGKILL');
+    kill(keeperPid, 'SIGKILL');
     await until('the next keeper', () => !isRunning(keeperPid));
     await host.reopen();
     expect(host.ready).toMatchObject({ orphans: [] });
@@ -71,7 +72,7 @@ describe('what is observed', () => {
     for (let round = 1; round <= 3; round++) {
       const { pid } = await host.phase('web', 'running');
       const before = Date.now();
-      process.kill(pid ?? 0, 'SIGKILL');
+      kill(pid, 'SIGKILL');
       const { startedAt, exitedAt } = await host.event('exit', round);
       // Ticks of 10 ms, and a millisecond for rounding.
       expect(startedAt?.getTime()).toBeLessThanOrEqual(exitedAt.getTime() + 11);
@@ -86,7 +87,7 @@ describe('what is observed', () => {
     await using host = await SupervisorHost.open();
     await host.apply(sleeper('web'));
     const { run, pid } = await host.phase('web', 'running');
-    process.kill(pid ?? 0, 'SIGUSR1');
+    kill(pid, 'SIGUSR1');
     await host.event('started', 2);
     const { lastEnd, pid: now } = await host.phase('web', 'running');
     await host.reopen(async () => {
@@ -106,7 +107,7 @@ describe('what is observed', () => {
     await host.apply(sleeper('web'));
     const { pid } = await host.phase('web', 'running');
     await host.reopen(async () => {
-      process.kill(pid ?? 0, 'SIGKILL');
+      kill(pid, 'SIGKILL');
       await until('its death', () => !isRunning(pid));
     });
     const exit = await host.event('exit');
@@ -124,14 +125,14 @@ describe('what is observed', () => {
     await unused.close();
     expect(host.supervisor.health()).toEqual({ isHealthy: true, lastSeenMs: 0, because: null });
     const { keeperPid } = host.ready ?? {};
-    process.kill(keeperPid ?? 0, 'SIGSTOP');
+    kill(keeperPid, 'SIGSTOP');
     try {
       for (let second = 0; second < 200; second++) host.clock.advance(1000);
       const { isHealthy, lastSeenMs, because } = host.supervisor.health();
       expect([isHealthy, lastSeenMs]).toEqual([false, 200_000]);
       expect(because).toBe('the keeper has not answered for 200 s');
     } finally {
-      process.kill(keeperPid ?? 0, 'SIGCONT');
+      kill(keeperPid, 'SIGCONT');
     }
     await until('its health', () => {
       host.clock.advance(1000);

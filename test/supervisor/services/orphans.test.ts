@@ -2,6 +2,7 @@ import { once } from 'node:events';
 
 import { encodeMessage, MessageReader } from '../../../src/supervisor/keeper/message.js';
 import { childrenOf, rawClient } from '../../support/keeper';
+import { kill } from '../../support/kill';
 import { sleeper, SupervisorHost } from '../../support/supervisor';
 import { until } from '../../support/wait';
 
@@ -18,7 +19,7 @@ async function ask(host: SupervisorHost, fields: readonly [string, string][]) {
 
 it('KB-12 a run that nobody desires is searched for until it is forgotten', async () => {
   await using host = await SupervisorHost.open();
-  const keeper = host.ready?.keeperPid ?? 0;
+  const keeper = host.ready?.keeperPid ?? NaN;
   await host.apply(sleeper('web'));
   await host.phase('web', 'running');
   const script = "trap '' TERM; while :; do sleep 0.1; done";
@@ -29,12 +30,12 @@ it('KB-12 a run that nobody desires is searched for until it is forgotten', asyn
   ];
   await ask(host, [['op', 'start'], ['file', 'sh'], ...args, ...logs]);
   // As long as its log process is there, the keeper does not forget it.
-  const [log = 0] = childrenOf(keeper, 'exitwatch-log');
-  process.kill(log, 'SIGSTOP');
+  const log = await until('its log process', () => childrenOf(keeper, 'exitwatch-log')[0]);
+  kill(log, 'SIGSTOP');
   await host.event('orphan');
   await until('the orphan to be gone', () => host.supervisor.metrics().orphans === 0);
   expect((await ask(host, [['op', 'forget']]))?.text('error')).toBe('busy');
-  process.kill(log, 'SIGCONT');
+  kill(log, 'SIGCONT');
   await until('the log process to end', () => !childrenOf(keeper).includes(log));
   expect((await ask(host, [['op', 'look']]))?.text('state')).toBe('ended');
   host.clock.advance(60_000);

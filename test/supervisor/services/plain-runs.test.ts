@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 
 import { realClock } from '../../../src/supervisor/services/clock';
+import { kill } from '../../support/kill';
 import { isRunning, shell, sleeper, SupervisorHost } from '../../support/supervisor';
 import { until } from '../../support/wait';
 
@@ -32,7 +33,7 @@ describe('a supervisor without a keeper', () => {
     await using host = await SupervisorHost.open({ withoutKeeper });
     await host.apply(sleeper('web'), shell('job', 'exit 3', { restart: 'never' }));
     const { pid } = await host.phase('web', 'running');
-    process.kill(pid ?? 0, 'SIGUSR1');
+    kill(pid, 'SIGUSR1');
     await host.event('started', 3);
     await host.phase('job', 'ended');
     expect(host.status('job').lastEnd).toMatchObject({ how: 'exited', exitCode: 3 });
@@ -74,7 +75,7 @@ describe('a supervisor without a keeper', () => {
     const { pid } = await host.phase('web', 'running');
     expect(await host.reopen()).toMatchObject({ adopted: ['web'] });
     expect(host.status('web').pid).toBe(pid);
-    process.kill(pid ?? 0, 'SIGKILL');
+    kill(pid, 'SIGKILL');
     const exit = await host.event('exit');
     expect(exit.exitCode).toBeNull();
     await host.event('started', 2);
@@ -85,7 +86,7 @@ describe('a supervisor without a keeper', () => {
     await host.apply(sleeper('web'));
     const { pid } = await host.phase('web', 'running');
     await host.reopen(async () => {
-      process.kill(pid ?? 0, 'SIGKILL');
+      kill(pid, 'SIGKILL');
       await until('its death', () => !isRunning(pid));
     });
     expect(await host.event('exit')).toMatchObject({ how: 'unknown' });

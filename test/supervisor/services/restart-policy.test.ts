@@ -6,6 +6,7 @@ import {
   type RestartRules,
   type StopIntent,
 } from '../../../src/supervisor/services/restart-policy';
+import { kill } from '../../support/kill';
 import { itAsRootOfHost } from '../../support/privilege';
 import { shell, sleeper, SupervisorHost } from '../../support/supervisor';
 
@@ -201,7 +202,7 @@ describe('a service that ends by itself', () => {
     );
     for (const name of ['mine', 'other']) {
       const { pid } = await host.phase(name, 'running');
-      process.kill(pid ?? 0, 'SIGTERM');
+      kill(pid, 'SIGTERM');
     }
     const { lastEnd } = await host.phase('mine', 'ended');
     expect(lastEnd).toMatchObject({ reason: 'asked-by-signal', signal: 'SIGTERM' });

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 
 import { cgroupMount, cgroupPath } from '../../../src/process/cgroup';
 
+import { kill } from '../../support/kill';
 import { isRunning, shell, sleeper, SupervisorHost } from '../../support/supervisor';
 import { arrives, until } from '../../support/wait';
 
@@ -24,7 +25,7 @@ describe('stop()', () => {
     await using host = await SupervisorHost.open();
     await host.apply(sleeper('web', { restart: 'never' }));
     const { pid } = await host.phase('web', 'running');
-    process.kill(pid ?? 0, 'SIGKILL');
+    kill(pid, 'SIGKILL');
     expect((await host.supervisor.service('web').stop()).phase).toBe('stopped');
   });
 
@@ -309,7 +310,7 @@ describe('pause() and resume()', () => {
     const { pid } = await host.phase('web', 'running');
     const service = host.supervisor.service('web');
     await service.pause();
-    process.kill(pid ?? 0, 'SIGKILL');
+    kill(pid, 'SIGKILL');
     await host.event('started', 2);
     await host.phase('web', 'running');
     await service.pause();

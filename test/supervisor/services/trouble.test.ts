@@ -10,6 +10,7 @@ import {
 
 import { Keeper } from '../../../src/supervisor/index';
 import { Childless, Frozen, itWithFreezer, itWithPids } from '../../support/cgroup1';
+import { kill } from '../../support/kill';
 import { isRunning, shell, sleeper, SupervisorHost } from '../../support/supervisor';
 import { until } from '../../support/wait';
 
@@ -133,11 +134,11 @@ describe('a supervisor', () => {
     const [folder, away] = [host.path('keeper'), host.path('away')];
     renameSync(folder, away);
     writeFileSync(folder, '');
-    process.kill(host.ready?.keeperPid ?? 0, 'SIGKILL');
+    kill(host.ready?.keeperPid, 'SIGKILL');
     expect(await host.event('warning')).toMatchObject({ service: null });
     rmSync(folder);
     renameSync(away, folder);
-    process.kill(pid ?? 0, 'SIGKILL');
+    kill(pid, 'SIGKILL');
     await until('the next run', () => {
       host.clock.advance(500);
       return host.of('started').length === 2;
@@ -150,7 +151,7 @@ describe('a supervisor', () => {
     await host.apply(sleeper('web'));
     const { pid } = await host.phase('web', 'running');
     const emit = jest.spyOn(Keeper.prototype, 'emit').mockReturnValue(true); // news get lost
-    process.kill(pid ?? 0, 'SIGUSR1');
+    kill(pid, 'SIGUSR1');
     await until('its end to be lost', () =>
       emit.mock.calls.some((args: unknown[]) => args[0] === 'ended'),
     );

@@ -176,11 +176,11 @@ describe('a stop', () => {
     await host.apply(web);
     expect(host.status('web').phase).toBe('starting');
     const stopped = host.supervisor.stopAll({ graceMs: 1 });
-    await host.apply(web); // before it was started, and so before it was stopped
-    expect((await stopped).errors).toMatchObject([{ error: { code: 'ERR_EXITWATCH_ABORTED' } }]);
+    await host.apply(web); // before it was started; the stop may have cancelled that
+    await stopped;
     const { run } = await host.phase('web', 'running');
     await host.supervisor.service('web').stop();
-    expect(stop.mock.calls).toEqual([[run, { signal: 'SIGTERM', graceMs: 600_000 }]]);
+    expect(stop.mock.calls.at(-1)).toEqual([run, { signal: 'SIGTERM', graceMs: 600_000 }]);
   });
 
   it('until reboot outlasts a supervisor, also if it has never run since the boot', async () => {

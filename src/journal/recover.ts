@@ -116,8 +116,7 @@ function wholeLines(folder: JournalFolder, first: number, mustFollow: boolean) {
       header = parseHeader(line);
       if (header === null) break;
     } else {
-      const isRow = seqOf(line) === expected && !line.includes('\0');
-      if (!isRow && mustFollow) break;
+      if (mustFollow && parseRow(line)?.seq !== expected) break;
       lines.push(line);
       expected++;
     }

@@ -162,4 +162,4 @@ test(`a power failure costs nothing that was on disk, at ${20 * ROUNDS} moments`
     expect(ids.size).toBe(kept);
     await Promise.all(flushes);
   }
-});
+}, 60_000 * ROUNDS);

@@ -49,10 +49,6 @@ test.each([
 });
 
 test('a field that only TypeScript has is reported by name', () => {
-  const said = checkAfter(
-    'src/native/abi.ts',
-    /( {2}parentPid: \d+,)/,
-    '$1\n  added: 1000,',
-  );
+  const said = checkAfter('src/native/abi.ts', /( {2}parentPid: \d+,)/, '$1\n  added: 1000,');
   expect(said).toMatch(/is out of date in ExitRecord\.added/);
 });

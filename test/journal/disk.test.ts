@@ -126,40 +126,44 @@ function damage(path: string, synced: number): void {
   writeFileSync(path, bytes);
 }
 
-test(`a power failure costs nothing that was on disk, at ${20 * ROUNDS} moments`, async () => {
-  using folder = new Folder();
-  const dir = folder.journal;
-  const stored = new Set<string>();
-  const synced = new Map<string, number>();
-  const newest = () =>
-    `${String(segmentsIn(filesIn(dir)).at(-1)?.first ?? 0).padStart(16, '0')}.jsonl`;
-  await using journal = new JournalWriter({
-    dir,
-    segmentBytes: 128 * 1024,
-    onStored: (exits) => {
-      for (const { id } of exits) stored.add(id);
-      synced.set(newest(), statSync(join(dir, newest())).size);
-    },
-  });
-  let i = 0;
-  for (const round of range(1, 20 * ROUNDS)) {
-    const flushes: Promise<void>[] = [];
-    for (let left = Math.random() * 300; left > 0; left--) {
-      journal.append(endOf(i++));
-      if (Math.random() < 0.03) flushes.push(journal.flush());
-      if (Math.random() < 0.05) await setImmediate();
+test(
+  `a power failure costs nothing that was on disk, at ${20 * ROUNDS} moments`,
+  async () => {
+    using folder = new Folder();
+    const dir = folder.journal;
+    const stored = new Set<string>();
+    const synced = new Map<string, number>();
+    const newest = () =>
+      `${String(segmentsIn(filesIn(dir)).at(-1)?.first ?? 0).padStart(16, '0')}.jsonl`;
+    await using journal = new JournalWriter({
+      dir,
+      segmentBytes: 128 * 1024,
+      onStored: (exits) => {
+        for (const { id } of exits) stored.add(id);
+        synced.set(newest(), statSync(join(dir, newest())).size);
+      },
+    });
+    let i = 0;
+    for (const round of range(1, 20 * ROUNDS)) {
+      const flushes: Promise<void>[] = [];
+      for (let left = Math.random() * 300; left > 0; left--) {
+        journal.append(endOf(i++));
+        if (Math.random() < 0.03) flushes.push(journal.flush());
+        if (Math.random() < 0.05) await setImmediate();
+      }
+      const before = new Set(stored);
+      const name = newest();
+      const size = synced.get(name) ?? 0;
+      const copy = join(folder.path, `copy-${round}`);
+      // A segment may be compressed meanwhile: as at a power failure, then both forms may be there.
+      cpSync(dir, copy, { recursive: true, filter: (path) => !path.includes('.gz.') });
+      if (filesIn(copy).includes(name)) damage(join(copy, name), size);
+      await new JournalWriter({ dir: copy }).close();
+      const { ids, kept } = await accountOf(copy);
+      expect([...before].filter((id) => !ids.has(id))).toEqual([]);
+      expect(ids.size).toBe(kept);
+      await Promise.all(flushes);
     }
-    const before = new Set(stored);
-    const name = newest();
-    const size = synced.get(name) ?? 0;
-    const copy = join(folder.path, `copy-${round}`);
-    // A segment may be compressed meanwhile: as at a power failure, then both forms may be there.
-    cpSync(dir, copy, { recursive: true, filter: (path) => !path.includes('.gz.') });
-    if (filesIn(copy).includes(name)) damage(join(copy, name), size);
-    await new JournalWriter({ dir: copy }).close();
-    const { ids, kept } = await accountOf(copy);
-    expect([...before].filter((id) => !ids.has(id))).toEqual([]);
-    expect(ids.size).toBe(kept);
-    await Promise.all(flushes);
-  }
-}, 60_000 * ROUNDS);
+  },
+  60_000 * ROUNDS,
+);

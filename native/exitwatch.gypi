@@ -22,6 +22,7 @@
             'core/bpf/spoilt_layout.cc',
             'core/bpf/taken_program.cc',
             'core/groups/ended_groups.cc',
+            'core/groups/exit_attribution.cc',
             'core/groups/group_inspection.cc',
             'core/groups/group_stages.cc',
             'core/groups/process_usage.cc',

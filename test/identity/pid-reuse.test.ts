@@ -11,12 +11,20 @@ const LIVES = 200 * ROUNDS;
 
 type Settings = { scope: 'all' | 'watched'; source: 'auto' | 'connector' | 'pidfd' };
 
-function itTellsEachByItsWatch(settings: Settings): void {
+/** The events of processes that exit with this code may be made to come later than the next one's. */
+const LATE = 3;
+
+function itTellsEachByItsWatch(settings: Settings, when = '', lateCode?: number): void {
   itAsRoot(
-    `each watch reports the end of its own process (${JSON.stringify(settings)})`,
+    `each watch reports the end of its own process${when} (${JSON.stringify(settings)})`,
     async () => {
       await using monitor = new ExitMonitor(settings);
       await monitor.start();
+      const slow =
+        lateCode === undefined
+          ? undefined
+          : new LineProcess(program('slow-listener'), [String(lateCode), '100']);
+      if (slow !== undefined) expect(await slow.line()).toBe('listening');
       const reuse = new LineProcess(program('reuse'), [String(LIVES), '--wait']);
       const ends: Promise<ExitEvent>[] = [];
       const tooLate: Promise<ExitEvent>[] = [];
@@ -49,6 +57,8 @@ function itTellsEachByItsWatch(settings: Settings): void {
       }
       const [last = 0] = [before?.pid];
       expect(() => monitor.watch(last)).toThrow('no process has pid');
+      slow?.child.stdin.end();
+      expect((await slow?.ended) ?? 0).toBe(0);
     },
   );
 }
@@ -61,6 +71,11 @@ describeForEachFilter(() => {
   describe('a pid that the kernel gives to one process after another', () => {
     itTellsEachByItsWatch({ scope: 'watched', source: 'connector' });
     itTellsEachByItsWatch({ scope: 'watched', source: 'auto' });
+    for (const source of ['connector', 'auto'] as const) {
+      for (const scope of ['watched', 'all'] as const) {
+        itTellsEachByItsWatch({ scope, source }, ', even if its event comes late', LATE);
+      }
+    }
     itTellsEachByItsWatch({ scope: 'all', source: 'auto' });
 
     itAsRoot('reports each process, even without a watch', async () => {

@@ -56,7 +56,41 @@ bool IsStranger(ProcessWitness& witness, const ThreadGroup& group, const ProcSta
   return state == ProcessState::kDead && stat.parent_pid != group.parent_pid;
 }
 
+// Start times and timestamps of events are related by clocks that are read one after the other.
+constexpr uint64_t kTickError = 1;
+
+// Another process has the pid now. Whether it is the one that exited: it was made before the event,
+// whose process still had the pid. If that is uncertain and both may have exited with this code,
+// notes so in the group.
+bool IsEventOfOther(ProcessWitness& witness, ThreadGroup& group, const GroupIdentity& found,
+                    const ProcStat& stat) {
+  if (group.events.released) return false;
+  const uint64_t event_tick = witness.TickOf(group.events.leader_ns);
+  if (stat.start_ticks + kTickError < event_tick) return true;
+  if (group.later.pid != 0 && IsSameGroup(found, group.later)) return false;
+  const bool may_be = stat.start_ticks <= event_tick + kTickError && stat.IsZombie();
+  const bool has_code = stat.exit_code != 0 || witness.MayReadExitCode(group.pid);
+  if (may_be && (!has_code || (stat.exit_code & ~kCoreFlag) == group.events.leader_code)) {
+    group.certainty = EventOwner::Certainty::kContested;
+  }
+  return false;
+}
+
 }  // namespace
+
+std::optional<GroupIdentity> HolderOf(ProcessWitness& witness, int32_t pid) {
+  OwnedHandle handle(witness);
+  ProcessState state = witness.Open(pid, handle.Out());
+  if (state == ProcessState::kGone) return GroupIdentity{};
+  if (handle.Get() == ProcessWitness::kNoHandle) return {};
+  ProcStat stat;
+  const bool has_stat = witness.ReadStat(pid, &stat);
+  const uint64_t inode = witness.Inode(handle.Get());
+  state = witness.Look(handle.Get());
+  if (state == ProcessState::kGone) return GroupIdentity{};
+  if (!has_stat && inode == 0) return {};
+  return GroupIdentity{pid, has_stat ? stat.start_ticks : 0, inode};
+}
 
 GroupState InspectGroup(ProcessWitness& witness, ThreadGroup& group) {
   OwnedHandle handle(witness);
@@ -64,13 +98,15 @@ GroupState InspectGroup(ProcessWitness& witness, ThreadGroup& group) {
   if (state == ProcessState::kUnknown) return GroupState::kUnknown;
   if (state == ProcessState::kGone) return GroupState::kDead;
 
-  // The same pid with another inode is another process.
   const uint64_t inode = witness.Inode(handle.Get());
-  const bool knows_inode = inode != 0 && group.expected_inode != 0;
-  if (knows_inode && inode != group.expected_inode) return GroupState::kDead;
-
   ProcStat stat;
   bool has_stat = ReadStatOf(witness, handle.Get(), group.pid, &stat);
+  const GroupIdentity found = {group.pid, has_stat ? stat.start_ticks : 0, inode};
+  if (!IsSameGroup(found, group.Identity())) {
+    if (!has_stat || !IsEventOfOther(witness, group, found, stat)) return GroupState::kDead;
+    group.Become(found);
+  }
+  const bool knows_inode = inode != 0 && group.expected_inode != 0;
   if (has_stat && state == ProcessState::kAlive) {
     // It may have died since the first look: do not decide on stale data.
     state = witness.Look(handle.Get());

@@ -1,6 +1,9 @@
 #ifndef EXITWATCH_CORE_GROUPS_GROUP_INSPECTION_H_
 #define EXITWATCH_CORE_GROUPS_GROUP_INSPECTION_H_
 
+#include <optional>
+
+#include "core/groups/group_identity.h"
 #include "core/groups/process_witness.h"
 #include "core/groups/thread_group.h"
 
@@ -14,6 +17,9 @@ enum class GroupState {
   kExecedOrReused,  // the same, or a new process got the pid within the same clock tick
   kUnknown,         // could not be determined; try again
 };
+
+// The process that has this pid now: pid 0 if there is none. Nothing if that cannot be determined.
+std::optional<GroupIdentity> HolderOf(ProcessWitness& witness, int32_t pid);
 
 // Asks the witness about a group whose leader's exit event came, and notes the answers in the
 // group. After kLeaderGone the group has a handle.

@@ -41,11 +41,25 @@ bool IsCoreSignal(int32_t signal) {
   }
 }
 
+void ThreadGroup::Expect(const EventOwner& owner) {
+  if (owner.certainty == EventOwner::Certainty::kUnknown) return;
+  certainty = owner.certainty;
+  later = owner.later;
+  if (expected_inode == 0) expected_inode = owner.process.inode;
+  if (start_ticks == 0) start_ticks = owner.process.start_ticks;
+}
+
+void ThreadGroup::Become(const GroupIdentity& identity) {
+  certainty = EventOwner::Certainty::kUnknown;
+  expected_inode = identity.inode;
+  start_ticks = identity.start_ticks;
+}
+
 void ThreadGroup::AddLeaderExit(const ProcEvent& event) {
   events.leader_known = true;
   events.leader_code = event.exit_code & ~kCoreFlag;
   events.leader_ns = event.timestamp_ns;
-  events.released = event.parent_tgid == 0;
+  events.released = event.IsOfReleased();
   parent_pid = event.parent_tgid;
   events.last_event_ns = std::max(events.last_event_ns, event.timestamp_ns);
   events.core_flag = events.core_flag || (event.exit_code & kCoreFlag) != 0;
@@ -143,6 +157,8 @@ std::optional<int32_t> ThreadGroup::Status() const {
   } else if (answers.group_status && !IsDisputed()) {
     status = *answers.group_status & ~kCoreFlag;
   } else if (answers.group_status || IsContradictory()) {
+    return std::nullopt;
+  } else if (certainty == EventOwner::Certainty::kContested) {
     return std::nullopt;
   } else if (events.thread_code == 0 && !events.leader_known) {
     if (answers.first_code != 0 || !has_all_codes) return std::nullopt;

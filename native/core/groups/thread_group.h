@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "abi/names.h"
+#include "core/groups/event_owner.h"
 #include "core/groups/group_identity.h"
 #include "core/groups/process_usage.h"
 #include "core/groups/process_witness.h"
@@ -49,11 +50,23 @@ struct ThreadGroup {
 
   explicit ThreadGroup(int32_t group_pid) : pid(group_pid) {}
 
+  // Notes which process the group must be.
+  void Expect(const EventOwner& owner);
+
+  // Its events are those of another process than expected.
+  void Become(const GroupIdentity& identity);
+
   void AddLeaderExit(const ProcEvent& event);
   void AddThreadExit(const ProcEvent& event);
   void AddCoredump(const ProcEvent& event);
 
   GroupIdentity Identity() const;
+
+  // Whether Identity() says more than the pid.
+  bool HasIdentity() const {
+    const GroupIdentity identity = Identity();
+    return identity.start_ticks != 0 || identity.inode != 0;
+  }
 
   // The events so far belong to the program before an exec.
   void ForgetEvents();
@@ -180,6 +193,10 @@ struct ThreadGroup {
   Answers answers;
   Times times;
   Agenda agenda;
+
+  EventOwner::Certainty certainty = EventOwner::Certainty::kUnknown;
+  GroupIdentity later;    // see EventOwner
+  bool may_exec = false;  // it, or a later process with its pid, called exec after its exit event
 
   bool seen_alive = false;    // alive with a first thread after one's exit: exec in progress
   bool was_held = false;      // it was alive when its handle was taken over

@@ -23,11 +23,8 @@ bool HasHandle(const ThreadGroup& group) { return group.handle != ProcessWitness
 }  // namespace
 
 ThreadGroupAggregator::ThreadGroupAggregator(ProcessWitness& witness, uint64_t status_timeout_ns,
-                                             OnEnd on_end, ExpectedInode expected_inode)
-    : witness_(witness),
-      on_end_(std::move(on_end)),
-      expected_inode_(std::move(expected_inode)),
-      stages_(witness, status_timeout_ns, agenda_) {}
+                                             OnEnd on_end)
+    : witness_(witness), on_end_(std::move(on_end)), stages_(witness, status_timeout_ns, agenda_) {}
 
 ThreadGroupAggregator::~ThreadGroupAggregator() { Close(); }
 
@@ -46,7 +43,7 @@ const ThreadGroup* ThreadGroupAggregator::Find(int32_t pid) const {
   return found == groups_.end() ? nullptr : &found->second;
 }
 
-void ThreadGroupAggregator::OnExit(const ProcEvent& event) {
+void ThreadGroupAggregator::OnExit(const ProcEvent& event, const EventOwner& owner) {
   if (!event.IsLeader()) {
     if (event.exit_code == 0) return;
     ThreadGroup& group = Group(event.tgid);
@@ -55,25 +52,64 @@ void ThreadGroupAggregator::OnExit(const ProcEvent& event) {
     agenda_.StopAwaiting(group);
     return;
   }
-  if (IsReportedBefore(event)) return;
+  if (!IsReportedBefore(event)) OnLeaderExit(event, owner);
+}
 
+void ThreadGroupAggregator::OnLeaderExit(const ProcEvent& event, EventOwner owner) {
   ThreadGroup* before = Find(event.tgid);
+  const bool knows_owner = owner.certainty == EventOwner::Certainty::kKnown ||
+                           owner.certainty == EventOwner::Certainty::kContested;
+  if (before != nullptr && knows_owner && !IsSameGroup(before->Identity(), owner.process)) {
+    if (IsPast(event, *before)) {
+      EndByEvent(event, owner);
+      return;
+    }
+    // The owner got the pid from it.
+    if (before->stage != Stage::kDead) stages_.MarkDead(*before, event.timestamp_ns);
+    if (before->answers.has_doubtful_stat) before->ForgetStat();
+    End(*before);
+    before = nullptr;
+  }
   if (before != nullptr && before->events.leader_known) {
     // With no exec in between, this is another process's exit, unless the exec event was lost, or
     // the exec failed past the point of no return, which kills the process.
     const bool exec_failed = before->seen_alive && (event.exit_code & 0x7f) != 0;
     const bool is_dead = before->stage == Stage::kDead;
     if (is_dead || (!HasHandle(*before) && !exec_failed)) {
+      const bool is_known = knows_owner && before->HasIdentity();
+      const bool had_later =
+          !event.IsOfReleased() && event.timestamp_ns > before->times.confirmed_ns;
+      const bool may_be_its = before->may_exec && !(is_dead && had_later);
       if (!is_dead) stages_.MarkDead(*before, before->events.last_event_ns);
       if (before->answers.has_doubtful_stat) before->ForgetStat();
+      if (is_known && may_be_its) before->certainty = EventOwner::Certainty::kContested;
       End(*before);
+      // It cannot belong to the watched process that had the pid last.
+      if (is_known && !reports_all_) return;
+      if (is_known) owner = {EventOwner::Certainty::kUnobserved, {}, {}};
     }
   }
   ThreadGroup& group = Group(event.tgid);
-  if (group.expected_inode == 0 && expected_inode_) {
-    group.expected_inode = expected_inode_(event.tgid, event.timestamp_ns);
-  }
+  group.Expect(owner);
   if (stages_.OnLeaderExit(group, event) == GroupStages::Exited::kEnded) End(group);
+}
+
+// Whether the owner of the event had the pid before this other process.
+bool ThreadGroupAggregator::IsPast(const ProcEvent& event, const ThreadGroup& other) {
+  if (event.IsOfReleased()) return true;
+  if (other.events.leader_known && other.events.leader_ns > event.timestamp_ns) return true;
+  return HasHandle(other) && witness_.Look(other.handle) != ProcessState::kGone;
+}
+
+// Another process with this pid is being dealt with, or is alive.
+void ThreadGroupAggregator::EndByEvent(const ProcEvent& event, const EventOwner& owner) {
+  ThreadGroup group(event.tgid);
+  group.Expect(owner);
+  group.AddLeaderExit(event);
+  group.stage = Stage::kDead;
+  group.times.confirmed_ns = event.timestamp_ns;
+  group.DateEnd();
+  on_end_(group);
 }
 
 // Whether this is the exit event of a process whose handle was faster.
@@ -106,11 +142,31 @@ void ThreadGroupAggregator::OnExec(const ProcEvent& event) {
   if (is_dead && event.timestamp_ns > group->times.confirmed_ns) return;  // the pid was reused
   if (group->cause == ThreadGroup::Cause::kLost || group->events.leader_ns > event.timestamp_ns)
     return;
+  if (IsExecOfOther(event, *group)) return;
   if (is_dead && HasHandle(*group)) {
     group->ForgetEvents();  // its handle will report how the new program exits
   } else {
     Erase(event.tgid);
   }
+}
+
+// Whether a later process with its pid called exec, or may have: the group's own is dead.
+bool ThreadGroupAggregator::IsExecOfOther(const ProcEvent& event, ThreadGroup& group) {
+  if (!group.events.leader_known || !group.HasIdentity() || HasHandle(group)) return false;
+  const GroupIdentity identity = group.Identity();
+  const std::optional<GroupIdentity> holder = HolderOf(witness_, group.pid);
+  if (!holder || IsSameGroup(*holder, identity)) return false;
+  // A first thread that another one's exec ends exits with 0, unless it had exited before.
+  if (holder->pid != 0 || group.events.leader_code != 0) {
+    if (group.stage != Stage::kDead) stages_.MarkDead(group, witness_.Now());
+    group.may_exec = true;
+    return true;
+  }
+  // One of its other threads did, and the new program is gone too. If its exit event does not come,
+  // it was another process.
+  Erase(identity.pid);
+  Presume(identity, event.timestamp_ns);
+  return true;
 }
 
 void ThreadGroupAggregator::OnCoredump(const ProcEvent& event) {
@@ -302,6 +358,12 @@ bool ThreadGroupAggregator::IsEnding(int32_t pid) const {
 
 bool ThreadGroupAggregator::IsEndingOther(const GroupIdentity& identity) const {
   return IsEnding(identity.pid) && !IsSameGroup(Find(identity.pid)->Identity(), identity);
+}
+
+bool ThreadGroupAggregator::HasExitEvent(const GroupIdentity& identity) const {
+  const ThreadGroup* group = Find(identity.pid);
+  if (group == nullptr || !group->events.leader_known) return false;
+  return group->HasIdentity() && IsSameGroup(group->Identity(), identity);
 }
 
 void ThreadGroupAggregator::ForgetUnconfirmed() {

@@ -5,6 +5,7 @@
 #include <functional>
 #include <unordered_map>
 
+#include "core/groups/event_owner.h"
 #include "core/groups/group_agenda.h"
 #include "core/groups/group_identity.h"
 #include "core/groups/group_stages.h"
@@ -26,12 +27,8 @@ class ThreadGroupAggregator {
  public:
   using OnEnd = std::function<void(const ThreadGroup&)>;
 
-  // The pidfs inode of the process that had this pid at this time; 0 if unknown.
-  using ExpectedInode = std::function<uint64_t(int32_t pid, uint64_t time_ns)>;
-
   // `status_timeout_ns`: see GroupStages.
-  ThreadGroupAggregator(ProcessWitness& witness, uint64_t status_timeout_ns, OnEnd on_end,
-                        ExpectedInode expected_inode = {});
+  ThreadGroupAggregator(ProcessWitness& witness, uint64_t status_timeout_ns, OnEnd on_end);
   ~ThreadGroupAggregator();
   ThreadGroupAggregator(const ThreadGroupAggregator&) = delete;
   ThreadGroupAggregator& operator=(const ThreadGroupAggregator&) = delete;
@@ -39,7 +36,8 @@ class ThreadGroupAggregator {
   // Forgets everything and closes the handles.
   void Close();
 
-  void OnExit(const ProcEvent& event);
+  // `owner`: whose first thread has exited, for such an event.
+  void OnExit(const ProcEvent& event, const EventOwner& owner = {});
   // If the stream reports forks: a new process proves that the pid's former owner is dead.
   void OnFork(const ProcEvent& event);
   void OnExec(const ProcEvent& event);
@@ -98,6 +96,9 @@ class ThreadGroupAggregator {
   // Whether the exit of another process that has, or had, this pid is yet to be reported.
   bool IsEndingOther(const GroupIdentity& identity) const;
 
+  // Whether the exit event of this very process has come, and its exit is yet to be reported.
+  bool HasExitEvent(const GroupIdentity& identity) const;
+
   // Events or records were lost: forgets the groups that wait for another event. Groups with a
   // handle stay, and stop waiting for anything else.
   void ForgetUnconfirmed();
@@ -110,6 +111,10 @@ class ThreadGroupAggregator {
   const ThreadGroup* Find(int32_t pid) const;
   ThreadGroup& Group(int32_t pid) { return groups_.try_emplace(pid, pid).first->second; }
   bool IsReportedBefore(const ProcEvent& event);
+  void OnLeaderExit(const ProcEvent& event, EventOwner owner);
+  bool IsExecOfOther(const ProcEvent& event, ThreadGroup& group);
+  bool IsPast(const ProcEvent& event, const ThreadGroup& other);
+  void EndByEvent(const ProcEvent& event, const EventOwner& owner);
   bool KeepsWaiting(int32_t pid, uint64_t stream_ns);
   void EndAtOnce(const GroupIdentity& identity, ProcessWitness::Handle handle, uint64_t alive_ns,
                  ThreadGroup::Cause cause);
@@ -118,7 +123,6 @@ class ThreadGroupAggregator {
 
   ProcessWitness& witness_;
   OnEnd on_end_;
-  ExpectedInode expected_inode_;
   bool reports_all_ = true;
   GroupAgenda agenda_;
   GroupStages stages_;

@@ -1,5 +1,6 @@
 #include "core/groups/watch_set.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace exitwatch {
@@ -62,7 +63,7 @@ std::optional<Watch> WatchSet::Take(const GroupIdentity& identity, uint64_t end_
     if (!IsSameGroup(watch.Identity(), identity)) continue;
     const bool knows_inode = identity.inode != 0 && watch.process.inode != 0;
     if (!knows_inode && watch.since_ns > end_ns) continue;
-    if (best == end || watch.since_ns < best->second.since_ns) best = entry;
+    if (best == end || watch.since_ns > best->second.since_ns) best = entry;
   }
   if (best == end) return {};
   const Watch watch = best->second;
@@ -70,15 +71,32 @@ std::optional<Watch> WatchSet::Take(const GroupIdentity& identity, uint64_t end_
   return watch;
 }
 
-uint64_t WatchSet::InodeAt(int32_t pid, uint64_t time_ns) {
+std::vector<Watch> WatchSet::ListOf(int32_t pid) {
+  std::vector<Watch> list;
   const std::lock_guard<std::mutex> lock(mutex_);
   const auto [begin, end] = watches_.equal_range(pid);
-  auto best = end;
+  for (auto entry = begin; entry != end; ++entry) list.push_back(entry->second);
+  std::sort(list.begin(), list.end(),
+            [](const Watch& a, const Watch& b) { return a.since_ns < b.since_ns; });
+  return list;
+}
+
+Watch* WatchSet::Find(const GroupIdentity& identity) {
+  const auto [begin, end] = watches_.equal_range(identity.pid);
   for (auto entry = begin; entry != end; ++entry) {
-    if (entry->second.since_ns > time_ns) continue;
-    if (best == end || entry->second.since_ns < best->second.since_ns) best = entry;
+    if (IsSameGroup(entry->second.Identity(), identity)) return &entry->second;
   }
-  return best == end ? 0 : best->second.process.inode;
+  return nullptr;
+}
+
+void WatchSet::Contest(const GroupIdentity& identity) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (Watch* watch = Find(identity)) watch->is_contested = true;
+}
+
+void WatchSet::NoteWhole(const GroupIdentity& identity) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (Watch* watch = Find(identity)) watch->was_whole = true;
 }
 
 }  // namespace exitwatch

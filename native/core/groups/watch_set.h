@@ -21,6 +21,9 @@ struct Watch {
   uint64_t since_ns = 0;
   uint64_t armed_ns = 0;  // BPF programs, once they run, report it from here on
   int pidfd = -1;         // a pidfd that reports its exit too; -1: only the stream does
+  // An exit event came that may have been its own or another process's.
+  bool is_contested = false;
+  bool was_whole = false;  // all its threads were seen alive after `since_ns`
 
   GroupIdentity Identity() const { return process.Identity(pid); }
 };
@@ -42,15 +45,19 @@ class WatchSet {
   std::vector<Watch> List();
 
   // Removes and returns the watch of the process that exited at `end_ns`: by inode, if known;
-  // otherwise the oldest possible one that was not made after the exit.
+  // otherwise the newest possible one that was not made after the exit.
   std::optional<Watch> Take(const GroupIdentity& identity, uint64_t end_ns);
 
   // How many watches have a pidfd, and how many depend on the stream alone. For any thread.
   size_t with_pidfd() const { return with_pidfd_.load(std::memory_order_relaxed); }
   size_t without_pidfd() const { return without_pidfd_.load(std::memory_order_relaxed); }
 
-  // The inode of the watched process that had this pid at this time; 0 if unknown.
-  uint64_t InodeAt(int32_t pid, uint64_t time_ns);
+  // The watches of this pid, oldest first.
+  std::vector<Watch> ListOf(int32_t pid);
+
+  // Sets `is_contested` or `was_whole` of this watch.
+  void Contest(const GroupIdentity& identity);
+  void NoteWhole(const GroupIdentity& identity);
 
  private:
   using Watches = std::unordered_multimap<int32_t, Watch>;
@@ -58,6 +65,7 @@ class WatchSet {
     return watch.pidfd < 0 ? without_pidfd_ : with_pidfd_;
   }
   void Erase(Watches::iterator watch);
+  Watch* Find(const GroupIdentity& identity);
 
   std::mutex mutex_;
   Watches watches_;

@@ -51,6 +51,10 @@ struct ProcEvent {
   int32_t parent_tgid = 0;
 
   bool IsLeader() const { return pid == tgid; }
+
+  // For an exit: the parent had already reaped the process when the event was made, so that even
+  // then another process may have had the pid.
+  bool IsOfReleased() const { return parent_tgid == 0; }
 };
 
 // False if the datagram is too short, is inconsistent, or names an impossible thread.

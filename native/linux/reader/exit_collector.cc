@@ -23,13 +23,13 @@ ExitCollector::ExitCollector(const Options& options, const KernelClock& clock,
       watched_(watched),
       delivery_(delivery),
       witness_(watched.pidfds(), clock),
-      aggregator_(
-          witness_, options.status_timeout_ns,
-          [this](const ThreadGroup& group) { OnGroupEnd(group); },
-          [this](int32_t pid, uint64_t time_ns) {
-            const uint64_t inode = watched_.set().InodeAt(pid, time_ns);
-            return inode != 0 ? inode : known_.InodeAt(pid, clock_.TickOf(time_ns));
-          }),
+      aggregator_(witness_, options.status_timeout_ns,
+                  [this](const ThreadGroup& group) { OnGroupEnd(group); }),
+      attribution_(!options.watched_only, options.status_timeout_ns, witness_, watched.set(),
+                   aggregator_,
+                   [this](int32_t pid, uint64_t time_ns) {
+                     return known_.FindAt(pid, clock_.TickOf(time_ns));
+                   }),
       ended_(kEndedGroups) {
   aggregator_.ReportsAll(!options.watched_only);
 }
@@ -52,7 +52,7 @@ void ExitCollector::OnEvent(const ProcEvent& event) {
     return;
   }
   if (is_doorbell || !IsWanted(event.tgid)) return;
-  if (event.what == kProcEventExit) aggregator_.OnExit(event);
+  if (event.what == kProcEventExit) attribution_.OnExit(event);
   if (event.what == kProcEventExec) aggregator_.OnExec(event);
   if (event.what == kProcEventCoredump) aggregator_.OnCoredump(event);
 }
@@ -103,10 +103,12 @@ void ExitCollector::OnGroupEnd(const ThreadGroup& group) {
 }
 
 void ExitCollector::Deliver(const ThreadGroup& group) {
-  const uint64_t end_tick = clock_.TickOf(group.times.ended_ns);
-  std::optional<ProcessEntry> process = known_.Take(group.pid, end_tick);
+  const bool may_be_known = group.certainty != EventOwner::Certainty::kUnobserved;
+  std::optional<ProcessEntry> process;
+  if (may_be_known) process = known_.Take(group.pid, clock_.TickOf(group.times.ended_ns));
   if (OwnChildren::Contains(group.Identity(), group.times.ended_ns)) return;
-  const std::optional<Watch> watch = watched_.Take(group.Identity(), group.times.ended_ns);
+  std::optional<Watch> watch;
+  if (may_be_known) watch = watched_.Take(group.Identity(), group.times.ended_ns);
   if (watch) process = watch->process;
   if (options_.watched_only && !watch) return;
 

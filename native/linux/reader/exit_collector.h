@@ -1,11 +1,13 @@
 #ifndef EXITWATCH_LINUX_READER_EXIT_COLLECTOR_H_
 #define EXITWATCH_LINUX_READER_EXIT_COLLECTOR_H_
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 
 #include "core/bpf/group_filter.h"
 #include "core/groups/ended_groups.h"
+#include "core/groups/exit_attribution.h"
 #include "core/groups/stream_kind.h"
 #include "core/groups/thread_group_aggregator.h"
 #include "core/parse/proc_event.h"
@@ -33,7 +35,10 @@ class ExitCollector {
                 ExitDelivery& delivery);
 
   // Closes all handles.
-  void Close() { aggregator_.Close(); }
+  void Close() {
+    attribution_.Close();
+    aggregator_.Close();
+  }
 
   // Sets what the stream reports from now on.
   void SetStream(StreamKind stream);
@@ -59,10 +64,15 @@ class ExitCollector {
   void ReadProcesses(const std::atomic<bool>& stop, uint64_t reported_ns);
 
   // See ThreadGroupAggregator.
-  void Settle(uint64_t stream_ns) { aggregator_.Settle(stream_ns); }
-  uint64_t NextDeadline() const { return aggregator_.NextDeadline(); }
+  void Settle(uint64_t stream_ns) {
+    attribution_.Retry();
+    aggregator_.Settle(stream_ns);
+  }
+  uint64_t NextDeadline() const {
+    return std::min(aggregator_.NextDeadline(), attribution_.NextDeadline());
+  }
   bool HasGroups() const { return aggregator_.HasGroups(); }
-  bool HasUnreported() const { return aggregator_.HasUnreported(); }
+  bool HasUnreported() const { return aggregator_.HasUnreported() || attribution_.HasKept(); }
 
   // Processes whose exit nothing will report: a debugger holds them, and no handle could be opened.
   uint64_t unheld() const { return unheld_; }
@@ -80,6 +90,7 @@ class ExitCollector {
   ExitDelivery& delivery_;
   LinuxWitness witness_;
   ThreadGroupAggregator aggregator_;
+  ExitAttribution attribution_;
   KnownProcesses known_;
   EndedGroups ended_;  // exits that records reported
   StreamKind stream_ = StreamKind::kThreads;

@@ -48,9 +48,12 @@ void KnownProcesses::ReadAll(ProcessWitness& witness, const std::atomic<bool>& s
   }
 }
 
-uint64_t KnownProcesses::InodeAt(int32_t pid, uint64_t tick) const {
+std::optional<GroupIdentity> KnownProcesses::FindAt(int32_t pid, uint64_t tick) const {
   const auto found = table_.find(pid);
-  return found == table_.end() || found->second.start_ticks > tick ? 0 : found->second.inode;
+  if (found == table_.end() || found->second.start_ticks > tick) return {};
+  // A kernel thread that could not be read.
+  if (found->second.start_ticks == 0) return {};
+  return found->second.Identity(pid);
 }
 
 uint64_t KnownProcesses::UnknownSince(uint64_t ended_ns) const {

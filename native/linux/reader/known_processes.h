@@ -33,8 +33,8 @@ class KnownProcesses {
   // kthreadd forked a child.
   void OnFork(const ProcEvent& event);
 
-  // The pidfs inode of the process that had this pid at this tick; 0 if unknown.
-  uint64_t InodeAt(int32_t pid, uint64_t tick) const;
+  // The process that had this pid at this tick, if it is known.
+  std::optional<GroupIdentity> FindAt(int32_t pid, uint64_t tick) const;
 
   // An unknown process that exited after ReadAll() started after this time. 0 if ReadAll() did not
   // see all processes.

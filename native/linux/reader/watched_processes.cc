@@ -101,6 +101,7 @@ WatchedProcesses::Result WatchedProcesses::Register(OpenedProcess opened, System
     return Result::kArmed;
   }
   const bool is_whole = ReadProcStat(pid, &stat) && !stat.IsZombie() && !HasDeadThread(pid, stat);
+  if (is_whole && !is_over) set_.NoteWhole(identity);
   if (!armed_ || is_over || !is_whole) {
     doubts_.push_back({identity, std::move(pidfd), alive_ns, CauseOfDead()});
     if (armed_) wake_();
@@ -138,6 +139,7 @@ WatchedProcesses::Result WatchedProcesses::AddByNumber(int32_t pid, uint64_t sta
   }
   const bool is_whole =
       after == ProcessState::kAlive && !stat.IsZombie() && !HasDeadThread(pid, stat);
+  if (is_whole) set_.NoteWhole({pid, start_ticks, inode, 0, 0});
   if (!armed_ || !is_whole) {
     const uint64_t alive_ns =
         after == ProcessState::kAlive ? now_ns : owner_clock_.TimeOfTick(start_ticks);

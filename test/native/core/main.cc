@@ -14,6 +14,7 @@ int main() {
   RecordQueueTests();
   SignalQueueTests();
   EndedGroupsTests();
+  ExitAttributionTests();
   WatchSetTests();
   CgroupRecordTests();
   std::printf("%d wrong\n", failures);

@@ -11,6 +11,7 @@ void BpfAssemblerTests();
 void RecordQueueTests();
 void SignalQueueTests();
 void EndedGroupsTests();
+void ExitAttributionTests();
 void WatchSetTests();
 void CgroupRecordTests();
 

@@ -21,6 +21,7 @@ struct End {
   uint64_t ended_ns;
   bool by_kernel;
   uint64_t latest_ns;  // the end may be as late as this
+  uint64_t inode;
 };
 
 // A vector that a failing test may read beyond its end.
@@ -29,7 +30,7 @@ class Ends {
   void push_back(const End& end) { ends_.push_back(end); }
   size_t size() const { return ends_.size(); }
   End operator[](size_t i) const {
-    return i < ends_.size() ? ends_[i] : End{-2, -2, -2, 0, false, 0};
+    return i < ends_.size() ? ends_[i] : End{-2, -2, -2, 0, false, 0, 0};
   }
 
  private:
@@ -39,15 +40,13 @@ class Ends {
 class Scene {
  public:
   Scene()
-      : aggregator(
-            witness, 1'000'000'000,
-            [this](const ThreadGroup& group) {
-              const std::optional<bool> core = group.CoreDumped();
-              ends.push_back({group.pid, group.Status().value_or(-1), core ? (*core ? 1 : 0) : -1,
-                              group.times.ended_ns, group.times.ended_by_kernel,
-                              group.times.ended_ns + group.times.uncertainty_ns});
-            },
-            [this](int32_t, uint64_t) { return expected_inode; }) {}
+      : aggregator(witness, 1'000'000'000, [this](const ThreadGroup& group) {
+          const std::optional<bool> core = group.CoreDumped();
+          ends.push_back({group.pid, group.Status().value_or(-1), core ? (*core ? 1 : 0) : -1,
+                          group.times.ended_ns, group.times.ended_by_kernel,
+                          group.times.ended_ns + group.times.uncertainty_ns,
+                          group.Identity().inode});
+        }) {}
 
   void Exit(int32_t pid, int32_t tgid, int32_t code, int32_t parent = 5) {
     ProcEvent event;
@@ -57,7 +56,11 @@ class Scene {
     event.tgid = tgid;
     event.exit_code = code;
     event.parent_tgid = pid == tgid ? parent : 0;
-    aggregator.OnExit(event);
+    EventOwner owner;
+    if (expected_inode != 0) {
+      owner = {EventOwner::Certainty::kKnown, {tgid, 0, expected_inode, 0, 0}};
+    }
+    aggregator.OnExit(event, owner);
   }
 
   void Fork(int32_t pid, int32_t tgid) {
@@ -482,7 +485,9 @@ void AZombieOfTheSameTickMayBeALaterProcess() {
 void AProcessWithAnotherInodeIsAnother() {
   Scene scene;
   scene.expected_inode = 77;
-  scene.Process(10, ProcessState::kDead, 'Z', 1, 0x900).inode = 78;
+  FakeWitness::Process& later = scene.Process(10, ProcessState::kDead, 'Z', 1, 0x900);
+  later.inode = 78;
+  later.stat.start_ticks = scene.witness.TickOf(scene.witness.now_ns);
   scene.Exit(10, 10, 0x500);
   scene.Pass(kMs);
   CHECK_EQUAL(scene.ends.size(), 1u);
@@ -492,6 +497,94 @@ void AProcessWithAnotherInodeIsAnother() {
   scene.Pass(kMs);
   CHECK_EQUAL(scene.ends.size(), 2u);
   CHECK_EQUAL(scene.ends[1].status, 0x900);
+}
+
+void AnEventIsThatOfALaterProcessWhichWasThereBeforeIt() {
+  Scene scene;
+  scene.expected_inode = 77;
+  scene.Process(10, ProcessState::kDead, 'Z', 1, 0x900).inode = 78;
+  scene.Exit(10, 10, 0x900);
+  scene.Pass(kMs);
+  CHECK_EQUAL(scene.ends.size(), 1u);
+  CHECK_EQUAL(scene.ends[0].inode, 78u);
+  CHECK_EQUAL(scene.ends[0].status, 0x900);
+}
+
+void IfBothMayHaveExitedWithThisCodeNobodyKnows() {
+  Scene scene;
+  scene.expected_inode = 77;
+  FakeWitness::Process& later = scene.Process(10, ProcessState::kDead, 'Z', 1, 0x500);
+  later.inode = 78;
+  later.stat.start_ticks = scene.witness.TickOf(scene.witness.now_ns);
+  scene.Exit(10, 10, 0x500);
+  scene.Pass(kMs);
+  CHECK_EQUAL(scene.ends.size(), 1u);
+  CHECK_EQUAL(scene.ends[0].inode, 77u);
+  CHECK_EQUAL(scene.ends[0].status, -1);
+}
+
+// The process that has the pid now has lost its first thread.
+void ALateEventOfAReapedProcessLeavesTheNextOneAlone() {
+  Scene scene;
+  scene.expected_inode = 78;
+  scene.Process(10, ProcessState::kAlive, 'Z', 2).inode = 78;
+  scene.Exit(10, 10, 0x100);
+  scene.Pass(kMs);
+  CHECK_EQUAL(scene.ends.size(), 0u);
+  scene.expected_inode = 77;
+  scene.Exit(10, 10, 0x700, 0);
+  CHECK_EQUAL(scene.ends.size(), 1u);
+  CHECK_EQUAL(scene.ends[0].inode, 77u);
+  CHECK_EQUAL(scene.ends[0].status, 0x700);
+  scene.Process(10, ProcessState::kDead, 'Z', 1, 0x100).inode = 78;
+  scene.aggregator.OnHandleReady(10, scene.witness.now_ns);
+  scene.Pass(50 * kMs);
+  CHECK_EQUAL(scene.ends.size(), 2u);
+  CHECK_EQUAL(scene.ends[1].inode, 78u);
+  CHECK_EQUAL(scene.ends[1].status, 0x100);
+}
+
+void AnExecOfALaterProcessEndsNothing() {
+  Scene scene;
+  scene.expected_inode = 77;
+  FakeWitness::Process& later = scene.Process(10, ProcessState::kAlive);
+  later.inode = 78;
+  later.stat.start_ticks = scene.witness.TickOf(scene.witness.now_ns);
+  scene.Exit(10, 10, 0x500);
+  scene.Exec(10);
+  scene.Pass(kMs);
+  CHECK_EQUAL(scene.ends.size(), 1u);
+  CHECK_EQUAL(scene.ends[0].inode, 77u);
+  CHECK_EQUAL(scene.ends[0].status, 0x500);
+  scene.Exit(10, 10, 0);
+  scene.Exec(10);
+  scene.Exit(10, 10, 0x900);  // of the same process, or of the later one
+  scene.Pass(100 * kMs);
+  CHECK_EQUAL(scene.ends[1].status, -1);
+  const size_t count = scene.ends.size();
+  scene.Exit(10, 10, 0);
+  scene.Exec(10);
+  scene.witness.now_ns += kMs;
+  scene.Exit(10, 10, 0x900);  // of the later one, which had the pid before this exit
+  scene.Pass(100 * kMs);
+  CHECK_EQUAL(scene.ends[count].status, 0);
+}
+
+void AProgramThatIsGoneSoonAfterAnExecReportsItsOwnExit() {
+  Scene scene;
+  scene.expected_inode = 77;
+  scene.Process(10, ProcessState::kGone);
+  scene.Exit(10, 10, 0);
+  scene.Exec(10);
+  scene.Exit(10, 10, 0x900);
+  scene.Pass(100 * kMs);
+  CHECK_EQUAL(scene.ends.size(), 1u);
+  CHECK_EQUAL(scene.ends[0].status, 0x900);
+  scene.Exit(10, 10, 0);
+  scene.Exec(10);  // and nothing more
+  scene.Pass(100 * kMs);
+  CHECK_EQUAL(scene.ends.size(), 2u);
+  CHECK_EQUAL(scene.ends[1].status, -1);
 }
 
 void AnotherProcessWithThePidProvesADeath() {
@@ -1136,6 +1229,11 @@ void test::ThreadGroupAggregatorTests() {
   AProcessOfTheSameTickIsNewIfNoExecComes();
   AZombieOfTheSameTickMayBeALaterProcess();
   AProcessWithAnotherInodeIsAnother();
+  AnEventIsThatOfALaterProcessWhichWasThereBeforeIt();
+  IfBothMayHaveExitedWithThisCodeNobodyKnows();
+  ALateEventOfAReapedProcessLeavesTheNextOneAlone();
+  AnExecOfALaterProcessEndsNothing();
+  AProgramThatIsGoneSoonAfterAnExecReportsItsOwnExit();
   AnotherProcessWithThePidProvesADeath();
   ADumpByAnyThreadIsTheGroupsDump();
   AThreadThatAnnouncedADumpMayBeLate();

@@ -22,8 +22,8 @@ void AReusedPidDoesNotResolveTheOldWatch() {
   watches.Add(watch, [] { return uint64_t{0}; });
   CHECK(!watches.Take({10, 0, 9, 0}, 300));  // the inode of neither
   CHECK(!watches.Take({10, 0, 0, 0}, 50));   // ended before either watch began
-  CHECK_EQUAL(watches.InodeAt(10, 150), 7u);
-  CHECK_EQUAL(watches.InodeAt(10, 50), 0u);
+  CHECK_EQUAL(watches.ListOf(10).size(), 2u);
+  CHECK_EQUAL(watches.ListOf(10).back().process.inode, 8u);
   CHECK_EQUAL(watches.Take({10, 0, 0, 0}, 150)->process.inode, 7u);
   CHECK_EQUAL(watches.Take({10, 0, 8, 0}, 150)->process.inode, 8u);
   CHECK(!watches.Contains(10));

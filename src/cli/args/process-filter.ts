@@ -3,9 +3,8 @@ import { spawnSync } from 'node:child_process';
 import { globPattern, NamePattern } from '../../common/name-pattern.js';
 import type { ExitEvent } from '../../events/exit-event.js';
 import type { SignalEvent } from '../../events/signal-event.js';
-import { locate } from '../../where/locate.js';
 import type { LocationReason } from '../../where/location.js';
-import { whereaboutsOf } from '../../where/whereabouts.js';
+import { unitsOf, whereaboutsOf } from '../../where/whereabouts.js';
 
 import { factsOf, KnownProcesses, type Facts } from './known-processes.js';
 import { UsageError } from './usage-error.js';
@@ -22,11 +21,11 @@ const TELLS_NO_CONTAINER: readonly LocationReason[] = [...TELLS_NO_UNIT, 'runtim
 
 const FIRST_DIGITS = /^[0-9a-f]{4,64}$/;
 
-/** A container by name, or by the first digits of its id. */
-interface ContainerPattern {
-  name: RegExp;
-  digits: string | null;
-}
+/** Whether what runs in this cgroup is selected; `null`: the cgroup does not tell. */
+export type CgroupMatcher = (cgroup: string | null) => boolean | null;
+
+/** The same; the container is the one that was found when the process ran: it may be gone by now. */
+export type ContainerMatcher = (place: Pick<ExitEvent, 'cgroup' | 'container'>) => boolean | null;
 
 /** Which processes to select: any item of each list; an empty list matches all. */
 export interface ProcessCriteria {
@@ -50,8 +49,8 @@ interface Profile {
 export class ProcessFilter {
   readonly #criteria: ProcessCriteria;
   readonly #pattern: NamePattern;
-  readonly #units: readonly RegExp[];
-  readonly #containers: readonly ContainerPattern[];
+  readonly #isInUnit: CgroupMatcher;
+  readonly #isInContainer: ContainerMatcher;
   readonly #known: KnownProcesses | undefined;
   /** Exits of processes about which too little was known to match them. */
   untold = 0;
@@ -60,8 +59,8 @@ export class ProcessFilter {
   constructor(criteria: ProcessCriteria) {
     this.#criteria = criteria;
     this.#pattern = new NamePattern(criteria.names);
-    this.#units = criteria.units.map(unitPattern);
-    this.#containers = criteria.containers.map(containerPattern);
+    this.#isInUnit = unitMatcher(criteria.units);
+    this.#isInContainer = containerMatcher(criteria.containers);
     const isNarrow = Object.values(criteria).some((list: readonly unknown[]) => list.length > 0);
     this.#known = isNarrow ? new KnownProcesses() : undefined;
   }
@@ -103,14 +102,14 @@ export class ProcessFilter {
 
   /** `null`: too little is known. */
   #judge({ names, uid, cgroup, parentPid }: Profile): boolean | null {
-    const { names: globs, uids, cgroups, units, containers, parents } = this.#criteria;
+    const { names: globs, uids, cgroups, parents, units, containers } = this.#criteria;
     const verdicts = [
       globs.length === 0 || (names === null ? null : this.#pattern.matches(names)),
       uids.length === 0 || (uid === null ? null : uids.includes(uid)),
       cgroups.length === 0 ||
         (cgroup === null ? null : cgroups.some((wanted) => isIn(cgroup, wanted))),
-      units.length === 0 || isInUnit(cgroup, this.#units),
-      containers.length === 0 || isInContainer(cgroup, this.#containers),
+      units.length === 0 || this.#isInUnit(cgroup),
+      containers.length === 0 || this.#isInContainer({ cgroup, ...whereaboutsOf(cgroup) }),
       parents.length === 0 || (parentPid === null ? null : parents.includes(parentPid)),
     ];
     if (verdicts.includes(false)) return false;
@@ -133,38 +132,38 @@ function profileOf(event: EventFacts, facts: Facts | undefined): Profile {
   };
 }
 
-/** Whether it is in such a unit, or in something below it; `null`: its cgroup does not tell. */
-function isInUnit(cgroup: string | null, patterns: readonly RegExp[]): boolean | null {
-  const { chain, reason } = locate(cgroup);
-  const names = chain.flatMap((place) => (place.kind === 'unit' ? [place.name] : []));
-  if (names.some((name) => patterns.some((pattern) => pattern.test(name)))) return true;
-  return reason !== null && TELLS_NO_UNIT.includes(reason) ? null : false;
-}
-
-function isInContainer(
-  cgroup: string | null,
-  patterns: readonly ContainerPattern[],
-): boolean | null {
-  const { container } = whereaboutsOf(cgroup);
-  if (container === null) {
-    const { reason } = locate(cgroup);
-    return reason !== null && TELLS_NO_CONTAINER.includes(reason) ? null : false;
-  }
-  const { id, name } = container;
-  return patterns.some((pattern) => {
-    if (pattern.digits !== null && id.startsWith(pattern.digits)) return true;
-    return name !== null && pattern.name.test(name);
-  });
-}
-
-function containerPattern(text: string): ContainerPattern {
-  return { name: globPattern(text), digits: FIRST_DIGITS.test(text) ? text : null };
+/** Selects what is in such a unit, or in something below it: globs, with or without `.service`. */
+export function unitMatcher(globs: readonly string[]): CgroupMatcher {
+  const patterns = globs.map((glob) => globPattern(unitName(glob)));
+  return (cgroup) => {
+    const { units, reason } = unitsOf(cgroup);
+    if (units.some((name) => patterns.some((pattern) => pattern.test(name)))) return true;
+    return reason !== null && TELLS_NO_UNIT.includes(reason) ? null : false;
+  };
 }
 
 /** As systemctl(1) takes them: `nginx` is `nginx.service`. */
-function unitPattern(glob: string): RegExp {
-  const isWhole = UNIT_SUFFIX.test(glob) || /[*?[]/.test(glob);
-  return globPattern(isWhole ? glob : `${glob}.service`);
+export function unitName(glob: string): string {
+  return UNIT_SUFFIX.test(glob) || hasWildcards(glob) ? glob : `${glob}.service`;
+}
+
+export function hasWildcards(glob: string): boolean {
+  return /[*?[]/.test(glob);
+}
+
+/** Selects what is in such a container: by its name, a glob, or by the first digits of its id. */
+export function containerMatcher(texts: readonly string[]): ContainerMatcher {
+  const names = texts.map(globPattern);
+  const digits = texts.filter((text) => FIRST_DIGITS.test(text));
+  return ({ cgroup, container }) => {
+    if (container === null) {
+      const { reason } = unitsOf(cgroup);
+      return reason !== null && TELLS_NO_CONTAINER.includes(reason) ? null : false;
+    }
+    const { id, name } = container;
+    if (digits.some((each) => id.startsWith(each))) return true;
+    return name !== null && names.some((pattern) => pattern.test(name));
+  };
 }
 
 /** An absolute path includes everything below it; any other path matches at any depth. */

@@ -1,0 +1,25 @@
+import { containerMatcher, unitMatcher, unitName } from '../../src/cli/args/process-filter';
+import type { CgroupContainer } from '../../src';
+import { H, USER } from '../support/places';
+
+test('a unit matches by name, with or without .service, by a glob, and from below it', () => {
+  const sound = `${USER}/app.slice/pipewire.service`;
+  for (const word of ['pipewire', 'pipewire.service', 'pipe*', 'user@1000']) {
+    expect(unitMatcher(['nginx', word])(sound)).toBe(true);
+  }
+  expect(unitMatcher(['pipewire.socket'])(sound)).toBe(false);
+  expect(unitMatcher(['pipewire'])(null)).toBeNull();
+  expect(['nginx', 'a.slice', 'a*'].map(unitName)).toEqual(['nginx.service', 'a.slice', 'a*']);
+});
+
+test('a container matches by the name that it had, by a glob, or by digits of its id', () => {
+  const container: CgroupContainer = { runtime: 'docker', id: H, name: 'web-1' };
+  const place = { cgroup: `/system.slice/docker-${H}.scope`, container };
+  for (const word of ['web-1', 'web-*', H, H.slice(0, 4)]) {
+    expect(containerMatcher([word])(place)).toBe(true);
+  }
+  for (const word of ['web', H.slice(0, 3)]) expect(containerMatcher([word])(place)).toBe(false);
+  const elsewhere = { cgroup: '/system.slice/nginx.service', container: null };
+  expect(containerMatcher(['web-1'])(elsewhere)).toBe(false);
+  expect(containerMatcher(['web-1'])({ cgroup: null, container: null })).toBeNull();
+});

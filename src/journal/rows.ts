@@ -1,5 +1,6 @@
 import { isObject } from '../common/is-object.js';
 import type { ExitEvent, Gap, SourceChange } from '../events/exit-event.js';
+import { isExitJson, reviveExit } from '../events/revive.js';
 
 /**
  * Ends that a journal lacks. `'disk-full'`: the disk had no room for them. `'not-recording'`: no
@@ -107,7 +108,7 @@ export function parseRow(line: string): JournalRow | null {
   if (row === null || !Number.isSafeInteger(row['seq'])) return null;
   switch (row['event']) {
     case 'exit':
-      return isExit(row) ? reviveExit(row) : null;
+      return isExitJson(row) ? (reviveExit(row) as JournalExit) : null;
     case 'gap':
     case 'skipped':
       return revive(row, ['from', 'to']);
@@ -125,32 +126,6 @@ function parse(line: string): Record<string, unknown> | null {
   } catch {
     return null; // torn, or damaged
   }
-}
-
-const OUTCOMES: ReadonlySet<unknown> = new Set(['exited', 'killed', 'dumped', 'unknown']);
-
-function isExit({ id, pid, how, exitedAt }: Record<string, unknown>): boolean {
-  return (
-    typeof id === 'string' &&
-    Number.isSafeInteger(pid) &&
-    OUTCOMES.has(how) &&
-    typeof exitedAt === 'string'
-  );
-}
-
-/** As it was before it became JSON. */
-function reviveExit(row: Record<string, unknown>): JournalRow {
-  row['sender'] = reviveSender(row['sender']);
-  row['raisedAfter'] = reviveSender(row['raisedAfter']);
-  const received = row['signalsReceived'];
-  row['signalsReceived'] = Array.isArray(received) ? received.map(reviveSender) : [];
-  return revive(row, ['startedAt', 'exitedAt', 'tracedSince']);
-}
-
-function reviveSender(sender: unknown): unknown {
-  return isObject(sender)
-    ? Object.assign(sender, { sentAt: new Date(String(sender['sentAt'])) })
-    : null;
 }
 
 function revive(row: Record<string, unknown>, dates: readonly string[]): JournalRow {

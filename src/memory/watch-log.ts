@@ -3,8 +3,8 @@ import { join } from 'node:path';
 
 import { isObject } from '../common/is-object.js';
 import type { ExitEvent } from '../events/exit-event.js';
+import { isExitJson, reviveExit } from '../events/revive.js';
 import { checkIdentity, type ProcessIdentity } from '../identity/process-identity.js';
-import { whereaboutsOf } from '../where/whereabouts.js';
 
 import { openFile, type StateFolder, writeAll } from './state-folder.js';
 
@@ -165,12 +165,10 @@ export class WatchLog {
     const stored = this.#watches.get(watch);
     if (stored === undefined || !isObject(exit)) return;
     const { id, pid } = stored.identity;
-    if (exit['id'] !== id || exit['pid'] !== pid || !OUTCOMES.has(exit['how'])) return;
-    stored.exit = reviveExit(exit);
+    if (exit['id'] !== id || exit['pid'] !== pid || !isExitJson(exit)) return;
+    stored.exit = { ...reviveExit(exit), isRepeated: true };
   }
 }
-
-const OUTCOMES: ReadonlySet<unknown> = new Set(['exited', 'killed', 'dumped', 'unknown']);
 
 /** Far more than can be given out, and far from where numbers stop being exact. */
 const MOST_ID = 2 ** 52;
@@ -194,31 +192,4 @@ function parse(line: string): Record<string, unknown> | null {
   } catch {
     return null; // torn
   }
-}
-
-const DATES = ['startedAt', 'exitedAt', 'tracedSince'] as const;
-
-/** As it was before it became JSON. */
-function reviveExit(exit: Record<string, unknown>): ExitEvent {
-  const dates = Object.fromEntries(
-    DATES.map((name) => {
-      const date = exit[name];
-      return [name, typeof date === 'string' ? new Date(date) : null];
-    }),
-  );
-  const reviveSender = (sender: unknown) =>
-    isObject(sender) ? { ...sender, sentAt: new Date(String(sender['sentAt'])) } : null;
-  const received = Array.isArray(exit['signalsReceived']) ? exit['signalsReceived'] : [];
-  const cgroup = exit['cgroup'];
-  return {
-    // Earlier versions did not write these.
-    ...{ parentName: null, usage: null, commandLine: null },
-    ...whereaboutsOf(typeof cgroup === 'string' ? cgroup : null),
-    ...exit,
-    ...dates,
-    sender: reviveSender(exit['sender']),
-    raisedAfter: reviveSender(exit['raisedAfter']),
-    signalsReceived: received.map(reviveSender),
-    isRepeated: true,
-  } as unknown as ExitEvent;
 }

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 
 import type { ExitEvent, SignalSender } from '../../src';
 import { type JournalQuery, type JournalRow, readJournal } from '../../src/journal';
+import { whereaboutsOf } from '../../src/where/whereabouts';
 
 /** A folder that is removed with all it has. */
 export class Folder {
@@ -18,6 +19,8 @@ export class Folder {
   }
 }
 
+const CGROUP = '/system.slice/web.service';
+
 const START_MS = Date.parse('2026-11-24T03:00:00Z');
 
 /** The i-th of a series of ends, one each second; for what is stored, not for what the kernel says. */
@@ -25,20 +28,14 @@ export function endOf(i: number, more: Partial<ExitEvent> = {}): ExitEvent {
   const exitedAt = new Date(START_MS + i * 1000);
   return {
     ...{ event: 'exit', id: `8a68af16253b-${1000 + i}-${46497757 + i}`, pid: 1000 + i },
-    ...{ parentPid: 1, name: 'sh', program: 'dash', uid: 0, cgroup: '/system.slice/web.service' },
+    ...{ parentPid: 1, name: 'sh', program: 'dash', uid: 0, cgroup: CGROUP },
     ...{ startedAt: new Date(exitedAt.getTime() - 500), exitedAt, exitedNs: 5e13 + i * 1e9 },
     ...{ uncertaintyMs: 0, source: 'connector', isRepeated: false, lossless: true, traced: true },
     ...{ tracedSince: new Date(exitedAt.getTime() - 500), sender: null, raisedAfter: null },
     ...{ signalsReceived: [], oom: false, how: 'exited', exitCode: 0, signal: null },
     ...{ coreDumped: false, unknownReason: null, parentName: null, usage: null, executable: null },
-    ...{
-      commandLine: null,
-      unit: null,
-      container: null,
-      pod: null,
-      machine: null,
-      whereReason: null,
-    },
+    commandLine: null,
+    ...whereaboutsOf(more.cgroup === undefined ? CGROUP : more.cgroup),
     ...more,
   } as ExitEvent;
 }

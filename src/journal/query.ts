@@ -9,9 +9,9 @@ import {
 import { NamePattern } from '../common/name-pattern.js';
 import { toJsonLine } from '../common/safe-text.js';
 import type { ExitEvent } from '../events/exit-event.js';
+import { unitsOf } from '../where/whereabouts.js';
 
 import { checkDir } from './journal-options.js';
-import { containerOf, unitOf } from './places.js';
 import { type JournalRow, timeOf } from './rows.js';
 import { enderOf, namesOf, SHORT_ID, term, type TermSet } from './terms.js';
 
@@ -29,9 +29,9 @@ export interface JournalQuery {
   /** The kernel's name or the program's; may contain `*`, `?` and `[a-z]`. */
   name?: string;
   pid?: number;
-  /** The unit of systemd that it ran in: `nginx.service`. */
+  /** A unit of systemd that it ran in, or in something below it: `nginx.service`. */
   unit?: string;
-  /** The container that it ran in: its id, or the beginning of it. */
+  /** The container that it ran in: its name, its id, or the first digits of its id: at least 4. */
   container?: string;
   /** Who ended it, by a signal that killed it or that asked it to exit: a name or a pid. */
   killedBy?: string | number;
@@ -155,18 +155,23 @@ function byPid(pid: unknown): Criterion | null {
 function byUnit(unit: string | undefined): Criterion | null {
   if (unit === undefined) return null;
   return {
-    matches: ({ cgroup }) => unitOf(cgroup) === unit,
+    matches: ({ cgroup }) => unitsOf(cgroup).units.includes(unit),
     terms: [term.unit(unit)],
     texts: [toJsonLine(unit).slice(1, -1)],
   };
 }
 
-function byContainer(id: string | undefined): Criterion | null {
-  if (id === undefined) return null;
+const DIGITS = /^[0-9a-z]{4,64}$/;
+
+function byContainer(text: string | undefined): Criterion | null {
+  if (text === undefined) return null;
+  const isId = DIGITS.test(text);
+  const terms = [term.containerName(text), ...(isId ? [term.container(text)] : [])];
   return {
-    matches: ({ cgroup }) => containerOf(cgroup)?.startsWith(id) === true,
-    terms: id.length < SHORT_ID ? null : [term.container(id)],
-    texts: [toJsonLine(id).slice(1, -1)],
+    matches: ({ container }) =>
+      container !== null && (container.name === text || (isId && container.id.startsWith(text))),
+    terms: isId && text.length < SHORT_ID ? null : terms,
+    texts: [toJsonLine(text).slice(1, -1)],
   };
 }
 

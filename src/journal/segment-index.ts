@@ -77,19 +77,19 @@ export function formatIndex(first: number, bootId: string, blocks: readonly Pack
   const rows = read.reduce((sum, block) => sum + block.rows, 0);
   const from = Math.min(...read.map((block) => block.from));
   const to = Math.max(...read.map((block) => block.to));
-  const head = { event: 'index', version: 1, first, bootId, rows, from, to };
+  const head = { event: 'index', version: 2, first, bootId, rows, from, to };
   const lines = blocks.map(({ terms, ...block }) => ({ ...block, terms: terms.toString() }));
   return [head, ...lines].map((line) => `${JSON.stringify(line)}\n`).join('');
 }
 
-/** `null`: it is damaged, or of a later version; then read the whole segment. */
+/** `null`: it is damaged, or of another version, which lacks terms; then read the whole segment. */
 export function parseIndex(text: string): SegmentIndex | null {
   try {
     const [head, ...lines] = text
       .trimEnd()
       .split('\n')
       .map((line) => JSON.parse(line) as unknown);
-    if (!isObject(head) || head['event'] !== 'index' || head['version'] !== 1) return null;
+    if (!isObject(head) || head['event'] !== 'index' || head['version'] !== 2) return null;
     const { bootId } = head;
     const blocks = lines.map(blockIn);
     if (typeof bootId !== 'string' || blocks.includes(null)) return null;
@@ -117,6 +117,6 @@ export const MOST_HEAD = 512;
 /** The times of the earliest and the latest row, from the first line of an index; `null`: unknown. */
 export function rangeIn(text: string): { from: number; to: number } | null {
   const [, from, to] =
-    /^\{"event":"index","version":1,.*?"from":(-?\d+),"to":(-?\d+)\}/.exec(text) ?? [];
+    /^\{"event":"index","version":\d+,.*?"from":(-?\d+),"to":(-?\d+)\}/.exec(text) ?? [];
   return from === undefined ? null : { from: Number(from), to: Number(to) };
 }

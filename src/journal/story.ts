@@ -1,7 +1,7 @@
 import type { SignalSender } from '../events/signal-event.js';
+import { unitsOf } from '../where/whereabouts.js';
 
-import { agentOf, isClientOf } from './agents.js';
-import { containerOf, unitOf } from './places.js';
+import { isClientOf } from './clients.js';
 import type { JournalQuery } from './query.js';
 import { readEnds, readEndsBackwards, readJournal } from './read-journal.js';
 import type { JournalExit, JournalGap, JournalRow } from './rows.js';
@@ -13,21 +13,19 @@ export type Subject = Pick<JournalQuery, 'name' | 'pid' | 'unit' | 'container'>;
 /** An end, and what the journal has about it. */
 export interface Story {
   end: JournalExit;
-  unit: string | null;
-  container: string | null;
   /** Who ended it: by a signal that killed it, or that asked it to exit. */
   ender: SignalSender | null;
   /** How that process itself ended; `null`: it has not, or nobody knows. */
   enderEnd: JournalExit | null;
   /** Other ends by the same process, within seconds. */
   sameEnder: JournalExit[];
+  /** The same, if the pid was not given to another process in between: likely. */
+  likelySameEnder: JournalExit[];
   /** Other ends in the same unit or cgroup, within seconds. */
   samePlace: JournalExit[];
   /** Earlier ends of the same program in the same place, within a day; the latest first. */
   before: JournalExit[];
-  /** The program, if who ended it acts for others: `systemd`. */
-  agent: string | null;
-  /** What ran then, and may have asked it: likely. */
+  /** If who ended it acts for others: what ran then, and may have asked it. Likely. */
   clients: JournalExit[];
   /** What the journal lacks of that time. */
   gaps: JournalGap[];
@@ -81,16 +79,9 @@ export async function* findEnds(
 /** Everything that the journal has about an end. */
 export async function storyOf(dir: string, end: JournalExit): Promise<Story> {
   const ender = enderOf(end);
-  const agent =
-    ender?.pid == null
-      ? null
-      : agentOf(
-          ender.name,
-          ender.ancestors.map(({ name }) => name),
-        );
   const story: Story = {
-    ...{ end, unit: unitOf(end.cgroup), container: containerOf(end.cgroup), ender, agent },
-    ...{ enderEnd: null, sameEnder: [], samePlace: [], before: [], clients: [], gaps: [] },
+    ...{ end, ender, enderEnd: null, sameEnder: [], likelySameEnder: [] },
+    ...{ samePlace: [], before: [], clients: [], gaps: [] },
   };
   const sentMs = (ender?.sentAt ?? end.exitedAt).getTime();
   const since = new Date(Math.min(sentMs, end.exitedAt.getTime()) - SECONDS_MS);
@@ -99,29 +90,62 @@ export async function storyOf(dir: string, end: JournalExit): Promise<Story> {
   if (ender?.pid != null && ender.pid !== end.pid) {
     story.enderEnd ??= await endOf(dir, ender.pid, ender.sentAt);
   }
+  const isSure = (row: JournalExit) => isSameEnder(story, row);
+  story.sameEnder = story.likelySameEnder.filter(isSure);
+  story.likelySameEnder = story.likelySameEnder.filter((row) => !isSure(row));
   story.before = await endsBefore(dir, end);
   return story;
 }
 
 /** Adds a row of the seconds around the end to what it belongs to. */
 function take(story: Story, row: JournalRow, sentMs: number): void {
-  const { end, ender, agent } = story;
+  const { end, ender } = story;
   if (row.event === 'gap') story.gaps.push(row);
   if (row.event !== 'exit' || row.id === end.id) return;
   if (ender?.pid != null && row.pid === ender.pid && isOf(row, ender)) story.enderEnd = row;
-  const by = enderOf(row);
-  if (ender?.pid != null && by?.pid === ender.pid && by.name === ender.name) {
-    story.sameEnder.push(row);
-  } else if (isSamePlace(row, end)) story.samePlace.push(row);
+  if (seemsSame(ender, enderOf(row))) story.likelySameEnder.push(row);
+  else if (isSamePlace(row, end)) story.samePlace.push(row);
+  const reason = ender?.onBehalfReason ?? null;
   const isThen = startOf(row) <= sentMs && row.exitedAt.getTime() >= sentMs - SECONDS_MS / 2;
-  if (agent !== null && isThen && isClientOf(agent, namesOf(row))) story.clients.push(row);
+  if (reason !== null && isThen && isClientOf(reason, namesOf(row))) story.clients.push(row);
+}
+
+/** Whether nothing speaks against it that both are the same process. */
+function seemsSame(one: SignalSender | null, other: SignalSender | null): boolean {
+  if (one?.pid == null || other?.pid == null) return false;
+  return one.pid === other.pid && one.name === other.name && one.uid === other.uid;
+}
+
+/**
+ * Whether the process that ended the row is surely who ended the other: it had the pid from before
+ * the first signal until after the last one.
+ */
+function isSameEnder({ end, ender, enderEnd }: Story, row: JournalExit): boolean {
+  const by = enderOf(row);
+  if (ender?.pid == null || by?.pid == null) return false;
+  // Init has its pid until the next boot.
+  if (by.pid === 1) return bootOf(row) === bootOf(end);
+  const parents = (sender: SignalSender) => sender.ancestors?.map(({ pid }) => pid).join();
+  const lives = ({ sentAt }: SignalSender) =>
+    enderEnd?.startedAt != null && enderEnd.startedAt <= sentAt && sentAt <= enderEnd.exitedAt;
+  return enderEnd?.pid === by.pid && parents(by) === parents(ender) && lives(by) && lives(ender);
+}
+
+/** The first part of an id. */
+function bootOf({ id }: JournalExit): string {
+  return id.split('-', 1).join();
 }
 
 function isSamePlace(row: JournalExit, end: JournalExit): boolean {
   if (end.cgroup === null || end.cgroup === '/' || row.cgroup === null) return false;
-  const unit = unitOf(end.cgroup);
-  // A slice has everything of a user.
-  return row.cgroup === end.cgroup || (unit !== null && unitOf(row.cgroup) === unit);
+  return row.cgroup === end.cgroup || isSameUnit(row, end);
+}
+
+/** Users, containers and machines may have units of the same name. A slice has everything of a user. */
+function isSameUnit(row: JournalExit, end: JournalExit): boolean {
+  const pathOf = ({ cgroup, container, pod, machine }: JournalExit) =>
+    [...unitsOf(cgroup).units, container?.id, pod?.uid, machine?.name].join('/');
+  return end.unit !== null && pathOf(row) === pathOf(end);
 }
 
 /** Whether this is the process that sent the signal, and not a later one with its pid. */
@@ -143,7 +167,7 @@ async function endOf(dir: string, pid: number, then: Date): Promise<JournalExit 
 async function endsBefore(dir: string, end: JournalExit): Promise<JournalExit[]> {
   const [name] = namesOf(end);
   if (name === undefined) return [];
-  const unit = unitOf(end.cgroup);
+  const { unit } = end;
   const query = {
     ...{ dir, name: literally(name), since: new Date(end.exitedAt.getTime() - DAY_MS) },
     ...(unit === null ? {} : { unit }),
@@ -152,7 +176,7 @@ async function endsBefore(dir: string, end: JournalExit): Promise<JournalExit[]>
   const before: JournalExit[] = [];
   for await (const row of readEndsBackwards(query)) {
     const isBefore = row.event === 'exit' && row.seq < end.seq;
-    if (!isBefore || (unit === null && row.cgroup !== end.cgroup)) continue;
+    if (!isBefore || (row.cgroup !== end.cgroup && !isSameUnit(row, end))) continue;
     // What ran beside it was not started again.
     if (row.exitedAt.getTime() > startOf(end)) continue;
     before.push(row);

@@ -1,7 +1,7 @@
 import type { ExitEvent } from '../events/exit-event.js';
 import { killerOf, requestBefore } from '../events/ended-by.js';
+import { unitsOf } from '../where/whereabouts.js';
 
-import { containerOf, unitOf } from './places.js';
 import type { JournalEvent } from './rows.js';
 
 const BYTES = 4096;
@@ -17,6 +17,7 @@ export const term = {
   pid: (pid: number) => `p:${pid}`,
   unit: (unit: string) => `u:${unit}`,
   container: (id: string) => `c:${id.slice(0, SHORT_ID)}`,
+  containerName: (name: string) => `m:${name}`,
   killerName: (name: string) => `k:${name}`,
   killerPid: (pid: number) => `q:${pid}`,
   /** Not an end: it is of interest to everybody. */
@@ -80,10 +81,13 @@ export function addTerms(terms: TermSet, event: JournalEvent): void {
   }
   terms.add(term.pid(event.pid));
   for (const name of namesOf(event)) terms.add(term.name(name));
-  const unit = unitOf(event.cgroup);
-  if (unit !== null) terms.add(term.unit(unit));
-  const container = containerOf(event.cgroup);
-  if (container !== null) terms.add(term.container(container));
+  for (const unit of unitsOf(event.cgroup).units) terms.add(term.unit(unit));
+  // A program may append what an earlier version has told it.
+  const container = event.container as ExitEvent['container'] | undefined;
+  if (container != null) {
+    terms.add(term.container(container.id));
+    if (container.name !== null) terms.add(term.containerName(container.name));
+  }
   const killer = enderOf(event);
   if (killer?.pid == null) return;
   terms.add(term.killerPid(killer.pid));

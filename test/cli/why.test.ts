@@ -2,6 +2,7 @@ import { join } from 'node:path';
 
 import type { ExitEvent } from '../../src';
 import { JournalWriter, type JournalEvent } from '../../src/journal';
+import { whereaboutsOf } from '../../src/where/whereabouts';
 
 import { call } from '../support/command';
 import { endOf, Folder, killedBy } from '../support/journal';
@@ -23,6 +24,13 @@ async function withJournal(
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     return lines;
   });
+}
+
+/** An end by systemd, which acts for others. */
+function byInit(i: number): Partial<ExitEvent> {
+  const by = killedBy('systemd', 1, i);
+  const onBehalf = { onBehalf: true, onBehalfReason: 'service-manager' };
+  return { ...by, sender: { ...by.sender, ...onBehalf } as ExitEvent['sender'] };
 }
 
 /** An end of a server that systemd runs. */
@@ -55,9 +63,9 @@ test('the story has the sender’s own end, who else it ended, and the ends befo
     const lines = await ask('node');
     expect(lines.filter((line) => !/^(lived|ended|memory|gaps|process) /.test(line))).toEqual([
       '1100 (node) killed SIGTERM, after 0.50s',
+      'in       unit web.service',
       'by       SIGTERM from 4711 deploy.sh, 0.00s before the end (sure: reported by the kernel)',
       '         uid 1000, cgroup /user.slice < 4710 bash',
-      'in       unit web.service',
       'sender   4711 (deploy.sh) exited 0, after 12.00s, from 2026-11-24T03:01:30.000Z until 2026-11-24T03:01:42.000Z',
       '         uid 1000, cgroup /user.slice',
       'also     1 other ended by the same sender within 10 s (sure)',
@@ -81,7 +89,7 @@ test('the story has the sender’s own end, who else it ended, and the ends befo
 test('of a unit, it is the end of what was started first among those that ended together', async () => {
   const events = [
     endOf(50, { name: 'sh', startedAt: endOf(49).exitedAt }),
-    server(100, { startedAt: endOf(1).exitedAt, ...killedBy('systemd', 1, 100) }),
+    server(100, { startedAt: endOf(1).exitedAt, ...byInit(100) }),
     endOf(101, { name: 'rm', program: 'rm' }),
     endOf(102, {
       name: 'systemctl',
@@ -97,19 +105,21 @@ test('of a unit, it is the end of what was started first among those that ended 
       expect(lines[0]).toBe('1100 (node) killed SIGTERM, after 99.00s');
       expect(lines).toEqual(
         expect.arrayContaining([
-          'for      systemd acts for others: who asked it is not known for sure',
-          '         1102 systemctl, uid 0, child of 1 ran at that time (likely)',
+          'for      1102 systemctl, uid 0, child of 1 ran at that time (likely)',
         ]),
       );
     }
   });
 });
 
-test('of a container, by its id or the beginning of it', async () => {
-  await withJournal([server(5, { cgroup: DOCKER })], async (ask) => {
-    expect(await ask('3f2a9c1b04de')).toContain(
-      'in       unit docker-3f2a9c1b04de0000000000000000000000000000000000000000000000000000.scope, container 3f2a9c1b04de',
-    );
+test('of a container, by its name, its id or the beginning of it', async () => {
+  const { container } = whereaboutsOf(DOCKER);
+  const named = { ...container, name: 'shop-db' } as ExitEvent['container'];
+  await withJournal([server(5, { cgroup: DOCKER, container: named })], async (ask) => {
+    for (const word of ['3f2a9c1b04de', 'shop-db']) {
+      expect((await ask(word))[0]).toBe('1005 (node) exited 0, after 0.50s');
+    }
+    expect(await ask('3f2a9c1b04de')).toContain('in       container shop-db');
   });
 });
 

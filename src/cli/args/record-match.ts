@@ -1,10 +1,9 @@
 import { NamePattern } from '../../common/name-pattern.js';
 import type { ExitEvent } from '../../events/exit-event.js';
-import { unitOf } from '../../journal/places.js';
 import { namesOf } from '../../journal/terms.js';
 
 import { hasOutcome } from './outcome-filter.js';
-import { parseUser } from './process-filter.js';
+import { parseUser, unitMatcher } from './process-filter.js';
 import { UsageError } from './usage-error.js';
 
 type Match = (event: ExitEvent) => boolean;
@@ -33,7 +32,7 @@ function parseMatch(text: string): Match {
       case 'user':
         return matchUser(value);
       case 'unit':
-        return ({ cgroup }) => unitOf(cgroup) === value;
+        return matchUnit(value);
     }
   }
   throw new UsageError(
@@ -44,6 +43,11 @@ function parseMatch(text: string): Match {
 function matchName(glob: string): Match {
   const pattern = new NamePattern([glob]);
   return (event) => pattern.matches(namesOf(event));
+}
+
+function matchUnit(glob: string): Match {
+  const isInUnit = unitMatcher([glob]);
+  return ({ cgroup }) => isInUnit(cgroup) === true;
 }
 
 function matchUser(user: string): Match {

@@ -22,11 +22,12 @@ Usage: exitwatch why NAME|PID|UNIT|CONTAINER [OPTION]…
 
   NAME             the last process with this name, which may contain * and ?:
                    the kernel's name, or the program's file name. If none has
-                   it, the unit NAME.service
+                   it, the unit NAME.service, then the container NAME
   PID              the last process with this pid
   UNIT             a unit of systemd: nginx.service. Of the processes that ended
                    last, the one that was started first
-  CONTAINER        a container, by its id or the first 12 digits of it
+  CONTAINER        a container, by its name, its id, or the first 12 digits of
+                   the id
 
   --since TIME     only what happened then or later: -1h, yesterday, 03:00,
                    "2026-11-24 03:00", or ISO 8601
@@ -134,5 +135,5 @@ function subjectsOf(word: string): Subject[] {
   }
   if (UNIT.test(word)) return [{ unit: word }, { name: word }];
   if (/^[0-9a-f]{12,64}$/.test(word)) return [{ container: word }, { name: word }];
-  return [{ name: word }, { unit: `${word}.service` }];
+  return [{ name: word }, { unit: `${word}.service` }, { container: word }];
 }

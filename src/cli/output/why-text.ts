@@ -4,6 +4,9 @@ import type { Story } from '../../journal/story.js';
 import { escapeText } from './escape.js';
 import { row, tellStory } from './exit-story.js';
 import { describeExit, describeNames, span } from './exit-table.js';
+import { describeCommand } from './sender-text.js';
+
+const SAME_SENDER = 'the same sender within 10 s';
 
 /** How many of a list to name. */
 const MOST_NAMED = 5;
@@ -13,64 +16,51 @@ export function tellWhy(story: Story): string {
   const { end } = story;
   return [
     tellStory(end).trimEnd(),
-    ...describePlace(story),
+    ...describeCgroup(story.end),
     ...describeEnderEnd(story),
     ...describeClients(story),
-    ...listed('also', 'by the same sender within 10 s', end, story.sameEnder),
-    ...listed('near', `in the same ${placeOf(story)} within 10 s`, end, story.samePlace),
+    ...listed('also', `by ${SAME_SENDER} (sure)`, end, story.sameEnder),
+    ...listed('also', `by ${SAME_SENDER} (likely: the same pid)`, end, story.likelySameEnder),
+    ...listed('near', `in the same ${placeOf(end)} within 10 s (sure)`, end, story.samePlace),
     ...describeBefore(story),
     ...story.gaps.map((gap) => row('lost', describeGap(gap))),
     '',
   ].join('\n');
 }
 
-function describePlace({ end, unit, container }: Story): string[] {
-  const where = [
-    ...(unit === null ? [] : [`unit ${unit}`]),
-    ...(container === null ? [] : [`container ${container.slice(0, 12)}`]),
-  ];
-  if (where.length > 0) return [row('in', escapeText(where.join(', ')))];
-  return end.cgroup === null ? [] : [row('in', `cgroup ${escapeText(end.cgroup)}`)];
+/** The story of an end has the places that the cgroup names, if there are any. */
+function describeCgroup({ cgroup, unit, container, pod, machine }: JournalExit): string[] {
+  const isNamed = [unit, container, pod, machine].some((place) => place !== null);
+  return isNamed || cgroup === null ? [] : [row('in', `cgroup ${escapeText(cgroup)}`)];
 }
 
-function placeOf({ unit }: Story): string {
+function placeOf({ unit }: JournalExit): string {
   return unit === null ? 'cgroup' : 'unit';
 }
 
 function describeEnderEnd({ end, ender, enderEnd }: Story): string[] {
   if (ender?.pid == null || ender.pid === end.pid) return [];
   if (enderEnd === null) return [];
-  const command = commandLineOf(enderEnd);
+  const { commandLine } = enderEnd;
   const times = [
     ...(enderEnd.startedAt === null ? [] : [`from ${enderEnd.startedAt.toISOString()}`]),
     `until ${enderEnd.exitedAt.toISOString()}`,
   ];
   return [
     row('sender', `${describeExit(enderEnd)}, ${times.join(' ')}`),
-    ...(command === null ? [] : [row('', `command line: ${escapeText(command)}`)]),
+    ...(commandLine === null ? [] : [row('', `command ${describeCommand(commandLine)}`)]),
     row('', `uid ${enderEnd.uid ?? 'unknown'}, cgroup ${escapeText(enderEnd.cgroup ?? 'unknown')}`),
   ];
 }
 
-/** How it was called, if the journal has that. */
-function commandLineOf(exit: JournalExit): string | null {
-  const words: unknown = 'commandLine' in exit ? exit.commandLine : null;
-  if (typeof words === 'string') return words;
-  return Array.isArray(words) ? words.map(String).join(' ') : null;
-}
-
-function describeClients({ agent, clients }: Story): string[] {
-  if (agent === null) return [];
-  const head = row('for', `${agent} acts for others: who asked it is not known for sure`);
-  return [
-    head,
-    ...clients.slice(0, MOST_NAMED).map((client) => {
-      const command = commandLineOf(client) ?? describeNames(client) ?? 'name unknown';
-      const parent = client.parentPid === null ? '' : `, child of ${client.parentPid}`;
-      const who = `${client.pid} ${escapeText(command)}, uid ${client.uid ?? 'unknown'}${parent}`;
-      return row('', `${who} ran at that time (likely)`);
-    }),
-  ];
+function describeClients({ clients }: Story): string[] {
+  return clients.slice(0, MOST_NAMED).map((client, i) => {
+    const { pid, uid, parentPid, commandLine } = client;
+    const command = commandLine === null ? describeNames(client) : describeCommand(commandLine);
+    const parent = parentPid === null ? '' : `, child of ${parentPid}`;
+    const who = `${pid} ${command ?? 'name unknown'}, uid ${uid ?? 'unknown'}${parent}`;
+    return row(i === 0 ? 'for' : '', `${who} ran at that time (likely)`);
+  });
 }
 
 function listed(name: string, what: string, end: JournalExit, others: JournalExit[]): string[] {
@@ -84,7 +74,7 @@ function listed(name: string, what: string, end: JournalExit, others: JournalExi
   });
   const more = others.length - named.length;
   return [
-    row(name, `${count(others.length)} ended ${what} (sure)`),
+    row(name, `${count(others.length)} ended ${what}`),
     ...named,
     ...(more === 0 ? [] : [row('', `and ${count(more)}`)]),
   ];

@@ -216,8 +216,10 @@ int64_t TicksOf(pid_t pid);
 // Neither gone, nor a zombie, nor another one with its pid. Whose first thread alone has left is
 // alive.
 bool IsAlive(pid_t pid, int64_t ticks);
-// It is this process, dead or alive, and has not executed anything.
-bool IsBeforeExec(pid_t pid, int64_t ticks);
+// Whether this process, alive or a zombie, has executed anything since its fork. The answer is of
+// one look: between two of them its parent may reap it.
+typedef enum { kUnseen, kBeforeExec, kAfterExec } Exec;
+Exec ExecOf(pid_t pid, int64_t ticks);
 // All living processes of a run.
 void TreeMembers(const Run* run, Members* members);
 bool TreeIsEmpty(const Run* run);

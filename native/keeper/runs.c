@@ -230,8 +230,7 @@ static void LookWhatIsLeft(Run* run) {
 // it was reaped already, its shim tells.
 static void LookIfExecuted(Run* run) {
   if (run->state != kStarting || run->exec_fd >= 0 || run->pid == 0) return;
-  if (TicksOf(run->pid) != run->start_ticks || IsBeforeExec(run->pid, run->start_ticks)) return;
-  Executed(run);
+  if (ExecOf(run->pid, run->start_ticks) == kAfterExec) Executed(run);
 }
 
 void RunReadExec(Run* run) {
@@ -315,7 +314,8 @@ static bool IsToBeTold(const Run* run) {
 static void MainEndedWithShim(Run* run) {
   int status;
   struct rusage rusage;
-  if (run->pid == 0 || (run->state == kStarting && IsBeforeExec(run->pid, run->start_ticks))) {
+  if (run->pid == 0 ||
+      (run->state == kStarting && ExecOf(run->pid, run->start_ticks) == kBeforeExec)) {
     if (run->pid > 0) waitpid(run->pid, &status, WNOHANG);
     run->is_killing = true;  // what it has forked, and did not live to report
     return MainEndedEarly(run);
@@ -363,22 +363,25 @@ static void Reaped(pid_t pid, int status, const struct rusage* rusage, bool is_e
   }
 }
 
-static bool IsEarly(pid_t pid) {
+// Of a zombie, before it is reaped.
+static Exec LookAtLast(pid_t pid) {
   for (size_t i = 0; i < count; i++) {
-    if (runs[i]->pid == pid && runs[i]->state == kStarting)
-      return IsBeforeExec(pid, runs[i]->start_ticks);
+    if (runs[i]->pid == pid && runs[i]->state == kStarting && runs[i]->start_ticks != 0)
+      return ExecOf(pid, runs[i]->start_ticks);
   }
-  return false;
+  return kAfterExec;
 }
 
 void RunsReap(void) {
   siginfo_t info = {.si_pid = 0};
   while (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid > 0) {
-    const bool is_early = IsEarly(info.si_pid);
+    const Exec exec = LookAtLast(info.si_pid);
+    if (exec == kUnseen)
+      return;  // without a descriptor, for example: RunsTick() has us called again
     struct rusage usage;
     int status;
     const pid_t pid = wait4(info.si_pid, &status, WNOHANG, &usage);
-    if (pid > 0) Reaped(pid, status, &usage, is_early);
+    if (pid > 0) Reaped(pid, status, &usage, exec == kBeforeExec);
     info.si_pid = 0;
   }
 }
@@ -428,8 +431,13 @@ int RunsTick(void) {
   const int64_t now = BootMs();
   int wait = -1;
   for (size_t i = 0; i < count; i++) {
-    if (!RunIsAlive(runs[i]) || runs[i]->is_ours) continue;
-    LookAtLost(runs[i]);
+    Run* const run = runs[i];
+    if (!RunIsAlive(run) || (run->is_ours && (run->state != kStarting || run->exec_fd >= 0)))
+      continue;
+    if (run->is_ours)
+      LookIfExecuted(run);
+    else
+      LookAtLost(run);
     wait = Sooner(wait, now + kLookEveryMs, now);
   }
   RunsTellEnded();

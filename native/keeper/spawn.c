@@ -19,7 +19,7 @@
 #include "keeper.h"
 #include "shim.h"
 
-enum { kReservedFiles = 32, kLockTries = 100 };
+enum { kReservedFiles = 32, kLockTries = 100, kLookTries = 100, kLookAgainUs = 20000 };
 
 struct rlimit inherited_files;
 
@@ -269,12 +269,17 @@ static void ShimMain(const Run* run, const StartSpec* spec, ChildFiles* files) {
   siginfo_t info;
   while (waitid(P_ALL, 0, &info, WEXITED | WNOWAIT) == 0 || errno == EINTR) {
     // What it has executed can be seen until it is reaped.
-    const bool is_early = IsBeforeExec(child, report.ticks);
+    Exec exec = kUnseen;
+    for (int i = 0; i < kLookTries && info.si_pid == child; i++) {
+      exec = ExecOf(child, report.ticks);
+      if (exec != kUnseen) break;
+      usleep(kLookAgainUs);  // the system has no descriptor left, for example
+    }
     struct rusage usage;
     int status;
     const pid_t pid = wait4(info.si_pid, &status, WNOHANG, &usage);
     if (pid != child) continue;
-    report.kind = is_early ? kEndedBeforeExec : kEndedAfterExec;
+    report.kind = exec == kBeforeExec ? kEndedBeforeExec : kEndedAfterExec;
     report.status = status;
     report.ended_ms = WallMs();
     report.boot_ms = BootMs();

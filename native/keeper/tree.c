@@ -80,11 +80,14 @@ bool IsAlive(pid_t pid, int64_t ticks) {
   return stat.state != 'Z' || stat.threads > 1;
 }
 
-bool IsBeforeExec(pid_t pid, int64_t ticks) {
+Exec ExecOf(pid_t pid, int64_t ticks) {
   enum { kForkNoExec = 0x40 };  // PF_FORKNOEXEC: no program since its fork
   Stat stat;
-  return pid != 0 && ReadStat(pid, &stat) == 0 && stat.ticks == ticks &&
-         (stat.flags & kForkNoExec) != 0;
+  const int error = pid == 0 ? ESRCH : ReadStat(pid, &stat);
+  // There, but hidden (hidepid of proc(5)): only a program with other rights than ours is.
+  if (error == ESRCH && pid != 0 && (kill(pid, 0) == 0 || errno == EPERM)) return kAfterExec;
+  if (error != 0 || stat.ticks != ticks) return kUnseen;
+  return (stat.flags & kForkNoExec) != 0 ? kBeforeExec : kAfterExec;
 }
 
 static void NoteUnseen(Members* members, int error) {

@@ -1,25 +1,11 @@
 // A keeper that cannot look, because it has no descriptor left, knows nothing of an end.
-import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 
 import { CGROUP2, itWithCgroup } from '../support/cgroup2';
-import { KeeperHost } from '../support/keeper';
+import { KeeperHost, whileBlind } from '../support/keeper';
 import { kill } from '../support/kill';
 import { isRunning } from '../support/supervisor';
 import { until } from '../support/wait';
-
-/** The keeper has no descriptor for anything more until this is over. */
-async function whileBlind(host: KeeperHost, work: () => Promise<void>): Promise<void> {
-  const pid = host.keeperPid;
-  const most = /^Max open files +(\S+)/mu.exec(readFileSync(`/proc/${pid}/limits`, 'utf8'))?.[1];
-  const limit = (files: string) => execFileSync('prlimit', [`--pid=${pid}`, `--nofile=${files}:`]);
-  limit('1'); // what is open stays so
-  try {
-    await work();
-  } finally {
-    limit(most ?? '');
-  }
-}
 
 /** It has looked at all its runs meanwhile, and told what it saw. */
 async function looks(host: KeeperHost, id: string): Promise<void> {

@@ -1,21 +1,37 @@
-import { execFileSync } from 'node:child_process';
+import { execFile, execFileSync } from 'node:child_process';
 import { once } from 'node:events';
-import { closeSync, constants, openSync } from 'node:fs';
+import {
+  chmodSync,
+  chownSync,
+  closeSync,
+  constants,
+  copyFileSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  rmSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
 
 import type { RunOptions } from '../../src/supervisor/index.js';
 import { CGROUP2, itWithCgroup } from '../support/cgroup2';
-import { KeeperHost } from '../support/keeper';
+import { KeeperHost, whileBlind } from '../support/keeper';
+import { kill } from '../support/kill';
+import { itAsRoot } from '../support/privilege';
 import { until } from '../support/wait';
 
+const run = promisify(execFile);
 const KILLED = { code: 'ERR_EXITWATCH_START_FAILED', syscall: 'killed' };
 const IN_CGROUP = { cgroup: `${CGROUP2 ?? ''}/exitwatch-test-${process.pid}` };
 
 /** Begins a start that waits before its exec, as for a disk that does not answer, until `release()`. */
-async function hang(host: KeeperHost, mode: Partial<RunOptions>) {
-  const envFile = host.path('secrets');
+async function hang(host: KeeperHost, mode: Partial<RunOptions>, id = 'hangs') {
+  const envFile = host.path(`secrets-${id}`);
   execFileSync('mkfifo', [envFile]);
   const started = host.keeper.start({
-    id: 'hangs',
+    id,
     command: 'sleep',
     args: ['1'],
     envFile,
@@ -52,11 +68,37 @@ describe.each([
     expect(host.ended.has('hangs')).toBe(false);
   });
 
+  // Its parent may reap it at any moment while the keeper looks.
+  itHere('is stopped fifty times, and is never taken for a start', async () => {
+    await using host = await KeeperHost.open();
+    for (let i = 0; i < 50; i++) {
+      const { started, release } = await hang(host, mode, `hangs-${i}`);
+      const stopped = await host.keeper.stop(`hangs-${i}`);
+      expect(stopped).toEqual({ id: `hangs-${i}`, isGone: true, wasKilled: false, left: [] });
+      await expect(started).rejects.toMatchObject(KILLED);
+      release();
+    }
+    expect(host.ended.size).toBe(0);
+  });
+
+  itHere('fails when it is killed while the keeper has no descriptor to look with', async () => {
+    await using host = await KeeperHost.open();
+    const { started, release } = await hang(host, mode);
+    const [{ pid } = { pid: 0 }] = await host.keeper.members('hangs');
+    await whileBlind(host, async () => {
+      kill(pid, 'SIGKILL');
+      await host.keeper.ping();
+      await host.keeper.ping();
+    });
+    await expect(started).rejects.toMatchObject(KILLED);
+    release();
+  });
+
   itHere('fails when it is killed, though its pipe closes as by an exec', async () => {
     await using host = await KeeperHost.open();
     const { started, release } = await hang(host, mode);
     const [{ pid } = { pid: 0 }] = await host.keeper.members('hangs');
-    process.kill(pid, 'SIGKILL');
+    kill(pid, 'SIGKILL');
     await expect(started).rejects.toMatchObject(KILLED);
     release();
     await host.keeper.start({ id: 'hangs', command: 'sh', args: ['-c', 'kill -9 $$'], ...mode });
@@ -67,7 +109,7 @@ describe.each([
     await using host = await KeeperHost.open();
     const { started, release } = await hang(host, mode);
     const { restarts, keeperPid } = host;
-    process.kill(keeperPid, 'SIGKILL');
+    kill(keeperPid, 'SIGKILL');
     await until('another keeper', () => host.restarts > restarts);
     expect(host.keeper.run('hangs')).toMatchObject({ state: 'starting', isLost: true });
     const begun = once(host.keeper, 'started');
@@ -81,7 +123,7 @@ describe.each([
     await using host = await KeeperHost.open();
     const { started, release } = await hang(host, mode);
     const { restarts, keeperPid } = host;
-    process.kill(keeperPid, 'SIGKILL');
+    kill(keeperPid, 'SIGKILL');
     await until('another keeper', () => host.restarts > restarts);
     await host.keeper.start({ id: 'other', command: 'true' });
     await host.end('other');
@@ -89,4 +131,36 @@ describe.each([
     expect(await started).toMatchObject({ id: 'hangs', isLost: true });
     await host.end('hangs');
   });
+});
+
+// Its zombie is hidden, too.
+itAsRoot('a start of a set-user-ID program that /proc hides (hidepid=2) is a start', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'exitwatch-hidden-'));
+  const sleep = join(folder, 'sleep');
+  copyFileSync('/bin/sleep', sleep);
+  chmodSync(sleep, 0o4755);
+  const stateDir = join(folder, 'state');
+  mkdirSync(stateDir, { mode: 0o700 });
+  chownSync(stateDir, 65534, 65534);
+  chmodSync(folder, 0o755);
+  const script = `
+    const { Keeper } = require(${JSON.stringify(require.resolve('../../dist/supervisor/index.js'))});
+    (async () => {
+      const keeper = new Keeper({ stateDir: ${JSON.stringify(stateDir)} });
+      await keeper.open();
+      const ended = new Promise((resolve) => keeper.on('ended', resolve));
+      const command = ${JSON.stringify(sleep)};
+      const { pid, state } = await keeper.start({ id: 'hidden', command, args: ['30'] });
+      process.kill(pid, 'SIGKILL');
+      console.log(state, (await ended).signal);
+      await keeper.forget('hidden');
+      await keeper.close();
+    })();`;
+  const hide = 'mount -t proc -o hidepid=2 proc /proc; exec "$@"';
+  const { stdout } = await run('unshare', [
+    ...['-m', 'sh', '-c', hide, 'sh', 'setpriv', '--reuid=65534', '--regid=65534'],
+    ...['--clear-groups', process.execPath, '-e', script],
+  ]);
+  expect(stdout).toBe('running SIGKILL\n');
+  rmSync(folder, { recursive: true });
 });

@@ -13,6 +13,7 @@ import { ExitMonitor } from '../../src/index.js';
 import { Keeper, type RunOptions } from '../../src/supervisor/index.js';
 import { CGROUP2, itWithCgroup } from '../support/cgroup2';
 import { KeeperHost, processesWith } from '../support/keeper';
+import { killGroup } from '../support/kill';
 import { itAsRoot, itAsRootOfHost } from '../support/privilege';
 import { program } from '../support/programs';
 import { until } from '../support/wait';
@@ -305,7 +306,7 @@ describe('a keeper', () => {
     const client = spawn(process.execPath, ['-e', script], { detached: true });
     const [line] = (await once(client.stdout, 'data')) as [Buffer];
     const [keeperPid, pid] = JSON.parse(line.toString()) as [number, number];
-    process.kill(-(client.pid ?? 0), 'SIGTERM');
+    killGroup(client.pid, 'SIGTERM');
     await once(client, 'close');
     const ready = await host.reopen();
     expect(ready.pid).toBe(keeperPid);

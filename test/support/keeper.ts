@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
@@ -98,6 +99,19 @@ export class KeeperHost implements AsyncDisposable {
       this.restarts++;
     });
     return keeper;
+  }
+}
+
+/** The keeper has no descriptor for anything more until this is over. */
+export async function whileBlind(host: KeeperHost, work: () => Promise<void>): Promise<void> {
+  const pid = host.keeperPid;
+  const most = /^Max open files +(\S+)/mu.exec(readFileSync(`/proc/${pid}/limits`, 'utf8'))?.[1];
+  const limit = (files: string) => execFileSync('prlimit', [`--pid=${pid}`, `--nofile=${files}:`]);
+  limit('1'); // what is open stays so
+  try {
+    await work();
+  } finally {
+    limit(most ?? '');
   }
 }
 

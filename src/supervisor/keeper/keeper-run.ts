@@ -117,6 +117,15 @@ function identityIn(
   if (known?.pid === pid && known.startTicks === startTicks) return known;
   // The inode is of the process that has the pid now: only if that is this one.
   const bare = identityOf(pid, { startTicks, inode: null });
-  const inode = message.text('state') === 'running' ? inodeOf(pid) : null;
+  const inode = message.text('state') === 'running' ? visibleInodeOf(pid) : null;
   return inode === null ? bare : identityOf(pid, { startTicks, inode });
+}
+
+/** `null` also if it cannot be seen: /proc may hide it, or we have no descriptor left to look with. */
+function visibleInodeOf(pid: number): number | null {
+  try {
+    return inodeOf(pid);
+  } catch {
+    return null;
+  }
 }

@@ -125,22 +125,28 @@ export class RunStop {
     let wasKilled = false;
     this.#isOver = isOver(this.#host.run(this.#id));
     this.#killAt = performance.now() + graceMs;
-    if (!this.#isOver && signal !== 'SIGKILL') {
-      await this.#host.signal(this.#id, signal, ask === 'tree');
-      await this.#host.resume(this.#id); // a process that is stopped takes no other signal
-      await this.#due();
+    try {
+      if (!this.#isOver && signal !== 'SIGKILL') {
+        await this.#host.signal(this.#id, signal, ask === 'tree');
+        await this.#host.resume(this.#id); // a process that is stopped takes no other signal
+        await this.#due();
+      }
+      if (!this.#isOver) {
+        wasKilled = true;
+        await this.#host.kill(this.#id);
+        this.#killAt = performance.now() + confirmMs;
+        await this.#due();
+      }
+      // Not that nobody is seen, but what its keeper says: it may be all that it can see.
+      const { isOver: isGone, left } = this.#isOver
+        ? { isOver: true, left: [] }
+        : await this.#host.look(this.#id);
+      return { id: this.#id, isGone, wasKilled, left };
+    } catch (error) {
+      // A start that we have interrupted was forgotten: its keeper does that when nothing is left.
+      if ((error as { code?: unknown }).code !== 'ERR_EXITWATCH_NO_RUN') throw error;
+      return { id: this.#id, isGone: true, wasKilled, left: [] };
     }
-    if (!this.#isOver) {
-      wasKilled = true;
-      await this.#host.kill(this.#id);
-      this.#killAt = performance.now() + confirmMs;
-      await this.#due();
-    }
-    // Not that nobody is seen, but what its keeper says: it may be all that it can see.
-    const { isOver: isGone, left } = this.#isOver
-      ? { isOver: true, left: [] }
-      : await this.#host.look(this.#id);
-    return { id: this.#id, isGone, wasKilled, left };
   }
 
   /** Resolves when the time is up, or nothing is left. */

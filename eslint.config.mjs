@@ -23,6 +23,21 @@ export default tseslint.config(
     },
   },
   {
+    files: ['test/**/*.ts'],
+    ignores: ['test/support/kill.ts'],
+    rules: {
+      'no-restricted-syntax': [
+        'error',
+        {
+          selector:
+            'CallExpression[callee.object.name="process"][callee.property.name="kill"]' +
+            ':not([arguments.0.property.name="pid"], [arguments.1.value=0])',
+          message: 'use kill() of test/support/kill.ts: a pid that is missing must not become 0',
+        },
+      ],
+    },
+  },
+  {
     files: [
       'scripts/**',
       'bench/**',

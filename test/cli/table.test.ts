@@ -5,6 +5,7 @@ import { NOWHERE } from '../../src/where/whereabouts';
 import { callWith, MAIN } from '../support/command';
 import { itAsListener, itAsRoot, itAsRootOfHost } from '../support/privilege';
 import { LineProcess } from '../support/programs';
+import { kill } from '../support/kill';
 
 const NOON = new Date(2026, 10, 22, 12);
 
@@ -199,10 +200,10 @@ describe('the reason why a row names no sender is printed once', () => {
     const target = new LineProcess('sleep', ['1000']);
     const { pid } = target;
     await target.stop();
-    process.kill(pid, 'SIGTERM'); // the trace has not started yet
+    kill(pid, 'SIGTERM'); // the trace has not started yet
     const watch = new LineProcess(process.execPath, [MAIN, 'watch', '--pid', String(pid)]);
     await watch.line();
-    process.kill(pid, 'SIGCONT');
+    kill(pid, 'SIGCONT');
     const [row] = await watch.rest();
     expect(row).toMatch(/killed SIGTERM +\?$/);
     expect(watch.stderr.match(/in the BY column: exitwatch did not see who ended/g)).toHaveLength(

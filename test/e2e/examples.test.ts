@@ -10,6 +10,7 @@ import { LineProcess, REPOSITORY } from '../support/programs';
 import { bootFrom, hasQemu, itWithQemu, itWithQemuAsRoot } from '../support/qemu';
 import { itUnderSystemd, underSystemd } from '../support/systemd';
 import { arrives, until } from '../support/wait';
+import { kill } from '../support/kill';
 
 const EXAMPLES = join(REPOSITORY, 'examples');
 
@@ -116,7 +117,7 @@ describe('the example manager', () => {
 
         const first = pidOf(await call('start', 'web', ...options()));
         await says(`is running as process ${first}`);
-        process.kill(first, 'SIGKILL');
+        kill(first, 'SIGKILL');
         expect(await watcher.line()).toMatch(/^web: a signal killed it: SIGKILL from/);
         const again = (await watcher.line()) ?? '';
         expect(again).toMatch(/^web was started again as process \d+$/);

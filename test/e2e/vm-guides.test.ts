@@ -6,6 +6,7 @@ import { setTimeout } from 'node:timers/promises';
 
 import { VmDaemon, VmMonitor, type Cause, type Initiator, type VmVerdict } from '../../src/vm';
 
+import { kill } from '../support/kill';
 import { blockWith } from '../support/pages';
 import { REPOSITORY } from '../support/programs';
 import { backportedQemu, INSTALLED, TestVm, type Qemu } from '../support/qemu';
@@ -48,13 +49,19 @@ const ENDS: readonly End[] = [
   },
   {
     name: 'somebody sends SIGTERM',
-    act: ({ pid }) => Promise.resolve(process.kill(pid, 'SIGTERM')),
+    act: ({ pid }) => {
+      kill(pid, 'SIGTERM');
+      return Promise.resolve();
+    },
     cause: 'forced-stop',
     ...BY_HOST,
   },
   {
     name: 'somebody sends SIGKILL',
-    act: ({ pid }) => Promise.resolve(process.kill(pid, 'SIGKILL')),
+    act: ({ pid }) => {
+      kill(pid, 'SIGKILL');
+      return Promise.resolve();
+    },
     cause: 'killed',
     ...BY_HOST,
   },

@@ -13,6 +13,7 @@ import { KeeperHost } from '../support/keeper';
 import { program } from '../support/programs';
 import { ROUNDS } from '../support/rounds';
 import { until } from '../support/wait';
+import { kill } from '../support/kill';
 
 /** Each has 64 bytes: 51 MB in each round, and 1 GB in 20. */
 const LINES = 800_000 * ROUNDS;
@@ -72,12 +73,12 @@ it(
     let kills = 0;
     while (host.keeper.run('counts')?.state === 'running') {
       const pid = logProcess(log);
-      if (pid !== undefined) process.kill(pid, 'SIGKILL');
+      if (pid !== undefined) kill(pid, 'SIGKILL');
       kills++;
       if (kills % 4 === 0) await host.reopen();
       if (kills % 10 === 0) {
         const { restarts } = host;
-        process.kill(host.keeperPid, 'SIGKILL');
+        kill(host.keeperPid, 'SIGKILL');
         await until('another keeper', () => host.restarts > restarts);
       }
       await sleep(50);

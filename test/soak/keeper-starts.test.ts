@@ -9,6 +9,7 @@ import { toRequest } from '../../src/supervisor/keeper/run-options.js';
 import { KeeperHost, processesWith } from '../support/keeper';
 import { ROUNDS } from '../support/rounds';
 import { until } from '../support/wait';
+import { kill } from '../support/kill';
 
 const CLIENT = join(__dirname, '..', 'programs', 'keeper-client.cjs');
 const KILLS = 25 * ROUNDS;
@@ -58,7 +59,7 @@ it('a keeper killed while runs start: each id runs at most once, and no end is i
     const started = host.keeper.start(options).catch((error: unknown) => error);
     await new Promise((resolve) => setTimeout(resolve, (i % 10) / 2));
     const before = host.keeperPid;
-    process.kill(before, 'SIGKILL');
+    kill(before, 'SIGKILL');
     await started;
     await host.keeper.start({ id: `next${i}`, command: 'true' });
     expect(host.keeperPid).not.toBe(before);
@@ -84,7 +85,7 @@ it(
         ...{ id, command: 'sh', args: ['-c', 'exit 7'], cgroup: null },
       });
       await new Promise((resolve) => setTimeout(resolve, (i % 20) / 4));
-      process.kill(host.keeperPid, 'SIGKILL');
+      kill(host.keeperPid, 'SIGKILL');
       const { restarts } = host;
       await started;
       await until('another keeper', () => host.restarts > restarts);
@@ -111,7 +112,7 @@ it(
         .catch((error: unknown) => error);
       await new Promise((resolve) => setTimeout(resolve, (i % 10) / 4));
       const before = host.keeperPid;
-      process.kill(before, 'SIGKILL');
+      kill(before, 'SIGKILL');
       await started;
       await host.keeper.start({ id: `next${i}`, command: 'true' });
       const isKnown = host.keeper.run(id)?.state === 'running';

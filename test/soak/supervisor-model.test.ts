@@ -14,6 +14,7 @@ import {
   type ToldExit,
 } from '../support/supervised';
 import { until } from '../support/wait';
+import { kill } from '../support/kill';
 
 /** How many random operations; `npm run test:soak` does more. */
 const STEPS = Number(process.env['EXITWATCH_STEPS'] ?? 120);
@@ -179,7 +180,7 @@ class Model {
     this.log.push(`kill ${pid} ${mark}`);
     this.doomed.add(keyOf(one));
     try {
-      process.kill(pid, 'SIGKILL');
+      kill(pid, 'SIGKILL');
     } catch {
       // It has just ended.
     }
@@ -199,7 +200,7 @@ class Model {
     if (all.length > 0) {
       const one = this.pick(all);
       this.doomed.add(keyOf(one));
-      process.kill(one.pid, 'SIGKILL');
+      kill(one.pid, 'SIGKILL');
       await until(`${one.pid} to be free`, () => !existsSync(`/proc/${one.pid}`));
       const stranger = new LineProcess(program('take-pid'), [String(one.pid)]);
       const isTaken = (await stranger.line()) === 'taken';
@@ -215,7 +216,7 @@ class Model {
     const keeper = keepers(this.stateDir);
     for (const pid of keeper) {
       try {
-        process.kill(pid, 'SIGKILL');
+        kill(pid, 'SIGKILL');
       } catch {
         // It had no run left, and has just ended by itself.
       }
@@ -287,7 +288,7 @@ class Model {
     const signal = this.pick(['SIGKILL', 'SIGUSR1', 'SIGALRM', 'SIGTERM'] as const);
     this.log.push(`kill ${one.pid} with ${signal}`);
     this.seen.set(keyOf(one), signal);
-    process.kill(one.pid, signal);
+    kill(one.pid, signal);
     await until('its record', () => this.recordsOf(keyOf(one)).length > 0);
     await this.look();
   }
@@ -380,7 +381,7 @@ describe('20 services', () => {
       for (const each of [stranger, ...model.strangers]) expect(await release(each)).toBe(0);
     } finally {
       await model.one.kill();
-      for (const { pid } of marked(model.word)) process.kill(pid, 'SIGKILL');
+      for (const { pid } of marked(model.word)) kill(pid, 'SIGKILL');
       rmSync(model.stateDir, { recursive: true, force: true });
     }
   });

@@ -27,6 +27,7 @@ import { readerThreads } from '../support/readers';
 import { roomForDescriptors, roomForProcesses } from '../support/room';
 import { ROUNDS } from '../support/rounds';
 import { arrives, until } from '../support/wait';
+import { kill } from '../support/kill';
 
 const NOBODY = ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups', '--inh-caps=-all'];
 const POWERLESS = [...NOBODY, '--bounding-set=-all', '--no-new-privs'];
@@ -230,7 +231,7 @@ describe('many watches', () => {
     const reader = new LineProcess(first, [...rest, process.execPath, '-e', script, ...pids]);
     expect(await reader.line()).toBe('started');
     await crowd.parent.stop();
-    for (const pid of pids) process.kill(Number(pid), 'SIGKILL');
+    for (const pid of pids) kill(Number(pid), 'SIGKILL');
     await setTimeout(1000); // enough for it to have seen them all
     const ticks = cpuTicks(reader.pid);
     await setTimeout(500);
@@ -327,7 +328,7 @@ test('an end whose parent does not wait is reported when it is reaped, or after 
   await using monitor = new ExitMonitor({ source: 'pidfd', statusTimeoutMs: 50 });
   await monitor.start();
   const watch: ExitWatch = monitor.watch(pid);
-  process.kill(pid, 'SIGKILL');
+  kill(pid, 'SIGKILL');
   // Root, and a process of the same user, can read the status of the zombie.
   expect(await exitOf(watch)).toMatchObject({ how: 'killed', signal: 'SIGKILL', source: 'pidfd' });
   parent.child.kill();

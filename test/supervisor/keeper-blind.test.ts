@@ -19,7 +19,7 @@ describe.each([
   itHere('tells no end that has not happened, though its own keeper has died', async () => {
     await using host = await KeeperHost.open();
     const { pid } = await host.keeper.start({ id: 'web', command: 'sleep', args: ['99'], ...more });
-    process.kill(host.keeperPid, 'SIGKILL');
+    kill(host.keeperPid, 'SIGKILL');
     await until('the next keeper', () => host.restarts === 1);
     await whileBlind(host, async () => {
       await looks(host, 'web');

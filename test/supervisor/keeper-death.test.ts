@@ -9,6 +9,7 @@ import { KERNEL } from '../support/kernel';
 import { itAsRoot } from '../support/privilege';
 import { LineProcess, program } from '../support/programs';
 import { until } from '../support/wait';
+import { kill } from '../support/kill';
 
 describe.each([
   // The parent of these is a process of the keeper, which survives it.
@@ -37,7 +38,7 @@ describe.each([
       }
       const pids = new Map(host.keeper.runs().map(({ id, pid }) => [id, pid]));
       await host.keeper.close();
-      process.kill(host.keeperPid, 'SIGKILL');
+      kill(host.keeperPid, 'SIGKILL');
       writeFileSync(go, '');
       const ready = await host.reopen();
       expect(ready.lost.length).toBeGreaterThanOrEqual(50);
@@ -57,7 +58,7 @@ describe.each([
           pid: pids.get(id),
         });
       }
-      process.kill(pids.get('lives0') ?? 0, 'SIGKILL');
+      kill(pids.get('lives0') ?? 0, 'SIGKILL');
       const first = await host.end('lives0');
       expect(isKnown ? [first.signal] : ['SIGKILL', null]).toContain(first.signal);
       const stopped = await Promise.all(live.slice(1).map((id) => host.keeper.stop(id)));
@@ -73,8 +74,8 @@ it('SV-03: a run of an earlier boot is over, its end unknown, and its pid is nob
   await host.keeper.start({ id: 'old', command: 'sleep', args: ['1000'], cgroup: null });
   const pid = host.keeper.run('old')?.pid ?? 0;
   await host.keeper.close();
-  process.kill(host.keeperPid, 'SIGKILL');
-  process.kill(pid, 'SIGKILL');
+  kill(host.keeperPid, 'SIGKILL');
+  kill(pid, 'SIGKILL');
   // The same state, as if it were of another boot, with the pid of a stranger.
   const path = host.path('keeper', 'runs');
   const text = readFileSync(path, 'utf8')
@@ -116,7 +117,7 @@ it('runs that are over are told by the next keeper, too, each as its own', async
   };
   const killAndReopen = async (change = (text: string) => text) => {
     await host.keeper.close();
-    process.kill(host.keeperPid, 'SIGKILL');
+    kill(host.keeperPid, 'SIGKILL');
     await until('the keeper to be gone', () => !existsSync(`/proc/${host.keeperPid}/exe`));
     const path = host.path('keeper', 'runs');
     writeFileSync(path, change(readFileSync(path, 'utf8')));
@@ -155,7 +156,7 @@ it('a state that was torn or filled with garbage does not keep it from starting'
   await host.end('kept');
   await until('nothing to be left', () => host.keeper.run('kept')?.hasMembers === false);
   await host.keeper.close();
-  process.kill(host.keeperPid, 'SIGKILL');
+  kill(host.keeperPid, 'SIGKILL');
   const path = host.path('keeper', 'runs');
   const text = readFileSync(path, 'latin1');
   const garbage = `B\nS x\nE kept\nZ zz\nB ../evil 1 2\nS nosuch 1 1 1 1 1 1 1\t\t\t\n\x00\xff\n${'a'.repeat(20_000)}\n`;
@@ -184,7 +185,7 @@ itAsRoot(
     const [pid1 = ''] = readFileSync(`/proc/${init.pid}/task/${init.pid}/children`, 'latin1').split(
       ' ',
     );
-    process.kill(Number(pid1), 'SIGUSR1');
+    kill(Number(pid1), 'SIGUSR1');
     expect(await init.line()).toBe('caught');
     expect(await init.ended).toBe(9);
   },
@@ -211,7 +212,7 @@ itAsRoot(
     const [pid1 = ''] = readFileSync(`/proc/${init.pid}/task/${init.pid}/children`, 'latin1').split(
       ' ',
     );
-    process.kill(Number(pid1), 'SIGTERM'); // which PID 1 would ignore without a handler
+    kill(Number(pid1), 'SIGTERM'); // which PID 1 would ignore without a handler
     expect(await init.ended).toBe(3);
   },
 );
@@ -219,7 +220,7 @@ itAsRoot(
 it('a keeper that was told to end starts nothing after an upgrade either, and ends', async () => {
   await using host = await KeeperHost.open();
   await host.keeper.start({ id: 'last', command: 'sleep', args: ['1000'] });
-  process.kill(host.keeperPid, 'SIGTERM');
+  kill(host.keeperPid, 'SIGTERM');
   await until('it to refuse', () =>
     host.keeper.start({ id: 'more', command: 'true' }).then(
       ({ id }) =>

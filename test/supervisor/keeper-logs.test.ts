@@ -3,6 +3,7 @@ import { basename } from 'node:path';
 
 import { childrenOf, KeeperHost } from '../support/keeper';
 import { until } from '../support/wait';
+import { kill } from '../support/kill';
 
 const forgotten = (host: KeeperHost, id: string) =>
   until(`run ${id} to be forgotten`, () =>
@@ -68,8 +69,8 @@ it('what a run has left behind is logged, though the keeper and the log process 
   await host.end('l');
   const { restarts, keeperPid } = host;
   const logProcess = childrenOf(keeperPid, 'exitwatch-log')[0] ?? 0;
-  process.kill(keeperPid, 'SIGKILL');
-  process.kill(logProcess, 'SIGKILL');
+  kill(keeperPid, 'SIGKILL');
+  kill(logProcess, 'SIGKILL');
   await until('another keeper', () => host.restarts > restarts);
   const { length } = readFileSync(log);
   await until('the log to grow', () => readFileSync(log).length > length);

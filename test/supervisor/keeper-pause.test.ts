@@ -59,7 +59,7 @@ describe.each([
     const count = await startCounting(host, mode);
     const client = await hold(host);
     const { restarts, keeperPid } = host;
-    process.kill(keeperPid, 'SIGKILL');
+    kill(keeperPid, 'SIGKILL');
     client.destroy();
     await until('another keeper', () => host.restarts > restarts);
     await goesOn(count);
@@ -75,7 +75,7 @@ describe.each([
       (await hold(host)).destroy();
       await host.keeper.rotateLog('counts', count);
       const { restarts, keeperPid } = host;
-      process.kill(keeperPid, 'SIGKILL');
+      kill(keeperPid, 'SIGKILL');
       await until('another keeper', () => host.restarts > restarts);
       await host.keeper.upgrade();
       await host.keeper.rotateLog('counts', count);
@@ -123,7 +123,7 @@ it('the keeper is killed while it rotates logs: no line is lost', async () => {
   for (let i = 0; i < 10; i++) {
     await until('the log to grow', () => statSync(log).size > 0);
     const rotated = host.keeper.rotateLog('counts', log, 100).catch(() => failures++);
-    process.kill(host.keeperPid, 'SIGKILL');
+    kill(host.keeperPid, 'SIGKILL');
     await rotated;
     const { restarts } = host;
     await until('the keeper to be there', () => host.restarts > restarts || host.keeperPid > 0);

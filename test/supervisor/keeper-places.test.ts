@@ -3,6 +3,7 @@ import { mkdirSync, readFileSync, renameSync, rmSync, symlinkSync } from 'node:f
 import { Keeper } from '../../src/supervisor/index.js';
 import { childrenOf, KeeperHost } from '../support/keeper';
 import { until } from '../support/wait';
+import { kill } from '../support/kill';
 
 it('a state directory has the same keeper by each of its names', async () => {
   await using host = await KeeperHost.open();
@@ -36,8 +37,8 @@ it('a state directory may be renamed, with the keeper alive or dead', async () =
   await there.end('new');
   const { restarts } = there;
   const [logProcess = 0] = childrenOf(keeperPid, 'exitwatch-log');
-  process.kill(keeperPid, 'SIGKILL');
-  process.kill(logProcess, 'SIGKILL');
+  kill(keeperPid, 'SIGKILL');
+  kill(logProcess, 'SIGKILL');
   await until('another keeper', () => there.restarts > restarts);
   expect(there.keeper.run('stays')).toMatchObject({ state: 'running', pid, isLost: true });
   mkdirSync(go);

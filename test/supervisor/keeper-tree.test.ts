@@ -90,7 +90,7 @@ it('a run whose shim was killed goes on after its first thread has left', async 
   await until('the other thread', () => readFileSync(log, 'utf8') === 'left\n');
   const [shim = 0] = childrenOf(host.keeperPid, 'exitwatch-shim');
   const main = host.keeper.run('web')?.pid ?? 0;
-  process.kill(shim, 'SIGKILL');
+  kill(shim, 'SIGKILL');
   await until('the keeper to be its parent', () => childrenOf(host.keeperPid).includes(main));
   await host.keeper.members('web');
   await host.keeper.members('web');

@@ -13,7 +13,7 @@ import { ExitMonitor } from '../../src/index.js';
 import { Keeper, type RunOptions } from '../../src/supervisor/index.js';
 import { CGROUP2, itWithCgroup } from '../support/cgroup2';
 import { KeeperHost, processesWith } from '../support/keeper';
-import { killGroup } from '../support/kill';
+import { kill, killGroup } from '../support/kill';
 import { itAsRoot, itAsRootOfHost } from '../support/privilege';
 import { program } from '../support/programs';
 import { until } from '../support/wait';
@@ -211,7 +211,7 @@ describe.each(MODES)('a run %s', (_, itHere, mode) => {
     await host.keeper.start(
       shell('speaks', 'while :; do echo x; sleep 0.01; done', { ...mode, logs: { stdout: log } }),
     );
-    process.kill(host.keeperPid, 'SIGKILL');
+    kill(host.keeperPid, 'SIGKILL');
     await host.keeper.close();
     const { size } = statSync(log);
     await until('the log to grow', () => statSync(log).size > size + 10);
@@ -311,7 +311,7 @@ describe('a keeper', () => {
     const ready = await host.reopen();
     expect(ready.pid).toBe(keeperPid);
     expect(host.keeper.run('stays')).toMatchObject({ state: 'running', pid, isLost: false });
-    process.kill(pid, 'SIGUSR1');
+    kill(pid, 'SIGUSR1');
     expect(await host.end('stays')).toMatchObject({ how: 'killed', signal: 'SIGUSR1' });
   });
 

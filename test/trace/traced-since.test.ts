@@ -8,6 +8,7 @@ import { exitsOf } from '../support/ends';
 import { itAsRoot, itAsRootOfHost } from '../support/privilege';
 import { ROUNDS } from '../support/rounds';
 import { arrives, until } from '../support/wait';
+import { kill } from '../support/kill';
 
 const REPEATS = 2 * ROUNDS;
 
@@ -31,7 +32,7 @@ itAsRoot('waitForExit() has armed the signal trace when it returns', async () =>
   for (let round = 0; round < REPEATS; round++) {
     const { pid, end } = await catcher();
     const exited = waitForExit(pid);
-    process.kill(pid, 'SIGTERM');
+    kill(pid, 'SIGTERM');
     end();
     const event = await arrives(`the exit of process ${pid}`, exited);
     expect(event).toMatchObject({ exitCode: 0, traced: true });
@@ -45,10 +46,10 @@ itAsRoot('watch() has armed it, too, on a monitor that is starting or started', 
     const [first, second] = [await catcher(), await catcher()];
     const ready = monitor.start();
     const during = monitor.watch(first.pid);
-    process.kill(first.pid, 'SIGTERM');
+    kill(first.pid, 'SIGTERM');
     await ready;
     const after = monitor.watch(second.pid);
-    process.kill(second.pid, 'SIGTERM');
+    kill(second.pid, 'SIGTERM');
     first.end();
     second.end();
     for (const event of await exitsOf([during, after])) {
@@ -66,7 +67,7 @@ itAsRoot('a signal sent before the trace was running is left open', async () => 
     const sentAt: Date[] = [];
     const terminate = (pid: number) => {
       sentAt.push(new Date());
-      process.kill(pid, 'SIGTERM');
+      kill(pid, 'SIGTERM');
     };
     const watches = [monitor.watch(pids[0]), monitor.watch(pids[1])];
     terminate(pids[0]);

@@ -142,7 +142,7 @@ test.each<[string, VmDriver['witness']]>([
   const warned = once(monitor, 'warning');
   const driver = { ...scriptedDriver(socket), ...(witness === undefined ? {} : { witness }) };
   const watch = monitor.watch({ name: 'vm', pid, driver });
-  process.kill(pid, 'SIGKILL');
+  kill(pid, 'SIGKILL');
   expect(await stopOf(watch)).toMatchObject({ exit: { signal: 'SIGKILL' } });
   const [error] = (await arrives('a warning', warned)) as [Error];
   expect(error.message).toBe('of no use');

@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { eventLogArguments, QmpClient, type VmOptions } from '../../src/vm';
 import { TestVm } from '../support/qemu';
 import { arrives } from '../support/wait';
+import { kill } from '../support/kill';
 
 /** A machine as started by one of the managers in docs/vm-guides.md. */
 export interface GuidedVm {
@@ -56,7 +57,7 @@ async function clientOf(path: string): Promise<QmpClient> {
 
 function terminate(pid: number): void {
   try {
-    process.kill(pid, 'SIGTERM');
+    kill(pid, 'SIGTERM');
   } catch {
     // It was faster.
   }

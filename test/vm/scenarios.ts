@@ -3,6 +3,7 @@ import { setTimeout } from 'node:timers/promises';
 import type { Cause, Initiator } from '../../src/vm';
 import type { VmWatch } from '../../src/vm';
 import { crashing, type TestVm, type VmSettings } from '../support/qemu';
+import { kill as killOne } from '../support/kill';
 
 /** What a scenario has to work with. */
 export interface Stage {
@@ -41,7 +42,7 @@ const kill =
   (signal: NodeJS.Signals) =>
   async ({ pid, late }: Stage) => {
     await late();
-    process.kill(pid, signal);
+    killOne(pid, signal);
   };
 
 const press =
@@ -81,7 +82,7 @@ export const SCENARIOS: Scenario[] = [
       await vm.press('p');
       await heard();
       try {
-        process.kill(pid, 'SIGTERM');
+        killOne(pid, 'SIGTERM');
       } catch {
         // The guest was faster.
       }
@@ -274,7 +275,7 @@ export const SCENARIOS: Scenario[] = [
     name: 'we kill it',
     act: async ({ watch, late, vm }) => {
       await late();
-      process.kill(vm.pid, 'SIGSTOP');
+      killOne(vm.pid, 'SIGSTOP');
       await watch.stop({ powerdownTimeoutMs: 0, quitTimeoutMs: 0, forceKillAfterDelayMs: 50 });
     },
     ...BY_US,
@@ -305,10 +306,10 @@ export const SCENARIOS: Scenario[] = [
     name: 'SIGTERM while it is stopped, then SIGCONT',
     act: async ({ pid, late }) => {
       await late();
-      process.kill(pid, 'SIGSTOP');
-      process.kill(pid, 'SIGTERM');
+      killOne(pid, 'SIGSTOP');
+      killOne(pid, 'SIGTERM');
       await setTimeout(50);
-      process.kill(pid, 'SIGCONT');
+      killOne(pid, 'SIGCONT');
     },
     ...BY_HOST,
     cause: 'forced-stop',
@@ -318,7 +319,7 @@ export const SCENARIOS: Scenario[] = [
     isEarly: true,
     act: async ({ pid }) => {
       await setTimeout(5);
-      process.kill(pid, 'SIGTERM');
+      killOne(pid, 'SIGTERM');
     },
     ...BY_HOST,
     cause: 'start-killed',
@@ -327,9 +328,9 @@ export const SCENARIOS: Scenario[] = [
     name: 'SIGTERM, then SIGKILL at once',
     act: async ({ pid, late }) => {
       await late();
-      process.kill(pid, 'SIGSTOP');
-      process.kill(pid, 'SIGTERM');
-      process.kill(pid, 'SIGKILL');
+      killOne(pid, 'SIGSTOP');
+      killOne(pid, 'SIGTERM');
+      killOne(pid, 'SIGKILL');
     },
     ...BY_HOST,
     cause: 'killed',

@@ -266,7 +266,7 @@ describe('a supervisor that comes back', () => {
     await host.apply(sleeper('web'));
     const { pid } = await host.phase('web', 'running');
     const keeperPid = host.ready?.keeperPid ?? 0;
-    process.kill(keeperPid, 'SIGKILL');
+    kill(keeperPid, 'SIGKILL');
     await until('the keeper to be gone', () => !isRunning(keeperPid));
     expect(isRunning(pid)).toBe(true);
     kill(pid, 'SIGKILL');

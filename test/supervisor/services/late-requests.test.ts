@@ -11,6 +11,7 @@ import {
 import { Keeper } from '../../../src/supervisor/index';
 import { isRunning, shell, sleeper, SupervisorHost } from '../../support/supervisor';
 import { arrives, until } from '../../support/wait';
+import { kill } from '../../support/kill';
 
 afterEach(() => {
   jest.restoreAllMocks();
@@ -31,7 +32,9 @@ async function leavingBehind(host: SupervisorHost, count: string) {
   await host.apply(spec);
   await host.phase('web', 'stopping');
   await host.event('exit');
-  const end = () => process.kill(Number(readFileSync(child, 'utf8')), 'SIGKILL');
+  const end = () => {
+    kill(Number(readFileSync(child, 'utf8')), 'SIGKILL');
+  };
   return { spec, end };
 }
 

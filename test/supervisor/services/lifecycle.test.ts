@@ -2,6 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 
 import { isRunning, shell, sleeper, SupervisorHost } from '../../support/supervisor';
 import { until } from '../../support/wait';
+import { kill } from '../../support/kill';
 
 describe('a service', () => {
   it('CS-01 has one process however often it is started', async () => {
@@ -44,7 +45,7 @@ describe('a service', () => {
     await host.apply(sleeper('web', { pidfile }));
     const { pid } = await host.event('started');
     await until('the pidfile', () => existsSync(pidfile));
-    process.kill(pid, 'SIGKILL');
+    kill(pid, 'SIGKILL');
     const exit = await host.event('exit');
     expect(exit).toMatchObject({
       service: 'web',

@@ -54,7 +54,7 @@ describe('a supervisor without a keeper', () => {
       for (let round = 1; round <= 3; round++) {
         const { pid } = await host.event('started', round);
         hours++;
-        process.kill(pid, 'SIGKILL');
+        kill(pid, 'SIGKILL');
       }
       expect(await host.event('backoff')).toMatchObject({ attempt: 4, delayMs: 2000 });
     } finally {

@@ -193,7 +193,7 @@ describe('a supervisor', () => {
           return false;
         }
       });
-      for (const each of keeper) process.kill(Number(each), 'SIGKILL');
+      for (const each of keeper) kill(Number(each), 'SIGKILL');
       await host.supervisor.service('web').restart();
       expect(isRunning(pid)).toBe(false);
       expect(host.of('started')).toHaveLength(round + 2);

@@ -11,6 +11,9 @@
 #include <unistd.h>
 
 #include "keeper.h"
+#include "shim.h"
+
+enum { kFailureFd = 3, kCheckMs = 5000 };
 
 static void Inherit(int fd, bool on) {
   if (fd >= 0) fcntl(fd, F_SETFD, on ? 0 : FD_CLOEXEC);
@@ -28,24 +31,35 @@ static void InheritAll(bool on) {
   }
 }
 
-// A binary that cannot take over must not get the chance: nobody could go back.
+// A binary that cannot take over must not get the chance: nobody could go back. Neither must a disk
+// that does not answer hold us up: a child looks, and has nothing of ours.
 static int Check(const char* path) {
-  if (access(path, X_OK) < 0) return errno;
+  int failure[2];
+  if (pipe2(failure, O_CLOEXEC) < 0) return errno;
   const pid_t pid = fork();
-  if (pid < 0) return errno;
   if (pid == 0) {
+    dup3(failure[1], kFailureFd, O_CLOEXEC);
+    CloseFrom(kFailureFd + 1);
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
-    alarm(5);
     execl(path, path, "check", NULL);
-    _exit(126);
+    const int error = errno;
+    _exit(write(kFailureFd, &error, sizeof error) < 0 ? 126 : 127);
   }
-  int status;
-  while (waitpid(pid, &status, 0) < 0) {
-    if (errno != EINTR) return errno;
+  int error = pid < 0 ? errno : 0;
+  close(failure[1]);
+  int status = -1;
+  for (int waited = 0; error == 0 && waitpid(pid, &status, WNOHANG) != pid; waited++) {
+    if (waited == kCheckMs) {
+      kill(pid, SIGKILL);  // it is reaped as all that ends
+      error = ETIMEDOUT;
+    }
+    usleep(1000);
   }
-  return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : ENOEXEC;
+  if (error == 0 && read(failure[0], &error, sizeof error) <= 0 && status != 0) error = ENOEXEC;
+  close(failure[0]);
+  return error;
 }
 
 static void WriteRun(FILE* state, const Run* run) {

@@ -82,15 +82,27 @@ it('without room in epoll it serves as before', async () => {
   expect((await host.reopen()).pid).toBe(keeperPid);
 }, 60_000);
 
-itAsRootIf(existsSync('/dev/fuse'), 'needs FUSE')(
+const itWithFuse = itAsRootIf(existsSync('/dev/fuse'), 'needs FUSE');
+
+/** Has a folder whose file system never answers. */
+async function withDeadDisk(host: KeeperHost, work: (folder: string) => Promise<void>) {
+  const dead = host.path('dead');
+  mkdirSync(dead);
+  const disk = new LineProcess('python3', [`${REPOSITORY}/test/programs/dead-disk.py`, dead]);
+  expect(await disk.line()).toBe('mounted');
+  try {
+    await work(dead);
+  } finally {
+    disk.child.stdin.end('\n');
+    expect(await disk.ended).toBe(0);
+  }
+}
+
+itWithFuse(
   'a log on a disk that does not answer keeps its run waiting, and nobody else',
   async () => {
     await using host = await KeeperHost.open();
-    const dead = host.path('dead');
-    mkdirSync(dead);
-    const disk = new LineProcess('python3', [`${REPOSITORY}/test/programs/dead-disk.py`, dead]);
-    expect(await disk.line()).toBe('mounted');
-    try {
+    await withDeadDisk(host, async (dead) => {
       const logs = { stdout: `${dead}/log`, maxBytes: 1 };
       host.keeper.start({ id: 'hung', command: 'true', logs }).catch(() => null);
       await until('the child to wait for the disk', async () => {
@@ -102,9 +114,19 @@ itAsRootIf(existsSync('/dev/fuse'), 'needs FUSE')(
       await host.keeper.start({ id: 'other', command: 'sh', args: ['-c', 'exit 4'] });
       expect(await host.end('other')).toMatchObject({ exitCode: 4 });
       expect(await host.keeper.stop('hung')).toMatchObject({ isGone: true, wasKilled: false });
-    } finally {
-      disk.child.stdin.end('\n');
-      expect(await disk.ended).toBe(0);
-    }
+    });
   },
 );
+
+itWithFuse('it does not become a binary on a disk that does not answer, and goes on', async () => {
+  await using host = await KeeperHost.open();
+  const { keeperPid } = host;
+  await withDeadDisk(host, async (dead) => {
+    await expect(host.keeper.upgrade(`${dead}/keeper`)).rejects.toMatchObject({
+      ...{ code: 'ERR_EXITWATCH_SYSTEM', errno: 110 },
+    });
+    await host.keeper.start({ id: 'other', command: 'sh', args: ['-c', 'exit 4'] });
+    expect(await host.end('other')).toMatchObject({ exitCode: 4 });
+  });
+  expect((await host.reopen()).pid).toBe(keeperPid);
+});

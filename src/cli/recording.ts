@@ -11,6 +11,7 @@ import type { ExitMonitorOptions } from '../monitor/options.js';
 import type { Ready } from '../monitor/ready.js';
 
 import { journalDir, recorderDir } from './journal-dirs.js';
+import { isOwnChild } from './own-children.js';
 
 /** How `record` watches; options that only it needs belong here. */
 const MONITOR_OPTIONS = {
@@ -69,8 +70,7 @@ export class Recording {
     });
     this.#monitor.on('exit', (event) => {
       // The recorder also sees the children with which we have tried it.
-      const isOwn = event.parentPid === process.pid;
-      if (isOwn || !options.matches(event)) this.#monitor.commit(event);
+      if (isOwnChild(event) || !options.matches(event)) this.#monitor.commit(event);
       else if (this.#rate.admits(event)) this.#journal.append(event);
     });
     const append = (event: Gap | SourceChange) => {

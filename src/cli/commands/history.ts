@@ -7,7 +7,15 @@ import { namesOf } from '../../journal/terms.js';
 import { parseInteger } from '../args/integer.js';
 import { hasOutcome } from '../args/outcome-filter.js';
 import { parseArguments } from '../args/parse-arguments.js';
-import { isIn, parseCgroup, parseUser } from '../args/process-filter.js';
+import {
+  containerMatcher,
+  hasWildcards,
+  isIn,
+  parseCgroup,
+  parseUser,
+  unitMatcher,
+  unitName,
+} from '../args/process-filter.js';
 import { parseTime } from '../args/time.js';
 import { DEFAULT_STATE_DIR, journalDir } from '../journal-dirs.js';
 import { withJournalRemedy } from '../journal-remedy.js';
@@ -27,9 +35,10 @@ Usage: exitwatch history [OPTION]…
   --user USER        only processes of this user (may be repeated)
   --cgroup PATH      only processes in this cgroup or below it (may be repeated)
   --parent N         only children of this process (may be repeated)
-  --unit UNIT        only processes of this unit of systemd: nginx.service
-  --container ID     only processes of this container, by its id or the
-                     beginning of it
+  --unit UNIT        only processes of this unit of systemd (may be repeated): a
+                     name or a glob; nginx is nginx.service
+  --container C      only processes in this container (may be repeated): its
+                     name, a glob, or the first digits of its id
   --killed-by WHO    only processes that this sender ended: a name or a pid
   --failed           only processes that did not exit with 0, or did so after a
                      SIGTERM, SIGINT or SIGHUP
@@ -83,8 +92,8 @@ function parse(args: readonly string[]) {
       user: LIST as { type: 'string'; multiple: true; default: string[] },
       cgroup: LIST as { type: 'string'; multiple: true; default: string[] },
       parent: LIST as { type: 'string'; multiple: true; default: string[] },
-      unit: { type: 'string' },
-      container: { type: 'string' },
+      unit: LIST as { type: 'string'; multiple: true; default: string[] },
+      container: LIST as { type: 'string'; multiple: true; default: string[] },
       'killed-by': { type: 'string' },
       failed: { type: 'boolean', default: false },
       killed: { type: 'boolean', default: false },
@@ -101,6 +110,9 @@ function parse(args: readonly string[]) {
   const killer = values['killed-by'];
   const pattern = new NamePattern(name);
   const [onlyName, onlyPid] = [only(name), only(pids)];
+  // The indexes know whole names, so these are found without reading everything.
+  const [onlyUnit, onlyContainer] = [onlyLiteral(unit), onlyLiteral(container)];
+  const [isInUnit, isInContainer] = [unitMatcher(unit), containerMatcher(container)];
   const query: JournalQuery = {
     dir: journalDir(resolve(values['state-dir'])),
     follow,
@@ -108,8 +120,8 @@ function parse(args: readonly string[]) {
     ...(until === undefined ? {} : { until: parseTime('--until', until) }),
     ...(onlyName === undefined ? {} : { name: onlyName }),
     ...(onlyPid === undefined ? {} : { pid: onlyPid }),
-    ...(unit === undefined ? {} : { unit }),
-    ...(container === undefined ? {} : { container }),
+    ...(onlyUnit === undefined ? {} : { unit: unitName(onlyUnit) }),
+    ...(onlyContainer === undefined ? {} : { container: onlyContainer }),
     ...(killer === undefined ? {} : { killedBy: /^\d+$/.test(killer) ? Number(killer) : killer }),
   };
   const selects = (event: ExitEvent) =>
@@ -117,6 +129,8 @@ function parse(args: readonly string[]) {
     isOneOf(pids, event.pid) &&
     isOneOf(uids, event.uid) &&
     isOneOf(parents, event.parentPid) &&
+    (unit.length === 0 || isInUnit(event.cgroup) === true) &&
+    (container.length === 0 || isInContainer(event) === true) &&
     (name.length === 0 || pattern.matches(namesOf(event))) &&
     (cgroups.length === 0 || cgroups.some((each) => isIn(event.cgroup ?? '', each)));
   return { query, selects, json };
@@ -124,6 +138,11 @@ function parse(args: readonly string[]) {
 
 function only<Value>(values: readonly Value[]): Value | undefined {
   return values.length === 1 ? values[0] : undefined;
+}
+
+function onlyLiteral(values: readonly string[]): string | undefined {
+  const value = only(values);
+  return value === undefined || hasWildcards(value) ? undefined : value;
 }
 
 function isOneOf(wanted: readonly number[], value: number | null): boolean {

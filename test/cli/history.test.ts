@@ -1,0 +1,65 @@
+import type { CgroupContainer } from '../../src';
+import { parseMatches } from '../../src/cli/args/record-match';
+import { JournalWriter, type JournalRow } from '../../src/journal';
+
+import { call } from '../support/command';
+import { endOf, Folder } from '../support/journal';
+import { H, H2, USER } from '../support/places';
+
+const named = (id: string, name: string) => {
+  const container: CgroupContainer = { runtime: 'docker', id, name };
+  return { cgroup: `/system.slice/docker-${id}.scope`, container };
+};
+
+const SOUND = `${USER}/app.slice/pipewire.service`;
+
+const ends = [
+  endOf(1),
+  endOf(2, named(H, 'shop-db')),
+  endOf(3, named(H2, 'shop-web')),
+  endOf(4, { cgroup: SOUND }),
+  endOf(5, { cgroup: '/system.slice/webhook.service' }),
+];
+
+test.each([
+  [['--unit', 'web'], [1]],
+  [
+    ['--unit', 'web.service', '--unit', 'webhook'],
+    [1, 5],
+  ],
+  [
+    ['--unit', 'web*'],
+    [1, 5],
+  ],
+  [['--unit', 'user@1000'], [4]],
+  [['--container', 'shop-db'], [2]],
+  [
+    ['--container', 'shop-*'],
+    [2, 3],
+  ],
+  [
+    ['--container', H.slice(0, 6), '--container', 'shop-web'],
+    [2, 3],
+  ],
+  [['--container', 'shop'], []],
+  [['--container', 'shop-db', '--unit', 'web'], []],
+])('history selects units and containers as watch does: %j', async (filters, expected) => {
+  using folder = new Folder();
+  {
+    await using journal = new JournalWriter({ dir: folder.journal });
+    for (const end of ends) journal.append(end);
+  }
+  const asked = await call('history', '--json', ...filters, '--state-dir', folder.path);
+  const rows = asked.lines.map((line) => JSON.parse(line) as JournalRow);
+  expect(asked).toMatchObject({ code: 0, stderr: '' });
+  expect(rows.map(({ seq }) => seq)).toEqual(expected);
+});
+
+test.each([
+  ['unit=web', [0]],
+  ['unit=web*', [0, 4]],
+  ['unit=user@1000.service', [3]],
+])('record --match %s selects units as watch does', (text, expected) => {
+  const matches = parseMatches([text]);
+  expect(ends.flatMap((end, i) => (matches(end) ? [i] : []))).toEqual(expected);
+});

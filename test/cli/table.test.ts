@@ -34,6 +34,8 @@ const SENDER: SignalSender = {
   ancestors: [],
 };
 
+const LONG = { ...SENDER, commandLine: ['sh', '-c', 'x'.repeat(400)] } as SignalSender;
+
 const KILLED: ExitEvent = {
   ...END,
   ...{ how: 'killed', exitCode: null, signal: 'SIGTERM', coreDumped: null, unknownReason: null },
@@ -89,6 +91,16 @@ test.each([
   const row = new ExitTable(false, () => columns, NOON).exit(event);
   expect(row.split(/ {2,}|(?<=\d) /)).toContain(name);
   expect(row.split('\n')).toHaveLength(1);
+});
+
+test.each<[string, Partial<ExitEvent>]>([
+  ['that killed it', { how: 'killed', exitCode: null, signal: 'SIGTERM', sender: LONG }],
+  ['that asked it to exit', { signalsReceived: [LONG] }],
+])('a long command line of the sender %s is cut to one line', (_, more) => {
+  const table = new ExitTable(false, () => 90, NOON);
+  const row = table.exit({ ...END, ...more } as ExitEvent);
+  expect(row.split('\n')).toHaveLength(1);
+  expect(row).toMatch(/…$/);
 });
 
 test('the first row of another day follows a line with the date', () => {

@@ -1,3 +1,4 @@
+import { killerOf, requestBefore } from '../../events/ended-by.js';
 import type { ExitEvent, SourceChange } from '../../events/exit-event.js';
 import type { SignalEvent } from '../../events/signal-event.js';
 import type { JournalGap, JournalSkip } from '../../journal/index.js';
@@ -93,8 +94,8 @@ export class ExitTable {
   /** A sender's command line may be long. */
   #killer(event: ExitEvent): string {
     const killer = describeKiller(event);
-    const isLong = [event.sender, event.raisedAfter].some((sender) => sender?.commandLine != null);
-    return isLong || this.#hasCommands ? this.#layout.shortened('BY', killer) : killer;
+    const sender = killerOf(event) ?? requestBefore(event);
+    return sender?.commandLine == null ? killer : this.#layout.shortened('BY', killer);
   }
 
   signal({ pid, name, sender }: SignalEvent): string {

@@ -33,6 +33,14 @@ function byInit(i: number): Partial<ExitEvent> {
   return { ...by, sender: { ...by.sender, ...onBehalf } as ExitEvent['sender'] };
 }
 
+/** The end of a deploy.sh that was started at 90. */
+function endOfDeploy(i: number): ExitEvent {
+  return endOf(i, {
+    ...{ name: 'deploy.sh', program: 'bash', pid: 4711, uid: 1000, cgroup: '/user.slice' },
+    startedAt: endOf(90).exitedAt,
+  });
+}
+
 /** An end of a server that systemd runs. */
 const server = (i: number, more: Partial<ExitEvent> = {}) =>
   endOf(i, { name: 'node', program: 'node', ...more });
@@ -120,6 +128,100 @@ test('of a container, by its name, its id or the beginning of it', async () => {
       expect((await ask(word))[0]).toBe('1005 (node) exited 0, after 0.50s');
     }
     expect(await ask('3f2a9c1b04de')).toContain('in       container shop-db');
+  });
+});
+
+/** What is said of who else the sender ended. */
+const also = (lines: readonly string[]) => lines.filter((line) => line.startsWith('also'));
+
+const SURE = 'also     1 other ended by the same sender within 10 s (sure)';
+const LIKELY = 'also     1 other ended by the same sender within 10 s (likely: the same pid)';
+
+test.each<[string, string[], readonly ExitEvent[]]>([
+  ['for sure if it lived through both', [SURE], [endOfDeploy(102)]],
+  ['likely if it had ended by then', [LIKELY], [endOfDeploy(100)]],
+  ['likely if it may still live', [LIKELY], []],
+])('a sender with the same pid is the same one %s', async (_, expected, more) => {
+  const events = [
+    server(100, killedBy('deploy.sh', 4711, 100)),
+    endOf(101, { name: 'worker', cgroup: '/x', ...killedBy('deploy.sh', 4711, 101) }),
+    ...more,
+  ];
+  await withJournal(events, async (ask) => {
+    expect(also(await ask('node'))).toEqual(expected);
+  });
+});
+
+test('a sender with the same pid and other parents is only likely the same, one of another user is not', async () => {
+  const { sender } = killedBy('deploy.sh', 4711, 101);
+  const by = (more: object) =>
+    ({ ...killedBy('deploy.sh', 4711, 101), sender: { ...sender, ...more } }) as Partial<ExitEvent>;
+  const events = [
+    server(100, killedBy('deploy.sh', 4711, 100)),
+    endOf(101, { cgroup: '/x', ...by({ ancestors: [{ pid: 9, name: 'cron' }] }) }),
+    endOf(103, { cgroup: '/x', ...by({ uid: 7 }) }),
+    endOfDeploy(104),
+  ];
+  await withJournal(events, async (ask) => {
+    expect(also(await ask('node'))).toEqual([LIKELY]);
+  });
+});
+
+test('init is the same one for sure, but not after a reboot', async () => {
+  const boots = ['8a68af16253b', '8a68af16253b', '0123456789ab'];
+  const events = boots.map((boot, i) =>
+    endOf(100 + i, {
+      ...{ name: i === 0 ? 'node' : 'other', cgroup: `/${i}`, id: `${boot}-${100 + i}-1` },
+      ...byInit(100 + i),
+    }),
+  );
+  await withJournal(events, async (ask) => {
+    expect(also(await ask('node'))).toEqual([SURE, LIKELY]);
+  });
+});
+
+test('units of the same name are different ones for each user', async () => {
+  const cgroup = (uid: number) =>
+    `/user.slice/user-${uid}.slice/user@${uid}.service/app.slice/dbus.service`;
+  const events = [
+    endOf(1, { name: 'node', cgroup: cgroup(1) }),
+    endOf(2, { name: 'node', cgroup: cgroup(2) }),
+  ];
+  await withJournal(events, async (ask) => {
+    expect((await ask('node')).filter((line) => /^(near|before)/.test(line))).toEqual([]);
+  });
+});
+
+test('a shell of a container acts for itself, a shim for others', async () => {
+  const { sender } = killedBy('sh', 99, 100);
+  const ancestors = [{ pid: 98, name: 'containerd-shim' }];
+  const docker = endOf(101, { name: 'docker', program: 'docker', startedAt: endOf(99).exitedAt });
+  const asked = async (more: object) => {
+    const by = { ...killedBy('sh', 99, 100), sender: { ...sender, ancestors, ...more } };
+    let lines: string[] = [];
+    await withJournal([server(100, by as Partial<ExitEvent>), docker], async (ask) => {
+      lines = await ask('node');
+    });
+    return lines.filter((line) => /^for|acts for others/.test(line));
+  };
+  expect(await asked({})).toEqual([]);
+  expect(
+    await asked({ onBehalf: true, onBehalfReason: 'container-runtime', name: 'containerd-shim' }),
+  ).toEqual([
+    expect.stringMatching(/^ +containerd-shim acts for others: docker, /),
+    expect.stringMatching(/^for +1101 docker, .*\(likely\)$/),
+  ]);
+});
+
+test('the command lines of the sender and of who may have asked it are shown', async () => {
+  const events = [
+    server(100, killedBy('deploy.sh', 4711, 100)),
+    { ...endOfDeploy(102), commandLine: ['bash', './deploy.sh', 'a b\u001b'] } as ExitEvent,
+  ];
+  await withJournal(events, async (ask) => {
+    const lines = await ask('node');
+    const at = lines.findIndex((line) => line.startsWith('sender'));
+    expect(lines[at + 1]).toBe(String.raw`         command bash ./deploy.sh 'a b\u001b'`);
   });
 });
 

@@ -18,6 +18,7 @@ import { segmentsIn } from '../../src/journal/segment-files';
 import { TermSet } from '../../src/journal/terms';
 
 import { endOf, filesIn, Folder, found, killedBy, range, rowsOf, textOf } from '../support/journal';
+import { H2, USER } from '../support/places';
 import { until } from '../support/wait';
 
 const FIRST = '0000000000000001';
@@ -110,6 +111,11 @@ describe('a query', () => {
     ends[100] = endOf(100, { name: 'nginx', program: 'nginx', ...killedBy('deploy', 4242, 100) });
     ends[300] = endOf(300, { name: 'a-name-of-15-by', program: 'a-name-of-15-bytes' });
     ends[400] = endOf(400, { cgroup: `/system.slice/docker-${id}.scope` });
+    ends[401] = endOf(401, {
+      cgroup: `/system.slice/docker-${H2}.scope`,
+      container: { runtime: 'docker', id: H2, name: 'shop-db' },
+    });
+    ends[402] = endOf(402, { cgroup: `${USER}/app.slice/pipewire.service` });
     ends[500] = endOf(500, { cgroup: '/system.slice/a\\x2db.service' });
     await write(dir, ends);
   });
@@ -125,6 +131,8 @@ describe('a query', () => {
     ['pid', { pid: 1042 }, [43]],
     ['unit', { unit: 'a\\x2db.service' }, [501]],
     ['container', { container: id }, [401]],
+    ['unit around its own', { unit: 'user@1000.service' }, [403]],
+    ['name of a container', { container: 'shop-db' }, [402]],
     ['short id of a container', { container: id.slice(0, 12) }, [401]],
     ['shorter id', { container: id.slice(0, 5) }, [401]],
     ['name of a killer', { killedBy: 'deploy' }, [101]],

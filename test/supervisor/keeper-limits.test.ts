@@ -85,8 +85,12 @@ it('without room in epoll it serves as before', async () => {
 const itWithFuse = itAsRootIf(existsSync('/dev/fuse'), 'needs FUSE');
 
 /** Has a folder whose file system never answers. */
-async function withDeadDisk(host: KeeperHost, work: (folder: string) => Promise<void>) {
-  const dead = host.path('dead');
+async function withDeadDisk(
+  host: KeeperHost,
+  work: (folder: string) => Promise<void>,
+  name = 'dead',
+) {
+  const dead = host.path(name);
   mkdirSync(dead);
   const disk = new LineProcess('python3', [`${REPOSITORY}/test/programs/dead-disk.py`, dead]);
   expect(await disk.line()).toBe('mounted');
@@ -108,9 +112,13 @@ itWithFuse(
       await until('the child to wait for the disk', async () => {
         return (await host.keeper.members('hung'))[0]?.state === 'D';
       });
-      const file = { id: 'piped', command: 'sh', args: ['-c', 'echo x; exit 3'] };
-      await host.keeper.start({ ...file, logs: { file: `${dead}/log` } });
-      expect(await host.end('piped')).toMatchObject({ exitCode: 3 });
+      // One disk for each: who waits for another's look into a folder cannot be killed.
+      const pipe = async (other: string) => {
+        const piped = { id: 'piped', command: 'sh', args: ['-c', 'echo x; exit 3'] };
+        await host.keeper.start({ ...piped, logs: { file: `${other}/log` } });
+        expect(await host.end('piped')).toMatchObject({ exitCode: 3 });
+      };
+      await withDeadDisk(host, pipe, 'other-dead');
       await host.keeper.start({ id: 'other', command: 'sh', args: ['-c', 'exit 4'] });
       expect(await host.end('other')).toMatchObject({ exitCode: 4 });
       expect(await host.keeper.stop('hung')).toMatchObject({ isGone: true, wasKilled: false });

@@ -79,7 +79,10 @@ void ThreadGroupAggregator::OnLeaderExit(const ProcEvent& event, EventOwner owne
       const bool is_known = knows_owner && before->HasIdentity();
       const bool had_later =
           !event.IsOfReleased() && event.timestamp_ns > before->times.confirmed_ns;
-      const bool may_be_its = before->may_exec && !(is_dead && had_later);
+      // It may also be the process that an exec has killed, after it had ended the first thread.
+      const bool may_be_killed =
+          !is_dead && before->events.leader_code == 0 && (event.exit_code & 0x7f) != 0;
+      const bool may_be_its = may_be_killed || (before->may_exec && !(is_dead && had_later));
       if (!is_dead) stages_.MarkDead(*before, before->events.last_event_ns);
       if (before->answers.has_doubtful_stat) before->ForgetStat();
       if (is_known && may_be_its) before->certainty = EventOwner::Certainty::kContested;

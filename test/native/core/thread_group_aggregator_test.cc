@@ -570,6 +570,17 @@ void AnExecOfALaterProcessEndsNothing() {
   CHECK_EQUAL(scene.ends[count].status, 0);
 }
 
+// A thread's exec ended the first thread and then failed, or the pid was given on.
+void ASignalSoonAfterTheFirstThreadsExitMayBeOfEither() {
+  Scene scene;
+  scene.expected_inode = 77;
+  scene.Exit(10, 10, 0);
+  scene.Exit(10, 10, 11);
+  scene.Pass(100 * kMs);
+  CHECK_EQUAL(scene.ends[0].inode, 77u);
+  CHECK_EQUAL(scene.ends[0].status, -1);
+}
+
 void AProgramThatIsGoneSoonAfterAnExecReportsItsOwnExit() {
   Scene scene;
   scene.expected_inode = 77;
@@ -1233,6 +1244,7 @@ void test::ThreadGroupAggregatorTests() {
   IfBothMayHaveExitedWithThisCodeNobodyKnows();
   ALateEventOfAReapedProcessLeavesTheNextOneAlone();
   AnExecOfALaterProcessEndsNothing();
+  ASignalSoonAfterTheFirstThreadsExitMayBeOfEither();
   AProgramThatIsGoneSoonAfterAnExecReportsItsOwnExit();
   AnotherProcessWithThePidProvesADeath();
   ADumpByAnyThreadIsTheGroupsDump();

@@ -29,6 +29,20 @@ void AReusedPidDoesNotResolveTheOldWatch() {
   CHECK(!watches.Contains(10));
 }
 
+// An event of before the second watch is the first one's; a later one is the second one's.
+void WithoutAnInodeTheTimeDecides() {
+  WatchSet watches;
+  Watch watch;
+  watch.pid = 10;
+  for (const uint64_t since_ns : {100, 200}) {
+    watch.process.start_ticks = since_ns;
+    watch.since_ns = since_ns;
+    watches.Add(watch, [] { return uint64_t{0}; });
+  }
+  CHECK_EQUAL(watches.Take({10, 0, 0, 0}, 300)->since_ns, 200u);
+  CHECK_EQUAL(watches.Take({10, 0, 0, 0}, 300)->since_ns, 100u);
+}
+
 void AWatchIsArmedOnceItIsFollowed() {
   WatchSet watches;
   uint64_t now_ns = 1;
@@ -81,6 +95,7 @@ void APidIsFollowedUntilItsLastWatchIsGone() {
 
 void test::WatchSetTests() {
   AReusedPidDoesNotResolveTheOldWatch();
+  WithoutAnInodeTheTimeDecides();
   AWatchIsArmedOnceItIsFollowed();
   WatchesAreCountedByTheirReporter();
   APidIsFollowedUntilItsLastWatchIsGone();

@@ -24,8 +24,9 @@ export type UnknownReason =
   | 'lost'
   /**
    * The status could not be read. Before Linux 6.15 that requires privileges; while pidfd_open(2)
-   * is forbidden, they do not help. Or the threads exited with different codes, and only the eBPF
-   * filter, which requires privileges, sees which one is the status.
+   * is forbidden, they do not help. Or the threads exited with different codes, or another process
+   * got the pid at once and ended too, and only the eBPF filter, which requires privileges, sees
+   * which code is the status.
    */
   | 'not-permitted'
   /** Polling found that it is gone, and cannot find out more. */

@@ -1,4 +1,4 @@
-// npm run test:mutations [-- ID…]: breaks the code of the last commit in one place after another, in a
+// npm run test:mutations [-- ID… | --check]: breaks the code of the last commit in one place after another, in a
 // clean clone, and runs the test that has to fail then. test/mutations.json has what is broken, and
 // each ID. Takes twenty minutes, needs root, and what the tests need that it names.
 import { spawnSync } from 'node:child_process';
@@ -7,9 +7,14 @@ import { basename, join } from 'node:path';
 
 import { cloneLastCommit } from './clone.mjs';
 
+const ids = process.argv.slice(2);
+if (ids[0] === '--check') {
+  selected('.', []);
+  process.exit();
+}
 const { folder, clone, commit } = cloneLastCommit('mutations');
 try {
-  process.exitCode = testMutations(selected(process.argv.slice(2))) ? 0 : 1;
+  process.exitCode = testMutations(selected(clone, ids)) ? 0 : 1;
 } catch (error) {
   console.error(error.message);
   process.exitCode = 1;
@@ -18,14 +23,14 @@ try {
 }
 
 /** Throws unless each of them can be made: the code has changed, and so has what would break it. */
-function selected(ids) {
-  const all = JSON.parse(readFileSync(join(clone, 'test', 'mutations.json'), 'utf8'));
+function selected(root, ids) {
+  const all = JSON.parse(readFileSync(join(root, 'test', 'mutations.json'), 'utf8'));
   const unknown = ids.filter((id) => !all.some((each) => each.id === id));
   if (unknown.length > 0)
     throw new Error(`test/mutations.json does not contain ${unknown.join(', ')}`);
   const mutations = all.filter(({ id }) => ids.length === 0 || ids.includes(id));
   for (const { id, file, old } of mutations) {
-    const times = readFileSync(join(clone, file), 'utf8').split(old).length - 1;
+    const times = readFileSync(join(root, file), 'utf8').split(old).length - 1;
     if (times !== 1)
       throw new Error(`${id} no longer applies: its text occurs ${times} times in ${file}`);
   }

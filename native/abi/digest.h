@@ -14,7 +14,7 @@
 namespace exitwatch {
 
 // A digest of everything that native/abi describes.
-constexpr char kAbiDigest[] = "aca247d66fffa167";
+constexpr char kAbiDigest[] = "f277b83f17dd57ed";
 
 // JavaScript reads these layouts.
 static_assert(sizeof(ExitRecord) == 240, "ExitRecord");

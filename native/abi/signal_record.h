@@ -45,6 +45,8 @@ struct SignalRecord {
     // Only from a recorder:
     kUnhandled = 1u << 17,  // the process has no handler for it
     kReplaced = 1u << 18,   // it overwrote an earlier record like it
+    // Not from a recorder:
+    kCommandLine = 1u << 19,  // the latest CommandLineRecord of the sender came with this
   };
 
   // For kTaken, the sender is the thread's debugger, or its parent if it has none: when a debugger

@@ -112,6 +112,7 @@ export enum SignalFlag {
   mayBeInSyscall = 1 << 16,
   unhandled = 1 << 17,
   replaced = 1 << 18,
+  commandLine = 1 << 19,
 }
 
 /** The offsets of its fields, in bytes. */
@@ -202,4 +203,4 @@ export const SignalRecord = {
 } as const;
 
 /** A digest of everything above. A binary with a different digest belongs to another version. */
-export const ABI_DIGEST = 'aca247d66fffa167';
+export const ABI_DIGEST = 'f277b83f17dd57ed';

@@ -82,12 +82,54 @@ itAsRootOfHost('a sender has the arguments that it had when it sent the signal',
       commandLine: ['sh', '-c', script, 'deploy.sh'],
     });
     if (KERNEL.tellsPrograms) expect(commandLine).toEqual(['sleep', '1000']);
-    await exitOf(
+    const own = await exitOf(
       log,
       sender.pid,
       ({ parentPid }) => parentPid === process.pid || parentPid === null,
     );
+    if (KERNEL.tellsPrograms) expect(own?.commandLine).toEqual(['true', 'other', 'arguments']);
   });
+});
+
+itAsRootOfHost('arguments that did not fit are not those of an earlier signal', async () => {
+  const watcher = `
+    const { ExitMonitor } = require(${JSON.stringify(REPOSITORY)});
+    const [harmed, victim] = process.argv.slice(1).map(Number);
+    const monitor = new ExitMonitor({ commandLines: true });
+    monitor.start().then(async () => {
+      void monitor.watch(harmed).exited;
+      const watch = monitor.watch(victim);
+      console.log('watching');
+      const { traced, sender } = await watch.exited;
+      console.log(JSON.stringify({ traced, pid: sender?.pid, line: sender?.commandLine }));
+      await monitor.close();
+    });`;
+  const long = 'x'.repeat(5_000);
+  // Signals that a process catches are traced too, and each comes with its sender's arguments:
+  // together they fill the trace's buffer while nobody reads it.
+  const script = `
+    i=0; while [ $i -lt 63 ]; do kill -TERM $1; sleep 0.01; i=$((i + 1)); done
+    exec sh -c 'kill -9 $2' second $1 $2 ${long}`;
+  const harmed = new LineProcess(process.execPath, [
+    '-e',
+    "process.on('SIGTERM', () => {}); setInterval(() => {}, 1000); console.log('ready')",
+  ]);
+  expect(await harmed.line()).toBe('ready');
+  const victim = new LineProcess('sleep', ['1000']);
+  const watching = [String(harmed.pid), String(victim.pid)];
+  const reader = new LineProcess(process.execPath, ['-e', watcher, ...watching]);
+  expect(await reader.line()).toBe('watching');
+  reader.child.kill('SIGSTOP');
+  const sender = new LineProcess('sh', ['-c', script, 'first', ...watching]);
+  await sender.rest();
+  await victim.rest();
+  reader.child.kill('SIGCONT');
+  expect(JSON.parse((await reader.line()) ?? 'null')).toEqual({
+    traced: true,
+    pid: sender.pid,
+    line: null,
+  });
+  harmed.child.kill('SIGKILL');
 });
 
 itAsListener('nobody has arguments unless they are asked for', async () => {

@@ -113,7 +113,8 @@ void KernelProgram::ReadExecutable(const ExecutablePlaces& places, Asm::Register
 
 void KernelProgram::TellCommandLine(const ArgumentPlaces& places, Asm::Register task,
                                     Asm::Register scratch, int16_t pid_at, int16_t start_at,
-                                    int ring_map, int16_t slots_at) {
+                                    int ring_map, int16_t slots_at,
+                                    const std::function<void()>& on_told) {
   const int16_t begin_at = slots_at;
   const auto length_at = static_cast<int16_t>(slots_at + 8);
   const auto record_at = static_cast<int16_t>(slots_at + 16);
@@ -178,6 +179,7 @@ void KernelProgram::TellCommandLine(const ArgumentPlaces& places, Asm::Register 
   code_.Load(Asm::kDouble, Asm::kR1, Asm::kFrame, record_at);
   code_.Set(Asm::kR2, kNoWakeup);
   code_.Call(Asm::kRingbufSubmit);
+  on_told();
   code_.Bind(done);
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 
 #include "core/bpf/bpf_assembler.h"
 #include "core/bpf/cgroup_record.h"
@@ -46,10 +47,11 @@ class KernelProgram {
                       int16_t to, Asm::Label otherwise);
 
   // Writes the arguments of a task's process to a ring buffer, if it still has its address space.
-  // Its pid and start stand at these places. Preserves `task`; clobbers all else, and the stack
-  // from `slots_at` to `slots_at` + 24.
+  // Its pid and start stand at these places; `on_told` generates what follows if they were written.
+  // Preserves `task`; clobbers all else, and the stack from `slots_at` to `slots_at` + 24.
   void TellCommandLine(const ArgumentPlaces& places, Asm::Register task, Asm::Register scratch,
-                       int16_t pid_at, int16_t start_at, int ring_map, int16_t slots_at);
+                       int16_t pid_at, int16_t start_at, int ring_map, int16_t slots_at,
+                       const std::function<void()>& on_told);
 
   // Writes the RecorderKey of a process to a place on the stack, by its inode, or its pid and
   // start, which stand at these places.

@@ -189,7 +189,8 @@ void SignalRecordProgram::TellSenderCommandLine() {
   static_assert(kSlotsAt + 24 <= kScratch, "three slots: the context is no longer needed");
   TellCommandLine(*layout_.command_line, kCurrent, kOther,
                   RecordField(offsetof(SignalRecord, sender_pid)),
-                  RecordField(offsetof(SignalRecord, sender_start)), maps_.ring, kSlotsAt);
+                  RecordField(offsetof(SignalRecord, sender_start)), maps_.ring, kSlotsAt,
+                  [this] { SetFlag(SignalRecord::kCommandLine); });
 }
 
 void SignalRecordProgram::LookAtAncestors() {

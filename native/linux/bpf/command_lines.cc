@@ -15,39 +15,39 @@ constexpr size_t kMostBytes = 16 * 1024 * 1024;
 
 }  // namespace
 
-bool CommandLines::Learn(const uint8_t* data, size_t size) {
+bool CommandLines::Learn(Of of, const uint8_t* data, size_t size) {
   CommandLineRecord record;
   if (size < sizeof(record)) return false;
   std::memcpy(&record, data, sizeof(record));
   if (record.mark != CommandLineRecord::kMark) return false;
   const std::lock_guard<std::mutex> lock(mutex_);
-  const Process process = {record.pid, record.start_ns};
+  const Key key = {of, record.pid, record.start_ns};
   if (record.failed != 0) {
-    latest_.erase(process);  // an earlier one may be another program's
+    latest_.erase(key);  // an earlier one may be another program's
     return true;
   }
   const size_t room = size - sizeof(record);
   const size_t length = static_cast<size_t>(std::min<uint64_t>(record.length, room));
   const char* const text = reinterpret_cast<const char*>(data) + sizeof(record);
-  entries_.push_back({process, {std::string(text, length), record.length > room}});
+  entries_.push_back({key, {std::string(text, length), record.length > room}});
   bytes_ += length;
-  latest_[process] = first_ + entries_.size() - 1;
+  latest_[key] = first_ + entries_.size() - 1;
   while (entries_.size() > kMostEntries || bytes_ > kMostBytes) Forget();
   return true;
 }
 
 void CommandLines::Forget() {
   const Entry& entry = entries_.front();
-  const auto latest = latest_.find(entry.process);
+  const auto latest = latest_.find(entry.key);
   if (latest != latest_.end() && latest->second == first_) latest_.erase(latest);
   bytes_ -= entry.text.bytes.size();
   entries_.pop_front();
   first_++;
 }
 
-uint64_t CommandLines::LatestOf(int32_t pid, uint64_t start_ns) {
+uint64_t CommandLines::LatestOf(Of of, int32_t pid, uint64_t start_ns) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  const auto latest = latest_.find({pid, start_ns});
+  const auto latest = latest_.find({of, pid, start_ns});
   return latest == latest_.end() ? 0 : latest->second;
 }
 

@@ -8,7 +8,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
-#include <utility>
+#include <tuple>
 
 namespace exitwatch {
 
@@ -21,18 +21,21 @@ class CommandLines {
     bool is_cut;
   };
 
+  // A process that sent a signal may have run another program before it ended.
+  enum class Of { kSender, kExit };
+
   // Whether this is a CommandLineRecord; then learns from it.
-  bool Learn(const uint8_t* data, size_t size);
+  bool Learn(Of of, const uint8_t* data, size_t size);
 
   // The latest one of the process with this pid and start, as far as it was read; 0: none.
-  uint64_t LatestOf(int32_t pid, uint64_t start_ns);
+  uint64_t LatestOf(Of of, int32_t pid, uint64_t start_ns);
 
   std::optional<Text> Find(uint64_t number);
 
  private:
-  using Process = std::pair<int32_t, uint64_t>;
+  using Key = std::tuple<Of, int32_t, uint64_t>;
   struct Entry {
-    Process process;
+    Key key;
     Text text;
   };
 
@@ -42,7 +45,7 @@ class CommandLines {
   std::deque<Entry> entries_;  // the last ones; guarded by mutex_, like what follows
   uint64_t first_ = 1;         // the number of the first of them
   size_t bytes_ = 0;
-  std::map<Process, uint64_t> latest_;
+  std::map<Key, uint64_t> latest_;
 };
 
 }  // namespace exitwatch

@@ -56,7 +56,8 @@ class EbpfFilter {
   bool Read(size_t limit, Visit visit) {
     known_cgroups_.Follow(*cgroups_);
     return ring_.Read(limit, [&](const uint8_t* data, size_t size) {
-      if (command_lines_ != nullptr && command_lines_->Learn(data, size)) return;
+      constexpr auto kOf = CommandLines::Of::kExit;
+      if (command_lines_ != nullptr && command_lines_->Learn(kOf, data, size)) return;
       if (size == sizeof(GroupReport)) {
         GroupReport report;
         __builtin_memcpy(&report, data, sizeof(report));

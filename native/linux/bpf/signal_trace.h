@@ -51,7 +51,8 @@ class SignalTrace {
     for (int patience = kPatience; ring_.position() < end;) {
       const uint64_t before = ring_.position();
       ring_.Read(kBatch, [&](const uint8_t* data, size_t size) {
-        if (command_lines_ != nullptr && command_lines_->Learn(data, size)) return;
+        constexpr auto kOf = CommandLines::Of::kSender;
+        if (command_lines_ != nullptr && command_lines_->Learn(kOf, data, size)) return;
         if (size == sizeof(SignalRecord)) {
           SignalRecord record;
           __builtin_memcpy(&record, data, sizeof(record));

@@ -73,7 +73,8 @@ void ExitCollector::OnReport(const GroupReport& report) {
   }
   ThreadGroup group = MakeDeadGroup(report, clock_);
   if (options_.command_lines != nullptr) {
-    group.command_line = options_.command_lines->LatestOf(record.pid, record.start_ns);
+    group.command_line =
+        options_.command_lines->LatestOf(CommandLines::Of::kExit, record.pid, record.start_ns);
   }
   GroupIdentity identity = group.Identity();
   identity.group = record.group;

@@ -132,8 +132,10 @@ void TracedSignals::OnRecord(const SignalRecord& record, const KernelClock& cloc
   SignalRecord signal = record;
   victims_.OnRecord(&signal);
   signal = ForJavaScript(signal, clock);
-  if (tells_command_lines_) {
-    signal.memory = command_lines_.LatestOf(signal.sender_pid, signal.sender_start);
+  signal.memory = 0;
+  if ((signal.flags & SignalRecord::kCommandLine) != 0) {
+    signal.memory =
+        command_lines_.LatestOf(CommandLines::Of::kSender, signal.sender_pid, signal.sender_start);
   }
   if (OwnChildren::Contains({signal.pid, signal.start_ns, signal.inode, 0, 0}, signal.time_ns))
     return;

@@ -312,17 +312,14 @@ static bool IsToBeTold(const Run* run) {
 }
 
 static void MainEndedWithShim(Run* run) {
-  int status;
-  struct rusage rusage;
   if (run->pid == 0 ||
       (run->state == kStarting && ExecOf(run->pid, run->start_ticks) == kBeforeExec)) {
-    if (run->pid > 0) waitpid(run->pid, &status, WNOHANG);
     run->is_killing = true;  // what it has forked, and did not live to report
     return MainEndedEarly(run);
   }
-  const bool is_child = wait4(run->pid, &status, WNOHANG, &rusage) == run->pid;
-  const Usage usage = is_child ? UsageOf(&rusage) : (Usage){0};
-  MainEnded(run, is_child ? status : kUnknown, WallMs(), BootMs() - run->started_boot_ms, &usage);
+  Death death = {.status = kUnknown};
+  PeekDeath(P_PID, run->pid, WNOHANG, &death);
+  MainEnded(run, death.status, WallMs(), BootMs() - run->started_boot_ms, &death.usage);
 }
 
 static void ShimEnded(Run* run, bool was_killed) {
@@ -337,7 +334,9 @@ static void ShimEnded(Run* run, bool was_killed) {
   if (run->state == kFailed && !run->is_stored && !IsToBeTold(run)) Ended(run);
 }
 
-static void Reaped(pid_t pid, int status, const struct rusage* rusage, bool is_early) {
+static void ChildEnded(const Death* death, bool is_early) {
+  const pid_t pid = death->pid;
+  const int status = death->status;
   if (pid == keeper.main_pid) {
     keeper.main_pid = 0;
     keeper.main_status = status;
@@ -356,8 +355,7 @@ static void Reaped(pid_t pid, int status, const struct rusage* rusage, bool is_e
     }
     if (pid == run->pid && RunIsAlive(run)) {
       if (is_early) return MainEndedEarly(run);
-      const Usage usage = UsageOf(rusage);
-      MainEnded(run, status, WallMs(), BootMs() - run->started_boot_ms, &usage);
+      MainEnded(run, status, WallMs(), BootMs() - run->started_boot_ms, &death->usage);
       return;
     }
   }
@@ -373,16 +371,12 @@ static Exec LookAtLast(pid_t pid) {
 }
 
 void RunsReap(void) {
-  siginfo_t info = {.si_pid = 0};
-  while (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid > 0) {
-    const Exec exec = LookAtLast(info.si_pid);
+  for (Death death; PeekDeath(P_ALL, 0, WNOHANG, &death);) {
+    const Exec exec = LookAtLast(death.pid);
     if (exec == kUnseen)
       return;  // without a descriptor, for example: RunsTick() has us called again
-    struct rusage usage;
-    int status;
-    const pid_t pid = wait4(info.si_pid, &status, WNOHANG, &usage);
-    if (pid > 0) Reaped(pid, status, &usage, exec == kBeforeExec);
-    info.si_pid = 0;
+    ChildEnded(&death, exec == kBeforeExec);
+    Reap(death.pid);
   }
 }
 

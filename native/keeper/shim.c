@@ -3,21 +3,41 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "keeper.h"
 
-Usage UsageOf(const struct rusage* usage) {
-  return (Usage){
-      .peak_kib = usage->ru_maxrss,
-      .user_us = (int64_t)usage->ru_utime.tv_sec * 1000000 + usage->ru_utime.tv_usec,
-      .system_us = (int64_t)usage->ru_stime.tv_sec * 1000000 + usage->ru_stime.tv_usec,
-  };
+static int64_t MicrosecondsOf(struct timeval time) {
+  return (int64_t)time.tv_sec * 1000000 + time.tv_usec;
 }
+
+bool PeekDeath(int which, pid_t pid, int more, Death* death) {
+  siginfo_t info = {.si_pid = 0};
+  struct rusage usage;
+  errno = 0;
+  // waitid(2) of the C library leaves out the usage, which the system call has.
+  const int options = WEXITED | WNOWAIT | more;
+  if (syscall(SYS_waitid, which, pid, &info, options, &usage) != 0 || info.si_pid == 0)
+    return false;
+  const int signal = info.si_status | (info.si_code == CLD_DUMPED ? 0x80 : 0);
+  *death = (Death){
+      .usage = {.peak_kib = usage.ru_maxrss,
+                .user_us = MicrosecondsOf(usage.ru_utime),
+                .system_us = MicrosecondsOf(usage.ru_stime)},
+      .pid = info.si_pid,
+      .status = info.si_code == CLD_EXITED ? info.si_status << 8 : signal,
+  };
+  return true;
+}
+
+void Reap(pid_t pid) { waitpid(pid, NULL, WNOHANG); }
 
 void CloseFrom(int first) {
   if (syscall(SYS_close_range, first, ~0U, 0) == 0) return;  // Linux 5.9

@@ -2,8 +2,8 @@
 #ifndef EXITWATCH_SHIM_H_
 #define EXITWATCH_SHIM_H_
 
+#include <stdbool.h>
 #include <stdint.h>
-#include <sys/resource.h>
 #include <sys/types.h>
 
 // Its name once these descriptors are in place.
@@ -36,7 +36,18 @@ typedef struct {
   int kind;
 } ShimReport;
 
-Usage UsageOf(const struct rusage* usage);
+// A child's end.
+typedef struct {
+  Usage usage;
+  pid_t pid;
+  int status;  // of waitpid
+} Death;
+
+// Looks at a child that has ended, or at any (P_ALL), without reaping it: who is killed before its
+// end is on disk has not taken it along. `more`: WNOHANG or 0. Returns whether there is one; if
+// not, errno is 0 or tells why.
+bool PeekDeath(int which, pid_t pid, int more, Death* death);
+void Reap(pid_t pid);
 // Closes all descriptors from this one on.
 void CloseFrom(int first);
 // In a file, for the next keeper; and takes it out of there: 0 or an errno.

@@ -266,26 +266,28 @@ static void ShimMain(const Run* run, const StartSpec* spec, ChildFiles* files) {
   prctl(PR_SET_NAME, kShimName);
   CloseFrom(kShimWriteFd + 1);  // among them the pipe whose end means that exec succeeded
   const int64_t began = report.boot_ms;
-  siginfo_t info;
-  while (waitid(P_ALL, 0, &info, WEXITED | WNOWAIT) == 0 || errno == EINTR) {
-    // What it has executed can be seen until it is reaped.
-    Exec exec = kUnseen;
-    for (int i = 0; i < kLookTries && info.si_pid == child; i++) {
-      exec = ExecOf(child, report.ticks);
-      if (exec != kUnseen) break;
-      usleep(kLookAgainUs);  // the system has no descriptor left, for example
+  for (Death death;;) {
+    if (!PeekDeath(P_ALL, 0, 0, &death)) {
+      if (errno == EINTR) continue;
+      break;
     }
-    struct rusage usage;
-    int status;
-    const pid_t pid = wait4(info.si_pid, &status, WNOHANG, &usage);
-    if (pid != child) continue;
-    report.kind = exec == kBeforeExec ? kEndedBeforeExec : kEndedAfterExec;
-    report.status = status;
-    report.ended_ms = WallMs();
-    report.boot_ms = BootMs();
-    report.lived_ms = report.boot_ms - began;
-    report.usage = UsageOf(&usage);
-    if (write(kShimWriteFd, &report, sizeof report) < 0) _exit(126);
+    if (death.pid == child) {
+      // What it has executed can be seen until it is reaped.
+      Exec exec = kUnseen;
+      for (int i = 0; i < kLookTries; i++) {
+        exec = ExecOf(child, report.ticks);
+        if (exec != kUnseen) break;
+        usleep(kLookAgainUs);  // the system has no descriptor left, for example
+      }
+      report.kind = exec == kBeforeExec ? kEndedBeforeExec : kEndedAfterExec;
+      report.status = death.status;
+      report.ended_ms = WallMs();
+      report.boot_ms = BootMs();
+      report.lived_ms = report.boot_ms - began;
+      report.usage = death.usage;
+      if (write(kShimWriteFd, &report, sizeof report) < 0) _exit(126);
+    }
+    Reap(death.pid);
   }
   // A keeper that is dead never reads it: leave it in a file for the next one.
   for (int wait = 1; Unread(kShimReadFd) > 0 && wait < 256; wait *= 2)

@@ -1,13 +1,14 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, unlinkSync, writeFileSync } from 'node:fs';
 
+import { compileKeeper } from '../../src/cli/compile-keeper.js';
 import type { KeeperRun } from '../../src/supervisor/index.js';
-import { itWithCgroup, CGROUP2 } from '../support/cgroup2';
-import { KeeperHost } from '../support/keeper';
+import { cgroupName, itWithCgroup, CGROUP2 } from '../support/cgroup2';
+import { childrenOf, KeeperHost } from '../support/keeper';
 import { KERNEL } from '../support/kernel';
 import { itAsRoot } from '../support/privilege';
-import { LineProcess, program } from '../support/programs';
+import { LineProcess, program, REPOSITORY } from '../support/programs';
 import { until } from '../support/wait';
 import { kill } from '../support/kill';
 
@@ -67,6 +68,33 @@ describe.each([
     });
   },
 );
+
+describe.each([
+  ['a process of the keeper, as it reaps a run without a cgroup,', it, false, 'exitwatch-shim'],
+  ['the keeper, as it reaps a run in a cgroup,', itWithCgroup, true, 'exitwatch-keepr'],
+])('%s is killed', (_, itHere, hasCgroup, name) => {
+  itHere('the end is known', async () => {
+    await using host = await KeeperHost.open();
+    const binary = host.path('dying-keeper');
+    const header = `${REPOSITORY}/test/programs/dies-reaping.h`;
+    expect(compileKeeper(REPOSITORY, binary, { flags: ['-include', header] })).toBe(true);
+    await host.keeper.upgrade(binary);
+    const go = host.path('go');
+    const script = `while [ ! -e ${go} ]; do sleep 0.01; done; exit 7`;
+    const cgroup = hasCgroup ? cgroupName() : null;
+    await host.keeper.start({ id: 'ends', command: 'sh', args: ['-c', script], cgroup });
+    const { keeperPid } = host;
+    const [dying = keeperPid] = hasCgroup ? [] : childrenOf(keeperPid);
+    expect(readFileSync(`/proc/${dying}/comm`, 'utf8')).toBe(`${name}\n`);
+    const dies = host.path('keeper', `dies.${name}`);
+    writeFileSync(dies, '');
+    writeFileSync(go, '');
+    await until(`${name} to be killed`, () => !existsSync(`/proc/${dying}/exe`));
+    unlinkSync(dies);
+    if (hasCgroup) await host.reopen();
+    expect(await host.end('ends')).toMatchObject({ how: 'exited', exitCode: 7 });
+  });
+});
 
 it('SV-03: a run of an earlier boot is over, its end unknown, and its pid is nobody’s', async () => {
   await using host = await KeeperHost.open();

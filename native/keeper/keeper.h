@@ -225,8 +225,8 @@ void TreeMembers(const Run* run, Members* members);
 bool TreeIsEmpty(const Run* run);
 bool MainIsAlive(const Run* run);
 bool TreeHas(const Run* run, pid_t pid);
-// Signals exactly this process; 0 or an errno.
-int SignalProcess(pid_t pid, int64_t ticks, int signal);
+// Signals exactly the run's own process; 0 or an errno.
+int MainSignal(const Run* run, int signal);
 int TreeSignal(const Run* run, int signal);
 // One attempt to kill everything.
 void TreeKill(Run* run);

@@ -497,7 +497,8 @@ static void Adopt(Run* run) {
     ReachShim(run);
   } else if (run->pid != 0) {
     run->shim_fd = (int)syscall(SYS_pidfd_open, run->pid, 0);
-    if (TicksOf(run->pid) != run->start_ticks) CloseFd(&run->shim_fd);
+    // It may be hidden from us, but not a stranger.
+    if (TicksOf(run->pid) != run->start_ticks && !MainIsAlive(run)) CloseFd(&run->shim_fd);
     if (run->shim_fd >= 0) WaitFor(run->shim_fd, kShimFd, run->serial);
   }
 }

@@ -390,7 +390,7 @@ static void Signal(Client* client, int64_t seq, Request request, Run* run) {
   if (is_tree)
     error = TreeSignal(run, (int)number);
   else if (RunIsAlive(run) && run->pid != 0)
-    error = SignalProcess(run->pid, run->start_ticks, (int)number);
+    error = MainSignal(run, (int)number);
   if (error != 0) return AnswerError(client, seq, error == ESRCH ? "gone" : "system", NULL, error);
   AnswerOk(client, seq);
 }

@@ -13,9 +13,13 @@
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "keeper.h"
+#include "shim.h"
+
+enum { kHidden = '?' };  // the state of a process that /proc hides
 
 int ReadFile(const char* path, char* text, size_t room) {
   const int file = open(path, O_RDONLY | O_CLOEXEC);
@@ -80,12 +84,15 @@ bool IsAlive(pid_t pid, int64_t ticks) {
   return stat.state != 'Z' || stat.threads > 1;
 }
 
+// Of a pid that /proc does not show, whether there is such a process, with other rights than ours:
+// one that has executed a set-user-ID program, or a stranger (hidepid of proc(5)).
+static bool IsHidden(pid_t pid) { return pid > 0 && (kill(pid, 0) == 0 || errno == EPERM); }
+
 Exec ExecOf(pid_t pid, int64_t ticks) {
   enum { kForkNoExec = 0x40 };  // PF_FORKNOEXEC: no program since its fork
   Stat stat;
   const int error = pid == 0 ? ESRCH : ReadStat(pid, &stat);
-  // There, but hidden (hidepid of proc(5)): only a program with other rights than ours is.
-  if (error == ESRCH && pid != 0 && (kill(pid, 0) == 0 || errno == EPERM)) return kAfterExec;
+  if (error == ESRCH && IsHidden(pid)) return kAfterExec;
   if (error != 0 || stat.ticks != ticks) return kUnseen;
   return (stat.flags & kForkNoExec) != 0 ? kBeforeExec : kAfterExec;
 }
@@ -97,7 +104,10 @@ static void NoteUnseen(Members* members, int error) {
 static void AddMember(Members* members, pid_t pid) {
   Stat stat;
   const int error = ReadStat(pid, &stat);
-  if (error != 0) return NoteUnseen(members, error);
+  if (error == ESRCH && IsHidden(pid))
+    stat = (Stat){.state = kHidden};
+  else if (error != 0)
+    return NoteUnseen(members, error);
   if (members->count == members->room) {
     members->room = members->room == 0 ? 16 : members->room * 2;
     members->list = Need(realloc(members->list, members->room * sizeof *members->list));
@@ -155,7 +165,24 @@ static void AddCgroup(Members* members, const char* cgroup) {
 // The shim, if it is still that process.
 static pid_t ShimOf(const Run* run) { return IsAlive(run->shim, run->shim_ticks) ? run->shim : 0; }
 
-bool MainIsAlive(const Run* run) { return IsAlive(run->pid, run->start_ticks); }
+// Of a process that /proc hides, whether it is this run's for certain.
+static bool IsHiddenMain(const Run* run) {
+  Stat stat;
+  Death death;
+  if (!RunIsAlive(run) || ReadStat(run->pid, &stat) != ESRCH || !IsHidden(run->pid)) return false;
+  if (PeekDeath(P_PID, run->pid, WNOHANG, &death)) return false;
+  if (errno == 0) return true;  // our child
+  if (run->cgroup == NULL) return false;
+  Members members = {0};
+  AddCgroup(&members, run->cgroup);
+  const bool is_listed = Has(&members, run->pid);
+  free(members.list);
+  return is_listed;
+}
+
+bool MainIsAlive(const Run* run) {
+  return IsAlive(run->pid, run->start_ticks) || IsHiddenMain(run);
+}
 
 static bool IsOfARun(pid_t pid) {
   for (const Run* run = RunAfter(0); run != NULL; run = RunAfter(run->serial)) {
@@ -236,7 +263,8 @@ bool TreeHas(const Run* run, pid_t pid) {
   return false;
 }
 
-int SignalProcess(pid_t pid, int64_t ticks, int signal) {
+// Signals exactly this process; 0 or an errno.
+static int SignalProcess(pid_t pid, int64_t ticks, int signal) {
   const int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
   if (pidfd < 0 && errno == ESRCH) return ESRCH;
   Stat stat;
@@ -249,12 +277,36 @@ int SignalProcess(pid_t pid, int64_t ticks, int signal) {
   return error;
 }
 
-static int SignalMembers(const Members* members, int signal) {
+// A hidden process has no start that we could compare. But who is still in the tree when a
+// descriptor for its pid has been opened is the process of that descriptor, or that one is gone.
+static int SignalHidden(const Run* run, pid_t pid, int signal) {
+  const int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+  if (pidfd < 0) return errno;
+  Members now = {0};
+  TreeMembers(run, &now);
+  int error = Has(&now, pid) ? 0 : ESRCH;
+  if (error == 0 && syscall(SYS_pidfd_send_signal, pidfd, signal, NULL, 0) < 0) error = errno;
+  free(now.list);
+  close(pidfd);
+  return error;
+}
+
+static int SignalMember(const Run* run, const Member* member, int signal) {
+  return member->state == kHidden ? SignalHidden(run, member->pid, signal)
+                                  : SignalProcess(member->pid, member->ticks, signal);
+}
+
+int MainSignal(const Run* run, int signal) {
+  const int error = SignalProcess(run->pid, run->start_ticks, signal);
+  return error == ESRCH && IsHidden(run->pid) ? SignalHidden(run, run->pid, signal) : error;
+}
+
+static int SignalMembers(const Run* run, const Members* members, int signal) {
   int error = ESRCH;
   for (size_t i = 0; i < members->count; i++) {
     const Member* const member = &members->list[i];
     if (member->state == 'X') continue;  // behind a zombie there may be living threads
-    const int result = SignalProcess(member->pid, member->ticks, signal);
+    const int result = SignalMember(run, member, signal);
     if (result != ESRCH && error != 0) error = result;
   }
   return error;
@@ -263,7 +315,7 @@ static int SignalMembers(const Members* members, int signal) {
 int TreeSignal(const Run* run, int signal) {
   Members members = {0};
   TreeMembers(run, &members);
-  const int error = SignalMembers(&members, signal);
+  const int error = SignalMembers(run, &members, signal);
   free(members.list);
   return error == ESRCH && members.error != 0 ? members.error : error;
 }
@@ -277,7 +329,7 @@ static void StopMembers(const Run* run, Members* members) {
     for (size_t i = 0; i < now.count; i++) {
       if (Has(members, now.list[i].pid)) continue;
       found = true;
-      SignalProcess(now.list[i].pid, now.list[i].ticks, SIGSTOP);
+      SignalMember(run, &now.list[i], SIGSTOP);
     }
     free(members->list);
     *members = now;
@@ -298,7 +350,7 @@ void TreeKill(Run* run) {
   }
   Members members = {0};
   StopMembers(run, &members);
-  SignalMembers(&members, SIGKILL);
+  SignalMembers(run, &members, SIGKILL);
   free(members.list);
 }
 

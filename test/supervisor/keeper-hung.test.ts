@@ -1,28 +1,13 @@
-import { execFile, execFileSync } from 'node:child_process';
+import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
-import {
-  chmodSync,
-  chownSync,
-  closeSync,
-  constants,
-  copyFileSync,
-  mkdirSync,
-  mkdtempSync,
-  openSync,
-  rmSync,
-} from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { promisify } from 'node:util';
+import { closeSync, constants, openSync } from 'node:fs';
 
 import type { RunOptions } from '../../src/supervisor/index.js';
 import { CGROUP2, itWithCgroup } from '../support/cgroup2';
 import { KeeperHost, whileBlind } from '../support/keeper';
 import { kill } from '../support/kill';
-import { itAsRoot } from '../support/privilege';
 import { until } from '../support/wait';
 
-const run = promisify(execFile);
 const KILLED = { code: 'ERR_EXITWATCH_START_FAILED', syscall: 'killed' };
 const IN_CGROUP = { cgroup: `${CGROUP2 ?? ''}/exitwatch-test-${process.pid}` };
 
@@ -131,36 +116,4 @@ describe.each([
     expect(await started).toMatchObject({ id: 'hangs', isLost: true });
     await host.end('hangs');
   });
-});
-
-// Its zombie is hidden, too.
-itAsRoot('a start of a set-user-ID program that /proc hides (hidepid=2) is a start', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'exitwatch-hidden-'));
-  const sleep = join(folder, 'sleep');
-  copyFileSync('/bin/sleep', sleep);
-  chmodSync(sleep, 0o4755);
-  const stateDir = join(folder, 'state');
-  mkdirSync(stateDir, { mode: 0o700 });
-  chownSync(stateDir, 65534, 65534);
-  chmodSync(folder, 0o755);
-  const script = `
-    const { Keeper } = require(${JSON.stringify(require.resolve('../../dist/supervisor/index.js'))});
-    (async () => {
-      const keeper = new Keeper({ stateDir: ${JSON.stringify(stateDir)} });
-      await keeper.open();
-      const ended = new Promise((resolve) => keeper.on('ended', resolve));
-      const command = ${JSON.stringify(sleep)};
-      const { pid, state } = await keeper.start({ id: 'hidden', command, args: ['30'] });
-      process.kill(pid, 'SIGKILL');
-      console.log(state, (await ended).signal);
-      await keeper.forget('hidden');
-      await keeper.close();
-    })();`;
-  const hide = 'mount -t proc -o hidepid=2 proc /proc; exec "$@"';
-  const { stdout } = await run('unshare', [
-    ...['-m', 'sh', '-c', hide, 'sh', 'setpriv', '--reuid=65534', '--regid=65534'],
-    ...['--clear-groups', process.execPath, '-e', script],
-  ]);
-  expect(stdout).toBe('running SIGKILL\n');
-  rmSync(folder, { recursive: true });
 });

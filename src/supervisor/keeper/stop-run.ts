@@ -49,7 +49,10 @@ export type RunMember = {
   pid: number;
   /** Its start in clock ticks, as in `ProcessIdentity`. */
   startTicks: number;
-  /** As in proc_pid_stat(5): `'D'` waits in the kernel, where no signal reaches it. */
+  /**
+   * As in proc_pid_stat(5): `'D'` waits in the kernel, where no signal reaches it. `'?'`: /proc hides
+   * the process from its keeper (`hidepid`), and so its start (0).
+   */
   state: string;
 };
 

@@ -217,7 +217,7 @@ int64_t TicksOf(pid_t pid);
 // alive.
 bool IsAlive(pid_t pid, int64_t ticks);
 // Whether this process, alive or a zombie, has executed anything since its fork. The answer is of
-// one look: between two of them its parent may reap it.
+// one look: between two of them its parent may reap it. `ticks`: 0 for a child of ours.
 typedef enum { kUnseen, kBeforeExec, kAfterExec } Exec;
 Exec ExecOf(pid_t pid, int64_t ticks);
 // All living processes of a run.

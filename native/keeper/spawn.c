@@ -19,7 +19,7 @@
 #include "keeper.h"
 #include "shim.h"
 
-enum { kReservedFiles = 32, kLockTries = 100, kLookTries = 100, kLookAgainUs = 20000 };
+enum { kReservedFiles = 32, kLockTries = 100, kLookAgainUs = 20000 };
 
 struct rlimit inherited_files;
 
@@ -272,13 +272,10 @@ static void ShimMain(const Run* run, const StartSpec* spec, ChildFiles* files) {
       break;
     }
     if (death.pid == child) {
-      // What it has executed can be seen until it is reaped.
-      Exec exec = kUnseen;
-      for (int i = 0; i < kLookTries; i++) {
-        exec = ExecOf(child, report.ticks);
-        if (exec != kUnseen) break;
+      // Whether it has executed anything can be seen until it is reaped.
+      Exec exec;
+      while ((exec = ExecOf(child, 0)) == kUnseen)
         usleep(kLookAgainUs);  // the system has no descriptor left, for example
-      }
       report.kind = exec == kBeforeExec ? kEndedBeforeExec : kEndedAfterExec;
       report.status = death.status;
       report.ended_ms = WallMs();

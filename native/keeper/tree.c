@@ -93,7 +93,7 @@ Exec ExecOf(pid_t pid, int64_t ticks) {
   Stat stat;
   const int error = pid == 0 ? ESRCH : ReadStat(pid, &stat);
   if (error == ESRCH && IsHidden(pid)) return kAfterExec;
-  if (error != 0 || stat.ticks != ticks) return kUnseen;
+  if (error != 0 || (ticks != 0 && stat.ticks != ticks)) return kUnseen;
   return (stat.flags & kForkNoExec) != 0 ? kBeforeExec : kAfterExec;
 }
 

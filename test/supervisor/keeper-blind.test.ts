@@ -21,7 +21,7 @@ describe.each([
     const { pid } = await host.keeper.start({ id: 'web', command: 'sleep', args: ['99'], ...more });
     kill(host.keeperPid, 'SIGKILL');
     await until('the next keeper', () => host.restarts === 1);
-    await whileBlind(host, async () => {
+    await whileBlind(host.keeperPid, async () => {
       await looks(host, 'web');
       expect(host.keeper.run('web')).toMatchObject({ state: 'running', isLost: true, pid });
     });
@@ -38,7 +38,7 @@ describe.each([
     const script = `sleep 99 & echo $! > ${left}; exit 3`;
     await host.keeper.start({ id: 'web', command: 'sh', args: ['-c', script], ...more });
     expect((await host.end('web')).exitCode).toBe(3);
-    await whileBlind(host, async () => {
+    await whileBlind(host.keeperPid, async () => {
       await looks(host, 'web');
       expect(host.keeper.run('web')).toMatchObject({ state: 'ended', hasMembers: true });
       const stopped = host.keeper.stop('web', { graceMs: 60_000 });

@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
-import { closeSync, constants, openSync } from 'node:fs';
+import { closeSync, constants, openSync, readFileSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
 
 import type { RunOptions } from '../../src/supervisor/index.js';
 import { CGROUP2, itWithCgroup } from '../support/cgroup2';
@@ -10,6 +11,10 @@ import { until } from '../support/wait';
 
 const KILLED = { code: 'ERR_EXITWATCH_START_FAILED', syscall: 'killed' };
 const IN_CGROUP = { cgroup: `${CGROUP2 ?? ''}/exitwatch-test-${process.pid}` };
+
+function parentOf(pid: number): number {
+  return Number(/^PPid:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]);
+}
 
 /** Begins a start that waits before its exec, as for a disk that does not answer, until `release()`. */
 async function hang(host: KeeperHost, mode: Partial<RunOptions>, id = 'hangs') {
@@ -70,10 +75,22 @@ describe.each([
     await using host = await KeeperHost.open();
     const { started, release } = await hang(host, mode);
     const [{ pid } = { pid: 0 }] = await host.keeper.members('hangs');
-    await whileBlind(host, async () => {
+    await whileBlind(host.keeperPid, async () => {
       kill(pid, 'SIGKILL');
       await host.keeper.ping();
       await host.keeper.ping();
+    });
+    await expect(started).rejects.toMatchObject(KILLED);
+    release();
+  });
+
+  itHere('fails when it is killed while its parent has no descriptor to look with', async () => {
+    await using host = await KeeperHost.open();
+    const { started, release } = await hang(host, mode);
+    const [{ pid } = { pid: 0 }] = await host.keeper.members('hangs');
+    await whileBlind(parentOf(pid), async () => {
+      kill(pid, 'SIGKILL');
+      await sleep(3000); // however long
     });
     await expect(started).rejects.toMatchObject(KILLED);
     release();

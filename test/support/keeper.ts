@@ -102,9 +102,8 @@ export class KeeperHost implements AsyncDisposable {
   }
 }
 
-/** The keeper has no descriptor for anything more until this is over. */
-export async function whileBlind(host: KeeperHost, work: () => Promise<void>): Promise<void> {
-  const pid = host.keeperPid;
+/** A process has no descriptor for anything more until this is over. */
+export async function whileBlind(pid: number, work: () => Promise<void>): Promise<void> {
   const most = /^Max open files +(\S+)/mu.exec(readFileSync(`/proc/${pid}/limits`, 'utf8'))?.[1];
   const limit = (files: string) => execFileSync('prlimit', [`--pid=${pid}`, `--nofile=${files}:`]);
   limit('1'); // what is open stays so

@@ -1,6 +1,14 @@
 // A keeper that is not root's, where /proc hides from it (hidepid=2) what has executed a set-user-ID
 // program, also once that is a zombie.
-import { chmodSync, chownSync, copyFileSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import {
+  chmodSync,
+  chownSync,
+  copyFileSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -9,6 +17,7 @@ import { kill } from '../support/kill';
 import { itAsRoot } from '../support/privilege';
 import { LineProcess } from '../support/programs';
 import { isRunning } from '../support/supervisor';
+import { until } from '../support/wait';
 
 const INDEX = require.resolve('../../dist/supervisor/index.js');
 const NOBODY = 65534;
@@ -85,6 +94,7 @@ itAsRoot('a process of the keeper is killed: it is not taken for gone', async ()
     await line();
     await keeper.members('hidden');
     console.log(keeper.run('hidden').state);
+    await line();
     const { isGone } = await keeper.stop('hidden', { ask: 'main' });
     console.log(isGone, (await ended).signal);`;
   await whereHidden('/bin/sleep', script, async (host) => {
@@ -93,6 +103,7 @@ itAsRoot('a process of the keeper is killed: it is not taken for gone', async ()
     host.child.stdin.write('\n');
     expect(await host.line()).toBe('running');
     expect(isRunning(pid)).toBe(true);
+    host.child.stdin.write('\n');
     expect(await host.line()).toBe('true SIGTERM');
     expect(isRunning(pid)).toBe(false);
   });
@@ -102,11 +113,16 @@ itAsRoot('whoever may not signal it says so', async () => {
   const script = `
     const { pid } = await start('--reuid=0', 'sleep', '1000');
     console.log(pid);
+    await line();
     const error = await keeper.stop('hidden').catch((error) => error);
     console.log(error.code, error.errno, keeper.run('hidden').state);
     console.log((await ended).signal);`;
   await whereHidden('/usr/bin/setpriv', script, async (host) => {
     const pid = Number(await host.line());
+    await until('it to be root’s alone', () =>
+      /^Uid:(\t0){4}$/m.test(readFileSync(`/proc/${pid}/status`, 'utf8')),
+    );
+    host.child.stdin.write('\n');
     expect(await host.line()).toBe('ERR_EXITWATCH_NOT_PERMITTED 1 running');
     kill(pid, 'SIGKILL');
     expect(await host.line()).toBe('SIGKILL');

@@ -18,8 +18,10 @@ class Thread {
   Thread& operator=(const Thread&) = delete;
   ~Thread() { Join(); }
 
-  // Returns 0 or an errno. `name`, of at most 15 bytes, appears in ps and debuggers.
+  // Returns 0 or an errno. `name`, of at most 15 bytes, appears in ps and debuggers, and is that of
+  // children that the thread makes. It must live as long as the thread.
   int Start(const char* name, std::function<void()> body) {
+    name_ = name;
     body_ = std::move(body);
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);
@@ -32,7 +34,6 @@ class Thread {
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
     pthread_attr_destroy(&attributes);
     started_ = error == 0;
-    if (started_) pthread_setname_np(thread_, name);
     return error;
   }
 
@@ -44,12 +45,15 @@ class Thread {
   static constexpr size_t kStackBytes = 256 * 1024;
 
   static void* Run(void* self) {
-    static_cast<Thread*>(self)->body_();
+    auto* const thread = static_cast<Thread*>(self);
+    pthread_setname_np(pthread_self(), thread->name_);
+    thread->body_();
     return nullptr;
   }
 
   pthread_t thread_ = {};
   bool started_ = false;
+  const char* name_ = nullptr;
   std::function<void()> body_;
 };
 

@@ -218,9 +218,9 @@ TrialChild::Result TrialChild::Run(const KernelClock& clock,
   };
 
   // The child uses the memory of this thread, which exists until the thread is joined: after the
-  // child has exited.
+  // child has exited. Polling knows the child by its name, from its first moment on.
   Thread sender;
-  if (const int error = sender.Start("exitwatch", make_and_send)) {
+  if (const int error = sender.Start(kName, make_and_send)) {
     result.error = {Failure::kSystem, error, "pthread_create"};
     return result;
   }

@@ -1,58 +1,133 @@
 import { isObject } from '../common/is-object.js';
+import {
+  type Check,
+  isAmount,
+  isBoolean,
+  isCount,
+  isListOf,
+  isObjectOf,
+  isText,
+  isTime,
+  isWord,
+  orNull,
+} from '../common/json-checks.js';
 import { NOWHERE, whereaboutsOf } from '../where/whereabouts.js';
 
 import type { ExitEvent } from './exit-event.js';
 
-const DATES = ['startedAt', 'exitedAt', 'tracedSince'] as const;
+type Json = Record<string, unknown>;
 
-const PLACES = Object.keys(NOWHERE);
+const isUsage = isObjectOf({
+  ...{ userMs: isAmount, systemMs: isAmount, maxRssBytes: isAmount },
+  ...{ readBytes: orNull(isAmount), writtenBytes: orNull(isAmount) },
+});
 
-const OUTCOMES: ReadonlySet<unknown> = new Set(['exited', 'killed', 'dumped', 'unknown']);
+const PLACES: Readonly<Record<string, Check>> = {
+  unit: isText,
+  container: isObjectOf({ runtime: orNull(isWord), id: isText, name: orNull(isText) }),
+  pod: isObjectOf({ manager: isWord, uid: isText }),
+  machine: isObjectOf({ manager: isWord, name: isText }),
+};
+
+const PLACE_NAMES = Object.keys(NOWHERE);
+
+/** What is not of its kind is not known: somebody has changed the file. */
+const FIELDS: Readonly<Record<string, Check>> = {
+  ...{ parentPid: isCount, parentName: isText, name: isText, program: isText, uid: isCount },
+  ...{
+    commandLine: isListOf(isText),
+    cgroup: isText,
+    exitedNs: isAmount,
+    oom: isBoolean,
+    usage: isUsage,
+  },
+  ...{ coreDumped: isBoolean, exitCode: isCount, signal: isWord, unknownReason: isWord },
+  ...PLACES,
+};
+
+const SENDER_FIELDS: Readonly<Record<string, Check>> = {
+  ...{ commandLine: isListOf(isText), cgroup: isText, onBehalfReason: isWord },
+  ...PLACES,
+};
+
+const areAncestors = isListOf(isObjectOf({ pid: isCount, name: isText }));
+
+const isOfNobody = isObjectOf({ signal: isWord, sentAt: isTime, origin: isWord });
+const isOfSomebody = isObjectOf({ pid: isCount, name: isText, uid: isCount });
+const isSender: Check = (value) =>
+  isOfNobody(value) && ((value as Json)['pid'] === null || isOfSomebody(value));
+
+const DATES = ['startedAt', 'tracedSince'] as const;
+const FLAGS = ['isRepeated', 'lossless', 'traced'] as const;
+
+/** What an outcome cannot be without. */
+const OUTCOMES: Readonly<Record<string, (json: Json) => boolean>> = {
+  exited: ({ exitCode }) => isCount(exitCode),
+  killed: ({ signal }) => isWord(signal),
+  dumped: ({ signal }) => isWord(signal),
+  unknown: ({ unknownReason }) => isWord(unknownReason),
+};
 
 /** Whether it is the end of a process, after `JSON.parse()`. */
-export function isExitJson(json: Record<string, unknown>): boolean {
-  const { id, pid, how, exitedAt } = json;
+export function isExitJson(json: Json): boolean {
+  const { id, pid, how, exitedAt, uncertaintyMs, source } = json;
   return (
-    typeof id === 'string' &&
-    Number.isSafeInteger(pid) &&
-    OUTCOMES.has(how) &&
-    typeof exitedAt === 'string' &&
-    !Number.isNaN(Date.parse(exitedAt))
+    isText(id) &&
+    isCount(pid) &&
+    isTime(exitedAt) &&
+    isAmount(uncertaintyMs) &&
+    isWord(source) &&
+    typeof how === 'string' &&
+    Object.hasOwn(OUTCOMES, how) &&
+    OUTCOMES[how]?.(json) === true
   );
 }
 
 /** As it was before it became JSON: changes `json`. Earlier versions did not write everything. */
-export function reviveExit(json: Record<string, unknown>): ExitEvent {
-  for (const name of ['parentName', 'usage', 'commandLine']) json[name] ??= null;
-  for (const name of DATES) {
-    const date = json[name];
-    json[name] = typeof date === 'string' ? new Date(date) : null;
-  }
+export function reviveExit(json: Json): ExitEvent {
   addPlaces(json);
-  json['sender'] = reviveSender(json['sender']);
-  json['raisedAfter'] = reviveSender(json['raisedAfter']);
-  const received: unknown = json['signalsReceived'];
-  json['signalsReceived'] = Array.isArray(received)
-    ? received.map(reviveSender).filter(isObject)
-    : [];
+  keepValid(json, FIELDS);
+  for (const name of FLAGS) json[name] = json[name] === true;
+  json['exitedAt'] = reviveDate(json['exitedAt']);
+  const { sender, raisedAfter, signalsReceived } = json;
+  const signals = Array.isArray(signalsReceived) ? signalsReceived.map(reviveSender) : [null];
+  json['sender'] = reviveSender(sender);
+  json['raisedAfter'] = reviveSender(raisedAfter);
+  json['signalsReceived'] = signals.filter((each) => each !== null);
+  const isWhole =
+    (json['sender'] === null) === (sender === null) &&
+    (json['raisedAfter'] === null) === (raisedAfter === null) &&
+    !signals.includes(null);
+  // Who is not told here is not nobody.
+  if (!isWhole) json['traced'] = false;
+  for (const name of DATES) json[name] = reviveDate(json[name]);
+  if (json['traced'] === false) json['tracedSince'] = null;
   return json as unknown as ExitEvent;
 }
 
-function reviveSender(sender: unknown): Record<string, unknown> | null {
-  if (!isObject(sender)) return null;
-  sender['sentAt'] = new Date(String(sender['sentAt']));
-  if (typeof sender['pid'] !== 'number') return sender;
-  sender['commandLine'] ??= null;
-  sender['onBehalf'] ??= false;
-  sender['onBehalfReason'] ??= null;
-  if (!Array.isArray(sender['ancestors'])) sender['ancestors'] = [];
+/** `null`: it is none that can be read. */
+function reviveSender(sender: unknown): Json | null {
+  if (!isObject(sender) || !isSender(sender)) return null;
+  sender['sentAt'] = reviveDate(sender['sentAt']);
+  if (sender['pid'] === null) return sender;
   addPlaces(sender);
+  keepValid(sender, SENDER_FIELDS);
+  sender['onBehalf'] = sender['onBehalf'] === true;
+  if (!areAncestors(sender['ancestors'])) sender['ancestors'] = [];
   return sender;
 }
 
+function reviveDate(value: unknown): Date | null {
+  return isTime(value) ? new Date(value as string) : null;
+}
+
+function keepValid(json: Json, fields: Readonly<Record<string, Check>>): void {
+  for (const name in fields) if (fields[name]?.(json[name]) !== true) json[name] = null;
+}
+
 /** The places of its cgroup, if it does not have them. */
-function addPlaces(json: Record<string, unknown>): void {
-  if (PLACES.every((name) => json[name] !== undefined)) return;
+function addPlaces(json: Json): void {
+  if (PLACE_NAMES.every((name) => json[name] !== undefined)) return;
   const { cgroup } = json;
   Object.assign(json, whereaboutsOf(typeof cgroup === 'string' ? cgroup : null));
 }

@@ -21,7 +21,10 @@ const CLIENTS: Readonly<Record<OnBehalfReason, NamePattern>> = {
   ]),
 };
 
-/** Whether a process with one of these names may have asked a sender that acts for others. */
+/**
+ * Whether a process with one of these names may have asked a sender that acts for others. Of a
+ * reason that a later version knows, nobody is known.
+ */
 export function isClientOf(reason: OnBehalfReason, names: readonly string[]): boolean {
-  return CLIENTS[reason].matches(names);
+  return Object.hasOwn(CLIENTS, reason) && CLIENTS[reason].matches(names);
 }

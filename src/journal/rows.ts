@@ -1,4 +1,5 @@
 import { isObject } from '../common/is-object.js';
+import { isCount, isObjectOf, isText, isTime, isWord, orNull } from '../common/json-checks.js';
 import type { ExitEvent, Gap, SourceChange } from '../events/exit-event.js';
 import { isExitJson, reviveExit } from '../events/revive.js';
 
@@ -110,10 +111,11 @@ export function parseRow(line: string): JournalRow | null {
     case 'exit':
       return isExitJson(row) ? (reviveExit(row) as JournalExit) : null;
     case 'gap':
+      return isGap(row) ? revive(row, ['from', 'to']) : null;
     case 'skipped':
-      return revive(row, ['from', 'to']);
+      return isSkip(row) ? revive(row, ['from', 'to']) : null;
     case 'source':
-      return revive(row, ['at']);
+      return isChange(row) ? revive(row, ['at']) : null;
     default:
       return null;
   }
@@ -128,10 +130,16 @@ function parse(line: string): Record<string, unknown> | null {
   }
 }
 
+const isGap = isObjectOf({
+  ...{ from: isTime, to: isTime, lost: orNull(isCount), reason: isWord, recovered: isCount },
+});
+const isSkip = isObjectOf({ from: isTime, to: isTime, name: orNull(isText), count: isCount });
+const isChange = isObjectOf({
+  ...{ at: isTime, source: isWord, previous: isWord, filter: orNull(isWord) },
+  downgrade: orNull(isObjectOf({ code: isWord, detail: isText, remedy: orNull(isText) })),
+});
+
 function revive(row: Record<string, unknown>, dates: readonly string[]): JournalRow {
-  for (const name of dates) {
-    const date = row[name];
-    row[name] = typeof date === 'string' ? new Date(date) : null;
-  }
+  for (const name of dates) row[name] = new Date(row[name] as string);
   return row as unknown as JournalRow;
 }

@@ -7,6 +7,7 @@ import { escapeText } from './escape.js';
 import { describeCommand, describeKiller, describeSender } from './sender-text.js';
 import { TableLayout } from './table-layout.js';
 import { paragraph } from './terminal-text.js';
+import { wordsFor } from './words.js';
 
 type Color = 'plain' | 'yellow' | 'red' | 'magenta';
 
@@ -109,7 +110,11 @@ export class ExitTable {
     const recovered = gap.recovered === 0 ? '' : `; ${gap.recovered} recovered`;
     const what = gap.reason === 'trace-buffer' ? 'signals' : 'events';
     const lost = `${gap.lost ?? 'an unknown number of'} ${what} lost since ${clock(gap.from)}`;
-    return this.#note(gap.to, `GAP: ${lost}: ${GAP_REASONS[gap.reason]}${recovered}`, 'magenta');
+    return this.#note(
+      gap.to,
+      `GAP: ${lost}: ${wordsFor(GAP_REASONS, gap.reason)}${recovered}`,
+      'magenta',
+    );
   }
 
   skipped({ name, count, from, to }: JournalSkip): string {
@@ -118,7 +123,7 @@ export class ExitTable {
   }
 
   source({ at, source, previous, downgrade }: SourceChange): string {
-    const why = downgrade === null ? '' : `: ${downgrade.detail}`;
+    const why = downgrade === null ? '' : `: ${escapeText(downgrade.detail)}`;
     return this.#note(at, `SOURCE: switched from ${previous} to ${source}${why}`, 'magenta');
   }
 

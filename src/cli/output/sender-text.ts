@@ -4,6 +4,7 @@ import type { Ancestor, OnBehalfReason, SignalSender } from '../../events/signal
 import type { Whereabouts } from '../../where/whereabouts.js';
 
 import { escapeText } from './escape.js';
+import { wordsFor } from './words.js';
 
 const BY_ITSELF: Partial<Record<SignalSender['origin'], string>> = {
   fault: 'itself (fault)',
@@ -13,7 +14,7 @@ const BY_ITSELF: Partial<Record<SignalSender['origin'], string>> = {
 
 /** The sender of a signal to the process with this pid, in a few words. */
 export function describeSender(sender: SignalSender, pid: number): string {
-  if (sender.pid === null) return BY_ITSELF[sender.origin] ?? sender.origin;
+  if (sender.pid === null) return wordsFor(BY_ITSELF, sender.origin);
   const who = sender.pid === pid ? 'itself' : describeWithCommand(sender);
   return sender.origin === 'kill' ? who : `${who} (${sender.origin})`;
 }
@@ -70,7 +71,7 @@ const ON_BEHALF: Record<OnBehalfReason, string> = {
 /** Who may be behind a sender that acts for others; `null`: it does not. */
 export function describeOnBehalf(sender: SignalSender): string | null {
   if (sender.pid === null || sender.onBehalfReason === null) return null;
-  return `${escapeText(sender.name)} acts for others: ${ON_BEHALF[sender.onBehalfReason]}`;
+  return `${escapeText(sender.name)} acts for others: ${wordsFor(ON_BEHALF, sender.onBehalfReason)}`;
 }
 
 /** The sender was not seen, though there may be one. */

@@ -211,7 +211,8 @@ void ThreadGroupAggregator::AdoptDead(const GroupIdentity& identity, ProcessWitn
     End(*other);
   }
   ThreadGroup& group = Group(identity.pid);
-  if (outstanding == Outstanding::kRecord) group.outstanding = outstanding;
+  // An event that has come may be that of a first thread which an exec ended: see ForgetEvents().
+  if (outstanding != Outstanding::kNothing) group.outstanding = outstanding;
   if (HasHandle(group)) {
     // Of two handles, keep the one that can return the status of a reaped process.
     witness_.Close(std::exchange(group.handle, handle));
@@ -224,7 +225,6 @@ void ThreadGroupAggregator::AdoptDead(const GroupIdentity& identity, ProcessWitn
     // The kernel's timestamp outweighs our own estimate of when it was alive.
     if (group.events.leader_known) alive_ns = std::min(alive_ns, group.events.leader_ns);
     stages_.TakeOver(group, identity, handle, alive_ns, cause);
-    group.outstanding = outstanding;
     stages_.OnHandleReady(group, alive_ns);
   }
 }

@@ -1211,6 +1211,28 @@ void AnExecThatIsReadLateLeavesTheGuard() {
   CHECK_EQUAL(scene.ends[0].status, 0x400);
 }
 
+// The new program has ended, and so its guard has, before its exec is read; its own event is late.
+void TheGuardOfANewProgramOutrunsTheProgramsEvent() {
+  for (const ProcessState life : {ProcessState::kGone, ProcessState::kAlive}) {
+    Scene scene;
+    scene.Process(10, life);
+    scene.Exit(10, 10, 0, life == ProcessState::kGone ? 0 : 5);
+    const uint64_t exec_ns = scene.witness.now_ns;
+    scene.witness.now_ns += kMs;
+    scene.witness.processes.erase(10);
+    scene.HoldPidfd(10, 7, ProcessState::kGone, 0x400);
+    scene.Exec(10, exec_ns);
+    scene.Pass(500 * kMs);
+    CHECK_EQUAL(scene.ends.size(), 1u);
+    CHECK_EQUAL(scene.ends[0].status, 0x400);
+    scene.Exit(10, 10, 0x400, 0);
+    scene.Pass(100 * kMs);
+    CHECK_EQUAL(scene.ends.size(), 1u);
+    scene.Exit(10, 10, 0x100, 0);  // from the next process
+    CHECK_EQUAL(scene.ends.size(), 2u);
+  }
+}
+
 }  // namespace
 
 void test::ThreadGroupAggregatorTests() {
@@ -1284,6 +1306,7 @@ void test::ThreadGroupAggregatorTests() {
   ANewProcessWithThePidProvesADeath();
   ANewThreadOrAnEarlierForkProvesNothing();
   AnExecThatIsReadLateLeavesTheGuard();
+  TheGuardOfANewProgramOutrunsTheProgramsEvent();
 }
 
 }  // namespace exitwatch

@@ -323,7 +323,7 @@ static void MainEndedWithShim(Run* run) {
 }
 
 static void ShimEnded(Run* run, bool was_killed) {
-  run->has_lost_shim = was_killed;
+  run->has_strays = was_killed;
   RunReadShim(run);
   RunReadExec(run);
   CloseWaited(&run->shim_fd);
@@ -354,6 +354,7 @@ static void ChildEnded(const Death* death, bool is_early) {
       return;
     }
     if (pid == run->pid && RunIsAlive(run)) {
+      if (run->cgroup != NULL && !TreeHas(run, pid)) run->has_strays = true;
       if (is_early) return MainEndedEarly(run);
       MainEnded(run, status, WallMs(), BootMs() - run->started_boot_ms, &death->usage);
       return;

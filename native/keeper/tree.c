@@ -194,11 +194,11 @@ static bool IsOfARun(pid_t pid) {
 
 // Of a run whose shim was killed: our children that nobody else has. If they may be another such
 // run's, or a container's whose first process we are, only those of its session are certainly its
-// own.
+// own; so it is if the run has left its cgroup.
 static void AddStrays(Members* members, const Run* run) {
-  bool is_alone = keeper.main_pid == 0;
+  bool is_alone = run->cgroup == NULL && keeper.main_pid == 0;
   for (const Run* other = RunAfter(0); other != NULL; other = RunAfter(other->serial))
-    is_alone &= other == run || !other->has_lost_shim || !other->has_left;
+    is_alone &= other == run || !other->has_strays || !other->has_left;
   Members ours = {0};
   AddChildren(&ours, getpid());
   for (size_t i = 0; i < ours.count; i++) {
@@ -217,7 +217,7 @@ void TreeMembers(const Run* run, Members* members) {
     AddChildren(members, shim);
   else if (MainIsAlive(run))
     AddNewMember(members, run->pid);  // its shim was killed, or it has left its cgroup
-  if (run->has_lost_shim) AddStrays(members, run);
+  if (run->has_strays) AddStrays(members, run);
   // The list grows while it is read.
   for (; i < members->count; i++) AddChildren(members, members->list[i].pid);
 }
@@ -233,8 +233,8 @@ static bool CgroupSays(const char* cgroup, const char* wanted, bool otherwise) {
 
 bool TreeIsEmpty(const Run* run) {
   if (ShimOf(run) != 0 || MainIsAlive(run)) return false;
-  if (run->cgroup != NULL) return CgroupSays(run->cgroup, "populated 0", true);
-  if (!run->has_lost_shim) return true;
+  if (run->cgroup != NULL && !CgroupSays(run->cgroup, "populated 0", true)) return false;
+  if (!run->has_strays) return true;
   Members members = {0};
   TreeMembers(run, &members);
   free(members.list);

@@ -68,7 +68,7 @@ static void WriteRun(FILE* state, const Run* run) {
           run->has_left, run->is_ready, run->is_stopping, run->is_killing,
           (long long)run->alive_boot_ms, run->text == NULL ? "" : run->text);
   // Of its own: a binary that does not know it ignores it.
-  if (run->has_lost_shim) fprintf(state, "lost-shim %s\n", run->id);
+  if (run->has_strays) fprintf(state, "lost-shim %s\n", run->id);
 }
 
 int Upgrade(const char* path) {
@@ -99,7 +99,7 @@ static void ReadRun(const char* line) {
   char id[kMostIdBytes + 1];
   if (sscanf(line, "lost-shim %100s", id) == 1) {
     Run* const run = RunFind(id);
-    if (run != NULL) run->has_lost_shim = true;
+    if (run != NULL) run->has_strays = true;
     return;
   }
   int exec_fd, shim_fd, notify_fd, log_fd, log_pid, state, ours, left, ready, stopping, killing;

@@ -34,6 +34,25 @@ itWithCgroup('a run that has left its cgroup is stopped', async () => {
 });
 
 itWithCgroup(
+  'what a run that has left its cgroup leaves behind is known, and stopped',
+  async () => {
+    await using host = await KeeperHost.open();
+    const other = cgroupName();
+    mkdirSync(other);
+    const word = `left-${process.pid}-${Math.random()}`;
+    const script = `echo $$ > ${other}/cgroup.procs; sh -c 'sleep 1000; :' ${word} & exit 3`;
+    await host.keeper.start({ id: 'left', command: 'sh', args: ['-c', script], ...IN_CGROUP });
+    expect(await host.end('left')).toMatchObject({ exitCode: 3 });
+    await host.keeper.upgrade();
+    expect(await host.keeper.members('left')).toHaveLength(2);
+    expect(host.keeper.run('left')?.hasMembers).toBe(true);
+    expect(await host.keeper.stop('left')).toMatchObject({ isGone: true, wasKilled: false });
+    expect(processesWith(word)).toEqual([]);
+    rmdirSync(other);
+  },
+);
+
+itWithCgroup(
   'a run is killed where the kernel has no cgroup.kill',
   async () => {
     await using host = await KeeperHost.open();

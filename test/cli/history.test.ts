@@ -1,4 +1,4 @@
-import type { CgroupContainer } from '../../src';
+import type { CgroupContainer, ExitEvent } from '../../src';
 import { parseMatches } from '../../src/cli/args/record-match';
 import { JournalWriter, type JournalRow } from '../../src/journal';
 
@@ -62,4 +62,18 @@ test.each([
 ])('record --match %s selects units as watch does', (text, expected) => {
   const matches = parseMatches([text]);
   expect(ends.flatMap((end, i) => (matches(end) ? [i] : []))).toEqual(expected);
+});
+
+test.each([
+  ['unit=web', { cgroup: null }, true],
+  ['unit=web', { cgroup: '/system.slice/db.service' }, false],
+  ['name=nginx', { name: null, program: null }, true],
+  ['name=nginx', { name: null, program: 'node' }, false],
+  ['user=1000', { uid: null }, true],
+  ['user=1000', { uid: 0 }, false],
+  ['killed', { how: 'unknown', exitCode: null, unknownReason: 'lost' }, true],
+  ['failed', { how: 'unknown', exitCode: null, unknownReason: 'lost' }, true],
+  ['killed', {}, false],
+])('record --match %s keeps an end that is %j, if it may fit: %j', (text, end, isKept) => {
+  expect(parseMatches([text])(endOf(1, end as Partial<ExitEvent>))).toBe(isKept);
 });

@@ -8,7 +8,12 @@ import { UsageError } from './usage-error.js';
 
 type Match = (event: ExitEvent) => boolean;
 
-/** Whether to keep an end: if one of these values of `--match` fits. @throws UsageError */
+/**
+ * Whether to keep an end: if one of these values of `--match` fits, or may. What is left out is lost,
+ * so what is not known of an end (its unit, where there is no cgroup v2) speaks for keeping it.
+ *
+ * @throws UsageError
+ */
 export function parseMatches(texts: readonly string[]): Match {
   const matches = texts.map(parseMatch);
   return matches.length === 0 ? () => true : (event) => matches.some((fits) => fits(event));
@@ -23,7 +28,8 @@ function parseMatch(text: string): Match {
       case 'failed':
         return (event) => hasOutcome(event, { failed: true, killed: false });
       case 'killed':
-        return (event) => hasOutcome(event, { failed: false, killed: true });
+        return (event) =>
+          event.how === 'unknown' || hasOutcome(event, { failed: false, killed: true });
     }
   } else {
     switch (kind) {
@@ -42,15 +48,18 @@ function parseMatch(text: string): Match {
 
 function matchName(glob: string): Match {
   const pattern = new NamePattern([glob]);
-  return (event) => pattern.matches(namesOf(event));
+  return (event) => {
+    const names = namesOf(event);
+    return names.length === 0 || pattern.matches(names);
+  };
 }
 
 function matchUnit(glob: string): Match {
   const isInUnit = unitMatcher([glob]);
-  return ({ cgroup }) => isInUnit(cgroup) === true;
+  return ({ cgroup }) => isInUnit(cgroup) !== false;
 }
 
 function matchUser(user: string): Match {
   const wanted = parseUser(user);
-  return ({ uid }) => uid === wanted;
+  return ({ uid }) => uid === null || uid === wanted;
 }

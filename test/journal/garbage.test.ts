@@ -105,7 +105,6 @@ test('rows of other kinds are left out, or say less, and everybody can read the 
     ...[['history'], ['history', '--json'], ['history', '--failed', '--unit', 'w*']],
     ...[
       ['why', 'sh'],
-      ['why', 'sh', '--all'],
       ['why', 'web.service'],
       ['why', '1001', '--json'],
     ],

@@ -3,7 +3,8 @@ import { once } from 'node:events';
 import { closeSync, constants, openSync, readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import type { RunOptions } from '../../src/supervisor/index.js';
+import { identify } from '../../src/index.js';
+import type { KeeperRun, RunOptions } from '../../src/supervisor/index.js';
 import { CGROUP2, itWithCgroup } from '../support/cgroup2';
 import { KeeperHost, whileBlind } from '../support/keeper';
 import { kill } from '../support/kill';
@@ -118,6 +119,20 @@ describe.each([
     release();
     expect(await begun).toMatchObject([{ id: 'hangs' }]);
     expect(await started).toMatchObject({ id: 'hangs' });
+    await host.end('hangs');
+  });
+
+  itHere('has its whole identity once it runs, for those who came before that, too', async () => {
+    await using host = await KeeperHost.open();
+    const { started, release } = await hang(host, mode);
+    await host.reopen();
+    expect(host.keeper.run('hangs')).toMatchObject({ state: 'starting' });
+    const begun = once(host.keeper, 'started');
+    release();
+    const [{ pid, identity }] = (await begun) as [KeeperRun];
+    expect(identity).toEqual(identify(pid ?? 0));
+    expect(host.keeper.run('hangs')?.identity).toEqual(identity);
+    await started.catch(() => undefined);
     await host.end('hangs');
   });
 

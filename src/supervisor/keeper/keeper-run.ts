@@ -114,9 +114,10 @@ function identityIn(
   const known = previous?.identity ?? null;
   const startTicks = message.number('startTicks');
   if (pid === null || startTicks === null) return known;
-  if (known?.pid === pid && known.startTicks === startTicks) return known;
+  const isKnown = known?.pid === pid && known.startTicks === startTicks;
+  if (isKnown && known.inode !== null) return known;
   // The inode is of the process that has the pid now: only if that is this one.
-  const bare = identityOf(pid, { startTicks, inode: null });
+  const bare = isKnown ? known : identityOf(pid, { startTicks, inode: null });
   const inode = message.text('state') === 'running' ? visibleInodeOf(pid) : null;
   return inode === null ? bare : identityOf(pid, { startTicks, inode });
 }

@@ -17,8 +17,9 @@ const processesWithText = (text: string) =>
     }
   });
 
+/** Who waits for a child of vfork(2) that was stopped before its exec (`D`) does nothing either. */
 const isStopped = (pid: string) =>
-  /^\d+ \(.*\) [TZ]/s.test(readFileSync(`/proc/${pid}/stat`, 'latin1'));
+  /^\d+ \(.*\) [TZD]/s.test(readFileSync(`/proc/${pid}/stat`, 'latin1'));
 
 describe('a supervisor without a keeper', () => {
   it('says so', async () => {

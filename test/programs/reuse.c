@@ -1,6 +1,7 @@
 // reuse COUNT [--wait|--exec]: runs COUNT processes, one after the other, that all get the same pid
 // through /proc/sys/kernel/ns_last_pid, which is turned back for one fork at a time: the pids of
-// other processes stay different. The i-th exits with i mod 5 and is reaped at once. Prints
+// other processes stay different. If another process has the pid and keeps it, the next ones have a
+// new one. The i-th exits with i mod 5 and is reaped at once. Prints
 // `PID CODE` of each. With --wait each lives until a line comes on stdin; with --exec every other
 // one runs the shell.
 #define _GNU_SOURCE
@@ -22,6 +23,9 @@ static pid_t get_last_pid(int file) {
   return pread(file, text, sizeof(text) - 1, 0) > 0 ? (pid_t)atoi(text) : 0;
 }
 
+// About as many ms.
+enum { kMostTries = 1000 };
+
 int main(int argc, char** argv) {
   const long count = argc > 1 ? atol(argv[1]) : 0;
   const int wait_for_line = argc > 2 && strcmp(argv[2], "--wait") == 0;
@@ -30,6 +34,7 @@ int main(int argc, char** argv) {
   if (last_pid < 0) return 2;
   setvbuf(stdout, NULL, _IONBF, 0);
   pid_t wanted = 0;
+  int tries = 0;
   for (long i = 0; i < count;) {
     int gate[2];
     if (pipe(gate) != 0) return 2;
@@ -54,7 +59,11 @@ int main(int argc, char** argv) {
       return 2;
     }
     close(gate[0]);
-    if (pid == wanted) {
+    if (pid != wanted) {
+      if (++tries == kMostTries) wanted = tries = 0;
+      usleep(1000);
+    } else {
+      tries = 0;
       printf("%d %ld\n", (int)pid, i % 5);
       char line[16];
       if (wait_for_line && fgets(line, sizeof(line), stdin) == NULL) return 2;

@@ -323,7 +323,9 @@ describe('a keeper', () => {
     const pids = (await written(host.path('pids'))).trim();
     const { isGone, wasKilled } = await host.keeper.stop('one', { graceMs: 50 });
     const seen = host.path('seen');
-    const look = `for pid in ${pids}; do test ! -e /proc/$pid && echo gone; done > ${seen}; exit 0`;
+    // A zombie is gone: its parent may reap it a moment later.
+    const isGoneNow = 'case "$(cat /proc/$pid/stat 2> /dev/null)" in *") Z "*|"") echo gone;; esac';
+    const look = `for pid in ${pids}; do ${isGoneNow}; done > ${seen}; exit 0`;
     await host.keeper.start({ id: 'two', command: 'sh', args: ['-c', look] });
     await host.end('two');
     expect({ isGone, wasKilled }).toEqual({ isGone: true, wasKilled: true });

@@ -23,15 +23,18 @@ const MANAGER = `/${TOP}/init.scope`;
 const CONTAINER = `/${TOP}/docker-${id}.scope`;
 const nameOf = (path: string) => path.split('/').at(-1) ?? '';
 
+/** Where we may make cgroups. */
+const OURS = process.getuid?.() === 0 ? CGROUP2 : undefined;
+
 beforeAll(() => {
   for (const path of [WEB, DEPLOY, MANAGER, CONTAINER]) {
-    if (CGROUP2 !== undefined) mkdirSync(join(CGROUP2, path), { recursive: true });
+    if (OURS !== undefined) mkdirSync(join(OURS, path), { recursive: true });
   }
 });
 
 afterAll(() => {
-  if (CGROUP2 !== undefined) {
-    execFileSync('find', [join(CGROUP2, TOP), '-depth', '-type', 'd', '-exec', 'rmdir', '{}', '+']);
+  if (OURS !== undefined) {
+    execFileSync('find', [join(OURS, TOP), '-depth', '-type', 'd', '-exec', 'rmdir', '{}', '+']);
   }
 });
 

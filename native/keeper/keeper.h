@@ -73,9 +73,8 @@ typedef struct {
   bool is_ready;
   bool is_stopping;  // it said STOPPING=1
   bool is_killing;
-  bool is_stored;  // its end is in the journal
-  bool
-      has_strays;  // its shim was killed, or it has left its cgroup: some of it may be our children
+  bool is_stored;   // its end is in the journal
+  bool has_strays;  // its shim was killed, or it left its cgroup: some of it may be our children
   bool is_paused;
   bool is_held;  // paused until a client says so, leaves, or does not live to see the next keeper
 } Run;

@@ -12,7 +12,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 
-import { identify } from '../../src';
+import { identify, type ProcessIdentity } from '../../src';
 import { isAlive, readIntents, stop, type StopResult, type StopWait } from '../../src/process';
 
 import { CGROUP2, cgroupName, itWithCgroup } from '../support/cgroup2';
@@ -60,10 +60,17 @@ async function shell(
   const root = new LineProcess('sh', ['-c', script]);
   started.push(root);
   const pids = (await root.take(lines)).map(Number);
+  for (const pid of [root.pid, ...pids]) if (pid > 0) known.set(pid, identify(pid));
   return { root, pids };
 }
 
-const lives = (pids: readonly number[]) => pids.map((pid) => isAlive(pid));
+/** Who had these pids: others may get them. */
+const known = new Map<number, ProcessIdentity | null>();
+const lives = (pids: readonly number[]) =>
+  pids.map((pid) => {
+    const identity = known.get(pid);
+    return identity === null ? 'dead' : isAlive(identity ?? pid);
+  });
 const outcomes = ({ tree }: StopResult) => tree?.members.map(({ outcome }) => outcome);
 
 test('without --tree a shell’s child lives on; with it, both end gracefully', async () => {

@@ -8,7 +8,15 @@ static char folder[] = "/dev/shm/exitwatch-fuzz-XXXXXX";
 
 struct rlimit inherited_files;
 
-Usage UsageOf(const struct rusage* usage) { return (Usage){usage->ru_maxrss, 0, 0}; }
+bool PeekDeath(int which, pid_t pid, int more, Death* death) {
+  (void)which, (void)pid, (void)more, (void)death;
+  errno = ECHILD;
+  return false;
+}
+void Reap(pid_t pid) {
+  (void)pid;
+  abort();  // nobody has died
+}
 void CloseFrom(int first) { (void)first; }
 int ShimTake(const char* id, ShimReport* report) {
   (void)report;
@@ -75,11 +83,13 @@ void TreeMembers(const Run* run, Members* members) {
 bool MainIsAlive(const Run* run) { return RunIsAlive(run); }
 bool TreeIsEmpty(const Run* run) { return !RunIsAlive(run); }
 bool TreeHas(const Run* run, pid_t pid) { return pid == run->pid; }
-int SignalProcess(pid_t pid, int64_t ticks, int signal) {
-  (void)ticks;
-  return pid <= 0 || signal < 0 || signal > 64 ? (abort(), 0) : ESRCH;
+int TreeSignal(const Run* run, int signal) {
+  (void)run;
+  return signal < 0 || signal > 64 ? (abort(), 0) : ESRCH;
 }
-int TreeSignal(const Run* run, int signal) { return SignalProcess(run->pid | 1, 0, signal); }
+int MainSignal(const Run* run, int signal) {
+  return run->pid <= 0 ? (abort(), 0) : TreeSignal(run, signal);
+}
 void TreeKill(Run* run) { run->has_left &= RunIsAlive(run); }
 int TreeFreeze(const Run* run, bool on) {
   (void)on;

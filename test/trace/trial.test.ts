@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmdirSync, rmSync } from 'node:fs
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-import { ExitMonitor, type ExitEvent, type Ready } from '../../src';
+import { ExitMonitor, type Ready } from '../../src';
 import { loadAddon } from '../../src/native/load-addon';
 
 import { folderOfController, itAsRootWith } from '../support/controllers';
@@ -191,13 +191,16 @@ describe('the child of the self-test', () => {
         ...{ traced: Array(9).fill(true), told: [], childSignals: 0, threads: 0 },
       });
       await log.untilAllOf([host.pid]);
-      // If a process is reaped before its message is made, the kernel names no parent.
-      const isHosts = ({ parentPid }: ExitEvent) => parentPid === host.pid || parentPid === null;
       const ends = [...log.exits.values()].flat().filter(({ name }) => name === NAME);
-      const trials = ends.filter(isHosts);
+      const own = ends.filter(({ parentPid }) => parentPid === host.pid);
+      // If a process is reaped before its message is made, the kernel names no parent. It may also be
+      // that of another program, which tries its trace at the same time.
+      const others = ends.filter(({ parentPid }) => parentPid === null);
       // The other child tests what /proc shows of a zombie.
-      const child = { how: 'exited', exitCode: 0 };
-      expect(trials).toMatchObject([child, child]);
+      const most = 2;
+      expect(own.length).toBeLessThanOrEqual(most);
+      expect(own.length + others.length).toBeGreaterThanOrEqual(most);
+      for (const end of own) expect(end).toMatchObject({ how: 'exited', exitCode: 0 });
       expect(readFileSync(join(folder, 'reaped'), 'utf8')).toBe('');
     },
   );

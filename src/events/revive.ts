@@ -60,26 +60,26 @@ const isSender: Check = (value) =>
 const DATES = ['startedAt', 'tracedSince'] as const;
 const FLAGS = ['isRepeated', 'lossless', 'traced'] as const;
 
-/** What an outcome cannot be without. */
-const OUTCOMES: Readonly<Record<string, (json: Json) => boolean>> = {
-  exited: ({ exitCode }) => isCount(exitCode),
-  killed: ({ signal }) => isWord(signal),
-  dumped: ({ signal }) => isWord(signal),
-  unknown: ({ unknownReason }) => isWord(unknownReason),
-};
+/** Of these fields each outcome has one. */
+const OUTCOMES = new Map<unknown, string>([
+  ['exited', 'exitCode'],
+  ['killed', 'signal'],
+  ['dumped', 'signal'],
+  ['unknown', 'unknownReason'],
+]);
 
 /** Whether it is the end of a process, after `JSON.parse()`. */
 export function isExitJson(json: Json): boolean {
   const { id, pid, how, exitedAt, uncertaintyMs, source } = json;
+  const own = OUTCOMES.get(how);
   return (
     isText(id) &&
     isCount(pid) &&
     isTime(exitedAt) &&
     isAmount(uncertaintyMs) &&
     isWord(source) &&
-    typeof how === 'string' &&
-    Object.hasOwn(OUTCOMES, how) &&
-    OUTCOMES[how]?.(json) === true
+    own !== undefined &&
+    FIELDS[own]?.(json[own]) === true
   );
 }
 
@@ -87,6 +87,8 @@ export function isExitJson(json: Json): boolean {
 export function reviveExit(json: Json): ExitEvent {
   addPlaces(json);
   keepValid(json, FIELDS);
+  const own = OUTCOMES.get(json['how']);
+  for (const name of OUTCOMES.values()) if (name !== own) json[name] = null;
   for (const name of FLAGS) json[name] = json[name] === true;
   json['exitedAt'] = reviveDate(json['exitedAt']);
   const { sender, raisedAfter, signalsReceived } = json;

@@ -84,15 +84,15 @@ describe('a pid that the kernel gives to one process after another', () => {
 describeForEachFilter((filter) => {
   const mostUnknown = filter === 'cbpf' ? MOST_UNKNOWN : 0;
   describe('a pid that the kernel gives to one process after another', () => {
-    itTellsEachByItsWatch({ scope: 'watched', source: 'connector' }, { mostUnknown });
-    itTellsEachByItsWatch({ scope: 'watched', source: 'auto' }, { mostUnknown });
+    itTellsEachByItsWatch({ scope: 'watched', source: 'connector' });
+    itTellsEachByItsWatch({ scope: 'watched', source: 'auto' });
     for (const source of ['connector', 'auto'] as const) {
       for (const scope of ['watched', 'all'] as const) {
         const late = { when: ', even if its event comes late', lateCode: LATE, mostUnknown };
         itTellsEachByItsWatch({ scope, source }, late);
       }
     }
-    itTellsEachByItsWatch({ scope: 'all', source: 'auto' }, { mostUnknown });
+    itTellsEachByItsWatch({ scope: 'all', source: 'auto' });
 
     itAsRoot('reports each process, even without a watch', async () => {
       await using monitor = new ExitMonitor({ scope: 'all' });

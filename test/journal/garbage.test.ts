@@ -86,6 +86,8 @@ test('rows of other kinds are left out, or say less, and everybody can read the 
   for (const row of rows) {
     if (row.event !== 'exit') continue;
     const { sender: by, name, commandLine, traced } = row;
+    const facts = [row.exitCode, row.signal, row.unknownReason];
+    expect(facts.filter((fact) => fact !== null)).toHaveLength(1);
     const isKnown = by?.pid == null || (isText(by.name) && isText(by.signal));
     expect([isKnown, name === null || isText(name)]).toEqual([true, true]);
     expect(commandLine?.every(isText) ?? true).toBe(true);

@@ -28,8 +28,8 @@ Usage: exitwatch record [OPTION]…
                    ${DEFAULT_STATE_DIR})
   --group GROUP    a group that may read the journal, for example adm
   --match WHAT     keeps only these ends (may be repeated): all, failed, killed,
-                   name=GLOB, user=USER or unit=UNIT; and those of which
-                   that is not known
+                   name=GLOB, user=USER or unit=UNIT; also keeps what may
+                   match, for example if its unit is not known
   --rate N         keeps at most N ends of one name in a minute, and counts the
                    others
   --command-lines  also keeps the arguments of processes and of those who end

@@ -17,9 +17,16 @@ const processesWithText = (text: string) =>
     }
   });
 
-/** Who waits for a child of vfork(2) that was stopped before its exec (`D`) does nothing either. */
-const isStopped = (pid: string) =>
-  /^\d+ \(.*\) [TZD]/s.test(readFileSync(`/proc/${pid}/stat`, 'latin1'));
+const stateOf = (pid: string) =>
+  /^\d+ \(.*\) (.)/s.exec(readFileSync(`/proc/${pid}/stat`, 'latin1'))?.[1] ?? '';
+
+/** Also if it waits (`D`) for a child of vfork(2) that was stopped before its exec. */
+function isStopped(pid: string): boolean {
+  const state = stateOf(pid);
+  if (state !== 'D') return 'TZ'.includes(state);
+  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'latin1').match(/\d+/g) ?? [];
+  return children.some((child) => stateOf(child) === 'T');
+}
 
 describe('a supervisor without a keeper', () => {
   it('says so', async () => {

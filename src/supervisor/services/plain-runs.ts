@@ -51,7 +51,7 @@ export class PlainRuns extends EventEmitter<KeeperEvents> implements RunHost {
 
   open(): Promise<KeeperReady> {
     for (const { id, identity } of this.#known()) {
-      if (isAlive(identity) !== 'alive') continue;
+      if (isAlive(identity) === 'dead') continue;
       const found = newRun(id, identity, true);
       this.#runs.set(id, found);
       this.#seen.set(id, { atMs: performance.now(), livedMs: found.livedMs ?? 0 });
@@ -86,15 +86,14 @@ export class PlainRuns extends EventEmitter<KeeperEvents> implements RunHost {
       throw startFailed(options, 'root: operation not permitted', 1);
     }
     const child = spawn(command, [...args], { cwd, env, stdio: 'ignore', detached: true });
-    try {
-      await once(child, 'spawn');
-    } catch (error) {
-      throw startFailed(options, reasonOf(error), -((error as NodeJS.ErrnoException).errno ?? 0));
+    const { pid } = child;
+    if (pid === undefined) {
+      const [error] = (await once(child, 'error')) as [NodeJS.ErrnoException];
+      throw startFailed(options, reasonOf(error), -(error.errno ?? 0));
     }
+    // In one go from here: what is interrupted now would leave a process of which nobody knows.
     child.unref();
-    const identity = child.pid === undefined ? null : identify(child.pid);
-    const run = newRun(id, identity, false);
-    run.pid = child.pid ?? null;
+    const run = newRun(id, identifyChild(child, pid, options), false);
     this.#runs.set(id, run);
     this.#seen.set(id, { atMs: performance.now(), livedMs: 0 });
     this.#await(child, run);
@@ -108,14 +107,17 @@ export class PlainRuns extends EventEmitter<KeeperEvents> implements RunHost {
     if (isOver(run) || run.identity === null) {
       return { id, isGone: true, wasKilled: false, left: [] };
     }
-    const { outcome } = await stopProcess(run.identity, {
+    if (this.#paused.has(id)) await this.resume(id); // what is stopped cannot end by itself
+    const { outcome, tree } = await stopProcess(run.identity, {
       killSignal: signal,
       forceKillAfterDelayMs: graceMs,
       tree: process.platform === 'linux',
     });
-    const isGone = isAlive(run.identity) === 'dead';
-    const { pid, startTicks } = run.identity;
-    const left = isGone ? [] : [{ pid, startTicks, state: '?' }];
+    const isGone = outcome !== 'timed-out';
+    const members = tree?.members ?? [{ identity: run.identity, outcome }];
+    const left = members
+      .filter((member) => member.outcome === 'timed-out')
+      .map(({ identity: { pid, startTicks } }) => ({ pid, startTicks, state: '?' }));
     return { id, isGone, wasKilled: outcome === 'forced', left };
   }
 
@@ -222,6 +224,18 @@ function newRun(id: string, identity: ProcessIdentity | null, isLost: boolean): 
 function endOf({ id, pid, identity, startedAt }: KeeperRun): ExitEvent {
   const known = { id: identity?.id ?? id, pid: pid ?? 0, startedAt, exitedAt: new Date() };
   return unknownExit({ ...known, uncertaintyMs: 0, source: 'poll' }, 'polled');
+}
+
+/** A child that cannot be identified could not be found again: it does not live on. */
+function identifyChild(child: ChildProcess, pid: number, options: RunOptions): ProcessIdentity {
+  try {
+    const identity = identify(pid);
+    if (identity !== null) return identity;
+    throw new Error(`process ${pid} cannot be found`);
+  } catch (error) {
+    child.kill('SIGKILL');
+    throw startFailed(options, reasonOf(error), (error as { errno?: number }).errno ?? 0);
+  }
 }
 
 function startFailed({ id, command }: RunOptions, reason: string, errno: number): ExitwatchError {

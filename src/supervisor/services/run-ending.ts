@@ -2,7 +2,7 @@ import { ExitwatchError } from '../../common/errors.js';
 import type { ExitEvent } from '../../events/exit-event.js';
 import { unknownExit } from '../../events/unknown-exit.js';
 import { bootId } from '../../identity/boot-id.js';
-import { startOf } from '../../identity/process-identity.js';
+import { pidNamespace, startOf } from '../../identity/process-identity.js';
 import { isAlive } from '../../process/liveness.js';
 import { removePidfile } from '../../process/pidfile.js';
 import { stop as stopProcess } from '../../process/stop.js';
@@ -139,13 +139,16 @@ export class RunEnding {
   /** Nobody knows the run any more: how it ended is unknown, and what is left of it is stopped. */
   async lose(live: LiveRun): Promise<void> {
     const { identity } = live.stored;
-    if (identity !== null && isAlive(identity) === 'alive') {
+    // Nobody can look into a pid namespace of before, whose processes ended with its init.
+    const isHere = identity?.pidNamespace === pidNamespace();
+    if (isHere && isAlive(identity) !== 'dead') {
       const { signal = 'SIGTERM' } = this.#state.policy.stop ?? {};
-      await stopProcess(identity, {
+      const { outcome } = await stopProcess(identity, {
         killSignal: signal,
         forceKillAfterDelayMs: Math.max(1, this.#state.specGraceMs),
         tree: true,
       });
+      if (outcome === 'timed-out') throw survivedError(this.#state.name, [identity]);
     }
     const startedAt = identity === null ? null : startOf(identity);
     live.exit ??= unknownExit(

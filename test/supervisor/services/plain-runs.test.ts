@@ -116,6 +116,18 @@ describe('a supervisor without a keeper', () => {
     await host.supervisor.service('web').resume();
     const before = size();
     await until('it to go on', () => size() > before);
+    await host.supervisor.service('web').stop();
+    expect(processesWithText(word)).toEqual([]);
+  });
+
+  it('does not wait for the grace of a service that is paused', async () => {
+    await using host = await SupervisorHost.open({ withoutKeeper });
+    const script = `trap 'exit 3' TERM; : > ${host.path('up')}; while :; do sleep 0.01; done`;
+    await host.apply(shell('web', script));
+    await host.wrote('up');
+    await host.supervisor.service('web').pause();
+    await host.supervisor.service('web').stop({ graceMs: 600_000 });
+    expect(host.status('web').lastEnd).toMatchObject({ how: 'exited', exitCode: 3 });
   });
 
   it('refuses what only a keeper can do', async () => {

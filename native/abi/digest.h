@@ -14,7 +14,7 @@
 namespace exitwatch {
 
 // A digest of everything that native/abi describes.
-constexpr char kAbiDigest[] = "f277b83f17dd57ed";
+constexpr char kAbiDigest[] = "1577474dc8806719";
 
 // JavaScript reads these layouts.
 static_assert(sizeof(ExitRecord) == 240, "ExitRecord");
@@ -65,7 +65,7 @@ static_assert(offsetof(SourceRecord, syscall) == 48, "SourceRecord::syscall");
 static_assert(sizeof(Ancestor) == 20, "Ancestor");
 static_assert(offsetof(Ancestor, pid) == 0, "Ancestor::pid");
 static_assert(offsetof(Ancestor, name) == 4, "Ancestor::name");
-static_assert(sizeof(SignalRecord) == 224, "SignalRecord");
+static_assert(sizeof(SignalRecord) == 288, "SignalRecord");
 static_assert(offsetof(SignalRecord, time_ns) == 0, "SignalRecord::time_ns");
 static_assert(offsetof(SignalRecord, start_ns) == 8, "SignalRecord::start_ns");
 static_assert(offsetof(SignalRecord, inode) == 16, "SignalRecord::inode");
@@ -74,18 +74,20 @@ static_assert(offsetof(SignalRecord, memory) == 32, "SignalRecord::memory");
 static_assert(offsetof(SignalRecord, clock_ms) == 40, "SignalRecord::clock_ms");
 static_assert(offsetof(SignalRecord, sender_start) == 48, "SignalRecord::sender_start");
 static_assert(offsetof(SignalRecord, info) == 56, "SignalRecord::info");
-static_assert(offsetof(SignalRecord, pid) == 72, "SignalRecord::pid");
-static_assert(offsetof(SignalRecord, thread) == 76, "SignalRecord::thread");
-static_assert(offsetof(SignalRecord, sender_pid) == 80, "SignalRecord::sender_pid");
-static_assert(offsetof(SignalRecord, sender_thread) == 84, "SignalRecord::sender_thread");
-static_assert(offsetof(SignalRecord, sender_pid_there) == 88, "SignalRecord::sender_pid_there");
-static_assert(offsetof(SignalRecord, sender_uid) == 92, "SignalRecord::sender_uid");
-static_assert(offsetof(SignalRecord, signal) == 96, "SignalRecord::signal");
-static_assert(offsetof(SignalRecord, code) == 100, "SignalRecord::code");
-static_assert(offsetof(SignalRecord, flags) == 104, "SignalRecord::flags");
-static_assert(offsetof(SignalRecord, name) == 108, "SignalRecord::name");
-static_assert(offsetof(SignalRecord, sender_name) == 124, "SignalRecord::sender_name");
-static_assert(offsetof(SignalRecord, ancestors) == 140, "SignalRecord::ancestors");
+static_assert(offsetof(SignalRecord, ancestor_cgroups) == 72, "SignalRecord::ancestor_cgroups");
+static_assert(offsetof(SignalRecord, sender_program) == 104, "SignalRecord::sender_program");
+static_assert(offsetof(SignalRecord, pid) == 136, "SignalRecord::pid");
+static_assert(offsetof(SignalRecord, thread) == 140, "SignalRecord::thread");
+static_assert(offsetof(SignalRecord, sender_pid) == 144, "SignalRecord::sender_pid");
+static_assert(offsetof(SignalRecord, sender_thread) == 148, "SignalRecord::sender_thread");
+static_assert(offsetof(SignalRecord, sender_pid_there) == 152, "SignalRecord::sender_pid_there");
+static_assert(offsetof(SignalRecord, sender_uid) == 156, "SignalRecord::sender_uid");
+static_assert(offsetof(SignalRecord, signal) == 160, "SignalRecord::signal");
+static_assert(offsetof(SignalRecord, code) == 164, "SignalRecord::code");
+static_assert(offsetof(SignalRecord, flags) == 168, "SignalRecord::flags");
+static_assert(offsetof(SignalRecord, name) == 172, "SignalRecord::name");
+static_assert(offsetof(SignalRecord, sender_name) == 188, "SignalRecord::sender_name");
+static_assert(offsetof(SignalRecord, ancestors) == 204, "SignalRecord::ancestors");
 
 }  // namespace exitwatch
 

@@ -12,6 +12,9 @@ constexpr size_t kNameBytes = 16;
 // truncated.
 constexpr size_t kExecutableBytes = 64;
 
+// The same for the program of a signal's sender.
+constexpr size_t kSenderProgramBytes = 32;
+
 // The name of the child that the signal trace's trial sends signals to.
 constexpr char kTrialChildName[] = "exitwatch-trial";
 

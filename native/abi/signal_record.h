@@ -61,8 +61,10 @@ struct SignalRecord {
   double clock_ms;        // add to time_ns, in ms, to get CLOCK_REALTIME
   uint64_t sender_start;  // of the sending process, CLOCK_BOOTTIME, in ns
   uint64_t info[2];       // what follows si_code in the siginfo: si_pid and si_uid, si_value, …
-  int32_t pid;            // of the process
-  int32_t thread;         // id of the thread that the signal was sent to, or that took it
+  uint64_t ancestor_cgroups[kAncestors];     // like `cgroup`, of each ancestor
+  char sender_program[kSenderProgramBytes];  // the file name; empty if unknown
+  int32_t pid;                               // of the process
+  int32_t thread;  // id of the thread that the signal was sent to, or that took it
   int32_t sender_pid;
   int32_t sender_thread;     // id of the thread that sent it
   int32_t sender_pid_there;  // the sender's pid in the process's namespace; 0: not visible there

@@ -83,6 +83,7 @@ describe('watches of a state directory', () => {
           ...{ death: death.name, status: death.status },
         });
         expect(event).toMatchObject({ source: 'recorder', lossless: true, traced: true });
+        expect(event?.parentName).toBe('deaths');
         expect(event && isEndOf(death, event)).toBe(true);
         const stampNs = event?.exitedNs ?? NaN;
         expect(stampNs).toBeGreaterThanOrEqual(death.aliveNs);

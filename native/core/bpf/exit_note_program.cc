@@ -64,7 +64,8 @@ class Program : KernelProgram {
     }
     Clear(kNoteAt, sizeof(ExitNote));
     // Kernel threads have no address space.
-    ReadExecutable(places, kTask, kOther, NoteField(offsetof(ExitNote, executable)), done_);
+    ReadExecutable(places, kTask, kOther, NoteField(offsetof(ExitNote, executable)),
+                   kExecutableBytes, done_);
     if (layout_.pid.inode) {
       ReadPointer(kOther, kFirst, layout_.task.thread_pid);
       Read(NoteField(offsetof(ExitNote, inode)), 8, kOther, *layout_.pid.inode);

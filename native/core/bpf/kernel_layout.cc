@@ -58,10 +58,6 @@ std::optional<ExecutablePlaces> FindExecutable(const Btf& btf) {
   constexpr uint32_t kPath = 2 * kPointer;
   constexpr uint32_t kName = 2 * kPointer;
   ExecutablePlaces places = {};
-  if (!ExitTellsLast(btf)) {
-    places.function = btf.FindFunction("taskstats_exit", 2);
-    if (!places.function) return std::nullopt;
-  }
   uint32_t path, entry, name, text;
   const Wanted wanted[] = {
       {"task_struct", "mm", kPointer, &places.in_task},
@@ -75,6 +71,15 @@ std::optional<ExecutablePlaces> FindExecutable(const Btf& btf) {
   if (!FindAll(btf, wanted, &missing)) return std::nullopt;
   places.in_file = path + entry;
   places.in_entry = name + text;
+  return places;
+}
+
+// Of a dying task.
+std::optional<ExecutablePlaces> FindLastExecutable(const Btf& btf) {
+  std::optional<ExecutablePlaces> places = FindExecutable(btf);
+  if (!places || ExitTellsLast(btf)) return places;
+  places->function = btf.FindFunction("taskstats_exit", 2);
+  if (!places->function) return std::nullopt;
   return places;
 }
 
@@ -195,7 +200,7 @@ std::optional<KernelLayout> ResolveKernelLayout(const Btf& btf, const char** mis
   layout.locks_programs = btf.Find("bpf_map", "memory").has_value();
   layout.cgroup = FindCgroup(btf);
   layout.exit_tells_last = ExitTellsLast(btf);
-  layout.executable = FindExecutable(btf);
+  layout.executable = FindLastExecutable(btf);
   layout.usage = FindUsage(btf);
   layout.arguments = FindArguments(btf);
   return layout;
@@ -253,6 +258,7 @@ std::optional<SignalLayout> ResolveSignalLayout(const Btf& btf, const char** mis
   layout.victim_is_task = *parameters > 2;
 
   layout.cgroup = FindCgroup(btf);
+  layout.executable = FindExecutable(btf);
   layout.command_line = FindArguments(btf);
   return layout;
 }

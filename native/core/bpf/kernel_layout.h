@@ -26,7 +26,8 @@ struct ExecutablePlaces {
   uint32_t in_space;  // the file
   uint32_t in_file;   // its directory entry
   uint32_t in_entry;  // the name
-  // The type id of taskstats_exit(); nothing if the tracepoint sched_process_exit can be used.
+  // For the filter: the type id of taskstats_exit(); nothing if the tracepoint sched_process_exit
+  // can be used.
   std::optional<uint32_t> function;
 };
 
@@ -117,6 +118,7 @@ struct SignalLayout {
   } pid;
   PidPlaces pid_there;
   std::optional<CgroupPlaces> cgroup;  // with CONFIG_CGROUPS
+  std::optional<ExecutablePlaces> executable;
   std::optional<ArgumentPlaces> command_line;
   struct Number {
     uint32_t offset, bytes;

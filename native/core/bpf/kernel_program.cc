@@ -97,16 +97,17 @@ void KernelProgram::TellCgroup(const CgroupPlaces& places, Asm::Register task,
 
 // Kernel threads have no address space.
 void KernelProgram::ReadExecutable(const ExecutablePlaces& places, Asm::Register task,
-                                   Asm::Register scratch, int16_t to, Asm::Label otherwise) {
+                                   Asm::Register scratch, int16_t to, size_t bytes,
+                                   Asm::Label otherwise) {
   ReadPointer(scratch, task, places.in_task);
   for (const uint32_t offset : {places.in_space, places.in_file, places.in_entry}) {
     code_.JumpIf(BPF_JEQ, scratch, 0, otherwise);
     ReadPointer(scratch, scratch, offset);
   }
   code_.JumpIf(BPF_JEQ, scratch, 0, otherwise);
-  Clear(to, kExecutableBytes);
+  Clear(to, bytes);
   PointTo(Asm::kR1, to);
-  code_.Set(Asm::kR2, static_cast<int32_t>(kExecutableBytes));
+  code_.Set(Asm::kR2, static_cast<int32_t>(bytes));
   code_.Move(Asm::kR3, scratch);
   code_.Call(Asm::kProbeReadKernelStr);
 }

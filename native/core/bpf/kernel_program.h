@@ -41,10 +41,10 @@ class KernelProgram {
   void TellCgroup(const CgroupPlaces& places, Asm::Register task, Asm::Register scratch,
                   int16_t id_at, int known_map, int ring_map, int16_t slots_at);
 
-  // Reads the file name of the program that a task runs, if it still has its address space; goes to
-  // `otherwise` if not. Leaves `task` alone.
+  // Reads the file name of the program that a task runs, cut to `bytes`, if the task still has its
+  // address space; goes to `otherwise` if not. Leaves `task` alone.
   void ReadExecutable(const ExecutablePlaces& places, Asm::Register task, Asm::Register scratch,
-                      int16_t to, Asm::Label otherwise);
+                      int16_t to, size_t bytes, Asm::Label otherwise);
 
   // Writes the arguments of a task's process to a ring buffer, if it still has its address space.
   // Its pid and start stand at these places; `on_told` generates what follows if they were written.

@@ -174,12 +174,15 @@ class Program : KernelProgram {
     Read(Field(offsetof(GroupRecord, name)), kNameBytes, kFirst, layout_.task.comm);
     ReadPointer(kOther, kFirst, layout_.task.real_parent);
     Read(Field(offsetof(GroupRecord, parent_pid)), 4, kOther, layout_.task.tgid);
+    // It may be another thread of the parent.
+    ReadPointer(kOther, kOther, layout_.task.group_leader);
+    Read(Field(offsetof(RecordedExit, parent_name)), kNameBytes, kOther, layout_.task.comm);
     ReadPointer(kOther, kTask, layout_.task.cred);
     Read(Field(offsetof(GroupRecord, uid)), 4, kOther, layout_.cred.euid);
     if (layout_.executable && !layout_.executable->function) {
       const Asm::Label has_none = code_.NewLabel();
       ReadExecutable(*layout_.executable, kTask, kOther, Field(offsetof(GroupRecord, executable)),
-                     has_none);
+                     kExecutableBytes, has_none);
       code_.Bind(has_none);
     }
     if (!layout_.cgroup) return;

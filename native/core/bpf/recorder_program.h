@@ -14,7 +14,7 @@ namespace exitwatch {
 
 // The programs and maps of a recorder outlive the process that has loaded them, and another version
 // of exitwatch may read them. A change of what is below is a change of this number.
-constexpr uint32_t kRecorderLayout = 2;
+constexpr uint32_t kRecorderLayout = 3;
 
 // Identifies a process in a recorder's tables.
 struct RecorderKey {
@@ -34,8 +34,9 @@ struct RecordedExit {
   GroupRecord group;
   uint64_t boot_ns;  // CLOCK_BOOTTIME
   uint64_t tai_ns;   // CLOCK_TAI; 0 before Linux 6.1
+  char parent_name[kNameBytes];
 };
-static_assert(sizeof(RecordedExit) == sizeof(GroupRecord) + 16, "the program writes this layout");
+static_assert(sizeof(RecordedExit) == sizeof(GroupRecord) + 32, "the program writes this layout");
 
 // Identifies a signal to a watched process that ends it, or may: see RecorderSlot.
 struct RecordedSignalKey {

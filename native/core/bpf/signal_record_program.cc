@@ -135,6 +135,13 @@ void SignalRecordProgram::ReadSenderIds() {
 void SignalRecordProgram::LookAtSender() {
   ReadSenderIds();
   ReadToRecord(offsetof(SignalRecord, sender_name), kNameBytes, kOther, layout_.task.comm);
+  if (layout_.executable) {
+    const Asm::Label has_none = code_.NewLabel();
+    ReadExecutable(*layout_.executable, kCurrent, kOther,
+                   RecordField(offsetof(SignalRecord, sender_program)), kSenderProgramBytes,
+                   has_none);
+    code_.Bind(has_none);
+  }
   ReadPointer(kOther, kCurrent, layout_.task.cred);
   ReadToRecord(offsetof(SignalRecord, sender_uid), 4, kOther, layout_.cred.euid);
   if (layout_.cgroup) {
@@ -176,12 +183,15 @@ void SignalRecordProgram::LookAtPidThere() {
   code_.Bind(unseen);
 }
 
-void SignalRecordProgram::TellSenderCgroup() {
-  if (!layout_.cgroup) return;
+void SignalRecordProgram::TellCgroupOf(Asm::Register task, Asm::Register scratch, size_t field) {
   const bool is_recorder = IsRecorder();
-  TellCgroup(*layout_.cgroup, kCurrent, kOther, RecordField(offsetof(SignalRecord, cgroup)),
+  TellCgroup(*layout_.cgroup, task, scratch, RecordField(field),
              is_recorder ? maps_.recorder->signal_cgroups : maps_.cgroups,
              is_recorder ? maps_.recorder->signals : maps_.ring, kSlotsAt);
+}
+
+void SignalRecordProgram::TellSenderCgroup() {
+  if (layout_.cgroup) TellCgroupOf(kCurrent, kOther, offsetof(SignalRecord, cgroup));
 }
 
 void SignalRecordProgram::TellSenderCommandLine() {
@@ -204,6 +214,10 @@ void SignalRecordProgram::LookAtAncestors() {
     code_.Load(Asm::kWord, Asm::kR1, Asm::kFrame, RecordField(ancestor));
     code_.JumpIf32(BPF_JEQ, Asm::kR1, 0, none);
     ReadToRecord(ancestor + offsetof(Ancestor, name), kNameBytes, kOther, layout_.task.comm);
+    if (!layout_.cgroup) continue;
+    const size_t cgroup = offsetof(SignalRecord, ancestor_cgroups) + i * sizeof(uint64_t);
+    ReadCgroup(*layout_.cgroup, kOther, kTask, RecordField(cgroup));
+    TellCgroupOf(kOther, kTask, cgroup);
   }
   code_.Bind(none);
 }

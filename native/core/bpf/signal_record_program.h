@@ -79,7 +79,7 @@ class SignalRecordProgram : protected KernelProgram {
   void TellSenderCgroup();
   void TellSenderCommandLine();
 
-  // From the sender's parent up to init.
+  // From the sender's parent up to init. Clobbers kTask.
   void LookAtAncestors();
 
   // Sets r4. A record need not be read before somebody asks for it, unless somebody listens, or the
@@ -91,6 +91,8 @@ class SignalRecordProgram : protected KernelProgram {
   Asm::Label drop_ = {0};
 
  private:
+  // Of the task, whose cgroup's id is in this field of the record. Clobbers `scratch`.
+  void TellCgroupOf(Asm::Register task, Asm::Register scratch, size_t field);
   void Record();
   void Keep();
 };

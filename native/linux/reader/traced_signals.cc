@@ -17,10 +17,10 @@ namespace {
 
 constexpr uint64_t kMillisecond = 1'000'000;
 
-// Space for some 1,300 signals that have not been asked for yet.
-constexpr size_t kRingBytes = 256 * 1024;
+// Space for some 1,700 signals that have not been asked for yet.
+constexpr size_t kRingBytes = 512 * 1024;
 
-// Some 11 MB.
+// Some 19 MB.
 constexpr size_t kQueueLimit = 64 * 1024;
 
 // JavaScript keeps only the latest signals of each process. Wake it when this many wait.

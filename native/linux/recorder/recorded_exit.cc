@@ -58,6 +58,10 @@ ExitRecord MakeExitRecord(const RecordedExit& exit, uint64_t since_ns, const Ker
   record.uid = group.uid;
   std::memcpy(record.name, group.name, sizeof(record.name));
   record.name[sizeof(record.name) - 1] = '\0';
+  if (record.parent_pid != 0) {
+    std::memcpy(record.parent_name, exit.parent_name, sizeof(record.parent_name));
+    record.parent_name[sizeof(record.parent_name) - 1] = '\0';
+  }
   // What fills its room may have been cut off: that is no name.
   if (strnlen(group.executable, kExecutableBytes) < kExecutableBytes - 1) {
     std::memcpy(record.executable, group.executable, kExecutableBytes);

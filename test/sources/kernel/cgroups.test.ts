@@ -1,5 +1,6 @@
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, rmdirSync } from 'node:fs';
+import { existsSync, mkdirSync, realpathSync, rmdirSync } from 'node:fs';
+import { basename } from 'node:path';
 
 import { ExitMonitor, type ExitEvent } from '../../../src';
 
@@ -17,19 +18,27 @@ const MOUNT = ['/sys/fs/cgroup', '/sys/fs/cgroup/unified'].find((path) =>
 const POD = `kubepods-besteffort-pod${'0123456789ab'.repeat(3)}.slice`;
 const CONTAINER = `cri-containerd-${'0123456789abcdef'.repeat(4)}.scope`;
 
-/** A process ends by a signal from another cgroup. Both cgroups are removed at once. */
+/**
+ * A process ends by a signal from another cgroup, whose sender was started in a third one. All of them
+ * are removed at once.
+ */
 const SCRIPT = `
 set -e
 for i in $(seq 1 30); do
   target=$MOUNT/exitwatch-$$-$i.slice sender=$MOUNT/exitwatch-$$-$i.sender
-  mkdir -p $target/${POD}/${CONTAINER} $sender
+  starter=$MOUNT/exitwatch-$$-$i.service
+  mkdir -p $target/${POD}/${CONTAINER} $sender $starter
   sh -c "echo \\$\\$ > $target/${POD}/${CONTAINER}/cgroup.procs; exec sleep 1000" & pid=$!
   until [ "$(cat /proc/$pid/comm)" = sleep ]; do :; done
-  sh -c "echo \\$\\$ > $sender/cgroup.procs; kill $pid"
+  kill="echo \\$\\$ > $sender/cgroup.procs; kill $pid"
+  export kill starter
+  sh -c 'echo $$ > $starter/cgroup.procs; sh -c "$kill"; exit'
   wait $pid || true
-  rmdir $target/${POD}/${CONTAINER} $target/${POD} $target $sender
+  rmdir $target/${POD}/${CONTAINER} $target/${POD} $target $sender $starter
   echo $pid
 done`;
+
+const SHELL = basename(realpathSync('/bin/sh'));
 
 /** Runs while this event loop is blocked. */
 function endSome(): number[] {
@@ -56,7 +65,10 @@ itAsRootOfHost('cgroups that are removed at once are reported, the sender’s in
     const { cgroup, sender } = ended.get(pid) ?? {};
     const [, run] = /^\/exitwatch-(\d+)-/.exec(cgroup ?? '') ?? [];
     expect(cgroup).toBe(`/exitwatch-${run}-${i + 1}.slice/${POD}/${CONTAINER}`);
-    expect(sender).toMatchObject({ cgroup: `/exitwatch-${run}-${i + 1}.sender` });
+    const starter = `exitwatch-${run}-${i + 1}.service`;
+    expect(sender).toMatchObject({ cgroup: `/exitwatch-${run}-${i + 1}.sender`, program: SHELL });
+    const parent = { name: 'sh', cgroup: `/${starter}`, unit: starter };
+    expect(sender?.ancestors?.[0]).toMatchObject(parent);
   });
 });
 

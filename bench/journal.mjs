@@ -63,6 +63,11 @@ function endOf(i, nowMs) {
     origin: 'kill',
     pid: pid - 1,
     name: 'deploy',
+    program: 'bash',
+    uid: 1000,
+  };
+  const session = {
+    ...{ cgroup: '/user.slice', unit: 'user.slice', container: null, pod: null, machine: null },
   };
   return {
     ...{
@@ -91,7 +96,7 @@ function endOf(i, nowMs) {
       tracedSince: startedAt,
     },
     sender: isRare
-      ? { ...sender, uid: 1000, cgroup: '/user.slice', ancestors: [{ pid: 900, name: 'bash' }] }
+      ? { ...sender, ...session, ancestors: [{ pid: 900, name: 'bash', ...session }] }
       : null,
     ...{
       raisedAfter: null,

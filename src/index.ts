@@ -14,7 +14,13 @@ export type {
 } from './events/exit-event.js';
 export type { Usage } from './events/usage.js';
 export type { SourceReady } from './events/source-ready.js';
-export type { Ancestor, OnBehalfReason, SignalEvent, SignalSender } from './events/signal-event.js';
+export type {
+  Ancestor,
+  LikelyClient,
+  OnBehalfReason,
+  SignalEvent,
+  SignalSender,
+} from './events/signal-event.js';
 export type { Whereabouts } from './where/whereabouts.js';
 export { locate } from './where/locate.js';
 export type {

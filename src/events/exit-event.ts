@@ -81,7 +81,7 @@ export type ExitEvent = {
   parentPid: number | null;
   /**
    * The kernel's name for its parent when it exited: at most 15 bytes, untrusted. `null` without the
-   * eBPF filter, and where `parentPid` is.
+   * eBPF filter or a recorder, and where `parentPid` is.
    */
   parentName: string | null;
   /**

@@ -45,10 +45,18 @@ const FIELDS: Readonly<Record<string, Check>> = {
   ...PLACES,
 };
 
+const isClient = isObjectOf({
+  ...{ pid: isCount, name: isText, uid: orNull(isCount), commandLine: orNull(isListOf(isText)) },
+  ...{ startedAt: isTime, endedAt: orNull(isTime) },
+});
+
 const SENDER_FIELDS: Readonly<Record<string, Check>> = {
-  ...{ commandLine: isListOf(isText), cgroup: isText, onBehalfReason: isWord },
+  likelyClients: isListOf(isClient),
+  ...{ program: isText, commandLine: isListOf(isText), cgroup: isText, onBehalfReason: isWord },
   ...PLACES,
 };
+
+const ANCESTOR_FIELDS: Readonly<Record<string, Check>> = { cgroup: isText, ...PLACES };
 
 const areAncestors = isListOf(isObjectOf({ pid: isCount, name: isText }));
 
@@ -116,7 +124,21 @@ function reviveSender(sender: unknown): Json | null {
   keepValid(sender, SENDER_FIELDS);
   sender['onBehalf'] = sender['onBehalf'] === true;
   if (!areAncestors(sender['ancestors'])) sender['ancestors'] = [];
+  for (const ancestor of sender['ancestors'] as Json[]) {
+    addPlaces(ancestor);
+    keepValid(ancestor, ANCESTOR_FIELDS);
+  }
+  sender['likelyClients'] = reviveClients(sender['likelyClients']);
   return sender;
+}
+
+function reviveClients(clients: unknown): Json[] | null {
+  if (!Array.isArray(clients)) return null;
+  for (const client of clients as Json[]) {
+    client['startedAt'] = reviveDate(client['startedAt']);
+    client['endedAt'] = reviveDate(client['endedAt']);
+  }
+  return clients as Json[];
 }
 
 function reviveDate(value: unknown): Date | null {

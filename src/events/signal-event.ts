@@ -11,7 +11,9 @@ export type Ancestor = {
   pid: number;
   /** The kernel's name for it: at most 15 bytes, untrusted. */
   name: string;
-};
+  /** The path of its cgroup v2; `null` if cgroup v2 is not mounted. */
+  cgroup: string | null;
+} & Whereabouts;
 
 /**
  * Whom a sender acts for: it does what another process asked it for, over a socket, so that no
@@ -28,6 +30,28 @@ export type Ancestor = {
  */
 export type OnBehalfReason =
   'service-manager' | 'container-runtime' | 'kubelet' | 'machine-manager' | 'supervisor';
+
+/**
+ * A process that may have asked a sender that acts for others: `systemctl`, `docker`, `virsh`. That it
+ * ran at the time is all that speaks for it.
+ *
+ * @see [Who killed my process?](../../docs/who-did-it.md)
+ */
+export type LikelyClient = {
+  pid: number;
+  /** The kernel's name for it: at most 15 bytes, untrusted. */
+  name: string;
+  /** The effective user id; `null` if unknown. */
+  uid: number | null;
+  /**
+   * Its arguments: see `commandLine` of {@link ExitEvent}. Of a process that was still running they are
+   * read only if it is root's or ours: another user's could make the reader wait for ever.
+   */
+  commandLine: readonly string[] | null;
+  startedAt: Date;
+  /** `null`: it was still running when the signal was read. */
+  endedAt: Date | null;
+};
 
 /**
  * A signal sent to a process, and its sender. The sender is the kernel's `current`, not what the
@@ -57,6 +81,11 @@ export type SignalSender = {
       pid: number;
       /** The kernel's name for the sender: at most 15 bytes, untrusted. */
       name: string;
+      /**
+       * The file name of its program: see `program` of {@link ExitEvent}, but `null` if it is longer than
+       * 30 bytes. It needs the signal trace alone.
+       */
+      program: string | null;
       /** The effective user id. */
       uid: number;
       /**
@@ -77,6 +106,12 @@ export type SignalSender = {
        */
       onBehalf: boolean;
       onBehalfReason: OnBehalfReason | null;
+      /**
+       * If it acts for others: what ran when it sent the signal or in the 5 s before, and may have asked
+       * it. With scope `'watched'` only what was still running. `null`: nobody looked, because it does
+       * not act for others, or the signal was recorded while no monitor was running.
+       */
+      likelyClients: readonly LikelyClient[] | null;
     } & Whereabouts)
   | {
       /**
@@ -93,6 +128,7 @@ export type SignalSender = {
       pid: null;
       // Never present; declared so that you can read `sender?.name` without checking `pid` first.
       name?: never;
+      program?: never;
       uid?: never;
       cgroup?: never;
       unit?: never;
@@ -103,6 +139,7 @@ export type SignalSender = {
       commandLine?: never;
       onBehalf?: never;
       onBehalfReason?: never;
+      likelyClients?: never;
     }
 );
 

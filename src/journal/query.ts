@@ -188,9 +188,12 @@ function byKiller(killer: unknown): Criterion | null {
   const pattern = new NamePattern([checkText('killedBy', killer) ?? '']);
   const names = pattern.literals;
   return {
-    matches: (exit) => pattern.matches([enderOf(exit)?.name ?? []].flat()),
+    matches: (exit) => {
+      const ender = enderOf(exit);
+      return ender?.pid != null && pattern.matches(namesOf(ender));
+    },
     terms: names?.map(term.killerName) ?? null,
-    texts: names?.map((name) => `"name":${toJsonLine(name)}`) ?? null,
+    texts: names?.map((name) => `:${toJsonLine(name)}`) ?? null,
   };
 }
 

@@ -1,7 +1,7 @@
 import type { SignalSender } from '../events/signal-event.js';
+import { isClientOf, onlyLooks } from '../trace/clients.js';
 import { unitsOf } from '../where/whereabouts.js';
 
-import { isClientOf } from './clients.js';
 import type { JournalQuery } from './query.js';
 import { readEnds, readEndsBackwards, readJournal } from './read-journal.js';
 import type { JournalExit, JournalGap, JournalRow } from './rows.js';
@@ -107,7 +107,8 @@ function take(story: Story, row: JournalRow, sentMs: number): void {
   else if (isSamePlace(row, end)) story.samePlace.push(row);
   const reason = ender?.onBehalfReason ?? null;
   const isThen = startOf(row) <= sentMs && row.exitedAt.getTime() >= sentMs - SECONDS_MS / 2;
-  if (reason !== null && isThen && isClientOf(reason, namesOf(row))) story.clients.push(row);
+  if (reason === null || !isThen || onlyLooks(row.commandLine)) return;
+  if (isClientOf(reason, namesOf(row))) story.clients.push(row);
 }
 
 /** Whether nothing speaks against it that both are the same process. */

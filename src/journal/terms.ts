@@ -91,11 +91,14 @@ export function addTerms(terms: TermSet, event: JournalEvent): void {
   const killer = enderOf(event);
   if (killer?.pid == null) return;
   terms.add(term.killerPid(killer.pid));
-  terms.add(term.killerName(killer.name));
+  for (const name of namesOf(killer)) terms.add(term.killerName(name));
 }
 
+/** Earlier versions did not write the program of a sender. */
+type Names = Pick<ExitEvent, 'name'> & { program?: string | null };
+
 /** The kernel's name and the program's, if they are known. */
-export function namesOf({ name, program }: Pick<ExitEvent, 'name' | 'program'>): string[] {
+export function namesOf({ name, program = null }: Names): string[] {
   if (program === null || program === name) return name === null ? [] : [name];
   return name === null ? [program] : [name, program];
 }

@@ -63,6 +63,8 @@ function enter(source: 'auto' | SourceName): Shared {
 /** Nobody shares what goes through a function of its own. */
 function alone(source: Shared['source'], commandLines: CheckedWaitOptions['commandLines']): Shared {
   const monitor = new ExitMonitor({ source, commandLines });
+  // Read signals as they come: who may have asked for one is still running then.
+  monitor.on('signal', () => undefined);
   return { source, monitor, isStarted: false, waiting: 1 };
 }
 

@@ -4,6 +4,8 @@ export const NAME_BYTES = 16;
 
 export const EXECUTABLE_BYTES = 64;
 
+export const SENDER_PROGRAM_BYTES = 32;
+
 export const TRIAL_CHILD_NAME = 'exitwatch-trial';
 
 export const ANCESTORS = 4;
@@ -187,20 +189,22 @@ export const SignalRecord = {
   clockMs: 40,
   senderStart: 48,
   info: 56,
-  pid: 72,
-  thread: 76,
-  senderPid: 80,
-  senderThread: 84,
-  senderPidThere: 88,
-  senderUid: 92,
-  signal: 96,
-  code: 100,
-  flags: 104,
-  name: 108,
-  senderName: 124,
-  ancestors: 140,
-  bytes: 224,
+  ancestorCgroups: 72,
+  senderProgram: 104,
+  pid: 136,
+  thread: 140,
+  senderPid: 144,
+  senderThread: 148,
+  senderPidThere: 152,
+  senderUid: 156,
+  signal: 160,
+  code: 164,
+  flags: 168,
+  name: 172,
+  senderName: 188,
+  ancestors: 204,
+  bytes: 288,
 } as const;
 
 /** A digest of everything above. A binary with a different digest belongs to another version. */
-export const ABI_DIGEST = 'f277b83f17dd57ed';
+export const ABI_DIGEST = '1577474dc8806719';

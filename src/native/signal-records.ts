@@ -1,12 +1,25 @@
-import type { Ancestor as SenderAncestor } from '../events/signal-event.js';
-
-import { ANCESTORS, Ancestor, NAME_BYTES, SignalRecord as Field } from './abi.js';
+import {
+  ANCESTORS,
+  Ancestor,
+  NAME_BYTES,
+  SENDER_PROGRAM_BYTES,
+  SignalRecord as Field,
+} from './abi.js';
 
 /** The byte order of this machine, which the kernel uses. */
 const LITTLE_ENDIAN = new Uint8Array(new Uint16Array([1]).buffer)[0] === 1;
 
+const CGROUP_ID_BYTES = 8;
+
 /** Four words. */
 export type SiginfoFields = readonly [number, number, number, number];
+
+/** An ancestor of a sender; `cgroup` is the id of its cgroup v2, 0 if unknown. */
+export interface TracedAncestor {
+  pid: number;
+  name: string;
+  cgroup: number;
+}
 
 /** What the trace saw of one signal, in the kernel's terms. */
 export interface TracedSignal {
@@ -39,10 +52,12 @@ export interface TracedSignal {
   /** The sender's pid as the process sees it; 0 if it does not see that pid namespace. */
   senderPidThere: number;
   senderName: string;
+  /** `null`: unknown, or longer than there is room for. */
+  senderProgram: string | null;
   senderUid: number;
   /** The id of its cgroup v2; 0 if unknown. */
   senderCgroup: number;
-  ancestors: SenderAncestor[];
+  ancestors: TracedAncestor[];
   /** The number of the sender's command line; 0 if unknown. */
   senderCommandLine: number;
 }
@@ -89,20 +104,28 @@ export class SignalRecords {
       senderStart: Math.floor(this.#double(at + Field.senderStart) / 1000),
       senderPidThere: this.#word(at + Field.senderPidThere),
       senderName: this.#text(at + Field.senderName),
+      senderProgram: this.#senderProgram(at + Field.senderProgram),
       senderUid: this.#word(at + Field.senderUid) >>> 0,
       senderCgroup: this.#double(at + Field.cgroup),
-      ancestors: this.#ancestors(at + Field.ancestors),
+      ancestors: this.#ancestors(at),
       senderCommandLine: this.#double(at + Field.memory),
     };
   }
 
-  #ancestors(at: number): SenderAncestor[] {
-    const ancestors: SenderAncestor[] = [];
+  #senderProgram(at: number): string | null {
+    // A name that fills its room may have been cut.
+    if (this.#bytes[at + SENDER_PROGRAM_BYTES - 2] !== 0) return null;
+    return this.#text(at, SENDER_PROGRAM_BYTES) || null;
+  }
+
+  #ancestors(at: number): TracedAncestor[] {
+    const ancestors: TracedAncestor[] = [];
     for (let i = 0; i < ANCESTORS; i++) {
-      const place = at + i * Ancestor.bytes;
+      const place = at + Field.ancestors + i * Ancestor.bytes;
       const pid = this.#word(place + Ancestor.pid);
       if (pid === 0) break;
-      ancestors.push({ pid, name: this.#text(place + Ancestor.name) });
+      const cgroup = this.#double(at + Field.ancestorCgroups + i * CGROUP_ID_BYTES);
+      ancestors.push({ pid, name: this.#text(place + Ancestor.name), cgroup });
     }
     return ancestors;
   }
@@ -116,8 +139,8 @@ export class SignalRecords {
     return Number(this.#view.getBigUint64(at, LITTLE_ENDIAN));
   }
 
-  #text(at: number): string {
+  #text(at: number, bytes = NAME_BYTES): string {
     const end = this.#bytes.indexOf(0, at);
-    return this.#bytes.toString('utf8', at, Math.min(end, at + NAME_BYTES));
+    return this.#bytes.toString('utf8', at, Math.min(end, at + bytes));
   }
 }

@@ -29,21 +29,27 @@ export class CommandLines {
     const text = this.#ask(number);
     if (text === undefined) return null;
     this.#last = number;
-    this.#lastArgs = this.#redacted(argumentsIn(text.bytes, text.isCut));
+    this.#lastArgs = commandLineOf(text.bytes, text.isCut, this.#redact);
     return this.#lastArgs;
   }
+}
 
-  #redacted(args: string[]): readonly string[] | null {
-    if (args.length === 0) return null;
-    try {
-      return Object.freeze(this.#redact(args).map(String));
-    } catch (error) {
-      // What may be secret is not shown; that it failed is, as with a listener.
-      queueMicrotask(() => {
-        throw error;
-      });
-      return null;
-    }
+/** What a process's memory has between the bounds of its arguments; `null` if there are none. */
+export function commandLineOf(
+  bytes: Buffer,
+  isCut: boolean,
+  redact: Redact,
+): readonly string[] | null {
+  const args = argumentsIn(bytes, isCut);
+  if (args.length === 0) return null;
+  try {
+    return Object.freeze(redact(args).map(String));
+  } catch (error) {
+    // What may be secret is not shown; that it failed is, as with a listener.
+    queueMicrotask(() => {
+      throw error;
+    });
+    return null;
   }
 }
 

@@ -1,4 +1,5 @@
 import { RECEIVED_MS } from '../events/ended-by.js';
+import type { ExitEvent } from '../events/exit-event.js';
 import type { SignalSender } from '../events/signal-event.js';
 import { SignalFlag } from '../native/abi.js';
 import type { End } from '../native/kernel-records.js';
@@ -7,6 +8,7 @@ import type { TracedSignal } from '../native/signal-records.js';
 import type { CgroupPaths } from './cgroup-paths.js';
 import type { CommandLines } from './command-lines.js';
 import { Generations, type Seen } from './generations.js';
+import type { LikelyClients } from './likely-clients.js';
 import { isAmbiguous, senderOf } from './signal-sender.js';
 import { NO_STORY, type SignalStory } from './signal-story.js';
 
@@ -52,11 +54,17 @@ export class SignalHistory {
   readonly #runs = new Map<number, Run[]>();
   readonly #cgroups: CgroupPaths;
   readonly #commandLines: CommandLines | null;
+  readonly #clients: LikelyClients | null;
 
-  /** `commandLines`: `null` if they are not wanted. */
-  constructor(cgroups: CgroupPaths, commandLines: CommandLines | null = null) {
+  /** `commandLines`: `null` if they are not wanted. `clients`: `null` if it is too late to look. */
+  constructor(
+    cgroups: CgroupPaths,
+    commandLines: CommandLines | null = null,
+    clients: LikelyClients | null = null,
+  ) {
     this.#cgroups = cgroups;
     this.#commandLines = commandLines;
+    this.#clients = clients;
   }
 
   get isEmpty(): boolean {
@@ -74,9 +82,11 @@ export class SignalHistory {
       if (run.marks.length > MARKS) run.marks.shift();
       return null;
     }
-    const cgroup = this.#cgroups.path(signal.senderCgroup);
-    const args = this.#commandLines?.of(signal.senderCommandLine) ?? null;
-    const sender = senderOf(signal, cgroup, args);
+    const sender = senderOf(signal, {
+      pathOf: (id) => this.#cgroups.path(id),
+      commandLine: this.#commandLines?.of(signal.senderCommandLine) ?? null,
+      clientsOf: (reason, sentAt) => this.#clients?.of(reason, sentAt) ?? null,
+    });
     const seen: Seen = { timeNs, flags, senderPid, senderThread, senderStart, sender };
     if ((flags & SignalFlag.taken) !== 0) {
       run.generations.take(signal, seen);
@@ -117,7 +127,7 @@ export class SignalHistory {
       if (runs.length === 0) this.#runs.delete(end.pid);
     }
     const killer = end.signal === null ? null : run.generations.killer(end.signal, end.timeNs);
-    return {
+    const story = {
       sender: killer?.sender ?? null,
       raisedAfter: killer === null ? null : requestBefore(run, killer, end.pid),
       received: run.received
@@ -126,6 +136,12 @@ export class SignalHistory {
       oom: oomOf(run, killer),
       isDoubtful: run.hasAmbiguous,
     };
+    return this.#clients?.complete(story) ?? story;
+  }
+
+  /** A process has ended, which may have asked for a signal. */
+  noteEnd(event: ExitEvent): void {
+    this.#clients?.noteEnd(event);
   }
 
   /** Forgets a process whose exit is not needed any more. */

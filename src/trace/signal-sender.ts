@@ -1,4 +1,4 @@
-import type { SignalSender } from '../events/signal-event.js';
+import type { LikelyClient, OnBehalfReason, SignalSender } from '../events/signal-event.js';
 import { type SignalName, signalName, signalNumber } from '../events/wait-status.js';
 import { SignalFlag } from '../native/abi.js';
 import type { TracedSignal } from '../native/signal-records.js';
@@ -87,12 +87,17 @@ function originOnBehalf(signal: TracedSignal): SignalSender['origin'] {
   return has(SignalFlag.senderPtraces) ? 'ptrace' : 'cgroup-kill';
 }
 
-/** `cgroup`, `commandLine`: the path of the sender's cgroup, and its arguments. */
-export function senderOf(
-  signal: TracedSignal,
-  cgroup: string | null,
-  commandLine: readonly string[] | null,
-): SignalSender {
+/** What others know about a sender. */
+export interface SenderFacts {
+  /** The path of the cgroup with this id; `null` if unknown. */
+  pathOf: (cgroupId: number) => string | null;
+  /** The sender's arguments. */
+  commandLine: readonly string[] | null;
+  /** What may have asked it; `null`: nobody can look. */
+  clientsOf: (reason: OnBehalfReason, sentAt: Date) => readonly LikelyClient[] | null;
+}
+
+export function senderOf(signal: TracedSignal, facts: SenderFacts): SignalSender {
   const name = signalName(signal.signal);
   if (name === null) throw new RangeError(`unknown signal number ${signal.signal}`);
   const sentAt = new Date(signal.sentAtMs);
@@ -103,23 +108,28 @@ export function senderOf(
     case 'timer':
       return { signal: name, sentAt, origin, pid: null };
     default:
-      return processOf(signal, { name, sentAt, origin, cgroup, commandLine });
+      return processOf(signal, { name, sentAt, origin }, facts);
   }
 }
 
 /** A process as a sender. */
 function processOf(
-  { senderPid, senderName, senderUid, ancestors }: TracedSignal,
+  signal: TracedSignal,
   found: {
     name: SignalName;
     sentAt: Date;
     origin: Exclude<SignalSender['origin'], 'kernel' | 'fault' | 'timer'>;
-    cgroup: string | null;
-    commandLine: readonly string[] | null;
   },
+  { pathOf, commandLine, clientsOf }: SenderFacts,
 ): SignalSender {
-  const { name, sentAt, origin, cgroup, commandLine } = found;
+  const { senderPid, senderName, senderProgram, senderUid, senderCgroup } = signal;
+  const { name, sentAt, origin } = found;
+  const cgroup = pathOf(senderCgroup);
   const where = whereaboutsOf(cgroup);
+  const ancestors = signal.ancestors.map((ancestor) => {
+    const path = pathOf(ancestor.cgroup);
+    return { pid: ancestor.pid, name: ancestor.name, cgroup: path, ...whereaboutsOf(path) };
+  });
   const agent = { pid: senderPid, name: senderName, unit: where.unit, ancestors };
   const reason = onBehalfReason(agent);
   return {
@@ -128,6 +138,7 @@ function processOf(
     origin,
     pid: senderPid,
     name: senderName,
+    program: senderProgram,
     commandLine,
     uid: senderUid,
     cgroup,
@@ -135,5 +146,6 @@ function processOf(
     ancestors,
     onBehalf: reason !== null,
     onBehalfReason: reason,
+    likelyClients: reason === null ? null : clientsOf(reason, sentAt),
   };
 }

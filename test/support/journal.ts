@@ -4,7 +4,7 @@ import { join } from 'node:path';
 
 import type { ExitEvent, SignalSender } from '../../src';
 import { type JournalQuery, type JournalRow, readJournal } from '../../src/journal';
-import { whereaboutsOf } from '../../src/where/whereabouts';
+import { NOWHERE, whereaboutsOf } from '../../src/where/whereabouts';
 
 /** A folder that is removed with all it has. */
 export class Folder {
@@ -33,7 +33,7 @@ export function endOf(i: number, more: Partial<ExitEvent> = {}): ExitEvent {
     ...{ uncertaintyMs: 0, source: 'connector', isRepeated: false, lossless: true, traced: true },
     ...{ tracedSince: new Date(exitedAt.getTime() - 500), sender: null, raisedAfter: null },
     ...{ signalsReceived: [], oom: false, how: 'exited', exitCode: 0, signal: null },
-    ...{ coreDumped: false, unknownReason: null, parentName: null, usage: null, executable: null },
+    ...{ coreDumped: false, unknownReason: null, parentName: null, usage: null },
     commandLine: null,
     ...whereaboutsOf(more.cgroup === undefined ? CGROUP : more.cgroup),
     ...more,
@@ -47,8 +47,10 @@ export function killedBy(name: string, pid: number, i: number): Partial<ExitEven
     ...{ how: 'killed', exitCode: null, signal: 'SIGTERM' },
     sender: {
       ...{ signal: 'SIGTERM', sentAt, origin: 'kill', pid, name, uid: 1000, cgroup: '/user.slice' },
-      ...{ commandLine: null, onBehalf: false, onBehalfReason: null, unit: null, container: null },
-      ...{ pod: null, machine: null, ancestors: [{ pid: pid - 1, name: 'bash' }] },
+      ...{ commandLine: null, onBehalf: false, onBehalfReason: null },
+      ...{ likelyClients: null, unit: null, container: null },
+      ...{ program: name, pod: null, machine: null },
+      ancestors: [{ pid: pid - 1, name: 'bash', cgroup: '/user.slice', ...NOWHERE }],
     } as SignalSender,
   };
 }

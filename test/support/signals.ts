@@ -30,6 +30,7 @@ export function signal(changes: Partial<TracedSignal> = {}): TracedSignal {
     senderStart: 1000 + senderPid,
     senderPidThere: senderPid,
     senderName: 'sender',
+    senderProgram: null,
     senderUid: 0,
     senderCgroup: 0,
     ancestors: [],

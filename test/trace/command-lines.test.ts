@@ -108,7 +108,7 @@ itAsRootOfHost('arguments that did not fit are not those of an earlier signal', 
   // Signals that a process catches are traced too, and each comes with its sender's arguments:
   // together they fill the trace's buffer while nobody reads it.
   const script = `
-    i=0; while [ $i -lt 63 ]; do kill -TERM $1; sleep 0.01; i=$((i + 1)); done
+    i=0; while [ $i -lt 120 ]; do kill -TERM $1; sleep 0.01; i=$((i + 1)); done
     exec sh -c 'kill -9 $2' second $1 $2 ${long}`;
   const harmed = new LineProcess(process.execPath, [
     '-e',

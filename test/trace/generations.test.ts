@@ -9,7 +9,8 @@ const TERM = 'SIGTERM';
 
 function seen(by: TracedSignal): Seen {
   const { timeNs, flags, senderPid, senderThread, senderStart } = by;
-  return { timeNs, flags, senderPid, senderThread, senderStart, sender: senderOf(by, null, null) };
+  const sender = senderOf(by, { pathOf: () => null, commandLine: null, clientsOf: () => null });
+  return { timeNs, flags, senderPid, senderThread, senderStart, sender };
 }
 
 /** The sender whose signal ended a process that was sent, and took, these signals. */

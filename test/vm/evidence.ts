@@ -53,8 +53,8 @@ export function sender(signal: 'SIGTERM' | 'SIGKILL', pid = 7): SignalSender {
     uid: 0,
     cgroup: null,
     ...NOWHERE,
-    ...{ onBehalf: false, onBehalfReason: null, commandLine: null },
-    ancestors: [],
+    ...{ onBehalf: false, onBehalfReason: null, likelyClients: null, commandLine: null },
+    ...{ program: null, ancestors: [] },
   };
 }
 

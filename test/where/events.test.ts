@@ -112,6 +112,55 @@ describe('an exit and its sender', () => {
       rmSync(dirname(file), { recursive: true });
     }
   });
+
+  withCgroups.each(['all', 'watched'] as const)(
+    'scope %s: a sender that acts for others has those who may have asked it',
+    async (scope) => {
+      const [shim, docker, virsh] = ['containerd-shim', 'docker', 'virsh'].map(renamed);
+      const asking = (file = '', ...args: string[]) =>
+        new LineProcess(file, ['-c', 'echo up; read line', ...args]);
+      const web = inside(WEB, 'exec sleep 1000');
+      const agent = inside(DEPLOY, `exec ${shim} -c 'echo up; read line; kill ${web.pid}; :'`);
+      const waiting = asking(docker, 'docker', 'stop', 'web');
+      const other = asking(virsh);
+      try {
+        await Promise.all([web.line(), waiting.line(), other.line()]);
+        expect([await agent.line(), await agent.line()]).toEqual(['in', 'up']);
+        await using monitor = new ExitMonitor({ scope, commandLines: true });
+        await monitor.start();
+        const watch = monitor.watch(web.pid);
+        const quick = asking(docker, 'docker', 'kill', 'web');
+        await quick.line();
+        const { exited } = monitor.watch(quick.pid);
+        quick.child.stdin.end('\n');
+        await exited;
+        agent.child.stdin.end('\n');
+        const { sender } = await watch.exited;
+        const mine = [waiting.pid, quick.pid, other.pid];
+        const told = sender?.likelyClients?.filter(({ pid }) => mine.includes(pid));
+        const client = (pid: number, verb: string, endedAt: unknown) => ({
+          pid,
+          name: 'docker',
+          uid: 0,
+          endedAt,
+          commandLine: argsOf(docker, verb),
+        });
+        const argsOf = (file = '', verb: string) => [
+          file,
+          '-c',
+          'echo up; read line',
+          'docker',
+          verb,
+          'web',
+        ];
+        const ended = scope === 'all' ? [client(quick.pid, 'kill', expect.any(Date))] : [];
+        expect(told).toMatchObject([...ended, client(waiting.pid, 'stop', null)]);
+      } finally {
+        for (const { child } of [web, agent, waiting, other]) child.kill('SIGKILL');
+        for (const file of [shim, docker, virsh]) rmSync(dirname(file ?? ''), { recursive: true });
+      }
+    },
+  );
 });
 
 describe('exitwatch watch', () => {

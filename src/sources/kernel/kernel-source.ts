@@ -16,6 +16,7 @@ import { loadAddon } from '../../native/load-addon.js';
 import { SignalRecords } from '../../native/signal-records.js';
 import { CgroupPaths } from '../../trace/cgroup-paths.js';
 import { CommandLines } from '../../trace/command-lines.js';
+import { LikelyClients } from '../../trace/likely-clients.js';
 import { SignalHistory } from '../../trace/signal-history.js';
 import { joinStory, NO_STORY, type SignalStory } from '../../trace/signal-story.js';
 import { judgeTrial } from '../../trace/trial.js';
@@ -63,9 +64,8 @@ export class KernelSource implements ExitSource {
     this.#opensPidfds = options.source !== 'connector';
     this.#isTraceWanted = options.trace !== 'off';
     const { redact } = options;
-    const ask = (number: number) => this.#reader.commandLine(number);
-    this.#commandLines = redact === null ? null : new CommandLines(ask, redact);
-    this.#history = new SignalHistory(this.#cgroups, this.#commandLines);
+    this.#commandLines = redact && new CommandLines((n) => this.#reader.commandLine(n), redact);
+    this.#history = new SignalHistory(this.#cgroups, this.#commandLines, new LikelyClients(redact));
     const addon = loadAddon();
     this.#reader = new addon.ExitReader({
       watchedOnly: options.scope === 'watched',
@@ -241,6 +241,7 @@ export class KernelSource implements ExitSource {
       ? this.#storyOf(event, index, isOnlyForWatcher && this.#scope === 'all')
       : null;
     joinStory(event, story);
+    if (this.#scope === 'all') this.#history.noteEnd(event);
     if (this.#watched.size > 0) this.#onWatched(event, index);
     this.#listener.exit(event, isOnlyForWatcher);
   }

@@ -1,6 +1,6 @@
 import { ExitMonitor, type ExitEvent, type SignalSender } from '../../../src/index';
 import { unknownExit } from '../../../src/events/unknown-exit';
-import { whereaboutsOf } from '../../../src/where/whereabouts';
+import { NOWHERE, whereaboutsOf } from '../../../src/where/whereabouts';
 import {
   decideRestart,
   type RestartRules,
@@ -51,8 +51,8 @@ const sender = (more: object = {}): SignalSender => ({
   uid: 1000,
   cgroup: '/system.slice/admin.service',
   ...whereaboutsOf('/system.slice/admin.service'),
-  ...{ onBehalf: false, onBehalfReason: null, commandLine: null },
-  ancestors: [{ pid: 8, name: 'a-name-of-more-' }],
+  ...{ onBehalf: false, onBehalfReason: null, likelyClients: null, commandLine: null },
+  ...{ program: null, ancestors: [{ pid: 8, name: 'a-name-of-more-', cgroup: null, ...NOWHERE }] },
   ...more,
 });
 

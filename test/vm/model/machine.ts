@@ -240,8 +240,8 @@ function senderOf(
   const name = pid === ITS_PID ? 'qemu-system-x86' : pid === OUR_PID ? 'exitwatch' : 'sh';
   return {
     ...{ signal, sentAt, origin: origin === 'tgkill' ? 'tgkill' : 'kill', pid, name },
-    ...{ uid: 0, cgroup: null, ...NOWHERE, ancestors: [] },
-    ...{ onBehalf: false, onBehalfReason: null, commandLine: null },
+    ...{ uid: 0, program: null, cgroup: null, ...NOWHERE, ancestors: [] },
+    ...{ onBehalf: false, onBehalfReason: null, likelyClients: null, commandLine: null },
   };
 }
 

@@ -1,0 +1,86 @@
+import { NamePattern } from '../common/name-pattern.js';
+import type { OnBehalfReason } from '../events/signal-event.js';
+
+const CONTAINER_CLIENTS = [
+  ...['docker', 'docker-compose', 'podman', 'podman-compose', 'nerdctl', 'kubectl', 'crictl'],
+  ...['ctr', 'runc', 'crun', 'youki', 'buildah', 'lxc', 'incus'],
+];
+
+/** What asks a program of this kind to end processes. */
+const CLIENTS: Readonly<Record<OnBehalfReason, NamePattern>> = {
+  'service-manager': new NamePattern([
+    ...['systemctl', 'systemd-run', 'loginctl', 'machinectl', 'busctl', 'service', 'shutdown'],
+    ...['reboot', 'poweroff', 'halt', 'telinit'],
+  ]),
+  'container-runtime': new NamePattern(CONTAINER_CLIENTS),
+  kubelet: new NamePattern(CONTAINER_CLIENTS),
+  'machine-manager': new NamePattern(['virsh', 'virt-*']),
+  supervisor: new NamePattern([
+    ...['supervisorctl', 'circusctl', 'pm2', 'sv', 's6-svc', 's6-rc', 'monit', 'nomad'],
+    ...['process-compose', 'rc-service', 'exitwatch'],
+  ]),
+};
+
+/** What these programs are told if they are only to look. */
+const LOOKS: ReadonlySet<string> = new Set([
+  ...['cat', 'describe', 'diff', 'events', 'explain', 'get', 'get-default', 'help', 'history'],
+  ...['images', 'info', 'inspect', 'introspect', 'is-active', 'is-enabled', 'is-failed'],
+  ...['is-system-running', 'jlist', 'list', 'list-dependencies', 'list-jobs', 'list-machines'],
+  ...[
+    'list-sessions',
+    'list-sockets',
+    'list-timers',
+    'list-unit-files',
+    'list-units',
+    'logs',
+    'ls',
+  ],
+  ...['monitor', 'port', 'ps', 'report', 'search', 'session-status', 'show', 'show-environment'],
+  ...['state', 'stats', 'status', 'summary', 'tail', 'top', 'tree', 'user-status', 'version'],
+  ...[
+    'api-resources',
+    'api-versions',
+    'cluster-info',
+    'dominfo',
+    'domstate',
+    'domstats',
+    'dumpxml',
+  ],
+  ...['alive', 'doctor', 'memory', 'record', 'wait', 'watch', 'why'],
+]);
+
+/** What is between the name of a program and what it is told: `docker container inspect`. */
+const SUBJECTS: ReadonlySet<string> = new Set([
+  ...['compose', 'container', 'image', 'network', 'pod', 'system', 'volume'],
+]);
+
+/** Whether a program that was called like this only looks, and so has asked nobody to end anything. */
+export function onlyLooks(commandLine: readonly string[] | null): boolean {
+  const words = commandLine?.slice(1).filter((word) => !word.startsWith('-')) ?? [];
+  const [first = '', second = ''] = words;
+  return LOOKS.has(SUBJECTS.has(first) ? second : first);
+}
+
+/** How many names to remember. */
+const MOST = 4096;
+
+const known = new Map<string, boolean>();
+
+/** Whether a program of this name asks programs that act for others, of whatever kind. */
+export function isClient(name: string): boolean {
+  let is = known.get(name);
+  if (is === undefined) {
+    is = Object.values(CLIENTS).some((clients) => clients.matches([name]));
+    if (known.size >= MOST) known.clear();
+    known.set(name, is);
+  }
+  return is;
+}
+
+/**
+ * Whether a process with one of these names may have asked a sender that acts for others. Of a
+ * reason that a later version knows, nobody is known.
+ */
+export function isClientOf(reason: OnBehalfReason, names: readonly string[]): boolean {
+  return Object.hasOwn(CLIENTS, reason) && CLIENTS[reason].matches(names);
+}

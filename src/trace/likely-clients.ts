@@ -1,0 +1,156 @@
+import { readFileSync, readdirSync } from 'node:fs';
+
+import type { ExitEvent } from '../events/exit-event.js';
+import type { LikelyClient, OnBehalfReason, SignalSender } from '../events/signal-event.js';
+import { processTable } from '../identity/platform-table.js';
+
+import { isClient, isClientOf, onlyLooks } from './clients.js';
+import { commandLineOf, type Redact } from './command-lines.js';
+import type { SignalStory } from './signal-story.js';
+
+/** How long before a signal its client may have ended, in ms. */
+const BEFORE_MS = 5000;
+
+/** How exactly /proc tells when a process started, in ms. */
+const TICK_MS = 10;
+
+/** How many ends to remember. */
+const MOST_ENDED = 64;
+
+/**
+ * How long what was found in the process table is used again, in ms, and how much longer than it took:
+ * a shutdown ends hundreds of processes one by one.
+ */
+const FRESH_MS = 100;
+const FRESH_FACTOR = 10;
+
+/** As many bytes of arguments as BPF programs read. */
+const MOST_BYTES = 4064;
+
+/**
+ * Who may have asked a sender that acts for others: what runs, and what has just ended, under the name
+ * of a program that does such things.
+ */
+export class LikelyClients {
+  readonly #redact: Redact | null;
+  readonly #ended: LikelyClient[] = [];
+  #running: readonly LikelyClient[] = [];
+  #staleAtMs = 0;
+
+  /** `redact`: what command lines go through; `null` if they are not wanted. */
+  constructor(redact: Redact | null) {
+    this.#redact = redact;
+  }
+
+  /** A process has ended. */
+  noteEnd({ pid, name, program, uid, commandLine, startedAt, exitedAt }: ExitEvent): void {
+    const known = [name, program].find((each) => each !== null && isClient(each));
+    if (known == null || startedAt === null || onlyLooks(commandLine)) return;
+    this.#ended.push({ pid, name: known, uid, commandLine, startedAt, endedAt: exitedAt });
+    if (this.#ended.length > MOST_ENDED) this.#ended.shift();
+  }
+
+  /** What may have asked for the signal that was sent then. */
+  of(reason: OnBehalfReason, sentAt: Date): readonly LikelyClient[] {
+    if (performance.now() >= this.#staleAtMs) this.#look();
+    return this.#withEnded(this.#running, reason, sentAt);
+  }
+
+  /** The same story, with the clients whose ends were told since its signals were. */
+  complete(story: SignalStory): SignalStory {
+    if (!story.received.some(isOnBehalf) && !isOnBehalf(story.sender)) return story;
+    const completed = new Map<SignalSender, SignalSender>();
+    const complete = (sender: SignalSender) => {
+      const before = completed.get(sender);
+      if (before !== undefined || !isOnBehalf(sender)) return before ?? sender;
+      const { onBehalfReason, sentAt, likelyClients } = sender;
+      const clients = this.#withEnded(likelyClients ?? [], onBehalfReason, sentAt);
+      const after = { ...sender, likelyClients: clients };
+      completed.set(sender, after);
+      return after;
+    };
+    const { sender, raisedAfter, received } = story;
+    return {
+      ...story,
+      sender: sender && complete(sender),
+      raisedAfter: raisedAfter && complete(raisedAfter),
+      received: received.map(complete),
+    };
+  }
+
+  #withEnded(
+    others: readonly LikelyClient[],
+    reason: OnBehalfReason,
+    sentAt: Date,
+  ): readonly LikelyClient[] {
+    const isThen = ({ name, startedAt, endedAt }: LikelyClient) =>
+      isClientOf(reason, [name]) &&
+      startedAt.getTime() <= sentAt.getTime() + TICK_MS &&
+      (endedAt === null || sentAt.getTime() - endedAt.getTime() <= BEFORE_MS);
+    const ended = this.#ended.filter(isThen);
+    const isOther = (client: LikelyClient) => !ended.some((one) => isSame(one, client));
+    const clients = [...ended, ...others.filter(isThen).filter(isOther)];
+    const endOf = ({ endedAt }: LikelyClient) => endedAt?.getTime() ?? Infinity;
+    return clients.sort((one, other) => (endOf(one) < endOf(other) ? 1 : -1));
+  }
+
+  #look(): void {
+    const begin = performance.now();
+    this.#running = pids().flatMap((pid) => this.#clientAt(pid) ?? []);
+    const end = performance.now();
+    this.#staleAtMs = end + Math.max(FRESH_MS, FRESH_FACTOR * (end - begin));
+  }
+
+  #clientAt(pid: number): LikelyClient | null {
+    const name = nameOf(pid);
+    if (name === null || !isClient(name)) return null;
+    const row = processTable().lookNow(pid);
+    if (row === null || row === 'unknown' || row.startTicks === null || row.isDead) return null;
+    const { uid, startTicks } = row;
+    const commandLine = this.#commandLineOf(pid, uid);
+    if (onlyLooks(commandLine)) return null;
+    const startedAt = processTable().startTime(startTicks);
+    return { pid, name, uid, commandLine, startedAt, endedAt: null };
+  }
+
+  #commandLineOf(pid: number, uid: number | null): readonly string[] | null {
+    // The memory of a process may be what another one provides at its leisure (userfaultfd(2)).
+    if (this.#redact === null || (uid !== 0 && uid !== process.geteuid?.())) return null;
+    try {
+      const bytes = readFileSync(`/proc/${pid}/cmdline`);
+      const isCut = bytes.length > MOST_BYTES;
+      return commandLineOf(bytes.subarray(0, MOST_BYTES), isCut, this.#redact);
+    } catch {
+      return null; // it has ended
+    }
+  }
+}
+
+type OnBehalf = SignalSender & { pid: number; onBehalfReason: OnBehalfReason };
+
+function isOnBehalf(sender: SignalSender | null): sender is OnBehalf {
+  return sender?.onBehalfReason != null;
+}
+
+function isSame(one: LikelyClient, other: LikelyClient): boolean {
+  const apartMs = one.startedAt.getTime() - other.startedAt.getTime();
+  return one.pid === other.pid && Math.abs(apartMs) <= 2 * TICK_MS;
+}
+
+function pids(): number[] {
+  try {
+    return readdirSync('/proc')
+      .filter((name) => /^[1-9]\d*$/.test(name))
+      .map(Number);
+  } catch {
+    return []; // no descriptor is left
+  }
+}
+
+function nameOf(pid: number): string | null {
+  try {
+    return readFileSync(`/proc/${pid}/comm`, 'utf8').slice(0, -1);
+  } catch {
+    return null; // it has ended, or is hidden
+  }
+}

@@ -30,8 +30,8 @@ const SENDER: SignalSender = {
   uid: 0,
   cgroup: null,
   ...NOWHERE,
-  ...{ onBehalf: false, onBehalfReason: null, commandLine: null },
-  ancestors: [],
+  ...{ onBehalf: false, onBehalfReason: null, likelyClients: null, commandLine: null },
+  ...{ program: null, ancestors: [] },
 };
 
 const LONG = { ...SENDER, commandLine: ['sh', '-c', 'x'.repeat(400)] } as SignalSender;
@@ -84,13 +84,35 @@ test('without a terminal each row is one line with every column', () => {
 });
 
 test.each([
-  [80, 'node'],
-  [undefined, 'MainThread (node)'],
-])('on a terminal of %s columns a process with two names is shown as %s', (columns, name) => {
-  const event = { ...END, name: 'MainThread', program: 'node' };
-  const row = new ExitTable(false, () => columns, NOON).exit(event);
-  expect(row.split(/ {2,}|(?<=\d) /)).toContain(name);
-  expect(row.split('\n')).toHaveLength(1);
+  [80, 'MainThread', 'node', 'node'],
+  [80, 'deploy.sh', 'bash', 'deploy.sh'],
+  [80, 'a-worker', 'a-server', 'a-server'],
+  [undefined, 'MainThread', 'node', 'MainThread (node)'],
+  [undefined, 'deploy.sh', 'bash', 'deploy.sh (bash)'],
+])(
+  'on a terminal of %s columns the process %s of %s is shown as %s',
+  (columns, name, program, shown) => {
+    const event = { ...END, name, program };
+    const row = new ExitTable(false, () => columns, NOON).exit(event);
+    expect(row.split(/ {2,}|(?<=\d) /)).toContain(shown);
+    expect(row.split('\n')).toHaveLength(1);
+  },
+);
+
+test.each([
+  ['sh', 'dash', 'sh'],
+  ['deploy.sh', 'bash', 'deploy.sh'],
+  ['kill', 'busybox', 'kill'],
+  ['MainThread', 'node', 'MainThread (node)'],
+  ['worker', 'nginx', 'worker (nginx)'],
+  ['nginx', 'nginx', 'nginx'],
+  ['nginx', null, 'nginx'],
+])('the sender %s of the program %s is shown as %s', (name, program, shown) => {
+  const row = new ExitTable(false, () => undefined, NOON).exit({
+    ...{ ...END, how: 'killed', exitCode: null, signal: 'SIGTERM' },
+    sender: { ...SENDER, name, program },
+  });
+  expect(row).toMatch(new RegExp(` \\d+ ${shown.replace(/[()]/g, '\\$&')}$`));
 });
 
 test.each<[string, Partial<ExitEvent>]>([
@@ -102,6 +124,28 @@ test.each<[string, Partial<ExitEvent>]>([
   expect(row.split('\n')).toHaveLength(1);
   expect(row).toMatch(/…$/);
 });
+
+test.each([
+  [80, 'node server.js', '4194301 deploy.sh web'],
+  [100, 'node /srv/server.js', '4194301 bash deploy.sh web'],
+  [
+    200,
+    '/usr/bin/node /srv/server.js',
+    'itself, after SIGTERM from 4194301 /bin/bash /srv/deploy.sh web',
+  ],
+])(
+  'on a terminal of %i columns a row has the script of the sender: %s, %s',
+  (columns, name, by) => {
+    const sender = { ...SENDER, commandLine: ['/bin/bash', '/srv/deploy.sh', 'web'] };
+    const row = new ExitTable(false, () => columns, NOON, true).exit({
+      ...{ ...END, how: 'killed', exitCode: null, signal: 'SIGTERM', lossless: true },
+      ...{ commandLine: ['/usr/bin/node', '/srv/server.js'], sender, raisedAfter: sender },
+    });
+    expect(row.split('\n')).toHaveLength(1);
+    expect(row).toContain(` ${name} `);
+    expect(row.endsWith(` ${by}`)).toBe(true);
+  },
+);
 
 test('the first row of another day follows a line with the date', () => {
   const table = new ExitTable(false, () => undefined, NOON);

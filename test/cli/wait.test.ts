@@ -70,10 +70,10 @@ describe('exitwatch wait', () => {
       ),
       'ended    killed by SIGTERM, no core dump (sure: reported by the kernel)',
       expect.stringMatching(
-        /^by +SIGTERM from \d+ sender, \d+\.\d+s before the end \(sure: reported by the kernel\)$/,
+        /^by +SIGTERM from \d+ sender \(fates\), \d+\.\d+s before the end \(sure: reported by the kernel\)$/,
       ),
       expect.stringMatching(/^ +uid 0, cgroup .* < \d+ fates < \d+ \S+ < /),
-      expect.stringMatching(/^before +SIGTERM from \d+ sender, \d+\.\d+s before the end/),
+      expect.stringMatching(/^before +SIGTERM from \d+ sender \(fates\), \d+\.\d+s before the end/),
       expect.stringMatching(/^ +uid 0, cgroup .* < \d+ fates < /),
       'memory   not killed by the OOM killer (sure)',
       'gaps     no events were lost',

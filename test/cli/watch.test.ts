@@ -220,12 +220,14 @@ describe('exitwatch watch', () => {
   };
 
   itAsRootOfHost('the column BY names who killed a process or asked it to end', async () => {
-    expect(await lineOf('catches-and-exits')).toMatch(/exited 0 after SIGTERM from \d+ sender$/);
-    expect(await lineOf('tgkill')).toMatch(/killed SIGTERM \d+ sender \(tgkill\)$/);
+    expect(await lineOf('catches-and-exits')).toMatch(
+      /exited 0 after SIGTERM from \d+ sender \(fates\)$/,
+    );
+    expect(await lineOf('tgkill')).toMatch(/killed SIGTERM \d+ sender \(fates\) \(tgkill\)$/);
     expect(await lineOf('fault')).toMatch(/killed SIGSEGV itself \(fault\)$/);
     expect(await lineOf('abort')).toMatch(/killed SIGABRT itself \(tgkill\)$/);
     expect(await lineOf('raises-again')).toMatch(
-      /killed SIGTERM itself, after SIGTERM from \d+ sender$/,
+      /killed SIGTERM itself, after SIGTERM from \d+ sender \(fates\)$/,
     );
     expect(await lineOf('exit')).toMatch(/exited 0 -$/);
   });
@@ -280,7 +282,8 @@ describe('exitwatch watch', () => {
   });
 
   test('ends silently when its reader goes away', async () => {
-    const watch = exitwatch('watch');
+    // Of others it may have to say that it did not see who ended them.
+    const watch = exitwatch('watch', '--name', 'true');
     await watch.line();
     watch.child.stdout.destroy();
     const endsAfterAnExit = async () => {

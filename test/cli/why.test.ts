@@ -225,6 +225,47 @@ test('the command lines of the sender and of who may have asked it are shown', a
   });
 });
 
+test('a signal that ended it is told once', async () => {
+  const by = killedBy('deploy.sh', 4711, 100);
+  const events = [server(100, { ...by, signalsReceived: [by.sender] } as Partial<ExitEvent>)];
+  await withJournal(events, async (ask) => {
+    const told = (await ask('node')).filter((line) => line.includes('SIGTERM from'));
+    expect(told).toEqual([expect.stringMatching(/^by +SIGTERM from 4711 deploy\.sh, /)]);
+  });
+});
+
+test('of those that may have asked, what ran then comes first, and what only looked is left out', async () => {
+  const systemctl = (i: number, verb: string, startedAt: number) =>
+    endOf(i, {
+      ...{ name: 'systemctl', program: 'systemctl', cgroup: '/user.slice' },
+      ...{ startedAt: endOf(startedAt).exitedAt, commandLine: ['systemctl', verb, 'node'] },
+    });
+  const { sender } = byInit(100);
+  const told = { pid: 1101, name: 'systemctl', uid: 0, commandLine: null, endedAt: null };
+  const likelyClients = [
+    { ...told, startedAt: endOf(99).exitedAt },
+    { ...told, pid: 77, name: 'busctl', startedAt: endOf(99).exitedAt },
+  ];
+  const events = [
+    systemctl(97, 'stop', 96),
+    systemctl(98, 'status', 97),
+    server(100, { ...byInit(100), sender: { ...sender, likelyClients } } as Partial<ExitEvent>),
+    systemctl(101, 'restart', 99),
+  ];
+  await withJournal(events, async (ask) => {
+    const lines = await ask('node');
+    const at = lines.findIndex((line) => line.startsWith('for'));
+    expect(lines.slice(at, at + 4)).toEqual([
+      expect.stringMatching(/^for +77 busctl, uid 0 ran at that time \(likely\)$/),
+      expect.stringMatching(/^ +1101 systemctl restart node, uid .* ran at that time \(likely\)$/),
+      expect.stringMatching(
+        /^ +1097 systemctl stop node, uid .* had ended 3\.00s before \(likely\)$/,
+      ),
+      expect.not.stringContaining('likely'),
+    ]);
+  });
+});
+
 test('a later process with the sender’s pid is not taken for it', async () => {
   const events = [
     server(100, killedBy('deploy.sh', 4711, 100)),

@@ -16,8 +16,9 @@ import { parseSource } from '../args/source-option.js';
 import { UsageError } from '../args/usage-error.js';
 import { escapeText, toJsonLine } from '../output/escape.js';
 import { EXIT_NO_SUCH_PROCESS, EXIT_TIMEOUT, EXIT_UNKNOWN } from '../output/exit-codes.js';
-import { tellStory } from '../output/exit-story.js';
+import { NAME_WIDTH, tellStory } from '../output/exit-story.js';
 import { describeExit } from '../output/exit-table.js';
+import { columnsOf, paragraph } from '../output/terminal-text.js';
 
 export const WAIT_HELP = `Waits until a process ends, even if it is not a child, and exits as it did.
 
@@ -52,7 +53,7 @@ export async function waitCommand(args: readonly string[]): Promise<number> {
       ...(timeoutMs === undefined ? {} : { timeoutMs }),
     });
     process.stdout.write(`${json ? toJsonLine(event) : describeExit(event)}\n`);
-    if (!json) process.stderr.write(tellStory(event));
+    if (!json) tell(event);
     return exitCodeOf(event);
   } catch (error) {
     if (!(error instanceof ExitwatchError)) throw error;
@@ -66,6 +67,13 @@ export async function waitCommand(args: readonly string[]): Promise<number> {
       default:
         throw error;
     }
+  }
+}
+
+function tell(event: ExitEvent): void {
+  const columns = columnsOf(process.stderr);
+  for (const line of tellStory(event).trimEnd().split('\n')) {
+    process.stderr.write(`${paragraph(line, columns, NAME_WIDTH)}\n`);
   }
 }
 

@@ -10,6 +10,7 @@ import { withJournalRemedy } from '../journal-remedy.js';
 import { otherLines } from '../other-logs.js';
 import { describeError } from '../output/error-text.js';
 import { escapeText, toJsonLine } from '../output/escape.js';
+import { NAME_WIDTH } from '../output/exit-story.js';
 import { describeExit } from '../output/exit-table.js';
 import { EXIT_FAILED, EXIT_NO_SUCH_PROCESS } from '../output/exit-codes.js';
 import { columnsOf, paragraph } from '../output/terminal-text.js';
@@ -82,7 +83,7 @@ function print(story: Story, json: boolean): void {
   }
   const columns = columnsOf(process.stdout);
   const lines = [describeExit(story.end), ...tellWhy(story).trimEnd().split('\n')];
-  for (const line of lines) process.stdout.write(`${paragraph(line, columns, 9)}\n`);
+  for (const line of lines) process.stdout.write(`${paragraph(line, columns, NAME_WIDTH)}\n`);
 }
 
 /** What can be known without us. */

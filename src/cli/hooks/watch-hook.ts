@@ -81,7 +81,7 @@ function subjectOf(event: WatchEvent): string {
   }
 }
 
-const NO_SENDER = { pid: null, name: null, uid: null, unit: null };
+const NO_SENDER = { pid: null, name: null, program: null, uid: null, unit: null };
 
 /** Always sets all variables, so that none is inherited from our own environment. */
 function environment(event: WatchEvent): NodeJS.ProcessEnv {
@@ -106,6 +106,7 @@ function environment(event: WatchEvent): NodeJS.ProcessEnv {
     EXITWATCH_SIGNAL: text(exit?.signal ?? sent?.signal),
     EXITWATCH_SENDER_PID: text(sender.pid),
     EXITWATCH_SENDER_NAME: text(sender.name),
+    EXITWATCH_SENDER_PROGRAM: text(sender.program),
     EXITWATCH_SENDER_UID: text(sender.uid),
     EXITWATCH_SENDER_UNIT: text(sender.unit),
     EXITWATCH_SUMMARY: exit === null ? '' : describeExit(exit),

@@ -1,20 +1,28 @@
-import { hasSeenSignals } from '../../events/ended-by.js';
+import { hasSeenSignals, killerOf, requestBefore } from '../../events/ended-by.js';
 import type { ExitEvent } from '../../events/exit-event.js';
 import type { SignalSender } from '../../events/signal-event.js';
 import type { Usage } from '../../events/usage.js';
 import { sourceKind } from '../../sources/registry.js';
 
-import { describeNames, span } from './exit-table.js';
+import { describeCommand } from './command-text.js';
+import { span } from './exit-table.js';
 import {
-  describeCommand,
+  describeNames,
   describeOnBehalf,
   describePlace,
   describeProcess,
   describeSender,
 } from './sender-text.js';
 
+/** How many clients of a sender to name. */
+const MOST_CLIENTS = 5;
+
+/** What may have asked a sender; `endedAt`: `null` if it was still running. */
+export type Client = Pick<ExitEvent, 'pid' | 'name' | 'uid' | 'commandLine'> &
+  Partial<Pick<ExitEvent, 'program' | 'parentPid'>> & { endedAt: Date | null };
+
 /** What is known about an exit, and how certain that is: one fact per line. */
-export function tellStory(event: ExitEvent): string {
+export function tellStory(event: ExitEvent, moreClients: readonly Client[] = []): string {
   return [
     row('process', describeIdentity(event)),
     ...(event.commandLine === null ? [] : [row('command', describeCommand(event.commandLine))]),
@@ -22,7 +30,7 @@ export function tellStory(event: ExitEvent): string {
     row('lived', describeRun(event)),
     ...(event.usage === null ? [] : [row('used', describeUsage(event.usage))]),
     row('ended', describeEnd(event)),
-    ...describeSenders(event),
+    ...describeSenders(event, moreClients),
     row('memory', describeOom(event)),
     row('gaps', describeGaps(event)),
     '',
@@ -91,18 +99,33 @@ function describeEnd(event: ExitEvent): string {
   }
 }
 
-function describeSenders(event: ExitEvent): string[] {
+function describeSenders(event: ExitEvent, moreClients: readonly Client[]): string[] {
   const { sender, raisedAfter } = event;
-  const received = event.signalsReceived.filter((each) => each !== sender && each !== raisedAfter);
+  const isOther = (each: SignalSender) => !isSame(each, sender) && !isSame(each, raisedAfter);
+  const received = event.signalsReceived.filter(isOther);
+  const ender = killerOf(event) ?? requestBefore(event);
+  const describe = (each: SignalSender, name: string) => [
+    ...describeReceived(event, each, name),
+    ...describeClients(each, isSame(each, ender) ? moreClients : []),
+  ];
   return [
-    ...describeKiller(event),
-    ...(raisedAfter === null ? [] : describeReceived(event, raisedAfter, 'after')),
-    ...received.flatMap((each) => describeReceived(event, each, 'before')),
+    ...(sender === null ? describeNobody(event) : describe(sender, 'by')),
+    ...(raisedAfter === null ? [] : describe(raisedAfter, 'after')),
+    ...received.flatMap((each) => describe(each, 'before')),
   ];
 }
 
-function describeKiller(event: ExitEvent): string[] {
-  if (event.sender !== null) return describeReceived(event, event.sender, 'by');
+/** Events that were stored do not share a sender. */
+function isSame(one: SignalSender, other: SignalSender | null): boolean {
+  return (
+    one.pid === other?.pid &&
+    one.signal === other.signal &&
+    one.origin === other.origin &&
+    one.sentAt.getTime() === other.sentAt.getTime()
+  );
+}
+
+function describeNobody(event: ExitEvent): string[] {
   if (event.how === 'unknown') return [row('by', 'unknown, because how it ended is unknown')];
   if (hasSeenSignals(event)) return [row('by', 'no signal (sure: the signal trace saw none)')];
   if (event.tracedSince !== null) {
@@ -118,12 +141,22 @@ function describeReceived(event: ExitEvent, sender: SignalSender, name: string):
   const what = `${sender.signal} from ${describeSender(sender, event.pid)}, ${ago} before the end`;
   if (sender.pid === null) return [row(name, `${what} (sure: reported by the kernel)`)];
   const onBehalf = describeOnBehalf(sender);
-  const parents = sender.ancestors.map(describeProcess);
+  const parents = describeAncestors(sender);
   return [
     row(name, `${what} (sure: reported by the kernel)`),
     row('', [`uid ${sender.uid}, ${describePlace(sender)}`, ...parents].join(' < ')),
     ...(onBehalf === null ? [] : [row('', onBehalf)]),
   ];
+}
+
+/** Each with its place where that is not the one of the process before it. */
+function describeAncestors(sender: SignalSender & { pid: number }): string[] {
+  let { cgroup } = sender;
+  return sender.ancestors.map((ancestor) => {
+    const isElsewhere = ancestor.cgroup !== null && ancestor.cgroup !== cgroup;
+    ({ cgroup } = ancestor);
+    return describeProcess(ancestor) + (isElsewhere ? ` (${describePlace(ancestor)})` : '');
+  });
 }
 
 function describeOom({ oom }: ExitEvent): string {
@@ -136,7 +169,29 @@ function describeGaps({ lossless, traced }: ExitEvent): string {
   return traced ? ends : `${ends}; some or all signals were not seen`;
 }
 
+/** What may have asked a sender that acts for others; what somebody else knows of one counts more. */
+function describeClients(sender: SignalSender, known: readonly Client[]): string[] {
+  const isNew = ({ pid }: Client) => !known.some((each) => each.pid === pid);
+  const clients: Client[] = [...(sender.likelyClients ?? []).filter(isNew), ...known];
+  const aheadMs = ({ endedAt }: Client) =>
+    endedAt === null ? 0 : Math.max(0, sender.sentAt.getTime() - endedAt.getTime());
+  const nearest = clients.sort((one, other) => aheadMs(one) - aheadMs(other));
+  return nearest.slice(0, MOST_CLIENTS).map((client, i) => {
+    const { pid, name, program = null, uid, parentPid = null, commandLine } = client;
+    const names = describeNames({ name, program });
+    const what = commandLine === null ? names : describeCommand(commandLine);
+    const parent = parentPid === null ? '' : `, child of ${parentPid}`;
+    const who = `${pid} ${what ?? 'name unknown'}, uid ${uid ?? 'unknown'}${parent}`;
+    const ahead = aheadMs(client);
+    const when = ahead === 0 ? 'ran at that time' : `had ended ${span(ahead)} before`;
+    return row(i === 0 ? 'for' : '', `${who} ${when} (likely)`);
+  });
+}
+
+/** How wide the name of a fact is. */
+export const NAME_WIDTH = 9;
+
 /** A fact with its name. */
 export function row(name: string, text: string): string {
-  return `${name.padEnd(9)}${text}`;
+  return `${name.padEnd(NAME_WIDTH)}${text}`;
 }

@@ -3,8 +3,9 @@ import type { ExitEvent, SourceChange } from '../../events/exit-event.js';
 import type { SignalEvent } from '../../events/signal-event.js';
 import type { JournalGap, JournalSkip } from '../../journal/index.js';
 
+import { commandForms } from './command-text.js';
 import { escapeText } from './escape.js';
-import { describeCommand, describeKiller, describeSender } from './sender-text.js';
+import { describeNames, describeSender, isBetterKnown, killerForms } from './sender-text.js';
 import { TableLayout } from './table-layout.js';
 import { paragraph } from './terminal-text.js';
 import { wordsFor } from './words.js';
@@ -80,23 +81,24 @@ export class ExitTable {
   }
 
   /**
-   * The command line if it is known; otherwise both names if they fit into one line, or the program's,
-   * which is the better known one.
+   * The command line if it is known; otherwise both names if they fit into one line, or the better
+   * known one.
    */
   #names(event: ExitEvent): string {
     if (event.commandLine !== null) {
-      return this.#layout.shortened('NAME', describeCommand(event.commandLine));
+      return this.#layout.fitting('NAME', commandForms(event.commandLine));
     }
     const both = describeNames(event) ?? '-';
-    if (event.program === null || this.#layout.fits('NAME', both)) return both;
-    return escapeText(event.program);
+    const { name, program } = event;
+    if (program === null || this.#layout.fits('NAME', both)) return both;
+    return escapeText(name !== null && isBetterKnown(name, program) ? name : program);
   }
 
   /** A sender's command line may be long. */
   #killer(event: ExitEvent): string {
-    const killer = describeKiller(event);
+    const forms = killerForms(event);
     const sender = killerOf(event) ?? requestBefore(event);
-    return sender?.commandLine == null ? killer : this.#layout.shortened('BY', killer);
+    return sender?.commandLine == null ? forms[0] : this.#layout.fitting('BY', forms);
   }
 
   signal({ pid, name, sender }: SignalEvent): string {
@@ -160,17 +162,6 @@ export class ExitTable {
     if (!this.#colored || name === 'plain') return text;
     return text.replace(/^.+$/gm, (line) => `${COLORS[name]}${line}\u001b[0m`);
   }
-}
-
-/**
- * The name of a process, plus the program in parentheses if it adds something: `MainThread (node)`.
- * `null`: neither is known.
- */
-export function describeNames({ name, program }: ExitEvent): string | null {
-  if (program === null) return name === null ? null : escapeText(name);
-  if (name === null || name === '') return escapeText(program);
-  const more = program.startsWith(name) ? '' : ` (${escapeText(program)})`;
-  return escapeText(name) + more;
 }
 
 /** An exit as a sentence. */

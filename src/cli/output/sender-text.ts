@@ -1,10 +1,15 @@
 import { requestBefore } from '../../events/ended-by.js';
 import type { ExitEvent } from '../../events/exit-event.js';
-import type { Ancestor, OnBehalfReason, SignalSender } from '../../events/signal-event.js';
+import type { OnBehalfReason, SignalSender } from '../../events/signal-event.js';
+import { grammarOf } from '../../process/interpreters.js';
 import type { Whereabouts } from '../../where/whereabouts.js';
 
+import { commandForms } from './command-text.js';
 import { escapeText } from './escape.js';
 import { wordsFor } from './words.js';
+
+/** The first one says everything. */
+type Forms = [string, ...string[]];
 
 const BY_ITSELF: Partial<Record<SignalSender['origin'], string>> = {
   fault: 'itself (fault)',
@@ -14,29 +19,57 @@ const BY_ITSELF: Partial<Record<SignalSender['origin'], string>> = {
 
 /** The sender of a signal to the process with this pid, in a few words. */
 export function describeSender(sender: SignalSender, pid: number): string {
-  if (sender.pid === null) return wordsFor(BY_ITSELF, sender.origin);
-  const who = sender.pid === pid ? 'itself' : describeWithCommand(sender);
-  return sender.origin === 'kill' ? who : `${who} (${sender.origin})`;
+  return senderForms(sender, pid)[0];
 }
 
-/** By its command line if that is known, otherwise by its name. */
-function describeWithCommand(sender: SignalSender & { pid: number }): string {
+/** The same, and then in fewer words. */
+function senderForms(sender: SignalSender, pid: number): Forms {
+  if (sender.pid === null) return [wordsFor(BY_ITSELF, sender.origin)];
+  const names = sender.pid === pid ? ['itself'] : whoForms(sender);
+  const how = sender.origin === 'kill' ? '' : ` (${sender.origin})`;
+  return names.map((who) => who + how) as Forms;
+}
+
+/** By its command line if that is known, otherwise by its names. */
+function whoForms(sender: SignalSender & { pid: number }): string[] {
   const { pid, commandLine } = sender;
-  return commandLine === null ? describeProcess(sender) : `${pid} ${describeCommand(commandLine)}`;
+  const forms = commandLine === null ? [describeBestNames(sender)] : commandForms(commandLine);
+  return forms.map((what) => `${pid} ${what}`);
 }
 
-/** A command line as one would type it. */
-export function describeCommand(args: readonly string[]): string {
-  return escapeText(args.map(quoted).join(' '));
+/** Node.js 24 and later name the thread that runs main(), and thus the process, so. */
+const MAIN_THREAD = 'MainThread';
+
+/** Programs that do what the name they are called by says. */
+const MULTI_CALL = /^(busybox|toybox|coreutils)$/;
+
+/** Whether the name says more than the program: that of a script, or of a shell as it was called. */
+export function isBetterKnown(name: string, program: string): boolean {
+  if (name === MAIN_THREAD) return false;
+  return MULTI_CALL.test(program) || grammarOf(program) !== null;
 }
 
-/** As for a shell, if it needs that. */
-function quoted(arg: string): string {
-  if (/^[\w@%+=:,./…*-]+$/.test(arg)) return arg;
-  return `'${arg.replaceAll("'", `'\\''`)}'`;
+/** The name of a sender, plus its program if that adds something. */
+function describeBestNames({ name, program }: { name: string; program: string | null }): string {
+  const isEnough = program === null || isBetterKnown(name, program);
+  return describeNames({ name, program: isEnough ? null : program }) ?? '';
 }
 
-export function describeProcess({ pid, name }: Ancestor): string {
+/**
+ * The name of a process, plus the program in parentheses if it adds something: `MainThread (node)`.
+ * `null`: neither is known.
+ */
+export function describeNames({
+  name,
+  program,
+}: Pick<ExitEvent, 'name' | 'program'>): string | null {
+  if (program === null) return name === null ? null : escapeText(name);
+  if (name === null || name === '') return escapeText(program);
+  const more = program.startsWith(name) ? '' : ` (${escapeText(program)})`;
+  return escapeText(name) + more;
+}
+
+export function describeProcess({ pid, name }: { pid: number; name: string }): string {
   return `${pid} ${escapeText(name)}`;
 }
 
@@ -79,15 +112,27 @@ export const NOT_SEEN = '?';
 
 /** Who killed a process or asked it to exit, in a few words: the BY column. */
 export function describeKiller(event: ExitEvent): string {
-  if (event.oom === true) return 'kernel (out of memory)';
-  if (event.raisedAfter !== null) return `itself, ${describeRequest(event.raisedAfter, event.pid)}`;
-  if (event.sender !== null) return describeSender(event.sender, event.pid);
-  if (event.signal !== null) return event.traced ? 'nobody' : NOT_SEEN;
-  const request = requestBefore(event);
-  if (request !== null) return describeRequest(request, event.pid);
-  return event.traced ? '-' : NOT_SEEN;
+  return killerForms(event)[0];
 }
 
-function describeRequest(request: SignalSender, pid: number): string {
-  return `after ${request.signal} from ${describeSender(request, pid)}`;
+/** The same, and then in fewer words. */
+export function killerForms(event: ExitEvent): Forms {
+  const { pid, oom, raisedAfter, sender, signal, traced } = event;
+  if (oom === true) return ['kernel (out of memory)'];
+  if (raisedAfter !== null) {
+    const requests = requestForms(raisedAfter, pid).map((request) => `itself, ${request}`);
+    const senders = senderForms(raisedAfter, pid);
+    return [...requests, ...(senders.length > 1 ? senders : [])] as Forms;
+  }
+  if (sender !== null) return senderForms(sender, pid);
+  if (signal !== null) return [traced ? 'nobody' : NOT_SEEN];
+  const request = requestBefore(event);
+  if (request === null) return [traced ? '-' : NOT_SEEN];
+  const senders = senderForms(request, pid);
+  const shorter = senders.length > 1 ? senders.map((who) => `after ${who}`) : [];
+  return [...requestForms(request, pid), ...shorter] as Forms;
+}
+
+function requestForms(request: SignalSender, pid: number): Forms {
+  return senderForms(request, pid).map((who) => `after ${request.signal} from ${who}`) as Forms;
 }

@@ -58,9 +58,13 @@ export class TableLayout {
     this.#by = columns === undefined ? Infinity : Math.max(LEAST, columns - widthOf(this.#layout));
   }
 
-  /** The text, cut off so that it fits into one line of its column. */
-  shortened(column: keyof Cells, text: string): string {
-    if (this.fits(column, text)) return text;
+  /** The first of these texts that fits into one line of its column; the last one, cut off, if none does. */
+  fitting(column: keyof Cells, texts: readonly string[]): string {
+    const found = texts.find((text) => this.fits(column, text));
+    return found ?? this.#cut(column, texts.at(-1) ?? '');
+  }
+
+  #cut(column: keyof Cells, text: string): string {
     const width = this.#layout.widths[column] ?? this.#by;
     let shown = '';
     for (const character of text) {

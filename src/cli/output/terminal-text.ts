@@ -58,8 +58,10 @@ function pieces(word: string, width: number): string[] {
 /** Formats a message for a terminal: lines that continue are indented. */
 export function paragraph(text: string, columns: number | undefined, indent: number): string {
   if (columns === undefined || textWidth(text) <= columns) return text;
-  const [first = '', ...rest] = wrap(text, Math.max(20, columns - indent));
-  return [first, ...rest.map((line) => ' '.repeat(indent) + line)].join('\n');
+  const [lead = ''] = /^ */.exec(text) ?? [];
+  const room = columns - Math.max(indent, lead.length);
+  const [first = '', ...rest] = wrap(text.slice(lead.length), Math.max(20, room));
+  return [lead + first, ...rest.map((line) => ' '.repeat(indent) + line)].join('\n');
 }
 
 /** `undefined`: not a terminal, or its width is unknown. */

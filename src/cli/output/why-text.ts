@@ -2,9 +2,9 @@ import type { JournalExit, JournalGap } from '../../journal/index.js';
 import type { Story } from '../../journal/story.js';
 
 import { escapeText } from './escape.js';
-import { row, tellStory } from './exit-story.js';
-import { describeExit, describeNames, span } from './exit-table.js';
-import { describeCommand } from './sender-text.js';
+import { type Client, row, tellStory } from './exit-story.js';
+import { describeExit, span } from './exit-table.js';
+import { describeCommand } from './command-text.js';
 
 const SAME_SENDER = 'the same sender within 10 s';
 
@@ -15,10 +15,9 @@ const MOST_NAMED = 5;
 export function tellWhy(story: Story): string {
   const { end } = story;
   return [
-    tellStory(end).trimEnd(),
+    tellStory(end, story.clients.map(asClient)).trimEnd(),
     ...describeCgroup(story.end),
     ...describeEnderEnd(story),
-    ...describeClients(story),
     ...listed('also', `by ${SAME_SENDER} (sure)`, end, story.sameEnder),
     ...listed('also', `by ${SAME_SENDER} (likely: the same pid)`, end, story.likelySameEnder),
     ...listed('near', `in the same ${placeOf(end)} within 10 s (sure)`, end, story.samePlace),
@@ -26,6 +25,10 @@ export function tellWhy(story: Story): string {
     ...story.gaps.map((gap) => row('lost', describeGap(gap))),
     '',
   ].join('\n');
+}
+
+function asClient(exit: JournalExit): Client {
+  return { ...exit, endedAt: exit.exitedAt };
 }
 
 /** The story of an end has the places that the cgroup names, if there are any. */
@@ -51,16 +54,6 @@ function describeEnderEnd({ end, ender, enderEnd }: Story): string[] {
     ...(commandLine === null ? [] : [row('', `command ${describeCommand(commandLine)}`)]),
     row('', `uid ${enderEnd.uid ?? 'unknown'}, cgroup ${escapeText(enderEnd.cgroup ?? 'unknown')}`),
   ];
-}
-
-function describeClients({ clients }: Story): string[] {
-  return clients.slice(0, MOST_NAMED).map((client, i) => {
-    const { pid, uid, parentPid, commandLine } = client;
-    const command = commandLine === null ? describeNames(client) : describeCommand(commandLine);
-    const parent = parentPid === null ? '' : `, child of ${parentPid}`;
-    const who = `${pid} ${command ?? 'name unknown'}, uid ${uid ?? 'unknown'}${parent}`;
-    return row(i === 0 ? 'for' : '', `${who} ran at that time (likely)`);
-  });
 }
 
 function listed(name: string, what: string, end: JournalExit, others: JournalExit[]): string[] {

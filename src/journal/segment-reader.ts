@@ -4,6 +4,7 @@ import { gunzip } from 'node:zlib';
 
 import type { JournalDirectory } from './journal-directory.js';
 import { MOST_LINE_BYTES, parseHeader } from './rows.js';
+import { plainRanges, type Range, rangeOf } from './plain-ranges.js';
 import { indexName, packedName, plainName, type SegmentFiles } from './segment-files.js';
 import { BLOCK_BYTES, MOST_HEAD, type PackedBlock, parseIndex, rangeIn } from './segment-index.js';
 import type { TermSet } from './terms.js';
@@ -31,6 +32,8 @@ export class SegmentReader {
   readonly first: number;
   readonly bootId: string;
   readonly #file: FileHandle | null;
+  /** Of a segment that is not compressed. */
+  readonly #id: string | null;
   readonly #packed: readonly PackedBlock[] | null;
   /** All its rows: it is compressed, and its index is missing or damaged. */
   readonly #content: Buffer | null;
@@ -38,11 +41,12 @@ export class SegmentReader {
   private constructor(
     first: number,
     bootId: string,
-    { file = null, packed = null, content = null }: Partial<Source>,
+    { file = null, id = null, packed = null, content = null }: Partial<Source>,
   ) {
     this.first = first;
     this.bootId = bootId;
     this.#file = file;
+    this.#id = id;
     this.#packed = packed;
     this.#content = content;
   }
@@ -55,7 +59,11 @@ export class SegmentReader {
   ): Promise<SegmentReader | null> {
     // It may be compressed at any moment, but is never gone in between.
     const plain = isPlain ? await directory.file(plainName(first)) : null;
-    if (plain !== null) return new SegmentReader(first, await bootIn(plain), { file: plain });
+    if (plain !== null) {
+      const { dev, ino } = await plain.stat();
+      const source = { file: plain, id: `${dev}:${ino}:${first}` };
+      return new SegmentReader(first, await bootIn(plain), source);
+    }
     const text = await indexOf(directory, first, isInTime);
     if (text === null) return null;
     const file = await directory.file(packedName(first));
@@ -95,10 +103,26 @@ export class SegmentReader {
     }
     const size = await this.size();
     const count = Math.ceil(size / BLOCK_BYTES);
-    return Array.from({ length: count }, (_, i) => ({
-      ...{ from: null, to: null, terms: null },
-      read: () => this.#linesFrom(i * BLOCK_BYTES, Math.min((i + 1) * BLOCK_BYTES, size)),
-    }));
+    const ranges = this.#id === null ? null : plainRanges(this.#id);
+    return Array.from({ length: count }, (_, i) => {
+      const { from = null, to = null } = ranges?.get(i) ?? {};
+      return { from, to, terms: null, read: () => this.#plainBlock(i, size, ranges) };
+    });
+  }
+
+  async #plainBlock(
+    i: number,
+    size: number,
+    ranges: Map<number, Range | null> | null,
+  ): Promise<Buffer> {
+    const end = (i + 1) * BLOCK_BYTES;
+    const lines = await this.#linesFrom(i * BLOCK_BYTES, Math.min(end, size));
+    // The end of the file may change.
+    if (ranges !== null && end + BLOCK_BYTES <= size && !ranges.has(i)) {
+      // The first line is the segment's own.
+      ranges.set(i, rangeOf(i === 0 ? lines.subarray(lines.indexOf(NEWLINE) + 1) : lines));
+    }
+    return lines;
   }
 
   /** In bytes, without compression. */
@@ -136,6 +160,7 @@ export class SegmentReader {
 
 interface Source {
   file: FileHandle | null;
+  id: string | null;
   packed: readonly PackedBlock[] | null;
   content: Buffer | null;
 }

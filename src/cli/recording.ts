@@ -1,5 +1,7 @@
+import { spawn } from 'node:child_process';
 import { resolve } from 'node:path';
 
+import { withDeadline } from '../common/deadline.js';
 import { bootId } from '../identity/boot-id.js';
 import type { ExitEvent, Gap, SourceChange } from '../events/exit-event.js';
 import { JournalWriter } from '../journal/index.js';
@@ -22,6 +24,9 @@ const MONITOR_OPTIONS = {
 
 /** How often to write how many ends were skipped. */
 const SKIPPED_MS = 10_000;
+
+/** How long to wait at most, when it is closed, until all ends of before are told. */
+const LONGEST_CLOSE_MS = 2000;
 
 export interface RecordingOptions {
   stateDir: string;
@@ -47,6 +52,7 @@ export class Recording {
   readonly #timer: NodeJS.Timeout;
   /** Another process has recorded since the last row. */
   readonly #wasRecorded: boolean;
+  #isStarted = false;
   /** Resolves if the monitor fails. */
   readonly failed: Promise<Error>;
 
@@ -84,6 +90,7 @@ export class Recording {
   /** Rejects like `start()` of a monitor. */
   async start(): Promise<Ready> {
     const ready = await this.#monitor.start();
+    this.#isStarted = true;
     const { last } = this.#journal;
     if (last === null || this.#isKept(ready, last)) return ready;
     this.#journal.append({
@@ -93,12 +100,23 @@ export class Recording {
     return ready;
   }
 
-  /** What is not on disk by now is delivered again later. */
+  /** What comes from now on is delivered again later, unless the system shuts down. */
   async close(): Promise<void> {
     clearInterval(this.#timer);
+    if (this.#isStarted) await withDeadline(this.#allTold(), LONGEST_CLOSE_MS);
     await this.#writeSkipped();
     await this.#journal.close();
     await this.#monitor.close();
+  }
+
+  /** Ends wait for others: resolves when those of before were told, because a later one was. */
+  async #allTold(): Promise<void> {
+    try {
+      const child = spawn('sh', ['-c', ':'], { stdio: 'ignore' }).on('error', () => undefined);
+      if (child.pid !== undefined) await this.#monitor.watch(child.pid, { durable: false }).exited;
+    } catch {
+      // The monitor has failed: what is known is what there is.
+    }
   }
 
   /** Whether something has remembered all ends since the last row. */

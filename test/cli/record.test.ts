@@ -96,6 +96,19 @@ describe('exitwatch record', () => {
     expect(new Set(ids).size).toBe(ids.length);
   });
 
+  itAsRecorder('has on disk what ended just before it was told to end', async () => {
+    await using record = new TestRecord();
+    for (let round = 0; round < 5; round++) {
+      await record.start();
+      const child = spawn('sleep', ['1000']);
+      child.kill();
+      await once(child, 'exit');
+      expect(await record.kill()).toBe(0);
+      const rows = await record.history('--pid', String(child.pid));
+      expect(rows.filter(({ event }) => event === 'exit')).toHaveLength(1);
+    }
+  });
+
   itAsRecorder('tells as a gap that nothing has recorded', async () => {
     await using record = new TestRecord();
     await record.start();

@@ -13,6 +13,7 @@ const VM_COMMANDS = 'e2e/vm-commands';
 const COMMANDS = 'e2e/docs-commands';
 const GUIDES = 'e2e/vm-guides';
 const JOURNAL = 'e2e/journal-service';
+const STORIES = 'e2e/stories';
 
 /** The tests that run the code blocks of each page, in order, and compare the output. */
 const TESTED_IN: Record<string, string[]> = {
@@ -33,6 +34,7 @@ const TESTED_IN: Record<string, string[]> = {
   'docs/memory.md': [SNIPPETS, SNIPPETS, COMMANDS],
   'docs/options.md': [SNIPPETS, SNIPPETS],
   'docs/performance.md': [SNIPPETS],
+  'docs/post-mortem.md': Array.from({ length: 16 }, () => STORIES),
   'docs/services.md': [SNIPPETS, SNIPPETS],
   'docs/sources.md': [SNIPPETS],
   'docs/stop-safely.md': [COMMANDS, SNIPPETS, SNIPPETS, SNIPPETS],

@@ -10,6 +10,11 @@ const SYSTEMD = '/lib/systemd/systemd';
 /** The cgroups that systemd makes at the top of a hierarchy if it is not confined. */
 const UNCONFINED = /^(init\.scope|system\.slice)$/;
 
+/** The first of these tools, and systemd, that is not installed. */
+export function lacksForSystemd(...tools: string[]): string | undefined {
+  return [SYSTEMD, ...tools].find((tool) => spawnSync(tool, ['--version']).status !== 0);
+}
+
 /**
  * Declares a test that boots systemd and needs these additional tools. Outside CI the test is
  * skipped if one is missing, and its title says why.
@@ -19,7 +24,7 @@ export function itUnderSystemd(
   body: jest.ProvidesCallback,
   ...tools: string[]
 ): void {
-  const lacks = [SYSTEMD, ...tools].find((tool) => spawnSync(tool, ['--version']).status !== 0);
+  const lacks = lacksForSystemd(...tools);
   itAsRootIf(lacks === undefined, `needs ${lacks}`)(title, body);
 }
 

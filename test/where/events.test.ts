@@ -154,7 +154,7 @@ describe('an exit and its sender', () => {
           'web',
         ];
         const ended = scope === 'all' ? [client(quick.pid, 'kill', expect.any(Date))] : [];
-        expect(told).toMatchObject([...ended, client(waiting.pid, 'stop', null)]);
+        expect(told).toMatchObject([client(waiting.pid, 'stop', null), ...ended]);
       } finally {
         for (const { child } of [web, agent, waiting, other]) child.kill('SIGKILL');
         for (const file of [shim, docker, virsh]) rmSync(dirname(file ?? ''), { recursive: true });

@@ -61,20 +61,13 @@ export function onlyLooks(commandLine: readonly string[] | null): boolean {
   return LOOKS.has(SUBJECTS.has(first) ? second : first);
 }
 
-/** How many names to remember. */
-const MOST = 4096;
-
-const known = new Map<string, boolean>();
+const ALL = Object.values(CLIENTS);
+const NAMES: ReadonlySet<string> = new Set(ALL.flatMap(({ literals }) => literals ?? []));
+const PATTERNS = ALL.filter(({ literals }) => literals === null);
 
 /** Whether a program of this name asks programs that act for others, of whatever kind. */
 export function isClient(name: string): boolean {
-  let is = known.get(name);
-  if (is === undefined) {
-    is = Object.values(CLIENTS).some((clients) => clients.matches([name]));
-    if (known.size >= MOST) known.clear();
-    known.set(name, is);
-  }
-  return is;
+  return NAMES.has(name) || PATTERNS.some((clients) => clients.matches([name]));
 }
 
 /**

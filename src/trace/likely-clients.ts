@@ -44,8 +44,8 @@ export class LikelyClients {
 
   /** A process has ended. */
   noteEnd({ pid, name, program, uid, commandLine, startedAt, exitedAt }: ExitEvent): void {
-    const known = [name, program].find((each) => each !== null && isClient(each));
-    if (known == null || startedAt === null || onlyLooks(commandLine)) return;
+    const known = clientIn(name) ?? clientIn(program);
+    if (known === null || startedAt === null || onlyLooks(commandLine)) return;
     this.#ended.push({ pid, name: known, uid, commandLine, startedAt, endedAt: exitedAt });
     if (this.#ended.length > MOST_ENDED) this.#ended.shift();
   }
@@ -125,6 +125,8 @@ export class LikelyClients {
     }
   }
 }
+
+const clientIn = (name: string | null) => (name !== null && isClient(name) ? name : null);
 
 type OnBehalf = SignalSender & { pid: number; onBehalfReason: OnBehalfReason };
 

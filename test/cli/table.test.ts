@@ -147,6 +147,16 @@ test.each([
   },
 );
 
+test('on a narrow terminal a row has the sender, however it was called', () => {
+  const sender = { ...SENDER, pid: 77, commandLine: ['runc', 'kill', 'web'] };
+  const table = new ExitTable(false, () => 80, NOON, true);
+  const killed = { ...END, how: 'killed', exitCode: null, signal: 'SIGTERM', sender };
+  expect(table.exit({ ...killed, raisedAfter: sender } as ExitEvent)).toMatch(/ 77 runc kill web$/);
+  expect(table.exit({ ...END, signalsReceived: [sender] } as ExitEvent)).toMatch(
+    / after 77 runc kill web$/,
+  );
+});
+
 test('the first row of another day follows a line with the date', () => {
   const table = new ExitTable(false, () => undefined, NOON);
   const midnight = new Date(2026, 10, 23, 0, 0, 1);

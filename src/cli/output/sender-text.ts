@@ -121,15 +121,13 @@ export function killerForms(event: ExitEvent): Forms {
   if (oom === true) return ['kernel (out of memory)'];
   if (raisedAfter !== null) {
     const requests = requestForms(raisedAfter, pid).map((request) => `itself, ${request}`);
-    const senders = senderForms(raisedAfter, pid);
-    return [...requests, ...(senders.length > 1 ? senders : [])] as Forms;
+    return [...requests, ...senderForms(raisedAfter, pid)] as Forms;
   }
   if (sender !== null) return senderForms(sender, pid);
   if (signal !== null) return [traced ? 'nobody' : NOT_SEEN];
   const request = requestBefore(event);
   if (request === null) return [traced ? '-' : NOT_SEEN];
-  const senders = senderForms(request, pid);
-  const shorter = senders.length > 1 ? senders.map((who) => `after ${who}`) : [];
+  const shorter = senderForms(request, pid).map((who) => `after ${who}`);
   return [...requestForms(request, pid), ...shorter] as Forms;
 }
 

@@ -152,9 +152,7 @@ test('on a narrow terminal a row has the sender, however it was called', () => {
   const table = new ExitTable(false, () => 80, NOON, true);
   const killed = { ...END, how: 'killed', exitCode: null, signal: 'SIGTERM', sender };
   expect(table.exit({ ...killed, raisedAfter: sender } as ExitEvent)).toMatch(/ 77 runc kill web$/);
-  expect(table.exit({ ...END, signalsReceived: [sender] } as ExitEvent)).toMatch(
-    / after 77 runc kill web$/,
-  );
+  expect(table.exit({ ...END, signalsReceived: [sender] })).toMatch(/ after 77 runc kill web$/);
 });
 
 test('the first row of another day follows a line with the date', () => {

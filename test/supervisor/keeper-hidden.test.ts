@@ -42,10 +42,12 @@ async function whereHidden(
       const keeper = new Keeper({ stateDir: ${JSON.stringify(stateDir)} });
       const { pid: keeperPid } = await keeper.open();
       const ended = new Promise((resolve) => keeper.on('ended', resolve));
+      const empty = new Promise((resolve) => keeper.on('empty', resolve));
       const command = ${JSON.stringify(command)};
       const start = (...args) => keeper.start({ id: 'hidden', command, args, cgroup: null });
       const line = () => new Promise((resolve) => process.stdin.once('data', resolve));
       ${script}
+      await empty;
       await keeper.forget('hidden');
       await keeper.close();
       process.exit();

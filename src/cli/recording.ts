@@ -53,6 +53,8 @@ export class Recording {
   /** Another process has recorded since the last row. */
   readonly #wasRecorded: boolean;
   #isStarted = false;
+  /** Of the process whose end is the last one to wait for. */
+  #lastId: string | null = null;
   /** Resolves if the monitor fails. */
   readonly failed: Promise<Error>;
 
@@ -76,7 +78,8 @@ export class Recording {
     });
     this.#monitor.on('exit', (event) => {
       // The recorder also sees the children with which we have tried it.
-      if (isOwnChild(event) || !options.matches(event)) this.#monitor.commit(event);
+      const isOurs = event.id === this.#lastId || isOwnChild(event);
+      if (isOurs || !options.matches(event)) this.#monitor.commit(event);
       else if (this.#rate.admits(event)) this.#journal.append(event);
     });
     const append = (event: Gap | SourceChange) => {
@@ -113,7 +116,10 @@ export class Recording {
   async #allTold(): Promise<void> {
     try {
       const child = spawn('sh', ['-c', ':'], { stdio: 'ignore' }).on('error', () => undefined);
-      if (child.pid !== undefined) await this.#monitor.watch(child.pid, { durable: false }).exited;
+      if (child.pid === undefined) return;
+      const { identity, exited } = this.#monitor.watch(child.pid, { durable: false });
+      this.#lastId = identity.id;
+      await exited;
     } catch {
       // The monitor has failed: what is known is what there is.
     }

@@ -19,7 +19,7 @@ export interface Dropped {
 const MOST = 262_144;
 
 /**
- * The same while the disk is full. A recorder in the kernel has room for more (24,000 by default), so that
+ * The same while the disk is full. A recorder in the kernel has room for more (22,000 by default), so that
  * nothing is lost there meanwhile.
  */
 const MOST_IN_TROUBLE = 16_384;

@@ -12,14 +12,14 @@ import { DEFAULT_PINS, DEFAULT_SIZE } from '../memory/recorder-pins.js';
 export interface RecorderOptions {
   /** The folder in a BPF file system for all recorders. Default `/sys/fs/bpf/exitwatch`. */
   pinDir?: string;
-  /** How many processes can be watched at once. Default 16,384; each takes about 700 bytes. */
+  /** How many processes can be watched at once. Default 16,384; each takes about 800 bytes. */
   slots?: number;
   /**
-   * With scope `'all'`: room for exits that no monitor has committed, 168 bytes each. Default 4 MiB,
-   * for 24,000 exits. Rounded up to a power of two.
+   * With scope `'all'`: room for exits that no monitor has committed, 184 bytes each. Default 4 MiB,
+   * for 22,000 exits. Rounded up to a power of two.
    */
   ringBytes?: number;
-  /** Room for signals that killed no process, 224 bytes each. Default 1 MiB. */
+  /** Room for signals that killed no process, 296 bytes each. Default 1 MiB. */
   signalBytes?: number;
 }
 

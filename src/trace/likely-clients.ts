@@ -34,7 +34,8 @@ const MOST_BYTES = 4064;
 export class LikelyClients {
   readonly #redact: Redact | null;
   readonly #ended: LikelyClient[] = [];
-  #running: readonly LikelyClient[] = [];
+  /** `null`: the process table could not be read. */
+  #running: readonly LikelyClient[] | null = [];
   #staleAtMs = 0;
 
   /** `redact`: what command lines go through; `null` if they are not wanted. */
@@ -50,10 +51,10 @@ export class LikelyClients {
     if (this.#ended.length > MOST_ENDED) this.#ended.shift();
   }
 
-  /** What may have asked for the signal that was sent then. */
-  of(reason: OnBehalfReason, sentAt: Date): readonly LikelyClient[] {
+  /** What may have asked for the signal that was sent then; `null`: nobody could look. */
+  of(reason: OnBehalfReason, sentAt: Date): readonly LikelyClient[] | null {
     if (performance.now() >= this.#staleAtMs) this.#look();
-    return this.#withEnded(this.#running, reason, sentAt);
+    return this.#running && this.#withEnded(this.#running, reason, sentAt);
   }
 
   /** The same story, with the clients whose ends were told since its signals were. */
@@ -65,7 +66,8 @@ export class LikelyClients {
       if (before !== undefined || !isOnBehalf(sender)) return before ?? sender;
       const { onBehalfReason, sentAt, likelyClients } = sender;
       const clients = this.#withEnded(likelyClients ?? [], onBehalfReason, sentAt);
-      const after = { ...sender, likelyClients: clients };
+      const isKnown = likelyClients !== null || clients.length > 0;
+      const after = { ...sender, likelyClients: isKnown ? clients : null };
       completed.set(sender, after);
       return after;
     };
@@ -96,7 +98,7 @@ export class LikelyClients {
 
   #look(): void {
     const begin = performance.now();
-    this.#running = pids().flatMap((pid) => this.#clientAt(pid) ?? []);
+    this.#running = pids()?.flatMap((pid) => this.#clientAt(pid) ?? []) ?? null;
     const end = performance.now();
     this.#staleAtMs = end + Math.max(FRESH_MS, FRESH_FACTOR * (end - begin));
   }
@@ -109,6 +111,10 @@ export class LikelyClients {
     const { uid, startTicks } = row;
     const commandLine = this.#commandLineOf(pid, uid);
     if (onlyLooks(commandLine)) return null;
+    // Another process may have got the pid while we looked.
+    const after = processTable().lookNow(pid);
+    const isAnother = after !== null && after !== 'unknown' && after.startTicks !== startTicks;
+    if (isAnother || row.name !== name) return null;
     const startedAt = processTable().startTime(startTicks);
     return { pid, name, uid, commandLine, startedAt, endedAt: null };
   }
@@ -139,13 +145,13 @@ function isSame(one: LikelyClient, other: LikelyClient): boolean {
   return one.pid === other.pid && Math.abs(apartMs) <= 2 * TICK_MS;
 }
 
-function pids(): number[] {
+function pids(): number[] | null {
   try {
     return readdirSync('/proc')
       .filter((name) => /^[1-9]\d*$/.test(name))
       .map(Number);
   } catch {
-    return []; // no descriptor is left
+    return null; // no descriptor is left
   }
 }
 

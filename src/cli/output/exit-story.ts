@@ -18,7 +18,7 @@ import {
 const MOST_CLIENTS = 5;
 
 /** What may have asked a sender; `endedAt`: `null` if it was still running. */
-export type Client = Pick<ExitEvent, 'pid' | 'name' | 'uid' | 'commandLine'> &
+export type Client = Pick<ExitEvent, 'pid' | 'name' | 'uid' | 'commandLine' | 'startedAt'> &
   Partial<Pick<ExitEvent, 'program' | 'parentPid'>> & { endedAt: Date | null };
 
 /** What is known about an exit, and how certain that is: one fact per line. */
@@ -169,9 +169,16 @@ function describeGaps({ lossless, traced }: ExitEvent): string {
   return traced ? ends : `${ends}; some or all signals were not seen`;
 }
 
+/** /proc tells starts to 10 ms. */
+function isSameClient(one: Client, other: Client): boolean {
+  if (one.pid !== other.pid) return false;
+  if (one.startedAt === null || other.startedAt === null) return true;
+  return Math.abs(one.startedAt.getTime() - other.startedAt.getTime()) <= 20;
+}
+
 /** What may have asked a sender that acts for others; what somebody else knows of one counts more. */
 function describeClients(sender: SignalSender, known: readonly Client[]): string[] {
-  const isNew = ({ pid }: Client) => !known.some((each) => each.pid === pid);
+  const isNew = (client: Client) => !known.some((each) => isSameClient(each, client));
   const clients: Client[] = [...(sender.likelyClients ?? []).filter(isNew), ...known];
   const aheadMs = ({ endedAt }: Client) =>
     endedAt === null ? 0 : Math.max(0, sender.sentAt.getTime() - endedAt.getTime());

@@ -83,6 +83,7 @@
             'linux/system/proc_files.cc',
             'linux/system/process_signal.cc',
             'linux/system/small_file.cc',
+            'linux/system/exec_program.cc',
             'linux/system/socket_peer.cc',
             'linux/system/stat_code_trial.cc',
             'linux/system/trial_child.cc',

@@ -21,6 +21,7 @@ const FLOORS = [
   ['src/monitor'],
   ['src/process'],
   ['src/index.ts', 'src/vm', 'src/journal', 'src/supervisor'],
+  ['src/supervise'],
   ['src/cli'],
   ['native/abi'],
   ['native/core'],

@@ -251,6 +251,8 @@ void AnswerStart(const Run* run);
 void ServerPoll(int wait_ms);
 size_t ServerClients(void);
 void TellNotify(const Run* run, const char* text);
+// To whoever takes them, a bit each. False: nobody does.
+bool TellSignals(uint64_t signals);
 // A descriptor to wait for.
 typedef enum { kListening, kSignals, kClient, kExecFd, kShimFd, kNotifyFd } Waited;
 void WaitFor(int fd, Waited kind, uint64_t id);
@@ -261,6 +263,28 @@ void StopWaiting(int fd);
 // Becomes that binary; returns an errno if it cannot.
 int Upgrade(const char* path);
 void UpgradeResume(int state);
+
+// ---- guard.c: the supervisor as the command of an init
+
+bool IsGuard(void);
+char** GuardCommand(void);
+// Starts a command as our child, in keeper.main_pid; -1: it could not.
+void StartMain(char** arguments);
+void GuardBegin(char** arguments);
+// After an upgrade, with what GuardSignals() was.
+void GuardResume(char** arguments, uint64_t signals);
+void GuardMainEnded(int status);
+void GuardSignal(int number);
+// A client takes the signals from now on: those that nobody has taken, a bit each.
+uint64_t GuardTake(void);
+// Those that nobody has taken or has done.
+uint64_t GuardSignals(void);
+// What to end with, when the command has ended.
+void GuardEnd(int status);
+// Does what is due; returns how many ms until something is, at most `wait` unless that is negative.
+int GuardTick(int wait);
+// What to exit with; -1: it is not time.
+int GuardStatus(void);
 
 // ---- main.c
 
@@ -273,6 +297,9 @@ extern struct Keeper {
   int epoll;
   int main_status;
   pid_t main_pid;  // as init: the command
+  int before;      // as init: the folder that it starts in
+  mode_t mask;     // as init: its umask
+  uint64_t taken_over;  // signals of before an upgrade
   bool is_leaving;
 } keeper;
 

@@ -21,7 +21,8 @@
 
 enum { kInUse = 75, kIdleMs = 10000 };
 
-struct Keeper keeper = {.listening = -1, .lock = -1, .journal = -1, .signals = -1, .epoll = -1};
+struct Keeper keeper = {.listening = -1, .lock = -1, .journal = -1, .signals = -1, .epoll = -1,
+                        .before = -1};
 
 void Die(const char* what) {
   fprintf(stderr, "exitwatch-keeper: %s: %s\n", what, strerror(errno));
@@ -98,9 +99,13 @@ static int ExitCode(int status) {
 static int Loop(bool is_init) {
   int64_t idle_since = BootMs();
   for (;;) {
-    const int wait = RunsTick();
-    if (is_init && keeper.main_pid == 0) return ExitCode(keeper.main_status);
-    if (keeper.is_leaving && !RunsAlive()) return 0;
+    const int wait = IsGuard() ? GuardTick(RunsTick()) : RunsTick();
+    if (IsGuard()) {
+      if (GuardStatus() >= 0) return GuardStatus();
+    } else if (is_init && keeper.main_pid == 0) {
+      return ExitCode(keeper.main_status);
+    }
+    if (keeper.is_leaving && !IsGuard() && !RunsAlive()) return 0;
     // What is over is in the journal: the next keeper tells it.
     const bool is_idle = !is_init && ServerClients() == 0 && RunCount() == 0;
     if (!is_idle) idle_since = BootMs();
@@ -109,39 +114,30 @@ static int Loop(bool is_init) {
   }
 }
 
-static void StartMain(char** command, int folder, mode_t mask) {
-  keeper.main_pid = fork();
-  if (keeper.main_pid < 0) Die("fork");
-  if (keeper.main_pid > 0) return;
-  sigset_t none;
-  sigemptyset(&none);
-  sigprocmask(SIG_SETMASK, &none, NULL);
-  signal(SIGPIPE, SIG_DFL);
-  setrlimit(RLIMIT_NOFILE, &inherited_files);
-  umask(mask);
-  if (fchdir(folder) == 0) execvp(command[0], command);
-  fprintf(stderr, "exitwatch-keeper: %s: %s\n", command[0], strerror(errno));
-  _exit(errno == ENOENT ? 127 : 126);
-}
+typedef enum { kDaemon, kInit, kGuard } Mode;
 
-static int Keep(char** arguments, bool is_init) {
+static int Keep(char** arguments, Mode mode) {
+  const bool is_init = mode != kDaemon;
   char** const command = is_init ? arguments + 1 : NULL;
   CloseFrom(3);
   if (!is_init) setsid();
-  const mode_t mask = umask(077);
+  keeper.mask = umask(077);
   TakeSignals();
   TakeResources();
   prctl(PR_SET_NAME, "exitwatch-keepr");
   prctl(PR_SET_CHILD_SUBREAPER, 1);
-  const int before = is_init ? open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+  keeper.before = is_init ? open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
   EnterFolder(arguments[0]);
   if ((errno = JournalOpen()) != 0) Die("runs");
   Listen();
   ServerInit();
   RunsTakeStock();
-  if (is_init) {
-    StartMain(command, before, mask);
-    close(before);
+  if (mode == kGuard) {
+    GuardBegin(command);
+  } else if (is_init) {
+    StartMain(command);
+    if (keeper.main_pid < 0) Die("fork");
+    CloseFd(&keeper.before);
   } else {
     if (write(1, "ready\n", 6) < 0) Die("stdout");
     LetGo();
@@ -149,14 +145,16 @@ static int Keep(char** arguments, bool is_init) {
   return Loop(is_init);
 }
 
-static int Resume(int memory) {
+// @param command what is guarded; NULL: nothing is
+static int Resume(int memory, char** command) {
   TakeSignals();
   TakeResources();
   prctl(PR_SET_NAME, "exitwatch-keepr");
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   UpgradeResume(memory);
-  const bool is_init = keeper.main_pid != 0;
+  const bool is_init = keeper.main_pid != 0 || command != NULL;
   ServerInit();
+  if (command != NULL) GuardResume(command, keeper.taken_over);
   RunsReap();
   return Loop(is_init);
 }
@@ -173,11 +171,13 @@ static int IsDelegated(const char* folder) {
 
 int main(int count, char** arguments) {
   int64_t number;
-  if (count == 3 && strcmp(arguments[1], "keep") == 0) return Keep(arguments + 2, false);
-  if (count > 3 && strcmp(arguments[1], "init") == 0) return Keep(arguments + 2, true);
-  if (count == 3 && strcmp(arguments[1], "resume") == 0 && ParseNumber(arguments[2], &number))
-    return Resume((int)number);
+  if (count == 3 && strcmp(arguments[1], "keep") == 0) return Keep(arguments + 2, kDaemon);
+  if (count > 3 && strcmp(arguments[1], "init") == 0) return Keep(arguments + 2, kInit);
+  if (count > 3 && strcmp(arguments[1], "guard") == 0) return Keep(arguments + 2, kGuard);
+  if (count >= 3 && strcmp(arguments[1], "resume") == 0 && ParseNumber(arguments[2], &number))
+    return Resume((int)number, count > 3 ? arguments + 3 : NULL);
   if (count == 2 && strcmp(arguments[1], "check") == 0) return 0;
+  if (count == 3 && strcmp(arguments[1], "check") == 0) return strcmp(arguments[2], "guard") != 0;
   if (count == 3 && strcmp(arguments[1], "is-delegated") == 0) return IsDelegated(arguments[2]);
   if (count == 2 && strcmp(arguments[1], "--version") == 0) {
     puts("exitwatch-keeper " KEEPER_VERSION);
@@ -186,6 +186,7 @@ int main(int count, char** arguments) {
   fprintf(stderr,
           "usage: exitwatch-keeper keep FOLDER\n"
           "       exitwatch-keeper init FOLDER COMMAND [ARGUMENT]...\n"
+          "       exitwatch-keeper guard FOLDER COMMAND [ARGUMENT]...\n"
           "exitwatch starts it by itself; see docs/supervisor.md\n");
   return 2;
 }

@@ -340,7 +340,10 @@ static void ChildEnded(const Death* death, bool is_early) {
   if (pid == keeper.main_pid) {
     keeper.main_pid = 0;
     keeper.main_status = status;
-    keeper.is_leaving = true;
+    if (IsGuard())
+      GuardMainEnded(status);
+    else
+      keeper.is_leaving = true;
     return;
   }
   for (size_t i = 0; i < count; i++) {

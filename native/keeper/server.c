@@ -29,6 +29,7 @@ typedef struct {
   int fd;
   bool is_listing;
   bool is_watching;
+  bool takes_signals;
   bool is_lost;
   bool wants_out;
   bool wants_in;
@@ -134,6 +135,25 @@ void TellAll(const char* event, const Run* run) { TellClients(event, run, NULL);
 
 void TellNotify(const Run* run, const char* text) { TellClients("notify", run, text); }
 
+static void TellSignalsTo(Client* client, uint64_t signals) {
+  for (int number = 1; number < 64; number++) {
+    if ((signals & UINT64_C(1) << number) == 0) continue;
+    const size_t begin = MessageBegin(&client->out);
+    MessageText(&client->out, "event", "signal");
+    MessageNumber(&client->out, "signal", number);
+    MessageEnd(&client->out, begin);
+  }
+}
+
+bool TellSignals(uint64_t signals) {
+  for (size_t i = 0; i < kMostClients; i++) {
+    if (clients[i] == NULL || !clients[i]->takes_signals || clients[i]->is_lost) continue;
+    TellSignalsTo(clients[i], signals);
+    return true;
+  }
+  return false;
+}
+
 static size_t AnswerBegin(Client* client, int64_t seq) {
   const size_t begin = MessageBegin(&client->out);
   MessageNumber(&client->out, "seq", seq);
@@ -206,6 +226,7 @@ static void Accept(void) {
     MessageNumber(&client->out, "pid", getpid());
     MessageText(&client->out, "bootId", BootId());
     MessageText(&client->out, "can", "pidfile");  // what the first keepers could not
+    if (IsGuard()) MessageText(&client->out, "can", "guard");
     MessageEnd(&client->out, begin);
     Flush(client);
     Interest(client);
@@ -462,6 +483,25 @@ static bool IsOperation(const char* op) {
   return false;
 }
 
+// The last one takes them: the one before may not have noticed yet that it is dead.
+static void Guard(Client* client, int64_t seq) {
+  if (!IsGuard()) return AnswerError(client, seq, "unsupported", "guard", 0);
+  for (size_t i = 0; i < kMostClients; i++) {
+    if (clients[i] != NULL) clients[i]->takes_signals = clients[i] == client;
+  }
+  AnswerOk(client, seq);
+  TellSignalsTo(client, GuardTake());
+}
+
+static void End(Client* client, int64_t seq, Request request) {
+  bool bad = false;
+  const int64_t status = RequestNumber(request, "status", -1, 255, &bad);
+  if (bad || status < 0) return AnswerError(client, seq, "bad-request", "status", 0);
+  if (!IsGuard()) return AnswerError(client, seq, "unsupported", "end", 0);
+  GuardEnd((int)status);
+  AnswerOk(client, seq);
+}
+
 static void Handle(Client* client, Request request) {
   bool bad = !RequestIsWellFormed(request);
   const char* const op = bad ? NULL : RequestText(request, "op");
@@ -490,7 +530,10 @@ static void Handle(Client* client, Request request) {
     }
     return AnswerError(client, seq, "system", path, Upgrade(path));
   }
+  if (strcmp(op, "guard") == 0) return Guard(client, seq);
+  if (strcmp(op, "end") == 0) return End(client, seq, request);
   if (strcmp(op, "leave") == 0) {
+    if (IsGuard()) return AnswerError(client, seq, "busy", NULL, 0);
     if (RunsAlive()) return AnswerError(client, seq, "busy", NULL, 0);
     keeper.is_leaving = true;
     return AnswerOk(client, seq);
@@ -591,7 +634,9 @@ static void ReadSignals(void) {
   struct signalfd_siginfo info;
   while (read(keeper.signals, &info, sizeof info) == sizeof info) {
     if (info.ssi_signo == SIGCHLD) continue;
-    if (keeper.main_pid != 0)
+    if (IsGuard())
+      GuardSignal((int)info.ssi_signo);
+    else if (keeper.main_pid != 0)
       kill(keeper.main_pid, (int)info.ssi_signo);
     else if (info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT)
       keeper.is_leaving = true;  // when the last run has ended

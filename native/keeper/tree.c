@@ -196,7 +196,7 @@ static bool IsOfARun(pid_t pid) {
 // run's, or a container's whose first process we are, only those of its session are certainly its
 // own; so it is if the run has left its cgroup.
 static void AddStrays(Members* members, const Run* run) {
-  bool is_alone = run->cgroup == NULL && keeper.main_pid == 0;
+  bool is_alone = run->cgroup == NULL && keeper.main_pid == 0 && !IsGuard();
   for (const Run* other = RunAfter(0); other != NULL; other = RunAfter(other->serial))
     is_alone &= other == run || !other->has_strays || !other->has_left;
   Members ours = {0};

@@ -23,6 +23,7 @@ static void InheritAll(bool on) {
   Inherit(keeper.lock, on);
   Inherit(keeper.journal, on);
   Inherit(keeper.listening, on);
+  Inherit(keeper.before, on);
   for (const Run* run = RunAfter(0); run != NULL; run = RunAfter(run->serial)) {
     Inherit(run->exec_fd, on);
     Inherit(run->shim_fd, on);
@@ -43,7 +44,7 @@ static int Check(const char* path) {
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
-    execl(path, path, "check", NULL);
+    execl(path, path, "check", IsGuard() ? "guard" : NULL, NULL);
     const int error = errno;
     _exit(write(kFailureFd, &error, sizeof error) < 0 ? 126 : 127);
   }
@@ -71,6 +72,21 @@ static void WriteRun(FILE* state, const Run* run) {
   if (run->has_strays) fprintf(state, "lost-shim %s\n", run->id);
 }
 
+static void ExecResume(const char* path, char* number) {
+  char** const command = GuardCommand();
+  size_t count = 0;
+  while (command != NULL && command[count] != NULL) count++;
+  char** const arguments = Need(calloc(count + 4, sizeof *arguments));
+  arguments[0] = Copy(path);
+  arguments[1] = Copy("resume");
+  arguments[2] = number;
+  for (size_t i = 0; i < count; i++) arguments[i + 3] = command[i];
+  execv(path, arguments);
+  free(arguments[0]);
+  free(arguments[1]);
+  free(arguments);
+}
+
 int Upgrade(const char* path) {
   RunsTellEnded();
   int error = Check(path);
@@ -83,12 +99,16 @@ int Upgrade(const char* path) {
           keeper.main_pid);
   for (const Run* run = RunAfter(0); run != NULL; run = RunAfter(run->serial)) WriteRun(state, run);
   if (keeper.is_leaving) fputs("leaving\n", state);
+  // A binary that does not know it has no use for it.
+  if (IsGuard())
+    fprintf(state, "guard %d %u %llu\n", keeper.before, (unsigned)keeper.mask,
+            (unsigned long long)GuardSignals());
   fclose(state);
   InheritAll(true);
   setrlimit(RLIMIT_NOFILE, &inherited_files);
   char number[16];
   snprintf(number, sizeof number, "%d", memory);
-  execl(path, path, "resume", number, NULL);
+  ExecResume(path, number);
   error = errno;
   InheritAll(false);
   close(memory);
@@ -148,6 +168,12 @@ void UpgradeResume(int memory) {
     if (line[length - 1] == '\n') line[length - 1] = '\0';
     ReadRun(line);
     keeper.is_leaving |= strcmp(line, "leaving") == 0;
+    unsigned mask;
+    unsigned long long signals;
+    if (sscanf(line, "guard %d %u %llu", &keeper.before, &mask, &signals) == 3) {
+      keeper.mask = (mode_t)mask;
+      keeper.taken_over = signals;
+    }
   }
   free(line);
   fclose(state);

@@ -4,12 +4,14 @@
 
 #include <cerrno>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "abi/digest.h"
 #include "abi/signal_record.h"
 #include "core/bpf/spoilt_layout.h"
 #include "linux/system/datagram.h"
+#include "linux/system/exec_program.h"
 #include "linux/system/opened_process.h"
 #include "linux/system/pidfd.h"
 #include "linux/system/process_signal.h"
@@ -56,6 +58,7 @@ Napi::Value Peer(const Napi::CallbackInfo& info) {
   if (!LookAtPeer(info[0].ToNumber().Int32Value(), &peer)) return env.Undefined();
   Napi::Object result = Napi::Object::New(env);
   result.Set("pid", Napi::Number::New(env, peer.pid));
+  result.Set("uid", Napi::Number::New(env, peer.uid));
   result.Set("inode", Napi::Number::New(env, static_cast<double>(peer.inode)));
   return result;
 }
@@ -79,6 +82,19 @@ Napi::Value SendText(const Napi::CallbackInfo& info) {
   }
   const SystemError error = SendDatagram(info[0].ToString(), info[1].ToString(), descriptors);
   return error ? ThrowSystemError(info.Env(), error) : info.Env().Undefined();
+}
+
+std::vector<std::string> Texts(const Napi::Value& value) {
+  const auto array = value.As<Napi::Array>();
+  std::vector<std::string> texts;
+  for (uint32_t i = 0; i < array.Length(); i++) texts.push_back(array.Get(i).ToString());
+  return texts;
+}
+
+// exec(path, arguments, environment): becomes another program; returns only to throw.
+Napi::Value Exec(const Napi::CallbackInfo& info) {
+  const int error = ExecProgram(info[0].ToString(), Texts(info[1]), Texts(info[2]));
+  return ThrowSystemError(info.Env(), {Failure::kSystem, error, "execve"});
 }
 
 // keepFromChildren(fd): has the descriptor closed in what we run. False: it is none.
@@ -131,6 +147,7 @@ Napi::Object Init(Napi::Env env, Napi::Object exports) {
   exports.Set("peer", Napi::Function::New<Peer>(env, "peer"));
   exports.Set("lockFile", Napi::Function::New<LockFile>(env, "lockFile"));
   exports.Set("sendDatagram", Napi::Function::New<SendText>(env, "sendDatagram"));
+  exports.Set("exec", Napi::Function::New<Exec>(env, "exec"));
   exports.Set("keepFromChildren", Napi::Function::New<KeepFromChildren>(env, "keepFromChildren"));
   exports.Set("openPidfd", Napi::Function::New<OpenProcessDescriptor>(env, "openPidfd"));
   exports.Set("lookAtPidfd", Napi::Function::New<LookAtDescriptor>(env, "lookAtPidfd"));

@@ -1,13 +1,11 @@
 #!/usr/bin/env node
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
-
 import { tellMissingAddonBy } from '../native/addon-warning.js';
 
-import { describeError, isWrongUsage } from './output/error-text.js';
+import { describeError, exitCodeOf, isWrongUsage } from './output/error-text.js';
 import { escapeText } from './output/escape.js';
 import { EXIT_FAILED, EXIT_USAGE } from './output/exit-codes.js';
 import { UsageError } from './args/usage-error.js';
+import { version } from './version.js';
 
 const HELP_TAIL = `  --help after a command explains its options; --version prints the version.
 `;
@@ -24,6 +22,17 @@ Commands:
   record         writes down which processes end, how, and who ended them
   why            tells how a process ended, and who ended it, from that
   history        prints what was written down
+  supervise      keeps the services of a configuration running
+  service list   prints what it keeps running, and how each service ended
+  service start  starts services
+  service stop   stops services, until they are started
+  service restart  stops and starts services
+  service logs   prints the output of a service
+  service why    tells how a service ended, who ended it, and what followed
+  service apply  reads the configuration again, and shows what changes
+  service import  makes a configuration from one of pm2 or supervisord
+  service upgrade-keeper
+                 puts the installed keeper in the place of the running one
   vm watch       prints virtual machines as they start and end, and why
   vm daemon      does the same, remembers it, and runs a hook
   vm status      prints what the daemon remembers
@@ -93,6 +102,86 @@ const COMMANDS = new Map<string, () => Promise<Command>>([
     'history',
     async () => {
       const { historyCommand: run, HISTORY_HELP: help } = await import('./commands/history.js');
+      return { run, help };
+    },
+  ],
+  [
+    'supervise',
+    async () => {
+      const { superviseCommand: run, SUPERVISE_HELP: help } =
+        await import('./commands/supervise.js');
+      return { run, help };
+    },
+  ],
+  [
+    'service list',
+    async () => {
+      const { serviceListCommand: run, SERVICE_LIST_HELP: help } =
+        await import('./commands/service-list.js');
+      return { run, help };
+    },
+  ],
+  [
+    'service start',
+    async () => {
+      const { serviceStartCommand: run, SERVICE_START_HELP: help } =
+        await import('./commands/service-act.js');
+      return { run, help };
+    },
+  ],
+  [
+    'service stop',
+    async () => {
+      const { serviceStopCommand: run, SERVICE_STOP_HELP: help } =
+        await import('./commands/service-act.js');
+      return { run, help };
+    },
+  ],
+  [
+    'service restart',
+    async () => {
+      const { serviceRestartCommand: run, SERVICE_RESTART_HELP: help } =
+        await import('./commands/service-act.js');
+      return { run, help };
+    },
+  ],
+  [
+    'service logs',
+    async () => {
+      const { serviceLogsCommand: run, SERVICE_LOGS_HELP: help } =
+        await import('./commands/service-logs.js');
+      return { run, help };
+    },
+  ],
+  [
+    'service why',
+    async () => {
+      const { serviceWhyCommand: run, SERVICE_WHY_HELP: help } =
+        await import('./commands/service-why.js');
+      return { run, help };
+    },
+  ],
+  [
+    'service apply',
+    async () => {
+      const { serviceApplyCommand: run, SERVICE_APPLY_HELP: help } =
+        await import('./commands/service-apply.js');
+      return { run, help };
+    },
+  ],
+  [
+    'service import',
+    async () => {
+      const { serviceImportCommand: run, SERVICE_IMPORT_HELP: help } =
+        await import('./commands/service-import.js');
+      return { run, help };
+    },
+  ],
+  [
+    'service upgrade-keeper',
+    async () => {
+      const { serviceUpgradeKeeperCommand: run, SERVICE_UPGRADE_KEEPER_HELP: help } =
+        await import('./commands/service-apply.js');
       return { run, help };
     },
   ],
@@ -196,7 +285,7 @@ const COMMANDS = new Map<string, () => Promise<Command>>([
 ]);
 
 /** Their commands have two words. */
-const GROUPS: readonly string[] = ['vm', 'intent'];
+const GROUPS: readonly string[] = ['service', 'vm', 'intent'];
 
 const HELP_WORDS: readonly (string | undefined)[] = ['help', '--help', '-h'];
 
@@ -235,11 +324,6 @@ function groupHelp(group: string): string {
   return [usage, '', 'Commands:', ...commands, '', HELP_TAIL].join('\n');
 }
 
-function version(): string {
-  const manifest = readFileSync(join(__dirname, '..', '..', 'package.json'), 'utf8');
-  return (JSON.parse(manifest) as { version: string }).version;
-}
-
 process.stderr.on('error', () => undefined); // the reader is gone
 
 // If the reader of stdout goes away, exit silently; if the disk is full, report it.
@@ -264,6 +348,6 @@ main(process.argv.slice(2)).then(
     if (isWrongUsage(error)) {
       process.stderr.write('Run "exitwatch --help" or "exitwatch COMMAND --help" for usage.\n');
     }
-    process.exitCode = isWrongUsage(error) ? EXIT_USAGE : EXIT_FAILED;
+    process.exitCode = exitCodeOf(error);
   },
 );

@@ -92,8 +92,12 @@ export type ExitwatchErrorCode =
   | 'ERR_EXITWATCH_BUSY'
   /** A supervisor has no service of this name. */
   | 'ERR_EXITWATCH_NO_SERVICE'
+  /** No supervisor answers at the socket of this directory. */
+  | 'ERR_EXITWATCH_NO_SUPERVISOR'
   /** A service cannot do this in its present phase; the message names both. */
   | 'ERR_EXITWATCH_WRONG_PHASE'
+  /** A configuration cannot be read, or is not valid; the message names the line and the option. */
+  | 'ERR_EXITWATCH_CONFIG'
   /** A hook failed or timed out. */
   | 'ERR_EXITWATCH_HOOK'
   /** A virtual machine's control interface refused, did not answer, or is gone. */

@@ -21,6 +21,8 @@ export interface Addon {
   lockFile(fd: number): boolean;
   /** To a unix socket; a leading `@` means an abstract one. */
   sendDatagram(path: string, text: string, descriptors?: readonly number[]): void;
+  /** Becomes another program, in this process; returns only to throw. */
+  exec(path: string, args: readonly string[], env: readonly string[]): never;
   /** Has the descriptor closed in what we run. `false`: it is not open. */
   keepFromChildren(fd: number): boolean;
   /** Close it. `undefined`: there is no such process. */
@@ -175,6 +177,8 @@ export interface NativeIdentity {
 
 export interface SocketPeer {
   pid: number;
+  /** The effective uid when it connected, or began to listen. */
+  uid: number;
   /** 0 if unknown. */
   inode: number;
 }

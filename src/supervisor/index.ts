@@ -14,7 +14,12 @@ export type {
   StopIntent,
   StopPurpose,
 } from './services/restart-policy.js';
-export { Service, type RestartedService, type StopServiceOptions } from './services/service.js';
+export {
+  Service,
+  type RestartedService,
+  type RestartServiceOptions,
+  type StopServiceOptions,
+} from './services/service.js';
 export type {
   OrphanEvent,
   ServiceBackoff,
@@ -41,3 +46,8 @@ export type {
   SupervisorOptions,
   SupervisorReady,
 } from './services/supervisor-types.js';
+export {
+  type ConfiguredService,
+  defineServices,
+  type ServicesConfig,
+} from './services/define-services.js';

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { identify } from '../../src';
 import { ownerOf } from '../../src/vm/directory/vm-owner';
 import type { ControlFiles } from '../../src/vm/directory/control-files';
-import { listenerOf } from '../../src/vm/evidence/socket-peer';
+import { listenerOf } from '../../src/native/socket-peer';
 
 import { KERNEL } from '../support/kernel';
 import { itIf } from '../support/privilege';

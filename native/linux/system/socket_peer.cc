@@ -18,6 +18,7 @@ bool LookAtPeer(int fd, SocketPeer* peer) {
     return false;
   }
   peer->pid = credentials.pid;
+  peer->uid = credentials.uid;
   // The pid may have been reused by now; a pidfd has not.
   int number = -1;
   size = sizeof(number);

@@ -7,6 +7,7 @@ namespace exitwatch {
 
 struct SocketPeer {
   int32_t pid = 0;
+  uint32_t uid = 0;    // when it connected or began to listen; that of nobody if it has none here
   uint64_t inode = 0;  // in pidfs; 0 before Linux 6.9, or if the process has exited
 };
 

@@ -1,11 +1,21 @@
 import { ExitwatchError, reasonOf, type ExitwatchErrorCode } from '../../common/errors.js';
 import { UsageError } from '../args/usage-error.js';
 
+import { EXIT_FAILED, EXIT_NO_SUCH_PROCESS, EXIT_USAGE } from './exit-codes.js';
+
 /** Errors caused by the command line or the environment. */
 const USAGE: readonly ExitwatchErrorCode[] = [
   'ERR_EXITWATCH_INVALID_OPTION',
   'ERR_EXITWATCH_INVALID_PID',
 ];
+
+/** What a command exits with after an error. */
+export function exitCodeOf(error: unknown): number {
+  if (isWrongUsage(error)) return EXIT_USAGE;
+  if (!(error instanceof ExitwatchError)) return EXIT_FAILED;
+  if (error.code === 'ERR_EXITWATCH_CONFIG') return EXIT_USAGE;
+  return error.code === 'ERR_EXITWATCH_NO_SERVICE' ? EXIT_NO_SUCH_PROCESS : EXIT_FAILED;
+}
 
 /** Whether the command line is wrong. */
 export function isWrongUsage(error: unknown): boolean {

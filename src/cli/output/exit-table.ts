@@ -181,7 +181,7 @@ function color(event: ExitEvent): Color {
   return 'red';
 }
 
-function outcome(event: ExitEvent): string {
+export function outcome(event: ExitEvent): string {
   switch (event.how) {
     case 'exited':
       return `exited ${event.exitCode}`;

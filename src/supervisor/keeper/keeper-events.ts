@@ -1,4 +1,5 @@
 import type { ExitEvent } from '../../events/exit-event.js';
+import type { SignalName } from '../../events/wait-status.js';
 
 import type { KeeperRun } from './keeper-run.js';
 
@@ -14,6 +15,8 @@ export type KeeperReady = {
   version: string;
   /** Runs whose keeper has died; this one is not their parent. */
   lost: KeeperRun[];
+  /** It is the first process of a container, and keeps this program alive. @internal */
+  isGuard: boolean;
 };
 
 /** The events of a {@link Keeper}. */
@@ -29,6 +32,8 @@ export interface KeeperEvents {
   empty: [KeeperRun];
   /** It has sent something to its `NOTIFY_SOCKET`: lines as in sd_notify(3); untrusted. */
   notify: [KeeperRun, string];
+  /** A container was sent a signal; see `takeSignals()`. @internal */
+  signal: [SignalName];
   /** The keeper had died, and another one has taken its place; or it was upgraded. */
   restarted: [KeeperReady];
   /** There is no keeper any more, and none can be started. */

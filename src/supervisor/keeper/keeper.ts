@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { emitSafely } from '../../common/emit-safely.js';
 import { ExitwatchError } from '../../common/errors.js';
 import { checkInteger, checkOptionNames, checkPath, invalidOption } from '../../common/options.js';
-import { signalNumber, type SignalName } from '../../events/wait-status.js';
+import { signalName, signalNumber, type SignalName } from '../../events/wait-status.js';
 import { ExitMonitor } from '../../monitor/exit-monitor.js';
 import { removeStalePidfile, writePidfile } from '../../process/pidfile.js';
 
@@ -60,6 +60,7 @@ export class Keeper extends EventEmitter<KeeperEvents> {
   readonly #link: KeeperLink;
   readonly #stops = new Map<string, RunStop>();
   #cgroup: string | null | undefined;
+  #takesSignals = false;
 
   /** @throws ExitwatchError `ERR_EXITWATCH_INVALID_OPTION` */
   constructor(options: KeeperOptions) {
@@ -83,13 +84,16 @@ export class Keeper extends EventEmitter<KeeperEvents> {
           pid: hello.number('pid') ?? 0,
           version: hello.text('version') ?? '',
           lost: this.runs().filter(({ isLost, state }) => isLost && state === 'running'),
+          isGuard: hello.all('can').includes('guard'),
         };
       },
       onEvent: (message) => {
-        this.#runs.onEvent(message);
+        if (message.text('event') !== 'signal') this.#runs.onEvent(message);
+        else this.#onSignal(message.number('signal') ?? 0, tell);
       },
       onRestarted: (ready) => {
         tell('restarted', ready);
+        if (this.#takesSignals) this.takeSignals().catch(() => undefined);
       },
       onLost: (error) => {
         process.nextTick(() => this.emit('error', error));
@@ -302,6 +306,38 @@ export class Keeper extends EventEmitter<KeeperEvents> {
       throw closedError();
     }
     throw answerError(message, '');
+  }
+
+  /**
+   * From now on `signal` events have what the first process of a container is sent, also what it was sent
+   * while nobody took it. To a request to end, `endWith()` is the answer.
+   *
+   * Rejects with an {@link ExitwatchError}: `…_KEEPER`, `…_CLOSED`.
+   *
+   * @internal
+   */
+  async takeSignals(): Promise<void> {
+    this.#takesSignals = true;
+    const { message } = await this.#link.request([['op', 'guard']]);
+    checkAnswer(message, '');
+  }
+
+  /**
+   * The container ends with this status when we have ended.
+   *
+   * @internal
+   */
+  async endWith(status: number): Promise<void> {
+    const { message } = await this.#link.request([
+      ['op', 'end'],
+      ['status', String(status)],
+    ]);
+    checkAnswer(message, '');
+  }
+
+  #onSignal(number: number, tell: Tell): void {
+    const name = signalName(number);
+    if (name !== null) tell('signal', name);
   }
 
   /** Leaves everything running. A keeper without runs ends by itself. */

@@ -14,11 +14,20 @@ import { checkSignalName } from '../keeper/stop-run.js';
 
 import { Backoff } from './backoff.js';
 import type { ServiceSpec } from './service-spec.js';
+import { checkOrder } from './start-order.js';
 
 const NAMES = [
   ...PROCESS_OPTIONS,
-  ...(['name', 'restart', 'successExitCodes', 'askedBy', 'onUnknown', 'backoff'] as const),
-  ...(['stop', 'ready', 'watchdog'] as const),
+  ...([
+    'name',
+    'extraEnv',
+    'restart',
+    'successExitCodes',
+    'askedBy',
+    'onUnknown',
+    'backoff',
+  ] as const),
+  ...(['after', 'stop', 'ready', 'watchdog'] as const),
 ] satisfies (keyof ServiceSpec)[];
 
 const NAME = /^[A-Za-z0-9_@-][A-Za-z0-9._@-]{0,74}$/;
@@ -57,17 +66,18 @@ export function checkSpecs(values: unknown): ServiceSpec[] {
     if (names.has(name)) throw invalidOption(`there are two services ${JSON.stringify(name)}`);
     names.add(name);
   }
+  checkOrder(specs);
   return specs;
 }
 
 /** What a keeper is asked to start. */
 export function runOptions(spec: ServiceSpec, id: string): RunOptions {
   const given = PROCESS_OPTIONS.filter((name) => spec[name] !== undefined);
-  const { command, cwd = '/', env = ownEnvironment(), ready, watchdog } = spec;
+  const { command, cwd = '/', env = ownEnvironment(), extraEnv, ready, watchdog } = spec;
   const usec = watchdog === undefined ? {} : { WATCHDOG_USEC: String(watchdog.withinMs * 1000) };
   return {
     ...Object.fromEntries(given.map((name) => [name, spec[name]])),
-    ...{ id, command, cwd, env: { ...env, ...usec } },
+    ...{ id, command, cwd, env: { ...env, ...extraEnv, ...usec } },
     notify: watchdog !== undefined || (ready !== undefined && 'notify' in ready),
   };
 }
@@ -103,12 +113,16 @@ function copyOf(value: unknown, where: string): unknown {
 
 function checkParts(given: Record<string, unknown>): void {
   const { restart, successExitCodes, askedBy, onUnknown, backoff, stop } = given;
+  for (const [name, value] of Object.entries(object('extraEnv', given['extraEnv'] ?? {}))) {
+    if (typeof value !== 'string') throw invalidOption(`extraEnv.${name} must be a string`);
+  }
   if (restart !== undefined) checkOneOf('restart', restart, MODES);
   if (onUnknown !== undefined) checkOneOf('onUnknown', onUnknown, ['restart', 'stay']);
   for (const code of list('successExitCodes', successExitCodes)) {
     checkInteger('successExitCodes', code, 0, 255);
   }
   for (const each of list('askedBy', askedBy)) checkAskedBy(each);
+  for (const each of list('after', given['after'])) text('each of after', each);
   if (backoff !== undefined) new Backoff(object('backoff', backoff));
   if (stop !== undefined) checkStop(object('stop', stop));
   if (given['ready'] !== undefined) checkReady(object('ready', given['ready']));

@@ -63,7 +63,7 @@ export class PlainRuns extends EventEmitter<KeeperEvents> implements RunHost {
         () => undefined,
       );
     }
-    return Promise.resolve({ pid: process.pid, version: '', lost: this.runs() });
+    return Promise.resolve({ pid: process.pid, version: '', isGuard: false, lost: this.runs() });
   }
 
   runs(): KeeperRun[] {

@@ -39,7 +39,7 @@ export class RunEnding {
     const { id } = live.stored;
     this.#state.intend(live, purpose);
     live.health?.end();
-    this.#state.waiters.notify();
+    this.#state.moved();
     await this.#control(live);
     if (this.#state.isAbandoned) return;
     const graceMs = Math.max(1, this.#state.graceMs ?? this.#state.specGraceMs);
@@ -49,6 +49,7 @@ export class RunEnding {
       return { isGone: true, left: [] };
     });
     live.isGone = isGone;
+    this.#state.hasSurvivors = !isGone;
     if (isGone) {
       this.#state.loop.wake();
       return;
@@ -230,7 +231,7 @@ export class RunEnding {
     const { signal = 'SIGTERM' } = this.#state.policy.stop ?? {};
     const graceMs = Math.max(1, this.#state.graceMs ?? this.#state.specGraceMs);
     live.isStopping = true;
-    this.#state.waiters.notify();
+    this.#state.moved();
     const { id } = live.stored;
     const { isGone, left } = await this.#state.host.runs.stop(id, { signal, graceMs });
     if (isGone) return;

@@ -29,6 +29,7 @@ export class RunStart {
       this.#state.loop.wakeIn(waitMs);
       return;
     }
+    if (this.#state.awaitTurn(this.#state.host.order.startBlockers(this.#state))) return;
     const record = this.#state.record;
     record.lastRun++;
     record.attempts++;
@@ -96,7 +97,7 @@ export class RunStart {
     live.health = new Health(this.#state.policy, run.pid ?? 0, this.#state.host.clock, {
       onReady: () => {
         this.#state.host.emit('ready', this.#state.eventOf(live));
-        this.#state.waiters.notify();
+        this.#state.moved();
       },
       onUnhealthy: (why) => {
         live.unhealthy ??= why;
@@ -129,7 +130,7 @@ export class RunStart {
     this.#state.lastError = null;
     this.#state.save();
     this.#state.host.emit('started', this.#state.eventOf(live));
-    this.#state.waiters.notify();
+    this.#state.moved();
     if (this.#state.isAbandoned) return;
     if (run.state === 'running') {
       this.beginHealth(live, run);

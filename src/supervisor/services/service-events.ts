@@ -38,6 +38,8 @@ export type ServiceStatus = {
   pid: number | null;
   identity: ProcessIdentity | null;
   isReady: boolean;
+  /** When its process started; `null`: it does not run. */
+  startedAt: Date | null;
   /** What runs is what was applied last. */
   isCurrent: boolean;
   /** It was removed, and goes away when nothing of it is left. */
@@ -52,6 +54,8 @@ export type ServiceStatus = {
   lastError: string | null;
   /** `null`: it is not waiting for a start. */
   nextStartAt: Date | null;
+  /** The services that it waits for, to start after them or to be stopped after them. */
+  waitsFor: string[];
   termination: Termination;
 };
 

@@ -61,7 +61,7 @@ export interface ServiceRecord {
   /** Takes its place after it was removed. */
   next: StoredSpec | null;
   /** An operator stopped it. */
-  stopped: { until: 'start' | 'reboot'; bootId: string } | null;
+  stopped: { until: 'start' | 'reboot'; bootId: string; why?: string | null } | null;
   /** It is not started again: its policy says so, or it has failed too often. */
   rest: 'ended' | 'failed' | null;
   /** The number in the id of its last run. */

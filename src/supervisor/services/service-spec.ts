@@ -59,6 +59,8 @@ export type ServiceReady = (
 export type ServiceSpec = ProcessOptions & {
   /** 1 to 75 of the characters A-Z, a-z, 0-9 and `._@-`, the first one no dot. */
   name: string;
+  /** Variables that it gets in addition to `env`, or instead of those of the same name. */
+  extraEnv?: Record<string, string>;
   /** Default `'unless-asked'`. */
   restart?: RestartMode;
   /** For `'on-failure'`; default `[0]`. */
@@ -68,6 +70,11 @@ export type ServiceSpec = ProcessOptions & {
   /** What follows an end of which that is not known; default `'restart'`. */
   onUnknown?: 'restart' | 'stay';
   backoff?: BackoffOptions;
+  /**
+   * The names of services that it starts after: each is ready then, or is not going to run. When both are
+   * stopped, it is stopped before them.
+   */
+  after?: string[];
   stop?: ServiceStop;
   /** Default: as soon as it runs. */
   ready?: ServiceReady;
@@ -77,7 +84,8 @@ export type ServiceSpec = ProcessOptions & {
 
 /** What takes effect without another start. @internal */
 const LIVE: readonly (keyof ServiceSpec)[] = [
-  ...(['restart', 'successExitCodes', 'askedBy', 'onUnknown', 'backoff', 'stop'] as const),
+  ...(['restart', 'successExitCodes', 'askedBy', 'onUnknown', 'backoff', 'after'] as const),
+  'stop',
 ];
 
 /** What a run depends on: if it differs, another run takes the place of this one. @internal */

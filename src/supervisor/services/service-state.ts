@@ -1,4 +1,5 @@
 import { asExitwatchError, type ExitwatchError } from '../../common/errors.js';
+import { startOf } from '../../identity/process-identity.js';
 
 import { Backoff } from './backoff.js';
 import type { Clock } from './clock.js';
@@ -17,6 +18,7 @@ import type {
 import type { ServiceRecord } from './service-record.js';
 import type { ServiceSpec } from './service-spec.js';
 import type { ServiceStore } from './service-store.js';
+import type { Ordered, StartOrder } from './start-order.js';
 import { Waiters } from './waiters.js';
 import { WorkLoop } from './work-loop.js';
 
@@ -25,6 +27,7 @@ export interface WorkerHost {
   readonly runs: RunHost;
   readonly store: ServiceStore;
   readonly clock: Clock;
+  readonly order: StartOrder;
   emit<Name extends keyof SupervisorEvents>(name: Name, ...args: SupervisorEvents[Name]): void;
   /** A new run takes the place of one that ended for this reason. */
   countRestart(reason: string): void;
@@ -45,7 +48,7 @@ export const NEVER: Termination = {
 };
 
 /** What one service shall be, and what it is. */
-export class ServiceState {
+export class ServiceState implements Ordered {
   readonly host: WorkerHost;
   readonly loop: WorkLoop;
   readonly waiters = new Waiters();
@@ -65,6 +68,10 @@ export class ServiceState {
   graceMs: number | null = null;
   startFailures = 0;
   lastError: ExitwatchError | null = null;
+  /** What was said of the restart that was asked for last. */
+  restartWhy: string | null = null;
+  /** Something has survived its stop. */
+  hasSurvivors = false;
 
   /** @param spec `null`: it is that of the record */
   constructor(
@@ -85,7 +92,7 @@ export class ServiceState {
       ...work,
       clock: host.clock,
       onStep: () => {
-        this.waiters.notify();
+        this.moved();
       },
       onError: (error) => {
         this.warn(error);
@@ -105,6 +112,41 @@ export class ServiceState {
     return this.record.name;
   }
 
+  get after(): readonly string[] {
+    return this.policy.after ?? [];
+  }
+
+  get isComing(): boolean {
+    if (this.record.isRemoved) return this.record.next !== null;
+    if (this.goal !== 'up') return false;
+    const live = this.live;
+    const isUp = live?.isStarted === true && live.exit === null && !live.isStopping;
+    return !isUp || live.health?.isReady !== true;
+  }
+
+  get isGoing(): boolean {
+    return this.live !== null && !this.hasSurvivors && this.isToStop;
+  }
+
+  /** Nobody wants it to run, or it was removed. */
+  get isToStop(): boolean {
+    return this.goal === 'down' || this.goal === 'gone';
+  }
+
+  /** Has it wait for others until it is woken. Returns whether there are any. */
+  awaitTurn(others: readonly string[]): boolean {
+    this.host.order.wait(this.name, others, () => {
+      this.loop.wake();
+    });
+    return others.length > 0;
+  }
+
+  /** Something has changed that somebody may wait for. */
+  moved(): void {
+    this.waiters.notify();
+    this.host.order.onMoved(this.name);
+  }
+
   /** It is removed, and nothing takes its place. */
   get isLeaving(): boolean {
     return this.record.isRemoved && this.record.next === null;
@@ -122,6 +164,7 @@ export class ServiceState {
     const live = this.live;
     if (live !== null) {
       if (live.isStopping || live.exit !== null) return 'stopping';
+      if (this.isToStop && this.host.order.waitsFor(this.name).length > 0) return 'stopping';
       if (!live.isStarted) return 'starting';
       return live.isPaused ? 'paused' : 'running';
     }
@@ -165,6 +208,7 @@ export class ServiceState {
       pid: isRunning ? (live.stored.identity?.pid ?? null) : null,
       identity: isRunning ? live.stored.identity : null,
       isReady: isRunning && live.health?.isReady === true,
+      startedAt: isRunning && live.stored.identity !== null ? startOf(live.stored.identity) : null,
       isCurrent:
         live === null ||
         (!this.record.isRemoved && live.stored.runDigest === this.record.stored.runDigest),
@@ -174,13 +218,14 @@ export class ServiceState {
       lastEnd: lastEnd === null ? null : ({ ...lastEnd, at: new Date(lastEnd.at) } as ServiceEnd),
       lastError: this.lastError?.message ?? null,
       nextStartAt: phase === 'backoff' ? new Date(Date.now() + waitMs) : null,
+      waitsFor: this.host.order.waitsFor(this.name),
       termination: { ...this.termination },
     };
   }
 
   /** Why the run must end; `null`: it must not. */
   purposeOfEnd(live: LiveRun): StopPurpose | null {
-    if (this.goal === 'gone' || this.goal === 'down') return 'stop';
+    if (this.isToStop) return 'stop';
     if (this.isReplaced(live)) return 'restart';
     if (live.unhealthy !== null) return 'health';
     return live.stored.intent?.purpose ?? null;
@@ -201,16 +246,25 @@ export class ServiceState {
   intend(live: LiveRun, purpose: StopPurpose): void {
     live.isStopping = true;
     if (live.stored.intent?.purpose !== purpose) {
-      const why = purpose === 'health' ? live.unhealthy : null;
-      live.stored.intent = { purpose, at: new Date().toISOString(), why };
+      live.stored.intent = {
+        purpose,
+        at: new Date().toISOString(),
+        why: this.#whyOf(live, purpose),
+      };
     }
     this.termination = { ...this.termination, started: true };
     this.save();
   }
 
+  #whyOf(live: LiveRun, purpose: StopPurpose): string | null {
+    if (purpose === 'health') return live.unhealthy;
+    return (purpose === 'stop' ? this.record.stopped?.why : this.restartWhy) ?? null;
+  }
+
   /** The run is over, or never was. */
   drop(change?: () => void): void {
     this.live = null;
+    this.hasSurvivors = false;
     this.record.run = null;
     change?.();
     this.save();

@@ -39,8 +39,8 @@ export class ServiceSteps {
       live.startedAtMs = this.#state.host.clock.now() - (run.livedMs ?? 0);
       live.stored.identity = run.identity;
       if (run.state === 'running') {
-        this.#start.beginHealth(live, run);
         this.#state.host.emit('adopted', this.#state.eventOf(live));
+        this.#start.beginHealth(live, run);
       }
     }
     const requested = this.#state.goal === 'gone' || this.#state.goal === 'down';
@@ -60,6 +60,7 @@ export class ServiceSteps {
 
   async take(): Promise<void> {
     const live = this.#state.live;
+    this.#state.awaitTurn([]);
     if (live === null) {
       const { goal } = this.#state;
       if (goal === 'gone') this.#finish();
@@ -83,12 +84,18 @@ export class ServiceSteps {
     }
     const purpose = this.#state.purposeOfEnd(live);
     if (purpose !== null) {
-      if (!live.isGone) await this.#ending.terminate(live, purpose);
+      const isTurn = purpose !== 'stop' || live.isStopping || !this.#isBeforeItsTurn();
+      if (!live.isGone && isTurn) await this.#ending.terminate(live, purpose);
     } else if (run?.state === 'ended') {
       this.#ending.expectEnd(live, run);
     } else if (this.#state.wantsPaused !== live.isPaused) {
       await this.#pause(live, this.#state.wantsPaused);
     }
+  }
+
+  /** What starts after it is stopped before it. */
+  #isBeforeItsTurn(): boolean {
+    return this.#state.awaitTurn(this.#state.host.order.stopBlockers(this.#state));
   }
 
   /** Nothing runs, and nothing is started. */
@@ -115,7 +122,7 @@ export class ServiceSteps {
       const because = 'it was removed';
       this.#state.host.emit('stopped', { service: this.#state.name, phase: 'removed', because });
       this.#state.host.onFinished(this.#state.name);
-      this.#state.waiters.notify();
+      this.#state.moved();
       this.#state.waiters.rejectAll(noService(this.#state.name));
       return;
     }

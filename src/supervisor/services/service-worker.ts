@@ -18,6 +18,7 @@ import { restsAlike, type ServiceRecord, type StoredSpec } from './service-recor
 import type { ServiceSpec } from './service-spec.js';
 import { NEVER, ServiceState, type WorkerHost } from './service-state.js';
 import { ServiceSteps } from './service-steps.js';
+import type { Ordered } from './start-order.js';
 
 const LEAST_STOP_TIMEOUT_MS = 10_000;
 
@@ -45,6 +46,11 @@ export class ServiceWorker {
     return this.#state.record.uid;
   }
 
+  get spec(): ServiceSpec {
+    const { record, nextSpec, policy } = this.#state;
+    return record.isRemoved ? (nextSpec ?? record.next?.spec ?? policy) : policy;
+  }
+
   get stored(): StoredSpec {
     return this.#state.record.isRemoved
       ? (this.#state.record.next ?? this.#state.record.stored)
@@ -63,6 +69,11 @@ export class ServiceWorker {
   /** The run that is its own; others of its name are left from before. */
   get runId(): string | null {
     return this.#state.live?.stored.id ?? null;
+  }
+
+  /** What the order of others depends on. */
+  get ordered(): Ordered {
+    return this.#state;
   }
 
   /** Since when a request waits to be served, by the clock; `null`: none does. */
@@ -142,10 +153,14 @@ export class ServiceWorker {
   }
 
   /** Waits until nothing of its run is left. */
-  async stop(graceMs: number | undefined, until: 'start' | 'reboot' | 'close'): Promise<void> {
+  async stop(
+    graceMs: number | undefined,
+    until: 'start' | 'reboot' | 'close',
+    why: string | null = null,
+  ): Promise<void> {
     this.#checkOpen();
     if (until === 'close') this.#state.isHeld = true;
-    else this.#state.record.stopped = { until, bootId: bootId() };
+    else this.#state.record.stopped = { until, bootId: bootId(), why };
     this.#state.save();
     await this.end(graceMs);
   }
@@ -155,7 +170,6 @@ export class ServiceWorker {
     this.#state.termination = { ...this.#state.termination, requested: true };
     this.#steps.shorten(graceMs);
     const live = this.#state.live;
-    const cancels: (() => void)[] = [];
     let isLate = false;
     const limitMs = Math.max(
       LEAST_STOP_TIMEOUT_MS,
@@ -167,26 +181,30 @@ export class ServiceWorker {
       if (this.#state.isKept(live, false)) throw startedError(this.name);
       return undefined;
     });
-    cancels.push(
-      this.#state.host.clock.after(Math.min(LONGEST_MS, limitMs), () => {
-        isLate = true;
-        this.#state.waiters.notify();
-      }),
-    );
+    let cancel = () => undefined as void;
+    const limit = () => {
+      cancel = this.#state.host.clock.after(Math.min(LONGEST_MS, limitMs), () => {
+        isLate = this.#state.host.order.waitsFor(this.name).length === 0;
+        if (isLate) this.#state.moved();
+        else limit(); // its turn has not come
+      });
+    };
+    limit();
     this.#state.loop.request();
     try {
       await done;
     } finally {
-      for (const cancel of cancels) cancel();
+      cancel();
     }
   }
 
-  async restart(): Promise<ServiceStatus> {
+  async restart(why: string | null): Promise<ServiceStatus> {
     this.#checkOpen();
     const before = this.#state.live;
     if (this.#state.goal !== 'up' || before === null) return this.start();
     if (this.#state.spec === null) throw waitingError(this.name, 'restart'); // nobody could start it again
     this.#state.demands++;
+    this.#state.restartWhy = why;
     if (before.generation === this.#state.generation) this.#state.generation++;
     this.#state.loop.request();
     return this.#untilStarted(before, true);

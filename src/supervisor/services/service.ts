@@ -1,6 +1,13 @@
-import { LONGEST_MS, checkInteger, checkOneOf, checkOptionNames } from '../../common/options.js';
+import {
+  LONGEST_MS,
+  checkInteger,
+  checkOneOf,
+  checkOptionNames,
+  invalidOption,
+} from '../../common/options.js';
 
 import type { ServiceStatus } from './service-events.js';
+import type { ServiceSpec } from './service-spec.js';
 import type { ServiceWorker } from './service-worker.js';
 
 /**
@@ -13,6 +20,18 @@ export type StopServiceOptions = {
   graceMs?: number;
   /** How long it stays stopped: until somebody starts it (default), or until the next boot as well. */
   until?: 'start' | 'reboot';
+  /** On whose behalf, or what for; it is on record, and in `decision.because`. */
+  why?: string;
+};
+
+/**
+ * How one service is restarted.
+ *
+ * @see [Services](../../../docs/services.md)
+ */
+export type RestartServiceOptions = {
+  /** On whose behalf, or what for; it is on record, and in `decision.because`. */
+  why?: string;
 };
 
 /**
@@ -61,20 +80,23 @@ export class Service {
    * grace; the stop goes on. And with `…_ABORTED` if it is started before its stop has begun.
    */
   async stop(options: StopServiceOptions = {}): Promise<ServiceStatus> {
-    checkOptionNames(options, ['graceMs', 'until']);
-    const { graceMs, until = 'start' } = options;
+    checkOptionNames(options, ['graceMs', 'until', 'why']);
+    const { graceMs, until = 'start', why } = options;
+    checkWhy(why);
     if (graceMs !== undefined) checkInteger('graceMs', graceMs, 0, LONGEST_MS);
     checkOneOf('until', until, ['start', 'reboot']);
     const worker = this.#worker();
-    await worker.stop(graceMs, until);
+    await worker.stop(graceMs, until, why);
     return worker.status();
   }
 
   /** Stops its run and starts another one; or starts it. Resolves when the new one has begun. */
-  async restart(): Promise<RestartedService> {
+  async restart(options: RestartServiceOptions = {}): Promise<RestartedService> {
+    const { why } = checkOptionNames(options, ['why']) as RestartServiceOptions;
+    checkWhy(why);
     const worker = this.#worker();
     const { pid: oldPid } = worker.status();
-    const { pid: newPid } = await worker.restart();
+    const { pid: newPid } = await worker.restart(why ?? null);
     return { name: this.name, oldPid, newPid };
   }
 
@@ -96,8 +118,24 @@ export class Service {
     await this.#worker().setPaused(false);
   }
 
+  /**
+   * What was applied last, without what `redact` took.
+   *
+   * @throws ExitwatchError `ERR_EXITWATCH_NO_SERVICE`
+   */
+  spec(): ServiceSpec {
+    return this.#worker().spec;
+  }
+
   /** @throws ExitwatchError `ERR_EXITWATCH_NO_SERVICE` */
   status(): ServiceStatus {
     return this.#worker().status();
   }
+}
+
+const MOST_WHY = 1000;
+
+function checkWhy(why: unknown): void {
+  if (why === undefined || (typeof why === 'string' && why.length <= MOST_WHY)) return;
+  throw invalidOption(`why must be a text of at most ${MOST_WHY} characters`);
 }

@@ -32,12 +32,16 @@ export type SupervisorOptions = {
 export type SupervisorReady = {
   /** The process of the keeper; `null`: there is none. */
   keeperPid: number | null;
+  /** Of exitwatch; it may be older than this one. `null`: there is no keeper. */
+  keeperVersion: string | null;
   /**
    * Why there is no keeper, and what to do about it. Then the services are plain children: they outlive
    * this program as well, but how they end afterwards is unknown, and options such as `user` and `logs`
    * are refused. `null`: there is one.
    */
   downgrade: Downgrade | null;
+  /** The keeper is the first process of a container, and keeps this program alive. @internal */
+  isGuarded: boolean;
   /** Services that run since before. */
   adopted: string[];
   /** Runs that nobody desires; they are stopped. */

@@ -4,6 +4,7 @@ import { EventEmitter } from 'node:events';
 import { emitSafely } from '../../common/emit-safely.js';
 import { asExitwatchError, ExitwatchError } from '../../common/errors.js';
 import { checkOptionNames, checkPath, invalidOption } from '../../common/options.js';
+import type { SignalName } from '../../events/wait-status.js';
 import { newPromise, type PromiseWithResolvers } from '../../common/promise-with-resolvers.js';
 import { Semaphore } from '../../common/semaphore.js';
 import { Keeper } from '../keeper/keeper.js';
@@ -25,6 +26,7 @@ import { closedError, noService } from './service-errors.js';
 import { ServiceStore } from './service-store.js';
 import type { WorkerHost } from './service-state.js';
 import { ServiceWorker } from './service-worker.js';
+import { StartOrder } from './start-order.js';
 import { Counters, type SupervisorMetrics } from './supervisor-metrics.js';
 import type { StoppedAll, SupervisorOptions, SupervisorReady } from './supervisor-types.js';
 
@@ -46,6 +48,7 @@ export class Supervisor extends EventEmitter<SupervisorEvents> {
   readonly #withoutKeeper: boolean;
   readonly #clock: Clock;
   readonly #workers = new Map<string, ServiceWorker>();
+  readonly #order = new StartOrder(this.#workers);
   readonly #gathering: Gathering;
   readonly #contact: Contact;
   readonly #counters = new Counters();
@@ -103,7 +106,7 @@ export class Supervisor extends EventEmitter<SupervisorEvents> {
       for (const record of records) {
         this.#workers.set(record.name, new ServiceWorker(host, record, null));
       }
-      const { keeperPid, downgrade } = await this.#open(records);
+      const keeper = await this.#open(records);
       if (this.#isClosed) throw closedError();
       this.#desired = new DesiredSet(host, this.#workers, this.#redact);
       this.#state = 'started';
@@ -111,7 +114,7 @@ export class Supervisor extends EventEmitter<SupervisorEvents> {
       const adopted = this.#adopt();
       if (pending !== null) this.#desired.replay(pending.services);
       const orphans = this.#orphans.begin();
-      return { keeperPid, downgrade, adopted, orphans };
+      return { ...keeper, adopted, orphans };
     } catch (error) {
       store?.close();
       for (const worker of this.#workers.values()) worker.abandon();
@@ -191,6 +194,43 @@ export class Supervisor extends EventEmitter<SupervisorEvents> {
     return result;
   }
 
+  /**
+   * Has the keeper become the one of the installed package; its processes go on.
+   *
+   * Rejects with an {@link ExitwatchError}: `ERR_EXITWATCH_SYSTEM` if that cannot take over, and the old
+   * one goes on; `…_NO_KEEPER`, `…_BUSY`, `…_KEEPER`, `…_CLOSED`.
+   */
+  async upgradeKeeper(): Promise<{ pid: number; version: string }> {
+    this.#checkStarted();
+    if (!(this.#runs instanceof Keeper)) throw noKeeper();
+    const { pid, version } = await this.#runs.upgrade();
+    return { pid, version };
+  }
+
+  /**
+   * Has `listener` called with each signal that the first process of a container gets, and was sent before
+   * we came. @internal
+   */
+  async takeSignals(listener: (signal: SignalName) => void): Promise<void> {
+    this.#checkStarted();
+    if (!(this.#runs instanceof Keeper)) throw noKeeper();
+    this.#runs.on('signal', listener);
+    await this.#runs.takeSignals();
+  }
+
+  /** The container ends with this status when we have ended. @internal */
+  async endWith(status: number): Promise<void> {
+    this.#checkStarted();
+    if (!(this.#runs instanceof Keeper)) throw noKeeper();
+    await this.#runs.endWith(status);
+  }
+
+  /** Sends a signal to the process of a service. Resolves with `false` if it does not run. @internal */
+  async signal(name: string, signal: SignalName): Promise<boolean> {
+    const { run } = this.#worker(name).status();
+    return run !== null && (await this.#runs.signal(run, signal));
+  }
+
   /** Plain numbers. */
   metrics(): SupervisorMetrics {
     const now = this.#clock.now();
@@ -231,6 +271,7 @@ export class Supervisor extends EventEmitter<SupervisorEvents> {
       },
       store,
       clock: this.#clock,
+      order: this.#order,
       emit: (name, ...args) => {
         this.#tell(name, ...args);
       },
@@ -242,6 +283,7 @@ export class Supervisor extends EventEmitter<SupervisorEvents> {
       },
       onFinished: (name) => {
         this.#workers.delete(name);
+        this.#order.onMoved(name);
       },
     };
   }
@@ -266,19 +308,20 @@ export class Supervisor extends EventEmitter<SupervisorEvents> {
   /** Opens the keeper, or does without if there is none for this system. */
   async #open(
     records: readonly ServiceRecord[],
-  ): Promise<Pick<SupervisorReady, 'keeperPid' | 'downgrade'>> {
+  ): Promise<Omit<SupervisorReady, 'adopted' | 'orphans'>> {
     this.#listen();
     try {
       if (this.#withoutKeeper) throw noKeeper();
-      const { pid } = await this.#runs.open();
-      return { keeperPid: pid, downgrade: null };
+      const { pid, version, isGuard } = await this.#runs.open();
+      return { keeperPid: pid, keeperVersion: version, isGuarded: isGuard, downgrade: null };
     } catch (error) {
       const { code, detail, remedy = null } = error as ExitwatchError;
       if (code !== 'ERR_EXITWATCH_NO_KEEPER') throw error;
       this.#runs = new PlainRuns(() => knownRuns(records));
       this.#listen();
       await this.#runs.open();
-      return { keeperPid: null, downgrade: { code, detail, remedy } };
+      const none = { keeperPid: null, keeperVersion: null, isGuarded: false };
+      return { ...none, downgrade: { code, detail, remedy } };
     }
   }
 

@@ -5,7 +5,7 @@ import { isAlive } from '../../process/liveness.js';
 import { mayHaveStartedAfter, readPidfile, type Pidfile } from '../../process/pidfile.js';
 import { identifyOrNone, type ProcessIdentity } from '../../identity/process-identity.js';
 import { processTable } from '../../identity/platform-table.js';
-import { listenerOf } from '../evidence/socket-peer.js';
+import { listenerOf } from '../../native/socket-peer.js';
 
 import type { ControlFiles } from './control-files.js';
 

@@ -6,7 +6,7 @@ import { LATE, withDeadline } from '../../common/deadline.js';
 import { ExitwatchError } from '../../common/errors.js';
 
 import { LineSplitter } from '../../common/line-splitter.js';
-import { peerOf } from '../evidence/socket-peer.js';
+import { peerOf } from '../../native/socket-peer.js';
 import { ANSWER_MS } from '../control/vm-driver.js';
 
 /** Never a byte of UTF-8: the agent's answer to `guest-sync-delimited` begins with it. */

@@ -7,7 +7,7 @@ import { ExitwatchError } from '../../common/errors.js';
 
 import { LineSplitter } from '../../common/line-splitter.js';
 import { parseQmpEvent, type QmpEvent } from './qmp-event.js';
-import { peerOf } from '../evidence/socket-peer.js';
+import { peerOf } from '../../native/socket-peer.js';
 
 /** The events of a {@link QmpClient}. */
 export interface QmpClientEvents {

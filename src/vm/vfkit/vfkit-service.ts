@@ -3,7 +3,7 @@ import { request } from 'node:http';
 import { isObject } from '../../common/is-object.js';
 import { ExitwatchError } from '../../common/errors.js';
 import { ANSWER_MS } from '../control/vm-driver.js';
-import { peerOf } from '../evidence/socket-peer.js';
+import { peerOf } from '../../native/socket-peer.js';
 
 /** More than vfkit ever sends. */
 const MOST_BYTES = 64 * 1024;

@@ -1,7 +1,7 @@
 import { type Socket, connect } from 'node:net';
 
-import type { SocketPeer } from '../../native/addon.js';
-import { addonRefusal, loadAddon } from '../../native/load-addon.js';
+import type { SocketPeer } from './addon.js';
+import { addonRefusal, loadAddon } from './load-addon.js';
 
 /** The process at the other end (SO_PEERCRED, SO_PEERPIDFD); `null` if unknown. */
 export function peerOf(socket: Socket): SocketPeer | null {

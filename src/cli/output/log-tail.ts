@@ -1,0 +1,136 @@
+import { constants } from 'node:fs';
+import { type FileHandle, open, stat } from 'node:fs/promises';
+import { StringDecoder } from 'node:string_decoder';
+import type { WriteStream } from 'node:tty';
+
+const LOOK_MS = 200;
+const CHUNK_BYTES = 64 * 1024;
+
+/** What a terminal may interpret, other than line feeds, tabs and colors. */
+const UNSAFE = /\u001b\[[\d;]*m|[^\P{Cc}\n\t]/gu;
+
+/** The end of a log file, also while it is rotated. */
+export class LogTail {
+  readonly #path: string;
+  readonly #out: WriteStream;
+  readonly #decoder = new StringDecoder('utf8');
+  #file: FileHandle | null = null;
+  #offset = 0;
+  #timer: NodeJS.Timeout | undefined;
+  #isClosed = false;
+
+  constructor(path: string, out: WriteStream) {
+    this.#path = path;
+    this.#out = out;
+  }
+
+  /** Rejects with the error of the system, unless the file is missing. */
+  async printLast(lines: number): Promise<void> {
+    if (!(await this.#open())) return;
+    const { size } = await this.#stat();
+    let begin = size;
+    let found = Buffer.alloc(0);
+    // One more line feed than lines, or the whole file.
+    while (begin > 0 && count(found) <= lines && lines > 0) {
+      const length = Math.min(CHUNK_BYTES, begin);
+      begin -= length;
+      found = Buffer.concat([await this.#read(begin, length), found]);
+    }
+    this.#offset = size;
+    this.#print(lastLines(found, lines));
+  }
+
+  /** Prints what is written from now on, until `close()`. */
+  follow(): void {
+    const look = () => {
+      void this.#look()
+        .catch(() => undefined) // it is looked for again
+        .then(() => {
+          if (!this.#isClosed) this.#timer = setTimeout(look, LOOK_MS);
+        });
+    };
+    look();
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    clearTimeout(this.#timer);
+    void this.#file?.close();
+    this.#file = null;
+  }
+
+  async #look(): Promise<void> {
+    if (this.#file === null && !(await this.#open())) return;
+    await this.#printRest();
+    const there = await stat(this.#path).catch(() => null);
+    const here = await this.#stat();
+    const isSame = there?.ino === here.ino && there.dev === here.dev;
+    if (there === null || isSame || this.#isClosed) return;
+    await this.#printRest(); // what was written before it was moved away
+    await this.#file?.close();
+    this.#file = null;
+    this.#offset = 0;
+    if (await this.#open()) await this.#printRest();
+  }
+
+  async #printRest(): Promise<void> {
+    const { size } = await this.#stat();
+    if (size < this.#offset) this.#offset = 0; // it was cut
+    while (this.#offset < size && !this.#isClosed) {
+      const chunk = await this.#read(this.#offset, Math.min(CHUNK_BYTES, size - this.#offset));
+      if (chunk.length === 0) return;
+      this.#offset += chunk.length;
+      this.#print(chunk);
+    }
+  }
+
+  async #open(): Promise<boolean> {
+    try {
+      this.#file = await open(this.#path, constants.O_RDONLY | constants.O_NONBLOCK);
+      return true;
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return false;
+      throw error;
+    }
+  }
+
+  async #stat() {
+    if (this.#file === null) throw new Error('it is closed');
+    return this.#file.stat();
+  }
+
+  async #read(offset: number, length: number): Promise<Buffer> {
+    const buffer = Buffer.alloc(length);
+    const { bytesRead = 0 } = (await this.#file?.read(buffer, 0, length, offset)) ?? {};
+    return buffer.subarray(0, bytesRead);
+  }
+
+  /** As it is into a file; without what a terminal would obey otherwise. */
+  #print(bytes: Buffer): void {
+    if (!this.#out.isTTY) {
+      this.#out.write(bytes);
+      return;
+    }
+    const text = this.#decoder.write(bytes);
+    this.#out.write(text.replace(UNSAFE, (found) => (found.length > 1 ? found : '\ufffd')));
+  }
+}
+
+function count(bytes: Buffer): number {
+  let found = 0;
+  for (let at = bytes.indexOf(10); at !== -1; at = bytes.indexOf(10, at + 1)) found++;
+  return found;
+}
+
+function lastLines(bytes: Buffer, lines: number): Buffer {
+  if (lines === 0) return Buffer.alloc(0);
+  let begin = bytes.length;
+  let end = bytes.at(-1) === 10 ? bytes.length - 1 : bytes.length;
+  for (let left = lines; left > 0; left--) {
+    const at = end === 0 ? -1 : bytes.lastIndexOf(10, end - 1);
+    begin = at + 1;
+    if (at === -1) break;
+    end = at;
+  }
+  return bytes.subarray(begin);
+}

@@ -1,0 +1,19 @@
+import { reviveStory } from '../ends/service-story.js';
+
+import type { ServiceView } from './protocol.js';
+
+/** An answer has texts for dates. */
+export function revivedView(view: ServiceView): ServiceView {
+  const { startedAt, nextStartAt, lastEnd, lastStory } = view;
+  return {
+    ...view,
+    startedAt: dateOf(startedAt),
+    nextStartAt: dateOf(nextStartAt),
+    lastEnd: lastEnd === null ? null : { ...lastEnd, at: new Date(lastEnd.at) },
+    lastStory: lastStory === null ? null : reviveStory(lastStory),
+  };
+}
+
+function dateOf(value: Date | string | null): Date | null {
+  return value === null ? null : new Date(value);
+}

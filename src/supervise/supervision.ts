@@ -1,0 +1,414 @@
+// One idea: a supervisor with its configuration, its stories and its socket, as one program.
+import { existsSync, mkdirSync, readdirSync } from 'node:fs';
+import { EventEmitter } from 'node:events';
+import { isDeepStrictEqual } from 'node:util';
+import { join, resolve } from 'node:path';
+
+import { asExitwatchError, type ExitwatchError } from '../common/errors.js';
+import { ExitMonitor } from '../monitor/exit-monitor.js';
+import type { Ready } from '../monitor/ready.js';
+import { newPromise } from '../common/promise-with-resolvers.js';
+import { signalNumber, type SignalName } from '../events/wait-status.js';
+import type { SocketPeer } from '../native/addon.js';
+import { Supervisor, type SupervisorReady } from '../supervisor/index.js';
+import { runPart, type ServiceSpec } from '../supervisor/services/service-spec.js';
+
+import { describeAsker } from './control/asker.js';
+import { ControlServer, invalid } from './control/control-server.js';
+import type {
+  AppliedConfig,
+  DoneService,
+  Questions,
+  ServiceView,
+  SupervisorView,
+} from './control/protocol.js';
+import { checkQuestion } from './control/check-question.js';
+import type { Config } from './config/check-config.js';
+import { isConfigError, loadConfig } from './config/load-config.js';
+import { endedRun } from './ends/service-story.js';
+import { StoryStore } from './ends/story-store.js';
+
+/** As a shell says of a command that cannot be executed. */
+const EXIT_NOT_STARTED = 127;
+const EXIT_UNKNOWN = 125;
+
+export interface SupervisionOptions {
+  /** The configuration. */
+  config: string;
+  /** Its own folder. */
+  folder: string;
+  /** For recorders. */
+  pinDir: string | undefined;
+  version: string;
+}
+
+/** What was found at the start. */
+export interface SupervisionReady {
+  supervisor: SupervisorReady;
+  /** `null`: there is no monitor. */
+  monitor: Ready | null;
+  /** How many services there are to be. */
+  services: number;
+}
+
+export interface SupervisionEvents {
+  /** Before the configuration is applied. */
+  ready: [SupervisionReady];
+  warning: [{ service: string | null; error: ExitwatchError }];
+  applied: [AppliedConfig];
+}
+
+/** Keeps the services of a configuration running, and answers questions about them. */
+export class Supervision extends EventEmitter<SupervisionEvents> {
+  readonly supervisor: Supervisor;
+  readonly #options: SupervisionOptions;
+  readonly #stories: StoryStore;
+  readonly #server: ControlServer;
+  readonly #monitor: ExitMonitor;
+  #config: Config = { services: [], main: null };
+  #configError: ExitwatchError | null = null;
+  #keeper: { pid: number | null; version: string | null } = { pid: null, version: null };
+  #warnings: string[] = [];
+  #applying: Promise<unknown> = Promise.resolve();
+  #isGuarded = false;
+  readonly #mainEnded = newPromise<void>();
+
+  /** @throws ExitwatchError `ERR_EXITWATCH_IN_USE`, `ERR_EXITWATCH_STATE_DIR` */
+  constructor(options: SupervisionOptions) {
+    super();
+    const folder = resolve(options.folder);
+    this.#options = { ...options, folder, config: resolve(options.config) };
+    mkdirSync(join(folder, 'logs'), { recursive: true, mode: 0o700 });
+    this.#stories = new StoryStore(join(folder, 'ends'));
+    const { pinDir } = options;
+    this.#monitor = new ExitMonitor({
+      stateDir: join(folder, 'watches'),
+      recorder: pinDir === undefined ? {} : { pinDir },
+    });
+    this.supervisor = new Supervisor({ stateDir: folder, monitor: this.#monitor });
+    this.#server = new ControlServer(folder, (name, question, peer) =>
+      this.#answer(name, question, peer),
+    );
+    this.#listen();
+  }
+
+  /**
+   * Goes on with what the folder has. A configuration that cannot be used changes nothing: what was
+   * applied before is what runs. Only where there was nothing before, it is an error.
+   *
+   * Rejects with an {@link ExitwatchError}: `ERR_EXITWATCH_CONFIG`, and those of {@link Supervisor.start}.
+   */
+  async start(): Promise<void> {
+    const config = await this.#load();
+    if (this.#configError !== null && !this.#hasServices()) throw this.#configError;
+    const monitor = await this.#startMonitor();
+    const supervisor = await this.supervisor.start();
+    this.#keeper = { pid: supervisor.keeperPid, version: supervisor.keeperVersion };
+    if (supervisor.downgrade !== null) this.#warnings.push(supervisor.downgrade.detail);
+    if (this.#configError !== null) {
+      this.emit('warning', { service: null, error: this.#configError });
+    }
+    this.#isGuarded = supervisor.isGuarded;
+    await this.#server.listen();
+    const services = (config?.services ?? this.supervisor.services()).length;
+    this.emit('ready', { supervisor, monitor, services });
+    if (config !== null) await this.#apply(config, false);
+  }
+
+  /** Reads the configuration again. Rejects with an {@link ExitwatchError} `ERR_EXITWATCH_CONFIG`. */
+  async apply(isDryRun = false): Promise<AppliedConfig> {
+    const turn = this.#applying.then(async () => {
+      const config = await this.#load();
+      if (config === null) throw this.#configError ?? invalid('there is no configuration');
+      return this.#apply(config, isDryRun);
+    });
+    this.#applying = turn.catch(() => undefined);
+    return turn;
+  }
+
+  /** Resolves when the main service has ended for good. */
+  get mainEnded(): Promise<void> {
+    return this.#mainEnded.promise;
+  }
+
+  /** Whether there is a main service: then the others end with us. */
+  get hasMain(): boolean {
+    return this.#config.main !== null;
+  }
+
+  /** Whether we are in a container, and its first process keeps us alive. */
+  get isGuarded(): boolean {
+    return this.#isGuarded;
+  }
+
+  /** Has `listener` called with the signals for the container. */
+  async takeSignals(listener: (signal: SignalName) => void): Promise<void> {
+    await this.supervisor.takeSignals(listener);
+  }
+
+  /** A signal that is not for us: HUP without a main service reads the configuration again. */
+  async pass(signal: SignalName): Promise<void> {
+    const { main } = this.#config;
+    if (main !== null) await this.supervisor.signal(main, signal);
+    else if (signal === 'SIGHUP') await this.apply();
+  }
+
+  /** Stops all services. Resolves with what to exit with. */
+  async finish(): Promise<number> {
+    const { errors } = await this.supervisor.stopAll();
+    for (const { name, error } of errors) this.emit('warning', { service: name, error });
+    const status = this.#mainStatus();
+    if (this.#isGuarded) await this.supervisor.endWith(status);
+    return status;
+  }
+
+  /** Of the main service, as a shell says it. */
+  #mainStatus(): number {
+    const { main } = this.#config;
+    const last = main === null ? undefined : this.#stories.of(main).at(-1);
+    if (last === undefined) return 0;
+    if (last.event === 'start-failed') return EXIT_NOT_STARTED;
+    if (last.how === 'exited') return last.exitCode;
+    return last.how === 'unknown' ? EXIT_UNKNOWN : 128 + signalNumber(last.signal);
+  }
+
+  /** The services go on, unless they were stopped. */
+  async close(): Promise<void> {
+    await this.#server.close();
+    await this.supervisor.close();
+    await this.#monitor.close();
+    this.#stories.close();
+  }
+
+  /** How many services run. */
+  get running(): number {
+    return this.supervisor.services().filter(({ pid }) => pid !== null).length;
+  }
+
+  /** What limits it, in sentences. */
+  get warnings(): readonly string[] {
+    return this.#warnings;
+  }
+
+  get configError(): ExitwatchError | null {
+    return this.#configError;
+  }
+
+  /** Of before. */
+  #hasServices(): boolean {
+    const folder = join(this.#options.folder, 'services');
+    return existsSync(folder) && readdirSync(folder).some((file) => file.endsWith('.json'));
+  }
+
+  #listen(): void {
+    this.supervisor.on('exit', (exit) => {
+      this.#store(() => {
+        this.#stories.add(exit.service, endedRun(exit));
+      }, exit.service);
+    });
+    this.supervisor.on('warning', ({ service, error }) => {
+      this.emit('warning', { service, error });
+      if (service === null || error.code !== 'ERR_EXITWATCH_START_FAILED') return;
+      const { message } = error;
+      this.#store(() => {
+        this.#stories.add(service, { event: 'start-failed', service, at: new Date(), message });
+      }, service);
+      // What runs once is not tried again.
+      const isMain = service === this.#config.main;
+      if (isMain && this.supervisor.service(service).spec().restart === 'never') {
+        this.#mainEnded.resolve();
+      }
+    });
+    this.supervisor.on('stopped', ({ service, phase }) => {
+      const isOver = phase === 'ended' || phase === 'failed';
+      if (isOver && service === this.#config.main) this.#mainEnded.resolve();
+      if (phase !== 'removed') return;
+      this.#store(() => {
+        this.#stories.remove(service);
+      }, service);
+    });
+  }
+
+  #store(write: () => void, service: string): void {
+    try {
+      write();
+    } catch (error) {
+      this.emit('warning', { service, error: asExitwatchError(error) });
+    }
+  }
+
+  async #startMonitor(): Promise<Ready | null> {
+    try {
+      const ready = await this.#monitor.start();
+      if (!ready.traced) {
+        const why = ready.traceDowngrade?.detail ?? 'there is no signal trace';
+        this.#warnings.push(`who ends a service is not known: ${why}`);
+      }
+      return ready;
+    } catch (error) {
+      const { message } = asExitwatchError(error);
+      this.#warnings.push(`who ends a service is not known: ${message}`);
+      return null;
+    }
+  }
+
+  /** `null`: it cannot be used. */
+  async #load(): Promise<Config | null> {
+    try {
+      const config = await loadConfig(this.#options.config, join(this.#options.folder, 'logs'));
+      this.#configError = null;
+      return config;
+    } catch (error) {
+      if (!isConfigError(error)) throw error;
+      this.#configError = error;
+      return null;
+    }
+  }
+
+  async #apply(config: Config, isDryRun: boolean): Promise<AppliedConfig> {
+    const plan = this.#compare(config.services);
+    if (isDryRun) return { ...plan, isDryRun };
+    this.#config = config; // its main service may end before this resolves
+    const applied = await this.supervisor.apply(config.services);
+    const result = { ...plan, ...applied, isDryRun };
+    this.emit('applied', result);
+    return result;
+  }
+
+  #compare(services: readonly ServiceSpec[]): Omit<AppliedConfig, 'isDryRun'> {
+    const plan: Omit<AppliedConfig, 'isDryRun'> = {
+      ...{ added: [], changed: [], removed: [], unchanged: [], differences: {}, restarted: [] },
+    };
+    const present = new Map(
+      this.supervisor
+        .services()
+        .filter(({ isRemoved }) => !isRemoved)
+        .map(({ name }) => [name, this.supervisor.service(name).spec()]),
+    );
+    for (const spec of services) {
+      const { name } = spec;
+      const before = present.get(name);
+      present.delete(name);
+      if (before === undefined) {
+        plan.added.push(name);
+        continue;
+      }
+      const differing = differences(before, spec);
+      if (differing.length === 0) {
+        plan.unchanged.push(name);
+        continue;
+      }
+      plan.changed.push(name);
+      plan.differences[name] = differing;
+      if (!isDeepStrictEqual(runPart(before), runPart(spec))) plan.restarted.push(name);
+    }
+    plan.removed.push(...present.keys());
+    return plan;
+  }
+
+  async #answer(
+    name: string,
+    given: Record<string, unknown>,
+    peer: SocketPeer | null,
+  ): Promise<object> {
+    const asked = checkQuestion(name, given);
+    const why = describeAsker(`"exitwatch service ${name}"`, peer);
+    switch (asked.name) {
+      case 'list':
+        return { supervisor: this.#view(), services: this.#views() };
+      case 'story':
+        return this.#story(asked.question.name);
+      case 'start':
+        return this.#each(asked.question.names, (each) => this.supervisor.service(each).start());
+      case 'stop': {
+        const { names, ...options } = asked.question;
+        return this.#each(names, (each) => this.supervisor.service(each).stop({ ...options, why }));
+      }
+      case 'restart':
+        return this.#each(asked.question.names, (each) =>
+          this.supervisor.service(each).restart({ why }),
+        );
+      case 'apply':
+        return this.apply(asked.question.dryRun);
+      case 'upgrade-keeper':
+        return this.#upgradeKeeper();
+    }
+  }
+
+  async #upgradeKeeper(): Promise<Questions['upgrade-keeper']['answer']> {
+    const before = this.#keeper.version ?? '';
+    const { pid, version } = await this.supervisor.upgradeKeeper();
+    this.#keeper = { pid, version };
+    return { pid, version, before };
+  }
+
+  #story(name: string): Questions['story']['answer'] {
+    return { service: this.#viewOf(name), stories: [...this.#stories.of(name)] };
+  }
+
+  /** All of them or none: a name that no service has is an error before anything is done. */
+  async #each(
+    names: readonly string[] | null,
+    act: (name: string) => Promise<unknown>,
+  ): Promise<{ services: DoneService[] }> {
+    const all = names ?? this.supervisor.services().map(({ name }) => name);
+    for (const name of all) this.supervisor.service(name);
+    const services = await Promise.all(
+      [...new Set(all)].map(async (name): Promise<DoneService> => {
+        let error: DoneService['error'] = null;
+        try {
+          await act(name);
+        } catch (cause) {
+          const { code, message } = asExitwatchError(cause);
+          error = { code, message };
+        }
+        const status = this.supervisor.services().find((each) => each.name === name);
+        return { name, pid: status?.pid ?? null, phase: status?.phase ?? 'removed', error };
+      }),
+    );
+    return { services };
+  }
+
+  #view(): SupervisorView {
+    return {
+      pid: process.pid,
+      version: this.#options.version,
+      config: this.#options.config,
+      configError: this.#configError?.message ?? null,
+      keeperPid: this.#keeper.pid,
+      keeperVersion: this.#keeper.version,
+      warnings: this.#warnings,
+    };
+  }
+
+  #views(): ServiceView[] {
+    return this.supervisor.services().map(({ name }) => this.#viewOf(name));
+  }
+
+  #viewOf(name: string): ServiceView {
+    const service = this.supervisor.service(name);
+    const { command, args = [], logs = {} } = service.spec();
+    const { file, stdout, stderr } = logs;
+    return {
+      ...service.status(),
+      isMain: name === this.#config.main,
+      command: [command, ...args],
+      logs: [...new Set([file, stdout, stderr].filter((each) => each !== undefined))],
+      lastStory: this.#stories.of(name).at(-1) ?? null,
+    };
+  }
+}
+
+/** The options that differ; of the environment, its variables. */
+function differences(before: ServiceSpec, after: ServiceSpec): string[] {
+  const names = new Set([...Object.keys(before), ...Object.keys(after)]);
+  return [...names].flatMap((name) => {
+    const one: unknown = before[name as keyof ServiceSpec];
+    const other: unknown = after[name as keyof ServiceSpec];
+    if (isDeepStrictEqual(one, other)) return [];
+    if (name !== 'env') return [name];
+    const variables = new Set([...Object.keys(before.env ?? {}), ...Object.keys(after.env ?? {})]);
+    const differing = [...variables].filter((each) => before.env?.[each] !== after.env?.[each]);
+    return differing.length === 0 ? [name] : differing.map((each) => `env.${each}`);
+  });
+}

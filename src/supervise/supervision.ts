@@ -27,6 +27,8 @@ import type { Config } from './config/check-config.js';
 import { isConfigError, loadConfig } from './config/load-config.js';
 import { endedRun } from './ends/service-story.js';
 import { StoryStore } from './ends/story-store.js';
+import { MachineJudge } from './machines/machine-judge.js';
+import { isMachine, type MachineFolders, machineFolders } from './machines/machine-spec.js';
 
 /** As a shell says of a command that cannot be executed. */
 const EXIT_NOT_STARTED = 127;
@@ -65,6 +67,8 @@ export class Supervision extends EventEmitter<SupervisionEvents> {
   readonly #stories: StoryStore;
   readonly #server: ControlServer;
   readonly #monitor: ExitMonitor;
+  readonly #judge: MachineJudge;
+  #judging: Promise<void> | undefined;
   #config: Config = { services: [], main: null };
   #configError: ExitwatchError | null = null;
   #keeper: { pid: number | null; version: string | null } = { pid: null, version: null };
@@ -85,7 +89,14 @@ export class Supervision extends EventEmitter<SupervisionEvents> {
       stateDir: join(folder, 'watches'),
       recorder: pinDir === undefined ? {} : { pinDir },
     });
-    this.supervisor = new Supervisor({ stateDir: folder, monitor: this.#monitor });
+    const machines = machineFolders(folder);
+    mkdirSync(machines.control, { recursive: true, mode: 0o700 });
+    this.#judge = new MachineJudge(machines, pinDir);
+    this.supervisor = new Supervisor({
+      ...{ stateDir: folder, monitor: this.#monitor },
+      judgeOf: (spec) =>
+        isMachine(spec, machines) ? (exit) => this.#judge.judge(spec.name, exit) : null,
+    });
     this.#server = new ControlServer(folder, (name, question, peer) =>
       this.#answer(name, question, peer),
     );
@@ -102,6 +113,9 @@ export class Supervision extends EventEmitter<SupervisionEvents> {
     const config = await this.#load();
     if (this.#configError !== null && !this.#hasServices()) throw this.#configError;
     const monitor = await this.#startMonitor();
+    const machines = machineFolders(this.#options.folder);
+    // Some of before may end as soon as they are known.
+    if (existsSync(machines.state) || hasMachine(config, machines)) await this.#startJudge();
     const supervisor = await this.supervisor.start();
     this.#keeper = { pid: supervisor.keeperPid, version: supervisor.keeperVersion };
     if (supervisor.downgrade !== null) this.#warnings.push(supervisor.downgrade.detail);
@@ -176,6 +190,7 @@ export class Supervision extends EventEmitter<SupervisionEvents> {
   async close(): Promise<void> {
     await this.#server.close();
     await this.supervisor.close();
+    await this.#judge.close();
     await this.#monitor.close();
     this.#stories.close();
   }
@@ -255,7 +270,7 @@ export class Supervision extends EventEmitter<SupervisionEvents> {
   /** `null`: it cannot be used. */
   async #load(): Promise<Config | null> {
     try {
-      const config = await loadConfig(this.#options.config, join(this.#options.folder, 'logs'));
+      const config = await loadConfig(this.#options.config, this.#options.folder);
       this.#configError = null;
       return config;
     } catch (error) {
@@ -265,9 +280,18 @@ export class Supervision extends EventEmitter<SupervisionEvents> {
     }
   }
 
+  /** Once, and only if there are machines. */
+  async #startJudge(): Promise<void> {
+    this.#judging ??= this.#judge.start((error, service) => {
+      this.emit('warning', { service, error });
+    });
+    await this.#judging;
+  }
+
   async #apply(config: Config, isDryRun: boolean): Promise<AppliedConfig> {
     const plan = this.#compare(config.services);
     if (isDryRun) return { ...plan, isDryRun };
+    if (hasMachine(config, machineFolders(this.#options.folder))) await this.#startJudge();
     this.#config = config; // its main service may end before this resolves
     const applied = await this.supervisor.apply(config.services);
     const result = { ...plan, ...applied, isDryRun };
@@ -397,6 +421,10 @@ export class Supervision extends EventEmitter<SupervisionEvents> {
       lastStory: this.#stories.of(name).at(-1) ?? null,
     };
   }
+}
+
+function hasMachine(config: Config | null, folders: MachineFolders): boolean {
+  return config?.services.some((spec) => isMachine(spec, folders)) === true;
 }
 
 /** The options that differ; of the environment, its variables. */

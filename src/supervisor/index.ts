@@ -47,6 +47,7 @@ export type {
   SupervisorReady,
 } from './services/supervisor-types.js';
 export {
+  type ConfiguredMachine,
   type ConfiguredService,
   defineServices,
   type ServicesConfig,

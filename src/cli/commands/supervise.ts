@@ -1,4 +1,4 @@
-import { join, resolve } from 'node:path';
+import { resolve } from 'node:path';
 
 import type { SignalName } from '../../events/wait-status.js';
 import { DEFAULT_PINS } from '../../memory/recorder-pins.js';
@@ -145,7 +145,7 @@ class AskedToEnd {
 }
 
 async function check(config: string, folder: string): Promise<number> {
-  const { services } = await loadConfig(config, join(folder, 'logs'));
+  const { services } = await loadConfig(config, folder);
   process.stdout.write(`${escapeText(config)}: ${counted(services.length, 'service')}\n`);
   return 0;
 }

@@ -13,7 +13,7 @@ import { describeKiller } from './sender-text.js';
 import { padEnd, paragraph, textWidth, wrap } from './terminal-text.js';
 
 /** What the supervisor did itself. */
-const OURS: readonly string[] = ['stop', 'restart', 'health', 'reboot'];
+const OURS: readonly string[] = ['stop', 'restart', 'health'];
 
 /** A number with its noun. */
 export function counted(count: number, noun: string): string {
@@ -30,14 +30,19 @@ export function describeLast(story: ServiceStory | null, now: Date): string {
   return `${ago}: ${describeEndedRun(story)}`;
 }
 
-/** How a run ended, and who did it, in a few words. */
+/** How a run ended, and who did it or asked for it, in a few words. */
 export function describeEndedRun(story: EndedRun): string {
   const { decision, signal, oom } = story;
-  if (OURS.includes(decision.reason)) {
-    return `${outcome(story)}; ${escapeText(decision.because)}`;
-  }
-  const isByOther = signal !== null || oom === true || requestBefore(story) !== null;
-  return isByOther ? `${outcome(story)} by ${describeKiller(story)}` : outcome(story);
+  if (isOurs(story)) return `${outcome(story)}; ${escapeText(decision.because)}`;
+  if (signal !== null || oom === true) return `${outcome(story)} by ${describeKiller(story)}`;
+  return requestBefore(story) === null
+    ? outcome(story)
+    : `${outcome(story)} ${describeKiller(story)}`;
+}
+
+/** Whether the supervisor has done it, for the reason that is in its decision. */
+export function isOurs({ decision }: Pick<EndedRun, 'decision'>): boolean {
+  return OURS.includes(decision.reason);
 }
 
 /** What followed an end. */

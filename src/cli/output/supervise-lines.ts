@@ -6,7 +6,7 @@ import type { Supervision, SupervisionReady } from '../../supervise/supervision.
 
 import { escapeText, toJsonLine } from './escape.js';
 import { clock, span } from './exit-table.js';
-import { counted, describeDecision, describeEndedRun } from './service-text.js';
+import { counted, describeDecision, describeEndedRun, isOurs } from './service-text.js';
 import { columnsOf, paragraph } from './terminal-text.js';
 
 const INDENT = 14;
@@ -15,6 +15,8 @@ const INDENT = 14;
 export class SuperviseLines {
   readonly #asJson: boolean;
   readonly #out: WriteStream;
+  /** Why the last run of each service ended, as it was printed. */
+  readonly #told = new Map<string, string>();
 
   constructor(asJson: boolean, out: WriteStream) {
     this.#asJson = asJson;
@@ -38,7 +40,9 @@ export class SuperviseLines {
     });
     supervisor.on('exit', (exit) => {
       const story = endedRun(exit);
-      const text = `ended: ${describeEndedRun(story)}; ${describeDecision(story)}`;
+      const followed = isOurs(story) ? '' : `; ${describeDecision(story)}`;
+      const text = `ended: ${describeEndedRun(story)}${followed}`;
+      this.#told.set(exit.service, exit.decision.because);
       this.#print(story, exit.service, text);
     });
     supervisor.on('backoff', (event) => {
@@ -46,7 +50,9 @@ export class SuperviseLines {
       this.#print({ event: 'backoff', ...event }, event.service, text);
     });
     supervisor.on('stopped', (event) => {
-      const text = `${event.phase}, because ${escapeText(event.because)}`;
+      const isTold = this.#told.get(event.service) === event.because;
+      this.#told.delete(event.service);
+      const text = `${event.phase}${isTold ? '' : `, because ${escapeText(event.because)}`}`;
       this.#print({ event: 'stopped', ...event }, event.service, text);
     });
     supervisor.on('orphan', (event) => {

@@ -2,9 +2,11 @@ import { join, resolve } from 'node:path';
 
 import { ExitwatchError } from '../../common/errors.js';
 import { isObject } from '../../common/is-object.js';
-import { checkBoolean, invalidOption } from '../../common/options.js';
+import { checkBoolean, checkOneOf, invalidOption } from '../../common/options.js';
+import type { ConfiguredMachine } from '../../supervisor/index.js';
 import { checkSpec, checkSpecs } from '../../supervisor/services/check-spec.js';
 import type { ServiceSpec } from '../../supervisor/services/service-spec.js';
+import { type MachineFolders, machineSpec } from '../machines/machine-spec.js';
 
 /** A configuration as it is used. */
 export interface Config {
@@ -19,6 +21,9 @@ export interface Defaults {
   folder: string;
   /** The folder for the output of services that name no files. */
   logs: string;
+  machines: MachineFolders;
+  /** Our own command. */
+  exitwatch: readonly string[];
 }
 
 /** What is wrong with a part of a configuration. */
@@ -62,15 +67,26 @@ export function checkConfig(value: unknown, defaults: Defaults): Config {
 
 function specOf(value: unknown, defaults: Defaults): { spec: ServiceSpec; isMain: boolean } {
   if (!isObject(value)) throw invalidOption('a service must be an object');
-  const { main = false, ...given } = value;
+  const { main = false, ...rest } = value;
   const isMain = checkBoolean('main', main);
-  // First as it is: what is not valid is not to be resolved.
   const mode = isMain ? { restart: 'never' } : {};
+  const given = 'kind' in rest ? machineOf({ ...mode, ...rest }, defaults) : rest;
+  // First as it is: what is not valid is not to be resolved.
   const { name } = checkSpec({ ...given, ...absolute(given, defaults.folder) });
   const { logs = { file: join(defaults.logs, `${name}.log`), maxBytes: DEFAULT_LOG_BYTES } } =
     given;
   const spec = checkSpec({ ...mode, ...given, ...absolute({ ...given, logs }, defaults.folder) });
   return { spec, isMain };
+}
+
+function machineOf(
+  value: Record<string, unknown>,
+  { folder, machines, exitwatch }: Defaults,
+): Record<string, unknown> {
+  const { kind, stop: _stop, restart: _restart, ...common } = value;
+  checkOneOf('kind', kind, ['vm']);
+  checkSpec({ ...common, ...absolute(common, folder) });
+  return machineSpec(value as ConfiguredMachine, machines, exitwatch);
 }
 
 /** Its paths, relative to the folder. What is no path is left as it is, for the check. */

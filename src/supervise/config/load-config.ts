@@ -4,6 +4,8 @@ import { dirname, extname, join, resolve } from 'node:path';
 
 import { ExitwatchError, reasonOf } from '../../common/errors.js';
 
+import { machineFolders } from '../machines/machine-spec.js';
+
 import { checkConfig, type Config, ConfigFault, type Defaults } from './check-config.js';
 import { configError, keyIn, lineOf } from './config-error.js';
 import { placesIn } from './json-places.js';
@@ -19,11 +21,16 @@ const MODULES: readonly string[] = ['.js', '.mjs', '.cjs', '.ts', '.mts', '.cts'
  *
  * Rejects with an {@link ExitwatchError} `ERR_EXITWATCH_CONFIG`, which names the line and the key.
  *
- * @param logs the folder for the output of services that name no files
+ * @param superviseFolder of the supervisor
  */
-export async function loadConfig(file: string, logs: string): Promise<Config> {
+export async function loadConfig(file: string, superviseFolder: string): Promise<Config> {
   const path = resolve(file);
-  const defaults: Defaults = { folder: dirname(path), logs };
+  const defaults: Defaults = {
+    folder: dirname(path),
+    logs: join(superviseFolder, 'logs'),
+    machines: machineFolders(superviseFolder),
+    exitwatch: [process.execPath, join(__dirname, '..', '..', 'cli', 'main.js')],
+  };
   if (MODULES.includes(extname(path))) return loadModule(path, defaults);
   let text: string;
   try {

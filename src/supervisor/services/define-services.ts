@@ -15,6 +15,27 @@ export type ConfiguredService = ServiceSpec & {
 };
 
 /**
+ * A virtual machine in a configuration: its QEMU gets a socket and an event log for the supervisor, which
+ * judges its end by these. It is started again if it was cut short, and not if its guest has powered it
+ * off, it continues elsewhere, or we ended it.
+ *
+ * @see [Supervise](../../../docs/supervise.md#virtual-machines)
+ */
+export type ConfiguredMachine = Omit<ConfiguredService, 'restart' | 'stop'> & {
+  kind: 'vm';
+  /** `'never'`: it runs once. */
+  restart?: 'unless-asked' | 'never';
+  /** What follows an end whose reason is not known; default `'stay'`. */
+  onUnknown?: 'restart' | 'stay';
+  stop?: {
+    /** How long its guest may take to obey its agent or its power button, in ms; default 60,000. */
+    powerdownMs?: number;
+    /** How long QEMU may take after SIGTERM, in ms; default 5,000. */
+    graceMs?: number;
+  };
+};
+
+/**
  * A configuration of `exitwatch supervise`.
  *
  * @see [Supervise](../../../docs/supervise.md)
@@ -22,7 +43,7 @@ export type ConfiguredService = ServiceSpec & {
 export type ServicesConfig = {
   /** For editors. */
   $schema?: string;
-  services: ConfiguredService[];
+  services: (ConfiguredService | ConfiguredMachine)[];
 };
 
 /**

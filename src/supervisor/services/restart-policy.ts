@@ -55,6 +55,8 @@ export type RestartReason =
   | 'not-asked'
   | 'success'
   | 'failure'
+  /** What a judge knows of it beyond how its process ended: of a virtual machine. */
+  | 'verdict'
   /** The mode says it whatever happened. */
   | 'always'
   | 'never'
@@ -111,6 +113,28 @@ export function decideRestart(
   if (rules.restart === 'never') return decision(false, 'never', `${howOf(exit)}; it runs once`);
   if (rules.restart === 'on-failure') return decision(...ofOutcome(rules, exit));
   return decision(...ofSender(rules, exit, sender));
+}
+
+/** What a judge says of an end. @internal */
+export interface Judgement {
+  /** `null`: it does not know. */
+  restart: boolean | null;
+  because: string;
+}
+
+/** By what a judge says, unless it is an intent of ours. @internal */
+export function decideByJudge(
+  rules: RestartRules,
+  exit: ExitEvent,
+  { restart, because }: Judgement,
+): RestartDecision {
+  const evidence = { intent: null, sender: killerOf(exit), traced: exit.traced };
+  if (rules.restart === 'never') {
+    return { restart: false, reason: 'never', because: `${because}; it runs once`, evidence };
+  }
+  if (restart !== null) return { restart, reason: 'verdict', because, evidence };
+  const [isAgain, reason] = notKnown(rules, because);
+  return { restart: isAgain, reason, because, evidence };
 }
 
 /** What ended because the machine did is started, whatever its mode. @internal */

@@ -5,14 +5,15 @@ import { ownEnvironment } from '../keeper/own-environment.js';
 import type { Clock } from './clock.js';
 import type { ServiceCommand } from './service-spec.js';
 
-const DEFAULT_MS = 5000;
+/** How long a command may take that does not say. */
+export const DEFAULT_COMMAND_MS = 5000;
 
 /**
  * Runs a command to its end. Resolves with its exit code; with `null` if it could not start, was
  * killed, or took too long, in which case it is killed.
  */
 export function runCommand(
-  { command, args = [], timeoutMs = DEFAULT_MS }: ServiceCommand,
+  { command, args = [], timeoutMs = DEFAULT_COMMAND_MS }: ServiceCommand,
   env: Readonly<Record<string, string>>,
   clock: Clock,
   aborted?: AbortSignal,

@@ -15,7 +15,9 @@ import { realClock } from './clock.js';
 import type { LiveRun } from './live-run.js';
 import {
   afterReboot,
+  decideByJudge,
   decideRestart,
+  type Judgement,
   type RestartDecision,
   type StopPurpose,
 } from './restart-policy.js';
@@ -82,7 +84,9 @@ export class RunEnding {
     if (exit === null) return;
     const { id } = live.stored;
     if (live.decision === null) {
-      live.decision = this.#decide(live, exit);
+      const judgement = await this.#judge(live, exit);
+      if (this.#state.isAbandoned) return;
+      live.decision = this.#decide(live, exit, judgement);
       live.decidedAt = this.#state.demands;
       live.health?.end();
       this.#state.host.emit('exit', {
@@ -177,22 +181,33 @@ export class RunEnding {
     live.control.abort(); // once only
   }
 
-  #decide(live: LiveRun, exit: ExitEvent): RestartDecision {
+  /** Not of what we ended ourselves. */
+  async #judge(live: LiveRun, exit: ExitEvent): Promise<Judgement | null> {
+    const judge = this.#state.host.judgeOf(this.#state.policy);
+    if (judge === null || live.stored.intent !== null || this.#state.goal !== 'up') return null;
+    return judge(exit);
+  }
+
+  #decide(live: LiveRun, exit: ExitEvent, judgement: Judgement | null): RestartDecision {
     const spec = this.#state.policy;
     const { restart = 'unless-asked', successExitCodes = [0], askedBy = [] } = spec;
     const rules = { restart, successExitCodes, askedBy, onUnknown: spec.onUnknown ?? 'restart' };
     const { intent } = live.stored;
     const at = new Date().toISOString();
-    const why = intent?.why ?? null;
+    const why = intent?.why ?? this.#state.record.stopped?.why ?? null;
     // What was asked last counts, also if it ended by itself before it was signalled.
     if (this.#state.goal !== 'up') {
       return decideRestart(rules, exit, { purpose: 'stop', at: intent?.at ?? at, why });
     }
-    if (this.#state.record.bootId !== bootId()) return afterReboot(exit, intent);
+    const isAfterBoot = this.#state.record.bootId !== bootId();
+    if (isAfterBoot && judgement?.restart !== false) return afterReboot(exit, intent);
     if (intent?.purpose === 'stop' || this.#state.isReplaced(live)) {
       return decideRestart(rules, exit, { purpose: 'restart', at: intent?.at ?? at, why });
     }
-    const decision = decideRestart(rules, exit, intent);
+    const decision =
+      judgement === null || intent !== null
+        ? decideRestart(rules, exit, intent)
+        : decideByJudge(rules, exit, judgement);
     const attempts = this.#attemptsAfter(live, exit);
     const isLast = new Backoff(spec.backoff).isLast(attempts);
     if (!decision.restart || !isLast || decision.reason === 'restart') return decision;

@@ -5,7 +5,8 @@ import { Backoff } from './backoff.js';
 import type { Clock } from './clock.js';
 import type { LiveRun } from './live-run.js';
 import { newLive } from './live-run.js';
-import type { StopPurpose } from './restart-policy.js';
+import type { ExitEvent } from '../../events/exit-event.js';
+import type { Judgement, StopPurpose } from './restart-policy.js';
 import type { RunHost } from './run-host.js';
 import type {
   ServiceEnd,
@@ -19,6 +20,7 @@ import type { ServiceRecord } from './service-record.js';
 import type { ServiceSpec } from './service-spec.js';
 import type { ServiceStore } from './service-store.js';
 import type { Ordered, StartOrder } from './start-order.js';
+import { DEFAULT_COMMAND_MS } from './run-command.js';
 import { Waiters } from './waiters.js';
 import { WorkLoop } from './work-loop.js';
 
@@ -28,6 +30,8 @@ export interface WorkerHost {
   readonly store: ServiceStore;
   readonly clock: Clock;
   readonly order: StartOrder;
+  /** Who knows more of an end of this service than its exit; `null`: nobody does. */
+  judgeOf(spec: ServiceSpec): ((exit: ExitEvent) => Promise<Judgement>) | null;
   emit<Name extends keyof SupervisorEvents>(name: Name, ...args: SupervisorEvents[Name]): void;
   /** A new run takes the place of one that ended for this reason. */
   countRestart(reason: string): void;
@@ -193,6 +197,13 @@ export class ServiceState implements Ordered {
 
   get specGraceMs(): number {
     return this.policy.stop?.graceMs ?? GRACE_MS;
+  }
+
+  /** How long a stop may take: its control command, and its grace. */
+  get stopMs(): number {
+    const { control } = this.policy.stop ?? {};
+    const controlMs = control === undefined ? 0 : (control.timeoutMs ?? DEFAULT_COMMAND_MS);
+    return controlMs + (this.graceMs ?? this.specGraceMs);
   }
 
   status(): ServiceStatus {

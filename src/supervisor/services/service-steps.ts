@@ -28,7 +28,8 @@ export class ServiceSteps {
     const { stopped } = record;
     if (stopped?.until === 'reboot' && stopped.bootId !== bootId()) record.stopped = null;
     if (record.bootId !== bootId()) {
-      record.rest = null;
+      // What a judge has said of the last run holds: a machine that its user has shut down stays off.
+      if (this.#state.host.judgeOf(this.#state.policy) === null) record.rest = null;
       record.attempts = 0;
       record.dueAtMs = 0; // by a clock that began anew
     }

@@ -173,7 +173,7 @@ export class ServiceWorker {
     let isLate = false;
     const limitMs = Math.max(
       LEAST_STOP_TIMEOUT_MS,
-      1.5 * (this.#state.graceMs ?? this.#state.specGraceMs),
+      1.5 * this.#state.stopMs,
     );
     const done = this.#state.waiters.until(() => {
       if (this.#state.live === null || this.#state.live !== live) return true;

@@ -46,6 +46,7 @@ export class Supervisor extends EventEmitter<SupervisorEvents> {
   #runs: RunHost;
   readonly #redact: Redact | undefined;
   readonly #withoutKeeper: boolean;
+  readonly #judgeOf: NonNullable<SupervisorOptions['judgeOf']>;
   readonly #clock: Clock;
   readonly #workers = new Map<string, ServiceWorker>();
   readonly #order = new StartOrder(this.#workers);
@@ -63,7 +64,7 @@ export class Supervisor extends EventEmitter<SupervisorEvents> {
   /** @throws ExitwatchError `ERR_EXITWATCH_INVALID_OPTION` */
   constructor(options: SupervisorOptions) {
     super();
-    checkOptionNames(options, ['stateDir', 'monitor', 'redact', 'clock', 'withoutKeeper']);
+    checkOptionNames(options, ['stateDir', 'monitor', 'redact', 'judgeOf', 'clock', 'withoutKeeper']);
     const { stateDir, monitor, redact, clock = realClock } = options;
     const path = checkPath('stateDir', stateDir);
     if (path === undefined) throw invalidOption('stateDir is required');
@@ -72,6 +73,7 @@ export class Supervisor extends EventEmitter<SupervisorEvents> {
     }
     this.#stateDir = path;
     this.#redact = redact;
+    this.#judgeOf = options.judgeOf ?? (() => null);
     this.#clock = clock;
     const keeperOptions = monitor === undefined ? { stateDir } : { stateDir, monitor };
     this.#runs = new Keeper(keeperOptions);
@@ -272,6 +274,7 @@ export class Supervisor extends EventEmitter<SupervisorEvents> {
       store,
       clock: this.#clock,
       order: this.#order,
+      judgeOf: this.#judgeOf,
       emit: (name, ...args) => {
         this.#tell(name, ...args);
       },

@@ -1,0 +1,74 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+
+import { asExitwatchError, type ExitwatchError } from '../../common/errors.js';
+import type { ExitEvent } from '../../events/exit-event.js';
+import type { Judgement } from '../../supervisor/services/restart-policy.js';
+import { readVmRecord, shouldRestart, VmDaemon, type VmVerdict } from '../../vm/index.js';
+
+import type { MachineFolders } from './machine-spec.js';
+
+/** How long an end may take to be judged. */
+const LONGEST_MS = 15_000;
+const LOOK_MS = 100;
+
+/**
+ * Says why a machine ended. It watches the machines by what their hypervisors say, and remembers that: also of
+ * ends while we are away.
+ */
+export class MachineJudge {
+  readonly #folders: MachineFolders;
+  readonly #daemon: VmDaemon;
+  #isUsable = false;
+
+  constructor(folders: MachineFolders, pinDir: string | undefined) {
+    this.#folders = folders;
+    this.#daemon = new VmDaemon({
+      controlDir: folders.control,
+      stateDir: folders.state,
+      recorder: pinDir === undefined ? {} : { pinDir },
+    });
+  }
+
+  /** @param warn what limits it */
+  async start(warn: (error: ExitwatchError, name: string | null) => void): Promise<void> {
+    this.#daemon.on('warning', (error, name) => {
+      warn(asExitwatchError(error), name);
+    });
+    this.#daemon.on('error', (error) => {
+      this.#isUsable = false;
+      warn(asExitwatchError(error), null);
+    });
+    try {
+      await this.#daemon.start();
+      this.#isUsable = true;
+    } catch (error) {
+      warn(asExitwatchError(error), null);
+    }
+  }
+
+  /** Never rejects: what is not known has its reason. */
+  async judge(name: string, exit: ExitEvent): Promise<Judgement> {
+    const deadline = performance.now() + LONGEST_MS;
+    for (;;) {
+      const stop = await this.#verdictOn(name, exit);
+      if (stop !== null) {
+        const { restart, because } = shouldRestart(stop);
+        return { restart, because: `${because} (${stop.summary})` };
+      }
+      if (!this.#isUsable || performance.now() > deadline) {
+        return { restart: null, because: 'why it ended is unknown: nobody could judge it' };
+      }
+      await sleep(LOOK_MS);
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.#daemon.close();
+  }
+
+  /** What is on disk, so that it is known to the next one as well. */
+  async #verdictOn(name: string, exit: ExitEvent): Promise<VmVerdict | null> {
+    const record = await readVmRecord(this.#folders.state, name).catch(() => null);
+    return record?.lastStopped?.id === exit.id ? record.lastStop : null;
+  }
+}

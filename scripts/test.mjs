@@ -16,7 +16,7 @@ const OTHERS = [
 ];
 
 const COMMANDS = ['test/cli/', 'test/docs/', 'test/process/', 'test/vm/'].map(pattern);
-const SUPERVISOR = [pattern('test/supervisor/')];
+const SUPERVISOR = ['test/supervise/', 'test/supervisor/'].map(pattern);
 
 /** They make the kernel reuse pids at once, which confuses other tests that name a process by its pid. */
 const ALONE = ['test/identity/pid-reuse', 'test/monitor/exit-monitor'].map(pattern);

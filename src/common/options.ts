@@ -18,8 +18,9 @@ export function checkOptionNames<Name extends string>(
   options: unknown,
   known: readonly Name[],
 ): Partial<Record<Name, unknown>> {
-  if (typeof options !== 'object' || options === null) {
-    throw invalidOption(`options must be an object, not ${String(options)}`);
+  if (typeof options !== 'object' || options === null || Array.isArray(options)) {
+    const what = Array.isArray(options) ? 'an array' : String(options);
+    throw invalidOption(`options must be an object, not ${what}`);
   }
   const unknown = Object.keys(options).find((name) => !known.includes(name as Name));
   if (unknown !== undefined) throw invalidOption(`unknown option ${JSON.stringify(unknown)}`);

@@ -3,18 +3,10 @@ import { connect } from 'node:net';
 
 import { encodeMessage } from '../../src/supervisor/keeper/message.js';
 import { KeeperHost } from '../support/keeper';
+import { randomFrom } from '../support/random';
 import { ROUNDS } from '../support/rounds';
 
 const REQUESTS = 2000 * ROUNDS;
-
-/** The same numbers for the same seed. */
-function random(seed: number): (limit: number) => number {
-  let state = seed;
-  return (limit) => {
-    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
-    return Math.floor((state / 2 ** 32) * limit);
-  };
-}
 
 const OPERATIONS = [
   ...['start', 'start', 'look', 'signal', 'pause', 'resume', 'kill', 'forget', 'list', 'watch'],
@@ -61,7 +53,7 @@ it(`${REQUESTS} random requests, half of them damaged, harm neither the keeper n
   const pid = host.keeper.run('stays')?.pid;
   const { keeperPid } = host;
   for (let i = 0; i < REQUESTS; i++) {
-    const below = random(i);
+    const below = randomFrom(i);
     const pick = (list: readonly string[]) => list[below(list.length)] ?? '';
     const fields: [string, string][] = [
       ['seq', String(below(3))],

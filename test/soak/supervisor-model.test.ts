@@ -6,6 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Childless, HAS_PIDS } from '../support/cgroup1';
 import { mortal, release } from '../support/mortal';
 import { LineProcess, program } from '../support/programs';
+import { randomOf } from '../support/random';
 import {
   type Marked,
   marked,
@@ -27,17 +28,6 @@ const MOST_KEEPER_KIB = 3072;
 const BETWEEN = 12;
 
 jest.setTimeout(60_000 + STEPS * 1000);
-
-/** mulberry32 */
-function randomOf(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
 
 /** What should be, by the requests alone. */
 type Wanted = { variant: number; isStopped: boolean };

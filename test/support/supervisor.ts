@@ -98,6 +98,10 @@ export class SupervisorHost implements AsyncDisposable {
     return join(this.stateDir, ...names);
   }
 
+  read(file: string): string {
+    return readFileSync(this.path(file), 'utf8');
+  }
+
   /** The stored record of a service. */
   record(name: string): Record<string, unknown> {
     const text = readFileSync(this.path('services', `${name}.json`), 'utf8');

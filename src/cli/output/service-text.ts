@@ -9,7 +9,7 @@ import {
 import { escapeText } from './escape.js';
 import { tellStory } from './exit-story.js';
 import { outcome, span } from './exit-table.js';
-import { describeKiller } from './sender-text.js';
+import { describeKiller, NOT_SEEN } from './sender-text.js';
 import { padEnd, paragraph, textWidth, wrap } from './terminal-text.js';
 
 /** What the supervisor did itself. */
@@ -34,10 +34,15 @@ export function describeLast(story: ServiceStory | null, now: Date): string {
 export function describeEndedRun(story: EndedRun): string {
   const { decision, signal, oom } = story;
   if (isOurs(story)) return `${outcome(story)}; ${escapeText(decision.because)}`;
-  if (signal !== null || oom === true) return `${outcome(story)} by ${describeKiller(story)}`;
+  if (signal !== null || oom === true) return `${outcome(story)} by ${killerOf(story)}`;
   return requestBefore(story) === null
     ? outcome(story)
     : `${outcome(story)} ${describeKiller(story)}`;
+}
+
+function killerOf(story: EndedRun): string {
+  const killer = describeKiller(story);
+  return killer === NOT_SEEN ? 'somebody who was not seen' : killer;
 }
 
 /** Whether the supervisor has done it, for the reason that is in its decision. */

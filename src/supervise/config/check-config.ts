@@ -6,7 +6,7 @@ import { checkBoolean, checkOneOf, invalidOption } from '../../common/options.js
 import type { ConfiguredMachine } from '../../supervisor/index.js';
 import { checkSpec, checkSpecs } from '../../supervisor/services/check-spec.js';
 import type { ServiceSpec } from '../../supervisor/services/service-spec.js';
-import { type MachineFolders, machineSpec } from '../machines/machine-spec.js';
+import { checkMachineOptions, type MachineFolders, machineSpec } from '../machines/machine-spec.js';
 
 /** A configuration as it is used. */
 export interface Config {
@@ -85,6 +85,7 @@ function machineOf(
 ): Record<string, unknown> {
   const { kind, stop: _stop, restart: _restart, ...common } = value;
   checkOneOf('kind', kind, ['vm']);
+  checkMachineOptions(value);
   checkSpec({ ...common, ...absolute(common, folder) });
   return machineSpec(value as ConfiguredMachine, machines, exitwatch);
 }

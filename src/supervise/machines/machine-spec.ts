@@ -84,8 +84,12 @@ export function machineSpec(
 
 function checkStop(stop: object): { powerdownMs: number; graceMs: number } {
   const unknown = Object.keys(stop).find((key) => key !== 'powerdownMs' && key !== 'graceMs');
-  if (unknown !== undefined) throw invalidOption(`unknown option ${JSON.stringify(`stop.${unknown}`)}`);
-  const { powerdownMs = DEFAULT_POWERDOWN_MS, graceMs = DEFAULT_GRACE_MS } = stop as Record<string, unknown>;
+  if (unknown !== undefined)
+    throw invalidOption(`unknown option ${JSON.stringify(`stop.${unknown}`)}`);
+  const { powerdownMs = DEFAULT_POWERDOWN_MS, graceMs = DEFAULT_GRACE_MS } = stop as Record<
+    string,
+    unknown
+  >;
   return {
     powerdownMs: checkInteger('stop.powerdownMs', powerdownMs, 1, LONGEST_MS - MORE_MS),
     graceMs: checkMilliseconds('stop.graceMs', graceMs),
@@ -96,6 +100,13 @@ function socketArgument(path: string): string {
   return `unix:${path.replaceAll(',', ',,')},server=on,wait=off`;
 }
 
+/** @throws ExitwatchError `ERR_EXITWATCH_INVALID_OPTION` for options that only other services have */
+export function checkMachineOptions(given: object): void {
+  for (const [option, reason] of NOT_FOR_MACHINES) {
+    if (option in given) throw invalidOption(`${option} is not for a machine${reason}`);
+  }
+}
+
 function checkMachine(given: ConfiguredMachine, { control }: MachineFolders): void {
   const { name, args = [], restart, stop } = given;
   if (args.some((arg) => /^--?daemonize$/.test(arg))) {
@@ -103,9 +114,6 @@ function checkMachine(given: ConfiguredMachine, { control }: MachineFolders): vo
   }
   if (restart !== undefined) checkOneOf('restart', restart, ['unless-asked', 'never']);
   if (stop !== undefined && !isObject(stop)) throw invalidOption('stop must be an object');
-  for (const [option, reason] of NOT_FOR_MACHINES) {
-    if (option in given) throw invalidOption(`${option} is not for a machine${reason}`);
-  }
   const socket = join(control, `${name}.control`);
   if (Buffer.byteLength(socket) <= MOST_SOCKET_BYTES) return;
   throw invalidOption(`name is too long: the socket ${socket} may have ${MOST_SOCKET_BYTES} bytes`);

@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { isAbsolute, join } from 'node:path';
 
 import { ExitwatchError } from '../../common/errors.js';
+import { isObject } from '../../common/is-object.js';
 import {
   checkBoolean,
   checkInteger,
@@ -107,7 +108,7 @@ const MOST_ID = 2 ** 32 - 2;
 export function toRequest(options: RunOptions, cgroupBase: string | null): Fields {
   checkOptionNames(options, NAMES);
   const { id, command, args = [], env = ownEnvironment(), umask = 0o022 } = options;
-  const { cwd = process.cwd() } = options;
+  const { cwd = process.cwd(), allowRoot = true, notify = false } = options;
   checkRunId(id);
   if (typeof command !== 'string' || command === '')
     throw invalidOption('command must be a path or a name');
@@ -130,8 +131,8 @@ export function toRequest(options: RunOptions, cgroupBase: string | null): Field
     const path = checkAbsolute(name, options[name]);
     if (path !== undefined) fields.push([name, path]);
   }
-  if (!checkBoolean('allowRoot', options.allowRoot ?? true)) fields.push(['noRoot', '1']);
-  if (checkBoolean('notify', options.notify ?? false)) fields.push(['notify', '1']);
+  if (!checkBoolean('allowRoot', allowRoot)) fields.push(['noRoot', '1']);
+  if (checkBoolean('notify', notify)) fields.push(['notify', '1']);
   const { cgroup = cgroupBase } = options;
   if (cgroup !== null) fields.push(['cgroup', join(checkAbsolute('cgroup', cgroup) ?? '', id)]);
   return fields;
@@ -172,7 +173,9 @@ function checkAbsolute(name: string, value: unknown): string | undefined {
 
 function logFields(logs: unknown, id: string): [string, string][] {
   if (logs === undefined) return [];
+  if (!isObject(logs)) throw invalidOption('logs must be an object');
   const given = checkOptionNames(logs, ['stdout', 'stderr', 'file', 'maxBytes', 'keep']);
+  const { maxBytes = 0, keep = 5 } = given;
   const stdout = checkAbsolute('logs.stdout', given.stdout);
   const stderr = checkAbsolute('logs.stderr', given.stderr);
   const file = checkAbsolute('logs.file', given.file);
@@ -186,9 +189,9 @@ function logFields(logs: unknown, id: string): [string, string][] {
   }
   if (stdout !== undefined) fields.push(['out', stdout]);
   if (stderr !== undefined) fields.push(['err', stderr]);
-  const most = checkInteger('logs.maxBytes', given.maxBytes ?? 0, 0, Number.MAX_SAFE_INTEGER);
+  const most = checkInteger('logs.maxBytes', maxBytes, 0, Number.MAX_SAFE_INTEGER);
   if (most > 0) fields.push(['logMost', String(most)]);
-  fields.push(['logKeep', String(checkInteger('logs.keep', given.keep ?? 5, 0, 1000))]);
+  fields.push(['logKeep', String(checkInteger('logs.keep', keep, 0, 1000))]);
   return fields;
 }
 

@@ -95,7 +95,10 @@ function without(value: object, where: string): Record<string, unknown> {
 }
 
 function copyOf(value: unknown, where: string): unknown {
-  if (Array.isArray(value)) return value.map((each, at) => copyOf(each, `${where}[${at}]`));
+  // Not map(), which leaves out what is missing.
+  if (Array.isArray(value)) {
+    return Array.from(value, (each: unknown, at) => copyOf(each, `${where}[${at}]`));
+  }
   if (isObject(value)) {
     const entries = Object.entries(value).filter(([, each]) => each !== undefined);
     return Object.fromEntries(
@@ -113,8 +116,14 @@ function copyOf(value: unknown, where: string): unknown {
 
 function checkParts(given: Record<string, unknown>): void {
   const { restart, successExitCodes, askedBy, onUnknown, backoff, stop } = given;
-  for (const [name, value] of Object.entries(object('extraEnv', given['extraEnv'] ?? {}))) {
-    if (typeof value !== 'string') throw invalidOption(`extraEnv.${name} must be a string`);
+  for (const option of ['env', 'extraEnv']) {
+    if (given[option] === undefined) continue;
+    for (const [name, value] of Object.entries(object(option, given[option]))) {
+      if (typeof value !== 'string') throw invalidOption(`${option}.${name} must be a string`);
+      if (name === '' || /[=\0]/.test(name)) {
+        throw invalidOption(`${option} cannot have a variable named ${JSON.stringify(name)}`);
+      }
+    }
   }
   if (restart !== undefined) checkOneOf('restart', restart, MODES);
   if (onUnknown !== undefined) checkOneOf('onUnknown', onUnknown, ['restart', 'stay']);

@@ -171,10 +171,7 @@ export class ServiceWorker {
     this.#steps.shorten(graceMs);
     const live = this.#state.live;
     let isLate = false;
-    const limitMs = Math.max(
-      LEAST_STOP_TIMEOUT_MS,
-      1.5 * this.#state.stopMs,
-    );
+    const limitMs = Math.max(LEAST_STOP_TIMEOUT_MS, 1.5 * this.#state.stopMs);
     const done = this.#state.waiters.until(() => {
       if (this.#state.live === null || this.#state.live !== live) return true;
       if (isLate) throw stopTimeout(this.name, limitMs);

@@ -64,7 +64,14 @@ export class Supervisor extends EventEmitter<SupervisorEvents> {
   /** @throws ExitwatchError `ERR_EXITWATCH_INVALID_OPTION` */
   constructor(options: SupervisorOptions) {
     super();
-    checkOptionNames(options, ['stateDir', 'monitor', 'redact', 'judgeOf', 'clock', 'withoutKeeper']);
+    checkOptionNames(options, [
+      'stateDir',
+      'monitor',
+      'redact',
+      'judgeOf',
+      'clock',
+      'withoutKeeper',
+    ]);
     const { stateDir, monitor, redact, clock = realClock } = options;
     const path = checkPath('stateDir', stateDir);
     if (path === undefined) throw invalidOption('stateDir is required');

@@ -375,7 +375,7 @@ export class Supervision extends EventEmitter<SupervisionEvents> {
     names: readonly string[] | null,
     act: (name: string) => Promise<unknown>,
   ): Promise<{ services: DoneService[] }> {
-    const all = names ?? this.supervisor.services().map(({ name }) => name);
+    const all = names ?? this.#names();
     for (const name of all) this.supervisor.service(name);
     const services = await Promise.all(
       [...new Set(all)].map(async (name): Promise<DoneService> => {
@@ -406,7 +406,15 @@ export class Supervision extends EventEmitter<SupervisionEvents> {
   }
 
   #views(): ServiceView[] {
-    return this.supervisor.services().map(({ name }) => this.#viewOf(name));
+    return this.#names().map((name) => this.#viewOf(name));
+  }
+
+  /** In the order of the configuration. */
+  #names(): string[] {
+    const order = new Map(this.#config.services.map(({ name }, at) => [name, at]));
+    const names = this.supervisor.services().map(({ name }) => name);
+    const placeOf = (name: string) => order.get(name) ?? Infinity;
+    return names.sort((one, other) => Math.sign(placeOf(one) - placeOf(other)) || 0);
   }
 
   #viewOf(name: string): ServiceView {
@@ -427,16 +435,17 @@ function hasMachine(config: Config | null, folders: MachineFolders): boolean {
   return config?.services.some((spec) => isMachine(spec, folders)) === true;
 }
 
-/** The options that differ; of the environment, its variables. */
+/** The options that differ; of an environment, its variables. */
 function differences(before: ServiceSpec, after: ServiceSpec): string[] {
   const names = new Set([...Object.keys(before), ...Object.keys(after)]);
   return [...names].flatMap((name) => {
     const one: unknown = before[name as keyof ServiceSpec];
     const other: unknown = after[name as keyof ServiceSpec];
     if (isDeepStrictEqual(one, other)) return [];
-    if (name !== 'env') return [name];
-    const variables = new Set([...Object.keys(before.env ?? {}), ...Object.keys(after.env ?? {})]);
-    const differing = [...variables].filter((each) => before.env?.[each] !== after.env?.[each]);
-    return differing.length === 0 ? [name] : differing.map((each) => `env.${each}`);
+    if (name !== 'env' && name !== 'extraEnv') return [name];
+    const [old, fresh] = [one ?? {}, other ?? {}] as Record<string, string>[];
+    const variables = new Set([...Object.keys(old ?? {}), ...Object.keys(fresh ?? {})]);
+    const differing = [...variables].filter((each) => old?.[each] !== fresh?.[each]);
+    return differing.length === 0 ? [name] : differing.map((each) => `${name}.${each}`);
   });
 }

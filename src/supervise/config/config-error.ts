@@ -15,13 +15,14 @@ export function configError(
 
 /**
  * The key that a message of a check is about. Such a message has the name of the option, without that of
- * what it belongs to: it is the first word that is one.
+ * what it belongs to: it is the first word that is one, before it says what must be.
  *
  * @param path of the object that was checked
  */
 export function keyIn(message: string, path: string, keys: { has(key: string): boolean }): string {
   const said = message.replace(/^service "(?:[^"\\]|\\.)*": /, '');
-  for (const [word] of said.matchAll(/[\w$@-][\w.$@[\]-]*/g)) {
+  const [subject = ''] = said.split(' must ');
+  for (const [word] of subject.matchAll(/[\w$@-][\w.$@[\]-]*/g)) {
     for (let name = word; name !== ''; name = name.slice(0, Math.max(0, name.lastIndexOf('.')))) {
       const key = path === '' ? name : `${path}.${name}`;
       if (keys.has(key)) return key;

@@ -32,8 +32,12 @@ export class SuperviseHost implements AsyncDisposable {
   /** What it has printed, also before it was restarted. */
   readonly told: Record<string, unknown>[] = [];
 
-  constructor(args: readonly string[] = []) {
+  readonly #isContained: boolean;
+
+  /** @param isContained its services end with a pid namespace, and none is left */
+  constructor(args: readonly string[] = [], isContained = false) {
     this.#args = args;
+    this.#isContained = isContained;
   }
 
   static async of(...services: Described[]): Promise<SuperviseHost> {
@@ -147,12 +151,16 @@ export class SuperviseHost implements AsyncDisposable {
     return [...lines, this.process?.stderr ?? ''].join('\n');
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
+  async #clear(): Promise<void> {
     await this.crash();
     this.write();
     await this.start();
     await until('nothing to be left', async () => (await this.list()).length === 0);
     await this.end();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (!this.#isContained) await this.#clear();
     rmSync(this.folder, { recursive: true, force: true });
   }
 }

@@ -13,6 +13,8 @@ import { MOST_QUESTION_BYTES, SOCKET_NAME } from './protocol.js';
 
 const MOST_CLIENTS = 64;
 const LONGEST_QUESTION_MS = 5000;
+/** How often Node.js looks for questions that take longer. */
+const CHECK_MS = 1000;
 
 /** Answers a question; throws what is to be told instead. */
 export type Answerer = (
@@ -41,6 +43,7 @@ export class ControlServer {
         headersTimeout: LONGEST_QUESTION_MS,
         requestTimeout: LONGEST_QUESTION_MS,
         keepAlive: false,
+        connectionsCheckingInterval: CHECK_MS,
       },
       (request, response) => void this.#serve(request, response),
     );

@@ -14,6 +14,7 @@ const COMMANDS = 'e2e/docs-commands';
 const GUIDES = 'e2e/vm-guides';
 const JOURNAL = 'e2e/journal-service';
 const STORIES = 'e2e/stories';
+const SUPERVISE = 'e2e/supervise';
 
 /** The tests that run the code blocks of each page, in order, and compare the output. */
 const TESTED_IN: Record<string, string[]> = {
@@ -38,6 +39,7 @@ const TESTED_IN: Record<string, string[]> = {
   'docs/services.md': [SNIPPETS, SNIPPETS],
   'docs/sources.md': [SNIPPETS],
   'docs/stop-safely.md': [COMMANDS, SNIPPETS, SNIPPETS, SNIPPETS],
+  'docs/supervise.md': Array.from({ length: 5 }, () => SUPERVISE),
   'docs/supervisor.md': [SNIPPETS, SNIPPETS],
   'docs/troubleshooting.md': [SNIPPETS],
   'docs/virtual-machines.md': [VM_SNIPPETS, VM_SNIPPETS, SNIPPETS, SNIPPETS, VM_COMMANDS],

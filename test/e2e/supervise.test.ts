@@ -1,5 +1,14 @@
 // docs/supervise.md, as it stands there: the commands, the configurations, and a container of runc.
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readlinkSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -23,38 +32,38 @@ afterEach(() => {
 
 itAsRoot('two services are kept alive, and one tells who has ended it', async () => {
   const { env } = installCommand(folder);
-  const shell = new LineProcess(
-    'sh',
-    ['-c', blockWith(PAGE, 'exitwatch supervise services.json')],
-    {
-      ...{ cwd: folder, env },
-    },
-  );
+  const commands = blockWith(PAGE, 'exitwatch supervise services.json');
+  const shell = new LineProcess('bash', ['-c', commands], { cwd: folder, env });
   const lines: string[] = [];
-  for await (const line of shell.lines) {
-    lines.push(line);
-    if (line === 'web is stopped') break; // the supervisor still has the output of the shell
+  try {
+    for await (const line of shell.lines) {
+      lines.push(line);
+      if (line === 'web is stopped') break; // the supervisor still has the output of the shell
+    }
+  } finally {
+    for (const pid of await supervisorsIn(folder)) process.kill(pid, 'SIGTERM');
   }
-  const [header = '', db = '', web = ''] = lines;
+  await arrives('the end of the supervisor', shell.ended);
+  const [header = '', db = '', web = '', ...told] = lines;
   expect(header).toMatch(/^NAME +PHASE/);
   expect(db).toMatch(/^db +running +yes +\d+/);
   expect(web).toMatch(/^web +running +yes +\d+/);
-  const page = blockWith(PAGE, 'web ended: killed SIGTERM').split('\n');
-  const told = lines.slice(3);
-  page.forEach((line, at) => {
-    if (line.startsWith('           uid')) expect(told[at]).toMatch(/^ {11}uid \d+, cgroup \S+ < /);
-    else expect(told[at]).toMatch(likeOnPage(line));
-  });
-  const { pid } = await supervisorIn(folder);
-  process.kill(pid, 'SIGTERM');
-  await arrives('the end of the supervisor', shell.ended);
+  blockWith(PAGE, 'web ended: killed SIGTERM')
+    .trimEnd()
+    .split('\n')
+    .forEach((line, at) => {
+      if (!line.startsWith('           uid')) expect(told[at]).toMatch(likeOnPage(line));
+      else expect(told[at]).toMatch(/^ {11}uid \d+, cgroup \S+ < /);
+    });
 });
 
-async function supervisorIn(where: string): Promise<{ pid: number }> {
-  const find = `pgrep -f 'supervise services.json' | while read p; do [ "$(readlink /proc/$p/cwd)" = '${where}' ] && echo $p; done`;
-  const found = new LineProcess('sh', ['-c', find]);
-  const pids = (await found.rest()).map(Number);
-  return { pid: Math.max(...pids) };
+/** The supervisors that run in a folder. */
+async function supervisorsIn(where: string): Promise<number[]> {
+  const find =
+    'for p in $(pgrep -f "supervise services.json"); do echo "$p $(readlink /proc/$p/cwd)"; done';
+  const rows = await new LineProcess('sh', ['-c', find]).rest();
+  const found = rows.map((row) => row.split(' '));
+  return found.filter(([, cwd]) => cwd === where).map(([pid]) => Number(pid));
 }
 
 test('the module is a configuration', async () => {
@@ -111,21 +120,35 @@ class RuncContainer {
   }
 }
 
-/** The host's files are its root: only its processes are its own. */
+/** Programs are the host's; processes are its own. */
 function specification(bundle: string, args: readonly string[]): object {
+  const mounts = [...new Set([REPOSITORY, bundle, ...programFolders(join(bundle, 'rootfs'))])];
   return {
     ociVersion: '1.0.2',
     process: {
       ...{ args, cwd: bundle, user: { uid: 0, gid: 0 }, noNewPrivileges: true },
       env: [`PATH=${process.env['PATH'] ?? ''}`],
-      capabilities: Object.fromEntries(
-        ['bounding', 'effective', 'permitted'].map((set) => [set, ['CAP_KILL', 'CAP_SYS_PTRACE']]),
-      ),
+      capabilities: { bounding: ['CAP_KILL'], effective: ['CAP_KILL'], permitted: ['CAP_KILL'] },
     },
-    root: { path: '/', readonly: false },
-    mounts: [{ destination: '/proc', type: 'proc', source: 'proc' }],
+    root: { path: 'rootfs', readonly: false },
+    mounts: [
+      { destination: '/proc', type: 'proc', source: 'proc' },
+      { destination: '/dev', type: 'tmpfs', source: 'tmpfs', options: ['mode=755'] },
+      ...mounts.map((path) => ({
+        ...{ destination: path, type: 'none', source: path, options: ['rbind'] },
+      })),
+    ],
     linux: { namespaces: ['pid', 'ipc', 'mount'].map((type) => ({ type })) },
   };
+}
+
+/** Those of the host, as folders to mount; links are made. */
+function programFolders(rootfs: string): string[] {
+  const folders = ['/usr', '/bin', '/sbin', '/lib', '/lib64', '/etc'].filter(existsSync);
+  for (const path of folders) {
+    if (lstatSync(path).isSymbolicLink()) symlinkSync(readlinkSync(path), join(rootfs, path));
+  }
+  return folders.filter((path) => !lstatSync(path).isSymbolicLink());
 }
 
 const OBEDIENT = 'trap "exit 7" TERM; trap "echo hup" HUP; echo up; while :; do sleep 0.02; done';
@@ -154,7 +177,7 @@ itAsRoot(
       }
     }
     const code = await container.process.ended;
-    expect({ code, printed }).toMatchObject({ code: 7 });
+    expect({ code, printed, stderr: container.process.stderr }).toMatchObject({ code: 7 });
     const ends = printed
       .filter((line) => line.includes(' ended: '))
       .map((line) => line.split('  ')[1]);

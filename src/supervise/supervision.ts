@@ -95,7 +95,9 @@ export class Supervision extends EventEmitter<SupervisionEvents> {
     this.supervisor = new Supervisor({
       ...{ stateDir: folder, monitor: this.#monitor },
       judgeOf: (spec) =>
-        isMachine(spec, machines) ? (exit) => this.#judge.judge(spec.name, exit) : null,
+        isMachine(spec, machines)
+          ? (exit, identity) => this.#judge.judge(spec.name, exit, identity)
+          : null,
     });
     this.#server = new ControlServer(folder, (name, question, peer) =>
       this.#answer(name, question, peer),

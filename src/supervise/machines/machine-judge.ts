@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 import { asExitwatchError, type ExitwatchError } from '../../common/errors.js';
 import type { ExitEvent } from '../../events/exit-event.js';
+import { isSameProcess, type ProcessIdentity } from '../../identity/process-identity.js';
 import type { Judgement } from '../../supervisor/services/restart-policy.js';
 import { readVmRecord, shouldRestart, VmDaemon, type VmVerdict } from '../../vm/index.js';
 
@@ -47,10 +48,10 @@ export class MachineJudge {
   }
 
   /** Never rejects: what is not known has its reason. */
-  async judge(name: string, exit: ExitEvent): Promise<Judgement> {
+  async judge(name: string, exit: ExitEvent, identity: ProcessIdentity | null): Promise<Judgement> {
     const deadline = performance.now() + LONGEST_MS;
     for (;;) {
-      const stop = await this.#verdictOn(name, exit);
+      const stop = await this.#verdictOn(name, exit, identity);
       if (stop !== null) {
         const { restart, because } = shouldRestart(stop);
         return { restart, because: `${because} (${stop.summary})` };
@@ -67,8 +68,16 @@ export class MachineJudge {
   }
 
   /** What is on disk, so that it is known to the next one as well. */
-  async #verdictOn(name: string, exit: ExitEvent): Promise<VmVerdict | null> {
+  async #verdictOn(
+    name: string,
+    exit: ExitEvent,
+    identity: ProcessIdentity | null,
+  ): Promise<VmVerdict | null> {
     const record = await readVmRecord(this.#folders.state, name).catch(() => null);
-    return record?.lastStopped?.id === exit.id ? record.lastStop : null;
+    const stopped = record?.lastStopped;
+    if (record === null || stopped == null) return null;
+    // The keeper's own identity of a process lacks what only a pidfd can tell.
+    const isIt = stopped.id === exit.id || (identity !== null && isSameProcess(stopped, identity));
+    return isIt ? record.lastStop : null;
   }
 }

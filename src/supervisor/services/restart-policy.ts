@@ -1,5 +1,6 @@
 import { killerOf } from '../../events/ended-by.js';
 import type { ExitEvent } from '../../events/exit-event.js';
+import type { ProcessIdentity } from '../../identity/process-identity.js';
 import type { SignalSender } from '../../events/signal-event.js';
 import { locate } from '../../where/locate.js';
 
@@ -114,6 +115,9 @@ export function decideRestart(
   if (rules.restart === 'on-failure') return decision(...ofOutcome(rules, exit));
   return decision(...ofSender(rules, exit, sender));
 }
+
+/** Says why a run has ended; never rejects. @internal */
+export type Judge = (exit: ExitEvent, identity: ProcessIdentity | null) => Promise<Judgement>;
 
 /** What a judge says of an end. @internal */
 export interface Judgement {

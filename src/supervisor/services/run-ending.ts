@@ -185,7 +185,7 @@ export class RunEnding {
   async #judge(live: LiveRun, exit: ExitEvent): Promise<Judgement | null> {
     const judge = this.#state.host.judgeOf(this.#state.policy);
     if (judge === null || live.stored.intent !== null || this.#state.goal !== 'up') return null;
-    return judge(exit);
+    return judge(exit, live.stored.identity);
   }
 
   #decide(live: LiveRun, exit: ExitEvent, judgement: Judgement | null): RestartDecision {

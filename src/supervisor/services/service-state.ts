@@ -5,8 +5,7 @@ import { Backoff } from './backoff.js';
 import type { Clock } from './clock.js';
 import type { LiveRun } from './live-run.js';
 import { newLive } from './live-run.js';
-import type { ExitEvent } from '../../events/exit-event.js';
-import type { Judgement, StopPurpose } from './restart-policy.js';
+import type { Judge, StopPurpose } from './restart-policy.js';
 import type { RunHost } from './run-host.js';
 import type {
   ServiceEnd,
@@ -31,7 +30,7 @@ export interface WorkerHost {
   readonly clock: Clock;
   readonly order: StartOrder;
   /** Who knows more of an end of this service than its exit; `null`: nobody does. */
-  judgeOf(spec: ServiceSpec): ((exit: ExitEvent) => Promise<Judgement>) | null;
+  judgeOf(spec: ServiceSpec): Judge | null;
   emit<Name extends keyof SupervisorEvents>(name: Name, ...args: SupervisorEvents[Name]): void;
   /** A new run takes the place of one that ended for this reason. */
   countRestart(reason: string): void;

@@ -1,9 +1,9 @@
 import type { ExitwatchError } from '../../common/errors.js';
-import type { Downgrade, ExitEvent } from '../../events/exit-event.js';
+import type { Downgrade } from '../../events/exit-event.js';
 import type { ExitMonitor } from '../../monitor/exit-monitor.js';
 
 import type { Clock } from './clock.js';
-import type { Judgement } from './restart-policy.js';
+import type { Judge } from './restart-policy.js';
 import type { ServiceSpec } from './service-spec.js';
 
 /**
@@ -20,7 +20,7 @@ export type SupervisorOptions = {
    */
   redact?: (spec: ServiceSpec) => ServiceSpec;
   /** Who knows more of an end of a service than its exit; `null`: nobody does. @internal */
-  judgeOf?: (spec: ServiceSpec) => ((exit: ExitEvent) => Promise<Judgement>) | null;
+  judgeOf?: (spec: ServiceSpec) => Judge | null;
   /** @internal */
   clock?: Clock;
   /** As if there were no keeper for this system. @internal */

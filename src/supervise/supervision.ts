@@ -91,7 +91,9 @@ export class Supervision extends EventEmitter<SupervisionEvents> {
     });
     const machines = machineFolders(folder);
     mkdirSync(machines.control, { recursive: true, mode: 0o700 });
-    this.#judge = new MachineJudge(machines, pinDir);
+    this.#judge = new MachineJudge(machines, pinDir, (identity) =>
+      this.supervisor.exitOf(identity),
+    );
     this.supervisor = new Supervisor({
       ...{ stateDir: folder, monitor: this.#monitor },
       judgeOf: (spec) =>
@@ -115,10 +117,10 @@ export class Supervision extends EventEmitter<SupervisionEvents> {
     const config = await this.#load();
     if (this.#configError !== null && !this.#hasServices()) throw this.#configError;
     const monitor = await this.#startMonitor();
-    const machines = machineFolders(this.#options.folder);
-    // Some of before may end as soon as they are known.
-    if (existsSync(machines.state) || hasMachine(config, machines)) await this.#startJudge();
     const supervisor = await this.supervisor.start();
+    const machines = machineFolders(this.#options.folder);
+    // Those of before that have ended wait for it.
+    if (existsSync(machines.state) || hasMachine(config, machines)) await this.#startJudge();
     this.#keeper = { pid: supervisor.keeperPid, version: supervisor.keeperVersion };
     if (supervisor.downgrade !== null) this.#warnings.push(supervisor.downgrade.detail);
     if (this.#configError !== null) {

@@ -9,7 +9,7 @@ import { until } from '../support/wait';
 const TIMES = 5 * ROUNDS;
 const SEED = Number(process.env['EXITWATCH_SEED'] ?? Date.now());
 
-jest.setTimeout(60_000 + TIMES * 30_000);
+jest.setTimeout(60_000 + TIMES * 10_000);
 
 /** What is done to the machine, and whether it is to run afterwards. */
 const DEEDS = [

@@ -1,6 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
+import { withDeadline } from '../../common/deadline.js';
 import { asExitwatchError, type ExitwatchError } from '../../common/errors.js';
+import { newPromise } from '../../common/promise-with-resolvers.js';
 import type { ExitEvent } from '../../events/exit-event.js';
 import { isSameProcess, type ProcessIdentity } from '../../identity/process-identity.js';
 import type { Judgement } from '../../supervisor/services/restart-policy.js';
@@ -19,14 +21,21 @@ const LOOK_MS = 100;
 export class MachineJudge {
   readonly #folders: MachineFolders;
   readonly #daemon: VmDaemon;
+  readonly #starting = newPromise<void>();
   #isUsable = false;
 
-  constructor(folders: MachineFolders, pinDir: string | undefined) {
+  /** @param exitOf the parent of a machine knows how it ended, also if nobody saw that */
+  constructor(
+    folders: MachineFolders,
+    pinDir: string | undefined,
+    exitOf: (identity: ProcessIdentity) => Promise<ExitEvent | null>,
+  ) {
     this.#folders = folders;
     this.#daemon = new VmDaemon({
       controlDir: folders.control,
       stateDir: folders.state,
       recorder: pinDir === undefined ? {} : { pinDir },
+      exitOf,
     });
   }
 
@@ -45,11 +54,13 @@ export class MachineJudge {
     } catch (error) {
       warn(asExitwatchError(error), null);
     }
+    this.#starting.resolve();
   }
 
   /** Never rejects: what is not known has its reason. */
   async judge(name: string, exit: ExitEvent, identity: ProcessIdentity | null): Promise<Judgement> {
     const deadline = performance.now() + LONGEST_MS;
+    await withDeadline(this.#starting.promise, LONGEST_MS);
     for (;;) {
       const stop = await this.#verdictOn(name, exit, identity);
       if (stop !== null) {

@@ -1,13 +1,18 @@
 // One idea: the workers of all services, their common store and keeper, and what users call.
 import { EventEmitter } from 'node:events';
+import { setTimeout as sleep } from 'node:timers/promises';
 
 import { emitSafely } from '../../common/emit-safely.js';
 import { asExitwatchError, ExitwatchError } from '../../common/errors.js';
 import { checkOptionNames, checkPath, invalidOption } from '../../common/options.js';
+import type { ExitEvent } from '../../events/exit-event.js';
 import type { SignalName } from '../../events/wait-status.js';
 import { newPromise, type PromiseWithResolvers } from '../../common/promise-with-resolvers.js';
 import { Semaphore } from '../../common/semaphore.js';
+import { isSameProcess, type ProcessIdentity } from '../../identity/process-identity.js';
 import { Keeper } from '../keeper/keeper.js';
+import type { KeeperRun } from '../keeper/keeper-run.js';
+import { exitOf } from '../keeper/run-exit.js';
 
 import { checkSpecs } from './check-spec.js';
 import { type Clock, realClock } from './clock.js';
@@ -32,6 +37,8 @@ import type { StoppedAll, SupervisorOptions, SupervisorReady } from './superviso
 
 const REOPEN_MS = 1000;
 const MOST_RESTARTS = 8;
+const LOOK_MS = 50;
+const MOST_LOOKS = 100;
 
 type State = 'new' | 'starting' | 'started' | 'closed';
 
@@ -232,6 +239,21 @@ export class Supervisor extends EventEmitter<SupervisorEvents> {
     this.#checkStarted();
     if (!(this.#runs instanceof Keeper)) throw noKeeper();
     await this.#runs.endWith(status);
+  }
+
+  /**
+   * How a run ended that was not forgotten; `null`: it is none of ours, or that is not known.
+   *
+   * @internal
+   */
+  async exitOf(identity: ProcessIdentity): Promise<ExitEvent | null> {
+    const isIt = ({ identity: own }: KeeperRun) => own !== null && isSameProcess(own, identity);
+    for (let looks = 0; looks < MOST_LOOKS; looks++) {
+      const run = this.#runs.runs().find(isIt);
+      if (run?.state !== 'running') return run === undefined ? null : exitOf(run, true);
+      await sleep(LOOK_MS); // its keeper has not told yet
+    }
+    return null;
   }
 
   /** Sends a signal to the process of a service. Resolves with `false` if it does not run. @internal */

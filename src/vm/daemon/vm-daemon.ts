@@ -9,6 +9,7 @@ import type { RecorderOptions } from '../../monitor/memory-options.js';
 import { VmDirectory } from '../directory/vm-directory.js';
 import type { KnownStart, VmStart } from '../directory/vm-start.js';
 import { VmMonitor } from '../monitor/vm-monitor.js';
+import type { ExitOf } from '../monitor/vm-watch.js';
 
 import { EndDelivery } from './end-delivery.js';
 import { StateDirectory } from './state-directory.js';
@@ -34,6 +35,8 @@ export interface VmDaemonOptions {
   trace?: 'auto' | 'on' | 'off';
   /** As for an `ExitMonitor`: what records how machines end while no daemon is running. */
   recorder?: RecorderOptions;
+  /** Who knows how a process ended that nobody saw end. @internal */
+  exitOf?: ExitOf;
 }
 
 /** The events of a {@link VmDaemon}. */
@@ -53,7 +56,7 @@ export interface VmDaemonEvents {
 /** Where the watches are, in the state directory. */
 const WATCHES = 'watches';
 
-const KEYS = ['controlDir', 'stateDir', 'hook', 'source', 'trace', 'recorder'];
+const KEYS = ['controlDir', 'stateDir', 'hook', 'source', 'trace', 'recorder', 'exitOf'];
 
 /**
  * Watches the virtual machines of a directory, and remembers why they ended: durably, and once
@@ -112,13 +115,17 @@ export class VmDaemon extends EventEmitter<VmDaemonEvents> implements AsyncDispo
 
   async #start(): Promise<void> {
     const { controlDir, stateDir, source = 'auto', trace = 'auto', recorder = {} } = this.#options;
+    const { exitOf } = this.#options;
     const state = await StateDirectory.open(stateDir);
     this.#state = state;
     try {
       this.#checkOpen();
       this.#monitor = new VmMonitor(
         { intentLog: intentLogPath(state.path), source, trace },
-        { stateDir: join(state.path, WATCHES), recorder },
+        {
+          ...{ stateDir: join(state.path, WATCHES), recorder },
+          ...(exitOf === undefined ? {} : { exitOf }),
+        },
       );
       this.#monitor.on('warning', (error, name) => {
         emitSafely(() => this.emit('warning', error, name));

@@ -18,7 +18,7 @@ import { emitSafely } from '../../common/emit-safely.js';
 import { IntentMemory } from './intent-memory.js';
 import { checkVmOptions, type VmOptions } from './vm-options.js';
 import type { VmVerdict } from '../verdict/vm-verdict.js';
-import { VmWatch } from './vm-watch.js';
+import { type ExitOf, VmWatch } from './vm-watch.js';
 
 /** Options of a {@link VmMonitor}. */
 export interface VmMonitorOptions {
@@ -33,6 +33,9 @@ export interface VmMonitorOptions {
   /** As for an `ExitMonitor`. */
   trace?: 'auto' | 'on' | 'off';
 }
+
+/** What only a daemon has. */
+type DaemonOptions = Pick<ExitMonitorOptions, 'stateDir' | 'recorder'> & { exitOf?: ExitOf };
 
 /** The events of a {@link VmMonitor}. */
 export interface VmMonitorEvents {
@@ -54,6 +57,7 @@ export class VmMonitor extends EventEmitter<VmMonitorEvents> implements AsyncDis
   readonly #recorder: IntentRecorder;
   readonly #ownLog: IntentLog | undefined;
   readonly #readIntents: () => Promise<readonly Intent[]>;
+  readonly #exitOf: ExitOf;
   readonly #watches = new Set<VmWatch>();
   #starting: Promise<Ready> | undefined;
   /** Of earlier monitors. */
@@ -61,14 +65,11 @@ export class VmMonitor extends EventEmitter<VmMonitorEvents> implements AsyncDis
   #isClosed = false;
 
   /**
-   * `memory`: what a daemon's monitor remembers its watches with.
+   * The second one: what a daemon's monitor remembers its watches with, and who knows more of ends.
    *
    * @throws ExitwatchError `ERR_EXITWATCH_INVALID_OPTION`
    */
-  constructor(
-    options: VmMonitorOptions = {},
-    memory: Pick<ExitMonitorOptions, 'stateDir' | 'recorder'> = {},
-  ) {
+  constructor(options: VmMonitorOptions = {}, { exitOf, ...memory }: DaemonOptions = {}) {
     super();
     checkOptionNames(options, ['intentLog', 'source', 'trace']);
     const { intentLog, source = 'auto', trace = 'auto' } = options;
@@ -76,6 +77,7 @@ export class VmMonitor extends EventEmitter<VmMonitorEvents> implements AsyncDis
       ...{ scope: 'watched', source, trace, ...memory },
       autoCommit: memory.stateDir === undefined,
     });
+    this.#exitOf = exitOf ?? (() => Promise.resolve(null));
     // An error makes its watches reject, and with them `stopped`.
     this.#monitor.on('error', () => undefined);
     if (intentLog === undefined) {
@@ -127,6 +129,7 @@ export class VmMonitor extends EventEmitter<VmMonitorEvents> implements AsyncDis
       monitor: this.#monitor,
       recorder: this.#recorder,
       readIntents: this.#readIntents,
+      exitOf: this.#exitOf,
       running: (name) => {
         emitSafely(() => this.emit('running', name));
       },

@@ -32,11 +32,15 @@ export interface VmStopOptions {
   reason?: string;
 }
 
+/** Who knows how a process ended that nobody saw end, such as its parent; `null`: it does not. */
+export type ExitOf = (identity: ProcessIdentity) => Promise<ExitEvent | null>;
+
 /** What a watch gets from its monitor. */
 export interface VmContext {
   monitor: ExitMonitor;
   recorder: IntentRecorder;
   readIntents: () => Promise<readonly Intent[]>;
+  exitOf: ExitOf;
   running(name: string): void;
   warning(error: Error, name: string): void;
   /** `null`: there is no verdict. */
@@ -222,13 +226,21 @@ export class VmWatch {
     let verdict: VmVerdict | null = null;
     try {
       const watch = await this.#armed;
-      const judged = await this.#judge(await watch.exited, watch.identity);
+      const judged = await this.#judge(await this.#exitOf(watch), watch.identity);
       verdict = judged.verdict;
       return judged;
     } finally {
       this.#release();
       this.#context.ended(this, verdict);
     }
+  }
+
+  /** What nobody saw, its parent may know. */
+  async #exitOf({ exited, identity }: ExitWatch): Promise<ExitEvent> {
+    const seen = await exited;
+    if (seen.how !== 'unknown') return seen;
+    const kept = await this.#context.exitOf(identity).catch(() => null);
+    return kept === null ? seen : { ...kept, id: seen.id, isRepeated: seen.isRepeated };
   }
 
   #release(): void {

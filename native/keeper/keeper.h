@@ -1,3 +1,5 @@
+// One idea: what the parts of the keeper know of each other.
+//
 // exitwatch-keeper: the parent of processes that outlive their supervisor. It starts what it is
 // told to start, reaps it and all that it leaves behind, and writes down each end before it tells.
 // It takes no decision, and no decision depends on the wall clock.

@@ -75,7 +75,7 @@ export class Supervision extends EventEmitter<SupervisionEvents> {
   #warnings: string[] = [];
   #applying: Promise<unknown> = Promise.resolve();
   #isGuarded = false;
-  readonly #mainEnded = newPromise<void>();
+  readonly #mainEnded = newPromise<undefined>();
 
   /** @throws ExitwatchError `ERR_EXITWATCH_IN_USE`, `ERR_EXITWATCH_STATE_DIR` */
   constructor(options: SupervisionOptions) {
@@ -145,7 +145,7 @@ export class Supervision extends EventEmitter<SupervisionEvents> {
   }
 
   /** Resolves when the main service has ended for good. */
-  get mainEnded(): Promise<void> {
+  get mainEnded(): Promise<undefined> {
     return this.#mainEnded.promise;
   }
 
@@ -235,12 +235,12 @@ export class Supervision extends EventEmitter<SupervisionEvents> {
       // What runs once is not tried again.
       const isMain = service === this.#config.main;
       if (isMain && this.supervisor.service(service).spec().restart === 'never') {
-        this.#mainEnded.resolve();
+        this.#mainEnded.resolve(undefined);
       }
     });
     this.supervisor.on('stopped', ({ service, phase }) => {
       const isOver = phase === 'ended' || phase === 'failed';
-      if (isOver && service === this.#config.main) this.#mainEnded.resolve();
+      if (isOver && service === this.#config.main) this.#mainEnded.resolve(undefined);
       if (phase !== 'removed') return;
       this.#store(() => {
         this.#stories.remove(service);

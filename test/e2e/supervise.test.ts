@@ -13,6 +13,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 import { call, installCommand, MAIN } from '../support/command';
+import { kill } from '../support/kill';
 import { blockWith, likeOnPage } from '../support/pages';
 import { itAsRoot } from '../support/privilege';
 import { LineProcess, REPOSITORY } from '../support/programs';
@@ -41,7 +42,7 @@ itAsRoot('two services are kept alive, and one tells who has ended it', async ()
       if (line === 'web is stopped') break; // the supervisor still has the output of the shell
     }
   } finally {
-    for (const pid of await supervisorsIn(folder)) process.kill(pid, 'SIGTERM');
+    for (const pid of await supervisorsIn(folder)) kill(pid, 'SIGTERM');
   }
   await arrives('the end of the supervisor', shell.ended);
   const [header = '', db = '', web = '', ...told] = lines;

@@ -97,6 +97,7 @@ test('the package holds everything it uses, and nothing that npm would compile',
     ...[
       ...LINKED,
       'examples/vm-manager.mjs',
+      'schemas/services.json',
       'schemas/vm-record.json',
       `prebuilds/linux-${process.arch}/exitwatch.node`,
       `prebuilds/linux-${process.arch}/exitwatch-keeper`,

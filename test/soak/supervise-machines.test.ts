@@ -27,23 +27,27 @@ async function doTo(
   host: SuperviseHost,
   pid: number,
   { what }: Deed,
-): Promise<unknown> {
+): Promise<void> {
   switch (what) {
     case 'its guest powers it off':
-      return machine.press('p');
+      await machine.press('p');
+      break;
     case 'a stranger sends SIGTERM':
-      return kill(pid, 'SIGTERM');
+      kill(pid, 'SIGTERM');
+      break;
     case 'a stranger sends SIGKILL':
-      return kill(pid, 'SIGKILL');
+      kill(pid, 'SIGKILL');
+      break;
     case 'it is migrated':
       await machine.ask('migrate', { uri: 'exec:cat > /dev/null' });
       await until('it to be saved', async () => {
         const { status } = (await machine.ask('query-migrate')) as { status: string };
         return status === 'completed';
       });
-      return machine.ask('quit').catch(() => undefined);
+      await machine.ask('quit').catch(() => undefined);
+      break;
     case 'its operator stops it':
-      return host.service('stop', 'vm1');
+      await host.service('stop', 'vm1');
   }
 }
 

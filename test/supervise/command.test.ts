@@ -21,7 +21,7 @@ describe('exitwatch supervise', () => {
   it('keeps services running, and tells who ended one', async () => {
     await using host = await SuperviseHost.of(sleeper('web'), sleeper('db'));
     const { pid } = await host.phase('web', 'running');
-    await kill(pid, 'SIGTERM');
+    kill(pid, 'SIGTERM');
     const again = await until('another run', async () => {
       const found = await host.listed('web');
       return found.pid !== null && found.pid !== pid ? found : null;
@@ -138,7 +138,7 @@ describe('exitwatch supervise', () => {
     const applied = await host.service('apply');
     expect(applied.code).toBe(2);
     expect(applied.stderr).toContain('it is no JSON: a key or } is expected in column 2');
-    await kill(pid, 'SIGKILL');
+    kill(pid, 'SIGKILL');
     await until('another run', async () => (await host.listed('web')).restarts === 1);
   });
 

@@ -93,9 +93,9 @@ describe('as the first process of a container', () => {
     host.write(SIDE, { ...app(OBEDIENT), after: ['side'] });
     const container = new Container(host);
     await until('its main service to listen', () => existsSync(host.path('up')));
-    await kill(await container.first(), 'SIGHUP');
+    kill(await container.first(), 'SIGHUP');
     await until('the signal to arrive', () => existsSync(host.path('hup')));
-    await kill(await container.first(), 'SIGTERM');
+    kill(await container.first(), 'SIGTERM');
     expect(await container.process.ended).toBe(7);
     expect(container.of('exit').map(({ service }) => service)).toEqual(['app', 'side']);
   });
@@ -107,13 +107,13 @@ describe('as the first process of a container', () => {
     await until('its main service to listen', () => existsSync(host.path('up')));
     await container.printed('applied');
     for (let times = 1; times <= 2; times++) {
-      await kill(await container.supervisor(), 'SIGKILL');
+      kill(await container.supervisor(), 'SIGKILL');
       await container.printed('supervising', times + 1);
       await container.printed('adopted', times * 2);
     }
     expect(container.of('started')).toHaveLength(2);
     expect(container.of('exit')).toEqual([]);
-    await kill(await container.first(), 'SIGTERM');
+    kill(await container.first(), 'SIGTERM');
     expect(await container.process.ended).toBe(7);
   });
 
@@ -123,8 +123,8 @@ describe('as the first process of a container', () => {
     const container = new Container(host);
     await until('its main service to listen', () => existsSync(host.path('up')));
     await container.printed('applied');
-    await kill(await container.supervisor(), 'SIGKILL');
-    await kill(await container.first(), 'SIGTERM');
+    kill(await container.supervisor(), 'SIGKILL');
+    kill(await container.first(), 'SIGTERM');
     expect(await container.process.ended).toBe(7);
     expect(container.of('exit')).toMatchObject([{ service: 'app', exitCode: 7 }]);
   });
@@ -136,8 +136,8 @@ describe('as the first process of a container', () => {
     await until('its main service to listen', () => existsSync(host.path('up')));
     await container.printed('applied');
     writeFileSync(host.own('services', 'app.json'), 'spoilt'); // the next one cannot start
-    await kill(await container.supervisor(), 'SIGKILL');
-    await kill(await container.first(), 'SIGTERM');
+    kill(await container.supervisor(), 'SIGKILL');
+    kill(await container.first(), 'SIGTERM');
     expect(await container.process.ended).toBe(143);
   });
 
@@ -159,7 +159,7 @@ describe('as the first process of a container', () => {
         }
       });
     await until('no zombie to be left', () => zombies().length === 0);
-    await kill(first, 'SIGTERM');
+    kill(first, 'SIGTERM');
     expect(await container.process.ended).toBe(143);
   });
 

@@ -122,7 +122,7 @@ describe('the socket of a supervisor', () => {
       Array.from({ length: 300 }, () =>
         asked(host, '/list', '{}').then(
           ({ status }) => status,
-          (error: NodeJS.ErrnoException) => error.code,
+          (error: unknown) => (error as NodeJS.ErrnoException).code,
         ),
       ),
     );

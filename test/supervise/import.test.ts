@@ -8,6 +8,8 @@ import { fromSupervisord } from '../../src/supervise/import/from-supervisord';
 import { shellWords } from '../../src/supervise/import/words';
 import { machineFolders } from '../../src/supervise/machines/machine-spec';
 
+import type { ConfiguredService } from '../../src/supervisor/index.js';
+
 import { call } from '../support/command';
 
 const DEFAULTS = {
@@ -17,6 +19,10 @@ const DEFAULTS = {
 
 const left = ({ leftOut }: { leftOut: { service: string | null; option: string }[] }) =>
   leftOut.map(({ service, option }) => (service === null ? option : `${service}.${option}`));
+
+/** Those are not on every host. */
+const withoutUsers = (services: readonly ConfiguredService[]) =>
+  services.map((service) => ({ ...service, user: undefined, group: undefined }));
 
 test('words are split as a shell does', () => {
   expect(shellWords(` a  'b c' "d \\"e\\" \\x" f\\ g '' h"i"'j' `)).toEqual([
@@ -73,7 +79,7 @@ describe('of pm2', () => {
         })),
       ],
     });
-    const services = imported.services.map(({ user: _user, group: _group, ...rest }) => rest);
+    const services = withoutUsers(imported.services);
     expect(checkConfig({ services }, DEFAULTS).services).toHaveLength(5);
   });
 
@@ -175,7 +181,7 @@ killasgroup = true
         web(1),
       ],
     });
-    const services = imported.services.map(({ user: _user, ...rest }) => rest);
+    const services = withoutUsers(imported.services);
     expect(checkConfig({ services }, DEFAULTS).services).toHaveLength(3);
   });
 

@@ -40,7 +40,7 @@ describe('a machine', () => {
     const machine = await machineOf(host);
     let pid = await machine.booted();
     for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
-      await kill(pid, signal);
+      kill(pid, signal);
       await until('another run', async () => {
         const found = await host.listed('vm1');
         return found.pid !== null && found.pid !== pid;
@@ -58,7 +58,7 @@ describe('a machine', () => {
     const machine = await machineOf(host);
     const pid = await machine.booted();
     await host.crash();
-    await kill(pid, 'SIGTERM');
+    kill(pid, 'SIGTERM');
     await until('it to end', () => !isRunning(pid));
     await host.start();
     await machine.booted();

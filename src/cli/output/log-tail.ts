@@ -7,7 +7,7 @@ const LOOK_MS = 200;
 const CHUNK_BYTES = 64 * 1024;
 
 /** What a terminal may interpret, other than line feeds, tabs and colors. */
-const UNSAFE = /\u001b\[[\d;]*m|[^\P{Cc}\n\t]/gu;
+const UNSAFE = new RegExp(String.raw`\x1b\[[\d;]*m|[^\P{Cc}\n\t]`, 'gu');
 
 /** The end of a log file, also while it is rotated. */
 export class LogTail {

@@ -83,8 +83,9 @@ function machineOf(
   value: Record<string, unknown>,
   { folder, machines, exitwatch }: Defaults,
 ): Record<string, unknown> {
-  const { kind, stop: _stop, restart: _restart, ...common } = value;
-  checkOneOf('kind', kind, ['vm']);
+  const own = ['kind', 'stop', 'restart'];
+  const common = Object.fromEntries(Object.entries(value).filter(([name]) => !own.includes(name)));
+  checkOneOf('kind', value['kind'], ['vm']);
   checkMachineOptions(value);
   checkSpec({ ...common, ...absolute(common, folder) });
   return machineSpec(value as ConfiguredMachine, machines, exitwatch);

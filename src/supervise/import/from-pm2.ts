@@ -177,7 +177,7 @@ function wordsOf(option: string, value: unknown, leave: Leave): string[] {
   if (value === undefined || value === null) return [];
   if (Array.isArray(value)) return value.map(String);
   try {
-    return shellWords(String(value));
+    return shellWords(textFrom(value));
   } catch (error) {
     leave(option, (error as Error).message);
     return [];
@@ -234,11 +234,16 @@ function logsOf(app: App, leave: Leave): { logs?: RunLogs } {
 /** `10s`, `1500` and so on, as pm2 writes times. */
 function milliseconds(value: unknown, option: string, leave: Leave): number | undefined {
   if (value === undefined || value === null) return undefined;
-  const [, amount = '', unit = 'ms'] = /^(\d+)(ms|s|m|h)?$/.exec(String(value)) ?? [];
+  const [, amount = '', unit = 'ms'] = /^(\d+)(ms|s|m|h)?$/.exec(textFrom(value)) ?? [];
   const scale = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 }[unit];
   if (amount !== '' && scale !== undefined) return Number(amount) * scale;
   leave(option, `${JSON.stringify(value)} is no time`);
   return undefined;
+}
+
+/** A number or a text as a text; of anything else what JSON makes of it. */
+function textFrom(value: unknown): string {
+  return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
 function textOf(value: unknown): string | undefined {

@@ -91,7 +91,7 @@ function takeProgram(
   for (const [option, value] of options) {
     if (TAKEN.includes(option) || (option === 'autostart' && isTrue(value))) continue;
     if (/_(syslog|events_enabled)$/.test(option) && !isTrue(value)) continue;
-    if (/_capture_maxbytes$/.test(option) && bytesOf(value) === 0) continue;
+    if (option.endsWith('_capture_maxbytes') && bytesOf(value) === 0) continue;
     leave(option, REASONS.get(option) ?? 'there is nothing of that kind');
   }
   if (!options.has('command')) {

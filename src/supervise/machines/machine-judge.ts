@@ -21,7 +21,7 @@ const LOOK_MS = 100;
 export class MachineJudge {
   readonly #folders: MachineFolders;
   readonly #daemon: VmDaemon;
-  readonly #starting = newPromise<void>();
+  readonly #starting = newPromise<undefined>();
   #isUsable = false;
 
   /** @param exitOf the parent of a machine knows how it ended, also if nobody saw that */
@@ -54,7 +54,7 @@ export class MachineJudge {
     } catch (error) {
       warn(asExitwatchError(error), null);
     }
-    this.#starting.resolve();
+    this.#starting.resolve(undefined);
   }
 
   /** Never rejects: what is not known has its reason. */

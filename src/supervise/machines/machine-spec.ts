@@ -55,7 +55,8 @@ export function machineSpec(
   exitwatch: readonly string[],
 ): ServiceSpec {
   checkMachine(given, folders);
-  const { kind: _kind, stop = {}, restart = 'unless-asked', ...machine } = given;
+  const { kind, stop = {}, restart = 'unless-asked', ...machine } = given;
+  checkOneOf('kind', kind, ['vm']);
   const { name, args = [], onUnknown = 'stay' } = machine;
   const { powerdownMs, graceMs } = checkStop(stop);
   const file = (ending: string) => join(folders.control, `${name}.${ending}`);

@@ -1,5 +1,4 @@
 import { asExitwatchError, type ExitwatchError } from '../../common/errors.js';
-import { startOf } from '../../identity/process-identity.js';
 
 import { Backoff } from './backoff.js';
 import type { Clock } from './clock.js';
@@ -8,7 +7,6 @@ import { newLive } from './live-run.js';
 import type { Judge, StopPurpose } from './restart-policy.js';
 import type { RunHost } from './run-host.js';
 import type {
-  ServiceEnd,
   ServicePhase,
   ServiceRunEvent,
   ServiceStatus,
@@ -20,6 +18,7 @@ import type { ServiceSpec } from './service-spec.js';
 import type { ServiceStore } from './service-store.js';
 import type { Ordered, StartOrder } from './start-order.js';
 import { DEFAULT_COMMAND_MS } from './run-command.js';
+import { statusOf } from './service-status.js';
 import { Waiters } from './waiters.js';
 import { WorkLoop } from './work-loop.js';
 
@@ -206,31 +205,7 @@ export class ServiceState implements Ordered {
   }
 
   status(): ServiceStatus {
-    const { restarts, attempts, lastEnd } = this.record;
-    const live = this.live;
-    const isRunning = live?.isStarted === true && live.exit === null;
-    const phase = this.phase;
-    const waitMs = this.waitMs;
-    return {
-      name: this.name,
-      phase,
-      run: live?.stored.id ?? null,
-      pid: isRunning ? (live.stored.identity?.pid ?? null) : null,
-      identity: isRunning ? live.stored.identity : null,
-      isReady: isRunning && live.health?.isReady === true,
-      startedAt: isRunning && live.stored.identity !== null ? startOf(live.stored.identity) : null,
-      isCurrent:
-        live === null ||
-        (!this.record.isRemoved && live.stored.runDigest === this.record.stored.runDigest),
-      isRemoved: this.isLeaving,
-      restarts,
-      attempts,
-      lastEnd: lastEnd === null ? null : ({ ...lastEnd, at: new Date(lastEnd.at) } as ServiceEnd),
-      lastError: this.lastError?.message ?? null,
-      nextStartAt: phase === 'backoff' ? new Date(Date.now() + waitMs) : null,
-      waitsFor: this.host.order.waitsFor(this.name),
-      termination: { ...this.termination },
-    };
+    return statusOf(this);
   }
 
   /** Why the run must end; `null`: it must not. */

@@ -178,7 +178,7 @@ export class ServiceWorker {
       if (this.#state.isKept(live, false)) throw startedError(this.name);
       return undefined;
     });
-    let cancel = () => undefined as void;
+    let cancel: () => void = () => undefined;
     const limit = () => {
       cancel = this.#state.host.clock.after(Math.min(LONGEST_MS, limitMs), () => {
         isLate = this.#state.host.order.waitsFor(this.name).length === 0;

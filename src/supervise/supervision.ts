@@ -71,7 +71,6 @@ export class Supervision extends EventEmitter<SupervisionEvents> {
   #judging: Promise<void> | undefined;
   #config: Config = { services: [], main: null };
   #configError: ExitwatchError | null = null;
-  #keeper: { pid: number | null; version: string | null } = { pid: null, version: null };
   #warnings: string[] = [];
   #applying: Promise<unknown> = Promise.resolve();
   #isGuarded = false;
@@ -116,12 +115,12 @@ export class Supervision extends EventEmitter<SupervisionEvents> {
   async start(): Promise<void> {
     const config = await this.#load();
     if (this.#configError !== null && !this.#hasServices()) throw this.#configError;
+    if (config !== null) this.#config = config; // its main service may be found to have ended
     const monitor = await this.#startMonitor();
     const supervisor = await this.supervisor.start();
     const machines = machineFolders(this.#options.folder);
     // Those of before that have ended wait for it.
     if (existsSync(machines.state) || hasMachine(config, machines)) await this.#startJudge();
-    this.#keeper = { pid: supervisor.keeperPid, version: supervisor.keeperVersion };
     if (supervisor.downgrade !== null) this.#warnings.push(supervisor.downgrade.detail);
     if (this.#configError !== null) {
       this.emit('warning', { service: null, error: this.#configError });
@@ -130,7 +129,25 @@ export class Supervision extends EventEmitter<SupervisionEvents> {
     await this.#server.listen();
     const services = (config?.services ?? this.supervisor.services()).length;
     this.emit('ready', { supervisor, monitor, services });
-    if (config !== null) await this.#apply(config, false);
+    if (config !== null) {
+      const applied = this.#apply(config, false);
+      this.#applying = applied.catch(() => undefined);
+      await applied;
+    }
+    await this.#startMain();
+  }
+
+  /** Somebody who starts us again wants it to run again, unless we are only kept alive. */
+  async #startMain(): Promise<void> {
+    const { main } = this.#config;
+    const status = this.supervisor.services().find(({ name }) => name === main);
+    if (main === null || (status?.phase !== 'ended' && status?.phase !== 'failed')) return;
+    if (this.#isGuarded) this.#mainEnded.resolve(undefined);
+    else
+      await this.supervisor
+        .service(main)
+        .start()
+        .catch(() => undefined); // a warning says why
   }
 
   /** Reads the configuration again. Rejects with an {@link ExitwatchError} `ERR_EXITWATCH_CONFIG`. */
@@ -220,6 +237,10 @@ export class Supervision extends EventEmitter<SupervisionEvents> {
   }
 
   #listen(): void {
+    this.#monitor.on('error', (error) => {
+      this.#warnings.push(`who ends a service is not known: ${error.message}`);
+      this.emit('warning', { service: null, error: asExitwatchError(error) });
+    });
     this.supervisor.on('exit', (exit) => {
       this.#store(() => {
         this.#stories.add(exit.service, endedRun(exit));
@@ -340,7 +361,7 @@ export class Supervision extends EventEmitter<SupervisionEvents> {
     peer: SocketPeer | null,
   ): Promise<object> {
     const asked = checkQuestion(name, given);
-    const why = describeAsker(`"exitwatch service ${name}"`, peer);
+    const why = () => describeAsker(`"exitwatch service ${name}"`, peer);
     switch (asked.name) {
       case 'list':
         return { supervisor: this.#view(), services: this.#views() };
@@ -350,11 +371,13 @@ export class Supervision extends EventEmitter<SupervisionEvents> {
         return this.#each(asked.question.names, (each) => this.supervisor.service(each).start());
       case 'stop': {
         const { names, ...options } = asked.question;
-        return this.#each(names, (each) => this.supervisor.service(each).stop({ ...options, why }));
+        return this.#each(names, (each) =>
+          this.supervisor.service(each).stop({ ...options, why: why() }),
+        );
       }
       case 'restart':
         return this.#each(asked.question.names, (each) =>
-          this.supervisor.service(each).restart({ why }),
+          this.supervisor.service(each).restart({ why: why() }),
         );
       case 'apply':
         return this.apply(asked.question.dryRun);
@@ -364,9 +387,8 @@ export class Supervision extends EventEmitter<SupervisionEvents> {
   }
 
   async #upgradeKeeper(): Promise<Questions['upgrade-keeper']['answer']> {
-    const before = this.#keeper.version ?? '';
+    const before = this.supervisor.keeper?.version ?? '';
     const { pid, version } = await this.supervisor.upgradeKeeper();
-    this.#keeper = { pid, version };
     return { pid, version, before };
   }
 
@@ -403,8 +425,8 @@ export class Supervision extends EventEmitter<SupervisionEvents> {
       version: this.#options.version,
       config: this.#options.config,
       configError: this.#configError?.message ?? null,
-      keeperPid: this.#keeper.pid,
-      keeperVersion: this.#keeper.version,
+      keeperPid: this.supervisor.keeper?.pid ?? null,
+      keeperVersion: this.supervisor.keeper?.version ?? null,
       warnings: this.#warnings,
     };
   }

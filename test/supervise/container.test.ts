@@ -141,6 +141,33 @@ describe('as the first process of a container', () => {
     expect(await container.process.ended).toBe(143);
   });
 
+  itAsRoot('runs its main service again when the container is started again', async () => {
+    await using host = new SuperviseHost([], true);
+    host.write(app('echo >> runs; [ -e go ] || sleep 1000; exit 3'), SIDE);
+    const killed = new Container(host);
+    await until('its main service to run', () => existsSync(host.path('runs')));
+    await killed.printed('applied');
+    kill(await killed.first(), 'SIGKILL'); // all in it end with it
+    await killed.process.ended;
+    writeFileSync(host.path('go'), '');
+    for (let times = 2; times <= 3; times++) {
+      const again = new Container(host);
+      expect(await again.process.ended).toBe(3);
+      expect(host.read('runs').length).toBe(times);
+    }
+  });
+
+  itAsRoot('ends with its main service also if its supervisor was dead then', async () => {
+    await using host = new SuperviseHost([], true);
+    host.write(app('echo > up; while [ ! -e go ]; do sleep 0.01; done; exit 3'), SIDE);
+    const container = new Container(host);
+    await until('its main service to run', () => existsSync(host.path('up')));
+    await container.printed('applied');
+    kill(await container.supervisor(), 'SIGKILL');
+    writeFileSync(host.path('go'), '');
+    expect(await container.process.ended).toBe(3);
+  });
+
   itAsRoot('reaps what others have left behind', async () => {
     await using host = new SuperviseHost([], true);
     // A grandchild whose parent ends becomes a child of the first process.

@@ -42,6 +42,9 @@ cannot be written, or if another one uses it; with 2 for wrong usage and a CONFI
 that cannot be used.
 `;
 
+/** How long a change of the status waits for others. */
+const STATUS_MS = 100;
+
 /** What asks us to end. */
 const ENDING: readonly SignalName[] = ['SIGTERM', 'SIGINT', 'SIGQUIT'];
 /** What is meant for the main service, if there is one. */
@@ -86,6 +89,7 @@ export async function superviseCommand(args: readonly string[]): Promise<number>
     }
     rest = keepServiceAlive();
     notifyService(`READY=1\nSTATUS=${lines.status(supervision)}`);
+    tellStatus(supervision, lines);
   });
   const ends = [asked.ended, supervision.mainEnded];
   const failure: unknown = await Promise.race([
@@ -111,6 +115,22 @@ export async function superviseCommand(args: readonly string[]): Promise<number>
   await supervision.close();
   asked.close();
   return status;
+}
+
+/** Keeps what systemd shows up to date. */
+function tellStatus(supervision: Supervision, lines: SuperviseLines): void {
+  let isDue = false;
+  const later = () => {
+    if (isDue) return;
+    isDue = true;
+    setTimeout(() => {
+      isDue = false;
+      notifyService(`STATUS=${lines.status(supervision)}`);
+    }, STATUS_MS).unref();
+  };
+  for (const event of ['started', 'exit', 'stopped'] as const)
+    supervision.supervisor.on(event, later);
+  supervision.on('applied', later);
 }
 
 /** The signals for this process, or for the container that it is the supervisor of. */

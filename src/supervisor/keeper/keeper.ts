@@ -112,6 +112,11 @@ export class Keeper extends EventEmitter<KeeperEvents> {
     return this.#link.open();
   }
 
+  /** The keeper that we are, or were last, connected to; `null`: none yet. @internal */
+  get ready(): KeeperReady | null {
+    return this.#link.ready ?? null;
+  }
+
   /** All runs that were not forgotten, the oldest first. */
   runs(): KeeperRun[] {
     return this.#runs.all();

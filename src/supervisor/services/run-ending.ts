@@ -1,7 +1,6 @@
 import { ExitwatchError } from '../../common/errors.js';
 import type { ExitEvent } from '../../events/exit-event.js';
 import { unknownExit } from '../../events/unknown-exit.js';
-import { bootId } from '../../identity/boot-id.js';
 import { pidNamespace, startOf } from '../../identity/process-identity.js';
 import { isAlive } from '../../process/liveness.js';
 import { removePidfile } from '../../process/pidfile.js';
@@ -10,6 +9,7 @@ import type { KeeperRun } from '../keeper/keeper-run.js';
 import { exitOf } from '../keeper/run-exit.js';
 import { isOver } from '../keeper/stop-run.js';
 
+import { boot } from './boot.js';
 import { Backoff } from './backoff.js';
 import { realClock } from './clock.js';
 import type { LiveRun } from './live-run.js';
@@ -199,7 +199,7 @@ export class RunEnding {
     if (this.#state.goal !== 'up') {
       return decideRestart(rules, exit, { purpose: 'stop', at: intent?.at ?? at, why });
     }
-    const isAfterBoot = this.#state.record.bootId !== bootId();
+    const isAfterBoot = this.#state.record.bootId !== boot();
     if (isAfterBoot && judgement?.restart !== false) return afterReboot(exit, intent);
     if (intent?.purpose === 'stop' || this.#state.isReplaced(live)) {
       return decideRestart(rules, exit, { purpose: 'restart', at: intent?.at ?? at, why });

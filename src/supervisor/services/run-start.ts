@@ -1,9 +1,9 @@
 import type { ExitwatchError } from '../../common/errors.js';
-import { bootId } from '../../identity/boot-id.js';
 import { isSameProcess } from '../../identity/process-identity.js';
 import { readPidfile, removeStalePidfile, writePidfile } from '../../process/pidfile.js';
 import type { KeeperRun } from '../keeper/keeper-run.js';
 
+import { boot } from './boot.js';
 import { runOptions } from './check-spec.js';
 import { Health } from './health.js';
 import { type LiveRun, newLive } from './live-run.js';
@@ -34,7 +34,7 @@ export class RunStart {
     record.lastRun++;
     record.attempts++;
     record.dueAtMs = 0;
-    record.bootId = bootId();
+    record.bootId = boot();
     const reason = record.planned ?? null;
     record.planned = null;
     if (reason !== null) {

@@ -3,8 +3,8 @@ import { createHmac, randomBytes } from 'node:crypto';
 import { isObject } from '../../common/is-object.js';
 import { invalidOption } from '../../common/options.js';
 import type { ProcessIdentity } from '../../identity/process-identity.js';
-import { bootId } from '../../identity/boot-id.js';
 
+import { boot } from './boot.js';
 import type { StopIntent } from './restart-policy.js';
 import { runPart, type ServiceSpec } from './service-spec.js';
 
@@ -55,6 +55,7 @@ export interface ServiceRecord {
   name: string;
   /** Tells services of one name apart: a removed one that was created again is another one. */
   uid: string;
+  /** See boot(). */
   bootId: string;
   stored: StoredSpec;
   isRemoved: boolean;
@@ -85,7 +86,7 @@ export function newRecord(stored: StoredSpec): ServiceRecord {
     version: RECORD_VERSION,
     name: stored.spec.name,
     uid: randomBytes(4).toString('hex'),
-    bootId: bootId(),
+    bootId: boot(),
     stored,
     isRemoved: false,
     next: null,

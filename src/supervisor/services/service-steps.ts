@@ -1,7 +1,7 @@
 import type { ExitwatchError } from '../../common/errors.js';
-import { bootId } from '../../identity/boot-id.js';
 import type { KeeperRun } from '../keeper/keeper-run.js';
 
+import { boot } from './boot.js';
 import type { LiveRun } from './live-run.js';
 import { RunEnding } from './run-ending.js';
 import { RunStart } from './run-start.js';
@@ -26,8 +26,8 @@ export class ServiceSteps {
     const record = this.#state.record;
     // Not by that of the record, which is of its last start.
     const { stopped } = record;
-    if (stopped?.until === 'reboot' && stopped.bootId !== bootId()) record.stopped = null;
-    if (record.bootId !== bootId()) {
+    if (stopped?.until === 'reboot' && stopped.bootId !== boot()) record.stopped = null;
+    if (record.bootId !== boot()) {
       // What a judge has said of the last run holds: a machine that its user has shut down stays off.
       if (this.#state.host.judgeOf(this.#state.policy) === null) record.rest = null;
       record.attempts = 0;

@@ -1,8 +1,8 @@
 import { LONGEST_MS } from '../../common/options.js';
 import type { ExitEvent } from '../../events/exit-event.js';
-import { bootId } from '../../identity/boot-id.js';
 import type { KeeperRun } from '../keeper/keeper-run.js';
 
+import { boot } from './boot.js';
 import type { LiveRun } from './live-run.js';
 import {
   closedError,
@@ -160,7 +160,7 @@ export class ServiceWorker {
   ): Promise<void> {
     this.#checkOpen();
     if (until === 'close') this.#state.isHeld = true;
-    else this.#state.record.stopped = { until, bootId: bootId(), why };
+    else this.#state.record.stopped = { until, bootId: boot(), why };
     this.#state.save();
     await this.end(graceMs);
   }

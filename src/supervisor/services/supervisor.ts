@@ -223,6 +223,11 @@ export class Supervisor extends EventEmitter<SupervisorEvents> {
     return { pid, version };
   }
 
+  /** Its keeper; `null`: there is none. @internal */
+  get keeper(): { pid: number; version: string } | null {
+    return this.#runs instanceof Keeper ? this.#runs.ready : null;
+  }
+
   /**
    * Has `listener` called with each signal that the first process of a container gets, and was sent before
    * we came. @internal

@@ -33,7 +33,7 @@ describe('exitwatch supervise', () => {
     const { code, lines } = await host.service('why', 'web');
     expect(code).toBe(0);
     expect(lines[0]).toMatch(
-      /^20\S+Z {2}web ended: killed SIGTERM; it was started again, because it got/,
+      /^20\S+Z {2}web ended: killed SIGTERM by .*; it was started again, because it got/,
     );
     expect(lines.some((line) => /^ {2}process {2}\d+ sleep, uid /.test(line))).toBe(true);
     expect(lines.at(-1)).toMatch(/^web is running for \S+, pid \d+, ready$/);

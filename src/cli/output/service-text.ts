@@ -63,7 +63,8 @@ export function tellServiceStory(story: ServiceStory): string {
   if (story.event === 'start-failed') {
     return `${at}  ${name} could not be started: ${escapeText(story.message)}\n`;
   }
-  const head = `${at}  ${name} ended: ${outcome(story)}; it was ${describeDecision(story)}`;
+  const followed = isOurs(story) ? '' : `; it was ${describeDecision(story)}`;
+  const head = `${at}  ${name} ended: ${describeEndedRun(story)}${followed}`;
   const facts = tellStory(story)
     .trimEnd()
     .split('\n')

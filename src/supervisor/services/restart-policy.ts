@@ -213,5 +213,6 @@ function isInUnit(cgroup: string | null, unit: string): boolean {
 
 function howOf(exit: ExitEvent): string {
   if (exit.how === 'unknown') return 'it ended in an unknown way';
+  if (exit.oom === true) return 'the OOM killer ended it';
   return exit.how === 'exited' ? `it exited with ${exit.exitCode}` : `it got ${exit.signal}`;
 }

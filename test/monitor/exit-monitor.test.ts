@@ -251,7 +251,10 @@ describeForEachFilter((filter) => {
         log.of(old.pid).some(({ exitCode }) => exitCode === 5),
       );
       const [first, ...later] = log.of(old.pid);
-      expect(first).toMatchObject({ name: 'sleep', signal: 'SIGTERM' });
+      expect(first?.name).toBe('sleep');
+      // With the cBPF filter, what a busy host runs may contest the pid; then nobody knows the status.
+      const isContested = filter === 'cbpf' && first?.how === 'unknown';
+      if (!isContested) expect(first?.signal).toBe('SIGTERM');
       // A stranger with that pid, too, may be a sleep.
       for (const event of later.filter(({ exitCode }) => exitCode === 5)) {
         expect(event.name).not.toBe('sleep');

@@ -10,7 +10,7 @@ const REQUESTS = 2000 * ROUNDS;
 
 const OPERATIONS = [
   ...['start', 'start', 'look', 'signal', 'pause', 'resume', 'kill', 'forget', 'list', 'watch'],
-  ...['upgrade', 'nothing', ''],
+  ...['upgrade', 'guard', 'end', 'nothing', ''],
 ];
 const KEYS = [
   ...[
@@ -39,7 +39,7 @@ const KEYS = [
     'tree',
     'path',
   ],
-  ...['whileConnected', 'x'],
+  ...['whileConnected', 'status', 'x'],
 ];
 /** As root: no path that could harm the host. */
 const VALUES = [

@@ -168,6 +168,26 @@ describe('as the first process of a container', () => {
     expect(await container.process.ended).toBe(3);
   });
 
+  itAsRoot('has its first process upgraded while all goes on', async () => {
+    await using host = new SuperviseHost([], true);
+    host.write(app(OBEDIENT), SIDE);
+    const container = new Container(host);
+    await until('its main service to listen', () => existsSync(host.path('up')));
+    await container.printed('applied');
+    const inside = ['nsenter', '--pid', '--mount', '--target', String(await container.first())];
+    const { code, lines } = await host.serviceAs(inside, 'upgrade-keeper');
+    expect(code).toBe(0);
+    expect(lines).toEqual([expect.stringMatching(/^the keeper \(pid 1\) is \S+ now; it was \S+$/)]);
+    // It still keeps its supervisor alive, and still has the signals of the container.
+    kill(await container.supervisor(), 'SIGKILL');
+    await container.printed('supervising', 2);
+    kill(await container.first(), 'SIGHUP');
+    await until('the signal to arrive', () => existsSync(host.path('hup')));
+    kill(await container.first(), 'SIGTERM');
+    expect(await container.process.ended).toBe(7);
+    expect(container.of('started')).toHaveLength(2);
+  });
+
   itAsRoot('reaps what others have left behind', async () => {
     await using host = new SuperviseHost([], true);
     // A grandchild whose parent ends becomes a child of the first process.

@@ -102,6 +102,24 @@ void CgroupRemove(const char* path) {
 int Upgrade(const char* path) { return path[0] == '/' ? ENOEXEC : (abort(), 0); }
 void UpgradeResume(int memory) { (void)memory; }
 
+// As the first process of a container for inputs that begin with `G`.
+static bool is_guard;
+static int guarded_end = -1;
+
+bool IsGuard(void) { return is_guard; }
+void StartMain(char** arguments) { (void)arguments; }
+void GuardBegin(char** arguments) { (void)arguments; }
+void GuardResume(char** arguments, uint64_t signals) { (void)arguments, (void)signals; }
+void GuardMainEnded(int status) { (void)status; }
+void GuardSignal(int number) { (void)number; }
+uint64_t GuardTake(void) { return UINT64_MAX; }
+void GuardEnd(int status) {
+  if (status < 0 || status > 255) abort();
+  guarded_end = status;
+}
+int GuardTick(int wait) { return wait; }
+int GuardStatus(void) { return -1; }
+
 static void Work(void) {
   for (int i = 0; i < 8; i++) {
     RunsTick();
@@ -186,9 +204,11 @@ int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
   if (bytes[0] == 'J') {
     ReadJournal(bytes + 1, size - 1);
   } else {
+    is_guard = bytes[0] == 'G';
     const int client = Connect();
     Work();
     Send(client, bytes + 1, size - 1, bytes[0] == 'R');
+    if (TellSignals(UINT64_C(1) << 15) && !is_guard) abort();
     close(client);
   }
   Work();

@@ -1,5 +1,3 @@
-import { readdirSync, readFileSync } from 'node:fs';
-
 import { ask } from '../../src/supervise/control/control-client';
 import type { QuestionName, Questions, ServiceView } from '../../src/supervise/control/protocol';
 
@@ -149,7 +147,7 @@ class Faults {
 
   killKeeper(): void {
     this.note('keeper');
-    for (const pid of keepersOf(this.host.own('keeper'))) endOne(pid, 'SIGKILL');
+    for (const pid of this.host.keepers()) endOne(pid, 'SIGKILL');
   }
 
   async list(): Promise<ServiceView[]> {
@@ -241,21 +239,6 @@ function endOne(pid: number, signal: NodeJS.Signals): void {
   } catch {
     // It has just ended.
   }
-}
-
-function keepersOf(folder: string): number[] {
-  return readdirSync('/proc')
-    .filter((name) => /^\d+$/.test(name))
-    .filter((name) => {
-      try {
-        const comm = readFileSync(`/proc/${name}/comm`, 'latin1').trim();
-        const command = readFileSync(`/proc/${name}/cmdline`, 'latin1');
-        return comm === 'exitwatch-keepr' && command.includes(folder);
-      } catch {
-        return false;
-      }
-    })
-    .map(Number);
 }
 
 it(`${SERVICES} services are kept, and the list is true, for ${MINUTES} minutes of faults`, async () => {

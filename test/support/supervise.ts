@@ -1,11 +1,11 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 import type { ConfiguredMachine, ConfiguredService } from '../../src/supervisor/index.js';
 
-import { call, callWith, exitwatch } from './command';
-import type { LineProcess } from './programs';
+import { call, callWith, MAIN } from './command';
+import { LineProcess } from './programs';
 import { until } from './wait';
 
 export type Described = ConfiguredService | ConfiguredMachine;
@@ -64,11 +64,17 @@ export class SuperviseHost implements AsyncDisposable {
     return readFileSync(this.path(...names), 'utf8');
   }
 
-  /** Resolves when it has applied its configuration, or has ended. */
-  async start(): Promise<void> {
-    const started = exitwatch(
-      ...['supervise', this.config, '--state-dir', this.stateDir, '--json', ...this.#args],
-    );
+  /**
+   * Resolves when it has applied its configuration, or has ended.
+   *
+   * @param before a command that runs it
+   */
+  async start(before: readonly string[] = []): Promise<void> {
+    const [command = '', ...args] = [
+      ...[...before, process.execPath, MAIN, 'supervise', this.config],
+      ...['--state-dir', this.stateDir, '--json', ...this.#args],
+    ];
+    const started = new LineProcess(command, args);
     this.process = started;
     const from = this.told.length;
     let isOver = false;
@@ -97,6 +103,30 @@ export class SuperviseHost implements AsyncDisposable {
   async end(): Promise<number | null | undefined> {
     this.process?.child.kill('SIGTERM');
     return this.process?.ended;
+  }
+
+  /** Starts it in another boot of the machine, as far as it can tell. Requires root. */
+  async startInAnotherBoot(): Promise<void> {
+    const file = this.path('boot_id');
+    writeFileSync(file, '11111111-2222-4333-8444-555555555555\n');
+    const script = `mount --bind ${file} /proc/sys/kernel/random/boot_id && exec "$@"`;
+    await this.start(['unshare', '--mount', 'sh', '-c', script, 'sh']);
+  }
+
+  /** The processes of its keeper. */
+  keepers(): number[] {
+    return readdirSync('/proc')
+      .filter((name) => /^\d+$/.test(name))
+      .filter((name) => {
+        try {
+          const comm = readFileSync(`/proc/${name}/comm`, 'latin1').trim();
+          const command = readFileSync(`/proc/${name}/cmdline`, 'latin1');
+          return comm === 'exitwatch-keepr' && command.includes(this.own('keeper'));
+        } catch {
+          return false;
+        }
+      })
+      .map(Number);
   }
 
   service(...args: string[]) {

@@ -1,0 +1,66 @@
+// The rows of "What happens when …" of docs/supervise.md that command.test.ts does not have.
+import { kill } from '../support/kill';
+import { itAsRoot } from '../support/privilege';
+import { isRunning } from '../support/supervisor';
+import { SuperviseHost } from '../support/supervise';
+import { until } from '../support/wait';
+
+const sleeper = (name: string, more: object = {}) => ({
+  ...{ name, command: 'sleep', args: ['1000'] },
+  ...more,
+});
+
+test('services go on when their keeper is killed, and another one takes its place', async () => {
+  await using host = await SuperviseHost.of(sleeper('web'), sleeper('db'));
+  const { pid } = await host.phase('web', 'running');
+  const { pid: db } = await host.phase('db', 'running');
+  const [keeper = 0] = host.keepers();
+  kill(keeper, 'SIGKILL');
+  await until('another keeper', () => host.keepers().some((each) => each !== keeper));
+  expect(await host.listed('web')).toMatchObject({ pid, phase: 'running', restarts: 0 });
+  kill(db, 'SIGKILL');
+  await until('another run', async () => {
+    const found = await host.listed('db');
+    return found.phase === 'running' && found.pid !== db;
+  });
+  expect((await host.service('stop', 'web')).code).toBe(0);
+  expect(isRunning(pid)).toBe(false);
+});
+
+test('an upgrade of the package restarts nothing', async () => {
+  await using host = await SuperviseHost.of(sleeper('web'));
+  const { pid } = await host.phase('web', 'running');
+  const [keeper = 0] = host.keepers();
+  await host.end();
+  await host.start();
+  const { code, lines } = await host.service('upgrade-keeper');
+  expect({ code, lines }).toEqual({
+    code: 0,
+    lines: [
+      expect.stringMatching(new RegExp(`^the keeper \\(pid ${keeper}\\) is \\S+ now; it was `)),
+    ],
+  });
+  expect(await host.listed('web')).toMatchObject({ pid, phase: 'running', restarts: 0 });
+});
+
+itAsRoot('after another boot all start that nobody has stopped', async () => {
+  await using host = await SuperviseHost.of(
+    sleeper('web'),
+    sleeper('db'),
+    { name: 'job', command: 'true', restart: 'never' },
+    sleeper('off'),
+  );
+  const pids = [await host.phase('web', 'running'), await host.phase('db', 'running')];
+  await host.phase('job', 'ended');
+  await host.service('stop', 'off');
+  await host.service('stop', 'db', '--until-reboot');
+  await host.crash();
+  for (const pid of [...host.keepers(), pids[0]?.pid ?? 0]) kill(pid, 'SIGKILL');
+  await host.startInAnotherBoot();
+  await host.phase('web', 'running');
+  await host.phase('db', 'running');
+  expect(await host.listed('off')).toMatchObject({ phase: 'stopped', pid: null });
+  expect((await host.listed('web')).lastEnd).toMatchObject({ reason: 'reboot', how: 'unknown' });
+  await host.phase('job', 'ended');
+  expect(host.of('started').filter(({ service }) => service === 'job')).toHaveLength(2);
+});

@@ -41,6 +41,8 @@ export interface SupervisionOptions {
   folder: string;
   /** For recorders. */
   pinDir: string | undefined;
+  /** Takes the signals of the container that we are the supervisor of. */
+  onSignal: (signal: SignalName) => void;
   version: string;
 }
 
@@ -118,6 +120,9 @@ export class Supervision extends EventEmitter<SupervisionEvents> {
     if (config !== null) this.#config = config; // its main service may be found to have ended
     const monitor = await this.#startMonitor();
     const supervisor = await this.supervisor.start();
+    this.#isGuarded = supervisor.isGuarded;
+    // From now on our death is not the end of the container.
+    if (this.#isGuarded) await this.supervisor.takeSignals(this.#options.onSignal);
     const machines = machineFolders(this.#options.folder);
     // Those of before that have ended wait for it.
     if (existsSync(machines.state) || hasMachine(config, machines)) await this.#startJudge();
@@ -125,7 +130,6 @@ export class Supervision extends EventEmitter<SupervisionEvents> {
     if (this.#configError !== null) {
       this.emit('warning', { service: null, error: this.#configError });
     }
-    this.#isGuarded = supervisor.isGuarded;
     await this.#server.listen();
     const services = (config?.services ?? this.supervisor.services()).length;
     this.emit('ready', { supervisor, monitor, services });
@@ -174,11 +178,6 @@ export class Supervision extends EventEmitter<SupervisionEvents> {
   /** Whether we are in a container, and its first process keeps us alive. */
   get isGuarded(): boolean {
     return this.#isGuarded;
-  }
-
-  /** Has `listener` called with the signals for the container. */
-  async takeSignals(listener: (signal: SignalName) => void): Promise<void> {
-    await this.supervisor.takeSignals(listener);
   }
 
   /** A signal that is not for us: HUP without a main service reads the configuration again. */

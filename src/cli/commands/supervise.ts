@@ -66,7 +66,12 @@ export async function superviseCommand(args: readonly string[]): Promise<number>
     lines.warning(null, `nothing keeps this command alive: ${refusal}`);
   }
   const asked = new AskedToEnd();
-  const supervision = new Supervision({ config, folder, pinDir, version: version() });
+  const supervision = new Supervision({
+    ...{ config, folder, pinDir, version: version() },
+    onSignal: (signal) => {
+      asked.take(signal);
+    },
+  });
   lines.listen(supervision);
   asked.listen((signal) => {
     const isReload = signal === 'SIGHUP' && !supervision.hasMain;
@@ -81,12 +86,7 @@ export async function superviseCommand(args: readonly string[]): Promise<number>
       });
   });
   let rest: (() => void) | undefined;
-  const started = supervision.start().then(async () => {
-    if (supervision.isGuarded) {
-      await supervision.takeSignals((signal) => {
-        asked.take(signal);
-      });
-    }
+  const started = supervision.start().then(() => {
     rest = keepServiceAlive();
     notifyService(`READY=1\nSTATUS=${lines.status(supervision)}`);
     tellStatus(supervision, lines);

@@ -1,5 +1,5 @@
-// One idea: as the first process of a container, keeps the supervisor alive. It may crash, and nothing
-// else ends; the signals of the container are its own, and wait for the next one.
+// One idea: as the first process of a container, keeps the supervisor alive. It may crash, and
+// nothing else ends; the signals of the container are its own, and wait for the next one.
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -30,7 +30,8 @@ static int end_status = -1;
 static uint64_t pending;  // signals that nobody has taken, a bit each
 static uint64_t asked;    // those to end: whoever has taken them may die before it is done
 
-static const uint64_t kToEnd = UINT64_C(1) << SIGTERM | UINT64_C(1) << SIGINT | UINT64_C(1) << SIGQUIT;
+static const uint64_t kToEnd =
+    UINT64_C(1) << SIGTERM | UINT64_C(1) << SIGINT | UINT64_C(1) << SIGQUIT;
 
 bool IsGuard(void) { return command != NULL; }
 

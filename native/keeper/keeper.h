@@ -298,9 +298,9 @@ extern struct Keeper {
   int signals;
   int epoll;
   int main_status;
-  pid_t main_pid;  // as init: the command
-  int before;      // as init: the folder that it starts in
-  mode_t mask;     // as init: its umask
+  pid_t main_pid;       // as init: the command
+  int before;           // as init: the folder that it starts in
+  mode_t mask;          // as init: its umask
   uint64_t taken_over;  // signals of before an upgrade
   bool is_leaving;
 } keeper;

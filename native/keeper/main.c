@@ -21,8 +21,8 @@
 
 enum { kInUse = 75, kIdleMs = 10000 };
 
-struct Keeper keeper = {.listening = -1, .lock = -1, .journal = -1, .signals = -1, .epoll = -1,
-                        .before = -1};
+struct Keeper keeper = {
+    .listening = -1, .lock = -1, .journal = -1, .signals = -1, .epoll = -1, .before = -1};
 
 void Die(const char* what) {
   fprintf(stderr, "exitwatch-keeper: %s: %s\n", what, strerror(errno));

@@ -11,7 +11,7 @@ const refusal = (
 ) =>
   supervisor.apply(services).then(
     () => 'nothing',
-    (error: Error) => error.message,
+    (error: unknown) => (error as Error).message,
   );
 
 describe('the order of services', () => {

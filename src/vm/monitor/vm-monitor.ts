@@ -3,6 +3,7 @@ import { EventEmitter } from 'node:events';
 import { checkOptionNames } from '../../common/options.js';
 import { ExitwatchError } from '../../common/errors.js';
 import type { ExitEvent, SourceName } from '../../events/exit-event.js';
+import type { ProcessIdentity } from '../../identity/process-identity.js';
 import { ExitMonitor } from '../../monitor/exit-monitor.js';
 import type { ExitWatch } from '../../monitor/exit-watch.js';
 import type { ExitMonitorOptions } from '../../monitor/options.js';
@@ -33,9 +34,6 @@ export interface VmMonitorOptions {
   /** As for an `ExitMonitor`. */
   trace?: 'auto' | 'on' | 'off';
 }
-
-/** What only a daemon has. */
-type DaemonOptions = Pick<ExitMonitorOptions, 'stateDir' | 'recorder'> & { exitOf?: ExitOf };
 
 /** The events of a {@link VmMonitor}. */
 export interface VmMonitorEvents {
@@ -69,7 +67,15 @@ export class VmMonitor extends EventEmitter<VmMonitorEvents> implements AsyncDis
    *
    * @throws ExitwatchError `ERR_EXITWATCH_INVALID_OPTION`
    */
-  constructor(options: VmMonitorOptions = {}, { exitOf, ...memory }: DaemonOptions = {}) {
+  constructor(
+    options: VmMonitorOptions = {},
+    {
+      exitOf,
+      ...memory
+    }: Pick<ExitMonitorOptions, 'stateDir' | 'recorder'> & {
+      exitOf?: (identity: ProcessIdentity) => Promise<ExitEvent | null>;
+    } = {},
+  ) {
     super();
     checkOptionNames(options, ['intentLog', 'source', 'trace']);
     const { intentLog, source = 'auto', trace = 'auto' } = options;

@@ -47,7 +47,7 @@ class Container {
   async supervisor(): Promise<number> {
     const first = await this.first();
     const found = await until('its supervisor', () =>
-      childrenOf(first)?.find((pid) => commandOf(pid).includes(`${MAIN} supervise`)),
+      childrenOf(first)?.find((pid) => commandOf(pid).startsWith(`${process.execPath} ${MAIN}`)),
     );
     return found;
   }

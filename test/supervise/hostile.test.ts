@@ -134,7 +134,7 @@ describe('the socket of a supervisor', () => {
 
   itAsRoot('is closed to other users, also if its mode were not', async () => {
     await using host = await SuperviseHost.of(SLEEPER);
-    const as = ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups'];
+    const as = ['setpriv', '--reuid=61234', '--regid=61234', '--clear-groups'];
     for (const path of [host.folder, host.stateDir, host.own()]) chmodSync(path, 0o755);
     const denied = await host.serviceAs(as, 'stop', 'web');
     expect(denied.code).toBe(125);

@@ -44,7 +44,11 @@ test('listenerOf() identifies the listener of a socket while there is one', asyn
   expect(await listenerOf(path)).toBe('nobody');
   const server = await listener();
   const identity = identify(server.pid);
-  expect(await listenerOf(path)).toEqual({ pid: server.pid, inode: identity?.inode ?? 0 });
+  expect(await listenerOf(path)).toEqual({
+    pid: server.pid,
+    uid: process.geteuid?.(),
+    inode: identity?.inode ?? 0,
+  });
   server.child.kill('SIGKILL');
   await server.ended;
   expect(await listenerOf(path)).toBe('nobody');

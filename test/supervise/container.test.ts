@@ -105,7 +105,7 @@ describe('as the first process of a container', () => {
     host.write(SIDE, app(OBEDIENT));
     const container = new Container(host);
     await until('its main service to listen', () => existsSync(host.path('up')));
-    await container.printed('applied');
+    await container.printed('started', 2);
     for (let times = 1; times <= 2; times++) {
       kill(await container.supervisor(), 'SIGKILL');
       await container.printed('supervising', times + 1);
@@ -173,7 +173,7 @@ describe('as the first process of a container', () => {
     host.write(app(OBEDIENT), SIDE);
     const container = new Container(host);
     await until('its main service to listen', () => existsSync(host.path('up')));
-    await container.printed('applied');
+    await container.printed('started', 2);
     const inside = ['nsenter', '--pid', '--mount', '--target', String(await container.first())];
     const { code, lines } = await host.serviceAs(inside, 'upgrade-keeper');
     expect(code).toBe(0);

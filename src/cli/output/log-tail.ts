@@ -5,6 +5,8 @@ import type { WriteStream } from 'node:tty';
 
 const LOOK_MS = 200;
 const CHUNK_BYTES = 64 * 1024;
+/** See `logs.keep`. */
+const MOST_ROTATED = 1000;
 
 /** What a terminal may interpret, other than line feeds, tabs and colors. */
 const UNSAFE = new RegExp(String.raw`\x1b\[[\d;]*m|[^\P{Cc}\n\t]`, 'gu');
@@ -26,7 +28,7 @@ export class LogTail {
 
   /** Rejects with the error of the system, unless the file is missing. */
   async printLast(lines: number): Promise<void> {
-    if (!(await this.#open())) return;
+    if (!(await this.#open(this.#path))) return;
     const { size } = await this.#stat();
     let begin = size;
     let found = Buffer.alloc(0);
@@ -60,17 +62,49 @@ export class LogTail {
   }
 
   async #look(): Promise<void> {
-    if (this.#file === null && !(await this.#open())) return;
-    await this.#printRest();
-    const there = await stat(this.#path).catch(() => null);
-    const here = await this.#stat();
-    const isSame = there?.ino === here.ino && there.dev === here.dev;
-    if (there === null || isSame || this.#isClosed) return;
-    await this.#printRest(); // what was written before it was moved away
-    await this.#file?.close();
-    this.#file = null;
-    this.#offset = 0;
-    if (await this.#open()) await this.#printRest();
+    if (this.#file === null && !(await this.#open(this.#path))) return;
+    // As often as it was rotated since the last look.
+    do {
+      await this.#printRest();
+    } while (!this.#isClosed && (await this.#goOn()));
+  }
+
+  /** Goes on with the file that was begun after this one was moved away. `false`: it was not. */
+  async #goOn(): Promise<boolean> {
+    for (;;) {
+      const here = await this.#stat();
+      const place = await this.#placeOf(here);
+      if (place === 0) return false;
+      // What was written before it was moved away; moved files are not written any more.
+      await this.#printRest();
+      const before = this.#file;
+      // If it is removed already, what came between is lost.
+      if (!(await this.#open(place === null ? this.#path : this.#rotated(place - 1)))) return false;
+      // Not if others were moved in the meantime: this might not be the next one.
+      const isNext = place === null || (await this.#placeOf(here)) === place;
+      if (isNext) {
+        await before?.close();
+        this.#offset = 0;
+        return true;
+      }
+      await this.#file?.close();
+      this.#file = before;
+    }
+  }
+
+  /** Which of the rotated files it is: 0 is the one that is written; `null`: it is removed. */
+  async #placeOf(wanted: { ino: number; dev: number }): Promise<number | null> {
+    for (let number = 0; number <= MOST_ROTATED; number++) {
+      const there = await stat(this.#rotated(number)).catch(() => null);
+      if (there?.ino === wanted.ino && there.dev === wanted.dev) return number;
+      // The one that is written may be about to be created.
+      if (there === null && number > 0) return null;
+    }
+    return null;
+  }
+
+  #rotated(number: number): string {
+    return number === 0 ? this.#path : `${this.#path}.${number}`;
   }
 
   async #printRest(): Promise<void> {
@@ -84,9 +118,9 @@ export class LogTail {
     }
   }
 
-  async #open(): Promise<boolean> {
+  async #open(path: string): Promise<boolean> {
     try {
-      this.#file = await open(this.#path, constants.O_RDONLY | constants.O_NONBLOCK);
+      this.#file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
       return true;
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === 'ENOENT') return false;

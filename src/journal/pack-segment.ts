@@ -1,4 +1,13 @@
-import { closeSync, constants, fsyncSync, read, renameSync, rmSync, write } from 'node:fs';
+import {
+  closeSync,
+  constants,
+  fstatSync,
+  fsyncSync,
+  read,
+  renameSync,
+  rmSync,
+  write,
+} from 'node:fs';
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -47,6 +56,8 @@ export async function packSegment(
     const header = parseHeader(
       (await bytesAt(plain, 0, MOST_HEADER)).toString('utf8').split('\n', 1)[0] ?? '',
     );
+    // Somebody has removed it because it was too old: it must not come back, behind younger ones.
+    if (fstatSync(plain).nlink === 0) return;
     folder.replace(indexName(first), formatIndex(first, header?.bootId ?? '', packed));
     renameSync(join(folder.path, temporary), join(folder.path, packedName(first)));
     folder.sync();

@@ -14,6 +14,8 @@ import { readFileSync } from 'node:fs';
 import type { ExitEvent } from '../../src';
 import { JournalWriter, type JournalRow, readJournal } from '../../src/journal';
 
+import { JournalFolder } from '../../src/journal/journal-folder';
+import { packSegment } from '../../src/journal/pack-segment';
 import { segmentsIn } from '../../src/journal/segment-files';
 import { TermSet } from '../../src/journal/terms';
 
@@ -309,6 +311,21 @@ test('only so much is kept, in whole segments, and never less than the latest on
   const numbers = await found({ dir });
   expect(numbers[0]).toBeGreaterThan(1);
   expect(numbers).toEqual(range(numbers[0] ?? 0, numbers.at(-1) ?? 0));
+});
+
+test('a segment that is removed while it is compressed does not come back', async () => {
+  using folder = new Folder();
+  await write(
+    folder.journal,
+    range(0, 49).map((i) => endOf(i)),
+  );
+  const own = new JournalFolder(folder.journal, undefined);
+  await packSegment(own, 1, null, () => {
+    own.remove(`${FIRST}.jsonl`);
+    return false;
+  });
+  own.close();
+  expect(filesIn(folder.journal).filter((name) => name.includes(FIRST))).toEqual([]);
 });
 
 test('a clock that jumps ahead does not remove everything', async () => {

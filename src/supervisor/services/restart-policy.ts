@@ -116,10 +116,10 @@ export function decideRestart(
   return decision(...ofSender(rules, exit, sender));
 }
 
-/** Says why a run has ended; never rejects. @internal */
+/** Says why a run has ended; never rejects. */
 export type Judge = (exit: ExitEvent, identity: ProcessIdentity | null) => Promise<Judgement>;
 
-/** What a judge says of an end. @internal */
+/** What a judge says of an end. */
 export interface Judgement {
   /** `null`: it does not know. */
   restart: boolean | null;

@@ -26,14 +26,13 @@ Commands:
   supervise      keeps the services of a configuration running
   service list   prints what it keeps running, and how each service ended
   service start  starts services
-  service stop   stops services, until they are started
   service restart  stops and starts services
+  service stop   stops services, until they are started
   service logs   prints the output of a service
   service why    tells how a service ended, who ended it, and what followed
   service apply  reads the configuration again, and shows what changes
+  service upgrade-keeper  replaces the running keeper by the installed one
   service import  makes a configuration from one of pm2 or supervisord
-  service upgrade-keeper
-                 puts the installed keeper in the place of the running one
   vm watch       prints virtual machines as they start and end, and why
   vm daemon      does the same, remembers it, and runs a hook
   vm status      prints what the daemon remembers

@@ -13,8 +13,8 @@ export const SERVICE_LOGS_HELP = `Prints the last lines of what a service has wr
 
 Usage: exitwatch service logs NAME [OPTION]…
 
-  -n, --lines N    how many lines (default: ${FEW})
-  -f, --follow     goes on with what is written from now on, until Ctrl+C
+  --lines N, -n N  how many lines (default: ${FEW})
+  --follow, -f     goes on with what is written from now on, until Ctrl+C
 ${STATE_DIR_HELP}
   --help           prints this text
 

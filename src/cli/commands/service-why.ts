@@ -17,7 +17,7 @@ the last end at the bottom.
 
 Usage: exitwatch service why NAME [OPTION]…
 
-  -n, --last N     how many ends (default: ${FEW}; at most 20 are kept)
+  --last N, -n N   how many ends (default: ${FEW}; at most 20 are kept)
 ${STATE_DIR_HELP}
   --json           prints one JSON object per line
   --help           prints this text

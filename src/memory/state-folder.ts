@@ -155,7 +155,7 @@ export function writeAll(file: number, content: string): void {
 }
 
 /** Like mkdir -p. Node's own loops forever where a file system refuses with ENOENT, as /proc does. */
-function makeFolder(path: string): void {
+export function makeFolder(path: string): void {
   try {
     mkdirSync(path, { mode: 0o700 });
   } catch (error) {

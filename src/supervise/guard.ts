@@ -1,7 +1,7 @@
-import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { asExitwatchError } from '../common/errors.js';
+import { makeFolder } from '../memory/state-folder.js';
 import { addonRefusal, loadAddon } from '../native/load-addon.js';
 import { keeperBinary } from '../supervisor/keeper/keeper-process.js';
 
@@ -21,7 +21,7 @@ export function becomeGuard(folder: string, command: readonly string[]): string 
     if (refusal !== null) throw refusal;
     const binary = keeperBinary();
     const keeperFolder = join(folder, 'keeper');
-    mkdirSync(keeperFolder, { recursive: true, mode: 0o700 });
+    makeFolder(keeperFolder);
     const env = Object.entries(process.env).map(([name, value]) => `${name}=${value ?? ''}`);
     return loadAddon().exec(binary, [binary, 'guard', keeperFolder, ...command], env);
   } catch (error) {

@@ -1,16 +1,18 @@
 // One idea: a supervisor with its configuration, its stories and its socket, as one program.
-import { existsSync, mkdirSync, readdirSync } from 'node:fs';
+import { existsSync, readdirSync } from 'node:fs';
 import { EventEmitter } from 'node:events';
 import { isDeepStrictEqual } from 'node:util';
 import { join, resolve } from 'node:path';
 
 import { asExitwatchError, type ExitwatchError } from '../common/errors.js';
+import { makeFolder } from '../memory/state-folder.js';
 import { ExitMonitor } from '../monitor/exit-monitor.js';
 import type { Ready } from '../monitor/ready.js';
 import { newPromise } from '../common/promise-with-resolvers.js';
 import { signalNumber, type SignalName } from '../events/wait-status.js';
 import type { SocketPeer } from '../native/addon.js';
 import { Supervisor, type SupervisorReady } from '../supervisor/index.js';
+import { keeperBinary } from '../supervisor/keeper/keeper-process.js';
 import { runPart, type ServiceSpec } from '../supervisor/services/service-spec.js';
 
 import { describeAsker } from './control/asker.js';
@@ -78,12 +80,16 @@ export class Supervision extends EventEmitter<SupervisionEvents> {
   #isGuarded = false;
   readonly #mainEnded = newPromise<undefined>();
 
-  /** @throws ExitwatchError `ERR_EXITWATCH_IN_USE`, `ERR_EXITWATCH_STATE_DIR` */
+  /**
+   * @throws ExitwatchError `ERR_EXITWATCH_NO_KEEPER`, `ERR_EXITWATCH_IN_USE`, `ERR_EXITWATCH_STATE_DIR`; and
+   *   the system's error if its folders cannot be made
+   */
   constructor(options: SupervisionOptions) {
     super();
     const folder = resolve(options.folder);
     this.#options = { ...options, folder, config: resolve(options.config) };
-    mkdirSync(join(folder, 'logs'), { recursive: true, mode: 0o700 });
+    keeperBinary(); // what a configuration may ask for requires one
+    makeFolder(join(folder, 'logs'));
     this.#stories = new StoryStore(join(folder, 'ends'));
     const { pinDir } = options;
     this.#monitor = new ExitMonitor({
@@ -91,7 +97,7 @@ export class Supervision extends EventEmitter<SupervisionEvents> {
       recorder: pinDir === undefined ? {} : { pinDir },
     });
     const machines = machineFolders(folder);
-    mkdirSync(machines.control, { recursive: true, mode: 0o700 });
+    makeFolder(machines.control);
     this.#judge = new MachineJudge(machines, pinDir, (identity) =>
       this.supervisor.exitOf(identity),
     );
@@ -126,7 +132,6 @@ export class Supervision extends EventEmitter<SupervisionEvents> {
     const machines = machineFolders(this.#options.folder);
     // Those of before that have ended wait for it.
     if (existsSync(machines.state) || hasMachine(config, machines)) await this.#startJudge();
-    if (supervisor.downgrade !== null) this.#warnings.push(supervisor.downgrade.detail);
     if (this.#configError !== null) {
       this.emit('warning', { service: null, error: this.#configError });
     }

@@ -131,7 +131,11 @@ class Faults {
     await this.host.crash();
     if (this.random(2) === 0) this.killSome();
     await this.host.start();
-    // As an operator does who got no answer.
+    await this.askAgain();
+  }
+
+  /** As an operator does who got no answer. */
+  async askAgain(): Promise<void> {
     for (const isUp of [true, false]) {
       const names = [...this.wanted]
         .filter(([, wanted]) => wanted.isUp === isUp)
@@ -192,12 +196,7 @@ class Faults {
     await this.host.crash();
     this.describe();
     await this.host.start();
-    for (const isUp of [true, false]) {
-      const names = [...this.wanted]
-        .filter(([, wanted]) => wanted.isUp === isUp)
-        .map(([name]) => name);
-      if (names.length > 0) await this.request(isUp ? 'start' : 'stop', { names });
-    }
+    await this.askAgain();
     const expected = [...this.wanted]
       .filter(([, { isUp }]) => isUp)
       .map(([name, { variant }]) => `${name}:${variant}`)

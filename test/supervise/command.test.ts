@@ -142,6 +142,13 @@ describe('exitwatch supervise', () => {
     await until('another run', async () => (await host.listed('web')).restarts === 1);
   });
 
+  it('says at once where it cannot keep anything', async () => {
+    await using host = await SuperviseHost.of(sleeper('web'));
+    const command = exitwatch('supervise', host.config, '--state-dir', '/proc/nowhere');
+    expect(await command.ended).toBe(125);
+    expect(command.stderr).toMatch(/^exitwatch: \/proc\/nowhere: no such file or directory\n$/);
+  });
+
   it('refuses a second one', async () => {
     await using host = await SuperviseHost.of(sleeper('web'));
     const second = exitwatch('supervise', host.config, '--state-dir', host.stateDir);

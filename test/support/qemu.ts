@@ -1,6 +1,6 @@
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { spawn, spawnSync, type ChildProcess, type StdioOptions } from 'node:child_process';
-import { connect, type Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -8,6 +8,7 @@ import { eventLogArguments, logArguments, QmpClient } from '../../src/vm';
 
 import { itAsRootIf, itIf } from './privilege';
 import { PROGRAMS, REPOSITORY } from './programs';
+import { connectSerial } from './serial';
 import { arrives, until } from './wait';
 
 const QEMU = 'qemu-system-x86_64';
@@ -223,19 +224,11 @@ export class TestVm {
 
   async #listen(): Promise<void> {
     const path = join(this.folder, 'serial');
-    const isConnected = () =>
-      new Promise<boolean>((resolve) => {
-        const serial = connect({ path });
-        serial.on('data', (chunk) => (this.#printed += chunk.toString('latin1')));
-        serial.once('connect', () => {
-          this.#serial = serial;
-          resolve(true);
-        });
-        serial.on('error', () => {
-          resolve(false);
-        });
-      });
-    await until(`QEMU ${this.pid} to listen on ${path}`, isConnected, this.#known);
+    this.#serial = await until(
+      `QEMU ${this.pid} to listen on ${path}`,
+      () => connectSerial(path, (text) => (this.#printed += text)),
+      this.#known,
+    );
   }
 
   /**

@@ -1,9 +1,10 @@
-import { connect, type Socket } from 'node:net';
+import type { Socket } from 'node:net';
 
 import { QmpClient } from '../../src/vm';
 import type { ConfiguredMachine } from '../../src/supervisor/index.js';
 
 import { bootFrom } from './qemu';
+import { connectSerial } from './serial';
 import type { SuperviseHost } from './supervise';
 import { arrives, until } from './wait';
 
@@ -37,20 +38,8 @@ export class SupervisedMachine {
   async booted(): Promise<number> {
     this.#serial?.destroy();
     this.#printed = '';
-    await until(
-      'somebody to listen at the serial port',
-      () =>
-        new Promise<boolean>((resolve) => {
-          const serial = connect(this.#path);
-          serial.on('data', (chunk) => (this.#printed += chunk.toString('latin1')));
-          serial.once('connect', () => {
-            this.#serial = serial;
-            resolve(true);
-          });
-          serial.on('error', () => {
-            resolve(false);
-          });
-        }),
+    this.#serial = await until('somebody to listen at the serial port', () =>
+      connectSerial(this.#path, (text) => (this.#printed += text)),
     );
     await until(
       'its guest to run',

@@ -41,7 +41,10 @@ export async function serviceLogsCommand(args: readonly string[]): Promise<numbe
     process.stderr.write('exitwatch: it has no logs in its configuration\n');
     return EXIT_FAILED;
   }
-  const tails = service.logs.map((file) => new LogTail(file, process.stdout));
+  const lost = () => {
+    process.stderr.write('exitwatch: lines are missing: they were removed before they were read\n');
+  };
+  const tails = service.logs.map((file) => new LogTail(file, process.stdout, lost));
   for (const tail of tails) await tail.printLast(lines);
   if (!values.follow) return 0;
   const ended = untilSignalled();

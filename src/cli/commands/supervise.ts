@@ -103,15 +103,16 @@ export async function superviseCommand(args: readonly string[]): Promise<number>
     process.stderr.write(`exitwatch: ${escapeText(describeError(failure))}\n`);
     return exitCodeOf(failure);
   }
-  const isStarted = await started.then(
-    () => true,
-    () => false,
-  );
   let status = 0;
-  if (isStarted && (stopsAll || supervision.hasMain || supervision.isGuarded)) {
-    status = await supervision.finish();
+  try {
+    await started; // it may be asked to end before it has begun
+    if (stopsAll || supervision.hasMain || supervision.isGuarded) {
+      status = await supervision.finish();
+    }
+    lines.ended(supervision.running);
+  } catch (error) {
+    lines.warning(null, describeError(error)); // what runs is not known
   }
-  lines.ended(isStarted ? supervision.running : 0);
   await supervision.close();
   asked.close();
   return status;

@@ -15,15 +15,18 @@ const UNSAFE = new RegExp(String.raw`\x1b\[[\d;]*m|[^\P{Cc}\n\t]`, 'gu');
 export class LogTail {
   readonly #path: string;
   readonly #out: WriteStream;
+  readonly #onLost: () => void;
   readonly #decoder = new StringDecoder('utf8');
   #file: FileHandle | null = null;
   #offset = 0;
   #timer: NodeJS.Timeout | undefined;
   #isClosed = false;
 
-  constructor(path: string, out: WriteStream) {
+  /** @param onLost lines were removed before they could be printed */
+  constructor(path: string, out: WriteStream, onLost: () => void) {
     this.#path = path;
     this.#out = out;
+    this.#onLost = onLost;
   }
 
   /** Rejects with the error of the system, unless the file is missing. */
@@ -78,13 +81,13 @@ export class LogTail {
       // What was written before it was moved away; moved files are not written any more.
       await this.#printRest();
       const before = this.#file;
-      // If it is removed already, what came between is lost.
       if (!(await this.#open(place === null ? this.#path : this.#rotated(place - 1)))) return false;
       // Not if others were moved in the meantime: this might not be the next one.
       const isNext = place === null || (await this.#placeOf(here)) === place;
       if (isNext) {
         await before?.close();
         this.#offset = 0;
+        if (place === null) this.#onLost();
         return true;
       }
       await this.#file?.close();
@@ -94,11 +97,12 @@ export class LogTail {
 
   /** Which of the rotated files it is: 0 is the one that is written; `null`: it is removed. */
   async #placeOf(wanted: { ino: number; dev: number }): Promise<number | null> {
-    for (let number = 0; number <= MOST_ROTATED; number++) {
+    let missing = 0;
+    // One number is missing while the others are moved.
+    for (let number = 0; number <= MOST_ROTATED && missing < 2; number++) {
       const there = await stat(this.#rotated(number)).catch(() => null);
       if (there?.ino === wanted.ino && there.dev === wanted.dev) return number;
-      // The one that is written may be about to be created.
-      if (there === null && number > 0) return null;
+      missing = there === null ? missing + 1 : 0;
     }
     return null;
   }

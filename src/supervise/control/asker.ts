@@ -1,5 +1,6 @@
 import type { SocketPeer } from '../../native/addon.js';
 import { processTable } from '../../identity/platform-table.js';
+import { identify } from '../../identity/process-identity.js';
 
 /** How many of its ancestors to name. */
 const MOST_ANCESTORS = 3;
@@ -13,7 +14,9 @@ export function describeAsker(what: string, peer: SocketPeer | null): string {
   const ancestors: string[] = [];
   try {
     const table = processTable();
-    let pid = parentOf(table.lookNow(peer.pid));
+    // Whoever has its pid now may be another process.
+    const isIt = peer.inode === 0 || identify(peer.pid)?.inode === peer.inode;
+    let pid = isIt ? parentOf(table.lookNow(peer.pid)) : null;
     while (pid !== null && pid > 1 && ancestors.length < MOST_ANCESTORS) {
       const row = table.lookNow(pid);
       if (row === null || row === 'unknown') break;

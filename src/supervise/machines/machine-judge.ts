@@ -61,14 +61,18 @@ export class MachineJudge {
   async judge(name: string, exit: ExitEvent, identity: ProcessIdentity | null): Promise<Judgement> {
     const deadline = performance.now() + LONGEST_MS;
     await withDeadline(this.#starting.promise, LONGEST_MS);
+    let failure = 'nobody could judge it';
     for (;;) {
-      const stop = await this.#verdictOn(name, exit, identity);
+      const stop = await this.#verdictOn(name, exit, identity).catch((error: unknown) => {
+        failure = asExitwatchError(error).message;
+        return null;
+      });
       if (stop !== null) {
         const { restart, because } = shouldRestart(stop);
         return { restart, because: `${because} (${stop.summary})` };
       }
       if (!this.#isUsable || performance.now() > deadline) {
-        return { restart: null, because: 'why it ended is unknown: nobody could judge it' };
+        return { restart: null, because: `why it ended is unknown: ${failure}` };
       }
       await sleep(LOOK_MS);
     }
@@ -84,7 +88,7 @@ export class MachineJudge {
     exit: ExitEvent,
     identity: ProcessIdentity | null,
   ): Promise<VmVerdict | null> {
-    const record = await readVmRecord(this.#folders.state, name).catch(() => null);
+    const record = await readVmRecord(this.#folders.state, name);
     const stopped = record?.lastStopped;
     if (record === null || stopped == null) return null;
     // The keeper's own identity of a process lacks what only a pidfd can tell.

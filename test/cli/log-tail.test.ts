@@ -1,0 +1,93 @@
+import { appendFileSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { PassThrough } from 'node:stream';
+import type { WriteStream } from 'node:tty';
+
+import { LogTail } from '../../src/cli/output/log-tail';
+
+import { until } from '../support/wait';
+
+/** A log file, and what follows it. */
+class Log {
+  readonly folder = mkdtempSync(join(tmpdir(), 'exitwatch-tail-'));
+  readonly file = join(this.folder, 'log');
+  readonly out = new PassThrough();
+  readonly tail: LogTail;
+  printed = '';
+  losses = 0;
+
+  constructor(isTerminal = false) {
+    this.out.on('data', (chunk: Buffer) => (this.printed += chunk.toString()));
+    const stream = Object.assign(this.out, { isTTY: isTerminal }) as unknown as WriteStream;
+    this.tail = new LogTail(this.file, stream, () => this.losses++);
+  }
+
+  rotate(keep: number): void {
+    const name = (number: number) => (number === 0 ? this.file : `${this.file}.${number}`);
+    rmSync(name(keep), { force: true });
+    for (let number = keep - 1; number >= 0; number--) {
+      try {
+        renameSync(name(number), name(number + 1));
+      } catch {
+        // There is none of that number yet.
+      }
+    }
+  }
+
+  async shows(text: string): Promise<void> {
+    await until(
+      `${JSON.stringify(text)} to be printed`,
+      () => this.printed === text,
+      () => JSON.stringify(this.printed),
+    );
+  }
+
+  [Symbol.dispose](): void {
+    this.tail.close();
+    rmSync(this.folder, { recursive: true });
+  }
+}
+
+test('the last lines are printed, also of a long file', async () => {
+  using log = new Log();
+  await log.tail.printLast(2);
+  expect(log.printed).toBe(''); // there is none yet
+  writeFileSync(log.file, `${'x'.repeat(200_000)}\none\n\ntwo`);
+  await log.tail.printLast(3);
+  expect(log.printed).toBe('one\n\ntwo');
+});
+
+test('a log is followed over all rotations since the last look', async () => {
+  using log = new Log();
+  writeFileSync(log.file, 'a\n');
+  await log.tail.printLast(1);
+  for (const text of ['b', 'c', 'd']) {
+    appendFileSync(log.file, `${text}1\n`);
+    log.rotate(5);
+    writeFileSync(log.file, `${text}2\n`);
+  }
+  log.tail.follow();
+  await log.shows('a\nb1\nb2\nc1\nc2\nd1\nd2\n');
+  expect(log.losses).toBe(0);
+});
+
+test('lines that were removed before they were read are told to be missing', async () => {
+  using log = new Log();
+  writeFileSync(log.file, 'a\n');
+  await log.tail.printLast(1);
+  for (const text of ['b\n', 'c\n']) {
+    log.rotate(1);
+    writeFileSync(log.file, text);
+  }
+  log.tail.follow();
+  await log.shows('a\nc\n');
+  expect(log.losses).toBe(1);
+});
+
+test('a terminal is shown colors, and obeys nothing else', async () => {
+  using log = new Log(true);
+  writeFileSync(log.file, '\u001b[31mred\u001b[0m\t\u001b]0;title\u0007\u009b2J\r\n');
+  await log.tail.printLast(1);
+  expect(log.printed).toBe('\u001b[31mred\u001b[0m\t\ufffd]0;title\ufffd\ufffd2J\ufffd\n');
+});

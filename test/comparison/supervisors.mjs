@@ -6,7 +6,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { parseArgs } from 'node:util';
+import { parseArgs, stripVTControlCharacters } from 'node:util';
 
 import { drivers } from './drivers.mjs';
 import { alive, processesOf, until } from './processes.mjs';
@@ -34,6 +34,9 @@ const SITUATIONS = [
   ['Another boot, in which a stranger has the pid of the service', reboot],
 ];
 
+/** Lives for ever, whoever reads its output or does not. */
+const forever = (mark) => `exec sh -c 'while sleep 1; do :; done' ${mark}`;
+
 async function crashLoop(one) {
   const starts = join(one.folder, 'starts');
   await one.start([{ name: 'web', script: `echo >> ${starts}; exit 1` }]);
@@ -55,7 +58,7 @@ async function stopTree(one) {
 
 async function killSupervisor(one) {
   const mark = one.mark('web');
-  await one.start([{ name: 'web', script: `exec tail -f /dev/null ${mark}` }]);
+  await one.start([{ name: 'web', script: forever(mark) }]);
   const [before] = await until(() => processesOf(mark));
   await one.kill();
   await sleep(2000);
@@ -77,7 +80,7 @@ async function killSupervisor(one) {
 
 async function upgrade(one) {
   const mark = one.mark('web');
-  await one.start([{ name: 'web', script: `exec tail -f /dev/null ${mark}` }]);
+  await one.start([{ name: 'web', script: forever(mark) }]);
   const [before] = await until(() => processesOf(mark));
   await one.upgrade();
   await sleep(3000);
@@ -95,7 +98,7 @@ async function oom(one) {
 
 async function stranger(one) {
   const mark = one.mark('web');
-  await one.start([{ name: 'web', script: `exec tail -f /dev/null ${mark}` }]);
+  await one.start([{ name: 'web', script: forever(mark) }]);
   const [before] = await until(() => processesOf(mark));
   spawnSync('sh', ['-c', `kill ${before.pid}; exit 0`]);
   await sleep(3000);
@@ -105,7 +108,7 @@ async function stranger(one) {
 
 async function operator(one) {
   const mark = one.mark('web');
-  await one.start([{ name: 'web', script: `exec tail -f /dev/null ${mark}` }]);
+  await one.start([{ name: 'web', script: forever(mark) }]);
   await until(() => processesOf(mark));
   await one.stop('web');
   await one.upgrade();
@@ -123,14 +126,14 @@ async function rotation(one) {
   const { stdout } = spawnSync('sh', ['-c', `cat ${log}*`], { encoding: 'utf8', maxBuffer: 1e8 });
   const lines = new Set(stdout.split('\n').filter((line) => line.startsWith('line ')));
   const { stdout: files } = spawnSync('sh', ['-c', `ls ${log}* | wc -l`], { encoding: 'utf8' });
-  return [`${20_000 - lines.size} lines lost, ${files.trim()} files`, ''];
+  return [`${20_000 - lines.size} lines lost, ${files.trim()} file(s)`, ''];
 }
 
 async function noEntry(one) {
   const mark = one.mark('web');
   await one.start([
     { name: 'gone', command: '/no/such/program' },
-    { name: 'web', script: `exec tail -f /dev/null ${mark}` },
+    { name: 'web', script: forever(mark) },
   ]);
   await sleep(5000);
   const isUp = processesOf(mark).length === 1;
@@ -139,7 +142,7 @@ async function noEntry(one) {
 
 async function reboot(one) {
   const mark = one.mark('web');
-  await one.start([{ name: 'web', script: `exec tail -f /dev/null ${mark}` }]);
+  await one.start([{ name: 'web', script: forever(mark) }]);
   const [before] = await until(() => processesOf(mark));
   await one.killAll();
   const taker = await takePid(one, before.pid);

@@ -2,7 +2,7 @@
 // same ten situations, and prints, or writes to docs/supervisor-comparison.md, what each did and said. Requires root,
 // supervisord and a network for npm.
 import { spawn, spawnSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -145,14 +145,22 @@ async function reboot(one) {
   await one.start([{ name: 'web', script: forever(mark) }]);
   const [before] = await until(() => processesOf(mark));
   await one.killAll();
+  for (const { pid } of processesOf(mark)) one.killPid(pid);
+  await until(() => processesOf(mark).length === 0 && !existsSync(`/proc/${before.pid}`));
+  await sleep(1500); // its group may still have the number
   const taker = await takePid(one, before.pid);
   await one.startAgain({ bootId: '11111111-2222-4333-8444-555555555555' });
   await sleep(3000);
-  const isThere = !taker.isTaken || alive({ pid: before.pid });
-  const isUp = processesOf(mark).length === 1;
-  const parts = [isUp ? 'started' : 'not started', ...(isThere ? [] : ['the stranger was ended'])];
+  const isEnded = taker.isTaken && !alive({ pid: before.pid });
+  const count = processesOf(mark).length;
+  const said = await one.status('web');
   taker.end();
-  return [parts.join('; '), await one.status('web')];
+  const parts = [
+    count === 1 ? 'started' : `${count} run`,
+    ...(taker.isTaken ? [] : ['nobody could have the pid']),
+    ...(isEnded ? ['the stranger was ended'] : []),
+  ];
+  return [parts.join('; '), said];
 }
 
 /** A process that has this pid. */
@@ -197,8 +205,8 @@ async function row([title, situation], kinds) {
     const one = new kind(folder);
     try {
       const [did, said] = await situation(one);
-      const text =
-        said === '' ? '' : `“${said.trim().replaceAll('|', '\\|').replaceAll(/\s+/g, ' ')}”`;
+      const plain = stripVTControlCharacters(said).trim().replaceAll('|', '\\|');
+      const text = plain === '' ? '' : `“${plain.replaceAll(/\s+/g, ' ')}”`;
       cells.push([did, text].filter(Boolean).join(': '));
     } finally {
       await one.end();

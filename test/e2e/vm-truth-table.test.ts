@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, readFileSync, rmdirSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
@@ -7,11 +7,11 @@ import { VmMonitor, type QmpEvent, type VmVerdict } from '../../src/vm';
 import { GrowingFile } from '../../src/vm/evidence/growing-file';
 import { parseLogLine } from '../../src/vm/qemu/event-log-line';
 
-import { folderOfController, itAsRootWith } from '../support/controllers';
+import { folderOfController, itAsRootWith, MemoryCgroup } from '../support/controllers';
 import { stopOf } from '../support/ends';
 import { backportedQemu, INSTALLED, TestVm, type Qemu } from '../support/qemu';
 import { ROUNDS } from '../support/rounds';
-import { arrives, until } from '../support/wait';
+import { arrives } from '../support/wait';
 import { compare, HEADER } from '../vm/other-rules';
 import { OUT_OF_MEMORY, SCENARIOS, type Scenario } from '../vm/scenarios';
 
@@ -165,25 +165,9 @@ function declareWith(qemu: Qemu, scenarios: readonly Scenario[], rounds: number)
 
 function runOutOfMemory(scenario: Scenario, rounds: number): () => Promise<void> {
   return async () => {
-    const base = folderOfController('memory') ?? '';
-    const cgroup = join(base, `exitwatch-vm-${process.pid}`);
-    const limit = base.endsWith('memory') ? 'memory.limit_in_bytes' : 'memory.max';
-    mkdirSync(cgroup);
-    try {
-      writeFileSync(join(cgroup, limit), String(160 * 1024 * 1024));
-      const before = ['sh', '-c', `echo 0 > ${cgroup}/cgroup.procs; exec "$@"`, 'sh'];
-      await check({ ...scenario, settings: { ...scenario.settings, before } }, rounds)();
-    } finally {
-      const isRemoved = () => {
-        try {
-          rmdirSync(cgroup);
-          return true;
-        } catch {
-          return false;
-        }
-      };
-      await until(`${cgroup} to be empty`, isRemoved);
-    }
+    await using cgroup = new MemoryCgroup(160 * 1024 * 1024);
+    const before = ['sh', '-c', `echo 0 > ${cgroup.path}/cgroup.procs; exec "$@"`, 'sh'];
+    await check({ ...scenario, settings: { ...scenario.settings, before } }, rounds)();
   };
 }
 

@@ -1,3 +1,4 @@
+import { folderOfController, MemoryCgroup } from '../support/controllers';
 import { kill } from '../support/kill';
 import { INSTALLED } from '../support/qemu';
 import { randomFrom } from '../support/random';
@@ -11,6 +12,8 @@ const SEED = Number(process.env['EXITWATCH_SEED'] ?? Date.now());
 
 jest.setTimeout(60_000 + TIMES * 10_000);
 
+const MAY_LIMIT_MEMORY = process.geteuid?.() === 0 && folderOfController('memory') !== null;
+
 /** What is done to the machine, and whether it is to run afterwards. */
 const DEEDS = [
   { what: 'its guest powers it off', isUp: false },
@@ -18,9 +21,11 @@ const DEEDS = [
   { what: 'a stranger sends SIGKILL', isUp: true },
   { what: 'it is migrated', isUp: false },
   { what: 'its operator stops it', isUp: false },
+  { what: 'the OOM killer ends it', isUp: true },
 ] as const;
 
 type Deed = (typeof DEEDS)[number];
+const POSSIBLE = DEEDS.filter(({ what }) => MAY_LIMIT_MEMORY || !what.startsWith('the OOM killer'));
 
 async function doTo(
   machine: SupervisedMachine,
@@ -48,6 +53,13 @@ async function doTo(
       break;
     case 'its operator stops it':
       await host.service('stop', 'vm1');
+      break;
+    case 'the OOM killer ends it': {
+      await using cgroup = new MemoryCgroup(16 * 1024 * 1024);
+      cgroup.add(pid);
+      const more = { 'qom-type': 'memory-backend-ram', id: 'more', size: 64 * 1024 * 1024 };
+      await machine.ask('object-add', { ...more, prealloc: true }).catch(() => undefined);
+    }
   }
 }
 
@@ -62,7 +74,7 @@ INSTALLED.it(
     const story: string[] = [];
     let pid = await machine.booted();
     for (let round = 0; round < TIMES; round++) {
-      const deed = DEEDS[random(DEEDS.length)] ?? DEEDS[0];
+      const deed = POSSIBLE[random(POSSIBLE.length)] ?? DEEDS[0];
       const isStop = deed.what === 'its operator stops it';
       // Before it, a moment after it, or not at all.
       const crash = isStop ? 2 : random(3);

@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-import Ajv from 'ajv/dist/2020';
+import Ajv, { type ValidateFunction } from 'ajv/dist/2020';
 
 import { checkConfig, ConfigFault } from '../../src/supervise/config/check-config';
 import { placesIn } from '../../src/supervise/config/json-places';
@@ -103,6 +103,10 @@ describe('a configuration', () => {
       '"command": "x",\n"kind": "vm",\n"user": "me"',
       ':6: services[1].user: user is not for a machine',
     ],
+    [
+      '"command": "x",\n"kind": "vm",\n"ready": {\n"notify": true }',
+      ':7: services[1].ready.notify: ready.notify is not for a machine',
+    ],
     ['"command": "x",\n"command": "y"', ':5: services[1].command is there twice'],
     ['"command": "x",', ':5: it is no JSON: a key is expected in column 1'],
     ['"command": "x" "y"', ':4: it is no JSON: , or } is expected in column 16'],
@@ -176,12 +180,21 @@ describe('a configuration', () => {
     expect(twice).toBeNull();
   });
 
-  it('is checked as its schema says', () => {
-    const ajv = new Ajv({ strict: false });
-    const schema = JSON.parse(
-      readFileSync(join(REPOSITORY, 'schemas', 'services.json'), 'utf8'),
-    ) as object;
-    const isValid = ajv.compile(schema);
+  it('is valid for its schema in each example', () => {
+    const page = readFileSync(join(REPOSITORY, 'docs', 'supervise.md'), 'utf8');
+    const blocks = [
+      ...page.matchAll(/^(?:```json|cat .*)\n(\{\n {2}"services":[^]*?)^(?:```|END)$/gm),
+    ];
+    expect(blocks.length).toBeGreaterThan(1);
+    for (const [, text = ''] of blocks) {
+      expect(parse(text).services).not.toEqual([]);
+      expect(compile()(JSON.parse(text))).toBe(true);
+    }
+  });
+
+  it.each(['service', 'machine'])('is checked as its schema says: a %s', (kind) => {
+    const everything = kind === 'machine' ? MACHINE : EVERYTHING;
+    const isValid = compile();
     const seed = Number(process.env['EXITWATCH_SEED'] ?? Date.now());
     const random = randomFrom(seed);
     const pick = <T>(list: readonly T[]) => list[random(list.length)] as T;
@@ -204,7 +217,7 @@ describe('a configuration', () => {
     ];
     let accepted = 0;
     for (let round = 0; round < 3000; round++) {
-      const given = structuredClone(EVERYTHING) as Record<string, unknown>;
+      const given = structuredClone(everything) as Record<string, unknown>;
       spoil(given, pick, values, random);
       const config = { services: [given] };
       let message: string | null = null;
@@ -220,7 +233,7 @@ describe('a configuration', () => {
       const isOurs = isValid(config);
       if (isKnown && isOurs !== (message === null)) {
         throw new Error(
-          `seed ${seed}: ${JSON.stringify(given)}\nours: ${message}\nschema: ${ajv.errorsText(isValid.errors)}`,
+          `seed ${seed}: ${JSON.stringify(given)}\nours: ${message}\nschema: ${JSON.stringify(isValid.errors)}`,
         );
       }
       if (isOurs) accepted++;
@@ -285,6 +298,19 @@ const EVERYTHING = {
   ready: { exec: { command: 'x' }, everyMs: 1, withinMs: 2 },
   watchdog: { withinMs: 3 },
 };
+
+/** The same of a machine. */
+const MACHINE = {
+  ...{ name: 'a', kind: 'vm', command: 'x', args: ['y'], env: { A: 'b' }, extraEnv: { C: 'd' } },
+  ...{ envFile: 'e', cwd: 'c', umask: 18, allowRoot: true, cgroup: null, main: false, after: [] },
+  ...{ logs: EVERYTHING.logs, restart: 'never', onUnknown: 'stay', backoff: EVERYTHING.backoff },
+  ...{ stop: { powerdownMs: 1, graceMs: 1 }, ready: EVERYTHING.ready },
+};
+
+function compile(): ValidateFunction {
+  const text = readFileSync(join(REPOSITORY, 'schemas', 'services.json'), 'utf8');
+  return new Ajv({ strict: false }).compile(JSON.parse(text) as object);
+}
 
 /** Changes one or two values, somewhere. */
 function spoil(

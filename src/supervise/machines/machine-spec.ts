@@ -109,9 +109,12 @@ export function checkMachineOptions(given: object): void {
 }
 
 function checkMachine(given: ConfiguredMachine, { control }: MachineFolders): void {
-  const { name, args = [], restart, stop } = given;
+  const { name, args = [], restart, stop, ready } = given;
   if (args.some((arg) => /^--?daemonize$/.test(arg))) {
     throw invalidOption('args must not have -daemonize: its parent could not tell how it ended');
+  }
+  if (ready !== undefined && 'notify' in ready) {
+    throw invalidOption('ready.notify is not for a machine: QEMU does not send READY=1');
   }
   if (restart !== undefined) checkOneOf('restart', restart, ['unless-asked', 'never']);
   if (stop !== undefined && !isObject(stop)) throw invalidOption('stop must be an object');

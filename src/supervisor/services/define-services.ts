@@ -1,4 +1,4 @@
-import type { ServiceSpec } from './service-spec.js';
+import type { ServiceReady, ServiceSpec } from './service-spec.js';
 
 /**
  * A service in a configuration of `exitwatch supervise`. Paths are relative to the folder of the
@@ -21,8 +21,14 @@ export type ConfiguredService = ServiceSpec & {
  *
  * @see [Supervise](../../../docs/supervise.md#virtual-machines)
  */
-export type ConfiguredMachine = Omit<ConfiguredService, 'restart' | 'stop'> & {
+export type ConfiguredMachine = Omit<
+  ConfiguredService,
+  | ('askedBy' | 'group' | 'pidfile' | 'successExitCodes' | 'user' | 'watchdog')
+  | ('ready' | 'restart' | 'stop')
+> & {
   kind: 'vm';
+  /** Default: as soon as its QEMU runs, which does not say when its guest is up. */
+  ready?: Exclude<ServiceReady, { notify: true }>;
   /** `'never'`: it runs once. */
   restart?: 'unless-asked' | 'never';
   /** What follows an end whose reason is not known; default `'stay'`. */

@@ -76,6 +76,7 @@ typedef struct {
   bool is_stopping;  // it said STOPPING=1
   bool is_killing;
   bool is_stored;   // its end is in the journal
+  bool is_end_due;  // its start failed, which is told when its shim is gone, too
   bool has_strays;  // its shim was killed, or it left its cgroup: some of it may be our children
   bool is_paused;
   bool is_held;  // paused until a client says so, leaves, or does not live to see the next keeper
@@ -218,6 +219,9 @@ int64_t TicksOf(pid_t pid);
 // Neither gone, nor a zombie, nor another one with its pid. Whose first thread alone has left is
 // alive.
 bool IsAlive(pid_t pid, int64_t ticks);
+// Whether it is the wanted process, alive or a zombie, as far as can be known.
+enum { kGoneTicks = -1 };
+bool IsThat(pid_t pid, pid_t wanted, int64_t ticks);
 // Whether this process, alive or a zombie, has executed anything since its fork. The answer is of
 // one look: between two of them its parent may reap it. `ticks`: 0 for a child of ours.
 typedef enum { kUnseen, kBeforeExec, kAfterExec } Exec;

@@ -150,6 +150,7 @@ static Run** ended;
 static size_t ended_count;
 
 static void Ended(Run* run) {
+  run->is_end_due = false;
   run->is_stored = JournalEnded(run) == 0;
   ended = Need(realloc(ended, (ended_count + 1) * sizeof *ended));
   ended[ended_count++] = run;
@@ -187,7 +188,8 @@ static void Fail(Run* run, int error, const char* step) {
   free(run->step);
   run->step = Copy(step);
   run->ended_ms = WallMs();
-  if (!IsAlive(run->shim, run->shim_ticks)) Ended(run);  // else when that is gone, too
+  run->is_end_due = IsAlive(run->shim, run->shim_ticks);
+  if (!run->is_end_due) Ended(run);
 }
 
 static void Executed(Run* run) {
@@ -304,13 +306,6 @@ void RunReadShim(Run* run) {
   }
 }
 
-static bool IsToBeTold(const Run* run) {
-  for (size_t i = 0; i < ended_count; i++) {
-    if (ended[i] == run) return true;
-  }
-  return false;
-}
-
 static void MainEndedWithShim(Run* run) {
   if (run->pid == 0 ||
       (run->state == kStarting && ExecOf(run->pid, run->start_ticks) == kBeforeExec)) {
@@ -324,6 +319,7 @@ static void MainEndedWithShim(Run* run) {
 
 static void ShimEnded(Run* run, bool was_killed) {
   run->has_strays = was_killed;
+  run->shim_ticks = kGoneTicks;  // its pid may be another's now
   RunReadShim(run);
   RunReadExec(run);
   CloseWaited(&run->shim_fd);
@@ -331,7 +327,7 @@ static void ShimEnded(Run* run, bool was_killed) {
   if (RunIsAlive(run) && ShimTake(run->id, &report) == 0) TakeReport(run, &report);
   // Somebody killed it: then the run is our child now, or an earlier keeper's loss.
   if (RunIsAlive(run) && !MainIsAlive(run)) MainEndedWithShim(run);
-  if (run->state == kFailed && !run->is_stored && !IsToBeTold(run)) Ended(run);
+  if (run->is_end_due) Ended(run);
 }
 
 static void ChildEnded(const Death* death, bool is_early) {
@@ -352,11 +348,11 @@ static void ChildEnded(const Death* death, bool is_early) {
       LogEnded(run, WIFEXITED(status) && WEXITSTATUS(status) == 0);
       return;
     }
-    if (pid == run->shim && run->is_ours) {
+    if (run->is_ours && IsThat(pid, run->shim, run->shim_ticks)) {
       ShimEnded(run, !WIFEXITED(status));
       return;
     }
-    if (pid == run->pid && RunIsAlive(run)) {
+    if (RunIsAlive(run) && IsThat(pid, run->pid, run->start_ticks)) {
       if (run->cgroup != NULL && !TreeHas(run, pid)) run->has_strays = true;
       if (is_early) return MainEndedEarly(run);
       MainEnded(run, status, WallMs(), BootMs() - run->started_boot_ms, &death->usage);
@@ -413,8 +409,8 @@ static void LookAtLost(Run* run) {
 
 // What it has said of itself goes with it.
 static bool IsOver(const Run* run) {
-  return !RunIsAlive(run) && !run->has_left && run->start_client == 0 && run->exec_fd < 0 &&
-         run->shim_fd < 0 && run->notify_fd < 0 && run->log_fd < 0 && run->log_pid == 0;
+  return !RunIsAlive(run) && !run->is_end_due && !run->has_left && run->start_client == 0 &&
+         run->exec_fd < 0 && run->shim_fd < 0 && run->notify_fd < 0 && run->log_fd < 0 && run->log_pid == 0;
 }
 
 static void PutOverAside(void) {
@@ -430,6 +426,10 @@ int RunsTick(void) {
   int wait = -1;
   for (size_t i = 0; i < count; i++) {
     Run* const run = runs[i];
+    if (run->is_end_due) {
+      if (!IsAlive(run->shim, run->shim_ticks)) Ended(run);
+      wait = Sooner(wait, now + kLookEveryMs, now);
+    }
     if (!RunIsAlive(run) || (run->is_ours && (run->state != kStarting || run->exec_fd >= 0)))
       continue;
     if (run->is_ours)

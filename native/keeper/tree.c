@@ -84,6 +84,12 @@ bool IsAlive(pid_t pid, int64_t ticks) {
   return stat.state != 'Z' || stat.threads > 1;
 }
 
+bool IsThat(pid_t pid, pid_t wanted, int64_t ticks) {
+  if (pid != wanted || ticks == kGoneTicks) return false;
+  const int64_t now = TicksOf(pid);
+  return now == ticks || now == 0 || ticks == 0;
+}
+
 // Of a pid that /proc does not show, whether there is such a process, with other rights than ours:
 // one that has executed a set-user-ID program, or a stranger (hidepid of proc(5)).
 static bool IsHidden(pid_t pid) { return pid > 0 && (kill(pid, 0) == 0 || errno == EPERM); }
@@ -186,7 +192,9 @@ bool MainIsAlive(const Run* run) {
 
 static bool IsOfARun(pid_t pid) {
   for (const Run* run = RunAfter(0); run != NULL; run = RunAfter(run->serial)) {
-    if (pid == run->shim || pid == run->pid || pid == run->log_pid) return true;
+    if (IsThat(pid, run->shim, run->shim_ticks) || IsThat(pid, run->pid, run->start_ticks) ||
+        pid == run->log_pid)
+      return true;
     if (run->cgroup != NULL && TreeHas(run, pid)) return true;
   }
   return pid == keeper.main_pid;

@@ -68,8 +68,9 @@ static void WriteRun(FILE* state, const Run* run) {
           run->shim_fd, run->notify_fd, run->log_fd, run->log_pid, run->state, run->is_ours,
           run->has_left, run->is_ready, run->is_stopping, run->is_killing,
           (long long)run->alive_boot_ms, run->text == NULL ? "" : run->text);
-  // Of its own: a binary that does not know it ignores it.
+  // Each of its own: a binary that does not know it ignores it.
   if (run->has_strays) fprintf(state, "lost-shim %s\n", run->id);
+  if (run->is_end_due) fprintf(state, "end-due %s\n", run->id);
 }
 
 static void ExecResume(const char* path, char* number) {
@@ -120,6 +121,11 @@ static void ReadRun(const char* line) {
   if (sscanf(line, "lost-shim %100s", id) == 1) {
     Run* const run = RunFind(id);
     if (run != NULL) run->has_strays = true;
+    return;
+  }
+  if (sscanf(line, "end-due %100s", id) == 1) {
+    Run* const run = RunFind(id);
+    if (run != NULL) run->is_end_due = true;
     return;
   }
   int exec_fd, shim_fd, notify_fd, log_fd, log_pid, state, ours, left, ready, stopping, killing;

@@ -149,3 +149,18 @@ describe.each([
     await host.end('hangs');
   });
 });
+
+it('a start that waits before its exec fails under the next keeper when it is killed there, which is recorded', async () => {
+  await using host = await KeeperHost.open();
+  const { started, release } = await hang(host, { cgroup: null });
+  const { restarts, keeperPid } = host;
+  const [{ pid } = { pid: 0 }] = await host.keeper.members('hangs');
+  kill(keeperPid, 'SIGKILL');
+  await until('another keeper', () => host.restarts > restarts);
+  kill(pid, 'SIGKILL');
+  await until('its failure to be recorded', () =>
+    /^F hangs 125 killed /m.test(readFileSync(host.path('keeper', 'runs'), 'latin1')),
+  );
+  await expect(started).rejects.toMatchObject(KILLED);
+  release();
+});

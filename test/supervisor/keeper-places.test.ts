@@ -30,14 +30,17 @@ it('a state directory may be renamed, with the keeper alive or dead', async () =
   const { pid } = await keeper.start({ id: 'stays', command: 'sleep', args: ['1000'] });
   await keeper.close();
   renameSync(stateDir, `${stateDir}.renamed`);
+  const there = await KeeperHost.open({}, `${stateDir}.renamed`);
   try {
-    const there = await KeeperHost.open({}, `${stateDir}.renamed`);
     expect(there.keeperPid).toBe(keeperPid);
     expect(there.keeper.run('stays')).toMatchObject({ state: 'running', pid, isLost: false });
     await there.keeper.start({ id: 'new', command: 'true' });
     await there.end('new');
     const { restarts } = there;
-    const [logProcess = 0] = childrenOf(keeperPid, 'exitwatch-log');
+    const logProcess = await until(
+      'its log process',
+      () => childrenOf(keeperPid, 'exitwatch-log')[0],
+    );
     kill(keeperPid, 'SIGKILL');
     kill(logProcess, 'SIGKILL');
     await until('another keeper', () => there.restarts > restarts);
@@ -45,10 +48,10 @@ it('a state directory may be renamed, with the keeper alive or dead', async () =
     mkdirSync(go);
     await there.end('logs');
     await until('the log to be whole', () => readFileSync(log, 'latin1') === 'x\ny\n');
-    await there.keeper.close();
   } finally {
-    renameSync(`${stateDir}.renamed`, stateDir); // also for the end of the test
+    await there.keeper.close();
+    renameSync(`${stateDir}.renamed`, stateDir); // for the end of the test
+    await host.reopen();
   }
-  await host.reopen();
   for (const path of [go, log]) rmSync(path, { recursive: true });
 });

@@ -134,10 +134,15 @@ export function childrenOf(pid: number, name?: string): number[] {
     .split(' ')
     .filter((child) => child !== '')
     .map(Number)
-    .filter(
-      (child) =>
-        name === undefined || readFileSync(`/proc/${child}/comm`, 'latin1') === `${name}\n`,
-    );
+    .filter((child) => name === undefined || hasName(child, name));
+}
+
+function hasName(pid: number, name: string): boolean {
+  try {
+    return readFileSync(`/proc/${pid}/comm`, 'latin1') === `${name}\n`;
+  } catch {
+    return false; // it is gone
+  }
 }
 
 /** A client that says whatever it likes; it has heard the keeper's first message. */

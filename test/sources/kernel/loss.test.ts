@@ -87,7 +87,10 @@ describeForEachFilter((filter) => {
     for (; event.event === 'exit'; event = await next(reader)) told.push(event);
     expect(event).toMatchObject({ reason: 'receive-buffer', recovered: 0 });
     // Everything before the gap was reported with the right status, and nothing else is missing.
-    const ours = told.filter(({ pid }) => order.has(pid));
+    const all = told.filter(({ pid }) => order.has(pid));
+    // Where others fork all the time, the classic filter may not know which process of a pid it was.
+    const ours = filter === 'ebpf' ? all : all.filter(({ how }) => how !== 'unknown');
+    expect(all.length - ours.length).toBeLessThan(10);
     const places = ours.map(({ pid }) => order.get(pid) ?? NaN);
     expect(ours.map(({ exitCode }) => exitCode)).toEqual(places.map((place) => place % 128));
     expect(new Set(places).size).toBe(ours.length);

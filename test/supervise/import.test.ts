@@ -33,89 +33,142 @@ test('words are split as a shell does', () => {
 
 describe('of pm2', () => {
   it('is taken what can be honoured', () => {
-    const imported = fromPm2({
-      apps: [
-        {
-          ...{ name: 'api', script: './server.js', args: '--port "80 80"', cwd: '/srv/api' },
-          ...{ node_args: ['--enable-source-maps'], env: { PORT: 80, DEEP: { a: 1 } } },
-          ...{ autorestart: true, max_restarts: 5, min_uptime: '5s', restart_delay: 100 },
-          ...{ kill_timeout: 3000, out_file: 'out.log', error_file: 'err.log', watch: false },
-          ...{ uid: 'www', gid: 'www', pid_file: '/run/api.pid', treekill: true, vizion: false },
-        },
-        { script: 'job.py', autorestart: false, log_file: 'job.log' },
-        { name: 'sh', script: 'run', interpreter: 'none', stop_exit_codes: [0, 3] },
-        { name: 'two', script: 'a.js', instances: 2, exec_mode: 'fork', instance_var: 'ID' },
-      ],
-    });
+    const imported = fromPm2(
+      {
+        apps: [
+          {
+            ...{ name: 'api', script: './server.js', args: '--port "80 80"', cwd: '/srv/api' },
+            ...{ node_args: ['--enable-source-maps'], env: { PORT: 80, DEEP: { a: 1 } } },
+            ...{ autorestart: true, max_restarts: 5, min_uptime: '5s', restart_delay: 100 },
+            ...{ kill_timeout: 3000, out_file: 'out.log', error_file: 'err.log', watch: false },
+            ...{ uid: 'www', gid: 'www', pid_file: '/run/api.pid', treekill: true, vizion: false },
+          },
+          { script: 'job.py', autorestart: false, log_file: 'job.log' },
+          { name: 'sh', script: 'run', interpreter: 'none', stop_exit_codes: [0, 3] },
+          {
+            name: 'two',
+            script: 'a.js',
+            instances: 2,
+            exec_mode: 'fork',
+            instance_var: 'ID',
+            pid_file: 'p.pid',
+          },
+          {
+            script: 'npm run "x y"',
+            out_file: 'NULL',
+            error_file: '/dev/null',
+            autorestart: 'false',
+          },
+        ],
+      },
+      '/app',
+    );
     expect(imported).toEqual({
-      leftOut: [],
+      leftOut: [{ service: 'npm run "x y"', option: 'name', reason: expect.any(String) as string }],
       services: [
         {
           ...{ name: 'api', command: 'node', cwd: '/srv/api', user: 'www', group: 'www' },
-          args: ['--enable-source-maps', './server.js', '--port', '80 80'],
+          args: ['--enable-source-maps', '/srv/api/server.js', '--port', '80 80'],
           ...{ pidfile: '/run/api.pid', restart: 'always' },
-          backoff: { freeAttempts: 1, firstMs: 100, capMs: 100, healthyMs: 5000, giveUpAfter: 5 },
+          backoff: { freeAttempts: 0, firstMs: 100, capMs: 100, healthyMs: 5000, giveUpAfter: 5 },
           stop: { signal: 'SIGINT', graceMs: 3000 },
-          logs: { stdout: 'out.log', stderr: 'err.log' },
+          logs: { stdout: '/srv/api/out.log', stderr: '/srv/api/err.log' },
           extraEnv: { PORT: '80', DEEP: '{"a":1}' },
         },
         {
-          ...{ name: 'job', command: 'python3', args: ['job.py'], restart: 'never' },
-          ...{ stop: { signal: 'SIGINT', graceMs: 1600 }, logs: { file: 'job.log' } },
+          ...{
+            name: 'job',
+            command: 'python3',
+            args: ['/app/job.py'],
+            restart: 'never',
+            cwd: '/app',
+          },
+          ...{ stop: { signal: 'SIGINT', graceMs: 1600 }, logs: { file: '/app/job.log' } },
         },
         {
           ...{
             name: 'sh',
             command: 'run',
             args: [],
+            cwd: '/app',
             restart: 'on-failure',
             successExitCodes: [0, 3],
           },
           stop: { signal: 'SIGINT', graceMs: 1600 },
         },
         ...[0, 1].map((at) => ({
-          ...{ name: `two-${at}`, command: 'node', args: ['a.js'], restart: 'always' },
+          ...{ name: `two-${at}`, command: 'node', args: ['/app/a.js'], restart: 'always' },
           ...{ stop: { signal: 'SIGINT', graceMs: 1600 }, extraEnv: { ID: String(at) } },
+          ...{ cwd: '/app', pidfile: `/app/p-${at}.pid` },
         })),
+        {
+          ...{ name: 'npm-run--x-y-', command: 'bash', args: ['-c', 'npm run "x y"'], logs: {} },
+          ...{ cwd: '/app', restart: 'never', stop: { signal: 'SIGINT', graceMs: 1600 } },
+        },
       ],
     });
     const services = withoutUsers(imported.services);
-    expect(checkConfig({ services }, DEFAULTS).services).toHaveLength(5);
+    expect(checkConfig({ services }, DEFAULTS).services).toHaveLength(6);
   });
 
   it('is refused by name what cannot', () => {
-    const imported = fromPm2({
-      apps: [
-        {
-          ...{
-            name: 'my app',
-            script: 'a.js',
-            instances: 'max',
-            watch: true,
-            cron_restart: '0 0 * * *',
+    const imported = fromPm2(
+      {
+        apps: [
+          {
+            ...{
+              name: 'my app',
+              script: 'a.js',
+              instances: 'max',
+              watch: true,
+              cron_restart: '0 0 * * *',
+            },
+            ...{
+              max_memory_restart: '1G',
+              env_production: {},
+              wait_ready: true,
+              listen_timeout: 1,
+            },
+            ...{ constructor: 1, min_uptime: 'soon', log_file: 'a', out_file: 'b', args: '"' },
           },
-          ...{ max_memory_restart: '1G', env_production: {}, wait_ready: true, listen_timeout: 1 },
-          ...{ constructor: 1, min_uptime: 'soon', log_file: 'a', out_file: 'b', args: '"' },
-        },
-        { name: 'my app', script: 'b.js', exec_mode: 'cluster' },
-        { name: 'none' },
-        null,
-      ],
-      deploy: {},
-    });
+          { name: 'my app', script: 'b.js', exec_mode: 'cluster' },
+          { name: 'none' },
+          { name: 'ts', script: 'x.ts', exp_backoff_restart_delay: 100, error_file: '/dev/stderr' },
+          { name: 'odd', script: './run', error_file: 'err' },
+          null,
+        ],
+        deploy: {},
+      },
+      '/app',
+    );
     expect(left(imported).sort()).toEqual(
       [
+        ...[
+          'ts.script',
+          'ts.exp_backoff_restart_delay',
+          'ts.error_file',
+          'odd.script',
+          'odd.out_file',
+        ],
         ...['apps', 'deploy', 'none.script', 'my app.name', 'my app.name', 'my app.exec_mode'],
         ...['instances', 'watch', 'cron_restart', 'max_memory_restart', 'env_production'].map(
           inApp,
         ),
-        ...['wait_ready', 'listen_timeout', 'constructor', 'min_uptime', 'log_file', 'args'].map(
-          inApp,
-        ),
+        ...[
+          'error_file',
+          'wait_ready',
+          'listen_timeout',
+          'constructor',
+          'min_uptime',
+          'log_file',
+          'args',
+        ].map(inApp),
       ].sort(),
     );
     expect(imported.leftOut.every(({ reason }) => reason.length > 10)).toBe(true);
-    expect(imported.services.map(({ name }) => name)).toEqual(['my-app', 'my-app-2']);
+    expect(imported.services.map(({ name }) => name)).toEqual([
+      ...['my-app', 'my-app-2', 'ts', 'odd'],
+    ]);
   });
 });
 
@@ -125,10 +178,15 @@ describe('of supervisord', () => {
   it('is taken what can be honoured', () => {
     const imported = fromSupervisord(
       `; a comment
+[supervisord]
+user = svc
+directory = data
+environment = A="all",Z='z\\z'
 [program:db]
 command=/usr/bin/db --data "%(here)s/my data" ; behind it
 priority=1
-autorestart=true
+  # no argument
+autorestart=true # keep
 stopsignal=INT
 stopwaitsecs=20
 redirect_stderr=true
@@ -156,7 +214,7 @@ killasgroup = true
     );
     const web = (at: number) => ({
       ...{ name: `web-${at}`, command: 'web', args: ['--id', `0${at}`], cwd: '/srv', user: 'www' },
-      ...{ umask: 0o27, extraEnv: { A: 'b,c', D: 'e f', G: 'h%', I: 'j' } },
+      ...{ umask: 0o27, extraEnv: { A: 'b,c', D: 'e f', G: 'h%', I: 'j', Z: 'z\\z' } },
       ...{
         restart: 'on-failure',
         successExitCodes: [0, 2],
@@ -164,17 +222,21 @@ killasgroup = true
         after: ['db'],
       },
       backoff: { freeAttempts: 1, firstMs: 1000, healthyMs: 1000, giveUpAfter: 4 },
-      stop: { signal: 'SIGTERM', graceMs: 10_000 },
+      stop: { signal: 'SIGTERM', ask: 'main', graceMs: 10_000 },
       logs: { maxBytes: 52_428_800, keep: 10 },
     });
     expect(imported).toEqual({
-      leftOut: [],
+      leftOut: ['web-0', 'web-1'].map((name) => ({
+        ...{ service: name, option: 'priority' },
+        reason: 'it is "after" here: it waits until they are ready',
+      })),
       services: [
         {
           ...{ name: 'db', command: '/usr/bin/db', args: ['--data', '/etc/supervisor/my data'] },
-          restart: 'always',
+          ...{ restart: 'always', user: 'svc', cwd: '/etc/supervisor/data' },
+          extraEnv: { A: 'all', Z: 'z\\z' },
           backoff: { freeAttempts: 1, firstMs: 1000, healthyMs: 0, giveUpAfter: 4 },
-          stop: { signal: 'SIGINT', graceMs: 20_000 },
+          stop: { signal: 'SIGINT', ask: 'main', graceMs: 20_000 },
           logs: { file: '/var/log/db.log', maxBytes: 1_048_576, keep: 2 },
         },
         web(0),
@@ -206,12 +268,28 @@ exitcodes=x
 constructor=1
 environment=A
 stdout_logfile=/x
+stderr_logfile_backups=3
+autorestart=sometimes
+stopasgroup=true
+[program:c]
+command=x %(ENV_PATH)s
+redirect_stderr=true
+stdout_logfile=/dev/stdout
+environment=A=it's
 `,
       '/x.conf',
     );
     expect(left(imported).sort()).toEqual(
       [
-        ...['[supervisord]', '[include]', '[eventlistener:mem]', 'a.command', 'b.command'],
+        ...['b.stderr_logfile_backups', 'b.autorestart', 'c.command', 'c.stdout_logfile'],
+        ...[
+          'c.environment',
+          '[supervisord] logfile',
+          '[include]',
+          '[eventlistener:mem]',
+          'a.command',
+          'b.command',
+        ],
         ...['b.autostart', 'b.stopsignal', 'b.startsecs', 'b.exitcodes', 'b.constructor'],
         ...['b.environment', 'b.stderr_logfile'],
       ].sort(),

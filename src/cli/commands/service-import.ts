@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import { extname, resolve } from 'node:path';
+import { dirname, extname, resolve } from 'node:path';
 
 import { evaluateModule } from '../../supervise/config/load-config.js';
 import { fromPm2 } from '../../supervise/import/from-pm2.js';
@@ -42,11 +42,12 @@ async function importFrom(path: string): Promise<Imported> {
     if (['.conf', '.ini'].includes(extname(path))) {
       return fromSupervisord(await readFile(path, 'utf8'), path);
     }
-    if (extname(path) === '.json') return fromPm2(JSON.parse(await readFile(path, 'utf8')));
+    if (extname(path) === '.json')
+      return fromPm2(JSON.parse(await readFile(path, 'utf8')), dirname(path));
   } catch (error) {
     throw new UsageError(`${path}: ${(error as Error).message}`);
   }
-  return fromPm2(await evaluateModule(path));
+  return fromPm2(await evaluateModule(path), dirname(path));
 }
 
 function describe({ service, option, reason }: LeftOut): string {

@@ -1,18 +1,16 @@
-import { basename, extname } from 'node:path';
+import { homedir } from 'node:os';
+import { basename, extname, parse, resolve } from 'node:path';
 
 import { isObject } from '../../common/is-object.js';
 import type { ConfiguredService, RunLogs } from '../../supervisor/index.js';
 
 import { Import, type Imported } from './imported.js';
-import { shellWords } from './words.js';
+import { logFileOf, logFiles } from './log-files.js';
+import { type App, commandOf, type Leave, textFrom, textOf } from './pm2-command.js';
 
-type App = Record<string, unknown>;
-
-/** By the ending of the script, as pm2 does. */
-const INTERPRETERS: Readonly<Record<string, string>> = {
-  ...{ '.js': 'node', '.mjs': 'node', '.cjs': 'node', '.ts': 'node', '.py': 'python3' },
-  ...{ '.sh': 'bash', '.rb': 'ruby', '.php': 'php', '.pl': 'perl' },
-};
+/** Its defaults. */
+const LEAST_UPTIME_MS = 1000;
+const MOST_DELAY_MS = 15_000;
 
 /** What is taken. Those with a value of their own are handled below. */
 const TAKEN: readonly string[] = [
@@ -60,8 +58,8 @@ const REASONS: Readonly<Record<string, string>> = {
   port: 'give it by "extraEnv"',
 };
 
-/** Takes what can be honoured of an `ecosystem.config.js`. */
-export function fromPm2(value: unknown): Imported {
+/** Takes what can be honoured of an `ecosystem.config.js`. @param folder what its paths are relative to */
+export function fromPm2(value: unknown, folder: string): Imported {
   const imported = new Import();
   const given = Array.isArray(value) ? { apps: value } : value;
   if (!isObject(given)) throw new Error('it exports no object');
@@ -71,7 +69,7 @@ export function fromPm2(value: unknown): Imported {
     if (key !== 'apps') imported.leave(null, key, reasonOf(key));
   }
   for (const app of list) {
-    if (isObject(app)) takeApp(app, imported);
+    if (isObject(app)) takeApp(app, folder, imported);
     else imported.leave(null, 'apps', 'one of them is no object');
   }
   return imported.result;
@@ -81,13 +79,14 @@ function reasonOf(option: string): string {
   return Object.hasOwn(REASONS, option) ? (REASONS[option] ?? '') : 'there is nothing of that kind';
 }
 
-function takeApp(app: App, imported: Import): void {
+function takeApp(app: App, folder: string, imported: Import): void {
   const { script } = app;
   if (typeof script !== 'string' || script === '') {
     imported.leave(textOf(app['name']) ?? null, 'script', 'without one there is nothing to start');
     return;
   }
-  const wanted = textOf(app['name']) ?? basename(script, extname(script));
+  const isLine = script.includes(' ');
+  const wanted = textOf(app['name']) ?? (isLine ? script : basename(script, extname(script)));
   const leave = (option: string, reason = reasonOf(option)) => {
     imported.leave(wanted, option, reason);
   };
@@ -100,7 +99,7 @@ function takeApp(app: App, imported: Import): void {
   for (const instance of instancesOf(app, leave)) {
     const suffix = instance === null ? '' : `-${instance}`;
     const variable = textOf(app['instance_var']) ?? 'NODE_APP_INSTANCE';
-    const service = serviceOf(app, script, leave);
+    const service = serviceOf(app, { script, folder, instance }, leave);
     const extraEnv: Record<string, string> = {
       ...environmentOf(app, leave),
       ...(instance === null ? {} : { [variable]: String(instance) }),
@@ -113,7 +112,7 @@ function takeApp(app: App, imported: Import): void {
   }
 }
 
-type Leave = (option: string, reason?: string) => void;
+type PathOf = (path: string) => string;
 
 /** `null`: there is one only. */
 function instancesOf({ instances, exec_mode: mode }: App, leave: Leave): (number | null)[] {
@@ -137,51 +136,44 @@ function instancesOf({ instances, exec_mode: mode }: App, leave: Leave): (number
   return [null];
 }
 
-function serviceOf(app: App, script: string, leave: Leave): Omit<ConfiguredService, 'name'> {
-  const { cwd, autorestart, stop_exit_codes: codes, kill_timeout: grace } = app;
+function serviceOf(
+  app: App,
+  { script, folder, instance }: { script: string; folder: string; instance: number | null },
+  leave: Leave,
+): Omit<ConfiguredService, 'name'> {
+  const cwd = resolve(folder, textOf(app['cwd']) ?? '.');
+  const isMerged = app['merge_logs'] === true || app['combine_logs'] === true;
+  /** Each instance has its own, unless they share it. */
+  const pathOf = (path: string, isShared = isMerged) => {
+    const whole = resolve(cwd, path.replace(/^~(?=\/|$)/, homedir()));
+    if (instance === null || isShared) return whole;
+    const { dir, name, ext } = parse(whole);
+    return resolve(dir, `${name}-${instance}${ext}`);
+  };
+  const { autorestart, stop_exit_codes: codes, kill_timeout: grace } = app;
   const user = app['user'] ?? app['uid'];
   const { gid: group } = app;
   const pidfile = textOf(app['pid_file'] ?? app['pid']);
   const successes = Array.isArray(codes) ? codes : codes === undefined ? [] : [codes];
   const graceMs = milliseconds(grace, 'kill_timeout', leave) ?? 1600;
   const mode =
-    autorestart === false ? 'never' : successes.length > 0 ? 'on-failure' : ('always' as const);
+    autorestart === false || autorestart === 'false'
+      ? 'never'
+      : successes.length > 0
+        ? 'on-failure'
+        : ('always' as const);
   return {
-    ...commandOf(app, script, leave),
-    ...(typeof cwd === 'string' ? { cwd } : {}),
+    ...commandOf(app, script, cwd, leave),
+    cwd,
     ...(typeof user === 'string' || typeof user === 'number' ? { user } : {}),
     ...(typeof group === 'string' || typeof group === 'number' ? { group } : {}),
-    ...(pidfile === undefined ? {} : { pidfile }),
+    ...(pidfile === undefined ? {} : { pidfile: pathOf(pidfile, false) }),
     restart: mode,
     ...(mode === 'on-failure' ? { successExitCodes: successes.map(Number) } : {}),
     ...backoffOf(app, leave),
     stop: { signal: 'SIGINT', graceMs },
-    ...logsOf(app, leave),
+    ...logsOf(app, pathOf, leave),
   };
-}
-
-function commandOf(app: App, script: string, leave: Leave) {
-  const given = textOf(app['interpreter'] ?? app['exec_interpreter']);
-  const interpreter = given ?? INTERPRETERS[extname(script)] ?? 'none';
-  const own = wordsOf('args', app['args'], leave);
-  const more = ['node_args', 'interpreter_args', 'interpreterArgs'].flatMap((option) =>
-    wordsOf(option, app[option], leave),
-  );
-  if (app['source_map_support'] === true) more.push('--enable-source-maps');
-  return interpreter === 'none'
-    ? { command: script, args: own }
-    : { command: interpreter, args: [...more, script, ...own] };
-}
-
-function wordsOf(option: string, value: unknown, leave: Leave): string[] {
-  if (value === undefined || value === null) return [];
-  if (Array.isArray(value)) return value.map(String);
-  try {
-    return shellWords(textFrom(value));
-  } catch (error) {
-    leave(option, (error as Error).message);
-    return [];
-  }
 }
 
 function environmentOf({ env }: App, leave: Leave): Record<string, string> {
@@ -203,32 +195,41 @@ function backoffOf(app: App, leave: Leave): Pick<ConfiguredService, 'backoff'> {
   const healthyMs = milliseconds(app['min_uptime'], 'min_uptime', leave);
   const delay = app['restart_delay'] ?? app['exp_backoff_restart_delay'];
   const firstMs = milliseconds(delay, 'restart_delay', leave);
-  const most = app['max_restarts'];
-  const giveUpAfter = typeof most === 'number' && most > 0 ? most : undefined;
+  const most = Number(app['max_restarts'] ?? 0);
+  const giveUpAfter = Number.isInteger(most) && most > 0 ? most : undefined;
   const isExponential = app['restart_delay'] === undefined;
+  if (firstMs !== undefined && isExponential) {
+    leave('exp_backoff_restart_delay', 'it doubles each time here, and is 15 s at most');
+  }
+  // What has lived for so long starts anew.
+  const enoughMs = healthyMs ?? (giveUpAfter === undefined ? undefined : LEAST_UPTIME_MS);
   const backoff = {
-    ...(firstMs === undefined ? {} : { freeAttempts: 1, firstMs }),
-    ...(firstMs === undefined || isExponential ? {} : { capMs: firstMs }),
-    ...(healthyMs === undefined ? {} : { healthyMs }),
+    ...(firstMs === undefined ? {} : { freeAttempts: 0, firstMs }),
+    ...(firstMs === undefined ? {} : { capMs: isExponential ? MOST_DELAY_MS : firstMs }),
+    ...(enoughMs === undefined ? {} : { healthyMs: enoughMs }),
     ...(giveUpAfter === undefined ? {} : { giveUpAfter }),
   };
   return Object.keys(backoff).length === 0 ? {} : { backoff };
 }
 
-function logsOf(app: App, leave: Leave): { logs?: RunLogs } {
-  const out = textOf(app['out_file'] ?? app['output'] ?? app['out']);
-  const error = textOf(app['error_file'] ?? app['error'] ?? app['err_file']);
-  const both = textOf(app['log_file'] ?? app['log']);
-  if (both !== undefined && (out !== undefined || error !== undefined)) {
-    leave('log_file', 'its output goes to one place: to out_file and error_file');
-  } else if (both !== undefined) return { logs: { file: both } };
-  if (out === undefined && error === undefined) return {};
-  return {
-    logs: {
-      ...(out === undefined ? {} : { stdout: out }),
-      ...(error === undefined ? {} : { stderr: error }),
-    },
+function logsOf(app: App, pathOf: PathOf, leave: Leave): { logs?: RunLogs } {
+  const target = (...options: string[]) => {
+    const option = options.find((each) => textOf(app[each]) !== undefined);
+    return option === undefined
+      ? undefined
+      : logFileOf(option, textOf(app[option]) ?? '', pathOf, leave);
   };
+  const both = target('log_file', 'log');
+  const out = target('out_file', 'output', 'out');
+  const error = target('error_file', 'error', 'err_file');
+  if (out === undefined && error === undefined) {
+    return both === undefined ? {} : { logs: both === null ? {} : { file: both } };
+  }
+  if (both !== undefined) {
+    leave('log_file', 'its output goes to one place: to out_file and error_file');
+  }
+  if (out === error && typeof out === 'string') return { logs: { file: out } };
+  return { logs: logFiles(out, error, { out: 'out_file', error: 'error_file' }, leave) };
 }
 
 /** `10s`, `1500` and so on, as pm2 writes times. */
@@ -239,13 +240,4 @@ function milliseconds(value: unknown, option: string, leave: Leave): number | un
   if (amount !== '' && scale !== undefined) return Number(amount) * scale;
   leave(option, `${JSON.stringify(value)} is no time`);
   return undefined;
-}
-
-/** A number or a text as a text; of anything else what JSON makes of it. */
-function textFrom(value: unknown): string {
-  return typeof value === 'string' ? value : JSON.stringify(value);
-}
-
-function textOf(value: unknown): string | undefined {
-  return typeof value === 'string' && value !== '' ? value : undefined;
 }

@@ -1,10 +1,12 @@
-import { dirname } from 'node:path';
+import { dirname, resolve } from 'node:path';
 
 import type { ConfiguredService, RunLogs } from '../../supervisor/index.js';
 import type { SignalName } from '../../events/wait-status.js';
 
 import { Import, type Imported } from './imported.js';
 import { parseIni, type Section } from './ini.js';
+import { logFileOf, logFiles } from './log-files.js';
+import { environmentOf, type Expand, expander, type Leave } from './supervisord-values.js';
 import { shellWords } from './words.js';
 
 /** Its defaults. */
@@ -38,7 +40,6 @@ const SECTIONS = new Map([
   ['include', 'import those files, too'],
   ['inet_http_server', 'there is only a unix socket'],
   ['rpcinterface', 'there is no XML-RPC'],
-  ['supervisord', 'see the options of "exitwatch supervise"'],
   ['supervisorctl', 'see "exitwatch service"'],
   ['unix_http_server', 'see --state-dir of "exitwatch supervise"'],
 ]);
@@ -50,37 +51,66 @@ const SILENT: readonly string[] = ['supervisorctl', 'unix_http_server', 'rpcinte
 export function fromSupervisord(text: string, path: string): Imported {
   const imported = new Import();
   const levels = new Map<number, string[]>();
-  for (const section of parseIni(text)) {
+  const sections = parseIni(text);
+  const common = commonOf(sections, imported);
+  for (const section of sections) {
     const [kind = '', ...rest] = section.name.split(':');
+    if (kind === 'supervisord') continue;
     if (kind === 'program') {
-      takeProgram(rest.join(':'), section, dirname(path), imported, levels);
+      const options = new Map([...common, ...section.options]);
+      const name = rest.join(':');
+      const program = { name, options, common: common.get('environment') };
+      takeProgram(program, dirname(path), imported, levels);
     } else if (!SILENT.includes(kind)) {
       const reason = SECTIONS.get(kind) ?? 'there is nothing of that kind';
       imported.leave(null, `[${section.name}]`, reason);
     }
   }
-  order(imported.services, levels);
+  order(imported, levels);
   return imported.result;
 }
 
+/** What the programs have of their supervisor, unless they say otherwise. */
+const COMMON: readonly string[] = ['user', 'directory', 'umask', 'environment'];
+
+function commonOf(sections: readonly Section[], imported: Import): Map<string, string> {
+  const common = new Map<string, string>();
+  for (const { name, options } of sections) {
+    if (name !== 'supervisord') continue;
+    for (const [option, value] of options) {
+      if (COMMON.includes(option)) common.set(option, value);
+      else {
+        const reason = 'see the options of "exitwatch supervise"';
+        imported.leave(null, `[supervisord] ${option}`, reason);
+      }
+    }
+  }
+  return common;
+}
+
 /** Lower priorities start first: each level after the one before. */
-function order(
-  services: readonly ConfiguredService[],
-  levels: ReadonlyMap<number, string[]>,
-): void {
+function order(imported: Import, levels: ReadonlyMap<number, string[]>): void {
   const sorted = [...levels].sort(([one], [other]) => one - other);
   sorted.forEach(([, names], at) => {
     const before = sorted[at - 1]?.[1];
     if (before === undefined) return;
-    for (const service of services) if (names.includes(service.name)) service.after = [...before];
+    for (const service of imported.services) {
+      if (!names.includes(service.name)) continue;
+      service.after = [...before];
+      imported.leave(service.name, 'priority', 'it is "after" here: it waits until they are ready');
+    }
   });
 }
 
-type Leave = (option: string, reason: string) => void;
+interface Program {
+  name: string;
+  options: ReadonlyMap<string, string>;
+  /** The environment of all programs. */
+  common: string | undefined;
+}
 
 function takeProgram(
-  program: string,
-  { options }: Section,
+  { name: program, options, common }: Program,
   here: string,
   imported: Import,
   levels: Map<number, string[]>,
@@ -106,7 +136,7 @@ function takeProgram(
     const wanted = given === undefined ? program : expand('process_name', given);
     const isSame = number > 1 && given === undefined;
     const name = imported.nameFor(isSame ? `${program}_${at}` : wanted);
-    const service = serviceOf(options, expand, leave);
+    const service = serviceOf({ options, common, here, expand }, leave);
     if (service === null) return;
     imported.add({ name, ...service });
     const priority = count(options, 'priority', DEFAULT.priority, leave);
@@ -114,32 +144,16 @@ function takeProgram(
   }
 }
 
-type Expand = (option: string, text: string) => string;
-
-/** `%(here)s`, `%(process_num)02d`, `%(ENV_HOME)s`, `%%`. */
-function expander(known: Record<string, string>, leave: Leave): Expand {
-  return (option, text) =>
-    text.replace(
-      /%(?:%|\((\w+)\)(0?\d*)([sd]))/g,
-      (found, name: string | undefined, width: string) => {
-        if (name === undefined) return '%';
-        const value = name.startsWith('ENV_')
-          ? process.env[name.slice('ENV_'.length)]
-          : Object.hasOwn(known, name)
-            ? known[name]
-            : undefined;
-        if (value === undefined) {
-          leave(option, `${found} is not known`);
-          return found;
-        }
-        return value.padStart(Number(width), width.startsWith('0') ? '0' : ' ');
-      },
-    );
-}
-
 function serviceOf(
-  options: ReadonlyMap<string, string>,
-  expand: Expand,
+  {
+    options,
+    common,
+    here,
+    expand,
+  }: Omit<Program, 'name'> & {
+    here: string;
+    expand: Expand;
+  },
   leave: Leave,
 ): Omit<ConfiguredService, 'name'> | null {
   const text = (option: string) => {
@@ -159,10 +173,14 @@ function serviceOf(
   const user = text('user');
   const umask = text('umask');
   const startMs = count(options, 'startsecs', DEFAULT.startsecs, leave) * 1000;
-  const extraEnv = environmentOf(text('environment'), leave);
+  const extraEnv = {
+    ...environmentOf(common === undefined ? undefined : expand('environment', common), leave),
+    ...environmentOf(text('environment'), leave),
+  };
+  const pathOf = (path: string) => resolve(here, path);
   return {
     ...{ command, args },
-    ...(cwd === undefined ? {} : { cwd }),
+    ...(cwd === undefined ? {} : { cwd: pathOf(cwd) }),
     ...(user === undefined ? {} : { user }),
     ...(umask === undefined || !/^[0-7]+$/.test(umask) ? {} : { umask: parseInt(umask, 8) }),
     ...(Object.keys(extraEnv).length === 0 ? {} : { extraEnv }),
@@ -174,9 +192,10 @@ function serviceOf(
     ...(startMs === 0 ? {} : { ready: { aliveMs: startMs } }),
     stop: {
       signal: signalOf(text('stopsignal'), leave),
+      ...(isTrue(options.get('stopasgroup') ?? 'false') ? {} : { ask: 'main' as const }),
       graceMs: count(options, 'stopwaitsecs', DEFAULT.stopwaitsecs, leave) * 1000,
     },
-    ...logsOf(options, text, leave),
+    ...logsOf(options, text, pathOf, leave),
   };
 }
 
@@ -185,7 +204,10 @@ function restartOf(
   leave: Leave,
 ): Pick<ConfiguredService, 'restart' | 'successExitCodes'> {
   const value = options.get('autorestart')?.toLowerCase() ?? 'unexpected';
-  if (value !== 'unexpected') return { restart: isTrue(value) ? 'always' : 'never' };
+  if (isTrue(value)) return { restart: 'always' };
+  if (/^(false|no|off|0)$/.test(value)) return { restart: 'never' };
+  if (value !== 'unexpected')
+    leave('autorestart', `${JSON.stringify(value)} is none of its values`);
   const codes = (options.get('exitcodes') ?? '0').split(',').map((each) => Number(each.trim()));
   if (codes.every((code) => Number.isInteger(code) && code >= 0 && code <= 255)) {
     return { restart: 'on-failure', successExitCodes: codes };
@@ -201,57 +223,36 @@ function signalOf(value: string | undefined, leave: Leave): SignalName {
   return 'SIGTERM';
 }
 
-/** `KEY="value",KEY2=value` */
-function environmentOf(text: string | undefined, leave: Leave): Record<string, string> {
-  const found: Record<string, string> = {};
-  let rest = (text ?? '').trim();
-  while (rest !== '') {
-    const match =
-      /^([^=\s,]+)\s*=\s*("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[^,\s]*)\s*(?:,\s*|$)/.exec(rest);
-    if (match === null) {
-      leave('environment', `it cannot be read from ${JSON.stringify(rest.slice(0, 40))} on`);
-      return found;
-    }
-    const [all, name = '', value = ''] = match;
-    found[name] = shellWords(value)[0] ?? '';
-    rest = rest.slice(all.length);
-  }
-  return found;
-}
-
 function logsOf(
   options: ReadonlyMap<string, string>,
   text: (option: string) => string | undefined,
+  pathOf: (path: string) => string,
   leave: Leave,
 ): { logs?: RunLogs } {
-  const fileOf = (stream: 'stdout' | 'stderr') => {
-    const value = text(`${stream}_logfile`) ?? 'AUTO';
-    return { file: value, isAuto: /^auto$/i.test(value), isNone: /^none$/i.test(value) };
+  const target = (option: string) => {
+    const name = text(option) ?? 'AUTO';
+    return /^auto$/i.test(name) ? undefined : logFileOf(option, name, pathOf, leave);
   };
-  const out = fileOf('stdout');
-  const error = fileOf('stderr');
   const bytes = bytesOf(options.get('stdout_logfile_maxbytes') ?? String(DEFAULT.bytes));
   const limits = {
     ...(bytes > 0 ? { maxBytes: bytes } : {}),
     keep: count(options, 'stdout_logfile_backups', DEFAULT.backups, leave),
   };
-  const isBoth = isTrue(options.get('redirect_stderr') ?? 'false');
-  if (isBoth) {
-    if (out.isAuto) return {};
-    return { logs: out.isNone ? {} : { file: out.file, ...limits } };
+  const out = target('stdout_logfile');
+  if (isTrue(options.get('redirect_stderr') ?? 'false')) {
+    if (out === undefined) return {};
+    return { logs: out === null ? {} : { file: out, ...limits } };
   }
-  if (out.isAuto && error.isAuto) return {};
-  if (out.isAuto || error.isAuto) {
-    const which = out.isAuto ? 'stdout_logfile' : 'stderr_logfile';
-    leave(which, 'a file of its own beside one that is named: name both');
+  const error = target('stderr_logfile');
+  for (const limit of ['maxbytes', 'backups']) {
+    const own = options.get(`stderr_logfile_${limit}`);
+    if (own !== undefined && own !== options.get(`stdout_logfile_${limit}`)) {
+      leave(`stderr_logfile_${limit}`, 'both files have the limits of standard output');
+    }
   }
-  return {
-    logs: {
-      ...(out.isAuto || out.isNone ? {} : { stdout: out.file }),
-      ...(error.isAuto || error.isNone ? {} : { stderr: error.file }),
-      ...limits,
-    },
-  };
+  if (out === undefined && error === undefined) return {};
+  const names = { out: 'stdout_logfile', error: 'stderr_logfile' };
+  return { logs: { ...logFiles(out, error, names, leave), ...limits } };
 }
 
 function isTrue(value: string): boolean {

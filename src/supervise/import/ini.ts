@@ -5,8 +5,8 @@ export interface Section {
 }
 
 /**
- * Reads what supervisord reads: Python's ConfigParser with `;` and `#` for comments, ` ;` also behind a
- * value, and lines that go on if they are indented.
+ * Reads what supervisord reads: Python's ConfigParser with `;` and `#` for comments, behind a value after a
+ * space, and lines that go on if they are indented.
  *
  * @throws Error with the number of the line
  */
@@ -15,10 +15,7 @@ export function parseIni(text: string): Section[] {
   let section: Section | null = null;
   let option: string | null = null;
   text.split(/\r?\n/).forEach((raw, at) => {
-    const line = raw.replace(/(^|\s)[;#].*$/, (found, before: string) =>
-      // A value may have a number sign, but not a semicolon behind a space.
-      before !== '' && found.trimStart().startsWith('#') ? found : before,
-    );
+    const line = raw.replace(/(^|\s)[;#].*$/, '$1');
     if (line.trim() === '') return;
     const [, header] = /^\[([^\]]+)\]\s*$/.exec(line) ?? [];
     if (header !== undefined) {

@@ -1,22 +1,22 @@
 // One idea: a supervisor with its configuration, its stories and its socket, as one program.
 import { existsSync, readdirSync } from 'node:fs';
 import { EventEmitter } from 'node:events';
-import { isDeepStrictEqual } from 'node:util';
 import { join, resolve } from 'node:path';
 
-import { asExitwatchError, type ExitwatchError } from '../common/errors.js';
+import { LATE, withDeadline } from '../common/deadline.js';
+import { asExitwatchError, ExitwatchError } from '../common/errors.js';
 import { makeFolder } from '../memory/state-folder.js';
 import { ExitMonitor } from '../monitor/exit-monitor.js';
 import type { Ready } from '../monitor/ready.js';
 import { newPromise } from '../common/promise-with-resolvers.js';
 import { signalNumber, type SignalName } from '../events/wait-status.js';
 import type { SocketPeer } from '../native/addon.js';
-import { Supervisor, type SupervisorReady } from '../supervisor/index.js';
+import { type Applied, Supervisor, type SupervisorReady } from '../supervisor/index.js';
+import { boot } from '../supervisor/services/boot.js';
 import { keeperBinary } from '../supervisor/keeper/keeper-process.js';
-import { runPart, type ServiceSpec } from '../supervisor/services/service-spec.js';
 
 import { describeAsker } from './control/asker.js';
-import { ControlServer, invalid } from './control/control-server.js';
+import { ControlServer } from './control/control-server.js';
 import type {
   AppliedConfig,
   DoneService,
@@ -26,15 +26,20 @@ import type {
 } from './control/protocol.js';
 import { checkQuestion } from './control/check-question.js';
 import type { Config } from './config/check-config.js';
+import { compareConfig } from './config/compare-config.js';
 import { isConfigError, loadConfig } from './config/load-config.js';
-import { endedRun } from './ends/service-story.js';
+import { endedRun, type ServiceStory } from './ends/service-story.js';
 import { StoryStore } from './ends/story-store.js';
 import { MachineJudge } from './machines/machine-judge.js';
+import { LogRotation } from './log-rotation.js';
 import { isMachine, type MachineFolders, machineFolders } from './machines/machine-spec.js';
 
 /** As a shell says of a command that cannot be executed. */
 const EXIT_NOT_STARTED = 127;
 const EXIT_UNKNOWN = 125;
+
+/** How long a service may take to run that somebody wants to be started. */
+const DEFAULT_START_MS = 60_000;
 
 export interface SupervisionOptions {
   /** The configuration. */
@@ -78,6 +83,12 @@ export class Supervision extends EventEmitter<SupervisionEvents> {
   #warnings: string[] = [];
   #applying: Promise<unknown> = Promise.resolve();
   #isGuarded = false;
+  /** Nothing starts any more. */
+  #isEnding = false;
+  /** How the main service ended before we, or our container, began. */
+  #earlier: ServiceStory | null = null;
+  readonly #opened = newPromise<undefined>();
+  readonly #rotation: LogRotation;
   readonly #mainEnded = newPromise<undefined>();
 
   /**
@@ -98,15 +109,19 @@ export class Supervision extends EventEmitter<SupervisionEvents> {
     });
     const machines = machineFolders(folder);
     makeFolder(machines.control);
-    this.#judge = new MachineJudge(machines, pinDir, (identity) =>
-      this.supervisor.exitOf(identity),
-    );
+    this.#judge = new MachineJudge(machines, pinDir, async (identity) => {
+      await this.#opened.promise; // before, nobody knows
+      return this.supervisor.exitOf(identity);
+    });
     this.supervisor = new Supervisor({
       ...{ stateDir: folder, monitor: this.#monitor },
       judgeOf: (spec) =>
         isMachine(spec, machines)
           ? (exit, identity) => this.#judge.judge(spec.name, exit, identity)
           : null,
+    });
+    this.#rotation = new LogRotation(this.supervisor, (service, error) => {
+      this.emit('warning', { service, error });
     });
     this.#server = new ControlServer(folder, (name, question, peer) =>
       this.#answer(name, question, peer),
@@ -121,53 +136,97 @@ export class Supervision extends EventEmitter<SupervisionEvents> {
    * Rejects with an {@link ExitwatchError}: `ERR_EXITWATCH_CONFIG`, and those of {@link Supervisor.start}.
    */
   async start(): Promise<void> {
-    const config = await this.#load();
+    const config = await this.#load().catch((error: unknown) => {
+      if (!isConfigError(error)) throw error;
+      this.#configError = error;
+      return null;
+    });
     if (this.#configError !== null && !this.#hasServices()) throw this.#configError;
-    if (config !== null) this.#config = config; // its main service may be found to have ended
+    // Its main service may be found to have ended.
+    const { main, bootId } = this.#stories.life;
+    this.#use(config ?? { services: [], main });
+    const earlier = this.#lastOfMain();
     const monitor = await this.#startMonitor();
-    const supervisor = await this.supervisor.start();
-    this.#isGuarded = supervisor.isGuarded;
-    // From now on our death is not the end of the container.
-    if (this.#isGuarded) await this.supervisor.takeSignals(this.#options.onSignal);
     const machines = machineFolders(this.#options.folder);
     // Those of before that have ended wait for it.
-    if (existsSync(machines.state) || hasMachine(config, machines)) await this.#startJudge();
+    const isNeeded = existsSync(machines.state) || hasMachine(config, machines);
+    const judging = isNeeded ? this.#startJudge() : undefined;
+    let plan = null as ReturnType<typeof compareConfig> | null;
+    const supervisor = await this.supervisor
+      .start(
+        config === null
+          ? null
+          : (before) => {
+              plan = compareConfig(before, config.services);
+              return config.services;
+            },
+      )
+      .finally(() => {
+        this.#opened.resolve(undefined);
+      });
+    this.#isGuarded = supervisor.isGuarded;
+    // A guard has started us again in the same life of the container: then the end of before counts.
+    if (!this.#isGuarded || bootId !== boot()) this.#earlier = earlier;
+    // From now on our death is not the end of the container.
+    if (this.#isGuarded) await this.supervisor.takeSignals(this.#options.onSignal);
+    await judging;
     if (this.#configError !== null) {
       this.emit('warning', { service: null, error: this.#configError });
     }
     await this.#server.listen();
+    this.#rotation.begin();
     const services = (config?.services ?? this.supervisor.services()).length;
     this.emit('ready', { supervisor, monitor, services });
-    if (config !== null) {
-      const applied = this.#apply(config, false);
-      this.#applying = applied.catch(() => undefined);
-      await applied;
-    }
-    await this.#startMain();
+    if (plan !== null) this.emit('applied', withApplied(plan, supervisor.applied));
+    this.#startMain();
   }
 
   /** Somebody who starts us again wants it to run again, unless we are only kept alive. */
-  async #startMain(): Promise<void> {
+  #startMain(): void {
     const { main } = this.#config;
     const status = this.supervisor.services().find(({ name }) => name === main);
     if (main === null || (status?.phase !== 'ended' && status?.phase !== 'failed')) return;
     if (this.#isGuarded) this.#mainEnded.resolve(undefined);
+    // Not awaited: what it starts after may take its time. If it fails, a warning says why.
     else
-      await this.supervisor
+      void this.supervisor
         .service(main)
         .start()
-        .catch(() => undefined); // a warning says why
+        .catch(() => undefined);
   }
 
   /** Reads the configuration again. Rejects with an {@link ExitwatchError} `ERR_EXITWATCH_CONFIG`. */
   async apply(isDryRun = false): Promise<AppliedConfig> {
     const turn = this.#applying.then(async () => {
-      const config = await this.#load();
-      if (config === null) throw this.#configError ?? invalid('there is no configuration');
-      return this.#apply(config, isDryRun);
+      if (isDryRun) return this.#compare(await this.#load());
+      this.#checkNotEnding();
+      try {
+        const applied = await this.#apply(await this.#load());
+        this.#configError = null;
+        return applied;
+      } catch (error) {
+        if (isConfigError(error)) this.#configError = error;
+        throw error;
+      }
     });
     this.#applying = turn.catch(() => undefined);
     return turn;
+  }
+
+  #compare({ services }: Config): AppliedConfig {
+    const before = this.supervisor
+      .services()
+      .filter(({ isRemoved }) => !isRemoved)
+      .map(({ name }) => this.supervisor.service(name).spec());
+    return { ...compareConfig(before, services), isDryRun: true };
+  }
+
+  #checkNotEnding(): void {
+    if (!this.#isEnding) return;
+    throw new ExitwatchError(
+      'ERR_EXITWATCH_CLOSED',
+      'the supervisor is ending: nothing is started',
+    );
   }
 
   /** Resolves when the main service has ended for good. */
@@ -194,6 +253,7 @@ export class Supervision extends EventEmitter<SupervisionEvents> {
 
   /** Stops all services. Resolves with what to exit with. */
   async finish(): Promise<number> {
+    this.#isEnding = true;
     const { errors } = await this.supervisor.stopAll();
     for (const { name, error } of errors) this.emit('warning', { service: name, error });
     const status = this.#mainStatus();
@@ -201,11 +261,15 @@ export class Supervision extends EventEmitter<SupervisionEvents> {
     return status;
   }
 
+  #lastOfMain(): ServiceStory | null {
+    const { main } = this.#config;
+    return main === null ? null : (this.#stories.of(main).at(-1) ?? null);
+  }
+
   /** Of the main service, as a shell says it. */
   #mainStatus(): number {
-    const { main } = this.#config;
-    const last = main === null ? undefined : this.#stories.of(main).at(-1);
-    if (last === undefined) return 0;
+    const last = this.#lastOfMain();
+    if (last === null || last === this.#earlier) return 0;
     if (last.event === 'start-failed') return EXIT_NOT_STARTED;
     if (last.how === 'exited') return last.exitCode;
     return last.how === 'unknown' ? EXIT_UNKNOWN : 128 + signalNumber(last.signal);
@@ -213,6 +277,7 @@ export class Supervision extends EventEmitter<SupervisionEvents> {
 
   /** The services go on, unless they were stopped. */
   async close(): Promise<void> {
+    this.#rotation.end();
     await this.#server.close();
     await this.supervisor.close();
     await this.#judge.close();
@@ -255,7 +320,9 @@ export class Supervision extends EventEmitter<SupervisionEvents> {
       if (service === null || error.code !== 'ERR_EXITWATCH_START_FAILED') return;
       const { message } = error;
       this.#store(() => {
-        this.#stories.add(service, { event: 'start-failed', service, at: new Date(), message });
+        const at = new Date();
+        const times = { at, since: at, count: 1 };
+        this.#stories.add(service, { event: 'start-failed', service, message, ...times });
       }, service);
       // What runs once is not tried again.
       const isMain = service === this.#config.main;
@@ -273,7 +340,7 @@ export class Supervision extends EventEmitter<SupervisionEvents> {
     });
   }
 
-  #store(write: () => void, service: string): void {
+  #store(write: () => void, service: string | null): void {
     try {
       write();
     } catch (error) {
@@ -296,17 +363,16 @@ export class Supervision extends EventEmitter<SupervisionEvents> {
     }
   }
 
-  /** `null`: it cannot be used. */
-  async #load(): Promise<Config | null> {
-    try {
-      const config = await loadConfig(this.#options.config, this.#options.folder);
-      this.#configError = null;
-      return config;
-    } catch (error) {
-      if (!isConfigError(error)) throw error;
-      this.#configError = error;
-      return null;
-    }
+  async #load(): Promise<Config> {
+    return loadConfig(this.#options.config, this.#options.folder);
+  }
+
+  /** Also for the next one of us, if it cannot read its configuration. */
+  #use(config: Config): void {
+    this.#config = config;
+    this.#store(() => {
+      this.#stories.life = { main: config.main, bootId: boot() };
+    }, null);
   }
 
   /** Once, and only if there are machines. */
@@ -317,46 +383,19 @@ export class Supervision extends EventEmitter<SupervisionEvents> {
     await this.#judging;
   }
 
-  async #apply(config: Config, isDryRun: boolean): Promise<AppliedConfig> {
-    const plan = this.#compare(config.services);
-    if (isDryRun) return { ...plan, isDryRun };
+  async #apply(config: Config): Promise<AppliedConfig> {
+    const plan = this.#compare(config);
     if (hasMachine(config, machineFolders(this.#options.folder))) await this.#startJudge();
-    this.#config = config; // its main service may end before this resolves
-    const applied = await this.supervisor.apply(config.services);
-    const result = { ...plan, ...applied, isDryRun };
-    this.emit('applied', result);
-    return result;
-  }
-
-  #compare(services: readonly ServiceSpec[]): Omit<AppliedConfig, 'isDryRun'> {
-    const plan: Omit<AppliedConfig, 'isDryRun'> = {
-      ...{ added: [], changed: [], removed: [], unchanged: [], differences: {}, restarted: [] },
-    };
-    const present = new Map(
-      this.supervisor
-        .services()
-        .filter(({ isRemoved }) => !isRemoved)
-        .map(({ name }) => [name, this.supervisor.service(name).spec()]),
-    );
-    for (const spec of services) {
-      const { name } = spec;
-      const before = present.get(name);
-      present.delete(name);
-      if (before === undefined) {
-        plan.added.push(name);
-        continue;
-      }
-      const differing = differences(before, spec);
-      if (differing.length === 0) {
-        plan.unchanged.push(name);
-        continue;
-      }
-      plan.changed.push(name);
-      plan.differences[name] = differing;
-      if (!isDeepStrictEqual(runPart(before), runPart(spec))) plan.restarted.push(name);
+    const before = this.#config;
+    this.#use(config); // its main service may end before this resolves
+    try {
+      const result = withApplied(plan, await this.supervisor.apply(config.services));
+      this.emit('applied', result);
+      return result;
+    } catch (error) {
+      this.#use(before);
+      throw error;
     }
-    plan.removed.push(...present.keys());
-    return plan;
   }
 
   async #answer(
@@ -371,23 +410,46 @@ export class Supervision extends EventEmitter<SupervisionEvents> {
         return { supervisor: this.#view(), services: this.#views() };
       case 'story':
         return this.#story(asked.question.name);
-      case 'start':
-        return this.#each(asked.question.names, (each) => this.supervisor.service(each).start());
+      case 'start': {
+        const { names, timeoutMs } = asked.question;
+        return this.#each(names, (each) =>
+          this.#within(timeoutMs, each, () => this.supervisor.service(each).start()),
+        );
+      }
       case 'stop': {
         const { names, ...options } = asked.question;
         return this.#each(names, (each) =>
           this.supervisor.service(each).stop({ ...options, why: why() }),
         );
       }
-      case 'restart':
-        return this.#each(asked.question.names, (each) =>
-          this.supervisor.service(each).restart({ why: why() }),
+      case 'restart': {
+        const { names, timeoutMs } = asked.question;
+        return this.#each(names, (each) =>
+          this.#within(timeoutMs, each, () =>
+            this.supervisor.service(each).restart({ why: why() }),
+          ),
         );
+      }
       case 'apply':
         return this.apply(asked.question.dryRun);
       case 'upgrade-keeper':
         return this.#upgradeKeeper();
     }
+  }
+
+  /** Somebody waits for a start, but not for ever: it goes on. */
+  async #within(
+    timeoutMs: number | undefined,
+    name: string,
+    start: () => Promise<unknown>,
+  ): Promise<void> {
+    this.#checkNotEnding();
+    const limitMs = timeoutMs ?? DEFAULT_START_MS;
+    if ((await withDeadline(start(), limitMs)) !== LATE) return;
+    const { phase, waitsFor } = this.supervisor.service(name).status();
+    const others = waitsFor.length === 0 ? '' : ` after ${waitsFor.join(', ')}`;
+    const detail = `it does not run after ${limitMs} ms, but is ${phase}${others}; that goes on`;
+    throw new ExitwatchError('ERR_EXITWATCH_TIMEOUT', detail);
   }
 
   async #upgradeKeeper(): Promise<Questions['upgrade-keeper']['answer']> {
@@ -461,21 +523,13 @@ export class Supervision extends EventEmitter<SupervisionEvents> {
   }
 }
 
-function hasMachine(config: Config | null, folders: MachineFolders): boolean {
-  return config?.services.some((spec) => isMachine(spec, folders)) === true;
+function withApplied(
+  plan: Omit<AppliedConfig, 'isDryRun'>,
+  applied: Applied | null,
+): AppliedConfig {
+  return { ...plan, ...applied, isDryRun: false };
 }
 
-/** The options that differ; of an environment, its variables. */
-function differences(before: ServiceSpec, after: ServiceSpec): string[] {
-  const names = new Set([...Object.keys(before), ...Object.keys(after)]);
-  return [...names].flatMap((name) => {
-    const one: unknown = before[name as keyof ServiceSpec];
-    const other: unknown = after[name as keyof ServiceSpec];
-    if (isDeepStrictEqual(one, other)) return [];
-    if (name !== 'env' && name !== 'extraEnv') return [name];
-    const [old, fresh] = [one ?? {}, other ?? {}] as Record<string, string>[];
-    const variables = new Set([...Object.keys(old ?? {}), ...Object.keys(fresh ?? {})]);
-    const differing = [...variables].filter((each) => old?.[each] !== fresh?.[each]);
-    return differing.length === 0 ? [name] : differing.map((each) => `${name}.${each}`);
-  });
+function hasMachine(config: Config | null, folders: MachineFolders): boolean {
+  return config?.services.some((spec) => isMachine(spec, folders)) === true;
 }

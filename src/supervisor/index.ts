@@ -24,6 +24,7 @@ export type {
   OrphanEvent,
   ServiceBackoff,
   ServiceEnd,
+  ServiceStopRecord,
   ServiceExit,
   ServicePhase,
   ServiceRunEvent,
@@ -43,6 +44,7 @@ export { Supervisor } from './services/supervisor.js';
 export type { SupervisorMetrics } from './services/supervisor-metrics.js';
 export type {
   StoppedAll,
+  DesiredServices,
   SupervisorOptions,
   SupervisorReady,
 } from './services/supervisor-types.js';

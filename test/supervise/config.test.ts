@@ -294,7 +294,12 @@ const EVERYTHING = {
   ...{ restart: 'always', successExitCodes: [0, 1], onUnknown: 'stay' },
   askedBy: [{ uid: 1 }, { unit: 'u' }, { ancestor: 'a' }],
   backoff: { freeAttempts: 1, firstMs: 2, capMs: 3, healthyMs: 4, jitter: 0.5, giveUpAfter: 6 },
-  stop: { signal: 'SIGINT', graceMs: 1, control: { command: 'x', args: ['y'], timeoutMs: 2 } },
+  stop: {
+    signal: 'SIGINT',
+    ask: 'main',
+    graceMs: 1,
+    control: { command: 'x', args: ['y'], timeoutMs: 2 },
+  },
   ready: { exec: { command: 'x' }, everyMs: 1, withinMs: 2 },
   watchdog: { withinMs: 3 },
 };

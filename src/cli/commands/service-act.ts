@@ -11,19 +11,22 @@ const TAIL = `${STATE_DIR_HELP}
   --json           prints one JSON object per line
   --help           prints this text
 
-Exits with 0 when it is done; with 124 if a stop takes longer than 10 s and 1.5
-times its grace (it goes on), 125 if something could not be done, 2 for wrong
-usage.
+Exits with 0 when it is done; with 124 if it takes longer (it goes on), 125 if
+something could not be done, 2 for wrong usage.
 `;
+
+const TIMEOUT_HELP = `  --timeout TIME   how long to wait, for example 5m (default: 60s)`;
 
 export const SERVICE_START_HELP = `Starts services, and waits until they run.
 
 Usage: exitwatch service start NAME… [OPTION]…
 
   --all            all services
+${TIMEOUT_HELP}
 ${TAIL}`;
 
-export const SERVICE_STOP_HELP = `Stops services, and waits until nothing of them is left.
+export const SERVICE_STOP_HELP = `Stops services, and waits until nothing of them is left: for 10 s, or 1.5 times
+the grace.
 
 Usage: exitwatch service stop NAME… [OPTION]…
 
@@ -40,12 +43,12 @@ export const SERVICE_RESTART_HELP = `Stops services and starts them again, and w
 Usage: exitwatch service restart NAME… [OPTION]…
 
   --all            all services
+${TIMEOUT_HELP}
 ${TAIL}`;
 
 /** `exitwatch service start`; resolves with the exit code. */
 export async function serviceStartCommand(args: readonly string[]): Promise<number> {
-  const { names, folder, json } = parse('start', args);
-  return report((await ask(folder, 'start', { names })).services, json);
+  return startOrRestart('start', args);
 }
 
 /** `exitwatch service stop`; resolves with the exit code. */
@@ -64,8 +67,13 @@ export async function serviceStopCommand(args: readonly string[]): Promise<numbe
 
 /** `exitwatch service restart`; resolves with the exit code. */
 export async function serviceRestartCommand(args: readonly string[]): Promise<number> {
-  const { names, folder, json } = parse('restart', args);
-  return report((await ask(folder, 'restart', { names })).services, json);
+  return startOrRestart('restart', args);
+}
+
+async function startOrRestart(verb: 'start' | 'restart', args: readonly string[]): Promise<number> {
+  const { names, folder, json, timeoutMs } = parse(verb, args, { timeout: { type: 'string' } });
+  const limit = timeoutMs === undefined ? {} : { timeoutMs };
+  return report((await ask(folder, verb, { names, ...limit })).services, json);
 }
 
 function parse(
@@ -87,12 +95,16 @@ function parse(
     throw new UsageError(`service ${verb} requires the NAME of a service, or --all`);
   }
   const given: Record<string, unknown> = values;
-  const { grace } = given;
+  const duration = (option: 'grace' | 'timeout') => {
+    const text = given[option];
+    return typeof text === 'string' ? Math.ceil(parseDuration(`--${option}`, text)) : undefined;
+  };
   return {
     names: values.all ? null : positionals,
     folder: askedDir(values),
     json: values.json,
-    graceMs: typeof grace === 'string' ? Math.ceil(parseDuration('--grace', grace)) : undefined,
+    graceMs: duration('grace'),
+    timeoutMs: duration('timeout'),
     isUntilReboot: given['until-reboot'] === true,
   };
 }

@@ -2,6 +2,7 @@ import { requestBefore } from '../../events/ended-by.js';
 import type { ServiceView } from '../../supervise/control/protocol.js';
 import {
   type EndedRun,
+  type FailedStart,
   type ServiceStory,
   timeOfStory,
 } from '../../supervise/ends/service-story.js';
@@ -25,9 +26,13 @@ export function describeLast(story: ServiceStory | null, now: Date): string {
   if (story === null) return '-';
   const ago = `${span(now.getTime() - timeOfStory(story).getTime())} ago`;
   if (story.event === 'start-failed') {
-    return `${ago}: could not be started: ${escapeText(story.message)}`;
+    return `${ago}: could not be started${timesOf(story)}: ${escapeText(story.message)}`;
   }
   return `${ago}: ${describeEndedRun(story)}`;
+}
+
+function timesOf({ count }: FailedStart): string {
+  return count === 1 ? '' : ` (${count} times)`;
 }
 
 /** How a run ended, and who did it or asked for it, in a few words. */
@@ -61,7 +66,9 @@ export function tellServiceStory(story: ServiceStory): string {
   const at = timeOfStory(story).toISOString();
   const name = escapeText(story.service);
   if (story.event === 'start-failed') {
-    return `${at}  ${name} could not be started: ${escapeText(story.message)}\n`;
+    const since = story.count === 1 ? '' : `, since ${story.since.toISOString()}`;
+    const times = `${timesOf(story)}${since}`;
+    return `${at}  ${name} could not be started${times}: ${escapeText(story.message)}\n`;
   }
   const followed = isOurs(story) ? '' : `; it was ${describeDecision(story)}`;
   const head = `${at}  ${name} ended: ${describeEndedRun(story)}${followed}`;
@@ -74,13 +81,23 @@ export function tellServiceStory(story: ServiceStory): string {
 
 /** What a service is now. */
 export function describeService(service: ServiceView, now: Date): string {
-  const { name, phase, pid, startedAt, isReady, nextStartAt, lastError } = service;
+  const { name, phase, pid, startedAt, isReady, notReady, nextStartAt, lastError } = service;
   const since = startedAt === null ? '' : ` for ${span(now.getTime() - startedAt.getTime())}`;
-  const ready = isReady ? ', ready' : '';
+  const why = notReady === null ? '' : `: ${escapeText(notReady)}`;
+  const ready = isReady ? ', ready' : `, not ready${why}`;
   const who = pid === null ? '' : `, pid ${pid}${ready}`;
   const next = nextStartAt === null ? '' : `, next start at ${nextStartAt.toISOString()}`;
   const error = lastError === null || pid !== null ? '' : `: ${escapeText(lastError)}`;
-  return `${escapeText(name)} is ${phase}${since}${who}${waits(service)}${next}${error}`;
+  const stop = phase === 'stopped' ? stoppedBy(service) : '';
+  return `${escapeText(name)} is ${phase}${since}${who}${waits(service)}${next}${stop || error}`;
+}
+
+function stoppedBy({ stopped }: ServiceView): string {
+  if (stopped === null) return '';
+  const { at, until, why } = stopped;
+  const since = at === null ? '' : ` since ${at.toISOString()}`;
+  const end = until === 'reboot' ? ', until the next boot' : '';
+  return `${since}${end}${why === null ? '' : `: ${escapeText(why)}`}`;
 }
 
 function waits({ waitsFor, phase }: ServiceView): string {

@@ -17,6 +17,8 @@ export class SuperviseLines {
   readonly #out: WriteStream;
   /** Why the last run of each service ended, as it was printed. */
   readonly #told = new Map<string, string>();
+  /** What happens while it starts is printed after what it is. */
+  #held: string[] | null = [];
 
   constructor(asJson: boolean, out: WriteStream) {
     this.#asJson = asJson;
@@ -80,13 +82,21 @@ export class SuperviseLines {
       { event: 'supervising', ...supervisor, services, warnings },
       null,
       escapeText(text),
+      true,
     );
+    this.#release();
+  }
+
+  #release(): void {
+    const held = this.#held ?? [];
+    this.#held = null;
+    for (const line of held) this.#out.write(line);
   }
 
   warning(service: string | null, message: string, code: string | null = null): void {
     const fields = { event: 'warning', service, code, message };
     const about = service === null ? '' : `${escapeText(service)}: `;
-    this.#print(fields, null, `WARNING: ${about}${escapeText(message)}`);
+    this.#print(fields, null, `WARNING: ${about}${escapeText(message)}`, true);
   }
 
   /** @param left how many services still run */
@@ -95,6 +105,7 @@ export class SuperviseLines {
       left === 0
         ? 'ended; no service runs'
         : `ended; ${counted(left, 'service')} still ${left === 1 ? 'runs' : 'run'}, and the next "exitwatch supervise" takes over`;
+    this.#release();
     this.#print({ event: 'ended', running: left }, null, text);
   }
 
@@ -107,12 +118,13 @@ export class SuperviseLines {
     return `${running} of ${counted(services.length, 'service')} running${config}`;
   }
 
-  #print(fields: object, service: string | null, text: string): void {
+  #print(fields: object, service: string | null, text: string, isNow = false): void {
     const about = service === null ? '' : `${escapeText(service)}: `;
     const line = this.#asJson
       ? toJsonLine(fields)
       : paragraph(`${clock(new Date())}  ${about}${text}`, columnsOf(this.#out), INDENT);
-    this.#out.write(`${line}\n`);
+    if (this.#held === null || isNow) this.#out.write(`${line}\n`);
+    else this.#held.push(`${line}\n`);
   }
 }
 

@@ -26,8 +26,14 @@ export function checkQuestion(name: string, given: Record<string, unknown>): Ask
       return { name, question: { name: service } };
     }
     case 'start':
-    case 'restart':
-      return { name, question: { names: namesIn(checkOptionNames(given, ['names']).names) } };
+    case 'restart': {
+      const { names, timeoutMs } = checkOptionNames(given, ['names', 'timeoutMs']);
+      const limit =
+        timeoutMs === undefined
+          ? {}
+          : { timeoutMs: checkInteger('timeoutMs', timeoutMs, 1, LONGEST_MS) };
+      return { name, question: { names: namesIn(names), ...limit } };
+    }
     case 'stop': {
       const { names, graceMs, until } = checkOptionNames(given, ['names', 'graceMs', 'until']);
       return {

@@ -52,12 +52,18 @@ export interface AppliedConfig extends Applied {
 export interface Questions {
   list: { question: object; answer: { supervisor: SupervisorView; services: ServiceView[] } };
   story: { question: { name: string }; answer: { service: ServiceView; stories: ServiceStory[] } };
-  start: { question: { names: string[] | null }; answer: { services: DoneService[] } };
+  start: {
+    question: { names: string[] | null; timeoutMs?: number };
+    answer: { services: DoneService[] };
+  };
   stop: {
     question: { names: string[] | null; graceMs?: number; until?: 'start' | 'reboot' };
     answer: { services: DoneService[] };
   };
-  restart: { question: { names: string[] | null }; answer: { services: DoneService[] } };
+  restart: {
+    question: { names: string[] | null; timeoutMs?: number };
+    answer: { services: DoneService[] };
+  };
   apply: { question: { dryRun: boolean }; answer: AppliedConfig };
   'upgrade-keeper': {
     question: object;

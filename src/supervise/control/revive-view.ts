@@ -4,12 +4,13 @@ import type { ServiceView } from './protocol.js';
 
 /** An answer has texts for dates. */
 export function revivedView(view: ServiceView): ServiceView {
-  const { startedAt, nextStartAt, lastEnd, lastStory } = view;
+  const { startedAt, nextStartAt, lastEnd, lastStory, stopped } = view;
   return {
     ...view,
     startedAt: dateOf(startedAt),
     nextStartAt: dateOf(nextStartAt),
     lastEnd: lastEnd === null ? null : { ...lastEnd, at: new Date(lastEnd.at) },
+    stopped: stopped === null ? null : { ...stopped, at: dateOf(stopped.at) },
     lastStory: lastStory === null ? null : reviveStory(lastStory),
   };
 }

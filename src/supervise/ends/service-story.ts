@@ -1,5 +1,12 @@
 import { isObject } from '../../common/is-object.js';
-import { isObjectOf, isBoolean, isText, isTime, orNull } from '../../common/json-checks.js';
+import {
+  isObjectOf,
+  isBoolean,
+  isCount,
+  isText,
+  isTime,
+  orNull,
+} from '../../common/json-checks.js';
 import type { ExitEvent } from '../../events/exit-event.js';
 import { isExitJson, reviveExit } from '../../events/revive.js';
 import type { RestartDecision, ServiceExit, StopIntent } from '../../supervisor/index.js';
@@ -13,12 +20,15 @@ export type EndedRun = ExitEvent & {
   };
 };
 
-/** Why none could begin. */
+/** Why none could begin: the last time, if that has happened several times in a row. */
 export interface FailedStart {
   event: 'start-failed';
   service: string;
   at: Date;
   message: string;
+  count: number;
+  /** The first time. */
+  since: Date;
 }
 
 /** What happened to a service. */
@@ -41,14 +51,17 @@ const isDecision = isObjectOf({
   ...{ restart: isBoolean, reason: isText, because: isText, intent: isIntent },
 });
 
-const isFailure = isObjectOf({ service: isText, at: isTime, message: isText });
+const isFailure = isObjectOf({
+  ...{ service: isText, at: isTime, message: isText, count: isCount, since: isTime },
+});
 
 /** From JSON; `null`: it is none, or one of a later version. */
 export function reviveStory(value: unknown): ServiceStory | null {
   if (!isObject(value)) return null;
   if (value['event'] === 'start-failed') {
     if (!isFailure(value)) return null;
-    return { ...(value as unknown as FailedStart), at: new Date(String(value['at'])) };
+    const [at, since] = [value['at'], value['since']].map((each) => new Date(String(each)));
+    return { ...(value as unknown as FailedStart), ...{ at, since } } as FailedStart;
   }
   if (value['event'] !== 'exit' || !isDecision(value['decision']) || !isExitJson(value))
     return null;

@@ -1,14 +1,25 @@
 import { readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
 
 import { isObject } from '../../common/is-object.js';
 import { StateFolder } from '../../memory/state-folder.js';
 
-import { reviveStory, type ServiceStory } from './service-story.js';
+import { type FailedStart, reviveStory, type ServiceStory } from './service-story.js';
 
 const VERSION = 1;
-/** How many to keep of each service. */
+/** How many ends to keep of each service, and how many starts that failed. */
 const MOST = 20;
+/** In the folder: see {@link Life}. */
+const LIFE = 'life';
+
+/** What else the next supervisor has to know. */
+export interface Life {
+  /** The service whose end is the end of all; `null`: there is none. */
+  main: string | null;
+  /** Of the machine or the container. */
+  bootId: string | null;
+}
 
 /**
  * What happened to each service last, one file for each. An end is on disk when {@link StoryStore.add}
@@ -27,24 +38,44 @@ export class StoryStore {
     }
   }
 
+  /** As the last supervisor has stored it. */
+  get life(): Life {
+    const value = parsed(this.#folder.read(LIFE));
+    const { main = null, bootId = null } = isObject(value) ? value : {};
+    const textOf = (each: unknown) => (typeof each === 'string' ? each : null);
+    return { main: textOf(main), bootId: textOf(bootId) };
+  }
+
+  /** @throws ExitwatchError `ERR_EXITWATCH_STATE_DIR` */
+  set life(life: Life) {
+    if (isDeepStrictEqual(life, this.life)) return;
+    this.#folder.replace(LIFE, `${JSON.stringify(life)}\n`);
+  }
+
   /** The last ones of a service, the oldest first. */
   of(name: string): readonly ServiceStory[] {
     return this.#stories.get(name) ?? [];
   }
 
   /**
-   * An end that is told again takes the place of the one of before.
+   * An end that is told again takes the place of the one of before; so does a start that failed again in
+   * the same way.
    *
    * @throws ExitwatchError `ERR_EXITWATCH_STATE_DIR`; it is known until we end
    */
   add(name: string, story: ServiceStory): void {
     const stories = [...this.of(name)];
+    const last = stories.at(-1);
     const told = stories.findIndex(
       (each) => each.event === 'exit' && story.event === 'exit' && each.run === story.run,
     );
-    if (told === -1) stories.push(story);
-    else stories[told] = story;
-    const kept = stories.slice(-MOST);
+    const again = last === undefined ? null : failedAgain(last, story);
+    if (told !== -1) stories[told] = story;
+    else if (again !== null) stories[stories.length - 1] = again;
+    else stories.push(story);
+    const kept = stories.filter(
+      ({ event }, at) => stories.slice(at).filter((each) => each.event === event).length <= MOST,
+    );
     this.#stories.set(name, kept);
     const text = JSON.stringify({ version: VERSION, stories: kept });
     this.#folder.replace(`${name}.json`, `${text}\n`);
@@ -65,16 +96,28 @@ export class StoryStore {
   }
 }
 
+/** Two that failed alike as one. Their messages name their runs. */
+function failedAgain(last: ServiceStory, story: ServiceStory): FailedStart | null {
+  if (last.event !== 'start-failed' || story.event !== 'start-failed') return null;
+  const plain = ({ message }: FailedStart) => message.replace(/ \([^()]*\.[0-9a-f]{8}-\d+\)/, '');
+  if (plain(last) !== plain(story)) return null;
+  return { ...story, count: last.count + 1, since: last.since };
+}
+
 /** What cannot be read is left out: it is no reason not to supervise. */
 function storiesIn(text: string | null): ServiceStory[] {
-  let value: unknown;
-  try {
-    value = JSON.parse(text ?? '');
-  } catch {
-    return [];
-  }
+  const value = parsed(text);
   if (!isObject(value) || value['version'] !== VERSION) return [];
   const stories: unknown = value['stories'];
   if (!Array.isArray(stories)) return [];
   return stories.flatMap((each: unknown) => reviveStory(each) ?? []);
+}
+
+/** `null` for what is no JSON. */
+function parsed(text: string | null): unknown {
+  try {
+    return JSON.parse(text ?? '');
+  } catch {
+    return null;
+  }
 }

@@ -152,8 +152,10 @@ function checkAskedBy(value: unknown): void {
 }
 
 function checkStop(stop: object): void {
-  const { signal, graceMs, control } = only('stop', stop, ['signal', 'graceMs', 'control']);
+  const names = ['signal', 'ask', 'graceMs', 'control'] as const;
+  const { signal, ask, graceMs, control } = only('stop', stop, names);
   if (signal !== undefined) checkSignalName(signal);
+  if (ask !== undefined) checkOneOf('stop.ask', ask, ['tree', 'main']);
   if (graceMs !== undefined) checkMilliseconds('stop.graceMs', graceMs);
   if (control !== undefined) checkCommand('stop.control', control);
 }

@@ -2,6 +2,8 @@ import { get as getHttp } from 'node:http';
 import { get as getHttps } from 'node:https';
 import { connect } from 'node:net';
 
+import { reasonOf } from '../../common/errors.js';
+
 import type { Clock } from './clock.js';
 import { runCommand } from './run-command.js';
 import type { ServiceReady, ServiceSpec } from './service-spec.js';
@@ -9,6 +11,7 @@ import type { ServiceReady, ServiceSpec } from './service-spec.js';
 const EVERY_MS = 1000;
 /** How long one try may take. */
 const TRY_MS = 5000;
+const NO_ANSWER = `no answer within ${TRY_MS} ms`;
 
 /** What a health check tells its worker. */
 export interface HealthListener {
@@ -20,6 +23,8 @@ export interface HealthListener {
 /** Whether one run is ready, and whether it serves its watchdog. */
 export class Health {
   isReady = false;
+  /** Why the last check found that it is not ready; `null`: none has, or there is none. */
+  lastFailure: string | null = null;
   readonly #spec: ServiceSpec;
   readonly #pid: number;
   readonly #clock: Clock;
@@ -91,21 +96,25 @@ export class Health {
   }
 
   async #try(ready: ServiceReady): Promise<void> {
-    const isReady = await this.#isReady(ready).catch(() => false);
+    const failure = await this.#check(ready);
     if (this.#aborted.signal.aborted) return;
-    if (isReady) this.#setReady();
+    this.lastFailure = failure;
+    if (failure === null) this.#setReady();
     else this.#after(ready.everyMs ?? EVERY_MS, () => void this.#try(ready));
   }
 
-  async #isReady(ready: ServiceReady): Promise<boolean> {
-    if ('http' in ready) return answers(ready.http, this.#aborted.signal);
+  /** Resolves with why it is not ready; `null`: it is. */
+  async #check(ready: ServiceReady): Promise<string | null> {
+    const { signal } = this.#aborted;
+    if ('http' in ready) return answers(ready.http, signal);
     if ('tcp' in ready) {
       const { host = '127.0.0.1', port } = ready.tcp;
-      return accepts(host, port, this.#aborted.signal);
+      return accepts(host, port, signal);
     }
-    if (!('exec' in ready)) return false;
-    const env = { MAINPID: String(this.#pid) };
-    return (await runCommand(ready.exec, env, this.#clock, this.#aborted.signal)) === 0;
+    if (!('exec' in ready)) return null;
+    const place = { env: { MAINPID: String(this.#pid) }, cwd: this.#spec.cwd };
+    const failure = await runCommand(ready.exec, place, this.#clock, signal);
+    return failure === null ? null : `${ready.exec.command} ${failure}`;
   }
 
   #setReady(): void {
@@ -137,38 +146,39 @@ export class Health {
   }
 }
 
-function answers(url: string, signal: AbortSignal): Promise<boolean> {
+function answers(url: string, signal: AbortSignal): Promise<string | null> {
   return new Promise((resolve) => {
     const get = url.startsWith('https:') ? getHttps : getHttp;
     const request = get(url, { signal, timeout: TRY_MS, agent: false }, (response) => {
-      resolve((response.statusCode ?? 500) < 400);
+      const { statusCode = 500 } = response;
+      resolve(statusCode < 400 ? null : `${url} answers with ${statusCode}`);
       request.destroy(); // its body may never end
     });
-    request.once('timeout', () => request.destroy());
-    request.on('error', () => {
-      resolve(false);
+    request.once('timeout', () => request.destroy(new Error(NO_ANSWER)));
+    request.on('error', (error) => {
+      resolve(`${url}: ${reasonOf(error)}`);
     });
     request.once('close', () => {
-      resolve(false);
+      resolve(`${url}: ${NO_ANSWER}`);
     });
   });
 }
 
-function accepts(host: string, port: number, signal: AbortSignal): Promise<boolean> {
+function accepts(host: string, port: number, signal: AbortSignal): Promise<string | null> {
   return new Promise((resolve) => {
     const socket = connect({ host, port, signal, timeout: TRY_MS });
-    const done = (isReady: boolean) => {
+    const done = (failure: string | null) => {
       socket.destroy();
-      resolve(isReady);
+      resolve(failure === null ? null : `${host} port ${port}: ${failure}`);
     };
     socket.once('connect', () => {
-      done(true);
+      done(null);
     });
-    socket.on('error', () => {
-      done(false);
+    socket.on('error', (error) => {
+      done(reasonOf(error));
     });
     socket.once('timeout', () => {
-      done(false);
+      done(NO_ANSWER);
     });
   });
 }

@@ -63,7 +63,7 @@ export type RestartReason =
   | 'never'
   /** How it ended, or who sent the signal, is not known. */
   | 'not-known'
-  /** The machine has booted again; all services that nobody stopped start then. */
+  /** Its machine or its container has started again; all services that nobody stopped start then. */
   | 'reboot'
   /** `backoff.giveUpAfter` */
   | 'gave-up';
@@ -146,16 +146,21 @@ export function afterReboot(exit: ExitEvent, intent: StopIntent | null): Restart
   return {
     restart: true,
     reason: 'reboot',
-    because: 'the machine has booted again',
+    because: 'its machine, or its container, has started again',
     evidence: { intent, sender: killerOf(exit), traced: exit.traced },
   };
+}
+
+/** @internal */
+export function askedToStop(why: string | null = null): string {
+  return `we were asked to stop it${why === null ? '' : `: ${why}`}`;
 }
 
 type Verdict = [restart: boolean, reason: RestartReason, because: string];
 
 function ofIntent({ restart }: RestartRules, { purpose, why }: StopIntent): Verdict {
   const reason = why === null ? '' : `: ${why}`;
-  if (purpose === 'stop') return [false, 'stop', `we were asked to stop it${reason}`];
+  if (purpose === 'stop') return [false, 'stop', askedToStop(why)];
   if (purpose === 'restart') return [true, 'restart', `we were asked to restart it${reason}`];
   if (restart === 'never') return [false, 'never', `we ended it${reason}; it runs once`];
   return [true, 'health', `we ended it${reason}`];

@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 
+import { reasonOf } from '../../common/errors.js';
 import { ownEnvironment } from '../keeper/own-environment.js';
 
 import type { Clock } from './clock.js';
@@ -8,29 +9,37 @@ import type { ServiceCommand } from './service-spec.js';
 /** How long a command may take that does not say. */
 export const DEFAULT_COMMAND_MS = 5000;
 
+/** What a command gets. */
+export interface CommandPlace {
+  env: Readonly<Record<string, string>>;
+  /** Default `/`. */
+  cwd?: string | undefined;
+}
+
 /**
- * Runs a command to its end. Resolves with its exit code; with `null` if it could not start, was
- * killed, or took too long, in which case it is killed.
+ * Runs a command to its end. Resolves with `null` if it has exited with 0; otherwise with what it did
+ * instead, as it follows its name in a sentence.
  */
 export function runCommand(
   { command, args = [], timeoutMs = DEFAULT_COMMAND_MS }: ServiceCommand,
-  env: Readonly<Record<string, string>>,
+  { env, cwd = '/' }: CommandPlace,
   clock: Clock,
   aborted?: AbortSignal,
-): Promise<number | null> {
+): Promise<string | null> {
   return new Promise((resolve) => {
     let child: ChildProcess;
     try {
       child = spawn(command, args, {
         env: { ...ownEnvironment(), ...env },
-        cwd: '/',
+        cwd,
         stdio: 'ignore',
         detached: true,
       });
-    } catch {
-      resolve(null); // too long, for example: it throws only some errors
+    } catch (error) {
+      resolve(notStarted(error)); // too long, for example: it throws only some errors
       return;
     }
+    let isLate = false;
     const kill = () => {
       // Its process group, so that what it has started ends as well.
       try {
@@ -39,16 +48,27 @@ export function runCommand(
         // It has just ended.
       }
     };
-    const cancel = clock.after(timeoutMs, kill);
+    const cancel = clock.after(timeoutMs, () => {
+      isLate = true;
+      kill();
+    });
     aborted?.addEventListener('abort', kill, { once: true });
-    const done = (code: number | null) => {
+    const done = (failure: string | null) => {
       cancel();
       aborted?.removeEventListener('abort', kill);
-      resolve(code);
+      resolve(failure);
     };
-    child.once('error', () => {
-      done(null);
+    child.once('error', (error) => {
+      done(notStarted(error));
     });
-    child.once('exit', done);
+    child.once('exit', (code, signal) => {
+      if (code === 0) done(null);
+      else if (isLate) done(`took longer than ${timeoutMs} ms`);
+      else done(code === null ? `got ${signal}` : `exited with ${code}`);
+    });
   });
+}
+
+function notStarted(error: unknown): string {
+  return `could not be started: ${reasonOf(error)}`;
 }

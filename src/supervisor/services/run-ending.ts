@@ -19,9 +19,10 @@ import {
   decideRestart,
   type Judgement,
   type RestartDecision,
+  type StopIntent,
   type StopPurpose,
 } from './restart-policy.js';
-import { runCommand } from './run-command.js';
+import { DEFAULT_COMMAND_MS, runCommand } from './run-command.js';
 import { survivedError } from './service-errors.js';
 import type { ServiceState } from './service-state.js';
 
@@ -39,14 +40,16 @@ export class RunEnding {
   async terminate(live: LiveRun, purpose: StopPurpose): Promise<void> {
     const { runs } = this.#state.host;
     const { id } = live.stored;
-    this.#state.intend(live, purpose);
+    this.intend(live, purpose);
     live.health?.end();
     this.#state.moved();
-    await this.#control(live);
+    const tookMs = await this.#control(live);
     if (this.#state.isAbandoned) return;
-    const graceMs = Math.max(1, this.#state.graceMs ?? this.#state.specGraceMs);
-    const { signal = 'SIGTERM' } = this.#state.policy.stop ?? {};
-    const { isGone, left } = await runs.stop(id, { signal, graceMs }).catch((error: unknown) => {
+    // Who asks for a grace of their own means all of the stop.
+    const own = this.#state.graceMs === null ? null : this.#state.graceMs - tookMs;
+    const graceMs = Math.max(1, Math.ceil(own ?? this.#state.specGraceMs));
+    const { asking } = this.#state;
+    const { isGone, left } = await runs.stop(id, { ...asking, graceMs }).catch((error: unknown) => {
       if ((error as ExitwatchError).code !== 'ERR_EXITWATCH_NO_RUN') throw error;
       return { isGone: true, left: [] };
     });
@@ -57,6 +60,24 @@ export class RunEnding {
       return;
     }
     throw survivedError(this.#state.name, left);
+  }
+
+  /** On record before the first signal. */
+  intend(live: LiveRun, purpose: StopPurpose): void {
+    live.isStopping = true;
+    if (live.stored.intent?.purpose !== purpose) {
+      const why = this.#whyOf(live, purpose);
+      live.stored.intent = { purpose, at: new Date().toISOString(), why };
+    }
+    this.#state.termination = { ...this.#state.termination, started: true };
+    this.#state.save();
+  }
+
+  /** What was said by whoever asked for it. */
+  #whyOf(live: LiveRun, purpose: StopPurpose): string | null {
+    if (purpose === 'health') return live.unhealthy;
+    if (purpose === 'stop') return this.#state.record.stopped?.why ?? null;
+    return this.#state.isAskedToRestart(live) ? this.#state.restartWhy : null;
   }
 
   /** A shorter grace counts, also for a stop that is under way; a longer one does not. */
@@ -72,9 +93,9 @@ export class RunEnding {
     this.#state.graceMs = shorter;
     if (live?.isStopping !== true) return;
     live.control.abort();
-    const { signal = 'SIGTERM' } = this.#state.policy.stop ?? {};
     // It may be the first one, if the control command was still running.
-    this.#state.host.runs.stop(live.stored.id, { signal, graceMs: shorter }).catch(() => undefined);
+    const stop = { ...this.#state.asking, graceMs: shorter };
+    this.#state.host.runs.stop(live.stored.id, stop).catch(() => undefined);
   }
 
   /** Its process has ended: decides, tells, and clears away what it has left. */
@@ -147,7 +168,7 @@ export class RunEnding {
     // Nobody can look into a pid namespace of before, whose processes ended with its init.
     const isHere = identity?.pidNamespace === pidNamespace();
     if (isHere && isAlive(identity) !== 'dead') {
-      const { signal = 'SIGTERM' } = this.#state.policy.stop ?? {};
+      const { signal } = this.#state.asking;
       const { outcome } = await stopProcess(identity, {
         killSignal: signal,
         forceKillAfterDelayMs: Math.max(1, this.#state.specGraceMs),
@@ -169,16 +190,24 @@ export class RunEnding {
     );
   }
 
-  async #control(live: LiveRun): Promise<void> {
-    const { control } = this.#state.policy.stop ?? {};
-    if (control === undefined || live.control.signal.aborted || live.exit !== null) return;
+  /** Resolves with how many ms it has taken: at most half of a grace that somebody has asked for. */
+  async #control(live: LiveRun): Promise<number> {
+    const { stop = {}, cwd } = this.#state.policy;
+    const { control } = stop;
+    if (control === undefined || live.control.signal.aborted || live.exit !== null) return 0;
+    const { clock } = this.#state.host;
     const env = { MAINPID: String(live.stored.identity?.pid ?? '') };
-    const code = await runCommand(control, env, this.#state.host.clock, live.control.signal);
-    if (code !== 0) {
-      const detail = `the control command ended with ${code ?? 'a signal, or took too long'}`;
+    const { timeoutMs = DEFAULT_COMMAND_MS } = control;
+    const most = Math.ceil(Math.min(timeoutMs, (this.#state.graceMs ?? Infinity) / 2));
+    const command = { ...control, timeoutMs: most };
+    const began = clock.now();
+    const failure = await runCommand(command, { env, cwd }, clock, live.control.signal);
+    if (failure !== null) {
+      const detail = `the control command ${failure}`;
       this.#state.warn(new ExitwatchError('ERR_EXITWATCH_CONTROL', detail));
     }
     live.control.abort(); // once only
+    return clock.now() - began;
   }
 
   /** Not of what we ended ourselves. */
@@ -193,17 +222,16 @@ export class RunEnding {
     const { restart = 'unless-asked', successExitCodes = [0], askedBy = [] } = spec;
     const rules = { restart, successExitCodes, askedBy, onUnknown: spec.onUnknown ?? 'restart' };
     const { intent } = live.stored;
-    const at = new Date().toISOString();
-    const why = intent?.why ?? this.#state.record.stopped?.why ?? null;
     // What was asked last counts, also if it ended by itself before it was signalled.
-    if (this.#state.goal !== 'up') {
-      return decideRestart(rules, exit, { purpose: 'stop', at: intent?.at ?? at, why });
-    }
+    if (this.#state.goal !== 'up') return decideRestart(rules, exit, this.#intentOf(live, 'stop'));
     const isAfterBoot = this.#state.record.bootId !== boot();
     if (isAfterBoot && judgement?.restart !== false) return afterReboot(exit, intent);
-    if (intent?.purpose === 'stop' || this.#state.isReplaced(live)) {
-      return decideRestart(rules, exit, { purpose: 'restart', at: intent?.at ?? at, why });
+    const again = decideRestart(rules, exit, this.#intentOf(live, 'restart'));
+    if (this.#state.isAskedToRestart(live)) return again;
+    if (intent?.purpose === 'stop') {
+      return { ...again, because: 'we were stopping it, and now it is to run again' };
     }
+    if (this.#state.isReplaced(live)) return { ...again, because: 'its description has changed' };
     const decision =
       judgement === null || intent !== null
         ? decideRestart(rules, exit, intent)
@@ -213,6 +241,13 @@ export class RunEnding {
     if (!decision.restart || !isLast || decision.reason === 'restart') return decision;
     const because = `${decision.because}; it was started ${attempts} times in a row`;
     return { ...decision, restart: false, reason: 'gave-up', because };
+  }
+
+  /** What was asked, on record or a moment ago, and by whom. */
+  #intentOf(live: LiveRun, purpose: 'stop' | 'restart'): StopIntent {
+    const { intent } = live.stored;
+    if (intent?.purpose === purpose) return intent;
+    return { purpose, at: new Date().toISOString(), why: this.#whyOf(live, purpose) };
   }
 
   /** What the end means for the next start. */
@@ -243,7 +278,7 @@ export class RunEnding {
 
   /** Ends what the process has left behind. */
   async #clear(live: LiveRun): Promise<void> {
-    const { signal = 'SIGTERM' } = this.#state.policy.stop ?? {};
+    const { signal } = this.#state.asking;
     const graceMs = Math.max(1, this.#state.graceMs ?? this.#state.specGraceMs);
     live.isStopping = true;
     this.#state.moved();

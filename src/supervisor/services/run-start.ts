@@ -83,14 +83,14 @@ export class RunStart {
     const purpose = this.#state.purposeOfEnd(live);
     if (purpose === null) return;
     try {
-      this.#state.intend(live, purpose);
+      this.#ending.intend(live, purpose);
     } catch (error) {
       this.#state.warn(error);
       return;
     }
-    const { signal = 'SIGTERM' } = this.#state.policy.stop ?? {};
     const graceMs = Math.max(1, this.#state.graceMs ?? this.#state.specGraceMs);
-    this.#state.host.runs.stop(live.stored.id, { signal, graceMs }).catch(() => undefined);
+    const stop = { ...this.#state.asking, graceMs };
+    this.#state.host.runs.stop(live.stored.id, stop).catch(() => undefined);
   }
 
   beginHealth(live: LiveRun, run: KeeperRun): void {

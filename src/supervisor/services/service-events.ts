@@ -38,6 +38,10 @@ export type ServiceStatus = {
   pid: number | null;
   identity: ProcessIdentity | null;
   isReady: boolean;
+  /** Why it is not ready yet, as its last check found; `null`: it is, it does not run, or nothing was found. */
+  notReady: string | null;
+  /** Who stopped it and what for, as far as they said; `null`: nobody has, or it was removed since. */
+  stopped: ServiceStopRecord | null;
   /** When its process started; `null`: it does not run. */
   startedAt: Date | null;
   /** What runs is what was applied last. */
@@ -57,6 +61,18 @@ export type ServiceStatus = {
   /** The services that it waits for, to start after them or to be stopped after them. */
   waitsFor: string[];
   termination: Termination;
+};
+
+/**
+ * A stop that lasts. See {@link Service.stop}.
+ *
+ * @see [Services](../../../docs/services.md)
+ */
+export type ServiceStopRecord = {
+  until: 'start' | 'reboot';
+  /** `null`: not known. */
+  at: Date | null;
+  why: string | null;
 };
 
 /**

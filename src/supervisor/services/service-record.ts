@@ -38,6 +38,14 @@ export interface StoredRun {
   pidfile: string | null;
 }
 
+/** Somebody has stopped it, and it stays so. */
+export interface StoredStop {
+  until: 'start' | 'reboot';
+  bootId: string;
+  at?: string;
+  why?: string | null;
+}
+
 /** How the last run ended. */
 export interface StoredEnd {
   run: string;
@@ -62,7 +70,7 @@ export interface ServiceRecord {
   /** Takes its place after it was removed. */
   next: StoredSpec | null;
   /** An operator stopped it. */
-  stopped: { until: 'start' | 'reboot'; bootId: string; why?: string | null } | null;
+  stopped: StoredStop | null;
   /** It is not started again: its policy says so, or it has failed too often. */
   rest: 'ended' | 'failed' | null;
   /** The number in the id of its last run. */

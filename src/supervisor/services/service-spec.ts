@@ -19,6 +19,8 @@ export type ServiceCommand = { command: string; args?: string[]; timeoutMs?: num
 export type ServiceStop = {
   /** Default `'SIGTERM'`. */
   signal?: SignalName;
+  /** `'main'`: only its own process gets the signal, not those that it has started. Default `'tree'`. */
+  ask?: 'tree' | 'main';
   /** How long it may take after the signal, in ms; default 5,000. 0 counts as 1. */
   graceMs?: number;
   /**

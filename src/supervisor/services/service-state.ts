@@ -14,7 +14,7 @@ import type {
   Termination,
 } from './service-events.js';
 import type { ServiceRecord } from './service-record.js';
-import type { ServiceSpec } from './service-spec.js';
+import type { ServiceSpec, ServiceStop } from './service-spec.js';
 import type { ServiceStore } from './service-store.js';
 import type { Ordered, StartOrder } from './start-order.js';
 import { DEFAULT_COMMAND_MS } from './run-command.js';
@@ -193,6 +193,12 @@ export class ServiceState implements Ordered {
     return this.spec ?? this.record.stored.spec;
   }
 
+  /** How its run is asked to end. */
+  get asking(): Required<Pick<ServiceStop, 'signal' | 'ask'>> {
+    const { signal = 'SIGTERM', ask = 'tree' } = this.policy.stop ?? {};
+    return { signal, ask };
+  }
+
   get specGraceMs(): number {
     return this.policy.stop?.graceMs ?? GRACE_MS;
   }
@@ -216,34 +222,19 @@ export class ServiceState implements Ordered {
     return live.stored.intent?.purpose ?? null;
   }
 
-  /** Another run is to take its place. */
+  isAskedToRestart(live: LiveRun): boolean {
+    return live.generation < this.generation;
+  }
+
+  /** Another run is to take its place: somebody has asked, or it is described otherwise now. */
   isReplaced(live: LiveRun): boolean {
-    if (live.generation < this.generation) return true;
+    if (this.isAskedToRestart(live)) return true;
     return this.spec !== null && live.stored.runDigest !== this.record.stored.runDigest;
   }
 
   /** The run of before serves as well. */
   isKept(live: LiveRun, isOther: boolean): boolean {
     return !isOther && live.exit === null && !live.isStopping && this.purposeOfEnd(live) === null;
-  }
-
-  /** On record before the first signal. */
-  intend(live: LiveRun, purpose: StopPurpose): void {
-    live.isStopping = true;
-    if (live.stored.intent?.purpose !== purpose) {
-      live.stored.intent = {
-        purpose,
-        at: new Date().toISOString(),
-        why: this.#whyOf(live, purpose),
-      };
-    }
-    this.termination = { ...this.termination, started: true };
-    this.save();
-  }
-
-  #whyOf(live: LiveRun, purpose: StopPurpose): string | null {
-    if (purpose === 'health') return live.unhealthy;
-    return (purpose === 'stop' ? this.record.stopped?.why : this.restartWhy) ?? null;
   }
 
   /** The run is over, or never was. */
@@ -282,6 +273,18 @@ export class ServiceState implements Ordered {
 
   save(): void {
     this.host.store.save(this.record);
+  }
+
+  /** All of it, or nothing if it cannot be stored: who asked for it is told so. */
+  change(change: (record: ServiceRecord) => void): void {
+    const before = { ...this.record };
+    change(this.record);
+    try {
+      this.save();
+    } catch (error) {
+      Object.assign(this.record, before);
+      throw error;
+    }
   }
 
   warn(error: unknown): void {

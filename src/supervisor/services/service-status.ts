@@ -2,7 +2,13 @@ import type { ExitwatchError } from '../../common/errors.js';
 import { startOf } from '../../identity/process-identity.js';
 
 import type { LiveRun } from './live-run.js';
-import type { ServiceEnd, ServicePhase, ServiceStatus, Termination } from './service-events.js';
+import type {
+  ServiceEnd,
+  ServicePhase,
+  ServiceStatus,
+  ServiceStopRecord,
+  Termination,
+} from './service-events.js';
 import type { ServiceRecord } from './service-record.js';
 import type { StartOrder } from './start-order.js';
 
@@ -32,6 +38,8 @@ export function statusOf(state: Described): ServiceStatus {
     pid: identity?.pid ?? null,
     identity,
     isReady: isRunning && live.health?.isReady === true,
+    notReady: isRunning ? (live.health?.lastFailure ?? null) : null,
+    stopped: stoppedOf(record),
     startedAt: identity === null ? null : startOf(identity),
     isCurrent:
       live === null || (!record.isRemoved && live.stored.runDigest === record.stored.runDigest),
@@ -44,4 +52,10 @@ export function statusOf(state: Described): ServiceStatus {
     waitsFor: host.order.waitsFor(name),
     termination: { ...state.termination },
   };
+}
+
+function stoppedOf({ stopped }: ServiceRecord): ServiceStopRecord | null {
+  if (stopped === null) return null;
+  const { until, at, why = null } = stopped;
+  return { until, at: at === undefined ? null : new Date(at), why };
 }

@@ -5,6 +5,7 @@ import { boot } from './boot.js';
 import type { LiveRun } from './live-run.js';
 import { RunEnding } from './run-ending.js';
 import { RunStart } from './run-start.js';
+import { askedToStop } from './restart-policy.js';
 import { noService } from './service-errors.js';
 import { newRecord } from './service-record.js';
 import { NEVER, type ServiceState } from './service-state.js';
@@ -104,14 +105,20 @@ export class ServiceSteps {
     if (this.#state.termination.finished) return;
     const { requested } = this.#state.termination;
     this.#state.termination = { requested, started: true, terminated: true, finished: true };
-    const { lastEnd, rest } = this.#state.record;
-    const failure = rest === 'failed' ? (this.#state.lastError?.message ?? null) : null;
-    const because = failure ?? lastEnd?.because ?? 'we were asked to stop it';
+    const because = this.#whyAtRest();
     this.#state.host.emit('stopped', {
       service: this.#state.name,
       phase: this.#state.phase,
       because,
     });
+  }
+
+  #whyAtRest(): string {
+    const { lastEnd, rest, stopped } = this.#state.record;
+    // What it says of a run that was stopped is the same, and more.
+    if (this.#state.goal === 'down' && lastEnd?.reason !== 'stop') return askedToStop(stopped?.why);
+    const failure = rest === 'failed' ? (this.#state.lastError?.message ?? null) : null;
+    return failure ?? lastEnd?.because ?? askedToStop();
   }
 
   #finish(): void {

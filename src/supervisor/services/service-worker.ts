@@ -134,14 +134,14 @@ export class ServiceWorker {
   async start(): Promise<ServiceStatus> {
     this.#checkOpen();
     const before = this.#state.live;
-    this.#state.record.stopped = null;
-    this.#state.record.rest = null;
-    if (before === null || this.#state.termination.requested) {
-      this.#state.record.attempts = 0;
-      this.#state.record.dueAtMs = 0;
-      this.#state.record.planned = null;
-    }
-    this.#state.save();
+    this.#state.change((record) => {
+      record.stopped = null;
+      record.rest = null;
+      if (before !== null && !this.#state.termination.requested) return;
+      record.attempts = 0;
+      record.dueAtMs = 0;
+      record.planned = null;
+    });
     this.#state.isHeld = false;
     this.#state.graceMs = null;
     this.#state.demands++;
@@ -160,9 +160,20 @@ export class ServiceWorker {
   ): Promise<void> {
     this.#checkOpen();
     if (until === 'close') this.#state.isHeld = true;
-    else this.#state.record.stopped = { until, bootId: boot(), why };
-    this.#state.save();
+    else this.#stay(until, why);
     await this.end(graceMs);
+  }
+
+  /** Who stopped it first, and for longest, is on record. */
+  #stay(until: 'start' | 'reboot', why: string | null): void {
+    const { stopped } = this.#state.record;
+    if (stopped?.until === 'start' || stopped?.until === until) {
+      this.#state.save();
+      return;
+    }
+    this.#state.change((record) => {
+      record.stopped = { until, bootId: boot(), at: new Date().toISOString(), why };
+    });
   }
 
   /** Waits until nothing of its run is left, which somebody has asked for. */

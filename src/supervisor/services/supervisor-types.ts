@@ -3,6 +3,7 @@ import type { Downgrade } from '../../events/exit-event.js';
 import type { ExitMonitor } from '../../monitor/exit-monitor.js';
 
 import type { Clock } from './clock.js';
+import type { Applied } from './desired-set.js';
 import type { Judge } from './restart-policy.js';
 import type { ServiceSpec } from './service-spec.js';
 
@@ -28,6 +29,14 @@ export type SupervisorOptions = {
 };
 
 /**
+ * What shall run from the start on, or how it follows from what was applied before; `null`: the same.
+ *
+ * @see [Services](../../../docs/services.md)
+ */
+export type DesiredServices =
+  readonly ServiceSpec[] | ((before: readonly ServiceSpec[]) => readonly ServiceSpec[]) | null;
+
+/**
  * What {@link Supervisor.start} found.
  *
  * @see [Services](../../../docs/services.md)
@@ -49,6 +58,8 @@ export type SupervisorReady = {
   adopted: string[];
   /** Runs that nobody desires; they are stopped. */
   orphans: string[];
+  /** What was applied at the start; `null`: what ran before runs on. */
+  applied: Applied | null;
 };
 
 /**

@@ -33,7 +33,12 @@ import type { WorkerHost } from './service-state.js';
 import { ServiceWorker } from './service-worker.js';
 import { StartOrder } from './start-order.js';
 import { Counters, type SupervisorMetrics } from './supervisor-metrics.js';
-import type { StoppedAll, SupervisorOptions, SupervisorReady } from './supervisor-types.js';
+import type {
+  DesiredServices,
+  StoppedAll,
+  SupervisorOptions,
+  SupervisorReady,
+} from './supervisor-types.js';
 
 const REOPEN_MS = 1000;
 const MOST_RESTARTS = 8;
@@ -105,9 +110,13 @@ export class Supervisor extends EventEmitter<SupervisorEvents> {
    *
    * Rejects with an {@link ExitwatchError}: `ERR_EXITWATCH_ALREADY_STARTED`; `…_IN_USE`; `…_STATE_DIR`
    * if a file there is of another version, and then changes nothing; `…_NO_KEEPER`, `…_KEEPER`,
-   * `…_CLOSED`.
+   * `…_CLOSED`; `…_INVALID_OPTION` for services that are not valid.
+   *
+   * @param desired what shall run, as for {@link apply}, but before anything is started that was applied
+   *   before: otherwise that runs first, after a boot for example. Or a function that makes it from that.
    */
-  async start(): Promise<SupervisorReady> {
+  async start(desired: DesiredServices = null): Promise<SupervisorReady> {
+    const given = Array.isArray(desired) ? checkSpecs(desired) : null;
     if (this.#state === 'closed') throw closedError();
     if (this.#state !== 'new') {
       throw new ExitwatchError('ERR_EXITWATCH_ALREADY_STARTED', 'the supervisor was started');
@@ -118,6 +127,7 @@ export class Supervisor extends EventEmitter<SupervisorEvents> {
       store = new ServiceStore(this.#stateDir);
       this.#store = store;
       const { records, pending } = store.load();
+      const specs = typeof desired === 'function' ? checkSpecs(desired(specsOf(records))) : given;
       const host = this.#hostOf(store);
       for (const record of records) {
         this.#workers.set(record.name, new ServiceWorker(host, record, null));
@@ -128,9 +138,10 @@ export class Supervisor extends EventEmitter<SupervisorEvents> {
       this.#state = 'started';
       this.#contact.begin();
       const adopted = this.#adopt();
-      if (pending !== null) this.#desired.replay(pending.services);
+      const applied = specs === null ? null : this.#desired.apply(specs);
+      if (specs === null && pending !== null) this.#desired.replay(pending.services);
       const orphans = this.#orphans.begin();
-      return { ...keeper, adopted, orphans };
+      return { ...keeper, adopted, orphans, applied };
     } catch (error) {
       store?.close();
       for (const worker of this.#workers.values()) worker.abandon();
@@ -267,6 +278,12 @@ export class Supervisor extends EventEmitter<SupervisorEvents> {
     return run !== null && (await this.#runs.signal(run, signal));
   }
 
+  /** See {@link Keeper.rotateLog}. Nothing is done if the service does not run. @internal */
+  async rotateLog(name: string, file: string, keep: number | undefined): Promise<void> {
+    const { run } = this.#worker(name).status();
+    if (run !== null && this.#runs instanceof Keeper) await this.#runs.rotateLog(run, file, keep);
+  }
+
   /** Plain numbers. */
   metrics(): SupervisorMetrics {
     const now = this.#clock.now();
@@ -345,7 +362,7 @@ export class Supervisor extends EventEmitter<SupervisorEvents> {
   /** Opens the keeper, or does without if there is none for this system. */
   async #open(
     records: readonly ServiceRecord[],
-  ): Promise<Omit<SupervisorReady, 'adopted' | 'orphans'>> {
+  ): Promise<Omit<SupervisorReady, 'adopted' | 'orphans' | 'applied'>> {
     this.#listen();
     try {
       if (this.#withoutKeeper) throw noKeeper();
@@ -439,6 +456,12 @@ export class Supervisor extends EventEmitter<SupervisorEvents> {
     const emit = this.emit.bind(this) as (name: string, ...args: unknown[]) => boolean;
     emitSafely(() => emit(name, ...args));
   }
+}
+
+/** What was applied before, without what was removed. */
+function specsOf(records: readonly ServiceRecord[]): ServiceSpec[] {
+  const present = records.map(({ isRemoved, next, stored }) => (isRemoved ? next : stored));
+  return present.flatMap((each) => (each === null ? [] : [each.spec]));
 }
 
 function knownRuns(records: readonly ServiceRecord[]): KnownRun[] {

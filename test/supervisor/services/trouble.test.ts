@@ -215,3 +215,16 @@ describe('a supervisor', () => {
     expect(host.of('started').length).toBeLessThan(4);
   });
 });
+
+it('what cannot be stored is not done later', async () => {
+  await using host = await SupervisorHost.open();
+  await host.apply(sleeper('web'));
+  const { pid } = await host.phase('web', 'running');
+  renameSync(host.path('services'), host.path('away'));
+  const stopped = host.supervisor.service('web').stop({ why: 'because' });
+  await expect(stopped).rejects.toMatchObject({ code: 'ERR_EXITWATCH_STATE_DIR' });
+  renameSync(host.path('away'), host.path('services'));
+  host.clock.advance(100_000);
+  await host.apply(sleeper('web', { backoff: { firstMs: 1 } }));
+  expect(host.status('web')).toMatchObject({ phase: 'running', pid, stopped: null });
+});

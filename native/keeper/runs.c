@@ -410,7 +410,8 @@ static void LookAtLost(Run* run) {
 // What it has said of itself goes with it.
 static bool IsOver(const Run* run) {
   return !RunIsAlive(run) && !run->is_end_due && !run->has_left && run->start_client == 0 &&
-         run->exec_fd < 0 && run->shim_fd < 0 && run->notify_fd < 0 && run->log_fd < 0 && run->log_pid == 0;
+         run->exec_fd < 0 && run->shim_fd < 0 && run->notify_fd < 0 && run->log_fd < 0 &&
+         run->log_pid == 0;
 }
 
 static void PutOverAside(void) {

@@ -1,7 +1,15 @@
-import { appendFileSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  copyFileSync,
+  mkdtempSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { WriteStream } from 'node:tty';
 
 import { LogTail } from '../../src/cli/output/log-tail';
@@ -56,6 +64,32 @@ test('the last lines are printed, also of a long file', async () => {
   writeFileSync(log.file, `${'x'.repeat(200_000)}\none\n\ntwo`);
   await log.tail.printLast(3);
   expect(log.printed).toBe('one\n\ntwo');
+});
+
+test('the last lines are printed, also of files that were moved away', async () => {
+  using log = new Log();
+  writeFileSync(`${log.file}.2`, 'one\ntwo\n');
+  writeFileSync(`${log.file}.1`, 'three\n');
+  writeFileSync(log.file, 'four\nfive\n');
+  await log.tail.printLast(4);
+  expect(log.printed).toBe('two\nthree\nfour\nfive\n');
+});
+
+test('what is rotated by a copy is followed, and a file that is cut', async () => {
+  using log = new Log();
+  writeFileSync(`${log.file}.1`, 'older\n'.repeat(10));
+  writeFileSync(log.file, 'the first line\n');
+  await sleep(50); // a file system's clock is coarse
+  await log.tail.printLast(1);
+  log.tail.follow();
+  await log.shows('the first line\n');
+  writeFileSync(log.file, 'second\n');
+  await log.shows('the first line\nsecond\n');
+  appendFileSync(log.file, 'third\n');
+  rmSync(`${log.file}.1`);
+  copyFileSync(log.file, `${log.file}.1`);
+  writeFileSync(log.file, '4\n');
+  await log.shows('the first line\nsecond\nthird\n4\n');
 });
 
 test('a log is followed over all rotations since the last look', async () => {

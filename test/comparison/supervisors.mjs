@@ -19,6 +19,8 @@ const { values, positionals } = parseArgs({
 const PAGE = 'docs/supervisor-comparison.md';
 /** How long a crash loop is watched. */
 const LOOP_MS = 10_000;
+/** So many characters of what each says fit into a table. */
+const MOST_SAID = 120;
 
 /** Each returns what it did, and what it said. */
 const SITUATIONS = [
@@ -198,6 +200,10 @@ function memoryGroup(name) {
   };
 }
 
+function shortened(text) {
+  return text.length <= MOST_SAID ? text : `${text.slice(0, MOST_SAID).trimEnd()} …`;
+}
+
 async function row([title, situation], kinds) {
   const cells = [];
   for (const kind of kinds) {
@@ -206,7 +212,7 @@ async function row([title, situation], kinds) {
     try {
       const [did, said] = await situation(one);
       const plain = stripVTControlCharacters(said).trim().replaceAll('|', '\\|');
-      const text = plain === '' ? '' : `“${plain.replaceAll(/\s+/g, ' ')}”`;
+      const text = plain === '' ? '' : `“${shortened(plain.replaceAll(/\s+/g, ' '))}”`;
       cells.push([did, text].filter(Boolean).join(': '));
     } finally {
       await one.end();

@@ -107,6 +107,10 @@ describe('a configuration', () => {
       '"command": "x",\n"kind": "vm",\n"ready": {\n"notify": true }',
       ':7: services[1].ready.notify: ready.notify is not for a machine',
     ],
+    [
+      '"command": "x",\n"logs": {\n"file": "/dev/stdout" }',
+      ':6: services[1].logs.file: service "b": logs.file must be a regular file',
+    ],
     ['"command": "x",\n"command": "y"', ':5: services[1].command is there twice'],
     ['"command": "x",', ':5: it is no JSON: a key is expected in column 1'],
     ['"command": "x" "y"', ':4: it is no JSON: , or } is expected in column 16'],

@@ -5,6 +5,9 @@ import type { WriteStream } from 'node:tty';
 
 const LOOK_MS = 200;
 const CHUNK_BYTES = 64 * 1024;
+/** The clock of a file system may be so much behind. */
+const CLOCK_MS = 20;
+const FLAGS = constants.O_RDONLY | constants.O_NONBLOCK;
 /** See `logs.keep`. */
 const MOST_ROTATED = 1000;
 
@@ -19,6 +22,7 @@ export class LogTail {
   readonly #decoder = new StringDecoder('utf8');
   #file: FileHandle | null = null;
   #offset = 0;
+  #lookedAtMs = 0;
   #timer: NodeJS.Timeout | undefined;
   #isClosed = false;
 
@@ -29,19 +33,23 @@ export class LogTail {
     this.#onLost = onLost;
   }
 
-  /** Rejects with the error of the system, unless the file is missing. */
+  /** Also of files that were moved away. Rejects with the error of the system, unless the file is missing. */
   async printLast(lines: number): Promise<void> {
     if (!(await this.#open(this.#path))) return;
     const { size } = await this.#stat();
-    let begin = size;
-    let found = Buffer.alloc(0);
-    // One more line feed than lines, or the whole file.
-    while (begin > 0 && count(found) <= lines && lines > 0) {
-      const length = Math.min(CHUNK_BYTES, begin);
-      begin -= length;
-      found = Buffer.concat([await this.#read(begin, length), found]);
-    }
+    let found = await lastOf(this.#file, size, lines);
     this.#offset = size;
+    this.#lookedAtMs = Date.now();
+    for (let number = 1; number <= MOST_ROTATED && count(found) < lines; number++) {
+      const before = await open(this.#rotated(number), FLAGS).catch(() => null);
+      if (before === null) break;
+      try {
+        const { size: length } = await before.stat();
+        found = Buffer.concat([await lastOf(before, length, lines - count(found)), found]);
+      } finally {
+        await before.close();
+      }
+    }
     this.#print(lastLines(found, lines));
   }
 
@@ -113,7 +121,11 @@ export class LogTail {
 
   async #printRest(): Promise<void> {
     const { size } = await this.#stat();
-    if (size < this.#offset) this.#offset = 0; // it was cut
+    if (size < this.#offset) {
+      await this.#printCopied();
+      this.#offset = 0;
+    }
+    this.#lookedAtMs = Date.now();
     while (this.#offset < size && !this.#isClosed) {
       const chunk = await this.#read(this.#offset, Math.min(CHUNK_BYTES, size - this.#offset));
       if (chunk.length === 0) return;
@@ -122,9 +134,28 @@ export class LogTail {
     }
   }
 
+  /** It was cut: what was not printed is in its copy, if it was rotated by one since the last look. */
+  async #printCopied(): Promise<void> {
+    const copy = await open(this.#rotated(1), FLAGS).catch(() => null);
+    if (copy === null) return;
+    try {
+      const { size, ctimeMs } = await copy.stat();
+      if (ctimeMs < this.#lookedAtMs - CLOCK_MS) return;
+      while (this.#offset < size && !this.#isClosed) {
+        const length = Math.min(CHUNK_BYTES, size - this.#offset);
+        const chunk = await readAt(copy, this.#offset, length);
+        if (chunk.length === 0) return;
+        this.#offset += chunk.length;
+        this.#print(chunk);
+      }
+    } finally {
+      await copy.close();
+    }
+  }
+
   async #open(path: string): Promise<boolean> {
     try {
-      this.#file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
+      this.#file = await open(path, FLAGS);
       return true;
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === 'ENOENT') return false;
@@ -138,9 +169,7 @@ export class LogTail {
   }
 
   async #read(offset: number, length: number): Promise<Buffer> {
-    const buffer = Buffer.alloc(length);
-    const { bytesRead = 0 } = (await this.#file?.read(buffer, 0, length, offset)) ?? {};
-    return buffer.subarray(0, bytesRead);
+    return readAt(this.#file, offset, length);
   }
 
   /** As it is into a file; without what a terminal would obey otherwise. */
@@ -152,6 +181,24 @@ export class LogTail {
     const text = this.#decoder.write(bytes);
     this.#out.write(text.replace(UNSAFE, (found) => (found.length > 1 ? found : '\ufffd')));
   }
+}
+
+async function readAt(file: FileHandle | null, offset: number, length: number): Promise<Buffer> {
+  const buffer = Buffer.alloc(length);
+  const { bytesRead = 0 } = (await file?.read(buffer, 0, length, offset)) ?? {};
+  return buffer.subarray(0, bytesRead);
+}
+
+/** One more line feed than lines, or the whole file. */
+async function lastOf(file: FileHandle | null, size: number, lines: number): Promise<Buffer> {
+  let begin = size;
+  let found = Buffer.alloc(0);
+  while (begin > 0 && count(found) <= lines && lines > 0) {
+    const length = Math.min(CHUNK_BYTES, begin);
+    begin -= length;
+    found = Buffer.concat([await readAt(file, begin, length), found]);
+  }
+  return found;
 }
 
 function count(bytes: Buffer): number {

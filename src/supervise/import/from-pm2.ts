@@ -45,7 +45,7 @@ const REASONS: Readonly<Record<string, string>> = {
   wait_ready: 'readiness is READY=1, see sd_notify(3), or an HTTP, TCP or exec check: "ready"',
   listen_timeout: 'see "ready.withinMs"',
   shutdown_with_message: 'a service is stopped by a signal, or by "stop.control"',
-  treekill: 'all processes of a service are stopped, always',
+  treekill: 'its own process is asked first, and then all that is left of it is killed',
   log_date_format: 'what a service writes is kept as it is',
   log_type: 'what a service writes is kept as it is',
   time: 'what a service writes is kept as it is',
@@ -171,7 +171,7 @@ function serviceOf(
     restart: mode,
     ...(mode === 'on-failure' ? { successExitCodes: successes.map(Number) } : {}),
     ...backoffOf(app, leave),
-    stop: { signal: 'SIGINT', graceMs },
+    stop: { signal: 'SIGINT', ...(app['treekill'] === false ? { ask: 'main' } : {}), graceMs },
     ...logsOf(app, pathOf, leave),
   };
 }

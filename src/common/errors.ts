@@ -161,6 +161,9 @@ export function asExitwatchError(error: unknown): ExitwatchError {
 
 /** Why a system call failed, without its name and path: `no such file or directory`. @internal */
 export function reasonOf(error: unknown): string {
-  const { errno, message } = error as NodeJS.ErrnoException;
-  return (errno === undefined ? undefined : getSystemErrorMap().get(errno)?.[1]) ?? message;
+  // Of several addresses of a host, each has its own.
+  const first: unknown = error instanceof AggregateError ? error.errors[0] : undefined;
+  const { errno, code, message } = (first ?? error) as NodeJS.ErrnoException;
+  const known = errno === undefined ? undefined : getSystemErrorMap().get(errno)?.[1];
+  return known ?? (message === '' ? (code ?? 'unknown error') : message);
 }

@@ -1,9 +1,20 @@
-import { statSync } from 'node:fs';
+import { stat } from 'node:fs/promises';
 
+import { LATE, withDeadline } from '../common/deadline.js';
 import { asExitwatchError, type ExitwatchError } from '../common/errors.js';
 import type { Supervisor } from '../supervisor/index.js';
 
 const EVERY_MS = 10_000;
+/** How long a disk may take to say how long a file is. */
+const LONGEST_MS = 2000;
+
+/** What one service writes itself. */
+interface Written {
+  service: string;
+  file: string;
+  maxBytes: number;
+  keep: number | undefined;
+}
 
 /**
  * Rotates the files that services write to themselves, `logs.stdout` and `logs.stderr`, while they run: a
@@ -14,6 +25,7 @@ export class LogRotation {
   readonly #onError: (service: string, error: ExitwatchError) => void;
   #timer: NodeJS.Timeout | undefined;
   #isRotating = false;
+  #isEnded = false;
   /** Told once, until it has worked again. */
   readonly #failing = new Set<string>();
 
@@ -34,37 +46,44 @@ export class LogRotation {
   }
 
   end(): void {
+    this.#isEnded = true;
     clearInterval(this.#timer);
   }
 
+  /** Never rejects. */
   async #look(): Promise<void> {
-    for (const { name, phase } of this.#supervisor.services()) {
-      if (phase !== 'running') continue;
-      const {
-        stdout,
-        stderr,
-        maxBytes = 0,
-        keep,
-      } = this.#supervisor.service(name).spec().logs ?? {};
-      const files = new Set([stdout, stderr].filter((each) => each !== undefined));
-      for (const file of files) {
-        if (maxBytes > 0 && sizeOf(file) >= maxBytes) await this.#rotate(name, file, keep);
-      }
+    for (const each of this.#written()) {
+      if (this.#isEnded) return;
+      await this.#rotateIfDue(each);
     }
   }
 
-  async #rotate(name: string, file: string, keep: number | undefined): Promise<void> {
+  /** Not what several of them write: only one of them would be paused. */
+  #written(): Written[] {
+    const found = this.#supervisor
+      .services()
+      .filter(({ phase }) => phase === 'running')
+      .flatMap(({ name }) => {
+        const { logs = {} } = this.#supervisor.service(name).spec();
+        const { stdout, stderr, maxBytes = 0, keep } = logs;
+        const files = [...new Set([stdout, stderr])].filter((file) => file !== undefined);
+        return files.map((file) => ({ service: name, file, maxBytes, keep }));
+      });
+    const isAlone = ({ file }: Written) => found.filter((each) => each.file === file).length === 1;
+    return found.filter((each) => each.maxBytes > 0 && isAlone(each));
+  }
+
+  async #rotateIfDue({ service, file, maxBytes, keep }: Written): Promise<void> {
     try {
-      await this.#supervisor.rotateLog(name, file, keep);
+      const status = await withDeadline(stat(file), LONGEST_MS);
+      if (status === LATE || status.size < maxBytes) return;
+      await this.#supervisor.rotateLog(service, file, keep);
       this.#failing.delete(file);
     } catch (error) {
-      if (this.#failing.has(file)) return;
+      const isGone = (error as NodeJS.ErrnoException).code === 'ENOENT';
+      if (isGone || this.#isEnded || this.#failing.has(file)) return;
       this.#failing.add(file);
-      this.#onError(name, asExitwatchError(error));
+      this.#onError(service, asExitwatchError(error));
     }
   }
-}
-
-function sizeOf(path: string): number {
-  return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
 }

@@ -28,7 +28,7 @@ import { checkQuestion } from './control/check-question.js';
 import type { Config } from './config/check-config.js';
 import { compareConfig } from './config/compare-config.js';
 import { isConfigError, loadConfig } from './config/load-config.js';
-import { endedRun, type ServiceStory } from './ends/service-story.js';
+import { endedRun, timeOfStory } from './ends/service-story.js';
 import { StoryStore } from './ends/story-store.js';
 import { MachineJudge } from './machines/machine-judge.js';
 import { LogRotation } from './log-rotation.js';
@@ -85,8 +85,8 @@ export class Supervision extends EventEmitter<SupervisionEvents> {
   #isGuarded = false;
   /** Nothing starts any more. */
   #isEnding = false;
-  /** How the main service ended before we, or our container, began. */
-  #earlier: ServiceStory | null = null;
+  /** When the main service ended before we, or our container, began. */
+  #earlier: string | null = null;
   readonly #opened = newPromise<undefined>();
   readonly #rotation: LogRotation;
   readonly #mainEnded = newPromise<undefined>();
@@ -143,8 +143,8 @@ export class Supervision extends EventEmitter<SupervisionEvents> {
     });
     if (this.#configError !== null && !this.#hasServices()) throw this.#configError;
     // Its main service may be found to have ended.
-    const { main, bootId } = this.#stories.life;
-    this.#use(config ?? { services: [], main });
+    const life = this.#stories.life;
+    this.#config = config ?? { services: [], main: life.main };
     const earlier = this.#lastOfMain();
     const monitor = await this.#startMonitor();
     const machines = machineFolders(this.#options.folder);
@@ -153,20 +153,17 @@ export class Supervision extends EventEmitter<SupervisionEvents> {
     const judging = isNeeded ? this.#startJudge() : undefined;
     let plan = null as ReturnType<typeof compareConfig> | null;
     const supervisor = await this.supervisor
-      .start(
-        config === null
-          ? null
-          : (before) => {
-              plan = compareConfig(before, config.services);
-              return config.services;
-            },
-      )
+      .start(config?.services ?? null, (before) => {
+        if (config !== null) plan = compareConfig(before, config.services);
+      })
       .finally(() => {
         this.#opened.resolve(undefined);
       });
     this.#isGuarded = supervisor.isGuarded;
     // A guard has started us again in the same life of the container: then the end of before counts.
-    if (!this.#isGuarded || bootId !== boot()) this.#earlier = earlier;
+    const { main } = this.#config;
+    const isSame = this.#isGuarded && life.bootId === boot() && life.main === main;
+    this.#remember(isSame ? life.earlier : earlier);
     // From now on our death is not the end of the container.
     if (this.#isGuarded) await this.supervisor.takeSignals(this.#options.onSignal);
     await judging;
@@ -261,15 +258,18 @@ export class Supervision extends EventEmitter<SupervisionEvents> {
     return status;
   }
 
-  #lastOfMain(): ServiceStory | null {
+  /** When something happened to the main service last. */
+  #lastOfMain(): string | null {
     const { main } = this.#config;
-    return main === null ? null : (this.#stories.of(main).at(-1) ?? null);
+    const last = main === null ? undefined : this.#stories.of(main).at(-1);
+    return last === undefined ? null : timeOfStory(last).toISOString();
   }
 
   /** Of the main service, as a shell says it. */
   #mainStatus(): number {
-    const last = this.#lastOfMain();
-    if (last === null || last === this.#earlier) return 0;
+    const { main } = this.#config;
+    const last = main === null ? undefined : this.#stories.of(main).at(-1);
+    if (last === undefined || this.#lastOfMain() === this.#earlier) return 0;
     if (last.event === 'start-failed') return EXIT_NOT_STARTED;
     if (last.how === 'exited') return last.exitCode;
     return last.how === 'unknown' ? EXIT_UNKNOWN : 128 + signalNumber(last.signal);
@@ -367,11 +367,17 @@ export class Supervision extends EventEmitter<SupervisionEvents> {
     return loadConfig(this.#options.config, this.#options.folder);
   }
 
-  /** Also for the next one of us, if it cannot read its configuration. */
   #use(config: Config): void {
+    const isOther = config.main !== this.#config.main;
     this.#config = config;
+    this.#remember(isOther ? this.#lastOfMain() : this.#earlier);
+  }
+
+  /** For the next one of us, too. */
+  #remember(earlier: string | null): void {
+    this.#earlier = earlier;
     this.#store(() => {
-      this.#stories.life = { main: config.main, bootId: boot() };
+      this.#stories.life = { main: this.#config.main, bootId: boot(), earlier };
     }, null);
   }
 
@@ -386,6 +392,7 @@ export class Supervision extends EventEmitter<SupervisionEvents> {
   async #apply(config: Config): Promise<AppliedConfig> {
     const plan = this.#compare(config);
     if (hasMachine(config, machineFolders(this.#options.folder))) await this.#startJudge();
+    this.#checkNotEnding(); // it may have begun in the meantime
     const before = this.#config;
     this.#use(config); // its main service may end before this resolves
     try {

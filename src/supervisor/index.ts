@@ -44,7 +44,6 @@ export { Supervisor } from './services/supervisor.js';
 export type { SupervisorMetrics } from './services/supervisor-metrics.js';
 export type {
   StoppedAll,
-  DesiredServices,
   SupervisorOptions,
   SupervisorReady,
 } from './services/supervisor-types.js';

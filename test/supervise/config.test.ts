@@ -107,10 +107,6 @@ describe('a configuration', () => {
       '"command": "x",\n"kind": "vm",\n"ready": {\n"notify": true }',
       ':7: services[1].ready.notify: ready.notify is not for a machine',
     ],
-    [
-      '"command": "x",\n"logs": {\n"file": "/dev/stdout" }',
-      ':6: services[1].logs.file: service "b": logs.file must be a regular file',
-    ],
     ['"command": "x",\n"command": "y"', ':5: services[1].command is there twice'],
     ['"command": "x",', ':5: it is no JSON: a key is expected in column 1'],
     ['"command": "x" "y"', ':4: it is no JSON: , or } is expected in column 16'],
@@ -282,6 +278,13 @@ describe('a configuration', () => {
     expect(code).toBe(2);
     expect(stderr).toContain(file);
     expect(stderr).toContain(message);
+  });
+
+  it('names a log that is no regular file', async () => {
+    const file = write('log.json', service('"command": "x"', '"logs": { "stdout": "/dev/null" }'));
+    await expect(loadConfig(file, '/state')).rejects.toThrow(
+      `${file}: service "b": logs.stdout must be a regular file, and /dev/null is no regular file`,
+    );
   });
 
   it('that is missing is an error', async () => {

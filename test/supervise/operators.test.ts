@@ -137,7 +137,7 @@ it('starts that failed alike are told as one, and do not displace an end', async
   expect(lines).toEqual([
     expect.stringContaining('web ended: killed SIGKILL by') as string,
     expect.stringMatching(
-      /web could not be started \(\d\d times\), since \S+Z: cannot start/,
+      /web could not be started \(\d+ times\), since \S+Z: cannot start/,
     ) as string,
   ]);
 });

@@ -35,11 +35,11 @@ export class LogTail {
 
   /** Also of files that were moved away. Rejects with the error of the system, unless the file is missing. */
   async printLast(lines: number): Promise<void> {
+    this.#lookedAtMs = Date.now();
     if (!(await this.#open(this.#path))) return;
     const { size } = await this.#stat();
     let found = await lastOf(this.#file, size, lines);
     this.#offset = size;
-    this.#lookedAtMs = Date.now();
     for (let number = 1; number <= MOST_ROTATED && count(found) < lines; number++) {
       const before = await open(this.#rotated(number), FLAGS).catch(() => null);
       if (before === null) break;
@@ -120,12 +120,13 @@ export class LogTail {
   }
 
   async #printRest(): Promise<void> {
+    const now = Date.now();
     const { size } = await this.#stat();
     if (size < this.#offset) {
       await this.#printCopied();
       this.#offset = 0;
     }
-    this.#lookedAtMs = Date.now();
+    this.#lookedAtMs = now;
     while (this.#offset < size && !this.#isClosed) {
       const chunk = await this.#read(this.#offset, Math.min(CHUNK_BYTES, size - this.#offset));
       if (chunk.length === 0) return;

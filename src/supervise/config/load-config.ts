@@ -1,7 +1,8 @@
 import { fork } from 'node:child_process';
-import { readFile } from 'node:fs/promises';
+import { lstat, readFile } from 'node:fs/promises';
 import { dirname, extname, join, resolve } from 'node:path';
 
+import { LATE, withDeadline } from '../../common/deadline.js';
 import { ExitwatchError, reasonOf } from '../../common/errors.js';
 
 import { machineFolders } from '../machines/machine-spec.js';
@@ -13,6 +14,8 @@ import type { ModuleAnswer } from './read-module.js';
 
 const MOST_BYTES = 4_000_000;
 const LONGEST_MODULE_MS = 30_000;
+/** How long a disk may take to say what a file is. */
+const LONGEST_LOOK_MS = 2000;
 const MODULES: readonly string[] = ['.js', '.mjs', '.cjs', '.ts', '.mts', '.cts'];
 
 /**
@@ -31,7 +34,14 @@ export async function loadConfig(file: string, superviseFolder: string): Promise
     machines: machineFolders(superviseFolder),
     exitwatch: [process.execPath, join(__dirname, '..', '..', 'cli', 'main.js')],
   };
-  if (MODULES.includes(extname(path))) return loadModule(path, defaults);
+  const config = await (MODULES.includes(extname(path))
+    ? loadModule(path, defaults)
+    : loadJson(path, defaults));
+  await checkLogFiles(path, config);
+  return config;
+}
+
+async function loadJson(path: string, defaults: Defaults): Promise<Config> {
   let text: string;
   try {
     text = await readFile(path, 'utf8');
@@ -39,6 +49,22 @@ export async function loadConfig(file: string, superviseFolder: string): Promise
     throw configError(path, null, reasonOf(error), error);
   }
   return parseConfig(text, path, defaults);
+}
+
+/** A keeper writes to regular files only: what it cannot write would keep the service waiting. */
+async function checkLogFiles(path: string, { services }: Config): Promise<void> {
+  for (const { name, logs = {} } of services) {
+    for (const option of ['file', 'stdout', 'stderr'] as const) {
+      const file = logs[option];
+      if (file === undefined) continue;
+      // What is not there is made; of what cannot be seen now a start will tell.
+      const status = await withDeadline(lstat(file), LONGEST_LOOK_MS).catch(() => null);
+      if (status === null || status === LATE || status.isFile()) continue;
+      const what = status.isSymbolicLink() ? 'a symbolic link' : 'no regular file';
+      const detail = `service ${JSON.stringify(name)}: logs.${option} must be a regular file, and ${file} is ${what}`;
+      throw configError(path, null, detail);
+    }
+  }
 }
 
 /** @throws ExitwatchError `ERR_EXITWATCH_CONFIG` */

@@ -19,6 +19,8 @@ export interface Life {
   main: string | null;
   /** Of the machine or the container. */
   bootId: string | null;
+  /** When something happened to it last before this life. */
+  earlier: string | null;
 }
 
 /**
@@ -41,9 +43,10 @@ export class StoryStore {
   /** As the last supervisor has stored it. */
   get life(): Life {
     const value = parsed(this.#folder.read(LIFE));
-    const { main = null, bootId = null } = isObject(value) ? value : {};
+    const given: Record<string, unknown> = isObject(value) ? value : {};
     const textOf = (each: unknown) => (typeof each === 'string' ? each : null);
-    return { main: textOf(main), bootId: textOf(bootId) };
+    const { main, bootId, earlier } = given;
+    return { main: textOf(main), bootId: textOf(bootId), earlier: textOf(earlier) };
   }
 
   /** @throws ExitwatchError `ERR_EXITWATCH_STATE_DIR` */

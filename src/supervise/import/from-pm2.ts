@@ -5,7 +5,7 @@ import { isObject } from '../../common/is-object.js';
 import type { ConfiguredService, RunLogs } from '../../supervisor/index.js';
 
 import { Import, type Imported } from './imported.js';
-import { logFileOf, logFiles } from './log-files.js';
+import { CONSOLE, type LogFile, logFile, logFileOf, logFiles } from './log-files.js';
 import { type App, commandOf, type Leave, textFrom, textOf } from './pm2-command.js';
 
 /** Its defaults. */
@@ -213,22 +213,27 @@ function backoffOf(app: App, leave: Leave): Pick<ConfiguredService, 'backoff'> {
 }
 
 function logsOf(app: App, pathOf: PathOf, leave: Leave): { logs?: RunLogs } {
-  const target = (...options: string[]) => {
-    const option = options.find((each) => textOf(app[each]) !== undefined);
-    return option === undefined
-      ? undefined
-      : logFileOf(option, textOf(app[option]) ?? '', pathOf, leave);
+  const target = (...options: string[]): LogFile => {
+    const names = options.map((option) => textOf(app[option]));
+    const name = names.find((each) => each !== undefined);
+    return name === undefined ? undefined : logFileOf(name, pathOf);
   };
   const both = target('log_file', 'log');
   const out = target('out_file', 'output', 'out');
   const error = target('error_file', 'error', 'err_file');
-  if (out === undefined && error === undefined) {
-    return both === undefined ? {} : { logs: both === null ? {} : { file: both } };
+  const isNamed = (file: LogFile) => file !== undefined && file !== CONSOLE;
+  if (!isNamed(out) && !isNamed(error)) {
+    const [given, option]: [LogFile, string] = isNamed(both)
+      ? [both, 'log_file']
+      : out === CONSOLE
+        ? [out, 'out_file']
+        : [error, 'error_file'];
+    return logFile(given, option, leave);
   }
   if (both !== undefined) {
     leave('log_file', 'its output goes to one place: to out_file and error_file');
   }
-  if (out === error && typeof out === 'string') return { logs: { file: out } };
+  if (out === error) return logFile(out, 'out_file', leave);
   return { logs: logFiles(out, error, { out: 'out_file', error: 'error_file' }, leave) };
 }
 

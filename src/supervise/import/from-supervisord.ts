@@ -1,3 +1,4 @@
+import { homedir } from 'node:os';
 import { dirname, resolve } from 'node:path';
 
 import type { ConfiguredService, RunLogs } from '../../supervisor/index.js';
@@ -5,7 +6,7 @@ import type { SignalName } from '../../events/wait-status.js';
 
 import { Import, type Imported } from './imported.js';
 import { parseIni, type Section } from './ini.js';
-import { logFileOf, logFiles } from './log-files.js';
+import { CONSOLE, logFile, logFileOf, logFiles } from './log-files.js';
 import { environmentOf, type Expand, expander, type Leave } from './supervisord-values.js';
 import { shellWords } from './words.js';
 
@@ -177,7 +178,10 @@ function serviceOf(
     ...environmentOf(common === undefined ? undefined : expand('environment', common), leave),
     ...environmentOf(text('environment'), leave),
   };
-  const pathOf = (path: string) => resolve(here, path);
+  const pathOf = (path: string) => resolve(here, path.replace(/^~(?=\/|$)/, homedir()));
+  if (cwd === undefined && words.some((word) => /^\.{1,2}\//.test(word))) {
+    leave('directory', 'it is not named: the program runs in the folder of the configuration');
+  }
   return {
     ...{ command, args },
     ...(cwd === undefined ? {} : { cwd: pathOf(cwd) }),
@@ -231,7 +235,7 @@ function logsOf(
 ): { logs?: RunLogs } {
   const target = (option: string) => {
     const name = text(option) ?? 'AUTO';
-    return /^auto$/i.test(name) ? undefined : logFileOf(option, name, pathOf, leave);
+    return /^auto$/i.test(name) ? undefined : logFileOf(name, pathOf);
   };
   const bytes = bytesOf(options.get('stdout_logfile_maxbytes') ?? String(DEFAULT.bytes));
   const limits = {
@@ -240,8 +244,9 @@ function logsOf(
   };
   const out = target('stdout_logfile');
   if (isTrue(options.get('redirect_stderr') ?? 'false')) {
-    if (out === undefined) return {};
-    return { logs: out === null ? {} : { file: out, ...limits } };
+    const { logs } = logFile(out, 'stdout_logfile', leave);
+    if (logs === undefined) return {};
+    return { logs: logs.file === undefined ? logs : { ...logs, ...limits } };
   }
   const error = target('stderr_logfile');
   for (const limit of ['maxbytes', 'backups']) {
@@ -250,7 +255,9 @@ function logsOf(
       leave(`stderr_logfile_${limit}`, 'both files have the limits of standard output');
     }
   }
-  if (out === undefined && error === undefined) return {};
+  if (typeof out !== 'string' && out !== null && typeof error !== 'string' && error !== null) {
+    return logFile(out ?? error, out === CONSOLE ? 'stdout_logfile' : 'stderr_logfile', leave);
+  }
   const names = { out: 'stdout_logfile', error: 'stderr_logfile' };
   return { logs: { ...logFiles(out, error, names, leave), ...limits } };
 }

@@ -3,20 +3,26 @@ import type { RunLogs } from '../../supervisor/index.js';
 /** Names an option that is left out, and why. */
 type Leave = (option: string, reason: string) => void;
 
-/** A file; `null`: nowhere; `undefined`: where we put it. */
-export type LogFile = string | null | undefined;
+/** What was named is a terminal or a container's log. */
+export const CONSOLE = Symbol('console');
+
+/** A file; `null`: nowhere; `undefined`: it is not named. */
+export type LogFile = string | typeof CONSOLE | null | undefined;
+
+const NO_CONSOLE = 'output goes to files, which are rotated';
 
 /** What another supervisor's name of a log file means. */
-export function logFileOf(
-  option: string,
-  name: string,
-  pathOf: (path: string) => string,
-  leave: Leave,
-): LogFile {
+export function logFileOf(name: string, pathOf: (path: string) => string): LogFile {
   if (/^(null|none|off)$/i.test(name) || name === '/dev/null') return null;
-  if (!/^\/(dev|proc)\//.test(name)) return pathOf(name);
-  leave(option, 'output goes to files, which are rotated: this one goes to the default file');
-  return undefined;
+  return /^\/(dev|proc)\//.test(name) ? CONSOLE : pathOf(name);
+}
+
+/** One file for both streams; without one there is the default file. */
+export function logFile(file: LogFile, option: string, leave: Leave): { logs?: RunLogs } {
+  if (typeof file === 'string') return { logs: { file } };
+  if (file === null) return { logs: {} };
+  if (file === CONSOLE) leave(option, `${NO_CONSOLE}: this one goes to the default file`);
+  return {};
 }
 
 /** Both streams. What has no file of its own gets one beside that of the other. */
@@ -40,12 +46,13 @@ function fileOf(
   leave: Leave,
 ): RunLogs {
   if (file === null) return {};
-  if (file !== undefined) return { [stream]: file };
+  if (typeof file === 'string') return { [stream]: file };
+  const why = file === CONSOLE ? NO_CONSOLE : 'it is not named';
   if (typeof other === 'string') {
     const path = `${other}.${stream}`;
-    leave(option, `it is not named: it is ${path} here`);
+    leave(option, `${why}: it is ${path} here`);
     return { [stream]: path };
   }
-  leave(option, 'it is not named: what is written there is discarded');
+  leave(option, `${why}: what is written there is discarded`);
   return {};
 }

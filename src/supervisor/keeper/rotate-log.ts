@@ -31,6 +31,7 @@ export async function rotateLog(
         await copy.sync();
         await shift(path, keep);
         if (keep > 0) await rename(temporary, `${path}.1`);
+        await copyFrom(log, copy, at); // a stop lets it go on
         await log.truncate(0);
       });
     } finally {

@@ -1,5 +1,4 @@
 import { execFileSync } from 'node:child_process';
-import { lstatSync } from 'node:fs';
 import { isAbsolute, join } from 'node:path';
 
 import { ExitwatchError } from '../../common/errors.js';
@@ -172,29 +171,14 @@ function checkAbsolute(name: string, value: unknown): string | undefined {
   return path;
 }
 
-/** A keeper writes to nothing else: what cannot be written would keep the process waiting. */
-function checkLog(name: string, value: unknown): string | undefined {
-  const path = checkAbsolute(name, value);
-  if (path === undefined) return undefined;
-  let status;
-  try {
-    status = lstatSync(path, { throwIfNoEntry: false });
-  } catch {
-    return path; // a start will tell
-  }
-  if (status === undefined || status.isFile()) return path;
-  const what = status.isSymbolicLink() ? 'a symbolic link' : 'no regular file';
-  throw invalidOption(`${name} must be a regular file, and ${path} is ${what}`);
-}
-
 function logFields(logs: unknown, id: string): [string, string][] {
   if (logs === undefined) return [];
   if (!isObject(logs)) throw invalidOption('logs must be an object');
   const given = checkOptionNames(logs, ['stdout', 'stderr', 'file', 'maxBytes', 'keep']);
   const { maxBytes = 0, keep = 5 } = given;
-  const stdout = checkLog('logs.stdout', given.stdout);
-  const stderr = checkLog('logs.stderr', given.stderr);
-  const file = checkLog('logs.file', given.file);
+  const stdout = checkAbsolute('logs.stdout', given.stdout);
+  const stderr = checkAbsolute('logs.stderr', given.stderr);
+  const file = checkAbsolute('logs.file', given.file);
   const fields: [string, string][] = [];
   if (file !== undefined) {
     if (stdout !== undefined || stderr !== undefined) {

@@ -33,6 +33,13 @@ export class Gathering {
     });
   }
 
+  /** Does now what waits. */
+  flush(): void {
+    if (this.#firstAtMs === null) return;
+    this.#cancel?.();
+    this.#fire();
+  }
+
   cancel(): void {
     this.#cancel?.();
   }

@@ -32,6 +32,8 @@ const OVERDUE_MS = 5000;
 /** How a run ends: it is stopped, or its end is seen; what follows is decided, told and stored. */
 export class RunEnding {
   readonly #state: ServiceState;
+  /** By the clock: when somebody asked for a grace of their own. */
+  #graceAskedAtMs = 0;
 
   constructor(state: ServiceState) {
     this.#state = state;
@@ -43,9 +45,12 @@ export class RunEnding {
     this.intend(live, purpose);
     live.health?.end();
     this.#state.moved();
-    const tookMs = await this.#control(live);
+    const { clock } = this.#state.host;
+    const began = clock.now();
+    await this.#control(live);
     if (this.#state.isAbandoned) return;
-    // Who asks for a grace of their own means all of the stop.
+    // Who asks for a grace of their own means all of the stop from then on.
+    const tookMs = clock.now() - Math.max(began, this.#graceAskedAtMs);
     const own = this.#state.graceMs === null ? null : this.#state.graceMs - tookMs;
     const graceMs = Math.max(1, Math.ceil(own ?? this.#state.specGraceMs));
     const { asking } = this.#state;
@@ -85,12 +90,10 @@ export class RunEnding {
     if (graceMs === undefined) return;
     const shorter = Math.max(1, graceMs);
     const live = this.#state.live;
-    if (live?.isStopping !== true && this.#state.graceMs === null) {
-      this.#state.graceMs = shorter;
-      return;
-    }
-    if (shorter >= (this.#state.graceMs ?? this.#state.specGraceMs)) return;
+    const isNew = live?.isStopping !== true && this.#state.graceMs === null;
+    if (!isNew && shorter >= (this.#state.graceMs ?? this.#state.specGraceMs)) return;
     this.#state.graceMs = shorter;
+    this.#graceAskedAtMs = this.#state.host.clock.now();
     if (live?.isStopping !== true) return;
     live.control.abort();
     // It may be the first one, if the control command was still running.
@@ -190,24 +193,22 @@ export class RunEnding {
     );
   }
 
-  /** Resolves with how many ms it has taken: at most half of a grace that somebody has asked for. */
-  async #control(live: LiveRun): Promise<number> {
+  /** Takes at most half of a grace that somebody has asked for. */
+  async #control(live: LiveRun): Promise<void> {
     const { stop = {}, cwd } = this.#state.policy;
     const { control } = stop;
-    if (control === undefined || live.control.signal.aborted || live.exit !== null) return 0;
+    if (control === undefined || live.control.signal.aborted || live.exit !== null) return;
     const { clock } = this.#state.host;
     const env = { MAINPID: String(live.stored.identity?.pid ?? '') };
     const { timeoutMs = DEFAULT_COMMAND_MS } = control;
     const most = Math.ceil(Math.min(timeoutMs, (this.#state.graceMs ?? Infinity) / 2));
     const command = { ...control, timeoutMs: most };
-    const began = clock.now();
     const failure = await runCommand(command, { env, cwd }, clock, live.control.signal);
     if (failure !== null) {
       const detail = `the control command ${failure}`;
       this.#state.warn(new ExitwatchError('ERR_EXITWATCH_CONTROL', detail));
     }
     live.control.abort(); // once only
-    return clock.now() - began;
   }
 
   /** Not of what we ended ourselves. */

@@ -115,8 +115,9 @@ export class ServiceSteps {
 
   #whyAtRest(): string {
     const { lastEnd, rest, stopped } = this.#state.record;
-    // What it says of a run that was stopped is the same, and more.
-    if (this.#state.goal === 'down' && lastEnd?.reason !== 'stop') return askedToStop(stopped?.why);
+    // What is said of a run that was stopped is the same, unless that was another stop.
+    const isSaid = lastEnd?.reason === 'stop' && lastEnd.because.includes(stopped?.why ?? '');
+    if (this.#state.goal === 'down' && !isSaid) return askedToStop(stopped?.why);
     const failure = rest === 'failed' ? (this.#state.lastError?.message ?? null) : null;
     return failure ?? lastEnd?.because ?? askedToStop();
   }

@@ -29,14 +29,6 @@ export type SupervisorOptions = {
 };
 
 /**
- * What shall run from the start on, or how it follows from what was applied before; `null`: the same.
- *
- * @see [Services](../../../docs/services.md)
- */
-export type DesiredServices =
-  readonly ServiceSpec[] | ((before: readonly ServiceSpec[]) => readonly ServiceSpec[]) | null;
-
-/**
  * What {@link Supervisor.start} found.
  *
  * @see [Services](../../../docs/services.md)

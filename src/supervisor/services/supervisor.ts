@@ -28,17 +28,12 @@ import type { ServiceStatus, SupervisorEvents } from './service-events.js';
 import { type Redact, type ServiceRecord, serviceOf } from './service-record.js';
 import type { ServiceSpec } from './service-spec.js';
 import { closedError, noService } from './service-errors.js';
-import { ServiceStore } from './service-store.js';
+import { type PendingApply, ServiceStore } from './service-store.js';
 import type { WorkerHost } from './service-state.js';
 import { ServiceWorker } from './service-worker.js';
 import { StartOrder } from './start-order.js';
 import { Counters, type SupervisorMetrics } from './supervisor-metrics.js';
-import type {
-  DesiredServices,
-  StoppedAll,
-  SupervisorOptions,
-  SupervisorReady,
-} from './supervisor-types.js';
+import type { StoppedAll, SupervisorOptions, SupervisorReady } from './supervisor-types.js';
 
 const REOPEN_MS = 1000;
 const MOST_RESTARTS = 8;
@@ -113,10 +108,14 @@ export class Supervisor extends EventEmitter<SupervisorEvents> {
    * `…_CLOSED`; `…_INVALID_OPTION` for services that are not valid.
    *
    * @param desired what shall run, as for {@link apply}, but before anything is started that was applied
-   *   before: otherwise that runs first, after a boot for example. Or a function that makes it from that.
+   *   before: otherwise that runs first, after a boot for example. `null`: the same as before.
+   * @param onBefore is called with what was applied before
    */
-  async start(desired: DesiredServices = null): Promise<SupervisorReady> {
-    const given = Array.isArray(desired) ? checkSpecs(desired) : null;
+  async start(
+    desired: readonly ServiceSpec[] | null = null,
+    onBefore?: (services: readonly ServiceSpec[]) => void,
+  ): Promise<SupervisorReady> {
+    const specs = desired === null ? null : checkSpecs(desired);
     if (this.#state === 'closed') throw closedError();
     if (this.#state !== 'new') {
       throw new ExitwatchError('ERR_EXITWATCH_ALREADY_STARTED', 'the supervisor was started');
@@ -127,7 +126,7 @@ export class Supervisor extends EventEmitter<SupervisorEvents> {
       store = new ServiceStore(this.#stateDir);
       this.#store = store;
       const { records, pending } = store.load();
-      const specs = typeof desired === 'function' ? checkSpecs(desired(specsOf(records))) : given;
+      onBefore?.(specsOf(records, pending));
       const host = this.#hostOf(store);
       for (const record of records) {
         this.#workers.set(record.name, new ServiceWorker(host, record, null));
@@ -206,6 +205,7 @@ export class Supervisor extends EventEmitter<SupervisorEvents> {
   async stopAll(options: { graceMs?: number } = {}): Promise<StoppedAll> {
     this.#checkStarted();
     const { graceMs } = checkOptionNames(options, ['graceMs']) as { graceMs?: number };
+    this.#gathering.flush(); // what was asked before must not start anything after this
     const result: StoppedAll = { stopped: [], errors: [] };
     await Promise.all(
       [...this.#workers.values()].map(async (worker) => {
@@ -459,8 +459,9 @@ export class Supervisor extends EventEmitter<SupervisorEvents> {
 }
 
 /** What was applied before, without what was removed. */
-function specsOf(records: readonly ServiceRecord[]): ServiceSpec[] {
-  const present = records.map(({ isRemoved, next, stored }) => (isRemoved ? next : stored));
+function specsOf(records: readonly ServiceRecord[], pending: PendingApply | null): ServiceSpec[] {
+  const present =
+    pending?.services ?? records.map(({ isRemoved, next, stored }) => (isRemoved ? next : stored));
   return present.flatMap((each) => (each === null ? [] : [each.spec]));
 }
 

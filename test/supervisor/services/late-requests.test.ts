@@ -183,7 +183,7 @@ describe('a stop', () => {
     await stopped;
     const { run } = await host.phase('web', 'running');
     await host.supervisor.service('web').stop();
-    expect(stop.mock.calls.at(-1)).toEqual([run, { signal: 'SIGTERM', graceMs: 600_000 }]);
+    expect(stop.mock.calls.at(-1)).toMatchObject([run, { signal: 'SIGTERM', graceMs: 600_000 }]);
   });
 
   it('until reboot outlasts a supervisor, also if it has never run since the boot', async () => {

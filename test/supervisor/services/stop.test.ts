@@ -2,10 +2,15 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { cgroupMount, cgroupPath } from '../../../src/process/cgroup';
+import { Keeper } from '../../../src/supervisor/index';
 
 import { kill } from '../../support/kill';
 import { isRunning, shell, sleeper, SupervisorHost } from '../../support/supervisor';
 import { arrives, until } from '../../support/wait';
+
+afterEach(() => {
+  jest.restoreAllMocks();
+});
 
 /** Ignores SIGTERM once `up` exists. */
 const stubborn = (host: SupervisorHost, name = 'web', graceMs = 600_000) =>
@@ -197,6 +202,21 @@ describe('stop()', () => {
     await Promise.all([stopped, service.stop({ graceMs: 1 })]);
     expect(host.status('web').phase).toBe('stopped');
   });
+
+  it('a grace counts from when it was asked for, also while a control command runs', async () => {
+    await using host = await SupervisorHost.open();
+    const stop = jest.spyOn(Keeper.prototype, 'stop'); // counts only
+    const control = { command: 'sleep', args: ['1000'], timeoutMs: 600_000 };
+    await host.apply(sleeper('web', { stop: { control, graceMs: 60_000 } }));
+    await host.phase('web', 'running');
+    const service = host.supervisor.service('web');
+    const stopped = service.stop();
+    await host.phase('web', 'stopping');
+    host.clock.advance(15_000);
+    await Promise.all([stopped, service.stop({ graceMs: 10_000 })]);
+    const graces = stop.mock.calls.map(([, options]) => options?.graceMs);
+    expect(new Set(graces)).toEqual(new Set([10_000]));
+  });
 });
 
 describe('stopAll()', () => {
@@ -226,6 +246,21 @@ describe('stopAll()', () => {
     await host.supervisor.stopAll();
     await host.apply(sleeper('web'));
     await host.phase('web', 'running');
+  });
+
+  it('comes after what was to be applied before it', async () => {
+    await using host = await SupervisorHost.open();
+    await host.apply(sleeper('web'));
+    await host.phase('web', 'running');
+    const applied = host.supervisor.apply([sleeper('web'), sleeper('other')]); // waits for others
+    await host.supervisor.stopAll();
+    await applied;
+    host.clock.advance(100_000);
+    const phases = host.supervisor.services().map(({ name, phase }) => [name, phase]);
+    expect(phases).toEqual([
+      ['web', 'stopped'],
+      ['other', 'stopped'],
+    ]);
   });
 });
 

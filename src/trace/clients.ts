@@ -3,7 +3,7 @@ import type { OnBehalfReason } from '../events/signal-event.js';
 
 const CONTAINER_CLIENTS = [
   ...['docker', 'docker-compose', 'podman', 'podman-compose', 'nerdctl', 'kubectl', 'crictl'],
-  ...['ctr', 'runc', 'crun', 'youki', 'buildah', 'lxc', 'incus'],
+  ...['ctr', 'buildah', 'lxc', 'incus'],
 ];
 
 /** What asks a program of this kind to end processes. */
@@ -54,9 +54,19 @@ const SUBJECTS: ReadonlySet<string> = new Set([
   ...['compose', 'container', 'image', 'network', 'pod', 'system', 'volume'],
 ]);
 
+/** What may end something: an option before it may have a value that looks like a verb. */
+const ENDS: ReadonlySet<string> = new Set([
+  ...['apply', 'cancel', 'delete', 'destroy', 'down', 'drain', 'evict', 'exit', 'force-reload'],
+  ...['halt', 'isolate', 'kexec', 'kill', 'kill-session', 'kill-user', 'managedsave', 'migrate'],
+  ...['patch', 'poweroff', 'powerdown', 'reboot', 'reload', 'reload-or-restart', 'remove'],
+  ...['replace', 'reset', 'restart', 'rm', 'rollout', 'save', 'scale', 'shutdown', 'signal'],
+  ...['soft-reboot', 'stop', 'suspend', 'terminate', 'try-restart', 'undefine', 'up', 'update'],
+]);
+
 /** Whether a program that was called like this only looks, and so has asked nobody to end anything. */
 export function onlyLooks(commandLine: readonly string[] | null): boolean {
   const words = commandLine?.slice(1).filter((word) => !word.startsWith('-')) ?? [];
+  if (words.some((word) => ENDS.has(word))) return false;
   const [first = '', second = ''] = words;
   return LOOKS.has(SUBJECTS.has(first) ? second : first);
 }

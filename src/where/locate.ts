@@ -105,6 +105,12 @@ function readPath(chain: Chain, segments: readonly string[], start: number): boo
       isTop = level === SYSTEM;
       continue;
     }
+    // Such a name is of a pod wherever it is; the namespace may hide the slices above.
+    const pod = start > 0 ? podOfSlice(segments[at] ?? '') : null;
+    if (pod !== null) {
+      chain.addPod(pod, ++at);
+      continue;
+    }
     const length = readContainer(chain, segments, at) || readMachine(chain, segments, at, isTop);
     isWhole &&= length > 0;
     at += length || 1;

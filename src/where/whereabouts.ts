@@ -38,15 +38,20 @@ export interface UnitChain {
 interface Located {
   whereabouts: Whereabouts;
   chain: UnitChain;
+  /** From when on it is looked up again, by performance.now(): a container may be renamed. */
+  staleAtMs: number;
 }
 
 const NO_PATH: Located = {
   whereabouts: NOWHERE,
   chain: Object.freeze({ units: Object.freeze([]), reason: 'no-path' }),
+  staleAtMs: Infinity,
 };
 
 /** How many paths to remember. */
 const MOST = 4096;
+/** For how long the name of a container is used again. */
+const NAME_MS = 5000;
 
 const known = new Map<string, Located>();
 /** Consecutive exits are mostly in the same cgroup. */
@@ -64,10 +69,10 @@ export function unitsOf(cgroup: string | null): UnitChain {
 }
 
 function located(cgroup: string | null): Located {
-  if (cgroup === lastPath) return last;
   if (cgroup === null) return NO_PATH;
+  if (cgroup === lastPath && !isStale(last)) return last;
   let found = known.get(cgroup);
-  if (found === undefined) {
+  if (found === undefined || isStale(found)) {
     found = find(cgroup);
     if (known.size >= MOST) known.clear();
     known.set(cgroup, found);
@@ -77,14 +82,34 @@ function located(cgroup: string | null): Located {
   return found;
 }
 
+function isStale({ staleAtMs }: Located): boolean {
+  return staleAtMs !== Infinity && performance.now() >= staleAtMs;
+}
+
 function find(cgroup: string): Located {
   const { chain, unit, container, pod, machine, reason } = locate(cgroup);
-  const units = chain.flatMap((place) => (place.kind === 'unit' ? [place.name] : []));
+  const places = chain.flatMap((place) => (place.kind === 'unit' ? [place.name] : []));
+  const units = [...new Set([...slicesOf(cgroup), ...places])];
+  // What a user's manager has made may have any name; the files that we know are not its.
+  const isOfUser = chain.some((place) => place.kind === 'unit' && place.manager !== 'system');
+  const name = container === null || isOfUser ? null : containerName(container);
   const whereabouts = Object.freeze({
     unit: unit?.name ?? null,
-    container: container && Object.freeze({ ...container, name: containerName(container) }),
+    container: container && Object.freeze({ ...container, name }),
     pod: pod && Object.freeze(pod),
     machine: machine && Object.freeze(machine),
   });
-  return { whereabouts, chain: Object.freeze({ units: Object.freeze(units), reason }) };
+  const staleAtMs = name === null ? Infinity : performance.now() + NAME_MS;
+  return { whereabouts, chain: Object.freeze({ units: Object.freeze(units), reason }), staleAtMs };
+}
+
+/** Those that the path leads through before its first unit, and a user's manager among them. */
+function slicesOf(cgroup: string): string[] {
+  const slices: string[] = [];
+  for (const segment of cgroup.split('/').slice(1)) {
+    const isManager = /^user@\d+\.service$/.test(segment);
+    if (!isManager && !segment.endsWith('.slice')) break;
+    slices.push(segment);
+  }
+  return slices;
 }

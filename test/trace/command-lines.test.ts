@@ -50,6 +50,20 @@ itAsRootOfHost(
   300_000,
 );
 
+itAsRootOfHost('a process that dies within its exec shows nothing of its environment', async () => {
+  if (!KERNEL.tellsPrograms) return;
+  await watching(async (log) => {
+    const env = { PATH: process.env['PATH'], BIG: 'ENVIRONMENT'.repeat(1000) };
+    // Less than the program needs: it is killed amid the exec.
+    for (const kib of [500, 1000, 2000, 3000, 4000]) {
+      const child = new LineProcess('sh', ['-c', `ulimit -v ${kib}; exec sleep 0`], { env });
+      await child.rest();
+      const event = await exitOf(log, child.pid, () => true);
+      expect([kib, event && textOf(event).includes('ENVIRONMENT')]).toEqual([kib, false]);
+    }
+  });
+});
+
 itAsRootOfHost('a title that a program wrote over its arguments ends where they end', async () => {
   if (!KERNEL.tellsPrograms) return;
   await watching(async (log) => {
@@ -180,8 +194,63 @@ describe('redactSecrets()', () => {
     ['node server.js --author=me --keyboard=de', 'node server.js --author=me --keyboard=de'],
     ['cp -p a b', 'cp -p a b'],
     ['ls --authority', 'ls --authority'],
+    ['app --password=Tr0ub4dor&3,x', 'app --password=***'],
+    ['app --password -Secret1 --port', 'app --password *** --port'],
+    ['app PASSWORD=&a;b', 'app PASSWORD=***'],
+    ['sudo -u me mysql -pgeheim db', 'sudo -u me mysql -p*** db'],
+    ['docker run --env=DB_PASSWORD=geheim x', 'docker run --env=DB_PASSWORD=*** x'],
+    ['helm --set=auth.password=geheim', 'helm --set=auth.password=***'],
+    ['kubectl create secret generic x --from-literal=password=y', null],
+    ['curl -uuser:geheim -ksu user:geheim https://host/', 'curl -u*** -ksu *** https://host/'],
+    ['mongosh -p geheim', 'mongosh -p ***'],
+    ['sqlplus scott/tiger@db', 'sqlplus scott/***'],
+    ['x redis://:p@ss@host/0', 'x redis://:***@host/0'],
+    ['x postgres://u:a/b@host', 'x postgres://u:***@host'],
+    ['x postgres://u:12345@host', 'x postgres://u:***@host'],
+    [
+      'git clone https://ghp_0123456789abcdefghij@github.com/x',
+      'git clone https://***@github.com/x',
+    ],
+    ['x http://host:8080/a@2x.png', 'x http://host:8080/a@2x.png'],
+    ['x https://host/a:b@c', 'x https://host/a:b@c'],
+    ['az AccountKey=geheim==', 'az AccountKey=***'],
   ])('%s', (line, shown) => {
-    expect(redactSecrets(line.split(' ')).join(' ')).toBe(shown);
+    const hidden = redactSecrets(line.split(' ')).join(' ');
+    if (shown === null) expect(hidden).toMatch(/=password=\*\*\*$/);
+    else expect(hidden).toBe(shown);
+  });
+
+  test('what a shell is to run', () => {
+    const shown = (text: string) => redactSecrets(['sh', '-c', text])[2];
+    expect(shown('mysqldump -u root -pGEHEIM db > f')).toBe('mysqldump -u root -p*** db > f');
+    expect(shown('exec curl -u user:geheim https://x')).toBe('exec curl -u *** https://x');
+    expect(shown('app --token abc --port 8')).toBe('app --token *** --port 8');
+    expect(shown('cd /srv && "/usr/bin/sshpass" -pgeheim ssh h')).toBe(
+      'cd /srv && "/usr/bin/sshpass" -p*** ssh h',
+    );
+    expect(redactSecrets(['mysql', '-pmy secret'])).toEqual(['mysql', '-p***']);
+    expect(redactSecrets(['app', '--password', 'my secret'])).toEqual(['app', '--password', '***']);
+  });
+
+  test('costs no time for arguments of any form', () => {
+    const parts = [
+      '-pass',
+      'pass:',
+      'a.',
+      'https://',
+      '@',
+      '"token',
+      '=',
+      ' -p',
+      'bearer ',
+      '://a:',
+    ];
+    for (const part of parts) {
+      const began = process.cpuUsage();
+      redactSecrets([part.repeat(4096 / part.length), `${part.repeat(2000)}=x`]);
+      const { user } = process.cpuUsage(began);
+      expect({ part, isCheap: user < 1_000_000 }).toEqual({ part, isCheap: true });
+    }
   });
 
   test('headers and JSON', () => {
@@ -195,12 +264,19 @@ describe('redactSecrets()', () => {
     expect(redactSecrets(args)).toEqual([
       ...['curl', '-H', 'Authorization: ***', '-d', '{"secret": "***", "name": "y"}'],
     ]);
+    expect(redactSecrets(['wget', '--header=Authorization: Bearer abcdefgh'])).toEqual([
+      ...['wget', '--header=Authorization: ***'],
+    ]);
+    expect(redactSecrets(['curl', '-H', 'Cookie: theme=dark; _session=X'])).toEqual([
+      ...['curl', '-H', 'Cookie: ***'],
+    ]);
   });
 
   test('more patterns: a group, or all of a match', () => {
-    const more = [/--pin=(\d+)/, /customer-\w+/g];
-    expect(redactSecrets(['x', '--pin=1234', 'customer-a and customer-b'], more)).toEqual([
-      ...['x', '--pin=***', '*** and ***'],
+    const more = [/--pin=(\d+)/, /customer-\w+/g, /user=\w+ pin=(\w+)/];
+    const args = ['x', '--pin=1234', 'customer-a and customer-b', 'user=bob pin=bob'];
+    expect(redactSecrets(args, more)).toEqual([
+      ...['x', '--pin=***', '*** and ***', 'user=bob pin=***'],
     ]);
   });
 });

@@ -5,11 +5,13 @@ const SOUND = '/user.slice/user-1000.slice/user@1000.service/app.slice/pipewire.
 
 test('a path has all units that it leads through, the outermost first', () => {
   expect(unitsOf(SOUND)).toEqual({
-    units: ['user@1000.service', 'pipewire.service'],
+    units: [
+      ...['user.slice', 'user-1000.slice', 'user@1000.service', 'app.slice', 'pipewire.service'],
+    ],
     reason: null,
   });
   expect(whereaboutsOf(SOUND).unit).toBe('pipewire.service');
-  expect(unitsOf(NGINX).units).toEqual(['nginx.service']);
+  expect(unitsOf(NGINX).units).toEqual(['system.slice', 'nginx.service']);
 });
 
 test('it says why a path has no unit', () => {

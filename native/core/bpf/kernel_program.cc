@@ -135,6 +135,10 @@ void KernelProgram::TellCommandLine(const ArgumentPlaces& places, Asm::Register 
   code_.JumpIf(BPF_JEQ, scratch, 0, done);
   Read(begin_at, 8, scratch, places.begin);
   look_again(done);
+  // Amid an exec, the new end is not set yet (create_elf_tables): what follows may be the
+  // environment.
+  constexpr int32_t kMostArguments = 1 << 27;
+  code_.JumpIf(BPF_JGT, Asm::kR1, kMostArguments, done);
   code_.Store(Asm::kDouble, Asm::kFrame, length_at, Asm::kR1);
 
   constexpr size_t kHeader = sizeof(CommandLineRecord);

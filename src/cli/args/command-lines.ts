@@ -11,8 +11,8 @@ export const COMMAND_LINE_OPTIONS = {
 /** Help text for {@link COMMAND_LINE_OPTIONS}. */
 export const COMMAND_LINE_HELP = `  --command-lines  also shows the arguments of processes, and of those who end
                  them, without what is probably a password, a token or a key
-  --redact REGEX hides more in arguments (may be repeated): the first group of
-                 each match, or all of it`;
+  --redact REGEX hides more in each argument (may be repeated): the first group
+                 of each match, or all of it`;
 
 /**
  * What the library's `commandLines` gets.

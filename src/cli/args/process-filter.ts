@@ -162,19 +162,21 @@ export function containerMatcher(texts: readonly string[]): ContainerMatcher {
     }
     const { id, name } = container;
     if (digits.some((each) => id.startsWith(each))) return true;
-    return name !== null && names.some((pattern) => pattern.test(name));
+    return name === null ? null : names.some((pattern) => pattern.test(name));
   };
 }
 
 /** An absolute path includes everything below it; any other path matches at any depth. */
 export function isIn(cgroup: string, wanted: string): boolean {
+  if (wanted === '/') return true;
   const path = `${cgroup}/`.replaceAll('//', '/');
   return wanted.startsWith('/') ? path.startsWith(`${wanted}/`) : path.includes(`/${wanted}/`);
 }
 
 /** The value of `--cgroup`; also accepts the folder in /sys/fs/cgroup. */
 export function parseCgroup(text: string): string {
-  return text.replace(/^\/sys\/fs\/cgroup(\/unified)?(?=\/|$)/, '').replace(/\/+$/, '');
+  const path = text.replace(/^\/sys\/fs\/cgroup(\/unified)?(?=\/|$)/, '').replace(/\/+$/, '');
+  return path === '' && text !== '' ? '/' : path;
 }
 
 /** The id of a user, given by id or name. @throws UsageError */

@@ -58,7 +58,7 @@ const ZONE = /(?: ?(UTC)|(Z)|([+-]\d\d:?\d\d))$/;
 
 function dateIn(text: string, now: Date): Date | null {
   const zone =
-    /[T :]\d\d:\d\d/.test(text) || text.endsWith('UTC') ? ZONE.exec(text)?.[0] : undefined;
+    /(?:^|[T :])\d\d:\d\d/.test(text) || text.endsWith('UTC') ? ZONE.exec(text)?.[0] : undefined;
   const local = zone === undefined ? text : text.slice(0, -zone.length);
   const [first = '', second, ...more] = local.split(/[T ]/);
   if (more.length > 0) return null;
@@ -68,15 +68,22 @@ function dateIn(text: string, now: Date): Date | null {
   const [, year, month, day] = DATE.exec(first) ?? [];
   const [, hours, minutes, seconds = '0', fraction = '0'] = clock;
   const parts = [
-    ...(year === undefined
-      ? [now.getFullYear(), now.getMonth(), now.getDate()]
-      : [Number(year), Number(month) - 1, Number(day)]),
+    ...(year === undefined ? dayOf(now, zone) : [Number(year), Number(month) - 1, Number(day)]),
     ...[Number(hours), Number(minutes), Number(seconds), Math.floor(Number(fraction) * SECOND)],
   ] as [number, number, number, number, number, number, number];
-  if (parts[1] > 11 || parts[2] < 1 || parts[2] > 31) return null;
+  // No 30th of February.
+  if (new Date(Date.UTC(parts[0], parts[1], parts[2])).getUTCDate() !== parts[2]) return null;
+  if (parts[1] > 11 || parts[2] < 1) return null;
   if (parts[3] > 23 || parts[4] > 59 || parts[5] > 60) return null;
   if (zone === undefined) return new Date(...parts);
   return new Date(Date.UTC(...parts) - offsetMs(zone.trim()));
+}
+
+/** The day that it is there. */
+function dayOf(now: Date, zone: string | undefined): [number, number, number] {
+  if (zone === undefined) return [now.getFullYear(), now.getMonth(), now.getDate()];
+  const there = new Date(now.getTime() + offsetMs(zone.trim()));
+  return [there.getUTCFullYear(), there.getUTCMonth(), there.getUTCDate()];
 }
 
 function offsetMs(zone: string): number {

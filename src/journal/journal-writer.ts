@@ -1,7 +1,8 @@
 import { resolve } from 'node:path';
 
+import { emitSafely } from '../common/emit-safely.js';
 import { isObject } from '../common/is-object.js';
-import { invalidOption } from '../common/options.js';
+import { checkDate, invalidOption } from '../common/options.js';
 import type { ExitEvent } from '../events/exit-event.js';
 
 import { ActiveSegment } from './active-segment.js';
@@ -17,7 +18,7 @@ import { Packing } from './packing.js';
 import { recover } from './recover.js';
 import { removeOldest } from './retention.js';
 import { type Dropped, type QueuedRow, RowQueue } from './row-queue.js';
-import { type JournalEvent, type JournalGap, rowLine } from './rows.js';
+import { type JournalEvent, type JournalGap, rowLine, timeOf } from './rows.js';
 
 /** How long an end may wait for the disk; and one by a signal, or what is no end. */
 const ROW_MS = 1000;
@@ -59,6 +60,8 @@ export class JournalWriter implements AsyncDisposable {
   #dueMs = Infinity;
   #flushing: Promise<void> | undefined;
   #trouble: Error | null = null;
+  /** The loss that is noted is in a row. */
+  #isNoteDone = false;
   #isClosed = false;
   #closing: Promise<void> | undefined;
 
@@ -121,6 +124,7 @@ export class JournalWriter implements AsyncDisposable {
     if (!isObject(event) || !EVENTS.has(event.event)) {
       throw invalidOption('append() requires an exit, gap, source or skipped event');
     }
+    checkDate('the time of an event', timeOf(event));
     if (this.#isClosed) return;
     if (event.event === 'exit' && this.#known.has(event.id)) this.#repeated.push(event);
     else this.#queue.push(event, this.#trouble !== null);
@@ -159,7 +163,7 @@ export class JournalWriter implements AsyncDisposable {
   #takeNote(loss: Loss | null): void {
     if (loss === null) return;
     // The row was written, and the writer died before it could clear its note.
-    if (loss.seq < this.#next) this.#note.clear();
+    if (loss.seq < this.#next) this.#isNoteDone = !this.#note.clear();
     else {
       this.#queue.putBack([], loss);
       this.#schedule(0);
@@ -192,24 +196,31 @@ export class JournalWriter implements AsyncDisposable {
   /** Never rejects. */
   async #flushAll(): Promise<void> {
     const repeated = this.#repeated.splice(0);
-    if (repeated.length > 0) this.#options.onStored(repeated);
+    if (repeated.length > 0) this.#tell(repeated);
     const { loss, dropped } = this.#queue.takeDropped();
     const rows = this.#queue.take();
     if (rows.length > 0 || loss !== null) {
+      let failure: unknown = null;
       try {
         await this.#write(loss === null ? rows : [gapOf(loss), ...rows]);
-        if (loss !== null) this.#note.clear();
+      } catch (error) {
+        failure = error;
+      }
+      if (failure === null) {
+        this.#isNoteDone ||= loss !== null;
         this.#setTrouble(null);
         this.#tellStored([...dropped, ...rows]);
-      } catch (error) {
-        this.#setTrouble(this.#folder.error(error));
+      } else {
+        this.#setTrouble(this.#folder.error(failure));
         this.#queue.putBack(rows, loss);
+        this.#isNoteDone = false;
         this.#noteLoss(dropped);
       }
     }
     if (this.#known.size > 0 && this.#clock.monotonicNs() > this.#knownUntilNs) {
       this.#known = new Set();
     }
+    if (this.#isNoteDone && this.#trouble === null) this.#isNoteDone = !this.#note.clear();
     if (this.#trouble === null) this.#packing.next();
   }
 
@@ -259,7 +270,13 @@ export class JournalWriter implements AsyncDisposable {
 
   #tellStored(rows: readonly QueuedRow[]): void {
     const exits = rows.flatMap(({ event }) => (event.event === 'exit' ? [event] : []));
-    if (exits.length > 0) this.#options.onStored(exits);
+    if (exits.length > 0) this.#tell(exits);
+  }
+
+  #tell(exits: ExitEvent[]): void {
+    emitSafely(() => {
+      this.#options.onStored(exits);
+    });
   }
 
   #setTrouble(error: Error | null): void {

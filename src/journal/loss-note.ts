@@ -71,12 +71,17 @@ export class LossNote {
     fdatasyncSync(this.#file);
   }
 
-  /** The journal has told of it. */
-  clear(): void {
-    if (this.#isEmpty) return;
-    this.#write('');
-    fdatasyncSync(this.#file);
-    this.#isEmpty = true;
+  /** The journal has told of it. `false`: a file system that copies on write has no room for that. */
+  clear(): boolean {
+    if (this.#isEmpty) return true;
+    try {
+      this.#write('');
+      fdatasyncSync(this.#file);
+      this.#isEmpty = true;
+    } catch {
+      // Until then it does no harm: the row that it speaks of is there.
+    }
+    return this.#isEmpty;
   }
 
   close(): void {

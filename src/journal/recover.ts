@@ -54,7 +54,12 @@ export function recover(folder: JournalFolder): Recovered {
         continue;
       }
       if (isNewest && header.bootId === bootId()) recovered.resumable = { header, size };
-      else recovered.unpacked.unshift(first);
+      else if (isNewest && lines.length === 0) {
+        // The next segment has its number, and so its name.
+        folder.remove(plainName(first));
+        recovered.next = Math.max(recovered.next, first);
+        continue;
+      } else recovered.unpacked.unshift(first);
       takeLines(recovered, lines, header.bootId);
     } else if (recovered.ids.size < MOST_IDS) {
       const { lines, bootId } = packedLines(folder, first);

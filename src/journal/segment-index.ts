@@ -34,7 +34,9 @@ export class SegmentSummary {
     const block = this.#blockFor(bytes);
     if (block.rows === 0) block.from = block.to = at;
     block.rows++;
-    if (at < block.from) block.from = at;
+    // What is missing may have begun long before it was known.
+    const from = 'from' in event ? Math.min(event.from.getTime(), at) : at;
+    if (from < block.from) block.from = from;
     if (at > block.to) block.to = at;
     addTerms(block.terms, event);
   }

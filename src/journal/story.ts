@@ -37,7 +37,7 @@ const SECONDS_MS = 10_000;
 const DAY_MS = 86_400_000;
 
 /** The most earlier ends to look for. */
-const MOST_BEFORE = 10;
+export const MOST_BEFORE = 10;
 
 /** How soon after each other the processes of a unit end. */
 const TOGETHER_MS = 10_000;
@@ -54,12 +54,19 @@ export async function findEnd(
   const isPlace = subject.unit !== undefined || subject.container !== undefined;
   let best: JournalExit | null = null;
   let latestMs: number | null = null;
+  /** By its name, when the last run of each program began. */
+  const begun = new Map<string | undefined, number>();
   for await (const row of readEndsBackwards({ dir, ...subject, ...timesOf(since) })) {
     if (row.event !== 'exit') continue;
     if (!isPlace) return row;
     const at = row.exitedAt.getTime();
     latestMs ??= at;
     if (latestMs - at > TOGETHER_MS) break;
+    // What was over before the same program began again is of an earlier run.
+    const [name] = namesOf(row);
+    const next = begun.get(name);
+    if (next !== undefined && row.exitedAt.getTime() <= next) continue;
+    begun.set(name, Math.min(next ?? Infinity, startOf(row)));
     if (best === null || startOf(row) < startOf(best)) best = row;
   }
   return best;
@@ -142,6 +149,12 @@ function isSamePlace(row: JournalExit, end: JournalExit): boolean {
   return row.cgroup === end.cgroup || isSameUnit(row, end);
 }
 
+/** Where no cgroup tells programs of one name apart: of the same user, and started by the same program. */
+function isAlike(row: JournalExit, end: JournalExit): boolean {
+  if (row.cgroup !== end.cgroup || (end.cgroup !== null && end.cgroup !== '/')) return false;
+  return row.uid === end.uid && row.parentName === end.parentName && row.program === end.program;
+}
+
 /** Users, containers and machines may have units of the same name. A slice has everything of a user. */
 function isSameUnit(row: JournalExit, end: JournalExit): boolean {
   const pathOf = ({ cgroup, container, pod, machine }: JournalExit) =>
@@ -166,7 +179,7 @@ async function endOf(dir: string, pid: number, then: Date): Promise<JournalExit 
 }
 
 async function endsBefore(dir: string, end: JournalExit): Promise<JournalExit[]> {
-  const [name] = namesOf(end);
+  const name = namesOf(end).find((each) => each !== '');
   if (name === undefined) return [];
   const { unit } = end;
   const query = {
@@ -177,7 +190,7 @@ async function endsBefore(dir: string, end: JournalExit): Promise<JournalExit[]>
   const before: JournalExit[] = [];
   for await (const row of readEndsBackwards(query)) {
     const isBefore = row.event === 'exit' && row.seq < end.seq;
-    if (!isBefore || (row.cgroup !== end.cgroup && !isSameUnit(row, end))) continue;
+    if (!isBefore || !(isSamePlace(row, end) || isAlike(row, end))) continue;
     // What ran beside it was not started again.
     if (row.exitedAt.getTime() > startOf(end)) continue;
     before.push(row);

@@ -16,6 +16,7 @@ import { JournalWriter, type JournalRow, readJournal } from '../../src/journal';
 
 import { JournalFolder } from '../../src/journal/journal-folder';
 import { packSegment } from '../../src/journal/pack-segment';
+import { findEnd } from '../../src/journal/story';
 import { segmentsIn } from '../../src/journal/segment-files';
 import { TermSet } from '../../src/journal/terms';
 
@@ -36,6 +37,36 @@ async function write(dir: string, ends: readonly ExitEvent[], more = {}): Promis
 
 const isPacked = (dir: string) => () =>
   filesIn(dir).filter((name) => name.endsWith('.jsonl')).length <= 1;
+
+test('a segment of an earlier boot that has only its header is none to go on with, nor to compress', async () => {
+  using folder = new Folder();
+  const dir = folder.journal;
+  await write(dir, [endOf(0)]);
+  const header = JSON.parse(textOf(dir, `${FIRST}.jsonl`).split('\n', 1).join('')) as object;
+  const other = { ...header, bootId: '11111111-2222-4333-8444-555555555555' };
+  writeFileSync(join(dir, `${FIRST}.jsonl`), `${JSON.stringify(other)}\n`);
+  await using journal = new JournalWriter({ dir });
+  for (const i of range(1, 3)) {
+    journal.append(endOf(i));
+    await journal.flush();
+  }
+  expect(filesIn(dir).filter((name) => name.includes(FIRST))).toEqual([`${FIRST}.jsonl`]);
+  expect(await found({ dir })).toEqual([1, 2, 3]);
+});
+
+test('a service that ends again and again is told by its last run', async () => {
+  using folder = new Folder();
+  const dir = folder.journal;
+  const run = (i: number, more: object = {}) =>
+    endOf(i, { startedAt: endOf(i - 1).exitedAt, unit: 'web.service', ...more });
+  await write(dir, [
+    ...[run(1, killedBy('deploy', 77, 1)), run(3), run(5)],
+    // What runs after the service, and was started later.
+    endOf(6, { name: 'post', program: 'post', startedAt: endOf(5).exitedAt }),
+  ]);
+  const end = await findEnd(dir, { unit: 'web.service' }, undefined);
+  expect(end).toMatchObject({ seq: 3, how: 'exited' });
+});
 
 test('rows come back as they were, with numbers', async () => {
   using folder = new Folder();

@@ -88,14 +88,18 @@ function print(story: Story, json: boolean): void {
 
 /** What can be known without us. */
 function tellOthers(subjects: readonly Subject[], since: Date | undefined, json: boolean): void {
-  const lines = subjects.flatMap((subject) => otherLines(subject, since));
+  const { lines, failure } = otherLines(subjects, since);
   for (const { line, certainty } of lines) {
     const text = json
       ? toJsonLine({ event: 'other-log', line, certainty })
       : `${escapeText(line)} (${certainty})`;
     process.stdout.write(`${text}\n`);
   }
-  if (lines.length === 0) say('Neither systemd’s log nor the kernel’s has anything about it.');
+  if (failure !== null)
+    say(`What systemd and the kernel have logged could not be read: ${failure}`);
+  else if (lines.length === 0) {
+    say('Neither systemd’s log nor the kernel’s has anything about it.');
+  }
 }
 
 function say(text: string): void {

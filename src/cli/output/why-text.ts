@@ -1,5 +1,5 @@
 import type { JournalExit, JournalGap } from '../../journal/index.js';
-import type { Story } from '../../journal/story.js';
+import { MOST_BEFORE, type Story } from '../../journal/story.js';
 
 import { escapeText } from './escape.js';
 import { type Client, row, tellStory } from './exit-story.js';
@@ -82,13 +82,12 @@ function describeBefore({ before }: Story): string[] {
   const named = before.slice(0, MOST_NAMED).map((exit) => {
     return row('', `${exit.exitedAt.toISOString()}  ${describeExit(exit)}`);
   });
-  return [
-    row(
-      'before',
-      `it had ended ${before.length === 1 ? 'once' : `${before.length} times`} in the 24 hours before`,
-    ),
-    ...named,
-  ];
+  return [row('before', `it had ended ${timesOf(before.length)} in the 24 hours before`), ...named];
+}
+
+function timesOf(count: number): string {
+  if (count === 1) return 'once';
+  return count < MOST_BEFORE ? `${count} times` : `at least ${count} times`;
 }
 
 function describeGap({ from, to, lost }: JournalGap): string {

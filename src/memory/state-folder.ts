@@ -42,6 +42,7 @@ const TEMPORARY = /^\..*\.[0-9a-f]{12}$/;
 export class StateFolder {
   readonly path: string;
   readonly #lock: number;
+  #isClosed = false;
 
   /**
    * Creates the folder if it is missing, and locks it.
@@ -123,7 +124,10 @@ export class StateFolder {
     return new ExitwatchError('ERR_EXITWATCH_STATE_DIR', detail, { cause: error });
   }
 
+  /** Also more than once: its number may be another file's by then. */
   close(): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
     closeSync(this.#lock);
   }
 }

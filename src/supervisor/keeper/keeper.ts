@@ -188,7 +188,11 @@ export class Keeper extends EventEmitter<KeeperEvents> {
     const checked = checkStopRunOptions(options);
     checkRunId(id);
     // Its start may not be answered yet.
-    if (this.run(id) === null) this.#runs.take(await this.#look(id));
+    if (this.run(id) === null) {
+      const seen = await this.#look(id);
+      // What was told in the meantime is newer.
+      if (this.run(id) === null) this.#runs.take(seen);
+    }
     const running = this.#stops.get(id);
     if (running !== undefined) {
       running.shorten(checked.signal === 'SIGKILL' ? 0 : checked.graceMs);

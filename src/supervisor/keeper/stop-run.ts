@@ -103,6 +103,7 @@ export class RunStop {
   #timer: NodeJS.Timeout | undefined;
   #onDue: (() => void) | undefined;
   #isOver = false;
+  #isKilling = false;
 
   constructor(host: StopHost, id: string, options: Required<StopRunOptions>) {
     this.#host = host;
@@ -113,7 +114,7 @@ export class RunStop {
   /** A shorter grace counts, a longer one does not. */
   shorten(graceMs: number): void {
     const at = performance.now() + graceMs;
-    if (at >= this.#killAt) return;
+    if (this.#isKilling || at >= this.#killAt) return;
     this.#killAt = at;
     this.#arm();
   }
@@ -130,12 +131,12 @@ export class RunStop {
     this.#killAt = performance.now() + graceMs;
     try {
       if (!this.#isOver && signal !== 'SIGKILL') {
-        await this.#host.signal(this.#id, signal, ask === 'tree');
-        await this.#host.resume(this.#id); // a process that is stopped takes no other signal
+        await this.#ask(signal, ask);
         await this.#due();
       }
       if (!this.#isOver) {
         wasKilled = true;
+        this.#isKilling = true;
         await this.#host.kill(this.#id);
         this.#killAt = performance.now() + confirmMs;
         await this.#due();
@@ -149,6 +150,16 @@ export class RunStop {
       // A start that we have interrupted was forgotten: its keeper does that when nothing is left.
       if ((error as { code?: unknown }).code !== 'ERR_EXITWATCH_NO_RUN') throw error;
       return { id: this.#id, isGone: true, wasKilled, left: [] };
+    }
+  }
+
+  /** What may not be asked, such as a set-user-ID program, may be killed all the same: by its cgroup. */
+  async #ask(signal: SignalName, ask: 'tree' | 'main'): Promise<void> {
+    try {
+      await this.#host.signal(this.#id, signal, ask === 'tree');
+      await this.#host.resume(this.#id); // a process that is stopped takes no other signal
+    } catch (error) {
+      if ((error as { code?: unknown }).code !== 'ERR_EXITWATCH_NOT_PERMITTED') throw error;
     }
   }
 

@@ -33,6 +33,7 @@ export class Health {
   readonly #timers = new Set<() => void>();
   #cancelWatchdog: (() => void) | undefined;
   #isPaused = false;
+  #isHeard = true;
 
   constructor(spec: ServiceSpec, pid: number, clock: Clock, listener: HealthListener) {
     this.#spec = spec;
@@ -46,11 +47,26 @@ export class Health {
    * @param aliveAgoMs when it served its watchdog
    * @param livedMs since its real start, also if that was before ours
    */
-  begin(wasReady: boolean, aliveAgoMs: number | null, livedMs: number): void {
+  begin(wasReady: boolean, aliveAgoMs: number | null, livedMs: number, isHeard = true): void {
     const { ready } = this.#spec;
-    if (ready === undefined || ('notify' in ready && wasReady)) this.#setReady();
+    this.#isHeard = isHeard;
+    const isTold = ready !== undefined && 'notify' in ready && (wasReady || !isHeard);
+    if (ready === undefined || isTold) this.#setReady();
     else this.#await(ready, livedMs);
     this.#armWatchdog(aliveAgoMs ?? 0);
+  }
+
+  /**
+   * What its keeper knows, after one that nobody was connected to.
+   *
+   * @param isHeard what it sends reaches somebody; otherwise its keeper has died, and what it said with that
+   */
+  onSeen(wasReady: boolean, aliveAgoMs: number | null, isHeard: boolean): void {
+    const { ready } = this.#spec;
+    this.#isHeard = isHeard;
+    if (ready !== undefined && 'notify' in ready && (wasReady || !isHeard)) this.#setReady();
+    if (!isHeard) this.#cancelWatchdog?.();
+    else if (aliveAgoMs !== null) this.#armWatchdog(aliveAgoMs);
   }
 
   /** It has sent this to its NOTIFY_SOCKET. */
@@ -126,7 +142,8 @@ export class Health {
   #armWatchdog(agoMs: number): void {
     this.#cancelWatchdog?.();
     const { watchdog } = this.#spec;
-    if (watchdog === undefined || this.#isPaused || this.#aborted.signal.aborted) return;
+    if (watchdog === undefined || this.#isPaused || !this.#isHeard || this.#aborted.signal.aborted)
+      return;
     const { withinMs } = watchdog;
     this.#cancelWatchdog = this.#clock.after(Math.max(0, withinMs - agoMs), () => {
       this.#unhealthy(`it did not serve its watchdog for ${withinMs} ms`);
@@ -166,7 +183,14 @@ function answers(url: string, signal: AbortSignal): Promise<string | null> {
 
 function accepts(host: string, port: number, signal: AbortSignal): Promise<string | null> {
   return new Promise((resolve) => {
-    const socket = connect({ host, port, signal, timeout: TRY_MS });
+    // Not its option `signal`, which keeps each socket until the signal is aborted.
+    const socket = connect({ host, port, timeout: TRY_MS });
+    const abort = () => socket.destroy();
+    signal.addEventListener('abort', abort, { once: true });
+    socket.once('close', () => {
+      signal.removeEventListener('abort', abort);
+      resolve(`${host} port ${port}: it was closed`);
+    });
     const done = (failure: string | null) => {
       socket.destroy();
       resolve(failure === null ? null : `${host} port ${port}: ${failure}`);

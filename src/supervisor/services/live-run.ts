@@ -28,6 +28,8 @@ export interface LiveRun {
   /** Its stop ended with nothing left. */
   isGone: boolean;
   isPaused: boolean;
+  /** It may not have been paused before the supervisor died. */
+  isPauseDue: boolean;
   /** Why it could not be paused or resumed. */
   moveError: ExitwatchError | null;
   /** The demands at that time. */
@@ -53,6 +55,7 @@ export function newLive(stored: StoredRun, generation: number): LiveRun {
     isLaunching: false,
     isGone: false,
     isPaused: stored.isPaused,
+    isPauseDue: false,
     moveError: null,
     decidedAt: 0,
     overdueSinceMs: null,

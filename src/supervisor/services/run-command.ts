@@ -51,6 +51,9 @@ export function runCommand(
     const cancel = clock.after(timeoutMs, () => {
       isLate = true;
       kill();
+      // It may wait for a dead disk.
+      child.unref();
+      done(`took longer than ${timeoutMs} ms`);
     });
     aborted?.addEventListener('abort', kill, { once: true });
     const done = (failure: string | null) => {

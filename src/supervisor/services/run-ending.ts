@@ -10,8 +10,8 @@ import { exitOf } from '../keeper/run-exit.js';
 import { isOver } from '../keeper/stop-run.js';
 
 import { boot } from './boot.js';
+import { account, attemptsAfter } from './account.js';
 import { Backoff } from './backoff.js';
-import { realClock } from './clock.js';
 import type { LiveRun } from './live-run.js';
 import {
   afterReboot,
@@ -55,8 +55,10 @@ export class RunEnding {
     const graceMs = Math.max(1, Math.ceil(own ?? this.#state.specGraceMs));
     const { asking } = this.#state;
     const { isGone, left } = await runs.stop(id, { ...asking, graceMs }).catch((error: unknown) => {
-      if ((error as ExitwatchError).code !== 'ERR_EXITWATCH_NO_RUN') throw error;
-      return { isGone: true, left: [] };
+      const { code } = error as ExitwatchError;
+      if (code === 'ERR_EXITWATCH_NO_RUN') return { isGone: true, left: [] };
+      if (code !== 'ERR_EXITWATCH_KEEPER') this.#stopFailed();
+      throw error;
     });
     live.isGone = isGone;
     this.#state.hasSurvivors = !isGone;
@@ -141,7 +143,7 @@ export class RunEnding {
     };
     // On disk before the keeper forgets it: otherwise nobody would know the end.
     this.#state.drop(() => {
-      this.#account(live, exit, decision);
+      account(this.#state, live, exit, decision);
     });
     if (run !== null) {
       await runs.forget(id).catch((error: unknown) => {
@@ -177,7 +179,10 @@ export class RunEnding {
         forceKillAfterDelayMs: Math.max(1, this.#state.specGraceMs),
         tree: true,
       });
-      if (outcome === 'timed-out') throw survivedError(this.#state.name, [identity]);
+      if (outcome === 'timed-out') {
+        this.#stopFailed();
+        throw survivedError(this.#state.name, [identity]);
+      }
     }
     const startedAt = identity === null ? null : startOf(identity);
     live.exit ??= unknownExit(
@@ -237,7 +242,7 @@ export class RunEnding {
       judgement === null || intent !== null
         ? decideRestart(rules, exit, intent)
         : decideByJudge(rules, exit, judgement);
-    const attempts = this.#attemptsAfter(live, exit);
+    const attempts = attemptsAfter(this.#state, live, exit);
     const isLast = new Backoff(spec.backoff).isLast(attempts);
     if (!decision.restart || !isLast || decision.reason === 'restart') return decision;
     const because = `${decision.because}; it was started ${attempts} times in a row`;
@@ -251,32 +256,6 @@ export class RunEnding {
     return { purpose, at: new Date().toISOString(), why: this.#whyOf(live, purpose) };
   }
 
-  /** What the end means for the next start. */
-  #account(live: LiveRun, exit: ExitEvent, decision: RestartDecision): void {
-    const record = this.#state.record;
-    // Somebody has asked for another one while what this one has left behind ended.
-    const isOutdated = live.decidedAt !== this.#state.demands;
-    const { reason: why } = decision;
-    const isAsked = why === 'restart' || why === 'stop' || why === 'reboot' || isOutdated;
-    record.attempts = isAsked ? 0 : this.#attemptsAfter(live, exit);
-    this.#state.record.dueAtMs = 0;
-    if (this.#state.goal !== 'up') return;
-    // Somebody has started it again while it ended.
-    if (decision.reason === 'stop') return;
-    if (isOutdated) this.#state.delayNext('it was asked to run', 'restart');
-    else if (decision.restart) this.#state.delayNext(decision.because, decision.reason);
-    else record.rest = decision.reason === 'gave-up' ? 'failed' : 'ended';
-  }
-
-  #attemptsAfter(live: LiveRun, exit: ExitEvent): number {
-    const { clock } = this.#state.host;
-    const byClock = clock.now() - live.startedAtMs;
-    const isOurs = clock !== realClock && !exit.isRepeated;
-    const livedMs = isOurs ? byClock : (live.livedMs ?? byClock);
-    const backoff = new Backoff(this.#state.policy.backoff);
-    return backoff.attemptsAfter(this.#state.record.attempts, livedMs);
-  }
-
   /** Ends what the process has left behind. */
   async #clear(live: LiveRun): Promise<void> {
     const { signal } = this.#state.asking;
@@ -286,7 +265,14 @@ export class RunEnding {
     const { id } = live.stored;
     const { isGone, left } = await this.#state.host.runs.stop(id, { signal, graceMs });
     if (isGone) return;
+    this.#stopFailed();
     throw survivedError(this.#state.name, left);
+  }
+
+  /** What waits for its end does not wait for ever. */
+  #stopFailed(): void {
+    this.#state.hasSurvivors = true;
+    this.#state.moved();
   }
 
   async #removePidfile(live: LiveRun): Promise<void> {

@@ -3,6 +3,7 @@ import { isSameProcess } from '../../identity/process-identity.js';
 import { readPidfile, removeStalePidfile, writePidfile } from '../../process/pidfile.js';
 import type { KeeperRun } from '../keeper/keeper-run.js';
 
+import { delayNext } from './account.js';
 import { boot } from './boot.js';
 import { runOptions } from './check-spec.js';
 import { Health } from './health.js';
@@ -104,7 +105,8 @@ export class RunStart {
         this.#state.loop.wake();
       },
     });
-    live.health.begin(run.isReady, run.aliveAgoMs, this.#state.host.clock.now() - live.startedAtMs);
+    const livedMs = this.#state.host.clock.now() - live.startedAtMs;
+    live.health.begin(run.isReady, run.aliveAgoMs, livedMs, !run.isLost);
     if (live.isPaused) live.health.setPaused(true);
   }
 
@@ -149,7 +151,7 @@ export class RunStart {
     this.#state.startFailures++;
     this.#state.warn(error);
     this.#state.drop(() => {
-      if (this.#state.goal === 'up') this.#state.delayNext(error.message, 'start-failed');
+      if (this.#state.goal === 'up') delayNext(this.#state, error.message, 'start-failed');
     });
     this.#state.loop.wake();
   }

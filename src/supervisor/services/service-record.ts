@@ -135,9 +135,9 @@ export function isStored(spec: ServiceSpec, stored: StoredSpec): boolean {
   return stored.digest === digestOf(canonical(spec), stored.salt);
 }
 
-/** Whether what has come to rest stays so: nothing differs of what was run or of why it rests. */
-export function restsAlike({ rest, stored: before }: ServiceRecord, after: StoredSpec): boolean {
-  if (rest === null || before.runDigest !== after.runDigest) return false;
+/** Whether what was decided holds: nothing differs of what was run, or of when it is started again. */
+export function restsAlike(before: StoredSpec, after: StoredSpec): boolean {
+  if (before.runDigest !== after.runDigest) return false;
   const why = ({ spec: { restart, successExitCodes, askedBy, onUnknown, backoff } }: StoredSpec) =>
     canonical({ restart, successExitCodes, askedBy, onUnknown, backoff });
   return why(before) === why(after);

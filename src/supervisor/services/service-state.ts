@@ -1,6 +1,7 @@
 import { asExitwatchError, type ExitwatchError } from '../../common/errors.js';
 
 import { Backoff } from './backoff.js';
+import { boot } from './boot.js';
 import type { Clock } from './clock.js';
 import type { LiveRun } from './live-run.js';
 import { newLive } from './live-run.js';
@@ -130,6 +131,12 @@ export class ServiceState implements Ordered {
     return this.live !== null && !this.hasSurvivors && this.isToStop;
   }
 
+  /** Nobody has stopped it, it has not ended for good, and it runs or can be started. */
+  get isUp(): boolean {
+    const canRun = this.live !== null || this.spec !== null;
+    return this.goal === 'up' && canRun && this.live?.decision?.restart !== false;
+  }
+
   /** Nobody wants it to run, or it was removed. */
   get isToStop(): boolean {
     return this.goal === 'down' || this.goal === 'gone';
@@ -186,6 +193,12 @@ export class ServiceState implements Ordered {
     const most = new Backoff(this.policy.backoff).delayMs(record.attempts + 1, () => 1);
     record.dueAtMs = Math.min(record.dueAtMs, now + most);
     return record.dueAtMs - now;
+  }
+
+  /** What its keeper knows of its health. */
+  seeHealth(): void {
+    const run = this.live === null ? null : this.host.runs.run(this.live.stored.id);
+    if (run !== null) this.live?.health?.onSeen(run.isReady, run.aliveAgoMs, !run.isLost);
   }
 
   /** What is stored lacks what the redaction hook took. */
@@ -246,24 +259,12 @@ export class ServiceState implements Ordered {
     this.save();
   }
 
-  /** When the next start is due; or that there is none. */
-  delayNext(because: string, reason: string): void {
-    const backoff = new Backoff(this.policy.backoff);
-    const { attempts } = this.record;
-    if (backoff.isLast(attempts)) {
-      this.record.rest = 'failed';
-      return;
-    }
-    const delayMs = backoff.delayMs(attempts + 1);
-    this.record.dueAtMs = this.host.clock.now() + delayMs;
-    this.record.planned = reason;
-    if (delayMs === 0) return;
-    this.host.emit('backoff', {
-      service: this.name,
-      attempt: attempts + 1,
-      delayMs,
-      nextStartAt: new Date(Date.now() + delayMs),
-      because,
+  /** Stays stopped: who did it first, and for longest, is on record. */
+  stay(until: 'start' | 'reboot', why: string | null): void {
+    const { stopped } = this.record;
+    const isSo = stopped?.until === 'start' || stopped?.until === until;
+    this.change((record) => {
+      if (!isSo) record.stopped = { until, bootId: boot(), at: new Date().toISOString(), why };
     });
   }
 

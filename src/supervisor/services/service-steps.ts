@@ -35,6 +35,8 @@ export class ServiceSteps {
       record.dueAtMs = 0; // by a clock that began anew
     }
     const live = this.#state.live;
+    // Whether it came to that, its keeper knows: it is asked again.
+    if (live !== null) live.isPauseDue = live.isPaused;
     const run = live === null ? null : this.#state.host.runs.run(live.stored.id);
     if (live !== null && run?.identity != null && isBegun(run)) {
       live.isStarted = true;
@@ -90,7 +92,7 @@ export class ServiceSteps {
       if (!live.isGone && isTurn) await this.#ending.terminate(live, purpose);
     } else if (run?.state === 'ended') {
       this.#ending.expectEnd(live, run);
-    } else if (this.#state.wantsPaused !== live.isPaused) {
+    } else if (this.#state.wantsPaused !== live.isPaused || live.isPauseDue) {
       await this.#pause(live, this.#state.wantsPaused);
     }
   }
@@ -160,10 +162,14 @@ export class ServiceSteps {
     } catch (error) {
       if ((error as ExitwatchError).code === 'ERR_EXITWATCH_KEEPER') throw error; // tried again
       live.moveError = error as ExitwatchError;
+      live.isPauseDue = false;
       this.#state.wantsPaused = !isPaused;
+      live.stored.isPaused = !isPaused;
+      this.#state.save();
       return;
     }
     live.isPaused = isPaused;
+    live.isPauseDue = false;
     live.stored.isPaused = isPaused;
     this.#state.save();
     live.health?.setPaused(isPaused);

@@ -2,7 +2,6 @@ import { LONGEST_MS } from '../../common/options.js';
 import type { ExitEvent } from '../../events/exit-event.js';
 import type { KeeperRun } from '../keeper/keeper-run.js';
 
-import { boot } from './boot.js';
 import type { LiveRun } from './live-run.js';
 import {
   closedError,
@@ -61,6 +60,10 @@ export class ServiceWorker {
     return this.#state.record.isRemoved;
   }
 
+  get isUp(): boolean {
+    return this.#state.isUp;
+  }
+
   /** It is removed, and nothing takes its place. */
   get isLeaving(): boolean {
     return this.#state.isLeaving;
@@ -83,22 +86,25 @@ export class ServiceWorker {
 
   /** What was applied. Writes before it returns. */
   update(spec: ServiceSpec | null, stored: StoredSpec): void {
-    if (this.#state.record.isRemoved) {
-      this.#state.record.next = stored;
-      this.#state.nextSpec = spec;
-    } else {
-      const keepsRest = restsAlike(this.#state.record, stored);
-      this.#state.record.stored = stored;
-      this.#state.spec = spec;
-      if (!keepsRest) {
-        this.#state.record.rest = null;
-        this.#state.record.attempts = 0;
-        this.#state.record.dueAtMs = 0;
-        this.#state.demands++;
+    const { isRemoved } = this.#state.record;
+    const isAlike = restsAlike(this.#state.record.stored, stored);
+    this.#state.change((record) => {
+      if (isRemoved) {
+        record.next = stored;
+        return;
       }
+      record.stored = stored;
+      if (isAlike) return;
+      record.rest = null;
+      record.attempts = 0;
+      record.dueAtMs = 0;
+    });
+    if (isRemoved) this.#state.nextSpec = spec;
+    else {
+      this.#state.spec = spec;
+      if (!isAlike) this.#state.demands++;
     }
     this.#release();
-    this.#state.save();
     this.#state.loop.request();
   }
 
@@ -120,13 +126,14 @@ export class ServiceWorker {
   }
 
   remove(): void {
-    this.#state.record.isRemoved = true;
-    this.#state.record.next = null;
+    this.#state.change((record) => {
+      record.isRemoved = true;
+      record.next = null;
+      // From now on it is that of what is created again under this name.
+      record.stopped = null;
+    });
     this.#state.nextSpec = null;
-    // From now on they are those of what is created again under this name.
-    this.#state.record.stopped = null;
     this.#state.isHeld = false;
-    this.#state.save();
     this.#state.termination = { ...this.#state.termination, requested: true };
     this.#state.loop.request();
   }
@@ -160,20 +167,8 @@ export class ServiceWorker {
   ): Promise<void> {
     this.#checkOpen();
     if (until === 'close') this.#state.isHeld = true;
-    else this.#stay(until, why);
+    else this.#state.stay(until, why);
     await this.end(graceMs);
-  }
-
-  /** Who stopped it first, and for longest, is on record. */
-  #stay(until: 'start' | 'reboot', why: string | null): void {
-    const { stopped } = this.#state.record;
-    if (stopped?.until === 'start' || stopped?.until === until) {
-      this.#state.save();
-      return;
-    }
-    this.#state.change((record) => {
-      record.stopped = { until, bootId: boot(), at: new Date().toISOString(), why };
-    });
   }
 
   /** Waits until nothing of its run is left, which somebody has asked for. */
@@ -253,8 +248,9 @@ export class ServiceWorker {
     if (this.#state.live?.stored.id === run.id) this.#state.live.health?.onNotify(text);
   }
 
-  /** Something has changed. */
+  /** Its keeper is another one, or was away. */
   resync(): void {
+    this.#state.seeHealth();
     this.#state.loop.wake();
   }
 

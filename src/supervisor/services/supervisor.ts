@@ -182,9 +182,9 @@ export class Supervisor extends EventEmitter<SupervisorEvents> {
   async restartAll(): Promise<(RestartedService & { error: ExitwatchError | null })[]> {
     this.#checkStarted();
     const few = new Semaphore(MOST_RESTARTS);
-    const up = this.services().filter(
-      ({ phase, isRemoved }) => !isRemoved && !['stopped', 'ended', 'waiting'].includes(phase),
-    );
+    const up = [...this.#workers.values()]
+      .filter((worker) => worker.isUp)
+      .map((worker) => worker.status());
     return Promise.all(
       up.map(({ name, pid }) =>
         few.run(async () => {

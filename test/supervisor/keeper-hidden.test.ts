@@ -116,7 +116,7 @@ itAsRoot('whoever may not signal it says so', async () => {
     const { pid } = await start('--reuid=0', 'sleep', '1000');
     console.log(pid);
     await line();
-    const error = await keeper.stop('hidden').catch((error) => error);
+    const error = await keeper.stop('hidden', { graceMs: 100, confirmMs: 100 }).catch((error) => error);
     console.log(error.code, error.errno, keeper.run('hidden').state);
     console.log((await ended).signal);`;
   await whereHidden('/usr/bin/setpriv', script, async (host) => {

@@ -182,7 +182,7 @@ export class Keeper extends EventEmitter<KeeperEvents> {
    * second call joins the first, and may shorten its grace.
    *
    * Rejects with an {@link ExitwatchError}: `ERR_EXITWATCH_INVALID_OPTION`, `…_NO_RUN`, `…_KEEPER`,
-   * `…_CLOSED`.
+   * `…_CLOSED`; `…_NOT_PERMITTED` for what may not be signalled, and could not be killed by its cgroup either.
    */
   async stop(id: string, options: StopRunOptions = {}): Promise<StoppedRun> {
     const checked = checkStopRunOptions(options);

@@ -1,3 +1,4 @@
+import type { ExitwatchError } from '../../common/errors.js';
 import {
   LONGEST_MS,
   checkMilliseconds,
@@ -104,6 +105,8 @@ export class RunStop {
   #onDue: (() => void) | undefined;
   #isOver = false;
   #isKilling = false;
+  /** Why it could not be asked. */
+  #refusal: ExitwatchError | null = null;
 
   constructor(host: StopHost, id: string, options: Required<StopRunOptions>) {
     this.#host = host;
@@ -145,6 +148,7 @@ export class RunStop {
       const { isOver: isGone, left } = this.#isOver
         ? { isOver: true, left: [] }
         : await this.#host.look(this.#id);
+      if (!isGone && this.#refusal !== null) throw this.#refusal;
       return { id: this.#id, isGone, wasKilled, left };
     } catch (error) {
       // A start that we have interrupted was forgotten: its keeper does that when nothing is left.
@@ -160,6 +164,7 @@ export class RunStop {
       await this.#host.resume(this.#id); // a process that is stopped takes no other signal
     } catch (error) {
       if ((error as { code?: unknown }).code !== 'ERR_EXITWATCH_NOT_PERMITTED') throw error;
+      this.#refusal = error as ExitwatchError;
     }
   }
 

@@ -28,10 +28,12 @@ it('KB-12 a run that nobody desires is searched for until it is forgotten', asyn
     ['fifo', host.path('unused')],
     ['logFile', host.path('log')],
   ];
+  await host.supervisor.close(); // it would stop it at once, and its log process would end
   await ask(host, [['op', 'start'], ['file', 'sh'], ...args, ...logs]);
   // As long as its log process is there, the keeper does not forget it.
   const log = await until('its log process', () => childrenOf(keeper, 'exitwatch-log')[0]);
   kill(log, 'SIGSTOP');
+  await host.reopen();
   await host.event('orphan');
   await until('the orphan to be gone', () => host.supervisor.metrics().orphans === 0);
   expect((await ask(host, [['op', 'forget']]))?.text('error')).toBe('busy');

@@ -73,6 +73,7 @@ int ReadStat(pid_t pid, Stat* stat) {
 }
 int64_t TicksOf(pid_t pid) { return pid == 1 << 30 ? 1 : 0; }
 bool IsAlive(pid_t pid, int64_t ticks) { return pid == ticks; }
+bool IsThat(pid_t pid, pid_t wanted, int64_t ticks) { return pid == wanted && ticks != kGoneTicks; }
 Exec ExecOf(pid_t pid, int64_t ticks) { return (Exec)((uint64_t)(pid ^ ticks) % (kAfterExec + 1)); }
 void ReserveFiles(bool on) { (void)on; }
 void TreeMembers(const Run* run, Members* members) {

@@ -16,9 +16,9 @@ import type { ServiceWorker } from './service-worker.js';
  * @see [Services](../../../docs/services.md)
  */
 export type StopServiceOptions = {
-  /** Instead of that of the service. A stop that is under way only gets shorter by it. */
+  /** Of all of the stop, in ms, instead of that of the service. A stop that is under way only gets shorter by it. */
   graceMs?: number;
-  /** How long it stays stopped: until somebody starts it (default), or until the next boot as well. */
+  /** How long it stays stopped: until somebody starts it (default), or until the next boot. One that lasts longer holds. */
   until?: 'start' | 'reboot';
   /** On whose behalf, or what for; it is on record, and in `decision.because`. */
   why?: string;

@@ -19,7 +19,11 @@ const COMMANDS = ['test/cli/', 'test/docs/', 'test/process/', 'test/vm/'].map(pa
 const SUPERVISOR = ['test/supervise/', 'test/supervisor/'].map(pattern);
 
 /** They make the kernel reuse pids at once, which confuses other tests that name a process by its pid. */
-const ALONE = ['test/identity/pid-reuse', 'test/monitor/exit-monitor'].map(pattern);
+const ALONE = [
+  'test/identity/pid-reuse',
+  'test/monitor/exit-monitor',
+  'test/supervisor/lost-shims',
+].map(pattern);
 
 const ignore = (patterns) => patterns.flatMap((each) => ['--testPathIgnorePatterns', each]);
 
@@ -29,7 +33,7 @@ if (args.length > 0) {
 }
 const codes = await Promise.all([
   run(COMMANDS),
-  run(SUPERVISOR),
+  run([...SUPERVISOR, ...ignore(ALONE)]),
   run(ignore([...OTHERS, ...COMMANDS, ...SUPERVISOR, ...ALONE])),
 ]);
 process.exit(Math.max(...codes, await run(ALONE)));

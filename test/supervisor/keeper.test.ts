@@ -344,6 +344,20 @@ describe('a keeper', () => {
     expect(host.keeper.run('stays')).toMatchObject({ state: 'running', pid });
   });
 
+  it('who waits for a stop when it is closed is told so', async () => {
+    await using host = await KeeperHost.open();
+    const args = ['-c', `trap '' TERM; echo > ${host.path('up')}; sleep 1000; sleep 1000`];
+    await host.keeper.start({ id: 'stays', command: 'sh', args });
+    await until('it to ignore SIGTERM', () => existsSync(host.path('up')));
+    const stopped = host.keeper.stop('stays', { graceMs: 50_000 });
+    const told = expect(stopped).rejects.toMatchObject({ code: 'ERR_EXITWATCH_CLOSED' });
+    await host.keeper.signal('stays', 'SIGCONT'); // the stop waits for its grace by now
+    await host.keeper.close();
+    await told;
+    await host.reopen();
+    expect(host.keeper.run('stays')?.state).toBe('running');
+  });
+
   it('a directory has one client and one keeper at a time', async () => {
     await using host = await KeeperHost.open();
     const second = new Keeper({ stateDir: host.stateDir });

@@ -353,6 +353,7 @@ export class Keeper extends EventEmitter<KeeperEvents> {
   async close(): Promise<void> {
     if (this.#link.isClosed) return;
     this.#runs.close();
+    for (const stop of this.#stops.values()) stop.abandon(closedError());
     await this.#link.close(this.runs().length === 0);
     process.nextTick(() => this.emit('close'));
   }

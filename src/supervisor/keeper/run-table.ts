@@ -4,7 +4,7 @@ import type { ExitMonitor } from '../../monitor/exit-monitor.js';
 import type { ExitWatch } from '../../monitor/exit-watch.js';
 
 import { keeperError } from './connection.js';
-import { checkAnswer } from './keeper-errors.js';
+import { checkAnswer, closedError } from './keeper-errors.js';
 import type { KeeperEvents } from './keeper-events.js';
 import { type KeeperRun, runOf } from './keeper-run.js';
 import type { Message } from './message.js';
@@ -53,6 +53,8 @@ export class RunTable {
 
   close(): void {
     for (const id of [...this.#watches.keys()]) this.unwatch(id);
+    for (const { reject } of [...this.#starting.values()].flat()) reject(closedError());
+    this.#starting.clear();
   }
 
   takeList(items: readonly Message[]): void {

@@ -105,6 +105,7 @@ export class RunStop {
   #onDue: (() => void) | undefined;
   #isOver = false;
   #isKilling = false;
+  #abandoned: ExitwatchError | null = null;
   /** Why it could not be asked. */
   #refusal: ExitwatchError | null = null;
 
@@ -120,6 +121,12 @@ export class RunStop {
     if (this.#isKilling || at >= this.#killAt) return;
     this.#killAt = at;
     this.#arm();
+  }
+
+  /** Nobody waits for it any more. */
+  abandon(error: ExitwatchError): void {
+    this.#abandoned = error;
+    this.#onDue?.();
   }
 
   /** Its keeper told that nothing of the run is left. */
@@ -169,16 +176,17 @@ export class RunStop {
   }
 
   /** Resolves when the time is up, or nothing is left. */
-  #due(): Promise<void> {
-    return new Promise((resolve) => {
+  async #due(): Promise<void> {
+    await new Promise<void>((resolve) => {
       this.#onDue = () => {
         clearTimeout(this.#timer);
         this.#onDue = undefined;
         resolve();
       };
-      if (this.#isOver) this.#onDue();
+      if (this.#isOver || this.#abandoned !== null) this.#onDue();
       else this.#arm();
     });
+    if (this.#abandoned !== null) throw this.#abandoned;
   }
 
   #arm(): void {

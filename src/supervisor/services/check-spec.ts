@@ -8,6 +8,7 @@ import {
   checkOptionNames,
   invalidOption,
 } from '../../common/options.js';
+import { encodeMessage } from '../keeper/message.js';
 import { ownEnvironment } from '../keeper/own-environment.js';
 import { PROCESS_OPTIONS, type RunOptions, toRequest } from '../keeper/run-options.js';
 import { checkSignalName } from '../keeper/stop-run.js';
@@ -48,7 +49,7 @@ export function checkSpec(value: unknown): ServiceSpec {
   }
   try {
     checkParts(given);
-    toRequest(runOptions(given as ServiceSpec, `${name}.check`), null);
+    encodeMessage(toRequest(runOptions(given as ServiceSpec, `${name}.check`), null));
   } catch (error) {
     if (!(error instanceof ExitwatchError)) throw error;
     if (error.code !== 'ERR_EXITWATCH_INVALID_OPTION') throw error;

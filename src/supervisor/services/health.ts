@@ -18,6 +18,8 @@ export interface HealthListener {
   onReady(): void;
   /** It must be restarted. */
   onUnhealthy(why: string): void;
+  /** Resolves when all that it has sent until now was delivered; rejects if nobody can say. */
+  heard(): Promise<void>;
 }
 
 /** Whether one run is ready, and whether it serves its watchdog. */
@@ -93,7 +95,7 @@ export class Health {
   }
 
   #await(ready: ServiceReady, livedMs: number): void {
-    if (ready.withinMs !== undefined) this.#limit(ready.withinMs);
+    if (ready.withinMs !== undefined) this.#limit(ready.withinMs, ready.withinMs);
     if ('aliveMs' in ready) {
       this.#after(Math.max(0, ready.aliveMs - livedMs), () => {
         this.#setReady();
@@ -103,11 +105,14 @@ export class Health {
     }
   }
 
-  #limit(withinMs: number): void {
-    this.#after(withinMs, () => {
-      if (this.isReady) return;
-      if (this.#isPaused) this.#limit(withinMs);
-      else this.#unhealthy(`it was not ready after ${withinMs} ms`);
+  #limit(withinMs: number, leftMs: number): void {
+    this.#after(leftMs, () => {
+      void this.#judge(`it was not ready after ${withinMs} ms`, {
+        isSilent: () => !this.isReady,
+        again: (ms) => {
+          this.#limit(withinMs, ms ?? withinMs);
+        },
+      });
     });
   }
 
@@ -145,9 +150,34 @@ export class Health {
     if (watchdog === undefined || this.#isPaused || !this.#isHeard || this.#aborted.signal.aborted)
       return;
     const { withinMs } = watchdog;
-    this.#cancelWatchdog = this.#clock.after(Math.max(0, withinMs - agoMs), () => {
-      this.#unhealthy(`it did not serve its watchdog for ${withinMs} ms`);
+    const cancel = this.#clock.after(Math.max(0, withinMs - agoMs), () => {
+      void this.#judge(`it did not serve its watchdog for ${withinMs} ms`, {
+        isSilent: () => this.#isHeard && this.#cancelWatchdog === cancel,
+        again: (ms) => {
+          this.#armWatchdog(withinMs - (ms ?? withinMs));
+        },
+      });
     });
+    this.#cancelWatchdog = cancel;
+  }
+
+  /**
+   * The time for something is up. It may have come and wait to be read, if we were busy, or stopped.
+   *
+   * @param limit `again`: it has as much time again; with `ms`, that much
+   */
+  async #judge(
+    why: string,
+    limit: { isSilent: () => boolean; again: (ms?: number) => void },
+  ): Promise<void> {
+    const isKnown = await this.#listener.heard().then(
+      () => true,
+      () => false,
+    );
+    if (this.#aborted.signal.aborted || !limit.isSilent()) return;
+    if (this.#isPaused) limit.again();
+    else if (isKnown) this.#unhealthy(why);
+    else limit.again(EVERY_MS);
   }
 
   #unhealthy(why: string): void {

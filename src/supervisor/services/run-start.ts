@@ -104,6 +104,7 @@ export class RunStart {
         live.unhealthy ??= why;
         this.#state.loop.wake();
       },
+      heard: () => this.#state.host.runs.ping(),
     });
     const livedMs = this.#state.host.clock.now() - live.startedAtMs;
     live.health.begin(run.isReady, run.aliveAgoMs, livedMs, !run.isLost);

@@ -142,6 +142,7 @@ export class Supervisor extends EventEmitter<SupervisorEvents> {
       const orphans = this.#orphans.begin();
       return { ...keeper, adopted, orphans, applied };
     } catch (error) {
+      this.#contact.end();
       store?.close();
       for (const worker of this.#workers.values()) worker.abandon();
       this.#workers.clear();

@@ -250,6 +250,9 @@ describe('a service that is not well described', () => {
     ['pidfile', { pidfile: 'relative.pid' }],
     ['misspelt', { misspelt: 1 }],
     ['plain JSON', { env: { A: () => 1 } }],
+    ['arg must not contain a NUL', { args: ['a\0b'] }],
+    ['env must not contain a NUL', { env: { A: '\0' } }],
+    ['file must not contain a NUL', { command: 'a\0' }],
   ])('is refused because of its %s, and nothing is touched: %j', async (part, more) => {
     await using host = await SupervisorHost.open();
     const bad = { ...sleeper('bad'), ...more } as never;

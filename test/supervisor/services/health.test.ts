@@ -168,16 +168,41 @@ describe('a service is restarted', () => {
   it('if it does not serve its watchdog', async () => {
     await using host = await SupervisorHost.open();
     const { spec, send } = notifier(host);
-    await host.apply({ ...spec, watchdog: { withinMs: 5000 } });
+    await host.apply({ ...spec, ready: { notify: true }, watchdog: { withinMs: 5000 } });
     await host.phase('web', 'running');
     send('WATCHDOG=1');
     send('READY=1');
+    await host.event('ready');
     host.clock.advance(4000);
     expect(host.status('web').phase).toBe('running');
     host.clock.advance(6000);
     const { decision } = await host.event('exit');
     expect(decision).toMatchObject({ reason: 'health' });
     await host.event('started', 2);
+  });
+
+  it('but not if we were too busy to hear what it has sent in time', async () => {
+    await using host = await SupervisorHost.open();
+    const { spec, send } = notifier(host);
+    const ready = { notify: true, withinMs: 5000 } as const;
+    await host.apply({ ...spec, ready, watchdog: { withinMs: 10_000 } });
+    await host.phase('web', 'running');
+    const sendUnheard = (line: string) => {
+      send(line);
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 500);
+    };
+    sendUnheard('READY=1');
+    host.clock.advance(6000);
+    await host.supervisor.signal('web', 'SIGCONT'); // answered after what was asked before
+    expect(host.status('web')).toMatchObject({ phase: 'running', isReady: true });
+    host.clock.advance(6000);
+    sendUnheard('WATCHDOG=1');
+    host.clock.advance(6000);
+    await host.supervisor.signal('web', 'SIGCONT');
+    expect(host.status('web').phase).toBe('running');
+    host.clock.advance(11_000);
+    const { decision } = await host.event('exit');
+    expect(decision).toMatchObject({ reason: 'health' });
   });
 
   it('if it triggers its watchdog, but not while it is paused', async () => {

@@ -156,6 +156,11 @@ export class ExitMonitor
     return watch;
   }
 
+  /** One of {@link Ready | restored}, by its key; each is handed out once. @internal */
+  takeRestored(identity: ProcessIdentity, key: string): ExitWatch | null {
+    return this.#memory?.takeRestored(identity, key) ?? null;
+  }
+
   /** If the monitor is starting, blocks until the signal trace runs. @internal */
   awaitTrace(): void {
     if (this.#state === 'starting') this.#source?.awaitTrace(LONGEST_ARMING_MS);

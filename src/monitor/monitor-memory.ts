@@ -4,7 +4,7 @@ import type { ExitEvent, Gap } from '../events/exit-event.js';
 import type { SourceReady } from '../events/source-ready.js';
 import { unknownExit } from '../events/unknown-exit.js';
 import { bootId } from '../identity/boot-id.js';
-import { lookUp, type ProcessIdentity } from '../identity/process-identity.js';
+import { isSameProcess, lookUp, type ProcessIdentity } from '../identity/process-identity.js';
 import type { MemoryOptions } from '../memory/keeping.js';
 import { Memory } from '../memory/memory.js';
 import type { StoredWatch } from '../memory/watch-log.js';
@@ -40,6 +40,8 @@ export class MonitorMemory {
   /** The watches of earlier monitors. */
   readonly #stored: readonly StoredWatch[];
   readonly #restored: PendingWatch[] = [];
+  /** Those of them that nobody has taken, by their key. */
+  readonly #untaken = new Map<string, PendingWatch>();
   /** To deliver when the monitor is ready. */
   readonly #gone: ExitEvent[] = [];
   #downtime: ExitEvent[] = [];
@@ -112,10 +114,21 @@ export class MonitorMemory {
         this.#restored.push(watch);
       }
     }
+    for (const watch of this.#restored) {
+      if (watch.key !== null) this.#untaken.set(watch.key, watch);
+    }
     const { ring } = this.#memory;
     if (ring === null) return;
     this.#downtime = ring.drain(this.#isNotWatched);
     this.#loss = ring.loss();
+  }
+
+  /** The watch of this key that an earlier monitor had; it is handed out once. */
+  takeRestored(identity: ProcessIdentity, key: string): PendingWatch | null {
+    const watch = this.#untaken.get(key);
+    if (watch === undefined || !isSameProcess(watch.identity, identity)) return null;
+    this.#untaken.delete(key);
+    return watch;
   }
 
   /** The exit of a process that is gone: a recorder may have it by now, even if it had not before. */

@@ -1,6 +1,11 @@
 // The rows of "What happens when …" of docs/supervise.md that command.test.ts does not have.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+
+import { MemoryFolder } from '../support/bpffs';
 import { kill } from '../support/kill';
-import { itAsRoot } from '../support/privilege';
+import { itAsRecorder, itAsRoot } from '../support/privilege';
 import { isRunning } from '../support/supervisor';
 import { SuperviseHost } from '../support/supervise';
 import { until } from '../support/wait';
@@ -42,6 +47,45 @@ test('an upgrade of the package restarts nothing', async () => {
   });
   expect(await host.listed('web')).toMatchObject({ pid, phase: 'running', restarts: 0 });
 });
+
+for (const way of ['crash', 'end'] as const) {
+  itAsRecorder(`who ended a service while no supervisor was there is known (${way})`, async () => {
+    using memory = new MemoryFolder();
+    await using host = new SuperviseHost(['--pin-dir', memory.pinDir]);
+    host.write(sleeper('web'));
+    await host.start();
+    const { pid } = await host.phase('web', 'running');
+    await host[way]();
+    const killer = spawn('kill', ['-TERM', `${pid}`]);
+    await once(killer, 'close');
+    await until('the end of the service', () => !isRunning(pid));
+    await host.start();
+    await host.phase('web', 'running');
+    const { lastStory } = await host.listed('web');
+    expect(lastStory).toMatchObject({ signal: 'SIGTERM', sender: { pid: killer.pid } });
+  });
+}
+
+itAsRoot(
+  'how a service ended before another boot is known, if its keeper has seen it',
+  async () => {
+    const script = 'while [ ! -e "$0" ]; do sleep 0.05; done; exit 3';
+    await using host = new SuperviseHost();
+    host.write({ name: 'web', command: 'sh', args: ['-c', script, host.path('go')] });
+    await host.start();
+    await host.phase('web', 'running');
+    await host.crash();
+    writeFileSync(host.path('go'), '');
+    const journal = () => readFileSync(host.own('keeper', 'runs'), 'latin1');
+    await until('its end to be stored', () => /^E web/m.test(journal()), journal);
+    for (const keeper of host.keepers()) kill(keeper, 'SIGKILL');
+    rmSync(host.path('go'));
+    await host.startInAnotherBoot();
+    await host.phase('web', 'running');
+    const { lastEnd } = await host.listed('web');
+    expect(lastEnd).toMatchObject({ reason: 'reboot', how: 'exited', exitCode: 3 });
+  },
+);
 
 itAsRoot('after another boot all start that nobody has stopped', async () => {
   await using host = await SuperviseHost.of(

@@ -51,8 +51,10 @@ export class RunTable {
     return this.#runs.get(id) ?? null;
   }
 
+  /** A watch that outlives its monitor stays: who opens the keeper next learns what it saw meanwhile. */
   close(): void {
-    for (const id of [...this.#watches.keys()]) this.unwatch(id);
+    for (const watch of this.#watches.values()) if (watch.id === null) watch.close();
+    this.#watches.clear();
     for (const { reject } of [...this.#starting.values()].flat()) reject(closedError());
     this.#starting.clear();
   }
@@ -63,8 +65,9 @@ export class RunTable {
       gone.delete(message.text('run') ?? '');
       const wasOver = isOver(this.get(message.text('run') ?? ''), false);
       const run = this.take(message);
-      if (run.state === 'running') this.#watch(run);
-      if (run.state === 'ended' && !this.#ends.has(run.id)) this.#onEnded(run, true);
+      const isNews = run.state === 'ended' && !this.#ends.has(run.id);
+      if (run.state === 'running' || isNews) this.#watch(run);
+      if (isNews) this.#onEnded(run, true);
       else if (isOver(run) && !wasOver) this.#onEmpty(run);
     }
     for (const id of gone) this.drop(id);
@@ -135,8 +138,11 @@ export class RunTable {
 
   #watch(run: KeeperRun): void {
     if (this.#monitor === null || run.identity === null || this.#watches.has(run.id)) return;
+    const key = `run:${run.id}`;
     try {
-      this.#watches.set(run.id, this.#monitor.watch(run.identity, { key: `run:${run.id}` }));
+      const restored = this.#monitor.takeRestored(run.identity, key);
+      if (restored === null && run.state !== 'running') return;
+      this.#watches.set(run.id, restored ?? this.#monitor.watch(run.identity, { key }));
     } catch {
       // The monitor is closed, or has no room: the keeper's status remains.
     }

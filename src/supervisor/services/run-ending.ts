@@ -170,6 +170,12 @@ export class RunEnding {
   /** Nobody knows the run any more: how it ended is unknown, and what is left of it is stopped. */
   async lose(live: LiveRun): Promise<void> {
     const { identity } = live.stored;
+    const run = this.#state.host.runs.run(live.stored.id);
+    if (run?.state === 'ended' && run.waitStatus !== null && identity !== null) {
+      // It ended before this boot, and its keeper had stored how.
+      live.exit ??= exitOf({ ...run, identity, pid: identity.pid }, true);
+      live.livedMs = run.livedMs;
+    }
     // Nobody can look into a pid namespace of before, whose processes ended with its init.
     const isHere = identity?.pidNamespace === pidNamespace();
     if (isHere && isAlive(identity) !== 'dead') {

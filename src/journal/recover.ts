@@ -4,7 +4,15 @@ import { gunzipSync } from 'node:zlib';
 import { bootId } from '../identity/boot-id.js';
 
 import type { JournalFolder } from './journal-folder.js';
-import { parseHeader, parseRow, type SegmentHeader, seqOf, timeOf } from './rows.js';
+import {
+  laterVersion,
+  parseHeader,
+  parseRow,
+  type SegmentHeader,
+  seqOf,
+  timeOf,
+  wholeRowSeq,
+} from './rows.js';
 import {
   indexName,
   packedName,
@@ -33,7 +41,11 @@ export interface Recovered {
   ids: Set<string>;
 }
 
-/** Reads what is needed to go on with a journal. Removes files that hold nothing. */
+/**
+ * Reads what is needed to go on with a journal. Removes files that hold nothing.
+ *
+ * @throws Error if a later release has written what is newest there
+ */
 export function recover(folder: JournalFolder): Recovered {
   const segments = segmentsIn(folder.entries);
   removeRests(folder, segments);
@@ -119,9 +131,14 @@ function wholeLines(folder: JournalFolder, first: number, mustFollow: boolean) {
     const line = bytes.toString('utf8', size, end);
     if (header === null) {
       header = parseHeader(line);
-      if (header === null) break;
+      if (header === null) {
+        const later = laterVersion(line);
+        if (later === null) break;
+        const detail = `its file ${plainName(first)} has version ${later}, and this release knows 1`;
+        throw new Error(detail);
+      }
     } else {
-      if (mustFollow && parseRow(line)?.seq !== expected) break;
+      if (mustFollow && wholeRowSeq(line) !== expected) break;
       lines.push(line);
       expected++;
     }

@@ -103,6 +103,20 @@ export function parseHeader(line: string): SegmentHeader | null {
   return { event: 'segment', version: 1, first: first as number, bootId, at: date, monotonicNs };
 }
 
+/** The version of a segment that a later release has written, by its first line; `null`: it has not. */
+export function laterVersion(line: string): number | null {
+  const header = parse(line);
+  const version = header?.['event'] === 'segment' ? header['version'] : null;
+  return typeof version === 'number' && version > 1 ? version : null;
+}
+
+/** The number of a whole row, also of one of a later version; `null`: it is none. */
+export function wholeRowSeq(line: string): number | null {
+  const row = parse(line);
+  const seq = row?.['seq'];
+  return typeof row?.['event'] === 'string' && Number.isSafeInteger(seq) ? (seq as number) : null;
+}
+
 /** The row in a line; `null`: it is none, or one of a later version. */
 export function parseRow(line: string): JournalRow | null {
   const row = parse(line);

@@ -256,6 +256,33 @@ test('rows that a power failure has damaged are cut off, and those before remain
   expect(rows.at(-1)).toMatchObject({ id: endOf(20).id });
 });
 
+test('a row of a later version cuts off nothing', async () => {
+  using folder = new Folder();
+  const dir = folder.journal;
+  await write(dir, [endOf(0)]);
+  appendFileSync(join(dir, `${FIRST}.jsonl`), '{"seq":2,"event":"resurrection","id":"x"}\n');
+  await write(dir, [endOf(1)]);
+  await write(dir, [endOf(2)]);
+  expect(await found({ dir })).toEqual([1, 3, 4]);
+});
+
+test('a segment of a later version is left alone', async () => {
+  using folder = new Folder();
+  const dir = folder.journal;
+  await write(dir, [endOf(0)]);
+  const later = join(dir, '0000000000000002.jsonl');
+  const text = '{"event":"segment","version":2,"first":2}\n{"seq":2,"event":"exit"}\n';
+  writeFileSync(later, text);
+  expect(() => new JournalWriter({ dir })).toThrow(
+    expect.objectContaining({
+      code: 'ERR_EXITWATCH_STATE_DIR',
+      message: expect.stringContaining('has version 2, and this release knows 1') as string,
+    }) as Error,
+  );
+  expect(readFileSync(later, 'utf8')).toBe(text);
+  expect(await found({ dir })).toEqual([1]);
+});
+
 test('a segment whose header never reached the disk is no obstacle', async () => {
   using folder = new Folder();
   const dir = folder.journal;

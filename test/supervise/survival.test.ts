@@ -1,7 +1,7 @@
 // The rows of "What happens when …" of docs/supervise.md that command.test.ts does not have.
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { appendFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 
 import { MemoryFolder } from '../support/bpffs';
 import { kill } from '../support/kill';
@@ -46,6 +46,44 @@ test('an upgrade of the package restarts nothing', async () => {
     ],
   });
   expect(await host.listed('web')).toMatchObject({ pid, phase: 'running', restarts: 0 });
+});
+
+itAsRoot('on a full disk services go on, and what cannot be stored is an error', async () => {
+  await using host = new SuperviseHost();
+  const records = host.own('services');
+  mkdirSync(records, { recursive: true, mode: 0o700 });
+  execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=64k,mode=0700', 'none', records]);
+  const filler = `${records}/filler`;
+  try {
+    host.write(sleeper('web'), sleeper('db'));
+    await host.start();
+    const { pid } = await host.phase('web', 'running');
+    const { pid: db } = await host.phase('db', 'running');
+    expect(() => {
+      for (;;) appendFileSync(filler, Buffer.alloc(4096));
+    }).toThrow('ENOSPC');
+    for (const verb of ['stop', 'restart']) {
+      const { code, stderr } = await host.service(verb, 'db');
+      expect({ code, stderr }).toEqual({
+        code: 125,
+        stderr: expect.stringContaining('no space left on device') as string,
+      });
+    }
+    kill(pid, 'SIGKILL');
+    await host.printed('exit');
+    rmSync(filler);
+    await until('another run', async () => {
+      const found = await host.listed('web');
+      return found.phase === 'running' && found.pid !== pid;
+    });
+    expect((await host.listed('web')).lastEnd).toMatchObject({ signal: 'SIGKILL' });
+    // Nobody has asked for what they were told was not done.
+    expect(await host.listed('db')).toMatchObject({ pid: db, phase: 'running', restarts: 0 });
+    await host.service('stop', '--all');
+    await host.end();
+  } finally {
+    execFileSync('umount', ['--lazy', records]);
+  }
 });
 
 for (const way of ['crash', 'end'] as const) {

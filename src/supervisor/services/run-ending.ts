@@ -69,15 +69,21 @@ export class RunEnding {
     throw survivedError(this.#state.name, left);
   }
 
-  /** On record before the first signal. */
+  /** On record before the first signal. If it cannot be stored, nothing has changed. */
   intend(live: LiveRun, purpose: StopPurpose): void {
-    live.isStopping = true;
-    if (live.stored.intent?.purpose !== purpose) {
+    const { intent } = live.stored;
+    if (intent?.purpose !== purpose) {
       const why = this.#whyOf(live, purpose);
       live.stored.intent = { purpose, at: new Date().toISOString(), why };
     }
+    try {
+      this.#state.save();
+    } catch (error) {
+      live.stored.intent = intent;
+      throw error;
+    }
+    live.isStopping = true;
     this.#state.termination = { ...this.#state.termination, started: true };
-    this.#state.save();
   }
 
   /** What was said by whoever asked for it. */

@@ -149,7 +149,7 @@ export class RunStart {
       return;
     }
     this.#state.lastError = error;
-    this.#state.startFailures++;
+    this.#state.failure = error;
     this.#state.warn(error);
     this.#state.drop(() => {
       if (this.#state.goal === 'up') delayNext(this.#state, error.message, 'start-failed');

@@ -69,8 +69,9 @@ export class ServiceState implements Ordered {
   wantsPaused = false;
   generation = 0;
   graceMs: number | null = null;
-  startFailures = 0;
   lastError: ExitwatchError | null = null;
+  /** What could not be done last, and is tried again: a start, or to store something. */
+  failure: ExitwatchError | null = null;
   /** What was said of the restart that was asked for last. */
   restartWhy: string | null = null;
   /** Something has survived its stop. */
@@ -98,7 +99,9 @@ export class ServiceState implements Ordered {
         this.moved();
       },
       onError: (error) => {
-        this.warn(error);
+        const told = asExitwatchError(error);
+        if (told.code === 'ERR_EXITWATCH_STATE_DIR') this.failure = told;
+        this.warn(told);
       },
       countLatency: (ms) => {
         host.countLatency(ms);

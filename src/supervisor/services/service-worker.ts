@@ -41,10 +41,6 @@ export class ServiceWorker {
     return this.#state.name;
   }
 
-  get uid(): string {
-    return this.#state.record.uid;
-  }
-
   get spec(): ServiceSpec {
     const { record, nextSpec, policy } = this.#state;
     return record.isRemoved ? (nextSpec ?? record.next?.spec ?? policy) : policy;
@@ -54,10 +50,6 @@ export class ServiceWorker {
     return this.#state.record.isRemoved
       ? (this.#state.record.next ?? this.#state.record.stored)
       : this.#state.record.stored;
-  }
-
-  get isRemoved(): boolean {
-    return this.#state.record.isRemoved;
   }
 
   get isUp(): boolean {
@@ -210,7 +202,13 @@ export class ServiceWorker {
     this.#state.restartWhy = why;
     if (before.generation === this.#state.generation) this.#state.generation++;
     this.#state.loop.request();
-    return this.#untilStarted(before, true);
+    try {
+      return await this.#untilStarted(before, true);
+    } catch (error) {
+      const isUndone = error === this.#state.failure && !before.isStopping;
+      if (isUndone) this.#state.generation = before.generation; // nobody expects it any more
+      throw error;
+    }
   }
 
   /** @param isPaused `true`: from running to paused; `false`: back */
@@ -272,7 +270,7 @@ export class ServiceWorker {
   }
 
   async #untilStarted(before: LiveRun | null, isOther = false): Promise<ServiceStatus> {
-    const failures = this.#state.startFailures;
+    const { failure } = this.#state;
     return this.#state.waiters.until(() => {
       if (this.#state.goal === 'gone' && !this.isLeaving) return undefined; // the next one of this name
       if (this.#state.goal !== 'up') throw stoppedError(this.name);
@@ -281,8 +279,8 @@ export class ServiceWorker {
       if (live?.isStarted === true && (live !== before || this.#state.isKept(live, isOther))) {
         return this.status();
       }
-      if (this.#state.startFailures > failures && this.#state.lastError !== null)
-        throw this.#state.lastError;
+      if (this.#state.failure !== failure && this.#state.failure !== null)
+        throw this.#state.failure;
       return undefined;
     });
   }

@@ -47,8 +47,9 @@ export type RestartedService = {
 /**
  * A service of a {@link Supervisor}, by its name.
  *
- * All methods reject with an `ExitwatchError` `ERR_EXITWATCH_NO_SERVICE` if it was removed, and
- * `…_CLOSED` if the supervisor was closed.
+ * All methods reject with an `ExitwatchError` `ERR_EXITWATCH_NO_SERVICE` if it was removed, `…_CLOSED` if
+ * the supervisor was closed, and `…_STATE_DIR` if what you ask cannot be stored; only an attempt to start
+ * is made again by itself then.
  *
  * @see [Services](../../../docs/services.md)
  */

@@ -44,7 +44,7 @@ export interface Recovered {
 /**
  * Reads what is needed to go on with a journal. Removes files that hold nothing.
  *
- * @throws Error if a later release has written what is newest there
+ * @throws Error if a later release has written there, in a format that this one does not know
  */
 export function recover(folder: JournalFolder): Recovered {
   const segments = segmentsIn(folder.entries);

@@ -112,9 +112,8 @@ export function laterVersion(line: string): number | null {
 
 /** The number of a whole row, also of one of a later version; `null`: it is none. */
 export function wholeRowSeq(line: string): number | null {
-  const row = parse(line);
-  const seq = row?.['seq'];
-  return typeof row?.['event'] === 'string' && Number.isSafeInteger(seq) ? (seq as number) : null;
+  const seq = seqOf(line);
+  return seq !== null && typeof parse(line)?.['event'] === 'string' ? seq : null;
 }
 
 /** The row in a line; `null`: it is none, or one of a later version. */

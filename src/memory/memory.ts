@@ -111,10 +111,14 @@ export class Memory {
       return;
     }
     this.#forgetPidfd(stored);
-    const others = this.#byProcess.get(stored.identity.id);
+    const { id } = stored.identity;
+    const uncommitted = this.#delivered.get(id)?.filter((each) => each !== stored);
+    if (uncommitted?.length === 0) this.#delivered.delete(id);
+    else if (uncommitted !== undefined) this.#delivered.set(id, uncommitted);
+    const others = this.#byProcess.get(id);
     others?.delete(stored);
     if (others !== undefined && others.size > 0) return;
-    this.#byProcess.delete(stored.identity.id);
+    this.#byProcess.delete(id);
     // Only after the row says so: otherwise a crash would lose the exit.
     this.#recordings.forget(stored.identity);
   }

@@ -157,8 +157,13 @@ export class ExitMonitor
   }
 
   /** One of {@link Ready | restored}, by its key; each is handed out once. @internal */
-  takeRestored(identity: ProcessIdentity, key: string): ExitWatch | null {
+  takeRestored({ identity, key }: Pick<ExitWatch, 'identity' | 'key'>): ExitWatch | null {
     return this.#memory?.takeRestored(identity, key) ?? null;
+  }
+
+  /** What {@link takeRestored} gives to whoever asks next. @internal */
+  handBack(watch: ExitWatch): void {
+    this.#memory?.handBack(watch);
   }
 
   /** If the monitor is starting, blocks until the signal trace runs. @internal */

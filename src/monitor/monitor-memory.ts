@@ -10,7 +10,7 @@ import { Memory } from '../memory/memory.js';
 import type { StoredWatch } from '../memory/watch-log.js';
 import type { ExitSource } from '../sources/exit-source.js';
 
-import { PendingWatch } from './exit-watch.js';
+import { type ExitWatch, PendingWatch } from './exit-watch.js';
 import type { Ready } from './ready.js';
 import type { WatchRegistry } from './watch-registry.js';
 import { armWatch, goneBeforeWatch, type WatchStore } from './watch-target.js';
@@ -40,8 +40,8 @@ export class MonitorMemory {
   /** The watches of earlier monitors. */
   readonly #stored: readonly StoredWatch[];
   readonly #restored: PendingWatch[] = [];
-  /** Those of them that nobody has taken, by their key. */
-  readonly #untaken = new Map<string, PendingWatch>();
+  /** Those of them that nobody has taken, by their key, and what was handed back. */
+  readonly #untaken = new Map<string | null, ExitWatch>();
   /** To deliver when the monitor is ready. */
   readonly #gone: ExitEvent[] = [];
   #downtime: ExitEvent[] = [];
@@ -96,6 +96,7 @@ export class MonitorMemory {
       if (isOver(stored)) {
         const watch = watches.join(identity, label) ?? watches.add(identity, false, false, label);
         this.#restored.push(watch);
+        this.handBack(watch);
         this.#gone.push(this.#exitOf(stored));
         continue;
       }
@@ -103,6 +104,7 @@ export class MonitorMemory {
         const sources = { current: undefined, open };
         const { watch, gone } = armWatch(identity, watches, sources, { key: stored.key, store });
         this.#restored.push(watch);
+        this.handBack(watch);
         if (gone !== null) this.#gone.push(this.#exitOf(stored));
         else this.#memory.resume(stored);
       } catch (error) {
@@ -114,9 +116,6 @@ export class MonitorMemory {
         this.#restored.push(watch);
       }
     }
-    for (const watch of this.#restored) {
-      if (watch.key !== null) this.#untaken.set(watch.key, watch);
-    }
     const { ring } = this.#memory;
     if (ring === null) return;
     this.#downtime = ring.drain(this.#isNotWatched);
@@ -124,11 +123,15 @@ export class MonitorMemory {
   }
 
   /** The watch of this key that an earlier monitor had; it is handed out once. */
-  takeRestored(identity: ProcessIdentity, key: string): PendingWatch | null {
+  takeRestored(identity: ProcessIdentity, key: string | null): ExitWatch | null {
     const watch = this.#untaken.get(key);
     if (watch === undefined || !isSameProcess(watch.identity, identity)) return null;
     this.#untaken.delete(key);
     return watch;
+  }
+
+  handBack(watch: ExitWatch): void {
+    this.#untaken.set(watch.key, watch);
   }
 
   /** The exit of a process that is gone: a recorder may have it by now, even if it had not before. */

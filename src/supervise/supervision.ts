@@ -105,6 +105,7 @@ export class Supervision extends EventEmitter<SupervisionEvents> {
     const { pinDir } = options;
     this.#monitor = new ExitMonitor({
       stateDir: join(folder, 'watches'),
+      autoCommit: false, // who ended a run is known until what follows from it is on disk
       recorder: pinDir === undefined ? {} : { pinDir },
     });
     const machines = machineFolders(folder);
@@ -159,6 +160,10 @@ export class Supervision extends EventEmitter<SupervisionEvents> {
       .finally(() => {
         this.#opened.resolve(undefined);
       });
+    for (const watch of monitor?.restored ?? []) {
+      // Its run was forgotten.
+      if (this.#monitor.takeRestored(watch) !== null) watch.close();
+    }
     this.#isGuarded = supervisor.isGuarded;
     // A guard has started us again in the same life of the container: then the end of before counts.
     const { main } = this.#config;

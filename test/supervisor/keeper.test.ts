@@ -11,11 +11,13 @@ import {
 
 import { ExitMonitor } from '../../src/index.js';
 import { Keeper, type RunOptions } from '../../src/supervisor/index.js';
+import { MemoryFolder } from '../support/bpffs';
 import { CGROUP2, itWithCgroup } from '../support/cgroup2';
 import { KeeperHost, processesWith } from '../support/keeper';
 import { kill, killGroup } from '../support/kill';
-import { itAsRoot, itAsRootOfHost } from '../support/privilege';
+import { itAsRecorder, itAsRoot, itAsRootOfHost } from '../support/privilege';
 import { program } from '../support/programs';
+import { isRunning } from '../support/supervisor';
 import { until } from '../support/wait';
 
 const shell = (id: string, script: string, more: Partial<RunOptions> = {}): RunOptions => ({
@@ -344,6 +346,24 @@ describe('a keeper', () => {
     expect(host.keeper.run('stays')).toMatchObject({ state: 'running', pid });
   });
 
+  itAsRecorder('who ended a run while no keeper was open is known to the next one', async () => {
+    using memory = new MemoryFolder();
+    await using monitor = new ExitMonitor(memory.options);
+    await monitor.start();
+    await using host = await KeeperHost.open({ monitor });
+    const { pid } = await host.keeper.start({ id: 'web', command: 'sleep', args: ['1000'] });
+    await host.keeper.close();
+    const killer = spawn('kill', ['-TERM', String(pid)]);
+    await once(killer, 'close');
+    await until('its end', () => !isRunning(pid));
+    await host.reopen();
+    expect(await host.end('web')).toMatchObject({
+      ...{ signal: 'SIGTERM', source: 'keeper', isRepeated: true, sender: { pid: killer.pid } },
+    });
+    await host.keeper.forget('web');
+    expect(monitor.stats().watches).toBe(0);
+  });
+
   it('who waits for a stop when it is closed is told so', async () => {
     await using host = await KeeperHost.open();
     const args = ['-c', `trap '' TERM; echo > ${host.path('up')}; sleep 1000; sleep 1000`];
@@ -351,7 +371,8 @@ describe('a keeper', () => {
     await until('it to ignore SIGTERM', () => existsSync(host.path('up')));
     const stopped = host.keeper.stop('stays', { graceMs: 50_000 });
     const told = expect(stopped).rejects.toMatchObject({ code: 'ERR_EXITWATCH_CLOSED' });
-    await host.keeper.signal('stays', 'SIGCONT'); // the stop waits for its grace by now
+    // Each is answered after what was asked before: then the stop waits for its grace.
+    for (let asked = 0; asked < 3; asked++) await host.keeper.members('stays');
     await host.keeper.close();
     await told;
     await host.reopen();

@@ -35,6 +35,11 @@ export class TestClock {
     this.#nowMs -= ms;
   }
 
+  /** Time passes, and nobody is called: we are stopped. */
+  skip(ms: number): void {
+    this.#nowMs += ms;
+  }
+
   /** Calls what is due on the way, in order. */
   advance(ms: number): void {
     const end = this.#nowMs + ms;

@@ -1,7 +1,7 @@
 import type { ExitEvent } from '../../events/exit-event.js';
 import { unknownExit } from '../../events/unknown-exit.js';
 import { decodeWaitStatus } from '../../events/wait-status.js';
-import { startOf } from '../../identity/process-identity.js';
+import { type ProcessIdentity, startOf } from '../../identity/process-identity.js';
 
 import type { KeeperRun } from './keeper-run.js';
 
@@ -23,6 +23,12 @@ export function exitOf(run: KeeperRun, isRepeated: boolean): ExitEvent | null {
   if (waitStatus === null) return unknown;
   const { how, ...status } = decodeWaitStatus(waitStatus);
   return { ...unknown, ...status, how, unknownReason: null } as ExitEvent;
+}
+
+/** The end of a run before this boot, if its keeper has stored it; `identity`: which somebody else has. */
+export function exitBefore(run: KeeperRun | null, identity: ProcessIdentity | null) {
+  if (run?.state !== 'ended' || run.waitStatus === null || identity === null) return null;
+  return exitOf({ ...run, identity, pid: identity.pid }, true);
 }
 
 /**

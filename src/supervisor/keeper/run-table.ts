@@ -51,9 +51,12 @@ export class RunTable {
     return this.#runs.get(id) ?? null;
   }
 
-  /** A watch that outlives its monitor stays: who opens the keeper next learns what it saw meanwhile. */
+  /** A watch that outlives its monitor stays: who opens the keeper next learns what it has seen meanwhile. */
   close(): void {
-    for (const watch of this.#watches.values()) if (watch.id === null) watch.close();
+    for (const watch of this.#watches.values()) {
+      if (watch.id === null) watch.close();
+      else this.#monitor?.handBack(watch);
+    }
     this.#watches.clear();
     for (const { reject } of [...this.#starting.values()].flat()) reject(closedError());
     this.#starting.clear();
@@ -140,7 +143,7 @@ export class RunTable {
     if (this.#monitor === null || run.identity === null || this.#watches.has(run.id)) return;
     const key = `run:${run.id}`;
     try {
-      const restored = this.#monitor.takeRestored(run.identity, key);
+      const restored = this.#monitor.takeRestored({ identity: run.identity, key });
       if (restored === null && run.state !== 'running') return;
       this.#watches.set(run.id, restored ?? this.#monitor.watch(run.identity, { key }));
     } catch {
@@ -153,7 +156,6 @@ export class RunTable {
     const watch = this.#watches.get(id);
     if (watch === undefined) return null;
     const seen = await withDeadline(watch.exited, SEEN_WITHIN_MS).catch(() => null);
-    this.unwatch(id);
     return seen === LATE ? null : seen;
   }
 

@@ -158,6 +158,7 @@ export class RunStop {
       if (!isGone && this.#refusal !== null) throw this.#refusal;
       return { id: this.#id, isGone, wasKilled, left };
     } catch (error) {
+      if (this.#abandoned !== null) throw this.#abandoned;
       // A start that we have interrupted was forgotten: its keeper does that when nothing is left.
       if ((error as { code?: unknown }).code !== 'ERR_EXITWATCH_NO_RUN') throw error;
       return { id: this.#id, isGone: true, wasKilled, left: [] };

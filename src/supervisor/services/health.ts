@@ -95,7 +95,7 @@ export class Health {
   }
 
   #await(ready: ServiceReady, livedMs: number): void {
-    if (ready.withinMs !== undefined) this.#limit(ready.withinMs, ready.withinMs);
+    if (ready.withinMs !== undefined) this.#limit(ready, ready.withinMs, ready.withinMs);
     if ('aliveMs' in ready) {
       this.#after(Math.max(0, ready.aliveMs - livedMs), () => {
         this.#setReady();
@@ -105,12 +105,19 @@ export class Health {
     }
   }
 
-  #limit(withinMs: number, leftMs: number): void {
+  #limit(ready: ServiceReady, withinMs: number, leftMs: number): void {
+    const dueAtMs = this.#clock.now() + leftMs;
     this.#after(leftMs, () => {
+      // We were busy, or stopped, and so did not ask it for some time.
+      const isLate = this.#clock.now() - dueAtMs > EVERY_MS;
+      if (isLate && !('notify' in ready) && !this.isReady) {
+        this.#limit(ready, withinMs, TRY_MS);
+        return;
+      }
       void this.#judge(`it was not ready after ${withinMs} ms`, {
         isSilent: () => !this.isReady,
         again: (ms) => {
-          this.#limit(withinMs, ms ?? withinMs);
+          this.#limit(ready, withinMs, ms ?? withinMs);
         },
       });
     });
@@ -170,12 +177,13 @@ export class Health {
     why: string,
     limit: { isSilent: () => boolean; again: (ms?: number) => void },
   ): Promise<void> {
+    const isPaused = this.#isPaused;
     const isKnown = await this.#listener.heard().then(
       () => true,
       () => false,
     );
     if (this.#aborted.signal.aborted || !limit.isSilent()) return;
-    if (this.#isPaused) limit.again();
+    if (isPaused || this.#isPaused) limit.again();
     else if (isKnown) this.#unhealthy(why);
     else limit.again(EVERY_MS);
   }

@@ -6,7 +6,7 @@ import { isAlive } from '../../process/liveness.js';
 import { removePidfile } from '../../process/pidfile.js';
 import { stop as stopProcess } from '../../process/stop.js';
 import type { KeeperRun } from '../keeper/keeper-run.js';
-import { exitOf } from '../keeper/run-exit.js';
+import { exitBefore, exitOf } from '../keeper/run-exit.js';
 import { isOver } from '../keeper/stop-run.js';
 
 import { boot } from './boot.js';
@@ -40,12 +40,17 @@ export class RunEnding {
   }
 
   async terminate(live: LiveRun, purpose: StopPurpose): Promise<void> {
-    const { runs } = this.#state.host;
+    const { runs, clock } = this.#state.host;
     const { id } = live.stored;
-    this.intend(live, purpose);
+    try {
+      this.intend(live, purpose);
+    } catch (error) {
+      if (!this.#state.isHeld) throw error; // nobody needs to know that later
+      this.#state.warn(error);
+      live.isStopping = true;
+    }
     live.health?.end();
     this.#state.moved();
-    const { clock } = this.#state.host;
     const began = clock.now();
     await this.#control(live);
     if (this.#state.isAbandoned) return;
@@ -177,11 +182,8 @@ export class RunEnding {
   async lose(live: LiveRun): Promise<void> {
     const { identity } = live.stored;
     const run = this.#state.host.runs.run(live.stored.id);
-    if (run?.state === 'ended' && run.waitStatus !== null && identity !== null) {
-      // It ended before this boot, and its keeper had stored how.
-      live.exit ??= exitOf({ ...run, identity, pid: identity.pid }, true);
-      live.livedMs = run.livedMs;
-    }
+    live.exit ??= exitBefore(run, identity);
+    live.livedMs ??= run?.livedMs ?? null;
     // Nobody can look into a pid namespace of before, whose processes ended with its init.
     const isHere = identity?.pidNamespace === pidNamespace();
     if (isHere && isAlive(identity) !== 'dead') {

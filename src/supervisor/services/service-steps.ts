@@ -153,11 +153,11 @@ export class ServiceSteps {
     const { runs } = this.#state.host;
     const { id } = live.stored;
     // What is on disk is what must be undone: paused before it is, running after it is.
-    if (isPaused) {
-      live.stored.isPaused = true;
-      this.#state.save();
-    }
     try {
+      if (isPaused) {
+        live.stored.isPaused = true;
+        this.#state.save();
+      }
       await (isPaused ? runs.pause(id) : runs.resume(id));
     } catch (error) {
       if ((error as ExitwatchError).code === 'ERR_EXITWATCH_KEEPER') throw error; // tried again
@@ -169,10 +169,11 @@ export class ServiceSteps {
       return;
     }
     live.isPaused = isPaused;
-    live.isPauseDue = false;
-    live.stored.isPaused = isPaused;
-    this.#state.save();
     live.health?.setPaused(isPaused);
+    live.stored.isPaused = isPaused;
+    live.isPauseDue = true; // until that is on disk
+    this.#state.save();
+    live.isPauseDue = false;
     this.#state.loop.wake();
   }
 }

@@ -79,6 +79,7 @@ export class ServiceStore {
       throw new ExitwatchError('ERR_EXITWATCH_CLOSED', 'the supervisor was closed');
     const text = `${JSON.stringify(value)}\n`;
     if (this.#written.get(file) === text) return;
+    this.#written.set(file, ''); // if that fails, nobody knows what is there
     this.#folder.replace(file, text);
     this.#written.set(file, text);
     this.writes++;

@@ -200,13 +200,13 @@ export class ServiceWorker {
     if (this.#state.spec === null) throw waitingError(this.name, 'restart'); // nobody could start it again
     this.#state.demands++;
     this.#state.restartWhy = why;
-    if (before.generation === this.#state.generation) this.#state.generation++;
+    this.#state.generation = Math.max(this.#state.generation, before.generation + 1);
     this.#state.loop.request();
     try {
       return await this.#untilStarted(before, true);
     } catch (error) {
-      const isUndone = error === this.#state.failure && !before.isStopping;
-      if (isUndone) this.#state.generation = before.generation; // nobody expects it any more
+      const isUndone = error === this.#state.failure && this.#state.live === before;
+      if (isUndone && !before.isStopping) this.#state.generation = before.generation;
       throw error;
     }
   }

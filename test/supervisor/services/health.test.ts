@@ -1,14 +1,14 @@
 import { execFileSync } from 'node:child_process';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { existsSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { once } from 'node:events';
 import { networkInterfaces } from 'node:os';
 
 import { identify, startOf } from '../../../src/identity/process-identity';
 import { itIf } from '../../support/privilege';
 import { sleeper, SupervisorHost } from '../../support/supervisor';
-import { until } from '../../support/wait';
+import { blockUntil, until } from '../../support/wait';
 
 /** Only interfaces that are up are listed. */
 const itWithLoopback = itIf(
@@ -26,6 +26,7 @@ while True:
     with open(sys.argv[1]) as lines:
         for line in lines:
             s.sendto(line.strip().encode(), to)
+            open(sys.argv[1] + '.sent', 'a').write(line)
 `;
 
 function notifier(host: SupervisorHost, name = 'web') {
@@ -189,7 +190,11 @@ describe('a service is restarted', () => {
     await host.phase('web', 'running');
     const sendUnheard = (line: string) => {
       send(line);
-      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 500);
+      const sent = host.path('web.fifo.sent');
+      blockUntil(
+        'it to be sent',
+        () => existsSync(sent) && readFileSync(sent, 'utf8').includes(line),
+      );
     };
     sendUnheard('READY=1');
     host.clock.advance(6000);
@@ -203,6 +208,21 @@ describe('a service is restarted', () => {
     host.clock.advance(11_000);
     const { decision } = await host.event('exit');
     expect(decision).toMatchObject({ reason: 'health' });
+  });
+
+  it('but not if we were stopped when it became ready', async () => {
+    await using host = await SupervisorHost.open();
+    const file = host.path('ready');
+    const ready = { exec: { command: 'test', args: ['-e', file] }, withinMs: 5000, everyMs: 4000 };
+    await host.apply(sleeper('web', { ready }));
+    await host.phase('web', 'running');
+    await until('the first check', () => host.status('web').notReady !== null);
+    writeFileSync(file, '');
+    host.clock.skip(10_000);
+    host.clock.advance(0);
+    await host.event('ready');
+    host.clock.advance(10_000);
+    expect(host.status('web')).toMatchObject({ phase: 'running', isReady: true });
   });
 
   it('if it triggers its watchdog, but not while it is paused', async () => {

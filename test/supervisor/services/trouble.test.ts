@@ -228,3 +228,39 @@ it('what cannot be stored is not done later', async () => {
   await host.apply(sleeper('web', { backoff: { firstMs: 1 } }));
   expect(host.status('web')).toMatchObject({ phase: 'running', pid, stopped: null });
 });
+
+it('a restart or a pause that cannot be stored is an error; a resume is stored later', async () => {
+  await using host = await SupervisorHost.open();
+  await host.apply(sleeper('web'));
+  const { pid } = await host.phase('web', 'running');
+  const web = host.supervisor.service('web');
+  const withoutDisk = async (work: () => Promise<unknown>) => {
+    renameSync(host.path('services'), host.path('away'));
+    await work();
+    renameSync(host.path('away'), host.path('services'));
+    host.clock.advance(20_000);
+  };
+  const refused = { code: 'ERR_EXITWATCH_STATE_DIR' };
+  await withoutDisk(() => expect(web.pause()).rejects.toMatchObject(refused));
+  expect(host.status('web').phase).toBe('running');
+  await withoutDisk(() => expect(web.restart()).rejects.toMatchObject(refused));
+  await web.pause(); // a step after any that was left
+  expect(host.status('web')).toMatchObject({ phase: 'paused', pid });
+  await withoutDisk(() => web.resume());
+  expect(host.status('web')).toMatchObject({ phase: 'running', pid });
+  await until('it to be stored', () => {
+    return !(host.record('web')['run'] as { isPaused: boolean }).isPaused;
+  });
+  const { newPid } = await web.restart();
+  expect(newPid).not.toBe(pid);
+});
+
+it('all can be stopped although nothing can be stored', async () => {
+  await using host = await SupervisorHost.open();
+  await host.apply(sleeper('web'));
+  const { pid } = await host.phase('web', 'running');
+  renameSync(host.path('services'), host.path('away'));
+  expect(await host.supervisor.stopAll()).toEqual({ stopped: ['web'], errors: [] });
+  expect(isRunning(pid)).toBe(false);
+  renameSync(host.path('away'), host.path('services'));
+});

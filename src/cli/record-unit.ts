@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { DEFAULT_STATE_DIR } from './journal-dirs.js';
@@ -7,8 +7,13 @@ import { DEFAULT_STATE_DIR } from './journal-dirs.js';
 const NAME = 'exitwatch-record.service';
 const FOLDER = '/etc/systemd/system';
 
-export interface UnitOptions {
+/** Absolute paths. */
+interface UnitFolders {
   stateDir: string;
+  pinDir: string;
+}
+
+export interface UnitOptions extends UnitFolders {
   group: string | undefined;
   /** The options of `record`. */
   args: readonly string[];
@@ -18,7 +23,7 @@ export interface UnitOptions {
  * The unit that runs `record`. It starts before all that is not needed for booting, and so ends after it: it sees
  * who ended what at shutdown.
  */
-export function recordUnit({ stateDir, group, args }: UnitOptions): string {
+export function recordUnit({ stateDir, pinDir, group, args }: UnitOptions): string {
   const main = realpathSync(join(__dirname, 'main.js'));
   const command = [process.execPath, main, 'record', ...args].map(quote).join(' ');
   const capabilities = ['CAP_BPF', 'CAP_PERFMON', 'CAP_NET_ADMIN', 'CAP_DAC_READ_SEARCH'];
@@ -32,6 +37,8 @@ export function recordUnit({ stateDir, group, args }: UnitOptions): string {
     'After=sysinit.target',
     'Before=basic.target shutdown.target',
     'Conflicts=shutdown.target',
+    '# It is started again for as long as that takes.',
+    'StartLimitIntervalSec=0',
     '',
     '[Service]',
     'Type=notify',
@@ -53,6 +60,11 @@ export function recordUnit({ stateDir, group, args }: UnitOptions): string {
     '[Install]',
     'WantedBy=basic.target',
     '',
+    '# What --uninstall needs to know.',
+    '[X-Exitwatch]',
+    `StateDir=${stateDir}`,
+    `PinDir=${pinDir}`,
+    '',
   ].join('\n');
 }
 
@@ -61,6 +73,16 @@ export function installUnit(options: UnitOptions): string | null {
   mkdirSync(FOLDER, { recursive: true });
   writeFileSync(join(FOLDER, NAME), recordUnit(options), { mode: 0o644 });
   return systemctl('daemon-reload') ?? systemctl('enable', NAME) ?? systemctl('restart', NAME);
+}
+
+/** Where the installed one keeps what it knows; `null`: there is none, or it does not say. */
+export function installedFolders(): UnitFolders | null {
+  const path = join(FOLDER, NAME);
+  const text = existsSync(path) ? readFileSync(path, 'utf8') : '';
+  const [stateDir, pinDir] = ['StateDir', 'PinDir'].map(
+    (key) => new RegExp(`^${key}=(/.*)$`, 'm').exec(text)?.[1],
+  );
+  return stateDir === undefined || pinDir === undefined ? null : { stateDir, pinDir };
 }
 
 /** Stops and removes it. Returns what went wrong; `null`: nothing. */

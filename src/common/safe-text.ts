@@ -18,8 +18,11 @@ export function escapeText(text: string): string {
   return text.replaceAll('\\', '\\\\').replace(UNSAFE, codePoint);
 }
 
-/** A line of JSON that is equally safe and has the same value. */
-export function toJsonLine(value: unknown): string {
-  const line = JSON.stringify(value);
+/** A line of JSON that is equally safe and has the same value. `replacer`: as of JSON.stringify(). */
+export function toJsonLine(
+  value: unknown,
+  replacer?: (key: string, value: unknown) => unknown,
+): string {
+  const line = JSON.stringify(value, replacer);
   return MAY_BE_UNSAFE.test(line) ? line.replace(UNSAFE, codePoint) : line;
 }

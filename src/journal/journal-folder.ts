@@ -1,6 +1,7 @@
 import {
   chmodSync,
   chownSync,
+  closeSync,
   constants,
   fchmodSync,
   fchownSync,
@@ -12,7 +13,10 @@ import { join } from 'node:path';
 import type { ExitwatchError } from '../common/errors.js';
 import { openFile, StateFolder } from '../memory/state-folder.js';
 
-const { O_CREAT } = constants;
+const { O_CREAT, O_RDONLY } = constants;
+
+/** Segments and their indexes. */
+const OWN = /^\d{16}\./;
 
 /** The directory of a journal, owned by one writer. */
 export class JournalFolder {
@@ -34,6 +38,9 @@ export class JournalFolder {
       if (gid === undefined) return;
       chownSync(path, -1, gid);
       chmodSync(path, 0o750);
+      // What was written before the group was named.
+      for (const name of this.entries)
+        if (OWN.test(name)) closeSync(this.open(name, O_RDONLY, gid));
     } catch (error) {
       this.#folder.close();
       throw this.error(error);
@@ -44,11 +51,15 @@ export class JournalFolder {
     return readdirSync(this.path);
   }
 
-  /** Opens a file of the journal, or makes it. */
-  open(name: string, flags: number): number {
+  /**
+   * Opens a file of the journal, or makes it.
+   *
+   * @param gid the group that may read it from now on
+   */
+  open(name: string, flags: number, gid = (flags & O_CREAT) === 0 ? undefined : this.#gid): number {
     const file = openFile(join(this.path, name), flags);
-    if (this.#gid !== undefined && (flags & O_CREAT) !== 0) {
-      fchownSync(file, -1, this.#gid);
+    if (gid !== undefined) {
+      fchownSync(file, -1, gid);
       fchmodSync(file, 0o640);
     }
     return file;

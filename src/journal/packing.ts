@@ -49,10 +49,10 @@ export class Packing {
       this.#waiting.delete(first);
       this.#onPacked();
     } catch (error) {
-      const isGone = (error as NodeJS.ErrnoException).code === 'ENOENT';
-      if (isGone)
-        this.#waiting.delete(first); // it was too old
-      else this.#notBefore = performance.now() + RETRY_MS;
+      this.#waiting.delete(first);
+      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return; // it was too old
+      this.#waiting.set(first, summary); // after the others, which may be in order
+      this.#notBefore = performance.now() + RETRY_MS;
     }
   }
 }

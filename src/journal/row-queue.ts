@@ -1,6 +1,4 @@
-import { toJsonLine } from '../common/safe-text.js';
-
-import { type JournalEvent, timeOf } from './rows.js';
+import { eventText, type JournalEvent, timeOf } from './rows.js';
 
 /** An event that is not on disk yet. */
 export interface QueuedRow {
@@ -41,7 +39,7 @@ export class RowQueue {
   }
 
   push(event: JournalEvent, isInTrouble: boolean): void {
-    this.#rows.push({ event, json: toJsonLine(event) });
+    this.#rows.push({ event, json: eventText(event) });
     const most = isInTrouble ? MOST_IN_TROUBLE : MOST;
     if (this.#rows.length > most) this.#drop(most);
   }

@@ -1,5 +1,6 @@
 import { isObject } from '../common/is-object.js';
 import { isCount, isObjectOf, isText, isTime, isWord, orNull } from '../common/json-checks.js';
+import { toJsonLine } from '../common/safe-text.js';
 import type { ExitEvent, Gap, SourceChange } from '../events/exit-event.js';
 import { isExitJson, reviveExit } from '../events/revive.js';
 
@@ -65,6 +66,19 @@ export const MOST_LINE_BYTES = 256 * 1024;
 
 /** What a row begins with, so that its number can be read without parsing all of it. */
 const START = '{"seq":';
+
+/** With the number in front, it fits into a line. */
+const MOST_EVENT_BYTES = MOST_LINE_BYTES - 1024;
+
+/**
+ * An event as a row has it. Who may have asked for a signal is left out if there are so many, which anybody
+ * can arrange, that nobody would read the row.
+ */
+export function eventText(event: JournalEvent): string {
+  const text = toJsonLine(event);
+  if (Buffer.byteLength(text) <= MOST_EVENT_BYTES) return text;
+  return toJsonLine(event, (key, value) => (key === 'likelyClients' ? null : value));
+}
 
 /** A row as text, without its newline; `json` is the event's. */
 export function rowLine(seq: number, json: string): string {

@@ -2,7 +2,7 @@ import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { copyFileSync, mkdirSync, mkdtempSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 
 import type { JournalRow } from '../../src/journal';
 
@@ -260,5 +260,19 @@ test('the unit has what the options say', async () => {
   );
   expect(lines.find((line) => line.startsWith('ExecStart='))).toMatch(
     / record --group 0 --match "name=a b%%" --rate=5$/,
+  );
+});
+
+test('the unit has absolute paths, and knows what --uninstall removes', async () => {
+  const { lines } = await call('record', '--print-unit', '--state-dir', 'here', '--pin-dir=../pins');
+  const [here, pins] = [resolve('here'), resolve('../pins')];
+  expect(lines.find((line) => line.startsWith('ExecStart='))).toContain(
+    ` record --state-dir ${here} --pin-dir=${pins}`,
+  );
+  expect(lines).toEqual(
+    expect.arrayContaining([
+      'StartLimitIntervalSec=0',
+      ...['[X-Exitwatch]', `StateDir=${here}`, `PinDir=${pins}`],
+    ]),
   );
 });

@@ -323,6 +323,25 @@ test('of what is not in the journal, it says so', async () => {
   });
 });
 
+test('of what may be among what the journal lacks, it says so', async () => {
+  using folder = new Folder();
+  const between = { from: new Date('2026-11-24T03:00Z'), to: new Date('2026-11-24T03:01Z') };
+  const gap = { event: 'gap', ...between, recovered: 0 } as const;
+  {
+    await using journal = new JournalWriter({ dir: folder.journal });
+    journal.append({ ...gap, lost: 3, reason: 'receive-buffer' });
+    journal.append({ ...gap, lost: 4, reason: 'trace-buffer' });
+    journal.append({ event: 'skipped', ...between, name: 'zzyzx', count: 5 });
+    journal.append({ event: 'skipped', ...between, name: 'other', count: 6 });
+    journal.append({ event: 'skipped', ...between, name: null, count: 7 });
+  }
+  const { code, stderr } = await call('why', 'zzyzx', '--state-dir', folder.path);
+  expect({ code, line: stderr.split('\n')[1] }).toEqual({
+    code: 127,
+    line: 'It lacks ends: 3 were lost, 12 were counted and not kept; "exitwatch history" says when.',
+  });
+});
+
 test('it prints what docs/journal.md shows', async () => {
   const at = (time: string) => new Date(`2026-11-24T${time}Z`);
   const deploy = killedBy('deploy.sh', 4711, 0).sender;

@@ -256,6 +256,27 @@ test('rows that a power failure has damaged are cut off, and those before remain
   expect(rows.at(-1)).toMatchObject({ id: endOf(20).id });
 });
 
+test('an end is kept although thousands may have asked for it', async () => {
+  using folder = new Folder();
+  const dir = folder.journal;
+  const end = killedBy('systemd', 1, 0);
+  const client = {
+    ...{ pid: 9, name: 'systemctl', uid: 1000, commandLine: ['systemctl', 'x'.repeat(100)] },
+    ...{ startedAt: new Date(0), endedAt: null },
+  };
+  const onBehalf = { onBehalf: true, onBehalfReason: 'service-manager' } as const;
+  const by = (count: number, i: number) => {
+    const likelyClients = Array<typeof client>(count).fill(client);
+    return endOf(i, { ...end, sender: { ...end.sender, ...onBehalf, likelyClients } as never });
+  };
+  await write(dir, [by(10, 0), by(5000, 1)]);
+  const rows = (await rowsOf({ dir })).filter((row) => row.event === 'exit');
+  expect(rows.map(({ sender }) => [sender?.name, sender?.likelyClients?.length])).toEqual([
+    ['systemd', 10],
+    ['systemd', undefined],
+  ]);
+});
+
 test('a row of a later version cuts off nothing', async () => {
   using folder = new Folder();
   const dir = folder.journal;
@@ -505,6 +526,22 @@ test('there is no journal where there is none', async () => {
   await expect(found({ dir: folder.journal })).rejects.toMatchObject({
     code: 'ERR_EXITWATCH_NO_JOURNAL',
   });
+});
+
+test('a group that is named later may read what is there', async () => {
+  using folder = new Folder();
+  const dir = folder.journal;
+  await write(
+    dir,
+    range(0, 60).map((i) => endOf(i)),
+    { segmentBytes: 4096 },
+  );
+  const modes = () => filesIn(dir).map((name) => statSync(join(dir, name)).mode & 0o777);
+  const mine = () => filesIn(dir).filter((name) => /^\d/.test(name));
+  expect(mine().length).toBeGreaterThan(2);
+  expect(new Set(modes())).toEqual(new Set([0o600]));
+  await write(dir, [], { gid: process.getgid?.() ?? 0 });
+  for (const name of mine()) expect(statSync(join(dir, name)).mode & 0o777).toBe(0o640);
 });
 
 test('others cannot read it, except for a group that is named', async () => {

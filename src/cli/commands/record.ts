@@ -14,7 +14,7 @@ import { describeError } from '../output/error-text.js';
 import { escapeText, toJsonLine } from '../output/escape.js';
 import { EXIT_FAILED } from '../output/exit-codes.js';
 import { describeWatch } from '../output/watch-opening.js';
-import { installUnit, recordUnit, uninstallUnit } from '../record-unit.js';
+import { installedFolders, installUnit, recordUnit, uninstallUnit } from '../record-unit.js';
 import { Recording } from '../recording.js';
 import { keepServiceAlive, notifyService } from '../service.js';
 import { untilSignalled } from '../until-signalled.js';
@@ -129,9 +129,10 @@ function openToGroup(stateDir: string, gid: number): void {
   chmodSync(stateDir, 0o750);
 }
 
-function uninstall({ stateDir, pinDir }: Settings): number {
+function uninstall(settings: Settings): number {
+  const { stateDir, pinDir } = installedFolders() ?? settings;
   const failure = uninstallUnit();
-  if (failure === null) removeRecorder(resolve(pinDir), recorderDir(stateDir));
+  if (failure === null) removeRecorder(pinDir, recorderDir(stateDir));
   return report(failure, `removed exitwatch-record.service; the journal is still in ${stateDir}`);
 }
 
@@ -165,22 +166,30 @@ function parse(args: readonly string[]) {
   }
   const { group } = values;
   const stateDir = resolve(values['state-dir']);
+  const pinDir = resolve(values['pin-dir']);
   return {
     action: actions[0] ?? ('record' as const),
     stateDir,
     commandLines: parseCommandLines(values),
-    pinDir: values['pin-dir'],
+    pinDir,
     gid: group === undefined ? undefined : parseGroup(group),
     matches: parseMatches(values.match),
     rate: values.rate === undefined ? Infinity : parseInteger('--rate', values.rate),
     json: values.json,
-    unit: { stateDir, group, args: unitArguments(args) },
+    unit: { stateDir, pinDir, group, args: unitArguments(args) },
   };
 }
 
-/** The options for the service. */
+/** The options for the service, which has another working directory. */
 function unitArguments(args: readonly string[]): string[] {
-  return args.filter((arg) => !ACTIONS.some((name) => arg === `--${name}`));
+  const isPath = (name: string | undefined) => name === '--state-dir' || name === '--pin-dir';
+  return args
+    .filter((arg) => !ACTIONS.some((name) => arg === `--${name}`))
+    .map((arg, i, all) => {
+      const [name, ...value] = arg.split('=');
+      if (isPath(all[i - 1])) return resolve(arg);
+      return isPath(name) && value.length > 0 ? `${name}=${resolve(value.join('='))}` : arg;
+    });
 }
 
 /** The id of a group, given by id or name. @throws UsageError */

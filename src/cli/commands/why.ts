@@ -1,6 +1,8 @@
 import { resolve } from 'node:path';
 
 import { ExitwatchError } from '../../common/errors.js';
+import { NamePattern } from '../../common/name-pattern.js';
+import { readJournal } from '../../journal/read-journal.js';
 import { findEnd, findEnds, type Story, storyOf, type Subject } from '../../journal/story.js';
 import { parseArguments } from '../args/parse-arguments.js';
 import { parseTime } from '../args/time.js';
@@ -60,6 +62,8 @@ export async function whyCommand(args: readonly string[]): Promise<number> {
     }
     const when = since === undefined ? '' : ` since ${since.toISOString()}`;
     say(`exitwatch: the journal has no end of ${JSON.stringify(word)}${when}`);
+    const lacks = await lacksOf(dir, subjects, since);
+    if (lacks !== null) say(lacks);
     tellOthers(subjects, since, json);
     return EXIT_NO_SUCH_PROCESS;
   } catch (error) {
@@ -74,6 +78,34 @@ export async function whyCommand(args: readonly string[]): Promise<number> {
 async function* lastEnd(dir: string, subject: Subject, since: Date | undefined) {
   const end = await findEnd(dir, subject, since);
   if (end !== null) yield end;
+}
+
+/** Why a journal may have no end although there was one; `null`: as far as it knows, it lacks none. */
+async function lacksOf(
+  dir: string,
+  subjects: readonly Subject[],
+  since: Date | undefined,
+): Promise<string | null> {
+  const names = subjects.flatMap(({ name }) => name ?? []);
+  const isOfIt = (name: string | null) =>
+    name === null || names.length === 0 || new NamePattern(names).matches([name]);
+  let lost = 0;
+  let hasUncounted = false;
+  let skipped = 0;
+  for await (const row of readJournal({ dir, ...subjects[0], ...(since && { since }) })) {
+    if (row.event === 'gap' && row.reason !== 'trace-buffer') {
+      lost += row.lost ?? 0;
+      hasUncounted ||= row.lost === null;
+    }
+    if (row.event === 'skipped' && isOfIt(row.name)) skipped += row.count;
+  }
+  const parts = [
+    ...(hasUncounted ? ['an unknown number was lost'] : []),
+    ...(lost > 0 ? [`${hasUncounted ? 'another ' : ''}${lost} were lost`] : []),
+    ...(skipped > 0 ? [`${skipped} were counted and not kept`] : []),
+  ];
+  if (parts.length === 0) return null;
+  return `It lacks ends: ${parts.join(', ')}; "exitwatch history" says when.`;
 }
 
 function print(story: Story, json: boolean): void {

@@ -3,43 +3,27 @@ import { existsSync, readdirSync } from 'node:fs';
 import { EventEmitter } from 'node:events';
 import { join, resolve } from 'node:path';
 
-import { LATE, withDeadline } from '../common/deadline.js';
 import { asExitwatchError, ExitwatchError } from '../common/errors.js';
 import { makeFolder } from '../memory/state-folder.js';
 import { ExitMonitor } from '../monitor/exit-monitor.js';
 import type { Ready } from '../monitor/ready.js';
 import { newPromise } from '../common/promise-with-resolvers.js';
-import { signalNumber, type SignalName } from '../events/wait-status.js';
-import type { SocketPeer } from '../native/addon.js';
+import type { SignalName } from '../events/wait-status.js';
 import { type Applied, Supervisor, type SupervisorReady } from '../supervisor/index.js';
-import { boot } from '../supervisor/services/boot.js';
 import { keeperBinary } from '../supervisor/keeper/keeper-process.js';
 
-import { describeAsker } from './control/asker.js';
+import { Answers, type AnswersHost } from './control/answers.js';
 import { ControlServer } from './control/control-server.js';
-import type {
-  AppliedConfig,
-  DoneService,
-  Questions,
-  ServiceView,
-  SupervisorView,
-} from './control/protocol.js';
-import { checkQuestion } from './control/check-question.js';
+import type { AppliedConfig, SupervisorView } from './control/protocol.js';
 import type { Config } from './config/check-config.js';
 import { compareConfig } from './config/compare-config.js';
 import { isConfigError, loadConfig } from './config/load-config.js';
-import { endedRun, timeOfStory } from './ends/service-story.js';
+import { endedRun } from './ends/service-story.js';
 import { StoryStore } from './ends/story-store.js';
 import { MachineJudge } from './machines/machine-judge.js';
 import { LogRotation } from './log-rotation.js';
+import { MainService } from './main-service.js';
 import { isMachine, type MachineFolders, machineFolders } from './machines/machine-spec.js';
-
-/** As a shell says of a command that cannot be executed. */
-const EXIT_NOT_STARTED = 127;
-const EXIT_UNKNOWN = 125;
-
-/** How long a service may take to run that somebody wants to be started. */
-const DEFAULT_START_MS = 60_000;
 
 export interface SupervisionOptions {
   /** The configuration. */
@@ -77,6 +61,7 @@ export class Supervision extends EventEmitter<SupervisionEvents> {
   readonly #server: ControlServer;
   readonly #monitor: ExitMonitor;
   readonly #judge: MachineJudge;
+  readonly #main: MainService;
   #judging: Promise<void> | undefined;
   #config: Config = { services: [], main: null };
   #configError: ExitwatchError | null = null;
@@ -85,11 +70,8 @@ export class Supervision extends EventEmitter<SupervisionEvents> {
   #isGuarded = false;
   /** Nothing starts any more. */
   #isEnding = false;
-  /** When the main service ended before we, or our container, began. */
-  #earlier: string | null = null;
   readonly #opened = newPromise<undefined>();
   readonly #rotation: LogRotation;
-  readonly #mainEnded = newPromise<undefined>();
 
   /**
    * @throws ExitwatchError `ERR_EXITWATCH_NO_KEEPER`, `ERR_EXITWATCH_IN_USE`, `ERR_EXITWATCH_STATE_DIR`; and
@@ -102,6 +84,7 @@ export class Supervision extends EventEmitter<SupervisionEvents> {
     keeperBinary(); // what a configuration may ask for requires one
     makeFolder(join(folder, 'logs'));
     this.#stories = new StoryStore(join(folder, 'ends'));
+    this.#main = new MainService(this.#stories);
     const { pinDir } = options;
     this.#monitor = new ExitMonitor({
       stateDir: join(folder, 'watches'),
@@ -124,8 +107,9 @@ export class Supervision extends EventEmitter<SupervisionEvents> {
     this.#rotation = new LogRotation(this.supervisor, (service, error) => {
       this.emit('warning', { service, error });
     });
+    const answers = new Answers(this.#answersHost());
     this.#server = new ControlServer(folder, (name, question, peer) =>
-      this.#answer(name, question, peer),
+      answers.of(name, question, peer),
     );
     this.#listen();
   }
@@ -143,10 +127,9 @@ export class Supervision extends EventEmitter<SupervisionEvents> {
       return null;
     });
     if (this.#configError !== null && !this.#hasServices()) throw this.#configError;
-    // Its main service may be found to have ended.
-    const life = this.#stories.life;
-    this.#config = config ?? { services: [], main: life.main };
-    const earlier = this.#lastOfMain();
+    this.#config = config ?? { services: [], main: this.#stories.life.main };
+    const { main } = this.#config;
+    const earlier = this.#main.lastAt(main); // before it may be found to have ended
     const monitor = await this.#startMonitor();
     const machines = machineFolders(this.#options.folder);
     // Those of before that have ended wait for it.
@@ -165,10 +148,9 @@ export class Supervision extends EventEmitter<SupervisionEvents> {
       if (this.#monitor.takeRestored(watch) !== null) watch.close();
     }
     this.#isGuarded = supervisor.isGuarded;
-    // A guard has started us again in the same life of the container: then the end of before counts.
-    const { main } = this.#config;
-    const isSame = this.#isGuarded && life.bootId === boot() && life.main === main;
-    this.#remember(isSame ? life.earlier : earlier);
+    this.#store(() => {
+      this.#main.begin(main, this.#isGuarded, earlier);
+    }, null);
     // From now on our death is not the end of the container.
     if (this.#isGuarded) await this.supervisor.takeSignals(this.#options.onSignal);
     await judging;
@@ -188,7 +170,7 @@ export class Supervision extends EventEmitter<SupervisionEvents> {
     const { main } = this.#config;
     const status = this.supervisor.services().find(({ name }) => name === main);
     if (main === null || (status?.phase !== 'ended' && status?.phase !== 'failed')) return;
-    if (this.#isGuarded) this.#mainEnded.resolve(undefined);
+    if (this.#isGuarded) this.#main.end();
     // Not awaited: what it starts after may take its time. If it fails, a warning says why.
     else
       void this.supervisor
@@ -233,7 +215,7 @@ export class Supervision extends EventEmitter<SupervisionEvents> {
 
   /** Resolves when the main service has ended for good. */
   get mainEnded(): Promise<undefined> {
-    return this.#mainEnded.promise;
+    return this.#main.ended;
   }
 
   /** Whether there is a main service: then the others end with us. */
@@ -258,26 +240,9 @@ export class Supervision extends EventEmitter<SupervisionEvents> {
     this.#isEnding = true;
     const { errors } = await this.supervisor.stopAll();
     for (const { name, error } of errors) this.emit('warning', { service: name, error });
-    const status = this.#mainStatus();
+    const { status } = this.#main;
     if (this.#isGuarded) await this.supervisor.endWith(status);
     return status;
-  }
-
-  /** When something happened to the main service last. */
-  #lastOfMain(): string | null {
-    const { main } = this.#config;
-    const last = main === null ? undefined : this.#stories.of(main).at(-1);
-    return last === undefined ? null : timeOfStory(last).toISOString();
-  }
-
-  /** Of the main service, as a shell says it. */
-  #mainStatus(): number {
-    const { main } = this.#config;
-    const last = main === null ? undefined : this.#stories.of(main).at(-1);
-    if (last === undefined || this.#lastOfMain() === this.#earlier) return 0;
-    if (last.event === 'start-failed') return EXIT_NOT_STARTED;
-    if (last.how === 'exited') return last.exitCode;
-    return last.how === 'unknown' ? EXIT_UNKNOWN : 128 + signalNumber(last.signal);
   }
 
   /** The services go on, unless they were stopped. */
@@ -332,12 +297,12 @@ export class Supervision extends EventEmitter<SupervisionEvents> {
       // What runs once is not tried again.
       const isMain = service === this.#config.main;
       if (isMain && this.supervisor.service(service).spec().restart === 'never') {
-        this.#mainEnded.resolve(undefined);
+        this.#main.end();
       }
     });
     this.supervisor.on('stopped', ({ service, phase }) => {
       const isOver = phase === 'ended' || phase === 'failed';
-      if (isOver && service === this.#config.main) this.#mainEnded.resolve(undefined);
+      if (isOver && service === this.#config.main) this.#main.end();
       if (phase !== 'removed') return;
       this.#store(() => {
         this.#stories.remove(service);
@@ -373,16 +338,9 @@ export class Supervision extends EventEmitter<SupervisionEvents> {
   }
 
   #use(config: Config): void {
-    const isOther = config.main !== this.#config.main;
     this.#config = config;
-    this.#remember(isOther ? this.#lastOfMain() : this.#earlier);
-  }
-
-  /** For the next one of us, too. */
-  #remember(earlier: string | null): void {
-    this.#earlier = earlier;
     this.#store(() => {
-      this.#stories.life = { main: this.#config.main, bootId: boot(), earlier };
+      this.#main.use(config.main);
     }, null);
   }
 
@@ -410,91 +368,19 @@ export class Supervision extends EventEmitter<SupervisionEvents> {
     }
   }
 
-  async #answer(
-    name: string,
-    given: Record<string, unknown>,
-    peer: SocketPeer | null,
-  ): Promise<object> {
-    const asked = checkQuestion(name, given);
-    const why = () => describeAsker(`"exitwatch service ${name}"`, peer);
-    switch (asked.name) {
-      case 'list':
-        return { supervisor: this.#view(), services: this.#views() };
-      case 'story':
-        return this.#story(asked.question.name);
-      case 'start': {
-        const { names, timeoutMs } = asked.question;
-        return this.#each(names, (each) =>
-          this.#within(timeoutMs, each, () => this.supervisor.service(each).start()),
-        );
-      }
-      case 'stop': {
-        const { names, ...options } = asked.question;
-        return this.#each(names, (each) =>
-          this.supervisor.service(each).stop({ ...options, why: why() }),
-        );
-      }
-      case 'restart': {
-        const { names, timeoutMs } = asked.question;
-        return this.#each(names, (each) =>
-          this.#within(timeoutMs, each, () =>
-            this.supervisor.service(each).restart({ why: why() }),
-          ),
-        );
-      }
-      case 'apply':
-        return this.apply(asked.question.dryRun);
-      case 'upgrade-keeper':
-        return this.#upgradeKeeper();
-    }
-  }
-
-  /** Somebody waits for a start, but not for ever: it goes on. */
-  async #within(
-    timeoutMs: number | undefined,
-    name: string,
-    start: () => Promise<unknown>,
-  ): Promise<void> {
-    this.#checkNotEnding();
-    const limitMs = timeoutMs ?? DEFAULT_START_MS;
-    if ((await withDeadline(start(), limitMs)) !== LATE) return;
-    const { phase, waitsFor } = this.supervisor.service(name).status();
-    const others = waitsFor.length === 0 ? '' : ` after ${waitsFor.join(', ')}`;
-    const detail = `it does not run after ${limitMs} ms, but is ${phase}${others}; that goes on`;
-    throw new ExitwatchError('ERR_EXITWATCH_TIMEOUT', detail);
-  }
-
-  async #upgradeKeeper(): Promise<Questions['upgrade-keeper']['answer']> {
-    const before = this.supervisor.keeper?.version ?? '';
-    const { pid, version } = await this.supervisor.upgradeKeeper();
-    return { pid, version, before };
-  }
-
-  #story(name: string): Questions['story']['answer'] {
-    return { service: this.#viewOf(name), stories: [...this.#stories.of(name)] };
-  }
-
-  /** All of them or none: a name that no service has is an error before anything is done. */
-  async #each(
-    names: readonly string[] | null,
-    act: (name: string) => Promise<unknown>,
-  ): Promise<{ services: DoneService[] }> {
-    const all = names ?? this.#names();
-    for (const name of all) this.supervisor.service(name);
-    const services = await Promise.all(
-      [...new Set(all)].map(async (name): Promise<DoneService> => {
-        let error: DoneService['error'] = null;
-        try {
-          await act(name);
-        } catch (cause) {
-          const { code, message } = asExitwatchError(cause);
-          error = { code, message };
-        }
-        const status = this.supervisor.services().find((each) => each.name === name);
-        return { name, pid: status?.pid ?? null, phase: status?.phase ?? 'removed', error };
-      }),
-    );
-    return { services };
+  #answersHost(): AnswersHost {
+    const config = () => this.#config;
+    return {
+      ...{ supervisor: this.supervisor, stories: this.#stories },
+      get config() {
+        return config();
+      },
+      view: () => this.#view(),
+      apply: (isDryRun) => this.apply(isDryRun),
+      checkNotEnding: () => {
+        this.#checkNotEnding();
+      },
+    };
   }
 
   #view(): SupervisorView {
@@ -506,31 +392,6 @@ export class Supervision extends EventEmitter<SupervisionEvents> {
       keeperPid: this.supervisor.keeper?.pid ?? null,
       keeperVersion: this.supervisor.keeper?.version ?? null,
       warnings: this.#warnings,
-    };
-  }
-
-  #views(): ServiceView[] {
-    return this.#names().map((name) => this.#viewOf(name));
-  }
-
-  /** In the order of the configuration. */
-  #names(): string[] {
-    const order = new Map(this.#config.services.map(({ name }, at) => [name, at]));
-    const names = this.supervisor.services().map(({ name }) => name);
-    const placeOf = (name: string) => order.get(name) ?? Infinity;
-    return names.sort((one, other) => Math.sign(placeOf(one) - placeOf(other)) || 0);
-  }
-
-  #viewOf(name: string): ServiceView {
-    const service = this.supervisor.service(name);
-    const { command, args = [], logs = {} } = service.spec();
-    const { file, stdout, stderr } = logs;
-    return {
-      ...service.status(),
-      isMain: name === this.#config.main,
-      command: [command, ...args],
-      logs: [...new Set([file, stdout, stderr].filter((each) => each !== undefined))],
-      lastStory: this.#stories.of(name).at(-1) ?? null,
     };
   }
 }

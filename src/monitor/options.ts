@@ -74,7 +74,7 @@ export interface ExitMonitorOptions {
    * How long, in ms, an exit may wait for others, so that they are delivered together: default 0, at
    * most 10,000. With 100, many exits cost a fraction of what they cost one by one. It delays neither
    * processes that you watch nor signals for listeners of `signal`, and has no effect on the times in
-   * events.
+   * events. `close()` does not deliver what still waits.
    */
   maxDelayMs?: number;
   /**

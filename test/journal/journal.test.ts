@@ -538,7 +538,7 @@ test('a group that is named later may read what is there', async () => {
   );
   const modes = () => filesIn(dir).map((name) => statSync(join(dir, name)).mode & 0o777);
   const mine = () => filesIn(dir).filter((name) => /^\d/.test(name));
-  expect(mine().length).toBeGreaterThan(2);
+  expect(mine().length).toBeGreaterThan(1);
   expect(new Set(modes())).toEqual(new Set([0o600]));
   await write(dir, [], { gid: process.getgid?.() ?? 0 });
   for (const name of mine()) expect(statSync(join(dir, name)).mode & 0o777).toBe(0o640);

@@ -12,7 +12,7 @@ import type { SignalName } from '../events/wait-status.js';
 import { type Applied, Supervisor, type SupervisorReady } from '../supervisor/index.js';
 import { keeperBinary } from '../supervisor/keeper/keeper-process.js';
 
-import { Answers, type AnswersHost } from './control/answers.js';
+import { Answers, type AnswersHost } from './answers.js';
 import { ControlServer } from './control/control-server.js';
 import type { AppliedConfig, SupervisorView } from './control/protocol.js';
 import type { Config } from './config/check-config.js';

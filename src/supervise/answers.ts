@@ -1,19 +1,19 @@
-import { LATE, withDeadline } from '../../common/deadline.js';
-import { asExitwatchError, ExitwatchError } from '../../common/errors.js';
-import type { SocketPeer } from '../../native/addon.js';
-import type { Supervisor } from '../../supervisor/index.js';
-import type { Config } from '../config/check-config.js';
-import type { StoryStore } from '../ends/story-store.js';
+import { LATE, withDeadline } from '../common/deadline.js';
+import { asExitwatchError, ExitwatchError } from '../common/errors.js';
+import type { SocketPeer } from '../native/addon.js';
+import type { Supervisor } from '../supervisor/index.js';
+import type { Config } from './config/check-config.js';
+import type { StoryStore } from './ends/story-store.js';
 
-import { describeAsker } from './asker.js';
-import { checkQuestion } from './check-question.js';
+import { describeAsker } from './control/asker.js';
+import { checkQuestion } from './control/check-question.js';
 import type {
   AppliedConfig,
   DoneService,
   Questions,
   ServiceView,
   SupervisorView,
-} from './protocol.js';
+} from './control/protocol.js';
 
 /** How long a service may take to run that somebody wants to be started. */
 const DEFAULT_START_MS = 60_000;

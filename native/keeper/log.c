@@ -16,9 +16,16 @@
 
 enum { kPieceBytes = 1 << 16, kAgainAfterUs = 200000, kLogEveryMs = 500 };
 
+// A number that is free, because a rotation was interrupted, is taken first: no gap remains.
 void RotateFile(const char* file, int keep) {
   char from[PATH_MAX], to[PATH_MAX];
-  for (int i = keep; i > 0; i--) {
+  struct stat found;
+  int last = 1;
+  for (; last < keep; last++) {
+    snprintf(to, sizeof to, "%s.%d", file, last);
+    if (lstat(to, &found) < 0) break;
+  }
+  for (int i = keep == 0 ? 0 : last; i > 0; i--) {
     snprintf(to, sizeof to, "%s.%d", file, i);
     if (i > 1)
       snprintf(from, sizeof from, "%s.%d", file, i - 1);

@@ -6,6 +6,7 @@ import {
   readlinkSync,
   statSync,
 } from 'node:fs';
+import { basename, dirname } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import type { RunOptions } from '../../src/supervisor/index.js';
@@ -24,11 +25,14 @@ const PATIENCE_MS = 60_000 * (1 + ROUNDS);
 
 /** Reads a log with its rotated files, and checks that its numbers are 0, 1, 2 …; returns how many. */
 async function countLines(log: string): Promise<number> {
-  let oldest = 0;
-  while (existsSync(`${log}.${oldest + 1}`)) oldest++;
+  // Whoever was killed amid the last rotation has left a number free.
+  const numbers = readdirSync(dirname(log))
+    .filter((name) => name.startsWith(`${basename(log)}.`) && /\.\d+$/.test(name))
+    .map((name) => Number(name.slice(name.lastIndexOf('.') + 1)))
+    .sort((one, other) => other - one);
   let next = 0;
   let rest = '';
-  for (let i = oldest; i >= 0; i--) {
+  for (const i of [...numbers, 0]) {
     const file = createReadStream(i === 0 ? log : `${log}.${i}`, 'latin1');
     for await (const part of file as AsyncIterable<string>) {
       const lines = (rest + part).split('\n');

@@ -14,6 +14,8 @@ import { kill } from '../support/kill';
 const CLIENT = join(__dirname, '..', 'programs', 'keeper-client.cjs');
 const KILLS = 25 * ROUNDS;
 
+jest.setTimeout(60_000 * (1 + ROUNDS));
+
 it(`a client killed at any byte of a start, ${KILLS} times: each id runs once, and its end is told once`, async () => {
   await using host = await KeeperHost.open();
   const marks = host.path('marks');
@@ -75,58 +77,50 @@ it('a keeper killed while runs start: each id runs at most once, and no end is i
   }
 });
 
-it(
-  'a keeper killed while a run without a cgroup starts and ends: its status is known',
-  async () => {
-    await using host = await KeeperHost.open();
-    for (let i = 0; i < 20 * ROUNDS; i++) {
-      const id = `run${i}`;
-      const started = host.keeper.start({
-        ...{ id, command: 'sh', args: ['-c', 'exit 7'], cgroup: null },
-      });
-      await new Promise((resolve) => setTimeout(resolve, (i % 20) / 4));
-      kill(host.keeperPid, 'SIGKILL');
-      const { restarts } = host;
-      await started;
-      await until('another keeper', () => host.restarts > restarts);
-      expect(await host.end(id)).toMatchObject({ how: 'exited', exitCode: 7 });
-    }
-  },
-  60_000 * (1 + ROUNDS),
-);
+it('a keeper killed while a run without a cgroup starts and ends: its status is known', async () => {
+  await using host = await KeeperHost.open();
+  for (let i = 0; i < 20 * ROUNDS; i++) {
+    const id = `run${i}`;
+    const started = host.keeper.start({
+      ...{ id, command: 'sh', args: ['-c', 'exit 7'], cgroup: null },
+    });
+    await new Promise((resolve) => setTimeout(resolve, (i % 20) / 4));
+    kill(host.keeperPid, 'SIGKILL');
+    const { restarts } = host;
+    await started;
+    await until('another keeper', () => host.restarts > restarts);
+    expect(await host.end(id)).toMatchObject({ how: 'exited', exitCode: 7 });
+  }
+});
 
-it(
-  'a keeper killed while runs start that stay: what runs is known to the next one, and runs once',
-  async () => {
-    await using host = await KeeperHost.open();
-    const word = `mark-${randomUUID()}`;
-    let ran = 0;
-    // Half of them wait until PID 1 has reaped them.
-    for (let i = 0; i < 10 * ROUNDS; i++) {
-      const [id, mark] = [`run${i}`, `${word}-${i}`];
-      const started = host.keeper
-        .start({
-          ...{ id, command: 'sh', args: ['-c', 'sleep 1000; exit', mark] },
-          ...(i % 2 === 0 ? { cgroup: null } : {}),
-        })
-        .catch((error: unknown) => error);
-      await new Promise((resolve) => setTimeout(resolve, (i % 10) / 4));
-      const before = host.keeperPid;
-      kill(before, 'SIGKILL');
-      await started;
-      await host.keeper.start({ id: `next${i}`, command: 'true' });
-      const isKnown = host.keeper.run(id)?.state === 'running';
-      if (isKnown) {
-        await until(`the command of ${id}`, () => processesWith(mark).length === 1);
-        // The next keeper asks the parent of a run without a cgroup, as soon as that answers.
-        await until(`the pid of ${id}`, () => host.keeper.run(id)?.pid != null);
-      }
-      const run = host.keeper.run(id);
-      expect({ run, pids: processesWith(mark) }).toEqual({ run, pids: isKnown ? [run?.pid] : [] });
-      if (isKnown) await host.keeper.stop(id, { signal: 'SIGKILL' });
-      ran += isKnown ? 1 : 0;
+it('a keeper killed while runs start that stay: what runs is known to the next one, and runs once', async () => {
+  await using host = await KeeperHost.open();
+  const word = `mark-${randomUUID()}`;
+  let ran = 0;
+  // Half of them wait until PID 1 has reaped them.
+  for (let i = 0; i < 10 * ROUNDS; i++) {
+    const [id, mark] = [`run${i}`, `${word}-${i}`];
+    const started = host.keeper
+      .start({
+        ...{ id, command: 'sh', args: ['-c', 'sleep 1000; exit', mark] },
+        ...(i % 2 === 0 ? { cgroup: null } : {}),
+      })
+      .catch((error: unknown) => error);
+    await new Promise((resolve) => setTimeout(resolve, (i % 10) / 4));
+    const before = host.keeperPid;
+    kill(before, 'SIGKILL');
+    await started;
+    await host.keeper.start({ id: `next${i}`, command: 'true' });
+    const isKnown = host.keeper.run(id)?.state === 'running';
+    if (isKnown) {
+      await until(`the command of ${id}`, () => processesWith(mark).length === 1);
+      // The next keeper asks the parent of a run without a cgroup, as soon as that answers.
+      await until(`the pid of ${id}`, () => host.keeper.run(id)?.pid != null);
     }
-    expect(ran).toBeGreaterThan(0);
-  },
-  60_000 * (1 + ROUNDS),
-);
+    const run = host.keeper.run(id);
+    expect({ run, pids: processesWith(mark) }).toEqual({ run, pids: isKnown ? [run?.pid] : [] });
+    if (isKnown) await host.keeper.stop(id, { signal: 'SIGKILL' });
+    ran += isKnown ? 1 : 0;
+  }
+  expect(ran).toBeGreaterThan(0);
+});

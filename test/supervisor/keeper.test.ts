@@ -5,6 +5,7 @@ import {
   existsSync,
   readFileSync,
   readlinkSync,
+  rmSync,
   statSync,
   writeFileSync,
 } from 'node:fs';
@@ -205,6 +206,26 @@ describe.each(MODES)('a run %s', (_, itHere, mode) => {
     const files = [out, `${out}.1`, `${out}.2`].map((path) => readFileSync(path, 'utf8'));
     expect(files).toEqual(['run e\n', 'run d\n', 'run c\n']);
     expect(existsSync(`${out}.3`)).toBe(false);
+  });
+
+  itHere('a rotation takes the number that an interrupted one has left free', async () => {
+    await using host = await KeeperHost.open();
+    const out = host.path('out');
+    const write = (texts: Record<string, string>) => {
+      for (const [end, text] of Object.entries(texts)) writeFileSync(`${out}${end}`, text);
+    };
+    const read = () =>
+      ['', '.1', '.2', '.3', '.4'].map((end) =>
+        existsSync(`${out}${end}`) ? readFileSync(`${out}${end}`, 'utf8') : null,
+      );
+    write({ '': 'now\n', '.1': 'one\n', '.3': 'three\n' });
+    const logs = { stdout: out, maxBytes: 1, keep: 5 };
+    await host.keeper.start({ id: 'a', command: 'sleep', args: ['1000'], logs, ...mode });
+    expect(read()).toEqual(['', 'now\n', 'one\n', 'three\n', null]);
+    rmSync(`${out}.2`);
+    write({ '': 'later\n' });
+    await host.keeper.rotateLog('a', out, 5);
+    expect(read()).toEqual(['', 'later\n', 'now\n', 'three\n', null]);
   });
 
   itHere('ES-21: writes its log while nobody else lives', async () => {

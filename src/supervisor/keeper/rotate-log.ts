@@ -1,5 +1,5 @@
 import { constants } from 'node:fs';
-import { open, rename, unlink, type FileHandle } from 'node:fs/promises';
+import { lstat, open, rename, unlink, type FileHandle } from 'node:fs/promises';
 
 import { regular } from '../../common/small-file.js';
 
@@ -56,11 +56,19 @@ async function copyFrom(from: FileHandle, to: FileHandle, start: number): Promis
   }
 }
 
-/** Makes room for `FILE.1`. */
+/** Makes room for `FILE.1`. A number that is free, because that was interrupted, is taken first. */
 async function shift(path: string, keep: number): Promise<void> {
-  for (let i = keep - 1; i > 0; i--) {
-    await rename(`${path}.${i}`, `${path}.${i + 1}`).catch((error: unknown) => {
-      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
-    });
+  let last = 1;
+  while (last < keep && (await isThere(`${path}.${last}`))) last++;
+  for (let i = last - 1; i > 0; i--) await rename(`${path}.${i}`, `${path}.${i + 1}`);
+}
+
+async function isThere(path: string): Promise<boolean> {
+  try {
+    await lstat(path);
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return false;
+    throw error;
   }
 }

@@ -96,9 +96,10 @@ class Model {
     this.keeper = await this.one.ready;
     // As a program does that has died: what it was about to ask, it asks again.
     await this.one.request('apply', { services: this.services() });
-    for (const [name, { isStopped, variant }] of this.wanted) {
+    for (const [name, { isStopped }] of this.wanted) {
+      // Also of what cannot be started: it may be another variant later.
       if (isStopped) await this.one.request('stop', { name });
-      else if (variant !== BROKEN) await this.one.request('start', { name }).catch(() => null);
+      else await this.one.request('start', { name }).catch(() => null);
     }
   }
 

@@ -12,6 +12,9 @@ type Nothing = false | null | undefined;
 
 const LOOKS_EVERY_MS = 2;
 
+/** A test that may take hours says sooner what does not come. */
+const MOST_MS = 600_000;
+
 /**
  * Nearly all the time that the test has left. The rest is for the report and for cleaning up, which
  * may also wait.
@@ -19,7 +22,7 @@ const LOOKS_EVERY_MS = 2;
 function patienceMs(): number {
   const { testEndsAt } = globalThis;
   const leftMs = testEndsAt === undefined ? 60_000 : testEndsAt - performance.now();
-  return leftMs - Math.min(5000, leftMs / 8);
+  return Math.min(MOST_MS, leftMs - Math.min(5000, leftMs / 8));
 }
 
 /** Settles like the promise. Rejects if it takes too long, and names what did not come. */

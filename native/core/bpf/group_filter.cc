@@ -273,26 +273,15 @@ class Program : KernelProgram {
     }
     TakeIfUnknown(Asm::kDouble, offsetof(GroupRecord, inode), offsetof(ExitNote, inode));
     TakeIfUnknown(Asm::kWord, offsetof(GroupRecord, parent_pid), offsetof(ExitNote, parent_pid));
-    TakeParentName();
+    for (const size_t at : {size_t{0}, kNameBytes / 2}) {
+      TakeIfUnknown(Asm::kDouble, offsetof(GroupReport, parent_name) + at,
+                    offsetof(ExitNote, parent_name) + at);
+    }
     code_.Load(Asm::kWord, Asm::kR1, Asm::kFrame, RecordField(offsetof(GroupRecord, flags)));
     code_.JumpIf32(BPF_JSET, Asm::kR1, static_cast<int32_t>(GroupRecord::kMayBeRepeated), taken);
     PointToKey();
     code_.Call(Asm::kMapDelete);
     code_.Bind(taken);
-  }
-
-  // All of a name or none of it: the note may be of another parent.
-  void TakeParentName() {
-    const Asm::Label known = code_.NewLabel();
-    const auto to = [](size_t at) { return RecordField(offsetof(GroupReport, parent_name) + at); };
-    code_.Load(Asm::kDouble, Asm::kR1, Asm::kFrame, to(0));
-    code_.JumpIf(BPF_JNE, Asm::kR1, 0, known);
-    for (const size_t at : {size_t{0}, kNameBytes / 2}) {
-      code_.Load(Asm::kDouble, Asm::kR1, Asm::kR0,
-                 static_cast<int16_t>(offsetof(ExitNote, parent_name) + at));
-      code_.Store(Asm::kDouble, Asm::kFrame, to(at), Asm::kR1);
-    }
-    code_.Bind(known);
   }
 
   // Threads that were released are counted in the signal_struct; only the first one may not be

@@ -25,9 +25,6 @@ const MONITOR_OPTIONS = {
 /** How often to write how many ends were skipped. */
 const SKIPPED_MS = 10_000;
 
-/** A recorder in the kernel has room for fewer by default, and counts the others. */
-const MOST_UNSTORED = 65_536;
-
 /** How long to wait at most, when it is closed, until all ends of before are told. */
 const LONGEST_CLOSE_MS = 2000;
 
@@ -53,8 +50,6 @@ export class Recording {
   readonly #monitor: ExitMonitor;
   readonly #rate: RateLimit;
   readonly #timer: NodeJS.Timeout;
-  /** Ends that were skipped, whose number is not on disk. */
-  #unstored: Pick<ExitEvent, 'id'>[] = [];
   /** Another process has recorded since the last row. */
   readonly #wasRecorded: boolean;
   #isStarted = false;
@@ -147,20 +142,17 @@ export class Recording {
   }
 
   /** The latest ones first: then the recorder's room is freed once, and not for each. */
-  #commit(exits: readonly Pick<ExitEvent, 'id'>[]): void {
+  #commit(exits: readonly ExitEvent[]): void {
     for (const exit of exits.toReversed()) this.#monitor.commit(exit);
   }
 
   /** An end that was skipped is done with when its number is on disk. */
   async #writeSkipped(): Promise<void> {
-    const ends = this.#unstored.splice(0);
-    for (const { row, exits } of this.#rate.takeSkipped()) {
-      this.#journal.append(row);
-      for (const { id } of exits) ends.push({ id });
-    }
-    if (ends.length === 0) return;
+    const skipped = this.#rate.takeSkipped();
+    if (skipped.length === 0) return;
+    for (const { row } of skipped) this.#journal.append(row);
     await this.#journal.flush();
-    if (this.#journal.trouble === null) this.#commit(ends);
-    else this.#unstored = [...ends, ...this.#unstored].slice(-MOST_UNSTORED);
+    if (this.#journal.trouble !== null) return;
+    for (const { exits } of skipped) this.#commit(exits);
   }
 }

@@ -1,9 +1,8 @@
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { appendFileSync, copyFileSync, mkdirSync, mkdtempSync, rmSync, statSync } from 'node:fs';
+import { copyFileSync, mkdirSync, mkdtempSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { setTimeout } from 'node:timers/promises';
 
 import type { JournalRow } from '../../src/journal';
 
@@ -161,37 +160,6 @@ describe('exitwatch record', () => {
       () => JSON.stringify({ rows: rows.length, counts: counts(), kept: keptShells() }),
     );
     expect(rows.filter((row) => row.event === 'exit' && row.pid === dropped)).toEqual([]);
-  });
-
-  itAsRecorder('counts what is more than --rate once, also if the disk was full', async () => {
-    await using record = new TestRecord();
-    mkdirSync(record.dir, { mode: 0o700 });
-    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=256k,mode=0700', 'none', record.dir]);
-    try {
-      const loop = join(record.stateDir, 'loops');
-      copyFileSync('/bin/true', loop);
-      await record.start('--match', 'name=loops', '--rate', '3');
-      const filler = join(record.dir, 'filler');
-      expect(() => {
-        for (;;) appendFileSync(filler, Buffer.alloc(4096));
-      }).toThrow('ENOSPC');
-      for (let i = 0; i < 10; i++) execFileSync(loop);
-      await setTimeout(11_000); // it counts every 10 s
-      rmSync(filler);
-      const rows = () => rowsOf({ dir: record.dir });
-      const counted = (all: JournalRow[]) =>
-        all.reduce((sum, row) => sum + (row.event === 'skipped' ? row.count : 0), 0);
-      await until('all of them', async () => counted(await rows()) === 7);
-      await setTimeout(11_000); // that these are done with
-      await record.kill('SIGKILL');
-      await record.start('--match', 'name=loops', '--rate', '100');
-      const { pid } = spawnSync(loop);
-      await inJournal(record, pid);
-      const all = await rows();
-      expect([all.filter(({ event }) => event === 'exit').length, counted(all)]).toEqual([4, 7]);
-    } finally {
-      execFileSync('umount', ['--lazy', record.dir]);
-    }
   });
 
   itAsRecorder('refuses a second one, and a directory that others can write', async () => {

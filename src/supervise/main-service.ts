@@ -13,17 +13,13 @@ const EXIT_UNKNOWN = 125;
 export class MainService {
   readonly #stories: StoryStore;
   readonly #ended = newPromise<undefined>();
+  /** `null`: there is none. */
   #name: string | null = null;
   /** When it ended before we, or our container, began. */
   #earlier: string | null = null;
 
   constructor(stories: StoryStore) {
     this.#stories = stories;
-  }
-
-  /** `null`: there is none. */
-  get name(): string | null {
-    return this.#name;
   }
 
   /** Resolves when it has ended for good. */

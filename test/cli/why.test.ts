@@ -330,6 +330,7 @@ test('of what may be among what the journal lacks, it says so', async () => {
   {
     await using journal = new JournalWriter({ dir: folder.journal });
     journal.append({ ...gap, lost: 3, reason: 'receive-buffer' });
+    journal.append({ ...gap, lost: 2, reason: 'receive-buffer', recovered: 2 });
     journal.append({ ...gap, lost: 4, reason: 'trace-buffer' });
     journal.append({ event: 'skipped', ...between, name: 'zzyzx', count: 5 });
     journal.append({ event: 'skipped', ...between, name: 'other', count: 6 });
@@ -338,7 +339,7 @@ test('of what may be among what the journal lacks, it says so', async () => {
   const { code, stderr } = await call('why', 'zzyzx', '--state-dir', folder.path);
   expect({ code, line: stderr.split('\n')[1] }).toEqual({
     code: 127,
-    line: 'It lacks ends: 3 were lost, 12 were counted and not kept; "exitwatch history" says when.',
+    line: 'It lacks ends: up to 3 were lost, 12 were counted and not kept; "exitwatch history" says when.',
   });
 });
 

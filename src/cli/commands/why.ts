@@ -94,14 +94,15 @@ async function lacksOf(
   let skipped = 0;
   for await (const row of readJournal({ dir, ...subjects[0], ...(since && { since }) })) {
     if (row.event === 'gap' && row.reason !== 'trace-buffer') {
-      lost += row.lost ?? 0;
+      // With the cBPF filter, what was lost are messages, and fewer ends. Those that were recovered follow.
+      lost += Math.max(0, (row.lost ?? 0) - row.recovered);
       hasUncounted ||= row.lost === null;
     }
     if (row.event === 'skipped' && isOfIt(row.name)) skipped += row.count;
   }
   const parts = [
     ...(hasUncounted ? ['an unknown number was lost'] : []),
-    ...(lost > 0 ? [`${hasUncounted ? 'another ' : ''}${lost} were lost`] : []),
+    ...(lost > 0 ? [`up to ${lost}${hasUncounted ? ' others' : ''} were lost`] : []),
     ...(skipped > 0 ? [`${skipped} were counted and not kept`] : []),
   ];
   if (parts.length === 0) return null;

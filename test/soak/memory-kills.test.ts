@@ -48,10 +48,11 @@ itAsRecorder(
       // Half of them kill themselves between storing an exit and committing it.
       const isOwnDoing = kill % 2 === 0 && !isOver;
       const running = store(...(isOwnDoing ? ['200'] : []));
-      if (!isOwnDoing) {
-        await setTimeout(Math.random() * 400);
-        running.child.kill('SIGKILL');
-      }
+      // After the last exit of the storm there may be too few for it to come to its own.
+      await (isOwnDoing
+        ? Promise.race([running.ended, storm.ended])
+        : setTimeout(Math.random() * 400));
+      running.child.kill('SIGKILL');
       await running.ended;
     }
     const report = (await storm.rest()).map((line) => line.split(' ').map(Number));

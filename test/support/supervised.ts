@@ -102,8 +102,9 @@ export const markedService = (
   more: Partial<ServiceSpec> = {},
 ): ServiceSpec => ({
   name,
-  command: 'sh',
-  // tail waits for ever, and takes the word for a file that is missing.
-  args: ['-c', 'exec tail -f /dev/null "$0" 2>/dev/null', `${word}:${name}:${variant}`],
+  // No shell: while one becomes another program, it has no command line for a moment. tail waits for
+  // ever, and takes the word for a file that is missing.
+  command: 'tail',
+  args: ['-f', '/dev/null', `${word}:${name}:${variant}`],
   ...more,
 });

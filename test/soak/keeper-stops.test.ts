@@ -10,6 +10,10 @@ import { ROUNDS } from '../support/rounds';
 import { until } from '../support/wait';
 
 const STOPS = 7 * ROUNDS;
+
+// On a busy machine a tree that fights back takes some seconds to stop.
+jest.setTimeout(60_000 + STOPS * 10_000);
+
 const IN_CGROUP = { cgroup: `${CGROUP2 ?? ''}/exitwatch-test-${process.pid}` };
 
 describe.each([

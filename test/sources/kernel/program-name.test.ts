@@ -163,23 +163,27 @@ describe.each(['pidfd', 'poll'] as const)('%s', (source) => {
   });
 });
 
-itAsRootOfHost('each of 10,000 forks in a row is reported with a program', async () => {
-  if (!KERNEL.tellsPrograms) return;
-  await using monitor = new ExitMonitor({ scope: 'all' });
-  const log = new EventLog(monitor);
-  await monitor.start();
-  const { stdout } = await run(program('brief'), ['10000']);
-  const rows = stdout.trim().split('\n');
-  // By name as well: 10,000 pids come round while others fork, too.
-  const ofRow = (row: string) => {
-    const [pid, name] = row.split(' ');
-    return log.of(Number(pid)).filter((event) => event.name === name);
-  };
-  let reported = 0;
-  await log.until(`the exits of ${rows.length} processes`, () => {
-    while (reported < rows.length && ofRow(rows[reported] ?? '').length > 0) reported++;
-    return reported === rows.length;
-  });
-  const programs = rows.flatMap((row) => ofRow(row).map((event) => event.program));
-  expect(new Set(programs)).toEqual(new Set(['brief']));
-});
+itAsRootOfHost(
+  'each of 10,000 forks in a row is reported with a program',
+  async () => {
+    if (!KERNEL.tellsPrograms) return;
+    await using monitor = new ExitMonitor({ scope: 'all' });
+    const log = new EventLog(monitor);
+    await monitor.start();
+    const { stdout } = await run(program('brief'), ['10000']);
+    const rows = stdout.trim().split('\n');
+    // By name as well: 10,000 pids come round while others fork, too.
+    const ofRow = (row: string) => {
+      const [pid, name] = row.split(' ');
+      return log.of(Number(pid)).filter((event) => event.name === name);
+    };
+    let reported = 0;
+    await log.until(`the exits of ${rows.length} processes`, () => {
+      while (reported < rows.length && ofRow(rows[reported] ?? '').length > 0) reported++;
+      return reported === rows.length;
+    });
+    const programs = rows.flatMap((row) => ofRow(row).map((event) => event.program));
+    expect(new Set(programs)).toEqual(new Set(['brief']));
+  },
+  180_000,
+);

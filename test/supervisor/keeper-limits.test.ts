@@ -49,9 +49,12 @@ it('without descriptors it starts nothing, declares nothing gone, and does not s
   await sleep(1000); // what is measured
   expect(cpuOf(host.keeperPid) - before).toBeLessThan(30);
   expect(clients.every(({ isServed }) => isServed())).toBe(false);
-  expect(processesWith(word)).toHaveLength(ids.length);
+  // A shell's child has the arguments of the shell until it becomes another program.
+  await until('one shell of each run, each with its child', async () => {
+    const { length } = await host.keeper.members('run-0');
+    return length === 2 && processesWith(word).length === ids.length;
+  });
   for (const id of ids) expect(host.keeper.run(id)).toMatchObject({ state: 'running' });
-  expect(await host.keeper.members('run-0')).toHaveLength(2);
   for (const id of ids.slice(0, 12)) await host.keeper.stop(id);
   await until('the clients to be served', () => clients.every(({ isServed }) => isServed()));
   for (const { socket } of clients) socket.destroy();

@@ -1,4 +1,4 @@
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -149,11 +149,12 @@ export class SupervisorHost implements AsyncDisposable {
   }
 
   /**
-   * Once a service runs and has written this file. A process may write it before its supervisor is
-   * told that it was started.
+   * Once a service runs and has written into this file, which a shell creates before it writes. A
+   * process may write it before its supervisor is told that it was started.
    */
   async wrote(file: string, name = 'web'): Promise<ServiceStatus> {
-    await until(`${name} to write ${file}`, () => existsSync(this.path(file)));
+    const size = () => statSync(this.path(file), { throwIfNoEntry: false })?.size ?? 0;
+    await until(`${name} to write ${file}`, () => size() > 0);
     return this.phase(name, 'running');
   }
 
@@ -202,6 +203,17 @@ export const shell = (
   script: string,
   more: Partial<ServiceSpec> = {},
 ): ServiceSpec => ({ name, command: 'sh', args: ['-c', script], ...more });
+
+/**
+ * The arguments or the environment of a process that runs. It has none for a moment when it has just
+ * become another program.
+ */
+export function textOf(pid: number | null, file: 'cmdline' | 'environ'): Promise<string> {
+  return until(`the ${file} of ${pid}`, () => {
+    const text = readFileSync(`/proc/${pid}/${file}`, 'latin1');
+    return text !== '' && text;
+  });
+}
 
 /** Whether a process is there and not a zombie. Of one that is not known, nobody can say. */
 export function isRunning(pid: number | null | undefined): boolean {

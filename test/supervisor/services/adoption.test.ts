@@ -5,7 +5,7 @@ import { bootPrefix, identityId, identityOf } from '../../../src/identity/proces
 import { Keeper } from '../../../src/supervisor/index';
 import { kill } from '../../support/kill';
 import { mortal, release } from '../../support/mortal';
-import { isRunning, shell, sleeper, SupervisorHost } from '../../support/supervisor';
+import { isRunning, shell, sleeper, SupervisorHost, textOf } from '../../support/supervisor';
 import { until } from '../../support/wait';
 
 const EARLIER = '11111111-2222-3333-4444-555555555555';
@@ -257,7 +257,7 @@ describe('a supervisor that comes back', () => {
     await host.event('started', 3);
     expect(isRunning(pid)).toBe(false);
     const { pid: now } = await host.phase('a', 'running');
-    expect(readFileSync(`/proc/${now}/cmdline`, 'latin1')).toBe('sleep\x002000\x00');
+    expect(await textOf(now, 'cmdline')).toBe('sleep\x002000\x00');
     expect(readdirSync(host.path('services'))).not.toContain('+apply.json');
   });
 
@@ -303,7 +303,7 @@ describe('a supervisor that comes back', () => {
     await host.phase('web', 'waiting');
     await host.apply(service);
     const { pid: next } = await host.phase('web', 'running');
-    expect(readFileSync(`/proc/${next}/environ`, 'latin1')).toContain('TOKEN=hush');
+    expect(await textOf(next, 'environ')).toContain('TOKEN=hush');
   });
 
   it('refuses a directory that another one has', async () => {

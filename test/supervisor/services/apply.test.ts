@@ -3,10 +3,8 @@ import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 
 import { kill } from '../../support/kill';
 import { itAsRoot } from '../../support/privilege';
-import { isRunning, sleeper, SupervisorHost } from '../../support/supervisor';
+import { isRunning, sleeper, SupervisorHost, textOf } from '../../support/supervisor';
 import { until } from '../../support/wait';
-
-const commandLine = (pid: number | null) => readFileSync(`/proc/${pid}/cmdline`, 'latin1');
 
 describe('apply()', () => {
   it('CS-23 acts at once the first time, and then once for calls that come together', async () => {
@@ -142,7 +140,7 @@ describe('apply()', () => {
     writeFileSync(host.path('go'), 'go\n');
     await until('the newest', () => host.of('started').length === 4);
     const { pid: now } = await host.phase('a', 'running');
-    expect(commandLine(now)).toBe('sleep\x001003\x00');
+    expect(await textOf(now, 'cmdline')).toBe('sleep\x001003\x00');
     expect(host.status('a').isCurrent).toBe(true);
     expect(host.supervisor.metrics().longestLatencyMs).toBeGreaterThanOrEqual(623);
     expect(host.supervisor.metrics().oldestRequestMs).toBeNull();
@@ -176,7 +174,7 @@ describe('apply()', () => {
       const status = host.supervisor.services().find(({ name }) => name === 'a');
       return status?.phase === 'running' && status.run !== run ? status : null;
     });
-    expect(commandLine(pid)).toBe('sleep\x002000\x00');
+    expect(await textOf(pid, 'cmdline')).toBe('sleep\x002000\x00');
   });
 
   it('KB-11 KB-16 a removed service cannot be started, and has never started if it had not', async () => {

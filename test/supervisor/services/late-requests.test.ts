@@ -9,7 +9,7 @@ import {
 } from 'node:fs';
 
 import { Keeper } from '../../../src/supervisor/index';
-import { isRunning, shell, sleeper, SupervisorHost } from '../../support/supervisor';
+import { isRunning, shell, sleeper, SupervisorHost, textOf } from '../../support/supervisor';
 import { arrives, until } from '../../support/wait';
 import { kill } from '../../support/kill';
 
@@ -27,7 +27,7 @@ function slowToStop(host: SupervisorHost) {
 async function leavingBehind(host: SupervisorHost, count: string) {
   const child = host.path('child');
   const inner = `trap "" TERM; echo $$ > ${child}; while :; do sleep 0.01; done`;
-  const script = `echo x >> ${count}; [ -e ${child} ] && exec sleep 1000; sh -c '${inner}' & until [ -e ${child} ]; do sleep 0.01; done; exit 0`;
+  const script = `echo x >> ${count}; [ -e ${child} ] && exec sleep 1000; sh -c '${inner}' & until [ -s ${child} ]; do sleep 0.01; done; exit 0`;
   const spec = shell('web', script, { restart: 'on-failure', stop: { graceMs: 600_000 } });
   await host.apply(spec);
   await host.phase('web', 'stopping');
@@ -100,7 +100,7 @@ describe('what is asked while a process that ended by itself is cleared away', (
     await host.apply(sleeper('web', { restart: 'on-failure' }));
     end();
     const { pid } = await host.phase('web', 'running');
-    expect(readFileSync(`/proc/${pid}/cmdline`, 'latin1')).toContain('sleep');
+    expect(await textOf(pid, 'cmdline')).toContain('sleep');
   });
 });
 
@@ -284,8 +284,7 @@ it('a service does not get what a service manager has told the supervisor alone'
     await using host = await SupervisorHost.open();
     await host.apply(sleeper('web'));
     const { pid } = await host.phase('web', 'running');
-    const environment = readFileSync(`/proc/${pid}/environ`, 'latin1');
-    expect(environment).not.toMatch(/NOTIFY_SOCKET|WATCHDOG_USEC/);
+    expect(await textOf(pid, 'environ')).not.toMatch(/NOTIFY_SOCKET|WATCHDOG_USEC/);
   } finally {
     delete process.env['NOTIFY_SOCKET'];
     delete process.env['WATCHDOG_USEC'];

@@ -137,7 +137,10 @@ describe('stop()', () => {
     const child = host.path('child');
     const inner = `trap "" TERM; echo $$ > ${child}; while :; do sleep 0.01; done`;
     await host.apply(shell('web', `sh -c '${inner}' & exec sleep 1000`, { stop: { graceMs: 50 } }));
-    const pid = await until('the child', () => existsSync(child) && Number(readFileSync(child)));
+    const pid = await until(
+      'the child',
+      () => (existsSync(child) && Number(readFileSync(child))) || null,
+    );
     await host.supervisor.service('web').stop();
     expect(isRunning(pid)).toBe(false);
   });

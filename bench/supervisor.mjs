@@ -106,7 +106,8 @@ const CONTENDERS = {
       const general = `[supervisord]\nnodaemon=true\nlogfile=/dev/null\nlogfile_maxbytes=0\npidfile=${work}/pid\nminfds=4096\n`;
       writeFileSync(file, `${general}${programs.join('')}`);
       const [command, env] = supervisordCommand();
-      return spawn('python3', [found(command) || command, '-c', file], {
+      // Debian's package is for Debian's python3, which need not be the first one in PATH.
+      return spawn('/usr/bin/python3', [found(command) || command, '-c', file], {
         ...{ stdio: 'ignore', env: { ...process.env, ...env } },
       });
     },

@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { until } from './processes.mjs';
+import { processesOf, until } from './processes.mjs';
 
 const OURS = resolve('dist/cli/main.js');
 const PM2_FOLDER = resolve('build/comparison');
@@ -12,6 +12,8 @@ let marks = 0;
 
 /** What all have in common. */
 class Driver {
+  #marks = [];
+
   constructor(folder) {
     this.folder = folder;
   }
@@ -22,7 +24,14 @@ class Driver {
 
   /** A word for the command line of a service. */
   mark(name) {
-    return `compare-${process.pid}-${++marks}-${name}`;
+    const mark = `compare-${process.pid}-${++marks}-${name}`;
+    this.#marks.push(mark);
+    return mark;
+  }
+
+  /** Ends what has outlived its supervisor. */
+  endMarked() {
+    for (const { pid } of this.#marks.flatMap(processesOf)) this.killPid(pid);
   }
 
   run(command, args, more = {}) {

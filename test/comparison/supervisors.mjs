@@ -216,6 +216,7 @@ async function row([title, situation], kinds) {
       cells.push([did, text].filter(Boolean).join(': '));
     } finally {
       await one.end();
+      one.endMarked();
       rmSync(folder, { recursive: true, force: true });
     }
     console.error(`${title}: ${one.name}: ${cells.at(-1)}`);

@@ -1,5 +1,5 @@
-// npm run bench:supervisor [-- SERVICES SECONDS]: 500 services, a tenth of them in a crash loop, by a
-// Supervisor, by supervisord (Debian's package) and by pm2 (npm), one after the other: CPU of all
+// npm run bench:supervisor [-- SERVICES SECONDS]: 500 services, a tenth of them in a crash loop, by
+// `exitwatch supervise`, by supervisord (Debian's package) and by pm2 (npm), one after the other: CPU of all
 // processes of each for a restart, and their memory for a service. The peers are taken from PATH, or
 // fetched into a folder of the cache, never installed.
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
@@ -26,9 +26,12 @@ const LONGEST_START_MS = 300_000;
 const TICKS = Number(execFileSync('getconf', ['CLK_TCK'], { encoding: 'utf8' }));
 
 const REPOSITORY = join(import.meta.dirname, '..');
+const COMMAND = join(REPOSITORY, 'dist', 'cli', 'main.js');
 const CACHE = join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'exitwatch-bench');
 const work = mkdtempSync(join(tmpdir(), 'exitwatch-bench-'));
 const starts = join(work, 'starts');
+const state = join(work, 'state');
+const pins = join(work, 'pins');
 
 /** Each start of a crashing one is a line in `starts`; it lives for a second, so nobody backs off. */
 const CRASH = `echo >> ${starts}; sleep 1; exit 1`;
@@ -66,34 +69,25 @@ function supervisordCommand() {
   return [join(root, 'usr/bin/supervisord'), { PYTHONPATH }];
 }
 
-const OURS = `
-const { Supervisor } = require(${JSON.stringify(join(REPOSITORY, 'dist/supervisor/index.js'))});
-const [stateDir, file] = process.argv.slice(1);
-const supervisor = new Supervisor({ stateDir });
-supervisor.start().then(async () => {
-  await supervisor.apply(JSON.parse(require('node:fs').readFileSync(file, 'utf8')));
-  process.once('SIGTERM', async () => {
-    await supervisor.stopAll({ graceMs: 1 });
-    await supervisor.apply([]);
-    while (supervisor.services().length > 0) await new Promise((resolve) => setTimeout(resolve, 50));
-    await supervisor.close();
-    process.exit();
-  });
-});`;
-
 const CONTENDERS = {
   exitwatch: {
     start() {
       const file = join(work, 'services.json');
       const backoff = { freeAttempts: 1e6 };
       const services = names.map((each) => ({
-        ...{ name: each.name, command: 'sh', args: ['-c', shellOf(each)], backoff },
+        ...{ name: each.name, command: 'sh', args: ['-c', shellOf(each)], backoff, logs: {} },
       }));
-      writeFileSync(file, JSON.stringify(services));
-      return spawn(process.execPath, ['-e', OURS, join(work, 'state'), file], { stdio: 'inherit' });
+      writeFileSync(file, JSON.stringify({ services }));
+      mkdirSync(pins);
+      // As on a host with systemd, there is a bpffs for the recorder; it goes when we have ended.
+      const prepare = `mount -t bpf exitwatch-bench ${pins} 2>/dev/null; exec "$@"`;
+      const places = ['--state-dir', state, '--pin-dir', join(pins, 'bench')];
+      const command = [process.execPath, COMMAND, 'supervise', file, '--stop', ...places];
+      return spawn('unshare', ['--mount', 'sh', '-c', prepare, 'sh', ...command], {
+        stdio: ['ignore', 'ignore', 'inherit'],
+      });
     },
-    isOurs: (words) =>
-      words.includes(join(work, 'state')) || words.includes(join(work, 'state/keeper')),
+    isOurs: (words) => words.includes(state) || words.includes(join(state, 'supervise', 'keeper')),
     stop: (child) => child.kill('SIGTERM'),
   },
   supervisord: {
@@ -145,6 +139,8 @@ function pidsOf(isOurs) {
   });
 }
 
+const isThere = (pid) => existsSync(`/proc/${pid}/stat`);
+
 function cpuMs(pids) {
   const ticks = pids.map((pid) => {
     const [user, system] = readFileSync(`/proc/${pid}/stat`, 'latin1')
@@ -166,29 +162,38 @@ function pssKib(pids) {
 const sleeping = () => pidsOf((words) => words[0] === 'sleep' && words[1] === '100000').length;
 const restarts = () => (existsSync(starts) ? statSync(starts).size : 0);
 
-async function measure({ start, isOurs, stop }) {
-  const child = start();
+async function measure(contender) {
+  const child = contender.start();
+  try {
+    return await measureWhatRuns(contender, () => (child.exitCode ?? 0) !== 0);
+  } finally {
+    const ended = child.exitCode === null ? once(child, 'exit') : null;
+    contender.stop(child);
+    await ended;
+    while (sleeping() > 0) await sleep(200);
+    rmSync(starts, { force: true });
+  }
+}
+
+async function measureWhatRuns({ isOurs }, hasFailed) {
   const deadline = performance.now() + LONGEST_START_MS;
   while (sleeping() < SERVICES - CRASHING || restarts() < CRASHING) {
+    if (hasFailed()) throw new Error('it has ended');
     if (performance.now() > deadline) throw new Error(`only ${sleeping()} services run`);
     await sleep(500);
   }
-  await sleep(5000);
-  const pids = pidsOf(isOurs);
+  await sleep(2500);
+  const found = pidsOf(isOurs);
+  await sleep(2500);
+  const pids = found.filter(isThere); // without children that had not become their command yet
   const [cpuBefore, startsBefore] = [cpuMs(pids), restarts()];
   await sleep(SECONDS * 1000);
   const count = restarts() - startsBefore;
-  const result = {
+  return {
     restarts: count,
     msPerRestart: (cpuMs(pids) - cpuBefore) / count,
     kibPerService: pssKib(pids) / SERVICES,
   };
-  const ended = child.exitCode === null ? once(child, 'exit') : null;
-  stop(child);
-  await ended;
-  while (sleeping() > 0) await sleep(200);
-  rmSync(starts, { force: true });
-  return result;
 }
 
 const results = {};

@@ -1,6 +1,7 @@
 import {
   closeSync,
   constants,
+  fdatasyncSync,
   fstatSync,
   fsyncSync,
   mkdirSync,
@@ -89,6 +90,30 @@ export class StateFolder {
       rmSync(temporary, { force: true });
       throw this.error(error);
     }
+  }
+
+  /**
+   * Appends to a file; it is on disk when this returns. If it fails, a part may be there.
+   *
+   * @returns `false`: there is no such file
+   */
+  append(name: string, content: string): boolean {
+    let file;
+    try {
+      file = openFile(join(this.path, name), O_WRONLY | O_APPEND);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return false;
+      throw this.error(error);
+    }
+    try {
+      writeAll(file, content);
+      fdatasyncSync(file);
+    } catch (error) {
+      throw this.error(error);
+    } finally {
+      closeSync(file);
+    }
+    return true;
   }
 
   /** A file of this folder; `null` if it does not exist. */

@@ -1,20 +1,47 @@
 // A supervisor that does what its stdin says, a JSON object a line, and prints what happens. With
-// KILL_AT=N and KILL_WHEN=before or after, it kills itself at the Nth durable write.
+// KILL_AT=N and KILL_WHEN=before, amid or after, it kills itself at the Nth durable write.
 'use strict';
 const fs = require('node:fs');
 const { performance } = require('node:perf_hooks');
 const { createInterface } = require('node:readline');
 
 let writes = Number(process.env.KILL_AT ?? 0);
+const when = process.env.KILL_WHEN;
+const real = { ...fs };
+const die = () => process.kill(process.pid, 'SIGKILL');
+const isOurs = (path) => String(path).includes('/services/');
+
 for (const name of ['renameSync', 'rmSync']) {
-  const real = fs[name];
   fs[name] = (...args) => {
-    const isOurs = String(args[0]).includes('/services/') && --writes === 0;
-    if (isOurs && process.env.KILL_WHEN === 'before') process.kill(process.pid, 'SIGKILL');
-    real(...args);
-    if (isOurs) process.kill(process.pid, 'SIGKILL');
+    const isIt = isOurs(args[0]) && --writes === 0;
+    if (isIt && when !== 'after') die();
+    real[name](...args);
+    if (isIt) die();
   };
 }
+
+/** Files that are appended to, and whether that is the write at which to die. */
+const appended = new Map();
+
+fs.openSync = (path, flags, ...rest) => {
+  const file = real.openSync(path, flags, ...rest);
+  const { O_APPEND, O_CREAT } = fs.constants;
+  appended.delete(file);
+  if (isOurs(path) && (flags & (O_APPEND | O_CREAT)) === O_APPEND) appended.set(file, false);
+  return file;
+};
+
+fs.writeSync = (file, bytes, ...rest) => {
+  if (appended.has(file)) appended.set(file, --writes === 0);
+  if (appended.get(file) !== true || when === 'after') return real.writeSync(file, bytes, ...rest);
+  if (when === 'amid') real.writeSync(file, bytes.subarray(0, bytes.length / 2));
+  return die();
+};
+
+fs.fdatasyncSync = (file) => {
+  real.fdatasyncSync(file);
+  if (appended.get(file) === true) die();
+};
 
 const { Supervisor } = require('../../dist/supervisor/index.js');
 

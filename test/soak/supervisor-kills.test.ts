@@ -7,6 +7,8 @@ import { until } from '../support/wait';
 
 jest.setTimeout(180_000);
 
+type When = 'before' | 'amid' | 'after';
+
 /** More than any of these writes. */
 const MOST_WRITES = 40;
 
@@ -15,7 +17,7 @@ const MOST_WRITES = 40;
  * once another one has done it again.
  */
 async function killAtEach(
-  when: 'before' | 'after',
+  when: When,
   prepare: (one: Supervised, word: string) => Promise<unknown>,
   act: (one: Supervised, word: string) => Promise<unknown>,
   wanted: readonly string[],
@@ -80,7 +82,7 @@ const apply = (one: Supervised, word: string, ...marks: [string, string][]) => {
   return one.request('apply', { services });
 };
 
-describe.each(['before', 'after'] as const)('a supervisor that is killed %s', (when) => {
+describe.each<When>(['before', 'amid', 'after'])('a supervisor that is killed %s', (when) => {
   it('each durable write of a start ends in the same state', async () => {
     const writes = await killAtEach(
       when,

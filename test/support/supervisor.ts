@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -64,6 +64,8 @@ const EVENTS = [
   ...(['started', 'adopted', 'exit', 'backoff', 'ready', 'stopped', 'orphan', 'warning'] as const),
 ];
 
+export type StoredRecord = Record<string, unknown> & { run: Record<string, unknown> | null };
+
 /** A supervisor with a directory of its own, and all that it has told. */
 export class SupervisorHost implements AsyncDisposable {
   readonly stateDir: string;
@@ -107,10 +109,21 @@ export class SupervisorHost implements AsyncDisposable {
     return readFileSync(this.path(file), 'utf8');
   }
 
-  /** The stored record of a service. */
-  record(name: string): Record<string, unknown> {
-    const text = readFileSync(this.path('services', `${name}.json`), 'utf8');
-    return JSON.parse(text) as Record<string, unknown>;
+  /** The stored record of a service: what it was at first, and what has changed since. */
+  record(name: string): StoredRecord {
+    const lines = readFileSync(this.path('services', `${name}.json`), 'utf8')
+      .trim()
+      .split('\n');
+    const [first, ...changes] = lines.map((line) => JSON.parse(line) as StoredRecord);
+    return { ...first, ...changes.at(-1) } as StoredRecord;
+  }
+
+  /** Changes the stored record of a service. There must be no supervisor. */
+  edit(name: string, change: (record: StoredRecord) => void): void {
+    const record = this.record(name);
+    change(record);
+    const path = this.path('services', `${name}.json`);
+    writeFileSync(path, `${JSON.stringify(record)}\n`, { mode: 0o600 });
   }
 
   /** Applies without waiting for others. */

@@ -1,4 +1,5 @@
 import { resolve } from 'node:path';
+import { setFlagsFromString } from 'node:v8';
 
 import type { SignalName } from '../../events/wait-status.js';
 import { DEFAULT_PINS } from '../../memory/recorder-pins.js';
@@ -55,6 +56,8 @@ export async function superviseCommand(args: readonly string[]): Promise<number>
   const { config, stateDir, pinDir, json, isCheck, stopsAll } = parse(args);
   const folder = superviseDir(stateDir);
   if (isCheck) return check(config, folder);
+  // It runs for as long as the host does, and keeps little alive: a small heap is worth more than a fast one.
+  setFlagsFromString('--optimize-for-size');
   const lines = new SuperviseLines(json, process.stdout);
   if (process.pid === 1) {
     // Returns only if it cannot.

@@ -111,11 +111,11 @@ export class SuperviseLines {
 
   /** For systemd. */
   status(supervision: Supervision): string {
-    const services = supervision.supervisor.services();
-    const running = services.filter(({ pid }) => pid !== null).length;
+    const { phases } = supervision.supervisor.metrics();
+    const all = Object.values(phases).reduce((sum, count) => sum + count, 0);
     const error = supervision.configError;
     const config = error === null ? '' : `; ${error.message.replaceAll('\n', ' ')}`;
-    return `${running} of ${counted(services.length, 'service')} running${config}`;
+    return `${phases.running + phases.paused} of ${counted(all, 'service')} running${config}`;
   }
 
   #print(fields: object, service: string | null, text: string, isNow = false): void {

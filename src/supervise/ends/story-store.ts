@@ -1,15 +1,16 @@
-import { readdirSync, rmSync } from 'node:fs';
-import { join } from 'node:path';
+import { readdirSync } from 'node:fs';
 import { isDeepStrictEqual } from 'node:util';
 
 import { isObject } from '../../common/is-object.js';
+import { LineFiles } from '../../memory/line-files.js';
 import { StateFolder } from '../../memory/state-folder.js';
 
 import { type FailedStart, reviveStory, type ServiceStory } from './service-story.js';
 
-const VERSION = 1;
 /** How many ends to keep of each service, and how many starts that failed. */
 const MOST = 20;
+/** How many lines a file may have. */
+const MOST_LINES = 80;
 /** In the folder: see {@link Life}. */
 const LIFE = 'life';
 
@@ -24,19 +25,22 @@ export interface Life {
 }
 
 /**
- * What happened to each service last, one file for each. An end is on disk when {@link StoryStore.add}
+ * What happened to each service last, one file for each, with a line for each that was told: they are
+ * taken again in their order. An end is on disk when {@link StoryStore.add}
  * returns, which is before the keeper forgets it.
  */
 export class StoryStore {
   readonly #folder: StateFolder;
+  readonly #files: LineFiles;
   readonly #stories = new Map<string, ServiceStory[]>();
 
   /** @throws ExitwatchError `ERR_EXITWATCH_IN_USE`, `ERR_EXITWATCH_STATE_DIR` */
   constructor(path: string) {
     this.#folder = new StateFolder(path, 'another supervisor');
+    this.#files = new LineFiles(this.#folder, MOST_LINES);
     for (const file of readdirSync(path)) {
       if (!file.endsWith('.json') || file.startsWith('.')) continue;
-      this.#stories.set(file.slice(0, -'.json'.length), storiesIn(this.#folder.read(file)));
+      this.#stories.set(file.slice(0, -'.json'.length), storiesIn(this.#files.read(file) ?? []));
     }
   }
 
@@ -67,36 +71,42 @@ export class StoryStore {
    * @throws ExitwatchError `ERR_EXITWATCH_STATE_DIR`; it is known until we end
    */
   add(name: string, story: ServiceStory): void {
-    const stories = [...this.of(name)];
-    const last = stories.at(-1);
-    const told = stories.findIndex(
-      (each) => each.event === 'exit' && story.event === 'exit' && each.run === story.run,
-    );
-    const again = last === undefined ? null : failedAgain(last, story);
-    if (told !== -1) stories[told] = story;
-    else if (again !== null) stories[stories.length - 1] = again;
-    else stories.push(story);
-    const kept = stories.filter(
-      ({ event }, at) => stories.slice(at).filter((each) => each.event === event).length <= MOST,
-    );
+    const kept = withStory(this.of(name), story);
     this.#stories.set(name, kept);
-    const text = JSON.stringify({ version: VERSION, stories: kept });
-    this.#folder.replace(`${name}.json`, `${text}\n`);
+    const all = () => kept.map((each) => JSON.stringify(each));
+    this.#files.append(fileOf(name), JSON.stringify(story), all);
   }
 
-  /** Of a service that is no more. */
+  /**
+   * Of a service that is no more.
+   *
+   * @throws ExitwatchError `ERR_EXITWATCH_STATE_DIR`
+   */
   remove(name: string): void {
     this.#stories.delete(name);
-    try {
-      rmSync(join(this.#folder.path, `${name}.json`), { force: true });
-    } catch (error) {
-      throw this.#folder.error(error);
-    }
+    this.#files.remove(fileOf(name));
   }
 
   close(): void {
     this.#folder.close();
   }
+}
+
+const fileOf = (name: string) => `${name}.json`;
+
+function withStory(stories: readonly ServiceStory[], story: ServiceStory): ServiceStory[] {
+  const all = [...stories];
+  const last = all.at(-1);
+  const told = all.findIndex(
+    (each) => each.event === 'exit' && story.event === 'exit' && each.run === story.run,
+  );
+  const again = last === undefined ? null : failedAgain(last, story);
+  if (told !== -1) all[told] = story;
+  else if (again !== null) all[all.length - 1] = again;
+  else all.push(story);
+  const tooMany = all.filter(({ event }) => event === story.event).length > MOST;
+  const oldest = tooMany ? all.findIndex(({ event }) => event === story.event) : -1;
+  return all.filter((_, at) => at !== oldest);
 }
 
 /** Two that failed alike as one. Their messages name their runs. */
@@ -108,12 +118,13 @@ function failedAgain(last: ServiceStory, story: ServiceStory): FailedStart | nul
 }
 
 /** What cannot be read is left out: it is no reason not to supervise. */
-function storiesIn(text: string | null): ServiceStory[] {
-  const value = parsed(text);
-  if (!isObject(value) || value['version'] !== VERSION) return [];
-  const stories: unknown = value['stories'];
-  if (!Array.isArray(stories)) return [];
-  return stories.flatMap((each: unknown) => reviveStory(each) ?? []);
+function storiesIn(lines: readonly string[]): ServiceStory[] {
+  let stories: ServiceStory[] = [];
+  for (const line of lines) {
+    const story = reviveStory(parsed(line));
+    if (story !== null) stories = withStory(stories, story);
+  }
+  return stories;
 }
 
 /** `null` for what is no JSON. */

@@ -1,8 +1,9 @@
-import { readdirSync, rmSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { ExitwatchError } from '../../common/errors.js';
 import { isObject } from '../../common/is-object.js';
+import { LineFiles } from '../../memory/line-files.js';
 import { StateFolder } from '../../memory/state-folder.js';
 
 import { RECORD_VERSION, type ServiceRecord, type StoredSpec } from './service-record.js';
@@ -16,16 +17,31 @@ export interface PendingApply {
   services: StoredSpec[];
 }
 
+/** How many lines a file may have: the record, and what has changed of it since. */
+const MOST_LINES = 32;
+
+/** A record as it is on disk. */
+interface Written {
+  stored: StoredSpec;
+  next: StoredSpec | null;
+  /** All the rest of it, as a line. */
+  changing: string;
+}
+
 /** One file for each service, which is on disk when a call returns, and written only when it changes. */
 export class ServiceStore {
   readonly #folder: StateFolder;
-  readonly #written = new Map<string, string>();
+  readonly #files: LineFiles;
+  /** `null`: nobody knows, because it could not be written. */
+  readonly #written = new Map<string, Written | null>();
+  #pending: string | null = null;
   #isClosed = false;
   writes = 0;
 
   /** @throws ExitwatchError `ERR_EXITWATCH_IN_USE`, `ERR_EXITWATCH_STATE_DIR` */
   constructor(stateDir: string) {
     this.#folder = new StateFolder(join(stateDir, 'services'));
+    this.#files = new LineFiles(this.#folder, MOST_LINES);
   }
 
   /**
@@ -38,34 +54,67 @@ export class ServiceStore {
     let pending: PendingApply | null = null;
     for (const file of readdirSync(this.#folder.path).sort()) {
       if (!file.endsWith('.json') || file.startsWith('.')) continue;
-      const text = this.#folder.read(file);
-      if (text === null) continue;
-      const value = this.#parse(file, text);
-      this.#written.set(file, text);
-      if (file === PENDING) pending = value as unknown as PendingApply;
-      else records.push(value as unknown as ServiceRecord);
+      const [first, ...changes] = this.#files.read(file) ?? [];
+      if (first === undefined) continue;
+      const last = changes.at(-1);
+      const value = this.#parse(file, first);
+      if (last !== undefined) Object.assign(value, this.#parse(file, last));
+      if (file === PENDING) {
+        this.#pending = first;
+        pending = value as unknown as PendingApply;
+        continue;
+      }
+      const record = value as unknown as ServiceRecord;
+      this.#written.set(file, writtenOf(record));
+      records.push(record);
     }
     return { records, pending };
   }
 
   save(record: ServiceRecord): void {
-    this.#replace(`${record.name}.json`, record);
+    this.#checkOpen();
+    const file = fileOf(record);
+    const before = this.#written.get(file);
+    const { stored, next, changing } = writtenOf(record);
+    // What is described otherwise is replaced, so that what it was does not stay on the disk.
+    const isSame = before?.stored === stored && before.next === next;
+    if (isSame && before.changing === changing) return;
+    const all = () => [JSON.stringify(record)];
+    this.#written.set(file, null);
+    if (isSame) this.#files.append(file, changing, all);
+    else this.#files.replace(file, all());
+    this.#written.set(file, { stored, next, changing });
+    this.writes++;
   }
 
   remove(record: ServiceRecord): void {
-    this.#remove(`${record.name}.json`);
+    this.#checkOpen();
+    const file = fileOf(record);
+    if (!this.#written.delete(file)) return;
+    this.#files.remove(file);
+    this.writes++;
   }
 
   savePending(pending: PendingApply): void {
-    this.#replace(PENDING, pending);
+    this.#checkOpen();
+    const text = JSON.stringify(pending);
+    if (this.#pending === text) return;
+    this.#pending = ''; // if that fails, nobody knows what is there
+    this.#files.replace(PENDING, [text]);
+    this.#pending = text;
+    this.writes++;
   }
 
   get hasPending(): boolean {
-    return this.#written.has(PENDING);
+    return this.#pending !== null;
   }
 
   removePending(): void {
-    this.#remove(PENDING);
+    this.#checkOpen();
+    if (this.#pending === null) return;
+    this.#pending = null;
+    this.#files.remove(PENDING);
+    this.writes++;
   }
 
   close(): void {
@@ -74,28 +123,9 @@ export class ServiceStore {
     this.#folder.close();
   }
 
-  #replace(file: string, value: object): void {
+  #checkOpen(): void {
     if (this.#isClosed)
       throw new ExitwatchError('ERR_EXITWATCH_CLOSED', 'the supervisor was closed');
-    const text = `${JSON.stringify(value)}\n`;
-    if (this.#written.get(file) === text) return;
-    this.#written.set(file, ''); // if that fails, nobody knows what is there
-    this.#folder.replace(file, text);
-    this.#written.set(file, text);
-    this.writes++;
-  }
-
-  #remove(file: string): void {
-    if (this.#isClosed)
-      throw new ExitwatchError('ERR_EXITWATCH_CLOSED', 'the supervisor was closed');
-    if (!this.#written.delete(file)) return;
-    try {
-      rmSync(join(this.#folder.path, file), { force: true });
-      this.#folder.sync();
-    } catch (error) {
-      throw this.#folder.error(error);
-    }
-    this.writes++;
   }
 
   #parse(file: string, text: string): Record<string, unknown> {
@@ -113,4 +143,10 @@ export class ServiceStore {
     const detail = `its file ${file} has version ${version}, and this release knows ${RECORD_VERSION}`;
     throw this.#folder.error(new Error(detail));
   }
+}
+
+const fileOf = ({ name }: ServiceRecord) => `${name}.json`;
+
+function writtenOf({ stored, next, ...rest }: ServiceRecord): Written {
+  return { stored, next, changing: JSON.stringify(rest) };
 }

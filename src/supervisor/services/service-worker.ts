@@ -12,7 +12,7 @@ import {
   stopTimeout,
   waitingError,
 } from './service-errors.js';
-import type { ServiceStatus } from './service-events.js';
+import type { ServicePhase, ServiceStatus } from './service-events.js';
 import { restsAlike, type ServiceRecord, type StoredSpec } from './service-record.js';
 import type { ServiceSpec } from './service-spec.js';
 import { NEVER, ServiceState, type WorkerHost } from './service-state.js';
@@ -50,6 +50,10 @@ export class ServiceWorker {
     return this.#state.record.isRemoved
       ? (this.#state.record.next ?? this.#state.record.stored)
       : this.#state.record.stored;
+  }
+
+  get phase(): ServicePhase {
+    return this.#state.phase;
   }
 
   get isUp(): boolean {

@@ -54,12 +54,11 @@ export class Counters {
       ServicePhase,
       number
     >;
-    const all = workers.map((worker) => worker.status());
-    for (const { phase } of all) phases[phase]++;
+    for (const { phase } of workers) phases[phase]++;
     const waiting = workers.flatMap((worker) => worker.requestedAtMs ?? []);
     return {
-      desired: all.filter(({ isRemoved }) => !isRemoved).length,
-      active: all.filter(({ run }) => run !== null).length,
+      desired: workers.filter(({ isLeaving }) => !isLeaving).length,
+      active: workers.filter(({ runId }) => runId !== null).length,
       phases,
       restarts: { ...this.#restarts },
       oldestRequestMs: waiting.length === 0 ? null : now - Math.min(...waiting),

@@ -1,4 +1,11 @@
-import { readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 
 import type { ProcessIdentity } from '../../../src/index';
 import { bootPrefix, identityId, identityOf } from '../../../src/identity/process-identity';
@@ -9,16 +16,6 @@ import { isRunning, shell, sleeper, SupervisorHost, textOf } from '../../support
 import { until } from '../../support/wait';
 
 const EARLIER = '11111111-2222-3333-4444-555555555555';
-
-/** Changes the stored record of a service. */
-function edit(host: SupervisorHost, name: string, change: (record: Rec) => void): void {
-  const path = host.path('services', `${name}.json`);
-  const record = JSON.parse(readFileSync(path, 'utf8')) as Rec;
-  change(record);
-  writeFileSync(path, `${JSON.stringify(record)}\n`, { mode: 0o600 });
-}
-
-type Rec = Record<string, unknown> & { run: Record<string, unknown> | null };
 
 /** Does something with the keeper's runs while there is no supervisor. */
 async function withKeeper(host: SupervisorHost, work: (keeper: Keeper) => Promise<unknown>) {
@@ -82,7 +79,7 @@ describe('a supervisor that comes back', () => {
     await host.apply(sleeper('web'));
     const { pid } = await host.phase('web', 'running');
     const before = readFileSync(host.path('services', 'web.json'), 'utf8');
-    const changed = before.replace('"version":1', '"version":99');
+    const changed = before.replaceAll('"version":1', '"version":99');
     const reopening = host.reopen(() => {
       writeFileSync(host.path('services', 'web.json'), changed);
     });
@@ -98,6 +95,38 @@ describe('a supervisor that comes back', () => {
     expect(host.status('web').pid).toBe(pid);
   });
 
+  it('goes on with what was stored last, but for what a crash has torn', async () => {
+    await using host = await SupervisorHost.open();
+    const file = host.path('services', 'web.json');
+    const linesOf = () => readFileSync(file, 'utf8').split('\n').slice(0, -1);
+    await host.apply(shell('web', 'exit 3', { backoff: { freeAttempts: 1000 } }));
+    await host.event('exit', 50);
+    await host.apply(sleeper('web'));
+    await host.phase('web', 'running');
+    const restarts = host.status('web').restarts;
+    expect(restarts).toBeGreaterThan(48);
+    expect(linesOf().length).toBeLessThan(40); // it does not grow for ever
+    await host.reopen(() => {
+      appendFileSync(file, '{"version":1,"name":"web","restarts":1');
+    });
+    const { pid } = await host.phase('web', 'running');
+    expect(host.status('web').restarts).toBe(restarts);
+    kill(pid, 'SIGKILL');
+    await until('another run', () => host.status('web').pid !== pid);
+    await host.phase('web', 'running');
+    await host.reopen();
+    for (const line of linesOf()) expect(JSON.parse(line)).toMatchObject({ name: 'web' });
+    expect(host.status('web')).toMatchObject({ phase: 'running', restarts: restarts + 1 });
+  });
+
+  it('CS-28 what a service was before does not stay on disk', async () => {
+    await using host = await SupervisorHost.open();
+    await host.apply(sleeper('web', { env: { PATH: '/usr/bin:/bin', TOKEN: 'hush' } }));
+    await host.phase('web', 'running');
+    await host.apply(sleeper('web'));
+    expect(readFileSync(host.path('services', 'web.json'), 'utf8')).not.toContain('hush');
+  });
+
   it('CS-21 SV-01 leaves a stranger alone who has the pid of what was lost', async () => {
     await using host = await SupervisorHost.open();
     await host.apply(sleeper('web'));
@@ -110,7 +139,7 @@ describe('a supervisor that comes back', () => {
         await keeper.stop(run?.id ?? '', { signal: 'SIGKILL' });
         await keeper.forget(run?.id ?? '');
       });
-      edit(host, 'web', ({ run }) => {
+      host.edit('web', ({ run }) => {
         const { startTicks } = run?.['identity'] as ProcessIdentity;
         // On a quiet machine both have started in the same tick: then nobody could tell them apart.
         const lost = { startTicks: startTicks - 1000, inode: null };
@@ -141,7 +170,7 @@ describe('a supervisor that comes back', () => {
         }
       });
       for (const name of ['web', 'down']) {
-        edit(host, name, (record) => {
+        host.edit(name, (record) => {
           record['bootId'] = EARLIER;
           if (record['stopped'] !== null) record['stopped'] = { until: 'reboot', bootId: EARLIER };
           record['attempts'] = 9;
@@ -195,7 +224,7 @@ describe('a supervisor that comes back', () => {
     await host.phase('never', 'backoff');
     await host.reopen(() => {
       for (const name of ['web', 'never']) {
-        edit(host, name, (record) => {
+        host.edit(name, (record) => {
           record['isRemoved'] = true;
         });
       }
@@ -215,7 +244,7 @@ describe('a supervisor that comes back', () => {
         await keeper.stop(run ?? '', { signal: 'SIGKILL' });
         await keeper.forget(run ?? '');
       });
-      edit(host, 'web', (record) => {
+      host.edit('web', (record) => {
         if (record.run !== null) record.run['identity'] = null;
       });
     });
@@ -229,7 +258,7 @@ describe('a supervisor that comes back', () => {
     await host.apply(sleeper('web'));
     const { run, pid } = await host.phase('web', 'running');
     await host.reopen(() => {
-      edit(host, 'web', (record) => {
+      host.edit('web', (record) => {
         if (record.run !== null) record.run['identity'] = null;
       });
     });

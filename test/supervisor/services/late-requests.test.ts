@@ -191,10 +191,9 @@ describe('a stop', () => {
     await host.apply(sleeper('web'));
     await host.supervisor.service('web').stop({ until: 'reboot' });
     await host.reopen(() => {
-      const path = host.path('services', 'web.json');
-      const record = JSON.parse(readFileSync(path, 'utf8')) as object;
-      const last = { bootId: '11111111-2222-3333-4444-555555555555' }; // its last start
-      writeFileSync(path, `${JSON.stringify({ ...record, ...last })}\n`, { mode: 0o600 });
+      host.edit('web', (record) => {
+        record['bootId'] = '11111111-2222-3333-4444-555555555555'; // its last start
+      });
     });
     await host.apply(sleeper('web'), sleeper('other'));
     await host.phase('other', 'running');

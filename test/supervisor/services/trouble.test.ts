@@ -249,7 +249,7 @@ it('a restart or a pause that cannot be stored is an error; a resume is stored l
   await withoutDisk(() => web.resume());
   expect(host.status('web')).toMatchObject({ phase: 'running', pid });
   await until('it to be stored', () => {
-    return !(host.record('web')['run'] as { isPaused: boolean }).isPaused;
+    return host.record('web').run?.['isPaused'] === false;
   });
   const { newPid } = await web.restart();
   expect(newPid).not.toBe(pid);

@@ -39,7 +39,11 @@ export type OnBehalfReason =
  */
 export type LikelyClient = {
   pid: number;
-  /** The kernel's name for it: at most 15 bytes, untrusted. */
+  /**
+   * The kernel's name for it, or the file name of its program; of a shell, Python or Node.js that of the
+   * script that it runs (`node /usr/bin/pm2`). Untrusted. One that has ended is known by its script only
+   * with `commandLines`.
+   */
   name: string;
   /** The effective user id; `null` if unknown. */
   uid: number | null;

@@ -46,12 +46,12 @@ const LOOKS: ReadonlySet<string> = new Set([
     'domstats',
     'dumpxml',
   ],
-  ...['alive', 'doctor', 'memory', 'record', 'wait', 'watch', 'why'],
+  ...['alive', 'daemon', 'doctor', 'memory', 'record', 'wait', 'watch', 'why'],
 ]);
 
 /** What is between the name of a program and what it is told: `docker container inspect`. */
 const SUBJECTS: ReadonlySet<string> = new Set([
-  ...['compose', 'container', 'image', 'network', 'pod', 'system', 'volume'],
+  ...['compose', 'container', 'image', 'network', 'pod', 'service', 'system', 'vm', 'volume'],
 ]);
 
 /** What may end something: an option before it may have a value that looks like a verb. */

@@ -6,6 +6,7 @@ import { processTable } from '../identity/platform-table.js';
 
 import { isClient, isClientOf, onlyLooks } from './clients.js';
 import { commandLineOf, type Redact } from './command-lines.js';
+import { runsScripts, scriptOf } from './scripts.js';
 import type { SignalStory } from './signal-story.js';
 
 /** How long before a signal its client may have ended, in ms. */
@@ -45,8 +46,8 @@ export class LikelyClients {
 
   /** A process has ended. */
   noteEnd({ pid, name, program, uid, commandLine, startedAt, exitedAt }: ExitEvent): void {
-    const known = clientIn(name) ?? clientIn(program);
-    if (known === null || startedAt === null || onlyLooks(commandLine)) return;
+    const known = askerIn([name, program], commandLine);
+    if (known === null || startedAt === null) return;
     this.#ended.push({ pid, name: known, uid, commandLine, startedAt, endedAt: exitedAt });
     if (this.#ended.length > MOST_ENDED) this.#ended.shift();
   }
@@ -104,35 +105,56 @@ export class LikelyClients {
   }
 
   #clientAt(pid: number): LikelyClient | null {
-    const name = nameOf(pid);
-    if (name === null || !isClient(name)) return null;
+    const ownName = nameOf(pid);
+    if (ownName === null || !(isClient(ownName) || runsScripts(ownName))) return null;
     const row = processTable().lookNow(pid);
     if (row === null || row === 'unknown' || row.startTicks === null || row.isDead) return null;
     const { uid, startTicks } = row;
-    const commandLine = this.#commandLineOf(pid, uid);
-    if (onlyLooks(commandLine)) return null;
+    const bytes = this.#redact !== null || !isClient(ownName) ? argumentsOf(pid, uid) : null;
+    const asRead = textOf(bytes, (args) => args);
+    const name = askerIn([ownName], asRead);
+    if (name === null) return null;
     // Another process may have got the pid while we looked.
     const after = processTable().lookNow(pid);
     const isAnother = after !== null && after !== 'unknown' && after.startTicks !== startTicks;
-    if (isAnother || row.name !== name) return null;
+    if (isAnother || row.name !== ownName) return null;
+    const commandLine = this.#redact && textOf(bytes, this.#redact);
     const startedAt = processTable().startTime(startTicks);
     return { pid, name, uid, commandLine, startedAt, endedAt: null };
   }
+}
 
-  #commandLineOf(pid: number, uid: number | null): readonly string[] | null {
-    // The memory of a process may be what another one provides at its leisure (userfaultfd(2)).
-    if (this.#redact === null || (uid !== 0 && uid !== process.geteuid?.())) return null;
-    try {
-      const bytes = readFileSync(`/proc/${pid}/cmdline`);
-      const isCut = bytes.length > MOST_BYTES;
-      return commandLineOf(bytes.subarray(0, MOST_BYTES), isCut, this.#redact);
-    } catch {
-      return null; // it has ended
-    }
+/**
+ * The name of the client that a process is by one of its names, or that a script is which it runs.
+ * `null`: it is none, or only looks.
+ */
+function askerIn(
+  names: readonly (string | null)[],
+  commandLine: readonly string[] | null,
+): string | null {
+  const known = names.filter((name) => name !== null);
+  const own = known.find(isClient);
+  if (own !== undefined) return onlyLooks(commandLine) ? null : own;
+  const script = commandLine && scriptOf(known, commandLine);
+  if (script === null || !isClient(script.name)) return null;
+  return onlyLooks(script.commandLine) ? null : script.name;
+}
+
+/** The arguments of a process that runs, as far as BPF programs read them; `null` if unknown. */
+function argumentsOf(pid: number, uid: number | null): Buffer | null {
+  // The memory of a process may be what another one provides at its leisure (userfaultfd(2)).
+  if (uid !== 0 && uid !== process.geteuid?.()) return null;
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`);
+  } catch {
+    return null; // it has ended
   }
 }
 
-const clientIn = (name: string | null) => (name !== null && isClient(name) ? name : null);
+function textOf(bytes: Buffer | null, redact: Redact): readonly string[] | null {
+  if (bytes === null) return null;
+  return commandLineOf(bytes.subarray(0, MOST_BYTES), bytes.length > MOST_BYTES, redact);
+}
 
 type OnBehalf = SignalSender & { pid: number; onBehalfReason: OnBehalfReason };
 

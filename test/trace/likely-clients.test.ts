@@ -1,0 +1,99 @@
+import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import { ExitMonitor, redactSecrets } from '../../src';
+import { LikelyClients } from '../../src/trace/likely-clients';
+
+import { KERNEL } from '../support/kernel';
+import { itAsRootOfHost } from '../support/privilege';
+import { LineProcess } from '../support/programs';
+
+let folder: string;
+
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'exitwatch-clients-'));
+});
+
+afterAll(() => {
+  rmSync(folder, { recursive: true });
+});
+
+const SHELL = 'echo up; read line';
+const NODE = `
+  console.log('up');
+  process.stdin.resume();
+  process.stdin.on('end', () => process.exit());
+`;
+const PYTHON = 'print("up", flush=True); input()';
+
+/** A script, which runs until its input ends. */
+async function script(name: string, interpreter: string, text: string, ...args: string[]) {
+  const path = join(folder, name);
+  writeFileSync(path, text);
+  const running = new LineProcess(interpreter, [path, ...args]);
+  expect(await running.line()).toBe('up');
+  const end = async () => {
+    running.child.stdin.end('\n');
+    await running.ended;
+  };
+  // A wrapper of an interpreter may have put another path in its place.
+  return { pid: running.pid, end, commandLine: [expect.any(String) as string, path, ...args] };
+}
+
+const SCRIPTS: [string, string, string][] = [
+  ['pm2', process.execPath, NODE],
+  ['supervisorctl', 'python3', PYTHON],
+  ['rc-service', 'sh', SHELL],
+];
+
+describe.each(SCRIPTS)('a client %s that %s runs', (name, interpreter, text) => {
+  const clientsOf = (clients: LikelyClients, pid: number) =>
+    clients.of('supervisor', new Date())?.filter((client) => client.pid === pid);
+
+  test('is known by its script while it runs, with its arguments if they are asked for', async () => {
+    const { pid, end, commandLine } = await script(name, interpreter, text, 'stop', '--token=x');
+    const client = { pid, name, uid: process.geteuid?.(), endedAt: null };
+    expect(clientsOf(new LikelyClients(null), pid)).toMatchObject([
+      { ...client, commandLine: null },
+    ]);
+    expect(clientsOf(new LikelyClients(redactSecrets), pid)).toMatchObject([
+      { ...client, commandLine: [...commandLine.slice(0, -1), '--token=***'] },
+    ]);
+    await end();
+  });
+
+  test('is none if it only looks', async () => {
+    const { pid, end } = await script(name, interpreter, text, 'status', 'web');
+    expect(clientsOf(new LikelyClients(null), pid)).toEqual([]);
+    await end();
+  });
+
+  test('is none if its script has another name', async () => {
+    const { pid, end } = await script(`${name}-like`, interpreter, text, name);
+    expect(clientsOf(new LikelyClients(null), pid)).toEqual([]);
+    await end();
+  });
+
+  itAsRootOfHost('is known by its script when it has ended before the signal', async () => {
+    if (!KERNEL.tellsPrograms) return;
+    const supervisord = join(folder, 'supervisord');
+    copyFileSync('/bin/bash', supervisord);
+    const web = new LineProcess('sleep', ['1000']);
+    const agent = new LineProcess(supervisord, ['-c', `read line; kill ${web.pid}; :`]);
+    await using monitor = new ExitMonitor({ scope: 'all', commandLines: true });
+    await monitor.start();
+    const watch = monitor.watch(web.pid);
+    const client = await script(name, interpreter, text, 'restart', 'web');
+    const { exited } = monitor.watch(client.pid);
+    await client.end();
+    await exited;
+    agent.child.stdin.end('\n');
+    const { sender } = await watch.exited;
+    expect(sender).toMatchObject({ pid: agent.pid, onBehalfReason: 'supervisor' });
+    expect(sender?.likelyClients?.filter(({ pid }) => pid === client.pid)).toMatchObject([
+      { name, commandLine: client.commandLine, endedAt: expect.any(Date) as Date },
+    ]);
+    await agent.ended;
+  });
+});

@@ -42,8 +42,14 @@ const DOCKER: readonly Place[] = [
   },
 }));
 
-const CONTAINERD: readonly Place[] = ['k8s.io', 'default'].map((namespace) => ({
-  path: (id) => join('run/containerd/io.containerd.runtime.v2.task', namespace, id, CONFIG),
+const CONTAINERD: readonly Place[] = [
+  ['run/containerd', 'k8s.io'],
+  ['run/containerd', 'default'],
+  ['run/k3s/containerd', 'k8s.io'], // K3s and RKE2
+  ['run/k0s/containerd', 'k8s.io'],
+  ['var/snap/microk8s/common/run/containerd', 'k8s.io'],
+].map(([state = '', namespace = '']) => ({
+  path: (id) => join(state, 'io.containerd.runtime.v2.task', namespace, id, CONFIG),
   name: annotation('io.kubernetes.cri.container-name', 'nerdctl/name'),
 }));
 

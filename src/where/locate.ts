@@ -24,11 +24,12 @@ const DELETED = ' (deleted)';
  */
 const RUNTIMES = new Set([
   ...['buildkit.service', 'containerd.service', 'cri-docker.service', 'crio.service'],
-  ...['docker.service', 'incus.service', 'k3s-agent.service', 'k3s.service', 'kubelet.service'],
+  ...['docker.service', 'incus.service', 'k0scontroller.service', 'k0sworker.service'],
+  ...['k3s-agent.service', 'k3s.service', 'kubelet.service'],
   ...['libvirtd.service', 'lxc.service', 'lxd.service', 'podman.service', 'rke2-agent.service'],
   ...['rke2-server.service', 'snap.docker.dockerd.service', 'snap.lxd.daemon.service'],
-  ...['snap.microk8s.daemon-containerd.service', 'snap.microk8s.daemon-kubelite.service'],
-  ...['virtlxcd.service', 'virtqemud.service'],
+  ...['snap.microk8s.daemon-containerd.service', 'snap.microk8s.daemon-kubelet.service'],
+  ...['snap.microk8s.daemon-kubelite.service', 'virtlxcd.service', 'virtqemud.service'],
 ]);
 const RUNTIME_TEMPLATES = ['lxc', 'pve-container', 'systemd-nspawn'];
 

@@ -124,6 +124,10 @@ testPaths('Kubernetes', [
     `/system.slice/k3s.service/kubepods-pod${POD_}.slice:cri-containerd:${H}`,
     ['k3s.service in system.slice', POD_WORDS, `container containerd ${H}`],
   ],
+  [
+    `/system.slice/k0sworker.service/kubepods-besteffort-pod${POD_}.slice:cri-containerd:${H}`,
+    ['k0sworker.service in system.slice', POD_WORDS, `container containerd ${H}`],
+  ],
   [`/k3s/kubepods/burstable/pod${POD}/${H}`, [POD_WORDS, `container unknown ${H}`], 'unrecognized'],
   // kubelet --cgroup-root
   [

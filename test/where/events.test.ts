@@ -11,6 +11,7 @@ import { CGROUP2 } from '../support/cgroup2';
 import { call, exitwatch, watching } from '../support/command';
 import { itAsRootIf } from '../support/privilege';
 import { HAS_CONNECTOR } from '../support/kernel';
+import { POD, POD_ } from '../support/places';
 import { LineProcess } from '../support/programs';
 
 const withCgroups = itAsRootIf(HAS_CONNECTOR && CGROUP2 !== undefined, 'needs cgroup v2');
@@ -221,6 +222,26 @@ describe('exitwatch watch', () => {
 
 /** As Docker 20.10, Podman 4.3, containerd 1.6 and CRI-O 1.30 write them, shortened. */
 const FILES: readonly [runtime: string, file: string, content: unknown, cgroup: string][] = [
+  ...[
+    ['containerd', 'run/containerd', `/system.slice/cri-containerd-${id}.scope`],
+    [
+      'K3s',
+      'run/k3s/containerd',
+      `/kubepods.slice/kubepods-pod${POD_}.slice/cri-containerd-${id}.scope`,
+    ],
+    [
+      'k0s',
+      'run/k0s/containerd',
+      `/system.slice/k0sworker.service/kubepods-pod${POD_}.slice:cri-containerd:${id}`,
+    ],
+    // It has kubelet's cgroupfs driver.
+    ['MicroK8s', 'var/snap/microk8s/common/run/containerd', `/kubepods/besteffort/pod${POD}/${id}`],
+  ].map(([runtime = '', state = '', cgroup = '']): (typeof FILES)[number] => [
+    runtime,
+    `${state}/io.containerd.runtime.v2.task/k8s.io/${id}/config.json`,
+    { annotations: { 'io.kubernetes.cri.container-name': 'web' } },
+    cgroup,
+  ]),
   [
     'docker',
     `var/lib/docker/containers/${id}/config.v2.json`,
@@ -235,12 +256,6 @@ const FILES: readonly [runtime: string, file: string, content: unknown, cgroup: 
       { id, names: ['web'] },
     ],
     `/libpod_parent/libpod-${id}`,
-  ],
-  [
-    'containerd',
-    `run/containerd/io.containerd.runtime.v2.task/k8s.io/${id}/config.json`,
-    { annotations: { 'io.kubernetes.cri.container-name': 'web' } },
-    `/system.slice/cri-containerd-${id}.scope`,
   ],
   [
     'cri-o',

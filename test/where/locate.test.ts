@@ -44,6 +44,22 @@ testPaths('hierarchies that do not tell', [
   ['/system.slice/docker.service', ['docker.service in system.slice'], 'runtime-unit'],
   ['/system.slice/crio.service', ['crio.service in system.slice'], 'runtime-unit'],
   ['/system.slice/k3s.service', ['k3s.service in system.slice'], 'runtime-unit'],
+  [
+    '/system.slice/k0scontroller.service',
+    ['k0scontroller.service in system.slice'],
+    'runtime-unit',
+  ],
+  ['/system.slice/k0sworker.service', ['k0sworker.service in system.slice'], 'runtime-unit'],
+  [
+    '/system.slice/snap.microk8s.daemon-containerd.service',
+    ['snap.microk8s.daemon-containerd.service in system.slice'],
+    'runtime-unit',
+  ],
+  [
+    '/system.slice/snap.microk8s.daemon-kubelet.service',
+    ['snap.microk8s.daemon-kubelet.service in system.slice'],
+    'runtime-unit',
+  ],
   ['/system.slice/libvirtd.service', ['libvirtd.service in system.slice'], 'runtime-unit'],
   [
     `${USER}/app.slice/docker.service`,

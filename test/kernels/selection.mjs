@@ -13,7 +13,7 @@ const EVERYTHING = [
     files: [
       ...['deaths', 'fates', 'senders', 'contested', 'storm', 'silence', 'loss', 'pidfd', 'forged'],
       ...['cli/doctor', 'signal-trace', 'trace/trial', 'traced-since', 'program-name'],
-      ...['reaped-at-once', 'durable-watches', 'recorder-full', 'recorder-pins'],
+      ...['reaped-at-once', 'kernel/parent', 'durable-watches', 'recorder-full', 'recorder-pins'],
     ],
     pattern,
     env,
@@ -33,7 +33,7 @@ const sample = {
 };
 
 const SAMPLE = [
-  { user: 'root', files: ['deaths', 'fates', 'cli/doctor'], ...sample },
+  { user: 'root', files: ['deaths', 'fates', 'kernel/parent', 'cli/doctor'], ...sample },
   { user: 'nobody', files: ['deaths'], ...sample },
 ];
 

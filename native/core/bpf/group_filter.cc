@@ -247,13 +247,15 @@ class Program : KernelProgram {
   }
 
   // The note is at r0.
-  void TakeIfUnknown(Asm::Size size, size_t to, size_t from) {
-    const Asm::Label known = code_.NewLabel();
-    code_.Load(size, Asm::kR1, Asm::kFrame, RecordField(to));
-    code_.JumpIf(BPF_JNE, Asm::kR1, 0, known);
+  void Take(Asm::Size size, size_t to, size_t from) {
     code_.Load(size, Asm::kR1, Asm::kR0, static_cast<int16_t>(from));
     code_.Store(size, Asm::kFrame, RecordField(to), Asm::kR1);
-    code_.Bind(known);
+  }
+
+  // Continues there if this field of the record is not 0.
+  void JumpIfKnown(Asm::Size size, size_t field, Asm::Label known) {
+    code_.Load(size, Asm::kR1, Asm::kFrame, RecordField(field));
+    code_.JumpIf(BPF_JNE, Asm::kR1, 0, known);
   }
 
   // Takes what the group's last thread noted. If two records are possible, both get it.
@@ -265,18 +267,23 @@ class Program : KernelProgram {
     PointToKey();
     code_.Call(Asm::kMapLookup);
     code_.JumpIf(BPF_JEQ, Asm::kR0, 0, taken);
-    for (int16_t at = 0; at < static_cast<int16_t>(kExecutableBytes); at += 8) {
-      const auto to = RecordField(offsetof(GroupRecord, executable) + static_cast<size_t>(at));
-      code_.Load(Asm::kDouble, Asm::kR1, Asm::kR0,
-                 static_cast<int16_t>(offsetof(ExitNote, executable)) + at);
-      code_.Store(Asm::kDouble, Asm::kFrame, to, Asm::kR1);
+    for (size_t at = 0; at < kExecutableBytes; at += 8) {
+      Take(Asm::kDouble, offsetof(GroupRecord, executable) + at,
+           offsetof(ExitNote, executable) + at);
     }
-    TakeIfUnknown(Asm::kDouble, offsetof(GroupRecord, inode), offsetof(ExitNote, inode));
-    TakeIfUnknown(Asm::kWord, offsetof(GroupRecord, parent_pid), offsetof(ExitNote, parent_pid));
-    for (const size_t at : {size_t{0}, kNameBytes / 2}) {
-      TakeIfUnknown(Asm::kDouble, offsetof(GroupReport, parent_name) + at,
-                    offsetof(ExitNote, parent_name) + at);
+    const Asm::Label has_inode = code_.NewLabel();
+    JumpIfKnown(Asm::kDouble, offsetof(GroupRecord, inode), has_inode);
+    Take(Asm::kDouble, offsetof(GroupRecord, inode), offsetof(ExitNote, inode));
+    code_.Bind(has_inode);
+    // The process may have another parent since the note: pid and name must be of the same one.
+    const Asm::Label has_parent = code_.NewLabel();
+    JumpIfKnown(Asm::kWord, offsetof(GroupRecord, parent_pid), has_parent);
+    Take(Asm::kWord, offsetof(GroupRecord, parent_pid), offsetof(ExitNote, parent_pid));
+    for (size_t at = 0; at < kNameBytes; at += 8) {
+      Take(Asm::kDouble, offsetof(GroupReport, parent_name) + at,
+           offsetof(ExitNote, parent_name) + at);
     }
+    code_.Bind(has_parent);
     code_.Load(Asm::kWord, Asm::kR1, Asm::kFrame, RecordField(offsetof(GroupRecord, flags)));
     code_.JumpIf32(BPF_JSET, Asm::kR1, static_cast<int32_t>(GroupRecord::kMayBeRepeated), taken);
     PointToKey();

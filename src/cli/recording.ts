@@ -37,6 +37,8 @@ export interface RecordingOptions {
   /** Most rows of one name in a minute. */
   rate: number;
   matches: (event: ExitEvent) => boolean;
+  /** The same, in the words of the user; empty: all. */
+  keeps: readonly string[];
   onTrouble: (error: Error | null) => void;
 }
 
@@ -60,10 +62,10 @@ export class Recording {
 
   /** @throws ExitwatchError `ERR_EXITWATCH_IN_USE`, `ERR_EXITWATCH_STATE_DIR` */
   constructor(options: RecordingOptions) {
-    const { stateDir, pinDir, gid, rate, commandLines, onTrouble } = options;
+    const { stateDir, pinDir, gid, rate, keeps, commandLines, onTrouble } = options;
     this.#options = options;
     this.#journal = new JournalWriter({
-      ...{ dir: journalDir(stateDir), onTrouble },
+      ...{ dir: journalDir(stateDir), keeps, onTrouble },
       ...(gid === undefined ? {} : { gid }),
       onStored: (exits) => {
         this.#commit(exits);

@@ -1,6 +1,7 @@
 import { closeSync, constants, fdatasync, fsyncSync, ftruncateSync, write } from 'node:fs';
 import { promisify } from 'node:util';
 
+import { toJsonLine } from '../common/safe-text.js';
 import { bootId } from '../identity/boot-id.js';
 import { writeAll } from '../memory/state-folder.js';
 
@@ -38,13 +39,17 @@ export class ActiveSegment {
   }
 
   /** Begins a segment; its header is on disk when this returns. */
-  static begin(folder: JournalFolder, first: number, clock: Clock): ActiveSegment {
+  static begin(
+    folder: JournalFolder,
+    { first, keeps }: Pick<SegmentHeader, 'first' | 'keeps'>,
+    clock: Clock,
+  ): ActiveSegment {
     const name = plainName(first);
     const header: SegmentHeader = {
       ...{ event: 'segment', version: 1, first, bootId: bootId() },
-      ...{ at: new Date(clock.now()), monotonicNs: clock.monotonicNs() },
+      ...{ at: new Date(clock.now()), monotonicNs: clock.monotonicNs(), keeps },
     };
-    const line = `${JSON.stringify(header)}\n`;
+    const line = Buffer.from(`${toJsonLine(header)}\n`);
     let file: number | undefined;
     try {
       file = folder.open(name, O_RDWR | O_CREAT | O_TRUNC);

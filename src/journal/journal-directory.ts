@@ -64,6 +64,18 @@ export class JournalDirectory {
   }
 }
 
+/** So many bytes of a file, or fewer at its end. */
+export async function bytesAt(file: FileHandle, offset: number, length: number): Promise<Buffer> {
+  const bytes = Buffer.allocUnsafe(length);
+  let taken = 0;
+  while (taken < length) {
+    const { bytesRead } = await file.read(bytes, taken, length - taken, offset + taken);
+    if (bytesRead === 0) break;
+    taken += bytesRead;
+  }
+  return bytes.subarray(0, taken);
+}
+
 function journalError(path: string, error: unknown): ExitwatchError {
   if (error instanceof ExitwatchError) return error;
   const where = JSON.stringify(path);

@@ -1,7 +1,9 @@
 import { checkInteger, checkOptionNames, checkPath, invalidOption } from '../common/options.js';
+import { toJsonLine } from '../common/safe-text.js';
 import type { ExitEvent } from '../events/exit-event.js';
 
 import type { Retention } from './retention.js';
+import { keepsIn, MOST_HEADER_BYTES } from './rows.js';
 
 /**
  * Options of a {@link JournalWriter}.
@@ -19,6 +21,8 @@ export interface JournalOptions {
   /** How much to keep, in whole segments. Default 1 GiB, and 90 days. */
   keepBytes?: number;
   keepMs?: number;
+  /** If not all ends are appended: which ones, in words for those who look for others. Default: all. */
+  keeps?: readonly string[];
   /** Called with the ends that are on disk, or that the journal has as a gap. */
   onStored?: (exits: readonly ExitEvent[]) => void;
   /** Called when rows cannot be written, and with `null` when they can again. */
@@ -31,13 +35,14 @@ export interface CheckedJournalOptions {
   segmentBytes: number;
   segmentMs: number;
   keep: Retention;
+  keeps: readonly string[] | null;
   onStored: (exits: readonly ExitEvent[]) => void;
   onTrouble: (error: Error | null) => void;
 }
 
 const NAMES = [
   ...(['dir', 'gid', 'segmentBytes', 'segmentMs', 'keepBytes', 'keepMs'] as const),
-  ...(['onStored', 'onTrouble'] as const),
+  ...(['keeps', 'onStored', 'onTrouble'] as const),
 ];
 
 const DAY_MS = 86_400_000;
@@ -57,6 +62,7 @@ export function checkJournalOptions(options: unknown): CheckedJournalOptions {
       bytes: checkInteger('keepBytes', keepBytes, 4096, Number.MAX_SAFE_INTEGER),
       ms: checkInteger('keepMs', keepMs, 1000, Number.MAX_SAFE_INTEGER),
     },
+    keeps: checkKeeps(checked.keeps),
     onStored: checkCallback<readonly ExitEvent[]>('onStored', checked.onStored),
     onTrouble: checkCallback<Error | null>('onTrouble', checked.onTrouble),
   };
@@ -68,6 +74,15 @@ export function checkDir(dir: unknown): string {
   if (path === undefined || path.includes('\0'))
     throw invalidOption('dir is the path of a journal');
   return path;
+}
+
+function checkKeeps(value: unknown): readonly string[] | null {
+  if (value === undefined || (Array.isArray(value) && value.length === 0)) return null;
+  const keeps = keepsIn(value);
+  if (keeps === null) throw invalidOption('keeps is an array of strings');
+  // There is more in the header.
+  if (Buffer.byteLength(toJsonLine(keeps)) <= MOST_HEADER_BYTES - 1024) return [...keeps];
+  throw invalidOption(`keeps has too many, or too long strings`);
 }
 
 type Callback<Value> = (value: Value) => void;

@@ -17,8 +17,8 @@ import { type Loss, LossNote } from './loss-note.js';
 import { Packing } from './packing.js';
 import { recover } from './recover.js';
 import { removeOldest } from './retention.js';
-import { type Dropped, type QueuedRow, RowQueue } from './row-queue.js';
-import { type JournalEvent, type JournalGap, rowLine, timeOf } from './rows.js';
+import { gapRow, type QueuedRow, RowQueue } from './row-queue.js';
+import { type JournalEvent, rowLine, timeOf } from './rows.js';
 
 /** How long an end may wait for the disk; and one by a signal, or what is no end. */
 const ROW_MS = 1000;
@@ -77,7 +77,8 @@ export class JournalWriter implements AsyncDisposable {
     this.#folder = new JournalFolder(resolve(this.#options.dir), this.#options.gid);
     let note;
     try {
-      const { resumable, unpacked, next, last, ids } = recover(this.#folder);
+      const { keeps } = this.#options;
+      const { resumable, unpacked, next, last, ids } = recover(this.#folder, keeps);
       this.#known = ids;
       this.#next = next;
       this.last = last;
@@ -202,7 +203,7 @@ export class JournalWriter implements AsyncDisposable {
     if (rows.length > 0 || loss !== null) {
       let failure: unknown = null;
       try {
-        await this.#write(loss === null ? rows : [gapOf(loss), ...rows]);
+        await this.#write(loss === null ? rows : [gapRow(loss), ...rows]);
       } catch (error) {
         failure = error;
       }
@@ -244,7 +245,8 @@ export class JournalWriter implements AsyncDisposable {
       this.#active = null;
       this.#packing.add(active.first, active.summary);
     }
-    this.#active = ActiveSegment.begin(this.#folder, this.#next, this.#clock);
+    const header = { first: this.#next, keeps: this.#options.keeps };
+    this.#active = ActiveSegment.begin(this.#folder, header, this.#clock);
     this.#removeOldest();
     return this.#active;
   }
@@ -284,16 +286,4 @@ export class JournalWriter implements AsyncDisposable {
     this.#trouble = error;
     if (hasChanged) this.#options.onTrouble(error);
   }
-}
-
-function gapOf({ from, to, lost }: Dropped): QueuedRow {
-  const event: JournalGap = {
-    event: 'gap',
-    from: new Date(from),
-    to: new Date(to),
-    lost,
-    reason: 'disk-full',
-    recovered: 0,
-  };
-  return { event, json: JSON.stringify(event) };
 }

@@ -14,7 +14,7 @@ import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 
 import type { JournalFolder } from './journal-folder.js';
-import { parseHeader, parseRow } from './rows.js';
+import { MOST_HEADER_BYTES, parseHeader, parseRow } from './rows.js';
 import { indexName, packedName, plainName } from './segment-files.js';
 import {
   BLOCK_BYTES,
@@ -33,9 +33,6 @@ const compress = promisify(gzip);
 /** Higher levels take two and a half times as long, and save a fifth. */
 const LEVEL = 3;
 
-/** The first line of a segment is shorter. */
-const MOST_HEADER = 1024;
-
 /**
  * Compresses a segment that is complete, and writes its index beside it. A reader finds the one form
  * or the other at any time. Leaves everything as it was if `isEnding` says so, or if it rejects.
@@ -49,16 +46,17 @@ export async function packSegment(
   const temporary = `.${packedName(first)}.${randomBytes(6).toString('hex')}`;
   const plain = folder.open(plainName(first), O_RDONLY);
   try {
-    const blocks = (summary ?? (await summarize(plain, isEnding)))?.blocks;
-    if (blocks === undefined || blocks.length === 0 || isEnding()) return;
+    const { blocks = [], terms } = summary ?? (await summarize(plain, isEnding)) ?? {};
+    if (terms === undefined || blocks.length === 0 || isEnding()) return;
     const packed = await pack(folder, plain, temporary, blocks, isEnding);
     if (packed === null || isEnding()) return;
     const header = parseHeader(
-      (await bytesAt(plain, 0, MOST_HEADER)).toString('utf8').split('\n', 1)[0] ?? '',
+      (await bytesAt(plain, 0, MOST_HEADER_BYTES)).toString('utf8').split('\n', 1)[0] ?? '',
     );
     // Somebody has removed it because it was too old: it must not come back, behind younger ones.
     if (fstatSync(plain).nlink === 0) return;
-    folder.replace(indexName(first), formatIndex(first, header?.bootId ?? '', packed));
+    const { bootId = '', keeps = null } = header ?? {};
+    folder.replace(indexName(first), formatIndex({ first, bootId, keeps, terms, blocks: packed }));
     renameSync(join(folder.path, temporary), join(folder.path, packedName(first)));
     folder.sync();
     folder.remove(plainName(first));

@@ -13,7 +13,7 @@ import { unitsOf } from '../where/whereabouts.js';
 
 import { checkDir } from './journal-options.js';
 import { type JournalRow, timeOf } from './rows.js';
-import { enderOf, namesOf, SHORT_ID, term, type TermSet } from './terms.js';
+import { enderOf, isOfSegment, namesOf, SHORT_ID, term, type TermSet } from './terms.js';
 
 /**
  * Which rows {@link readJournal} yields: ends that match everything that is given, and all gaps.
@@ -101,10 +101,18 @@ export class Query {
 
   /** Whether a block with these terms may have a row that matches. */
   mayBeIn(terms: TermSet): boolean {
-    const has = (text: string) => terms.mayHave(text);
+    return this.#mayMatch((text) => terms.mayHave(text));
+  }
+
+  /** The same of a whole segment. */
+  mayBeInSegment(terms: TermSet): boolean {
+    return this.#mayMatch((text) => !isOfSegment(text) || terms.mayHave(text));
+  }
+
+  #mayMatch(mayHave: (text: string) => boolean): boolean {
     return (
-      (!this.#endsOnly && has(term.other())) ||
-      this.#criteria.every((each) => each.terms?.some(has) ?? true)
+      (!this.#endsOnly && mayHave(term.other())) ||
+      this.#criteria.every((each) => each.terms?.some(mayHave) ?? true)
     );
   }
 
@@ -166,11 +174,12 @@ const DIGITS = /^[0-9a-z]{4,64}$/;
 function byContainer(text: string | undefined): Criterion | null {
   if (text === undefined) return null;
   const isId = DIGITS.test(text);
-  const terms = [term.containerName(text), ...(isId ? [term.container(text)] : [])];
+  const idTerm = text.length < SHORT_ID ? term.containerStart : term.container;
+  const terms = [term.containerName(text), ...(isId ? [idTerm(text)] : [])];
   return {
     matches: ({ container }) =>
       container !== null && (container.name === text || (isId && container.id.startsWith(text))),
-    terms: isId && text.length < SHORT_ID ? null : terms,
+    terms,
     texts: [toJsonLine(text).slice(1, -1)],
   };
 }

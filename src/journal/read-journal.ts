@@ -42,7 +42,6 @@ export function readEndsBackwards(
 
 async function* read(query: Query): AsyncGenerator<JournalRow, undefined> {
   const directory = await JournalDirectory.open(query.dir);
-  const isInTime = query.isInTime.bind(query);
   const inOrder = new InOrder();
   let bootId = '';
   let next = 0;
@@ -51,7 +50,7 @@ async function* read(query: Query): AsyncGenerator<JournalRow, undefined> {
     for (const [i, files] of segments.entries()) {
       if (isEnded(query)) return undefined;
       next = files.first + 1;
-      const reader = await SegmentReader.open(directory, files, isInTime);
+      const reader = await SegmentReader.open(directory, files, query);
       if (reader === null) continue;
       try {
         if (reader.bootId !== bootId) yield* inOrder.end();
@@ -118,9 +117,8 @@ async function pause({ signal }: Query): Promise<boolean> {
 
 async function* readBackwards(query: Query): AsyncGenerator<JournalRow, undefined> {
   const directory = await JournalDirectory.open(query.dir);
-  const isInTime = query.isInTime.bind(query);
   for (const files of (await directory.segments()).toReversed()) {
-    const reader = await SegmentReader.open(directory, files, isInTime);
+    const reader = await SegmentReader.open(directory, files, query);
     if (reader === null) continue;
     try {
       for (const block of (await reader.blocks()).toReversed()) {

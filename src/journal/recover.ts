@@ -1,4 +1,5 @@
 import { closeSync, constants, fstatSync, fsyncSync, ftruncateSync, readSync } from 'node:fs';
+import { isDeepStrictEqual } from 'node:util';
 import { gunzipSync } from 'node:zlib';
 
 import { bootId } from '../identity/boot-id.js';
@@ -42,11 +43,12 @@ export interface Recovered {
 }
 
 /**
- * Reads what is needed to go on with a journal. Removes files that hold nothing.
+ * Reads what is needed to go on with a journal. Removes files that hold nothing. A segment says which ends it
+ * `keeps`: it is not gone on with if that is different now.
  *
  * @throws Error if a later release has written there, in a format that this one does not know
  */
-export function recover(folder: JournalFolder): Recovered {
+export function recover(folder: JournalFolder, keeps: readonly string[] | null): Recovered {
   const segments = segmentsIn(folder.entries);
   removeRests(folder, segments);
   const recovered: Recovered = {
@@ -65,7 +67,8 @@ export function recover(folder: JournalFolder): Recovered {
         if (isNewest) folder.remove(plainName(first));
         continue;
       }
-      if (isNewest && header.bootId === bootId()) recovered.resumable = { header, size };
+      const isSame = header.bootId === bootId() && isDeepStrictEqual(header.keeps, keeps);
+      if (isNewest && isSame) recovered.resumable = { header, size };
       else if (isNewest && lines.length === 0) {
         // The next segment has its number, and so its name.
         folder.remove(plainName(first));

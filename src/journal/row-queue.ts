@@ -1,4 +1,4 @@
-import { eventText, type JournalEvent, timeOf } from './rows.js';
+import { eventText, type JournalEvent, type JournalGap, timeOf } from './rows.js';
 
 /** An event that is not on disk yet. */
 export interface QueuedRow {
@@ -90,6 +90,19 @@ export class RowQueue {
       lost: before.lost + lost,
     };
   }
+}
+
+/** The row that tells of it. */
+export function gapRow({ from, to, lost }: Dropped): QueuedRow {
+  const event: JournalGap = {
+    event: 'gap',
+    from: new Date(from),
+    to: new Date(to),
+    lost,
+    reason: 'disk-full',
+    recovered: 0,
+  };
+  return { event, json: JSON.stringify(event) };
 }
 
 /** How many ends it stands for. */

@@ -59,7 +59,12 @@ export interface SegmentHeader {
   /** The wall clock, and CLOCK_MONOTONIC of the same moment. */
   at: Date;
   monotonicNs: number;
+  /** Which ends its writer was given, in words for a reader; `null`: all. */
+  keeps: readonly string[] | null;
 }
+
+/** A header is shorter. */
+export const MOST_HEADER_BYTES = 64 * 1024;
 
 /** Longer lines are not ours. */
 export const MOST_LINE_BYTES = 256 * 1024;
@@ -111,10 +116,23 @@ export function parseHeader(line: string): SegmentHeader | null {
   const header = parse(line);
   if (header?.['event'] !== 'segment' || header['version'] !== 1) return null;
   const { first, bootId, at, monotonicNs } = header;
+  const keeps = keepsIn(header['keeps']);
   if (!Number.isSafeInteger(first) || typeof bootId !== 'string') return null;
   if (typeof monotonicNs !== 'number') return null;
   const date = new Date(String(at));
-  return { event: 'segment', version: 1, first: first as number, bootId, at: date, monotonicNs };
+  return {
+    ...{ event: 'segment', version: 1, first: first as number, bootId, at: date },
+    ...{ monotonicNs, keeps },
+  };
+}
+
+/** What a header or an index says of it; `null`: all ends, or nobody knows. */
+export function keepsIn(value: unknown): readonly string[] | null {
+  return isTexts(value) ? value : null;
+}
+
+function isTexts(value: unknown): value is string[] {
+  return Array.isArray(value) && value.length > 0 && value.every(isText);
 }
 
 /** The version of a segment that a later release has written, by its first line; `null`: it has not. */

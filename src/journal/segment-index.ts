@@ -1,7 +1,7 @@
 import { isObject } from '../common/is-object.js';
 
-import { type JournalEvent, timeOf } from './rows.js';
-import { addTerms, TermSet } from './terms.js';
+import { type JournalEvent, keepsIn, type SegmentHeader, timeOf } from './rows.js';
+import { BLOCK_SET_BYTES, isOfSegment, SEGMENT_SET_BYTES, termsOf, TermSet } from './terms.js';
 
 /** How many bytes of rows are compressed together, and found or skipped together. */
 export const BLOCK_BYTES = 1024 * 1024;
@@ -21,7 +21,10 @@ export interface BlockSummary {
 /** Summarizes the rows of a segment while they are written. */
 export class SegmentSummary {
   readonly blocks: BlockSummary[] = [];
+  readonly terms = TermSet.ofBytes(SEGMENT_SET_BYTES);
   #next: number;
+  /** What the set of the last block has for sure. */
+  readonly #known = new Set<string>();
 
   /** `start`: where the first row begins; what precedes it belongs to the first block. */
   constructor(start = 0) {
@@ -38,7 +41,7 @@ export class SegmentSummary {
     const from = 'from' in event ? Math.min(event.from.getTime(), at) : at;
     if (from < block.from) block.from = from;
     if (at > block.to) block.to = at;
-    addTerms(block.terms, event);
+    for (const text of termsOf(event)) this.#addTerm(block, text);
   }
 
   /** The next line is none that can be read; it is kept as it is. */
@@ -46,13 +49,24 @@ export class SegmentSummary {
     this.#blockFor(bytes);
   }
 
+  #addTerm(block: BlockSummary, text: string): void {
+    if (!isOfSegment(text)) block.terms.add(text);
+    else if (!this.#known.has(text)) {
+      this.#known.add(text);
+      block.terms.add(text);
+      this.terms.add(text);
+    }
+  }
+
   #blockFor(bytes: number): BlockSummary {
     let block = this.blocks.at(-1);
     if (block === undefined || block.bytes >= BLOCK_BYTES) {
       const offset = block === undefined ? 0 : this.#next;
       const before = this.#next - offset;
-      block = { offset, bytes: before, rows: 0, from: 0, to: 0, terms: new TermSet() };
+      const terms = TermSet.ofBytes(BLOCK_SET_BYTES);
+      block = { offset, bytes: before, rows: 0, from: 0, to: 0, terms };
       this.blocks.push(block);
+      this.#known.clear();
     }
     this.#next += bytes;
     block.bytes += bytes;
@@ -67,58 +81,80 @@ export interface PackedBlock extends BlockSummary {
   size: number;
 }
 
+/** What holds for a whole segment. */
+export interface IndexHead extends Pick<SegmentHeader, 'first' | 'bootId' | 'keeps'> {
+  /** What may be in it, without pids. */
+  terms: TermSet;
+}
+
 /** What a compressed segment holds, without reading it. */
-export interface SegmentIndex {
-  bootId: string;
+export interface SegmentIndex extends IndexHead {
   blocks: PackedBlock[];
 }
 
-/** The text of an index: a line about the segment, and one for each block. */
-export function formatIndex(first: number, bootId: string, blocks: readonly PackedBlock[]): string {
+const VERSION = 3;
+
+/** The text of an index: two lines about the segment, and one for each block. */
+export function formatIndex({ first, bootId, keeps, terms, blocks }: SegmentIndex): string {
   const read = blocks.filter((block) => block.rows > 0);
   const rows = read.reduce((sum, block) => sum + block.rows, 0);
   const from = Math.min(...read.map((block) => block.from));
   const to = Math.max(...read.map((block) => block.to));
-  const head = { event: 'index', version: 2, first, bootId, rows, from, to };
-  const lines = blocks.map(({ terms, ...block }) => ({ ...block, terms: terms.toString() }));
-  return [head, ...lines].map((line) => `${JSON.stringify(line)}\n`).join('');
+  const lines = [
+    { event: 'index', version: VERSION, first, bootId, rows, from, to, keeps },
+    { terms: terms.toString() },
+    ...blocks.map((block) => ({ ...block, terms: block.terms.toString() })),
+  ];
+  return lines.map((line) => `${JSON.stringify(line)}\n`).join('');
 }
 
 /** `null`: it is damaged, or of another version, which lacks terms; then read the whole segment. */
 export function parseIndex(text: string): SegmentIndex | null {
+  const head = headIn(text);
+  if (head === null) return null;
+  const blocks = text.trimEnd().split('\n').slice(2).map(blockIn);
+  return blocks.includes(null) ? null : { ...head, blocks: blocks as PackedBlock[] };
+}
+
+const NUMBERS = ['offset', 'bytes', 'rows', 'from', 'to', 'at', 'size'] as const;
+
+function blockIn(text: string): PackedBlock | null {
+  const line = objectIn(text);
+  const isWhole = NUMBERS.every(
+    (name) => Number.isSafeInteger(line?.[name]) && Number(line?.[name]) >= 0,
+  );
+  const terms = TermSet.parse(line?.['terms'], BLOCK_SET_BYTES);
+  return isWhole && terms !== null ? { ...(line as unknown as PackedBlock), terms } : null;
+}
+
+/** Usually, the first two lines of an index are in so many bytes. */
+export const HEAD_BYTES = 32 * 1024;
+
+/** What the beginning of an index says; `null`: it is damaged, too short, or of another version. */
+export function headIn(text: string): IndexHead | null {
+  const [head, second] = text.split('\n', 2).map(objectIn);
+  if (head?.['event'] !== 'index' || head['version'] !== VERSION) return null;
+  const { first, bootId, keeps } = head;
+  const terms = TermSet.parse(second?.['terms'], SEGMENT_SET_BYTES);
+  if (!Number.isSafeInteger(first) || typeof bootId !== 'string' || terms === null) return null;
+  return { first: first as number, bootId, keeps: keepsIn(keeps), terms };
+}
+
+function objectIn(line: string): Record<string, unknown> | null {
   try {
-    const [head, ...lines] = text
-      .trimEnd()
-      .split('\n')
-      .map((line) => JSON.parse(line) as unknown);
-    if (!isObject(head) || head['event'] !== 'index' || head['version'] !== 2) return null;
-    const { bootId } = head;
-    const blocks = lines.map(blockIn);
-    if (typeof bootId !== 'string' || blocks.includes(null)) return null;
-    return { bootId, blocks: blocks as PackedBlock[] };
+    const value: unknown = JSON.parse(line);
+    return isObject(value) ? value : null;
   } catch {
     return null;
   }
 }
 
-const NUMBERS = ['offset', 'bytes', 'rows', 'from', 'to', 'at', 'size'] as const;
-
-function blockIn(line: unknown): PackedBlock | null {
-  if (!isObject(line)) return null;
-  const isWhole = NUMBERS.every(
-    (name) => Number.isSafeInteger(line[name]) && Number(line[name]) >= 0,
-  );
-  const terms = typeof line['terms'] === 'string' ? TermSet.parse(line['terms']) : null;
-  if (!isWhole || terms === null) return null;
-  return { ...(line as unknown as PackedBlock), terms };
-}
-
-/** The first line of an index is shorter. */
-export const MOST_HEAD = 512;
-
-/** The times of the earliest and the latest row, from the first line of an index; `null`: unknown. */
+/**
+ * The times of the earliest and the latest row, from the beginning of an index of any version; `null`:
+ * unknown.
+ */
 export function rangeIn(text: string): { from: number; to: number } | null {
   const [, from, to] =
-    /^\{"event":"index","version":\d+,.*?"from":(-?\d+),"to":(-?\d+)\}/.exec(text) ?? [];
+    /^\{"event":"index","version":\d+,.*?"from":(-?\d+),"to":(-?\d+)[,}]/.exec(text) ?? [];
   return from === undefined ? null : { from: Number(from), to: Number(to) };
 }

@@ -2,11 +2,19 @@ import type { FileHandle } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import { gunzip } from 'node:zlib';
 
-import type { JournalDirectory } from './journal-directory.js';
-import { MOST_LINE_BYTES, parseHeader } from './rows.js';
+import { bytesAt, type JournalDirectory } from './journal-directory.js';
 import { plainRanges, type Range, rangeOf } from './plain-ranges.js';
+import type { Query } from './query.js';
+import { MOST_HEADER_BYTES, MOST_LINE_BYTES, parseHeader } from './rows.js';
 import { indexName, packedName, plainName, type SegmentFiles } from './segment-files.js';
-import { BLOCK_BYTES, MOST_HEAD, type PackedBlock, parseIndex, rangeIn } from './segment-index.js';
+import {
+  BLOCK_BYTES,
+  HEAD_BYTES,
+  headIn,
+  type PackedBlock,
+  parseIndex,
+  rangeIn,
+} from './segment-index.js';
 import type { TermSet } from './terms.js';
 
 const decompress = promisify(gunzip);
@@ -15,9 +23,6 @@ const NEWLINE = 0x0a;
 
 /** Most lines are shorter. */
 const LINE_BYTES = 16 * 1024;
-
-/** The first line of a segment is shorter. */
-const MOST_HEADER = 1024;
 
 /** Rows that follow each other in a segment; `null` where nothing is known without reading them. */
 export interface Block {
@@ -51,11 +56,11 @@ export class SegmentReader {
     this.#content = content;
   }
 
-  /** `null`: it was removed, or has no row of these times. */
+  /** `null`: it was removed, or has no row that matches. */
   static async open(
     directory: JournalDirectory,
     { first, isPlain }: SegmentFiles,
-    isInTime: (from: number, to: number) => boolean,
+    query: Query,
   ): Promise<SegmentReader | null> {
     // It may be compressed at any moment, but is never gone in between.
     const plain = isPlain ? await directory.file(plainName(first)) : null;
@@ -64,7 +69,7 @@ export class SegmentReader {
       const source = { file: plain, id: `${dev}:${ino}:${first}` };
       return new SegmentReader(first, await bootIn(plain), source);
     }
-    const text = await indexOf(directory, first, isInTime);
+    const text = await indexOf(directory, first, query);
     if (text === null) return null;
     const file = await directory.file(packedName(first));
     if (file === null) return null;
@@ -170,39 +175,31 @@ function chunkFor(bytes: number): number {
   return Math.min(Math.max(bytes + 1, 1024), 4 * BLOCK_BYTES);
 }
 
-/** The text of its index; `null`: it has no row of these times. */
+/** The text of its index; `null`: it has no row that matches. */
 async function indexOf(
   directory: JournalDirectory,
   first: number,
-  isInTime: (from: number, to: number) => boolean,
+  query: Query,
 ): Promise<string | null> {
   const file = await directory.file(indexName(first));
   if (file === null) return '';
   try {
-    const range = rangeIn((await bytesAt(file, 0, MOST_HEAD)).toString('latin1'));
-    if (range !== null && !isInTime(range.from, range.to)) return null;
-    return await file.readFile('latin1');
+    const start = (await bytesAt(file, 0, HEAD_BYTES)).toString('utf8');
+    const range = rangeIn(start);
+    if (range !== null && !query.isInTime(range.from, range.to)) return null;
+    const head = headIn(start);
+    if (head !== null && !query.mayBeInSegment(head.terms)) return null;
+    return await file.readFile('utf8');
   } finally {
     await file.close();
   }
 }
 
 async function bootIn(file: FileHandle): Promise<string> {
-  return headerIn(await bytesAt(file, 0, MOST_HEADER));
+  return headerIn(await bytesAt(file, 0, MOST_HEADER_BYTES));
 }
 
 function headerIn(bytes: Buffer): string {
   const end = bytes.indexOf(NEWLINE);
   return parseHeader(bytes.toString('utf8', 0, end))?.bootId ?? '';
-}
-
-async function bytesAt(file: FileHandle, offset: number, length: number): Promise<Buffer> {
-  const bytes = Buffer.allocUnsafe(length);
-  let taken = 0;
-  while (taken < length) {
-    const { bytesRead } = await file.read(bytes, taken, length - taken, offset + taken);
-    if (bytesRead === 0) break;
-    taken += bytesRead;
-  }
-  return bytes.subarray(0, taken);
 }

@@ -4,12 +4,17 @@ import { unitsOf } from '../where/whereabouts.js';
 
 import type { JournalEvent } from './rows.js';
 
-const BYTES = 4096;
-const BITS = BYTES * 8;
+/** The size of the set of a block, and of a segment. */
+export const BLOCK_SET_BYTES = 4096;
+export const SEGMENT_SET_BYTES = 16_384;
+
 const HASHES = 3;
 
 /** Docker and its like print so many digits of a container's id. */
 export const SHORT_ID = 12;
+
+/** The fewest digits of one that can be asked for. */
+export const SHORTEST_ID = 4;
 
 /** What can be asked for without reading every row. */
 export const term = {
@@ -17,6 +22,7 @@ export const term = {
   pid: (pid: number) => `p:${pid}`,
   unit: (unit: string) => `u:${unit}`,
   container: (id: string) => `c:${id.slice(0, SHORT_ID)}`,
+  containerStart: (id: string) => `s:${id.slice(0, SHORTEST_ID)}`,
   containerName: (name: string) => `m:${name}`,
   killerName: (name: string) => `k:${name}`,
   killerPid: (pid: number) => `q:${pid}`,
@@ -24,35 +30,50 @@ export const term = {
   other: () => 'other',
 };
 
+/** Pids, which each row has others of: a set of a whole segment would seem to have all of them. */
+const VARIED = /^[pq]:/;
+
+/** Whether the set of a segment has such terms. */
+export function isOfSegment(text: string): boolean {
+  return !VARIED.test(text);
+}
+
 /**
  * A set of terms that never forgets one, and takes some for its own that it has not: a Bloom filter.
- * With 3,000 terms, it errs in one of 75 cases.
+ * That of a block errs in one of 75 cases with 3,000 terms.
  */
 export class TermSet {
   readonly #bits: Uint8Array;
 
-  constructor(bits: Uint8Array = new Uint8Array(BYTES)) {
+  constructor(bits: Uint8Array) {
     this.#bits = bits;
   }
 
+  static ofBytes(bytes: number): TermSet {
+    return new TermSet(new Uint8Array(bytes));
+  }
+
   /** `null`: it is damaged. */
-  static parse(text: string): TermSet | null {
+  static parse(text: unknown, bytes: number): TermSet | null {
+    if (typeof text !== 'string') return null;
     const bits = Buffer.from(text, 'base64');
-    return bits.length === BYTES ? new TermSet(bits) : null;
+    return bits.length === bytes ? new TermSet(bits) : null;
   }
 
   add(text: string): void {
     const { first, step } = hashOf(text);
+    const size = this.#bits.length * 8;
     for (let i = 0; i < HASHES; i++) {
-      const bit = (first + i * step) % BITS;
+      const bit = (first + i * step) % size;
       this.#bits[bit >> 3] = (this.#bits[bit >> 3] ?? 0) | (1 << (bit & 7));
     }
   }
 
   mayHave(text: string): boolean {
     const { first, step } = hashOf(text);
+    const size = this.#bits.length * 8;
     for (let i = 0; i < HASHES; i++) {
-      const bit = (first + i * step) % BITS;
+      const bit = (first + i * step) % size;
       if (((this.#bits[bit >> 3] ?? 0) & (1 << (bit & 7))) === 0) return false;
     }
     return true;
@@ -73,25 +94,21 @@ function hashOf(text: string): { first: number; step: number } {
   return { first: hash >>> 0, step: (mixed | 1) >>> 0 };
 }
 
-/** Adds what a row can be found by. */
-export function addTerms(terms: TermSet, event: JournalEvent): void {
-  if (event.event !== 'exit') {
-    terms.add(term.other());
-    return;
-  }
-  terms.add(term.pid(event.pid));
-  for (const name of namesOf(event)) terms.add(term.name(name));
-  for (const unit of unitsOf(event.cgroup).units) terms.add(term.unit(unit));
+/** What a row can be found by. */
+export function termsOf(event: JournalEvent): string[] {
+  if (event.event !== 'exit') return [term.other()];
+  const terms = [term.pid(event.pid), ...namesOf(event).map(term.name)];
+  for (const unit of unitsOf(event.cgroup).units) terms.push(term.unit(unit));
   // A program may append what an earlier version has told it.
   const container = event.container as ExitEvent['container'] | undefined;
   if (container != null) {
-    terms.add(term.container(container.id));
-    if (container.name !== null) terms.add(term.containerName(container.name));
+    terms.push(term.container(container.id), term.containerStart(container.id));
+    if (container.name !== null) terms.push(term.containerName(container.name));
   }
   const killer = enderOf(event);
-  if (killer?.pid == null) return;
-  terms.add(term.killerPid(killer.pid));
-  for (const name of namesOf(killer)) terms.add(term.killerName(name));
+  if (killer?.pid == null) return terms;
+  terms.push(term.killerPid(killer.pid), ...namesOf(killer).map(term.killerName));
+  return terms;
 }
 
 /** Earlier versions did not write the program of a sender. */

@@ -176,7 +176,7 @@ export function openFile(path: string, flags: number): number {
 }
 
 /** Writes all of it, or throws. */
-export function writeAll(file: number, content: string): void {
+export function writeAll(file: number, content: string | Buffer): void {
   const bytes = Buffer.from(content);
   for (let written = 0; written < bytes.length;) {
     written += writeSync(file, bytes, written);

@@ -18,7 +18,7 @@ import { JournalFolder } from '../../src/journal/journal-folder';
 import { packSegment } from '../../src/journal/pack-segment';
 import { findEnd } from '../../src/journal/story';
 import { segmentsIn } from '../../src/journal/segment-files';
-import { TermSet } from '../../src/journal/terms';
+import { BLOCK_SET_BYTES, TermSet } from '../../src/journal/terms';
 
 import { endOf, filesIn, Folder, found, killedBy, range, rowsOf, textOf } from '../support/journal';
 import { H2, USER } from '../support/places';
@@ -574,10 +574,10 @@ test('a file that is torn anywhere is readable, and a later writer goes on', asy
 });
 
 test('a set of terms forgets none, and takes few for its own that it has not', () => {
-  const terms = new TermSet();
+  const terms = TermSet.ofBytes(BLOCK_SET_BYTES);
   const own = range(1, 3000).map((i) => `p:${i}`);
   for (const each of own) terms.add(each);
-  const read = TermSet.parse(terms.toString());
+  const read = TermSet.parse(terms.toString(), BLOCK_SET_BYTES);
   expect(own.filter((each) => read?.mayHave(each) !== true)).toEqual([]);
   const others = range(3001, 13_000).filter((i) => read?.mayHave(`p:${i}`) === true);
   expect(others.length).toBeLessThan(300);

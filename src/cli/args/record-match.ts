@@ -19,6 +19,11 @@ export function parseMatches(texts: readonly string[]): Match {
   return matches.length === 0 ? () => true : (event) => matches.some((fits) => fits(event));
 }
 
+/** What of it a reader of the journal should know: nothing if all ends are kept. */
+export function keptBy(texts: readonly string[]): readonly string[] {
+  return texts.includes('all') ? [] : texts;
+}
+
 function parseMatch(text: string): Match {
   const [, kind = text, value] = /^([a-z]+)=(.+)$/s.exec(text) ?? [];
   if (value === undefined) {

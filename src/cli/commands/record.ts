@@ -7,7 +7,7 @@ import { DEFAULT_PINS } from '../../memory/recorder-pins.js';
 import { COMMAND_LINE_OPTIONS, parseCommandLines } from '../args/command-lines.js';
 import { parseInteger } from '../args/integer.js';
 import { parseArguments } from '../args/parse-arguments.js';
-import { parseMatches } from '../args/record-match.js';
+import { keptBy, parseMatches } from '../args/record-match.js';
 import { UsageError } from '../args/usage-error.js';
 import { DEFAULT_STATE_DIR, journalDir, recorderDir } from '../journal-dirs.js';
 import { describeError } from '../output/error-text.js';
@@ -73,7 +73,7 @@ export async function recordCommand(args: readonly string[]): Promise<number> {
 type Settings = ReturnType<typeof parse>;
 
 async function record(settings: Settings): Promise<number> {
-  const { stateDir, pinDir, gid, rate, matches, json, commandLines } = settings;
+  const { stateDir, pinDir, gid, rate, matches, keeps, json, commandLines } = settings;
   const say = (event: object, text: string) => {
     process.stdout.write(`${json ? toJsonLine(event) : escapeText(text)}\n`);
   };
@@ -82,7 +82,7 @@ async function record(settings: Settings): Promise<number> {
     notifyService(`STATUS=${text.replaceAll('\n', ' ')}`);
   };
   const recording = new Recording({
-    ...{ stateDir, pinDir, gid, rate, matches, commandLines },
+    ...{ stateDir, pinDir, gid, rate, matches, keeps, commandLines },
     onTrouble: (error) => {
       const message = error?.message ?? 'there is room again';
       say({ event: 'warning', message }, `WARNING: ${message}`);
@@ -174,6 +174,7 @@ function parse(args: readonly string[]) {
     pinDir,
     gid: group === undefined ? undefined : parseGroup(group),
     matches: parseMatches(values.match),
+    keeps: keptBy(values.match),
     rate: values.rate === undefined ? Infinity : parseInteger('--rate', values.rate),
     json: values.json,
     unit: { stateDir, pinDir, group, args: unitArguments(args) },

@@ -2,6 +2,7 @@ import { resolve } from 'node:path';
 
 import { ExitwatchError } from '../../common/errors.js';
 import { NamePattern } from '../../common/name-pattern.js';
+import { keptEnds } from '../../journal/kept-ends.js';
 import { readJournal } from '../../journal/read-journal.js';
 import { findEnd, findEnds, type Story, storyOf, type Subject } from '../../journal/story.js';
 import { parseArguments } from '../args/parse-arguments.js';
@@ -64,6 +65,8 @@ export async function whyCommand(args: readonly string[]): Promise<number> {
     say(`exitwatch: the journal has no end of ${JSON.stringify(word)}${when}`);
     const lacks = await lacksOf(dir, subjects, since);
     if (lacks !== null) say(lacks);
+    const kept = await keptOf(dir, since);
+    if (kept !== null) say(kept);
     tellOthers(subjects, since, json);
     return EXIT_NO_SUCH_PROCESS;
   } catch (error) {
@@ -107,6 +110,15 @@ async function lacksOf(
   ];
   if (parts.length === 0) return null;
   return `It lacks ends: ${parts.join(', ')}; "exitwatch history" says when.`;
+}
+
+/** Which ends `--match` has kept, if not all; `null`: all. */
+async function keptOf(dir: string, since: Date | undefined): Promise<string | null> {
+  const kept = await keptEnds(dir, since);
+  const only = kept.flatMap((each) => (each === null ? [] : [each.join(' or ')]));
+  if (only.length === 0) return null;
+  const what = kept.length === 1 ? 'This journal keeps' : 'Parts of this journal keep';
+  return `${what} only ends that match ${only.join('; or ')}; others are not in it.`;
 }
 
 function print(story: Story, json: boolean): void {

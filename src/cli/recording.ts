@@ -14,6 +14,7 @@ import type { Ready } from '../monitor/ready.js';
 
 import { journalDir, recorderDir } from './journal-dirs.js';
 import { isOwnChild } from './own-children.js';
+import { later, type Recorded, RecordingNote } from './recording-note.js';
 
 /** How `record` watches; options that only it needs belong here. */
 const MONITOR_OPTIONS = {
@@ -22,8 +23,11 @@ const MONITOR_OPTIONS = {
   maxDelayMs: 100,
 } satisfies ExitMonitorOptions;
 
-/** How often to write how many ends were skipped. */
-const SKIPPED_MS = 10_000;
+/** How often to write how many ends were skipped, and that it records. */
+const TICK_MS = 10_000;
+
+/** Within this time an end is on disk, unless there is trouble. */
+const STORED_MS = 2000;
 
 /** How long to wait at most, when it is closed, until all ends of before are told. */
 const LONGEST_CLOSE_MS = 2000;
@@ -52,9 +56,12 @@ export class Recording {
   readonly #monitor: ExitMonitor;
   readonly #rate: RateLimit;
   readonly #timer: NodeJS.Timeout;
+  readonly #note: RecordingNote;
+  /** Until when an earlier one has recorded; `null`: there was none. */
+  readonly #last: Recorded | null;
   /** Another process has recorded since the last row. */
   readonly #wasRecorded: boolean;
-  #isStarted = false;
+  #startedMs = Infinity;
   /** Of the process whose end is the last one to wait for. */
   #lastId: string | null = null;
   /** Resolves if the monitor fails. */
@@ -71,6 +78,8 @@ export class Recording {
         this.#commit(exits);
       },
     });
+    this.#note = new RecordingNote(journalDir(stateDir));
+    this.#last = later(this.#journal.last, this.#note.read());
     this.#wasRecorded = this.#hasRecorder();
     this.#rate = new RateLimit(rate);
     this.#monitor = new ExitMonitor({
@@ -89,28 +98,31 @@ export class Recording {
     };
     this.#monitor.on('gap', append).on('source', append);
     this.failed = new Promise((fail) => this.#monitor.once('error', fail));
-    this.#timer = setInterval(() => void this.#writeSkipped(), SKIPPED_MS);
+    this.#timer = setInterval(() => void this.#tick(), TICK_MS);
   }
 
   /** Rejects like `start()` of a monitor. */
   async start(): Promise<Ready> {
     const ready = await this.#monitor.start();
-    this.#isStarted = true;
-    const { last } = this.#journal;
-    if (last === null || this.#isKept(ready, last)) return ready;
-    this.#journal.append({
-      ...{ event: 'gap', from: last.at, to: new Date(), lost: null },
-      ...{ reason: 'not-recording', recovered: 0 },
-    });
+    this.#startedMs = Date.now();
+    const last = this.#last;
+    if (last !== null && !this.#isKept(ready, last)) {
+      this.#journal.append({
+        ...{ event: 'gap', from: last.at, to: new Date(), lost: null },
+        ...{ reason: 'not-recording', recovered: 0 },
+      });
+    }
+    void this.#noteRecording();
     return ready;
   }
 
   /** What comes from now on is delivered again later, unless the system shuts down. */
   async close(): Promise<void> {
     clearInterval(this.#timer);
-    if (this.#isStarted) await withDeadline(this.#allTold(), LONGEST_CLOSE_MS);
-    await this.#writeSkipped();
+    if (this.#startedMs !== Infinity) await withDeadline(this.#allTold(), LONGEST_CLOSE_MS);
+    await this.#tick();
     await this.#journal.close();
+    this.#note.close();
     await this.#monitor.close();
   }
 
@@ -127,8 +139,8 @@ export class Recording {
     }
   }
 
-  /** Whether something has remembered all ends since the last row. */
-  #isKept({ memory }: Ready, last: { at: Date; bootId: string | null }): boolean {
+  /** Whether something has remembered all ends since then. */
+  #isKept({ memory }: Ready, last: Recorded): boolean {
     if (last.bootId !== bootId() || Date.now() - last.at.getTime() > LEASE_MS) return false;
     if (memory === 'descriptor-store') return process.env['LISTEN_FDS'] !== undefined;
     return memory === 'recorder' && this.#wasRecorded;
@@ -146,6 +158,19 @@ export class Recording {
   /** The latest ones first: then the recorder's room is freed once, and not for each. */
   #commit(exits: readonly ExitEvent[]): void {
     for (const exit of exits.toReversed()) this.#monitor.commit(exit);
+  }
+
+  async #tick(): Promise<void> {
+    await this.#writeSkipped();
+    await this.#noteRecording();
+  }
+
+  /** Even if no end is kept: what ends now is not missing. */
+  async #noteRecording(): Promise<void> {
+    if (this.#startedMs === Infinity) return;
+    const at = Math.max(this.#startedMs, Date.now() - STORED_MS);
+    await this.#journal.flush();
+    if (this.#journal.trouble === null) this.#note.set(new Date(at));
   }
 
   /** An end that was skipped is done with when its number is on disk. */

@@ -1,13 +1,13 @@
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { copyFileSync, mkdirSync, mkdtempSync, rmSync, statSync } from 'node:fs';
+import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 
-import type { JournalRow } from '../../src/journal';
+import { type JournalRow, JournalWriter } from '../../src/journal';
 
 import { call, exitwatch } from '../support/command';
-import { rowsOf } from '../support/journal';
+import { endOf, rowsOf } from '../support/journal';
 import { itAsRecorder } from '../support/privilege';
 import { TestRecord } from '../support/recording';
 import { until } from '../support/wait';
@@ -134,6 +134,41 @@ describe('exitwatch record', () => {
     expect(gap).toMatchObject({ reason: 'not-recording', lost: null });
   });
 
+  itAsRecorder.each([
+    ['no gap, for a recorder has it', false],
+    ['a gap from the end of the recording', true],
+  ])('that nothing was kept for a week is %s', async (_, isRemoved) => {
+    await using record = new TestRecord();
+    const before = new Date();
+    await record.start('--match', 'name=zzyzx');
+    const note = join(record.dir, 'recording');
+    const noted = await until(
+      'a note',
+      () => JSON.parse(readFileSync(note, 'utf8') || 'null') as { at: string } | null,
+    );
+    await record.kill('SIGKILL');
+    // The last row is of long before.
+    {
+      await using journal = new JournalWriter({ dir: record.dir, keeps: ['name=zzyzx'] });
+      journal.append(endOf(0, { exitedAt: new Date(before.getTime() - 8 * 86_400_000) }));
+    }
+    if (isRemoved) {
+      const recorder = ['--state-dir', join(record.stateDir, 'recorder')];
+      const { code } = await call('memory', '--remove', ...recorder, '--pin-dir', record.pinDir);
+      expect(code).toBe(0);
+    }
+    await record.start('--match', 'name=zzyzx');
+    const { pid, child, ended, remove } = victim('zzyzx');
+    child.kill('SIGKILL');
+    await ended;
+    remove();
+    await inJournal(record, pid);
+    const gaps = (await record.history()).flatMap((row) => (row.event === 'gap' ? [row] : []));
+    const gap = { reason: 'not-recording', from: noted.at };
+    expect(gaps).toEqual(isRemoved ? [expect.objectContaining(gap)] : []);
+    expect(new Date(noted.at).getTime()).toBeGreaterThanOrEqual(before.getTime());
+  });
+
   itAsRecorder('keeps what --match selects, and counts what is more than --rate', async () => {
     await using record = new TestRecord();
     await record.start('--match', 'failed', '--match', 'name=keep*', '--rate', '3');
@@ -144,6 +179,8 @@ describe('exitwatch record', () => {
     kept.remove();
     execFileSync('sh', ['-c', 'for i in 1 2 3 4 5 6 7 8 9 10; do sh -c "exit 7"; done; exit 0']);
     await inJournal(record, kept.pid);
+    const { stderr } = await call('why', 'exitwatch-zzyzx', '--state-dir', record.stateDir);
+    expect(stderr).toContain('\nThis journal keeps only ends that match failed or name=keep*; ');
     // Other processes of this host may be called sh and fail, too. A command for each look would
     // keep a slow host from writing.
     let rows: JournalRow[] = [];

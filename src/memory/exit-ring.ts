@@ -9,8 +9,11 @@ const LIVE_PATIENCE_MS = 2000;
 /** How long to remember an exit that only one of both has reported. */
 const MEMORY_MS = 30_000;
 
-/** How often to compare what was lost with the live stream, which reports an exit a little later. */
-const COMPARISONS = 4;
+/**
+ * How often to compare what was lost with the live stream, which reports an exit a little later. While the ring
+ * is full, there is always one on its way.
+ */
+const COMPARISONS = 40;
 
 /** A recorder with its reader. */
 export interface Recording {
@@ -122,16 +125,21 @@ export class ExitRing {
     return gapOf(losses, this.#toldUntil);
   }
 
+  /** Whether it is not known yet what the live stream has not delivered: look often, so that the ring has room. */
+  isComparing(): boolean {
+    return this.#comparisons < COMPARISONS;
+  }
+
   /**
    * The same of the time until the live stream began. It has delivered what did not fit since then.
-   * Call this about each second after {@link missed}: the answer comes once, after some comparisons.
+   * Call this after {@link missed}, as long as it {@link isComparing}: the answer comes once, at the end.
    */
   lossBeforeLive(): Gap | null {
-    if (this.#comparisons === COMPARISONS) return null;
+    if (!this.isComparing()) return null;
     const loss = this.loss();
     this.#leastLost = Math.min(this.#leastLost, (loss?.lost ?? 0) - this.#live.size);
     this.#comparisons++;
-    if (this.#comparisons < COMPARISONS || loss === null || this.#leastLost <= 0) return null;
+    if (this.isComparing() || loss === null || this.#leastLost <= 0) return null;
     return { ...loss, lost: this.#leastLost };
   }
 
@@ -195,7 +203,8 @@ export class ExitRing {
         recorder.setDelivered(each.end);
       }
     }
-    return due;
+    // Two processors may write in another order than they took the time.
+    return due.sort((a, b) => (a.exitedNs ?? 0) - (b.exitedNs ?? 0));
   }
 
   #advance(): void {

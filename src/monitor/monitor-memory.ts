@@ -15,7 +15,7 @@ import type { Ready } from './ready.js';
 import type { WatchRegistry } from './watch-registry.js';
 import { armWatch, goneBeforeWatch, type WatchStore } from './watch-target.js';
 
-/** How often to look at the recorder beside the live stream, and without one. */
+/** How often to look at the recorder beside the live stream, and without one, or before it is compared. */
 const BESIDE_MS = 1000;
 const ALONE_MS = 100;
 
@@ -165,8 +165,7 @@ export class MonitorMemory {
     const gone = new Map(this.#gone.splice(0).map((event) => [event.id, event]));
     for (const event of gone.values()) this.#host.deliver(event, false);
     if (this.#isClosed) return; // by a listener
-    this.#timer = setInterval(this.#tick, this.#isAlone ? ALONE_MS : BESIDE_MS);
-    this.#timer.unref();
+    this.#tickEvery(ring === null ? BESIDE_MS : ALONE_MS);
     this.#host.batchEnd();
   }
 
@@ -240,12 +239,20 @@ export class MonitorMemory {
     if (delivered.length > 0) this.#memory.removePrevious();
   };
 
+  #tickEvery(ms: number): void {
+    clearInterval(this.#timer);
+    this.#timer = setInterval(this.#tick, ms);
+    this.#timer.unref();
+  }
+
   readonly #tick = (): void => {
     const { ring } = this.#memory;
     this.#memory.tick();
     if (ring === null) return;
     const missed = this.#isAlone ? ring.drain(this.#isDue) : ring.missed(this.#isNotWatched);
+    const wasComparing = ring.isComparing();
     const loss = this.#isAlone ? ring.loss() : ring.lossBeforeLive();
+    if (wasComparing && !ring.isComparing()) this.#tickEvery(BESIDE_MS);
     for (const event of missed) this.#host.deliver(event, true);
     this.#tellLoss(loss);
     if (missed.length > 0 || loss !== null) this.#host.batchEnd();

@@ -5,13 +5,14 @@ import { withDeadline } from '../common/deadline.js';
 import { bootId } from '../identity/boot-id.js';
 import type { ExitEvent, Gap, SourceChange } from '../events/exit-event.js';
 import { JournalWriter } from '../journal/index.js';
-import { RateLimit } from '../journal/rate-limit.js';
+import { type Counted, RateLimit } from '../journal/rate-limit.js';
 import { recordersOf } from '../memory/recorder-list.js';
 import { LEASE_MS } from '../memory/recorder-pins.js';
 import { ExitMonitor } from '../monitor/exit-monitor.js';
 import type { ExitMonitorOptions } from '../monitor/options.js';
 import type { Ready } from '../monitor/ready.js';
 
+import { CountedEnds } from './counted-ends.js';
 import { journalDir, recorderDir } from './journal-dirs.js';
 import { isOwnChild } from './own-children.js';
 import { later, type Recorded, RecordingNote } from './recording-note.js';
@@ -55,7 +56,12 @@ export class Recording {
   readonly #journal: JournalWriter;
   readonly #monitor: ExitMonitor;
   readonly #rate: RateLimit;
+  readonly #counted: CountedEnds;
+  /** Ends that were skipped, whose number is not on disk, and whether the journal has been given it. */
+  #skipped: Counted[] = [];
+  #isQueued = false;
   readonly #timer: NodeJS.Timeout;
+  #ticking: Promise<void> | undefined;
   readonly #note: RecordingNote;
   /** Until when an earlier one has recorded; `null`: there was none. */
   readonly #last: Recorded | null;
@@ -82,6 +88,7 @@ export class Recording {
     this.#last = later(this.#journal.last, this.#note.read());
     this.#wasRecorded = this.#hasRecorder();
     this.#rate = new RateLimit(rate);
+    this.#counted = new CountedEnds(journalDir(stateDir));
     this.#monitor = new ExitMonitor({
       ...MONITOR_OPTIONS,
       commandLines,
@@ -90,8 +97,10 @@ export class Recording {
     this.#monitor.on('exit', (event) => {
       // The recorder also sees the children with which we have tried it.
       const isOurs = event.id === this.#lastId || isOwnChild(event);
-      if (isOurs || !options.matches(event)) this.#monitor.commit(event);
-      else if (this.#rate.admits(event)) this.#journal.append(event);
+      const isDone = isOurs || this.#counted.has(event.id) || !options.matches(event);
+      const admission = isDone ? 'forget' : this.#rate.admit(event);
+      if (admission === 'keep') this.#journal.append(event);
+      else if (admission === 'forget') this.#monitor.commit(event);
     });
     const append = (event: Gap | SourceChange) => {
       this.#journal.append(event);
@@ -103,6 +112,7 @@ export class Recording {
 
   /** Rejects like `start()` of a monitor. */
   async start(): Promise<Ready> {
+    await this.#counted.restore();
     const ready = await this.#monitor.start();
     this.#startedMs = Date.now();
     const last = this.#last;
@@ -120,6 +130,7 @@ export class Recording {
   async close(): Promise<void> {
     clearInterval(this.#timer);
     if (this.#startedMs !== Infinity) await withDeadline(this.#allTold(), LONGEST_CLOSE_MS);
+    await this.#ticking;
     await this.#tick();
     await this.#journal.close();
     this.#note.close();
@@ -156,13 +167,18 @@ export class Recording {
   }
 
   /** The latest ones first: then the recorder's room is freed once, and not for each. */
-  #commit(exits: readonly ExitEvent[]): void {
+  #commit(exits: readonly Pick<ExitEvent, 'id'>[]): void {
     for (const exit of exits.toReversed()) this.#monitor.commit(exit);
   }
 
-  async #tick(): Promise<void> {
-    await this.#writeSkipped();
-    await this.#noteRecording();
+  /** One at a time: a disk may be slow. */
+  #tick(): Promise<void> {
+    this.#ticking ??= this.#writeSkipped()
+      .then(() => this.#noteRecording())
+      .finally(() => {
+        this.#ticking = undefined;
+      });
+    return this.#ticking;
   }
 
   /** Even if no end is kept: what ends now is not missing. */
@@ -173,13 +189,22 @@ export class Recording {
     if (this.#journal.trouble === null) this.#note.set(new Date(at));
   }
 
-  /** An end that was skipped is done with when its number is on disk. */
+  /**
+   * An end that was skipped is done with when its number is on disk. Until then the next ones wait, so that each
+   * is counted once, whenever we are killed.
+   */
   async #writeSkipped(): Promise<void> {
-    const skipped = this.#rate.takeSkipped();
-    if (skipped.length === 0) return;
-    for (const { row } of skipped) this.#journal.append(row);
+    if (this.#skipped.length === 0) this.#skipped = this.#rate.takeSkipped();
+    if (this.#skipped.length === 0) return;
+    if (!this.#isQueued) {
+      if (!(await this.#counted.note(this.#skipped))) return;
+      for (const { row } of this.#skipped) this.#journal.append(row);
+      this.#isQueued = true;
+    }
     await this.#journal.flush();
     if (this.#journal.trouble !== null) return;
-    for (const { exits } of skipped) this.#commit(exits);
+    this.#commit(this.#skipped.flatMap(({ ids }) => ids.map((id) => ({ id }))));
+    this.#skipped = [];
+    this.#isQueued = false;
   }
 }

@@ -7,10 +7,23 @@ const MINUTE_NS = 60e9;
 /** Names to count at once; more share one count. */
 const MOST_NAMES = 10_000;
 
+/** Ends whose count is not on disk yet, at about 50 bytes each; a recorder has room for fewer by default. */
+const MOST_HELD = 65_536;
+
 interface Count {
   kept: number;
   sinceNs: number;
-  skipped: ExitEvent[];
+  skipped: number;
+  /** When they ended, in ms. */
+  from: number;
+  to: number;
+  ids: string[];
+}
+
+/** A count of ends that were not kept, and their ids. */
+export interface Counted {
+  row: JournalSkip;
+  ids: readonly string[];
 }
 
 /**
@@ -21,50 +34,61 @@ export class RateLimit {
   readonly #most: number;
   readonly #nowNs: () => number;
   readonly #counts = new Map<string | null, Count>();
+  #held = 0;
 
   constructor(most: number, nowNs: () => number = () => Number(process.hrtime.bigint())) {
     this.#most = most;
     this.#nowNs = nowNs;
   }
 
-  /** Whether to keep this end; otherwise {@link RateLimit.takeSkipped} has it. */
-  admits(event: ExitEvent): boolean {
-    if (this.#most === Infinity) return true;
-    const name = event.name ?? event.program;
+  /**
+   * What to do with an end: `'keep'` it; or it is counted, and {@link RateLimit.takeSkipped} has its id. `'forget'`: it is
+   * counted without its id, because there are too many.
+   */
+  admit(event: ExitEvent): 'keep' | 'count' | 'forget' {
+    if (this.#most === Infinity) return 'keep';
+    const count = this.#countOf(event.name ?? event.program);
+    if (count.kept < this.#most) {
+      count.kept++;
+      return 'keep';
+    }
+    const at = event.exitedAt.getTime();
+    count.from = Math.min(count.from, at);
+    count.to = Math.max(count.to, at);
+    count.skipped++;
+    if (this.#held === MOST_HELD) return 'forget';
+    count.ids.push(event.id);
+    this.#held++;
+    return 'count';
+  }
+
+  /** What was not kept since the last call, for each name. */
+  takeSkipped(): Counted[] {
+    const taken: Counted[] = [];
+    const now = this.#nowNs();
+    for (const [name, count] of this.#counts) {
+      const { skipped, ids, from, to, sinceNs } = count;
+      if (skipped > 0) {
+        const times = { from: new Date(from), to: new Date(to) };
+        taken.push({ row: { event: 'skipped', name, count: skipped, ...times }, ids });
+        Object.assign(count, NONE, { ids: [] });
+      } else if (now - sinceNs >= MINUTE_NS) this.#counts.delete(name);
+    }
+    this.#held = 0;
+    return taken;
+  }
+
+  #countOf(name: string | null): Count {
     const key = this.#counts.size < MOST_NAMES || this.#counts.has(name) ? name : null;
     const now = this.#nowNs();
-    const count = this.#counts.get(key) ?? { kept: 0, sinceNs: now, skipped: [] };
+    const count = this.#counts.get(key) ?? { kept: 0, sinceNs: now, ...NONE, ids: [] };
     this.#counts.set(key, count);
     if (now - count.sinceNs >= MINUTE_NS) {
       count.kept = 0;
       count.sinceNs = now;
     }
-    if (count.kept < this.#most) {
-      count.kept++;
-      return true;
-    }
-    count.skipped.push(event);
-    return false;
-  }
-
-  /** What was not kept since the last call: a row for each name, and the ends themselves. */
-  takeSkipped(): { row: JournalSkip; exits: ExitEvent[] }[] {
-    const taken = [];
-    const now = this.#nowNs();
-    for (const [name, count] of this.#counts) {
-      const exits = count.skipped;
-      count.skipped = [];
-      if (exits.length > 0) taken.push({ row: rowOf(name, exits), exits });
-      else if (now - count.sinceNs >= MINUTE_NS) this.#counts.delete(name);
-    }
-    return taken;
+    return count;
   }
 }
 
-function rowOf(name: string | null, exits: readonly ExitEvent[]): JournalSkip {
-  const times = exits.map(({ exitedAt }) => exitedAt.getTime());
-  const from = times.reduce((a, b) => Math.min(a, b));
-  const to = times.reduce((a, b) => Math.max(a, b));
-  const [first, last] = [new Date(from), new Date(to)];
-  return { event: 'skipped', name, count: exits.length, from: first, to: last };
-}
+const NONE = { skipped: 0, from: Infinity, to: -Infinity };

@@ -1,8 +1,17 @@
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
+import {
+  appendFileSync,
+  copyFileSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
 
 import { type JournalRow, JournalWriter } from '../../src/journal';
 
@@ -197,6 +206,51 @@ describe('exitwatch record', () => {
       () => JSON.stringify({ rows: rows.length, counts: counts(), kept: keptShells() }),
     );
     expect(rows.filter((row) => row.event === 'exit' && row.pid === dropped)).toEqual([]);
+  });
+
+  itAsRecorder.each([
+    ['after it has counted', false],
+    ['while the disk is full', true],
+  ])('counts what is more than --rate once, if it is killed %s', async (_, isFull) => {
+    await using record = new TestRecord();
+    mkdirSync(record.dir, { mode: 0o700 });
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=256k,mode=0700', 'none', record.dir]);
+    // Others end without a pause, so that the recorder always has some that are not done with.
+    const others = spawn('sh', ['-c', 'while :; do /bin/true; done']);
+    try {
+      const loop = join(record.stateDir, 'loops');
+      copyFileSync('/bin/true', loop);
+      await record.start('--match', 'name=loops', '--rate', '3');
+      const filler = join(record.dir, 'filler');
+      expect(() => {
+        for (;;) appendFileSync(filler, Buffer.alloc(4096));
+      }).toThrow('ENOSPC');
+      for (let i = 0; i < 10; i++) execFileSync(loop);
+      expect(JSON.parse((await record.running.line()) ?? '')).toMatchObject({ event: 'warning' });
+      // It would count meanwhile: it does that every ten seconds.
+      await setTimeout(11_000);
+      if (isFull) await record.kill('SIGKILL');
+      rmSync(filler);
+      const rows = () => rowsOf({ dir: record.dir });
+      const counts = (all: JournalRow[]) => [
+        all.filter(({ event }) => event === 'exit').length,
+        all.reduce((sum, row) => sum + (row.event === 'skipped' ? row.count : 0), 0),
+      ];
+      if (!isFull) {
+        await until('all of them', async () => counts(await rows())[1] === 7);
+        await record.kill('SIGKILL');
+      }
+      await record.start('--match', 'name=loops', '--rate', isFull ? '3' : '100');
+      if (isFull) await until('all of them', async () => counts(await rows())[1] === 7);
+      await record.kill();
+      await record.start('--match', 'name=loops', '--rate', '100');
+      const { pid } = spawnSync(loop);
+      await inJournal(record, pid);
+      expect(counts(await rows())).toEqual([4, 7]);
+    } finally {
+      others.kill('SIGKILL');
+      execFileSync('umount', ['--lazy', record.dir]);
+    }
   });
 
   itAsRecorder('refuses a second one, and a directory that others can write', async () => {

@@ -23,8 +23,8 @@ export interface JournalOptions {
   keepMs?: number;
   /** If not all ends are appended: which ones, in words for those who look for others. Default: all. */
   keeps?: readonly string[];
-  /** Called with the ends that are on disk, or that the journal has as a gap. */
-  onStored?: (exits: readonly ExitEvent[]) => void;
+  /** Called with the ids of the ends that are on disk, or that the journal has as a gap. */
+  onStored?: (exits: readonly Pick<ExitEvent, 'id'>[]) => void;
   /** Called when rows cannot be written, and with `null` when they can again. */
   onTrouble?: (error: Error | null) => void;
 }
@@ -36,7 +36,7 @@ export interface CheckedJournalOptions {
   segmentMs: number;
   keep: Retention;
   keeps: readonly string[] | null;
-  onStored: (exits: readonly ExitEvent[]) => void;
+  onStored: (exits: readonly Pick<ExitEvent, 'id'>[]) => void;
   onTrouble: (error: Error | null) => void;
 }
 
@@ -63,7 +63,7 @@ export function checkJournalOptions(options: unknown): CheckedJournalOptions {
       ms: checkInteger('keepMs', keepMs, 1000, Number.MAX_SAFE_INTEGER),
     },
     keeps: checkKeeps(checked.keeps),
-    onStored: checkCallback<readonly ExitEvent[]>('onStored', checked.onStored),
+    onStored: checkCallback<readonly Pick<ExitEvent, 'id'>[]>('onStored', checked.onStored),
     onTrouble: checkCallback<Error | null>('onTrouble', checked.onTrouble),
   };
 }

@@ -3,7 +3,6 @@ import { resolve } from 'node:path';
 import { emitSafely } from '../common/emit-safely.js';
 import { isObject } from '../common/is-object.js';
 import { checkDate, invalidOption } from '../common/options.js';
-import type { ExitEvent } from '../events/exit-event.js';
 
 import { ActiveSegment } from './active-segment.js';
 import { type Clock, SYSTEM_CLOCK } from './clock.js';
@@ -51,7 +50,7 @@ export class JournalWriter implements AsyncDisposable {
   #known: Set<string>;
   readonly #knownUntilNs: number;
   /** Those of them that were delivered again. */
-  #repeated: ExitEvent[] = [];
+  #repeated: { id: string }[] = [];
   #active: ActiveSegment | null;
   #next: number;
   /** When the last row of earlier writers was, and in which boot; `null`: there is none. */
@@ -127,7 +126,7 @@ export class JournalWriter implements AsyncDisposable {
     }
     checkDate('the time of an event', timeOf(event));
     if (this.#isClosed) return;
-    if (event.event === 'exit' && this.#known.has(event.id)) this.#repeated.push(event);
+    if (event.event === 'exit' && this.#known.has(event.id)) this.#repeated.push({ id: event.id });
     else this.#queue.push(event, this.#trouble !== null);
     const isUrgent = event.event !== 'exit' || event.signal !== null;
     const isMany = this.#queue.length >= MANY_ROWS;
@@ -232,7 +231,7 @@ export class JournalWriter implements AsyncDisposable {
     await active.append(Buffer.concat(lines));
     this.#next = seq;
     if (active.summary === null) return;
-    for (const [i, { event }] of rows.entries()) active.summary.add(event, lines[i]?.length ?? 0);
+    for (const [i, row] of rows.entries()) active.summary.add(row, lines[i]?.length ?? 0);
   }
 
   /** The segment for the next row. */
@@ -271,11 +270,11 @@ export class JournalWriter implements AsyncDisposable {
   }
 
   #tellStored(rows: readonly QueuedRow[]): void {
-    const exits = rows.flatMap(({ event }) => (event.event === 'exit' ? [event] : []));
+    const exits = rows.flatMap(({ id }) => (id === null ? [] : [{ id }]));
     if (exits.length > 0) this.#tell(exits);
   }
 
-  #tell(exits: ExitEvent[]): void {
+  #tell(exits: { id: string }[]): void {
     emitSafely(() => {
       this.#options.onStored(exits);
     });

@@ -14,6 +14,7 @@ import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 
 import type { JournalFolder } from './journal-folder.js';
+import { factsOf } from './row-facts.js';
 import { MOST_HEADER_BYTES, parseHeader, parseRow } from './rows.js';
 import { indexName, packedName, plainName } from './segment-files.js';
 import {
@@ -119,7 +120,7 @@ async function summarize(plain: number, isEnding: () => boolean): Promise<Segmen
       const row = summary === undefined ? null : parseRow(bytes.toString('utf8', start, end));
       if (summary === undefined) summary = new SegmentSummary(length);
       else if (row === null) summary.addUnread(length);
-      else summary.add(row, length);
+      else summary.add(factsOf(row), length);
       start = end + 1;
     }
     rest = bytes.subarray(start);

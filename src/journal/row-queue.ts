@@ -1,9 +1,14 @@
-import { eventText, type JournalEvent, type JournalGap, timeOf } from './rows.js';
+import { factsOf, type RowFacts } from './row-facts.js';
+import { eventText, type JournalEvent, type JournalGap } from './rows.js';
 
-/** An event that is not on disk yet. */
-export interface QueuedRow {
-  event: JournalEvent;
+/** An event that is not on disk yet: its text, and what is needed of it besides. */
+export interface QueuedRow extends RowFacts {
   json: string;
+  /** Of an end. */
+  id: string | null;
+  exitedNs: number | null;
+  /** How many ends it stands for. */
+  ends: number;
 }
 
 /** What was given up because there was no room. */
@@ -39,7 +44,7 @@ export class RowQueue {
   }
 
   push(event: JournalEvent, isInTrouble: boolean): void {
-    this.#rows.push({ event, json: eventText(event) });
+    this.#rows.push(rowOf(event));
     const most = isInTrouble ? MOST_IN_TROUBLE : MOST;
     if (this.#rows.length > most) this.#drop(most);
   }
@@ -75,10 +80,7 @@ export class RowQueue {
   #drop(most: number): void {
     for (const row of this.#rows.splice(0, this.#rows.length - Math.floor(most * 0.9))) {
       this.#dropped.push(row);
-      const { event } = row;
-      const to = timeOf(event).getTime();
-      const from = event.event === 'gap' || event.event === 'skipped' ? event.from.getTime() : to;
-      this.#addLoss({ from, to, lost: countOf(event) });
+      this.#addLoss({ from: row.from, to: row.to, lost: row.ends });
     }
   }
 
@@ -102,11 +104,16 @@ export function gapRow({ from, to, lost }: Dropped): QueuedRow {
     reason: 'disk-full',
     recovered: 0,
   };
-  return { event, json: JSON.stringify(event) };
+  return rowOf(event);
 }
 
-/** How many ends it stands for. */
-function countOf(event: JournalEvent): number {
+function rowOf(event: JournalEvent): QueuedRow {
+  const { from, to, found } = factsOf(event);
+  const [id, exitedNs] = event.event === 'exit' ? [event.id, event.exitedNs] : [null, null];
+  return { json: eventText(event), from, to, found, id, exitedNs, ends: endsIn(event) };
+}
+
+function endsIn(event: JournalEvent): number {
   switch (event.event) {
     case 'exit':
       return 1;
@@ -125,11 +132,12 @@ function countOf(event: JournalEvent): number {
  */
 function inOrder(rows: QueuedRow[]): QueuedRow[] {
   let latest = -Infinity;
-  const keyed = rows.map((row) => {
-    const ns = (row.event.event === 'exit' ? row.event.exitedNs : null) ?? latest;
+  const keys = rows.map(({ exitedNs }) => {
+    const ns = exitedNs ?? latest;
     latest = Math.max(latest, ns);
-    return { row, ns };
+    return ns;
   });
-  const isInOrder = keyed.every(({ ns }, i) => ns >= (keyed[i - 1]?.ns ?? -Infinity));
-  return isInOrder ? rows : keyed.sort((a, b) => a.ns - b.ns).map(({ row }) => row);
+  if (keys.every((ns, i) => ns >= (keys[i - 1] ?? -Infinity))) return rows;
+  const keyed = rows.map((row, i) => ({ row, ns: keys[i] ?? 0 }));
+  return keyed.sort((a, b) => a.ns - b.ns).map(({ row }) => row);
 }

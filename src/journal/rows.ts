@@ -4,6 +4,8 @@ import { toJsonLine } from '../common/safe-text.js';
 import type { ExitEvent, Gap, SourceChange } from '../events/exit-event.js';
 import { isExitJson, reviveExit } from '../events/revive.js';
 
+import { timeText } from './time-text.js';
+
 /**
  * Ends that a journal lacks. `'disk-full'`: the disk had no room for them. `'not-recording'`: no
  * recorder remembered what ended while nobody wrote the journal. The other reasons are those of a
@@ -80,9 +82,20 @@ const MOST_EVENT_BYTES = MOST_LINE_BYTES - 1024;
  * can arrange, that nobody would read the row.
  */
 export function eventText(event: JournalEvent): string {
-  const text = toJsonLine(event);
+  const text = toJsonLine(event.event === 'exit' ? withTimeTexts(event) : event);
   if (Buffer.byteLength(text) <= MOST_EVENT_BYTES) return text;
   return toJsonLine(event, (key, value) => (key === 'likelyClients' ? null : value));
+}
+
+/** JSON.stringify() is slow with dates, and most rows have three. */
+function withTimeTexts(event: ExitEvent): object {
+  const { startedAt, exitedAt, tracedSince } = event;
+  return {
+    ...event,
+    startedAt: startedAt && timeText(startedAt),
+    exitedAt: timeText(exitedAt),
+    tracedSince: tracedSince && timeText(tracedSince),
+  };
 }
 
 /** A row as text, without its newline; `json` is the event's. */

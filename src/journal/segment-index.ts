@@ -1,6 +1,7 @@
 import { isObject } from '../common/is-object.js';
 
-import { type JournalEvent, keepsIn, type SegmentHeader, timeOf } from './rows.js';
+import type { RowFacts } from './row-facts.js';
+import { keepsIn, type SegmentHeader } from './rows.js';
 import { BLOCK_SET_BYTES, isOfSegment, SEGMENT_SET_BYTES, termsOf, TermSet } from './terms.js';
 
 /** How many bytes of rows are compressed together, and found or skipped together. */
@@ -31,17 +32,17 @@ export class SegmentSummary {
     this.#next = start;
   }
 
-  /** The next row is this event, in so many bytes. */
-  add(event: JournalEvent, bytes: number): void {
-    const at = timeOf(event).getTime();
+  /** The next row has so many bytes. */
+  add({ from, to, found }: RowFacts, bytes: number): void {
     const block = this.#blockFor(bytes);
-    if (block.rows === 0) block.from = block.to = at;
+    if (block.rows === 0) {
+      block.from = from;
+      block.to = to;
+    }
     block.rows++;
-    // What is missing may have begun long before it was known.
-    const from = 'from' in event ? Math.min(event.from.getTime(), at) : at;
     if (from < block.from) block.from = from;
-    if (at > block.to) block.to = at;
-    for (const text of termsOf(event)) this.#addTerm(block, text);
+    if (to > block.to) block.to = to;
+    for (const text of termsOf(found)) this.#addTerm(block, text);
   }
 
   /** The next line is none that can be read; it is kept as it is. */

@@ -94,20 +94,39 @@ function hashOf(text: string): { first: number; step: number } {
   return { first: hash >>> 0, step: (mixed | 1) >>> 0 };
 }
 
-/** What a row can be found by. */
-export function termsOf(event: JournalEvent): string[] {
-  if (event.event !== 'exit') return [term.other()];
-  const terms = [term.pid(event.pid), ...namesOf(event).map(term.name)];
-  for (const unit of unitsOf(event.cgroup).units) terms.push(term.unit(unit));
+/** What an end can be found by. */
+export interface Findable extends Names {
+  pid: number;
+  cgroup: string | null;
+  container: ExitEvent['container'];
+  killer: (Names & { pid: number }) | null;
+}
+
+/** `null`: it is no end. */
+export function findableOf(event: JournalEvent): Findable | null {
+  if (event.event !== 'exit') return null;
+  const { pid, name, program, cgroup } = event;
   // A program may append what an earlier version has told it.
-  const container = event.container as ExitEvent['container'] | undefined;
-  if (container != null) {
+  const container = (event.container as ExitEvent['container'] | undefined) ?? null;
+  const by = enderOf(event);
+  const killer = by?.pid == null ? null : { pid: by.pid, name: by.name, program: by.program };
+  return { pid, name, program, cgroup, container, killer };
+}
+
+/** The terms of a row. */
+export function termsOf(found: Findable | null): string[] {
+  if (found === null) return [term.other()];
+  const { container, killer } = found;
+  const terms = [term.pid(found.pid)];
+  for (const name of namesOf(found)) terms.push(term.name(name));
+  for (const unit of unitsOf(found.cgroup).units) terms.push(term.unit(unit));
+  if (container !== null) {
     terms.push(term.container(container.id), term.containerStart(container.id));
     if (container.name !== null) terms.push(term.containerName(container.name));
   }
-  const killer = enderOf(event);
-  if (killer?.pid == null) return terms;
-  terms.push(term.killerPid(killer.pid), ...namesOf(killer).map(term.killerName));
+  if (killer === null) return terms;
+  terms.push(term.killerPid(killer.pid));
+  for (const name of namesOf(killer)) terms.push(term.killerName(name));
   return terms;
 }
 

@@ -171,7 +171,8 @@ export class MonitorMemory {
 
   /** The event to deliver for an exit. It is stored when this returns. */
   take(event: ExitEvent, watches: ReadonlySet<PendingWatch> | undefined): ExitEvent {
-    const stored = [...(watches ?? [])].flatMap((watch) => watch.stored ?? []);
+    if (watches === undefined) return event;
+    const stored = [...watches].flatMap((watch) => watch.stored ?? []);
     const [first] = stored;
     const isLive = event.source !== 'recorder' && !event.isRepeated;
     const best = first !== undefined && isLive ? this.#memory.improve(event, first) : event;

@@ -17,6 +17,7 @@ import { JournalWriter, type JournalRow, readJournal } from '../../src/journal';
 import { JournalFolder } from '../../src/journal/journal-folder';
 import { packSegment } from '../../src/journal/pack-segment';
 import { findEnd } from '../../src/journal/story';
+import { eventText } from '../../src/journal/rows';
 import { segmentsIn } from '../../src/journal/segment-files';
 import { BLOCK_SET_BYTES, TermSet } from '../../src/journal/terms';
 
@@ -83,6 +84,17 @@ test('rows come back as they were, with numbers', async () => {
   expect(lines).toHaveLength(4);
   expect(JSON.parse(lines[0] ?? '')).toMatchObject({ event: 'segment', version: 1, first: 1 });
   expect(lines.join('')).not.toMatch(/[^ -~é]/);
+});
+
+test.each([
+  ...['1970-01-01T00:00:00.000Z', '2026-11-24T03:00:00.007Z', '2026-11-24T03:00:00.070Z'],
+  ...['2026-11-24T03:00:01.700Z', '9999-12-31T23:59:59.999Z', '+010000-01-01T00:00:00.000Z'],
+  ...['1969-12-31T23:59:59.999Z', '-000001-01-01T00:00:00.000Z'],
+])('a row has the time %s as JSON has it', (text) => {
+  const exitedAt = new Date(text);
+  const end = endOf(0, { exitedAt, startedAt: exitedAt, tracedSince: null });
+  expect(JSON.parse(eventText(end))).toEqual(JSON.parse(JSON.stringify(end)));
+  expect(eventText(end)).toContain(`"exitedAt":"${text}"`);
 });
 
 test('a writer says what is on disk, and an end by a signal is there before others would be', async () => {

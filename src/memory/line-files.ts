@@ -5,7 +5,8 @@ import type { StateFolder } from './state-folder.js';
 
 /**
  * Files of a folder that grow by a line with each change, which takes far less than to replace them. A line
- * is on disk when a call returns. One that a crash has torn was not, and is left out.
+ * is on disk when a call returns, unless it is not synced: then only a power failure may take it along. One
+ * that a crash has torn is left out.
  */
 export class LineFiles {
   readonly #folder: StateFolder;
@@ -37,12 +38,13 @@ export class LineFiles {
    * Appends a line.
    *
    * @param all what the file has instead if it is replaced
+   * @param isSynced whether it is on disk when this returns
    * @throws ExitwatchError `ERR_EXITWATCH_STATE_DIR`; then it is not known whether the line is there
    */
-  append(name: string, line: string, all: () => readonly string[]): void {
+  append(name: string, line: string, all: () => readonly string[], isSynced = true): void {
     const lines = this.#lines.get(name) ?? this.#mostLines;
     this.#lines.delete(name);
-    if (lines >= this.#mostLines || !this.#folder.append(name, `${line}\n`)) {
+    if (lines >= this.#mostLines || !this.#folder.append(name, `${line}\n`, isSynced)) {
       this.replace(name, all());
       return;
     }

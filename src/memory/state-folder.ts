@@ -93,11 +93,12 @@ export class StateFolder {
   }
 
   /**
-   * Appends to a file; it is on disk when this returns. If it fails, a part may be there.
+   * Appends to a file. If it fails, a part may be there.
    *
+   * @param isSynced it is on disk when this returns; otherwise only our own death does not lose it
    * @returns `false`: there is no such file
    */
-  append(name: string, content: string): boolean {
+  append(name: string, content: string, isSynced = true): boolean {
     let file;
     try {
       file = openFile(join(this.path, name), O_WRONLY | O_APPEND);
@@ -107,7 +108,7 @@ export class StateFolder {
     }
     try {
       writeAll(file, content);
-      fdatasyncSync(file);
+      if (isSynced) fdatasyncSync(file);
     } catch (error) {
       throw this.error(error);
     } finally {

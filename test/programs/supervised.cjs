@@ -38,9 +38,10 @@ fs.writeSync = (file, bytes, ...rest) => {
   return die();
 };
 
-fs.fdatasyncSync = (file) => {
-  real.fdatasyncSync(file);
+fs.closeSync = (file) => {
+  real.closeSync(file);
   if (appended.get(file) === true) die();
+  appended.delete(file);
 };
 
 const { Supervisor } = require('../../dist/supervisor/index.js');

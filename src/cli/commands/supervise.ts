@@ -44,7 +44,7 @@ that cannot be used.
 `;
 
 /** How long a change of the status waits for others. */
-const STATUS_MS = 100;
+const STATUS_MS = 500;
 
 /** What asks us to end. */
 const ENDING: readonly SignalName[] = ['SIGTERM', 'SIGINT', 'SIGQUIT'];

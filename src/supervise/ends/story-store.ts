@@ -10,7 +10,7 @@ import { type FailedStart, reviveStory, type ServiceStory } from './service-stor
 /** How many ends to keep of each service, and how many starts that failed. */
 const MOST = 20;
 /** How many lines a file may have. */
-const MOST_LINES = 80;
+const MOST_LINES = 120;
 /** In the folder: see {@link Life}. */
 const LIFE = 'life';
 

@@ -131,7 +131,7 @@ export class RunStart {
     live.startedAtMs = clock.now();
     live.stored.identity = run.identity;
     this.#state.lastError = null;
-    this.#state.save();
+    this.#state.save(false); // what takes this along, a power failure, ends the run as well
     this.#state.host.emit('started', this.#state.eventOf(live));
     this.#state.moved();
     if (this.#state.isAbandoned) return;

@@ -275,8 +275,8 @@ export class ServiceState implements Ordered {
     return { service: this.name, run: id, pid: identity?.pid ?? 0, identity };
   }
 
-  save(): void {
-    this.host.store.save(this.record);
+  save(isSynced = true): void {
+    this.host.store.save(this.record, isSynced);
   }
 
   /** All of it, or nothing if it cannot be stored: who asked for it is told so. */

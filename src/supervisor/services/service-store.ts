@@ -18,7 +18,7 @@ export interface PendingApply {
 }
 
 /** How many lines a file may have: the record, and what has changed of it since. */
-const MOST_LINES = 32;
+const MOST_LINES = 128;
 
 /** A record as it is on disk. */
 interface Written {
@@ -28,7 +28,7 @@ interface Written {
   changing: string;
 }
 
-/** One file for each service, which is on disk when a call returns, and written only when it changes. */
+/** One file for each service, which is written only when it changes. */
 export class ServiceStore {
   readonly #folder: StateFolder;
   readonly #files: LineFiles;
@@ -71,7 +71,8 @@ export class ServiceStore {
     return { records, pending };
   }
 
-  save(record: ServiceRecord): void {
+  /** @param isSynced otherwise a power failure may take it along, but not our death */
+  save(record: ServiceRecord, isSynced = true): void {
     this.#checkOpen();
     const file = fileOf(record);
     const before = this.#written.get(file);
@@ -81,7 +82,7 @@ export class ServiceStore {
     if (isSame && before.changing === changing) return;
     const all = () => [JSON.stringify(record)];
     this.#written.set(file, null);
-    if (isSame) this.#files.append(file, changing, all);
+    if (isSame) this.#files.append(file, changing, all, isSynced);
     else this.#files.replace(file, all());
     this.#written.set(file, { stored, next, changing });
     this.writes++;

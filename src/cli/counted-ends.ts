@@ -35,8 +35,12 @@ export class CountedEnds {
     if (noted.length === 0) return;
     const since = new Date(Math.min(...noted.map(({ row }) => row.from.getTime())));
     const keys = new Set<string>();
-    for await (const row of readJournal({ dir: this.#dir, since })) {
-      if (row.event === 'skipped') keys.add(keyOf(row));
+    try {
+      for await (const row of readJournal({ dir: this.#dir, since })) {
+        if (row.event === 'skipped') keys.add(keyOf(row));
+      }
+    } catch {
+      // What cannot be read is no reason not to record.
     }
     this.#latest = noted.filter(({ row }) => keys.has(keyOf(row)));
     for (const { ids } of this.#latest) for (const id of ids) this.#known.add(id);

@@ -71,8 +71,9 @@ export class RecordingNote {
   }
 }
 
-/** The later one; `null`: there is none. */
+/** The later one; `null`: there is none. Times of another boot may be of another clock. */
 export function later(one: Recorded | null, other: Recorded | null): Recorded | null {
   if (one === null || other === null) return one ?? other;
+  if (one.bootId !== other.bootId) return other.bootId === bootId() ? other : one;
   return one.at > other.at ? one : other;
 }

@@ -114,7 +114,7 @@ export class Recording {
   async start(): Promise<Ready> {
     await this.#counted.restore();
     const ready = await this.#monitor.start();
-    this.#startedMs = Date.now();
+    this.#startedMs = performance.now();
     const last = this.#last;
     if (last !== null && !this.#isKept(ready, last)) {
       this.#journal.append({
@@ -131,6 +131,7 @@ export class Recording {
     clearInterval(this.#timer);
     if (this.#startedMs !== Infinity) await withDeadline(this.#allTold(), LONGEST_CLOSE_MS);
     await this.#ticking;
+    await this.#tick(); // what has waited until now
     await this.#tick();
     await this.#journal.close();
     this.#note.close();
@@ -174,7 +175,7 @@ export class Recording {
   /** One at a time: a disk may be slow. */
   #tick(): Promise<void> {
     this.#ticking ??= this.#writeSkipped()
-      .then(() => this.#noteRecording())
+      .then((isWritten) => (isWritten ? this.#noteRecording() : undefined))
       .finally(() => {
         this.#ticking = undefined;
       });
@@ -184,27 +185,28 @@ export class Recording {
   /** Even if no end is kept: what ends now is not missing. */
   async #noteRecording(): Promise<void> {
     if (this.#startedMs === Infinity) return;
-    const at = Math.max(this.#startedMs, Date.now() - STORED_MS);
+    const at = Date.now() - Math.min(STORED_MS, performance.now() - this.#startedMs);
     await this.#journal.flush();
     if (this.#journal.trouble === null) this.#note.set(new Date(at));
   }
 
   /**
    * An end that was skipped is done with when its number is on disk. Until then the next ones wait, so that each
-   * is counted once, whenever we are killed.
+   * is counted once, whenever we are killed. Resolves with whether all are written.
    */
-  async #writeSkipped(): Promise<void> {
+  async #writeSkipped(): Promise<boolean> {
     if (this.#skipped.length === 0) this.#skipped = this.#rate.takeSkipped();
-    if (this.#skipped.length === 0) return;
+    if (this.#skipped.length === 0) return true;
     if (!this.#isQueued) {
-      if (!(await this.#counted.note(this.#skipped))) return;
+      if (!(await this.#counted.note(this.#skipped))) return false;
       for (const { row } of this.#skipped) this.#journal.append(row);
       this.#isQueued = true;
     }
     await this.#journal.flush();
-    if (this.#journal.trouble !== null) return;
+    if (this.#journal.trouble !== null) return false;
     this.#commit(this.#skipped.flatMap(({ ids }) => ids.map((id) => ({ id }))));
     this.#skipped = [];
     this.#isQueued = false;
+    return true;
   }
 }

@@ -41,8 +41,7 @@ export type LikelyClient = {
   pid: number;
   /**
    * The kernel's name for it, or the file name of its program; of a shell, Python or Node.js that of the
-   * script that it runs (`node /usr/bin/pm2`). Untrusted. One that has ended is known by its script only
-   * with `commandLines`.
+   * script that it runs (`node /usr/bin/pm2`), with `commandLines`. Untrusted.
    */
   name: string;
   /** The effective user id; `null` if unknown. */

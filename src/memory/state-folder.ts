@@ -4,6 +4,7 @@ import {
   fdatasyncSync,
   fstatSync,
   fsyncSync,
+  ftruncateSync,
   mkdirSync,
   openSync,
   readdirSync,
@@ -93,7 +94,7 @@ export class StateFolder {
   }
 
   /**
-   * Appends to a file. If it fails, a part may be there.
+   * Appends to a file: all of it, or nothing, unless the file system cannot even take it back.
    *
    * @param isSynced it is on disk when this returns; otherwise only our own death does not lose it
    * @returns `false`: there is no such file
@@ -106,10 +107,12 @@ export class StateFolder {
       if ((error as NodeJS.ErrnoException).code === 'ENOENT') return false;
       throw this.error(error);
     }
+    const { size } = fstatSync(file);
     try {
       writeAll(file, content);
       if (isSynced) fdatasyncSync(file);
     } catch (error) {
+      takeBack(file, size);
       throw this.error(error);
     } finally {
       closeSync(file);
@@ -173,6 +176,14 @@ export function openFile(path: string, flags: number): number {
   } catch (error) {
     closeSync(file);
     throw error;
+  }
+}
+
+function takeBack(file: number, size: number): void {
+  try {
+    ftruncateSync(file, size);
+  } catch {
+    // Who reads it leaves out what is torn.
   }
 }
 

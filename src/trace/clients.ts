@@ -46,7 +46,7 @@ const LOOKS: ReadonlySet<string> = new Set([
     'domstats',
     'dumpxml',
   ],
-  ...['alive', 'daemon', 'doctor', 'memory', 'record', 'wait', 'watch', 'why'],
+  ...['alive', 'daemon', 'doctor', 'memory', 'record', 'supervise', 'wait', 'watch', 'why'],
 ]);
 
 /** What is between the name of a program and what it is told: `docker container inspect`. */

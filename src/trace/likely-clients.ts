@@ -1,4 +1,4 @@
-import { readFileSync, readdirSync } from 'node:fs';
+import { closeSync, openSync, readFileSync, readSync, readdirSync } from 'node:fs';
 
 import type { ExitEvent } from '../events/exit-event.js';
 import type { LikelyClient, OnBehalfReason, SignalSender } from '../events/signal-event.js';
@@ -106,11 +106,11 @@ export class LikelyClients {
 
   #clientAt(pid: number): LikelyClient | null {
     const ownName = nameOf(pid);
-    if (ownName === null || !(isClient(ownName) || runsScripts(ownName))) return null;
+    if (ownName === null || !this.#mayBeClient(ownName)) return null;
     const row = processTable().lookNow(pid);
     if (row === null || row === 'unknown' || row.startTicks === null || row.isDead) return null;
     const { uid, startTicks } = row;
-    const bytes = this.#redact !== null || !isClient(ownName) ? argumentsOf(pid, uid) : null;
+    const bytes = this.#redact === null ? null : argumentsOf(pid, uid);
     const asRead = textOf(bytes, (args) => args);
     const name = askerIn([ownName], asRead);
     if (name === null) return null;
@@ -121,6 +121,10 @@ export class LikelyClients {
     const commandLine = this.#redact && textOf(bytes, this.#redact);
     const startedAt = processTable().startTime(startTicks);
     return { pid, name, uid, commandLine, startedAt, endedAt: null };
+  }
+
+  #mayBeClient(name: string): boolean {
+    return isClient(name) || (this.#redact !== null && runsScripts(name));
   }
 }
 
@@ -145,7 +149,13 @@ function argumentsOf(pid: number, uid: number | null): Buffer | null {
   // The memory of a process may be what another one provides at its leisure (userfaultfd(2)).
   if (uid !== 0 && uid !== process.geteuid?.()) return null;
   try {
-    return readFileSync(`/proc/${pid}/cmdline`);
+    const file = openSync(`/proc/${pid}/cmdline`, 'r');
+    try {
+      const bytes = Buffer.allocUnsafe(MOST_BYTES + 1);
+      return bytes.subarray(0, readSync(file, bytes));
+    } finally {
+      closeSync(file);
+    }
   } catch {
     return null; // it has ended
   }

@@ -114,7 +114,7 @@ function failedAgain(last: ServiceStory, story: ServiceStory): FailedStart | nul
   if (last.event !== 'start-failed' || story.event !== 'start-failed') return null;
   const plain = ({ message }: FailedStart) => message.replace(/ \([^()]*\.[0-9a-f]{8}-\d+\)/, '');
   if (plain(last) !== plain(story)) return null;
-  return { ...story, count: last.count + 1, since: last.since };
+  return { ...story, count: last.count + story.count, since: last.since };
 }
 
 /** What cannot be read is left out: it is no reason not to supervise. */

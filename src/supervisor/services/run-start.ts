@@ -59,6 +59,7 @@ export class RunStart {
     const isWanted =
       this.#state.goal === 'up' && live.stored.runDigest === this.#state.record.stored.runDigest;
     if (isWanted && this.#state.spec !== null && live.stored.identity === null) {
+      this.#state.record.bootId = boot();
       await this.#launch(live, this.#state.spec);
     } else if (run !== null && run.state !== 'failed') {
       live.isStarted = true;
@@ -113,7 +114,8 @@ export class RunStart {
 
   async #launch(live: LiveRun, spec: ServiceSpec): Promise<void> {
     const { runs, clock } = this.#state.host;
-    this.#state.save(); // otherwise the next supervisor would take it for an orphan
+    // Otherwise the next supervisor would take it for an orphan. After a power failure nothing runs.
+    this.#state.save(false);
     let run: KeeperRun;
     live.isLaunching = true;
     try {
@@ -131,7 +133,11 @@ export class RunStart {
     live.startedAtMs = clock.now();
     live.stored.identity = run.identity;
     this.#state.lastError = null;
-    this.#state.save(false); // what takes this along, a power failure, ends the run as well
+    try {
+      this.#state.save();
+    } catch (error) {
+      this.#state.warn(error); // it runs all the same, and its keeper knows it by its id
+    }
     this.#state.host.emit('started', this.#state.eventOf(live));
     this.#state.moved();
     if (this.#state.isAbandoned) return;

@@ -56,7 +56,7 @@ export class ServiceStore {
       if (!file.endsWith('.json') || file.startsWith('.')) continue;
       const [first, ...changes] = this.#files.read(file) ?? [];
       if (first === undefined) continue;
-      const last = changes.at(-1);
+      const last = changes.findLast(isJson); // one that was not synced may be garbage after a power failure
       const value = this.#parse(file, first);
       if (last !== undefined) Object.assign(value, this.#parse(file, last));
       if (file === PENDING) {
@@ -143,6 +143,15 @@ export class ServiceStore {
     const version = isObject(value) ? String(value['version']) : 'unknown';
     const detail = `its file ${file} has version ${version}, and this release knows ${RECORD_VERSION}`;
     throw this.#folder.error(new Error(detail));
+  }
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
   }
 }
 

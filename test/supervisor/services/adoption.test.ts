@@ -107,7 +107,7 @@ describe('a supervisor that comes back', () => {
     const restarts = host.status('web').restarts;
     expect(restarts).toBeGreaterThan(78);
     await host.reopen(() => {
-      appendFileSync(file, '{"version":1,"name":"web","restarts":1');
+      appendFileSync(file, '\0\0rted":false}\n{"version":1,"name":"web","restarts":1');
     });
     const { pid } = await host.phase('web', 'running');
     expect(host.status('web').restarts).toBe(restarts);
@@ -233,6 +233,26 @@ describe('a supervisor that comes back', () => {
     expect(isRunning(pid)).toBe(false);
     expect(host.of('orphan')).toEqual([]);
     expect(host.of('exit').map(({ service }) => service)).toEqual(['web']);
+  });
+
+  it('what was reserved before a power failure, and started after it, does not end by that', async () => {
+    await using host = await SupervisorHost.open();
+    await host.apply(sleeper('web'));
+    const { run } = await host.phase('web', 'running');
+    await host.reopen(async () => {
+      await withKeeper(host, async (keeper) => {
+        await keeper.stop(run ?? '', { signal: 'SIGKILL' });
+        await keeper.forget(run ?? '');
+      });
+      host.edit('web', (record) => {
+        record['bootId'] = EARLIER;
+        if (record.run !== null) record.run['identity'] = null;
+      });
+    });
+    const { pid } = await host.phase('web', 'running');
+    kill(pid, 'SIGKILL');
+    const { decision } = await host.event('exit');
+    expect(decision).toMatchObject({ restart: true, reason: 'not-asked' });
   });
 
   it('starts what was reserved and never started, under the same id', async () => {

@@ -59,7 +59,7 @@ export class RunStart {
     const isWanted =
       this.#state.goal === 'up' && live.stored.runDigest === this.#state.record.stored.runDigest;
     if (isWanted && this.#state.spec !== null && live.stored.identity === null) {
-      this.#state.record.bootId = boot();
+      if (run === null) this.#state.record.bootId = boot(); // it begins now
       await this.#launch(live, this.#state.spec);
     } else if (run !== null && run.state !== 'failed') {
       live.isStarted = true;

@@ -235,24 +235,27 @@ describe('a supervisor that comes back', () => {
     expect(host.of('exit').map(({ service }) => service)).toEqual(['web']);
   });
 
-  it('what was reserved before a power failure, and started after it, does not end by that', async () => {
+  it.each([
+    ['started after it, does not end by that', true, 'not-asked'],
+    ['started before it, has ended by that', false, 'reboot'],
+  ])('what was reserved before a power failure, and %s', async (_, isForgotten, reason) => {
     await using host = await SupervisorHost.open();
     await host.apply(sleeper('web'));
     const { run } = await host.phase('web', 'running');
     await host.reopen(async () => {
       await withKeeper(host, async (keeper) => {
         await keeper.stop(run ?? '', { signal: 'SIGKILL' });
-        await keeper.forget(run ?? '');
+        if (isForgotten) await keeper.forget(run ?? '');
       });
       host.edit('web', (record) => {
         record['bootId'] = EARLIER;
         if (record.run !== null) record.run['identity'] = null;
       });
     });
-    const { pid } = await host.phase('web', 'running');
-    kill(pid, 'SIGKILL');
+    if (isForgotten) kill((await host.phase('web', 'running')).pid, 'SIGKILL');
     const { decision } = await host.event('exit');
-    expect(decision).toMatchObject({ restart: true, reason: 'not-asked' });
+    expect(decision).toMatchObject({ restart: true, reason });
+    await host.phase('web', 'running');
   });
 
   it('starts what was reserved and never started, under the same id', async () => {

@@ -202,7 +202,7 @@ describe('a supervisor that comes back', () => {
     expect(host.status('web').phase).toBe('stopped');
   });
 
-  it('KB-12 stops what nobody desires, and says so', async () => {
+  it('KB-12 KB-15 stops what nobody desires, and says so', async () => {
     await using host = await SupervisorHost.open();
     let pid: number | null = null;
     const { orphans } = await host.reopen(() =>
@@ -214,7 +214,7 @@ describe('a supervisor that comes back', () => {
     expect(await host.event('orphan')).toMatchObject({ run: 'stray', pid });
     await until('its end', () => !isRunning(pid));
     expect(host.supervisor.metrics().orphaned).toBe(1);
-    expect(() => host.supervisor.service('stray')).toThrow('there is no service "stray"'); // KB-15
+    expect(() => host.supervisor.service('stray')).toThrow('there is no service "stray"');
   });
 
   it('KB-13 drives a removal to its end that it did not finish', async () => {

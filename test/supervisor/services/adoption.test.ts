@@ -25,6 +25,14 @@ async function withKeeper(host: SupervisorHost, work: (keeper: Keeper) => Promis
   await keeper.close();
 }
 
+/** A run ends, and its keeper forgets it. */
+async function endRun(host: SupervisorHost, run: string | null, isForgotten = true) {
+  await withKeeper(host, async (keeper) => {
+    await keeper.stop(run ?? '', { signal: 'SIGKILL' });
+    if (isForgotten) await keeper.forget(run ?? '');
+  });
+}
+
 describe('a supervisor that comes back', () => {
   it('CS-17 CS-18 CS-19 adopts what runs, and restarts it when it dies', async () => {
     await using host = await SupervisorHost.open();
@@ -243,10 +251,7 @@ describe('a supervisor that comes back', () => {
     await host.apply(sleeper('web'));
     const { run } = await host.phase('web', 'running');
     await host.reopen(async () => {
-      await withKeeper(host, async (keeper) => {
-        await keeper.stop(run ?? '', { signal: 'SIGKILL' });
-        if (isForgotten) await keeper.forget(run ?? '');
-      });
+      await endRun(host, run, isForgotten);
       host.edit('web', (record) => {
         record['bootId'] = EARLIER;
         if (record.run !== null) record.run['identity'] = null;
@@ -263,10 +268,7 @@ describe('a supervisor that comes back', () => {
     await host.apply(sleeper('web'));
     const { run } = await host.phase('web', 'running');
     await host.reopen(async () => {
-      await withKeeper(host, async (keeper) => {
-        await keeper.stop(run ?? '', { signal: 'SIGKILL' });
-        await keeper.forget(run ?? '');
-      });
+      await endRun(host, run);
       host.edit('web', (record) => {
         if (record.run !== null) record.run['identity'] = null;
       });

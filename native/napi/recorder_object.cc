@@ -232,7 +232,7 @@ Napi::Value RecorderObject::Find(const Napi::CallbackInfo& info) {
   uint64_t since_ns = 0;
   if (!recorder_->Find(key, &exit, &since_ns)) return env.Undefined();
   clock_.Sample();
-  const ExitRecord record = MakeExitRecord(exit, since_ns, clock_);
+  const ExitRecord record = MakeExitRecord(exit, since_ns, clock_, TaiOffset());
   std::memcpy(info[3].As<Napi::ArrayBuffer>().Data(), &record, sizeof(record));
   auto batch = info[4].As<Napi::ArrayBuffer>();
   auto* place = static_cast<SignalRecord*>(batch.Data());
@@ -268,11 +268,12 @@ Napi::Value RecorderObject::Read(const Napi::CallbackInfo& info, bool is_ring) {
   }
   clock_.Sample();
   const uint64_t since_ns = recorder_->about().since_ns;
+  const int64_t tai_offset_ns = TaiOffset();
   size_t count = 0;
   const auto visit = [&](const RecordedExit* exit, const SignalRecord* signal, uint64_t end) {
     if (exit != nullptr) {
       if (!is_ring) return;  // somebody else's ring
-      const ExitRecord record = MakeExitRecord(*exit, since_ns, clock_);
+      const ExitRecord record = MakeExitRecord(*exit, since_ns, clock_, tai_offset_ns);
       std::memcpy(exits, &record, sizeof(record));
       exits += kRecordBytes;
       ends[count++] = static_cast<double>(end);

@@ -1,7 +1,7 @@
 import type { ExitEvent, Gap } from '../events/exit-event.js';
 import type { NativeLoss, NativeRecorder } from '../native/addon.js';
 
-import type { RecordedExits } from './recorded-exits.js';
+import type { RecordedExits, RingExit } from './recorded-exits.js';
 
 /** How long the live stream may take to report an exit that is in the ring. */
 const LIVE_PATIENCE_MS = 2000;
@@ -163,20 +163,24 @@ export class ExitRing {
   #read(): void {
     for (const ring of this.#rings) {
       const delivered = ring.recorder.delivered();
-      for (let exits = ring.exits.readRing(); exits.length > 0; exits = ring.exits.readRing()) {
-        for (const { event, end } of exits) {
-          event.isRepeated = end <= delivered;
-          const pending = this.#pendingOf(event, end);
+      const next = () => ring.exits.readRing(this.#isNew);
+      for (let exits = next(); exits.length > 0; exits = next()) {
+        for (const exit of exits) {
+          if (exit.event !== null) exit.event.isRepeated = exit.end <= delivered;
+          const pending = this.#pendingOf(exit);
           ring.pending.push(pending);
-          this.#byId.set(event.id, pending);
+          this.#byId.set(exit.id, pending);
         }
       }
     }
     this.#advance();
   }
 
-  #pendingOf(event: ExitEvent, end: number): Pending {
-    const { id } = event;
+  /** Whether this exit has not been delivered, and was not found in a ring before. */
+  readonly #isNew = (id: string): boolean =>
+    !this.#live.has(id) && !this.#byId.has(id) && !this.#recorded.has(id);
+
+  #pendingOf({ id, end, event }: RingExit): Pending {
     const twin = this.#byId.get(id);
     const live = this.#live.get(id);
     this.#live.delete(id);

@@ -18,10 +18,13 @@ const BATCH = 512;
 /** The most that a recorder has of one process: see RecorderSlot. */
 const MOST_SIGNALS = 128;
 
-/** An exit of any process, and the position in the ring after it. */
+/** An exit of any process. */
 export interface RingExit {
-  event: ExitEvent;
+  id: string;
+  /** The position in the ring after it. */
   end: number;
+  /** `null`: it was not asked for. */
+  event: ExitEvent | null;
 }
 
 /** Reads a recorder's records as events; removes nothing. */
@@ -78,8 +81,11 @@ export class RecordedExits {
     return event;
   }
 
-  /** The next exits of all processes, in order; empty at the end. */
-  readRing(): RingExit[] {
+  /**
+   * The next exits of all processes, in order; empty at the end. `isWanted`: whether to make the event, which costs
+   * most of the time; the live stream has delivered nearly all.
+   */
+  readRing(isWanted: (id: string) => boolean): RingExit[] {
     const exits: RingExit[] = [];
     const { buffer } = this.#records;
     for (;;) {
@@ -94,11 +100,22 @@ export class RecordedExits {
           this.#history.add(this.#signals.signal(signalAt++));
           continue;
         }
-        const event = this.#eventOf(exitAt++, this.#history, [losses.signals, losses.exits]);
-        exits.push({ event, end });
+        const id = this.#records.exitId(exitAt);
+        const event = isWanted(id)
+          ? this.#eventOf(exitAt, this.#history, [losses.signals, losses.exits])
+          : this.#forget(exitAt);
+        exits.push({ id, end, event });
+        exitAt++;
       }
       if (exits.length > 0) return exits;
     }
+  }
+
+  /** Nobody needs the signals that it was sent. */
+  #forget(index: number): null {
+    if (!this.#history.isEmpty)
+      this.#history.end(this.#records.end(index, { signal: null }), false);
+    return null;
   }
 
   #eventOf(index: number, history: SignalHistory, losses: readonly NativeLoss[]): ExitEvent {

@@ -96,7 +96,6 @@ export class KernelRecords {
     const pid = this.#word(index, ExitRecord.pid);
     const parentPid = this.#word(index, ExitRecord.parentPid);
     const timeNs = this.#double(index, ExitRecord.timeNs);
-    const inode = this.#double(index, ExitRecord.inode);
     const startKnown = (flags & ExitFlag.startKnown) !== 0;
     const isTraced = (flags & ExitFlag.traced) !== 0;
     const isKernelTime = (flags & ExitFlag.kernelTime) !== 0;
@@ -108,7 +107,7 @@ export class KernelRecords {
     const { how, exitCode, signal, coreDumped, unknownReason } = this.#outcome(index, flags);
     return {
       event: 'exit',
-      id: this.#id(index, pid, inode, startKnown, timeNs),
+      id: this.exitId(index),
       pid,
       parentPid: parentPid === 0 ? null : parentPid,
       parentName: this.#parentNames.at(index) || null,
@@ -151,9 +150,9 @@ export class KernelRecords {
   }
 
   /** The same exit, for the signal trace. */
-  end(index: number, { pid, signal }: ExitEvent): End {
+  end(index: number, { signal }: Pick<ExitEvent, 'signal'>): End {
     return {
-      pid,
+      pid: this.#word(index, ExitRecord.pid),
       inode: this.#double(index, ExitRecord.inode),
       startTicks: this.#double(index, ExitRecord.startTicks),
       timeNs: this.#double(index, ExitRecord.timeNs),
@@ -161,13 +160,16 @@ export class KernelRecords {
     };
   }
 
-  /** Made from the best that is known about the process, like {@link identityId}. */
-  #id(index: number, pid: number, inode: number, startKnown: boolean, timeNs: number): string {
+  /** The `id` of an exit: made from the best that is known about the process, like {@link identityId}. */
+  exitId(index: number): string {
+    const pid = this.#word(index, ExitRecord.pid);
+    const inode = this.#double(index, ExitRecord.inode);
     if (inode !== 0) return this.#ids.id(pid, '', inode);
+    const startKnown = (this.#word(index, ExitRecord.flags) & ExitFlag.startKnown) !== 0;
     if (startKnown && !this.#hasInodes) {
       return this.#ids.id(pid, 't', this.#double(index, ExitRecord.startTicks));
     }
-    return this.#ids.id(pid, 'x', timeNs);
+    return this.#ids.id(pid, 'x', this.#double(index, ExitRecord.timeNs));
   }
 
   /** The id of a process that was sent a signal. */

@@ -11,18 +11,11 @@ namespace {
 
 constexpr int64_t kSecond = 1'000'000'000;
 
-// CLOCK_TAI minus CLOCK_REALTIME: whole seconds, 0 unless somebody has set it.
-int64_t TaiOffset() {
-  timex state = {};
-  adjtimex(&state);
-  return state.tai * kSecond;
-}
-
-}  // namespace
-
-int64_t RealtimeOffset(const RecordedExit& exit, const KernelClock& clock) {
+// What to add to CLOCK_MONOTONIC to have CLOCK_REALTIME, in ns, as both were when a process exited:
+// the machine may have been suspended since, and the wall clock set.
+int64_t RealtimeOffset(const RecordedExit& exit, const KernelClock& clock, int64_t tai_offset_ns) {
   const auto monotonic_ns = static_cast<int64_t>(exit.group.time_ns);
-  if (exit.tai_ns != 0) return static_cast<int64_t>(exit.tai_ns) - TaiOffset() - monotonic_ns;
+  if (exit.tai_ns != 0) return static_cast<int64_t>(exit.tai_ns) - tai_offset_ns - monotonic_ns;
   // How long ago it was, suspended or not.
   const auto age_ns = static_cast<int64_t>(clock.BootNow()) - static_cast<int64_t>(exit.boot_ns);
   const int64_t realtime_ns =
@@ -30,9 +23,18 @@ int64_t RealtimeOffset(const RecordedExit& exit, const KernelClock& clock) {
   return realtime_ns - monotonic_ns;
 }
 
-ExitRecord MakeExitRecord(const RecordedExit& exit, uint64_t since_ns, const KernelClock& clock) {
+}  // namespace
+
+int64_t TaiOffset() {
+  timex state = {};
+  adjtimex(&state);
+  return state.tai * kSecond;
+}
+
+ExitRecord MakeExitRecord(const RecordedExit& exit, uint64_t since_ns, const KernelClock& clock,
+                          int64_t tai_offset_ns) {
   const GroupRecord& group = exit.group;
-  const int64_t offset_ns = RealtimeOffset(exit, clock);
+  const int64_t offset_ns = RealtimeOffset(exit, clock, tai_offset_ns);
   ExitRecord record;
   record.flags = ExitRecord::kKernelTime | ExitRecord::kNameKnown | ExitRecord::kUidKnown |
                  ExitRecord::kStartKnown | ExitRecord::kLossless | ExitRecord::kTraced;

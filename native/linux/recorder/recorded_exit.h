@@ -10,12 +10,12 @@
 
 namespace exitwatch {
 
-// What to add to CLOCK_MONOTONIC to have CLOCK_REALTIME, in ns, as both were when a process exited:
-// the machine may have been suspended since, and the wall clock set.
-int64_t RealtimeOffset(const RecordedExit& exit, const KernelClock& clock);
+// CLOCK_TAI minus CLOCK_REALTIME in ns: whole seconds, 0 unless somebody has set it.
+int64_t TaiOffset();
 
 // As it crosses to JavaScript. `since_ns`: from then on the recorder was at work.
-ExitRecord MakeExitRecord(const RecordedExit& exit, uint64_t since_ns, const KernelClock& clock);
+ExitRecord MakeExitRecord(const RecordedExit& exit, uint64_t since_ns, const KernelClock& clock,
+                          int64_t tai_offset_ns);
 
 }  // namespace exitwatch
 

@@ -1,5 +1,5 @@
 import type { SignalSender } from '../events/signal-event.js';
-import { isClientOf, onlyLooks } from '../trace/clients.js';
+import { clientIn, isClientOf } from '../trace/clients.js';
 import { unitsOf } from '../where/whereabouts.js';
 
 import type { JournalQuery } from './query.js';
@@ -114,8 +114,9 @@ function take(story: Story, row: JournalRow, sentMs: number): void {
   else if (isSamePlace(row, end)) story.samePlace.push(row);
   const reason = ender?.onBehalfReason ?? null;
   const isThen = startOf(row) <= sentMs && row.exitedAt.getTime() >= sentMs - SECONDS_MS / 2;
-  if (reason === null || !isThen || onlyLooks(row.commandLine)) return;
-  if (isClientOf(reason, namesOf(row))) story.clients.push(row);
+  if (reason === null || !isThen) return;
+  const client = clientIn(namesOf(row), row.commandLine);
+  if (client !== null && isClientOf(reason, [client])) story.clients.push(row);
 }
 
 /** Whether nothing speaks against it that both are the same process. */

@@ -1,6 +1,8 @@
 import { NamePattern } from '../common/name-pattern.js';
 import type { OnBehalfReason } from '../events/signal-event.js';
 
+import { scriptOf } from './scripts.js';
+
 const CONTAINER_CLIENTS = [
   ...['docker', 'docker-compose', 'podman', 'podman-compose', 'nerdctl', 'kubectl', 'crictl'],
   ...['ctr', 'buildah', 'lxc', 'incus'],
@@ -86,4 +88,20 @@ export function isClient(name: string): boolean {
  */
 export function isClientOf(reason: OnBehalfReason, names: readonly string[]): boolean {
   return Object.hasOwn(CLIENTS, reason) && CLIENTS[reason].matches(names);
+}
+
+/**
+ * The name of the client that a process is by one of its names, or that a script is which it runs.
+ * `null`: it is none, or only looks.
+ */
+export function clientIn(
+  names: readonly (string | null)[],
+  commandLine: readonly string[] | null,
+): string | null {
+  const known = names.filter((name) => name !== null);
+  const own = known.find(isClient);
+  if (own !== undefined) return onlyLooks(commandLine) ? null : own;
+  const script = commandLine && scriptOf(known, commandLine);
+  if (script === null || !isClient(script.name)) return null;
+  return onlyLooks(script.commandLine) ? null : script.name;
 }

@@ -4,9 +4,9 @@ import type { ExitEvent } from '../events/exit-event.js';
 import type { LikelyClient, OnBehalfReason, SignalSender } from '../events/signal-event.js';
 import { processTable } from '../identity/platform-table.js';
 
-import { isClient, isClientOf, onlyLooks } from './clients.js';
+import { clientIn, isClient, isClientOf } from './clients.js';
 import { commandLineOf, type Redact } from './command-lines.js';
-import { runsScripts, scriptOf } from './scripts.js';
+import { runsScripts } from './scripts.js';
 import type { SignalStory } from './signal-story.js';
 
 /** How long before a signal its client may have ended, in ms. */
@@ -46,7 +46,7 @@ export class LikelyClients {
 
   /** A process has ended. */
   noteEnd({ pid, name, program, uid, commandLine, startedAt, exitedAt }: ExitEvent): void {
-    const known = askerIn([name, program], commandLine);
+    const known = clientIn([name, program], commandLine);
     if (known === null || startedAt === null) return;
     this.#ended.push({ pid, name: known, uid, commandLine, startedAt, endedAt: exitedAt });
     if (this.#ended.length > MOST_ENDED) this.#ended.shift();
@@ -112,7 +112,7 @@ export class LikelyClients {
     const { uid, startTicks } = row;
     const bytes = this.#redact === null ? null : argumentsOf(pid, uid);
     const asRead = textOf(bytes, (args) => args);
-    const name = askerIn([ownName], asRead);
+    const name = clientIn([ownName], asRead);
     if (name === null) return null;
     // Another process may have got the pid while we looked.
     const after = processTable().lookNow(pid);
@@ -126,22 +126,6 @@ export class LikelyClients {
   #mayBeClient(name: string): boolean {
     return isClient(name) || (this.#redact !== null && runsScripts(name));
   }
-}
-
-/**
- * The name of the client that a process is by one of its names, or that a script is which it runs.
- * `null`: it is none, or only looks.
- */
-function askerIn(
-  names: readonly (string | null)[],
-  commandLine: readonly string[] | null,
-): string | null {
-  const known = names.filter((name) => name !== null);
-  const own = known.find(isClient);
-  if (own !== undefined) return onlyLooks(commandLine) ? null : own;
-  const script = commandLine && scriptOf(known, commandLine);
-  if (script === null || !isClient(script.name)) return null;
-  return onlyLooks(script.commandLine) ? null : script.name;
 }
 
 /** The arguments of a process that runs, as far as BPF programs read them; `null` if unknown. */

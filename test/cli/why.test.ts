@@ -213,6 +213,32 @@ test('a shell of a container acts for itself, a shim for others', async () => {
   ]);
 });
 
+test('a script may have asked a supervisor, if it is one that asks it to end something', async () => {
+  const run = (i: number, commandLine: string[], name = 'python3') =>
+    endOf(i, { name, program: name, startedAt: endOf(99).exitedAt, commandLine });
+  const by = killedBy('supervisord', 99, 100);
+  const sender = { ...by.sender, onBehalf: true, onBehalfReason: 'supervisor' };
+  const events = [
+    server(100, { ...by, sender } as Partial<ExitEvent>),
+    run(101, ['python3', '/usr/bin/supervisorctl', 'stop', 'node']),
+    run(102, ['python3', '/usr/bin/supervisorctl', 'status']),
+    run(103, ['python3', './supervisor.py', 'stop']),
+    run(104, ['node', '/usr/bin/pm2', 'stop', 'node'], 'MainThread'),
+    run(105, ['bash', '/usr/bin/docker', 'stop', 'node'], 'bash'),
+  ];
+  await withJournal(events, async (ask) => {
+    const lines = await ask('node');
+    const at = lines.findIndex((line) => line.startsWith('for'));
+    expect(lines.slice(at, at + 3)).toEqual([
+      expect.stringMatching(
+        /^for +1101 python3 \/usr\/bin\/supervisorctl stop node, .*\(likely\)$/,
+      ),
+      expect.stringMatching(/^ +1104 node \/usr\/bin\/pm2 stop node, .*\(likely\)$/),
+      expect.not.stringContaining('likely'),
+    ]);
+  });
+});
+
 test('the command lines of the sender and of who may have asked it are shown', async () => {
   const events = [
     server(100, killedBy('deploy.sh', 4711, 100)),

@@ -1,37 +1,34 @@
-// npm run bench:journal [-- --rows N] [--exits N] [--rate N] [--rounds N] [--keep DIR] [--json]
+// npm run bench:journal [-- --rows N] [--exits N] [--rate N] [--storm N] [--rounds N] [--keep DIR] [--json]
 //
 // What a journal costs: a row when it is written and on disk, questions to a journal of many rows, and
-// `exitwatch record` during a storm of exits, beside a monitor that does nothing with them. The storm requires root; it
-// mounts a BPF file system in a folder of its own, which it removes. `--keep DIR` leaves the journal there, or uses the one that is there.
+// `exitwatch record` while processes end, N a second and all at once, beside a monitor that does nothing with that, and exitsnoop
+// if it is installed. That requires root; it mounts a BPF file system in a folder of its own, which it removes. `--keep DIR` leaves the journal there, or uses the one that is there.
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import {
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  statSync,
-} from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 
+import { Contender } from './contender.mjs';
 import { median, number, table } from './figures.mjs';
+import { compileStorm, generate, WARM_UP, warmUp } from './storm.mjs';
+import { findExitsnoop } from './tools.mjs';
 
 const HERE = dirname(fileURLToPath(import.meta.url));
 const BUILD = join(HERE, '..', 'build', 'bench');
 const MAIN = join(HERE, '..', 'dist', 'cli', 'main.js');
-const { JournalWriter } = createRequire(import.meta.url)('../dist/journal/index.js');
+const { JournalWriter, readJournal } = createRequire(import.meta.url)('../dist/journal/index.js');
 
 const { values } = parseArgs({
   options: {
     rows: { type: 'string', default: '5000000' },
     exits: { type: 'string', default: '20000' },
     rate: { type: 'string', default: '1000' },
+    storm: { type: 'string', default: '50000' },
     rounds: { type: 'string', default: '5' },
     keep: { type: 'string' },
     json: { type: 'boolean', default: false },
@@ -130,7 +127,7 @@ async function write() {
   const isPacked = () => readdirSync(dir).filter((name) => name.endsWith('.jsonl')).length === 1;
   while (!isPacked()) {
     await again.flush();
-    await new Promise((resolve) => setTimeout(resolve, 20));
+    await setTimeout(20);
   }
   await again.close();
   figures.usPerRow = spent / ROWS;
@@ -153,63 +150,74 @@ async function costOf(...args) {
   };
 }
 
-/** The CPU time of a process and all of its threads, in µs. */
-function cpuOf(pid) {
-  return readdirSync(`/proc/${pid}/task`).reduce((sum, task) => {
-    return (
-      sum +
-      Number(readFileSync(`/proc/${pid}/task/${task}/schedstat`, 'latin1').split(' ')[0]) / 1000
-    );
-  }, 0);
-}
+/** What ends meanwhile: `args` of the generator. */
+const MODES = [
+  { name: `${values.rate} exits a second`, args: [values.exits, values.rate] },
+  { name: 'a storm', args: [values.storm] },
+].filter(({ args }) => Number(args[0]) > 0);
 
-const PLAIN = `
-  const { ExitMonitor } = require(${JSON.stringify(join(HERE, '..'))});
-  const monitor = new ExitMonitor({ scope: 'all' });
-  monitor.on('exit', () => {});
-  monitor.start().then(() => console.log('ready'));`;
-
-/** The CPU time per exit of what this command does during a storm, in µs. */
-async function cpuPerExit(storm, command) {
-  const child = spawn(process.execPath, command, { stdio: ['ignore', 'pipe', 'inherit'] });
-  await once(child.stdout, 'data'); // it is ready
-  child.stdout.resume();
-  const before = cpuOf(child.pid);
-  const exits = spawn(storm, [values.exits, values.rate], { stdio: 'ignore' });
-  await once(exits, 'close');
+/** The CPU time per exit of a contender, in µs, and how many exits it has not told. */
+async function costOfExits(contender, storm, { args }) {
+  const running = new Contender(contender);
+  await running.ready();
+  await warmUp(storm);
+  const before = running.cpuNs();
+  const { exits } = await generate(storm, args);
   // What is written once a second.
-  await new Promise((resolve) => setTimeout(resolve, 1500));
-  const spent = cpuOf(child.pid) - before;
-  child.kill('SIGTERM');
-  await once(child, 'close');
-  return spent / Number(values.exits);
+  await setTimeout(1500);
+  const cpuUs = (running.cpuNs() - before) / 1000 / exits;
+  const { seen } = await running.finish();
+  const told = contender.stateDir === undefined ? seen : await rowsOfStorm(contender.stateDir);
+  return { cpuUs, lost: Math.max(0, WARM_UP + exits - told) };
 }
 
-async function stormFigures() {
+async function rowsOfStorm(ofRecord) {
+  let rows = 0;
+  for await (const row of readJournal({ dir: join(ofRecord, 'journal') })) {
+    if (row.event === 'exit' && row.parentName === 'storm') rows++;
+  }
+  return rows;
+}
+
+/** `record` beside a monitor that does nothing with an exit. */
+async function measureExits() {
   mkdirSync(BUILD, { recursive: true });
-  const storm = join(BUILD, 'storm');
-  execFileSync('cc', [
-    '-O2',
-    '-pthread',
-    join(HERE, '..', 'test', 'programs', 'storm.c'),
-    '-o',
-    storm,
-  ]);
+  const storm = compileStorm(BUILD);
   const bpffs = join(folder, 'bpf');
   mkdirSync(bpffs);
   execFileSync('mount', ['-t', 'bpf', 'bpf', bpffs]);
-  const rounds = { plain: [], record: [] };
+  const monitor = [process.execPath, join(HERE, 'exitwatch.cjs'), String(WARM_UP)];
+  const record = (round) => {
+    const ofRecord = join(folder, `record-${round}`);
+    const places = ['--state-dir', ofRecord, '--pin-dir', join(bpffs, `exitwatch-${round}`)];
+    const command = [process.execPath, MAIN, 'record', ...places];
+    return { name: 'record', command, tells: false, stateDir: ofRecord };
+  };
+  const rows = [];
   try {
-    for (let round = 0; round < Number(values.rounds); round++) {
-      rounds.plain.push(await cpuPerExit(storm, ['-e', PLAIN]));
-      const places = ['--state-dir', join(folder, 'record'), '--pin-dir', join(bpffs, 'exitwatch')];
-      rounds.record.push(await cpuPerExit(storm, [MAIN, 'record', ...places]));
+    for (const mode of MODES) {
+      const results = new Map();
+      for (let round = 0; round < Number(values.rounds); round++) {
+        const contenders = [
+          { name: 'a monitor', command: [...monitor, '{"scope":"all"}'], tells: true },
+          record(`${rows.length}-${round}`),
+          findExitsnoop(),
+        ];
+        for (const contender of contenders.filter(Boolean)) {
+          const { name } = contender;
+          const result = await costOfExits(contender, storm, mode);
+          results.set(name, [...(results.get(name) ?? []), result]);
+        }
+      }
+      for (const [name, each] of results) {
+        const lost = Math.max(...each.map((result) => result.lost));
+        rows.push({ mode: mode.name, name, cpuUs: median(each.map(({ cpuUs }) => cpuUs)), lost });
+      }
     }
   } finally {
     execFileSync('umount', [bpffs]);
   }
-  figures.plainUsPerExit = median(rounds.plain);
-  figures.recordUsPerExit = median(rounds.record);
+  figures.exits = rows;
 }
 
 try {
@@ -225,7 +233,7 @@ try {
     figures.whyAll = await ask('history', '--name', 'nginx');
     figures.commonName = await ask('history', '--name', 'node', '--failed', '--since', '-1d');
   }
-  if (Number(values.exits) > 0 && process.getuid() === 0) await stormFigures();
+  if (MODES.length > 0 && process.getuid() === 0) await measureExits();
 } finally {
   rmSync(folder, { recursive: true });
 }
@@ -253,10 +261,11 @@ if (values.json) {
       ]),
     );
   }
-  if (figures.recordUsPerExit !== undefined) {
-    console.log(
-      `\nan end, ${values.rate} a second: ${number(figures.recordUsPerExit)} µs of CPU by record,`,
-    );
-    console.log(`${number(figures.plainUsPerExit)} µs by a monitor that does nothing with it`);
+  if (figures.exits !== undefined) {
+    const rows = figures.exits.map(({ mode, name, cpuUs, lost }) => {
+      const plain = figures.exits.find((each) => each.mode === mode).cpuUs;
+      return [mode, name, number(cpuUs), `${number(cpuUs / plain, 2)}x`, String(lost)];
+    });
+    console.log(`\n${table([['', '', 'CPU µs/exit', '', 'lost'], ...rows])}`);
   }
 }

@@ -5,8 +5,7 @@
 //
 // Compares exits reported by exitwatch, by a minimal C program (the floor), and by other installed
 // tools. Every round runs each of them once, so that all see the same machine.
-import { execFileSync, spawn, spawnSync } from 'node:child_process';
-import { once } from 'node:events';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync } from 'node:fs';
 import { availableParallelism, release } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
@@ -16,6 +15,8 @@ import { parseArgs } from 'node:util';
 
 import { Contender } from './contender.mjs';
 import { least, median, number, table } from './figures.mjs';
+import { compile, compileStorm, generate, WARM_UP, warmUp } from './storm.mjs';
+import { find, findExitsnoop, withTracefs } from './tools.mjs';
 
 const HERE = dirname(fileURLToPath(import.meta.url));
 const BUILD = join(HERE, '..', 'build', 'bench');
@@ -41,15 +42,6 @@ const MODES = [
   { name: 'burst', args: ['8000'] },
 ].filter(({ name }) => values.modes.split(',').includes(name));
 
-/** Exits before the measurement, to warm up: half at once, half paced. */
-const WARM_UP = 8000;
-
-function compile(name, source) {
-  const program = join(BUILD, name);
-  execFileSync(process.env.CC ?? 'cc', ['-O2', source, '-o', program], { stdio: 'inherit' });
-  return program;
-}
-
 /** Undefined if Go or its package is missing. */
 function compileGo() {
   if (!existsSync(join(GO_PACKAGES, 'src/github.com/vishvananda/netlink'))) return undefined;
@@ -59,25 +51,15 @@ function compileGo() {
   return spawnSync('go', args, { env, stdio: 'inherit' }).status === 0 ? program : undefined;
 }
 
-const find = (program) =>
-  ['/usr/bin', '/usr/sbin'].map((path) => join(path, program)).find((path) => existsSync(path));
-
-/** Mounts tracefs, which the program reads, in a mount namespace of its own. */
-const withTracefs = (program) => [
-  ...['unshare', '-m', 'sh', '-c'],
-  `mount -t tracefs tracefs /sys/kernel/tracing; exec ${program}`,
-];
-
 function contenders() {
   const here = join(HERE, '..');
   const go = compileGo();
   const forkstat = find('forkstat');
-  const exitsnoop = find('exitsnoop');
   const sigsnoop = find('sigsnoop');
   const found = [
     {
       name: 'floor',
-      command: [compile('floor', join(HERE, 'floor.c')), String(WARM_UP)],
+      command: [compile(BUILD, 'floor', join(HERE, 'floor.c')), String(WARM_UP)],
       tells: true,
     },
     ...exitwatchOf(here).flatMap((ours, i) => {
@@ -88,7 +70,7 @@ function contenders() {
     { name: 'nobody', command: ['cat'], tells: false, others: true },
     go && { name: 'vishvananda/netlink', command: [go, String(WARM_UP)], tells: true },
     forkstat && { name: 'forkstat', command: [forkstat, '-e', 'exit'], tells: false },
-    exitsnoop && { name: 'exitsnoop', command: withTracefs(exitsnoop), tells: false },
+    findExitsnoop(),
     sigsnoop && { name: 'sigsnoop', command: withTracefs(sigsnoop), tells: false, others: true },
   ];
   const isWanted = ({ name }) => only === undefined || only.includes(name.replace(BEFORE, ''));
@@ -118,27 +100,10 @@ function exitwatchOf(checkout) {
   ];
 }
 
-/** Runs the generator. Resolves with how long it took, by its own clock, and when it began. */
-async function generate(storm, args) {
-  const child = spawn(storm, args);
-  child.stdout.setEncoding('latin1');
-  let text = '';
-  child.stdout.on('data', (chunk) => (text += chunk));
-  const [code] = await once(child, 'close');
-  if (code !== 0) throw new Error(`the generator exited with ${code}`);
-  const times = text
-    .trim()
-    .split('\n')
-    .map((line) => Number(line.split(' ')[1]));
-  return { firstNs: times[0], tookNs: times.at(-1) - times[0], exits: times.length };
-}
-
 async function measure(contender, storm, mode) {
   const running = new Contender(contender);
   await running.ready();
-  await generate(storm, [String(WARM_UP / 2)]);
-  await generate(storm, [String(WARM_UP / 2), '4000']);
-  await setTimeout(300);
+  await warmUp(storm);
   const before = running.cpuNs();
   const { firstNs, tookNs, exits } = await generate(storm, mode.args);
   // With the cBPF filter, some exits are reported only after `statusTimeoutMs`.
@@ -223,7 +188,7 @@ function startUp(checkout) {
 }
 
 mkdirSync(BUILD, { recursive: true });
-const storm = compile('storm', join(HERE, '..', 'test', 'programs', 'storm.c'));
+const storm = compileStorm(BUILD);
 const all = contenders();
 const results = new Map(MODES.map((mode) => [mode, all.map(() => [])]));
 for (let round = 0; round < rounds; round++) {

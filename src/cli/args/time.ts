@@ -73,7 +73,8 @@ function dateIn(text: string, now: Date): Date | null {
   ] as [number, number, number, number, number, number, number];
   // No 30th of February.
   if (new Date(Date.UTC(parts[0], parts[1], parts[2])).getUTCDate() !== parts[2]) return null;
-  if (parts[1] > 11 || parts[2] < 1) return null;
+  // A Date takes the 0th month for one of the year before, and the year 50 for 1950.
+  if (parts[0] < 1970 || parts[1] < 0 || parts[1] > 11 || parts[2] < 1) return null;
   if (parts[3] > 23 || parts[4] > 59 || parts[5] > 60) return null;
   if (zone === undefined) return new Date(...parts);
   return new Date(Date.UTC(...parts) - offsetMs(zone.trim()));

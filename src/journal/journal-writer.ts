@@ -114,6 +114,11 @@ export class JournalWriter implements AsyncDisposable {
     return this.#queue.length;
   }
 
+  /** Whether an earlier writer has written this end, which is delivered again. @internal */
+  has(id: string): boolean {
+    return this.#known.has(id);
+  }
+
   /**
    * Takes an event; `onStored` says when it is on disk. An end that an earlier writer has written is not
    * written again. A journal that was closed takes nothing: a monitor may go on meanwhile.
@@ -126,7 +131,7 @@ export class JournalWriter implements AsyncDisposable {
     }
     checkDate('the time of an event', timeOf(event));
     if (this.#isClosed) return;
-    if (event.event === 'exit' && this.#known.has(event.id)) this.#repeated.push({ id: event.id });
+    if (event.event === 'exit' && this.has(event.id)) this.#repeated.push({ id: event.id });
     else this.#queue.push(event, this.#trouble !== null);
     const isUrgent = event.event !== 'exit' || event.signal !== null;
     const isMany = this.#queue.length >= MANY_ROWS;
@@ -242,7 +247,8 @@ export class JournalWriter implements AsyncDisposable {
       if (active.size < segmentBytes && active.ageMs(this.#clock) < segmentMs) return active;
       active.close();
       this.#active = null;
-      this.#packing.add(active.first, active.summary);
+      // Without a row, the next segment has its number, and so its name.
+      if (this.#next > active.first) this.#packing.add(active.first, active.summary);
     }
     const header = { first: this.#next, keeps: this.#options.keeps };
     this.#active = ActiveSegment.begin(this.#folder, header, this.#clock);

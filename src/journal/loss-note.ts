@@ -20,7 +20,8 @@ export interface Loss {
   seq: number;
   from: number;
   to: number;
-  lost: number;
+  /** `null`: nobody knows how many. */
+  lost: number | null;
 }
 
 const FILE = 'loss';
@@ -57,7 +58,7 @@ export class LossNote {
       const loss: unknown = JSON.parse(text);
       if (!isObject(loss)) return null;
       const { seq, from, to, lost } = loss;
-      const isWhole = [seq, from, to, lost].every((each) => Number.isSafeInteger(each));
+      const isWhole = [seq, from, to, lost ?? 0].every((each) => Number.isSafeInteger(each));
       return isWhole ? (loss as unknown as Loss) : null;
     } catch {
       return null; // torn

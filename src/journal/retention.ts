@@ -57,7 +57,17 @@ function bytesOf(folder: JournalFolder, name: string): number {
   return statSync(join(folder.path, name), { throwIfNoEntry: false })?.size ?? 0;
 }
 
-/** `null`: not known before it is compressed. */
-function latestOf(folder: JournalFolder, { first, hasIndex }: SegmentFiles): number | null {
-  return hasIndex ? (rangeIn(folder.read(indexName(first)) ?? '')?.to ?? null) : null;
+/**
+ * When its last row was, at the latest; `null`: not known before it is compressed. It was compressed later, so one
+ * row of a moment when the clock was ahead does not keep it, and what lies behind it, for ever.
+ */
+function latestOf(
+  folder: JournalFolder,
+  { first, isPacked, hasIndex }: SegmentFiles,
+): number | null {
+  if (!isPacked) return null;
+  const name = join(folder.path, packedName(first));
+  const packedMs = statSync(name, { throwIfNoEntry: false })?.mtimeMs ?? null;
+  const to = hasIndex ? (rangeIn(folder.read(indexName(first)) ?? '')?.to ?? null) : null;
+  return packedMs === null || to === null ? packedMs : Math.min(packedMs, to);
 }

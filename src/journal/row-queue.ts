@@ -7,15 +7,16 @@ export interface QueuedRow extends RowFacts {
   /** Of an end. */
   id: string | null;
   exitedNs: number | null;
-  /** How many ends it stands for. */
-  ends: number;
+  /** How many ends it stands for; `null`: nobody knows. */
+  ends: number | null;
 }
 
 /** What was given up because there was no room. */
 export interface Dropped {
   from: number;
   to: number;
-  lost: number;
+  /** `null`: a gap of unknown size among them. */
+  lost: number | null;
 }
 
 /** Most rows to hold while the disk is slow, at about 1 KiB each. */
@@ -26,6 +27,9 @@ const MOST = 262_144;
  * nothing is lost there meanwhile.
  */
 const MOST_IN_TROUBLE = 16_384;
+
+/** So many rows that are no ends are not given up with the others: what is missing, and what was counted. */
+const MOST_OTHERS = 1024;
 
 /** Rows on their way to the disk, in their order. */
 export class RowQueue {
@@ -78,10 +82,16 @@ export class RowQueue {
 
   /** The oldest ones, some at a time. */
   #drop(most: number): void {
+    const kept: QueuedRow[] = [];
     for (const row of this.#rows.splice(0, this.#rows.length - Math.floor(most * 0.9))) {
+      if (row.id === null && kept.length < MOST_OTHERS) {
+        kept.push(row);
+        continue;
+      }
       this.#dropped.push(row);
       this.#addLoss({ from: row.from, to: row.to, lost: row.ends });
     }
+    this.#rows = [...kept, ...this.#rows];
   }
 
   #addLoss({ from, to, lost }: Dropped): void {
@@ -89,7 +99,7 @@ export class RowQueue {
     this.#loss = {
       from: Math.min(from, before.from),
       to: Math.max(to, before.to),
-      lost: before.lost + lost,
+      lost: before.lost === null || lost === null ? null : before.lost + lost,
     };
   }
 }
@@ -113,14 +123,14 @@ function rowOf(event: JournalEvent): QueuedRow {
   return { json: eventText(event), from, to, found, id, exitedNs, ends: endsIn(event) };
 }
 
-function endsIn(event: JournalEvent): number {
+function endsIn(event: JournalEvent): number | null {
   switch (event.event) {
     case 'exit':
       return 1;
     case 'skipped':
       return event.count;
     case 'gap':
-      return event.lost ?? 0;
+      return event.lost;
     case 'source':
       return 0;
   }

@@ -91,6 +91,31 @@ describe('a full disk', () => {
     expect(gap).toMatchObject({ reason: 'disk-full' });
   });
 
+  itAsRoot(
+    'does not make a number of what nobody could count, nor gives up what was counted',
+    async () => {
+      using disk = new SmallDisk(512);
+      const dir = join(disk.path, 'journal');
+      await using journal = new JournalWriter({ dir });
+      const times = { from: new Date('2026-11-20'), to: new Date('2026-11-21') };
+      while (journal.trouble === null) {
+        for (const i of range(0, 99)) journal.append(endOf(i));
+        await journal.flush();
+      }
+      journal.append({ event: 'gap', ...times, lost: null, reason: 'not-recording', recovered: 0 });
+      journal.append({ event: 'skipped', ...times, name: 'loop', count: 7 });
+      for (const i of range(0, 19_999)) journal.append(endOf(100 + i));
+      disk.grow(64 * 1024);
+      await journal.flush();
+      const rows = (await rowsOf({ dir })).filter(({ event }) => event !== 'exit');
+      expect(rows).toEqual([
+        expect.objectContaining({ reason: 'disk-full', lost: expect.any(Number) as number }),
+        expect.objectContaining({ reason: 'not-recording', lost: null }),
+        expect.objectContaining({ event: 'skipped', count: 7 }),
+      ]);
+    },
+  );
+
   itAsRoot('is told by the next writer if this one is killed before there is room', async () => {
     using disk = new SmallDisk(512);
     const dir = join(disk.path, 'journal');

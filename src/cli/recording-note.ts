@@ -1,4 +1,5 @@
 import { closeSync, constants, readSync, writeSync } from 'node:fs';
+import { uptime as secondsUp } from 'node:os';
 import { join } from 'node:path';
 
 import { ExitwatchError, reasonOf } from '../common/errors.js';
@@ -15,6 +16,14 @@ const BYTES = 128;
 export interface Recorded {
   at: Date;
   bootId: string | null;
+  /** The same by CLOCK_BOOTTIME, in seconds; `null`: unknown. */
+  uptime: number | null;
+}
+
+/** What a recording has noted. */
+export interface Noted extends Recorded {
+  /** It counted ends, whose number may have been lost since then. */
+  counts: boolean;
 }
 
 /**
@@ -41,23 +50,31 @@ export class RecordingNote {
   }
 
   /** What an earlier recording has noted; `null`: nothing. */
-  read(): Recorded | null {
+  read(): Noted | null {
     const bytes = Buffer.alloc(BYTES);
     const text = bytes.toString('utf8', 0, readSync(this.#file, bytes, 0, BYTES, 0));
     try {
       const note: unknown = JSON.parse(text);
-      if (!isObject(note) || typeof note['bootId'] !== 'string') return null;
-      const at = new Date(String(note['at']));
-      return Number.isNaN(at.getTime()) ? null : { at, bootId: note['bootId'] };
+      if (!isObject(note)) return null;
+      const { at, bootId, uptime, counts } = note;
+      if (typeof bootId !== 'string') return null;
+      const date = new Date(String(at));
+      if (Number.isNaN(date.getTime())) return null;
+      return {
+        ...{ at: date, bootId, uptime: typeof uptime === 'number' ? uptime : null },
+        counts: counts === true,
+      };
     } catch {
       return null; // empty, or torn
     }
   }
 
-  /** All ends until then are on disk, or somebody else remembers them. */
-  set(at: Date): void {
+  /** All ends until so long ago, in ms, are on disk, or somebody else remembers them. */
+  set(agoMs: number, counts: boolean): void {
     if (this.#isClosed) return;
-    const text = JSON.stringify({ at, bootId: bootId() });
+    const at = new Date(Date.now() - agoMs);
+    const uptime = Math.floor(secondsUp() - agoMs / 1000);
+    const text = JSON.stringify({ at, bootId: bootId(), uptime, counts });
     try {
       writeSync(this.#file, `${text.padEnd(BYTES - 1)}\n`, 0);
     } catch {
@@ -71,9 +88,26 @@ export class RecordingNote {
   }
 }
 
-/** The later one; `null`: there is none. Times of another boot may be of another clock. */
-export function later(one: Recorded | null, other: Recorded | null): Recorded | null {
-  if (one === null || other === null) return one ?? other;
-  if (one.bootId !== other.bootId) return other.bootId === bootId() ? other : one;
-  return one.at > other.at ? one : other;
+/**
+ * Until when an earlier recording has recorded; `null`: never. `row`: the last row. What was counted since the note is in
+ * none. Times of another boot may be of another clock.
+ */
+export function lastRecorded(
+  row: Omit<Recorded, 'uptime'> | null,
+  note: Noted | null,
+): Recorded | null {
+  if (row === null || note === null) return note ?? (row && { ...row, uptime: null });
+  const isNote = row.bootId === note.bootId ? note.counts || note.at >= row.at : isNow(note);
+  return isNote ? note : { ...row, uptime: null };
+}
+
+function isNow(recorded: Recorded): boolean {
+  return recorded.bootId === bootId();
+}
+
+/** How long ago it was, in ms. */
+export function ageMs(recorded: Recorded): number {
+  const { at, uptime } = recorded;
+  if (uptime !== null && isNow(recorded)) return (secondsUp() - uptime) * 1000;
+  return Date.now() - at.getTime();
 }

@@ -15,7 +15,7 @@ import type { Ready } from '../monitor/ready.js';
 import { CountedEnds } from './counted-ends.js';
 import { journalDir, recorderDir } from './journal-dirs.js';
 import { isOwnChild } from './own-children.js';
-import { later, type Recorded, RecordingNote } from './recording-note.js';
+import { ageMs, lastRecorded, type Recorded, RecordingNote } from './recording-note.js';
 
 /** How `record` watches; options that only it needs belong here. */
 const MONITOR_OPTIONS = {
@@ -85,7 +85,7 @@ export class Recording {
       },
     });
     this.#note = new RecordingNote(journalDir(stateDir));
-    this.#last = later(this.#journal.last, this.#note.read());
+    this.#last = lastRecorded(this.#journal.last, this.#note.read());
     this.#wasRecorded = this.#hasRecorder();
     this.#rate = new RateLimit(rate);
     this.#counted = new CountedEnds(journalDir(stateDir));
@@ -98,7 +98,9 @@ export class Recording {
       // The recorder also sees the children with which we have tried it.
       const isOurs = event.id === this.#lastId || isOwnChild(event);
       const isDone = isOurs || this.#counted.has(event.id) || !options.matches(event);
-      const admission = isDone ? 'forget' : this.#rate.admit(event);
+      // A row that is on disk must not be counted, too.
+      const isKept = !isDone && this.#journal.has(event.id);
+      const admission = isDone ? 'forget' : isKept ? 'keep' : this.#rate.admit(event);
       if (admission === 'keep') this.#journal.append(event);
       else if (admission === 'forget') this.#monitor.commit(event);
     });
@@ -117,12 +119,14 @@ export class Recording {
     this.#startedMs = performance.now();
     const last = this.#last;
     if (last !== null && !this.#isKept(ready, last)) {
+      // The clock may have been set back.
+      const times = [last.at.getTime(), Date.now()];
       this.#journal.append({
-        ...{ event: 'gap', from: last.at, to: new Date(), lost: null },
-        ...{ reason: 'not-recording', recovered: 0 },
+        ...{ event: 'gap', from: new Date(Math.min(...times)), to: new Date(Math.max(...times)) },
+        ...{ lost: null, reason: 'not-recording', recovered: 0 },
       });
     }
-    void this.#noteRecording();
+    void this.#noteRecording(performance.now());
     return ready;
   }
 
@@ -153,7 +157,7 @@ export class Recording {
 
   /** Whether something has remembered all ends since then. */
   #isKept({ memory }: Ready, last: Recorded): boolean {
-    if (last.bootId !== bootId() || Date.now() - last.at.getTime() > LEASE_MS) return false;
+    if (last.bootId !== bootId() || ageMs(last) > LEASE_MS) return false;
     if (memory === 'descriptor-store') return process.env['LISTEN_FDS'] !== undefined;
     return memory === 'recorder' && this.#wasRecorded;
   }
@@ -174,20 +178,23 @@ export class Recording {
 
   /** One at a time: a disk may be slow. */
   #tick(): Promise<void> {
+    const begin = performance.now();
     this.#ticking ??= this.#writeSkipped()
-      .then((isWritten) => (isWritten ? this.#noteRecording() : undefined))
+      .then((isWritten) => (isWritten ? this.#noteRecording(begin) : undefined))
       .finally(() => {
         this.#ticking = undefined;
       });
     return this.#ticking;
   }
 
-  /** Even if no end is kept: what ends now is not missing. */
-  async #noteRecording(): Promise<void> {
+  /** All until then is on disk, or about to be: even if no end is kept, none is missing. */
+  async #noteRecording(then: number): Promise<void> {
     if (this.#startedMs === Infinity) return;
-    const at = Date.now() - Math.min(STORED_MS, performance.now() - this.#startedMs);
+    const unstoredMs = Math.min(STORED_MS, then - this.#startedMs);
     await this.#journal.flush();
-    if (this.#journal.trouble === null) this.#note.set(new Date(at));
+    if (this.#journal.trouble !== null) return;
+    const agoMs = performance.now() - then + unstoredMs;
+    this.#note.set(agoMs, this.#options.rate !== Infinity);
   }
 
   /**
@@ -195,7 +202,12 @@ export class Recording {
    * is counted once, whenever we are killed. Resolves with whether all are written.
    */
   async #writeSkipped(): Promise<boolean> {
-    if (this.#skipped.length === 0) this.#skipped = this.#rate.takeSkipped();
+    if (!(await this.#writeTaken())) return false;
+    this.#skipped = this.#rate.takeSkipped();
+    return this.#writeTaken();
+  }
+
+  async #writeTaken(): Promise<boolean> {
     if (this.#skipped.length === 0) return true;
     if (!this.#isQueued) {
       if (!(await this.#counted.note(this.#skipped))) return false;

@@ -254,6 +254,30 @@ describe('exitwatch record', () => {
     }
   });
 
+  itAsRecorder(
+    'does not count what it has kept, if it is killed before that is forgotten',
+    async () => {
+      await using record = new TestRecord();
+      const loop = join(record.stateDir, 'loops');
+      const kept = join(record.stateDir, 'kept');
+      for (const name of [loop, kept]) copyFileSync('/bin/true', name);
+      const script = (times: number, name: string) => `for i in $(seq ${times}); do ${name}; done`;
+      await record.start('--match', 'name=loops', '--match', 'name=kept', '--rate', '100');
+      // Those that are counted are not done with for ten seconds, nor is what follows them.
+      execFileSync('sh', ['-c', script(120, loop)]);
+      execFileSync('sh', ['-c', script(10, kept)]);
+      const keptRows = async () =>
+        (await record.history('--name', 'kept')).filter(({ event }) => event === 'exit').length;
+      await until('what it keeps to be in the journal', async () => (await keptRows()) === 10);
+      await record.kill('SIGKILL');
+      await record.start('--match', 'name=loops', '--match', 'name=kept', '--rate', '3');
+      await record.kill();
+      const rows = await record.history();
+      expect(rows.filter((row) => row.event === 'skipped' && row.name === 'kept')).toEqual([]);
+      expect(await keptRows()).toBe(10);
+    },
+  );
+
   itAsRecorder('refuses a second one, and a directory that others can write', async () => {
     await using record = new TestRecord();
     await record.start();

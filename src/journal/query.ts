@@ -57,6 +57,9 @@ interface Criterion {
   texts: string[] | null;
 }
 
+/** Which rows: `'others'` are no ends. */
+export type RowKind = 'all' | 'ends' | 'others';
+
 /** A query, ready to be asked of blocks, lines and rows. */
 export class Query {
   readonly dir: string;
@@ -68,14 +71,11 @@ export class Query {
   /** What to look for in the bytes of a block; `null`: every line may match. */
   readonly texts: readonly Buffer[] | null;
 
-  readonly #endsOnly: boolean;
+  readonly #kind: RowKind;
 
-  /**
-   * @param endsOnly leaves out gaps and the like
-   * @throws ExitwatchError `ERR_EXITWATCH_INVALID_OPTION`
-   */
-  constructor(options: unknown, endsOnly = false) {
-    this.#endsOnly = endsOnly;
+  /** @throws ExitwatchError `ERR_EXITWATCH_INVALID_OPTION` */
+  constructor(options: unknown, kind: RowKind = 'all') {
+    this.#kind = kind;
     const checked = checkOptionNames(options, NAMES);
     this.dir = checkDir(checked.dir);
     this.follow = checkBoolean('follow', checked.follow ?? false);
@@ -89,9 +89,13 @@ export class Query {
       byKiller(checked.killedBy),
       byPid(checked.pid),
     ].filter((criterion) => criterion !== null);
-    const texts = this.#criteria.find((criterion) => criterion.texts !== null)?.texts;
-    const all = endsOnly ? (texts ?? null) : texts == null ? null : [...texts, ...OTHERS];
-    this.texts = all?.map((text) => Buffer.from(text)) ?? null;
+    this.texts = this.#textsToFind()?.map((text) => Buffer.from(text)) ?? null;
+  }
+
+  #textsToFind(): string[] | null {
+    if (this.#kind === 'others') return OTHERS;
+    const texts = this.#criteria.find((criterion) => criterion.texts !== null)?.texts ?? null;
+    return this.#kind === 'ends' || texts === null ? texts : [...texts, ...OTHERS];
   }
 
   /** Whether rows of this time may match. */
@@ -110,10 +114,9 @@ export class Query {
   }
 
   #mayMatch(mayHave: (text: string) => boolean): boolean {
-    return (
-      (!this.#endsOnly && mayHave(term.other())) ||
-      this.#criteria.every((each) => each.terms?.some(mayHave) ?? true)
-    );
+    if (this.#kind !== 'ends' && mayHave(term.other())) return true;
+    if (this.#kind === 'others') return false;
+    return this.#criteria.every((each) => each.terms?.some(mayHave) ?? true);
   }
 
   /** Whether the row in this line may match, by a look at its time. */
@@ -129,8 +132,8 @@ export class Query {
     const to = timeOf(row).getTime();
     const from = row.event === 'gap' || row.event === 'skipped' ? row.from.getTime() : to;
     if (!this.isInTime(from, to)) return false;
-    if (row.event !== 'exit') return !this.#endsOnly;
-    return this.#criteria.every((criterion) => criterion.matches(row));
+    if (row.event !== 'exit') return this.#kind !== 'ends';
+    return this.#kind !== 'others' && this.#criteria.every((criterion) => criterion.matches(row));
   }
 }
 

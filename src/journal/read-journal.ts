@@ -30,14 +30,21 @@ export function readJournal(options: JournalQuery): AsyncIterableIterator<Journa
 
 /** The same for ends alone, which takes less. @internal */
 export function readEnds(options: JournalQuery): AsyncIterableIterator<JournalRow> {
-  return read(new Query(options, true));
+  return read(new Query(options, 'ends'));
+}
+
+/** The same for what is no end: gaps, and what was counted. @internal */
+export function readOthers(
+  options: Pick<JournalQuery, 'dir' | 'since' | 'until'>,
+): AsyncIterableIterator<JournalRow> {
+  return read(new Query(options, 'others'));
 }
 
 /** Ends alone, the newest rows first, in the order of their numbers. @internal */
 export function readEndsBackwards(
   options: Omit<JournalQuery, 'follow'>,
 ): AsyncIterableIterator<JournalRow> {
-  return readBackwards(new Query(options, true));
+  return readBackwards(new Query(options, 'ends'));
 }
 
 async function* read(query: Query): AsyncGenerator<JournalRow, undefined> {

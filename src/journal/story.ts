@@ -2,6 +2,9 @@ import type { SignalSender } from '../events/signal-event.js';
 import { clientIn, isClientOf } from '../trace/clients.js';
 import { unitsOf } from '../where/whereabouts.js';
 
+import { endOfLastRun } from './last-run.js';
+import { type Missing, missingIn } from './missing.js';
+import { areWithin, bootOf, momentOf, msBetween, startOf } from './moments.js';
 import type { JournalQuery } from './query.js';
 import { readEnds, readEndsBackwards, readJournal } from './read-journal.js';
 import type { JournalExit, JournalGap, JournalRow } from './rows.js';
@@ -17,7 +20,7 @@ export interface Story {
   ender: SignalSender | null;
   /** How that process itself ended; `null`: it has not, or nobody knows. */
   enderEnd: JournalExit | null;
-  /** Other ends by the same process, within seconds. */
+  /** Other ends by the same process, whose signals were sent within seconds. */
   sameEnder: JournalExit[];
   /** The same, if the pid was not given to another process in between: likely. */
   likelySameEnder: JournalExit[];
@@ -28,7 +31,11 @@ export interface Story {
   /** If who ended it acts for others: what ran then, and may have asked it. Likely. */
   clients: JournalExit[];
   /** What the journal lacks of that time. */
-  gaps: JournalGap[];
+  gaps: (JournalGap & { seq: number })[];
+  /** Ends of its name, of the day before, that were counted and not kept: at most so many. */
+  countedBefore: number;
+  /** What the journal lacks since then: there may be a later end of what was asked for. `null`: it was not asked for. */
+  missingSince: Missing | null;
 }
 
 /** What is within seconds. */
@@ -39,37 +46,25 @@ const DAY_MS = 86_400_000;
 /** The most earlier ends to look for. */
 export const MOST_BEFORE = 10;
 
-/** How soon after each other the processes of a unit end. */
-const TOGETHER_MS = 10_000;
+/** Processes start and end at moments that are known to so many ms. */
+const BLUR_MS = 10;
+
+/** How long before a signal its client may have ended, in ms. */
+const CLIENT_MS = 5000;
 
 /**
- * The latest end of the subject, `null`: there is none. Of a unit or container, it is the end of what was started
- * first among those that ended together: what it ran, and not what that ran.
+ * The latest end of the subject, `null`: there is none. Of a unit or container, it is the one that tells how its
+ * last run ended.
  */
 export async function findEnd(
   dir: string,
   subject: Subject,
   since: Date | undefined,
 ): Promise<JournalExit | null> {
-  const isPlace = subject.unit !== undefined || subject.container !== undefined;
-  let best: JournalExit | null = null;
-  let latestMs: number | null = null;
-  /** By its name, when the last run of each program began. */
-  const begun = new Map<string | undefined, number>();
-  for await (const row of readEndsBackwards({ dir, ...subject, ...timesOf(since) })) {
-    if (row.event !== 'exit') continue;
-    if (!isPlace) return row;
-    const at = row.exitedAt.getTime();
-    latestMs ??= at;
-    if (latestMs - at > TOGETHER_MS) break;
-    // What was over before the same program began again is of an earlier run.
-    const [name] = namesOf(row);
-    const next = begun.get(name);
-    if (next !== undefined && row.exitedAt.getTime() <= next) continue;
-    begun.set(name, Math.min(next ?? Infinity, startOf(row)));
-    if (best === null || startOf(row) < startOf(best)) best = row;
-  }
-  return best;
+  const ends = exitsIn(readEndsBackwards({ dir, ...subject, ...timesOf(since) }));
+  if (subject.unit !== undefined || subject.container !== undefined) return endOfLastRun(ends);
+  for await (const end of ends) return end;
+  return null;
 }
 
 /** All ends of the subject, the oldest first. */
@@ -78,45 +73,76 @@ export async function* findEnds(
   subject: Subject,
   since: Date | undefined,
 ): AsyncGenerator<JournalExit> {
-  for await (const row of readEnds({ dir, ...subject, ...timesOf(since) })) {
-    if (row.event === 'exit') yield row;
-  }
+  yield* exitsIn(readEnds({ dir, ...subject, ...timesOf(since) }));
 }
 
-/** Everything that the journal has about an end. */
-export async function storyOf(dir: string, end: JournalExit): Promise<Story> {
+async function* exitsIn(rows: AsyncIterable<JournalRow>): AsyncGenerator<JournalExit> {
+  for await (const row of rows) if (row.event === 'exit') yield row;
+}
+
+/** Everything that the journal has about an end. `asked`: it is the last one of this subject. */
+export async function storyOf(
+  dir: string,
+  end: JournalExit,
+  asked: Subject | null,
+): Promise<Story> {
   const ender = enderOf(end);
   const story: Story = {
     ...{ end, ender, enderEnd: null, sameEnder: [], likelySameEnder: [] },
-    ...{ samePlace: [], before: [], clients: [], gaps: [] },
+    ...{ samePlace: [], before: [], clients: [], gaps: [], countedBefore: 0, missingSince: null },
   };
-  const sentMs = (ender?.sentAt ?? end.exitedAt).getTime();
-  const since = new Date(Math.min(sentMs, end.exitedAt.getTime()) - SECONDS_MS);
-  const until = new Date(end.exitedAt.getTime() + SECONDS_MS);
-  for await (const row of readJournal({ dir, since, until })) take(story, row, sentMs);
+  const { exitedAt } = end;
+  const sentMs = (ender?.sentAt ?? exitedAt).getTime();
+  const since = new Date(Math.min(sentMs, exitedAt.getTime()) - SECONDS_MS);
+  const until = new Date(exitedAt.getTime() + SECONDS_MS);
+  for await (const row of readJournal({ dir, since, until })) take(story, row);
   if (ender?.pid != null && ender.pid !== end.pid) {
-    story.enderEnd ??= await endOf(dir, ender.pid, ender.sentAt);
+    story.enderEnd ??= await endOf(dir, ender.pid, story);
   }
   const isSure = (row: JournalExit) => isSameEnder(story, row);
   story.sameEnder = story.likelySameEnder.filter(isSure);
   story.likelySameEnder = story.likelySameEnder.filter((row) => !isSure(row));
   story.before = await endsBefore(dir, end);
+  const dayBefore = { dir, since: new Date(exitedAt.getTime() - DAY_MS), until: exitedAt };
+  story.countedBefore = (await missingIn(dayBefore, namesOf(end).map(literally))).counted;
+  if (asked !== null) {
+    const names = asked.name === undefined ? [] : [asked.name];
+    const told = story.gaps.map(({ seq }) => seq);
+    story.missingSince = await missingIn({ dir, since: exitedAt }, names, told);
+  }
   return story;
 }
 
 /** Adds a row of the seconds around the end to what it belongs to. */
-function take(story: Story, row: JournalRow, sentMs: number): void {
+function take(story: Story, row: JournalRow): void {
   const { end, ender } = story;
   if (row.event === 'gap') story.gaps.push(row);
   if (row.event !== 'exit' || row.id === end.id) return;
-  if (ender?.pid != null && row.pid === ender.pid && isOf(row, ender)) story.enderEnd = row;
-  if (seemsSame(ender, enderOf(row))) story.likelySameEnder.push(row);
-  else if (isSamePlace(row, end)) story.samePlace.push(row);
+  if (ender?.pid === row.pid && isEnder(row, story)) story.enderEnd = row;
+  if (isNearSameEnder(row, story)) story.likelySameEnder.push(row);
+  else if (isSamePlace(row, end) && areWithin(momentOf(row), momentOf(end), SECONDS_MS)) {
+    story.samePlace.push(row);
+  }
   const reason = ender?.onBehalfReason ?? null;
-  const isThen = startOf(row) <= sentMs && row.exitedAt.getTime() >= sentMs - SECONDS_MS / 2;
-  if (reason === null || !isThen) return;
+  if (reason === null || !mayHaveAsked(row, story)) return;
   const client = clientIn(namesOf(row), row.commandLine);
   if (client !== null && isClientOf(reason, [client])) story.clients.push(row);
+}
+
+/** When its signal was sent; without one, when it ended. */
+function sentOf(end: JournalExit) {
+  return momentOf(end, enderOf(end)?.sentAt);
+}
+
+/** Whether it ran when the signal was sent, or shortly before. */
+function mayHaveAsked(row: JournalExit, { end }: Story): boolean {
+  const sent = sentOf(end);
+  return msBetween(startOf(row), sent) >= 0 && msBetween(sent, momentOf(row)) >= -CLIENT_MS;
+}
+
+/** Whether who ended it may have ended the other, too, by a signal of that time. */
+function isNearSameEnder(row: JournalExit, { end, ender }: Story): boolean {
+  return seemsSame(ender, enderOf(row)) && areWithin(sentOf(row), sentOf(end), SECONDS_MS);
 }
 
 /** Whether nothing speaks against it that both are the same process. */
@@ -133,16 +159,13 @@ function isSameEnder({ end, ender, enderEnd }: Story, row: JournalExit): boolean
   const by = enderOf(row);
   if (ender?.pid == null || by?.pid == null) return false;
   // Init has its pid until the next boot.
-  if (by.pid === 1) return bootOf(row) === bootOf(end);
+  if (by.pid === 1) return bootOf(row.id) === bootOf(end.id);
   const parents = (sender: SignalSender) => sender.ancestors?.map(({ pid }) => pid).join();
-  const lives = ({ sentAt }: SignalSender) =>
-    enderEnd?.startedAt != null && enderEnd.startedAt <= sentAt && sentAt <= enderEnd.exitedAt;
-  return enderEnd?.pid === by.pid && parents(by) === parents(ender) && lives(by) && lives(ender);
-}
-
-/** The first part of an id. */
-function bootOf({ id }: JournalExit): string {
-  return id.split('-', 1).join();
+  const lives = (victim: JournalExit) =>
+    enderEnd?.startedAt != null &&
+    msBetween(startOf(enderEnd), sentOf(victim)) >= 0 &&
+    msBetween(sentOf(victim), momentOf(enderEnd)) >= 0;
+  return enderEnd?.pid === by.pid && parents(by) === parents(ender) && lives(row) && lives(end);
 }
 
 function isSamePlace(row: JournalExit, end: JournalExit): boolean {
@@ -163,18 +186,21 @@ function isSameUnit(row: JournalExit, end: JournalExit): boolean {
   return end.unit !== null && pathOf(row) === pathOf(end);
 }
 
-/** Whether this is the process that sent the signal, and not a later one with its pid. */
-function isOf(row: JournalExit, { sentAt }: SignalSender): boolean {
-  const ms = sentAt.getTime();
-  // A clock that is set makes times of one process differ by milliseconds.
-  return startOf(row) <= ms + 10 && row.exitedAt.getTime() >= ms - 10;
+/** Whether this is the process that sent the signal, and not an earlier or a later one with its pid. */
+function isEnder(row: JournalExit, { end }: Story): boolean {
+  const sent = sentOf(end);
+  return (
+    row.startedAt !== null &&
+    msBetween(startOf(row), sent) >= -BLUR_MS &&
+    msBetween(sent, momentOf(row)) >= -BLUR_MS
+  );
 }
 
-/** The end of the process that had this pid then. */
-async function endOf(dir: string, pid: number, then: Date): Promise<JournalExit | null> {
-  for await (const row of readEnds({ dir, pid, since: then })) {
-    if (row.event !== 'exit') continue;
-    return row.startedAt !== null && row.startedAt.getTime() <= then.getTime() + 10 ? row : null;
+/** The end of the process that had this pid when it sent the signal. */
+async function endOf(dir: string, pid: number, story: Story): Promise<JournalExit | null> {
+  const since = story.ender?.sentAt ?? story.end.exitedAt;
+  for await (const row of exitsIn(readEnds({ dir, pid, since }))) {
+    return isEnder(row, story) ? row : null;
   }
   return null;
 }
@@ -189,11 +215,10 @@ async function endsBefore(dir: string, end: JournalExit): Promise<JournalExit[]>
     until: end.exitedAt,
   };
   const before: JournalExit[] = [];
-  for await (const row of readEndsBackwards(query)) {
-    const isBefore = row.event === 'exit' && row.seq < end.seq;
-    if (!isBefore || !(isSamePlace(row, end) || isAlike(row, end))) continue;
+  for await (const row of exitsIn(readEndsBackwards(query))) {
+    if (row.seq >= end.seq || !(isSamePlace(row, end) || isAlike(row, end))) continue;
     // What ran beside it was not started again.
-    if (row.exitedAt.getTime() > startOf(end)) continue;
+    if (msBetween(momentOf(row), startOf(end)) < 0) continue;
     before.push(row);
     if (before.length === MOST_BEFORE) break;
   }
@@ -203,10 +228,6 @@ async function endsBefore(dir: string, end: JournalExit): Promise<JournalExit[]>
 /** A pattern for this name alone. */
 function literally(name: string): string {
   return name.replace(/[*?[]/g, '[$&]');
-}
-
-function startOf({ startedAt, exitedAt }: JournalExit): number {
-  return (startedAt ?? exitedAt).getTime();
 }
 
 function timesOf(since: Date | undefined): Pick<JournalQuery, 'since'> {

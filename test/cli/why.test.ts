@@ -76,7 +76,7 @@ test('the story has the sender’s own end, who else it ended, and the ends befo
       '         uid 1000, cgroup /user.slice < 4710 bash',
       'sender   4711 (deploy.sh) exited 0, after 12.00s, from 2026-11-24T03:01:30.000Z until 2026-11-24T03:01:42.000Z',
       '         uid 1000, cgroup /user.slice',
-      'also     1 other ended by the same sender within 10 s (sure)',
+      'also     1 other ended by signals of the same sender within 10 s (sure)',
       '         1101 (worker) killed SIGTERM, after 0.50s; 1.00s after',
       'near     1 other ended in the same unit within 10 s (sure)',
       '         1103 (logger) exited 0, after 0.50s; 3.00s after',
@@ -134,8 +134,9 @@ test('of a container, by its name, its id or the beginning of it', async () => {
 /** What is said of who else the sender ended. */
 const also = (lines: readonly string[]) => lines.filter((line) => line.startsWith('also'));
 
-const SURE = 'also     1 other ended by the same sender within 10 s (sure)';
-const LIKELY = 'also     1 other ended by the same sender within 10 s (likely: the same pid)';
+const SURE = 'also     1 other ended by signals of the same sender within 10 s (sure)';
+const LIKELY =
+  'also     1 other ended by signals of the same sender within 10 s (likely: the same pid)';
 
 test.each<[string, string[], readonly ExitEvent[]]>([
   ['for sure if it lived through both', [SURE], [endOfDeploy(102)]],
@@ -176,7 +177,7 @@ test('init is the same one for sure, but not after a reboot', async () => {
     }),
   );
   await withJournal(events, async (ask) => {
-    expect(also(await ask('node'))).toEqual([SURE, LIKELY]);
+    expect(also(await ask('node'))).toEqual([SURE]);
   });
 });
 
@@ -314,6 +315,52 @@ test('what the journal lacks of that time is told', async () => {
   });
 });
 
+test('who ended long before it did is not within seconds, though its signal was', async () => {
+  const killed = killedBy('deploy.sh', 4711, 100).sender;
+  const asked = { sender: null, signalsReceived: [killed] } as Partial<ExitEvent>;
+  const events = [
+    server(95),
+    server(105, { ...asked, pid: 7, id: '8a68af16253b-7-105', name: 'worker', program: 'worker' }),
+    server(158, { name: 'helper', program: 'helper' }),
+    server(160, asked),
+  ];
+  await withJournal(events, async (ask) => {
+    const lines = await ask('node');
+    expect(lines.filter((line) => /^(also|near)/.test(line))).toEqual([
+      'also     1 other ended by signals of the same sender within 10 s (likely: the same pid)',
+      'near     1 other ended in the same unit within 10 s (sure)',
+    ]);
+    expect(lines.filter((line) => /; .* before$/.test(line))).toEqual([
+      expect.stringMatching(/^ +7 \(worker\) exited 0.*; 55\.00s before$/),
+      expect.stringMatching(/^ +1158 \(helper\) exited 0.*; 2\.00s before$/),
+    ]);
+  });
+});
+
+test('an end is not told as the last one, nor a number as exact, if the journal knows of others', async () => {
+  const times = (from: number, to: number) => ({
+    from: endOf(from).exitedAt,
+    to: endOf(to).exitedAt,
+  });
+  const gap = { event: 'gap', lost: null, reason: 'not-recording', recovered: 0 } as const;
+  const events: JournalEvent[] = [
+    { event: 'skipped', name: 'node', count: 20, ...times(0, 30) },
+    { event: 'skipped', name: 'other', count: 1000, ...times(0, 30) },
+    ...[server(40, { exitCode: 1 }), server(100)],
+    { event: 'skipped', name: 'node', count: 5, ...times(100, 110) },
+    { ...gap, ...times(500, 600) },
+  ];
+  await withJournal(events, async (ask) => {
+    const lines = await ask('node');
+    expect(lines.slice(lines.findIndex((line) => line.startsWith('before')))).toEqual([
+      'before   it had ended at least once in the 24 hours before',
+      expect.stringMatching(/ 1040 \(node\) exited 1/),
+      '         up to 25 more of this name were counted and not kept',
+      'later    ends may be missing: an unknown number was lost, 5 were counted and not kept; "exitwatch history" says when',
+    ]);
+  });
+});
+
 test('names from other processes are escaped', async () => {
   const evil = endOf(1, { name: 'a\u001b[2J', program: 'b\u202e', cgroup: '/c\u0007' });
   await withJournal([evil], async (ask) => {
@@ -380,7 +427,7 @@ test('it prints what docs/journal.md shows', async () => {
   const events = [
     server(0, {
       ...{ pid: 3900, id: '8a68af16253b-3900-46000000', startedAt: at('00:00:00.000') },
-      ...{ exitedAt: at('01:00:00.000'), exitedNs: 1e13, how: 'exited', exitCode: 1 },
+      ...{ exitedAt: at('01:00:00.000'), exitedNs: 2e13 - 7.203211e12, how: 'exited', exitCode: 1 },
     }),
     server(0, {
       ...{ pid: 4101, id: '8a68af16253b-4101-46497757', startedAt: at('03:00:00.000') },
@@ -388,13 +435,13 @@ test('it prints what docs/journal.md shows', async () => {
     }),
     endOf(0, {
       ...{ name: 'worker', program: 'worker', pid: 4102, id: '8a68af16253b-4102-46497758' },
-      ...{ startedAt: at('03:00:00.010'), exitedAt: at('03:00:03.221'), exitedNs: 2.1e13 },
+      ...{ startedAt: at('03:00:00.010'), exitedAt: at('03:00:03.221'), exitedNs: 2e13 + 1e7 },
       ...killed(5),
     }),
     endOf(0, {
       ...{ name: 'deploy.sh', program: 'bash', pid: 4711, id: '8a68af16253b-4711-46499999' },
       ...{ uid: 1000, cgroup: '/user.slice', startedAt: at('02:59:53.000') },
-      ...{ exitedAt: at('03:00:05.000'), exitedNs: 3e13 },
+      ...{ exitedAt: at('03:00:05.000'), exitedNs: 2e13 + 1.789e9 },
     }),
   ];
   const [session] = sessionOf(blockWith('docs/journal.md', '$ exitwatch why web.service'));

@@ -16,7 +16,7 @@ import { JournalWriter, type JournalRow, readJournal } from '../../src/journal';
 
 import { JournalFolder } from '../../src/journal/journal-folder';
 import { packSegment } from '../../src/journal/pack-segment';
-import { findEnd } from '../../src/journal/story';
+import { findEnd, storyOf } from '../../src/journal/story';
 import { eventText } from '../../src/journal/rows';
 import { segmentsIn } from '../../src/journal/segment-files';
 import { BLOCK_SET_BYTES, TermSet } from '../../src/journal/terms';
@@ -67,6 +67,64 @@ test('a service that ends again and again is told by its last run', async () => 
   ]);
   const end = await findEnd(dir, { unit: 'web.service' }, undefined);
   expect(end).toMatchObject({ seq: 3, how: 'exited' });
+});
+
+describe('of what ran one after the other in a unit', () => {
+  /** From one second to another. */
+  const lived = (from: number, to: number, name: string, more: object = {}) =>
+    endOf(to, { name, program: name, startedAt: endOf(from).exitedAt, ...more });
+  const failed = { exitCode: 3 };
+
+  test.each<[title: string, ends: ExitEvent[], told: string]>([
+    [
+      'what had prepared it does not tell',
+      [lived(0, 1, 'mkdir'), lived(2, 5, 'node', failed)],
+      'node',
+    ],
+    ['what failed before it tells', [lived(0, 1, 'mkdir', failed), lived(1, 2, 'rm')], 'mkdir'],
+    [
+      'what cleans up after a failure does not tell, even if it fails',
+      [lived(0, 3, 'node', failed), lived(3, 4, 'rm', failed)],
+      'node',
+    ],
+    [
+      'a process of an earlier run does not tell',
+      [
+        ...[lived(1, 3, 'worker', failed), lived(0, 4, 'node', failed)],
+        lived(5, 9, 'node', { exitCode: 4 }),
+      ],
+      'node',
+    ],
+    [
+      'what ran longest tells if nothing failed',
+      [lived(0, 1, 'a'), lived(1, 4, 'b'), lived(4, 5, 'c')],
+      'b',
+    ],
+    [
+      'what that ran does not tell',
+      [lived(2, 3, 'sh', failed), lived(0, 5, 'node'), lived(4, 6, 'sh', failed)],
+      'node',
+    ],
+  ])('%s', async (_, ends, told) => {
+    using folder = new Folder();
+    await write(folder.journal, ends);
+    const end = await findEnd(folder.journal, { unit: 'web.service' }, undefined);
+    expect(end).toMatchObject({ name: told, id: ends.findLast(({ name }) => name === told)?.id });
+  });
+
+  test('a clock that was set back does not make the first run the last one', async () => {
+    using folder = new Folder();
+    const hour = 3600;
+    const early = lived(0, 2 * hour, 'node', failed);
+    // An hour by the wall clock before the end of the first one, and after it in truth.
+    const { exitedNs } = endOf(2 * hour + 300);
+    const late = lived(hour, hour + 240, 'node', { exitedNs, exitCode: 4 });
+    await write(folder.journal, [early, late]);
+    const end = await findEnd(folder.journal, { unit: 'web.service' }, undefined);
+    expect(end).toMatchObject({ exitCode: 4 });
+    const story = await storyOf(folder.journal, { ...late, seq: 2 }, null);
+    expect(story.samePlace).toEqual([]);
+  });
 });
 
 test('rows come back as they were, with numbers', async () => {
@@ -382,6 +440,50 @@ test('the wall clock does not decide when a segment ends', async () => {
   await put(2);
   expect(segments()).toBe(2);
   expect(await found({ dir })).toEqual([1, 2, 3]);
+});
+
+test('a segment without a row, which another one replaces, is not compressed', async () => {
+  using folder = new Folder();
+  const dir = folder.journal;
+  await write(dir, [endOf(0)]);
+  // As if the disk had been full since its header was written.
+  truncateSync(join(dir, `${FIRST}.jsonl`), textOf(dir, `${FIRST}.jsonl`).indexOf('\n') + 1);
+  let monotonicNs = Number(process.hrtime.bigint());
+  const clock = { now: () => Date.now(), monotonicNs: () => monotonicNs };
+  await using journal = JournalWriter.withClock({ dir }, clock);
+  monotonicNs += 86_400_001e6;
+  for (const i of range(1, 5)) {
+    journal.append(endOf(i));
+    await journal.flush();
+  }
+  expect(filesIn(dir).filter((name) => name.includes(FIRST))).toEqual([`${FIRST}.jsonl`]);
+  expect(await found({ dir })).toEqual(range(1, 5));
+});
+
+test('a row of a moment when the clock was ahead keeps no segment for longer', async () => {
+  using folder = new Folder();
+  const dir = folder.journal;
+  const ahead = new Date(Date.now() + 10 * 365 * 86_400_000);
+  const keepMs = 86_400_000;
+  const day = 86_400_000;
+  let wallMs = Date.now();
+  const clock = { now: () => wallMs, monotonicNs: () => Number(process.hrtime.bigint()) };
+  await using journal = JournalWriter.withClock({ dir, segmentBytes: 4096, keepMs }, clock);
+  journal.append(endOf(0, { exitedAt: ahead }));
+  let i = 1;
+  const put = async () => {
+    for (const _ of range(1, 10)) journal.append(endOf(i++, { exitedAt: new Date(wallMs) }));
+    await journal.flush();
+  };
+  await until('the first segment to be compressed', async () => {
+    await put();
+    return filesIn(dir).includes(`${FIRST}.jsonl.gz`);
+  });
+  wallMs += 2 * day;
+  await until('it to be removed', async () => {
+    await put();
+    return !filesIn(dir).some((name) => name.includes(FIRST));
+  });
 });
 
 test('only so much is kept, in whole segments, and never less than the latest one', async () => {

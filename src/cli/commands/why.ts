@@ -1,9 +1,8 @@
 import { resolve } from 'node:path';
 
 import { ExitwatchError } from '../../common/errors.js';
-import { NamePattern } from '../../common/name-pattern.js';
 import { keptEnds } from '../../journal/kept-ends.js';
-import { readJournal } from '../../journal/read-journal.js';
+import { missingIn } from '../../journal/missing.js';
 import { findEnd, findEnds, type Story, storyOf, type Subject } from '../../journal/story.js';
 import { parseArguments } from '../args/parse-arguments.js';
 import { parseTime } from '../args/time.js';
@@ -17,7 +16,7 @@ import { NAME_WIDTH } from '../output/exit-story.js';
 import { describeExit } from '../output/exit-table.js';
 import { EXIT_FAILED, EXIT_NO_SUCH_PROCESS } from '../output/exit-codes.js';
 import { columnsOf, paragraph } from '../output/terminal-text.js';
-import { tellWhy } from '../output/why-text.js';
+import { describeMissing, tellWhy } from '../output/why-text.js';
 
 export const WHY_HELP = `Tells how a process ended, who ended it, and what led to it, from the journal
 that "exitwatch record" writes.
@@ -56,15 +55,18 @@ export async function whyCommand(args: readonly string[]): Promise<number> {
     for (const subject of subjects) {
       for await (const end of all ? findEnds(dir, subject, since) : lastEnd(dir, subject, since)) {
         if (found && !json) process.stdout.write('\n');
-        print(await storyOf(dir, end), json);
+        print(await storyOf(dir, end, all ? null : subject), json);
         found = true;
       }
-      if (found) return 0;
+      if (found) break;
+    }
+    if (found) {
+      if (all) await sayMissing(dir, subjects, since);
+      return 0;
     }
     const when = since === undefined ? '' : ` since ${since.toISOString()}`;
     say(`exitwatch: the journal has no end of ${JSON.stringify(word)}${when}`);
-    const lacks = await lacksOf(dir, subjects, since);
-    if (lacks !== null) say(lacks);
+    await sayMissing(dir, subjects, since);
     const kept = await keptOf(dir, since);
     if (kept !== null) say(kept);
     tellOthers(subjects, since, json);
@@ -83,33 +85,15 @@ async function* lastEnd(dir: string, subject: Subject, since: Date | undefined) 
   if (end !== null) yield end;
 }
 
-/** Why a journal may have no end although there was one; `null`: as far as it knows, it lacks none. */
-async function lacksOf(
+/** Why a journal may lack an end that there was. */
+async function sayMissing(
   dir: string,
   subjects: readonly Subject[],
   since: Date | undefined,
-): Promise<string | null> {
+): Promise<void> {
   const names = subjects.flatMap(({ name }) => name ?? []);
-  const isOfIt = (name: string | null) =>
-    name === null || names.length === 0 || new NamePattern(names).matches([name]);
-  let lost = 0;
-  let hasUncounted = false;
-  let skipped = 0;
-  for await (const row of readJournal({ dir, ...subjects[0], ...(since && { since }) })) {
-    if (row.event === 'gap' && row.reason !== 'trace-buffer') {
-      // With the cBPF filter, what was lost are messages, and fewer ends. Those that were recovered follow.
-      lost += Math.max(0, (row.lost ?? 0) - row.recovered);
-      hasUncounted ||= row.lost === null;
-    }
-    if (row.event === 'skipped' && isOfIt(row.name)) skipped += row.count;
-  }
-  const parts = [
-    ...(hasUncounted ? ['an unknown number was lost'] : []),
-    ...(lost > 0 ? [`up to ${lost}${hasUncounted ? ' others' : ''} were lost`] : []),
-    ...(skipped > 0 ? [`${skipped} were counted and not kept`] : []),
-  ];
-  if (parts.length === 0) return null;
-  return `It lacks ends: ${parts.join(', ')}; "exitwatch history" says when.`;
+  const what = describeMissing(await missingIn({ dir, ...(since && { since }) }, names));
+  if (what !== null) say(`It lacks ends: ${what}; "exitwatch history" says when.`);
 }
 
 /** Which ends `--match` has kept, if not all; `null`: all. */

@@ -1,4 +1,5 @@
 import type { JournalExit, JournalGap } from '../../journal/index.js';
+import type { Missing } from '../../journal/missing.js';
 import { MOST_BEFORE, type Story } from '../../journal/story.js';
 
 import { escapeText } from './escape.js';
@@ -6,7 +7,7 @@ import { type Client, row, tellStory } from './exit-story.js';
 import { describeExit, span } from './exit-table.js';
 import { describeCommand } from './command-text.js';
 
-const SAME_SENDER = 'the same sender within 10 s';
+const SAME_SENDER = 'signals of the same sender within 10 s';
 
 /** How many of a list to name. */
 const MOST_NAMED = 5;
@@ -23,6 +24,7 @@ export function tellWhy(story: Story): string {
     ...listed('near', `in the same ${placeOf(end)} within 10 s (sure)`, end, story.samePlace),
     ...describeBefore(story),
     ...story.gaps.map((gap) => row('lost', describeGap(gap))),
+    ...describeLater(story),
     '',
   ].join('\n');
 }
@@ -77,17 +79,41 @@ function count(others: number): string {
   return others === 1 ? '1 other' : `${others} others`;
 }
 
-function describeBefore({ before }: Story): string[] {
-  if (before.length === 0) return [];
+function describeBefore({ before, countedBefore }: Story): string[] {
+  const counted = `up to ${countedBefore} more of this name were counted and not kept`;
+  if (before.length === 0) {
+    return countedBefore === 0 ? [] : [row('before', `in the 24 hours before, ${counted}`)];
+  }
+  const isMore = before.length === MOST_BEFORE || countedBefore > 0;
+  const times = `${isMore ? 'at least ' : ''}${timesOf(before.length)}`;
   const named = before.slice(0, MOST_NAMED).map((exit) => {
     return row('', `${exit.exitedAt.toISOString()}  ${describeExit(exit)}`);
   });
-  return [row('before', `it had ended ${timesOf(before.length)} in the 24 hours before`), ...named];
+  return [
+    row('before', `it had ended ${times} in the 24 hours before`),
+    ...named,
+    ...(countedBefore === 0 ? [] : [row('', counted)]),
+  ];
 }
 
 function timesOf(count: number): string {
-  if (count === 1) return 'once';
-  return count < MOST_BEFORE ? `${count} times` : `at least ${count} times`;
+  return count === 1 ? 'once' : `${count} times`;
+}
+
+function describeLater({ missingSince }: Story): string[] {
+  const what = missingSince && describeMissing(missingSince);
+  if (what === null) return [];
+  return [row('later', `ends may be missing: ${what}; "exitwatch history" says when`)];
+}
+
+/** `null`: nothing is missing. */
+export function describeMissing({ lost, isMore, counted }: Missing): string | null {
+  const parts = [
+    ...(isMore ? ['an unknown number was lost'] : []),
+    ...(lost > 0 ? [`up to ${lost}${isMore ? ' others' : ''} were lost`] : []),
+    ...(counted > 0 ? [`${counted} were counted and not kept`] : []),
+  ];
+  return parts.length === 0 ? null : parts.join(', ');
 }
 
 function describeGap({ from, to, lost }: JournalGap): string {

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import { rowsIn } from './block-rows.js';
+import { FollowedRows, isSeqAt, seqAfter } from './followed-rows.js';
 import { InOrder } from './in-order.js';
 import { JournalDirectory } from './journal-directory.js';
 import { type JournalQuery, Query } from './query.js';
@@ -50,25 +51,32 @@ export function readEndsBackwards(
 async function* read(query: Query): AsyncGenerator<JournalRow, undefined> {
   const directory = await JournalDirectory.open(query.dir);
   const inOrder = new InOrder();
+  const followed = new FollowedRows();
   let bootId = '';
   let next = 0;
   for (;;) {
     const segments = (await directory.segments()).filter(({ first }) => first >= next);
+    let isWaiting = segments.length === 0;
     for (const [i, files] of segments.entries()) {
       if (isEnded(query)) return undefined;
-      next = files.first + 1;
+      const isLast = i === segments.length - 1;
       const reader = await SegmentReader.open(directory, files, query);
+      // The last one may have been begun, and removed because the disk is full: it will have the same name.
+      isWaiting = reader === null && isLast;
+      if (!isWaiting) next = files.first + 1;
       if (reader === null) continue;
       try {
         if (reader.bootId !== bootId) yield* inOrder.end();
         bootId = reader.bootId;
-        const isLast = i === segments.length - 1;
         if (query.follow && isLast && reader.isPlain) {
-          yield* follow(directory, reader, query, inOrder);
+          const isRead = yield* follow(directory, reader, query, inOrder, followed);
+          if (!isRead) next = files.first;
         } else {
           for (const block of await reader.blocks()) {
             if (isEnded(query)) return undefined;
-            for (const row of await matching(block, query)) yield* inOrder.push(row);
+            for (const row of await matching(block, query)) {
+              if (!followed.has(files.first, row)) yield* inOrder.push(row);
+            }
           }
         }
       } finally {
@@ -76,35 +84,47 @@ async function* read(query: Query): AsyncGenerator<JournalRow, undefined> {
       }
     }
     if (!query.follow || isEnded(query)) break;
-    if (segments.length === 0 && !(await pause(query))) break;
+    if (isWaiting && !(await pause(query))) break;
   }
   yield* inOrder.end();
   return undefined;
 }
 
-/** Yields the rows of a segment as they are written, until another segment has begun. */
+/**
+ * Yields the rows of a segment as they are written. Returns `true` when another segment has begun, and `false` if this
+ * one was removed, or the reader is to end.
+ */
 async function* follow(
   directory: JournalDirectory,
   reader: SegmentReader,
   query: Query,
   inOrder: InOrder,
-): AsyncGenerator<JournalRow, undefined> {
+  followed: FollowedRows,
+): AsyncGenerator<JournalRow, boolean> {
   let at = 0;
+  let nextSeq: number | null = null;
   let isComplete = false;
   for (;;) {
     const size = await reader.size();
+    // What could not be written whole is taken back, and written again behind other rows.
+    if (size < at || !(await isSeqAt(reader, at, nextSeq))) at = 0;
     const before = at;
     while (at < size) {
       const bytes = await reader.read(at, Math.min(size, at + MOST_BYTES));
       const end = bytes.lastIndexOf(NEWLINE) + 1;
-      for (const row of rowsIn(bytes.subarray(0, end), query)) yield* inOrder.push(row);
-      at += end;
       if (end === 0) break; // being written
+      const lines = bytes.subarray(0, end);
+      for (const row of rowsIn(lines, query)) {
+        if (followed.take(reader.first, row)) yield* inOrder.push(row);
+      }
+      at += end;
+      nextSeq = seqAfter(lines);
     }
     if (at === before) yield* inOrder.end();
-    if (isComplete && at === size) return undefined;
+    if (isComplete) return true;
+    if (isEnded(query) || (await reader.isRemoved())) return false;
     isComplete = (await directory.segments()).some(({ first }) => first > reader.first);
-    if (!isComplete && !(await pause(query))) return undefined;
+    if (!isComplete && !(await pause(query))) return false;
   }
 }
 

@@ -136,6 +136,11 @@ export class SegmentReader {
     return (await this.#file?.stat())?.size ?? 0;
   }
 
+  /** Whether its file has no name any more. */
+  async isRemoved(): Promise<boolean> {
+    return this.#file !== null && (await this.#file.stat()).nlink === 0;
+  }
+
   /** Bytes of a segment that is not compressed. */
   async read(from: number, to: number): Promise<Buffer> {
     if (this.#content !== null) return this.#content.subarray(from, to);

@@ -2,22 +2,24 @@ import {
   appendFileSync,
   chmodSync,
   mkdirSync,
+  rmSync,
   statSync,
   symlinkSync,
   truncateSync,
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
 import { gunzipSync } from 'node:zlib';
 import { readFileSync } from 'node:fs';
 
 import type { ExitEvent } from '../../src';
-import { JournalWriter, type JournalRow, readJournal } from '../../src/journal';
+import { type JournalEvent, JournalWriter, type JournalRow, readJournal } from '../../src/journal';
 
 import { JournalFolder } from '../../src/journal/journal-folder';
 import { packSegment } from '../../src/journal/pack-segment';
 import { findEnd, storyOf } from '../../src/journal/story';
-import { eventText } from '../../src/journal/rows';
+import { eventText, rowLine } from '../../src/journal/rows';
 import { segmentsIn } from '../../src/journal/segment-files';
 import { BLOCK_SET_BYTES, TermSet } from '../../src/journal/terms';
 
@@ -472,7 +474,7 @@ test('a row of a moment when the clock was ahead keeps no segment for longer', a
   journal.append(endOf(0, { exitedAt: ahead }));
   let i = 1;
   const put = async () => {
-    for (const _ of range(1, 10)) journal.append(endOf(i++, { exitedAt: new Date(wallMs) }));
+    for (let n = 0; n < 10; n++) journal.append(endOf(i++, { exitedAt: new Date(wallMs) }));
     await journal.flush();
   };
   await until('the first segment to be compressed', async () => {
@@ -572,6 +574,108 @@ test('a reader that follows gets each row once, over segments that begin, are co
   );
   await reading;
   expect(numbers).toEqual(range(1, 500));
+});
+
+describe('a reader that follows', () => {
+  /** What it yields, as it does. */
+  class Follower implements AsyncDisposable {
+    readonly rows: JournalRow[] = [];
+    readonly #ending = new AbortController();
+    readonly #reading: Promise<void>;
+
+    constructor(dir: string) {
+      this.#reading = (async () => {
+        const { signal } = this.#ending;
+        for await (const row of readJournal({ dir, follow: true, signal })) this.rows.push(row);
+      })();
+    }
+
+    get pids(): (number | string)[] {
+      return this.rows.map((row) => (row.event === 'exit' ? row.pid : row.event));
+    }
+
+    async [Symbol.asyncDispose](): Promise<void> {
+      this.#ending.abort();
+      await this.#reading;
+    }
+  }
+
+  const line = (seq: number, event: JournalEvent) => `${rowLine(seq, eventText(event))}\n`;
+  const gap: JournalEvent = {
+    ...{ event: 'gap', from: endOf(1).exitedAt, to: endOf(1).exitedAt, lost: 1 },
+    ...{ reason: 'disk-full', recovered: 0 },
+  };
+
+  test.each([
+    ['shorter', 0],
+    ['longer', 9],
+  ])('notices that what it read was written again, even if it is %s then', async (_, more) => {
+    using folder = new Folder();
+    const dir = folder.journal;
+    await write(dir, [endOf(0)]);
+    const path = join(dir, `${FIRST}.jsonl`);
+    const before = readFileSync(path, 'utf8');
+    await using follower = new Follower(dir);
+    appendFileSync(path, line(2, endOf(1)) + line(3, endOf(2)));
+    await until('all rows', () => follower.rows.length === 3);
+    const after = [
+      line(2, gap),
+      line(3, endOf(2)),
+      ...range(4, 3 + more).map((i) => line(i, endOf(i))),
+    ];
+    const whole = before + after.join('');
+    // As the disk is full, the writer takes them back, gives up the first one, and tells of that.
+    if (more === 0) truncateSync(path, before.length);
+    if (more === 0) await setTimeout(500);
+    writeFileSync(path, whole);
+    const expected = [1000, 1001, 1002, 'gap', ...range(4, 3 + more).map((i) => 1000 + i)];
+    await until(
+      'all of the rest',
+      () => follower.rows.length === expected.length,
+      () => String(follower.pids),
+    );
+    await setTimeout(500);
+    expect(follower.pids).toEqual(expected);
+  });
+
+  test('finds a segment that was begun, given up and begun again', async () => {
+    using folder = new Folder();
+    const dir = folder.journal;
+    await write(dir, [endOf(0)]);
+    const header = textOf(dir, `${FIRST}.jsonl`)
+      .split('\n', 1)
+      .join('')
+      .replace('"first":1', '"first":2');
+    await using follower = new Follower(dir);
+    await until('the first row', () => follower.rows.length === 1);
+    const path = join(dir, `${FIRST.slice(0, -1)}2.jsonl`);
+    for (const text of ['', `${header}\n`]) {
+      writeFileSync(path, text, { mode: 0o600 });
+      await setTimeout(700);
+      rmSync(path);
+      await setTimeout(300);
+    }
+    writeFileSync(path, `${header}\n${line(2, endOf(1))}`, { mode: 0o600 });
+    await until('the second row', () => follower.rows.length === 2);
+    expect(follower.pids).toEqual([1000, 1001]);
+  });
+
+  test('ends when it is told to, even if a segment became shorter before another one began', async () => {
+    using folder = new Folder();
+    const dir = folder.journal;
+    await write(dir, [endOf(0), endOf(1)]);
+    const follower = new Follower(dir);
+    await until('both rows', () => follower.rows.length === 2);
+    const path = join(dir, `${FIRST}.jsonl`);
+    const text = readFileSync(path, 'utf8');
+    truncateSync(path, text.length - 10);
+    writeFileSync(join(dir, `${FIRST.slice(0, -1)}2.jsonl`), text.split('\n', 1).join('') + '\n', {
+      mode: 0o600,
+    });
+    await setTimeout(700);
+    await follower[Symbol.asyncDispose]();
+    expect(follower.pids).toEqual([1000, 1001]);
+  });
 });
 
 describe('a journal that somebody else may have written', () => {

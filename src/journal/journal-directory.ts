@@ -76,7 +76,7 @@ export async function bytesAt(file: FileHandle, offset: number, length: number):
   return bytes.subarray(0, taken);
 }
 
-function journalError(path: string, error: unknown): ExitwatchError {
+export function journalError(path: string, error: unknown): ExitwatchError {
   if (error instanceof ExitwatchError) return error;
   const where = JSON.stringify(path);
   if ((error as NodeJS.ErrnoException).code === 'ENOENT') {

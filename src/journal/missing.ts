@@ -1,6 +1,6 @@
 import { NamePattern } from '../common/name-pattern.js';
 
-import { readOthers } from './read-journal.js';
+import type { JournalRow } from './rows.js';
 
 /** Ends that a journal knows of, and has no rows of. */
 export interface Missing {
@@ -13,17 +13,17 @@ export interface Missing {
 }
 
 /**
- * What is missing of that time, and may be the end of a process with one of these names, or of any, if there are none.
+ * What is missing among these rows, and may be the end of a process with one of these names, or of any, if there are none.
  * `known`: numbers of rows to leave out.
  */
-export async function missingIn(
-  query: Parameters<typeof readOthers>[0],
+export async function missingAmong(
+  rows: AsyncIterable<JournalRow>,
   names: readonly string[],
   known: readonly number[] = [],
 ): Promise<Missing> {
   const pattern = names.length === 0 ? null : new NamePattern(names);
   const missing: Missing = { lost: 0, isMore: false, counted: 0 };
-  for await (const row of readOthers(query)) {
+  for await (const row of rows) {
     if (known.includes(row.seq)) continue;
     // What was lost of signals is no end.
     if (row.event === 'gap' && row.reason !== 'trace-buffer') {

@@ -3,10 +3,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { rowsIn } from './block-rows.js';
 import { FollowedRows, isSeqAt, seqAfter } from './followed-rows.js';
 import { InOrder } from './in-order.js';
-import { JournalDirectory } from './journal-directory.js';
+import { JournalDirectory, journalError } from './journal-directory.js';
 import { type JournalQuery, Query } from './query.js';
 import type { JournalRow } from './rows.js';
-import { type Block, SegmentReader } from './segment-reader.js';
+import { type Block, DamagedError, SegmentReader } from './segment-reader.js';
 
 const NEWLINE = 0x0a;
 
@@ -74,7 +74,7 @@ async function* read(query: Query): AsyncGenerator<JournalRow, undefined> {
         } else {
           for (const block of await reader.blocks()) {
             if (isEnded(query)) return undefined;
-            for (const row of await matching(block, query)) {
+            for (const row of await matching(block, query, directory)) {
               if (!followed.has(files.first, row)) yield* inOrder.push(row);
             }
           }
@@ -149,7 +149,7 @@ async function* readBackwards(query: Query): AsyncGenerator<JournalRow, undefine
     if (reader === null) continue;
     try {
       for (const block of (await reader.blocks()).toReversed()) {
-        yield* (await matching(block, query)).toReversed();
+        yield* (await matching(block, query, directory)).toReversed();
       }
     } finally {
       await reader.close();
@@ -158,15 +158,33 @@ async function* readBackwards(query: Query): AsyncGenerator<JournalRow, undefine
   return undefined;
 }
 
-async function matching(block: Block, query: Query): Promise<JournalRow[]> {
+async function matching(
+  block: Block,
+  query: Query,
+  { path }: JournalDirectory,
+): Promise<JournalRow[]> {
   const { from, to, terms } = block;
   if (from !== null && to !== null && !query.isInTime(from, to)) return [];
   if (terms !== null && !query.mayBeIn(terms)) return [];
   let bytes;
   try {
     bytes = await block.read();
-  } catch {
-    return []; // damaged
+  } catch (error) {
+    if (!isDamage(error)) throw journalError(path, error);
+    return [gapFor(block)].filter((gap) => query.matches(gap));
   }
   return [...rowsIn(bytes, query)];
+}
+
+function isDamage(error: unknown): boolean {
+  const { code } = error as NodeJS.ErrnoException;
+  return error instanceof DamagedError || code?.startsWith('Z_') === true;
+}
+
+/** What stands for rows that cannot be read any more. */
+function gapFor({ from, to, rows, first }: Block): JournalRow {
+  return {
+    ...{ event: 'gap', from: new Date(from ?? 0), to: new Date(to ?? 0), lost: rows },
+    ...{ reason: 'damaged', recovered: 0, seq: first },
+  };
 }

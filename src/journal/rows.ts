@@ -8,13 +8,13 @@ import { timeText } from './time-text.js';
 
 /**
  * Ends that a journal lacks. `'disk-full'`: the disk had no room for them. `'not-recording'`: no
- * recorder remembered what ended while nobody wrote the journal. The other reasons are those of a
- * monitor's {@link Gap}.
+ * recorder remembered what ended while nobody wrote the journal. `'damaged'`: rows cannot be read any more; its `seq`
+ * is not later than theirs. The other reasons are those of a monitor's {@link Gap}.
  *
  * @see [The journal](../../docs/journal.md#in-a-program)
  */
 export type JournalGap = Omit<Gap, 'reason'> & {
-  reason: Gap['reason'] | 'disk-full' | 'not-recording';
+  reason: Gap['reason'] | 'disk-full' | 'not-recording' | 'damaged';
 };
 
 /**

@@ -29,8 +29,16 @@ export interface Block {
   from: number | null;
   to: number | null;
   terms: TermSet | null;
+  /** How many there are, if it is compressed. */
+  rows: number | null;
+  /** The number of the first one, or of one before it. */
+  first: number;
+  /** Rejects with an error of zlib, or `damaged`, if they cannot be read any more. */
   read: () => Promise<Buffer>;
 }
+
+/** Why a segment that is compressed cannot be read. */
+export class DamagedError extends Error {}
 
 /** A segment that is open for reading. It stays readable if its file is replaced or removed. */
 export class SegmentReader {
@@ -42,11 +50,13 @@ export class SegmentReader {
   readonly #packed: readonly PackedBlock[] | null;
   /** All its rows: it is compressed, and its index is missing or damaged. */
   readonly #content: Buffer | null;
+  /** When it was compressed, in ms; it cannot be read. */
+  readonly #damagedAt: number | null;
 
   private constructor(
     first: number,
     bootId: string,
-    { file = null, id = null, packed = null, content = null }: Partial<Source>,
+    { file = null, id = null, packed = null, content = null, damagedAt = null }: Partial<Source>,
   ) {
     this.first = first;
     this.bootId = bootId;
@@ -54,6 +64,7 @@ export class SegmentReader {
     this.#id = id;
     this.#packed = packed;
     this.#content = content;
+    this.#damagedAt = damagedAt;
   }
 
   /** `null`: it was removed, or has no row that matches. */
@@ -74,18 +85,21 @@ export class SegmentReader {
     const file = await directory.file(packedName(first));
     if (file === null) return null;
     const index = parseIndex(text);
-    const { size } = await file.stat();
+    const { size, mtimeMs } = await file.stat();
     const last = index?.blocks.at(-1);
     if (index !== null && last !== undefined && last.at + last.size === size) {
       return new SegmentReader(first, index.bootId, { file, packed: index.blocks });
     }
     try {
       const content = await decompress(await bytesAt(file, 0, size));
+      await file.close();
       return new SegmentReader(first, headerIn(content), { content });
     } catch {
-      return new SegmentReader(first, '', { content: Buffer.alloc(0) }); // damaged
-    } finally {
-      await file.close();
+      // Some of its blocks may be whole.
+      if (index !== null) {
+        return new SegmentReader(first, index.bootId, { file, packed: index.blocks });
+      }
+      return new SegmentReader(first, '', { file, packed: [], damagedAt: mtimeMs });
     }
   }
 
@@ -97,9 +111,15 @@ export class SegmentReader {
   /** What it consists of now. */
   async blocks(): Promise<Block[]> {
     const file = this.#file;
+    const { first } = this;
+    if (this.#damagedAt !== null) {
+      const read = () => Promise.reject(new DamagedError());
+      return [{ from: 0, to: this.#damagedAt, terms: null, rows: null, first, read }];
+    }
     if (file !== null && this.#packed !== null) {
+      let next = first;
       return this.#packed.map((block) => ({
-        ...block,
+        ...{ ...block, first: (next += block.rows) - block.rows },
         read: async () =>
           decompress(await bytesAt(file, block.at, block.size), {
             chunkSize: chunkFor(block.bytes),
@@ -111,7 +131,8 @@ export class SegmentReader {
     const ranges = this.#id === null ? null : plainRanges(this.#id);
     return Array.from({ length: count }, (_, i) => {
       const { from = null, to = null } = ranges?.get(i) ?? {};
-      return { from, to, terms: null, read: () => this.#plainBlock(i, size, ranges) };
+      const read = () => this.#plainBlock(i, size, ranges);
+      return { from, to, terms: null, rows: null, first, read };
     });
   }
 
@@ -173,6 +194,7 @@ interface Source {
   id: string | null;
   packed: readonly PackedBlock[] | null;
   content: Buffer | null;
+  damagedAt: number | null;
 }
 
 /** Room for all of a block at once. */

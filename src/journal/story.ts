@@ -3,10 +3,10 @@ import { clientIn, isClientOf } from '../trace/clients.js';
 import { unitsOf } from '../where/whereabouts.js';
 
 import { endOfLastRun } from './last-run.js';
-import { type Missing, missingIn } from './missing.js';
+import { type Missing, missingAmong } from './missing.js';
 import { areWithin, bootOf, momentOf, msBetween, startOf } from './moments.js';
 import type { JournalQuery } from './query.js';
-import { readEnds, readEndsBackwards, readJournal } from './read-journal.js';
+import { readEnds, readEndsBackwards, readJournal, readOthers } from './read-journal.js';
 import type { JournalExit, JournalGap, JournalRow } from './rows.js';
 import { enderOf, namesOf } from './terms.js';
 
@@ -103,12 +103,13 @@ export async function storyOf(
   story.sameEnder = story.likelySameEnder.filter(isSure);
   story.likelySameEnder = story.likelySameEnder.filter((row) => !isSure(row));
   story.before = await endsBefore(dir, end);
-  const dayBefore = { dir, since: new Date(exitedAt.getTime() - DAY_MS), until: exitedAt };
-  story.countedBefore = (await missingIn(dayBefore, namesOf(end).map(literally))).counted;
+  const dayBefore = readOthers({ dir, since: dayBeforeOf(end), until: exitedAt });
+  story.countedBefore = (await missingAmong(dayBefore, namesOf(end).map(literally))).counted;
   if (asked !== null) {
     const names = asked.name === undefined ? [] : [asked.name];
     const told = story.gaps.map(({ seq }) => seq);
-    story.missingSince = await missingIn({ dir, since: exitedAt }, names, told);
+    const later = readJournal({ dir, ...asked, since: exitedAt });
+    story.missingSince = await missingAmong(later, names, told);
   }
   return story;
 }
@@ -210,7 +211,7 @@ async function endsBefore(dir: string, end: JournalExit): Promise<JournalExit[]>
   if (name === undefined) return [];
   const { unit } = end;
   const query = {
-    ...{ dir, name: literally(name), since: new Date(end.exitedAt.getTime() - DAY_MS) },
+    ...{ dir, name: literally(name), since: dayBeforeOf(end) },
     ...(unit === null ? {} : { unit }),
     until: end.exitedAt,
   };
@@ -223,6 +224,10 @@ async function endsBefore(dir: string, end: JournalExit): Promise<JournalExit[]>
     if (before.length === MOST_BEFORE) break;
   }
   return before;
+}
+
+function dayBeforeOf({ exitedAt }: JournalExit): Date {
+  return new Date(exitedAt.getTime() - DAY_MS);
 }
 
 /** A pattern for this name alone. */

@@ -23,6 +23,7 @@ import { eventText, rowLine } from '../../src/journal/rows';
 import { segmentsIn } from '../../src/journal/segment-files';
 import { BLOCK_SET_BYTES, TermSet } from '../../src/journal/terms';
 
+import { call } from '../support/command';
 import { endOf, filesIn, Folder, found, killedBy, range, rowsOf, textOf } from '../support/journal';
 import { H2, USER } from '../support/places';
 import { until } from '../support/wait';
@@ -308,6 +309,65 @@ test('a later writer goes on, cuts off a torn row, and does not write an end twi
     range(0, 10).map((i) => endOf(i).id),
   );
   expect(filesIn(dir)).toEqual(['.lock', `${FIRST}.jsonl`, 'loss']);
+});
+
+describe('compressed rows that cannot be read any more', () => {
+  const written = async (folder: Folder) => {
+    const dir = folder.journal;
+    const ends = range(0, 4999).map((i) => endOf(i, i === 50 ? { name: 'rare' } : {}));
+    const packed = join(dir, `${FIRST}.jsonl.gz`);
+    await using journal = new JournalWriter({ dir, segmentBytes: 3 * 1024 * 1024 });
+    for (const end of ends) journal.append(end);
+    await journal.flush();
+    await until('the first segment to be compressed', async () => {
+      journal.append(endOf(5000));
+      await journal.flush();
+      return filesIn(dir).includes(`${FIRST}.jsonl.gz`);
+    });
+    await journal.close();
+    return { dir, packed, index: join(dir, `${FIRST}.index`) };
+  };
+  const gapsIn = (rows: JournalRow[]) => rows.filter((row) => row.event === 'gap');
+
+  test('are a gap, and the others are read', async () => {
+    using folder = new Folder();
+    const { dir, packed } = await written(folder);
+    const bytes = readFileSync(packed);
+    bytes.fill(0, 100, 2000); // in the first block
+    writeFileSync(packed, bytes);
+    const rows = await rowsOf({ dir });
+    const [gap] = gapsIn(rows);
+    expect(gap).toMatchObject({ reason: 'damaged', seq: 1, from: endOf(0).exitedAt });
+    const lost = gap?.lost ?? NaN;
+    expect(lost).toBeGreaterThan(1000);
+    const numbers = rows.flatMap((row) => (row.event === 'exit' ? [row.seq] : []));
+    expect(numbers[0]).toBe(lost + 1);
+    expect(numbers).toEqual(range(lost + 1, lost + numbers.length));
+    const { code, stderr } = await call('why', 'rare', '--state-dir', folder.path);
+    expect({ code, stderr }).toEqual({
+      code: 127,
+      stderr: expect.stringContaining(`It lacks ends: up to ${lost} were lost; `) as string,
+    });
+  });
+
+  test('are a gap of unknown size without an index', async () => {
+    using folder = new Folder();
+    const { dir, packed, index } = await written(folder);
+    writeFileSync(packed, readFileSync(packed).fill(0, 100, 2000));
+    rmSync(index);
+    expect(gapsIn(await rowsOf({ dir }))).toEqual([
+      expect.objectContaining({ reason: 'damaged', lost: null }),
+    ]);
+  });
+
+  test('because their end is missing, leave the blocks before it', async () => {
+    using folder = new Folder();
+    const { dir, packed } = await written(folder);
+    truncateSync(packed, statSync(packed).size - 10);
+    const rows = await rowsOf({ dir });
+    expect(gapsIn(rows)).toHaveLength(1);
+    expect(rows[0]).toMatchObject({ event: 'exit', seq: 1 });
+  });
 });
 
 test('rows that a power failure has damaged are cut off, and those before remain', async () => {

@@ -2,7 +2,8 @@ import { resolve } from 'node:path';
 
 import { ExitwatchError } from '../../common/errors.js';
 import { keptEnds } from '../../journal/kept-ends.js';
-import { missingIn } from '../../journal/missing.js';
+import { missingAmong } from '../../journal/missing.js';
+import { readJournal } from '../../journal/read-journal.js';
 import { findEnd, findEnds, type Story, storyOf, type Subject } from '../../journal/story.js';
 import { parseArguments } from '../args/parse-arguments.js';
 import { parseTime } from '../args/time.js';
@@ -92,7 +93,8 @@ async function sayMissing(
   since: Date | undefined,
 ): Promise<void> {
   const names = subjects.flatMap(({ name }) => name ?? []);
-  const what = describeMissing(await missingIn({ dir, ...(since && { since }) }, names));
+  const rows = readJournal({ dir, ...subjects[0], ...(since && { since }) });
+  const what = describeMissing(await missingAmong(rows, names));
   if (what !== null) say(`It lacks ends: ${what}; "exitwatch history" says when.`);
 }
 

@@ -20,6 +20,7 @@ const GAP_REASONS: Record<JournalGap['reason'], string> = {
   'recorder-full': 'the recorder was full',
   'disk-full': 'the disk was full',
   'not-recording': 'nothing was recording',
+  damaged: 'the journal is damaged',
 };
 
 const COLORS: Record<Color, string> = {

@@ -9,25 +9,56 @@ export interface OtherLine {
   certainty: string;
 }
 
+/** What was found, and where. */
+export interface OtherLogs {
+  lines: OtherLine[];
+  /** The logs that were asked: systemd's of a unit, the kernel's. */
+  asked: ReadonlySet<'systemd' | 'kernel'>;
+  /** They have more lines, which were not looked at. */
+  isCut: boolean;
+  /** Why something could not be read. */
+  failure: string | null;
+}
+
 /** Lines to show of each log. */
 const MOST = 5;
 const MOST_BYTES = 64 * 1024 * 1024;
 
-/** What systemd says of a unit whose processes end. */
-const UNIT_LINES =
-  /exited, (?:code|status)=|Failed with result|Deactivated|Stopp(?:ed|ing)|oom|killed/i;
+/** Lines to look at of each log: the last ones. */
+export const MOST_LOOKED_AT = 20_000;
+
+/** What systemd says of a unit whose processes end, behind the unit's name, and what it may do about it. */
+const UNIT_LINES = [
+  {
+    pattern: /: (?:[A-Z][\w ]* process exited, |Failed with result |Deactivated )/,
+    certainty: 'sure how: systemd reaped it; who sent a signal is not known',
+  },
+  {
+    pattern: /: A process of this unit has been killed by the OOM killer/,
+    certainty: 'sure: the kernel has counted it',
+  },
+  {
+    pattern: /: (?:Killing process |Sent signal |State '[\w-]+' timed out)|^Stopp(?:ed|ing) /,
+    certainty: 'sure: systemd did it; who asked for that is not known',
+  },
+];
+
+/** What is in front of the message: a time, a host, and `systemd[1]: `. */
+const PREFIX = /^\S+ \S+ [^:]*: /;
 
 /**
  * What other logs have about an end: those of systemd and of the kernel. They say that and how, and at times why; never
  * who sent a signal.
  */
 export function otherLines(subjects: readonly Subject[], since: Date | undefined): OtherLogs {
-  const logs: OtherLogs = { lines: [], failure: null };
-  const read = (args: readonly string[]) => {
-    const answer = journalLines(args, since);
-    if (typeof answer !== 'string') return answer;
-    logs.failure ??= answer;
-    return [];
+  const asked = new Set<'systemd' | 'kernel'>();
+  const logs: OtherLogs = { lines: [], asked, isCut: false, failure: null };
+  const read: Read = (log, args) => {
+    asked.add(log);
+    const { lines, failure } = journalLines(args, since);
+    logs.failure ??= failure;
+    logs.isCut ||= lines.length >= MOST_LOOKED_AT;
+    return lines;
   };
   for (const subject of subjects) {
     for (const each of [...unitLines(subject, read), ...kernelLines(subject, read)]) {
@@ -37,32 +68,33 @@ export function otherLines(subjects: readonly Subject[], since: Date | undefined
   return logs;
 }
 
-/** What was found, and why something could not be read. */
-export interface OtherLogs {
-  lines: OtherLine[];
-  failure: string | null;
-}
-
-type Read = (args: readonly string[]) => string[];
+type Read = (log: 'systemd' | 'kernel', args: readonly string[]) => string[];
 
 function unitLines({ unit, name }: Subject, read: Read): OtherLine[] {
   const wanted = unit ?? name;
   if (wanted === undefined || !/^[\w:.\\@-]+$/.test(wanted)) return [];
-  const lines = read(['-u', wanted, '_PID=1']);
-  return lines
-    .filter((line) => UNIT_LINES.test(line))
-    .slice(-MOST)
-    .map((line) => ({
-      line,
-      certainty: 'sure how: systemd reaped it; who sent a signal is not known',
-    }));
+  const lines = read('systemd', ['-u', wanted, '_PID=1']);
+  return lines.flatMap((line) => unitLine(line) ?? []).slice(-MOST);
 }
 
-function kernelLines({ name, pid }: Subject, read: Read): OtherLine[] {
+/** What a line of systemd says of the end of a unit's processes; `null`: nothing. */
+export function unitLine(line: string): OtherLine | null {
+  const message = line.replace(PREFIX, '');
+  const kind = UNIT_LINES.find(({ pattern }) => pattern.test(message));
+  return kind === undefined ? null : { line, certainty: kind.certainty };
+}
+
+function kernelLines(subject: Subject, read: Read): OtherLine[] {
+  if (subject.pid === undefined && subject.name === undefined) return [];
+  return kernelLinesAmong(read('kernel', ['_TRANSPORT=kernel']), subject); // of earlier boots, too
+}
+
+/** What lines of the kernel say of the end of a process. */
+export function kernelLinesAmong(lines: readonly string[], { name, pid }: Subject): OtherLine[] {
   const wanted = pid === undefined ? name : String(pid);
   if (wanted === undefined) return [];
   const literal = wanted.slice(0, 15).replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
-  const oom =
+  const killed =
     pid === undefined ? `Killed process \\d+ \\(${literal}\\)` : `Killed process ${literal} `;
   const whose = pid === undefined ? '' : ', if no other process had this pid then';
   const fault =
@@ -71,7 +103,11 @@ function kernelLines({ name, pid }: Subject, read: Read): OtherLine[] {
       : `\\[${literal}\\]: (?:segfault|trap)`;
   const found = [
     {
-      pattern: new RegExp(oom),
+      pattern: new RegExp(`Memory cgroup out of memory.*${killed}`),
+      certainty: `sure: its cgroup reached its limit of memory, and the kernel killed it${whose}`,
+    },
+    {
+      pattern: new RegExp(`(?<!cgroup )out of memory.*${killed}`, 'i'),
       certainty: `sure: the kernel ran out of memory and killed it${whose}`,
     },
     {
@@ -79,7 +115,6 @@ function kernelLines({ name, pid }: Subject, read: Read): OtherLine[] {
       certainty: `sure: a fault of the program; likely its end${whose}`,
     },
   ];
-  const lines = read(['_TRANSPORT=kernel']); // of earlier boots, too
   return found.flatMap(({ pattern, certainty }) =>
     lines
       .filter((line) => pattern.test(line))
@@ -88,14 +123,19 @@ function kernelLines({ name, pid }: Subject, read: Read): OtherLine[] {
   );
 }
 
-/** A text: why it cannot be read. */
-function journalLines(args: readonly string[], since: Date | undefined): string[] | string {
+function journalLines(
+  args: readonly string[],
+  since: Date | undefined,
+): { lines: string[]; failure: string | null } {
   const from = since === undefined ? [] : ['--since', `@${Math.floor(since.getTime() / 1000)}`];
-  const all = ['-q', '--no-pager', '-o', 'short-iso', '-n', '2000', ...from, ...args];
+  // Not -q: it would hide that there are logs that we may not read, or none at all.
+  const all = ['--no-pager', '-o', 'short-iso', '-n', `${MOST_LOOKED_AT}`, ...from, ...args];
   const { error, stdout, status, stderr } = spawnSync('journalctl', all, {
     ...{ encoding: 'utf8', timeout: 10_000, maxBuffer: MOST_BYTES },
   });
-  if (error !== undefined) return `journalctl: ${reasonOf(error)}`;
-  const lines = stdout.split('\n').filter((line) => line !== '');
-  return status === 0 || lines.length > 0 ? lines : stderr.trim() || 'journalctl failed';
+  if (error !== undefined) return { lines: [], failure: `journalctl: ${reasonOf(error)}` };
+  // `-- No entries --`, `-- Boot … --`
+  const lines = stdout.split('\n').filter((line) => line !== '' && !line.startsWith('-- '));
+  const [said] = stderr.split('\n').filter((line) => line.trim() !== '');
+  return { lines, failure: said?.trim() ?? (status === 0 ? null : 'journalctl failed') };
 }

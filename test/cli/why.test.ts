@@ -4,6 +4,8 @@ import type { ExitEvent } from '../../src';
 import { JournalWriter, type JournalEvent } from '../../src/journal';
 import { whereaboutsOf } from '../../src/where/whereabouts';
 
+import { kernelLinesAmong, unitLine } from '../../src/cli/other-logs';
+
 import { call } from '../support/command';
 import { endOf, Folder, killedBy } from '../support/journal';
 import { blockWith, sessionOf } from '../support/pages';
@@ -368,17 +370,63 @@ test('names from other processes are escaped', async () => {
   });
 });
 
+/** That they were read, and have nothing, or that there are none here. */
+const OTHER_LOGS = expect.stringMatching(
+  /^(Neither systemd’s log nor the kernel’s has anything about it\.|What systemd and the kernel have logged could not all be read: \S.*)$/,
+) as string;
+
+describe('another log', () => {
+  const REAPED = 'sure how: systemd reaped it; who sent a signal is not known';
+  const DID = 'sure: systemd did it; who asked for that is not known';
+
+  test.each([
+    ['web.service: Main process exited, code=killed, status=9/KILL', REAPED],
+    ["web.service: Failed with result 'oom-kill'.", REAPED],
+    ['web.service: Deactivated successfully.', REAPED],
+    [
+      'web.service: A process of this unit has been killed by the OOM killer.',
+      'sure: the kernel has counted it',
+    ],
+    ["web.service: State 'stop-sigterm' timed out. Killing.", DID],
+    ['web.service: Killing process 77 (web) with signal SIGKILL.', DID],
+    ['Stopping web.service - A web server...', DID],
+    ['Started zoom.service - Killed rooms, stopped looms.', null],
+    ['Starting oom.service - The broom killed...', null],
+    ['web.service: Consumed 3.2s CPU time, 99.4M memory peak.', null],
+  ])('says: %s', (message, certainty) => {
+    const line = `2026-11-24T03:00:03+0000 host systemd[1]: ${message}`;
+    expect(unitLine(line)).toEqual(certainty === null ? null : { line, certainty });
+  });
+
+  test('tells a full cgroup from a full machine', () => {
+    const oom = (what: string) =>
+      `2026-11-24T03:00:03+0000 host kernel: ${what}: Killed process 77 (web) total-vm:9kB`;
+    const lines = ['Memory cgroup out of memory', 'Out of memory'].map(oom);
+    expect(kernelLinesAmong(lines, { name: 'web' })).toEqual([
+      expect.objectContaining({
+        line: lines[0],
+        certainty: 'sure: its cgroup reached its limit of memory, and the kernel killed it',
+      }),
+      expect.objectContaining({
+        line: lines[1],
+        certainty: 'sure: the kernel ran out of memory and killed it',
+      }),
+    ]);
+    expect(kernelLinesAmong(lines, { pid: 7 })).toEqual([]);
+  });
+});
+
 test('without a journal, it says how to get one', async () => {
   using folder = new Folder();
   const stateDir = join(folder.path, 'nowhere');
   const { code, stderr } = await call('why', 'exitwatch-zzyzx', '--state-dir', stateDir);
-  expect({ code, stderr }).toEqual({
+  expect({ code, said: stderr.split('\n') }).toEqual({
     code: 125,
-    stderr: [
+    said: [
       `exitwatch: there is no journal in "${stateDir}/journal"; run "exitwatch record --install" as root, or give --state-dir`,
-      'Neither systemd’s log nor the kernel’s has anything about it.',
+      OTHER_LOGS,
       '',
-    ].join('\n'),
+    ],
   });
 });
 
@@ -386,13 +434,9 @@ test('of what is not in the journal, it says so', async () => {
   using folder = new Folder();
   await new JournalWriter({ dir: folder.journal }).close();
   const { code, stderr } = await call('why', 'zzyzx', '--state-dir', folder.path);
-  expect({ code, stderr }).toEqual({
+  expect({ code, said: stderr.split('\n') }).toEqual({
     code: 127,
-    stderr: [
-      'exitwatch: the journal has no end of "zzyzx"',
-      'Neither systemd’s log nor the kernel’s has anything about it.',
-      '',
-    ].join('\n'),
+    said: ['exitwatch: the journal has no end of "zzyzx"', OTHER_LOGS, ''],
   });
 });
 

@@ -10,7 +10,7 @@ import { parseTime } from '../args/time.js';
 import { UsageError } from '../args/usage-error.js';
 import { DEFAULT_STATE_DIR, journalDir } from '../journal-dirs.js';
 import { withJournalRemedy } from '../journal-remedy.js';
-import { otherLines } from '../other-logs.js';
+import { MOST_LOOKED_AT, otherLines } from '../other-logs.js';
 import { describeError } from '../output/error-text.js';
 import { escapeText, toJsonLine } from '../output/escape.js';
 import { NAME_WIDTH } from '../output/exit-story.js';
@@ -119,17 +119,21 @@ function print(story: Story, json: boolean): void {
 
 /** What can be known without us. */
 function tellOthers(subjects: readonly Subject[], since: Date | undefined, json: boolean): void {
-  const { lines, failure } = otherLines(subjects, since);
+  const { lines, asked, isCut, failure } = otherLines(subjects, since);
   for (const { line, certainty } of lines) {
     const text = json
       ? toJsonLine({ event: 'other-log', line, certainty })
       : `${escapeText(line)} (${certainty})`;
     process.stdout.write(`${text}\n`);
   }
-  if (failure !== null)
-    say(`What systemd and the kernel have logged could not be read: ${failure}`);
-  else if (lines.length === 0) {
-    say('Neither systemd’s log nor the kernel’s has anything about it.');
+  if (failure !== null) {
+    say(`What systemd and the kernel have logged could not all be read: ${failure}`);
+  } else if (lines.length === 0 && asked.size > 0) {
+    const [of, has] = asked.has('systemd')
+      ? ['Neither systemd’s log nor the kernel’s', 'anything']
+      : ['The kernel’s log', 'nothing'];
+    const where = isCut ? ` in its last ${MOST_LOOKED_AT} lines` : '';
+    say(`${of} has ${has} about it${where}.`);
   }
 }
 

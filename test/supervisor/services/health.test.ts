@@ -16,17 +16,18 @@ const itWithLoopback = itIf(
   'needs a loopback interface',
 );
 
-/** Sends each line of a fifo to its NOTIFY_SOCKET. */
+/**
+ * Sends each line of a fifo to its NOTIFY_SOCKET. It has it open for writing, too: at the end of one line, it would close it,
+ * and lose another one that has just been written.
+ */
 const SENDER = String.raw`
 import os, socket, sys
 s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
 to = os.environ['NOTIFY_SOCKET']
 to = '\0' + to[1:] if to[0] == '@' else to
-while True:
-    with open(sys.argv[1]) as lines:
-        for line in lines:
-            s.sendto(line.strip().encode(), to)
-            open(sys.argv[1] + '.sent', 'a').write(line)
+for line in os.fdopen(os.open(sys.argv[1], os.O_RDWR)):
+    s.sendto(line.strip().encode(), to)
+    open(sys.argv[1] + '.sent', 'a').write(line)
 `;
 
 function notifier(host: SupervisorHost, name = 'web') {

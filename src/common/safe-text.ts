@@ -4,8 +4,7 @@
  */
 const UNSAFE = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/gu;
 
-/** Whether a line of JSON may have any of them: in JSON, C0 is always escaped. */
-const MAY_BE_UNSAFE = /[^ -~]/;
+const DEL = '\u007f';
 
 function codePoint(character: string): string {
   return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
@@ -24,5 +23,7 @@ export function toJsonLine(
   replacer?: (key: string, value: unknown) => unknown,
 ): string {
   const line = JSON.stringify(value, replacer);
-  return MAY_BE_UNSAFE.test(line) ? line.replace(UNSAFE, codePoint) : line;
+  // In JSON, C0 is always escaped. Both take a fraction of the time of a search by a pattern.
+  const isSafe = Buffer.byteLength(line) === line.length && !line.includes(DEL);
+  return isSafe ? line : line.replace(UNSAFE, codePoint);
 }

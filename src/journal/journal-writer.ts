@@ -17,7 +17,7 @@ import { Packing } from './packing.js';
 import { recover } from './recover.js';
 import { removeOldest } from './retention.js';
 import { gapRow, type QueuedRow, RowQueue } from './row-queue.js';
-import { type JournalEvent, rowLine, timeOf } from './rows.js';
+import { type JournalEvent, rowStart, timeOf } from './rows.js';
 
 /** How long an end may wait for the disk; and one by a signal, or what is no end. */
 const ROW_MS = 1000;
@@ -232,11 +232,18 @@ export class JournalWriter implements AsyncDisposable {
   async #write(rows: readonly QueuedRow[]): Promise<void> {
     const active = this.#segment();
     let seq = this.#next;
-    const lines = rows.map(({ json }) => Buffer.from(`${rowLine(seq++, json)}\n`));
-    await active.append(Buffer.concat(lines));
+    const starts = rows.map(() => rowStart(seq++));
+    const sizes = rows.map(({ rest }, i) => (starts[i]?.length ?? 0) + rest.length);
+    const lines = Buffer.allocUnsafe(sizes.reduce((sum, size) => sum + size, 0));
+    let at = 0;
+    for (const [i, { rest }] of rows.entries()) {
+      at += lines.write(starts[i] ?? '', at, 'latin1');
+      at += rest.copy(lines, at);
+    }
+    await active.append(lines);
     this.#next = seq;
     if (active.summary === null) return;
-    for (const [i, row] of rows.entries()) active.summary.add(row, lines[i]?.length ?? 0);
+    for (const [i, row] of rows.entries()) active.summary.add(row, sizes[i] ?? 0);
   }
 
   /** The segment for the next row. */

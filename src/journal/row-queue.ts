@@ -1,9 +1,10 @@
 import { factsOf, type RowFacts } from './row-facts.js';
-import { eventText, type JournalEvent, type JournalGap } from './rows.js';
+import { type JournalEvent, type JournalGap, rowRest } from './rows.js';
 
 /** An event that is not on disk yet: its text, and what is needed of it besides. */
 export interface QueuedRow extends RowFacts {
-  json: string;
+  /** Its line without the beginning, which has its number. */
+  rest: Buffer;
   /** Of an end. */
   id: string | null;
   exitedNs: number | null;
@@ -120,7 +121,7 @@ export function gapRow({ from, to, lost }: Dropped): QueuedRow {
 function rowOf(event: JournalEvent): QueuedRow {
   const { from, to, found } = factsOf(event);
   const [id, exitedNs] = event.event === 'exit' ? [event.id, event.exitedNs] : [null, null];
-  return { json: eventText(event), from, to, found, id, exitedNs, ends: endsIn(event) };
+  return { rest: rowRest(event), from, to, found, id, exitedNs, ends: endsIn(event) };
 }
 
 function endsIn(event: JournalEvent): number | null {

@@ -98,9 +98,14 @@ function withTimeTexts(event: ExitEvent): object {
   };
 }
 
-/** A row as text, without its newline; `json` is the event's. */
-export function rowLine(seq: number, json: string): string {
-  return `${START}${seq},${json.slice(1)}`;
+/** The beginning of a row's line, and the rest of it: an event has no number before it is written. */
+export function rowStart(seq: number): string {
+  return `${START}${seq},`;
+}
+
+/** In bytes, which the garbage collector does not copy around until they are written. */
+export function rowRest(event: JournalEvent): Buffer {
+  return Buffer.from(`${eventText(event).slice(1)}\n`);
 }
 
 /** The number of a row; `null`: it is no row. */

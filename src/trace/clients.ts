@@ -77,9 +77,19 @@ const ALL = Object.values(CLIENTS);
 const NAMES: ReadonlySet<string> = new Set(ALL.flatMap(({ literals }) => literals ?? []));
 const PATTERNS = ALL.filter(({ literals }) => literals === null);
 
+/** The names that were asked for, and the most of them to remember: each end has two. */
+const known = new Map<string, boolean>();
+const MOST_KNOWN = 1024;
+
 /** Whether a program of this name asks programs that act for others, of whatever kind. */
 export function isClient(name: string): boolean {
-  return NAMES.has(name) || PATTERNS.some((clients) => clients.matches([name]));
+  let answer = known.get(name);
+  if (answer === undefined) {
+    answer = NAMES.has(name) || PATTERNS.some((clients) => clients.matches([name]));
+    if (known.size >= MOST_KNOWN) known.clear();
+    known.set(name, answer);
+  }
+  return answer;
 }
 
 /**

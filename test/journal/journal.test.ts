@@ -19,7 +19,7 @@ import { type JournalEvent, JournalWriter, type JournalRow, readJournal } from '
 import { JournalFolder } from '../../src/journal/journal-folder';
 import { packSegment } from '../../src/journal/pack-segment';
 import { findEnd, storyOf } from '../../src/journal/story';
-import { eventText, rowLine } from '../../src/journal/rows';
+import { eventText, rowRest, rowStart } from '../../src/journal/rows';
 import { segmentsIn } from '../../src/journal/segment-files';
 import { BLOCK_SET_BYTES, TermSet } from '../../src/journal/terms';
 
@@ -660,7 +660,7 @@ describe('a reader that follows', () => {
     }
   }
 
-  const line = (seq: number, event: JournalEvent) => `${rowLine(seq, eventText(event))}\n`;
+  const line = (seq: number, event: JournalEvent) => rowStart(seq) + String(rowRest(event));
   const gap: JournalEvent = {
     ...{ event: 'gap', from: endOf(1).exitedAt, to: endOf(1).exitedAt, lost: 1 },
     ...{ reason: 'disk-full', recovered: 0 },

@@ -14,5 +14,6 @@ export function timeText(time: Date): string | null {
     second = seconds;
     start = new Date(seconds * 1000).toISOString().slice(0, -4);
   }
-  return `${start}${String(ms - seconds * 1000).padStart(3, '0')}Z`;
+  // Three digits.
+  return `${start}${String(1000 + ms - seconds * 1000).slice(1)}Z`;
 }

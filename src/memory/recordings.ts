@@ -95,6 +95,7 @@ export class Recordings {
 
   /** Removes the older ones, once all in their rings is committed. */
   removePrevious(ring: ExitRing | null): void {
+    if (this.#previous.length === 0) return;
     const isDone = this.#previous.every(
       ({ recording }) => ring === null || ring.isDone(recording.recorder),
     );

@@ -1,13 +1,12 @@
 import type { ExitReader } from '../native/addon.js';
 
+import { CUT } from './redact-secrets.js';
+
 /**
  * Removes secrets from the arguments of a process. Gets them as they are, the first one is the name
  * it was called by; returns those to show.
  */
 export type Redact = (args: string[]) => string[];
-
-/** The last argument ends so if there was more. */
-const CUT = '…';
 
 /** Command lines by the numbers that the addon gives them. */
 export class CommandLines {

@@ -1,4 +1,4 @@
-import { closeSync, openSync, readFileSync, readSync, readdirSync } from 'node:fs';
+import { readFileSync, readdirSync } from 'node:fs';
 
 import type { ExitEvent } from '../events/exit-event.js';
 import type { LikelyClient, OnBehalfReason, SignalSender } from '../events/signal-event.js';
@@ -6,6 +6,7 @@ import { processTable } from '../identity/platform-table.js';
 
 import { clientIn, isClient, isClientOf } from './clients.js';
 import { commandLineOf, type Redact } from './command-lines.js';
+import { runningArguments, type RunningArguments } from './running-arguments.js';
 import { runsScripts } from './scripts.js';
 import type { SignalStory } from './signal-story.js';
 
@@ -24,9 +25,6 @@ const MOST_ENDED = 64;
  */
 const FRESH_MS = 100;
 const FRESH_FACTOR = 10;
-
-/** As many bytes of arguments as BPF programs read. */
-const MOST_BYTES = 4064;
 
 /**
  * Who may have asked a sender that acts for others: what runs, and what has just ended, under the name
@@ -110,15 +108,15 @@ export class LikelyClients {
     const row = processTable().lookNow(pid);
     if (row === null || row === 'unknown' || row.startTicks === null || row.isDead) return null;
     const { uid, startTicks } = row;
-    const bytes = this.#redact === null ? null : argumentsOf(pid, uid);
-    const asRead = textOf(bytes, (args) => args);
+    const args = this.#redact === null ? null : runningArguments(pid, uid);
+    const asRead = textOf(args, (words) => words);
     const name = clientIn([ownName], asRead);
     if (name === null) return null;
     // Another process may have got the pid while we looked.
     const after = processTable().lookNow(pid);
     const isAnother = after !== null && after !== 'unknown' && after.startTicks !== startTicks;
     if (isAnother || row.name !== ownName) return null;
-    const commandLine = this.#redact && textOf(bytes, this.#redact);
+    const commandLine = this.#redact && textOf(args, this.#redact);
     const startedAt = processTable().startTime(startTicks);
     return { pid, name, uid, commandLine, startedAt, endedAt: null };
   }
@@ -128,26 +126,8 @@ export class LikelyClients {
   }
 }
 
-/** The arguments of a process that runs, as far as BPF programs read them; `null` if unknown. */
-function argumentsOf(pid: number, uid: number | null): Buffer | null {
-  // The memory of a process may be what another one provides at its leisure (userfaultfd(2)).
-  if (uid !== 0 && uid !== process.geteuid?.()) return null;
-  try {
-    const file = openSync(`/proc/${pid}/cmdline`, 'r');
-    try {
-      const bytes = Buffer.allocUnsafe(MOST_BYTES + 1);
-      return bytes.subarray(0, readSync(file, bytes));
-    } finally {
-      closeSync(file);
-    }
-  } catch {
-    return null; // it has ended
-  }
-}
-
-function textOf(bytes: Buffer | null, redact: Redact): readonly string[] | null {
-  if (bytes === null) return null;
-  return commandLineOf(bytes.subarray(0, MOST_BYTES), bytes.length > MOST_BYTES, redact);
+function textOf(args: RunningArguments | null, redact: Redact): readonly string[] | null {
+  return args && commandLineOf(args.bytes, args.isCut, redact);
 }
 
 type OnBehalf = SignalSender & { pid: number; onBehalfReason: OnBehalfReason };

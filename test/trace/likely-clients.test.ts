@@ -1,4 +1,4 @@
-import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -7,7 +7,7 @@ import { LikelyClients } from '../../src/trace/likely-clients';
 
 import { KERNEL } from '../support/kernel';
 import { itAsRootOfHost } from '../support/privilege';
-import { LineProcess } from '../support/programs';
+import { LineProcess, program } from '../support/programs';
 
 let folder: string;
 
@@ -47,10 +47,10 @@ const SCRIPTS: [string, string, string][] = [
   ['rc-service', 'sh', SHELL],
 ];
 
-describe.each(SCRIPTS)('a client %s that %s runs', (name, interpreter, text) => {
-  const clientsOf = (clients: LikelyClients, pid: number) =>
-    clients.of('supervisor', new Date())?.filter((client) => client.pid === pid);
+const clientsOf = (clients: LikelyClients, pid: number) =>
+  clients.of('supervisor', new Date())?.filter((client) => client.pid === pid);
 
+describe.each(SCRIPTS)('a client %s that %s runs', (name, interpreter, text) => {
   test('is known by its script while it runs, if arguments are asked for', async () => {
     const { pid, end, commandLine } = await script(name, interpreter, text, 'stop', '--token=x');
     const client = { pid, name, uid: process.geteuid?.(), endedAt: null };
@@ -94,4 +94,21 @@ describe.each(SCRIPTS)('a client %s that %s runs', (name, interpreter, text) => 
     ]);
     await agent.ended;
   });
+});
+
+test('a client that wrote a title over all of its arguments shows nothing of its environment', async () => {
+  if (process.platform !== 'linux') return;
+  const path = join(folder, 'pm2');
+  copyFileSync(program('argued'), path);
+  const env = { FILLER: 'x'.repeat(100), SECRET: 'ENVIRONMENT' };
+  const args = ['title', 'pm2: restart web', 'x'.repeat(100), 'wait'];
+  const client = new LineProcess(path, args, { env });
+  const bytes = Number(await client.line());
+  // What the kernel shows.
+  expect(readFileSync(`/proc/${client.pid}/cmdline`, 'utf8')).toMatch(/^pm2: restart web\.+x/);
+  expect(clientsOf(new LikelyClients((words) => words), client.pid)).toMatchObject([
+    { name: 'pm2', commandLine: ['pm2: restart web'.padEnd(bytes, '.')] },
+  ]);
+  client.child.stdin.end();
+  await client.ended;
 });

@@ -25,10 +25,9 @@ const annotation =
   (content: unknown) =>
     names.map((name) => at(content, 'annotations', name)).find((value) => value !== undefined);
 
-/** Podman and CRI-O keep containers in containers/storage, by the name of the file system driver. */
-const STORAGES = ['overlay', 'vfs', 'btrfs', 'zfs'].map(
-  (driver) => `var/lib/containers/storage/${driver}-containers`,
-);
+/** The file system drivers of containers/storage, where Podman and CRI-O keep containers. */
+const DRIVERS = ['overlay', 'vfs', 'btrfs', 'zfs'];
+const STORAGES = DRIVERS.map((driver) => `var/lib/containers/storage/${driver}-containers`);
 
 const DOCKER: readonly Place[] = [
   'var/lib/docker',
@@ -58,8 +57,14 @@ const CRI_O: readonly Place[] = STORAGES.map((storage) => ({
   name: annotation('io.kubernetes.container.name'),
 }));
 
-const PODMAN: readonly Place[] = STORAGES.map((storage) => ({
-  path: () => join(storage, 'containers.json'),
+/** Of `--rm` and of quadlets, which need not survive a crash; with a transient store of all. */
+const VOLATILE = 'volatile-containers.json';
+
+const PODMAN: readonly Place[] = [
+  ...STORAGES.flatMap((storage) => [join(storage, 'containers.json'), join(storage, VOLATILE)]),
+  ...DRIVERS.map((driver) => join(`run/containers/storage/${driver}-containers`, VOLATILE)),
+].map((path) => ({
+  path: () => path,
   name: (content, id) => {
     const all: unknown[] = Array.isArray(content) ? content : [];
     return at(

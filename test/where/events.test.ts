@@ -248,15 +248,19 @@ const FILES: readonly [runtime: string, file: string, content: unknown, cgroup: 
     { ID: id, Name: '/web' },
     `/docker/${id}`,
   ],
-  [
-    'podman',
-    'var/lib/containers/storage/overlay-containers/containers.json',
+  ...[
+    ['podman', 'var/lib/containers/storage/overlay-containers/containers.json'],
+    ['podman run --rm', 'var/lib/containers/storage/overlay-containers/volatile-containers.json'],
+    ['podman --transient-store', 'run/containers/storage/vfs-containers/volatile-containers.json'],
+  ].map(([runtime = '', file = '']): (typeof FILES)[number] => [
+    runtime,
+    file,
     [
       { id: 'f'.repeat(64), names: ['other'] },
       { id, names: ['web'] },
     ],
     `/libpod_parent/libpod-${id}`,
-  ],
+  ]),
   [
     'cri-o',
     `var/lib/containers/storage/overlay-containers/${id}/userdata/config.json`,

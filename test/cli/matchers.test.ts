@@ -1,5 +1,10 @@
-import { containerMatcher, unitMatcher, unitName } from '../../src/cli/args/process-filter';
-import type { CgroupContainer } from '../../src';
+import {
+  containerMatcher,
+  ProcessFilter,
+  unitMatcher,
+  unitName,
+} from '../../src/cli/args/process-filter';
+import type { CgroupContainer, ExitEvent } from '../../src';
 import { H, USER } from '../support/places';
 
 test('a unit matches by name, with or without .service, by a glob, and from below it', () => {
@@ -22,4 +27,13 @@ test('a container matches by the name that it had, by a glob, or by digits of it
   const elsewhere = { cgroup: '/system.slice/nginx.service', container: null };
   expect(containerMatcher(['web-1'])(elsewhere)).toBe(false);
   expect(containerMatcher(['web-1'])({ cgroup: null, container: null })).toBeNull();
+});
+
+test('--container takes the name that an event has, even if the container is gone by now', () => {
+  const none = { names: [], uids: [], cgroups: [], units: [], parents: [] };
+  const filter = new ProcessFilter({ ...none, containers: ['web-1'] });
+  const container: CgroupContainer = { runtime: 'docker', id: H, name: 'web-1' };
+  const event = { pid: 1, name: 'a', program: 'a', uid: 0, parentPid: 1, container };
+  expect(filter.matches({ ...event, cgroup: `/docker/${H}` } as unknown as ExitEvent)).toBe(true);
+  expect(filter.untold).toBe(0);
 });

@@ -42,6 +42,7 @@ interface Profile {
   names: string[] | null;
   uid: number | null;
   cgroup: string | null;
+  container: ExitEvent['container'];
   parentPid: number | null;
 }
 
@@ -79,7 +80,7 @@ export class ProcessFilter {
   matchesTarget(event: SignalEvent): boolean | null {
     if (this.#known === undefined) return true;
     const facts = this.#known.of(event) ?? factsOf(event.pid) ?? undefined;
-    const nothing = { program: null, uid: null, cgroup: null, parentPid: null };
+    const nothing = { program: null, uid: null, cgroup: null, container: null, parentPid: null };
     const profile = profileOf({ name: event.name, ...nothing }, facts);
     // Its program may match even if its name does not.
     const isAmbiguous = facts === undefined && !this.#pattern.matches([event.name]);
@@ -101,7 +102,7 @@ export class ProcessFilter {
   }
 
   /** `null`: too little is known. */
-  #judge({ names, uid, cgroup, parentPid }: Profile): boolean | null {
+  #judge({ names, uid, cgroup, container, parentPid }: Profile): boolean | null {
     const { names: globs, uids, cgroups, parents, units, containers } = this.#criteria;
     const verdicts = [
       globs.length === 0 || (names === null ? null : this.#pattern.matches(names)),
@@ -109,7 +110,7 @@ export class ProcessFilter {
       cgroups.length === 0 ||
         (cgroup === null ? null : cgroups.some((wanted) => isIn(cgroup, wanted))),
       units.length === 0 || this.#isInUnit(cgroup),
-      containers.length === 0 || this.#isInContainer({ cgroup, ...whereaboutsOf(cgroup) }),
+      containers.length === 0 || this.#isInContainer({ cgroup, container }),
       parents.length === 0 || (parentPid === null ? null : parents.includes(parentPid)),
     ];
     if (verdicts.includes(false)) return false;
@@ -117,17 +118,23 @@ export class ProcessFilter {
   }
 }
 
-type EventFacts = Pick<ExitEvent, 'name' | 'program' | 'uid' | 'cgroup' | 'parentPid'>;
+type EventFacts = Pick<
+  ExitEvent,
+  'name' | 'program' | 'uid' | 'cgroup' | 'container' | 'parentPid'
+>;
 
 /** Prefers what the event says, because it is newer. */
 function profileOf(event: EventFacts, facts: Facts | undefined): Profile {
   const names = [event.name, event.program ?? facts?.executable].filter(
     (name) => typeof name === 'string',
   );
+  const cgroup = event.cgroup ?? facts?.cgroup ?? null;
   return {
     names: names.length === 0 ? null : names,
     uid: event.uid ?? facts?.uid ?? null,
-    cgroup: event.cgroup ?? facts?.cgroup ?? null,
+    cgroup,
+    // The event has the name that was found when the container was there.
+    container: event.cgroup === null ? whereaboutsOf(cgroup).container : event.container,
     parentPid: event.parentPid ?? facts?.parentPid ?? null,
   };
 }

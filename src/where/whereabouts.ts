@@ -1,6 +1,12 @@
 import { containerName } from './container-names.js';
 import { locate } from './locate.js';
-import type { CgroupContainer, CgroupMachine, CgroupPod, LocationReason } from './location.js';
+import type {
+  CgroupContainer,
+  CgroupLocation,
+  CgroupMachine,
+  CgroupPod,
+  LocationReason,
+} from './location.js';
 
 /**
  * What the path of a process's cgroup says about where it runs. It is `null` where the path names
@@ -38,7 +44,10 @@ export interface UnitChain {
 interface Located {
   whereabouts: Whereabouts;
   chain: UnitChain;
-  /** From when on it is looked up again, by performance.now(): a container may be renamed. */
+  /**
+   * From when on it is looked up again, by performance.now(): a container may be renamed, or its
+   * runtime may write its file when it runs already.
+   */
   staleAtMs: number;
 }
 
@@ -50,57 +59,87 @@ const NO_PATH: Located = {
 
 /** How many paths to remember. */
 const MOST = 4096;
-/** For how long the name of a container is used again. */
+/** For how long the name of a container is used again, or that none was found. */
 const NAME_MS = 5000;
 
-const known = new Map<string, Located>();
-/** Consecutive exits are mostly in the same cgroup. */
-let lastPath: string | null = null;
-let last = NO_PATH;
+/** What was found for each path. */
+export class KnownPlaces {
+  readonly #root: string;
+  readonly #known = new Map<string, Located>();
+  /** Consecutive exits are mostly in the same cgroup. */
+  #lastPath: string | null = null;
+  #last = NO_PATH;
+
+  /** `root`: what has the files of container runtimes. */
+  constructor(root: string) {
+    this.#root = root;
+  }
+
+  at(cgroup: string | null): Located {
+    if (cgroup === null) return NO_PATH;
+    if (cgroup === this.#lastPath && !isStale(this.#last)) return this.#last;
+    let found = this.#known.get(cgroup);
+    if (found === undefined || isStale(found)) {
+      // Files that are gone do not take back what they said.
+      found = find(cgroup, this.#root, found?.whereabouts.container?.name ?? null);
+      if (this.#known.size >= MOST) this.#known.clear();
+      this.#known.set(cgroup, found);
+    }
+    this.#lastPath = cgroup;
+    this.#last = found;
+    return found;
+  }
+}
+
+const ours = new KnownPlaces('/');
 
 /** The same for each event with this path: frozen. */
 export function whereaboutsOf(cgroup: string | null): Whereabouts {
-  return located(cgroup).whereabouts;
+  return ours.at(cgroup).whereabouts;
 }
 
 /** All units that the path names, not only the innermost. The same for each path: frozen. */
 export function unitsOf(cgroup: string | null): UnitChain {
-  return located(cgroup).chain;
-}
-
-function located(cgroup: string | null): Located {
-  if (cgroup === null) return NO_PATH;
-  if (cgroup === lastPath && !isStale(last)) return last;
-  let found = known.get(cgroup);
-  if (found === undefined || isStale(found)) {
-    found = find(cgroup);
-    if (known.size >= MOST) known.clear();
-    known.set(cgroup, found);
-  }
-  lastPath = cgroup;
-  last = found;
-  return found;
+  return ours.at(cgroup).chain;
 }
 
 function isStale({ staleAtMs }: Located): boolean {
   return staleAtMs !== Infinity && performance.now() >= staleAtMs;
 }
 
-function find(cgroup: string): Located {
-  const { chain, unit, container, pod, machine, reason } = locate(cgroup);
+/** `knownName`: that of the container so far. */
+function find(cgroup: string, root: string, knownName: string | null): Located {
+  const location = locate(cgroup);
+  const { chain, unit, container, pod, machine, reason } = location;
   const places = chain.flatMap((place) => (place.kind === 'unit' ? [place.name] : []));
   const units = [...new Set([...slicesOf(cgroup), ...places])];
-  // What a user's manager has made may have any name; the files that we know are not its.
-  const isOfUser = chain.some((place) => place.kind === 'unit' && place.manager !== 'system');
-  const name = container === null || isOfUser ? null : containerName(container);
+  const isNamed = container !== null && isOfHost(location);
+  const name = isNamed ? (containerName(container, root) ?? knownName) : null;
   const whereabouts = Object.freeze({
     unit: unit?.name ?? null,
     container: container && Object.freeze({ ...container, name }),
     pod: pod && Object.freeze(pod),
     machine: machine && Object.freeze(machine),
   });
-  const staleAtMs = name === null ? Infinity : performance.now() + NAME_MS;
+  const staleAtMs = isNamed ? performance.now() + NAME_MS : Infinity;
   return { whereabouts, chain: Object.freeze({ units: Object.freeze(units), reason }), staleAtMs };
+}
+
+/**
+ * Whether the container was made by the host itself. What a user's manager, a machine or another
+ * container has made may have any id; the files that we know are not theirs.
+ */
+function isOfHost({ chain, reason }: CgroupLocation): boolean {
+  if (reason === 'outside-namespace') return false;
+  const before = chain.slice(
+    0,
+    chain.findLastIndex(({ kind }) => kind === 'container'),
+  );
+  return before.every((place) =>
+    place.kind === 'unit'
+      ? place.manager === 'system'
+      : place.kind === 'slice' || place.kind === 'pod',
+  );
 }
 
 /** Those that the path leads through before its first unit, and a user's manager among them. */

@@ -1,4 +1,10 @@
-import { unitsOf, whereaboutsOf } from '../../src/where/whereabouts';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import { KnownPlaces, unitsOf, whereaboutsOf } from '../../src/where/whereabouts';
+
+import { H, H2, POD, USER } from '../support/places';
 
 const NGINX = '/system.slice/nginx.service';
 const SOUND = '/user.slice/user-1000.slice/user@1000.service/app.slice/pipewire.service';
@@ -25,4 +31,63 @@ test('whatever was asked before, each path has its own answer, which nobody can 
     expect(unitsOf(path).units.at(-1) ?? null).toBe(whereaboutsOf(path).unit);
   }
   expect(Object.isFrozen(unitsOf(SOUND)) && Object.isFrozen(unitsOf(SOUND).units)).toBe(true);
+});
+
+describe('the name of a container', () => {
+  let root: string;
+  let now = 0;
+  beforeEach(() => {
+    root = mkdtempSync(join(tmpdir(), 'exitwatch-places-'));
+    jest.spyOn(performance, 'now').mockImplementation(() => now);
+  });
+  afterEach(() => {
+    jest.restoreAllMocks();
+    rmSync(root, { recursive: true });
+  });
+
+  const folderOf = (id: string) => join(root, 'var/lib/docker/containers', id);
+  const write = (id: string, name: string) => {
+    mkdirSync(folderOf(id), { recursive: true });
+    writeFileSync(join(folderOf(id), 'config.v2.json'), JSON.stringify({ Name: `/${name}` }));
+  };
+  const nameIn = (places: KnownPlaces, path: string) => places.at(path).whereabouts.container?.name;
+
+  test('stays known when the container is gone', () => {
+    const places = new KnownPlaces(root);
+    write(H, 'web');
+    expect(nameIn(places, `/docker/${H}`)).toBe('web');
+    rmSync(folderOf(H), { recursive: true });
+    now += 10_000;
+    expect(nameIn(places, `/docker/${H}`)).toBe('web');
+    expect(nameIn(places, `/docker/${H}`)).toBe('web');
+  });
+
+  test('is looked for again after 5 s, whether it was found or not', () => {
+    const places = new KnownPlaces(root);
+    expect(nameIn(places, `/docker/${H}`)).toBeNull();
+    write(H, 'web');
+    now += 4999;
+    expect(nameIn(places, `/docker/${H}`)).toBeNull();
+    now += 1;
+    expect(nameIn(places, `/docker/${H}`)).toBe('web');
+    write(H, 'shop');
+    now += 5000;
+    expect(nameIn(places, `/docker/${H}`)).toBe('shop');
+  });
+
+  test.each([
+    ['the host itself', `/docker/${H}`, 'web'],
+    ['a service of the host', `/system.slice/docker-${H}.scope`, 'web'],
+    ['kubelet', `/kubepods/burstable/pod${POD}/docker-${H}.scope`, 'web'],
+    ['the host, with a user in it', `/docker/${H}${USER}/app.slice/a.service`, 'web'],
+    ['another container', `/docker/${H2}/docker/${H}`, null],
+    ['a container of LXC', `/lxc.payload.guest/docker/${H}`, null],
+    ['a machine', `/machine.slice/machine-guest.scope/docker/${H}`, null],
+    ['a user', `${USER}/user.slice/docker-${H}.scope`, null],
+    ['who knows whom', `/../docker/${H}`, null],
+  ])('is told if the container is one of %s: %s', (_, path, name) => {
+    write(H, 'web');
+    write(H2, 'outer');
+    expect(nameIn(new KnownPlaces(root), path)).toBe(name);
+  });
 });

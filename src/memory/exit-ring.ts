@@ -3,17 +3,18 @@ import type { NativeLoss, NativeRecorder } from '../native/addon.js';
 
 import type { RecordedExits, RingExit } from './recorded-exits.js';
 
-/** How long the live stream may take to report an exit that is in the ring. */
+/** How long the live stream may take to report an exit that is in the ring, if it delays none. */
 const LIVE_PATIENCE_MS = 2000;
 
 /** How long to remember an exit that only one of both has reported. */
 const MEMORY_MS = 30_000;
 
 /**
- * How often to compare what was lost with the live stream, which reports an exit a little later. While the ring
- * is full, there is always one on its way.
+ * For how long to compare what was lost with the live stream, which reports an exit a little later, and how often.
+ * While the ring is full, there is always one on its way.
  */
-const COMPARISONS = 40;
+const COMPARISON_MS = 4000;
+export const COMPARE_EACH_MS = 100;
 
 /** A recorder with its reader. */
 export interface Recording {
@@ -46,6 +47,8 @@ interface Ring extends Recording {
 export class ExitRing {
   /** The oldest recorder first. */
   #rings: readonly Ring[];
+  readonly #patienceMs: number;
+  readonly #mostComparisons: number;
   readonly #byId = new Map<string, Pending>();
   /** Delivered live, and not yet found in the ring; the value: committed, and when it came. */
   readonly #live = new Map<string, { isCommitted: boolean; at: number }>();
@@ -57,8 +60,11 @@ export class ExitRing {
   /** Until when a gap has told what was lost. */
   #toldUntil = 0;
 
-  constructor(recordings: readonly Recording[]) {
+  /** `maxDelayMs`: how long the live stream may hold an exit back, so that it comes with others. */
+  constructor(recordings: readonly Recording[], maxDelayMs: number) {
     this.#rings = recordings.map((each) => ({ ...each, pending: [] }));
+    this.#patienceMs = LIVE_PATIENCE_MS + maxDelayMs;
+    this.#mostComparisons = Math.ceil((COMPARISON_MS + maxDelayMs) / COMPARE_EACH_MS);
   }
 
   /** What the rings hold and nobody has delivered, in order, if `isDue`. */
@@ -125,9 +131,9 @@ export class ExitRing {
     return gapOf(losses, this.#toldUntil);
   }
 
-  /** Whether it is not known yet what the live stream has not delivered: look often, so that the ring has room. */
+  /** Whether it is not known yet what the live stream has not delivered: look each {@link COMPARE_EACH_MS}. */
   isComparing(): boolean {
-    return this.#comparisons < COMPARISONS;
+    return this.#comparisons < this.#mostComparisons;
   }
 
   /**
@@ -192,7 +198,7 @@ export class ExitRing {
     if (this.#recorded.has(id)) {
       return { id, end, isCommitted: true, waitsUntil: 0, event: null, twin };
     }
-    const waitsUntil = Date.now() + LIVE_PATIENCE_MS;
+    const waitsUntil = Date.now() + this.#patienceMs;
     return { id, end, isCommitted: false, waitsUntil, event, twin };
   }
 

@@ -25,6 +25,8 @@ export interface MemoryOptions {
   /** The folder of all recorders. */
   pinDir: string;
   size: RecorderSize;
+  /** How long the source may hold an exit back. */
+  maxDelayMs: number;
 }
 
 /** What keeps exits for the next monitor. */

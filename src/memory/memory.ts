@@ -60,7 +60,8 @@ export class Memory {
     }
     this.readSignals();
     const { rings } = this.#recordings;
-    this.#ring = options.scope === 'all' && rings.length > 0 ? new ExitRing(rings) : null;
+    this.#ring =
+      options.scope === 'all' && rings.length > 0 ? new ExitRing(rings, options.maxDelayMs) : null;
   }
 
   /** The exits of all processes; `null` with scope `'watched'`, and without a recorder. */

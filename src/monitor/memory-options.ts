@@ -33,6 +33,7 @@ export function checkMemory(
   stateDir: unknown,
   scope: 'watched' | 'all',
   recorder: unknown,
+  maxDelayMs: number,
 ): MemoryOptions | null {
   const {
     pinDir = DEFAULT_PINS,
@@ -47,7 +48,8 @@ export function checkMemory(
   };
   const root = checkPath('recorder.pinDir', pinDir);
   if (stateDir === undefined) return null;
-  return { stateDir: resolve(checkPath('stateDir', stateDir)), scope, pinDir: resolve(root), size };
+  const folder = resolve(checkPath('stateDir', stateDir));
+  return { stateDir: folder, scope, pinDir: resolve(root), size, maxDelayMs };
 }
 
 function checkPath(name: string, value: unknown): string {

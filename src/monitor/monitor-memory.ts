@@ -5,6 +5,7 @@ import type { SourceReady } from '../events/source-ready.js';
 import { unknownExit } from '../events/unknown-exit.js';
 import { bootId } from '../identity/boot-id.js';
 import { isSameProcess, lookUp, type ProcessIdentity } from '../identity/process-identity.js';
+import { COMPARE_EACH_MS } from '../memory/exit-ring.js';
 import type { MemoryOptions } from '../memory/keeping.js';
 import { Memory } from '../memory/memory.js';
 import type { StoredWatch } from '../memory/watch-log.js';
@@ -17,7 +18,7 @@ import { armWatch, goneBeforeWatch, type WatchStore } from './watch-target.js';
 
 /** How often to look at the recorder beside the live stream, and without one, or before it is compared. */
 const BESIDE_MS = 1000;
-const ALONE_MS = 100;
+const ALONE_MS = COMPARE_EACH_MS;
 
 /** What a monitor does for its memory. */
 export interface MemoryHost {
@@ -52,6 +53,7 @@ export class MonitorMemory {
   #isClosed = false;
   /** Nothing else reports how processes exit that are not watched. */
   #isAlone = false;
+  #readyAtMs = 0;
 
   /** @throws ExitwatchError `ERR_EXITWATCH_IN_USE`, `ERR_EXITWATCH_STATE_DIR` */
   constructor(options: MemoryOptions, host: MemoryHost, commitsItself: boolean) {
@@ -149,6 +151,7 @@ export class MonitorMemory {
   /** What `ready` says of the memory; see {@link describeReady}. */
   describe(ready: SourceReady): Ready {
     const { kind: memory, downgrade: memoryDowngrade } = this.#memory;
+    this.#readyAtMs = Date.now();
     this.#isAlone = this.#memory.ring !== null && ready.filter !== 'ebpf';
     return { ...ready, memory, memoryDowngrade, restored: this.#restored.splice(0) };
   }
@@ -160,7 +163,7 @@ export class MonitorMemory {
     this.#tellLoss(this.#loss);
     // Between the first look and the beginning of the live stream.
     if (!this.#isClosed) {
-      for (const event of ring?.drain(this.#isDue) ?? []) this.#host.deliver(event, true);
+      for (const event of ring?.drain(this.#isFromBefore) ?? []) this.#host.deliver(event, true);
     }
     const gone = new Map(this.#gone.splice(0).map((event) => [event.id, event]));
     for (const event of gone.values()) this.#host.deliver(event, false);
@@ -261,6 +264,10 @@ export class MonitorMemory {
 
   /** A source reports the exit of a watched process when it is really gone. */
   readonly #isNotWatched = ({ id }: ExitEvent): boolean => !this.#host.isWatched(id);
+
+  /** The live stream tells more of what has ended since. */
+  readonly #isFromBefore = (event: ExitEvent): boolean =>
+    this.#isDue(event) && (this.#isAlone || event.exitedAt.getTime() <= this.#readyAtMs);
 
   readonly #isDue = (event: ExitEvent): boolean =>
     this.#isNotWatched(event) && (!this.#isAlone || isGone(event));

@@ -181,6 +181,7 @@ export function checkOptions(options: unknown): CheckedOptions {
   if (trace === 'on' && kind?.tellsSignals === false) {
     throw invalidOption(`${kind.title} does not report signals; use another source for trace 'on'`);
   }
+  const delayMs = checkInteger('maxDelayMs', maxDelayMs, 0, MOST_DELAY_MS);
   const checkedScope = checkOneOf('scope', scope, ['watched', 'all']);
   return {
     scope: checkedScope,
@@ -199,10 +200,10 @@ export function checkOptions(options: unknown): CheckedOptions {
       canaryIntervalMs === 0
         ? 0
         : checkInteger('canaryIntervalMs', canaryIntervalMs, 100, 86_400_000),
-    maxDelayMs: checkInteger('maxDelayMs', maxDelayMs, 0, MOST_DELAY_MS),
+    maxDelayMs: delayMs,
     redact: checkCommandLines(commandLines),
     signal: checkAbortSignal(signal),
-    memory: checkMemory(stateDir, checkedScope, recorder),
+    memory: checkMemory(stateDir, checkedScope, recorder, delayMs),
     autoCommit: checkBoolean('autoCommit', autoCommit),
   };
 }

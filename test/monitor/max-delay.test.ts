@@ -1,9 +1,12 @@
-import { ExitMonitor, type ExitMonitorOptions } from '../../src';
+import { setTimeout } from 'node:timers/promises';
 
+import { ExitMonitor, type ExitEvent, type ExitMonitorOptions } from '../../src';
+
+import { MemoryFolder } from '../support/bpffs';
 import { exitOf } from '../support/ends';
 import { EventLog } from '../support/event-log';
 import { describeForEachFilter } from '../support/filters';
-import { itAsListener, itAsRootOfHost } from '../support/privilege';
+import { itAsListener, itAsRecorder, itAsRootOfHost } from '../support/privilege';
 import { LineProcess, program } from '../support/programs';
 import { isOfStorms } from '../support/storms';
 
@@ -85,7 +88,7 @@ itAsRootOfHost('maxDelayMs does not delay signals for those who listen', async (
   const process = new LineProcess('sleep', ['1000']);
   const killedAt = performance.now();
   process.child.kill('SIGKILL');
-  while (!signals.includes(process.pid)) await new Promise((resolve) => setTimeout(resolve, 5));
+  while (!signals.includes(process.pid)) await setTimeout(5);
   expect(performance.now() - killedAt).toBeLessThan(SOON_MS);
 });
 
@@ -98,6 +101,24 @@ itAsRootOfHost('maxDelayMs loses nothing, even if the buffer is soon full', asyn
   expect(exits).toHaveLength(2000);
   expect(log.gaps).toEqual([]);
 });
+
+itAsRecorder(
+  'maxDelayMs delays what a recorder has as well, which knows less of an exit',
+  async () => {
+    using memory = new MemoryFolder();
+    const monitor = monitorOf({ maxDelayMs: SOON_MS, ...memory.options });
+    const { filter } = await monitor.start();
+    const exits: ExitEvent[] = [];
+    monitor.on('exit', (event) => exits.push(event));
+    const { pid, ended } = new LineProcess('true', []);
+    await ended;
+    while (!exits.some((event) => event.pid === pid)) await setTimeout(50);
+    // Without the eBPF filter the recorder tells all of them.
+    const source = filter === 'ebpf' ? 'connector' : 'recorder';
+    expect(exits.filter((event) => event.pid === pid)).toMatchObject([{ source }]);
+    await monitor.close({ forget: true });
+  },
+);
 
 test.each([-1, 0.5, 10_001, NaN, '100', null])('maxDelayMs %p is refused', (value) => {
   const options = { maxDelayMs: value } as ExitMonitorOptions;

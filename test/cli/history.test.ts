@@ -2,9 +2,10 @@ import type { CgroupContainer, ExitEvent } from '../../src';
 import { parseMatches } from '../../src/cli/args/record-match';
 import { JournalWriter, type JournalRow } from '../../src/journal';
 
-import { call } from '../support/command';
+import { call, MAIN } from '../support/command';
 import { endOf, Folder } from '../support/journal';
 import { H, H2, USER } from '../support/places';
+import { LineProcess } from '../support/programs';
 
 const named = (id: string, name: string) => {
   const container: CgroupContainer = { runtime: 'docker', id, name };
@@ -53,6 +54,21 @@ test.each([
   const rows = asked.lines.map((line) => JSON.parse(line) as JournalRow);
   expect(asked).toMatchObject({ code: 0, stderr: '' });
   expect(rows.map(({ seq }) => seq)).toEqual(expected);
+});
+
+test('history shows command lines in the width that the terminal has', async () => {
+  using folder = new Folder();
+  {
+    await using journal = new JournalWriter({ dir: folder.journal });
+    journal.append(endOf(1));
+    journal.append(endOf(2, { commandLine: ['sleep', '31536000', '1', '2', '3', '4'] }));
+  }
+  const history = `${process.execPath} ${MAIN} history --state-dir ${folder.path}`;
+  const terminal = new LineProcess('script', ['-qec', `stty cols 160; ${history}`, '/dev/null']);
+  const lines = await terminal.rest();
+  const isHeader = (line: string) => line.startsWith('TIME ');
+  expect(lines.filter(isHeader)).toHaveLength(2); // the columns have moved
+  expect(lines.at(-1)).toMatch(/ sleep 31536000 1 2 3 4 +0\.50s /);
 });
 
 test.each([

@@ -35,10 +35,12 @@ const COLORS: Record<Color, string> = {
  */
 export class ExitTable {
   readonly #colored: boolean;
-  readonly #hasCommands: boolean;
+  #hasCommands: boolean;
   readonly #columns: () => number | undefined;
   #width: number | undefined;
   #layout: TableLayout;
+  /** That of the rows so far. */
+  #header: string;
   /** The day of the previous row. */
   #day: string;
 
@@ -57,11 +59,20 @@ export class ExitTable {
     this.#columns = columns;
     this.#width = columns();
     this.#layout = new TableLayout(this.#width, hasCommands);
+    this.#header = this.#layout.header();
     this.#day = day(since);
   }
 
   header(): string {
-    return this.#layout.header();
+    this.#header = this.#layout.header();
+    return this.#header;
+  }
+
+  /** From now on exits come with command lines. */
+  expectCommands(): void {
+    if (this.#hasCommands) return;
+    this.#hasCommands = true;
+    this.#layout = new TableLayout(this.#width, true);
   }
 
   exit(event: ExitEvent): string {
@@ -138,8 +149,8 @@ export class ExitTable {
   }
 
   /**
-   * What precedes a row: the day if it has changed, and the header if the terminal's width has
-   * changed.
+   * What precedes a row: the day if it has changed, and the header if the columns have, because of
+   * the terminal's width for example.
    */
   #dayChange(at: Date): string {
     const lines: string[] = [];
@@ -150,8 +161,8 @@ export class ExitTable {
     if (width !== this.#width) {
       this.#width = width;
       this.#layout = new TableLayout(width, this.#hasCommands);
-      lines.push(this.header());
     }
+    if (this.#layout.header() !== this.#header) lines.push(this.header());
     return lines.map((line) => `${line}\n`).join('');
   }
 

@@ -21,6 +21,7 @@ export class HistoryPrinter {
 
   /** Waits for a slow reader. */
   async print(row: JournalRow, signal: AbortSignal): Promise<void> {
+    if (row.event === 'exit' && row.commandLine !== null) this.#table.expectCommands();
     const before = this.#hasBegun || this.#asJson ? '' : `${this.#table.header()}\n`;
     this.#hasBegun = true;
     if (process.stdout.write(`${before}${this.#asJson ? toJsonLine(row) : this.#text(row)}\n`))

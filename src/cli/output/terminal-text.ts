@@ -1,11 +1,11 @@
 import type { WriteStream } from 'node:tty';
 
-/** Characters without width. */
-const ZERO_WIDTH = /^[\p{Mn}\p{Me}\p{Cf}]$/u;
+/** Characters without width; Hangul vowels and final consonants join what is before them. */
+const ZERO_WIDTH = /^[\p{Mn}\p{Me}\p{Cf}\u1160-\u11ff\ud7b0-\ud7ff]$/u;
 
-/** Characters two columns wide: East Asian scripts and emoji. */
+/** Characters two columns wide: East Asian scripts, except their half-width forms, and emoji. */
 const DOUBLE_WIDTH =
-  /^[\p{Script=Han}\p{Script=Hangul}\p{Script=Hiragana}\p{Script=Katakana}\p{Emoji_Presentation}\u3000-\u303f\uff01-\uff60\uffe0-\uffe6]$/u;
+  /^(?![\uff61-\uffdc])[\p{Script=Han}\p{Script=Hangul}\p{Script=Hiragana}\p{Script=Katakana}\p{Emoji_Presentation}\u3000-\u303f\uff01-\uff60\uffe0-\uffe6]$/u;
 
 /** The width of a text in terminal columns; the text must not contain control characters. */
 export function textWidth(text: string): number {

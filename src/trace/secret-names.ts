@@ -4,9 +4,9 @@ export const HIDDEN = '***';
 const KEYS =
   'api|app|access|account|auth|cipher|encrypt(?:ion)?|hmac|license|master|private|secret|session|shared|signing|storage|subscription';
 
-/** Names whose values are secret: `db-password`, `API_KEY`, `access-Token`; `author` and `passenger` are none. */
+/** Names whose values are secret: `db-password`, `API_KEY`, `access-Token`; `author`, `bypass` and `passenger` are none. */
 const SECRET = new RegExp(
-  '(?:pass(?![-_]?through)(?:wor[dt]|wd|phrase|code|key)?|pwd|secret|token' +
+  '(?:(?<!by|com)pass(?![-_]?through)(?:wor[dt]|wd|phrase|code|key)?|pwd|secret|token' +
     `|(?:${KEYS})[-_]?key|auth(?:orization)?|cred(?:ential)?|cookie|session[-_]?id` +
     '|signature|bearer|(?<![a-z])(?:pw|psk|jwt|otp))s?(?:value|text|string|hash)?(?![a-z])',
   'i',

@@ -9,7 +9,7 @@ const OPENED = `[benru$]{0,2}${QUOTE}`;
 
 /** What makes a value of what follows a name, and the quote that the value begins with. */
 const SIGN = new RegExp(
-  `^(?:${QUOTE}?\\s{0,32}(?:=>|[:+?!]?={1,3}|::?|%3[AD])\\s{0,32}` +
+  `^(?:${QUOTE}?\\s{0,32}(?:=>|[:+?!]?={1,3}|:(?!:)|%3[AD])\\s{0,32}` +
     `|${QUOTE}?\\s{0,8},\\s{0,8}${QUOTE}?value${QUOTE}?\\s{0,8}[=:]\\s{0,8}` +
     // SQL: PASSWORD 'x', PASSWORD('x')
     `|\\s{0,8}\\(\\s{0,8}(?=${OPENED})|\\s{1,8}(?=${OPENED}))(?:[benru$]{0,2}(${QUOTE}))?`,
@@ -30,8 +30,9 @@ const SHELL_WORD =
 const IDENTIFIED =
   /\bidentified\s{1,8}(?:with\s{1,8}\S{1,64}\s{1,8})?(?:by|as)\s{1,8}(?:(?:password|values)\s{1,8})?(["']?)/gi;
 
-/** QEMU: `secret,id=s,data=x` */
+/** QEMU: `secret,id=s,data=x` and `{"qom-type":"secret","id":"s","data":"x"}` */
 const OBJECT = /(\bsecret,(?:[^\s,]{0,100},){0,8}data=)[^\s,]+/g;
+const JSON_OBJECT = /("qom-type"\s{0,8}:\s{0,8}"secret[^}]{0,400}?"data"\s{0,8}:\s{0,8}")[^"]+/g;
 
 /** `-H 'Authorization: Basic x'` and the like, wherever they are. */
 const SCHEME = /\b((?:bearer|basic)\s+)[^\s"']{8,}/gi;
@@ -46,6 +47,7 @@ const CUT_SCHEME = /\b((?:bearer|basic)\s+)[^\s"']+$/i;
 export function hideValues(text: string, isCut: boolean): string {
   const shown = hideIdentified(hideNamed(text))
     .replace(OBJECT, `$1${HIDDEN}`)
+    .replace(JSON_OBJECT, `$1${HIDDEN}`)
     .replace(SCHEME, `$1${HIDDEN}`);
   return isCut ? shown.replace(CUT_SCHEME, `$1${HIDDEN}`) : shown;
 }
@@ -103,7 +105,10 @@ function lengthOfValue(rest: string, quote: string, named: Named): number {
   if (around !== '') return endOf(rest, around);
   if (/^[[{]/.test(rest)) return lengthOfBrackets(rest);
   const listed = LISTED.exec(rest)?.[0].length ?? 0;
-  return isWordOfShell(named) ? Math.max(listed, SHELL_WORD.exec(rest)?.[0].length ?? 0) : listed;
+  if (!isWordOfShell(named)) return listed;
+  const word = SHELL_WORD.exec(rest)?.[0].length ?? 0;
+  // What is no option may also be in a list, such as that of a database's address.
+  return named.name.startsWith('--') ? word : Math.max(listed, word);
 }
 
 /** An option, a header or a variable that is all of an argument. */

@@ -139,6 +139,8 @@ test.each([
   ['["mongosh", "-p", "geheim", "db"]', '["mongosh", "-p", *** "db"]'],
   ['PASSWORD=ge"hei m" app --port 8', 'PASSWORD=*** app --port 8'],
   ['x --env=PASSWORD=gehe,im y', 'x --env=PASSWORD=*** y'],
+  ['./run --token=gehe,im --flag a,b', './run --token=*** --flag a,b'],
+  ['Server=h; Password=mein geheim; User=a', 'Server=h; Password=***; User=a'],
   ['curl -H "Cookie: a=b; s=geheim" h', 'curl -H "Cookie: ***" h'],
 ])('text for a shell: %s', (text, shown) => {
   expect(hiddenText(text)).toBe(shown);
@@ -218,7 +220,12 @@ test.each([
     'qemu -object secret,id=s,data=geheim,format=raw',
     'qemu -object secret,id=s,data=***,format=raw',
   ],
+  [
+    'qemu -object {"qom-type":"secret","id":"s","data":"geheim"}',
+    'qemu -object {"qom-type":"secret","id":"s","data":"***"}',
+  ],
   ['qemu -net user -U a', 'qemu -net user -U a'],
+  ['pytest test_auth.py::test_login --bypass=a', 'pytest test_auth.py::test_login --bypass=a'],
 ])('options of well-known programs: %s', (line, shown) => {
   expect(hidden(line)).toBe(shown);
 });

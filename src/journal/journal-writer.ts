@@ -16,8 +16,8 @@ import { type Loss, LossNote } from './loss-note.js';
 import { Packing } from './packing.js';
 import { recover } from './recover.js';
 import { removeOldest } from './retention.js';
-import { gapRow, type QueuedRow, RowQueue } from './row-queue.js';
-import { type JournalEvent, rowStart, timeOf } from './rows.js';
+import { gapRow, joinLines, type QueuedRow, RowQueue } from './row-queue.js';
+import { type JournalEvent, timeOf } from './rows.js';
 
 /** How long an end may wait for the disk; and one by a signal, or what is no end. */
 const ROW_MS = 1000;
@@ -231,17 +231,9 @@ export class JournalWriter implements AsyncDisposable {
 
   async #write(rows: readonly QueuedRow[]): Promise<void> {
     const active = this.#segment();
-    let seq = this.#next;
-    const starts = rows.map(() => rowStart(seq++));
-    const sizes = rows.map(({ rest }, i) => (starts[i]?.length ?? 0) + rest.length);
-    const lines = Buffer.allocUnsafe(sizes.reduce((sum, size) => sum + size, 0));
-    let at = 0;
-    for (const [i, { rest }] of rows.entries()) {
-      at += lines.write(starts[i] ?? '', at, 'latin1');
-      at += rest.copy(lines, at);
-    }
+    const { lines, sizes } = joinLines(rows, this.#next);
     await active.append(lines);
-    this.#next = seq;
+    this.#next += rows.length;
     if (active.summary === null) return;
     for (const [i, row] of rows.entries()) active.summary.add(row, sizes[i] ?? 0);
   }

@@ -1,5 +1,5 @@
 import { factsOf, type RowFacts } from './row-facts.js';
-import { type JournalEvent, type JournalGap, rowRest } from './rows.js';
+import { type JournalEvent, type JournalGap, rowRest, rowStart } from './rows.js';
 
 /** An event that is not on disk yet: its text, and what is needed of it besides. */
 export interface QueuedRow extends RowFacts {
@@ -116,6 +116,22 @@ export function gapRow({ from, to, lost }: Dropped): QueuedRow {
     recovered: 0,
   };
   return rowOf(event);
+}
+
+/** The lines of rows, the first of which has this number, and how many bytes each has. */
+export function joinLines(
+  rows: readonly QueuedRow[],
+  first: number,
+): { lines: Buffer; sizes: number[] } {
+  const starts = rows.map((_, i) => rowStart(first + i));
+  const sizes = rows.map(({ rest }, i) => (starts[i]?.length ?? 0) + rest.length);
+  const lines = Buffer.allocUnsafe(sizes.reduce((sum, size) => sum + size, 0));
+  let at = 0;
+  for (const [i, { rest }] of rows.entries()) {
+    at += lines.write(starts[i] ?? '', at, 'latin1');
+    at += rest.copy(lines, at);
+  }
+  return { lines, sizes };
 }
 
 function rowOf(event: JournalEvent): QueuedRow {

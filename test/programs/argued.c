@@ -2,9 +2,9 @@
 // many bytes in all, the lengths going from 0 to LENGTHS in equal steps, and with an environment
 // that says ENVIRONMENT all over. Prints `PID LENGTH` of each: of the pattern that it gave, in one
 // argument. argued title TEXT ROOM: overwrites its arguments (ROOM bytes of padding) with TEXT,
-// without a NUL behind, on into its environment, and prints how many bytes they have; with a further
-// argument it goes on until its stdin ends. argued thread ARG...: another thread executes `true
-// ARG...`.
+// without a NUL behind, on into its environment, and prints how many bytes they have; with a
+// further argument it goes on until its stdin ends. argued thread ARG...: another thread executes
+// `true ARG...`.
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <spawn.h>

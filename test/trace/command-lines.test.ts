@@ -177,6 +177,71 @@ async function killedBehind(signals: number) {
   return { told, sender: sender.pid, commandLine: ['sh', '-c', last, 'second', ...watching] };
 }
 
+itAsRootOfHost('the arguments of a sender take no place from its many signals', async () => {
+  const count = 400;
+  const script = `i=0; while [ $i -lt ${count} ]; do sleep 1000 & echo $!; i=$((i + 1)); done; wait`;
+  const group = new LineProcess('setsid', ['sh', '-c', script]);
+  const pids = [];
+  while (pids.length < count) pids.push((await group.line()) ?? '');
+  const watcher = `
+    const { ExitMonitor } = require(${JSON.stringify(REPOSITORY)});
+    const pids = new Set(process.argv.slice(1).map(Number));
+    const monitor = new ExitMonitor({ scope: 'all', commandLines: true });
+    monitor.on('exit', ({ pid, traced, sender }) => {
+      if (!pids.delete(pid)) return;
+      console.log(JSON.stringify([traced, sender?.pid, sender?.commandLine?.[0]]));
+      if (pids.size === 0) void monitor.close();
+    });
+    monitor.start().then(() => console.log('watching'));`;
+  const reader = new LineProcess(process.execPath, ['-e', watcher, ...pids]);
+  expect(await reader.line()).toBe('watching');
+  // So that nothing is read until all are sent, by one system call.
+  await reader.stop();
+  const kill = `kill -TERM -${group.pid}; :`;
+  const sender = new LineProcess('sh', ['-c', kill, 'sender', 'x'.repeat(5000)]);
+  await Promise.all([sender.ended, group.ended]);
+  reader.child.kill('SIGCONT');
+  const told = (await reader.rest()).map((line) => JSON.parse(line) as unknown[]);
+  expect(told).toHaveLength(count);
+  expect(told.filter(([traced, pid]) => traced !== true || pid !== sender.pid)).toEqual([]);
+  // Where there was room.
+  expect(new Set(told.map(([, , called]) => called ?? null))).toEqual(new Set(['sh', null]));
+});
+
+itAsRootOfHost.each([0, 10_000])(
+  'the arguments of processes take no place from their ends, if these may wait for %i ms',
+  async (maxDelayMs) => {
+    if (!KERNEL.tellsPrograms) return;
+    const count = 400;
+    const watcher = `
+      const { ExitMonitor } = require(${JSON.stringify(REPOSITORY)});
+      const receiveBufferBytes = 4 * 1024 * 1024; // a quarter of it is the ring's
+      const options = { receiveBufferBytes, maxDelayMs: ${maxDelayMs}, commandLines: true };
+      const monitor = new ExitMonitor({ scope: 'all', ...options });
+      monitor.on('gap', ({ reason }) => console.log(JSON.stringify([reason])));
+      monitor.on('exit', ({ parentPid, commandLine }) => {
+        console.log(JSON.stringify([parentPid, commandLine?.[0] ?? null]));
+      });
+      monitor.start().then(() => console.log('watching'));`;
+    const reader = new LineProcess(process.execPath, ['-e', watcher]);
+    while ((await reader.line()) !== 'watching'); // strangers may end before
+    await reader.stop();
+    const runner = new LineProcess(program('argued'), ['20000', String(count)]);
+    await runner.rest();
+    reader.child.kill('SIGCONT');
+    const called = new Set<unknown>();
+    for (let ends = 0; ends < count;) {
+      const [parent, name] = JSON.parse((await reader.line()) ?? '[]') as [unknown, unknown];
+      expect(parent).not.toBe('receive-buffer');
+      if (parent !== runner.pid) continue;
+      called.add(name);
+      ends++;
+    }
+    expect(called).toEqual(new Set(['quit', null])); // where there was room
+    reader.child.kill();
+  },
+);
+
 itAsListener('nobody has arguments unless they are asked for', async () => {
   await using monitor = new ExitMonitor();
   await monitor.start();

@@ -59,8 +59,8 @@ class Program : KernelProgram {
     }
     if (maps_.command_lines >= 0 && layout_.arguments) {
       TellCommandLine(*layout_.arguments, kTask, kOther, kPidAt,
-                      KeyField(offsetof(ExitNoteKey, start_ns)), maps_.command_lines, kSlotsAt,
-                      [] {});
+                      KeyField(offsetof(ExitNoteKey, start_ns)), maps_.command_lines,
+                      maps_.command_lines_bytes, kSlotsAt, [] {});
     }
     Clear(kNoteAt, sizeof(ExitNote));
     // Kernel threads have no address space.

@@ -3,6 +3,7 @@
 
 #include <linux/bpf.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -35,6 +36,7 @@ struct ExitNoteMaps {
   // BPF_MAP_TYPE_RINGBUF that gets a CommandLineRecord of each process, ahead of its note; -1:
   // none.
   int command_lines;
+  size_t command_lines_bytes;  // its size
 };
 
 // As RecorderTurn: the backup writes the note if there is none.

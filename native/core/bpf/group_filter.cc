@@ -362,12 +362,11 @@ class Program : KernelProgram {
   }
 
   void WakeIfFull(Asm::Label chosen) {
-    constexpr int32_t kAvailableData = 0;  // BPF_RB_AVAIL_DATA
-    code_.SetMap(Asm::kR1, maps_.ring);
-    code_.Set(Asm::kR2, kAvailableData);
-    code_.Call(Asm::kRingbufQuery);
+    const Asm::Label wake = code_.NewLabel();
+    JumpIfFuller(maps_.ring, maps_.wake_above_bytes, wake);
     code_.Set(Asm::kR4, kNoWakeup);
-    code_.JumpIf(BPF_JLE, Asm::kR0, static_cast<int32_t>(maps_.wake_above_bytes), chosen);
+    code_.Jump(chosen);
+    code_.Bind(wake);
   }
 
   void WakeFallbackReader(Asm::Label chosen) {

@@ -114,7 +114,7 @@ void KernelProgram::ReadExecutable(const ExecutablePlaces& places, Asm::Register
 
 void KernelProgram::TellCommandLine(const ArgumentPlaces& places, Asm::Register task,
                                     Asm::Register scratch, int16_t pid_at, int16_t start_at,
-                                    int ring_map, int16_t slots_at,
+                                    int ring_map, size_t ring_bytes, int16_t slots_at,
                                     const std::function<void()>& on_told) {
   const int16_t begin_at = slots_at;
   const auto length_at = static_cast<int16_t>(slots_at + 8);
@@ -133,6 +133,7 @@ void KernelProgram::TellCommandLine(const ArgumentPlaces& places, Asm::Register 
 
   ReadPointer(scratch, task, places.in_task);
   code_.JumpIf(BPF_JEQ, scratch, 0, done);
+  JumpIfFuller(ring_map, ring_bytes / 4, done);
   Read(begin_at, 8, scratch, places.begin);
   look_again(done);
   // Amid an exec, the new end is not set yet (create_elf_tables): what follows may be the
@@ -186,6 +187,14 @@ void KernelProgram::TellCommandLine(const ArgumentPlaces& places, Asm::Register 
   code_.Call(Asm::kRingbufSubmit);
   on_told();
   code_.Bind(done);
+}
+
+void KernelProgram::JumpIfFuller(int ring_map, size_t bytes, Asm::Label to) {
+  constexpr int32_t kAvailableData = 0;  // BPF_RB_AVAIL_DATA
+  code_.SetMap(Asm::kR1, ring_map);
+  code_.Set(Asm::kR2, kAvailableData);
+  code_.Call(Asm::kRingbufQuery);
+  code_.JumpIf(BPF_JGT, Asm::kR0, static_cast<int32_t>(bytes), to);
 }
 
 void KernelProgram::MakeKey(int16_t to, bool has_inode, int16_t inode_at, int16_t pid_at,

@@ -46,12 +46,17 @@ class KernelProgram {
   void ReadExecutable(const ExecutablePlaces& places, Asm::Register task, Asm::Register scratch,
                       int16_t to, size_t bytes, Asm::Label otherwise);
 
-  // Writes the arguments of a task's process to a ring buffer, if it still has its address space.
-  // Its pid and start stand at these places; `on_told` generates what follows if they were written.
-  // Preserves `task`; clobbers all else, and the stack from `slots_at` to `slots_at` + 24.
+  // Writes the arguments of a task's process to a ring buffer of this size, if it still has its
+  // address space, and the buffer is not more than a quarter full: they must not take the place of
+  // records that say more. Its pid and start stand at these places; `on_told` generates what
+  // follows if they were written. Preserves `task`; clobbers all else, and the stack from
+  // `slots_at` to `slots_at` + 24.
   void TellCommandLine(const ArgumentPlaces& places, Asm::Register task, Asm::Register scratch,
-                       int16_t pid_at, int16_t start_at, int ring_map, int16_t slots_at,
-                       const std::function<void()>& on_told);
+                       int16_t pid_at, int16_t start_at, int ring_map, size_t ring_bytes,
+                       int16_t slots_at, const std::function<void()>& on_told);
+
+  // Jumps if a ring buffer holds more than this. Clobbers r0 to r5.
+  void JumpIfFuller(int ring_map, size_t bytes, Asm::Label to);
 
   // Writes the RecorderKey of a process to a place on the stack, by its inode, or its pid and
   // start, which stand at these places.

@@ -15,7 +15,7 @@ namespace exitwatch {
 
 // Shared by the programs and user space, besides the records.
 struct SignalTraceState {
-  uint32_t eager;  // 1: every record wakes the reader; otherwise only a half-full buffer does
+  uint32_t eager;  // 1: every record wakes the reader; otherwise only one that fills up does
   uint32_t zero;   // always 0; the verifier does not know that
   uint64_t lost;   // records that did not fit into the ring buffer
 };

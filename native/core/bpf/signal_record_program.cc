@@ -199,8 +199,8 @@ void SignalRecordProgram::TellSenderCommandLine() {
   static_assert(kSlotsAt + 24 <= kScratch, "three slots: the context is no longer needed");
   TellCommandLine(*layout_.command_line, kCurrent, kOther,
                   RecordField(offsetof(SignalRecord, sender_pid)),
-                  RecordField(offsetof(SignalRecord, sender_start)), maps_.ring, kSlotsAt,
-                  [this] { SetFlag(SignalRecord::kCommandLine); });
+                  RecordField(offsetof(SignalRecord, sender_start)), maps_.ring, maps_.ring_bytes,
+                  kSlotsAt, [this] { SetFlag(SignalRecord::kCommandLine); });
 }
 
 void SignalRecordProgram::LookAtAncestors() {
@@ -224,19 +224,18 @@ void SignalRecordProgram::LookAtAncestors() {
 
 void SignalRecordProgram::ChooseWakeup() {
   const Asm::Label chosen = code_.NewLabel();
-  constexpr int32_t kAvailableData = 0;  // BPF_RB_AVAIL_DATA
   code_.SetMapValue(Asm::kR1, maps_.state, offsetof(SignalTraceState, eager));
   code_.Load(Asm::kWord, Asm::kR2, Asm::kR1, 0);
   // By itself, the kernel does not wake a reader that has not read every earlier record, such as
   // the path of a cgroup.
-  code_.Set(Asm::kR4, kForceWakeup);
-  code_.JumpIf32(BPF_JNE, Asm::kR2, 0, chosen);
-  code_.SetMap(Asm::kR1, maps_.ring);
-  code_.Set(Asm::kR2, kAvailableData);
-  code_.Call(Asm::kRingbufQuery);
-  code_.Set(Asm::kR4, kForceWakeup);
-  code_.JumpIf(BPF_JGT, Asm::kR0, static_cast<int32_t>(maps_.ring_bytes / 2), chosen);
+  const Asm::Label wake = code_.NewLabel();
+  code_.JumpIf32(BPF_JNE, Asm::kR2, 0, wake);
+  // Before there is no room for arguments any more.
+  JumpIfFuller(maps_.ring, maps_.ring_bytes / (maps_.tells_command_lines ? 8 : 2), wake);
   code_.Set(Asm::kR4, kNoWakeup);
+  code_.Jump(chosen);
+  code_.Bind(wake);
+  code_.Set(Asm::kR4, kForceWakeup);
   code_.Bind(chosen);
 }
 

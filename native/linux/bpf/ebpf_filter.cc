@@ -31,13 +31,13 @@ BpfRefusal EbpfFilter::Open(KernelTypes& types, size_t ring_bytes, WatchedBitmap
                           watched_map,
                           known_cgroups_.fd(),
                           -1,
-                          is_held ? ring_bytes_ / 2 : 0};
+                          is_held ? ring_bytes_ / (command_lines_ != nullptr ? 8 : 2) : 0};
   // Notes are not worth the filter: load it without them first. The memory that they take is
   // released too late for a second try.
   if (is_short) {
     if (BpfRefusal refusal = Load(layout, maps)) return refusal;
   }
-  notes_.Open(layout, watched_map, command_lines_ != nullptr ? ring_fd_.Get() : -1);
+  notes_.Open(layout, watched_map, command_lines_ != nullptr ? ring_fd_.Get() : -1, ring_bytes_);
   maps.notes = notes_.fd();
   if (program_ && maps.notes < 0) return {};
   BpfRefusal refusal = Load(layout, maps);

@@ -28,8 +28,8 @@ class EbpfFilter {
 
   // Reserves at least `ring_bytes` for records. `watched`: the processes whose exits are reported;
   // nullptr: all.
-  // `is_held`: the reader lets records come together, and looks in time before half of the space is
-  // used only if the filter wakes it.
+  // `is_held`: the reader lets records come together, and looks in time before the space is used up
+  // only if the filter wakes it.
   BpfRefusal Open(KernelTypes& types, size_t ring_bytes, WatchedBitmap* watched, bool is_held);
 
   explicit operator bool() const { return static_cast<bool>(program_); }

@@ -16,7 +16,8 @@ constexpr uint32_t kMostNotes = 4096;
 
 }  // namespace
 
-void ExitNotes::Open(const KernelLayout& layout, int watched_map, int command_lines_map) {
+void ExitNotes::Open(const KernelLayout& layout, int watched_map, int command_lines_map,
+                     size_t command_lines_bytes) {
   if (!layout.executable) return;
   map_ = bpf::CreateMap("exitwatch_note", bpf::kLruHash, sizeof(ExitNoteKey), sizeof(ExitNote),
                         kMostNotes, 0);
@@ -26,8 +27,8 @@ void ExitNotes::Open(const KernelLayout& layout, int watched_map, int command_li
   const char* tracepoint = function ? nullptr : "sched_process_exit";
   for (const auto& [turn, attached] :
        {std::pair{ExitNoteTurn::kFirst, &first_}, std::pair{ExitNoteTurn::kBackup, &backup_}}) {
-    const auto program =
-        BuildExitNoteProgram(layout, {map_.Get(), watched_map, command_lines_map}, turn);
+    const auto program = BuildExitNoteProgram(
+        layout, {map_.Get(), watched_map, command_lines_map, command_lines_bytes}, turn);
     if (LoadBpfProgram("exitwatch_note", type, program, &attached->program, function.value_or(0))) {
       return;
     }

@@ -1,6 +1,8 @@
 #ifndef EXITWATCH_LINUX_BPF_EXIT_NOTES_H_
 #define EXITWATCH_LINUX_BPF_EXIT_NOTES_H_
 
+#include <cstddef>
+
 #include "core/bpf/exit_note_program.h"
 #include "linux/system/unique_fd.h"
 
@@ -12,8 +14,9 @@ class ExitNotes {
  public:
   // `watched_map`: see GroupFilterMaps. If the kernel cannot or will not provide notes, there are
   // none.
-  // `command_lines_map`: see ExitNoteMaps.
-  void Open(const KernelLayout& layout, int watched_map, int command_lines_map);
+  // `command_lines_map`, of `command_lines_bytes`: see ExitNoteMaps.
+  void Open(const KernelLayout& layout, int watched_map, int command_lines_map,
+            size_t command_lines_bytes);
 
   // The map of notes; -1 if there is none.
   int fd() const { return first_.link ? map_.Get() : -1; }

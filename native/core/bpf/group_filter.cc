@@ -31,6 +31,7 @@ constexpr int16_t kEventAt = -8 - kEventBytes;
 constexpr int16_t kRecord = kEventAt - static_cast<int16_t>(sizeof(GroupReport));
 constexpr int16_t kSlotsAt = kRecord - 16;
 constexpr int16_t kThreadsAt = kSlotsAt;  // used before TellCgroup() uses the slots
+constexpr int16_t kSequenceAt = kSlotsAt;
 
 constexpr int16_t EventField(uint32_t wire_offset) {
   return static_cast<int16_t>(kEventAt + static_cast<int16_t>(wire_offset - wire::kEvent));
@@ -292,10 +293,10 @@ class Program : KernelProgram {
   }
 
   // Threads that were released are counted in the signal_struct; only the first one may not be
-  // released yet. It may be at any time, by its parent: the kernel first adds what it counted, and
-  // then takes its handlers away (kernel/exit.c, __exit_signal()).
+  // released yet. When another CPU reaps it, it adds that one's counters to the group's, one by one
+  // (kernel/exit.c, __exit_signal()). What is read amid that would count some of them twice.
   void ReadUsage(const UsagePlaces& places) {
-    const Asm::Label released = code_.NewLabel();
+    constexpr int kTries = 3;
     const Asm::Label done = code_.NewLabel();
     constexpr auto kDead = static_cast<int32_t>(GroupRecord::kDead);
     code_.Load(Asm::kWord, Asm::kR1, Asm::kFrame, RecordField(offsetof(GroupRecord, flags)));
@@ -304,13 +305,54 @@ class Program : KernelProgram {
     SetFlag(GroupRecord::kUsageKnown);
     if (places.io) SetFlag(GroupRecord::kIoKnown);
     Read(UsageField(offsetof(ProcessUsage, max_rss_pages)), 8, kSignal, places.max_rss);
+    for (int i = 0; i < kTries; i++) TryCounters(places, done);
+    code_.Load(Asm::kWord, Asm::kR1, Asm::kFrame, RecordField(offsetof(GroupRecord, flags)));
+    code_.Compute(BPF_AND, Asm::kR1, ~(GroupRecord::kUsageKnown | GroupRecord::kIoKnown));
+    code_.Store(Asm::kWord, Asm::kFrame, RecordField(offsetof(GroupRecord, flags)), Asm::kR1);
+    code_.Bind(done);
+  }
+
+  // Goes to `done` if nothing was added to the group's counters meanwhile. As in the kernel's
+  // read_seqretry(), but old kernels have no barrier for BPF programs: on arm64, only the calls in
+  // between keep the reads in their order.
+  void TryCounters(const UsagePlaces& places, Asm::Label done) {
+    const Asm::Label released = code_.NewLabel();
+    const Asm::Label check = code_.NewLabel();
+    const Asm::Label changing = code_.NewLabel();
+    AwaitCounters(places, changing);
+    code_.Store(Asm::kWord, Asm::kFrame, kSequenceAt, Asm::kR1);
+    // What was added is no longer counted as a thread, but may still look unreleased.
+    ReadWord(Asm::kR1, kSignal, layout_.signal.threads);
+    code_.JumpIf32(BPF_JEQ, Asm::kR1, 0, released);
     JumpIfReleased(released);
     ReadCounters(places, true);
     JumpIfReleased(released);
-    code_.Jump(done);
+    code_.Jump(check);
     code_.Bind(released);
     ReadCounters(places, false);
-    code_.Bind(done);
+    code_.Bind(check);
+    ReadWord(Asm::kR1, kSignal, places.sequence);
+    code_.Load(Asm::kWord, Asm::kR2, Asm::kFrame, kSequenceAt);
+    code_.JumpIf32(BPF_JEQ, Asm::kR1, Asm::kR2, done);
+    code_.Bind(changing);
+  }
+
+  // Loads the sequence into r1 when nothing is being added, or goes to `changing` after a while:
+  // that takes less than a microsecond, unless a hypervisor stops the other CPU. Not too many
+  // looks: a socket has room for a filter of some 2,500 instructions (net.core.optmem_max, 20 KiB
+  // before Linux 6.8).
+  void AwaitCounters(const UsagePlaces& places, Asm::Label changing) {
+    constexpr int kLooks = 16;
+    const Asm::Label even = code_.NewLabel();
+    for (int i = 0; i < kLooks; i++) {
+      const Asm::Label odd = code_.NewLabel();
+      ReadWord(Asm::kR1, kSignal, places.sequence);
+      code_.JumpIf32(BPF_JSET, Asm::kR1, 1, odd);
+      code_.Jump(even);
+      code_.Bind(odd);
+    }
+    code_.Jump(changing);
+    code_.Bind(even);
   }
 
   // The memory of a first thread that is gone may be another task's.

@@ -111,12 +111,16 @@ std::optional<UsagePlaces> FindUsage(const Btf& btf) {
       {"signal_struct", "maxrss", 8, &places.max_rss},
   };
   const char* missing = "";
+  // A seqlock_t begins with its sequence; with PREEMPT_RT, that was beside the lock for a while.
+  std::optional<Btf::Member> sequence = btf.Find("signal_struct", "stats_seqc");
+  if (!sequence) sequence = btf.Find("signal_struct", "stats_lock");
   const std::optional<Btf::Member> entity = btf.Find("task_struct", "se");
-  if (!entity || !FindAll(btf, wanted, &missing) ||
+  if (!sequence || !entity || !FindAll(btf, wanted, &missing) ||
       !FindCounter(btf, "utime", "utime", &places.user) ||
       !FindCounter(btf, "stime", "stime", &places.system)) {
     return std::nullopt;
   }
+  places.sequence = sequence->offset;
   places.runtime.in_task += entity->offset;
   const std::optional<Btf::Member> in_signal = btf.Find("signal_struct", "ioac");
   const std::optional<Btf::Member> in_task = btf.Find("task_struct", "ioac");

@@ -44,7 +44,8 @@ struct UsagePlaces {
     uint32_t in_signal, in_task;
   };
   Counter user, system, runtime;
-  uint32_t max_rss;  // in the signal_struct
+  uint32_t max_rss;   // in the signal_struct
+  uint32_t sequence;  // in the signal_struct: odd while a thread adds its counters to it
   struct Io {
     Counter read, written;
   };

@@ -60,6 +60,23 @@ itAsRootOfHost.each(cases)(
   },
 );
 
+itAsRootOfHost('what a process used counts once, even if it is reaped at that moment', async () => {
+  await using monitor = new ExitMonitor({ scope: 'all' });
+  const log = new EventLog(monitor);
+  await monitor.start();
+  const reaper = new LineProcess(program('reaper'), ['300', '3']);
+  const told = (await reaper.rest()).map((line) => line.split(' ').map(Number));
+  expect(told).toHaveLength(300);
+  const shares: (number | null)[] = [];
+  for (const [pid = 0, us = NaN] of told) {
+    const { usage } = await exitOf(log, pid, ({ name }) => name === 'reaper');
+    shares.push(usage && ((usage.userMs + usage.systemMs) * 1000) / us);
+  }
+  expect(shares.filter((share) => share !== null && (share < 0.9 || share > 1.5))).toEqual([]);
+  // Unknown only if a hypervisor stops the parent's processor amid the reaping.
+  expect(shares.filter((share) => share === null).length).toBeLessThan(30);
+});
+
 itAsRootOfHost('bytes that a program causes to be written to storage are counted', async () => {
   await using monitor = new ExitMonitor({ scope: 'all' });
   const log = new EventLog(monitor);

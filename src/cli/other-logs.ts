@@ -30,7 +30,7 @@ export const MOST_LOOKED_AT = 20_000;
 /** What systemd says of a unit whose processes end, behind the unit's name, and what it may do about it. */
 const UNIT_LINES = [
   {
-    pattern: /: (?:[A-Z][\w ]* process exited, |Failed with result |Deactivated )/,
+    pattern: /: (?:[A-Z][\w ]* process exited, |Failed with result |Deactivated |Succeeded\.)/,
     certainty: 'sure how: systemd reaped it; who sent a signal is not known',
   },
   {

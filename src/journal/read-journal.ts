@@ -6,7 +6,7 @@ import { InOrder } from './in-order.js';
 import { JournalDirectory, journalError } from './journal-directory.js';
 import { type JournalQuery, Query } from './query.js';
 import type { JournalRow } from './rows.js';
-import { type Block, DamagedError, SegmentReader } from './segment-reader.js';
+import { type Block, isDamage, SegmentReader } from './segment-reader.js';
 
 const NEWLINE = 0x0a;
 
@@ -174,11 +174,6 @@ async function matching(
     return [gapFor(block)].filter((gap) => query.matches(gap));
   }
   return [...rowsIn(bytes, query)];
-}
-
-function isDamage(error: unknown): boolean {
-  const { code } = error as NodeJS.ErrnoException;
-  return error instanceof DamagedError || code?.startsWith('Z_') === true;
 }
 
 /** What stands for rows that cannot be read any more. */

@@ -2,7 +2,7 @@ import type { FileHandle } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import { gunzip } from 'node:zlib';
 
-import { bytesAt, type JournalDirectory } from './journal-directory.js';
+import { bytesAt, type JournalDirectory, journalError } from './journal-directory.js';
 import { plainRanges, type Range, rangeOf } from './plain-ranges.js';
 import type { Query } from './query.js';
 import { MOST_HEADER_BYTES, MOST_LINE_BYTES, parseHeader } from './rows.js';
@@ -33,12 +33,18 @@ export interface Block {
   rows: number | null;
   /** The number of the first one, or of one before it. */
   first: number;
-  /** Rejects with an error of zlib, or `damaged`, if they cannot be read any more. */
+  /** If they cannot be read any more, it rejects with what {@link isDamage} knows. */
   read: () => Promise<Buffer>;
 }
 
-/** Why a segment that is compressed cannot be read. */
-export class DamagedError extends Error {}
+/** A segment that is compressed cannot be read. */
+class DamagedError extends Error {}
+
+/** Whether what was read is damaged; otherwise, it could not be read now. */
+export function isDamage(error: unknown): boolean {
+  const { code = '' } = error as NodeJS.ErrnoException;
+  return error instanceof DamagedError || code.startsWith('Z_') || code === 'ERR_BUFFER_TOO_LARGE';
+}
 
 /** A segment that is open for reading. It stays readable if its file is replaced or removed. */
 export class SegmentReader {
@@ -94,7 +100,11 @@ export class SegmentReader {
       const content = await decompress(await bytesAt(file, 0, size));
       await file.close();
       return new SegmentReader(first, headerIn(content), { content });
-    } catch {
+    } catch (error) {
+      if (!isDamage(error)) {
+        await file.close();
+        throw journalError(directory.path, error);
+      }
       // Some of its blocks may be whole.
       if (index !== null) {
         return new SegmentReader(first, index.bootId, { file, packed: index.blocks });

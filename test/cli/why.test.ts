@@ -383,6 +383,7 @@ describe('another log', () => {
     ['web.service: Main process exited, code=killed, status=9/KILL', REAPED],
     ["web.service: Failed with result 'oom-kill'.", REAPED],
     ['web.service: Deactivated successfully.', REAPED],
+    ['web.service: Succeeded.', REAPED], // before systemd 248
     [
       'web.service: A process of this unit has been killed by the OOM killer.',
       'sure: the kernel has counted it',

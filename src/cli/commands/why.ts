@@ -28,8 +28,9 @@ Usage: exitwatch why NAME|PID|UNIT|CONTAINER [OPTION]…
                    the kernel's name, or the program's file name. If none has
                    it, the unit NAME.service, then the container NAME
   PID              the last process with this pid
-  UNIT             a unit of systemd: nginx.service. Of the processes that ended
-                   last, the one that was started first
+  UNIT             a unit of systemd: nginx.service. Of its last run, what was
+                   started first; of several steps, such as ExecStartPre=, the
+                   first one that failed, or else the one that lived longest
   CONTAINER        a container, by its name, its id, or the first 12 digits of
                    the id
 

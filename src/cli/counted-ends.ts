@@ -75,9 +75,10 @@ const isCounted = isObjectOf({
 function countedIn(value: unknown): Counted | null {
   if (!isCounted(value)) return null;
   const { row, ids } = value as Counted;
-  return { row: { ...row, from: new Date(row.from), to: new Date(row.to) }, ids };
+  const { program = null } = row as Partial<JournalSkip>; // an earlier version did not write it
+  return { row: { ...row, program, from: new Date(row.from), to: new Date(row.to) }, ids };
 }
 
-function keyOf({ name, count, from, to }: JournalSkip): string {
-  return JSON.stringify([name, count, from, to]);
+function keyOf({ name, program, count, from, to }: JournalSkip): string {
+  return JSON.stringify([name, program, count, from, to]);
 }

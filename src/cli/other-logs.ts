@@ -1,6 +1,7 @@
 import { spawnSync } from 'node:child_process';
 
 import { reasonOf } from '../common/errors.js';
+import { NamePattern } from '../common/name-pattern.js';
 import type { Subject } from '../journal/story.js';
 
 /** A line of another log, and how far to trust it. */
@@ -38,7 +39,7 @@ const UNIT_LINES = [
     certainty: 'sure: the kernel has counted it',
   },
   {
-    pattern: /: (?:Killing process |Sent signal |State '[\w-]+' timed out)|^Stopp(?:ed|ing) /,
+    pattern: /: (?:Killing process |Sent signal |State '[\w-]+' timed out)|^Stopping /, // not "Stopped", which precedes an automatic restart, too
     certainty: 'sure: systemd did it; who asked for that is not known',
   },
 ];
@@ -72,7 +73,7 @@ type Read = (log: 'systemd' | 'kernel', args: readonly string[]) => string[];
 
 function unitLines({ unit, name }: Subject, read: Read): OtherLine[] {
   const wanted = unit ?? name;
-  if (wanted === undefined || !/^[\w:.\\@-]+$/.test(wanted)) return [];
+  if (wanted === undefined || !/^[\w:.\\@*?-]+$/.test(wanted)) return [];
   const lines = read('systemd', ['-u', wanted, '_PID=1']);
   return lines.flatMap((line) => unitLine(line) ?? []).slice(-MOST);
 }
@@ -89,37 +90,42 @@ function kernelLines(subject: Subject, read: Read): OtherLine[] {
   return kernelLinesAmong(read('kernel', ['_TRANSPORT=kernel']), subject); // of earlier boots, too
 }
 
+/** What the kernel says of the end of a process: `name` and `pid` are groups of the pattern. */
+const KERNEL_LINES = [
+  {
+    pattern:
+      /Memory cgroup out of memory.*Killed process (?<pid>\d+) \((?<name>.*?)\)(?:,| total-vm)/,
+    certainty: 'sure: its cgroup reached its limit of memory, and the kernel killed it',
+  },
+  {
+    pattern:
+      /(?<!cgroup )out of memory.*Killed process (?<pid>\d+) \((?<name>.*?)\)(?:,| total-vm)/i,
+    certainty: 'sure: the kernel ran out of memory and killed it',
+  },
+  {
+    // "traps: app[7] trap invalid opcode ip:…", "app[7]: segfault at …"
+    pattern:
+      /^(?:traps: )?(?<name>.+)\[(?<pid>\d+)\]:? (?:segfault|trap|general protection|unhandled|bad frame)/,
+    certainty: 'sure: a fault of the program; likely its end',
+  },
+];
+
 /** What lines of the kernel say of the end of a process. */
 export function kernelLinesAmong(lines: readonly string[], { name, pid }: Subject): OtherLine[] {
-  const wanted = pid === undefined ? name : String(pid);
-  if (wanted === undefined) return [];
-  const literal = wanted.slice(0, 15).replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
-  const killed =
-    pid === undefined ? `Killed process \\d+ \\(${literal}\\)` : `Killed process ${literal} `;
-  const whose = pid === undefined ? '' : ', if no other process had this pid then';
-  const fault =
+  const names = name === undefined ? null : new NamePattern([name]);
+  const isOfIt = (groups: Partial<Record<string, string>>) =>
     pid === undefined
-      ? `(?:^|\\s)${literal}\\[\\d+\\]: (?:segfault|trap)`
-      : `\\[${literal}\\]: (?:segfault|trap)`;
-  const found = [
-    {
-      pattern: new RegExp(`Memory cgroup out of memory.*${killed}`),
-      certainty: `sure: its cgroup reached its limit of memory, and the kernel killed it${whose}`,
-    },
-    {
-      pattern: new RegExp(`(?<!cgroup )out of memory.*${killed}`, 'i'),
-      certainty: `sure: the kernel ran out of memory and killed it${whose}`,
-    },
-    {
-      pattern: new RegExp(fault),
-      certainty: `sure: a fault of the program; likely its end${whose}`,
-    },
-  ];
-  return found.flatMap(({ pattern, certainty }) =>
+      ? names?.matches([groups['name'] ?? '']) === true
+      : groups['pid'] === String(pid);
+  const whose = pid === undefined ? '' : ', if no other process had this pid then';
+  return KERNEL_LINES.flatMap(({ pattern, certainty }) =>
     lines
-      .filter((line) => pattern.test(line))
+      .filter((line) => {
+        const groups = pattern.exec(line.replace(PREFIX, ''))?.groups;
+        return groups !== undefined && isOfIt(groups);
+      })
       .slice(-MOST)
-      .map((line) => ({ line, certainty })),
+      .map((line) => ({ line, certainty: certainty + whose })),
   );
 }
 

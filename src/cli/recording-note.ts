@@ -1,10 +1,11 @@
-import { closeSync, constants, readSync, writeSync } from 'node:fs';
+import { closeSync, constants, fchmodSync, fchownSync, readSync, writeSync } from 'node:fs';
 import { uptime as secondsUp } from 'node:os';
 import { join } from 'node:path';
 
 import { ExitwatchError, reasonOf } from '../common/errors.js';
 import { isObject } from '../common/is-object.js';
 import { bootId } from '../identity/boot-id.js';
+import { bytesAt, JournalDirectory } from '../journal/journal-directory.js';
 import { openFile } from '../memory/state-folder.js';
 
 const { O_CREAT, O_RDWR } = constants;
@@ -36,13 +37,17 @@ export class RecordingNote {
   #isClosed = false;
 
   /**
-   * `dir` belongs to us.
+   * `dir` belongs to us. `gid`: a group that may read it.
    *
    * @throws ExitwatchError `ERR_EXITWATCH_STATE_DIR`
    */
-  constructor(dir: string) {
+  constructor(dir: string, gid?: number) {
     try {
       this.#file = openFile(join(dir, FILE), O_RDWR | O_CREAT);
+      if (gid !== undefined) {
+        fchownSync(this.#file, -1, gid);
+        fchmodSync(this.#file, 0o640);
+      }
     } catch (error) {
       const detail = `${JSON.stringify(dir)} cannot be used: ${reasonOf(error)}`;
       throw new ExitwatchError('ERR_EXITWATCH_STATE_DIR', detail, { cause: error });
@@ -52,21 +57,7 @@ export class RecordingNote {
   /** What an earlier recording has noted; `null`: nothing. */
   read(): Noted | null {
     const bytes = Buffer.alloc(BYTES);
-    const text = bytes.toString('utf8', 0, readSync(this.#file, bytes, 0, BYTES, 0));
-    try {
-      const note: unknown = JSON.parse(text);
-      if (!isObject(note)) return null;
-      const { at, bootId, uptime, counts } = note;
-      if (typeof bootId !== 'string') return null;
-      const date = new Date(String(at));
-      if (Number.isNaN(date.getTime())) return null;
-      return {
-        ...{ at: date, bootId, uptime: typeof uptime === 'number' ? uptime : null },
-        counts: counts === true,
-      };
-    } catch {
-      return null; // empty, or torn
-    }
+    return noteIn(bytes.toString('utf8', 0, readSync(this.#file, bytes, 0, BYTES, 0)));
   }
 
   /** All ends until so long ago, in ms, are on disk, or somebody else remembers them. */
@@ -86,6 +77,48 @@ export class RecordingNote {
     this.#isClosed = true;
     closeSync(this.#file);
   }
+}
+
+function noteIn(text: string): Noted | null {
+  try {
+    const note: unknown = JSON.parse(text);
+    if (!isObject(note)) return null;
+    const { at, bootId, uptime, counts } = note;
+    if (typeof bootId !== 'string') return null;
+    const date = new Date(String(at));
+    if (Number.isNaN(date.getTime())) return null;
+    return {
+      ...{ at: date, bootId, uptime: typeof uptime === 'number' ? uptime : null },
+      counts: counts === true,
+    };
+  } catch {
+    return null; // empty, or torn
+  }
+}
+
+/** Recordings note each 10 s that they record, unless their disk is slow. */
+const SILENCE_MS = 60_000;
+
+/**
+ * Since when nothing has been recorded in the journal of this directory; `null`: something is recording, or nobody
+ * knows, because it is not of `exitwatch record`.
+ */
+export async function stoppedAt(dir: string): Promise<Date | null> {
+  let file;
+  try {
+    file = await (await JournalDirectory.open(dir)).file(FILE);
+    if (file === null) return null;
+    const note = noteIn((await bytesAt(file, 0, BYTES)).toString('utf8'));
+    return note !== null && (!isNow(note) || ageMs(note) > SILENCE_MS) ? note.at : null;
+  } catch {
+    return null; // we may not read it
+  } finally {
+    await file?.close();
+  }
+}
+
+export function describeStop(stopped: Date): string {
+  return `Nothing has been recorded since ${stopped.toISOString()}.`;
 }
 
 /**

@@ -84,7 +84,7 @@ export class Recording {
         this.#commit(exits);
       },
     });
-    this.#note = new RecordingNote(journalDir(stateDir));
+    this.#note = new RecordingNote(journalDir(stateDir), gid);
     this.#last = lastRecorded(this.#journal.last, this.#note.read());
     this.#wasRecorded = this.#hasRecorder();
     this.#rate = new RateLimit(rate);

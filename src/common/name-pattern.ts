@@ -11,25 +11,37 @@ const MOST_CHARACTERS = 1024;
  */
 export class NamePattern {
   readonly #patterns: RegExp[];
+  /** For names that the kernel has cut. */
+  readonly #cutPatterns: RegExp[];
   /** The names that match, if no pattern has wildcards; otherwise `null`. */
   readonly literals: readonly string[] | null;
 
   /** @throws ExitwatchError `ERR_EXITWATCH_INVALID_OPTION` */
   constructor(globs: readonly string[]) {
     const hasWildcards = globs.some((glob) => /[*?[]/.test(glob));
-    const cutNames = globs.map((glob) =>
-      Buffer.from(glob).subarray(0, KERNEL_NAME_BYTES).toString(),
-    );
-    this.literals = hasWildcards ? null : [...new Set([...globs, ...cutNames])];
-    this.#patterns = globs.flatMap((glob) => {
-      const cut = Buffer.from(glob).subarray(0, KERNEL_NAME_BYTES).toString();
-      return [...new Set([glob, cut])].map((each) => globPattern(each));
+    const cutGlobs = globs.flatMap((glob) => {
+      const bytes = Buffer.from(glob);
+      return bytes.length > KERNEL_NAME_BYTES ? [bytes.toString('utf8', 0, KERNEL_NAME_BYTES)] : [];
     });
+    this.literals = hasWildcards ? null : [...new Set([...globs, ...cutGlobs])];
+    this.#patterns = globs.map(globPattern);
+    this.#cutPatterns = cutGlobs.map(globPattern);
   }
 
+  /** `names`: of one process, by the kernel and of its program. */
   matches(names: readonly string[]): boolean {
-    return names.some((name) => this.#patterns.some((pattern) => pattern.test(name)));
+    return names.some(
+      (name) =>
+        this.#patterns.some((pattern) => pattern.test(name)) ||
+        (this.#cutPatterns.some((pattern) => pattern.test(name)) && !isBeginning(name, names)),
+    );
   }
+}
+
+/** Whether the whole name is known, too: then that counts. */
+function isBeginning(name: string, names: readonly string[]): boolean {
+  const whole = name.replace(/\ufffd+$/, ''); // of a character of several bytes, cut in between
+  return names.some((other) => other.length > name.length && other.startsWith(whole));
 }
 
 /** @throws ExitwatchError `ERR_EXITWATCH_INVALID_OPTION` */

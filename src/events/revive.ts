@@ -134,11 +134,11 @@ function reviveSender(sender: unknown): Json | null {
 
 function reviveClients(clients: unknown): Json[] | null {
   if (!Array.isArray(clients)) return null;
-  for (const client of clients as Json[]) {
-    client['startedAt'] = reviveDate(client['startedAt']);
-    client['endedAt'] = reviveDate(client['endedAt']);
-  }
-  return clients as Json[];
+  // Nothing but what was checked.
+  return (clients as Json[]).map(({ pid, name, uid, commandLine, startedAt, endedAt }) => ({
+    ...{ pid, name, uid, commandLine },
+    ...{ startedAt: reviveDate(startedAt), endedAt: reviveDate(endedAt) },
+  }));
 }
 
 function reviveDate(value: unknown): Date | null {

@@ -1,29 +1,42 @@
 import { enderOf, namesOf } from './terms.js';
-import { areWithin, momentOf, msBetween, startOf } from './moments.js';
+import { areWithin, type Moment, momentOf, msBetween, startOf } from './moments.js';
 import type { JournalExit } from './rows.js';
 
-/** How soon after each other the processes of a run end. */
+/** How soon after each other the steps of a run end. */
 const TOGETHER_MS = 10_000;
+
+/** How long a run may take to end: systemd gives up much earlier by default. */
+const ENDING_MS = 600_000;
 
 /**
  * The end that tells how the last run of a unit or container ended. Of processes that lived at the same time, it
  * is that of the one that was started first: what was run, and not what that ran. Of several that were run one after the
  * other, as ExecStartPre= and ExecStopPost= of systemd are, it is that of the first one that failed, or else of the one
- * that lived longest. `ends`: of the unit, the latest first. `null`: there is none.
+ * that lived longest. `ends`: of the unit, the latest first. `runsSince`: when the run began that has not ended; what
+ * ended since then does not count. `null`: there is none.
  */
-export async function endOfLastRun(ends: AsyncIterable<JournalExit>): Promise<JournalExit | null> {
+export async function endOfLastRun(
+  ends: AsyncIterable<JournalExit>,
+  runsSince: Moment | null,
+): Promise<JournalExit | null> {
   const steps: JournalExit[] = [];
   let latest: JournalExit | undefined;
   let first: JournalExit | undefined;
   for await (const end of ends) {
+    if (runsSince !== null && msBetween(runsSince, momentOf(end)) > 0) continue;
     latest ??= end;
-    if (!areWithin(momentOf(latest), momentOf(end), TOGETHER_MS)) break;
-    if (first !== undefined && !livedTogether(end, first)) {
-      if (isOfEarlierRun(first, steps)) return tellingOf(steps);
-      steps.push(first);
-      first = undefined;
+    first ??= end;
+    const apartMs = msBetween(momentOf(end), momentOf(latest));
+    // Another boot is another run.
+    if (!(apartMs <= ENDING_MS)) break;
+    if (livedTogether(end, first)) {
+      if (msBetween(startOf(first), startOf(end)) < 0) first = end;
+      continue;
     }
-    if (first === undefined || msBetween(startOf(first), startOf(end)) < 0) first = end;
+    if (!areWithin(momentOf(latest), momentOf(end), TOGETHER_MS)) continue;
+    if (isOfEarlierRun(first, steps)) return tellingOf(steps);
+    steps.push(first);
+    first = end;
   }
   if (first !== undefined && !isOfEarlierRun(first, steps)) steps.push(first);
   return tellingOf(steps);
@@ -31,7 +44,7 @@ export async function endOfLastRun(ends: AsyncIterable<JournalExit>): Promise<Jo
 
 /** `end`: the earlier one of both. */
 function livedTogether(end: JournalExit, first: JournalExit): boolean {
-  return msBetween(startOf(first), momentOf(end)) > 0;
+  return end === first || msBetween(startOf(first), momentOf(end)) > 0;
 }
 
 /** The same program was run again. */

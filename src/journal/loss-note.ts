@@ -11,24 +11,21 @@ import {
 import { isObject } from '../common/is-object.js';
 
 import type { JournalFolder } from './journal-folder.js';
+import type { Dropped } from './row-queue.js';
 
 const { O_CREAT, O_RDWR } = constants;
 
-/** Ends for which the disk had no room. */
-export interface Loss {
+/** Ends that could not be written. */
+export interface Loss extends Dropped {
   /** The number of the row that tells of it. */
   seq: number;
-  from: number;
-  to: number;
-  /** `null`: nobody knows how many. */
-  lost: number | null;
 }
 
 const FILE = 'loss';
 const BYTES = 256;
 
 /**
- * What a full disk has cost, until the journal has a row about it. The file has its room from the
+ * What a full disk, for example, has cost, until the journal has a row about it. The file has its room from the
  * beginning, so that it can be written while there is none.
  */
 export class LossNote {
@@ -59,7 +56,10 @@ export class LossNote {
       if (!isObject(loss)) return null;
       const { seq, from, to, lost } = loss;
       const isWhole = [seq, from, to, lost ?? 0].every((each) => Number.isSafeInteger(each));
-      return isWhole ? (loss as unknown as Loss) : null;
+      if (!isWhole) return null;
+      // Earlier versions took every failure for a full disk.
+      const reason = loss['reason'] === 'not-written' ? 'not-written' : 'disk-full';
+      return { ...(loss as unknown as Loss), reason };
     } catch {
       return null; // torn
     }

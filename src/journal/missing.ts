@@ -1,6 +1,7 @@
 import { NamePattern } from '../common/name-pattern.js';
 
-import type { JournalRow } from './rows.js';
+import type { JournalGap, JournalRow } from './rows.js';
+import { namesOf } from './terms.js';
 
 /** Ends that a journal knows of, and has no rows of. */
 export interface Missing {
@@ -10,6 +11,15 @@ export interface Missing {
   isMore: boolean;
   /** So many were counted, and not kept. */
   counted: number;
+}
+
+export const NOTHING: Missing = { lost: 0, isMore: false, counted: 0 };
+
+/** How many ends a gap has lost; `null`: nobody knows. What was lost of signals is no end. */
+export function lostIn({ reason, lost, recovered }: JournalGap): number | null {
+  if (reason === 'trace-buffer') return 0;
+  // Those that were recovered follow.
+  return lost === null ? null : Math.max(0, lost - recovered);
 }
 
 /**
@@ -22,17 +32,19 @@ export async function missingAmong(
   known: readonly number[] = [],
 ): Promise<Missing> {
   const pattern = names.length === 0 ? null : new NamePattern(names);
-  const missing: Missing = { lost: 0, isMore: false, counted: 0 };
+  const missing: Missing = { ...NOTHING };
   for await (const row of rows) {
     if (known.includes(row.seq)) continue;
-    // What was lost of signals is no end.
-    if (row.event === 'gap' && row.reason !== 'trace-buffer') {
-      // Those that were recovered follow.
-      missing.lost += Math.max(0, (row.lost ?? 0) - row.recovered);
-      missing.isMore ||= row.lost === null;
+    if (row.event === 'gap') {
+      const lost = lostIn(row);
+      missing.lost += lost ?? 0;
+      missing.isMore ||= lost === null;
     }
-    const isOfIt = (name: string | null) => name === null || pattern?.matches([name]) !== false;
-    if (row.event === 'skipped' && isOfIt(row.name)) missing.counted += row.count;
+    if (row.event === 'skipped') {
+      const own = namesOf(row);
+      const isOfIt = own.length === 0 || pattern === null || pattern.matches(own);
+      if (isOfIt) missing.counted += row.count;
+    }
   }
   return missing;
 }

@@ -1,7 +1,7 @@
 import type { JournalExit } from './rows.js';
 
 /** A moment that an end tells of. */
-interface Moment {
+export interface Moment {
   bootId: string;
   /** By the wall clock of then, in ms. */
   wallMs: number;

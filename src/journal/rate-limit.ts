@@ -10,7 +10,7 @@ const MOST_NAMES = 10_000;
 /** Ends whose count is not on disk yet, at about 50 bytes each; a recorder has room for fewer by default. */
 const MOST_HELD = 65_536;
 
-interface Count {
+interface Count extends Names {
   kept: number;
   sinceNs: number;
   skipped: number;
@@ -20,6 +20,8 @@ interface Count {
   ids: string[];
 }
 
+type Names = Pick<JournalSkip, 'name' | 'program'>;
+
 /** A count of ends that were not kept, and their ids. */
 export interface Counted {
   row: JournalSkip;
@@ -27,13 +29,13 @@ export interface Counted {
 }
 
 /**
- * Keeps so many ends a minute of each name, and counts the others, so that a process that crashes and is started
+ * Keeps so many ends a minute of each name and program, and counts the others, so that a process that crashes and is started
  * again at once does not fill a journal.
  */
 export class RateLimit {
   readonly #most: number;
   readonly #nowNs: () => number;
-  readonly #counts = new Map<string | null, Count>();
+  readonly #counts = new Map<string, Count>();
   #held = 0;
 
   constructor(most: number, nowNs: () => number = () => Number(process.hrtime.bigint())) {
@@ -47,7 +49,7 @@ export class RateLimit {
    */
   admit(event: ExitEvent): 'keep' | 'count' | 'forget' {
     if (this.#most === Infinity) return 'keep';
-    const count = this.#countOf(event.name ?? event.program);
+    const count = this.#countOf(event);
     if (count.kept < this.#most) {
       count.kept++;
       return 'keep';
@@ -66,22 +68,26 @@ export class RateLimit {
   takeSkipped(): Counted[] {
     const taken: Counted[] = [];
     const now = this.#nowNs();
-    for (const [name, count] of this.#counts) {
-      const { skipped, ids, from, to, sinceNs } = count;
+    for (const [key, count] of this.#counts) {
+      const { name, program, skipped, ids, from, to, sinceNs } = count;
       if (skipped > 0) {
         const times = { from: new Date(from), to: new Date(to) };
-        taken.push({ row: { event: 'skipped', name, count: skipped, ...times }, ids });
+        taken.push({ row: { event: 'skipped', name, program, count: skipped, ...times }, ids });
         Object.assign(count, NONE, { ids: [] });
-      } else if (now - sinceNs >= MINUTE_NS) this.#counts.delete(name);
+      } else if (now - sinceNs >= MINUTE_NS) this.#counts.delete(key);
     }
     this.#held = 0;
     return taken;
   }
 
-  #countOf(name: string | null): Count {
-    const key = this.#counts.size < MOST_NAMES || this.#counts.has(name) ? name : null;
+  #countOf(event: Names): Count {
+    const own = `${event.name ?? ''}/${event.program ?? ''}`;
+    const isOwn = this.#counts.size < MOST_NAMES || this.#counts.has(own);
+    const [key, { name, program }] = isOwn ? [own, event] : [OTHERS, NAMELESS];
     const now = this.#nowNs();
-    const count = this.#counts.get(key) ?? { kept: 0, sinceNs: now, ...NONE, ids: [] };
+    const count = this.#counts.get(key) ?? {
+      ...{ name, program, kept: 0, sinceNs: now, ...NONE, ids: [] },
+    };
     this.#counts.set(key, count);
     if (now - count.sinceNs >= MINUTE_NS) {
       count.kept = 0;
@@ -90,5 +96,9 @@ export class RateLimit {
     return count;
   }
 }
+
+/** No file has this name. */
+const OTHERS = '/';
+const NAMELESS: Names = { name: null, program: null };
 
 const NONE = { skipped: 0, from: Infinity, to: -Infinity };

@@ -6,6 +6,7 @@ import { bootId } from '../identity/boot-id.js';
 
 import type { JournalFolder } from './journal-folder.js';
 import {
+  type JournalGap,
   laterVersion,
   parseHeader,
   parseRow,
@@ -40,6 +41,8 @@ export interface Recovered {
   last: { at: Date; bootId: string | null } | null;
   /** The ids of the latest ends: they may be delivered again. */
   ids: Set<string>;
+  /** What stands for rows that were stored, and cannot be read any more; `null`: all can. */
+  damaged: JournalGap | null;
 }
 
 /**
@@ -57,28 +60,32 @@ export function recover(folder: JournalFolder, keeps: readonly string[] | null):
     next: 1,
     last: null,
     ids: new Set(),
+    damaged: null,
   };
   let isNewest = true;
   for (const { first, isPlain, isPacked } of segments.toReversed()) {
     if (isPlain && !isPacked) {
-      const { header, size, lines } = wholeLines(folder, first, isNewest);
-      if (header === null) {
+      const { header, size, lines, damaged } = wholeLines(folder, first, isNewest);
+      if (header === null && lines.length === 0) {
         // The power failed before it was on disk.
         if (isNewest) folder.remove(plainName(first));
         continue;
       }
-      const isSame = header.bootId === bootId() && isDeepStrictEqual(header.keeps, keeps);
-      if (isNewest && isSame) recovered.resumable = { header, size };
+      const isSame = header?.bootId === bootId() && isDeepStrictEqual(header.keeps, keeps);
+      // What is damaged is told in another segment: once.
+      if (isNewest) recovered.damaged = damaged;
+      if (isNewest && isSame && damaged === null) recovered.resumable = { header, size };
       else if (isNewest && lines.length === 0) {
         // The next segment has its number, and so its name.
         folder.remove(plainName(first));
         recovered.next = Math.max(recovered.next, first);
         continue;
       } else recovered.unpacked.unshift(first);
-      takeLines(recovered, lines, header.bootId);
+      takeLines(recovered, lines, header?.bootId ?? null);
     } else if (recovered.ids.size < MOST_IDS) {
-      const { lines, bootId } = packedLines(folder, first);
+      const { lines, bootId, next } = packedLines(folder, first);
       takeLines(recovered, lines, bootId);
+      recovered.next = Math.max(recovered.next, next);
     }
     isNewest = false;
     recovered.next = Math.max(recovered.next, first);
@@ -120,35 +127,65 @@ function takeLines(recovered: Recovered, lines: string[], bootId: string | null)
   }
 }
 
+/** No row is shorter. */
+const LEAST_ROW_BYTES = 20;
+
 /**
- * The lines of a segment. `mustFollow`: up to the first one that is torn, or whose number does not follow, and cuts
- * off the rest: after a power failure, anything may be there.
+ * The rows of a segment, whose numbers rise. What is torn behind the last one of the newest segment is cut off; after a
+ * power failure, anything may be between them, too.
  */
-function wholeLines(folder: JournalFolder, first: number, mustFollow: boolean) {
+function wholeLines(folder: JournalFolder, first: number, isNewest: boolean) {
   const bytes = contentOf(folder, plainName(first));
   const lines: string[] = [];
   let header: SegmentHeader | null = null;
+  let damaged: JournalGap | null = null;
   let size = 0;
   let expected = first;
-  for (let end = bytes.indexOf(10); end >= 0; end = bytes.indexOf(10, size)) {
-    const line = bytes.toString('utf8', size, end);
-    if (header === null) {
-      header = parseHeader(line);
-      if (header === null) {
-        const later = laterVersion(line);
-        if (later === null) break;
-        const detail = `its file ${plainName(first)} has version ${later}, and this release knows 1`;
-        throw new Error(detail);
-      }
-    } else {
-      if (mustFollow && wholeRowSeq(line) !== expected) break;
-      lines.push(line);
-      expected++;
+  for (let at = 0, end = bytes.indexOf(10); end >= 0; at = end + 1, end = bytes.indexOf(10, at)) {
+    const line = bytes.toString('utf8', at, end);
+    if (at === 0) {
+      header = headerIn(line, first);
+      if (header !== null) size = end + 1;
+      continue;
     }
+    // What is in others was seen to be whole, or told, when they were the newest one.
+    const seq = isNewest ? wholeRowSeq(line) : seqOf(line);
+    if (seq === null || seq < expected) continue;
+    const lost = seq - expected;
+    if (lost > (at - size) / LEAST_ROW_BYTES) continue; // it is no number of ours
+    if (lost > 0) damaged = gapBetween(damaged, lines.at(-1) ?? null, line, lost);
+    expected = seq + 1;
+    lines.push(line);
     size = end + 1;
   }
-  if (mustFollow && header !== null && size < bytes.length) cut(folder, plainName(first), size);
-  return { header, size, lines };
+  if (isNewest && size > 0 && size < bytes.length) cut(folder, plainName(first), size);
+  return { header, size, lines, damaged };
+}
+
+/** @throws Error if a later release has written it */
+function headerIn(line: string, first: number): SegmentHeader | null {
+  const header = parseHeader(line);
+  const later = header === null ? laterVersion(line) : null;
+  if (later === null) return header;
+  const detail = `its file ${plainName(first)} has version ${later}, and this release knows 1`;
+  throw new Error(detail);
+}
+
+/** What stands for damaged rows between these lines; `earlier`: for those of before. */
+function gapBetween(
+  earlier: JournalGap | null,
+  before: string | null,
+  after: string,
+  lost: number,
+): JournalGap {
+  const timeIn = (line: string | null) => {
+    const row = line === null ? null : parseRow(line);
+    return row === null ? null : timeOf(row);
+  };
+  const to = timeIn(after) ?? new Date();
+  const from = earlier?.from ?? timeIn(before) ?? to;
+  const sum = (earlier?.lost ?? 0) + lost;
+  return { event: 'gap', from, to, lost: sum, reason: 'damaged', recovered: 0 };
 }
 
 function cut(folder: JournalFolder, name: string, size: number): void {
@@ -161,24 +198,30 @@ function cut(folder: JournalFolder, name: string, size: number): void {
   }
 }
 
-/** The last lines of a compressed segment. */
-function packedLines(
-  folder: JournalFolder,
-  first: number,
-): { lines: string[]; bootId: string | null } {
+/** How many members of a compressed segment to look at. */
+const MOST_MEMBERS = 32;
+
+/** More rows than a segment has. */
+const MANY_ROWS = 2 ** 24;
+
+/** The last lines of a compressed segment, and a number that is greater than those of its rows. */
+function packedLines(folder: JournalFolder, first: number) {
   const bytes = contentOf(folder, packedName(first));
   const index = parseIndex(folder.read(indexName(first)) ?? '');
-  const bootId = index?.bootId ?? null;
-  try {
-    const members =
-      index === null
-        ? [bytes]
-        : index.blocks.map(({ at, size }) => bytes.subarray(at, at + size)).slice(-32);
-    const lines = members.flatMap((member) => gunzipSync(member).toString('utf8').split('\n'));
-    return { lines, bootId };
-  } catch {
-    return { lines: [], bootId }; // damaged
-  }
+  const members = index?.blocks
+    .slice(-MOST_MEMBERS)
+    .map(({ at, size }) => bytes.subarray(at, at + size)) ?? [bytes];
+  let isWhole = true;
+  const lines = members.flatMap((member) => {
+    try {
+      return gunzipSync(member).toString('utf8').split('\n');
+    } catch {
+      isWhole = false; // damaged
+      return [];
+    }
+  });
+  const rows = index?.blocks.reduce((sum, block) => sum + block.rows, 0) ?? MANY_ROWS;
+  return { lines, bootId: index?.bootId ?? null, next: first + (isWhole ? 0 : rows) };
 }
 
 function contentOf(folder: JournalFolder, name: string): Buffer {

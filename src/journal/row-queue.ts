@@ -18,6 +18,15 @@ export interface Dropped {
   to: number;
   /** `null`: a gap of unknown size among them. */
   lost: number | null;
+  reason: LossReason;
+}
+
+/** Why rows do not reach the disk; `'not-written'` if it is not full. */
+export type LossReason = Extract<JournalGap['reason'], 'disk-full' | 'not-written'>;
+
+export function lossReasonOf(error: unknown): LossReason {
+  const { code = '' } = error as NodeJS.ErrnoException;
+  return code === 'ENOSPC' || code === 'EDQUOT' ? 'disk-full' : 'not-written';
 }
 
 /** Most rows to hold while the disk is slow, at about 1 KiB each. */
@@ -48,10 +57,11 @@ export class RowQueue {
     return this.#loss;
   }
 
-  push(event: JournalEvent, isInTrouble: boolean): void {
+  /** `trouble`: why rows cannot be written now; `null`: they can. */
+  push(event: JournalEvent, trouble: LossReason | null): void {
     this.#rows.push(rowOf(event));
-    const most = isInTrouble ? MOST_IN_TROUBLE : MOST;
-    if (this.#rows.length > most) this.#drop(most);
+    const most = trouble === null ? MOST : MOST_IN_TROUBLE;
+    if (this.#rows.length > most) this.#drop(most, trouble ?? 'not-written');
   }
 
   take(): QueuedRow[] {
@@ -61,10 +71,10 @@ export class RowQueue {
   }
 
   /** They could not be written, nor could what was given up before them be told. */
-  putBack(rows: readonly QueuedRow[], loss: Dropped | null): void {
+  putBack(rows: readonly QueuedRow[], loss: Dropped | null, trouble: LossReason): void {
     if (loss !== null) this.#addLoss(loss);
     this.#rows = [...rows, ...this.#rows];
-    if (this.#rows.length > MOST_IN_TROUBLE) this.#drop(MOST_IN_TROUBLE);
+    if (this.#rows.length > MOST_IN_TROUBLE) this.#drop(MOST_IN_TROUBLE, trouble);
   }
 
   /** What was given up: the sum, which is about to be told, and the rows. */
@@ -82,7 +92,7 @@ export class RowQueue {
   }
 
   /** The oldest ones, some at a time. */
-  #drop(most: number): void {
+  #drop(most: number, reason: LossReason): void {
     const kept: QueuedRow[] = [];
     for (const row of this.#rows.splice(0, this.#rows.length - Math.floor(most * 0.9))) {
       if (row.id === null && kept.length < MOST_OTHERS) {
@@ -90,29 +100,30 @@ export class RowQueue {
         continue;
       }
       this.#dropped.push(row);
-      this.#addLoss({ from: row.from, to: row.to, lost: row.ends });
+      this.#addLoss({ from: row.from, to: row.to, lost: row.ends, reason });
     }
     this.#rows = [...kept, ...this.#rows];
   }
 
-  #addLoss({ from, to, lost }: Dropped): void {
-    const before = this.#loss ?? { from, to, lost: 0 };
+  #addLoss({ from, to, lost, reason }: Dropped): void {
+    const before = this.#loss ?? { from, to, lost: 0, reason };
     this.#loss = {
       from: Math.min(from, before.from),
       to: Math.max(to, before.to),
       lost: before.lost === null || lost === null ? null : before.lost + lost,
+      reason: before.reason === reason ? reason : 'not-written',
     };
   }
 }
 
 /** The row that tells of it. */
-export function gapRow({ from, to, lost }: Dropped): QueuedRow {
+export function gapRow({ from, to, lost, reason }: Dropped): QueuedRow {
   const event: JournalGap = {
     event: 'gap',
     from: new Date(from),
     to: new Date(to),
     lost,
-    reason: 'disk-full',
+    reason,
     recovered: 0,
   };
   return rowOf(event);

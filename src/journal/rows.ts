@@ -7,24 +7,26 @@ import { isExitJson, reviveExit } from '../events/revive.js';
 import { timeText } from './time-text.js';
 
 /**
- * Ends that a journal lacks. `'disk-full'`: the disk had no room for them. `'not-recording'`: no
- * recorder remembered what ended while nobody wrote the journal. `'damaged'`: rows cannot be read any more; its `seq`
+ * Ends that a journal lacks. `'disk-full'`: the disk had no room for them. `'not-written'`: they could not be written for
+ * another reason, or not fast enough. `'not-recording'`: no recorder remembered what ended while nobody wrote the journal. `'damaged'`: rows cannot be read any more; its `seq`
  * is not later than theirs. The other reasons are those of a monitor's {@link Gap}.
  *
  * @see [The journal](../../docs/journal.md#in-a-program)
  */
 export type JournalGap = Omit<Gap, 'reason'> & {
-  reason: Gap['reason'] | 'disk-full' | 'not-recording' | 'damaged';
+  reason: Gap['reason'] | 'disk-full' | 'not-written' | 'not-recording' | 'damaged';
 };
 
 /**
- * Ends of processes with this name that were counted and not kept, because there were too many.
+ * Ends of processes with this name and program that were counted and not kept, because there were too many.
  *
  * @see [The journal](../../docs/journal.md#in-a-program)
  */
 export type JournalSkip = {
   event: 'skipped';
   name: string | null;
+  /** Earlier versions did not write it. */
+  program: string | null;
   count: number;
   from: Date;
   to: Date;
@@ -176,6 +178,7 @@ export function parseRow(line: string): JournalRow | null {
     case 'gap':
       return isGap(row) ? revive(row, ['from', 'to']) : null;
     case 'skipped':
+      row['program'] ??= null;
       return isSkip(row) ? revive(row, ['from', 'to']) : null;
     case 'source':
       return isChange(row) ? revive(row, ['at']) : null;
@@ -196,7 +199,9 @@ function parse(line: string): Record<string, unknown> | null {
 const isGap = isObjectOf({
   ...{ from: isTime, to: isTime, lost: orNull(isCount), reason: isWord, recovered: isCount },
 });
-const isSkip = isObjectOf({ from: isTime, to: isTime, name: orNull(isText), count: isCount });
+const isSkip = isObjectOf({
+  ...{ from: isTime, to: isTime, name: orNull(isText), program: orNull(isText), count: isCount },
+});
 const isChange = isObjectOf({
   ...{ at: isTime, source: isWord, previous: isWord, filter: orNull(isWord) },
   downgrade: orNull(isObjectOf({ code: isWord, detail: isText, remedy: orNull(isText) })),

@@ -141,6 +141,11 @@ export function headIn(text: string): IndexHead | null {
   return { first: first as number, bootId, keeps: keepsIn(keeps), terms };
 }
 
+/** Which ends the rows are of, from the beginning of an index of any version. */
+export function keepsOfIndex(text: string): readonly string[] | null {
+  return keepsIn(objectIn(text.split('\n', 1).join())?.['keeps']);
+}
+
 function objectIn(line: string): Record<string, unknown> | null {
   try {
     const value: unknown = JSON.parse(line);

@@ -1,10 +1,12 @@
 import type { SignalSender } from '../events/signal-event.js';
 import { clientIn, isClientOf } from '../trace/clients.js';
-import { unitsOf } from '../where/whereabouts.js';
 
+import { dayBeforeOf, endsBefore, missingBefore } from './before.js';
+import type { Coverage } from './coverage.js';
 import { endOfLastRun } from './last-run.js';
-import { type Missing, missingAmong } from './missing.js';
-import { areWithin, bootOf, momentOf, msBetween, startOf } from './moments.js';
+import { type Missing, missingAmong, NOTHING } from './missing.js';
+import { areWithin, bootOf, type Moment, momentOf, msBetween, startOf } from './moments.js';
+import { isSamePlace } from './places.js';
 import type { JournalQuery } from './query.js';
 import { readEnds, readEndsBackwards, readJournal, readOthers } from './read-journal.js';
 import type { JournalExit, JournalGap, JournalRow } from './rows.js';
@@ -32,19 +34,39 @@ export interface Story {
   clients: JournalExit[];
   /** What the journal lacks of that time. */
   gaps: (JournalGap & { seq: number })[];
-  /** Ends of its name, of the day before, that were counted and not kept: at most so many. */
-  countedBefore: number;
+  /** What the journal lacks of that day, and may be one of them. */
+  missingBefore: Missing;
+  /** If the journal began within that day: when. */
+  beginsAt: Date | null;
+  /** Which ends it was given since that day, in the words of its writers, each for a part of it; `null`: all. */
+  keeps: readonly (readonly string[] | null)[] | null;
   /** What the journal lacks since then: there may be a later end of what was asked for. `null`: it was not asked for. */
   missingSince: Missing | null;
+  /** When the run of the unit or container that was asked for began, if it has not ended. */
+  runsSince: Date | null;
 }
+
+/** A run of a unit or container that has not ended: when it began. */
+export interface Run {
+  at: Date;
+  moment: Moment;
+}
+
+/** The last end of a subject. */
+export interface LastEnd {
+  end: JournalExit;
+  /** When a run of the unit or container began that has not ended; `null`: there is none, or nobody knows. */
+  runsSince: Date | null;
+}
+
+/** Says since when a unit or container runs, by an end of a process in it; `null`: it does not, or nobody knows. */
+export type RunsSince = (subject: Subject, end: JournalExit) => Run | null;
+
+/** By how much the wall clock may be set while a unit runs. */
+const CLOCK_MS = 3_600_000;
 
 /** What is within seconds. */
 const SECONDS_MS = 10_000;
-
-const DAY_MS = 86_400_000;
-
-/** The most earlier ends to look for. */
-export const MOST_BEFORE = 10;
 
 /** Processes start and end at moments that are known to so many ms. */
 const BLUR_MS = 10;
@@ -54,17 +76,42 @@ const CLIENT_MS = 5000;
 
 /**
  * The latest end of the subject, `null`: there is none. Of a unit or container, it is the one that tells how its
- * last run ended.
+ * last run ended, if there was one.
  */
 export async function findEnd(
   dir: string,
   subject: Subject,
   since: Date | undefined,
-): Promise<JournalExit | null> {
-  const ends = exitsIn(readEndsBackwards({ dir, ...subject, ...timesOf(since) }));
-  if (subject.unit !== undefined || subject.container !== undefined) return endOfLastRun(ends);
-  for await (const end of ends) return end;
-  return null;
+  runsSince: RunsSince = () => null,
+): Promise<LastEnd | null> {
+  const query = { dir, ...subject, ...timesOf(since) };
+  const latest = await latestOf(query);
+  if (latest === null) return null;
+  if (subject.unit === undefined && subject.container === undefined) {
+    return { end: latest, runsSince: null };
+  }
+  const run = runsSince(subject, latest);
+  // The clock may have been set since.
+  const until = run === null ? {} : { until: new Date(run.at.getTime() + CLOCK_MS) };
+  const ends = exitsIn(readEndsBackwards({ ...query, ...until }));
+  const end = await endOfLastRun(ends, run?.moment ?? null);
+  return { end: end ?? latest, runsSince: run?.at ?? null };
+}
+
+/** What a recorder remembers comes a little later than what a monitor is told. */
+async function latestOf(query: JournalQuery): Promise<JournalExit | null> {
+  let latest: JournalExit | null = null;
+  for await (const end of exitsIn(readEndsBackwards(query))) {
+    latest = end;
+    break;
+  }
+  if (latest === null) return null;
+  const { exitedAt } = latest;
+  const since = new Date(Math.max(exitedAt.getTime() - SECONDS_MS, query.since?.getTime() ?? 0));
+  for await (const end of exitsIn(readEndsBackwards({ ...query, since }))) {
+    if (msBetween(momentOf(latest), momentOf(end)) > 0) latest = end;
+  }
+  return latest;
 }
 
 /** All ends of the subject, the oldest first. */
@@ -85,11 +132,13 @@ export async function storyOf(
   dir: string,
   end: JournalExit,
   asked: Subject | null,
+  coverage: Coverage,
 ): Promise<Story> {
   const ender = enderOf(end);
   const story: Story = {
     ...{ end, ender, enderEnd: null, sameEnder: [], likelySameEnder: [] },
-    ...{ samePlace: [], before: [], clients: [], gaps: [], countedBefore: 0, missingSince: null },
+    ...{ samePlace: [], before: [], clients: [], gaps: [], missingBefore: NOTHING, beginsAt: null },
+    ...{ keeps: null, missingSince: null, runsSince: null },
   };
   const { exitedAt } = end;
   const sentMs = (ender?.sentAt ?? exitedAt).getTime();
@@ -102,12 +151,16 @@ export async function storyOf(
   const isSure = (row: JournalExit) => isSameEnder(story, row);
   story.sameEnder = story.likelySameEnder.filter(isSure);
   story.likelySameEnder = story.likelySameEnder.filter((row) => !isSure(row));
+  const told = story.gaps.map(({ seq }) => seq);
   story.before = await endsBefore(dir, end);
-  const dayBefore = readOthers({ dir, since: dayBeforeOf(end), until: exitedAt });
-  story.countedBefore = (await missingAmong(dayBefore, namesOf(end).map(literally))).counted;
+  story.missingBefore = await missingBefore(dir, end, told);
+  const dayBefore = dayBeforeOf(end);
+  const { begins } = coverage;
+  if (begins !== null && begins > dayBefore) story.beginsAt = begins;
+  const keeps = coverage.kept(dayBefore, asked === null ? exitedAt : undefined);
+  if (keeps.some((each) => each !== null)) story.keeps = keeps;
   if (asked !== null) {
     const names = asked.name === undefined ? [] : [asked.name];
-    const told = story.gaps.map(({ seq }) => seq);
     const later = readJournal({ dir, ...asked, since: exitedAt });
     story.missingSince = await missingAmong(later, names, told);
   }
@@ -169,24 +222,6 @@ function isSameEnder({ end, ender, enderEnd }: Story, row: JournalExit): boolean
   return enderEnd?.pid === by.pid && parents(by) === parents(ender) && lives(row) && lives(end);
 }
 
-function isSamePlace(row: JournalExit, end: JournalExit): boolean {
-  if (end.cgroup === null || end.cgroup === '/' || row.cgroup === null) return false;
-  return row.cgroup === end.cgroup || isSameUnit(row, end);
-}
-
-/** Where no cgroup tells programs of one name apart: of the same user, and started by the same program. */
-function isAlike(row: JournalExit, end: JournalExit): boolean {
-  if (row.cgroup !== end.cgroup || (end.cgroup !== null && end.cgroup !== '/')) return false;
-  return row.uid === end.uid && row.parentName === end.parentName && row.program === end.program;
-}
-
-/** Users, containers and machines may have units of the same name. A slice has everything of a user. */
-function isSameUnit(row: JournalExit, end: JournalExit): boolean {
-  const pathOf = ({ cgroup, container, pod, machine }: JournalExit) =>
-    [...unitsOf(cgroup).units, container?.id, pod?.uid, machine?.name].join('/');
-  return end.unit !== null && pathOf(row) === pathOf(end);
-}
-
 /** Whether this is the process that sent the signal, and not an earlier or a later one with its pid. */
 function isEnder(row: JournalExit, { end }: Story): boolean {
   const sent = sentOf(end);
@@ -204,35 +239,6 @@ async function endOf(dir: string, pid: number, story: Story): Promise<JournalExi
     return isEnder(row, story) ? row : null;
   }
   return null;
-}
-
-async function endsBefore(dir: string, end: JournalExit): Promise<JournalExit[]> {
-  const name = namesOf(end).find((each) => each !== '');
-  if (name === undefined) return [];
-  const { unit } = end;
-  const query = {
-    ...{ dir, name: literally(name), since: dayBeforeOf(end) },
-    ...(unit === null ? {} : { unit }),
-    until: end.exitedAt,
-  };
-  const before: JournalExit[] = [];
-  for await (const row of exitsIn(readEndsBackwards(query))) {
-    if (row.seq >= end.seq || !(isSamePlace(row, end) || isAlike(row, end))) continue;
-    // What ran beside it was not started again.
-    if (msBetween(momentOf(row), startOf(end)) < 0) continue;
-    before.push(row);
-    if (before.length === MOST_BEFORE) break;
-  }
-  return before;
-}
-
-function dayBeforeOf({ exitedAt }: JournalExit): Date {
-  return new Date(exitedAt.getTime() - DAY_MS);
-}
-
-/** A pattern for this name alone. */
-function literally(name: string): string {
-  return name.replace(/[*?[]/g, '[$&]');
 }
 
 function timesOf(since: Date | undefined): Pick<JournalQuery, 'since'> {

@@ -1,6 +1,8 @@
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import {
+  chmodSync,
+  chownSync,
   appendFileSync,
   copyFileSync,
   mkdirSync,
@@ -295,6 +297,35 @@ describe('exitwatch record', () => {
     });
     rmSync(open, { recursive: true });
   });
+
+  itAsRecorder(
+    'leaves a directory as it is that others can reach, and says why it cannot',
+    async () => {
+      for (const [mode, code] of [
+        [0o755, 0],
+        [0o770, 125],
+      ] as const) {
+        await using record = new TestRecord();
+        mkdirSync(record.stateDir);
+        chmodSync(record.stateDir, mode);
+        chownSync(record.stateDir, 0, 65_534);
+        if (code === 0) {
+          await record.start('--group', 'adm');
+          const { gid } = statSync(record.stateDir);
+          expect([statSync(record.stateDir).mode & 0o777, gid]).toEqual([mode, 65_534]);
+        } else {
+          expect(
+            await call('record', '--group', 'adm', '--state-dir', record.stateDir),
+          ).toMatchObject({
+            code,
+            stderr: expect.stringContaining(
+              'cannot be opened to the group: it belongs to another group',
+            ) as string,
+          });
+        }
+      }
+    },
+  );
 
   itAsRecorder('lets a group read the journal', async () => {
     await using record = new TestRecord();

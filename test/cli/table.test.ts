@@ -275,3 +275,14 @@ describe('the reason why a row names no sender is printed once', () => {
     );
   });
 });
+
+test('a gap that began on another day says on which', () => {
+  const table = new ExitTable(false, () => 200, NOON);
+  const from = new Date('2026-11-20T21:14:03.000');
+  expect(table.gap({ ...GAP, from })).toContain('lost since 2026-11-20 21:14:03.000: ');
+  expect(table.gap({ ...GAP, from: new Date(0) })).toContain('lost since an unknown time: ');
+  const skipped = { event: 'skipped', name: 'MainThread', program: 'node', count: 7 } as const;
+  expect(table.skipped({ ...skipped, from, to: NOON })).toContain(
+    'SKIPPED: 7 ends of MainThread (node) since 2026-11-20 21:14:03.000',
+  );
+});

@@ -1,13 +1,14 @@
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-import type { ExitEvent } from '../../src';
+import type { ExitEvent, SignalSender } from '../../src';
 import { JournalWriter, type JournalEvent } from '../../src/journal';
 import { whereaboutsOf } from '../../src/where/whereabouts';
 
 import { kernelLinesAmong, unitLine } from '../../src/cli/other-logs';
 
 import { call } from '../support/command';
-import { endOf, Folder, killedBy } from '../support/journal';
+import { endOf, Folder, killedBy, write } from '../support/journal';
 import { blockWith, sessionOf } from '../support/pages';
 
 const DOCKER = `/system.slice/docker-${'3f2a9c1b04de'.padEnd(64, '0')}.scope`;
@@ -82,7 +83,7 @@ test('the story has the sender’s own end, who else it ended, and the ends befo
       '         1101 (worker) killed SIGTERM, after 0.50s; 1.00s after',
       'near     1 other ended in the same unit within 10 s (sure)',
       '         1103 (logger) exited 0, after 0.50s; 3.00s after',
-      'before   it had ended 2 times in the 24 hours before',
+      'before   it had ended 2 times since the journal began, 2026-11-24T03:00:00.000Z',
       '         2026-11-24T03:00:30.000Z  1030 (node) exited 2, after 0.50s',
       '         2026-11-24T03:00:00.000Z  1000 (node) exited 1, after 0.50s',
     ]);
@@ -312,7 +313,7 @@ test('what the journal lacks of that time is told', async () => {
   };
   await withJournal([gap, server(100)], async (ask) => {
     expect((await ask('node')).at(-1)).toBe(
-      'lost     ends between 2026-11-24T03:01:35.000Z and 2026-11-24T03:01:39.000Z are missing in the journal',
+      'lost     ends between 2026-11-24T03:01:35.000Z and 2026-11-24T03:01:39.000Z may be missing',
     );
   });
 });
@@ -346,18 +347,18 @@ test('an end is not told as the last one, nor a number as exact, if the journal 
   });
   const gap = { event: 'gap', lost: null, reason: 'not-recording', recovered: 0 } as const;
   const events: JournalEvent[] = [
-    { event: 'skipped', name: 'node', count: 20, ...times(0, 30) },
-    { event: 'skipped', name: 'other', count: 1000, ...times(0, 30) },
+    { event: 'skipped', name: 'MainThread', program: 'node', count: 20, ...times(0, 30) },
+    { event: 'skipped', name: 'other', program: 'other', count: 1000, ...times(0, 30) },
     ...[server(40, { exitCode: 1 }), server(100)],
-    { event: 'skipped', name: 'node', count: 5, ...times(100, 110) },
+    { event: 'skipped', name: 'MainThread', program: 'node', count: 5, ...times(100, 110) },
     { ...gap, ...times(500, 600) },
   ];
   await withJournal(events, async (ask) => {
     const lines = await ask('node');
     expect(lines.slice(lines.findIndex((line) => line.startsWith('before')))).toEqual([
-      'before   it had ended at least once in the 24 hours before',
+      'before   it had ended at least once since the journal began, 2026-11-24T03:00:30.000Z',
       expect.stringMatching(/ 1040 \(node\) exited 1/),
-      '         up to 25 more of this name were counted and not kept',
+      '         ends may be missing: 25 were counted and not kept',
       'later    ends may be missing: an unknown number was lost, 5 were counted and not kept; "exitwatch history" says when',
     ]);
   });
@@ -391,12 +392,27 @@ describe('another log', () => {
     ["web.service: State 'stop-sigterm' timed out. Killing.", DID],
     ['web.service: Killing process 77 (web) with signal SIGKILL.', DID],
     ['Stopping web.service - A web server...', DID],
+    ['Stopped web.service - A web server.', null], // older versions also say it before a restart
     ['Started zoom.service - Killed rooms, stopped looms.', null],
     ['Starting oom.service - The broom killed...', null],
     ['web.service: Consumed 3.2s CPU time, 99.4M memory peak.', null],
   ])('says: %s', (message, certainty) => {
     const line = `2026-11-24T03:00:03+0000 host systemd[1]: ${message}`;
     expect(unitLine(line)).toEqual(certainty === null ? null : { line, certainty });
+  });
+
+  test.each([
+    'traps: my app[701] trap invalid opcode ip:55d0 sp:7ffe error:0 in app[55d0+1000]',
+    'traps: my app[701] general protection fault ip:55d0 sp:7ffe error:0 in libc.so.6',
+    'my app[701]: segfault at 0 ip 000055d0 sp 00007ffe error 4 in app[55d0+1000]',
+  ])('of the kernel says: %s', (message) => {
+    const lines = [`2026-11-24T03:00:03+0000 host kernel: ${message}`];
+    for (const subject of [{ name: 'my app' }, { name: 'my *' }, { pid: 701 }]) {
+      expect(kernelLinesAmong(lines, subject)).toHaveLength(1);
+    }
+    for (const subject of [{ name: 'app' }, { pid: 70 }]) {
+      expect(kernelLinesAmong(lines, subject)).toEqual([]);
+    }
   });
 
   test('tells a full cgroup from a full machine', () => {
@@ -414,6 +430,9 @@ describe('another log', () => {
       }),
     ]);
     expect(kernelLinesAmong(lines, { pid: 7 })).toEqual([]);
+    for (const subject of [{ name: 'w*' }, { pid: 77 }]) {
+      expect(kernelLinesAmong(lines, subject)).toHaveLength(2);
+    }
   });
 });
 
@@ -450,9 +469,9 @@ test('of what may be among what the journal lacks, it says so', async () => {
     journal.append({ ...gap, lost: 3, reason: 'receive-buffer' });
     journal.append({ ...gap, lost: 2, reason: 'receive-buffer', recovered: 2 });
     journal.append({ ...gap, lost: 4, reason: 'trace-buffer' });
-    journal.append({ event: 'skipped', ...between, name: 'zzyzx', count: 5 });
-    journal.append({ event: 'skipped', ...between, name: 'other', count: 6 });
-    journal.append({ event: 'skipped', ...between, name: null, count: 7 });
+    journal.append({ event: 'skipped', ...between, name: 'zzyzx', program: null, count: 5 });
+    journal.append({ event: 'skipped', ...between, name: 'other', program: null, count: 6 });
+    journal.append({ event: 'skipped', ...between, name: null, program: null, count: 7 });
   }
   const { code, stderr } = await call('why', 'zzyzx', '--state-dir', folder.path);
   expect({ code, line: stderr.split('\n')[1] }).toEqual({
@@ -489,8 +508,128 @@ test('it prints what docs/journal.md shows', async () => {
       ...{ exitedAt: at('03:00:05.000'), exitedNs: 2e13 + 1.789e9 },
     }),
   ];
+  events.unshift(endOf(-90_000, { name: 'cron', program: 'cron', cgroup: '/', pid: 99 }));
   const [session] = sessionOf(blockWith('docs/journal.md', '$ exitwatch why web.service'));
   await withJournal(events, async (ask) => {
     expect(await ask('web.service')).toEqual(session?.printed);
   });
+});
+
+test('an end of a program with a longer name is not taken for that of another', async () => {
+  const ends = [
+    endOf(1, { name: 'systemd-network', program: 'systemd-networkd', exitCode: 7 }),
+    endOf(2, { name: 'systemd-network', program: 'systemd-networkd-wait-online' }),
+    endOf(3, { name: 'a-script-of-mine', program: 'python3', exitCode: 5 }),
+  ];
+  await withJournal(ends, async (ask) => {
+    const [first, second] = await ask('systemd-networkd');
+    expect(first).toContain('exited 7');
+    expect(second).toMatch(/^process  1001 systemd-networkd, /);
+    expect((await ask('systemd-network'))[1]).toContain('systemd-networkd-wait-online');
+  });
+});
+
+test('who exits after a request is not said to have had no signal', async () => {
+  const { sender } = killedBy('deploy.sh', 4711, 1);
+  const request = endOf(1, { signalsReceived: sender == null ? [] : [sender] });
+  await withJournal([request], async (ask) => {
+    const lines = await ask('1001');
+    expect(lines.filter((line) => /^(by|before) /.test(line))).toEqual([
+      'by       itself, after what follows (sure: no signal killed it)',
+      'before   SIGTERM from 4711 deploy.sh, 0.00s before the end (sure: reported by the kernel)',
+    ]);
+  });
+});
+
+test('what was lost of signals, or recovered, is no missing end', async () => {
+  const gap = { event: 'gap', from: endOf(1).exitedAt, to: endOf(2).exitedAt } as const;
+  const events: JournalEvent[] = [
+    { ...gap, lost: 120, reason: 'trace-buffer', recovered: 0 },
+    { ...gap, lost: 2, reason: 'receive-buffer', recovered: 2 },
+    { ...gap, lost: 3, reason: 'receive-buffer', recovered: 1 },
+    endOf(3),
+  ];
+  const between = 'between 2026-11-24T03:00:01.000Z and 2026-11-24T03:00:02.000Z';
+  await withJournal(events, async (ask) => {
+    const lines = await ask('1003');
+    expect(lines.filter((line) => /^(lost|before|later) /.test(line))).toEqual([
+      `lost     not all signals ${between} were seen`,
+      `lost     up to 2 ends ${between} may be missing`,
+    ]);
+  });
+});
+
+test('workers are not taken for earlier runs of their server', async () => {
+  const master = (from: number, to: number, more = {}) =>
+    server(to, { startedAt: endOf(from).exitedAt, ...more });
+  const ends = [
+    server(1, { startedAt: endOf(-90_000).exitedAt }),
+    ...[9.1, 9.2, 9.3].map((to, i) => server(to, { pid: 500 + i, startedAt: endOf(2).exitedAt })),
+    master(1.5, 9.4, { pid: 77 }),
+    ...[19.1, 19.2].map((to, i) => server(to, { pid: 600 + i, startedAt: endOf(12).exitedAt })),
+    master(11, 20),
+  ];
+  await withJournal(ends, async (ask) => {
+    const lines = await ask('web.service');
+    const before = lines.findIndex((line) => line.startsWith('before'));
+    expect(lines.slice(before)).toEqual([
+      expect.stringMatching(/^before   it had ended 2 times since the journal began, /),
+      expect.stringMatching(/ 77 \(node\) exited 0, after 7\.90s$/),
+      expect.stringMatching(/ 1001 \(node\) exited 0, /),
+    ]);
+  });
+});
+
+test('the last end is the one that happened last, and not the one that was told last', async () => {
+  await withJournal([server(10, { exitCode: 9 }), server(8), server(7)], async (ask) => {
+    expect((await ask('node'))[0]).toBe('1010 (node) exited 9, after 0.50s');
+  });
+});
+
+test('a journal of some ends says so', async () => {
+  using folder = new Folder();
+  await write(folder.journal, [server(0), server(10)], { keeps: ['failed'] });
+  const { lines } = await call('why', 'node', '--state-dir', folder.path);
+  expect(lines.at(-1)).toBe(
+    'keeps    this journal keeps only ends that match failed: there may be others',
+  );
+});
+
+test('a journal in which nothing is written any more says so', async () => {
+  using folder = new Folder();
+  await write(folder.journal, [server(0)]);
+  const note = {
+    at: new Date('2026-11-24T05:00:00Z'),
+    bootId: 'another',
+    uptime: 1,
+    counts: false,
+  };
+  writeFileSync(join(folder.journal, 'recording'), JSON.stringify(note), { mode: 0o600 });
+  const say = 'exitwatch: Nothing has been recorded since 2026-11-24T05:00:00.000Z.';
+  const said = async (...args: string[]) =>
+    (await call(...args, '--state-dir', folder.path)).stderr.split('\n');
+  expect(await said('history')).toContain(say);
+  expect(await said('why', 'node')).toContain(say.slice('exitwatch: '.length));
+  expect(await said('why', 'zzyzx')).toEqual(
+    expect.arrayContaining([
+      'The journal begins at 2026-11-24T03:00:00.000Z.',
+      say.slice('exitwatch: '.length),
+    ]),
+  );
+});
+
+test('what only a client of a sender claims is not printed', async () => {
+  const by = byInit(1).sender;
+  const client = {
+    ...{ pid: 9, name: 'systemctl', uid: 0, commandLine: null, startedAt: endOf(0).exitedAt },
+    ...{ endedAt: null, program: 5, parentPid: '1\u001b[2J' },
+  };
+  const end = endOf(1, { sender: { ...by, likelyClients: [client] } as unknown as SignalSender });
+  await withJournal(
+    [{ ...end, ...{ how: 'killed', exitCode: null, signal: 'SIGTERM' } } as ExitEvent],
+    async (ask) => {
+      const lines = await ask('1001');
+      expect(lines).toContainEqual('for      9 systemctl, uid 0 ran at that time (likely)');
+    },
+  );
 });

@@ -3,6 +3,7 @@ import { cpSync, mkdirSync, readFileSync, statSync, truncateSync, writeFileSync 
 import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 
+import { lossReasonOf, RowQueue } from '../../src/journal/row-queue';
 import { JournalWriter } from '../../src/journal';
 import { segmentsIn } from '../../src/journal/segment-files';
 
@@ -103,7 +104,7 @@ describe('a full disk', () => {
         await journal.flush();
       }
       journal.append({ event: 'gap', ...times, lost: null, reason: 'not-recording', recovered: 0 });
-      journal.append({ event: 'skipped', ...times, name: 'loop', count: 7 });
+      journal.append({ event: 'skipped', ...times, name: 'loop', program: 'loop', count: 7 });
       for (const i of range(0, 19_999)) journal.append(endOf(100 + i));
       disk.grow(64 * 1024);
       await journal.flush();
@@ -192,3 +193,12 @@ test(
   },
   60_000 * ROUNDS,
 );
+
+test('rows that another failure has kept from the disk are not said to have had no room', () => {
+  expect(['ENOSPC', 'EDQUOT', 'EIO', 'EROFS'].map((code) => lossReasonOf({ code }))).toEqual([
+    ...['disk-full', 'disk-full', 'not-written', 'not-written'],
+  ]);
+  const queue = new RowQueue();
+  for (const i of range(0, 20_000)) queue.push(endOf(i), 'not-written');
+  expect(queue.takeDropped().loss).toMatchObject({ reason: 'not-written' });
+});

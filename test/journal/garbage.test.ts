@@ -39,7 +39,7 @@ const ROWS: Record<string, object> = {
     ...{ event: 'source', at: AT, source: 'poll', previous: 'connector', filter: 'cbpf' },
     ...{ downgrade: { code: 'no-btf', detail: 'x', remedy: null }, namesPrograms: false },
   },
-  skipped: { event: 'skipped', name: 'sh', count: 3, from: AT, to: AT },
+  skipped: { event: 'skipped', name: 'sh', program: 'dash', count: 3, from: AT, to: AT },
 };
 
 /** Each field of a row, and of what is in it, with each kind of garbage. */

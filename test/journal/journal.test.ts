@@ -18,26 +18,25 @@ import { type JournalEvent, JournalWriter, type JournalRow, readJournal } from '
 
 import { JournalFolder } from '../../src/journal/journal-folder';
 import { packSegment } from '../../src/journal/pack-segment';
-import { findEnd, storyOf } from '../../src/journal/story';
 import { eventText, rowRest, rowStart } from '../../src/journal/rows';
 import { segmentsIn } from '../../src/journal/segment-files';
 import { BLOCK_SET_BYTES, TermSet } from '../../src/journal/terms';
 
 import { call } from '../support/command';
-import { endOf, filesIn, Folder, found, killedBy, range, rowsOf, textOf } from '../support/journal';
+import {
+  endOf,
+  filesIn,
+  FIRST,
+  Folder,
+  found,
+  killedBy,
+  range,
+  rowsOf,
+  textOf,
+  write,
+} from '../support/journal';
 import { H2, USER } from '../support/places';
 import { until } from '../support/wait';
-
-const FIRST = '0000000000000001';
-
-/** Writes ends of a series to a journal, in segments of about a hundred. */
-async function write(dir: string, ends: readonly ExitEvent[], more = {}): Promise<void> {
-  await using journal = new JournalWriter({ dir, segmentBytes: 64 * 1024, ...more });
-  for (const [i, end] of ends.entries()) {
-    journal.append(end);
-    if (i % 50 === 49) await journal.flush();
-  }
-}
 
 const isPacked = (dir: string) => () =>
   filesIn(dir).filter((name) => name.endsWith('.jsonl')).length <= 1;
@@ -56,78 +55,6 @@ test('a segment of an earlier boot that has only its header is none to go on wit
   }
   expect(filesIn(dir).filter((name) => name.includes(FIRST))).toEqual([`${FIRST}.jsonl`]);
   expect(await found({ dir })).toEqual([1, 2, 3]);
-});
-
-test('a service that ends again and again is told by its last run', async () => {
-  using folder = new Folder();
-  const dir = folder.journal;
-  const run = (i: number, more: object = {}) =>
-    endOf(i, { startedAt: endOf(i - 1).exitedAt, unit: 'web.service', ...more });
-  await write(dir, [
-    ...[run(1, killedBy('deploy', 77, 1)), run(3), run(5)],
-    // What runs after the service, and was started later.
-    endOf(6, { name: 'post', program: 'post', startedAt: endOf(5).exitedAt }),
-  ]);
-  const end = await findEnd(dir, { unit: 'web.service' }, undefined);
-  expect(end).toMatchObject({ seq: 3, how: 'exited' });
-});
-
-describe('of what ran one after the other in a unit', () => {
-  /** From one second to another. */
-  const lived = (from: number, to: number, name: string, more: object = {}) =>
-    endOf(to, { name, program: name, startedAt: endOf(from).exitedAt, ...more });
-  const failed = { exitCode: 3 };
-
-  test.each<[title: string, ends: ExitEvent[], told: string]>([
-    [
-      'what had prepared it does not tell',
-      [lived(0, 1, 'mkdir'), lived(2, 5, 'node', failed)],
-      'node',
-    ],
-    ['what failed before it tells', [lived(0, 1, 'mkdir', failed), lived(1, 2, 'rm')], 'mkdir'],
-    [
-      'what cleans up after a failure does not tell, even if it fails',
-      [lived(0, 3, 'node', failed), lived(3, 4, 'rm', failed)],
-      'node',
-    ],
-    [
-      'a process of an earlier run does not tell',
-      [
-        ...[lived(1, 3, 'worker', failed), lived(0, 4, 'node', failed)],
-        lived(5, 9, 'node', { exitCode: 4 }),
-      ],
-      'node',
-    ],
-    [
-      'what ran longest tells if nothing failed',
-      [lived(0, 1, 'a'), lived(1, 4, 'b'), lived(4, 5, 'c')],
-      'b',
-    ],
-    [
-      'what that ran does not tell',
-      [lived(2, 3, 'sh', failed), lived(0, 5, 'node'), lived(4, 6, 'sh', failed)],
-      'node',
-    ],
-  ])('%s', async (_, ends, told) => {
-    using folder = new Folder();
-    await write(folder.journal, ends);
-    const end = await findEnd(folder.journal, { unit: 'web.service' }, undefined);
-    expect(end).toMatchObject({ name: told, id: ends.findLast(({ name }) => name === told)?.id });
-  });
-
-  test('a clock that was set back does not make the first run the last one', async () => {
-    using folder = new Folder();
-    const hour = 3600;
-    const early = lived(0, 2 * hour, 'node', failed);
-    // An hour by the wall clock before the end of the first one, and after it in truth.
-    const { exitedNs } = endOf(2 * hour + 300);
-    const late = lived(hour, hour + 240, 'node', { exitedNs, exitCode: 4 });
-    await write(folder.journal, [early, late]);
-    const end = await findEnd(folder.journal, { unit: 'web.service' }, undefined);
-    expect(end).toMatchObject({ exitCode: 4 });
-    const story = await storyOf(folder.journal, { ...late, seq: 2 }, null);
-    expect(story.samePlace).toEqual([]);
-  });
 });
 
 test('rows come back as they were, with numbers', async () => {
@@ -309,83 +236,6 @@ test('a later writer goes on, cuts off a torn row, and does not write an end twi
     range(0, 10).map((i) => endOf(i).id),
   );
   expect(filesIn(dir)).toEqual(['.lock', `${FIRST}.jsonl`, 'loss']);
-});
-
-describe('compressed rows that cannot be read any more', () => {
-  const written = async (folder: Folder) => {
-    const dir = folder.journal;
-    const ends = range(0, 4999).map((i) => endOf(i, i === 50 ? { name: 'rare' } : {}));
-    const packed = join(dir, `${FIRST}.jsonl.gz`);
-    await using journal = new JournalWriter({ dir, segmentBytes: 3 * 1024 * 1024 });
-    for (const end of ends) journal.append(end);
-    await journal.flush();
-    await until('the first segment to be compressed', async () => {
-      journal.append(endOf(5000));
-      await journal.flush();
-      return filesIn(dir).includes(`${FIRST}.jsonl.gz`);
-    });
-    await journal.close();
-    return { dir, packed, index: join(dir, `${FIRST}.index`) };
-  };
-  const gapsIn = (rows: JournalRow[]) => rows.filter((row) => row.event === 'gap');
-
-  test('are a gap, and the others are read', async () => {
-    using folder = new Folder();
-    const { dir, packed } = await written(folder);
-    const bytes = readFileSync(packed);
-    bytes.fill(0, 100, 2000); // in the first block
-    writeFileSync(packed, bytes);
-    const rows = await rowsOf({ dir });
-    const [gap] = gapsIn(rows);
-    expect(gap).toMatchObject({ reason: 'damaged', seq: 1, from: endOf(0).exitedAt });
-    const lost = gap?.lost ?? NaN;
-    expect(lost).toBeGreaterThan(1000);
-    const numbers = rows.flatMap((row) => (row.event === 'exit' ? [row.seq] : []));
-    expect(numbers[0]).toBe(lost + 1);
-    expect(numbers).toEqual(range(lost + 1, lost + numbers.length));
-    const { code, stderr } = await call('why', 'rare', '--state-dir', folder.path);
-    expect({ code, stderr }).toEqual({
-      code: 127,
-      stderr: expect.stringContaining(`It lacks ends: up to ${lost} were lost; `) as string,
-    });
-  });
-
-  test('are a gap of unknown size without an index', async () => {
-    using folder = new Folder();
-    const { dir, packed, index } = await written(folder);
-    writeFileSync(packed, readFileSync(packed).fill(0, 100, 2000));
-    rmSync(index);
-    expect(gapsIn(await rowsOf({ dir }))).toEqual([
-      expect.objectContaining({ reason: 'damaged', lost: null }),
-    ]);
-  });
-
-  test('because their end is missing, leave the blocks before it', async () => {
-    using folder = new Folder();
-    const { dir, packed } = await written(folder);
-    truncateSync(packed, statSync(packed).size - 10);
-    const rows = await rowsOf({ dir });
-    expect(gapsIn(rows)).toHaveLength(1);
-    expect(rows[0]).toMatchObject({ event: 'exit', seq: 1 });
-  });
-});
-
-test('rows that a power failure has damaged are cut off, and those before remain', async () => {
-  using folder = new Folder();
-  const dir = folder.journal;
-  await write(
-    dir,
-    range(0, 9).map((i) => endOf(i)),
-  );
-  const path = join(dir, `${FIRST}.jsonl`);
-  const bytes = readFileSync(path);
-  const at = bytes.indexOf('{"seq":6,');
-  bytes.fill(0, at + 20, at + 200);
-  writeFileSync(path, bytes);
-  await write(dir, [endOf(20)]);
-  const rows = await rowsOf({ dir });
-  expect(rows.map(({ seq }) => seq)).toEqual(range(1, 6));
-  expect(rows.at(-1)).toMatchObject({ id: endOf(20).id });
 });
 
 test('an end is kept although thousands may have asked for it', async () => {

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 
 import { bootId } from '../../src/identity/boot-id';
 import { JournalWriter } from '../../src/journal';
-import { keptEnds } from '../../src/journal/kept-ends';
+import { Coverage } from '../../src/journal/coverage';
 
 import { call } from '../support/command';
 import { endOf, filesIn, Folder, found, rowsOf, textOf } from '../support/journal';
@@ -31,7 +31,7 @@ test('the first line of a segment is whole, whatever letters it has', async () =
 test('which ends are kept is known of each part of a journal, also when it is compressed', async () => {
   using folder = new Folder();
   const dir = folder.journal;
-  const kept = () => keptEnds(dir, undefined);
+  const kept = async () => (await Coverage.of(dir)).kept();
   await write(dir, [0]);
   expect(await kept()).toEqual([null]);
   await write(dir, [1], { keeps: ['failed'] });
@@ -46,7 +46,7 @@ test('which ends are kept is known of each part of a journal, also when it is co
   }
   await write(dir, [3], { keeps: [] });
   expect(await kept()).toEqual([null, ['failed'], [expect.stringMatching(/^name=üü/)]]);
-  expect(await keptEnds(dir, endOf(1).exitedAt)).toEqual([
+  expect((await Coverage.of(dir)).kept(endOf(1).exitedAt)).toEqual([
     ...[['failed'], [expect.stringMatching(/^name=üü/)]],
     null,
   ]);

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 import type { ExitEvent, SignalSender } from '../../src';
-import { type JournalQuery, type JournalRow, readJournal } from '../../src/journal';
+import { type JournalQuery, type JournalRow, JournalWriter, readJournal } from '../../src/journal';
 import { NOWHERE, whereaboutsOf } from '../../src/where/whereabouts';
 
 /** A folder that is removed with all it has. */
@@ -18,6 +18,9 @@ export class Folder {
     rmSync(this.path, { recursive: true });
   }
 }
+
+/** The stem of the files of the first segment. */
+export const FIRST = '0000000000000001';
 
 const CGROUP = '/system.slice/web.service';
 
@@ -77,4 +80,13 @@ export function textOf(dir: string, name: string): string {
 
 export function range(from: number, to: number): number[] {
   return Array.from({ length: to - from + 1 }, (_, i) => from + i);
+}
+
+/** Writes ends of a series to a journal, in segments of about a hundred. */
+export async function write(dir: string, ends: readonly ExitEvent[], more = {}): Promise<void> {
+  await using journal = new JournalWriter({ dir, segmentBytes: 64 * 1024, ...more });
+  for (const [i, end] of ends.entries()) {
+    journal.append(end);
+    if (i % 50 === 49) await journal.flush();
+  }
 }

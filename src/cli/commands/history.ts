@@ -20,6 +20,7 @@ import { parseTime } from '../args/time.js';
 import { DEFAULT_STATE_DIR, journalDir } from '../journal-dirs.js';
 import { withJournalRemedy } from '../journal-remedy.js';
 import { HistoryPrinter } from '../output/history-printer.js';
+import { describeStop, stoppedAt } from '../recording-note.js';
 
 export const HISTORY_HELP = `Prints which processes ended, when, how, and who ended them, from the journal
 that "exitwatch record" writes.
@@ -66,11 +67,17 @@ export async function historyCommand(args: readonly string[]): Promise<number> {
   process.once('SIGINT', end);
   process.stdout.on('error', end);
   const printer = new HistoryPrinter(json);
+  const sayStop = async () => {
+    const stopped = await stoppedAt(query.dir);
+    if (stopped !== null) process.stderr.write(`exitwatch: ${describeStop(stopped)}\n`);
+  };
   try {
+    if (query.follow === true) await sayStop();
     for await (const row of readJournal({ ...query, signal: ending.signal })) {
       if (row.event === 'exit' && !selects(row)) continue;
       await printer.print(row, ending.signal);
     }
+    if (query.follow !== true) await sayStop();
   } catch (error) {
     throw withJournalRemedy(error);
   } finally {

@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 
 import { ExitwatchError } from '../../common/errors.js';
-import { keptEnds } from '../../journal/kept-ends.js';
+import { Coverage } from '../../journal/coverage.js';
 import { missingAmong } from '../../journal/missing.js';
 import { readJournal } from '../../journal/read-journal.js';
 import { findEnd, findEnds, type Story, storyOf, type Subject } from '../../journal/story.js';
@@ -17,7 +17,9 @@ import { NAME_WIDTH } from '../output/exit-story.js';
 import { describeExit } from '../output/exit-table.js';
 import { EXIT_FAILED, EXIT_NO_SUCH_PROCESS } from '../output/exit-codes.js';
 import { columnsOf, paragraph } from '../output/terminal-text.js';
-import { describeMissing, tellWhy } from '../output/why-text.js';
+import { describeKept, describeMissing, tellWhy } from '../output/why-text.js';
+import { describeStop, stoppedAt } from '../recording-note.js';
+import { runsSince } from '../running-since.js';
 
 export const WHY_HELP = `Tells how a process ended, who ended it, and what led to it, from the journal
 that "exitwatch record" writes.
@@ -53,24 +55,35 @@ it cannot be read, 2 for wrong usage.
 export async function whyCommand(args: readonly string[]): Promise<number> {
   const { word, subjects, since, all, json, dir } = parse(args);
   try {
+    const coverage = await Coverage.of(dir);
     let found = false;
     for (const subject of subjects) {
-      for await (const end of all ? findEnds(dir, subject, since) : lastEnd(dir, subject, since)) {
+      for await (const each of all ? allEnds(dir, subject, since) : lastEnd(dir, subject, since)) {
         if (found && !json) process.stdout.write('\n');
-        print(await storyOf(dir, end, all ? null : subject), json);
+        const story = await storyOf(dir, each.end, all ? null : subject, coverage);
+        print({ ...story, runsSince: each.runsSince }, json);
         found = true;
       }
       if (found) break;
     }
+    const { begins } = coverage;
     if (found) {
       if (all) await sayMissing(dir, subjects, since);
+      if (all && since && begins !== null && begins > since) sayBegin(begins);
+      await sayStop(dir);
       return 0;
     }
     const when = since === undefined ? '' : ` since ${since.toISOString()}`;
     say(`exitwatch: the journal has no end of ${JSON.stringify(word)}${when}`);
     await sayMissing(dir, subjects, since);
-    const kept = await keptOf(dir, since);
-    if (kept !== null) say(kept);
+    const kept = coverage.kept(since);
+    if (kept.some((each) => each !== null)) {
+      say(
+        `${describeKept(kept).replace(/^./, (letter) => letter.toUpperCase())}; others are not in it.`,
+      );
+    }
+    if (begins !== null && begins > (since ?? 0)) sayBegin(begins);
+    await sayStop(dir);
     tellOthers(subjects, since, json);
     return EXIT_NO_SUCH_PROCESS;
   } catch (error) {
@@ -83,8 +96,21 @@ export async function whyCommand(args: readonly string[]): Promise<number> {
 }
 
 async function* lastEnd(dir: string, subject: Subject, since: Date | undefined) {
-  const end = await findEnd(dir, subject, since);
-  if (end !== null) yield end;
+  const last = await findEnd(dir, subject, since, runsSince);
+  if (last !== null) yield last;
+}
+
+async function* allEnds(dir: string, subject: Subject, since: Date | undefined) {
+  for await (const end of findEnds(dir, subject, since)) yield { end, runsSince: null };
+}
+
+function sayBegin(begins: Date): void {
+  say(`The journal begins at ${begins.toISOString()}.`);
+}
+
+async function sayStop(dir: string): Promise<void> {
+  const stopped = await stoppedAt(dir);
+  if (stopped !== null) say(describeStop(stopped));
 }
 
 /** Why a journal may lack an end that there was. */
@@ -97,15 +123,6 @@ async function sayMissing(
   const rows = readJournal({ dir, ...subjects[0], ...(since && { since }) });
   const what = describeMissing(await missingAmong(rows, names));
   if (what !== null) say(`It lacks ends: ${what}; "exitwatch history" says when.`);
-}
-
-/** Which ends `--match` has kept, if not all; `null`: all. */
-async function keptOf(dir: string, since: Date | undefined): Promise<string | null> {
-  const kept = await keptEnds(dir, since);
-  const only = kept.flatMap((each) => (each === null ? [] : [each.join(' or ')]));
-  if (only.length === 0) return null;
-  const what = kept.length === 1 ? 'This journal keeps' : 'Parts of this journal keep';
-  return `${what} only ends that match ${only.join('; or ')}; others are not in it.`;
 }
 
 function print(story: Story, json: boolean): void {

@@ -5,6 +5,7 @@ import type { Usage } from '../../events/usage.js';
 import { sourceKind } from '../../sources/registry.js';
 
 import { describeCommand } from './command-text.js';
+import { escapeText } from './escape.js';
 import { span } from './exit-table.js';
 import {
   describeNames,
@@ -45,7 +46,7 @@ function describeIdentity(event: ExitEvent): string {
     parentPid === null
       ? 'parent unknown'
       : `child of ${describeProcess({ pid: parentPid, name: parentName ?? '' }).trimEnd()}`;
-  return `${pid} ${what}, ${whose}, ${parent} (id ${id})`;
+  return `${pid} ${what}, ${whose}, ${parent} (id ${escapeText(id)})`;
 }
 
 /** Its cgroup says more than the path. */
@@ -127,6 +128,9 @@ function isSame(one: SignalSender, other: SignalSender | null): boolean {
 
 function describeNobody(event: ExitEvent): string[] {
   if (event.how === 'unknown') return [row('by', 'unknown, because how it ended is unknown')];
+  if (event.how === 'exited' && event.signalsReceived.length > 0) {
+    return [row('by', 'itself, after what follows (sure: no signal killed it)')];
+  }
   if (hasSeenSignals(event)) return [row('by', 'no signal (sure: the signal trace saw none)')];
   if (event.tracedSince !== null) {
     const since = event.tracedSince.toISOString();

@@ -19,6 +19,7 @@ const GAP_REASONS: Record<JournalGap['reason'], string> = {
   'trace-buffer': 'too many signals at once',
   'recorder-full': 'the recorder was full',
   'disk-full': 'the disk was full',
+  'not-written': 'it could not be written',
   'not-recording': 'nothing was recording',
   damaged: 'the journal is damaged',
 };
@@ -123,7 +124,7 @@ export class ExitTable {
   gap(gap: JournalGap): string {
     const recovered = gap.recovered === 0 ? '' : `; ${gap.recovered} recovered`;
     const what = gap.reason === 'trace-buffer' ? 'signals' : 'events';
-    const lost = `${gap.lost ?? 'an unknown number of'} ${what} lost since ${clock(gap.from)}`;
+    const lost = `${gap.lost ?? 'an unknown number of'} ${what} lost ${since(gap)}`;
     return this.#note(
       gap.to,
       `GAP: ${lost}: ${wordsFor(GAP_REASONS, gap.reason)}${recovered}`,
@@ -131,9 +132,10 @@ export class ExitTable {
     );
   }
 
-  skipped({ name, count, from, to }: JournalSkip): string {
-    const whose = name === null ? '' : ` of ${escapeText(name)}`;
-    return this.#note(to, `SKIPPED: ${count} ends${whose} since ${clock(from)}`, 'plain');
+  skipped({ name, program, count, from, to }: JournalSkip): string {
+    const names = describeNames({ name, program });
+    const whose = names === null ? '' : ` of ${names}`;
+    return this.#note(to, `SKIPPED: ${count} ends${whose} ${since({ from, to })}`, 'plain');
   }
 
   source({ at, source, previous, downgrade }: SourceChange): string {
@@ -210,6 +212,13 @@ export function outcome(event: ExitEvent): string {
 function day(date: Date): string {
   const two = (number: number) => String(number).padStart(2, '0');
   return `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`;
+}
+
+/** With the date, if it is another one than at the end. */
+function since({ from, to }: Pick<JournalGap, 'from' | 'to'>): string {
+  if (from.getTime() === 0) return 'since an unknown time';
+  const date = day(from) === day(to) ? '' : `${day(from)} `;
+  return `since ${date}${clock(from)}`;
 }
 
 /** The local time of day. */

@@ -65,8 +65,13 @@ export function describeNames({
 }: Pick<ExitEvent, 'name' | 'program'>): string | null {
   if (program === null) return name === null ? null : escapeText(name);
   if (name === null || name === '') return escapeText(program);
-  const more = program.startsWith(name) ? '' : ` (${escapeText(program)})`;
-  return escapeText(name) + more;
+  if (program.startsWith(name)) return escapeText(isCut(name) ? program : name);
+  return `${escapeText(name)} (${escapeText(program)})`;
+}
+
+/** The kernel truncates names to 15 bytes. */
+function isCut(name: string): boolean {
+  return Buffer.byteLength(name) >= 15;
 }
 
 export function describeProcess({ pid, name }: { pid: number; name: string }): string {

@@ -1,6 +1,8 @@
 import type { JournalExit, JournalGap } from '../../journal/index.js';
-import type { Missing } from '../../journal/missing.js';
-import { MOST_BEFORE, type Story } from '../../journal/story.js';
+import { MOST_BEFORE } from '../../journal/before.js';
+import type { Kept } from '../../journal/coverage.js';
+import { lostIn, type Missing } from '../../journal/missing.js';
+import type { Story } from '../../journal/story.js';
 
 import { escapeText } from './escape.js';
 import { type Client, row, tellStory } from './exit-story.js';
@@ -23,8 +25,10 @@ export function tellWhy(story: Story): string {
     ...listed('also', `by ${SAME_SENDER} (likely: the same pid)`, end, story.likelySameEnder),
     ...listed('near', `in the same ${placeOf(end)} within 10 s (sure)`, end, story.samePlace),
     ...describeBefore(story),
-    ...story.gaps.map((gap) => row('lost', describeGap(gap))),
+    ...story.gaps.flatMap((gap) => describeGap(gap) ?? []).map((what) => row('lost', what)),
     ...describeLater(story),
+    ...describeKeeps(story),
+    ...describeRun(story),
     '',
   ].join('\n');
 }
@@ -79,21 +83,45 @@ function count(others: number): string {
   return others === 1 ? '1 other' : `${others} others`;
 }
 
-function describeBefore({ before, countedBefore }: Story): string[] {
-  const counted = `up to ${countedBefore} more of this name were counted and not kept`;
+function describeBefore({ before, beginsAt, missingBefore }: Story): string[] {
+  const missing = describeMissing(missingBefore);
+  const period =
+    beginsAt === null
+      ? 'in the 24 hours before'
+      : `since the journal began, ${beginsAt.toISOString()}`;
   if (before.length === 0) {
-    return countedBefore === 0 ? [] : [row('before', `in the 24 hours before, ${counted}`)];
+    return missing === null ? [] : [row('before', `ends may be missing ${period}: ${missing}`)];
   }
-  const isMore = before.length === MOST_BEFORE || countedBefore > 0;
+  const isMore = before.length === MOST_BEFORE || missing !== null;
   const times = `${isMore ? 'at least ' : ''}${timesOf(before.length)}`;
   const named = before.slice(0, MOST_NAMED).map((exit) => {
     return row('', `${exit.exitedAt.toISOString()}  ${describeExit(exit)}`);
   });
   return [
-    row('before', `it had ended ${times} in the 24 hours before`),
+    row('before', `it had ended ${times} ${period}`),
     ...named,
-    ...(countedBefore === 0 ? [] : [row('', counted)]),
+    ...(missing === null ? [] : [row('', `ends may be missing: ${missing}`)]),
   ];
+}
+
+/** What ended in a run that goes on says nothing of its end. */
+function describeRun({ end, runsSince }: Story): string[] {
+  if (runsSince === null) return [];
+  const since = runsSince.toISOString();
+  return runsSince > end.exitedAt
+    ? [row('now', `it runs again since ${since}`)]
+    : [row('now', `it runs since ${since}: this is the end of a process in it, not of its run`)];
+}
+
+function describeKeeps({ keeps }: Story): string[] {
+  return keeps === null ? [] : [row('keeps', `${describeKept(keeps)}: there may be others`)];
+}
+
+/** Which ends a journal was given, if not all. */
+export function describeKept(keeps: readonly Kept[]): string {
+  const only = keeps.flatMap((each) => (each === null ? [] : [each.join(' or ')]));
+  const what = keeps.length === 1 ? 'this journal keeps' : 'parts of this journal keep';
+  return `${what} only ends that match ${only.join('; or ')}`;
 }
 
 function timesOf(count: number): string {
@@ -116,7 +144,11 @@ export function describeMissing({ lost, isMore, counted }: Missing): string | nu
   return parts.length === 0 ? null : parts.join(', ');
 }
 
-function describeGap({ from, to, lost }: JournalGap): string {
-  const what = lost === null ? 'ends' : `${lost} events`;
-  return `${what} between ${from.toISOString()} and ${to.toISOString()} are missing in the journal`;
+/** `null`: all of it was recovered. */
+function describeGap(gap: JournalGap): string | null {
+  const between = `between ${gap.from.toISOString()} and ${gap.to.toISOString()}`;
+  if (gap.reason === 'trace-buffer') return `not all signals ${between} were seen`;
+  const lost = lostIn(gap);
+  if (lost === 0) return null;
+  return `${lost === null ? 'ends' : `up to ${lost} ends`} ${between} may be missing`;
 }

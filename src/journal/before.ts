@@ -1,0 +1,59 @@
+import { type Missing, missingAmong } from './missing.js';
+import { momentOf, msBetween, startOf } from './moments.js';
+import { isAlike, isSamePlace } from './places.js';
+import { readEndsBackwards, readOthers } from './read-journal.js';
+import type { JournalExit } from './rows.js';
+import { namesOf } from './terms.js';
+
+/** The most earlier ends to look for. */
+export const MOST_BEFORE = 10;
+
+const DAY_MS = 86_400_000;
+
+/**
+ * The earlier ends of the same program in the same place, within a day; the latest first. What ran beside another one
+ * was not started after it: of those, it is the one that was started first.
+ */
+export async function endsBefore(dir: string, end: JournalExit): Promise<JournalExit[]> {
+  const name = namesOf(end).find((each) => each !== '');
+  if (name === undefined) return [];
+  const { unit } = end;
+  const query = {
+    ...{ dir, name: literally(name), since: dayBeforeOf(end) },
+    ...(unit === null ? {} : { unit }),
+    until: end.exitedAt,
+  };
+  const before: JournalExit[] = [];
+  for await (const row of readEndsBackwards(query)) {
+    if (row.event !== 'exit' || row.seq >= end.seq) continue;
+    if (!isSamePlace(row, end) && !isAlike(row, end)) continue;
+    const next = before.at(-1);
+    if (msBetween(momentOf(row), startOf(next ?? end)) < 0) {
+      const isFirst = next !== undefined && msBetween(startOf(next), startOf(row)) < 0;
+      if (isFirst) before[before.length - 1] = row;
+      continue;
+    }
+    if (before.length === MOST_BEFORE) break;
+    before.push(row);
+  }
+  return before;
+}
+
+/** What the journal lacks of that day, and may be one of them. `known`: numbers of rows to leave out. */
+export async function missingBefore(
+  dir: string,
+  end: JournalExit,
+  known: readonly number[],
+): Promise<Missing> {
+  const rows = readOthers({ dir, since: dayBeforeOf(end), until: end.exitedAt });
+  return missingAmong(rows, namesOf(end).map(literally), known);
+}
+
+export function dayBeforeOf({ exitedAt }: JournalExit): Date {
+  return new Date(exitedAt.getTime() - DAY_MS);
+}
+
+/** A pattern for this name alone. */
+function literally(name: string): string {
+  return name.replace(/[*?[]/g, '[$&]');
+}

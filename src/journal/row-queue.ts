@@ -1,10 +1,11 @@
 import { factsOf, type RowFacts } from './row-facts.js';
-import { type JournalEvent, type JournalGap, rowRest, rowStart } from './rows.js';
+import { type Piece, pieceOf } from './row-texts.js';
+import { eventText, type JournalEvent, type JournalGap, rowStart } from './rows.js';
 
 /** An event that is not on disk yet: its text, and what is needed of it besides. */
 export interface QueuedRow extends RowFacts {
   /** Its line without the beginning, which has its number. */
-  rest: Buffer;
+  rest: Piece;
   /** Of an end. */
   id: string | null;
   exitedNs: number | null;
@@ -135,12 +136,12 @@ export function joinLines(
   first: number,
 ): { lines: Buffer; sizes: number[] } {
   const starts = rows.map((_, i) => rowStart(first + i));
-  const sizes = rows.map(({ rest }, i) => (starts[i]?.length ?? 0) + rest.length);
+  const sizes = rows.map(({ rest }, i) => (starts[i]?.length ?? 0) + rest.end - rest.start);
   const lines = Buffer.allocUnsafe(sizes.reduce((sum, size) => sum + size, 0));
   let at = 0;
   for (const [i, { rest }] of rows.entries()) {
     at += lines.write(starts[i] ?? '', at, 'latin1');
-    at += rest.copy(lines, at);
+    at += rest.chunk.copy(lines, at, rest.start, rest.end);
   }
   return { lines, sizes };
 }
@@ -148,7 +149,7 @@ export function joinLines(
 function rowOf(event: JournalEvent): QueuedRow {
   const { from, to, found } = factsOf(event);
   const [id, exitedNs] = event.event === 'exit' ? [event.id, event.exitedNs] : [null, null];
-  return { rest: rowRest(event), from, to, found, id, exitedNs, ends: endsIn(event) };
+  return { rest: pieceOf(eventText(event)), from, to, found, id, exitedNs, ends: endsIn(event) };
 }
 
 function endsIn(event: JournalEvent): number | null {

@@ -85,7 +85,8 @@ const MOST_EVENT_BYTES = MOST_LINE_BYTES - 1024;
  */
 export function eventText(event: JournalEvent): string {
   const text = toJsonLine(event.event === 'exit' ? withTimeTexts(event) : event);
-  if (Buffer.byteLength(text) <= MOST_EVENT_BYTES) return text;
+  if (text.length <= MOST_EVENT_BYTES / 3 || Buffer.byteLength(text) <= MOST_EVENT_BYTES)
+    return text;
   return toJsonLine(event, (key, value) => (key === 'likelyClients' ? null : value));
 }
 
@@ -103,11 +104,6 @@ function withTimeTexts(event: ExitEvent): object {
 /** The beginning of a row's line, and the rest of it: an event has no number before it is written. */
 export function rowStart(seq: number): string {
   return `${START}${seq},`;
-}
-
-/** In bytes, which the garbage collector does not copy around until they are written. */
-export function rowRest(event: JournalEvent): Buffer {
-  return Buffer.from(`${eventText(event).slice(1)}\n`);
 }
 
 /** The number of a row; `null`: it is no row. */

@@ -172,13 +172,14 @@ function take(story: Story, row: JournalRow): void {
   const { end, ender } = story;
   if (row.event === 'gap') story.gaps.push(row);
   if (row.event !== 'exit' || row.id === end.id) return;
-  if (ender?.pid === row.pid && isEnder(row, story)) story.enderEnd = row;
+  const isSender = ender?.pid === row.pid && isEnder(row, story);
+  if (isSender) story.enderEnd = row;
   if (isNearSameEnder(row, story)) story.likelySameEnder.push(row);
   else if (isSamePlace(row, end) && areWithin(momentOf(row), momentOf(end), SECONDS_MS)) {
     story.samePlace.push(row);
   }
   const reason = ender?.onBehalfReason ?? null;
-  if (reason === null || !mayHaveAsked(row, story)) return;
+  if (reason === null || isSender || !mayHaveAsked(row, story)) return;
   const client = clientIn(namesOf(row), row.commandLine);
   if (client !== null && isClientOf(reason, [client])) story.clients.push(row);
 }

@@ -18,7 +18,7 @@ import { type JournalEvent, JournalWriter, type JournalRow, readJournal } from '
 
 import { JournalFolder } from '../../src/journal/journal-folder';
 import { packSegment } from '../../src/journal/pack-segment';
-import { eventText, rowRest, rowStart } from '../../src/journal/rows';
+import { eventText, rowStart } from '../../src/journal/rows';
 import { segmentsIn } from '../../src/journal/segment-files';
 import { BLOCK_SET_BYTES, TermSet } from '../../src/journal/terms';
 
@@ -510,7 +510,8 @@ describe('a reader that follows', () => {
     }
   }
 
-  const line = (seq: number, event: JournalEvent) => rowStart(seq) + String(rowRest(event));
+  const line = (seq: number, event: JournalEvent) =>
+    `${rowStart(seq)}${eventText(event).slice(1)}\n`;
   const gap: JournalEvent = {
     ...{ event: 'gap', from: endOf(1).exitedAt, to: endOf(1).exitedAt, lost: 1 },
     ...{ reason: 'disk-full', recovered: 0 },

@@ -85,7 +85,7 @@ export class SignalHistory {
     const sender = senderOf(signal, {
       pathOf: (id) => this.#cgroups.path(id),
       commandLine: this.#commandLines?.of(signal.senderCommandLine) ?? null,
-      clientsOf: (reason, sentAt) => this.#clients?.of(reason, sentAt) ?? null,
+      clientsOf: (agent) => this.#clients?.of(agent) ?? null,
     });
     const seen: Seen = { timeNs, flags, senderPid, senderThread, senderStart, sender };
     if ((flags & SignalFlag.taken) !== 0) {

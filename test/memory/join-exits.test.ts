@@ -15,7 +15,11 @@ function liveSender(pid: number): SignalSender {
 
 const recordedSender = (pid: number) => killedBy('systemd', pid, 0).sender as SignalSender;
 
-const LIVE = { ...killedBy('systemd', 7, 0), sender: liveSender(7), signalsReceived: [liveSender(7)] };
+const LIVE = {
+  ...killedBy('systemd', 7, 0),
+  sender: liveSender(7),
+  signalsReceived: [liveSender(7)],
+};
 const RECORDED = {
   ...killedBy('systemd', 7, 0),
   ...{ signalsReceived: [recordedSender(7)], source: 'recorder' },

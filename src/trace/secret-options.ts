@@ -77,20 +77,24 @@ const AROUND = /[|;&(){}[\]<>`"'=$!,\\]+/;
 const SEPARATED_BEFORE = /^(?:[;|]|&(?!>))/;
 const SEPARATED_BEHIND = /(?<![<>])[;|&]$/;
 
-/** Where a line may go on in the next one: `-u \\`, an option, an element of a list. */
+/** Where a line may go on in the next one: `-s \`, an option, an element of a list. */
 const GOES_ON = /[\\,]$|^["']?-/;
 
 /** Where text for a shell opens something, before an option or its value. */
 const OPENING = /^["'`([{\\]*/;
 /** An option without a value, and where text for a shell closes something. */
 const BARE = /^([\w.-]+)[\\"'`)\]},;]*$/;
-const CLOSING = /[\\"'`)\]},;]*$/;
+const CLOSING = /[\\"'`)\]},;]{0,8}$/;
 
 /** Longer ones are no names of programs. */
 const MOST_PROGRAM = 40;
 
 /** What the next word is, or may be. */
 type Next = 'shown' | 'secret' | 'two secrets' | 'key' | 'proxy';
+
+function isSecret(next: Next): boolean {
+  return next === 'secret' || next === 'two secrets';
+}
 
 /** What programs and their options say of the words that follow. */
 export class WordRules {
@@ -132,7 +136,7 @@ export class WordRules {
     this.#next = next === 'two secrets' ? 'secret' : 'shown';
     // An option that has no value after all is shown.
     const isOption = /^(?:--[a-z]|-[a-z]$)/i.test(text);
-    if ((next === 'secret' || next === 'two secrets') && !isOption) return HIDDEN;
+    if (isSecret(next) && !isOption) return HIDDEN;
     if (next === 'key' && looksLikeKey(text.replace(CLOSING, ''))) return opening + HIDDEN;
     if (next === 'proxy' && PROXY_USER.test(text)) {
       return opening + text.replace(PROXY_USER, `$1${HIDDEN}`);
@@ -140,7 +144,7 @@ export class WordRules {
     const bare = BARE.exec(text)?.[1];
     this.#next = bare === undefined ? 'shown' : this.#nextAfter(bare);
     const option = this.#attached.find(([, pattern]) => pattern.test(text));
-    if (option === undefined || this.#next !== 'shown') return word;
+    if (option === undefined || isSecret(this.#next)) return word;
     return opening + text.replace(option[1], `$1${HIDDEN}`);
   }
 

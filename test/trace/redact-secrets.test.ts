@@ -294,6 +294,7 @@ test.each([
   ['docker run -p 8080:80 -p8081:81 x', 'docker run -p 8080:80 -p8081:81 x'],
   ['ssh-keygen -t rsa -N geheim', 'ssh-keygen -t rsa -N ***'],
   ['snmpget -v2c -cgeheim h', 'snmpget -v2c -c*** h'],
+  ['mysql -pgeheimx -pa-key db', 'mysql -p*** -p*** db'],
   ['mysqldump -Bpgeheim a', 'mysqldump -Bp*** a'],
   ['ldapsearch -LLLxwgeheim -b dc', 'ldapsearch -LLLxw*** -b dc'],
   ['git config x.password geheim', 'git config x.password ***'],

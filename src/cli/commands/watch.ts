@@ -267,6 +267,11 @@ async function print(
   }
   await hook?.end(signal);
   printer.end();
+  if (doubtful.skipped > 0) {
+    process.stderr.write(
+      `exitwatch: skipped ${doubtful.skipped} signals to processes about which too little is known\n`,
+    );
+  }
   if (filter.untold > 0) {
     process.stderr.write(
       `exitwatch: ${filter.untold} other processes ended; too little is known to filter them\n`,

@@ -41,7 +41,8 @@ Usage: exitwatch watch [OPTION]…
   --unit UNIT    only processes of this unit of systemd (may be repeated): a name
                  or a glob; nginx is nginx.service
   --container C  only processes in this container (may be repeated): its name, a
-                 glob, or the first digits of its id
+                 glob, or the first digits of its id, which also select what
+                 runs in containers inside it
   --parent N     only children of this process (may be repeated)
   --failed       only processes that did not exit with 0, or did so after a
                  SIGTERM, SIGINT or SIGHUP

@@ -13,7 +13,10 @@ import type {
  * none, or is unknown; {@link locate} says why, and names the places around it.
  */
 export type Whereabouts = {
-  /** The innermost unit of systemd, as `systemctl` prints it: `nginx.service`. */
+  /**
+   * The innermost unit of systemd, as `systemctl` prints it: `nginx.service`. On a host that has v1
+   * hierarchies as well, what runs in a container may have that of its runtime: `docker.service`.
+   */
   unit: string | null;
   /**
    * The innermost container. Its `name` is that of Docker, containerd, CRI-O or Podman, if their

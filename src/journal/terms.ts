@@ -121,7 +121,7 @@ export function termsOf(found: Findable | null): string[] {
   for (const name of namesOf(found)) terms.push(term.name(name));
   for (const unit of unitsOf(found.cgroup).units) terms.push(term.unit(unit));
   for (const id of containerIdsOf(found)) terms.push(term.container(id), term.containerStart(id));
-  if (container !== null && container.name !== null) terms.push(term.containerName(container.name));
+  if (container?.name != null) terms.push(term.containerName(container.name));
   if (killer === null) return terms;
   terms.push(term.killerPid(killer.pid));
   for (const name of namesOf(killer)) terms.push(term.killerName(name));

@@ -1,4 +1,4 @@
-import type { ExitEvent, SignalSender } from '../../src';
+import type { SignalSender } from '../../src';
 import { joined } from '../../src/memory/join-exits';
 
 import { endOf, killedBy } from '../support/journal';
@@ -23,12 +23,12 @@ const LIVE = {
 const RECORDED = {
   ...killedBy('systemd', 7, 0),
   ...{ signalsReceived: [recordedSender(7)], source: 'recorder' },
-} as const;
-const EXITED = { how: 'exited', exitCode: 0, signal: null, sender: null } as Partial<ExitEvent>;
+};
+const EXITED = { how: 'exited', exitCode: 0, signal: null, sender: null };
 const UNTRACED = { traced: false, tracedSince: null, sender: null, signalsReceived: [], oom: null };
 
-const join = (live: Partial<ExitEvent>, recorded: Partial<ExitEvent>) =>
-  joined(endOf(0, live), endOf(0, recorded));
+/** Of the same end. */
+const join = (live: object, recorded: object) => joined(endOf(0, live), endOf(0, recorded));
 
 test.each(['pidfd', 'connector'] as const)(
   'the recorder takes nothing from what the live trace knows of a sender: %s',

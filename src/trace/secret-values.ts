@@ -34,8 +34,8 @@ const MOST_LIST = 120;
  */
 const wordOfShell = (ends: string) =>
   new RegExp(
-    String.raw`^(?:\$\([^)]*\)?|[^\s"'\x60\\${ends}]|\\[^\s"']?` +
-      String.raw`|(["'\x60])(?![\s"'\x60)\]};,]|$)(?:(?!\1)[^])*\1?)*`,
+    String.raw`^(?:\$\([^)]*\)?|[^\s"'\x60\\${ends}]|\\[^"']?` +
+      String.raw`|(["'\x60])(?![\s"'\x60)\]};,]|$)(?:\\[^]|(?!\1)[^])*\1?)*`,
   );
 /** Of an option, which may be in text that is not for a shell. */
 const OPTION_WORD = wordOfShell('');

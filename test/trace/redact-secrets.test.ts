@@ -156,6 +156,7 @@ test.each([
   ['API_TOKEN=abc&&kill -9 1234', 'API_TOKEN=***&&kill -9 1234'],
   ['API_TOKEN=abc\nkill -9 1234', 'API_TOKEN=***\nkill -9 1234'],
   ['PASSWORD=ge"h;e im" kill 1', 'PASSWORD=*** kill 1'],
+  [String.raw`PASSWORD=ge\ h"e\"i m" kill 1`, 'PASSWORD=*** kill 1'],
   ['PASSWORD=$(echo geheim | base64 -d) kill 1', 'PASSWORD=*** kill 1'],
   ['PASSWORD=a`echo geheim`b kill 1', 'PASSWORD=*** kill 1'],
   ['java -Dpassword=geheim -jar a.jar', 'java -Dpassword=*** -jar a.jar'],

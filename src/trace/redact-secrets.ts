@@ -9,8 +9,9 @@ export const CUT = '…';
 /**
  * Hides what is probably secret in the arguments of a process: values of options and variables whose
  * names speak of passwords, tokens, keys and the like, passwords in URLs and addresses of proxies, and
- * where some well-known programs take a password, also behind `sudo` or in what a shell is to run. It knows names, not secrets:
- * a password that nothing announces remains. What it is in doubt about, it hides.
+ * where some well-known programs take a password, also behind `sudo` or in what a shell is to run. It
+ * knows names, not secrets: a password that nothing announces remains. What it is in doubt about, it
+ * hides.
  *
  * @example
  *   new ExitMonitor({ scope: 'all', commandLines: redactSecrets });

@@ -102,9 +102,10 @@ export type ExitEvent = {
   program: string | null;
   /**
    * Its arguments when it ended, the first one being the name it was called by: with `commandLines`,
-   * and where {@link ExitEvent | program} is known. Untrusted, and they may hold secrets. At most 4064
-   * bytes; if there were more, the last one ends with `…`. Empty ones at the end are left out. `null` also if the kernel could not read them
-   * (their memory was swapped out) or if there were none.
+   * and where {@link ExitEvent | program} is known, or only too long. Untrusted, and they may hold
+   * secrets. At most 4064 bytes; if there were more, the last one ends with `…`. Empty ones at the end
+   * are left out. `null` also if the kernel could not read them (their memory was swapped out) or if
+   * there were none.
    */
   commandLine: readonly string[] | null;
   /** The effective user id, as in ps(1); `null` if unknown. */

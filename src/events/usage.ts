@@ -1,5 +1,7 @@
 /**
- * What a process used, in all of its threads, without its children.
+ * What a process used, in all of its threads, without its children. The CPU time lacks what its last thread
+ * ran since the scheduler last counted it: up to a tick of the kernel, 1 to 10 ms. Of a process that ran for
+ * less, it may be 0.
  *
  * @see [Events](../../docs/events.md)
  */

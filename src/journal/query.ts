@@ -9,7 +9,7 @@ import {
 import { NamePattern } from '../common/name-pattern.js';
 import { toJsonLine } from '../common/safe-text.js';
 import type { ExitEvent } from '../events/exit-event.js';
-import { unitsOf } from '../where/whereabouts.js';
+import { containerIdsOf, unitsOf } from '../where/whereabouts.js';
 
 import { checkDir } from './journal-options.js';
 import { type JournalRow, timeOf } from './rows.js';
@@ -31,7 +31,10 @@ export interface JournalQuery {
   pid?: number;
   /** A unit of systemd that it ran in, or in something below it: `nginx.service`. */
   unit?: string;
-  /** The container that it ran in: its name, its id, or the first digits of its id: at least 4. */
+  /**
+   * The container that it ran in: its name, its id, or the first digits of its id: at least 4. By its id also
+   * one that has others in it, such as Docker in Docker.
+   */
   container?: string;
   /** Who ended it, by a signal that killed it or that asked it to exit: a name or a pid. */
   killedBy?: string | number;
@@ -180,8 +183,9 @@ function byContainer(text: string | undefined): Criterion | null {
   const idTerm = text.length < SHORT_ID ? term.containerStart : term.container;
   const terms = [term.containerName(text), ...(isId ? [idTerm(text)] : [])];
   return {
-    matches: ({ container }) =>
-      container !== null && (container.name === text || (isId && container.id.startsWith(text))),
+    matches: (exit) =>
+      exit.container?.name === text ||
+      (isId && containerIdsOf(exit).some((id) => id.startsWith(text))),
     terms,
     texts: [toJsonLine(text).slice(1, -1)],
   };

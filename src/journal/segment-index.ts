@@ -93,7 +93,7 @@ export interface SegmentIndex extends IndexHead {
   blocks: PackedBlock[];
 }
 
-const VERSION = 3;
+const VERSION = 4;
 
 /** The text of an index: two lines about the segment, and one for each block. */
 export function formatIndex({ first, bootId, keeps, terms, blocks }: SegmentIndex): string {

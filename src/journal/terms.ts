@@ -1,6 +1,6 @@
 import type { ExitEvent } from '../events/exit-event.js';
 import { killerOf, requestBefore } from '../events/ended-by.js';
-import { unitsOf } from '../where/whereabouts.js';
+import { containerIdsOf, unitsOf } from '../where/whereabouts.js';
 
 import type { JournalEvent } from './rows.js';
 
@@ -120,10 +120,8 @@ export function termsOf(found: Findable | null): string[] {
   const terms = [term.pid(found.pid)];
   for (const name of namesOf(found)) terms.push(term.name(name));
   for (const unit of unitsOf(found.cgroup).units) terms.push(term.unit(unit));
-  if (container !== null) {
-    terms.push(term.container(container.id), term.containerStart(container.id));
-    if (container.name !== null) terms.push(term.containerName(container.name));
-  }
+  for (const id of containerIdsOf(found)) terms.push(term.container(id), term.containerStart(id));
+  if (container?.name != null) terms.push(term.containerName(container.name));
   if (killer === null) return terms;
   terms.push(term.killerPid(killer.pid));
   for (const name of namesOf(killer)) terms.push(term.killerName(name));

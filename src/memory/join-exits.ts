@@ -1,20 +1,19 @@
 import type { ExitEvent } from '../events/exit-event.js';
+import { MOST_RECEIVED } from '../trace/signal-history.js';
 import { whereaboutsOf } from '../where/whereabouts.js';
 
 /** The live event has the time when the process was really gone; the recorder may know more. */
 export function joined(live: ExitEvent, recorded: ExitEvent): ExitEvent {
   const cgroup = live.cgroup ?? recorded.cgroup;
-  const { how, exitCode, signal, coreDumped, unknownReason } = recorded;
-  const outcome = { how, exitCode, signal, coreDumped, unknownReason };
   // A pidfd may report the status of the first thread, and lack the core: see docs/sources.md.
   const isBetter =
     recorded.how !== 'unknown' && (live.how === 'unknown' || live.source === 'pidfd');
-  const { traced, tracedSince, sender, raisedAfter, signalsReceived, oom } = recorded;
-  const story = { traced, tracedSince, sender, raisedAfter, signalsReceived, oom };
+  const { how, exitCode, signal, coreDumped, unknownReason } = isBetter ? recorded : live;
   return {
     ...live,
-    ...(isBetter ? { ...outcome, source: 'recorder' } : {}),
-    ...(isBetter || (!live.traced && (traced || live.sender === null)) ? story : {}),
+    ...{ how, exitCode, signal, coreDumped, unknownReason },
+    source: isBetter ? 'recorder' : live.source,
+    ...joinedStory(live, recorded, signal),
     parentPid: live.parentPid ?? recorded.parentPid,
     parentName: live.parentName ?? recorded.parentName,
     name: live.name ?? recorded.name,
@@ -25,4 +24,37 @@ export function joined(live: ExitEvent, recorded: ExitEvent): ExitEvent {
     ...whereaboutsOf(cgroup),
     startedAt: live.startedAt ?? recorded.startedAt,
   } as ExitEvent;
+}
+
+type Story = Pick<
+  ExitEvent,
+  'traced' | 'tracedSince' | 'sender' | 'raisedAfter' | 'signalsReceived' | 'oom'
+>;
+
+/**
+ * Who sent which signals. The live trace alone has the command lines of senders, and who may have asked
+ * them; the recorder has signals from before the live trace began.
+ *
+ * @param signal what killed the process
+ */
+function joinedStory(live: ExitEvent, recorded: ExitEvent, signal: ExitEvent['signal']): Story {
+  const isLive = live.traced || (live.sender !== null && !recorded.traced);
+  if (!isLive) return storyOf(recorded);
+  const since = live.tracedSince;
+  const earlier = recorded.signalsReceived.filter(({ sentAt }) => since !== null && sentAt < since);
+  const signalsReceived = [...earlier, ...live.signalsReceived].slice(-MOST_RECEIVED);
+  // Of an end that it did not see it knows no sender.
+  if (live.signal !== signal) return { ...storyOf(recorded), signalsReceived };
+  const isOlder = since !== null && recorded.tracedSince !== null && recorded.tracedSince < since;
+  return {
+    ...storyOf(live),
+    tracedSince: isOlder ? recorded.tracedSince : since,
+    raisedAfter: live.raisedAfter ?? recorded.raisedAfter,
+    signalsReceived,
+  };
+}
+
+function storyOf(event: ExitEvent): Story {
+  const { traced, tracedSince, sender, raisedAfter, signalsReceived, oom } = event;
+  return { traced, tracedSince, sender, raisedAfter, signalsReceived, oom };
 }

@@ -2,12 +2,12 @@
 const MOST = 4096;
 
 /**
- * Paths of cgroups by id. The kernel never reuses an id, so a path that is gone or hidden stays
- * `null`.
+ * Paths of cgroups by id; the kernel never reuses an id. A path that is unknown is asked for again: a BPF
+ * program may report it later, and the addon asks the kernel only once.
  */
 export class CgroupPaths {
   readonly #ask: (id: number) => string | null | undefined;
-  readonly #paths = new Map<number, string | null>();
+  readonly #paths = new Map<number, string>();
   /** Consecutive exits are mostly in the same cgroup. */
   #lastId = 0;
   #lastPath: string | null = null;
@@ -26,9 +26,8 @@ export class CgroupPaths {
     if (id === this.#lastId) return this.#lastPath;
     let path = this.#paths.get(id);
     if (path === undefined) {
-      const answer = this.#ask(id);
-      if (answer === null) return null;
-      path = answer ?? null;
+      path = this.#ask(id) ?? undefined;
+      if (path === undefined) return null;
       if (this.#paths.size >= MOST) this.#paths.clear();
       this.#paths.set(id, path);
     }

@@ -20,11 +20,18 @@ const TICK_MS = 10;
 const MOST_ENDED = 64;
 
 /**
- * How long what was found in the process table is used again, in ms, and how much longer than it took:
- * a shutdown ends hundreds of processes one by one.
+ * Looks at the process table take a tenth of the time at most, once they have taken 100 ms together: a
+ * shutdown ends hundreds of processes one by one.
  */
-const FRESH_MS = 100;
-const FRESH_FACTOR = 10;
+const LOOK_SHARE = 10;
+const LOOKS_AT_ONCE_MS = 100;
+
+/** A sender that acts for others, and when it sent its signal. */
+export interface Agent {
+  pid: number;
+  onBehalfReason: OnBehalfReason;
+  sentAt: Date;
+}
 
 /**
  * Who may have asked a sender that acts for others: what runs, and what has just ended, under the name
@@ -35,7 +42,10 @@ export class LikelyClients {
   readonly #ended: LikelyClient[] = [];
   /** `null`: the process table could not be read. */
   #running: readonly LikelyClient[] | null = [];
-  #staleAtMs = 0;
+  /** When they were looked for, by the wall clock, as signals have it. */
+  #lookedAtMs = -Infinity;
+  /** Until when the looks so far take their share of the time, by performance.now(). */
+  #paidUntilMs = -Infinity;
 
   /** `redact`: what command lines go through; `null` if they are not wanted. */
   constructor(redact: Redact | null) {
@@ -50,10 +60,13 @@ export class LikelyClients {
     if (this.#ended.length > MOST_ENDED) this.#ended.shift();
   }
 
-  /** What may have asked for the signal that was sent then; `null`: nobody could look. */
-  of(reason: OnBehalfReason, sentAt: Date): readonly LikelyClient[] | null {
-    if (performance.now() >= this.#staleAtMs) this.#look();
-    return this.#running && this.#withEnded(this.#running, reason, sentAt);
+  /** What may have asked for the signal that this sender has just sent; `null`: nobody could look. */
+  of(agent: Agent): readonly LikelyClient[] | null {
+    const now = Date.now();
+    const isTooOld = agent.sentAt.getTime() > this.#lookedAtMs;
+    // Otherwise the clock was set back.
+    if (isTooOld || now < this.#lookedAtMs) this.#lookAgain(now);
+    return this.#running && this.#withEnded(this.#running, agent);
   }
 
   /** The same story, with the clients whose ends were told since its signals were. */
@@ -63,8 +76,8 @@ export class LikelyClients {
     const complete = (sender: SignalSender) => {
       const before = completed.get(sender);
       if (before !== undefined || !isOnBehalf(sender)) return before ?? sender;
-      const { onBehalfReason, sentAt, likelyClients } = sender;
-      const clients = this.#withEnded(likelyClients ?? [], onBehalfReason, sentAt);
+      const { likelyClients } = sender;
+      const clients = this.#withEnded(likelyClients ?? [], sender);
       const isKnown = likelyClients !== null || clients.length > 0;
       const after = { ...sender, likelyClients: isKnown ? clients : null };
       completed.set(sender, after);
@@ -81,13 +94,14 @@ export class LikelyClients {
 
   #withEnded(
     others: readonly LikelyClient[],
-    reason: OnBehalfReason,
-    sentAt: Date,
+    { pid: agentPid, onBehalfReason, sentAt }: Agent,
   ): readonly LikelyClient[] {
-    const isThen = ({ name, startedAt, endedAt }: LikelyClient) =>
-      isClientOf(reason, [name]) &&
+    const isThen = ({ pid, name, startedAt, endedAt }: LikelyClient) =>
+      isClientOf(onBehalfReason, [name]) &&
       startedAt.getTime() <= sentAt.getTime() + TICK_MS &&
-      (endedAt === null || sentAt.getTime() - endedAt.getTime() <= BEFORE_MS);
+      (endedAt === null || sentAt.getTime() - endedAt.getTime() <= BEFORE_MS) &&
+      // The sender itself, such as monit; not one that had its pid before.
+      (pid !== agentPid || (endedAt !== null && endedAt < sentAt));
     const ended = this.#ended.filter(isThen);
     const isOther = (client: LikelyClient) => !ended.some((one) => isSame(one, client));
     const clients = [...ended, ...others.filter(isThen).filter(isOther)];
@@ -95,11 +109,18 @@ export class LikelyClients {
     return clients.sort((one, other) => (endOf(one) < endOf(other) ? 1 : -1));
   }
 
-  #look(): void {
+  /** If looks have taken too much time, only takes out what does not run any more. */
+  #lookAgain(now: number): void {
     const begin = performance.now();
+    if (begin < this.#paidUntilMs) {
+      this.#running = this.#running?.filter(isRunning) ?? null;
+      return;
+    }
+    this.#lookedAtMs = now;
     this.#running = pids()?.flatMap((pid) => this.#clientAt(pid) ?? []) ?? null;
-    const end = performance.now();
-    this.#staleAtMs = end + Math.max(FRESH_MS, FRESH_FACTOR * (end - begin));
+    const spentMs = performance.now() - begin;
+    const since = Math.max(this.#paidUntilMs, begin - LOOK_SHARE * LOOKS_AT_ONCE_MS);
+    this.#paidUntilMs = since + LOOK_SHARE * spentMs;
   }
 
   #clientAt(pid: number): LikelyClient | null {
@@ -130,13 +151,21 @@ function textOf(args: RunningArguments | null, redact: Redact): readonly string[
   return args && commandLineOf(args.bytes, args.isCut, redact);
 }
 
-type OnBehalf = SignalSender & { pid: number; onBehalfReason: OnBehalfReason };
+type OnBehalf = SignalSender & Agent;
 
 function isOnBehalf(sender: SignalSender | null): sender is OnBehalf {
   return sender?.onBehalfReason != null;
 }
 
-function isSame(one: LikelyClient, other: LikelyClient): boolean {
+function isRunning(client: LikelyClient): boolean {
+  const row = processTable().lookNow(client.pid);
+  if (row === null || row === 'unknown' || row.startTicks === null || row.isDead) return false;
+  return isSame(client, { pid: row.pid, startedAt: processTable().startTime(row.startTicks) });
+}
+
+type Run = Pick<LikelyClient, 'pid' | 'startedAt'>;
+
+function isSame(one: Run, other: Run): boolean {
   const apartMs = one.startedAt.getTime() - other.startedAt.getTime();
   return one.pid === other.pid && Math.abs(apartMs) <= 2 * TICK_MS;
 }

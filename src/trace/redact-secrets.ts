@@ -8,9 +8,10 @@ export const CUT = '…';
 
 /**
  * Hides what is probably secret in the arguments of a process: values of options and variables whose
- * names speak of passwords, tokens, keys and the like, passwords in URLs, and where some well-known
- * programs take a password, also behind `sudo` or in what a shell is to run. It knows names, not secrets:
- * a password that nothing announces remains. What it is in doubt about, it hides.
+ * names speak of passwords, tokens, keys and the like, passwords in URLs and addresses of proxies, and
+ * where some well-known programs take a password, also behind `sudo` or in what a shell is to run. It
+ * knows names, not secrets: a password that nothing announces remains. What it is in doubt about, it
+ * hides.
  *
  * @example
  *   new ExitMonitor({ scope: 'all', commandLines: redactSecrets });

@@ -17,6 +17,31 @@ const MOST_NAME = 200;
 
 /** Whether the value of an option, a variable, a header or a field of this name is probably secret. */
 export function isSecretName(name: string): boolean {
-  // secretKey is secret-Key.
-  return SECRET.test(name.slice(-MOST_NAME).replace(/([a-z\d])(?=[A-Z])/g, '$1-'));
+  return SECRET.test(inParts(name));
+}
+
+/** How something is found or sorted is no secret. */
+const KEY = /(?<!public|pub|primary|foreign|sort|cache|partition|routing)[-_.]key$/i;
+
+/** Of Stripe and the like, and what a file of a key begins with. */
+const KNOWN_KEY = /^(?:[prs]k_(?:live|test)_|-----BEGIN [A-Z ]{0,20}PRIVATE KEY-)/;
+/** At least 16 characters, with letters and digits. */
+const LONG = /^(?=[^\d]*\d)(?=[^a-z]*[a-z])[\w+/=.~:-]{16,}$/i;
+/** Words and paths: `user_id_2`, `/etc/x1.pem`, `arn:aws:kms:…`. */
+const READABLE =
+  /^(?:[a-z]+\d{0,4}(?:[_.:/-][a-z]*\d{0,4})*|[./~].*|(?:arn|file):.*|.*\.[a-z]\w{1,4})$/i;
+
+/** Whether the value of such a name is secret if it {@link looksLikeKey}: `FERNET_KEY`, `x-functions-key`. */
+export function isKeyName(name: string): boolean {
+  return KEY.test(inParts(name));
+}
+
+/** Whether it is probably a key, and no name of one. */
+export function looksLikeKey(value: string): boolean {
+  return KNOWN_KEY.test(value) || (LONG.test(value) && !READABLE.test(value));
+}
+
+/** `secretKey` is `secret-Key`. */
+function inParts(name: string): string {
+  return name.slice(-MOST_NAME).replace(/([a-z\d])(?=[A-Z])/g, '$1-');
 }

@@ -1,4 +1,4 @@
-import { HIDDEN, isSecretName } from './secret-names.js';
+import { HIDDEN, isKeyName, isSecretName, looksLikeKey } from './secret-names.js';
 
 type Rule = readonly [program: RegExp, option: RegExp];
 
@@ -19,6 +19,7 @@ const ATTACHED: readonly Rule[] = [
   [LOGIN, /^(-p).+/s],
   [LDAP, /^(-[ACLMNQZnuvx]*w).+/s],
   [/^redis-cli$/, /^(-a).+/s],
+  [/^curl$/, /^(-[#\da-wyzA-Z]*x[^\s:@/]+:)(?!\/).+(?=@)/s],
   [/^curl$/, /^(-[#\da-tv-z]*u).+/is],
   [/^(?:http|xh)$/, /^(-a).+/s],
   [/^lftp$/, /^(-u).+/s],
@@ -39,7 +40,7 @@ const FOLLOWED: readonly Rule[] = [
   [/^ncftp\w*$/, /^-p$/],
   [LOGIN, /^-p$/],
   [LDAP, /^-[ACLMNQZnuvx]*w$/],
-  [/^redis-cli$/, /^(?:-a|auth|requirepass|masterauth)$/i],
+  [/^redis-cli$/, /^(?:-a|auth2?|requirepass|masterauth)$/i],
   [/^(?:http|xh)$/, /^-a$/],
   [/^openssl$/, /^-(?:pass|passin|passout|k|K)$/],
   [ZIP, /^-[\dA-OQ-Za-z]*P$/],
@@ -57,6 +58,13 @@ const FOLLOWED: readonly Rule[] = [
   [/^(?:kubectl|oc)$/, /^--from-literal$/],
 ];
 
+/** Since Redis 6 a user may come first: `AUTH user x`. */
+const PAIRED = /^auth2?$/i;
+
+/** Options and settings whose next argument is the address of a proxy, and such an address with a password. */
+const PROXY = /^(?:-[#\da-zA-Z]*x|[\w.-]*proxy|--socks[\w-]*)$/i;
+const PROXY_USER = /^([^\s:@/]+:)(?!\/)\S+(?=@)/;
+
 /** `git config x.password y`: a name among these programs' words, then its value. */
 const CONFIG = /^(?:git|npm|pnpm|yarn|pip3?|aws|composer|poetry|gem|bundle) config(?:ure)?$/;
 
@@ -65,13 +73,28 @@ const SUBCOMMAND = /^(?:login|config|configure)$/;
 /** What may stand before the name of a program in text for a shell, or behind it. */
 const AROUND = /[|;&(){}[\]<>`"'=$!,\\]+/;
 
+/** Where text for a shell ends a command, and what looks like it: `&>file`, `>&2`, `>|file`. */
+const SEPARATED_BEFORE = /^(?:[;|]|&(?!>))/;
+const SEPARATED_BEHIND = /(?<![<>])[;|&]$/;
+
+/** Where a line may go on in the next one: `-s \`, an option, an element of a list. */
+const GOES_ON = /[\\,]$|^["']?-/;
+
 /** Where text for a shell opens something, before an option or its value. */
 const OPENING = /^["'`([{\\]*/;
 /** An option without a value, and where text for a shell closes something. */
 const BARE = /^([\w.-]+)[\\"'`)\]},;]*$/;
+const CLOSING = /[\\"'`)\]},;]{0,8}$/;
 
 /** Longer ones are no names of programs. */
 const MOST_PROGRAM = 40;
+
+/** What the next word is, or may be. */
+type Next = 'shown' | 'secret' | 'two secrets' | 'key' | 'proxy';
+
+function isSecret(next: Next): boolean {
+  return next === 'secret' || next === 'two secrets';
+}
 
 /** What programs and their options say of the words that follow. */
 export class WordRules {
@@ -80,7 +103,16 @@ export class WordRules {
   #attached: readonly Rule[] = [];
   #followed: readonly Rule[] = [];
   #isConfig = false;
-  #isSecret = false;
+  #next: Next = 'shown';
+
+  /** What follows is for another program. */
+  endCommand(): void {
+    this.#program = '';
+    this.#attached = [];
+    this.#followed = [];
+    this.#isConfig = false;
+    this.#next = 'shown';
+  }
 
   /** A word as it may be shown; what it says counts from the next one on. */
   hide(word: string): string {
@@ -100,21 +132,30 @@ export class WordRules {
   #shown(word: string): string {
     const opening = OPENING.exec(word)?.[0] ?? '';
     const text = word.slice(opening.length);
-    if (this.#isSecret) {
-      this.#isSecret = false;
-      // An option that has no value after all.
-      if (!/^(?:--[a-z]|-[a-z]$)/i.test(text)) return HIDDEN;
+    const next = this.#next;
+    this.#next = next === 'two secrets' ? 'secret' : 'shown';
+    // An option that has no value after all is shown.
+    const isOption = /^(?:--[a-z]|-[a-z]$)/i.test(text);
+    if (isSecret(next) && !isOption) return HIDDEN;
+    if (next === 'key' && looksLikeKey(text.replace(CLOSING, ''))) return opening + HIDDEN;
+    if (next === 'proxy' && PROXY_USER.test(text)) {
+      return opening + text.replace(PROXY_USER, `$1${HIDDEN}`);
     }
     const bare = BARE.exec(text)?.[1];
-    this.#isSecret = bare !== undefined && this.#isFollowed(bare);
+    this.#next = bare === undefined ? 'shown' : this.#nextAfter(bare);
     const option = this.#attached.find(([, pattern]) => pattern.test(text));
-    if (option === undefined || this.#isSecret) return word;
+    if (option === undefined || isSecret(this.#next)) return word;
     return opening + text.replace(option[1], `$1${HIDDEN}`);
   }
 
-  #isFollowed(word: string): boolean {
-    if ((word.startsWith('-') || this.#isConfig) && isSecretName(word)) return true;
-    return this.#followed.some(([, option]) => option.test(word));
+  #nextAfter(word: string): Next {
+    const isName = word.startsWith('-') || this.#isConfig;
+    if (isName && isSecretName(word)) return 'secret';
+    if (this.#followed.some(([, option]) => option.test(word))) {
+      return PAIRED.test(word) ? 'two secrets' : 'secret';
+    }
+    if (isName && isKeyName(word)) return 'key';
+    return PROXY.test(word) ? 'proxy' : 'shown';
   }
 
   #noteProgram(name: string): void {
@@ -147,18 +188,44 @@ export function hideInText(text: string, outer: WordRules): string {
   const inner = new WordRules();
   // In which a secret goes on: `-p'my secret'`.
   let quote = '';
-  const show = (part: string, at: number) => {
+  // In which no command ends.
+  let around = '';
+  const show = (part: string, at: number, parts: readonly string[]) => {
+    const wasQuoted = around !== '';
+    around = quoteBehind(part, around);
+    if (at % 2 === 1) {
+      const isLine = part.includes('\n') && !GOES_ON.test(parts[at - 1] ?? '');
+      if (isLine && !wasQuoted) inner.endCommand();
+      return quote === '' ? part : '';
+    }
+    if (!wasQuoted && SEPARATED_BEFORE.test(part)) inner.endCommand();
+    const shown = shownPart(part);
+    if (around === '' && SEPARATED_BEHIND.test(part)) inner.endCommand();
+    return shown;
+  };
+  const shownPart = (part: string) => {
     if (quote !== '') {
       if (part.includes(quote)) quote = '';
       inner.note(part);
       return '';
     }
-    if (at % 2 === 1 || part === '') return part;
+    if (part === '') return part;
     const shown = inner.hide(part);
     if (shown !== part) quote = openQuote(part);
     return shown;
   };
   return text.split(BETWEEN).map(show).join('');
+}
+
+/** The quote that is open behind a word, as a shell takes quotes; `open`: the one before it. */
+function quoteBehind(word: string, open: string): string {
+  for (const [mark] of word.matchAll(/\\[^]|["'`]/g)) {
+    const isEscaped = mark.length > 1 && open !== "'";
+    if (isEscaped) continue;
+    if (open === '') open = mark;
+    else if (mark.endsWith(open)) open = '';
+  }
+  return open;
 }
 
 /** The quote that a word opens and does not close; one at its end closes what has begun before. */

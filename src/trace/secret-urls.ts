@@ -18,6 +18,10 @@ const ENCODED = /(%3A%2F%2F[^\s%&/]{0,100}%3A)[^\s&]{1,256}(?=%40)/gi;
 /** Oracle's own: `jdbc:oracle:thin:scott/x@host`. */
 const ORACLE = /(\bjdbc:oracle:\w{1,10}:[^\s/@]{1,100}\/)[^\s@]+/gi;
 
+/** Addresses of proxies need no scheme: `HTTPS_PROXY=user:x@host`, `--proxy=user:x@host`. */
+const PROXY =
+  /(proxy["']?\s{0,4}[=:]\s{0,4}["']?[^\s:@/"'=]{1,100}:)(?!\\?\/)[^\s"']{1,256}(?=@)/gi;
+
 /** Of Azure: what has the signature may read. */
 const SIGNED = /([?&]sig=)[^\s&"'#]+/gi;
 
@@ -37,6 +41,7 @@ export function hideInUrls(text: string, isCut: boolean): string {
     .join('')
     .replace(ENCODED, `$1${HIDDEN}`)
     .replace(ORACLE, `$1${HIDDEN}`)
+    .replace(PROXY, `$1${HIDDEN}`)
     .replace(SIGNED, `$1${HIDDEN}`)
     .replace(QUERY_KEY, `$1${HIDDEN}`);
 }

@@ -1,4 +1,4 @@
-import { HIDDEN, isSecretName } from './secret-names.js';
+import { HIDDEN, isKeyName, isSecretName, looksLikeKey } from './secret-names.js';
 
 const WORD = /[\w.-]+/g;
 
@@ -23,9 +23,23 @@ const MOST_ENVIRONMENT = 12;
 
 /** Up to what ends a value in a list of them: `password=x;user=y`. */
 const LISTED = /^[^\s"'](?:\\[&,;}]|[^"'&,;}])*/;
-/** A word of the shell: a quote before its end opens a part, another one closes what is around it. */
-const SHELL_WORD =
-  /^(?:[^\s"'\\]|\\[^\s"']?|"(?![\s"'`)\]};,]|$)[^"]*"?|'(?![\s"'`)\]};,]|$)[^']*'?)*/;
+/** What is before and behind a value in a list, whose values may have blanks. */
+const LIST_BEFORE = /=[^;&]{0,100}[;&]\s{0,8}$/;
+const LIST_BEHIND = /^[;&]\s{0,8}[\w.-][\w .-]{0,60}=/;
+const MOST_LIST = 120;
+/**
+ * A word of the shell: a quote before its end opens a part, another one closes what is around it.
+ *
+ * @param ends what else ends it
+ */
+const wordOfShell = (ends: string) =>
+  new RegExp(
+    String.raw`^(?:\$\([^)]*\)?|[^\s"'\x60\\${ends}]|\\[^"']?` +
+      String.raw`|(["'\x60])(?![\s"'\x60)\]};,]|$)(?:\\[^]|(?!\1)[^])*\1?)*`,
+  );
+/** Of an option, which may be in text that is not for a shell. */
+const OPTION_WORD = wordOfShell('');
+const ASSIGNED_WORD = wordOfShell(';&|');
 
 const IDENTIFIED =
   /\bidentified\s{1,8}(?:with\s{1,8}\S{1,64}\s{1,8})?(?:by|as)\s{1,8}(?:(?:password|values)\s{1,8})?(["']?)/gi;
@@ -57,13 +71,16 @@ function hideNamed(text: string): string {
   let from = 0;
   for (const { 0: name, index } of text.matchAll(WORD)) {
     const end = index + name.length;
-    if (index < from || !isSecretName(name)) continue; // it may be hidden already
+    if (index < from) continue; // it may be hidden already
+    const isSecret = isSecretName(name);
+    if (!isSecret && !isKeyName(name)) continue;
     const [sign, quote = ''] =
       SIGN.exec(text.slice(end, end + MOST_SIGN)) ?? signOfElement(text, index, end);
     if (sign === undefined) continue;
     const begin = end + sign.length;
     const length = lengthOfValue(text.slice(begin), quote, { text, name, index, sign });
     if (length === 0) continue;
+    if (!isSecret && !looksLikeKey(text.slice(begin, begin + length))) continue;
     shown += text.slice(from, begin) + HIDDEN;
     from = begin + length;
   }
@@ -106,9 +123,11 @@ function lengthOfValue(rest: string, quote: string, named: Named): number {
   if (/^[[{]/.test(rest)) return lengthOfBrackets(rest);
   const listed = LISTED.exec(rest)?.[0].length ?? 0;
   if (!isWordOfShell(named)) return listed;
-  const word = SHELL_WORD.exec(rest)?.[0].length ?? 0;
+  const lengthOf = (word: RegExp) => word.exec(rest)?.[0].length ?? 0;
+  if (named.name.startsWith('-')) return lengthOf(OPTION_WORD);
   // What is no option may also be in a list, such as that of a database's address.
-  return named.name.startsWith('--') ? word : Math.max(listed, word);
+  const isListed = isInList(named, rest.slice(listed));
+  return isListed ? Math.max(listed, lengthOf(OPTION_WORD)) : lengthOf(ASSIGNED_WORD);
 }
 
 /** An option, a header or a variable that is all of an argument. */
@@ -127,6 +146,15 @@ function quoteAround({ text, index, sign }: Named): string {
 function isWordOfShell({ text, index }: Named): boolean {
   const before = text.slice(Math.max(0, index - MOST_ENVIRONMENT), index);
   return /^$|[\s|;&(`]$/.test(before) || ENVIRONMENT.test(before);
+}
+
+/** `behind`: what follows the value, if it is in a list. */
+function isInList({ text, index, sign }: Named, behind: string): boolean {
+  if (sign.trim() !== sign || sign.includes(':')) return true;
+  return (
+    LIST_BEFORE.test(text.slice(Math.max(0, index - MOST_LIST), index)) ||
+    LIST_BEHIND.test(behind.slice(0, MOST_LIST))
+  );
 }
 
 /** All of an array or an object. */

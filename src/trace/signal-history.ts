@@ -41,7 +41,7 @@ const MARKS = 4;
 
 /** How far back signals are reported, and how many of them. */
 const RECEIVED_NS = RECEIVED_MS * 1e6;
-const RECEIVED = 16;
+export const MOST_RECEIVED = 16;
 
 /** Processes to keep per pid while their exits have not arrived. */
 const RUNS = 64;
@@ -85,7 +85,7 @@ export class SignalHistory {
     const sender = senderOf(signal, {
       pathOf: (id) => this.#cgroups.path(id),
       commandLine: this.#commandLines?.of(signal.senderCommandLine) ?? null,
-      clientsOf: (reason, sentAt) => this.#clients?.of(reason, sentAt) ?? null,
+      clientsOf: (agent) => this.#clients?.of(agent) ?? null,
     });
     const seen: Seen = { timeNs, flags, senderPid, senderThread, senderStart, sender };
     if ((flags & SignalFlag.taken) !== 0) {
@@ -221,7 +221,7 @@ function oomOf({ marks }: Run, killer: Seen | null): boolean | null {
 /** If there are too many, drops the oldest that a later one repeats, or else the oldest. */
 function remember(received: Seen[], seen: Seen): void {
   received.push(seen);
-  if (received.length <= RECEIVED) return;
+  if (received.length <= MOST_RECEIVED) return;
   const saysTheSame = (a: SignalSender, b: SignalSender) =>
     a.signal === b.signal && a.origin === b.origin && a.pid === b.pid;
   const repeated = received.findIndex((older, i) =>

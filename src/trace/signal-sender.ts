@@ -1,9 +1,10 @@
-import type { LikelyClient, OnBehalfReason, SignalSender } from '../events/signal-event.js';
+import type { LikelyClient, SignalSender } from '../events/signal-event.js';
 import { type SignalName, signalName, signalNumber } from '../events/wait-status.js';
 import { SignalFlag } from '../native/abi.js';
 import type { TracedSignal } from '../native/signal-records.js';
 import { whereaboutsOf } from '../where/whereabouts.js';
 
+import type { Agent } from './likely-clients.js';
 import { onBehalfReason } from './on-behalf.js';
 import { SI_SIGIO, SI_TIMER, SI_TKILL, SI_USER } from './siginfo.js';
 
@@ -94,7 +95,7 @@ export interface SenderFacts {
   /** The sender's arguments. */
   commandLine: readonly string[] | null;
   /** What may have asked it; `null`: nobody can look. */
-  clientsOf: (reason: OnBehalfReason, sentAt: Date) => readonly LikelyClient[] | null;
+  clientsOf: (agent: Agent) => readonly LikelyClient[] | null;
 }
 
 export function senderOf(signal: TracedSignal, facts: SenderFacts): SignalSender {
@@ -146,6 +147,7 @@ function processOf(
     ancestors,
     onBehalf: reason !== null,
     onBehalfReason: reason,
-    likelyClients: reason === null ? null : clientsOf(reason, sentAt),
+    likelyClients:
+      reason === null ? null : clientsOf({ pid: senderPid, onBehalfReason: reason, sentAt }),
   };
 }

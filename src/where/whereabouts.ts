@@ -13,7 +13,10 @@ import type {
  * none, or is unknown; {@link locate} says why, and names the places around it.
  */
 export type Whereabouts = {
-  /** The innermost unit of systemd, as `systemctl` prints it: `nginx.service`. */
+  /**
+   * The innermost unit of systemd, as `systemctl` prints it: `nginx.service`. On a host that has v1
+   * hierarchies as well, what runs in a container may have that of its runtime: `docker.service`.
+   */
   unit: string | null;
   /**
    * The innermost container. Its `name` is that of Docker, containerd, CRI-O or Podman, if their
@@ -44,6 +47,8 @@ export interface UnitChain {
 interface Located {
   whereabouts: Whereabouts;
   chain: UnitChain;
+  /** The ids of the containers that the path leads through. */
+  containerIds: readonly string[];
   /**
    * From when on it is looked up again, by performance.now(): a container may be renamed, or its
    * runtime may write its file when it runs already.
@@ -54,6 +59,7 @@ interface Located {
 const NO_PATH: Located = {
   whereabouts: NOWHERE,
   chain: Object.freeze({ units: Object.freeze([]), reason: 'no-path' }),
+  containerIds: Object.freeze([]),
   staleAtMs: Infinity,
 };
 
@@ -103,6 +109,18 @@ export function unitsOf(cgroup: string | null): UnitChain {
   return ours.at(cgroup).chain;
 }
 
+/**
+ * The ids of all containers that a process is in, not only of the innermost, which an event may have
+ * without a path.
+ */
+export function containerIdsOf({
+  cgroup,
+  container,
+}: Pick<Whereabouts, 'container'> & { cgroup: string | null }): readonly string[] {
+  const ids = ours.at(cgroup).containerIds;
+  return container === null || ids.includes(container.id) ? ids : [...ids, container.id];
+}
+
 function isStale({ staleAtMs }: Located): boolean {
   return staleAtMs !== Infinity && performance.now() >= staleAtMs;
 }
@@ -121,8 +139,13 @@ function find(cgroup: string, root: string, knownName: string | null): Located {
     pod: pod && Object.freeze(pod),
     machine: machine && Object.freeze(machine),
   });
-  const staleAtMs = isNamed ? performance.now() + NAME_MS : Infinity;
-  return { whereabouts, chain: Object.freeze({ units: Object.freeze(units), reason }), staleAtMs };
+  const ids = chain.flatMap((place) => (place.kind === 'container' ? [place.id] : []));
+  return {
+    whereabouts,
+    chain: Object.freeze({ units: Object.freeze(units), reason }),
+    containerIds: Object.freeze(ids),
+    staleAtMs: isNamed ? performance.now() + NAME_MS : Infinity,
+  };
 }
 
 /**

@@ -5,7 +5,7 @@ import {
   unitName,
 } from '../../src/cli/args/process-filter';
 import type { CgroupContainer, ExitEvent } from '../../src';
-import { H, USER } from '../support/places';
+import { H, H2, USER } from '../support/places';
 
 test('a unit matches by name, with or without .service, by a glob, and from below it', () => {
   const sound = `${USER}/app.slice/pipewire.service`;
@@ -27,6 +27,19 @@ test('a container matches by the name that it had, by a glob, or by digits of it
   const elsewhere = { cgroup: '/system.slice/nginx.service', container: null };
   expect(containerMatcher(['web-1'])(elsewhere)).toBe(false);
   expect(containerMatcher(['web-1'])({ cgroup: null, container: null })).toBeNull();
+});
+
+test('a container also matches by the id of one around it', () => {
+  const container: CgroupContainer = { runtime: 'docker', id: H2, name: null };
+  const place = { cgroup: `/system.slice/docker-${H}.scope/docker/${H2}`, container };
+  for (const word of [H, H.slice(0, 4), H2, H2.slice(0, 12)]) {
+    expect(containerMatcher([word])(place)).toBe(true);
+  }
+  // The name of the innermost one is not known.
+  expect(containerMatcher(['web'])(place)).toBeNull();
+  const named = { ...place, container: { ...container, name: 'db' } };
+  expect(containerMatcher(['db'])(named)).toBe(true);
+  expect(containerMatcher(['web'])(named)).toBe(false);
 });
 
 test('--container takes the name that an event has, even if the container is gone by now', () => {

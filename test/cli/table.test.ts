@@ -75,6 +75,21 @@ describe.each([200, 103, 100, 90, 80, 60, 50])('on a terminal of %i columns', (c
   });
 });
 
+test.each([80, 93, 105, 160])(
+  'on a terminal of %i columns a long number stays in one line',
+  (columns) => {
+    const table = new ExitTable(false, () => columns, NOON);
+    const event = { ...KILLED, name: 'server', uid: 4_294_967_294, startedAt: new Date(0) };
+    const lines = table.exit(event).split('\n');
+    for (const line of lines) expect([line, line.length <= columns]).toEqual([line, true]);
+    const [first = ''] = lines;
+    expect(first.match(/\d{2,}(?:\.\d)?d?/g)).toContain('20779.5d');
+    expect(first.includes('4294967294')).toBe(table.header().includes('UID'));
+    // What it took from BY is on the next line.
+    expect(lines.join(' ').replace(/\s+/g, ' ')).toContain('4194301 a-long-name-too');
+  },
+);
+
 test('without a terminal each row is one line with every column', () => {
   const table = new ExitTable(false, () => undefined, NOON);
   expect(table.exit(KILLED).split('\n')).toHaveLength(1);

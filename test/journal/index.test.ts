@@ -11,6 +11,8 @@ import { until } from '../support/wait';
 
 const ID = '3f2a9c1b04de'.padEnd(64, '0');
 const OTHER = '3f2b'.padEnd(64, '0');
+/** Has that one in it. */
+const OUTER = 'abcd'.padEnd(64, '0');
 
 const SEGMENTS = [1, 51, 101];
 
@@ -21,7 +23,7 @@ async function write(dir: string): Promise<void> {
   const docker = (id: string) => ({ container: { runtime: 'docker', id, name: null } }) as const;
   for (const i of range(0, 150)) {
     if (i === 70) journal.append(endOf(i, { ...rare, ...docker(ID), ...killedBy('boss', 77, i) }));
-    else journal.append(endOf(i, i === 20 ? docker(OTHER) : {}));
+    else journal.append(endOf(i, i === 20 ? { cgroup: `/docker/${OUTER}/docker/${OTHER}` } : {}));
     if (i % 50 === 49) await journal.flush();
   }
   await until('the segments to be compressed', async () => {
@@ -98,6 +100,23 @@ test.each([
   expect(await found({ dir, ...query })).toEqual([71]);
 });
 
+test('a container is found by the id of one around it, if the index does not lack that', async () => {
+  using folder = new Folder();
+  const dir = folder.journal;
+  await write(dir);
+  // Until version 3, an index had the innermost one only.
+  const path = join(dir, indexName(1));
+  const [head = '', , ...blocks] = readFileSync(path, 'utf8').split('\n');
+  const terms = Buffer.alloc(16_384).toString('base64');
+  const earlier = [head.replace('"version":4', '"version":3'), JSON.stringify({ terms })];
+  forbid(dir, [51, 101]);
+  for (const container of [OUTER, OUTER.slice(0, 5)]) {
+    expect(await found({ dir, container })).toEqual([21]);
+  }
+  writeFileSync(path, [...earlier, ...blocks].join('\n'));
+  expect(await found({ dir, container: OUTER })).toEqual([21]);
+});
+
 test('with an index of an earlier version, the whole segment is read', async () => {
   using folder = new Folder();
   const dir = folder.journal;
@@ -105,7 +124,7 @@ test('with an index of an earlier version, the whole segment is read', async () 
   for (const first of SEGMENTS) {
     const path = join(dir, indexName(first));
     const [head = '', , ...blocks] = readFileSync(path, 'utf8').split('\n');
-    const earlier = head.replace('"version":3', '"version":2').replace(',"keeps":null', '');
+    const earlier = head.replace('"version":4', '"version":2').replace(',"keeps":null', '');
     writeFileSync(path, [earlier, ...blocks].join('\n'));
   }
   expect(await found({ dir, container: '3f2a9' })).toEqual([71]);

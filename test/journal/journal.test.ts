@@ -35,7 +35,7 @@ import {
   textOf,
   write,
 } from '../support/journal';
-import { H2, USER } from '../support/places';
+import { H2, H3, USER } from '../support/places';
 import { until } from '../support/wait';
 
 const isPacked = (dir: string) => () =>
@@ -138,6 +138,7 @@ describe('a query', () => {
   const folder = new Folder();
   const dir = folder.journal;
   const id = '3f2a9c1b04de5f6a7b8c9d0e1f2a3b4c5d6e7f8091a2b3c4d5e6f708192a3b4c';
+  const OUTER = 'abcd'.repeat(16);
 
   beforeAll(async () => {
     const ends = range(0, 599).map((i) => endOf(i));
@@ -149,6 +150,7 @@ describe('a query', () => {
       container: { runtime: 'docker', id: H2, name: 'shop-db' },
     });
     ends[402] = endOf(402, { cgroup: `${USER}/app.slice/pipewire.service` });
+    ends[403] = endOf(403, { cgroup: `/docker/${OUTER}/docker/${H3}` });
     ends[500] = endOf(500, { cgroup: '/system.slice/a\\x2db.service' });
     await write(dir, ends);
   });
@@ -168,6 +170,7 @@ describe('a query', () => {
     ['name of a container', { container: 'shop-db' }, [402]],
     ['short id of a container', { container: id.slice(0, 12) }, [401]],
     ['shorter id', { container: id.slice(0, 5) }, [401]],
+    ['container around its own', { container: OUTER.slice(0, 12) }, [404]],
     ['name of a killer', { killedBy: 'deploy' }, [101]],
     ['pid of a killer', { killedBy: 4242 }, [101]],
     ['several', { killedBy: 4242, name: 'nginx', unit: 'web.service' }, [101]],

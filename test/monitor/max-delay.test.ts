@@ -59,6 +59,26 @@ describeForEachFilter(() => {
     expect(performance.now() - killedAt).toBeLessThan(SOON_MS);
   });
 
+  itAsListener(
+    'maxDelayMs does not delay watched processes that may have dumped core',
+    async () => {
+      await using monitor = monitorOf({ maxDelayMs: FOR_EVER_MS });
+      await monitor.start();
+      // While others end, the kernel may report a core after a pidfd has reported the end.
+      const others = new LineProcess(program('storm'), ['1000', '1000']);
+      for (let i = 0; i < 20; i++) {
+        const process = new LineProcess('sh', ['-c', 'ulimit -c 0; echo up; exec sleep 1000']);
+        await process.line();
+        const watch = monitor.watch(process.pid);
+        const killedAt = performance.now();
+        process.child.kill('SIGQUIT');
+        expect(await exitOf(watch)).toMatchObject({ signal: 'SIGQUIT' });
+        expect(performance.now() - killedAt).toBeLessThan(SOON_MS);
+      }
+      await others.rest();
+    },
+  );
+
   itAsListener('maxDelayMs does not delay close()', async () => {
     const monitor = monitorOf({ maxDelayMs: FOR_EVER_MS });
     await monitor.start();

@@ -1,3 +1,7 @@
+import { copyFileSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
 import { ExitMonitor, type ExitEvent } from '../../src';
 
 import { EventLog } from '../support/event-log';
@@ -77,6 +81,23 @@ itAsRootOfHost('a title that a program wrote over its arguments ends where they 
     const event = await exitOf(log, server.pid, ({ program: name }) => name === 'argued');
     expect(event?.commandLine).toEqual(['server: idle'.padEnd(bytes, '.')]);
   });
+});
+
+itAsRootOfHost('arguments are known even if the name of the program is too long', async () => {
+  if (!KERNEL.tellsPrograms) return;
+  const folder = mkdtempSync(join(tmpdir(), 'exitwatch-names-'));
+  const path = join(folder, 'x'.repeat(63));
+  copyFileSync('/bin/true', path);
+  try {
+    await watching(async (log) => {
+      const child = new LineProcess(path, ['one']);
+      await child.ended;
+      const event = await exitOf(log, child.pid, () => true);
+      expect(event).toMatchObject({ program: null, commandLine: [path, 'one'] });
+    });
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
 });
 
 itAsRootOfHost('a thread that calls exec gives the process new arguments', async () => {

@@ -2,7 +2,7 @@ import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from '
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-import { ExitMonitor, redactSecrets } from '../../src';
+import { type ExitEvent, ExitMonitor, redactSecrets } from '../../src';
 import { LikelyClients } from '../../src/trace/likely-clients';
 
 import { KERNEL } from '../support/kernel';
@@ -47,8 +47,12 @@ const SCRIPTS: [string, string, string][] = [
   ['rc-service', 'sh', SHELL],
 ];
 
+/** What may have asked a supervisor for the signal that it sends now. */
+const clientsNow = (clients: LikelyClients, agentPid = 1) =>
+  clients.of({ pid: agentPid, onBehalfReason: 'supervisor', sentAt: new Date() });
+
 const clientsOf = (clients: LikelyClients, pid: number) =>
-  clients.of('supervisor', new Date())?.filter((client) => client.pid === pid);
+  clientsNow(clients)?.filter((client) => client.pid === pid);
 
 describe.each(SCRIPTS)('a client %s that %s runs', (name, interpreter, text) => {
   test('is known by its script while it runs, if arguments are asked for', async () => {
@@ -111,4 +115,72 @@ test('a client that wrote a title over all of its arguments shows nothing of its
   ]);
   client.child.stdin.end();
   await client.ended;
+});
+
+describe('signals soon after each other', () => {
+  afterEach(() => {
+    jest.restoreAllMocks();
+  });
+
+  const pidsOf = (clients: LikelyClients, ...pids: number[]) =>
+    clientsNow(clients)
+      ?.map(({ pid }) => pid)
+      .filter((pid) => pids.includes(pid));
+
+  test('each have the clients of their own time', async () => {
+    jest.spyOn(performance, 'now').mockReturnValue(1000);
+    const clients = new LikelyClients(redactSecrets);
+    const first = await script('sv', 'sh', SHELL, 'down', 'a');
+    expect(pidsOf(clients, first.pid)).toEqual([first.pid]);
+    await first.end();
+    const second = await script('sv', 'sh', SHELL, 'down', 'b');
+    expect(pidsOf(clients, first.pid, second.pid)).toEqual([second.pid]);
+    await second.end();
+  });
+
+  test('have no client that has ended if it is too early to look for others', async () => {
+    let now = 0;
+    // Whatever is done takes 200 ms.
+    jest.spyOn(performance, 'now').mockImplementation(() => (now += 200));
+    const clients = new LikelyClients(redactSecrets);
+    const first = await script('sv', 'sh', SHELL, 'down', 'a');
+    const other = await script('sv', 'sh', SHELL, 'down', 'c');
+    const count = () => pidsOf(clients, first.pid, other.pid)?.length;
+    expect(count()).toBe(2);
+    await first.end();
+    const second = await script('sv', 'sh', SHELL, 'down', 'b');
+    expect(pidsOf(clients, first.pid, other.pid, second.pid)).toEqual([other.pid]);
+    now += 10_000;
+    expect(pidsOf(clients, second.pid)).toEqual([second.pid]);
+    await Promise.all([second.end(), other.end()]);
+  });
+});
+
+describe('a sender that others use to ask for signals as well', () => {
+  test('is not its own client', async () => {
+    const clients = new LikelyClients(redactSecrets);
+    const monit = await script('monit', 'sh', SHELL);
+    const pids = (agentPid: number) => clientsNow(clients, agentPid)?.map(({ pid }) => pid);
+    expect(pids(1)).toContain(monit.pid);
+    expect(pids(monit.pid)).not.toContain(monit.pid);
+    await monit.end();
+  });
+
+  test('is not its own client when it has ended, unlike one that had its pid before', () => {
+    const at = (ms: number) => new Date(Date.UTC(2026, 0, 1) + ms);
+    const end = { pid: 7, name: 'monit', program: null, uid: 0, commandLine: null };
+    const ended = (from: number, to: number) =>
+      ({ ...end, startedAt: at(from), exitedAt: at(to) }) as ExitEvent;
+    const clients = new LikelyClients(null);
+    clients.noteEnd(ended(0, 100));
+    clients.noteEnd(ended(200, 1000));
+    const agent = { pid: 7, onBehalfReason: 'supervisor', sentAt: at(999) } as const;
+    const startsOf = (pid: number) =>
+      clients
+        .of({ ...agent, pid })
+        ?.filter((client) => client.pid === 7)
+        .map(({ startedAt }) => startedAt.getTime() - at(0).getTime());
+    expect(startsOf(1)).toEqual([200, 0]);
+    expect(startsOf(7)).toEqual([0]);
+  });
 });

@@ -50,6 +50,7 @@ test('what a shell is to run', () => {
 
 test('costs no time for arguments of any form', () => {
   const parts = ['-pass', 'pass:', 'a.', 'https://', '@', '"token', '=', ' -p', 'bearer ', '://a:'];
+  parts.push('-key=', 'proxy=a:', '$(', '"a', '; ', 'a1_', '=a;', "'\\");
   for (const part of parts) {
     const began = process.cpuUsage();
     redactSecrets([part.repeat(4096 / part.length), `${part.repeat(2000)}=x`]);
@@ -141,9 +142,99 @@ test.each([
   ['x --env=PASSWORD=gehe,im y', 'x --env=PASSWORD=*** y'],
   ['./run --token=gehe,im --flag a,b', './run --token=*** --flag a,b'],
   ['Server=h; Password=mein geheim; User=a', 'Server=h; Password=***; User=a'],
+  ['Password=mein geheim;User Id=a', 'Password=***;User Id=a'],
+  ['x user=a&password=mein geheim&b=c', 'x user=a&password=***&b=c'],
+  ['password = mein geheim', 'password = ***'],
   ['curl -H "Cookie: a=b; s=geheim" h', 'curl -H "Cookie: ***" h'],
 ])('text for a shell: %s', (text, shown) => {
   expect(hiddenText(text)).toBe(shown);
+});
+
+test.each([
+  ['API_TOKEN=abc kill -9 1234', 'API_TOKEN=*** kill -9 1234'],
+  ['export API_TOKEN=abc; kill -9 1234', 'export API_TOKEN=***; kill -9 1234'],
+  ['API_TOKEN=abc&&kill -9 1234', 'API_TOKEN=***&&kill -9 1234'],
+  ['API_TOKEN=abc\nkill -9 1234', 'API_TOKEN=***\nkill -9 1234'],
+  ['PASSWORD=ge"h;e im" kill 1', 'PASSWORD=*** kill 1'],
+  [String.raw`PASSWORD=ge\ h"e\"i m" kill 1`, 'PASSWORD=*** kill 1'],
+  ['PASSWORD=$(echo geheim | base64 -d) kill 1', 'PASSWORD=*** kill 1'],
+  ['PASSWORD=a`echo geheim`b kill 1', 'PASSWORD=*** kill 1'],
+  ['java -Dpassword=geheim -jar a.jar', 'java -Dpassword=*** -jar a.jar'],
+])('a value ends with the word of the shell: %j', (text, shown) => {
+  expect(hiddenText(text)).toBe(shown);
+});
+
+test.each([
+  'curl -f http://h/ || systemctl --user restart web',
+  'curl -f http://h/; sudo -u bob systemctl restart web',
+  'curl -f http://h/ |sudo -u bob tee a',
+  'curl -f http://h/ & journalctl -u nginx',
+  'curl -f http://h/\njournalctl -u nginx',
+  'git config user.name me; x password y',
+  'app --token; systemctl restart web',
+  'redis-cli AUTH && systemctl restart web',
+])('what one command says does not count for the next one: %j', (text) => {
+  expect(hiddenText(text)).toBe(text);
+});
+
+test.each([
+  ['curl "http://h/;" -u a:geheim', 'curl "http://h/;" -u ***'],
+  ['curl -H "a; b" -u a:geheim', 'curl -H "a; b" -u ***'],
+  [String.raw`curl -H "\"a; b" -u a:geheim`, String.raw`curl -H "\"a; b" -u ***`],
+  [String.raw`curl -H 'a\' -d 'b; c' -u a:geheim`, String.raw`curl -H 'a\' -d 'b; c' -u ***`],
+  ['curl http://h/?a=1&b=2 -u a:geheim', 'curl http://h/?a=1&b=2 -u ***'],
+  ['curl h &>/dev/null -u a:geheim', 'curl h &>/dev/null -u ***'],
+  ['curl h 2>& 1 -u a:geheim', 'curl h 2>& 1 -u ***'],
+  ['curl -s \\\n  -u a:geheim', 'curl -s \\\n  -u ***'],
+  ['["mongosh",\n  "-p",\n  "geheim"]', '["mongosh",\n  "-p",\n  ***'],
+  ['app --token\n geheim', 'app --token\n ***'],
+  ["echo it's; curl -u a:geheim h", "echo it's; curl -u *** h"],
+])('a command ends only where a shell ends it: %j', (text, shown) => {
+  expect(hiddenText(text)).toBe(shown);
+});
+
+const KEY = 'c3Ri0VhbGx5bm90LWE9zZWNyZXQtYnV0bG9uZw==';
+
+test.each([
+  [`env STRIPE_KEY=sk_live_abc x`, 'env STRIPE_KEY=*** x'],
+  [`env AIRFLOW__CORE__FERNET_KEY=${KEY} x`, 'env AIRFLOW__CORE__FERNET_KEY=*** x'],
+  [`x --fernet-key ${KEY} y`, 'x --fernet-key *** y'],
+  [`x --fernetKey=${KEY} y`, 'x --fernetKey=*** y'],
+  ['x --tls-key=/etc/ssl/private/server-2026-key.pem', null],
+  ['x --tls-key=certs/server-2026/client12345.key', null],
+  ['x --tls-key /run/secrets/client-key-0123456789', null],
+  ['x --sort-key=name --cache-key=linux-3f2a9c1b04de5f6a', null],
+  ['x --row-key=customer_order_id_2 primary_key=3f2a9c1b04de5f6a', null],
+  ['x --kms-key=arn:aws:kms:eu-west-1:123456789012:key/3f2a9c1b', null],
+  ['x PUBLIC_KEY=c3Ri0VhbGx5bm90LWE9zZW hotkey=c3Ri0VhbGx5bm90LWE9zZW', null],
+  ['x --fernet-key -u abc', null],
+])('the value of a name that ends in key, if it looks like one: %s', (line, shown) => {
+  expect(hidden(line)).toBe(shown ?? line);
+});
+
+test('a header whose name ends in key', () => {
+  const args = ['curl', '-H', `x-functions-key: ${KEY}`, 'https://h/'];
+  expect(redactSecrets(args)).toEqual(['curl', '-H', 'x-functions-key: ***', 'https://h/']);
+  expect(hiddenText(`curl -H "x-functions-key: ${KEY}" h`)).toBe(
+    'curl -H "x-functions-key: ***" h',
+  );
+});
+
+test.each([
+  ['curl -x user:geheim@proxy:8080 h', 'curl -x user:***@proxy:8080 h'],
+  ['curl -sx user:ge@heim@proxy:8080 h', 'curl -sx user:***@proxy:8080 h'],
+  ['curl -xbob:geheim@proxy:8080 h', 'curl -xbob:***@proxy:8080 h'],
+  ['curl --proxy user:geheim@proxy h', 'curl --proxy user:***@proxy h'],
+  ['pip install --proxy=user:geheim@proxy:80 x', 'pip install --proxy=user:***@proxy:80 x'],
+  ['env HTTPS_PROXY=user:geheim@proxy x', 'env HTTPS_PROXY=user:***@proxy x'],
+  ['env all_proxy=http://user:geheim@proxy x', 'env all_proxy=http://user:***@proxy x'],
+  ['npm config set proxy user:geheim@proxy:80', 'npm config set proxy user:***@proxy:80'],
+  ['curl --proxy proxy:8080 user@h', 'curl --proxy proxy:8080 user@h'],
+  ['curl -x http://proxy:8080 http://h/@a', 'curl -x http://proxy:8080 http://h/@a'],
+  ['zip -x -P geheim a', 'zip -x -P *** a'],
+  ['nginx -g proxy_pass: a@b', 'nginx -g proxy_pass: a@b'],
+])('the password of a proxy: %s', (line, shown) => {
+  expect(hidden(line)).toBe(shown);
 });
 
 test.each([
@@ -204,6 +295,7 @@ test.each([
   ['docker run -p 8080:80 -p8081:81 x', 'docker run -p 8080:80 -p8081:81 x'],
   ['ssh-keygen -t rsa -N geheim', 'ssh-keygen -t rsa -N ***'],
   ['snmpget -v2c -cgeheim h', 'snmpget -v2c -c*** h'],
+  ['mysql -pgeheimx -pa-key db', 'mysql -p*** -p*** db'],
   ['mysqldump -Bpgeheim a', 'mysqldump -Bp*** a'],
   ['ldapsearch -LLLxwgeheim -b dc', 'ldapsearch -LLLxw*** -b dc'],
   ['git config x.password geheim', 'git config x.password ***'],
@@ -215,6 +307,8 @@ test.each([
   ],
   ['nmcli dev wifi connect x password geheim', 'nmcli dev wifi connect x password ***'],
   ['redis-cli AUTH geheim', 'redis-cli AUTH ***'],
+  ['redis-cli AUTH user geheim', 'redis-cli AUTH *** ***'],
+  ['redis-cli AUTH geheim -n 1', 'redis-cli AUTH *** -n 1'],
   ['xfreerdp /u:me /p:geheim /v:h', 'xfreerdp /u:me /p:*** /v:h'],
   [
     'qemu -object secret,id=s,data=geheim,format=raw',

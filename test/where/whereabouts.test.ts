@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-import { KnownPlaces, unitsOf, whereaboutsOf } from '../../src/where/whereabouts';
+import { containerIdsOf, KnownPlaces, unitsOf, whereaboutsOf } from '../../src/where/whereabouts';
 
 import { H, H2, POD, USER } from '../support/places';
 
@@ -24,6 +24,14 @@ test('it says why a path has no unit', () => {
   expect(unitsOf(null)).toEqual({ units: [], reason: 'no-path' });
   expect(unitsOf('/')).toEqual({ units: [], reason: 'root' });
   expect(whereaboutsOf(null).unit).toBeNull();
+});
+
+test('a path has all containers that it leads through, and an event its own', () => {
+  const cgroup = `/docker/${H}/docker/${H2}`;
+  const { container } = whereaboutsOf(cgroup);
+  expect(containerIdsOf({ cgroup, container })).toEqual([H, H2]);
+  expect(containerIdsOf({ cgroup: NGINX, container: null })).toEqual([]);
+  expect(containerIdsOf({ cgroup: null, container })).toEqual([H2]);
 });
 
 test('whatever was asked before, each path has its own answer, which nobody can change', () => {

@@ -354,6 +354,13 @@ bool ThreadGroupAggregator::HasUnreported() const {
   });
 }
 
+bool ThreadGroupAggregator::AwaitsRecord() const {
+  return agenda_.AnyDead([this](int32_t pid) {
+    const ThreadGroup* group = Find(pid);
+    return group != nullptr && group->stage == Stage::kDead && group->NeedsRecord();
+  });
+}
+
 bool ThreadGroupAggregator::IsEnding(int32_t pid) const {
   const ThreadGroup* group = Find(pid);
   return group != nullptr && group->stage != Stage::kCollecting;

@@ -90,6 +90,9 @@ class ThreadGroupAggregator {
   // Whether exits that events have announced are yet to be reported.
   bool HasUnreported() const;
 
+  // Whether a group is dead, but waits for its record: see ThreadGroup::NeedsRecord().
+  bool AwaitsRecord() const;
+
   // Whether the exit of this process is yet to be reported.
   bool IsEnding(int32_t pid) const;
 

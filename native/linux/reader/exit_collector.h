@@ -72,6 +72,7 @@ class ExitCollector {
     return std::min(aggregator_.NextDeadline(), attribution_.NextDeadline());
   }
   bool HasGroups() const { return aggregator_.HasGroups(); }
+  bool AwaitsRecord() const { return aggregator_.AwaitsRecord(); }
   bool HasUnreported() const { return aggregator_.HasUnreported() || attribution_.HasKept(); }
 
   // Processes whose exit nothing will report: a debugger holds them, and no handle could be opened.

@@ -188,10 +188,11 @@ int ExitReader::HoldMs() const {
   return session_.has_ebpf_filter() ? most_ms : std::min(most_ms, kLongestHoldMs);
 }
 
-// Whether exits may wait for others. A watched one that only the stream reports may not.
+// Whether exits may wait for others. A watched one that only the stream reports may not, nor one
+// whose pidfd was faster than the record that has its status or its core.
 bool ExitReader::MayHold() const {
   return options_.max_delay_ns > 0 && is_ready_ && session_.is_open() &&
-         watched_.without_pidfd() == 0;
+         watched_.without_pidfd() == 0 && !collector_.AwaitsRecord();
 }
 
 ReaderEpoll::Wakeup ExitReader::Sleep(int timeout_ms) {

@@ -4,7 +4,7 @@ import { globPattern, NamePattern } from '../../common/name-pattern.js';
 import type { ExitEvent } from '../../events/exit-event.js';
 import type { SignalEvent } from '../../events/signal-event.js';
 import type { LocationReason } from '../../where/location.js';
-import { unitsOf, whereaboutsOf } from '../../where/whereabouts.js';
+import { containerIdsOf, unitsOf, whereaboutsOf } from '../../where/whereabouts.js';
 
 import { factsOf, KnownProcesses, type Facts } from './known-processes.js';
 import { UsageError } from './usage-error.js';
@@ -158,17 +158,22 @@ export function hasWildcards(glob: string): boolean {
   return /[*?[]/.test(glob);
 }
 
-/** Selects what is in such a container: by its name, a glob, or by the first digits of its id. */
+/**
+ * Selects what is in such a container, or in one inside it: by the first digits of its id or, for the
+ * innermost, by its name, a glob.
+ */
 export function containerMatcher(texts: readonly string[]): ContainerMatcher {
   const names = texts.map(globPattern);
   const digits = texts.filter((text) => FIRST_DIGITS.test(text));
-  return ({ cgroup, container }) => {
+  return (place) => {
+    const { cgroup, container } = place;
     if (container === null) {
       const { reason } = unitsOf(cgroup);
       return reason !== null && TELLS_NO_CONTAINER.includes(reason) ? null : false;
     }
-    const { id, name } = container;
-    if (digits.some((each) => id.startsWith(each))) return true;
+    const ids = containerIdsOf(place);
+    if (ids.some((id) => digits.some((each) => id.startsWith(each)))) return true;
+    const { name } = container;
     return name === null ? null : names.some((pattern) => pattern.test(name));
   };
 }

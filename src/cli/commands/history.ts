@@ -39,7 +39,8 @@ Usage: exitwatch history [OPTION]…
   --unit UNIT        only processes of this unit of systemd (may be repeated): a
                      name or a glob; nginx is nginx.service
   --container C      only processes in this container (may be repeated): its
-                     name, a glob, or the first digits of its id
+                     name, a glob, or the first digits of its id, which also
+                     select what ran in containers inside it
   --killed-by WHO    only processes that this sender ended: a name or a pid
   --failed           only processes that did not exit with 0, or did so after a
                      SIGTERM, SIGINT or SIGHUP

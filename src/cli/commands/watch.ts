@@ -41,7 +41,8 @@ Usage: exitwatch watch [OPTION]…
   --unit UNIT    only processes of this unit of systemd (may be repeated): a name
                  or a glob; nginx is nginx.service
   --container C  only processes in this container (may be repeated): its name, a
-                 glob, or the first digits of its id
+                 glob, or the first digits of its id, which also select what
+                 runs in containers inside it
   --parent N     only children of this process (may be repeated)
   --failed       only processes that did not exit with 0, or did so after a
                  SIGTERM, SIGINT or SIGHUP
@@ -267,6 +268,11 @@ async function print(
   }
   await hook?.end(signal);
   printer.end();
+  if (doubtful.skipped > 0) {
+    process.stderr.write(
+      `exitwatch: skipped ${doubtful.skipped} signals to processes about which too little is known\n`,
+    );
+  }
   if (filter.untold > 0) {
     process.stderr.write(
       `exitwatch: ${filter.untold} other processes ended; too little is known to filter them\n`,

@@ -31,6 +31,7 @@ const LAYOUTS: readonly Layout[] = [
 const LEAST_BY = 22;
 const LEAST = 12;
 
+/** Numbers: one that does not fit is not wrapped, but takes room from BY. */
 const RIGHT: readonly string[] = ['PID', 'PARENT', 'UID', 'LIVED'];
 
 /**
@@ -87,13 +88,19 @@ export class TableLayout {
   row(cells: Cells): string {
     const { widths, gap } = this.#layout;
     const columns = COLUMNS.filter((column) => column === 'BY' || widths[column] !== undefined);
+    const widthOf = (column: keyof Cells) => {
+      const width = widths[column] ?? 0;
+      return RIGHT.includes(column) ? Math.max(width, textWidth(cells[column])) : width;
+    };
+    const more = columns.reduce((sum, column) => sum + widthOf(column) - (widths[column] ?? 0), 0);
+    const by = Math.max(1, this.#by - more);
     const parts = columns.map((column) =>
-      this.#by === Infinity ? [cells[column]] : wrap(cells[column], widths[column] ?? this.#by),
+      by === Infinity ? [cells[column]] : wrap(cells[column], widthOf(column) || by),
     );
     const height = Math.max(...parts.map((lines) => lines.length));
     return Array.from({ length: height }, (_, line) =>
       columns
-        .map((column, index) => align(column, parts[index]?.[line] ?? '', widths[column] ?? 0))
+        .map((column, index) => align(column, parts[index]?.[line] ?? '', widthOf(column)))
         .join(gap)
         .trimEnd(),
     ).join('\n');

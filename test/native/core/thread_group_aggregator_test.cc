@@ -784,9 +784,11 @@ void AGuardWithoutACoreBitWaitsForTheRecord() {
   scene.HoldPidfd(10, 7, ProcessState::kGone, 0xb, Outstanding::kRecord);
   scene.Pass(4000 * kMs);
   CHECK_EQUAL(scene.ends.size(), 0u);
+  CHECK(scene.aggregator.AwaitsRecord());
   scene.aggregator.Supersede({10, 10, 7, 0, 0});  // the record reports it
   scene.Pass(4000 * kMs);
   CHECK_EQUAL(scene.ends.size(), 0u);
+  CHECK(!scene.aggregator.AwaitsRecord());
   CHECK_EQUAL(scene.witness.open, 0);
 }
 
@@ -823,6 +825,7 @@ void AnEndThatNeedsNoRecordIsReportedAtOnce() {
   scene.Process(40, ProcessState::kDead, 'Z', 1, 0xb);
   scene.HoldPidfd(40, 11, ProcessState::kDead, {}, Outstanding::kRecord);
   scene.witness.processes[140].stat.exit_code = 0xb;
+  CHECK(!scene.aggregator.AwaitsRecord());
   scene.Pass(30 * kMs);
   CHECK_EQUAL(scene.ends.size(), 4u);
   CHECK_EQUAL(scene.ends[0].status, 0x700);

@@ -20,9 +20,14 @@ const ENDED: ReadonlySet<unknown> = new Set([
   ...['auto-restart', 'auto-restart-queued', 'dead', 'exited'],
 ]);
 
+/** In UTC, because the environment says so: `Fri 2026-11-27 21:00:00 UTC`. */
+const TIME = /(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d) UTC/;
+const ENVIRONMENT = { ...process.env, TZ: 'UTC', LC_ALL: 'C' };
+
+const [BEGIN, MAIN] = ['InactiveExitTimestamp', 'ExecMainStartTimestamp'];
 const PROPERTIES = [
   ...['ActiveState', 'SubState', 'ControlGroup', 'RestartMode'],
-  ...['InactiveExitTimestampMonotonic', 'ExecMainStartTimestampMonotonic'],
+  ...[BEGIN, MAIN].flatMap((name) => [name, `${name}Monotonic`]),
 ];
 
 /**
@@ -32,31 +37,50 @@ const PROPERTIES = [
 export function runsSince({ unit }: Subject, end: JournalExit): Run | null {
   const boot = bootOf(end.id);
   if (!boot.startsWith(bootPrefix(bootId(), null))) return null;
-  if (unit !== undefined)
-    return unit.endsWith('.service') ? serviceRunsSince(unit, end, boot) : null;
-  return containerRunsSince(end, boot);
+  if (unit === undefined) return containerRunsSince(end, boot);
+  return unit.endsWith('.service') ? serviceRunsSince(unit, end, boot) : null;
 }
 
 function serviceRunsSince(unit: string, { cgroup }: JournalExit, boot: string): Run | null {
   const args = ['show', '--property', PROPERTIES.join(), '--', unit];
-  const { error, stdout } = spawnSync('systemctl', args, { encoding: 'utf8', timeout: TIMEOUT_MS });
+  const { error, stdout } = spawnSync('systemctl', args, {
+    ...{ encoding: 'utf8', timeout: TIMEOUT_MS, env: ENVIRONMENT },
+  });
   if (error !== undefined) return null; // there is no systemd
+  const run = serviceRunIn(stdout, cgroup);
+  return run && { at: run.at, moment: { bootId: boot, ...run.began } };
+}
+
+/** The run of a service, from what `systemctl show` says of it; `null`: there is none, or it is of another service. */
+export function serviceRunIn(text: string, cgroup: string | null) {
   const shown = new Map(
-    stdout.split('\n').map((line) => line.split(/=(.*)/s, 2) as [string, string]),
+    text.split('\n').map((line): [string, string] => {
+      const [name = '', value = ''] = line.split(/=(.*)/s, 2);
+      return [name, value];
+    }),
   );
   // A user, a container or a machine may have a unit of this name, too.
   const group = shown.get('ControlGroup') ?? '';
   if (group === '' || cgroup === null || !`${cgroup}/`.startsWith(`${group}/`)) return null;
-  if (!RUNNING.has(shown.get('ActiveState')) || ENDED.has(shown.get('SubState'))) return null;
-  // Some are started again without having been inactive in between.
+  const state = shown.get('ActiveState');
+  if (!RUNNING.has(state) || ENDED.has(shown.get('SubState'))) return null;
+  const begin = momentIn(shown, BEGIN);
+  const main = momentIn(shown, MAIN);
+  const isMainOfRun = main !== null && begin !== null && main.monotonicMs >= begin.monotonicMs;
+  // It may be started again without having been inactive in between.
   const isDirect = shown.get('RestartMode') === 'direct';
-  if (isDirect && shown.get('ActiveState') === 'activating') return null;
-  const name = isDirect ? 'ExecMainStartTimestampMonotonic' : 'InactiveExitTimestampMonotonic';
-  const monotonicMs = Number(shown.get(name)) / 1000;
-  if (!(monotonicMs > 0)) return null;
-  const agoMs = Number(process.hrtime.bigint()) / 1e6 - monotonicMs;
-  const at = new Date(Date.now() - agoMs);
-  return { at, moment: { bootId: boot, wallMs: at.getTime(), monotonicMs } };
+  if (isDirect && state === 'activating') return null;
+  const began = isDirect ? main : begin;
+  if (began === null) return null;
+  // It may have waited for its restart in the meantime.
+  return { at: new Date((isMainOfRun ? main : began).wallMs), began };
+}
+
+function momentIn(shown: ReadonlyMap<string, string>, name: string) {
+  const monotonicMs = Number(shown.get(`${name}Monotonic`)) / 1000;
+  const [, day, time] = TIME.exec(shown.get(name) ?? '') ?? [];
+  if (!(monotonicMs > 0) || day === undefined || time === undefined) return null;
+  return { monotonicMs, wallMs: Date.parse(`${day}T${time}Z`) };
 }
 
 /** By its first process, which has the pid 1 in a namespace, and with which all others end. */

@@ -10,22 +10,21 @@ const MOST_CHARACTERS = 1024;
  * Globs (`*`, `?`, `[a-z]`) for process names; they also match names that the kernel has truncated.
  */
 export class NamePattern {
-  readonly #patterns: RegExp[];
-  /** For names that the kernel has cut. */
-  readonly #cutPatterns: RegExp[];
+  readonly #patterns: readonly RegExp[];
+  readonly #longPatterns: readonly LongPattern[];
   /** The names that match, if no pattern has wildcards; otherwise `null`. */
   readonly literals: readonly string[] | null;
 
   /** @throws ExitwatchError `ERR_EXITWATCH_INVALID_OPTION` */
   constructor(globs: readonly string[]) {
     const hasWildcards = globs.some((glob) => /[*?[]/.test(glob));
-    const cutGlobs = globs.flatMap((glob) => {
-      const bytes = Buffer.from(glob);
-      return bytes.length > KERNEL_NAME_BYTES ? [bytes.toString('utf8', 0, KERNEL_NAME_BYTES)] : [];
-    });
-    this.literals = hasWildcards ? null : [...new Set([...globs, ...cutGlobs])];
+    const longGlobs = globs.filter((glob) => Buffer.byteLength(glob) > KERNEL_NAME_BYTES);
+    this.literals = hasWildcards ? null : [...new Set([...globs, ...longGlobs.map(cutName)])];
     this.#patterns = globs.map(globPattern);
-    this.#cutPatterns = cutGlobs.map(globPattern);
+    this.#longPatterns = longGlobs.map((glob) => ({
+      cut: globPattern(cutName(glob)),
+      whole: new RegExp(`${globPattern(glob).source.slice(0, -1)}${VERSION.source}$`, 's'),
+    }));
   }
 
   /** `names`: of one process, by the kernel and of its program. */
@@ -33,15 +32,41 @@ export class NamePattern {
     return names.some(
       (name) =>
         this.#patterns.some((pattern) => pattern.test(name)) ||
-        (this.#cutPatterns.some((pattern) => pattern.test(name)) && !isBeginning(name, names)),
+        this.#longPatterns.some(({ cut, whole }) => {
+          if (!cut.test(name)) return false;
+          const others = wholeNames(name, names);
+          return others.length === 0 || others.some((other) => whole.test(other));
+        }),
+    );
+  }
+
+  /** Whether it matches, or nobody knows: the program of a link may have another name. */
+  mayMatch(names: readonly string[]): boolean {
+    return (
+      this.matches(names) ||
+      names.some((name) => this.#longPatterns.some(({ cut }) => cut.test(name)))
     );
   }
 }
 
-/** Whether the whole name is known, too: then that counts. */
-function isBeginning(name: string, names: readonly string[]): boolean {
-  const whole = name.replace(/\ufffd+$/, ''); // of a character of several bytes, cut in between
-  return names.some((other) => other.length > name.length && other.startsWith(whole));
+/** For the names of processes whose program has a long name. */
+interface LongPattern {
+  /** For the name that the kernel has cut. */
+  cut: RegExp;
+  /** For the name of the program: what was run may be a link to a version of it, `gcc` to `gcc-14`. */
+  whole: RegExp;
+}
+
+const VERSION = /(?:[-_.]?v?\d[\w.]*)?/;
+
+function cutName(glob: string): string {
+  return Buffer.from(glob).toString('utf8', 0, KERNEL_NAME_BYTES);
+}
+
+/** The names of which this one is the beginning. */
+function wholeNames(name: string, names: readonly string[]): string[] {
+  const start = name.replace(/\ufffd+$/, ''); // of a character of several bytes, cut in between
+  return names.filter((other) => other.length > name.length && other.startsWith(start));
 }
 
 /** @throws ExitwatchError `ERR_EXITWATCH_INVALID_OPTION` */

@@ -12,7 +12,7 @@ const DAY_MS = 86_400_000;
 
 /**
  * The earlier ends of the same program in the same place, within a day; the latest first. What ran beside another one
- * was not started after it: of those, it is the one that was started first.
+ * was not started after it, and is not among them.
  */
 export async function endsBefore(dir: string, end: JournalExit): Promise<JournalExit[]> {
   const name = namesOf(end).find((each) => each !== '');
@@ -27,26 +27,17 @@ export async function endsBefore(dir: string, end: JournalExit): Promise<Journal
   for await (const row of readEndsBackwards(query)) {
     if (row.event !== 'exit' || row.seq >= end.seq) continue;
     if (!isSamePlace(row, end) && !isAlike(row, end)) continue;
-    const next = before.at(-1);
-    if (msBetween(momentOf(row), startOf(next ?? end)) < 0) {
-      const isFirst = next !== undefined && msBetween(startOf(next), startOf(row)) < 0;
-      if (isFirst) before[before.length - 1] = row;
-      continue;
-    }
-    if (before.length === MOST_BEFORE) break;
+    if (msBetween(momentOf(row), startOf(before.at(-1) ?? end)) < 0) continue;
     before.push(row);
+    if (before.length === MOST_BEFORE) break;
   }
   return before;
 }
 
-/** What the journal lacks of that day, and may be one of them. `known`: numbers of rows to leave out. */
-export async function missingBefore(
-  dir: string,
-  end: JournalExit,
-  known: readonly number[],
-): Promise<Missing> {
+/** What the journal lacks of that day, and may be one of them. */
+export async function missingBefore(dir: string, end: JournalExit): Promise<Missing> {
   const rows = readOthers({ dir, since: dayBeforeOf(end), until: end.exitedAt });
-  return missingAmong(rows, namesOf(end).map(literally), known);
+  return missingAmong(rows, namesOf(end).map(literally));
 }
 
 export function dayBeforeOf({ exitedAt }: JournalExit): Date {

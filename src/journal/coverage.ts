@@ -1,6 +1,6 @@
 import { bytesAt, JournalDirectory } from './journal-directory.js';
 import { MOST_HEADER_BYTES, parseHeader, parseRow, timeOf } from './rows.js';
-import { indexName, plainName, type SegmentFiles } from './segment-files.js';
+import { indexName, packedName, plainName, type SegmentFiles } from './segment-files.js';
 import { keepsOfIndex, rangeIn } from './segment-index.js';
 
 /** In the words of a writer; `null`: all ends. */
@@ -68,7 +68,11 @@ async function partIn(
     };
   }
   const index = await startOf(directory, indexName(first));
-  if (index === null) return null;
+  if (index === null) {
+    const packed = await directory.file(packedName(first));
+    await packed?.close();
+    return packed === null ? null : { from: -Infinity, to: Infinity, keeps: null };
+  }
   const { from, to } = rangeIn(index) ?? { from: -Infinity, to: Infinity };
   return { from, to, keeps: keepsOfIndex(index) };
 }

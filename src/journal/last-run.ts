@@ -1,11 +1,11 @@
 import { enderOf, namesOf } from './terms.js';
-import { areWithin, type Moment, momentOf, msBetween, startOf } from './moments.js';
+import { type Moment, momentOf, msBetween, startOf } from './moments.js';
 import type { JournalExit } from './rows.js';
 
 /** How soon after each other the steps of a run end. */
 const TOGETHER_MS = 10_000;
 
-/** How long a run may take to end: systemd gives up much earlier by default. */
+/** For how long systemd may wait before it kills what is left of a run; by default, it is much less. */
 const ENDING_MS = 600_000;
 
 /**
@@ -26,20 +26,26 @@ export async function endOfLastRun(
     if (runsSince !== null && msBetween(runsSince, momentOf(end)) > 0) continue;
     latest ??= end;
     first ??= end;
-    const apartMs = msBetween(momentOf(end), momentOf(latest));
+    const apartMs = Math.abs(msBetween(momentOf(end), momentOf(latest)));
     // Another boot is another run.
-    if (!(apartMs <= ENDING_MS)) break;
+    if (!(apartMs <= (wasGivenUp(latest) ? ENDING_MS : TOGETHER_MS))) break;
     if (livedTogether(end, first)) {
       if (msBetween(startOf(first), startOf(end)) < 0) first = end;
       continue;
     }
-    if (!areWithin(momentOf(latest), momentOf(end), TOGETHER_MS)) continue;
+    if (apartMs > TOGETHER_MS) continue;
     if (isOfEarlierRun(first, steps)) return tellingOf(steps);
     steps.push(first);
     first = end;
   }
   if (first !== undefined && !isOfEarlierRun(first, steps)) steps.push(first);
   return tellingOf(steps);
+}
+
+/** What has ended it had waited for it: the run may have ended long before. */
+function wasGivenUp(end: JournalExit): boolean {
+  const { sender } = end;
+  return sender?.signal === 'SIGKILL' && sender.onBehalfReason === 'service-manager';
 }
 
 /** `end`: the earlier one of both. */

@@ -85,7 +85,8 @@ export function recover(folder: JournalFolder, keeps: readonly string[] | null):
     } else if (recovered.ids.size < MOST_IDS) {
       const { lines, bootId, next } = packedLines(folder, first);
       takeLines(recovered, lines, bootId);
-      recovered.next = Math.max(recovered.next, next);
+      // What is newer has greater numbers.
+      if (isNewest) recovered.next = Math.max(recovered.next, next);
     }
     isNewest = false;
     recovered.next = Math.max(recovered.next, first);
@@ -204,24 +205,25 @@ const MOST_MEMBERS = 32;
 /** More rows than a segment has. */
 const MANY_ROWS = 2 ** 24;
 
-/** The last lines of a compressed segment, and a number that is greater than those of its rows. */
+/** The last lines of a compressed segment; if its last ones are damaged, `next` is greater than their numbers. */
 function packedLines(folder: JournalFolder, first: number) {
   const bytes = contentOf(folder, packedName(first));
   const index = parseIndex(folder.read(indexName(first)) ?? '');
   const members = index?.blocks
     .slice(-MOST_MEMBERS)
     .map(({ at, size }) => bytes.subarray(at, at + size)) ?? [bytes];
-  let isWhole = true;
+  let isLastWhole = true;
   const lines = members.flatMap((member) => {
     try {
-      return gunzipSync(member).toString('utf8').split('\n');
+      const text = gunzipSync(member).toString('utf8');
+      isLastWhole = true;
+      return text.split('\n');
     } catch {
-      isWhole = false; // damaged
+      isLastWhole = false; // damaged
       return [];
     }
   });
-  const rows = index?.blocks.reduce((sum, block) => sum + block.rows, 0) ?? MANY_ROWS;
-  return { lines, bootId: index?.bootId ?? null, next: first + (isWhole ? 0 : rows) };
+  return { lines, bootId: index?.bootId ?? null, next: isLastWhole ? first : first + MANY_ROWS };
 }
 
 function contentOf(folder: JournalFolder, name: string): Buffer {

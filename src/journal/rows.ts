@@ -8,8 +8,9 @@ import { timeText } from './time-text.js';
 
 /**
  * Ends that a journal lacks. `'disk-full'`: the disk had no room for them. `'not-written'`: they could not be written for
- * another reason, or not fast enough. `'not-recording'`: no recorder remembered what ended while nobody wrote the journal. `'damaged'`: rows cannot be read any more; its `seq`
- * is not later than theirs. The other reasons are those of a monitor's {@link Gap}.
+ * another reason, or not fast enough. `'not-recording'`: no recorder remembered what ended while nobody wrote the journal.
+ * `'damaged'`: rows cannot be read any more. If that is found when they are read, the gap has a number that is not later than
+ * theirs; if a writer found it, a later one. The other reasons are those of a monitor's {@link Gap}.
  *
  * @see [The journal](../../docs/journal.md#in-a-program)
  */

@@ -42,28 +42,33 @@ export interface Story {
   keeps: readonly (readonly string[] | null)[] | null;
   /** What the journal lacks since then: there may be a later end of what was asked for. `null`: it was not asked for. */
   missingSince: Missing | null;
-  /** When the run of the unit or container that was asked for began, if it has not ended. */
-  runsSince: Date | null;
+  /** A run of the unit or container that was asked for, which has not ended; `null`: there is none, or nobody knows. */
+  run: (Pick<Run, 'at'> & { hasEnd: boolean }) | null;
 }
 
-/** A run of a unit or container that has not ended: when it began. */
+/** A run of a unit or container that has not ended. */
 export interface Run {
+  /** When it began. */
   at: Date;
+  /** All earlier ones had ended by then. */
   moment: Moment;
 }
 
 /** The last end of a subject. */
 export interface LastEnd {
   end: JournalExit;
-  /** When a run of the unit or container began that has not ended; `null`: there is none, or nobody knows. */
-  runsSince: Date | null;
+  /** `hasEnd`: it is an end of a process in this run, because the journal has none of an earlier one. */
+  run: Story['run'];
 }
 
 /** Says since when a unit or container runs, by an end of a process in it; `null`: it does not, or nobody knows. */
 export type RunsSince = (subject: Subject, end: JournalExit) => Run | null;
 
-/** By how much the wall clock may be set while a unit runs. */
-const CLOCK_MS = 3_600_000;
+/** How exactly systemd and a journal agree on the time, in ms. */
+const CLOCK_MS = 10_000;
+
+/** How many ends to look at for one that happened later than what was told later. */
+const MOST_LATER = 1000;
 
 /** What is within seconds. */
 const SECONDS_MS = 10_000;
@@ -88,14 +93,14 @@ export async function findEnd(
   const latest = await latestOf(query);
   if (latest === null) return null;
   if (subject.unit === undefined && subject.container === undefined) {
-    return { end: latest, runsSince: null };
+    return { end: latest, run: null };
   }
   const run = runsSince(subject, latest);
-  // The clock may have been set since.
-  const until = run === null ? {} : { until: new Date(run.at.getTime() + CLOCK_MS) };
+  const wallMs = run?.moment.wallMs;
+  const until = wallMs === undefined ? {} : { until: new Date(wallMs + CLOCK_MS) };
   const ends = exitsIn(readEndsBackwards({ ...query, ...until }));
   const end = await endOfLastRun(ends, run?.moment ?? null);
-  return { end: end ?? latest, runsSince: run?.at ?? null };
+  return { end: end ?? latest, run: run && { at: run.at, hasEnd: end === null } };
 }
 
 /** What a recorder remembers comes a little later than what a monitor is told. */
@@ -108,8 +113,10 @@ async function latestOf(query: JournalQuery): Promise<JournalExit | null> {
   if (latest === null) return null;
   const { exitedAt } = latest;
   const since = new Date(Math.max(exitedAt.getTime() - SECONDS_MS, query.since?.getTime() ?? 0));
+  let left = MOST_LATER;
   for await (const end of exitsIn(readEndsBackwards({ ...query, since }))) {
     if (msBetween(momentOf(latest), momentOf(end)) > 0) latest = end;
+    if (--left === 0) break;
   }
   return latest;
 }
@@ -138,7 +145,7 @@ export async function storyOf(
   const story: Story = {
     ...{ end, ender, enderEnd: null, sameEnder: [], likelySameEnder: [] },
     ...{ samePlace: [], before: [], clients: [], gaps: [], missingBefore: NOTHING, beginsAt: null },
-    ...{ keeps: null, missingSince: null, runsSince: null },
+    ...{ keeps: null, missingSince: null, run: null },
   };
   const { exitedAt } = end;
   const sentMs = (ender?.sentAt ?? exitedAt).getTime();
@@ -153,7 +160,7 @@ export async function storyOf(
   story.likelySameEnder = story.likelySameEnder.filter((row) => !isSure(row));
   const told = story.gaps.map(({ seq }) => seq);
   story.before = await endsBefore(dir, end);
-  story.missingBefore = await missingBefore(dir, end, told);
+  story.missingBefore = await missingBefore(dir, end);
   const dayBefore = dayBeforeOf(end);
   const { begins } = coverage;
   if (begins !== null && begins > dayBefore) story.beginsAt = begins;

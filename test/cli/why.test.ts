@@ -552,7 +552,7 @@ test('what was lost of signals, or recovered, is no missing end', async () => {
   const between = 'between 2026-11-24T03:00:01.000Z and 2026-11-24T03:00:02.000Z';
   await withJournal(events, async (ask) => {
     const lines = await ask('1003');
-    expect(lines.filter((line) => /^(lost|before|later) /.test(line))).toEqual([
+    expect(lines.filter((line) => /^(lost|later) /.test(line))).toEqual([
       `lost     not all signals ${between} were seen`,
       `lost     up to 2 ends ${between} may be missing`,
     ]);

@@ -25,6 +25,13 @@ describe('of what ran one after the other in a unit', () => {
     endOf(to, { name, program: name, startedAt: endOf(from).exitedAt, ...more });
   const failed = { exitCode: 3 };
 
+  /** systemd had asked it to exit, and waited. */
+  const givenUp = (i: number) => {
+    const by = killedBy('systemd', 1, i);
+    const sender = { signal: 'SIGKILL', onBehalf: true, onBehalfReason: 'service-manager' };
+    return { ...by, signal: 'SIGKILL', sender: { ...by.sender, ...sender } } as Partial<ExitEvent>;
+  };
+
   test.each<[title: string, ends: ExitEvent[], told: string]>([
     [
       'what had prepared it does not tell',
@@ -52,8 +59,13 @@ describe('of what ran one after the other in a unit', () => {
     ],
     [
       'what outlived it, until systemd gave up, does not tell',
-      [lived(0, 5, 'node', failed), lived(1, 95, 'stubborn', killedBy('systemd', 1, 95))],
+      [lived(0, 5, 'node', failed), lived(1, 95, 'stubborn', givenUp(95))],
       'node',
+    ],
+    [
+      'what an earlier run has left behind does not tell',
+      [lived(0, 95, 'shim'), lived(50, 200, 'containerd', failed)],
+      'containerd',
     ],
     [
       'what that ran does not tell',
@@ -66,7 +78,7 @@ describe('of what ran one after the other in a unit', () => {
     const end = await findEnd(folder.journal, { unit: 'web.service' }, undefined);
     expect(end).toMatchObject({
       end: { name: told, id: ends.findLast(({ name }) => name === told)?.id },
-      runsSince: null,
+      run: null,
     });
   });
 
@@ -79,11 +91,11 @@ describe('of what ran one after the other in a unit', () => {
     const find = (name: string, since?: Date) =>
       findEnd(folder.journal, { unit: name }, since, () => run);
     expect(await find('web.service')).toMatchObject({
-      ...{ end: { name: 'dockerd' }, runsSince: began.exitedAt },
+      ...{ end: { name: 'dockerd' }, run: { at: began.exitedAt, hasEnd: false } },
     });
     // What there is, if there was no earlier run.
     expect(await find('web.service', endOf(600).exitedAt)).toMatchObject({
-      ...{ end: { name: 'proxy' }, runsSince: began.exitedAt },
+      ...{ end: { name: 'proxy' }, run: { at: began.exitedAt, hasEnd: true } },
     });
     expect(await find('other.service')).toBeNull();
   });

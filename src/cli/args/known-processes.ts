@@ -37,11 +37,16 @@ interface KnownProcess {
 /** Facts about all living processes, including later ones that live for at least a second. */
 export class KnownProcesses {
   readonly #byPid = new Map<number, KnownProcess>();
-  readonly #timer: NodeJS.Timeout;
+  #timer: NodeJS.Timeout | undefined;
 
   constructor() {
+    this.goOn();
+  }
+
+  /** Looks now, and each second, even after {@link close}. */
+  goOn(): void {
     this.#look();
-    this.#timer = setInterval(() => {
+    this.#timer ??= setInterval(() => {
       this.#look();
     }, EVERY_MS).unref();
   }
@@ -68,6 +73,7 @@ export class KnownProcesses {
 
   close(): void {
     clearInterval(this.#timer);
+    this.#timer = undefined;
   }
 
   #look(): void {

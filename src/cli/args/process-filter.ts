@@ -97,6 +97,11 @@ export class ProcessFilter {
     this.#known?.lookAnew();
   }
 
+  /** Events may have less from now on. */
+  onSource(): void {
+    this.#known?.goOn();
+  }
+
   close(): void {
     this.#known?.close();
   }

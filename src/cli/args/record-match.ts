@@ -55,7 +55,7 @@ function matchName(glob: string): Match {
   const pattern = new NamePattern([glob]);
   return (event) => {
     const names = namesOf(event);
-    return names.length === 0 || pattern.matches(names);
+    return names.length === 0 || pattern.mayMatch(names);
   };
 }
 

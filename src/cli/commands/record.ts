@@ -137,10 +137,11 @@ async function record(settings: Settings): Promise<number> {
  */
 function openToGroup(stateDir: string, gid: number): void {
   try {
-    const { mode, gid: owner } = statSync(stateDir);
-    const isOpen = (mode & 0o001) !== 0 || (owner === gid && (mode & 0o010) !== 0);
+    const { mode, uid, gid: group } = statSync(stateDir);
+    const isOpen = (mode & 0o001) !== 0 || (group === gid && (mode & 0o010) !== 0);
     if (isOpen) return;
-    const isOurs = (mode & 0o070) === 0 || owner === process.getegid?.();
+    // As we make it, perhaps for another group than before.
+    const isOurs = uid === process.geteuid?.() && (mode & 0o027) === 0;
     if (!isOurs) throw new Error('it belongs to another group');
     chownSync(stateDir, -1, gid);
     chmodSync(stateDir, 0o750);

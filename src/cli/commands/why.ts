@@ -61,7 +61,7 @@ export async function whyCommand(args: readonly string[]): Promise<number> {
       for await (const each of all ? allEnds(dir, subject, since) : lastEnd(dir, subject, since)) {
         if (found && !json) process.stdout.write('\n');
         const story = await storyOf(dir, each.end, all ? null : subject, coverage);
-        print({ ...story, runsSince: each.runsSince }, json);
+        print({ ...story, run: each.run }, json);
         found = true;
       }
       if (found) break;
@@ -101,7 +101,7 @@ async function* lastEnd(dir: string, subject: Subject, since: Date | undefined) 
 }
 
 async function* allEnds(dir: string, subject: Subject, since: Date | undefined) {
-  for await (const end of findEnds(dir, subject, since)) yield { end, runsSince: null };
+  for await (const end of findEnds(dir, subject, since)) yield { end, run: null };
 }
 
 function sayBegin(begins: Date): void {

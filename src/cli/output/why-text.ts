@@ -105,12 +105,12 @@ function describeBefore({ before, beginsAt, missingBefore }: Story): string[] {
 }
 
 /** What ended in a run that goes on says nothing of its end. */
-function describeRun({ end, runsSince }: Story): string[] {
-  if (runsSince === null) return [];
-  const since = runsSince.toISOString();
-  return runsSince > end.exitedAt
-    ? [row('now', `it runs again since ${since}`)]
-    : [row('now', `it runs since ${since}: this is the end of a process in it, not of its run`)];
+function describeRun({ run }: Story): string[] {
+  if (run === null) return [];
+  const since = run.at.toISOString();
+  return run.hasEnd
+    ? [row('now', `it runs since ${since}: this is the end of a process in it, not of its run`)]
+    : [row('now', `it runs again since ${since}`)];
 }
 
 function describeKeeps({ keeps }: Story): string[] {

@@ -156,3 +156,30 @@ test('--exec rejects an empty command', async () => {
     'exitwatch: --exec requires a value that is not empty',
   ]);
 });
+
+itAsListener('signals that the hook sends do not run it again', async () => {
+  const log = file('signals');
+  const hook = `echo "$EXITWATCH_EVENT $EXITWATCH_NAME" >> ${log}; timeout 0.2 sleep 5; true`;
+  const watch = await watchWith('--signals', '--killed', ...OURS, '--count', '1', '--exec', hook);
+  await ended('kill -HUP $$');
+  expect(await watch.ended).toBe(0);
+  expect(read('signals').trimEnd().split('\n')).toEqual(['signal sh', 'exit sh']);
+  const told = (await watch.rest()).map((line) => JSON.parse(line) as { name: string });
+  expect(told.filter(({ name }) => name === 'sleep')).toEqual([]);
+});
+
+itAsListener('the hook is told who asked a process to exit before it did', async () => {
+  const hook = `env > ${file('request')}`;
+  const watch = await watchWith(...OURS, '--count', '1', '--exec', hook);
+  const pid = await ended('trap "exit 0" TERM; kill -TERM $$; sleep 1');
+  expect(await watch.ended).toBe(0);
+  const environment = read('request').split('\n');
+  for (const line of [
+    ...['EXITWATCH_SIGNAL=', 'EXITWATCH_SENDER_SIGNAL=SIGTERM', `EXITWATCH_SENDER_PID=${pid}`],
+  ]) {
+    expect(environment).toContain(line);
+  }
+  expect(read('request')).toMatch(
+    /^EXITWATCH_SUMMARY=.* exited 0, after .*s, after SIGTERM from itself$/m,
+  );
+});

@@ -48,3 +48,21 @@ test('a process whose parent’s exit never comes is no descendant', async () =>
   const exitedAt = new Date(Date.now() - 1900); // it waits until 2 s after the exit
   expect(await family({}).has({ ...exit(GRANDCHILD, STRANGER), exitedAt })).toBe(false);
 });
+
+test('a process that gets the pid of a hook of before is a stranger, and so are its children', async () => {
+  const own = family({ [HOOK]: 1 });
+  own.end(HOOK);
+  const later = { exitedAt: new Date(Date.now() + 5000) };
+  expect(await own.has(exit(CHILD, HOOK))).toBe(true);
+  expect(await own.has({ ...exit(HOOK, 1), ...later })).toBe(false);
+  expect(await own.has({ ...exit(CHILD, HOOK), ...later })).toBe(false);
+});
+
+test('a process whose parent nobody knows may be one that a hook started, while it runs', () => {
+  const own = family({});
+  const orphan = { ...exit(CHILD, 0), parentPid: null };
+  expect(own.mayHave(orphan)).toBe(true);
+  own.end(HOOK);
+  expect(own.mayHave({ ...orphan, exitedAt: new Date(Date.now() + 5000) })).toBe(false);
+  expect(family({}).mayHave(exit(CHILD, STRANGER))).toBe(false);
+});

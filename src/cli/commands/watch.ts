@@ -232,6 +232,7 @@ async function print(
     family.learn(event);
   });
   const tell = (event: SignalEvent) => {
+    if (hook !== undefined && family.hasGot(event)) return;
     printer.signal(event);
     hook?.add(event);
   };
@@ -261,6 +262,7 @@ async function print(
       }
     } else {
       if (event.event === 'gap') filter.onGap();
+      if (event.event === 'source') filter.onSource();
       hook?.add(event);
       await printer.print(event, signal);
     }

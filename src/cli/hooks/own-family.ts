@@ -2,21 +2,31 @@ import { once, EventEmitter } from 'node:events';
 import { readFileSync } from 'node:fs';
 
 import type { ExitEvent } from '../../events/exit-event.js';
+import type { SignalEvent, SignalSender } from '../../events/signal-event.js';
 import { processTable } from '../../identity/platform-table.js';
 
-/** How many finished hooks to remember: exits of their children may still be reported. */
-const MOST_HOOKS = 16;
+/** How many hooks to remember: exits of their children may still be reported. */
+const MOST_HOOKS = 1024;
 const MOST_PARENTS = 4096;
 const MOST_GENERATIONS = 32;
 
 /** How long after an exit the exit of its parent may be reported. */
 const LATE_MS = 2000;
 
+/** How exactly the times of exits and those of hooks agree. */
+const SLACK_MS = 100;
+
+/** When a hook had its pid, in ms. */
+interface Life {
+  from: number;
+  to: number;
+}
+
 /**
  * Recognizes the exits of processes that a hook started: running the hook for them would never end.
  */
 export class OwnFamily {
-  readonly #hooks = new Set<number>();
+  readonly #hooks = new Map<number, Life>();
   /** The parents of processes that exited recently. */
   readonly #parents = new Map<number, number>();
   readonly #learned = new EventEmitter();
@@ -27,9 +37,17 @@ export class OwnFamily {
     this.#look = look;
   }
 
+  /** A hook begins. */
   add(pid: number): void {
-    this.#hooks.add(pid);
+    this.#hooks.delete(pid);
+    this.#hooks.set(pid, { from: Date.now(), to: Infinity });
     trim(this.#hooks, MOST_HOOKS);
+  }
+
+  /** It has ended: another process may get its pid. */
+  end(pid: number): void {
+    const life = this.#hooks.get(pid);
+    if (life !== undefined) life.to = Date.now();
   }
 
   /** Call this for every exit, as soon as it is reported. */
@@ -55,17 +73,49 @@ export class OwnFamily {
     }
   }
 
-  /** `null`: an ancestor is gone, but its exit has not been reported yet. */
-  #judge({ pid, parentPid }: ExitEvent): boolean | null {
+  /**
+   * Whether a process whose parent is unknown may have descended from a hook: one ran when it exited.
+   */
+  mayHave({ parentPid, exitedAt }: ExitEvent): boolean {
+    const atMs = exitedAt.getTime();
+    return parentPid === null && [...this.#hooks.values()].some((life) => isDuring(life, atMs));
+  }
+
+  /** Whether a hook, or what it runs, has sent a signal. */
+  hasSent({ pid, ancestors, sentAt }: SignalSender): boolean {
+    if (pid === null) return false;
+    const atMs = sentAt.getTime();
+    return [pid, ...ancestors.map((ancestor) => ancestor.pid)].some((each) =>
+      this.#isHook(each, atMs),
+    );
+  }
+
+  /** Whether a hook, or what it runs, has got a signal. If nothing is known of it any more, its sender tells. */
+  hasGot({ pid, sender }: SignalEvent): boolean {
     if (this.#hooks.size === 0) return false;
-    if (this.#hooks.has(pid)) return true;
-    let ancestor = parentPid;
+    return this.#descends(pid, sender.sentAt.getTime()) ?? this.hasSent(sender);
+  }
+
+  /** `null`: an ancestor is gone, but its exit has not been reported yet. */
+  #judge({ pid, parentPid, exitedAt }: ExitEvent): boolean | null {
+    if (this.#hooks.size === 0) return false;
+    const atMs = exitedAt.getTime();
+    return this.#isHook(pid, atMs) || this.#descends(parentPid, atMs);
+  }
+
+  #descends(pid: number | null, atMs: number): boolean | null {
+    let ancestor = pid;
     for (let i = 0; i < MOST_GENERATIONS && ancestor !== null && ancestor > 1; i++) {
-      if (this.#hooks.has(ancestor)) return true;
+      if (this.#isHook(ancestor, atMs)) return true;
       ancestor = this.#parentOf(ancestor);
       if (ancestor === null) return null;
     }
     return false;
+  }
+
+  #isHook(pid: number, atMs: number): boolean {
+    const life = this.#hooks.get(pid);
+    return life !== undefined && isDuring(life, atMs);
   }
 
   /** 0: it is hidden from us, so we did not start it. */
@@ -74,6 +124,10 @@ export class OwnFamily {
     if (lookup === 'hidden') return 0;
     return lookup === null ? (this.#parents.get(pid) ?? null) : (lookup.parentPid ?? 0);
   }
+}
+
+function isDuring({ from, to }: Life, atMs: number): boolean {
+  return atMs >= from - SLACK_MS && atMs <= to + SLACK_MS;
 }
 
 /** `null`: it is gone, or the kernel is just releasing it: then its exit is about to be reported. */
@@ -90,7 +144,7 @@ function lookNow(pid: number): { parentPid: number | null } | 'hidden' | null {
   }
 }
 
-function trim(collection: Set<number> | Map<number, number>, most: number): void {
+function trim(collection: Map<number, unknown>, most: number): void {
   for (const oldest of collection.keys()) {
     if (collection.size <= most) return;
     collection.delete(oldest);

@@ -18,6 +18,8 @@ export interface HookCall {
   /** Whether this process stays alive until the hook has finished. */
   isAwaited: boolean;
   onStart?: (pid: number) => void;
+  /** It has ended. */
+  onEnd?: (pid: number) => void;
 }
 
 /**
@@ -52,6 +54,7 @@ export function runHook(command: string, call: HookCall): Promise<void> {
     });
     child.on('exit', (code, signal) => {
       clearTimeout(timer);
+      if (child.pid !== undefined) call.onEnd?.(child.pid);
       if (code === 0) resolve();
       else fail(code === null ? `was killed by ${String(signal)}` : `exited with ${code}`);
     });

@@ -1,7 +1,9 @@
-import type { MonitorEvent } from '../../events/exit-event.js';
+import { killerOf, requestBefore } from '../../events/ended-by.js';
+import type { ExitEvent, MonitorEvent } from '../../events/exit-event.js';
 import type { SignalEvent, SignalSender } from '../../events/signal-event.js';
 import { escapeText } from '../output/escape.js';
 import { describeExit } from '../output/exit-table.js';
+import { describeSender } from '../output/sender-text.js';
 
 import type { OwnFamily } from './own-family.js';
 import { runHook } from './run-hook.js';
@@ -18,6 +20,7 @@ export class WatchHook {
   readonly #waiting: WatchEvent[] = [];
   #running: Promise<void> | undefined;
   #left = 0;
+  #doubtful = 0;
 
   constructor(command: string, family: OwnFamily) {
     this.#command = command;
@@ -42,12 +45,21 @@ export class WatchHook {
     if (signal.aborted) drop();
     else signal.addEventListener('abort', drop, { once: true });
     await this.#running;
+    if (this.#doubtful > 0) {
+      const why = 'nobody knows whether the command of --exec had started them';
+      say(`did not run it for ${this.#doubtful} ends, because ${why}`);
+    }
     if (this.#left > 0) say(`the command of --exec was too slow; skipped ${this.#left} events`);
   }
 
   async #run(): Promise<void> {
     for (let event = this.#waiting.shift(); event !== undefined; event = this.#waiting.shift()) {
       if (event.event === 'exit' && (await this.#family.has(event))) continue; // only known by now
+      if (event.event === 'signal' && this.#family.hasSent(event.sender)) continue;
+      if (event.event === 'exit' && this.#family.mayHave(event)) {
+        this.#doubtful++;
+        continue;
+      }
       try {
         await runHook(this.#command, {
           subject: subjectOf(event),
@@ -56,6 +68,9 @@ export class WatchHook {
           isAwaited: true,
           onStart: (pid) => {
             this.#family.add(pid);
+          },
+          onEnd: (pid) => {
+            this.#family.end(pid);
           },
         });
       } catch (error) {
@@ -81,14 +96,23 @@ function subjectOf(event: WatchEvent): string {
   }
 }
 
+/** Why an end that looks like a success is one of interest. */
+function requestOf(exit: ExitEvent): string {
+  const request = requestBefore(exit);
+  return request === null
+    ? ''
+    : `, after ${request.signal} from ${describeSender(request, exit.pid)}`;
+}
+
 const NO_SENDER = { pid: null, name: null, program: null, uid: null, unit: null };
 
 /** Always sets all variables, so that none is inherited from our own environment. */
 function environment(event: WatchEvent): NodeJS.ProcessEnv {
   const exit = event.event === 'exit' ? event : null;
   const target = event.event === 'signal' ? event : exit;
-  const sent: SignalSender | null =
-    event.event === 'signal' ? event.sender : (exit?.sender ?? null);
+  // As in the column BY.
+  const by = exit && (killerOf(exit) ?? requestBefore(exit));
+  const sent: SignalSender | null = event.event === 'signal' ? event.sender : by;
   const sender = sent?.pid == null ? NO_SENDER : sent;
   const text = (value: string | number | null | undefined) => String(value ?? '');
   return {
@@ -103,12 +127,13 @@ function environment(event: WatchEvent): NodeJS.ProcessEnv {
     EXITWATCH_CONTAINER: text(exit?.container?.name ?? exit?.container?.id),
     EXITWATCH_HOW: text(exit?.how),
     EXITWATCH_EXIT_CODE: text(exit?.exitCode),
-    EXITWATCH_SIGNAL: text(exit?.signal ?? sent?.signal),
+    EXITWATCH_SIGNAL: text(exit === null ? sent?.signal : exit.signal),
+    EXITWATCH_SENDER_SIGNAL: text(sent?.signal),
     EXITWATCH_SENDER_PID: text(sender.pid),
     EXITWATCH_SENDER_NAME: text(sender.name),
     EXITWATCH_SENDER_PROGRAM: text(sender.program),
     EXITWATCH_SENDER_UID: text(sender.uid),
     EXITWATCH_SENDER_UNIT: text(sender.unit),
-    EXITWATCH_SUMMARY: exit === null ? '' : describeExit(exit),
+    EXITWATCH_SUMMARY: exit === null ? '' : describeExit(exit) + requestOf(exit),
   };
 }

@@ -12,8 +12,8 @@ function fail(why) {
 }
 
 const missing = toolchain.missingTools();
-if (missing.length > 0) {
-  fail(`cannot build the addon; install ${missing.join(' and ')}`);
+if (missing !== null) {
+  fail(`cannot build the addon; install ${missing}`);
 }
 const env = { MAKEFLAGS: '-j2 --no-print-directory', ...environmentWithHeaders() };
 const gyp = createRequire(import.meta.url).resolve('node-gyp/bin/node-gyp.js');

@@ -4,6 +4,8 @@ import { dirname, join } from 'node:path';
 
 import { PACKAGE_VERSION } from '../native/package-version.js';
 
+import { cCompiler } from './toolchain.js';
+
 const STATIC = ['-static', '-s'];
 
 /**
@@ -29,10 +31,13 @@ export function compileKeeper(
     ...[`-DKEEPER_VERSION="${PACKAGE_VERSION}"`, '-o', fresh],
     ...sources.map((name) => join(folder, name)),
   ];
+  const [program, ...first] = cc === undefined ? cCompiler() : [cc];
   const attempts = flags === undefined ? [STATIC, []] : [flags];
   const isCompiled = attempts.some((more, i) => {
     const stdio = i === attempts.length - 1 ? 'inherit' : 'ignore';
-    return spawnSync(cc ?? process.env['CC'] ?? 'cc', [...args, ...more], { stdio }).status === 0;
+    const { error, status } = spawnSync(program, [...first, ...args, ...more], { stdio });
+    if (error !== undefined) process.stderr.write(`${error.message}\n`);
+    return status === 0;
   });
   if (isCompiled) renameSync(fresh, target);
   return isCompiled;

@@ -69,10 +69,13 @@ export function signalName(number: number): SignalName | null {
   return NAMES[number - 1] ?? null;
 }
 
-/** The number of a signal name; the inverse of {@link signalName}. @internal */
+/** The number of a signal name; the inverse of {@link signalName}. 0: there is none. @internal */
 export function signalNumber(name: SignalName): number {
-  const realTime = /^SIGRTMIN\+(\d+)$/.exec(name);
-  if (realTime !== null) return SIGRTMIN + Number(realTime[1]);
+  const realTime = /^SIGRTMIN\+(0|[1-9]\d?)$/.exec(name);
+  if (realTime !== null) {
+    const number = SIGRTMIN + Number(realTime[1]);
+    return number <= SIGRTMAX ? number : 0;
+  }
   if (name === 'SIG32') return 32;
   if (name === 'SIG33') return 33;
   return NAMES.indexOf(name as NodeJS.Signals) + 1;

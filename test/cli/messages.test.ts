@@ -229,7 +229,7 @@ describe('building', () => {
     const { code, stderr } = await callWith(env(machineWith('make')), 'build-native');
     expect([code, stderr]).toEqual([
       1,
-      'exitwatch: cannot compile the addon; install a C++ compiler (g++ or clang++) and Python 3\n',
+      'exitwatch: cannot compile the addon; install a C++ compiler (g++ or clang++), a C compiler (gcc or clang) and Python 3\n',
     ]);
   });
 
@@ -248,7 +248,7 @@ describe('building', () => {
     const build = new LineProcess(env(path)[0] ?? '', [...env(path).slice(1), 'node', script]);
     expect(await build.ended).toBe(1);
     expect(build.stderr).toBe(
-      'exitwatch: cannot build the addon; install a C++ compiler (g++ or clang++) and make\n',
+      'exitwatch: cannot build the addon; install a C++ compiler (g++ or clang++), a C compiler (gcc or clang) and make\n',
     );
   });
 
@@ -276,7 +276,7 @@ describe('building', () => {
     expect(lines).toEqual([]);
     expect(npm.stderr.split('\n').slice(0, 3)).toEqual([
       'exitwatch: building; the first time, this takes a minute or two',
-      'exitwatch: cannot build the addon; install a C++ compiler (g++ or clang++) and Python 3',
+      'exitwatch: cannot build the addon; install a C++ compiler (g++ or clang++), a C compiler (gcc or clang) and Python 3',
       'exitwatch: cannot start, because the build failed',
     ]);
   }, 180_000); // it compiles all of src

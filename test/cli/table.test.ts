@@ -58,7 +58,7 @@ test('columns line up, also after a name with East Asian characters', () => {
   expect(placeOf(KILLED, 'killed')).toBe(placeOf(END, 'exited'));
 });
 
-describe.each([200, 103, 100, 90, 80, 60, 50])('on a terminal of %i columns', (columns) => {
+describe.each([200, 103, 100, 90, 80, 60, 50, 40])('on a terminal of %i columns', (columns) => {
   const table = new ExitTable(false, () => columns, NOON);
   const text = [table.header(), table.exit(END), table.exit(KILLED), table.gap(GAP)].join('\n');
 

@@ -529,6 +529,8 @@ describe('the commands', () => {
     [['stop', '0']],
     [['stop', '1', '--signal', 'NOTHING']],
     [['stop', '1', '--kill-after', '10s', '--timeout', '5s']],
+    [['stop', '1', '--kill-after', '5s', '--timeout', '5s']],
+    [['stop', '1', '--signal', 'RTMIN+31']],
     [['alive']],
     [['alive', '1', '--for', '3s']],
   ])('%j is wrong usage', async (args) => {

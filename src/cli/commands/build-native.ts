@@ -67,7 +67,7 @@ function fail(why: string): number {
 /** What prevents compiling, as far as it can be found out before spending a minute on it. */
 function whyNot(): string | null {
   const missing = missingTools();
-  if (missing.length > 0) return `cannot compile the addon; install ${missing.join(' and ')}`;
+  if (missing !== null) return `cannot compile the addon; install ${missing}`;
   try {
     accessSync(ROOT, constants.W_OK);
     return null;
@@ -99,12 +99,19 @@ function build(folder: string): boolean {
   if (!run(folder, process.execPath, [gyp, 'rebuild', '--loglevel=warn'])) return false;
   const built = join(folder, 'build', 'Release', 'exitwatch.node');
   if (!run(folder, process.execPath, ['-e', `require(${JSON.stringify(built)})`])) return false;
-  mkdirSync(dirname(target), { recursive: true });
-  cpSync(built, `${target}.new`);
-  renameSync(`${target}.new`, target);
-  if (!compileKeeper(folder, join(dirname(target), KEEPER_NAME))) return false;
+  const keeper = join(folder, KEEPER_NAME);
+  if (!compileKeeper(folder, keeper)) return false;
+  install(built, target);
+  // A keeper that runs from the old file goes on with that.
+  install(keeper, join(dirname(target), KEEPER_NAME));
   process.stdout.write(`compiled and loaded ${target}\n`);
   return true;
+}
+
+function install(file: string, target: string): void {
+  mkdirSync(dirname(target), { recursive: true });
+  cpSync(file, `${target}.new`);
+  renameSync(`${target}.new`, target);
 }
 
 function run(folder: string, command: string, args: readonly string[]): boolean {

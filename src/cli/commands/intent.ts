@@ -89,6 +89,10 @@ export async function intentAddCommand(args: readonly string[]): Promise<number>
   if (reason !== undefined && reason.length > MOST_REASON) {
     throw new UsageError(`--reason can have at most ${MOST_REASON} characters`);
   }
+  if ((values.pid === undefined) === (values.pidfile === undefined)) {
+    throw new UsageError('intent add requires exactly one of --pid and --pidfile');
+  }
+  checkLog(values);
   const what = parseWhat(word);
   const inMs = Math.ceil(parseDuration('--deadline', values.deadline));
   try {
@@ -140,7 +144,15 @@ export async function intentSettleCommand(args: readonly string[]): Promise<numb
   return 0;
 }
 
+/** @throws UsageError */
+function checkLog(values: { 'intent-log'?: string | undefined; 'state-dir'?: string | undefined }) {
+  if (values['intent-log'] !== undefined && values['state-dir'] !== undefined) {
+    throw new UsageError('give only one of --intent-log and --state-dir');
+  }
+}
+
 function logOf(values: { 'intent-log'?: string | undefined; 'state-dir'?: string | undefined }) {
+  checkLog(values);
   const { 'intent-log': path, 'state-dir': stateDir } = values;
   const log = path ?? (stateDir === undefined ? undefined : intentLogPath(stateDir));
   if (log === undefined) {

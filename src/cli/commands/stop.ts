@@ -16,7 +16,8 @@ export const STOP_HELP = `Stops a process, and exits when the process has ended.
 Usage: exitwatch stop PID|PIDFILE [OPTION]…
 
   --signal NAME      asks it to exit with this signal: TERM (default), INT, …
-  --kill-after TIME  sends SIGKILL if it is still running: 5s (default), 500ms
+  --kill-after TIME  sends SIGKILL if it is still running: 5s (default, or half
+                     of --timeout if that is less), 500ms
   --timeout TIME     gives up if it is still running: 30s (default)
   --tree             also stops everything that belongs to it; see below
   --executable NAME  the process must run this: an executable, or the script of
@@ -115,13 +116,16 @@ function describeOthers(others: readonly StoppedMember[]): string {
   return `${count} in its tree${killed === 0 ? '' : `, ${killed} by SIGKILL`}`;
 }
 
+/** How long to wait after the signal, unless the user says so. */
+const KILL_AFTER_MS = 5000;
+
 function parse(args: readonly string[]) {
   const parsed = parseArguments({
     args: [...args],
     allowPositionals: true,
     options: {
       signal: { type: 'string', default: 'TERM' },
-      'kill-after': { type: 'string', default: '5s' },
+      'kill-after': { type: 'string' },
       timeout: { type: 'string', default: '30s' },
       tree: { type: 'boolean', default: false },
       executable: { type: 'string' },
@@ -136,9 +140,16 @@ function parse(args: readonly string[]) {
     throw new UsageError('stop requires exactly one PID or PIDFILE');
   }
   const { signal, timeout, tree, executable, reason, force, json } = parsed.values;
-  const killAfterMs = Math.ceil(parseDuration('--kill-after', parsed.values['kill-after']));
-  const confirmTimeoutMs = Math.ceil(parseDuration('--timeout', timeout)) - killAfterMs;
-  if (confirmTimeoutMs < 0) throw new UsageError('--timeout must be at least --kill-after');
+  const timeoutMs = Math.ceil(parseDuration('--timeout', timeout));
+  const killAfter = parsed.values['kill-after'];
+  const killAfterMs =
+    killAfter === undefined
+      ? Math.min(KILL_AFTER_MS, Math.floor(timeoutMs / 2))
+      : Math.ceil(parseDuration('--kill-after', killAfter));
+  const confirmTimeoutMs = timeoutMs - killAfterMs;
+  if (confirmTimeoutMs <= 0) {
+    throw new UsageError('--timeout must be longer than --kill-after: it includes that time');
+  }
   const intentLog = parsed.values['intent-log'];
   return {
     argument,

@@ -136,7 +136,7 @@ function describeNobody(event: ExitEvent): string[] {
     const since = event.tracedSince.toISOString();
     return [row('by', `no signal since ${since}, when the signal trace began to cover it`)];
   }
-  const why = 'unknown: the signal trace did not cover its whole life';
+  const why = 'unknown: the signal trace did not run, or has lost signals';
   return event.how === 'exited' ? [] : [row('by', why)];
 }
 
@@ -170,7 +170,7 @@ function describeOom({ oom }: ExitEvent): string {
 
 function describeGaps({ lossless, traced }: ExitEvent): string {
   const ends = lossless ? 'no events were lost' : 'EVENTS WERE LOST while it was watched';
-  return traced ? ends : `${ends}; some or all signals were not seen`;
+  return traced ? ends : `${ends}; some or all signals were not seen: "exitwatch doctor" says whether they can be`;
 }
 
 /** /proc tells starts to 10 ms. */

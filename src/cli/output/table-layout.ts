@@ -27,6 +27,8 @@ const LAYOUTS: readonly Layout[] = [
   { gap: ' ', widths: { PID: 7, NAME: 11, HOW: 14 } },
 ];
 
+const NARROWEST: Layout = { gap: ' ', widths: { PID: 7, HOW: 14 } };
+
 /** The width wanted for BY, and the least it gets. */
 const LEAST_BY = 22;
 const LEAST = 12;
@@ -50,11 +52,14 @@ export class TableLayout {
     const widthOf = ({ widths, gap }: Layout) =>
       Object.values(widths).reduce((sum, width) => sum + width + gap.length, 0);
     const fits = (layout: Layout) => columns === undefined || widthOf(layout) + LEAST_BY <= columns;
-    const layout = LAYOUTS.find(fits) ?? LAYOUTS.at(-1) ?? WIDE;
+    const fitsBarely = (layout: Layout) => widthOf(layout) + LEAST <= (columns ?? Infinity);
+    const layout = LAYOUTS.find(fits) ?? LAYOUTS.findLast(fitsBarely) ?? NARROWEST;
     const spare = hasCommands && columns !== undefined ? columns - widthOf(layout) - LEAST_BY : 0;
     const more = Math.max(0, Math.floor(spare / 2));
     const { widths } = layout;
-    this.#layout = { ...layout, widths: { ...widths, NAME: (widths.NAME ?? 0) + more } };
+    const { NAME } = widths;
+    const room = NAME === undefined ? {} : { NAME: NAME + more };
+    this.#layout = { ...layout, widths: { ...widths, ...room } };
     this.hasMilliseconds = layout === WIDE;
     this.#by = columns === undefined ? Infinity : Math.max(LEAST, columns - widthOf(this.#layout));
   }

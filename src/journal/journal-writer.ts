@@ -16,14 +16,7 @@ import { type Loss, LossNote } from './loss-note.js';
 import { Packing } from './packing.js';
 import { recover } from './recover.js';
 import { removeOldest } from './retention.js';
-import {
-  gapRow,
-  joinLines,
-  type LossReason,
-  lossReasonOf,
-  type QueuedRow,
-  RowQueue,
-} from './row-queue.js';
+import { gapRow, joinLines, lossReasonOf, type QueuedRow, RowQueue } from './row-queue.js';
 import { type JournalEvent, timeOf } from './rows.js';
 
 /** How long an end may wait for the disk; and one by a signal, or what is no end. */
@@ -66,7 +59,6 @@ export class JournalWriter implements AsyncDisposable {
   #dueMs = Infinity;
   #flushing: Promise<void> | undefined;
   #trouble: Error | null = null;
-  #troubleReason: LossReason = 'not-written';
   /** The loss that is noted is in a row. */
   #isNoteDone = false;
   #isClosed = false;
@@ -141,7 +133,7 @@ export class JournalWriter implements AsyncDisposable {
     checkDate('the time of an event', timeOf(event));
     if (this.#isClosed) return;
     if (event.event === 'exit' && this.has(event.id)) this.#repeated.push({ id: event.id });
-    else this.#queue.push(event, this.#trouble === null ? null : this.#troubleReason);
+    else this.#queue.push(event, this.#trouble && lossReasonOf(this.#trouble.cause));
     const isUrgent = event.event !== 'exit' || event.signal !== null;
     const isMany = this.#queue.length >= MANY_ROWS;
     if (this.#trouble !== null) this.#schedule(ROW_MS);
@@ -179,7 +171,7 @@ export class JournalWriter implements AsyncDisposable {
     // The row was written, and the writer died before it could clear its note.
     if (loss.seq < this.#next) this.#isNoteDone = !this.#note.clear();
     else {
-      this.#queue.putBack([], loss, this.#troubleReason);
+      this.#queue.putBack([], loss, 'not-written');
       this.#schedule(0);
     }
   }
@@ -225,9 +217,8 @@ export class JournalWriter implements AsyncDisposable {
         this.#setTrouble(null);
         this.#tellStored([...dropped, ...rows]);
       } else {
-        this.#troubleReason = lossReasonOf(failure);
         this.#setTrouble(this.#folder.error(failure));
-        this.#queue.putBack(rows, loss, this.#troubleReason);
+        this.#queue.putBack(rows, loss, lossReasonOf(failure));
         this.#isNoteDone = false;
         this.#noteLoss(dropped);
       }

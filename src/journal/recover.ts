@@ -212,18 +212,19 @@ function packedLines(folder: JournalFolder, first: number) {
   const members = index?.blocks
     .slice(-MOST_MEMBERS)
     .map(({ at, size }) => bytes.subarray(at, at + size)) ?? [bytes];
-  let isLastWhole = true;
-  const lines = members.flatMap((member) => {
-    try {
-      const text = gunzipSync(member).toString('utf8');
-      isLastWhole = true;
-      return text.split('\n');
-    } catch {
-      isLastWhole = false; // damaged
-      return [];
-    }
-  });
-  return { lines, bootId: index?.bootId ?? null, next: isLastWhole ? first : first + MANY_ROWS };
+  const texts = members.map(textOf);
+  const lines = texts.flatMap((text) => text?.split('\n') ?? []);
+  const isWhole = texts.at(-1) !== null;
+  return { lines, bootId: index?.bootId ?? null, next: first + (isWhole ? 0 : MANY_ROWS) };
+}
+
+/** `null`: it is damaged. */
+function textOf(member: Buffer): string | null {
+  try {
+    return gunzipSync(member).toString('utf8');
+  } catch {
+    return null;
+  }
 }
 
 function contentOf(folder: JournalFolder, name: string): Buffer {

@@ -26,7 +26,7 @@ export interface Dropped {
 export type LossReason = Extract<JournalGap['reason'], 'disk-full' | 'not-written'>;
 
 export function lossReasonOf(error: unknown): LossReason {
-  const { code = '' } = error as NodeJS.ErrnoException;
+  const { code } = (error ?? {}) as NodeJS.ErrnoException;
   return code === 'ENOSPC' || code === 'EDQUOT' ? 'disk-full' : 'not-written';
 }
 

@@ -8,7 +8,7 @@ import { type Missing, missingAmong, NOTHING } from './missing.js';
 import { areWithin, bootOf, type Moment, momentOf, msBetween, startOf } from './moments.js';
 import { isSamePlace } from './places.js';
 import type { JournalQuery } from './query.js';
-import { readEnds, readEndsBackwards, readJournal, readOthers } from './read-journal.js';
+import { readEnds, readEndsBackwards, readJournal } from './read-journal.js';
 import type { JournalExit, JournalGap, JournalRow } from './rows.js';
 import { enderOf, namesOf } from './terms.js';
 

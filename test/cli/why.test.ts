@@ -524,7 +524,7 @@ test('an end of a program with a longer name is not taken for that of another', 
   await withJournal(ends, async (ask) => {
     const [first, second] = await ask('systemd-networkd');
     expect(first).toContain('exited 7');
-    expect(second).toMatch(/^process  1001 systemd-networkd, /);
+    expect(second).toMatch(/^process {2}1001 systemd-networkd, /);
     expect((await ask('systemd-network'))[1]).toContain('systemd-networkd-wait-online');
   });
 });
@@ -573,7 +573,7 @@ test('workers are not taken for earlier runs of their server', async () => {
     const lines = await ask('web.service');
     const before = lines.findIndex((line) => line.startsWith('before'));
     expect(lines.slice(before)).toEqual([
-      expect.stringMatching(/^before   it had ended 2 times since the journal began, /),
+      expect.stringMatching(/^before {3}it had ended 2 times since the journal began, /),
       expect.stringMatching(/ 77 \(node\) exited 0, after 7\.90s$/),
       expect.stringMatching(/ 1001 \(node\) exited 0, /),
     ]);

@@ -13,7 +13,6 @@ import { setTimeout } from 'node:timers/promises';
 import { gunzipSync } from 'node:zlib';
 import { readFileSync } from 'node:fs';
 
-import type { ExitEvent } from '../../src';
 import { type JournalEvent, JournalWriter, type JournalRow, readJournal } from '../../src/journal';
 
 import { JournalFolder } from '../../src/journal/journal-folder';
@@ -22,7 +21,6 @@ import { eventText, rowStart } from '../../src/journal/rows';
 import { segmentsIn } from '../../src/journal/segment-files';
 import { BLOCK_SET_BYTES, TermSet } from '../../src/journal/terms';
 
-import { call } from '../support/command';
 import {
   endOf,
   filesIn,

@@ -5,15 +5,18 @@ import { endOf, killedBy } from '../support/journal';
 
 /** The sender as the live trace knows it: with its arguments, and who may have asked it. */
 function liveSender(pid: number): SignalSender {
-  const { sender } = killedBy('systemd', pid, 0);
   return {
-    ...(sender as SignalSender),
+    ...recordedSender(pid),
     ...{ commandLine: ['systemd', '--system'], onBehalf: true, onBehalfReason: 'service-manager' },
     likelyClients: [],
   } as SignalSender;
 }
 
-const recordedSender = (pid: number) => killedBy('systemd', pid, 0).sender as SignalSender;
+function recordedSender(pid: number): SignalSender {
+  const { sender } = killedBy('systemd', pid, 0);
+  if (sender == null) throw new Error('it has a sender');
+  return sender;
+}
 
 const LIVE = {
   ...killedBy('systemd', 7, 0),

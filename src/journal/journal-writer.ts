@@ -133,7 +133,7 @@ export class JournalWriter implements AsyncDisposable {
     checkDate('the time of an event', timeOf(event));
     if (this.#isClosed) return;
     if (event.event === 'exit' && this.has(event.id)) this.#repeated.push({ id: event.id });
-    else this.#queue.push(event, this.#trouble && lossReasonOf(this.#trouble.cause));
+    else this.#queue.push(event, this.#trouble && lossReasonOf(this.#trouble));
     const isUrgent = event.event !== 'exit' || event.signal !== null;
     const isMany = this.#queue.length >= MANY_ROWS;
     if (this.#trouble !== null) this.#schedule(ROW_MS);

@@ -26,8 +26,9 @@ export interface Dropped {
 export type LossReason = Extract<JournalGap['reason'], 'disk-full' | 'not-written'>;
 
 export function lossReasonOf(error: unknown): LossReason {
-  const { code } = (error ?? {}) as NodeJS.ErrnoException;
-  return code === 'ENOSPC' || code === 'EDQUOT' ? 'disk-full' : 'not-written';
+  const { code, cause } = error as NodeJS.ErrnoException;
+  const codes = [code, (cause as NodeJS.ErrnoException | undefined)?.code];
+  return codes.some((each) => each === 'ENOSPC' || each === 'EDQUOT') ? 'disk-full' : 'not-written';
 }
 
 /** Most rows to hold while the disk is slow, at about 1 KiB each. */

@@ -170,7 +170,9 @@ function describeOom({ oom }: ExitEvent): string {
 
 function describeGaps({ lossless, traced }: ExitEvent): string {
   const ends = lossless ? 'no events were lost' : 'EVENTS WERE LOST while it was watched';
-  return traced ? ends : `${ends}; some or all signals were not seen: "exitwatch doctor" says whether they can be`;
+  return traced
+    ? ends
+    : `${ends}; some or all signals were not seen: "exitwatch doctor" says whether they can be`;
 }
 
 /** /proc tells starts to 10 ms. */

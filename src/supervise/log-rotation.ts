@@ -58,19 +58,20 @@ export class LogRotation {
     }
   }
 
-  /** Not what several of them write: only one of them would be paused. */
+  /** Not what several of them write, in whatever phase: only one of them would be paused. */
   #written(): Written[] {
-    const found = this.#supervisor
-      .services()
-      .filter(({ phase }) => phase === 'running')
-      .flatMap(({ name }) => {
-        const { logs = {} } = this.#supervisor.service(name).spec();
-        const { stdout, stderr, maxBytes = 0, keep } = logs;
-        const files = [...new Set([stdout, stderr])].filter((file) => file !== undefined);
-        return files.map((file) => ({ service: name, file, maxBytes, keep }));
-      });
+    const alive = this.#supervisor.services().filter(({ run }) => run !== null);
+    // What it was started with is not known any more. It is about to end.
+    if (alive.some(({ isCurrent }) => !isCurrent)) return [];
+    const found = alive.flatMap(({ name, phase }) => {
+      const { logs = {} } = this.#supervisor.service(name).spec();
+      const { file: own, stdout, stderr, maxBytes = 0, keep } = logs;
+      const files = [...new Set([own, stdout, stderr])].filter((file) => file !== undefined);
+      const isOurs = (file: string) => maxBytes > 0 && phase === 'running' && file !== own;
+      return files.map((file) => ({ service: name, file, maxBytes, keep, isOurs: isOurs(file) }));
+    });
     const isAlone = ({ file }: Written) => found.filter((each) => each.file === file).length === 1;
-    return found.filter((each) => each.maxBytes > 0 && isAlone(each));
+    return found.filter((each) => each.isOurs && isAlone(each));
   }
 
   async #rotateIfDue({ service, file, maxBytes, keep }: Written): Promise<void> {

@@ -1,7 +1,5 @@
-import { execFileSync } from 'node:child_process';
 import { isAbsolute, join } from 'node:path';
 
-import { ExitwatchError } from '../../common/errors.js';
 import { isObject } from '../../common/is-object.js';
 import {
   checkBoolean,
@@ -13,6 +11,7 @@ import {
 
 import type { Fields } from './message.js';
 import { ownEnvironment } from './own-environment.js';
+import { userFields } from './user-lookup.js';
 
 /**
  * Where the output of a run goes. The run writes to a file by itself, so it never waits for anybody;
@@ -98,12 +97,11 @@ export type RunOptions = ProcessOptions & {
 const NAMES = ['id', 'notify', ...PROCESS_OPTIONS] as const satisfies (keyof RunOptions)[];
 
 const ID = /^[A-Za-z0-9_@-][A-Za-z0-9._@-]{0,99}$/;
-const MOST_ID = 2 ** 32 - 2;
 
 /**
  * The options as a request.
  *
- * @throws ExitwatchError `ERR_EXITWATCH_INVALID_OPTION`
+ * @throws ExitwatchError `ERR_EXITWATCH_INVALID_OPTION`; `ERR_EXITWATCH_SYSTEM` if no user can be looked up
  */
 export function toRequest(options: RunOptions, cgroupBase: string | null): Fields {
   checkOptionNames(options, NAMES);
@@ -193,52 +191,4 @@ function logFields(logs: unknown, id: string): [string, string][] {
   if (most > 0) fields.push(['logMost', String(most)]);
   fields.push(['logKeep', String(checkInteger('logs.keep', keep, 0, 1000))]);
   return fields;
-}
-
-function userFields({ user, group }: RunOptions): [string, string][] {
-  const fields: [string, string][] = [];
-  if (user !== undefined) {
-    const uid = typeof user === 'number' ? checkInteger('user', user, 0, MOST_ID) : null;
-    const name = String(user);
-    const found = uid ?? Number(askId('user', '-u', name));
-    const groups = tryId('-G', name)?.split(' ') ?? [];
-    const own = tryId('-g', name);
-    fields.push(['uid', String(found)]);
-    if (group === undefined) {
-      if (own === null) throw invalidOption(`user ${name} has no group: give one as well`);
-      fields.push(['gid', own]);
-    }
-    for (const each of groups) fields.push(['group', each]);
-  }
-  if (group !== undefined) fields.push(['gid', String(gidOf(group))]);
-  return fields;
-}
-
-function gidOf(group: unknown): number {
-  if (typeof group === 'number') return checkInteger('group', group, 0, MOST_ID);
-  if (typeof group !== 'string' || group === '' || group.startsWith('-')) {
-    throw invalidOption('group must be a name or a gid');
-  }
-  try {
-    const entry = execFileSync('getent', ['group', group], { encoding: 'utf8', stdio: 'pipe' });
-    return Number(entry.split(':')[2]);
-  } catch {
-    throw invalidOption(`unknown group ${JSON.stringify(group)}`);
-  }
-}
-
-function askId(option: string, flag: string, name: string): string {
-  const found = name === '' || name.startsWith('-') ? null : tryId(flag, name);
-  if (found === null) throw invalidOption(`unknown ${option} ${JSON.stringify(name)}`);
-  return found;
-}
-
-/** id(1) knows the users of every name service, which a static program cannot ask. */
-function tryId(flag: string, name: string): string | null {
-  try {
-    return execFileSync('id', [flag, name], { encoding: 'utf8', stdio: 'pipe' }).trim();
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') return null;
-    throw new ExitwatchError('ERR_EXITWATCH_SYSTEM', 'cannot look up users: there is no id(1)');
-  }
 }

@@ -169,6 +169,12 @@ static int IsDelegated(const char* folder) {
              : 1;
 }
 
+// For who has no addon: the lock is that of the open file, which stays open there.
+static int LockInput(void) {
+  if (flock(0, LOCK_EX | LOCK_NB) == 0) return 0;
+  return errno == EWOULDBLOCK ? kInUse : 1;
+}
+
 int main(int count, char** arguments) {
   int64_t number;
   if (count == 3 && strcmp(arguments[1], "keep") == 0) return Keep(arguments + 2, kDaemon);
@@ -176,6 +182,7 @@ int main(int count, char** arguments) {
   if (count > 3 && strcmp(arguments[1], "guard") == 0) return Keep(arguments + 2, kGuard);
   if (count >= 3 && strcmp(arguments[1], "resume") == 0 && ParseNumber(arguments[2], &number))
     return Resume((int)number, count > 3 ? arguments + 3 : NULL);
+  if (count == 2 && strcmp(arguments[1], "lock") == 0) return LockInput();
   if (count == 2 && strcmp(arguments[1], "check") == 0) return 0;
   if (count == 3 && strcmp(arguments[1], "check") == 0) return strcmp(arguments[2], "guard") != 0;
   if (count == 3 && strcmp(arguments[1], "is-delegated") == 0) return IsDelegated(arguments[2]);

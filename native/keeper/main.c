@@ -105,7 +105,8 @@ static int Loop(bool is_init) {
     } else if (is_init && keeper.main_pid == 0) {
       return ExitCode(keeper.main_status);
     }
-    if (keeper.is_leaving && !IsGuard() && !RunsAlive()) return 0;
+    // Who is connected may want to start something: then nobody else could.
+    if (keeper.is_leaving && !IsGuard() && !RunsAlive() && ServerClients() == 0) return 0;
     // What is over is in the journal: the next keeper tells it.
     const bool is_idle = !is_init && ServerClients() == 0 && RunCount() == 0;
     if (!is_idle) idle_since = BootMs();

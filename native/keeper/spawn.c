@@ -19,7 +19,7 @@
 #include "keeper.h"
 #include "shim.h"
 
-enum { kReservedFiles = 32, kLockTries = 100, kLookAgainUs = 20000 };
+enum { kReservedFiles = 32, kLockTries = 100, kLookAgainUs = 20000, kUsualFiles = 1024 };
 
 struct rlimit inherited_files;
 
@@ -83,9 +83,10 @@ void Go(Run* run) {
 }
 
 // Never follows a link, and never waits for a reader of a FIFO. -1: errno says why not.
-static int OpenLog(const char* path) {
-  const int file = open(
-      path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0640);
+static int OpenLog(int folder, const char* name) {
+  const int file = openat(
+      folder, name,
+      O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0640);
   struct stat status;
   if (file < 0) return -1;
   if (fstat(file, &status) < 0 || !S_ISREG(status.st_mode)) {
@@ -97,22 +98,25 @@ static int OpenLog(const char* path) {
   return file;
 }
 
-static bool IsAt(int file, const char* path, struct stat* status) {
+static bool IsAt(int file, int folder, const char* name, struct stat* status) {
   struct stat now;
-  return fstat(file, status) == 0 && lstat(path, &now) == 0 && now.st_ino == status->st_ino &&
-         now.st_dev == status->st_dev;
+  return fstat(file, status) == 0 && fstatat(folder, name, &now, AT_SYMLINK_NOFOLLOW) == 0 &&
+         now.st_ino == status->st_ino && now.st_dev == status->st_dev;
 }
 
 // Of several that start at once, one rotates.
 static int OpenRotated(const char* path, const StartSpec* spec) {
+  const char* name;
+  const int folder = OpenFolderOf(path, &name);  // until the exec
+  if (folder < 0) return -1;
   for (int tries = 0;; tries++) {
     struct stat status;
-    const int file = OpenLog(path);
+    const int file = OpenLog(folder, name);
     if (file < 0 || spec->log_most <= 0 || tries == kLockTries) return file;
     const bool is_ours = flock(file, LOCK_EX | LOCK_NB) == 0;
-    if (is_ours && IsAt(file, path, &status)) {
+    if (is_ours && IsAt(file, folder, name, &status)) {
       if (status.st_size >= spec->log_most) {
-        RotateFile(path, (int)spec->log_keep);
+        RotateFile(folder, name, (int)spec->log_keep);
       } else {
         flock(file, LOCK_UN);
         return file;
@@ -131,14 +135,35 @@ static void TakeSignalsAs(void (*handler)(int)) {
   sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
+// What the log process cannot write would keep the run waiting: better that it does not start.
+static bool CanLog(const char* path) {
+  const char* name;
+  const int folder = OpenFolderOf(path, &name);
+  return folder >= 0 && OpenLog(folder, name) >= 0;
+}
+
 // Not in the keeper: a disk may not answer.
-static void OpenLogs(ChildFiles* files, const StartSpec* spec) {
+static void OpenLogs(const Run* run, ChildFiles* files, const StartSpec* spec) {
+  if (run->log_file != NULL && !CanLog(run->log_file)) Fail(files, "log", errno);
   if (spec->out != NULL && (files->out = OpenRotated(spec->out, spec)) < 0)
     Fail(files, "stdout", errno);
   const bool is_same = spec->out != NULL && spec->err != NULL && strcmp(spec->out, spec->err) == 0;
   if (is_same) files->err = files->out;
   if (spec->err != NULL && !is_same && (files->err = OpenRotated(spec->err, spec)) < 0)
     Fail(files, "stderr", errno);
+}
+
+// Node.js raises the limit of itself, and so of all that it starts, to the highest. The usual one is what
+// select(2) can take; a program that can do with more raises it by itself.
+static void LimitOpenFiles(const ChildFiles* files, const StartSpec* spec) {
+  struct rlimit limit = inherited_files;
+  if (spec->open_files >= 0) {
+    limit.rlim_cur = (rlim_t)spec->open_files;
+    if (limit.rlim_cur > limit.rlim_max) limit.rlim_max = limit.rlim_cur;
+  } else if (limit.rlim_cur == limit.rlim_max && limit.rlim_max > kUsualFiles) {
+    limit.rlim_cur = kUsualFiles;
+  }
+  if (setrlimit(RLIMIT_NOFILE, &limit) < 0) Fail(files, "openFiles", errno);
 }
 
 static void Inherit(const ChildFiles* files, const StartSpec* spec) {
@@ -150,7 +175,6 @@ static void Inherit(const ChildFiles* files, const StartSpec* spec) {
   // As far as it is allowed: to lower them takes privileges.
   WriteFile("/proc/self/oom_score_adj", "0", 0);
   setpriority(PRIO_PROCESS, 0, 0);
-  setrlimit(RLIMIT_NOFILE, &inherited_files);
   umask((mode_t)spec->mask);
 }
 
@@ -165,37 +189,6 @@ static void DropPrivileges(const ChildFiles* files, const StartSpec* spec) {
   if (spec->uid >= 0 && setresuid((uid_t)spec->uid, (uid_t)spec->uid, (uid_t)spec->uid) < 0)
     Fail(files, "user", errno);
   if (spec->refuses_root && (getuid() == 0 || geteuid() == 0)) Fail(files, "root", EPERM);
-}
-
-// Lines NAME=VALUE; others are ignored. A later one counts, and all of them before the request's.
-static char** AddEnvironmentFile(const ChildFiles* files, const StartSpec* spec) {
-  size_t count = 0;
-  while (spec->environment[count] != NULL) count++;
-  FILE* const file = fopen(spec->environment_file, "re");
-  if (file == NULL) Fail(files, "environment", errno);
-  char** all = NULL;
-  size_t added = 0;
-  char* line = NULL;
-  size_t room = 0;
-  ssize_t length;
-  while ((length = getline(&line, &room, file)) > 0) {
-    if (line[length - 1] == '\n') line[length - 1] = '\0';
-    const char* const equals = strchr(line, '=');
-    if (line[0] == '#' || equals == NULL || equals == line) continue;
-    bool is_set = false;
-    const size_t name = (size_t)(equals - line) + 1;
-    for (size_t i = 0; i < count; i++) is_set |= strncmp(spec->environment[i], line, name) == 0;
-    if (is_set) continue;
-    all = Need(realloc(all, (added + 1) * sizeof *all));
-    size_t at = 0;
-    while (at < added && strncmp(all[at], line, name) != 0) at++;
-    all[at] = Copy(line);
-    if (at == added) added++;
-  }
-  if (ferror(file)) Fail(files, "environment", errno);
-  all = Need(realloc(all, (added + count + 1) * sizeof *all));
-  memcpy(all + added, spec->environment, (count + 1) * sizeof *all);
-  return all;
 }
 
 static const char* PathOf(char** environment) {
@@ -235,11 +228,15 @@ static void ChildMain(const Run* run, const StartSpec* spec, ChildFiles* files) 
   }
   if (setsid() < 0) Fail(files, "session", errno);
   TakeSignalsAs(SIG_DFL);  // from now on it may wait for a disk, and can be stopped
-  OpenLogs(files, spec);
+  OpenLogs(run, files, spec);
   Inherit(files, spec);
   char** const environment =
-      spec->environment_file == NULL ? spec->environment : AddEnvironmentFile(files, spec);
+      spec->environment_file == NULL
+          ? spec->environment
+          : AddEnvironmentFile(spec->environment_file, spec->environment);
+  if (environment == NULL) Fail(files, "environment", errno);
   if (spec->pidfile != NULL) PidfileWrite(spec->pidfile);
+  LimitOpenFiles(files, spec);
   DropPrivileges(files, spec);
   if (chdir(spec->directory) < 0) Fail(files, "cwd", errno);
   Fail(files, "exec", Execute(spec->file, spec->arguments, environment));

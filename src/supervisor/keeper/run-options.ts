@@ -50,13 +50,19 @@ export type ProcessOptions = {
    */
   env?: Readonly<Record<string, string | undefined>>;
   /**
-   * A file of lines `NAME=VALUE`, which is read at each start and stored nowhere; `env` has precedence.
+   * A file of lines `NAME=VALUE`, as for `EnvironmentFile=` of systemd, which is read at each start and
+   * stored nowhere; `env` has precedence.
    */
   envFile?: string;
   /** Default: that of your program; of a service: `'/'`. */
   cwd?: string;
   /** Default 0o022. */
   umask?: number;
+  /**
+   * How many files it may have open (`RLIMIT_NOFILE`). Default: what your program was given; but 1,024, which
+   * the command may raise, if that is the highest that it may have, because Node.js has raised it.
+   */
+  openFiles?: number;
   /** A name or a uid. Your program's groups are dropped before the command runs. */
   user?: string | number;
   /** A name or a gid; default: that of `user`. */
@@ -75,7 +81,7 @@ export type ProcessOptions = {
 
 /** The names of {@link ProcessOptions}. @internal */
 export const PROCESS_OPTIONS = [
-  ...(['command', 'args', 'env', 'envFile', 'cwd', 'umask', 'user', 'group'] as const),
+  ...(['command', 'args', 'env', 'envFile', 'cwd', 'umask', 'openFiles', 'user', 'group'] as const),
   ...(['allowRoot', 'cgroup', 'logs', 'pidfile'] as const),
 ] satisfies (keyof ProcessOptions)[];
 
@@ -96,6 +102,9 @@ export type RunOptions = ProcessOptions & {
 
 const NAMES = ['id', 'notify', ...PROCESS_OPTIONS] as const satisfies (keyof RunOptions)[];
 
+/** The highest that fs.nr_open of sysctl(8) can be. */
+const MOST_OPEN_FILES = 2 ** 31 - 64;
+
 const ID = /^[A-Za-z0-9_@-][A-Za-z0-9._@-]{0,99}$/;
 
 /**
@@ -106,7 +115,7 @@ const ID = /^[A-Za-z0-9_@-][A-Za-z0-9._@-]{0,99}$/;
 export function toRequest(options: RunOptions, cgroupBase: string | null): Fields {
   checkOptionNames(options, NAMES);
   const { id, command, args = [], env = ownEnvironment(), umask = 0o022 } = options;
-  const { cwd = process.cwd(), allowRoot = true, notify = false } = options;
+  const { cwd = process.cwd(), allowRoot = true, notify = false, openFiles } = options;
   checkRunId(id);
   if (typeof command !== 'string' || command === '')
     throw invalidOption('command must be a path or a name');
@@ -128,6 +137,9 @@ export function toRequest(options: RunOptions, cgroupBase: string | null): Field
   for (const name of ['envFile', 'pidfile'] as const) {
     const path = checkAbsolute(name, options[name]);
     if (path !== undefined) fields.push([name, path]);
+  }
+  if (openFiles !== undefined) {
+    fields.push(['openFiles', String(checkInteger('openFiles', openFiles, 1, MOST_OPEN_FILES))]);
   }
   if (!checkBoolean('allowRoot', allowRoot)) fields.push(['noRoot', '1']);
   if (checkBoolean('notify', notify)) fields.push(['notify', '1']);

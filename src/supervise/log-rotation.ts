@@ -4,6 +4,8 @@ import { LATE, withDeadline } from '../common/deadline.js';
 import { asExitwatchError, type ExitwatchError } from '../common/errors.js';
 import type { Supervisor } from '../supervisor/index.js';
 
+import { repeat } from './repeat.js';
+
 const EVERY_MS = 10_000;
 /** How long a disk may take to say how long a file is. */
 const LONGEST_MS = 2000;
@@ -23,8 +25,7 @@ interface Written {
 export class LogRotation {
   readonly #supervisor: Supervisor;
   readonly #onError: (service: string, error: ExitwatchError) => void;
-  #timer: NodeJS.Timeout | undefined;
-  #isRotating = false;
+  #cancel: (() => void) | undefined;
   #isEnded = false;
   /** Told once, until it has worked again. */
   readonly #failing = new Set<string>();
@@ -35,19 +36,12 @@ export class LogRotation {
   }
 
   begin(): void {
-    this.#timer = setInterval(() => {
-      if (this.#isRotating) return;
-      this.#isRotating = true;
-      void this.#look().finally(() => {
-        this.#isRotating = false;
-      });
-    }, EVERY_MS);
-    this.#timer.unref();
+    this.#cancel = repeat(EVERY_MS, () => this.#look());
   }
 
   end(): void {
     this.#isEnded = true;
-    clearInterval(this.#timer);
+    this.#cancel?.();
   }
 
   /** Never rejects. */

@@ -1,6 +1,6 @@
 import { constants } from 'node:fs';
 import { type FileHandle, lstat, open, readlink } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { dirname } from 'node:path';
 
 const { O_DIRECTORY, O_NOFOLLOW } = constants;
 /** Of Linux; Node.js does not name it. */
@@ -38,7 +38,7 @@ export async function openFolderOf(path: string): Promise<FileHandle> {
 
 /** The path of what is in an open folder, whatever becomes of the path of that. */
 export function inFolder({ fd }: FileHandle, name: string): string {
-  return join('/proc/self/fd', String(fd), name);
+  return `/proc/self/fd/${fd}/${name}`; // not join(), which would leave out `..`
 }
 
 const namesOf = (path: string) => path.split('/').filter((name) => name !== '');

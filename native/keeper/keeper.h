@@ -165,6 +165,7 @@ typedef struct {
   int64_t mask;
   int64_t log_most;
   int64_t log_keep;
+  int64_t open_files;  // -1: the usual limit
   bool refuses_root;
   bool has_groups;
 } StartSpec;
@@ -173,6 +174,18 @@ typedef struct {
 // before the journal knows it, which Go() says: a next keeper knows all that was executed.
 int SpawnRun(Run* run, const StartSpec* spec);
 void Go(Run* run);
+
+// ---- envfile.c
+
+// The environment with the variables of a file, as EnvironmentFile= of systemd.exec(5) has them: a
+// later one counts, and those of `environment` before all. NULL: errno says why not.
+char** AddEnvironmentFile(const char* path, char** environment);
+
+// ---- folder.c
+
+// The folder of a file; `*name` is the file's in it. What a user could swap meanwhile is not
+// followed. -1: errno says why not; ELOOP: a link of a stranger.
+int OpenFolderOf(const char* path, const char** name);
 
 // ---- pidfile.c
 
@@ -183,11 +196,12 @@ void PidfileWrite(const char* path);
 
 // Opens the FIFO of a run, so that what is in it is not lost. 0 or an errno.
 int LogOpen(Run* run);
-// Starts its log process if it has none.
-void LogSpawn(Run* run);
-// `is_complete`: nobody can write any more, and all is in the file.
+// Starts its log process if it has none. `told`: a pipe in which it says whether it can write, or
+// -1.
+void LogSpawn(Run* run, int told);
+// `is_complete`: nobody can write any more, and all is in the file, or there was no room for it.
 void LogEnded(Run* run, bool is_complete);
-void RotateFile(const char* file, int keep);
+void RotateFile(int folder, const char* name, int keep);
 
 // ---- tree.c
 
@@ -306,7 +320,7 @@ extern struct Keeper {
   int before;           // as init: the folder that it starts in
   mode_t mask;          // as init: its umask
   uint64_t taken_over;  // signals of before an upgrade
-  bool is_leaving;
+  bool is_leaving;      // somebody has asked it to end
 } keeper;
 
 void Die(const char* what) __attribute__((noreturn));

@@ -14,40 +14,47 @@
 #include "keeper.h"
 #include "shim.h"
 
-enum { kPieceBytes = 1 << 16, kAgainAfterUs = 200000, kLogEveryMs = 500 };
+enum {
+  kPieceBytes = 1 << 16,
+  kAgainAfterUs = 200000,
+  kLogEveryMs = 500,
+  // How long what nobody adds to any more waits for a file that cannot be written.
+  kGiveUpMs = 10000,
+};
 
 // A number that is free, because a rotation was interrupted, is taken first: no gap remains.
-void RotateFile(const char* file, int keep) {
+void RotateFile(int folder, const char* name, int keep) {
   char from[PATH_MAX], to[PATH_MAX];
   struct stat found;
   int last = 1;
   for (; last < keep; last++) {
-    snprintf(to, sizeof to, "%s.%d", file, last);
-    if (lstat(to, &found) < 0) break;
+    snprintf(to, sizeof to, "%s.%d", name, last);
+    if (fstatat(folder, to, &found, AT_SYMLINK_NOFOLLOW) < 0) break;
   }
   for (int i = keep == 0 ? 0 : last; i > 0; i--) {
-    snprintf(to, sizeof to, "%s.%d", file, i);
+    snprintf(to, sizeof to, "%s.%d", name, i);
     if (i > 1)
-      snprintf(from, sizeof from, "%s.%d", file, i - 1);
+      snprintf(from, sizeof from, "%s.%d", name, i - 1);
     else
-      snprintf(from, sizeof from, "%s", file);
-    rename(from, to);
+      snprintf(from, sizeof from, "%s", name);
+    renameat(folder, from, folder, to);
   }
-  if (keep == 0) unlink(file);
+  if (keep == 0) unlinkat(folder, name, 0);
 }
 
 // The end of the file, for us alone: other runs may have the same one. -1: errno says why not.
-static int OpenEnd(const char* path) {
+static int OpenEnd(int folder, const char* name) {
   for (;;) {
     // splice(2) refuses files opened with O_APPEND.
-    const int file =
-        open(path, O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0640);
+    const int file = openat(
+        folder, name, O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0640);
     struct stat status, now;
     if (file < 0) return -1;
     if (fstat(file, &status) == 0 && S_ISREG(status.st_mode)) {
       while (flock(file, LOCK_EX) < 0 && errno == EINTR) continue;
       // Somebody may have rotated it before we had the lock.
-      if (lstat(path, &now) == 0 && now.st_ino == status.st_ino && now.st_dev == status.st_dev) {
+      if (fstatat(folder, name, &now, AT_SYMLINK_NOFOLLOW) == 0 && now.st_ino == status.st_ino &&
+          now.st_dev == status.st_dev) {
         lseek(file, 0, SEEK_END);
         return file;
       }
@@ -60,30 +67,57 @@ static int OpenEnd(const char* path) {
   }
 }
 
+// Of the log process: another descriptor of its FIFO, which was opened before the last writer had
+// gone unless all of the run had ended; only then poll(2) tells that nobody can write any more.
+static int watched = -1;
+static bool is_run_over;
+// Since when that is so and the file cannot be written; 0: it is not so.
+static int64_t stuck_boot_ms;
+
+// Waits for a file that cannot be written, because the disk is full for example. A writer waits in
+// the meantime; what is left of one that is gone does not keep us for ever.
+static bool MayTryAgain(void) {
+  struct pollfd writers = {.fd = watched};
+  const bool is_gone =
+      is_run_over || (poll(&writers, 1, 0) > 0 && (writers.revents & POLLHUP) != 0);
+  if (!is_gone) stuck_boot_ms = 0;
+  if (is_gone && stuck_boot_ms == 0) stuck_boot_ms = BootMs();
+  if (is_gone && BootMs() - stuck_boot_ms >= kGiveUpMs) return false;
+  usleep(kAgainAfterUs);
+  return true;
+}
+
 // Where a file system cannot splice.
 static ssize_t Copied(int fifo, int file) {
   char bytes[4096];
   const ssize_t count = read(fifo, bytes, sizeof bytes);
   for (ssize_t written = 0; written < count;) {
     const ssize_t more = write(file, bytes + written, (size_t)(count - written));
-    if (more > 0)
+    if (more > 0) {
       written += more;
-    else
-      usleep(kAgainAfterUs);
+    } else if (!MayTryAgain()) {
+      errno = EIO;
+      return -1;
+    }
   }
   return count;
 }
 
 // As read(2): 0 when nobody can write any more, -1 with EAGAIN when there is nothing.
-static ssize_t MovePiece(int fifo, const char* path, int64_t most, int keep) {
-  const int file = OpenEnd(path);
-  if (file < 0) return -1;
+static ssize_t MovePiece(int fifo, const Run* run) {
+  const char* name;
+  int folder = OpenFolderOf(run->log_file, &name);
+  int file = folder < 0 ? -1 : OpenEnd(folder, name);
   // What splice takes from the pipe is in the file: SIGKILL cannot come between.
-  ssize_t count = splice(fifo, NULL, file, NULL, kPieceBytes, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
-  if (count < 0 && errno == EINVAL) count = Copied(fifo, file);
+  ssize_t count =
+      file < 0 ? -1
+               : splice(fifo, NULL, file, NULL, kPieceBytes, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+  if (file >= 0 && count < 0 && errno == EINVAL) count = Copied(fifo, file);
   const int error = errno;
-  if (count > 0 && most > 0 && lseek(file, 0, SEEK_CUR) >= most) RotateFile(path, keep);
-  close(file);
+  if (count > 0 && run->log_most > 0 && lseek(file, 0, SEEK_CUR) >= run->log_most)
+    RotateFile(folder, name, run->log_keep);
+  CloseFd(&file);
+  CloseFd(&folder);
   errno = error;
   return count;
 }
@@ -98,7 +132,13 @@ static bool IsOver(int fifo) {
   return is_over;
 }
 
-static int LogMain(const Run* run) {
+// Why it cannot write, or 0, to a run that waits for that; it may not wait any more.
+static void TellOnce(int* told, int error) {
+  if (*told >= 0 && write(*told, &error, sizeof error) < 0) errno = 0;
+  CloseFd(told);
+}
+
+static int LogMain(const Run* run, int told) {
   prctl(PR_SET_NAME, "exitwatch-log");
   setsid();
   signal(SIGCHLD, SIG_DFL);
@@ -111,14 +151,17 @@ static int LogMain(const Run* run) {
   // One at a time, also if an earlier keeper started the other one.
   while (flock(in, LOCK_EX) < 0 && errno == EINTR) continue;
   for (;;) {
-    const ssize_t count = MovePiece(in, run->log_file, run->log_most, run->log_keep);
+    const ssize_t count = MovePiece(in, run);
+    const int error = count >= 0 || errno == EAGAIN || errno == EINTR ? 0 : errno;
+    const bool is_empty = count < 0 && errno == EAGAIN;
+    TellOnce(&told, error);
     if (count == 0) return 0;
-    if (count < 0 && errno == EAGAIN) {
+    if (count > 0) stuck_boot_ms = 0;
+    if (is_empty) {
       struct pollfd readable = {.fd = in, .events = POLLIN};
       poll(&readable, 1, -1);
-    } else if (count < 0 && errno != EINTR) {
-      if (IsOver(in)) return 0;
-      usleep(kAgainAfterUs);  // the disk is full, for example: the writer waits in the meantime
+    } else if (error != 0) {
+      if (IsOver(in) || !MayTryAgain()) return 0;
     }
   }
 }
@@ -132,12 +175,17 @@ int LogOpen(Run* run) {
   return EINVAL;
 }
 
-void LogSpawn(Run* run) {
+void LogSpawn(Run* run, int told) {
   if (run->log_fd < 0 || run->log_pid != 0) return;
   const pid_t pid = fork();
   if (pid == 0) {
-    CloseFrom(3);
-    _exit(LogMain(run));
+    enum { kWatched = 3, kTold, kEnd };
+    const int away = told < 0 ? -1 : fcntl(told, F_DUPFD, kEnd);
+    watched = dup2(run->log_fd, kWatched);
+    told = away < 0 ? -1 : dup2(away, kTold);
+    CloseFrom(told < 0 ? kTold : kEnd);
+    is_run_over = !RunIsAlive(run) && !run->has_left;
+    _exit(LogMain(run, told));
   }
   if (pid > 0) run->log_pid = pid;
   run->log_next_boot_ms = BootMs() + kLogEveryMs;

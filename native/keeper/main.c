@@ -105,7 +105,8 @@ static int Loop(bool is_init) {
     } else if (is_init && keeper.main_pid == 0) {
       return ExitCode(keeper.main_status);
     }
-    if (keeper.is_leaving && !IsGuard() && !RunsAlive()) return 0;
+    // Who is connected may want to start something: then nobody else could.
+    if (keeper.is_leaving && !IsGuard() && !RunsAlive() && ServerClients() == 0) return 0;
     // What is over is in the journal: the next keeper tells it.
     const bool is_idle = !is_init && ServerClients() == 0 && RunCount() == 0;
     if (!is_idle) idle_since = BootMs();
@@ -169,6 +170,12 @@ static int IsDelegated(const char* folder) {
              : 1;
 }
 
+// For who has no addon: the lock is that of the open file, which stays open there.
+static int LockInput(void) {
+  if (flock(0, LOCK_EX | LOCK_NB) == 0) return 0;
+  return errno == EWOULDBLOCK ? kInUse : 1;
+}
+
 int main(int count, char** arguments) {
   int64_t number;
   if (count == 3 && strcmp(arguments[1], "keep") == 0) return Keep(arguments + 2, kDaemon);
@@ -176,6 +183,7 @@ int main(int count, char** arguments) {
   if (count > 3 && strcmp(arguments[1], "guard") == 0) return Keep(arguments + 2, kGuard);
   if (count >= 3 && strcmp(arguments[1], "resume") == 0 && ParseNumber(arguments[2], &number))
     return Resume((int)number, count > 3 ? arguments + 3 : NULL);
+  if (count == 2 && strcmp(arguments[1], "lock") == 0) return LockInput();
   if (count == 2 && strcmp(arguments[1], "check") == 0) return 0;
   if (count == 3 && strcmp(arguments[1], "check") == 0) return strcmp(arguments[2], "guard") != 0;
   if (count == 3 && strcmp(arguments[1], "is-delegated") == 0) return IsDelegated(arguments[2]);

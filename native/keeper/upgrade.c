@@ -99,7 +99,6 @@ int Upgrade(const char* path) {
   fprintf(state, "keeper %d %d %d %d\n", keeper.lock, keeper.journal, keeper.listening,
           keeper.main_pid);
   for (const Run* run = RunAfter(0); run != NULL; run = RunAfter(run->serial)) WriteRun(state, run);
-  if (keeper.is_leaving) fputs("leaving\n", state);
   // A binary that does not know it has no use for it.
   if (IsGuard())
     fprintf(state, "guard %d %u %llu\n", keeper.before, (unsigned)keeper.mask,
@@ -173,7 +172,6 @@ void UpgradeResume(int memory) {
   for (ssize_t length; (length = getline(&line, &room, state)) > 0;) {
     if (line[length - 1] == '\n') line[length - 1] = '\0';
     ReadRun(line);
-    keeper.is_leaving |= strcmp(line, "leaving") == 0;
     unsigned mask;
     unsigned long long signals;
     if (sscanf(line, "guard %d %u %llu", &keeper.before, &mask, &signals) == 3) {

@@ -20,7 +20,7 @@ import { basename, dirname, join } from 'node:path';
 
 import { ExitwatchError, reasonOf } from '../common/errors.js';
 import { distrustOf } from '../common/file-trust.js';
-import { addonRefusal, loadAddon } from '../native/load-addon.js';
+import { lockFile } from '../native/lock-file.js';
 
 const {
   O_APPEND,
@@ -60,7 +60,7 @@ export class StateFolder {
       const distrust = distrustOf(statSync(path));
       if (distrust !== null) throw new Error(`it ${distrust}`);
       lock = openFile(join(path, '.lock'), O_RDWR | O_APPEND | O_CREAT);
-      if (addonRefusal() === null && !loadAddon().lockFile(lock)) {
+      if (!lockFile(lock)) {
         throw new ExitwatchError('ERR_EXITWATCH_IN_USE', `${other} owns ${JSON.stringify(path)}`);
       }
       for (const entry of readdirSync(path)) {

@@ -28,6 +28,9 @@ const ADDON_NAME = 'exitwatch.node';
 /** The program that keeps processes. */
 export const KEEPER_NAME = 'exitwatch-keeper';
 
+/** What it exits with if somebody else has a lock; native/keeper/main.c. */
+export const KEEPER_IN_USE = 75;
+
 const shipped = (name: string) => join('prebuilds', `${process.platform}-${process.arch}`, name);
 
 /** Within a package; a binary built on this machine comes first. */

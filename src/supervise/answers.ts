@@ -59,7 +59,8 @@ export class Answers {
       }
       case 'restart': {
         const { names, timeoutMs } = asked.question;
-        return this.#each(names, (each) =>
+        const up = () => this.#host.supervisor.servicesUp().map(({ name }) => name);
+        return this.#each(names ?? up(), (each) =>
           this.#within(timeoutMs, each, () =>
             this.#host.supervisor.service(each).restart({ why: why() }),
           ),

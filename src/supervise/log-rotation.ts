@@ -4,6 +4,8 @@ import { LATE, withDeadline } from '../common/deadline.js';
 import { asExitwatchError, type ExitwatchError } from '../common/errors.js';
 import type { Supervisor } from '../supervisor/index.js';
 
+import { repeat } from './repeat.js';
+
 const EVERY_MS = 10_000;
 /** How long a disk may take to say how long a file is. */
 const LONGEST_MS = 2000;
@@ -23,8 +25,7 @@ interface Written {
 export class LogRotation {
   readonly #supervisor: Supervisor;
   readonly #onError: (service: string, error: ExitwatchError) => void;
-  #timer: NodeJS.Timeout | undefined;
-  #isRotating = false;
+  #cancel: (() => void) | undefined;
   #isEnded = false;
   /** Told once, until it has worked again. */
   readonly #failing = new Set<string>();
@@ -35,19 +36,12 @@ export class LogRotation {
   }
 
   begin(): void {
-    this.#timer = setInterval(() => {
-      if (this.#isRotating) return;
-      this.#isRotating = true;
-      void this.#look().finally(() => {
-        this.#isRotating = false;
-      });
-    }, EVERY_MS);
-    this.#timer.unref();
+    this.#cancel = repeat(EVERY_MS, () => this.#look());
   }
 
   end(): void {
     this.#isEnded = true;
-    clearInterval(this.#timer);
+    this.#cancel?.();
   }
 
   /** Never rejects. */
@@ -58,19 +52,20 @@ export class LogRotation {
     }
   }
 
-  /** Not what several of them write: only one of them would be paused. */
+  /** Not what several of them write, in whatever phase: only one of them would be paused. */
   #written(): Written[] {
-    const found = this.#supervisor
-      .services()
-      .filter(({ phase }) => phase === 'running')
-      .flatMap(({ name }) => {
-        const { logs = {} } = this.#supervisor.service(name).spec();
-        const { stdout, stderr, maxBytes = 0, keep } = logs;
-        const files = [...new Set([stdout, stderr])].filter((file) => file !== undefined);
-        return files.map((file) => ({ service: name, file, maxBytes, keep }));
-      });
+    const alive = this.#supervisor.services().filter(({ run }) => run !== null);
+    // What it was started with is not known any more. It is about to end.
+    if (alive.some(({ isCurrent }) => !isCurrent)) return [];
+    const found = alive.flatMap(({ name, phase }) => {
+      const { logs = {} } = this.#supervisor.service(name).spec();
+      const { file: own, stdout, stderr, maxBytes = 0, keep } = logs;
+      const files = [...new Set([own, stdout, stderr])].filter((file) => file !== undefined);
+      const isOurs = (file: string) => maxBytes > 0 && phase === 'running' && file !== own;
+      return files.map((file) => ({ service: name, file, maxBytes, keep, isOurs: isOurs(file) }));
+    });
     const isAlone = ({ file }: Written) => found.filter((each) => each.file === file).length === 1;
-    return found.filter((each) => each.maxBytes > 0 && isAlone(each));
+    return found.filter((each) => each.isOurs && isAlone(each));
   }
 
   async #rotateIfDue({ service, file, maxBytes, keep }: Written): Promise<void> {

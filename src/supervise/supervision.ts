@@ -21,6 +21,7 @@ import { isConfigError, loadConfig } from './config/load-config.js';
 import { endedRun } from './ends/service-story.js';
 import { StoryStore } from './ends/story-store.js';
 import { MachineJudge } from './machines/machine-judge.js';
+import { LogCheck } from './log-check.js';
 import { LogRotation } from './log-rotation.js';
 import { MainService } from './main-service.js';
 import { isMachine, type MachineFolders, machineFolders } from './machines/machine-spec.js';
@@ -72,6 +73,7 @@ export class Supervision extends EventEmitter<SupervisionEvents> {
   #isEnding = false;
   readonly #opened = newPromise<undefined>();
   readonly #rotation: LogRotation;
+  readonly #logCheck: LogCheck;
 
   /**
    * @throws ExitwatchError `ERR_EXITWATCH_NO_KEEPER`, `ERR_EXITWATCH_IN_USE`, `ERR_EXITWATCH_STATE_DIR`; and
@@ -104,9 +106,11 @@ export class Supervision extends EventEmitter<SupervisionEvents> {
           ? (exit, identity) => this.#judge.judge(spec.name, exit, identity)
           : null,
     });
-    this.#rotation = new LogRotation(this.supervisor, (service, error) => {
+    const warn = (service: string, error: ExitwatchError) => {
       this.emit('warning', { service, error });
-    });
+    };
+    this.#rotation = new LogRotation(this.supervisor, warn);
+    this.#logCheck = new LogCheck(this.supervisor, warn);
     const answers = new Answers(this.#answersHost());
     this.#server = new ControlServer(folder, (name, question, peer) =>
       answers.of(name, question, peer),
@@ -159,6 +163,7 @@ export class Supervision extends EventEmitter<SupervisionEvents> {
     }
     await this.#server.listen();
     this.#rotation.begin();
+    this.#logCheck.begin();
     const services = (config?.services ?? this.supervisor.services()).length;
     this.emit('ready', { supervisor, monitor, services });
     if (plan !== null) this.emit('applied', withApplied(plan, supervisor.applied));
@@ -248,6 +253,7 @@ export class Supervision extends EventEmitter<SupervisionEvents> {
   /** The services go on, unless they were stopped. */
   async close(): Promise<void> {
     this.#rotation.end();
+    this.#logCheck.end();
     await this.#server.close();
     await this.supervisor.close();
     await this.#judge.close();

@@ -20,6 +20,7 @@ const KEYS = [
     'env',
     'cwd',
     'umask',
+    'openFiles',
     'uid',
     'gid',
     'group',

@@ -296,7 +296,8 @@ describe('a configuration', () => {
 /** Each option with a valid value. */
 const EVERYTHING = {
   ...{ name: 'a', command: 'x', args: ['y'], env: { A: 'b' }, extraEnv: { C: 'd' }, envFile: 'e' },
-  ...{ cwd: 'c', umask: 18, allowRoot: true, cgroup: null, pidfile: '/p', main: false, after: [] },
+  ...{ cwd: 'c', umask: 18, openFiles: 64, allowRoot: true, cgroup: null, pidfile: '/p' },
+  ...{ main: false, after: [] },
   logs: { stdout: 'o', stderr: 'e', maxBytes: 1, keep: 2 },
   ...{ restart: 'always', successExitCodes: [0, 1], onUnknown: 'stay' },
   askedBy: [{ uid: 1 }, { unit: 'u' }, { ancestor: 'a' }],
@@ -314,7 +315,8 @@ const EVERYTHING = {
 /** The same of a machine. */
 const MACHINE = {
   ...{ name: 'a', kind: 'vm', command: 'x', args: ['y'], env: { A: 'b' }, extraEnv: { C: 'd' } },
-  ...{ envFile: 'e', cwd: 'c', umask: 18, allowRoot: true, cgroup: null, main: false, after: [] },
+  ...{ envFile: 'e', cwd: 'c', umask: 18, openFiles: 64, allowRoot: true, cgroup: null },
+  ...{ main: false, after: [] },
   ...{ logs: EVERYTHING.logs, restart: 'never', onUnknown: 'stay', backoff: EVERYTHING.backoff },
   ...{ stop: { powerdownMs: 1, graceMs: 1 }, ready: EVERYTHING.ready },
 };

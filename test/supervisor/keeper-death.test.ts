@@ -245,26 +245,44 @@ itAsRoot(
   },
 );
 
-it('a keeper that was told to end starts nothing after an upgrade either, and ends', async () => {
-  await using host = await KeeperHost.open();
-  await host.keeper.start({ id: 'last', command: 'sleep', args: ['1000'] });
-  kill(host.keeperPid, 'SIGTERM');
-  await until('it to refuse', () =>
-    host.keeper.start({ id: 'more', command: 'true' }).then(
-      ({ id }) =>
-        host.keeper.forget(id).then(
-          () => false,
-          () => false,
-        ),
-      () => true,
-    ),
-  );
-  await host.keeper.upgrade();
-  await expect(host.keeper.start({ id: 'more', command: 'true' })).rejects.toThrow(/told to end/);
-  const { keeperPid, restarts } = host;
-  await host.keeper.stop('last');
-  await host.end('last');
-  await until('the keeper to end', () => !existsSync(`/proc/${keeperPid}/exe`));
-  await until('another keeper', () => host.restarts > restarts);
-  await host.keeper.start({ id: 'more', command: 'true' });
+describe('a keeper that was told to end', () => {
+  it('ends when its last run has, and nobody is connected', async () => {
+    await using host = await KeeperHost.open();
+    await host.keeper.start({ id: 'last', command: 'sleep', args: ['1000'] });
+    const { keeperPid } = host;
+    const { pid } = host.keeper.run('last') ?? {};
+    kill(keeperPid, 'SIGTERM');
+    await host.keeper.ping();
+    await host.keeper.close();
+    expect(existsSync(`/proc/${keeperPid}/exe`)).toBe(true);
+    kill(pid ?? 0, 'SIGKILL');
+    await until('the keeper to end', () => !existsSync(`/proc/${keeperPid}/exe`));
+    await host.reopen();
+    await host.end('last');
+  });
+
+  it('starts what it is asked for, and then stays', async () => {
+    await using host = await KeeperHost.open();
+    await host.keeper.start({ id: 'first', command: 'sleep', args: ['1000'] });
+    const { keeperPid } = host;
+    kill(keeperPid, 'SIGTERM');
+    await host.keeper.ping();
+    await host.keeper.stop('first');
+    await host.keeper.start({ id: 'second', command: 'true' });
+    await host.end('second');
+    await host.reopen();
+    expect(host).toMatchObject({ keeperPid, restarts: 0 });
+  });
+
+  it('forgets that in an upgrade', async () => {
+    await using host = await KeeperHost.open();
+    await host.keeper.start({ id: 'only', command: 'sleep', args: ['1000'] });
+    kill(host.keeperPid, 'SIGTERM');
+    await host.keeper.ping();
+    await host.keeper.upgrade();
+    const { keeperPid } = host;
+    await host.keeper.stop('only');
+    await host.reopen();
+    expect(host.keeperPid).toBe(keeperPid);
+  });
 });

@@ -1,4 +1,4 @@
-import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { basename } from 'node:path';
 
 import { childrenOf, KeeperHost } from '../support/keeper';
@@ -74,6 +74,61 @@ it('what a run has left behind is logged, though the keeper and the log process 
   await until('another keeper', () => host.restarts > restarts);
   const { length } = readFileSync(log);
   await until('the log to grow', () => readFileSync(log).length > length);
+});
+
+it('a start whose log cannot be written fails before its command runs', async () => {
+  await using host = await KeeperHost.open();
+  const start = (file: string) =>
+    host.keeper.start({ id: 'no', command: 'touch', args: [host.path('ran')], logs: { file } });
+  await expect(start(host.path('missing', 'log'))).rejects.toMatchObject({
+    ...{ code: 'ERR_EXITWATCH_START_FAILED', syscall: 'log', errno: 2 },
+  });
+  await expect(start(host.stateDir)).rejects.toMatchObject({ syscall: 'log' });
+  expect(existsSync(host.path('ran'))).toBe(false);
+  expect(host.keeper.runs()).toEqual([]);
+  expect(readdirSync(host.path('keeper')).filter((name) => name.startsWith('fifo'))).toEqual([]);
+});
+
+it.each([
+  ['', false],
+  [', though its keeper was killed meanwhile', true],
+])(
+  'what a run that is over could not log does not keep a log process for ever%s',
+  async (_, isKilled) => {
+    await using host = await KeeperHost.open();
+    mkdirSync(host.path('logs'));
+    const file = host.path('logs', 'log');
+    const script = `while [ ! -e ${host.path('go')} ]; do sleep 0.01; done; echo lost`;
+    await host.keeper.start({ id: 'l', command: 'sh', args: ['-c', script], logs: { file } });
+    rmSync(host.path('logs'), { recursive: true });
+    writeFileSync(host.path('go'), '');
+    await host.end('l');
+    expect(childrenOf(host.keeperPid, 'exitwatch-log')).toHaveLength(1);
+    if (isKilled) {
+      const { restarts, keeperPid } = host;
+      const [logProcess = 0] = childrenOf(keeperPid, 'exitwatch-log');
+      kill(logProcess, 'SIGKILL');
+      kill(keeperPid, 'SIGKILL');
+      await until('another keeper', () => host.restarts > restarts);
+    }
+    await forgotten(host, 'l');
+    expect(childrenOf(host.keeperPid, 'exitwatch-log')).toEqual([]);
+    expect(readdirSync(host.path('keeper')).filter((name) => name.startsWith('fifo'))).toEqual([]);
+  },
+);
+
+it('what a run could not log is there when its log can be written again', async () => {
+  await using host = await KeeperHost.open();
+  mkdirSync(host.path('logs'));
+  const file = host.path('logs', 'log');
+  const script = `while [ ! -e ${host.path('go')} ]; do sleep 0.01; done; echo kept`;
+  await host.keeper.start({ id: 'l', command: 'sh', args: ['-c', script], logs: { file } });
+  rmSync(host.path('logs'), { recursive: true });
+  writeFileSync(host.path('go'), '');
+  await host.end('l');
+  mkdirSync(host.path('logs'));
+  await forgotten(host, 'l');
+  expect(readFileSync(file, 'utf8')).toBe('kept\n');
 });
 
 it('a log whose folder is gone does not keep a run that is over', async () => {

@@ -35,6 +35,12 @@ const written = (path: string) =>
     return text.endsWith('\n') ? text : null;
   });
 
+/** How many files a process may have open, and to how many it may raise that. */
+function openFilesOf(pid: number | 'self'): number[] {
+  const text = readFileSync(`/proc/${pid}/limits`, 'utf8');
+  return (/^Max open files +(\d+) +(\d+)/m.exec(text) ?? []).slice(1).map(Number);
+}
+
 const MODES: readonly (readonly [string, jest.It, Partial<RunOptions>])[] = [
   ['without a cgroup', it, { cgroup: null }],
   [
@@ -181,9 +187,18 @@ describe.each(MODES)('a run %s', (_, itHere, mode) => {
     ]);
     expect(lines[6]).toBe(`${pid} ${pid} 0`); // group, session, terminal
     expect(readlinkSync(`/proc/${pid}/fd/0`)).toBe('/dev/null');
-    const limits = (of: number | string) =>
-      /^Max open files.*$/m.exec(readFileSync(`/proc/${of}/limits`, 'utf8'))?.[0];
-    expect(limits(pid ?? 0)).toBe(limits('self'));
+    // Node.js has raised our own limit to the highest.
+    const [, highest = 0] = openFilesOf('self');
+    expect(openFilesOf(pid ?? 0)).toEqual([Math.min(1024, highest), highest]);
+  });
+
+  itHere('may have as many files open as it is told', async () => {
+    await using host = await KeeperHost.open();
+    const sleeps = { command: 'sleep', args: ['1000'], ...mode };
+    const { pid } = await host.keeper.start({ id: 'few', openFiles: 16, ...sleeps });
+    expect(openFilesOf(pid ?? 0)).toEqual([16, openFilesOf('self')[1]]);
+    const most = { id: 'most', openFiles: 2 ** 31 - 64, ...sleeps };
+    await expect(host.keeper.start(most)).rejects.toMatchObject({ syscall: 'openFiles', errno: 1 });
   });
 
   itHere('CS-29: has a file for each of its outputs, or one for both', async () => {

@@ -36,13 +36,15 @@ They stay stopped until somebody starts them, also after a reboot.
   --grace TIME     sends SIGKILL after so long, for example 10s, instead of what the
                    configuration says
   --until-reboot   they start again when the machine has booted
+  --until-restart  they start again with the next "exitwatch supervise"
 ${TAIL}`;
 
 export const SERVICE_RESTART_HELP = `Stops services and starts them again, and waits until they run.
 
 Usage: exitwatch service restart NAME… [OPTION]…
 
-  --all            all services
+  --all            all services, but those that somebody has stopped, and those
+                   that have ended for good
 ${TIMEOUT_HELP}
 ${TAIL}`;
 
@@ -53,14 +55,15 @@ export async function serviceStartCommand(args: readonly string[]): Promise<numb
 
 /** `exitwatch service stop`; resolves with the exit code. */
 export async function serviceStopCommand(args: readonly string[]): Promise<number> {
-  const { names, folder, json, graceMs, isUntilReboot } = parse('stop', args, {
+  const { names, folder, json, graceMs, until } = parse('stop', args, {
     grace: { type: 'string' },
     'until-reboot': { type: 'boolean', default: false },
+    'until-restart': { type: 'boolean', default: false },
   });
   const { services } = await ask(folder, 'stop', {
     names,
     ...(graceMs === undefined ? {} : { graceMs }),
-    ...(isUntilReboot ? { until: 'reboot' as const } : {}),
+    ...(until === undefined ? {} : { until }),
   });
   return report(services, json);
 }
@@ -105,8 +108,16 @@ function parse(
     json: values.json,
     graceMs: duration('grace'),
     timeoutMs: duration('timeout'),
-    isUntilReboot: given['until-reboot'] === true,
+    until: untilOf(given['until-reboot'] === true, given['until-restart'] === true),
   };
+}
+
+function untilOf(isReboot: boolean, isRestart: boolean): 'reboot' | 'close' | undefined {
+  if (isReboot && isRestart) {
+    throw new UsageError('service stop takes --until-reboot or --until-restart, not both');
+  }
+  if (isRestart) return 'close';
+  return isReboot ? 'reboot' : undefined;
 }
 
 function report(services: readonly DoneService[], json: boolean): number {

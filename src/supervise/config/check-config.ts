@@ -114,7 +114,10 @@ function inPart<T>(part: string, check: () => T, specs: readonly ServiceSpec[] =
   try {
     return check();
   } catch (error) {
-    const isOurs = error instanceof ExitwatchError && error.code === 'ERR_EXITWATCH_INVALID_OPTION';
+    // ERR_EXITWATCH_SYSTEM: its users cannot be looked up now.
+    const isOurs =
+      error instanceof ExitwatchError &&
+      ['ERR_EXITWATCH_INVALID_OPTION', 'ERR_EXITWATCH_SYSTEM'].includes(error.code);
     if (!isOurs && !(error instanceof RangeError)) throw error;
     const message = isOurs ? error.detail : 'it has too many levels';
     const [, quoted] = /^service ("(?:[^"\\]|\\.)*"): /.exec(message) ?? [];

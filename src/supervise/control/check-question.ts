@@ -45,7 +45,7 @@ export function checkQuestion(name: string, given: Record<string, unknown>): Ask
             : { graceMs: checkInteger('graceMs', graceMs, 0, LONGEST_MS) }),
           ...(until === undefined
             ? {}
-            : { until: checkOneOf('until', until, ['start', 'reboot'] as const) }),
+            : { until: checkOneOf('until', until, ['start', 'reboot', 'close'] as const) }),
         },
       };
     }

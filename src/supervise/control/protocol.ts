@@ -57,7 +57,7 @@ export interface Questions {
     answer: { services: DoneService[] };
   };
   stop: {
-    question: { names: string[] | null; graceMs?: number; until?: 'start' | 'reboot' };
+    question: { names: string[] | null; graceMs?: number; until?: 'start' | 'reboot' | 'close' };
     answer: { services: DoneService[] };
   };
   restart: {

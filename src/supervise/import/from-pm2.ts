@@ -193,10 +193,11 @@ function environmentOf({ env }: App, leave: Leave): Record<string, string> {
 
 function backoffOf(app: App, leave: Leave): Pick<ConfiguredService, 'backoff'> {
   const healthyMs = milliseconds(app['min_uptime'], 'min_uptime', leave);
+  const isCounted = healthyMs !== 0; // with 0 no restart is an unstable one there
   const delay = app['restart_delay'] ?? app['exp_backoff_restart_delay'];
   const firstMs = milliseconds(delay, 'restart_delay', leave);
   const most = Number(app['max_restarts'] ?? 0);
-  const giveUpAfter = Number.isInteger(most) && most > 0 ? most : undefined;
+  const giveUpAfter = isCounted && Number.isInteger(most) && most > 0 ? most : undefined;
   const isExponential = app['restart_delay'] === undefined;
   if (firstMs !== undefined && isExponential) {
     leave('exp_backoff_restart_delay', 'it doubles each time here, and is 15 s at most');
@@ -206,7 +207,7 @@ function backoffOf(app: App, leave: Leave): Pick<ConfiguredService, 'backoff'> {
   const backoff = {
     ...(firstMs === undefined ? {} : { freeAttempts: 0, firstMs }),
     ...(firstMs === undefined ? {} : { capMs: isExponential ? MOST_DELAY_MS : firstMs }),
-    ...(enoughMs === undefined ? {} : { healthyMs: enoughMs }),
+    ...(enoughMs === undefined || !isCounted ? {} : { healthyMs: enoughMs }),
     ...(giveUpAfter === undefined ? {} : { giveUpAfter }),
   };
   return Object.keys(backoff).length === 0 ? {} : { backoff };

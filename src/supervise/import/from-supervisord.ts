@@ -189,17 +189,23 @@ function serviceOf(
     ...(umask === undefined || !/^[0-7]+$/.test(umask) ? {} : { umask: parseInt(umask, 8) }),
     ...(Object.keys(extraEnv).length === 0 ? {} : { extraEnv }),
     ...restartOf(options, leave),
-    backoff: {
-      ...{ freeAttempts: 1, firstMs: 1000, healthyMs: startMs },
-      giveUpAfter: count(options, 'startretries', DEFAULT.startretries, leave) + 1,
-    },
-    ...(startMs === 0 ? {} : { ready: { aliveMs: startMs } }),
+    ...startsOf(startMs, count(options, 'startretries', DEFAULT.startretries, leave)),
     stop: {
       signal: signalOf(text('stopsignal'), leave),
       ...(isTrue(options.get('stopasgroup') ?? 'false') ? {} : { ask: 'main' as const }),
       graceMs: count(options, 'stopwaitsecs', DEFAULT.stopwaitsecs, leave) * 1000,
     },
     ...logsOf(options, text, pathOf, leave),
+  };
+}
+
+/** With `startsecs=0` no start ever fails there: it is tried again without a limit. */
+function startsOf(startMs: number, retries: number): Pick<ConfiguredService, 'backoff' | 'ready'> {
+  const backoff = { freeAttempts: 1, firstMs: 1000 };
+  if (startMs === 0) return { backoff };
+  return {
+    backoff: { ...backoff, healthyMs: startMs, giveUpAfter: retries + 1 },
+    ready: { aliveMs: startMs },
   };
 }
 

@@ -5,13 +5,10 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import { ExitwatchError, reasonOf } from '../../common/errors.js';
-import { KEEPER_NAME, usableFile } from '../../native/binary-places.js';
+import { KEEPER_IN_USE, KEEPER_NAME, usableFile } from '../../native/binary-places.js';
 
 import { KeeperConnection, keeperError } from './connection.js';
 import type { Message } from './message.js';
-
-/** Another keeper has the folder; native/keeper/main.c. */
-const IN_USE = 75;
 
 /** There is no keeper, or it is just ending. */
 const NOBODY = ['ENOENT', 'ECONNREFUSED', 'ECONNRESET', 'EPIPE'];
@@ -108,7 +105,7 @@ function startKeeper(folder: string): Promise<boolean> {
       reject(keeperError(`${binary} cannot be started: ${reasonOf(error)}`, error));
     });
     child.once('close', (code, signal) => {
-      if (code === IN_USE) resolve(false);
+      if (code === KEEPER_IN_USE) resolve(false);
       else reject(keeperError(`the keeper did not start: ${said.trim() || `${signal ?? code}`}`));
     });
   });

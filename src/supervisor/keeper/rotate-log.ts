@@ -1,7 +1,10 @@
 import { constants } from 'node:fs';
 import { lstat, open, rename, unlink, type FileHandle } from 'node:fs/promises';
+import { basename } from 'node:path';
 
 import { regular } from '../../common/small-file.js';
+
+import { inFolder, openFolderOf } from './open-folder.js';
 
 const { O_CREAT, O_EXCL, O_NOFOLLOW, O_NONBLOCK, O_RDWR, O_WRONLY } = constants;
 const PIECE_BYTES = 1 << 20;
@@ -12,6 +15,19 @@ const PIECE_BYTES = 1 << 20;
  * truncation, what was copied is in both.
  */
 export async function rotateLog(
+  path: string,
+  keep: number,
+  whilePaused: (work: () => Promise<void>) => Promise<void>,
+): Promise<void> {
+  const folder = await openFolderOf(path);
+  try {
+    await rotate(inFolder(folder, basename(path)), keep, whilePaused);
+  } finally {
+    await folder.close();
+  }
+}
+
+async function rotate(
   path: string,
   keep: number,
   whilePaused: (work: () => Promise<void>) => Promise<void>,

@@ -1,7 +1,5 @@
-import { execFileSync } from 'node:child_process';
 import { isAbsolute, join } from 'node:path';
 
-import { ExitwatchError } from '../../common/errors.js';
 import { isObject } from '../../common/is-object.js';
 import {
   checkBoolean,
@@ -13,6 +11,7 @@ import {
 
 import type { Fields } from './message.js';
 import { ownEnvironment } from './own-environment.js';
+import { userFields } from './user-lookup.js';
 
 /**
  * Where the output of a run goes. The run writes to a file by itself, so it never waits for anybody;
@@ -51,13 +50,19 @@ export type ProcessOptions = {
    */
   env?: Readonly<Record<string, string | undefined>>;
   /**
-   * A file of lines `NAME=VALUE`, which is read at each start and stored nowhere; `env` has precedence.
+   * A file of lines `NAME=VALUE`, as for `EnvironmentFile=` of systemd, which is read at each start and
+   * stored nowhere; `env` has precedence.
    */
   envFile?: string;
   /** Default: that of your program; of a service: `'/'`. */
   cwd?: string;
   /** Default 0o022. */
   umask?: number;
+  /**
+   * How many files it may have open (`RLIMIT_NOFILE`). Default: what your program was given; but 1,024, which
+   * the command may raise, if that is the highest that it may have, because Node.js has raised it.
+   */
+  openFiles?: number;
   /** A name or a uid. Your program's groups are dropped before the command runs. */
   user?: string | number;
   /** A name or a gid; default: that of `user`. */
@@ -76,7 +81,7 @@ export type ProcessOptions = {
 
 /** The names of {@link ProcessOptions}. @internal */
 export const PROCESS_OPTIONS = [
-  ...(['command', 'args', 'env', 'envFile', 'cwd', 'umask', 'user', 'group'] as const),
+  ...(['command', 'args', 'env', 'envFile', 'cwd', 'umask', 'openFiles', 'user', 'group'] as const),
   ...(['allowRoot', 'cgroup', 'logs', 'pidfile'] as const),
 ] satisfies (keyof ProcessOptions)[];
 
@@ -97,18 +102,20 @@ export type RunOptions = ProcessOptions & {
 
 const NAMES = ['id', 'notify', ...PROCESS_OPTIONS] as const satisfies (keyof RunOptions)[];
 
+/** The highest that fs.nr_open of sysctl(8) can be. */
+const MOST_OPEN_FILES = 2 ** 31 - 64;
+
 const ID = /^[A-Za-z0-9_@-][A-Za-z0-9._@-]{0,99}$/;
-const MOST_ID = 2 ** 32 - 2;
 
 /**
  * The options as a request.
  *
- * @throws ExitwatchError `ERR_EXITWATCH_INVALID_OPTION`
+ * @throws ExitwatchError `ERR_EXITWATCH_INVALID_OPTION`; `ERR_EXITWATCH_SYSTEM` if no user can be looked up
  */
 export function toRequest(options: RunOptions, cgroupBase: string | null): Fields {
   checkOptionNames(options, NAMES);
   const { id, command, args = [], env = ownEnvironment(), umask = 0o022 } = options;
-  const { cwd = process.cwd(), allowRoot = true, notify = false } = options;
+  const { cwd = process.cwd(), allowRoot = true, notify = false, openFiles } = options;
   checkRunId(id);
   if (typeof command !== 'string' || command === '')
     throw invalidOption('command must be a path or a name');
@@ -130,6 +137,9 @@ export function toRequest(options: RunOptions, cgroupBase: string | null): Field
   for (const name of ['envFile', 'pidfile'] as const) {
     const path = checkAbsolute(name, options[name]);
     if (path !== undefined) fields.push([name, path]);
+  }
+  if (openFiles !== undefined) {
+    fields.push(['openFiles', String(checkInteger('openFiles', openFiles, 1, MOST_OPEN_FILES))]);
   }
   if (!checkBoolean('allowRoot', allowRoot)) fields.push(['noRoot', '1']);
   if (checkBoolean('notify', notify)) fields.push(['notify', '1']);
@@ -193,52 +203,4 @@ function logFields(logs: unknown, id: string): [string, string][] {
   if (most > 0) fields.push(['logMost', String(most)]);
   fields.push(['logKeep', String(checkInteger('logs.keep', keep, 0, 1000))]);
   return fields;
-}
-
-function userFields({ user, group }: RunOptions): [string, string][] {
-  const fields: [string, string][] = [];
-  if (user !== undefined) {
-    const uid = typeof user === 'number' ? checkInteger('user', user, 0, MOST_ID) : null;
-    const name = String(user);
-    const found = uid ?? Number(askId('user', '-u', name));
-    const groups = tryId('-G', name)?.split(' ') ?? [];
-    const own = tryId('-g', name);
-    fields.push(['uid', String(found)]);
-    if (group === undefined) {
-      if (own === null) throw invalidOption(`user ${name} has no group: give one as well`);
-      fields.push(['gid', own]);
-    }
-    for (const each of groups) fields.push(['group', each]);
-  }
-  if (group !== undefined) fields.push(['gid', String(gidOf(group))]);
-  return fields;
-}
-
-function gidOf(group: unknown): number {
-  if (typeof group === 'number') return checkInteger('group', group, 0, MOST_ID);
-  if (typeof group !== 'string' || group === '' || group.startsWith('-')) {
-    throw invalidOption('group must be a name or a gid');
-  }
-  try {
-    const entry = execFileSync('getent', ['group', group], { encoding: 'utf8', stdio: 'pipe' });
-    return Number(entry.split(':')[2]);
-  } catch {
-    throw invalidOption(`unknown group ${JSON.stringify(group)}`);
-  }
-}
-
-function askId(option: string, flag: string, name: string): string {
-  const found = name === '' || name.startsWith('-') ? null : tryId(flag, name);
-  if (found === null) throw invalidOption(`unknown ${option} ${JSON.stringify(name)}`);
-  return found;
-}
-
-/** id(1) knows the users of every name service, which a static program cannot ask. */
-function tryId(flag: string, name: string): string | null {
-  try {
-    return execFileSync('id', [flag, name], { encoding: 'utf8', stdio: 'pipe' }).trim();
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') return null;
-    throw new ExitwatchError('ERR_EXITWATCH_SYSTEM', 'cannot look up users: there is no id(1)');
-  }
 }

@@ -12,7 +12,7 @@ export type BackoffOptions = {
   firstMs?: number;
   /** The longest wait, in ms; default 60,000. */
   capMs?: number;
-  /** A run that lived so long, in ms, ends the row. Default 10,000. */
+  /** A run that lived so long, in ms, ends the row. Default 10,000; less than 1,000 counts as 1,000. */
   healthyMs?: number;
   /** Adds up to this part of the wait at random: 0.1 is up to 10 %. Default 0. */
   jitter?: number;
@@ -23,6 +23,9 @@ export type BackoffOptions = {
 const NAMES = [
   ...(['freeAttempts', 'firstMs', 'capMs', 'healthyMs', 'jitter', 'giveUpAfter'] as const),
 ] satisfies (keyof BackoffOptions)[];
+
+/** What ends sooner, again and again, must not be started without a wait. */
+const LEAST_HEALTHY_MS = 1000;
 
 /** 2 to the power of this times a millisecond is longer than any cap. */
 const MOST_DOUBLINGS = 31;
@@ -44,7 +47,8 @@ export class Backoff {
     this.#freeAttempts = checkInteger('backoff.freeAttempts', freeAttempts, 0, 1_000_000);
     this.#firstMs = checkInteger('backoff.firstMs', firstMs, 0, LONGEST_MS);
     this.#capMs = checkInteger('backoff.capMs', capMs, 0, LONGEST_MS);
-    this.healthyMs = checkInteger('backoff.healthyMs', healthyMs, 0, LONGEST_MS);
+    const givenMs = checkInteger('backoff.healthyMs', healthyMs, 0, LONGEST_MS);
+    this.healthyMs = Math.max(givenMs, LEAST_HEALTHY_MS);
     if (typeof jitter !== 'number' || !(jitter >= 0 && jitter <= 1)) {
       throw invalidOption('backoff.jitter must be a number from 0 to 1');
     }

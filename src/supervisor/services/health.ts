@@ -45,15 +45,15 @@ export class Health {
   }
 
   /**
-   * @param wasReady it was, as its keeper knows
+   * @param wasReady it was, as its keeper or its record knows
    * @param aliveAgoMs when it served its watchdog
    * @param livedMs since its real start, also if that was before ours
    */
   begin(wasReady: boolean, aliveAgoMs: number | null, livedMs: number, isHeard = true): void {
     const { ready } = this.#spec;
     this.#isHeard = isHeard;
-    const isTold = ready !== undefined && 'notify' in ready && (wasReady || !isHeard);
-    if (ready === undefined || isTold) this.#setReady();
+    const isSilent = ready !== undefined && 'notify' in ready && !isHeard;
+    if (ready === undefined || wasReady || isSilent) this.#setReady();
     else this.#await(ready, livedMs);
     this.#armWatchdog(aliveAgoMs ?? 0);
   }
@@ -148,14 +148,16 @@ export class Health {
   #setReady(): void {
     if (this.isReady || this.#aborted.signal.aborted) return;
     this.isReady = true;
+    this.#armWatchdog(0);
     this.#listener.onReady();
   }
 
+  /** Not before it is ready: a start may take longer than it may be silent later. */
   #armWatchdog(agoMs: number): void {
     this.#cancelWatchdog?.();
     const { watchdog } = this.#spec;
-    if (watchdog === undefined || this.#isPaused || !this.#isHeard || this.#aborted.signal.aborted)
-      return;
+    const isAlert = this.isReady && !this.#isPaused && this.#isHeard;
+    if (watchdog === undefined || !isAlert || this.#aborted.signal.aborted) return;
     const { withinMs } = watchdog;
     const cancel = this.#clock.after(Math.max(0, withinMs - agoMs), () => {
       void this.#judge(`it did not serve its watchdog for ${withinMs} ms`, {

@@ -28,7 +28,9 @@ export interface KnownRun {
 }
 
 /** What only a keeper can do. */
-const KEEPER_ONLY = ['envFile', 'umask', 'user', 'group', 'logs', 'notify'] as const;
+const KEEPER_ONLY = [
+  ...(['envFile', 'umask', 'openFiles', 'user', 'group', 'logs', 'notify'] as const),
+] satisfies (keyof RunOptions)[];
 
 /**
  * Takes the place of a keeper where there is none. The processes outlive us as well, but nobody knows

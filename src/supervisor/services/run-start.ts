@@ -98,6 +98,7 @@ export class RunStart {
   beginHealth(live: LiveRun, run: KeeperRun): void {
     live.health = new Health(this.#state.policy, run.pid ?? 0, this.#state.host.clock, {
       onReady: () => {
+        this.#noteReady(live);
         this.#state.host.emit('ready', this.#state.eventOf(live));
         this.#state.moved();
       },
@@ -108,8 +109,24 @@ export class RunStart {
       heard: () => this.#state.host.runs.ping(),
     });
     const livedMs = this.#state.host.clock.now() - live.startedAtMs;
-    live.health.begin(run.isReady, run.aliveAgoMs, livedMs, !run.isLost);
+    const { ready } = this.#state.policy;
+    const isTold = ready !== undefined && 'notify' in ready;
+    const wasReady = isTold ? run.isReady : live.stored.isReady === true;
+    live.health.begin(wasReady, run.aliveAgoMs, livedMs, !run.isLost);
     if (live.isPaused) live.health.setPaused(true);
+  }
+
+  /** The next supervisor does not ask again. After a power failure nothing runs, so it is not synced. */
+  #noteReady(live: LiveRun): void {
+    const { ready } = this.#state.policy;
+    const isChecked = ready !== undefined && !('notify' in ready) && !('aliveMs' in ready);
+    if (!isChecked || live.stored.isReady === true) return;
+    live.stored.isReady = true;
+    try {
+      this.#state.save(false);
+    } catch (error) {
+      this.#state.warn(error);
+    }
   }
 
   async #launch(live: LiveRun, spec: ServiceSpec): Promise<void> {

@@ -32,6 +32,8 @@ export interface StoredRun {
   /** `null`: it was not started, or we died before we knew. */
   identity: ProcessIdentity | null;
   isPaused: boolean;
+  /** A check of its readiness has succeeded; what its keeper knows of that is not here. */
+  isReady?: boolean;
   /** On disk before the first signal. */
   intent: StopIntent | null;
   /** Removed when it has ended. */

@@ -18,8 +18,11 @@ import type { ServiceWorker } from './service-worker.js';
 export type StopServiceOptions = {
   /** Of all of the stop, in ms, instead of that of the service. A stop that is under way only gets shorter by it. */
   graceMs?: number;
-  /** How long it stays stopped: until somebody starts it (default), or until the next boot. One that lasts longer holds. */
-  until?: 'start' | 'reboot';
+  /**
+   * How long it stays stopped: until somebody starts it (default), until the next boot, or for as long as this
+   * supervisor lives, as by `stopAll()`. One that lasts longer holds.
+   */
+  until?: 'start' | 'reboot' | 'close';
   /** On whose behalf, or what for; it is on record, and in `decision.because`. */
   why?: string;
 };
@@ -85,7 +88,7 @@ export class Service {
     const { graceMs, until = 'start', why } = options;
     checkWhy(why);
     if (graceMs !== undefined) checkInteger('graceMs', graceMs, 0, LONGEST_MS);
-    checkOneOf('until', until, ['start', 'reboot']);
+    checkOneOf('until', until, ['start', 'reboot', 'close']);
     const worker = this.#worker();
     await worker.stop(graceMs, until, why);
     return worker.status();

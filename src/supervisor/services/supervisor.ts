@@ -179,15 +179,19 @@ export class Supervisor extends EventEmitter<SupervisorEvents> {
     return [...this.#workers.values()].map((worker) => worker.status());
   }
 
-  /** Stops and starts every service that nobody has stopped. */
+  /** Those that nobody has stopped and that have not ended for good. @internal */
+  servicesUp(): ServiceStatus[] {
+    return [...this.#workers.values()]
+      .filter((worker) => worker.isUp)
+      .map((worker) => worker.status());
+  }
+
+  /** Stops and starts every service that nobody has stopped and that has not ended for good. */
   async restartAll(): Promise<(RestartedService & { error: ExitwatchError | null })[]> {
     this.#checkStarted();
     const few = new Semaphore(MOST_RESTARTS);
-    const up = [...this.#workers.values()]
-      .filter((worker) => worker.isUp)
-      .map((worker) => worker.status());
     return Promise.all(
-      up.map(({ name, pid }) =>
+      this.servicesUp().map(({ name, pid }) =>
         few.run(async () => {
           try {
             return { ...(await this.service(name).restart()), error: null };

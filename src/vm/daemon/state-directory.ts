@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 import { ExitwatchError } from '../../common/errors.js';
 import { distrustOf } from '../../common/file-trust.js';
 import { replaceFile, syncFolder } from '../../common/small-file.js';
-import { addonRefusal, loadAddon } from '../../native/load-addon.js';
+import { lockFile } from '../../native/lock-file.js';
 
 import type { ShutdownMarker } from './shutdown-marker.js';
 import { stateError, statePath } from './state-file.js';
@@ -58,8 +58,7 @@ export class StateDirectory {
       await makeFolder(path);
       await checkTrust(path);
       lock = await open(join(path, '.lock'), 'a', 0o600);
-      // Only on Linux can there be another daemon.
-      if (addonRefusal() === null && !loadAddon().lockFile(lock.fd)) {
+      if (!lockFile(lock.fd)) {
         const detail = `another daemon uses ${JSON.stringify(path)}`;
         throw new ExitwatchError('ERR_EXITWATCH_IN_USE', detail);
       }

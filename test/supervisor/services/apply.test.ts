@@ -228,6 +228,7 @@ describe('a service that is not well described', () => {
     ['env', { env: { 'A=B': '1' } }],
     ['cwd', { cwd: 'relative' }],
     ['umask', { umask: 0o1000 }],
+    ['openFiles', { openFiles: 0 }],
     ['user', { user: 'nobody-has-this-name' }],
     ['group', { group: 'nobody-has-this-name' }],
     ['logs', { logs: { file: '/a', stdout: '/b' } }],

@@ -8,6 +8,7 @@ const WAYS = {
   hungry: 'its cgroup is out of memory',
   faulty: 'it overflows its stack',
   leaving: 'it exits with 3',
+  recovered: 'it is killed, started again, and runs',
   victim: 'another unit kills it',
   contained: '`runc kill`, as `docker stop` does',
   crowded: '`kill -9 -1` in a container',
@@ -59,6 +60,7 @@ function inWhy([first, ...lines]) {
       ? [lines[by + 1].trim().replace(/ < .*/, '')]
       : []),
     ...(at('for') < 0 ? [] : [lines[at('for')].slice(9).replace(/, uid.*/, ' (likely)')]),
+    ...(at('now') < 0 ? [] : [lines[at('now')].slice(9).replace(/ since .*/, '')]),
   ].filter((text) => text !== undefined && text !== '');
 }
 

@@ -85,6 +85,11 @@ const WAYS = [
     service: { ...SHELL, args: '-c "f() { f; }; f"', more: 'LimitSTACK=256K' },
   },
   { name: 'leaving', service: { ...SHELL, args: '-c "exit 3"' } },
+  {
+    name: 'recovered',
+    service: { ...SHELL, args: '-c "while :; do timeout 1 tail -f /dev/null; done"', more: 'Restart=always' },
+    act: 'systemctl kill --signal=KILL recovered; sleep 4',
+  },
   { name: 'victim', act: 'systemctl start killer' },
   {
     name: 'contained',

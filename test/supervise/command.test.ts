@@ -1,7 +1,7 @@
 import { appendFileSync, existsSync, statSync, writeFileSync } from 'node:fs';
 
 import { kill } from '../support/kill';
-import { exitwatch, MAIN } from '../support/command';
+import { callWith, exitwatch, MAIN } from '../support/command';
 import { LineProcess } from '../support/programs';
 import { isRunning } from '../support/supervisor';
 import { SuperviseHost } from '../support/supervise';
@@ -156,6 +156,31 @@ describe('exitwatch supervise', () => {
     expect(second.stderr).toContain('another supervisor owns');
     expect(await host.listed('web')).toMatchObject({ restarts: 0 });
   });
+
+  it('refuses a second one without the addon, too', async () => {
+    await using host = new SuperviseHost();
+    host.write(sleeper('web'));
+    const preload = host.path('without-addon.cjs');
+    writeFileSync(
+      preload,
+      `const Module = require('node:module');
+      const load = Module._load;
+      const none = () => { throw new Error('no binary'); };
+      Module._load = (name, ...rest) => (name === 'bindings' ? none : load(name, ...rest));`,
+    );
+    const without = ['env', `NODE_OPTIONS=--require=${preload}`];
+    await host.start(without);
+    const { pid } = await host.phase('web', 'running');
+    for (const before of [without, []]) {
+      const args = ['supervise', host.config, '--state-dir', host.stateDir];
+      const { code, stderr } = await callWith(before, ...args);
+      expect({ code, stderr }).toEqual({
+        code: 125,
+        stderr: expect.stringContaining('owns') as string,
+      });
+    }
+    expect(await host.listed('web')).toMatchObject({ pid, restarts: 0 });
+  });
 });
 
 describe('exitwatch service', () => {
@@ -216,6 +241,36 @@ describe('exitwatch service', () => {
     const { pid: second } = await host.listed('web');
     await host.service('restart', 'web');
     expect((await host.listed('web')).pid).not.toBe(second);
+  });
+
+  it('restarts with --all neither what was stopped nor what has ended for good', async () => {
+    const job = { name: 'job', command: 'true', restart: 'never' } as const;
+    await using host = await SuperviseHost.of(sleeper('web'), sleeper('off'), job);
+    const { pid } = await host.phase('web', 'running');
+    await host.phase('job', 'ended');
+    await host.service('stop', 'off');
+    const { code, lines } = await host.service('restart', '--all');
+    expect({ code, lines }).toEqual({
+      code: 0,
+      lines: [expect.stringMatching(/^web is running, pid \d+$/)],
+    });
+    expect((await host.listed('web')).pid).not.toBe(pid);
+    expect(await host.listed('off')).toMatchObject({ phase: 'stopped' });
+    expect(await host.listed('job')).toMatchObject({ phase: 'ended' });
+    expect(host.of('started').filter(({ service }) => service === 'job')).toHaveLength(1);
+  });
+
+  it('stops until the supervisor is restarted', async () => {
+    await using host = await SuperviseHost.of(sleeper('web'), sleeper('off'));
+    await host.phase('web', 'running');
+    await host.service('stop', 'off');
+    const { lines } = await host.service('stop', '--all', '--until-restart');
+    expect(lines).toEqual(['web is stopped', 'off is stopped']);
+    expect((await host.service('stop', 'web', '--until-restart', '--until-reboot')).code).toBe(2);
+    await host.crash();
+    await host.start();
+    await host.phase('web', 'running');
+    expect(await host.listed('off')).toMatchObject({ phase: 'stopped' });
   });
 
   it('changes nothing if one of the names is wrong', async () => {

@@ -174,6 +174,16 @@ describe('of pm2', () => {
 
 const inApp = (option: string) => `my app.${option}`;
 
+it('of pm2 is tried again without a limit for which no start is unstable', () => {
+  const of = (more: object) =>
+    fromPm2([{ name: 'a', script: './a', max_restarts: 5, ...more }], '/app').services[0]?.backoff;
+  expect(of({ min_uptime: 0 })).toBeUndefined();
+  expect(of({ min_uptime: 0, restart_delay: 10 })).toEqual({
+    ...{ freeAttempts: 0, firstMs: 10, capMs: 10 },
+  });
+  expect(of({})).toEqual({ healthyMs: 1000, giveUpAfter: 5 });
+});
+
 describe('of supervisord', () => {
   it('is taken what can be honoured', () => {
     const imported = fromSupervisord(
@@ -235,7 +245,7 @@ killasgroup = true
           ...{ name: 'db', command: '/usr/bin/db', args: ['--data', '/etc/supervisor/my data'] },
           ...{ restart: 'always', user: 'svc', cwd: '/etc/supervisor/data' },
           extraEnv: { A: 'all', Z: 'z\\z' },
-          backoff: { freeAttempts: 1, firstMs: 1000, healthyMs: 0, giveUpAfter: 4 },
+          backoff: { freeAttempts: 1, firstMs: 1000 },
           stop: { signal: 'SIGINT', ask: 'main', graceMs: 20_000 },
           logs: { file: '/var/log/db.log', maxBytes: 1_048_576, keep: 2 },
         },

@@ -1,5 +1,14 @@
 // What people ask of services, and what is on record of it afterwards.
-import { chmodSync, existsSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
+
+import { whyUnwritable } from '../../src/supervise/log-check';
 
 import { kill } from '../support/kill';
 import { itAsRoot } from '../support/privilege';
@@ -245,4 +254,43 @@ it('a file that a service writes itself is rotated while it runs', async () => {
     readFileSync(file, 'utf8').trim().split('\n'),
   );
   expect(numbers).toEqual(numbers.map((_, at) => String(at + 1)));
+});
+
+it('a file that another service writes until it has ended is not rotated before', async () => {
+  await using host = new SuperviseHost();
+  const logs = { stdout: host.path('both.log'), maxBytes: 1000 };
+  const count = 'while :; do echo x; sleep 0.01; done';
+  host.write(
+    shell('web', count, { logs }),
+    shell('slow', `trap '' TERM; ${count}`, { logs, stop: { graceMs: 12_000 } }),
+  );
+  await host.start();
+  await host.phase('slow', 'running');
+  const stopped = host.service('stop', 'slow'); // longer than until it is looked at
+  await until('a rotation', () => existsSync(`${logs.stdout}.1`));
+  expect(await host.listed('slow')).toMatchObject({ phase: 'stopped' });
+  await stopped;
+});
+
+itAsRoot('a log on a full disk is told once', async () => {
+  await using host = new SuperviseHost();
+  const folder = host.path('full');
+  mkdirSync(folder);
+  const script = "head -c 200000 /dev/zero | tr '\\0' x; exec sleep 1000";
+  host.write(shell('web', script, { logs: { file: `${folder}/log` } }));
+  const mount = `mount -t tmpfs -o size=64k tmpfs ${folder} && exec "$@"`;
+  await host.start(['unshare', '--mount', 'sh', '-c', mount, 'sh']);
+  expect(await host.printed('warning')).toMatchObject({
+    service: 'web',
+    message: expect.stringContaining('cannot be written: there is no room on its disk') as string,
+  });
+});
+
+it('says why a log cannot be written', async () => {
+  await using host = new SuperviseHost();
+  expect(await whyUnwritable(host.path('log'))).toBeNull();
+  writeFileSync(host.path('log'), '');
+  expect(await whyUnwritable(host.path('log'))).toBeNull();
+  expect(await whyUnwritable(host.path('missing', 'log'))).toBe('no such file or directory');
+  expect(await whyUnwritable(host.folder)).toBe('it is no regular file');
 });

@@ -20,6 +20,12 @@ describe('the backoff', () => {
     }
   });
 
+  it('takes no run for healthy that did not live for a second', () => {
+    const backoff = new Backoff({ healthyMs: 0 });
+    expect(backoff.attemptsAfter(5, 999)).toBe(5);
+    expect(backoff.attemptsAfter(5, 1000)).toBe(0);
+  });
+
   it('adds no more than its jitter', () => {
     const backoff = new Backoff({ jitter: 0.5 });
     expect(backoff.delayMs(4, () => 0)).toBe(2000);
@@ -66,6 +72,18 @@ describe('a service in a crash loop', () => {
       await host.event('started', started + 1);
     }
     expect(host.status('web').restarts).toBe(9);
+  });
+
+  it('waits also if each of its runs were healthy', async () => {
+    await using host = await SupervisorHost.open();
+    const backoff = { healthyMs: 0, giveUpAfter: 5 };
+    await host.apply(sleeper('web', { command: 'true', args: [], restart: 'always', backoff }));
+    await host.phase('web', 'backoff');
+    host.clock.advance(60_000);
+    await host.event('started', 4);
+    await host.phase('web', 'backoff');
+    host.clock.advance(60_000);
+    await host.phase('web', 'failed');
   });
 
   it('CS-05 is not healthy because it has waited', async () => {

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { once } from 'node:events';
 import { networkInterfaces } from 'node:os';
 
@@ -112,6 +112,23 @@ describe('a service is ready', () => {
     expect(host.status('web').isReady).toBe(true);
   });
 
+  it('when a check has succeeded, also if another supervisor has asked', async () => {
+    await using host = await SupervisorHost.open();
+    const file = host.path('ready');
+    writeFileSync(file, '');
+    const ready = { exec: { command: 'test', args: ['-e', file] }, withinMs: 5000 };
+    await host.apply(sleeper('web', { ready }));
+    const { pid } = await host.phase('web', 'running');
+    await host.event('ready');
+    rmSync(file);
+    await host.reopen();
+    expect(host.status('web')).toMatchObject({ pid, isReady: true });
+    host.clock.advance(60_000);
+    await host.supervisor.service('web').restart();
+    await until('another check', () => host.status('web').notReady !== null); // it is asked anew
+    expect(host.of('exit').map(({ decision }) => decision.reason)).toEqual(['restart']);
+  });
+
   itWithLoopback('when it answers, even if its answer has no end', async () => {
     await using host = await SupervisorHost.open();
     let open = 0;
@@ -181,6 +198,22 @@ describe('a service is restarted', () => {
     const { decision } = await host.event('exit');
     expect(decision).toMatchObject({ reason: 'health' });
     await host.event('started', 2);
+  });
+
+  it('but not if it needs longer to be ready than it may be silent later', async () => {
+    await using host = await SupervisorHost.open();
+    const { spec, send } = notifier(host);
+    await host.apply({ ...spec, ready: { notify: true }, watchdog: { withinMs: 5000 } });
+    const { pid } = await host.phase('web', 'running');
+    send('WATCHDOG=1');
+    await until('it to be sent', () => existsSync(host.path('web.fifo.sent')));
+    host.clock.advance(20_000);
+    await host.supervisor.signal('web', 'SIGCONT'); // answered after what was asked before
+    send('READY=1');
+    await host.event('ready');
+    expect(host.status('web')).toMatchObject({ phase: 'running', pid });
+    host.clock.advance(5000);
+    expect((await host.event('exit')).decision.reason).toBe('health');
   });
 
   it('but not if we were too busy to hear what it has sent in time', async () => {

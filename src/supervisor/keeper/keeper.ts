@@ -151,8 +151,9 @@ export class Keeper extends EventEmitter<KeeperEvents> {
       if (pidfile !== undefined && !this.#link.writesPidfiles) await writeMissing(pidfile, run);
       return run;
     }
-    if (pidfile !== undefined) await removeStalePidfile(pidfile).catch(() => undefined);
+    // In this order: what tried to become the command may not be gone before.
     await this.#forgetFailed(run.id);
+    if (pidfile !== undefined) await removeStalePidfile(pidfile).catch(() => undefined);
     throw startError(options, run);
   }
 

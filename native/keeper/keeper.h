@@ -196,8 +196,8 @@ void PidfileWrite(const char* path);
 
 // Opens the FIFO of a run, so that what is in it is not lost. 0 or an errno.
 int LogOpen(Run* run);
-// Starts its log process if it has none.
-void LogSpawn(Run* run);
+// Starts its log process if it has none. `told`: a pipe in which it says whether it can write, or -1.
+void LogSpawn(Run* run, int told);
 // `is_complete`: nobody can write any more, and all is in the file, or there was no room for it.
 void LogEnded(Run* run, bool is_complete);
 void RotateFile(int folder, const char* name, int keep);

@@ -132,7 +132,13 @@ static bool IsOver(int fifo) {
   return is_over;
 }
 
-static int LogMain(const Run* run) {
+// Why it cannot write, or 0, to a run that waits for that; it may not wait any more.
+static void TellOnce(int* told, int error) {
+  if (*told >= 0 && write(*told, &error, sizeof error) < 0) errno = 0;
+  CloseFd(told);
+}
+
+static int LogMain(const Run* run, int told) {
   prctl(PR_SET_NAME, "exitwatch-log");
   setsid();
   signal(SIGCHLD, SIG_DFL);
@@ -146,12 +152,15 @@ static int LogMain(const Run* run) {
   while (flock(in, LOCK_EX) < 0 && errno == EINTR) continue;
   for (;;) {
     const ssize_t count = MovePiece(in, run);
+    const int error = count >= 0 || errno == EAGAIN || errno == EINTR ? 0 : errno;
+    const bool is_empty = count < 0 && errno == EAGAIN;
+    TellOnce(&told, error);
     if (count == 0) return 0;
     if (count > 0) stuck_boot_ms = 0;
-    if (count < 0 && errno == EAGAIN) {
+    if (is_empty) {
       struct pollfd readable = {.fd = in, .events = POLLIN};
       poll(&readable, 1, -1);
-    } else if (count < 0 && errno != EINTR) {
+    } else if (error != 0) {
       if (IsOver(in) || !MayTryAgain()) return 0;
     }
   }
@@ -166,15 +175,17 @@ int LogOpen(Run* run) {
   return EINVAL;
 }
 
-void LogSpawn(Run* run) {
+void LogSpawn(Run* run, int told) {
   if (run->log_fd < 0 || run->log_pid != 0) return;
   const pid_t pid = fork();
   if (pid == 0) {
-    enum { kWatched = 3 };
+    enum { kWatched = 3, kTold, kEnd };
+    const int away = told < 0 ? -1 : fcntl(told, F_DUPFD, kEnd);
     watched = dup2(run->log_fd, kWatched);
+    told = away < 0 ? -1 : dup2(away, kTold);
+    CloseFrom(told < 0 ? kTold : kEnd);
     is_run_over = !RunIsAlive(run) && !run->has_left;
-    CloseFrom(kWatched + 1);
-    _exit(LogMain(run));
+    _exit(LogMain(run, told));
   }
   if (pid > 0) run->log_pid = pid;
   run->log_next_boot_ms = BootMs() + kLogEveryMs;

@@ -451,7 +451,7 @@ int RunsTick(void) {
       if (run->has_left) wait = Sooner(wait, now + (run->is_killing ? 1 : kLookEveryMs), now);
     }
     if (run->log_pid == 0 && run->log_fd >= 0) {
-      if (run->log_next_boot_ms <= now) LogSpawn(run);
+      if (run->log_next_boot_ms <= now) LogSpawn(run, -1);
       wait = Sooner(wait, run->log_next_boot_ms, now);
     }
   }
@@ -533,7 +533,7 @@ void RunsTakeStock(void) {
       run->has_left = run->state == kEnded && !TreeIsEmpty(run);
     }
     // Also of one that has ended: what it left behind may write.
-    if (run->log_fifo != NULL && LogOpen(run) == 0) LogSpawn(run);
+    if (run->log_fifo != NULL && LogOpen(run) == 0) LogSpawn(run, -1);
     if (run->is_held) RunPause(run, run->is_paused, false);
   }
 }

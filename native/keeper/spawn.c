@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <limits.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +20,14 @@
 #include "keeper.h"
 #include "shim.h"
 
-enum { kReservedFiles = 32, kLockTries = 100, kLookAgainUs = 20000, kUsualFiles = 1024 };
+enum {
+  kReservedFiles = 32,
+  kLockTries = 100,
+  kLookAgainUs = 20000,
+  kUsualFiles = 1024,
+  // How long a disk may take to open a log, before a run starts that may have to wait for it later.
+  kLongestOpenMs = 2000,
+};
 
 struct rlimit inherited_files;
 
@@ -38,6 +46,7 @@ typedef struct {
   int failure;     // the pipe for a StartFailure; closed by exec
   int go;          // see Go()
   int reports[2];  // of a shim
+  int logged[2];   // a log process says whether it can write: an errno
 } ChildFiles;
 
 static void Fail(const ChildFiles* files, const char* step, int error) {
@@ -50,8 +59,8 @@ static void Fail(const ChildFiles* files, const char* step, int error) {
 // A child may wait for long before its exec, for a dead disk for example. If the keeper dies in the
 // meantime, it must have neither its lock, nor its socket, nor the connections of its clients.
 static void KeepOnly(ChildFiles* files) {
-  int* const kept[] = {&files->reports[0], &files->reports[1], &files->failure,
-                       &files->go,         &files->out,        &files->err};
+  int* const kept[] = {&files->reports[0], &files->reports[1], &files->failure,  &files->go,
+                       &files->out,        &files->err,        &files->logged[0]};
   enum { kFirst = kShimReadFd, kEnd = kFirst + sizeof kept / sizeof *kept };
   for (int i = 0; i < kEnd - kFirst; i++) {
     const int away = *kept[i] < 0 ? -1 : fcntl(*kept[i], F_DUPFD, kEnd);
@@ -135,16 +144,18 @@ static void TakeSignalsAs(void (*handler)(int)) {
   sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-// What the log process cannot write would keep the run waiting: better that it does not start.
-static bool CanLog(const char* path) {
-  const char* name;
-  const int folder = OpenFolderOf(path, &name);
-  return folder >= 0 && OpenLog(folder, name) >= 0;
+// What its log process cannot write would keep a run waiting: better that it does not start.
+static void AwaitLog(const ChildFiles* files) {
+  struct pollfd told = {.fd = files->logged[0], .events = POLLIN};
+  int error = 0;
+  if (poll(&told, 1, kLongestOpenMs) <= 0) return;
+  if (read(files->logged[0], &error, sizeof error) == sizeof error && error != 0)
+    Fail(files, "log", error);
 }
 
 // Not in the keeper: a disk may not answer.
-static void OpenLogs(const Run* run, ChildFiles* files, const StartSpec* spec) {
-  if (run->log_file != NULL && !CanLog(run->log_file)) Fail(files, "log", errno);
+static void OpenLogs(ChildFiles* files, const StartSpec* spec) {
+  if (files->logged[0] >= 0) AwaitLog(files);
   if (spec->out != NULL && (files->out = OpenRotated(spec->out, spec)) < 0)
     Fail(files, "stdout", errno);
   const bool is_same = spec->out != NULL && spec->err != NULL && strcmp(spec->out, spec->err) == 0;
@@ -163,7 +174,9 @@ static void LimitOpenFiles(const ChildFiles* files, const StartSpec* spec) {
   } else if (limit.rlim_cur == limit.rlim_max && limit.rlim_max > kUsualFiles) {
     limit.rlim_cur = kUsualFiles;
   }
-  if (setrlimit(RLIMIT_NOFILE, &limit) < 0) Fail(files, "openFiles", errno);
+  // Somebody may have lowered our own limit since: that one remains.
+  if (setrlimit(RLIMIT_NOFILE, &limit) < 0 && spec->open_files >= 0)
+    Fail(files, "openFiles", errno);
 }
 
 static void Inherit(const ChildFiles* files, const StartSpec* spec) {
@@ -228,7 +241,7 @@ static void ChildMain(const Run* run, const StartSpec* spec, ChildFiles* files) 
   }
   if (setsid() < 0) Fail(files, "session", errno);
   TakeSignalsAs(SIG_DFL);  // from now on it may wait for a disk, and can be stopped
-  OpenLogs(run, files, spec);
+  OpenLogs(files, spec);
   Inherit(files, spec);
   char** const environment =
       spec->environment_file == NULL
@@ -303,6 +316,8 @@ static void CloseChildFiles(ChildFiles* files) {
   CloseFd(&files->failure);
   CloseFd(&files->go);
   CloseFd(&files->reports[1]);
+  CloseFd(&files->logged[0]);
+  CloseFd(&files->logged[1]);
 }
 
 static int FailHere(Run* run, ChildFiles* files, const char* step) {
@@ -318,10 +333,12 @@ static int FailHere(Run* run, ChildFiles* files, const char* step) {
 }
 
 int SpawnRun(Run* run, const StartSpec* spec) {
-  ChildFiles files = {.out = -1, .err = -1, .failure = -1, .go = -1, .reports = {-1, -1}};
+  ChildFiles files = {
+      .out = -1, .err = -1, .failure = -1, .go = -1, .reports = {-1, -1}, .logged = {-1, -1}};
   if (run->log_fifo != NULL) {
     files.out = files.err = OpenFifo(run);
     if (files.out < 0) return FailHere(run, &files, "log");
+    if (pipe2(files.logged, O_CLOEXEC) < 0) return FailHere(run, &files, "pipe");
   }
   int failures[2], go[2];
   if (pipe2(failures, O_CLOEXEC | O_NONBLOCK) < 0) return FailHere(run, &files, "pipe");
@@ -353,6 +370,7 @@ int SpawnRun(Run* run, const StartSpec* spec) {
     if (run->cgroup != NULL) CgroupRemove(run->cgroup);
     return error;
   }
+  LogSpawn(run, files.logged[1]);
   CloseChildFiles(&files);
   run->started_ms = WallMs();
   run->started_boot_ms = BootMs();
@@ -365,6 +383,5 @@ int SpawnRun(Run* run, const StartSpec* spec) {
     run->pid = pid;
     run->start_ticks = TicksOf(pid);
   }
-  LogSpawn(run);
   return 0;
 }

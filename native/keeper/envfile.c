@@ -1,5 +1,5 @@
-// One idea: a file of variables, read as systemd reads an EnvironmentFile=: parse_env_file_internal() of its
-// src/basic/env-file.c.
+// One idea: a file of variables, read as systemd reads an EnvironmentFile=:
+// parse_env_file_internal() of its src/basic/env-file.c.
 #include <ctype.h>
 #include <errno.h>
 #include <stdbool.h>

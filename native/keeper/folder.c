@@ -1,6 +1,6 @@
-// One idea: the way to a file whose folders may belong to others. Who owns one of them can put a link in
-// its place at any moment, to have us write elsewhere: only links of root and of our own user are
-// followed, and what is done in a folder is done through its descriptor.
+// One idea: the way to a file whose folders may belong to others. Who owns one of them can put a
+// link in its place at any moment, to have us write elsewhere: only links of root and of our own
+// user are followed, and what is done in a folder is done through its descriptor.
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -35,7 +35,8 @@ static int FollowLink(int link, const struct stat* status, char path[PATH_MAX]) 
   return snprintf(path, PATH_MAX, "%s%s", target, rest) < PATH_MAX ? 0 : ENAMETOOLONG;
 }
 
-// Goes on to what has this name in a folder: it is one, or a link to where the path goes on. 0 or an errno.
+// Goes on to what has this name in a folder: it is one, or a link to where the path goes on. 0 or
+// an errno.
 static int Enter(int* folder, const char* name, char path[PATH_MAX], int* links) {
   // O_DIRECTORY has it mounted that is mounted on demand.
   int next = openat(*folder, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);

@@ -177,14 +177,14 @@ void Go(Run* run);
 
 // ---- envfile.c
 
-// The environment with the variables of a file, as EnvironmentFile= of systemd.exec(5) has them: a later
-// one counts, and those of `environment` before all. NULL: errno says why not.
+// The environment with the variables of a file, as EnvironmentFile= of systemd.exec(5) has them: a
+// later one counts, and those of `environment` before all. NULL: errno says why not.
 char** AddEnvironmentFile(const char* path, char** environment);
 
 // ---- folder.c
 
-// The folder of a file; `*name` is the file's in it. What a user could swap meanwhile is not followed. -1:
-// errno says why not; ELOOP: a link of a stranger.
+// The folder of a file; `*name` is the file's in it. What a user could swap meanwhile is not
+// followed. -1: errno says why not; ELOOP: a link of a stranger.
 int OpenFolderOf(const char* path, const char** name);
 
 // ---- pidfile.c
@@ -196,7 +196,8 @@ void PidfileWrite(const char* path);
 
 // Opens the FIFO of a run, so that what is in it is not lost. 0 or an errno.
 int LogOpen(Run* run);
-// Starts its log process if it has none. `told`: a pipe in which it says whether it can write, or -1.
+// Starts its log process if it has none. `told`: a pipe in which it says whether it can write, or
+// -1.
 void LogSpawn(Run* run, int told);
 // `is_complete`: nobody can write any more, and all is in the file, or there was no room for it.
 void LogEnded(Run* run, bool is_complete);

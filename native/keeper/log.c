@@ -67,15 +67,15 @@ static int OpenEnd(int folder, const char* name) {
   }
 }
 
-// Of the log process: another descriptor of its FIFO, which was opened before the last writer had gone
-// unless all of the run had ended; only then poll(2) tells that nobody can write any more.
+// Of the log process: another descriptor of its FIFO, which was opened before the last writer had
+// gone unless all of the run had ended; only then poll(2) tells that nobody can write any more.
 static int watched = -1;
 static bool is_run_over;
 // Since when that is so and the file cannot be written; 0: it is not so.
 static int64_t stuck_boot_ms;
 
-// Waits for a file that cannot be written, because the disk is full for example. A writer waits in the
-// meantime; what is left of one that is gone does not keep us for ever.
+// Waits for a file that cannot be written, because the disk is full for example. A writer waits in
+// the meantime; what is left of one that is gone does not keep us for ever.
 static bool MayTryAgain(void) {
   struct pollfd writers = {.fd = watched};
   const bool is_gone =
@@ -109,9 +109,9 @@ static ssize_t MovePiece(int fifo, const Run* run) {
   int folder = OpenFolderOf(run->log_file, &name);
   int file = folder < 0 ? -1 : OpenEnd(folder, name);
   // What splice takes from the pipe is in the file: SIGKILL cannot come between.
-  ssize_t count = file < 0 ? -1
-                           : splice(fifo, NULL, file, NULL, kPieceBytes,
-                                    SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+  ssize_t count =
+      file < 0 ? -1
+               : splice(fifo, NULL, file, NULL, kPieceBytes, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
   if (file >= 0 && count < 0 && errno == EINVAL) count = Copied(fifo, file);
   const int error = errno;
   if (count > 0 && run->log_most > 0 && lseek(file, 0, SEEK_CUR) >= run->log_most)

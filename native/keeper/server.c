@@ -243,10 +243,9 @@ bool IsRunId(const char* id) {
 }
 
 static const char* const kStartKeys[] = {
-    "seq",    "op",      "run",     "file",     "arg",     "env",     "cwd",     "umask",
-    "uid",    "gid",     "group",   "noGroups", "noRoot",  "cgroup",  "out",     "err",
-    "notify", "envFile", "pidfile", "fifo",     "logFile", "logMost", "logKeep", "openFiles",
-    NULL};
+    "seq",     "op",    "run",      "file",    "arg",     "env",       "cwd", "umask",  "uid",
+    "gid",     "group", "noGroups", "noRoot",  "cgroup",  "out",       "err", "notify", "envFile",
+    "pidfile", "fifo",  "logFile",  "logMost", "logKeep", "openFiles", NULL};
 
 static bool IsPath(const char* path) {
   return path == NULL || (path[0] == '/' && strpbrk(path, "\t\n") == NULL && strlen(path) < 4000);

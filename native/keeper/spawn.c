@@ -93,9 +93,9 @@ void Go(Run* run) {
 
 // Never follows a link, and never waits for a reader of a FIFO. -1: errno says why not.
 static int OpenLog(int folder, const char* name) {
-  const int file = openat(
-      folder, name,
-      O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0640);
+  const int file =
+      openat(folder, name,
+             O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0640);
   struct stat status;
   if (file < 0) return -1;
   if (fstat(file, &status) < 0 || !S_ISREG(status.st_mode)) {
@@ -164,8 +164,8 @@ static void OpenLogs(ChildFiles* files, const StartSpec* spec) {
     Fail(files, "stderr", errno);
 }
 
-// Node.js raises the limit of itself, and so of all that it starts, to the highest. The usual one is what
-// select(2) can take; a program that can do with more raises it by itself.
+// Node.js raises the limit of itself, and so of all that it starts, to the highest. The usual one
+// is what select(2) can take; a program that can do with more raises it by itself.
 static void LimitOpenFiles(const ChildFiles* files, const StartSpec* spec) {
   struct rlimit limit = inherited_files;
   if (spec->open_files >= 0) {
@@ -243,10 +243,9 @@ static void ChildMain(const Run* run, const StartSpec* spec, ChildFiles* files) 
   TakeSignalsAs(SIG_DFL);  // from now on it may wait for a disk, and can be stopped
   OpenLogs(files, spec);
   Inherit(files, spec);
-  char** const environment =
-      spec->environment_file == NULL
-          ? spec->environment
-          : AddEnvironmentFile(spec->environment_file, spec->environment);
+  char** const environment = spec->environment_file == NULL
+                                 ? spec->environment
+                                 : AddEnvironmentFile(spec->environment_file, spec->environment);
   if (environment == NULL) Fail(files, "environment", errno);
   if (spec->pidfile != NULL) PidfileWrite(spec->pidfile);
   LimitOpenFiles(files, spec);

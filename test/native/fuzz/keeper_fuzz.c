@@ -62,7 +62,10 @@ int ReadFile(const char* path, char* text, size_t room) {
   return ENOENT;
 }
 int LogOpen(Run* run) { return run->log_fifo[0] == 'n' ? ENOENT : 0; }
-void LogSpawn(Run* run) { run->log_next_boot_ms = INT64_MAX; }
+void LogSpawn(Run* run, int told) {
+  (void)told;
+  run->log_next_boot_ms = INT64_MAX;
+}
 void LogEnded(Run* run, bool is_complete) {
   (void)is_complete;
   run->log_pid = 0;

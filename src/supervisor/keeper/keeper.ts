@@ -44,8 +44,6 @@ export type KeeperOptions = {
 };
 
 const FORGOTTEN_WITHIN_MS = 5000;
-const FAILED_WITHIN_MS = 2000;
-const LOOK_EVERY_MS = 5;
 const FREEZE_MS = 10_000;
 const AGAIN_AFTER_LOOKS = 20;
 const WHILE_CONNECTED: Fields = [['whileConnected', '1']];
@@ -155,7 +153,7 @@ export class Keeper extends EventEmitter<KeeperEvents> {
     }
     // In this order: what tried to become the command may not be gone before.
     await this.#forgetFailed(run.id);
-    if (pidfile !== undefined) await removeFailedPidfile(pidfile);
+    if (pidfile !== undefined) await removeStalePidfile(pidfile).catch(() => undefined);
     throw startError(options, run);
   }
 
@@ -425,14 +423,4 @@ function membersIn(texts: readonly string[]): RunMember[] {
     const [pid = '', ticks = '', state = ''] = text.split(' ');
     return { pid: Number(pid), startTicks: Number(ticks), state };
   });
-}
-
-/** The process of a start that has failed says so before it ends. */
-async function removeFailedPidfile(pidfile: string): Promise<void> {
-  const deadline = performance.now() + FAILED_WITHIN_MS;
-  for (;;) {
-    const state = await removeStalePidfile(pidfile).catch(() => null);
-    if (state !== 'alive' || performance.now() >= deadline) return;
-    await sleep(LOOK_EVERY_MS);
-  }
 }

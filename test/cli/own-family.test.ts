@@ -22,7 +22,7 @@ function family(table: Record<number, number | 'hidden' | null>): OwnFamily {
     const found = table[pid] ?? null;
     return typeof found === 'number' ? { parentPid: found } : found;
   });
-  own.add(HOOK);
+  own.add(HOOK, new Date());
   return own;
 }
 

@@ -38,9 +38,9 @@ export class OwnFamily {
   }
 
   /** A hook begins. */
-  add(pid: number): void {
+  add(pid: number, began: Date): void {
     this.#hooks.delete(pid);
-    this.#hooks.set(pid, { from: Date.now(), to: Infinity });
+    this.#hooks.set(pid, { from: began.getTime(), to: Infinity });
     trim(this.#hooks, MOST_HOOKS);
   }
 

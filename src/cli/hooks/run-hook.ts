@@ -17,7 +17,8 @@ export interface HookCall {
   content: object;
   /** Whether this process stays alive until the hook has finished. */
   isAwaited: boolean;
-  onStart?: (pid: number) => void;
+  /** `began`: the process may have run for a while. */
+  onStart?: (pid: number, began: Date) => void;
   /** It has ended. */
   onEnd?: (pid: number) => void;
 }
@@ -29,6 +30,7 @@ export interface HookCall {
  */
 export function runHook(command: string, call: HookCall): Promise<void> {
   return new Promise((resolve, reject) => {
+    const began = new Date();
     const child = spawn(command, {
       shell: true,
       stdio: ['pipe', 2, 2],
@@ -47,7 +49,7 @@ export function runHook(command: string, call: HookCall): Promise<void> {
       child.unref();
       (child.stdin as Socket | null)?.unref();
     }
-    if (child.pid !== undefined) call.onStart?.(child.pid);
+    if (child.pid !== undefined) call.onStart?.(child.pid, began);
     child.on('error', (error) => {
       clearTimeout(timer);
       fail(`cannot be run: ${error.message}`);

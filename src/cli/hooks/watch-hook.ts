@@ -66,8 +66,8 @@ export class WatchHook {
           environment: environment(event),
           content: event,
           isAwaited: true,
-          onStart: (pid) => {
-            this.#family.add(pid);
+          onStart: (pid, began) => {
+            this.#family.add(pid, began);
           },
           onEnd: (pid) => {
             this.#family.end(pid);

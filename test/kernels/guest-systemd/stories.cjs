@@ -87,7 +87,7 @@ const WAYS = [
   { name: 'leaving', service: { ...SHELL, args: '-c "exit 3"' } },
   {
     name: 'recovered',
-    service: { ...SHELL, args: '-c "while :; do timeout 1 tail -f /dev/null; done"', more: 'Restart=always' },
+    service: { ...SHELL, args: '-c "while :; do /srv/hung-up 1; done"', more: 'Restart=always' },
     act: 'systemctl kill --signal=KILL recovered; sleep 4',
   },
   { name: 'victim', act: 'systemctl start killer' },

@@ -288,6 +288,9 @@ test('a crash whose signal may have been sent has no known initiator', () => {
 test('a machine that was cut short is restarted, and there is no answer if that is unknown', () => {
   const killed = judge({ events: [resume()], exit: killedBy('SIGKILL') });
   expect(shouldRestart(killed)).toEqual({ restart: true, because: 'it was cut short' });
+  expect(shouldRestart(killed, { isSuperseded: false }).restart).toBe(true);
+  expect(shouldRestart(killed, { isSuperseded: true }).restart).toBe(false);
+  expect(shouldRestart(killed, { isSuperseded: null }).restart).toBeNull();
   const nothing = judge({ eventsComplete: false, mayLinger: null, exit: null });
   expect(shouldRestart(nothing).restart).toBeNull();
 });

@@ -4,7 +4,7 @@ import { parseLogLine } from './event-log-line.js';
 import { isWhole, runOf } from './log-runs.js';
 import type { QmpEvent } from './qmp-event.js';
 import { isSince } from './since.js';
-import { isTelling, keepEvent } from './telling-events.js';
+import { keepEvent, tellingOf } from './telling-events.js';
 
 /** What identifies one run in an event log that earlier and later runs may share. */
 export interface LogShare {
@@ -66,9 +66,10 @@ export class EventLog {
   }
 
   /** Events of the first read may be an earlier start's; later ones are not. */
-  #keep(event: QmpEvent | 'torn' | null): void {
-    if (event === 'torn') this.#isTorn = true;
-    if (event === null || event === 'torn' || !isTelling(event)) return;
+  #keep(said: QmpEvent | 'torn' | null): void {
+    if (said === 'torn') this.#isTorn = true;
+    const event = said === null || said === 'torn' ? null : tellingOf(said);
+    if (event === null) return;
     if (!this.#isReadOnce && !isSince(event.at, this.#share.startedAt)) {
       this.#isTorn = false; // that line was an earlier start's, too
       return;

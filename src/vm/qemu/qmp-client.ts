@@ -1,6 +1,7 @@
 import { EventEmitter } from 'node:events';
 import { connect, type Socket } from 'node:net';
 
+import { emitSafely } from '../../common/emit-safely.js';
 import { isObject } from '../../common/is-object.js';
 import { withDeadline } from '../../common/deadline.js';
 import { ExitwatchError } from '../../common/errors.js';
@@ -71,7 +72,11 @@ export class QmpClient extends EventEmitter<QmpClientEvents> {
       );
     });
     this.#socket.on('data', (chunk) => {
-      this.#onData(chunk);
+      try {
+        this.#onData(chunk);
+      } catch (error) {
+        this.#fail(error as Error); // whatever the other end has sent, this process goes on
+      }
     });
     this.#socket.on('error', (error) => {
       this.#fail(error);
@@ -191,9 +196,10 @@ export class QmpClient extends EventEmitter<QmpClientEvents> {
   }
 
   #onAnswer(message: Record<string, unknown>): void {
-    const pending = this.#pending.get(String(message['id']));
-    if (pending === undefined) return;
-    this.#pending.delete(String(message['id']));
+    const { id } = message;
+    const pending = typeof id === 'string' ? this.#pending.get(id) : undefined;
+    if (typeof id !== 'string' || pending === undefined) return;
+    this.#pending.delete(id);
     clearTimeout(pending.timer);
     if ('return' in message) {
       pending.resolve({ value: message['return'], eventsBefore: this.#events });
@@ -210,7 +216,7 @@ export class QmpClient extends EventEmitter<QmpClientEvents> {
     const event = parseQmpEvent(message);
     if (event === null) return;
     this.#events++;
-    this.emit('event', event);
+    emitSafely(() => this.emit('event', event));
   }
 
   #fail(error: Error): void {

@@ -1,6 +1,6 @@
 import { timelineOf } from '../evidence/timeline.js';
 
-import type { QmpEvent } from './qmp-event.js';
+import { bounded, type QmpEvent } from './qmp-event.js';
 import { meaningOf } from './qmp-meaning.js';
 
 /** Events that matter; of others there may be any number. */
@@ -16,9 +16,11 @@ const KEPT: readonly string[] = [
   'MIGRATION',
 ];
 
-/** Whether an event bears on a machine's end. */
-export function isTelling({ event, data }: QmpEvent): boolean {
-  return KEPT.includes(event) || (event === AGENT && data['open'] === true);
+/** The event, {@link bounded}, if it bears on a machine's end; otherwise `null`. */
+export function tellingOf(said: QmpEvent): QmpEvent | null {
+  const { event, data } = said;
+  const isTelling = KEPT.includes(event) || (event === AGENT && data['open'] === true);
+  return isTelling ? bounded(said) : null;
 }
 
 /** A port was opened or closed in the guest: by its agent, if the port is the agent's. */

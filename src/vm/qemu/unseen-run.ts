@@ -6,7 +6,7 @@ import { classifyStop } from './classify-stop.js';
 import { parseLogLine } from './event-log-line.js';
 import { isWhole, splitRuns } from './log-runs.js';
 import type { QmpEvent } from './qmp-event.js';
-import { hasHadAgent, isTelling } from './telling-events.js';
+import { hasHadAgent, tellingOf } from './telling-events.js';
 
 /** A run that nobody saw, known from an event log. */
 export interface UnseenRun {
@@ -39,8 +39,9 @@ export async function readRuns({
 }: UnseenLog): Promise<{ runs: UnseenRun[]; refusal: string | null }> {
   const events: QmpEvent[] = [];
   const file = new GrowingFile(path, (line) => {
-    const event = parseLogLine(line);
-    if (event === null || event === 'torn' || !isTelling(event)) return;
+    const said = parseLogLine(line);
+    const event = said === null || said === 'torn' ? null : tellingOf(said);
+    if (event === null) return;
     events.push(event);
     if (events.length > 2 * MOST_EVENTS) events.splice(0, MOST_EVENTS);
   });

@@ -175,6 +175,29 @@ test('an event that only mentions SHUTDOWN does not count as one', async () => {
   expect(stop.evidence.filter(({ text }) => text.startsWith('SHUTDOWN'))).toEqual([]);
 });
 
+test('a press that was heard counts, even if a log without it has more events', async () => {
+  const timestamp = (ms: number) => {
+    const seconds = Math.floor(ms / 1000);
+    return { seconds, microseconds: (ms - seconds * 1000) * 1000 };
+  };
+  const line = (event: string, ms: number, data = {}) =>
+    JSON.stringify({ event, data, timestamp: timestamp(ms) });
+  const child = await mortal();
+  const now = Date.now() + 1000;
+  const shutdown = line('SHUTDOWN', now, { guest: true, reason: 'guest-shutdown' });
+  const eventLog = join(folder, 'events');
+  const logged = [line('RESET', now - 500, { guest: true }), line('SUSPEND', now - 400), shutdown];
+  writeFileSync(eventLog, [line('RESUME', now - 900), '{"torn', ...logged, ''].join('\n'));
+  await serve(hypervisor(line('POWERDOWN', now - 100), shutdown));
+  await using monitor = new VmMonitor();
+  const options = { name: 'vm', pid: child.pid, qmp: path, qmpIsInherited: true };
+  const watch = monitor.watch({ ...options, eventLog });
+  await arrives('the machine to run', once(monitor, 'running'));
+  await setTimeout(1200);
+  await release(child);
+  expect(await stopOf(watch)).toMatchObject({ cause: 'other-powerdown', userShutdown: false });
+});
+
 test('events right before the end are read, and the first SHUTDOWN counts', async () => {
   const shutdown = (guest: boolean, reason: string) =>
     JSON.stringify({ event: 'SHUTDOWN', data: { guest, reason } });

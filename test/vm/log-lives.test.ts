@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 import { GrowingFile } from '../../src/vm/evidence/growing-file';
+import { joined } from '../../src/vm/qemu/joined-events';
 import { runOf, splitRuns } from '../../src/vm/qemu/log-runs';
 import { keepEvent } from '../../src/vm/qemu/telling-events';
 import type { QmpEvent } from '../../src/vm';
@@ -107,6 +108,19 @@ test('events of a machine that came by a migration still fit, too', () => {
   for (const event of [...events('STOP'), came, ...events('STOP', 'RESUME')])
     keepEvent(kept, event);
   expect(names([kept])).toEqual([['RESUME', 'MIGRATION', 'STOP', 'MIGRATION', 'STOP', 'RESUME']]);
+});
+
+test('two witnesses that both lack events have them together, each once and in order', () => {
+  const logged = events('RESUME@1', 'RESET@5', 'SHUTDOWN@9', 'STOP@9');
+  const heard = events('RESET@5', 'POWERDOWN@9', 'SHUTDOWN@9', 'STOP@9');
+  expect(joined(logged, heard)).toEqual(
+    events('RESUME@1', 'RESET@5', 'POWERDOWN@9', 'SHUTDOWN@9', 'STOP@9'),
+  );
+  expect(joined(logged, [])).toEqual(logged);
+  expect(joined([], heard)).toEqual(heard);
+  const twice = events('POWERDOWN@3', 'POWERDOWN@3');
+  expect(joined(twice, events('POWERDOWN@3'))).toEqual(twice);
+  expect(joined(logged, twice)).toHaveLength(6);
 });
 
 test('lines are complete wherever the reads of their file end', async () => {

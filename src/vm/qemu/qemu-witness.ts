@@ -9,6 +9,7 @@ import type { VmRequests, VmRun, VmWitness } from '../evidence/vm-witness.js';
 
 import { EventLog, hasAllOf, isFromItsStart } from './event-log.js';
 import { readQemuCommand, type QemuCommand } from './qemu-command.js';
+import { joined, pressesBefore } from './joined-events.js';
 import { QemuLog } from './qemu-log.js';
 import type { QemuFiles } from './qemu-files.js';
 import type { QmpEvent } from './qmp-event.js';
@@ -95,8 +96,8 @@ class QemuWitness implements VmWitness {
       this.#run.warning(new ExitwatchError('ERR_EXITWATCH_QMP', detail));
     }
     const { startedAt } = this.#run;
-    const events = isLogComplete || heard.length < logged.length ? logged : heard;
-    const isLinkUnbroken = events === heard && this.#link?.isUnbroken(exit) === true;
+    const isLinkUnbroken = this.#link?.isUnbroken(exit) === true;
+    const events = isLogComplete ? logged : this.#eventsOf(logged, heard, isLinkUnbroken);
     const { qmp } = this.#files;
     return {
       ...testimonyOf(
@@ -124,6 +125,19 @@ class QemuWitness implements VmWitness {
       ),
       socketIsLeft: qmp === undefined ? null : existsSync(qmp),
     };
+  }
+
+  /** Neither witness has all events: what either has counts. */
+  #eventsOf(
+    logged: readonly QmpEvent[],
+    heard: readonly QmpEvent[],
+    isLinkUnbroken: boolean,
+  ): QmpEvent[] {
+    const { initialStatus = null, readyAt = null } = this.#link ?? {};
+    // The first status sums up what the log may lack a part of.
+    return isLinkUnbroken && initialStatus !== null
+      ? [...pressesBefore(logged, readyAt), ...heard]
+      : joined(logged, heard);
   }
 
   #connect(path: string): QmpLink {

@@ -1,4 +1,12 @@
-import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 
@@ -360,6 +368,37 @@ itWithQemu(
     expect(readFileSync(told, 'utf8')).toBe('hooked false\nhooked true\nlast false\n');
   },
 );
+
+describe('exitwatch’s own stop of a machine is never taken for a stranger’s, even if its intent log was', () => {
+  const stopWhile = async (away: () => void) => {
+    await daemon.start();
+    const vm = await daemon.vm('ours');
+    await daemon.found(vm);
+    await daemon.freeze();
+    await stop(identityOf(vm), { intentLog: daemon.intentLog });
+    away();
+    await stop(identityOf(await daemon.vm('other')), { intentLog: daemon.intentLog });
+    daemon.thaw();
+    return daemon.stopped(vm);
+  };
+
+  itWithQemuAsRoot('rotated meanwhile', async () => {
+    const end = await stopWhile(() => {
+      renameSync(daemon.intentLog, `${daemon.intentLog}.1`);
+    });
+    expect(end).toMatchObject({ cause: 'forced-stop', initiator: 'manager' });
+  });
+
+  itWithQemuAsRoot('removed meanwhile', async () => {
+    const end = await stopWhile(() => {
+      rmSync(daemon.intentLog);
+    });
+    expect(end).toMatchObject({ cause: 'forced-stop', initiator: 'unknown' });
+    expect(daemon.said).toContainEqual(
+      expect.objectContaining({ event: 'warning', code: 'ERR_EXITWATCH_INTENT_LOG' }),
+    );
+  });
+});
 
 describe('an end after which the machine was started again never says to start it', () => {
   const told = () => join(daemon.folder, 'told');

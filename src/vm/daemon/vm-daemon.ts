@@ -6,6 +6,7 @@ import { checkOptionNames, invalidOption } from '../../common/options.js';
 import { ExitwatchError } from '../../common/errors.js';
 import type { SourceName } from '../../events/exit-event.js';
 import type { RecorderOptions } from '../../monitor/memory-options.js';
+import { IntentLog } from '../../process/intent-log.js';
 import { VmDirectory } from '../directory/vm-directory.js';
 import type { KnownStart, VmStart } from '../directory/vm-start.js';
 import { VmMonitor } from '../monitor/vm-monitor.js';
@@ -121,10 +122,11 @@ export class VmDaemon extends EventEmitter<VmDaemonEvents> implements AsyncDispo
     this.#state = state;
     try {
       this.#checkOpen();
+      await this.#makeIntentLog(state);
       this.#monitor = new VmMonitor(
         { intentLog: intentLogPath(state.path), source, trace },
         {
-          ...{ stateDir: join(state.path, WATCHES), recorder },
+          ...{ stateDir: join(state.path, WATCHES), recorder, intentsSince: state.since },
           ...(exitOf === undefined ? {} : { exitOf }),
         },
       );
@@ -178,6 +180,18 @@ export class VmDaemon extends EventEmitter<VmDaemonEvents> implements AsyncDispo
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
+  }
+
+  /** From now on, a missing log is a lost one. */
+  async #makeIntentLog({ path }: StateDirectory): Promise<void> {
+    const log = new IntentLog(intentLogPath(path));
+    try {
+      await log.create();
+    } catch (error) {
+      this.#warn(error as Error, null);
+    } finally {
+      await log.close();
+    }
   }
 
   /** What is on the disk. A record that cannot be read counts as forgotten. */

@@ -198,6 +198,41 @@ test('companions are stopped even if the machine is gone, and either of them cou
   expect([pidfile, helperPidfile].some((path) => existsSync(path))).toBe(false);
 });
 
+test.each(['stop', 'powerDown'] as const)(
+  'kill() does not wait for a %s() that is under way',
+  async (slow) => {
+    const vfkit = await startVfkit({ STOP: 'ignore', HARD_STOP: 'refuse' });
+    const intentLog = join(folder, 'intents');
+    const asked = control({ intentLog })[slow]({ reason: 'maintenance' });
+    expect(await vfkit.line()).toBe('Stop');
+    const begin = performance.now();
+    expect(await control({ intentLog }).kill({ reason: 'now' })).toMatchObject({
+      ...{ outcome: 'forced', via: 'kill', exit: { signal: 'SIGKILL' } },
+    });
+    expect(performance.now() - begin).toBeLessThan(10_000);
+    expect(await asked).toMatchObject({ exit: { signal: 'SIGKILL' } });
+    expect(await readIntents(intentLog)).toMatchObject([
+      { what: 'powerdown', why: 'maintenance' },
+      { what: 'quit', why: 'now' },
+      { what: 'SIGKILL', why: 'now' },
+    ]);
+  },
+  20_000,
+);
+
+test('stop() after a powerDown() that is under way goes on to signals, and another powerDown() joins', async () => {
+  const vfkit = await startVfkit({ STOP: 'ignore' });
+  const asked = control().powerDown();
+  expect(await vfkit.line()).toBe('Stop');
+  const stopping = control().stop({ powerdownTimeoutMs: 300 });
+  expect(await vfkit.line()).toBe('Stop');
+  const joined = control().powerDown();
+  expect(await stopping).toMatchObject({ outcome: 'graceful', via: 'signal' });
+  expect(await asked).toMatchObject({ exit: { exitCode: 0 } });
+  expect(await joined).toMatchObject({ exit: { exitCode: 0 } });
+  expect(await vfkit.rest()).toEqual([]);
+});
+
 test('a restart begins once the end is observed', async () => {
   const first = await startVfkit({ STOP: 'early' });
   const second = await control().restart(() => {

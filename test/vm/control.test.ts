@@ -114,6 +114,21 @@ test('without a pidfile a machine is stopped, and stays stopped however often st
   expect(await control().kill()).toMatchObject({ outcome: 'already-gone' });
 });
 
+test('a number that no process has, of a machine that answers, is not believed, and its pidfile stays', async () => {
+  const vfkit = await startVfkit();
+  const gone = await mortal();
+  await release(gone);
+  writeFileSync(pidfile, String(gone.pid)); // as in a container
+  const { state, warnings } = await control().state();
+  expect(state).toBe('unknown');
+  expect(warnings).toEqual([expect.stringMatching(/names no process here/)]);
+  for (const act of ['stop', 'kill', 'quit'] as const) {
+    await expect(control()[act]()).rejects.toMatchObject({ code: 'ERR_EXITWATCH_NOT_VERIFIED' });
+  }
+  expect(existsSync(pidfile)).toBe(true);
+  expect(isAlive(vfkit.pid)).toBe('alive');
+});
+
 test('a pidfile without a pid is an error, and nothing is signalled', async () => {
   writeFileSync(pidfile, '-1');
   await expect(control().state()).rejects.toMatchObject({ code: 'ERR_EXITWATCH_INVALID_PIDFILE' });

@@ -10,8 +10,8 @@ import { runsHypervisor } from '../../src/vm/vm-program';
 import { listenerOf } from '../../src/native/socket-peer';
 
 import { KERNEL } from '../support/kernel';
-import { itIf } from '../support/privilege';
-import { LineProcess } from '../support/programs';
+import { itAsRoot, itIf } from '../support/privilege';
+import { LineProcess, REPOSITORY, run } from '../support/programs';
 import { itWithQemu, TestVm } from '../support/qemu';
 import { until } from '../support/wait';
 
@@ -87,6 +87,35 @@ function numbered(pid: number): string {
 }
 
 const UNVERIFIED = { state: 'unknown', error: { code: 'ERR_EXITWATCH_NOT_VERIFIED' } };
+
+itAsRoot(
+  'a listener outside of the pid namespace is not the process that it should be',
+  async () => {
+    const server = await listener();
+    const script = `
+    const { QmpClient } = require(process.argv[1]);
+    const { GuestAgentClient } = require(process.argv[2]);
+    const { stateOf } = require(process.argv[3]);
+    const [, , , , path] = process.argv;
+    new QmpClient(path, 1).on('error', ({ message }) => console.log(message)).on('close', async () => {
+      await new GuestAgentClient(path, 1).synchronize(500).catch(({ message }) => console.log(message));
+      await stateOf(path, undefined, 1).catch(({ message }) => console.log(message));
+      process.exit();
+    });
+    setTimeout(() => process.exit(), 5000);
+  `;
+    const modules = ['qemu/qmp-client', 'qemu/guest-agent-client', 'vfkit/vfkit-service'];
+    const paths = modules.map((name) => join(REPOSITORY, 'dist', 'vm', `${name}.js`));
+    const inside = ['-pf', process.execPath, '-e', script, ...paths, path];
+    const { stdout } = await run('unshare', inside);
+    const stranger = /belongs to a process outside of this pid namespace, not to process 1/;
+    expect(stdout.trim().split('\n')).toEqual([
+      ...modules.map(() => expect.stringMatching(stranger) as string),
+    ]);
+    server.child.kill();
+    await server.ended;
+  },
+);
 
 test('a number is believed only of a hypervisor, as it may be of another pid namespace', async () => {
   const stranger = new LineProcess('sleep', ['1000']);

@@ -8,7 +8,7 @@ import { ExitwatchError } from '../../common/errors.js';
 
 import { LineSplitter } from '../../common/line-splitter.js';
 import { parseQmpEvent, type QmpEvent } from './qmp-event.js';
-import { peerOf } from '../../native/socket-peer.js';
+import { strangerAt } from '../../native/socket-peer.js';
 
 /** The events of a {@link QmpClient}. */
 export interface QmpClientEvents {
@@ -65,11 +65,9 @@ export class QmpClient extends EventEmitter<QmpClientEvents> {
     this.#socket = connect({ path });
     this.#socket.on('connect', () => {
       this.#isConnected = true;
-      const peer = owner === null ? null : (peerOf(this.#socket)?.pid ?? null);
-      if (peer === null || peer === owner) return;
-      this.#fail(
-        this.#error(`belongs to process ${String(peer)}, not to process ${String(owner)}`),
-      );
+      const stranger = strangerAt(this.#socket, owner);
+      if (stranger === null) return;
+      this.#fail(this.#error(`belongs to ${stranger}, not to process ${String(owner)}`));
     });
     this.#socket.on('data', (chunk) => {
       try {

@@ -112,7 +112,7 @@ class QemuWitness implements VmWitness {
           ...(this.#command === null ? {} : { incoming: this.#command.isIncoming }),
           ready: wasReady(exit, startedAt, this.#link, logged),
           mayLinger: this.#command?.mayLinger ?? null,
-          agent: this.#agent(isLogComplete ? logged : null),
+          agent: this.#agent(events, isLogComplete),
           ...(this.#command === null ? {} : { debugExit: this.#command.hasDebugExit }),
           obeyed: this.#log?.obeyed(startedAt) ?? null,
           hasLog: hasLog && this.#command?.isDaemonized === true,
@@ -191,18 +191,20 @@ class QemuWitness implements VmWitness {
     return hasGoneOn ? null : last;
   }
 
-  /** `all`: the events of its run, if none is missing. */
-  #agent(all: readonly QmpEvent[] | null): GuestAgent | null {
+  /** `isAll`: none of its run's events is missing. */
+  #agent(events: readonly QmpEvent[], isAll: boolean): GuestAgent | null {
     const { agent } = this.#files;
     if (agent !== undefined) return agent;
     if (this.#command === null) {
       // Nobody saw the process, or it was about to exit when we looked: only its log can tell.
-      if (all === null) return null;
-      return hasHadAgent(all) ? 'open' : 'none';
+      if (hasHadAgent(events)) return 'open';
+      return isAll ? 'none' : null;
     }
-    const { hasAgent, tellsAgent } = this.#command;
-    const wasNeverThere = tellsAgent && all !== null && !hasHadAgent(all);
-    return hasAgent && !wasNeverThere ? 'open' : 'none';
+    const { hasAgent, tellsAgent, otherPorts } = this.#command;
+    const wasThere = hasHadAgent(events, otherPorts);
+    // Its channel may have been plugged in later, or be in a file of options.
+    if (!hasAgent) return wasThere ? null : 'none';
+    return tellsAgent && isAll && !wasThere ? 'none' : 'open';
   }
 
   /** When it had exited at the latest: what a log has from later is another start's. */

@@ -26,9 +26,12 @@ export function tellingOf(said: QmpEvent): QmpEvent | null {
 /** A port was opened or closed in the guest: by its agent, if the port is the agent's. */
 const AGENT = 'VSERPORT_CHANGE';
 
-/** Whether an agent may have run in the guest, judged by these events. */
-export function hasHadAgent(events: readonly QmpEvent[]): boolean {
-  return events.some(({ event }) => event === AGENT);
+/**
+ * Whether an agent may have run in the guest, judged by these events. `others`: ids of ports that
+ * are not an agent's.
+ */
+export function hasHadAgent(events: readonly QmpEvent[], others: readonly unknown[] = []): boolean {
+  return events.some(({ event, data }) => event === AGENT && !others.includes(data['id']));
 }
 
 /** For one run, without the events that no longer matter. */
@@ -48,8 +51,9 @@ export function keepEvent(events: QmpEvent[], event: QmpEvent): boolean {
       return true;
     }
   }
-  // Once is enough.
-  if (event.event === AGENT && hasHadAgent(events)) return true;
+  // Once for each port is enough.
+  const isSame = (each: QmpEvent) => each.event === AGENT && each.data['id'] === event.data['id'];
+  if (event.event === AGENT && events.some(isSame)) return true;
   const isRepeated = event.event === 'RESET' && events.at(-1)?.event === 'RESET';
   if (isRepeated) events.pop();
   if (events.length >= MOST_EVENTS) return false;

@@ -4,6 +4,7 @@ import { trustedOwners } from '../../common/file-trust.js';
 import { ExitwatchError } from '../../common/errors.js';
 import type { ExitEvent } from '../../events/exit-event.js';
 import { processTable } from '../../identity/platform-table.js';
+import { isAlive } from '../../process/liveness.js';
 import type { GuestAgent, VmTestimony } from '../evidence/vm-evidence.js';
 import type { VmRequests, VmRun, VmWitness } from '../evidence/vm-witness.js';
 
@@ -63,6 +64,7 @@ class QemuWitness implements VmWitness {
 
   async catchUp(): Promise<void> {
     await Promise.all([this.#eventLog?.read(), this.#log?.read()]);
+    if (isAlive(this.#run.identity) === 'alive') this.#eventLog?.settle();
     const followed = [this.#eventLog?.file, this.#log?.file].filter((file) => file !== undefined);
     for (const { path, refusal } of followed) {
       if (refusal === null || this.#distrusted.has(path)) continue;

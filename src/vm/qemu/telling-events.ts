@@ -54,8 +54,10 @@ export function keepEvent(events: QmpEvent[], event: QmpEvent): boolean {
   // Once for each port is enough.
   const isSame = (each: QmpEvent) => each.event === AGENT && each.data['id'] === event.data['id'];
   if (event.event === AGENT && events.some(isSame)) return true;
-  const isRepeated = event.event === 'RESET' && events.at(-1)?.event === 'RESET';
-  if (isRepeated) events.pop();
+  // A reset from outside is another matter than the guest's own.
+  const last = events.at(-1);
+  const isRepeated = last?.event === 'RESET' && last.data['guest'] === event.data['guest'];
+  if (event.event === 'RESET' && isRepeated) events.pop();
   if (events.length >= MOST_EVENTS) return false;
   events.push(event);
   return true;

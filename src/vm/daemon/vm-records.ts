@@ -109,11 +109,10 @@ export class VmRecords {
   /** Notes that an end was delivered, and need not be again; on the disk unless `isClosed`. */
   async delivered({ id, stop: { name } }: StoredVmEnd, isClosed: () => boolean): Promise<void> {
     const entry = this.#entries.get(name);
-    if (entry === undefined) return;
+    // Closed meanwhile: the next daemon delivers it again, so no later write may leave it out.
+    if (entry === undefined || isClosed()) return;
     const { record } = entry;
     record.undelivered = record.undelivered.filter((each) => each.id !== id);
-    // Closed meanwhile: the next daemon delivers it again.
-    if (isClosed()) return;
     try {
       await this.#write(entry);
     } catch (error) {

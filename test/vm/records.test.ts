@@ -2,12 +2,12 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-import { identify } from '../../src';
+import { identify, type SignalSender } from '../../src';
 import { classifyStop, readVmRecord } from '../../src/vm';
 import { StateDirectory } from '../../src/vm/daemon/state-directory';
 import { VmRecords } from '../../src/vm/daemon/vm-records';
 
-import { EXIT, killedBy } from './evidence';
+import { EXIT, killedBy, NOW, sender } from './evidence';
 
 let folder: string;
 let state: StateDirectory;
@@ -30,10 +30,14 @@ const start = {
   ...{ name: 'web', identity: identify(process.pid), uid: null, eventLog: null, command: null },
 };
 
+const client = { pid: 8, name: 'virsh', uid: 0, commandLine: null, startedAt: NOW, endedAt: NOW };
+const likely = { ...sender('SIGKILL'), likelyClients: [client] } as SignalSender;
+const exit = { ...killedBy('SIGKILL'), signalsReceived: [likely] };
+
 async function end() {
   await records.found(start);
   const verdict = classifyStop({
-    ...{ name: 'web', exit: killedBy('SIGKILL'), events: [], eventsComplete: true },
+    ...{ name: 'web', exit, events: [], eventsComplete: true },
     ...{ eventsUnbroken: true, initialStatus: 'running', ready: true, mayLinger: false },
     ...{ obeyed: null, hasLog: false, leftovers: { pidfile: null, socket: null }, intents: [] },
   });

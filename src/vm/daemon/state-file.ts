@@ -49,7 +49,7 @@ export async function readStateFile<T extends { host: string | null }>(
 }
 
 const DATES: readonly string[] = [
-  ...['at', 'sentAt', 'exitedAt', 'startedAt', 'startedAfter', 'tracedSince'],
+  ...['at', 'sentAt', 'exitedAt', 'startedAt', 'startedAfter', 'tracedSince', 'endedAt'],
   ...['foundAt', 'judgedUntil'],
 ];
 

@@ -66,10 +66,11 @@ async function watch() {
   const daemon = new VmDaemon({
     controlDir,
     stateDir,
-    // Called again if we restart before it is done: the machine may be running by then.
-    hook: async ({ stop }) => {
+    // Called again if we restart before it is done: the machine may have been started again by then.
+    hook: async (end) => {
+      const { stop } = end;
       console.log(stop.summary);
-      const { restart, because } = shouldRestart(stop);
+      const { restart, because } = shouldRestart(stop, end);
       if (restart === null) console.log(`${stop.name} stays off until you decide: ${because}`);
       if (restart !== true || (await control(stop.name).state()).state !== 'stopped') return;
       const args = JSON.parse(await readFile(settings(stop.name), 'utf8'));

@@ -5,9 +5,25 @@ import { addonRefusal, loadAddon } from './load-addon.js';
 
 /** The process at the other end (SO_PEERCRED, SO_PEERPIDFD); `null` if unknown. */
 export function peerOf(socket: Socket): SocketPeer | null {
+  const peer = lookAtPeer(socket);
+  return peer === 'outside' ? null : peer;
+}
+
+/** `'outside'`: it is not in our pid namespace, so it has no pid here. */
+function lookAtPeer(socket: Socket): SocketPeer | 'outside' | null {
   const { _handle: handle } = socket as Socket & { _handle?: { fd?: number } };
   if (addonRefusal() !== null || typeof handle?.fd !== 'number' || handle.fd < 0) return null;
-  return loadAddon().peer(handle.fd) ?? null;
+  return loadAddon().peer(handle.fd) ?? 'outside';
+}
+
+/**
+ * Which process but `owner` is at the other end, for a message; `null`: none, or the addon cannot
+ * be used, as a downgrade says. An `owner` of `null` is any process.
+ */
+export function strangerAt(socket: Socket, owner: number | null): string | null {
+  const peer = owner === null ? null : lookAtPeer(socket);
+  if (peer === 'outside') return 'a process outside of this pid namespace';
+  return peer === null || peer.pid === owner ? null : `process ${peer.pid}`;
 }
 
 /**

@@ -9,6 +9,8 @@ import { regular, syncFolder } from '../common/small-file.js';
 import type { SignalName } from '../events/wait-status.js';
 import { identify, type ProcessIdentity } from '../identity/process-identity.js';
 
+import { intentFilesOf } from './intent-files.js';
+
 /**
  * What was about to be done to a process.
  *
@@ -117,6 +119,15 @@ export class IntentLog implements IntentRecorder {
     await this.#write({ event: 'settled', id, at: new Date(), outcome });
   }
 
+  /** Creates the file if it is missing: its age then tells what it covers. @internal */
+  async create(): Promise<void> {
+    try {
+      await this.#open();
+    } catch (error) {
+      throw logError(this.path, error);
+    }
+  }
+
   /** Closes the file; the log can be used again. */
   async close(): Promise<void> {
     const file = this.#file;
@@ -151,8 +162,12 @@ export class IntentLog implements IntentRecorder {
   }
 }
 
+/** A log is not rotated more often while it is read. */
+const MOST_TRIES = 5;
+
 /**
- * All intents of a log in order; torn records are skipped. A missing log has none.
+ * All intents of a log in order, and of what rotation has left beside it; torn records are skipped.
+ * A missing log has none.
  *
  * Rejects with an {@link ExitwatchError} `ERR_EXITWATCH_INTENT_LOG`.
  *
@@ -161,9 +176,14 @@ export class IntentLog implements IntentRecorder {
 export async function readIntents(path: string): Promise<Intent[]> {
   const intents = new Map<string, Intent>();
   try {
-    for await (const line of linesOf(path)) take(parse(line), intents);
+    let { files } = await intentFilesOf(path);
+    for (let tries = 0; tries < MOST_TRIES; tries++) {
+      for (const file of files) await takeAll(file.path, intents);
+      const before = files.map(({ id }) => id).join();
+      ({ files } = await intentFilesOf(path));
+      if (files.map(({ id }) => id).join() === before) break; // not rotated meanwhile
+    }
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
     throw logError(path, error);
   }
   const now = Date.now();
@@ -171,6 +191,14 @@ export async function readIntents(path: string): Promise<Intent[]> {
     if (intent.outcome === 'pending' && intent.deadline.getTime() < now) intent.outcome = 'expired';
   }
   return [...intents.values()];
+}
+
+async function takeAll(path: string, intents: Map<string, Intent>): Promise<void> {
+  try {
+    for await (const line of linesOf(path)) take(parse(line), intents);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+  }
 }
 
 async function openForAppending(path: string): Promise<FileHandle> {

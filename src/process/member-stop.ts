@@ -75,9 +75,14 @@ export class MemberStop {
     return !this.#isDead;
   }
 
-  /** SIGKILL was delivered to it. */
+  /** SIGKILL was delivered to it, or to its cgroup. */
   get isKilled(): boolean {
     return this.#isKilled;
+  }
+
+  /** Its cgroup was killed while it was in it. */
+  wasKilled(): void {
+    this.#isKilled = true;
   }
 
   /** Sends it a signal, unless it is dead. */

@@ -151,6 +151,28 @@ export function checkStopOptions(options: StopOptions): CheckedStopOptions {
   };
 }
 
+/** Whether a stop that has run for `elapsedMs` will do all that is wanted, as soon as wanted. */
+export function covers(
+  running: CheckedStopOptions,
+  elapsedMs: number,
+  wanted: CheckedStopOptions,
+): boolean {
+  const leftMs = killsAfterMs(running) - elapsedMs;
+  if (leftMs > killsAfterMs(wanted)) return false;
+  if (leftMs < Infinity) return true;
+  const isIncluded = ({ what }: ControlStep) => running.controls.some((each) => each.what === what);
+  const { controls, killSignal } = wanted;
+  return (killSignal === false || killSignal === running.killSignal) && controls.every(isIncluded);
+}
+
+/** How long it takes at most until SIGKILL is sent. */
+function killsAfterMs({ controls, killSignal, forceKillAfterDelayMs }: CheckedStopOptions): number {
+  const controlsMs = controls.reduce((sum, { timeoutMs }) => sum + timeoutMs, 0);
+  if (killSignal === 'SIGKILL') return controlsMs;
+  const never = killSignal === false || forceKillAfterDelayMs === false;
+  return never ? Infinity : controlsMs + forceKillAfterDelayMs;
+}
+
 function recorder(log: unknown): IntentRecorder | undefined {
   if (log === undefined) return undefined;
   const { append, settle } = (log ?? {}) as Partial<IntentRecorder>;

@@ -185,8 +185,12 @@ export class StopSequence {
     // After a failure the next step follows at once; if the process was already dead, its exit
     // event is about to arrive.
     if (outcome === 'not-delivered') return;
-    if (outcome === 'uncertain' && via === 'control') return;
-    const leftMs = Math.max(0, graceMs - (performance.now() - begin));
+    const isUncertain = outcome === 'uncertain' && via === 'control';
+    const isLast = this.#controlsLeft === 0 && this.#options.killSignal === false;
+    if (isUncertain && !isLast) return;
+    // Its answer may have been lost because it exits.
+    const mostMs = isUncertain ? Math.min(graceMs, LOST_ANSWER_MS) : graceMs;
+    const leftMs = Math.max(0, mostMs - (performance.now() - begin));
     if (!this.#needsNothing()) this.#tell(via, leftMs);
     await this.#wait(seen, leftMs);
   }
@@ -254,6 +258,9 @@ export function isThere(identity: ProcessIdentity): boolean {
   const found = lookUp(identity.pid);
   return typeof found === 'object' && isSameProcess(found, identity);
 }
+
+/** Within this time after a call, a process that obeyed it without an answer is gone. */
+const LOST_ANSWER_MS = 5000;
 
 /** A hanging disk must not delay the exit of a process by more than this, in ms. */
 export const SETTLE_MS = 2000;

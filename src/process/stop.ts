@@ -8,7 +8,12 @@ import type { ProcessIdentity } from '../identity/process-identity.js';
 import { refuseOurLine } from './our-line.js';
 import { removePidfile } from './pidfile.js';
 import { refuseOurselves } from './send.js';
-import { checkStopOptions, type CheckedStopOptions, type StopOptions } from './stop-options.js';
+import {
+  checkStopOptions,
+  covers,
+  type CheckedStopOptions,
+  type StopOptions,
+} from './stop-options.js';
 import { isThere, StopSequence, type StopEnd, type StopWarning } from './stop-sequence.js';
 import { resolveTarget, type ProcessTarget } from './target.js';
 import { TreeStop, type StoppedTree } from './tree-stop.js';
@@ -39,13 +44,22 @@ export type StopResult = StopEnd & {
   tree?: StoppedTree;
 };
 
+/** A stop that is under way. */
+interface Running {
+  sequence: StopSequence | TreeStop;
+  options: CheckedStopOptions;
+  /** By performance.now(). */
+  startedMs: number;
+}
+
 /** By the id of the process, with or without its tree. */
-const running = new Map<string, StopSequence | TreeStop>();
+const running = new Map<string, Running[]>();
 
 /**
  * Stops a process, and resolves when its exit was observed. The steps are: control calls, a signal,
  * SIGKILL. If a step fails, the next one follows at once. If you call it again for the same
- * process, you join the stop that is running and get the same outcome.
+ * process, you join the stop that is running and get the same outcome, unless your steps go further
+ * or are sooner: then they are taken beside it.
  *
  * If the process survives all steps, it resolves with `outcome: 'timed-out'`, and the `pidfile`
  * stays.
@@ -71,15 +85,36 @@ export async function stop(target: ProcessTarget, options: StopOptions = {}): Pr
     if (checked.tree) refuseOurLine(identity.pid);
   }
   const key = `${identity.id}${checked.tree ? ' tree' : ''}`;
-  let sequence = running.get(key);
-  if (sequence === undefined || sequence.isOver) {
-    sequence = checked.tree ? new TreeStop(identity, checked) : new StopSequence(identity, checked);
-    running.set(key, sequence);
-  }
+  const sequence = joinable(key, checked) ?? begin(key, identity, checked);
   const end = await join(sequence, identity, checked.signal).finally(() => {
-    if (sequence.isOver && running.get(key) === sequence) running.delete(key);
+    const left = running.get(key)?.filter((each) => !each.sequence.isOver) ?? [];
+    if (left.length > 0) running.set(key, left);
+    else running.delete(key);
   });
   return finish(end, identity, sequence, checked);
+}
+
+function joinable(key: string, wanted: CheckedStopOptions): Running['sequence'] | undefined {
+  const nowMs = performance.now();
+  return running
+    .get(key)
+    ?.find(
+      ({ sequence, options, startedMs }) =>
+        !sequence.isOver && covers(options, nowMs - startedMs, wanted),
+    )?.sequence;
+}
+
+function begin(
+  key: string,
+  identity: ProcessIdentity,
+  options: CheckedStopOptions,
+): Running['sequence'] {
+  const sequence = options.tree
+    ? new TreeStop(identity, options)
+    : new StopSequence(identity, options);
+  const started = { sequence, options, startedMs: performance.now() };
+  running.set(key, [...(running.get(key) ?? []), started]);
+  return sequence;
 }
 
 /** What to report besides the outcome. */

@@ -128,13 +128,22 @@ export class TreeSteps {
 
   /** The kernel kills everything in the cgroup, including processes being forked. */
   async #killCgroup(deadlineMs: number): Promise<void> {
-    const members = this.#unkilled;
-    const ids = await this.#signals.record(members, 'SIGKILL', deadlineMs);
-    // A foreign process may have entered the cgroup meanwhile; then the cgroup is not the tree's
-    // own.
-    await this.#watch.scan();
-    this.#signals.sendRecorded(members, 'SIGKILL', ids);
-    this.#watch.cgroup?.kill();
+    const ids = new Map<MemberStop, string | undefined>();
+    for (let round = 0; round < MOST_FREEZE_ROUNDS; round++) {
+      const next = this.#unkilled.filter((member) => !ids.has(member));
+      if (next.length === 0 && round > 0) break;
+      const recorded = await this.#signals.record(next, 'SIGKILL', deadlineMs);
+      for (const [member, id] of recorded) ids.set(member, id);
+      // Members may have forked meanwhile. Or a foreign process may have entered the cgroup; then
+      // the cgroup is not the tree's own.
+      await this.#watch.scan();
+    }
+    this.#signals.sendRecorded([...ids.keys()], 'SIGKILL', ids);
+    const { cgroup } = this.#watch;
+    const rest = this.#unkilled.filter(({ identity }) => cgroup?.has(identity.pid));
+    if (cgroup?.kill() !== true || rest.length === 0) return;
+    this.#signals.via = 'kill';
+    for (const member of rest) member.wasKilled();
   }
 
   /**

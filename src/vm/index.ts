@@ -1,6 +1,6 @@
 export { classifyStop } from './qemu/classify-stop.js';
 export type { StopEvidence } from './qemu/stop-evidence.js';
-export { shouldRestart, type RestartAdvice } from './verdict/should-restart.js';
+export { shouldRestart, type LaterStarts, type RestartAdvice } from './verdict/should-restart.js';
 export { eventLogArguments, logArguments } from './qemu/event-log-arguments.js';
 export { QmpClient, type QmpClientEvents } from './qemu/qmp-client.js';
 export type { QmpEvent } from './qemu/qmp-event.js';
@@ -22,7 +22,13 @@ export type { VmDriver } from './control/vm-driver.js';
 export { VmDaemon, type VmDaemonEvents, type VmDaemonOptions } from './daemon/vm-daemon.js';
 export { VmDirectory } from './directory/vm-directory.js';
 export { readShutdownMarker, type ShutdownMarker } from './daemon/shutdown-marker.js';
-export { readVmRecord, readVmRecords, type VmEnd, type VmRecord } from './daemon/vm-record.js';
+export {
+  readVmRecord,
+  readVmRecords,
+  type StoredVmEnd,
+  type VmEnd,
+  type VmRecord,
+} from './daemon/vm-record.js';
 export type { Accounted, KnownStart, VmDirectoryListener, VmStart } from './directory/vm-start.js';
 export type { VmOptions } from './monitor/vm-options.js';
 export type { QemuCommand } from './qemu/qemu-command.js';

@@ -11,7 +11,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 
-import { isAlive } from '../../src/process';
+import { isAlive, writePidfile } from '../../src/process';
 
 import { TestDaemon } from '../support/daemon';
 import { mortal, release } from '../support/mortal';
@@ -119,7 +119,7 @@ describe('a control directory that comes and goes', () => {
     for (let round = 0; round < 100; round++) {
       const aside = join(daemon.folder, 'aside');
       mkdirSync(aside);
-      writeFileSync(join(aside, `vm${round}.pid`), String(process.pid), { mode: 0o600 });
+      await writePidfile(join(aside, `vm${round}.pid`), process.pid);
       renameSync(aside, daemon.controlDir);
       if (round === 0) await daemon.until(({ event, name }) => event === 'found' && name === 'vm0');
       rmSync(daemon.controlDir, { recursive: true });
@@ -234,7 +234,7 @@ describe('a hostile control directory', () => {
       chownSync(at('victim.pid'), nobody, nobody);
       const own = new LineProcess('setpriv', [
         ...['--reuid', String(nobody), '--regid', String(nobody), '--clear-groups'],
-        ...['sleep', '1000'],
+        ...['bash', '-c', 'exec -a qemu-system-x86_64 sleep 1000'], // by its name a hypervisor
       ]);
       const uid = async () => (await run('ps', ['-o', 'uid=', String(own.pid)])).stdout;
       await until('setpriv to change its user', async () => (await uid()).includes('65534'));
@@ -248,7 +248,7 @@ describe('a hostile control directory', () => {
       );
       chownSync(at('ours.events'), nobody, nobody);
       const ours = await mortal();
-      writeFileSync(at('ours.pid'), String(ours.pid));
+      await writePidfile(at('ours.pid'), ours.pid);
       await daemon.start();
       await daemon.until(({ event, name }) => event === 'found' && name === 'own');
       await warning(

@@ -341,6 +341,36 @@ describe('in a cgroup', () => {
     expect(lives([root.pid, ...pids])).toEqual(['dead', 'dead']);
   });
 
+  itWithCgroup(
+    'of its own, what is forked before the kill is on record before it, too',
+    async () => {
+      const cgroup = newCgroup();
+      const fifo = join(folder, 'fifo');
+      const script = `trap '' TERM; mkfifo ${fifo}; echo $$; read x < ${fifo}; sleep 1000 & echo $!; wait`;
+      const { root } = await shell(inside(cgroup, script), 1);
+      const recorded: string[] = [];
+      let late = 0;
+      const intentLog = {
+        append: async ({ identity, what }: { identity: ProcessIdentity; what: string }) => {
+          if (what === 'SIGKILL' && recorded.length === 1) {
+            writeFileSync(fifo, 'fork\n');
+            late = Number(await root.line());
+          }
+          recorded.push(`${what} ${identity.pid}`);
+          return String(recorded.length);
+        },
+        settle: () => Promise.resolve(),
+      };
+      const result = await stop(root.pid, { tree: true, forceKillAfterDelayMs: 100, intentLog });
+      expect(recorded).toEqual([`SIGTERM ${root.pid}`, `SIGKILL ${root.pid}`, `SIGKILL ${late}`]);
+      expect(result.tree?.cgroup).toBe(cgroup.slice(CGROUP2?.length));
+      expect(result.tree?.members).toMatchObject([
+        { identity: { pid: root.pid }, outcome: 'forced' },
+        { identity: { pid: late }, outcome: 'forced' },
+      ]);
+    },
+  );
+
   itWithCgroup('whose creator is gone, other processes there do not belong to it', async () => {
     const cgroup = newCgroup();
     // Both have lost their parents: nothing shows which of them started the other.

@@ -329,6 +329,19 @@ describe('a control call', () => {
   describe('that no signal follows', () => {
     const alone = { killSignal: false, forceKillAfterDelayMs: 500 } as const;
 
+    test('and whose answer is lost because the process ends of it is a success', async () => {
+      const child = await mortal();
+      const control = () => {
+        void setTimeout(200).then(() => release(child));
+        return Promise.reject(new Error('socket hang up'));
+      };
+      const result = await stop(child.pid, { ...alone, control });
+      expect(result).toMatchObject({
+        ...{ outcome: 'graceful', via: 'control', exit: { exitCode: 0 } },
+        warnings: [{ code: 'control-failed', detail: 'socket hang up' }],
+      });
+    });
+
     test('times out if the process ignores it', async () => {
       const child = await mortal('--stranger');
       server.on('request', (_, response) => response.end('stopping'));

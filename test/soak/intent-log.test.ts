@@ -5,6 +5,7 @@ import {
   renameSync,
   rmSync,
   symlinkSync,
+  utimesSync,
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -13,6 +14,8 @@ import { setTimeout } from 'node:timers/promises';
 
 import { identify, type ProcessIdentity } from '../../src';
 import { IntentLog, readIntents, readPidfile } from '../../src/process';
+
+import { IntentHistory } from '../../src/process/intent-history';
 
 import { LineProcess, REPOSITORY } from '../support/programs';
 import { ROUNDS } from '../support/rounds';
@@ -62,18 +65,80 @@ test('an intent is pending until it is settled, and expires if it is not settled
   await log.close();
 });
 
-test('after the log has been moved away, new intents go to a new file with its name', async () => {
+test('after the log has been rotated, new intents go to a new file with its name, and both are read', async () => {
   const log = new IntentLog(path);
   const intent = { identity, what: 'SIGTERM', deadline: inAMinute() } as const;
   const before = await log.append(intent);
   renameSync(path, `${path}.1`);
+  await log.settle(before, 'delivered');
   const after = await log.append(intent);
-  expect(await readIntents(`${path}.1`)).toMatchObject([{ id: before }]);
-  expect(await readIntents(path)).toMatchObject([{ id: after }]);
-  rmSync(path);
+  expect(await readIntents(`${path}.1`)).toMatchObject([{ id: before, outcome: 'pending' }]);
+  expect(await readIntents(path)).toMatchObject([
+    { id: before, outcome: 'delivered' },
+    { id: after, outcome: 'pending' },
+  ]);
+  renameSync(`${path}.1`, `${path}.2`);
+  renameSync(path, `${path}.1`);
+  expect(await readIntents(path)).toMatchObject([
+    { id: before, outcome: 'delivered' },
+    { id: after },
+  ]);
+  rmSync(`${path}.1`);
   const last = await log.append(intent);
-  expect(await readIntents(path)).toMatchObject([{ id: last }]);
+  expect(await readIntents(path)).toMatchObject([{ id: before }, { id: last }]);
   await log.close();
+});
+
+describe('that intents may be lost is noticed if', () => {
+  const refused = {
+    code: 'ERR_EXITWATCH_INTENT_LOG',
+    message: expect.stringMatching(/may lack/) as unknown,
+  };
+  const intent = { identity, what: 'SIGTERM', deadline: inAMinute() } as const;
+  const aMinuteAgo = () => new Date(Date.now() - 60_000);
+
+  test('a log that was read before is gone, and not if it was rotated', async () => {
+    const log = new IntentLog(path);
+    const history = new IntentHistory(path);
+    await history.note();
+    const id = await log.append(intent);
+    expect(await history.read(aMinuteAgo())).toMatchObject([{ id }]);
+    renameSync(path, `${path}-20261127`);
+    expect(await history.read(aMinuteAgo())).toMatchObject([{ id }]);
+    const next = await log.append(intent);
+    expect(await history.read(aMinuteAgo())).toMatchObject([{ id }, { id: next }]);
+    renameSync(path, join(folder, 'elsewhere'));
+    await expect(history.read(aMinuteAgo())).rejects.toMatchObject(refused);
+    await log.append(intent);
+    await expect(history.read(aMinuteAgo())).rejects.toMatchObject(refused);
+    await setTimeout(20);
+    expect(await history.read(new Date())).toHaveLength(2);
+    await log.close();
+  });
+
+  test('a rotated log is compressed, and was written to since then', async () => {
+    const log = new IntentLog(path);
+    const id = await log.append(intent);
+    await log.close();
+    writeFileSync(`${path}.2.gz`, '');
+    await expect(new IntentHistory(path).read(aMinuteAgo())).rejects.toMatchObject(refused);
+    const old = new Date(Date.now() - 120_000);
+    utimesSync(`${path}.2.gz`, old, old);
+    expect(await new IntentHistory(path).read(aMinuteAgo())).toMatchObject([{ id }]);
+  });
+
+  test('it is younger than it should be', async () => {
+    const begunAt = new Date(Date.now() - 3_600_000);
+    await expect(new IntentHistory(path, begunAt).read(aMinuteAgo())).rejects.toMatchObject(
+      refused,
+    );
+    await new IntentLog(path).create();
+    await expect(new IntentHistory(path, begunAt).read(aMinuteAgo())).rejects.toMatchObject(
+      refused,
+    );
+    expect(await new IntentHistory(path, new Date()).read(aMinuteAgo())).toEqual([]);
+    expect(await new IntentHistory(path).read(aMinuteAgo())).toEqual([]);
+  });
 });
 
 test('a missing log has no intents, and a log that others can write to, or a link, is refused', async () => {

@@ -114,6 +114,21 @@ test('without a pidfile a machine is stopped, and stays stopped however often st
   expect(await control().kill()).toMatchObject({ outcome: 'already-gone' });
 });
 
+test('a number that no process has, of a machine that answers, is not believed, and its pidfile stays', async () => {
+  const vfkit = await startVfkit();
+  const gone = await mortal();
+  await release(gone);
+  writeFileSync(pidfile, String(gone.pid)); // as in a container
+  const { state, warnings } = await control().state();
+  expect(state).toBe('unknown');
+  expect(warnings).toEqual([expect.stringMatching(/names no process here/)]);
+  for (const act of ['stop', 'kill', 'quit'] as const) {
+    await expect(control()[act]()).rejects.toMatchObject({ code: 'ERR_EXITWATCH_NOT_VERIFIED' });
+  }
+  expect(existsSync(pidfile)).toBe(true);
+  expect(isAlive(vfkit.pid)).toBe('alive');
+});
+
 test('a pidfile without a pid is an error, and nothing is signalled', async () => {
   writeFileSync(pidfile, '-1');
   await expect(control().state()).rejects.toMatchObject({ code: 'ERR_EXITWATCH_INVALID_PIDFILE' });
@@ -196,6 +211,41 @@ test('companions are stopped even if the machine is gone, and either of them cou
   });
   expect(await control({ companions }).state()).toMatchObject({ state: 'stopped' });
   expect([pidfile, helperPidfile].some((path) => existsSync(path))).toBe(false);
+});
+
+test.each(['stop', 'powerDown'] as const)(
+  'kill() does not wait for a %s() that is under way',
+  async (slow) => {
+    const vfkit = await startVfkit({ STOP: 'ignore', HARD_STOP: 'refuse' });
+    const intentLog = join(folder, 'intents');
+    const asked = control({ intentLog })[slow]({ reason: 'maintenance' });
+    expect(await vfkit.line()).toBe('Stop');
+    const begin = performance.now();
+    expect(await control({ intentLog }).kill({ reason: 'now' })).toMatchObject({
+      ...{ outcome: 'forced', via: 'kill', exit: { signal: 'SIGKILL' } },
+    });
+    expect(performance.now() - begin).toBeLessThan(10_000);
+    expect(await asked).toMatchObject({ exit: { signal: 'SIGKILL' } });
+    expect(await readIntents(intentLog)).toMatchObject([
+      { what: 'powerdown', why: 'maintenance' },
+      { what: 'quit', why: 'now' },
+      { what: 'SIGKILL', why: 'now' },
+    ]);
+  },
+  20_000,
+);
+
+test('stop() after a powerDown() that is under way goes on to signals, and another powerDown() joins', async () => {
+  const vfkit = await startVfkit({ STOP: 'ignore' });
+  const asked = control().powerDown();
+  expect(await vfkit.line()).toBe('Stop');
+  const stopping = control().stop({ powerdownTimeoutMs: 300 });
+  expect(await vfkit.line()).toBe('Stop');
+  const joined = control().powerDown();
+  expect(await stopping).toMatchObject({ outcome: 'graceful', via: 'signal' });
+  expect(await asked).toMatchObject({ exit: { exitCode: 0 } });
+  expect(await joined).toMatchObject({ exit: { exitCode: 0 } });
+  expect(await vfkit.rest()).toEqual([]);
 });
 
 test('a restart begins once the end is observed', async () => {

@@ -1,4 +1,12 @@
-import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 
@@ -360,6 +368,115 @@ itWithQemu(
     expect(readFileSync(told, 'utf8')).toBe('hooked false\nhooked true\nlast false\n');
   },
 );
+
+describe('exitwatch’s own stop of a machine is never taken for a stranger’s, even if its intent log was', () => {
+  const stopWhile = async (away: () => void) => {
+    await daemon.start();
+    const vm = await daemon.vm('ours');
+    await daemon.found(vm);
+    await daemon.freeze();
+    await stop(identityOf(vm), { intentLog: daemon.intentLog });
+    away();
+    await stop(identityOf(await daemon.vm('other')), { intentLog: daemon.intentLog });
+    daemon.thaw();
+    return daemon.stopped(vm);
+  };
+
+  itWithQemuAsRoot('rotated meanwhile', async () => {
+    const end = await stopWhile(() => {
+      renameSync(daemon.intentLog, `${daemon.intentLog}.1`);
+    });
+    expect(end).toMatchObject({ cause: 'forced-stop', initiator: 'manager' });
+  });
+
+  itWithQemuAsRoot('removed meanwhile', async () => {
+    const end = await stopWhile(() => {
+      rmSync(daemon.intentLog);
+    });
+    expect(end).toMatchObject({ cause: 'forced-stop', initiator: 'unknown' });
+    expect(daemon.said).toContainEqual(
+      expect.objectContaining({ event: 'warning', code: 'ERR_EXITWATCH_INTENT_LOG' }),
+    );
+  });
+});
+
+describe('an end after which the machine was started again never says to start it', () => {
+  const told = () => join(daemon.folder, 'told');
+  const lines = () => (existsSync(told()) ? readFileSync(told(), 'utf8').trim().split('\n') : []);
+  const hook = (...more: string[]) => {
+    const fields = '$EXITWATCH_RESTART $EXITWATCH_SUPERSEDED';
+    const command = ['exec > /dev/null 2>&1', `echo ${fields} >> ${told()}`, ...more];
+    return ['--hook', command.join('; ')];
+  };
+  const start = async (args: string[]) => {
+    await daemon.start(args);
+    const vm = await daemon.vm('web');
+    await daemon.found(vm);
+    return vm;
+  };
+  const kill = async (vm: TestVm) => {
+    vm.child.kill('SIGKILL');
+    await endOf(vm.child);
+  };
+
+  itWithQemuAsRoot('by somebody while the daemon was down, and its user shut it down', async () => {
+    const first = await start(hook());
+    await daemon.end('SIGKILL');
+    await kill(first);
+    const second = await daemon.vm('web');
+    await second.press('p');
+    await removed(second.pidfile);
+    await daemon.start(hook());
+    await until('both ends to be delivered', () => lines().length >= 2);
+    expect(lines()).toEqual(['false true', 'false false']);
+    expect(await daemon.stopped(first)).toMatchObject({ isSuperseded: true });
+  });
+
+  itWithQemuAsRoot('by somebody while the daemon was down, and it runs', async () => {
+    const first = await start(hook());
+    await daemon.end('SIGKILL');
+    await kill(first);
+    const second = await daemon.vm('web');
+    await daemon.start(hook());
+    await until('the end to be delivered', () => lines().length > 0);
+    expect(lines()).toEqual(['false true']);
+    await daemon.found(second);
+    second.child.kill('SIGKILL');
+    await until('the next end to be delivered', () => lines().length > 1);
+    expect(lines()[1]).toBe('true false');
+  });
+
+  itWithQemuAsRoot('by a hook that the daemon did not see finish', async () => {
+    const waits = `while test -e ${told()} -a ! -e ${told()}.go; do sleep 0.05; done`;
+    const first = await start(hook(waits));
+    await kill(first);
+    await until('the hook to run', () => lines().length > 0);
+    expect(lines()).toEqual(['true false']);
+    await daemon.end('SIGKILL');
+    writeFileSync(`${told()}.go`, '');
+    const second = await daemon.vm('web');
+    await second.press('p');
+    await removed(second.pidfile);
+    await daemon.start(hook());
+    await until('both ends to be delivered', () => lines().length >= 3);
+    expect(lines().slice(1)).toEqual(['false true', 'false false']);
+  });
+
+  itWithQemuAsRoot('while it waited for the hook of an earlier end', async () => {
+    const waits = `while test -e ${told()} -a ! -e ${told()}.go; do sleep 0.05; done`;
+    const first = await start(hook(waits));
+    await kill(first);
+    await until('the hook to run', () => lines().length > 0);
+    const second = await daemon.vm('web');
+    await daemon.found(second);
+    await kill(second);
+    expect(await daemon.stopped(second)).toMatchObject({ isSuperseded: false });
+    await daemon.found(await daemon.vm('web'));
+    writeFileSync(`${told()}.go`, '');
+    await until('the next end to be delivered', () => lines().length > 1);
+    expect(lines()).toEqual(['true false', 'false true']);
+  });
+});
 
 itWithQemu(
   'the state of another host, found in a copied directory, does not affect this host',

@@ -17,11 +17,13 @@ const GREETING = '{"QMP": {"version": {"qemu": {"major": 7}}, "capabilities": []
 let folder: string;
 let path: string;
 let server: Server;
+const sockets = new Set<Socket>();
 
 /** A socket that treats every client in this way. */
 async function serve(treat: (socket: Socket) => void): Promise<void> {
   server = createServer((socket) => {
     socket.on('error', () => undefined);
+    sockets.add(socket);
     treat(socket);
   });
   await arrives(`a server at ${path}`, once(server.listen(path), 'listening'));
@@ -48,6 +50,7 @@ beforeEach(() => {
 });
 
 afterEach(() => {
+  sockets.clear();
   server.close();
   rmSync(folder, { recursive: true, force: true });
 });
@@ -111,6 +114,47 @@ test.each(HOSTILE)(
   },
 );
 
+const DEEP = `${'['.repeat(100_000)}${']'.repeat(100_000)}`;
+const LONG = 'x'.repeat(1_000_000);
+
+test.each([
+  ['deeply nested', [`{"event": "STOP", "data": {"deep": ${DEEP}}}`]],
+  [
+    'huge',
+    Array.from({ length: 100 }, () => `{"event": "POWERDOWN", "data": {"long": "${LONG}"}}`),
+  ],
+])('%s events do not hurt the process that listens, and are kept without that', async (_, sent) => {
+  await serve(hypervisor(...sent, '{"event": "RESUME"}', '{"event": "POWERDOWN"}'));
+  await using monitor = new VmMonitor();
+  const warnings: Error[] = [];
+  monitor.on('warning', (error) => warnings.push(error));
+  const child = await mortal();
+  const watch = monitor.watch({ name: 'vm', pid: child.pid, qmp: path, qmpIsInherited: true });
+  await arrives('the machine to run', once(monitor, 'running'));
+  const shutdown = '{"event": "SHUTDOWN", "data": {"guest": false, "reason": "host-signal"}}';
+  for (const socket of sockets) socket.write(`${shutdown}\n`);
+  await setTimeout(100);
+  await release(child);
+  const { evidence, candidates } = await stopOf(watch);
+  expect(candidates).toContain('forced-stop');
+  const told = evidence.filter(({ source }) => source === 'event').map(({ text }) => text);
+  expect(told).toContain('POWERDOWN');
+  expect(JSON.stringify(evidence).length).toBeLessThan(100_000);
+  expect(warnings).toEqual([]);
+});
+
+test.each([
+  ['nested deeply', DEEP],
+  ['an object that cannot be a text', '{"toString": 1, "valueOf": 1}'],
+])('an answer with an id that is %s is ignored', async (_, id) => {
+  await serve(hypervisor(`{"return": {}, "id": ${id}}`));
+  const client = new QmpClient(path);
+  await arrives('the client to be ready', once(client, 'ready'));
+  expect(await client.execute('query-status')).toEqual({ status: 'running' });
+  expect(await client.execute('query-status')).toEqual({ status: 'running' });
+  client.close();
+});
+
 test('an event that only mentions SHUTDOWN does not count as one', async () => {
   await serve(
     hypervisor(
@@ -129,6 +173,29 @@ test('an event that only mentions SHUTDOWN does not count as one', async () => {
   expect(stop).toMatchObject({ cause: 'unknown', userShutdown: null });
   expect(stop.candidates).toContain('vmm-exit');
   expect(stop.evidence.filter(({ text }) => text.startsWith('SHUTDOWN'))).toEqual([]);
+});
+
+test('a press that was heard counts, even if a log without it has more events', async () => {
+  const timestamp = (ms: number) => {
+    const seconds = Math.floor(ms / 1000);
+    return { seconds, microseconds: (ms - seconds * 1000) * 1000 };
+  };
+  const line = (event: string, ms: number, data = {}) =>
+    JSON.stringify({ event, data, timestamp: timestamp(ms) });
+  const child = await mortal();
+  const now = Date.now() + 1000;
+  const shutdown = line('SHUTDOWN', now, { guest: true, reason: 'guest-shutdown' });
+  const eventLog = join(folder, 'events');
+  const logged = [line('RESET', now - 500, { guest: true }), line('SUSPEND', now - 400), shutdown];
+  writeFileSync(eventLog, [line('RESUME', now - 900), '{"torn', ...logged, ''].join('\n'));
+  await serve(hypervisor(line('POWERDOWN', now - 100), shutdown));
+  await using monitor = new VmMonitor();
+  const options = { name: 'vm', pid: child.pid, qmp: path, qmpIsInherited: true };
+  const watch = monitor.watch({ ...options, eventLog });
+  await arrives('the machine to run', once(monitor, 'running'));
+  await setTimeout(1200);
+  await release(child);
+  expect(await stopOf(watch)).toMatchObject({ cause: 'other-powerdown', userShutdown: false });
 });
 
 test('events right before the end are read, and the first SHUTDOWN counts', async () => {

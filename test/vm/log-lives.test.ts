@@ -1,8 +1,10 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { appendFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 import { GrowingFile } from '../../src/vm/evidence/growing-file';
+import { EventLog } from '../../src/vm/qemu/event-log';
+import { joined } from '../../src/vm/qemu/joined-events';
 import { runOf, splitRuns } from '../../src/vm/qemu/log-runs';
 import { keepEvent } from '../../src/vm/qemu/telling-events';
 import type { QmpEvent } from '../../src/vm';
@@ -107,6 +109,54 @@ test('events of a machine that came by a migration still fit, too', () => {
   for (const event of [...events('STOP'), came, ...events('STOP', 'RESUME')])
     keepEvent(kept, event);
   expect(names([kept])).toEqual([['RESUME', 'MIGRATION', 'STOP', 'MIGRATION', 'STOP', 'RESUME']]);
+});
+
+test('a later start that resumes does not undo the pause in which an earlier one ended', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'exitwatch-lives-'));
+  const path = join(folder, 'events');
+  const timestamp = (at: Date | null) => ({
+    seconds: (at ?? after(0)).getTime() / 1000,
+    microseconds: 0,
+  });
+  const write = (...texts: string[]) => {
+    const lines = events(...texts).map(({ at, ...rest }) => ({
+      ...rest,
+      timestamp: timestamp(at),
+    }));
+    appendFileSync(path, lines.map((line) => `${JSON.stringify(line)}\n`).join(''));
+  };
+  const share = { startedAt: after(0), after: null, seenAt: null };
+  const log = new EventLog(path, share);
+  write('RESUME@1', 'STOP@2', 'RESUME@3');
+  await log.read();
+  log.settle(); // it lives, so this was its own pause
+  write('STOP@5', 'RESUME@20', 'SHUTDOWN@30');
+  await log.read();
+  expect(names([log.ownEvents(after(6))])).toEqual([['RESUME', 'STOP']]);
+  const atOnce = new EventLog(path, share);
+  await atOnce.read();
+  expect(names([atOnce.ownEvents(after(6))])).toEqual([['RESUME', 'STOP']]);
+  rmSync(folder, { recursive: true });
+});
+
+test('a reset from outside is not forgotten when the guest resets itself', () => {
+  const reset = (guest: boolean): QmpEvent => ({ event: 'RESET', data: { guest }, at: null });
+  const kept: QmpEvent[] = [];
+  for (const guest of [true, true, false, false, true, true]) keepEvent(kept, reset(guest));
+  expect(kept.map(({ data }) => data['guest'])).toEqual([true, false, true]);
+});
+
+test('two witnesses that both lack events have them together, each once and in order', () => {
+  const logged = events('RESUME@1', 'RESET@5', 'SHUTDOWN@9', 'STOP@9');
+  const heard = events('RESET@5', 'POWERDOWN@9', 'SHUTDOWN@9', 'STOP@9');
+  expect(joined(logged, heard)).toEqual(
+    events('RESUME@1', 'RESET@5', 'POWERDOWN@9', 'SHUTDOWN@9', 'STOP@9'),
+  );
+  expect(joined(logged, [])).toEqual(logged);
+  expect(joined([], heard)).toEqual(heard);
+  const twice = events('POWERDOWN@3', 'POWERDOWN@3');
+  expect(joined(twice, events('POWERDOWN@3'))).toEqual(twice);
+  expect(joined(logged, twice)).toHaveLength(6);
 });
 
 test('lines are complete wherever the reads of their file end', async () => {

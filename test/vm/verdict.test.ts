@@ -244,6 +244,14 @@ test('with only a signal of exitwatch and the exit, the guest may have powered o
   expect(shouldRestart(stop).restart).toBe(false);
 });
 
+test('a press that may have been missed keeps a power-off from being sure, however long we listened', () => {
+  const heard = { events: [off(0)], eventsComplete: false, heardSince: at(-10_000) };
+  expect(judge({ ...heard, eventsUnbroken: true })).toMatchObject({ userShutdown: true });
+  const broken = judge({ ...heard, eventsUnbroken: false });
+  expect(broken).toMatchObject({ cause: 'unknown', userShutdown: null });
+  expect(broken.candidates).toContain('other-powerdown');
+});
+
 describe('an error', () => {
   const failed: ExitEvent = { ...EXIT, exitCode: 1 };
 
@@ -288,6 +296,9 @@ test('a crash whose signal may have been sent has no known initiator', () => {
 test('a machine that was cut short is restarted, and there is no answer if that is unknown', () => {
   const killed = judge({ events: [resume()], exit: killedBy('SIGKILL') });
   expect(shouldRestart(killed)).toEqual({ restart: true, because: 'it was cut short' });
+  expect(shouldRestart(killed, { isSuperseded: false }).restart).toBe(true);
+  expect(shouldRestart(killed, { isSuperseded: true }).restart).toBe(false);
+  expect(shouldRestart(killed, { isSuperseded: null }).restart).toBeNull();
   const nothing = judge({ eventsComplete: false, mayLinger: null, exit: null });
   expect(shouldRestart(nothing).restart).toBeNull();
 });

@@ -13,7 +13,8 @@ export function hookCommand(command: string): (end: VmEnd) => Promise<void> {
     });
 }
 
-function environment({ id, group, isRepeated, identity, stop }: VmEnd): NodeJS.ProcessEnv {
+function environment(end: VmEnd): NodeJS.ProcessEnv {
+  const { id, group, isRepeated, isSuperseded, identity, stop } = end;
   const { exit } = stop;
   return {
     EXITWATCH_ID: id,
@@ -24,11 +25,12 @@ function environment({ id, group, isRepeated, identity, stop }: VmEnd): NodeJS.P
     EXITWATCH_INITIATOR: stop.initiator,
     EXITWATCH_CERTAINTY: stop.certainty,
     EXITWATCH_CANDIDATES: stop.candidates.join(' '),
-    EXITWATCH_RESTART: String(shouldRestart(stop).restart ?? 'unknown'),
+    EXITWATCH_RESTART: String(shouldRestart(stop, end).restart ?? 'unknown'),
     EXITWATCH_SUMMARY: stop.summary,
     EXITWATCH_EXIT_CODE: String(exit?.exitCode ?? ''),
     EXITWATCH_SIGNAL: exit?.signal ?? '',
     EXITWATCH_GROUP: group ?? '',
     EXITWATCH_REPEATED: String(isRepeated),
+    EXITWATCH_SUPERSEDED: String(isSuperseded ?? 'unknown'),
   };
 }

@@ -42,7 +42,8 @@ export class VmLines {
   /** For an exit found by a directory or the daemon, or of a watched machine. */
   stopped({ stop, ...end }: Pick<VmEnd, 'stop'> & Partial<VmEnd>): void {
     const repeated = end.isRepeated === true ? ' (reported before)' : '';
-    this.#print({ ...stop, ...end }, `${describeStop(stop)}${repeated}`);
+    const superseded = end.isSuperseded === true ? ' (started again since)' : '';
+    this.#print({ ...stop, ...end }, `${describeStop(stop)}${repeated}${superseded}`);
   }
 
   warning(error: Error, name: string | null): void {

@@ -30,6 +30,8 @@ interface Found {
   pidfile: string | undefined;
   /** The pid may be another process's by now. */
   isDoubtful: boolean;
+  /** The pidfile is only a number: perhaps of another pid namespace. */
+  isNumber: boolean;
 }
 
 /**
@@ -54,7 +56,7 @@ export class VmControl {
   async state(): Promise<VmState> {
     const warnings: string[] = [];
     const { process, companions = [], driver } = this.#options;
-    const main = await look(process, warnings);
+    const main = await look(process, warnings, driver);
     const others = await Promise.all(companions.map((each) => look(each, warnings)));
     let said: string | null = null;
     if (main !== 'dead' && driver !== undefined) {
@@ -154,10 +156,9 @@ export class VmControl {
 
   async #request(common: VmRequestOptions, step: ControlStep): Promise<StopResult> {
     this.#driver(); // throws before anything is written down
-    return stopOne(this.#options.process, {
-      ...{ control: [step], killSignal: false },
-      ...this.#common(common),
-    });
+    const { process, driver } = this.#options;
+    const how: StopOptions = { control: [step], killSignal: false };
+    return stopOne(process, { ...how, ...this.#common(common) }, driver);
   }
 
   #common({ reason, onWait }: VmRequestOptions): StopOptions {
@@ -170,9 +171,9 @@ export class VmControl {
   }
 
   async #stop(options: VmRequestOptions, how: StopOptions): Promise<VmStopped> {
-    const { process, companions = [] } = this.#options;
+    const { process, companions = [], driver } = this.#options;
     const common = this.#common(options);
-    const main = await stopOne(process, { ...how, ...common });
+    const main = await stopOne(process, { ...how, ...common }, driver);
     const rest = how.killSignal === undefined ? {} : { killSignal: how.killSignal };
     const others: StopResult[] = [];
     for (const each of companions) others.push(await stopOne(each, { ...rest, ...common }));
@@ -182,7 +183,7 @@ export class VmControl {
 
 async function find(process: VmProcess): Promise<Found> {
   if ('identity' in process) {
-    return { target: process.identity, pidfile: undefined, isDoubtful: false };
+    return { target: process.identity, pidfile: undefined, isDoubtful: false, isNumber: false };
   }
   const { pidfile, executable } = process;
   try {
@@ -190,10 +191,10 @@ async function find(process: VmProcess): Promise<Found> {
     const target = identity ?? { pid, executable };
     const found = identity === null ? identify(pid) : null;
     const isDoubtful = found !== null && mayHaveStartedAfter(found, pidfile);
-    return { target, pidfile, isDoubtful };
+    return { target, pidfile, isDoubtful, isNumber: identity === null };
   } catch (error) {
     const isMissing = error instanceof ExitwatchError && error.code === 'ERR_EXITWATCH_NO_PIDFILE';
-    if (isMissing) return { target: null, pidfile, isDoubtful: false };
+    if (isMissing) return { target: null, pidfile, isDoubtful: false, isNumber: false };
     throw error;
   }
 }
@@ -206,8 +207,26 @@ function doubt(pidfile: string): ExitwatchError {
   );
 }
 
-async function look(process: VmProcess, warnings: string[]): Promise<Liveness> {
-  const { target, pidfile, isDoubtful } = await find(process);
+/** No process here has the number in the pidfile, but the machine is there. */
+async function isElsewhere({ isNumber }: Found, driver: VmDriver | undefined): Promise<boolean> {
+  if (!isNumber || driver === undefined) return false;
+  return driver.state().then(
+    () => true,
+    () => false,
+  );
+}
+
+function elsewhere(pidfile: string): ExitwatchError {
+  return new ExitwatchError(
+    'ERR_EXITWATCH_NOT_VERIFIED',
+    `${JSON.stringify(pidfile)} names no process here, but the hypervisor answers: it may run in another pid namespace`,
+    { remedy: 'write it with writePidfile(), in this pid namespace' },
+  );
+}
+
+async function look(process: VmProcess, warnings: string[], driver?: VmDriver): Promise<Liveness> {
+  const found = await find(process);
+  const { target, pidfile, isDoubtful } = found;
   if (target === null) return 'dead';
   const seen = lookAt(target);
   const { liveness } = seen;
@@ -217,6 +236,10 @@ async function look(process: VmProcess, warnings: string[]): Promise<Liveness> {
     return 'unknown';
   }
   if (liveness !== 'dead' || pidfile === undefined) return liveness;
+  if (await isElsewhere(found, driver)) {
+    warnings.push(elsewhere(pidfile).message);
+    return 'unknown';
+  }
   try {
     await removePidfile(pidfile, whoIs(target));
   } catch (error) {
@@ -229,9 +252,16 @@ function whoIs(target: ProcessTarget): number | ProcessIdentity {
   return typeof target === 'object' && 'executable' in target ? target.pid : target;
 }
 
-async function stopOne(process: VmProcess, options: StopOptions): Promise<StopResult> {
-  const { target, pidfile, isDoubtful } = await find(process);
-  if (isDoubtful && target !== null && livenessOf(target) !== 'dead') throw doubt(pidfile ?? '');
+async function stopOne(
+  process: VmProcess,
+  options: StopOptions,
+  driver?: VmDriver,
+): Promise<StopResult> {
+  const found = await find(process);
+  const { target, pidfile, isDoubtful } = found;
+  const isDead = target !== null && livenessOf(target) === 'dead';
+  if (isDoubtful && target !== null && !isDead) throw doubt(pidfile ?? '');
+  if (isDead && (await isElsewhere(found, driver))) throw elsewhere(pidfile ?? '');
   if (target !== null)
     return stop(target, { ...options, ...(pidfile === undefined ? {} : { pidfile }) });
   return {

@@ -7,6 +7,8 @@ const MOST_HOOKS = 4;
 
 /** What {@link EndDelivery} reports to. */
 export interface DeliveryListener {
+  /** Whether a later start of the machine is known by now. */
+  isSuperseded(end: VmEnd): boolean;
   /** The hook has finished or failed, or there is none. */
   delivered(end: VmEnd): Promise<void>;
   warning(error: Error, name: string): void;
@@ -45,7 +47,10 @@ export class EndDelivery {
   async #deliver(end: VmEnd): Promise<void> {
     try {
       await this.#running.run(async () => {
-        if (!this.#isClosed) await this.#hook?.(end);
+        if (this.#isClosed) return;
+        // It may have waited for other hooks.
+        const isSuperseded = this.#listener.isSuperseded(end) || end.isSuperseded;
+        await this.#hook?.({ ...end, isSuperseded });
       });
     } catch (error) {
       this.#listener.warning(error as Error, end.stop.name);

@@ -6,6 +6,7 @@ import { checkOptionNames, invalidOption } from '../../common/options.js';
 import { ExitwatchError } from '../../common/errors.js';
 import type { SourceName } from '../../events/exit-event.js';
 import type { RecorderOptions } from '../../monitor/memory-options.js';
+import { IntentLog } from '../../process/intent-log.js';
 import { VmDirectory } from '../directory/vm-directory.js';
 import type { KnownStart, VmStart } from '../directory/vm-start.js';
 import { VmMonitor } from '../monitor/vm-monitor.js';
@@ -14,7 +15,7 @@ import type { ExitOf } from '../monitor/vm-watch.js';
 import { EndDelivery } from './end-delivery.js';
 import { StateDirectory } from './state-directory.js';
 import { intentLogPath } from './state-file.js';
-import type { VmEnd, VmRecord } from './vm-record.js';
+import type { StoredVmEnd, VmEnd, VmRecord } from './vm-record.js';
 import { VmRecords } from './vm-records.js';
 
 /** Options of a {@link VmDaemon}. */
@@ -88,6 +89,7 @@ export class VmDaemon extends EventEmitter<VmDaemonEvents> implements AsyncDispo
     void new VmMonitor({ source, trace }, { recorder }).close(); // throws if these are wrong
     this.#options = options;
     this.#delivery = new EndDelivery(options.hook, {
+      isSuperseded: (end) => this.#records?.isSuperseded(end) === true,
       delivered: async (end) => {
         await this.#records?.delivered(end, () => this.#isClosed || this.#state === undefined);
       },
@@ -120,10 +122,11 @@ export class VmDaemon extends EventEmitter<VmDaemonEvents> implements AsyncDispo
     this.#state = state;
     try {
       this.#checkOpen();
+      await this.#makeIntentLog(state);
       this.#monitor = new VmMonitor(
         { intentLog: intentLogPath(state.path), source, trace },
         {
-          ...{ stateDir: join(state.path, WATCHES), recorder },
+          ...{ stateDir: join(state.path, WATCHES), recorder, intentsSince: state.since },
           ...(exitOf === undefined ? {} : { exitOf }),
         },
       );
@@ -139,11 +142,11 @@ export class VmDaemon extends EventEmitter<VmDaemonEvents> implements AsyncDispo
       });
       this.#records = records;
       this.#directory = this.#openDirectory(controlDir, this.#monitor, state, records);
-      // Deliver now what was not delivered before.
-      for (const record of known.records) {
-        for (const end of records.restore(record)) this.#deliver({ ...end, isRepeated: true });
-      }
-      await this.#directory.open([...known.records.map(asKnown), ...known.forgotten]);
+      const undelivered = known.records.flatMap((record) => records.restore(record));
+      const opened = this.#directory.open([...known.records.map(asKnown), ...known.forgotten]);
+      // Deliver now what was not delivered before: before any later end of the same machine.
+      for (const end of undelivered) void this.#deliver({ ...end, isRepeated: true });
+      await opened;
       this.#checkOpen();
       this.#monitor.forgetRestored();
     } catch (error) {
@@ -179,6 +182,18 @@ export class VmDaemon extends EventEmitter<VmDaemonEvents> implements AsyncDispo
     return this.close();
   }
 
+  /** From now on, a missing log is a lost one. */
+  async #makeIntentLog({ path }: StateDirectory): Promise<void> {
+    const log = new IntentLog(intentLogPath(path));
+    try {
+      await log.create();
+    } catch (error) {
+      this.#warn(error as Error, null);
+    } finally {
+      await log.close();
+    }
+  }
+
   /** What is on the disk. A record that cannot be read counts as forgotten. */
   async #recall(state: StateDirectory): Promise<{ records: VmRecord[]; forgotten: KnownStart[] }> {
     const forgotten: KnownStart[] = [];
@@ -206,7 +221,7 @@ export class VmDaemon extends EventEmitter<VmDaemonEvents> implements AsyncDispo
       ended: async (start, stop, accounted) => {
         const end = await records.ended(start, stop, accounted);
         if (stop.exit !== null) monitor.commit(stop.exit);
-        this.#deliver(end);
+        void this.#deliver(end);
       },
       warning: (error, name) => {
         this.#warn(error, name);
@@ -220,8 +235,12 @@ export class VmDaemon extends EventEmitter<VmDaemonEvents> implements AsyncDispo
     });
   }
 
-  /** For an end that is on the disk. */
-  #deliver(end: VmEnd): void {
+  /** For an end that is on the disk. Looks first whether the machine was started again since. */
+  async #deliver(stored: StoredVmEnd): Promise<void> {
+    const { name } = stored.stop;
+    const isThere = this.#isClosed ? null : await this.#directory?.hasLaterStart(name);
+    const isSuperseded = this.#records?.isSuperseded(stored) === true || (isThere ?? null);
+    const end = { ...stored, isSuperseded };
     emitSafely(() => this.emit('stopped', end));
     this.#delivery.add(end);
   }

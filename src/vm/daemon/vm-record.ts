@@ -25,7 +25,15 @@ export type VmEnd = {
   group: string | null;
   /** Delivered before, perhaps: the daemon ended before it knew. */
   isRepeated: boolean;
+  /**
+   * The machine was started again later, and may be running, have ended, or have been stopped since:
+   * this end says nothing about what to do now. `null`: unknown, because its files cannot be read.
+   */
+  isSuperseded: boolean | null;
 };
+
+/** An end as a record holds it. */
+export type StoredVmEnd = Omit<VmEnd, 'isSuperseded'>;
 
 /**
  * What `exitwatch vm daemon` knows about a virtual machine: `NAME.json` in its state directory.
@@ -56,7 +64,7 @@ export type VmRecord = {
   /** Up to when its event log is accounted for. */
   judgedUntil: Date | null;
   /** Ends that the hook may not have received. */
-  undelivered: VmEnd[];
+  undelivered: StoredVmEnd[];
   /** A hash that names the host; `null`: the host has no machine-id(5). */
   host: string | null;
 };

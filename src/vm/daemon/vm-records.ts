@@ -6,7 +6,7 @@ import type { VmVerdict } from '../verdict/vm-verdict.js';
 import { EndGroups } from './end-groups.js';
 import { hostId } from './host-id.js';
 import type { StateDirectory } from './state-directory.js';
-import { readVmRecord, type VmEnd, type VmRecord } from './vm-record.js';
+import { readVmRecord, type StoredVmEnd, type VmRecord } from './vm-record.js';
 
 /** Limits for the evidence of one end. */
 const MOST_EVIDENCE = 100;
@@ -35,7 +35,7 @@ export class VmRecords {
   }
 
   /** Restores a record from before. Returns its ends that have yet to be delivered. */
-  restore(record: VmRecord): VmEnd[] {
+  restore(record: VmRecord): StoredVmEnd[] {
     if (record.state === 'running' || record.undelivered.length > 0) this.#enter(record);
     return record.undelivered;
   }
@@ -80,12 +80,12 @@ export class VmRecords {
     { name, identity }: VmStart,
     verdict: VmVerdict,
     { firstWordAt, until }: Accounted,
-  ): Promise<VmEnd> {
+  ): Promise<StoredVmEnd> {
     const stop = cut(verdict);
     const entry = this.#entries.get(name);
     if (entry === undefined) throw new Error(`${name} ended before it was found`);
     const id = identity?.id ?? `${name}-unseen-${until.getTime()}`;
-    const end: VmEnd = { id, identity, stop, group: this.#groups.of(id, stop), isRepeated: false };
+    const end = { id, identity, stop, group: this.#groups.of(id, stop), isRepeated: false };
     const { record } = entry;
     const startedAfter = record.judgedUntil;
     record.state = 'stopped';
@@ -100,14 +100,19 @@ export class VmRecords {
     return end;
   }
 
+  /** Whether a later start of the machine than that of this undelivered end is on record. */
+  isSuperseded({ id, stop: { name } }: StoredVmEnd): boolean {
+    const record = this.#entries.get(name)?.record;
+    return record?.state !== 'stopped' || record.undelivered.at(-1)?.id !== id;
+  }
+
   /** Notes that an end was delivered, and need not be again; on the disk unless `isClosed`. */
-  async delivered({ id, stop: { name } }: VmEnd, isClosed: () => boolean): Promise<void> {
+  async delivered({ id, stop: { name } }: StoredVmEnd, isClosed: () => boolean): Promise<void> {
     const entry = this.#entries.get(name);
-    if (entry === undefined) return;
+    // Closed meanwhile: the next daemon delivers it again, so no later write may leave it out.
+    if (entry === undefined || isClosed()) return;
     const { record } = entry;
     record.undelivered = record.undelivered.filter((each) => each.id !== id);
-    // Closed meanwhile: the next daemon delivers it again.
-    if (isClosed()) return;
     try {
       await this.#write(entry);
     } catch (error) {
@@ -117,7 +122,7 @@ export class VmRecords {
     if (isOver && this.#entries.get(name) === entry) this.#entries.delete(name);
   }
 
-  #queue(record: VmRecord, end: VmEnd): void {
+  #queue(record: VmRecord, end: StoredVmEnd): void {
     record.undelivered = [...record.undelivered, end];
     if (record.undelivered.length <= MOST_UNDELIVERED) return;
     record.undelivered.shift();

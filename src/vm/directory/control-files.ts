@@ -81,6 +81,17 @@ export async function readControlDirectory(
   return { vms, refused, isThere: true };
 }
 
+/** The files of one virtual machine; `null`: it has none. */
+export async function readControlFiles(path: string, name: string): Promise<ControlFiles | null> {
+  const vms = new Map<string, ControlFiles>();
+  for (const kind of KINDS) {
+    const file = join(path, `${name}${SUFFIXES[kind]}`);
+    const status = await lstat(file, { bigint: true }).catch(() => null);
+    if (status !== null && refusalOf(kind, status) === null) add(vms, name, kind, file, status);
+  }
+  return vms.get(name) ?? null;
+}
+
 const ABSENT: readonly unknown[] = ['ENOENT', 'ENOTDIR'];
 
 /** Why a file is refused. A link is, as somebody else may decide where it leads. */

@@ -1,6 +1,6 @@
 import { ExitwatchError } from '../../common/errors.js';
 import { isAlive } from '../../process/liveness.js';
-import { isSameProcess, startOf, type ProcessIdentity } from '../../identity/process-identity.js';
+import { isSameProcess, type ProcessIdentity } from '../../identity/process-identity.js';
 import { wordsOf, type Words } from '../evidence/vm-evidence.js';
 import type { VmOptions } from '../monitor/vm-options.js';
 import type { VmWatch } from '../monitor/vm-watch.js';
@@ -10,8 +10,9 @@ import type { VmVerdict } from '../verdict/vm-verdict.js';
 import { accountedUntil, withLeftovers } from './accounting.js';
 import type { ControlFiles } from './control-files.js';
 import { ControlPaths } from './control-paths.js';
-import { idOf, madeAtOf } from './file-stamps.js';
+import { idOf } from './file-stamps.js';
 import { FileTrust } from './file-trust.js';
+import { isOld, laterStart } from './later-start.js';
 import type { TrackingContext } from './tracking-context.js';
 import { judgeUnseenEnd, unseenEndsOf, unseenRunsOf, type UnseenEnd } from './unseen-ends.js';
 import { ownerOf, type VmOwner } from './vm-owner.js';
@@ -86,12 +87,27 @@ export class TrackedVm {
     });
   }
 
+  /** Whether a later start than its last one that was reported is there; `null`: unknown. */
+  async hasLaterStart(): Promise<boolean | null> {
+    let isThere: boolean | null = null;
+    await this.#enqueue(async () => {
+      const trust = await this.#trustOf(this.#context.known(this.name));
+      isThere = await this.#context.looks.run(() => laterStart(this.name, this.#context, trust));
+    });
+    return isThere;
+  }
+
   /** Stops watching. Resolves when all that is known was reported. */
   async close(): Promise<void> {
     this.#isClosed = true;
     clearTimeout(this.#timer);
     this.#watch?.close();
-    await this.#work;
+    // What ends now is followed by a look.
+    let work;
+    do {
+      work = this.#work;
+      await work;
+    } while (work !== this.#work);
   }
 
   #enqueue(task: () => Promise<void>): Promise<void> {
@@ -194,7 +210,7 @@ export class TrackedVm {
       return false;
     }
     const isDead = isAlive(identity) === 'dead';
-    if (isDead && (await this.#isOld(identity, files, known))) return false;
+    if (isDead && (await isOld(identity, files, known, this.#context))) return false;
     const options = isDead
       ? await this.#paths.watchOptionsOfDead(identity, trust)
       : this.#paths.watchOptions(identity, files);
@@ -203,21 +219,6 @@ export class TrackedVm {
     const command = isDead ? null : readQemuCommand(identity.pid);
     const start: VmStart = { name: this.name, identity, uid, eventLog, command };
     return this.#watchStart(start, options, () => this.#context.listener.found(start));
-  }
-
-  /**
-   * Its end was reported before (by another name, or by its event log), or is older than `since`.
-   */
-  async #isOld(
-    identity: ProcessIdentity,
-    { pidfile }: ControlFiles,
-    known: KnownStart | null,
-  ): Promise<boolean> {
-    if (this.#context.wasDelivered(identity)) return true;
-    const startedAt = startOf(identity)?.getTime() ?? -Infinity;
-    if (known?.judgedUntil != null && startedAt < known.judgedUntil.getTime()) return true;
-    const madeAt = pidfile === null ? null : await madeAtOf(pidfile);
-    return known === null && (madeAt?.getTime() ?? 0) < this.#context.since.getTime();
   }
 
   #trustOf(known: KnownStart | null): Promise<FileTrust> {

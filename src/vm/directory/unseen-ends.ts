@@ -1,5 +1,6 @@
 import { isLeft } from '../../process/pidfile.js';
 import { startOf } from '../../identity/process-identity.js';
+import { wordsOf } from '../evidence/vm-evidence.js';
 import { QemuLog } from '../qemu/qemu-log.js';
 import { hasEnded, judgeUnseen, readRuns, type UnseenRun } from '../qemu/unseen-run.js';
 import type { VmVerdict } from '../verdict/vm-verdict.js';
@@ -41,7 +42,8 @@ export function unseenEndsOf(
   if (owner.state !== 'found' && !hasWaited) return [];
   // Files from before `after` are an earlier run's, and say nothing.
   const hasLeft = owner.state === 'ended' && owner.madeAt > after;
-  const runs = hasLeft && all.length === 0 ? [{ events: [], until: owner.madeAt }] : all;
+  const silent = (until: Date) => ({ events: [], until, mayLackEvents: true });
+  const runs = hasLeft && all.length === 0 ? [silent(owner.madeAt)] : all;
   const startedAt = owner.state === 'found' ? startOf(owner.identity) : null;
   const last = runs.at(-1);
   const isOver = (run: UnseenRun) =>
@@ -67,5 +69,7 @@ export async function judgeUnseenEnd(
   log.file.trustedUids = trust.uids;
   await log.read();
   if (log.file.refusal !== null) trust.refuse(files.log, log.file.refusal);
-  return judgeUnseen(name, run, leftovers, log.obeyed(null));
+  // An earlier start's log says nothing about this one.
+  const since = wordsOf(run.events).firstAt ?? run.until;
+  return judgeUnseen(name, run, leftovers, log.obeyed(since));
 }

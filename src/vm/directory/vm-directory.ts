@@ -107,6 +107,15 @@ export class VmDirectory {
     return [...this.#tracked.values()].filter(({ watched }) => watched !== null).length;
   }
 
+  /**
+   * Looks whether a machine has a later start than its last one that was reported; `null`: unknown.
+   *
+   * @internal
+   */
+  hasLaterStart(name: string): Promise<boolean | null> {
+    return this.#track(name).hasLaterStart();
+  }
+
   /** Stops watching; the machines keep running. Resolves when all that is known was reported. */
   async close(): Promise<void> {
     this.#isClosed = true;

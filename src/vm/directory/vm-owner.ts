@@ -1,11 +1,17 @@
 import { lstatSync } from 'node:fs';
 
 import { ExitwatchError } from '../../common/errors.js';
+import { describeProgram, programOf } from '../../process/executable.js';
 import { isAlive } from '../../process/liveness.js';
 import { mayHaveStartedAfter, readPidfile, type Pidfile } from '../../process/pidfile.js';
-import { identifyOrNone, type ProcessIdentity } from '../../identity/process-identity.js';
+import {
+  identifyOrNone,
+  isSameProcess,
+  type ProcessIdentity,
+} from '../../identity/process-identity.js';
 import { processTable } from '../../identity/platform-table.js';
 import { listenerOf } from '../../native/socket-peer.js';
+import { runsHypervisor } from '../vm-program.js';
 
 import type { ControlFiles } from './control-files.js';
 
@@ -17,33 +23,65 @@ export type VmOwner =
   /** Unknown; perhaps only for now. */
   | { state: 'unknown'; error: Error | null };
 
+type Found = VmOwner & { state: 'found' };
+
 /** Which process owns a virtual machine's files: by its pidfile, else by its socket's listener. */
-export async function ownerOf(files: ControlFiles): Promise<VmOwner> {
-  const byPidfile = files.pidfile === null ? null : await byPid(files.pidfile);
-  if (byPidfile?.state === 'found') return byPidfile;
-  const bySocket = files.qmp === null ? null : await byListener(files.qmp);
+export async function ownerOf({ pidfile, qmp }: ControlFiles): Promise<VmOwner> {
+  const named = pidfile === null ? null : await byPid(pidfile);
+  if (named?.owner?.state === 'found' && !named.isNumber) return named.owner;
+  const bySocket = qmp === null ? null : await byListener(qmp);
+  if (named?.owner?.state === 'found') return checked(pidfile ?? '', named.owner, bySocket);
   if (bySocket?.state === 'found') return bySocket;
   // A socket that nobody listens at does not make up for a pidfile that cannot be read.
-  const states = [byPidfile, bySocket].filter((each) => each !== null);
+  const states = [named?.owner ?? null, bySocket].filter((each) => each !== null);
   return (
     states.find(({ state }) => state === 'unknown') ??
     states.find(({ state }) => state === 'ended') ?? { state: 'unknown', error: null }
   );
 }
 
-async function byPid(path: string): Promise<VmOwner | null> {
+/**
+ * A number alone may be of another pid namespace, as of a container: then it names a stranger here,
+ * or nothing. The machine's socket, if it has one, must not contradict it.
+ */
+function checked(pidfile: string, owner: Found, bySocket: VmOwner | null): VmOwner {
+  const { pid } = owner.identity;
+  const listener = bySocket?.state === 'found' ? bySocket : null;
+  if (listener !== null && isSameProcess(listener.identity, owner.identity)) return owner;
+  if (!runsHypervisor(pid)) {
+    const program = describeProgram(programOf(pid));
+    const reason = `process ${pid} runs ${program}, which is no hypervisor`;
+    return listener ?? unverified(pidfile, reason);
+  }
+  // A manager may open the socket and hand it over; another machine does not.
+  if (listener === null || !runsHypervisor(listener.identity.pid)) return owner;
+  const reason = `its socket belongs to process ${listener.identity.pid}, not to ${pid}`;
+  return unverified(pidfile, reason);
+}
+
+function unverified(pidfile: string, reason: string): VmOwner {
+  const detail = `${JSON.stringify(pidfile)} names another process, perhaps of a container: ${reason}`;
+  const remedy = 'write it with writePidfile(), or by a program of this pid namespace';
+  const error = new ExitwatchError('ERR_EXITWATCH_NOT_VERIFIED', detail, { remedy });
+  return { state: 'unknown', error };
+}
+
+/** `isNumber`: it holds a pid alone, which may have had other processes. */
+async function byPid(path: string): Promise<{ owner: VmOwner | null; isNumber: boolean }> {
+  const isNumber = true;
   let pidfile: Pidfile;
   try {
     pidfile = await readPidfile(path);
   } catch (error) {
     const isGone = error instanceof ExitwatchError && error.code === 'ERR_EXITWATCH_NO_PIDFILE';
-    return isGone ? null : { state: 'unknown', error: error as Error };
+    return { owner: isGone ? null : { state: 'unknown', error: error as Error }, isNumber };
   }
   // It identifies its process, even one that has exited.
   if (pidfile.identity !== null) {
-    return { state: 'found', identity: pidfile.identity, uid: uidOf(pidfile.pid) };
+    const { identity, pid } = pidfile;
+    return { owner: { state: 'found', identity, uid: uidOf(pid) }, isNumber: false };
   }
-  return processOf(path, pidfile.pid, null);
+  return { owner: processOf(path, pidfile.pid, null), isNumber };
 }
 
 async function byListener(path: string): Promise<VmOwner | null> {

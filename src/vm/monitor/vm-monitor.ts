@@ -8,12 +8,8 @@ import { ExitMonitor } from '../../monitor/exit-monitor.js';
 import type { ExitWatch } from '../../monitor/exit-watch.js';
 import type { ExitMonitorOptions } from '../../monitor/options.js';
 import type { Ready } from '../../monitor/ready.js';
-import {
-  IntentLog,
-  readIntents,
-  type Intent,
-  type IntentRecorder,
-} from '../../process/intent-log.js';
+import { IntentHistory } from '../../process/intent-history.js';
+import { IntentLog, type Intent, type IntentRecorder } from '../../process/intent-log.js';
 
 import { emitSafely } from '../../common/emit-safely.js';
 import { IntentMemory } from './intent-memory.js';
@@ -54,7 +50,8 @@ export class VmMonitor extends EventEmitter<VmMonitorEvents> implements AsyncDis
   readonly #monitor: ExitMonitor;
   readonly #recorder: IntentRecorder;
   readonly #ownLog: IntentLog | undefined;
-  readonly #readIntents: () => Promise<readonly Intent[]>;
+  readonly #history: IntentHistory | undefined;
+  readonly #readIntents: (since: Date) => Promise<readonly Intent[]>;
   readonly #exitOf: ExitOf;
   readonly #watches = new Set<VmWatch>();
   #starting: Promise<Ready> | undefined;
@@ -63,7 +60,8 @@ export class VmMonitor extends EventEmitter<VmMonitorEvents> implements AsyncDis
   #isClosed = false;
 
   /**
-   * The second one: what a daemon's monitor remembers its watches with, and who knows more of ends.
+   * The second one: what a daemon's monitor remembers its watches with, when its intent log was
+   * made, and who knows more of ends.
    *
    * @throws ExitwatchError `ERR_EXITWATCH_INVALID_OPTION`
    */
@@ -71,8 +69,10 @@ export class VmMonitor extends EventEmitter<VmMonitorEvents> implements AsyncDis
     options: VmMonitorOptions = {},
     {
       exitOf,
+      intentsSince = null,
       ...memory
     }: Pick<ExitMonitorOptions, 'stateDir' | 'recorder'> & {
+      intentsSince?: Date | null;
       exitOf?: (identity: ProcessIdentity) => Promise<ExitEvent | null>;
     } = {},
   ) {
@@ -94,7 +94,9 @@ export class VmMonitor extends EventEmitter<VmMonitorEvents> implements AsyncDis
       this.#ownLog = typeof intentLog === 'string' ? new IntentLog(intentLog) : undefined;
       const log = this.#ownLog ?? (intentLog as IntentLog);
       this.#recorder = log;
-      this.#readIntents = () => readIntents(log.path);
+      const history = new IntentHistory(log.path, intentsSince);
+      this.#history = history;
+      this.#readIntents = (since) => history.read(since);
     }
   }
 
@@ -105,9 +107,14 @@ export class VmMonitor extends EventEmitter<VmMonitorEvents> implements AsyncDis
    * Rejects as {@link ExitMonitor.start} does.
    */
   async start(): Promise<void> {
-    this.#starting ??= this.#monitor.start();
+    this.#starting ??= this.#begin();
     const { restored } = await this.#starting;
     this.#restored = restored;
+  }
+
+  async #begin(): Promise<Ready> {
+    const [ready] = await Promise.all([this.#monitor.start(), this.#history?.note()]);
+    return ready;
   }
 
   /** The verdict of a process's exit is stored. @internal */

@@ -39,7 +39,7 @@ export type ExitOf = (identity: ProcessIdentity) => Promise<ExitEvent | null>;
 export interface VmContext {
   monitor: ExitMonitor;
   recorder: IntentRecorder;
-  readIntents: () => Promise<readonly Intent[]>;
+  readIntents: (since: Date) => Promise<readonly Intent[]>;
   exitOf: ExitOf;
   running(name: string): void;
   warning(error: Error, name: string): void;
@@ -49,6 +49,9 @@ export interface VmContext {
 
 /** How often to read what a hypervisor writes, to leave little for the end. */
 const CATCH_UP_MS = 30_000;
+
+/** An older intent does not explain an end. */
+const MATTERS_MS = 24 * 3_600_000;
 
 /** The testimony if nothing was heard. */
 const SILENCE: VmTestimony = { events: [], eventsComplete: false };
@@ -255,7 +258,7 @@ export class VmWatch {
   ): Promise<{ verdict: VmVerdict; words: Words }> {
     const [testimony, intents] = await Promise.all([
       this.#testimony(exit),
-      this.#intentsFor(identity),
+      this.#intentsFor(identity, exit),
     ]);
     const pidfileIsLeft = isLeft(this.#options.pidfile ?? null);
     const evidence = evidenceOf({ name: this.name, exit, intents, pidfileIsLeft }, testimony);
@@ -271,9 +274,11 @@ export class VmWatch {
     }
   }
 
-  async #intentsFor(identity: ProcessIdentity): Promise<Intent[] | null> {
+  async #intentsFor(identity: ProcessIdentity, exit: ExitEvent): Promise<Intent[] | null> {
     try {
-      const intents = await this.#context.readIntents();
+      const startedAt = startOf(identity)?.getTime() ?? 0;
+      const since = new Date(Math.max(startedAt, exit.exitedAt.getTime() - MATTERS_MS));
+      const intents = await this.#context.readIntents(since);
       return intents.filter((intent) => isSameProcess(intent.identity, identity));
     } catch (error) {
       this.#context.warning(error as Error, this.name);

@@ -4,7 +4,7 @@ import { parseLogLine } from './event-log-line.js';
 import { isWhole, runOf } from './log-runs.js';
 import type { QmpEvent } from './qmp-event.js';
 import { isSince } from './since.js';
-import { isTelling, keepEvent } from './telling-events.js';
+import { keepEvent, tellingOf } from './telling-events.js';
 
 /** What identifies one run in an event log that earlier and later runs may share. */
 export interface LogShare {
@@ -19,11 +19,16 @@ export interface LogShare {
 /** Within this time of being seen, a process has begun to run, and no successor has. */
 const BEGUN_MS = 10_000;
 
+/** More than a machine reports between two reads, and in years without any. */
+const MOST_DOUBTFUL = 100_000;
+
 /** The event log of one run of a QEMU, followed as it grows. */
 export class EventLog {
   readonly file: GrowingFile;
   readonly #share: LogShare;
   readonly #events: QmpEvent[] = [];
+  /** Events that a later start may have written. */
+  #doubtful: QmpEvent[] = [];
   #isReadOnce = false;
   #isOverflown = false;
   /** A line was incomplete. */
@@ -43,8 +48,18 @@ export class EventLog {
     return isThere;
   }
 
+  /** The process still existed after the last read, so no later start has written what was read. */
+  settle(): void {
+    this.#take(this.#doubtful);
+    this.#doubtful = [];
+  }
+
   /** The events of this run, among those that were read. */
   ownEvents(endedAt: Date | null): QmpEvent[] {
+    // A later start's RESUME does not undo this one's STOP.
+    const isOwn = ({ at }: QmpEvent) => endedAt === null || at === null || at <= endedAt;
+    this.#doubtful = this.#doubtful.filter(isOwn);
+    this.settle();
     return runOf(this.#events, { ...this.#share, endedAt });
   }
 
@@ -66,14 +81,22 @@ export class EventLog {
   }
 
   /** Events of the first read may be an earlier start's; later ones are not. */
-  #keep(event: QmpEvent | 'torn' | null): void {
-    if (event === 'torn') this.#isTorn = true;
-    if (event === null || event === 'torn' || !isTelling(event)) return;
+  #keep(said: QmpEvent | 'torn' | null): void {
+    if (said === 'torn') this.#isTorn = true;
+    const event = said === null || said === 'torn' ? null : tellingOf(said);
+    if (event === null) return;
     if (!this.#isReadOnce && !isSince(event.at, this.#share.startedAt)) {
       this.#isTorn = false; // that line was an earlier start's, too
       return;
     }
-    if (!keepEvent(this.#events, event)) this.#isOverflown = true;
+    if (this.#doubtful.length < MOST_DOUBTFUL) this.#doubtful.push(event);
+    else this.#isOverflown = true;
+  }
+
+  #take(events: readonly QmpEvent[]): void {
+    for (const event of events) {
+      if (!keepEvent(this.#events, event)) this.#isOverflown = true;
+    }
   }
 }
 

@@ -6,7 +6,7 @@ import { LATE, withDeadline } from '../../common/deadline.js';
 import { ExitwatchError } from '../../common/errors.js';
 
 import { LineSplitter } from '../../common/line-splitter.js';
-import { peerOf } from '../../native/socket-peer.js';
+import { strangerAt } from '../../native/socket-peer.js';
 import { ANSWER_MS } from '../control/vm-driver.js';
 
 /** Never a byte of UTF-8: the agent's answer to `guest-sync-delimited` begins with it. */
@@ -64,9 +64,9 @@ export class GuestAgentClient {
     this.#signal = signal;
     this.#socket = connect({ path });
     this.#socket.on('connect', () => {
-      const peer = owner === null ? null : (peerOf(this.#socket)?.pid ?? null);
-      if (peer === null || peer === owner) return;
-      this.#fail(this.#error(`belongs to process ${peer}, not to process ${owner}`));
+      const stranger = strangerAt(this.#socket, owner);
+      if (stranger === null) return;
+      this.#fail(this.#error(`belongs to ${stranger}, not to process ${owner}`));
     });
     this.#socket.on('data', (chunk) => {
       this.#onData(chunk);

@@ -16,13 +16,19 @@ export type QemuCommand = {
   hasAgent: boolean;
   /** QEMU reports it when an agent opens that channel: only for a port that has an id. */
   tellsAgent: boolean;
+  /** Ids of ports that are not an agent's, by their names. Missing in old records. */
+  otherPorts?: readonly string[];
   /** isa-debug-exit: the guest may choose the exit code. */
   hasDebugExit: boolean;
 };
 
 /** As `-device` accepts them, in either of its syntaxes. */
 const AGENT_PORT = /virtserialport.*guest_agent/;
+const PORT = /virt(serialport|console)/;
+const AGENT = /guest_agent|qemu-ga|qga/;
 const HAS_ID = /,id=|"id"/;
+const HAS_NAME = /,name=|"name"/;
+const ID = /,id=([^,]+)|"id"\s*:\s*"([^"]+)"/;
 
 /** `null` if it cannot be read. */
 export function readQemuCommand(pid: number): QemuCommand | null {
@@ -34,12 +40,20 @@ export function readQemuCommand(pid: number): QemuCommand | null {
       mayLinger: has(/^--?no-shutdown$/) || has(/(^|,)(shutdown|panic)=pause(,|$)/),
       isDaemonized: has(/^--?daemonize$/),
       isIncoming: has(/^--?incoming$/),
-      hasAgent: has(/guest_agent|qemu-ga|qga/),
+      hasAgent: has(AGENT),
       // VSERPORT_CHANGE: hw/char/virtio-console.c, set_guest_connected().
       tellsAgent: args.some((arg) => AGENT_PORT.test(arg) && HAS_ID.test(arg)),
+      otherPorts: args.flatMap(otherPort),
       hasDebugExit: has(/isa-debug-exit/),
     };
   } catch {
     return null;
   }
+}
+
+function otherPort(arg: string): string[] {
+  if (!PORT.test(arg) || AGENT.test(arg) || !HAS_NAME.test(arg)) return [];
+  const [, plain, quoted] = ID.exec(arg) ?? [];
+  const id = plain ?? quoted;
+  return id === undefined ? [] : [id];
 }

@@ -4,11 +4,13 @@ import { trustedOwners } from '../../common/file-trust.js';
 import { ExitwatchError } from '../../common/errors.js';
 import type { ExitEvent } from '../../events/exit-event.js';
 import { processTable } from '../../identity/platform-table.js';
+import { isAlive } from '../../process/liveness.js';
 import type { GuestAgent, VmTestimony } from '../evidence/vm-evidence.js';
 import type { VmRequests, VmRun, VmWitness } from '../evidence/vm-witness.js';
 
 import { EventLog, hasAllOf, isFromItsStart } from './event-log.js';
 import { readQemuCommand, type QemuCommand } from './qemu-command.js';
+import { joined, pressesBefore } from './joined-events.js';
 import { QemuLog } from './qemu-log.js';
 import type { QemuFiles } from './qemu-files.js';
 import type { QmpEvent } from './qmp-event.js';
@@ -62,6 +64,7 @@ class QemuWitness implements VmWitness {
 
   async catchUp(): Promise<void> {
     await Promise.all([this.#eventLog?.read(), this.#log?.read()]);
+    if (isAlive(this.#run.identity) === 'alive') this.#eventLog?.settle();
     const followed = [this.#eventLog?.file, this.#log?.file].filter((file) => file !== undefined);
     for (const { path, refusal } of followed) {
       if (refusal === null || this.#distrusted.has(path)) continue;
@@ -95,8 +98,8 @@ class QemuWitness implements VmWitness {
       this.#run.warning(new ExitwatchError('ERR_EXITWATCH_QMP', detail));
     }
     const { startedAt } = this.#run;
-    const events = isLogComplete || heard.length < logged.length ? logged : heard;
-    const isLinkUnbroken = events === heard && this.#link?.isUnbroken(exit) === true;
+    const isLinkUnbroken = this.#link?.isUnbroken(exit) === true;
+    const events = isLogComplete ? logged : this.#eventsOf(logged, heard, isLinkUnbroken);
     const { qmp } = this.#files;
     return {
       ...testimonyOf(
@@ -111,7 +114,7 @@ class QemuWitness implements VmWitness {
           ...(this.#command === null ? {} : { incoming: this.#command.isIncoming }),
           ready: wasReady(exit, startedAt, this.#link, logged),
           mayLinger: this.#command?.mayLinger ?? null,
-          agent: this.#agent(isLogComplete ? logged : null),
+          agent: this.#agent(events, isLogComplete),
           ...(this.#command === null ? {} : { debugExit: this.#command.hasDebugExit }),
           obeyed: this.#log?.obeyed(startedAt) ?? null,
           hasLog: hasLog && this.#command?.isDaemonized === true,
@@ -124,6 +127,19 @@ class QemuWitness implements VmWitness {
       ),
       socketIsLeft: qmp === undefined ? null : existsSync(qmp),
     };
+  }
+
+  /** Neither witness has all events: what either has counts. */
+  #eventsOf(
+    logged: readonly QmpEvent[],
+    heard: readonly QmpEvent[],
+    isLinkUnbroken: boolean,
+  ): QmpEvent[] {
+    const { initialStatus = null, readyAt = null } = this.#link ?? {};
+    // The first status sums up what the log may lack a part of.
+    return isLinkUnbroken && initialStatus !== null
+      ? [...pressesBefore(logged, readyAt), ...heard]
+      : joined(logged, heard);
   }
 
   #connect(path: string): QmpLink {
@@ -177,18 +193,20 @@ class QemuWitness implements VmWitness {
     return hasGoneOn ? null : last;
   }
 
-  /** `all`: the events of its run, if none is missing. */
-  #agent(all: readonly QmpEvent[] | null): GuestAgent | null {
+  /** `isAll`: none of its run's events is missing. */
+  #agent(events: readonly QmpEvent[], isAll: boolean): GuestAgent | null {
     const { agent } = this.#files;
     if (agent !== undefined) return agent;
     if (this.#command === null) {
       // Nobody saw the process, or it was about to exit when we looked: only its log can tell.
-      if (all === null) return null;
-      return hasHadAgent(all) ? 'open' : 'none';
+      if (hasHadAgent(events)) return 'open';
+      return isAll ? 'none' : null;
     }
-    const { hasAgent, tellsAgent } = this.#command;
-    const wasNeverThere = tellsAgent && all !== null && !hasHadAgent(all);
-    return hasAgent && !wasNeverThere ? 'open' : 'none';
+    const { hasAgent, tellsAgent, otherPorts } = this.#command;
+    const wasThere = hasHadAgent(events, otherPorts);
+    // Its channel may have been plugged in later, or be in a file of options.
+    if (!hasAgent) return wasThere ? null : 'none';
+    return tellsAgent && isAll && !wasThere ? 'none' : 'open';
   }
 
   /** When it had exited at the latest: what a log has from later is another start's. */

@@ -1,13 +1,14 @@
 import { EventEmitter } from 'node:events';
 import { connect, type Socket } from 'node:net';
 
+import { emitSafely } from '../../common/emit-safely.js';
 import { isObject } from '../../common/is-object.js';
 import { withDeadline } from '../../common/deadline.js';
 import { ExitwatchError } from '../../common/errors.js';
 
 import { LineSplitter } from '../../common/line-splitter.js';
 import { parseQmpEvent, type QmpEvent } from './qmp-event.js';
-import { peerOf } from '../../native/socket-peer.js';
+import { strangerAt } from '../../native/socket-peer.js';
 
 /** The events of a {@link QmpClient}. */
 export interface QmpClientEvents {
@@ -64,14 +65,16 @@ export class QmpClient extends EventEmitter<QmpClientEvents> {
     this.#socket = connect({ path });
     this.#socket.on('connect', () => {
       this.#isConnected = true;
-      const peer = owner === null ? null : (peerOf(this.#socket)?.pid ?? null);
-      if (peer === null || peer === owner) return;
-      this.#fail(
-        this.#error(`belongs to process ${String(peer)}, not to process ${String(owner)}`),
-      );
+      const stranger = strangerAt(this.#socket, owner);
+      if (stranger === null) return;
+      this.#fail(this.#error(`belongs to ${stranger}, not to process ${String(owner)}`));
     });
     this.#socket.on('data', (chunk) => {
-      this.#onData(chunk);
+      try {
+        this.#onData(chunk);
+      } catch (error) {
+        this.#fail(error as Error); // whatever the other end has sent, this process goes on
+      }
     });
     this.#socket.on('error', (error) => {
       this.#fail(error);
@@ -191,9 +194,10 @@ export class QmpClient extends EventEmitter<QmpClientEvents> {
   }
 
   #onAnswer(message: Record<string, unknown>): void {
-    const pending = this.#pending.get(String(message['id']));
-    if (pending === undefined) return;
-    this.#pending.delete(String(message['id']));
+    const { id } = message;
+    const pending = typeof id === 'string' ? this.#pending.get(id) : undefined;
+    if (typeof id !== 'string' || pending === undefined) return;
+    this.#pending.delete(id);
     clearTimeout(pending.timer);
     if ('return' in message) {
       pending.resolve({ value: message['return'], eventsBefore: this.#events });
@@ -210,7 +214,7 @@ export class QmpClient extends EventEmitter<QmpClientEvents> {
     const event = parseQmpEvent(message);
     if (event === null) return;
     this.#events++;
-    this.emit('event', event);
+    emitSafely(() => this.emit('event', event));
   }
 
   #fail(error: Error): void {

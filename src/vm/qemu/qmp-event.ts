@@ -20,6 +20,37 @@ export function parseQmpEvent(message: unknown): QmpEvent | null {
   return { event: message['event'], data: isObject(data) ? data : {}, at: parseTime(timestamp) };
 }
 
+/** More than any event that bears on an end has. */
+const MOST_FIELDS = 16;
+const MOST_TEXT = 200;
+const MOST_DEPTH = 2;
+
+/**
+ * The event without what no hypervisor sends: long texts, many fields, nested data. It is safe to
+ * keep many of these, and to print them.
+ */
+export function bounded({ event, data, at }: QmpEvent): QmpEvent {
+  return { event, data: boundedObject(data, MOST_DEPTH), at };
+}
+
+function boundedObject(from: Record<string, unknown>, depth: number): Record<string, unknown> {
+  const kept: [string, unknown][] = [];
+  for (const [key, value] of Object.entries(from)) {
+    if (kept.length >= MOST_FIELDS) break;
+    if (isShort(key) && isShort(value)) kept.push([key, value]);
+    else if (isShort(key) && isObject(value) && depth > 1) {
+      kept.push([key, boundedObject(value, depth - 1)]);
+    }
+  }
+  return Object.fromEntries(kept);
+}
+
+/** A long text is left out: a part of it would keep all of it in memory. */
+function isShort(value: unknown): boolean {
+  if (typeof value === 'string') return value.length <= MOST_TEXT;
+  return value === null || typeof value === 'number' || typeof value === 'boolean';
+}
+
 function parseTime(timestamp: unknown): Date | null {
   if (!isObject(timestamp)) return null;
   const { seconds, microseconds } = timestamp;

@@ -5,7 +5,7 @@ import type { ExitEvent } from '../../events/exit-event.js';
 import { QmpClient } from './qmp-client.js';
 import { type QmpEvent } from './qmp-event.js';
 import { RunStatus } from './run-status.js';
-import { isTelling, keepEvent } from './telling-events.js';
+import { keepEvent, tellingOf } from './telling-events.js';
 
 /** How often to try the socket: at first, as it is about to appear, and later. */
 const SOON_MS = 50;
@@ -152,8 +152,9 @@ export class QmpLink {
     });
   }
 
-  #keep(event: QmpEvent): void {
-    if (!isTelling(event)) return;
+  #keep(said: QmpEvent): void {
+    const event = tellingOf(said);
+    if (event === null) return;
     if (event.event === 'STOP') void this.status.ask(this.#client);
     if (event.event === 'RESUME' || event.event === 'RESET') this.status.hasGoneOn();
     if (!keepEvent(this.events, event)) this.isOverflown = true;

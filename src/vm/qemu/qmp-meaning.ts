@@ -6,7 +6,7 @@ import type {
   VmPhase,
 } from '../evidence/vm-event.js';
 
-import type { QmpEvent } from './qmp-event.js';
+import { bounded, type QmpEvent } from './qmp-event.js';
 
 /** `reason` of SHUTDOWN (qapi/run-state.json, ShutdownCause), since QEMU 4.0. */
 const REASONS = new Map<unknown, ShutdownReason>([
@@ -36,7 +36,7 @@ const PHASES = new Map<string, VmPhase>([
 
 /** What an event of QEMU means. */
 export function meaningOf(event: QmpEvent): VmEvent {
-  const { data, at } = event;
+  const { data, at } = bounded(event);
   const details = Object.keys(data).length === 0 ? '' : ` ${JSON.stringify(data)}`;
   return { ...happeningOf(event), at, said: `${event.event}${details}` };
 }

@@ -1,6 +1,6 @@
 import { timelineOf } from '../evidence/timeline.js';
 
-import type { QmpEvent } from './qmp-event.js';
+import { bounded, type QmpEvent } from './qmp-event.js';
 import { meaningOf } from './qmp-meaning.js';
 
 /** Events that matter; of others there may be any number. */
@@ -16,17 +16,22 @@ const KEPT: readonly string[] = [
   'MIGRATION',
 ];
 
-/** Whether an event bears on a machine's end. */
-export function isTelling({ event, data }: QmpEvent): boolean {
-  return KEPT.includes(event) || (event === AGENT && data['open'] === true);
+/** The event, {@link bounded}, if it bears on a machine's end; otherwise `null`. */
+export function tellingOf(said: QmpEvent): QmpEvent | null {
+  const { event, data } = said;
+  const isTelling = KEPT.includes(event) || (event === AGENT && data['open'] === true);
+  return isTelling ? bounded(said) : null;
 }
 
 /** A port was opened or closed in the guest: by its agent, if the port is the agent's. */
 const AGENT = 'VSERPORT_CHANGE';
 
-/** Whether an agent may have run in the guest, judged by these events. */
-export function hasHadAgent(events: readonly QmpEvent[]): boolean {
-  return events.some(({ event }) => event === AGENT);
+/**
+ * Whether an agent may have run in the guest, judged by these events. `others`: ids of ports that
+ * are not an agent's.
+ */
+export function hasHadAgent(events: readonly QmpEvent[], others: readonly unknown[] = []): boolean {
+  return events.some(({ event, data }) => event === AGENT && !others.includes(data['id']));
 }
 
 /** For one run, without the events that no longer matter. */
@@ -46,10 +51,13 @@ export function keepEvent(events: QmpEvent[], event: QmpEvent): boolean {
       return true;
     }
   }
-  // Once is enough.
-  if (event.event === AGENT && hasHadAgent(events)) return true;
-  const isRepeated = event.event === 'RESET' && events.at(-1)?.event === 'RESET';
-  if (isRepeated) events.pop();
+  // Once for each port is enough.
+  const isSame = (each: QmpEvent) => each.event === AGENT && each.data['id'] === event.data['id'];
+  if (event.event === AGENT && events.some(isSame)) return true;
+  // A reset from outside is another matter than the guest's own.
+  const last = events.at(-1);
+  const isRepeated = last?.event === 'RESET' && last.data['guest'] === event.data['guest'];
+  if (event.event === 'RESET' && isRepeated) events.pop();
   if (events.length >= MOST_EVENTS) return false;
   events.push(event);
   return true;

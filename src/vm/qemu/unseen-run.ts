@@ -6,14 +6,19 @@ import { classifyStop } from './classify-stop.js';
 import { parseLogLine } from './event-log-line.js';
 import { isWhole, splitRuns } from './log-runs.js';
 import type { QmpEvent } from './qmp-event.js';
-import { hasHadAgent, isTelling } from './telling-events.js';
+import { hasHadAgent, tellingOf } from './telling-events.js';
 
 /** A run that nobody saw, known from an event log. */
 export interface UnseenRun {
   events: QmpEvent[];
   /** When its last event came. */
   until: Date;
+  /** A full disk has torn a line of it, or the log was cut. */
+  mayLackEvents: boolean;
 }
+
+/** Stands where a line was torn. */
+const TORN = '';
 
 /** Which log to read. */
 export interface UnseenLog {
@@ -39,8 +44,11 @@ export async function readRuns({
 }: UnseenLog): Promise<{ runs: UnseenRun[]; refusal: string | null }> {
   const events: QmpEvent[] = [];
   const file = new GrowingFile(path, (line) => {
-    const event = parseLogLine(line);
-    if (event === null || event === 'torn' || !isTelling(event)) return;
+    const said = parseLogLine(line);
+    if (said === null) return;
+    const torn = { event: TORN, data: {}, at: events.at(-1)?.at ?? null };
+    const event = said === 'torn' ? torn : tellingOf(said);
+    if (event === null) return;
     events.push(event);
     if (events.length > 2 * MOST_EVENTS) events.splice(0, MOST_EVENTS);
   });
@@ -49,8 +57,14 @@ export async function readRuns({
   if (file.failure !== null) throw file.failure;
   const from = after?.getTime() ?? -Infinity;
   const isNew = ({ at }: QmpEvent) => at === null || at.getTime() > from;
-  const runs = splitRuns(events.filter(isNew)).map((run) => ({ events: run, until: lastOf(run) }));
-  return { runs: runs.slice(-MOST_RUNS), refusal: file.refusal };
+  const isCut = file.wasFull || file.wasReplaced;
+  const runs = splitRuns(events.filter(isNew)).map((run) => ({
+    events: run.filter(({ event }) => event !== TORN),
+    until: lastOf(run),
+    mayLackEvents: isCut || run.some(({ event }) => event === TORN),
+  }));
+  const told = runs.filter((run) => run.events.length > 0);
+  return { runs: told.slice(-MOST_RUNS), refusal: file.refusal };
 }
 
 /** Whether SHUTDOWN ended the run. A later STOP means that it lingers (`-no-shutdown`). */
@@ -62,11 +76,11 @@ export function hasEnded({ events }: UnseenRun): boolean {
 /** Why a run ended that nobody saw, judged by its event log, and by its log if that is its own. */
 export function judgeUnseen(
   name: string,
-  { events }: UnseenRun,
+  { events, mayLackEvents }: UnseenRun,
   leftovers: { pidfile: boolean | null; socket: boolean | null },
   obeyed: ObeyedSignal | null,
 ): VmVerdict {
-  const isComplete = isWhole(events);
+  const isComplete = isWhole(events) && !mayLackEvents;
   return classifyStop({
     name,
     exit: null,

@@ -31,14 +31,33 @@ const CUT_SHORT: readonly Cause[] = [
 ];
 
 /**
+ * What is known about a machine's later starts, such as a `VmEnd`; default: that there are none.
+ *
+ * @see [Whether to start it again](../../../docs/vm-causes.md#whether-to-start-it-again)
+ */
+export type LaterStarts = { isSuperseded?: boolean | null };
+
+/**
  * Whether to start a machine again. Not if it may continue elsewhere, if its guest powered it off,
- * or if we ended it. Yes if it was cut short, unless a candidate says otherwise.
+ * if we ended it, or if it was started again already. Yes if it was cut short, unless a candidate
+ * says otherwise.
  *
  * It keeps no record of failures: wait a while between two starts.
  *
  * @see [Whether to start it again](../../../docs/vm-causes.md#whether-to-start-it-again)
  */
-export function shouldRestart(stop: VmVerdict): RestartAdvice {
+export function shouldRestart(
+  stop: VmVerdict,
+  { isSuperseded = false }: LaterStarts = {},
+): RestartAdvice {
+  if (isSuperseded === true) return { restart: false, because: 'it was started again since' };
+  const advice = adviceOn(stop);
+  return advice.restart === true && isSuperseded === null
+    ? { restart: null, because: 'it may have been started again since' }
+    : advice;
+}
+
+function adviceOn(stop: VmVerdict): RestartAdvice {
   const { candidates, certainty, initiator } = stop;
   const all = (causes: readonly Cause[]) => candidates.every((each) => causes.includes(each));
   const any = (causes: readonly Cause[]) => candidates.some((each) => causes.includes(each));

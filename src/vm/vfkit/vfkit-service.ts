@@ -3,7 +3,7 @@ import { request } from 'node:http';
 import { isObject } from '../../common/is-object.js';
 import { ExitwatchError } from '../../common/errors.js';
 import { ANSWER_MS } from '../control/vm-driver.js';
-import { peerOf } from '../../native/socket-peer.js';
+import { strangerAt } from '../../native/socket-peer.js';
 
 /** More than vfkit ever sends. */
 const MOST_BYTES = 64 * 1024;
@@ -81,9 +81,8 @@ function ask(
     }, ANSWER_MS);
     asked.on('socket', (socket) => {
       socket.once('connect', () => {
-        const peer = owner === null ? null : (peerOf(socket)?.pid ?? null);
-        if (peer === null || peer === owner) return;
-        fail(`belongs to process ${peer}, not to process ${String(owner)}`);
+        const stranger = strangerAt(socket, owner);
+        if (stranger !== null) fail(`belongs to ${stranger}, not to process ${String(owner)}`);
       });
     });
     asked.on('error', (error) => {

@@ -54,7 +54,7 @@ export function evidenceOf(machine: Machine, view: View): Evidence {
 
 type Heard = Pick<
   Evidence,
-  'events' | 'eventsComplete' | 'eventsUnbroken' | 'initialStatus' | 'lastStatus'
+  'events' | 'eventsComplete' | 'eventsUnbroken' | 'heardSince' | 'initialStatus' | 'lastStatus'
 >;
 
 function eventsOf(machine: Machine, view: View): Heard {
@@ -62,6 +62,7 @@ function eventsOf(machine: Machine, view: View): Heard {
   const { link } = view;
   const lastStatus = lastStatusOf(machine, view);
   const initialStatus = link?.asks === true ? statusAt(machine, link.at) : null;
+  const heardSince = link === null ? null : dateOf(link.at);
   const isFirst = link !== null && !events.some(({ at }) => at <= link.at);
   // An empty log may be one that does not work.
   if (view.eventLog && events.length > 0) {
@@ -69,13 +70,13 @@ function eventsOf(machine: Machine, view: View): Heard {
     const eventsComplete = isKnownToBeAll(machine, events, arrival);
     return {
       ...{ events: events.map(toEvent), eventsComplete, eventsUnbroken: true },
-      ...{ initialStatus: arrival, lastStatus },
+      ...{ heardSince, initialStatus: arrival, lastStatus },
     };
   }
   if (link === null) {
     return {
       ...{ events: [], eventsComplete: false, eventsUnbroken: false },
-      ...{ initialStatus: null, lastStatus },
+      ...{ heardSince, initialStatus: null, lastStatus },
     };
   }
   const heard = events.filter(({ at }) => at > link.at && at <= (link.until ?? Infinity));
@@ -90,7 +91,7 @@ function eventsOf(machine: Machine, view: View): Heard {
     isKnownToBeAll(machine, heard, initialStatus);
   return {
     ...{ events: heard.map(toEvent), eventsComplete, eventsUnbroken },
-    ...{ initialStatus, lastStatus },
+    ...{ heardSince, initialStatus, lastStatus },
   };
 }
 

@@ -41,7 +41,7 @@ function unheardCauses({ evidence, timeline, wasIncoming }: StopCase): Cause[] {
   const { agent = 'none', guestSetsExitCode = false, eventsComplete, exit } = evidence;
   const { heardSince, intents } = evidence;
   const { hibernates, isPaused, shutdown } = timeline;
-  const isOver = isLongAfter(heardSince, shutdown?.at ?? null);
+  const isOver = !isBroken(evidence) && isLongAfter(heardSince, shutdown?.at ?? null);
   const unheard: Cause[] = [];
   if (exit?.how !== 'exited' && guestSetsExitCode !== false && !isPaused) unheard.push('vmm-exit');
   if (isBroken(evidence)) {

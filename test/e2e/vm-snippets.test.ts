@@ -234,7 +234,7 @@ describe('docs/vm-daemon.md', () => {
     const guest = await machine();
     while (!existsSync(examples.at('web.json'))) await setTimeout(5);
     await guest.press('p');
-    expect(await daemon.line()).toBe('web: the guest powered itself off (sure)');
+    expect(await daemon.line()).toBe('web: the guest powered itself off (sure) false');
     const { lastStopped } = JSON.parse(readFileSync(examples.at('web.json'), 'utf8')) as {
       lastStopped: unknown;
     };

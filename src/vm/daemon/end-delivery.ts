@@ -9,7 +9,7 @@ const MOST_HOOKS = 4;
 export interface DeliveryListener {
   /** Whether a later start of the machine is known by now. */
   isSuperseded(end: VmEnd): boolean;
-  /** The hook has finished or failed, or there is none. */
+  /** The hook has finished or failed, or there is none, and nobody has closed the delivery meanwhile. */
   delivered(end: VmEnd): Promise<void>;
   warning(error: Error, name: string): void;
 }
@@ -39,22 +39,23 @@ export class EndDelivery {
     this.#last.set(name, delivery);
   }
 
-  /** Calls no further hook. */
-  close(): void {
+  /** Calls no further hook. Resolves when all is noted that needs none. */
+  async close(): Promise<void> {
     this.#isClosed = true;
+    if (this.#hook === undefined) await Promise.all(this.#last.values());
   }
 
   async #deliver(end: VmEnd): Promise<void> {
     try {
       await this.#running.run(async () => {
-        if (this.#isClosed) return;
         // It may have waited for other hooks.
         const isSuperseded = this.#listener.isSuperseded(end) || end.isSuperseded;
-        await this.#hook?.({ ...end, isSuperseded });
+        if (!this.#isClosed) await this.#hook?.({ ...end, isSuperseded });
       });
     } catch (error) {
       this.#listener.warning(error as Error, end.stop.name);
     }
-    await this.#listener.delivered(end);
+    // A hook that was not called, or that nobody has waited for, is called again.
+    if (!this.#isClosed || this.#hook === undefined) await this.#listener.delivered(end);
   }
 }

@@ -75,6 +75,8 @@ export class VmDaemon extends EventEmitter<VmDaemonEvents> implements AsyncDispo
   #directory: VmDirectory | undefined;
   #starting: Promise<void> | undefined;
   #isClosed = false;
+  /** Ends that are about to be delivered. */
+  readonly #looks = new Set<Promise<void>>();
 
   /** @throws ExitwatchError `ERR_EXITWATCH_INVALID_OPTION` */
   constructor(options: VmDaemonOptions) {
@@ -91,7 +93,7 @@ export class VmDaemon extends EventEmitter<VmDaemonEvents> implements AsyncDispo
     this.#delivery = new EndDelivery(options.hook, {
       isSuperseded: (end) => this.#records?.isSuperseded(end) === true,
       delivered: async (end) => {
-        await this.#records?.delivered(end, () => this.#isClosed || this.#state === undefined);
+        await this.#records?.delivered(end, () => this.#state === undefined);
       },
       warning: (error, name) => {
         this.#warn(error, name);
@@ -145,7 +147,7 @@ export class VmDaemon extends EventEmitter<VmDaemonEvents> implements AsyncDispo
       const undelivered = known.records.flatMap((record) => records.restore(record));
       const opened = this.#directory.open([...known.records.map(asKnown), ...known.forgotten]);
       // Deliver now what was not delivered before: before any later end of the same machine.
-      for (const end of undelivered) void this.#deliver({ ...end, isRepeated: true });
+      for (const end of undelivered) this.#deliver({ ...end, isRepeated: true });
       await opened;
       this.#checkOpen();
       this.#monitor.forgetRestored();
@@ -164,10 +166,12 @@ export class VmDaemon extends EventEmitter<VmDaemonEvents> implements AsyncDispo
   /** Stops watching; the machines keep running. What is known by then is on the disk. */
   async close(): Promise<void> {
     this.#isClosed = true;
-    this.#delivery.close();
+    await Promise.all(this.#looks);
+    const isDelivered = this.#delivery.close();
     // This ends what is under way there.
     await this.#directory?.close();
     await this.#starting?.catch(() => undefined);
+    await isDelivered;
     await this.#release();
   }
 
@@ -221,7 +225,7 @@ export class VmDaemon extends EventEmitter<VmDaemonEvents> implements AsyncDispo
       ended: async (start, stop, accounted) => {
         const end = await records.ended(start, stop, accounted);
         if (stop.exit !== null) monitor.commit(stop.exit);
-        void this.#deliver(end);
+        this.#deliver(end);
       },
       warning: (error, name) => {
         this.#warn(error, name);
@@ -235,8 +239,14 @@ export class VmDaemon extends EventEmitter<VmDaemonEvents> implements AsyncDispo
     });
   }
 
-  /** For an end that is on the disk. Looks first whether the machine was started again since. */
-  async #deliver(stored: StoredVmEnd): Promise<void> {
+  /** For an end that is on the disk. */
+  #deliver(stored: StoredVmEnd): void {
+    const look = this.#lookAndDeliver(stored).finally(() => this.#looks.delete(look));
+    this.#looks.add(look);
+  }
+
+  /** Looks first whether the machine was started again since. */
+  async #lookAndDeliver(stored: StoredVmEnd): Promise<void> {
     const { name } = stored.stop;
     const isThere = this.#isClosed ? null : await this.#directory?.hasLaterStart(name);
     const isSuperseded = this.#records?.isSuperseded(stored) === true || (isThere ?? null);

@@ -31,7 +31,7 @@ Usage: exitwatch record [OPTION]…
   --match WHAT     keeps only these ends (may be repeated): all, failed, killed,
                    name=GLOB, user=USER or unit=UNIT; also keeps what may
                    match, for example if its unit is not known
-  --rate N         keeps at most N ends of a program in a minute, and counts the
+  --rate N         keeps at most N ends of one name in a minute, and counts the
                    others
   --command-lines  also keeps the arguments of processes and of those who end
                    them, without what is probably a password, a token or a key

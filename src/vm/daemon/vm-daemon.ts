@@ -153,7 +153,7 @@ export class VmDaemon extends EventEmitter<VmDaemonEvents> implements AsyncDispo
       this.#monitor.forgetRestored();
     } catch (error) {
       this.#isClosed = true;
-      this.#delivery.close();
+      await this.#delivery.close();
       await this.#release();
       throw error;
     }

@@ -32,7 +32,11 @@ export type VmEnd = {
   isSuperseded: boolean | null;
 };
 
-/** An end as a record holds it. */
+/**
+ * An end as a record holds it.
+ *
+ * @see [In a program](../../../docs/vm-daemon.md#in-a-program)
+ */
 export type StoredVmEnd = Omit<VmEnd, 'isSuperseded'>;
 
 /**

@@ -42,10 +42,11 @@ static void Add(Parser* parser, int c, bool is_kept) {
   if (is_kept || !IsWhite(c)) parser->trimmed = parser->size;
 }
 
+// systemd has no names with a dot or a hyphen, which programs of Java have.
 static bool IsName(const char* text, size_t length) {
   if (length == 0 || isdigit((unsigned char)text[0])) return false;
   for (size_t i = 0; i < length; i++) {
-    if (!isalnum((unsigned char)text[i]) && text[i] != '_') return false;
+    if (!isalnum((unsigned char)text[i]) && strchr("_.-", text[i]) == NULL) return false;
   }
   return true;
 }

@@ -226,6 +226,7 @@ static void Accept(void) {
     MessageNumber(&client->out, "pid", getpid());
     MessageText(&client->out, "bootId", BootId());
     MessageText(&client->out, "can", "pidfile");  // what the first keepers could not
+    MessageText(&client->out, "can", "openFiles");
     if (IsGuard()) MessageText(&client->out, "can", "guard");
     MessageEnd(&client->out, begin);
     Flush(client);

@@ -25,6 +25,7 @@ enum {
   kLockTries = 100,
   kLookAgainUs = 20000,
   kUsualFiles = 1024,
+  kHugeFiles = 1 << 19,  // the highest limit that systemd gives, unless somebody says otherwise
   // How long a disk may take to open a log, before a run starts that may have to wait for it later.
   kLongestOpenMs = 2000,
 };
@@ -165,13 +166,14 @@ static void OpenLogs(ChildFiles* files, const StartSpec* spec) {
 }
 
 // Node.js raises the limit of itself, and so of all that it starts, to the highest. The usual one
-// is what select(2) can take; a program that can do with more raises it by itself.
+// is what select(2) can take; a program that can do with more raises it by itself. Who has chosen a
+// lower one for all of us meant it.
 static void LimitOpenFiles(const ChildFiles* files, const StartSpec* spec) {
   struct rlimit limit = inherited_files;
   if (spec->open_files >= 0) {
     limit.rlim_cur = (rlim_t)spec->open_files;
     if (limit.rlim_cur > limit.rlim_max) limit.rlim_max = limit.rlim_cur;
-  } else if (limit.rlim_cur == limit.rlim_max && limit.rlim_max > kUsualFiles) {
+  } else if (limit.rlim_cur == limit.rlim_max && limit.rlim_max >= kHugeFiles) {
     limit.rlim_cur = kUsualFiles;
   }
   // Somebody may have lowered our own limit since: that one remains.

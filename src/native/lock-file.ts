@@ -14,7 +14,11 @@ export function lockFile(file: number): boolean {
   const { path } = usableFile(KEEPER_NAME);
   if (path === null) return true;
   const { status, error } = spawnSync(path, ['lock'], { stdio: [file, 'ignore', 'ignore'] });
-  if (error !== undefined) throw error;
+  if (error !== undefined) {
+    const { code = '' } = error as NodeJS.ErrnoException;
+    if (['EACCES', 'ENOENT', 'ENOEXEC', 'EPERM'].includes(code)) return true; // no such program, after all
+    throw error;
+  }
   if (status !== 0 && status !== KEEPER_IN_USE) {
     throw new Error(`"${path} lock" ended with ${status}`);
   }

@@ -32,14 +32,15 @@ const MOST_LIST = 120;
  *
  * @param ends what else ends it
  */
-const wordOfShell = (ends: string) =>
+const wordOfShell = (ends: string, within = '(?!)') =>
   new RegExp(
-    String.raw`^(?:\$\([^)]*\)?|[^\s"'\x60\\${ends}]|\\[^"']?` +
+    String.raw`^(?:\$\([^)]*\)?|[^\s"'\x60\\${ends}]|${within}|\\[^"']?` +
       String.raw`|(["'\x60])(?![\s"'\x60)\]};,]|$)(?:\\[^]|(?!\1)[^])*\1?)*`,
   );
 /** Of an option, which may be in text that is not for a shell. */
 const OPTION_WORD = wordOfShell('');
-const ASSIGNED_WORD = wordOfShell(';&|');
+/** Of a variable, whose value may have separators that end no command. */
+const ASSIGNED_WORD = wordOfShell(';&|', String.raw`[;&|](?![\s;&|]|$)`);
 
 const IDENTIFIED =
   /\bidentified\s{1,8}(?:with\s{1,8}\S{1,64}\s{1,8})?(?:by|as)\s{1,8}(?:(?:password|values)\s{1,8})?(["']?)/gi;

@@ -62,6 +62,7 @@ test('a process whose parent nobody knows may be one that a hook started, while 
   const own = family({});
   const orphan = { ...exit(CHILD, 0), parentPid: null };
   expect(own.mayHave(orphan)).toBe(true);
+  expect(own.mayHave({ ...orphan, startedAt: new Date(Date.now() - 60_000) })).toBe(false);
   own.end(HOOK);
   expect(own.mayHave({ ...orphan, exitedAt: new Date(Date.now() + 5000) })).toBe(false);
   expect(family({}).mayHave(exit(CHILD, STRANGER))).toBe(false);

@@ -245,7 +245,7 @@ killasgroup = true
           ...{ name: 'db', command: '/usr/bin/db', args: ['--data', '/etc/supervisor/my data'] },
           ...{ restart: 'always', user: 'svc', cwd: '/etc/supervisor/data' },
           extraEnv: { A: 'all', Z: 'z\\z' },
-          backoff: { freeAttempts: 1, firstMs: 1000 },
+          backoff: { freeAttempts: 1, firstMs: 1000, healthyMs: 1000 },
           stop: { signal: 'SIGINT', ask: 'main', graceMs: 20_000 },
           logs: { file: '/var/log/db.log', maxBytes: 1_048_576, keep: 2 },
         },

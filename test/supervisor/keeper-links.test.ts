@@ -96,6 +96,23 @@ describe('a link of somebody else among the folders', () => {
   });
 });
 
+itAsRoot('a link of somebody else is followed to a folder of the same one', async () => {
+  await using host = await KeeperHost.open();
+  const { theirs } = foldersIn(host);
+  swap(theirs, 'away');
+  chownSync(`${theirs}/away`, NOBODY, NOBODY);
+  const logs = { stdout: `${theirs}/logs/out`, stderr: `${theirs}/logs/error` };
+  await host.keeper.start({
+    id: 'a',
+    command: 'sh',
+    args: ['-c', 'echo one; exec sleep 1000'],
+    logs,
+  });
+  await until('the line', () => readFileSync(`${theirs}/away/out`, 'utf8') === 'one\n');
+  await host.keeper.rotateLog('a', logs.stdout);
+  expect(readFileSync(`${theirs}/away/out.1`, 'utf8')).toBe('one\n');
+});
+
 it('a link of our own among the folders is followed, whether it is absolute or not', async () => {
   await using host = await KeeperHost.open();
   mkdirSync(host.path('logs', 'deep'), { recursive: true });

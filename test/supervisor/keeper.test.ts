@@ -189,7 +189,7 @@ describe.each(MODES)('a run %s', (_, itHere, mode) => {
     expect(readlinkSync(`/proc/${pid}/fd/0`)).toBe('/dev/null');
     // Node.js has raised our own limit to the highest.
     const [, highest = 0] = openFilesOf('self');
-    expect(openFilesOf(pid ?? 0)).toEqual([Math.min(1024, highest), highest]);
+    expect(openFilesOf(pid ?? 0)).toEqual([highest < 524_288 ? highest : 1024, highest]);
   });
 
   itHere('may have as many files open as it is told', async () => {

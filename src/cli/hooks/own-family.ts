@@ -76,9 +76,12 @@ export class OwnFamily {
   /**
    * Whether a process whose parent is unknown may have descended from a hook: one ran when it exited.
    */
-  mayHave({ parentPid, exitedAt }: ExitEvent): boolean {
-    const atMs = exitedAt.getTime();
-    return parentPid === null && [...this.#hooks.values()].some((life) => isDuring(life, atMs));
+  mayHave({ parentPid, startedAt, exitedAt }: ExitEvent): boolean {
+    if (parentPid !== null) return false;
+    const [startMs, endMs] = [startedAt?.getTime() ?? Infinity, exitedAt.getTime()];
+    return [...this.#hooks.values()].some(
+      (life) => isDuring(life, endMs) && startMs >= life.from - SLACK_MS,
+    );
   }
 
   /** Whether a hook, or what it runs, has sent a signal. */

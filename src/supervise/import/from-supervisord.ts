@@ -202,7 +202,7 @@ function serviceOf(
 /** With `startsecs=0` no start ever fails there: it is tried again without a limit. */
 function startsOf(startMs: number, retries: number): Pick<ConfiguredService, 'backoff' | 'ready'> {
   const backoff = { freeAttempts: 1, firstMs: 1000 };
-  if (startMs === 0) return { backoff };
+  if (startMs === 0) return { backoff: { ...backoff, healthyMs: 1000 } };
   return {
     backoff: { ...backoff, healthyMs: startMs, giveUpAfter: retries + 1 },
     ready: { aliveMs: startMs },

@@ -38,8 +38,8 @@ export class KeeperLink {
   #connection: KeeperConnection | undefined;
   #connecting: Promise<KeeperReady> | undefined;
   #ready: KeeperReady | undefined;
-  /** Older keepers do not. */
-  writesPidfiles = true;
+  /** The fields that it takes, of those that older keepers do not; `null`: it has not said so yet. */
+  #newFields: ReadonlySet<string> | null = null;
   #isClosed = false;
 
   constructor(stateDir: string, host: LinkHost) {
@@ -130,9 +130,14 @@ export class KeeperLink {
       throw closedError();
     }
     this.#connection = connection;
-    this.writesPidfiles = hello.all('can').includes('pidfile');
+    this.#newFields = new Set(hello.all('can'));
     this.#ready = this.#host.onConnected(hello, items);
     return this.#ready;
+  }
+
+  /** Whether the keeper takes this field, which older ones do not. */
+  takes(field: 'pidfile' | 'openFiles'): boolean {
+    return this.#newFields?.has(field) ?? true;
   }
 
   /** Another keeper takes its place. */

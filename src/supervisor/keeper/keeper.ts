@@ -140,7 +140,10 @@ export class Keeper extends EventEmitter<KeeperEvents> {
     this.#cgroup ??= cgroupBase(this.#stateDir);
     const request = toRequest(options, this.#cgroup);
     const { message } = await this.#link.request(
-      this.#link.writesPidfiles ? request : request.filter(([key]) => key !== 'pidfile'),
+      // An older keeper gives the highest limit of open files.
+      request.filter(
+        ([key]) => (key !== 'pidfile' && key !== 'openFiles') || this.#link.takes(key),
+      ),
     );
     // What it has told in the meantime is newer than the answer.
     checkAnswer(message, options.id);
@@ -148,7 +151,7 @@ export class Keeper extends EventEmitter<KeeperEvents> {
     if (run.state === 'starting') run = await this.#runs.started(run.id);
     const { pidfile } = options;
     if (run.state !== 'failed') {
-      if (pidfile !== undefined && !this.#link.writesPidfiles) await writeMissing(pidfile, run);
+      if (pidfile !== undefined && !this.#link.takes('pidfile')) await writeMissing(pidfile, run);
       return run;
     }
     // In this order: what tried to become the command may not be gone before.

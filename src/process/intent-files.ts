@@ -9,8 +9,9 @@ export interface IntentFiles {
   lostUntil: Date | null;
 }
 
-/** How logrotate(8) and others name what they rotate. */
+/** How logrotate(8) and others name what they rotate, and what they have not compressed. */
 const ROTATED = /^[.-]\d[\d-]*(\.\w+)?$/;
+const UNCOMPRESSED = /^[.-]\d[\d-]*$/;
 
 /** Nobody keeps more of them uncompressed. */
 const MOST_FILES = 20;
@@ -29,7 +30,7 @@ export async function intentFilesOf(path: string): Promise<IntentFiles> {
     const { birthtimeMs, birthtime, dev, ino, mtime } = status;
     found.push({
       ...{ path: each === name ? path : join(folder, each), id: `${dev}:${ino}`, mtime },
-      isReadable: each === name || /\d$/.test(each),
+      isReadable: each === name || UNCOMPRESSED.test(each.slice(name.length)),
       bornAt: birthtimeMs === 0 ? null : birthtime,
     });
   }

@@ -47,15 +47,18 @@ export class IntentHistory {
       this.#lostUntil = Math.max(this.#lostUntil, until.getTime());
     };
     if (lostUntil !== null) lose(lostUntil);
-    const newest = this.#seen.at(-1);
-    const ids = files.map(({ id }) => id);
-    // An older one that is gone was removed on purpose, when it was too old to matter.
-    if (newest !== undefined && !ids.includes(newest)) lose(new Date());
-    this.#seen = ids;
-    if (this.#begunAt === null) return;
     // A file system that does not tell the age of a file cannot tell of a loss either.
     const births = files.map(({ bornAt }) => bornAt?.getTime() ?? -Infinity);
     const bornAt = Math.min(...births, Date.now());
+    const newest = this.#seen.at(-1);
+    const ids = files.map(({ id }) => id);
+    // What it had is older than what is there. An older one that is gone was removed when it was too old to matter.
+    if (newest !== undefined && !ids.includes(newest)) {
+      lose(bornAt === -Infinity ? new Date() : new Date(bornAt));
+    }
+    this.#seen = ids;
+    // A log that is rotated is as young as its first intent since then.
+    if (this.#begunAt === null || lostUntil !== null || files.length > 1) return;
     if (bornAt > this.#begunAt.getTime() + MAKING_MS) lose(new Date(bornAt));
   }
 }

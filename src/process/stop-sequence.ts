@@ -1,3 +1,4 @@
+// One idea: the steps that stop one process, one after the other.
 import { LATE, withDeadline } from '../common/deadline.js';
 import { ExitwatchError } from '../common/errors.js';
 import type { ExitEvent } from '../events/exit-event.js';
@@ -82,10 +83,18 @@ export class StopSequence {
   #isDelivered = false;
   #failure: unknown;
   #controlsLeft: number;
+  readonly #sent = new Set<SignalName | ControlName>();
+  readonly #isSent: (what: SignalName | ControlName) => boolean;
 
-  constructor(identity: ProcessIdentity, options: CheckedStopOptions) {
+  /** `beside`: other stops of the process, which are under way: what they have sent is not sent again. */
+  constructor(
+    identity: ProcessIdentity,
+    options: CheckedStopOptions,
+    beside: readonly StopSequence[] = [],
+  ) {
     this.#identity = identity;
     this.#options = options;
+    this.#isSent = (what) => beside.some((each) => each.#sent.has(what));
     this.#controlsLeft = options.controls.length;
     this.#end = this.#run().finally(async () => {
       this.#over.abort();
@@ -161,6 +170,12 @@ export class StopSequence {
   ): Promise<void> {
     if (this.#needsNothing()) return;
     if (via === 'control') this.#controlsLeft--;
+    if (via !== 'kill' && this.#isSent(what)) {
+      this.#via = via;
+      this.#hasActed = true;
+      await this.#wait(seen, graceMs);
+      return;
+    }
     const { intentLog, reason } = this.#options;
     const begin = performance.now();
     const deadline = new Date(Date.now() + graceMs);
@@ -180,6 +195,7 @@ export class StopSequence {
       this.#via = via;
       this.#hasActed = true;
       this.#isDelivered ||= outcome === 'delivered';
+      if (outcome === 'delivered') this.#sent.add(what);
     }
     await this.#settle(id, outcome);
     // After a failure the next step follows at once; if the process was already dead, its exit

@@ -109,9 +109,12 @@ function begin(
   identity: ProcessIdentity,
   options: CheckedStopOptions,
 ): Running['sequence'] {
+  const beside = (running.get(key) ?? []).flatMap(({ sequence }) =>
+    sequence instanceof StopSequence ? [sequence] : [],
+  );
   const sequence = options.tree
     ? new TreeStop(identity, options)
-    : new StopSequence(identity, options);
+    : new StopSequence(identity, options, beside);
   const started = { sequence, options, startedMs: performance.now() };
   running.set(key, [...(running.get(key) ?? []), started]);
   return sequence;

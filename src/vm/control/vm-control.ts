@@ -210,11 +210,14 @@ function doubt(pidfile: string): ExitwatchError {
 /** No process here has the number in the pidfile, but the machine is there. */
 async function isElsewhere({ isNumber }: Found, driver: VmDriver | undefined): Promise<boolean> {
   if (!isNumber || driver === undefined) return false;
+  // A manager also answers for machines that do not run.
   return driver.state().then(
-    () => true,
+    (state) => !STOPPED.test(state),
     () => false,
   );
 }
+
+const STOPPED = /^(stopped|shut ?off|off|inactive|crashed)$/i;
 
 function elsewhere(pidfile: string): ExitwatchError {
   return new ExitwatchError(

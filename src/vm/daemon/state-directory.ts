@@ -73,6 +73,16 @@ export class StateDirectory {
     }
   }
 
+  /** Resolves with the time when it was called for the first time: since then, the intent log was there. */
+  async markIntents(): Promise<Date> {
+    const mark = await open(join(this.path, '.intents'), 'a', 0o600);
+    try {
+      return (await mark.stat()).mtime; // as with the lock file
+    } finally {
+      await mark.close();
+    }
+  }
+
   /** The records of this host. */
   records(onError: (error: Error, name: string) => void): Promise<VmRecord[]> {
     return readVmRecords(this.path, onError);

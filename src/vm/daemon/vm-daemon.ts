@@ -124,11 +124,11 @@ export class VmDaemon extends EventEmitter<VmDaemonEvents> implements AsyncDispo
     this.#state = state;
     try {
       this.#checkOpen();
-      await this.#makeIntentLog(state);
+      const intentsSince = await this.#makeIntentLog(state);
       this.#monitor = new VmMonitor(
         { intentLog: intentLogPath(state.path), source, trace },
         {
-          ...{ stateDir: join(state.path, WATCHES), recorder, intentsSince: state.since },
+          ...{ stateDir: join(state.path, WATCHES), recorder, intentsSince },
           ...(exitOf === undefined ? {} : { exitOf }),
         },
       );
@@ -186,13 +186,15 @@ export class VmDaemon extends EventEmitter<VmDaemonEvents> implements AsyncDispo
     return this.close();
   }
 
-  /** From now on, a missing log is a lost one. */
-  async #makeIntentLog({ path }: StateDirectory): Promise<void> {
-    const log = new IntentLog(intentLogPath(path));
+  /** Resolves with the time since when a missing log is a lost one. */
+  async #makeIntentLog(state: StateDirectory): Promise<Date> {
+    const log = new IntentLog(intentLogPath(state.path));
     try {
       await log.create();
+      return await state.markIntents();
     } catch (error) {
       this.#warn(error as Error, null);
+      return new Date();
     } finally {
       await log.close();
     }

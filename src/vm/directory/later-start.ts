@@ -1,5 +1,6 @@
 import { isSameProcess, startOf, type ProcessIdentity } from '../../identity/process-identity.js';
 import { isAlive } from '../../process/liveness.js';
+import { isWhole } from '../qemu/log-runs.js';
 
 import { readControlFiles, type ControlFiles } from './control-files.js';
 import { madeAtOf } from './file-stamps.js';
@@ -40,7 +41,9 @@ export async function laterStart(
   const known = context.known(name);
   const after = known?.judgedUntil ?? context.since;
   try {
-    if ((await unseenRunsOf(files, after, trust)).length > 0) return true;
+    // What does not begin as a start does is the rest of the last one's.
+    const runs = await unseenRunsOf(files, after, trust);
+    if (runs.some(({ events }) => isWhole(events))) return true;
     const owner = await ownerOf(files);
     switch (owner.state) {
       case 'found': {

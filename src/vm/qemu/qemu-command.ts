@@ -52,7 +52,9 @@ export function readQemuCommand(pid: number): QemuCommand | null {
 }
 
 function otherPort(arg: string): string[] {
-  if (!PORT.test(arg) || AGENT.test(arg) || !HAS_NAME.test(arg)) return [];
+  // A console needs no name, and is no agent's.
+  const isOther = arg.includes('virtconsole') || HAS_NAME.test(arg);
+  if (!PORT.test(arg) || AGENT.test(arg) || !isOther) return [];
   const [, plain, quoted] = ID.exec(arg) ?? [];
   const id = plain ?? quoted;
   return id === undefined ? [] : [id];

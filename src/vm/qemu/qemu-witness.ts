@@ -205,7 +205,7 @@ class QemuWitness implements VmWitness {
     const { hasAgent, tellsAgent, otherPorts } = this.#command;
     const wasThere = hasHadAgent(events, otherPorts);
     // Its channel may have been plugged in later, or be in a file of options.
-    if (!hasAgent) return wasThere ? null : 'none';
+    if (!hasAgent) return wasThere && otherPorts !== undefined ? null : 'none';
     return tellsAgent && isAll && !wasThere ? 'none' : 'open';
   }
 

@@ -29,7 +29,8 @@ describe('a file of variables is read as systemd reads an EnvironmentFile=', () 
     ['lines within quotes', 'A="x\ny"\nB=\'z\n\'\n', { A: 'x\ny', B: 'z\n' }],
     ['lines that end with CR LF', '#\r\nA="1"\r\nB=2\r\n', { A: '1', B: '2' }],
     ['no end of the last line', 'A=1\nB=2', { A: '1', B: '2' }],
-    ['what is none', 'nothing\n=x\n1A=x\nexport B=x\nC-D=x\nE=\n', { E: '' }],
+    ['what is none', 'nothing\n=x\n1A=x\nexport B=x\nC D=x\nE=\n', { E: '' }],
+    ['names of other programs than shells', 'a.b-c=1\n', { 'a.b-c': '1' }],
     ['one of the same name, later', 'A=1\nB=2\nA=3\n', { A: '3', B: '2' }],
     ['a comment that does not go on', '# A=1\\\nB=2\n', { B: '2' }],
   ])('with %s', async (_, text, expected) => {

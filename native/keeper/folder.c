@@ -28,8 +28,7 @@ static int TakeName(char* path, char name[NAME_MAX + 1]) {
 enum { kNobody = -1 };  // no link of a stranger was followed
 
 // Puts what a link says before the rest of the path. 0 or an errno.
-static int FollowLink(int link, const struct stat* status, char path[PATH_MAX],
-                      int64_t* stranger) {
+static int FollowLink(int link, const struct stat* status, char path[PATH_MAX], int64_t* stranger) {
   if (status->st_uid != 0 && status->st_uid != geteuid()) {
     if (*stranger != kNobody && *stranger != status->st_uid) return ELOOP;
     *stranger = status->st_uid;
@@ -54,7 +53,8 @@ static int Enter(int* folder, const char* name, char path[PATH_MAX], int* links,
     struct stat status;
     int error = link < 0 || fstat(link, &status) < 0 ? errno : 0;
     if (error == 0 && !S_ISLNK(status.st_mode)) error = ENOTDIR;
-    if (error == 0) error = ++*links > kMostLinks ? ELOOP : FollowLink(link, &status, path, stranger);
+    if (error == 0)
+      error = ++*links > kMostLinks ? ELOOP : FollowLink(link, &status, path, stranger);
     CloseFd(&link);
     if (error != 0 || path[0] != '/') return error;
     next = open("/", O_PATH | O_CLOEXEC);

@@ -301,3 +301,11 @@ test('a gap that began on another day says on which', () => {
     'SKIPPED: 7 ends of MainThread (node) since 2026-11-20 21:14:03.000',
   );
 });
+
+test('a long name of a program is cut where it does not fit, as the kernel cuts it', () => {
+  const event = { ...END, name: 'x86_64-linux-gn', program: 'x86_64-linux-gnu-as' };
+  const rowAt = (columns: number | undefined) =>
+    new ExitTable(false, () => columns, NOON).exit(event).split('\n');
+  expect(rowAt(80)).toEqual([expect.stringContaining(' x86_64-linux-gn ')]);
+  expect(rowAt(undefined)).toEqual([expect.stringContaining(' x86_64-linux-gnu-as ')]);
+});

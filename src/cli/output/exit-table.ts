@@ -104,7 +104,8 @@ export class ExitTable {
     const both = describeNames(event) ?? '-';
     const { name, program } = event;
     if (program === null || this.#layout.fits('NAME', both)) return both;
-    return escapeText(name !== null && isBetterKnown(name, program) ? name : program);
+    const isEnough = name !== null && name !== '' && program.startsWith(name);
+    return escapeText(name !== null && (isEnough || isBetterKnown(name, program)) ? name : program);
   }
 
   /** A sender's command line may be long. */

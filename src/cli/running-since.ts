@@ -1,7 +1,8 @@
 import { spawnSync } from 'node:child_process';
-import { readdirSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 
 import { bootId } from '../identity/boot-id.js';
+import { pids } from '../identity/pids.js';
 import { processTable } from '../identity/platform-table.js';
 import { bootPrefix } from '../identity/process-identity.js';
 import { bootOf } from '../journal/moments.js';
@@ -98,12 +99,6 @@ function containerRunsSince({ container }: JournalExit, boot: string): Run | nul
     return { at, moment: { bootId: boot, wallMs: at.getTime(), monotonicMs: null } };
   }
   return null;
-}
-
-function pids(): number[] {
-  return readdirSync('/proc')
-    .filter((name) => /^[1-9]\d*$/.test(name))
-    .map(Number);
 }
 
 function textOf(pid: number, file: string): string | null {

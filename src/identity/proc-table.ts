@@ -1,6 +1,7 @@
-import { readFileSync, readdirSync, statSync } from 'node:fs';
+import { readFileSync, statSync } from 'node:fs';
 import { setImmediate } from 'node:timers/promises';
 
+import { pids } from './pids.js';
 import type { ProcessRow, ProcessTable, Lookup } from './process-table.js';
 
 /** USER_HZ, the unit of times in /proc on every architecture that Node.js supports. */
@@ -65,8 +66,7 @@ export class ProcTable implements ProcessTable {
   }
 
   list(): Promise<Map<number, Lookup>> {
-    const names = readdirSync('/proc').filter((name) => /^[1-9]\d*$/.test(name));
-    return this.#lookAt(names.map(Number), true);
+    return this.#lookAt(pids(), true);
   }
 
   startTime(startTicks: number): Date {

@@ -1,7 +1,8 @@
-import { readFileSync, readdirSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 
 import type { ExitEvent } from '../events/exit-event.js';
 import type { LikelyClient, OnBehalfReason, SignalSender } from '../events/signal-event.js';
+import { pids } from '../identity/pids.js';
 import { processTable } from '../identity/platform-table.js';
 
 import { clientIn, isClient, isClientOf } from './clients.js';
@@ -117,7 +118,7 @@ export class LikelyClients {
       return;
     }
     this.#lookedAtMs = now;
-    this.#running = pids()?.flatMap((pid) => this.#clientAt(pid) ?? []) ?? null;
+    this.#running = pidsOrNone()?.flatMap((pid) => this.#clientAt(pid) ?? []) ?? null;
     const spentMs = performance.now() - begin;
     const since = Math.max(this.#paidUntilMs, begin - LOOK_SHARE * LOOKS_AT_ONCE_MS);
     this.#paidUntilMs = since + LOOK_SHARE * spentMs;
@@ -170,11 +171,9 @@ function isSame(one: Run, other: Run): boolean {
   return one.pid === other.pid && Math.abs(apartMs) <= 2 * TICK_MS;
 }
 
-function pids(): number[] | null {
+function pidsOrNone(): number[] | null {
   try {
-    return readdirSync('/proc')
-      .filter((name) => /^[1-9]\d*$/.test(name))
-      .map(Number);
+    return pids();
   } catch {
     return null; // no descriptor is left
   }

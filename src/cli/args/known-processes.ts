@@ -1,6 +1,7 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 
 import type { ExitEvent } from '../../events/exit-event.js';
+import { pids } from '../../identity/pids.js';
 import { processTable } from '../../identity/platform-table.js';
 import {
   bootPrefix,
@@ -78,15 +79,10 @@ export class KnownProcesses {
 
   #look(): void {
     if (process.platform !== 'linux') return;
-    const pids = new Set<number>();
-    for (const entry of readdirSync('/proc')) {
-      const pid = Number(entry);
-      if (!Number.isInteger(pid)) continue;
-      pids.add(pid);
-      this.#learn(pid);
-    }
+    const there = new Set(pids());
+    for (const pid of there) this.#learn(pid);
     for (const [pid, known] of this.#byPid) {
-      if (pids.has(pid)) continue;
+      if (there.has(pid)) continue;
       // Its event may still arrive, so keep it until the next look.
       if (known.isThere) known.isThere = false;
       else this.#byPid.delete(pid);

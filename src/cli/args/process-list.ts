@@ -1,6 +1,7 @@
-import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { readFileSync, readlinkSync } from 'node:fs';
 import { basename } from 'node:path';
 
+import { pids } from '../../identity/pids.js';
 import { identify, type ProcessIdentity } from '../../identity/process-identity.js';
 
 /** A living process and its names. */
@@ -17,12 +18,11 @@ export interface ListedProcess {
 
 /** All processes except kernel threads. */
 export function* listProcesses(): Generator<ListedProcess> {
-  for (const entry of readdirSync('/proc')) {
-    if (!/^[1-9]\d*$/.test(entry)) continue;
+  for (const pid of pids()) {
     try {
-      const name = readFileSync(`/proc/${entry}/comm`, 'utf8').replace(/\n$/, '');
-      const executable = executableName(entry);
-      const identity = identify(Number(entry));
+      const name = readFileSync(`/proc/${pid}/comm`, 'utf8').replace(/\n$/, '');
+      const executable = executableName(String(pid));
+      const identity = identify(pid);
       if (identity !== null) yield { identity, name, executable };
     } catch {
       continue; // it has exited, or is hidden

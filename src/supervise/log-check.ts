@@ -2,12 +2,13 @@ import { constants } from 'node:fs';
 import { access, lstat, statfs } from 'node:fs/promises';
 import { dirname } from 'node:path';
 
+import { LATE, withDeadline } from '../common/deadline.js';
 import { ExitwatchError, reasonOf } from '../common/errors.js';
-import type { Supervisor } from '../supervisor/index.js';
 
-import { repeat } from './repeat.js';
+import { LogWork } from './log-work.js';
 
-const EVERY_MS = 10_000;
+/** How long a disk may take to answer. */
+const LONGEST_MS = 2000;
 /** See pipe(7). */
 const PIPE_KIB = 64;
 
@@ -15,48 +16,36 @@ const PIPE_KIB = 64;
  * Warns of each `logs.file` that cannot be written, once until it can be again: the service waits as soon as
  * it has printed more than a pipe holds, and nobody would know why.
  */
-export class LogCheck {
-  readonly #supervisor: Supervisor;
-  readonly #onError: (service: string, error: ExitwatchError) => void;
-  #cancel: (() => void) | undefined;
-  #isEnded = false;
-  readonly #failing = new Set<string>();
+export class LogCheck extends LogWork {
+  /** Files whose disk has not answered: asking again would only take up another thread. */
+  readonly #unanswered = new Set<string>();
 
-  constructor(supervisor: Supervisor, onError: (service: string, error: ExitwatchError) => void) {
-    this.#supervisor = supervisor;
-    this.#onError = onError;
-  }
-
-  begin(): void {
-    this.#cancel = repeat(EVERY_MS, () => this.#look());
-  }
-
-  end(): void {
-    this.#isEnded = true;
-    this.#cancel?.();
-  }
-
-  /** Never rejects. One file at a time: a disk that does not answer holds up nothing else. */
-  async #look(): Promise<void> {
+  protected override async work(): Promise<void> {
     for (const { service, file } of this.#written()) {
-      const reason = await whyUnwritable(file);
-      if (this.#isEnded) return;
-      const key = `${service}:${file}`;
-      if (reason === null) this.#failing.delete(key);
-      if (reason === null || this.#failing.has(key)) continue;
-      this.#failing.add(key);
-      const what = `its log ${JSON.stringify(file)} cannot be written: ${reason}`;
-      const detail = `${what}; it has to wait when it has printed ${PIPE_KIB} KiB more`;
-      this.#onError(service, new ExitwatchError('ERR_EXITWATCH_SYSTEM', detail));
+      if (this.#unanswered.has(file)) continue;
+      this.#unanswered.add(file);
+      const answer = whyUnwritable(file).finally(() => this.#unanswered.delete(file));
+      const reason = await withDeadline(answer, LONGEST_MS);
+      if (this.isEnded) return;
+      if (reason === null) this.works(file);
+      else this.fails(service, file, unwritable(file, reason === LATE ? NO_ANSWER : reason));
     }
   }
 
   #written(): { service: string; file: string }[] {
-    return this.#supervisor.services().flatMap(({ name, run }) => {
-      const { file } = this.#supervisor.service(name).spec().logs ?? {};
+    return this.supervisor.services().flatMap(({ name, run }) => {
+      const { file } = this.supervisor.service(name).spec().logs ?? {};
       return run === null || file === undefined ? [] : [{ service: name, file }];
     });
   }
+}
+
+const NO_ANSWER = `its disk has not answered for ${LONGEST_MS} ms`;
+
+function unwritable(file: string, reason: string): ExitwatchError {
+  const what = `its log ${JSON.stringify(file)} cannot be written: ${reason}`;
+  const detail = `${what}; it has to wait when it has printed ${PIPE_KIB} KiB more`;
+  return new ExitwatchError('ERR_EXITWATCH_SYSTEM', detail);
 }
 
 /** `null`: it can be written, as far as can be seen. */

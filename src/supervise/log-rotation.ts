@@ -1,12 +1,10 @@
 import { stat } from 'node:fs/promises';
 
 import { LATE, withDeadline } from '../common/deadline.js';
-import { asExitwatchError, type ExitwatchError } from '../common/errors.js';
-import type { Supervisor } from '../supervisor/index.js';
+import { asExitwatchError } from '../common/errors.js';
 
-import { repeat } from './repeat.js';
+import { LogWork } from './log-work.js';
 
-const EVERY_MS = 10_000;
 /** How long a disk may take to say how long a file is. */
 const LONGEST_MS = 2000;
 
@@ -22,43 +20,21 @@ interface Written {
  * Rotates the files that services write to themselves, `logs.stdout` and `logs.stderr`, while they run: a
  * keeper does that at their starts only. Those of `logs.file` are rotated by the process that writes them.
  */
-export class LogRotation {
-  readonly #supervisor: Supervisor;
-  readonly #onError: (service: string, error: ExitwatchError) => void;
-  #cancel: (() => void) | undefined;
-  #isEnded = false;
-  /** Told once, until it has worked again. */
-  readonly #failing = new Set<string>();
-
-  constructor(supervisor: Supervisor, onError: (service: string, error: ExitwatchError) => void) {
-    this.#supervisor = supervisor;
-    this.#onError = onError;
-  }
-
-  begin(): void {
-    this.#cancel = repeat(EVERY_MS, () => this.#look());
-  }
-
-  end(): void {
-    this.#isEnded = true;
-    this.#cancel?.();
-  }
-
-  /** Never rejects. */
-  async #look(): Promise<void> {
+export class LogRotation extends LogWork {
+  protected override async work(): Promise<void> {
     for (const each of this.#written()) {
-      if (this.#isEnded) return;
+      if (this.isEnded) return;
       await this.#rotateIfDue(each);
     }
   }
 
   /** Not what several of them write, in whatever phase: only one of them would be paused. */
   #written(): Written[] {
-    const alive = this.#supervisor.services().filter(({ run }) => run !== null);
+    const alive = this.supervisor.services().filter(({ run }) => run !== null);
     // What it was started with is not known any more. It is about to end.
     if (alive.some(({ isCurrent }) => !isCurrent)) return [];
     const found = alive.flatMap(({ name, phase }) => {
-      const { logs = {} } = this.#supervisor.service(name).spec();
+      const { logs = {} } = this.supervisor.service(name).spec();
       const { file: own, stdout, stderr, maxBytes = 0, keep } = logs;
       const files = [...new Set([own, stdout, stderr])].filter((file) => file !== undefined);
       const isOurs = (file: string) => maxBytes > 0 && phase === 'running' && file !== own;
@@ -72,13 +48,11 @@ export class LogRotation {
     try {
       const status = await withDeadline(stat(file), LONGEST_MS);
       if (status === LATE || status.size < maxBytes) return;
-      await this.#supervisor.rotateLog(service, file, keep);
-      this.#failing.delete(file);
+      await this.supervisor.rotateLog(service, file, keep);
+      this.works(file);
     } catch (error) {
       const isGone = (error as NodeJS.ErrnoException).code === 'ENOENT';
-      if (isGone || this.#isEnded || this.#failing.has(file)) return;
-      this.#failing.add(file);
-      this.#onError(service, asExitwatchError(error));
+      if (!isGone) this.fails(service, file, asExitwatchError(error));
     }
   }
 }

@@ -1,10 +1,17 @@
 import { lstat, readdir } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 
+/** `bornAt`: `null` where the file system does not tell. */
+export interface IntentFile {
+  path: string;
+  id: string;
+  bornAt: Date | null;
+}
+
 /** An intent log, and what rotation has left beside it. */
 export interface IntentFiles {
   /** In the order in which they were written to last; the log itself comes last. */
-  files: { path: string; id: string; bornAt: Date | null }[];
+  files: IntentFile[];
   /** What was written up to this time may be in a file that cannot be read; `null`: in none. */
   lostUntil: Date | null;
 }

@@ -1,6 +1,6 @@
 import { ExitwatchError } from '../common/errors.js';
 
-import { intentFilesOf } from './intent-files.js';
+import { intentFilesOf, type IntentFile } from './intent-files.js';
 import { readIntents, type Intent } from './intent-log.js';
 
 /** How long after `begunAt` a log may have been made that goes back to it. */
@@ -10,8 +10,8 @@ const MAKING_MS = 60_000;
 export class IntentHistory {
   readonly path: string;
   readonly #begunAt: Date | null;
-  /** The log's files when it was last read. */
-  #seen: string[] = [];
+  /** The file that was written to when the log was last read. */
+  #last: IntentFile | undefined;
   #lostUntil = -Infinity;
 
   /** `begunAt`: when the log was made, if that is known. */
@@ -47,18 +47,22 @@ export class IntentHistory {
       this.#lostUntil = Math.max(this.#lostUntil, until.getTime());
     };
     if (lostUntil !== null) lose(lostUntil);
-    // A file system that does not tell the age of a file cannot tell of a loss either.
-    const births = files.map(({ bornAt }) => bornAt?.getTime() ?? -Infinity);
-    const bornAt = Math.min(...births, Date.now());
-    const newest = this.#seen.at(-1);
-    const ids = files.map(({ id }) => id);
-    // What it had is older than what is there. An older one that is gone was removed when it was too old to matter.
-    if (newest !== undefined && !ids.includes(newest)) {
-      lose(bornAt === -Infinity ? new Date() : new Date(bornAt));
+    const last = this.#last;
+    // It was compressed or removed: what is newer has all since then.
+    if (last !== undefined && !files.some(({ id }) => id === last.id)) {
+      const newer = files.filter((file) => birthOf(file) > birthOf(last));
+      lose(new Date(Math.min(...newer.map(birthOf), Date.now())));
     }
-    this.#seen = ids;
+    this.#last = files.at(-1) ?? last;
     // A log that is rotated is as young as its first intent since then.
     if (this.#begunAt === null || lostUntil !== null || files.length > 1) return;
+    // A file system that does not tell the age of a file cannot tell of a loss either.
+    const bornAt = Math.min(...files.map(birthOf), Date.now());
     if (bornAt > this.#begunAt.getTime() + MAKING_MS) lose(new Date(bornAt));
   }
+}
+
+/** In ms; -Infinity if it is unknown. */
+function birthOf({ bornAt }: IntentFile): number {
+  return bornAt?.getTime() ?? -Infinity;
 }

@@ -176,6 +176,22 @@ test('repeated and concurrent stops share one sequence with one outcome', async 
   expect(await stop(child.pid)).toMatchObject({ outcome: 'already-gone' });
 });
 
+test('a stop that kills sooner asks nothing again', async () => {
+  const script =
+    "process.on('SIGTERM', () => console.log('TERM')); setInterval(() => {}, 1000); console.log('ready')";
+  const stubborn = new LineProcess(process.execPath, ['-e', script]);
+  expect(await stubborn.line()).toBe('ready');
+  const log = join(folder, 'intents');
+  const patient = stop(stubborn.pid, { forceKillAfterDelayMs: 60_000, intentLog: log });
+  expect(await stubborn.line()).toBe('TERM');
+  const sooner = { forceKillAfterDelayMs: 300, intentLog: log };
+  expect(await stop(stubborn.pid, sooner)).toMatchObject({ outcome: 'forced' });
+  await patient;
+  expect(await stubborn.rest()).toEqual([]);
+  const intents = await readIntents(log);
+  expect(intents.map(({ what }) => what)).toEqual(['SIGTERM', 'SIGKILL']);
+});
+
 test('an abort ends only its own wait; after the last one no further step follows', async () => {
   const child = await mortal('--ignore-term');
   const impatient = stop(child.pid, {

@@ -116,6 +116,42 @@ describe('that intents may be lost is noticed if', () => {
     await log.close();
   });
 
+  test('what was written to is removed, even if an older file remains, and not what came after', async () => {
+    const log = new IntentLog(path);
+    await log.append(intent);
+    renameSync(path, `${path}.1`);
+    await setTimeout(20);
+    const since = new Date();
+    await log.append(intent);
+    const history = new IntentHistory(path);
+    expect(await history.read(since)).toHaveLength(2);
+    rmSync(path);
+    await expect(history.read(since)).rejects.toMatchObject(refused);
+    await setTimeout(20);
+    expect(await history.read(new Date())).toHaveLength(1);
+    await log.close();
+  });
+
+  test('days of ordinary rotation cost only what is compressed', async () => {
+    const log = new IntentLog(path);
+    const history = new IntentHistory(path);
+    await log.append(intent);
+    await history.note();
+    // Two days later, with delaycompress.
+    rmSync(path);
+    const old = new Date(Date.now() - 3_600_000);
+    writeFileSync(`${path}.2.gz`, '');
+    utimesSync(`${path}.2.gz`, old, old);
+    await setTimeout(20);
+    const yesterday = await log.append(intent);
+    renameSync(path, `${path}.1`);
+    await setTimeout(20);
+    const since = new Date();
+    const today = await log.append(intent);
+    expect(await history.read(since)).toMatchObject([{ id: yesterday }, { id: today }]);
+    await log.close();
+  });
+
   test('a rotated log is compressed, and was written to since then', async () => {
     const log = new IntentLog(path);
     const id = await log.append(intent);

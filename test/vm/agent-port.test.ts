@@ -24,7 +24,12 @@ const SPICE = { event: 'VSERPORT_CHANGE', data: { id: 'channel1', open: true } }
 const AGENT = { event: 'VSERPORT_CHANGE', data: { id: 'plugged', open: true } };
 
 /** The verdict on a power-off by the guest of a QEMU whose command line has no agent's channel. */
-async function powerOffAfter(...events: object[]) {
+function powerOffAfter(...events: object[]) {
+  return powerOff({ otherPorts: ['channel1'] }, events);
+}
+
+/** `ports`: what is known of the ports on its command line. */
+async function powerOff(ports: { otherPorts?: string[] }, events: object[]) {
   const eventLog = join(folder, 'events');
   const child = await mortal();
   const end = Date.now() + 1000;
@@ -42,7 +47,7 @@ async function powerOffAfter(...events: object[]) {
   writeFileSync(eventLog, `${lines.join('\n')}\n`, { mode: 0o600 });
   await using monitor = new VmMonitor();
   const no = { mayLinger: false, isDaemonized: false, isIncoming: false, hasDebugExit: false };
-  const command = { ...no, hasAgent: false, tellsAgent: false, otherPorts: ['channel1'] };
+  const command = { ...no, hasAgent: false, tellsAgent: false, ...ports };
   const watch = monitor.watch({ name: 'vm', pid: child.pid, eventLog, command });
   await monitor.start();
   await setTimeout(end - Date.now());
@@ -58,12 +63,17 @@ test('a port that may be an agent’s, and is not on the command line, lets othe
   expect(await powerOffAfter(SPICE)).toMatchObject({ userShutdown: true, certainty: 'sure' });
 });
 
+test('of a machine whose ports an earlier version did not note, it is told as before', async () => {
+  expect(await powerOff({}, [SPICE])).toMatchObject({ userShutdown: true, certainty: 'sure' });
+});
+
 test('a command line tells which ports are not an agent’s', async () => {
   const devices = [
     'virtserialport,chardev=a,id=channel0,name=org.qemu.guest_agent.0',
     'virtserialport,chardev=b,name=com.redhat.spice.0,id=channel1',
     '{"driver":"virtserialport","id":"channel2","name":"org.spice-space.webdav.0"}',
     'virtserialport,chardev=c,id=nameless',
+    'virtconsole,chardev=e,id=console0',
     'virtserialport,chardev=d,name=without.an.id',
     'virtio-net-pci,id=net0,name=x',
   ];
@@ -72,7 +82,7 @@ test('a command line tells which ports are not an agent’s', async () => {
   const qemu = new LineProcess(process.execPath, ['-e', script, '--', ...args]);
   await qemu.line();
   expect(readQemuCommand(qemu.pid)).toMatchObject({
-    ...{ hasAgent: true, tellsAgent: true, otherPorts: ['channel1', 'channel2'] },
+    ...{ hasAgent: true, tellsAgent: true, otherPorts: ['channel1', 'channel2', 'console0'] },
   });
   qemu.child.kill();
   await qemu.ended;

@@ -59,6 +59,15 @@ test('a torn line keeps the verdict on its own run from being sure, and on no ot
   );
 });
 
+test('of a log that is too long, only the first run that was read may lack events', async () => {
+  const filler = 'x'.repeat(70 * 1024 * 1024);
+  const runs = await runsOf(filler, 'RESUME@1', 'SHUTDOWN@2', 'RESUME@11', 'SHUTDOWN@12');
+  expect(runs.map(({ mayLackEvents }) => mayLackEvents)).toEqual([true, false]);
+  expect(await runsOf(filler, 'RESUME@-9', 'SHUTDOWN@-8', 'RESUME@11')).toMatchObject([
+    { mayLackEvents: false },
+  ]);
+});
+
 test('a torn line from before does not count', async () => {
   const runs = await runsOf('RESUME@-9', TORN, 'SHUTDOWN@-8', TORN, 'RESUME@1', 'SHUTDOWN@2');
   expect(runs).toMatchObject([{ mayLackEvents: false }]);

@@ -45,7 +45,8 @@ export async function readRuns({
   const events: QmpEvent[] = [];
   const file = new GrowingFile(path, (line) => {
     const said = parseLogLine(line);
-    if (said === null) return;
+    // What was torn before the first event is of no run that is whole.
+    if (said === null || (said === 'torn' && events.length === 0)) return;
     const torn = { event: TORN, data: {}, at: events.at(-1)?.at ?? null };
     const event = said === 'torn' ? torn : tellingOf(said);
     if (event === null) return;
@@ -57,11 +58,12 @@ export async function readRuns({
   if (file.failure !== null) throw file.failure;
   const from = after?.getTime() ?? -Infinity;
   const isNew = ({ at }: QmpEvent) => at === null || at.getTime() > from;
-  const isCut = file.wasFull || file.wasReplaced;
-  const runs = splitRuns(events.filter(isNew)).map((run) => ({
+  // Of a log that is too long, only the end was read, and one run may be cut.
+  const isCut = file.wasReplaced && events.every(isNew);
+  const runs = splitRuns(events.filter(isNew)).map((run, i) => ({
     events: run.filter(({ event }) => event !== TORN),
     until: lastOf(run),
-    mayLackEvents: isCut || run.some(({ event }) => event === TORN),
+    mayLackEvents: file.wasFull || (isCut && i === 0) || run.some(({ event }) => event === TORN),
   }));
   const told = runs.filter((run) => run.events.length > 0);
   return { runs: told.slice(-MOST_RUNS), refusal: file.refusal };

@@ -20,7 +20,6 @@ export class WatchHook {
   readonly #waiting: WatchEvent[] = [];
   #running: Promise<void> | undefined;
   #left = 0;
-  #doubtful = 0;
 
   constructor(command: string, family: OwnFamily) {
     this.#command = command;
@@ -45,10 +44,6 @@ export class WatchHook {
     if (signal.aborted) drop();
     else signal.addEventListener('abort', drop, { once: true });
     await this.#running;
-    if (this.#doubtful > 0) {
-      const why = 'nobody knows whether the command of --exec had started them';
-      say(`did not run it for ${this.#doubtful} ends, because ${why}`);
-    }
     if (this.#left > 0) say(`the command of --exec was too slow; skipped ${this.#left} events`);
   }
 
@@ -57,7 +52,8 @@ export class WatchHook {
       if (event.event === 'exit' && (await this.#family.has(event))) continue; // only known by now
       if (event.event === 'signal' && this.#family.hasSent(event.sender)) continue;
       if (event.event === 'exit' && this.#family.mayHave(event)) {
-        this.#doubtful++;
+        const why = 'its parent is unknown, and may be the command itself';
+        say(`the command of --exec was not run for ${subjectOf(event)}: ${why}`);
         continue;
       }
       try {

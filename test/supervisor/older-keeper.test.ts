@@ -60,10 +60,11 @@ function answerTo(message: Message): Fields {
   const op = message.text('op') ?? '';
   if (op === 'start') {
     const run = ['run', message.text('run') ?? ''] as const;
-    return message.has('pidfile')
+    const unknown = ['pidfile', 'openFiles'].find((each) => message.has(each));
+    return unknown !== undefined
       ? [
           ['error', 'unsupported'],
-          ['detail', 'pidfile'],
+          ['detail', unknown],
         ]
       : [['ok', '1'], run, ['state', 'running'], ...OURSELVES];
   }
@@ -92,5 +93,15 @@ it('an older keeper writes no pidfile, and so we do', async () => {
   await keeper.start({ id: 'run', command: 'true', pidfile });
   expect(older.asked.at(-1)?.has('pidfile')).toBe(false);
   expect((await readPidfile(pidfile)).pid).toBe(process.pid);
+  await keeper.close();
+});
+
+it('an older keeper limits no open files: a run has the highest limit there', async () => {
+  await using older = new OlderKeeper();
+  const keeper = new Keeper({ stateDir: older.stateDir });
+  await keeper.open();
+  expect(await keeper.start({ id: 'run', command: 'true', openFiles: 64 })).toMatchObject({
+    state: 'running',
+  });
   await keeper.close();
 });

@@ -160,6 +160,7 @@ test.each([
   ['PASSWORD=$(echo geheim | base64 -d) kill 1', 'PASSWORD=*** kill 1'],
   ['PASSWORD=a`echo geheim`b kill 1', 'PASSWORD=*** kill 1'],
   ['java -Dpassword=geheim -jar a.jar', 'java -Dpassword=*** -jar a.jar'],
+  ['host=db user=app password=ge&hei;m|x', 'host=db user=app password=***'],
 ])('a value ends with the word of the shell: %j', (text, shown) => {
   expect(hiddenText(text)).toBe(shown);
 });

@@ -19,7 +19,7 @@ const GAP_REASONS: Record<JournalGap['reason'], string> = {
   'trace-buffer': 'too many signals at once',
   'recorder-full': 'the recorder was full',
   'disk-full': 'the disk was full',
-  'not-written': 'it could not be written',
+  'not-written': 'they could not be written',
   'not-recording': 'nothing was recording',
   damaged: 'the journal is damaged',
 };

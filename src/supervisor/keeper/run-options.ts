@@ -60,7 +60,8 @@ export type ProcessOptions = {
   umask?: number;
   /**
    * How many files it may have open (`RLIMIT_NOFILE`). Default: what your program was given; but 1,024, which
-   * the command may raise, if that is the highest that it may have, because Node.js has raised it.
+   * the command may raise, if that is the highest that it may have, and 524,288 or more: then it is Node.js that has
+   * raised it, and not somebody who has chosen it.
    */
   openFiles?: number;
   /** A name or a uid. Your program's groups are dropped before the command runs. */

@@ -53,7 +53,7 @@ export class IntentHistory {
       const newer = files.filter((file) => birthOf(file) > birthOf(last));
       lose(new Date(Math.min(...newer.map(birthOf), Date.now())));
     }
-    this.#last = files.at(-1) ?? last;
+    this.#last = files.at(-1);
     // A log that is rotated is as young as its first intent since then.
     if (this.#begunAt === null || lostUntil !== null || files.length > 1) return;
     // A file system that does not tell the age of a file cannot tell of a loss either.

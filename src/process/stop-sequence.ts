@@ -1,6 +1,7 @@
 // One idea: the steps that stop one process, one after the other.
 import { LATE, withDeadline } from '../common/deadline.js';
 import { ExitwatchError } from '../common/errors.js';
+import { newPromise } from '../common/promise-with-resolvers.js';
 import type { ExitEvent } from '../events/exit-event.js';
 import type { SignalName } from '../events/wait-status.js';
 import { type ProcessIdentity, isSameProcess, lookUp } from '../identity/process-identity.js';
@@ -81,20 +82,23 @@ export class StopSequence {
   #via: StopVia = null;
   #hasActed = false;
   #isDelivered = false;
+  /** Another stop of the process has sent SIGKILL. */
+  #isKilled = false;
   #failure: unknown;
   #controlsLeft: number;
-  readonly #sent = new Set<SignalName | ControlName>();
-  readonly #isSent: (what: SignalName | ControlName) => boolean;
+  /** What it asks for, and whether that arrives; without what did not. */
+  readonly #asked = new Map<SignalName | ControlName, Promise<boolean>>();
+  readonly #beside: () => readonly StopSequence[];
 
-  /** `beside`: other stops of the process, which are under way: what they have sent is not sent again. */
+  /** `beside`: the stops of the process that are under way. What one of them asks for is not asked for again. */
   constructor(
     identity: ProcessIdentity,
     options: CheckedStopOptions,
-    beside: readonly StopSequence[] = [],
+    beside: () => readonly StopSequence[] = () => [],
   ) {
     this.#identity = identity;
     this.#options = options;
-    this.#isSent = (what) => beside.some((each) => each.#sent.has(what));
+    this.#beside = beside;
     this.#controlsLeft = options.controls.length;
     this.#end = this.#run().finally(async () => {
       this.#over.abort();
@@ -156,11 +160,13 @@ export class StopSequence {
   #result(): StopEnd {
     const exit = this.#exit;
     if (exit === undefined) return { outcome: 'timed-out', via: this.#via, exit: null };
+    if (this.#isKilled && exit.signal === 'SIGKILL')
+      return { outcome: 'forced', via: 'kill', exit };
     if (this.#via === null) return { outcome: 'already-gone', via: null, exit };
     return { outcome: this.#via === 'kill' ? 'forced' : 'graceful', via: this.#via, exit };
   }
 
-  /** Records a step, takes it, and waits for the exit. */
+  /** Takes a step, unless another stop has taken it, and waits for the exit. */
   async #step(
     via: NonNullable<StopVia>,
     what: SignalName | ControlName,
@@ -170,14 +176,58 @@ export class StopSequence {
   ): Promise<void> {
     if (this.#needsNothing()) return;
     if (via === 'control') this.#controlsLeft--;
-    if (via !== 'kill' && this.#isSent(what)) {
+    const begin = performance.now();
+    const leftOf = (ms: number) => Math.max(0, ms - (performance.now() - begin));
+    for (let asked; via !== 'kill' && (asked = this.#askedBeside(what)) !== undefined;) {
+      const isAsked = Promise.race([asked, seen.then(() => true)]);
+      if ((await withDeadline(isAsked, leftOf(graceMs))) === false) continue;
+      // It has arrived, or is still on its way: to ask again would not be better.
       this.#via = via;
       this.#hasActed = true;
-      await this.#wait(seen, graceMs);
+      await this.#wait(seen, leftOf(graceMs));
       return;
     }
+    const { promise, resolve } = newPromise<boolean>();
+    this.#asked.set(what, promise);
+    let outcome: IntentOutcome | null = null;
+    try {
+      outcome = await this.#take(via, what, act, graceMs, seen);
+    } finally {
+      if (outcome !== 'delivered') this.#asked.delete(what);
+      resolve(outcome === 'delivered');
+    }
+    if (outcome === null) return;
+    // After a failure the next step follows at once; if the process was already dead, its exit
+    // event is about to arrive.
+    if (outcome === 'not-delivered') return;
+    const isUncertain = outcome === 'uncertain' && via === 'control';
+    const isLast = this.#controlsLeft === 0 && this.#options.killSignal === false;
+    if (isUncertain && !isLast) return;
+    // Its answer may have been lost because it exits.
+    const mostMs = isUncertain ? Math.min(graceMs, LOST_ANSWER_MS) : graceMs;
+    if (!this.#needsNothing()) this.#tell(via, leftOf(mostMs));
+    await this.#wait(seen, leftOf(mostMs));
+  }
+
+  /** Asked for by another stop of the process: whether it arrives; `undefined`: by none. */
+  #askedBeside(what: SignalName | ControlName): Promise<boolean> | undefined {
+    for (const each of this.#beside()) {
+      const asked = each === this ? undefined : each.#asked.get(what);
+      if (asked !== undefined) return asked;
+    }
+    return undefined;
+  }
+
+  /** Records a step, and takes it; `null`: there was no need any more. */
+  async #take(
+    via: NonNullable<StopVia>,
+    what: SignalName | ControlName,
+    act: Act,
+    graceMs: number,
+    seen: Promise<ExitEvent>,
+  ): Promise<IntentOutcome | null> {
+    if (this.#needsNothing()) return null;
     const { intentLog, reason } = this.#options;
-    const begin = performance.now();
     const deadline = new Date(Date.now() + graceMs);
     const intent = { identity: this.#identity, what, why: reason, deadline };
     const appended = intentLog?.append(intent);
@@ -185,7 +235,7 @@ export class StopSequence {
     // It may have exited while this was written.
     if (this.#needsNothing()) {
       await this.#supersede(appended);
-      return;
+      return null;
     }
     const outcome = await Promise.race([
       this.#try(via, act),
@@ -195,20 +245,10 @@ export class StopSequence {
       this.#via = via;
       this.#hasActed = true;
       this.#isDelivered ||= outcome === 'delivered';
-      if (outcome === 'delivered') this.#sent.add(what);
+      if (via === 'kill') for (const each of this.#beside()) each.#isKilled = true;
     }
     await this.#settle(id, outcome);
-    // After a failure the next step follows at once; if the process was already dead, its exit
-    // event is about to arrive.
-    if (outcome === 'not-delivered') return;
-    const isUncertain = outcome === 'uncertain' && via === 'control';
-    const isLast = this.#controlsLeft === 0 && this.#options.killSignal === false;
-    if (isUncertain && !isLast) return;
-    // Its answer may have been lost because it exits.
-    const mostMs = isUncertain ? Math.min(graceMs, LOST_ANSWER_MS) : graceMs;
-    const leftMs = Math.max(0, mostMs - (performance.now() - begin));
-    if (!this.#needsNothing()) this.#tell(via, leftMs);
-    await this.#wait(seen, leftMs);
+    return outcome;
   }
 
   #tell(via: NonNullable<StopVia>, inMs: number): void {

@@ -109,9 +109,10 @@ function begin(
   identity: ProcessIdentity,
   options: CheckedStopOptions,
 ): Running['sequence'] {
-  const beside = (running.get(key) ?? [])
-    .map((each) => each.sequence)
-    .filter((each) => each instanceof StopSequence && !each.isOver) as StopSequence[];
+  const beside = () =>
+    (running.get(key) ?? [])
+      .map((each) => each.sequence)
+      .filter((each) => each instanceof StopSequence && !each.isOver) as StopSequence[];
   const sequence = options.tree
     ? new TreeStop(identity, options)
     : new StopSequence(identity, options, beside);

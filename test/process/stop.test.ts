@@ -15,12 +15,15 @@ import {
   type StopWait,
 } from '../../src/process';
 
+import { newPromise } from '../../src/common/promise-with-resolvers';
+import type { ControlStep } from '../../src/process/stop-options';
+
 import { call, callWith } from '../support/command';
 import { dead } from '../support/ends';
 import { mortal, release } from '../support/mortal';
 import { itAsRoot } from '../support/privilege';
 import { carelessParent, LineProcess, program } from '../support/programs';
-import { arrives } from '../support/wait';
+import { arrives, until } from '../support/wait';
 
 let folder: string;
 let pidfile: string;
@@ -190,6 +193,31 @@ test('a stop that kills sooner asks nothing again', async () => {
   expect(await stubborn.rest()).toEqual([]);
   const intents = await readIntents(log);
   expect(intents.map(({ what }) => what)).toEqual(['SIGTERM', 'SIGKILL']);
+});
+
+test('a call that is under way is not made again, unless it fails', async () => {
+  const child = await mortal('--ignore-term');
+  const calls: string[] = [];
+  const answers = [newPromise<undefined>(), newPromise<undefined>(), newPromise<undefined>()];
+  const control = (i: number, timeoutMs: number): ControlStep[] => {
+    const asked = () => {
+      calls.push(String(i));
+      return answers[i]?.promise ?? Promise.resolve();
+    };
+    return [{ what: 'powerdown', call: asked, timeoutMs }];
+  };
+  const patient = stop(child.pid, { control: control(0, 60_000), killSignal: false });
+  const ends = [1, 2].map((i) =>
+    stop(child.pid, { control: control(i, 50_000 - 1000 * i), forceKillAfterDelayMs: 50 }),
+  );
+  for (const [i, answer] of answers.entries()) {
+    await until(`call ${i}`, () => calls.length > i);
+    await setTimeout(50);
+    expect(calls).toEqual(['0', '1', '2'].slice(0, i + 1));
+    answer.reject(new Error('no'));
+  }
+  const forced = { outcome: 'forced', via: 'kill' };
+  expect(await Promise.all([patient, ...ends])).toMatchObject([forced, forced, forced]);
 });
 
 test('an abort ends only its own wait; after the last one no further step follows', async () => {

@@ -240,7 +240,6 @@ test('stop() after a powerDown() that is under way goes on to signals, and anoth
   const asked = control().powerDown();
   expect(await vfkit.line()).toBe('Stop');
   const stopping = control().stop({ powerdownTimeoutMs: 300 });
-  expect(await vfkit.line()).toBe('Stop');
   const joined = control().powerDown();
   expect(await stopping).toMatchObject({ outcome: 'graceful', via: 'signal' });
   expect(await asked).toMatchObject({ exit: { exitCode: 0 } });

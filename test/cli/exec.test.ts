@@ -13,7 +13,7 @@ import { setTimeout } from 'node:timers/promises';
 import type { ExitEvent, Ready } from '../../src';
 
 import { call, exitwatch } from '../support/command';
-import { itAsListener } from '../support/privilege';
+import { itAsListener, itAsRootOfHost } from '../support/privilege';
 import { LineProcess } from '../support/programs';
 import { readerThreads } from '../support/readers';
 import { until } from '../support/wait';
@@ -157,7 +157,7 @@ test('--exec rejects an empty command', async () => {
   ]);
 });
 
-itAsListener('signals that the hook sends do not run it again', async () => {
+itAsRootOfHost('signals that the hook sends do not run it again', async () => {
   const log = file('signals');
   const hook = `echo "$EXITWATCH_EVENT $EXITWATCH_NAME" >> ${log}; timeout 0.2 sleep 5; true`;
   const watch = await watchWith('--signals', '--killed', ...OURS, '--count', '1', '--exec', hook);
@@ -168,7 +168,7 @@ itAsListener('signals that the hook sends do not run it again', async () => {
   expect(told.filter(({ name }) => name === 'sleep')).toEqual([]);
 });
 
-itAsListener('the hook is told who asked a process to exit before it did', async () => {
+itAsRootOfHost('the hook is told who asked a process to exit before it did', async () => {
   const hook = `env > ${file('request')}`;
   const watch = await watchWith(...OURS, '--count', '1', '--exec', hook);
   const pid = await ended('trap "exit 0" TERM; kill -TERM $$; sleep 1');

@@ -149,6 +149,7 @@ export class AutoSource implements ExitSource {
 
   #takeOver(error: ExitwatchError): void {
     const { canaryAgeMs } = this.#current.stats();
+    const from = new Date(Date.now() - (canaryAgeMs ?? 0));
     this.close();
     this.#beside = undefined;
     const downgrade = failureDowngrade(error);
@@ -165,7 +166,6 @@ export class AutoSource implements ExitSource {
           // A process that was not watched, and exited since the kernel last sent something, is
           // lost.
           const at = new Date();
-          const from = new Date(at.getTime() - (canaryAgeMs ?? 0));
           const gap = { event: 'gap', from, to: at, lost: null, recovered: 0 } as const;
           this.#listener.gap({ ...gap, reason: 'silenced' });
           this.#listener.source({

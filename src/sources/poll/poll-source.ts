@@ -22,8 +22,9 @@ interface Seen {
   readonly pid: number;
   readonly startTicks: number | null;
   row: ProcessRow | null;
-  /** When it was last seen alive, on performance.now(). */
+  /** When it was last seen alive, on performance.now(), and {@link wallOffset} then. */
   aliveMs: number;
+  wallOffsetMs: number;
 }
 
 /**
@@ -72,7 +73,7 @@ export class PollSource implements ExitSource {
     const isIt =
       lookup !== null && lookup !== 'unknown' && this.#isSame({ startTicks: known }, lookup);
     const row = isIt ? lookup : null;
-    this.#watched.set(id, { id, pid, startTicks: known, row, aliveMs: performance.now() });
+    this.#watched.set(id, { id, pid, startTicks: known, row, ...seenAt(performance.now()) });
     return 'without-pidfd';
   }
 
@@ -213,7 +214,7 @@ export class PollSource implements ExitSource {
     if (lookup === 'unknown') return false;
     if (lookup.isDead || !this.#isSame(seen, lookup)) return true;
     seen.row = { ...lookup, uid: lookup.uid ?? seen.row?.uid ?? null };
-    seen.aliveMs = Math.max(seen.aliveMs, nowMs);
+    if (seen.aliveMs < nowMs) Object.assign(seen, seenAt(nowMs));
     return false;
   }
 
@@ -230,7 +231,7 @@ export class PollSource implements ExitSource {
       if (lookup.name === TRIAL_CHILD_NAME && lookup.parentPid === process.pid) continue;
       const id = idOf(pid, lookup.startTicks);
       const { startTicks } = lookup;
-      living.set(pid, { id, pid, startTicks, row: lookup, aliveMs: nowMs });
+      living.set(pid, { id, pid, startTicks, row: lookup, ...seenAt(nowMs) });
     }
     return living;
   }
@@ -238,7 +239,9 @@ export class PollSource implements ExitSource {
   #tell(seen: Seen): void {
     this.#watched.delete(seen.id);
     this.#received++;
-    const { id, pid, startTicks, row, aliveMs } = seen;
+    const { id, pid, startTicks, row, aliveMs, wallOffsetMs } = seen;
+    // By how much the wall clock was set, and for how long the machine was suspended.
+    const jumpMs = Math.abs(wallOffset() - wallOffsetMs);
     const exitedAt = new Date();
     this.#lastEventAt = exitedAt;
     const known = {
@@ -249,7 +252,7 @@ export class PollSource implements ExitSource {
       uid: row?.uid ?? null,
       startedAt: startTicks === null ? null : this.#startTime(startTicks),
       exitedAt,
-      uncertaintyMs: Math.ceil(performance.now() - aliveMs),
+      uncertaintyMs: Math.ceil(performance.now() - aliveMs + jumpMs),
       source: 'poll' as const,
     };
     this.#listener.exit(unknownExit(known, 'polled'), false);
@@ -267,6 +270,16 @@ export class PollSource implements ExitSource {
   #isClosed(): boolean {
     return this.#state === 'closed';
   }
+}
+
+/** What to add to performance.now(), which stops while the machine sleeps, to get the wall clock, in ms. */
+function wallOffset(): number {
+  return Date.now() - performance.now();
+}
+
+/** That a process was alive at this time, by performance.now(). */
+function seenAt(aliveMs: number): Pick<Seen, 'aliveMs' | 'wallOffsetMs'> {
+  return { aliveMs, wallOffsetMs: wallOffset() };
 }
 
 function idOf(pid: number, startTicks: number | null): string {

@@ -81,6 +81,17 @@ export function signalNumber(name: SignalName): number {
   return NAMES.indexOf(name as NodeJS.Signals) + 1;
 }
 
+/** Signals for which the kernel may write a core: signal(7). */
+const CORE_SIGNALS: readonly SignalName[] = [
+  ...(['SIGQUIT', 'SIGILL', 'SIGTRAP', 'SIGABRT', 'SIGBUS', 'SIGFPE', 'SIGSEGV'] as const),
+  ...(['SIGXCPU', 'SIGXFSZ', 'SIGSYS'] as const),
+];
+
+/** Whether the kernel may have written a core when this signal killed a process. @internal */
+export function mayDumpCore(signal: SignalName): boolean {
+  return CORE_SIGNALS.includes(signal);
+}
+
 /**
  * Decodes the wait status of a process that has ended, as returned by waitpid(2): `code << 8`, or
  * the number of the signal, plus 0x80 if a core was written. The kernel calls it "exit code".

@@ -1,6 +1,6 @@
 import { closeSync } from 'node:fs';
 
-import { decodeWaitStatus } from '../events/wait-status.js';
+import { decodeWaitStatus, mayDumpCore } from '../events/wait-status.js';
 import type { ExitEvent } from '../events/exit-event.js';
 import { unknownExit } from '../events/unknown-exit.js';
 import { processTable } from '../identity/platform-table.js';
@@ -61,7 +61,11 @@ export class StoredPidfds {
       },
       'gone-while-unobserved',
     );
-    return { ...event, ...decodeWaitStatus(status), unknownReason: null };
+    const decoded = decodeWaitStatus(status);
+    // A pidfd lacks the core that another thread than the first has dumped.
+    const coreDumped =
+      decoded.how === 'killed' && mayDumpCore(decoded.signal) ? null : decoded.coreDumped;
+    return { ...event, ...decoded, coreDumped, unknownReason: null } as ExitEvent;
   }
 }
 

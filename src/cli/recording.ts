@@ -6,7 +6,7 @@ import { bootId } from '../identity/boot-id.js';
 import type { ExitEvent, Gap, SourceChange } from '../events/exit-event.js';
 import { JournalWriter } from '../journal/index.js';
 import { type Counted, RateLimit } from '../journal/rate-limit.js';
-import { recordersOf } from '../memory/recorder-list.js';
+import { isRecorded } from '../memory/keeping.js';
 import { LEASE_MS } from '../memory/recorder-pins.js';
 import { ExitMonitor } from '../monitor/exit-monitor.js';
 import type { ExitMonitorOptions } from '../monitor/options.js';
@@ -65,7 +65,7 @@ export class Recording {
   readonly #note: RecordingNote;
   /** Until when an earlier one has recorded; `null`: there was none. */
   readonly #last: Recorded | null;
-  /** Another process has recorded since the last row. */
+  /** A recorder of before has recorded since the last row. */
   readonly #wasRecorded: boolean;
   #startedMs = Infinity;
   /** Of the process whose end is the last one to wait for. */
@@ -86,7 +86,7 @@ export class Recording {
     });
     this.#note = new RecordingNote(journalDir(stateDir), gid);
     this.#last = lastRecorded(this.#journal.last, this.#note.read());
-    this.#wasRecorded = this.#hasRecorder();
+    this.#wasRecorded = isRecorded(resolve(pinDir), resolve(recorderDir(stateDir)));
     this.#rate = new RateLimit(rate);
     this.#counted = new CountedEnds(journalDir(stateDir));
     this.#monitor = new ExitMonitor({
@@ -158,17 +158,7 @@ export class Recording {
   /** Whether something has remembered all ends since then. */
   #isKept({ memory }: Ready, last: Recorded): boolean {
     if (last.bootId !== bootId() || ageMs(last) > LEASE_MS) return false;
-    if (memory === 'descriptor-store') return process.env['LISTEN_FDS'] !== undefined;
-    return memory === 'recorder' && this.#wasRecorded;
-  }
-
-  #hasRecorder(): boolean {
-    const { pinDir, stateDir } = this.#options;
-    try {
-      return recordersOf(resolve(pinDir), resolve(recorderDir(stateDir))).length > 0;
-    } catch {
-      return false; // no BPF file system, or no addon
-    }
+    return memory !== 'none' && this.#wasRecorded;
   }
 
   /** The latest ones first: then the recorder's room is freed once, and not for each. */

@@ -1,13 +1,16 @@
+import { existsSync } from 'node:fs';
+
 import type { Downgrade } from '../events/exit-event.js';
-import { addonRefusal } from '../native/load-addon.js';
+import { addonRefusal, loadAddon } from '../native/load-addon.js';
 import { failureDowngrade } from '../sources/downgrade.js';
 
 import { DescriptorStore } from './descriptor-store.js';
 import { refuseNoRecorder } from './no-recorder.js';
+import { pinsOf } from './pin-folder.js';
 import { openRecorders, type RecorderSize } from './recorder-pins.js';
 import { Recordings } from './recordings.js';
 import { StoredPidfds } from './stored-pidfds.js';
-import { openStoredRecorder } from './stored-recorder.js';
+import { hasStoredRecorder, openStoredRecorder } from './stored-recorder.js';
 import type { StoredWatch } from './watch-log.js';
 
 /**
@@ -52,6 +55,20 @@ export function openKeeping(options: MemoryOptions, watches: readonly StoredWatc
   const store = openStore(recordings, options, watches);
   const kind = store.isOpen ? 'descriptor-store' : 'none';
   return { kind, downgrade: store.failure ?? downgrade, recordings, pidfds: store.pidfds };
+}
+
+/** Whether a recorder has gone on until now, which this version can read; ask before one is opened. */
+export function isRecorded(pinDir: string, stateDir: string): boolean {
+  if (addonRefusal() !== null || !existsSync(stateDir)) return false;
+  const recorder = new (loadAddon().Recorder)();
+  try {
+    const isPinned = recorder.open(pinsOf(pinDir, stateDir)) === 0;
+    if (isPinned) return recorder.about()?.isRecording === true;
+    const store = DescriptorStore.of(stateDir);
+    return store !== null && hasStoredRecorder(store);
+  } finally {
+    recorder.close();
+  }
 }
 
 /** Returns why there is no recorder, or no better one; `null` if there is. */

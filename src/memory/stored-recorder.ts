@@ -1,4 +1,4 @@
-import type { NativeRecorder } from '../native/addon.js';
+import type { NativeRecorder, NativeRecorderAbout, RecorderPart } from '../native/addon.js';
 import { loadAddon } from '../native/load-addon.js';
 import { PACKAGE_VERSION } from '../native/package-version.js';
 import { judgeTrial } from '../trace/trial.js';
@@ -18,19 +18,16 @@ export function openStoredRecorder(
   store: DescriptorStore,
   { stateDir, size }: { stateDir: string; size: RecorderSize },
 ): NativeRecorder | null {
-  const names = store.names.filter((name) => name.startsWith(PREFIX));
-  const recorder = new (loadAddon().Recorder)();
-  if (names.length > 0) {
-    const parts = names.flatMap((name) => {
-      const fd = store.descriptor(name);
-      return fd === undefined ? [] : [{ name: name.slice(PREFIX.length), fd }];
-    });
-    const errno = recorder.adopt(parts);
+  if (store.names.some((name) => name.startsWith(PREFIX))) {
+    const recorder = new (loadAddon().Recorder)();
+    const errno = recorder.adopt(partsIn(store));
     const about = recorder.about();
-    if (errno === 0 && about?.version === PACKAGE_VERSION && about.isRecording) {
+    // An earlier version's goes on until the service is stopped: what it holds is not lost.
+    if (errno === 0 && about !== undefined && about.isRecording && hasRing(about, size)) {
       recorder.setLease(LEASE_MS);
       return recorder;
     }
+    recorder.close();
     removeStoredRecorder(store);
   }
   if (store.most < MOST_PARTS) return null;
@@ -45,6 +42,27 @@ export function openStoredRecorder(
   if (judgeTrial(fresh.trial()) === null) fresh.trust();
   for (const { name, fd } of fresh.parts()) store.store(PREFIX + name, fd);
   return fresh;
+}
+
+function hasRing(about: NativeRecorderAbout, { ringBytes }: RecorderSize): boolean {
+  return ringBytes === 0 || about.ringBytes > 0;
+}
+
+/** Whether systemd holds a recorder for this state directory that this version can read. */
+export function hasStoredRecorder(store: DescriptorStore): boolean {
+  const recorder = new (loadAddon().Recorder)();
+  try {
+    return recorder.adopt(partsIn(store)) === 0 && recorder.about()?.isRecording === true;
+  } finally {
+    recorder.close();
+  }
+}
+
+function partsIn(store: DescriptorStore): RecorderPart[] {
+  return store.names.flatMap((name) => {
+    const fd = name.startsWith(PREFIX) ? store.descriptor(name) : undefined;
+    return fd === undefined ? [] : [{ name: name.slice(PREFIX.length), fd }];
+  });
 }
 
 /** Its programs end when this process has closed it, too. */

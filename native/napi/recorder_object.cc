@@ -12,6 +12,7 @@
 #include "linux/bpf/trace_trial.h"
 #include "linux/recorder/recorded_exit.h"
 #include "linux/recorder/recorder_trial.h"
+#include "linux/system/own_children.h"
 #include "napi/descriptions.h"
 #include "napi/exit_reader_object.h"
 #include "napi/values.h"
@@ -252,7 +253,7 @@ Napi::Value RecorderObject::ReadSignals(const Napi::CallbackInfo& info) {
 }
 
 // readRing(batch, signals, ends): what comes next, in its order; `ends` has for each what to commit
-// then, negative for a signal. Undefined at the end.
+// then, negative for a signal. Fewer than there is room for: that was all.
 Napi::Value RecorderObject::Read(const Napi::CallbackInfo& info, bool is_ring) {
   const Napi::Env env = info.Env();
   if (!IsOpen(info)) return env.Undefined();
@@ -273,6 +274,10 @@ Napi::Value RecorderObject::Read(const Napi::CallbackInfo& info, bool is_ring) {
   const auto visit = [&](const RecordedExit* exit, const SignalRecord* signal, uint64_t end) {
     if (exit != nullptr) {
       if (!is_ring) return;  // somebody else's ring
+      const GroupRecord& group = exit->group;
+      const uint64_t start_ticks = clock_.TickOfStart(group.start_ns);
+      const GroupIdentity who = {group.pid, start_ticks, group.inode, 0, group.start_ns};
+      if (OwnChildren::Contains(who, group.time_ns)) return;
       const ExitRecord record = MakeExitRecord(*exit, since_ns, clock_, tai_offset_ns);
       std::memcpy(exits, &record, sizeof(record));
       exits += kRecordBytes;
@@ -284,10 +289,10 @@ Napi::Value RecorderObject::Read(const Napi::CallbackInfo& info, bool is_ring) {
       ends[count++] = -static_cast<double>(end);
     }
   };
-  if (is_ring) {
-    recorder_->ReadRing(room, visit);
-  } else {
-    recorder_->ReadSignals(room, visit);
+  // Some records are the paths of cgroups, which we keep.
+  for (bool is_at_end = false; !is_at_end && count < room;) {
+    const size_t left = room - count;
+    is_at_end = is_ring ? recorder_->ReadRing(left, visit) : recorder_->ReadSignals(left, visit);
   }
   return Napi::Number::New(env, static_cast<double>(count));
 }

@@ -23,7 +23,7 @@ export type SourceReady = {
   /**
    * The size of the kernel's buffer as granted; `null` if the connector is not in use.
    *
-   * With the eBPF filter: a ring buffer with 144 bytes per exit of a process. It takes a quarter of
+   * With the eBPF filter: a ring buffer with 216 bytes per exit of a process. It takes a quarter of
    * the requested size, rounded up to a power of two; half of that before Linux 5.11 if
    * RLIMIT_MEMLOCK is too low. With the cBPF filter: a socket buffer with about 832 bytes per
    * thread exit and per exec; without CAP_NET_ADMIN at most twice `net.core.rmem_max`.

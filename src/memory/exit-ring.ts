@@ -27,7 +27,7 @@ interface Pending {
   id: string;
   end: number;
   isCommitted: boolean;
-  /** Until when it waits for the live stream; 0: it was delivered. */
+  /** Until when it waits for the live stream, by performance.now(); 0: it was delivered. */
   waitsUntil: number;
   event: ExitEvent | null;
   /** The same exit in the ring of an older recorder. */
@@ -50,7 +50,7 @@ export class ExitRing {
   readonly #patienceMs: number;
   readonly #mostComparisons: number;
   readonly #byId = new Map<string, Pending>();
-  /** Delivered live, and not yet found in the ring; the value: committed, and when it came. */
+  /** Delivered live, and not yet found in the ring; the value: committed, and when it came, by performance.now(). */
   readonly #live = new Map<string, { isCommitted: boolean; at: number }>();
   /** Delivered from the ring: the live stream may report them, too. */
   readonly #recorded = new Map<string, number>();
@@ -71,14 +71,14 @@ export class ExitRing {
   drain(isDue: (event: ExitEvent) => boolean): ExitEvent[] {
     this.#read();
     const due = this.#take((_, event) => isDue(event));
-    this.#forget(Date.now() - MEMORY_MS);
+    this.#forget(performance.now() - MEMORY_MS);
     return due;
   }
 
   /** What the live stream should have reported by now. Call this about each second. */
   missed(isDue: (event: ExitEvent) => boolean): ExitEvent[] {
     this.#read();
-    const now = Date.now();
+    const now = performance.now();
     const missed = this.#take(({ waitsUntil }, event) => waitsUntil <= now && isDue(event));
     this.#forget(now - MEMORY_MS);
     return missed;
@@ -94,7 +94,7 @@ export class ExitRing {
     }
     const pending = this.#byId.get(id);
     if (pending !== undefined) markDelivered(pending);
-    else if (!isRepeated) this.#live.set(id, { isCommitted: false, at: Date.now() });
+    else if (!isRepeated) this.#live.set(id, { isCommitted: false, at: performance.now() });
     return true;
   }
 
@@ -198,7 +198,7 @@ export class ExitRing {
     if (this.#recorded.has(id)) {
       return { id, end, isCommitted: true, waitsUntil: 0, event: null, twin };
     }
-    const waitsUntil = Date.now() + this.#patienceMs;
+    const waitsUntil = performance.now() + this.#patienceMs;
     return { id, end, isCommitted: false, waitsUntil, event, twin };
   }
 
@@ -209,7 +209,7 @@ export class ExitRing {
         if (each.event === null || !isDue(each, each.event)) continue;
         due.push(each.event);
         markDelivered(each);
-        this.#recorded.set(each.id, Date.now());
+        this.#recorded.set(each.id, performance.now());
         recorder.setDelivered(each.end);
       }
     }

@@ -5,18 +5,24 @@ import { SignalFlag } from '../native/abi.js';
 import type { NativeLoss, NativeRecorder } from '../native/addon.js';
 import { IdWriter } from '../native/id-writer.js';
 import { KernelRecords } from '../native/kernel-records.js';
-import { SignalRecords } from '../native/signal-records.js';
+import { SignalRecords, type TracedSignal } from '../native/signal-records.js';
 import { CgroupPaths } from '../trace/cgroup-paths.js';
 import { SignalHistory } from '../trace/signal-history.js';
 import { joinStory } from '../trace/signal-story.js';
 
 import { RecordedSignals } from './recorded-signals.js';
+import { SignalsByPid } from './signals-by-pid.js';
 
 /** Records that cross at once. */
 const BATCH = 512;
 
 /** The most that a recorder has of one process: see RecorderSlot. */
 const MOST_SIGNALS = 128;
+
+/** How long to keep a signal in the ring of exits whose process does not exit: to dump core takes time. */
+const DEADLY_MS = 60 * 60 * 1000;
+
+type Losses = ReturnType<NativeRecorder['losses']>;
 
 /** An exit of any process. */
 export interface RingExit {
@@ -35,7 +41,9 @@ export class RecordedExits {
   readonly #signals = new SignalRecords(BATCH);
   readonly #kept = new SignalRecords(MOST_SIGNALS);
   readonly #ends = new Float64Array(BATCH);
-  readonly #history: SignalHistory;
+  /** Those that may have ended a process, from the ring of exits. */
+  readonly #deadly = new SignalsByPid();
+  /** All others. */
   readonly #received: RecordedSignals;
   readonly #isTrusted: boolean;
 
@@ -45,15 +53,16 @@ export class RecordedExits {
     this.#isTrusted = about?.isTrusted === true;
     this.#received = new RecordedSignals(recorder);
     this.#cgroups = new CgroupPaths((id) => recorder.cgroupPath(id));
-    this.#history = new SignalHistory(this.#cgroups);
     // A recorder works in the host's pid namespace only.
     const ids = new IdWriter(bootPrefix(bootId(), null));
     this.#records = new KernelRecords(BATCH, this.#cgroups, ids, about?.hasInodes === true);
   }
 
-  /** Call this now and then, and before {@link find}. */
+  /** Call this now and then. */
   readSignals(): void {
     this.#received.read();
+    const nowMs = performance.now();
+    this.#deadly.letGo(nowMs - DEADLY_MS, nowMs - DEADLY_MS);
   }
 
   /** The exit of a watched process; `null` if none is recorded. */
@@ -62,21 +71,12 @@ export class RecordedExits {
     const { buffer } = this.#records;
     const count = this.#recorder.find(pid, startTicks, inode ?? 0, buffer, this.#kept.buffer);
     if (count === undefined) return null;
-    const signals = [...this.#received.of(pid)];
-    let isWhole = true;
-    for (let i = 0; i < count; i++) {
-      const signal = this.#kept.signal(i);
-      if ((signal.flags & SignalFlag.replaced) !== 0) isWhole = false;
-      signals.push(signal);
-    }
-    const history = new SignalHistory(this.#cgroups);
-    for (const signal of signals.sort((a, b) => a.timeNs - b.timeNs)) history.add(signal);
+    const kept = Array.from({ length: count }, (_, i) => this.#kept.signal(i));
+    // What it was sent was recorded before its exit.
+    this.#received.read();
     const losses = this.#recorder.losses();
-    const event = this.#eventOf(0, history, [losses.signals, losses.watched]);
-    if (!isWhole) {
-      event.traced = false;
-      event.tracedSince = null;
-    }
+    const isWhole = kept.every(({ flags }) => (flags & SignalFlag.replaced) === 0);
+    const event = this.#eventOf(0, { signals: kept, isWhole }, losses, losses.watched);
     event.id = identity.id;
     return event;
   }
@@ -91,19 +91,20 @@ export class RecordedExits {
     for (;;) {
       const count = this.#recorder.readRing(buffer, this.#signals.buffer, this.#ends.buffer);
       if (count === 0) return exits;
+      this.#received.read();
       const losses = this.#recorder.losses();
+      const nowMs = performance.now();
       let exitAt = 0;
       let signalAt = 0;
       for (let i = 0; i < count; i++) {
         const end = this.#ends[i] ?? 0;
         if (end < 0) {
-          this.#history.add(this.#signals.signal(signalAt++));
+          this.#deadly.add(this.#signals.signal(signalAt++), nowMs);
           continue;
         }
         const id = this.#records.exitId(exitAt);
-        const event = isWanted(id)
-          ? this.#eventOf(exitAt, this.#history, [losses.signals, losses.exits])
-          : this.#forget(exitAt);
+        const event = isWanted(id) ? this.#ringEventOf(exitAt, losses) : null;
+        this.#deadly.forget(this.#records.end(exitAt, { signal: null }));
         exits.push({ id, end, event });
         exitAt++;
       }
@@ -111,21 +112,53 @@ export class RecordedExits {
     }
   }
 
-  /** Nobody needs the signals that it was sent. */
-  #forget(index: number): null {
-    if (!this.#history.isEmpty)
-      this.#history.end(this.#records.end(index, { signal: null }), false);
-    return null;
+  #ringEventOf(index: number, losses: Losses): ExitEvent {
+    const { pid } = this.#records.end(index, { signal: null });
+    const deadly = { signals: this.#deadly.of(pid), isWhole: this.#deadly.isWhole(pid) };
+    return this.#eventOf(index, deadly, losses, losses.exits);
   }
 
-  #eventOf(index: number, history: SignalHistory, losses: readonly NativeLoss[]): ExitEvent {
+  /** `deadly`: what may have ended it. `lost`: what is missing where both it and its exit are from. */
+  #eventOf(
+    index: number,
+    deadly: { signals: readonly TracedSignal[]; isWhole: boolean },
+    losses: Losses,
+    lost: NativeLoss,
+  ): ExitEvent {
     const event = this.#records.exit(index);
-    const story = this.#isTrusted ? history.end(this.#records.end(index, event), false) : null;
-    if (losses.some((loss) => overlaps(loss, event))) event.traced = false;
+    const end = this.#records.end(index, event);
+    const others = this.#received.byPid;
+    const isWhole = deadly.isWhole && others.isWhole(end.pid);
+    if (!isWhole || overlaps(losses.signals, event) || overlaps(lost, event)) event.traced = false;
+    if (lost === losses.exits && overlaps(lost, event)) event.lossless = false;
+    let story = null;
+    if (this.#isTrusted) {
+      const history = new SignalHistory(this.#cgroups);
+      for (const signal of inOrder([...deadly.signals, ...others.of(end.pid)])) {
+        history.add({ ...signal, sentAtMs: wallClockOf(signal, event) });
+      }
+      story = history.end(end, false);
+    }
     joinStory(event, story);
     event.source = 'recorder';
     return event;
   }
+}
+
+/** A signal may be in a ring and in the table of watched processes. */
+function inOrder(signals: TracedSignal[]): TracedSignal[] {
+  const isSame = (a: TracedSignal, b: TracedSignal | undefined) =>
+    a.timeNs === b?.timeNs && a.signal === b.signal && a.senderThread === b.senderThread;
+  signals.sort((a, b) => a.timeNs - b.timeNs);
+  return signals.filter((signal, i) => !isSame(signal, signals[i - 1]));
+}
+
+/** The machine may have been suspended since, or its clock set: the time of the exit allows for that. */
+function wallClockOf(
+  { timeNs, sentAtMs }: TracedSignal,
+  { exitedAt, exitedNs }: ExitEvent,
+): number {
+  return exitedNs === null ? sentAtMs : exitedAt.getTime() - (exitedNs - timeNs) / 1e6;
 }
 
 /**

@@ -23,9 +23,9 @@ export const LEASE_MS = 7 * 24 * 60 * 60 * 1000;
 export interface RecorderSize {
   /** Watched processes. */
   slots: number;
-  /** For the exits of all processes, 160 bytes each; 0: watched ones only. */
+  /** For the exits of all processes, about 184 bytes each; 0: watched ones only. */
   ringBytes: number;
-  /** For other signals, 224 bytes each. */
+  /** For other signals, about 296 bytes each. */
   signalBytes: number;
 }
 

@@ -19,7 +19,8 @@ export class Recordings {
   /** The oldest first; the last one records. */
   readonly #all: Recording[] = [];
   readonly #previous: { recording: Recording; folder: string }[] = [];
-  #renewedAt = Date.now();
+  /** By performance.now(). */
+  #renewedAt = performance.now();
 
   get isEmpty(): boolean {
     return this.#all.length === 0;
@@ -88,8 +89,9 @@ export class Recordings {
   }
 
   renewLease(): void {
-    if (Date.now() - this.#renewedAt < RENEWAL_MS) return;
-    this.#renewedAt = Date.now();
+    const nowMs = performance.now();
+    if (nowMs - this.#renewedAt < RENEWAL_MS) return;
+    this.#renewedAt = nowMs;
     this.#all.at(-1)?.recorder.setLease(LEASE_MS);
   }
 

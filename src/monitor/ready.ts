@@ -13,6 +13,7 @@ export type Ready = SourceReady & {
   /**
    * What remembers exits while no monitor is running.
    * - `'recorder'`: programs in the kernel, which record how processes exit
+   * - `'descriptor-store'`: systemd, which keeps such programs, or a pidfd of each watched process
    * - `'none'`: nothing; what exits meanwhile is `'unknown'`
    */
   memory: MemoryKind;

@@ -205,9 +205,9 @@ export interface ExitReader {
   trial(): NativeTrial | undefined;
   /** Blocks until the signal trace runs, or cannot run, or the time is up. */
   awaitTrace(timeoutMs: number): void;
-  /** The path of a cgroup v2; undefined if unknown, null if it cannot be determined right now. */
   /** The arguments, each with a NUL behind it; undefined if they are not known any more. */
   commandLine(number: number): { bytes: Buffer; isCut: boolean } | undefined;
+  /** The path of a cgroup v2; undefined if unknown, null if it cannot be determined right now. */
   cgroupPath(id: number): string | null | undefined;
   /** Whether to report signals at once; otherwise they come with the exits of their processes. */
   listen(listens: boolean): void;

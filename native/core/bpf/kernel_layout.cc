@@ -227,6 +227,7 @@ std::optional<SignalLayout> ResolveSignalLayout(const Btf& btf, const char** mis
       {"task_struct", "signal", kPointer, &layout.task.signal},
       {"task_struct", "sighand", kPointer, &layout.task.sighand},
       {"task_struct", "blocked", kSignals / 8, &layout.task.blocked},
+      {"task_struct", "real_blocked", kSignals / 8, &layout.task.real_blocked},
       {"task_struct", "stack", kPointer, &layout.task.stack},
       {"task_struct", "mm", kPointer, &layout.task.mm},
       {"task_struct", "ptrace", 4, &layout.task.ptrace},

@@ -100,6 +100,7 @@ struct SignalLayout {
   struct {
     uint32_t flags, pid, tgid, real_parent, group_leader, thread_pid;
     uint32_t start_boottime, cred, comm, signal, sighand, blocked, stack, mm, ptrace, parent;
+    uint32_t real_blocked;  // while it waits for some of what it blocks, sigtimedwait(2)
   } task;
   struct {
     uint32_t group_exit_code, flags;

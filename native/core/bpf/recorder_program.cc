@@ -102,6 +102,9 @@ class Program : KernelProgram {
     Read(kSlotsAt, 8, kFirst, layout_.task.start_boottime);
     code_.Load(Asm::kDouble, kOther, Asm::kFrame, kSlotsAt);
     code_.Compute(BPF_ADD, kOther, kSignal);
+    code_.SetDouble(Asm::kR1, maps_.secret);
+    code_.Compute(BPF_MUL, kOther, Asm::kR1);
+    code_.Compute(BPF_RSH, kOther, 24);
     ReadWord(Asm::kR1, kTask, layout_.task.tgid);
     code_.Compute(BPF_AND, Asm::kR1, kRecorderMarks - 1);
     code_.Store(Asm::kWord, Asm::kFrame, kSlotsAt, Asm::kR1);
@@ -170,7 +173,6 @@ class Program : KernelProgram {
   }
 
   void LookAtProcess() {
-    code_.Store(Asm::kDouble, Asm::kFrame, Field(offsetof(GroupRecord, group)), kSignal);
     Read(Field(offsetof(GroupRecord, name)), kNameBytes, kFirst, layout_.task.comm);
     ReadPointer(kOther, kFirst, layout_.task.real_parent);
     Read(Field(offsetof(GroupRecord, parent_pid)), 4, kOther, layout_.task.tgid);

@@ -94,6 +94,9 @@ struct RecorderMaps {
   int ring_cgroups;
   int signal_cgroups;
   int marks;  // array of kRecorderMarks; each stands for a process
+  // Odd and random. An owner without privileges may read the maps: addresses of the kernel are
+  // multiplied by it, and lose their lower bits.
+  uint64_t secret;
 };
 
 constexpr uint32_t kRecorderMarks = 4096;

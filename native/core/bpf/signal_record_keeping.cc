@@ -1,7 +1,18 @@
 // What a recorder's signal programs do with a record; see recorder_program.h.
 #include "core/bpf/signal_record_program.h"
 
+#include <csignal>
+
 namespace exitwatch {
+
+namespace {
+
+constexpr uint32_t kEnding = SignalRecord::kOom | SignalRecord::kDeadly | SignalRecord::kTaken;
+
+constexpr uint64_t BitOf(int signal) { return uint64_t{1} << (signal - 1); }
+constexpr uint64_t kStopping = BitOf(SIGSTOP) | BitOf(SIGTSTP) | BitOf(SIGTTIN) | BitOf(SIGTTOU);
+
+}  // namespace
 
 void SignalRecordProgram::LookUp(bool keeps_strangers) {
   const RecorderMaps& maps = *maps_.recorder;
@@ -65,6 +76,17 @@ void SignalRecordProgram::Record() {
   code_.Bind(fatal);
   Keep();
   if (maps.ring >= 0) {
+    // What a process blocks, perhaps to wait for it, or what only stops it, anybody may repeat for
+    // ever.
+    const Asm::Label first = code_.NewLabel();
+    code_.Load(Asm::kWord, Asm::kR1, Asm::kFrame, RecordField(offsetof(SignalRecord, flags)));
+    code_.JumpIf32(BPF_JSET, Asm::kR1, static_cast<int32_t>(kEnding), first);
+    code_.JumpIf32(BPF_JSET, Asm::kR1, static_cast<int32_t>(SignalRecord::kBlocked), other);
+    ReadPointer(Asm::kR3, kTask, layout_.task.real_blocked);
+    JumpIfInSet(Asm::kR3, true, other);
+    code_.SetDouble(Asm::kR3, kStopping);
+    JumpIfInSet(Asm::kR3, true, other);
+    code_.Bind(first);
     code_.Set(Asm::kR4, kNoWakeup);
     Output(maps.ring, kRecord, sizeof(SignalRecord), drop_);
     CountLoss(maps.state, offsetof(RecorderState, signals));

@@ -102,6 +102,14 @@ void SignalRecordProgram::LookAtWatched() {
 void SignalRecordProgram::LookAtTarget() {
   ReadToRecord(offsetof(SignalRecord, thread), 4, kTask, layout_.task.pid);
   ReadToRecord(offsetof(SignalRecord, memory), 8, kTask, layout_.task.mm);
+  if (IsRecorder()) {
+    constexpr int16_t kMemory = RecordField(offsetof(SignalRecord, memory));
+    code_.Load(Asm::kDouble, Asm::kR1, Asm::kFrame, kMemory);
+    code_.SetDouble(Asm::kR2, maps_.recorder->secret);
+    code_.Compute(BPF_MUL, Asm::kR1, Asm::kR2);
+    code_.Compute(BPF_RSH, Asm::kR1, 32);
+    code_.Store(Asm::kDouble, Asm::kFrame, kMemory, Asm::kR1);
+  }
   const Asm::Label unptraced = code_.NewLabel();
   ReadWord(Asm::kR1, kTask, layout_.task.ptrace);
   code_.JumpIf32(BPF_JEQ, Asm::kR1, 0, unptraced);

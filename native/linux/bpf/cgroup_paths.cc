@@ -66,14 +66,17 @@ bool KnownCgroups::Open() {
 bool KnownCgroups::Adopt(UniqueFd fd) {
   if (!ids_.Map(fd.Get(), kKnownBytes, PROT_READ | PROT_WRITE)) return false;
   fd_ = std::move(fd);
-  std::memset(ids_.At<uint8_t>(0), 0, kKnownBytes);
+  Forget();
   return true;
+}
+
+void KnownCgroups::Forget() {
+  if (ids_) std::memset(ids_.At<uint8_t>(0), 0, kKnownBytes);
 }
 
 void KnownCgroups::Follow(const CgroupPaths& paths) {
   const uint32_t forgotten = paths.forgotten();
-  if (forgotten == std::exchange(forgotten_, forgotten) || !ids_) return;
-  std::memset(ids_.At<uint8_t>(0), 0, kKnownBytes);
+  if (forgotten != std::exchange(forgotten_, forgotten)) Forget();
 }
 
 }  // namespace exitwatch

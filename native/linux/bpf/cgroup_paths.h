@@ -55,7 +55,10 @@ class KnownCgroups {
   // -1 if not open.
   int fd() const { return fd_.Get(); }
 
-  // Makes the program write all paths again if `paths` has forgotten them.
+  // Makes the program write all paths again.
+  void Forget();
+
+  // The same if `paths` has forgotten them.
   void Follow(const CgroupPaths& paths);
 
  private:

@@ -1,5 +1,7 @@
+// One idea: the programs and maps of a recorder, from their creation to what they have counted.
 #include "linux/recorder/recorder.h"
 
+#include <sys/random.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,6 +22,15 @@ namespace {
 
 constexpr uint32_t kNoEntry = 0;         // the only key of an array with one entry
 constexpr uint64_t kMargin = 1'000'000;  // ns that an update of a map hardly ever takes
+
+uint64_t Secret() {
+  uint64_t random = 0;
+  // While the machine boots there may be nothing random yet.
+  if (getrandom(&random, sizeof(random), GRND_NONBLOCK) != sizeof(random)) {
+    random = KernelClock().Now() * 0x9e3779b97f4a7c15;
+  }
+  return random | 1;
+}
 
 }  // namespace
 
@@ -82,9 +93,11 @@ BpfRefusal Recorder::Load(KernelTypes& types) {
   about_.has_inodes = groups.pid.inode ? 1 : 0;
 
   const RecorderParts::Maps& maps = parts_.maps;
-  const RecorderMaps shared = {maps.state.Get(),   maps.watched.Get(),   maps.exits.Get(),
-                               maps.kept.Get(),    maps.ring.Get(),      maps.signals.Get(),
-                               ring_cgroups_.fd(), signal_cgroups_.fd(), maps.marks.Get()};
+  const RecorderMaps shared = {maps.state.Get(),   maps.watched.Get(),
+                               maps.exits.Get(),   maps.kept.Get(),
+                               maps.ring.Get(),    maps.signals.Get(),
+                               ring_cgroups_.fd(), signal_cgroups_.fd(),
+                               maps.marks.Get(),   Secret()};
   SignalTraceMaps trace = {-1, 0, maps.trace_state.Get(), -1, -1};
   trace.recorder = &shared;
   const auto load = [](const char* name, const std::vector<bpf_insn>& program, UniqueFd* loaded) {

@@ -134,15 +134,21 @@ class Recorder {
   template <typename Visit>
   bool Read(RingBuffer& ring, KnownCgroups& known, size_t limit, Visit visit) {
     known.Follow(*cgroups_);
-    return ring.ReadAhead(limit, [&](const uint8_t* data, size_t size, uint64_t end) {
+    bool is_told = false;
+    const bool is_all = ring.ReadAhead(limit, [&](const uint8_t* data, size_t size, uint64_t end) {
       if (size == sizeof(RecordedExit)) {
         visit(reinterpret_cast<const RecordedExit*>(data), nullptr, end);
       } else if (size == sizeof(SignalRecord)) {
         visit(nullptr, reinterpret_cast<const SignalRecord*>(data), end);
       } else if (size == sizeof(CgroupRecord)) {
         cgroups_->Learn(*reinterpret_cast<const CgroupRecord*>(data));
+        is_told = true;
       }
     });
+    // Only we know that path now, and the next reader may need it: it is to be written again. What
+    // was written before that is still to be read.
+    if (is_told) known.Forget();
+    return is_all && !is_told;
   }
 
   BpfRefusal CreateMaps();

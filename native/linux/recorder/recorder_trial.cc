@@ -2,7 +2,9 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <limits>
+#include <vector>
 
 #include "linux/system/opened_process.h"
 #include "linux/system/proc_files.h"
@@ -46,7 +48,13 @@ TraceTrial TryRecorder(Recorder& recorder, const KernelClock& clock) {
 
   const auto take = [&](const SignalRecord& record) {
     const bool is_sent = record.signal != 0 && (record.flags & SignalRecord::kTaken) == 0;
-    if (is_sent && record.pid == trial.child.pid) {
+    if (!is_sent || record.pid != trial.child.pid) return;
+    const auto is_same = [&](const SignalRecord& other) {
+      return other.signal == record.signal && other.time_ns == record.time_ns;
+    };
+    // One that is blocked is in the table and in the ring.
+    const std::vector<SignalRecord>& all = trial.records;
+    if (std::none_of(all.begin(), all.end(), is_same)) {
       trial.records.push_back(ForJavaScript(record, clock));
     }
   };

@@ -67,7 +67,7 @@ export type StopWarning = {
 };
 
 /** Takes a step; resolves with whether it may have reached the process. */
-type Act = (signal: AbortSignal) => Promise<IntentOutcome>;
+type Act = (signal: AbortSignal, mostMs: number) => Promise<IntentOutcome>;
 
 /** The steps that stop one process; several callers can share them. */
 export class StopSequence {
@@ -140,7 +140,7 @@ export class StopSequence {
     const { controls, killSignal, forceKillAfterDelayMs, confirmTimeoutMs } = this.#options;
     const graceMs = forceKillAfterDelayMs === false ? confirmTimeoutMs : forceKillAfterDelayMs;
     for (const step of controls) {
-      const act = (signal: AbortSignal) => call(step, signal);
+      const act: Act = (signal, timeoutMs) => call({ ...step, timeoutMs }, signal);
       await this.#step('control', step.what, act, step.timeoutMs, seen);
     }
     if (killSignal !== 'SIGKILL' && killSignal !== false) {
@@ -160,8 +160,8 @@ export class StopSequence {
   #result(): StopEnd {
     const exit = this.#exit;
     if (exit === undefined) return { outcome: 'timed-out', via: this.#via, exit: null };
-    if (this.#isKilled && exit.signal === 'SIGKILL')
-      return { outcome: 'forced', via: 'kill', exit };
+    const mayBeKilled = exit.signal === 'SIGKILL' || exit.how === 'unknown';
+    if (this.#isKilled && mayBeKilled) return { outcome: 'forced', via: 'kill', exit };
     if (this.#via === null) return { outcome: 'already-gone', via: null, exit };
     return { outcome: this.#via === 'kill' ? 'forced' : 'graceful', via: this.#via, exit };
   }
@@ -176,26 +176,14 @@ export class StopSequence {
   ): Promise<void> {
     if (this.#needsNothing()) return;
     if (via === 'control') this.#controlsLeft--;
-    const begin = performance.now();
-    const leftOf = (ms: number) => Math.max(0, ms - (performance.now() - begin));
-    for (let asked; via !== 'kill' && (asked = this.#askedBeside(what)) !== undefined;) {
-      const isAsked = Promise.race([asked, seen.then(() => true)]);
-      if ((await withDeadline(isAsked, leftOf(graceMs))) === false) continue;
-      // It has arrived, or is still on its way: to ask again would not be better.
-      this.#via = via;
-      this.#hasActed = true;
-      await this.#wait(seen, leftOf(graceMs));
+    const endMs = performance.now() + graceMs;
+    const leftMs = () => Math.max(0, endMs - performance.now());
+    if (await this.#isAskedBeside(via, what, leftMs, seen)) {
+      await this.#wait(seen, leftMs());
       return;
     }
-    const { promise, resolve } = newPromise<boolean>();
-    this.#asked.set(what, promise);
-    let outcome: IntentOutcome | null = null;
-    try {
-      outcome = await this.#take(via, what, act, graceMs, seen);
-    } finally {
-      if (outcome !== 'delivered') this.#asked.delete(what);
-      resolve(outcome === 'delivered');
-    }
+    const begin = performance.now();
+    const outcome = await this.#take(via, what, act, leftMs, seen);
     if (outcome === null) return;
     // After a failure the next step follows at once; if the process was already dead, its exit
     // event is about to arrive.
@@ -204,12 +192,33 @@ export class StopSequence {
     const isLast = this.#controlsLeft === 0 && this.#options.killSignal === false;
     if (isUncertain && !isLast) return;
     // Its answer may have been lost because it exits.
-    const mostMs = isUncertain ? Math.min(graceMs, LOST_ANSWER_MS) : graceMs;
-    if (!this.#needsNothing()) this.#tell(via, leftOf(mostMs));
-    await this.#wait(seen, leftOf(mostMs));
+    const lostMs = Math.max(0, LOST_ANSWER_MS - (performance.now() - begin));
+    const mostMs = isUncertain ? Math.min(leftMs(), lostMs) : leftMs();
+    if (!this.#needsNothing()) this.#tell(via, mostMs);
+    await this.#wait(seen, mostMs);
   }
 
-  /** Asked for by another stop of the process: whether it arrives; `undefined`: by none. */
+  /** Whether another stop of the process asks for this: then to ask again would not be better. */
+  async #isAskedBeside(
+    via: NonNullable<StopVia>,
+    what: SignalName | ControlName,
+    leftMs: () => number,
+    seen: Promise<ExitEvent>,
+  ): Promise<boolean> {
+    if (via === 'kill') return false;
+    for (let asked = this.#askedBeside(what); asked !== undefined;) {
+      const isDone = await withDeadline(Promise.race([asked, seen.then(() => true)]), leftMs());
+      if (isDone !== false) {
+        this.#via = via;
+        this.#hasActed = true;
+        this.#isDelivered ||= isDone === true;
+        return true;
+      }
+      asked = this.#askedBeside(what);
+    }
+    return false;
+  }
+
   #askedBeside(what: SignalName | ControlName): Promise<boolean> | undefined {
     for (const each of this.#beside()) {
       const asked = each === this ? undefined : each.#asked.get(what);
@@ -223,24 +232,31 @@ export class StopSequence {
     via: NonNullable<StopVia>,
     what: SignalName | ControlName,
     act: Act,
-    graceMs: number,
+    leftMs: () => number,
     seen: Promise<ExitEvent>,
   ): Promise<IntentOutcome | null> {
-    if (this.#needsNothing()) return null;
     const { intentLog, reason } = this.#options;
-    const deadline = new Date(Date.now() + graceMs);
+    const deadline = new Date(Date.now() + leftMs());
     const intent = { identity: this.#identity, what, why: reason, deadline };
     const appended = intentLog?.append(intent);
     const id = await Promise.race([appended, seen.then(() => undefined)]);
-    // It may have exited while this was written.
-    if (this.#needsNothing()) {
-      await this.#supersede(appended);
-      return null;
+    // It may have exited while this was written, or another stop may have been sooner.
+    let isAsked = false;
+    while (via !== 'kill' && !isAsked && this.#askedBeside(what) !== undefined) {
+      isAsked = await this.#isAskedBeside(via, what, leftMs, seen);
     }
+    if (isAsked || this.#needsNothing()) {
+      await this.#supersede(appended);
+      return isAsked ? 'delivered' : null;
+    }
+    const { promise, resolve } = newPromise<boolean>();
+    this.#asked.set(what, promise);
     const outcome = await Promise.race([
-      this.#try(via, act),
+      this.#try(via, act, Math.ceil(leftMs())),
       seen.then(() => 'uncertain' as const),
     ]);
+    if (outcome !== 'delivered') this.#asked.delete(what);
+    resolve(outcome === 'delivered');
     if (outcome !== 'not-delivered' && outcome !== 'superseded') {
       this.#via = via;
       this.#hasActed = true;
@@ -262,9 +278,9 @@ export class StopSequence {
     return this.#exit !== undefined || this.#over.signal.aborted;
   }
 
-  async #try(via: NonNullable<StopVia>, act: Act): Promise<IntentOutcome> {
+  async #try(via: NonNullable<StopVia>, act: Act, mostMs: number): Promise<IntentOutcome> {
     try {
-      return await act(this.#over.signal);
+      return await act(this.#over.signal, mostMs);
     } catch (error) {
       this.#failure = error;
       const code = via === 'control' ? 'control-failed' : 'signal-failed';

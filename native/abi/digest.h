@@ -14,7 +14,7 @@
 namespace exitwatch {
 
 // A digest of everything that native/abi describes.
-constexpr char kAbiDigest[] = "1577474dc8806719";
+constexpr char kAbiDigest[] = "5156886f25a9e0f6";
 
 // JavaScript reads these layouts.
 static_assert(sizeof(ExitRecord) == 240, "ExitRecord");

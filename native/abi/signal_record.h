@@ -47,6 +47,8 @@ struct SignalRecord {
     kReplaced = 1u << 18,   // it overwrote an earlier record like it
     // Not from a recorder:
     kCommandLine = 1u << 19,  // the latest CommandLineRecord of the sender came with this
+    // Only from a recorder: the thread blocks the signal, and waits for it (sigtimedwait(2)).
+    kAwaited = 1u << 20,
   };
 
   // For kTaken, the sender is the thread's debugger, or its parent if it has none: when a debugger

@@ -267,6 +267,7 @@ Napi::Value RecorderObject::Read(const Napi::CallbackInfo& info, bool is_ring) {
     if (recorder_->about().ring_bytes == 0) room = 0;
     room = std::min(room, info[0].As<Napi::ArrayBuffer>().ByteLength() / kRecordBytes);
   }
+  has_read_ = true;
   clock_.Sample();
   const uint64_t since_ns = recorder_->about().since_ns;
   const int64_t tai_offset_ns = TaiOffset();
@@ -415,7 +416,9 @@ Napi::Value RecorderObject::Programs(const Napi::CallbackInfo& info) {
 }
 
 Napi::Value RecorderObject::Close(const Napi::CallbackInfo& info) {
-  if (IsOpen(info)) recorder_.reset();
+  if (!IsOpen(info)) return info.Env().Undefined();
+  if (has_read_) recorder_->EndReading();
+  recorder_.reset();
   return info.Env().Undefined();
 }
 

@@ -56,6 +56,7 @@ class RecorderObject : public Napi::ObjectWrap<RecorderObject> {
   KernelClock clock_;
   OomVictims victims_;
   std::unique_ptr<Recorder> recorder_;
+  bool has_read_ = false;
 };
 
 }  // namespace exitwatch

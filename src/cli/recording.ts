@@ -6,7 +6,7 @@ import { bootId } from '../identity/boot-id.js';
 import type { ExitEvent, Gap, SourceChange } from '../events/exit-event.js';
 import { JournalWriter } from '../journal/index.js';
 import { type Counted, RateLimit } from '../journal/rate-limit.js';
-import { isRecorded } from '../memory/keeping.js';
+import { type MemoryKind, recordedBy } from '../memory/keeping.js';
 import { LEASE_MS } from '../memory/recorder-pins.js';
 import { ExitMonitor } from '../monitor/exit-monitor.js';
 import type { ExitMonitorOptions } from '../monitor/options.js';
@@ -65,8 +65,8 @@ export class Recording {
   readonly #note: RecordingNote;
   /** Until when an earlier one has recorded; `null`: there was none. */
   readonly #last: Recorded | null;
-  /** A recorder of before has recorded since the last row. */
-  readonly #wasRecorded: boolean;
+  /** What has recorded since the last row. */
+  readonly #recordedBy: MemoryKind;
   #startedMs = Infinity;
   /** Of the process whose end is the last one to wait for. */
   #lastId: string | null = null;
@@ -86,7 +86,7 @@ export class Recording {
     });
     this.#note = new RecordingNote(journalDir(stateDir), gid);
     this.#last = lastRecorded(this.#journal.last, this.#note.read());
-    this.#wasRecorded = isRecorded(resolve(pinDir), resolve(recorderDir(stateDir)));
+    this.#recordedBy = recordedBy(resolve(pinDir), resolve(recorderDir(stateDir)));
     this.#rate = new RateLimit(rate);
     this.#counted = new CountedEnds(journalDir(stateDir));
     this.#monitor = new ExitMonitor({
@@ -158,7 +158,7 @@ export class Recording {
   /** Whether something has remembered all ends since then. */
   #isKept({ memory }: Ready, last: Recorded): boolean {
     if (last.bootId !== bootId() || ageMs(last) > LEASE_MS) return false;
-    return memory !== 'none' && this.#wasRecorded;
+    return memory !== 'none' && memory === this.#recordedBy;
   }
 
   /** The latest ones first: then the recorder's room is freed once, and not for each. */

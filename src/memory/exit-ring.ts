@@ -27,6 +27,8 @@ interface Pending {
   id: string;
   end: number;
   isCommitted: boolean;
+  /** By performance.now(). */
+  readMs: number;
   /** Until when it waits for the live stream, by performance.now(); 0: it was delivered. */
   waitsUntil: number;
   event: ExitEvent | null;
@@ -115,6 +117,12 @@ export class ExitRing {
     this.#advance();
   }
 
+  /** When the oldest exit was read that is not committed, by performance.now(); `null`: all are. */
+  uncommittedSince(recorder: NativeRecorder): number | null {
+    const ring = this.#rings.find((each) => each.recorder === recorder);
+    return ring?.pending[0]?.readMs ?? null;
+  }
+
   /** Whether all that this recorder has in its ring is committed. */
   isDone(recorder: NativeRecorder): boolean {
     return this.#rings.every((ring) => ring.recorder !== recorder || ring.pending.length === 0);
@@ -190,16 +198,14 @@ export class ExitRing {
     const twin = this.#byId.get(id);
     const live = this.#live.get(id);
     this.#live.delete(id);
+    const readMs = performance.now();
+    const done = { id, end, readMs, waitsUntil: 0, event: null, twin };
     if (twin !== undefined || live !== undefined) {
-      const isCommitted = (twin ?? live)?.isCommitted === true;
-      return { id, end, isCommitted, waitsUntil: 0, event: null, twin };
+      return { ...done, isCommitted: (twin ?? live)?.isCommitted === true };
     }
     // An older recorder had it, too, and it was committed since.
-    if (this.#recorded.has(id)) {
-      return { id, end, isCommitted: true, waitsUntil: 0, event: null, twin };
-    }
-    const waitsUntil = performance.now() + this.#patienceMs;
-    return { id, end, isCommitted: false, waitsUntil, event, twin };
+    if (this.#recorded.has(id)) return { ...done, isCommitted: true };
+    return { ...done, isCommitted: false, waitsUntil: readMs + this.#patienceMs, event };
   }
 
   #take(isDue: (pending: Pending, event: ExitEvent) => boolean): ExitEvent[] {

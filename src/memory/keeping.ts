@@ -10,7 +10,7 @@ import { pinsOf } from './pin-folder.js';
 import { openRecorders, type RecorderSize } from './recorder-pins.js';
 import { Recordings } from './recordings.js';
 import { StoredPidfds } from './stored-pidfds.js';
-import { hasStoredRecorder, openStoredRecorder } from './stored-recorder.js';
+import { hasStoredRecorder, openStoredRecorder, recordsAll } from './stored-recorder.js';
 import type { StoredWatch } from './watch-log.js';
 
 /**
@@ -57,15 +57,19 @@ export function openKeeping(options: MemoryOptions, watches: readonly StoredWatc
   return { kind, downgrade: store.failure ?? downgrade, recordings, pidfds: store.pidfds };
 }
 
-/** Whether a recorder has gone on until now, which this version can read; ask before one is opened. */
-export function isRecorded(pinDir: string, stateDir: string): boolean {
-  if (addonRefusal() !== null || !existsSync(stateDir)) return false;
+/**
+ * What has recorded the exits of all processes until now, which this version can read; `'none'`: nothing. Ask before one is
+ * opened.
+ */
+export function recordedBy(pinDir: string, stateDir: string): MemoryKind {
+  if (addonRefusal() !== null || !existsSync(stateDir)) return 'none';
   const recorder = new (loadAddon().Recorder)();
   try {
-    const isPinned = recorder.open(pinsOf(pinDir, stateDir)) === 0;
-    if (isPinned) return recorder.about()?.isRecording === true;
+    if (recorder.open(pinsOf(pinDir, stateDir)) === 0) {
+      return recordsAll(recorder) ? 'recorder' : 'none';
+    }
     const store = DescriptorStore.of(stateDir);
-    return store !== null && hasStoredRecorder(store);
+    return store !== null && hasStoredRecorder(store) ? 'descriptor-store' : 'none';
   } finally {
     recorder.close();
   }

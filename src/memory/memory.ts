@@ -190,6 +190,7 @@ export class Memory {
   /** Call this about each second. */
   tick(): void {
     this.readSignals();
+    this.#recordings.letGo(this.#ring);
     for (const stored of this.#unforgotten) this.forget(stored);
     this.#recordings.renewLease();
     if (this.#ring === null) this.#recordings.drainUnread();

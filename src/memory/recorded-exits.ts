@@ -46,6 +46,8 @@ export class RecordedExits {
   /** All others. */
   readonly #received: RecordedSignals;
   readonly #isTrusted: boolean;
+  /** When letGo() was called. */
+  #askedMs = performance.now();
 
   constructor(recorder: NativeRecorder) {
     this.#recorder = recorder;
@@ -61,8 +63,18 @@ export class RecordedExits {
   /** Call this now and then. */
   readSignals(): void {
     this.#received.read();
-    const nowMs = performance.now();
-    this.#deadly.letGo(nowMs - DEADLY_MS, nowMs - DEADLY_MS);
+  }
+
+  /**
+   * Lets go of signals that no exit needs. `sinceMs`: the next monitor, should it come now, would read exits that were read
+   * since then; by performance.now().
+   */
+  letGo(sinceMs: number): void {
+    // What has happened since the last call may not have been read yet.
+    const atMs = Math.min(sinceMs, this.#askedMs);
+    this.#askedMs = performance.now();
+    this.#received.letGo(atMs);
+    this.#deadly.letGo(atMs - DEADLY_MS, atMs - DEADLY_MS);
   }
 
   /** The exit of a watched process; `null` if none is recorded. */
@@ -104,7 +116,9 @@ export class RecordedExits {
         }
         const id = this.#records.exitId(exitAt);
         const event = isWanted(id) ? this.#ringEventOf(exitAt, losses) : null;
-        this.#deadly.forget(this.#records.end(exitAt, { signal: null }));
+        const ended = this.#records.end(exitAt, { signal: null });
+        this.#deadly.forget(ended);
+        this.#received.end(ended);
         exits.push({ id, end, event });
         exitAt++;
       }

@@ -1,5 +1,6 @@
 import { RECEIVED_MS } from '../events/ended-by.js';
 import type { NativeRecorder } from '../native/addon.js';
+import type { End } from '../native/kernel-records.js';
 import { SignalRecords } from '../native/signal-records.js';
 
 import { SignalsByPid } from './signals-by-pid.js';
@@ -26,7 +27,7 @@ export class RecordedSignals {
     this.#recorder = recorder;
   }
 
-  /** Reads on, and lets go of what no exit will need. */
+  /** Reads on. */
   read(): void {
     const exits = new ArrayBuffer(0);
     const nowMs = performance.now();
@@ -36,7 +37,6 @@ export class RecordedSignals {
       if (count > 0) this.#read.push({ at: nowMs, end: -(this.#ends[count - 1] ?? 0) });
       if (count < BATCH) break;
     }
-    this.#letGo(nowMs);
   }
 
   /** Those that processes with this pid were sent. */
@@ -44,11 +44,17 @@ export class RecordedSignals {
     return this.#byPid;
   }
 
-  #letGo(nowMs: number): void {
+  /** The process has exited. */
+  end(end: Pick<End, 'pid' | 'inode' | 'startTicks'>): void {
+    this.#byPid.end(end);
+  }
+
+  /** Lets go of what no exit needs that was read since `sinceMs`, by performance.now(). */
+  letGo(sinceMs: number): void {
     let end = 0;
-    while ((this.#read[0]?.at ?? Infinity) < nowMs - KEPT_MS) end = this.#read.shift()?.end ?? 0;
+    while ((this.#read[0]?.at ?? Infinity) < sinceMs - KEPT_MS) end = this.#read.shift()?.end ?? 0;
     if (end === 0) return;
     this.#recorder.commitSignals(end);
-    this.#byPid.letGo(nowMs - KEPT_MS, nowMs - BLOCKED_MS);
+    this.#byPid.letGo(sinceMs - KEPT_MS, sinceMs - BLOCKED_MS);
   }
 }

@@ -19,8 +19,6 @@ export class Recordings {
   /** The oldest first; the last one records. */
   readonly #all: Recording[] = [];
   readonly #previous: { recording: Recording; folder: string }[] = [];
-  /** By performance.now(). */
-  #renewedAt = performance.now();
 
   get isEmpty(): boolean {
     return this.#all.length === 0;
@@ -88,11 +86,19 @@ export class Recordings {
     for (const { exits } of this.#all) exits.readSignals();
   }
 
-  renewLease(): void {
+  /** Lets go of signals that no exit needs any more. */
+  letGo(ring: ExitRing | null): void {
     const nowMs = performance.now();
-    if (nowMs - this.#renewedAt < RENEWAL_MS) return;
-    this.#renewedAt = nowMs;
-    this.#all.at(-1)?.recorder.setLease(LEASE_MS);
+    for (const { recorder, exits } of this.#all) {
+      exits.letGo(ring?.uncommittedSince(recorder) ?? nowMs);
+    }
+  }
+
+  renewLease(): void {
+    const recorder = this.#all.at(-1)?.recorder;
+    if (recorder !== undefined && recorder.lease() < LEASE_MS - RENEWAL_MS) {
+      recorder.setLease(LEASE_MS);
+    }
   }
 
   /** Removes the older ones, once all in their rings is committed. */

@@ -5,10 +5,14 @@ import type { TracedSignal } from '../native/signal-records.js';
 /** How many signals to keep for each pid: events report 16. */
 const MOST = 64;
 
-/** A signal, and when it was read, by performance.now(). */
 interface Kept {
   signal: TracedSignal;
+  /** When it was read, by performance.now(). */
   readMs: number;
+  /** The process was told to have exited. */
+  isOver: boolean;
+  /** What a repetition has in common with it; made when it is needed. */
+  key: string | null;
 }
 
 /** Signals that processes were sent, by their pid, as long as an exit may need them. */
@@ -19,16 +23,13 @@ export class SignalsByPid {
 
   add(signal: TracedSignal, readMs: number): void {
     const { pid } = signal;
-    const kept = this.#kept.get(pid);
-    if (kept === undefined) {
-      this.#kept.set(pid, [{ signal, readMs }]);
-      return;
-    }
-    kept.push({ signal, readMs });
+    const kept = this.#kept.get(pid) ?? [];
+    if (kept.length === 0) this.#kept.set(pid, kept);
+    kept.push({ signal, readMs, isOver: false, key: null });
     if (kept.length <= MOST) return;
     const repeated = indexOfRepeated(kept);
-    if (repeated < 0) this.#overflown.add(pid);
-    kept.splice(Math.max(repeated, 0), 1);
+    if (repeated === null) this.#overflown.add(pid);
+    kept.splice(repeated ?? 0, 1);
   }
 
   of(pid: number): TracedSignal[] {
@@ -40,19 +41,21 @@ export class SignalsByPid {
     return !this.#overflown.has(pid);
   }
 
-  /** The process has exited. */
-  forget({ pid, inode, startTicks }: Pick<End, 'pid' | 'inode' | 'startTicks'>): void {
-    this.#keep(pid, ({ signal }) => {
-      if (signal.inode !== 0 && inode !== 0) return signal.inode !== inode;
-      return signal.startTicks !== startTicks;
-    });
+  /** The process has exited. Others may ask for its signals again, for as long as for any. */
+  end(end: Identity): void {
+    for (const kept of this.#kept.get(end.pid) ?? []) kept.isOver ||= isOf(kept.signal, end);
   }
 
-  /** Lets go of what was read before; of what a process blocks, if it was read before `blockedMs`. */
+  /** The process has exited, and nobody asks again. */
+  forget(end: Identity): void {
+    this.#keep(end.pid, ({ signal }) => !isOf(signal, end));
+  }
+
+  /** Lets go of what was read before; of what a living process blocks, if it was read before `blockedMs`. */
   letGo(beforeMs: number, blockedMs: number): void {
     for (const pid of this.#kept.keys()) {
-      this.#keep(pid, ({ signal, readMs }) => {
-        const isBlocked = (signal.flags & SignalFlag.blocked) !== 0;
+      this.#keep(pid, ({ signal, readMs, isOver }) => {
+        const isBlocked = !isOver && (signal.flags & SignalFlag.blocked) !== 0;
         return readMs >= (isBlocked ? blockedMs : beforeMs);
       });
     }
@@ -72,25 +75,33 @@ export class SignalsByPid {
   }
 }
 
-/** The oldest one that a later one repeats; mostly the latest does. */
-function indexOfRepeated(kept: readonly Kept[]): number {
-  for (let later = kept.length - 1; later > 0; later--) {
-    const repeated = kept.findIndex((each, at) => at < later && isRepeated(each, kept[later]));
-    if (repeated >= 0) return repeated;
+type Identity = Pick<End, 'pid' | 'inode' | 'startTicks'>;
+
+/** A mark of the OOM killer may have the pid alone. */
+function isOf(signal: TracedSignal, { inode, startTicks }: Identity): boolean {
+  if (signal.inode !== 0 && inode !== 0) return signal.inode === inode;
+  return signal.startTicks === 0 || signal.startTicks === startTicks;
+}
+
+/** The oldest one that says nothing which a later one does not say; `null`: there is none. */
+function indexOfRepeated(kept: readonly Kept[]): number | null {
+  const later = new Set<string>();
+  let oldest = null;
+  for (let at = kept.length - 1; at >= 0; at--) {
+    const each = kept[at];
+    if (each === undefined) continue;
+    each.key ??= keyOf(each.signal);
+    if (later.has(each.key)) oldest = at;
+    later.add(each.key);
   }
-  return -1;
+  return oldest;
 }
 
-/** Whether a later signal says all that an earlier one does. */
-function isRepeated({ signal: earlier }: Kept, later: Kept | undefined): boolean {
-  const by = later?.signal;
-  return (
-    SAME.every((field) => earlier[field] === by?.[field]) &&
-    earlier.info.every((word, at) => word === by?.info[at])
-  );
+function keyOf(signal: TracedSignal): string {
+  const { inode, startTicks, thread, code, flags, info, senderPid, senderStart, senderUid } =
+    signal;
+  return [
+    ...[inode, startTicks, signal.signal, thread, code, flags, senderPid, senderStart, senderUid],
+    ...info,
+  ].join();
 }
-
-const SAME = [
-  ...(['inode', 'startTicks', 'signal', 'thread', 'code', 'flags'] as const),
-  ...(['senderPid', 'senderStart', 'senderUid'] as const),
-];

@@ -48,14 +48,19 @@ function hasRing(about: NativeRecorderAbout, { ringBytes }: RecorderSize): boole
   return ringBytes === 0 || about.ringBytes > 0;
 }
 
-/** Whether systemd holds a recorder for this state directory that this version can read. */
+/** Whether systemd holds a recorder of all processes for this state directory that this version can read. */
 export function hasStoredRecorder(store: DescriptorStore): boolean {
   const recorder = new (loadAddon().Recorder)();
   try {
-    return recorder.adopt(partsIn(store)) === 0 && recorder.about()?.isRecording === true;
+    return recorder.adopt(partsIn(store)) === 0 && recordsAll(recorder);
   } finally {
     recorder.close();
   }
+}
+
+export function recordsAll(recorder: NativeRecorder): boolean {
+  const about = recorder.about();
+  return about !== undefined && about.isRecording && about.ringBytes > 0;
 }
 
 function partsIn(store: DescriptorStore): RecorderPart[] {

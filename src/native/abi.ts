@@ -115,6 +115,7 @@ export enum SignalFlag {
   unhandled = 1 << 17,
   replaced = 1 << 18,
   commandLine = 1 << 19,
+  awaited = 1 << 20,
 }
 
 /** The offsets of its fields, in bytes. */
@@ -207,4 +208,4 @@ export const SignalRecord = {
 } as const;
 
 /** A digest of everything above. A binary with a different digest belongs to another version. */
-export const ABI_DIGEST = '1577474dc8806719';
+export const ABI_DIGEST = '5156886f25a9e0f6';

@@ -1,10 +1,15 @@
-import { mkdirSync, rmdirSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { ExitMonitor, type ExitEvent, type Gap } from '../../src';
+import { ExitRing } from '../../src/memory/exit-ring';
+import { RecordedExits } from '../../src/memory/recorded-exits';
+import { Refusal } from '../../src/native/abi';
+import { loadAddon } from '../../src/native/load-addon';
+import { judgeTrial } from '../../src/trace/trial';
 
 import { MemoryFolder } from '../support/bpffs';
-import { CGROUP2, cgroupName } from '../support/cgroup2';
+import { CGROUP2, cgroupName, itWithCgroup } from '../support/cgroup2';
 import { itAsRecorder } from '../support/privilege';
 import { LineProcess, program } from '../support/programs';
 import { until } from '../support/wait';
@@ -44,6 +49,28 @@ async function trapping(script: string): Promise<LineProcess> {
   expect(await child.line()).toBe('ready');
   return child;
 }
+
+/** A recorder that is not pinned. */
+class OwnRecorder {
+  readonly recorder = new (loadAddon().Recorder)();
+  readonly exits: RecordedExits;
+
+  constructor() {
+    const size = { slots: 16, ringBytes: 1024 * 1024, signalBytes: 256 * 1024 };
+    const refusal = this.recorder.create({ ...size, owner: 0, version: '', stateDir: '' });
+    expect(refusal).toMatchObject({ refusal: Refusal.none });
+    this.recorder.setLease(60_000);
+    expect(judgeTrial(this.recorder.trial())).toBeNull();
+    this.recorder.trust();
+    this.exits = new RecordedExits(this.recorder);
+  }
+
+  [Symbol.dispose](): void {
+    this.recorder.close();
+  }
+}
+
+const itWithPaths = CGROUP2 === undefined ? itWithCgroup : itAsRecorder;
 
 describe('of what ended while nobody watched', () => {
   itAsRecorder('it is known who asked a process to exit', async () => {
@@ -85,7 +112,8 @@ describe('of what ended while nobody watched', () => {
       mkdirSync(cgroup);
       await shell(`echo $$ > ${join(cgroup, 'cgroup.procs')}; kill -USR1 ${target.pid}`);
     }
-    await shell(`for i in $(seq 700); do kill -USR1 ${target.pid}; done`);
+    const flood = new LineProcess(program('flood'), ['700', 'blocked']);
+    expect(await flood.ended).toBe(0);
     const sender = await shell(`kill ${target.pid}`);
     await target.ended;
     for (const cgroup of cgroups) rmdirSync(cgroup);
@@ -95,7 +123,7 @@ describe('of what ended while nobody watched', () => {
     await told.monitor.close({ forget: true });
   });
 
-  itAsRecorder('the cgroup is known of which an earlier monitor had been told', async () => {
+  itWithPaths('the cgroup is known of which an earlier monitor had been told', async () => {
     using memory = new MemoryFolder();
     const before = await open(memory);
     const cgroup = cgroupName();
@@ -130,14 +158,52 @@ describe('of what ended while nobody watched', () => {
     await told.monitor.close({ forget: true });
   });
 
+  itAsRecorder('signals stay until the exits that need them are committed', async () => {
+    using own = new OwnRecorder();
+    const { recorder, exits } = own;
+    const ring = new ExitRing([{ recorder, exits }], 0);
+    const target = await trapping('exit 0');
+    await shell(`kill ${target.pid}`);
+    await target.ended;
+    const events = ring.drain(() => true);
+    const { signals } = recorder.used();
+    expect(signals).toBeGreaterThan(0);
+
+    const clock = jest.spyOn(performance, 'now');
+    const later = performance.now() + 300_000;
+    clock.mockImplementation(() => later);
+    const letGo = () => {
+      for (let i = 0; i < 2; i++) exits.letGo(ring.uncommittedSince(recorder) ?? later);
+    };
+    letGo();
+    expect(recorder.used().signals).toBe(signals);
+    for (const { id } of events) ring.commit(id);
+    expect(ring.uncommittedSince(recorder)).toBeNull();
+    letGo();
+    expect(recorder.used().signals).toBeLessThan(signals);
+    clock.mockRestore();
+  });
+
+  itAsRecorder('the kernel checks the programs in a moment', () => {
+    using own = new OwnRecorder();
+    expect(own.recorder.about()).toMatchObject({ isRecording: true });
+    const folder = '/proc/self/fdinfo';
+    const checked = readdirSync(folder).flatMap((fd) => {
+      const info = existsSync(join(folder, fd)) ? readFileSync(join(folder, fd), 'latin1') : '';
+      return Number(/^verified_insns:\t(\d+)$/m.exec(info)?.[1] ?? 0); // Linux 5.16
+    });
+    // It refuses one of which it has followed a million.
+    expect(Math.max(...checked)).toBeLessThan(100_000);
+  });
+
   itAsRecorder('the children with which exitwatch tries the kernel are not told', async () => {
     using memory = new MemoryFolder();
     for (let i = 0; i < 2; i++) {
       const told = await open(memory);
       const { pid } = new LineProcess('true', []);
       await until('an end', () => told.exits.find((each) => each.pid === pid));
-      const names = told.exits.map(({ name }) => name);
-      expect(names).not.toContain('exitwatch-trial');
+      const ours = told.exits.filter(({ parentPid }) => parentPid === process.pid);
+      expect(ours.map(({ name }) => name)).not.toContain('exitwatch-trial');
       await told.monitor.close();
     }
   });

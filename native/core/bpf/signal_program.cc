@@ -95,6 +95,7 @@ class SignalProgram : SignalRecordProgram {
     JumpIfInSet(Asm::kR3, false, unblocked);
     SetFlag(SignalRecord::kBlocked);
     code_.Bind(unblocked);
+    if (IsRecorder()) LookAtAwaited();
 
     ReadPointer(kOther, kTask, layout_.task.sighand);
     LoadSignal(Asm::kR1);
@@ -125,6 +126,20 @@ class SignalProgram : SignalRecordProgram {
     code_.JumpIf32(BPF_JSET, Asm::kR1, static_cast<int32_t>(SignalRecord::kBlocked), done);
     DropUnlessFromOther();
     code_.Bind(done);
+  }
+
+  // Without a branch: the verifier would follow all that comes after it twice.
+  void LookAtAwaited() {
+    static_assert(SignalRecord::kAwaited == 1u << 20);
+    ReadPointer(Asm::kR3, kTask, layout_.task.real_blocked);
+    LoadSignal(Asm::kR1);
+    code_.Compute(BPF_SUB, Asm::kR1, 1);
+    code_.Compute(BPF_RSH, Asm::kR3, Asm::kR1);
+    code_.Compute(BPF_AND, Asm::kR3, 1);
+    code_.Compute(BPF_LSH, Asm::kR3, 20);
+    code_.Load(Asm::kWord, Asm::kR1, Asm::kFrame, RecordField(offsetof(SignalRecord, flags)));
+    code_.Compute(BPF_OR, Asm::kR1, Asm::kR3);
+    code_.Store(Asm::kWord, Asm::kFrame, RecordField(offsetof(SignalRecord, flags)), Asm::kR1);
   }
 
   void DropUnlessBlockedOrFromOther() {

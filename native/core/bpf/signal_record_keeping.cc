@@ -1,16 +1,14 @@
 // What a recorder's signal programs do with a record; see recorder_program.h.
 #include "core/bpf/signal_record_program.h"
 
-#include <csignal>
-
 namespace exitwatch {
 
 namespace {
 
 constexpr uint32_t kEnding = SignalRecord::kOom | SignalRecord::kDeadly | SignalRecord::kTaken;
 
-constexpr uint64_t BitOf(int signal) { return uint64_t{1} << (signal - 1); }
-constexpr uint64_t kStopping = BitOf(SIGSTOP) | BitOf(SIGTSTP) | BitOf(SIGTTIN) | BitOf(SIGTTOU);
+constexpr uint32_t kHeldBack =
+    SignalRecord::kBlocked | SignalRecord::kAwaited | SignalRecord::kPtraced;
 
 }  // namespace
 
@@ -46,6 +44,11 @@ void SignalRecordProgram::DoNotLookUp() {
 void SignalRecordProgram::Record() {
   const RecorderMaps& maps = *maps_.recorder;
   const auto slot_at = static_cast<int16_t>(kKeyAt + offsetof(RecordedSignalKey, slot));
+  // The verifier would remember the flags of each path so far, and follow each to the end. What is
+  // read back is unknown to it.
+  constexpr int16_t kFlags = RecordField(offsetof(SignalRecord, flags));
+  code_.Move(Asm::kR3, Asm::kFrame);
+  Read(kFlags, sizeof(SignalRecord::flags), Asm::kR3, static_cast<uint32_t>(int32_t{kFlags}));
   const Asm::Label unhandled = code_.NewLabel();
   const Asm::Label fatal = code_.NewLabel();
   const Asm::Label other = code_.NewLabel();
@@ -76,16 +79,11 @@ void SignalRecordProgram::Record() {
   code_.Bind(fatal);
   Keep();
   if (maps.ring >= 0) {
-    // What a process blocks, perhaps to wait for it, or what only stops it, anybody may repeat for
-    // ever.
+    // What a process blocks, or a debugger may hold back, anybody may repeat for ever.
     const Asm::Label first = code_.NewLabel();
     code_.Load(Asm::kWord, Asm::kR1, Asm::kFrame, RecordField(offsetof(SignalRecord, flags)));
     code_.JumpIf32(BPF_JSET, Asm::kR1, static_cast<int32_t>(kEnding), first);
-    code_.JumpIf32(BPF_JSET, Asm::kR1, static_cast<int32_t>(SignalRecord::kBlocked), other);
-    ReadPointer(Asm::kR3, kTask, layout_.task.real_blocked);
-    JumpIfInSet(Asm::kR3, true, other);
-    code_.SetDouble(Asm::kR3, kStopping);
-    JumpIfInSet(Asm::kR3, true, other);
+    code_.JumpIf32(BPF_JSET, Asm::kR1, static_cast<int32_t>(kHeldBack), other);
     code_.Bind(first);
     code_.Set(Asm::kR4, kNoWakeup);
     Output(maps.ring, kRecord, sizeof(SignalRecord), drop_);

@@ -53,6 +53,9 @@ class RingBuffer {
     return false;
   }
 
+  // Reads on from where was committed.
+  void Rewind() { position_ = Committed(); }
+
   // The kernel may overwrite what comes before this position.
   void Commit(uint64_t position);
   uint64_t Committed() const {

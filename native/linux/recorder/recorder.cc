@@ -20,7 +20,8 @@ namespace exitwatch {
 
 namespace {
 
-constexpr uint32_t kNoEntry = 0;         // the only key of an array with one entry
+constexpr uint32_t kNoEntry = 0;  // the only key of an array with one entry
+constexpr std::chrono::seconds kTellAgain(10);
 constexpr uint64_t kMargin = 1'000'000;  // ns that an update of a map hardly ever takes
 
 uint64_t Secret() {
@@ -240,6 +241,22 @@ std::vector<SignalRecord> Recorder::SignalsOf(const RecorderKey& key) const {
   std::sort(signals.begin(), signals.end(),
             [](const SignalRecord& a, const SignalRecord& b) { return a.time_ns < b.time_ns; });
   return signals;
+}
+
+bool Recorder::MayTellCgroups() const {
+  return has_paths_ && RingUsed() < about_.ring_bytes / 16 &&
+         std::chrono::steady_clock::now() - told_at_ >= kTellAgain;
+}
+
+void Recorder::TellCgroups() {
+  has_paths_ = false;
+  told_at_ = std::chrono::steady_clock::now();
+  ring_cgroups_.Forget();
+}
+
+void Recorder::EndReading() {
+  ring_cgroups_.Forget();
+  signal_cgroups_.Forget();
 }
 
 void Recorder::SetLease(uint64_t until_ns) {

@@ -1,6 +1,7 @@
 #ifndef EXITWATCH_LINUX_RECORDER_RECORDER_H_
 #define EXITWATCH_LINUX_RECORDER_RECORDER_H_
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -86,7 +87,10 @@ class Recorder {
   // where there may be more.
   template <typename Visit>
   bool ReadRing(size_t limit, Visit visit) {
-    return Read(ring_, ring_cgroups_, limit, visit);
+    const bool is_all = Read(ring_, ring_cgroups_, limit, visit);
+    if (!is_all || !MayTellCgroups()) return is_all;
+    TellCgroups();
+    return false;  // what was written meanwhile
   }
 
   // The same of other signals.
@@ -94,6 +98,12 @@ class Recorder {
   bool ReadSignals(size_t limit, Visit visit) {
     return Read(signals_, signal_cgroups_, limit, visit);
   }
+
+  // Reads them once more from where was committed.
+  void ReadSignalsAgain() { signals_.Rewind(); }
+
+  // Call this when nobody reads on here: the next reader needs the paths of all cgroups.
+  void EndReading();
 
   // Bytes of records that are not committed.
   uint64_t RingUsed() const { return about_.ring_bytes == 0 ? 0 : ring_.End() - ring_.Committed(); }
@@ -134,27 +144,29 @@ class Recorder {
   template <typename Visit>
   bool Read(RingBuffer& ring, KnownCgroups& known, size_t limit, Visit visit) {
     known.Follow(*cgroups_);
-    bool is_told = false;
-    const bool is_all = ring.ReadAhead(limit, [&](const uint8_t* data, size_t size, uint64_t end) {
+    return ring.ReadAhead(limit, [&](const uint8_t* data, size_t size, uint64_t end) {
       if (size == sizeof(RecordedExit)) {
         visit(reinterpret_cast<const RecordedExit*>(data), nullptr, end);
       } else if (size == sizeof(SignalRecord)) {
         visit(nullptr, reinterpret_cast<const SignalRecord*>(data), end);
       } else if (size == sizeof(CgroupRecord)) {
         cgroups_->Learn(*reinterpret_cast<const CgroupRecord*>(data));
-        is_told = true;
+        has_paths_ = true;
       }
     });
-    // Only we know that path now, and the next reader may need it: it is to be written again. What
-    // was written before that is still to be read.
-    if (is_told) known.Forget();
-    return is_all && !is_told;
   }
 
   BpfRefusal CreateMaps();
   BpfRefusal Load(KernelTypes& types);
   BpfRefusal Attach();
   bool HasExpectedMaps() const;
+
+  // Whether it is time for that. Paths take room: not too often, and not while nobody commits.
+  bool MayTellCgroups() const;
+
+  // Has the programs write the paths of cgroups into the ring again: the next reader may need those
+  // that only this one has read.
+  void TellCgroups();
   bool MapAll();
   uint64_t StateAt(size_t offset) const;
   void SetState(size_t offset, uint64_t value);
@@ -164,6 +176,8 @@ class Recorder {
   CgroupPaths* cgroups_;
   KnownCgroups ring_cgroups_;
   KnownCgroups signal_cgroups_;
+  bool has_paths_ = false;  // has read some since TellCgroups()
+  std::chrono::steady_clock::time_point told_at_ = {};
   RingBuffer ring_;
   RingBuffer signals_;
   MemoryMap state_;

@@ -64,6 +64,7 @@ TraceTrial TryRecorder(Recorder& recorder, const KernelClock& clock) {
                        [&](const RecordedExit*, const SignalRecord* record, uint64_t) {
                          if (record != nullptr) take(*record);
                        });
+  recorder.ReadSignalsAgain();  // some may be strangers'
   if (!HasExit(recorder, key, trial.child.pid)) {
     trial.error = {Failure::kSystem, ENODATA, "sched_process_exit"};
   }

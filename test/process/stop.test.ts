@@ -220,6 +220,18 @@ test('a call that is under way is not made again, unless it fails', async () => 
   expect(await Promise.all([patient, ...ends])).toMatchObject([forced, forced, forced]);
 });
 
+test('a stop whose intent cannot be written yet does not keep another one from asking', async () => {
+  const child = await mortal();
+  const intentLog = { append: () => new Promise<never>(() => undefined), settle: () => undefined };
+  const hanging = new AbortController();
+  const first = stop(child.pid, { intentLog: intentLog as never, signal: hanging.signal });
+  first.catch(() => undefined);
+  expect(await stop(child.pid, { forceKillAfterDelayMs: 1000 })).toMatchObject({
+    ...{ outcome: 'graceful', via: 'signal', exit: { signal: 'SIGTERM' } },
+  });
+  hanging.abort();
+});
+
 test('an abort ends only its own wait; after the last one no further step follows', async () => {
   const child = await mortal('--ignore-term');
   const impatient = stop(child.pid, {

@@ -1,18 +1,35 @@
 import type { ExitEvent } from '../../src';
 
 import { call, exitwatch, watching } from '../support/command';
-import { DEATH_NAMES, DyingProcesses, ENDS_BESIDE_ITS_FIRST } from '../support/deaths';
+import {
+  DEATH_NAMES,
+  type DeathName,
+  DyingProcesses,
+  ENDS_BESIDE_ITS_FIRST,
+} from '../support/deaths';
 import { MAY_LISTEN } from '../support/kernel';
 import { itAsRootOfHost } from '../support/privilege';
 import { LineProcess, program } from '../support/programs';
+import { roomForProcesses } from '../support/room';
 
 /** The exit code with which a shell reports a wait status. */
 function exitCodeFor(status: number): number {
   return (status & 0x7f) === 0 ? status >> 8 : 128 + (status & 0x7f);
 }
 
+/** The threads of a command. */
+const THREADS = 14;
+
 test('exitwatch wait exits as the process did, for every way to die', async () => {
-  const dying = await DyingProcesses.spawn(DEATH_NAMES, 'now');
+  const room = Math.floor(roomForProcesses(DEATH_NAMES.length * THREADS) / THREADS);
+  const size = Math.max(1, room);
+  for (let first = 0; first < DEATH_NAMES.length; first += size) {
+    await exitsAsTheyDid(DEATH_NAMES.slice(first, first + size));
+  }
+});
+
+async function exitsAsTheyDid(names: readonly DeathName[]): Promise<void> {
+  const dying = await DyingProcesses.spawn(names, 'now');
   const waits = dying.pids.map((pid) => exitwatch('wait', String(pid)));
   await Promise.all(waits.map(watching));
   const deaths = await dying.die();
@@ -24,7 +41,7 @@ test('exitwatch wait exits as the process did, for every way to die', async () =
     return [death?.name, isFirsts && codes[i] === 0 ? 0 : exitCodeFor(death?.status ?? NaN)];
   });
   expect(codes.map((code, i) => [expected[i]?.[0], code])).toEqual(expected);
-});
+}
 
 describe('exitwatch wait', () => {
   test('prints the exit as a sentence or as JSON', async () => {

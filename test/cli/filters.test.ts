@@ -1,7 +1,8 @@
-import { existsSync, mkdirSync, rmdirSync } from 'node:fs';
+import { mkdirSync, rmdirSync } from 'node:fs';
 
 import type { ExitEvent, Gap, Ready, SignalEvent } from '../../src';
 
+import { CGROUP2, itWithCgroup } from '../support/cgroup2';
 import { call, exitwatch } from '../support/command';
 import { itAsListener, itAsRootOfHost } from '../support/privilege';
 import { LineProcess, program } from '../support/programs';
@@ -45,7 +46,8 @@ itAsRootOfHost('--user selects by name or number, also processes that start late
   const as = (uid: string) => ['setpriv', `--reuid=${uid}`, '--clear-groups', 'sh', '-c', 'exit 5'];
   for (const user of ['nobody', '65534']) {
     let nobodys = 0;
-    const pids = await told(['--user', user], 1, async () => {
+    const filters = ['--user', user, '--parent', String(process.pid)];
+    const pids = await told(filters, 1, async () => {
       await ended(...as('12345'));
       nobodys = await ended(...as('65534'));
     });
@@ -63,27 +65,27 @@ itAsListener('--killed selects processes that a signal ended', async () => {
   expect(pids).toEqual([killed]);
 });
 
-const MOUNT = ['/sys/fs/cgroup', '/sys/fs/cgroup/unified'].find((path) =>
-  existsSync(`${path}/cgroup.controllers`),
-);
+const itInCgroups = CGROUP2 === undefined ? itWithCgroup : itAsRootOfHost;
 
-itAsRootOfHost('--cgroup selects a path, its folder, or a name, and everything below', async () => {
-  expect(MOUNT).toBeDefined();
+itInCgroups('--cgroup selects a path, its folder, or a name, and everything below', async () => {
   const name = `exitwatch-${process.pid}.slice`;
-  const folders = [`${MOUNT}/${name}`, `${MOUNT}/${name}/inner`];
-  const others = [`${MOUNT}/${name}s`, `${MOUNT}/x${name}`];
+  const folders = [`${CGROUP2}/${name}`, `${CGROUP2}/${name}/inner`];
+  const others = [`${CGROUP2}/${name}s`, `${CGROUP2}/x${name}`];
   for (const folder of [...folders, ...others]) mkdirSync(folder);
   const into = (folder: string) => ['sh', '-c', `echo $$ > ${folder}/cgroup.procs; exit 4`];
-  for (const wanted of [`/${name}`, folders[0] ?? '', name]) {
-    let inside: number[] = [];
-    const pids = await told(['--cgroup', wanted], 2, async () => {
-      await ended('sh', '-c', 'exit 4');
-      for (const other of others) await ended(...into(other));
-      inside = [await ended(...into(folders[0] ?? '')), await ended(...into(folders[1] ?? ''))];
-    });
-    expect(pids).toEqual(inside);
+  try {
+    for (const wanted of [`/${name}`, folders[0] ?? '', name]) {
+      let inside: number[] = [];
+      const pids = await told(['--cgroup', wanted], 2, async () => {
+        await ended('sh', '-c', 'exit 4');
+        for (const other of others) await ended(...into(other));
+        inside = [await ended(...into(folders[0] ?? '')), await ended(...into(folders[1] ?? ''))];
+      });
+      expect(pids).toEqual(inside);
+    }
+  } finally {
+    for (const folder of [...others, ...folders.reverse()]) rmdirSync(folder);
   }
-  for (const folder of [...others, ...folders.reverse()]) rmdirSync(folder);
 });
 
 // With the eBPF filter the kernel reports the program: see watch.test.ts.

@@ -1,8 +1,8 @@
-import { spawn } from 'node:child_process';
-
 import { ExitMonitor } from '../../src';
 import { isOwnChild, STARTED_NS } from '../../src/cli/own-children';
 
+import { exitOf } from '../support/ends';
+import { mortal, release } from '../support/mortal';
 import { itAsListener } from '../support/privilege';
 
 test('a child of an earlier process with our pid is not ours', () => {
@@ -17,7 +17,10 @@ itAsListener('the kernel’s time stamps and our start are of the same clock', a
   await using monitor = new ExitMonitor({ scope: 'all' });
   await monitor.start();
   const beforeNs = Number(process.hrtime.bigint());
-  const event = await monitor.watch(spawn('true').pid ?? 0).exited;
+  const child = await mortal();
+  const watch = monitor.watch(child.pid);
+  await release(child);
+  const event = await exitOf(watch);
   if (event.exitedNs === null) throw new Error(`no time stamp: ${event.source}`);
   expect(event.exitedNs).toBeGreaterThan(beforeNs);
   expect(event.exitedNs).toBeLessThan(Number(process.hrtime.bigint()));

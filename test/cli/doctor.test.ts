@@ -155,7 +155,7 @@ describe('on kernels that count BPF programs as locked memory (before Linux 5.11
   const mayRaise = ((BigInt(`0x${capabilities ?? 0}`) >> 24n) & 1n) === 1n;
 
   // root lacks this capability in CI, but has it in the guests of test/kernels.
-  (mayRaise ? it : it.skip)('CAP_SYS_RESOURCE lifts the limit (needs it)', async () => {
+  (mayRaise ? itAsRootOfHost : it.skip)('CAP_SYS_RESOURCE lifts the limit (needs it)', async () => {
     const { code, report } = await examine(...limited('65536'));
     expect(report).toMatchObject({
       connector: { filter: 'ebpf', downgrade: null },

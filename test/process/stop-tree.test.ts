@@ -120,7 +120,7 @@ test('each signal to each member is on record before it is sent, and its outcome
   const log = join(folder, 'intents');
   const result = await stop(root.pid, {
     tree: true,
-    forceKillAfterDelayMs: 100,
+    forceKillAfterDelayMs: 2000,
     intentLog: log,
     reason: 'a test',
   });
@@ -153,7 +153,10 @@ test('if an intent cannot be written down, no member is signalled', async () => 
 test('a member may finish its work after the signal', async () => {
   const done = join(folder, 'done');
   const script = `trap 'sleep 0.3 && echo done > ${done}; exit 3' TERM; sleep 1000 & echo $!; wait`;
-  const { root } = await shell(script, 1);
+  const { root, pids } = await shell(script, 1);
+  // Until then it may catch the signal, as a copy of the shell.
+  const comm = () => readFileSync(`/proc/${pids[0]}/comm`, 'latin1');
+  await until('the child to be sleep', () => comm() === 'sleep\n', comm);
   const result = await stop(root.pid, { tree: true });
   expect(result).toMatchObject({ outcome: 'graceful', exit: { how: 'exited', exitCode: 3 } });
   expect(readFileSync(done, 'latin1')).toBe('done\n');
@@ -166,7 +169,7 @@ test('a member that survives is reported, and the pidfile stays', async () => {
     1,
   );
   writeFileSync(pidfile, String(root.pid), { mode: 0o600 });
-  const options = { tree: true, forceKillAfterDelayMs: false, confirmTimeoutMs: 200 } as const;
+  const options = { tree: true, forceKillAfterDelayMs: false, confirmTimeoutMs: 2000 } as const;
   const result = await stop(root.pid, { ...options, pidfile });
   expect(result).toMatchObject({ outcome: 'timed-out', via: 'signal', exit: null });
   expect(result.tree?.members.find(({ identity: { pid } }) => pid === pids[0])).toMatchObject({
@@ -309,7 +312,10 @@ itAsRoot('hidden processes are reported, and nothing is done if /proc cannot be 
 describe('in a cgroup', () => {
   /** A script that moves itself into a cgroup, and then runs `script`. */
   const inside = (cgroup: string, script: string) => `echo 0 > ${cgroup}/cgroup.procs; ${script}`;
-  const ORPHAN = `setsid sh -c 'echo $$; exec sleep 1000' & sleep 0.1`;
+  /** Ends once its child, which is in a session of its own, has printed its pid. */
+  const ORPHAN =
+    `setsid sh -c 'echo $$; exec sleep 1000' & ` +
+    `until [ $(cat /proc/$!/comm) = sleep ]; do sleep 0.01; done`;
 
   itWithCgroup('of its own, orphans that have left everything else belong to it', async () => {
     const cgroup = newCgroup();
@@ -406,7 +412,7 @@ describe('the command', () => {
       String(root.pid),
       '--tree',
       '--kill-after',
-      '200ms',
+      '2s',
     );
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(lines).toEqual([

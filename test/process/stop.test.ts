@@ -383,7 +383,7 @@ describe('a control call', () => {
   });
 
   describe('that no signal follows', () => {
-    const alone = { killSignal: false, forceKillAfterDelayMs: 500 } as const;
+    const alone = { killSignal: false, forceKillAfterDelayMs: 2000 } as const;
 
     test('and whose answer is lost because the process ends of it is a success', async () => {
       const child = await mortal();
@@ -391,7 +391,8 @@ describe('a control call', () => {
         void setTimeout(200).then(() => release(child));
         return Promise.reject(new Error('socket hang up'));
       };
-      const result = await stop(child.pid, { ...alone, control });
+      const options = { ...alone, forceKillAfterDelayMs: 10_000, control };
+      const result = await stop(child.pid, options);
       expect(result).toMatchObject({
         ...{ outcome: 'graceful', via: 'control', exit: { exitCode: 0 } },
         warnings: [{ code: 'control-failed', detail: 'socket hang up' }],

@@ -528,9 +528,11 @@ test.each(['notify', '@exitwatch-test-notify'])(
     expect(await systemd.line()).toBe('READY=1');
     expect(await systemd.line()).toBe('STATUS=watching 0 virtual machines');
     expect(await systemd.line()).toBe('WATCHDOG=1');
-    await daemon.end();
+    const ending = daemon.end();
+    const saysStopping = async () => (await systemd.line()) === 'STOPPING=1';
+    await until('STOPPING=1', saysStopping, systemd.told);
     systemd.child.kill();
-    expect(await systemd.rest()).toContain('STOPPING=1');
+    await ending;
     expect(daemon.stderr).toBe('');
   },
 );

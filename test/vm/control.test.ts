@@ -84,7 +84,6 @@ test.each([
     expect({ state, said }).toEqual({ state: 'running', said: null });
     expect(warnings).toEqual([expect.stringMatching(reason)]);
   },
-  10_000,
 );
 
 test('a state request after the process has ended removes its pidfile', async () => {
@@ -159,7 +158,7 @@ test('a machine that reports stopped three seconds early counts as running until
   expect(isAlive(vfkit.pid)).toBe('alive');
   expect(await stopping).toMatchObject({ outcome: 'graceful', via: 'control' });
   expect(await control().state()).toMatchObject({ state: 'stopped' });
-}, 10_000);
+});
 
 test.each(['eof', 'refuse'])(
   'if it answers a Stop by %s, SIGTERM follows at once, and only once',
@@ -232,7 +231,6 @@ test.each(['stop', 'powerDown'] as const)(
       { what: 'SIGKILL', why: 'now' },
     ]);
   },
-  20_000,
 );
 
 test('stop() after a powerDown() that is under way goes on to signals, and another powerDown() joins', async () => {
@@ -254,7 +252,7 @@ test('a restart begins once the end is observed', async () => {
     return startVfkit();
   });
   expect((await readPidfile(pidfile)).pid).toBe(second.pid);
-}, 10_000);
+});
 
 itWithQemu('the same calls stop QEMU by its power button, or make it quit', async () => {
   const vm = new TestVm({});

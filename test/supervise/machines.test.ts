@@ -78,12 +78,14 @@ describe('a machine', () => {
 
   INSTALLED.it('is asked by its power button to end, and then by a signal', async () => {
     await using host = new SuperviseHost();
-    const machine = await machineOf(host, { stop: { powerdownMs: 500, graceMs: 5000 } });
+    const machine = await machineOf(host, { stop: { powerdownMs: 30_000, graceMs: 5000 } });
     await machine.booted();
     await machine.press('a');
     expect((await host.service('stop', 'vm1')).lines).toEqual(['vm1 is stopped']);
     expect(host.of('warning')).toEqual([]);
     expect(await lastOf(host)).toMatchObject({ phase: 'stopped', reason: 'stop' });
+    host.write(machine.describe({ stop: { powerdownMs: 500, graceMs: 5000 } }));
+    expect(await host.service('apply')).toMatchObject({ code: 0 });
     const start = host.service('start', 'vm1');
     await machine.booted(); // it does not obey now
     await start;

@@ -248,6 +248,7 @@ const HOST = `
       await monitor.start();
     }
     const workers = Array.from({ length: 8 }, () => new Worker(worker, { eval: true }));
+    const ended = workers.map((each) => new Promise((resolve) => each.once('exit', resolve)));
     const traced = await Promise.all(
       workers.map((each) => new Promise((resolve) => each.once('message', resolve))),
     );
@@ -257,9 +258,14 @@ const HOST = `
     traced.push((await last.start()).traced);
     await sleep(100); // by now every event about the child has arrived
     for (const monitor of [...before, last]) await monitor.close();
-    const threads = readdirSync('/proc/self/task').filter((thread) =>
-      readFileSync('/proc/self/task/' + thread + '/comm', 'utf8').startsWith('exitwatch'),
-    ).length;
+    await Promise.all(ended);
+    const threads = readdirSync('/proc/self/task').filter((thread) => {
+      try {
+        return readFileSync('/proc/self/task/' + thread + '/comm', 'utf8').startsWith('exitwatch');
+      } catch {
+        return false; // it is gone
+      }
+    }).length;
     console.log(JSON.stringify({ traced, told, kernelSignalled, childSignals, threads }));
     process.exit();
   })();

@@ -8,6 +8,13 @@ import { until } from '../support/wait';
 
 const IN_CGROUP = { cgroup: `${CGROUP2 ?? ''}/exitwatch-test-${process.pid}` };
 
+async function removeEmpty(cgroup: string): Promise<void> {
+  await until('the cgroup to be empty', () =>
+    readFileSync(`${cgroup}/cgroup.events`, 'latin1').includes('populated 0'),
+  );
+  rmdirSync(cgroup);
+}
+
 itWithCgroup('a run that has left its cgroup is stopped', async () => {
   await using host = await KeeperHost.open();
   const other = cgroupName();
@@ -25,10 +32,7 @@ itWithCgroup('a run that has left its cgroup is stopped', async () => {
   });
   expect(processesWith(word)).toEqual([]);
   expect(await host.end('left')).toMatchObject({ how: 'killed', signal: 'SIGKILL' });
-  await until('the cgroup to be empty', () =>
-    readFileSync(`${other}/cgroup.events`, 'latin1').includes('populated 0'),
-  );
-  rmdirSync(other);
+  await removeEmpty(other);
 });
 
 itWithCgroup(
@@ -41,12 +45,15 @@ itWithCgroup(
     const script = `echo $$ > ${other}/cgroup.procs; sh -c 'sleep 1000; :' ${word} & exit 3`;
     await host.keeper.start({ id: 'left', command: 'sh', args: ['-c', script], ...IN_CGROUP });
     expect(await host.end('left')).toMatchObject({ exitCode: 3 });
+    await until('its child and grandchild to be there', async () => {
+      return processesWith(word).length === 1 && (await host.keeper.members('left')).length === 2;
+    });
     await host.keeper.upgrade();
     expect(await host.keeper.members('left')).toHaveLength(2);
     expect(host.keeper.run('left')?.hasMembers).toBe(true);
     expect(await host.keeper.stop('left')).toMatchObject({ isGone: true, wasKilled: false });
     expect(processesWith(word)).toEqual([]);
-    rmdirSync(other);
+    await removeEmpty(other);
   },
 );
 

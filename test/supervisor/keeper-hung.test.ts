@@ -24,7 +24,7 @@ async function hang(host: KeeperHost, mode: Partial<RunOptions>, id = 'hangs') {
   const started = host.keeper.start({
     id,
     command: 'sleep',
-    args: ['1'],
+    args: ['1000'],
     envFile,
     ...mode,
   });
@@ -118,7 +118,9 @@ describe.each([
     const begun = once(host.keeper, 'started');
     release();
     expect(await begun).toMatchObject([{ id: 'hangs' }]);
-    expect(await started).toMatchObject({ id: 'hangs' });
+    const run = await started;
+    expect(run).toMatchObject({ id: 'hangs' });
+    kill(run.pid ?? 0, 'SIGKILL');
     await host.end('hangs');
   });
 
@@ -133,6 +135,7 @@ describe.each([
     expect(identity).toEqual(identify(pid ?? 0));
     expect(host.keeper.run('hangs')?.identity).toEqual(identity);
     await started.catch(() => undefined);
+    kill(pid ?? 0, 'SIGKILL');
     await host.end('hangs');
   });
 
@@ -145,7 +148,9 @@ describe.each([
     await host.keeper.start({ id: 'other', command: 'true' });
     await host.end('other');
     release();
-    expect(await started).toMatchObject({ id: 'hangs', isLost: true });
+    const run = await started;
+    expect(run).toMatchObject({ id: 'hangs', isLost: true });
+    kill(run.pid ?? 0, 'SIGKILL');
     await host.end('hangs');
   });
 });

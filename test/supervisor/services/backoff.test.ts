@@ -125,7 +125,7 @@ describe('a service in a crash loop', () => {
       attempts: 3,
       lastError: expect.stringMatching(/no such file/) as string,
     });
-    expect(host.status('other').phase).toBe('running');
+    await host.phase('other', 'running');
     host.clock.advance(2000);
     await host.event('warning', 4);
     await until('the next wait', () => host.of('backoff').at(-1)?.delayMs === 4000);

@@ -217,7 +217,7 @@ describe('many watches', () => {
     // children.
     const script = `
       const { ExitMonitor } = require(${JSON.stringify(REPOSITORY)});
-      const monitor = new ExitMonitor({ source: 'pidfd', statusTimeoutMs: 3000 });
+      const monitor = new ExitMonitor({ source: 'pidfd', statusTimeoutMs: 15_000 });
       let ends = 0;
       monitor.on('exit', (event) => {
         if (event.unknownReason === 'not-reaped' && ++ends === ${COUNT}) console.log('told');
@@ -232,7 +232,11 @@ describe('many watches', () => {
     expect(await reader.line()).toBe('started');
     await crowd.parent.stop();
     for (const pid of pids) kill(Number(pid), 'SIGKILL');
-    await setTimeout(1000); // enough for it to have seen them all
+    await until('it to have seen them all', async () => {
+      const before = cpuTicks(reader.pid);
+      await setTimeout(200);
+      return cpuTicks(reader.pid) === before;
+    });
     const ticks = cpuTicks(reader.pid);
     await setTimeout(500);
     expect(cpuTicks(reader.pid) - ticks).toBeLessThanOrEqual(2);

@@ -294,7 +294,13 @@ itAsRootIf(PIDS !== null, 'needs the pids controller')(
           return true;
         } catch {
           const pids = readFileSync(join(cgroup, 'cgroup.procs'), 'latin1').trim().split('\n');
-          for (const pid of pids) writeFileSync(join(PIDS ?? '', 'cgroup.procs'), pid);
+          for (const pid of pids) {
+            try {
+              writeFileSync(join(PIDS ?? '', 'cgroup.procs'), pid);
+            } catch {
+              // It has just ended.
+            }
+          }
           return false;
         }
       });

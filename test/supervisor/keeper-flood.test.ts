@@ -59,4 +59,4 @@ it('each request is answered, though nothing else wakes the keeper', async () =>
     );
   }
   socket.destroy();
-});
+}, 180_000);

@@ -49,6 +49,7 @@ describe('a monitor that is closed', () => {
       void monitor.close();
     });
     await monitor.start();
+    await until('the first exit', () => first.length > 0);
     await setTimeout(1500); // longer than a tick
     expect(first).toHaveLength(1);
     const next = new ExitMonitor(memory.options);

@@ -1,18 +1,15 @@
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, realpathSync, rmdirSync } from 'node:fs';
+import { mkdirSync, realpathSync, rmdirSync } from 'node:fs';
 import { basename } from 'node:path';
 
 import { ExitMonitor, type ExitEvent } from '../../../src';
 
+import { CGROUP2, cgroupName, itWithCgroup } from '../../support/cgroup2';
 import { describeForEachFilter } from '../../support/filters';
 import { KERNEL } from '../../support/kernel';
-import { itAsRoot, itAsRootOfHost } from '../../support/privilege';
+import { itAsRootOfHost } from '../../support/privilege';
 import { LineProcess } from '../../support/programs';
 import { until } from '../../support/wait';
-
-const MOUNT = ['/sys/fs/cgroup', '/sys/fs/cgroup/unified'].find((path) =>
-  existsSync(`${path}/cgroup.controllers`),
-);
 
 /** The longest name that containerd creates, below that of a pod. */
 const POD = `kubepods-besteffort-pod${'0123456789ab'.repeat(3)}.slice`;
@@ -42,13 +39,13 @@ const SHELL = basename(realpathSync('/bin/sh'));
 
 /** Runs while this event loop is blocked. */
 function endSome(): number[] {
-  const env = { ...process.env, MOUNT };
+  const env = { ...process.env, MOUNT: CGROUP2 };
   const told = execFileSync('bash', ['-c', SCRIPT], { env, encoding: 'utf8' });
   return told.trim().split('\n').map(Number);
 }
 
 itAsRootOfHost('cgroups that are removed at once are reported, the sender’s included', async () => {
-  expect(MOUNT).toBeDefined();
+  expect(CGROUP2).toBeDefined();
   await using monitor = new ExitMonitor({ scope: 'all', trace: 'on' });
   const ended = new Map<number, ExitEvent>();
   monitor.on('exit', (event) => ended.set(event.pid, event));
@@ -73,23 +70,27 @@ itAsRootOfHost('cgroups that are removed at once are reported, the sender’s in
 });
 
 describeForEachFilter(() => {
-  itAsRoot.each(['connector', 'pidfd'] as const)(
+  itWithCgroup.each(['connector', 'pidfd'] as const)(
     'source %s reports the cgroup of a watched process even if it is removed at once',
     async (source) => {
-      const name = `/exitwatch-${process.pid}.watched`;
-      const folder = `${MOUNT}${name}`;
+      const folder = cgroupName();
       mkdirSync(folder);
       const script = `echo $$ > ${folder}/cgroup.procs; echo there; exec sleep 1000`;
       const child = new LineProcess('sh', ['-c', script]);
-      expect(await child.line()).toBe('there');
       await using monitor = new ExitMonitor({ source });
-      const { filter } = await monitor.start();
-      const { exited } = monitor.watch(child.pid);
-      child.child.kill();
-      await child.ended;
-      rmdirSync(folder);
+      const watched = async () => {
+        expect(await child.line()).toBe('there');
+        const { filter } = await monitor.start();
+        return { filter, watch: monitor.watch(child.pid) };
+      };
+      const { filter, watch } = await watched().finally(async () => {
+        child.child.kill();
+        await child.ended;
+        rmdirSync(folder);
+      });
       const isReported = filter === 'ebpf' || KERNEL.pidfdStatus;
-      expect((await exited).cgroup).toBe(isReported ? name : null);
+      const name = `/${basename(folder)}`;
+      expect((await watch.exited).cgroup).toBe(isReported ? name : null);
     },
   );
 });

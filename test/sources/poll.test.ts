@@ -303,7 +303,14 @@ itAsRoot('a process that /proc hides (hidepid=2) is not reported as gone', async
       console.log('started');
       const check = () => {
         if (!readFileSync('/proc/self/mounts', 'utf8').includes('hidepid=')) return setTimeout(check, 10);
-        const { pid } = require('node:child_process').spawn('sleep', ['0.3']);
+        const child = require('node:child_process').spawn('sleep', ['1000']);
+        const { pid } = child;
+        const { wakeups } = monitor.stats();
+        const seen = () => {
+          if (monitor.stats().wakeups < wakeups + 2) return setTimeout(seen, 10);
+          child.kill();
+        };
+        seen();
         monitor.on('exit', (event) => {
           if (event.pid !== pid) return;
           console.log(JSON.stringify({ told, pid, healthy: monitor.stats().healthy }));

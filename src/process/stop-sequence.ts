@@ -69,6 +69,23 @@ export type StopWarning = {
 /** Takes a step; resolves with whether it may have reached the process. */
 type Act = (signal: AbortSignal, mostMs: number) => Promise<IntentOutcome>;
 
+/** How long a step may take. */
+class StepTime {
+  #endMs: number;
+
+  constructor(ms: number) {
+    this.#endMs = performance.now() + ms;
+  }
+
+  get leftMs(): number {
+    return Math.max(0, this.#endMs - performance.now());
+  }
+
+  extend(ms: number): void {
+    this.#endMs += ms;
+  }
+}
+
 /** The steps that stop one process; several callers can share them. */
 export class StopSequence {
   readonly warnings: StopWarning[] = [];
@@ -176,14 +193,12 @@ export class StopSequence {
   ): Promise<void> {
     if (this.#needsNothing()) return;
     if (via === 'control') this.#controlsLeft--;
-    const endMs = performance.now() + graceMs;
-    const leftMs = () => Math.max(0, endMs - performance.now());
-    if (await this.#isAskedBeside(via, what, leftMs, seen)) {
-      await this.#wait(seen, leftMs());
+    const time = new StepTime(graceMs);
+    if (await this.#isAskedBeside(via, what, time, seen)) {
+      await this.#wait(seen, time.leftMs);
       return;
     }
-    const begin = performance.now();
-    const outcome = await this.#take(via, what, act, leftMs, seen);
+    const outcome = await this.#take(via, what, act, time, seen);
     if (outcome === null) return;
     // After a failure the next step follows at once; if the process was already dead, its exit
     // event is about to arrive.
@@ -192,8 +207,7 @@ export class StopSequence {
     const isLast = this.#controlsLeft === 0 && this.#options.killSignal === false;
     if (isUncertain && !isLast) return;
     // Its answer may have been lost because it exits.
-    const lostMs = Math.max(0, LOST_ANSWER_MS - (performance.now() - begin));
-    const mostMs = isUncertain ? Math.min(leftMs(), lostMs) : leftMs();
+    const mostMs = isUncertain ? Math.min(time.leftMs, LOST_ANSWER_MS) : time.leftMs;
     if (!this.#needsNothing()) this.#tell(via, mostMs);
     await this.#wait(seen, mostMs);
   }
@@ -202,12 +216,12 @@ export class StopSequence {
   async #isAskedBeside(
     via: NonNullable<StopVia>,
     what: SignalName | ControlName,
-    leftMs: () => number,
+    time: StepTime,
     seen: Promise<ExitEvent>,
   ): Promise<boolean> {
     if (via === 'kill') return false;
     for (let asked = this.#askedBeside(what); asked !== undefined;) {
-      const isDone = await withDeadline(Promise.race([asked, seen.then(() => true)]), leftMs());
+      const isDone = await withDeadline(Promise.race([asked, seen.then(() => true)]), time.leftMs);
       if (isDone !== false) {
         this.#via = via;
         this.#hasActed = true;
@@ -232,18 +246,20 @@ export class StopSequence {
     via: NonNullable<StopVia>,
     what: SignalName | ControlName,
     act: Act,
-    leftMs: () => number,
+    time: StepTime,
     seen: Promise<ExitEvent>,
   ): Promise<IntentOutcome | null> {
     const { intentLog, reason } = this.#options;
-    const deadline = new Date(Date.now() + leftMs());
+    const deadline = new Date(Date.now() + time.leftMs);
     const intent = { identity: this.#identity, what, why: reason, deadline };
+    const begin = performance.now();
     const appended = intentLog?.append(intent);
     const id = await Promise.race([appended, seen.then(() => undefined)]);
+    time.extend(performance.now() - begin); // a slow disk takes no time from the process
     // It may have exited while this was written, or another stop may have been sooner.
     let isAsked = false;
     while (via !== 'kill' && !isAsked && this.#askedBeside(what) !== undefined) {
-      isAsked = await this.#isAskedBeside(via, what, leftMs, seen);
+      isAsked = await this.#isAskedBeside(via, what, time, seen);
     }
     if (isAsked || this.#needsNothing()) {
       await this.#supersede(appended);
@@ -251,12 +267,17 @@ export class StopSequence {
     }
     const { promise, resolve } = newPromise<boolean>();
     this.#asked.set(what, promise);
-    const outcome = await Promise.race([
-      this.#try(via, act, Math.ceil(leftMs())),
-      seen.then(() => 'uncertain' as const),
-    ]);
-    if (outcome !== 'delivered') this.#asked.delete(what);
-    resolve(outcome === 'delivered');
+    let outcome: IntentOutcome | null = null;
+    try {
+      outcome = await Promise.race([
+        this.#try(via, act, Math.ceil(time.leftMs)),
+        seen.then(() => 'uncertain' as const),
+      ]);
+    } finally {
+      // Also if nobody waits for this stop any more.
+      if (outcome !== 'delivered') this.#asked.delete(what);
+      resolve(outcome === 'delivered');
+    }
     if (outcome !== 'not-delivered' && outcome !== 'superseded') {
       this.#via = via;
       this.#hasActed = true;
@@ -331,7 +352,7 @@ export function isThere(identity: ProcessIdentity): boolean {
   return typeof found === 'object' && isSameProcess(found, identity);
 }
 
-/** Within this time after a call, a process that obeyed it without an answer is gone. */
+/** Within this time after an answer was lost, a process that has obeyed is gone. */
 const LOST_ANSWER_MS = 5000;
 
 /** A hanging disk must not delay the exit of a process by more than this, in ms. */

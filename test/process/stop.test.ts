@@ -232,6 +232,31 @@ test('a stop whose intent cannot be written yet does not keep another one from a
   hanging.abort();
 });
 
+test('a call that an abort has ended is made by the next stop', async () => {
+  const child = await mortal('--ignore-term');
+  const calls: string[] = [];
+  const control = (name: string, answer: Promise<unknown>): ControlStep[] => {
+    const asked = () => {
+      calls.push(name);
+      return answer;
+    };
+    return [{ what: 'powerdown', call: asked, timeoutMs: 50_000 }];
+  };
+  const abort = new AbortController();
+  const never = new Promise<never>(() => undefined);
+  const first = stop(child.pid, {
+    ...{ control: control('first', never), killSignal: false, signal: abort.signal },
+  });
+  first.catch(() => undefined);
+  const no = Promise.reject(new Error('no'));
+  no.catch(() => undefined);
+  const second = stop(child.pid, { control: control('second', no), forceKillAfterDelayMs: 50 });
+  await until('the first call', () => calls.length > 0);
+  abort.abort();
+  expect(await second).toMatchObject({ outcome: 'forced' });
+  expect(calls).toEqual(['first', 'second']);
+});
+
 test('an abort ends only its own wait; after the last one no further step follows', async () => {
   const child = await mortal('--ignore-term');
   const impatient = stop(child.pid, {

@@ -27,8 +27,8 @@ interface Pending {
   id: string;
   end: number;
   isCommitted: boolean;
-  /** By performance.now(). */
-  readMs: number;
+  /** When the ring was read before: it exited later, but for what the ring held at first. By performance.now(). */
+  afterMs: number;
   /** Until when it waits for the live stream, by performance.now(); 0: it was delivered. */
   waitsUntil: number;
   event: ExitEvent | null;
@@ -59,6 +59,8 @@ export class ExitRing {
   #isMarked = false;
   #comparisons = 0;
   #leastLost = Infinity;
+  /** When the rings were last read, by performance.now(). */
+  #readMs = performance.now();
   /** Until when a gap has told what was lost. */
   #toldUntil = 0;
 
@@ -117,10 +119,10 @@ export class ExitRing {
     this.#advance();
   }
 
-  /** When the oldest exit was read that is not committed, by performance.now(); `null`: all are. */
+  /** After which time the oldest exit came that is not committed, by performance.now(); `null`: all are. */
   uncommittedSince(recorder: NativeRecorder): number | null {
     const ring = this.#rings.find((each) => each.recorder === recorder);
-    return ring?.pending[0]?.readMs ?? null;
+    return ring?.pending[0]?.afterMs ?? null;
   }
 
   /** Whether all that this recorder has in its ring is committed. */
@@ -175,6 +177,7 @@ export class ExitRing {
   }
 
   #read(): void {
+    const nowMs = performance.now();
     for (const ring of this.#rings) {
       const delivered = ring.recorder.delivered();
       const next = () => ring.exits.readRing(this.#isNew);
@@ -187,6 +190,7 @@ export class ExitRing {
         }
       }
     }
+    this.#readMs = nowMs;
     this.#advance();
   }
 
@@ -198,14 +202,14 @@ export class ExitRing {
     const twin = this.#byId.get(id);
     const live = this.#live.get(id);
     this.#live.delete(id);
-    const readMs = performance.now();
-    const done = { id, end, readMs, waitsUntil: 0, event: null, twin };
+    const afterMs = this.#readMs;
+    const done = { id, end, afterMs, waitsUntil: 0, event: null, twin };
     if (twin !== undefined || live !== undefined) {
       return { ...done, isCommitted: (twin ?? live)?.isCommitted === true };
     }
     // An older recorder had it, too, and it was committed since.
     if (this.#recorded.has(id)) return { ...done, isCommitted: true };
-    return { ...done, isCommitted: false, waitsUntil: readMs + this.#patienceMs, event };
+    return { ...done, isCommitted: false, waitsUntil: performance.now() + this.#patienceMs, event };
   }
 
   #take(isDue: (pending: Pending, event: ExitEvent) => boolean): ExitEvent[] {

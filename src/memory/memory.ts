@@ -33,6 +33,8 @@ export class Memory {
   readonly #unforgotten = new Set<StoredWatch>();
   readonly #pidfds: StoredPidfds | null;
   readonly #ring: ExitRing | null;
+  /** Since when an exit may be delivered again because it could not be stored, by performance.now(). */
+  #unstoredMs: number | null = null;
   #hasWarned = false;
   #isClosed = false;
 
@@ -162,6 +164,7 @@ export class Memory {
       try {
         this.#log.setExit(stored.watch, event);
       } catch (error) {
+        this.#unstoredMs ??= performance.now();
         this.#warn(error);
       }
     }
@@ -190,7 +193,7 @@ export class Memory {
   /** Call this about each second. */
   tick(): void {
     this.readSignals();
-    this.#recordings.letGo(this.#ring);
+    this.#recordings.letGo(this.#ring, this.#unstoredMs ?? Infinity);
     for (const stored of this.#unforgotten) this.forget(stored);
     this.#recordings.renewLease();
     if (this.#ring === null) this.#recordings.drainUnread();

@@ -86,11 +86,11 @@ export class Recordings {
     for (const { exits } of this.#all) exits.readSignals();
   }
 
-  /** Lets go of signals that no exit needs any more. */
-  letGo(ring: ExitRing | null): void {
-    const nowMs = performance.now();
+  /** Lets go of signals that no exit needs any more; `sinceMs`: of those since then, some may. */
+  letGo(ring: ExitRing | null, sinceMs: number): void {
+    const mostMs = Math.min(sinceMs, performance.now());
     for (const { recorder, exits } of this.#all) {
-      exits.letGo(ring?.uncommittedSince(recorder) ?? nowMs);
+      exits.letGo(Math.min(mostMs, ring?.uncommittedSince(recorder) ?? Infinity));
     }
   }
 

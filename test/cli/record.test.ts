@@ -43,6 +43,9 @@ function victim(name: string) {
 /** Other tests may end processes that have had a pid before, or get it later. */
 const OF_OURS = ['--parent', String(process.pid)];
 
+/** A name, of at most 15 bytes, that no other process of the host has. */
+const ownName = (kind: string) => `${kind}-${process.pid}`;
+
 const inJournal = (record: TestRecord, pid: number) =>
   until(`the end of ${pid} to be in the journal`, async () =>
     (await record.history('--pid', String(pid), ...OF_OURS)).find(({ event }) => event === 'exit'),
@@ -189,7 +192,7 @@ describe('exitwatch record', () => {
     await using record = new TestRecord();
     await record.start('--match', 'failed', '--match', 'name=keep*', '--rate', '3');
     const { pid: dropped } = spawnSync('true');
-    const kept = victim('keeper');
+    const kept = victim(ownName('keep'));
     kept.child.kill('SIGKILL');
     await kept.ended;
     kept.remove();
@@ -229,9 +232,10 @@ describe('exitwatch record', () => {
       // Others end without a pause, so that the recorder always has some that are not done with.
       const others = spawn('sh', ['-c', 'while :; do /bin/true; done']);
       try {
-        const loop = join(record.stateDir, 'loops');
+        const name = ownName('loop');
+        const loop = join(record.stateDir, name);
         copyFileSync('/bin/true', loop);
-        await record.start('--match', 'name=loops', '--rate', '3');
+        await record.start('--match', `name=${name}`, '--rate', '3');
         const filler = join(record.dir, 'filler');
         expect(() => {
           for (;;) appendFileSync(filler, Buffer.alloc(4096));
@@ -247,14 +251,21 @@ describe('exitwatch record', () => {
           all.filter(({ event }) => event === 'exit').length,
           all.reduce((sum, row) => sum + (row.event === 'skipped' ? row.count : 0), 0),
         ];
+        let known: JournalRow[] = [];
+        const allCounted = () =>
+          until(
+            'all of them to be counted',
+            async () => counts((known = await rows()))[1] === 7,
+            () => `${JSON.stringify(known)}\n${record.running.told()}`,
+          );
         if (!isFull) {
-          await until('all of them', async () => counts(await rows())[1] === 7);
+          await allCounted();
           await record.kill('SIGKILL');
         }
-        await record.start('--match', 'name=loops', '--rate', isFull ? '3' : '100');
-        if (isFull) await until('all of them', async () => counts(await rows())[1] === 7);
+        await record.start('--match', `name=${name}`, '--rate', isFull ? '3' : '100');
+        if (isFull) await allCounted();
         await record.kill();
-        await record.start('--match', 'name=loops', '--rate', '100');
+        await record.start('--match', `name=${name}`, '--rate', '100');
         const { pid } = spawnSync(loop);
         await inJournal(record, pid);
         expect(counts(await rows())).toEqual([4, 7]);
@@ -270,22 +281,23 @@ describe('exitwatch record', () => {
     'does not count what it has kept, if it is killed before that is forgotten',
     async () => {
       await using record = new TestRecord();
-      const loop = join(record.stateDir, 'loops');
-      const kept = join(record.stateDir, 'kept');
-      for (const name of [loop, kept]) copyFileSync('/bin/true', name);
+      const names = [ownName('loop'), ownName('kept')] as const;
+      const [loop, kept] = names.map((name) => join(record.stateDir, name)) as [string, string];
+      for (const path of [loop, kept]) copyFileSync('/bin/true', path);
+      const matches = names.flatMap((name) => ['--match', `name=${name}`]);
       const script = (times: number, name: string) => `for i in $(seq ${times}); do ${name}; done`;
-      await record.start('--match', 'name=loops', '--match', 'name=kept', '--rate', '100');
+      await record.start(...matches, '--rate', '100');
       // Those that are counted are not done with for ten seconds, nor is what follows them.
       execFileSync('sh', ['-c', script(120, loop)]);
       execFileSync('sh', ['-c', script(10, kept)]);
       const keptRows = async () =>
-        (await record.history('--name', 'kept')).filter(({ event }) => event === 'exit').length;
+        (await record.history('--name', names[1])).filter(({ event }) => event === 'exit').length;
       await until('what it keeps to be in the journal', async () => (await keptRows()) === 10);
       await record.kill('SIGKILL');
-      await record.start('--match', 'name=loops', '--match', 'name=kept', '--rate', '3');
+      await record.start(...matches, '--rate', '3');
       await record.kill();
       const rows = await record.history();
-      expect(rows.filter((row) => row.event === 'skipped' && row.name === 'kept')).toEqual([]);
+      expect(rows.filter((row) => row.event === 'skipped' && row.name === names[1])).toEqual([]);
       expect(await keptRows()).toBe(10);
     },
   );

@@ -4,8 +4,9 @@ import { join } from 'node:path';
 
 import { ExitwatchError, reasonOf } from '../common/errors.js';
 import { isObject } from '../common/is-object.js';
+import { bytesAt } from '../common/small-file.js';
 import { bootId } from '../identity/boot-id.js';
-import { bytesAt, JournalDirectory } from '../journal/journal-directory.js';
+import { JournalDirectory } from '../journal/journal-directory.js';
 import { openFile } from '../memory/state-folder.js';
 
 const { O_CREAT, O_RDWR } = constants;

@@ -34,6 +34,18 @@ export async function readSmallFile(path: string, most: number): Promise<SmallFi
   }
 }
 
+/** So many bytes of a file, or fewer at its end. */
+export async function bytesAt(file: FileHandle, offset: number, length: number): Promise<Buffer> {
+  const bytes = Buffer.allocUnsafe(length);
+  let taken = 0;
+  while (taken < length) {
+    const { bytesRead } = await file.read(bytes, taken, length - taken, offset + taken);
+    if (bytesRead === 0) break;
+    taken += bytesRead;
+  }
+  return bytes.subarray(0, taken);
+}
+
 /** Replaces a file atomically: a reader sees the old or the new one. Durable when it resolves. */
 export async function replaceFile(path: string, content: string): Promise<void> {
   const temporary = join(dirname(path), `.${basename(path)}.${randomBytes(6).toString('hex')}`);

@@ -1,3 +1,4 @@
+import type { JournalDirectory } from './journal-directory.js';
 import { type Missing, missingAmong } from './missing.js';
 import { momentOf, msBetween, startOf } from './moments.js';
 import { isAlike, isSamePlace } from './places.js';
@@ -14,17 +15,20 @@ const DAY_MS = 86_400_000;
  * The earlier ends of the same program in the same place, within a day; the latest first. What ran beside another one
  * was not started after it, and is not among them.
  */
-export async function endsBefore(dir: string, end: JournalExit): Promise<JournalExit[]> {
+export async function endsBefore(
+  journal: JournalDirectory,
+  end: JournalExit,
+): Promise<JournalExit[]> {
   const name = namesOf(end).find((each) => each !== '');
   if (name === undefined) return [];
   const { unit } = end;
   const query = {
-    ...{ dir, name: literally(name), since: dayBeforeOf(end) },
+    ...{ name: literally(name), since: dayBeforeOf(end) },
     ...(unit === null ? {} : { unit }),
     until: end.exitedAt,
   };
   const before: JournalExit[] = [];
-  for await (const row of readEndsBackwards(query)) {
+  for await (const row of readEndsBackwards(journal, query)) {
     if (row.event !== 'exit' || row.seq >= end.seq) continue;
     if (!isSamePlace(row, end) && !isAlike(row, end)) continue;
     if (msBetween(momentOf(row), startOf(before.at(-1) ?? end)) < 0) continue;
@@ -35,8 +39,8 @@ export async function endsBefore(dir: string, end: JournalExit): Promise<Journal
 }
 
 /** What the journal lacks of that day, and may be one of them. */
-export async function missingBefore(dir: string, end: JournalExit): Promise<Missing> {
-  const rows = readOthers({ dir, since: dayBeforeOf(end), until: end.exitedAt });
+export async function missingBefore(journal: JournalDirectory, end: JournalExit): Promise<Missing> {
+  const rows = readOthers(journal, { since: dayBeforeOf(end), until: end.exitedAt });
   return missingAmong(rows, namesOf(end).map(literally));
 }
 

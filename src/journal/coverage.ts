@@ -1,7 +1,8 @@
-import { bytesAt, JournalDirectory } from './journal-directory.js';
+import { bytesAt } from '../common/small-file.js';
+
+import type { JournalDirectory } from './journal-directory.js';
 import { MOST_HEADER_BYTES, parseHeader, parseRow, timeOf } from './rows.js';
-import { indexName, packedName, plainName, type SegmentFiles } from './segment-files.js';
-import { keepsOfIndex, rangeIn } from './segment-index.js';
+import { packedName, plainName, type SegmentFiles } from './segment-files.js';
 
 /** In the words of a writer; `null`: all ends. */
 export type Kept = readonly string[] | null;
@@ -21,9 +22,8 @@ export class Coverage {
     this.#parts = parts;
   }
 
-  /** Rejects with `ERR_EXITWATCH_NO_JOURNAL` or `ERR_EXITWATCH_JOURNAL`. */
-  static async of(dir: string): Promise<Coverage> {
-    const directory = await JournalDirectory.open(dir);
+  /** Rejects with `ERR_EXITWATCH_JOURNAL`. */
+  static async of(directory: JournalDirectory): Promise<Coverage> {
     const parts: Part[] = [];
     for (const files of await directory.segments()) {
       const part = await partIn(directory, files);
@@ -67,14 +67,13 @@ async function partIn(
       keeps: header?.keeps ?? null,
     };
   }
-  const index = await startOf(directory, indexName(first));
+  const index = await directory.indexes.start(first);
   if (index === null) {
     const packed = await directory.file(packedName(first));
     await packed?.close();
     return packed === null ? null : { from: -Infinity, to: Infinity, keeps: null };
   }
-  const { from, to } = rangeIn(index) ?? { from: -Infinity, to: Infinity };
-  return { from, to, keeps: keepsOfIndex(index) };
+  return { ...(index.range ?? { from: -Infinity, to: Infinity }), keeps: index.keeps };
 }
 
 async function startOf(directory: JournalDirectory, name: string): Promise<string | null> {

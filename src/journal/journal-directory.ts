@@ -6,6 +6,7 @@ import { ExitwatchError, reasonOf } from '../common/errors.js';
 import { distrustOf, trustedOwners } from '../common/file-trust.js';
 import { regular } from '../common/small-file.js';
 
+import { IndexCache } from './index-cache.js';
 import { type SegmentFiles, segmentsIn } from './segment-files.js';
 
 const { O_NOFOLLOW, O_NONBLOCK, O_RDONLY } = constants;
@@ -13,6 +14,7 @@ const { O_NOFOLLOW, O_NONBLOCK, O_RDONLY } = constants;
 /** The directory of a journal, for a reader. */
 export class JournalDirectory {
   readonly path: string;
+  readonly indexes = new IndexCache((name) => this.file(name));
   readonly #owners: readonly number[];
 
   private constructor(path: string, owners: readonly number[]) {
@@ -62,18 +64,6 @@ export class JournalDirectory {
       throw journalError(path, error);
     }
   }
-}
-
-/** So many bytes of a file, or fewer at its end. */
-export async function bytesAt(file: FileHandle, offset: number, length: number): Promise<Buffer> {
-  const bytes = Buffer.allocUnsafe(length);
-  let taken = 0;
-  while (taken < length) {
-    const { bytesRead } = await file.read(bytes, taken, length - taken, offset + taken);
-    if (bytesRead === 0) break;
-    taken += bytesRead;
-  }
-  return bytes.subarray(0, taken);
 }
 
 export function journalError(path: string, error: unknown): ExitwatchError {

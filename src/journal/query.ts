@@ -70,6 +70,7 @@ export class Query {
   readonly signal: AbortSignal | undefined;
   readonly #since: number;
   readonly #until: number;
+  /** Those that usually fewer rows match come first. */
   readonly #criteria: readonly Criterion[];
   /** What to look for in the bytes of a block; `null`: every line may match. */
   readonly texts: readonly Buffer[] | null;
@@ -86,11 +87,11 @@ export class Query {
     this.#since = timeIn('since', checked.since) ?? -Infinity;
     this.#until = timeIn('until', checked.until) ?? Infinity;
     this.#criteria = [
-      byContainer(checkText('container', checked.container)),
-      byUnit(checkText('unit', checked.unit)),
-      byName(checkText('name', checked.name)),
-      byKiller(checked.killedBy),
       byPid(checked.pid),
+      byContainer(checkText('container', checked.container)),
+      byName(checkText('name', checked.name)),
+      byUnit(checkText('unit', checked.unit)),
+      byKiller(checked.killedBy),
     ].filter((criterion) => criterion !== null);
     this.texts = this.#textsToFind()?.map((text) => Buffer.from(text)) ?? null;
   }
@@ -122,8 +123,20 @@ export class Query {
     return this.#criteria.every((each) => each.terms?.some(mayHave) ?? true);
   }
 
-  /** Whether the row in this line may match, by a look at its time. */
+  /** Whether the row in this line may match, without parsing it. */
   mayBe(line: string): boolean {
+    return this.#mayBeInTime(line) && (this.#hasTexts(line) || this.#mayBeOther(line));
+  }
+
+  #hasTexts(line: string): boolean {
+    return this.#criteria.every(({ texts }) => texts?.some((text) => line.includes(text)) ?? true);
+  }
+
+  #mayBeOther(line: string): boolean {
+    return this.#kind !== 'ends' && OTHERS.some((text) => line.includes(text));
+  }
+
+  #mayBeInTime(line: string): boolean {
     if (this.#since === -Infinity && this.#until === Infinity) return true;
     const start = line.indexOf(AT);
     if (start < 0) return true;

@@ -2,9 +2,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 import { rowsIn } from './block-rows.js';
 import { FollowedRows, isSeqAt, seqAfter } from './followed-rows.js';
+import { giveBack } from './give-back.js';
 import { InOrder } from './in-order.js';
 import { JournalDirectory, journalError } from './journal-directory.js';
-import { type JournalQuery, Query } from './query.js';
+import { type JournalQuery, Query, type RowKind } from './query.js';
 import type { JournalRow } from './rows.js';
 import { type Block, isDamage, SegmentReader } from './segment-reader.js';
 
@@ -29,27 +30,50 @@ export function readJournal(options: JournalQuery): AsyncIterableIterator<Journa
   return read(new Query(options));
 }
 
+/** A question to a directory that is open, because it is asked several. @internal */
+export type Question = Omit<JournalQuery, 'dir' | 'follow'>;
+
+/** All rows that match. @internal */
+export function readRows(
+  directory: JournalDirectory,
+  question: Question,
+): AsyncIterableIterator<JournalRow> {
+  return read(queryOf(directory, question, 'all'), directory);
+}
+
 /** The same for ends alone, which takes less. @internal */
-export function readEnds(options: JournalQuery): AsyncIterableIterator<JournalRow> {
-  return read(new Query(options, 'ends'));
+export function readEnds(
+  directory: JournalDirectory,
+  question: Question,
+): AsyncIterableIterator<JournalRow> {
+  return read(queryOf(directory, question, 'ends'), directory);
 }
 
 /** The same for what is no end: gaps, and what was counted. @internal */
 export function readOthers(
-  options: Pick<JournalQuery, 'dir' | 'since' | 'until'>,
+  directory: JournalDirectory,
+  question: Pick<Question, 'since' | 'until'>,
 ): AsyncIterableIterator<JournalRow> {
-  return read(new Query(options, 'others'));
+  return read(queryOf(directory, question, 'others'), directory);
 }
 
 /** Ends alone, the newest rows first, in the order of their numbers. @internal */
 export function readEndsBackwards(
-  options: Omit<JournalQuery, 'follow'>,
+  directory: JournalDirectory,
+  question: Question,
 ): AsyncIterableIterator<JournalRow> {
-  return readBackwards(new Query(options, 'ends'));
+  return readBackwards(queryOf(directory, question, 'ends'), directory);
 }
 
-async function* read(query: Query): AsyncGenerator<JournalRow, undefined> {
-  const directory = await JournalDirectory.open(query.dir);
+function queryOf({ path }: JournalDirectory, question: Question, kind: RowKind): Query {
+  return new Query({ dir: path, ...question }, kind);
+}
+
+async function* read(
+  query: Query,
+  opened?: JournalDirectory,
+): AsyncGenerator<JournalRow, undefined> {
+  const directory = opened ?? (await JournalDirectory.open(query.dir));
   const inOrder = new InOrder();
   const followed = new FollowedRows();
   let bootId = '';
@@ -142,8 +166,10 @@ async function pause({ signal }: Query): Promise<boolean> {
   }
 }
 
-async function* readBackwards(query: Query): AsyncGenerator<JournalRow, undefined> {
-  const directory = await JournalDirectory.open(query.dir);
+async function* readBackwards(
+  query: Query,
+  directory: JournalDirectory,
+): AsyncGenerator<JournalRow, undefined> {
   for (const files of (await directory.segments()).toReversed()) {
     const reader = await SegmentReader.open(directory, files, query);
     if (reader === null) continue;
@@ -173,7 +199,10 @@ async function matching(
     if (!isDamage(error)) throw journalError(path, error);
     return [gapFor(block)].filter((gap) => query.matches(gap));
   }
-  return [...rowsIn(bytes, query)];
+  const rows = [...rowsIn(bytes, query)];
+  // Others are not ours alone.
+  if (block.isOwn) giveBack(bytes);
+  return rows;
 }
 
 /** What stands for rows that cannot be read any more. */

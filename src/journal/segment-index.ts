@@ -128,9 +128,6 @@ function blockIn(text: string): PackedBlock | null {
   return isWhole && terms !== null ? { ...(line as unknown as PackedBlock), terms } : null;
 }
 
-/** Usually, the first two lines of an index are in so many bytes. */
-export const HEAD_BYTES = 32 * 1024;
-
 /** What the beginning of an index says; `null`: it is damaged, too short, or of another version. */
 export function headIn(text: string): IndexHead | null {
   const [head, second] = text.split('\n', 2).map(objectIn);

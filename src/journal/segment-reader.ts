@@ -2,19 +2,14 @@ import type { FileHandle } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import { gunzip } from 'node:zlib';
 
-import { bytesAt, type JournalDirectory, journalError } from './journal-directory.js';
+import { bytesAt } from '../common/small-file.js';
+
+import { type JournalDirectory, journalError } from './journal-directory.js';
 import { plainRanges, type Range, rangeOf } from './plain-ranges.js';
 import type { Query } from './query.js';
 import { MOST_HEADER_BYTES, MOST_LINE_BYTES, parseHeader } from './rows.js';
-import { indexName, packedName, plainName, type SegmentFiles } from './segment-files.js';
-import {
-  BLOCK_BYTES,
-  HEAD_BYTES,
-  headIn,
-  type PackedBlock,
-  parseIndex,
-  rangeIn,
-} from './segment-index.js';
+import { packedName, plainName, type SegmentFiles } from './segment-files.js';
+import { BLOCK_BYTES, type PackedBlock } from './segment-index.js';
 import type { TermSet } from './terms.js';
 
 const decompress = promisify(gunzip);
@@ -33,6 +28,8 @@ export interface Block {
   rows: number | null;
   /** The number of the first one, or of one before it. */
   first: number;
+  /** What it reads is nobody else's. */
+  isOwn: boolean;
   /** If they cannot be read any more, it rejects with what {@link isDamage} knows. */
   read: () => Promise<Buffer>;
 }
@@ -86,11 +83,10 @@ export class SegmentReader {
       const source = { file: plain, id: `${dev}:${ino}:${first}` };
       return new SegmentReader(first, await bootIn(plain), source);
     }
-    const text = await indexOf(directory, first, query);
-    if (text === null) return null;
+    if (!(await mayBeIn(directory, first, query))) return null;
+    const index = await directory.indexes.whole(first);
     const file = await directory.file(packedName(first));
     if (file === null) return null;
-    const index = parseIndex(text);
     const { size, mtimeMs } = await file.stat();
     const last = index?.blocks.at(-1);
     if (index !== null && last !== undefined && last.at + last.size === size) {
@@ -124,12 +120,12 @@ export class SegmentReader {
     const { first } = this;
     if (this.#damagedAt !== null) {
       const read = () => Promise.reject(new DamagedError());
-      return [{ from: 0, to: this.#damagedAt, terms: null, rows: null, first, read }];
+      return [{ from: 0, to: this.#damagedAt, terms: null, rows: null, first, isOwn: false, read }];
     }
     if (file !== null && this.#packed !== null) {
       let next = first;
       return this.#packed.map((block) => ({
-        ...{ ...block, first: (next += block.rows) - block.rows },
+        ...{ ...block, first: (next += block.rows) - block.rows, isOwn: true },
         read: async () =>
           decompress(await bytesAt(file, block.at, block.size), {
             chunkSize: chunkFor(block.bytes),
@@ -142,7 +138,7 @@ export class SegmentReader {
     return Array.from({ length: count }, (_, i) => {
       const { from = null, to = null } = ranges?.get(i) ?? {};
       const read = () => this.#plainBlock(i, size, ranges);
-      return { from, to, terms: null, rows: null, first, read };
+      return { from, to, terms: null, rows: null, first, isOwn: false, read };
     });
   }
 
@@ -212,24 +208,15 @@ function chunkFor(bytes: number): number {
   return Math.min(Math.max(bytes + 1, 1024), 4 * BLOCK_BYTES);
 }
 
-/** The text of its index; `null`: it has no row that matches. */
-async function indexOf(
-  directory: JournalDirectory,
+/** Whether it may have a row that matches, as far as its index tells. */
+async function mayBeIn(
+  { indexes }: JournalDirectory,
   first: number,
   query: Query,
-): Promise<string | null> {
-  const file = await directory.file(indexName(first));
-  if (file === null) return '';
-  try {
-    const start = (await bytesAt(file, 0, HEAD_BYTES)).toString('utf8');
-    const range = rangeIn(start);
-    if (range !== null && !query.isInTime(range.from, range.to)) return null;
-    const head = headIn(start);
-    if (head !== null && !query.mayBeInSegment(head.terms)) return null;
-    return await file.readFile('utf8');
-  } finally {
-    await file.close();
-  }
+): Promise<boolean> {
+  const { range = null, head = null } = (await indexes.start(first)) ?? {};
+  if (range !== null && !query.isInTime(range.from, range.to)) return false;
+  return head === null || query.mayBeInSegment(head.terms);
 }
 
 async function bootIn(file: FileHandle): Promise<string> {

@@ -3,12 +3,13 @@ import { clientIn, isClientOf } from '../trace/clients.js';
 
 import { dayBeforeOf, endsBefore, missingBefore } from './before.js';
 import type { Coverage } from './coverage.js';
+import type { JournalDirectory } from './journal-directory.js';
 import { endOfLastRun } from './last-run.js';
 import { type Missing, missingAmong, NOTHING } from './missing.js';
 import { areWithin, bootOf, type Moment, momentOf, msBetween, startOf } from './moments.js';
 import { isSamePlace } from './places.js';
 import type { JournalQuery } from './query.js';
-import { readEnds, readEndsBackwards, readJournal } from './read-journal.js';
+import { type Question, readEnds, readEndsBackwards, readRows } from './read-journal.js';
 import type { JournalExit, JournalGap, JournalRow } from './rows.js';
 import { enderOf, namesOf } from './terms.js';
 
@@ -84,13 +85,13 @@ const CLIENT_MS = 5000;
  * last run ended, if there was one.
  */
 export async function findEnd(
-  dir: string,
+  journal: JournalDirectory,
   subject: Subject,
   since: Date | undefined,
   runsSince: RunsSince = () => null,
 ): Promise<LastEnd | null> {
-  const query = { dir, ...subject, ...timesOf(since) };
-  const latest = await latestOf(query);
+  const query = { ...subject, ...timesOf(since) };
+  const latest = await latestOf(journal, query);
   if (latest === null) return null;
   if (subject.unit === undefined && subject.container === undefined) {
     return { end: latest, run: null };
@@ -98,15 +99,15 @@ export async function findEnd(
   const run = runsSince(subject, latest);
   const wallMs = run?.moment.wallMs;
   const until = wallMs === undefined ? {} : { until: new Date(wallMs + CLOCK_MS) };
-  const ends = exitsIn(readEndsBackwards({ ...query, ...until }));
+  const ends = exitsIn(readEndsBackwards(journal, { ...query, ...until }));
   const end = await endOfLastRun(ends, run?.moment ?? null);
   return { end: end ?? latest, run: run && { at: run.at, hasEnd: end === null } };
 }
 
 /** What a recorder remembers comes a little later than what a monitor is told. */
-async function latestOf(query: JournalQuery): Promise<JournalExit | null> {
+async function latestOf(journal: JournalDirectory, query: Question): Promise<JournalExit | null> {
   let latest: JournalExit | null = null;
-  for await (const end of exitsIn(readEndsBackwards(query))) {
+  for await (const end of exitsIn(readEndsBackwards(journal, query))) {
     latest = end;
     break;
   }
@@ -114,7 +115,7 @@ async function latestOf(query: JournalQuery): Promise<JournalExit | null> {
   const { exitedAt } = latest;
   const since = new Date(Math.max(exitedAt.getTime() - SECONDS_MS, query.since?.getTime() ?? 0));
   let left = MOST_LATER;
-  for await (const end of exitsIn(readEndsBackwards({ ...query, since }))) {
+  for await (const end of exitsIn(readEndsBackwards(journal, { ...query, since }))) {
     if (msBetween(momentOf(latest), momentOf(end)) > 0) latest = end;
     if (--left === 0) break;
   }
@@ -123,11 +124,11 @@ async function latestOf(query: JournalQuery): Promise<JournalExit | null> {
 
 /** All ends of the subject, the oldest first. */
 export async function* findEnds(
-  dir: string,
+  journal: JournalDirectory,
   subject: Subject,
   since: Date | undefined,
 ): AsyncGenerator<JournalExit> {
-  yield* exitsIn(readEnds({ dir, ...subject, ...timesOf(since) }));
+  yield* exitsIn(readEnds(journal, { ...subject, ...timesOf(since) }));
 }
 
 async function* exitsIn(rows: AsyncIterable<JournalRow>): AsyncGenerator<JournalExit> {
@@ -136,7 +137,7 @@ async function* exitsIn(rows: AsyncIterable<JournalRow>): AsyncGenerator<Journal
 
 /** Everything that the journal has about an end. `asked`: it is the last one of this subject. */
 export async function storyOf(
-  dir: string,
+  journal: JournalDirectory,
   end: JournalExit,
   asked: Subject | null,
   coverage: Coverage,
@@ -151,16 +152,16 @@ export async function storyOf(
   const sentMs = (ender?.sentAt ?? exitedAt).getTime();
   const since = new Date(Math.min(sentMs, exitedAt.getTime()) - SECONDS_MS);
   const until = new Date(exitedAt.getTime() + SECONDS_MS);
-  for await (const row of readJournal({ dir, since, until })) take(story, row);
+  for await (const row of readRows(journal, { since, until })) take(story, row);
   if (ender?.pid != null && ender.pid !== end.pid) {
-    story.enderEnd ??= await endOf(dir, ender.pid, story);
+    story.enderEnd ??= await endOf(journal, ender.pid, story);
   }
   const isSure = (row: JournalExit) => isSameEnder(story, row);
   story.sameEnder = story.likelySameEnder.filter(isSure);
   story.likelySameEnder = story.likelySameEnder.filter((row) => !isSure(row));
   const told = story.gaps.map(({ seq }) => seq);
-  story.before = await endsBefore(dir, end);
-  story.missingBefore = await missingBefore(dir, end);
+  story.before = await endsBefore(journal, end);
+  story.missingBefore = await missingBefore(journal, end);
   const dayBefore = dayBeforeOf(end);
   const { begins } = coverage;
   if (begins !== null && begins > dayBefore) story.beginsAt = begins;
@@ -168,7 +169,7 @@ export async function storyOf(
   if (keeps.some((each) => each !== null)) story.keeps = keeps;
   if (asked !== null) {
     const names = asked.name === undefined ? [] : [asked.name];
-    const later = readJournal({ dir, ...asked, since: exitedAt });
+    const later = readRows(journal, { ...asked, since: exitedAt });
     story.missingSince = await missingAmong(later, names, told);
   }
   return story;
@@ -241,9 +242,13 @@ function isEnder(row: JournalExit, { end }: Story): boolean {
 }
 
 /** The end of the process that had this pid when it sent the signal. */
-async function endOf(dir: string, pid: number, story: Story): Promise<JournalExit | null> {
+async function endOf(
+  journal: JournalDirectory,
+  pid: number,
+  story: Story,
+): Promise<JournalExit | null> {
   const since = story.ender?.sentAt ?? story.end.exitedAt;
-  for await (const row of exitsIn(readEnds({ dir, pid, since }))) {
+  for await (const row of exitsIn(readEnds(journal, { pid, since }))) {
     return isEnder(row, story) ? row : null;
   }
   return null;

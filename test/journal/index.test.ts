@@ -3,6 +3,7 @@ import { chmodSync, readFileSync, statSync, truncateSync, writeFileSync } from '
 import { join } from 'node:path';
 
 import { JournalWriter } from '../../src/journal';
+import { giveBack } from '../../src/journal/give-back';
 import { indexName, packedName } from '../../src/journal/segment-files';
 
 import { call } from '../support/command';
@@ -132,4 +133,16 @@ test('with an index of an earlier version, the whole segment is read', async () 
   // Its times are known all the same.
   forbid(dir, [1, 51]);
   expect(await found({ dir, since: endOf(101).exitedAt })).toEqual(range(102, 151));
+});
+
+test('memory is given back at once, unless it is small or shared', () => {
+  const own = Buffer.alloc(256 * 1024, 'x');
+  giveBack(own);
+  expect(own).toHaveLength(0);
+  const small = Buffer.from('small');
+  giveBack(small);
+  expect(small.toString()).toBe('small');
+  const shared = Buffer.from(new SharedArrayBuffer(256 * 1024));
+  giveBack(shared);
+  expect(shared).toHaveLength(256 * 1024);
 });

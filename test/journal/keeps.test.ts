@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { bootId } from '../../src/identity/boot-id';
 import { JournalWriter } from '../../src/journal';
 import { Coverage } from '../../src/journal/coverage';
+import { JournalDirectory } from '../../src/journal/journal-directory';
 
 import { call } from '../support/command';
 import { endOf, filesIn, Folder, found, rowsOf, textOf } from '../support/journal';
@@ -31,7 +32,7 @@ test('the first line of a segment is whole, whatever letters it has', async () =
 test('which ends are kept is known of each part of a journal, also when it is compressed', async () => {
   using folder = new Folder();
   const dir = folder.journal;
-  const kept = async () => (await Coverage.of(dir)).kept();
+  const kept = async () => (await Coverage.of(await JournalDirectory.open(dir))).kept();
   await write(dir, [0]);
   expect(await kept()).toEqual([null]);
   await write(dir, [1], { keeps: ['failed'] });
@@ -46,7 +47,7 @@ test('which ends are kept is known of each part of a journal, also when it is co
   }
   await write(dir, [3], { keeps: [] });
   expect(await kept()).toEqual([null, ['failed'], [expect.stringMatching(/^name=üü/)]]);
-  expect((await Coverage.of(dir)).kept(endOf(1).exitedAt)).toEqual([
+  expect((await Coverage.of(await JournalDirectory.open(dir))).kept(endOf(1).exitedAt)).toEqual([
     ...[['failed'], [expect.stringMatching(/^name=üü/)]],
     null,
   ]);

@@ -1,5 +1,6 @@
 import type { ExitEvent } from '../../src';
 import { Coverage } from '../../src/journal/coverage';
+import { JournalDirectory } from '../../src/journal/journal-directory';
 import { momentOf } from '../../src/journal/moments';
 import { findEnd, storyOf } from '../../src/journal/story';
 
@@ -15,7 +16,7 @@ test('a service that ends again and again is told by its last run', async () => 
     // What runs after the service, and was started later.
     endOf(6, { name: 'post', program: 'post', startedAt: endOf(5).exitedAt }),
   ]);
-  const end = await findEnd(dir, { unit: 'web.service' }, undefined);
+  const end = await findEnd(await JournalDirectory.open(dir), { unit: 'web.service' }, undefined);
   expect(end?.end).toMatchObject({ seq: 3, how: 'exited' });
 });
 
@@ -75,7 +76,11 @@ describe('of what ran one after the other in a unit', () => {
   ])('%s', async (_, ends, told) => {
     using folder = new Folder();
     await write(folder.journal, ends);
-    const end = await findEnd(folder.journal, { unit: 'web.service' }, undefined);
+    const end = await findEnd(
+      await JournalDirectory.open(folder.journal),
+      { unit: 'web.service' },
+      undefined,
+    );
     expect(end).toMatchObject({
       end: { name: told, id: ends.findLast(({ name }) => name === told)?.id },
       run: null,
@@ -88,8 +93,8 @@ describe('of what ran one after the other in a unit', () => {
     await write(folder.journal, [main, lived(700, 701, 'runc'), lived(800, 801, 'proxy')]);
     const began = endOf(11);
     const run = { at: began.exitedAt, moment: momentOf({ ...began, seq: 0 }) };
-    const find = (name: string, since?: Date) =>
-      findEnd(folder.journal, { unit: name }, since, () => run);
+    const find = async (name: string, since?: Date) =>
+      findEnd(await JournalDirectory.open(folder.journal), { unit: name }, since, () => run);
     expect(await find('web.service')).toMatchObject({
       ...{ end: { name: 'dockerd' }, run: { at: began.exitedAt, hasEnd: false } },
     });
@@ -108,10 +113,19 @@ describe('of what ran one after the other in a unit', () => {
     const { exitedNs } = endOf(2 * hour + 300);
     const late = lived(hour, hour + 240, 'node', { exitedNs, exitCode: 4 });
     await write(folder.journal, [early, late]);
-    const end = await findEnd(folder.journal, { unit: 'web.service' }, undefined);
+    const end = await findEnd(
+      await JournalDirectory.open(folder.journal),
+      { unit: 'web.service' },
+      undefined,
+    );
     expect(end?.end).toMatchObject({ exitCode: 4 });
-    const coverage = await Coverage.of(folder.journal);
-    const story = await storyOf(folder.journal, { ...late, seq: 2 }, null, coverage);
+    const coverage = await Coverage.of(await JournalDirectory.open(folder.journal));
+    const story = await storyOf(
+      await JournalDirectory.open(folder.journal),
+      { ...late, seq: 2 },
+      null,
+      coverage,
+    );
     expect(story.samePlace).toEqual([]);
   });
 });

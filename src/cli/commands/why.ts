@@ -2,8 +2,9 @@ import { resolve } from 'node:path';
 
 import { ExitwatchError } from '../../common/errors.js';
 import { Coverage } from '../../journal/coverage.js';
+import { JournalDirectory } from '../../journal/journal-directory.js';
 import { missingAmong } from '../../journal/missing.js';
-import { readJournal } from '../../journal/read-journal.js';
+import { readRows } from '../../journal/read-journal.js';
 import { findEnd, findEnds, type Story, storyOf, type Subject } from '../../journal/story.js';
 import { parseArguments } from '../args/parse-arguments.js';
 import { parseTime } from '../args/time.js';
@@ -55,12 +56,14 @@ it cannot be read, 2 for wrong usage.
 export async function whyCommand(args: readonly string[]): Promise<number> {
   const { word, subjects, since, all, json, dir } = parse(args);
   try {
-    const coverage = await Coverage.of(dir);
+    const journal = await JournalDirectory.open(dir);
+    const coverage = await Coverage.of(journal);
     let found = false;
     for (const subject of subjects) {
-      for await (const each of all ? allEnds(dir, subject, since) : lastEnd(dir, subject, since)) {
+      const ends = all ? allEnds(journal, subject, since) : lastEnd(journal, subject, since);
+      for await (const each of ends) {
         if (found && !json) process.stdout.write('\n');
-        const story = await storyOf(dir, each.end, all ? null : subject, coverage);
+        const story = await storyOf(journal, each.end, all ? null : subject, coverage);
         print({ ...story, run: each.run }, json);
         found = true;
       }
@@ -68,14 +71,14 @@ export async function whyCommand(args: readonly string[]): Promise<number> {
     }
     const { begins } = coverage;
     if (found) {
-      if (all) await sayMissing(dir, subjects, since);
+      if (all) await sayMissing(journal, subjects, since);
       if (all && since && begins !== null && begins > since) sayBegin(begins);
       await sayStop(dir);
       return 0;
     }
     const when = since === undefined ? '' : ` since ${since.toISOString()}`;
     say(`exitwatch: the journal has no end of ${JSON.stringify(word)}${when}`);
-    await sayMissing(dir, subjects, since);
+    await sayMissing(journal, subjects, since);
     const kept = coverage.kept(since);
     if (kept.some((each) => each !== null)) {
       say(
@@ -95,13 +98,13 @@ export async function whyCommand(args: readonly string[]): Promise<number> {
   }
 }
 
-async function* lastEnd(dir: string, subject: Subject, since: Date | undefined) {
-  const last = await findEnd(dir, subject, since, runsSince);
+async function* lastEnd(journal: JournalDirectory, subject: Subject, since: Date | undefined) {
+  const last = await findEnd(journal, subject, since, runsSince);
   if (last !== null) yield last;
 }
 
-async function* allEnds(dir: string, subject: Subject, since: Date | undefined) {
-  for await (const end of findEnds(dir, subject, since)) yield { end, run: null };
+async function* allEnds(journal: JournalDirectory, subject: Subject, since: Date | undefined) {
+  for await (const end of findEnds(journal, subject, since)) yield { end, run: null };
 }
 
 function sayBegin(begins: Date): void {
@@ -115,12 +118,12 @@ async function sayStop(dir: string): Promise<void> {
 
 /** Why a journal may lack an end that there was. */
 async function sayMissing(
-  dir: string,
+  journal: JournalDirectory,
   subjects: readonly Subject[],
   since: Date | undefined,
 ): Promise<void> {
   const names = subjects.flatMap(({ name }) => name ?? []);
-  const rows = readJournal({ dir, ...subjects[0], ...(since && { since }) });
+  const rows = readRows(journal, { ...subjects[0], ...(since && { since }) });
   const what = describeMissing(await missingAmong(rows, names));
   if (what !== null) say(`It lacks ends: ${what}; "exitwatch history" says when.`);
 }

@@ -22,14 +22,18 @@ try {
   rmSync(folder, { recursive: true, force: true });
 }
 
-/** Throws unless each of them can be made: the code has changed, and so has what would break it. */
+/** Throws unless each of them can be made, and its test is there: the code may have changed, or a name. */
 function selected(root, ids) {
   const all = JSON.parse(readFileSync(join(root, 'test', 'mutations.json'), 'utf8'));
   const unknown = ids.filter((id) => !all.some((each) => each.id === id));
   if (unknown.length > 0)
     throw new Error(`test/mutations.json does not contain ${unknown.join(', ')}`);
   const mutations = all.filter(({ id }) => ids.length === 0 || ids.includes(id));
-  for (const { id, file, old } of mutations) {
+  for (const { id, file, old, test } of mutations) {
+    if (!readFileSync(join(root, test.file), 'utf8').includes(test.name))
+      throw new Error(
+        `${id} no longer applies: ${test.file} has no test of this name: ${test.name}`,
+      );
     const times = readFileSync(join(root, file), 'utf8').split(old).length - 1;
     if (times !== 1)
       throw new Error(`${id} no longer applies: its text occurs ${times} times in ${file}`);

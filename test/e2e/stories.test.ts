@@ -30,8 +30,9 @@ function isPrepared(): boolean {
 itIf(isPrepared(), "needs QEMU, systemd, runc, and Debian's packages")(
   'a machine with systemd tells what the docs say of services that end',
   async () => {
-    const told = await promisify(execFile)(process.execPath, [STORIES, ...SOME]);
-    expect(told).toEqual({ stdout: '', stderr: '' });
+    // It fails if what it sees differs.
+    const { stdout } = await promisify(execFile)(process.execPath, [STORIES, ...SOME]);
+    expect(stdout).toBe('');
   },
   LONGEST_MS,
 );

@@ -9,7 +9,8 @@
 // /job, and with more parameters of the kernel, such as preempt=full.
 import { parseArgs } from 'node:util';
 
-import { despiteEmulator, runGuest } from './guest-run.mjs';
+import { despiteEmulator } from './boot.mjs';
+import { runGuest } from './guest-run.mjs';
 import { REPOSITORY } from './folders.mjs';
 import { buildImage } from './image.mjs';
 import { CI, KERNELS } from './kernels.mjs';

@@ -13,9 +13,8 @@ import {
   type SegmentIndex,
 } from './segment-index.js';
 
-/** How many segments to remember, at about 20 KiB each; and with all their blocks, at about 300 KiB. */
+/** How many segments to remember, at about 20 KiB each. */
 const MOST_STARTS = 512;
-const MOST_WHOLE = 8;
 
 /** What the beginning of an index says; `null` where it is damaged, or of another version. */
 export interface IndexStart extends Pick<IndexHead, 'keeps'> {
@@ -29,12 +28,14 @@ export interface IndexStart extends Pick<IndexHead, 'keeps'> {
  * who asks for long has a new one for each question, because a directory may be replaced.
  */
 export class IndexCache {
+  readonly #mostWhole: number;
   readonly #open: (name: string) => Promise<FileHandle | null>;
   readonly #starts = new Map<number, IndexStart>();
   readonly #whole = new Map<number, SegmentIndex>();
 
-  /** `open`: opens a file of the directory. */
-  constructor(open: (name: string) => Promise<FileHandle | null>) {
+  /** Keeps so many with all their blocks, at about 300 KiB each. `open`: opens a file of the directory. */
+  constructor(mostWhole: number, open: (name: string) => Promise<FileHandle | null>) {
+    this.#mostWhole = mostWhole;
     this.#open = open;
   }
 
@@ -61,7 +62,7 @@ export class IndexCache {
     if (file === null) return null;
     try {
       const index = parseIndex(await file.readFile('utf8'));
-      return index && remember(this.#whole, MOST_WHOLE, first, index);
+      return index && remember(this.#whole, this.#mostWhole, first, index);
     } finally {
       await file.close();
     }

@@ -2,7 +2,6 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 import { rowsIn } from './block-rows.js';
 import { FollowedRows, isSeqAt, seqAfter } from './followed-rows.js';
-import { giveBack } from './give-back.js';
 import { InOrder } from './in-order.js';
 import { JournalDirectory, journalError } from './journal-directory.js';
 import { type JournalQuery, Query, type RowKind } from './query.js';
@@ -199,10 +198,7 @@ async function matching(
     if (!isDamage(error)) throw journalError(path, error);
     return [gapFor(block)].filter((gap) => query.matches(gap));
   }
-  const rows = [...rowsIn(bytes, query)];
-  // Others are not ours alone.
-  if (block.isOwn) giveBack(bytes);
-  return rows;
+  return [...rowsIn(bytes, query)];
 }
 
 /** What stands for rows that cannot be read any more. */

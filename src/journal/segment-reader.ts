@@ -4,6 +4,7 @@ import { gunzip } from 'node:zlib';
 
 import { bytesAt } from '../common/small-file.js';
 
+import { type BlockCache, giveBack } from './block-cache.js';
 import { type JournalDirectory, journalError } from './journal-directory.js';
 import { plainRanges, type Range, rangeOf } from './plain-ranges.js';
 import type { Query } from './query.js';
@@ -28,9 +29,7 @@ export interface Block {
   rows: number | null;
   /** The number of the first one, or of one before it. */
   first: number;
-  /** What it reads is nobody else's. */
-  isOwn: boolean;
-  /** If they cannot be read any more, it rejects with what {@link isDamage} knows. */
+  /** Valid until the next block is read. If they cannot be read any more, it rejects with what {@link isDamage} knows. */
   read: () => Promise<Buffer>;
 }
 
@@ -47,6 +46,7 @@ export function isDamage(error: unknown): boolean {
 export class SegmentReader {
   readonly first: number;
   readonly bootId: string;
+  readonly #blocks: BlockCache;
   readonly #file: FileHandle | null;
   /** Of a segment that is not compressed. */
   readonly #id: string | null;
@@ -57,10 +57,12 @@ export class SegmentReader {
   readonly #damagedAt: number | null;
 
   private constructor(
+    { blocks }: JournalDirectory,
     first: number,
     bootId: string,
     { file = null, id = null, packed = null, content = null, damagedAt = null }: Partial<Source>,
   ) {
+    this.#blocks = blocks;
     this.first = first;
     this.bootId = bootId;
     this.#file = file;
@@ -81,7 +83,7 @@ export class SegmentReader {
     if (plain !== null) {
       const { dev, ino } = await plain.stat();
       const source = { file: plain, id: `${dev}:${ino}:${first}` };
-      return new SegmentReader(first, await bootIn(plain), source);
+      return new SegmentReader(directory, first, await bootIn(plain), source);
     }
     if (!(await mayBeIn(directory, first, query))) return null;
     const index = await directory.indexes.whole(first);
@@ -90,12 +92,12 @@ export class SegmentReader {
     const { size, mtimeMs } = await file.stat();
     const last = index?.blocks.at(-1);
     if (index !== null && last !== undefined && last.at + last.size === size) {
-      return new SegmentReader(first, index.bootId, { file, packed: index.blocks });
+      return new SegmentReader(directory, first, index.bootId, { file, packed: index.blocks });
     }
     try {
       const content = await decompress(await bytesAt(file, 0, size));
       await file.close();
-      return new SegmentReader(first, headerIn(content), { content });
+      return new SegmentReader(directory, first, headerIn(content), { content });
     } catch (error) {
       if (!isDamage(error)) {
         await file.close();
@@ -103,9 +105,9 @@ export class SegmentReader {
       }
       // Some of its blocks may be whole.
       if (index !== null) {
-        return new SegmentReader(first, index.bootId, { file, packed: index.blocks });
+        return new SegmentReader(directory, first, index.bootId, { file, packed: index.blocks });
       }
-      return new SegmentReader(first, '', { file, packed: [], damagedAt: mtimeMs });
+      return new SegmentReader(directory, first, '', { file, packed: [], damagedAt: mtimeMs });
     }
   }
 
@@ -120,16 +122,13 @@ export class SegmentReader {
     const { first } = this;
     if (this.#damagedAt !== null) {
       const read = () => Promise.reject(new DamagedError());
-      return [{ from: 0, to: this.#damagedAt, terms: null, rows: null, first, isOwn: false, read }];
+      return [{ from: 0, to: this.#damagedAt, terms: null, rows: null, first, read }];
     }
     if (file !== null && this.#packed !== null) {
       let next = first;
       return this.#packed.map((block) => ({
-        ...{ ...block, first: (next += block.rows) - block.rows, isOwn: true },
-        read: async () =>
-          decompress(await bytesAt(file, block.at, block.size), {
-            chunkSize: chunkFor(block.bytes),
-          }),
+        ...{ ...block, first: (next += block.rows) - block.rows },
+        read: () => this.#blocks.read(`${first}:${block.at}`, () => packedBlock(file, block)),
       }));
     }
     const size = await this.size();
@@ -138,7 +137,7 @@ export class SegmentReader {
     return Array.from({ length: count }, (_, i) => {
       const { from = null, to = null } = ranges?.get(i) ?? {};
       const read = () => this.#plainBlock(i, size, ranges);
-      return { from, to, terms: null, rows: null, first, isOwn: false, read };
+      return { from, to, terms: null, rows: null, first, read };
     });
   }
 
@@ -203,9 +202,13 @@ interface Source {
   damagedAt: number | null;
 }
 
-/** Room for all of a block at once. */
-function chunkFor(bytes: number): number {
-  return Math.min(Math.max(bytes + 1, 1024), 4 * BLOCK_BYTES);
+async function packedBlock(file: FileHandle, { at, size, bytes }: PackedBlock): Promise<Buffer> {
+  // Room for all of it at once.
+  const chunkSize = Math.min(Math.max(bytes + 1, 1024), 4 * BLOCK_BYTES);
+  const packed = await bytesAt(file, at, size);
+  const block = await decompress(packed, { chunkSize });
+  giveBack(packed);
+  return block;
 }
 
 /** Whether it may have a row that matches, as far as its index tells. */

@@ -3,7 +3,7 @@ import { chmodSync, readFileSync, statSync, truncateSync, writeFileSync } from '
 import { join } from 'node:path';
 
 import { JournalWriter } from '../../src/journal';
-import { giveBack } from '../../src/journal/give-back';
+import { giveBack } from '../../src/journal/block-cache';
 import { indexName, packedName } from '../../src/journal/segment-files';
 
 import { call } from '../support/command';

@@ -56,7 +56,7 @@ it cannot be read, 2 for wrong usage.
 export async function whyCommand(args: readonly string[]): Promise<number> {
   const { word, subjects, since, all, json, dir } = parse(args);
   try {
-    const journal = await JournalDirectory.open(dir);
+    const journal = await JournalDirectory.open(dir, { isAskedOften: true });
     const coverage = await Coverage.of(journal);
     let found = false;
     for (const subject of subjects) {

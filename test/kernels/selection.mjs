@@ -13,14 +13,18 @@ const EVERYTHING = [
     files: [
       ...['deaths', 'fates', 'senders', 'contested', 'storm', 'silence', 'loss', 'pidfd', 'forged'],
       ...['cli/doctor', 'signal-trace', 'trace/trial', 'traced-since', 'program-name'],
-      ...['reaped-at-once', 'kernel/parent', 'durable-watches', 'recorder-full', 'recorder-pins'],
+      ...['reaped-at-once', 'durable-watches', 'recorder-full', 'recorder-pins'],
+      ...['sources/facts', 'kernel/parent', 'kernel/usage', 'kernel/cgroups', 'command-lines'],
     ],
     pattern,
     env,
   },
   {
     user: 'nobody',
-    files: ['deaths', 'storm', 'silence', 'loss', 'pidfd', 'cli/doctor', 'signal-trace'],
+    files: [
+      ...['deaths', 'storm', 'silence', 'loss', 'pidfd', 'cli/doctor', 'signal-trace'],
+      'sources/facts',
+    ],
     env,
   },
 ];
@@ -33,8 +37,12 @@ const sample = {
 };
 
 const SAMPLE = [
-  { user: 'root', files: ['deaths', 'fates', 'kernel/parent', 'cli/doctor'], ...sample },
-  { user: 'nobody', files: ['deaths'], ...sample },
+  {
+    user: 'root',
+    files: ['deaths', 'fates', 'sources/facts', 'kernel/parent', 'cli/doctor'],
+    ...sample,
+  },
+  { user: 'nobody', files: ['deaths', 'sources/facts'], ...sample },
 ];
 
 export const selectionOf = (isSample) => (isSample ? SAMPLE : EVERYTHING);

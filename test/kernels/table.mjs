@@ -3,6 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
+import { rowsOfFacts, rowsOfLacks } from './facts-table.mjs';
 import { REPOSITORY } from './folders.mjs';
 
 const FILE = join(REPOSITORY, 'docs', 'kernels.md');
@@ -43,11 +44,17 @@ const TESTS = [
   ['watches that outlive their monitor', 'root', 'durable-watches', /./],
   ['a recorder that is full', 'root', 'recorder-full', /./],
   ['a recorder’s pins', 'root', 'recorder-pins', /./],
+  ['a parent’s name, while it changes', 'root', 'parent', /./],
+  ['what a process used', 'root', 'usage', /./],
+  ['cgroups that are removed at once', 'root', 'cgroups', /./],
+  ['command lines', 'root', 'command-lines', /./],
+  ['facts of an exit (below)', 'root', 'facts', /./],
   ['`doctor`', 'root', 'doctor', /./],
   ['deaths, connector', 'nobody', 'deaths', /^with/],
   ['deaths, pidfds and polling', 'nobody', 'deaths', /^scope/],
   ['20,000 exits in a storm', 'nobody', 'storm', /./],
   ['what the kernel drops', 'nobody', 'loss', /./],
+  ['facts of an exit (below)', 'nobody', 'facts', /./],
   ['`doctor`', 'nobody', 'doctor', /./],
 ];
 
@@ -71,13 +78,20 @@ function cell(results, user, file, title) {
   return passed.length === run.length ? text : `**${text}**`;
 }
 
+const FACTS_ARE = `Which sources tell root of each fact: the connector with its eBPF or its cBPF filter, pidfds, and
+polling. The sender acts for others, and the process was watched. Below is why the others have \`null\`.`;
+
+function table([head, ...rows]) {
+  const lines = [head, head.map(() => '---'), ...rows];
+  return lines.map((cells) => `| ${cells.join(' | ')} |`).join('\n');
+}
+
 /** Writes the page from the results by kernel name. */
 export function writeTable(byName) {
   const names = Object.keys(byName);
   const all = Object.values(byName);
-  const rows = [
+  const tests = table([
     ['', 'as', ...names],
-    names.map(() => '---').concat('---', '---'),
     ['`uname -r`', '', ...all.map(({ release }) => release)],
     ["Debian's version", '', ...all.map(({ version }) => version)],
     ...FACTS.map(([title, user, tell]) => [
@@ -88,10 +102,12 @@ export function writeTable(byName) {
       ...[title, USERS[user]],
       ...all.map((results) => cell(results, user, file, pattern)),
     ]),
-  ];
-  const table = rows.map((cells) => `| ${cells.join(' | ')} |`).join('\n');
+  ]);
+  const facts = table([['', ...names], ...rowsOfFacts(byName)]);
+  const lacks = table([['`null`', 'by', 'as', 'in', 'because'], ...rowsOfLacks(byName)]);
   const [head] = readFileSync(FILE, 'utf8').split('<!-- generated -->');
   const day = new Date().toISOString().slice(0, 10);
-  writeFileSync(FILE, `${head}<!-- generated -->\n\nSeen on ${day}.\n\n${table}\n`);
+  const text = [...[`Seen on ${day}.`, tests], ...['## Facts of an exit', FACTS_ARE, facts, lacks]];
+  writeFileSync(FILE, `${head}<!-- generated -->\n\n${text.join('\n\n')}\n`);
   execFileSync('npx', ['prettier', '--write', '--log-level=warn', FILE], { stdio: 'inherit' });
 }

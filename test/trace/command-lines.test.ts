@@ -15,7 +15,9 @@ const LONGEST = 128 * 1024 - 1;
 /** What events have at most. */
 const MOST_BYTES = 4096 - 32;
 const PATTERN = 'abcdefghijklmnopqrstuvwxyz0123456789';
-const COUNT = process.env['EXITWATCH_ROUNDS'] === undefined ? 400 : 10_000;
+const IS_LONG =
+  process.env['EXITWATCH_ROUNDS'] !== undefined && process.env['EXITWATCH_EMULATED'] === undefined;
+const COUNT = IS_LONG ? 10_000 : 400;
 
 async function watching(run: (log: EventLog, monitor: ExitMonitor) => Promise<void>) {
   await using monitor = new ExitMonitor({ scope: 'all', commandLines: true });

@@ -148,3 +148,60 @@ itUnderSystemd(
   },
   'systemd-escape',
 );
+
+itUnderSystemd(
+  'a service of a real user’s manager, and a machine of a real systemd-nspawn, are located',
+  async () => {
+    const root = join(folder, 'root');
+    for (const name of ['bin', 'etc', 'usr']) mkdirSync(join(root, name), { recursive: true });
+    copyFileSync('/bin/busybox', join(root, 'bin', 'sh'));
+    writeFileSync(join(root, 'etc', 'os-release'), 'ID=test\n');
+    const own = '/run/user/1000';
+    // Like the units of systemd, but without PAM and a network.
+    const units = {
+      'app.service': ['ExecStart=/bin/sleep 1000'],
+      'user@1000.service': [
+        ...['Type=notify', 'User=1000', 'Slice=user-1000.slice', 'Delegate=yes', 'KillMode=mixed'],
+        ...[`Environment=XDG_RUNTIME_DIR=${own} HOME=${own}`, 'ExecStartPre=+/run/test/prepare'],
+        'ExecStart=/lib/systemd/systemd --user --unit=app.service',
+      ],
+      'systemd-nspawn@shop.service': [
+        ...['Slice=machine.slice', 'Delegate=yes', 'KillMode=mixed'],
+        'ExecStart=systemd-nspawn --quiet --keep-unit --register=no --machine=%i ' +
+          `--directory=/run/test/root /bin/sh -c 'exec sleep 1000'`,
+      ],
+    };
+    for (const [name, lines] of Object.entries(units)) {
+      const text = ['[Unit]', 'DefaultDependencies=no', '[Service]', ...lines, ''].join('\n');
+      writeFileSync(join(folder, name), text);
+    }
+    const prepare = [
+      `#!/bin/sh -e`,
+      `mkdir -p ${own}/systemd/user`,
+      `cp /run/test/app.service ${own}/systemd/user`,
+      `chown -R 1000 ${own}`,
+    ];
+    writeFileSync(join(folder, 'prepare'), `${prepare.join('\n')}\n`, { mode: 0o755 });
+    const said = await underSystemd(
+      folder,
+      ['user@1000.service', 'systemd-nspawn@shop.service'],
+      [
+        'systemctl start user@1000.service systemd-nspawn@shop.service',
+        'until [ "$(cat /proc/[0-9]*/comm | grep -cx sleep)" -ge 2 ]; do /bin/busybox usleep 100000; done',
+        `grep -hE '^(0:|[0-9]+:name=systemd):' /proc/[0-9]*/cgroup`,
+        'systemctl stop user@1000.service systemd-nspawn@shop.service',
+      ],
+    );
+    const located = pathsIn(said.join('\n')).map((path) => locate(path).chain.map(inWords));
+    const user = 'user@1000.service in user-1000.slice uid 1000';
+    const nspawn = 'systemd-nspawn@shop.service in machine.slice';
+    for (const places of [
+      [user, 'init.scope in -.slice of user uid 1000'],
+      [user, 'app.service in app.slice of user uid 1000'],
+      [nspawn, 'monitor of machine nspawn shop'],
+      [nspawn, 'machine nspawn shop'],
+    ])
+      expect(located).toContainEqual(places);
+  },
+  'systemd-nspawn',
+);

@@ -16,7 +16,7 @@ if (tool === undefined) {
   console.warn(`${message} was not checked`);
   process.exit(0);
 }
-const files = ['native', 'test'].flatMap((folder) =>
+const files = ['bench', 'native', 'test'].flatMap((folder) =>
   readdirSync(folder, { recursive: true })
     .filter((name) => /\.(cc|h|c)$/.test(name))
     .map((name) => join(folder, name)),

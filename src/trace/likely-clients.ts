@@ -118,7 +118,9 @@ export class LikelyClients {
       return;
     }
     this.#lookedAtMs = now;
-    this.#running = pidsOrNone()?.flatMap((pid) => this.#clientAt(pid) ?? []) ?? null;
+    // The latest first: a client ends as soon as it has its answer.
+    const latestFirst = pidsOrNone()?.reverse() ?? null;
+    this.#running = latestFirst?.flatMap((pid) => this.#clientAt(pid) ?? []) ?? null;
     const spentMs = performance.now() - begin;
     const since = Math.max(this.#paidUntilMs, begin - LOOK_SHARE * LOOKS_AT_ONCE_MS);
     this.#paidUntilMs = since + LOOK_SHARE * spentMs;

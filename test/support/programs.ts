@@ -30,7 +30,12 @@ export function run(
     stream?.on('data', (chunk: string) => printed.push(chunk));
   }
   const known = () => `it has printed:\n${lastLines(printed.join(''))}`;
-  return arrives(`the end of ${commandLine([command, ...args])}`, running, known);
+  return arrives(`the end of ${commandLine([command, ...args])}`, running, known).catch(
+    (error: unknown) => {
+      running.child.kill('SIGKILL'); // nobody waits for it any more
+      throw error;
+    },
+  );
 }
 
 /** The command on one line, with long words such as scripts truncated. */

@@ -3,6 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
 
 import { ExitMonitor, locate } from '../../src';
 import { containerName } from '../../src/where/container-names';
@@ -13,6 +14,7 @@ import { itAsRootIf } from '../support/privilege';
 import { HAS_CONNECTOR } from '../support/kernel';
 import { POD, POD_ } from '../support/places';
 import { LineProcess } from '../support/programs';
+import { until } from '../support/wait';
 
 const withCgroups = itAsRootIf(HAS_CONNECTOR && CGROUP2 !== undefined, 'needs cgroup v2');
 
@@ -159,6 +161,42 @@ describe('an exit and its sender', () => {
       } finally {
         for (const { child } of [web, agent, waiting, other]) child.kill('SIGKILL');
         for (const file of [shim, docker, virsh]) rmSync(dirname(file ?? ''), { recursive: true });
+      }
+    },
+  );
+
+  withCgroups(
+    'those who may have asked are known even if they end before the process',
+    async () => {
+      const [shim, docker] = ['containerd-shim', 'docker'].map(renamed);
+      const web = inside(WEB, 'trap : TERM; until read line; do :; done; exit 5');
+      const agent = inside(DEPLOY, `exec ${shim} -c 'echo up; read line; kill ${web.pid}; :'`);
+      const client = new LineProcess(docker ?? '', ['-c', 'echo up; read line', 'docker', 'stop']);
+      try {
+        await Promise.all([web.line(), client.line()]);
+        expect([await agent.line(), await agent.line()]).toEqual(['in', 'up']);
+        await using monitor = new ExitMonitor({ scope: 'watched', commandLines: true });
+        await monitor.start();
+        const watch = monitor.watch(web.pid);
+        const { wakeups } = monitor.stats();
+        agent.child.stdin.end('\n');
+        await agent.ended;
+        await until('the signal to be read', () => monitor.stats().wakeups > wakeups);
+        await setTimeout(500); // JavaScript gets it then
+        client.child.stdin.end('\n');
+        await client.ended;
+        web.child.stdin.end('\n');
+        const { exitCode, signalsReceived } = await watch.exited;
+        expect([exitCode, signalsReceived.map(({ name }) => name)]).toEqual([
+          5,
+          ['containerd-shim'],
+        ]);
+        const [{ likelyClients } = {}] = signalsReceived;
+        expect(likelyClients?.filter(({ pid }) => pid === client.pid)).toMatchObject([
+          { name: 'docker', commandLine: expect.arrayContaining(['stop']) as string[] },
+        ]);
+      } finally {
+        for (const file of [shim, docker]) rmSync(dirname(file ?? ''), { recursive: true });
       }
     },
   );

@@ -13,11 +13,22 @@
 
 namespace exitwatch {
 
+// Which records wake the reader at once. One that fills up the ring buffer always does.
+enum class SignalWakeup : uint32_t {
+  kNone,
+  kAll,
+  // Signals of other processes, but no more often than every kSignalWakeupNs: who asked a sender
+  // for one may be gone when its process has ended.
+  kOthers,
+};
+constexpr uint32_t kSignalWakeupNs = 10'000'000;
+
 // Shared by the programs and user space, besides the records.
 struct SignalTraceState {
-  uint32_t eager;  // 1: every record wakes the reader; otherwise only one that fills up does
-  uint32_t zero;   // always 0; the verifier does not know that
-  uint64_t lost;   // records that did not fit into the ring buffer
+  SignalWakeup wakeup;
+  uint32_t zero;      // always 0; the verifier does not know that
+  uint64_t lost;      // records that did not fit into the ring buffer
+  uint64_t woken_ns;  // when kOthers last woke the reader, on CLOCK_MONOTONIC
 };
 
 struct SignalTraceMaps {

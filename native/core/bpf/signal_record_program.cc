@@ -232,12 +232,24 @@ void SignalRecordProgram::LookAtAncestors() {
 
 void SignalRecordProgram::ChooseWakeup() {
   const Asm::Label chosen = code_.NewLabel();
-  code_.SetMapValue(Asm::kR1, maps_.state, offsetof(SignalTraceState, eager));
-  code_.Load(Asm::kWord, Asm::kR2, Asm::kR1, 0);
+  const Asm::Label unless_full = code_.NewLabel();
   // By itself, the kernel does not wake a reader that has not read every earlier record, such as
   // the path of a cgroup.
   const Asm::Label wake = code_.NewLabel();
-  code_.JumpIf32(BPF_JNE, Asm::kR2, 0, wake);
+  code_.SetMapValue(Asm::kR1, maps_.state, 0);
+  code_.Load(Asm::kWord, Asm::kR2, Asm::kR1, offsetof(SignalTraceState, wakeup));
+  code_.JumpIf32(BPF_JEQ, Asm::kR2, static_cast<int32_t>(SignalWakeup::kAll), wake);
+  code_.JumpIf32(BPF_JNE, Asm::kR2, static_cast<int32_t>(SignalWakeup::kOthers), unless_full);
+  code_.Load(Asm::kWord, Asm::kR2, Asm::kFrame, RecordField(offsetof(SignalRecord, pid)));
+  code_.Load(Asm::kWord, Asm::kR3, Asm::kFrame, RecordField(offsetof(SignalRecord, sender_pid)));
+  code_.JumpIf32(BPF_JEQ, Asm::kR2, Asm::kR3, unless_full);
+  code_.Load(Asm::kDouble, Asm::kR2, Asm::kFrame, RecordField(offsetof(SignalRecord, time_ns)));
+  code_.Load(Asm::kDouble, Asm::kR3, Asm::kR1, offsetof(SignalTraceState, woken_ns));
+  code_.Compute(BPF_ADD, Asm::kR3, static_cast<int32_t>(kSignalWakeupNs));
+  code_.JumpIf(BPF_JLT, Asm::kR2, Asm::kR3, unless_full);
+  code_.Store(Asm::kDouble, Asm::kR1, offsetof(SignalTraceState, woken_ns), Asm::kR2);
+  code_.Jump(wake);
+  code_.Bind(unless_full);
   // Before there is no room for arguments any more.
   JumpIfFuller(maps_.ring, maps_.ring_bytes / (maps_.tells_command_lines ? 8 : 2), wake);
   code_.Set(Asm::kR4, kNoWakeup);

@@ -74,9 +74,9 @@ BpfRefusal SignalTrace::CreateMaps(size_t ring_bytes) {
   return {};
 }
 
-void SignalTrace::SetEager(bool eager) {
-  __atomic_store_n(state_.At<uint32_t>(offsetof(SignalTraceState, eager)), eager ? 1 : 0,
-                   __ATOMIC_SEQ_CST);
+void SignalTrace::SetWakeup(SignalWakeup wakeup) {
+  __atomic_store_n(state_.At<uint32_t>(offsetof(SignalTraceState, wakeup)),
+                   static_cast<uint32_t>(wakeup), __ATOMIC_SEQ_CST);
 }
 
 uint64_t SignalTrace::Lost() const {

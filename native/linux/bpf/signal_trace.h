@@ -36,11 +36,11 @@ class SignalTrace {
 
   explicit operator bool() const { return static_cast<bool>(signals_); }
 
-  // Becomes readable when there is much to read or, after SetEager(true), anything.
+  // Becomes readable when there is much to read, and by what SetWakeup() asks for.
   int fd() const { return ring_fd_.Get(); }
 
   // For any thread.
-  void SetEager(bool eager);
+  void SetWakeup(SignalWakeup wakeup);
 
   // Calls `visit(const SignalRecord&)` for everything generated before this call. False if some of
   // it could not be read.

@@ -49,7 +49,8 @@ void TracedSignals::Open(KernelTypes& types, WatchedBitmap* watched, const Kerne
   trace_ = std::move(trace);
   trial_ = std::move(trial);
   lost_ = trace_.Lost() + unheld_;
-  if (listens_) trace_.SetEager(true);
+  tells_others_ = watched != nullptr;
+  trace_.SetWakeup(Wakeup());
   complete_ns_ = collected_ns_ = clock.Now();
 }
 
@@ -85,14 +86,21 @@ std::shared_ptr<const TraceTrial> TracedSignals::trial() {
 void TracedSignals::Listen(bool listens) {
   const std::lock_guard<std::mutex> lock(mutex_);
   listens_ = listens;
-  if (trace_) trace_.SetEager(listens);
+  if (trace_) trace_.SetWakeup(Wakeup());
+}
+
+SignalWakeup TracedSignals::Wakeup() const {
+  if (listens_) return SignalWakeup::kAll;
+  return tells_others_ ? SignalWakeup::kOthers : SignalWakeup::kNone;
 }
 
 bool TracedSignals::Collect(const KernelClock& clock, std::vector<Record>& records) {
   if (!trace_) return false;
   bool is_new = false;
+  bool is_pressing = false;
   const bool is_whole = trace_.Read([&](const SignalRecord& record) {
     is_new = true;
+    is_pressing |= tells_others_ && record.sender_pid != record.pid;
     OnRecord(record, clock);
   });
   if (!is_whole) unheld_++;
@@ -125,7 +133,7 @@ bool TracedSignals::Collect(const KernelClock& clock, std::vector<Record>& recor
                                 exit->started_ms - exit->clock_ms >= exit->traced_from_ns / 1e6;
     if (is_since_start) exit->traced_from_ns = 0;
   }
-  return is_new && (listens_ || queue_.Depth() >= kManySignals);
+  return is_new && (listens_ || is_pressing || queue_.Depth() >= kManySignals);
 }
 
 void TracedSignals::OnRecord(const SignalRecord& record, const KernelClock& clock) {

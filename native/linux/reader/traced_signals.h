@@ -60,6 +60,7 @@ class TracedSignals {
 
  private:
   void OnRecord(const SignalRecord& record, const KernelClock& clock);
+  SignalWakeup Wakeup() const;
 
   CgroupPaths& cgroups_;
   const bool tells_command_lines_;
@@ -70,6 +71,8 @@ class TracedSignals {
   BpfRefusal refusal_;                       // guarded by mutex_
   std::shared_ptr<const TraceTrial> trial_;  // guarded by mutex_
   std::atomic<bool> listens_{false};
+  // Signals of other processes are told at once: only watched processes are looked at.
+  bool tells_others_ = false;
   SignalQueue queue_;
   OomVictims victims_;
   uint64_t unheld_ = 0;       // signals that did not fit into the queue or could not be read

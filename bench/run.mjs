@@ -87,7 +87,11 @@ function exitwatchOf(checkout) {
   const one = (trace) => [...script, JSON.stringify({ scope: 'watched', trace }), `${process.pid}`];
   return [
     { name: 'exitwatch', command: all('on'), tells: true },
-    { name: 'exitwatch, command lines', command: all('on', { commandLines: true }), tells: true },
+    {
+      name: 'exitwatch with command lines',
+      command: all('on', { commandLines: true }),
+      tells: true,
+    },
     { name: 'exitwatch together', command: all('on', { maxDelayMs: 100 }), tells: true },
     { name: 'exitwatch untraced', command: all('off'), tells: true },
     { name: 'exitwatch of one', command: one('on'), tells: true, others: true },

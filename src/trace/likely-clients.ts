@@ -119,7 +119,7 @@ export class LikelyClients {
     }
     this.#lookedAtMs = now;
     // The latest first: a client ends as soon as it has its answer.
-    const latestFirst = pidsOrNone()?.reverse() ?? null;
+    const latestFirst = pidsOrNone()?.sort((one, other) => other - one) ?? null;
     this.#running = latestFirst?.flatMap((pid) => this.#clientAt(pid) ?? []) ?? null;
     const spentMs = performance.now() - begin;
     const since = Math.max(this.#paidUntilMs, begin - LOOK_SHARE * LOOKS_AT_ONCE_MS);

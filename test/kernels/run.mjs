@@ -1,6 +1,7 @@
 // npm run test:kernels [-- NAME…]: boots Debian's kernels and runs tests in them; see
 // docs/kernels.md, which it rewrites after it has run them all. --ci runs the smaller selection of
-// CI.
+// CI; --only FILE,… some of the tests, such as sources/facts: then only what they say of facts is
+// rewritten.
 //
 //   node test/kernels/run.mjs [--package CHECKOUT] [--add PATH]... [--append PARAMETERS] NAME
 //     --command 'COMMAND'
@@ -16,7 +17,7 @@ import { buildImage } from './image.mjs';
 import { CI, KERNELS } from './kernels.mjs';
 import { Results, savedResults, saveResults } from './results.mjs';
 import { selectionOf } from './selection.mjs';
-import { writeTable } from './table.mjs';
+import { writeTables } from './table.mjs';
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -25,6 +26,8 @@ const { values, positionals } = parseArgs({
     append: { type: 'string', default: '' },
     ci: { type: 'boolean', default: false },
     command: { type: 'string' },
+    // Runs these test files alone, such as sources/facts.
+    only: { type: 'string' },
     package: { type: 'string', default: REPOSITORY },
     // Writes the table from the results of the last runs.
     table: { type: 'boolean', default: false },
@@ -66,7 +69,7 @@ async function runCommand(name) {
 }
 
 async function runTests(name) {
-  const runs = selectionOf(values.ci);
+  const runs = selectionOf(values.ci, values.only?.split(','));
   const startedAt = Date.now();
   const failures = [];
   let results;
@@ -100,11 +103,15 @@ async function runTests(name) {
   saveResults(name, results);
 }
 
+function writePage() {
+  const parts = values.only === undefined ? ['tests', 'facts'] : ['facts'];
+  writeTables(Object.fromEntries(everything.map((name) => [name, savedResults(name)])), parts);
+}
+
 if (values.table) {
-  writeTable(Object.fromEntries(everything.map((name) => [name, savedResults(name)])));
+  writePage();
 } else {
   for (const name of names)
     await (values.command === undefined ? runTests(name) : runCommand(name));
-  if (names === everything && values.command === undefined && !values.ci)
-    writeTable(Object.fromEntries(everything.map((name) => [name, savedResults(name)])));
+  if (names === everything && values.command === undefined && !values.ci) writePage();
 }

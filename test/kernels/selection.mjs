@@ -45,4 +45,10 @@ const SAMPLE = [
   { user: 'nobody', files: ['deaths', 'sources/facts'], ...sample },
 ];
 
-export const selectionOf = (isSample) => (isSample ? SAMPLE : EVERYTHING);
+/** `only`: the names of the files to run; undefined: all. */
+export function selectionOf(isSample, only) {
+  const isWanted = (file) => only === undefined || only.includes(file);
+  return (isSample ? SAMPLE : EVERYTHING)
+    .map((run) => ({ ...run, files: run.files.filter(isWanted) }))
+    .filter(({ files }) => files.length > 0);
+}

@@ -1,4 +1,4 @@
-// Writes docs/kernels.md: the results in each kernel.
+// Writes docs/kernels.md: the results in each kernel, and what is known of exits there.
 import { execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -78,36 +78,57 @@ function cell(results, user, file, title) {
   return passed.length === run.length ? text : `**${text}**`;
 }
 
-const FACTS_ARE = `Which sources tell root of each fact: the connector with its eBPF or its cBPF filter, pidfds, and
-polling. The sender acts for others, and the process was watched. Below is why the others have \`null\`.`;
-
 function table([head, ...rows]) {
   const lines = [head, head.map(() => '---'), ...rows];
   return lines.map((cells) => `| ${cells.join(' | ')} |`).join('\n');
 }
 
-/** Writes the page from the results by kernel name. */
-export function writeTable(byName) {
-  const names = Object.keys(byName);
-  const all = Object.values(byName);
-  const tests = table([
-    ['', 'as', ...names],
-    ['`uname -r`', '', ...all.map(({ release }) => release)],
-    ["Debian's version", '', ...all.map(({ version }) => version)],
-    ...FACTS.map(([title, user, tell]) => [
-      ...[title, USERS[user]],
-      ...all.map(({ doctors }) => (doctors[user] === undefined ? '' : tell(doctors[user]))),
-    ]),
-    ...TESTS.map(([title, user, file, pattern]) => [
-      ...[title, USERS[user]],
-      ...all.map((results) => cell(results, user, file, pattern)),
-    ]),
-  ]);
-  const facts = table([['', ...names], ...rowsOfFacts(byName)]);
-  const lacks = table([['`null`', 'by', 'as', 'in', 'because'], ...rowsOfLacks(byName)]);
-  const [head] = readFileSync(FILE, 'utf8').split('<!-- generated -->');
+/** What a part of the page says, after the day. */
+const PARTS = {
+  tests: (byName) => {
+    const names = Object.keys(byName);
+    const all = Object.values(byName);
+    return [
+      table([
+        ['', 'as', ...names],
+        ['`uname -r`', '', ...all.map(({ release }) => release)],
+        ["Debian's version", '', ...all.map(({ version }) => version)],
+        ...FACTS.map(([title, user, tell]) => [
+          ...[title, USERS[user]],
+          ...all.map(({ doctors }) => (doctors[user] === undefined ? '' : tell(doctors[user]))),
+        ]),
+        ...TESTS.map(([title, user, file, pattern]) => [
+          ...[title, USERS[user]],
+          ...all.map((results) => cell(results, user, file, pattern)),
+        ]),
+      ]),
+    ];
+  },
+  facts: (byName) => {
+    const all = Object.entries(byName);
+    return [
+      table([
+        ['', ...Object.keys(byName)],
+        ['`uname -r`', ...all.map(([, { release }]) => release)],
+        ...rowsOfFacts(byName),
+      ]),
+      table([['`null`', 'by', 'as', 'in', 'because'], ...rowsOfLacks(byName)]),
+    ];
+  },
+};
+
+/** Writes parts of the page from the results by kernel name. */
+export function writeTables(byName, parts) {
   const day = new Date().toISOString().slice(0, 10);
-  const text = [...[`Seen on ${day}.`, tests], ...['## Facts of an exit', FACTS_ARE, facts, lacks]];
-  writeFileSync(FILE, `${head}<!-- generated -->\n\n${text.join('\n\n')}\n`);
+  let page = readFileSync(FILE, 'utf8');
+  for (const part of parts) {
+    const begin = `<!-- generated: ${part} -->`;
+    const start = page.indexOf(begin) + begin.length;
+    const end = page.indexOf('<!-- end -->', start);
+    if (start < begin.length || end < 0) throw new Error(`${FILE} has no place for ${part}`);
+    const text = [`Seen on ${day}.`, ...PARTS[part](byName)].join('\n\n');
+    page = `${page.slice(0, start)}\n\n${text}\n\n${page.slice(end)}`;
+  }
+  writeFileSync(FILE, page);
   execFileSync('npx', ['prettier', '--write', '--log-level=warn', FILE], { stdio: 'inherit' });
 }

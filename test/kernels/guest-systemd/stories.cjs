@@ -146,7 +146,11 @@ const held = [];
 process.on('SIGUSR2', () => {
   for (;;) held.push(Buffer.alloc(1024 * 1024, 1));
 });
-require('node:http').createServer().listen('/tmp/web.sock');
+const server = require('node:http').createServer().listen('/tmp/web.sock');
+process.once('SIGTERM', () => {
+  server.close();
+  setTimeout(() => process.kill(process.pid, 'SIGTERM'), 500); // for requests that are under way
+});
 require('node:fs').writeFileSync('/run/web/pid', String(process.pid));
 `;
 

@@ -63,7 +63,7 @@ function contenders() {
       tells: true,
     },
     ...exitwatchOf(here).flatMap((ours, i) => {
-      if (values.against === undefined) return [ours];
+      if (values.against === undefined || ours.isNew) return [ours];
       const theirs = exitwatchOf(values.against)[i];
       return [ours, { ...theirs, name: `${BEFORE}${theirs.name}` }];
     }),
@@ -87,12 +87,19 @@ function exitwatchOf(checkout) {
   const one = (trace) => [...script, JSON.stringify({ scope: 'watched', trace }), `${process.pid}`];
   return [
     { name: 'exitwatch', command: all('on'), tells: true },
+    // Not known to every other checkout.
     {
       name: 'exitwatch with command lines',
       command: all('on', { commandLines: true }),
       tells: true,
+      isNew: true,
     },
-    { name: 'exitwatch together', command: all('on', { maxDelayMs: 100 }), tells: true },
+    {
+      name: 'exitwatch together',
+      command: all('on', { maxDelayMs: 100 }),
+      tells: true,
+      isNew: true,
+    },
     { name: 'exitwatch untraced', command: all('off'), tells: true },
     { name: 'exitwatch of one', command: one('on'), tells: true, others: true },
     { name: 'exitwatch of one untraced', command: one('off'), tells: true, others: true },

@@ -49,7 +49,7 @@ itAsRootOfHost.each(cases)(
     const { usage, parentPid, parentName } = await exitOf(
       log,
       pid,
-      (event) => event.program === 'busy',
+      ({ program: file, name }) => (file ?? name) === 'busy',
     );
     const { userMs = NaN, systemMs = NaN, maxRssBytes = NaN } = usage ?? {};
     expect(userMs + systemMs).toBeGreaterThanOrEqual(cpuNs / 1e6);

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { ExitMonitor, type ExitEvent } from '../../../src';
 
 import { EventLog } from '../../support/event-log';
+import { KERNEL } from '../../support/kernel';
 import { itAsListener, itAsRootOfHost } from '../../support/privilege';
 import { LineProcess, program } from '../../support/programs';
 
@@ -64,7 +65,10 @@ itAsRootOfHost.each(cases)(
     expect(userMs + systemMs).toBeLessThan(cpuNs / 1e6 + MOST_MORE_MS);
     // The kernel counts pages of each thread in lots of 64.
     expect(Math.abs(maxRssBytes - peakBytes)).toBeLessThan(4 * 1024 * 1024);
-    expect([parentPid, parentName]).toEqual([parent.pid, 'sh']);
+    const parents: unknown[] = [[parent.pid, 'sh']];
+    // A shell reaps what it finds while it waits for another child: too early for such a kernel.
+    if (!KERNEL.tellsPrograms) parents.push([null, null]);
+    expect(parents).toContainEqual([parentPid, parentName]);
   },
 );
 

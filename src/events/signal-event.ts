@@ -111,9 +111,10 @@ export type SignalSender = {
       onBehalfReason: OnBehalfReason | null;
       /**
        * If it acts for others: what ran when it sent the signal or in the 5 s before, and may have asked
-       * it. With scope `'watched'` only what still ran a moment after the signal. `null`: nobody
-       * looked, because it does not act for others, or the signal was recorded while no monitor was
-       * running.
+       * it. With scope `'watched'` only what still ran when exitwatch looked: as soon as it heard of
+       * the signal, and for signals within 10 ms of another one when the process ended at the latest.
+       * `null`: nobody looked, because it does not act for others, or the signal was recorded while no
+       * monitor was running.
        */
       likelyClients: readonly LikelyClient[] | null;
     } & Whereabouts)

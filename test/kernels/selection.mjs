@@ -47,8 +47,12 @@ const SAMPLE = [
 
 /** `only`: the names of the files to run; undefined: all. */
 export function selectionOf(isSample, only) {
+  const selection = isSample ? SAMPLE : EVERYTHING;
   const isWanted = (file) => only === undefined || only.includes(file);
-  return (isSample ? SAMPLE : EVERYTHING)
+  const isKnown = (name) => selection.some(({ files }) => files.includes(name));
+  const unknown = only?.filter((name) => !isKnown(name)) ?? [];
+  if (unknown.length > 0) throw new Error(`no test files for guests: ${unknown.join(', ')}`);
+  return selection
     .map((run) => ({ ...run, files: run.files.filter(isWanted) }))
     .filter(({ files }) => files.length > 0);
 }

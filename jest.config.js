@@ -7,7 +7,7 @@ module.exports = {
   testEnvironment: '<rootDir>/test/support/environment.ts',
   globalSetup: '<rootDir>/test/support/compile-programs.ts',
   setupFilesAfterEnv: ['<rootDir>/test/support/after-each-file.ts'],
-  testTimeout: 60_000,
+  testTimeout: 120_000,
   // A monitor that a failed test left open must not keep the run from ending.
   forceExit: true,
   // One file at a time: storms want the machine, and reused pids are easier to tell apart.

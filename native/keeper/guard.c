@@ -15,8 +15,9 @@
 enum {
   kHealthyMs = 10000,
   kMostWaitMs = 10000,
-  // How long a request to end waits for a supervisor: a container has 10 s as a rule.
-  kAnswerMs = 3000,
+  // How long a request to end waits for a supervisor, which a busy machine takes seconds to start:
+  // a container has 10 s as a rule.
+  kAnswerMs = 5000,
 };
 
 static char** command;  // NULL: nothing is guarded
@@ -83,7 +84,8 @@ void GuardResume(char** arguments, uint64_t signals) {
 
 void GuardMainEnded(int status) {
   if (is_ending || end_status >= 0) return;
-  if (asked != 0) answer_until_boot_ms = BootMs() + kAnswerMs;
+  // One that has taken the request did not do it all; the time of one that nobody took goes on.
+  if (asked != 0 && answer_until_boot_ms == 0) answer_until_boot_ms = BootMs() + kAnswerMs;
   if (!was_taken) {
     // It has never worked: what it said about that is all that there is to say.
     end_status = ExitCode(status);

@@ -113,8 +113,9 @@ export type SignalSender = {
        * If it acts for others: what ran when it sent the signal or in the 5 s before, and may have asked
        * it. With scope `'watched'` only what still ran when exitwatch looked: as soon as it heard of
        * the signal, and for signals within 10 ms of another one when the process ended at the latest.
-       * `null`: nobody looked, because it does not act for others, or the signal was recorded while no
-       * monitor was running.
+       * `null`: nobody looked, because it does not act for others, the signal was recorded while no
+       * monitor was running, or so many such signals came that looks would have taken more than a tenth
+       * of the time.
        */
       likelyClients: readonly LikelyClient[] | null;
     } & Whereabouts)

@@ -1,6 +1,7 @@
 import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
 
 import { type ExitEvent, ExitMonitor, redactSecrets } from '../../src';
 import { LikelyClients } from '../../src/trace/likely-clients';
@@ -138,10 +139,23 @@ describe('signals soon after each other', () => {
     await second.end();
   });
 
-  test('have no client that has ended if it is too early to look for others', async () => {
+  /** Each look takes 400 ms; `isOurs`: half of it CPU time, on a busy machine hardly any of it. */
+  function takeLong({ isOurs }: { isOurs: boolean }) {
     let now = 0;
-    // Whatever is done takes 200 ms.
-    jest.spyOn(performance, 'now').mockImplementation(() => (now += 200));
+    const pass = (ms: number) => {
+      now += ms;
+    };
+    jest.spyOn(performance, 'now').mockImplementation(() => now);
+    const cpuUsage = process.cpuUsage.bind(process);
+    jest.spyOn(process, 'cpuUsage').mockImplementation((before) => {
+      pass(200);
+      return isOurs ? { user: 150_000, system: 50_000 } : cpuUsage(before);
+    });
+    return pass;
+  }
+
+  test('have no client that has ended if it is too early to look for others', async () => {
+    const pass = takeLong({ isOurs: true });
     const clients = new LikelyClients(redactSecrets);
     const first = await script('sv', 'sh', SHELL, 'down', 'a');
     const other = await script('sv', 'sh', SHELL, 'down', 'c');
@@ -150,9 +164,30 @@ describe('signals soon after each other', () => {
     await first.end();
     const second = await script('sv', 'sh', SHELL, 'down', 'b');
     expect(pidsOf(clients, first.pid, other.pid, second.pid)).toEqual([other.pid]);
-    now += 10_000;
+    await other.end();
+    expect(pidsOf(clients, other.pid, second.pid) ?? []).toEqual([]);
+    pass(10_000);
     expect(pidsOf(clients, second.pid)).toEqual([second.pid]);
-    await Promise.all([second.end(), other.end()]);
+    await second.end();
+  });
+
+  test('have unknown clients, not none, if it is too early to look and none is known', async () => {
+    takeLong({ isOurs: true });
+    const clients = new LikelyClients(null);
+    const agent = { pid: 1, onBehalfReason: 'kubelet' } as const; // kubectl does not run here
+    expect(clients.of({ ...agent, sentAt: new Date() })).toEqual([]);
+    await setTimeout(2);
+    expect(clients.of({ ...agent, sentAt: new Date() })).toBeNull();
+  });
+
+  test('have their clients on a machine where others use all of the time', async () => {
+    takeLong({ isOurs: false });
+    const clients = new LikelyClients(redactSecrets);
+    for (const service of ['a', 'b', 'c']) {
+      const { pid, end } = await script('sv', 'sh', SHELL, 'down', service);
+      expect(pidsOf(clients, pid)).toEqual([pid]);
+      await end();
+    }
   });
 });
 

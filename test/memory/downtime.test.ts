@@ -44,7 +44,7 @@ async function shell(script: string): Promise<number> {
 }
 
 async function trapping(script: string): Promise<LineProcess> {
-  const loop = `echo ready; while :; do sleep 0.01; done`;
+  const loop = `echo ready; while :; do sleep 0.05; done`;
   const child = new LineProcess('sh', ['-c', `trap '${script}' TERM; trap : USR1; ${loop}`]);
   expect(await child.line()).toBe('ready');
   return child;

@@ -315,7 +315,7 @@ describe('in a cgroup', () => {
   /** Ends once its child, which is in a session of its own, has printed its pid. */
   const ORPHAN =
     `setsid sh -c 'echo $$; exec sleep 1000' & ` +
-    `until [ $(cat /proc/$!/comm) = sleep ]; do sleep 0.01; done`;
+    `until [ $(cat /proc/$!/comm) = sleep ]; do sleep 0.05; done`;
 
   itWithCgroup('of its own, orphans that have left everything else belong to it', async () => {
     const cgroup = newCgroup();

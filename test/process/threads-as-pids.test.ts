@@ -199,7 +199,7 @@ itAsRoot('a thread is not dead in another pid namespace', async () => {
   const script = `
     rm -f ${folder}/out
     tail -f /dev/null | ${program('mortal')} --stranger --thread > ${folder}/out &
-    until [ -e ${folder}/out ] && [ "$(wc -l < ${folder}/out)" -eq 2 ]; do sleep 0.01; done
+    until [ -e ${folder}/out ] && [ "$(wc -l < ${folder}/out)" -eq 2 ]; do sleep 0.05; done
     T=$(tail -n 1 ${folder}/out)
     ${process.execPath} ${MAIN} alive $T; echo $?
     ${process.execPath} ${MAIN} stop $T; echo $?

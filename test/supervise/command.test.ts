@@ -56,7 +56,7 @@ describe('exitwatch supervise', () => {
 
   it('knows how a service ended that ended while it was away', async () => {
     await using host = await SuperviseHost.of(
-      shell('job', 'while [ ! -e go ]; do sleep 0.01; done; exit 7', { restart: 'never' }),
+      shell('job', 'while [ ! -e go ]; do sleep 0.05; done; exit 7', { restart: 'never' }),
     );
     await host.phase('job', 'running');
     await host.crash();
@@ -83,7 +83,7 @@ describe('exitwatch supervise', () => {
   it('ends with its main service, and with its status', async () => {
     await using host = await SuperviseHost.of(
       sleeper('side'),
-      shell('app', 'while [ ! -e go ]; do sleep 0.01; done; exit 7', {
+      shell('app', 'while [ ! -e go ]; do sleep 0.05; done; exit 7', {
         main: true,
         after: ['side'],
       }),
@@ -106,7 +106,7 @@ describe('exitwatch supervise', () => {
 
   it('passes signals on to its main service', async () => {
     const script =
-      'trap "echo hup > hup" HUP; trap "exit 3" TERM; echo > up; while :; do sleep 0.01; done';
+      'trap "echo hup > hup" HUP; trap "exit 3" TERM; echo > up; while :; do sleep 0.05; done';
     await using host = await SuperviseHost.of(shell('app', script, { main: true }));
     await until('it to listen', () => existsSync(host.path('up')));
     host.process?.child.kill('SIGHUP');

@@ -75,12 +75,12 @@ const SIDE = { name: 'side', command: 'sleep', args: ['1000'] };
 
 /** Ends with 7 on TERM, and notes what else it gets. */
 const OBEDIENT =
-  'trap "exit 7" TERM; trap "echo >> hup" HUP; echo > up; while :; do sleep 0.01; done';
+  'trap "exit 7" TERM; trap "echo >> hup" HUP; echo > up; while :; do sleep 0.05; done';
 
 describe('as the first process of a container', () => {
   itAsRoot('ends with the status of its main service, when all others have ended', async () => {
     await using host = new SuperviseHost([], true);
-    host.write(SIDE, { ...app('while [ ! -e go ]; do sleep 0.01; done; exit 3'), after: ['side'] });
+    host.write(SIDE, { ...app('while [ ! -e go ]; do sleep 0.05; done; exit 3'), after: ['side'] });
     const container = new Container(host);
     await container.printed('started', 2);
     writeFileSync(host.path('go'), '');
@@ -159,7 +159,7 @@ describe('as the first process of a container', () => {
 
   itAsRoot('ends with its main service also if its supervisor was dead then', async () => {
     await using host = new SuperviseHost([], true);
-    host.write(app('echo > up; while [ ! -e go ]; do sleep 0.01; done; exit 3'), SIDE);
+    host.write(app('echo > up; while [ ! -e go ]; do sleep 0.05; done; exit 3'), SIDE);
     const container = new Container(host);
     await until('its main service to run', () => existsSync(host.path('up')));
     await container.printed('applied');

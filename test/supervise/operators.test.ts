@@ -119,7 +119,7 @@ it('a start has a limit, and says what it waits for', async () => {
 
 it('a grace that is asked for is that of the whole stop', async () => {
   await using host = await SuperviseHost.of(
-    shell('web', 'trap "" TERM; while :; do sleep 0.01; done', {
+    shell('web', 'trap "" TERM; while :; do sleep 0.05; done', {
       stop: { graceMs: 100_000, control: { command: 'sleep', args: ['1000'], timeoutMs: 100_000 } },
     }),
   );
@@ -184,9 +184,9 @@ it('what has happened to a service outlives the supervisor, but for what a crash
 
 it('nothing starts while all are being stopped', async () => {
   await using host = new SuperviseHost(['--stop']);
-  const slow = `trap "while [ ! -e ${host.path('go')} ]; do sleep 0.01; done; exit" TERM`;
+  const slow = `trap "while [ ! -e ${host.path('go')} ]; do sleep 0.05; done; exit" TERM`;
   host.write(
-    shell('slow', `${slow}; echo > ${host.path('up')}; while :; do sleep 0.01; done`, {
+    shell('slow', `${slow}; echo > ${host.path('up')}; while :; do sleep 0.05; done`, {
       stop: { graceMs: 60_000 },
     }),
     sleeper('web'),

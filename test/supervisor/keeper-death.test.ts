@@ -37,7 +37,7 @@ describe.each([
         await host.keeper.start({ id, command: 'sleep', args: ['1000'], ...more });
       }
       for (const [i, id] of end.entries()) {
-        const script = `while [ ! -e ${go} ]; do sleep 0.01; done; exit ${100 + i}`;
+        const script = `while [ ! -e ${go} ]; do sleep 0.05; done; exit ${100 + i}`;
         await host.keeper.start({ id, command: 'sh', args: ['-c', script], ...more });
       }
       const pids = new Map(host.keeper.runs().map(({ id, pid }) => [id, pid]));
@@ -83,7 +83,7 @@ describe.each([
     expect(compileKeeper(REPOSITORY, binary, { flags: ['-include', header] })).toBe(true);
     await host.keeper.upgrade(binary);
     const go = host.path('go');
-    const script = `while [ ! -e ${go} ]; do sleep 0.01; done; exit 7`;
+    const script = `while [ ! -e ${go} ]; do sleep 0.05; done; exit 7`;
     const cgroup = hasCgroup ? cgroupName() : null;
     await host.keeper.start({ id: 'ends', command: 'sh', args: ['-c', script], cgroup });
     const { keeperPid } = host;
@@ -205,8 +205,8 @@ itAsRoot(
     const binary = require.resolve('../../build/Release/exitwatch-keeper');
     const script = `trap 'echo caught; exit 9' USR1
     for i in 1 2 3 4 5; do (setsid sh -c 'exit 0' &); done
-    while ls /proc/*/stat | xargs cat 2>/dev/null | grep -q ' Z '; do sleep 0.01; done
-    echo "clean $$"; while :; do sleep 0.01; done`;
+    while ls /proc/*/stat | xargs cat 2>/dev/null | grep -q ' Z '; do sleep 0.05; done
+    echo "clean $$"; while :; do sleep 0.05; done`;
     const namespace = ['--pid', '--fork', '--mount-proc', '--kill-child'];
     const init = new LineProcess('sh', [
       ...['-c', 'mkdir -m 700 "$1" && shift && exec "$@"', 'sh', folder, 'unshare', ...namespace],
@@ -229,7 +229,7 @@ itAsRoot(
     const folder = host.path('init');
     const binary = require.resolve('../../build/Release/exitwatch-keeper');
     const script = `umask; grep -E '^Sig(Blk|Ign)' /proc/self/status; trap 'exit 3' TERM
-    echo ready; while :; do sleep 0.01; done`;
+    echo ready; while :; do sleep 0.05; done`;
     const namespace = ['--pid', '--fork', '--mount-proc', '--kill-child'];
     const init = new LineProcess('sh', [
       ...['-c', 'mkdir -m 700 "$1" && shift && umask 027 && exec "$@"', 'sh', folder, 'unshare'],

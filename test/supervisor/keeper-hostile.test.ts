@@ -175,7 +175,7 @@ async function onSmallDisk(program: string): Promise<unknown[]> {
 itAsRoot('a full disk: nothing is started, and ends are known nevertheless', async () => {
   const [late, ended] = await onSmallDisk(`
     await keeper.open();
-    await keeper.start({ id: 'early', command: 'sh', args: ['-c', 'while [ ! -e /mnt/full ]; do sleep 0.01; done; exit 5'] });
+    await keeper.start({ id: 'early', command: 'sh', args: ['-c', 'while [ ! -e /mnt/full ]; do sleep 0.05; done; exit 5'] });
     fill();
     const late = [];
     for (let i = 0; i < 40; i++) {

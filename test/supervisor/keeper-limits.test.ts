@@ -69,7 +69,7 @@ it('without room in epoll it serves as before', async () => {
   await host.keeper.upgrade(binary);
   writeFileSync(host.path('keeper', 'few-watches'), '');
   const go = host.path('go');
-  const script = `while [ ! -e ${go} ]; do sleep 0.01; done; exit 7`;
+  const script = `while [ ! -e ${go} ]; do sleep 0.05; done; exit 7`;
   await host.keeper.start({ id: 'shim', command: 'sh', args: ['-c', script], cgroup: null });
   await expect(host.keeper.start({ id: 'none', command: '/nosuch' })).rejects.toMatchObject({
     ...{ code: 'ERR_EXITWATCH_START_FAILED', errno: 2 },

@@ -61,7 +61,7 @@ describe('a link of somebody else among the folders', () => {
     await using host = await KeeperHost.open();
     const { theirs, ours } = foldersIn(host);
     const file = `${theirs}/logs/log`;
-    const script = `echo one; while [ ! -e ${host.path('go')} ]; do sleep 0.01; done; echo two`;
+    const script = `echo one; while [ ! -e ${host.path('go')} ]; do sleep 0.05; done; echo two`;
     const logs = { file, maxBytes: 1, keep: 2 };
     await host.keeper.start({ id: 'a', command: 'sh', args: ['-c', script], logs });
     await until('the first line', () => existsSync(`${file}.1`));

@@ -98,7 +98,7 @@ it.each([
     await using host = await KeeperHost.open();
     mkdirSync(host.path('logs'));
     const file = host.path('logs', 'log');
-    const script = `while [ ! -e ${host.path('go')} ]; do sleep 0.01; done; echo lost`;
+    const script = `while [ ! -e ${host.path('go')} ]; do sleep 0.05; done; echo lost`;
     await host.keeper.start({ id: 'l', command: 'sh', args: ['-c', script], logs: { file } });
     rmSync(host.path('logs'), { recursive: true });
     writeFileSync(host.path('go'), '');
@@ -121,7 +121,7 @@ it('what a run could not log is there when its log can be written again', async 
   await using host = await KeeperHost.open();
   mkdirSync(host.path('logs'));
   const file = host.path('logs', 'log');
-  const script = `while [ ! -e ${host.path('go')} ]; do sleep 0.01; done; echo kept`;
+  const script = `while [ ! -e ${host.path('go')} ]; do sleep 0.05; done; echo kept`;
   await host.keeper.start({ id: 'l', command: 'sh', args: ['-c', script], logs: { file } });
   rmSync(host.path('logs'), { recursive: true });
   writeFileSync(host.path('go'), '');
@@ -135,7 +135,7 @@ it('a log whose folder is gone does not keep a run that is over', async () => {
   await using host = await KeeperHost.open();
   mkdirSync(host.path('logs'));
   const file = host.path('logs', 'log');
-  const script = `while [ ! -e ${host.path('go')} ]; do sleep 0.01; done`;
+  const script = `while [ ! -e ${host.path('go')} ]; do sleep 0.05; done`;
   await host.keeper.start({ id: 'l', command: 'sh', args: ['-c', script], logs: { file } });
   rmSync(host.path('logs'), { recursive: true });
   writeFileSync(host.path('go'), '');

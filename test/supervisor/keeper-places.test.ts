@@ -25,7 +25,7 @@ it('a state directory may be renamed, with the keeper alive or dead', async () =
   await using host = await KeeperHost.open();
   const { keeper, keeperPid, stateDir } = host;
   const [log, go] = [`${stateDir}.log`, `${stateDir}.go`];
-  const script = `echo x; while [ ! -e ${go} ]; do sleep 0.01; done; echo y; exit 5`;
+  const script = `echo x; while [ ! -e ${go} ]; do sleep 0.05; done; echo y; exit 5`;
   await keeper.start({ id: 'logs', command: 'sh', args: ['-c', script], logs: { file: log } });
   const { pid } = await keeper.start({ id: 'stays', command: 'sleep', args: ['1000'] });
   await keeper.close();

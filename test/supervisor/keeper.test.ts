@@ -263,7 +263,7 @@ describe.each(MODES)('a run %s', (_, itHere, mode) => {
     await using host = await KeeperHost.open();
     const go = host.path('go');
     const script = `echo "$NOTIFY_SOCKET" > ${host.path('address')}
-      while [ ! -e ${go} ]; do sleep 0.01; done
+      while [ ! -e ${go} ]; do sleep 0.05; done
       python3 -c 'import os, socket
 s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
 s.sendto(b"READY=1\\nSTATUS=serving =\\nX=1", "\\0" + os.environ["NOTIFY_SOCKET"][1:])'

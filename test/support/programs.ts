@@ -174,7 +174,7 @@ export class LineProcess {
  */
 export function carelessParent(script: string): LineProcess {
   const isParentReady = '[ "$(cat /proc/$PPID/comm)" = sleep ]';
-  const child = `until ${isParentReady}; do sleep 0.01; done; ${script}`;
+  const child = `until ${isParentReady}; do sleep 0.05; done; ${script}`;
   return new LineProcess('sh', ['-c', `sh -c '${child}' & echo $!; exec sleep 1000`]);
 }
 

@@ -57,7 +57,7 @@ describe('a supervisor that comes back', () => {
     await using host = await SupervisorHost.open();
     const log = host.path('log');
     const control = { command: 'sh', args: ['-c', `echo control > ${log}`] };
-    const script = `trap '' TERM; while :; do sleep 0.01; done`;
+    const script = `trap '' TERM; while :; do sleep 0.05; done`;
     await host.apply(shell('web', script, { stop: { control, graceMs: 1 } }));
     const { pid } = await host.phase('web', 'running');
     await host.reopen();

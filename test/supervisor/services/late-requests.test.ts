@@ -26,8 +26,8 @@ function slowToStop(host: SupervisorHost) {
 /** Ends by itself, and leaves behind something that holds up its end until `child` is killed. */
 async function leavingBehind(host: SupervisorHost, count: string) {
   const child = host.path('child');
-  const inner = `trap "" TERM; echo $$ > ${child}; while :; do sleep 0.01; done`;
-  const script = `echo x >> ${count}; [ -e ${child} ] && exec sleep 1000; sh -c '${inner}' & until [ -s ${child} ]; do sleep 0.01; done; exit 0`;
+  const inner = `trap "" TERM; echo $$ > ${child}; while :; do sleep 0.05; done`;
+  const script = `echo x >> ${count}; [ -e ${child} ] && exec sleep 1000; sh -c '${inner}' & until [ -s ${child} ]; do sleep 0.05; done; exit 0`;
   const spec = shell('web', script, { restart: 'on-failure', stop: { graceMs: 600_000 } });
   await host.apply(spec);
   await host.phase('web', 'stopping');
@@ -149,7 +149,7 @@ describe('a stop', () => {
   it('KB-06 that is shortened during its control command sends the signal of the service', async () => {
     await using host = await SupervisorHost.open();
     const log = host.path('log');
-    const script = `trap 'echo term >> ${log}' TERM; trap 'echo usr1 >> ${log}; exit 0' USR1; echo up >> ${log}; while :; do sleep 0.01; done`;
+    const script = `trap 'echo term >> ${log}' TERM; trap 'echo usr1 >> ${log}; exit 0' USR1; echo up >> ${log}; while :; do sleep 0.05; done`;
     await host.apply(shell('web', script, { stop: { ...slowToStop(host), signal: 'SIGUSR1' } }));
     await host.wrote('log');
     const service = host.supervisor.service('web');
@@ -162,7 +162,7 @@ describe('a stop', () => {
   it('of what did not run leaves its grace to nobody', async () => {
     await using host = await SupervisorHost.open();
     const caught = host.path('caught');
-    const script = `trap 'sleep 0.2; echo term > ${caught}; exit 0' TERM; echo > ${host.path('up')}; while :; do sleep 0.01; done`;
+    const script = `trap 'sleep 0.2; echo term > ${caught}; exit 0' TERM; echo > ${host.path('up')}; while :; do sleep 0.05; done`;
     await host.apply({ name: 'web', command: '/nowhere/web' });
     await host.phase('web', 'backoff');
     await host.supervisor.stopAll({ graceMs: 1 });

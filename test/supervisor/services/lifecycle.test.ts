@@ -66,7 +66,7 @@ describe('a service', () => {
   it('CS-09 gets the signal of its choice, and is gone when stop() resolves', async () => {
     await using host = await SupervisorHost.open();
     const caught = host.path('caught');
-    const script = `trap 'echo int > ${caught}; exit 3' INT; echo up > ${caught}; while :; do sleep 0.01; done`;
+    const script = `trap 'echo int > ${caught}; exit 3' INT; echo up > ${caught}; while :; do sleep 0.05; done`;
     await host.apply(shell('web', script, { stop: { signal: 'SIGINT' } }));
     const { pid } = await host.wrote('caught');
     await host.supervisor.service('web').stop();
@@ -82,7 +82,7 @@ describe('a service', () => {
   it('CS-10 that ignores the signal is killed after its grace', async () => {
     await using host = await SupervisorHost.open();
     const up = host.path('up');
-    const script = `trap '' TERM; echo > ${up}; while :; do sleep 0.01; done`;
+    const script = `trap '' TERM; echo > ${up}; while :; do sleep 0.05; done`;
     await host.apply(shell('web', script, { stop: { graceMs: 20 } }));
     const { pid } = await host.wrote('up');
     await host.supervisor.service('web').stop();

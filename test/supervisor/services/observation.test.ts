@@ -16,7 +16,7 @@ describe('what is observed', () => {
   it('KB-14 of a service that is just stopping makes nobody take it for an orphan', async () => {
     await using host = await SupervisorHost.open();
     const up = host.path('up');
-    const script = `trap '' TERM; echo > ${up}; while :; do sleep 0.01; done`;
+    const script = `trap '' TERM; echo > ${up}; while :; do sleep 0.05; done`;
     const stop = { graceMs: 600_000 };
     await host.apply({ name: 'web', command: 'sh', args: ['-c', script], stop });
     const { pid } = await host.wrote('up');

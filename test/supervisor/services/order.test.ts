@@ -58,7 +58,7 @@ describe('the order of services', () => {
     await using host = await SupervisorHost.open();
     const slow = shell(
       'web',
-      'trap "sleep 0.5; exit 0" TERM; echo > up; while :; do sleep 0.01; done',
+      'trap "sleep 0.5; exit 0" TERM; echo > up; while :; do sleep 0.05; done',
     );
     await host.apply(
       { ...slow, cwd: host.stateDir, after: ['db'] },
@@ -79,7 +79,7 @@ describe('the order of services', () => {
 
   it('goes on with an ordered stop after a restart of the supervisor', async () => {
     await using host = await SupervisorHost.open();
-    const stubborn = shell('web', 'trap "" TERM; echo > up; while :; do sleep 0.01; done');
+    const stubborn = shell('web', 'trap "" TERM; echo > up; while :; do sleep 0.05; done');
     await host.apply(
       { ...stubborn, cwd: host.stateDir, after: ['db'], stop: { graceMs: 300 } },
       sleeper('db'),

@@ -122,7 +122,7 @@ describe('a supervisor without a keeper', () => {
 
   it('does not wait for the grace of a service that is paused', async () => {
     await using host = await SupervisorHost.open({ withoutKeeper });
-    const script = `trap 'exit 3' TERM; echo > ${host.path('up')}; while :; do sleep 0.01; done`;
+    const script = `trap 'exit 3' TERM; echo > ${host.path('up')}; while :; do sleep 0.05; done`;
     await host.apply(shell('web', script));
     await host.wrote('up');
     await host.supervisor.service('web').pause();

@@ -14,7 +14,7 @@ afterEach(() => {
 
 /** Ignores SIGTERM once `up` exists. */
 const stubborn = (host: SupervisorHost, name = 'web', graceMs = 600_000) =>
-  shell(name, `trap '' TERM; echo > ${host.path('up')}; while :; do sleep 0.01; done`, {
+  shell(name, `trap '' TERM; echo > ${host.path('up')}; while :; do sleep 0.05; done`, {
     stop: { graceMs },
   });
 
@@ -37,7 +37,7 @@ describe('stop()', () => {
   it('CS-13 KB-07 is one stop for all who call it', async () => {
     await using host = await SupervisorHost.open();
     const log = host.path('terms');
-    const script = `trap 'echo term >> ${log}; exit 0' TERM; echo > ${host.path('up')}; while :; do sleep 0.01; done`;
+    const script = `trap 'echo term >> ${log}; exit 0' TERM; echo > ${host.path('up')}; while :; do sleep 0.05; done`;
     await host.apply(shell('web', script));
     await host.wrote('up');
     const service = host.supervisor.service('web');
@@ -135,7 +135,7 @@ describe('stop()', () => {
   it('SV-05 SV-12 returns only when children that ignore SIGTERM are gone', async () => {
     await using host = await SupervisorHost.open();
     const child = host.path('child');
-    const inner = `trap "" TERM; echo $$ > ${child}; while :; do sleep 0.01; done`;
+    const inner = `trap "" TERM; echo $$ > ${child}; while :; do sleep 0.05; done`;
     await host.apply(shell('web', `sh -c '${inner}' & exec sleep 1000`, { stop: { graceMs: 50 } }));
     const pid = await until(
       'the child',
@@ -175,7 +175,7 @@ describe('stop()', () => {
   it('runs the control command before the signal', async () => {
     await using host = await SupervisorHost.open();
     const log = host.path('log');
-    const script = `trap 'echo term >> ${log}; exit 0' TERM; echo up >> ${log}; while :; do sleep 0.01; done`;
+    const script = `trap 'echo term >> ${log}; exit 0' TERM; echo up >> ${log}; while :; do sleep 0.05; done`;
     const control = { command: 'sh', args: ['-c', `echo control $MAINPID >> ${log}`] };
     await host.apply(shell('web', script, { stop: { control } }));
     const { pid } = await host.wrote('log');
@@ -185,9 +185,9 @@ describe('stop()', () => {
 
   it('a control command that ends the service is followed by no signal', async () => {
     await using host = await SupervisorHost.open();
-    const wait = 'while kill -0 $MAINPID; do sleep 0.01; done';
+    const wait = 'while kill -0 $MAINPID; do sleep 0.05; done';
     const control = { command: 'sh', args: ['-c', `kill -USR1 $MAINPID; ${wait}`] };
-    const script = `trap 'exit 5' USR1; echo > ${host.path('up')}; while :; do sleep 0.01; done`;
+    const script = `trap 'exit 5' USR1; echo > ${host.path('up')}; while :; do sleep 0.05; done`;
     await host.apply(shell('web', script, { stop: { control } }));
     await host.wrote('up');
     await host.supervisor.service('web').stop();

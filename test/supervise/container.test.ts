@@ -139,6 +139,8 @@ describe('as the first process of a container', () => {
     kill(await container.supervisor(), 'SIGKILL');
     kill(await container.first(), 'SIGTERM');
     expect(await container.process.ended).toBe(143);
+    // Those after 0.5, 1 and 2 s; the next one would wait longer than the request does.
+    expect(container.process.stderr.split('app.json is torn').length - 1).toBeLessThanOrEqual(3);
   });
 
   itAsRoot('runs its main service again when the container is started again', async () => {

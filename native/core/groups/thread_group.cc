@@ -133,6 +133,13 @@ bool ThreadGroup::MayBeFirsts() const {
          events.thread_code == 0;
 }
 
+bool ThreadGroup::NeedsRecord() const {
+  if (outstanding != Outstanding::kRecord) return false;
+  const bool may_be_firsts =
+      answers.group_status && answers.is_of_handle && !EndsGroup(*answers.group_status);
+  return may_be_firsts || !Status() || !CoreDumped();
+}
+
 void ThreadGroup::ForgetStat() {
   answers.has_stat = answers.has_doubtful_stat = false;
   answers.group_status.reset();

@@ -128,10 +128,9 @@ struct ThreadGroup {
     return answers.group_status ? !CoreDumped() || IsDisputed() : !(Status() && IsConclusive());
   }
 
-  // Whether a record that is on its way would add information.
-  bool NeedsRecord() const {
-    return outstanding == Outstanding::kRecord && !(Status() && CoreDumped());
-  }
+  // Whether a record that is on its way would add information. It always has the group's status,
+  // which the handle's is only if that is a signal: see ProcessWitness::ReadExitStatus().
+  bool NeedsRecord() const;
 
   // Determines the time of the exit from all that is known.
   void DateEnd();

@@ -792,6 +792,20 @@ void AGuardWithoutACoreBitWaitsForTheRecord() {
   CHECK_EQUAL(scene.witness.open, 0);
 }
 
+void ACodeThatMayBeTheFirstThreadsWaitsForTheRecord() {
+  for (const int32_t code : {0, 0x500, 31}) {  // seccomp may end one thread with SIGSYS
+    Scene scene;
+    scene.HoldPidfd(10, 7, ProcessState::kGone, code, Outstanding::kRecord);
+    scene.Pass(4000 * kMs);  // another thread ended it, and lost its CPU before it wrote the record
+    CHECK_EQUAL(scene.ends.size(), 0u);
+    CHECK(scene.aggregator.AwaitsRecord());
+    scene.aggregator.Supersede({10, 10, 7, 0, 0});
+    scene.Pass(4000 * kMs);
+    CHECK_EQUAL(scene.ends.size(), 0u);
+    CHECK_EQUAL(scene.witness.open, 0);
+  }
+}
+
 void TheWaitForARecordHasALimit() {
   Scene scene;
   scene.HoldPidfd(10, 7, ProcessState::kGone, 0xb, Outstanding::kRecord);
@@ -817,7 +831,10 @@ void ALateReaderReadsTheRecordFirst() {
 
 void AnEndThatNeedsNoRecordIsReportedAtOnce() {
   Scene scene;
-  scene.HoldPidfd(10, 7, ProcessState::kGone, 0x700, Outstanding::kRecord);
+  // A zombie's status is the group's.
+  scene.Process(10, ProcessState::kDead, 'Z', 1, 0x700);
+  scene.HoldPidfd(10, 7, ProcessState::kDead, {}, Outstanding::kRecord);
+  scene.witness.processes[110].stat.exit_code = 0x700;
   scene.HoldPidfd(20, 8, ProcessState::kGone, 9, Outstanding::kRecord);  // SIGKILL never dumps core
   scene.HoldPidfd(30, 9, ProcessState::kGone, 0x8b,
                   Outstanding::kRecord);  // the first thread dumped
@@ -1286,6 +1303,7 @@ void test::ThreadGroupAggregatorTests() {
   AVeryLateEventIsNotReportedAgain();
   AZombiesEventEndsTheWaitForItsReaping();
   AGuardWithoutACoreBitWaitsForTheRecord();
+  ACodeThatMayBeTheFirstThreadsWaitsForTheRecord();
   TheWaitForARecordHasALimit();
   ALateReaderReadsTheRecordFirst();
   AnEndThatNeedsNoRecordIsReportedAtOnce();

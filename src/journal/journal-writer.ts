@@ -15,7 +15,7 @@ import {
 import { type Loss, LossNote } from './loss-note.js';
 import { Packing } from './packing.js';
 import { recover } from './recover.js';
-import { removeOldest } from './retention.js';
+import { MOST_BY_AGE, removeOldest } from './retention.js';
 import { gapRow, joinLines, lossReasonOf, type QueuedRow, RowQueue } from './row-queue.js';
 import { type JournalEvent, timeOf } from './rows.js';
 
@@ -59,6 +59,8 @@ export class JournalWriter implements AsyncDisposable {
   #dueMs = Infinity;
   #flushing: Promise<void> | undefined;
   #trouble: Error | null = null;
+  /** How many segments may still go because of their age before another one begins. */
+  #mostByAge = MOST_BY_AGE;
   /** The loss that is noted is in a row. */
   #isNoteDone = false;
   #isClosed = false;
@@ -252,6 +254,7 @@ export class JournalWriter implements AsyncDisposable {
     }
     const header = { first: this.#next, keeps: this.#options.keeps };
     this.#active = ActiveSegment.begin(this.#folder, header, this.#clock);
+    this.#mostByAge = MOST_BY_AGE;
     this.#removeOldest();
     return this.#active;
   }
@@ -259,7 +262,8 @@ export class JournalWriter implements AsyncDisposable {
   #removeOldest(): void {
     if (this.#isClosed) return;
     const { keep } = this.#options;
-    removeOldest(this.#folder, keep, this.#active?.first ?? null, this.#clock.now());
+    const active = this.#active?.first ?? null;
+    this.#mostByAge -= removeOldest(this.#folder, keep, active, this.#clock.now(), this.#mostByAge);
   }
 
   /** Before the ends are done with: if we die, the next writer tells of them. */

@@ -18,18 +18,22 @@ export interface Retention {
 }
 
 /**
- * How many segments may go at once because of their age: if somebody sets the clock a year ahead,
- * a journal must not lose all at once.
+ * How many segments may go because of their age for each one that begins: if somebody sets the clock a
+ * year ahead, a journal must not lose all at once.
  */
-const MOST_BY_AGE = 2;
+export const MOST_BY_AGE = 2;
 
-/** Removes the oldest segments until the rest fits. Never the one that is written to, `active`. */
+/**
+ * Removes the oldest segments until the rest fits, never the one that is written to, `active`; because
+ * of their age `mostByAge` at most. How many it removed because of it.
+ */
 export function removeOldest(
   folder: JournalFolder,
   { bytes, ms }: Retention,
   active: number | null,
   nowMs: number,
-): void {
+  mostByAge: number,
+): number {
   const segments = segmentsIn(folder.entries).filter(({ first }) => first !== active);
   const sizes = segments.map((segment) => sizeOf(folder, segment));
   let total = sizes.reduce((sum, size) => sum + size, 0);
@@ -38,12 +42,13 @@ export function removeOldest(
   for (const [i, segment] of segments.entries()) {
     if (total <= bytes) {
       const latest = latestOf(folder, segment);
-      if (latest === null || latest >= nowMs - ms || byAge === MOST_BY_AGE) return;
+      if (latest === null || latest >= nowMs - ms || byAge === mostByAge) return byAge;
       byAge++;
     }
     total -= sizes[i] ?? 0;
     for (const name of [plainName, packedName, indexName]) folder.remove(name(segment.first));
   }
+  return byAge;
 }
 
 function sizeOf(folder: JournalFolder, { first }: SegmentFiles): number {

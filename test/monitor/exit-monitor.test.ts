@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 
 import { ExitMonitor, identify, type ExitEvent, type MonitorEvent } from '../../src';
 
@@ -9,6 +9,7 @@ import { describeForEachFilter } from '../support/filters';
 import { itAsRoot } from '../support/privilege';
 import { KERNEL } from '../support/kernel';
 import { LineProcess, program, REPOSITORY, run } from '../support/programs';
+import { reusedPid } from '../support/reused-pid';
 import { arrives, until } from '../support/wait';
 
 const FOREVER = ['sleep', ['1000']] as const;
@@ -232,25 +233,29 @@ describeForEachFilter((filter) => {
     });
 
     itAsRoot('a new process with a reused pid does not get the old process’s name', async () => {
-      const old = new LineProcess(...FOREVER);
-      await sleeps(old);
+      // One after the other, until no stranger takes the pid of one first, and keeps it.
+      const olds = Array.from({ length: 5 }, () => new LineProcess(...FOREVER));
+      for (const old of olds) await sleeps(old);
       await using monitor = new ExitMonitor({ scope: 'all' });
       const log = new EventLog(monitor);
       await monitor.start();
-      old.child.kill();
-      await old.ended;
-      // Any fork on the host may take the pid first, so retry.
-      const isReused = async () => {
-        writeFileSync('/proc/sys/kernel/ns_last_pid', String(old.pid - 1));
+      const endNext = async () => {
+        const old = olds.shift();
+        if (old === undefined) throw new Error('strangers keep all the pids');
+        old.child.kill();
+        await old.ended;
+        return old.pid;
+      };
+      const pid = await reusedPid(endNext, async (wanted) => {
         const reused = new LineProcess('sh', ['-c', 'exit 5']);
         await reused.ended;
-        return reused.pid === old.pid;
-      };
-      await until(`a process with pid ${old.pid}`, isReused);
-      await log.until(`the exit of process ${old.pid} with 5`, () =>
-        log.of(old.pid).some(({ exitCode }) => exitCode === 5),
+        return reused.pid === wanted;
+      });
+      for (const old of olds) old.child.kill();
+      await log.until(`the exit of process ${pid} with 5`, () =>
+        log.of(pid).some(({ exitCode }) => exitCode === 5),
       );
-      const [first, ...later] = log.of(old.pid);
+      const [first, ...later] = log.of(pid);
       expect(first?.name).toBe('sleep');
       // With the cBPF filter, what a busy host runs may contest the pid; then nobody knows the status.
       const isContested = filter === 'cbpf' && first?.how === 'unknown';

@@ -7,6 +7,7 @@ import { childrenOf, KeeperHost, processesWith } from '../support/keeper';
 import { kill } from '../support/kill';
 import { itAsRootOfHost } from '../support/privilege';
 import { program } from '../support/programs';
+import { reusedPid } from '../support/reused-pid';
 import { until } from '../support/wait';
 
 const IN_CGROUP = { cgroup: `${CGROUP2 ?? ''}/exitwatch-test-${process.pid}` };
@@ -23,6 +24,14 @@ async function loseShim(host: KeeperHost, id: string, word: string): Promise<num
   const main = host.keeper.run(id)?.pid ?? 0;
   await until('the keeper to be its parent', () => childrenOf(host.keeperPid).includes(main));
   return shim;
+}
+
+/** Another run may have the id then. */
+async function remove(host: KeeperHost, id: string): Promise<void> {
+  await host.keeper.stop(id);
+  await host.end(id);
+  await host.keeper.forget(id);
+  host.ended.delete(id);
 }
 
 it('a run whose shim was killed has its status, and is stopped with all that it has started', async () => {
@@ -80,26 +89,37 @@ itWithCgroup('what a run in a cgroup has left behind is not stopped with such a 
   expect(await host.keeper.stop('other')).toMatchObject({ isGone: true });
 });
 
-itAsRootOfHost(
-  'a run whose shim was killed is not taken for another whose shim gets its pid',
-  async () => {
-    await using host = await KeeperHost.open();
-    const word = `stray-${process.pid}-${Math.random()}`;
-    const shim = await loseShim(host, 'lost', word);
-    await until('its pid to be taken by another shim', async () => {
-      writeFileSync('/proc/sys/kernel/ns_last_pid', String(shim - 1));
-      await host.keeper.start({ id: 'other', command: 'sleep', args: ['1000'], cgroup: null });
-      const isTaken = childrenOf(host.keeperPid, 'exitwatch-shim').includes(shim);
-      await host.keeper.stop('other');
-      await host.end('other');
-      await host.keeper.forget('other');
-      host.ended.delete('other');
-      return isTaken;
-    });
-    expect(await host.keeper.stop('lost')).toMatchObject({ isGone: true });
-    expect(processesWith(word)).toEqual([]);
-  },
-);
+for (const [first, last] of [
+  ['lost', 'other'],
+  ['other', 'lost'],
+] as const) {
+  itAsRootOfHost(
+    `a run whose shim was killed is not taken for another whose shim gets its pid: ${first} ends first`,
+    async () => {
+      await using host = await KeeperHost.open();
+      const words = { lost: `lost-${process.pid}`, other: `other-${process.pid}` };
+      await reusedPid(
+        async () => {
+          if (host.keeper.run('lost') !== null) await remove(host, 'lost');
+          return loseShim(host, 'lost', words.lost);
+        },
+        async (pid) => {
+          const args = ['-c', 'sleep 1000; :', words.other];
+          await host.keeper.start({ id: 'other', command: 'sh', args, cgroup: null });
+          if (childrenOf(host.keeperPid, 'exitwatch-shim').includes(pid)) return true;
+          await remove(host, 'other');
+          return false;
+        },
+      );
+      expect(await host.keeper.stop(first)).toMatchObject({ isGone: true });
+      expect(processesWith(words[first])).toEqual([]);
+      expect(processesWith(words[last])).toHaveLength(1);
+      expect(host.keeper.run(last)?.state).toBe('running');
+      expect(await host.keeper.stop(last)).toMatchObject({ isGone: true });
+      expect(processesWith(words[last])).toEqual([]);
+    },
+  );
+}
 
 it('of two runs whose shims were killed, each is stopped without the other', async () => {
   await using host = await KeeperHost.open();

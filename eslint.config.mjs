@@ -46,6 +46,7 @@ export default tseslint.config(
       'test/kernels/**',
       'test/qemu/**',
       'test/programs/*.cjs',
+      'test/support/*.cjs',
       '*.mjs',
       '*.js',
     ],
@@ -53,6 +54,7 @@ export default tseslint.config(
       globals: {
         Buffer: 'readonly',
         __dirname: 'readonly',
+        __filename: 'readonly',
         clearTimeout: 'readonly',
         console: 'readonly',
         module: 'writable',

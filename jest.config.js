@@ -2,10 +2,12 @@
 module.exports = {
   testMatch: ['<rootDir>/test/**/*.test.ts'],
   modulePathIgnorePatterns: ['<rootDir>/build/'],
-  transform: { '\\.ts$': ['ts-jest', { tsconfig: 'tsconfig.json', diagnostics: false }] },
-  moduleNameMapper: { '^(\\.{1,2}/.*)\\.js$': '$1' },
+  transform: { '\\.ts$': '<rootDir>/test/support/transform.cjs' },
+  // The tests run what `npm run build` has compiled.
+  moduleNameMapper: { '^(?:\\.\\./)+src(/.*)?$': '<rootDir>/dist$1' },
   testEnvironment: '<rootDir>/test/support/environment.ts',
   globalSetup: '<rootDir>/test/support/compile-programs.ts',
+  reporters: ['default', '<rootDir>/test/support/reporter.cjs'],
   setupFilesAfterEnv: ['<rootDir>/test/support/after-each-file.ts'],
   testTimeout: 120_000,
   // A monitor that a failed test left open must not keep the run from ending.

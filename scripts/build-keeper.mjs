@@ -1,7 +1,11 @@
-// Compiles the keeper into build/Release.
-import keeper from '../dist/cli/compile-keeper.js';
+// Compiles the keeper into build/Release. Arguments are flags for the compiler, instead of those for a static program.
+import { join } from 'node:path';
 
-if (process.platform === 'linux' && !keeper.compileKeeper('.', 'build/Release/exitwatch-keeper')) {
+import { compileKeeper } from './toolchain.mjs';
+
+const flags = process.argv.slice(2);
+const target = join('build', 'Release', 'exitwatch-keeper');
+if (!compileKeeper('.', target, flags.length > 0 ? { flags } : {})) {
   console.error('exitwatch: the build failed at the keeper');
   process.exit(1);
 }

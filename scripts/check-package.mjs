@@ -1,15 +1,14 @@
 // Part of npm run lint: checks that the package, as it would be published, can be imported and
 // typed from every module system, and knows its version. Does not compile the addon.
 import { execFileSync, spawnSync } from 'node:child_process';
-import { mkdirSync, readFileSync, rmSync } from 'node:fs';
+import { mkdirSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 
 const FOLDER = join('build', 'package');
 
-rmSync('dist', { recursive: true, force: true });
 mkdirSync(FOLDER, { recursive: true });
-execFileSync('npx', ['tsc', '-p', 'tsconfig.build.json'], { stdio: 'inherit' });
+execFileSync(process.execPath, [join('scripts', 'build.mjs'), 'dist'], { stdio: 'inherit' });
 const { version } = JSON.parse(readFileSync('package.json', 'utf8'));
 const require = createRequire(import.meta.url);
 const { PACKAGE_VERSION } = require('../dist/native/package-version.js');

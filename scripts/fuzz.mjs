@@ -1,14 +1,17 @@
 // npm run fuzz [-- --seconds N] [--target NAME]: feeds hostile input to the parsers and to the
 // aggregator, each for N seconds. Leaves its findings in build/fuzz. Requires clang with libFuzzer.
-import { execFileSync, spawnSync } from 'node:child_process';
+import { execFile, execFileSync, spawnSync } from 'node:child_process';
 import { mkdirSync, readdirSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
 import { basename, join, resolve } from 'node:path';
-import { parseArgs } from 'node:util';
+import { parseArgs, promisify } from 'node:util';
 
 // Absolute, because a target may go elsewhere.
 const TARGETS = resolve('test', 'native', 'fuzz');
 const BUILD = resolve('build', 'fuzz');
 const LONGEST_INPUT = 4096;
+
+const execute = promisify(execFile);
 
 const { values } = parseArgs({
   options: { seconds: { type: 'string', default: '60' }, target: { type: 'string' } },
@@ -27,12 +30,33 @@ const filesIn = (folder, pattern) =>
   readdirSync(folder, { recursive: true })
     .filter((name) => pattern.test(name))
     .map((name) => join(folder, name));
-const CORE = ['-std=c++17', '-Inative', ...filesIn(join('native', 'core'), /\.cc$/)];
+const SANITIZERS = ['-O1', '-g', '-fsanitize=address,undefined', '-fno-sanitize-recover=all'];
+
+/** All of native/core, which every target in C++ is linked with. */
+async function compileCore() {
+  const folder = join(BUILD, 'core');
+  mkdirSync(folder, { recursive: true });
+  const left = filesIn(join('native', 'core'), /\.cc$/).map((file) => ({
+    file,
+    object: join(folder, `${file.replaceAll('/', '-')}.o`),
+  }));
+  const objects = left.map(({ object }) => object);
+  const compileSome = async () => {
+    for (let next = left.shift(); next !== undefined; next = left.shift()) {
+      const flags = ['-std=c++17', '-Inative', '-fsanitize=fuzzer-no-link', ...SANITIZERS];
+      await execute(compiler, [...flags, '-c', next.file, '-o', next.object]);
+    }
+  };
+  await Promise.all(Array.from({ length: availableParallelism() }, compileSome));
+  return objects;
+}
+
 /** What creates processes, signals them, and becomes another program stays out. */
 const KEEPER = [
   ...['-xc', '-std=c11', '-D_GNU_SOURCE', '-DKEEPER_VERSION="fuzz"', '-Inative/keeper'],
   ...filesIn(join('native', 'keeper'), /(clock|journal|notify|past|runs|server|text)\.c$/),
 ];
+const core = await compileCore();
 for (const file of readdirSync(TARGETS).filter((name) => /_fuzz\.cc?$/.test(name))) {
   const name = basename(file).replace(/_fuzz\.cc?$/, '');
   if (values.target !== undefined && values.target !== name) continue;
@@ -42,9 +66,8 @@ for (const file of readdirSync(TARGETS).filter((name) => /_fuzz\.cc?$/.test(name
   execFileSync(
     compiler,
     [
-      ...['-O1', '-g', '-fsanitize=fuzzer,address,undefined', '-fno-sanitize-recover=all'],
-      ...[`-I${join('test', 'native')}`, '-o', program],
-      ...(file.endsWith('.c') ? KEEPER : CORE),
+      ...[...SANITIZERS, '-fsanitize=fuzzer', `-I${join('test', 'native')}`, '-o', program],
+      ...(file.endsWith('.c') ? KEEPER : ['-std=c++17', '-Inative', ...core]),
       join(TARGETS, file),
     ],
     { stdio: 'inherit' },

@@ -2,44 +2,33 @@
 // for x64 and arm64 with Debian's compilers. Rejects a binary that requires a newer system than
 // promised.
 import { execFileSync, spawnSync } from 'node:child_process';
-import { rmSync } from 'node:fs';
-import { createRequire } from 'node:module';
+import { cpSync, mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 
-import keeper from '../dist/cli/compile-keeper.js';
-
-import { environmentWithHeaders } from './node-headers.mjs';
-
-const require = createRequire(import.meta.url);
+import { PREFIXES } from './cross-compilers.mjs';
+import { compileKeeper } from './toolchain.mjs';
 
 /** RHEL 8, Debian 10, Ubuntu 18.10 and later. */
 const MOST = { GLIBC: [2, 28], GLIBCXX: [3, 4, 21], CXXABI: [1, 3, 9] };
 
 /** Prefixes of each target's tools. */
-const TARGETS = { x64: 'x86_64-linux-gnu-', arm64: 'aarch64-linux-gnu-' };
-TARGETS[process.arch] = '';
+const TARGETS = { ...PREFIXES, [process.arch]: '' };
 
 /** CI and a release require all targets. */
 const wantsAll = process.env.CI || process.argv.includes('--all');
 
 function compile(arch) {
   const prefix = TARGETS[arch];
-  const args = [require.resolve('prebuildify/bin.js'), '--napi', '--quiet', '--arch', arch];
-  const env = {
-    JOBS: 'max', // node-gyp compiles with one processor otherwise
-    ...environmentWithHeaders(),
-    PREBUILD_NODE_GYP: require.resolve('node-gyp/bin/node-gyp.js'),
-    GYP_DEFINES: 'portable=1',
-    CC: `${prefix}gcc`,
-    CXX: `${prefix}g++`,
-  };
-  const { status } = spawnSync(process.execPath, args, { stdio: 'inherit', env });
-  if (status !== 0) process.exit(status ?? 1);
-  const binary = join('prebuilds', `linux-${arch}`, 'exitwatch.node');
+  const part = arch === process.arch ? 'addon' : `addon-${arch}`;
+  execFileSync(process.execPath, [join('scripts', 'build.mjs'), part], { stdio: 'inherit' });
+  const folder = join('prebuilds', `linux-${arch}`);
+  mkdirSync(folder, { recursive: true });
+  const binary = join(folder, 'exitwatch.node');
+  cpSync(join('build', arch === process.arch ? 'Release' : arch, 'exitwatch.node'), binary);
   execFileSync(`${prefix}strip`, [binary]);
-  const program = join('prebuilds', `linux-${arch}`, 'exitwatch-keeper');
-  if (!keeper.compileKeeper('.', program, { cc: `${prefix}gcc`, flags: ['-static', '-s'] }))
-    process.exit(1);
+  const program = join(folder, 'exitwatch-keeper');
+  const flags = ['-static', '-s'];
+  if (!compileKeeper('.', program, { cc: `${prefix}gcc`, flags })) process.exit(1);
   return binary;
 }
 

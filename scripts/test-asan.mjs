@@ -24,16 +24,12 @@ const run = (command, args, env = {}) => {
   if (status !== 0) process.exit(status ?? 1);
 };
 
-run(process.execPath, ['node_modules/typescript/bin/tsc', '-p', 'tsconfig.build.json']);
+run(process.execPath, ['scripts/build.mjs', 'dist'], {
+  EXITWATCH_BUILDS: resolve('build', 'builds'),
+});
 run(process.execPath, ['scripts/build-addon.mjs', '--', '-Dsanitize=1']);
-const keeper = {
-  flags: ['-g', '-fsanitize=address,undefined', '-fno-sanitize-recover=all'],
-};
-run(process.execPath, [
-  '-e',
-  `if (!require('./dist/cli/compile-keeper.js').compileKeeper(
-    '.', 'build/Release/exitwatch-keeper', ${JSON.stringify(keeper)})) process.exit(1)`,
-]);
+const sanitized = ['-g', '-fsanitize=address,undefined', '-fno-sanitize-recover=all'];
+run(process.execPath, ['scripts/build-keeper.mjs', ...sanitized]);
 const library = (name) =>
   execFileSync('cc', [`-print-file-name=${name}`], { encoding: 'utf8' }).trim();
 const filter = [

@@ -1,45 +1,71 @@
-// npm test: runs the tests that cover every feature once, in three runs of Jest side by side. Tests of
-// events share one run, because they end thousands of processes; commands, virtual machines and the
-// supervisor mostly wait. `npm test -- PATTERN…` runs what matches, in a single run.
+// npm test: runs the tests that cover every feature once. Tests say in their first line in which lane they
+// run (scripts/lanes.mjs): what waits runs in several workers of one Jest, storms run beside it one at a
+// time, and last what must be alone. `npm test -- PATTERN…` runs what matches, one file at a time.
+//
+// `test.mjs --set e2e` runs another set of files in the same way. All failures are told again at the end.
 import { spawn } from 'node:child_process';
-import { join } from 'node:path';
+import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
+import { join, resolve } from 'node:path';
+import { parseArgs } from 'node:util';
 
-const JEST = 'node_modules/jest/bin/jest.js';
+import { testFiles } from './lanes.mjs';
 
-/** Absolute, because Jest's patterns match anywhere in a path, and a clone may be anywhere. */
-const pattern = (path) => join(process.cwd(), path).replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
+const JEST = join('node_modules', 'jest', 'bin', 'jest.js');
+const FILTER = resolve('test', 'support', 'filter.cjs');
 
-/** What `npm test` leaves to other scripts. Of the soak tests it runs those of the ways to end. */
-const OTHERS = [
-  ...['test/e2e/', 'test/package/'].map(pattern),
-  `${pattern('test/soak/')}(?!(?:deaths|senders)\\.)`,
-];
+const isIn =
+  (...starts) =>
+  (path) =>
+    starts.some((start) => path.startsWith(join('test', start)));
 
-const COMMANDS = ['test/cli/', 'test/docs/', 'test/process/', 'test/vm/'].map(pattern);
-const SUPERVISOR = ['test/supervise/', 'test/supervisor/'].map(pattern);
+/** Of the soak tests, `npm test` runs those of the ways to end. */
+const ONCE = isIn('soak/deaths.', 'soak/senders.');
 
-/** They make the kernel reuse pids at once, which confuses other tests that name a process by its pid. */
-const ALONE = [
-  'test/identity/pid-reuse',
-  'test/monitor/exit-monitor',
-  'test/supervisor/lost-shims',
-].map(pattern);
+const SETS = {
+  default: (path) => !isIn('e2e/', 'package/', 'soak/')(path) || ONCE(path),
+  e2e: isIn('e2e/'),
+  package: isIn('package/'),
+  soak: isIn('soak/', 'sources/pidfd.', 'identity/pid-reuse.'),
+};
 
-const ignore = (patterns) => patterns.flatMap((each) => ['--testPathIgnorePatterns', each]);
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    set: { type: 'string', default: 'default' },
+    workers: { type: 'string', default: String(2 * availableParallelism()) },
+  },
+});
+const results = resolve('build', 'tests', `${values.set}.jsonl`);
+mkdirSync(join('build', 'tests'), { recursive: true });
+rmSync(results, { force: true });
 
-const args = process.argv.slice(2);
-if (args.length > 0) {
-  process.exit(await run([...args, ...ignore(OTHERS)]));
+const files = testFiles().filter(({ path }) => SETS[values.set](path));
+const of = (...lanes) => files.filter(({ lane }) => lanes.includes(lane));
+let codes;
+if (positionals.length > 0) {
+  codes = [await run(files.filter(({ path }) => positionals.some((word) => path.includes(word))))];
+} else {
+  codes = await Promise.all([run(of('unit', 'patient'), values.workers), run(of('storm'))]);
+  codes.push(await run(of('alone')));
 }
-const codes = await Promise.all([
-  run(COMMANDS),
-  run([...SUPERVISOR, ...ignore(ALONE)]),
-  run(ignore([...OTHERS, ...COMMANDS, ...SUPERVISOR, ...ALONE])),
-]);
-process.exit(Math.max(...codes, await run(ALONE)));
+tellFailures();
+process.exit(Math.max(...codes));
 
-/** Resolves with its exit code. */
-function run(jestArgs) {
-  const child = spawn(process.execPath, [JEST, ...jestArgs], { stdio: 'inherit' });
-  return new Promise((resolve) => child.once('close', (code) => resolve(code ?? 1)));
+/** Resolves with Jest's exit code. */
+function run(lane, workers = '1') {
+  if (lane.length === 0) return 0;
+  const args = [JEST, '--maxWorkers', workers, '--filter', FILTER];
+  const paths = lane.map(({ path }) => resolve(path)).join('\n');
+  const env = { ...process.env, EXITWATCH_FILES: paths, EXITWATCH_RESULTS: results };
+  const child = spawn(process.execPath, args, { stdio: 'inherit', env });
+  return new Promise((done) => child.once('close', (code) => done(code ?? 1)));
+}
+
+function tellFailures() {
+  const lines = existsSync(results) ? readFileSync(results, 'utf8').trim().split('\n') : [];
+  const failed = lines.map((line) => JSON.parse(line)).filter(({ failed }) => failed > 0);
+  for (const { message } of failed) console.error(`\n${message.trim()}`);
+  if (failed.length > 0) console.error('\nTo repeat what failed:');
+  for (const { path } of failed) console.error(`  npx jest ${path}`);
 }

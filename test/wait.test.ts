@@ -1,3 +1,5 @@
+// Lane: patient
+
 import { EventEmitter, once } from 'node:events';
 import { setTimeout } from 'node:timers/promises';
 

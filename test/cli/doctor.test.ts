@@ -1,3 +1,5 @@
+// Lane: patient
+
 import { readFileSync, readdirSync } from 'node:fs';
 import { release } from 'node:os';
 import { join } from 'node:path';

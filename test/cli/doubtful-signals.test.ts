@@ -1,3 +1,5 @@
+// Lane: unit
+
 import type { SignalEvent } from '../../src';
 import { DoubtfulSignals } from '../../src/cli/output/doubtful-signals';
 

@@ -1,3 +1,5 @@
+// Lane: patient
+
 import { mkdirSync, rmdirSync } from 'node:fs';
 
 import type { ExitEvent, Gap, Ready, SignalEvent } from '../../src';

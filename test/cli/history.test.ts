@@ -1,3 +1,5 @@
+// Lane: patient
+
 import type { CgroupContainer, ExitEvent } from '../../src';
 import { parseMatches } from '../../src/cli/args/record-match';
 import { JournalWriter, type JournalRow } from '../../src/journal';

@@ -1,3 +1,5 @@
+// Lane: unit
+
 import { kernelLinesAmong, unitLine } from '../../src/cli/other-logs';
 
 describe('another log', () => {

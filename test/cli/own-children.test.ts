@@ -1,3 +1,5 @@
+// Lane: patient
+
 import { ExitMonitor } from '../../src';
 import { isOwnChild, STARTED_NS } from '../../src/cli/own-children';
 

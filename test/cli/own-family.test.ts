@@ -1,3 +1,5 @@
+// Lane: unit
+
 import type { ExitEvent } from '../../src';
 import { OwnFamily } from '../../src/cli/hooks/own-family';
 import { unknownExit } from '../../src/events/unknown-exit';

@@ -1,3 +1,5 @@
+// Lane: unit
+
 import { uptime } from 'node:os';
 
 import { ageMs, lastRecorded, RecordingNote } from '../../src/cli/recording-note';

@@ -1,3 +1,5 @@
+// Lane: unit
+
 import { serviceRunIn } from '../../src/cli/running-since';
 
 const CGROUP = '/system.slice/web.service';

@@ -1,3 +1,5 @@
+// Lane: patient
+
 import type { ExitEvent, Gap, SignalSender } from '../../src';
 import { ExitTable } from '../../src/cli/output/exit-table';
 import { NOWHERE } from '../../src/where/whereabouts';

@@ -1,3 +1,5 @@
+// Lane: unit
+
 import { textWidth, wrap } from '../../src/cli/output/terminal-text';
 
 // As wcwidth(3) of glibc has it.

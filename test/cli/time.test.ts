@@ -1,3 +1,5 @@
+// Lane: unit
+
 import { parseTime } from '../../src/cli/args/time';
 
 const NOW = new Date(2026, 10, 24, 15, 30, 20, 500);

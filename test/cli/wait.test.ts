@@ -1,3 +1,5 @@
+// Lane: patient
+
 import type { ExitEvent } from '../../src';
 import { EXIT_UNKNOWN } from '../../src/cli/output/exit-codes';
 

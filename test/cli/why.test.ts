@@ -1,3 +1,5 @@
+// Lane: patient
+
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 

@@ -1,3 +1,5 @@
+// Lane: unit
+
 import { NamePattern } from '../../src/common/name-pattern';
 
 test.each([

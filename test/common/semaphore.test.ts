@@ -1,3 +1,5 @@
+// Lane: unit
+
 import { Semaphore } from '../../src/common/semaphore';
 
 test('runs up to its limit at once, starts the rest in order, and frees the place of a failed task', async () => {

@@ -1,3 +1,5 @@
+// Lane: patient
+
 import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 

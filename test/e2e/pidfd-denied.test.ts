@@ -1,3 +1,5 @@
+// Lane: patient
+
 import { mkdtempSync, rmSync } from 'node:fs';
 import { constants, tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -1,3 +1,5 @@
+// Lane: patient
+
 import { writeFileSync } from 'node:fs';
 
 import { call } from '../support/command';

@@ -1,3 +1,5 @@
+// Lane: patient
+
 import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 

@@ -1,3 +1,5 @@
+// Lane: patient
+
 import { execFile, execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';

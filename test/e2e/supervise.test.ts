@@ -1,3 +1,5 @@
+// Lane: patient
+
 // docs/supervise.md, as it stands there: the commands, the configurations, and a container of runc.
 import {
   existsSync,

@@ -1,3 +1,5 @@
+// Lane: patient
+
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { setTimeout } from 'node:timers/promises';

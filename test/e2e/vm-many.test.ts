@@ -1,3 +1,5 @@
+// Lane: patient
+
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { setTimeout } from 'node:timers/promises';
 

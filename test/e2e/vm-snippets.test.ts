@@ -1,3 +1,5 @@
+// Lane: patient
+
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';

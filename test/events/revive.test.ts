@@ -1,3 +1,5 @@
+// Lane: unit
+
 import { isExitJson, reviveExit } from '../../src/events/revive';
 import { endOf, killedBy } from '../support/journal';
 

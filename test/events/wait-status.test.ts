@@ -1,3 +1,5 @@
+// Lane: unit
+
 import { decodeWaitStatus } from '../../src';
 import { signalName } from '../../src/events/wait-status';
 

@@ -1,3 +1,5 @@
+// Lane: patient
+
 import { ExitMonitor } from '../../src';
 
 import { itAsRoot, itAsRootOfHost } from '../support/privilege';

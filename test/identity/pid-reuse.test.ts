@@ -1,3 +1,5 @@
+// Lane: alone
+
 import { ExitMonitor, type ExitEvent, type ProcessIdentity } from '../../src';
 
 import { exitOf } from '../support/ends';

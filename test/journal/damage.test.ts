@@ -1,3 +1,5 @@
+// Lane: patient
+
 import { readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 

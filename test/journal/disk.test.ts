@@ -1,3 +1,5 @@
+// Lane: patient
+
 import { execFileSync } from 'node:child_process';
 import { cpSync, mkdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,3 +1,5 @@
+// Lane: patient
+
 // What others can write into a journal's files: rows whose fields are of another kind.
 import { appendFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,3 +1,5 @@
+// Lane: patient
+
 // What a question reads: the indexes, and not what they rule out.
 import { chmodSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

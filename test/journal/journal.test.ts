@@ -1,3 +1,5 @@
+// Lane: unit
+
 import {
   appendFileSync,
   chmodSync,

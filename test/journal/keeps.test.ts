@@ -1,3 +1,5 @@
+// Lane: patient
+
 import { appendFileSync } from 'node:fs';
 import { join } from 'node:path';
 

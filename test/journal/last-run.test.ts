@@ -1,3 +1,5 @@
+// Lane: unit
+
 import type { ExitEvent } from '../../src';
 import { Coverage } from '../../src/journal/coverage';
 import { JournalDirectory } from '../../src/journal/journal-directory';

@@ -4,12 +4,13 @@ import { basename, join, relative } from 'node:path';
 
 import { Initramfs } from './cpio.mjs';
 import { REPOSITORY } from './folders.mjs';
-import { compileForeignAddon } from './foreign-addon.mjs';
 import { addJest } from './jest.mjs';
 import { foldersOf } from './node-modules.mjs';
 import { addUserland } from './userland.mjs';
 
 const GUEST = join(import.meta.dirname, 'guest');
+
+const BUILD = join(REPOSITORY, 'scripts', 'build.mjs');
 
 const COMPILERS = { x64: 'x86_64-linux-gnu-gcc', arm64: 'aarch64-linux-gnu-gcc' };
 
@@ -39,12 +40,12 @@ export function jobArchive(job, files = []) {
 function addPackage(initramfs, arch, checkout) {
   for (const name of ['package.json', 'dist'])
     initramfs.copy(join(checkout, name), join('/exitwatch', name));
-  const path = join('build', 'Release', 'exitwatch.node');
-  const binary =
-    arch === process.arch
-      ? readFileSync(join(checkout, path))
-      : compileForeignAddon(arch, checkout);
-  initramfs.file(join('/exitwatch', path), binary);
+  const name = 'exitwatch.node';
+  const isForeign = arch !== process.arch;
+  if (isForeign)
+    execFileSync(process.execPath, [BUILD, `addon-${arch}`], { cwd: checkout, stdio: 'inherit' });
+  const binary = readFileSync(join(checkout, 'build', isForeign ? arch : 'Release', name));
+  initramfs.file(join('/exitwatch', 'build', 'Release', name), binary);
   for (const folder of foldersOf('bindings', REPOSITORY))
     initramfs.copy(folder, join('/exitwatch', relative(REPOSITORY, folder)));
 }

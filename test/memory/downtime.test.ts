@@ -1,3 +1,5 @@
+// Lane: storm
+
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync } from 'node:fs';
 import { join } from 'node:path';
 

@@ -1,3 +1,5 @@
+// Lane: patient
+
 import { readFileSync, writeFileSync, mkdirSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 

@@ -1,3 +1,5 @@
+// Lane: unit
+
 import type { ExitEvent } from '../../src';
 import { ExitRing, type Recording } from '../../src/memory/exit-ring';
 

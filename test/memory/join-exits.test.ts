@@ -1,3 +1,5 @@
+// Lane: unit
+
 import type { SignalSender } from '../../src';
 import { joined } from '../../src/memory/join-exits';
 

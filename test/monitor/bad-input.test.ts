@@ -1,3 +1,5 @@
+// Lane: patient
+
 import { readdirSync } from 'node:fs';
 
 import { decodeWaitStatus, ExitMonitor, ExitwatchError, identify } from '../../src';

@@ -1,3 +1,5 @@
+// Lane: unit
+
 import type { MonitorEvent } from '../../src';
 import { EventBacklog } from '../../src/monitor/event-backlog';
 

@@ -1,3 +1,5 @@
+// Lane: alone
+
 import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
 

@@ -1,3 +1,5 @@
+// Lane: patient
+
 import { ExitwatchError, identify, waitForExit, type WaitForExitOptions } from '../../src';
 
 import { LineProcess, REPOSITORY } from '../support/programs';

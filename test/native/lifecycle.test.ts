@@ -1,3 +1,5 @@
+// Lane: storm
+
 import { execFileSync } from 'node:child_process';
 import { EventEmitter, once } from 'node:events';
 

@@ -1,3 +1,5 @@
+// Lane: patient
+
 import { spawnSync } from 'node:child_process';
 
 import { compileNative } from '../support/compile-native';

@@ -1,3 +1,5 @@
+// Lane: patient
+
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';

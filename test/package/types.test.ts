@@ -1,3 +1,5 @@
+// Lane: patient
+
 import { readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { isBuiltin } from 'node:module';
 import { join } from 'node:path';

@@ -1,3 +1,5 @@
+// Lane: storm
+
 import { ExitMonitor, type ExitEvent } from '../../src';
 
 import { EventLog } from '../support/event-log';

@@ -1,3 +1,5 @@
+// Lane: storm
+
 import { ExitMonitor, type ExitEvent, type Filter } from '../../src';
 
 import {

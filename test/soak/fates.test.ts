@@ -1,3 +1,5 @@
+// Lane: storm
+
 import { ExitMonitor, type ExitEvent, type Gap, type SignalSender } from '../../src';
 
 import { itAsRootWith } from '../support/controllers';

@@ -1,3 +1,5 @@
+// Lane: storm
+
 import {
   appendFileSync,
   chmodSync,

@@ -1,3 +1,5 @@
+// Lane: storm
+
 import { join } from 'node:path';
 
 import { itAsRoot } from '../support/privilege';

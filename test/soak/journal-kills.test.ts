@@ -1,3 +1,5 @@
+// Lane: storm
+
 import { setTimeout } from 'node:timers/promises';
 
 import type { JournalExit } from '../../src/journal';

@@ -1,3 +1,5 @@
+// Lane: storm
+
 import { once } from 'node:events';
 import { connect } from 'node:net';
 

@@ -1,3 +1,5 @@
+// Lane: storm
+
 import {
   createReadStream,
   existsSync,

@@ -1,3 +1,5 @@
+// Lane: storm
+
 import { spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';

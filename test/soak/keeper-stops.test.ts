@@ -1,3 +1,5 @@
+// Lane: storm
+
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmodSync } from 'node:fs';

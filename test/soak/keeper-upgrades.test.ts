@@ -1,3 +1,5 @@
+// Lane: storm
+
 import { copyFileSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 
 import { KeeperHost } from '../support/keeper';

@@ -1,3 +1,5 @@
+// Lane: storm
+
 import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import {

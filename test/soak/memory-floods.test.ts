@@ -1,3 +1,5 @@
+// Lane: storm
+
 import { ExitMonitor } from '../../src';
 
 import { MemoryFolder } from '../support/bpffs';

@@ -1,3 +1,5 @@
+// Lane: storm
+
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';

@@ -1,3 +1,5 @@
+// Lane: storm
+
 import { ExitMonitor, type ExitEvent } from '../../src';
 
 import { LATE_STAMP_NS } from '../support/deaths';

@@ -1,3 +1,5 @@
+// Lane: storm
+
 import { ask } from '../../src/supervise/control/control-client';
 import type { QuestionName, Questions, ServiceView } from '../../src/supervise/control/protocol';
 

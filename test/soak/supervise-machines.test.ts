@@ -1,3 +1,5 @@
+// Lane: storm
+
 import { folderOfController, MemoryCgroup } from '../support/controllers';
 import { kill } from '../support/kill';
 import { INSTALLED } from '../support/qemu';

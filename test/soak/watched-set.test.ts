@@ -1,3 +1,5 @@
+// Lane: storm
+
 import { readFileSync, readdirSync } from 'node:fs';
 
 import { ExitMonitor, type ExitEvent, type ExitWatch } from '../../src';

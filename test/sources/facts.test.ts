@@ -1,3 +1,5 @@
+// Lane: patient
+
 // Each fact of an exit, by each source: there, or null for the reason that the title gives. The titles
 // are what docs/kernels.md says of each kernel.
 import { execFileSync } from 'node:child_process';

@@ -1,3 +1,5 @@
+// Lane: unit
+
 import { ExitMonitor, probe, type SourceName } from '../../src';
 import { parseSource } from '../../src/cli/args/source-option';
 import { describeWatch } from '../../src/cli/output/watch-opening';

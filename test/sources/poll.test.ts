@@ -1,3 +1,5 @@
+// Lane: storm
+
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { setTimeout } from 'node:timers/promises';

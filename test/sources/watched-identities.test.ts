@@ -1,3 +1,5 @@
+// Lane: unit
+
 import type { ProcessIdentity } from '../../src';
 import { bootPrefix, identityId } from '../../src/identity/process-identity';
 import { WatchedIdentities } from '../../src/sources/watched-identities';

@@ -1,3 +1,5 @@
+// Lane: patient
+
 import { appendFileSync, existsSync, statSync, writeFileSync } from 'node:fs';
 
 import { kill } from '../support/kill';

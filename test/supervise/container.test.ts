@@ -1,3 +1,5 @@
+// Lane: patient
+
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 
 import { MAIN } from '../support/command';

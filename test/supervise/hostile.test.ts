@@ -1,3 +1,5 @@
+// Lane: patient
+
 import { chmodSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { request } from 'node:http';

@@ -1,3 +1,5 @@
+// Lane: patient
+
 import { kill } from '../support/kill';
 import { INSTALLED } from '../support/qemu';
 import { SuperviseHost } from '../support/supervise';

@@ -1,3 +1,5 @@
+// Lane: patient
+
 // What people ask of services, and what is on record of it afterwards.
 import {
   chmodSync,

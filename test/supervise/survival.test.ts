@@ -1,3 +1,5 @@
+// Lane: patient
+
 // The rows of "What happens when …" of docs/supervise.md that command.test.ts does not have.
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';

@@ -1,3 +1,5 @@
+// Lane: patient
+
 // Users are looked up by commands, because a name service may be behind them: it may not answer, or not fully.
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,3 +1,5 @@
+// Lane: patient
+
 import { KeeperHost } from '../support/keeper';
 
 it('every start that fails says so, and its id may be used again at once', async () => {

@@ -1,3 +1,5 @@
+// Lane: patient
+
 // A keeper that cannot look, because it has no descriptor left, knows nothing of an end.
 import { existsSync, readFileSync } from 'node:fs';
 

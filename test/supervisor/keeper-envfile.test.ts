@@ -1,3 +1,5 @@
+// Lane: patient
+
 import { readFileSync, writeFileSync } from 'node:fs';
 
 import { KeeperHost } from '../support/keeper';

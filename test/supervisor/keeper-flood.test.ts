@@ -1,3 +1,5 @@
+// Lane: storm
+
 import { readFileSync } from 'node:fs';
 
 import { encodeMessage, MessageReader } from '../../src/supervisor/keeper/message.js';

@@ -1,3 +1,5 @@
+// Lane: patient
+
 // A keeper that is not root's, where /proc hides from it (hidepid=2) what has executed a set-user-ID
 // program, also once that is a zombie.
 import {

@@ -1,3 +1,5 @@
+// Lane: patient
+
 import { once } from 'node:events';
 import {
   chmodSync,

@@ -1,3 +1,5 @@
+// Lane: patient
+
 import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, constants, openSync, readFileSync } from 'node:fs';

@@ -1,3 +1,5 @@
+// Lane: patient
+
 // What an ordinary user, who owns a folder, can have a keeper of root do: nothing.
 import {
   chownSync,

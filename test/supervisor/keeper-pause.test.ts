@@ -1,3 +1,5 @@
+// Lane: patient
+
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 
 import { encodeMessage } from '../../src/supervisor/keeper/message.js';

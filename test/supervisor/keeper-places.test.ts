@@ -1,3 +1,5 @@
+// Lane: patient
+
 import { mkdirSync, readFileSync, renameSync, rmSync, symlinkSync } from 'node:fs';
 
 import { Keeper } from '../../src/supervisor/index.js';

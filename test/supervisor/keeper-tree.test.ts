@@ -1,3 +1,5 @@
+// Lane: patient
+
 import { existsSync, mkdirSync, readFileSync, rmdirSync } from 'node:fs';
 
 import { compileKeeper } from '../../src/cli/compile-keeper.js';

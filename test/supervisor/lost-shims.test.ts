@@ -1,3 +1,5 @@
+// Lane: alone
+
 // `npm test` runs this file after all others: it makes the kernel reuse a pid at once.
 import { execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';

@@ -1,3 +1,7 @@
+import { appendFileSync, readFileSync } from 'node:fs';
+import { relative } from 'node:path';
+
+import type { EnvironmentContext, JestEnvironmentConfig } from '@jest/environment';
 import { TestEnvironment } from 'jest-environment-node';
 
 /** A test or hook that runs. */
@@ -6,8 +10,27 @@ interface Step {
   errors?: unknown[];
 }
 
-/** Tells a test when jest's timeout for it ends: see wait.ts. Shows errors that the end of a resource hides. */
+/**
+ * Tells a test when jest's timeout for it ends: see wait.ts. Shows errors that the end of a resource hides.
+ * Appends what a file costs to the file that EXITWATCH_RESULTS names, as reporter.cjs does.
+ */
 export default class TimedEnvironment extends TestEnvironment {
+  readonly #path: string;
+  readonly #cpuBefore = cpuSeconds();
+
+  constructor(config: JestEnvironmentConfig, context: EnvironmentContext) {
+    super(config, context);
+    this.#path = relative('', context.testPath);
+  }
+
+  override async teardown(): Promise<void> {
+    await super.teardown();
+    const target = process.env['EXITWATCH_RESULTS'];
+    if (target === undefined) return;
+    const cost = { path: this.#path, cpuSeconds: cpuSeconds() - this.#cpuBefore };
+    appendFileSync(target, `${JSON.stringify(cost)}\n`);
+  }
+
   handleTestEvent(
     { name, test, hook }: { name: string; test?: Step; hook?: Step },
     { testTimeout }: { testTimeout: number },
@@ -24,4 +47,18 @@ function suppressed(error: unknown): unknown[] {
   const thrown: unknown = Array.isArray(error) ? error[0] : error;
   if (typeof thrown !== 'object' || thrown === null || !('suppressed' in thrown)) return [];
   return [thrown.suppressed, ...suppressed(thrown.suppressed)];
+}
+
+/** Ticks per second in /proc/PID/stat, on every architecture that Node.js has. */
+const TICKS = 100;
+
+/** Of this process, and of those that it has waited for: utime to cstime of proc_pid_stat(5). */
+function cpuSeconds(): number {
+  try {
+    const stat = readFileSync('/proc/self/stat', 'latin1');
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+    return fields.slice(11, 15).reduce((sum, ticks) => sum + Number(ticks), 0) / TICKS;
+  } catch {
+    return 0; // no Linux
+  }
 }

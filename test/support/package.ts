@@ -44,7 +44,8 @@ export async function pack(): Promise<{ folder: string; tarball: string }> {
     cpSync(join(REPOSITORY, file), join(clone, file));
   }
   symlinkSync(join(REPOSITORY, 'node_modules'), join(clone, 'node_modules'));
-  await run('npm', ['pack', '--pack-destination', folder], { cwd: clone });
+  const env = { ...process.env, EXITWATCH_BUILDS: join(REPOSITORY, 'build', 'builds') };
+  await run('npm', ['pack', '--pack-destination', folder], { cwd: clone, env });
   rmSync(PACKED, { recursive: true, force: true });
   mkdirSync(PACKED, { recursive: true });
   cpSync(tarball, `${kept}.new`);

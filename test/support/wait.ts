@@ -12,6 +12,10 @@ type Nothing = false | null | undefined;
 
 const LOOKS_EVERY_MS = 2;
 
+/** After a look that took long, such as a command, it waits for several times as long. */
+const REST = 2;
+const LONGEST_REST_MS = 500;
+
 /** A test that may take hours says sooner what does not come. */
 const MOST_MS = 600_000;
 
@@ -51,9 +55,11 @@ export function until<T>(
   let isOver = false;
   const looking = async () => {
     for (;;) {
+      const began = performance.now();
       const found = await look();
       if (isOver || isSomething(found)) return found as Exclude<T, Nothing>;
-      await sleep(LOOKS_EVERY_MS);
+      const restMs = Math.min(REST * (performance.now() - began), LONGEST_REST_MS);
+      await sleep(Math.max(restMs, LOOKS_EVERY_MS));
     }
   };
   const arrival = arrives(what, looking(), known);

@@ -1,3 +1,5 @@
+// Lane: unit
+
 import { CgroupPaths } from '../../src/trace/cgroup-paths';
 
 /** What the addon answers, and which ids it was asked for. */

@@ -1,3 +1,5 @@
+// Lane: unit
+
 import { onlyLooks } from '../../src/trace/clients';
 
 test.each([

@@ -1,3 +1,5 @@
+// Lane: unit
+
 import { Generations, type Seen } from '../../src/trace/generations';
 import { SignalFlag } from '../../src/native/abi';
 import type { TracedSignal } from '../../src/native/signal-records';

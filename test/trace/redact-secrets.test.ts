@@ -1,3 +1,5 @@
+// Lane: unit
+
 import { redactSecrets } from '../../src';
 
 test.each([

@@ -1,3 +1,5 @@
+// Lane: unit
+
 import { runsScripts, scriptOf } from '../../src/trace/scripts';
 
 test.each([

@@ -1,3 +1,5 @@
+// Lane: unit
+
 import { CgroupPaths } from '../../src/trace/cgroup-paths';
 import { SignalHistory } from '../../src/trace/signal-history';
 import type { End } from '../../src/native/kernel-records';

@@ -1,3 +1,5 @@
+// Lane: storm
+
 import { readdirSync, readFileSync } from 'node:fs';
 import { once } from 'node:events';
 

@@ -1,3 +1,5 @@
+// Lane: patient
+
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { setTimeout } from 'node:timers/promises';

@@ -1,3 +1,5 @@
+// Lane: patient
+
 import { ExitMonitor, type ExitEvent } from '../../src';
 
 import { exitOf } from '../support/ends';

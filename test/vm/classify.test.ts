@@ -1,3 +1,5 @@
+// Lane: unit
+
 import type { Intent } from '../../src/process';
 import { classifyStop, type QmpEvent, type StopEvidence } from '../../src/vm';
 import { obeyedSignal } from '../../src/vm/qemu/obeyed-signal';

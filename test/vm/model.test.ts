@@ -1,3 +1,5 @@
+// Lane: unit
+
 import * as vm from '../../src/vm';
 
 import { check, checkMonotony, type Judged } from './model/checks';

@@ -1,3 +1,5 @@
+// Lane: unit
+
 import type { ExitEvent } from '../../src';
 import { classifyStop, shouldRestart, type QmpEvent, type VmVerdict } from '../../src/vm';
 import { EndGroups } from '../../src/vm/daemon/end-groups';

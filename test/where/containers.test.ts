@@ -1,3 +1,5 @@
+// Lane: unit
+
 import { H, H2, MANAGER, POD, POD_, testPaths, USER } from '../support/places';
 
 /** The hash of a static pod's file. */

@@ -1,3 +1,5 @@
+// Lane: patient
+
 import { randomBytes } from 'node:crypto';
 import { execFileSync } from 'node:child_process';
 import { copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';

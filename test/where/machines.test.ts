@@ -1,3 +1,5 @@
+// Lane: unit
+
 import { H, MANAGER, testPaths, USER } from '../support/places';
 
 testPaths('LXC and Proxmox', [

@@ -1,3 +1,5 @@
+// Lane: patient
+
 import { randomBytes } from 'node:crypto';
 import {
   copyFileSync,

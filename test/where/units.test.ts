@@ -1,3 +1,5 @@
+// Lane: unit
+
 import { MANAGER, testPaths, USER } from '../support/places';
 
 testPaths('systemd, the system’s units', [

@@ -1,3 +1,5 @@
+// Lane: patient
+
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, realpathSync, rmdirSync } from 'node:fs';
 import { basename } from 'node:path';

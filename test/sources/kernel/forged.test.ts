@@ -1,3 +1,5 @@
+// Lane: patient
+
 import { readFileSync, readdirSync, readlinkSync } from 'node:fs';
 
 import { ExitMonitor } from '../../../src';

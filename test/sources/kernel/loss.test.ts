@@ -1,3 +1,5 @@
+// Lane: storm
+
 import { ExitMonitor, type ExitEvent, type Filter, type Gap } from '../../../src';
 
 import { Crowd } from '../../support/crowd';

@@ -1,3 +1,5 @@
+// Lane: patient
+
 import { ExitMonitor, identify } from '../../../src';
 
 import { EventLog } from '../../support/event-log';

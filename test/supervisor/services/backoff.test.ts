@@ -1,3 +1,5 @@
+// Lane: patient
+
 import { Backoff } from '../../../src/supervisor/services/backoff';
 import { kill } from '../../support/kill';
 import { sleeper, SupervisorHost } from '../../support/supervisor';

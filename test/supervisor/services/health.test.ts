@@ -1,3 +1,5 @@
+// Lane: patient
+
 import { execFileSync } from 'node:child_process';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';

@@ -1,3 +1,5 @@
+// Lane: patient
+
 import { existsSync, readFileSync } from 'node:fs';
 
 import { isRunning, shell, sleeper, SupervisorHost } from '../../support/supervisor';

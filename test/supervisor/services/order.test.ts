@@ -1,3 +1,5 @@
+// Lane: patient
+
 import { writeFileSync } from 'node:fs';
 
 import type { Supervisor } from '../../../src/supervisor/index.js';

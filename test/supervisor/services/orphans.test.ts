@@ -1,3 +1,5 @@
+// Lane: patient
+
 import { once } from 'node:events';
 
 import { encodeMessage, MessageReader } from '../../../src/supervisor/keeper/message.js';

@@ -1,3 +1,5 @@
+// Lane: patient
+
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 
 import { realClock } from '../../../src/supervisor/services/clock';

@@ -1,3 +1,5 @@
+// Lane: patient
+
 import { ExitMonitor, type ExitEvent, type SignalSender } from '../../../src/index';
 import { unknownExit } from '../../../src/events/unknown-exit';
 import { NOWHERE, whereaboutsOf } from '../../../src/where/whereabouts';

@@ -1,3 +1,5 @@
+// Lane: patient
+
 import {
   existsSync,
   readdirSync,

@@ -1,0 +1,121 @@
+// ci.mjs PART…: what .ci/run runs after it has installed the requirements: the commands of the README and
+// CONTRIBUTING.md, as many beside each other as two processors can bear. What only computes is niced, so that it does not
+// disturb tests that compare times. Without a PART, runs all. The log of each part is in build/ci, and that
+// of what failed is printed at the end, with the command that repeats it.
+import { spawn } from 'node:child_process';
+import { closeSync, mkdirSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+const FOLDER = join('build', 'ci');
+
+/**
+ * In the order in which they begin. `after`: the parts that must have passed. `computes`: it does
+ * not mind being slow.
+ */
+const PARTS = [
+  { name: 'build', command: 'npm run build' },
+  { name: 'test', command: 'npm test', after: ['build'] },
+  { name: 'lint', command: 'npm run lint', after: ['build'], computes: true },
+  { name: 'package', command: 'npm run test:package', after: ['build'], computes: true },
+  { name: 'kernels', command: 'npm run test:kernels -- --ci', after: ['build'], computes: true },
+  { name: 'fuzz', command: 'npm run fuzz -- --seconds 5', computes: true },
+  {
+    name: 'asan',
+    command:
+      'npm run test:asan -- native/lifecycle monitor/exit-monitor kernel/loss supervisor/keeper',
+    computes: true,
+  },
+  { name: 'e2e', command: 'npm run test:e2e', after: ['build', 'test'] },
+  { name: 'soak', command: 'EXITWATCH_ROUNDS=3 npm run test:soak', after: ['build', 'test'] },
+];
+
+/** How many run at a time, of those that compute and of the others. */
+const MOST = { computing: 1, waiting: 2 };
+
+const wanted = process.argv.slice(2);
+const parts = PARTS.filter(({ name }) => wanted.length === 0 || wanted.includes(name));
+const names = parts.map(({ name }) => name);
+const unknown = wanted.filter((name) => !names.includes(name));
+if (unknown.length > 0) {
+  console.error(`unknown part ${unknown.join(', ')}`);
+  process.exit(2);
+}
+
+rmSync(FOLDER, { recursive: true, force: true });
+mkdirSync(FOLDER, { recursive: true });
+const began = Date.now();
+const left = [...parts];
+const running = new Map();
+const ended = new Map();
+
+while (left.length > 0 || running.size > 0) {
+  for (let part = nextPart(); part !== undefined; part = nextPart()) {
+    left.splice(left.indexOf(part), 1);
+    running.set(part, run(part));
+  }
+  if (running.size === 0) break; // what is left needs something that failed
+  const result = await Promise.race(running.values());
+  running.delete(result.part);
+  ended.set(result.part.name, result);
+}
+tell();
+
+function nextPart() {
+  const isReady = ({ after = [], computes = false }) =>
+    after.every((name) => !names.includes(name) || ended.get(name)?.code === 0) &&
+    [...running.keys()].filter((other) => (other.computes ?? false) === computes).length <
+      (computes ? MOST.computing : MOST.waiting);
+  return left.find(isReady);
+}
+
+async function run(part) {
+  const { name, command, computes = false } = part;
+  const log = join(FOLDER, `${name}.log`);
+  const times = join(FOLDER, `${name}.times`);
+  const output = openSync(log, 'w');
+  const beganAt = Date.now();
+  console.log(`${clock()} ${name} begins: ${command}`);
+  const script = `${command}; code=$?; times > ${times}; exit $code`;
+  const [program, ...args] = [...(computes ? ['nice', '-n', '10'] : []), 'sh', '-c', script];
+  const child = spawn(program, args, { stdio: ['ignore', output, output] });
+  const code = await new Promise((done) => child.once('close', (status) => done(status ?? 1)));
+  closeSync(output);
+  const seconds = (Date.now() - beganAt) / 1000;
+  const cpuSeconds = cpuSecondsOf(times);
+  const result = code === 0 ? 'passed' : `FAILED (${code})`;
+  console.log(
+    `${clock()} ${name} ${result} after ${seconds.toFixed(0)} s, ${cpuSeconds.toFixed(0)} s of CPU`,
+  );
+  return { part, code, log, beganAt, seconds, cpuSeconds };
+}
+
+/** The second line of times(1p): user and system time of the children, such as 1m2.5s. */
+function cpuSecondsOf(file) {
+  try {
+    const [, children] = readFileSync(file, 'utf8').split('\n');
+    const each = [...children.matchAll(/(\d+)m([\d.]+)s/g)];
+    return each.reduce((sum, [, minutes, rest]) => sum + Number(minutes) * 60 + Number(rest), 0);
+  } catch {
+    return NaN;
+  }
+}
+
+/** Minutes and seconds since the beginning. */
+function clock() {
+  const seconds = Math.round((Date.now() - began) / 1000);
+  return `${String(Math.floor(seconds / 60)).padStart(2)}:${String(seconds % 60).padStart(2, '0')}`;
+}
+
+function tell() {
+  const rows = [...ended.values()].map(({ part, code, beganAt, seconds, cpuSeconds }) => {
+    return { name: part.name, code, begins: (beganAt - began) / 1000, seconds, cpuSeconds };
+  });
+  writeFileSync(join(FOLDER, 'parts.json'), JSON.stringify(rows, null, 1));
+  const failed = [...ended.values()].filter(({ code }) => code !== 0);
+  for (const { part, log } of failed) {
+    console.log(`\n== ${part.name} failed; its log:\n${readFileSync(log, 'utf8')}`);
+  }
+  for (const { name } of left) console.log(`${name} did not run`);
+  for (const { part } of failed) console.log(`to repeat ${part.name}: CI=1 ${part.command}`);
+  if (failed.length > 0) process.exitCode = 1;
+}

@@ -1,33 +1,13 @@
-// ci.mjs PART…: what .ci/run runs after it has installed the requirements: the commands of the README and
-// CONTRIBUTING.md, as many beside each other as two processors can bear. What only computes is niced, so that it does not
+// ci.mjs [PART…]: runs the parts of .ci/run (ci-parts.mjs), as many beside each other as two processors can bear. What only computes is niced, so that it does not
 // disturb tests that compare times. Without a PART, runs all. The log of each part is in build/ci, and that
 // of what failed is printed at the end, with the command that repeats it.
 import { spawn } from 'node:child_process';
 import { closeSync, mkdirSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-const FOLDER = join('build', 'ci');
+import { PARTS } from './ci-parts.mjs';
 
-/**
- * In the order in which they begin. `after`: the parts that must have passed. `computes`: it does
- * not mind being slow.
- */
-const PARTS = [
-  { name: 'build', command: 'npm run build' },
-  { name: 'test', command: 'npm test', after: ['build'] },
-  { name: 'lint', command: 'npm run lint', after: ['build'], computes: true },
-  { name: 'package', command: 'npm run test:package', after: ['build'], computes: true },
-  { name: 'kernels', command: 'npm run test:kernels -- --ci', after: ['build'], computes: true },
-  { name: 'fuzz', command: 'npm run fuzz -- --seconds 5', computes: true },
-  {
-    name: 'asan',
-    command:
-      'npm run test:asan -- native/lifecycle monitor/exit-monitor kernel/loss supervisor/keeper',
-    computes: true,
-  },
-  { name: 'e2e', command: 'npm run test:e2e', after: ['build', 'test'] },
-  { name: 'soak', command: 'EXITWATCH_ROUNDS=3 npm run test:soak', after: ['build', 'test'] },
-];
+const FOLDER = join('build', 'ci');
 
 /** How many run at a time, of those that compute and of the others. */
 const MOST = { computing: 1, waiting: 2 };

@@ -1,5 +1,5 @@
-// npm run test:environments [-- NAME…] [--rounds N]: runs `npm ci && npm test` on the last commit,
-// in clean clones, in environments like those of users. Requires root. Without a NAME, runs all of
+// npm run test:environments [-- NAME…] [--rounds N] [--tests FILE,…]: runs `npm ci && npm test` on the last
+// commit, in clean clones, in environments like those of users; with --tests, of those files alone. Requires root. Without a NAME, runs all of
 // them. The logs are in build/environments.
 import { execFileSync, spawn } from 'node:child_process';
 import {
@@ -19,7 +19,6 @@ import { parseArgs } from 'node:util';
 import { cloneLastCommit } from './clone.mjs';
 import { ENVIRONMENTS } from './environments.mjs';
 
-const INSTALL_AND_TEST = 'npm ci && npm test';
 /** A cgroup that limits the number of processes and threads. */
 class PidsCgroup {
   constructor(name, most) {
@@ -48,8 +47,10 @@ class PidsCgroup {
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
-  options: { rounds: { type: 'string', default: '1' } },
+  options: { rounds: { type: 'string', default: '1' }, tests: { type: 'string', default: '' } },
 });
+const tests = values.tests.replaceAll(',', ' ');
+const INSTALL_AND_TEST = `npm ci && npm test ${tests === '' ? '' : `-- ${tests}`}`;
 const rounds = Number(values.rounds);
 if (!Number.isInteger(rounds) || rounds < 1) {
   console.error(`--rounds must be a positive integer, not ${JSON.stringify(values.rounds)}`);

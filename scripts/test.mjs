@@ -2,7 +2,8 @@
 // run (scripts/lanes.mjs): what waits runs in several workers of one Jest, storms run beside it one at a
 // time, and last what must be alone. `npm test -- PATTERN…` runs what matches, one file at a time.
 //
-// `test.mjs --set e2e` runs another set of files in the same way. All failures are told again at the end.
+// `test.mjs --set SET [--without SET]` runs another set of files in the same way: see test-sets.mjs. All
+// failures are told again at the end.
 import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
@@ -10,29 +11,16 @@ import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 
 import { testFiles } from './lanes.mjs';
+import { SETS } from './test-sets.mjs';
 
 const JEST = join('node_modules', 'jest', 'bin', 'jest.js');
 const FILTER = resolve('test', 'support', 'filter.cjs');
-
-const isIn =
-  (...starts) =>
-  (path) =>
-    starts.some((start) => path.startsWith(join('test', start)));
-
-/** Of the soak tests, `npm test` runs those of the ways to end. */
-const ONCE = isIn('soak/deaths.', 'soak/senders.');
-
-const SETS = {
-  default: (path) => !isIn('e2e/', 'package/', 'soak/')(path) || ONCE(path),
-  e2e: isIn('e2e/'),
-  package: isIn('package/'),
-  soak: isIn('soak/', 'sources/pidfd.', 'identity/pid-reuse.'),
-};
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: {
     set: { type: 'string', default: 'default' },
+    without: { type: 'string' },
     workers: { type: 'string', default: String(2 * availableParallelism()) },
   },
 });
@@ -40,7 +28,8 @@ const results = resolve('build', 'tests', `${values.set}.jsonl`);
 mkdirSync(join('build', 'tests'), { recursive: true });
 rmSync(results, { force: true });
 
-const files = testFiles().filter(({ path }) => SETS[values.set](path));
+const isLeftOut = SETS[values.without] ?? (() => false);
+const files = testFiles().filter(({ path }) => SETS[values.set](path) && !isLeftOut(path));
 const of = (...lanes) => files.filter(({ lane }) => lanes.includes(lane));
 let codes;
 if (positionals.length > 0) {

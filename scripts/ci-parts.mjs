@@ -1,0 +1,81 @@
+// The parts of .ci/run, in the order in which they begin. `after`: the parts that must have passed.
+// `computes`: it does not mind being slow.
+import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+import { KERNELS } from '../test/kernels/kernels.mjs';
+import { ENVIRONMENTS } from './environments.mjs';
+import { testFiles } from './lanes.mjs';
+import { SETS } from './test-sets.mjs';
+
+const COMMIT = execFileSync('git', ['rev-parse', 'HEAD'], { encoding: 'utf8' });
+
+/**
+ * What the hash of the commit selects of that of which there is too much for each change. By chance it is
+ * all of it within some ten commits; `npm run test:nightly` has all of it.
+ */
+function sampleOf(all, count) {
+  const rank = (name) => createHash('sha256').update(`${COMMIT} ${name}`).digest('hex');
+  return [...all]
+    .sort((a, b) => rank(a).localeCompare(rank(b)))
+    .slice(0, count)
+    .join(' ');
+}
+
+const [OLDEST, ...OTHERS] = Object.keys(KERNELS);
+const MUTATIONS = JSON.parse(readFileSync(join('test', 'mutations.json'), 'utf8'));
+const filesOf = (set) =>
+  testFiles()
+    .map(({ path }) => path)
+    .filter(SETS[set]);
+
+export const PARTS = [
+  { name: 'build', command: 'npm run build' },
+  { name: 'test', command: 'npm test', after: ['build'] },
+  { name: 'lint', command: 'npm run lint', after: ['build'], computes: true },
+  { name: 'package', command: 'npm run test:package', after: ['build'], computes: true },
+  {
+    name: 'kernels',
+    command: `npm run test:kernels -- --ci ${OLDEST} ${sampleOf(OTHERS, 1)}`,
+    after: ['build'],
+    computes: true,
+  },
+  { name: 'fuzz', command: 'npm run fuzz -- --seconds 5', computes: true },
+  {
+    name: 'asan',
+    command:
+      'npm run test:asan -- native/lifecycle monitor/exit-monitor kernel/loss supervisor/keeper',
+    after: ['build'],
+    computes: true,
+  },
+  {
+    name: 'mutations',
+    command: `npm run test:mutations -- ${sampleOf(
+      MUTATIONS.map(({ id }) => id),
+      2,
+    )}`,
+    after: ['build'],
+    computes: true,
+  },
+  { name: 'e2e', command: 'npm run test:e2e', after: ['build', 'test'] },
+  {
+    name: 'soak',
+    command: 'EXITWATCH_ROUNDS=1 npm run test:soak -- --without default',
+    after: ['build', 'test'],
+  },
+  {
+    name: 'rounds',
+    command: `EXITWATCH_ROUNDS=5 npm run test:soak -- ${sampleOf(filesOf('soak'), 2)}`,
+    after: ['build', 'test'],
+  },
+  {
+    name: 'environment',
+    command:
+      `npm run test:environments -- ${sampleOf(Object.keys(ENVIRONMENTS), 1)}` +
+      ` --tests ${sampleOf(filesOf('default'), 12).replaceAll(' ', ',')}`,
+    after: ['build', 'test'],
+    computes: true,
+  },
+];

@@ -1,20 +1,29 @@
-// npm run test:mutations [-- ID… | --check]: breaks the code of the last commit in one place after another, in a
-// clean clone, and runs the test that has to fail then. test/mutations.json has what is broken, and
-// each ID. Takes twenty minutes, needs root, and what the tests need that it names.
+// npm run test:mutations [-- ID… | --check | --random N --seed S … | --again FILE.json …]: breaks the code
+// of the last commit in one place after another, in a clean clone, and runs the test that has to fail
+// then. test/mutations.json has what is broken, and each ID. Takes twenty minutes, needs root, and what
+// the tests need that it names. scripts/random-mutations.mjs says what --random and --again do.
 import { spawnSync } from 'node:child_process';
-import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { readFileSync, rmSync } from 'node:fs';
 import { basename, join } from 'node:path';
 
 import { cloneLastCommit } from './clone.mjs';
+import { MutatedClone, table } from './mutated-clone.mjs';
+import { randomOptions, testRandomMutations } from './random-mutations.mjs';
 
 const ids = process.argv.slice(2);
 if (ids[0] === '--check') {
   selected('.', []);
   process.exit();
 }
-const { folder, clone, commit } = cloneLastCommit('mutations');
+const options = randomOptions(ids);
+const { folder, clone: path, commit } = cloneLastCommit('mutations');
+const clone = new MutatedClone(path);
 try {
-  process.exitCode = testMutations(selected(clone, ids)) ? 0 : 1;
+  const isNoticed =
+    options === undefined
+      ? testMutations(selected(path, ids))
+      : await testRandomMutations(clone, commit, options);
+  process.exitCode = isNoticed ? 0 : 1;
 } catch (error) {
   console.error(error.message);
   process.exitCode = 1;
@@ -44,18 +53,14 @@ function selected(root, ids) {
 /** Whether each is noticed by its test. */
 function testMutations(mutations) {
   console.log(`installing and building ${commit}`);
-  if (!run('npm', 'ci', '--silent') || !run('npm', 'run', '--silent', 'build')) {
-    throw new Error('building the clone failed');
-  }
+  clone.install();
   checkUnbroken(mutations);
 
   const rows = [];
-  let previous;
   for (const mutation of mutations) {
     const { id, file, breaks } = mutation;
     const began = Date.now();
-    const failure = failureWith(mutation, previous);
-    previous = mutation;
+    const failure = failureWith(mutation);
     const seconds = Math.round((Date.now() - began) / 1000);
     console.log(`${id}: ${failure === undefined ? 'SURVIVED' : 'noticed'}, ${seconds} s`);
     rows.push([file, breaks, failure ?? 'none: the mutation survived']);
@@ -85,32 +90,13 @@ function checkUnbroken(mutations) {
   }
 }
 
-/** The test that fails with this mutation, if it does; `previous` has been built in. */
-function failureWith({ id, file, old, new: broken, test }, previous) {
-  const path = join(clone, file);
-  const text = readFileSync(path, 'utf8');
-  writeFileSync(
-    path,
-    text.replace(old, () => broken),
-  );
-  try {
-    if (!build([file, previous?.file ?? file])) throw new Error(`${id} does not compile`);
-    const results = resultsOf(test.file, [test.name]);
-    const failed = results.find(({ status }) => status === 'failed');
-    return failed === undefined ? undefined : `${basename(test.file)}: ${failed.fullName}`;
-  } finally {
-    writeFileSync(path, text);
-  }
-}
-
-/** What the changed files are part of. */
-function build(files) {
-  const isIn = (room) => files.some((file) => file.startsWith(room));
-  return (
-    (!isIn('src/') ||
-      run(process.execPath, 'node_modules/typescript/bin/tsc', '-p', 'tsconfig.build.json')) &&
-    (!isIn('native/') || run(process.execPath, 'scripts/build-addon.mjs'))
-  );
+/** The test that fails with this mutation, if it does. */
+function failureWith({ id, file, old, new: broken, test }) {
+  const text = clone.whole(file).replace(old, () => broken);
+  if (!clone.break(file, text)) throw new Error(`${id} does not compile`);
+  const results = resultsOf(test.file, [test.name]);
+  const failed = results.find(({ status }) => status === 'failed');
+  return failed === undefined ? undefined : `${basename(test.file)}: ${failed.fullName}`;
 }
 
 /** Those tests of a file that have one of these in their names, and were run. */
@@ -120,20 +106,8 @@ function resultsOf(file, names) {
   const pattern = names.map((name) => name.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')).join('|');
   const args = ['--json', `--outputFile=${report}`, `--testNamePattern=${pattern}`];
   const jest = [join('node_modules', 'jest', 'bin', 'jest.js'), ...args, '--runTestsByPath', file];
-  spawnSync(process.execPath, jest, { cwd: clone, stdio: 'ignore' });
+  spawnSync(process.execPath, jest, { cwd: path, stdio: 'ignore' });
   return JSON.parse(readFileSync(report, 'utf8'))
     .testResults.flatMap(({ assertionResults }) => assertionResults)
     .filter(({ status }) => status === 'passed' || status === 'failed');
-}
-
-/** Whether it has ended with 0; if not, what it has printed is shown. */
-function run(command, ...args) {
-  const { status, stdout, stderr } = spawnSync(command, args, { cwd: clone, encoding: 'utf8' });
-  if (status !== 0) console.error(`${stdout}${stderr}`);
-  return status === 0;
-}
-
-function table([header, ...rows]) {
-  const line = (cells) => `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`;
-  return [line(header), line(header.map(() => '---')), ...rows.map(line)].join('\n');
 }

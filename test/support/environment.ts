@@ -8,19 +8,25 @@ import { TestEnvironment } from 'jest-environment-node';
 interface Step {
   timeout?: number | null;
   errors?: unknown[];
+  mode?: string | null;
 }
 
 /**
  * Tells a test when jest's timeout for it ends: see wait.ts. Shows errors that the end of a resource hides.
- * Appends what a file costs to the file that EXITWATCH_RESULTS names, as reporter.cjs does.
+ * Appends what a file costs to the file that EXITWATCH_RESULTS names, as reporter.cjs does. The option
+ * `isFirstFailureEnough` skips the tests after the first that fails.
  */
 export default class TimedEnvironment extends TestEnvironment {
   readonly #path: string;
   readonly #cpuBefore = cpuSeconds();
+  readonly #isFirstEnough: boolean;
+  #hasFailed = false;
 
   constructor(config: JestEnvironmentConfig, context: EnvironmentContext) {
     super(config, context);
     this.#path = relative('', context.testPath);
+    const { isFirstFailureEnough } = config.projectConfig.testEnvironmentOptions;
+    this.#isFirstEnough = isFirstFailureEnough === true;
   }
 
   override async teardown(): Promise<void> {
@@ -35,7 +41,13 @@ export default class TimedEnvironment extends TestEnvironment {
     { name, test, hook }: { name: string; test?: Step; hook?: Step },
     { testTimeout }: { testTimeout: number },
   ): void {
-    if (name === 'test_done') test?.errors?.push(...test.errors.flatMap(suppressed));
+    if (name === 'test_done') {
+      test?.errors?.push(...test.errors.flatMap(suppressed));
+      if ((test?.errors?.length ?? 0) > 0) this.#hasFailed = true;
+    }
+    if (name === 'test_start' && this.#isFirstEnough && this.#hasFailed && test !== undefined) {
+      test.mode = 'skip';
+    }
     const step = { test_fn_start: test, hook_start: hook }[name];
     if (step === undefined) return;
     this.global.testEndsAt = performance.now() + (step.timeout ?? testTimeout);

@@ -29,7 +29,7 @@ const MOST_KEPT = 5;
 
 const TSC = ['node_modules/typescript/bin/tsc', '-p', 'tsconfig.build.json'];
 
-const ADDON_SOURCES = ['binding.gyp', 'native', 'package.json'];
+const ADDON_SOURCES = ['binding.gyp', 'native', 'node_modules/node-addon-api/package.json'];
 
 /** Another checkout may be built with these scripts. */
 const script = (name) => join(import.meta.dirname, name);
@@ -39,7 +39,12 @@ const PARTS = [
   {
     name: 'dist',
     target: 'dist',
-    sources: ['src', 'tsconfig.json', 'tsconfig.build.json', 'package.json'],
+    sources: [
+      'src',
+      'tsconfig.json',
+      'tsconfig.build.json',
+      'node_modules/typescript/package.json',
+    ],
     make: () => run(...TSC),
   },
   {
@@ -77,8 +82,9 @@ if (stale.length > 0) {
     console.error('exitwatch: cannot start, because the build failed');
   process.exitCode = isGood ? 0 : 1;
 }
-// Jest compares it with the time of the sources: see test/support/compile-programs.ts.
-if (existsSync('dist')) utimesSync('dist', new Date(), new Date());
+// Jest compares them with the times of the sources: see test/support/compile-programs.ts.
+const now = new Date();
+for (const file of existsSync('dist') ? filesOf('dist') : []) utimesSync(file, now, now);
 
 function hasTools() {
   if (stale.every(({ name }) => name === 'dist')) return true;

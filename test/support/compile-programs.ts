@@ -19,9 +19,9 @@ export default function compilePrograms(): void {
 
 function compileAll(folder: string, suffix: string, flags: readonly string[]): void {
   const names = readdirSync(join(TESTS, folder));
-  const newestHeader = newest(names.filter((name) => name.endsWith('.h')).map(in_(folder)));
+  const newestHeader = newest(names.filter((name) => name.endsWith('.h')).map(pathIn(folder)));
   for (const name of names.filter((other) => other.endsWith('.c'))) {
-    const source = in_(folder)(name);
+    const source = pathIn(folder)(name);
     const target = join(PROGRAMS, `${basename(name, '.c')}${suffix}`);
     if (modified(target) > Math.max(newestHeader, modified(source))) continue;
     const fresh = `${target}.${process.pid}`;
@@ -36,14 +36,17 @@ function compileAll(folder: string, suffix: string, flags: readonly string[]): v
 
 /** Tests run dist/: one that is older than src/ would show what the product did before a change. */
 function requireFreshBuild(): void {
-  const src = join(REPOSITORY, 'src');
+  const [src, dist] = ['src', 'dist'].map((folder) => join(REPOSITORY, folder)) as [string, string];
   const sources = readdirSync(src, { recursive: true, encoding: 'utf8' });
-  const built = modified(join(REPOSITORY, 'dist', 'cli', 'main.js'));
-  if (newest(sources.map((name) => join(src, name))) > built)
-    throw new Error('dist/ is older than src/; run `npm run build`');
+  const isStale = (name: string) =>
+    name.endsWith('.ts') &&
+    modified(join(src, name)) > modified(join(dist, name.replace(/\.ts$/, '.js')));
+  const stale = sources.find(isStale);
+  if (stale !== undefined)
+    throw new Error(`dist/ is older than ${join('src', stale)}; run \`npm run build\``);
 }
 
-const in_ = (folder: string) => (name: string) => join(TESTS, folder, name);
+const pathIn = (folder: string) => (name: string) => join(TESTS, folder, name);
 
 const newest = (paths: readonly string[]) => Math.max(0, ...paths.map(modified));
 

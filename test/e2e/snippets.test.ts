@@ -38,7 +38,7 @@ test('the README has snippets in TypeScript, CommonJS and ESM', () => {
 
 /** Runs a snippet, which must exit with 0. Returns the lines that it prints. */
 async function printedBy(snippet: Snippet, before = '', after = ''): Promise<string[]> {
-  const node = await project.run(snippet, before, after);
+  const node = project.run(snippet, before, after);
   const lines = await node.rest();
   expect({ code: await node.ended, stderr: node.stderr }).toEqual({ code: 0, stderr: '' });
   return lines.map((line) => line.trimEnd());
@@ -113,7 +113,7 @@ const ENDLESS: [string, (pids: { sleep: number; shell: number }) => RegExp[], st
 itAsRoot.each(ENDLESS)(
   'the snippet with %s prints which process ends, and how',
   async (part, lines, said) => {
-    const node = await project.run(snippetWith(part));
+    const node = project.run(snippetWith(part));
     await armed(node);
     const pids = await endTwo();
     for (const line of lines(pids)) await until(node, line);
@@ -169,7 +169,7 @@ itAsRoot(
       '',
     ];
     writeFileSync(join(project.path, 'server'), server.join('\n'), { mode: 0o755 });
-    const node = await project.run(snippetWith("'./server'"));
+    const node = project.run(snippetWith("'./server'"));
     const lines = await until(node, /^\d+$/);
     await new LineProcess('sh', ['-c', `kill ${lines.at(-1)}; exit 0`]).ended;
     expect([...lines.slice(0, -1), ...(await node.rest())]).toEqual([
@@ -183,7 +183,7 @@ itAsRoot(
 
 itAsRoot('the reason why a feature is not in use is printed', async () => {
   const env = { ...process.env, EXITWATCH_FILTER: 'cbpf' };
-  const node = await project.run(snippetWith('traceDowngrade]'), '', '', env);
+  const node = project.run(snippetWith('traceDowngrade]'), '', '', env);
   await node.ended;
   expect(node.stderr).toMatch(/^cbpf-requested: .+; .+\n$/);
 });
@@ -205,7 +205,7 @@ describe('docs/supervisor.md', () => {
   it('a run that ended while its program was away is told to the next one', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'exitwatch-keeper-'));
     const keeps = inFolder(snippetWith("'backup-1'"), folder);
-    const first = await project.run(keeps, '', "console.log('started');");
+    const first = project.run(keeps, '', "console.log('started');");
     expect(await first.line()).toBe('started');
     first.child.kill('SIGKILL');
     await first.ended;
@@ -213,7 +213,7 @@ describe('docs/supervisor.md', () => {
     await untilTrue('its end to be on disk', () =>
       new RegExp(ends).test(readFileSync(join(folder, 'keeper', 'runs'), 'utf8')),
     );
-    const next = await project.run(keeps);
+    const next = project.run(keeps);
     expect(await next.line()).toBe('backup-1 exited 3 (while we were away)');
     next.child.kill();
     await next.ended;
@@ -239,7 +239,7 @@ describe('docs/supervisor.md', () => {
         await keeper.close();
       });
       await keeper.open();`;
-    const node = await project.run({ ...snippetWith("'web-7'"), text }, before);
+    const node = project.run({ ...snippetWith("'web-7'"), text }, before);
     expect(await node.ended).toBe(0);
     expect({ stderr: node.stderr, log: readFileSync(log, 'utf8') }).toEqual({
       ...{ stderr: '', log: '33 8080 hunter2\n' },
@@ -298,7 +298,7 @@ describe('docs/memory.md', () => {
     const stored = () => (existsSync(file) ? readFileSync(file, 'utf8') : '');
     expect(await printedBy(store, '', 'await monitor.close();')).toEqual([]);
     const { sleep, shell } = await endTwo();
-    const node = await project.run(store);
+    const node = project.run(store);
     const expected = [
       expect.stringMatching(new RegExp(`"pid":${sleep},.*"signal":"SIGTERM"`)) as string,
       expect.stringMatching(new RegExp(`"pid":${shell},.*"exitCode":3`)) as string,

@@ -58,7 +58,7 @@ async function machine(...args: string[]): Promise<TestVm> {
 
 itWithQemu('the monitor of docs/virtual-machines.md prints what the page says', async () => {
   const page = 'docs/virtual-machines.md';
-  const node = await project.run(snippetWith(page, 'new VmMonitor'));
+  const node = project.run(snippetWith(page, 'new VmMonitor'));
   const lines = (await node.rest()).map((line) => line.trimEnd());
   expect(lines.join('\n')).toBe(blockWith(page, 'web1: we told').trim());
   expect(node.stderr).toBe('');
@@ -108,7 +108,7 @@ describe('the monitor of the README', () => {
     const waits =
       "await new Promise((resolve) => monitor.once('running', resolve)); console.log(pid);";
     const changed = text.replace('const verdict', `${waits}\nconst verdict`);
-    const node = await project.run({ ...rest, text: changed }, '', '', installGuest());
+    const node = project.run({ ...rest, text: changed }, '', '', installGuest());
     await end((await node.line()) ?? '');
     expect((await node.rest()).map((each) => each.trimEnd())).toEqual([
       expect.stringMatching(likeOnPage(line)),
@@ -126,7 +126,7 @@ itWithQemu('docs/vm-causes.md: prints whether to restart a machine', async () =>
     await vm.stopped;
     await monitor.close();
   `;
-  const node = await project.run(snippetWith('docs/vm-causes.md', 'shouldRestart'), '', after);
+  const node = project.run(snippetWith('docs/vm-causes.md', 'shouldRestart'), '', after);
   expect(await node.line()).toBe('running');
   await guest.press('p');
   expect(await node.rest()).toEqual(['web guest-shutdown false its guest powered off']);
@@ -138,7 +138,7 @@ describe('docs/vm-control.md', () => {
   itWithQemu('a machine’s state is read, and the machine is stopped', async () => {
     await (await machine()).press('a');
     const snippet = snippetWith(page, 'await vm.stop');
-    const node = await project.run(snippet);
+    const node = project.run(snippet);
     expect({ lines: await node.rest(), stderr: node.stderr }).toEqual({
       ...{ lines: promisesOf(snippet), stderr: '' },
     });
@@ -147,7 +147,7 @@ describe('docs/vm-control.md', () => {
   itWithQemu('a QMP command gets its answer', async () => {
     await machine();
     const snippet = snippetWith(page, 'new QmpClient');
-    const node = await project.run(snippet);
+    const node = project.run(snippet);
     expect({ lines: await node.rest(), stderr: node.stderr }).toEqual({
       ...{ lines: promisesOf(snippet), stderr: '' },
     });
@@ -160,7 +160,7 @@ describe('docs/vm-control.md', () => {
       const guest = await machine(...channel.split(/\s+|\\\n/).filter(Boolean));
       await guest.press('a');
       const before = "import { qmpDriver } from 'exitwatch/vm';\n";
-      const node = await project.run(
+      const node = project.run(
         snippetWith(page, 'onFallback'),
         before,
         'await driver.powerDown();',
@@ -188,7 +188,7 @@ describe('docs/vm-control.md', () => {
       console.log(outcome, ...companions.map(({ exit }) => exit.name));
       console.log((await vm.state()).state);
     `;
-    const node = await project.run(snippetWith(page, 'companions'), before, after);
+    const node = project.run(snippetWith(page, 'companions'), before, after);
     expect(await node.rest()).toEqual(['running', 'graceful vmnet-helper', 'stopped']);
     await Promise.all(processes.map(({ ended }) => ended));
   });
@@ -200,7 +200,7 @@ describe('docs/vm-control.md', () => {
       const same: Same = 'same';
       console.log(same);
     `;
-    const node = await project.run(snippetWith(page, 'interface VmDriver'), before, after);
+    const node = project.run(snippetWith(page, 'interface VmDriver'), before, after);
     expect(await node.rest()).toEqual(['same']);
   });
 
@@ -223,7 +223,7 @@ describe('docs/vm-control.md', () => {
       console.log(stop.cause, stop.certainty, stop.userShutdown);
       await monitor.close();
     `;
-    const node = await project.run(snippetWith(page, 'function witness'), before, after);
+    const node = project.run(snippetWith(page, 'function witness'), before, after);
     expect(await node.rest()).toEqual(['guest-shutdown sure true']);
   });
 });
@@ -232,7 +232,7 @@ describe('docs/vm-daemon.md', () => {
   const page = 'docs/vm-daemon.md';
 
   itWithQemu('the daemon prints why a machine ended, and the mark is found', async () => {
-    const daemon = await project.run(snippetWith(page, 'new VmDaemon'));
+    const daemon = project.run(snippetWith(page, 'new VmDaemon'));
     const guest = await machine();
     while (!existsSync(examples.at('web.json'))) await setTimeout(5);
     await guest.press('p');
@@ -242,9 +242,9 @@ describe('docs/vm-daemon.md', () => {
     };
     const before = `const identity = ${JSON.stringify(lastStopped)};\n`;
     const marker = snippetWith(page, 'readShutdownMarker');
-    const node = await project.run(marker, before, 'console.log(isUsers);');
+    const node = project.run(marker, before, 'console.log(isUsers);');
     expect(await node.rest()).toEqual(['true']);
-    const records = await project.run(snippetWith(page, 'readVmRecords'));
+    const records = project.run(snippetWith(page, 'readVmRecords'));
     expect(await records.rest()).toEqual([
       'web stopped guest-shutdown',
       expect.stringMatching(/^(\d+|its process is not known)$/),
@@ -255,7 +255,7 @@ describe('docs/vm-daemon.md', () => {
   });
 
   itWithQemu('the directory reports files that come and go', async () => {
-    const directory = await project.run(snippetWith(page, 'new VmDirectory'));
+    const directory = project.run(snippetWith(page, 'new VmDirectory'));
     expect(await directory.line()).toBe('the directory is there');
     const guest = await machine();
     expect(await directory.line()).toBe(`web runs as ${guest.pid}`);

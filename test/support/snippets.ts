@@ -3,7 +3,8 @@ import { join } from 'node:path';
 
 import { newProject, pack } from './package';
 import { blocksOf, type Block } from './pages';
-import { LineProcess, REPOSITORY, run } from './programs';
+import { LineProcess, run } from './programs';
+import { SnippetCompiler } from './snippet-compiler';
 
 /** A program on a page. */
 export type Snippet = Block & { language: 'ts' | 'js' };
@@ -21,10 +22,12 @@ export function promisesOf({ text }: Snippet): string[] {
 export class SnippetProject {
   readonly #folder: string;
   readonly path: string;
+  readonly #compiler: SnippetCompiler;
 
   private constructor(folder: string, path: string) {
     this.#folder = folder;
     this.path = path;
+    this.#compiler = new SnippetCompiler(path);
   }
 
   static async make(): Promise<SnippetProject> {
@@ -38,19 +41,19 @@ export class SnippetProject {
    * Runs a snippet as a reader would. If it is part of a program, `before` and `after` supply the
    * rest.
    */
-  async run(
+  run(
     snippet: Snippet,
     before = '',
     after = '',
     env: NodeJS.ProcessEnv = process.env,
-  ): Promise<LineProcess> {
-    const file = await this.#save(snippet, `${before}${snippet.text}${after}`);
+  ): LineProcess {
+    const file = this.#save(snippet, `${before}${snippet.text}${after}`);
     const node = new LineProcess(process.execPath, [file], { cwd: this.path, env });
     node.child.stdin.end();
     return node;
   }
 
-  async #save({ page, number, language }: Snippet, code: string): Promise<string> {
+  #save({ page, number, language }: Snippet, code: string): string {
     const name = `${page.replace(/\W/g, '-')}-${number}`;
     if (language === 'js') {
       const file = join(this.path, `${name}.${code.includes('require(') ? 'cjs' : 'mjs'}`);
@@ -59,17 +62,7 @@ export class SnippetProject {
     }
     const source = join(this.path, `${name}.mts`);
     writeFileSync(source, code);
-    await run(
-      process.execPath,
-      [
-        join(REPOSITORY, 'node_modules', 'typescript', 'bin', 'tsc'),
-        ...['--strict', '--exactOptionalPropertyTypes', '--module', 'node16', '--target', 'es2022'],
-        ...['--typeRoots', join(REPOSITORY, 'node_modules', '@types'), '--types', 'node', source],
-      ],
-      { cwd: this.path },
-    ).catch((error: unknown) => {
-      throw new Error((error as { stdout: string }).stdout);
-    });
+    this.#compiler.compile(source);
     return source.replace(/mts$/, 'mjs');
   }
 

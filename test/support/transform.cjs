@@ -8,6 +8,7 @@ const ts = require('typescript');
 const compilerOptions = {
   target: ts.ScriptTarget.ES2022,
   module: ts.ModuleKind.CommonJS,
+  esModuleInterop: true,
   // Jest reads these maps, so that the stack of a failure has the lines of the test.
   inlineSourceMap: true,
   inlineSources: true,

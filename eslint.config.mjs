@@ -45,6 +45,7 @@ export default tseslint.config(
       'test/comparison/**',
       'test/kernels/**',
       'test/qemu/**',
+      'test/support/leaks/*.js',
       'test/programs/*.cjs',
       'test/support/*.cjs',
       '*.mjs',

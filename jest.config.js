@@ -6,12 +6,10 @@ module.exports = {
   // The tests run what `npm run build` has compiled.
   moduleNameMapper: { '^(?:\\.\\./)+src(/.*)?$': '<rootDir>/dist$1' },
   testEnvironment: '<rootDir>/test/support/environment.ts',
-  globalSetup: '<rootDir>/test/support/compile-programs.ts',
   reporters: ['default', '<rootDir>/test/support/reporter.cjs'],
-  setupFilesAfterEnv: ['<rootDir>/test/support/after-each-file.ts'],
+  globalSetup: '<rootDir>/test/support/global-setup.ts',
+  globalTeardown: '<rootDir>/test/support/global-teardown.ts',
   testTimeout: 120_000,
-  // A monitor that a failed test left open must not keep the run from ending.
-  forceExit: true,
   // One file at a time: storms want the machine, and reused pids are easier to tell apart.
   maxWorkers: 1,
 };

@@ -4,6 +4,8 @@ import { relative } from 'node:path';
 import type { EnvironmentContext, JestEnvironmentConfig } from '@jest/environment';
 import { TestEnvironment } from 'jest-environment-node';
 
+import { FileCheck } from './left/file-check';
+
 /** A test or hook that runs. */
 interface Step {
   timeout?: number | null;
@@ -13,40 +15,56 @@ interface Step {
 
 /**
  * Tells a test when jest's timeout for it ends: see wait.ts. Shows errors that the end of a resource hides.
- * Appends what a file costs to the file that EXITWATCH_RESULTS names, as reporter.cjs does. The option
- * `isFirstFailureEnough` skips the tests after the first that fails.
+ * Appends what a file costs to the file that EXITWATCH_RESULTS names, as reporter.cjs does. A file that
+ * leaves something fails: see left/file-check.ts. The option `isFirstFailureEnough` skips the tests
+ * after the first that fails.
  */
 export default class TimedEnvironment extends TestEnvironment {
-  readonly #path: string;
+  readonly #testFile: string;
   readonly #cpuBefore = cpuSeconds();
   readonly #isFirstEnough: boolean;
+  /** An option for tests of this environment. */
+  readonly #patienceMs: number | undefined;
+  #check: FileCheck | undefined;
   #hasFailed = false;
 
   constructor(config: JestEnvironmentConfig, context: EnvironmentContext) {
     super(config, context);
-    this.#path = relative('', context.testPath);
-    const { isFirstFailureEnough } = config.projectConfig.testEnvironmentOptions;
+    this.#testFile = context.testPath;
+    const { isFirstFailureEnough, patienceMs } = config.projectConfig.testEnvironmentOptions;
     this.#isFirstEnough = isFirstFailureEnough === true;
+    if (typeof patienceMs === 'number') this.#patienceMs = patienceMs;
+  }
+
+  override async setup(): Promise<void> {
+    await super.setup();
+    this.#check = new FileCheck(this.#testFile, this.global, this.#patienceMs);
   }
 
   override async teardown(): Promise<void> {
+    await this.#check?.dispose();
     await super.teardown();
     const target = process.env['EXITWATCH_RESULTS'];
     if (target === undefined) return;
-    const cost = { path: this.#path, cpuSeconds: cpuSeconds() - this.#cpuBefore };
+    const path = relative('', this.#testFile);
+    const cost = { path, cpuSeconds: cpuSeconds() - this.#cpuBefore };
     appendFileSync(target, `${JSON.stringify(cost)}\n`);
   }
 
-  handleTestEvent(
+  async handleTestEvent(
     { name, test, hook }: { name: string; test?: Step; hook?: Step },
-    { testTimeout }: { testTimeout: number },
-  ): void {
+    { testTimeout, unhandledErrors }: { testTimeout: number; unhandledErrors: unknown[] },
+  ): Promise<void> {
     if (name === 'test_done') {
       test?.errors?.push(...test.errors.flatMap(suppressed));
-      if ((test?.errors?.length ?? 0) > 0) this.#hasFailed = true;
+      this.#hasFailed ||= (test?.errors?.length ?? 0) > 0;
     }
     if (name === 'test_start' && this.#isFirstEnough && this.#hasFailed && test !== undefined) {
       test.mode = 'skip';
+    }
+    if (name === 'run_finish') {
+      const error = await this.#check?.end(this.#hasFailed || unhandledErrors.length > 0);
+      if (error != null) unhandledErrors.push(error);
     }
     const step = { test_fn_start: test, hook_start: hook }[name];
     if (step === undefined) return;

@@ -1,5 +1,5 @@
 import { execFile, spawn, type ChildProcessWithoutNullStreams } from 'node:child_process';
-import { on, once } from 'node:events';
+import { on } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -65,7 +65,6 @@ export class LineProcess {
     options: { env?: NodeJS.ProcessEnv; cwd?: string } = {},
   ) {
     this.child = spawn(command, args, options);
-    LineProcess.#living.add(this);
     this.child.stderr.on('data', (chunk: Buffer) => (this.stderr += chunk.toString()));
     const lines = createInterface(this.child.stdout);
     lines.on('line', (line) => {
@@ -77,19 +76,6 @@ export class LineProcess {
       on(lines, 'line', { close: ['close'], highWaterMark: Number.MAX_SAFE_INTEGER }),
     );
     this.#closed = new Promise((resolve) => this.child.once('close', resolve));
-    void this.#closed.then(() => LineProcess.#living.delete(this));
-  }
-
-  static readonly #living = new Set<LineProcess>();
-
-  /** Kills what failed tests have left, so that it cannot disturb other tests. */
-  static async endAll(): Promise<void> {
-    const living = [...LineProcess.#living];
-    for (const { child } of living) child.kill('SIGKILL');
-    for (const { child } of living) {
-      // A child of its own may keep its output open, so do not wait for 'close'.
-      if (child.exitCode === null && child.signalCode === null) await once(child, 'exit');
-    }
   }
 
   get pid(): number {

@@ -4,8 +4,8 @@ const { default: TimedEnvironment } = require('/exitwatch/test/support/environme
 const PATIENCE = process.arch === 'arm64' ? 12 : 6;
 
 module.exports = class PatientEnvironment extends TimedEnvironment {
-  handleTestEvent(event, state) {
-    super.handleTestEvent(event, state);
+  async handleTestEvent(event, state) {
+    await super.handleTestEvent(event, state);
     if (event.name !== 'run_start') return;
     state.testTimeout *= PATIENCE;
     const visit = (block) => {

@@ -1,3 +1,0 @@
-import { LineProcess } from './programs';
-
-afterAll(() => LineProcess.endAll());

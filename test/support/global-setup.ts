@@ -1,0 +1,8 @@
+import compilePrograms from './compile-programs';
+import { beginRun } from './left/run-check';
+
+/** Jest calls it once before all tests. */
+export default function globalSetup(): void {
+  compilePrograms();
+  beginRun();
+}

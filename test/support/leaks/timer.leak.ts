@@ -1,0 +1,3 @@
+it('leaves a timer', () => {
+  setInterval(() => undefined, 1000);
+});

@@ -18,12 +18,10 @@ const TOOLCHAINS: [title: string, toolchain: Fetched, ...options: string[]][] = 
 ];
 
 const SETTINGS = [
-  { resolution: 'node10', module: 'commonjs', file: 'app.ts' },
-  { resolution: 'node16', module: 'node16', file: 'app.cts' },
-  { resolution: 'node16', module: 'node16', file: 'app.mts' },
-  { resolution: 'nodenext', module: 'nodenext', file: 'app.cts' },
-  { resolution: 'nodenext', module: 'nodenext', file: 'app.mts' },
-  { resolution: 'bundler', module: 'es2022', file: 'app.mts' },
+  { resolution: 'node10', module: 'commonjs', files: ['app.ts'] },
+  { resolution: 'node16', module: 'node16', files: ['app.cts', 'app.mts'] },
+  { resolution: 'nodenext', module: 'nodenext', files: ['app.cts', 'app.mts'] },
+  { resolution: 'bundler', module: 'es2022', files: ['app.mts'] },
 ];
 
 /** A typical program, with a line that must not compile. */
@@ -84,26 +82,28 @@ describe.each(TOOLCHAINS)('%s', (title, toolchain, ...options) => {
     symlinkSync(join(toolchain.folder, ...types), join(project, ...types));
   }, 60_000);
 
-  describe.each(SETTINGS)('moduleResolution $resolution of $file', (settings) => {
+  describe.each(SETTINGS)('moduleResolution $resolution of $files', (settings) => {
     toolchain.it(
-      'compiles a program, checks every type, and receives its first event',
+      'compiles programs, checks every type, and each receives its first event',
       async () => {
-        const { resolution, module, file } = settings;
-        const output = join(project, `${resolution}-${file}`);
-        writeFileSync(join(project, file), APP);
+        const { resolution, module, files } = settings;
+        const output = join(project, resolution);
+        for (const file of files) writeFileSync(join(project, file), APP);
         const args = ['--strict', '--exactOptionalPropertyTypes', '--skipLibCheck', 'false'];
         args.push('--types', 'node', '--target', 'es2022', '--outDir', output);
-        args.push('--module', module, '--moduleResolution', resolution, ...options, file);
+        args.push('--module', module, '--moduleResolution', resolution, ...options, ...files);
         const compiler = join(toolchain.folder, 'node_modules', 'typescript', 'bin', 'tsc');
         await run(process.execPath, [compiler, ...args], { cwd: project }).catch(
           (error: unknown) => {
             throw new Error((error as { stdout: string }).stdout);
           },
         );
-        const compiled = join(output, file.replace('ts', 'js'));
-        const { stdout, stderr } = await run(process.execPath, [compiled], { cwd: project });
-        expect(stdout).toMatch(/^exit true dead (string number|undefined undefined)\n$/);
-        expect(stderr).toBe('');
+        for (const file of files) {
+          const compiled = join(output, file.replace('ts', 'js'));
+          const { stdout, stderr } = await run(process.execPath, [compiled], { cwd: project });
+          expect(stdout).toMatch(/^exit true dead (string number|undefined undefined)\n$/);
+          expect(stderr).toBe('');
+        }
       },
     );
   });

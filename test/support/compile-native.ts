@@ -18,7 +18,7 @@ export async function compileNative(
   { sources, flags }: { sources: readonly string[]; flags: readonly string[] },
 ): Promise<string> {
   mkdirSync(OBJECTS, { recursive: true });
-  const options = ['-std=c++17', '-pthread', '-O1', '-g', '-Wall', '-Wextra', ...flags];
+  const options = ['-std=c++17', '-pthread', '-O1', '-g1', '-Wall', '-Wextra', ...flags];
   const includes = INCLUDED.map((folder) => `-I${join(REPOSITORY, folder)}`);
   const compiler = process.env['CXX'] ?? 'c++';
   const common = hashOf([compiler, ...options], INCLUDED.flatMap(filesIn(/\.h$/)));

@@ -290,7 +290,8 @@ describe('exitwatch service', () => {
   });
 
   it('says so if nobody answers', async () => {
-    const { code, stderr } = await new SuperviseHost().service('list');
+    await using host = new SuperviseHost();
+    const { code, stderr } = await host.service('list');
     expect(code).toBe(125);
     expect(stderr).toMatch(/^exitwatch: no supervisor runs in ".*"; start "exitwatch supervise"/);
   });

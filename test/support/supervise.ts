@@ -1,4 +1,4 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -190,7 +190,8 @@ export class SuperviseHost implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    if (!this.#isContained) await this.#clear();
+    // Without a state folder no supervisor ever ran here.
+    if (!this.#isContained && existsSync(this.stateDir)) await this.#clear();
     rmSync(this.folder, { recursive: true, force: true });
   }
 }

@@ -21,7 +21,7 @@ const { values, positionals } = parseArgs({
   options: {
     set: { type: 'string', default: 'default' },
     without: { type: 'string' },
-    workers: { type: 'string', default: String(2 * availableParallelism()) },
+    workers: { type: 'string', default: String(3 * availableParallelism()) },
   },
 });
 const results = resolve('build', 'tests', `${values.set}.jsonl`);

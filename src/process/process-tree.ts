@@ -1,4 +1,5 @@
 import { readlinkSync } from 'node:fs';
+import { setTimeout } from 'node:timers/promises';
 
 import { ExitwatchError } from '../common/errors.js';
 import { processTable } from '../identity/platform-table.js';
@@ -16,6 +17,9 @@ import { isOwn, isStillOwn, lookNow, type KnownTree } from './tree-cgroup.js';
  * @see [A process and all that belong to it](../../docs/stop-safely.md#a-process-and-all-that-belong-to-it)
  */
 export type TreeLink = 'target' | 'parent' | 'session' | 'group' | 'cgroup';
+
+/** How often a process is looked at that cannot be read: within some 30 ms. */
+const LOOKS = 5;
 
 /** A process that belongs to a tree. */
 export interface TreeMember {
@@ -76,7 +80,7 @@ export class ProcessTree {
   /** Scans once for new members; resolves with those found. */
   async scan(): Promise<readonly TreeMember[]> {
     const before = this.#cursor.mark();
-    const rows = this.#rowsOf(await processTable().list());
+    const rows = await this.#rowsOf(await processTable().list());
     this.#renew(rows, before);
     this.#spare(rows);
     const found = this.#follow(rows, before);
@@ -98,15 +102,23 @@ export class ProcessTree {
     this.#cgroup = cgroup !== null && judge(cgroup, this.#known(rows)) ? cgroup : null;
   }
 
-  #rowsOf(lookups: ReadonlyMap<number, Lookup>): Map<number, ProcessRow> {
+  async #rowsOf(lookups: ReadonlyMap<number, Lookup>): Promise<Map<number, ProcessRow>> {
     const rows = new Map<number, ProcessRow>();
-    this.#isIncomplete = !lookups.has(1);
+    let unreadable: number[] = [];
     for (const [pid, lookup] of lookups) {
-      // A process that is being released is briefly unreadable.
-      const again = lookup === 'unknown' ? processTable().lookNow(pid) : lookup;
-      if (again === 'unknown') this.#isIncomplete = true;
-      else if (again !== null) rows.set(pid, again);
+      if (lookup === 'unknown') unreadable.push(pid);
+      else rows.set(pid, lookup);
     }
+    // A process that is being released cannot be read until its last thread has had a processor.
+    for (let i = 0; unreadable.length > 0 && i < LOOKS; i++) {
+      if (i > 0) await setTimeout(2 ** i);
+      unreadable = unreadable.filter((pid) => {
+        const again = processTable().lookNow(pid);
+        if (again !== 'unknown' && again !== null) rows.set(pid, again);
+        return again === 'unknown';
+      });
+    }
+    this.#isIncomplete = !lookups.has(1) || unreadable.length > 0;
     return rows;
   }
 

@@ -1,5 +1,5 @@
-// The parts of .ci/run, in the order in which they begin. `after`: the parts that must have passed.
-// `computes`: it does not mind being slow.
+// The parts of .ci/run, in the order in which they begin. `needs`: the parts that must have passed. `after`:
+// those that would disturb it. `computes`: it does not mind being slow.
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -33,13 +33,13 @@ const filesOf = (set) =>
 
 export const PARTS = [
   { name: 'build', command: 'npm run build' },
-  { name: 'test', command: 'npm test', after: ['build'] },
-  { name: 'lint', command: 'npm run lint', after: ['build'], computes: true },
-  { name: 'package', command: 'npm run test:package', after: ['build'], computes: true },
+  { name: 'test', command: 'npm test', needs: ['build'] },
+  { name: 'lint', command: 'npm run lint', needs: ['build'], computes: true },
+  { name: 'package', command: 'npm run test:package', needs: ['build'], computes: true },
   {
     name: 'kernels',
     command: `npm run test:kernels -- --ci ${OLDEST} ${sampleOf(OTHERS, 1)}`,
-    after: ['build'],
+    needs: ['build'],
     computes: true,
   },
   { name: 'fuzz', command: 'npm run fuzz -- --seconds 5', computes: true },
@@ -47,7 +47,7 @@ export const PARTS = [
     name: 'asan',
     command:
       'npm run test:asan -- native/lifecycle monitor/exit-monitor kernel/loss supervisor/keeper',
-    after: ['build'],
+    needs: ['build'],
     computes: true,
   },
   {
@@ -56,26 +56,29 @@ export const PARTS = [
       MUTATIONS.map(({ id }) => id),
       2,
     )}`,
-    after: ['build'],
+    needs: ['build'],
     computes: true,
   },
-  { name: 'e2e', command: 'npm run test:e2e', after: ['build', 'test'] },
+  { name: 'e2e', command: 'npm run test:e2e', needs: ['build'], after: ['test'] },
   {
     name: 'soak',
     command: 'EXITWATCH_ROUNDS=1 npm run test:soak -- --without default',
-    after: ['build', 'test'],
+    needs: ['build'],
+    after: ['test'],
   },
   {
     name: 'rounds',
     command: `EXITWATCH_ROUNDS=5 npm run test:soak -- ${sampleOf(filesOf('soak'), 2)}`,
-    after: ['build', 'test'],
+    needs: ['build'],
+    after: ['test'],
   },
   {
     name: 'environment',
     command:
       `npm run test:environments -- ${sampleOf(Object.keys(ENVIRONMENTS), 1)}` +
       ` --tests ${sampleOf(filesOf('default'), 12).replaceAll(' ', ',')}`,
-    after: ['build', 'test'],
+    needs: ['build'],
+    after: ['test'],
     computes: true,
   },
 ];

@@ -41,8 +41,9 @@ while (left.length > 0 || running.size > 0) {
 tell();
 
 function nextPart() {
-  const isReady = ({ after = [], computes = false }) =>
-    after.every((name) => !names.includes(name) || ended.get(name)?.code === 0) &&
+  const isReady = ({ needs = [], after = [], computes = false }) =>
+    needs.every((name) => !names.includes(name) || ended.get(name)?.code === 0) &&
+    after.every((name) => !names.includes(name) || ended.has(name)) &&
     [...running.keys()].filter((other) => (other.computes ?? false) === computes).length <
       (computes ? MOST.computing : MOST.waiting);
   return left.find(isReady);

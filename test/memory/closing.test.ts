@@ -1,6 +1,6 @@
 // Lane: storm
 
-import { openSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { closeSync, openSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 
@@ -72,10 +72,11 @@ describe('a monitor that is closed', () => {
     const event = await exitOf(watch);
     await monitor.close();
     const files = Array.from({ length: 20 }, (_, i) => join(memory.path, `file${i}`));
-    for (const file of files) openSync(file, 'w');
+    const opened = files.map((file) => openSync(file, 'w'));
     monitor.commit(event);
     watch.close();
     for (const file of files) expect(readFileSync(file, 'utf8')).toBe('');
+    for (const fd of opened) closeSync(fd);
     const next = new ExitMonitor(memory.options);
     const { restored } = await next.start();
     expect(await exitsOf(restored)).toMatchObject([{ id: event.id, isRepeated: true }]);

@@ -76,6 +76,8 @@ describe('watches of a state directory', () => {
     }
     expect(seen).toEqual([...new Set(seen)].sort((a, b) => a - b));
     expect(seen).not.toContain(NaN);
+    sleeper.child.kill();
+    await sleeper.ended;
   });
 
   itAsRecorder(

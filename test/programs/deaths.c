@@ -10,6 +10,7 @@
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
+#include <limits.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -320,7 +321,7 @@ static void remove_folder(const char* path) {
 struct child {
   pid_t pid;
   volatile uint64_t* alive_ns;
-  char folder[64];
+  char folder[PATH_MAX];
 };
 
 int main(int argc, char** argv) {
@@ -340,11 +341,13 @@ int main(int argc, char** argv) {
     return 2;
   if (strcmp(reap, "ignore") == 0) signal(SIGCHLD, SIG_IGN);
   setvbuf(stdout, NULL, _IONBF, 0);  // the children inherit no output
+  const char* temporary = getenv("TMPDIR");
+  if (temporary == NULL) temporary = "/tmp";
 
   for (int i = 0; i < count; i++) {
     struct child* child = &children[i];
     child->alive_ns = &shared[i];
-    strcpy(child->folder, "/tmp/exitwatch-deaths-XXXXXX");
+    snprintf(child->folder, sizeof(child->folder), "%s/exitwatch-deaths-XXXXXX", temporary);
     if (mkdtemp(child->folder) == NULL) return 2;
     const uint64_t spawned_ns = now_ns();
     child->pid = fork();

@@ -209,6 +209,8 @@ itAsRoot('without capabilities everything else works, and the missing ones are n
 
   const demanding = startMonitor({ trace: 'on' }, POWERLESS);
   expect(await next(demanding)).toMatchObject({ code: 'ERR_EXITWATCH_NO_TRACE' });
+  demanding.child.kill(); // it waits for pids
+  await demanding.ended;
 });
 
 itAsRoot('in another pid namespace there is no trace: its pids are not the kernel’s', async () => {

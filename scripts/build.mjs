@@ -127,8 +127,7 @@ async function make(part) {
   clear(part);
   if (!(await part.make())) return false;
   stamp(part);
-  copy(part.target, join(BUILDS, `${part.name}-${part.hash}`));
-  prune(part);
+  keep(part);
   return true;
 }
 
@@ -155,6 +154,16 @@ function copy(from, to) {
   cpSync(from, fresh, { recursive: true });
   if (existsSync(to)) rmSync(fresh, { recursive: true });
   else renameSync(fresh, to);
+}
+
+/** For others that build the same; their folder may be somebody else's. */
+function keep(part) {
+  try {
+    copy(part.target, join(BUILDS, `${part.name}-${part.hash}`));
+    prune(part);
+  } catch (error) {
+    if (error.code !== 'EACCES') throw error;
+  }
 }
 
 function prune({ name }) {

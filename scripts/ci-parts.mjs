@@ -31,6 +31,9 @@ const filesOf = (set) =>
     .map(({ path }) => path)
     .filter(SETS[set]);
 
+/** Clones take from it what is built the same. */
+const SHARED = `EXITWATCH_BUILDS="$PWD"/build/builds`;
+
 export const PARTS = [
   { name: 'build', command: 'npm run build' },
   { name: 'test', command: 'npm test', needs: ['build'] },
@@ -52,7 +55,7 @@ export const PARTS = [
   },
   {
     name: 'mutations',
-    command: `npm run test:mutations -- ${sampleOf(
+    command: `${SHARED} npm run test:mutations -- ${sampleOf(
       MUTATIONS.map(({ id }) => id),
       2,
     )}`,
@@ -75,7 +78,7 @@ export const PARTS = [
   {
     name: 'environment',
     command:
-      `npm run test:environments -- ${sampleOf(Object.keys(ENVIRONMENTS), 1)}` +
+      `${SHARED} npm run test:environments -- ${sampleOf(Object.keys(ENVIRONMENTS), 1)}` +
       ` --tests ${sampleOf(filesOf('default'), 12).replaceAll(' ', ',')}`,
     needs: ['build'],
     after: ['test'],

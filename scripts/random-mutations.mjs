@@ -91,6 +91,8 @@ function checkMap(clone, { folders }) {
   }
 }
 
+const MOST_CANDIDATES = 20;
+
 /** The outcomes of a mutation that no test has seen. */
 const UNMADE = ['does not compile', 'no longer applies'];
 
@@ -109,10 +111,12 @@ class Trial {
     this.#longestMs = longestMs;
   }
 
-  /** Of the first candidate that compiles. */
+  /** Of the first candidate that compiles. If many do not, the fault is another. */
   async first(candidates) {
     let last;
+    let left = MOST_CANDIDATES;
     for (const candidate of candidates) {
+      if (left-- === 0) break;
       last = candidate.outcome === undefined ? await this.#outcome(candidate) : candidate;
       if (last.outcome !== 'does not compile') return last;
     }

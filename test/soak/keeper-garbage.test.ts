@@ -1,4 +1,4 @@
-// Lane: storm
+// Lane: patient
 
 import { once } from 'node:events';
 import { connect } from 'node:net';

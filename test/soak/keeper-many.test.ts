@@ -1,4 +1,4 @@
-// Lane: storm
+// Lane: patient
 
 import { readdirSync, readFileSync } from 'node:fs';
 

@@ -1,4 +1,4 @@
-// Lane: storm
+// Lane: patient
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';

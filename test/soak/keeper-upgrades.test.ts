@@ -1,4 +1,4 @@
-// Lane: storm
+// Lane: patient
 
 import { copyFileSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 

@@ -1,4 +1,4 @@
-// Lane: storm
+// Lane: patient
 
 import { join } from 'node:path';
 

@@ -1,4 +1,4 @@
-// Lane: storm
+// Lane: patient
 
 import { ask } from '../../src/supervise/control/control-client';
 import type { QuestionName, Questions, ServiceView } from '../../src/supervise/control/protocol';

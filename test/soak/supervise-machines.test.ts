@@ -1,4 +1,4 @@
-// Lane: storm
+// Lane: patient
 
 import { folderOfController, MemoryCgroup } from '../support/controllers';
 import { kill } from '../support/kill';

@@ -1,4 +1,4 @@
-// Lane: storm
+// Lane: patient
 
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,4 +1,4 @@
-// Lane: storm
+// Lane: patient
 
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

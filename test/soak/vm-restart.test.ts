@@ -1,4 +1,4 @@
-// Lane: storm
+// Lane: patient
 
 import { setTimeout } from 'node:timers/promises';
 

@@ -4,6 +4,7 @@ import {
   existsSync,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
   renameSync,
   rmSync,
@@ -14,6 +15,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 
 import { REPOSITORY, run } from './programs';
+import { until } from './wait';
 
 export const { version } = JSON.parse(readFileSync(join(REPOSITORY, 'package.json'), 'utf8')) as {
   version: string;
@@ -33,7 +35,11 @@ export async function pack(): Promise<{ folder: string; tarball: string }> {
     .trim()
     .split('\n')
     .filter((file) => !file.startsWith('test/') && existsSync(join(REPOSITORY, file)));
-  const kept = join(PACKED, `${hashOf(files)}.tgz`);
+  const hash = hashOf(files);
+  const kept = join(PACKED, `${hash}.tgz`);
+  // Files that run beside each other would all pack the same.
+  const mayPack = () => tryLock(join(PACKED, `${hash}.lock`));
+  await until('the package that another test file packs', () => existsSync(kept) || mayPack());
   if (existsSync(kept)) {
     cpSync(kept, tarball);
     return { folder, tarball };
@@ -46,11 +52,26 @@ export async function pack(): Promise<{ folder: string; tarball: string }> {
   symlinkSync(join(REPOSITORY, 'node_modules'), join(clone, 'node_modules'));
   const env = { ...process.env, EXITWATCH_BUILDS: join(REPOSITORY, 'build', 'builds') };
   await run('npm', ['pack', '--pack-destination', folder], { cwd: clone, env });
-  rmSync(PACKED, { recursive: true, force: true });
-  mkdirSync(PACKED, { recursive: true });
+  for (const name of readdirSync(PACKED)) {
+    if (!name.startsWith(hash)) rmSync(join(PACKED, name), { force: true });
+  }
   cpSync(tarball, `${kept}.new`);
   renameSync(`${kept}.new`, kept);
   return { folder, tarball };
+}
+
+/** Whether we are the one that packs. A lock of a process that has ended counts for nothing. */
+function tryLock(path: string): boolean {
+  mkdirSync(PACKED, { recursive: true });
+  try {
+    writeFileSync(path, String(process.pid), { flag: 'wx' });
+    return true;
+  } catch {
+    const owner = readFileSync(path, { encoding: 'latin1', flag: 'a+' });
+    if (existsSync(`/proc/${owner}`)) return false;
+    rmSync(path, { force: true });
+    return false; // try again: others may do the same
+  }
 }
 
 /**

@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -151,4 +151,26 @@ export async function rawClient(host: { path(...names: string[]): string }): Pro
   socket.on('error', () => undefined);
   await once(socket, 'data'); // hello
   return socket;
+}
+
+/**
+ * A keeper stays for ends that nobody has stored, such as those of runs that a supervisor did not know. This
+ * stores them.
+ */
+export async function forgetAll(stateDir: string): Promise<void> {
+  if (!existsSync(join(stateDir, 'keeper', 'socket'))) return;
+  const keeper = new Keeper({ stateDir });
+  await keeper.open();
+  const forgets = async (id: string) => {
+    await keeper.stop(id, { signal: 'SIGKILL' });
+    return keeper.forget(id).then(
+      () => true,
+      () => false, // something of it is alive
+    );
+  };
+  try {
+    for (const { id } of keeper.runs()) await until(`run ${id} to be forgotten`, () => forgets(id));
+  } finally {
+    await keeper.close();
+  }
 }

@@ -18,7 +18,7 @@ export function scriptedDriver(socketPath: string): VmDriver {
   const order = async (line: string) => {
     const socket = connect(socketPath);
     await once(socket, 'connect');
-    socket.end(`${line}\n`);
+    socket.resume().end(`${line}\n`); // unread, it would never close
   };
   return {
     state: () => Promise.resolve('running'),

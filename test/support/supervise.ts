@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import type { ConfiguredMachine, ConfiguredService } from '../../src/supervisor/index.js';
 
 import { call, callWith, MAIN } from './command';
+import { forgetAll } from './keeper';
 import { LineProcess } from './programs';
 import { until } from './wait';
 
@@ -187,6 +188,7 @@ export class SuperviseHost implements AsyncDisposable {
     await this.start();
     await until('nothing to be left', async () => (await this.list()).length === 0);
     await this.end();
+    await forgetAll(this.own());
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

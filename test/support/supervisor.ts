@@ -12,6 +12,7 @@ import {
   type SupervisorReady,
 } from '../../src/supervisor/index.js';
 
+import { forgetAll } from './keeper';
 import { until } from './wait';
 
 /** A clock that only a test sets. */
@@ -183,6 +184,7 @@ export class SupervisorHost implements AsyncDisposable {
     await this.supervisor.apply([]);
     await until('nothing to be left', () => this.supervisor.services().length === 0);
     await this.supervisor.close();
+    await forgetAll(this.stateDir);
     rmSync(this.stateDir, { recursive: true, force: true });
   }
 

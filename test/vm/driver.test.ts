@@ -63,7 +63,7 @@ async function watchOne(driver: VmDriver = scriptedDriver(socket)): Promise<VmWa
 async function order(line: string): Promise<void> {
   const client = connect(socket);
   await once(client, 'connect');
-  client.end(`${line}\n`);
+  client.resume().end(`${line}\n`); // unread, it would never close
 }
 
 test('a guest that powers itself off is reported as sure, in its hypervisor’s words', async () => {

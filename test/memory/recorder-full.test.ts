@@ -1,4 +1,4 @@
-// Lane: storm
+// Lane: alone
 
 import { setTimeout } from 'node:timers/promises';
 

@@ -12,6 +12,10 @@ type Nothing = false | null | undefined;
 
 const LOOKS_EVERY_MS = 2;
 
+/** What has not come for long is looked for less often: others need the processors. */
+const PART_OF_WAIT = 0.02;
+const SELDOM_MS = 20;
+
 /** After a look that took long, such as a command, it waits for several times as long. */
 const REST = 2;
 const LONGEST_REST_MS = 500;
@@ -54,12 +58,14 @@ export function until<T>(
 ): Promise<Exclude<T, Nothing>> {
   let isOver = false;
   const looking = async () => {
+    const since = performance.now();
     for (;;) {
       const began = performance.now();
       const found = await look();
       if (isOver || isSomething(found)) return found as Exclude<T, Nothing>;
       const restMs = Math.min(REST * (performance.now() - began), LONGEST_REST_MS);
-      await sleep(Math.max(restMs, LOOKS_EVERY_MS));
+      const seldomMs = Math.min(PART_OF_WAIT * (began - since), SELDOM_MS);
+      await sleep(Math.max(restMs, seldomMs, LOOKS_EVERY_MS));
     }
   };
   const arrival = arrives(what, looking(), known);
